@@ -1,0 +1,70 @@
+package task
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// Loop makes the bodies of a queue, one per subtask, once per attempt. The value
+// returned by Open may hold what the subtasks of one process share.
+type Loop struct {
+	// MaxSupersteps is 0 where only the criterion ends the loop.
+	MaxSupersteps int
+	// Open is called once, before any subtask starts; subtasks is the queue's parallelism.
+	Open func(subtasks int) (Gang, error)
+}
+
+// Gang is a queue's state in one process.
+type Gang interface {
+	// Body returns the body of one subtask; called once per subtask.
+	Body(subtask int) (Body, error)
+	// Close is called once after every subtask of the gang has returned, however it ended.
+	Close() error
+}
+
+// Body is what one subtask of a queue runs. All methods are called from the
+// goroutine of the subtask.
+type Body interface {
+	// Open takes the queue's inputs. Data ports are read through in, shard by
+	// shard; side ports through Context.Side.
+	Open(c *Context, in Input, comm *collective.Comm) error
+	// Stages returns the stages of a superstep in order; called once after Open.
+	Stages() []Stage
+	// Begin is called before the first stage of each superstep, numbered from 1.
+	Begin(step int) error
+	// Stop evaluates the criterion; called on subtask 0 only, after the last
+	// stage. The loop broadcasts the verdict.
+	Stop(step int) (bool, error)
+	// Finish emits the queue's rows after the last superstep.
+	Finish(c *Context, out Output) error
+	// Close releases what the body holds; called once, however the loop ended.
+	Close() error
+}
+
+// Stage is one step of a superstep.
+type Stage struct {
+	// Node is the stage's node in the plan.
+	Node plan.NodeID
+	// Run runs the stage on the subtask.
+	Run func() error
+	// Bytes, if set, returns the bytes of partial results the stage has moved so far.
+	Bytes func() int64
+	// Shard, if set, returns the shard the stage is working on, -1 for none; it
+	// goes into errors.
+	Shard func() int
+	// Program, if set, names the collective program and executor that carry the
+	// stage, known after its first run.
+	Program func() string
+}
+
+// Input reads the rows of a vertex's data ports.
+type Input interface {
+	// Next returns the next batch of (port, shard), owned by the caller, or
+	// io.EOF at the shard's end. For each port, shards are read in increasing order
+	// and each to its end.
+	Next(port, shard int) (arrow.Record, error)
+	// Skip drops the rest of a port.
+	Skip(port int) error
+}

@@ -1,0 +1,62 @@
+package task
+
+import "github.com/apache/arrow/go/v15/arrow"
+
+// Output takes the rows an operator or source emits.
+type Output interface {
+	// Emit hands on rows of a shard. The batch is borrowed: the caller keeps its
+	// reference and releases it; whoever wants to keep the batch retains it.
+	// Shards are emitted in increasing order and only those the subtask owns.
+	Emit(shard int, rows arrow.Record) error
+}
+
+// Source produces the rows of shards.
+//
+// One instance serves one subtask; its methods are called from one goroutine.
+type Source interface {
+	Open(c *Context) error
+	// ReadShard emits the rows of one shard, in order. It is called once for each
+	// shard of the subtask's range, in increasing order.
+	ReadShard(c *Context, shard int, out Output) error
+	// Close is called exactly once after a successful or failed Open.
+	Close() error
+}
+
+// Operator transforms rows. One instance serves one subtask; its methods are
+// called from one goroutine, in this order:
+//
+//	Open, then for each owned shard in increasing order
+//	  (for each data port in order: Process*), EndShard,
+//	then Finish if all went well, and Close in any case.
+//
+// What it emits for a row must not depend on batch boundaries.
+type Operator interface {
+	// Open is called when every side input is complete; see Context.Side.
+	Open(c *Context) error
+	// Process takes a batch of a shard; rows is borrowed.
+	Process(c *Context, port, shard int, rows arrow.Record, out Output) error
+	// EndShard is called once per owned shard, empty ones too.
+	EndShard(c *Context, shard int, out Output) error
+	// Finish may emit last rows, under the last owned shard.
+	Finish(c *Context, out Output) error
+	// Close releases what the operator holds.
+	Close() error
+}
+
+// Partition computes the destination shard of every row of a batch, for the
+// hash, range and custom partitioners. The source shard and the index of the
+// batch's first row within it are given; dst has the batch's length.
+type Partition func(rows arrow.Record, shard int, first int64, shards int, dst []int32) error
+
+// Sink is the part of a sink that is not per subtask: it makes what the subtasks
+// wrote aside visible, or removes it.
+type Sink interface {
+	// Begin is called before any subtask starts; it refuses outputs that exist or
+	// cannot be written.
+	Begin() error
+	// Commit is called once after every vertex of the job succeeded.
+	Commit() error
+	// Abort is called instead of Commit when the job fails or is cancelled, and
+	// for sinks whose Commit was not reached. It leaves nothing behind.
+	Abort() error
+}
