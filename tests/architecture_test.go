@@ -1,0 +1,153 @@
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/superstep-ml/superstep"
+
+// importTable is what docs/architecture.md allows: package pattern → patterns it
+// may import.
+type importTable map[string][]string
+
+// readImportTable reads the fenced block marked "imports".
+func readImportTable(doc string) (importTable, error) {
+	_, rest, ok := strings.Cut(doc, "```imports\n")
+	if !ok {
+		return nil, fmt.Errorf("no block marked imports")
+	}
+	block, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		return nil, fmt.Errorf("the imports block does not end")
+	}
+	table := importTable{}
+	for line := range strings.Lines(block) {
+		from, to, ok := strings.Cut(strings.TrimSpace(line), ":")
+		if !ok {
+			return nil, fmt.Errorf("line %q has no colon", line)
+		}
+		table[from] = strings.Fields(to)
+	}
+	return table, nil
+}
+
+// matches reports whether pattern covers the package at path.
+func matches(pattern, path string) bool {
+	if base, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == base || strings.HasPrefix(path, base+"/")
+	}
+	return pattern == path
+}
+
+// violations lists the imports the table does not allow.
+func (t importTable) violations(path string, imports []string) []string {
+	var allowed []string
+	listed := false
+	for pattern, to := range t {
+		if matches(pattern, path) {
+			listed = true
+			allowed = append(allowed, to...)
+		}
+	}
+	if !listed {
+		return []string{path + " is not in the table"}
+	}
+	var bad []string
+	for _, imported := range imports {
+		within := func(pattern string) bool { return matches(pattern, imported) }
+		if !slices.ContainsFunc(allowed, within) && !isOwnInternal(path, imported) {
+			bad = append(bad, path+" imports "+imported)
+		}
+	}
+	return bad
+}
+
+// isOwnInternal allows a package its own internal folder, and what lies in one
+// internal folder to import its neighbours there.
+func isOwnInternal(path, imported string) bool {
+	parent, _, ok := strings.Cut(imported, "/internal/")
+	return ok && (path == parent || strings.HasPrefix(path, parent+"/internal/"))
+}
+
+// packagesOf lists the module's packages with their imports, as the go command sees them.
+func packagesOf(t *testing.T) map[string][]string {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = moduleRoot(t)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "%s", stderr.String())
+	packages := map[string][]string{}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := dec.Decode(&p); err == io.EOF {
+			return packages
+		} else {
+			require.NoError(t, err)
+		}
+		var ours []string
+		for _, imported := range p.Imports {
+			if rest, ok := strings.CutPrefix(imported, module+"/"); ok {
+				ours = append(ours, rest)
+			}
+		}
+		packages[strings.TrimPrefix(p.ImportPath, module+"/")] = ours
+	}
+}
+
+func moduleRoot(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	require.FileExists(t, filepath.Join(root, "go.mod"))
+	return root
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "architecture.md"))
+	require.NoError(t, err)
+	table, err := readImportTable(string(doc))
+	require.NoError(t, err)
+	packages := packagesOf(t)
+	require.Greater(t, len(packages), 10)
+	for path, imports := range packages {
+		if path == "tests" || strings.HasSuffix(path, "/batchtest") {
+			continue // test support
+		}
+		for _, v := range table.violations(path, imports) {
+			t.Errorf("%s; docs/architecture.md does not allow it", v)
+		}
+	}
+	for pattern := range table {
+		found := false
+		for path := range packages {
+			found = found || matches(pattern, path)
+		}
+		require.True(t, found, "the table names %s, which does not exist", pattern)
+	}
+}
+
+// TestImportTableCatches makes sure that the check above can fail.
+func TestImportTableCatches(t *testing.T) {
+	table := importTable{"shared": nil, "engine": {"shared"}, "examples/...": {"engine"}}
+	require.Equal(t, []string{"shared imports engine"}, table.violations("shared", []string{"engine"}))
+	require.Equal(t, []string{"engine imports comqueue"}, table.violations("engine", []string{"shared", "comqueue"}))
+	require.Empty(t, table.violations("examples/kmeans", []string{"engine"}))
+	require.Equal(t, []string{"examples/kmeans imports shared"}, table.violations("examples/kmeans", []string{"shared"}))
+	require.Equal(t, []string{"jobmanager is not in the table"}, table.violations("jobmanager", nil))
+}

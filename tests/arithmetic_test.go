@@ -1,0 +1,243 @@
+package tests
+
+import (
+	"bufio"
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/tools/go/packages"
+)
+
+// The rules of this file keep results the same on every processor and in every
+// build: products are rounded before they are added, functions whose last bits
+// vary are not called, and the compiled code holds no fused instruction.
+
+// variableBits names the functions of package math whose results differ between
+// processors, builds or architectures.
+var variableBits = map[string]bool{
+	"Exp": true, "Exp2": true, "Expm1": true, "Log": true, "Log2": true, "Log10": true,
+	"Log1p": true, "Pow": true, "Sin": true, "Cos": true, "Tan": true, "Sincos": true,
+	"Asin": true, "Acos": true, "Atan": true, "Atan2": true, "Sinh": true, "Cosh": true,
+	"Tanh": true, "Asinh": true, "Acosh": true, "Atanh": true, "Cbrt": true, "Hypot": true,
+	"Erf": true, "Erfc": true, "Erfinv": true, "Erfcinv": true, "Gamma": true, "Lgamma": true,
+	"J0": true, "J1": true, "Jn": true, "Y0": true, "Y1": true, "Yn": true, "FMA": true,
+}
+
+// forbiddenImports gives the reason why results must not come from a package.
+var forbiddenImports = map[string]string{
+	"math/rand":       "draws must be functions of seed, purpose, shard, step and index: use shared.Random",
+	"math/rand/v2":    "draws must be functions of seed, purpose, shard, step and index: use shared.Random",
+	"math/cmplx":      "complex products fuse: write the real arithmetic out",
+	"gonum.org/v1/":   "its kernels differ between processors: only tests and plots may use it",
+	"crypto/rand":     "results must be repeatable",
+	"hash/maphash":    "seeds differ between processes: use xxh3",
+	"simd/archsimd":   "kernels need a twin with the same bits: they belong into internal/kernel",
+	"golang.org/x/ex": "experimental packages change",
+}
+
+// checkArithmetic reports what a file does that the rules forbid. Plots are
+// pictures, not results: their files, named plot.go, may import gonum.
+func checkArithmetic(fset *token.FileSet, file *ast.File, info *types.Info) []string {
+	var found []string
+	report := func(pos token.Pos, format string, a ...any) {
+		p := fset.Position(pos)
+		found = append(found, fmt.Sprintf("%s:%d: %s", filepath.Base(p.Filename), p.Line, fmt.Sprintf(format, a...)))
+	}
+	plot := filepath.Base(fset.Position(file.Pos()).Filename) == "plot.go"
+	for _, spec := range file.Imports {
+		path := strings.Trim(spec.Path.Value, `"`)
+		for prefix, why := range forbiddenImports {
+			if strings.HasPrefix(path, prefix) && !(plot && strings.HasPrefix(path, "gonum.org/")) {
+				report(spec.Pos(), "imports %s: %s", path, why)
+			}
+		}
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if f, ok := info.Uses[n.Sel].(*types.Func); ok && f.Pkg() != nil && f.Pkg().Path() == "math" && variableBits[f.Name()] {
+				report(n.Pos(), "math.%s varies by processor or build: use internal/kernel", f.Name())
+			}
+		case *ast.BinaryExpr:
+			if (n.Op == token.ADD || n.Op == token.SUB) && (isFloatProduct(n.X, info) || isFloatProduct(n.Y, info)) {
+				report(n.OpPos, "a product is added without rounding: write float64(x*y) so that it cannot fuse")
+			}
+		case *ast.AssignStmt:
+			if (n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN) && isFloatProduct(n.Rhs[0], info) {
+				report(n.TokPos, "a product is added without rounding: write float64(x*y) so that it cannot fuse")
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// isFloatProduct reports whether e is x*y of a floating-point type, computed when
+// the program runs, with no conversion around it.
+func isFloatProduct(e ast.Expr, info *types.Info) bool {
+	product, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	if !ok || product.Op != token.MUL {
+		return false
+	}
+	tv := info.Types[product]
+	if tv.Value != nil {
+		return false
+	}
+	switch t := tv.Type.Underlying().(type) {
+	case *types.Basic:
+		return t.Info()&(types.IsFloat|types.IsComplex) != 0
+	case *types.Interface: // a type parameter's core is checked by its constraint
+		return tv.Type != nil && mayBeFloat(t)
+	}
+	return false
+}
+
+// mayBeFloat reports whether a constraint admits a floating-point type.
+func mayBeFloat(constraint *types.Interface) bool {
+	for i := range constraint.NumEmbeddeds() {
+		switch e := constraint.EmbeddedType(i).Underlying().(type) {
+		case *types.Union:
+			for j := range e.Len() {
+				if b, ok := e.Term(j).Type().Underlying().(*types.Basic); ok && b.Info()&types.IsFloat != 0 {
+					return true
+				}
+			}
+		case *types.Interface:
+			if mayBeFloat(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// resultPackages lists the packages whose results reach users.
+func resultPackages(t *testing.T) []string {
+	t.Helper()
+	var paths []string
+	for path := range packagesOf(t) {
+		if !strings.HasPrefix(path, "tests") && !strings.HasPrefix(path, "bench") {
+			paths = append(paths, module+"/"+path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+func TestArithmeticRules(t *testing.T) {
+	config := &packages.Config{
+		Dir:  moduleRoot(t),
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+	}
+	loaded, err := packages.Load(config, resultPackages(t)...)
+	require.NoError(t, err)
+	for _, pkg := range loaded {
+		require.Empty(t, pkg.Errors, "%s", pkg.PkgPath)
+		for _, file := range pkg.Syntax {
+			for _, finding := range checkArithmetic(pkg.Fset, file, pkg.TypesInfo) {
+				t.Errorf("%s: %s", pkg.PkgPath, finding)
+			}
+		}
+	}
+}
+
+// TestArithmeticRulesCatch makes sure that the lint above can fail.
+func TestArithmeticRulesCatch(t *testing.T) {
+	source := `package bad
+
+import (
+	"math"
+	"math/rand"
+)
+
+func f[T float32 | float64](a, b, c float64, x, y T) (float64, T) {
+	a += b * c
+	d := a + (b * c)
+	d -= float64(b*c) + math.Exp(a)*rand.Float64()
+	return d - b*c, x*y + x
+}
+
+func fine(a, b, c float64, i, j int) float64 { return a + float64(b*c) + float64(i*j+i) + 2*3.5 }
+`
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bad.go"), []byte(source), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module bad\n\ngo 1.26\n"), 0o600))
+	loaded, err := packages.Load(&packages.Config{
+		Dir:  dir,
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+	}, ".")
+	require.NoError(t, err)
+	require.Len(t, loaded, 1)
+	require.Empty(t, loaded[0].Errors)
+	found := checkArithmetic(loaded[0].Fset, loaded[0].Syntax[0], loaded[0].TypesInfo)
+	var lines []string
+	for _, f := range found {
+		lines = append(lines, f[:strings.Index(f, ": ")])
+	}
+	slices.Sort(lines)
+	require.Equal(t, []string{"bad.go:10", "bad.go:11", "bad.go:11", "bad.go:12", "bad.go:12", "bad.go:5", "bad.go:9"}, lines, "%q", found)
+}
+
+// fused matches the fused multiply-add instructions of the assembly listings of
+// arm64 and amd64.
+var fused = regexp.MustCompile(`\t(VFN?M(ADD|SUB)[0-9A-Z]*|FN?M(ADD|SUB)[SD])\t`)
+
+// fusedIn compiles packages for a target and returns the listing's lines with a
+// fused instruction that come from a file under dir.
+func fusedIn(t *testing.T, dir string, env []string, paths ...string) []string {
+	t.Helper()
+	args := append([]string{"build", "-gcflags=-S"}, paths...)
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stdout = io.Discard
+	listing, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var found []string
+	var last []string
+	scanner := bufio.NewScanner(listing)
+	scanner.Buffer(make([]byte, 1<<20), 1<<26)
+	for scanner.Scan() {
+		line := scanner.Text()
+		if fused.MatchString(line) && strings.Contains(line, "("+dir+string(filepath.Separator)) {
+			found = append(found, line)
+		}
+		if last = append(last, line); len(last) > 20 {
+			last = last[1:]
+		}
+	}
+	require.NoError(t, scanner.Err())
+	require.NoError(t, cmd.Wait(), "%s", strings.Join(last, "\n"))
+	return found
+}
+
+func TestNoFusedMultiplyAdd(t *testing.T) {
+	paths := resultPackages(t)
+	for _, env := range [][]string{{"GOARCH=arm64", "CGO_ENABLED=0"}, {"GOARCH=amd64", "GOAMD64=v3", "CGO_ENABLED=0"}} {
+		require.Empty(t, fusedIn(t, moduleRoot(t), env, paths...), "%v", env)
+	}
+}
+
+// TestFusedMultiplyAddIsFound makes sure that the check above can fail.
+func TestFusedMultiplyAddIsFound(t *testing.T) {
+	dir := t.TempDir()
+	dir, err := filepath.EvalSymlinks(dir)
+	require.NoError(t, err)
+	source := "package bad\n\nfunc F(x, y, z float64) float64 { t := x * y; return t + z }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "bad.go"), []byte(source), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module bad\n\ngo 1.26\n"), 0o600))
+	require.NotEmpty(t, fusedIn(t, dir, []string{"GOARCH=arm64"}, "."))
+	require.NotEmpty(t, fusedIn(t, dir, []string{"GOARCH=amd64", "GOAMD64=v3"}, "."))
+}
