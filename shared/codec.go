@@ -1,0 +1,210 @@
+package shared
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unicode/utf8"
+)
+
+// Codec turns the object of a key into bytes and back, for checkpoints, moves
+// between processes and fingerprints.
+//
+// Append writes v behind dst and returns the extended slice; the same v always
+// gives the same bytes. On error it returns dst as it was. Decode reads what one
+// Append wrote, from all of src; the result shares no memory with src. It
+// answers any other bytes with an error or a valid value, never a panic, and
+// allocates in proportion to len(src). Both may be called concurrently.
+type Codec[T any] interface {
+	Append(dst []byte, v T) ([]byte, error)
+	Decode(src []byte) (T, error)
+}
+
+// Float64s returns the codec of []float64: the IEEE 754 bits of each element,
+// little-endian, one after the other. An empty slice decodes as nil.
+func Float64s() Codec[[]float64] { return float64s{} }
+
+// Float32s returns the codec of []float32, laid out like Float64s in 4 bytes.
+func Float32s() Codec[[]float32] { return float32s{} }
+
+// Int64s returns the codec of []int64: two's complement, little-endian, 8 bytes
+// each. An empty slice decodes as nil.
+func Int64s() Codec[[]int64] { return int64s{} }
+
+// Float64 returns the codec of one float64: its bits, little-endian.
+func Float64() Codec[float64] {
+	return scalar[float64]{"float64", math.Float64bits, always(math.Float64frombits)}
+}
+
+// Int64 returns the codec of one int64 in 8 bytes, little-endian.
+func Int64() Codec[int64] {
+	return scalar[int64]{
+		"int64",
+		func(v int64) uint64 { return uint64(v) },
+		func(w uint64) (int64, bool) { return int64(w), true },
+	}
+}
+
+// Int returns the codec of one int in 8 bytes, little-endian, whatever the
+// width of int. A value that does not fit an int here is an error.
+func Int() Codec[int] {
+	return scalar[int]{
+		"int",
+		func(v int) uint64 { return uint64(int64(v)) },
+		func(w uint64) (int, bool) { return int(w), int64(int(w)) == int64(w) },
+	}
+}
+
+// Bool returns the codec of one bool: a byte, 0 or 1.
+func Bool() Codec[bool] { return boolean{} }
+
+// String returns the codec of one string: its bytes, which have to be UTF-8.
+func String() Codec[string] { return text{} }
+
+type float64s struct{}
+
+func (float64s) Append(dst []byte, v []float64) ([]byte, error) {
+	dst, room := extend(dst, 8*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(room[8*i:], math.Float64bits(x))
+	}
+	return dst, nil
+}
+
+func (float64s) Decode(src []byte) ([]float64, error) {
+	n, err := elements("float64", src, 8)
+	if n == 0 {
+		return nil, err
+	}
+	v := make([]float64, n)
+	for i := range v {
+		v[i] = math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:]))
+	}
+	return v, nil
+}
+
+type float32s struct{}
+
+func (float32s) Append(dst []byte, v []float32) ([]byte, error) {
+	dst, room := extend(dst, 4*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint32(room[4*i:], math.Float32bits(x))
+	}
+	return dst, nil
+}
+
+func (float32s) Decode(src []byte) ([]float32, error) {
+	n, err := elements("float32", src, 4)
+	if n == 0 {
+		return nil, err
+	}
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
+	}
+	return v, nil
+}
+
+type int64s struct{}
+
+func (int64s) Append(dst []byte, v []int64) ([]byte, error) {
+	dst, room := extend(dst, 8*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint64(room[8*i:], uint64(x))
+	}
+	return dst, nil
+}
+
+func (int64s) Decode(src []byte) ([]int64, error) {
+	n, err := elements("int64", src, 8)
+	if n == 0 {
+		return nil, err
+	}
+	v := make([]int64, n)
+	for i := range v {
+		v[i] = int64(binary.LittleEndian.Uint64(src[8*i:]))
+	}
+	return v, nil
+}
+
+// scalar is the codec of a type that fits one 8-byte word. from is false where
+// no T has the bits of the word.
+type scalar[T any] struct {
+	name string
+	to   func(T) uint64
+	from func(uint64) (T, bool)
+}
+
+func (c scalar[T]) Append(dst []byte, v T) ([]byte, error) {
+	return binary.LittleEndian.AppendUint64(dst, c.to(v)), nil
+}
+
+func (c scalar[T]) Decode(src []byte) (T, error) {
+	var zero T
+	if len(src) != 8 {
+		return zero, fmt.Errorf("shared: decode %s: %d bytes, want 8", c.name, len(src))
+	}
+	w := binary.LittleEndian.Uint64(src)
+	v, ok := c.from(w)
+	if !ok {
+		return zero, fmt.Errorf("shared: decode %s: %#x does not fit", c.name, w)
+	}
+	return v, nil
+}
+
+// always lifts a conversion that is defined for every word.
+func always[T any](from func(uint64) T) func(uint64) (T, bool) {
+	return func(w uint64) (T, bool) { return from(w), true }
+}
+
+type boolean struct{}
+
+func (boolean) Append(dst []byte, v bool) ([]byte, error) {
+	if v {
+		return append(dst, 1), nil
+	}
+	return append(dst, 0), nil
+}
+
+func (boolean) Decode(src []byte) (bool, error) {
+	if len(src) != 1 || src[0] > 1 {
+		return false, fmt.Errorf("shared: decode bool: % x: want one byte, 0 or 1", src[:min(len(src), 8)])
+	}
+	return src[0] == 1, nil
+}
+
+type text struct{}
+
+func (text) Append(dst []byte, v string) ([]byte, error) {
+	if !utf8.ValidString(v) {
+		return dst, fmt.Errorf("shared: encode string: %.40q is not UTF-8", v)
+	}
+	return append(dst, v...), nil
+}
+
+func (text) Decode(src []byte) (string, error) {
+	if !utf8.Valid(src) {
+		return "", fmt.Errorf("shared: decode string: %.40q is not UTF-8", src)
+	}
+	return string(src), nil
+}
+
+// extend makes dst n bytes longer and returns it with the new bytes.
+func extend(dst []byte, n int) (whole, room []byte) {
+	at := len(dst)
+	if cap(dst)-at < n {
+		grown := make([]byte, at, max(at+n, 2*cap(dst)))
+		copy(grown, dst)
+		dst = grown
+	}
+	dst = dst[:at+n]
+	return dst, dst[at:]
+}
+
+// elements returns how many elements of a width src holds.
+func elements(name string, src []byte, width int) (int, error) {
+	if len(src)%width != 0 {
+		return 0, fmt.Errorf("shared: decode %ss: %d bytes are no multiple of %d", name, len(src), width)
+	}
+	return len(src) / width, nil
+}

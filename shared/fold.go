@@ -1,0 +1,230 @@
+package shared
+
+import "fmt"
+
+// Entry is a value that stands for all present shards below a node.
+type Entry[T any] struct {
+	Node  Node
+	Value T
+}
+
+// Folder folds the values of a range of shards up the aligned tree, depth
+// first, so that the values it holds at any moment are logarithmic in the
+// length of the range: at most 2·log2(r.Len()) + 2.
+//
+// The tree decides what is merged with what, and the shards present decide the
+// tree: a shard that was not pushed is absent, not zero, and a parent with one
+// present child takes that child's value unchanged. The order of merges
+// depends on nothing else.
+//
+// A Folder belongs to one goroutine.
+type Folder[T any] struct {
+	merge func(left, right T) T
+	done  func(T)
+
+	within Range
+	cover  []Node // of within
+	at     int    // cover[at] is the node being filled
+	next   int    // the smallest shard that may still be pushed
+
+	// stack[:base] are finished entries, one per node of the cover before at.
+	// Above them are the subtrees of cover[at] that wait for what lies to
+	// their right; the levels at which neighbours meet decrease strictly
+	// towards the top, which is what bounds their number.
+	stack []Entry[T]
+	base  int
+}
+
+// NewFolder returns a Folder for the shards of r. merge combines the values of
+// two neighbouring subtrees; it may accumulate into left, and returns the
+// result. done, which may be nil, is then given right, which the Folder no
+// longer needs, so that its buffer can be used again.
+func NewFolder[T any](r Range, merge func(left, right T) T, done func(T)) *Folder[T] {
+	f := &Folder[T]{merge: merge, done: done}
+	f.Reset(r)
+	return f
+}
+
+// Reset forgets all values, without giving them to done, and starts over with
+// the shards of r. It allocates only when r needs more room than any before.
+func (f *Folder[T]) Reset(r Range) {
+	clear(f.stack)
+	f.stack = f.stack[:0]
+	f.within = Range{max(r.Lo, 0), r.Hi}
+	f.cover = AppendCover(f.cover[:0], f.within)
+	f.at, f.base, f.next = 0, 0, f.within.Lo
+}
+
+// Push adds the value of one shard. Shards come in increasing order and lie
+// within the range of the Folder; anything else is a bug of the caller and
+// panics.
+func (f *Folder[T]) Push(shard int, v T) {
+	if shard < f.next || shard >= f.within.Hi {
+		panic(fmt.Sprintf("shared: Folder.Push(%d): want a shard in [%d,%d), in increasing order and before Forest", shard, f.next, f.within.Hi))
+	}
+	f.next = shard + 1
+	for f.cover[f.at].Range().Hi <= shard {
+		f.finish()
+	}
+	f.settle(shard)
+	f.stack = append(f.stack, Entry[T]{Leaf(shard), v})
+	f.settle(f.next)
+}
+
+// Forest ends the folding and returns one entry for each node of Cover(r) that
+// has a value, left to right. The slice is the Folder's own and valid until
+// Reset; the values are the caller's.
+func (f *Folder[T]) Forest() []Entry[T] {
+	for f.at < len(f.cover) {
+		f.finish()
+	}
+	f.next = f.within.Hi
+	return f.stack
+}
+
+// settle merges the topmost subtrees as long as the node where they meet ends
+// at or before limit, so that nothing further can come below it.
+func (f *Folder[T]) settle(limit int) {
+	for len(f.stack)-f.base >= 2 {
+		a, b := f.stack[len(f.stack)-2].Node.lo(), f.stack[len(f.stack)-1].Node.lo()
+		level := meet(a, b)
+		if (a>>level+1)<<level > limit {
+			return
+		}
+		f.join()
+	}
+}
+
+// finish closes cover[at]: what lies on the stack above base becomes its entry.
+func (f *Folder[T]) finish() {
+	for len(f.stack)-f.base >= 2 {
+		f.join()
+	}
+	if len(f.stack) > f.base {
+		f.stack[f.base].Node = f.cover[f.at]
+		f.base++
+	}
+	f.at++
+}
+
+// join merges the two topmost subtrees.
+func (f *Folder[T]) join() {
+	top := len(f.stack) - 1
+	left, right := &f.stack[top-1], f.stack[top]
+	level := meet(left.Node.lo(), right.Node.lo())
+	left.Node = Node{level, left.Node.lo() >> level}
+	left.Value = f.merge(left.Value, right.Value)
+	f.stack[top] = Entry[T]{}
+	f.stack = f.stack[:top]
+	if f.done != nil {
+		f.done(right.Value)
+	}
+}
+
+// MergeForests folds the forests of all subtasks, concatenated in shard order,
+// up the tree over the given number of shards. The result equals that of one
+// Folder over all shards, whatever the split was. It is false where there is no
+// entry at all. The values of entries are consumed: merge may accumulate into
+// its left argument.
+//
+// Entries that overlap, are out of order, or lie outside 0..shards-1 are an
+// error, and nothing is merged.
+func MergeForests[T any](shards int, entries []Entry[T], merge func(left, right T) T) (result T, ok bool, err error) {
+	if err := ValidShards(shards); err != nil {
+		return result, false, err
+	}
+	end := 0
+	for i := range entries {
+		if end, err = follows(entries[i].Node, end, i); err != nil {
+			return result, false, err
+		}
+		if end > shards {
+			return result, false, fmt.Errorf("shared: entry %d, node %v, covers %v, outside the %d shards", i, entries[i].Node, entries[i].Node.Range(), shards)
+		}
+	}
+	if len(entries) == 0 {
+		return result, false, nil
+	}
+	var s schedule
+	step := func(left, right int) {
+		entries[left].Value = merge(entries[left].Value, entries[right].Value)
+	}
+	for i := range entries {
+		s.push(i, entries[i].Node.lo(), step)
+	}
+	s.finish(step)
+	return entries[0].Value, true, nil
+}
+
+// FoldStep is one merge of a fold: the slot at index Left accumulates the slot
+// at index Right, which is not used again.
+type FoldStep struct{ Left, Right int }
+
+// FoldSchedule appends to dst the merges that fold a list of disjoint nodes, in
+// order, up the aligned tree: bottom-up and depth first. After the last step
+// the result is in slot 0. Only the nodes matter, so that one schedule serves
+// any number of buffers, or one buffer block by block; it is the order in which
+// MergeForests merges.
+//
+// Nodes that overlap or are out of order are an error, and dst is returned
+// unchanged.
+func FoldSchedule(nodes []Node, dst []FoldStep) ([]FoldStep, error) {
+	end, err := 0, error(nil)
+	for i, n := range nodes {
+		if end, err = follows(n, end, i); err != nil {
+			return dst, err
+		}
+	}
+	var s schedule
+	step := func(left, right int) { dst = append(dst, FoldStep{left, right}) }
+	for i, n := range nodes {
+		s.push(i, n.lo(), step)
+	}
+	s.finish(step)
+	return dst, nil
+}
+
+// follows checks that n is a node that begins at or after shard end, and
+// returns where it ends itself; i is its index, for the error.
+func follows(n Node, end, i int) (int, error) {
+	if !n.valid() {
+		return end, fmt.Errorf("shared: entry %d: %v is not a node of a tree over shards", i, n)
+	}
+	r := n.Range()
+	if r.Lo < end {
+		return end, fmt.Errorf("shared: entry %d, node %v, begins at shard %d, but the entries before it reach to shard %d: want them disjoint and in order", i, n, r.Lo, end)
+	}
+	return r.Hi, nil
+}
+
+// schedule orders the merges of a sequence of disjoint subtrees. It keeps the
+// subtrees that still wait for their right neighbour; the levels at which they
+// meet decrease strictly, so that there are never more than the levels of an
+// int.
+type schedule struct {
+	depth int
+	slot  [maxLevel + 2]int // index of the subtree's value
+	lo    [maxLevel + 2]int // its first shard
+}
+
+// push adds the subtree at index i that begins at shard lo, after merging those
+// before it that meet below the point where they meet lo.
+func (s *schedule) push(i, lo int, step func(left, right int)) {
+	for s.depth >= 2 && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo) {
+		s.join(step)
+	}
+	s.slot[s.depth], s.lo[s.depth] = i, lo
+	s.depth++
+}
+
+// finish merges all that is left.
+func (s *schedule) finish(step func(left, right int)) {
+	for s.depth >= 2 {
+		s.join(step)
+	}
+}
+
+func (s *schedule) join(step func(left, right int)) {
+	s.depth--
+	step(s.slot[s.depth-1], s.slot[s.depth])
+}

@@ -1,0 +1,372 @@
+package shared
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// Kind says what an object is to checkpoints and rescaling.
+type Kind int
+
+const (
+	// KindReplicated objects are the same on every subtask, so that one copy
+	// is saved and every subtask gets it.
+	KindReplicated Kind = iota + 1
+	// KindPerShard objects belong to a shard and move with it.
+	KindPerShard
+	// KindScratch objects belong to one subtask and are neither saved nor
+	// moved: they are made anew.
+	KindScratch
+)
+
+// String returns "replicated", "per-shard" or "scratch".
+func (k Kind) String() string {
+	switch k {
+	case KindReplicated:
+		return "replicated"
+	case KindPerShard:
+		return "per-shard"
+	case KindScratch:
+		return "scratch"
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// AnyKey is what all keys tell about themselves, whatever their type.
+type AnyKey interface {
+	Name() string
+	Kind() Kind
+	Type() reflect.Type // of the objects
+	Err() error         // why the key is unusable, or nil
+}
+
+// Holder has the objects of one subtask. The context of a stage is one.
+type Holder interface{ Objects() *Objects }
+
+// declaration is what two uses of a name must agree on.
+type declaration struct {
+	name string
+	kind Kind
+	typ  reflect.Type
+	err  error
+}
+
+// key is the part of a key that all copies share; it never changes.
+type key[T any] struct {
+	declaration
+	codec Codec[T]
+}
+
+func newKey[T any](kind Kind, name string, c Codec[T]) *key[T] {
+	k := &key[T]{declaration{name, kind, reflect.TypeFor[T](), nil}, c}
+	switch {
+	case name == "":
+		k.err = errors.New("a key needs a name")
+	case c == nil && kind != KindScratch:
+		k.err = fmt.Errorf("%v key %q (%v) needs a codec; only scratch keys go without", kind, name, k.typ)
+	}
+	return k
+}
+
+// Key names one object of type T per subtask: replicated or scratch. It is made
+// once, usually as a package variable next to the stages that use it, and copied
+// freely. The zero Key is unusable.
+//
+// Get, Put and the other methods that take a Holder are for the goroutine of
+// the holder's subtask. They panic with an *AccessError, see there, when the
+// name is in use by a key of another kind or type, when the session is closed,
+// or when the key is unusable.
+type Key[T any] struct{ *key[T] }
+
+// Replicated makes the key of an object that is the same on every subtask.
+func Replicated[T any](name string, c Codec[T]) Key[T] {
+	return Key[T]{newKey(KindReplicated, name, c)}
+}
+
+// Scratch makes the key of an object that a subtask can make anew at any time.
+func Scratch[T any](name string) Key[T] {
+	return Key[T]{newKey[T](KindScratch, name, nil)}
+}
+
+// Name returns the name of the key.
+func (k Key[T]) Name() string { return k.declared().name }
+
+// Kind returns KindReplicated or KindScratch.
+func (k Key[T]) Kind() Kind { return k.declared().kind }
+
+// Type returns the type of the objects.
+func (k Key[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
+
+// Err returns why the key is unusable (it has no name, or no codec, or was not
+// made by Replicated or Scratch), or nil.
+func (k Key[T]) Err() error { return k.declared().err }
+
+// Get returns the object. It panics with an *AccessError when there is none.
+// The object is the session's: whoever gets it may change it only where the
+// stages agree on that, and never when it was shared.
+func (k Key[T]) Get(h Holder) T {
+	c, err := k.cell(h, "get", false)
+	if err == nil && (c == nil || !c.present) {
+		err = h.Objects().missing(k.declared(), -1, "")
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c.value
+}
+
+// Lookup returns the object, or false when there is none.
+func (k Key[T]) Lookup(h Holder) (T, bool) {
+	c, err := k.cell(h, "lookup", false)
+	if err != nil {
+		panic(err)
+	}
+	if c == nil {
+		var zero T
+		return zero, false
+	}
+	return c.value, c.present
+}
+
+// Has reports whether there is an object.
+func (k Key[T]) Has(h Holder) bool {
+	_, ok := k.Lookup(h)
+	return ok
+}
+
+// Put makes v the object of the subtask and hands it to the session. An object
+// that was there before is the caller's again, unless it was shared. Putting
+// again allocates nothing.
+func (k Key[T]) Put(h Holder, v T) {
+	c, err := k.cell(h, "put", true)
+	if err != nil {
+		panic(err)
+	}
+	c.set(h.Objects(), v, nil)
+}
+
+// Remove takes the object out and gives it back to the caller, unless it was
+// shared: then it stays the session's. It is false when there was none.
+func (k Key[T]) Remove(h Holder) (T, bool) {
+	c, err := k.cell(h, "remove", false)
+	if err != nil {
+		panic(err)
+	}
+	var zero T
+	if c == nil || !c.present {
+		return zero, false
+	}
+	v := c.value
+	c.clear(h.Objects())
+	return v, true
+}
+
+// PutEncoded puts the object that the key's codec reads from data, as
+// Objects.Encode gave it.
+func (k Key[T]) PutEncoded(h Holder, data []byte) error {
+	v, err := decode(k.key, data)
+	if err != nil {
+		return err
+	}
+	c, fault := k.cell(h, "put", true)
+	if fault != nil {
+		return fault
+	}
+	c.set(h.Objects(), v, nil)
+	return nil
+}
+
+// Share puts one immutable object into all subtasks of s: a broadcast. It is
+// called while no subtask runs. Subtasks may put another object in its place,
+// each for itself; v stays the session's until it is closed.
+func (k Key[T]) Share(s *Session, v T) error {
+	for _, o := range s.subtasks {
+		if _, err := k.cell(o, "share", true); err != nil {
+			return err
+		}
+	}
+	record := s.share(k.declared(), v, func() (uint64, error) { return fingerprint(k.codec, v) })
+	for _, o := range s.subtasks {
+		c, err := k.cell(o, "share", true)
+		if err != nil {
+			return err
+		}
+		c.set(o, v, record)
+	}
+	return nil
+}
+
+// declared returns what the key says of itself; the zero Key says that it is
+// unusable.
+func (k Key[T]) declared() *declaration {
+	if k.key == nil {
+		return &unmadeKey
+	}
+	return &k.key.declaration
+}
+
+var unmadeKey = declaration{err: errors.New("the key was not made by Replicated, PerShard or Scratch")}
+
+// cell returns the place of the object in h, nil where there is none yet and
+// create is false.
+func (k Key[T]) cell(h Holder, op string, create bool) (*one[T], *AccessError) {
+	o, err := reach(h, k.declared(), op, -1)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := o.cells[k.key.name]
+	if !ok {
+		if !create {
+			return nil, nil
+		}
+		c := &one[T]{key: k.key}
+		o.cells[k.key.name] = c
+		return c, nil
+	}
+	c, ok := found.(*one[T])
+	if !ok || c.key.kind != k.key.kind {
+		return nil, o.mismatch(k.declared(), op, -1, found)
+	}
+	return c, nil
+}
+
+// ShardKey names one object of type T for each shard of a subtask. See Key for
+// how it is made and used and when its methods panic.
+type ShardKey[T any] struct{ *key[T] }
+
+// PerShard makes the key of objects that belong to shards and move with them.
+func PerShard[T any](name string, c Codec[T]) ShardKey[T] {
+	return ShardKey[T]{newKey(KindPerShard, name, c)}
+}
+
+// Name returns the name of the key.
+func (k ShardKey[T]) Name() string { return k.declared().name }
+
+// Kind returns KindPerShard.
+func (k ShardKey[T]) Kind() Kind { return k.declared().kind }
+
+// Type returns the type of the objects.
+func (k ShardKey[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
+
+// Err returns why the key is unusable (it has no name, or no codec, or was not
+// made by PerShard), or nil.
+func (k ShardKey[T]) Err() error { return k.declared().err }
+
+// Get returns the object of a shard. It panics with an *AccessError when there
+// is none.
+func (k ShardKey[T]) Get(h Holder, shard int) T {
+	c, err := k.cell(h, "get", shard, false)
+	if err == nil {
+		if v, ok := c.get(shard); ok {
+			return v
+		}
+		err = h.Objects().missing(k.declared(), shard, c.present())
+	}
+	panic(err)
+}
+
+// Lookup returns the object of a shard, or false when there is none.
+func (k ShardKey[T]) Lookup(h Holder, shard int) (T, bool) {
+	c, err := k.cell(h, "lookup", shard, false)
+	if err != nil {
+		panic(err)
+	}
+	return c.get(shard)
+}
+
+// Has reports whether the shard has an object.
+func (k ShardKey[T]) Has(h Holder, shard int) bool {
+	_, ok := k.Lookup(h, shard)
+	return ok
+}
+
+// Put makes v the object of a shard and hands it to the session. An object that
+// was there before is the caller's again. Putting again allocates nothing.
+func (k ShardKey[T]) Put(h Holder, shard int, v T) {
+	c, err := k.cell(h, "put", shard, true)
+	if err != nil {
+		panic(err)
+	}
+	c.set(h.Objects(), shard, v)
+}
+
+// Remove takes the object of a shard out and gives it back to the caller. It is
+// false when there was none.
+func (k ShardKey[T]) Remove(h Holder, shard int) (T, bool) {
+	c, err := k.cell(h, "remove", shard, false)
+	if err != nil {
+		panic(err)
+	}
+	v, ok := c.get(shard)
+	if ok {
+		c.clear(h.Objects(), shard)
+	}
+	return v, ok
+}
+
+// PutEncoded puts the object of a shard that the key's codec reads from data, as
+// Objects.Encode gave it.
+func (k ShardKey[T]) PutEncoded(h Holder, shard int, data []byte) error {
+	v, err := decode(k.key, data)
+	if err != nil {
+		return err
+	}
+	c, fault := k.cell(h, "put", shard, true)
+	if fault != nil {
+		return fault
+	}
+	c.set(h.Objects(), shard, v)
+	return nil
+}
+
+func (k ShardKey[T]) declared() *declaration {
+	if k.key == nil {
+		return &unmadeKey
+	}
+	return &k.key.declaration
+}
+
+// cell returns the place of the objects in h, nil where there is none yet and
+// create is false. A nil *many has no objects.
+func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T], *AccessError) {
+	o, err := reach(h, k.declared(), op, shard)
+	if err != nil {
+		return nil, err
+	}
+	if shard < 0 || shard >= MaxShards {
+		return nil, o.fault(k.declared(), op, shard, ErrKey, fmt.Sprintf("shard %d does not exist", shard))
+	}
+	found, ok := o.cells[k.key.name]
+	if !ok {
+		if !create {
+			return nil, nil
+		}
+		c := &many[T]{key: k.key, values: make(map[int]T)}
+		o.cells[k.key.name] = c
+		return c, nil
+	}
+	c, ok := found.(*many[T])
+	if !ok {
+		return nil, o.mismatch(k.declared(), op, shard, found)
+	}
+	return c, nil
+}
+
+// decode reads an object by the codec of its key.
+func decode[T any](k *key[T], data []byte) (T, error) {
+	var zero T
+	switch {
+	case k == nil:
+		return zero, unmadeKey.err
+	case k.err != nil:
+		return zero, fmt.Errorf("shared: %w", k.err)
+	case k.codec == nil:
+		return zero, fmt.Errorf("shared: %v key %q has no codec to decode with", k.kind, k.name)
+	}
+	v, err := k.codec.Decode(data)
+	if err != nil {
+		return zero, fmt.Errorf("shared: %v key %q: %w", k.kind, k.name, err)
+	}
+	return v, nil
+}

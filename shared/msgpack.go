@@ -1,0 +1,237 @@
+package shared
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Msgpack returns a codec of any T in the MessagePack format
+// (https://github.com/msgpack/msgpack/blob/master/spec.md). Fields of structs
+// are stored by name, or by their `msgpack:"name"` tag; unexported fields are
+// not stored. The entries of maps are put in the order of their encoded keys,
+// so that equal objects give equal bytes.
+//
+// T must not contain itself: an object that points back to itself has no end.
+func Msgpack[T any]() Codec[T] { return packed[T]{} }
+
+type packed[T any] struct{}
+
+func (packed[T]) Append(dst []byte, v T) (out []byte, err error) {
+	at := len(dst)
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = dst[:at], fmt.Errorf("shared: encode %v: %v", reflect.TypeFor[T](), p)
+		}
+	}()
+	raw, err := msgpack.Marshal(&v)
+	if err != nil {
+		return dst, fmt.Errorf("shared: encode %v: %w", reflect.TypeFor[T](), err)
+	}
+	if out, err = sortMaps(dst, raw); err != nil {
+		return dst[:at], fmt.Errorf("shared: encode %v: %w", reflect.TypeFor[T](), err)
+	}
+	return out, nil
+}
+
+func (packed[T]) Decode(src []byte) (v T, err error) {
+	// The library believes the lengths that it reads, so they are compared
+	// with the bytes that are there first.
+	end, err := skipPacked(src, 0, 0)
+	if err == nil && end != len(src) {
+		err = fmt.Errorf("%d bytes left over behind the value at byte %d", len(src)-end, end)
+	}
+	if err != nil {
+		return v, fmt.Errorf("shared: decode %v: %w", reflect.TypeFor[T](), err)
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			var zero T
+			v, err = zero, fmt.Errorf("shared: decode %v: %v", reflect.TypeFor[T](), p)
+		}
+	}()
+	if err := msgpack.Unmarshal(src, &v); err != nil {
+		var zero T
+		return zero, fmt.Errorf("shared: decode %v: %w", reflect.TypeFor[T](), err)
+	}
+	return v, nil
+}
+
+// maxPackedDepth bounds the nesting of arrays and maps, and with it the stack
+// that hostile bytes can make a decoder use.
+const maxPackedDepth = 1000
+
+var errPackedShort = errors.New("the bytes end within a value")
+
+// head is the first part of a packed value: everything but the elements of an
+// array or map, which follow at size.
+type head struct {
+	size     int // bytes up to the elements; the whole value if it has none
+	elements int // values that follow: n in an array, 2n in a map
+	isMap    bool
+}
+
+// packedHead reads the head of the value at src[at:] and checks that the bytes
+// it announces can be there. Every element has at least one byte.
+func packedHead(src []byte, at int) (head, error) {
+	rest := src[at:]
+	if len(rest) == 0 {
+		return head{}, errPackedShort
+	}
+	code := rest[0]
+	var h head
+	switch {
+	case code <= 0x7f || code >= 0xe0: // small integers
+		h.size = 1
+	case code <= 0x8f:
+		h = head{1, 2 * int(code&0x0f), true}
+	case code <= 0x9f:
+		h = head{1, int(code & 0x0f), false}
+	case code <= 0xbf: // short string
+		h.size = 1 + int(code&0x1f)
+	case code == 0xc1:
+		return head{}, fmt.Errorf("byte %d: 0xc1 begins no value", at)
+	default:
+		form := packedForms[code-0xc0]
+		if len(rest) < 1+form.width {
+			return head{}, errPackedShort
+		}
+		n := lengthField(rest[1 : 1+form.width])
+		switch form.holds {
+		case holdsArray:
+			h = head{1 + form.width, n, false}
+		case holdsMap:
+			h = head{1 + form.width, 2 * n, true}
+		default:
+			h.size = 1 + form.width + form.fixed + n
+		}
+	}
+	if h.size > len(rest) || h.elements > len(rest)-h.size {
+		return head{}, fmt.Errorf("byte %d: a value of %d bytes and %d elements does not fit in the %d bytes left", at, h.size, h.elements, len(rest))
+	}
+	return h, nil
+}
+
+// What the length field of a form counts.
+const (
+	holdsBytes = iota
+	holdsArray
+	holdsMap
+)
+
+// packedForms lists the forms 0xc0 to 0xdf by the width of their length field,
+// the bytes that always follow it, and what the length counts.
+var packedForms = [32]struct{ width, fixed, holds int }{
+	0x00: {},                                             // nil
+	0x02: {},                                             // false
+	0x03: {},                                             // true
+	0x04: {width: 1}, 0x05: {width: 2}, 0x06: {width: 4}, // bin 8, 16, 32
+	0x07: {width: 1, fixed: 1}, 0x08: {width: 2, fixed: 1}, 0x09: {width: 4, fixed: 1}, // ext 8, 16, 32
+	0x0a: {fixed: 4}, 0x0b: {fixed: 8}, // float 32, 64
+	0x0c: {fixed: 1}, 0x0d: {fixed: 2}, 0x0e: {fixed: 4}, 0x0f: {fixed: 8}, // uint 8, 16, 32, 64
+	0x10: {fixed: 1}, 0x11: {fixed: 2}, 0x12: {fixed: 4}, 0x13: {fixed: 8}, // int 8, 16, 32, 64
+	0x14: {fixed: 2}, 0x15: {fixed: 3}, 0x16: {fixed: 5}, 0x17: {fixed: 9}, 0x18: {fixed: 17}, // fixext 1, 2, 4, 8, 16
+	0x19: {width: 1}, 0x1a: {width: 2}, 0x1b: {width: 4}, // str 8, 16, 32
+	0x1c: {width: 2, holds: holdsArray}, 0x1d: {width: 4, holds: holdsArray},
+	0x1e: {width: 2, holds: holdsMap}, 0x1f: {width: 4, holds: holdsMap},
+}
+
+// lengthField reads a big-endian field of 0, 1, 2 or 4 bytes.
+func lengthField(b []byte) int {
+	switch len(b) {
+	case 1:
+		return int(b[0])
+	case 2:
+		return int(binary.BigEndian.Uint16(b))
+	case 4:
+		return int(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+// skipPacked returns where the value at src[at:] ends.
+func skipPacked(src []byte, at, depth int) (int, error) {
+	if depth > maxPackedDepth {
+		return 0, fmt.Errorf("byte %d: more than %d values within each other", at, maxPackedDepth)
+	}
+	h, err := packedHead(src, at)
+	if err != nil {
+		return 0, err
+	}
+	at += h.size
+	for range h.elements {
+		if at, err = skipPacked(src, at, depth+1); err != nil {
+			return 0, err
+		}
+	}
+	return at, nil
+}
+
+// sortMaps appends the value that is all of src to dst, with the entries of
+// every map in the order of their encoded keys.
+func sortMaps(dst, src []byte) ([]byte, error) {
+	dst, _, err := appendSorted(dst, src, 0, 0)
+	return dst, err
+}
+
+// appendSorted appends the value at src[at:] and returns where it ends in src.
+func appendSorted(dst, src []byte, at, depth int) ([]byte, int, error) {
+	if depth > maxPackedDepth {
+		return dst, 0, fmt.Errorf("more than %d values within each other", maxPackedDepth)
+	}
+	h, err := packedHead(src, at)
+	if err != nil {
+		return dst, 0, err
+	}
+	dst = append(dst, src[at:at+h.size]...)
+	at += h.size
+	begin := len(dst)
+	var entries []packedEntry
+	for i := range h.elements {
+		from := len(dst)
+		if dst, at, err = appendSorted(dst, src, at, depth+1); err != nil {
+			return dst, 0, err
+		}
+		if !h.isMap {
+			continue
+		}
+		if i%2 == 0 {
+			entries = append(entries, packedEntry{from: from - begin, value: len(dst) - begin})
+		} else {
+			entries[len(entries)-1].to = len(dst) - begin
+		}
+	}
+	if len(entries) > 1 {
+		reorder(dst[begin:], entries)
+	}
+	return dst, at, nil
+}
+
+// packedEntry is the place of one entry among those of its map: the key is
+// [from, value), the value [value, to).
+type packedEntry struct{ from, value, to int }
+
+// reorder sorts the entries, which lie in b one after the other, by key, and
+// entries of equal keys, which NaN makes possible, by value.
+func reorder(b []byte, entries []packedEntry) {
+	byKey := func(x, y packedEntry) int {
+		if c := bytes.Compare(b[x.from:x.value], b[y.from:y.value]); c != 0 {
+			return c
+		}
+		return bytes.Compare(b[x.value:x.to], b[y.value:y.to])
+	}
+	if slices.IsSortedFunc(entries, byKey) {
+		return
+	}
+	slices.SortFunc(entries, byKey)
+	old := bytes.Clone(b)
+	b = b[:0]
+	for _, e := range entries {
+		b = append(b, old[e.from:e.to]...)
+	}
+}

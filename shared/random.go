@@ -1,0 +1,154 @@
+package shared
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Random is a sequence of random numbers in which draw number index is a
+// function of (seed, purpose, shard, step, index) alone: it does not matter who
+// draws it, when, or what was drawn before. At and Float64At address a draw by
+// its index; the other methods walk the same sequence from index 0 on, and a
+// draw that needs several numbers takes the next ones.
+//
+// The generator is Philox2x64-10 of Salmon, Moraes, Dror and Shaw, "Parallel
+// Random Numbers: As Easy as 1, 2, 3" (SC'11). Draw index is word index mod 2 of
+// the block with counter (index div 2, stream) under a key, where
+//
+//   - stream holds the low 24 bits of shard above the low 40 bits of step, so
+//     that different shards and steps never share a draw, and
+//   - key is word 0 of the block with counter (h(purpose), length of purpose)
+//     under the key seed, h being FNV-1a with 64 bits.
+//
+// Random is a value: a copy continues on its own from where it was copied. It
+// allocates nothing. One goroutine at a time may use a Random; At and Float64At
+// do not change it.
+type Random struct {
+	key    uint64
+	stream uint64
+	next   uint64 // index of the next draw
+	spare  uint64 // the draw at next, when next is odd
+}
+
+// Bits of the stream word given to the step; the shard has the others.
+const (
+	stepBits  = 40
+	shardBits = 64 - stepBits
+)
+
+// NewRandom returns the sequence of a purpose in one shard at one step. A draw
+// that belongs to no shard is made with shard -1, which no shard has.
+func NewRandom(seed uint64, purpose string, shard, step int) Random {
+	key, _ := philox(fnv1a(purpose), uint64(len(purpose)), seed)
+	return Random{
+		key:    key,
+		stream: uint64(shard)<<stepBits | uint64(step)&(1<<stepBits-1),
+	}
+}
+
+// At returns draw number index: 64 random bits.
+func (r Random) At(index uint64) uint64 {
+	a, b := philox(index>>1, r.stream, r.key)
+	if index&1 == 0 {
+		return a
+	}
+	return b
+}
+
+// Float64At returns draw number index as a multiple of 2^-53 in [0, 1).
+func (r Random) Float64At(index uint64) float64 { return unit(r.At(index)) }
+
+// Uint64 returns the next 64 random bits.
+func (r *Random) Uint64() uint64 {
+	index := r.next
+	r.next++
+	if index&1 == 1 {
+		return r.spare
+	}
+	a, b := philox(index>>1, r.stream, r.key)
+	r.spare = b
+	return a
+}
+
+// Float64 returns the next draw as a multiple of 2^-53 in [0, 1).
+func (r *Random) Float64() float64 { return unit(r.Uint64()) }
+
+// IntN returns a number in 0..n-1, each with the same probability, by the
+// method of Lemire, "Fast Random Integer Generation in an Interval" (ACM TOMACS
+// 29, 2019). It takes one draw, and with probability below n/2^64 further ones.
+// It panics when n <= 0.
+func (r *Random) IntN(n int) int {
+	if n <= 0 {
+		panic(fmt.Sprintf("shared: Random.IntN(%d): want a positive bound", n))
+	}
+	bound := uint64(n)
+	hi, lo := bits.Mul64(r.Uint64(), bound)
+	if lo < bound {
+		// The 2^64 mod bound lowest products of each interval are surplus.
+		for surplus := -bound % bound; lo < surplus; {
+			hi, lo = bits.Mul64(r.Uint64(), bound)
+		}
+	}
+	return int(hi)
+}
+
+// NormFloat64 returns the next draw of the normal distribution with mean 0 and
+// variance 1, by inverting its distribution function at one uniform number, so
+// that it takes exactly one draw. It lies within ±8.21 and has the same bits on
+// every processor: see normalQuantile.
+func (r *Random) NormFloat64() float64 {
+	// Odd multiples of 2^-53: symmetric about 1/2, never 0 or 1, exact.
+	u := (float64(r.Uint64()>>12) + 0.5) * 0x1p-52
+	return normalQuantile(u)
+}
+
+// Shuffle brings the elements 0..n-1 into a random order, every order being
+// equally likely, by calling swap n-1 times (Fisher and Yates). It takes one
+// draw of IntN per swap.
+func (r *Random) Shuffle(n int, swap func(i, j int)) {
+	for i := n - 1; i > 0; i-- {
+		swap(i, r.IntN(i+1))
+	}
+}
+
+// Perm returns a random permutation of 0..n-1, as Shuffle makes it.
+func (r *Random) Perm(n int) []int {
+	p := make([]int, max(n, 0))
+	for i := range p {
+		p[i] = i
+	}
+	r.Shuffle(len(p), func(i, j int) { p[i], p[j] = p[j], p[i] })
+	return p
+}
+
+// unit maps the upper 53 bits of x to [0, 1).
+func unit(x uint64) float64 { return float64(x>>11) * 0x1p-53 }
+
+// philox is Philox2x64-10: the bijection that key selects, at the counter
+// (c0, c1).
+func philox(c0, c1, key uint64) (uint64, uint64) {
+	const (
+		multiplier = 0xD2B74407B1CE6E93
+		weyl       = 0x9E3779B97F4A7C15 // golden ratio
+		rounds     = 10
+	)
+	for range rounds {
+		hi, lo := bits.Mul64(multiplier, c0)
+		c0, c1 = hi^key^c1, lo
+		key += weyl
+	}
+	return c0, c1
+}
+
+// fnv1a is the 64-bit FNV-1a hash of Fowler, Noll and Vo (RFC 9923).
+func fnv1a(s string) uint64 {
+	const (
+		offset = 0xcbf29ce484222325
+		prime  = 0x100000001b3
+	)
+	h := uint64(offset)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * prime
+	}
+	return h
+}

@@ -1,0 +1,58 @@
+package shared
+
+import "fmt"
+
+// Range is the half-open interval of integers [Lo, Hi): of shards, rows, or
+// positions in a buffer. A Range with Hi <= Lo is empty.
+type Range struct{ Lo, Hi int }
+
+// Len returns the number of integers in r.
+func (r Range) Len() int { return max(r.Hi-r.Lo, 0) }
+
+// Empty reports whether r holds no integer.
+func (r Range) Empty() bool { return r.Hi <= r.Lo }
+
+// Contains reports whether x lies in r.
+func (r Range) Contains(x int) bool { return r.Lo <= x && x < r.Hi }
+
+// Intersect returns the integers in both r and o. Where there are none the
+// result is empty, with Hi equal to Lo.
+func (r Range) Intersect(o Range) Range {
+	lo := max(r.Lo, o.Lo)
+	return Range{lo, max(lo, min(r.Hi, o.Hi))}
+}
+
+// String writes r as "[lo,hi)".
+func (r Range) String() string { return fmt.Sprintf("[%d,%d)", r.Lo, r.Hi) }
+
+// Split returns part i of the p contiguous parts of 0..n-1, of which the first
+// n mod p are one longer than the others. It is empty where the arguments name
+// no part: n <= 0, p <= 0, or i outside 0..p-1.
+func Split(n, p, i int) Range {
+	if n <= 0 || p <= 0 || i < 0 || i >= p {
+		return Range{}
+	}
+	short, longer := n/p, n%p
+	lo := i*short + min(i, longer)
+	hi := lo + short
+	if i < longer {
+		hi++
+	}
+	return Range{lo, hi}
+}
+
+// Owner returns the part i for which Split(n, p, i) contains x, or -1 where x
+// lies outside 0..n-1 or p <= 0.
+func Owner(n, p, x int) int {
+	if p <= 0 || x < 0 || x >= n {
+		return -1
+	}
+	short, longer := n/p, n%p
+	// With short == 0 every x lies below bound, so the division by short
+	// is reached only when it is positive.
+	bound := longer * (short + 1)
+	if x < bound {
+		return x / (short + 1)
+	}
+	return longer + (x-bound)/short
+}

@@ -1,0 +1,323 @@
+package shared
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Store has the open sessions of one process. It is safe for concurrent use.
+type Store struct {
+	mu       sync.Mutex
+	sessions map[string]*Session
+}
+
+// NewStore returns an empty Store.
+func NewStore() *Store { return &Store{sessions: make(map[string]*Session)} }
+
+// Open begins a session with the given number of subtasks. The name is free
+// again when the session is closed.
+func (st *Store) Open(session string, subtasks int) (*Session, error) {
+	if session == "" {
+		return nil, errors.New("shared: open: a session needs a name")
+	}
+	if subtasks < 1 || subtasks > MaxShards {
+		return nil, fmt.Errorf("shared: open session %q with %d subtasks: want 1 to %d", session, subtasks, MaxShards)
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if _, ok := st.sessions[session]; ok {
+		return nil, fmt.Errorf("shared: open session %q: it is open already", session)
+	}
+	s := &Session{name: session, store: st, subtasks: make([]*Objects, subtasks), shared: make(map[string]*sharedObject)}
+	for i := range s.subtasks {
+		s.subtasks[i] = &Objects{session: s, subtask: i, cells: make(map[string]cell)}
+	}
+	st.sessions[session] = s
+	return s, nil
+}
+
+// Len returns the number of objects alive in all sessions; one that is shared
+// counts once for each subtask that holds it. It is 0 when nothing leaked.
+func (st *Store) Len() int {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	n := int64(0)
+	for _, s := range st.sessions {
+		for _, o := range s.subtasks {
+			n += o.live.Load()
+		}
+	}
+	return int(n)
+}
+
+// forget drops a session that closes.
+func (st *Store) forget(s *Session) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.sessions[s.name] == s {
+		delete(st.sessions, s.name)
+	}
+}
+
+// Session is the lifetime of the objects of one queue.
+type Session struct {
+	name     string
+	store    *Store
+	subtasks []*Objects
+	closed   atomic.Bool
+
+	mu     sync.Mutex               // guards shared
+	shared map[string]*sharedObject // by name of the key
+	past   []*sharedObject          // shared once, then replaced by Share
+}
+
+// sharedObject is the record of an object that was shared.
+type sharedObject struct {
+	value       any
+	fingerprint func() (uint64, error)
+	holders     atomic.Int64 // subtasks in which it is the object of the key
+}
+
+// Name returns the name of the session.
+func (s *Session) Name() string { return s.name }
+
+// Subtasks returns the number of subtasks.
+func (s *Session) Subtasks() int { return len(s.subtasks) }
+
+// Subtask returns the objects of subtask i. Asking for one that does not exist
+// is a bug of the caller and panics.
+func (s *Session) Subtask(i int) *Objects {
+	if i < 0 || i >= len(s.subtasks) {
+		panic(fmt.Sprintf("shared: session %q has no subtask %d: it has %d", s.name, i, len(s.subtasks)))
+	}
+	return s.subtasks[i]
+}
+
+// Close ends the session: all objects are gone, and access to them fails with
+// ErrClosed. Objects with a method Release() are released, each once, however
+// many subtasks or keys hold it; one reached through a pointer, map or slice is
+// recognised by its identity. They are released in the order of subtask, name
+// and shard, then shared ones. An error tells of those that panicked, after all
+// others were released.
+//
+// Close is called when the subtasks have ended. Calling it again does nothing.
+func (s *Session) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	r := releaser{seen: make(map[identity]struct{})}
+	for _, o := range s.subtasks {
+		for _, name := range o.names() {
+			r.name = name
+			o.cells[name].each(r.release)
+		}
+		o.cells = nil
+		o.live.Store(0)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(s.shared)) {
+		r.name = name
+		r.release(s.shared[name].value)
+	}
+	r.name = "shared before"
+	for _, p := range s.past {
+		r.release(p.value)
+	}
+	s.shared, s.past = nil, nil
+	s.store.forget(s)
+	if err := errors.Join(r.errs...); err != nil {
+		return fmt.Errorf("shared: close session %q: %w", s.name, err)
+	}
+	return nil
+}
+
+// share records v as shared under a key.
+func (s *Session) share(d *declaration, v any, fingerprint func() (uint64, error)) *sharedObject {
+	record := &sharedObject{value: v, fingerprint: fingerprint}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, ok := s.shared[d.name]; ok {
+		s.past = append(s.past, old)
+	}
+	s.shared[d.name] = record
+	return record
+}
+
+// SharedFingerprint returns a hash of each shared object that some subtask still
+// holds, by the name of its key. Two calls that differ tell that the object was
+// modified in between, which nothing may do. It is called while no subtask
+// runs. An object with a method Fingerprint() uint64 says its own hash; others
+// are hashed as the key's codec encodes them, or, where the key has no codec,
+// by walking over the object.
+func (s *Session) SharedFingerprint() (map[string]uint64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed.Load() {
+		return nil, fmt.Errorf("shared: fingerprints of session %q: %w", s.name, ErrClosed)
+	}
+	prints := make(map[string]uint64, len(s.shared))
+	for _, name := range slices.Sorted(maps.Keys(s.shared)) {
+		record := s.shared[name]
+		if record.holders.Load() == 0 {
+			continue
+		}
+		p, err := record.fingerprint()
+		if err != nil {
+			return nil, fmt.Errorf("shared: fingerprint of key %q in session %q: %w", name, s.name, err)
+		}
+		prints[name] = p
+	}
+	return prints, nil
+}
+
+// Objects are the objects of one subtask in one session. They belong to the
+// goroutine of the subtask and take no lock.
+type Objects struct {
+	session *Session
+	subtask int
+	cells   map[string]cell
+	live    atomic.Int64 // objects in cells; written by the owner alone
+}
+
+// Objects returns o, so that it is its own Holder.
+func (o *Objects) Objects() *Objects { return o }
+
+// Session returns the name of the session.
+func (o *Objects) Session() string { return o.session.name }
+
+// Subtask returns the number of the subtask.
+func (o *Objects) Subtask() int { return o.subtask }
+
+// Encoded is one object in the bytes of its key's codec.
+type Encoded struct {
+	Name  string
+	Kind  Kind
+	Shard int    // -1 unless Kind is KindPerShard
+	Data  []byte // valid until the next object
+}
+
+// Encode goes through the replicated and per-shard objects, sorted by name and
+// then by shard; scratch objects are left out. An error, of a codec or because
+// the session is closed, comes last.
+func (o *Objects) Encode() iter.Seq2[Encoded, error] {
+	return func(yield func(Encoded, error) bool) {
+		if o.session.closed.Load() {
+			yield(Encoded{Shard: -1}, fmt.Errorf("shared: encode session %q, subtask %d: %w", o.session.name, o.subtask, ErrClosed))
+			return
+		}
+		var buf []byte
+		more := true
+		for _, name := range o.names() {
+			c := o.cells[name]
+			kind := c.declared().kind
+			if kind == KindScratch {
+				continue
+			}
+			buf, more = c.encode(buf, func(shard int, data []byte, err error) bool {
+				if err != nil {
+					yield(Encoded{Name: name, Kind: kind, Shard: shard}, err)
+					return false
+				}
+				return yield(Encoded{name, kind, shard, data}, nil)
+			})
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// names returns the names of the cells, sorted.
+func (o *Objects) names() []string { return slices.Sorted(maps.Keys(o.cells)) }
+
+// reach returns the objects of h, or why a key cannot be used on them.
+func reach(h Holder, d *declaration, op string, shard int) (*Objects, *AccessError) {
+	var o *Objects
+	if h != nil {
+		o = h.Objects()
+	}
+	switch {
+	case d.err != nil:
+		return nil, o.fault(d, op, shard, ErrKey, d.err.Error())
+	case o == nil:
+		return nil, o.fault(d, op, shard, ErrClosed, "there are no objects here")
+	case o.session.closed.Load():
+		return nil, o.fault(d, op, shard, ErrClosed, "")
+	}
+	return o, nil
+}
+
+// fault describes a failed access; o may be nil.
+func (o *Objects) fault(d *declaration, op string, shard int, cause error, detail string) *AccessError {
+	e := &AccessError{Op: op, Key: d.name, Kind: d.kind, Type: d.typ, Subtask: -1, Shard: shard, Detail: detail, Err: cause}
+	if o != nil {
+		e.Session, e.Subtask = o.session.name, o.subtask
+	}
+	return e
+}
+
+// missing describes a get of an object that is not there.
+func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError {
+	e := o.fault(d, "get", shard, ErrMissing, detail)
+	var present []string
+	for name, c := range o.cells {
+		if name != d.name && c.size() > 0 {
+			present = append(present, name)
+		}
+	}
+	e.Near = nearNames(d.name, present)
+	return e
+}
+
+// mismatch describes the use of a name that a key of another kind or type has.
+func (o *Objects) mismatch(d *declaration, op string, shard int, holds cell) *AccessError {
+	other := holds.declared()
+	return o.fault(d, op, shard, ErrMismatch, fmt.Sprintf("%v key %q (%v)", other.kind, other.name, other.typ))
+}
+
+// releaser releases objects, each once.
+type releaser struct {
+	seen map[identity]struct{}
+	name string // key of the object, for errors
+	errs []error
+}
+
+// identity tells objects that refer to memory apart.
+type identity struct {
+	typ     reflect.Type
+	pointer uintptr
+	length  int
+}
+
+func (r *releaser) release(v any) {
+	object, ok := v.(interface{ Release() })
+	if !ok {
+		return
+	}
+	if rv := reflect.ValueOf(v); slices.Contains([]reflect.Kind{reflect.Pointer, reflect.Map, reflect.Slice, reflect.Chan, reflect.Func}, rv.Kind()) {
+		if rv.IsNil() {
+			return
+		}
+		id := identity{typ: rv.Type(), pointer: rv.Pointer()}
+		if rv.Kind() == reflect.Slice {
+			id.length = rv.Len()
+		}
+		if _, again := r.seen[id]; again {
+			return
+		}
+		r.seen[id] = struct{}{}
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.errs = append(r.errs, fmt.Errorf("release of %q (%T): panic: %v", r.name, v, p))
+		}
+	}()
+	object.Release()
+}
