@@ -1,0 +1,133 @@
+package kernel
+
+import "math"
+
+// chunk is the number of rows that go through the steps of a search together:
+// enough to amortise the passes over the groups of centres, few enough that
+// rows and search state stay in the first-level cache for small d.
+const chunk = 128
+
+// SquaredDistance returns the squared Euclidean distance of x and c, which
+// have the same length: t = x[j]-c[j], acc = acc + t*t from 0 in increasing j.
+//
+// The direct form is used throughout, not |x|²-2x·c+|c|²: it keeps its relative
+// accuracy for data far from the origin and is exactly 0 only for a row that
+// equals the centre (or differs from it by less than about 1e-162 in every
+// feature).
+func SquaredDistance(x, c []float64) float64 {
+	c = c[:len(x)]
+	var acc float64
+	for j, v := range x {
+		t := v - c[j]
+		acc += float64(t * t)
+	}
+	return acc
+}
+
+// Nearest returns the centre nearest to x and the Euclidean distance to it:
+// the smallest [SquaredDistance], on a tie of squared distances the lowest
+// index, and the square root of that. A distance that is NaN never wins; if
+// all are, it returns -1 and NaN. x has at least c.D() values.
+func Nearest(x []float64, c *Centers) (int, float64) {
+	x = x[:c.d]
+	todo, key, near := [1]int32{}, [1]uint64{noKey}, [1]int32{-1}
+	for g := range c.groups {
+		c.groups[g].scan(x, c.d, todo[:], key[:], near[:])
+	}
+	return int(near[0]), distance(key[0])
+}
+
+// AssignEuclidean writes to assign and dist, for each of the n rows of x, the
+// centre and the distance that [Nearest] returns for that row alone, with the
+// same bits.
+//
+// What assign holds on entry is taken as a guess, and makes nothing but speed:
+// with the assignment of the superstep before, most rows cost one distance
+// instead of k. Any values will do.
+func AssignEuclidean(x []float64, n int, c *Centers, assign []int32, dist []float64) {
+	var s search
+	for lo := 0; lo < n; lo += chunk {
+		hi := min(lo+chunk, n)
+		s.assign(x[lo*c.d:hi*c.d], c, assign[lo:hi])
+		dst := dist[lo:hi]
+		for i, key := range s.key[:len(dst)] {
+			dst[i] = distance(key)
+		}
+	}
+}
+
+// distance turns the key of a search into a distance.
+func distance(key uint64) float64 { return math.Sqrt(math.Float64frombits(key)) }
+
+// search is the working memory of an assignment, on the stack of the caller.
+type search struct {
+	key  [chunk]uint64
+	todo [chunk]int32
+	rest int // chunks for which guesses are not worth a try
+}
+
+// assign finds the nearest centre of every row of a chunk and leaves the bits
+// of its squared distance in s.key. Trying the guesses costs one distance a
+// row; where few hold, as in the first supersteps or for overlapping clusters,
+// most chunks go without.
+func (s *search) assign(x []float64, c *Centers, assign []int32) {
+	todo := s.todo[:0]
+	if s.rest == 0 {
+		todo = s.try(x, c, assign)
+		if len(todo)*8 > len(assign)*7 {
+			s.rest = 8
+		}
+	} else {
+		s.rest--
+		todo = s.todo[:len(assign)]
+		for i := range todo {
+			todo[i] = int32(i)
+		}
+	}
+	for _, i := range todo {
+		s.key[i] = noKey
+		assign[i] = -1
+	}
+	for g := range c.groups {
+		c.groups[g].scan(x, c.d, todo, s.key[:], assign)
+	}
+}
+
+// try computes the distance of each row to its guessed centre and returns the
+// rows for which that does not settle the search; see [Centers.setReach]. Four
+// rows advance together to hide the latency of their chains of additions.
+func (s *search) try(x []float64, c *Centers, assign []int32) []int32 {
+	d, n := c.d, len(assign)
+	for i, a := range assign {
+		if uint(a) >= uint(c.k) {
+			assign[i] = 0
+		}
+	}
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		r0, r1, r2, r3 := rows4(x, i, d)
+		c0, c1 := c.Row(int(assign[i]))[:len(r0)], c.Row(int(assign[i+1]))[:len(r0)]
+		c2, c3 := c.Row(int(assign[i+2]))[:len(r0)], c.Row(int(assign[i+3]))[:len(r0)]
+		var a0, a1, a2, a3 float64
+		for j, v := range r0 {
+			t0, t1, t2, t3 := v-c0[j], r1[j]-c1[j], r2[j]-c2[j], r3[j]-c3[j]
+			a0 += float64(t0 * t0)
+			a1 += float64(t1 * t1)
+			a2 += float64(t2 * t2)
+			a3 += float64(t3 * t3)
+		}
+		q := (*[4]uint64)(s.key[i : i+4])
+		q[0], q[1], q[2], q[3] = math.Float64bits(a0), math.Float64bits(a1), math.Float64bits(a2), math.Float64bits(a3)
+	}
+	for ; i < n; i++ {
+		s.key[i] = math.Float64bits(SquaredDistance(x[i*d:i*d+d], c.Row(int(assign[i]))))
+	}
+	m := 0
+	for i, a := range assign {
+		s.todo[m] = int32(i)
+		if s.key[i] >= c.reach[a] {
+			m++
+		}
+	}
+	return s.todo[:m]
+}

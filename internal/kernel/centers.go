@@ -1,0 +1,138 @@
+package kernel
+
+import "math"
+
+// Centers is a set of k centres in d dimensions, laid out for the searches of
+// this package. It is built once, filled by [Centers.Set] before each round of
+// searches, and then read by any number of goroutines.
+type Centers struct {
+	k, d   int
+	rows   []float64 // k*d, row-major
+	groups []group
+
+	// reach[a] is the bits of a squared distance such that a row whose computed
+	// squared distance to centre a is below it has a as its nearest centre,
+	// whatever the rounding; 0 where nothing is known.
+	reach []uint64
+}
+
+// group holds up to eight centres, feature by feature. Exactly one of the
+// lanes fields is used, the one named by width.
+type group struct {
+	first  int32 // number of the first centre
+	width  int
+	lanes4 [][4]float64
+	lanes5 [][5]float64
+	lanes6 [][6]float64
+	lanes7 [][7]float64
+	lanes8 [][8]float64
+}
+
+// maxReach is the largest k for which Set spends k*k/2 distances on the reach
+// of the centres; beyond it they would cost more than a small block of rows.
+const maxReach = 512
+
+// NewCenters returns room for k centres in d dimensions; k is at least 1 and d
+// at least 0. All memory is taken here.
+func NewCenters(k, d int) *Centers {
+	c := &Centers{k: k, d: d, rows: make([]float64, k*d), reach: make([]uint64, k)}
+	n := (k + 7) / 8
+	for i := range n {
+		lo, hi := i*k/n, (i+1)*k/n
+		g := group{first: int32(lo), width: max(hi-lo, 4)}
+		switch g.width {
+		case 4:
+			g.lanes4 = make([][4]float64, d)
+		case 5:
+			g.lanes5 = make([][5]float64, d)
+		case 6:
+			g.lanes6 = make([][6]float64, d)
+		case 7:
+			g.lanes7 = make([][7]float64, d)
+		case 8:
+			g.lanes8 = make([][8]float64, d)
+		}
+		c.groups = append(c.groups, g)
+	}
+	c.Set(c.rows)
+	return c
+}
+
+// K returns the number of centres.
+func (c *Centers) K() int { return c.k }
+
+// D returns the number of dimensions.
+func (c *Centers) D() int { return c.d }
+
+// Row returns centre j. The caller must not modify it.
+func (c *Centers) Row(j int) []float64 { return c.rows[j*c.d : (j+1)*c.d] }
+
+// Set copies the k*d values of centers, row-major, into the layout of the
+// searches. It allocates nothing and must not run beside a search.
+func (c *Centers) Set(centers []float64) {
+	copy(c.rows, centers[:c.k*c.d])
+	for i := range c.groups {
+		g := &c.groups[i]
+		for j := range c.d {
+			lane := g.lane(j)
+			for l := range lane {
+				lane[l] = math.NaN()
+				if q := int(g.first) + l; q < c.k && (i+1 == len(c.groups) || q < int(c.groups[i+1].first)) {
+					lane[l] = c.rows[q*c.d+j]
+				}
+			}
+		}
+	}
+	c.setReach()
+}
+
+// lane returns the values of the group's centres in feature j.
+func (g *group) lane(j int) []float64 {
+	switch g.width {
+	case 4:
+		return g.lanes4[j][:]
+	case 5:
+		return g.lanes5[j][:]
+	case 6:
+		return g.lanes6[j][:]
+	case 7:
+		return g.lanes7[j][:]
+	default:
+		return g.lanes8[j][:]
+	}
+}
+
+// setReach finds, for each centre, how far its nearest neighbour is. By the
+// triangle inequality a row closer to a than half of that, h, has a as its
+// nearest centre (Elkan 2003, lemma 1).
+//
+// The test must hold for computed distances, whose winner is defined by their
+// bits. Write u = 2^-53 and e = (d+2)u, which bounds the relative error of a
+// computed squared distance. Let D be the squared distance of the row to a and
+// h the true half distance. reach = h²·(1-16(d+8)u), computed from an h² that
+// is wrong by at most e; from D·(1-e) < reach follows √D < h(1-δ) with
+// δ > 6(d+8)u, so every other centre is at least h(1+δ) away and its squared
+// distance exceeds D by the factor ((1+δ)/(1-δ))² > 1+4δ, which the two errors
+// of e cannot undo. Underflow and overflow have absolute errors instead; outside
+// [2^-900, 2^900] the bound is not used.
+func (c *Centers) setReach() {
+	clear(c.reach)
+	if c.k > maxReach || c.k == 1 {
+		return
+	}
+	for a := range c.reach {
+		c.reach[a] = math.Float64bits(math.MaxFloat64)
+	}
+	slack := 1 - float64(16*float64(c.d+8)*0x1p-53)
+	for a := range c.k {
+		for b := range a {
+			h := SquaredDistance(c.Row(a), c.Row(b)) / 4
+			if !(h >= 0x1p-900 && h <= 0x1p900) {
+				h = 0
+			}
+			reach := math.Float64bits(h * slack)
+			c.reach[a] = min(c.reach[a], reach)
+			c.reach[b] = min(c.reach[b], reach)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package kernel
+
+// AccumulateCentroids adds each of the n rows of x to the sums of the centre
+// it is assigned to, in row order. sums holds, for centre a, d sums and then
+// the weight at sums[a*(d+1) : (a+1)*(d+1)]: sum = sum + w*x[j], weight =
+// weight + w. A nil w means that every row weighs 1. A row assigned to no
+// centre (-1) is left out.
+func AccumulateCentroids(x []float64, n, d int, w []float64, assign []int32, sums []float64) {
+	if w != nil {
+		accumulateWeighted(x, n, d, w, assign, sums)
+		return
+	}
+	for i, a := range assign[:n] {
+		if a < 0 {
+			continue
+		}
+		s := sums[int(a)*(d+1) : int(a)*(d+1)+d+1]
+		s[d]++
+		row := x[i*d : i*d+d]
+		s = s[:d]
+		for len(row) >= 8 && len(s) >= 8 {
+			s[0] += row[0]
+			s[1] += row[1]
+			s[2] += row[2]
+			s[3] += row[3]
+			s[4] += row[4]
+			s[5] += row[5]
+			s[6] += row[6]
+			s[7] += row[7]
+			s, row = s[8:], row[8:]
+		}
+		for j, v := range row {
+			s[j] += v
+		}
+	}
+}
+
+func accumulateWeighted(x []float64, n, d int, w []float64, assign []int32, sums []float64) {
+	w = w[:n]
+	for i, a := range assign[:n] {
+		if a < 0 {
+			continue
+		}
+		s := sums[int(a)*(d+1) : int(a)*(d+1)+d+1]
+		s[d] += w[i]
+		Axpy(w[i], x[i*d:i*d+d], s[:d])
+	}
+}
+
+// Inertia returns inertia plus the sum of w[i]*dist[i]*dist[i] over the n rows,
+// in row order: acc = acc + w*(dist*dist). A nil w means that every row weighs
+// 1. It is given the inertia of the rows before, so that a shard may come in
+// several blocks.
+func Inertia(n int, w, dist []float64, inertia float64) float64 {
+	if w == nil {
+		for _, v := range dist[:n] {
+			inertia += float64(v * v)
+		}
+		return inertia
+	}
+	w = w[:n]
+	for i, v := range dist[:n] {
+		inertia += float64(w[i] * float64(v*v))
+	}
+	return inertia
+}
+
+// AssignAccumulate is [AssignEuclidean], [AccumulateCentroids] and [Inertia]
+// in one pass over the rows, with the same bits: the hot loop of k-means. It
+// returns the inertia including that of the rows before. The squared distance
+// that enters the inertia is the square of the rounded distance, as Inertia has
+// it. A nil dist is not written.
+func AssignAccumulate(x []float64, n int, c *Centers, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
+	var s search
+	var buf [chunk]float64
+	d := c.d
+	for lo := 0; lo < n; lo += chunk {
+		hi := min(lo+chunk, n)
+		rows, a := x[lo*d:hi*d], assign[lo:hi]
+		s.assign(rows, c, a)
+		var weights []float64
+		if w != nil {
+			weights = w[lo:hi]
+		}
+		AccumulateCentroids(rows, hi-lo, d, weights, a, sums)
+		to := buf[:hi-lo]
+		if dist != nil {
+			to = dist[lo:hi]
+		}
+		for i := range to {
+			to[i] = distance(s.key[i])
+		}
+		inertia = Inertia(hi-lo, weights, to, inertia)
+	}
+	return inertia
+}

@@ -1,0 +1,41 @@
+// Package kernel holds the arithmetic that every algorithm shares: vector
+// primitives, the distance blocks of k-means, the element-wise operators of
+// collectives, and elementary functions with fixed bits.
+//
+// # The contract: one definition, the same bits everywhere
+//
+// Every floating-point result of this package is defined by a naive loop that
+// its documentation states: which terms, in which order, each operation
+// rounded separately. Faster code (several rows or centres at a time, pruned
+// searches) computes each output by that same sequence of operations, so it
+// vectorises across outputs and never within one. It follows that
+//
+//   - the result for a row is a function of that row alone, never of its place
+//     in a block, of the block's length or of a loop tail;
+//   - results do not change with the processor, its features, GOAMD64 or
+//     GOARCH: a product that is added to something is always written
+//     T(x*y) + z, which forbids the compiler to fuse the two, and no function
+//     of package math with a processor-specific form is called.
+//
+// The one exception is the payload and sign of a NaN, which processors choose
+// differently; [MaxTo] and [MinTo] make theirs canonical.
+//
+// # Shapes and ownership
+//
+// Matrices are row-major: row i of x with d features is x[i*d : (i+1)*d].
+// Functions keep no reference to a slice they are given and allocate nothing
+// unless they say so; destination and source must be the same slice or not
+// overlap. Lengths are the caller's duty: a slice shorter than its stated
+// shape is a bug of the caller and panics like any index out of range. Values
+// are never a reason to panic: NaN and infinities flow through as IEEE 754
+// says, and each search states what it does with a NaN.
+//
+// # A superstep of k-means
+//
+//	centers := kernel.NewCenters(k, d)            // once
+//	centers.Set(means)                            // once per superstep
+//	inertia := kernel.AssignAccumulate(x, n, centers, nil, assign, dist, sums, 0)
+//
+// after which sums holds, for each centre, d sums and the weight, ready to be
+// reduced over shards.
+package kernel

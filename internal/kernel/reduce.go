@@ -1,0 +1,135 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+// Number is the set of element types that collectives reduce.
+type Number interface {
+	float32 | float64 | int32 | int64 | uint8
+}
+
+// AddTo sets dst[i] = dst[i] + src[i]. src is at least as long as dst, the
+// rest of it is ignored; integers wrap around.
+func AddTo[T Number](dst, src []T) {
+	src = src[:len(dst)]
+	if d, ok := any(dst).([]uint8); ok {
+		addBytes(d, any(src).([]uint8))
+		return
+	}
+	i := 0
+	for ; i+8 <= len(dst); i += 8 {
+		p, q := (*[8]T)(dst[i:i+8]), (*[8]T)(src[i:i+8])
+		p[0] += q[0]
+		p[1] += q[1]
+		p[2] += q[2]
+		p[3] += q[3]
+		p[4] += q[4]
+		p[5] += q[5]
+		p[6] += q[6]
+		p[7] += q[7]
+	}
+	for ; i < len(dst); i++ {
+		dst[i] += src[i]
+	}
+}
+
+// addBytes adds eight bytes at a time in one word: the low seven bits of each
+// byte cannot carry out of it, and the top bits are added by exclusive or.
+func addBytes(dst, src []uint8) {
+	const low = 0x7f7f7f7f7f7f7f7f
+	for len(dst) >= 8 && len(src) >= 8 {
+		a, b := binary.LittleEndian.Uint64(dst), binary.LittleEndian.Uint64(src)
+		binary.LittleEndian.PutUint64(dst, (a&low+b&low)^((a^b)&^low))
+		dst, src = dst[8:], src[8:]
+	}
+	for i := range dst {
+		dst[i] += src[i]
+	}
+}
+
+// ProdTo sets dst[i] = dst[i] * src[i]. src is at least as long as dst;
+// integers wrap around.
+func ProdTo[T Number](dst, src []T) {
+	src = src[:len(dst)]
+	i := 0
+	for ; i+8 <= len(dst); i += 8 {
+		p, q := (*[8]T)(dst[i:i+8]), (*[8]T)(src[i:i+8])
+		p[0] *= q[0]
+		p[1] *= q[1]
+		p[2] *= q[2]
+		p[3] *= q[3]
+		p[4] *= q[4]
+		p[5] *= q[5]
+		p[6] *= q[6]
+		p[7] *= q[7]
+	}
+	for ; i < len(dst); i++ {
+		dst[i] *= src[i]
+	}
+}
+
+// MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as
+// long as dst. The rules are those of IEEE 754-2019 maximum, so the result of
+// a chain of them does not depend on its order, not even in its bits: a NaN
+// wins over every number and is made the canonical quiet NaN, and -0 < +0.
+func MaxTo[T Number](dst, src []T) {
+	src = src[:len(dst)]
+	switch d := any(dst).(type) {
+	case []float64:
+		maxFloats(d, any(src).([]float64), canonical64)
+	case []float32:
+		maxFloats(d, any(src).([]float32), canonical32)
+	default:
+		for i, s := range src {
+			dst[i] = max(dst[i], s)
+		}
+	}
+}
+
+// MinTo sets dst[i] to the smaller of dst[i] and src[i], by the rules of
+// [MaxTo].
+func MinTo[T Number](dst, src []T) {
+	src = src[:len(dst)]
+	switch d := any(dst).(type) {
+	case []float64:
+		minFloats(d, any(src).([]float64), canonical64)
+	case []float32:
+		minFloats(d, any(src).([]float32), canonical32)
+	default:
+		for i, s := range src {
+			dst[i] = min(dst[i], s)
+		}
+	}
+}
+
+// The one NaN that MaxTo and MinTo produce.
+var (
+	canonical64 = math.Float64frombits(0x7ff8000000000000)
+	canonical32 = math.Float32frombits(0x7fc00000)
+)
+
+// maxFloats relies on the builtin max, which follows the IEEE rules without a
+// branch on the data; only the bits of its NaN are left to the processor.
+func maxFloats[T Float](dst, src []T, nan T) {
+	dst = dst[:len(src)]
+	for i, s := range src {
+		m := max(dst[i], s)
+		if m != m {
+			m = nan
+		}
+		dst[i] = m
+	}
+}
+
+func minFloats[T Float](dst, src []T, nan T) {
+	dst = dst[:len(src)]
+	for i, s := range src {
+		m := min(dst[i], s)
+		if m != m {
+			m = nan
+		}
+		dst[i] = m
+	}
+}
