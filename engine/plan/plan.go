@@ -14,10 +14,14 @@ type Plan struct {
 	Seed        uint64 `json:"seed"`
 	Parallelism int    `json:"parallelism"`
 	// Fingerprint is that of the graph the plan was compiled from.
-	Fingerprint string   `json:"fingerprint"`
-	Vertices    []Vertex `json:"vertices"`
-	Edges       []Edge   `json:"edges"`
-	Queues      []Queue  `json:"queues,omitempty"`
+	Fingerprint string `json:"fingerprint"`
+	// Nodes are the graph's, by id, so that a plan can be read and run alone. They
+	// are shared with the graph and not modified.
+	Nodes    []Node   `json:"nodes"`
+	Vertices []Vertex `json:"vertices"`
+	// Edges are ordered by To, the receiver's place in its chain, and Port.
+	Edges  []Edge  `json:"edges"`
+	Queues []Queue `json:"queues,omitempty"`
 	// Slots is the number of slots the job needs: the largest parallelism of a
 	// vertex, as subtask i of every vertex shares slot i.
 	Slots int `json:"slots"`
@@ -53,7 +57,7 @@ type Edge struct {
 	From        VertexID    `json:"from"`
 	FromNode    NodeID      `json:"from_node"` // member of From's chain that emits
 	To          VertexID    `json:"to"`
-	ToNode      NodeID      `json:"to_node"` // member of To's chain that receives: its head unless Role is Side
+	ToNode      NodeID      `json:"to_node"` // member of To's chain that receives: its head unless Role is Feedback
 	Port        int         `json:"port"`    // index in the receiving node's Inputs
 	Partitioner Partitioner `json:"partitioner"`
 	Keys        []string    `json:"keys,omitempty"`

@@ -1,0 +1,202 @@
+package plan
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// DefaultSlotGroup is the slot group of every vertex: subtask i of each vertex
+// of a job shares slot i.
+const DefaultSlotGroup = "default"
+
+// Compile turns a graph into the plan for one parallelism. It is a pure function
+// of its arguments, linear in the number of nodes and edges; the plan shares
+// the graph's nodes, which neither may modify afterwards.
+//
+// Parallelism. A node runs on parallelism subtasks, or on one if it is Single.
+// Subtask i of a vertex owns part i of the shards.
+//
+// Chaining. A node joins its producer's vertex, and runs in its goroutine, if
+// its only input but for feedback is a forward data or control edge, both have
+// the same parallelism, and both are of the same queue or of none. So a producer
+// with several such consumers becomes a tree. A node with side inputs or several
+// data inputs begins a vertex of its own: in its producer's, it would stall its
+// own head while another of its inputs may be made by that very head. A forward
+// edge that is not chained is an exchange that keeps shards and order.
+//
+// Queues. By-subtask edges are never chained, so the stages between two
+// communications are one vertex: send ends one, sum stands alone, recv begins
+// the next; queue-init begins the first and queue-close ends the last.
+//
+// Mode. An edge is materialised if its receiver may have to finish another input
+// before it reads on: if it is a side input, which is complete before the
+// receiver opens, or a data input of a node with further data or side inputs.
+// That goes for the first port too, as operators take the ports shard by shard
+// in turn. All others are pipelined. Then the receiver of a pipelined edge waits
+// for nothing else, pipelined edges form a forest, and no diamond can deadlock
+// whatever the size of buffers.
+func Compile(g *Graph, parallelism int) (*Plan, error) {
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	if parallelism < 1 {
+		return nil, fmt.Errorf("parallelism %d: want at least 1; set it with --parallelism", parallelism)
+	}
+	if parallelism > g.Shards {
+		return nil, fmt.Errorf("parallelism %d is above the number of shards, %d, so that some subtasks would own none: lower --parallelism or raise --shards, which is part of the result",
+			parallelism, g.Shards)
+	}
+	c := compiler{
+		g:      g,
+		p:      parallelism,
+		all:    splitAll(g.Shards, parallelism),
+		one:    splitAll(g.Shards, 1),
+		vertex: make([]VertexID, len(g.Nodes)),
+		index:  make([]int, len(g.Nodes)),
+	}
+	c.chain()
+	c.exchange()
+	p := &Plan{
+		Job:         g.Job,
+		Shards:      g.Shards,
+		Seed:        g.Seed,
+		Parallelism: parallelism,
+		Fingerprint: g.Fingerprint(),
+		Nodes:       g.Nodes,
+		Vertices:    c.vertices,
+		Edges:       c.edges,
+		Queues:      g.Queues,
+	}
+	for i := range p.Vertices {
+		p.Slots = max(p.Slots, p.Vertices[i].Parallelism)
+		p.Vertices[i].Name = vertexName(p.Nodes, p.Vertices[i].Chain)
+	}
+	return p, nil
+}
+
+// compiler is the state of one Compile of a valid graph.
+type compiler struct {
+	g *Graph
+	p int
+	// all and one are the ranges at parallelism p and 1. Vertices share them:
+	// there may be many vertices and many subtasks, and nobody modifies a plan.
+	all, one []shared.Range
+	vertices []Vertex
+	edges    []Edge
+	// vertex and index say in whose chain, and where in it, a node stands.
+	vertex []VertexID
+	index  []int
+}
+
+// chain gives every node its place. Nodes come in topological order, so each
+// finds its producer placed, and vertices are numbered in the order of their
+// heads, which is topological too.
+func (c *compiler) chain() {
+	for i := range c.g.Nodes {
+		n := &c.g.Nodes[i]
+		if port, ok := c.chained(n); ok {
+			from := n.Inputs[port].From
+			v := &c.vertices[c.vertex[from]]
+			c.vertex[i], c.index[i] = v.ID, len(v.Chain)
+			v.Chain = append(v.Chain, Chained{Node: n.ID, Parent: c.index[from], Port: port})
+			continue
+		}
+		id := VertexID(len(c.vertices))
+		c.vertex[i], c.index[i] = id, 0
+		v := Vertex{
+			ID:          id,
+			Chain:       []Chained{{Node: n.ID, Parent: -1}},
+			Parallelism: c.p,
+			Ranges:      c.all,
+			SlotGroup:   DefaultSlotGroup,
+			Queue:       n.Queue,
+		}
+		if n.Single {
+			v.Parallelism, v.Ranges = 1, c.one
+		}
+		c.vertices = append(c.vertices, v)
+	}
+}
+
+// chained returns the port by which n joins its producer's vertex, if it does.
+func (c *compiler) chained(n *Node) (port int, ok bool) {
+	port = -1
+	for k := range n.Inputs {
+		if n.Inputs[k].Role == Feedback {
+			continue
+		}
+		if port >= 0 {
+			return 0, false
+		}
+		port = k
+	}
+	if port < 0 {
+		return 0, false
+	}
+	in := &n.Inputs[port]
+	from := &c.g.Nodes[in.From]
+	ok = in.Partitioner == Forward && in.Role != Side &&
+		c.parallelism(from) == c.parallelism(n) && from.Queue == n.Queue
+	return port, ok
+}
+
+func (c *compiler) parallelism(n *Node) int {
+	if n.Single {
+		return 1
+	}
+	return c.p
+}
+
+// exchange makes an edge of every input that is not chained, ordered by
+// receiving vertex, place in its chain and port.
+func (c *compiler) exchange() {
+	for i := range c.vertices {
+		v := &c.vertices[i]
+		for k, member := range v.Chain {
+			n := &c.g.Nodes[member.Node]
+			rows := 0 // inputs that carry rows
+			for _, in := range n.Inputs {
+				if carriesRows(&in) {
+					rows++
+				}
+			}
+			for port := range n.Inputs {
+				in := &n.Inputs[port]
+				if k > 0 && port == member.Port {
+					continue
+				}
+				e := Edge{
+					From: c.vertex[in.From], FromNode: in.From,
+					To: v.ID, ToNode: n.ID, Port: port,
+					Partitioner: in.Partitioner, Keys: in.Keys, Role: in.Role,
+				}
+				if carriesRows(in) && (rows > 1 || in.Role == Side) {
+					e.Mode = Materialised
+				}
+				c.edges = append(c.edges, e)
+			}
+		}
+	}
+}
+
+func carriesRows(in *Input) bool {
+	return (in.Role == Data || in.Role == Side) && in.Partitioner != BySubtask
+}
+
+func splitAll(shards, p int) []shared.Range {
+	ranges := make([]shared.Range, p)
+	for i := range ranges {
+		ranges[i] = shared.Split(shards, p, i)
+	}
+	return ranges
+}
+
+// In returns the edges into a vertex, ordered by place in its chain and port.
+// The result is part of the plan.
+func (p *Plan) In(v VertexID) []Edge {
+	lo := sort.Search(len(p.Edges), func(i int) bool { return p.Edges[i].To >= v })
+	hi := sort.Search(len(p.Edges), func(i int) bool { return p.Edges[i].To > v })
+	return p.Edges[lo:hi:hi]
+}

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Misuse is one mistake in a graph.
+type Misuse struct {
+	// Site is the user's source line, "main.go:31", or "node 3" where the node
+	// has none; empty for what concerns the job as a whole.
+	Site string
+	// Op is the kind of operator, empty for what concerns no operator.
+	Op string
+	// Message says what is wrong and what to do.
+	Message string
+}
+
+// Error returns "site: operator: message".
+func (m *Misuse) Error() string {
+	var b strings.Builder
+	for _, part := range [...]string{m.Site, m.Op} {
+		if part != "" {
+			b.WriteString(part)
+			b.WriteString(": ")
+		}
+	}
+	b.WriteString(m.Message)
+	return b.String()
+}
+
+// Misuses returns the mistakes that Validate or Compile joined into err, in
+// order; what is no Misuse is left out.
+func Misuses(err error) []*Misuse {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []*Misuse
+		for _, e := range joined.Unwrap() {
+			all = append(all, Misuses(e)...)
+		}
+		return all
+	}
+	var m *Misuse
+	if errors.As(err, &m) {
+		return []*Misuse{m}
+	}
+	return nil
+}
+
+// maxMisuses bounds the list that one Validate returns: nobody reads more, and
+// a hostile graph has one per byte.
+const maxMisuses = 100
+
+// misuses collects mistakes.
+type misuses struct {
+	found   []error
+	dropped int
+}
+
+func (m *misuses) full() bool { return len(m.found) >= maxMisuses }
+
+func (m *misuses) add(site, op, format string, args ...any) {
+	if m.full() {
+		m.dropped++
+		return
+	}
+	m.found = append(m.found, &Misuse{Site: site, Op: op, Message: fmt.Sprintf(format, args...)})
+}
+
+func (m *misuses) err() error {
+	if m.dropped > 0 {
+		m.found = append(m.found, &Misuse{Message: fmt.Sprintf("and %d more errors", m.dropped)})
+		m.dropped = 0
+	}
+	return errors.Join(m.found...)
+}
+
+// clip returns s if it has at most n runes, else its beginning with an ellipsis.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	count := 0
+	for i := range s {
+		if count == n-1 {
+			if utf8.RuneCountInString(s[i:]) == 1 {
+				return s
+			}
+			return s[:i] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+// plain returns s on one line: what is not printable is escaped as in a Go
+// string, so that no name can break the layout of a text form.
+func plain(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) < 0 {
+		return s
+	}
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
+}
