@@ -1,0 +1,224 @@
+package batch
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// Codec turns values of T into columns and back. It is made once by
+// reflection; the per-row paths use no reflection. A codec is immutable and
+// safe for concurrent use; appenders and readers are not.
+type Codec[T any] struct {
+	fields []codecField
+	schema *arrow.Schema
+}
+
+// codecField is one struct field (or the whole of a non-struct T) and its
+// column.
+type codecField struct {
+	name    string // column
+	goName  string // for messages: Type.Field
+	typ     reflect.Type
+	offset  uintptr
+	pointer bool // the field is a pointer: nil is null
+	kind    kind // of the column
+	dt      arrow.DataType
+}
+
+var (
+	timeType   = reflect.TypeFor[time.Time]()
+	sparseType = reflect.TypeFor[SparseVector]()
+)
+
+// NewCodec derives the columns of T.
+//
+// For a struct, every exported field is a column, named by its tag
+// `column:"name"` or else by the field's name in snake case; `column:"-"`
+// leaves a field out. Any other T is one column named "value". The column type
+// follows from the Go type:
+//
+//	bool, int8 to int64, uint8 to uint64, float32, float64   the same
+//	int, uint                     int64, uint64
+//	string, []byte                utf8, binary
+//	time.Time                     timestamp[us, UTC]
+//	[]float64                     vector, or vector[n] with the option dim=n
+//	[]float32                     vector32, or vector32[n] with dim=n
+//	SparseVector                  sparse, or sparse[n] with the option size=n
+//	pointer to any of these       the same, nullable
+//
+// Options follow the name in the tag: `column:"features,dim=4"`. Named types
+// of these kinds (type Celsius float64) count as their kind. Nested structs,
+// maps, interfaces, other slices and pointers to pointers are refused, naming
+// the field.
+func NewCodec[T any]() (*Codec[T], error) {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Struct && t != timeType && t != sparseType {
+		return structCodec[T](t)
+	}
+	f := codecField{name: "value", goName: t.String(), typ: t}
+	if err := f.resolve(columnTag{}); err != nil {
+		return nil, err
+	}
+	return newCodec[T]([]codecField{f})
+}
+
+func structCodec[T any](t reflect.Type) (*Codec[T], error) {
+	var fields []codecField
+	owner := make(map[string]string)
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		if !sf.IsExported() {
+			if _, tagged := sf.Tag.Lookup("column"); tagged {
+				return nil, fmt.Errorf("%s.%s has a column tag but is not exported", t, sf.Name)
+			}
+			continue
+		}
+		goName := t.String() + "." + sf.Name
+		tag, err := parseTag(sf)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", goName, err)
+		}
+		if tag.skip {
+			continue
+		}
+		f := codecField{name: tag.name, goName: goName, typ: sf.Type, offset: sf.Offset}
+		if err := f.resolve(tag); err != nil {
+			return nil, err
+		}
+		if other, dup := owner[f.name]; dup {
+			return nil, fmt.Errorf("%s and %s are both column %q", other, goName, f.name)
+		}
+		owner[f.name] = goName
+		fields = append(fields, f)
+	}
+	if len(fields) == 0 {
+		return nil, fmt.Errorf("%s has no exported field to make a column of", t)
+	}
+	return newCodec[T](fields)
+}
+
+func newCodec[T any](fields []codecField) (*Codec[T], error) {
+	af := make([]arrow.Field, len(fields))
+	for i, f := range fields {
+		af[i] = arrow.Field{Name: f.name, Type: f.dt, Nullable: f.pointer}
+	}
+	return &Codec[T]{fields: fields, schema: arrow.NewSchema(af, nil)}, nil
+}
+
+// Schema returns the columns of T.
+func (c *Codec[T]) Schema() *arrow.Schema { return c.schema }
+
+// columnTag is a parsed field tag.
+type columnTag struct {
+	name string
+	skip bool
+	dim  int // 0: not given
+	size int // 0: not given
+}
+
+func parseTag(sf reflect.StructField) (columnTag, error) {
+	text := sf.Tag.Get("column")
+	if text == "-" {
+		return columnTag{skip: true}, nil
+	}
+	parts := strings.Split(text, ",")
+	tag := columnTag{name: strings.TrimSpace(parts[0])}
+	if tag.name == "" {
+		tag.name = snakeCase(sf.Name)
+	}
+	for _, opt := range parts[1:] {
+		key, val, _ := strings.Cut(strings.TrimSpace(opt), "=")
+		n, err := strconv.Atoi(val)
+		if (key != "dim" && key != "size") || err != nil || n < 1 || n > MaxDim {
+			return tag, fmt.Errorf("column tag option %q is neither dim=n nor size=n with n from 1 to %d", opt, MaxDim)
+		}
+		if key == "dim" {
+			tag.dim = n
+		} else {
+			tag.size = n
+		}
+	}
+	return tag, nil
+}
+
+// resolve settles the column type of a field.
+func (f *codecField) resolve(tag columnTag) error {
+	base := f.typ
+	if base.Kind() == reflect.Pointer {
+		f.pointer, base = true, base.Elem()
+	}
+	name, err := columnTypeOf(base, tag)
+	if err != nil {
+		return fmt.Errorf("%s of type %s: %w", f.goName, f.typ, err)
+	}
+	if f.dt, err = ParseType(name); err != nil {
+		return fmt.Errorf("%s of type %s: %w", f.goName, f.typ, err)
+	}
+	f.kind = kindOf(f.dt)
+	return nil
+}
+
+func columnTypeOf(t reflect.Type, tag columnTag) (string, error) {
+	vector := t.Kind() == reflect.Slice && (t.Elem().Kind() == reflect.Float64 || t.Elem().Kind() == reflect.Float32)
+	if tag.dim > 0 && !vector {
+		return "", fmt.Errorf("the tag option dim is for []float64 and []float32 only")
+	}
+	if tag.size > 0 && t != sparseType {
+		return "", fmt.Errorf("the tag option size is for SparseVector only")
+	}
+	switch {
+	case t == timeType:
+		return "timestamp[us, UTC]", nil
+	case t == sparseType:
+		return withParam("sparse", tag.size), nil
+	case vector && t.Elem().Kind() == reflect.Float64:
+		return withParam("vector", tag.dim), nil
+	case vector:
+		return withParam("vector32", tag.dim), nil
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Float32, reflect.Float64:
+		return t.Kind().String(), nil
+	case reflect.Int, reflect.Uint:
+		return t.Kind().String() + strconv.Itoa(strconv.IntSize), nil
+	case reflect.String:
+		return "utf8", nil
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "binary", nil
+		}
+	}
+	return "", fmt.Errorf("not supported as a column; use a bool, number, string, []byte, time.Time, []float64, []float32, SparseVector or a pointer to one, or leave it out with the tag `column:\"-\"`")
+}
+
+func withParam(name string, n int) string {
+	if n == 0 {
+		return name
+	}
+	return name + "[" + strconv.Itoa(n) + "]"
+}
+
+// snakeCase writes a Go name as a column name: SepalLength is sepal_length,
+// UserID is user_id, HTTPCode is http_code.
+func snakeCase(name string) string {
+	var b strings.Builder
+	runes := []rune(name)
+	for i, r := range runes {
+		if unicode.IsUpper(r) && i > 0 && runes[i-1] != '_' {
+			afterLower := !unicode.IsUpper(runes[i-1])
+			beforeLower := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+			if afterLower || beforeLower {
+				b.WriteByte('_')
+			}
+		}
+		b.WriteRune(unicode.ToLower(r))
+	}
+	return b.String()
+}

@@ -1,0 +1,364 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+	"time"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// Appender gathers values of T into batches. Its scratch memory is on the Go
+// heap and reused from batch to batch; a batch gets buffers of exactly its
+// size from the allocator. One goroutine at a time.
+type Appender[T any] struct {
+	mem    memory.Allocator
+	schema *arrow.Schema
+	cols   []columnAppender
+	n      int
+}
+
+// columnAppender is the scratch of one column.
+type columnAppender struct {
+	field *codecField
+	push  func(c *columnAppender, p unsafe.Pointer) error // p: the non-null value
+	nulls int
+	valid []byte  // nullable columns: one bit per row
+	data  []byte  // values, bits of bools, text, list items
+	items []byte  // sparse: items of the indices list
+	ends  []int32 // lists, text: offsets without the leading 0
+	dim   int     // declared components or size, 0 if any
+}
+
+// Appender returns an appender whose batches are reserved from mem.
+func (c *Codec[T]) Appender(mem memory.Allocator) *Appender[T] {
+	a := &Appender[T]{mem: mem, schema: c.schema, cols: make([]columnAppender, len(c.fields))}
+	for i := range a.cols {
+		f := &c.fields[i]
+		a.cols[i] = columnAppender{field: f, push: pushFor(f.kind), dim: dimOf(f.dt)}
+	}
+	return a
+}
+
+// dimOf returns the declared components of a vector type or the size of a
+// sparse one, 0 when the type leaves them open.
+func dimOf(dt arrow.DataType) int {
+	switch kindOf(dt) {
+	case kindVector, kindVector32:
+		return int(dt.(*arrow.FixedSizeListType).Len())
+	case kindSparse:
+		return sparseSize(dt)
+	}
+	return 0
+}
+
+// Append adds one row; slices and strings in v are copied. It fails, and adds
+// nothing, when a vector has not the declared number of components, a sparse
+// vector is not valid, a time is outside its type, or the batch would exceed
+// the 2 GiB of text or 2^31 items that Arrow can address.
+func (a *Appender[T]) Append(v T) error { return a.AppendFrom(&v) }
+
+// AppendFrom is Append without a copy of the struct; v is only read.
+func (a *Appender[T]) AppendFrom(v *T) error {
+	p := unsafe.Pointer(v)
+	for i := range a.cols {
+		c := &a.cols[i]
+		if err := c.append(unsafe.Add(p, c.field.offset), a.n); err != nil {
+			a.undo(i)
+			return fmt.Errorf("column %q (%s): %w", c.field.name, c.field.goName, err)
+		}
+	}
+	a.n++
+	return nil
+}
+
+// undo takes back the row that was added to the first cols columns.
+func (a *Appender[T]) undo(cols int) {
+	for i := range a.cols[:cols] {
+		a.cols[i].truncate(a.n)
+	}
+}
+
+// Len returns the rows appended since the last NewRecord.
+func (a *Appender[T]) Len() int { return a.n }
+
+// NewRecord returns the appended rows as a batch, owned by the caller, and
+// empties the appender for the next one.
+func (a *Appender[T]) NewRecord() arrow.Record {
+	cols := make([]arrow.Array, len(a.cols))
+	for i := range a.cols {
+		cols[i] = a.cols[i].finish(a.mem, a.n)
+	}
+	rec := ownedRecord(a.schema, cols, a.n)
+	a.n = 0
+	return rec
+}
+
+// Release drops the scratch memory. The appender must not be used afterwards.
+func (a *Appender[T]) Release() { a.cols, a.n = nil, 0 }
+
+// append adds the field at p as row n.
+func (c *columnAppender) append(p unsafe.Pointer, n int) error {
+	if c.field.pointer {
+		if n&7 == 0 {
+			c.valid = append(c.valid, 0)
+		}
+		if p = *(*unsafe.Pointer)(p); p == nil {
+			c.nulls++
+			c.pushNull(n)
+			return nil
+		}
+		bitutil.SetBit(c.valid, n)
+	}
+	if c.field.kind == kindBool {
+		c.pushBool(n, *(*bool)(p))
+		return nil
+	}
+	if err := c.push(c, p); err != nil {
+		if c.field.pointer {
+			c.valid = c.valid[:bitutil.BytesForBits(int64(n))]
+			clearTail(c.valid, n)
+		}
+		return err
+	}
+	return nil
+}
+
+func (c *columnAppender) pushBool(n int, v bool) {
+	if n&7 == 0 {
+		c.data = append(c.data, 0)
+	}
+	if v {
+		bitutil.SetBit(c.data, n)
+	}
+}
+
+// pushNull adds the place of a null: zero bytes, or an empty list.
+func (c *columnAppender) pushNull(n int) {
+	switch k := c.field.kind; {
+	case k == kindBool:
+		c.pushBool(n, false)
+	case k == kindString || k == kindBinary || k == kindList || k == kindList32 || k == kindSparse:
+		c.ends = append(c.ends, c.lastEnd())
+	default:
+		for range c.rowBytes() {
+			c.data = append(c.data, 0)
+		}
+	}
+}
+
+func (c *columnAppender) lastEnd() int32 {
+	if len(c.ends) == 0 {
+		return 0
+	}
+	return c.ends[len(c.ends)-1]
+}
+
+// rowBytes returns the bytes of a row of a column of fixed width.
+func (c *columnAppender) rowBytes() int {
+	switch c.field.kind {
+	case kindVector:
+		return c.dim * arrow.Float64SizeBytes
+	case kindVector32:
+		return c.dim * arrow.Float32SizeBytes
+	}
+	return fixedWidth(c.field.dt)
+}
+
+// truncate cuts the column back to n rows.
+func (c *columnAppender) truncate(n int) {
+	if c.field.pointer {
+		if !bitutil.BitIsSet(c.valid, n) {
+			c.nulls--
+		}
+		c.valid = c.valid[:bitutil.BytesForBits(int64(n))]
+		clearTail(c.valid, n)
+	}
+	switch k := c.field.kind; {
+	case k == kindBool:
+		c.data = c.data[:bitutil.BytesForBits(int64(n))]
+		clearTail(c.data, n)
+	case k == kindString || k == kindBinary || k == kindList || k == kindList32 || k == kindSparse:
+		c.ends = c.ends[:n]
+		end := int(c.lastEnd())
+		switch k {
+		case kindList:
+			end *= arrow.Float64SizeBytes
+		case kindList32:
+			end *= arrow.Float32SizeBytes
+		case kindSparse:
+			c.items = c.items[:end*arrow.Int32SizeBytes]
+			end *= arrow.Float64SizeBytes
+		}
+		c.data = c.data[:end]
+	default:
+		c.data = c.data[:n*c.rowBytes()]
+	}
+}
+
+// clearTail zeroes the bits from n on in the last byte that holds a bit
+// below n, so that later rows start from zero.
+func clearTail(bits []byte, n int) {
+	if n&7 != 0 {
+		bits[n>>3] &= 1<<uint(n&7) - 1
+	}
+}
+
+// finish copies the scratch into buffers of its exact size and empties it.
+func (c *columnAppender) finish(mem memory.Allocator, n int) arrow.Array {
+	var valid *memory.Buffer
+	if c.nulls > 0 {
+		valid = bufferOf(mem, c.valid)
+	}
+	var d arrow.ArrayData
+	switch c.field.kind {
+	case kindString, kindBinary:
+		d = ownedData(c.field.dt, n, []*memory.Buffer{valid, c.offsets(mem), bufferOf(mem, c.data)}, nil, c.nulls)
+	case kindVector, kindVector32, kindList, kindList32:
+		elem := c.field.dt.(arrow.ListLikeType).Elem()
+		child := ownedData(elem, len(c.data)/fixedWidth(elem), []*memory.Buffer{nil, bufferOf(mem, c.data)}, nil, 0)
+		buffers := []*memory.Buffer{valid}
+		if c.field.kind == kindList || c.field.kind == kindList32 {
+			buffers = append(buffers, c.offsets(mem))
+		}
+		d = ownedData(c.field.dt, n, buffers, []arrow.ArrayData{child}, c.nulls)
+	case kindSparse:
+		d = sparseData(c.field.dt, n, valid, c.nulls, c.offsets(mem), bufferOf(mem, c.items), bufferOf(mem, c.data))
+	default:
+		d = ownedData(c.field.dt, n, []*memory.Buffer{valid, bufferOf(mem, c.data)}, nil, c.nulls)
+	}
+	c.nulls, c.valid, c.data, c.items, c.ends = 0, c.valid[:0], c.data[:0], c.items[:0], c.ends[:0]
+	return ownedArray(d)
+}
+
+func (c *columnAppender) offsets(mem memory.Allocator) *memory.Buffer {
+	buf := newBuffer(mem, (len(c.ends)+1)*arrow.Int32SizeBytes)
+	offs := castBytes[int32](buf.Bytes())
+	offs[0] = 0
+	copy(offs[1:], c.ends)
+	return buf
+}
+
+func bufferOf(mem memory.Allocator, data []byte) *memory.Buffer {
+	buf := newBuffer(mem, len(data))
+	copy(buf.Bytes(), data)
+	return buf
+}
+
+// sparseData builds sparse vectors of one offsets buffer, shared by both
+// lists; it takes over the references to all buffers.
+func sparseData(dt arrow.DataType, n int, valid *memory.Buffer, nulls int, offs, indices, values *memory.Buffer) arrow.ArrayData {
+	offs.Retain()
+	list := func(field int, items *memory.Buffer) arrow.ArrayData {
+		lt := dt.(*arrow.StructType).Field(field).Type.(*arrow.ListType)
+		child := ownedData(lt.Elem(), items.Len()/fixedWidth(lt.Elem()), []*memory.Buffer{nil, items}, nil, 0)
+		return ownedData(lt, n, []*memory.Buffer{nil, offs}, []arrow.ArrayData{child}, 0)
+	}
+	return ownedData(dt, n, []*memory.Buffer{valid}, []arrow.ArrayData{list(0, indices), list(1, values)}, nulls)
+}
+
+// pushFor returns the function that copies a Go value into a column.
+func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
+	switch k {
+	case kindInt8, kindUint8:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			c.data = append(c.data, *(*byte)(p))
+			return nil
+		}
+	case kindInt16, kindUint16:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			c.data = append(c.data, (*[2]byte)(p)[:]...)
+			return nil
+		}
+	case kindInt32, kindUint32, kindFloat32:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			c.data = append(c.data, (*[4]byte)(p)[:]...)
+			return nil
+		}
+	case kindInt64, kindUint64, kindFloat64:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			c.data = append(c.data, (*[8]byte)(p)[:]...)
+			return nil
+		}
+	case kindTimestamp:
+		return pushTime
+	case kindString:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			s := *(*string)(p)
+			return c.pushItems(&c.data, unsafe.Slice(unsafe.StringData(s), len(s)), len(s))
+		}
+	case kindBinary:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			b := *(*[]byte)(p)
+			return c.pushItems(&c.data, b, len(b))
+		}
+	case kindVector, kindList:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			s := *(*[]float64)(p)
+			return c.pushVector(bytesOf(s), len(s))
+		}
+	case kindVector32, kindList32:
+		return func(c *columnAppender, p unsafe.Pointer) error {
+			s := *(*[]float32)(p)
+			return c.pushVector(bytesOf(s), len(s))
+		}
+	case kindSparse:
+		return pushSparse
+	}
+	return nil // kindBool: appended by row number
+}
+
+// pushTime stores microseconds since 1970, rounded down.
+func pushTime(c *columnAppender, p unsafe.Pointer) error {
+	t := *(*time.Time)(p)
+	const most = math.MaxInt64 / 1_000_000
+	if s := t.Unix(); s >= most || s <= -most {
+		return fmt.Errorf("time in the year %d does not fit microseconds in 64 bits", t.Year())
+	}
+	us := t.UnixMicro()
+	c.data = append(c.data, (*[8]byte)(unsafe.Pointer(&us))[:]...)
+	return nil
+}
+
+// pushItems adds a row of n items to a list or text.
+func (c *columnAppender) pushItems(dst *[]byte, items []byte, n int) error {
+	end := int(c.lastEnd()) + n
+	if end > math.MaxInt32 {
+		return fmt.Errorf("the batch would hold %d bytes or items, above the 2^31 that Arrow can address; emit smaller batches", end)
+	}
+	*dst = append(*dst, items...)
+	c.ends = append(c.ends, int32(end))
+	return nil
+}
+
+func (c *columnAppender) pushVector(items []byte, n int) error {
+	if c.dim == 0 {
+		return c.pushItems(&c.data, items, n)
+	}
+	if n != c.dim {
+		return fmt.Errorf("a vector of %d components in a column of %s", n, TypeName(c.field.dt))
+	}
+	c.data = append(c.data, items...)
+	return nil
+}
+
+func pushSparse(c *columnAppender, p unsafe.Pointer) error {
+	v := (*SparseVector)(p)
+	if err := v.Validate(); err != nil {
+		return err
+	}
+	if c.dim > 0 && v.Size != c.dim && v.Size != 0 {
+		return fmt.Errorf("a sparse vector of size %d in a column of %s", v.Size, TypeName(c.field.dt))
+	}
+	if k := len(v.Indices); c.dim > 0 && k > 0 && int(v.Indices[k-1]) >= c.dim {
+		return fmt.Errorf("index %d is not below the size in a column of %s", v.Indices[k-1], TypeName(c.field.dt))
+	}
+	if err := c.pushItems(&c.items, bytesOf(v.Indices), len(v.Indices)); err != nil {
+		return err
+	}
+	c.data = append(c.data, bytesOf(v.Values)...)
+	return nil
+}

@@ -1,0 +1,356 @@
+package batch
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// Reader reads rows of batches of one schema into values of T. One goroutine
+// at a time; readers are cheap, make one per goroutine.
+type Reader[T any] struct {
+	schema *arrow.Schema
+	cols   []columnReader
+	n      int
+}
+
+// columnReader copies one column into one field.
+type columnReader struct {
+	field  *codecField
+	col    int
+	load   func(c *columnReader, row int, p unsafe.Pointer) // p: the value, not the pointer
+	view   view
+	copies bool                  // slices and strings are copied, see Reader.SetCopy
+	wide   []float64             // a float32 vector column, widened once per batch
+	dense  int                   // components when a sparse column fills a []float64
+	fresh  func() unsafe.Pointer // pointer fields: a new value
+}
+
+// Bind matches the fields of T with the columns of a schema, by name; other
+// columns are ignored. A column may be narrower than its field where nothing
+// is lost: smaller integers into larger ones, integers into floats that hold
+// them exactly, float32 into float64, any vector of float64 or float32 or
+// sparse[size] into []float64, utf8 into []byte, any timestamp or date32 into
+// time.Time. The error lists all fields that found no column and what columns
+// there are.
+func (c *Codec[T]) Bind(schema *arrow.Schema) (*Reader[T], error) {
+	r := &Reader[T]{schema: schema, cols: make([]columnReader, len(c.fields))}
+	var problems []string
+	for i := range c.fields {
+		f := &c.fields[i]
+		cr := columnReader{field: f}
+		if err := cr.bind(schema); err != nil {
+			problems = append(problems, err.Error())
+		}
+		r.cols[i] = cr
+	}
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("%s wants %s; found columns: %s: %s",
+			reflect.TypeFor[T](), describe(c.schema), describe(schema), strings.Join(problems, "; "))
+	}
+	return r, nil
+}
+
+func (c *columnReader) bind(schema *arrow.Schema) error {
+	name := c.field.name
+	switch found := schema.FieldIndices(name); len(found) {
+	case 1:
+		c.col = found[0]
+	case 0:
+		if near := NearNames(name, fieldNames(schema)); len(near) > 0 {
+			return fmt.Errorf("no column %q for %s, did you mean %s?", name, c.field.goName, quoteAll(near, " or "))
+		}
+		return fmt.Errorf("no column %q for %s", name, c.field.goName)
+	default:
+		return fmt.Errorf("%d columns are named %q", len(found), name)
+	}
+	dt := schema.Field(c.col).Type
+	base := c.field.typ
+	if c.field.pointer {
+		base = base.Elem()
+		c.fresh = func() unsafe.Pointer { return reflect.New(base).UnsafePointer() }
+	}
+	from := kindOf(dt)
+	c.load = loadFor(c.field.kind, from)
+	if c.field.kind == kindList && from == kindSparse {
+		if c.dense = sparseSize(dt); c.dense == 0 {
+			return fmt.Errorf("column %q is sparse without a size and cannot fill %s of type %s; declare it sparse[size]", name, c.field.goName, c.field.typ)
+		}
+	}
+	if c.load == nil || !c.dimFits(dt, from) {
+		return fmt.Errorf("column %q is %s, which does not fit %s of type %s (column type %s)",
+			name, TypeName(dt), c.field.goName, c.field.typ, TypeName(c.field.dt))
+	}
+	return nil
+}
+
+// dimFits checks that a field with a declared dimension or size gets it.
+func (c *columnReader) dimFits(dt arrow.DataType, from kind) bool {
+	want := dimOf(c.field.dt)
+	return want == 0 || !from.isVector() || dimOf(dt) == want
+}
+
+// SetCopy makes Read copy strings, byte and vector slices, so that values
+// outlive the batch and may be modified. It allocates per such field and row.
+func (r *Reader[T]) SetCopy(on bool) {
+	for i := range r.cols {
+		r.cols[i].copies = on
+	}
+}
+
+// Reset points the reader at a batch, which is borrowed until the next Reset.
+// Its columns must be those that the reader was bound to.
+func (r *Reader[T]) Reset(rec arrow.Record) error {
+	if rec.Schema() != r.schema && !rec.Schema().Equal(r.schema) {
+		return fmt.Errorf("batch has columns (%s), the reader was bound to (%s)", describe(rec.Schema()), describe(r.schema))
+	}
+	r.n = int(rec.NumRows())
+	for i := range r.cols {
+		r.cols[i].reset(rec.Column(r.cols[i].col))
+	}
+	return nil
+}
+
+func (c *columnReader) reset(arr arrow.Array) {
+	c.view = viewOf(arr)
+	isWide := c.field.kind == kindVector || c.field.kind == kindList
+	if isWide && (c.view.kind == kindVector32 || c.view.kind == kindList32) {
+		// A new block per batch: rows already handed out alias the old one.
+		c.wide = make([]float64, len(c.view.f32))
+		for i, x := range c.view.f32 {
+			c.wide[i] = float64(x)
+		}
+	}
+}
+
+// Len returns the rows of the current batch.
+func (r *Reader[T]) Len() int { return r.n }
+
+// Read fills dst with row i of the batch. Fields without a column keep their
+// value. Strings and slices in dst alias the batch (see SetCopy): they must
+// not be modified, and hold as long as the batch is retained. Scalar fields
+// cost no allocation, non-null pointer fields one each, as do sparse columns
+// read into []float64. A null in a field that is not a pointer is an error
+// naming column and row; dst is then partly filled.
+func (r *Reader[T]) Read(i int, dst *T) error {
+	if uint(i) >= uint(r.n) {
+		return fmt.Errorf("row %d is outside a batch of %d rows", i, r.n)
+	}
+	base := unsafe.Pointer(dst)
+	for k := range r.cols {
+		c := &r.cols[k]
+		p := unsafe.Add(base, c.field.offset)
+		if c.field.pointer {
+			c.readPointer(i, (*unsafe.Pointer)(p))
+			continue
+		}
+		if c.view.valid != nil && c.view.null(i) {
+			return fmt.Errorf("column %q is null in row %d, but %s is not a pointer", c.field.name, i, c.field.goName)
+		}
+		c.load(c, i, p)
+	}
+	return nil
+}
+
+func (c *columnReader) readPointer(i int, p *unsafe.Pointer) {
+	if c.view.null(i) {
+		*p = nil
+		return
+	}
+	v := c.fresh()
+	c.load(c, i, v)
+	*p = v
+}
+
+// Record returns a batch of the given rows, owned by the caller.
+func (c *Codec[T]) Record(mem memory.Allocator, rows []T) (arrow.Record, error) {
+	app := c.Appender(mem)
+	defer app.Release()
+	for i := range rows {
+		if err := app.AppendFrom(&rows[i]); err != nil {
+			return nil, fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return app.NewRecord(), nil
+}
+
+// Rows returns all rows of a batch as values that share nothing with it.
+func (c *Codec[T]) Rows(rec arrow.Record) ([]T, error) {
+	r, err := c.Bind(rec.Schema())
+	if err != nil {
+		return nil, err
+	}
+	r.SetCopy(true)
+	if err := r.Reset(rec); err != nil {
+		return nil, err
+	}
+	rows := make([]T, r.Len())
+	for i := range rows {
+		if err := r.Read(i, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+type loader = func(c *columnReader, row int, p unsafe.Pointer)
+
+// number is any type that a fixed-width column may hold or fill.
+type number interface {
+	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
+}
+
+// loadFor returns the function that fills a field of column kind to from a
+// column of kind from, nil where that could lose something.
+func loadFor(to, from kind) loader {
+	switch to {
+	case kindBool:
+		if from == kindBool {
+			return func(c *columnReader, i int, p unsafe.Pointer) { *(*bool)(p) = c.view.bool(i) }
+		}
+	case kindInt8:
+		return pick(from, loaders{kindInt8: load[int8, int8]})
+	case kindInt16:
+		return pick(from, loaders{kindInt8: load[int8, int16], kindInt16: load[int16, int16], kindUint8: load[uint8, int16]})
+	case kindInt32:
+		return pick(from, loaders{kindInt8: load[int8, int32], kindInt16: load[int16, int32], kindInt32: load[int32, int32],
+			kindUint8: load[uint8, int32], kindUint16: load[uint16, int32]})
+	case kindInt64:
+		return pick(from, integersInto[int64](loaders{kindInt64: load[int64, int64]}))
+	case kindUint8:
+		return pick(from, loaders{kindUint8: load[uint8, uint8]})
+	case kindUint16:
+		return pick(from, loaders{kindUint8: load[uint8, uint16], kindUint16: load[uint16, uint16]})
+	case kindUint32:
+		return pick(from, loaders{kindUint8: load[uint8, uint32], kindUint16: load[uint16, uint32], kindUint32: load[uint32, uint32]})
+	case kindUint64:
+		return pick(from, loaders{kindUint8: load[uint8, uint64], kindUint16: load[uint16, uint64],
+			kindUint32: load[uint32, uint64], kindUint64: load[uint64, uint64]})
+	case kindFloat32:
+		return pick(from, loaders{kindFloat32: load[float32, float32], kindInt8: load[int8, float32], kindInt16: load[int16, float32],
+			kindUint8: load[uint8, float32], kindUint16: load[uint16, float32]})
+	case kindFloat64:
+		return pick(from, integersInto[float64](loaders{kindFloat32: load[float32, float64], kindFloat64: load[float64, float64]}))
+	case kindString:
+		return pick(from, loaders{kindString: loadString})
+	case kindBinary:
+		return pick(from, loaders{kindString: loadBytes, kindBinary: loadBytes})
+	case kindTimestamp:
+		return pick(from, loaders{kindTimestamp: loadTime, kindDate32: loadDate})
+	case kindVector, kindList:
+		return pick(from, loaders{kindVector: loadDense, kindList: loadDense, kindVector32: loadWidened, kindList32: loadWidened, kindSparse: loadDensified})
+	case kindVector32, kindList32:
+		return pick(from, loaders{kindVector32: loadDense32, kindList32: loadDense32})
+	case kindSparse:
+		return pick(from, loaders{kindSparse: loadSparse})
+	}
+	return nil
+}
+
+type loaders map[kind]loader
+
+func pick(from kind, of loaders) loader { return of[from] }
+
+// integersInto adds the integers of at most 32 bits, which a 64-bit integer
+// and a float64 hold exactly.
+func integersInto[D number](l loaders) loaders {
+	l[kindInt8], l[kindInt16], l[kindInt32] = load[int8, D], load[int16, D], load[int32, D]
+	l[kindUint8], l[kindUint16], l[kindUint32] = load[uint8, D], load[uint16, D], load[uint32, D]
+	return l
+}
+
+func load[S, D number](c *columnReader, i int, p unsafe.Pointer) { *(*D)(p) = D(at[S](&c.view, i)) }
+
+func loadString(c *columnReader, i int, p unsafe.Pointer) {
+	text := c.view.text(i)
+	if c.copies {
+		*(*string)(p) = string(text)
+		return
+	}
+	*(*string)(p) = unsafe.String(unsafe.SliceData(text), len(text))
+}
+
+func loadBytes(c *columnReader, i int, p unsafe.Pointer) {
+	*(*[]byte)(p) = lend(c, c.view.text(i))
+}
+
+// lend returns s itself or a copy, never nil: nil is for null alone.
+func lend[T any](c *columnReader, s []T) []T {
+	if c.copies || s == nil {
+		return append(make([]T, 0, len(s)), s...)
+	}
+	return s
+}
+
+func loadDense(c *columnReader, i int, p unsafe.Pointer) {
+	*(*[]float64)(p) = lend(c, c.view.dense64(i))
+}
+
+func loadDense32(c *columnReader, i int, p unsafe.Pointer) {
+	*(*[]float32)(p) = lend(c, c.view.dense32(i))
+}
+
+func loadWidened(c *columnReader, i int, p unsafe.Pointer) {
+	lo, hi := i*c.view.dim, (i+1)*c.view.dim
+	if c.view.kind == kindList32 {
+		lo, hi = int(c.view.offs[i]), int(c.view.offs[i+1])
+	}
+	*(*[]float64)(p) = lend(c, c.wide[lo:hi:hi])
+}
+
+func loadDensified(c *columnReader, i int, p unsafe.Pointer) {
+	dense := make([]float64, c.dense)
+	indices, values := c.view.sparse(i)
+	for k, at := range indices {
+		dense[at] = values[k]
+	}
+	*(*[]float64)(p) = dense
+}
+
+func loadSparse(c *columnReader, i int, p unsafe.Pointer) {
+	indices, values := c.view.sparse(i)
+	*(*SparseVector)(p) = SparseVector{Size: c.view.dim, Indices: lend(c, indices), Values: lend(c, values)}
+}
+
+// loadTime reads any timestamp as an instant in UTC: the zone of a column is a
+// matter of display, and zone tables differ between machines.
+func loadTime(c *columnReader, i int, p unsafe.Pointer) {
+	t := at[int64](&c.view, i)
+	*(*time.Time)(p) = timeOf(t, c.view.dt.(*arrow.TimestampType).Unit)
+}
+
+func timeOf(t int64, unit arrow.TimeUnit) time.Time {
+	perSecond := unitsPerSecond(unit)
+	s, frac := floorDiv(t, perSecond)
+	return time.Unix(s, frac*(1_000_000_000/perSecond)).UTC()
+}
+
+func loadDate(c *columnReader, i int, p unsafe.Pointer) {
+	*(*time.Time)(p) = time.Unix(int64(at[int32](&c.view, i))*86400, 0).UTC()
+}
+
+func unitsPerSecond(unit arrow.TimeUnit) int64 {
+	switch unit {
+	case arrow.Second:
+		return 1
+	case arrow.Millisecond:
+		return 1_000
+	case arrow.Microsecond:
+		return 1_000_000
+	}
+	return 1_000_000_000
+}
+
+// floorDiv returns quotient and remainder with 0 <= remainder < b.
+func floorDiv(a, b int64) (q, r int64) {
+	q, r = a/b, a%b
+	if r < 0 {
+		q, r = q-1, r+b
+	}
+	return q, r
+}

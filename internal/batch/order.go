@@ -1,0 +1,257 @@
+package batch
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// SortKey is one column to order by.
+//
+// The order is total. Numbers ascend, -0 and +0 tie, NaN follows all numbers
+// and ties with itself; false precedes true; text goes by bytes; dates and
+// timestamps by time. Descending turns that round, NaN included. Nulls come
+// last, or first with NullsFirst, in either direction, and tie.
+type SortKey struct {
+	Column     int
+	Descending bool
+	NullsFirst bool
+}
+
+// CheckSortable reports whether the keys name existing columns of types that
+// have an order: all but vectors.
+func CheckSortable(schema *arrow.Schema, keys []SortKey) error {
+	cols := make([]int, len(keys))
+	for i, k := range keys {
+		cols[i] = k.Column
+	}
+	return checkKeys(schema, cols, "sort key")
+}
+
+// Compare orders row i of a against row j of b: negative, zero or positive.
+// The key columns of both batches must have equal types and pass
+// CheckSortable. In loops prefer a Comparer.
+func Compare(a arrow.Record, i int, b arrow.Record, j int, keys []SortKey) int {
+	for _, k := range keys {
+		va, vb := viewOf(a.Column(k.Column)), viewOf(b.Column(k.Column))
+		if c := compareKey(&va, i, &vb, j, k); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// Comparer orders rows of two batches, or of one against itself, as Compare
+// does, with the columns opened once.
+type Comparer struct {
+	keys []SortKey
+	a, b []view
+}
+
+// NewComparer returns a comparer of rows of a with rows of b. Both batches are
+// borrowed for as long as the comparer is used.
+func NewComparer(a, b arrow.Record, keys []SortKey) (*Comparer, error) {
+	if err := CheckSortable(a.Schema(), keys); err != nil {
+		return nil, err
+	}
+	if err := CheckSortable(b.Schema(), keys); err != nil {
+		return nil, err
+	}
+	c := &Comparer{keys: keys, a: make([]view, len(keys)), b: make([]view, len(keys))}
+	for i, k := range keys {
+		ca, cb := a.Column(k.Column), b.Column(k.Column)
+		if !arrow.TypeEqual(ca.DataType(), cb.DataType()) {
+			return nil, fmt.Errorf("sort key %d compares %s with %s", i+1, TypeName(ca.DataType()), TypeName(cb.DataType()))
+		}
+		c.a[i], c.b[i] = viewOf(ca), viewOf(cb)
+	}
+	return c, nil
+}
+
+// Compare orders row i of the first batch against row j of the second.
+func (c *Comparer) Compare(i, j int) int { return c.compareFrom(0, i, j) }
+
+func (c *Comparer) compareFrom(first, i, j int) int {
+	for k := first; k < len(c.keys); k++ {
+		if r := compareKey(&c.a[k], i, &c.b[k], j, c.keys[k]); r != 0 {
+			return r
+		}
+	}
+	return 0
+}
+
+func compareKey(a *view, i int, b *view, j int, key SortKey) int {
+	if a.valid != nil || b.valid != nil {
+		switch na, nb := a.null(i), b.null(j); {
+		case na && nb:
+			return 0
+		case na != nb:
+			if na == key.NullsFirst {
+				return -1
+			}
+			return 1
+		}
+	}
+	c := compareValues(a, i, b, j)
+	if key.Descending {
+		return -c
+	}
+	return c
+}
+
+func compareValues(a *view, i int, b *view, j int) int {
+	switch a.kind {
+	case kindFloat64:
+		return compareFloats(at[float64](a, i), at[float64](b, j))
+	case kindFloat32:
+		return compareFloats(float64(at[float32](a, i)), float64(at[float32](b, j)))
+	case kindString, kindBinary:
+		return bytes.Compare(a.text(i), b.text(j))
+	default:
+		return cmp.Compare(orderBits(a, i), orderBits(b, j))
+	}
+}
+
+// compareFloats puts NaN after all numbers; cmp.Compare would put it before.
+func compareFloats(x, y float64) int {
+	switch {
+	case x < y:
+		return -1
+	case x > y:
+		return 1
+	case x == y:
+		return 0
+	}
+	return cmp.Compare(b2i(x != x), b2i(y != y))
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// orderBits maps a non-null value to 64 bits whose unsigned order is the sort
+// order, for all kinds but text, of which it takes the first eight bytes: equal
+// bits then decide nothing.
+func orderBits(v *view, i int) uint64 {
+	const sign = 1 << 63
+	switch v.kind {
+	case kindBool:
+		return uint64(b2i(v.bool(i)))
+	case kindUint8, kindUint16, kindUint32, kindUint64:
+		return uint64(v.integer(i))
+	case kindFloat64:
+		return floatOrderBits(at[float64](v, i))
+	case kindFloat32:
+		return floatOrderBits(float64(at[float32](v, i)))
+	case kindString, kindBinary:
+		return textPrefix(v.text(i))
+	default:
+		return uint64(v.integer(i)) ^ sign
+	}
+}
+
+// floatOrderBits is the usual order-preserving map of IEEE 754 bits (flip all
+// bits of negatives, the sign bit of others) after joining zeros and NaNs.
+func floatOrderBits(x float64) uint64 {
+	if x != x {
+		return math.MaxUint64
+	}
+	bits := math.Float64bits(x + 0) // -0 + 0 is +0
+	if bits>>63 != 0 {
+		return ^bits
+	}
+	return bits | 1<<63
+}
+
+func textPrefix(text []byte) uint64 {
+	var p uint64
+	for k := range 8 {
+		p <<= 8
+		if k < len(text) {
+			p |= uint64(text[k])
+		}
+	}
+	return p
+}
+
+// entry pairs the bits of the first key with its row.
+type entry struct {
+	bits uint64
+	row  int32
+}
+
+// SortIndices returns the rows of rec in order of the keys, rows that tie in
+// their present order, in dst if it has room. With no keys that is the
+// present order.
+//
+// The first key decides most comparisons, so it is turned into 64 bits per row
+// once; rows null in it are set aside. Ties go to the full comparison, then to
+// the row number, which makes an unstable sort stable.
+func SortIndices(rec arrow.Record, keys []SortKey, dst []int32) ([]int32, error) {
+	rows := int(rec.NumRows())
+	dst = slices.Grow(dst[:0], rows)[:rows]
+	if len(keys) == 0 {
+		for i := range dst {
+			dst[i] = int32(i)
+		}
+		return dst, nil
+	}
+	c, err := NewComparer(rec, rec, keys)
+	if err != nil {
+		return nil, err
+	}
+	entries, nulls := firstKeyEntries(&c.a[0], keys[0])
+	decided := 1
+	if k := c.a[0].kind; k == kindString || k == kindBinary {
+		decided = 0
+	}
+	slices.SortFunc(entries, func(x, y entry) int {
+		if x.bits != y.bits {
+			return cmp.Compare(x.bits, y.bits)
+		}
+		if r := c.compareFrom(decided, int(x.row), int(y.row)); r != 0 {
+			return r
+		}
+		return cmp.Compare(x.row, y.row)
+	})
+	slices.SortFunc(nulls, func(x, y int32) int {
+		if r := c.compareFrom(1, int(x), int(y)); r != 0 {
+			return r
+		}
+		return cmp.Compare(x, y)
+	})
+	out := dst[:0]
+	if keys[0].NullsFirst {
+		out = append(out, nulls...)
+	}
+	for _, e := range entries {
+		out = append(out, e.row)
+	}
+	if !keys[0].NullsFirst {
+		out = append(out, nulls...)
+	}
+	return dst, nil
+}
+
+func firstKeyEntries(v *view, key SortKey) (entries []entry, nulls []int32) {
+	entries = make([]entry, 0, v.n)
+	for i := range v.n {
+		if v.null(i) {
+			nulls = append(nulls, int32(i))
+			continue
+		}
+		bits := orderBits(v, i)
+		if key.Descending {
+			bits = ^bits
+		}
+		entries = append(entries, entry{bits, int32(i)})
+	}
+	return entries, nulls
+}

@@ -1,0 +1,270 @@
+package batch
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// Take returns a new batch with the given rows of rec, in that order; a row
+// may be taken any number of times. The result shares nothing with rec.
+func Take(mem memory.Allocator, rec arrow.Record, indices []int32) (arrow.Record, error) {
+	rows := rec.NumRows()
+	for k, i := range indices {
+		if i < 0 || int64(i) >= rows {
+			return nil, fmt.Errorf("take: row %d (index %d) is outside a batch of %d rows", i, k, rows)
+		}
+	}
+	return build(mem, rec.Schema(), []arrow.Record{rec}, len(indices), "take",
+		func(s *sink, from []source) { s.measureTake(&from[0], indices) },
+		func(s *sink, from []source) { s.putTake(&from[0], indices) })
+}
+
+// Concat returns one new batch with the rows of all batches in order. Their
+// schemas must be equal, and there must be at least one. Memory is reserved
+// once, at the size of the result.
+func Concat(mem memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
+	if len(recs) == 0 {
+		return nil, fmt.Errorf("concat: no batch given, so no schema is known")
+	}
+	schema, rows := recs[0].Schema(), int64(0)
+	for i, r := range recs {
+		if !r.Schema().Equal(schema) {
+			return nil, fmt.Errorf("concat: batch %d has columns (%s), batch 0 has (%s)", i, describe(r.Schema()), describe(schema))
+		}
+		rows += r.NumRows()
+	}
+	if rows > math.MaxInt32 {
+		return nil, fmt.Errorf("concat: %d rows exceed the 2^31 that one batch can hold", rows)
+	}
+	each := func(step func(s *sink, from *source, start, n int)) func(*sink, []source) {
+		return func(s *sink, from []source) {
+			for i := range from {
+				step(s, &from[i], 0, from[i].n)
+			}
+		}
+	}
+	return build(mem, schema, recs, int(rows), "concat", each((*sink).measure), each((*sink).put))
+}
+
+// build makes a batch column by column: open the sources, measure, reserve,
+// copy.
+func build(mem memory.Allocator, schema *arrow.Schema, recs []arrow.Record, rows int, what string,
+	measure, put func(*sink, []source)) (arrow.Record, error) {
+	cols := make([]arrow.Array, schema.NumFields())
+	from := make([]source, len(recs))
+	for c := range cols {
+		f := schema.Field(c)
+		var err error
+		for i, r := range recs {
+			if from[i], err = newSource(r.Column(c).Data()); err != nil {
+				break
+			}
+		}
+		var out sink
+		if err == nil {
+			out = newSink(f.Type, &from[0])
+			measure(&out, from)
+			err = out.check()
+		}
+		if err != nil {
+			releaseAll(cols)
+			return nil, fmt.Errorf("%s: column %q: %w", what, f.Name, err)
+		}
+		out.alloc(mem)
+		put(&out, from)
+		cols[c] = ownedArray(out.finish())
+	}
+	return ownedRecord(schema, cols, rows), nil
+}
+
+// Slice returns rows start to end (exclusive) of rec, sharing its memory.
+// Null counts are computed here, once: Arrow would otherwise count lazily in
+// data that subtasks share.
+func Slice(rec arrow.Record, start, end int) (arrow.Record, error) {
+	if start < 0 || end < start || int64(end) > rec.NumRows() {
+		return nil, fmt.Errorf("slice: rows %d to %d are not within a batch of %d rows", start, end, rec.NumRows())
+	}
+	return slice(rec, start, end), nil
+}
+
+func slice(rec arrow.Record, start, end int) arrow.Record {
+	if start == 0 && int64(end) == rec.NumRows() {
+		rec.Retain()
+		return rec
+	}
+	cols := make([]arrow.Array, rec.NumCols())
+	for i := range cols {
+		cols[i] = sliceArray(rec.Column(i), start, end)
+	}
+	return ownedRecord(rec.Schema(), cols, end-start)
+}
+
+func sliceArray(arr arrow.Array, start, end int) arrow.Array {
+	d := array.NewSliceData(arr.Data(), int64(start), int64(end)).(*array.Data)
+	if d.NullN() != 0 {
+		d.SetNullN(countNulls(d))
+	}
+	return ownedArray(d)
+}
+
+func countNulls(d arrow.ArrayData) int {
+	if bits := validBits(d); bits != nil {
+		return d.Len() - bitutil.CountSetBits(bits, d.Offset(), d.Len())
+	}
+	return 0
+}
+
+// Rechunk yields the rows of rec, in order, as batches of at most n rows that
+// share its memory; n must be positive. Each yielded batch is owned by the
+// loop body. A batch of no rows yields nothing.
+func Rechunk(rec arrow.Record, n int) iter.Seq[arrow.Record] {
+	if n < 1 {
+		panic(fmt.Sprintf("batch: rechunk to %d rows", n))
+	}
+	return func(yield func(arrow.Record) bool) {
+		rows := int(rec.NumRows())
+		for start := 0; start < rows; start += n {
+			if !yield(slice(rec, start, min(start+n, rows))) {
+				return
+			}
+		}
+	}
+}
+
+// Select returns a batch of the given columns of rec, in that order, sharing
+// its memory.
+func Select(rec arrow.Record, cols []int) (arrow.Record, error) {
+	fields, arrs := make([]arrow.Field, len(cols)), make([]arrow.Array, len(cols))
+	for i, c := range cols {
+		if c < 0 || int64(c) >= rec.NumCols() {
+			return nil, fmt.Errorf("select: no column %d in a batch of %d columns", c, rec.NumCols())
+		}
+		fields[i], arrs[i] = rec.Schema().Field(c), rec.Column(c)
+	}
+	return array.NewRecord(arrow.NewSchema(fields, nil), arrs, rec.NumRows()), nil
+}
+
+// WithColumn returns rec with the column set to arr, which is borrowed: it
+// replaces the column of that name in place, or is appended. The name must not
+// be ambiguous and arr must have one value per row; it must have no null
+// unless field is nullable.
+func WithColumn(rec arrow.Record, field arrow.Field, arr arrow.Array) (arrow.Record, error) {
+	switch {
+	case field.Type == nil || !arrow.TypeEqual(field.Type, arr.DataType(), arrow.CheckMetadata()):
+		return nil, fmt.Errorf("column %q: declared %s, but the values are %s", field.Name, TypeName(field.Type), TypeName(arr.DataType()))
+	case int64(arr.Len()) != rec.NumRows():
+		return nil, fmt.Errorf("column %q: %d values for %d rows", field.Name, arr.Len(), rec.NumRows())
+	case !field.Nullable && countNulls(arr.Data()) > 0:
+		return nil, fmt.Errorf("column %q: %d nulls in a column that is not nullable", field.Name, countNulls(arr.Data()))
+	}
+	fields := rec.Schema().Fields()
+	cols := append(make([]arrow.Array, 0, len(fields)+1), rec.Columns()...)
+	switch found := rec.Schema().FieldIndices(field.Name); len(found) {
+	case 0:
+		fields, cols = append(fields, field), append(cols, arr)
+	case 1:
+		fields[found[0]], cols[found[0]] = field, arr
+	default:
+		return nil, fmt.Errorf("%d columns are named %q; rename them first", len(found), field.Name)
+	}
+	return array.NewRecord(arrow.NewSchema(fields, nil), cols, rec.NumRows()), nil
+}
+
+// Rename returns rec with one column renamed. The new name must be free.
+func Rename(rec arrow.Record, col int, name string) (arrow.Record, error) {
+	if col < 0 || int64(col) >= rec.NumCols() {
+		return nil, fmt.Errorf("rename: no column %d in a batch of %d columns", col, rec.NumCols())
+	}
+	fields := rec.Schema().Fields()
+	if fields[col].Name != name && rec.Schema().HasField(name) {
+		return nil, fmt.Errorf("rename: column %q cannot become %q: the name is taken", fields[col].Name, name)
+	}
+	if name == "" {
+		return nil, fmt.Errorf("rename: column %q needs a name that is not empty", fields[col].Name)
+	}
+	fields[col].Name = name
+	return array.NewRecord(arrow.NewSchema(fields, nil), rec.Columns(), rec.NumRows()), nil
+}
+
+// Empty returns a batch of no rows.
+func Empty(schema *arrow.Schema) arrow.Record {
+	cols := make([]arrow.Array, schema.NumFields())
+	for i := range cols {
+		cols[i] = ownedArray(emptyData(schema.Field(i).Type))
+	}
+	return ownedRecord(schema, cols, 0)
+}
+
+func emptyData(dt arrow.DataType) arrow.ArrayData {
+	buffers := make([]*memory.Buffer, len(dt.Layout().Buffers))
+	if dt.ID() == arrow.LIST || dt.ID() == arrow.STRING || dt.ID() == arrow.BINARY {
+		buffers[1] = memory.NewBufferBytes(make([]byte, arrow.Int32SizeBytes))
+	}
+	var children []arrow.ArrayData
+	if nested, ok := dt.(arrow.NestedType); ok {
+		for _, f := range nested.Fields() {
+			children = append(children, emptyData(f.Type))
+		}
+	}
+	return ownedData(dt, 0, buffers, children, 0)
+}
+
+// Size returns the bytes of the buffers that the rows of rec use, slices
+// counted by their share. It is what memory budgets account: batches that
+// share buffers are counted each for its rows.
+func Size(rec arrow.Record) int64 {
+	var n int64
+	for i := range int(rec.NumCols()) {
+		d := rec.Column(i).Data()
+		n += sizeOf(d, d.Offset(), d.Len())
+	}
+	return n
+}
+
+// sizeOf counts n rows from start, in the coordinates of d's buffers.
+func sizeOf(d arrow.ArrayData, start, n int) int64 {
+	if n == 0 {
+		return 0
+	}
+	var size int64
+	if validBits(d) != nil {
+		size += bitutil.BytesForBits(int64(n))
+	}
+	child := func(i, start, n int) int64 {
+		c := d.Children()[i]
+		return sizeOf(c, c.Offset()+start, n)
+	}
+	switch dt := d.DataType().(type) {
+	case *arrow.BooleanType:
+		return size + bitutil.BytesForBits(int64(n))
+	case *arrow.StringType, *arrow.BinaryType:
+		offs := castBytes[int32](bufferBytes(d, 1))
+		return size + int64((n+1)*arrow.Int32SizeBytes) + int64(offs[start+n]-offs[start])
+	case *arrow.ListType:
+		offs := castBytes[int32](bufferBytes(d, 1))
+		return size + int64((n+1)*arrow.Int32SizeBytes) + child(0, int(offs[start]), int(offs[start+n]-offs[start]))
+	case *arrow.FixedSizeListType:
+		return size + child(0, start*int(dt.Len()), n*int(dt.Len()))
+	case *arrow.StructType:
+		for i := range d.Children() {
+			size += child(i, start, n)
+		}
+		return size
+	default:
+		if w := fixedWidth(dt); w > 0 {
+			return size + int64(n)*int64(w)
+		}
+		for _, b := range d.Buffers() {
+			if b != nil {
+				size += int64(b.Len())
+			}
+		}
+		return size
+	}
+}

@@ -1,0 +1,211 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// Validate checks a batch that comes from outside: every column is of a
+// supported type and as long as the batch, every buffer is as large as the
+// rows need, offsets ascend within their data, no vector has a null
+// component, sparse indices ascend within their size, and columns that are
+// not nullable have no null. A batch that passes cannot make the functions of
+// this package panic.
+func Validate(rec arrow.Record) error {
+	for i := range int(rec.NumCols()) {
+		f := rec.Schema().Field(i)
+		d := rec.Column(i).Data()
+		if int64(d.Len()) != rec.NumRows() {
+			return fmt.Errorf("column %q has %d values in a batch of %d rows", f.Name, d.Len(), rec.NumRows())
+		}
+		if err := validateColumn(f, d); err != nil {
+			return fmt.Errorf("column %q: %w", f.Name, err)
+		}
+	}
+	return nil
+}
+
+func validateColumn(f arrow.Field, d arrow.ArrayData) error {
+	if kindOf(f.Type) == kindInvalid {
+		return fmt.Errorf("type %s is not supported", TypeName(f.Type))
+	}
+	if !arrow.TypeEqual(f.Type, d.DataType()) {
+		return fmt.Errorf("declared %s, but the values are %s", TypeName(f.Type), TypeName(d.DataType()))
+	}
+	if err := validateData(d); err != nil {
+		return err
+	}
+	if !f.Nullable {
+		if n := countNulls(d); n > 0 {
+			return fmt.Errorf("%d nulls in a column that is not nullable", n)
+		}
+	}
+	switch kindOf(f.Type) {
+	case kindVector, kindVector32, kindList, kindList32:
+		return validateItems(d)
+	case kindSparse:
+		return validateSparse(d)
+	}
+	return nil
+}
+
+// validateData checks buffers and offsets, recursively.
+func validateData(d arrow.ArrayData) error {
+	// Beyond this, sizes computed below could overflow.
+	const most = 1 << 40
+	n, off := d.Len(), d.Offset()
+	if n < 0 || off < 0 || n > most || off > most {
+		return fmt.Errorf("%d values from offset %d", n, off)
+	}
+	if d.NullN() != 0 {
+		raw := bufferBytes(d, 0)
+		if len(raw) == 0 && d.NullN() > 0 {
+			return fmt.Errorf("%d nulls without a validity bitmap", d.NullN())
+		}
+		if err := needBytes("validity bitmap", len(raw), (off+n+7)/8, n > 0 && len(raw) > 0); err != nil {
+			return err
+		}
+	}
+	switch dt := d.DataType().(type) {
+	case *arrow.BooleanType:
+		return needBytes("bits", len(bufferBytes(d, 1)), (off+n+7)/8, n > 0)
+	case *arrow.StringType, *arrow.BinaryType:
+		return validateOffsets(d, len(bufferBytes(d, 2)), "bytes")
+	case *arrow.ListType:
+		if err := validateChildren(d, 1, 0); err != nil {
+			return err
+		}
+		return validateOffsets(d, d.Children()[0].Len(), "items")
+	case *arrow.FixedSizeListType:
+		if dt.Len() < 1 {
+			return fmt.Errorf("vector of %d components", dt.Len())
+		}
+		return validateChildren(d, 1, (off+n)*int(dt.Len()))
+	case *arrow.StructType:
+		return validateChildren(d, dt.NumFields(), off+n)
+	default:
+		w := fixedWidth(dt)
+		if w == 0 {
+			return fmt.Errorf("type %s is not supported", TypeName(dt))
+		}
+		return needBytes("values", len(bufferBytes(d, 1)), (off+n)*w, n > 0)
+	}
+}
+
+func needBytes(what string, got, want int, matters bool) error {
+	if matters && got < want {
+		return fmt.Errorf("%s buffer of %d bytes, need %d", what, got, want)
+	}
+	return nil
+}
+
+func validateChildren(d arrow.ArrayData, count, rows int) error {
+	if len(d.Children()) != count {
+		return fmt.Errorf("%s with %d child arrays, need %d", TypeName(d.DataType()), len(d.Children()), count)
+	}
+	for _, c := range d.Children() {
+		if c.Len() < rows {
+			return fmt.Errorf("child array of %d values, need %d", c.Len(), rows)
+		}
+		if err := validateData(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateOffsets(d arrow.ArrayData, limit int, what string) error {
+	n, off := d.Len(), d.Offset()
+	raw := castBytes[int32](bufferBytes(d, 1))
+	if n == 0 && len(raw) <= off {
+		return nil
+	}
+	if len(raw) < off+n+1 {
+		return fmt.Errorf("%d offsets, need %d", len(raw), off+n+1)
+	}
+	last := int32(0)
+	for i, o := range raw[off : off+n+1] {
+		if o < last || int(o) > limit {
+			return fmt.Errorf("offset %d of row %d, after %d, of %d %s", o, i, last, limit, what)
+		}
+		last = o
+	}
+	return nil
+}
+
+// validateItems refuses null components among the rows in use.
+func validateItems(d arrow.ArrayData) error {
+	child := d.Children()[0]
+	lo, hi := 0, 0
+	if dt, ok := d.DataType().(*arrow.FixedSizeListType); ok {
+		lo, hi = d.Offset()*int(dt.Len()), (d.Offset()+d.Len())*int(dt.Len())
+	} else if offs := offsetsOf(d); len(offs) > 0 {
+		lo, hi = int(offs[0]), int(offs[len(offs)-1])
+	}
+	if validBits(child) == nil {
+		return nil
+	}
+	part := array.NewSliceData(child, int64(lo), int64(hi))
+	defer part.Release()
+	if n := countNulls(part); n > 0 {
+		return fmt.Errorf("%d vector components are null; fill them in first", n)
+	}
+	return nil
+}
+
+func validateSparse(d arrow.ArrayData) error {
+	for _, list := range d.Children() {
+		if validBits(list) != nil && countNulls(list) > 0 {
+			return fmt.Errorf("indices or values of a sparse vector are null")
+		}
+		if err := validateItems(list); err != nil {
+			return err
+		}
+	}
+	v := viewData(d)
+	for i := range v.n {
+		indices, values := v.sparse(i)
+		row := SparseVector{Size: v.dim, Indices: indices, Values: values}
+		if err := row.Validate(); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// Normalize returns the batch with its schema in normal form (see
+// NormalizeSchema), after Validate, sharing its memory. It is how a batch
+// from a file enters the engine.
+func Normalize(rec arrow.Record) (arrow.Record, error) {
+	if err := Validate(rec); err != nil {
+		return nil, err
+	}
+	schema, err := NormalizeSchema(rec.Schema())
+	if err != nil {
+		return nil, err
+	}
+	cols := make([]arrow.Array, rec.NumCols())
+	for i := range cols {
+		d := retype(rec.Column(i).Data(), schema.Field(i).Type)
+		d.SetNullN(countNulls(d))
+		cols[i] = ownedArray(d)
+	}
+	return ownedRecord(schema, cols, int(rec.NumRows())), nil
+}
+
+// retype returns the same values under a type of the same layout. Items are
+// known to have no null, so their bitmaps are dropped.
+func retype(d arrow.ArrayData, dt arrow.DataType) *array.Data {
+	var children []arrow.ArrayData
+	if nested, ok := dt.(arrow.NestedType); ok {
+		for i, f := range nested.Fields() {
+			child := retype(d.Children()[i], f.Type)
+			child.SetNullN(0)
+			defer child.Release()
+			children = append(children, child)
+		}
+	}
+	return array.NewData(dt, d.Len(), d.Buffers(), children, d.NullN(), d.Offset())
+}

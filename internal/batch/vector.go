@@ -1,0 +1,247 @@
+package batch
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// SparseVector is a vector of which only the non-zero components are held.
+type SparseVector struct {
+	Size    int       // number of components; 0 means not known
+	Indices []int32   // ascending, each from 0 to Size-1
+	Values  []float64 // Values[k] is the component Indices[k]
+}
+
+// Validate checks that indices and values have equal length and that indices
+// ascend without repetition within the size.
+func (v *SparseVector) Validate() error {
+	if v.Size < 0 || v.Size > MaxDim {
+		return fmt.Errorf("sparse vector has size %d, which is not between 0 and %d", v.Size, MaxDim)
+	}
+	if len(v.Indices) != len(v.Values) {
+		return fmt.Errorf("sparse vector has %d indices but %d values", len(v.Indices), len(v.Values))
+	}
+	last := int32(-1)
+	for k, i := range v.Indices {
+		switch {
+		case i < 0:
+			return fmt.Errorf("sparse vector has the negative index %d at position %d", i, k)
+		case i <= last:
+			return fmt.Errorf("sparse vector has index %d after %d at position %d; indices must ascend", i, last, k)
+		case v.Size > 0 && int(i) >= v.Size:
+			return fmt.Errorf("sparse vector has index %d but size %d", i, v.Size)
+		}
+		last = i
+	}
+	return nil
+}
+
+// Clone returns a copy that shares no memory.
+func (v SparseVector) Clone() SparseVector {
+	return SparseVector{Size: v.Size, Indices: append([]int32(nil), v.Indices...), Values: append([]float64(nil), v.Values...)}
+}
+
+// CSR is a view of sparse vectors in compressed sparse row form: row i has
+// the components Indices[Indptr[i]:Indptr[i+1]], of the Values at the same
+// places. Indptr has one more entry than there are rows and need not start
+// at 0.
+type CSR struct {
+	Size    int // components per row; 0 when the column does not say
+	Indptr  []int32
+	Indices []int32
+	Values  []float64
+}
+
+// Rows returns the number of rows.
+func (c CSR) Rows() int { return len(c.Indptr) - 1 }
+
+// Row returns the indices and values of row i.
+func (c CSR) Row(i int) ([]int32, []float64) {
+	lo, hi := c.Indptr[i], c.Indptr[i+1]
+	return c.Indices[lo:hi:hi], c.Values[lo:hi:hi]
+}
+
+// DenseView returns the rows of a vector[dim] column as one flat row-major
+// block of len(arr)*dim values. It shares the array's memory: read only, and
+// valid while the array is retained. ok is false when the column is of
+// another type or has a null row.
+func DenseView(arr arrow.Array) (data []float64, dim int, ok bool) {
+	v := viewOf(arr)
+	if v.kind != kindVector || hasNull(&v) {
+		return nil, 0, false
+	}
+	return v.f64, v.dim, true
+}
+
+// DenseView32 is DenseView for vector32[dim].
+func DenseView32(arr arrow.Array) (data []float32, dim int, ok bool) {
+	v := viewOf(arr)
+	if v.kind != kindVector32 || hasNull(&v) {
+		return nil, 0, false
+	}
+	return v.f32, v.dim, true
+}
+
+// RaggedView returns the rows of a variable vector column: row i is
+// values[indptr[i]:indptr[i+1]]. Memory and ok as in DenseView.
+func RaggedView(arr arrow.Array) (indptr []int32, values []float64, ok bool) {
+	v := viewOf(arr)
+	if v.kind != kindList || hasNull(&v) {
+		return nil, nil, false
+	}
+	return v.offs, v.f64, true
+}
+
+// SparseView returns the rows of a sparse column in CSR form. Memory and ok
+// as in DenseView; ok is also false for the rare array whose two lists are
+// laid out differently, which no writer here produces.
+func SparseView(arr arrow.Array) (CSR, bool) {
+	v := viewOf(arr)
+	if v.kind != kindSparse || hasNull(&v) {
+		return CSR{}, false
+	}
+	if v.n == 0 {
+		return CSR{Size: v.dim, Indptr: []int32{0}}, true
+	}
+	shift := v.voffs[0] - v.offs[0]
+	for i, end := range v.offs {
+		if v.voffs[i]-end != shift {
+			return CSR{}, false
+		}
+	}
+	c := CSR{Size: v.dim, Indptr: v.offs, Indices: v.idx, Values: v.f64}
+	if shift >= 0 {
+		c.Values = v.f64[shift:]
+	} else {
+		c.Indptr, c.Indices = v.voffs, v.idx[-shift:]
+	}
+	return c, true
+}
+
+func hasNull(v *view) bool {
+	if v.valid == nil {
+		return false
+	}
+	for i := range v.n {
+		if v.null(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// VectorDim returns the components per row that a vector or sparse type
+// declares; 0 for a vector type that leaves them open, and for other types.
+func VectorDim(dt arrow.DataType) int { return dimOf(dt) }
+
+// IsVector tells whether a type is one of the vector types.
+func IsVector(dt arrow.DataType) bool { return kindOf(dt).isVector() }
+
+// NewVectorArray returns a vector[dim] column of the rows in data, row-major.
+// It copies data into memory of mem. A dim below 1 or a length that is not a
+// multiple of it is a bug of the caller and panics.
+func NewVectorArray(mem memory.Allocator, data []float64, dim int) arrow.Array {
+	return vectorArray(bufferOf(mem, bytesOf(data)), len(data), dim)
+}
+
+// WrapVectorArray is NewVectorArray without the copy: the column refers to
+// data, which must never change again and is kept by the garbage collector,
+// outside any allocator's account.
+func WrapVectorArray(data []float64, dim int) arrow.Array {
+	return vectorArray(memory.NewBufferBytes(bytesOf(data)), len(data), dim)
+}
+
+func vectorArray(buf *memory.Buffer, n, dim int) arrow.Array {
+	dt, err := VectorType(dim)
+	if err != nil || n%dim != 0 {
+		buf.Release()
+		panic(fmt.Sprintf("batch: %d values do not make vectors of %d components", n, dim))
+	}
+	child := ownedData(arrow.PrimitiveTypes.Float64, n, []*memory.Buffer{nil, buf}, nil, 0)
+	return ownedArray(ownedData(dt, n/dim, []*memory.Buffer{nil}, []arrow.ArrayData{child}, 0))
+}
+
+// NewSparseArray returns a column of type sparse[c.Size] with the rows of c,
+// copied into memory of mem. Rows must be valid sparse vectors.
+func NewSparseArray(mem memory.Allocator, c CSR) (arrow.Array, error) {
+	dt, err := SparseType(c.Size)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	first, last := c.Indptr[0], c.Indptr[len(c.Indptr)-1]
+	offs := newBuffer(mem, len(c.Indptr)*arrow.Int32SizeBytes)
+	for i, p := range c.Indptr {
+		castBytes[int32](offs.Bytes())[i] = p - first
+	}
+	return ownedArray(sparseData(dt, c.Rows(), nil, 0, offs,
+		bufferOf(mem, bytesOf(c.Indices[first:last])), bufferOf(mem, bytesOf(c.Values[first:last])))), nil
+}
+
+func (c *CSR) validate() error {
+	if len(c.Indptr) == 0 || c.Indptr[0] < 0 {
+		return fmt.Errorf("sparse rows need at least one row pointer, and none negative")
+	}
+	for i := range c.Rows() {
+		lo, hi := c.Indptr[i], c.Indptr[i+1]
+		if hi < lo || int(hi) > len(c.Indices) || int(hi) > len(c.Values) {
+			return fmt.Errorf("sparse row %d spans %d to %d of %d indices and %d values", i, lo, hi, len(c.Indices), len(c.Values))
+		}
+		row := SparseVector{Size: c.Size, Indices: c.Indices[lo:hi], Values: c.Values[lo:hi]}
+		if err := row.Validate(); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// FirstNonFinite finds the first NaN or infinity in a float or vector column,
+// by row and then by component (the index, for sparse vectors; 0 for scalars).
+// Null rows and columns of other types have none.
+func FirstNonFinite(arr arrow.Array) (row, component int, bad bool) {
+	v := viewOf(arr)
+	for i := range v.n {
+		if v.null(i) {
+			continue
+		}
+		if c := nonFiniteAt(&v, i); c >= 0 {
+			return i, c, true
+		}
+	}
+	return 0, 0, false
+}
+
+// nonFiniteAt returns the first component of row i that is not finite, or -1.
+func nonFiniteAt(v *view, i int) int {
+	switch v.kind {
+	case kindFloat64:
+		return firstNonFinite(window(unsafeSlice[float64](v), i, 1))
+	case kindFloat32:
+		return firstNonFinite(window(unsafeSlice[float32](v), i, 1))
+	case kindVector, kindList:
+		return firstNonFinite(v.dense64(i))
+	case kindVector32, kindList32:
+		return firstNonFinite(v.dense32(i))
+	case kindSparse:
+		indices, values := v.sparse(i)
+		if k := firstNonFinite(values); k >= 0 {
+			return int(indices[k])
+		}
+	}
+	return -1
+}
+
+func firstNonFinite[F float32 | float64](s []F) int {
+	for k, x := range s {
+		// x-x is 0 for every finite x and NaN for all others.
+		if d := float64(x); math.IsNaN(d - d) {
+			return k
+		}
+	}
+	return -1
+}
