@@ -75,6 +75,10 @@ func (w *walker) walk(v reflect.Value) {
 		w.hash.WriteString(v.String())
 	case reflect.Array, reflect.Slice:
 		w.put(uint64(v.Len()))
+		if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8 {
+			w.hash.Write(v.Bytes())
+			return
+		}
 		for i := range v.Len() {
 			w.walk(v.Index(i))
 		}
