@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// What an operator is made of, so that operators need not import the packages
+// that run them.
+type (
+	// Source produces the rows of shards; see task.Source.
+	Source = task.Source
+	// Operator transforms rows; see task.Operator.
+	Operator = task.Operator
+	// Output takes the rows that a source or operator emits; see task.Output.
+	Output = task.Output
+	// Context is what one operator of one subtask knows of its surroundings; see task.Context.
+	Context = task.Context
+	// Sink makes what its subtasks wrote aside visible, or removes it; see task.Sink.
+	Sink = task.Sink
+	// Partition computes the destination shard of every row of a batch; see task.Partition.
+	Partition = task.Partition
+)
+
+// What a queue is made of; see AddQueue.
+type (
+	// Loop makes the bodies of a queue; see task.Loop.
+	Loop = task.Loop
+	// Gang is a queue's state in one process; see task.Gang.
+	Gang = task.Gang
+	// Body is what one subtask of a queue runs; see task.Body.
+	Body = task.Body
+	// Stage is one step of a superstep as it runs; see task.Stage.
+	Stage = task.Stage
+	// Input reads the rows of a queue's data ports; see task.Input.
+	Input = task.Input
+	// StageKind says what part of a queue a node is; see plan.StageKind.
+	StageKind = plan.StageKind
+)
+
+// The kinds of stage that a StageSpec may ask for.
+const (
+	StageCompute     = plan.Compute
+	StageSend        = plan.Send
+	StageSum         = plan.Sum
+	StageRecv        = plan.Recv
+	StageRepeatBegin = plan.RepeatBegin
+	StageRepeatEnd   = plan.RepeatEnd
+)
+
+// The parts of a graph that operators name.
+type (
+	// NodeID numbers the operators of a graph in the order they were added.
+	NodeID = plan.NodeID
+	// Attr is one printable parameter of an operator.
+	Attr = plan.Attr
+	// Partitioner says where the rows of an edge go; see plan.Partitioner.
+	Partitioner = plan.Partitioner
+	// Reduction says what the bits of a floating-point reduction depend on; see plan.Reduction.
+	Reduction = plan.Reduction
+)
+
+// The partitioners of an edge.
+const (
+	Forward   = plan.Forward
+	Rebalance = plan.Rebalance
+	Hash      = plan.Hash
+	Range     = plan.Range
+	Broadcast = plan.Broadcast
+	Custom    = plan.Custom
+)
+
+// The orders of floating-point reductions.
+const (
+	NoReduction = plan.NoReduction
+	ShardTree   = plan.ShardTree
+	RankTree    = plan.RankTree
+)

@@ -1,0 +1,316 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Builder collects the operators that a job's function adds. It is used from the
+// goroutine of that function only, and is of no use once the function returned.
+//
+// Nothing is computed while building. A mistake does not stop the function
+// either: it is recorded with the user's source line, the operator returns a
+// poisoned dataset on which further operators do nothing, and Run returns all
+// mistakes together.
+type Builder struct {
+	config  *config
+	graph   *plan.Graph
+	bind    task.Bindings
+	facts   facts
+	misuses []Misuse
+	sealed  bool              // the function returned
+	results map[string]string // name of a Collect → its site
+	store   *resultStore
+}
+
+// newBuilder returns the builder of one call of a job's function.
+func newBuilder(name string, c *config, f facts) *Builder {
+	return &Builder{
+		config: c,
+		graph:  &plan.Graph{Job: name, Shards: c.shards, Seed: c.seed},
+		bind: task.Bindings{
+			Sources:    map[plan.NodeID]func() task.Source{},
+			Operators:  map[plan.NodeID]func() task.Operator{},
+			Partitions: map[task.Port]task.Partition{},
+			Sinks:      map[plan.NodeID]task.Sink{},
+			Loops:      map[string]task.Loop{},
+		},
+		facts:   f,
+		results: map[string]string{},
+		store:   newResultStore(c.memory),
+	}
+}
+
+// Shards returns the number of shards that the job's data are cut into.
+func (b *Builder) Shards() int { return b.config.shards }
+
+// Seed returns the seed that random draws of the job start from.
+func (b *Builder) Seed() uint64 { return b.config.seed }
+
+// IfExists says what sinks do where their output exists.
+func (b *Builder) IfExists() Existing { return b.config.ifExists }
+
+// Allocator returns the allocator for record batches made while building, such
+// as constants; operators use the one of their Context.
+func (b *Builder) Allocator() memory.Allocator { return b.config.allocator }
+
+// CheckBroadcasts says whether queues verify that their broadcast objects stay
+// as they are.
+func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
+
+// Port is one input of an operator.
+type Port struct {
+	From *Dataset
+	// Partitioner says where the rows go; the zero value is Forward. A side
+	// input is always Broadcast.
+	Partitioner Partitioner
+	// Keys are the columns that Hash and Range place rows by.
+	Keys []string
+	// Side makes the input a broadcast variable: complete before the operator
+	// opens, read with Context.Side.
+	Side bool
+	// Partition computes the places of Custom and Range; Hash has a documented
+	// one of its own, which Partition replaces.
+	Partition Partition
+	// Func is the user's function behind Partition, if any; its symbol and line
+	// become part of the fingerprint.
+	Func any
+}
+
+// Spec describes an operator to add.
+type Spec struct {
+	Op    string // kind of operator, such as "Map"; it begins every message about it
+	Name  string // the user's label, if any
+	Attrs []Attr // printable parameters, in a fixed order
+	// Schema is that of the rows the operator emits; nil for sinks. Names are
+	// distinct, types are those of internal/batch; metadata are dropped.
+	Schema *arrow.Schema
+	Inputs []Port // in port order, side inputs among them
+	// Func is the user's function that the operator calls, if any: its symbol and
+	// line become part of the fingerprint. A function object is named by its type.
+	Func  any
+	Funcs []any // further user functions
+	// Single makes one subtask, owning every shard, run the operator.
+	Single bool
+	// Order says how the operator reduces floating-point values.
+	Order Reduction
+	// Source or Operator, exactly one of them, makes what one subtask runs; it is
+	// called once per subtask, possibly at the same time.
+	Source   func() Source
+	Operator func() Operator
+	// Sink, with Operator, commits what the subtasks wrote.
+	Sink Sink
+}
+
+// Add adds an operator and returns the rows it emits, or nil for a sink. Where
+// the specification is wrong it records the misuse and returns a poisoned
+// dataset; where an input is poisoned it returns one without a word, as the cause
+// has been recorded already.
+func (b *Builder) Add(spec Spec) *Dataset {
+	if b.unusable() || poisonedInput(spec.Inputs) {
+		return b.Poisoned(spec.Op)
+	}
+	schema, err := b.checkSpec(&spec)
+	if err != nil {
+		b.Errorf("%s: %w", opTitle(spec.Op), err)
+		return b.Poisoned(spec.Op)
+	}
+	id := b.addNode(plan.Node{
+		Op:     spec.Op,
+		Name:   spec.Name,
+		Attrs:  append([]Attr(nil), spec.Attrs...),
+		Func:   funcIdentities(append([]any{spec.Func}, spec.Funcs...)...),
+		Single: spec.Single,
+		Sink:   spec.Schema == nil,
+		Order:  spec.Order,
+	}, schema, spec.Inputs)
+	if spec.Source != nil {
+		b.bind.Sources[id] = spec.Source
+	} else {
+		b.bind.Operators[id] = spec.Operator
+	}
+	if spec.Schema != nil {
+		return &Dataset{builder: b, node: id, schema: schema}
+	}
+	if spec.Sink != nil {
+		b.bind.Sinks[id] = spec.Sink
+	}
+	return nil
+}
+
+// addNode numbers a checked node, gives it its columns, edges and source line,
+// and binds the placement functions of its ports.
+func (b *Builder) addNode(n plan.Node, schema *arrow.Schema, ports []Port) plan.NodeID {
+	n.ID = plan.NodeID(len(b.graph.Nodes))
+	n.Site = userSite()
+	n.Schema = columns(schema)
+	for i, p := range ports {
+		in := plan.Input{
+			From:        p.From.node,
+			Partitioner: p.Partitioner,
+			Keys:        append([]string(nil), p.Keys...),
+			Func:        funcIdentity(p.Func),
+		}
+		if p.Side {
+			in.Partitioner, in.Role = plan.Broadcast, plan.Side
+		}
+		n.Inputs = append(n.Inputs, in)
+		if p.Partition != nil {
+			b.bind.Partitions[task.Port{Node: n.ID, Port: i}] = p.Partition
+		}
+	}
+	b.graph.Nodes = append(b.graph.Nodes, n)
+	return n.ID
+}
+
+// columns returns a schema as plain data.
+func columns(schema *arrow.Schema) []plan.Column {
+	if schema == nil {
+		return nil
+	}
+	cols := make([]plan.Column, 0, schema.NumFields())
+	for _, c := range batch.Columns(schema) {
+		cols = append(cols, plan.Column{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
+	}
+	return cols
+}
+
+// checkSpec returns the schema the operator emits, freed of what carries no
+// meaning, or what is wrong with the specification.
+func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
+	switch {
+	case spec.Op == "":
+		return nil, errors.New("the kind of operator is not named")
+	case (spec.Source == nil) == (spec.Operator == nil):
+		return nil, errors.New("want either a source or an operator")
+	case spec.Source != nil && len(spec.Inputs) > 0:
+		return nil, errors.New("a source has no inputs")
+	case spec.Operator != nil && len(spec.Inputs) == 0:
+		return nil, errors.New("want at least one input")
+	case spec.Sink != nil && (spec.Operator == nil || spec.Schema != nil):
+		return nil, errors.New("a sink is an operator that emits no rows")
+	case spec.Source != nil && spec.Schema == nil:
+		return nil, errors.New("a source needs a schema")
+	}
+	if err := b.checkPorts(spec.Inputs); err != nil {
+		return nil, err
+	}
+	if spec.Schema == nil {
+		return nil, nil
+	}
+	return checkSchema(spec.Schema)
+}
+
+// checkSchema returns the schema freed of what carries no meaning. Its columns
+// must have distinct names and types that can be processed.
+func checkSchema(schema *arrow.Schema) (*arrow.Schema, error) {
+	seen := map[string]bool{}
+	for _, f := range schema.Fields() {
+		if f.Name == "" {
+			return nil, errors.New("a column has no name")
+		}
+		if seen[f.Name] {
+			return nil, fmt.Errorf("two columns are named %q", f.Name)
+		}
+		seen[f.Name] = true
+	}
+	return batch.NormalizeSchema(schema)
+}
+
+// checkPorts checks where inputs come from and how they are placed. None is
+// poisoned.
+func (b *Builder) checkPorts(ports []Port) error {
+	for i, p := range ports {
+		if err := b.checkPort(p); err != nil {
+			if len(ports) > 1 {
+				return fmt.Errorf("input %d: %w", i+1, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Builder) checkPort(p Port) error {
+	switch {
+	case p.From == nil:
+		return errors.New("the dataset is nil")
+	case p.From.builder != b:
+		return errors.New("the dataset belongs to another job or to an earlier build of this one; a job function must not keep datasets between calls")
+	case p.Side && p.Partitioner != Forward && p.Partitioner != Broadcast:
+		return errors.New("a side input is broadcast and takes no other partitioner")
+	}
+	keyed := p.Partitioner == Hash || p.Partitioner == Range
+	switch {
+	case p.Partitioner == Broadcast && !p.Side:
+		return errors.New("broadcast rows would be processed by every subtask: make it a side input")
+	case keyed && len(p.Keys) == 0:
+		return errors.New("hash and range partitioning need key columns")
+	case !keyed && len(p.Keys) > 0:
+		return errors.New("only hash and range partitioning take key columns")
+	case (p.Partitioner == Custom || p.Partitioner == Range) && p.Partition == nil:
+		return errors.New("custom and range partitioning need a function that places rows")
+	case p.Partition != nil && !keyed && p.Partitioner != Custom:
+		return errors.New("a function that places rows needs hash, range or custom partitioning")
+	}
+	return checkKeys(p.From.schema, p.Keys)
+}
+
+// checkKeys checks that key columns exist and have an order and an equality.
+func checkKeys(schema *arrow.Schema, keys []string) error {
+	for _, key := range keys {
+		i, err := batch.FindColumn(schema, key)
+		if err != nil {
+			return err
+		}
+		if kind := batch.TypeName(schema.Field(i).Type); !plan.Keyable(kind) {
+			return fmt.Errorf("column %q of type %s cannot be a key: only numbers, text, bytes and times can", key, kind)
+		}
+	}
+	return nil
+}
+
+func poisonedInput(ports []Port) bool {
+	for _, p := range ports {
+		if p.From != nil && p.From.poisoned {
+			return true
+		}
+	}
+	return false
+}
+
+// Poisoned returns what an operator returns after it recorded a misuse: a
+// dataset on which every operator does nothing.
+func (b *Builder) Poisoned(op string) *Dataset {
+	return &Dataset{builder: b, node: -1, schema: arrow.NewSchema(nil, nil), poisoned: true}
+}
+
+// Errorf records a misuse with the user's source line: the innermost caller
+// outside this module's libraries. The message begins with the operator, such as
+// "Map: column …", and says what to do.
+func (b *Builder) Errorf(format string, a ...any) {
+	if b.unusable() {
+		return
+	}
+	b.misuses = append(b.misuses, Misuse{Site: userSite(), Err: fmt.Errorf(format, a...)})
+}
+
+// unusable says that the job's function has returned, so that nobody would see
+// what is added or reported.
+func (b *Builder) unusable() bool { return b == nil || b.sealed }
+
+// opTitle names an operator at the start of a message.
+func opTitle(op string) string {
+	if op = strings.TrimSpace(op); op == "" {
+		return "operator"
+	}
+	return op
+}

@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// Collect brings the rows of a dataset to the caller of Run, where
+// Result.Records and Rows give them under the name, in shard order. They are
+// held in memory, within the run's budget, and there only if the run succeeds.
+func Collect(d *Dataset, name string) {
+	if d == nil || d.builder == nil {
+		// There is no builder to record it with: without a panic the mistake would
+		// show only as a missing result.
+		panic(fmt.Sprintf("Collect %q: the dataset is nil", name))
+	}
+	b := d.builder
+	if b.unusable() || d.poisoned {
+		return
+	}
+	if name == "" {
+		b.Errorf("Collect: the result needs a name")
+		return
+	}
+	if site, taken := b.results[name]; taken {
+		b.Errorf("Collect: the name %q is taken by the result collected at %s", name, site)
+		return
+	}
+	b.results[name] = userSite()
+	store := b.store
+	node := NodeID(len(b.graph.Nodes))
+	b.Add(Spec{
+		Op:       "Collect",
+		Name:     name,
+		Inputs:   []Port{{From: d}},
+		Operator: func() Operator { return &collector{store: store} },
+		Sink:     store.add(node, name, d.schema, b.config.shards),
+	})
+}
+
+// collector is the operator behind Collect.
+type collector struct{ store *resultStore }
+
+func (o *collector) Open(c *Context) error {
+	o.store.limitTo(c.Memory.Limit())
+	return nil
+}
+
+func (o *collector) Process(c *Context, _, shard int, rows arrow.Record, _ Output) error {
+	return c.Collect(shard, rows)
+}
+
+func (*collector) EndShard(*Context, int, Output) error { return nil }
+func (*collector) Finish(*Context, Output) error        { return nil }
+func (*collector) Close() error                         { return nil }
+
+// resultStore holds what the Collect sinks of one run take. All of them share
+// one limit.
+type resultStore struct {
+	mu      sync.Mutex
+	results []*collected // in the order added
+	limit   int64        // in bytes; 0 until limitTo says
+	slots   int64        // of the plan, set before the run
+	bytes   int64
+	// held are the buffers counted in bytes: batches may share buffers, and a
+	// slice of a batch holds the whole of them.
+	held map[*memory.Buffer]struct{}
+}
+
+func newResultStore(limit int64) *resultStore {
+	return &resultStore{limit: limit, held: map[*memory.Buffer]struct{}{}}
+}
+
+// add makes room for one more result.
+func (s *resultStore) add(node plan.NodeID, name string, schema *arrow.Schema, shards int) *collected {
+	c := &collected{store: s, node: node, name: name, schema: schema, shards: make([][]arrow.Record, shards)}
+	s.results = append(s.results, c)
+	return c
+}
+
+// limitTo sets the limit, where the options did not, to what the slots of the
+// run may hold together; a slot may hold that many bytes.
+func (s *resultStore) limitTo(slot int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.limit == 0 {
+		s.limit = slot * max(s.slots, 1)
+	}
+}
+
+// find returns the result of that name, nil if there is none.
+func (s *resultStore) find(name string) *collected {
+	for _, c := range s.results {
+		if c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// release gives up all rows.
+func (s *resultStore) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.results {
+		for i, recs := range c.shards {
+			for _, rec := range recs {
+				rec.Release()
+			}
+			c.shards[i] = nil
+		}
+	}
+	s.bytes = 0
+	clear(s.held)
+}
+
+// collected holds the rows of one Collect by shard. It is the sink's common
+// part too: rows collected by a run that fails are dropped.
+type collected struct {
+	store  *resultStore
+	node   plan.NodeID
+	name   string
+	schema *arrow.Schema
+	shards [][]arrow.Record // owned
+}
+
+// put keeps a borrowed batch. It may be called for different shards at once.
+func (c *collected) put(shard int, rows arrow.Record) error {
+	s := c.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var more int64
+	for _, col := range rows.Columns() {
+		more += s.hold(col.Data())
+	}
+	if s.bytes += more; s.bytes > s.limit {
+		return fmt.Errorf("the collected results hold %s, more than the memory budget of %s: collect fewer rows, write them to a file, or raise --memory",
+			formatBytes(s.bytes), formatBytes(s.limit))
+	}
+	rows.Retain()
+	c.shards[shard] = append(c.shards[shard], rows)
+	return nil
+}
+
+// hold counts the buffers of an array that are not yet counted.
+func (s *resultStore) hold(d arrow.ArrayData) int64 {
+	var more int64
+	for _, buf := range d.Buffers() {
+		if buf == nil {
+			continue
+		}
+		if _, counted := s.held[buf]; !counted {
+			s.held[buf] = struct{}{}
+			more += int64(buf.Cap())
+		}
+	}
+	for _, child := range d.Children() {
+		more += s.hold(child)
+	}
+	return more
+}
+
+func (c *collected) Begin() error  { return nil }
+func (c *collected) Commit() error { return nil }
+
+// Abort drops the rows; the other results of a failed run are dropped likewise.
+func (c *collected) Abort() error {
+	c.store.release()
+	return nil
+}
+
+// formatBytes writes a size with a binary unit, such as "1.5 GiB".
+func formatBytes(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	v, i := float64(n)/1024, 0
+	for v >= 1024 && i < len(units)-1 {
+		v, i = v/1024, i+1
+	}
+	return fmt.Sprintf("%.1f %ciB", v, units[i])
+}

@@ -1,0 +1,39 @@
+package engine
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// Dataset stands for the rows that an operator of the graph will emit. It is an
+// immutable handle without data, good only within the build that made it.
+type Dataset struct {
+	builder  *Builder
+	node     plan.NodeID
+	schema   *arrow.Schema
+	poisoned bool
+}
+
+// Schema returns the columns of the rows. That of a poisoned dataset has none.
+func (d *Dataset) Schema() *arrow.Schema { return d.schema }
+
+// Builder returns the builder that the dataset belongs to.
+func (d *Dataset) Builder() *Builder { return d.builder }
+
+// Poisoned says that the operator was refused. What derives from the dataset
+// cannot be checked and must not be reported: the cause has been.
+func (d *Dataset) Poisoned() bool { return d.poisoned }
+
+// Node returns the operator's number in the graph, -1 where the dataset is
+// poisoned.
+func (d *Dataset) Node() NodeID { return d.node }
+
+// Named labels the operator that emits the rows, for plans, progress and
+// messages, and returns d.
+func (d *Dataset) Named(label string) *Dataset {
+	if d != nil && !d.poisoned && !d.builder.unusable() {
+		d.builder.graph.Nodes[d.node].Name = label
+	}
+	return d
+}

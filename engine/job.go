@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"fmt"
+	"runtime/debug"
+	"strings"
+)
+
+// Job is a named function of its arguments A that builds a graph. It is
+// immutable and may be run any number of times, concurrently too.
+//
+// The function is called more than once for a run, so it must depend on its
+// arguments alone: no clock, no random numbers, no environment, no iteration
+// over maps. What it learns from outside goes through Builder.Fact, as the
+// sources do with the files they read.
+type Job[A any] struct {
+	name  string
+	about string
+	build func(b *Builder, args A) error
+}
+
+// Define names a job. The name says what the job does, in lower case with
+// hyphens, such as "iris-kmeans"; it stands in plans, logs and messages. A wrong
+// name or a nil function is reported when the job is run.
+func Define[A any](name string, build func(b *Builder, args A) error) *Job[A] {
+	return &Job[A]{name: name, build: build}
+}
+
+// Anonymous makes a job without a name or arguments from a closure. It runs in
+// this process only: no other process could tell which function it is.
+func Anonymous(build func(b *Builder) error) *Job[struct{}] {
+	j := &Job[struct{}]{}
+	if build != nil {
+		j.build = func(b *Builder, _ struct{}) error { return build(b) }
+	}
+	return j
+}
+
+// Describe returns the job with a sentence or two about it, shown by the
+// command line's --help.
+func (j *Job[A]) Describe(text string) *Job[A] {
+	described := *j
+	described.about = text
+	return &described
+}
+
+// Name returns the job's name, "" for an anonymous one.
+func (j *Job[A]) Name() string { return j.name }
+
+// title names the job at the start of a message.
+func (j *Job[A]) title() string { return jobTitle(j.name) }
+
+func jobTitle(name string) string {
+	if name == "" {
+		return "job"
+	}
+	return fmt.Sprintf("job %q", name)
+}
+
+// check says what is wrong with the definition.
+func (j *Job[A]) check() error {
+	if j == nil {
+		return fmt.Errorf("no job: engine.Define makes one")
+	}
+	if j.build == nil {
+		return fmt.Errorf("%s has no function", j.title())
+	}
+	if strings.TrimSpace(j.name) != j.name {
+		return fmt.Errorf("%s: the name begins or ends with a space", j.title())
+	}
+	for _, r := range j.name {
+		if r < ' ' || r == '"' {
+			return fmt.Errorf("%s: the name holds the character %q", j.title(), r)
+		}
+	}
+	return nil
+}
+
+// run calls the job's function once; a panic in it becomes an error.
+func (j *Job[A]) run(b *Builder, args A) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = &PanicError{Value: r, Stack: debug.Stack()}
+		}
+	}()
+	return j.build(b, args)
+}
+
+// PanicError is a panic of the job's function while it built the graph.
+type PanicError struct {
+	Value any    // what the function panicked with
+	Stack []byte // of the goroutine, at the panic
+}
+
+// Error returns the panic's value and the stack.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("the job function panicked: %v\n\n%s", e.Value, e.Stack)
+}
+
+// Unwrap returns the panic's value where that is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}

@@ -1,0 +1,61 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Misuse is one thing wrong in what a job's function built.
+type Misuse struct {
+	Site string // the user's source line, "main.go:31"; "" where there is none
+	Err  error
+}
+
+// Error returns the message behind its source line.
+func (m Misuse) Error() string {
+	if m.Site == "" {
+		return m.Err.Error()
+	}
+	return m.Site + ": " + m.Err.Error()
+}
+
+// Unwrap returns the error without the source line.
+func (m Misuse) Unwrap() error { return m.Err }
+
+// BuildError holds everything that is wrong with a job, in the order it was
+// found. Nothing of the job has run.
+type BuildError struct {
+	Job     string
+	Misuses []Misuse
+}
+
+// maxMisuses is how many misuses a message lists: a job that adds operators in a
+// loop may make the same mistake a thousand times.
+const maxMisuses = 20
+
+// Error lists the misuses, one per line where there are several.
+func (e *BuildError) Error() string {
+	title := jobTitle(e.Job)
+	if len(e.Misuses) == 1 {
+		return title + ": " + e.Misuses[0].Error()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d errors:", title, len(e.Misuses))
+	for i, m := range e.Misuses {
+		if i == maxMisuses {
+			fmt.Fprintf(&b, "\n  and %d more", len(e.Misuses)-i)
+			break
+		}
+		b.WriteString("\n  " + strings.ReplaceAll(m.Error(), "\n", "\n  "))
+	}
+	return b.String()
+}
+
+// Unwrap returns the misuses.
+func (e *BuildError) Unwrap() []error {
+	errs := make([]error, len(e.Misuses))
+	for i, m := range e.Misuses {
+		errs[i] = m
+	}
+	return errs
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Defaults of the options.
+const (
+	// DefaultShards is the number of shards of a job unless told otherwise.
+	DefaultShards = 128
+	// DefaultBatchRows is the number of rows that sources aim at per batch.
+	DefaultBatchRows = task.DefaultBatchRows
+)
+
+// Option changes how a job is built or run. Later options win.
+type Option func(*config)
+
+// Existing says what a sink does where its output exists already.
+type Existing int
+
+const (
+	// Fail refuses to run, and leaves the output as it is. It is the default.
+	Fail Existing = iota
+	// Replace puts the new output in the old one's place when the job succeeds.
+	Replace
+)
+
+// String returns "fail" or "replace".
+func (e Existing) String() string {
+	switch e {
+	case Fail:
+		return "fail"
+	case Replace:
+		return "replace"
+	}
+	return fmt.Sprintf("Existing(%d)", int(e))
+}
+
+// config is what the options say, with the defaults filled in.
+type config struct {
+	parallelism     int // 0: as many as processors, at most one per shard
+	shards          int
+	seed            uint64
+	batchRows       int
+	memory          int64
+	spillDir        string
+	logger          hclog.Logger
+	onProgress      func(Progress)
+	ifExists        Existing
+	allocator       memory.Allocator
+	checkBroadcasts bool
+}
+
+// newConfig applies the options to the defaults and checks the outcome.
+func newConfig(opts []Option) (*config, error) {
+	c := &config{
+		shards:    DefaultShards,
+		batchRows: DefaultBatchRows,
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(c)
+		}
+	}
+	if c.logger == nil {
+		c.logger = hclog.NewNullLogger()
+	}
+	if c.allocator == nil {
+		c.allocator = memory.DefaultAllocator
+	}
+	if c.spillDir == "" {
+		c.spillDir = os.TempDir()
+	}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.parallelism == 0 {
+		c.parallelism = min(runtime.GOMAXPROCS(0), c.shards)
+	}
+	return c, nil
+}
+
+// optionError is a value of an option that cannot be used. The command line
+// takes it as wrong usage.
+type optionError struct{ text string }
+
+func (e *optionError) Error() string { return e.text }
+
+// check names the first option whose value cannot be used, by its name on the
+// command line.
+func (c *config) check() error {
+	bad := func(format string, a ...any) error { return &optionError{fmt.Sprintf(format, a...)} }
+	if shared.ValidShards(c.shards) != nil {
+		return bad("--shards is %d: want a power of two between 1 and %d", c.shards, shared.MaxShards)
+	}
+	switch {
+	case c.parallelism < 0:
+		return bad("--parallelism is %d: want at least 1, or 0 for one per processor", c.parallelism)
+	case c.parallelism > c.shards:
+		return bad("--parallelism is %d, but there are only %d shards and a subtask needs one of its own: lower it, or set --shards to a power of two of at least %d",
+			c.parallelism, c.shards, c.parallelism)
+	case c.batchRows < 1:
+		return bad("--batch-rows is %d: want at least 1", c.batchRows)
+	case c.memory < 0:
+		return bad("--memory is %d bytes: want at least 1, or 0 for a share of what there is", c.memory)
+	case c.ifExists != Fail && c.ifExists != Replace:
+		return bad("--if-exists is %v: want fail or replace", c.ifExists)
+	}
+	return nil
+}
+
+// Local runs the job in this process. It is the default.
+func Local() Option { return func(*config) {} }
+
+// Parallelism sets the number of subtasks of each vertex. It decides who works
+// on which shards, never what is computed. 0, the default, is one per processor
+// the Go runtime uses, but at most one per shard; more than one per shard is an
+// error.
+func Parallelism(n int) Option { return func(c *config) { c.parallelism = n } }
+
+// Shards sets the number of shards that data are cut into, a power of two; the
+// default is DefaultShards. Results may depend on it.
+func Shards(s int) Option { return func(c *config) { c.shards = s } }
+
+// Seed sets the seed that random draws of the job start from; the default is 0.
+func Seed(s uint64) Option { return func(c *config) { c.seed = s } }
+
+// BatchRows sets the number of rows that sources aim at per batch; the default
+// is DefaultBatchRows. No result depends on it.
+func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
+
+// MemoryBudget sets how many bytes the run's exchanges, sorts and collected
+// results may hold. 0, the default, is half of GOMEMLIMIT where that is set,
+// otherwise a quarter of the machine's memory. What can spill goes to disk beyond
+// it, what cannot is an error.
+func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
+
+// SpillDir sets the directory under which the run makes its own for temporary
+// files; the default is the system's.
+func SpillDir(dir string) Option { return func(c *config) { c.spillDir = dir } }
+
+// Logger sets where the run logs to; by default it does not.
+func Logger(l hclog.Logger) Option { return func(c *config) { c.logger = l } }
+
+// OnProgress sets a function that is told how the run stands: every
+// ProgressInterval, at the end of every superstep loop, and once at the end. The
+// calls come one at a time, and the run waits for the last one only.
+func OnProgress(f func(Progress)) Option { return func(c *config) { c.onProgress = f } }
+
+// IfExists says what sinks do where their output exists; the default is Fail.
+func IfExists(e Existing) Option { return func(c *config) { c.ifExists = e } }
+
+// Allocator sets the allocator of all record batches of the run, such as a
+// checked one in a test.
+func Allocator(mem memory.Allocator) Option { return func(c *config) { c.allocator = mem } }
+
+// CheckBroadcasts makes every queue hash its broadcast objects at each superstep
+// and fail naming the one that a user function modified. It costs a pass over
+// them per superstep.
+func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcasts = on } }

@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// ProgressInterval is the time between two calls of OnProgress.
+const ProgressInterval = 100 * time.Millisecond
+
+// Progress says how a run stands.
+type Progress struct {
+	Job     string
+	Elapsed time.Duration
+	// Done is set in the last call, Err there where the run failed.
+	Done bool
+	Err  error
+	// Rows is the number of rows that sources have produced, RowsPerSecond how
+	// many per second lately.
+	Rows          int64
+	RowsPerSecond float64
+	Vertices      []VertexProgress // in plan order
+	Queues        []QueueProgress  // in plan order
+}
+
+// VertexProgress says how a vertex stands.
+type VertexProgress struct {
+	Name string
+	// Source says that the vertex produces its rows rather than taking them.
+	Source bool
+	// Rows it has taken or, as a source, produced; over all subtasks.
+	Rows int64
+	// ShardsDone of Shards have ended.
+	ShardsDone, Shards int
+}
+
+// QueueProgress says how a queue stands.
+type QueueProgress struct {
+	Name      string
+	Superstep int // done so far
+	Max       int // 0 where only the criterion ends the loop
+	// Ended says that no superstep will follow.
+	Ended bool
+	// Values are those reported in the last superstep, such as an inertia.
+	Values []Value
+}
+
+// Value is a named number that a queue reported.
+type Value = task.Value
+
+// clone returns a copy that shares nothing that changes.
+func (p *Progress) clone() Progress {
+	c := *p
+	c.Vertices = slices.Clone(p.Vertices)
+	c.Queues = slices.Clone(p.Queues)
+	for i := range c.Queues {
+		c.Queues[i].Values = slices.Clone(c.Queues[i].Values)
+	}
+	return c
+}
+
+// watch gathers the events of a run and tells them to the user's function, from
+// one goroutine and no more often than needed. A nil watch does nothing.
+type watch struct {
+	tell  func(Progress)
+	start time.Time
+	// ends carries word that a queue ended; one waiting is enough.
+	ends chan struct{}
+	quit chan struct{}
+	gone chan struct{}
+
+	mu     sync.Mutex
+	state  Progress
+	queues map[string]int          // position in state.Queues
+	closes map[plan.VertexID][]int // queues whose rows the vertex emits
+	rate   rate
+}
+
+// startWatch begins to tell how the run of a plan stands.
+func startWatch(p *plan.Plan, c *config) *watch {
+	if c.onProgress == nil {
+		return nil
+	}
+	w := &watch{
+		tell:   c.onProgress,
+		start:  time.Now(),
+		ends:   make(chan struct{}, 1),
+		quit:   make(chan struct{}),
+		gone:   make(chan struct{}),
+		state:  Progress{Job: p.Job},
+		queues: map[string]int{},
+		closes: map[plan.VertexID][]int{},
+	}
+	for i, q := range p.Queues {
+		w.queues[q.Name] = i
+		w.state.Queues = append(w.state.Queues, QueueProgress{Name: q.Name, Max: q.MaxSupersteps})
+	}
+	fed := map[plan.VertexID]bool{}
+	for _, e := range p.Edges {
+		fed[e.To] = true
+	}
+	for _, v := range p.Vertices {
+		w.state.Vertices = append(w.state.Vertices, VertexProgress{Name: v.Name, Source: !fed[v.ID], Shards: p.Shards})
+	}
+	go w.loop()
+	return w
+}
+
+// loop tells the state in time, until stop.
+func (w *watch) loop() {
+	defer close(w.gone)
+	tick := time.NewTicker(ProgressInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.quit:
+			return
+		case <-w.ends:
+		case <-tick.C:
+		}
+		w.tell(w.snapshot())
+	}
+}
+
+// snapshot returns the state as of now.
+func (w *watch) snapshot() Progress {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.state.Elapsed = time.Since(w.start)
+	w.state.Rows = 0
+	for _, v := range w.state.Vertices {
+		if v.Source {
+			w.state.Rows += v.Rows
+		}
+	}
+	w.state.RowsPerSecond = w.rate.at(w.state.Elapsed, w.state.Rows)
+	return w.state.clone()
+}
+
+// event takes one event of the run. It is called from several goroutines and in
+// any order, so that counts may come late: the larger one is right.
+func (w *watch) event(e task.Progress) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if e.Queue == "" {
+		if v := int(e.Vertex); v >= 0 && v < len(w.state.Vertices) {
+			at := &w.state.Vertices[v]
+			at.Rows = max(at.Rows, e.Rows)
+			at.ShardsDone = max(at.ShardsDone, e.ShardsDone)
+		}
+		return
+	}
+	i, known := w.queues[e.Queue]
+	if !known || e.Step < w.state.Queues[i].Superstep {
+		return
+	}
+	q := &w.state.Queues[i]
+	q.Superstep = e.Step
+	q.Values = append(q.Values[:0], e.Values...)
+	if q.Max > 0 && q.Superstep >= q.Max {
+		w.end(q)
+	}
+}
+
+// end marks a queue as ended and has that told at once.
+func (w *watch) end(q *QueueProgress) {
+	if q.Ended {
+		return
+	}
+	q.Ended = true
+	select {
+	case w.ends <- struct{}{}:
+	default:
+	}
+}
+
+// stop tells the outcome of the run, after everything else, and returns when that
+// is told. The report may be nil.
+func (w *watch) stop(report *task.Report, err error) {
+	if w == nil {
+		return
+	}
+	close(w.quit)
+	<-w.gone
+	w.mu.Lock()
+	w.state.Done, w.state.Err = true, err
+	if report != nil {
+		for _, r := range report.Queues {
+			if i, known := w.queues[r.Name]; known {
+				w.state.Queues[i].Superstep, w.state.Queues[i].Ended = r.Supersteps, true
+			}
+		}
+	}
+	w.mu.Unlock()
+	w.tell(w.snapshot())
+}
+
+// rate estimates rows per second over the last second or so.
+type rate struct {
+	times [10]time.Duration
+	rows  [10]int64
+	n     int // samples taken
+}
+
+// at takes a sample and returns the rate since the oldest one kept.
+func (r *rate) at(elapsed time.Duration, rows int64) float64 {
+	slot := r.n % len(r.times)
+	oldTime, oldRows := time.Duration(0), int64(0) // the run began with nothing
+	if r.n >= len(r.times) {
+		oldTime, oldRows = r.times[slot], r.rows[slot]
+	}
+	r.times[slot], r.rows[slot] = elapsed, rows
+	r.n++
+	if elapsed <= oldTime {
+		return 0
+	}
+	return float64(rows-oldRows) / (elapsed - oldTime).Seconds()
+}

@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// QueueSpec describes a superstep loop to add.
+type QueueSpec struct {
+	// Name is the queue's name in plans, progress and results. Where a queue of
+	// the job has it already, "-2", "-3" and so on are appended.
+	Name string
+	// MaxSupersteps ends the loop; 0 where only the criterion does.
+	MaxSupersteps int
+	// HasCriterion says that the bodies' Stop is asked after each superstep.
+	HasCriterion bool
+	// CriterionFunc is the user's criterion, for the fingerprint.
+	CriterionFunc any
+	Inputs        []Port
+	// Stages are the stages of a superstep in order, with the brackets of inner
+	// loops among them.
+	Stages []StageSpec
+	// Schema is that of the rows the queue emits when it ends.
+	Schema *arrow.Schema
+	// CloseFunc is the user's function that emits them, for the fingerprint.
+	CloseFunc any
+	// Loop makes the queue's bodies. It is given the numbers that the stages got,
+	// in order, and the queue's final name. MaxSupersteps is filled in.
+	Loop func(nodes []NodeID, name string) Loop
+}
+
+// StageSpec describes one stage.
+type StageSpec struct {
+	Kind  StageKind
+	Name  string // such as "assign cluster", or the buffer of an AllReduce
+	Attrs []Attr
+	// Func is the user's function that the stage calls, for the fingerprint;
+	// Funcs are further ones, where stages are fused.
+	Func  any
+	Funcs []any
+	// Order says how the stage reduces floating-point values.
+	Order Reduction
+}
+
+// stageOps names the operators of a queue in the graph.
+var stageOps = map[plan.StageKind]string{
+	plan.QueueInit:   "QueueInit",
+	plan.Compute:     "Compute",
+	plan.Send:        "AllReduceSend",
+	plan.Sum:         "AllReduceSum",
+	plan.Recv:        "AllReduceRecv",
+	plan.RepeatBegin: "RepeatBegin",
+	plan.RepeatEnd:   "RepeatEnd",
+	plan.Criterion:   "Criterion",
+	plan.QueueClose:  "QueueClose",
+}
+
+// AddQueue adds a superstep loop and returns the rows it emits at the end. In the
+// graph it is a node that takes the inputs, one per stage, one for the criterion
+// if there is one, and one that emits the rows; control edges lead from each to
+// the next, by-subtask edges from send to sum to receive, and feedback edges from
+// the end of a loop to its beginning. Misuse is treated as Add does.
+func (b *Builder) AddQueue(q QueueSpec) *Dataset {
+	if b.unusable() || poisonedInput(q.Inputs) {
+		return b.Poisoned("Queue")
+	}
+	schema, err := b.checkQueue(&q)
+	if err != nil {
+		b.Errorf("queue %q: %w", q.Name, err)
+		return b.Poisoned("Queue")
+	}
+	w := queueWriter{b: b, name: b.queueName(q.Name)}
+	w.add(plan.QueueInit, StageSpec{}, nil, q.Inputs, plan.Input{})
+	first := plan.NodeID(len(b.graph.Nodes))
+	nodes := make([]NodeID, len(q.Stages))
+	for i, s := range q.Stages {
+		nodes[i] = w.stage(s)
+	}
+	if q.HasCriterion {
+		w.add(plan.Criterion, StageSpec{Func: q.CriterionFunc}, nil, nil, w.after())
+	}
+	w.feedback(first)
+	w.add(plan.QueueClose, StageSpec{Func: q.CloseFunc}, schema, nil, w.after())
+	loop := q.Loop(nodes, w.name)
+	loop.MaxSupersteps = q.MaxSupersteps
+	b.bind.Loops[w.name] = loop
+	b.graph.Queues = append(b.graph.Queues, plan.Queue{Name: w.name, MaxSupersteps: q.MaxSupersteps, HasCriterion: q.HasCriterion})
+	return &Dataset{builder: b, node: w.last, schema: schema}
+}
+
+// queueName returns the name, made distinct among the job's queues.
+func (b *Builder) queueName(name string) string {
+	taken := func(name string) bool {
+		_, ok := b.bind.Loops[name]
+		return ok
+	}
+	free := name
+	for n := 2; taken(free); n++ {
+		free = fmt.Sprintf("%s-%d", name, n)
+	}
+	return free
+}
+
+// checkQueue returns the schema of the queue's rows, or what is wrong.
+func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
+	switch {
+	case q.Name == "":
+		return nil, errors.New("the queue has no name")
+	case q.MaxSupersteps < 0:
+		return nil, fmt.Errorf("the maximum of supersteps is %d: want at least 1", q.MaxSupersteps)
+	case q.MaxSupersteps == 0 && !q.HasCriterion:
+		return nil, errors.New("nothing ends the loop: set a maximum of supersteps or a criterion")
+	case len(q.Stages) == 0:
+		return nil, errors.New("the queue has no stages")
+	case len(q.Inputs) == 0:
+		return nil, errors.New("the queue has no inputs")
+	case q.Schema == nil:
+		return nil, errors.New("the queue emits no rows: say how it closes")
+	case q.Loop == nil:
+		return nil, errors.New("the queue has no bodies")
+	}
+	if err := checkStages(q.Stages); err != nil {
+		return nil, err
+	}
+	if err := b.checkPorts(q.Inputs); err != nil {
+		return nil, err
+	}
+	return checkSchema(q.Schema)
+}
+
+// checkStages checks that communication comes in threes, send, sum, receive, and
+// that the brackets of inner loops match and hold something.
+func checkStages(stages []StageSpec) error {
+	depth := 0
+	for i, s := range stages {
+		var before plan.StageKind
+		if i > 0 {
+			before = stages[i-1].Kind
+		}
+		switch s.Kind {
+		case plan.Compute, plan.Send:
+		case plan.Sum:
+			if before != plan.Send {
+				return fmt.Errorf("stage %d sums what no stage before it sends", i+1)
+			}
+		case plan.Recv:
+			if before != plan.Sum {
+				return fmt.Errorf("stage %d receives what no stage before it sums", i+1)
+			}
+		case plan.RepeatBegin:
+			depth++
+		case plan.RepeatEnd:
+			if depth--; depth < 0 {
+				return fmt.Errorf("stage %d ends an inner loop that was not begun", i+1)
+			}
+			if before == plan.RepeatBegin {
+				return fmt.Errorf("stage %d ends an inner loop without stages", i+1)
+			}
+		default:
+			return fmt.Errorf("stage %d is of a kind that the engine adds itself", i+1)
+		}
+		if (before == plan.Send && s.Kind != plan.Sum) || (before == plan.Sum && s.Kind != plan.Recv) {
+			return fmt.Errorf("stage %d interrupts an AllReduce: want send, sum and receive in a row", i+1)
+		}
+	}
+	if last := stages[len(stages)-1].Kind; last == plan.Send || last == plan.Sum {
+		return errors.New("the last AllReduce lacks its receiving stage")
+	}
+	if depth > 0 {
+		return errors.New("an inner loop is not ended")
+	}
+	return nil
+}
+
+// queueWriter adds the nodes of a queue one behind the other.
+type queueWriter struct {
+	b     *Builder
+	name  string
+	last  plan.NodeID
+	begun []plan.NodeID // open RepeatBegin nodes
+}
+
+// after returns the control edge from the last node.
+func (w *queueWriter) after() plan.Input {
+	return plan.Input{From: w.last, Partitioner: plan.Forward, Role: plan.Control}
+}
+
+// stage adds one of the user's stages behind the last node.
+func (w *queueWriter) stage(s StageSpec) plan.NodeID {
+	in := w.after()
+	if s.Kind == plan.Sum || s.Kind == plan.Recv {
+		in.Partitioner = plan.BySubtask
+	}
+	w.add(s.Kind, s, nil, nil, in)
+	switch s.Kind {
+	case plan.RepeatBegin:
+		w.begun = append(w.begun, w.last)
+	case plan.RepeatEnd:
+		w.feedback(w.begun[len(w.begun)-1])
+		w.begun = w.begun[:len(w.begun)-1]
+	}
+	return w.last
+}
+
+// add adds a node with the queue's data ports, or with one control edge where
+// there are none.
+func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in plan.Input) {
+	w.last = w.b.addNode(plan.Node{
+		Op:    stageOps[kind],
+		Name:  s.Name,
+		Attrs: append([]Attr(nil), s.Attrs...),
+		Func:  funcIdentities(append([]any{s.Func}, s.Funcs...)...),
+		Queue: w.name,
+		Stage: kind,
+		Order: s.Order,
+	}, schema, ports)
+	if ports == nil {
+		n := &w.b.graph.Nodes[w.last]
+		n.Inputs = append(n.Inputs, in)
+	}
+}
+
+// feedback leads from the last node back to the beginning of a loop.
+func (w *queueWriter) feedback(to plan.NodeID) {
+	n := &w.b.graph.Nodes[to]
+	n.Inputs = append(n.Inputs, plan.Input{From: w.last, Partitioner: plan.Forward, Role: plan.Feedback})
+}

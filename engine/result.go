@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Result is what a successful run returns: the collected rows, and the record of
+// what ran. Release it once its batches are no longer needed.
+type Result struct {
+	// Report says what every vertex, subtask, operator and queue did.
+	Report *task.Report
+	// Plan is the plan that ran.
+	Plan *plan.Plan
+	// Graph is the graph that the plan was compiled from.
+	Graph *plan.Graph
+
+	store *resultStore
+}
+
+// Names returns the names of the collected results, in the order collected.
+func (r *Result) Names() []string {
+	names := make([]string, len(r.store.results))
+	for i, c := range r.store.results {
+		names[i] = c.name
+	}
+	return names
+}
+
+// Records returns the rows collected under a name as batches in shard order. The
+// batches are borrowed: they are good until Release, unless retained.
+func (r *Result) Records(name string) ([]arrow.Record, error) {
+	c, err := r.collected(name)
+	if err != nil {
+		return nil, err
+	}
+	var recs []arrow.Record
+	for _, shard := range c.shards {
+		recs = append(recs, shard...)
+	}
+	return recs, nil
+}
+
+// Schema returns the columns of the rows collected under a name, which are known
+// even where there are no rows.
+func (r *Result) Schema(name string) (*arrow.Schema, error) {
+	c, err := r.collected(name)
+	if err != nil {
+		return nil, err
+	}
+	return c.schema, nil
+}
+
+// collected returns what is held under a name.
+func (r *Result) collected(name string) (*collected, error) {
+	if c := r.store.find(name); c != nil {
+		return c, nil
+	}
+	names := r.Names()
+	if near := batch.NearNames(name, names); len(near) > 0 {
+		return nil, fmt.Errorf("no result %q was collected; did you mean %q?", name, near[0])
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("no result %q was collected: the job collects none", name)
+	}
+	sort.Strings(names)
+	return nil, fmt.Errorf("no result %q was collected (results: %s)", name, strings.Join(names, ", "))
+}
+
+// Rows returns the rows collected under a name as structs, in shard order. The
+// exported fields of T are columns: by the name in the tag `col`, or the field's
+// own; see internal/batch for the types. The structs own what they hold.
+func Rows[T any](r *Result, name string) ([]T, error) {
+	c, err := r.collected(name)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	reader, err := codec.Bind(c.schema)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	var rows []T
+	for shard, recs := range c.shards {
+		for _, rec := range recs {
+			if err := reader.Reset(rec); err != nil {
+				return nil, fmt.Errorf("result %q, shard %d: %w", name, shard, err)
+			}
+			for i := range int(rec.NumRows()) {
+				var row T
+				if err := reader.Read(i, &row); err != nil {
+					return nil, fmt.Errorf("result %q, shard %d: %w", name, shard, err)
+				}
+				rows = append(rows, row)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// Accumulator returns the folded value of an accumulator. It is the sum of what
+// operators added with Context.Accumulate, per shard and then up the tree over
+// the shards, so that it is the same at any parallelism. The second value is
+// false where nothing was added under the name.
+func (r *Result) Accumulator(name string) (float64, bool) {
+	for _, a := range r.Report.Accumulators {
+		if a.Name == name {
+			return a.Value, true
+		}
+	}
+	return 0, false
+}
+
+// Queue returns how the queue of that name ran, nil where the job has none.
+func (r *Result) Queue(name string) *task.QueueReport {
+	for i := range r.Report.Queues {
+		if r.Report.Queues[i].Name == name {
+			return &r.Report.Queues[i]
+		}
+	}
+	return nil
+}
+
+// Series returns the values that a queue reported under a name, one per
+// superstep, NaN where a superstep reported none; nil where there is no such
+// queue or name.
+func (r *Result) Series(queue, name string) []float64 {
+	q := r.Queue(queue)
+	if q == nil {
+		return nil
+	}
+	for _, s := range q.Series {
+		if s.Name == name {
+			return s.Values
+		}
+	}
+	return nil
+}
+
+// Release gives up the collected batches. It may be called more than once.
+func (r *Result) Release() {
+	if r != nil {
+		r.store.release()
+	}
+}

@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// Run builds the job's graph, compiles it and runs it to its end. Cancelling ctx
+// ends the run; nothing is left running then, and sinks leave nothing behind.
+// The caller releases the result.
+//
+// What is wrong with the graph comes back as a *BuildError, before anything ran.
+func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Result, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	made, err := prepare(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	return made.run(ctx, c)
+}
+
+// Compile builds the job's graph and compiles it, and runs nothing. The facts the
+// graph rests on, such as lists of files, are resolved.
+func Compile[A any](job *Job[A], args A, opts ...Option) (*plan.Plan, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	made, err := prepare(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	return made.plan, nil
+}
+
+// BuildGraph builds the job's graph and compiles nothing.
+func BuildGraph[A any](job *Job[A], args A, opts ...Option) (*plan.Graph, error) {
+	c, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	b, err := buildTwice(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	return b.graph, nil
+}
+
+// prepared is a job ready to run.
+type prepared struct {
+	plan  *plan.Plan
+	graph *plan.Graph
+	bind  task.Bindings
+	store *resultStore
+}
+
+// prepare builds and compiles a job.
+func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
+	b, err := buildTwice(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	p, err := plan.Compile(b.graph, c.parallelism)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", job.title(), err)
+	}
+	return &prepared{plan: p, graph: b.graph, bind: b.bind, store: b.store}, nil
+}
+
+// buildTwice builds the graph, resolving its facts, and builds it again from
+// them, as every other process of a run will. Graphs that differ are refused:
+// the processes would not run the same job. The second build is returned, so
+// that what runs is what replaying gives.
+func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
+	first, err := build(job, args, c, resolving())
+	if err != nil {
+		return nil, err
+	}
+	if err := first.graph.Validate(); err != nil {
+		return nil, validateError(job.name, err)
+	}
+	second, err := build(job, args, c, replaying(first.graph.Facts))
+	if err != nil {
+		return nil, fmt.Errorf("building the job a second time from the same arguments, as every process of a run does, failed, though the first time went well (%s): %w", whyBuildsDiffer, err)
+	}
+	if first.graph.Fingerprint() != second.graph.Fingerprint() {
+		return nil, &DifferenceError{Job: job.name, Diff: plan.Diff(first.graph, second.graph)}
+	}
+	return second, nil
+}
+
+// build calls the job's function once.
+func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
+	if err := job.check(); err != nil {
+		return nil, err
+	}
+	b := newBuilder(job.name, c, f)
+	defer func() { b.sealed = true }()
+	err := job.run(b, args)
+	if err != nil {
+		b.misuses = append(b.misuses, Misuse{Err: err})
+	}
+	if len(b.misuses) > 0 {
+		return nil, &BuildError{Job: job.name, Misuses: b.misuses}
+	}
+	if len(b.graph.Nodes) == 0 {
+		return nil, fmt.Errorf("%s: the job adds no operators, so there is nothing to run", job.title())
+	}
+	return b, nil
+}
+
+// validateError gives what is wrong with a graph as a whole the form of what is
+// wrong with single operators.
+func validateError(job string, err error) error {
+	found := plan.Misuses(err)
+	if len(found) == 0 {
+		return fmt.Errorf("%s: %w", jobTitle(job), err)
+	}
+	e := &BuildError{Job: job}
+	for _, m := range found {
+		said := *m
+		said.Site = ""
+		e.Misuses = append(e.Misuses, Misuse{Site: m.Site, Err: &said})
+	}
+	return e
+}
+
+const whyBuildsDiffer = "a job function must depend on its arguments alone: likely causes are the clock, random numbers, the order of a map, the environment, and variables that change between calls"
+
+// DifferenceError says that two builds of a job from the same arguments gave
+// different graphs.
+type DifferenceError struct {
+	Job  string
+	Diff string // the difference, line by line
+}
+
+// Error shows the difference and the likely causes.
+func (e *DifferenceError) Error() string {
+	return fmt.Sprintf("%s builds differently each time (%s):\n%s", jobTitle(e.Job), whyBuildsDiffer, e.Diff)
+}
+
+// run runs the plan in this process.
+func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
+	r.store.slots = int64(r.plan.Slots)
+	watch := startWatch(r.plan, c)
+	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
+	watch.stop(report, err)
+	if err != nil {
+		r.store.release()
+		return nil, fmt.Errorf("%s: %w", jobTitle(r.graph.Job), err)
+	}
+	return &Result{Report: report, Plan: r.plan, Graph: r.graph, store: r.store}, nil
+}
