@@ -1,0 +1,232 @@
+package batch
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+const secondsPerDay = 86400
+
+// civilFromDays turns days since 1970-01-01 into a date of the proleptic
+// Gregorian calendar, and daysFromCivil back, over the whole range of date32
+// and of timestamps. Years are counted from March, so that the leap day comes
+// last, in eras of 400 years (Hinnant, "chrono-compatible low-level date
+// algorithms").
+func civilFromDays(days int64) (year int64, month, day int) {
+	era, ofEra := floorDiv(days+719468, 146097)
+	y := (ofEra - ofEra/1460 + ofEra/36524 - ofEra/146096) / 365
+	ofYear := ofEra - (365*y + y/4 - y/100)
+	m := (5*ofYear + 2) / 153
+	day = int(ofYear-(153*m+2)/5) + 1
+	month = int(m) + 3
+	year = y + era*400
+	if month > 12 {
+		month -= 12
+		year++
+	}
+	return year, month, day
+}
+
+func daysFromCivil(year int64, month, day int) int64 {
+	if month <= 2 {
+		year--
+		month += 12
+	}
+	era, y := floorDiv(year, 400)
+	ofYear := int64(153*(month-3)+2)/5 + int64(day) - 1
+	return era*146097 + y*365 + y/4 - y/100 + ofYear - 719468
+}
+
+// appendDate writes YYYY-MM-DD; years beyond four digits carry a sign, as in
+// ISO 8601.
+func appendDate(dst []byte, days int64) []byte {
+	year, month, day := civilFromDays(days)
+	abs := year
+	switch {
+	case year < 0:
+		dst, abs = append(dst, '-'), -year
+	case year > 9999:
+		dst = append(dst, '+')
+	}
+	for p := int64(1000); p > abs && p > 1; p /= 10 {
+		dst = append(dst, '0')
+	}
+	dst = strconv.AppendInt(dst, abs, 10)
+	dst = append2(append(dst, '-'), month)
+	return append2(append(dst, '-'), day)
+}
+
+func append2(dst []byte, n int) []byte { return append(dst, byte('0'+n/10), byte('0'+n%10)) }
+
+// appendTimestamp writes RFC 3339 in UTC with as many decimals as needed.
+func appendTimestamp(dst []byte, t int64, unit arrow.TimeUnit) []byte {
+	perSecond := unitsPerSecond(unit)
+	secs, frac := floorDiv(t, perSecond)
+	days, ofDay := floorDiv(secs, secondsPerDay)
+	dst = append2(append(appendDate(dst, days), 'T'), int(ofDay/3600))
+	dst = append2(append(dst, ':'), int(ofDay/60%60))
+	dst = append2(append(dst, ':'), int(ofDay%60))
+	if frac > 0 {
+		dst = append(dst, '.')
+		for p := perSecond / 10; frac > 0; p /= 10 {
+			dst = append(dst, byte('0'+frac/p))
+			frac %= p
+		}
+	}
+	return append(dst, 'Z')
+}
+
+// parseDate reads YYYY-MM-DD, the year signed if it has more than four digits.
+func parseDate(text []byte) (days int64, rest []byte, err error) {
+	sign, digits := int64(1), text
+	signed := len(text) > 0 && (text[0] == '-' || text[0] == '+')
+	if signed {
+		if text[0] == '-' {
+			sign = -1
+		}
+		digits = text[1:]
+	}
+	n := 0
+	var year int64
+	for n < len(digits) && n < 12 && isDigit(digits[n]) {
+		year = year*10 + int64(digits[n]-'0')
+		n++
+	}
+	bad := fmt.Errorf("not a date of the form 2006-01-02")
+	if n < 4 || (n > 4 && !signed) || len(digits) < n+6 || digits[n] != '-' || digits[n+3] != '-' {
+		return 0, nil, bad
+	}
+	month, ok1 := twoDigits(digits[n+1:])
+	day, ok2 := twoDigits(digits[n+4:])
+	if !ok1 || !ok2 {
+		return 0, nil, bad
+	}
+	year *= sign
+	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
+		return 0, nil, fmt.Errorf("there is no such day")
+	}
+	return daysFromCivil(year, month, day), digits[n+6:], nil
+}
+
+func daysIn(year int64, month int) int {
+	switch month {
+	case 2:
+		if year%4 == 0 && (year%100 != 0 || year%400 == 0) {
+			return 29
+		}
+		return 28
+	case 4, 6, 9, 11:
+		return 30
+	}
+	return 31
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func twoDigits(s []byte) (int, bool) {
+	if len(s) < 2 || !isDigit(s[0]) || !isDigit(s[1]) {
+		return 0, false
+	}
+	return int(s[0]-'0')*10 + int(s[1]-'0'), true
+}
+
+// parseTimestamp reads a date, or a date and a time after 'T' or a space:
+// hours and minutes, optionally seconds, decimals and a zone (Z or ±hh:mm).
+// Without a zone the time is UTC.
+func parseTimestamp(text []byte, unit arrow.TimeUnit) (int64, error) {
+	days, rest, err := parseDate(text)
+	if err != nil {
+		return 0, err
+	}
+	var secs, frac int64
+	perSecond := unitsPerSecond(unit)
+	if len(rest) > 0 {
+		if rest[0] != 'T' && rest[0] != ' ' && rest[0] != 't' {
+			return 0, errNotTime
+		}
+		if secs, frac, err = parseClock(rest[1:], perSecond); err != nil {
+			return 0, err
+		}
+	}
+	const most = 1<<63 - 1
+	if days > most/secondsPerDay-2 || days < -most/secondsPerDay+2 {
+		return 0, errRange
+	}
+	total := days*secondsPerDay + secs
+	if total > most/perSecond || total < -most/perSecond-1 {
+		return 0, errRange
+	}
+	sum := total*perSecond + frac
+	if q, r := floorDiv(sum, perSecond); q != total || r != frac {
+		return 0, errRange
+	}
+	return sum, nil
+}
+
+var errNotTime = fmt.Errorf("not a time of the form 2006-01-02T15:04:05Z")
+
+// parseClock reads hh:mm[:ss[.decimals]][zone] as seconds since midnight UTC
+// (negative or beyond a day where the zone shifts it) and a fraction.
+func parseClock(s []byte, perSecond int64) (secs, frac int64, err error) {
+	h, ok1 := twoDigits(s)
+	if !ok1 || len(s) < 5 || s[2] != ':' {
+		return 0, 0, errNotTime
+	}
+	m, ok2 := twoDigits(s[3:])
+	if !ok2 || h > 23 || m > 59 {
+		return 0, 0, errNotTime
+	}
+	secs, s = int64(h)*3600+int64(m)*60, s[5:]
+	if len(s) > 0 && s[0] == ':' {
+		sec, ok := twoDigits(s[1:])
+		if !ok || sec > 59 {
+			return 0, 0, errNotTime
+		}
+		secs, s = secs+int64(sec), s[3:]
+		if len(s) > 0 && s[0] == '.' {
+			if frac, s, err = parseDecimals(s[1:], perSecond); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	shift, err := parseZone(s)
+	return secs - shift, frac, err
+}
+
+// parseDecimals reads decimals as a count of 1/perSecond; finer ones are an
+// error, since they would be lost.
+func parseDecimals(s []byte, perSecond int64) (frac int64, rest []byte, err error) {
+	n := 0
+	for p := perSecond; n < len(s) && isDigit(s[n]); n++ {
+		p /= 10
+		if p == 0 && s[n] != '0' {
+			return 0, nil, fmt.Errorf("more decimals of a second than the column's unit can hold")
+		}
+		frac += int64(s[n]-'0') * p
+	}
+	if n == 0 {
+		return 0, nil, errNotTime
+	}
+	return frac, s[n:], nil
+}
+
+func parseZone(s []byte) (shift int64, err error) {
+	if len(s) == 0 || (len(s) == 1 && (s[0] == 'Z' || s[0] == 'z')) {
+		return 0, nil
+	}
+	if len(s) != 6 || (s[0] != '+' && s[0] != '-') || s[3] != ':' {
+		return 0, errNotTime
+	}
+	h, ok1 := twoDigits(s[1:])
+	m, ok2 := twoDigits(s[4:])
+	if !ok1 || !ok2 || h > 23 || m > 59 {
+		return 0, errNotTime
+	}
+	shift = int64(h)*3600 + int64(m)*60
+	if s[0] == '-' {
+		shift = -shift
+	}
+	return shift, nil
+}

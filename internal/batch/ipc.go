@@ -1,0 +1,326 @@
+package batch
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// MaxMessage bounds one message of an Arrow stream, and the memory that
+// decoding it may take.
+const MaxMessage = 1<<31 - 1
+
+// splitAbove is the size above which Write halves a batch, so that messages
+// stay far from the bound and readers need not hold more at once.
+const splitAbove = 1 << 30
+
+// StreamWriter writes batches of one schema to w in the Arrow IPC stream
+// format. One goroutine at a time.
+type StreamWriter struct {
+	w      *ipc.Writer
+	schema *arrow.Schema
+	split  int64
+	closed bool
+}
+
+// NewStreamWriter returns a writer to w, which it does not close. Writes go
+// out in small pieces: give it a buffered writer.
+func NewStreamWriter(w io.Writer, schema *arrow.Schema, mem memory.Allocator) *StreamWriter {
+	return &StreamWriter{w: ipc.NewWriter(w, ipc.WithSchema(schema), ipc.WithAllocator(mem)), schema: schema, split: splitAbove}
+}
+
+// Write writes one batch, which is borrowed; one of more than a GiB comes out
+// of the reader as several.
+func (s *StreamWriter) Write(rec arrow.Record) error {
+	if s.closed {
+		return errors.New("write batch: the stream is closed")
+	}
+	if !rec.Schema().Equal(s.schema) {
+		return fmt.Errorf("write batch: it has columns (%s), the stream has (%s)", describe(rec.Schema()), describe(s.schema))
+	}
+	if rows := int(rec.NumRows()); rows > 1 && Size(rec) > s.split {
+		half := (rows + rows%2) / 2
+		for part := range Rechunk(rec, half) {
+			err := s.Write(part)
+			part.Release()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if size := Size(rec); size > MaxMessage-1<<20 {
+		return fmt.Errorf("write batch: a row of %d bytes exceeds the %d that a message can hold", size, MaxMessage)
+	}
+	if err := s.w.Write(rec); err != nil {
+		return fmt.Errorf("write batch of %d rows: %w", rec.NumRows(), err)
+	}
+	return nil
+}
+
+// Close writes the end of the stream (and the schema, if there was no batch).
+// Closing again does nothing.
+func (s *StreamWriter) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if err := s.w.Close(); err != nil {
+		return fmt.Errorf("end arrow stream: %w", err)
+	}
+	return nil
+}
+
+// StreamReader reads batches in the Arrow IPC stream format. Damaged input is
+// an error, never a panic, and takes no more memory than MaxMessage. One
+// goroutine at a time.
+type StreamReader struct {
+	r      *ipc.Reader
+	mem    *boundedAllocator
+	schema *arrow.Schema
+	err    error
+}
+
+// NewStreamReader reads the schema from r. Batches are reserved from mem. Call
+// Release when done; batches read live on.
+func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err error) {
+	bounded := &boundedAllocator{mem: mem, live: make(map[*byte][]byte)}
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+		if err != nil {
+			bounded.abandon()
+			sr, err = nil, fmt.Errorf("read arrow stream: %w", err)
+		}
+	}()
+	in := &messageReader{r: bufio.NewReaderSize(r, 1<<16)}
+	rd, err := ipc.NewReaderFromMessageReader(in, ipc.WithAllocator(bounded))
+	if err != nil {
+		return nil, err
+	}
+	schema := rd.Schema()
+	for i := range schema.NumFields() {
+		if f := schema.Field(i); kindOf(f.Type) == kindInvalid {
+			rd.Release()
+			return nil, fmt.Errorf("column %q: type %s is not supported", f.Name, TypeName(f.Type))
+		}
+	}
+	return &StreamReader{r: rd, mem: bounded, schema: schema}, nil
+}
+
+// Schema returns the schema of the stream.
+func (s *StreamReader) Schema() *arrow.Schema { return s.schema }
+
+// Read returns the next batch, owned by the caller and validated, or io.EOF
+// after the last. A stream that ends without its end mark is
+// io.ErrUnexpectedEOF. After an error every Read returns it again.
+func (s *StreamReader) Read() (arrow.Record, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	rec, err := s.read()
+	if err != nil {
+		s.mem.abandon()
+		if !errors.Is(err, io.EOF) {
+			err = fmt.Errorf("read arrow stream: %w", err)
+		}
+		s.err = err
+		return nil, err
+	}
+	s.mem.adopt()
+	return rec, nil
+}
+
+func (s *StreamReader) read() (rec arrow.Record, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			rec, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	got, err := s.r.Read()
+	if err != nil {
+		return nil, err
+	}
+	if err := Validate(got); err != nil {
+		// The decoder still refers to the batch, and frees it.
+		s.Release()
+		return nil, err
+	}
+	got.Retain()
+	return got, nil
+}
+
+// Release gives back what the reader holds, which includes a reference to the
+// batch read last.
+func (s *StreamReader) Release() {
+	if s.r != nil {
+		s.r.Release()
+		s.r = nil
+	}
+	if s.err == nil {
+		s.err = errors.New("read arrow stream: the reader is released")
+	}
+}
+
+// messageReader reads the messages of a stream into memory of its own that it
+// uses again for the next one (the decoder copies out of it). It trusts no
+// length: memory grows only as bytes arrive.
+type messageReader struct {
+	r    io.Reader
+	meta []byte
+	body []byte
+}
+
+// Retain and Release do nothing: the memory is on the Go heap.
+func (m *messageReader) Retain()  {}
+func (m *messageReader) Release() {}
+
+const continuation = 0xffffffff
+
+// Message returns the next message, or io.EOF at the end mark.
+func (m *messageReader) Message() (*ipc.Message, error) {
+	length, err := m.metaLength()
+	if err != nil {
+		return nil, err
+	}
+	if m.meta, err = readBounded(m.r, m.meta, int64(length)); err != nil {
+		return nil, fmt.Errorf("message metadata: %w", err)
+	}
+	// The length of the body stands in the metadata, which only a Message can
+	// decode; so make one without a body first.
+	head := ipc.NewMessage(memory.NewBufferBytes(m.meta), memory.NewBufferBytes(nil))
+	bodyLen := head.BodyLen()
+	head.Release()
+	if m.body, err = readBounded(m.r, m.body, bodyLen); err != nil {
+		return nil, fmt.Errorf("message body: %w", err)
+	}
+	return ipc.NewMessage(memory.NewBufferBytes(m.meta), memory.NewBufferBytes(m.body)), nil
+}
+
+func (m *messageReader) metaLength() (int32, error) {
+	var word [4]byte
+	if _, err := io.ReadFull(m.r, word[:]); err != nil {
+		return 0, fmt.Errorf("the stream has no end mark: %w", unexpected(err))
+	}
+	if binary.LittleEndian.Uint32(word[:]) == continuation {
+		if _, err := io.ReadFull(m.r, word[:]); err != nil {
+			return 0, fmt.Errorf("message length: %w", unexpected(err))
+		}
+	}
+	length := int32(binary.LittleEndian.Uint32(word[:]))
+	if length == 0 {
+		return 0, io.EOF
+	}
+	return length, nil
+}
+
+// unexpected keeps io.EOF for the proper end of a stream.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// readBounded reads n bytes into buf, growing it by doubling as bytes arrive.
+func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
+	if n < 0 || n > MaxMessage {
+		return buf, fmt.Errorf("length %d is not between 0 and %d", n, MaxMessage)
+	}
+	const step = 1 << 20
+	have := 0
+	for int64(have) < n {
+		want := int(min(n, int64(max(have*2, step, cap(buf)))))
+		if want > cap(buf) {
+			grown := make([]byte, want)
+			copy(grown, buf[:have])
+			buf = grown
+		}
+		buf = buf[:want]
+		if _, err := io.ReadFull(r, buf[have:]); err != nil {
+			return buf, unexpected(err)
+		}
+		have = want
+	}
+	return buf[:n], nil
+}
+
+// boundedAllocator stands between the decoder and the real allocator: it
+// refuses sizes that a damaged message asks for, and remembers what the
+// message at hand took, since the decoder forgets it when it fails midway.
+type boundedAllocator struct {
+	mem   memory.Allocator
+	mu    sync.Mutex
+	live  map[*byte][]byte // of the message at hand
+	taken int64
+}
+
+// Allocate panics beyond the bound; the decoder turns that into an error.
+func (b *boundedAllocator) Allocate(size int) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.charge(size)
+	buf := b.mem.Allocate(size)
+	b.track(buf)
+	return buf
+}
+
+func (b *boundedAllocator) charge(size int) {
+	if size < 0 || int64(size) > MaxMessage-b.taken {
+		panic(fmt.Errorf("a message needs more than %d bytes of memory", MaxMessage))
+	}
+	b.taken += int64(size)
+}
+
+func (b *boundedAllocator) track(buf []byte) {
+	if len(buf) > 0 {
+		b.live[unsafe.SliceData(buf)] = buf
+	}
+}
+
+// Reallocate implements memory.Allocator.
+func (b *boundedAllocator) Reallocate(size int, old []byte) []byte {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.charge(size)
+	delete(b.live, unsafe.SliceData(old))
+	buf := b.mem.Reallocate(size, old)
+	b.track(buf)
+	return buf
+}
+
+// Free implements memory.Allocator; batches call it long after the message.
+func (b *boundedAllocator) Free(buf []byte) {
+	b.mu.Lock()
+	delete(b.live, unsafe.SliceData(buf))
+	b.mu.Unlock()
+	b.mem.Free(buf)
+}
+
+// adopt ends a message that was decoded: its memory belongs to the batch.
+func (b *boundedAllocator) adopt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.live)
+	b.taken = 0
+}
+
+// abandon ends a message that failed: nobody refers to its memory any more.
+func (b *boundedAllocator) abandon() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, buf := range b.live {
+		b.mem.Free(buf)
+	}
+	clear(b.live)
+	b.taken = 0
+}

@@ -1,0 +1,397 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unsafe"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// ParseInto appends the value written in text to a builder of a supported
+// type. It is strict: the whole text must be the value, without blanks around
+// it, and a number must fit its type. It never appends null: which texts mean
+// null is for the caller to say. On error nothing is appended; the error tells
+// the text, the caller adds where it stood.
+//
+// The forms are those of AppendValue, and for bool also TRUE, True, FALSE,
+// False, 1 and 0; for numbers a leading +; for timestamps see there also a
+// space for the T, missing seconds and zone offsets; for vectors commas for
+// the spaces and no brackets. text is only read, and not kept.
+func ParseInto(builder array.Builder, text []byte) error {
+	if err := parseInto(builder, text); err != nil {
+		return fmt.Errorf("%s is not a %s: %w", quote(text), TypeName(builder.Type()), err)
+	}
+	return nil
+}
+
+// quote prints at most 60 bytes of a text.
+func quote(text []byte) string {
+	const most = 60
+	if len(text) > most {
+		return strconv.Quote(string(text[:most])) + "..."
+	}
+	return strconv.Quote(string(text))
+}
+
+var (
+	errEmpty   = errors.New("it is empty")
+	errSyntax  = errors.New("it has another form")
+	errRange   = errors.New("it is out of range")
+	errDecimal = errors.New("it is not a decimal number")
+)
+
+func parseInto(builder array.Builder, text []byte) error {
+	switch b := builder.(type) {
+	case *array.StringBuilder:
+		b.BinaryBuilder.Append(text)
+		return nil
+	case *array.Float64Builder:
+		x, err := ParseFloat(text, 64)
+		if err == nil {
+			b.Append(x)
+		}
+		return err
+	case *array.Int64Builder:
+		n, err := parseInt(text, math.MinInt64, math.MaxInt64)
+		if err == nil {
+			b.Append(n)
+		}
+		return err
+	case *array.Float32Builder:
+		x, err := ParseFloat(text, 32)
+		if err == nil {
+			b.Append(float32(x))
+		}
+		return err
+	case *array.BooleanBuilder:
+		v, err := parseBool(text)
+		if err == nil {
+			b.Append(v)
+		}
+		return err
+	case *array.BinaryBuilder:
+		raw, err := base64.StdEncoding.Strict().AppendDecode(nil, text)
+		if err == nil {
+			b.Append(raw)
+		}
+		return err
+	case *array.Date32Builder:
+		return parseDateInto(b, text)
+	case *array.TimestampBuilder:
+		t, err := parseTimestamp(text, b.Type().(*arrow.TimestampType).Unit)
+		if err == nil {
+			b.Append(arrow.Timestamp(t))
+		}
+		return err
+	}
+	if done, err := parseSmallInt(builder, text); done {
+		return err
+	}
+	return parseVectorInto(builder, text)
+}
+
+// parseSmallInt handles the integers other than int64.
+func parseSmallInt(builder array.Builder, text []byte) (done bool, err error) {
+	switch b := builder.(type) {
+	case *array.Int8Builder:
+		return true, intInto(b.Append, text, math.MinInt8, math.MaxInt8)
+	case *array.Int16Builder:
+		return true, intInto(b.Append, text, math.MinInt16, math.MaxInt16)
+	case *array.Int32Builder:
+		return true, intInto(b.Append, text, math.MinInt32, math.MaxInt32)
+	case *array.Uint8Builder:
+		return true, intInto(b.Append, text, 0, math.MaxUint8)
+	case *array.Uint16Builder:
+		return true, intInto(b.Append, text, 0, math.MaxUint16)
+	case *array.Uint32Builder:
+		return true, intInto(b.Append, text, 0, math.MaxUint32)
+	case *array.Uint64Builder:
+		negative, n, err := parseDigits(text)
+		if err == nil && negative && n > 0 {
+			err = errRange
+		}
+		if err == nil {
+			b.Append(n)
+		}
+		return true, err
+	}
+	return false, nil
+}
+
+func intInto[T int8 | int16 | int32 | uint8 | uint16 | uint32](add func(T), text []byte, least, most int64) error {
+	n, err := parseInt(text, least, most)
+	if err == nil {
+		add(T(n))
+	}
+	return err
+}
+
+// parseInt reads a decimal integer within bounds.
+func parseInt(text []byte, least, most int64) (int64, error) {
+	negative, n, err := parseDigits(text)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case !negative && n <= uint64(most):
+		return int64(n), nil
+	case negative && n <= uint64(-(least+1))+1 && least < 0:
+		return int64(-n), nil
+	case negative && n == 0:
+		return 0, nil
+	}
+	return 0, errRange
+}
+
+// parseDigits reads an optional sign and decimal digits.
+func parseDigits(text []byte) (negative bool, n uint64, err error) {
+	if len(text) == 0 {
+		return false, 0, errEmpty
+	}
+	if text[0] == '-' || text[0] == '+' {
+		negative, text = text[0] == '-', text[1:]
+		if len(text) == 0 {
+			return false, 0, errDecimal
+		}
+	}
+	const cutoff = math.MaxUint64/10 - 1
+	for i, c := range text {
+		if !isDigit(c) {
+			return false, 0, errDecimal
+		}
+		if n > cutoff {
+			return parseLongDigits(negative, text, i, n)
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return negative, n, nil
+}
+
+// parseLongDigits goes on at digit i where the next step may overflow.
+func parseLongDigits(negative bool, text []byte, i int, n uint64) (bool, uint64, error) {
+	overflow := false
+	for _, c := range text[i:] {
+		if !isDigit(c) {
+			return false, 0, errDecimal
+		}
+		d := uint64(c - '0')
+		if n > (math.MaxUint64-d)/10 {
+			overflow = true
+			continue
+		}
+		n = n*10 + d
+	}
+	if overflow {
+		return false, 0, errRange
+	}
+	return negative, n, nil
+}
+
+// ParseFloat reads a decimal float of 32 or 64 bits, or NaN, Inf, Infinity in
+// any case with an optional sign. Hexadecimal floats and underscores, which Go
+// would take, are refused; so is a number too large for the type. The result
+// is the nearest float (one that is too small becomes zero).
+func ParseFloat(text []byte, bits int) (float64, error) {
+	if len(text) == 0 {
+		return 0, errEmpty
+	}
+	for _, c := range text {
+		if !isDigit(c) && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {
+			return parseFloatWord(text)
+		}
+	}
+	x, err := strconv.ParseFloat(unsafe.String(unsafe.SliceData(text), len(text)), bits)
+	if err != nil {
+		// The error of strconv refers to the caller's bytes: drop it.
+		if errors.Is(err, strconv.ErrRange) {
+			return 0, errRange
+		}
+		return 0, errDecimal
+	}
+	return x, nil
+}
+
+func parseFloatWord(text []byte) (float64, error) {
+	word, sign := text, 1
+	if text[0] == '-' || text[0] == '+' {
+		word = text[1:]
+		if text[0] == '-' {
+			sign = -1
+		}
+	}
+	switch {
+	case foldEqual(word, "nan") && len(word) == len(text):
+		return math.NaN(), nil
+	case foldEqual(word, "inf") || foldEqual(word, "infinity"):
+		return math.Inf(sign), nil
+	}
+	return 0, errDecimal
+}
+
+func foldEqual(text []byte, lower string) bool {
+	if len(text) != len(lower) {
+		return false
+	}
+	for i, c := range text {
+		if c|0x20 != lower[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func parseBool(text []byte) (bool, error) {
+	switch string(text) {
+	case "true", "TRUE", "True", "1":
+		return true, nil
+	case "false", "FALSE", "False", "0":
+		return false, nil
+	case "":
+		return false, errEmpty
+	}
+	return false, errSyntax
+}
+
+func parseDateInto(b *array.Date32Builder, text []byte) error {
+	days, rest, err := parseDate(text)
+	switch {
+	case err != nil:
+		return err
+	case len(rest) > 0:
+		return errSyntax
+	case days < math.MinInt32 || days > math.MaxInt32:
+		return errRange
+	}
+	b.Append(arrow.Date32(days))
+	return nil
+}
+
+// parseVectorInto handles the vector types. Components are parsed twice, once
+// to check and once to append, so that an error leaves the builder as it was.
+func parseVectorInto(builder array.Builder, text []byte) error {
+	k := kindOf(builder.Type())
+	if !k.isVector() {
+		return fmt.Errorf("values of this type cannot be read from text")
+	}
+	bits := 64
+	if k == kindVector32 || k == kindList32 {
+		bits = 32
+	}
+	inner, err := vectorBody(text)
+	if err != nil {
+		return err
+	}
+	if k == kindSparse {
+		return parseSparseInto(builder.(*array.StructBuilder), inner)
+	}
+	n := 0
+	for rest := inner; len(rest) > 0; n++ {
+		var item []byte
+		item, rest = nextItem(rest)
+		if _, err := ParseFloat(item, bits); err != nil {
+			return fmt.Errorf("component %d, %s: %w", n, quote(item), err)
+		}
+	}
+	if dim := dimOf(builder.Type()); dim > 0 && n != dim {
+		return fmt.Errorf("it has %d components", n)
+	}
+	list := builder.(array.ListLikeBuilder)
+	list.Append(true)
+	for rest := inner; len(rest) > 0; {
+		var item []byte
+		item, rest = nextItem(rest)
+		x, _ := ParseFloat(item, bits)
+		switch b := list.ValueBuilder().(type) {
+		case *array.Float64Builder:
+			b.Append(x)
+		case *array.Float32Builder:
+			b.Append(float32(x))
+		}
+	}
+	return nil
+}
+
+// vectorBody strips brackets and outer blanks.
+func vectorBody(text []byte) ([]byte, error) {
+	text = trimBlanks(text)
+	if len(text) == 0 {
+		return nil, errEmpty
+	}
+	if text[0] != '[' {
+		return text, nil
+	}
+	if text[len(text)-1] != ']' {
+		return nil, errors.New("it has no closing bracket")
+	}
+	return trimBlanks(text[1 : len(text)-1]), nil
+}
+
+func trimBlanks(s []byte) []byte { return bytes.Trim(s, " \t") }
+
+// nextItem cuts off the first component: up to blanks, or a comma with blanks
+// around it. A trailing comma leaves an empty last item, an error to the
+// caller.
+func nextItem(s []byte) (item, rest []byte) {
+	end := bytes.IndexAny(s, " \t,")
+	if end < 0 {
+		return s, nil
+	}
+	item, rest = s[:end], bytes.TrimLeft(s[end:], " \t")
+	if len(rest) > 0 && rest[0] == ',' {
+		rest = bytes.TrimLeft(rest[1:], " \t")
+		if len(rest) == 0 {
+			return nil, nil
+		}
+	}
+	return item, rest
+}
+
+func parseSparseInto(b *array.StructBuilder, inner []byte) error {
+	size, last, n := sparseSize(b.Type()), int64(-1), 0
+	for rest := inner; len(rest) > 0; n++ {
+		var item []byte
+		item, rest = nextItem(rest)
+		i, _, err := parsePair(item)
+		switch {
+		case err != nil:
+			return fmt.Errorf("component %d, %s: %w", n, quote(item), err)
+		case i <= last:
+			return fmt.Errorf("index %d after %d; indices must ascend", i, last)
+		case size > 0 && i >= int64(size):
+			return fmt.Errorf("index %d is not below the size", i)
+		}
+		last = i
+	}
+	indices, values := b.FieldBuilder(0).(*array.ListBuilder), b.FieldBuilder(1).(*array.ListBuilder)
+	b.Append(true)
+	indices.Append(true)
+	values.Append(true)
+	for rest := inner; len(rest) > 0; {
+		var item []byte
+		item, rest = nextItem(rest)
+		i, x, _ := parsePair(item)
+		indices.ValueBuilder().(*array.Int32Builder).Append(int32(i))
+		values.ValueBuilder().(*array.Float64Builder).Append(x)
+	}
+	return nil
+}
+
+// parsePair reads index:value.
+func parsePair(item []byte) (int64, float64, error) {
+	colon := bytes.IndexByte(item, ':')
+	if colon < 0 {
+		return 0, 0, errors.New("it is not index:value")
+	}
+	i, err := parseInt(item[:colon], 0, math.MaxInt32)
+	if err != nil {
+		return 0, 0, err
+	}
+	x, err := ParseFloat(item[colon+1:], 64)
+	return i, x, err
+}
