@@ -1,0 +1,182 @@
+package textfile
+
+import (
+	"bytes"
+)
+
+// A state of the quoting automaton says what the bytes so far mean for the
+// next one. Only a byte read in stateRecord begins a record (or an empty line
+// or a comment), so that state alone decides where records begin.
+type state uint8
+
+const (
+	stateRecord  state = iota // at the first byte of a line outside quotes
+	stateField                // at the first byte of a further cell
+	stateText                 // inside an unquoted cell
+	stateQuoted               // inside quotes
+	stateQuote                // after a quote inside quotes: doubled, or the end
+	stateComment              // inside a comment line
+	numStates
+)
+
+// Transition maps the state before a range of bytes to the state after it, for
+// every state. Transitions of neighbouring ranges compose, which is what lets
+// ranges be scanned independently of each other (Ladner and Fischer, "Parallel
+// Prefix Computation", 1980).
+type Transition [numStates]uint8
+
+// identity is the transition of the empty range.
+func identity() Transition {
+	var t Transition
+	for s := range t {
+		t[s] = uint8(s)
+	}
+	return t
+}
+
+// then is the transition of the receiver's range followed by next's.
+func (t Transition) then(next Transition) Transition {
+	for s := range t {
+		t[s] = next[t[s]]
+	}
+	return t
+}
+
+// automaton is the table of a dialect's quoting rules. It is total: bytes that
+// make a record malformed have a successor too (a quote inside an unquoted cell
+// is text; text after a closing quote is unquoted text), so that where records
+// begin is defined for any input whatever the parser thinks of it.
+type automaton struct {
+	next    [numStates][256]state
+	quote   byte
+	quoting bool
+}
+
+func newAutomaton(d Dialect) *automaton {
+	a := &automaton{quote: d.Quote, quoting: d.Quote != NoByte}
+	for c := range 256 {
+		a.next[stateText][c] = stateText
+		a.next[stateRecord][c] = stateText
+		a.next[stateField][c] = stateText
+		a.next[stateQuote][c] = stateText
+		a.next[stateQuoted][c] = stateQuoted
+		a.next[stateComment][c] = stateComment
+	}
+	if d.TrimSpace {
+		for _, c := range []byte{' ', '\t'} {
+			a.next[stateRecord][c] = stateField
+			a.next[stateField][c] = stateField
+		}
+	}
+	if d.Comment != NoByte {
+		a.next[stateRecord][d.Comment] = stateComment
+	}
+	if a.quoting {
+		a.next[stateRecord][d.Quote] = stateQuoted
+		a.next[stateField][d.Quote] = stateQuoted
+		a.next[stateQuoted][d.Quote] = stateQuote
+		a.next[stateQuote][d.Quote] = stateQuoted
+	}
+	for _, s := range []state{stateRecord, stateField, stateText, stateQuote} {
+		a.next[s][d.Delimiter] = stateField
+	}
+	for s := range numStates {
+		if s != stateQuoted {
+			a.next[s]['\n'] = stateRecord
+		}
+	}
+	return a
+}
+
+// run returns the state after b.
+func (a *automaton) run(s state, b []byte) state {
+	for _, c := range b {
+		s = a.next[s][c]
+	}
+	return s
+}
+
+// recordStart returns the index in b of the first byte before which the
+// automaton, started in s, is at the start of a record; len(b) may be that
+// index. Without one it returns -1 and the state after b.
+func (a *automaton) recordStart(s state, b []byte) (int, state) {
+	for i, c := range b {
+		if s == stateRecord {
+			return i, s
+		}
+		s = a.next[s][c]
+	}
+	if s == stateRecord {
+		return len(b), s
+	}
+	return -1, s
+}
+
+// scanBlock is the granularity at which a range is searched for quotes.
+const scanBlock = 16 << 10
+
+// transition returns the transition of b. Blocks without a quote are skipped
+// with a search for the last newline; elsewhere the states that are still
+// distinct are run side by side, which are at most two after a newline.
+func (a *automaton) transition(b []byte) Transition {
+	t := identity()
+	for len(b) > 0 {
+		block := b[:min(len(b), scanBlock)]
+		b = b[len(block):]
+		var step Transition
+		if a.quoting && bytes.IndexByte(block, a.quote) >= 0 {
+			step = a.runAll(t, block)
+		} else {
+			step = a.runUnquoted(block)
+		}
+		t = t.then(step)
+	}
+	return t
+}
+
+// runUnquoted is the transition of a block in which no quote occurs.
+func (a *automaton) runUnquoted(block []byte) Transition {
+	var t Transition
+	last := bytes.LastIndexByte(block, '\n')
+	if last >= 0 {
+		end := uint8(a.run(stateRecord, block[last+1:]))
+		for s := range t {
+			t[s] = end
+		}
+	} else {
+		for s := range t {
+			t[s] = uint8(a.run(state(s), block))
+		}
+	}
+	t[stateQuoted] = uint8(stateQuoted)
+	return t
+}
+
+// runAll is the transition of a block for the states that t can lead to; the
+// entries of other states are never used.
+func (a *automaton) runAll(t Transition, block []byte) Transition {
+	var live [numStates]bool
+	for _, s := range t {
+		live[s] = true
+	}
+	starts := make([]state, 0, numStates)
+	for s, on := range live {
+		if on {
+			starts = append(starts, state(s))
+		}
+	}
+	step := identity()
+	if len(starts) == 2 {
+		// Two chains of table look-ups in one loop hide each other's latency.
+		x, y := starts[0], starts[1]
+		for _, c := range block {
+			x, y = a.next[x][c], a.next[y][c]
+		}
+		step[starts[0]], step[starts[1]] = uint8(x), uint8(y)
+		return step
+	}
+	for _, s := range starts {
+		step[s] = uint8(a.run(s, block))
+	}
+	return step
+}

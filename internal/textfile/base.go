@@ -1,0 +1,284 @@
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// base is what readers of every text format have in common: the text, its
+// cut, the index, and the count of skipped records.
+type base struct {
+	cfg  Config
+	text *text
+	auto *automaton
+	plan *Plan
+
+	// gate admits one goroutine to computing the index; a channel, so that
+	// waiting for it can be cancelled.
+	gate    chan struct{}
+	index   *Index
+	indexed bool
+
+	mu      sync.Mutex
+	tallies map[int]tally
+}
+
+// open opens the text, lets prepare move its bodies, and plans the cut.
+func (s *base) open(ctx context.Context, files []File, cfg Config, auto *automaton, prepare func(*text) error) error {
+	s.cfg, s.auto = cfg.normal(), auto
+	s.gate, s.tallies = make(chan struct{}, 1), map[int]tally{}
+	if s.cfg.Shards < 1 || s.cfg.Shards > maxShards {
+		return fmt.Errorf("the number of shards must be between 1 and %d, not %d", maxShards, s.cfg.Shards)
+	}
+	t, err := openText(ctx, files, s.cfg.SpoolDir, s.cfg.Workers)
+	if err != nil {
+		return err
+	}
+	if err = prepare(t); err == nil {
+		s.text = t
+		s.plan, err = newPlan(t, s.cfg.Shards)
+	}
+	if err != nil {
+		return errors.Join(err, t.close())
+	}
+	return nil
+}
+
+// Plan returns the cut.
+func (s *base) Plan() *Plan { return s.plan }
+
+// Close gives back the disk space of unpacked files.
+func (s *base) Close() error { return s.text.close() }
+
+// Index scans the text once for where records begin, with the configured number of
+// workers; later calls and readers share the result. ReadShard calls it when
+// needed. A scan that was cancelled or failed is done again by the next call.
+func (s *base) Index(ctx context.Context) error {
+	_, err := s.needIndex(ctx)
+	return err
+}
+
+func (s *base) needIndex(ctx context.Context) (*Index, error) {
+	select {
+	case s.gate <- struct{}{}:
+		defer func() { <-s.gate }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if s.indexed {
+		return s.index, nil
+	}
+	x, err := s.plan.index(ctx, s.auto, s.cfg.Workers)
+	if err != nil {
+		return nil, err
+	}
+	s.index, s.indexed = x, true
+	return x, nil
+}
+
+// Scan computes the transition of one shard's range alone. Together with Use it
+// lets several processes share the scan: each scans some ranges, and all use
+// the list of all transitions.
+func (s *base) Scan(ctx context.Context, shard int) (Transition, error) {
+	if err := s.checkShard(shard); err != nil {
+		return Transition{}, err
+	}
+	return s.plan.scan(ctx, s.auto, shard)
+}
+
+// Use makes an index of the transitions of all ranges in order, in place of a
+// scan of one's own.
+func (s *base) Use(ctx context.Context, ts []Transition) error {
+	if len(ts) != s.plan.shards {
+		return fmt.Errorf("there are %d transitions for %d shards", len(ts), s.plan.shards)
+	}
+	for i, t := range ts {
+		for _, to := range t {
+			if state(to) >= numStates {
+				return fmt.Errorf("transition %d leads to state %d, which does not exist", i, to)
+			}
+		}
+	}
+	select {
+	case s.gate <- struct{}{}:
+		defer func() { <-s.gate }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	s.index, s.indexed = compose(ts), true
+	return nil
+}
+
+func (s *base) checkShard(shard int) error {
+	if shard < 0 || shard >= s.plan.shards {
+		return fmt.Errorf("there is no shard %d among %d", shard, s.plan.shards)
+	}
+	return nil
+}
+
+// readShard puts the scanner at the first record of each piece of a shard and
+// calls read, which reads the records that begin before the piece's end.
+func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, read func(context.Context, piece) error) error {
+	if err := s.checkShard(shard); err != nil {
+		return err
+	}
+	if batchRows < 1 {
+		return fmt.Errorf("a batch must have at least 1 row, not %d", batchRows)
+	}
+	index, err := s.needIndex(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range s.plan.pieces(shard) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.readPiece(ctx, p, index, shard, sc, read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard int, sc *scanner, read func(context.Context, piece) error) (err error) {
+	h, err := p.part.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	before := stateRecord
+	switch {
+	case p.atStart():
+	case index != nil:
+		before = index.before[shard]
+	default:
+		var last [1]byte
+		if _, err := h.ReadAt(last[:], p.from-1); err != nil {
+			return p.part.readError(err)
+		}
+		if last[0] != '\n' {
+			before = stateText
+		}
+	}
+	from, ok, err := s.firstRecord(ctx, h, p, before)
+	if err != nil || !ok {
+		return err
+	}
+	sc.reset(io.NewSectionReader(h, from, p.part.size-from), from, p.to-from+(4<<10))
+	return read(ctx, p)
+}
+
+// firstRecord finds where the first record begins in the piece, given the state
+// before it; ok is false if none does.
+func (s *base) firstRecord(ctx context.Context, h handle, p piece, before state) (from int64, ok bool, err error) {
+	if before == stateRecord {
+		return p.from, true, nil
+	}
+	size := int64(4 << 10)
+	var buf []byte
+	for at := p.from; at < p.to; {
+		if err := ctx.Err(); err != nil {
+			return 0, false, err
+		}
+		// The next record is near as a rule, so begin with a small block.
+		if int64(len(buf)) < size {
+			buf = make([]byte, size)
+		}
+		b := buf[:min(size, p.to-at)]
+		if _, err := h.ReadAt(b, at); err != nil {
+			return 0, false, p.part.readError(err)
+		}
+		i, after := s.auto.recordStart(before, b)
+		if i >= 0 && at+int64(i) < p.to {
+			return at + int64(i), true, nil
+		}
+		at += int64(len(b))
+		before = after
+		size = min(2*size, scanChunk)
+	}
+	return 0, false, nil
+}
+
+// complaint is what is wrong with a record, before its line is known.
+type complaint struct {
+	part   *part
+	offset int64
+	text   string
+}
+
+// error finds the line.
+func (c complaint) error() error { return c.part.errorAt(c.offset, "%s", c.text) }
+
+// tally counts the records skipped in a shard and remembers the first.
+type tally struct {
+	shard   int
+	skipped int64
+	first   complaint
+}
+
+func (t *tally) add(c complaint) {
+	if t.skipped == 0 {
+		t.first = c
+	}
+	t.skipped++
+}
+
+// settle records a shard's tally; reading a shard again does not count twice.
+func (s *base) settle(t tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tallies[t.shard] = t
+}
+
+// Skipped returns the number of records left out of the shards that have been
+// read to their end.
+func (s *base) Skipped() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var n int64
+	for _, t := range s.tallies {
+		n += t.skipped
+	}
+	return n
+}
+
+// SkippedIn returns the number of records left out of one shard.
+func (s *base) SkippedIn(shard int) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tallies[shard].skipped
+}
+
+// FirstSkipped returns what was wrong with the first record, in file order,
+// that was left out of the shards read so far; nil if none was. It may be
+// called until Close.
+func (s *base) FirstSkipped() error {
+	s.mu.Lock()
+	var first complaint
+	for shard := range s.plan.shards {
+		if t := s.tallies[shard]; t.skipped > 0 {
+			first = t.first
+			break
+		}
+	}
+	s.mu.Unlock()
+	if first.part == nil {
+		return nil
+	}
+	return first.error()
+}
+
+// newRecord makes a record of columns, which it takes over.
+func newRecord(schema *arrow.Schema, columns []arrow.Array, rows int) arrow.Record {
+	rec := array.NewRecord(schema, columns, int64(rows))
+	for _, c := range columns {
+		c.Release()
+	}
+	return rec
+}

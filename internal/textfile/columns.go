@@ -1,0 +1,215 @@
+package textfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+var (
+	errMissing = errors.New("a value is missing in a column that has none")
+	errUTF8    = errors.New("it is not valid UTF-8")
+)
+
+// nullTokens recognises the spellings of a missing value.
+type nullTokens struct {
+	empty bool
+	first [256]bool
+	words []string
+}
+
+func newNullTokens(tokens []string) *nullTokens {
+	n := &nullTokens{}
+	for _, t := range tokens {
+		if t == "" {
+			n.empty = true
+			continue
+		}
+		n.first[t[0]] = true
+		n.words = append(n.words, t)
+	}
+	return n
+}
+
+func (n *nullTokens) match(b []byte) bool {
+	if len(b) == 0 {
+		return n.empty
+	}
+	return n.first[b[0]] && slices.Contains(n.words, view(b))
+}
+
+// cells are the wanted cells of a batch of records, by row.
+type cells struct {
+	text  []byte // what offsets refer to
+	all   []cell // rows × width
+	width int
+	rows  int
+	quote byte
+}
+
+// fault is a cell that could not be read.
+type fault struct {
+	row, slot int
+	err       error
+}
+
+// column turns one cell of every record into a value of an Arrow column.
+type column struct {
+	name    string
+	slot    int // place among the wanted cells of a record
+	typ     arrow.DataType
+	null    bool // a value may be missing
+	tokens  *nullTokens
+	replace bool // invalid UTF-8 becomes U+FFFD instead of an error
+	builder array.Builder
+
+	// scratch space, reused from batch to batch
+	floats []float64
+	ints   []int64
+	bools  []bool
+	valid  []bool
+	bytes  []byte
+}
+
+func newColumn(mem memory.Allocator, f arrow.Field, slot int, tokens *nullTokens, replace bool) *column {
+	return &column{name: f.Name, slot: slot, typ: f.Type, null: f.Nullable, tokens: tokens,
+		replace: replace, builder: array.NewBuilder(mem, f.Type)}
+}
+
+// read appends the column's cells of all rows to its builder and hands every
+// cell that cannot be read to bad, which returns whether to go on. After a bad
+// cell the builder holds values that must be discarded.
+func (c *column) read(in *cells, bad func(fault) bool) {
+	c.valid = grow(c.valid, in.rows)
+	switch b := c.builder.(type) {
+	case *array.Float64Builder:
+		c.floats = grow(c.floats, in.rows)
+		b.AppendValues(c.floats, readFixed(c, in, c.floats, parseFloat, bad))
+	case *array.Int64Builder:
+		c.ints = grow(c.ints, in.rows)
+		b.AppendValues(c.ints, readFixed(c, in, c.ints, parseInt, bad))
+	case *array.BooleanBuilder:
+		c.bools = grow(c.bools, in.rows)
+		b.AppendValues(c.bools, readFixed(c, in, c.bools, parseBool, bad))
+	case *array.StringBuilder:
+		c.readText(b, in, bad)
+	default:
+		c.readOther(in, bad)
+	}
+}
+
+// grow returns a slice of length n, in the same memory if it is large enough.
+func grow[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:n]
+}
+
+// readFixed parses the cells into out and returns their validity, nil if none
+// is missing.
+func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, error), bad func(fault) bool) []bool {
+	var zero T
+	missing := false
+	for row, i := 0, c.slot; row < in.rows; row, i = row+1, i+in.width {
+		text := in.all[i].text(in, c)
+		c.valid[row] = true
+		if c.tokens.match(text) {
+			out[row], c.valid[row], missing = zero, false, true
+			if !c.null && !bad(fault{row, c.slot, errMissing}) {
+				break
+			}
+			continue
+		}
+		v, err := parse(text)
+		if err != nil && !bad(fault{row, c.slot, err}) {
+			break
+		}
+		out[row] = v
+	}
+	if !missing {
+		return nil
+	}
+	return c.valid
+}
+
+// text is the cell's text; an escaped one is in the column's scratch space.
+func (k cell) text(in *cells, c *column) []byte {
+	b := in.text[k.off:][:k.n&cellLength]
+	if k.escaped() {
+		c.bytes = unescape(c.bytes[:0], b, in.quote)
+		b = c.bytes
+	}
+	return b
+}
+
+// readText is read for a utf8 column, in which quoted cells are never missing.
+func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) bool) {
+	b.Reserve(in.rows)
+	size := 0
+	for row, i := 0, c.slot; row < in.rows; row, i = row+1, i+in.width {
+		size += in.all[i].size()
+	}
+	b.ReserveData(size)
+	for row, i := 0, c.slot; row < in.rows; row, i = row+1, i+in.width {
+		k := in.all[i]
+		text := k.text(in, c)
+		switch {
+		case !k.quoted() && c.tokens.match(text):
+			b.AppendNull()
+			if !c.null && !bad(fault{row, c.slot, errMissing}) {
+				return
+			}
+		case utf8.Valid(text):
+			b.BinaryBuilder.Append(text)
+		case c.replace:
+			b.BinaryBuilder.Append(bytes.ToValidUTF8(text, []byte("\uFFFD")))
+		default:
+			b.AppendNull()
+			if !bad(fault{row, c.slot, errUTF8}) {
+				return
+			}
+		}
+	}
+}
+
+// readOther is read for the types that are read one by one.
+func (c *column) readOther(in *cells, bad func(fault) bool) {
+	c.builder.Reserve(in.rows)
+	for row, i := 0, c.slot; row < in.rows; row, i = row+1, i+in.width {
+		text := in.all[i].text(in, c)
+		var err error
+		if c.tokens.match(text) {
+			c.builder.AppendNull()
+			if !c.null {
+				err = errMissing
+			}
+		} else if err = batch.ParseInto(c.builder, text); err != nil {
+			// The value and the type are told elsewhere: keep the reason alone.
+			if reason := errors.Unwrap(err); reason != nil {
+				err = reason
+			}
+		}
+		if err != nil && !bad(fault{row, c.slot, err}) {
+			return
+		}
+	}
+}
+
+// shorten quotes a value for a message, at most some forty bytes of it.
+func shorten(b []byte) string {
+	const most = 40
+	if len(b) <= most {
+		return fmt.Sprintf("%q", b)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(string(b[:most]), ""), len(b))
+}

@@ -1,0 +1,358 @@
+package textfile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// OnError says what to do with a record that cannot be read.
+type OnError uint8
+
+const (
+	// Fail ends reading with an error that names file, line and column.
+	Fail OnError = iota
+	// Skip leaves the record out and counts it.
+	Skip
+)
+
+// String returns the policy's name.
+func (o OnError) String() string {
+	if o == Skip {
+		return "skip"
+	}
+	return "fail"
+}
+
+// Config says how to read, apart from what is read.
+type Config struct {
+	// Shards is S, the number of ranges into which the text is cut.
+	Shards int
+	// OnError is what to do with a bad record; the zero value fails.
+	OnError OnError
+	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8 in
+	// utf8 columns, which are an error otherwise.
+	ReplaceInvalidUTF8 bool
+	// SpoolDir is where compressed files are unpacked; empty means the
+	// system's directory for temporary files. Nothing is left in it.
+	SpoolDir string
+	// Workers bounds the goroutines that unpack and scan; 0 means as many as
+	// there are processors. It changes no result.
+	Workers int
+	// Allocator is where batches live; nil means the Go heap.
+	Allocator memory.Allocator
+}
+
+func (c Config) normal() Config {
+	if c.Workers <= 0 {
+		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.Allocator == nil {
+		c.Allocator = memory.NewGoAllocator()
+	}
+	return c
+}
+
+// CSV reads delimited text shard by shard. Its methods may be called by any
+// number of goroutines at the same time, except Close, which comes last.
+type CSV struct {
+	dialect Dialect
+	layout  Layout
+	schema  *arrow.Schema
+	// keep says which columns of the file are read, slots where the delivered
+	// ones stand among those.
+	keep   []bool
+	slots  []int
+	tokens *nullTokens
+	base
+}
+
+// OpenCSV verifies the files, unpacks compressed ones, checks every header and
+// plans the cut. The layout is InferCSV's, possibly after Select. The caller
+// closes the reader.
+func OpenCSV(ctx context.Context, files []File, d Dialect, l Layout, cfg Config) (_ *CSV, err error) {
+	c := &CSV{layout: l}
+	if c.dialect, err = d.normal(); err != nil {
+		return nil, err
+	}
+	if (l.Header != nil) != d.Header {
+		return nil, errors.New("layout and dialect disagree on whether files have a header")
+	}
+	if err := c.project(); err != nil {
+		return nil, err
+	}
+	c.tokens = newNullTokens(c.dialect.NullTokens)
+	auto := newAutomaton(c.dialect)
+	prepare := func(t *text) error {
+		if !d.Header {
+			return nil
+		}
+		return t.takeHeaders(ctx, &scanner{tok: newTokenizer(c.dialect, auto)}, l.Header)
+	}
+	if err := c.base.open(ctx, files, cfg, auto, prepare); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// project finds the wanted columns among the file's.
+func (c *CSV) project() (err error) {
+	if c.schema, err = batch.Schema(c.layout.Columns); err != nil {
+		return err
+	}
+	at := make([]int, len(c.layout.Columns))
+	c.keep = make([]bool, len(c.layout.Names))
+	for i, col := range c.layout.Columns {
+		if at[i] = slices.Index(c.layout.Names, col.Name); at[i] < 0 {
+			return noColumn(col.Name, c.layout.Names)
+		}
+		c.keep[at[i]] = true
+	}
+	rank := make([]int, len(c.keep))
+	n := 0
+	for i, kept := range c.keep {
+		rank[i] = n
+		if kept {
+			n++
+		}
+	}
+	c.slots = make([]int, len(at))
+	for i, p := range at {
+		c.slots[i] = rank[p]
+	}
+	return nil
+}
+
+// Schema returns the schema of the batches.
+func (c *CSV) Schema() *arrow.Schema { return c.schema }
+
+// ReadShard hands the records of a shard to emit in file order, in batches of
+// at most batchRows rows. A batch is borrowed by emit. Batches may be shorter
+// where files meet or rows are long; where they end means nothing. The first
+// error ends reading: emit's own is returned as it is.
+func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
+	r := c.newReader(emit, batchRows)
+	defer r.release()
+	r.tally.shard = shard
+	err := c.base.readShard(ctx, shard, batchRows, r.sc, r.piece)
+	if err == nil {
+		c.base.settle(r.tally)
+	}
+	return err
+}
+
+func (c *CSV) newReader(emit func(arrow.Record) error, batchRows int) *csvReader {
+	tok := newTokenizer(c.dialect, c.auto)
+	tok.fields, tok.keep = len(c.keep), c.keep
+	r := &csvReader{c: c, sc: &scanner{tok: tok}, emit: emit, batchRows: batchRows}
+	r.in.quote = c.dialect.Quote
+	for _, k := range c.keep {
+		if k {
+			r.in.width++
+		}
+	}
+	for i, f := range c.schema.Fields() {
+		r.columns = append(r.columns, newColumn(c.cfg.Allocator, f, c.slots[i], c.tokens, c.cfg.ReplaceInvalidUTF8))
+	}
+	return r
+}
+
+// csvReader reads one shard.
+type csvReader struct {
+	c         *CSV
+	sc        *scanner
+	emit      func(arrow.Record) error
+	batchRows int
+	part      *part
+	in        cells
+	columns   []*column
+	arrays    []arrow.Array
+	tally     tally
+	faults    []fault
+}
+
+func (r *csvReader) release() {
+	for _, c := range r.columns {
+		c.builder.Release()
+	}
+}
+
+// batchBytes is the text after which a batch is delivered however few its
+// rows, so that memory is bounded by bytes and not by rows.
+const batchBytes = 1 << 20
+
+// piece reads the records that begin before the end of a piece; the scanner
+// stands at the first.
+func (r *csvReader) piece(ctx context.Context, p piece) error {
+	r.part, r.in.rows = p.part, 0
+	for r.sc.offset() < p.to {
+		at := r.sc.offset()
+		what, err := r.sc.next()
+		if err != nil {
+			return p.part.readError(err)
+		}
+		switch what {
+		case foundEnd:
+			return r.flush()
+		case foundNothing:
+		case foundRecord:
+			r.in.rows++
+		default:
+			// The records before have the first say.
+			bad := r.malformed(what, at)
+			if err := r.flush(); err != nil {
+				return err
+			}
+			if err := r.reject(bad, what == badSize); err != nil {
+				return err
+			}
+		}
+		if r.in.rows >= r.batchRows || r.sc.held() >= batchBytes {
+			if err := r.flush(); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return r.flush()
+}
+
+// malformed is the complaint about a record that is not one.
+func (r *csvReader) malformed(what outcome, at int64) complaint {
+	tok := r.sc.tok
+	bad := complaint{part: r.part, offset: r.sc.place(tok.at)}
+	switch what {
+	case badFields:
+		whose := "the first row has"
+		if r.c.dialect.Header {
+			whose = "the header has"
+		}
+		bad.offset = at
+		bad.text = fmt.Sprintf("row has %s, %s %d", plural(tok.found, "field"), whose, tok.fields)
+	case badQuote:
+		bad.text = fmt.Sprintf("field %d: text follows the closing quote; a quote inside quotes must be doubled", tok.found+1)
+	case badUnclosed:
+		bad.text = fmt.Sprintf("field %d: the quote opened here is never closed", tok.found+1)
+	default:
+		bad.text = fmt.Sprintf("field %d is larger than %d bytes; a quote opened here that is never closed?", tok.found+1, tok.maxCell)
+	}
+	return bad
+}
+
+// reject fails or counts, as configured.
+func (r *csvReader) reject(bad complaint, always bool) error {
+	if always || r.c.cfg.OnError == Fail {
+		return bad.error()
+	}
+	r.tally.add(bad)
+	return nil
+}
+
+// flush delivers the records since the last one and forgets them.
+func (r *csvReader) flush() error {
+	defer func() {
+		r.in.rows = 0
+		r.sc.cut()
+	}()
+	if r.in.rows == 0 {
+		return nil
+	}
+	r.in.text, r.in.all = r.sc.batch(), r.sc.tok.cells
+	if len(r.columns) > 0 && !r.read() {
+		if r.c.cfg.OnError == Fail {
+			return r.complain(r.faults[0]).error()
+		}
+		r.dropFaulty()
+		if r.in.rows == 0 {
+			return nil
+		}
+		if !r.read() {
+			return fmt.Errorf("%s: a cell that was readable is not when read again", r.part.path)
+		}
+	}
+	r.arrays = r.arrays[:0]
+	for _, c := range r.columns {
+		r.arrays = append(r.arrays, c.builder.NewArray())
+	}
+	rec := newRecord(r.c.schema, r.arrays, r.in.rows)
+	defer rec.Release()
+	return r.emit(rec)
+}
+
+// read fills every column. It returns false if a cell could not be read, with
+// the faults by row and column, and empty builders. When failing, the first
+// fault of each column is enough.
+func (r *csvReader) read() bool {
+	r.faults = r.faults[:0]
+	goOn := r.c.cfg.OnError == Skip
+	for _, c := range r.columns {
+		c.read(&r.in, func(f fault) bool {
+			r.faults = append(r.faults, f)
+			return goOn
+		})
+	}
+	if len(r.faults) == 0 {
+		return true
+	}
+	slices.SortFunc(r.faults, func(a, b fault) int {
+		return cmp.Or(cmp.Compare(a.row, b.row), cmp.Compare(a.slot, b.slot))
+	})
+	for _, c := range r.columns {
+		c.builder.NewArray().Release()
+	}
+	return false
+}
+
+// dropFaulty counts the rows with faults and takes them out of the batch.
+func (r *csvReader) dropFaulty() {
+	width, rows := r.in.width, r.in.rows
+	kept, next := 0, 0
+	for row := range rows {
+		if next < len(r.faults) && r.faults[next].row == row {
+			r.tally.add(r.complain(r.faults[next]))
+			for next < len(r.faults) && r.faults[next].row == row {
+				next++
+			}
+			continue
+		}
+		copy(r.in.all[kept*width:(kept+1)*width], r.in.all[row*width:])
+		kept++
+	}
+	r.in.rows = kept
+}
+
+// complain words a fault.
+func (r *csvReader) complain(f fault) complaint {
+	k := r.in.all[f.row*r.in.width+f.slot]
+	i := slices.Index(r.c.slots, f.slot)
+	c := r.columns[i]
+	bad := complaint{part: r.part, offset: r.sc.place(int(k.off))}
+	value := k.text(&r.in, c)
+	if errors.Is(f.err, errMissing) {
+		bad.text = fmt.Sprintf("column %q: the value is missing (%s), but the column is not nullable", c.name, shorten(value))
+	} else {
+		bad.text = fmt.Sprintf("column %q: cannot read %s as %s: %v", c.name, shorten(value), batch.TypeName(c.typ), f.err)
+	}
+	if slices.Contains(r.c.layout.Inferred, c.name) {
+		bad.text += fmt.Sprintf("; the type was inferred from the first %s: give column %q a type, or infer from more rows",
+			plural(r.c.layout.SampleRows, "row"), c.name)
+	}
+	return bad
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}

@@ -1,0 +1,74 @@
+package textfile
+
+import (
+	"fmt"
+	"slices"
+)
+
+// NoByte switches a byte of a Dialect off: Quote: NoByte reads quotes as text.
+const NoByte byte = '\n'
+
+// DefaultMaxCell is the largest cell in bytes that is accepted unless the
+// dialect says otherwise.
+const DefaultMaxCell = 64 << 20
+
+// Dialect says how delimited text is written. The zero value is a
+// comma-separated file with double quotes, no comments, no header, and empty
+// cells for what is missing.
+type Dialect struct {
+	// Delimiter separates cells; 0 means a comma.
+	Delimiter byte
+	// Quote encloses cells that contain delimiters, newlines or quotes, the
+	// latter doubled. 0 means '"', NoByte means that quoting is off.
+	Quote byte
+	// Comment begins a line to ignore when it is the line's first byte; 0
+	// means that there are no comments.
+	Comment byte
+	// Header says that the first record of every file names its columns.
+	Header bool
+	// TrimSpace removes blanks and tabs around unquoted cells and around the
+	// quotes of quoted ones, and takes a line of blanks as an empty line.
+	TrimSpace bool
+	// NullTokens are the spellings of a missing value; nil means the empty
+	// cell alone, an empty list means that nothing is missing. In a utf8
+	// column only an unquoted cell can be missing.
+	NullTokens []string
+	// MaxCell bounds the bytes of a cell, against a quote that is never
+	// closed; 0 means DefaultMaxCell.
+	MaxCell int
+}
+
+// normal returns the dialect with defaults filled in, or says what is wrong.
+func (d Dialect) normal() (Dialect, error) {
+	if d.Delimiter == 0 {
+		d.Delimiter = ','
+	}
+	if d.Quote == 0 {
+		d.Quote = '"'
+	}
+	if d.Comment == 0 {
+		d.Comment = NoByte
+	}
+	if d.NullTokens == nil {
+		d.NullTokens = []string{""}
+	}
+	if d.MaxCell == 0 {
+		d.MaxCell = DefaultMaxCell
+	}
+	if d.MaxCell < 1 || d.MaxCell >= maxRecord {
+		return d, fmt.Errorf("the largest cell must be between 1 and %d bytes, not %d", maxRecord-1, d.MaxCell)
+	}
+	if d.Delimiter == '\n' || d.Delimiter == '\r' || d.Quote == '\r' || d.Comment == '\r' {
+		return d, fmt.Errorf("a line end cannot be the delimiter, the quote or the comment mark")
+	}
+	if d.Delimiter == d.Quote || d.Delimiter == d.Comment || (d.Quote == d.Comment && d.Quote != NoByte) {
+		return d, fmt.Errorf("delimiter %q, quote %q and comment mark %q must differ", d.Delimiter, d.Quote, d.Comment)
+	}
+	if d.TrimSpace && (isBlank(d.Quote) || isBlank(d.Comment)) {
+		return d, fmt.Errorf("with TrimSpace a blank cannot be the quote or the comment mark")
+	}
+	d.NullTokens = slices.Clone(d.NullTokens)
+	return d, nil
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }

@@ -1,0 +1,54 @@
+// Package textfile reads delimited text and LibSVM lines as Arrow batches, cut
+// into S shards of equal bytes.
+//
+// # The caller's loop
+//
+//	files, err := textfile.Resolve("data/*.csv.gz")        // facts of the job,
+//	layout, err := textfile.InferCSV(ctx, files, dialect, textfile.InferOptions{})
+//	layout, err = layout.Select("age", "income")           // when it is built
+//
+//	c, err := textfile.OpenCSV(ctx, files, dialect, layout, textfile.Config{Shards: 128})
+//	defer c.Close()                                        // where it runs, once a process
+//	for shard := range mine {                              // any goroutine, any order
+//		err = c.ReadShard(ctx, shard, 1024, func(rec arrow.Record) error { ... })
+//	}
+//
+// What is learnt when building ([File], [Layout]) is plain data.
+// Opening verifies it: a file that is not the same any more is an error, and so
+// is one that changes while it is read.
+//
+// # Cutting
+//
+// The files are one text in the order of their paths, without byte order marks
+// and headers; the end of a file ends its last record. Range i of S holds the
+// bytes from i·n/S to (i+1)·n/S, and a record belongs to the range in which its
+// first byte lies. Nothing else enters: no number of workers, no batch size.
+//
+// Where records begin is not to be seen locally, since a newline may stand in
+// quotes. So every range is first scanned for the state that the quoting
+// automaton has after it, for each state it could have before it; these
+// transitions compose in order, and then every range can be parsed by itself
+// from its first record on. [CSV.Index] does so once for all readers of a
+// process; [CSV.Scan] and [CSV.Use] let processes share the work. Without
+// quoting there is nothing to scan, and a block without quotes costs a search
+// for a byte.
+//
+// # Records
+//
+// Records are those of encoding/csv: either line end, also inside quotes, where
+// it reads as a newline; empty lines do not count; a comment is a line that
+// begins with the comment byte. It differs in one point: a quote inside an
+// unquoted cell is text. Empty lines do not count in files of one column
+// either, so an empty or missing value there must be written as "" in quotes,
+// as encoding/csv and others write it.
+//
+// # Errors
+//
+// Errors about a record begin with file and line. Lines are not counted while
+// reading; the file is read again up to the place when an error needs it.
+//
+// The files of the package: files.go (which files), text.go (their plain bytes),
+// automaton.go and cut.go (where records begin), tokenizer.go and scanner.go
+// (cells), columns.go and number.go (values), header.go and infer.go (which
+// columns), csv.go and libsvm.go (the formats), base.go (what these share).
+package textfile

@@ -1,0 +1,168 @@
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// header is the first record of a file.
+type header struct {
+	path  string
+	names []string
+	// body is the offset of the byte after the header.
+	body int64
+}
+
+// readHeader reads a header from the scanner's position. Blanks around
+// unquoted names are dropped whatever the dialect says of cells: they are never
+// meant. ok is false if the stream has no record.
+func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
+	for {
+		what, err := sc.next()
+		if err != nil {
+			return h, false, err
+		}
+		switch what {
+		case foundNothing:
+			continue
+		case foundEnd:
+			return h, false, nil
+		case foundRecord:
+			h = header{path: path, names: sc.texts(), body: sc.offset()}
+			sc.cut()
+			return h, true, h.check()
+		case badSize:
+			return h, false, fmt.Errorf("%s: a name in the header is larger than %d bytes", path, sc.tok.maxCell)
+		case badUnclosed:
+			return h, false, fmt.Errorf("%s: a quote opened in the header is never closed", path)
+		default:
+			return h, false, fmt.Errorf("%s: text follows a closing quote in the header", path)
+		}
+	}
+}
+
+// texts returns the cells since the last cut, unquoted ones without blanks.
+func (s *scanner) texts() []string {
+	names := make([]string, len(s.tok.cells))
+	for i, c := range s.tok.cells {
+		b := s.batch()[c.off:][:c.size()]
+		if c.escaped() {
+			b = unescape(nil, b, s.tok.quote)
+		}
+		names[i] = string(b)
+		if !c.quoted() {
+			names[i] = strings.Trim(names[i], " \t")
+		}
+	}
+	return names
+}
+
+// check refuses names that could not be used to ask for a column.
+func (h header) check() error {
+	return checkNames(h.names, h.path+": the header")
+}
+
+func checkNames(names []string, where string) error {
+	seen := make(map[string]int, len(names))
+	for i, n := range names {
+		if n == "" {
+			return fmt.Errorf("%s has no name for column %d; name it, or read without header and give names", where, i+1)
+		}
+		if first, dup := seen[n]; dup {
+			return fmt.Errorf("%s names columns %d and %d both %q; rename one, or read without header and give names",
+				where, first+1, i+1, n)
+		}
+		seen[n] = i
+	}
+	return nil
+}
+
+// agree reports how the header differs from that of the first file.
+func (h header) agree(path string, names []string) error {
+	if slices.Equal(h.names, names) {
+		return nil
+	}
+	for i := range min(len(h.names), len(names)) {
+		if h.names[i] != names[i] {
+			return fmt.Errorf("the headers of %s and %s differ: column %d is %q in the first and %q in the second",
+				path, h.path, i+1, names[i], h.names[i])
+		}
+	}
+	return fmt.Errorf("the headers of %s and %s differ: the first has %d columns, the second %d",
+		path, h.path, len(names), len(h.names))
+}
+
+// start begins at the first byte of a file, after its byte order mark.
+func (s *scanner) start(src io.Reader, expect int64) error {
+	s.reset(src, 0, expect)
+	if err := s.read(); err != nil {
+		return err
+	}
+	if hasMark(s.buf[:s.fill]) {
+		s.pos += 3
+		s.base = s.pos
+	}
+	return nil
+}
+
+// takeHeaders moves the body of every part behind its header and checks that
+// the headers are those of the layout. A file without any record has no body.
+func (t *text) takeHeaders(ctx context.Context, sc *scanner, names []string) error {
+	first := ""
+	for i := range t.parts {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p := &t.parts[i]
+		h, ok, err := p.header(sc)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			p.body = p.size
+			continue
+		}
+		if first == "" {
+			first = h.path
+		}
+		if first == h.path && !slices.Equal(h.names, names) {
+			return fmt.Errorf("input %s %w: its header was %s, now it is %s",
+				p.path, ErrChanged, nameList(names), nameList(h.names))
+		}
+		if err := h.agree(first, names); err != nil {
+			return err
+		}
+		p.body = h.body
+	}
+	return nil
+}
+
+func (p *part) header(sc *scanner) (h header, ok bool, err error) {
+	f, err := p.open()
+	if err != nil {
+		return h, false, err
+	}
+	defer func() { err = errors.Join(err, f.close()) }()
+	if err := sc.start(io.NewSectionReader(f, 0, p.size), 4<<10); err != nil {
+		return h, false, p.readError(err)
+	}
+	return readHeader(p.path, sc)
+}
+
+// nameList shows at most a dozen names.
+func nameList(names []string) string {
+	quoted := make([]string, 0, 13)
+	for i, n := range names {
+		if i == 12 {
+			quoted = append(quoted, fmt.Sprintf("and %d more", len(names)-i))
+			break
+		}
+		quoted = append(quoted, strconv.Quote(n))
+	}
+	return strings.Join(quoted, ", ")
+}

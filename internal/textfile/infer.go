@@ -1,0 +1,316 @@
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// DefaultSampleRows is the number of records from which types are inferred
+// unless asked otherwise.
+const DefaultSampleRows = 10_000
+
+// InferOptions says what is known of the columns beforehand.
+type InferOptions struct {
+	// SampleRows is the number of records to look at; 0 means
+	// DefaultSampleRows.
+	SampleRows int
+	// Names names the columns in the order of the file, in place of the header
+	// if there is one. Nil means the header's names, or c0, c1 and so on.
+	Names []string
+	// Types gives the types of some columns, in their text form ("float64");
+	// those of the others are inferred. A column typed here may be null.
+	Types map[string]string
+}
+
+// Layout says which columns the files have and which of them to read. It is
+// plain data and rests on the files' content, so it is a fact of the job.
+type Layout struct {
+	// Header are the names that every file's header must have; nil if files
+	// have none.
+	Header []string
+	// Names are the names of all columns in the order of the file.
+	Names []string
+	// Columns are those to read, in the order in which to deliver them.
+	Columns []batch.Column
+	// Inferred are the names of the columns whose types were inferred.
+	Inferred []string
+	// SampleRows is the number of records they were inferred from.
+	SampleRows int
+}
+
+// Select returns the layout with the named columns only, in that order.
+func (l Layout) Select(names ...string) (Layout, error) {
+	cols := make([]batch.Column, 0, len(names))
+	for _, n := range names {
+		i := slices.IndexFunc(l.Columns, func(c batch.Column) bool { return c.Name == n })
+		if i < 0 {
+			return Layout{}, noColumn(n, l.Names)
+		}
+		if slices.ContainsFunc(cols, func(c batch.Column) bool { return c.Name == n }) {
+			return Layout{}, fmt.Errorf("column %q is selected twice", n)
+		}
+		cols = append(cols, l.Columns[i])
+	}
+	l.Columns = cols
+	return l, nil
+}
+
+// noColumn is the error for a name that the files do not have.
+func noColumn(name string, have []string) error {
+	if near := batch.NearNames(name, have); len(near) > 0 {
+		return fmt.Errorf("there is no column %q; did you mean %s?", name, nameList(near))
+	}
+	return fmt.Errorf("there is no column %q; the columns are %s", name, nameList(have))
+}
+
+// InferCSV reads the headers of all files and the first records, and says what
+// columns there are. A column is bool if all its values are true or false,
+// else int64, else float64, else utf8; utf8 too if it has no value at all. It
+// may be null if a value is missing in the sample, or if the sample does not
+// cover the input. Records that are malformed are left to reading to report.
+// Files without a byte are passed over, but if all are it is an error.
+func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
+	d, err := d.normal()
+	if err != nil {
+		return Layout{}, err
+	}
+	if opt.SampleRows < 0 {
+		return Layout{}, fmt.Errorf("the number of sample rows must not be negative, but is %d", opt.SampleRows)
+	}
+	if opt.SampleRows == 0 {
+		opt.SampleRows = DefaultSampleRows
+	}
+	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names}
+	tok := newTokenizer(d, newAutomaton(d))
+	sc := &scanner{tok: tok}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return Layout{}, err
+		}
+		if err := s.file(sc, f.Path); err != nil {
+			return Layout{}, err
+		}
+	}
+	if !s.started {
+		return Layout{}, emptyInput(files, d.Header)
+	}
+	return s.layout(opt)
+}
+
+// emptyInput is the error for files without anything to read.
+func emptyInput(files []File, header bool) error {
+	what := "records"
+	if header {
+		what = "header"
+	}
+	switch len(files) {
+	case 0:
+		return errors.New("no input files")
+	case 1:
+		return fmt.Errorf("input %s %w: it has no %s", files[0].Path, ErrEmpty, what)
+	}
+	return fmt.Errorf("input %w: none of the %d files from %s to %s has %s",
+		ErrEmpty, len(files), files[0].Path, files[len(files)-1].Path, what)
+}
+
+// sample gathers what the first records show.
+type sample struct {
+	dialect Dialect
+	tokens  *nullTokens
+	limit   int
+
+	started bool // a header or record was seen
+	header  []string
+	from    string // the file the header is from
+	names   []string
+	seen    []evidence
+	rows    int
+	partial bool // there are records that were not looked at
+	scratch []byte
+}
+
+// evidence is what the values of a column could be.
+type evidence struct {
+	notBool, notInt, notFloat bool
+	values, missing           bool
+}
+
+// file looks at one file: its header, and records while more are wanted.
+func (s *sample) file(sc *scanner, path string) (err error) {
+	if !s.dialect.Header && s.rows >= s.limit {
+		s.partial = true
+		return nil
+	}
+	r, err := openPlain(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	sc.tok.fields = 0
+	if err := sc.start(r, readChunk); err != nil {
+		return err
+	}
+	if s.dialect.Header {
+		h, ok, err := readHeader(path, sc)
+		if err != nil || !ok {
+			return err
+		}
+		if err := s.takeHeader(h); err != nil {
+			return err
+		}
+	}
+	return s.records(sc, path)
+}
+
+func (s *sample) takeHeader(h header) error {
+	if s.started {
+		return h.agree(s.from, s.header)
+	}
+	s.header, s.from = h.names, h.path
+	if s.names != nil && len(s.names) != len(h.names) {
+		return fmt.Errorf("%s has %d columns, but %d names are given", h.path, len(h.names), len(s.names))
+	}
+	if s.names == nil {
+		s.names = h.names
+	}
+	return s.start(len(h.names), h.path)
+}
+
+// start fixes the number of columns.
+func (s *sample) start(n int, path string) error {
+	if s.names == nil {
+		for i := range n {
+			s.names = append(s.names, fmt.Sprintf("c%d", i))
+		}
+	}
+	if len(s.names) != n {
+		return fmt.Errorf("the first row of %s has %d fields, but %d names are given", path, n, len(s.names))
+	}
+	s.started = true
+	s.seen = make([]evidence, n)
+	return checkNames(s.names, "the list of names")
+}
+
+func (s *sample) records(sc *scanner, path string) error {
+	for {
+		if s.started {
+			sc.tok.fields = len(s.names)
+		}
+		what, err := sc.next()
+		switch {
+		case err != nil:
+			return err
+		case what == foundEnd:
+			return nil
+		case what == badSize:
+			return fmt.Errorf("%s: a cell is larger than %d bytes; a quote that is never closed?", path, sc.tok.maxCell)
+		case s.rows >= s.limit && what != foundNothing:
+			s.partial = true
+			return nil
+		case what == foundRecord:
+			if !s.started {
+				if err := s.start(len(sc.tok.cells), path); err != nil {
+					return err
+				}
+			}
+			s.record(sc)
+		}
+		sc.cut()
+	}
+}
+
+// record adds the evidence of one record.
+func (s *sample) record(sc *scanner) {
+	s.rows++
+	for i, c := range sc.tok.cells {
+		b := sc.batch()[c.off:][:c.size()]
+		if c.escaped() {
+			s.scratch = unescape(s.scratch[:0], b, sc.tok.quote)
+			b = s.scratch
+		}
+		s.seen[i].add(b, c.quoted(), s.tokens)
+	}
+}
+
+func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens) {
+	if tokens.match(b) {
+		// A quoted null token is text if the column turns out as utf8, and
+		// missing in any other; a column of nothing else is utf8.
+		e.missing = e.missing || !quoted || !e.notFloat
+		return
+	}
+	e.values = true
+	if !isBoolWord(b) {
+		e.notBool = true
+	}
+	if !e.notInt {
+		_, err := parseInt(b)
+		e.notInt = err != nil
+	}
+	if !e.notFloat {
+		_, err := parseFloat(b)
+		e.notFloat = err != nil
+	}
+}
+
+// typeName is the narrowest type that fits all evidence.
+func (e evidence) typeName() string {
+	switch {
+	case !e.values:
+		return "utf8"
+	case !e.notBool:
+		return "bool"
+	case !e.notInt:
+		return "int64"
+	case !e.notFloat:
+		return "float64"
+	}
+	return "utf8"
+}
+
+// layout concludes.
+func (s *sample) layout(opt InferOptions) (Layout, error) {
+	l := Layout{Header: s.header, Names: s.names, SampleRows: s.rows}
+	for name := range opt.Types {
+		if !slices.Contains(s.names, name) {
+			return Layout{}, unknownTyped(opt.Types, s.names)
+		}
+	}
+	for i, name := range s.names {
+		c := batch.Column{Name: name, Nullable: true}
+		if text, ok := opt.Types[name]; ok {
+			typ, err := batch.ParseType(text)
+			if err != nil {
+				return Layout{}, fmt.Errorf("type of column %q: %w", name, err)
+			}
+			c.Type = batch.TypeName(typ)
+		} else {
+			c.Type = s.seen[i].typeName()
+			c.Nullable = s.seen[i].missing || s.partial
+			l.Inferred = append(l.Inferred, name)
+		}
+		l.Columns = append(l.Columns, c)
+	}
+	return l, nil
+}
+
+// unknownTyped names every column that was given a type and does not exist.
+func unknownTyped(types map[string]string, names []string) error {
+	var unknown []string
+	for name := range types {
+		if !slices.Contains(names, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	errs := make([]string, len(unknown))
+	for i, name := range unknown {
+		errs[i] = noColumn(name, names).Error()
+	}
+	return fmt.Errorf("types are given for unknown columns: %s", strings.Join(errs, "; "))
+}

@@ -1,0 +1,136 @@
+package textfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// readChunk is the usual number of bytes read at a time.
+const readChunk = 256 << 10
+
+// scanner feeds a tokenizer from a stream and keeps the bytes of the records
+// since the last cut, so that their cells stay valid until the next one.
+type scanner struct {
+	tok *tokenizer
+	src io.Reader
+
+	buf  []byte
+	base int // buf[base:] is the batch that cells refer to
+	pos  int // next unread byte
+	fill int // end of the valid bytes
+	eof  bool
+
+	// origin is the offset in the file of buf[0].
+	origin int64
+	// expect is the number of bytes that will probably be wanted; it keeps
+	// short ranges from reading full chunks.
+	expect int64
+}
+
+// reset starts at a stream whose first byte has that offset in its file.
+func (s *scanner) reset(src io.Reader, origin, expect int64) {
+	*s = scanner{tok: s.tok, buf: s.buf, src: src, origin: origin, expect: expect}
+	s.tok.cells = s.tok.cells[:0]
+}
+
+// offset is the place in the file of the next record.
+func (s *scanner) offset() int64 { return s.origin + int64(s.pos) }
+
+// batch is the bytes that cells refer to.
+func (s *scanner) batch() []byte { return s.buf[s.base:s.fill] }
+
+// held is the number of bytes in the records since the last cut.
+func (s *scanner) held() int { return s.pos - s.base }
+
+// cut forgets the records so far.
+func (s *scanner) cut() {
+	s.base = s.pos
+	s.tok.cells = s.tok.cells[:0]
+}
+
+// place is the offset in the file of an index relative to the batch.
+func (s *scanner) place(rel int) int64 { return s.origin + int64(s.base+rel) }
+
+// next reads one record, empty line or comment.
+func (s *scanner) next() (outcome, error) {
+	for {
+		if s.pos == s.fill {
+			if s.eof {
+				return foundEnd, nil
+			}
+			if err := s.read(); err != nil {
+				return foundEnd, err
+			}
+			continue
+		}
+		end, what := s.tok.next(s.buf[s.base:s.fill], s.pos-s.base, s.eof)
+		if what != needMore {
+			s.pos = s.base + end
+			return what, nil
+		}
+		if err := s.read(); err != nil {
+			return foundEnd, err
+		}
+	}
+}
+
+// read appends bytes of the stream, moving the batch to the front of the buffer
+// and doubling it when it is full.
+func (s *scanner) read() error {
+	if s.base > 0 {
+		copy(s.buf, s.buf[s.base:s.fill])
+		s.origin += int64(s.base)
+		s.pos, s.fill, s.base = s.pos-s.base, s.fill-s.base, 0
+	}
+	want := int(max(4<<10, min(readChunk, s.expect)))
+	if free := len(s.buf) - s.fill; free < want {
+		grown := make([]byte, max(2*len(s.buf), s.fill+want))
+		copy(grown, s.buf[:s.fill])
+		s.buf = grown
+	}
+	n, err := io.ReadFull(s.src, s.buf[s.fill:s.fill+want])
+	s.fill += n
+	s.expect -= int64(n)
+	if s.expect <= 0 {
+		s.expect = readChunk
+	}
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		s.eof = true
+		return nil
+	}
+	return err
+}
+
+// lineOf returns the number of the line that contains the byte at an offset,
+// counting from 1. It reads the file from the start, since it is wanted for an
+// error message only.
+func (p *part) lineOf(offset int64) (line int64, err error) {
+	h, err := p.open()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, h.close()) }()
+	buf := make([]byte, scanChunk)
+	line = 1
+	for at := int64(0); at < offset; {
+		b := buf[:min(int64(len(buf)), offset-at)]
+		if _, err := h.ReadAt(b, at); err != nil {
+			return 0, p.readError(err)
+		}
+		line += int64(bytes.Count(b, []byte{'\n'}))
+		at += int64(len(b))
+	}
+	return line, nil
+}
+
+// errorAt is an error that begins with file and line.
+func (p *part) errorAt(offset int64, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	line, lerr := p.lineOf(offset)
+	if lerr != nil {
+		return errors.Join(fmt.Errorf("%s, at byte %d: %w", p.path, offset, err), lerr)
+	}
+	return fmt.Errorf("%s:%d: %w", p.path, line, err)
+}

@@ -1,0 +1,323 @@
+package textfile
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/errgroup"
+)
+
+// text is an ordered list of plain files, read as one. Compressed files have
+// been unpacked to a spool.
+type text struct {
+	parts  []part
+	spools []*os.File
+}
+
+// part is one file of a text.
+type part struct {
+	// path is the file as the user knows it.
+	path string
+	// spool holds the unpacked bytes from base on, or is nil.
+	spool *os.File
+	base  int64
+	// size is the number of plain bytes.
+	size int64
+	// mtime is the modification time when the text was opened.
+	mtime int64
+	// body is the offset of the first byte after byte order mark and header.
+	body int64
+}
+
+// handle gives random access to the plain bytes of a part.
+type handle struct {
+	io.ReaderAt
+	close func() error
+}
+
+// open opens the part and checks that it is the file it was.
+func (p *part) open() (handle, error) {
+	if p.spool != nil {
+		return handle{io.NewSectionReader(p.spool, p.base, p.size), func() error { return nil }}, nil
+	}
+	f, err := os.Open(p.path)
+	if err != nil {
+		return handle{}, fmt.Errorf("cannot read input: %w", err)
+	}
+	if err := p.check(f); err != nil {
+		return handle{}, errors.Join(err, f.Close())
+	}
+	return handle{f, func() error { return errors.Join(p.check(f), f.Close()) }}, nil
+}
+
+// check compares the open file with what it was when the text was opened; it
+// is called before and after reading.
+func (p *part) check(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("cannot read input: %w", err)
+	}
+	if info.Size() != p.size || info.ModTime().UnixNano() != p.mtime {
+		return changed(p.path, p.size, p.mtime, info.Size(), info.ModTime().UnixNano())
+	}
+	return nil
+}
+
+// openText verifies the files and unpacks what is compressed into files without
+// a name in spoolDir, at most workers archives at a time. The caller closes the
+// text.
+func openText(ctx context.Context, files []File, spoolDir string, workers int) (_ *text, err error) {
+	if len(files) == 0 {
+		return nil, errors.New("no input files")
+	}
+	t := &text{parts: make([]part, len(files))}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, t.close())
+		}
+	}()
+	var packed []int
+	for i, f := range files {
+		if err := verify(f); err != nil {
+			return nil, err
+		}
+		info, err := os.Stat(f.Path)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read input: %w", err)
+		}
+		t.parts[i] = part{path: f.Path, size: info.Size(), mtime: info.ModTime().UnixNano()}
+		c, err := compressionOf(f.Path)
+		if err != nil {
+			return nil, err
+		}
+		if c != plain {
+			packed = append(packed, i)
+		}
+	}
+	if err := t.unpack(ctx, packed, spoolDir, max(1, workers)); err != nil {
+		return nil, err
+	}
+	for i := range t.parts {
+		if err := t.parts[i].skipMark(); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// unpack writes the plain bytes of the parts listed to spools, one per worker.
+func (t *text) unpack(ctx context.Context, packed []int, dir string, workers int) error {
+	workers = min(workers, len(packed))
+	t.spools = make([]*os.File, workers)
+	for w := range workers {
+		f, err := createSpool(dir)
+		if err != nil {
+			return err
+		}
+		t.spools[w] = f
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for w := range workers {
+		g.Go(func() error {
+			var base int64
+			for k := w; k < len(packed); k += workers {
+				p := &t.parts[packed[k]]
+				n, err := unpackPart(ctx, p.path, t.spools[w])
+				if err != nil {
+					return err
+				}
+				p.spool, p.base, p.size = t.spools[w], base, n
+				base += n
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// createSpool makes an unpacking file and takes its name away at once, so that
+// nothing is left behind however the process ends. Where an open file cannot be
+// unlinked close removes it.
+func createSpool(dir string) (*os.File, error) {
+	if dir == "" {
+		dir = os.TempDir()
+	}
+	f, err := os.CreateTemp(dir, "superstep-text-*.spool")
+	if err != nil {
+		return nil, fmt.Errorf("cannot create a spool for compressed input: %w", err)
+	}
+	// A failure here is repaired by close.
+	_ = os.Remove(f.Name())
+	return f, nil
+}
+
+// unpackPart appends the plain bytes of an archive to w and counts them.
+func unpackPart(ctx context.Context, path string, w io.Writer) (n int64, err error) {
+	r, err := openPlain(path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	buf := make([]byte, 256<<10)
+	for {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		k, rerr := r.Read(buf)
+		if _, err := w.Write(buf[:k]); err != nil {
+			return n, fmt.Errorf("cannot unpack %s to the spool: %w", path, err)
+		}
+		n += int64(k)
+		if rerr == io.EOF {
+			return n, nil
+		}
+		if rerr != nil {
+			return n, rerr
+		}
+	}
+}
+
+// skipMark sets the body after a UTF-8 byte order mark.
+func (p *part) skipMark() error {
+	h, err := p.open()
+	if err != nil {
+		return err
+	}
+	var head [3]byte
+	n, err := h.ReadAt(head[:], 0)
+	if err != nil && err != io.EOF {
+		return errors.Join(fmt.Errorf("cannot read input %s: %w", p.path, err), h.close())
+	}
+	if hasMark(head[:n]) {
+		p.body = int64(n)
+	}
+	return h.close()
+}
+
+func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
+
+// close releases the spools; it may be called once.
+func (t *text) close() error {
+	var errs []error
+	for _, f := range t.spools {
+		if f == nil {
+			continue
+		}
+		errs = append(errs, f.Close())
+		if err := os.Remove(f.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("cannot remove spool: %w", err))
+		}
+	}
+	t.spools = nil
+	return errors.Join(errs...)
+}
+
+// compression is how a file is packed.
+type compression uint8
+
+const (
+	plain compression = iota
+	gzipped
+	zstandard
+)
+
+// magic numbers by RFC 1952 §2.3.1 and RFC 8878 §3.1.1.
+var magic = map[compression][]byte{
+	gzipped:   {0x1f, 0x8b},
+	zstandard: {0x28, 0xb5, 0x2f, 0xfd},
+}
+
+// compressionOf decides by the first bytes, whatever the file's name; a name
+// that promises an archive where there is none is an error.
+func compressionOf(path string) (compression, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return plain, fmt.Errorf("cannot read input: %w", err)
+	}
+	defer f.Close()
+	var head [4]byte
+	n, err := io.ReadFull(f, head[:])
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return plain, fmt.Errorf("cannot read input %s: %w", path, err)
+	}
+	for _, c := range []compression{gzipped, zstandard} {
+		if bytes.HasPrefix(head[:n], magic[c]) {
+			return c, nil
+		}
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".gz", ".gzip":
+		return plain, fmt.Errorf("input %s is not gzip data although its name says so: it begins with % x", path, head[:n])
+	case ".zst", ".zstd":
+		return plain, fmt.Errorf("input %s is not zstd data although its name says so: it begins with % x", path, head[:n])
+	}
+	return plain, nil
+}
+
+// plainReader streams the plain bytes of a file and names it in its errors.
+type plainReader struct {
+	io.Reader
+	path string
+	kind string
+	done []func() error
+}
+
+// openPlain opens a file for streaming, unpacking it on the way.
+func openPlain(path string) (*plainReader, error) {
+	c, err := compressionOf(path)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read input: %w", err)
+	}
+	r := &plainReader{Reader: f, path: path, kind: "file", done: []func() error{f.Close}}
+	switch c {
+	case gzipped:
+		z, err := gzip.NewReader(bufio.NewReaderSize(f, 64<<10))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("input %s: bad gzip archive: %w", path, err), f.Close())
+		}
+		r.Reader, r.kind = z, "gzip archive"
+	case zstandard:
+		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("input %s: bad zstd archive: %w", path, err), f.Close())
+		}
+		r.Reader, r.kind = z, "zstd archive"
+		r.done = append(r.done, func() error { z.Close(); return nil })
+	}
+	return r, nil
+}
+
+// Read reads plain bytes.
+func (r *plainReader) Read(b []byte) (int, error) {
+	n, err := r.Reader.Read(b)
+	switch {
+	case err == nil || err == io.EOF:
+		return n, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return n, fmt.Errorf("input %s: %s is truncated: %w", r.path, r.kind, err)
+	default:
+		return n, fmt.Errorf("input %s: bad %s: %w", r.path, r.kind, err)
+	}
+}
+
+// Close closes the file.
+func (r *plainReader) Close() error {
+	var errs []error
+	for i := len(r.done) - 1; i >= 0; i-- {
+		errs = append(errs, r.done[i]())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,305 @@
+package textfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+// maxRecord bounds a record in bytes, so that a cell's place fits 32 bits.
+const maxRecord = 1 << 30
+
+// cell is the place of a cell's text, relative to the start of its batch. The
+// top bits of n say how the cell was written.
+type cell struct{ off, n uint32 }
+
+const (
+	cellQuoted  uint32 = 1 << 31 // enclosed in quotes, which off and n exclude
+	cellEscaped uint32 = 1 << 30 // has doubled quotes or CR LF to replace
+	cellLength  uint32 = cellEscaped - 1
+)
+
+func (c cell) quoted() bool  { return c.n&cellQuoted != 0 }
+func (c cell) escaped() bool { return c.n&cellEscaped != 0 }
+func (c cell) size() int     { return int(c.n & cellLength) }
+
+// outcome is what the tokenizer found at a position.
+type outcome uint8
+
+const (
+	foundRecord  outcome = iota // a record; its cells were appended
+	foundNothing                // an empty line or a comment
+	foundEnd                    // the end of the file (from a scanner)
+	needMore                    // the bytes end inside a record
+	badFields                   // a record with a wrong number of cells
+	badQuote                    // a record with text after a closing quote
+	badUnclosed                 // a quote that the file does not close
+	badSize                     // a cell or record beyond the limit
+)
+
+// tokenizer splits bytes into records and cells by the rules of encoding/csv
+// (RFC 4180 with either line end), except that a quote inside an unquoted cell
+// is text. It ends every record exactly where the automaton does.
+type tokenizer struct {
+	auto      *automaton
+	delimiter byte
+	quote     byte
+	comment   byte
+	quoting   bool
+	trim      bool
+	maxCell   int
+
+	// fields is the number of cells a record must have; 0 accepts any.
+	fields int
+	// keep says which cells are wanted; nil keeps all. Its length is fields.
+	keep []bool
+	// cells are the wanted cells of the records so far.
+	cells []cell
+
+	// found and at describe a bad record: its number of cells, and the place
+	// of the trouble relative to the bytes given.
+	found int
+	at    int
+}
+
+func newTokenizer(d Dialect, a *automaton) *tokenizer {
+	return &tokenizer{
+		auto: a, delimiter: d.Delimiter, quote: d.Quote, comment: d.Comment,
+		quoting: a.quoting, trim: d.TrimSpace, maxCell: d.MaxCell,
+	}
+}
+
+// next reads the record at buf[pos], pos < len(buf), and returns the position
+// behind it. final says that the file ends with buf. After needMore and after
+// bad records no cells have been appended.
+func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
+	mark := len(t.cells)
+	end, what := t.line(buf, pos, final)
+	if what == foundRecord && t.fields != 0 && t.found != t.fields {
+		what, t.at = badFields, pos
+	}
+	if what == badQuote {
+		// The automaton alone knows where a malformed record ends.
+		i, _ := t.auto.recordStart(t.auto.next[stateRecord][buf[pos]], buf[pos+1:])
+		switch {
+		case i >= 0:
+			end = pos + 1 + i
+		case final:
+			end = len(buf)
+		default:
+			what = needMore
+		}
+	}
+	if what != foundRecord {
+		t.cells = t.cells[:mark]
+	}
+	if what == needMore && len(buf)-pos > maxRecord {
+		what, t.at = badSize, pos
+	}
+	return end, what
+}
+
+// line is next without the care for bad records.
+func (t *tokenizer) line(buf []byte, pos int, final bool) (int, outcome) {
+	if c := buf[pos]; c == '\n' {
+		return pos + 1, foundNothing
+	} else if c == t.comment {
+		if j := bytes.IndexByte(buf[pos:], '\n'); j >= 0 {
+			return pos + j + 1, foundNothing
+		}
+		return t.short(buf, pos, pos, final)
+	} else if c == '\r' {
+		if pos+1 == len(buf) {
+			return t.short(buf, pos, pos, final)
+		}
+		if buf[pos+1] == '\n' {
+			return pos + 2, foundNothing
+		}
+	}
+	i := pos
+	for t.found = 0; ; {
+		start := i
+		if t.trim {
+			for i < len(buf) && isBlank(buf[i]) && buf[i] != t.delimiter {
+				i++
+			}
+		}
+		var c cell
+		if t.quoting && i < len(buf) && buf[i] == t.quote {
+			var what outcome
+			if c, i, what = t.quotedCell(buf, i, final); what != foundRecord {
+				return i, what
+			}
+		} else {
+			first := i
+			i = t.unquotedEnd(buf, i)
+			if i == len(buf) && !final {
+				return t.short(buf, pos, first, final)
+			}
+			if i-first > t.maxCell {
+				t.at = first
+				return i, badSize
+			}
+			c = t.plainCell(buf, first, i)
+			if t.trim && t.found == 0 && c.n == 0 && i > start && (i == len(buf) || buf[i] == '\n') {
+				return min(i+1, len(buf)), foundNothing
+			}
+		}
+		if t.keep == nil || (t.found < len(t.keep) && t.keep[t.found]) {
+			t.cells = append(t.cells, c)
+		}
+		t.found++
+		if i == len(buf) {
+			return i, foundRecord
+		}
+		i++
+		if buf[i-1] == '\n' {
+			return i, foundRecord
+		}
+	}
+}
+
+// short is the outcome when the bytes end inside a cell that began at start.
+func (t *tokenizer) short(buf []byte, pos, start int, final bool) (int, outcome) {
+	switch {
+	case final:
+		return len(buf), foundNothing
+	case len(buf)-start > t.maxCell:
+		t.at = start
+		return len(buf), badSize
+	}
+	return pos, needMore
+}
+
+// unquotedEnd returns the index of the first delimiter or newline at or after
+// i, or len(buf). It looks at eight bytes at a time: x has a zero byte where
+// the word equals the byte sought, and (x−0x01…)&^x&0x80… marks the lowest one
+// exactly (Mycroft's test), which is the one that counts.
+func (t *tokenizer) unquotedEnd(buf []byte, i int) int {
+	const low, high = 0x0101010101010101, 0x8080808080808080
+	d := low * uint64(t.delimiter)
+	for ; i+8 <= len(buf); i += 8 {
+		w := binary.LittleEndian.Uint64(buf[i:])
+		x, y := w^d, w^(low*'\n')
+		if m := ((x-low)&^x | (y-low)&^y) & high; m != 0 {
+			return i + bits.TrailingZeros64(m)>>3
+		}
+	}
+	for ; i < len(buf); i++ {
+		if c := buf[i]; c == t.delimiter || c == '\n' {
+			break
+		}
+	}
+	return i
+}
+
+// plainCell is the unquoted cell buf[start:end], without the CR of its line end
+// and without blanks if they are trimmed.
+func (t *tokenizer) plainCell(buf []byte, start, end int) cell {
+	if (end == len(buf) || buf[end] == '\n') && end > start && buf[end-1] == '\r' {
+		end--
+	}
+	if t.trim {
+		for end > start && isBlank(buf[end-1]) {
+			end--
+		}
+	}
+	return cell{uint32(start), uint32(end - start)}
+}
+
+// quotedCell reads the cell whose opening quote is buf[open]. It returns the
+// index of the delimiter or newline behind it, or len(buf) at the file's end.
+func (t *tokenizer) quotedCell(buf []byte, open int, final bool) (cell, int, outcome) {
+	i, escaped := open+1, false
+	for {
+		j := bytes.IndexByte(buf[i:], t.quote)
+		if j < 0 {
+			switch {
+			case len(buf)-open > t.maxCell:
+				t.at = open
+				return cell{}, len(buf), badSize
+			case final:
+				t.at = open
+				return cell{}, len(buf), badUnclosed
+			}
+			return cell{}, open, needMore
+		}
+		i += j + 1
+		if i == len(buf) {
+			if !final {
+				return cell{}, open, needMore
+			}
+			break
+		}
+		if buf[i] != t.quote {
+			break
+		}
+		escaped = true
+		i++
+	}
+	inside := buf[open+1 : i-1]
+	if len(inside) > t.maxCell {
+		t.at = open
+		return cell{}, i, badSize
+	}
+	c := cell{uint32(open + 1), uint32(len(inside)) | cellQuoted}
+	if escaped || hasCRLF(inside) {
+		c.n |= cellEscaped
+	}
+	i, what := t.afterQuote(buf, i, final)
+	if what == badQuote {
+		t.at = open
+	}
+	return c, i, what
+}
+
+// afterQuote checks that nothing but a cell's end follows a closing quote.
+func (t *tokenizer) afterQuote(buf []byte, i int, final bool) (int, outcome) {
+	if t.trim {
+		for i < len(buf) && isBlank(buf[i]) && buf[i] != t.delimiter {
+			i++
+		}
+	}
+	if i < len(buf) && buf[i] == '\r' && (i+1 == len(buf) || buf[i+1] == '\n') {
+		i++
+	}
+	switch {
+	case i == len(buf) && final:
+		return i, foundRecord
+	case i == len(buf):
+		return i, needMore
+	case buf[i] == t.delimiter || buf[i] == '\n':
+		return i, foundRecord
+	}
+	return i, badQuote
+}
+
+// hasCRLF reports a CR LF in b, which stands for one newline as everywhere.
+func hasCRLF(b []byte) bool {
+	for {
+		i := bytes.IndexByte(b, '\r')
+		if i < 0 || i+1 == len(b) {
+			return false
+		}
+		if b[i+1] == '\n' {
+			return true
+		}
+		b = b[i+1:]
+	}
+}
+
+// unescape appends the text of an escaped cell to dst: doubled quotes are one
+// quote, CR LF is a newline.
+func unescape(dst, b []byte, quote byte) []byte {
+	for i := 0; i < len(b); i++ {
+		c := b[i]
+		if c == '\r' && i+1 < len(b) && b[i+1] == '\n' {
+			continue
+		}
+		dst = append(dst, c)
+		if c == quote {
+			i++
+		}
+	}
+	return dst
+}
