@@ -1,0 +1,344 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Reduction is one rank's part in an AllReduce: what it brings, and where the
+// result goes. All ranks give the same Name, operator, length and kind of input.
+//
+// A rank brings either one whole buffer or a forest. Forests are folded up the
+// aligned binary tree over the job's shards, so the result depends on the shards
+// and not on which rank had which; what nobody brings is left out, not replaced
+// by zero. Whole buffers are folded in the canonical tree over ranks
+// (shared.RankSchedule), so the result depends on the number of ranks.
+//
+// From Send to the end of Recv the slices belong to the operation: nobody else
+// touches Out, or writes what the rank brings. The operation modifies nothing but
+// Out.
+type Reduction[T Number] struct {
+	Name string // the key, for errors
+	Op   Op[T]
+
+	// Forest is what this rank has of the tree over Shards shards: disjoint nodes,
+	// also from those of other ranks, in any order, each with a buffer of the
+	// length of Out. Shards is a power of two. A rank that has nothing leaves it
+	// empty, and Whole nil, with Shards set.
+	Forest []shared.Entry[[]T]
+	Shards int
+
+	// Whole is the buffer of a rank that brings no forest: of the length of Out,
+	// which it may be.
+	Whole []T
+
+	// Out receives the result, the same bits on all ranks. If no rank brings
+	// anything it is the operator's identity everywhere. Ranks may share one Out;
+	// otherwise it is no part of another's slices.
+	Out []T
+
+	// Context ends the wait, and the group, when it is cancelled. With nil only
+	// Close and Abort do.
+	Context context.Context
+}
+
+// mode tells forests from whole buffers.
+func (r *Reduction[T]) mode() inputMode {
+	if r.Forest != nil || r.Whole == nil && r.Shards > 0 {
+		return forests
+	}
+	return wholeBuffers
+}
+
+// check finds what is wrong with one rank's part by itself.
+func (r *Reduction[T]) check() error {
+	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
+		return fmt.Errorf("AllReduce %q has no operator", r.Name)
+	}
+	if r.mode() == wholeBuffers {
+		if len(r.Whole) != len(r.Out) {
+			return fmt.Errorf("AllReduce %q brings %d elements but has room for %d", r.Name, len(r.Whole), len(r.Out))
+		}
+		return nil
+	}
+	if r.Whole != nil {
+		return fmt.Errorf("AllReduce %q brings both a forest and a whole buffer", r.Name)
+	}
+	if err := shared.ValidShards(r.Shards); err != nil {
+		return fmt.Errorf("AllReduce %q: %w", r.Name, err)
+	}
+	for i := range r.Forest {
+		e := &r.Forest[i]
+		if len(e.Value) != len(r.Out) {
+			return fmt.Errorf("AllReduce %q brings %d elements for node %v but has room for %d", r.Name, len(e.Value), e.Node, len(r.Out))
+		}
+		if n := e.Node; n.Level < 0 || n.Index < 0 || r.Shards>>n.Level <= n.Index {
+			return fmt.Errorf("AllReduce %q brings node %v, which is not in the tree over %d shards", r.Name, e.Node, r.Shards)
+		}
+	}
+	return nil
+}
+
+// AllReduce folds what all ranks bring and leaves the result in every rank's Out.
+// It returns when this rank's Out is complete and its slices are its own again. On
+// error Out holds nothing of use and the group has ended.
+//
+// It is the three calls of an AllReducer in a row. A loop over AllReduce allocates
+// nothing once it has seen its structure of nodes.
+func AllReduce[T Number](c *Comm, req *Reduction[T]) error {
+	dtype, _ := typeOf[T]()
+	a, ok := c.reducers[dtype].(*AllReducer[T])
+	if !ok {
+		a = NewAllReduce[T](c)
+		c.reducers[dtype] = a
+	}
+	if err := a.Send(req); err != nil {
+		return err
+	}
+	if err := a.Sum(); err != nil {
+		return err
+	}
+	return a.Recv()
+}
+
+// AllReducer does AllReduce operations in three separate calls, so that a queue
+// can show and time them as three stages: Send, Sum, Recv, always in this order,
+// one operation of a rank at a time. It may be used again and again.
+//
+// Ranks share memory: Send posts pointers. In Sum the ranks meet, and the last
+// to come compares what they are doing. A small operation it folds at once for
+// all. Otherwise each rank folds its part of the index range (shared.Split) of all
+// contributions, and writes it into every Out; in Recv it waits for the others to
+// have done so. The expression is the same either way, and so are the bits.
+type AllReducer[T Number] struct {
+	c      *Comm
+	folder folder[T]
+	req    *Reduction[T]
+	nodes  []shared.Node
+	leaves [][]T
+	outs   [][]T
+	serial time.Duration // spent folding for all in the current operation
+	stats  Stats
+}
+
+// NewAllReduce makes an AllReducer for a rank's end of a group.
+func NewAllReduce[T Number](c *Comm) *AllReducer[T] {
+	return &AllReducer[T]{c: c, folder: folder[T]{table: kernelsOf[T]()}}
+}
+
+// Stats returns what this AllReducer did so far.
+func (a *AllReducer[T]) Stats() Stats { return a.stats }
+
+// serialLimit is the number of elements, over all contributions, below which a
+// second meeting of the ranks costs more than letting one of them fold alone.
+const serialLimit = 8192
+
+// Send posts this rank's part. It does not wait.
+func (a *AllReducer[T]) Send(req *Reduction[T]) error {
+	c := a.c
+	start := c.group.now()
+	if err := c.begin(req.Context); err != nil {
+		return err
+	}
+	if err := req.check(); err != nil {
+		return c.fail(err)
+	}
+	dtype, _ := typeOf[T]()
+	a.req = req
+	a.nodes = a.nodes[:0]
+	for i := range req.Forest {
+		a.nodes = append(a.nodes, req.Forest[i].Node)
+	}
+	s := &c.group.slots[c.rank]
+	s.header = header{
+		kind: opAllReduce, seq: c.seq, count: len(req.Out),
+		name: req.Name, dtype: dtype, op: req.Op.name, opk: req.Op.kind, mode: req.mode(),
+	}
+	if s.header.mode == forests {
+		s.header.shards = req.Shards
+	}
+	s.nodes, s.reducer = a.nodes, a
+	c.state, c.open = posted, req.Name
+	spent := c.group.now() - start
+	a.stats.Send += spent
+	c.stats.Send += spent
+	return nil
+}
+
+// Sum waits until all ranks have posted, checks that they agree, and folds this
+// rank's part.
+func (a *AllReducer[T]) Sum() error {
+	c, g := a.c, a.c.group
+	if err := a.expect(posted, "Sum", "Send"); err != nil {
+		return err
+	}
+	start := g.now()
+	a.serial = 0
+	if err := c.meet(a.req.Context, a); err != nil {
+		a.end()
+		return err
+	}
+	met := g.now()
+	end := met
+	if g.agreed.complete {
+		c.state = settled
+	} else {
+		a.foldOwn()
+		c.state = summed
+		end = g.now()
+	}
+	a.account(start, met, end)
+	return nil
+}
+
+// account notes the times and volumes of an operation whose own part is folded.
+func (a *AllReducer[T]) account(start, met, end time.Duration) {
+	c := a.c
+	_, size := typeOf[T]()
+	n, p := len(a.req.Out), c.group.n
+	own := shared.Split(n, p, c.rank).Len()
+	partials := len(a.req.Forest)
+	if a.req.mode() == wholeBuffers {
+		partials = 1
+	}
+	d := Stats{
+		Bytes: int64(size) * int64(partials*(n-own)+(p-1)*own),
+		Sum:   a.serial + end - met,
+		Recv:  met - start - a.serial,
+	}
+	a.stats.Add(d)
+	c.stats.Add(d)
+}
+
+// Recv waits until all parts are folded; then the result is in Out.
+func (a *AllReducer[T]) Recv() error {
+	c, g := a.c, a.c.group
+	if c.state == settled && a.req != nil {
+		a.finish(Stats{Calls: 1})
+		return nil
+	}
+	if err := a.expect(summed, "Recv", "Sum"); err != nil {
+		return err
+	}
+	start := g.now()
+	if c.spin == 0 || !g.barrier.spin(c.phase, c.spin) {
+		g.barrier.settle(c.phase)
+	}
+	a.finish(Stats{Calls: 1, Recv: g.now() - start})
+	return g.Err()
+}
+
+func (a *AllReducer[T]) finish(d Stats) {
+	a.stats.Add(d)
+	a.c.stats.Add(d)
+	a.end()
+}
+
+// end lets go of the caller's slices.
+func (a *AllReducer[T]) end() {
+	a.req = nil
+	clear(a.leaves)
+	clear(a.outs)
+	a.c.state = idle
+}
+
+// expect checks the order of calls.
+func (a *AllReducer[T]) expect(want commState, call, before string) error {
+	c := a.c
+	if c.state == want && a.req != nil {
+		return nil
+	}
+	if c.state == closed {
+		if err := c.group.Err(); err != nil {
+			return err
+		}
+		return ErrClosed
+	}
+	if err := c.group.Err(); err != nil {
+		return err
+	}
+	return c.fail(fmt.Errorf("%s of an AllReduce without %s before it", call, before))
+}
+
+// lead is what the last rank to arrive does: choose how to fold, and do it if it
+// is little.
+func (a *AllReducer[T]) lead(c *Comm) error {
+	g := c.group
+	var s *schedule
+	var err error
+	if g.slots[c.rank].header.mode == forests {
+		s, err = g.plans.forestSchedule(g)
+	} else {
+		s, err = g.plans.wholeSchedule(g)
+	}
+	if err != nil {
+		return err
+	}
+	n := len(a.req.Out)
+	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*n <= serialLimit}
+	if !g.agreed.complete {
+		return nil
+	}
+	start := g.now()
+	err = a.fold(s, shared.Range{Hi: n}, nil)
+	a.serial = g.now() - start
+	return err
+}
+
+// foldOwn folds this rank's part into every Out, and arrives where Recv waits,
+// whatever happens: others read what this rank brought, and write its Out, until
+// all have arrived.
+func (a *AllReducer[T]) foldOwn() {
+	c, g := a.c, a.c.group
+	finished := false
+	defer func() {
+		if !finished { // runtime.Goexit in an operator of the user
+			g.Abort(fmt.Errorf("rank %d: the goroutine ended within AllReduce %q", c.rank, c.open))
+		}
+		c.phase++
+		if g.barrier.arrive() {
+			g.barrier.release()
+		}
+	}()
+	if err := a.fold(g.agreed.schedule, shared.Split(len(a.req.Out), g.n, c.rank), &g.failure); err != nil {
+		g.Abort(err)
+	}
+	finished = true
+}
+
+// fold writes the elements of r of the result to every Out. All ranks have
+// posted. A panic of the user's operator becomes an error. It ends early, with
+// nothing of use written, once stop holds a cause.
+func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[cause]) (err error) {
+	if r.Empty() {
+		return nil
+	}
+	if a.req.Op.kind == opUser {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("rank %d: AllReduce %q: operator %q panicked: %v\n%s",
+					a.c.rank, a.req.Name, a.req.Op.name, v, debug.Stack())
+			}
+		}()
+	}
+	slots := a.c.group.slots
+	a.leaves, a.outs = a.leaves[:0], a.outs[:0]
+	for _, l := range s.leaves {
+		req := slots[l.rank].reducer.(*AllReducer[T]).req
+		if len(s.counts) > 0 {
+			a.leaves = append(a.leaves, req.Forest[l.entry].Value)
+		} else {
+			a.leaves = append(a.leaves, req.Whole)
+		}
+	}
+	for i := range slots {
+		a.outs = append(a.outs, slots[i].reducer.(*AllReducer[T]).req.Out)
+	}
+	a.folder.fold(s.plan, &a.req.Op, a.leaves, a.outs, r.Lo, r.Hi, stop)
+	return nil
+}

@@ -1,0 +1,271 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// LocalGroup is a group of ranks that share the memory of this process. Get the
+// ranks' ends with Rank; the group itself may be used by any goroutine.
+type LocalGroup struct {
+	n     int
+	comms []Comm
+	slots []slot
+	began time.Time // clock of Stats
+	spin  int       // tries before parking; 0 where ranks outnumber processors
+
+	barrier barrier
+
+	// failure is the first cause of the group's end; set once.
+	failure atomic.Pointer[cause]
+
+	// What the last rank to arrive computes for all. It is written while every
+	// other rank waits, and read by them before they arrive again.
+	verdict int64
+	agreed  agreement
+	plans   planCache
+}
+
+type cause struct{ err error }
+
+// ErrClosed is the cause when a rank uses its end after closing it.
+var ErrClosed = errors.New("collective: this rank has left the group")
+
+// ErrLeft is wrapped by the error that ranks get when they wait for one that
+// closed its end without an error.
+var ErrLeft = errors.New("left the group")
+
+// errAborted stands in for a missing cause.
+var errAborted = errors.New("collective: the group was aborted")
+
+// NewLocalGroup makes a group of n ≥ 1 ranks within this process. It starts no
+// goroutine and holds nothing that needs closing; it panics when n is below 1.
+func NewLocalGroup(n int) *LocalGroup {
+	if n < 1 {
+		panic(fmt.Sprintf("collective: a group of %d ranks", n))
+	}
+	g := &LocalGroup{n: n, comms: make([]Comm, n), slots: make([]slot, n), began: time.Now()}
+	g.barrier.init(n)
+	// Where every rank can have a processor of its own, a peer is usually a few
+	// hundred nanoseconds away, and a short wait beats parking. Otherwise the one
+	// waited for may need the very processor that the waiting would take.
+	if n <= min(runtime.GOMAXPROCS(0), runtime.NumCPU()) {
+		g.spin = maxSpin
+	}
+	for i := range g.comms {
+		g.comms[i].group, g.comms[i].rank, g.comms[i].spin = g, i, g.spin
+	}
+	return g
+}
+
+// Size is the number of ranks.
+func (g *LocalGroup) Size() int { return g.n }
+
+// Rank returns rank i's end of the group, the same at each call. Each end is
+// used by one goroutine at a time. It panics when there is no such rank.
+func (g *LocalGroup) Rank(i int) *Comm {
+	if i < 0 || i >= g.n {
+		panic(fmt.Sprintf("collective: rank %d of a group of %d", i, g.n))
+	}
+	return &g.comms[i]
+}
+
+// Abort ends the group: every waiting and every later operation of every rank
+// returns err. Only the first cause counts; a nil err gets a general one. Abort
+// returns without waiting for anybody.
+func (g *LocalGroup) Abort(err error) {
+	if err == nil {
+		err = errAborted
+	}
+	if g.failure.CompareAndSwap(nil, &cause{err}) {
+		g.barrier.wakeAll()
+	}
+}
+
+// Err is the first cause of the group's end, or nil.
+func (g *LocalGroup) Err() error {
+	if f := g.failure.Load(); f != nil {
+		return f.err
+	}
+	return nil
+}
+
+// Comm is one rank's end of a group. Its methods, and the operations on it, are
+// called by one goroutine at a time; all ranks call the same operations in the
+// same order.
+type Comm struct {
+	group *LocalGroup
+	rank  int
+	spin  int    // tries before parking, adapted to success
+	phase uint64 // meetings arrived at
+	seq   uint64 // operations begun
+	state commState
+	open  string // the AllReduce under way, when state is not idle
+
+	watch    watcher
+	stats    Stats
+	reducers [numTypes]any // *AllReducer of AllReduce, by element type
+
+	_ [64]byte // the next rank's fields are another processor's
+}
+
+type commState uint8
+
+const (
+	idle    commState = iota
+	posted            // Send done
+	summed            // Sum done: arrived where Recv waits
+	settled           // Sum done, and the result complete: Recv has nothing to wait for
+	closed
+)
+
+// Rank is this end's number, 0 ≤ Rank < Size.
+func (c *Comm) Rank() int { return c.rank }
+
+// Size is the number of ranks of the group.
+func (c *Comm) Size() int { return c.group.n }
+
+// Close says that this rank takes part no longer. With an error the group is
+// aborted for that cause. Without, ranks that have what they need go on, and
+// those that wait for this rank, now or later, get an error wrapping ErrLeft.
+// Close is idempotent; buffers posted to an operation are the caller's again when
+// it returns.
+func (c *Comm) Close(err error) {
+	if c.state == closed {
+		return
+	}
+	if err != nil {
+		c.group.Abort(fmt.Errorf("rank %d: %w", c.rank, err))
+	}
+	if c.state == summed {
+		c.group.barrier.settle(c.phase)
+	}
+	c.state = closed
+	c.group.barrier.leave(c.rank)
+	c.watch.end()
+}
+
+// begin checks that this rank may start an operation and numbers it.
+func (c *Comm) begin(ctx context.Context) error {
+	if c.state == closed {
+		if err := c.group.Err(); err != nil {
+			return err
+		}
+		return ErrClosed
+	}
+	if c.state != idle {
+		return c.fail(fmt.Errorf("another operation was begun before the AllReduce %q was received", c.open))
+	}
+	if err := c.group.Err(); err != nil {
+		return err
+	}
+	if ctx != nil {
+		if done := ctx.Done(); done != nil {
+			select {
+			case <-done:
+				return c.cancelled(ctx)
+			default:
+			}
+		}
+	}
+	c.seq++
+	return nil
+}
+
+// fail aborts the group for a fault of this rank and returns the group's cause.
+func (c *Comm) fail(err error) error {
+	c.group.Abort(fmt.Errorf("rank %d: %w", c.rank, err))
+	return c.group.Err()
+}
+
+func (c *Comm) cancelled(ctx context.Context) error {
+	c.group.Abort(fmt.Errorf("rank %d was cancelled: %w", c.rank, context.Cause(ctx)))
+	return c.group.Err()
+}
+
+// meet is the one synchronisation of the group: it returns when all ranks have
+// come, or with the first cause when they cannot any more. The last to come
+// compares what the ranks say they are doing and runs lead, if given, while the
+// others wait. What ranks wrote before meet is visible to lead, and what lead
+// wrote to all ranks after.
+//
+// That everybody comes with the same kind of operation is checked by each rank on
+// arrival against the first that came, so that a mismatch is found without
+// waiting for the rest.
+func (c *Comm) meet(ctx context.Context, lead leader) error {
+	g := c.group
+	c.phase++
+	mine := g.slots[c.rank].header.signature(c.rank)
+	if first := g.barrier.announce(mine); !first.agrees(mine) {
+		g.Abort(g.mismatch(first.rank(), c.rank))
+	}
+	if !g.barrier.arrive() {
+		return c.wait(ctx)
+	}
+	if g.failure.Load() != nil {
+		g.barrier.discard()
+		return g.Err()
+	}
+	if err := c.runLead(lead); err != nil {
+		return err
+	}
+	g.barrier.release()
+	return nil
+}
+
+// leader is what the last rank to come does for all.
+type leader interface{ lead(c *Comm) error }
+
+// runLead compares headers and runs l. However it ends but well, the group ends
+// with it, so that those who wait learn of it.
+func (c *Comm) runLead(l leader) (err error) {
+	g := c.group
+	finished := false
+	defer func() {
+		if !finished { // runtime.Goexit in an operator of the user
+			err = errors.New("the goroutine ended within the operation")
+		}
+		if err != nil {
+			g.Abort(err)
+			g.barrier.discard()
+			err = g.Err()
+		}
+	}()
+	err = g.compareHeaders()
+	if err == nil && l != nil {
+		err = l.lead(c)
+	}
+	finished = true
+	return err
+}
+
+// wait blocks until all have come to the meeting this rank arrived at.
+func (c *Comm) wait(ctx context.Context) error {
+	g := c.group
+	if c.spin > 0 {
+		if g.barrier.spin(c.phase, c.spin) {
+			c.spin = min(c.spin*2, maxSpin)
+			return nil
+		}
+		// It took longer than a park costs; next time, try less.
+		c.spin = max(c.spin/2, minSpin)
+	}
+	c.watch.start(c, ctx)
+	for {
+		switch g.barrier.park(c.phase, &g.failure) {
+		case met:
+			c.watch.stop()
+			return nil
+		case failed:
+			c.watch.stop()
+			return g.Err()
+		case deserted:
+			g.Abort(fmt.Errorf("rank %d waits in %s, but rank %d %w",
+				c.rank, g.slots[c.rank].header.describe(), g.barrier.whoLeft(), ErrLeft))
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package collective
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// schedule is how the contributions of all ranks are folded: the leaves in the
+// order of the tree, and the plan over them.
+type schedule struct {
+	plan   *foldPlan
+	leaves []leafRef
+
+	// What the schedule was made for: the nodes of each rank, one after another,
+	// and how many each has. Empty for whole buffers.
+	nodes  []shared.Node
+	counts []int
+}
+
+// leafRef names a contribution: which rank's, and which of its entries.
+type leafRef struct{ rank, entry int }
+
+// agreement is what the last rank to arrive found, for all.
+type agreement struct {
+	schedule *schedule
+	complete bool // the result is in place already
+}
+
+// planCache keeps the schedules of a group: a loop brings the same structure of
+// nodes superstep after superstep, and so do its neighbours. It is used by
+// whoever leads a meeting.
+type planCache struct {
+	whole   *schedule
+	forests []*schedule
+	last    int // index of the latest hit, the likeliest next
+	evict   int
+}
+
+// maxSchedules bounds the structures remembered.
+const maxSchedules = 32
+
+// wholeSchedule folds one buffer per rank in the canonical tree over ranks.
+func (p *planCache) wholeSchedule(g *LocalGroup) (*schedule, error) {
+	if p.whole != nil {
+		return p.whole, nil
+	}
+	plan, err := compileFold(g.n, shared.RankSchedule(g.n, nil))
+	if err != nil {
+		return nil, err
+	}
+	s := &schedule{plan: plan, leaves: make([]leafRef, g.n)}
+	for i := range s.leaves {
+		s.leaves[i].rank = i
+	}
+	p.whole = s
+	return s, nil
+}
+
+// forestSchedule folds the posted forests up the aligned tree over shards.
+func (p *planCache) forestSchedule(g *LocalGroup) (*schedule, error) {
+	if p.last < len(p.forests) && p.forests[p.last].matches(g.slots) {
+		return p.forests[p.last], nil
+	}
+	for i, s := range p.forests {
+		if s.matches(g.slots) {
+			p.last = i
+			return s, nil
+		}
+	}
+	s, err := newForestSchedule(g.slots)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.forests) < maxSchedules {
+		p.last = len(p.forests)
+		p.forests = append(p.forests, s)
+	} else {
+		p.last = p.evict
+		p.forests[p.evict] = s
+		p.evict = (p.evict + 1) % maxSchedules
+	}
+	return s, nil
+}
+
+// matches says whether the schedule was made for the nodes posted.
+func (s *schedule) matches(slots []slot) bool {
+	rest := s.nodes
+	for i := range slots {
+		nodes := slots[i].nodes
+		if len(nodes) != s.counts[i] || !slices.Equal(nodes, rest[:len(nodes)]) {
+			return false
+		}
+		rest = rest[len(nodes):]
+	}
+	return true
+}
+
+func newForestSchedule(slots []slot) (*schedule, error) {
+	s := &schedule{counts: make([]int, len(slots))}
+	for r := range slots {
+		s.counts[r] = len(slots[r].nodes)
+		s.nodes = append(s.nodes, slots[r].nodes...)
+		for e := range slots[r].nodes {
+			s.leaves = append(s.leaves, leafRef{r, e})
+		}
+	}
+	node := func(l leafRef) shared.Node { return slots[l.rank].nodes[l.entry] }
+	slices.SortStableFunc(s.leaves, func(a, b leafRef) int {
+		return node(a).Range().Lo - node(b).Range().Lo
+	})
+	sorted := make([]shared.Node, len(s.leaves))
+	for i, l := range s.leaves {
+		sorted[i] = node(l)
+		if i > 0 && sorted[i-1].Range().Hi > sorted[i].Range().Lo {
+			a, b := s.leaves[i-1], l
+			return nil, fmt.Errorf("ranks disagree about AllReduce %q: rank %d brings node %v (shards %v) and rank %d brings node %v (shards %v), which overlap",
+				slots[0].header.name, a.rank, sorted[i-1], sorted[i-1].Range(), b.rank, sorted[i], sorted[i].Range())
+		}
+	}
+	steps, err := shared.FoldSchedule(sorted, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.plan, err = compileFold(len(sorted), steps)
+	return s, err
+}
