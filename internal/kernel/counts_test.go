@@ -1,0 +1,6 @@
+//go:build !soak
+
+package kernel
+
+// ulpPoints is the number of rounds of random arguments per function.
+const ulpPoints = 400
