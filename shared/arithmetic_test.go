@@ -265,6 +265,22 @@ func TestFolderKeepsFewBuffers(t *testing.T) {
 	})
 }
 
+// Subtrees are merged as soon as they are complete: of an aligned range, the
+// buffers alive after n shards are the ones in the binary writing of n.
+func TestFolderMergesAtOnce(t *testing.T) {
+	live := 0
+	f := NewFolder(Range{64, 128}, func(l, _ *int) *int { return l }, func(*int) { live-- })
+	for n := 1; n <= 64; n++ {
+		live++
+		f.Push(63+n, new(int))
+		require.Equal(t, bits.OnesCount(uint(n)), live)
+	}
+	f.Reset(Range{0, 4})
+	for _, e := range f.stack[:cap(f.stack)] {
+		require.Nil(t, e.Value, "no buffer is held on to")
+	}
+}
+
 func TestFolderAllocatesNothingInSteadyState(t *testing.T) {
 	r := Range{5, 100}
 	f := NewFolder(r, func(l, r float64) float64 { return l + r }, func(float64) {})

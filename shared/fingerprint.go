@@ -2,7 +2,6 @@ package shared
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"reflect"
 
@@ -48,19 +47,24 @@ func (w *walker) put(x uint64) {
 	w.hash.Write(w.word[:])
 }
 
+func (w *walker) putBool(x bool) {
+	if x {
+		w.put(1)
+	} else {
+		w.put(0)
+	}
+}
+
+// walk hashes v. Types that are fixed by the type of the key leave no trace of
+// their own; what an interface holds does.
 func (w *walker) walk(v reflect.Value) {
 	if !v.IsValid() { // the content of a nil interface
 		w.put(0)
 		return
 	}
-	w.put(uint64(v.Kind()))
 	switch v.Kind() {
 	case reflect.Bool:
-		if v.Bool() {
-			w.put(1)
-		} else {
-			w.put(0)
-		}
+		w.putBool(v.Bool())
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		w.put(uint64(v.Int()))
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
@@ -90,15 +94,15 @@ func (w *walker) walk(v reflect.Value) {
 		w.walkMap(v)
 	case reflect.Interface:
 		if !v.IsNil() {
-			w.hash.WriteString(fmt.Sprint(v.Elem().Type()))
+			typ := v.Elem().Type().String()
+			w.put(uint64(len(typ)))
+			w.hash.WriteString(typ)
 		}
 		w.walk(v.Elem())
 	case reflect.Pointer:
 		w.walkPointer(v)
 	default: // functions, channels and unsafe pointers
-		if !v.IsZero() {
-			w.put(1)
-		}
+		w.putBool(!v.IsZero())
 	}
 }
 

@@ -3,6 +3,7 @@ package shared
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -448,6 +449,14 @@ func TestWalkedFingerprints(t *testing.T) {
 		require.Equal(t, p, print(v))
 	}
 	require.Equal(t, print(&i), print(&j), "addresses do not count")
+	type handlers struct{ a, b func() }
+	require.NotEqual(t, print(handlers{a: func() {}}), print(handlers{b: func() {}}))
+	typed := func(v []float64) uint64 {
+		p, err := fingerprint(nil, v)
+		require.NoError(t, err)
+		return p
+	}
+	require.NotEqual(t, typed([]float64{0}), typed([]float64{math.Copysign(0, -1)}), "bits count")
 
 	big := map[string]*int{}
 	for k := range 50 {
