@@ -140,7 +140,8 @@ func philox(c0, c1, key uint64) (uint64, uint64) {
 	return c0, c1
 }
 
-// fnv1a is the 64-bit FNV-1a hash of Fowler, Noll and Vo (RFC 9923).
+// fnv1a is the 64-bit FNV-1a hash of Fowler, Noll and Vo, without the allocation
+// of hash/fnv.
 func fnv1a(s string) uint64 {
 	const (
 		offset = 0xcbf29ce484222325
