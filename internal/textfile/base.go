@@ -122,9 +122,23 @@ func (s *base) checkShard(shard int) error {
 	return nil
 }
 
-// readShard puts the scanner at the first record of each piece of a shard and
-// calls read, which reads the records that begin before the piece's end.
-func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, read func(context.Context, piece) error) error {
+// batchBytes is the text after which a batch is delivered however few its
+// rows, so that memory is bounded by bytes and not by rows.
+const batchBytes = 1 << 20
+
+// consumer turns the records in a scanner into batches of one format.
+type consumer interface {
+	// begin says from which part the next records are.
+	begin(p *part)
+	// flush delivers the records since the scanner's last cut, at least one.
+	flush(rows int) error
+	// malformed words what the tokenizer found at an offset of the part.
+	malformed(what outcome, at int64) complaint
+}
+
+// readShard hands the records of a shard to the consumer and, when all is read,
+// settles the tally.
+func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner, to consumer, t *tally) error {
 	if err := s.checkShard(shard); err != nil {
 		return err
 	}
@@ -139,14 +153,17 @@ func (s *base) readShard(ctx context.Context, shard, batchRows int, sc *scanner,
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.readPiece(ctx, p, index, shard, sc, read); err != nil {
+		if err := s.readPiece(ctx, p, index, shard, batchRows, sc, to, t); err != nil {
 			return err
 		}
 	}
+	s.settle(*t)
 	return nil
 }
 
-func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard int, sc *scanner, read func(context.Context, piece) error) (err error) {
+// readPiece puts the scanner at the first record that begins in the piece and
+// reads to the last one that does.
+func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batchRows int, sc *scanner, to consumer, t *tally) (err error) {
 	h, err := p.part.open()
 	if err != nil {
 		return err
@@ -171,7 +188,55 @@ func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard int, 
 		return err
 	}
 	sc.reset(io.NewSectionReader(h, from, p.part.size-from), from, p.to-from+(4<<10))
-	return read(ctx, p)
+	to.begin(p.part)
+	return s.records(ctx, p, batchRows, sc, to, t)
+}
+
+// records reads the records that begin before the end of a piece.
+func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner, to consumer, t *tally) error {
+	rows := 0
+	flush := func() error {
+		var err error
+		if rows > 0 {
+			err = to.flush(rows)
+		}
+		rows = 0
+		sc.cut()
+		return err
+	}
+	for sc.offset() < p.to {
+		at := sc.offset()
+		what, err := sc.next()
+		if err != nil {
+			return p.part.readError(err)
+		}
+		switch what {
+		case foundEnd:
+			return flush()
+		case foundNothing:
+		case foundRecord:
+			rows++
+		default:
+			// The records before have the first say.
+			bad := to.malformed(what, at)
+			if err := flush(); err != nil {
+				return err
+			}
+			if what == badSize || s.cfg.OnError == Fail {
+				return bad.error()
+			}
+			t.add(bad)
+		}
+		if rows >= batchRows || sc.held() >= batchBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return flush()
 }
 
 // firstRecord finds where the first record begins in the piece, given the state

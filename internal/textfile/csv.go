@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -72,6 +73,8 @@ type CSV struct {
 	keep   []bool
 	slots  []int
 	tokens *nullTokens
+	// idle keeps *csvReader whose builders are empty, for their buffers.
+	idle sync.Pool
 	base
 }
 
@@ -139,20 +142,25 @@ func (c *CSV) Schema() *arrow.Schema { return c.schema }
 // where files meet or rows are long; where they end means nothing. The first
 // error ends reading: emit's own is returned as it is.
 func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
-	r := c.newReader(emit, batchRows)
-	defer r.release()
-	r.tally.shard = shard
-	err := c.base.readShard(ctx, shard, batchRows, r.sc, r.piece)
-	if err == nil {
-		c.base.settle(r.tally)
+	r, ok := c.idle.Get().(*csvReader)
+	if !ok {
+		r = c.newReader()
 	}
-	return err
+	r.emit = emit
+	r.tally = tally{shard: shard}
+	if err := c.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally); err != nil {
+		r.release()
+		return err
+	}
+	r.emit = nil
+	c.idle.Put(r)
+	return nil
 }
 
-func (c *CSV) newReader(emit func(arrow.Record) error, batchRows int) *csvReader {
+func (c *CSV) newReader() *csvReader {
 	tok := newTokenizer(c.dialect, c.auto)
 	tok.fields, tok.keep = len(c.keep), c.keep
-	r := &csvReader{c: c, sc: &scanner{tok: tok}, emit: emit, batchRows: batchRows}
+	r := &csvReader{c: c, sc: &scanner{tok: tok}}
 	r.in.quote = c.dialect.Quote
 	for _, k := range c.keep {
 		if k {
@@ -165,18 +173,17 @@ func (c *CSV) newReader(emit func(arrow.Record) error, batchRows int) *csvReader
 	return r
 }
 
-// csvReader reads one shard.
+// csvReader reads one shard at a time.
 type csvReader struct {
-	c         *CSV
-	sc        *scanner
-	emit      func(arrow.Record) error
-	batchRows int
-	part      *part
-	in        cells
-	columns   []*column
-	arrays    []arrow.Array
-	tally     tally
-	faults    []fault
+	c       *CSV
+	sc      *scanner
+	emit    func(arrow.Record) error
+	part    *part
+	in      cells
+	columns []*column
+	arrays  []arrow.Array
+	tally   tally
+	faults  []fault
 }
 
 func (r *csvReader) release() {
@@ -185,49 +192,11 @@ func (r *csvReader) release() {
 	}
 }
 
-// batchBytes is the text after which a batch is delivered however few its
-// rows, so that memory is bounded by bytes and not by rows.
-const batchBytes = 1 << 20
+// begin prepares for the records of a part.
+func (r *csvReader) begin(p *part) { r.part = p }
 
-// piece reads the records that begin before the end of a piece; the scanner
-// stands at the first.
-func (r *csvReader) piece(ctx context.Context, p piece) error {
-	r.part, r.in.rows = p.part, 0
-	for r.sc.offset() < p.to {
-		at := r.sc.offset()
-		what, err := r.sc.next()
-		if err != nil {
-			return p.part.readError(err)
-		}
-		switch what {
-		case foundEnd:
-			return r.flush()
-		case foundNothing:
-		case foundRecord:
-			r.in.rows++
-		default:
-			// The records before have the first say.
-			bad := r.malformed(what, at)
-			if err := r.flush(); err != nil {
-				return err
-			}
-			if err := r.reject(bad, what == badSize); err != nil {
-				return err
-			}
-		}
-		if r.in.rows >= r.batchRows || r.sc.held() >= batchBytes {
-			if err := r.flush(); err != nil {
-				return err
-			}
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-	}
-	return r.flush()
-}
-
-// malformed is the complaint about a record that is not one.
+// malformed is the complaint about a record that is not one and begins at an
+// offset.
 func (r *csvReader) malformed(what outcome, at int64) complaint {
 	tok := r.sc.tok
 	bad := complaint{part: r.part, offset: r.sc.place(tok.at)}
@@ -249,25 +218,9 @@ func (r *csvReader) malformed(what outcome, at int64) complaint {
 	return bad
 }
 
-// reject fails or counts, as configured.
-func (r *csvReader) reject(bad complaint, always bool) error {
-	if always || r.c.cfg.OnError == Fail {
-		return bad.error()
-	}
-	r.tally.add(bad)
-	return nil
-}
-
-// flush delivers the records since the last one and forgets them.
-func (r *csvReader) flush() error {
-	defer func() {
-		r.in.rows = 0
-		r.sc.cut()
-	}()
-	if r.in.rows == 0 {
-		return nil
-	}
-	r.in.text, r.in.all = r.sc.batch(), r.sc.tok.cells
+// flush delivers the records since the last one.
+func (r *csvReader) flush(rows int) error {
+	r.in.rows, r.in.text, r.in.all = rows, r.sc.batch(), r.sc.tok.cells
 	if len(r.columns) > 0 && !r.read() {
 		if r.c.cfg.OnError == Fail {
 			return r.complain(r.faults[0]).error()

@@ -3,6 +3,7 @@ package textfile
 import (
 	"errors"
 	"math"
+	"math/bits"
 	"unsafe"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -18,10 +19,15 @@ var (
 var pow10 = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
+// whole10 are the powers of ten that fit 64 bits.
+var whole10 = [...]uint64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+
 // parseFloat reads a decimal number, "inf", "infinity" or "nan" in any case. A
 // number of at most 53 bits times or over an exact power of ten needs a single
 // rounding and so is exact at once (Clinger, "How to Read Floating Point
-// Numbers Accurately", 1990); the rest is left to batch.ParseFloat, which
+// Numbers Accurately", 1990); one of up to 19 digits over a power that fits 64
+// bits is divided as an integer; the rest is left to batch.ParseFloat, which
 // gives the same bits for all.
 func parseFloat(b []byte) (float64, error) {
 	i, neg := 0, false
@@ -47,7 +53,7 @@ func parseFloat(b []byte) (float64, error) {
 		digits -= exp
 	}
 	// Up to 19 digits cannot have overflowed mant.
-	if digits == 0 || digits > 19 || mant > 1<<53 {
+	if digits == 0 || digits > 19 {
 		return batch.ParseFloat(b, 64)
 	}
 	if i < len(b) {
@@ -57,19 +63,37 @@ func parseFloat(b []byte) (float64, error) {
 		}
 		exp += e
 	}
-	if exp < -22 || exp > 22 {
+	var f float64
+	switch {
+	case mant <= 1<<53 && 0 <= exp && exp <= 22:
+		f = float64(mant) * pow10[exp]
+	case mant <= 1<<53 && -22 <= exp && exp < 0:
+		f = float64(mant) / pow10[-exp]
+	case -19 <= exp && exp < 0:
+		f = quotient(mant, -exp)
+	default:
 		return batch.ParseFloat(b, 64)
-	}
-	f := float64(mant)
-	if exp < 0 {
-		f /= pow10[-exp]
-	} else {
-		f *= pow10[exp]
 	}
 	if neg {
 		f = -f
 	}
 	return f, nil
+}
+
+// quotient is mant / 10^k, correctly rounded, for mant > 0 and 1 <= k <= 19.
+// Both are shifted to 64 significant bits and divided as integers; at least 62
+// bits of quotient and a last bit that says whether a remainder is left are
+// what a single rounding to 53 bits needs.
+func quotient(mant uint64, k int) float64 {
+	divisor := whole10[k]
+	a, b := bits.LeadingZeros64(mant), bits.LeadingZeros64(divisor)
+	m := mant << a
+	q, rest := bits.Div64(m>>1, m<<63, divisor<<b)
+	if rest != 0 {
+		q |= 1
+	}
+	// The scale is a power of two far from the ends of the exponent's range.
+	return float64(q) * math.Float64frombits(uint64(1023+b-a-63)<<52)
 }
 
 // parseExponent reads "e-7" and the like, of at most three digits.

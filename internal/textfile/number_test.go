@@ -1,0 +1,80 @@
+package textfile
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// decimals draws texts that are numbers, or nearly.
+var decimals = rapid.OneOf(
+	rapid.Map(rapid.Float64(), func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }),
+	rapid.Map(rapid.Float64Range(-1e4, 1e4), func(x float64) string { return strconv.FormatFloat(x, 'f', 17, 64) }),
+	rapid.StringMatching(`[+-]?[0-9]{0,20}(\.[0-9]{0,20})?([eE][+-]?[0-9]{0,4})?`),
+	rapid.StringMatching(`[+-]?(0\.|[1-9]\.)[0-9]{14,18}`),
+	rapid.StringMatching(`[+-]?9007199254740[0-9]{3,6}(\.[05]{1,3})?`),
+	rapid.SampledFrom([]string{"", "-", ".", "1.", ".5", "-0", "nan", "NaN", "+inf", "-Infinity", "0x1p-2", "1_000", "1e", "1e+", "1e5x",
+		"1e400", "-1e400", "1e-400", "18446744073709551615", "0.18446744073709551615", "1e22", "1e23", "9007199254740993e-1", "0e-9", "0.000",
+		"1844674407370955161.5", "5e-324", "2.2250738585072011e-308"}),
+)
+
+func TestParseFloatIsStrconv(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := decimals.Draw(t, "text")
+		want, wantErr := batch.ParseFloat([]byte(text), 64)
+		got, err := parseFloat([]byte(text))
+		require.Equal(t, wantErr, err, text)
+		require.Equal(t, math.Float64bits(want), math.Float64bits(got), "%s: %v and %v", text, want, got)
+		if err == nil {
+			direct, _ := strconv.ParseFloat(text, 64)
+			require.Equal(t, math.Float64bits(direct), math.Float64bits(got), text)
+		}
+	})
+}
+
+// Halfway between two floats every way of rounding shows.
+func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
+	for _, text := range []string{"9007199254740993", "900719925474099.3", "9007199254740992.5", "9007199254740993.5", "4503599627370496.5",
+		"4503599627370497.5", "1801439850948199.25", "1152921504606846.976", "0.5000000000000000001"} {
+		want, err := strconv.ParseFloat(text, 64)
+		require.NoError(t, err)
+		got, err := parseFloat([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, math.Float64bits(want), math.Float64bits(got), text)
+	}
+}
+
+func TestParseIntAndBoolAreThoseOfBatch(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	ints, bools := array.NewInt64Builder(mem), array.NewBooleanBuilder(mem)
+	defer ints.Release()
+	defer bools.Release()
+	texts := rapid.OneOf(decimals,
+		rapid.StringMatching(`[+-]?0{0,3}(922337203685477580|1844674407370955161)[0-9]{0,3}`),
+		rapid.Map(rapid.Int64(), func(n int64) string { return fmt.Sprint(n) }),
+		rapid.SampledFrom([]string{"true", "True", "TRUE", "tRUE", "false", "0", "1", "t", "yes", "-9223372036854775808", "9223372036854775808", "12x",
+			"99999999999999999999999x"}))
+	rapid.Check(t, func(t *rapid.T) {
+		text := []byte(texts.Draw(t, "text"))
+		wantErr := batch.ParseInto(ints, text)
+		got, err := parseInt(text)
+		require.Equal(t, wantErr == nil, err == nil, "%s: %v and %v", text, wantErr, err)
+		if err == nil {
+			require.Equal(t, ints.Value(ints.Len()-1), got)
+		}
+		wantErr = batch.ParseInto(bools, text)
+		truth, err := parseBool(text)
+		require.Equal(t, wantErr == nil, err == nil, "%s: %v and %v", text, wantErr, err)
+		if err == nil {
+			require.Equal(t, bools.Value(bools.Len()-1), truth)
+		}
+	})
+}
