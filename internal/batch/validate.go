@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
 )
 
 // Validate checks a batch that comes from outside: every column is of a
@@ -157,15 +158,20 @@ func validateItems(d arrow.ArrayData) error {
 
 func validateSparse(d arrow.ArrayData) error {
 	for _, list := range d.Children() {
-		if validBits(list) != nil && countNulls(list) > 0 {
-			return fmt.Errorf("indices or values of a sparse vector are null")
-		}
 		if err := validateItems(list); err != nil {
 			return err
 		}
 	}
 	v := viewData(d)
 	for i := range v.n {
+		if v.null(i) {
+			continue
+		}
+		for _, list := range d.Children() {
+			if bits := validBits(list); bits != nil && bitutil.BitIsNotSet(bits, list.Offset()+d.Offset()+i) {
+				return fmt.Errorf("row %d: the indices or values of a sparse vector are null", i)
+			}
+		}
 		indices, values := v.sparse(i)
 		row := SparseVector{Size: v.dim, Indices: indices, Values: values}
 		if err := row.Validate(); err != nil {

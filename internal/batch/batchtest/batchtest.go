@@ -4,11 +4,11 @@
 package batchtest
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -46,16 +46,35 @@ func Schema(t testing.TB, columns ...string) *arrow.Schema {
 
 // Record returns a batch of rows written as a JSON array of objects, in the
 // form that Arrow reads: `[{"id": 1, "features": [0.5, 1]}, {"id": 2}]`. An
-// absent or null member is null. The batch is owned by the caller and must be
-// released before the allocator's check.
+// absent or null member is null; "NaN" and "+Inf" are floats. The batch is
+// owned by the caller and must be released before the allocator's check.
 func Record(t testing.TB, mem memory.Allocator, schema *arrow.Schema, jsonRows string) arrow.Record {
 	t.Helper()
-	rec, _, err := array.RecordFromJSON(mem, schema, strings.NewReader(jsonRows))
+	var rows []map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(jsonRows), &rows); err != nil {
+		t.Fatalf("rows: %v", err)
+	}
+	b, err := batch.NewRecordBuilder(mem, schema)
 	if err != nil {
 		t.Fatalf("rows: %v", err)
 	}
-	if err := batch.Validate(rec); err != nil {
-		rec.Release()
+	defer b.Release()
+	for i, row := range rows {
+		for c := range schema.NumFields() {
+			name := schema.Field(c).Name
+			if v := row[name]; v == nil || string(v) == "null" {
+				batch.AppendNull(b.Field(c))
+			} else if err := b.Field(c).UnmarshalJSON([]byte("[" + string(v) + "]")); err != nil {
+				t.Fatalf("row %d, column %q: %v", i, name, err)
+			}
+			delete(row, name)
+		}
+		for name := range row {
+			t.Fatalf("row %d has the member %q, which is no column", i, name)
+		}
+	}
+	rec, err := b.NewRecord()
+	if err != nil {
 		t.Fatalf("rows: %v", err)
 	}
 	return rec
