@@ -3,6 +3,7 @@ package plan
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -55,26 +56,38 @@ const maxMisuses = 100
 
 // misuses collects mistakes.
 type misuses struct {
-	found   []error
+	found   []located
 	dropped int
+}
+
+// located is a mistake and the position of its node, -1 if it has none.
+type located struct {
+	node int
+	*Misuse
 }
 
 func (m *misuses) full() bool { return len(m.found) >= maxMisuses }
 
-func (m *misuses) add(site, op, format string, args ...any) {
+func (m *misuses) add(node int, site, op, format string, args ...any) {
 	if m.full() {
 		m.dropped++
 		return
 	}
-	m.found = append(m.found, &Misuse{Site: site, Op: op, Message: fmt.Sprintf(format, args...)})
+	m.found = append(m.found, located{node, &Misuse{Site: site, Op: op, Message: fmt.Sprintf(format, args...)}})
 }
 
+// err joins what was found, in the order of nodes: the order of source lines, as
+// a rule.
 func (m *misuses) err() error {
-	if m.dropped > 0 {
-		m.found = append(m.found, &Misuse{Message: fmt.Sprintf("and %d more errors", m.dropped)})
-		m.dropped = 0
+	slices.SortStableFunc(m.found, func(a, b located) int { return a.node - b.node })
+	all := make([]error, 0, len(m.found)+1)
+	for _, l := range m.found {
+		all = append(all, l.Misuse)
 	}
-	return errors.Join(m.found...)
+	if m.dropped > 0 {
+		all = append(all, &Misuse{Message: fmt.Sprintf("and %d more errors", m.dropped)})
+	}
+	return errors.Join(all...)
 }
 
 // clip returns s if it has at most n runes, else its beginning with an ellipsis.

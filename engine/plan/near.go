@@ -28,7 +28,7 @@ func NearNames(name string, have []string) []string {
 		if low == "" || len(low) > longest {
 			continue
 		}
-		limit := max(1, min(len(want), len(low))/3)
+		limit := (min(len(want), len(low)) + 1) / 3
 		d := editDistance(want, low)
 		if d > limit {
 			if len(want) < 2 || len(low) < 2 || !strings.Contains(low, want) && !strings.Contains(want, low) {

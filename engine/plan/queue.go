@@ -12,17 +12,17 @@ func (c *checker) queueNames() {
 		q := &c.g.Queues[i]
 		name := clip(q.Name, 60)
 		if _, twice := c.stages[q.Name]; twice {
-			c.add("", "", "queue %q is declared twice; give one another name", name)
+			c.add(-1, "", "", "queue %q is declared twice; give one another name", name)
 			continue
 		}
 		c.stages[q.Name] = nil
 		switch {
 		case q.Name == "":
-			c.add("", "", "queue %d has no name", i)
+			c.add(-1, "", "", "queue %d has no name", i)
 		case !utf8.ValidString(q.Name):
-			c.add("", "", "queue name %+q is not UTF-8", name)
+			c.add(-1, "", "", "queue name %+q is not UTF-8", name)
 		case q.MaxSupersteps < 0:
-			c.add("", "", "queue %q has a maximum of %d supersteps; want at least 1", name, q.MaxSupersteps)
+			c.add(-1, "", "", "queue %q has a maximum of %d supersteps; want at least 1", name, q.MaxSupersteps)
 		}
 	}
 	for i := range c.g.Nodes {
@@ -65,7 +65,7 @@ func (c *checker) queues() {
 // there is no criterion. All nodes have one parallelism.
 func (c *checker) checkQueue(q *Queue, nodes []int) {
 	if len(nodes) == 0 {
-		c.add("", "", "queue %q has no stages", clip(q.Name, 60))
+		c.add(-1, "", "", "queue %q has no stages", clip(q.Name, 60))
 		return
 	}
 	if q.MaxSupersteps == 0 && !q.HasCriterion {
@@ -161,10 +161,10 @@ func (c *checker) order(q *Queue, nodes []int) bool {
 	}
 	last := nodes[len(nodes)-1]
 	if depth > 0 {
-		c.misuse(last, "in queue %q, %d inner loops are not closed by a %s", name, depth, RepeatEnd)
+		c.misuse(last, "in queue %q, %s not closed by a %s", name, count(depth, "inner loop"), RepeatEnd)
 	}
 	if q.HasCriterion != (criteria == 1) || criteria > 1 {
-		c.misuse(last, "queue %q has %d %s stages, but is declared with criterion=%t", name, criteria, Criterion, q.HasCriterion)
+		c.misuse(last, "queue %q has %s, but is declared with criterion=%t", name, count(criteria, "criterion stage"), q.HasCriterion)
 	}
 	return len(c.found)+c.dropped == before
 }

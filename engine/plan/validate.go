@@ -63,7 +63,7 @@ func (c *checker) misuse(i int, format string, args ...any) {
 	if site == "" {
 		site = "node " + strconv.Itoa(i)
 	}
-	c.add(plain(clip(site, 200)), plain(label(n)), format, args...)
+	c.add(i, plain(clip(site, 200)), plain(label(n)), format, args...)
 }
 
 // ref names a node in the message about another one.
@@ -79,23 +79,23 @@ func (c *checker) ref(i int) string {
 func (c *checker) job() {
 	g := c.g
 	if shared.ValidShards(g.Shards) != nil {
-		c.add("", "", "%d shards: want a power of two between 1 and %d; set it with --shards", g.Shards, shared.MaxShards)
+		c.add(-1, "", "", "%d shards: want a power of two between 1 and %d; set it with --shards", g.Shards, shared.MaxShards)
 	}
 	if len(g.Nodes) == 0 {
-		c.add("", "", "the job has no operators; end it in a sink such as Collect or WriteCSV")
+		c.add(-1, "", "", "the job has no operators; end it in a sink such as Collect or WriteCSV")
 	}
 	if !utf8.ValidString(g.Job) {
-		c.add("", "", "job name %+q is not UTF-8", clip(g.Job, 60))
+		c.add(-1, "", "", "job name %+q is not UTF-8", clip(g.Job, 60))
 	}
 	seen := make(map[string]bool, len(g.Facts))
 	for i, f := range g.Facts {
 		switch {
 		case f.Name == "":
-			c.add("", "", "fact %d has no name", i)
+			c.add(-1, "", "", "fact %d has no name", i)
 		case seen[f.Name]:
-			c.add("", "", "fact %q is recorded twice", clip(f.Name, 60))
+			c.add(-1, "", "", "fact %q is recorded twice", clip(f.Name, 60))
 		case !utf8.ValidString(f.Name) || !utf8.ValidString(f.Value):
-			c.add("", "", "fact %+q is not UTF-8; quote what it holds", clip(f.Name, 60))
+			c.add(-1, "", "", "fact %+q is not UTF-8; quote what it holds", clip(f.Name, 60))
 		}
 		seen[f.Name] = true
 	}

@@ -1,0 +1,154 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Diff returns what makes the fingerprints of two graphs differ, or "" if they
+// do not: a line naming the first fact, node or queue that differs, then lines
+// with "- " for what only a has and "+ " for what only b has, at most
+// maxDiffLines of them. Source lines of nodes are named but not compared.
+func Diff(a, b *Graph) string {
+	la, lb := diffLines(a), diffLines(b)
+	changes := lineDiff(la, lb)
+	if len(changes) == 0 {
+		return ""
+	}
+	var out strings.Builder
+	out.WriteString("the graphs first differ at " + firstDifference(a, b, la, lb) + "\n")
+	for i, line := range changes {
+		if i == maxDiffLines {
+			fmt.Fprintf(&out, "… and %d more lines\n", len(changes)-i)
+			break
+		}
+		out.WriteString(clip(line, 400) + "\n")
+	}
+	return out.String()
+}
+
+const (
+	maxDiffLines = 40
+	// maxDiffCells bounds the table of the comparison of lines.
+	maxDiffCells = 1 << 22
+)
+
+// diffLine is one comparable line and what it is about.
+type diffLine struct {
+	text  string
+	about string // a fact or queue by name; empty if about a node
+	node  int
+}
+
+// diffLines writes everything that the fingerprint covers, uncut, a fact per
+// line, each naming what it is about so that it can stand alone.
+func diffLines(g *Graph) []diffLine {
+	var lines []diffLine
+	add := func(about string, node int, format string, args ...any) {
+		lines = append(lines, diffLine{fmt.Sprintf(format, args...), about, node})
+	}
+	add("the job's name", 0, "job %q", g.Job)
+	add("the number of shards", 0, "shards %d", g.Shards)
+	add("the seed", 0, "seed %d", g.Seed)
+	for _, f := range g.Facts {
+		add("fact "+strconv.Quote(clip(f.Name, 60)), 0, "fact %q = %q", f.Name, f.Value)
+	}
+	for _, q := range g.Queues {
+		add("queue "+strconv.Quote(clip(q.Name, 60)), 0, "queue %q max-supersteps=%d criterion=%t", q.Name, q.MaxSupersteps, q.HasCriterion)
+	}
+	for i := range g.Nodes {
+		n := &g.Nodes[i]
+		// The id is part of the fingerprint and equals the position in valid graphs.
+		head := "node " + strconv.Itoa(i) + " " + plain(n.Op) + ":"
+		add("", i, "%s id=%d name=%q single=%t sink=%t queue=%q stage=%s order=%s", head, n.ID, n.Name, n.Single, n.Sink, n.Queue, n.Stage, n.Order)
+		for port, in := range n.Inputs {
+			add("", i, "%s input %d from %d by %s%q as %s func %q", head, port, in.From, in.Partitioner, in.Keys, in.Role, in.Func)
+		}
+		for _, attr := range n.Attrs {
+			add("", i, "%s %q = %q", head, attr.Key, attr.Value)
+		}
+		if n.Func != "" {
+			add("", i, "%s calls %q", head, n.Func)
+		}
+		for k, col := range n.Schema {
+			add("", i, "%s column %d %q %q nullable=%t", head, k, col.Name, col.Type, col.Nullable)
+		}
+	}
+	return lines
+}
+
+// firstDifference names what the first pair of different lines is about.
+func firstDifference(a, b *Graph, la, lb []diffLine) string {
+	k := 0
+	for k < len(la) && k < len(lb) && la[k].text == lb[k].text {
+		k++
+	}
+	nameA, nameB := diffName(a, la, k), diffName(b, lb, k)
+	if nameA == nameB {
+		return nameA
+	}
+	return nameA + " against " + nameB
+}
+
+func diffName(g *Graph, lines []diffLine, k int) string {
+	switch {
+	case k >= len(lines):
+		return "the end of the graph"
+	case lines[k].about != "":
+		return lines[k].about
+	}
+	n := &g.Nodes[lines[k].node]
+	s := "node " + strconv.Itoa(lines[k].node) + " " + label(n)
+	if n.Site != "" {
+		s += " (" + plain(clip(n.Site, 200)) + ")"
+	}
+	return s
+}
+
+// lineDiff returns the lines to delete and to insert, by a longest common
+// subsequence of what is left between the common beginning and end. Where that
+// would be large, all of it counts as changed.
+func lineDiff(a, b []diffLine) []string {
+	for len(a) > 0 && len(b) > 0 && a[0].text == b[0].text {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1].text == b[len(b)-1].text {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	var out []string
+	i, j := 0, 0
+	if len(a)*len(b) <= maxDiffCells && len(a) > 0 && len(b) > 0 {
+		// common[i*w+j] is the length of a longest common subsequence of a[i:], b[j:].
+		w := len(b) + 1
+		common := make([]int32, (len(a)+1)*w)
+		for i := len(a) - 1; i >= 0; i-- {
+			for j := len(b) - 1; j >= 0; j-- {
+				if a[i].text == b[j].text {
+					common[i*w+j] = common[(i+1)*w+j+1] + 1
+				} else {
+					common[i*w+j] = max(common[(i+1)*w+j], common[i*w+j+1])
+				}
+			}
+		}
+		for i < len(a) && j < len(b) {
+			switch {
+			case a[i].text == b[j].text:
+				i, j = i+1, j+1
+			case common[(i+1)*w+j] >= common[i*w+j+1]:
+				out = append(out, "- "+a[i].text)
+				i++
+			default:
+				out = append(out, "+ "+b[j].text)
+				j++
+			}
+		}
+	}
+	for ; i < len(a); i++ {
+		out = append(out, "- "+a[i].text)
+	}
+	for ; j < len(b); j++ {
+		out = append(out, "+ "+b[j].text)
+	}
+	return out
+}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// MaxJSON is the largest JSON form, in bytes, of a graph or a plan that is read.
+const MaxJSON = 64 << 20
+
+// JSON returns the graph as indented JSON ending in a newline; enumerations are
+// written by name. A graph that Validate accepts is read back the same by
+// DecodeGraph. An enumeration with an unknown value is an error.
+func (g *Graph) JSON() ([]byte, error) { return indented(g) }
+
+// JSON returns the plan as indented JSON ending in a newline; enumerations are
+// written by name. DecodePlan reads it back.
+func (p *Plan) JSON() ([]byte, error) { return indented(p) }
+
+func indented(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // arrows and angle brackets of types stay readable
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("plan: write JSON: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// DecodeGraph reads one graph in JSON. Unknown fields, unknown names of
+// enumerations, trailing data and more than MaxJSON bytes are errors. It checks
+// the form only; Validate checks the graph.
+func DecodeGraph(data []byte) (*Graph, error) {
+	g := new(Graph)
+	if err := decode(data, g); err != nil {
+		return nil, fmt.Errorf("plan: read graph: %w", err)
+	}
+	return g, nil
+}
+
+// DecodePlan reads one plan in JSON, as strictly as DecodeGraph, and checks that
+// it holds together, so that no method of the plan can fail on it: ids are
+// positions, every node stands in exactly one chain, and edges lead from members
+// of chains to members of chains. It does not check that Compile would make it.
+func DecodePlan(data []byte) (*Plan, error) {
+	p := new(Plan)
+	if err := decode(data, p); err != nil {
+		return nil, fmt.Errorf("plan: read plan: %w", err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("plan: read plan: %w", err)
+	}
+	return p, nil
+}
+
+func decode(data []byte, into any) error {
+	if len(data) > MaxJSON {
+		return fmt.Errorf("%d bytes: the limit is %d", len(data), MaxJSON)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("data after the end, at byte %d", dec.InputOffset())
+	}
+	return nil
+}
+
+// check reports the first thing that does not hold together.
+func (p *Plan) check() error {
+	if err := shared.ValidShards(p.Shards); err != nil {
+		return err
+	}
+	if p.Parallelism < 1 || p.Parallelism > p.Shards {
+		return fmt.Errorf("parallelism %d is not in 1..%d", p.Parallelism, p.Shards)
+	}
+	for i := range p.Nodes {
+		if int(p.Nodes[i].ID) != i {
+			return fmt.Errorf("node %d stands at position %d", p.Nodes[i].ID, i)
+		}
+	}
+	queues := make(map[string]bool, len(p.Queues))
+	for i := range p.Queues {
+		queues[p.Queues[i].Name] = true
+	}
+	for i := range p.Vertices {
+		if q := p.Vertices[i].Queue; q != "" && !queues[q] {
+			return fmt.Errorf("vertex %d is of queue %q, which is not declared", i, clip(q, 60))
+		}
+	}
+	place, err := p.places()
+	if err != nil {
+		return err
+	}
+	for i := range p.Edges {
+		e := &p.Edges[i]
+		switch {
+		case e.FromNode < 0 || int(e.FromNode) >= len(place) || place[e.FromNode] != e.From:
+			return fmt.Errorf("edge %d comes from node %d, which is not in vertex %d", i, e.FromNode, e.From)
+		case e.ToNode < 0 || int(e.ToNode) >= len(place) || place[e.ToNode] != e.To:
+			return fmt.Errorf("edge %d leads to node %d, which is not in vertex %d", i, e.ToNode, e.To)
+		case e.Port < 0 || e.Port >= len(p.Nodes[e.ToNode].Inputs):
+			return fmt.Errorf("edge %d leads to input %d of node %d, which has %d", i, e.Port, e.ToNode, len(p.Nodes[e.ToNode].Inputs))
+		case i > 0 && p.Edges[i-1].To > e.To:
+			return fmt.Errorf("edge %d is not in order of receivers", i)
+		}
+	}
+	return nil
+}
+
+// places returns the vertex of each node.
+func (p *Plan) places() ([]VertexID, error) {
+	place := make([]VertexID, len(p.Nodes))
+	for i := range place {
+		place[i] = -1
+	}
+	for i := range p.Vertices {
+		v := &p.Vertices[i]
+		if int(v.ID) != i {
+			return nil, fmt.Errorf("vertex %d stands at position %d", v.ID, i)
+		}
+		if len(v.Chain) == 0 {
+			return nil, fmt.Errorf("vertex %d is empty", i)
+		}
+		if err := p.checkRanges(v); err != nil {
+			return nil, err
+		}
+		for k, m := range v.Chain {
+			if m.Node < 0 || int(m.Node) >= len(place) || place[m.Node] >= 0 {
+				return nil, fmt.Errorf("node %d of vertex %d does not exist or stands in two chains", m.Node, i)
+			}
+			if m.Parent >= k || (k == 0) != (m.Parent == -1) || m.Parent < -1 {
+				return nil, fmt.Errorf("node %d of vertex %d has parent %d, which does not stand before it", m.Node, i, m.Parent)
+			}
+			if k > 0 && (m.Port < 0 || m.Port >= len(p.Nodes[m.Node].Inputs)) {
+				return nil, fmt.Errorf("node %d of vertex %d is fed at input %d, which it does not have", m.Node, i, m.Port)
+			}
+			place[m.Node] = v.ID
+		}
+	}
+	for i, v := range place {
+		if v < 0 {
+			return nil, fmt.Errorf("node %d stands in no chain", i)
+		}
+	}
+	return place, nil
+}
+
+func (p *Plan) checkRanges(v *Vertex) error {
+	if v.Parallelism != p.Parallelism && v.Parallelism != 1 || len(v.Ranges) != v.Parallelism {
+		return fmt.Errorf("vertex %d has parallelism %d and %d ranges at parallelism %d", v.ID, v.Parallelism, len(v.Ranges), p.Parallelism)
+	}
+	for i, r := range v.Ranges {
+		if r != shared.Split(p.Shards, v.Parallelism, i) {
+			return fmt.Errorf("subtask %d of vertex %d owns shards %v, not %v", i, v.ID, r, shared.Split(p.Shards, v.Parallelism, i))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package plan
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	// shortFingerprint is how much of a fingerprint people are shown.
+	shortFingerprint = 12
+	// widestName bounds the column of names, so that one long name does not push
+	// everything else out of sight.
+	widestName = 84
+	// widestLine bounds lists of parameters and columns.
+	widestLine = 96
+	// widestLabel bounds the column of labels below a vertex.
+	widestLabel = 50
+)
+
+// Text returns the plan for people: one block per vertex, in order, with its
+// chain, subtasks and shards on the first line, then its parameters and its
+// incoming edges. The vertices of a queue stand in one frame. It depends on the
+// plan alone and ends in a newline.
+//
+// Edges read "← v0 Vectorize  hash(species)": the sending vertex, the operator
+// in it, and the partitioner; "materialised" marks those that are held whole.
+// "↻" marks the way back to the next superstep or round of an inner loop.
+func (p *Plan) Text() string {
+	t := planText{p: p}
+	t.header()
+	drawn := make(map[string]bool, len(p.Queues))
+	byQueue := make(map[string][]VertexID, len(p.Queues))
+	for i := range p.Vertices {
+		if q := p.Vertices[i].Queue; q != "" {
+			byQueue[q] = append(byQueue[q], VertexID(i))
+		}
+	}
+	queues := make(map[string]*Queue, len(p.Queues))
+	for i := range p.Queues {
+		queues[p.Queues[i].Name] = &p.Queues[i]
+	}
+	for i := range p.Vertices {
+		q := p.Vertices[i].Queue
+		if q == "" {
+			t.vertex(VertexID(i))
+			continue
+		}
+		if drawn[q] {
+			continue
+		}
+		drawn[q] = true
+		end := ""
+		if queue := queues[q]; queue != nil {
+			end = ": " + ending(queue)
+		}
+		fmt.Fprintf(&t.b, "┌ queue %s%s\n", plain(clip(q, 40)), end)
+		for _, v := range byQueue[q] {
+			t.vertex(v)
+		}
+		t.b.WriteString("└\n")
+	}
+	return t.b.String()
+}
+
+// ending says when a queue ends.
+func ending(q *Queue) string {
+	most := "at most " + count(q.MaxSupersteps, "superstep")
+	switch {
+	case !q.HasCriterion:
+		return count(q.MaxSupersteps, "superstep")
+	case q.MaxSupersteps == 0:
+		return "until the criterion holds"
+	}
+	return "until the criterion holds, " + most
+}
+
+// count writes "1 slot", "2 slots".
+func count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case noun == "vertex":
+		return strconv.Itoa(n) + " vertices"
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+// planText is the state of one Plan.Text.
+type planText struct {
+	p       *Plan
+	b       strings.Builder
+	idWidth int
+	// column is where subtasks begin behind names, below where facts begin behind
+	// labels.
+	column, below int
+}
+
+func (t *planText) header() {
+	p := t.p
+	name := plain(clip(p.Job, 60))
+	if name == "" {
+		name = "(anonymous)"
+	}
+	fmt.Fprintf(&t.b, "plan of %s at parallelism %d: %s, %s, %s, seed %d, graph %s\n",
+		name, p.Parallelism, count(len(p.Vertices), "vertex"), count(p.Slots, "slot"),
+		count(p.Shards, "shard"), p.Seed, clip(p.Fingerprint, shortFingerprint+1))
+	t.idWidth = len(strconv.Itoa(max(0, len(p.Vertices)-1))) + 1
+	for i := range p.Vertices {
+		frame := frameOf(&p.Vertices[i])
+		t.column = max(t.column, min(widestName, utf8.RuneCountInString(t.head(frame, VertexID(i)))))
+		for _, r := range t.rows(frame, VertexID(i)) {
+			t.below = max(t.below, min(widestLabel, utf8.RuneCountInString(r[0])))
+		}
+	}
+}
+
+// frameOf returns what stands left of a vertex.
+func frameOf(v *Vertex) string {
+	if v.Queue == "" {
+		return ""
+	}
+	return "│ "
+}
+
+// head returns the first line of a vertex without its share.
+func (t *planText) head(frame string, id VertexID) string {
+	return fmt.Sprintf("%s%-*s %s", frame, t.idWidth, "v"+strconv.Itoa(int(id)), t.p.Vertices[id].Name)
+}
+
+// rows returns what stands below a vertex, in two columns: its parameters and
+// its incoming edges.
+func (t *planText) rows(frame string, id VertexID) [][2]string {
+	v := &t.p.Vertices[id]
+	indent := frame + strings.Repeat(" ", t.idWidth+3)
+	var rows [][2]string
+	for _, m := range v.Chain {
+		n := &t.p.Nodes[m.Node]
+		if facts := nodeFacts(n); facts != "" {
+			rows = append(rows, [2]string{indent + label(n), facts})
+		}
+	}
+	for _, e := range t.p.In(id) {
+		from := label(&t.p.Nodes[e.FromNode])
+		arrow, to := "← ", ""
+		if e.Role == Feedback {
+			arrow = "↻ "
+		}
+		if e.ToNode != v.Chain[0].Node {
+			to = " → " + label(&t.p.Nodes[e.ToNode])
+		}
+		rows = append(rows, [2]string{indent + arrow + "v" + strconv.Itoa(int(e.From)) + " " + from + to, edgeText(&e)})
+	}
+	return rows
+}
+
+func (t *planText) vertex(id VertexID) {
+	frame := frameOf(&t.p.Vertices[id])
+	fmt.Fprintf(&t.b, "%s  %s\n", pad(t.head(frame, id), t.column), share(&t.p.Vertices[id]))
+	for _, r := range t.rows(frame, id) {
+		fmt.Fprintf(&t.b, "%s  %s\n", pad(r[0], t.below), r[1])
+	}
+}
+
+// share says how many subtasks a vertex has and how many shards each owns.
+func share(v *Vertex) string {
+	if len(v.Ranges) == 0 {
+		return count(v.Parallelism, "subtask")
+	}
+	least, most := v.Ranges[0].Len(), v.Ranges[0].Len()
+	for _, r := range v.Ranges {
+		least, most = min(least, r.Len()), max(most, r.Len())
+	}
+	shards := count(most, "shard")
+	if least != most {
+		shards = strconv.Itoa(least) + "–" + shards
+	}
+	return count(v.Parallelism, "subtask") + " × " + shards
+}
+
+// nodeFacts returns what a plan shows of a node beside its label: how it
+// reduces, and its parameters.
+func nodeFacts(n *Node) string {
+	var parts []string
+	switch n.Order {
+	case NoReduction:
+	case RankTree:
+		parts = append(parts, "[rank-tree: depends on parallelism]")
+	default:
+		parts = append(parts, "["+n.Order.String()+"]")
+	}
+	for _, a := range n.Attrs {
+		parts = append(parts, plain(clip(a.Key, 30))+"="+value(a.Value, 40))
+	}
+	return fit(parts, " ")
+}
+
+// edgeText returns the partitioner of an edge with its keys, its role where it
+// is not plain, and its mode where it is materialised.
+func edgeText(e *Edge) string {
+	s := routeText(e.Partitioner, e.Keys, e.Role)
+	if e.Mode != Pipelined {
+		s += ", " + e.Mode.String()
+	}
+	return s
+}
+
+// routeText says how an edge runs. Edges without rows show their partitioner
+// only where it says something.
+func routeText(p Partitioner, keys []string, r Role) string {
+	switch {
+	case r == Data:
+		return partitionText(p, keys)
+	case r != Side && p == Forward:
+		return r.String()
+	}
+	return partitionText(p, keys) + " " + r.String()
+}
+
+func partitionText(p Partitioner, keys []string) string {
+	if len(keys) == 0 {
+		return p.String()
+	}
+	shown := make([]string, len(keys))
+	for i, key := range keys {
+		shown[i] = plain(clip(key, 30))
+	}
+	return p.String() + "(" + fit(shown, ", ") + ")"
+}
+
+// value writes a parameter: as it is if it is one word, else quoted.
+func value(s string, most int) string {
+	short := clip(s, most)
+	if s == "" || strings.ContainsAny(s, " \t\"=") || plain(short) != short {
+		return strconv.Quote(short)
+	}
+	return short
+}
+
+// fit joins parts until the line is full and says how many are left.
+func fit(parts []string, separator string) string {
+	var b strings.Builder
+	for i, part := range parts {
+		if i > 0 {
+			if b.Len()+len(part) > widestLine {
+				fmt.Fprintf(&b, "%s… %d more", separator, len(parts)-i)
+				break
+			}
+			b.WriteString(separator)
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// pad fills s with spaces to a width in runes.
+func pad(s string, width int) string {
+	return s + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(s)))
+}
