@@ -65,20 +65,21 @@ func Softplus(x float64) float64 {
 	switch {
 	case x != x:
 		return math.NaN()
-	case x > 800:
+	case x > 45: // e^-x is below 2^-17 ulp of the result
 		return x
-	case x < -40: // e^x/2 is below 0.04 ulp of the result, e^x
+	case x < -45: // e^x/2 is below 2^-11 ulp of the result, e^x
 		return Exp(x)
 	}
 	a := math.Abs(x)
 	s, sl, r, t, k := reduceExp(-a, 0)
 	h, l := expPair(s, sl, r, t)
-	var lh, ll float64 // log(1+e^-|x|)
-	if k < -60 {
-		lh = scale(h, k)
+	z := pow2(k)
+	h, l = h*z, l*z
+	var lh, ll float64 // log(1+h+l)
+	if k < -30 {
+		// Three terms of the series; 1+h+l has no room for l.
+		lh = h + (l - float64(float64(h*h)*(0.5-float64(h*(1.0/3)))))
 	} else {
-		z := pow2(k)
-		h, l = h*z, l*z
 		sum := 1 + h
 		lh, ll = logPairSum(sum, (h-(sum-1))+l)
 	}
