@@ -15,9 +15,9 @@ import (
 // held in memory, within the run's budget, and there only if the run succeeds.
 func Collect(d *Dataset, name string) {
 	if d == nil || d.builder == nil {
-		// There is no builder to record it with: without a panic the mistake would
-		// show only as a missing result.
-		panic(fmt.Sprintf("Collect %q: the dataset is nil", name))
+		// There is no builder to record it with. The panic ends the job's function
+		// and is told like every other misuse.
+		panic(Misuse{Site: userSite(), Err: fmt.Errorf("Collect %q: the dataset is nil", name)})
 	}
 	b := d.builder
 	if b.unusable() || d.poisoned {

@@ -79,7 +79,11 @@ func (j *Job[A]) check() error {
 // run calls the job's function once; a panic in it becomes an error.
 func (j *Job[A]) run(b *Builder, args A) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		switch r := recover().(type) {
+		case nil:
+		case Misuse:
+			err = r
+		default:
 			err = &PanicError{Value: r, Stack: debug.Stack()}
 		}
 	}()

@@ -29,8 +29,8 @@ type QueueSpec struct {
 	// CloseFunc is the user's function that emits them, for the fingerprint.
 	CloseFunc any
 	// Loop makes the queue's bodies. It is given the numbers that the stages got,
-	// in order, and the queue's final name. MaxSupersteps is filled in.
-	Loop func(nodes []NodeID, name string) Loop
+	// in order. The engine fills in MaxSupersteps.
+	Loop func(nodes []NodeID) Loop
 }
 
 // StageSpec describes one stage.
@@ -85,7 +85,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	}
 	w.feedback(first)
 	w.add(plan.QueueClose, StageSpec{Func: q.CloseFunc}, schema, nil, w.after())
-	loop := q.Loop(nodes, w.name)
+	loop := q.Loop(nodes)
 	loop.MaxSupersteps = q.MaxSupersteps
 	b.bind.Loops[w.name] = loop
 	b.graph.Queues = append(b.graph.Queues, plan.Queue{Name: w.name, MaxSupersteps: q.MaxSupersteps, HasCriterion: q.HasCriterion})

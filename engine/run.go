@@ -102,8 +102,11 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	}
 	b := newBuilder(job.name, c, f)
 	defer func() { b.sealed = true }()
-	err := job.run(b, args)
-	if err != nil {
+	switch err := job.run(b, args).(type) {
+	case nil:
+	case Misuse:
+		b.misuses = append(b.misuses, err)
+	default:
 		b.misuses = append(b.misuses, Misuse{Err: err})
 	}
 	if len(b.misuses) > 0 {

@@ -1,0 +1,379 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// progressMode says how the command line shows the progress of a run.
+type progressMode string
+
+const (
+	progressAuto  progressMode = "auto" // live on a terminal, plain elsewhere
+	progressPlain progressMode = "plain"
+	progressJSON  progressMode = "json"
+	progressOff   progressMode = "off"
+	progressLive  progressMode = "live" // what auto becomes on a terminal
+)
+
+// plainEvery is the time between two lines where lines are not overwritten.
+const plainEvery = 2 * time.Second
+
+// display shows the progress of one run. It also carries what is logged
+// meanwhile, so that no message lands in the middle of a live line. It is safe
+// for concurrent use.
+type display struct {
+	mode  progressMode
+	out   io.Writer
+	width func() int // of the terminal, in characters
+
+	mu      sync.Mutex
+	live    string        // line on the screen, to be overwritten
+	printed time.Duration // when the last plain line was
+	ended   map[string]bool
+}
+
+func newDisplay(mode progressMode, out io.Writer, width func() int) *display {
+	return &display{mode: mode, out: out, width: width, ended: map[string]bool{}}
+}
+
+// eraseLine returns to the line's beginning and clears it.
+const eraseLine = "\r\x1b[K"
+
+// Write lets a message pass: the live line makes way for it and comes back.
+func (d *display) Write(p []byte) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.live == "" {
+		return d.out.Write(p)
+	}
+	if _, err := io.WriteString(d.out, eraseLine); err != nil {
+		return 0, err
+	}
+	n, err := d.out.Write(p)
+	if err == nil {
+		_, err = io.WriteString(d.out, d.live)
+	}
+	return n, err
+}
+
+// begin shows what is about to run.
+func (d *display) begin(p *plan.Plan) {
+	switch d.mode {
+	case progressOff:
+	case progressJSON:
+		d.object(struct {
+			Event       string `json:"event"`
+			Job         string `json:"job"`
+			Operators   int    `json:"operators"`
+			Vertices    int    `json:"vertices"`
+			Parallelism int    `json:"parallelism"`
+			Shards      int    `json:"shards"`
+			Seed        uint64 `json:"seed"`
+		}{"begin", p.Job, len(p.Nodes), len(p.Vertices), p.Parallelism, p.Shards, p.Seed})
+	default:
+		fmt.Fprint(d, renderPlan(p, d.width()))
+	}
+}
+
+// update shows how the run stands. It is the run's OnProgress.
+func (d *display) update(p Progress) {
+	switch d.mode {
+	case progressOff:
+	case progressJSON:
+		if p.Done || d.due(p) {
+			d.object(progressObject(p))
+		}
+	case progressLive:
+		d.overwrite(p)
+	default:
+		d.plain(p)
+	}
+}
+
+// due says that it is time for another line: the run has been going on for a
+// while, or a queue ended.
+func (d *display) due(p Progress) bool {
+	due := p.Elapsed-d.printed >= plainEvery
+	for _, q := range p.Queues {
+		if q.Ended && !d.ended[q.Name] {
+			d.ended[q.Name] = true
+			due = true
+		}
+	}
+	if due {
+		d.printed = p.Elapsed
+	}
+	return due
+}
+
+// plain writes lines that stay: one per queue that ended, one every plainEvery,
+// and the outcome.
+func (d *display) plain(p Progress) {
+	for _, q := range p.Queues {
+		if q.Ended && !d.ended[q.Name] {
+			d.ended[q.Name] = true
+			fmt.Fprintln(d, renderQueueEnd(q, p.Elapsed))
+		}
+	}
+	if p.Done {
+		if p.Err == nil {
+			fmt.Fprintln(d, renderDone(p))
+		}
+		return
+	}
+	if p.Elapsed-d.printed >= plainEvery {
+		d.printed = p.Elapsed
+		fmt.Fprintln(d, renderLine(p, math.MaxInt))
+	}
+}
+
+// overwrite replaces the live line; the outcome stays.
+func (d *display) overwrite(p Progress) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !p.Done {
+		d.live = renderLine(p, d.width())
+		io.WriteString(d.out, eraseLine+d.live)
+		return
+	}
+	erase := ""
+	if d.live != "" {
+		erase, d.live = eraseLine, ""
+	}
+	for _, q := range p.Queues {
+		if q.Ended && p.Err == nil {
+			fmt.Fprintf(d.out, "%s%s\n", erase, clipLine(renderQueueEnd(q, 0), d.width()))
+			erase = ""
+		}
+	}
+	if p.Err == nil {
+		erase += clipLine(renderDone(p), d.width()) + "\n"
+	}
+	io.WriteString(d.out, erase)
+}
+
+// object writes one JSON object on a line.
+func (d *display) object(v any) {
+	line, err := json.Marshal(v)
+	if err != nil {
+		line = []byte(`{"event":"error"}`)
+	}
+	d.Write(append(line, '\n'))
+}
+
+// progressEvent is a line of --progress json. Values that are no numbers in JSON
+// (infinities, NaN) are given as text.
+type progressEvent struct {
+	Event         string       `json:"event"` // "progress", "done" or "failed"
+	Job           string       `json:"job"`
+	Seconds       float64      `json:"seconds"`
+	Rows          int64        `json:"rows"`
+	RowsPerSecond float64      `json:"rows_per_second"`
+	Queues        []queueEvent `json:"queues,omitempty"`
+	Error         string       `json:"error,omitempty"`
+}
+
+type queueEvent struct {
+	Name          string         `json:"name"`
+	Superstep     int            `json:"superstep"`
+	MaxSupersteps int            `json:"max_supersteps,omitempty"`
+	Ended         bool           `json:"ended"`
+	Values        map[string]any `json:"values,omitempty"` // written sorted by name
+}
+
+func progressObject(p Progress) progressEvent {
+	e := progressEvent{
+		Event:         "progress",
+		Job:           p.Job,
+		Seconds:       float64(p.Elapsed.Milliseconds()) / 1000,
+		Rows:          p.Rows,
+		RowsPerSecond: math.Round(p.RowsPerSecond),
+	}
+	if p.Done {
+		e.Event = "done"
+	}
+	if p.Err != nil {
+		e.Event, e.Error = "failed", p.Err.Error()
+	}
+	for _, q := range p.Queues {
+		qe := queueEvent{Name: q.Name, Superstep: q.Superstep, MaxSupersteps: q.Max, Ended: q.Ended}
+		for _, v := range q.Values {
+			if qe.Values == nil {
+				qe.Values = map[string]any{}
+			}
+			if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) {
+				qe.Values[v.Name] = fmt.Sprint(v.Value)
+			} else {
+				qe.Values[v.Name] = v.Value
+			}
+		}
+		e.Queues = append(e.Queues, qe)
+	}
+	return e
+}
+
+// renderLine writes how a run stands on one line of at most width characters.
+func renderLine(p Progress, width int) string {
+	parts := []string{formatElapsed(p.Elapsed)}
+	reading, sources := false, 0
+	for _, v := range p.Vertices {
+		if v.Source {
+			sources++
+			reading = reading || v.ShardsDone < v.Shards
+		}
+	}
+	switch {
+	case reading && p.Rows > 0:
+		parts = append(parts, fmt.Sprintf("%s rows, %s/s", formatCount(float64(p.Rows)), formatCount(p.RowsPerSecond)))
+	case sources > 0:
+		parts = append(parts, formatCount(float64(p.Rows))+" rows")
+	}
+	if q := current(p.Queues); q != nil {
+		parts = append(parts, renderQueue(*q))
+	}
+	line := strings.Join(parts, " · ")
+	if p.Job != "" {
+		line = p.Job + " · " + line
+	}
+	return clipLine(line, width)
+}
+
+// current returns the queue to show: the last one that has done a superstep and
+// goes on, otherwise the last that ended, nil if none began.
+func current(queues []QueueProgress) *QueueProgress {
+	var shown *QueueProgress
+	for i := range queues {
+		q := &queues[i]
+		if q.Superstep > 0 && (shown == nil || shown.Ended || !q.Ended) {
+			shown = q
+		}
+	}
+	return shown
+}
+
+// renderQueue writes how a queue stands: "kmeans 12/50 inertia=78.85".
+func renderQueue(q QueueProgress) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %d", q.Name, q.Superstep)
+	if q.Max > 0 {
+		fmt.Fprintf(&b, "/%d", q.Max)
+	}
+	for _, v := range q.Values {
+		fmt.Fprintf(&b, " %s=%.6g", v.Name, v.Value)
+	}
+	return b.String()
+}
+
+// renderQueueEnd writes how a queue ended, and when, if elapsed is not 0.
+func renderQueueEnd(q QueueProgress, elapsed time.Duration) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d superstep%s", q.Name, q.Superstep, plural(q.Superstep))
+	for _, v := range q.Values {
+		fmt.Fprintf(&b, ", %s=%.6g", v.Name, v.Value)
+	}
+	if elapsed > 0 {
+		fmt.Fprintf(&b, " (after %s)", formatElapsed(elapsed))
+	}
+	return b.String()
+}
+
+// renderDone writes the outcome of a run that succeeded.
+func renderDone(p Progress) string {
+	return fmt.Sprintf("done: %s rows in %s", formatCount(float64(p.Rows)), formatElapsed(p.Elapsed))
+}
+
+// maxPlanLines bounds the vertices shown at the start of a run.
+const maxPlanLines = 8
+
+// renderPlan writes a plan in a few lines of at most width characters.
+func renderPlan(p *plan.Plan, width int) string {
+	name := p.Job
+	if name == "" {
+		name = "job"
+	}
+	var b strings.Builder
+	line := func(s string) { b.WriteString(clipLine(s, width) + "\n") }
+	line(fmt.Sprintf("%s: %d operator%s in %d vert%s, parallelism %d, %d shards, seed %d", name,
+		len(p.Nodes), plural(len(p.Nodes)), len(p.Vertices), ices(len(p.Vertices)), p.Parallelism, p.Shards, p.Seed))
+	for i, v := range p.Vertices {
+		if i == maxPlanLines && len(p.Vertices) > maxPlanLines+1 {
+			line(fmt.Sprintf("  … and %d more vertices (--explain shows all)", len(p.Vertices)-i))
+			break
+		}
+		of := ""
+		if v.Queue != "" {
+			of = " [" + v.Queue + "]"
+		}
+		line(fmt.Sprintf("  %s%s ×%d", v.Name, of, v.Parallelism))
+	}
+	return b.String()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return ""
+	}
+	return "s"
+}
+
+func ices(n int) string {
+	if n == 1 {
+		return "ex"
+	}
+	return "ices"
+}
+
+// formatElapsed writes a time for people: "0.4s", "12.3s", "4m05s", "2h03m".
+func formatElapsed(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d.%ds", d/time.Second, d%time.Second/(100*time.Millisecond))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+}
+
+// formatCount writes a count with at most four digits: "950", "12.3k", "4.5M".
+func formatCount(n float64) string {
+	if n < 1000 {
+		return strconv.FormatFloat(math.Floor(n), 'f', 0, 64)
+	}
+	const units = "kMGT"
+	i := -1
+	for n >= 1000 && i < len(units)-1 {
+		n, i = n/1000, i+1
+	}
+	// Rounded down, so that 999,999 does not become "1000.0k".
+	return strconv.FormatFloat(math.Floor(n*10)/10, 'f', 1, 64) + units[i:i+1]
+}
+
+// clipLine returns s as one line of at most width characters, cut with an
+// ellipsis. Names come from users and could hold anything: what is not printable
+// becomes a question mark.
+func clipLine(s string, width int) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+	if width <= 0 {
+		return ""
+	}
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	return string([]rune(s)[:width-1]) + "…"
+}

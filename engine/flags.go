@@ -1,0 +1,287 @@
+package engine
+
+import (
+	"encoding"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// engineFlags are the flags that every program gets from Main.
+type engineFlags struct {
+	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor."`
+	Shards      int          `placeholder:"S" default:"${shards}" help:"Shards that data are cut into, a power of two (default: ${shards})."`
+	Explain     explainForm  `placeholder:"FORM" help:"Print the plan as text, json or dot instead of running it; text if no form is given."`
+	Progress    progressMode `enum:"auto,plain,json,off" default:"auto" placeholder:"MODE" help:"How to show progress on standard error: auto, plain, json or off (default: auto, a live line on a terminal)."`
+	IfExists    string       `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do where an output exists: fail or replace (default: fail)."`
+	LogLevel    string       `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level logged on standard error: trace, debug, info, warn, error or off (default: warn)."`
+	LogJSON     bool         `name:"log-json" help:"Log as JSON, one object per line."`
+	BatchRows   int          `placeholder:"N" default:"${batch_rows}" help:"Rows that sources aim at per batch; changes no result (default: ${batch_rows})."`
+	Memory      byteSize     `placeholder:"SIZE" help:"Memory that exchanges and results may hold before they spill, such as 512MiB or 4GB (default: a share of what there is)."`
+	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files (default: the system's)."`
+	Version     versionFlag  `help:"Print the version and exit."`
+}
+
+// seedFlag stands apart because a job may have a flag of that name itself.
+type seedFlag struct {
+	Seed uint64 `placeholder:"SEED" default:"0" help:"Seed of all random draws (default: 0)."`
+}
+
+// explainForm is the value of --explain, "" where it was not given. The form may
+// be left out.
+type explainForm string
+
+var explainForms = []string{"text", "json", "dot"}
+
+// Decode takes the word behind the flag if it is one of the forms, so that
+// "--explain" alone is complete; a form given as "--explain=form" must be one.
+func (e *explainForm) Decode(ctx *kong.DecodeContext) error {
+	*e = "text"
+	next := ctx.Scan.Peek()
+	word := fmt.Sprint(next.Value)
+	known := slices.Contains(explainForms, word)
+	if next.Type != kong.FlagValueToken && !(known && next.IsValue()) {
+		return nil
+	}
+	if !known {
+		return fmt.Errorf("want text, json or dot, but got %q", word)
+	}
+	ctx.Scan.Pop()
+	*e = explainForm(word)
+	return nil
+}
+
+// versionFlag prints the version and ends the program.
+type versionFlag bool
+
+// BeforeReset acts before required flags are asked for.
+func (versionFlag) BeforeReset(app *kong.Kong, vars kong.Vars) error {
+	fmt.Fprintln(app.Stdout, vars["version"])
+	app.Exit(0)
+	return nil
+}
+
+// byteSize is a number of bytes given with a unit.
+type byteSize int64
+
+var _ encoding.TextUnmarshaler = (*byteSize)(nil)
+
+// byteUnits are the units of sizes: powers of 1000, and with an i of 1024.
+var byteUnits = map[string]float64{
+	"": 1, "b": 1,
+	"k": 1e3, "kb": 1e3, "kib": 1 << 10,
+	"m": 1e6, "mb": 1e6, "mib": 1 << 20,
+	"g": 1e9, "gb": 1e9, "gib": 1 << 30,
+	"t": 1e12, "tb": 1e12, "tib": 1 << 40,
+}
+
+// UnmarshalText reads "512MiB", "4GB", "1.5g" or a plain number of bytes.
+func (s *byteSize) UnmarshalText(text []byte) error {
+	in := strings.TrimSpace(string(text))
+	end := strings.LastIndexAny(in, "0123456789.") + 1
+	unit, known := byteUnits[strings.ToLower(strings.TrimSpace(in[end:]))]
+	n, err := strconv.ParseFloat(in[:end], 64)
+	if err != nil || !known || !(n > 0) || n*unit >= math.MaxInt64 || n*unit < 1 {
+		return fmt.Errorf("%q is no size: want a positive number and a unit, such as 512MiB or 4GB", in)
+	}
+	*s = byteSize(n * unit)
+	return nil
+}
+
+// commandLine is a parsed command line.
+type commandLine struct {
+	engineFlags
+	seedFlag
+	// ended says that the program has done what it was asked, such as --help.
+	ended bool
+}
+
+// usageError is a command line that cannot be used.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// parseArgs fills in args, a pointer to the struct of the job's arguments, and
+// the engine's flags from words. What the user got wrong is a *usageError, what
+// the program's author did another error.
+func parseArgs(name, about string, args any, words []string, stdout, stderr io.Writer) (*commandLine, error) {
+	own, err := ownFlags(args)
+	if err != nil {
+		return nil, err
+	}
+	c := &commandLine{}
+	seed, err := jobSeed(own)
+	if err != nil {
+		return nil, err
+	}
+	if err := collision(own); err != nil {
+		return nil, err
+	}
+	options := append(kongOptions(), kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { c.ended = true }),
+		kong.ExplicitGroups([]kong.Group{{Key: "engine", Title: "Engine flags:"}}),
+		kong.Embed(&c.engineFlags, `group:"engine"`))
+	if seed == nil {
+		options = append(options, kong.Embed(&c.seedFlag, `group:"engine"`))
+	}
+	parser, err := kong.New(args, options...)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments %s cannot be flags: %w", typeName(args), err)
+	}
+	_, err = parser.Parse(words)
+	if c.ended {
+		return c, nil // what was asked for is done, whatever else is missing
+	}
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	if seed != nil {
+		c.Seed = seedOf(seed.Target)
+	}
+	return c, nil
+}
+
+// kongOptions are those that every parser here needs.
+func kongOptions() []kong.Option {
+	return []kong.Option{kong.Vars{
+		"version":    programVersion(),
+		"shards":     strconv.Itoa(DefaultShards),
+		"batch_rows": strconv.Itoa(DefaultBatchRows),
+	}}
+}
+
+// ownFlags returns the flags that the job's arguments make.
+func ownFlags(args any) ([]*kong.Flag, error) {
+	if t := reflect.TypeOf(args); t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil, fmt.Errorf("the arguments %s cannot be flags: want a struct", typeName(args))
+	}
+	// A copy is filled with defaults when the model is built, not args itself.
+	scratch := reflect.New(reflect.TypeOf(args).Elem())
+	parser, err := kong.New(scratch.Interface(), append(kongOptions(), kong.NoDefaultHelp())...)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments %s cannot be flags: %w", typeName(args), err)
+	}
+	if len(parser.Model.Children) > 0 {
+		return nil, fmt.Errorf("the arguments %s cannot be flags: the command %q of a job is no argument", typeName(args), parser.Model.Children[0].Name)
+	}
+	return parser.Model.Flags, nil
+}
+
+// jobSeed returns the job's own --seed, nil if it has none. Its value serves as
+// the run's seed too, so it has to be an integer.
+func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
+	for _, f := range own {
+		if f.Name != "seed" {
+			continue
+		}
+		if !f.Target.CanInt() && !f.Target.CanUint() {
+			return nil, fmt.Errorf("flag --seed of the job's arguments is a %s, but the engine's --seed, for which it stands too, is an integer; change its type or rename it with the tag `name`", f.Target.Type())
+		}
+		return f, nil
+	}
+	return nil, nil
+}
+
+// seedOf returns an integer as a seed; negative ones wrap around.
+func seedOf(v reflect.Value) uint64 {
+	if v.CanUint() {
+		return v.Uint()
+	}
+	return uint64(v.Int())
+}
+
+// collision finds a flag that both the job and the engine define. --seed alone
+// may be both.
+func collision(own []*kong.Flag) error {
+	engine, err := kong.New(&struct {
+		engineFlags
+		seedFlag
+	}{}, kongOptions()...)
+	if err != nil {
+		return fmt.Errorf("the engine's own flags: %w", err)
+	}
+	taken := map[string]bool{}
+	for _, f := range engine.Model.Flags {
+		for _, name := range spellings(f) {
+			taken[name] = true
+		}
+	}
+	for _, f := range own {
+		for _, name := range spellings(f) {
+			if taken[name] && name != "--seed" {
+				return fmt.Errorf("flag %s is defined both by the job's arguments (--%s) and by the engine; rename the job's with the tag `name` or `short`", name, f.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// spellings returns all ways to write a flag.
+func spellings(f *kong.Flag) []string {
+	names := []string{"--" + f.Name}
+	if f.Short != 0 {
+		names = append(names, "-"+string(f.Short))
+	}
+	for _, alias := range f.Aliases {
+		names = append(names, "--"+alias)
+	}
+	switch neg := f.Tag.Negatable; {
+	case neg == "":
+	case strings.HasPrefix(neg, "--"), neg != "_" && neg != "true":
+		names = append(names, "--"+strings.TrimPrefix(neg, "--"))
+	default:
+		names = append(names, "--no-"+f.Name)
+	}
+	return names
+}
+
+// typeName names the type of a job's arguments for a message.
+func typeName(args any) string {
+	t := reflect.TypeOf(args)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.String()
+}
+
+// programVersion returns the version of the running program as its build knows
+// it: "name version (commit), go1.26".
+func programVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown version"
+	}
+	path, version := info.Main.Path, info.Main.Version
+	if path == "" {
+		path = info.Path
+	}
+	if version == "" || version == "(devel)" {
+		version = "development version"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			version += " (" + s.Value[:min(len(s.Value), 12)] + ")"
+		}
+	}
+	return fmt.Sprintf("%s %s, %s", path, version, info.GoVersion)
+}
+
+// options turns the flags into options of a run.
+func (c *commandLine) options() []Option {
+	exists := Fail
+	if c.IfExists == "replace" {
+		exists = Replace
+	}
+	return []Option{
+		Parallelism(c.Parallelism), Shards(c.Shards), Seed(c.Seed), IfExists(exists),
+		BatchRows(c.BatchRows), MemoryBudget(int64(c.Memory)), SpillDir(c.SpillDir),
+	}
+}

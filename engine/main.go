@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/term"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// Exit codes of a program that uses Main.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the job failed or was cancelled
+	exitUsage  = 2 // the command line cannot be used
+)
+
+// Main runs a job as the whole of a program, with a command line, and exits the
+// process with 0, or 1 if the job failed or was cancelled, or 2 if the command
+// line is wrong.
+//
+// The exported fields of A are flags: a field K is --k, a field InputFile is
+// --input-file. Tags change that: `help` describes the flag, `default` is its
+// value unless given, `short` a letter for it, `enum` lists what it may be,
+// `name` is its name, `required` says that it must be given. Slices take commas or
+// repetitions; durations are written as 1m30s; embedded structs add their fields,
+// and so do fields with the tag `embed:"" prefix:"init-"`. Where A has a method
+// Validate() error, that is asked before the job is built.
+//
+// Beside them stand the engine's flags, which --help lists. They and the job's
+// must differ in name, except that a job may have a --seed of its own, of an
+// integer type: its value then is the seed of the run too.
+//
+// Results belong on standard output, by hooks such as AfterRun. Progress, logs
+// and errors go to standard error; colours are left out where NO_COLOR is set.
+// An interrupt cancels the run, a second one ends the process at once.
+func Main[A any](job *Job[A], opts ...MainOption[A]) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(mainWith(context.Background(), job, world{
+		name:    filepath.Base(os.Args[0]),
+		args:    os.Args[1:],
+		stdout:  os.Stdout,
+		stderr:  os.Stderr,
+		getenv:  os.Getenv,
+		width:   func() int { return terminalWidth(os.Stderr) },
+		signals: signals,
+		exit:    os.Exit,
+	}, opts...))
+}
+
+// MainOption changes what Main does.
+type MainOption[A any] func(*mainConfig[A])
+
+type mainConfig[A any] struct {
+	after []func(args A, r *Result) error
+}
+
+// AfterRun sets a function that Main calls after the job succeeded, to print or
+// plot its results. An error makes the program fail. Functions are called in the
+// order given; the result is released after the last one.
+func AfterRun[A any](f func(args A, r *Result) error) MainOption[A] {
+	return func(c *mainConfig[A]) { c.after = append(c.after, f) }
+}
+
+// world is what a program takes from its surroundings.
+type world struct {
+	name           string // of the program
+	args           []string
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	// width returns the width of the terminal that stderr is, 0 if it is none.
+	width   func() int
+	signals <-chan os.Signal
+	exit    func(code int) // ends the process at once
+}
+
+// terminalWidth returns the number of characters on a line of a terminal, 0 if
+// the file is none.
+func terminalWidth(f *os.File) int {
+	if !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		return 80
+	}
+	return width
+}
+
+// errInterrupted is the cause of a run's end by a signal.
+var errInterrupted = errors.New("cancelled")
+
+// mainWith is Main without the process around it. It returns the exit code.
+func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOption[A]) int {
+	var mc mainConfig[A]
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&mc)
+		}
+	}
+	p := program{world: w}
+	if err := job.check(); err != nil {
+		return p.fail(err)
+	}
+	var args A
+	line, err := parseArgs(w.name, job.about, &args, w.args, w.stdout, w.stderr)
+	if err != nil {
+		return p.fail(err)
+	}
+	if line.ended {
+		return exitOK
+	}
+	if line.Explain != "" {
+		compiled, err := Compile(job, args, line.options()...)
+		if err != nil {
+			return p.fail(err)
+		}
+		return p.fail(explain(w.stdout, compiled, line.Explain))
+	}
+	return p.fail(runMain(ctx, job, args, line, &p, mc.after))
+}
+
+// runMain runs the job with progress, and the hooks after it.
+func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, after []func(A, *Result) error) error {
+	ctx, stop := p.cancellable(ctx)
+	defer stop()
+	screen := p.display(line.Progress)
+	opts := append(line.options(), Logger(p.logger(line, screen)))
+	if screen.mode != progressOff {
+		opts = append(opts, OnProgress(screen.update))
+	}
+	c, err := newConfig(opts)
+	if err != nil {
+		return err
+	}
+	ready, err := prepare(job, args, c)
+	if err != nil {
+		return err
+	}
+	screen.begin(ready.plan)
+	result, err := ready.run(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer result.Release()
+	for _, f := range after {
+		if err := guarded(f, args, result); err != nil {
+			return fmt.Errorf("after the run: %w", err)
+		}
+	}
+	return nil
+}
+
+// guarded calls a hook; a panic becomes an error, because the exit code of a
+// panicking Go program is that of wrong usage.
+func guarded[A any](f func(A, *Result) error, args A, r *Result) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
+		}
+	}()
+	return f(args, r)
+}
+
+// explain prints a plan.
+func explain(out io.Writer, p *plan.Plan, form explainForm) error {
+	text := ""
+	switch form {
+	case "json":
+		data, err := p.JSON()
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	case "dot":
+		text = p.DOT()
+	default:
+		text = p.Text()
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}
+
+// program does what does not depend on the job's arguments.
+type program struct {
+	world
+}
+
+// cancellable returns a context that the first signal ends; the second one ends
+// the process.
+func (p *program) cancellable(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-p.signals:
+			}
+			if n > 1 {
+				p.exit(exitFailed)
+				return
+			}
+			cancel(errInterrupted)
+		}
+	}()
+	return ctx, func() { close(done); cancel(nil) }
+}
+
+// display returns what shows the progress of the run.
+func (p *program) display(mode progressMode) *display {
+	if mode == progressAuto {
+		mode = progressPlain
+		if p.width() > 0 && p.getenv("TERM") != "dumb" {
+			mode = progressLive
+		}
+	}
+	return newDisplay(mode, p.stderr, func() int {
+		if w := p.width(); w > 0 {
+			return w
+		}
+		return math.MaxInt
+	})
+}
+
+// logger returns the logger that the flags ask for.
+func (p *program) logger(line *commandLine, screen *display) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{
+		Level:      hclog.LevelFromString(line.LogLevel),
+		Output:     screen,
+		JSONFormat: line.LogJSON,
+	})
+}
+
+// fail reports what went wrong, if anything, and returns the exit code.
+func (p *program) fail(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	var usage *usageError
+	var option *optionError
+	if errors.As(err, &usage) || errors.As(err, &option) {
+		fmt.Fprintf(p.stderr, "%s: %s %v\n\"%s --help\" lists the flags.\n", p.name, p.red("error:"), err, p.name)
+		return exitUsage
+	}
+	var abandoned *task.AbandonedError
+	if cancelled(err) && !errors.As(err, &abandoned) {
+		fmt.Fprintf(p.stderr, "%s: cancelled\n", p.name)
+		return exitFailed
+	}
+	fmt.Fprintf(p.stderr, "%s: %s %v\n", p.name, p.red("error:"), err)
+	return exitFailed
+}
+
+// cancelled says that a run ended because it was told to.
+func cancelled(err error) bool {
+	return errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled)
+}
+
+// red colours a word where that is wanted.
+func (p *program) red(s string) string {
+	if p.width() == 0 || p.getenv("NO_COLOR") != "" || p.getenv("TERM") == "dumb" {
+		return s
+	}
+	return "\x1b[1;31m" + s + "\x1b[0m"
+}
