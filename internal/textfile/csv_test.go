@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -68,14 +67,9 @@ func rows(ctx context.Context, c interface {
 		for i := range int(rec.NumRows()) {
 			row := make([]string, rec.NumCols())
 			for j, col := range rec.Columns() {
-				switch {
-				case col.IsNull(i):
-					row[j] = "<null>"
-				default:
-					row[j] = col.ValueStr(i)
-				}
-				if s, ok := col.(*array.String); ok && s.IsValid(i) {
-					row[j] = s.Value(i)
+				row[j] = "<null>"
+				if col.IsValid(i) {
+					row[j] = batch.FormatValue(col, i)
 				}
 			}
 			out = append(out, row)

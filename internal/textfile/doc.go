@@ -13,7 +13,7 @@
 //		err = c.ReadShard(ctx, shard, 1024, func(rec arrow.Record) error { ... })
 //	}
 //
-// What is learnt when building ([File], [Layout]) is plain data.
+// What is learnt when building ([File], [Layout], [LibSVMLayout]) is plain data.
 // Opening verifies it: a file that is not the same any more is an error, and so
 // is one that changes while it is read.
 //

@@ -1,0 +1,420 @@
+package textfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Names of the columns of LibSVM lines.
+const (
+	LabelColumn    = "label"
+	QueryColumn    = "qid"
+	FeaturesColumn = "features"
+)
+
+// LibSVMOptions says how LibSVM lines are written:
+//
+//	label [qid:n] index:value index:value ... # comment
+//
+// with indices ascending. Empty lines and lines of a comment alone do not count.
+type LibSVMOptions struct {
+	// ZeroBased says that indices count from 0. By default they count from 1,
+	// as in LIBSVM's own data, and index 0 is an error: the two cannot be told
+	// apart by looking at a part of the data.
+	ZeroBased bool
+	// Size is the number of components of a row; 0 means one more than the
+	// largest (zero-based) index in the data, which takes a scan.
+	Size int
+}
+
+// LibSVMLayout is what the lines hold. It is plain data and rests on the files'
+// content, so it is a fact of the job.
+type LibSVMLayout struct {
+	// ZeroBased says that indices count from 0 instead of 1.
+	ZeroBased bool
+	// Size is the number of components of a row.
+	Size int
+	// Query says that every line has a query id.
+	Query bool
+}
+
+// Schema returns the columns: label float64, qid int64 if there are query ids,
+// and features sparse[size]. None of them is ever null.
+func (l LibSVMLayout) Schema() (*arrow.Schema, error) {
+	features, err := batch.SparseType(l.Size)
+	if err != nil {
+		return nil, err
+	}
+	fields := []arrow.Field{{Name: LabelColumn, Type: arrow.PrimitiveTypes.Float64}}
+	if l.Query {
+		fields = append(fields, arrow.Field{Name: QueryColumn, Type: arrow.PrimitiveTypes.Int64})
+	}
+	return arrow.NewSchema(append(fields, arrow.Field{Name: FeaturesColumn, Type: features}), nil), nil
+}
+
+// ScanLibSVM finds the layout: whether there are query ids by the first line,
+// and, if not given, the size by reading everything with cfg.Workers
+// goroutines. Where a scan meets bad lines it fails or passes them over as cfg
+// says. An index of a size that is given is checked by reading.
+func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config) (_ LibSVMLayout, err error) {
+	if opt.Size < 0 || opt.Size > batch.MaxDim {
+		return LibSVMLayout{}, fmt.Errorf("the size %d is not between 0 and %d", opt.Size, batch.MaxDim)
+	}
+	l := LibSVMLayout{ZeroBased: opt.ZeroBased, Size: opt.Size}
+	var found bool
+	if l.Query, found, err = firstLine(ctx, files); err != nil {
+		return LibSVMLayout{}, err
+	}
+	if !found {
+		return LibSVMLayout{}, emptyInput(files, false)
+	}
+	if l.Size > 0 {
+		return l, nil
+	}
+	l.Size = batch.MaxDim
+	s, err := OpenLibSVM(ctx, files, l, cfg)
+	if err != nil {
+		return LibSVMLayout{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if l.Size, err = s.size(ctx); err != nil {
+		return LibSVMLayout{}, err
+	}
+	return l, nil
+}
+
+// firstLine looks for a query id in the first line that is not empty.
+func firstLine(ctx context.Context, files []File) (query, found bool, err error) {
+	sc := &scanner{tok: lineTokenizer(newLineAutomaton())}
+	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return false, false, err
+		}
+		if query, found, err = firstLineOf(sc, f.Path); err != nil || found {
+			return query, found, err
+		}
+	}
+	return false, false, nil
+}
+
+func firstLineOf(sc *scanner, path string) (query, found bool, err error) {
+	r, err := openPlain(path)
+	if err != nil {
+		return false, false, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := sc.start(r, 4<<10); err != nil {
+		return false, false, err
+	}
+	for {
+		what, err := sc.next()
+		if err != nil || what == foundEnd {
+			return false, false, err
+		}
+		if what == badSize {
+			return false, false, fmt.Errorf("%s: a line is larger than %d bytes", path, sc.tok.maxCell)
+		}
+		if what == foundRecord {
+			c := sc.tok.cells[0]
+			label, rest := nextWord(stripComment(sc.batch()[c.off:][:c.size()]))
+			if len(label) > 0 {
+				second, _ := nextWord(rest)
+				return bytes.HasPrefix(second, []byte("qid:")), true, nil
+			}
+		}
+		sc.cut()
+	}
+}
+
+// newLineAutomaton knows newlines only.
+func newLineAutomaton() *automaton {
+	return newAutomaton(Dialect{Delimiter: '\n', Quote: NoByte, Comment: NoByte})
+}
+
+// lineTokenizer takes every line as a record of one cell.
+func lineTokenizer(a *automaton) *tokenizer {
+	t := newTokenizer(Dialect{Delimiter: '\n', Quote: NoByte, Comment: NoByte, MaxCell: DefaultMaxCell}, a)
+	t.fields = 1
+	return t
+}
+
+// LibSVM reads LibSVM lines shard by shard. Its methods may be called by any
+// number of goroutines at the same time, except Close, which comes last.
+type LibSVM struct {
+	layout LibSVMLayout
+	schema *arrow.Schema
+	// idle keeps *svmReader for their buffers.
+	idle sync.Pool
+	base
+}
+
+// OpenLibSVM verifies the files, unpacks compressed ones and plans the cut. The
+// caller closes the reader.
+func OpenLibSVM(ctx context.Context, files []File, l LibSVMLayout, cfg Config) (*LibSVM, error) {
+	schema, err := l.Schema()
+	if err != nil {
+		return nil, err
+	}
+	s := &LibSVM{layout: l, schema: schema}
+	prepare := func(*text) error { return nil }
+	if err := s.base.open(ctx, files, cfg, newLineAutomaton(), prepare); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Schema returns the schema of the batches.
+func (s *LibSVM) Schema() *arrow.Schema { return s.schema }
+
+// ReadShard hands the rows of a shard to emit as CSV.ReadShard does.
+func (s *LibSVM) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
+	return s.readShard(ctx, shard, batchRows, func(r *svmReader) error {
+		rec, err := r.record()
+		if err != nil {
+			return err
+		}
+		defer rec.Release()
+		return emit(rec)
+	})
+}
+
+// readShard reads a shard and calls deliver for each batch of parsed rows.
+func (s *LibSVM) readShard(ctx context.Context, shard, batchRows int, deliver func(*svmReader) error) error {
+	r, ok := s.idle.Get().(*svmReader)
+	if !ok {
+		r = &svmReader{s: s, sc: &scanner{tok: lineTokenizer(s.auto)}}
+	}
+	r.tally, r.deliver = tally{shard: shard}, deliver
+	err := s.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally)
+	r.deliver = nil
+	s.idle.Put(r)
+	return err
+}
+
+// size reads all shards for the largest index. Of several errors the lowest
+// shard's is returned, whoever was first.
+func (s *LibSVM) size(ctx context.Context) (int, error) {
+	var largest, failed atomic.Int64
+	largest.Store(-1)
+	failed.Store(math.MaxInt64)
+	errs := make([]error, s.plan.shards)
+	var g errgroup.Group
+	g.SetLimit(s.cfg.Workers)
+	for shard := range s.plan.shards {
+		g.Go(func() error {
+			if int64(shard) > failed.Load() {
+				return nil
+			}
+			errs[shard] = s.readShard(ctx, shard, 1024, func(r *svmReader) error {
+				for _, i := range r.indices {
+					raise(&largest, int64(i))
+				}
+				return nil
+			})
+			if errs[shard] != nil {
+				lower(&failed, int64(shard))
+			}
+			return nil
+		})
+	}
+	_ = g.Wait() // the functions put their errors into errs
+	for _, err := range errs {
+		if err != nil {
+			return 0, err
+		}
+	}
+	return int(largest.Load()) + 1, nil
+}
+
+func raise(a *atomic.Int64, v int64) {
+	for old := a.Load(); v > old && !a.CompareAndSwap(old, v); old = a.Load() {
+	}
+}
+
+func lower(a *atomic.Int64, v int64) {
+	for old := a.Load(); v < old && !a.CompareAndSwap(old, v); old = a.Load() {
+	}
+}
+
+// svmReader reads one shard at a time. Rows are gathered as compressed sparse
+// rows, so that a bad line can be taken back by cutting the lists.
+type svmReader struct {
+	s       *LibSVM
+	sc      *scanner
+	part    *part
+	tally   tally
+	deliver func(*svmReader) error
+
+	labels  []float64
+	queries []int64
+	indptr  []int32
+	indices []int32
+	values  []float64
+}
+
+func (r *svmReader) begin(p *part) { r.part = p }
+
+func (r *svmReader) malformed(_ outcome, at int64) complaint {
+	return complaint{r.part, at, fmt.Sprintf("line is larger than %d bytes", r.sc.tok.maxCell)}
+}
+
+// flush parses the lines since the last cut and delivers the rows.
+func (r *svmReader) flush(int) error {
+	r.labels, r.queries, r.indptr = r.labels[:0], r.queries[:0], append(r.indptr[:0], 0)
+	r.indices, r.values = r.indices[:0], r.values[:0]
+	text := r.sc.batch()
+	for _, c := range r.sc.tok.cells {
+		rows, pairs := len(r.labels), len(r.indices)
+		err := r.line(stripComment(text[c.off:][:c.size()]))
+		if err == nil {
+			continue
+		}
+		bad := complaint{r.part, r.sc.place(int(c.off)), err.Error()}
+		if r.s.cfg.OnError == Fail {
+			return bad.error()
+		}
+		r.tally.add(bad)
+		r.labels, r.queries = r.labels[:rows], r.queries[:min(rows, len(r.queries))]
+		r.indices, r.values = r.indices[:pairs], r.values[:pairs]
+	}
+	if len(r.labels) == 0 {
+		return nil
+	}
+	return r.deliver(r)
+}
+
+// line adds the row of a line, nothing if there is none in it. After an error
+// the lists may hold a part of the row.
+func (r *svmReader) line(b []byte) error {
+	word, b := nextWord(b)
+	if len(word) == 0 {
+		return nil
+	}
+	label, err := parseFloat(word)
+	if err != nil {
+		return fmt.Errorf("cannot read %s as the label: %w", shorten(word), err)
+	}
+	r.labels = append(r.labels, label)
+	word, rest := nextWord(b)
+	if bytes.HasPrefix(word, []byte("qid:")) {
+		if !r.s.layout.Query {
+			return fmt.Errorf("this line has a query id (%s), but the first line has none", shorten(word))
+		}
+		id, err := parseInt(word[len("qid:"):])
+		if err != nil {
+			return fmt.Errorf("cannot read %s as a query id: %w", shorten(word), err)
+		}
+		r.queries = append(r.queries, id)
+		b = rest
+	} else if r.s.layout.Query {
+		return errors.New("this line has no query id, but the first line has one")
+	}
+	if err := r.pairs(b); err != nil {
+		return err
+	}
+	r.indptr = append(r.indptr, int32(len(r.indices)))
+	return nil
+}
+
+// pairs adds the components.
+func (r *svmReader) pairs(b []byte) error {
+	first := int64(1)
+	if r.s.layout.ZeroBased {
+		first = 0
+	}
+	last := first - 1
+	for {
+		var word []byte
+		if word, b = nextWord(b); len(word) == 0 {
+			return nil
+		}
+		colon := bytes.IndexByte(word, ':')
+		if colon < 0 {
+			return fmt.Errorf("%s is not index:value", shorten(word))
+		}
+		index, err := parseInt(word[:colon])
+		if err != nil {
+			return fmt.Errorf("cannot read %s as index:value: the index: %w", shorten(word), err)
+		}
+		value, err := parseFloat(word[colon+1:])
+		if err != nil {
+			return fmt.Errorf("cannot read %s as index:value: the value: %w", shorten(word), err)
+		}
+		if index <= last || index-first >= int64(r.s.layout.Size) {
+			return r.badIndex(index, first, last)
+		}
+		if len(r.indices) == math.MaxInt32 {
+			return errors.New("more components than a batch can hold")
+		}
+		r.indices = append(r.indices, int32(index-first))
+		r.values = append(r.values, value)
+		last = index
+	}
+}
+
+// badIndex says which rule an index breaks.
+func (r *svmReader) badIndex(index, first, last int64) error {
+	switch {
+	case index == 0 && first == 1:
+		return errors.New("index 0 in data whose indices count from 1; say that it is zero-based if it is")
+	case index < first:
+		return fmt.Errorf("index %d is negative", index)
+	case index == last:
+		return fmt.Errorf("index %d stands twice", index)
+	case index < last:
+		return fmt.Errorf("index %d after %d; indices must ascend", index, last)
+	}
+	return fmt.Errorf("index %d is beyond the size %d (indices count from %d)", index, r.s.layout.Size, first)
+}
+
+// record makes a batch of the rows; it is owned by the caller.
+func (r *svmReader) record() (arrow.Record, error) {
+	mem, rows := r.s.cfg.Allocator, len(r.labels)
+	features, err := batch.NewSparseArray(mem, batch.CSR{Size: r.s.layout.Size, Indptr: r.indptr, Indices: r.indices, Values: r.values})
+	if err != nil {
+		return nil, err
+	}
+	labels := array.NewFloat64Builder(mem)
+	defer labels.Release()
+	labels.AppendValues(r.labels, nil)
+	columns := []arrow.Array{labels.NewArray()}
+	if r.s.layout.Query {
+		queries := array.NewInt64Builder(mem)
+		defer queries.Release()
+		queries.AppendValues(r.queries, nil)
+		columns = append(columns, queries.NewArray())
+	}
+	return newRecord(r.s.schema, append(columns, features), rows), nil
+}
+
+// nextWord cuts the first word off b; it is empty if there is none.
+func nextWord(b []byte) (word, rest []byte) {
+	i := 0
+	for i < len(b) && isBlank(b[i]) {
+		i++
+	}
+	j := i
+	for j < len(b) && !isBlank(b[j]) {
+		j++
+	}
+	return b[i:j], b[j:]
+}
+
+// stripComment cuts off what follows a '#'.
+func stripComment(b []byte) []byte {
+	if i := bytes.IndexByte(b, '#'); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
