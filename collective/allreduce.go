@@ -128,7 +128,7 @@ type AllReducer[T Number] struct {
 
 // NewAllReduce makes an AllReducer for a rank's end of a group.
 func NewAllReduce[T Number](c *Comm) *AllReducer[T] {
-	return &AllReducer[T]{c: c, folder: folder[T]{table: kernelsOf[T]()}}
+	return &AllReducer[T]{c: c, folder: folder[T]{table: reducersOf[T]()}}
 }
 
 // Stats returns what this AllReducer did so far.
@@ -136,7 +136,7 @@ func (a *AllReducer[T]) Stats() Stats { return a.stats }
 
 // serialLimit is the number of elements, over all contributions, below which a
 // second meeting of the ranks costs more than letting one of them fold alone.
-const serialLimit = 8192
+const serialLimit = 16384
 
 // Send posts this rank's part. It does not wait.
 func (a *AllReducer[T]) Send(req *Reduction[T]) error {
@@ -280,7 +280,7 @@ func (a *AllReducer[T]) lead(c *Comm) error {
 		return err
 	}
 	n := len(a.req.Out)
-	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*n <= serialLimit}
+	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*n <= g.serialLimit}
 	if !g.agreed.complete {
 		return nil
 	}

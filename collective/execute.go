@@ -56,7 +56,7 @@ type run[T Number] struct {
 	op      Op[T]
 	buf     Buffers[T]
 	scratch [][]T
-	table   kernels[T]
+	table   reducers[T]
 
 	mu   sync.Mutex
 	cond sync.Cond
@@ -64,7 +64,7 @@ type run[T Number] struct {
 }
 
 func newRun[T Number](prog *Program, ep Endpoint, op Op[T], buf Buffers[T]) *run[T] {
-	r := &run[T]{prog: prog, ep: ep, op: op, buf: buf, table: kernelsOf[T]()}
+	r := &run[T]{prog: prog, ep: ep, op: op, buf: buf, table: reducersOf[T]()}
 	r.cond.L = &r.mu
 	for _, chunks := range prog.Scratch {
 		e := r.elements(chunks)

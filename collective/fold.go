@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
 // foldBlock is the number of elements folded at a time. A block of every operand
 // in turn passes through the cache, intermediate values stay in it, and memory is
 // read once and written once. It reaches no result, for folding is elementwise.
-const foldBlock = 2048
+const foldBlock = 512
 
 // foldPlan is a fold over m leaves, ready to be run block by block: the same
 // expression as the steps it was compiled from, evaluated depth first, so that it
@@ -91,16 +92,33 @@ func (p *foldPlan) emit(pairs [][2]int, m, v int, free *[]int) int {
 	return -1 - k
 }
 
+// reducer does dst[i] = dst[i] ∘ src[i] over slices of equal length that do not
+// overlap.
+type reducer[T Number] func(dst, src []T)
+
+// reducers holds the built-in operators of one element type. It is made once per
+// AllReducer, because taking the value of a generic function inside generic code
+// allocates.
+type reducers[T Number] [opUser]reducer[T]
+
+func reducersOf[T Number]() reducers[T] {
+	return reducers[T]{
+		opSum:  kernel.AddTo[T],
+		opProd: kernel.ProdTo[T],
+		opMax:  kernel.MaxTo[T],
+		opMin:  kernel.MinTo[T],
+	}
+}
+
 // folder runs plans for one element type. It owns the intermediate blocks and is
 // used by one goroutine at a time.
 type folder[T Number] struct {
-	table  kernels[T]
+	table  reducers[T]
 	blocks [][]T
 }
 
 // reserve makes sure that blocks for a plan exist, each of at least size
-// elements, at most foldBlock. One more than the plan asks for holds the results
-// of operators that cannot write elsewhere than over their left operand.
+// elements, at most foldBlock. There is one more than the plan asks for, to spare.
 func (f *folder[T]) reserve(p *foldPlan, size int) {
 	size = min(size, foldBlock)
 	for len(f.blocks) < p.blocks+1 {
@@ -121,73 +139,67 @@ func (f *folder[T]) fold(p *foldPlan, op *Op[T], leaves, outs [][]T, lo, hi int,
 	if len(outs) == 0 || lo >= hi {
 		return
 	}
+	apply := reducer[T](op.fold)
+	if op.kind != opUser {
+		apply = f.table[op.kind]
+	}
 	f.reserve(p, hi-lo)
 	for ; lo < hi; lo += foldBlock {
 		if stop != nil && stop.Load() != nil {
 			return
 		}
-		f.foldBlock(p, op, leaves, outs, lo, min(lo+foldBlock, hi))
+		end := min(lo+foldBlock, hi)
+		result := f.foldBlock(p, op, apply, leaves, outs[0], lo, end)
+		for _, out := range outs {
+			if dst := out[lo:end]; &dst[0] != &result[0] {
+				copy(dst, result)
+			}
+		}
 	}
 }
 
-func (f *folder[T]) foldBlock(p *foldPlan, op *Op[T], leaves, outs [][]T, lo, hi int) {
+// foldBlock folds one block and returns where the result is: in out, in a leaf, or
+// in a block of the folder's.
+func (f *folder[T]) foldBlock(p *foldPlan, op *Op[T], apply reducer[T], leaves [][]T, out []T, lo, hi int) []T {
 	size := hi - lo
-	result := outs[0][lo:hi]
-	switch {
-	case p.leaves == 0:
+	result := out[lo:hi]
+	if p.leaves == 0 {
 		for i := range result {
 			result[i] = op.identity
 		}
-	case p.leaves == 1:
-		result = leaves[0][lo:hi]
-	case op.kind == opUser:
-		// The operator writes over its left operand, which is not ours to
-		// overwrite when it is a leaf, nor is the right one when it shares memory
-		// with outs[0]: hence a block for the result too.
-		result = f.blocks[p.blocks][:size]
-		f.foldUser(p, op, leaves, result, lo, hi)
-	default:
-		apply := f.table[op.kind]
-		for i := range p.steps {
-			s := &p.steps[i]
-			dst := result
-			if s.dst != toResult {
-				dst = f.blocks[-1-s.dst][:size]
-			}
-			apply(dst, f.operand(s.a, leaves, lo, hi), f.operand(s.b, leaves, lo, hi))
-		}
+		return result
 	}
-	for _, out := range outs {
-		if dst := out[lo:hi]; &dst[0] != &result[0] {
-			copy(dst, result)
-		}
+	if p.leaves == 1 {
+		return leaves[0][lo:hi]
 	}
-}
-
-// foldUser runs a plan with an operator that takes two operands.
-func (f *folder[T]) foldUser(p *foldPlan, op *Op[T], leaves [][]T, result []T, lo, hi int) {
-	size := hi - lo
 	for i := range p.steps {
 		s := &p.steps[i]
+		a, b := f.operand(s.a, leaves, lo, hi), f.operand(s.b, leaves, lo, hi)
 		dst := result
 		if s.dst != toResult {
 			dst = f.blocks[-1-s.dst][:size]
 		}
-		a, b := f.operand(s.a, leaves, lo, hi), f.operand(s.b, leaves, lo, hi)
-		if s.b < 0 && s.b == s.dst {
-			// The block of the right operand is the one to be written: the left
-			// operand accumulates in the spare block first.
-			spare := f.blocks[p.blocks][:size]
-			copy(spare, a)
-			op.fold(spare, b)
-			copy(dst, spare)
-			continue
+		if &dst[0] == &b[0] {
+			// The right operand lies where the left one is to accumulate.
+			dst = f.blocks[p.blocks][:size]
 		}
-		if &dst[0] != &a[0] {
+		switch {
+		case &dst[0] == &a[0]:
+			apply(dst, b)
+		case op.kind == opSum:
+			sum(dst, a, b)
+		default:
 			copy(dst, a)
+			apply(dst, b)
 		}
-		op.fold(dst, b)
+		switch {
+		case s.dst == toResult:
+			result = dst
+		case &dst[0] == &f.blocks[p.blocks][0]:
+			f.blocks[-1-s.dst], f.blocks[p.blocks] = f.blocks[p.blocks], f.blocks[-1-s.dst]
+		}
 	}
+	return result
 }
 
 func (f *folder[T]) operand(x int, leaves [][]T, lo, hi int) []T {
@@ -195,4 +207,22 @@ func (f *folder[T]) operand(x int, leaves [][]T, lo, hi int) []T {
 		return leaves[x][lo:hi]
 	}
 	return f.blocks[-1-x][:hi-lo]
+}
+
+// sum does dst[i] = a[i] + b[i]: the commonest operator is spared the copy of its
+// left operand, which counts where memory is the limit. The sums are those of
+// kernel.AddTo.
+func sum[T Number](dst, a, b []T) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	i := 0
+	for ; i+4 <= len(dst); i += 4 {
+		d, x, y := (*[4]T)(dst[i:i+4]), (*[4]T)(a[i:i+4]), (*[4]T)(b[i:i+4])
+		d[0] = x[0] + y[0]
+		d[1] = x[1] + y[1]
+		d[2] = x[2] + y[2]
+		d[3] = x[3] + y[3]
+	}
+	for ; i < len(dst); i++ {
+		dst[i] = a[i] + b[i]
+	}
 }

@@ -18,6 +18,9 @@ type LocalGroup struct {
 	began time.Time // clock of Stats
 	spin  int       // tries before parking; 0 where ranks outnumber processors
 
+	// serialLimit is the constant, but for tests.
+	serialLimit int
+
 	barrier barrier
 
 	// failure is the first cause of the group's end; set once.
@@ -48,7 +51,7 @@ func NewLocalGroup(n int) *LocalGroup {
 	if n < 1 {
 		panic(fmt.Sprintf("collective: a group of %d ranks", n))
 	}
-	g := &LocalGroup{n: n, comms: make([]Comm, n), slots: make([]slot, n), began: time.Now()}
+	g := &LocalGroup{n: n, comms: make([]Comm, n), slots: make([]slot, n), began: time.Now(), serialLimit: serialLimit}
 	g.barrier.init(n)
 	// Where every rank can have a processor of its own, a peer is usually a few
 	// hundred nanoseconds away, and a short wait beats parking. Otherwise the one

@@ -1,0 +1,249 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Each benchmark here measures our way and the plain way in turn, in short bouts
+// within one run, and reports the ratio: what else the machine does then hits both
+// alike. ns/op is of both together.
+
+// condBarrier is the barrier that everybody would write.
+type condBarrier struct {
+	mu    sync.Mutex
+	cond  *sync.Cond
+	n     int
+	count int
+	phase int
+}
+
+func newCondBarrier(n int) *condBarrier {
+	b := &condBarrier{n: n}
+	b.cond = sync.NewCond(&b.mu)
+	return b
+}
+
+func (b *condBarrier) wait() {
+	b.mu.Lock()
+	phase := b.phase
+	if b.count++; b.count == b.n {
+		b.count = 0
+		b.phase++
+		b.cond.Broadcast()
+	} else {
+		for phase == b.phase {
+			b.cond.Wait()
+		}
+	}
+	b.mu.Unlock()
+}
+
+// team runs the same body on n goroutines that stay, bout after bout.
+type team struct {
+	n    int
+	jobs []chan func(rank int)
+	done sync.WaitGroup
+}
+
+func newTeam(b *testing.B, n int) *team {
+	t := &team{n: n, jobs: make([]chan func(int), n)}
+	for i := range t.jobs {
+		t.jobs[i] = make(chan func(int))
+		go func() {
+			for body := range t.jobs[i] {
+				body(i)
+				t.done.Done()
+			}
+		}()
+	}
+	b.Cleanup(func() {
+		for _, c := range t.jobs {
+			close(c)
+		}
+	})
+	return t
+}
+
+func (t *team) run(body func(rank int)) time.Duration {
+	t.done.Add(t.n)
+	start := time.Now()
+	for _, c := range t.jobs {
+		c <- body
+	}
+	t.done.Wait()
+	return time.Since(start)
+}
+
+// compare runs two bodies in turn, each bout times an operation, and reports the
+// median time of each and their ratio.
+func compare(b *testing.B, n, bout int, ours, plain func(rank int)) {
+	t := newTeam(b, n)
+	repeat := func(body func(int)) func(int) {
+		return func(rank int) {
+			for range bout {
+				body(rank)
+			}
+		}
+	}
+	ours, plain = repeat(ours), repeat(plain)
+	t.run(ours)
+	t.run(plain)
+	var a, p []float64
+	for b.Loop() {
+		a = append(a, float64(t.run(ours))/float64(bout))
+		p = append(p, float64(t.run(plain))/float64(bout))
+	}
+	b.ReportMetric(median(a), "ours-ns")
+	b.ReportMetric(median(p), "plain-ns")
+	b.ReportMetric(median(a)/median(p), "ratio")
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// BenchmarkBarrier: at most 3 × the plain barrier, with 8 goroutines.
+func BenchmarkBarrier(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 8, 32} {
+		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
+			g, plain := NewLocalGroup(n), newCondBarrier(n)
+			ctx := context.Background()
+			compare(b, n, 2000,
+				func(rank int) { must(g.Rank(rank).Barrier(ctx)) },
+				func(int) { plain.wait() })
+		})
+	}
+}
+
+// BenchmarkVerdict is an empty superstep: at most 5 × the plain barrier. The
+// context can be cancelled, as a job's can.
+func BenchmarkVerdict(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 8, 32} {
+		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
+			g, plain := NewLocalGroup(n), newCondBarrier(n)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			compare(b, n, 2000,
+				func(rank int) {
+					_, err := g.Rank(rank).BroadcastBool(ctx, 0, false)
+					must(err)
+				},
+				func(int) { plain.wait() })
+		})
+	}
+}
+
+// BenchmarkSmallAllReduce is an AllReduce of 8 float64 and a verdict: at most 20 ×
+// the plain barrier.
+func BenchmarkSmallAllReduce(b *testing.B) {
+	for _, n := range []int{1, 2, 4, 8, 32} {
+		b.Run(fmt.Sprintf("ranks=%d", n), func(b *testing.B) {
+			g, plain := NewLocalGroup(n), newCondBarrier(n)
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			requests := forestRequests(n, 128, 8)
+			compare(b, n, 1000,
+				func(rank int) {
+					c := g.Rank(rank)
+					must(AllReduce(c, requests[rank]))
+					_, err := c.BroadcastBool(ctx, 0, false)
+					must(err)
+				},
+				func(int) { plain.wait() })
+		})
+	}
+}
+
+func forestRequests(p, shards, n int) []*Reduction[float64] {
+	requests := make([]*Reduction[float64], p)
+	for r := range requests {
+		requests[r] = &Reduction[float64]{
+			Name: "bench", Op: Sum[float64](), Shards: shards, Out: make([]float64, n),
+		}
+		for _, node := range shared.Cover(shared.Split(shards, p, r)) {
+			requests[r].Forest = append(requests[r].Forest,
+				shared.Entry[[]float64]{Node: node, Value: make([]float64, n)})
+		}
+	}
+	return requests
+}
+
+// BenchmarkSerialLimit shows where serialLimit belongs: the same operation folded
+// in parts by all ("ours"), and by the last rank to arrive ("plain").
+func BenchmarkSerialLimit(b *testing.B) {
+	for _, p := range []int{2, 8} {
+		for _, n := range []int{64, 256, 1024, 2048, 4096, 8192, 16384} {
+			b.Run(fmt.Sprintf("ranks=%d/n=%d", p, n), func(b *testing.B) {
+				parts, serial := NewLocalGroup(p), NewLocalGroup(p)
+				parts.serialLimit, serial.serialLimit = 0, 1<<40
+				requests := make([]*Reduction[float64], p)
+				for r := range requests {
+					x := make([]float64, n)
+					requests[r] = &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x}
+				}
+				compare(b, p, 200, func(rank int) { must(AllReduce(parts.Rank(rank), requests[rank])) },
+					func(rank int) { must(AllReduce(serial.Rank(rank), requests[rank])) })
+			})
+		}
+	}
+}
+
+// BenchmarkLargeAllReduce adds 8,388,608 float64 (64 MiB) of two ranks in place:
+// at most 1.15 × a loop over two goroutines, each of which adds its half and
+// stores it to both.
+func BenchmarkLargeAllReduce(b *testing.B) {
+	const n, p = 8 << 20, 2
+	x := [p][]float64{make([]float64, n), make([]float64, n)}
+	for i := range n {
+		x[0][i], x[1][i] = float64(i), -float64(i)
+	}
+	for _, shape := range []string{"whole", "forest"} {
+		b.Run(shape, func(b *testing.B) {
+			g := NewLocalGroup(p)
+			var out [p][]float64
+			requests := make([]*Reduction[float64], p)
+			for r := range requests {
+				out[r] = x[r]
+				req := &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x[r], Out: x[r]}
+				if shape == "forest" {
+					out[r] = make([]float64, n)
+					req.Whole, req.Out, req.Shards = nil, out[r], 2
+					req.Forest = []shared.Entry[[]float64]{{Node: shared.Leaf(r), Value: x[r]}}
+				}
+				requests[r] = req
+			}
+			plain := newCondBarrier(p)
+			compare(b, p, 1,
+				func(rank int) { must(AllReduce(g.Rank(rank), requests[rank])) },
+				func(rank int) {
+					plain.wait()
+					h := shared.Split(n, p, rank)
+					addIntoBoth(x[0][h.Lo:h.Hi], x[1][h.Lo:h.Hi], out[0][h.Lo:h.Hi], out[1][h.Lo:h.Hi])
+					plain.wait()
+				})
+		})
+	}
+}
+
+//go:noinline
+func addIntoBoth(a, b, x, y []float64) {
+	b, x, y = b[:len(a)], x[:len(a)], y[:len(a)]
+	for i := range a {
+		s := a[i] + b[i]
+		x[i], y[i] = s, s
+	}
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
