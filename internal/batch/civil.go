@@ -1,7 +1,7 @@
 package batch
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -94,18 +94,17 @@ func parseDate(text []byte) (days int64, rest []byte, err error) {
 		year = year*10 + int64(digits[n]-'0')
 		n++
 	}
-	bad := fmt.Errorf("not a date of the form 2006-01-02")
 	if n < 4 || (n > 4 && !signed) || len(digits) < n+6 || digits[n] != '-' || digits[n+3] != '-' {
-		return 0, nil, bad
+		return 0, nil, errNotDate
 	}
 	month, ok1 := twoDigits(digits[n+1:])
 	day, ok2 := twoDigits(digits[n+4:])
 	if !ok1 || !ok2 {
-		return 0, nil, bad
+		return 0, nil, errNotDate
 	}
 	year *= sign
 	if month < 1 || month > 12 || day < 1 || day > daysIn(year, month) {
-		return 0, nil, fmt.Errorf("there is no such day")
+		return 0, nil, errNoSuchDay
 	}
 	return daysFromCivil(year, month, day), digits[n+6:], nil
 }
@@ -150,22 +149,26 @@ func parseTimestamp(text []byte, unit arrow.TimeUnit) (int64, error) {
 			return 0, err
 		}
 	}
-	const most = 1<<63 - 1
-	if days > most/secondsPerDay-2 || days < -most/secondsPerDay+2 {
+	// Products wrap around where the time does not fit; dividing tells.
+	carry, ofDay := floorDiv(secs, secondsPerDay)
+	days += carry
+	total := days*secondsPerDay + ofDay
+	if q, r := floorDiv(total, secondsPerDay); q != days || r != ofDay {
 		return 0, errRange
 	}
-	total := days*secondsPerDay + secs
-	if total > most/perSecond || total < -most/perSecond-1 {
+	count := total*perSecond + frac
+	if q, r := floorDiv(count, perSecond); q != total || r != frac {
 		return 0, errRange
 	}
-	sum := total*perSecond + frac
-	if q, r := floorDiv(sum, perSecond); q != total || r != frac {
-		return 0, errRange
-	}
-	return sum, nil
+	return count, nil
 }
 
-var errNotTime = fmt.Errorf("not a time of the form 2006-01-02T15:04:05Z")
+var (
+	errNotDate   = errors.New("it is not a date of the form 2006-01-02")
+	errNoSuchDay = errors.New("there is no such day")
+	errNotTime   = errors.New("it is not a time of the form 2006-01-02T15:04:05Z")
+	errDecimals  = errors.New("it has more decimals of a second than the column's unit can hold")
+)
 
 // parseClock reads hh:mm[:ss[.decimals]][zone] as seconds since midnight UTC
 // (negative or beyond a day where the zone shifts it) and a fraction.
@@ -202,7 +205,7 @@ func parseDecimals(s []byte, perSecond int64) (frac int64, rest []byte, err erro
 	for p := perSecond; n < len(s) && isDigit(s[n]); n++ {
 		p /= 10
 		if p == 0 && s[n] != '0' {
-			return 0, nil, fmt.Errorf("more decimals of a second than the column's unit can hold")
+			return 0, nil, errDecimals
 		}
 		frac += int64(s[n]-'0') * p
 	}

@@ -19,6 +19,7 @@ type Appender[T any] struct {
 	schema *arrow.Schema
 	cols   []columnAppender
 	n      int
+	row    T // the argument of Append
 }
 
 // columnAppender is the scratch of one column.
@@ -59,7 +60,11 @@ func dimOf(dt arrow.DataType) int {
 // nothing, when a vector has not the declared number of components, a sparse
 // vector is not valid, a time is outside its type, or the batch would exceed
 // the 2 GiB of text or 2^31 items that Arrow can address.
-func (a *Appender[T]) Append(v T) error { return a.AppendFrom(&v) }
+func (a *Appender[T]) Append(v T) error {
+	// The address of v itself would move every v to the heap.
+	a.row = v
+	return a.AppendFrom(&a.row)
+}
 
 // AppendFrom is Append without a copy of the struct; v is only read.
 func (a *Appender[T]) AppendFrom(v *T) error {
@@ -93,7 +98,7 @@ func (a *Appender[T]) NewRecord() arrow.Record {
 		cols[i] = a.cols[i].finish(a.mem, a.n)
 	}
 	rec := ownedRecord(a.schema, cols, a.n)
-	a.n = 0
+	a.n, a.row = 0, *new(T)
 	return rec
 }
 
