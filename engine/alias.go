@@ -32,6 +32,8 @@ type (
 	Body = task.Body
 	// Stage is one step of a superstep as it runs; see task.Stage.
 	Stage = task.Stage
+	// Repeat is a loop within a superstep; see task.Repeat.
+	Repeat = task.Repeat
 	// Input reads the rows of a queue's data ports; see task.Input.
 	Input = task.Input
 	// StageKind says what part of a queue a node is; see plan.StageKind.

@@ -37,6 +37,8 @@ type Body interface {
 	// Stop evaluates the criterion; called on subtask 0 only, after the last
 	// stage. The loop broadcasts the verdict.
 	Stop(step int) (bool, error)
+	// After is called on subtask 0 once the verdict of a superstep is known to all.
+	After(step int) error
 	// Finish emits the queue's rows after the last superstep.
 	Finish(c *Context, out Output) error
 	// Close releases what the body holds; called once, however the loop ended.
@@ -47,8 +49,10 @@ type Body interface {
 type Stage struct {
 	// Node is the stage's node in the plan.
 	Node plan.NodeID
-	// Run runs the stage on the subtask.
+	// Run runs the stage on the subtask; nil where Repeat is set.
 	Run func() error
+	// Repeat makes the stage an inner loop: the node is its RepeatBegin.
+	Repeat *Repeat
 	// Bytes, if set, returns the bytes of partial results the stage has moved so far.
 	Bytes func() int64
 	// Shard, if set, returns the shard the stage is working on, -1 for none; it
@@ -57,6 +61,16 @@ type Stage struct {
 	// Program, if set, names the collective program and executor that carry the
 	// stage, known after its first run.
 	Program func() string
+}
+
+// Repeat is a loop within a superstep, such as a line search.
+type Repeat struct {
+	// Max is the largest number of rounds, at least 1.
+	Max int
+	// Until, if set, is evaluated on subtask 0 after the stages of each round; the
+	// loop broadcasts the verdict, and true ends the rounds.
+	Until  func() (bool, error)
+	Stages []Stage
 }
 
 // Input reads the rows of a vertex's data ports.
