@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -84,26 +85,32 @@ func firstDifference(a, b *Graph, la, lb []diffLine) string {
 	for k < len(la) && k < len(lb) && la[k].text == lb[k].text {
 		k++
 	}
-	nameA, nameB := diffName(a, la, k), diffName(b, lb, k)
-	if nameA == nameB {
-		return nameA
+	rankA, nameA := diffName(a, la, k)
+	rankB, nameB := diffName(b, lb, k)
+	switch {
+	case rankA < rankB || nameA == nameB:
+		return nameA // what b lacks, or what both have
+	case rankB < rankA:
+		return nameB
 	}
 	return nameA + " against " + nameB
 }
 
-func diffName(g *Graph, lines []diffLine, k int) string {
+// diffName returns what line k is about and its rank: facts and the like come
+// before nodes by number, and those before the end.
+func diffName(g *Graph, lines []diffLine, k int) (rank int, name string) {
 	switch {
 	case k >= len(lines):
-		return "the end of the graph"
+		return math.MaxInt, "the end of the graph"
 	case lines[k].about != "":
-		return lines[k].about
+		return -1, lines[k].about
 	}
 	n := &g.Nodes[lines[k].node]
 	s := "node " + strconv.Itoa(lines[k].node) + " " + label(n)
 	if n.Site != "" {
 		s += " (" + plain(clip(n.Site, 200)) + ")"
 	}
-	return s
+	return lines[k].node, s
 }
 
 // lineDiff returns the lines to delete and to insert, by a longest common
