@@ -2,13 +2,9 @@ package textfile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
-
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 )
 
 // base is what readers of every text format have in common: the text, its
@@ -45,7 +41,7 @@ func (s *base) open(ctx context.Context, files []File, cfg Config, auto *automat
 		s.plan, err = newPlan(t, s.cfg.Shards)
 	}
 	if err != nil {
-		return errors.Join(err, t.close())
+		return also(err, t.close())
 	}
 	return nil
 }
@@ -168,7 +164,7 @@ func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batc
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	defer func() { err = also(err, h.close()) }()
 	before := stateRecord
 	switch {
 	case p.atStart():
@@ -337,13 +333,4 @@ func (s *base) FirstSkipped() error {
 		return nil
 	}
 	return first.error()
-}
-
-// newRecord makes a record of columns, which it takes over.
-func newRecord(schema *arrow.Schema, columns []arrow.Array, rows int) arrow.Record {
-	rec := array.NewRecord(schema, columns, int64(rows))
-	for _, c := range columns {
-		c.Release()
-	}
-	return rec
 }

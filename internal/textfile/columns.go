@@ -10,7 +10,6 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -80,9 +79,9 @@ type column struct {
 	bytes  []byte
 }
 
-func newColumn(mem memory.Allocator, f arrow.Field, slot int, tokens *nullTokens, replace bool) *column {
+func newColumn(b array.Builder, f arrow.Field, slot int, tokens *nullTokens, replace bool) *column {
 	return &column{name: f.Name, slot: slot, typ: f.Type, null: f.Nullable, tokens: tokens,
-		replace: replace, builder: array.NewBuilder(mem, f.Type)}
+		replace: replace, builder: b}
 }
 
 // read appends the column's cells of all rows to its builder and hands every
@@ -189,7 +188,7 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 		text := in.all[i].text(in, c)
 		var err error
 		if c.tokens.match(text) {
-			c.builder.AppendNull()
+			batch.AppendNull(c.builder)
 			if !c.null {
 				err = errMissing
 			}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -144,12 +145,15 @@ func (c *CSV) Schema() *arrow.Schema { return c.schema }
 func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error {
 	r, ok := c.idle.Get().(*csvReader)
 	if !ok {
-		r = c.newReader()
+		var err error
+		if r, err = c.newReader(); err != nil {
+			return err
+		}
 	}
 	r.emit = emit
 	r.tally = tally{shard: shard}
 	if err := c.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally); err != nil {
-		r.release()
+		r.builder.Release()
 		return err
 	}
 	r.emit = nil
@@ -157,10 +161,14 @@ func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arr
 	return nil
 }
 
-func (c *CSV) newReader() *csvReader {
+func (c *CSV) newReader() (*csvReader, error) {
+	builder, err := batch.NewRecordBuilder(c.cfg.Allocator, c.schema)
+	if err != nil {
+		return nil, err
+	}
 	tok := newTokenizer(c.dialect, c.auto)
 	tok.fields, tok.keep = len(c.keep), c.keep
-	r := &csvReader{c: c, sc: &scanner{tok: tok}}
+	r := &csvReader{c: c, sc: &scanner{tok: tok}, builder: builder}
 	r.in.quote = c.dialect.Quote
 	for _, k := range c.keep {
 		if k {
@@ -168,9 +176,9 @@ func (c *CSV) newReader() *csvReader {
 		}
 	}
 	for i, f := range c.schema.Fields() {
-		r.columns = append(r.columns, newColumn(c.cfg.Allocator, f, c.slots[i], c.tokens, c.cfg.ReplaceInvalidUTF8))
+		r.columns = append(r.columns, newColumn(builder.Field(i), f, c.slots[i], c.tokens, c.cfg.ReplaceInvalidUTF8))
 	}
-	return r
+	return r, nil
 }
 
 // csvReader reads one shard at a time.
@@ -181,15 +189,9 @@ type csvReader struct {
 	part    *part
 	in      cells
 	columns []*column
-	arrays  []arrow.Array
+	builder *batch.RecordBuilder
 	tally   tally
 	faults  []fault
-}
-
-func (r *csvReader) release() {
-	for _, c := range r.columns {
-		c.builder.Release()
-	}
 }
 
 // begin prepares for the records of a part.
@@ -233,13 +235,20 @@ func (r *csvReader) flush(rows int) error {
 			return fmt.Errorf("%s: a cell that was readable is not when read again", r.part.path)
 		}
 	}
-	r.arrays = r.arrays[:0]
-	for _, c := range r.columns {
-		r.arrays = append(r.arrays, c.builder.NewArray())
+	rec, err := r.record()
+	if err != nil {
+		return err
 	}
-	rec := newRecord(r.c.schema, r.arrays, r.in.rows)
 	defer rec.Release()
 	return r.emit(rec)
+}
+
+// record takes the batch out of the builders; without columns it is rows alone.
+func (r *csvReader) record() (arrow.Record, error) {
+	if len(r.columns) == 0 {
+		return array.NewRecord(r.c.schema, nil, int64(r.in.rows)), nil
+	}
+	return r.builder.NewRecord()
 }
 
 // read fills every column. It returns false if a cell could not be read, with

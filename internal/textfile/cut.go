@@ -2,7 +2,6 @@ package textfile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -118,7 +117,7 @@ func (c piece) transition(ctx context.Context, a *automaton) (t Transition, err 
 	if err != nil {
 		return t, err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	defer func() { err = also(err, h.close()) }()
 	buf := make([]byte, min(scanChunk, c.to-c.from))
 	for at := c.from; at < c.to; {
 		if err := ctx.Err(); err != nil {

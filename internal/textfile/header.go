@@ -2,7 +2,6 @@ package textfile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -147,7 +146,7 @@ func (p *part) header(sc *scanner) (h header, ok bool, err error) {
 	if err != nil {
 		return h, false, err
 	}
-	defer func() { err = errors.Join(err, f.close()) }()
+	defer func() { err = also(err, f.close()) }()
 	if err := sc.start(io.NewSectionReader(f, 0, p.size), 4<<10); err != nil {
 		return h, false, p.readError(err)
 	}

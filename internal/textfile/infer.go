@@ -22,6 +22,11 @@ type InferOptions struct {
 	// Names names the columns in the order of the file, in place of the header
 	// if there is one. Nil means the header's names, or c0, c1 and so on.
 	Names []string
+	// Columns is the schema, if it is known: nothing is inferred then. With a
+	// header (or Names) these are columns to pick by name, in this order;
+	// without, they are all the columns in the order of the file. Not together
+	// with Types.
+	Columns []batch.Column
 	// Types gives the types of some columns, in their text form ("float64");
 	// those of the others are inferred. A column typed here may be null.
 	Types map[string]string
@@ -85,6 +90,9 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 	if opt.SampleRows == 0 {
 		opt.SampleRows = DefaultSampleRows
 	}
+	if err := opt.explicit(d); err != nil {
+		return Layout{}, err
+	}
 	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names}
 	tok := newTokenizer(d, newAutomaton(d))
 	sc := &scanner{tok: tok}
@@ -100,6 +108,27 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 		return Layout{}, emptyInput(files, d.Header)
 	}
 	return s.layout(opt)
+}
+
+// explicit checks a schema that is given; one record is then enough to see how
+// many columns there are.
+func (o *InferOptions) explicit(d Dialect) error {
+	if o.Columns == nil {
+		return nil
+	}
+	if o.Types != nil {
+		return errors.New("a schema and types of single columns cannot be given together")
+	}
+	if _, err := batch.Schema(o.Columns); err != nil {
+		return err
+	}
+	o.SampleRows = 1
+	if !d.Header && o.Names == nil {
+		for _, c := range o.Columns {
+			o.Names = append(o.Names, c.Name)
+		}
+	}
+	return nil
 }
 
 // emptyInput is the error for files without anything to read.
@@ -150,7 +179,7 @@ func (s *sample) file(sc *scanner, path string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer func() { err = also(err, r.Close()) }()
 	sc.tok.fields = 0
 	if err := sc.start(r, readChunk); err != nil {
 		return err
@@ -276,6 +305,15 @@ func (e evidence) typeName() string {
 // layout concludes.
 func (s *sample) layout(opt InferOptions) (Layout, error) {
 	l := Layout{Header: s.header, Names: s.names, SampleRows: s.rows}
+	if opt.Columns != nil {
+		for _, c := range opt.Columns {
+			if !slices.Contains(s.names, c.Name) {
+				return Layout{}, noColumn(c.Name, s.names)
+			}
+		}
+		l.Columns, l.SampleRows = slices.Clone(opt.Columns), 0
+		return l, nil
+	}
 	for name := range opt.Types {
 		if !slices.Contains(s.names, name) {
 			return Layout{}, unknownTyped(opt.Types, s.names)

@@ -87,7 +87,7 @@ func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config
 	if err != nil {
 		return LibSVMLayout{}, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = also(err, s.Close()) }()
 	if l.Size, err = s.size(ctx); err != nil {
 		return LibSVMLayout{}, err
 	}
@@ -113,7 +113,7 @@ func firstLineOf(sc *scanner, path string) (query, found bool, err error) {
 	if err != nil {
 		return false, false, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer func() { err = also(err, r.Close()) }()
 	if err := sc.start(r, 4<<10); err != nil {
 		return false, false, err
 	}
@@ -385,17 +385,24 @@ func (r *svmReader) record() (arrow.Record, error) {
 	if err != nil {
 		return nil, err
 	}
+	columns := make([]arrow.Array, 0, 3)
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
 	labels := array.NewFloat64Builder(mem)
 	defer labels.Release()
 	labels.AppendValues(r.labels, nil)
-	columns := []arrow.Array{labels.NewArray()}
+	columns = append(columns, labels.NewArray())
 	if r.s.layout.Query {
 		queries := array.NewInt64Builder(mem)
 		defer queries.Release()
 		queries.AppendValues(r.queries, nil)
 		columns = append(columns, queries.NewArray())
 	}
-	return newRecord(r.s.schema, append(columns, features), rows), nil
+	columns = append(columns, features)
+	return array.NewRecord(r.s.schema, columns, int64(rows)), nil
 }
 
 // nextWord cuts the first word off b; it is empty if there is none.

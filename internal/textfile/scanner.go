@@ -111,7 +111,7 @@ func (p *part) lineOf(offset int64) (line int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
+	defer func() { err = also(err, h.close()) }()
 	buf := make([]byte, scanChunk)
 	line = 1
 	for at := int64(0); at < offset; {

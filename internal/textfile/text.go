@@ -54,9 +54,9 @@ func (p *part) open() (handle, error) {
 		return handle{}, fmt.Errorf("cannot read input: %w", err)
 	}
 	if err := p.check(f); err != nil {
-		return handle{}, errors.Join(err, f.Close())
+		return handle{}, also(err, f.Close())
 	}
-	return handle{f, func() error { return errors.Join(p.check(f), f.Close()) }}, nil
+	return handle{f, func() error { return also(p.check(f), f.Close()) }}, nil
 }
 
 // check compares the open file with what it was when the text was opened; it
@@ -82,7 +82,7 @@ func openText(ctx context.Context, files []File, spoolDir string, workers int) (
 	t := &text{parts: make([]part, len(files))}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, t.close())
+			err = also(err, t.close())
 		}
 	}()
 	var packed []int
@@ -166,7 +166,7 @@ func unpackPart(ctx context.Context, path string, w io.Writer) (n int64, err err
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+	defer func() { err = also(err, r.Close()) }()
 	buf := make([]byte, 256<<10)
 	for {
 		if err := ctx.Err(); err != nil {
@@ -195,7 +195,7 @@ func (p *part) skipMark() error {
 	var head [3]byte
 	n, err := h.ReadAt(head[:], 0)
 	if err != nil && err != io.EOF {
-		return errors.Join(fmt.Errorf("cannot read input %s: %w", p.path, err), h.close())
+		return also(fmt.Errorf("cannot read input %s: %w", p.path, err), h.close())
 	}
 	if hasMark(head[:n]) {
 		p.body = int64(n)
@@ -204,6 +204,18 @@ func (p *part) skipMark() error {
 }
 
 func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
+
+// also is err and, if closing went wrong too, both. Unlike errors.Join it leaves
+// a single error as it is.
+func also(err, closing error) error {
+	switch {
+	case closing == nil:
+		return err
+	case err == nil:
+		return closing
+	}
+	return errors.Join(err, closing)
+}
 
 // close releases the spools; it may be called once.
 func (t *text) close() error {
@@ -286,13 +298,13 @@ func openPlain(path string) (*plainReader, error) {
 	case gzipped:
 		z, err := gzip.NewReader(bufio.NewReaderSize(f, 64<<10))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("input %s: bad gzip archive: %w", path, err), f.Close())
+			return nil, also(fmt.Errorf("input %s: bad gzip archive: %w", path, err), f.Close())
 		}
 		r.Reader, r.kind = z, "gzip archive"
 	case zstandard:
 		z, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("input %s: bad zstd archive: %w", path, err), f.Close())
+			return nil, also(fmt.Errorf("input %s: bad zstd archive: %w", path, err), f.Close())
 		}
 		r.Reader, r.kind = z, "zstd archive"
 		r.done = append(r.done, func() error { z.Close(); return nil })
