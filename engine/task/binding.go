@@ -1,6 +1,14 @@
 package task
 
-import "github.com/superstep-ml/superstep/engine/plan"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
 
 // Bindings connects the nodes of a plan to code. A node has exactly one of a
 // Source, an Operator or a queue's Loop.
@@ -19,4 +27,149 @@ type Bindings struct {
 type Port struct {
 	Node plan.NodeID
 	Port int
+}
+
+// checkBindings compares a plan with what is bound to it, in both directions,
+// and returns everything that does not fit. Nothing has been called by then.
+func checkBindings(p *plan.Plan, b *Bindings) error {
+	c := bindingChecker{p: p, b: b, ports: make(map[Port]*plan.Edge), loops: make(map[string]*plan.Queue)}
+	for i := range p.Edges {
+		e := &p.Edges[i]
+		c.ports[Port{Node: e.ToNode, Port: e.Port}] = e
+	}
+	for i := range p.Queues {
+		c.loops[p.Queues[i].Name] = &p.Queues[i]
+	}
+	for _, v := range p.Vertices {
+		for k, member := range v.Chain {
+			c.node(&p.Nodes[member.Node], k == 0)
+		}
+	}
+	for i := range p.Edges {
+		c.edge(&p.Edges[i])
+	}
+	for i := range p.Queues {
+		c.queue(&p.Queues[i])
+	}
+	c.extra()
+	if err := errors.Join(c.errs...); err != nil {
+		return fmt.Errorf("the bindings do not fit the plan of job %q: %w", p.Job, err)
+	}
+	return nil
+}
+
+type bindingChecker struct {
+	p     *plan.Plan
+	b     *Bindings
+	ports map[Port]*plan.Edge
+	loops map[string]*plan.Queue
+	errs  []error
+}
+
+func (c *bindingChecker) add(format string, args ...any) {
+	c.errs = append(c.errs, fmt.Errorf(format, args...))
+}
+
+// describe names a node in messages.
+func describe(n *plan.Node) string {
+	if n.Site == "" {
+		return fmt.Sprintf("node %d, operator %s", n.ID, operatorName(n))
+	}
+	return fmt.Sprintf("node %d, operator %s (%s)", n.ID, operatorName(n), n.Site)
+}
+
+func (c *bindingChecker) node(n *plan.Node, head bool) {
+	source, operator := c.b.Sources[n.ID] != nil, c.b.Operators[n.ID] != nil
+	switch {
+	case n.Queue != "":
+		if source || operator {
+			c.add("%s: it is a stage of queue %q, whose loop is bound instead of a source or operator", describe(n), n.Queue)
+		}
+	case source == operator:
+		c.add("%s: want exactly one of a source and an operator, have %s", describe(n), map[bool]string{true: "both", false: "neither"}[source])
+	case source && !head:
+		c.add("%s: a source is bound to an operator that has an input", describe(n))
+	}
+	if (c.b.Sinks[n.ID] != nil) != n.Sink {
+		c.add("%s: %s", describe(n), map[bool]string{true: "it is a sink, and nothing is bound that commits it", false: "a sink is bound, and it is none"}[n.Sink])
+	}
+}
+
+func (c *bindingChecker) edge(e *plan.Edge) {
+	to := &c.p.Nodes[e.ToNode]
+	if !carriesRows(c.p, e) {
+		return
+	}
+	bound := c.b.Partitions[Port{Node: e.ToNode, Port: e.Port}] != nil
+	switch {
+	case e.Role == plan.Side:
+	case e.Partitioner == plan.Broadcast:
+		c.add("%s: input %d is broadcast, which only side inputs can be", describe(to), e.Port)
+	case (e.Partitioner == plan.Custom || e.Partitioner == plan.Range) && !bound:
+		c.add("%s: input %d is partitioned by %v, and no partition function is bound", describe(to), e.Port, e.Partitioner)
+	}
+	if bound && (e.Role == plan.Side || e.Partitioner != plan.Custom && e.Partitioner != plan.Range && e.Partitioner != plan.Hash) {
+		c.add("%s: a partition function is bound to input %d, which does not use one", describe(to), e.Port)
+	}
+	if e.Role == plan.Data && c.b.Sources[e.ToNode] != nil {
+		c.add("%s: a source is bound to an operator that has an input", describe(to))
+	}
+	if from := &c.p.Nodes[e.FromNode]; from.Queue != "" && from.Stage != plan.QueueClose {
+		c.add("%s: its input %d comes from a stage of queue %q that emits no rows", describe(to), e.Port, from.Queue)
+	}
+}
+
+func (c *bindingChecker) queue(q *plan.Queue) {
+	loop, bound := c.b.Loops[q.Name]
+	switch {
+	case !bound || loop.Open == nil:
+		c.add("queue %q: no loop is bound", q.Name)
+	case loop.MaxSupersteps != q.MaxSupersteps:
+		c.add("queue %q: the loop that is bound ends after %d supersteps, the plan says %d", q.Name, loop.MaxSupersteps, q.MaxSupersteps)
+	case q.MaxSupersteps <= 0 && !q.HasCriterion:
+		c.add("queue %q: it has neither a maximum nor a criterion, and would not end", q.Name)
+	}
+}
+
+// extra finds what is bound to nothing.
+func (c *bindingChecker) extra() {
+	inPlan := make(map[plan.NodeID]bool)
+	for _, v := range c.p.Vertices {
+		for _, member := range v.Chain {
+			inPlan[member.Node] = true
+		}
+	}
+	missing := func(kind string, ids []plan.NodeID) {
+		for _, id := range ids {
+			if !inPlan[id] {
+				c.add("a %s is bound to node %d, which is not in the plan", kind, id)
+			}
+		}
+	}
+	missing("source", slices.Sorted(maps.Keys(c.b.Sources)))
+	missing("operator", slices.Sorted(maps.Keys(c.b.Operators)))
+	missing("sink", slices.Sorted(maps.Keys(c.b.Sinks)))
+	ports := slices.SortedFunc(maps.Keys(c.b.Partitions), func(a, b Port) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
+	})
+	for _, port := range ports {
+		if c.ports[port] == nil {
+			c.add("a partition function is bound to input %d of node %d, which is no exchange of the plan", port.Port, port.Node)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.b.Loops)) {
+		if c.loops[name] == nil {
+			c.add("a loop is bound to queue %q, which is not in the plan", name)
+		}
+	}
+}
+
+// carriesRows tells the edges that are exchanges of rows from those that order a
+// queue's stages or carry its collectives.
+func carriesRows(p *plan.Plan, e *plan.Edge) bool {
+	if e.Role != plan.Data && e.Role != plan.Side || e.Partitioner == plan.BySubtask {
+		return false
+	}
+	q := p.Nodes[e.ToNode].Queue
+	return q == "" || p.Nodes[e.FromNode].Queue != q
 }

@@ -2,6 +2,8 @@ package task
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -31,13 +33,15 @@ type Context struct {
 	Logger    hclog.Logger
 	// Memory accounts what this slot may hold before it spills.
 	Memory *Budget
-	// SpillDir is the attempt's private directory for temporary files; it is
-	// removed when the attempt ends.
+	// SpillDir is the run's private directory for temporary files; it is removed
+	// when the run ends.
 	SpillDir string
 
-	side    [][]arrow.Record // by port; borrowed by the operator
-	metrics *operatorMetrics
-	worker  *worker
+	side     [][]arrow.Record // by port; borrowed by the operator
+	collect  Collector
+	counters map[string]int64
+	sums     map[string]*shardSums
+	gang     *gang // of contexts of queues
 }
 
 // Side returns the batches of a side (broadcast) input, in shard order. They are
@@ -47,4 +51,55 @@ func (c *Context) Side(port int) []arrow.Record { return c.side[port] }
 // Random returns the draws for a purpose at a shard and step.
 func (c *Context) Random(purpose string, shard, step int) shared.Random {
 	return shared.NewRandom(c.Seed, purpose, shard, step)
+}
+
+// Count adds to a counter of the operator, which the run's report shows, summed
+// over subtasks where they are summed.
+func (c *Context) Count(name string, delta int64) {
+	if c.counters == nil {
+		c.counters = make(map[string]int64)
+	}
+	c.counters[name] += delta
+}
+
+// Accumulate adds v to what the job accumulates under a name. Values are added
+// per shard in the order of calls, those of several operators in the order of
+// their nodes, and then shards are added up the aligned tree, so that the sum has
+// the same bits at any parallelism; sums of integers are exact up to 2^53. The
+// shard must be the subtask's own.
+func (c *Context) Accumulate(name string, shard int, v float64) {
+	if !c.Range.Contains(shard) {
+		panic(fmt.Errorf("accumulate %q under shard %d: the subtask owns %v", name, shard, c.Range))
+	}
+	s := c.sums[name]
+	if s == nil {
+		if c.sums == nil {
+			c.sums = make(map[string]*shardSums)
+		}
+		s = newShardSums(c.Range)
+		c.sums[name] = s
+	}
+	s.add(shard, v)
+}
+
+// errNoCollector tells that rows were to be collected where nobody takes them.
+var errNoCollector = errors.New("this run has nobody who takes collected rows")
+
+// Collect hands rows of a shard, borrowed, to whoever started the run. Shards
+// come in increasing order within the subtask.
+func (c *Context) Collect(shard int, rows arrow.Record) error {
+	if c.collect == nil {
+		return errNoCollector
+	}
+	return c.collect.Collect(c.Node.ID, shard, rows)
+}
+
+// Report records a value of a superstep in the queue's series and shows it to
+// whoever follows the run. It is for the bodies of queues; values of subtasks
+// other than 0 are ignored, and so are those of contexts outside of queues. Of
+// several values under one name and step the last counts.
+func (c *Context) Report(name string, step int, value float64) {
+	if c.gang != nil && c.Subtask == 0 {
+		c.gang.record(name, step, value)
+	}
 }

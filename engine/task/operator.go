@@ -6,7 +6,9 @@ import "github.com/apache/arrow/go/v15/arrow"
 type Output interface {
 	// Emit hands on rows of a shard. The batch is borrowed: the caller keeps its
 	// reference and releases it; whoever wants to keep the batch retains it.
-	// Shards are emitted in increasing order and only those the subtask owns.
+	// Rows are emitted under the shard at hand: the one whose rows or end
+	// the operator was given, the last owned one in Finish. Queues emit in Finish
+	// only, under any owned shards in increasing order.
 	Emit(shard int, rows arrow.Record) error
 }
 
@@ -56,7 +58,8 @@ type Sink interface {
 	Begin() error
 	// Commit is called once after every vertex of the job succeeded.
 	Commit() error
-	// Abort is called instead of Commit when the job fails or is cancelled, and
-	// for sinks whose Commit was not reached. It leaves nothing behind.
+	// Abort is called instead of Commit when the job fails or is cancelled, for
+	// sinks whose Commit was not reached, and after a Commit that failed. It leaves
+	// nothing behind.
 	Abort() error
 }

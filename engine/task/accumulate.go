@@ -1,0 +1,80 @@
+package task
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// shardSums holds one sum per shard of a range. A shard to which nothing was
+// added is absent, not zero.
+type shardSums struct {
+	within  shared.Range
+	sums    []float64
+	present []bool
+}
+
+func newShardSums(r shared.Range) *shardSums {
+	return &shardSums{within: r, sums: make([]float64, r.Len()), present: make([]bool, r.Len())}
+}
+
+func (s *shardSums) add(shard int, v float64) {
+	i := shard - s.within.Lo
+	if !s.present[i] {
+		s.present[i], s.sums[i] = true, v
+		return
+	}
+	s.sums[i] += v
+}
+
+// accumulation folds what the operators of a run accumulated. They are added in
+// the order of their nodes, which no parallelism changes.
+type accumulation struct {
+	shards int
+	byName map[string]*shardSums
+}
+
+// merge adds the sums of one operator in one subtask.
+func (a *accumulation) merge(sums map[string]*shardSums) {
+	for name, s := range sums {
+		all := a.byName[name]
+		if all == nil {
+			all = newShardSums(shared.Range{Lo: 0, Hi: a.shards})
+			a.byName[name] = all
+		}
+		for i, v := range s.sums {
+			if s.present[i] {
+				all.add(s.within.Lo+i, v)
+			}
+		}
+	}
+}
+
+// fold returns the accumulators, sorted by name.
+func (a *accumulation) fold() []Accumulator {
+	var out []Accumulator
+	for _, name := range slices.Sorted(maps.Keys(a.byName)) {
+		s := a.byName[name]
+		f := shared.NewFolder(s.within, func(left, right float64) float64 { return left + right }, nil)
+		for i, v := range s.sums {
+			if s.present[i] {
+				f.Push(i, v)
+			}
+		}
+		forest := f.Forest()
+		if len(forest) == 1 {
+			out = append(out, Accumulator{Name: name, Value: forest[0].Value})
+		}
+	}
+	return out
+}
+
+// counterList sorts counters by name.
+func counterList(counters map[string]int64) []Counter {
+	var out []Counter
+	for _, name := range slices.Sorted(maps.Keys(counters)) {
+		out = append(out, Counter{Name: name, Value: counters[name]})
+	}
+	return out
+}

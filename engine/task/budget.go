@@ -1,0 +1,109 @@
+package task
+
+import (
+	"fmt"
+	"sync/atomic"
+)
+
+// Budget accounts for bytes held. Budgets form a tree: what is reserved in one
+// counts in its parent too, and has to fit in both. It is safe for concurrent
+// use.
+type Budget struct {
+	name   string
+	limit  int64
+	parent *Budget
+	used   atomic.Int64
+	peak   atomic.Int64
+}
+
+// NewBudget returns a budget of limit bytes below parent, which may be nil. The
+// name goes into errors.
+func NewBudget(name string, limit int64, parent *Budget) *Budget {
+	return &Budget{name: name, limit: limit, parent: parent}
+}
+
+// BudgetError says that something that cannot go to disk does not fit.
+type BudgetError struct {
+	Budget            string // its name
+	Want, Used, Limit int64  // bytes
+}
+
+// Error writes the sizes and what to do.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("out of memory: %s more do not fit in the budget of %s, which is %s with %s in use; give the job a larger memory budget",
+		size(e.Want), e.Budget, size(e.Limit), size(e.Used))
+}
+
+// size writes a number of bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+// TryReserve takes n bytes if they fit.
+func (b *Budget) TryReserve(n int64) bool {
+	if b == nil {
+		return true
+	}
+	used := b.used.Add(n)
+	if used > b.limit || !b.parent.TryReserve(n) {
+		b.used.Add(-n)
+		return false
+	}
+	b.raise(used)
+	return true
+}
+
+// Reserve takes n bytes, or returns a *BudgetError where they do not fit. It is
+// for what cannot spill.
+func (b *Budget) Reserve(n int64) error {
+	if b.TryReserve(n) {
+		return nil
+	}
+	full := b
+	for full.parent != nil && full.used.Load()+n <= full.limit {
+		full = full.parent
+	}
+	return &BudgetError{Budget: full.name, Want: n, Used: full.used.Load(), Limit: full.limit}
+}
+
+// Release gives back n bytes that were reserved.
+func (b *Budget) Release(n int64) {
+	for ; b != nil; b = b.parent {
+		b.used.Add(-n)
+	}
+}
+
+// take counts n bytes whether they fit or not, for what the caller bounds by
+// other means.
+func (b *Budget) take(n int64) {
+	for ; b != nil; b = b.parent {
+		b.raise(b.used.Add(n))
+	}
+}
+
+// raise records a new peak.
+func (b *Budget) raise(used int64) {
+	for {
+		peak := b.peak.Load()
+		if used <= peak || b.peak.CompareAndSwap(peak, used) {
+			return
+		}
+	}
+}
+
+// Used returns the bytes reserved.
+func (b *Budget) Used() int64 { return b.used.Load() }
+
+// Limit returns the bytes that may be reserved.
+func (b *Budget) Limit() int64 { return b.limit }
+
+// Peak returns the most bytes that were reserved at one time.
+func (b *Budget) Peak() int64 { return b.peak.Load() }

@@ -1,0 +1,158 @@
+package task
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// link is an operator's place in a subtask's chain: the operator, and where its
+// rows go. The rows of an operator reach the next one by a direct call. A link is
+// the Output of its operator.
+type link struct {
+	task    *subtask
+	node    *plan.Node
+	context *Context
+	port    int // that the parent, or nobody, feeds
+
+	operator Operator // exactly one of operator and source, none in queues
+	source   Source
+	sides    []side
+	closer   func() error // of a queue's body, once it was opened
+	shardOf  func() int   // of a queue's stage, which knows its shard itself
+
+	next []*link // operators chained behind
+	outs []outlet
+
+	rowsIn, rowsOut int64
+}
+
+// side is a side input of an operator.
+type side struct {
+	port  int
+	input *sideInput
+}
+
+// outlet is an output and the node that placement failures are blamed on.
+type outlet struct {
+	output
+	to *link // stands for the receiving node in this subtask
+}
+
+var _ Output = (*link)(nil)
+
+// Emit hands rows to the operators chained behind and to the outgoing edges.
+func (l *link) Emit(shard int, rows arrow.Record) error {
+	t := l.task
+	switch {
+	case t.err != nil:
+		return t.err // an operator went on after a failed Emit
+	case rows == nil:
+		return t.failAt(l, fmt.Errorf("emit under shard %d: there is no batch", shard))
+	case int32(shard) != t.shard.Load() || shard < 0:
+		return t.failAt(l, t.misplaced(shard))
+	case rows.NumRows() == 0:
+		return nil
+	}
+	l.rowsOut += rows.NumRows()
+	if l.source != nil {
+		if t.context.Err() != nil {
+			return t.failAt(l, errStopped)
+		}
+		t.advance(rows.NumRows())
+	}
+	for _, next := range l.next {
+		if err := next.process(next.port, shard, rows); err != nil {
+			return err
+		}
+	}
+	for i := range l.outs {
+		if err := t.call(l.outs[i].to, func() error { return l.outs[i].emit(t.context, shard, rows) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// process gives rows to the link's operator.
+func (l *link) process(port, shard int, rows arrow.Record) error {
+	l.rowsIn += rows.NumRows()
+	t := l.task
+	before := t.at.Swap(l)
+	err := l.operator.Process(l.context, port, shard, rows, l)
+	if err != nil {
+		err = t.failAt(l, err)
+	}
+	t.at.Store(before)
+	return err
+}
+
+// endShard ends a shard for the link's operator, then for its edges and those
+// chained behind. Finish may still emit under the last shard, so that it comes
+// before the shard's end further down.
+func (l *link) endShard(shard int, last bool) error {
+	t := l.task
+	if l.operator != nil {
+		err := t.call(l, func() error {
+			if err := l.operator.EndShard(l.context, shard, l); err != nil || !last {
+				return err
+			}
+			return l.operator.Finish(l.context, l)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for i := range l.outs {
+		if err := t.call(l.outs[i].to, func() error { return l.outs[i].endShard(t.context, shard) }); err != nil {
+			return err
+		}
+	}
+	for _, next := range l.next {
+		if err := next.endShard(shard, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish is the end of a chain that owns no shard: nothing can be emitted.
+func (l *link) finish() error {
+	if l.operator != nil {
+		if err := l.task.call(l, func() error { return l.operator.Finish(l.context, l) }); err != nil {
+			return err
+		}
+	}
+	for _, next := range l.next {
+		if err := next.finish(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open opens the link's operator.
+func (l *link) open() error {
+	switch {
+	case l.operator != nil:
+		return l.operator.Open(l.context)
+	case l.source != nil:
+		return l.source.Open(l.context)
+	}
+	return nil
+}
+
+// close closes the link's operator.
+func (l *link) close() error {
+	switch {
+	case l.operator != nil:
+		return l.operator.Close()
+	case l.source != nil:
+		return l.source.Close()
+	case l.closer != nil:
+		return l.closer()
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package task
+
+import (
+	"math"
+	"runtime/debug"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// Env is what a run takes from its surroundings. The zero value is usable.
+type Env struct {
+	// Allocator holds all rows; nil means memory.DefaultAllocator.
+	Allocator memory.Allocator
+	// BatchRows is the number of rows batches aim at; 0 means DefaultBatchRows.
+	// It reaches no result.
+	BatchRows int
+	// MemoryBudget is the number of bytes that exchanges and operators may hold
+	// before they spill, split evenly over the slots. 0 means half of GOMEMLIMIT
+	// where that is set, otherwise a quarter of the machine's memory.
+	MemoryBudget int64
+	// SpillDir is where the run makes its private directory for temporary files;
+	// empty means os.TempDir. What killed runs left there is removed.
+	SpillDir string
+	// Logger takes the run's few messages; nil drops them.
+	Logger hclog.Logger
+	// Collector takes the rows given to Context.Collect; nil makes that an error.
+	Collector Collector
+	// Progress, if set, is called as the run advances: from several goroutines at
+	// once, and often, so that it should return soon and throttle what it shows.
+	Progress func(Progress)
+	// CheckBroadcasts has gangs verify after every superstep that what their
+	// subtasks share was not modified. It is for tests: it costs time.
+	CheckBroadcasts bool
+	// AbandonAfter is how long functions may go on after the run has ended; 0
+	// means 10 seconds.
+	AbandonAfter time.Duration
+	// Credits bounds the messages under way to each inbox; 0 means
+	// transport.DefaultCredits.
+	Credits int
+	// Network carries the exchanges; nil means memory. Run closes it.
+	Network transport.Network
+}
+
+// DefaultBatchRows keeps a batch of a few columns within the second-level cache
+// while the cost of handing it on vanishes: in the package's benchmarks a chain
+// gains nothing from larger batches.
+const DefaultBatchRows = 1024
+
+// Progress is one event of a run: of a vertex where Queue is empty, otherwise of
+// a queue.
+type Progress struct {
+	// Vertex has taken or produced Rows so far, over all subtasks, and ended
+	// ShardsDone of its shards.
+	Vertex     plan.VertexID
+	Rows       int64
+	ShardsDone int
+	// Queue has done superstep Step, in which Values were reported. Values is
+	// valid during the call only.
+	Queue  string
+	Step   int
+	Values []Value
+}
+
+// Value is a reported value of a superstep.
+type Value struct {
+	Name  string
+	Value float64
+}
+
+// withDefaults returns the environment with every field set.
+func (e Env) withDefaults() Env {
+	if e.Allocator == nil {
+		e.Allocator = memory.DefaultAllocator
+	}
+	if e.BatchRows <= 0 {
+		e.BatchRows = DefaultBatchRows
+	}
+	if e.MemoryBudget <= 0 {
+		e.MemoryBudget = defaultBudget()
+	}
+	if e.Logger == nil {
+		e.Logger = hclog.NewNullLogger()
+	}
+	if e.AbandonAfter <= 0 {
+		e.AbandonAfter = 10 * time.Second
+	}
+	return e
+}
+
+// defaultBudget is the share of memory that runs may hold. Only half of
+// GOMEMLIMIT: user code and garbage need the rest. Without a limit, other
+// processes need some too.
+func defaultBudget() int64 {
+	if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
+		return max(limit/2, 1<<20)
+	}
+	if total := machineMemory(); total > 0 {
+		return total / 4
+	}
+	return 1 << 30
+}

@@ -1,0 +1,167 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// TaskError is the failure of one operator in one subtask. It is what Run
+// returns when user code, data or a disk fails.
+type TaskError struct {
+	Operator    string      // "Map", or `Map "scale"` where the user named it
+	Node        plan.NodeID // -1 where no operator is to blame
+	Site        string      // the user's source line, may be empty
+	Vertex      plan.VertexID
+	Subtask     int
+	Parallelism int // of the vertex
+	Shard       int // being worked on, -1 for none
+	Err         error
+}
+
+// Error writes the place and the cause.
+func (e *TaskError) Error() string {
+	var b strings.Builder
+	b.WriteString("operator ")
+	b.WriteString(e.Operator)
+	if e.Site != "" {
+		fmt.Fprintf(&b, " (%s)", e.Site)
+	}
+	fmt.Fprintf(&b, ", subtask %d of %d", e.Subtask, e.Parallelism)
+	if e.Shard >= 0 {
+		fmt.Fprintf(&b, ", shard %d", e.Shard)
+	}
+	fmt.Fprintf(&b, ": %v", e.Err)
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *TaskError) Unwrap() error { return e.Err }
+
+// operatorName is how messages call a node.
+func operatorName(n *plan.Node) string {
+	if n.Name != "" {
+		return fmt.Sprintf("%s %q", n.Op, n.Name)
+	}
+	return n.Op
+}
+
+// PanicError is a panic of user code on the subtask's goroutine.
+type PanicError struct {
+	Value any
+	// Frames are the innermost calls, "function (file:line)", from where it
+	// panicked on.
+	Frames []string
+}
+
+// Error writes the value and the frames, one per line.
+func (e *PanicError) Error() string {
+	return fmt.Sprintf("panic: %v\n\t%s", e.Value, strings.Join(e.Frames, "\n\t"))
+}
+
+// Unwrap returns the value where it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// errGoexit is what a subtask fails with when user code ends its goroutine.
+var errGoexit = errors.New("the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
+
+// panicFrames is the number of calls kept of a panic's stack: enough to reach
+// from the fault to the user's function.
+const panicFrames = 10
+
+// recovered turns a recovered value into the error to report. It is called from
+// the deferred function that recovered it. The AccessErrors that keys of
+// session objects panic with are ordinary errors of the stage.
+func recovered(v any) error {
+	if err, ok := v.(error); ok {
+		var access *shared.AccessError
+		if errors.As(err, &access) {
+			return access
+		}
+	}
+	pcs := make([]uintptr, 64)
+	pcs = pcs[:runtime.Callers(2, pcs)]
+	frames := runtime.CallersFrames(pcs)
+	e := &PanicError{Value: v}
+	panicked := false
+	for {
+		f, more := frames.Next()
+		switch {
+		case strings.HasPrefix(f.Function, "runtime."):
+			// runtime.gopanic, and runtime.sigpanic below it for nil pointers and
+			// the like, separate the deferred calls from the panicking ones.
+			panicked = true
+			e.Frames = slices.Clip(e.Frames)
+		case panicked && len(e.Frames) < panicFrames:
+			e.Frames = append(e.Frames, fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line))
+		}
+		if !more || len(e.Frames) == panicFrames {
+			return e
+		}
+	}
+}
+
+// AbandonedError is returned when functions go on although the run has ended
+// around them. Their goroutines are left behind, so that the process should end.
+type AbandonedError struct {
+	// Functions names operator, subtask and shard of each.
+	Functions []string
+	// After is how long they were waited for.
+	After time.Duration
+	// Err is why the run ended.
+	Err error
+}
+
+// Error names the functions and the reason the run ended.
+func (e *AbandonedError) Error() string {
+	return fmt.Sprintf("abandoned after %v: %s did not return when the run ended (functions that may block must watch the context); the run ended because: %v",
+		e.After, strings.Join(e.Functions, "; "), e.Err)
+}
+
+// Unwrap returns why the run ended.
+func (e *AbandonedError) Unwrap() error { return e.Err }
+
+// errStopped is what a subtask returns when it stops because the run ended for
+// another reason.
+var errStopped = errors.New("the run ended")
+
+// followsCancel tells errors that are due to the end of the run from those that
+// may have caused it.
+func followsCancel(err, cause error) bool {
+	return errors.Is(err, errStopped) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded) || cause != nil && errors.Is(err, cause)
+}
+
+// failures collects what the subtasks of a run failed with.
+type failures struct {
+	errs []*TaskError
+}
+
+// choose returns the error that stands for the run: of those that are not
+// consequences, that of the lowest shard, then of the first vertex and subtask.
+// An error outside any shard comes before those of shards, as it happened
+// before the first row. It is nil where there is none.
+func (f *failures) choose() *TaskError {
+	if len(f.errs) == 0 {
+		return nil
+	}
+	return slices.MinFunc(f.errs, func(a, b *TaskError) int {
+		if a.Shard != b.Shard {
+			return a.Shard - b.Shard
+		}
+		if a.Vertex != b.Vertex {
+			return int(a.Vertex - b.Vertex)
+		}
+		return a.Subtask - b.Subtask
+	})
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package task
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// hold locks a run's own lock file until the file is closed or the process ends,
+// and reports whether it is the run's: a sweep may have locked it first.
+func hold(f *os.File) bool {
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil && isFileAt(f, f.Name())
+}
+
+// leftOver locks another run's lock file, which succeeds when that has ended.
+// release gives up the lock, and removes the file first where asked to.
+func leftOver(path string) (release func(remove bool) error, ok bool) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, false
+	}
+	if !hold(f) {
+		f.Close()
+		return nil, false
+	}
+	return func(remove bool) error {
+		if remove {
+			return releaseLock(f)
+		}
+		return f.Close()
+	}, true
+}
+
+// releaseLock removes the file and gives up its lock, in this order, so that
+// nobody can lock a file that is about to go.
+func releaseLock(f *os.File) error {
+	return errors.Join(os.Remove(f.Name()), f.Close())
+}
+
+// isFileAt reports whether path still leads to the open file f.
+func isFileAt(f *os.File, path string) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(path)
+	return err == nil && os.SameFile(a, b)
+}

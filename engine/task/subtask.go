@@ -1,0 +1,269 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// subtask is one vertex at one rank: a goroutine that reads its inputs and drives
+// its chain.
+type subtask struct {
+	run     *run
+	vertex  *plan.Vertex
+	index   int
+	context context.Context // of the run
+
+	links []*link // in chain order; links[0] is the head
+	ports []port  // data inputs of the head, by increasing port
+
+	// Where the subtask is, for errors and for whoever gives it up.
+	at    atomic.Pointer[link]
+	shard atomic.Int32 // -1 outside any shard
+
+	finished atomic.Bool
+
+	err      *TaskError // the first failure; sticky
+	reported bool       // the run knows err
+	opened   int        // links that must be closed
+	after    func() error
+	rowsIn   int64
+	unshown  int64 // rows not in the progress yet
+	waiting  time.Duration
+	elapsed  time.Duration
+}
+
+// port is a data input.
+type port struct {
+	number int
+	inbox  *inbox
+}
+
+// main is the subtask's goroutine: it runs the body, tells the run of a failure,
+// and closes what was opened. Deferred calls do the latter two, as user code may
+// end the goroutine. The run learns of the failure before anything is closed, so
+// that peers, which notice, are known to fail in consequence.
+func (t *subtask) main(body func() error) {
+	began := time.Now()
+	defer func() {
+		t.elapsed = time.Since(began)
+		t.report()
+		t.finished.Store(true)
+	}()
+	if t.after != nil {
+		defer t.guarded(t.after)
+	}
+	defer t.close()
+	defer t.report()
+	t.guarded(body)
+}
+
+// report tells the run of the subtask's failure, once.
+func (t *subtask) report() {
+	if t.err != nil && !t.reported {
+		t.reported = true
+		t.run.record(t.err)
+	}
+}
+
+// guarded runs f and records its failure, a panic, or the end of the goroutine
+// as that of the operator at work.
+func (t *subtask) guarded(f func() error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if v := recover(); v != nil {
+			t.failAt(t.at.Load(), recovered(v))
+		} else {
+			t.failAt(t.at.Load(), errGoexit)
+		}
+	}()
+	err := f()
+	returned = true
+	if err != nil {
+		t.failAt(t.at.Load(), err)
+	}
+}
+
+// drive is the body of subtasks outside of queues.
+func (t *subtask) drive() error {
+	if err := t.awaitSides(); err != nil {
+		return err
+	}
+	for _, l := range t.links {
+		t.opened++
+		if err := t.call(l, l.open); err != nil {
+			return err
+		}
+	}
+	head, shards := t.links[0], t.vertex.Ranges[t.index]
+	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		t.shard.Store(int32(shard))
+		if err := t.readShard(head, shard); err != nil {
+			return err
+		}
+		if t.err != nil {
+			return t.err // an operator took no notice of a failed Emit
+		}
+		if err := head.endShard(shard, shard == shards.Hi-1); err != nil {
+			return err
+		}
+		if t.err != nil {
+			return t.err
+		}
+		t.shardDone()
+	}
+	t.shard.Store(-1)
+	if shards.Empty() {
+		return head.finish()
+	}
+	return nil
+}
+
+// readShard gives the head all rows of a shard.
+func (t *subtask) readShard(head *link, shard int) error {
+	if head.source != nil {
+		return t.call(head, func() error { return head.source.ReadShard(head.context, shard, head) })
+	}
+	for _, p := range t.ports {
+		for {
+			rows, err := p.inbox.next(t.context, shard, &t.waiting)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return t.failAt(head, err)
+			}
+			if err := t.take(head, p.number, shard, rows); err != nil {
+				return err
+			}
+			if t.err != nil {
+				return t.err
+			}
+		}
+	}
+	return nil
+}
+
+// take gives the head a batch that the subtask owns.
+func (t *subtask) take(head *link, port, shard int, rows arrow.Record) error {
+	defer rows.Release() // also when the operator panics
+	t.rowsIn += rows.NumRows()
+	t.advance(rows.NumRows())
+	return head.process(port, shard, rows)
+}
+
+// awaitSides waits for the side inputs of all operators of the chain.
+func (t *subtask) awaitSides() error {
+	for _, l := range t.links {
+		for _, s := range l.sides {
+			began := time.Now()
+			select {
+			case <-s.input.done:
+			case <-t.context.Done():
+				return t.failAt(l, errStopped)
+			}
+			t.waiting += time.Since(began)
+			l.context.side[s.port] = s.input.records
+		}
+	}
+	return nil
+}
+
+// call runs a step of an operator and blames it for a failure.
+func (t *subtask) call(l *link, step func() error) error {
+	before := t.at.Swap(l)
+	err := step()
+	if err != nil {
+		err = t.failAt(l, err)
+	}
+	t.at.Store(before)
+	return err
+}
+
+// failAt records the first failure of the subtask, which is returned from then
+// on. As operators are called within each other, it is that of the innermost one:
+// the others only pass it up.
+func (t *subtask) failAt(l *link, err error) error {
+	if t.err == nil {
+		t.err = t.taskError(l, err)
+	}
+	return t.err
+}
+
+// taskError is err with its place.
+func (t *subtask) taskError(l *link, err error) *TaskError {
+	if l == nil {
+		l = t.links[0]
+	}
+	shard := int(t.shard.Load())
+	if l.shardOf != nil {
+		shard = l.shardOf()
+	}
+	return &TaskError{
+		Operator: operatorName(l.node), Node: l.node.ID, Site: l.node.Site,
+		Vertex: t.vertex.ID, Subtask: t.index, Parallelism: t.vertex.Parallelism,
+		Shard: shard, Err: err,
+	}
+}
+
+// misplaced refuses rows emitted under another shard than the one at hand.
+func (t *subtask) misplaced(shard int) error {
+	at := t.shard.Load()
+	if at < 0 {
+		return fmt.Errorf("emit under shard %d: no shard has begun, or all have ended", shard)
+	}
+	return fmt.Errorf("emit under shard %d: the shard at hand is %d, and rows stay in their shard", shard, at)
+}
+
+// close closes what was opened, last first, each once, and gives up the rest.
+func (t *subtask) close() {
+	for i := t.opened - 1; i >= 0; i-- {
+		l := t.links[i]
+		t.guarded(func() error { return t.call(l, l.close) })
+	}
+	for _, l := range t.links {
+		for i := range l.outs {
+			l.outs[i].release()
+		}
+		for _, s := range l.sides {
+			s.input.leave()
+		}
+	}
+}
+
+// progressRows is how many rows a subtask handles between two progress events.
+const progressRows = 1 << 14
+
+// advance counts rows for the progress.
+func (t *subtask) advance(rows int64) {
+	if t.unshown += rows; t.unshown >= progressRows {
+		t.show(0)
+	}
+}
+
+// shardDone counts a shard for the progress.
+func (t *subtask) shardDone() { t.show(1) }
+
+// show adds what is new to the vertex's progress.
+func (t *subtask) show(shards int32) {
+	v := &t.run.progress[t.vertex.ID]
+	e := Progress{
+		Vertex:     t.vertex.ID,
+		Rows:       v.rows.Add(t.unshown),
+		ShardsDone: int(v.shards.Add(shards)),
+	}
+	t.unshown = 0
+	if f := t.run.env.Progress; f != nil {
+		f(e)
+	}
+}

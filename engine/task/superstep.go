@@ -1,0 +1,432 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// gang is a queue in one process: its stages are one goroutine per subtask,
+// which meet in collectives and agree on when to stop.
+type gang struct {
+	run   *run
+	queue *plan.Queue
+	group *collective.LocalGroup
+	state Gang
+	check interface{ CheckShared(step int) error } // nil where it is not asked for
+
+	members []*member
+	running atomic.Int32 // members that have not ended
+
+	// Of member 0's goroutine.
+	steps   int
+	stopped bool
+	elapsed time.Duration
+	names   map[string]int // of series
+	series  []Series
+	values  []Value // reported in the superstep at hand
+}
+
+// member is one subtask of a gang.
+type member struct {
+	*subtask
+	gang   *gang
+	body   Body
+	comm   *collective.Comm
+	head   *link // of queue-init
+	tail   *link // of queue-close, which emits
+	stages []*boundStage
+
+	began time.Time     // of the first superstep
+	now   time.Duration // since began: when the last stage ended
+}
+
+// boundStage is a stage on one subtask and what it took there.
+type boundStage struct {
+	Stage
+	link  *link
+	inner []*boundStage // of an inner loop
+
+	calls   int64
+	busy    time.Duration
+	bytes   int64
+	program string
+}
+
+// main is the body of the member's goroutine.
+func (m *member) main() error {
+	if err := m.awaitSides(); err != nil {
+		return err
+	}
+	m.head.closer, m.opened = m.body.Close, 1
+	err := m.call(m.head, func() error { return m.body.Open(m.head.context, (*memberInput)(m), m.comm) })
+	if err != nil {
+		return err
+	}
+	m.at.Store(m.head)
+	if m.stages, err = m.bind(m.body.Stages()); err != nil {
+		return m.failAt(m.head, err)
+	}
+	if err := m.loop(); err != nil {
+		return err
+	}
+	m.settle(m.stages)
+	return m.finish()
+}
+
+// bind finds the nodes of stages.
+func (m *member) bind(stages []Stage) ([]*boundStage, error) {
+	bound := make([]*boundStage, len(stages))
+	for i, s := range stages {
+		if s.Node < 0 || int(s.Node) >= len(m.run.plan.Nodes) || m.run.plan.Nodes[s.Node].Queue != m.gang.queue.Name {
+			return nil, fmt.Errorf("a stage of queue %q is bound to node %d, which is none of the queue's", m.gang.queue.Name, s.Node)
+		}
+		b := &boundStage{Stage: s, link: &link{task: m.subtask, node: &m.run.plan.Nodes[s.Node], shardOf: shardOf(&s)}}
+		switch {
+		case (s.Run == nil) == (s.Repeat == nil):
+			return nil, fmt.Errorf("stage %s of queue %q: want either a function or an inner loop", operatorName(b.link.node), m.gang.queue.Name)
+		case s.Repeat != nil && s.Repeat.Max < 1:
+			return nil, fmt.Errorf("stage %s of queue %q: an inner loop of at most %d rounds; want at least 1", operatorName(b.link.node), m.gang.queue.Name, s.Repeat.Max)
+		case s.Repeat != nil:
+			var err error
+			if b.inner, err = m.bind(s.Repeat.Stages); err != nil {
+				return nil, err
+			}
+		}
+		bound[i] = b
+	}
+	return bound, nil
+}
+
+// shardOf returns how to ask a stage for its shard.
+func shardOf(s *Stage) func() int {
+	if s.Shard != nil {
+		return s.Shard
+	}
+	return func() int { return -1 }
+}
+
+// settle asks the stages what they moved, while the body is open.
+func (m *member) settle(stages []*boundStage) {
+	for _, s := range stages {
+		m.at.Store(s.link)
+		if s.Bytes != nil {
+			s.bytes = s.Bytes()
+		}
+		if s.Program != nil {
+			s.program = s.Program()
+		}
+		m.settle(s.inner)
+	}
+}
+
+// loop runs the supersteps. It allocates nothing, reads the clock once per stage
+// boundary, and meets the other members once per superstep, for the verdict.
+func (m *member) loop() error {
+	g := m.gang
+	last := g.queue.MaxSupersteps
+	if last == 0 {
+		last = math.MaxInt
+	}
+	m.began = time.Now()
+	for step := 1; ; step++ {
+		if m.context.Err() != nil {
+			return m.failAt(m.head, errStopped)
+		}
+		m.at.Store(m.head)
+		if err := m.body.Begin(step); err != nil {
+			return m.failAt(m.head, err)
+		}
+		if err := m.runStages(m.stages); err != nil {
+			return err
+		}
+		m.at.Store(m.head)
+		stop, err := m.verdict(step)
+		if err != nil {
+			return m.failAt(m.head, err)
+		}
+		if stop || step == last {
+			if m.index == 0 {
+				g.steps, g.stopped, g.elapsed = step, stop, m.now
+			}
+			return nil
+		}
+	}
+}
+
+// runStages runs stages once, in order.
+func (m *member) runStages(stages []*boundStage) error {
+	for _, s := range stages {
+		m.at.Store(s.link)
+		s.calls++
+		if s.Repeat != nil {
+			if err := m.repeat(s); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.Run(); err != nil {
+			return m.failAt(s.link, err)
+		}
+		end := time.Since(m.began)
+		s.busy += end - m.now
+		m.now = end
+	}
+	return nil
+}
+
+// repeat runs an inner loop. Its own time is that of its verdicts.
+func (m *member) repeat(s *boundStage) error {
+	for round := 1; ; round++ {
+		if m.context.Err() != nil {
+			return m.failAt(s.link, errStopped)
+		}
+		if err := m.runStages(s.inner); err != nil {
+			return err
+		}
+		m.at.Store(s.link)
+		stop := false
+		if until := s.Repeat.Until; until != nil {
+			var err error
+			if m.index == 0 {
+				if stop, err = until(); err != nil {
+					return m.failAt(s.link, err)
+				}
+			}
+			if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
+				return m.failAt(s.link, err)
+			}
+			end := time.Since(m.began)
+			s.busy += end - m.now
+			m.now = end
+		}
+		if stop || round == s.Repeat.Max {
+			return nil
+		}
+	}
+}
+
+// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one,
+// and all learn what it says. Nobody passes before everybody has finished the
+// stages; After relies on that, so that the members meet in any case.
+func (m *member) verdict(step int) (stop bool, err error) {
+	if m.index == 0 && m.gang.queue.HasCriterion {
+		if stop, err = m.body.Stop(step); err != nil {
+			return false, err
+		}
+	}
+	if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
+		return false, err
+	}
+	end := time.Since(m.began)
+	m.waiting += end - m.now
+	m.now = end
+	if m.index != 0 {
+		return stop, nil
+	}
+	if m.gang.check != nil {
+		if err := m.gang.check.CheckShared(step); err != nil {
+			return false, err
+		}
+	}
+	if err := m.body.After(step); err != nil {
+		return false, err
+	}
+	m.gang.publish(step)
+	return stop, nil
+}
+
+// finish emits the queue's rows and ends its shards.
+func (m *member) finish() error {
+	shards := m.vertex.Ranges[m.index]
+	out := &memberOutput{m: m, next: shards.Lo}
+	err := m.call(m.tail, func() error { return m.body.Finish(m.head.context, out) })
+	if err != nil {
+		return err
+	}
+	if m.err != nil {
+		return m.err // the body took no notice of a failed Emit
+	}
+	return out.endUntil(shards.Hi)
+}
+
+// leave is called when the member has ended; the last one's closes the gang. A
+// member that failed takes the group with it; the run knows of its failure.
+func (m *member) leave() error {
+	var cause error
+	if m.err != nil {
+		cause = m.err
+	}
+	m.comm.Close(cause)
+	if m.gang.running.Add(-1) > 0 {
+		return nil
+	}
+	return m.gang.state.Close()
+}
+
+// memberInput reads the data ports of a queue.
+type memberInput member
+
+// Next returns the next rows of a shard.
+func (in *memberInput) Next(number, shard int) (arrow.Record, error) {
+	p, err := in.port(number)
+	if err != nil {
+		return nil, err
+	}
+	if !p.inbox.dst.Contains(shard) || shard < p.inbox.shard {
+		return nil, fmt.Errorf("read shard %d of input %d after shard %d: want the shards of %v in increasing order", shard, number, p.inbox.shard, p.inbox.dst)
+	}
+	rows, err := p.inbox.next(in.context, shard, &in.waiting)
+	if err != nil {
+		return nil, err // io.EOF is the shard's end
+	}
+	in.rowsIn += rows.NumRows()
+	in.advance(rows.NumRows())
+	return rows, nil
+}
+
+// Skip drops the rest of a port.
+func (in *memberInput) Skip(number int) error {
+	p, err := in.port(number)
+	if err == nil {
+		p.inbox.drop()
+	}
+	return err
+}
+
+func (in *memberInput) port(number int) (port, error) {
+	for _, p := range in.ports {
+		if p.number == number {
+			return p, nil
+		}
+	}
+	return port{}, fmt.Errorf("input %d is not a data input of queue %q", number, in.gang.queue.Name)
+}
+
+var _ Input = (*memberInput)(nil)
+
+// memberOutput takes the rows of a queue, shard by shard.
+type memberOutput struct {
+	m    *member
+	next int // the shard at hand
+}
+
+// Emit ends the shards before the given one and emits rows under it.
+func (o *memberOutput) Emit(shard int, rows arrow.Record) error {
+	if r := o.m.vertex.Ranges[o.m.index]; shard < o.next || shard >= r.Hi {
+		return o.m.failAt(o.m.tail, fmt.Errorf("emit under shard %d after shard %d: want the shards of %v in increasing order", shard, o.next, r))
+	}
+	if err := o.endUntil(shard); err != nil {
+		return err
+	}
+	o.m.shard.Store(int32(shard))
+	return o.m.tail.Emit(shard, rows)
+}
+
+// endUntil ends all shards before the given one.
+func (o *memberOutput) endUntil(shard int) error {
+	hi := o.m.vertex.Ranges[o.m.index].Hi
+	for ; o.next < shard; o.next++ {
+		o.m.shard.Store(int32(o.next))
+		if err := o.m.tail.endShard(o.next, o.next == hi-1); err != nil {
+			return err
+		}
+		o.m.shardDone()
+	}
+	return nil
+}
+
+// record keeps a reported value.
+func (g *gang) record(name string, step int, value float64) {
+	if step < 1 {
+		return
+	}
+	i, known := g.names[name]
+	if !known {
+		i = len(g.series)
+		g.names[name] = i
+		g.series = append(g.series, Series{Name: name, Values: make([]float64, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))})
+	}
+	s := &g.series[i]
+	for len(s.Values) < step {
+		s.Values = append(s.Values, math.NaN())
+	}
+	s.Values[step-1] = value
+	for j := range g.values {
+		if g.values[j].Name == name {
+			g.values[j].Value = value
+			return
+		}
+	}
+	g.values = append(g.values, Value{Name: name, Value: value})
+}
+
+// publish shows a superstep to whoever follows the run.
+func (g *gang) publish(step int) {
+	if f := g.run.env.Progress; f != nil {
+		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values})
+	}
+	g.values = g.values[:0]
+}
+
+// report says how the queue ran.
+func (g *gang) report() QueueReport {
+	r := QueueReport{Name: g.queue.Name, Supersteps: g.steps, Stopped: g.stopped, Series: g.series, Elapsed: g.elapsed}
+	at := make(map[plan.NodeID]int) // in r.Stages
+	for _, m := range g.members {
+		eachStage(m.stages, func(s *boundStage) {
+			i, known := at[s.Node]
+			if !known {
+				i = len(r.Stages)
+				at[s.Node] = i
+				r.Stages = append(r.Stages, StageReport{Node: s.Node, Name: operatorName(s.link.node)})
+			}
+			sum := &r.Stages[i]
+			sum.Calls += s.calls
+			sum.Busy += s.busy
+			sum.Bytes += s.bytes
+			if sum.Program == "" {
+				sum.Program = s.program
+			}
+		})
+	}
+	for i := range r.Series {
+		s := &r.Series[i]
+		for len(s.Values) < g.steps {
+			s.Values = append(s.Values, math.NaN())
+		}
+	}
+	return r
+}
+
+// eachStage calls f for stages and those of their inner loops, in plan order.
+func eachStage(stages []*boundStage, f func(*boundStage)) {
+	for _, s := range stages {
+		f(s)
+		eachStage(s.inner, f)
+	}
+}
+
+// closeUnstarted gives up bodies and state of a gang that will not run.
+func (g *gang) closeUnstarted() error {
+	var errs []error
+	for _, m := range g.members {
+		if m.body != nil {
+			errs = append(errs, m.body.Close())
+		}
+	}
+	return errors.Join(append(errs, g.state.Close())...)
+}
+
+// abortOn ends the group's collectives when the run ends; stop takes that back.
+func (g *gang) abortOn(ctx context.Context) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { g.group.Abort(context.Cause(ctx)) })
+}

@@ -1,0 +1,139 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// DefaultCredits is the number of messages that may be under way to one inbox
+// where NewMem is given none. A few are enough to keep sender and receiver busy
+// at the same time; more only hold memory outside the receiver's accounts.
+const DefaultCredits = 8
+
+// Mem is the network within one process: a bounded queue and a receiving
+// goroutine per inbox. Batches pass by reference.
+type Mem struct {
+	credits int
+	done    chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	inboxes map[Address]*memInbox
+}
+
+var _ Network = (*Mem)(nil)
+
+// NewMem returns a network in which at most the given number of messages are
+// under way to each inbox; 0 means DefaultCredits. The caller closes it.
+func NewMem(credits int) *Mem {
+	if credits <= 0 {
+		credits = DefaultCredits
+	}
+	return &Mem{credits: credits, done: make(chan struct{}), inboxes: make(map[Address]*memInbox)}
+}
+
+// memInbox is the queue of an inbox; a free place in it is a credit.
+type memInbox struct {
+	queue chan Message
+	done  chan struct{} // of the network
+}
+
+// Listen starts the receiving goroutine of an address.
+func (n *Mem) Listen(addr Address, r Receiver) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return fmt.Errorf("listen on %v: %w", addr, ErrClosed)
+	}
+	if n.inboxes[addr] != nil {
+		return fmt.Errorf("listen on %v: it has a receiver already", addr)
+	}
+	in := &memInbox{queue: make(chan Message, n.credits), done: n.done}
+	n.inboxes[addr] = in
+	n.running.Go(func() { in.receive(r) })
+	return nil
+}
+
+// receive hands messages to r until the network is closed.
+func (in *memInbox) receive(r Receiver) {
+	for {
+		select {
+		case m := <-in.queue:
+			r.Receive(m)
+		case <-in.done:
+			return
+		}
+	}
+}
+
+// Dial returns a sender to an address.
+func (n *Mem) Dial(addr Address) (Sender, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil, fmt.Errorf("dial %v: %w", addr, ErrClosed)
+	}
+	in := n.inboxes[addr]
+	if in == nil {
+		return nil, fmt.Errorf("dial %v: nobody listens there", addr)
+	}
+	return in, nil
+}
+
+// Send puts the message into the queue of the inbox.
+func (in *memInbox) Send(ctx context.Context, m Message) error {
+	// Without this a message could slip into the queue of a network that has been
+	// closed, as select picks any case that is ready.
+	select {
+	case <-in.done:
+		m.Release()
+		return ErrClosed
+	default:
+	}
+	select {
+	case in.queue <- m: // the usual case, without watching the other two
+		return nil
+	default:
+	}
+	select {
+	case in.queue <- m:
+		return nil
+	case <-ctx.Done():
+		m.Release()
+		return context.Cause(ctx)
+	case <-in.done:
+		m.Release()
+		return ErrClosed
+	}
+}
+
+// Close stops the receiving goroutines and releases what is in the queues.
+// Senders still at work get ErrClosed.
+func (n *Mem) Close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return nil
+	}
+	n.closed = true
+	close(n.done)
+	n.running.Wait()
+	for _, in := range n.inboxes {
+		in.drain()
+	}
+	return nil
+}
+
+// drain releases what is left in the queue.
+func (in *memInbox) drain() {
+	for {
+		select {
+		case m := <-in.queue:
+			m.Release()
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// ErrClosed is returned when a network that was closed is used.
+var ErrClosed = errors.New("the network is closed")
+
+// Address names an inbox of a job: an edge of its plan, by index, and which of
+// the edge's inboxes. Exchanges have one inbox per receiving subtask, broadcast
+// edges one per worker.
+type Address struct {
+	Edge, Inbox int
+}
+
+// String writes the address as "edge 3, inbox 1".
+func (a Address) String() string { return fmt.Sprintf("edge %d, inbox %d", a.Edge, a.Inbox) }
+
+// Message is a batch of rows of one source shard, the end of one, or both.
+type Message struct {
+	// Shard is the source shard, Seq the number of the message within it and the
+	// inbox, from 0.
+	Shard int
+	Seq   int64
+	// Rows are sorted by destination shard: those of shard First+i are
+	// Ends[i-1] (0 for i = 0) to Ends[i]; where Ends is nil, all are of shard
+	// First. Within a destination shard they are in the order of the source. Rows
+	// is nil in a message that only ends a shard. On a broadcast edge First is -1:
+	// the rows go to no shard.
+	Rows  arrow.Record
+	First int
+	Ends  []int
+	// Last says that the source shard ends with this message.
+	Last bool
+}
+
+// Release gives up the message's reference to its rows.
+func (m *Message) Release() {
+	if m.Rows != nil {
+		m.Rows.Release()
+		m.Rows = nil
+	}
+}
+
+// Receiver stores the messages of one inbox.
+type Receiver interface {
+	// Receive takes the message and the reference to its rows. It is called from
+	// one goroutine at a time, and neither fails nor waits for a reader of the
+	// rows: what goes wrong while storing is for the receiver to report to its run.
+	Receive(m Message)
+}
+
+// Sender carries the messages of one subtask to one inbox. It is used from one
+// goroutine.
+type Sender interface {
+	// Send waits for a credit and hands the message over, with the reference to
+	// its rows, also when it fails: the caller must not use them any more. It
+	// fails with the cause of ctx when that ends, or with ErrClosed.
+	Send(ctx context.Context, m Message) error
+}
+
+// Network connects senders with receivers.
+type Network interface {
+	// Listen makes r the receiver of an address.
+	Listen(addr Address, r Receiver) error
+	// Dial returns a sender to an address that is listened to.
+	Dial(addr Address) (Sender, error)
+	// Close stops all receiving and releases what was sent but not received. When
+	// it returns no receiver will be called any more. Calling it again does nothing.
+	Close() error
+}
