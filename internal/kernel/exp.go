@@ -71,11 +71,11 @@ func pow2(k int) float64 {
 func scale(y float64, k int) float64 {
 	switch {
 	case k > 1023:
-		return y * 0x1p1023 * 2
+		return float64(float64(y*0x1p1023) * 2)
 	case k < -1022:
-		return y * pow2(k+128) * 0x1p-128
+		return float64(float64(y*pow2(k+128)) * 0x1p-128)
 	default:
-		return y * pow2(k)
+		return float64(y * pow2(k))
 	}
 }
 
@@ -143,7 +143,7 @@ func Expm1(x float64) float64 {
 func expm1Pair(x float64) (h, l float64) {
 	s, sl, r, t, k := reduceExp(x, 0)
 	z := pow2(k)
-	s, sl = s*z, sl*z
+	s, sl = float64(s*z), float64(sl*z)
 	a, al := twoSum(s, -1)
 	h = a + r
 	p := r + t

@@ -42,7 +42,7 @@ func split(x float64) (m float64, k int) {
 // its leading 26 and the remainder, which is exact.
 func logPair(m, ml float64, k int) (h, l float64) {
 	i := int(float64(m*128) + 0.5)
-	f := float64(i) * (1.0 / 128)
+	f := float64(float64(i) * (1.0 / 128))
 	n := m - f // exact
 	num := n + ml
 	numLo := (n - num) + ml
@@ -65,8 +65,9 @@ func logPair(m, ml float64, k int) (h, l float64) {
 	kf := float64(k)
 	a := float64(kf*ln2Hi) + t[0] // exact
 	b := float64(kf*ln2Lo) + t[1]
-	h = a + 2*zh // a is 0 or the larger
-	l = ((a - h) + 2*zh) + (2*zl + (tail + b))
+	zh, zl = zh+zh, zl+zl
+	h = a + zh // a is 0 or the larger
+	l = ((a - h) + zh) + (zl + (tail + b))
 	sum := h + l
 	return sum, (h - sum) + l
 }

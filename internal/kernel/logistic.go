@@ -19,7 +19,7 @@ func Sigmoid(x float64) float64 {
 	s, sl, r, t, k := reduceExp(-math.Abs(x), 0)
 	h, l := expPair(s, sl, r, t)
 	z := pow2(k)
-	h, l = h*z, l*z
+	h, l = float64(h*z), float64(l*z)
 	// h ≤ 1, so the error of the sum is exact this way.
 	den := 1 + h
 	denLo := (h - (den - 1)) + l
@@ -74,7 +74,7 @@ func Softplus(x float64) float64 {
 	s, sl, r, t, k := reduceExp(-a, 0)
 	h, l := expPair(s, sl, r, t)
 	z := pow2(k)
-	h, l = h*z, l*z
+	h, l = float64(h*z), float64(l*z)
 	var lh, ll float64 // log(1+h+l)
 	if k < -30 {
 		// Three terms of the series; 1+h+l has no room for l.

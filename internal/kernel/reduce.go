@@ -1,9 +1,6 @@
 package kernel
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // Number is the set of element types that collectives reduce.
 type Number interface {
@@ -39,14 +36,26 @@ func AddTo[T Number](dst, src []T) {
 // byte cannot carry out of it, and the top bits are added by exclusive or.
 func addBytes(dst, src []uint8) {
 	const low = 0x7f7f7f7f7f7f7f7f
-	for len(dst) >= 8 && len(src) >= 8 {
-		a, b := binary.LittleEndian.Uint64(dst), binary.LittleEndian.Uint64(src)
-		binary.LittleEndian.PutUint64(dst, (a&low+b&low)^((a^b)&^low))
-		dst, src = dst[8:], src[8:]
+	src = src[:len(dst)]
+	i := 0
+	for ; i+8 <= len(dst); i += 8 {
+		p, q := dst[i:i+8:i+8], src[i:i+8:i+8]
+		a, b := word(p), word(q)
+		s := (a&low + b&low) ^ ((a ^ b) &^ low)
+		p[0], p[1], p[2], p[3] = uint8(s), uint8(s>>8), uint8(s>>16), uint8(s>>24)
+		p[4], p[5], p[6], p[7] = uint8(s>>32), uint8(s>>40), uint8(s>>48), uint8(s>>56)
 	}
-	for i := range dst {
+	for ; i < len(dst); i++ {
 		dst[i] += src[i]
 	}
+}
+
+// word reads eight bytes as one word, the first lowest; the compiler makes one
+// load of it.
+func word(b []uint8) uint64 {
+	_ = b[7]
+	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
+		uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
 }
 
 // ProdTo sets dst[i] = dst[i] * src[i]. src is at least as long as dst;

@@ -1,0 +1,99 @@
+package kernel
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fused matches the fused multiply-add instructions of the assembler listings
+// of arm64 and amd64.
+var fused = regexp.MustCompile(`\b(VFN?M(ADD|SUB)\w*|FN?M(ADD|SUB)[SD]?)\b`)
+
+// instances makes the compiler emit the generic functions for every element
+// type; it is laid over the package for the listing only. A stray fusion in a
+// type that nothing instantiates would not show otherwise.
+const instances = `package kernel
+
+func floats[T Float](a T, x, y []T) T {
+	RowNorms(x, 1, y)
+	DotRows(x, 1, 1, x, y)
+	AddScaledRows(x, 1, 1, x, y)
+	Axpy(a, x, y)
+	Scale(a, y)
+	return Dot(x, y) + Sum(x)
+}
+
+func numbers[T Number](x, y []T) {
+	AddTo(x, y)
+	ProdTo(x, y)
+	MaxTo(x, y)
+	MinTo(x, y)
+}
+
+func Instances() {
+	floats[float32](1, nil, nil)
+	floats[float64](1, nil, nil)
+	numbers[float32](nil, nil)
+	numbers[float64](nil, nil)
+	numbers[int32](nil, nil)
+	numbers[int64](nil, nil)
+	numbers[uint8](nil, nil)
+}
+`
+
+// listing compiles source files laid over this package for a target and returns
+// the assembler listing.
+func listing(t *testing.T, extra string, env ...string) string {
+	dir := t.TempDir()
+	wd, err := os.Getwd()
+	require.NoError(t, err)
+	over := filepath.Join(dir, "extra.go")
+	require.NoError(t, os.WriteFile(over, []byte(extra), 0o644))
+	overlay := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(overlay, []byte(fmt.Sprintf(`{"Replace":{%q:%q}}`, filepath.Join(wd, "zz_extra.go"), over)), 0o644))
+	cmd := exec.Command("go", "build", "-overlay", overlay, "-gcflags=-S", "-o", filepath.Join(dir, "kernel.a"), ".")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), env...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+var targets = [][]string{{"GOARCH=arm64"}, {"GOARCH=amd64", "GOAMD64=v3"}}
+
+// TestNoFusedMultiplyAdd reads what the compiler makes of this package where it
+// may fuse.
+func TestNoFusedMultiplyAdd(t *testing.T) {
+	for _, env := range targets {
+		t.Run(strings.Join(env, ","), func(t *testing.T) {
+			t.Parallel()
+			out := listing(t, instances, env...)
+			for _, name := range []string{"kernel.logPair STEXT", "kernel.scan8 STEXT", "kernel.DotRows[go.shape.float32]", "kernel.AddScaledRows[go.shape.float64]"} {
+				require.Contains(t, out, name, "the listing does not cover the package")
+			}
+			for line := range strings.Lines(out) {
+				require.False(t, fused.MatchString(line), "fused: %s", line)
+			}
+		})
+	}
+}
+
+// TestFusionIsFound shows that the search above finds a fusion where there is
+// one to find.
+func TestFusionIsFound(t *testing.T) {
+	const bad = "package kernel\n\nfunc Fusible(x, y, z float64) float64 { return x*y + z }\n"
+	var wg sync.WaitGroup
+	for _, env := range targets {
+		wg.Go(func() {
+			require.Regexp(t, fused, listing(t, bad, env...))
+		})
+	}
+	wg.Wait()
+}

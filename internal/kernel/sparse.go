@@ -1,0 +1,213 @@
+package kernel
+
+import "math"
+
+// CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for
+// p from RowPtr[i] to RowPtr[i+1], columns distinct. Results follow the order
+// in which the entries stand. The columns are the caller's duty, like every
+// index: one outside of the centres' dimensions panics.
+type CSR struct {
+	RowPtr []int64
+	Col    []int32
+	Val    []float64
+}
+
+// Rows returns the number of rows.
+func (x CSR) Rows() int { return max(len(x.RowPtr)-1, 0) }
+
+// Row returns the entries of row i, not to be modified.
+func (x CSR) Row(i int) (col []int32, val []float64) {
+	lo, hi := x.RowPtr[i], x.RowPtr[i+1]
+	return x.Col[lo:hi], x.Val[lo:hi]
+}
+
+// SparseCenters is a set of k dense centres in d dimensions, laid out for sparse
+// rows: all centres of one feature stand together, so that an entry touches one
+// stretch of memory. It is filled by [SparseCenters.Set] before each round of
+// searches and then read by any number of goroutines.
+type SparseCenters struct {
+	k, d, groups int
+	lanes        [][4]float64 // centre 4g+l in feature j at lanes[j*groups+g][l]
+	norms        []float64    // squared norms, padded to 4*groups
+}
+
+// NewSparseCenters returns room for k centres in d dimensions.
+func NewSparseCenters(k, d int) *SparseCenters {
+	groups := (k + 3) / 4
+	return &SparseCenters{
+		k: k, d: d, groups: groups,
+		lanes: make([][4]float64, d*groups),
+		norms: make([]float64, 4*groups),
+	}
+}
+
+// K returns the number of centres.
+func (c *SparseCenters) K() int { return c.k }
+
+// D returns the number of dimensions.
+func (c *SparseCenters) D() int { return c.d }
+
+// Set copies the k*d values of centers, row-major. It allocates nothing and
+// must not run beside a search. For the cosine functions the centres have norm
+// 1 or 0.
+func (c *SparseCenters) Set(centers []float64) {
+	for a := range c.k {
+		row := centers[a*c.d : (a+1)*c.d]
+		c.norms[a] = Dot(row, row)
+		for j, v := range row {
+			c.lanes[j*c.groups+a/4][a%4] = v
+		}
+	}
+}
+
+// dots returns the inner products of a row with the centres of group g, each
+// acc = acc + val*centre from 0 in the order of the entries.
+func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 float64) {
+	col = col[:len(val)]
+	for p, v := range val {
+		lane := &c.lanes[int(col[p])*c.groups+g]
+		a0 += float64(v * lane[0])
+		a1 += float64(v * lane[1])
+		a2 += float64(v * lane[2])
+		a3 += float64(v * lane[3])
+	}
+	return a0, a1, a2, a3
+}
+
+// NearestSparse returns the centre nearest to a sparse row and the Euclidean
+// distance to it. With the inner product p of [SparseCenters] order, the score
+// of a centre is |c|² - 2p; the smallest wins, on a tie the lowest index. The
+// distance is the square root of |x|² + score, or 0 if that is negative: its
+// cost is that of the entries, but beside a centre it keeps only half of the
+// digits, and distances below about 1e-8 of the norms are lost. A score that is
+// NaN never wins; if all are, it returns -1 and NaN.
+func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) {
+	best, near := math.Inf(1), -1
+	for g := range c.groups {
+		var p [4]float64
+		p[0], p[1], p[2], p[3] = c.dots(col, val, g)
+		for l, n := 0, min(4, c.k-4*g); l < n; l++ {
+			s := c.norms[4*g+l] - float64(2*p[l])
+			if s < best || near < 0 && s == best {
+				best, near = s, 4*g+l
+			}
+		}
+	}
+	if near < 0 {
+		return -1, math.NaN()
+	}
+	return near, math.Sqrt(max(Dot(val, val)+best, 0))
+}
+
+// NearestSparseCosine is [NearestCosine] for a sparse row, with the inner
+// products and the norm taken over its entries.
+func NearestSparseCosine(col []int32, val []float64, c *SparseCenters) (int, float64) {
+	near, dist, _, _ := c.nearestCosine(col, val)
+	return near, dist
+}
+
+// nearestCosine is NearestSparseCosine and the direction of the row.
+func (c *SparseCenters) nearestCosine(col []int32, val []float64) (near int, dist, pre, inv float64) {
+	pre, inv, ok := direction(val)
+	if !ok {
+		return -1, math.NaN(), pre, inv
+	}
+	best := math.Inf(-1)
+	near = -1
+	for g := range c.groups {
+		var p [4]float64
+		if pre == 1 {
+			p[0], p[1], p[2], p[3] = c.dots(col, val, g)
+		} else {
+			for i, v := range val {
+				for l, y := range c.lanes[int(col[i])*c.groups+g] {
+					p[l] += float64(float64(v*pre) * y)
+				}
+			}
+		}
+		for l, n := 0, min(4, c.k-4*g); l < n; l++ {
+			if p[l] > best {
+				best, near = p[l], 4*g+l
+			}
+		}
+	}
+	return near, cosineDistance(near, best, inv), pre, inv
+}
+
+// AssignSparse writes to assign and dist what [NearestSparse] returns for each
+// row.
+func AssignSparse(x CSR, c *SparseCenters, assign []int32, dist []float64) {
+	for i := range x.Rows() {
+		col, val := x.Row(i)
+		near, v := NearestSparse(col, val, c)
+		assign[i], dist[i] = int32(near), v
+	}
+}
+
+// AssignSparseCosine writes to assign and dist what [NearestSparseCosine]
+// returns for each row.
+func AssignSparseCosine(x CSR, c *SparseCenters, assign []int32, dist []float64) {
+	for i := range x.Rows() {
+		col, val := x.Row(i)
+		near, v := NearestSparseCosine(col, val, c)
+		assign[i], dist[i] = int32(near), v
+	}
+}
+
+// AccumulateSparse is [AccumulateCentroids] for sparse rows in d dimensions:
+// the entries of each row are added in their order, and an absent entry leaves
+// the sum as it is.
+func AccumulateSparse(x CSR, d int, w []float64, assign []int32, sums []float64) {
+	for i := range x.Rows() {
+		if a := int(assign[i]); a >= 0 {
+			col, val := x.Row(i)
+			addSparse(col, val, 1, 1, weight(w, i), sums[a*(d+1):a*(d+1)+d+1])
+		}
+	}
+}
+
+// addSparse adds w times the row, scaled to (val*pre)*inv, and w, to sum. With
+// factors of 1 a product is its other operand, bit for bit.
+func addSparse(col []int32, val []float64, pre, inv, w float64, sum []float64) {
+	col = col[:len(val)]
+	sum[len(sum)-1] += w
+	sum = sum[:len(sum)-1]
+	for p, v := range val {
+		sum[col[p]] += float64(w * float64(float64(v*pre)*inv))
+	}
+}
+
+// AssignAccumulateSparse is [AssignSparse], [AccumulateSparse] and [Inertia] in
+// one pass, with the same bits. A nil dist is not written.
+func AssignAccumulateSparse(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
+	for i := range x.Rows() {
+		col, val := x.Row(i)
+		near, v := NearestSparse(col, val, c)
+		inertia = c.account(i, near, v, 1, 1, col, val, w, assign, dist, sums, inertia)
+	}
+	return inertia
+}
+
+// AssignAccumulateSparseCosine is [AssignAccumulateSparse] by cosine distance:
+// the sums are of unit vectors, as in [AccumulateCosine].
+func AssignAccumulateSparseCosine(x CSR, c *SparseCenters, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
+	for i := range x.Rows() {
+		col, val := x.Row(i)
+		near, v, pre, inv := c.nearestCosine(col, val)
+		inertia = c.account(i, near, v, pre, inv, col, val, w, assign, dist, sums, inertia)
+	}
+	return inertia
+}
+
+// account books row i, found at distance v of centre near.
+func (c *SparseCenters) account(i, near int, v, pre, inv float64, col []int32, val []float64, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
+	assign[i] = int32(near)
+	if dist != nil {
+		dist[i] = v
+	}
+	weight := weight(w, i)
+	if near >= 0 {
+		addSparse(col, val, pre, inv, weight, sums[near*(c.d+1):near*(c.d+1)+c.d+1])
+	}
+	return inertia + float64(weight*float64(v*v))
+}
