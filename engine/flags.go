@@ -143,8 +143,10 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	if seed != nil {
-		c.Seed = seedOf(seed.Target)
+	for _, f := range parser.Model.Flags {
+		if seed != nil && f.Name == seed.Name {
+			c.Seed = seedOf(f.Target)
+		}
 	}
 	return c, nil
 }
@@ -176,7 +178,8 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 }
 
 // jobSeed returns the job's own --seed, nil if it has none. Its value serves as
-// the run's seed too, so it has to be an integer.
+// the run's seed too, so it has to be an integer. Only the flag's name and type
+// are of use: it was not made for the struct that is parsed into.
 func jobSeed(own []*kong.Flag) (*kong.Flag, error) {
 	for _, f := range own {
 		if f.Name != "seed" {

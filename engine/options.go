@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime"
 
@@ -104,9 +105,11 @@ func (c *config) check() error {
 	switch {
 	case c.parallelism < 0:
 		return bad("--parallelism is %d: want at least 1, or 0 for one per processor", c.parallelism)
+	case c.parallelism > shared.MaxShards:
+		return bad("--parallelism is %d: want at most %d", c.parallelism, shared.MaxShards)
 	case c.parallelism > c.shards:
-		return bad("--parallelism is %d, but there are only %d shards and a subtask needs one of its own: lower it, or set --shards to a power of two of at least %d",
-			c.parallelism, c.shards, c.parallelism)
+		return bad("--parallelism is %d, but there are only %d shards and a subtask needs one of its own: lower it to %d, or raise --shards to %d",
+			c.parallelism, c.shards, c.shards, 1<<bits.Len(uint(c.parallelism-1)))
 	case c.batchRows < 1:
 		return bad("--batch-rows is %d: want at least 1", c.batchRows)
 	case c.memory < 0:

@@ -1,0 +1,407 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// outcome is what a program did.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// lockedBuffer may be written to by several goroutines.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// program runs a job as a program without a terminal.
+func runProgram[A any](t *testing.T, job *Job[A], line string, opts ...MainOption[A]) outcome {
+	t.Helper()
+	return runIn(t, job, world{}, line, opts...)
+}
+
+// runIn runs a job as a program; what w leaves out is filled in.
+func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainOption[A]) outcome {
+	t.Helper()
+	var stdout, stderr lockedBuffer
+	w.name, w.args, w.stdout, w.stderr = "prog", strings.Fields(line), &stdout, &stderr
+	if w.getenv == nil {
+		w.getenv = func(string) string { return "" }
+	}
+	if w.width == nil {
+		w.width = func() int { return 0 }
+	}
+	if w.exit == nil {
+		w.exit = func(int) { panic("exit") }
+	}
+	code := mainWith(t.Context(), job, w, opts...)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+func TestMainRunsTheJob(t *testing.T) {
+	got := runProgram(t, squares, "--n 4 --shards 8 --parallelism 2 --seed 7", AfterRun(func(a squaresArgs, r *Result) error {
+		require.Equal(t, 4, a.N)
+		require.Equal(t, 8, r.Plan.Shards)
+		require.Equal(t, 2, r.Plan.Parallelism)
+		require.Equal(t, uint64(7), r.Plan.Seed)
+		rows, err := Rows[number](r, "squares")
+		require.Equal(t, []number{{0}, {1}, {4}, {9}}, rows)
+		return err
+	}), nil)
+	require.Equal(t, exitOK, got.code, got.stderr)
+	require.Empty(t, got.stdout)
+	require.Equal(t, `squares: 3 operators in 1 vertex, parallelism 2, 8 shards, seed 7
+  Numbers → Transform(square) → Collect(squares) ×2
+`, got.stderr[:strings.Index(got.stderr, "done:")])
+	require.Regexp(t, `\ndone: 4 rows in \d+\.\ds\n$`, got.stderr)
+}
+
+func TestMainOff(t *testing.T) {
+	got := runProgram(t, squares, "--progress off")
+	require.Equal(t, outcome{}, got)
+}
+
+func TestMainHooks(t *testing.T) {
+	var order []string
+	hook := func(name string, err error) MainOption[squaresArgs] {
+		return AfterRun(func(squaresArgs, *Result) error { order = append(order, name); return err })
+	}
+	got := runProgram(t, squares, "--progress=off", hook("a", nil), hook("b", errors.New("no ink")), hook("c", nil))
+	require.Equal(t, outcome{exitFailed, "", "prog: error: after the run: no ink\n"}, got)
+	require.Equal(t, []string{"a", "b"}, order)
+
+	got = runProgram(t, squares, "--progress=off", AfterRun(func(squaresArgs, *Result) error { panic("no paper") }))
+	require.Equal(t, exitFailed, got.code, "not 2, with which Go programs panic")
+	require.Contains(t, got.stderr, "after the run: panic: no paper\n\n")
+	require.Contains(t, got.stderr, "main_test.go")
+
+	order = nil
+	got = runProgram(t, squares, "--progress=off --fail no", hook("a", nil))
+	require.Equal(t, exitFailed, got.code)
+	require.Empty(t, order, "there is no result")
+}
+
+func TestMainFailures(t *testing.T) {
+	for _, test := range []struct {
+		name, line string
+		code       int
+		want       string
+	}{
+		{"job", "--fail broken", exitFailed, `prog: error: job "squares": operator Transform "square" (kit_test.go:`},
+		{"unknown flag", "--shard 8", exitUsage, "prog: error: unknown flag --shard, did you mean \"--shards\"?\n\"prog --help\" lists the flags.\n"},
+		{"unexpected word", "data.csv", exitUsage, "prog: error: unexpected argument data.csv\n"},
+		{"no number", "--n many", exitUsage, `--n: expected a valid 64 bit int but got "many"`},
+		{"no value", "--n", exitUsage, "--n: expected int value"},
+		{"shards", "--shards 100", exitUsage, "--shards is 100: want a power of two between 1 and 1048576\n"},
+		{"parallelism above shards", "--shards 4 --parallelism 5", exitUsage, "--parallelism is 5, but there are only 4 shards and a subtask needs one of its own: lower it to 4, or raise --shards to 8"},
+		{"progress", "--progress fast", exitUsage, `--progress must be one of "auto","plain","json","off" but got "fast"`},
+		{"if exists", "--if-exists append", exitUsage, `--if-exists must be one of "fail","replace" but got "append"`},
+		{"log level", "--log-level loud", exitUsage, `--log-level must be one of`},
+		{"memory", "--memory lots", exitUsage, `--memory: "lots" is no size: want a positive number and a unit, such as 512MiB or 4GB`},
+		{"batch rows", "--batch-rows 0", exitUsage, "--batch-rows is 0: want at least 1"},
+		{"explain form", "--explain=xml", exitUsage, `--explain: want text, json or dot, but got "xml"`},
+		{"explain and options", "--explain --shards 3", exitUsage, "--shards is 3"},
+		{"seed", "--seed -1", exitUsage, "--seed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := runProgram(t, squares, test.line)
+			require.Equal(t, test.code, got.code, got.stderr)
+			require.Contains(t, got.stderr, test.want)
+			require.Empty(t, got.stdout)
+		})
+	}
+}
+
+func TestMainMisuse(t *testing.T) {
+	site := ""
+	job := Define("wrong", func(b *Builder, _ struct{}) error {
+		site = here(1)
+		b.Errorf("Map: no")
+		return nil
+	})
+	for _, line := range []string{"", "--explain"} {
+		got := runProgram(t, job, line)
+		require.Equal(t, outcome{exitFailed, "", `prog: error: job "wrong": ` + site + ": Map: no\n"}, got)
+	}
+	require.Equal(t, exitFailed, runProgram(t, Define[struct{}]("x", nil), "").code)
+}
+
+func TestMainExplain(t *testing.T) {
+	compiled, err := Compile(squares, squaresArgs{N: 10}, Parallelism(2), Shards(8))
+	require.NoError(t, err)
+	asJSON, err := compiled.JSON()
+	require.NoError(t, err)
+	for line, want := range map[string]string{
+		"--explain":                compiled.Text(),
+		"--explain text":           compiled.Text(),
+		"--explain --n 10":         compiled.Text(),
+		"--explain=json":           string(asJSON),
+		"--explain json":           string(asJSON),
+		"--explain dot":            compiled.DOT(),
+		"--explain dot --n=10":     compiled.DOT(),
+		"--explain --progress=off": compiled.Text(),
+	} {
+		for range 2 {
+			got := runProgram(t, squares, "--shards 8 --parallelism 2 "+line, AfterRun(func(squaresArgs, *Result) error { panic("runs") }))
+			require.Equal(t, exitOK, got.code, got.stderr)
+			requireLines(t, want, got.stdout)
+			require.Empty(t, got.stderr)
+		}
+	}
+	var decoded plan.Plan
+	require.NoError(t, json.Unmarshal([]byte(runProgram(t, squares, "--explain json").stdout), &decoded))
+	require.Equal(t, "squares", decoded.Job)
+}
+
+// everything has one argument of each kind.
+type everything struct {
+	Input    []string      `help:"Files to read." required:""`
+	K        int           `short:"k" help:"Number of clusters." default:"3"`
+	Init     string        `enum:"random,first" default:"random" help:"Where to begin."`
+	Wait     time.Duration `default:"1m30s" help:"How long to wait."`
+	Renamed  float64       `name:"tolerance" default:"0.5" help:"When to stop."`
+	Weighted bool          `help:"Weigh rows."`
+	Common
+	Output struct {
+		Dir  string `help:"Directory to write to."`
+		Rows int    `default:"7" help:"Rows per file."`
+	} `embed:"" prefix:"output-"`
+}
+
+// Common are arguments that jobs share.
+type Common struct {
+	Label string `help:"A label."`
+}
+
+func (e everything) Validate() error {
+	if e.K < 1 {
+		return fmt.Errorf("--k is %d: want at least 1", e.K)
+	}
+	return nil
+}
+
+func TestMainArguments(t *testing.T) {
+	var got everything
+	job := Define("everything", func(b *Builder, a everything) error {
+		got = a
+		numbers(b, 1)
+		return nil
+	}).Describe("Shows one argument of each kind.")
+	require.Equal(t, "everything", job.Name())
+
+	ran := runProgram(t, job, "--progress off --input a.csv,b.csv --input c.csv -k 5 --wait 2s --weighted --label x --output-dir out --tolerance 1e-3")
+	require.Equal(t, exitOK, ran.code, ran.stderr)
+	want := everything{Input: []string{"a.csv", "b.csv", "c.csv"}, K: 5, Init: "random", Wait: 2 * time.Second, Renamed: 1e-3, Weighted: true}
+	want.Label, want.Output.Dir, want.Output.Rows = "x", "out", 7
+	require.Equal(t, want, got)
+
+	for line, message := range map[string]string{
+		"":                          "missing flags: --input",
+		"--input a --init last":     `--init must be one of "random","first" but got "last"`,
+		"--input a -k 0":            "--k is 0: want at least 1",
+		"--input a --wait long":     "--wait: expected duration",
+		"--input a --output-rows x": "--output-rows",
+	} {
+		ran := runProgram(t, job, line)
+		require.Equal(t, exitUsage, ran.code, line)
+		require.Contains(t, ran.stderr, message, line)
+	}
+
+	ran = runProgram(t, job, "--help")
+	require.Equal(t, exitOK, ran.code, "required arguments do not matter: %s", ran.stderr)
+	require.Empty(t, ran.stderr)
+	own, engine, found := strings.Cut(ran.stdout, "Engine flags:")
+	require.True(t, found, ran.stdout)
+	require.Contains(t, own, "Usage: prog")
+	require.Contains(t, own, "Shows one argument of each kind.")
+	for _, flag := range []string{"--input", "-k, --k", "--init", "--wait", "--tolerance", "--weighted", "--label", "--output-dir"} {
+		require.Contains(t, own, flag)
+	}
+	for _, flag := range []string{"--parallelism", "--shards", "--seed", "--explain", "--progress", "--if-exists",
+		"--log-level", "--log-json", "--batch-rows", "--memory", "--spill-dir", "--version"} {
+		require.Contains(t, engine, flag)
+		require.NotContains(t, own, flag+"=")
+	}
+
+	ran = runProgram(t, job, "--version")
+	require.Equal(t, exitOK, ran.code)
+	require.Regexp(t, `go1\.\d+`, ran.stdout)
+}
+
+func TestMainSeedOfTheJob(t *testing.T) {
+	type seeded struct {
+		Seed int64 `help:"Seed of the centres." default:"5"`
+	}
+	var args seeded
+	var seed uint64
+	job := Define("seeded", func(b *Builder, a seeded) error {
+		args, seed = a, b.Seed()
+		numbers(b, 1)
+		return nil
+	})
+	require.Equal(t, exitOK, runProgram(t, job, "--progress off").code)
+	require.Equal(t, seeded{5}, args)
+	require.Equal(t, uint64(5), seed)
+	require.Equal(t, exitOK, runProgram(t, job, "--progress off --seed 11").code)
+	require.Equal(t, uint64(11), seed)
+	require.Equal(t, exitOK, runProgram(t, job, "--progress off --seed=-1").code)
+	require.Equal(t, ^uint64(0), seed)
+	help := runProgram(t, job, "--help").stdout
+	require.Equal(t, 1, strings.Count(help, "--seed"))
+}
+
+func TestMainCollisions(t *testing.T) {
+	check := func(got outcome, want string) {
+		t.Helper()
+		require.Equal(t, exitFailed, got.code)
+		require.Contains(t, got.stderr, want)
+	}
+	collides := "flag %s is defined both by the job's arguments (%s) and by the engine"
+	check(runProgram(t, Define("x", func(*Builder, struct{ Shards int }) error { return nil }), ""),
+		fmt.Sprintf(collides, "--shards", "--shards"))
+	check(runProgram(t, Define("x", func(*Builder, struct {
+		Hosts string `short:"h"`
+	}) error {
+		return nil
+	}), ""), fmt.Sprintf(collides, "-h", "--hosts"))
+	check(runProgram(t, Define("x", func(*Builder, struct {
+		Budget string `aliases:"memory"`
+	}) error {
+		return nil
+	}), ""), fmt.Sprintf(collides, "--memory", "--budget"))
+	check(runProgram(t, Define("x", func(*Builder, struct{ Seed string }) error { return nil }), ""),
+		"flag --seed of the job's arguments is a string, but the engine's --seed")
+	check(runProgram(t, Define("x", func(*Builder, int) error { return nil }), ""),
+		"the arguments int cannot be flags: want a struct")
+	check(runProgram(t, Define("x", func(*Builder, struct{ C chan int }) error { return nil }), ""),
+		"cannot be flags")
+	check(runProgram(t, Define("x", func(*Builder, struct {
+		Train struct{} `cmd:""`
+	}) error {
+		return nil
+	}), ""), `the command "train" of a job is no argument`)
+}
+
+func TestMainCancelled(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		Collect(transform(numbers(b, 100), "", func(c *Context, n int64) (int64, error) {
+			select {
+			case signals <- os.Interrupt:
+			default:
+			}
+			<-c.Done()
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	})
+	got := runIn(t, job, world{signals: signals, exit: func(int) {}}, "--progress off --parallelism 1")
+	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
+}
+
+func TestMainSecondSignal(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	exited := make(chan int, 1)
+	job := Define("stuck", func(b *Builder, _ struct{}) error {
+		Collect(transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
+			signals <- os.Interrupt
+			<-c.Done()
+			signals <- os.Interrupt
+			require.Equal(t, exitFailed, <-exited)
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	})
+	got := runIn(t, job, world{signals: signals, exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
+	require.Equal(t, exitFailed, got.code)
+}
+
+func TestMainColours(t *testing.T) {
+	env := map[string]string{}
+	w := world{width: func() int { return 60 }, getenv: func(k string) string { return env[k] }}
+	require.Contains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b[1;31merror:\x1b[0m")
+	env["NO_COLOR"] = "1"
+	require.NotContains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b")
+	require.Contains(t, runIn(t, squares, w, "").stderr, "done: 10 rows", "a live line needs no colour")
+	delete(env, "NO_COLOR")
+	env["TERM"] = "dumb"
+	require.NotContains(t, runIn(t, squares, w, "--nothing").stderr, "\x1b")
+	require.NotContains(t, runIn(t, squares, w, "").stderr, "\x1b")
+}
+
+func TestMainLogs(t *testing.T) {
+	job := Define("logs", func(b *Builder, _ struct{}) error {
+		transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
+			c.Logger.Warn("strange", "n", n)
+			c.Logger.Info("ordinary")
+			return n, nil
+		})
+		return nil
+	})
+	got := runProgram(t, job, "--progress off --parallelism 1")
+	require.Regexp(t, `\[WARN\].*strange: n=0\n`, got.stderr)
+	require.NotContains(t, got.stderr, "ordinary")
+	require.Contains(t, runProgram(t, job, "--progress off --log-level info").stderr, "ordinary")
+	require.Empty(t, runProgram(t, job, "--progress off --log-level off").stderr)
+	got = runProgram(t, job, "--progress off --parallelism 1 --log-json")
+	var entry map[string]any
+	require.NoError(t, json.Unmarshal([]byte(got.stderr), &entry), got.stderr)
+	require.Equal(t, "strange", entry["@message"])
+}
+
+func TestMainProgressJSON(t *testing.T) {
+	got := runProgram(t, squares, "--progress json --n 20 --shards 4 --parallelism 2")
+	require.Equal(t, exitOK, got.code)
+	lines := strings.Split(strings.TrimSpace(got.stderr), "\n")
+	require.JSONEq(t, `{"event":"begin","job":"squares","operators":3,"vertices":1,"parallelism":2,"shards":4,"seed":0}`, lines[0])
+	var last progressEvent
+	require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+	require.Equal(t, "done", last.Event)
+	require.Equal(t, int64(20), last.Rows)
+
+	got = runProgram(t, squares, "--progress json --fail broken")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, `"event":"failed"`)
+	require.Contains(t, got.stderr, "broken")
+}
+
+func TestByteSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"1": 1, "10b": 10, "1k": 1000, "1KB": 1000, "1KiB": 1024, "512 MiB": 512 << 20, "1.5g": 1_500_000_000, "2TiB": 2 << 40,
+	} {
+		var s byteSize
+		require.NoError(t, s.UnmarshalText([]byte(text)), text)
+		require.Equal(t, want, int64(s), text)
+	}
+	for _, text := range []string{"", "0", "-1", "x", "1x", "1e400", "1e30", "NaN", "Inf", "0.1b", "9999999tib", "1.2.3"} {
+		var s byteSize
+		require.Error(t, s.UnmarshalText([]byte(text)), text)
+	}
+}

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+func TestRunCollectsInShardOrder(t *testing.T) {
+	for _, p := range []int{1, 2, 3, 8} {
+		for _, batch := range []int{1, 7, 1024} {
+			t.Run(fmt.Sprintf("p=%d batch=%d", p, batch), func(t *testing.T) {
+				r, err := Run(t.Context(), squares, squaresArgs{N: 100}, Parallelism(p), Shards(8), BatchRows(batch), checkedAllocator(t))
+				require.NoError(t, err)
+				defer r.Release()
+				rows, err := Rows[number](r, "squares")
+				require.NoError(t, err)
+				require.Len(t, rows, 100)
+				for i, row := range rows {
+					require.Equal(t, int64(i*i), row.N)
+				}
+				seen, ok := r.Accumulator("seen")
+				require.True(t, ok)
+				require.Equal(t, 100.0, seen)
+				_, ok = r.Accumulator("unseen")
+				require.False(t, ok)
+				require.Equal(t, p, r.Plan.Parallelism)
+				require.Equal(t, r.Graph.Fingerprint(), r.Plan.Fingerprint)
+				require.NotEmpty(t, r.Report.Vertices)
+			})
+		}
+	}
+}
+
+func TestDefaultParallelismFitsTheShards(t *testing.T) {
+	p, err := Compile(squares, squaresArgs{}, Shards(1))
+	require.NoError(t, err)
+	require.Equal(t, 1, p.Parallelism)
+	p, err = Compile(squares, squaresArgs{})
+	require.NoError(t, err)
+	require.Equal(t, DefaultShards, p.Shards)
+	require.Zero(t, p.Seed)
+}
+
+func TestResultsByName(t *testing.T) {
+	r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		Collect(numbers(b, 5), "numbers")
+		Collect(numbers(b, 0), "nothing")
+		return nil
+	}), struct{}{}, Shards(4), checkedAllocator(t))
+	require.NoError(t, err)
+	defer r.Release()
+	require.Equal(t, []string{"numbers", "nothing"}, r.Names())
+
+	recs, err := r.Records("numbers")
+	require.NoError(t, err)
+	total := int64(0)
+	for _, rec := range recs {
+		total += rec.NumRows()
+	}
+	require.Equal(t, int64(5), total)
+
+	none, err := Rows[number](r, "nothing")
+	require.NoError(t, err)
+	require.Empty(t, none)
+	schema, err := r.Schema("nothing")
+	require.NoError(t, err)
+	require.True(t, schema.Equal(numberSchema))
+
+	_, err = r.Records("number")
+	require.EqualError(t, err, `no result "number" was collected; did you mean "numbers"?`)
+	_, err = Rows[number](r, "xyz")
+	require.EqualError(t, err, `no result "xyz" was collected (results: nothing, numbers)`)
+	_, err = r.Schema("xyz")
+	require.Error(t, err)
+	_, err = Rows[struct {
+		Other string `col:"other"`
+	}](r, "numbers")
+	require.ErrorContains(t, err, `result "numbers": `)
+	require.ErrorContains(t, err, `"other"`)
+
+	r.Release() // twice is fine
+	recs, err = r.Records("numbers")
+	require.NoError(t, err)
+	require.Empty(t, recs)
+	require.Nil(t, r.Queue("none"))
+	require.Nil(t, r.Series("none", "x"))
+	(*Result)(nil).Release()
+}
+
+func TestNothingCollected(t *testing.T) {
+	r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		numbers(b, 5)
+		return nil
+	}), struct{}{}, checkedAllocator(t))
+	require.NoError(t, err)
+	defer r.Release()
+	_, err = r.Records("x")
+	require.EqualError(t, err, `no result "x" was collected: the job collects none`)
+}
+
+func TestRunThatFails(t *testing.T) {
+	_, err := Run(t.Context(), squares, squaresArgs{N: 10, Fail: "number 7 is odd"}, Shards(4), checkedAllocator(t))
+	require.ErrorContains(t, err, `job "squares": operator Transform "square" (kit_test.go:`)
+	require.ErrorContains(t, err, "number 7 is odd")
+	var failed *task.TaskError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, 0, failed.Shard)
+}
+
+func TestOperatorThatPanics(t *testing.T) {
+	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		Collect(transform(numbers(b, 10), "", func(_ *Context, n int64) (int64, error) { return 1 / (n - n), nil }), "x")
+		return nil
+	}), struct{}{})
+	require.ErrorContains(t, err, "divide by zero")
+	require.ErrorContains(t, err, "run_test.go")
+}
+
+func TestRunThatIsCancelled(t *testing.T) {
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	_, err := Run(ctx, Anonymous(func(b *Builder) error {
+		Collect(transform(numbers(b, 1000), "", func(c *Context, n int64) (int64, error) {
+			cancel(cause)
+			<-c.Done()
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	}), struct{}{}, checkedAllocator(t))
+	require.Error(t, err)
+	require.True(t, errors.Is(err, cause) || errors.Is(err, context.Canceled), "%v", err)
+}
+
+func TestCollectedRowsBeyondTheBudget(t *testing.T) {
+	_, err := Run(t.Context(), squares, squaresArgs{N: 100_000}, Parallelism(1), MemoryBudget(256<<10), checkedAllocator(t))
+	require.ErrorContains(t, err, `Collect "squares"`)
+	require.ErrorContains(t, err, "more than the memory budget of 256.0 KiB: collect fewer rows, write them to a file, or raise --memory")
+}
+
+func TestSharedBuffersAreCountedOnce(t *testing.T) {
+	c, err := newConfig(nil)
+	require.NoError(t, err)
+	s := newResultStore(1 << 20)
+	held := s.add(0, "x", numberSchema, 4)
+	rows := numberBatch(c.allocator, 1000, func(i int) int64 { return int64(i) })
+	defer rows.Release()
+	for i := range 100 {
+		part := rows.NewSlice(int64(i), int64(i+1))
+		require.NoError(t, held.put(i%4, part))
+		part.Release()
+	}
+	require.GreaterOrEqual(t, s.bytes, int64(8000))
+	require.Less(t, s.bytes, int64(16_000))
+	s.release()
+	require.Zero(t, s.bytes)
+}
+
+func TestCollectOfAnUnknownNode(t *testing.T) {
+	s := newResultStore(0)
+	require.EqualError(t, s.Collect(3, 0, arrow.Record(nil)), "operator 3 collects rows under no name")
+}
+
+func TestSameJobConcurrently(t *testing.T) {
+	const runs = 4
+	errs := make(chan error, runs)
+	for range runs {
+		go func() {
+			r, err := Run(t.Context(), squares, squaresArgs{N: 50}, Shards(8))
+			if err == nil {
+				var rows []number
+				rows, err = Rows[number](r, "squares")
+				if err == nil && (len(rows) != 50 || rows[49].N != 49*49) {
+					err = fmt.Errorf("wrong rows: %v", rows)
+				}
+			}
+			r.Release()
+			errs <- err
+		}()
+	}
+	for range runs {
+		require.NoError(t, <-errs)
+	}
+}
