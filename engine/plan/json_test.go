@@ -127,22 +127,6 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		valid := g.Validate()
-		require.NotEmpty(t, g.Text()+g.DOT()+g.Fingerprint()+Diff(g, &Graph{Job: "other"}))
-		p, err := Compile(g, parallelism)
-		if valid != nil {
-			require.Error(t, err)
-			require.NotEmpty(t, Misuses(valid))
-			require.LessOrEqual(t, len(Misuses(valid)), maxMisuses+1)
-			return
-		}
-		if parallelism < 1 || parallelism > g.Shards {
-			require.Error(t, err)
-			return
-		}
-		require.NoError(t, err)
-		require.NoError(t, p.check())
-		require.NoError(t, waitingCycle(p))
-		require.NotEmpty(t, p.Text()+p.DOT())
+		exercise(t, g, parallelism)
 	})
 }

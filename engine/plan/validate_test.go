@@ -81,6 +81,7 @@ func TestValidateText(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, strings.Count(p.Text(), "\n"), p.Text())
 	require.NotContains(t, p.Text()+g.Text()+p.DOT()+g.DOT(), "\x1b")
+	require.Equal(t, `"a\"b\\n\nc d"`, quote("a\"b\\n\nc\x00d"))
 }
 
 func TestUnknownEnumerations(t *testing.T) {
@@ -101,6 +102,32 @@ func TestUnknownEnumerations(t *testing.T) {
 	require.NotEmpty(t, g.Text()+g.DOT())
 }
 
+func TestNames(t *testing.T) {
+	collect := func(attrs ...Attr) Node {
+		return Node{Op: "Collect", Sink: true, Attrs: attrs, Inputs: []Input{{From: 0}}}
+	}
+	g := &Graph{
+		Shards: 1,
+		Facts:  []Fact{{"", "v"}},
+		Queues: []Queue{{"", 1, false}},
+		Nodes: []Node{
+			{Op: "Range"},
+			collect(Attr{"limit", "3"}, Attr{"name", "x"}),
+			collect(Attr{"name", "y"}),
+			collect(Attr{"name", "x"}),
+			collect(),
+			collect(),
+		},
+	}
+	for i := range g.Nodes {
+		g.Nodes[i].ID = NodeID(i)
+	}
+	require.EqualError(t, g.Validate(), "fact 0 has no name\n"+
+		"queue 0 has no name\n"+
+		"node 3: Collect: result \"x\" is already collected at Collect (node 1); give one another name\n"+
+		"node 5: Collect: result \"\" is already collected at Collect (node 4); give one another name")
+}
+
 func TestKeyable(t *testing.T) {
 	for kind, want := range map[string]bool{
 		"int64": true, "uint8": true, "float32": true, "utf8": true, "large_utf8": true, "bool": true, "binary": true,
@@ -115,7 +142,7 @@ func TestKeyable(t *testing.T) {
 }
 
 func TestNearNames(t *testing.T) {
-	have := []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species", "x", "sepal_length"}
+	have := []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species", "x", "sepal_length", "", strings.Repeat("x", 100)}
 	for name, want := range map[string][]string{
 		"sepal_lenght":           {"sepal_length", "petal_length"},
 		"sepal":                  {"sepal_width", "sepal_length"},
