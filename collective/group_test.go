@@ -1,0 +1,510 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// withProcessors runs a test for groups that spin before parking and groups that
+// park at once.
+func withProcessors(t *testing.T, body func(t *testing.T)) {
+	for _, procs := range []int{1, 2, 8} {
+		t.Run(fmt.Sprintf("GOMAXPROCS=%d", procs), func(t *testing.T) {
+			before := runtime.GOMAXPROCS(procs)
+			defer runtime.GOMAXPROCS(before)
+			body(t)
+		})
+	}
+}
+
+func TestBarrierSeparatesWhatIsBeforeFromWhatIsAfter(t *testing.T) {
+	withProcessors(t, func(t *testing.T) {
+		for _, p := range []int{1, 2, 3, 8} {
+			g := NewLocalGroup(p)
+			var came atomic.Int64
+			for _, err := range onRanks(g, func(c *Comm) error {
+				for k := int64(1); k <= 300; k++ {
+					came.Add(1)
+					if err := c.Barrier(context.Background()); err != nil {
+						return err
+					}
+					if n := came.Load(); n < k*int64(p) {
+						return fmt.Errorf("barrier %d let go when %d had come", k, n)
+					}
+					if err := c.Barrier(context.Background()); err != nil {
+						return err
+					}
+				}
+				return nil
+			}) {
+				require.NoError(t, err)
+			}
+			require.NoError(t, g.Err())
+			require.Equal(t, int64(600), g.Rank(0).Stats().Barriers)
+		}
+	})
+}
+
+func TestBroadcastsGiveTheRootsValue(t *testing.T) {
+	withProcessors(t, func(t *testing.T) {
+		for _, p := range []int{1, 2, 5} {
+			g := NewLocalGroup(p)
+			for _, err := range onRanks(g, func(c *Comm) error {
+				var none context.Context // nothing can cancel it
+				for k := range 200 {
+					root := k % p
+					v, err := c.BroadcastInt64(none, root, int64(1000*k+c.Rank()))
+					if err != nil || v != int64(1000*k+root) {
+						return fmt.Errorf("%d: %d %w", k, v, err)
+					}
+					b, err := c.BroadcastBool(t.Context(), root, c.Rank() == root && k%3 == 0)
+					if err != nil || b != (k%3 == 0) {
+						return fmt.Errorf("%d: %t %w", k, b, err)
+					}
+				}
+				return nil
+			}) {
+				require.NoError(t, err)
+			}
+			require.Equal(t, int64(400), g.Rank(p-1).Stats().Broadcasts)
+		}
+	})
+}
+
+// wholeOf is a sound request, to be spoilt.
+func wholeOf(n int) *Reduction[float32] {
+	x := make([]float32, n)
+	return &Reduction[float32]{Name: "centroids", Op: Sum[float32](), Whole: x, Out: x}
+}
+
+// TestDisagreementIsAnErrorOnAllRanks has one rank do something else than the
+// others; the other does come, or waits for something of its own.
+func TestDisagreementIsAnErrorOnAllRanks(t *testing.T) {
+	ctx := context.Background()
+	barrier := func(c *Comm) error { return c.Barrier(ctx) }
+	reduce := func(req *Reduction[float32]) func(c *Comm) error {
+		return func(c *Comm) error {
+			r := *req
+			r.Whole = append([]float32(nil), req.Whole...)
+			r.Out = make([]float32, len(req.Out))
+			return AllReduce(c, &r)
+		}
+	}
+	with := func(change func(r *Reduction[float32])) func(c *Comm) error {
+		r := wholeOf(4096)
+		change(r)
+		return reduce(r)
+	}
+	user := UserOp("u", true, func(dst, src []float32) {})
+	cases := map[string]struct {
+		usual, odd func(c *Comm) error
+		want       [2]string // the odd rank's side, the usual side
+	}{
+		"operation": {barrier, reduce(wholeOf(4096)),
+			[2]string{`AllReduce "centroids" #2 (4096 float32, sum, whole buffers)`, `Barrier #2`}},
+		"length": {reduce(wholeOf(4096)), reduce(wholeOf(4095)),
+			[2]string{`"centroids" #2 (4095 float32`, `"centroids" #2 (4096 float32`}},
+		"name": {reduce(wholeOf(4096)), with(func(r *Reduction[float32]) { r.Name = "counts" }),
+			[2]string{`AllReduce "counts" #2`, `AllReduce "centroids" #2`}},
+		"operator": {reduce(wholeOf(4096)), with(func(r *Reduction[float32]) { r.Op = Max[float32]() }),
+			[2]string{`float32, max`, `float32, sum`}},
+		"user operator": {with(func(r *Reduction[float32]) { r.Op = user }), with(func(r *Reduction[float32]) { r.Op = user; r.Op.name = "v" }),
+			[2]string{`operator v`, `operator u`}},
+		"type": {reduce(wholeOf(4096)), func(c *Comm) error {
+			x := make([]float64, 4096)
+			return AllReduce(c, &Reduction[float64]{Name: "centroids", Op: Sum[float64](), Whole: x, Out: x})
+		}, [2]string{`4096 float64`, `4096 float32`}},
+		"kind of input": {reduce(wholeOf(4096)), with(func(r *Reduction[float32]) { r.Whole, r.Shards = nil, 16 }),
+			[2]string{`forests over 16 shards`, `whole buffers`}},
+		"shards": {with(func(r *Reduction[float32]) { r.Whole, r.Shards = nil, 8 }), with(func(r *Reduction[float32]) { r.Whole, r.Shards = nil, 16 }),
+			[2]string{`over 16 shards`, `over 8 shards`}},
+		"root": {func(c *Comm) error { _, err := c.BroadcastBool(ctx, 0, true); return err },
+			func(c *Comm) error { _, err := c.BroadcastBool(ctx, 1, true); return err },
+			[2]string{`Broadcast #2 (1 bool from rank 1)`, `Broadcast #2 (1 bool from rank 0)`}},
+		"type of broadcast": {func(c *Comm) error { _, err := c.BroadcastBool(ctx, 0, true); return err },
+			func(c *Comm) error { _, err := c.BroadcastInt64(ctx, 0, 1); return err },
+			[2]string{`1 int64 from rank 0`, `1 bool from rank 0`}},
+	}
+	for name, x := range cases {
+		for p := 2; p <= 5; p++ {
+			for odd := range p {
+				g := NewLocalGroup(p)
+				errs := onRanks(g, func(c *Comm) error {
+					if err := c.Barrier(ctx); err != nil {
+						return err
+					}
+					if c.Rank() == odd {
+						return x.odd(c)
+					}
+					return x.usual(c)
+				})
+				for _, err := range errs {
+					require.Equal(t, errs[0], err)
+					var m *MismatchError
+					require.ErrorAs(t, err, &m, name)
+					mine, theirs := m.Doing, m.OtherDoing
+					if m.Other == odd {
+						mine, theirs = theirs, mine
+					} else {
+						require.Equal(t, odd, m.Rank, name)
+					}
+					require.Contains(t, mine, x.want[0], name)
+					require.Contains(t, theirs, x.want[1], name)
+					require.ErrorContains(t, err, fmt.Sprintf("rank %d is in ", odd))
+				}
+				require.Equal(t, errs[0], g.Rank(0).Barrier(ctx), "later calls get the same")
+			}
+		}
+	}
+}
+
+// TestDisagreementIsFoundBeforeAllHaveCome: rank 2 is busy with something else.
+func TestDisagreementIsFoundBeforeAllHaveCome(t *testing.T) {
+	g := NewLocalGroup(3)
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	wg.Go(func() { errs[0] = g.Rank(0).Barrier(context.Background()) })
+	wg.Go(func() { errs[1] = AllReduce(g.Rank(1), wholeOf(7)) })
+	wg.Wait()
+	var m *MismatchError
+	require.ErrorAs(t, errs[0], &m)
+	require.Equal(t, errs[0], errs[1])
+	require.Equal(t, errs[0], AllReduce(g.Rank(2), wholeOf(7)))
+}
+
+func TestOverlappingForestsAreRefused(t *testing.T) {
+	g := NewLocalGroup(3)
+	for _, err := range onRanks(g, func(c *Comm) error {
+		node := shared.Node{Level: 1, Index: min(c.Rank(), 1)}
+		return AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Shards: 8, Out: []float64{0},
+			Forest: []shared.Entry[[]float64]{{Node: node, Value: []float64{1}}}})
+	}) {
+		require.ErrorContains(t, err, `AllReduce "x": rank 1 brings node 1:1 (shards [2,4)) and rank 2 brings node 1:1 (shards [2,4)), which overlap`)
+	}
+}
+
+func TestBadRequestsEndTheGroup(t *testing.T) {
+	leaf := func(n int) []shared.Entry[[]float32] {
+		return []shared.Entry[[]float32]{{Node: shared.Leaf(3), Value: make([]float32, n)}}
+	}
+	for want, spoil := range map[string]func(r *Reduction[float32]){
+		`"centroids" has no operator`:                             func(r *Reduction[float32]) { r.Op = Op[float32]{} },
+		`"centroids" brings 4 elements but has room for 3`:        func(r *Reduction[float32]) { r.Out = r.Out[:3] },
+		`brings both a forest and a whole buffer`:                 func(r *Reduction[float32]) { r.Forest, r.Shards = leaf(4), 4 },
+		`0 shards: want a power of two`:                           func(r *Reduction[float32]) { r.Whole, r.Forest = nil, leaf(4) },
+		`brings 5 elements for node 0:3 but has room for 4`:       func(r *Reduction[float32]) { r.Whole, r.Forest, r.Shards = nil, leaf(5), 4 },
+		`brings node 0:3, which is not in the tree over 2 shards`: func(r *Reduction[float32]) { r.Whole, r.Forest, r.Shards = nil, leaf(4), 2 },
+		`brings node 9:0, which is not in the tree over 4 shards`: func(r *Reduction[float32]) {
+			r.Whole, r.Forest, r.Shards = nil, leaf(4), 4
+			r.Forest[0].Node = shared.Node{Level: 9}
+		},
+	} {
+		g := NewLocalGroup(2)
+		for _, err := range onRanks(g, func(c *Comm) error {
+			r := wholeOf(4)
+			if c.Rank() == 1 {
+				spoil(r)
+			}
+			return AllReduce(c, r)
+		}) {
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "rank 1: ")
+		}
+	}
+	g := NewLocalGroup(2)
+	_, err := g.Rank(1).BroadcastInt64(t.Context(), 2, 0)
+	require.ErrorContains(t, err, "rank 1: broadcast from rank 2 in a group of 2")
+	require.Panics(t, func() { g.Rank(2) })
+	require.Panics(t, func() { NewLocalGroup(0) })
+}
+
+func TestCallsOutOfOrderAreRefused(t *testing.T) {
+	for name, misuse := range map[string]func(c *Comm, a *AllReducer[float32]) error{
+		"Sum first":          func(c *Comm, a *AllReducer[float32]) error { return a.Sum() },
+		"Recv first":         func(c *Comm, a *AllReducer[float32]) error { return a.Recv() },
+		"Barrier in between": func(c *Comm, a *AllReducer[float32]) error { _ = a.Send(wholeOf(1)); return c.Barrier(t.Context()) },
+		"Send twice":         func(c *Comm, a *AllReducer[float32]) error { _ = a.Send(wholeOf(1)); return a.Send(wholeOf(1)) },
+		"no Sum":             func(c *Comm, a *AllReducer[float32]) error { _ = a.Send(wholeOf(1)); return a.Recv() },
+		"two at once": func(c *Comm, a *AllReducer[float32]) error {
+			_ = a.Send(wholeOf(1))
+			return NewAllReduce[float32](c).Sum()
+		},
+	} {
+		g := NewLocalGroup(2)
+		err := misuse(g.Rank(0), NewAllReduce[float32](g.Rank(0)))
+		require.ErrorContains(t, err, "rank 0: ", name)
+		require.Equal(t, err, g.Rank(1).Barrier(t.Context()), name)
+	}
+}
+
+// waiting starts an operation on every rank but the last of a group of 3, waits
+// until both block, and returns where their errors come.
+func waiting(g *LocalGroup, op func(c *Comm) error) chan error {
+	errs := make(chan error, 2)
+	for r := range 2 {
+		go func() { errs <- op(g.Rank(r)) }()
+	}
+	synctest.Wait()
+	return errs
+}
+
+func TestFailuresReachThoseWhoWait(t *testing.T) {
+	broken := errors.New("no space left")
+	operations := map[string]func(c *Comm) error{
+		"barrier":   func(c *Comm) error { return c.Barrier(context.Background()) },
+		"allreduce": func(c *Comm) error { return AllReduce(c, wholeOf(10)) },
+		"broadcast": func(c *Comm) error { _, err := c.BroadcastBool(context.Background(), 0, true); return err },
+	}
+	for name, op := range operations {
+		for how, x := range map[string]struct {
+			fail func(g *LocalGroup)
+			want error
+			text string
+		}{
+			"abort":        {func(g *LocalGroup) { g.Abort(broken) }, broken, "no space left"},
+			"abort nil":    {func(g *LocalGroup) { g.Abort(nil) }, errAborted, "aborted"},
+			"close, error": {func(g *LocalGroup) { g.Rank(2).Close(broken) }, broken, "rank 2: no space left"},
+			"leave":        {func(g *LocalGroup) { g.Rank(2).Close(nil) }, ErrLeft, "but rank 2 left the group"},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewLocalGroup(3)
+				errs := waiting(g, op)
+				require.Empty(t, errs, "%s: nobody may go on alone", name)
+				x.fail(g)
+				first := <-errs
+				require.ErrorIs(t, first, x.want, "%s %s", name, how)
+				require.ErrorContains(t, first, x.text)
+				require.Equal(t, first, <-errs)
+				g.Abort(errors.New("too late"))
+				require.Equal(t, first, g.Err())
+				require.Equal(t, first, op(g.Rank(1)), "later calls get the first cause")
+			})
+		}
+	}
+}
+
+func TestLeavingHarmsOnlyThoseWhoWait(t *testing.T) {
+	for range 100 {
+		g := NewLocalGroup(4)
+		for _, err := range onRanks(g, func(c *Comm) error {
+			defer c.Close(nil)
+			for range 5 {
+				if err := AllReduce(c, wholeOf(5)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}) {
+			require.NoError(t, err)
+		}
+		require.NoError(t, g.Err())
+		require.ErrorIs(t, g.Rank(0).Barrier(t.Context()), ErrClosed)
+		require.ErrorIs(t, AllReduce(g.Rank(0), wholeOf(5)), ErrClosed)
+		require.ErrorIs(t, NewAllReduce[float32](g.Rank(0)).Sum(), ErrClosed)
+	}
+	// One that has left is missed later on.
+	g := NewLocalGroup(2)
+	g.Rank(1).Close(nil)
+	g.Rank(1).Close(errors.New("closing twice does nothing"))
+	err := g.Rank(0).Barrier(t.Context())
+	require.ErrorIs(t, err, ErrLeft)
+	require.ErrorContains(t, err, "rank 0 waits in Barrier #1, but rank 1 left the group")
+	require.Equal(t, err, g.Rank(1).Barrier(t.Context()))
+}
+
+func TestCancellingOneRankEndsAll(t *testing.T) {
+	reason := errors.New("the user pressed Ctrl-C")
+	synctest.Test(t, func(t *testing.T) {
+		g := NewLocalGroup(3)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		errs := waiting(g, func(c *Comm) error {
+			if c.Rank() == 0 {
+				return c.Barrier(ctx)
+			}
+			return c.Barrier(context.Background())
+		})
+		cancel(reason)
+		first := <-errs
+		require.ErrorIs(t, first, reason)
+		require.ErrorContains(t, first, "rank 0 was cancelled")
+		require.Equal(t, first, <-errs)
+		g.Rank(0).Close(nil)
+	})
+	synctest.Test(t, func(t *testing.T) { // through a Reduction
+		g := NewLocalGroup(3)
+		ctx, cancel := context.WithCancelCause(context.Background())
+		errs := waiting(g, func(c *Comm) error {
+			r := wholeOf(3)
+			r.Context = ctx
+			return AllReduce(c, r)
+		})
+		cancel(reason)
+		require.ErrorIs(t, <-errs, reason)
+		require.ErrorIs(t, <-errs, reason)
+	})
+	// Cancelled before it begins: also where nobody would have to wait.
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(reason)
+	require.ErrorIs(t, NewLocalGroup(1).Rank(0).Barrier(ctx), reason)
+}
+
+// TestAContextCancelledAfterItsOperationHarmsNobody: each operation has a context
+// of its own, as with a timeout per call.
+func TestAContextCancelledAfterItsOperationHarmsNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewLocalGroup(3)
+		for range 50 {
+			var cancels [3]context.CancelFunc
+			var contexts [3]context.Context
+			for r := range 3 {
+				contexts[r], cancels[r] = context.WithCancel(context.Background())
+			}
+			errs := waiting(g, func(c *Comm) error { return c.Barrier(contexts[c.Rank()]) })
+			require.NoError(t, g.Rank(2).Barrier(contexts[2]))
+			require.NoError(t, <-errs)
+			require.NoError(t, <-errs)
+			for _, cancel := range cancels {
+				cancel()
+			}
+			synctest.Wait()
+			require.NoError(t, g.Err())
+		}
+		for r := range 3 {
+			g.Rank(r).Close(nil)
+		}
+	})
+}
+
+// TestBuffersAreLeftAloneAfterReturn: an operator of the user is at work on what
+// the ranks posted when the group is aborted. No rank returns before it is done.
+func TestBuffersAreLeftAloneAfterReturn(t *testing.T) {
+	for how, limit := range limits {
+		synctest.Test(t, func(t *testing.T) {
+			g := groupWithLimit(3, limit)
+			gate := make(chan bool)
+			slow := UserOp("slow", true, func(dst, src []int64) {
+				<-gate
+				for i := range dst {
+					dst[i] += src[i]
+				}
+			})
+			returned := make(chan error, 3)
+			for r := range 3 {
+				go func() {
+					x := make([]int64, 5*foldBlock)
+					returned <- AllReduce(g.Rank(r), &Reduction[int64]{Name: "x", Op: slow, Whole: x, Out: x})
+				}()
+			}
+			synctest.Wait()
+			cause := errors.New("stop")
+			g.Abort(cause)
+			synctest.Wait()
+			require.Empty(t, returned, how)
+			close(gate)
+			for range 3 {
+				// With one rank folding for all, the operation is complete before the
+				// abort counts; in parts, it ends early.
+				if err := <-returned; how == "parts" {
+					assert.Equal(t, cause, err)
+				}
+			}
+			require.Equal(t, cause, g.Err())
+		})
+	}
+}
+
+func TestOperatorsThatPanicOrExitEndTheGroup(t *testing.T) {
+	for how, limit := range limits {
+		for name, op := range map[string]func(dst, src []int64){
+			"panicked: index 7": func(dst, src []int64) { panic("index 7") },
+			"goroutine ended":   func(dst, src []int64) { runtime.Goexit() },
+		} {
+			g := groupWithLimit(3, limit)
+			onRanks(g, func(c *Comm) error {
+				x := make([]int64, 10)
+				err := AllReduce(c, &Reduction[int64]{Name: "x", Op: UserOp("bad", true, op), Whole: x, Out: x})
+				assert.ErrorContains(t, err, name, how)
+				return nil
+			})
+			require.ErrorContains(t, g.Err(), name, how)
+		}
+	}
+}
+
+// TestClosingBetweenSumAndRecv gives the buffers back only when the others are
+// done with them.
+func TestClosingBetweenSumAndRecv(t *testing.T) {
+	g := groupWithLimit(3, 0)
+	for r, err := range onRanks(g, func(c *Comm) error {
+		a := NewAllReduce[float32](c)
+		if err := a.Send(wholeOf(1000)); err != nil {
+			return err
+		}
+		if err := a.Sum(); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			c.Close(nil)
+			return nil
+		}
+		return a.Recv()
+	}) {
+		require.NoError(t, err, r)
+	}
+}
+
+// TestManyFailuresAtOnce throws aborts, cancellations and departures at groups that
+// work, and wants every rank to end with the same cause.
+func TestManyFailuresAtOnce(t *testing.T) {
+	withProcessors(t, func(t *testing.T) {
+		for seed := range 60 {
+			p := 2 + seed%4
+			g := groupWithLimit(p, seed%2*1000)
+			ctx, cancel := context.WithCancel(context.Background())
+			errs := onRanks(g, func(c *Comm) error {
+				for k := 0; ; k++ {
+					if k == seed && c.Rank() == seed%p {
+						switch seed % 3 {
+						case 0:
+							g.Abort(errors.New("aborted"))
+						case 1:
+							cancel()
+						case 2:
+							c.Close(errors.New("left in anger"))
+						}
+					}
+					if err := AllReduce(c, wholeOf(64)); err != nil {
+						return err
+					}
+					if _, err := c.BroadcastBool(ctx, 0, false); err != nil {
+						return err
+					}
+				}
+			})
+			cancel()
+			for r, err := range errs {
+				require.Error(t, err)
+				require.Equal(t, g.Err(), err, "seed %d rank %d", seed, r)
+				g.Rank(r).Close(nil)
+			}
+		}
+	})
+}
+
+func TestDescribe(t *testing.T) {
+	require.Equal(t, "direct over shared memory, 3 ranks", NewLocalGroup(3).Rank(1).Describe().String())
+	require.Equal(t, "direct over shared memory, 1 rank", NewLocalGroup(1).Rank(0).Describe().String())
+	prog := GenerateDirect(3, 0)
+	require.Equal(t, prog.Algorithm, NewLocalGroup(3).Rank(0).Describe().Algorithm)
+	require.Equal(t, 3, NewLocalGroup(3).Rank(0).Size())
+}
