@@ -1,0 +1,122 @@
+package comqueue
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Closer makes the rows of a queue from its state, after the last superstep, on
+// subtask 0. Output and OutputBatches make one.
+type Closer interface{ closer() (closer, error) }
+
+// ShardCloser makes rows per shard, after the last superstep, on the subtask that
+// owns the shard. ShardOutput and ShardOutputBatches make one.
+type ShardCloser interface{ shardCloser() (closer, error) }
+
+// closer is a checked Closer or ShardCloser.
+type closer struct {
+	schema   *arrow.Schema
+	function any
+	perShard bool
+	// start returns what emits the rows of a shard, for one subtask.
+	start func(t *engine.Context) (emit func(ctx *ComContext, shard int, out func(arrow.Record) error) error, release func())
+}
+
+// Output gives rows as structs whose fields are columns.
+func Output[T any](f func(ctx *ComContext) ([]T, error)) Closer {
+	return structOutput[T]{function: f, rows: func(ctx *ComContext, _ int) ([]T, error) { return f(ctx) }, isNil: f == nil}
+}
+
+// ShardOutput gives rows of a shard as structs whose fields are columns.
+func ShardOutput[T any](f func(ctx *ComContext, shard int) ([]T, error)) ShardCloser {
+	return structOutput[T]{function: f, rows: f, isNil: f == nil}
+}
+
+type structOutput[T any] struct {
+	function any
+	rows     func(ctx *ComContext, shard int) ([]T, error)
+	isNil    bool
+}
+
+func (o structOutput[T]) closer() (closer, error) {
+	if o.isNil {
+		return closer{}, fmt.Errorf("the function that gives the queue's rows is nil")
+	}
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		return closer{}, err
+	}
+	start := func(t *engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
+		appender := codec.Appender(t.Allocator)
+		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) error {
+			rows, err := o.rows(ctx, shard)
+			if err != nil {
+				return err
+			}
+			for i, row := range rows {
+				if err := appender.Append(row); err != nil {
+					return err
+				}
+				if appender.Len() == t.BatchRows || i == len(rows)-1 {
+					if err := emitOwned(appender.NewRecord(), out); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		}
+		return emit, appender.Release
+	}
+	return closer{schema: codec.Schema(), function: o.function, start: start}, nil
+}
+
+func (o structOutput[T]) shardCloser() (closer, error) { return o.closer() }
+
+// emitOwned hands a record on and releases it.
+func emitOwned(rows arrow.Record, out func(arrow.Record) error) error {
+	defer rows.Release()
+	return out(rows)
+}
+
+// OutputBatches gives rows as Arrow batches of a schema. f calls emit for each
+// batch, which stays f's to release.
+func OutputBatches(schema *arrow.Schema, f func(ctx *ComContext, emit func(arrow.Record) error) error) Closer {
+	return batchOutput{schema: schema, function: f, isNil: f == nil,
+		rows: func(ctx *ComContext, _ int, emit func(arrow.Record) error) error { return f(ctx, emit) }}
+}
+
+// ShardOutputBatches gives the rows of a shard as Arrow batches of a schema.
+func ShardOutputBatches(schema *arrow.Schema, f func(ctx *ComContext, shard int, emit func(arrow.Record) error) error) ShardCloser {
+	return batchOutput{schema: schema, function: f, isNil: f == nil, rows: f}
+}
+
+type batchOutput struct {
+	schema   *arrow.Schema
+	function any
+	isNil    bool
+	rows     func(ctx *ComContext, shard int, emit func(arrow.Record) error) error
+}
+
+func (o batchOutput) closer() (closer, error) {
+	if o.isNil || o.schema == nil {
+		return closer{}, fmt.Errorf("the schema or the function that gives the queue's rows is nil")
+	}
+	start := func(*engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
+		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) error {
+			return o.rows(ctx, shard, func(rows arrow.Record) error {
+				if !rows.Schema().Equal(o.schema) {
+					return fmt.Errorf("the queue gives rows of schema %v, declared was %v", rows.Schema(), o.schema)
+				}
+				return out(rows)
+			})
+		}
+		return emit, func() {}
+	}
+	return closer{schema: o.schema, function: o.function, start: start}, nil
+}
+
+func (o batchOutput) shardCloser() (closer, error) { return o.closer() }

@@ -1,0 +1,103 @@
+package comqueue
+
+import (
+	"context"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// ComContext is what the functions of a queue see of the subtask they run on. It
+// belongs to that subtask's goroutine and is valid for the length of the queue.
+type ComContext struct {
+	task    *engine.Context
+	session string
+	objects *shared.Objects
+	step    int
+	shard   int // being worked on, -1 for none; it goes into errors
+	data    []PartitionedData
+	reports *reports
+}
+
+// TaskID returns the rank of the subtask, 0 to NumTask()-1.
+func (c *ComContext) TaskID() int { return c.task.Subtask }
+
+// NumTask returns the number of subtasks.
+func (c *ComContext) NumTask() int { return c.task.Parallelism }
+
+// StepNo returns the number of the superstep, from 1; within the functions that
+// close the queue it is that of the last one.
+func (c *ComContext) StepNo() int { return c.step }
+
+// SessionID names the queue's session, the scope of its objects.
+func (c *ComContext) SessionID() string { return c.session }
+
+// Shards returns the shards that the subtask owns.
+func (c *ComContext) Shards() shared.Range { return c.task.Range }
+
+// TotalShards returns S, the number of shards of the job.
+func (c *ComContext) TotalShards() int { return c.task.Shards }
+
+// Context ends when the job is cancelled or has failed elsewhere. Functions that
+// may run long or block must watch it.
+func (c *ComContext) Context() context.Context { return c.task.Context }
+
+// Objects gives the keys of package shared access to the subtask's objects.
+func (c *ComContext) Objects() *shared.Objects { return c.objects }
+
+// Rand returns the draws for a purpose at a shard in this superstep: a function
+// of the job's seed, the purpose, the shard, the superstep and the index alone.
+func (c *ComContext) Rand(purpose string, shard int) shared.Random {
+	return c.task.Random(purpose, shard, c.step)
+}
+
+// Empty reports whether no partitioned data of the queue has rows in the shard.
+// A queue without partitioned data has no empty shard.
+func (c *ComContext) Empty(shard int) bool {
+	for _, d := range c.data {
+		if d.Get(c, shard).Rows() > 0 {
+			return false
+		}
+	}
+	return len(c.data) > 0
+}
+
+// Report records subtask 0's value for this superstep, such as a loss; the values
+// of other subtasks are ignored. It feeds progress, metrics and the training
+// record that comes with the result.
+func (c *ComContext) Report(name string, value float64) {
+	if c.TaskID() == 0 {
+		c.task.Report(name, c.step, value)
+	}
+}
+
+// ReportSum adds a shard's value to a sum over all shards for this superstep,
+// folded up the tree over shards. Call it at most once per name and shard in a
+// superstep, in increasing order of shards.
+func (c *ComContext) ReportSum(name string, shard int, value float64) {
+	c.reports.add(c.TaskID(), name, foldSum, shard, value)
+}
+
+// ReportMax is ReportSum with the maximum.
+func (c *ComContext) ReportMax(name string, shard int, value float64) {
+	c.reports.add(c.TaskID(), name, foldMax, shard, value)
+}
+
+// ForShards calls f for each shard the subtask owns that has rows, and names the
+// shard in errors.
+func (c *ComContext) ForShards(f func(shard int) error) error {
+	for shard := c.task.Range.Lo; shard < c.task.Range.Hi; shard++ {
+		if c.Empty(shard) {
+			continue
+		}
+		if err := c.Context().Err(); err != nil {
+			return context.Cause(c.Context())
+		}
+		c.shard = shard
+		if err := f(shard); err != nil {
+			return err
+		}
+	}
+	c.shard = -1
+	return nil
+}

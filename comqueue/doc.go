@@ -1,0 +1,55 @@
+// Package comqueue iterates over partitioned data: a queue of compute functions
+// and communication stages that every subtask runs, superstep after superstep,
+// over objects the stages share.
+//
+// # A queue
+//
+//	var (
+//		points   = comqueue.PartitionedRows("points")
+//		initial  = comqueue.BroadcastRows("initial")
+//		centres  = shared.Replicated("centres", shared.Float64s())
+//		sums     = shared.Scratch[[]float64]("sums")
+//	)
+//
+//	model := comqueue.New(b, "kmeans").
+//		InitWithPartitionedData(points, rows).   // each subtask holds the shards it owns
+//		InitWithBroadcastData(initial, start).   // one immutable copy per process
+//		Add(preallocate).                        // func(*comqueue.ComContext) error
+//		Add(comqueue.ForEachShard(sums, assign)).// assign(ctx, shard, out) fills one buffer per shard
+//		Add(comqueue.AllReduce(sums)).           // every subtask gets the sum over all shards
+//		Add(update).
+//		SetCompareCriterionOfNode0(converged).   // true stops
+//		CloseOnNode0(comqueue.Output(result)).   // rows of the queue, once
+//		SetMaxIter(50).
+//		Exec()                                   // *engine.Dataset
+//
+// # What happens
+//
+// Supersteps count from 1. In each, the stages run in the order they were added
+// on every subtask, also where a subtask's shards hold no rows. After the last
+// stage the criterion runs on subtask 0 alone and its verdict is broadcast, so
+// that every subtask takes the same branch. The queue also ends at SetMaxIter;
+// Exec refuses a queue with neither. Then CloseOnNode0 gives the result rows
+// once, or CloseWith gives rows per shard, in shard order. Exec does not change
+// the queue: called twice, it adds two queues.
+//
+// # Objects
+//
+// Stages share objects through typed keys of package shared. An object belongs
+// to one subtask of one queue and is gone when the queue ends, however it ends.
+// Replicated keys hold the same value on every subtask, PerShard keys belong to
+// a shard, Scratch keys are disposable. Reading a key that was never put fails
+// the subtask with an error that names the key.
+//
+// # The same bits
+//
+// ForEachShard hands a zeroed buffer to its function for each shard that has
+// rows, and folds the buffers up the aligned tree over the shards; AllReduce
+// finishes that tree. So the sum is the same, to the last bit, at any
+// parallelism. A buffer that a compute function fills as a whole, one per
+// subtask, is folded in a fixed tree over the subtasks instead: the same bits on
+// every run, but not at every parallelism, and the plan says so.
+//
+// A function given to Add is shared by all subtasks of a process and keeps no
+// state; what has state is added with AddNew, one instance per subtask.
+package comqueue

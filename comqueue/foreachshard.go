@@ -1,0 +1,142 @@
+package comqueue
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// ForEachShard calls f once for each shard of the subtask that has rows, with a
+// buffer as long as the one under key, filled with the identity of the operator
+// of the AllReduce that follows on key: zeros for a sum. f adds the shard's part
+// to out, which is its own only during the call. The buffers are folded up the
+// tree over shards; a shard without rows is absent from it.
+//
+// The key's own buffer, put before by a compute function, gives the length and
+// receives the result of the AllReduce.
+func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error) Stage {
+	return &forEachShard[T]{key: key, f: f}
+}
+
+type forEachShard[T Number] struct {
+	key shared.Key[[]T]
+	f   func(ctx *ComContext, shard int, out []T) error
+}
+
+func (s *forEachShard[T]) misuse() error {
+	if s.f == nil {
+		return fmt.Errorf("ForEachShard(%q): the function is nil", s.key.Name())
+	}
+	return s.key.Err()
+}
+
+// produced returns the name of the buffer.
+func (s *forEachShard[T]) produced() string { return s.key.Name() }
+
+func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
+	return []engine.StageSpec{{
+		Kind: engine.StageCompute, Name: functionName(s.f), Func: s.f, Order: engine.ShardTree,
+		Attrs: []engine.Attr{{Key: "for each shard into", Value: s.key.Name()}},
+	}}
+}
+
+func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
+	consumer, ok := b.layout.stages[b.layout.feeds[position]].(*allReduce[T])
+	if !ok {
+		return nil, fmt.Errorf("the key %q is used with two types: ForEachShard has %T, AllReduce another", s.key.Name(), *new([]T))
+	}
+	op, err := resolve[T](consumer.config)
+	if err != nil {
+		return nil, err
+	}
+	fo := newForest(op, b.context.Shards())
+	b.forests[position] = fo
+	c := &b.context
+	perShard := func(shard int) error {
+		out := fo.take()
+		if err := s.f(c, shard, out); err != nil {
+			return err
+		}
+		fo.folder.Push(shard, out)
+		return nil
+	}
+	run := func() error {
+		length := len(s.key.Get(c))
+		fo.reset(length)
+		return c.ForShards(perShard)
+	}
+	return []engine.Stage{{Node: b.takeNode(), Run: run, Shard: c.currentShard}}, nil
+}
+
+// forest folds the buffers of one subtask's shards and recycles them: as many
+// live as the tree is high.
+type forest[T Number] struct {
+	op     operator[T]
+	shards shared.Range
+	folder *shared.Folder[[]T]
+	length int
+	free   [][]T
+	cut    []shared.Entry[[]T]
+}
+
+func newForest[T Number](op operator[T], shards shared.Range) *forest[T] {
+	f := &forest[T]{op: op, shards: shards}
+	merge := func(left, right []T) []T {
+		f.op.apply(left, right)
+		return left
+	}
+	f.folder = shared.NewFolder(shards, merge, func(done []T) { f.free = append(f.free, done) })
+	return f
+}
+
+// reset begins a superstep; the buffers of the one before are used again.
+func (f *forest[T]) reset(length int) {
+	for _, e := range f.folder.Forest() {
+		f.free = append(f.free, e.Value)
+	}
+	f.folder.Reset(f.shards)
+	if length != f.length {
+		f.free, f.length = nil, length
+	}
+}
+
+// take returns a buffer filled with the operator's identity.
+func (f *forest[T]) take() []T {
+	if n := len(f.free); n > 0 {
+		buffer := f.free[n-1]
+		f.free = f.free[:n-1]
+		fill(buffer, f.op.op.Identity())
+		return buffer
+	}
+	buffer := make([]T, f.length)
+	if f.op.op.Identity() != 0 {
+		fill(buffer, f.op.op.Identity())
+	}
+	return buffer
+}
+
+func fill[T Number](buffer []T, v T) {
+	if v == 0 {
+		clear(buffer)
+		return
+	}
+	for i := range buffer {
+		buffer[i] = v
+	}
+}
+
+// entries returns the forest, its buffers cut to n elements.
+func (f *forest[T]) entries(n int) []shared.Entry[[]T] {
+	f.cut = f.cut[:0]
+	for _, e := range f.folder.Forest() {
+		f.cut = append(f.cut, shared.Entry[[]T]{Node: e.Node, Value: e.Value[:n]})
+	}
+	return f.cut
+}
+
+func elementSize[T Number]() int64 {
+	var zero T
+	return int64(unsafe.Sizeof(zero))
+}

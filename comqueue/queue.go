@@ -1,0 +1,206 @@
+package comqueue
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// IterativeComQueue describes an iterative computation. Its methods return the
+// queue itself; what is wrong is reported when the job is built, with the
+// caller's line.
+type IterativeComQueue struct {
+	b         *engine.Builder
+	name      string
+	inputs    []input
+	stages    []Stage
+	criterion func(ctx *ComContext) (bool, error)
+	close     *closer
+	max       int
+	failed    bool
+}
+
+// input is a dataset of the queue, either partitioned or broadcast.
+type input struct {
+	data        *engine.Dataset
+	partitioned *PartitionedData
+	broadcast   *BroadcastData
+}
+
+func (i input) name() string {
+	if i.partitioned != nil {
+		return i.partitioned.Name()
+	}
+	return i.broadcast.Name()
+}
+
+// New begins a queue. The name stands in plan, progress and errors.
+func New(b *engine.Builder, name string) *IterativeComQueue {
+	q := &IterativeComQueue{b: b, name: name}
+	if name == "" {
+		q.misuse("the queue has no name")
+	}
+	return q
+}
+
+// misuse collects an error; the queue then adds nothing to the graph.
+func (q *IterativeComQueue) misuse(format string, a ...any) {
+	q.failed = true
+	q.b.Errorf("queue %q: %s", q.name, fmt.Sprintf(format, a...))
+}
+
+// InitWithPartitionedData gives each subtask the rows of the shards it owns,
+// joined into one frame per shard.
+func (q *IterativeComQueue) InitWithPartitionedData(key PartitionedData, data *engine.Dataset) *IterativeComQueue {
+	return q.addInput(input{data: data, partitioned: &key}, key.key.Err())
+}
+
+// InitWithBroadcastData gives every subtask all rows: one immutable copy per process.
+func (q *IterativeComQueue) InitWithBroadcastData(key BroadcastData, data *engine.Dataset) *IterativeComQueue {
+	return q.addInput(input{data: data, broadcast: &key}, key.key.Err())
+}
+
+func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
+	switch {
+	case err != nil:
+		q.misuse("%v", err)
+	case in.data == nil:
+		q.misuse("the dataset for %q is nil", in.name())
+	case slices.ContainsFunc(q.inputs, func(i input) bool { return i.name() == in.name() }):
+		q.misuse("the key %q is given two datasets", in.name())
+	default:
+		q.inputs = append(q.inputs, in)
+	}
+	return q
+}
+
+// Add appends a stage: a func(*ComContext) error, a Compute without state, or
+// what AllReduce, ForEachShard or Repeat return.
+func (q *IterativeComQueue) Add(stage any) *IterativeComQueue {
+	s, err := asStage(stage)
+	if err == nil {
+		err = s.misuse()
+	}
+	if err != nil {
+		q.misuse("%v", err)
+		return q
+	}
+	q.stages = append(q.stages, s)
+	return q
+}
+
+// AddNew appends a compute stage with state: new is called once for each subtask.
+func (q *IterativeComQueue) AddNew(new func() Compute) *IterativeComQueue {
+	if new == nil {
+		q.misuse("AddNew: the factory is nil")
+		return q
+	}
+	q.stages = append(q.stages, computeStage{name: functionName(new), identity: new, factory: new})
+	return q
+}
+
+// SetCompareCriterionOfNode0 sets the function that decides after each superstep,
+// on subtask 0, whether the queue stops: true stops. The verdict is broadcast.
+func (q *IterativeComQueue) SetCompareCriterionOfNode0(stop func(ctx *ComContext) (bool, error)) *IterativeComQueue {
+	if stop == nil {
+		q.misuse("the criterion is nil")
+		return q
+	}
+	q.criterion = stop
+	return q
+}
+
+// SetMaxIter sets the largest number of supersteps.
+func (q *IterativeComQueue) SetMaxIter(n int) *IterativeComQueue {
+	if n < 1 {
+		q.misuse("the maximum of supersteps is %d; it must be at least 1", n)
+		return q
+	}
+	q.max = n
+	return q
+}
+
+// CloseOnNode0 sets what gives the queue's rows, once, on subtask 0.
+func (q *IterativeComQueue) CloseOnNode0(rows Closer) *IterativeComQueue {
+	if rows == nil {
+		q.misuse("CloseOnNode0: nil")
+		return q
+	}
+	c, err := rows.closer()
+	return q.setClose(c, err)
+}
+
+// CloseWith sets what gives the queue's rows per shard; they follow in shard order.
+func (q *IterativeComQueue) CloseWith(rows ShardCloser) *IterativeComQueue {
+	if rows == nil {
+		q.misuse("CloseWith: nil")
+		return q
+	}
+	c, err := rows.shardCloser()
+	c.perShard = true
+	return q.setClose(c, err)
+}
+
+func (q *IterativeComQueue) setClose(c closer, err error) *IterativeComQueue {
+	switch {
+	case err != nil:
+		q.misuse("%v", err)
+	case q.close != nil:
+		q.misuse("CloseOnNode0 or CloseWith is set twice")
+	default:
+		q.close = &c
+	}
+	return q
+}
+
+// Exec adds the queue to the job and returns the dataset of its rows. It does not
+// change the queue.
+func (q *IterativeComQueue) Exec() *engine.Dataset {
+	if !q.failed && q.criterion == nil && q.max == 0 {
+		q.misuse("neither SetCompareCriterionOfNode0 nor SetMaxIter is set, so the queue would never end")
+	}
+	if !q.failed && q.close == nil {
+		q.misuse("neither CloseOnNode0 nor CloseWith is set, so the queue would have no result")
+	}
+	var l *layout
+	if !q.failed {
+		var err error
+		if l, err = newLayout(slices.Clone(q.stages)); err != nil {
+			q.misuse("%v", err)
+		}
+	}
+	if q.failed {
+		return q.b.Poisoned("IterativeComQueue")
+	}
+	frozen := *q // later changes of the queue must not reach this run
+	frozen.inputs, frozen.stages = slices.Clone(q.inputs), slices.Clone(q.stages)
+	spec := engine.QueueSpec{
+		Name: q.name, MaxSupersteps: q.max, HasCriterion: q.criterion != nil,
+		CloseFunc: q.close.function, Schema: q.close.schema,
+		Loop: func(nodes []engine.NodeID) engine.Loop {
+			return engine.Loop{Open: func(subtasks int) (engine.Gang, error) { return newGang(&frozen, l, nodes, subtasks) }}
+		},
+	}
+	if q.criterion != nil {
+		spec.CriterionFunc = q.criterion
+	}
+	for _, in := range q.inputs {
+		port := engine.Port{From: in.data, Partitioner: engine.Forward}
+		if in.broadcast != nil {
+			port.Partitioner, port.Side = engine.Broadcast, true
+		}
+		spec.Inputs = append(spec.Inputs, port)
+	}
+	position := 0
+	for _, s := range q.stages {
+		spec.Stages = append(spec.Stages, s.describe(l, position)...)
+		position = l.last(position, s) + 1
+	}
+	return q.b.AddQueue(spec)
+}
+
+// schemaOf returns the schema of an input.
+func (i input) schema() *arrow.Schema { return i.data.Schema() }

@@ -1,0 +1,259 @@
+package comqueue
+
+import (
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Stage is one step of a queue: AllReduce, ForEachShard, Repeat, or a compute
+// function, which Add also takes bare.
+type Stage interface {
+	// misuse says what is wrong with the stage by itself.
+	misuse() error
+	// describe returns the stage's nodes in the plan.
+	describe(l *layout, position int) []engine.StageSpec
+	// bind returns what one subtask runs, one entry per described node that runs.
+	bind(b *body, position int) ([]engine.Stage, error)
+}
+
+// Compute is a compute function that is an object: added with AddNew it may keep
+// state, as every subtask has an instance of its own.
+type Compute interface {
+	// Calc runs once per superstep on every subtask.
+	Calc(ctx *ComContext) error
+}
+
+// ComputeFunc is a compute function. All subtasks of a process call the same
+// function concurrently; it keeps no state but in the objects of the context.
+type ComputeFunc func(ctx *ComContext) error
+
+// Calc calls f.
+func (f ComputeFunc) Calc(ctx *ComContext) error { return f(ctx) }
+
+// asStage turns what Add accepts into a stage.
+func asStage(v any) (Stage, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, fmt.Errorf("a stage is nil")
+	case Stage:
+		return v, nil
+	case func(*ComContext) error:
+		return computeStage{name: functionName(v), identity: v, shared: ComputeFunc(v)}, nil
+	case ComputeFunc:
+		return computeStage{name: functionName(v), identity: v, shared: v}, nil
+	case Compute:
+		return computeStage{name: typeName(v), identity: v.Calc, shared: v}, nil
+	}
+	return nil, fmt.Errorf("a stage is a %T; it must be a func(*comqueue.ComContext) error, a comqueue.Compute, or made by AllReduce, ForEachShard or Repeat", v)
+}
+
+// computeStage runs a compute function: one shared by all subtasks, or one made
+// for each.
+type computeStage struct {
+	name     string
+	identity any // function whose symbol and line stand in the graph
+	shared   Compute
+	factory  func() Compute
+}
+
+func (s computeStage) misuse() error {
+	if s.factory == nil && (s.shared == nil || reflect.ValueOf(s.identity).IsNil()) {
+		return fmt.Errorf("a compute function is nil")
+	}
+	return nil
+}
+
+func (s computeStage) describe(*layout, int) []engine.StageSpec {
+	return []engine.StageSpec{{Kind: engine.StageCompute, Name: s.name, Func: s.identity}}
+}
+
+func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
+	compute := s.shared
+	if s.factory != nil {
+		if compute = s.factory(); compute == nil {
+			return nil, fmt.Errorf("the factory %s returned nil", s.name)
+		}
+	}
+	c := &b.context
+	return []engine.Stage{{
+		Node:  b.takeNode(),
+		Run:   func() error { c.shard = -1; return compute.Calc(c) },
+		Shard: c.currentShard,
+	}}, nil
+}
+
+// currentShard is the shard being worked on, for errors.
+func (c *ComContext) currentShard() int { return c.shard }
+
+// Repeat runs its stages again and again within one superstep, at most max times,
+// until the criterion returns true: an inner loop, such as a line search. The
+// criterion runs on subtask 0 after the last of the stages, and its verdict is
+// broadcast. until may be nil; then the stages run max times.
+func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...any) Stage {
+	s := &repeat{max: max, until: until}
+	for _, v := range stages {
+		stage, err := asStage(v)
+		if err != nil {
+			s.err = fmt.Errorf("Repeat: %w", err)
+			return s
+		}
+		s.stages = append(s.stages, stage)
+	}
+	return s
+}
+
+type repeat struct {
+	max    int
+	until  func(ctx *ComContext) (bool, error)
+	stages []Stage
+	err    error
+}
+
+func (s *repeat) misuse() error {
+	if s.err != nil {
+		return s.err
+	}
+	if s.max < 1 {
+		return fmt.Errorf("Repeat: the maximum is %d; it must be at least 1", s.max)
+	}
+	if len(s.stages) == 0 {
+		return fmt.Errorf("Repeat: there are no stages")
+	}
+	for _, stage := range s.stages {
+		if err := stage.misuse(); err != nil {
+			return fmt.Errorf("Repeat: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *repeat) describe(l *layout, position int) []engine.StageSpec {
+	begin := engine.StageSpec{Kind: engine.StageRepeatBegin, Name: "Repeat", Attrs: []engine.Attr{{Key: "max", Value: fmt.Sprint(s.max)}}}
+	if s.until != nil {
+		begin.Func = s.until
+		begin.Attrs = append(begin.Attrs, engine.Attr{Key: "until", Value: functionName(s.until)})
+	}
+	specs := []engine.StageSpec{begin}
+	for _, stage := range s.stages {
+		position++
+		specs = append(specs, stage.describe(l, position)...)
+		position = l.last(position, stage)
+	}
+	return append(specs, engine.StageSpec{Kind: engine.StageRepeatEnd, Name: "RepeatEnd"})
+}
+
+func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
+	begin := b.takeNode()
+	var inner []engine.Stage
+	for _, stage := range s.stages {
+		position++
+		bound, err := stage.bind(b, position)
+		if err != nil {
+			return nil, err
+		}
+		inner = append(inner, bound...)
+		position = b.layout.last(position, stage)
+	}
+	b.takeNode() // RepeatEnd runs nothing
+	loop := &engine.Repeat{Max: s.max, Stages: inner}
+	if s.until != nil {
+		c := &b.context
+		loop.Until = func() (bool, error) { c.shard = -1; return s.until(c) }
+	}
+	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
+}
+
+// producer is a stage that fills a forest for a buffer, reducer one that reduces it.
+type producer interface{ produced() string }
+type reducer interface{ reduced() string }
+
+// layout knows which ForEachShard feeds which AllReduce. Stages have positions:
+// their index in the queue with inner loops written out.
+type layout struct {
+	stages   []Stage
+	forestOf map[int]int // position of a reducer → of its producer
+	feeds    map[int]int // position of a producer → of its reducer
+}
+
+// newLayout links the stages of a queue.
+func newLayout(stages []Stage) (*layout, error) {
+	l := &layout{forestOf: map[int]int{}, feeds: map[int]int{}}
+	var flatten func([]Stage)
+	flatten = func(stages []Stage) {
+		for _, s := range stages {
+			l.stages = append(l.stages, s)
+			if r, ok := s.(*repeat); ok {
+				flatten(r.stages)
+			}
+		}
+	}
+	flatten(stages)
+	open := map[string]int{}
+	for i, s := range l.stages {
+		if p, ok := s.(producer); ok {
+			if _, twice := open[p.produced()]; twice {
+				return nil, fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce of that buffer: the second would overwrite the first", p.produced())
+			}
+			open[p.produced()] = i
+		}
+		if r, ok := s.(reducer); ok {
+			if from, ok := open[r.reduced()]; ok {
+				l.forestOf[i], l.feeds[from] = from, i
+				delete(open, r.reduced())
+			}
+		}
+	}
+	for i := range l.stages { // in order, for a stable message
+		if p, ok := l.stages[i].(producer); ok {
+			if _, fed := l.feeds[i]; !fed {
+				return nil, fmt.Errorf("ForEachShard(%q) is followed by no AllReduce of that buffer", p.produced())
+			}
+		}
+	}
+	return l, nil
+}
+
+// last returns the position of the last stage within the one at position.
+func (l *layout) last(position int, s Stage) int {
+	if r, ok := s.(*repeat); ok {
+		for _, inner := range r.stages {
+			position = l.last(position+1, inner)
+		}
+	}
+	return position
+}
+
+// functionName returns the short name of a function, such as "assign".
+func functionName(f any) string {
+	v := reflect.ValueOf(f)
+	if v.Kind() != reflect.Func || v.IsNil() {
+		return "nil"
+	}
+	name := runtime.FuncForPC(v.Pointer()).Name()
+	name = strings.TrimSuffix(name, "-fm")
+	for { // type arguments of generic functions may hold dots and slashes
+		open := strings.IndexByte(name, '[')
+		end := strings.IndexByte(name, ']')
+		if open < 0 || end < open {
+			break
+		}
+		name = name[:open] + name[end+1:]
+	}
+	name = name[strings.LastIndexByte(name, '/')+1:]
+	if _, after, ok := strings.Cut(name, "."); ok {
+		name = after
+	}
+	return name
+}
+
+func typeName(v any) string {
+	t := reflect.TypeOf(v)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
