@@ -13,10 +13,9 @@ const chunk = 128
 // The direct form is used throughout, not |x|²-2x·c+|c|²: it keeps its relative
 // accuracy for data far from the origin and is exactly 0 only for a row that
 // equals the centre (or differs from it by less than about 1e-162 in every
-// feature). In registers a pair costs about one and a half times the dot form;
-// what that form would need to give the same winner, a margin and a second look
-// at near ties, takes much of the difference back, and the guesses of
-// [AssignEuclidean] gain more.
+// feature). Its inner loop takes about one and a half times as long as that of the
+// dot form, which would need an error margin and a second look at near ties to
+// name the same winner.
 func SquaredDistance(x, c []float64) float64 {
 	c = c[:len(x)]
 	var acc float64
