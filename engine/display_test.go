@@ -231,6 +231,10 @@ func TestWatchTellsInTime(t *testing.T) {
 		require.Len(t, told, 1)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 3, Max: 3, Ended: true, Values: []Value{{Name: "loss", Value: 1}}}}, told[0].Queues)
 
+		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
+		synctest.Wait()
+		require.Len(t, told, 1, "an end is told once")
+
 		told = nil
 		failed := errors.New("failed")
 		w.stop(nil, failed)
@@ -239,6 +243,22 @@ func TestWatchTellsInTime(t *testing.T) {
 		require.Equal(t, failed, told[0].Err)
 		time.Sleep(time.Minute)
 		require.Len(t, told, 1, "nothing follows the outcome")
+	})
+}
+
+func TestWatchSeesACriterionEndAQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []Progress
+		w := startWatch(watched, &config{onProgress: func(p Progress) { told = append(told, p) }})
+		w.event(task.Progress{Queue: "q", Step: 2})
+		w.event(task.Progress{Vertex: 1, ShardsDone: 3})
+		synctest.Wait()
+		require.Empty(t, told)
+		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
+		synctest.Wait()
+		require.Len(t, told, 1)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Ended: true}}, told[0].Queues)
+		w.stop(nil, nil)
 	})
 }
 

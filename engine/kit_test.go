@@ -12,9 +12,12 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"github.com/superstep-ml/superstep/shared"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The tests' own operators: a source of integers and a map over them.
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -341,6 +342,25 @@ func TestMainSecondSignal(t *testing.T) {
 	})
 	got := runIn(t, job, world{signals: signals, exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
 	require.Equal(t, exitFailed, got.code)
+}
+
+func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals, release := make(chan os.Signal, 2), make(chan struct{})
+		job := Define("deaf", func(b *Builder, _ struct{}) error {
+			Collect(transform(numbers(b, 1), "deaf", func(c *Context, n int64) (int64, error) {
+				signals <- os.Interrupt
+				<-release
+				return n, nil
+			}), "x")
+			return nil
+		})
+		got := runIn(t, job, world{signals: signals}, "--progress off --parallelism 1")
+		require.Equal(t, exitFailed, got.code)
+		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
+		require.Contains(t, got.stderr, "cancelled")
+		close(release) // the process would have ended with its goroutine
+	})
 }
 
 func TestMainColours(t *testing.T) {

@@ -75,8 +75,8 @@ type watch struct {
 
 	mu     sync.Mutex
 	state  Progress
-	queues map[string]int          // position in state.Queues
-	closes map[plan.VertexID][]int // queues whose rows the vertex emits
+	queues map[string]int // position in state.Queues
+	of     []string       // by vertex, the queue whose stages it runs
 	rate   rate
 }
 
@@ -93,7 +93,6 @@ func startWatch(p *plan.Plan, c *config) *watch {
 		gone:   make(chan struct{}),
 		state:  Progress{Job: p.Job},
 		queues: map[string]int{},
-		closes: map[plan.VertexID][]int{},
 	}
 	for i, q := range p.Queues {
 		w.queues[q.Name] = i
@@ -104,6 +103,7 @@ func startWatch(p *plan.Plan, c *config) *watch {
 		fed[e.To] = true
 	}
 	for _, v := range p.Vertices {
+		w.of = append(w.of, v.Queue)
 		w.state.Vertices = append(w.state.Vertices, VertexProgress{Name: v.Name, Source: !fed[v.ID], Shards: p.Shards})
 	}
 	go w.loop()
@@ -151,6 +151,11 @@ func (w *watch) event(e task.Progress) {
 			at := &w.state.Vertices[v]
 			at.Rows = max(at.Rows, e.Rows)
 			at.ShardsDone = max(at.ShardsDone, e.ShardsDone)
+			// Once all subtasks have emitted the rows of a queue, its last superstep
+			// is known too; a criterion may have ended it before the maximum.
+			if i, known := w.queues[w.of[v]]; known && at.ShardsDone == at.Shards {
+				w.end(&w.state.Queues[i])
+			}
 		}
 		return
 	}

@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// counting is a queue over a dataset of numbers: each superstep adds 1 to a
+// counter that begins with the number of rows of subtask 0, and the counter is
+// emitted in the end. It stops when stop says so.
+func counting(d *Dataset, name string, most int, stop func(step int) (bool, error)) *Dataset {
+	return d.Builder().AddQueue(QueueSpec{
+		Name: name, MaxSupersteps: most, HasCriterion: stop != nil, CriterionFunc: stop,
+		Inputs: []Port{{From: d}},
+		Stages: []StageSpec{{Kind: StageCompute, Name: "add one", Func: counting}},
+		Schema: numberSchema,
+		Loop: func(nodes []NodeID) Loop {
+			return Loop{Open: func(int) (Gang, error) { return &countingGang{nodes, stop}, nil }}
+		},
+	})
+}
+
+type countingGang struct {
+	nodes []NodeID
+	stop  func(step int) (bool, error)
+}
+
+func (g *countingGang) Body(int) (Body, error) { return &countingBody{gang: g}, nil }
+func (g *countingGang) Close() error           { return nil }
+
+type countingBody struct {
+	gang  *countingGang
+	c     *Context
+	count int64
+}
+
+func (b *countingBody) Open(c *Context, in Input, _ *collective.Comm) error {
+	b.c = c
+	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
+		for {
+			rows, err := in.Next(0, shard)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			b.count += rows.NumRows()
+			rows.Release()
+		}
+	}
+	return nil
+}
+
+func (b *countingBody) Stages() []Stage {
+	return []Stage{{Node: b.gang.nodes[0], Run: func() error { b.count++; return nil }}}
+}
+
+func (b *countingBody) Begin(int) error             { return nil }
+func (b *countingBody) Stop(step int) (bool, error) { return b.gang.stop(step) }
+func (b *countingBody) Close() error                { return nil }
+func (b *countingBody) After(step int) error {
+	b.c.Report("count", step, float64(b.count))
+	return nil
+}
+
+func (b *countingBody) Finish(c *Context, out Output) error {
+	if c.Subtask != 0 {
+		return nil
+	}
+	rows := numberBatch(c.Allocator, 1, func(int) int64 { return b.count })
+	defer rows.Release()
+	return out.Emit(0, rows)
+}
+
+func TestQueueRuns(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		most       int
+		stop       func(int) (bool, error)
+		supersteps int
+	}{
+		{"maximum", 5, nil, 5},
+		{"criterion", 0, func(step int) (bool, error) { return step == 3, nil }, 3},
+		{"criterion first", 5, func(step int) (bool, error) { return step == 3, nil }, 3},
+		{"maximum first", 2, func(step int) (bool, error) { return step == 3, nil }, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var last Progress
+			r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+				Collect(counting(numbers(b, 100), "count", test.most, test.stop), "count")
+				return nil
+			}), struct{}{}, Shards(4), Parallelism(1), checkedAllocator(t), OnProgress(func(p Progress) { last = p }))
+			require.NoError(t, err)
+			defer r.Release()
+			rows, err := Rows[number](r, "count")
+			require.NoError(t, err)
+			require.Equal(t, []number{{100 + int64(test.supersteps)}}, rows)
+
+			q := r.Queue("count")
+			require.Equal(t, test.supersteps, q.Supersteps)
+			series := r.Series("count", "count")
+			require.Len(t, series, test.supersteps)
+			require.Equal(t, 101.0, series[0])
+			require.Contains(t, r.Summary(), fmt.Sprintf("queue count: %d superstep", test.supersteps))
+
+			require.True(t, last.Done)
+			require.Equal(t, []QueueProgress{{
+				Name: "count", Superstep: test.supersteps, Max: test.most, Ended: true,
+				Values: []Value{{Name: "count", Value: series[test.supersteps-1]}},
+			}}, last.Queues)
+			require.Equal(t, int64(100), last.Rows)
+		})
+	}
+}
+
+func TestQueueThatFails(t *testing.T) {
+	broken := errors.New("no verdict")
+	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		Collect(counting(numbers(b, 10), "count", 5, func(int) (bool, error) { return false, broken }), "x")
+		return nil
+	}), struct{}{}, Shards(4), checkedAllocator(t))
+	require.ErrorIs(t, err, broken)
+}
+
+func TestQueuesOfOneName(t *testing.T) {
+	g, err := BuildGraph(Anonymous(func(b *Builder) error {
+		d := numbers(b, 1)
+		for range 3 {
+			counting(d, "count", 1, nil)
+		}
+		return nil
+	}), struct{}{})
+	require.NoError(t, err)
+	require.Equal(t, []plan.Queue{{Name: "count", MaxSupersteps: 1}, {Name: "count-2", MaxSupersteps: 1}, {Name: "count-3", MaxSupersteps: 1}}, g.Queues)
+}
+
+// edges writes the inputs of each node of a graph.
+func edges(g *plan.Graph) []string {
+	var out []string
+	for _, n := range g.Nodes {
+		line := fmt.Sprintf("%d %s", n.ID, n.Op)
+		if n.Name != "" {
+			line += " " + n.Name
+		}
+		for _, in := range n.Inputs {
+			line += fmt.Sprintf(" | %v %v %d", in.Role, in.Partitioner, in.From)
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+func TestQueueInTheGraph(t *testing.T) {
+	var nodes []NodeID
+	stop := func(int) (bool, error) { return true, nil }
+	site := ""
+	g, err := BuildGraph(Anonymous(func(b *Builder) error {
+		d := numbers(b, 1)
+		site = here(1)
+		out := b.AddQueue(QueueSpec{
+			Name: "q", MaxSupersteps: 9, HasCriterion: true, CriterionFunc: stop, CloseFunc: square,
+			Inputs: []Port{{From: d}, {From: d, Side: true}},
+			Stages: []StageSpec{
+				{Kind: StageRepeatBegin},
+				{Kind: StageCompute, Name: "try", Func: square, Funcs: []any{stop}},
+				{Kind: StageSend, Name: "loss"}, {Kind: StageSum, Name: "loss", Order: RankTree}, {Kind: StageRecv, Name: "loss"},
+				{Kind: StageRepeatEnd},
+				{Kind: StageCompute, Name: "step", Attrs: []Attr{{Key: "rate", Value: "0.1"}}},
+			},
+			Schema: numberSchema,
+			Loop:   func(n []NodeID) Loop { nodes = n; return Loop{} },
+		})
+		require.Equal(t, NodeID(10), out.Node())
+		require.True(t, out.Schema().Equal(numberSchema))
+		require.Equal(t, 9, b.bind.Loops["q"].MaxSupersteps)
+		return nil
+	}), struct{}{})
+	require.NoError(t, err)
+	require.Equal(t, []string{
+		"0 Numbers",
+		"1 QueueInit | data forward 0 | side broadcast 0",
+		"2 RepeatBegin | control forward 1 | feedback forward 7 | feedback forward 9",
+		"3 Compute try | control forward 2",
+		"4 AllReduceSend loss | control forward 3",
+		"5 AllReduceSum loss | control by-subtask 4",
+		"6 AllReduceRecv loss | control by-subtask 5",
+		"7 RepeatEnd | control forward 6",
+		"8 Compute step | control forward 7",
+		"9 Criterion | control forward 8",
+		"10 QueueClose | control forward 9",
+	}, edges(g))
+	require.Equal(t, []NodeID{2, 3, 4, 5, 6, 7, 8}, nodes)
+	for _, n := range g.Nodes[1:] {
+		require.Equal(t, "q", n.Queue)
+		require.Equal(t, site, n.Site)
+	}
+	require.Equal(t, plan.RankTree, g.Nodes[5].Order)
+	require.Equal(t, funcIdentity(square)+", "+funcIdentity(stop), g.Nodes[3].Func)
+	require.Equal(t, funcIdentity(stop), g.Nodes[9].Func)
+	require.Equal(t, funcIdentity(square), g.Nodes[10].Func)
+	require.Equal(t, []plan.Attr{{Key: "rate", Value: "0.1"}}, g.Nodes[8].Attrs)
+}
+
+func TestMisusesOfQueues(t *testing.T) {
+	kinds := func(ks ...StageKind) []StageSpec {
+		var specs []StageSpec
+		for _, k := range ks {
+			specs = append(specs, StageSpec{Kind: k})
+		}
+		return specs
+	}
+	for _, test := range []struct {
+		want  string
+		spoil func(q *QueueSpec)
+	}{
+		{`queue "": the queue has no name`, func(q *QueueSpec) { q.Name = "" }},
+		{`the maximum of supersteps is -1: want at least 1`, func(q *QueueSpec) { q.MaxSupersteps = -1 }},
+		{`nothing ends the loop: set a maximum of supersteps or a criterion`, func(q *QueueSpec) { q.MaxSupersteps = 0 }},
+		{`the queue has no stages`, func(q *QueueSpec) { q.Stages = nil }},
+		{`the queue has no inputs`, func(q *QueueSpec) { q.Inputs = nil }},
+		{`the dataset is nil`, func(q *QueueSpec) { q.Inputs = []Port{{}} }},
+		{`the queue emits no rows: say how it closes`, func(q *QueueSpec) { q.Schema = nil }},
+		{`the queue has no bodies`, func(q *QueueSpec) { q.Loop = nil }},
+		{`two columns are named "n"`, func(q *QueueSpec) {
+			q.Schema = arrow.NewSchema([]arrow.Field{numberSchema.Field(0), numberSchema.Field(0)}, nil)
+		}},
+		{`stage 2 sums what no stage before it sends`, func(q *QueueSpec) { q.Stages = kinds(StageCompute, StageSum) }},
+		{`stage 1 receives what no stage before it sums`, func(q *QueueSpec) { q.Stages = kinds(StageRecv) }},
+		{`stage 2 interrupts an AllReduce: want send, sum and receive in a row`, func(q *QueueSpec) { q.Stages = kinds(StageSend, StageCompute) }},
+		{`stage 3 interrupts an AllReduce: want send, sum and receive in a row`, func(q *QueueSpec) { q.Stages = kinds(StageSend, StageSum, StageCompute) }},
+		{`the last AllReduce lacks its receiving stage`, func(q *QueueSpec) { q.Stages = kinds(StageSend, StageSum) }},
+		{`stage 1 ends an inner loop that was not begun`, func(q *QueueSpec) { q.Stages = kinds(StageRepeatEnd) }},
+		{`stage 2 ends an inner loop without stages`, func(q *QueueSpec) { q.Stages = kinds(StageRepeatBegin, StageRepeatEnd) }},
+		{`an inner loop is not ended`, func(q *QueueSpec) { q.Stages = kinds(StageRepeatBegin, StageCompute) }},
+		{`stage 1 is of a kind that the engine adds itself`, func(q *QueueSpec) { q.Stages = kinds(plan.Criterion) }},
+	} {
+		site := ""
+		got := buildFails(t, func(b *Builder) error {
+			q := QueueSpec{
+				Name: "q", MaxSupersteps: 1, Inputs: []Port{{From: numbers(b, 1)}}, Stages: kinds(StageCompute),
+				Schema: numberSchema, Loop: func([]NodeID) Loop { return Loop{} },
+			}
+			test.spoil(&q)
+			site = here(1)
+			out := b.AddQueue(q)
+			require.True(t, out.Poisoned())
+			require.True(t, counting(out, "next", 1, nil).Poisoned())
+			return nil
+		})
+		require.Contains(t, got, "job: "+site+": queue ")
+		require.Contains(t, got, test.want)
+	}
+}
