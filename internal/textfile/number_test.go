@@ -3,6 +3,7 @@ package textfile
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"testing"
 
@@ -50,6 +51,41 @@ func TestParseFloatRoundsHalfwayToEven(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, math.Float64bits(want), math.Float64bits(got), text)
 	}
+}
+
+// A number of 19 digits can lie so near to the middle between two floats that
+// only the remainder of the division tells on which side.
+func TestParseFloatBesideHalfway(t *testing.T) {
+	x, seen := uint64(12345), 0
+	for range 20_000 {
+		x = x*6364136223846793005 + 1442695040888963407
+		middle := new(big.Int).SetUint64(x>>11 | 1<<53 | 1) // 54 bits, the last set
+		k := int(x>>3%18) + 1
+		// The first whole number above middle·10^k·2^shift, of 19 digits.
+		n := new(big.Int).Mul(middle, new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(k)), nil))
+		shift := n.BitLen() - 63
+		if shift > 0 {
+			n.Rsh(n, uint(shift))
+		} else {
+			n.Lsh(n, uint(-shift))
+		}
+		for _, add := range []int64{0, 1} {
+			digits := new(big.Int).Add(n, big.NewInt(add)).String()
+			if len(digits) != 19 {
+				continue
+			}
+			seen++
+			text := digits[:19-k] + "." + digits[19-k:]
+			want, err := strconv.ParseFloat(text, 64)
+			require.NoError(t, err)
+			got, err := parseFloat([]byte(text))
+			require.NoError(t, err)
+			if math.Float64bits(want) != math.Float64bits(got) {
+				require.Failf(t, "other bits", "%s: %v and %v", text, want, got)
+			}
+		}
+	}
+	require.Greater(t, seen, 10_000)
 }
 
 func TestParseIntAndBoolAreThoseOfBatch(t *testing.T) {
