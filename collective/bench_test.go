@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -184,7 +185,7 @@ func BenchmarkSerialLimit(b *testing.B) {
 		for _, n := range []int{64, 256, 1024, 2048, 4096, 8192, 16384} {
 			b.Run(fmt.Sprintf("ranks=%d/n=%d", p, n), func(b *testing.B) {
 				parts, serial := NewLocalGroup(p), NewLocalGroup(p)
-				parts.serialLimit, serial.serialLimit = 0, 1<<40
+				parts.serialLimit, serial.serialLimit = 0, math.MaxInt
 				requests := make([]*Reduction[float64], p)
 				for r := range requests {
 					x := make([]float64, n)
