@@ -129,6 +129,17 @@ type collected struct {
 	shards [][]arrow.Record // owned
 }
 
+// rows returns the number of rows held.
+func (c *collected) rows() int64 {
+	var n int64
+	for _, recs := range c.shards {
+		for _, rec := range recs {
+			n += rec.NumRows()
+		}
+	}
+	return n
+}
+
 // put keeps a borrowed batch. It may be called for different shards at once.
 func (c *collected) put(shard int, rows arrow.Record) error {
 	s := c.store

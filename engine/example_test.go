@@ -13,7 +13,7 @@ import (
 
 // Evens is the rows of the examples: one column of integers.
 type Evens struct {
-	Value int64 `col:"value"`
+	Value int64 `column:"value"`
 }
 
 var schema = arrow.NewSchema([]arrow.Field{{Name: "value", Type: arrow.PrimitiveTypes.Int64}}, nil)

@@ -128,10 +128,14 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	options := append(kongOptions(), kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { c.ended = true }),
 		kong.ExplicitGroups([]kong.Group{{Key: "engine", Title: "Engine flags:"}}),
-		kong.Embed(&c.engineFlags, `group:"engine"`))
+		kong.PostBuild(func(k *kong.Kong) error {
+			k.Model.HelpFlag.Help = "Show this help and exit."
+			return nil
+		}))
 	if seed == nil {
 		options = append(options, kong.Embed(&c.seedFlag, `group:"engine"`))
 	}
+	options = append(options, kong.Embed(&c.engineFlags, `group:"engine"`))
 	parser, err := kong.New(args, options...)
 	if err != nil {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: %w", typeName(args), err)

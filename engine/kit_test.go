@@ -25,7 +25,7 @@ var numberSchema = arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.Primiti
 
 // number is a row of numberSchema.
 type number struct {
-	N int64 `col:"n"`
+	Value int64 `column:"n"`
 }
 
 // numbers adds a source of 0..n-1, cut evenly over the shards.

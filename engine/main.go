@@ -47,17 +47,15 @@ const (
 // and errors go to standard error; colours are left out where NO_COLOR is set.
 // An interrupt cancels the run, a second one ends the process at once.
 func Main[A any](job *Job[A], opts ...MainOption[A]) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(mainWith(context.Background(), job, world{
-		name:    filepath.Base(os.Args[0]),
-		args:    os.Args[1:],
-		stdout:  os.Stdout,
-		stderr:  os.Stderr,
-		getenv:  os.Getenv,
-		width:   func() int { return terminalWidth(os.Stderr) },
-		signals: signals,
-		exit:    os.Exit,
+		name:   filepath.Base(os.Args[0]),
+		args:   os.Args[1:],
+		stdout: os.Stdout,
+		stderr: os.Stderr,
+		getenv: os.Getenv,
+		width:  func() int { return terminalWidth(os.Stderr) },
+		listen: listen,
+		exit:   os.Exit,
 	}, opts...))
 }
 
@@ -82,9 +80,18 @@ type world struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	// width returns the width of the terminal that stderr is, 0 if it is none.
-	width   func() int
-	signals <-chan os.Signal
-	exit    func(code int) // ends the process at once
+	width func() int
+	// listen begins to receive the signals that end the run, until stop; before and
+	// after, they end the process as ever.
+	listen func() (signals <-chan os.Signal, stop func())
+	exit   func(code int) // ends the process at once
+}
+
+// listen receives interrupts and requests to terminate.
+func listen() (<-chan os.Signal, func()) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return signals, func() { signal.Stop(signals) }
 }
 
 // terminalWidth returns the number of characters on a line of a terminal, 0 if
@@ -206,13 +213,14 @@ type program struct {
 // the process.
 func (p *program) cancellable(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	signals, stop := p.listen()
 	done := make(chan struct{})
 	go func() {
 		for n := 1; ; n++ {
 			select {
 			case <-done:
 				return
-			case <-p.signals:
+			case <-signals:
 			}
 			if n > 1 {
 				p.exit(exitFailed)
@@ -221,7 +229,7 @@ func (p *program) cancellable(ctx context.Context) (context.Context, func()) {
 			cancel(errInterrupted)
 		}
 	}()
-	return ctx, func() { close(done); cancel(nil) }
+	return ctx, func() { stop(); close(done); cancel(nil) }
 }
 
 // display returns what shows the progress of the run.

@@ -62,8 +62,16 @@ func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainO
 	if w.exit == nil {
 		w.exit = func(int) { panic("exit") }
 	}
+	if w.listen == nil {
+		w.listen = hears(nil)
+	}
 	code := mainWith(t.Context(), job, w, opts...)
 	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// hears makes a program receive the given signals.
+func hears(signals <-chan os.Signal) func() (<-chan os.Signal, func()) {
+	return func() (<-chan os.Signal, func()) { return signals, func() {} }
 }
 
 func TestMainRunsTheJob(t *testing.T) {
@@ -323,7 +331,7 @@ func TestMainCancelled(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	got := runIn(t, job, world{signals: signals, exit: func(int) {}}, "--progress off --parallelism 1")
+	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
 }
 
@@ -340,7 +348,7 @@ func TestMainSecondSignal(t *testing.T) {
 		}), "x")
 		return nil
 	})
-	got := runIn(t, job, world{signals: signals, exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
+	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
 	require.Equal(t, exitFailed, got.code)
 }
 
@@ -355,7 +363,7 @@ func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
 			}), "x")
 			return nil
 		})
-		got := runIn(t, job, world{signals: signals}, "--progress off --parallelism 1")
+		got := runIn(t, job, world{listen: hears(signals)}, "--progress off --parallelism 1")
 		require.Equal(t, exitFailed, got.code)
 		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
 		require.Contains(t, got.stderr, "cancelled")

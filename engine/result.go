@@ -74,9 +74,12 @@ func (r *Result) collected(name string) (*collected, error) {
 	return nil, fmt.Errorf("no result %q was collected (results: %s)", name, strings.Join(names, ", "))
 }
 
-// Rows returns the rows collected under a name as structs, in shard order. The
-// exported fields of T are columns: by the name in the tag `col`, or the field's
-// own; see internal/batch for the types. The structs own what they hold.
+// Rows returns the rows collected under a name as values of T, in shard order.
+// The exported fields of a struct T are columns, which the tag `column:"name"`
+// names, or else the field's name in snake case; `column:"-"` leaves a field out.
+// Any other T is the column "value". Numbers, bool, string, []byte, time.Time and
+// vectors as []float64 are read into fields of like types, nullable columns into
+// pointers. The values share nothing with the result.
 func Rows[T any](r *Result, name string) ([]T, error) {
 	c, err := r.collected(name)
 	if err != nil {
@@ -90,18 +93,19 @@ func Rows[T any](r *Result, name string) ([]T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("result %q: %w", name, err)
 	}
-	var rows []T
+	reader.SetCopy(true)
+	rows := make([]T, c.rows())
+	next := 0
 	for shard, recs := range c.shards {
 		for _, rec := range recs {
 			if err := reader.Reset(rec); err != nil {
 				return nil, fmt.Errorf("result %q, shard %d: %w", name, shard, err)
 			}
-			for i := range int(rec.NumRows()) {
-				var row T
-				if err := reader.Read(i, &row); err != nil {
+			for i := range reader.Len() {
+				if err := reader.Read(i, &rows[next]); err != nil {
 					return nil, fmt.Errorf("result %q, shard %d: %w", name, shard, err)
 				}
-				rows = append(rows, row)
+				next++
 			}
 		}
 	}

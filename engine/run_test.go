@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/task"
@@ -23,7 +25,7 @@ func TestRunCollectsInShardOrder(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, rows, 100)
 				for i, row := range rows {
-					require.Equal(t, int64(i*i), row.N)
+					require.Equal(t, int64(i*i), row.Value)
 				}
 				seen, ok := r.Accumulator("seen")
 				require.True(t, ok)
@@ -80,7 +82,7 @@ func TestResultsByName(t *testing.T) {
 	_, err = r.Schema("xyz")
 	require.Error(t, err)
 	_, err = Rows[struct {
-		Other string `col:"other"`
+		Other string
 	}](r, "numbers")
 	require.ErrorContains(t, err, `result "numbers": `)
 	require.ErrorContains(t, err, `"other"`)
@@ -92,6 +94,53 @@ func TestResultsByName(t *testing.T) {
 	require.Nil(t, r.Queue("none"))
 	require.Nil(t, r.Series("none", "x"))
 	(*Result)(nil).Release()
+}
+
+// scribbler overwrites what is given back, so that whoever still reads it shows.
+type scribbler struct{ *memory.GoAllocator }
+
+func (scribbler) Free(b []byte) {
+	for i := range b {
+		b[i] = '#'
+	}
+}
+
+func TestRowsShareNothingWithTheResult(t *testing.T) {
+	words := arrow.NewSchema([]arrow.Field{{Name: "word", Type: arrow.BinaryTypes.String}}, nil)
+	r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		Collect(b.Add(Spec{
+			Op: "Words", Schema: words, Inputs: []Port{{From: numbers(b, 3)}},
+			Operator: func() Operator { return speller{words} },
+		}), "words")
+		return nil
+	}), struct{}{}, Shards(1), Allocator(scribbler{memory.NewGoAllocator()}))
+	require.NoError(t, err)
+	type word struct{ Word string }
+	rows, err := Rows[word](r, "words")
+	require.NoError(t, err)
+	r.Release()
+	require.Equal(t, []word{{"number 0"}, {"number 1"}, {"number 2"}}, rows)
+}
+
+// speller writes numbers as words.
+type speller struct{ schema *arrow.Schema }
+
+func (speller) Open(*Context) error                  { return nil }
+func (speller) EndShard(*Context, int, Output) error { return nil }
+func (speller) Finish(*Context, Output) error        { return nil }
+func (speller) Close() error                         { return nil }
+
+func (s speller) Process(c *Context, _, shard int, rows arrow.Record, out Output) error {
+	b := array.NewStringBuilder(c.Allocator)
+	defer b.Release()
+	for _, v := range rows.Column(0).(*array.Int64).Int64Values() {
+		b.Append(fmt.Sprint("number ", v))
+	}
+	col := b.NewArray()
+	defer col.Release()
+	made := array.NewRecord(s.schema, []arrow.Array{col}, rows.NumRows())
+	defer made.Release()
+	return out.Emit(shard, made)
 }
 
 func TestNothingCollected(t *testing.T) {
@@ -176,7 +225,7 @@ func TestSameJobConcurrently(t *testing.T) {
 			if err == nil {
 				var rows []number
 				rows, err = Rows[number](r, "squares")
-				if err == nil && (len(rows) != 50 || rows[49].N != 49*49) {
+				if err == nil && (len(rows) != 50 || rows[49].Value != 49*49) {
 					err = fmt.Errorf("wrong rows: %v", rows)
 				}
 			}
