@@ -342,8 +342,7 @@ func BenchmarkCodec(b *testing.B) {
 	app := codec.Appender(mem)
 	fill := func() arrow.Record {
 		for i := range rows {
-			v := row{ID: int64(i), X: float64(i), Y: 1, Label: "setosa"}
-			_ = app.AppendFrom(&v)
+			_ = app.Append(row{ID: int64(i), X: float64(i), Y: 1, Label: "setosa"})
 		}
 		return app.NewRecord()
 	}

@@ -157,3 +157,40 @@ func TestHashAllocatesPerBatchOnly(t *testing.T) {
 	out := make([]uint64, 1000)
 	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { _ = batch.Hash(rec, []int{0}, out) }), 2.0)
 }
+
+func BenchmarkHash(b *testing.B) {
+	const rows = 8192
+	mem := memory.NewGoAllocator()
+	ids, names := array.NewInt64Builder(mem), array.NewStringBuilder(mem)
+	for i := range rows {
+		ids.Append(int64(i))
+		names.Append(fmt.Sprintf("name-%d", i))
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "id", Type: arrow.PrimitiveTypes.Int64}, {Name: "name", Type: arrow.BinaryTypes.String}}, nil)
+	rec := array.NewRecord(schema, []arrow.Array{ids.NewArray(), names.NewArray()}, rows)
+	out := make([]uint64, rows)
+	for name, cols := range map[string][]int{"int64": {0}, "utf8": {1}, "both": {0, 1}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = batch.Hash(rec, cols, out)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+		})
+	}
+}
+
+func BenchmarkSortIndices(b *testing.B) {
+	const rows = 8192
+	mem := memory.NewGoAllocator()
+	xs := array.NewFloat64Builder(mem)
+	for i := range rows {
+		xs.Append(float64((i * 5923) % rows))
+	}
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64}}, nil), []arrow.Array{xs.NewArray()}, rows)
+	var dst []int32
+	for b.Loop() {
+		dst, _ = batch.SortIndices(rec, []batch.SortKey{{Column: 0}}, dst)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+}

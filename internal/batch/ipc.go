@@ -14,8 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 )
 
-// MaxMessage bounds one message of an Arrow stream, and the memory that
-// decoding it may take.
+// MaxMessage bounds one message of an Arrow stream.
 const MaxMessage = 1<<31 - 1
 
 // splitAbove is the size above which Write halves a batch, so that messages
@@ -45,6 +44,11 @@ func (s *StreamWriter) Write(rec arrow.Record) error {
 	}
 	if !rec.Schema().Equal(s.schema) {
 		return fmt.Errorf("write batch: it has columns (%s), the stream has (%s)", describe(rec.Schema()), describe(s.schema))
+	}
+	if rec.NumRows() == 0 {
+		// A slice of no rows out of a larger batch trips Arrow's encoder.
+		rec = Empty(s.schema)
+		defer rec.Release()
 	}
 	if rows := int(rec.NumRows()); rows > 1 && Size(rec) > s.split {
 		half := (rows + rows%2) / 2
@@ -79,12 +83,13 @@ func (s *StreamWriter) Close() error {
 	return nil
 }
 
-// StreamReader reads batches in the Arrow IPC stream format. Damaged input is
-// an error, never a panic, and takes no more memory than MaxMessage. One
-// goroutine at a time.
+// StreamReader reads batches in the Arrow IPC stream format, as StreamWriter
+// writes them: of supported types, without dictionaries and compression.
+// Damaged input is an error, never a panic, and takes no more memory than a
+// small multiple of the bytes that arrived. One goroutine at a time.
 type StreamReader struct {
 	r      *ipc.Reader
-	mem    *boundedAllocator
+	mem    *trackingAllocator
 	schema *arrow.Schema
 	err    error
 }
@@ -92,18 +97,18 @@ type StreamReader struct {
 // NewStreamReader reads the schema from r. Batches are reserved from mem. Call
 // Release when done; batches read live on.
 func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err error) {
-	bounded := &boundedAllocator{mem: mem, live: make(map[*byte][]byte)}
+	tracked := &trackingAllocator{mem: mem, live: make(map[*byte][]byte)}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%v", p)
 		}
 		if err != nil {
-			bounded.abandon()
+			tracked.abandon()
 			sr, err = nil, fmt.Errorf("read arrow stream: %w", err)
 		}
 	}()
 	in := &messageReader{r: bufio.NewReaderSize(r, 1<<16)}
-	rd, err := ipc.NewReaderFromMessageReader(in, ipc.WithAllocator(bounded))
+	rd, err := ipc.NewReaderFromMessageReader(in, ipc.WithAllocator(tracked))
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +119,8 @@ func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err e
 			return nil, fmt.Errorf("column %q: type %s is not supported", f.Name, TypeName(f.Type))
 		}
 	}
-	return &StreamReader{r: rd, mem: bounded, schema: schema}, nil
+	in.shape = shapeOf(schema.Fields())
+	return &StreamReader{r: rd, mem: tracked, schema: schema}, nil
 }
 
 // Schema returns the schema of the stream.
@@ -175,9 +181,10 @@ func (s *StreamReader) Release() {
 // uses again for the next one (the decoder copies out of it). It trusts no
 // length: memory grows only as bytes arrive.
 type messageReader struct {
-	r    io.Reader
-	meta []byte
-	body []byte
+	r     io.Reader
+	shape shape // of record batches, once the schema is known
+	meta  []byte
+	body  []byte
 }
 
 // Retain and Release do nothing: the memory is on the Go heap.
@@ -195,11 +202,10 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 	if m.meta, err = readBounded(m.r, m.meta, int64(length)); err != nil {
 		return nil, fmt.Errorf("message metadata: %w", err)
 	}
-	// The length of the body stands in the metadata, which only a Message can
-	// decode; so make one without a body first.
-	head := ipc.NewMessage(memory.NewBufferBytes(m.meta), memory.NewBufferBytes(nil))
-	bodyLen := head.BodyLen()
-	head.Release()
+	bodyLen, err := checkMessage(m.meta, m.shape)
+	if err != nil {
+		return nil, fmt.Errorf("a message cannot be read: %w", err)
+	}
 	if m.body, err = readBounded(m.r, m.body, bodyLen); err != nil {
 		return nil, fmt.Errorf("message body: %w", err)
 	}
@@ -254,73 +260,59 @@ func readBounded(r io.Reader, buf []byte, n int64) ([]byte, error) {
 	return buf[:n], nil
 }
 
-// boundedAllocator stands between the decoder and the real allocator: it
-// refuses sizes that a damaged message asks for, and remembers what the
-// message at hand took, since the decoder forgets it when it fails midway.
-type boundedAllocator struct {
-	mem   memory.Allocator
-	mu    sync.Mutex
-	live  map[*byte][]byte // of the message at hand
-	taken int64
+// trackingAllocator stands between the decoder and the real allocator and
+// remembers what the message at hand took, since the decoder forgets it when
+// it fails midway.
+type trackingAllocator struct {
+	mem  memory.Allocator
+	mu   sync.Mutex
+	live map[*byte][]byte // of the message at hand
 }
 
-// Allocate panics beyond the bound; the decoder turns that into an error.
-func (b *boundedAllocator) Allocate(size int) []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.charge(size)
-	buf := b.mem.Allocate(size)
-	b.track(buf)
-	return buf
+// Allocate implements memory.Allocator.
+func (a *trackingAllocator) Allocate(size int) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.track(a.mem.Allocate(size))
 }
 
-func (b *boundedAllocator) charge(size int) {
-	if size < 0 || int64(size) > MaxMessage-b.taken {
-		panic(fmt.Errorf("a message needs more than %d bytes of memory", MaxMessage))
-	}
-	b.taken += int64(size)
-}
-
-func (b *boundedAllocator) track(buf []byte) {
+func (a *trackingAllocator) track(buf []byte) []byte {
 	if len(buf) > 0 {
-		b.live[unsafe.SliceData(buf)] = buf
+		a.live[unsafe.SliceData(buf)] = buf
 	}
+	return buf
 }
 
 // Reallocate implements memory.Allocator.
-func (b *boundedAllocator) Reallocate(size int, old []byte) []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.charge(size)
-	delete(b.live, unsafe.SliceData(old))
-	buf := b.mem.Reallocate(size, old)
-	b.track(buf)
-	return buf
+func (a *trackingAllocator) Reallocate(size int, old []byte) []byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.live, unsafe.SliceData(old))
+	return a.track(a.mem.Reallocate(size, old))
 }
 
-// Free implements memory.Allocator; batches call it long after the message.
-func (b *boundedAllocator) Free(buf []byte) {
-	b.mu.Lock()
-	delete(b.live, unsafe.SliceData(buf))
-	b.mu.Unlock()
-	b.mem.Free(buf)
+// Free implements memory.Allocator; batches call it long after the message,
+// from any goroutine.
+func (a *trackingAllocator) Free(buf []byte) {
+	a.mu.Lock()
+	delete(a.live, unsafe.SliceData(buf))
+	a.mu.Unlock()
+	a.mem.Free(buf)
 }
 
 // adopt ends a message that was decoded: its memory belongs to the batch.
-func (b *boundedAllocator) adopt() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	clear(b.live)
-	b.taken = 0
+func (a *trackingAllocator) adopt() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.live)
 }
 
 // abandon ends a message that failed: nobody refers to its memory any more.
-func (b *boundedAllocator) abandon() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, buf := range b.live {
-		b.mem.Free(buf)
+func (a *trackingAllocator) abandon() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, buf := range a.live {
+		a.mem.Free(buf)
 	}
-	clear(b.live)
-	b.taken = 0
+	clear(a.live)
 }

@@ -136,22 +136,30 @@ func validateOffsets(d arrow.ArrayData, limit int, what string) error {
 	return nil
 }
 
-// validateItems refuses null components among the rows in use.
+// validateItems refuses null components in rows that are not null.
 func validateItems(d arrow.ArrayData) error {
 	child := d.Children()[0]
-	lo, hi := 0, 0
-	if dt, ok := d.DataType().(*arrow.FixedSizeListType); ok {
-		lo, hi = d.Offset()*int(dt.Len()), (d.Offset()+d.Len())*int(dt.Len())
-	} else if offs := offsetsOf(d); len(offs) > 0 {
-		lo, hi = int(offs[0]), int(offs[len(offs)-1])
-	}
-	if validBits(child) == nil {
+	items := validBits(child)
+	if items == nil {
 		return nil
 	}
-	part := array.NewSliceData(child, int64(lo), int64(hi))
-	defer part.Release()
-	if n := countNulls(part); n > 0 {
-		return fmt.Errorf("%d vector components are null; fill them in first", n)
+	rows, dim, offs := validBits(d), 0, []int32(nil)
+	if dt, ok := d.DataType().(*arrow.FixedSizeListType); ok {
+		dim = int(dt.Len())
+	} else {
+		offs = offsetsOf(d)
+	}
+	for i := range d.Len() {
+		lo, hi := (d.Offset()+i)*dim, (d.Offset()+i+1)*dim
+		if offs != nil {
+			lo, hi = int(offs[i]), int(offs[i+1])
+		}
+		if rows != nil && bitutil.BitIsNotSet(rows, d.Offset()+i) {
+			continue
+		}
+		if bitutil.CountSetBits(items, child.Offset()+lo, hi-lo) < hi-lo {
+			return fmt.Errorf("row %d has a null component; fill it in first", i)
+		}
 	}
 	return nil
 }
@@ -201,8 +209,9 @@ func Normalize(rec arrow.Record) (arrow.Record, error) {
 	return ownedRecord(schema, cols, int(rec.NumRows())), nil
 }
 
-// retype returns the same values under a type of the same layout. Items are
-// known to have no null, so their bitmaps are dropped.
+// retype returns the same values under a type of the same layout. Items of
+// rows that are not null are known to have no null, so their bitmaps are not
+// needed.
 func retype(d arrow.ArrayData, dt arrow.DataType) *array.Data {
 	var children []arrow.ArrayData
 	if nested, ok := dt.(arrow.NestedType); ok {

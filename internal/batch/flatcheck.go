@@ -1,0 +1,238 @@
+package batch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// Arrow's decoder takes the counts in a message's metadata at their word and
+// reserves memory by them; a damaged count ends the process out of memory,
+// which no recover catches. So metadata is walked here first: every table,
+// string and vector must lie within the bytes that arrived, and every buffer
+// within the body. The tables are those of Message.fbs and Schema.fbs of the
+// Arrow format, the encoding is that of the FlatBuffers binary format.
+
+// Message header types and field types that the walk must tell apart.
+const (
+	headerSchema      = 1
+	headerRecordBatch = 3
+	typeTimestamp     = 10
+	typeUnion         = 14
+)
+
+const maxNesting = 32 // of types; ours go two deep
+
+var errFlat = errors.New("its metadata is damaged")
+
+// flat walks one FlatBuffer. The first violation sticks in bad, after which
+// every read gives zero.
+type flat struct {
+	b     []byte
+	steps int // tables left to visit: shared tables must not multiply
+	bad   bool
+}
+
+// shape is how many field nodes and buffers a record batch of a schema has.
+// The decoder reads that many, wherever the vectors end.
+type shape struct{ nodes, buffers int64 }
+
+func shapeOf(fields []arrow.Field) shape {
+	var s shape
+	for _, f := range fields {
+		s.nodes++
+		switch f.Type.(type) {
+		case *arrow.StringType, *arrow.BinaryType:
+			s.buffers += 3
+		case *arrow.FixedSizeListType, *arrow.StructType:
+			s.buffers++
+		default:
+			s.buffers += 2
+		}
+		if nested, ok := f.Type.(arrow.NestedType); ok {
+			inner := shapeOf(nested.Fields())
+			s.nodes, s.buffers = s.nodes+inner.nodes, s.buffers+inner.buffers
+		}
+	}
+	return s
+}
+
+// checkMessage walks the metadata of a message, of which a record batch must
+// have the given shape, and returns the length of its body.
+func checkMessage(meta []byte, want shape) (bodyLen int64, err error) {
+	f := &flat{b: meta, steps: len(meta)}
+	msg := f.table(int64(f.u32(0)))
+	bodyLen = f.scalar64(msg, 3)
+	header := f.child(msg, 2)
+	switch kind := f.scalar8(msg, 1); {
+	case f.bad:
+	case header.pos == 0:
+		f.bad = true
+	case kind == headerSchema:
+		f.schema(header)
+	case kind == headerRecordBatch:
+		err = f.recordBatch(header, bodyLen, want)
+	default:
+		err = fmt.Errorf("a message of type %d, neither schema nor record batch", kind)
+	}
+	switch {
+	case f.bad || bodyLen < 0:
+		return 0, errFlat
+	case bodyLen > MaxMessage:
+		return 0, fmt.Errorf("a body of %d bytes exceeds the %d that a message may hold", bodyLen, MaxMessage)
+	}
+	return bodyLen, err
+}
+
+func (f *flat) schema(t flatTable) {
+	f.each(t, 1, func(field flatTable) { f.field(field, 0) })
+	f.keyValues(t, 2)
+	f.vector(t, 3, 8)
+}
+
+func (f *flat) field(t flatTable, depth int) {
+	if depth > maxNesting {
+		f.bad = true
+		return
+	}
+	f.vector(t, 0, 1) // name
+	typ := f.child(t, 3)
+	switch f.scalar8(t, 2) {
+	case typeTimestamp:
+		f.vector(typ, 1, 1) // zone
+	case typeUnion:
+		f.vector(typ, 1, 4)
+	}
+	if dict := f.child(t, 4); dict.pos != 0 {
+		f.child(dict, 1)
+	}
+	f.each(t, 5, func(child flatTable) { f.field(child, depth+1) })
+	f.keyValues(t, 6)
+}
+
+func (f *flat) keyValues(t flatTable, slot int) {
+	f.each(t, slot, func(kv flatTable) {
+		f.vector(kv, 0, 1)
+		f.vector(kv, 1, 1)
+	})
+}
+
+func (f *flat) recordBatch(t flatTable, bodyLen int64, want shape) error {
+	_, nodes := f.vector(t, 1, 16)
+	start, n := f.vector(t, 2, 16)
+	if nodes != want.nodes || n != want.buffers {
+		return fmt.Errorf("it has %d field nodes and %d buffers, where the schema needs %d and %d", nodes, n, want.nodes, want.buffers)
+	}
+	left := bodyLen
+	for i := range n {
+		offset, length := f.i64(start+16*i), f.i64(start+16*i+8)
+		if offset < 0 || length < 0 || offset > bodyLen || length > bodyLen-offset || length > left {
+			f.bad = true
+			return nil
+		}
+		left -= length
+	}
+	if f.child(t, 3).pos != 0 {
+		return errors.New("its body is compressed, which this reader does not take")
+	}
+	f.vector(t, 4, 8)
+	return nil
+}
+
+// flatTable is a table and its vtable, both checked; the zero value is an
+// absent table, of which every field is absent.
+type flatTable struct{ pos, vtable, vlen, size int64 }
+
+func (f *flat) table(pos int64) flatTable {
+	f.steps--
+	t := flatTable{pos: pos, vtable: pos - int64(int32(f.u32(pos)))}
+	t.vlen, t.size = int64(f.u16(t.vtable)), int64(f.u16(t.vtable+2))
+	if f.bad || f.steps < 0 || pos == 0 || t.vlen < 4 || t.vlen%2 != 0 || !f.within(t.vtable, t.vlen) || !f.within(pos, t.size) {
+		f.bad = true
+		return flatTable{}
+	}
+	return t
+}
+
+// at returns the position of a field of the given size, 0 if it is absent.
+func (f *flat) at(t flatTable, slot int, size int64) int64 {
+	entry := 4 + 2*int64(slot)
+	if f.bad || t.pos == 0 || entry+2 > t.vlen {
+		return 0
+	}
+	o := int64(f.u16(t.vtable + entry))
+	if o == 0 {
+		return 0
+	}
+	if o+size > t.size {
+		f.bad = true
+		return 0
+	}
+	return t.pos + o
+}
+
+func (f *flat) scalar8(t flatTable, slot int) byte {
+	if pos := f.at(t, slot, 1); pos != 0 {
+		return f.b[pos]
+	}
+	return 0
+}
+
+func (f *flat) scalar64(t flatTable, slot int) int64 {
+	if pos := f.at(t, slot, 8); pos != 0 {
+		return f.i64(pos)
+	}
+	return 0
+}
+
+// child follows a field to a table.
+func (f *flat) child(t flatTable, slot int) flatTable {
+	if pos := f.at(t, slot, 4); pos != 0 {
+		return f.table(pos + int64(f.u32(pos)))
+	}
+	return flatTable{}
+}
+
+// vector follows a field to a vector (or string) of elements of the given
+// size and returns where they start and how many there are.
+func (f *flat) vector(t flatTable, slot int, size int64) (start, n int64) {
+	pos := f.at(t, slot, 4)
+	if pos == 0 {
+		return 0, 0
+	}
+	start = pos + int64(f.u32(pos))
+	n = int64(f.u32(start))
+	start += 4
+	if f.bad || !f.within(start, n*size) {
+		f.bad = true
+		return 0, 0
+	}
+	return start, n
+}
+
+// each follows a field to a vector of tables.
+func (f *flat) each(t flatTable, slot int, visit func(flatTable)) {
+	start, n := f.vector(t, slot, 4)
+	for i := int64(0); i < n && !f.bad; i++ {
+		pos := start + 4*i
+		visit(f.table(pos + int64(f.u32(pos))))
+	}
+}
+
+func (f *flat) within(pos, n int64) bool {
+	return pos >= 0 && n >= 0 && pos <= int64(len(f.b)) && n <= int64(len(f.b))-pos
+}
+
+func (f *flat) bytes(pos, n int64) []byte {
+	if f.bad || !f.within(pos, n) {
+		f.bad = true
+		return make([]byte, 8)[:n]
+	}
+	return f.b[pos : pos+n]
+}
+
+func (f *flat) u16(pos int64) uint16 { return binary.LittleEndian.Uint16(f.bytes(pos, 2)) }
+func (f *flat) u32(pos int64) uint32 { return binary.LittleEndian.Uint32(f.bytes(pos, 4)) }
+func (f *flat) i64(pos int64) int64  { return int64(binary.LittleEndian.Uint64(f.bytes(pos, 8))) }

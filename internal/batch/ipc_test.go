@@ -1,0 +1,231 @@
+package batch_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+func TestStreamRoundTrip(t *testing.T) {
+	check(t, func(t *rapid.T, mem memory.Allocator) {
+		schema := drawSchema(t, allTypes, 0)
+		var stream bytes.Buffer
+		w := batch.NewStreamWriter(&stream, schema, mem)
+		var recs []arrow.Record
+		for range rapid.IntRange(0, 3).Draw(t, "batches") {
+			rec := drawRecord(t, mem, schema)
+			defer rec.Release()
+			require.NoError(t, w.Write(rec))
+			recs = append(recs, rec)
+		}
+		require.NoError(t, w.Close())
+		require.NoError(t, w.Close())
+
+		r, err := batch.NewStreamReader(&stream, mem)
+		require.NoError(t, err)
+		require.True(t, schema.Equal(r.Schema()), "%s\n%s", schema, r.Schema())
+		var got []arrow.Record
+		for range recs {
+			rec, err := r.Read()
+			require.NoError(t, err)
+			defer rec.Release()
+			got = append(got, rec)
+		}
+		for range 2 {
+			_, err = r.Read()
+			require.Equal(t, io.EOF, err)
+		}
+		r.Release() // batches live on
+		for i := range recs {
+			require.Equal(t, lines(recs[i]), lines(got[i]))
+			require.True(t, got[i].Schema().Equal(schema))
+		}
+	})
+}
+
+func stream(t testing.TB, mem memory.Allocator) []byte {
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "name utf8", "v vector[2]", "s sparse[9]", "l vector", "b bool null"), `[
+		{"id": 1, "name": "a", "v": [1, 2], "s": {"indices": [1, 8], "values": [1, 2]}, "l": [1], "b": true},
+		{"name": "bc", "v": [3, 4], "s": {"indices": [], "values": []}, "l": []}]`)
+	defer rec.Release()
+	var buf bytes.Buffer
+	w := batch.NewStreamWriter(&buf, rec.Schema(), mem)
+	require.NoError(t, w.Write(rec))
+	require.NoError(t, w.Close())
+	return buf.Bytes()
+}
+
+// readAll reads a stream to its end or error, uses every batch, and releases
+// everything.
+func readAll(mem memory.Allocator, raw []byte) (rows int64, err error) {
+	r, err := batch.NewStreamReader(bytes.NewReader(raw), mem)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Release()
+	for {
+		rec, err := r.Read()
+		if err == io.EOF {
+			return rows, nil
+		}
+		if err != nil {
+			return rows, err
+		}
+		rows += rec.NumRows()
+		use(mem, rec)
+		rec.Release()
+	}
+}
+
+// use does with a batch what could panic if its buffers were wrong.
+func use(mem memory.Allocator, rec arrow.Record) {
+	batchtest.Rows(rec)
+	batch.Size(rec)
+	for c := range int(rec.NumCols()) {
+		batch.FirstNonFinite(rec.Column(c))
+		batch.DenseView(rec.Column(c))
+		batch.SparseView(rec.Column(c))
+	}
+	if again, err := batch.Concat(mem, []arrow.Record{rec, rec}); err == nil {
+		again.Release()
+	}
+}
+
+func TestDamagedStreamsAreErrors(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	raw := stream(t, mem)
+	rows, err := readAll(mem, raw)
+	require.NoError(t, err)
+	require.EqualValues(t, 2, rows)
+
+	for n := range raw {
+		_, err := readAll(mem, raw[:n])
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "cut at %d of %d", n, len(raw))
+	}
+	// Any one damaged byte: an error or a batch that is safe to use.
+	for i := range raw {
+		for _, x := range []byte{0xff, 0x80, 0x01} {
+			bad := bytes.Clone(raw)
+			bad[i] ^= x
+			_, _ = readAll(mem, bad)
+		}
+	}
+	huge := append(bytes.Clone(raw[:0]), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f)
+	_, err = readAll(mem, huge)
+	require.ErrorContains(t, err, "unexpected EOF")
+	negative := []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x80}
+	_, err = readAll(mem, negative)
+	require.ErrorContains(t, err, "length -2147483648 is not between 0 and")
+	_, err = readAll(mem, nil)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	_, err = readAll(mem, []byte("id,name\n1,a\n"))
+	require.Error(t, err)
+}
+
+func TestStreamErrorsRepeat(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	raw := stream(t, mem)
+	r, err := batch.NewStreamReader(bytes.NewReader(raw[:len(raw)-9]), mem)
+	require.NoError(t, err)
+	defer r.Release()
+	_, err = r.Read()
+	require.Error(t, err)
+	_, again := r.Read()
+	require.Equal(t, err, again)
+	r.Release()
+	_, again = r.Read()
+	require.Equal(t, err, again)
+}
+
+func TestStreamRefusesForeignTypes(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "d", Type: arrow.BinaryTypes.LargeString}}, nil)
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
+	require.NoError(t, w.Close())
+	_, err := batch.NewStreamReader(&buf, mem)
+	require.EqualError(t, err, `read arrow stream: column "d": type large_utf8 is not supported`)
+}
+
+func TestCompressedStreamsAreRefused(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64"), `[{"x": 1}, {"x": 2}]`)
+	defer rec.Release()
+	var buf bytes.Buffer
+	w := ipc.NewWriter(&buf, ipc.WithSchema(rec.Schema()), ipc.WithLZ4())
+	require.NoError(t, w.Write(rec))
+	require.NoError(t, w.Close())
+	_, err := readAll(mem, buf.Bytes())
+	require.ErrorContains(t, err, "its body is compressed")
+}
+
+type failing struct{ after int }
+
+func (f *failing) Write(p []byte) (int, error) {
+	if f.after -= len(p); f.after < 0 {
+		return 0, errors.New("disk full")
+	}
+	return len(p), nil
+}
+
+func TestStreamWriterReportsFailures(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64"), `[{"x": 1}]`)
+	defer rec.Release()
+	w := batch.NewStreamWriter(&failing{after: 100}, rec.Schema(), mem)
+	require.ErrorContains(t, w.Write(rec), "disk full")
+	require.Error(t, w.Close())
+
+	w = batch.NewStreamWriter(io.Discard, batchtest.Schema(t, "x int64"), mem)
+	require.ErrorContains(t, w.Write(rec), "it has columns (x float64), the stream has (x int64)")
+	require.NoError(t, w.Close())
+	require.ErrorContains(t, w.Write(rec), "closed")
+}
+
+func TestLargeBatchesAreSplit(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	vec := batch.NewVectorArray(mem, make([]float64, 70), 10)
+	defer vec.Release()
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "v", Type: vec.DataType()}}, nil), []arrow.Array{vec}, 7)
+	defer rec.Release()
+	var buf bytes.Buffer
+	w := batch.NewStreamWriter(&buf, rec.Schema(), mem)
+	w.SetSplit(160)
+	require.NoError(t, w.Write(rec))
+	require.NoError(t, w.Close())
+	r, err := batch.NewStreamReader(&buf, mem)
+	require.NoError(t, err)
+	defer r.Release()
+	var sizes []int64
+	for {
+		part, err := r.Read()
+		if err != nil {
+			require.Equal(t, io.EOF, err)
+			break
+		}
+		sizes = append(sizes, part.NumRows())
+		part.Release()
+	}
+	require.Equal(t, []int64{2, 2, 2, 1}, sizes)
+}
+
+func FuzzStreamReader(f *testing.F) {
+	raw := stream(f, memory.NewGoAllocator())
+	f.Add(raw)
+	f.Add(raw[:len(raw)/2])
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		_, _ = readAll(batchtest.Allocator(t), raw)
+	})
+}
