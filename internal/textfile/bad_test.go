@@ -67,6 +67,36 @@ func TestBadRecords(t *testing.T) {
 	}
 }
 
+func TestRecordBeyondTheLimit(t *testing.T) {
+	d, err := Dialect{}.normal()
+	require.NoError(t, err)
+	tok := newTokenizer(d, newAutomaton(d))
+	tok.maxRecord = 8
+	text := []byte("1,2,3,4,5,6,7")
+	_, what := tok.next(text[:8], 0, false)
+	require.Equal(t, needMore, what)
+	_, what = tok.next(text[:9], 0, false)
+	require.Equal(t, badLength, what)
+	require.Equal(t, 0, tok.at)
+}
+
+func TestCellsAreNotAllocated(t *testing.T) {
+	const rows = 50_000
+	files := resolve(t, write(t, map[string]string{"a.csv": strings.Repeat("1.5,-2,true,text,\"quo\"\"ted\"\n", rows)}))
+	l, err := InferCSV(t.Context(), files, Dialect{}, InferOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "c0 float64 null, c1 int64 null, c2 bool null, c3 utf8 null, c4 utf8 null", columns(l))
+	c, err := OpenCSV(t.Context(), files, Dialect{}, l, Config{Shards: 1})
+	require.NoError(t, err)
+	seen := int64(0)
+	perRun := testing.AllocsPerRun(2, func() {
+		require.NoError(t, c.ReadShard(t.Context(), 0, 1000, func(rec arrow.Record) error { seen += rec.NumRows(); return nil }))
+	})
+	require.EqualValues(t, 3*rows, seen)
+	require.Less(t, perRun, float64(rows/5), "far fewer than one a row; what there is belongs to batches")
+	require.NoError(t, c.Close())
+}
+
 func TestLinesCountFromEachFilesStart(t *testing.T) {
 	_, _, err := readText(t, map[string]string{"a.csv": "a,b\n1,2\n", "b.csv": "\ufeff\r\na,b\r\n1,\"2\r\n\"\r\n3\r\n"}, Dialect{Header: true}, InferOptions{}, Config{Shards: 5})
 	require.ErrorContains(t, err, "b.csv:5: row has 1 field, the header has 2")

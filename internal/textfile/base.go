@@ -218,7 +218,7 @@ func (s *base) records(ctx context.Context, p piece, batchRows int, sc *scanner,
 			if err := flush(); err != nil {
 				return err
 			}
-			if what == badSize || s.cfg.OnError == Fail {
+			if what.tooLarge() || s.cfg.OnError == Fail {
 				return bad.error()
 			}
 			t.add(bad)

@@ -22,7 +22,8 @@ type OnError uint8
 const (
 	// Fail ends reading with an error that names file, line and column.
 	Fail OnError = iota
-	// Skip leaves the record out and counts it.
+	// Skip leaves the record out and counts it. A cell beyond the largest size
+	// fails all the same, since where its record ends is not known.
 	Skip
 )
 
@@ -157,6 +158,7 @@ func (c *CSV) ReadShard(ctx context.Context, shard, batchRows int, emit func(arr
 		return err
 	}
 	r.emit = nil
+	r.sc.idle()
 	c.idle.Put(r)
 	return nil
 }
@@ -214,6 +216,8 @@ func (r *csvReader) malformed(what outcome, at int64) complaint {
 		bad.text = fmt.Sprintf("field %d: text follows the closing quote; a quote inside quotes must be doubled", tok.found+1)
 	case badUnclosed:
 		bad.text = fmt.Sprintf("field %d: the quote opened here is never closed", tok.found+1)
+	case badLength:
+		bad.text = fmt.Sprintf("row is larger than %d bytes", tok.maxRecord)
 	default:
 		bad.text = fmt.Sprintf("field %d is larger than %d bytes; a quote opened here that is never closed?", tok.found+1, tok.maxCell)
 	}

@@ -35,7 +35,7 @@ func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 			h = header{path: path, names: sc.texts(), body: sc.offset()}
 			sc.cut()
 			return h, true, h.check()
-		case badSize:
+		case badSize, badLength:
 			return h, false, fmt.Errorf("%s: a name in the header is larger than %d bytes", path, sc.tok.maxCell)
 		case badUnclosed:
 			return h, false, fmt.Errorf("%s: a quote opened in the header is never closed", path)

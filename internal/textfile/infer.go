@@ -236,10 +236,10 @@ func (s *sample) records(sc *scanner, path string) error {
 			return err
 		case what == foundEnd:
 			return nil
-		case what == badSize && s.started:
+		case what.tooLarge() && s.started:
 			s.partial = true
 			return nil
-		case what == badSize:
+		case what.tooLarge():
 			return fmt.Errorf("%s: a cell is larger than %d bytes; a quote that is never closed?", path, sc.tok.maxCell)
 		case s.rows >= s.limit && what != foundNothing:
 			s.partial = true

@@ -122,7 +122,7 @@ func firstLineOf(sc *scanner, path string) (query, found bool, err error) {
 		if err != nil || what == foundEnd {
 			return false, false, err
 		}
-		if what == badSize {
+		if what.tooLarge() {
 			return false, false, fmt.Errorf("%s: a line is larger than %d bytes", path, sc.tok.maxCell)
 		}
 		if what == foundRecord {
@@ -198,6 +198,7 @@ func (s *LibSVM) readShard(ctx context.Context, shard, batchRows int, deliver fu
 	r.tally, r.deliver = tally{shard: shard}, deliver
 	err := s.base.readShard(ctx, shard, batchRows, r.sc, r, &r.tally)
 	r.deliver = nil
+	r.sc.idle()
 	s.idle.Put(r)
 	return err
 }

@@ -35,6 +35,15 @@ func (s *scanner) reset(src io.Reader, origin, expect int64) {
 	s.tok.cells = s.tok.cells[:0]
 }
 
+// idle lets go of the stream, and of a buffer that an unusual record has made
+// large, before the scanner is put aside.
+func (s *scanner) idle() {
+	s.src = nil
+	if len(s.buf) > 4*batchBytes {
+		s.buf = nil
+	}
+}
+
 // offset is the place in the file of the next record.
 func (s *scanner) offset() int64 { return s.origin + int64(s.pos) }
 

@@ -34,8 +34,13 @@ const (
 	badFields                   // a record with a wrong number of cells
 	badQuote                    // a record with text after a closing quote
 	badUnclosed                 // a quote that the file does not close
-	badSize                     // a cell or record beyond the limit
+	badSize                     // a cell beyond the limit
+	badLength                   // a record beyond maxRecord
 )
+
+// tooLarge says that the rest of the record cannot be found within the limits,
+// so that there is no going on behind it.
+func (o outcome) tooLarge() bool { return o == badSize || o == badLength }
 
 // tokenizer splits bytes into records and cells by the rules of encoding/csv
 // (RFC 4180 with either line end), except that a quote inside an unquoted cell
@@ -48,6 +53,7 @@ type tokenizer struct {
 	quoting   bool
 	trim      bool
 	maxCell   int
+	maxRecord int
 
 	// fields is the number of cells a record must have; 0 accepts any.
 	fields int
@@ -65,7 +71,7 @@ type tokenizer struct {
 func newTokenizer(d Dialect, a *automaton) *tokenizer {
 	return &tokenizer{
 		auto: a, delimiter: d.Delimiter, quote: d.Quote, comment: d.Comment,
-		quoting: a.quoting, trim: d.TrimSpace, maxCell: d.MaxCell,
+		quoting: a.quoting, trim: d.TrimSpace, maxCell: d.MaxCell, maxRecord: maxRecord,
 	}
 }
 
@@ -93,8 +99,8 @@ func (t *tokenizer) next(buf []byte, pos int, final bool) (int, outcome) {
 	if what != foundRecord {
 		t.cells = t.cells[:mark]
 	}
-	if what == needMore && len(buf)-pos > maxRecord {
-		what, t.at = badSize, pos
+	if what == needMore && len(buf)-pos > t.maxRecord {
+		what, t.at = badLength, pos
 	}
 	return end, what
 }
