@@ -18,7 +18,9 @@ type Bindings struct {
 	// Partitions holds the row placement of custom and range edges, by receiving
 	// node and port. Hash edges without an entry use the documented hash.
 	Partitions map[Port]Partition
-	Sinks      map[plan.NodeID]Sink
+	// Sinks holds what commits the results of sinks; those that only show rows
+	// have none.
+	Sinks map[plan.NodeID]Sink
 	// Loops holds the body of each queue, by name.
 	Loops map[string]Loop
 }
@@ -90,8 +92,8 @@ func (c *bindingChecker) node(n *plan.Node, head bool) {
 	case source && !head:
 		c.add("%s: a source is bound to an operator that has an input", describe(n))
 	}
-	if (c.b.Sinks[n.ID] != nil) != n.Sink {
-		c.add("%s: %s", describe(n), map[bool]string{true: "it is a sink, and nothing is bound that commits it", false: "a sink is bound, and it is none"}[n.Sink])
+	if c.b.Sinks[n.ID] != nil && !n.Sink {
+		c.add("%s: a sink is bound, and it is none", describe(n))
 	}
 }
 
@@ -110,6 +112,9 @@ func (c *bindingChecker) edge(e *plan.Edge) {
 	}
 	if bound && (e.Role == plan.Side || e.Partitioner != plan.Custom && e.Partitioner != plan.Range && e.Partitioner != plan.Hash) {
 		c.add("%s: a partition function is bound to input %d, which does not use one", describe(to), e.Port)
+	}
+	if e.Role == plan.Data && c.p.Vertices[e.To].Chain[0].Node != e.ToNode {
+		c.add("%s: the plan gives it both the rows of an edge and those of the operator it is chained to", describe(to))
 	}
 	if e.Role == plan.Data && c.b.Sources[e.ToNode] != nil {
 		c.add("%s: a source is bound to an operator that has an input", describe(to))
