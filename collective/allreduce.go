@@ -156,7 +156,7 @@ func (a *AllReducer[T]) Send(req *Reduction[T]) error {
 	}
 	s := &c.group.slots[c.rank]
 	s.header = header{
-		kind: opAllReduce, seq: c.seq, count: len(req.Out),
+		kind: callAllReduce, seq: c.seq, count: len(req.Out),
 		name: req.Name, dtype: dtype, op: req.Op.name, opk: req.Op.kind, mode: req.mode(),
 	}
 	if s.header.mode == forests {

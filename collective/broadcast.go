@@ -13,7 +13,7 @@ func (c *Comm) Barrier(ctx context.Context) error {
 		return err
 	}
 	c.stats.Barriers++
-	c.group.slots[c.rank].header = header{kind: opBarrier, seq: c.seq}
+	c.group.slots[c.rank].header = header{kind: callBarrier, seq: c.seq}
 	return c.meet(ctx, nil)
 }
 
@@ -25,14 +25,14 @@ func (c *Comm) BroadcastBool(ctx context.Context, root int, v bool) (bool, error
 	if v {
 		x = 1
 	}
-	x, err := c.broadcast(ctx, opBroadcastBool, root, x)
+	x, err := c.broadcast(ctx, callBroadcastBool, root, x)
 	return x != 0 && err == nil, err
 }
 
 // BroadcastInt64 returns root's v on every rank; the others' is ignored. It takes
 // one meeting of the ranks.
 func (c *Comm) BroadcastInt64(ctx context.Context, root int, v int64) (int64, error) {
-	return c.broadcast(ctx, opBroadcastInt64, root, v)
+	return c.broadcast(ctx, callBroadcastInt64, root, v)
 }
 
 func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64) (int64, error) {

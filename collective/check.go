@@ -50,7 +50,7 @@ func Check(g Generator, p int) error {
 //   - a read of something never written;
 //   - two accesses to the same chunk, one of them a write, that nothing orders (an
 //     instruction's place in its half of the lane, or After), also under the
-//     assumption that In and Out are the same memory;
+//     assumption that input and output are the same memory;
 //   - a result that does not have every rank's contribution exactly once, that
 //     differs between ranks in its expression tree, or is not the canonical tree
 //     where CanonicalTree claims so;
@@ -134,7 +134,7 @@ func newChecker(programs []*Program) (*checker, error) {
 func (c *checker) newRank(p *Program) checkedRank {
 	k := checkedRank{cells: map[cell]*content{}, sent: make([]int, p.Chunks)}
 	for chunk := range p.Chunks {
-		k.cells[cell{In, 0, chunk}] = &content{term: c.terms.leaf(p.Rank, chunk), defined: true}
+		k.cells[cell{BufferIn, 0, chunk}] = &content{term: c.terms.leaf(p.Rank, chunk), defined: true}
 	}
 	k.done = make([][]completion, len(p.Lanes))
 	for i := range p.Lanes {
@@ -147,7 +147,7 @@ func (c *checker) newRank(p *Program) checkedRank {
 				send.steps = append(send.steps, j)
 				k.done[i][j].parts++
 			}
-			if l.Steps[j].Op != Send {
+			if l.Steps[j].Op != DoSend {
 				recv.steps = append(recv.steps, j)
 				k.done[i][j].parts++
 			}
@@ -170,14 +170,14 @@ func (c *checker) checkResults() error {
 		}
 		canonical := shared.FoldRanks(leaves, c.terms.join)
 		for r := range c.ranks {
-			out := c.ranks[r].cells[cell{Out, 0, chunk}]
+			out := c.ranks[r].cells[cell{BufferOut, 0, chunk}]
 			if out == nil || !out.defined {
 				return fmt.Errorf("rank %d: out[%d] is never written", r, chunk)
 			}
 			if err := c.terms.onceEach(out.term, p, chunk); err != nil {
 				return fmt.Errorf("rank %d: out[%d]: %w", r, chunk, err)
 			}
-			if first := c.ranks[0].cells[cell{Out, 0, chunk}]; out.term != first.term {
+			if first := c.ranks[0].cells[cell{BufferOut, 0, chunk}]; out.term != first.term {
 				return fmt.Errorf("out[%d] is %s on rank %d but %s on rank 0", chunk,
 					c.terms.text(out.term), r, c.terms.text(first.term))
 			}

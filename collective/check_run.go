@@ -85,7 +85,7 @@ func (c *checker) current(h *half) (*Instruction, bool) {
 		}
 	}
 	own := &k.done[h.lane][h.steps[h.pos]]
-	if h.sends && in.Op != Send {
+	if h.sends && in.Op != DoSend {
 		if own.parts > 1 {
 			return nil, false // a fused instruction receives first
 		}
@@ -146,7 +146,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	out := c.instruction(from)
 	in := c.instruction(to)
 	src := out.Dst
-	if out.Op == Send {
+	if out.Op == DoSend {
 		src = out.Src[0]
 	}
 	if src.Chunks != in.Dst.Chunks {
@@ -157,7 +157,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	if err != nil {
 		return err
 	}
-	if in.Op == RecvReduce || in.Op == RecvReduceSend {
+	if in.Op == DoRecvReduce || in.Op == DoRecvReduceSend {
 		own, err := c.read(to, in.Src[0])
 		if err != nil {
 			return err
@@ -185,7 +185,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	return nil
 }
 
-// local does a Copy or Reduce.
+// local does a DoCopy or DoReduce.
 func (c *checker) local(h *half, in *Instruction) error {
 	var operands [][]int
 	for _, r := range in.Src {

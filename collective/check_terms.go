@@ -88,7 +88,7 @@ func (c *checker) read(h *half, r Ref) ([]int, error) {
 			return nil, fmt.Errorf("race: %s reads %s, which lane %d step %d writes", h.where(), chunk(r.Buffer, r.Slot, i), w.lane, w.step)
 		}
 		x.reads = append(x.reads, h.access())
-		if alias := k.alias(r, i); alias != nil && alias.written != nil && r.Buffer == In {
+		if alias := k.alias(r, i); alias != nil && alias.written != nil && r.Buffer == BufferIn {
 			return nil, fmt.Errorf("%s reads %s after out[%d] was written, which may be the same memory", h.where(), chunk(r.Buffer, r.Slot, i), i)
 		}
 		values = append(values, x.term)
@@ -124,13 +124,13 @@ func (c *checker) write(h *half, r Ref, values []int) error {
 	return nil
 }
 
-// alias is the cell that may share memory with a chunk of In or Out.
+// alias is the cell that may share memory with a chunk of input or output.
 func (k *checkedRank) alias(r Ref, chunk int) *content {
 	switch r.Buffer {
-	case In:
-		return k.cells[cell{Out, 0, chunk}]
-	case Out:
-		return k.cells[cell{In, 0, chunk}]
+	case BufferIn:
+		return k.cells[cell{BufferOut, 0, chunk}]
+	case BufferOut:
+		return k.cells[cell{BufferIn, 0, chunk}]
 	default:
 		return nil
 	}

@@ -18,19 +18,19 @@ var ring = Generator{
 		}
 		mod := func(x int) int { return (x + 2*p) % p }
 		l := Lane{SendPeer: mod(rank + 1), RecvPeer: mod(rank - 1), Channel: 3}
-		l.Steps = append(l.Steps, Instruction{Op: Send, Src: []Ref{chunk(In, 0, rank)}})
+		l.Steps = append(l.Steps, Instruction{Op: DoSend, Src: []Ref{chunk(BufferIn, 0, rank)}})
 		held := map[int]int{rank: 0} // chunk → step that last sent it
 		for k := 1; k < p; k++ {
 			c := mod(rank - k)
 			held[c] = len(l.Steps)
-			l.Steps = append(l.Steps, Instruction{Op: RecvReduceSend, Dst: chunk(Out, 0, c),
-				Src: []Ref{chunk(In, 0, c)}, RecvLeft: true})
+			l.Steps = append(l.Steps, Instruction{Op: DoRecvReduceSend, Dst: chunk(BufferOut, 0, c),
+				Src: []Ref{chunk(BufferIn, 0, c)}, RecvLeft: true})
 		}
 		for k := 0; k < p-1; k++ {
 			c := mod(rank - k)
-			in := Instruction{Op: RecvCopySend, Dst: chunk(Out, 0, c), After: []Dep{{0, held[c]}}}
+			in := Instruction{Op: DoRecvCopySend, Dst: chunk(BufferOut, 0, c), After: []Dep{{0, held[c]}}}
 			if k == p-2 {
-				in.Op = Recv
+				in.Op = DoRecv
 			}
 			l.Steps = append(l.Steps, in)
 		}
@@ -59,9 +59,9 @@ var exchange = Generator{
 		return Program{Collective: "allreduce", Algorithm: "exchange", P: p, Rank: rank, Root: -1, Chunks: 1, CanonicalTree: true,
 			Scratch: []shared.Range{{Lo: 0, Hi: 1}},
 			Lanes: []Lane{{SendPeer: 1 - rank, RecvPeer: 1 - rank, Steps: []Instruction{
-				{Op: Send, Src: []Ref{chunk(In, 0, 0)}},
-				{Op: RecvReduce, Dst: chunk(Scratch, 0, 0), Src: []Ref{chunk(In, 0, 0)}, RecvLeft: rank == 1},
-				{Op: Copy, Dst: chunk(Out, 0, 0), Src: []Ref{chunk(Scratch, 0, 0)}, After: []Dep{{0, 0}}},
+				{Op: DoSend, Src: []Ref{chunk(BufferIn, 0, 0)}},
+				{Op: DoRecvReduce, Dst: chunk(BufferScratch, 0, 0), Src: []Ref{chunk(BufferIn, 0, 0)}, RecvLeft: rank == 1},
+				{Op: DoCopy, Dst: chunk(BufferOut, 0, 0), Src: []Ref{chunk(BufferScratch, 0, 0)}, After: []Dep{{0, 0}}},
 			}}}}
 	},
 	Cost: func(p int) Cost { return Cost{Steps: 1, Sent: func(rank, chunk int) int { return 1 }} },
@@ -200,7 +200,7 @@ var mutants = map[string]func(p *Program, lane, step int) bool{
 	},
 	"other chunk to write": func(p *Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
-		if in.Op == Send || p.Chunks == 1 {
+		if in.Op == DoSend || p.Chunks == 1 {
 			return false
 		}
 		shift(p, &in.Dst)
@@ -224,7 +224,7 @@ var mutants = map[string]func(p *Program, lane, step int) bool{
 	},
 	"operands exchanged": func(p *Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
-		if in.Op == Reduce && len(in.Src) > 1 {
+		if in.Op == DoReduce && len(in.Src) > 1 {
 			in.Src[0], in.Src[1] = in.Src[1], in.Src[0]
 			return true
 		}
@@ -232,7 +232,7 @@ var mutants = map[string]func(p *Program, lane, step int) bool{
 	},
 	"folded as a chain": func(p *Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
-		if in.Op != Reduce || len(in.Src) < 4 {
+		if in.Op != DoReduce || len(in.Src) < 4 {
 			return false // with three it is the canonical tree
 		}
 		for k := range in.Fold {
@@ -242,7 +242,7 @@ var mutants = map[string]func(p *Program, lane, step int) bool{
 	},
 	"folded from the right": func(p *Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
-		if in.Op != Reduce || len(in.Src) < 3 {
+		if in.Op != DoReduce || len(in.Src) < 3 {
 			return false
 		}
 		m := len(in.Src)
@@ -253,7 +253,7 @@ var mutants = map[string]func(p *Program, lane, step int) bool{
 	},
 	"received on the other side": func(p *Program, lane, step int) bool {
 		in := &p.Lanes[lane].Steps[step]
-		if in.Op != RecvReduce && in.Op != RecvReduceSend {
+		if in.Op != DoRecvReduce && in.Op != DoRecvReduceSend {
 			return false
 		}
 		in.RecvLeft = !in.RecvLeft
@@ -277,10 +277,10 @@ func shift(p *Program, r *Ref) {
 }
 
 func swapBuffer(r Ref) Ref {
-	if r.Buffer == In {
-		r.Buffer = Out
+	if r.Buffer == BufferIn {
+		r.Buffer = BufferOut
 	} else {
-		r.Buffer = In
+		r.Buffer = BufferIn
 	}
 	r.Slot = 0
 	return r

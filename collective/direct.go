@@ -37,30 +37,30 @@ func GenerateDirect(p, rank int) Program {
 	local := &prog.Lanes[0]
 	*local = Lane{SendPeer: NoPeer, RecvPeer: NoPeer}
 	if p == 1 {
-		local.Steps = []Instruction{{Op: Copy, Dst: chunk(Out, 0, 0), Src: []Ref{chunk(In, 0, 0)}}}
+		local.Steps = []Instruction{{Op: DoCopy, Dst: chunk(BufferOut, 0, 0), Src: []Ref{chunk(BufferIn, 0, 0)}}}
 		return prog
 	}
 
 	own := shared.Range{Lo: rank, Hi: rank + 1}
 	fold := Instruction{
-		Op:   Reduce,
-		Dst:  Ref{Buffer: Out, Chunks: own},
+		Op:   DoReduce,
+		Dst:  Ref{Buffer: BufferOut, Chunks: own},
 		Src:  make([]Ref, p),
 		Fold: shared.RankSchedule(p, nil),
 	}
-	fold.Src[rank] = Ref{Buffer: In, Chunks: own}
+	fold.Src[rank] = Ref{Buffer: BufferIn, Chunks: own}
 	prog.Scratch = make([]shared.Range, p-1)
 	for k := 1; k < p; k++ {
 		peer := (rank + k) % p
 		slot := k - 1
 		prog.Scratch[slot] = own
-		fold.Src[peer] = Ref{Buffer: Scratch, Slot: slot, Chunks: own}
+		fold.Src[peer] = Ref{Buffer: BufferScratch, Slot: slot, Chunks: own}
 		fold.After = append(fold.After, Dep{Lane: k, Step: 1})
 		prog.Lanes[k] = Lane{SendPeer: peer, RecvPeer: peer, Steps: []Instruction{
-			{Op: Send, Src: []Ref{chunk(In, 0, peer)}},
-			{Op: Recv, Dst: Ref{Buffer: Scratch, Slot: slot, Chunks: own}},
-			{Op: Send, Src: []Ref{{Buffer: Out, Chunks: own}}, After: []Dep{{Lane: 0, Step: 0}}},
-			{Op: Recv, Dst: chunk(Out, 0, peer), After: []Dep{{Lane: k, Step: 0}}},
+			{Op: DoSend, Src: []Ref{chunk(BufferIn, 0, peer)}},
+			{Op: DoRecv, Dst: Ref{Buffer: BufferScratch, Slot: slot, Chunks: own}},
+			{Op: DoSend, Src: []Ref{{Buffer: BufferOut, Chunks: own}}, After: []Dep{{Lane: 0, Step: 0}}},
+			{Op: DoRecv, Dst: chunk(BufferOut, 0, peer), After: []Dep{{Lane: k, Step: 0}}},
 		}}
 	}
 	local.Steps = []Instruction{fold}

@@ -78,7 +78,7 @@ func newRun[T Number](prog *Program, ep Endpoint, op Op[T], buf Buffers[T]) *run
 			if steps[j].Op.Sends() {
 				r.left[i][j]++
 			}
-			if steps[j].Op != Send {
+			if steps[j].Op != DoSend {
 				r.left[i][j]++
 			}
 		}
@@ -88,7 +88,7 @@ func newRun[T Number](prog *Program, ep Endpoint, op Op[T], buf Buffers[T]) *run
 
 func (r *run[T]) hasPart(lane int, sends bool) bool {
 	for j := range r.prog.Lanes[lane].Steps {
-		if op := r.prog.Lanes[lane].Steps[j].Op; sends && op.Sends() || !sends && op != Send {
+		if op := r.prog.Lanes[lane].Steps[j].Op; sends && op.Sends() || !sends && op != DoSend {
 			return true
 		}
 	}
@@ -108,9 +108,9 @@ func (r *run[T]) elements(chunks shared.Range) shared.Range {
 func (r *run[T]) memory(ref Ref) []T {
 	e := r.elements(ref.Chunks)
 	switch ref.Buffer {
-	case In:
+	case BufferIn:
 		return r.buf.In[e.Lo:e.Hi]
-	case Out:
+	case BufferOut:
 		return r.buf.Out[e.Lo:e.Hi]
 	default:
 		base := r.elements(r.prog.Scratch[ref.Slot]).Lo
@@ -124,7 +124,7 @@ func (r *run[T]) half(ctx context.Context, lane int, sends bool) error {
 	l := &r.prog.Lanes[lane]
 	for j := range l.Steps {
 		in := &l.Steps[j]
-		if sends && !in.Op.Sends() || !sends && in.Op == Send {
+		if sends && !in.Op.Sends() || !sends && in.Op == DoSend {
 			continue
 		}
 		if err := r.await(ctx, lane, j, sends); err != nil {
@@ -160,7 +160,7 @@ func (r *run[T]) await(ctx context.Context, lane, step int, sends bool) error {
 		for _, d := range in.After {
 			open += r.left[d.Lane][d.Step]
 		}
-		if sends && in.Op != Send { // fused: receive first
+		if sends && in.Op != DoSend { // fused: receive first
 			open += r.left[lane][step] - 1
 		}
 		if open == 0 {
@@ -179,7 +179,7 @@ func (r *run[T]) wake() {
 
 func (r *run[T]) send(ctx context.Context, l *Lane, in *Instruction) error {
 	src := in.Dst
-	if in.Op == Send {
+	if in.Op == DoSend {
 		src = in.Src[0]
 	}
 	return r.ep.Send(ctx, l.SendPeer, l.Channel, bytesOf(r.memory(src)))
@@ -197,9 +197,9 @@ var foldPair = &foldPlan{leaves: 2, steps: []foldOp{{dst: toResult, a: 0, b: 1}}
 func (r *run[T]) receive(ctx context.Context, l *Lane, in *Instruction, w *worker[T]) error {
 	dst := r.memory(in.Dst)
 	switch in.Op {
-	case Recv, RecvCopySend:
+	case DoRecv, DoRecvCopySend:
 		return r.ep.Recv(ctx, l.RecvPeer, l.Channel, bytesOf(dst))
-	case RecvReduce, RecvReduceSend:
+	case DoRecvReduce, DoRecvReduceSend:
 		if len(w.landed) < len(dst) {
 			w.landed = make([]T, len(dst))
 		}
@@ -212,9 +212,9 @@ func (r *run[T]) receive(ctx context.Context, l *Lane, in *Instruction, w *worke
 			pair[0], pair[1] = pair[1], pair[0]
 		}
 		w.folder.fold(foldPair, &r.op, pair, [][]T{dst}, 0, len(dst), nil)
-	case Copy:
+	case DoCopy:
 		copy(dst, r.memory(in.Src[0]))
-	case Reduce:
+	case DoReduce:
 		plan, err := compileFold(len(in.Src), in.Fold)
 		if err != nil {
 			return err

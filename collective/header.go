@@ -25,11 +25,11 @@ type header struct {
 type operation uint8
 
 const (
-	opNothing operation = iota
-	opBarrier
-	opBroadcastBool
-	opBroadcastInt64
-	opAllReduce
+	callNothing operation = iota
+	callBarrier
+	callBroadcastBool
+	callBroadcastInt64
+	callAllReduce
 )
 
 // inputMode says what ranks bring to a reduction.
@@ -54,13 +54,13 @@ type slot struct {
 // describe names the operation as users know it.
 func (h *header) describe() string {
 	switch h.kind {
-	case opBarrier:
+	case callBarrier:
 		return fmt.Sprintf("Barrier #%d", h.seq)
-	case opBroadcastBool:
+	case callBroadcastBool:
 		return fmt.Sprintf("Broadcast #%d (1 bool from rank %d)", h.seq, h.root)
-	case opBroadcastInt64:
+	case callBroadcastInt64:
 		return fmt.Sprintf("Broadcast #%d (1 int64 from rank %d)", h.seq, h.root)
-	case opAllReduce:
+	case callAllReduce:
 		what := "whole buffers"
 		if h.mode == forests {
 			what = fmt.Sprintf("forests over %d shards", h.shards)

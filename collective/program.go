@@ -62,13 +62,13 @@ type OpCode uint8
 // The instructions. Sending ones are finished when their source may be
 // overwritten; receiving ones when the data is in place.
 const (
-	Send           OpCode = iota // Src[0] goes to the send peer
-	Recv                         // Dst is filled by the receive peer
-	RecvReduce                   // Dst = Src[0] ∘ received (or the other way round, if RecvLeft)
-	RecvReduceSend               // RecvReduce, then Dst goes to the send peer
-	RecvCopySend                 // Recv, then Dst goes to the send peer
-	Copy                         // Dst = Src[0]
-	Reduce                       // Dst = the fold of Src in the order given by Fold
+	DoSend           OpCode = iota // Src[0] goes to the send peer
+	DoRecv                         // Dst is filled by the receive peer
+	DoRecvReduce                   // Dst = Src[0] ∘ received (or the other way round, if RecvLeft)
+	DoRecvReduceSend               // DoRecvReduce, then Dst goes to the send peer
+	DoRecvCopySend                 // DoRecv, then Dst goes to the send peer
+	DoCopy                         // Dst = Src[0]
+	DoReduce                       // Dst = the fold of Src in the order given by Fold
 	numOpCodes
 )
 
@@ -85,18 +85,18 @@ func (o OpCode) String() string {
 }
 
 // Sends says whether the send half takes part in the instruction.
-func (o OpCode) Sends() bool { return o == Send || o == RecvReduceSend || o == RecvCopySend }
+func (o OpCode) Sends() bool { return o == DoSend || o == DoRecvReduceSend || o == DoRecvCopySend }
 
 // Receives says whether data of the receive peer comes in.
-func (o OpCode) Receives() bool { return o >= Recv && o <= RecvCopySend }
+func (o OpCode) Receives() bool { return o >= DoRecv && o <= DoRecvCopySend }
 
 // sources is the number of operands that an instruction reads, or -1 where any
 // positive number will do.
 func (o OpCode) sources() int {
 	switch o {
-	case Send, RecvReduce, RecvReduceSend, Copy:
+	case DoSend, DoRecvReduce, DoRecvReduceSend, DoCopy:
 		return 1
-	case Reduce:
+	case DoReduce:
 		return -1
 	default:
 		return 0
@@ -106,13 +106,14 @@ func (o OpCode) sources() int {
 // Buffer names a rank's buffer.
 type Buffer uint8
 
-// The buffers. In is never written; Out holds the result. An executor may be
-// given the same memory for both: a program therefore reads In[c] only before
-// anything is written to Out[c], which the checker verifies.
+// The buffers. The input is never written; the output is where the result ends up.
+// An executor may be given the same memory for both: a program therefore reads a
+// chunk of the input only before it writes that of the output, which the checker
+// verifies.
 const (
-	In      Buffer = iota // what the rank contributes
-	Out                   // the result
-	Scratch               // room for intermediate values
+	BufferIn      Buffer = iota // what the rank contributes
+	BufferOut                   // the result
+	BufferScratch               // room for intermediate values
 	numBuffers
 )
 
@@ -126,7 +127,7 @@ func (b Buffer) String() string {
 	return bufferNames[b]
 }
 
-// Ref is a range of chunks of a buffer. Slot numbers the scratch slots; for In it
+// Ref is a range of chunks of a buffer. Slot numbers the scratch slots; for BufferIn it
 // numbers the partial values that a rank brings (0 where it brings one).
 type Ref struct {
 	Buffer Buffer
@@ -138,7 +139,7 @@ type Ref struct {
 func (r Ref) String() string {
 	var b strings.Builder
 	b.WriteString(r.Buffer.String())
-	if r.Buffer == Scratch || r.Slot != 0 {
+	if r.Buffer == BufferScratch || r.Slot != 0 {
 		b.WriteString(strconv.Itoa(r.Slot))
 	}
 	if r.Chunks.Len() == 1 {
@@ -156,14 +157,14 @@ type Dep struct{ Lane, Step int }
 // Instruction is one step of a lane. Which fields count depends on Op.
 type Instruction struct {
 	Op  OpCode
-	Dst Ref   // written by all but Send
-	Src []Ref // read; for Reduce the operands from left to right
+	Dst Ref   // written by all but DoSend
+	Src []Ref // read; for DoReduce the operands from left to right
 
-	// RecvLeft makes the received value the left operand of RecvReduce and
-	// RecvReduceSend.
+	// RecvLeft makes the received value the left operand of DoRecvReduce and
+	// DoRecvReduceSend.
 	RecvLeft bool
 
-	// Fold is the order in which Reduce folds Src: steps on slots numbered like
+	// Fold is the order in which DoReduce folds Src: steps on slots numbered like
 	// Src, the left slot accumulating and slot 0 holding the result.
 	Fold []shared.FoldStep
 
@@ -186,7 +187,7 @@ func (p *Program) String() string {
 		b.WriteString("scratch")
 		for k, r := range p.Scratch {
 			b.WriteByte(' ')
-			b.WriteString(Ref{Scratch, k, r}.String())
+			b.WriteString(Ref{BufferScratch, k, r}.String())
 		}
 		b.WriteByte('\n')
 	}
@@ -218,19 +219,19 @@ func (in *Instruction) String() string {
 	b.WriteString(in.Op.String())
 	b.WriteByte(' ')
 	switch in.Op {
-	case Send:
+	case DoSend:
 		b.WriteString(in.source(0))
-	case Recv, RecvCopySend:
+	case DoRecv, DoRecvCopySend:
 		b.WriteString(in.Dst.String())
-	case RecvReduce, RecvReduceSend:
+	case DoRecvReduce, DoRecvReduceSend:
 		left, right := in.source(0), "received"
 		if in.RecvLeft {
 			left, right = right, left
 		}
 		fmt.Fprintf(&b, "%s = (%s %s)", in.Dst, left, right)
-	case Copy:
+	case DoCopy:
 		fmt.Fprintf(&b, "%s = %s", in.Dst, in.source(0))
-	case Reduce:
+	case DoReduce:
 		fmt.Fprintf(&b, "%s = %s", in.Dst, in.expression())
 	}
 	for k, d := range in.After {
@@ -250,7 +251,7 @@ func (in *Instruction) source(k int) string {
 	return in.Src[k].String()
 }
 
-// expression writes a Reduce as nested pairs: ((in[0] scratch0[0]) scratch1[0]).
+// expression writes a DoReduce as nested pairs: ((in[0] scratch0[0]) scratch1[0]).
 func (in *Instruction) expression() string {
 	texts := make([]string, len(in.Src))
 	for k := range in.Src {
@@ -332,11 +333,11 @@ func (p *Program) validateStep(l *Lane, in *Instruction) error {
 			return err
 		}
 	}
-	if in.Op != Send {
+	if in.Op != DoSend {
 		if err := p.validateRef(in.Dst); err != nil {
 			return err
 		}
-		if in.Dst.Buffer == In {
+		if in.Dst.Buffer == BufferIn {
 			return fmt.Errorf("writes the input")
 		}
 		for _, r := range in.Src {
@@ -345,7 +346,7 @@ func (p *Program) validateStep(l *Lane, in *Instruction) error {
 			}
 		}
 	}
-	if in.Op == Reduce {
+	if in.Op == DoReduce {
 		if _, err := compileFold(len(in.Src), in.Fold); err != nil {
 			return err
 		}
@@ -363,7 +364,7 @@ func (p *Program) validateRef(r Ref) error {
 	switch {
 	case r.Buffer >= numBuffers:
 		return fmt.Errorf("no such buffer: %s", r)
-	case r.Buffer == Scratch:
+	case r.Buffer == BufferScratch:
 		if r.Slot < 0 || r.Slot >= len(p.Scratch) {
 			return fmt.Errorf("no such scratch slot: %s", r)
 		}

@@ -35,26 +35,26 @@ func TestDirectProgramsAsText(t *testing.T) {
 func TestInstructionsAsText(t *testing.T) {
 	two := shared.Range{Lo: 2, Hi: 4}
 	for want, in := range map[string]Instruction{
-		"send in[0]": {Op: Send, Src: []Ref{chunk(In, 0, 0)}},
-		"recv scratch1[2:4] after 0.1 2.3": {Op: Recv, Dst: Ref{Scratch, 1, two},
+		"send in[0]": {Op: DoSend, Src: []Ref{chunk(BufferIn, 0, 0)}},
+		"recv scratch1[2:4] after 0.1 2.3": {Op: DoRecv, Dst: Ref{BufferScratch, 1, two},
 			After: []Dep{{0, 1}, {2, 3}}},
-		"recv-reduce out[1] = (in[1] received)": {Op: RecvReduce, Dst: chunk(Out, 0, 1),
-			Src: []Ref{chunk(In, 0, 1)}},
-		"recv-reduce-send out[1] = (received in1[1])": {Op: RecvReduceSend, Dst: chunk(Out, 0, 1),
-			Src: []Ref{chunk(In, 1, 1)}, RecvLeft: true},
-		"recv-copy-send out[5]": {Op: RecvCopySend, Dst: chunk(Out, 0, 5)},
-		"copy out[0] = in[0]":   {Op: Copy, Dst: chunk(Out, 0, 0), Src: []Ref{chunk(In, 0, 0)}},
-		"reduce out[0] = (in[0] (in[1] in[2]))": {Op: Reduce, Dst: chunk(Out, 0, 0),
-			Src:  []Ref{chunk(In, 0, 0), chunk(In, 0, 1), chunk(In, 0, 2)},
+		"recv-reduce out[1] = (in[1] received)": {Op: DoRecvReduce, Dst: chunk(BufferOut, 0, 1),
+			Src: []Ref{chunk(BufferIn, 0, 1)}},
+		"recv-reduce-send out[1] = (received in1[1])": {Op: DoRecvReduceSend, Dst: chunk(BufferOut, 0, 1),
+			Src: []Ref{chunk(BufferIn, 1, 1)}, RecvLeft: true},
+		"recv-copy-send out[5]": {Op: DoRecvCopySend, Dst: chunk(BufferOut, 0, 5)},
+		"copy out[0] = in[0]":   {Op: DoCopy, Dst: chunk(BufferOut, 0, 0), Src: []Ref{chunk(BufferIn, 0, 0)}},
+		"reduce out[0] = (in[0] (in[1] in[2]))": {Op: DoReduce, Dst: chunk(BufferOut, 0, 0),
+			Src:  []Ref{chunk(BufferIn, 0, 0), chunk(BufferIn, 0, 1), chunk(BufferIn, 0, 2)},
 			Fold: []shared.FoldStep{{Left: 1, Right: 2}, {Left: 0, Right: 1}}},
 	} {
 		require.Equal(t, want, in.String())
 	}
 	require.Equal(t, "opcode(200)", OpCode(200).String())
 	require.Equal(t, "buffer(9)", Buffer(9).String())
-	require.Contains(t, (&Instruction{Op: Send}).String(), "?", "also what is broken prints")
-	require.Contains(t, (&Instruction{Op: Reduce}).String(), "?")
-	require.Contains(t, (&Instruction{Op: Reduce, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
+	require.Contains(t, (&Instruction{Op: DoSend}).String(), "?", "also what is broken prints")
+	require.Contains(t, (&Instruction{Op: DoReduce}).String(), "?")
+	require.Contains(t, (&Instruction{Op: DoReduce, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}).String(), "?")
 }
 
 func TestHashesTellProgramsApart(t *testing.T) {
@@ -88,14 +88,14 @@ func TestBrokenFormIsRefused(t *testing.T) {
 		"no peer to receive from":    func(p *Program) { p.Lanes[1].RecvPeer = NoPeer },
 		"no such instruction":        func(p *Program) { p.Lanes[1].Steps[0].Op = numOpCodes },
 		"0 operands":                 func(p *Program) { p.Lanes[1].Steps[0].Src = nil },
-		"in[3] is outside":           func(p *Program) { p.Lanes[1].Steps[0].Src[0] = chunk(In, 0, 3) },
+		"in[3] is outside":           func(p *Program) { p.Lanes[1].Steps[0].Src[0] = chunk(BufferIn, 0, 3) },
 		"in[1:1] is outside":         func(p *Program) { p.Lanes[1].Steps[0].Src[0].Chunks = shared.Range{Lo: 1, Hi: 1} },
 		"no such partial value: in1": func(p *Program) { p.Lanes[1].Steps[0].Src[0].Slot = 1 },
 		"no such scratch slot":       func(p *Program) { p.Lanes[1].Steps[1].Dst.Slot = 2 },
 		"no such buffer":             func(p *Program) { p.Lanes[1].Steps[1].Dst.Buffer = numBuffers },
 		"scratch0[2] is outside":     func(p *Program) { p.Lanes[1].Steps[1].Dst.Chunks = shared.Range{Lo: 2, Hi: 3} },
-		"writes the input":           func(p *Program) { p.Lanes[1].Steps[1].Dst = chunk(In, 0, 1) },
-		"are different chunks":       func(p *Program) { p.Lanes[0].Steps[0].Dst = chunk(Out, 0, 0) },
+		"writes the input":           func(p *Program) { p.Lanes[1].Steps[1].Dst = chunk(BufferIn, 0, 1) },
+		"are different chunks":       func(p *Program) { p.Lanes[0].Steps[0].Dst = chunk(BufferOut, 0, 0) },
 		"join every operand":         func(p *Program) { p.Lanes[0].Steps[0].Fold = nil },
 		"step 5.0, which":            func(p *Program) { p.Lanes[1].Steps[2].After = []Dep{{5, 0}} },
 		"step 0.1, which":            func(p *Program) { p.Lanes[1].Steps[2].After = []Dep{{0, 1}} },
