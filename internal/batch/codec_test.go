@@ -77,7 +77,7 @@ func drawEverything(t *rapid.T) everything {
 		F32: rapid.Float32().Draw(t, "f32"), F64: celsius(rapid.Float64().Draw(t, "f64")), Name: text, Raw: []byte(text), At: at,
 		Vec: rapid.SliceOfN(rapid.Float64(), 0, 3).Draw(t, "vec"), Fixed: []float64{1, float64(drawInt(t, 0, 9))},
 		Vec32: []float32{1, 2, 3}, Ragged32: rapid.SliceOfN(rapid.Float32(), 0, 3).Draw(t, "vec32"),
-		Sparse: batch.SparseVector{Size: 9, Indices: []int32{0, 8}, Values: []float64{1, 2}},
+		Sparse: batch.SparseVector{Size: 9, Indices: []int32{int32(drawInt(t, 0, 7)), 8}, Values: []float64{1, float64(drawInt(t, 0, 9))}},
 	}
 	if maybe() {
 		e.MaybeB, e.MaybeI, e.MaybeS = &e.Flag, new(e.I64), new(text)
@@ -104,6 +104,8 @@ func TestCodecRoundTrip(t *testing.T) {
 				if rapid.IntRange(0, 4).Draw(t, "bad") == 0 {
 					// A row refused halfway leaves nothing behind.
 					bad := rows[i]
+					bad.Sparse.Indices = []int32{1, 2, 3}
+					bad.Sparse.Values = []float64{4, 5, 6}
 					bad.MaybeV = &[]float64{1}
 					require.Error(t, app.Append(bad))
 				}

@@ -103,7 +103,6 @@ func NewStreamReader(r io.Reader, mem memory.Allocator) (sr *StreamReader, err e
 			err = fmt.Errorf("%v", p)
 		}
 		if err != nil {
-			tracked.abandon()
 			sr, err = nil, fmt.Errorf("read arrow stream: %w", err)
 		}
 	}()

@@ -135,6 +135,30 @@ func TestCompareEqualsReference(t *testing.T) {
 	})
 }
 
+// Enough rows with few values that an unstable sort would show.
+func TestSortKeepsTheOrderOfTies(t *testing.T) {
+	codec, err := batch.NewCodec[*int64]()
+	require.NoError(t, err)
+	rows := make([]*int64, 2000)
+	for i := range rows {
+		if k := int64(i * 7 % 5); k > 0 {
+			rows[i] = &k
+		}
+	}
+	rec, err := codec.Record(batchtest.Allocator(t), rows)
+	require.NoError(t, err)
+	defer rec.Release()
+	for _, descending := range []bool{false, true} {
+		keys := []batch.SortKey{{Descending: descending}}
+		got, err := batch.SortIndices(rec, keys, nil)
+		require.NoError(t, err)
+		for k := 1; k < len(got); k++ {
+			c := refRows(rec, int(got[k-1]), rec, int(got[k]), keys)
+			require.True(t, c < 0 || (c == 0 && got[k-1] < got[k]), "place %d", k)
+		}
+	}
+}
+
 func TestSortSpelledOut(t *testing.T) {
 	mem := batchtest.Allocator(t)
 	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64 null", "id int32"), `[
