@@ -79,6 +79,8 @@ func TestMisusesNameTheUsersLine(t *testing.T) {
 				require.True(t, d.Poisoned())
 				// What derives from a poisoned dataset says nothing more.
 				Collect(transform(d, "", square), "x")
+				b.Add(Spec{Op: "Group", Inputs: []Port{{From: d, Partitioner: Hash, Keys: []string{"n"}}}})
+				b.Add(Spec{Op: "Join", Inputs: []Port{{}, {From: d}}})
 				require.Same(t, d, d.Named("label"))
 				return nil
 			})

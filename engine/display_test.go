@@ -212,6 +212,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		w.event(task.Progress{Vertex: 99, Rows: 1})
 		w.event(task.Progress{Queue: "other", Step: 1})
 		time.Sleep(ProgressInterval + 1)
+		synctest.Wait()
 		require.Equal(t, []Progress{{
 			Job: "j", Elapsed: ProgressInterval, Rows: 50, RowsPerSecond: 500,
 			Vertices: []VertexProgress{{Name: "Read", Source: true, Rows: 50, ShardsDone: 1, Shards: 4}, {Name: "init", Rows: 30, Shards: 4}},
@@ -226,6 +227,11 @@ func TestWatchTellsInTime(t *testing.T) {
 		w.event(task.Progress{Queue: "q", Step: 1})
 		synctest.Wait()
 		require.Empty(t, told)
+		time.Sleep(ProgressInterval)
+		synctest.Wait()
+		require.Len(t, told, 1)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}}}, told[0].Queues)
+		told = nil
 		w.event(task.Progress{Queue: "q", Step: 3, Values: []Value{{Name: "loss", Value: 1}}})
 		synctest.Wait()
 		require.Len(t, told, 1)
@@ -242,6 +248,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		require.True(t, told[0].Done)
 		require.Equal(t, failed, told[0].Err)
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Len(t, told, 1, "nothing follows the outcome")
 	})
 }

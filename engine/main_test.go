@@ -75,7 +75,9 @@ func hears(signals <-chan os.Signal) func() (<-chan os.Signal, func()) {
 }
 
 func TestMainRunsTheJob(t *testing.T) {
+	var kept *Result
 	got := runProgram(t, squares, "--n 4 --shards 8 --parallelism 2 --seed 7", AfterRun(func(a squaresArgs, r *Result) error {
+		kept = r
 		require.Equal(t, 4, a.N)
 		require.Equal(t, 8, r.Plan.Shards)
 		require.Equal(t, 2, r.Plan.Parallelism)
@@ -85,6 +87,9 @@ func TestMainRunsTheJob(t *testing.T) {
 		return err
 	}), nil)
 	require.Equal(t, exitOK, got.code, got.stderr)
+	rows, err := kept.Records("squares")
+	require.NoError(t, err)
+	require.Empty(t, rows, "the result is released")
 	require.Empty(t, got.stdout)
 	require.Equal(t, `squares: 3 operators in 1 vertex, parallelism 2, 8 shards, seed 7
   Numbers → Transform(square) → Collect(squares) ×2

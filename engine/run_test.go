@@ -163,6 +163,33 @@ func TestRunThatFails(t *testing.T) {
 	require.Equal(t, 0, failed.Shard)
 }
 
+// unwritable is a sink whose commit fails.
+type unwritable struct{ aborted *bool }
+
+func (unwritable) Begin() error  { return nil }
+func (unwritable) Commit() error { return errors.New("disk full") }
+func (s unwritable) Abort() error {
+	*s.aborted = true
+	return nil
+}
+
+// swallower is an operator without output.
+type swallower struct{ transformer }
+
+func (swallower) Process(*Context, int, int, arrow.Record, Output) error { return nil }
+
+func TestCommitThatFails(t *testing.T) {
+	aborted := false
+	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		d := numbers(b, 10)
+		Collect(d, "rows") // committed before the other one fails
+		require.Nil(t, b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: unwritable{&aborted}}))
+		return nil
+	}), struct{}{}, Shards(4), checkedAllocator(t))
+	require.ErrorContains(t, err, "disk full")
+	require.True(t, aborted)
+}
+
 func TestOperatorThatPanics(t *testing.T) {
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
 		Collect(transform(numbers(b, 10), "", func(_ *Context, n int64) (int64, error) { return 1 / (n - n), nil }), "x")
@@ -207,8 +234,13 @@ func TestSharedBuffersAreCountedOnce(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, s.bytes, int64(8000))
 	require.Less(t, s.bytes, int64(16_000))
+	size := s.bytes
 	s.release()
 	require.Zero(t, s.bytes)
+
+	// The limit itself may be reached.
+	require.NoError(t, newResultStore(size).add(0, "x", numberSchema, 1).put(0, rows))
+	require.ErrorContains(t, newResultStore(size-1).add(0, "x", numberSchema, 1).put(0, rows), "more than the memory budget")
 }
 
 func TestCollectOfAnUnknownNode(t *testing.T) {
