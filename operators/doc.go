@@ -1,0 +1,57 @@
+// Package operators reads, transforms and writes datasets.
+//
+// # Using it
+//
+// Operators are functions. Each takes the datasets it reads, adds itself to the
+// graph and returns the dataset it emits; nothing is computed before the job
+// runs:
+//
+//	type Point struct {
+//		X, Y float64
+//	}
+//	type Polar struct {
+//		Radius float64
+//	}
+//
+//	points := operators.FromSlice(b, []Point{{3, 4}, {6, 8}})
+//	polar := operators.Map(points, func(p Point) Polar {
+//		return Polar{Radius: math.Sqrt(p.X*p.X + p.Y*p.Y)}
+//	})
+//	operators.Collect(b, "polar", polar)
+//
+// # Rows
+//
+// A dataset has named, typed columns. Functions over single rows see them as Go
+// structs: every exported field is a column, by the name in its tag
+// `column:"name"` or else its own in snake case, and a field that is a pointer
+// may be null. A struct names the columns it wants and need not have the
+// others. Any other type, such as float64 or []float64, stands for the one
+// column "value". Slices and strings in a row are lent for the call: they must
+// not be modified, and what is kept must be copied. Functions over batches see
+// Arrow records, which they borrow; what they return is the operator's.
+//
+// A function is called by several subtasks at once and keeps no state.
+//
+// # Shards and order
+//
+// Every dataset is an ordered list of shards, and rows have an order within
+// their shard. Operators that work on rows one by one, such as Map, Filter and
+// WithColumn, leave rows where they are. Rebalance, PartitionByHash and their
+// kin move rows to other shards; rows that arrive in a shard come in the order
+// of the shards they came from. The order of a dataset is that of its shards,
+// which is what First, ZipWithIndex, Collect and the file sinks go by. None of
+// it depends on parallelism, on batch sizes or on timing.
+//
+// # Mistakes and failures
+//
+// A column that does not exist, a type that does not fit or a nil function is
+// recorded with the line of the call, and engine.Run returns all of them before
+// anything ran. An error that a function returns, a null in a field that cannot
+// hold it, or a panic fails the run; the error names operator, subtask, shard
+// and the row's index within the shard.
+//
+// # Where things are
+//
+// One operator or family of operators stands in each file. What typed operators
+// share, the reading and writing of rows, is in rows.go.
+package operators

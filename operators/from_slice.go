@@ -1,0 +1,96 @@
+package operators
+
+import (
+	"reflect"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// FromSlice makes a dataset of rows in memory. Of n rows, shard i of S holds
+// those from i·n/S up to (i+1)·n/S, in order.
+//
+// The rows are not copied and must stay as they are until the run ends. A hash
+// of them stands in the graph, so that a job which builds other rows each time
+// is refused. Every process of a run builds the rows for itself; large data are
+// better read from files.
+func FromSlice[T any](b *engine.Builder, rows []T) *engine.Dataset {
+	const op = "FromSlice"
+	needBuilder(op, b)
+	codec, ok := outputRows[T](op, b)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	content, err := hashSlice(codec, rows)
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op: op,
+		Attrs: []engine.Attr{
+			{Key: "type", Value: reflect.TypeFor[T]().String()},
+			{Key: "rows", Value: strconv.Itoa(len(rows))},
+			{Key: "content", Value: content},
+		},
+		Schema: codec.Schema(),
+		Source: func() engine.Source {
+			return &sliceSource[T]{rows: rows, out: rowWriter[T]{codec: codec}}
+		},
+	})
+}
+
+// hashSlice returns a hash of the rows, or which of them cannot be a row. They
+// are encoded block by block, in memory that is gone afterwards.
+func hashSlice[T any](codec *batch.Codec[T], rows []T) (string, error) {
+	const block = 1024
+	var h contentHash
+	app := codec.Appender(memory.NewGoAllocator())
+	defer app.Release()
+	end := func() {
+		rec := app.NewRecord()
+		h.add(rec)
+		rec.Release()
+	}
+	for i := range rows {
+		if err := app.AppendFrom(&rows[i]); err != nil {
+			return "", rowOfInput(i, err)
+		}
+		if app.Len() == block {
+			end()
+		}
+	}
+	end()
+	return h.String(), nil
+}
+
+// sliceSource is the source behind FromSlice.
+type sliceSource[T any] struct {
+	noop
+	rows []T
+	out  rowWriter[T]
+}
+
+func (s *sliceSource[T]) Open(c *engine.Context) error {
+	s.out.open(c)
+	return nil
+}
+
+func (s *sliceSource[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	lo, hi := cut(int64(len(s.rows)), c.Shards, shard)
+	for i := lo; i < hi; i++ {
+		s.out.row = s.rows[i]
+		if err := s.out.push(shard, out); err != nil {
+			return rowOfInput(int(i), err)
+		}
+	}
+	return s.out.flush(shard, out)
+}
+
+func (s *sliceSource[T]) Close() error {
+	s.out.close()
+	return nil
+}

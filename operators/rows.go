@@ -1,0 +1,307 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// How a typed operator is put together:
+//
+//	func Twice[In, Out any](d *engine.Dataset, f func(In) Out) *engine.Dataset {
+//		const op = "Twice"
+//		b := builderOf(op, d)
+//		in, okIn := inputRows[In](op, d)      // checks d's columns against In
+//		out, okOut := outputRows[Out](op, b)  // derives the columns of Out
+//		if !okIn || !okOut || !needFunc(op, b, f == nil) {
+//			return b.Poisoned(op)             // the misuse is recorded
+//		}
+//		return b.Add(engine.Spec{Op: op, Schema: out.Schema(), Func: f, …,
+//			Operator: func() engine.Operator { return &twice[In, Out]{f: f, in: rowReader[In]{codec: in}, out: rowWriter[Out]{codec: out}} }})
+//	}
+//
+// At run time every subtask has its own operator with a rowReader per typed port
+// and a rowWriter:
+//
+//	Open:     o.out.open(c)
+//	Process:  o.in.reset(rows); for i := range o.in.len() { row, err := o.in.read(i); …; o.out.row = f(*row); o.out.push(shard, out) }
+//	EndShard: o.in.endShard(); o.out.flush(shard, out)
+//	Close:    o.out.close()
+//
+// Neither allocates per row. What remains to do of Operator's methods comes from
+// embedding noop.
+
+// noop is an operator or source that does nothing: embedded, it supplies the
+// methods that an operator has no use for.
+type noop struct{}
+
+func (noop) Open(*engine.Context) error                         { return nil }
+func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
+func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
+func (noop) Close() error                                       { return nil }
+
+// builderOf returns the builder of the first dataset that is not nil. Where all
+// are nil there is no builder to record it with: the job's function ends, and the
+// misuse is told like every other one.
+func builderOf(op string, ds ...*engine.Dataset) *engine.Builder {
+	for _, d := range ds {
+		if d != nil && d.Builder() != nil {
+			return d.Builder()
+		}
+	}
+	panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the dataset is nil", op)})
+}
+
+// needBuilder ends the job's function where a source is given no builder.
+func needBuilder(op string, b *engine.Builder) {
+	if b == nil {
+		panic(engine.Misuse{Site: callerSite(), Err: fmt.Errorf("%s: the builder is nil", op)})
+	}
+}
+
+// modulePath is the path of this module.
+var modulePath = path.Dir(reflect.TypeFor[noop]().PkgPath())
+
+// callerSite returns "file.go:31" for the innermost frame that is neither this
+// package's nor that of another library of this module which calls it.
+func callerSite() string {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		library := strings.HasPrefix(f.Function, modulePath+"/operators") || strings.HasPrefix(f.Function, modulePath+"/algorithms")
+		if f.File != "" && (!library || strings.HasSuffix(f.File, "_test.go")) {
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// usable tells whether the operator's columns can be checked against d: a nil
+// dataset is reported by Builder.Add, and what is wrong with a poisoned one has
+// been reported.
+func usable(d *engine.Dataset) bool { return d != nil && !d.Poisoned() }
+
+// needFunc records the misuse of a nil function. It reports whether the operator
+// can be added.
+func needFunc(op string, b *engine.Builder, isNil bool) bool {
+	if isNil {
+		b.Errorf("%s: the function is nil", op)
+	}
+	return !isNil
+}
+
+// inputRows returns the codec that reads rows of d as T, or records why T cannot
+// be read from d's columns. Of a nil or poisoned dataset nothing can be said, so
+// that it returns true: Builder.Add deals with those.
+func inputRows[T any](op string, d *engine.Dataset) (*batch.Codec[T], bool) {
+	b := builderOf(op, d)
+	codec, err := batch.NewCodec[T]()
+	if err == nil && usable(d) {
+		_, err = codec.Bind(d.Schema())
+	}
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return nil, false
+	}
+	return codec, true
+}
+
+// outputRows returns the codec that writes rows of T, or records why T cannot be
+// a row.
+func outputRows[T any](op string, b *engine.Builder) (*batch.Codec[T], bool) {
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return nil, false
+	}
+	return codec, true
+}
+
+// findColumn returns the index of a column of d, or records that it does not
+// exist.
+func findColumn(op string, d *engine.Dataset, name string) (int, bool) {
+	i, err := batch.FindColumn(d.Schema(), name)
+	if err != nil {
+		d.Builder().Errorf("%s: %w", op, err)
+		return -1, false
+	}
+	return i, true
+}
+
+// newColumnName records the misuse of a name for a column that d has already, or
+// of none at all.
+func newColumnName(op string, d *engine.Dataset, name string) bool {
+	switch {
+	case name == "":
+		d.Builder().Errorf("%s: the new column has no name", op)
+	case d.Schema().HasField(name):
+		d.Builder().Errorf("%s: column %q exists already; choose another name, or rename or leave out the old one first", op, name)
+	default:
+		return true
+	}
+	return false
+}
+
+// rowIndex numbers the rows of the shard at hand on one port, batch by batch.
+type rowIndex struct {
+	first int64 // of the batch at hand
+	next  int64 // of the batch to come
+}
+
+// batch moves on to the next batch of the shard and returns the index of its
+// first row.
+func (x *rowIndex) batch(rows int64) int64 {
+	x.first, x.next = x.next, x.next+rows
+	return x.first
+}
+
+// endShard starts over.
+func (x *rowIndex) endShard() { *x = rowIndex{} }
+
+// rowError says at which row of the shard something failed.
+func rowError(index int64, err error) error {
+	return fmt.Errorf("row %d of the shard: %w", index, err)
+}
+
+// rowReader reads the rows that one port of one subtask gets as values of T.
+type rowReader[T any] struct {
+	codec *batch.Codec[T]
+	// copies makes read copy strings and slices, so that rows outlive the batch.
+	copies bool
+
+	index  rowIndex
+	reader *batch.Reader[T]
+	rows   arrow.Record // borrowed
+	row    T
+}
+
+// reset points the reader at the next batch of the shard, which is borrowed
+// until the next call.
+func (r *rowReader[T]) reset(rows arrow.Record) error {
+	if r.reader == nil {
+		var err error
+		if r.reader, err = r.codec.Bind(rows.Schema()); err != nil {
+			return err
+		}
+		r.reader.SetCopy(r.copies)
+	}
+	r.rows = rows
+	r.index.batch(rows.NumRows())
+	return r.reader.Reset(rows)
+}
+
+// endShard forgets the rows counted so far.
+func (r *rowReader[T]) endShard() {
+	r.index.endShard()
+	r.rows = nil
+}
+
+// len returns the rows of the batch.
+func (r *rowReader[T]) len() int { return r.reader.Len() }
+
+// read returns row i of the batch, valid until the next call. The error names
+// the row by its index within the shard.
+func (r *rowReader[T]) read(i int) (*T, error) {
+	if err := r.reader.Read(i, &r.row); err != nil {
+		return nil, r.fail(i, r.explain(i, err))
+	}
+	return &r.row, nil
+}
+
+// explain says which column is null: the codec's own message counts rows by
+// batch, and batches must not show.
+func (r *rowReader[T]) explain(i int, err error) error {
+	for _, f := range r.codec.Schema().Fields() {
+		if f.Nullable {
+			continue
+		}
+		for _, c := range r.rows.Schema().FieldIndices(f.Name) {
+			if r.rows.Column(c).IsNull(i) {
+				return fmt.Errorf("column %q is null, which %v cannot hold; make the field a pointer, or filter such rows out",
+					f.Name, reflect.TypeFor[T]())
+			}
+		}
+	}
+	return err
+}
+
+// fail adds to an error at which row of the shard it happened, for row i of the
+// batch.
+func (r *rowReader[T]) fail(i int, err error) error {
+	return rowError(r.index.first+int64(i), err)
+}
+
+// errClosed is what a rowWriter fails with when rows come after its operator was
+// closed, as from a function that kept its emit.
+var errClosed = errors.New("a row was emitted outside the call that may emit it")
+
+// rowWriter gathers rows of T into batches. Rows wait until there are enough for
+// a batch, at most to the end of the shard: flush it there.
+type rowWriter[T any] struct {
+	codec *batch.Codec[T]
+	row   T // to be written by push; held here as a local variable would escape
+
+	limit int
+	app   *batch.Appender[T]
+}
+
+// open makes the writer ready.
+func (w *rowWriter[T]) open(c *engine.Context) {
+	w.limit = c.BatchRows
+	w.app = w.codec.Appender(c.Allocator)
+}
+
+// push writes w.row under a shard.
+func (w *rowWriter[T]) push(shard int, out engine.Output) error {
+	if w.app == nil || out == nil {
+		return errClosed
+	}
+	if err := w.app.AppendFrom(&w.row); err != nil {
+		if w.app.Len() == 0 {
+			return err
+		}
+		// Perhaps the batch is at the limit of what Arrow can address.
+		if full := w.flush(shard, out); full != nil {
+			return full
+		}
+		if err := w.app.AppendFrom(&w.row); err != nil {
+			return err
+		}
+	}
+	if w.app.Len() >= w.limit {
+		return w.flush(shard, out)
+	}
+	return nil
+}
+
+// flush emits the rows that wait.
+func (w *rowWriter[T]) flush(shard int, out engine.Output) error {
+	if w.app.Len() == 0 {
+		return nil
+	}
+	rows := w.app.NewRecord()
+	defer rows.Release()
+	return out.Emit(shard, rows)
+}
+
+// close gives up rows that wait, and the memory.
+func (w *rowWriter[T]) close() {
+	if w.app != nil {
+		w.app.Release()
+		w.app = nil
+	}
+	var zero T
+	w.row = zero
+}

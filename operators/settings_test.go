@@ -1,0 +1,213 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// testShards is the number of shards of the tests' jobs: few, so that tests are
+// quick, and at least the largest parallelism.
+const testShards = 8
+
+// forEachSetting runs a test at parallelism 1, 2, 3 and 8 with 1, 7 and 1024 rows
+// per batch and a checked allocator. It passes the options to run the job with;
+// further ones go behind them.
+func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
+	t.Helper()
+	for _, p := range []int{1, 2, 3, 8} {
+		for _, rows := range []int{1, 7, 1024} {
+			t.Run(fmt.Sprintf("p=%d,rows=%d", p, rows), func(t *testing.T) {
+				run(t, engine.Parallelism(p), engine.BatchRows(rows), engine.Shards(testShards),
+					engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(t.TempDir()))
+			})
+		}
+	}
+}
+
+// outcome runs a job that builds one dataset and returns its rows as text: the
+// shard, then the values, separated by " | ", floats so that different bits have
+// different text. The first line names the columns.
+func outcome(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) []string {
+	t.Helper()
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		Collect(b, "out", withShard(build(b)))
+		return nil
+	}), struct{}{}, opts...)
+	require.NoError(t, err)
+	defer result.Release()
+	schema, err := result.Schema("out")
+	require.NoError(t, err)
+	recs, err := result.Records("out")
+	require.NoError(t, err)
+	var names []string
+	for _, c := range batch.Columns(schema) {
+		names = append(names, c.String())
+	}
+	lines := []string{strings.Join(names, " | ")}
+	for _, rec := range recs {
+		require.NoError(t, batch.Validate(rec))
+		require.True(t, rec.Schema().Equal(schema), "a batch has the columns %v, declared are %v", rec.Schema(), schema)
+		lines = append(lines, batchtest.Rows(rec)...)
+	}
+	return lines
+}
+
+// runOnly runs a job for nothing but its effects and costs.
+func runOnly(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) {
+	t.Helper()
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		Collect(b, "out", build(b))
+		return nil
+	}), struct{}{}, opts...)
+	require.NoError(t, err)
+	result.Release()
+}
+
+// sameEverywhere runs the job at every setting, requires the outcome to be the
+// same, and returns it.
+func sameEverywhere(t *testing.T, build func(b *engine.Builder) *engine.Dataset) []string {
+	t.Helper()
+	var first []string
+	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
+		got := outcome(t, build, opts...)
+		if first == nil {
+			first = got
+		}
+		require.Equal(t, first, got)
+	})
+	return first
+}
+
+// requireRows requires that the job gives the columns and rows at every setting.
+// Columns are written "name type", or "name type null"; rows as outcome does.
+func requireRows(t *testing.T, columns string, rows []string, build func(b *engine.Builder) *engine.Dataset) {
+	t.Helper()
+	want := append([]string{"shard int64"}, rows...)
+	if columns != "" {
+		want[0] += " | " + columns
+	}
+	require.Equal(t, want, sameEverywhere(t, build))
+}
+
+// place returns the shard that row i of n rows in memory is cut into, by counting
+// rather than by the formula.
+func place(i, n int) int {
+	for s := range testShards {
+		if i >= s*n/testShards && i < (s+1)*n/testShards {
+			return s
+		}
+	}
+	panic("no shard")
+}
+
+// line writes the expected text of a row.
+func line(values ...any) string {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		switch v := v.(type) {
+		case nil:
+			cells[i] = "null"
+		case float64:
+			cells[i] = strconv.FormatFloat(v, 'f', -1, 64)
+		default:
+			cells[i] = fmt.Sprint(v)
+		}
+	}
+	return strings.Join(cells, " | ")
+}
+
+// runError runs a job that ends in Collect and returns the error it must give.
+func runError(t *testing.T, build func(b *engine.Builder) *engine.Dataset, opts ...engine.Option) error {
+	t.Helper()
+	opts = append([]engine.Option{engine.Shards(testShards), engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(t.TempDir())}, opts...)
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		if d := build(b); d != nil {
+			Collect(b, "out", d)
+		}
+		return nil
+	}), struct{}{}, opts...)
+	if err == nil {
+		result.Release()
+	}
+	require.Error(t, err)
+	return err
+}
+
+// requireMisuse requires that building is refused with one misuse in this test's
+// file, whose message holds all the words.
+func requireMisuse(t *testing.T, build func(b *engine.Builder) *engine.Dataset, words ...string) {
+	t.Helper()
+	err := runError(t, build)
+	var refused *engine.BuildError
+	require.ErrorAs(t, err, &refused)
+	require.Len(t, refused.Misuses, 1, "%v", err)
+	require.Contains(t, refused.Misuses[0].Site, "_test.go:")
+	for _, word := range words {
+		require.ErrorContains(t, err, word)
+	}
+}
+
+// requirePoisonSpreads requires that an operator on a poisoned dataset adds no
+// message of its own.
+func requirePoisonSpreads(t *testing.T, operator func(d *engine.Dataset) *engine.Dataset) {
+	t.Helper()
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+		poisoned := FromSlice(b, []chan int{})
+		if d := operator(poisoned); d != nil {
+			require.True(t, d.Poisoned())
+			return d
+		}
+		return nil
+	}, "FromSlice", "chan int")
+}
+
+// requireNilDataset requires that an operator refuses a nil dataset with the
+// line of the call.
+func requireNilDataset(t *testing.T, operator func(d *engine.Dataset) *engine.Dataset) {
+	t.Helper()
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return operator(nil) }, "dataset is nil")
+}
+
+// withShard puts a column in front that holds the shard a row lies in.
+func withShard(d *engine.Dataset) *engine.Dataset {
+	if d == nil || d.Poisoned() {
+		return d
+	}
+	fields := append([]arrow.Field{{Name: "shard", Type: arrow.PrimitiveTypes.Int64}}, d.Schema().Fields()...)
+	schema := arrow.NewSchema(fields, nil)
+	return d.Builder().Add(engine.Spec{
+		Op:       "WithShard",
+		Schema:   schema,
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &shardTag{schema: schema} },
+	})
+}
+
+type shardTag struct {
+	noop
+	schema *arrow.Schema
+}
+
+func (o *shardTag) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	bld := array.NewInt64Builder(c.Allocator)
+	defer bld.Release()
+	for range rows.NumRows() {
+		bld.Append(int64(shard))
+	}
+	col := bld.NewArray()
+	defer col.Release()
+	rec := array.NewRecord(o.schema, append([]arrow.Array{col}, rows.Columns()...), rows.NumRows())
+	defer rec.Release()
+	return out.Emit(shard, rec)
+}
