@@ -137,19 +137,24 @@ func TestCompareEqualsReference(t *testing.T) {
 
 // Enough rows with few values that an unstable sort would show.
 func TestSortKeepsTheOrderOfTies(t *testing.T) {
-	codec, err := batch.NewCodec[*int64]()
+	type row struct {
+		A *int64
+		B int64
+	}
+	codec, err := batch.NewCodec[row]()
 	require.NoError(t, err)
-	rows := make([]*int64, 2000)
+	rows := make([]row, 2000)
 	for i := range rows {
 		if k := int64(i * 7 % 5); k > 0 {
-			rows[i] = &k
+			rows[i].A = &k
 		}
+		rows[i].B = int64(i * 31 % 97 % 3)
 	}
 	rec, err := codec.Record(batchtest.Allocator(t), rows)
 	require.NoError(t, err)
 	defer rec.Release()
 	for _, descending := range []bool{false, true} {
-		keys := []batch.SortKey{{Descending: descending}}
+		keys := []batch.SortKey{{Descending: descending}, {Column: 1, Descending: !descending}}
 		got, err := batch.SortIndices(rec, keys, nil)
 		require.NoError(t, err)
 		for k := 1; k < len(got); k++ {
