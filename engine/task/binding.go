@@ -147,13 +147,13 @@ func (c *bindingChecker) extra() {
 	missing := func(kind string, ids []plan.NodeID) {
 		for _, id := range ids {
 			if !inPlan[id] {
-				c.add("a %s is bound to node %d, which is not in the plan", kind, id)
+				c.add("%s is bound to node %d, which is not in the plan", kind, id)
 			}
 		}
 	}
-	missing("source", slices.Sorted(maps.Keys(c.b.Sources)))
-	missing("operator", slices.Sorted(maps.Keys(c.b.Operators)))
-	missing("sink", slices.Sorted(maps.Keys(c.b.Sinks)))
+	missing("a source", slices.Sorted(maps.Keys(c.b.Sources)))
+	missing("an operator", slices.Sorted(maps.Keys(c.b.Operators)))
+	missing("a sink", slices.Sorted(maps.Keys(c.b.Sinks)))
 	ports := slices.SortedFunc(maps.Keys(c.b.Partitions), func(a, b Port) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 	})

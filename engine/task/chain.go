@@ -76,17 +76,19 @@ func (l *link) Emit(shard int, rows arrow.Record) error {
 	return nil
 }
 
-// process gives rows to the link's operator.
-func (l *link) process(port, shard int, rows arrow.Record) error {
+// process gives rows to the link's operator. A panic ends here, as an error, so
+// that the operators above give up their batches as after any other failure.
+func (l *link) process(port, shard int, rows arrow.Record) (err error) {
 	l.rowsIn += rows.NumRows()
 	t := l.task
-	before := t.at.Swap(l)
-	err := l.operator.Process(l.context, port, shard, rows, l)
+	before, returned := t.at.Swap(l), false
+	defer t.left(before, &returned, &err)
+	err = l.operator.Process(l.context, port, shard, rows, l)
+	returned = true
 	if err != nil {
-		err = t.failAt(l, err)
+		return t.failAt(l, err)
 	}
-	t.at.Store(before)
-	return err
+	return nil
 }
 
 // endShard ends a shard for the link's operator, then for its edges and those

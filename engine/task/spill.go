@@ -73,7 +73,7 @@ func (s *spillFile) write(rec arrow.Record, lo, hi int) (block, error) {
 
 // create makes the file and begins its stream.
 func (s *spillFile) create(schema *arrow.Schema) error {
-	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}

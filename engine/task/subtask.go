@@ -76,21 +76,12 @@ func (t *subtask) report() {
 // guarded runs f and records its failure, a panic, or the end of the goroutine
 // as that of the operator at work.
 func (t *subtask) guarded(f func() error) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if v := recover(); v != nil {
-			t.failAt(t.at.Load(), recovered(v))
-		} else {
-			t.failAt(t.at.Load(), errGoexit)
-		}
-	}()
-	err := f()
+	err, returned := error(nil), false
+	defer t.left(t.at.Load(), &returned, &err)
+	err = f()
 	returned = true
 	if err != nil {
-		t.failAt(t.at.Load(), err)
+		_ = t.failAt(t.at.Load(), err)
 	}
 }
 
@@ -179,15 +170,30 @@ func (t *subtask) awaitSides() error {
 	return nil
 }
 
-// call runs a step of an operator and blames it for a failure.
-func (t *subtask) call(l *link, step func() error) error {
-	before := t.at.Swap(l)
-	err := step()
+// call runs a step of an operator and blames it for a failure or a panic.
+func (t *subtask) call(l *link, step func() error) (err error) {
+	before, returned := t.at.Swap(l), false
+	defer t.left(before, &returned, &err)
+	err = step()
+	returned = true
 	if err != nil {
-		err = t.failAt(l, err)
+		return t.failAt(l, err)
+	}
+	return nil
+}
+
+// left is deferred around calls of operators. It turns a panic into err, records
+// that the goroutine is ending where that is so, and notes that the subtask is
+// back at the operator before.
+func (t *subtask) left(before *link, returned *bool, err *error) {
+	if !*returned {
+		if v := recover(); v != nil {
+			*err = t.failAt(t.at.Load(), recovered(v))
+		} else {
+			_ = t.failAt(t.at.Load(), errGoexit)
+		}
 	}
 	t.at.Store(before)
-	return err
 }
 
 // failAt records the first failure of the subtask, which is returned from then

@@ -1,0 +1,157 @@
+package task
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+)
+
+const shuffles = `
+	a = source rows=3000
+	b = map a/hash
+	c = union b/rebalance a
+	d = tap c/custom`
+
+// TestSpill: runs beyond the budget go to disk and come back in order; what is
+// held stays within the budget; nothing is left behind.
+func TestSpill(t *testing.T) {
+	g := parseGraph(16, shuffles)
+	want := g.reference()
+	for _, budget := range []int64{1, 3000, 20000} {
+		for _, p := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%d/p%d", budget, p), func(t *testing.T) {
+				got := g.run(t, context.Background(), p, Env{MemoryBudget: budget, BatchRows: 64}, hooks{})
+				require.NoError(t, got.err)
+				require.Equal(t, want, got.taps)
+				require.Positive(t, got.report.Spilled)
+				require.LessOrEqual(t, got.report.PeakMemory, budget)
+			})
+		}
+	}
+	got := g.run(t, context.Background(), 3, Env{MemoryBudget: 1 << 30}, hooks{})
+	require.NoError(t, got.err)
+	require.Zero(t, got.report.Spilled)
+	require.Positive(t, got.report.PeakMemory)
+}
+
+// TestSpillCleansUp: files are gone after failures and cancellation too; run
+// itself looks into the directory.
+func TestSpillCleansUp(t *testing.T) {
+	env := Env{MemoryBudget: 1, BatchRows: 16}
+	text := strings.Replace(shuffles, "union", "user", 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var dir string
+	op := funcOperator{process: func(c *Context, _, s int, rows arrow.Record, out Output) error {
+		files, err := filepath.Glob(filepath.Join(c.SpillDir, "*.arrow"))
+		if err != nil || len(files) == 0 {
+			return fmt.Errorf("nothing was spilled: %v", err)
+		}
+		dir = c.SpillDir
+		return errBoom
+	}}
+	got := parseGraph(8, text).run(t, ctx, 1, env, with(op))
+	require.ErrorIs(t, got.err, errBoom)
+	require.NoDirExists(t, dir)
+
+	op.process = func(c *Context, _, s int, rows arrow.Record, out Output) error {
+		cancel()
+		return out.Emit(s, rows)
+	}
+	got = parseGraph(8, text).run(t, ctx, 3, env, with(op))
+	require.Equal(t, context.Canceled, got.err)
+}
+
+// TestDiskFull plants links to the device on which every write fails for want of
+// space where the inboxes will make their files.
+func TestDiskFull(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Log("this system has no /dev/full; disk full is tested elsewhere")
+		return
+	}
+	parent := t.TempDir()
+	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
+		dirs, err := filepath.Glob(filepath.Join(parent, "*"))
+		require.NoError(t, err)
+		for _, dir := range dirs {
+			for e := range 4 {
+				_ = os.Symlink("/dev/full", filepath.Join(dir, fmt.Sprintf("edge%d-subtask0.arrow", e)))
+			}
+		}
+		return &funcOperator{}
+	}}}
+	text := strings.Replace(shuffles, "union", "user", 1)
+	got := parseGraph(8, text).run(t, context.Background(), 1, Env{MemoryBudget: 1, SpillDir: parent}, h)
+	require.ErrorIs(t, got.err, syscall.ENOSPC)
+	require.ErrorContains(t, got.err, "no space left on device; free disk space")
+	require.ErrorContains(t, got.err, `(test.txt:`)
+}
+
+// TestSweep: what a killed run left is removed by the next one, what a living
+// one uses is not.
+func TestSweep(t *testing.T) {
+	parent := t.TempDir()
+	living, err := newScratch(parent)
+	require.NoError(t, err)
+
+	child := exec.Command(os.Args[0], "-test.run=^TestHoldScratch$")
+	child.Env = append(os.Environ(), "HOLD_SCRATCH="+parent)
+	in, err := child.StdinPipe()
+	require.NoError(t, err)
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	dead := strings.TrimSpace(line)
+	require.DirExists(t, dead)
+
+	sweep(parent)
+	require.DirExists(t, dead, "its process lives")
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait()
+	in.Close()
+
+	got := parseGraph(8, pipeline).run(t, context.Background(), 1, Env{SpillDir: t.TempDir()}, with(funcOperator{}))
+	require.NoError(t, got.err)
+	next, err := newScratch(parent)
+	require.NoError(t, err)
+	require.NoDirExists(t, dead)
+	require.NoFileExists(t, dead+lockSuffix)
+	require.DirExists(t, living.dir)
+	require.NoError(t, next.remove())
+	require.NoError(t, living.remove())
+	left, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestHoldScratch is the process that TestSweep kills.
+func TestHoldScratch(t *testing.T) {
+	parent := os.Getenv("HOLD_SCRATCH")
+	if parent == "" {
+		return
+	}
+	s, err := newScratch(parent)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "rows"), []byte("x"), 0o600))
+	fmt.Println(s.dir)
+	_, _ = io.Copy(io.Discard, os.Stdin) // until killed
+}
+
+// TestSpillDir: a directory that cannot be made is told before anything starts.
+func TestSpillDir(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err := newScratch(filepath.Join(file, "below"))
+	require.ErrorContains(t, err, "choose another spill directory")
+}
