@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,67 +203,84 @@ var watched = &plan.Plan{
 	Queues:   []plan.Queue{{Name: "q", MaxSupersteps: 3}},
 }
 
+// listener keeps what it is told until it is asked.
+type listener struct {
+	mu   sync.Mutex
+	told []Progress
+}
+
+func (l *listener) tell(p Progress) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, p)
+}
+
+// heard waits until nothing moves, and returns what was told since last asked.
+func (l *listener) heard() []Progress {
+	synctest.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	told := l.told
+	l.told = nil
+	return told
+}
+
 func TestWatchTellsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []Progress
-		w := startWatch(watched, &config{onProgress: func(p Progress) { told = append(told, p) }})
+		var l listener
+		w := startWatch(watched, &config{onProgress: l.tell})
 		w.event(task.Progress{Vertex: 0, Rows: 50, ShardsDone: 1})
 		w.event(task.Progress{Vertex: 0, Rows: 40}) // late: counts do not go back
 		w.event(task.Progress{Vertex: 1, Rows: 30})
 		w.event(task.Progress{Vertex: 99, Rows: 1})
 		w.event(task.Progress{Queue: "other", Step: 1})
-		time.Sleep(ProgressInterval + 1)
-		synctest.Wait()
+		time.Sleep(ProgressInterval)
 		require.Equal(t, []Progress{{
 			Job: "j", Elapsed: ProgressInterval, Rows: 50, RowsPerSecond: 500,
 			Vertices: []VertexProgress{{Name: "Read", Source: true, Rows: 50, ShardsDone: 1, Shards: 4}, {Name: "init", Rows: 30, Shards: 4}},
 			Queues:   []QueueProgress{{Name: "q", Max: 3}},
-		}}, told)
+		}}, l.heard())
 
-		// Steps are told in time, the end of the queue at once.
-		told = nil
+		// Supersteps are told in time.
 		values := []Value{{Name: "loss", Value: 2}}
 		w.event(task.Progress{Queue: "q", Step: 2, Values: values})
 		values[0].Value = 99 // valid during the call only
 		w.event(task.Progress{Queue: "q", Step: 1})
-		synctest.Wait()
-		require.Empty(t, told)
+		require.Empty(t, l.heard())
 		time.Sleep(ProgressInterval)
-		synctest.Wait()
+		told := l.heard()
 		require.Len(t, told, 1)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}}}, told[0].Queues)
-		told = nil
+
+		// The end of a queue is told at once, and once.
 		w.event(task.Progress{Queue: "q", Step: 3, Values: []Value{{Name: "loss", Value: 1}}})
-		synctest.Wait()
+		told = l.heard()
 		require.Len(t, told, 1)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 3, Max: 3, Ended: true, Values: []Value{{Name: "loss", Value: 1}}}}, told[0].Queues)
-
 		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
-		synctest.Wait()
-		require.Len(t, told, 1, "an end is told once")
+		require.Empty(t, l.heard())
 
-		told = nil
+		// Nothing follows the outcome.
 		failed := errors.New("failed")
 		w.stop(nil, failed)
+		told = l.heard()
 		require.Len(t, told, 1)
 		require.True(t, told[0].Done)
 		require.Equal(t, failed, told[0].Err)
 		time.Sleep(time.Minute)
-		synctest.Wait()
-		require.Len(t, told, 1, "nothing follows the outcome")
+		require.Empty(t, l.heard())
 	})
 }
 
 func TestWatchSeesACriterionEndAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var told []Progress
-		w := startWatch(watched, &config{onProgress: func(p Progress) { told = append(told, p) }})
+		var l listener
+		w := startWatch(watched, &config{onProgress: l.tell})
 		w.event(task.Progress{Queue: "q", Step: 2})
 		w.event(task.Progress{Vertex: 1, ShardsDone: 3})
-		synctest.Wait()
-		require.Empty(t, told)
+		require.Empty(t, l.heard())
 		w.event(task.Progress{Vertex: 1, ShardsDone: 4})
-		synctest.Wait()
+		told := l.heard()
 		require.Len(t, told, 1)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Ended: true}}, told[0].Queues)
 		w.stop(nil, nil)

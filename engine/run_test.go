@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -268,4 +269,22 @@ func TestSameJobConcurrently(t *testing.T) {
 	for range runs {
 		require.NoError(t, <-errs)
 	}
+}
+
+func TestGraphThatIsWrongAsAWhole(t *testing.T) {
+	// Nothing the builder checks: the attribute is not text that every process
+	// would write alike.
+	site := ""
+	_, err := Run(t.Context(), Define("odd", func(b *Builder, _ struct{}) error {
+		d := numbers(b, 1)
+		site = here(1)
+		b.Add(Spec{Op: "Keep", Schema: numberSchema, Name: "\xff", Inputs: []Port{{From: d}}, Operator: func() Operator { return transformer{square} }})
+		return nil
+	}), struct{}{})
+	var build *BuildError
+	require.ErrorAs(t, err, &build)
+	require.Len(t, build.Misuses, 1)
+	require.Equal(t, site, build.Misuses[0].Site)
+	require.Regexp(t, `^job "odd": `+site+`: Keep.*UTF-8`, err.Error())
+	require.Equal(t, 1, strings.Count(err.Error(), site))
 }
