@@ -137,7 +137,8 @@ func (c *compiler) chained(n *Node) (port int, ok bool) {
 	}
 	in := &n.Inputs[port]
 	from := &c.g.Nodes[in.From]
-	ok = in.Partitioner == Forward && in.Role != Side &&
+	// Side edges are broadcast, so a forward edge is data or control.
+	ok = in.Partitioner == Forward &&
 		c.parallelism(from) == c.parallelism(n) && from.Queue == n.Queue
 	return port, ok
 }
