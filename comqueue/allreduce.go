@@ -156,14 +156,14 @@ func (s *allReduce[T]) describe(l *layout, position int) []engine.StageSpec {
 	if _, ok := l.forestOf[position]; ok {
 		order = engine.ShardTree
 	}
-	attrs := []engine.Attr{{Key: "buffer", Value: s.key.Name()}, {Key: "op", Value: s.config.opName()}}
+	name, attrs := s.key.Name(), []engine.Attr{{Key: "op", Value: s.config.opName()}}
 	if s.config.length != nil {
 		attrs = append(attrs, engine.Attr{Key: "length", Value: s.config.length.Name()})
 	}
 	return []engine.StageSpec{
-		{Kind: engine.StageSend, Name: "AllReduceSend", Attrs: attrs},
-		{Kind: engine.StageSum, Name: "AllReduceSum", Attrs: attrs, Order: order},
-		{Kind: engine.StageRecv, Name: "AllReduceRecv", Attrs: attrs},
+		{Kind: engine.StageSend, Name: name, Attrs: attrs},
+		{Kind: engine.StageSum, Name: name, Attrs: attrs, Order: order},
+		{Kind: engine.StageRecv, Name: name, Attrs: attrs},
 	}
 }
 

@@ -17,12 +17,20 @@ import (
 // The key's own buffer, put before by a compute function, gives the length and
 // receives the result of the AllReduce.
 func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error) Stage {
-	return &forEachShard[T]{key: key, f: f}
+	return &forEachShard[T]{key: key, f: f, name: functionName(f)}
 }
 
 type forEachShard[T Number] struct {
-	key shared.Key[[]T]
-	f   func(ctx *ComContext, shard int, out []T) error
+	key  shared.Key[[]T]
+	f    func(ctx *ComContext, shard int, out []T) error
+	name string
+}
+
+// label implements what Named asks for.
+func (s *forEachShard[T]) label(name string) Stage {
+	named := *s
+	named.name = name
+	return &named
 }
 
 func (s *forEachShard[T]) misuse() error {
@@ -37,8 +45,8 @@ func (s *forEachShard[T]) produced() string { return s.key.Name() }
 
 func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
 	return []engine.StageSpec{{
-		Kind: engine.StageCompute, Name: functionName(s.f), Func: s.f, Order: engine.ShardTree,
-		Attrs: []engine.Attr{{Key: "for each shard into", Value: s.key.Name()}},
+		Kind: engine.StageCompute, Name: s.name, Func: s.f, Order: engine.ShardTree,
+		Attrs: []engine.Attr{{Key: "each shard into", Value: s.key.Name()}},
 	}}
 }
 

@@ -89,6 +89,32 @@ func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
 // currentShard is the shard being worked on, for errors.
 func (c *ComContext) currentShard() int { return c.shard }
 
+// Named gives a compute function or a ForEachShard the name that plan, progress and
+// errors show, in place of that of its function.
+func Named(name string, stage any) Stage {
+	s, err := asStage(stage)
+	if err != nil {
+		return broken{fmt.Errorf("Named(%q): %w", name, err)}
+	}
+	if labelled, ok := s.(interface{ label(name string) Stage }); ok {
+		return labelled.label(name)
+	}
+	return broken{fmt.Errorf("Named(%q): only compute functions and ForEachShard take a name", name)}
+}
+
+// label implements what Named asks for.
+func (s computeStage) label(name string) Stage {
+	s.name = name
+	return s
+}
+
+// broken is a stage that could not be made.
+type broken struct{ err error }
+
+func (s broken) misuse() error                            { return s.err }
+func (s broken) describe(*layout, int) []engine.StageSpec { return nil }
+func (s broken) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
+
 // Repeat runs its stages again and again within one superstep, at most max times,
 // until the criterion returns true: an inner loop, such as a line search. The
 // criterion runs on subtask 0 after the last of the stages, and its verdict is
@@ -98,8 +124,7 @@ func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...any) S
 	for _, v := range stages {
 		stage, err := asStage(v)
 		if err != nil {
-			s.err = fmt.Errorf("Repeat: %w", err)
-			return s
+			return broken{fmt.Errorf("Repeat: %w", err)}
 		}
 		s.stages = append(s.stages, stage)
 	}
@@ -110,13 +135,9 @@ type repeat struct {
 	max    int
 	until  func(ctx *ComContext) (bool, error)
 	stages []Stage
-	err    error
 }
 
 func (s *repeat) misuse() error {
-	if s.err != nil {
-		return s.err
-	}
 	if s.max < 1 {
 		return fmt.Errorf("Repeat: the maximum is %d; it must be at least 1", s.max)
 	}
@@ -132,7 +153,7 @@ func (s *repeat) misuse() error {
 }
 
 func (s *repeat) describe(l *layout, position int) []engine.StageSpec {
-	begin := engine.StageSpec{Kind: engine.StageRepeatBegin, Name: "Repeat", Attrs: []engine.Attr{{Key: "max", Value: fmt.Sprint(s.max)}}}
+	begin := engine.StageSpec{Kind: engine.StageRepeatBegin, Attrs: []engine.Attr{{Key: "max", Value: fmt.Sprint(s.max)}}}
 	if s.until != nil {
 		begin.Func = s.until
 		begin.Attrs = append(begin.Attrs, engine.Attr{Key: "until", Value: functionName(s.until)})
@@ -143,7 +164,7 @@ func (s *repeat) describe(l *layout, position int) []engine.StageSpec {
 		specs = append(specs, stage.describe(l, position)...)
 		position = l.last(position, stage)
 	}
-	return append(specs, engine.StageSpec{Kind: engine.StageRepeatEnd, Name: "RepeatEnd"})
+	return append(specs, engine.StageSpec{Kind: engine.StageRepeatEnd})
 }
 
 func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {

@@ -1,0 +1,562 @@
+package comqueue_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+var data = comqueue.PartitionedRows("data")
+
+// run builds and runs a job around one queue and returns its rows.
+func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
+	t.Helper()
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		if d := build(b); d != nil {
+			engine.Collect(d, "rows")
+		}
+		return nil
+	})
+	result, err := engine.Run(context.Background(), job, struct{}{}, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	t.Cleanup(result.Release)
+	rows, err := engine.Rows[row](result, "rows")
+	require.NoError(t, err)
+	return rows, result, nil
+}
+
+// nothing closes a queue without rows.
+func nothing(*comqueue.ComContext) ([]row, error) { return nil, nil }
+
+// put returns a compute function that puts a buffer in the first superstep.
+func put[T comqueue.Number](key shared.Key[[]T], buffer func(ctx *comqueue.ComContext) []T) func(*comqueue.ComContext) error {
+	return func(ctx *comqueue.ComContext) error {
+		if ctx.StepNo() == 1 {
+			key.Put(ctx, buffer(ctx))
+		}
+		return nil
+	}
+}
+
+func TestStagesRunInOrderOnEverySubtask(t *testing.T) {
+	// 16 shards, 5 subtasks, 3 rows: most subtasks are empty and run all the same.
+	trace := make([]strings.Builder, 5)
+	note := func(name string) func(*comqueue.ComContext) error {
+		return func(ctx *comqueue.ComContext) error {
+			require.Equal(t, 5, ctx.NumTask())
+			fmt.Fprintf(&trace[ctx.TaskID()], "%s%d ", name, ctx.StepNo())
+			return nil
+		}
+	}
+	var criterion strings.Builder
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "order").
+			InitWithPartitionedData(data, dataset(b, 3, func(i int) float64 { return float64(i) })).
+			Add(note("a")).Add(note("b")).
+			SetCompareCriterionOfNode0(func(ctx *comqueue.ComContext) (bool, error) {
+				require.Equal(t, 0, ctx.TaskID())
+				fmt.Fprintf(&criterion, "%d ", ctx.StepNo())
+				return ctx.StepNo() == 3, nil
+			}).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(10).
+			Exec()
+	}
+	_, result, err := run(t, build, engine.Shards(16), engine.Parallelism(5))
+	require.NoError(t, err)
+	for i := range trace {
+		require.Equal(t, "a1 b1 a2 b2 a3 b3 ", trace[i].String(), "subtask %d", i)
+	}
+	require.Equal(t, "1 2 3 ", criterion.String())
+	queue := result.Report.Queues[0]
+	require.Equal(t, 3, queue.Supersteps)
+	require.True(t, queue.Stopped)
+}
+
+func TestMaximumEndsTheQueue(t *testing.T) {
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "max").
+			InitWithPartitionedData(data, dataset(b, 3, func(int) float64 { return 0 })).
+			Add(func(*comqueue.ComContext) error { return nil }).
+			SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, nil }).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
+				return []row{{float64(ctx.StepNo())}}, nil
+			})).
+			SetMaxIter(4).
+			Exec()
+	}
+	rows, result, err := run(t, build, engine.Parallelism(3))
+	require.NoError(t, err)
+	require.Equal(t, []row{{4}}, rows)
+	require.False(t, result.Report.Queues[0].Stopped)
+}
+
+func TestOperators(t *testing.T) {
+	// Every subtask puts [rank+1, -rank-1]; the results have closed forms.
+	const p = 5
+	buffer := shared.Scratch[[]int64]("buffer")
+	first := comqueue.Operator("first", 0, func(dst, src []int64) {}) // not commutative: the lowest rank wins
+	for _, c := range []struct {
+		option comqueue.ReduceOption
+		want   []row
+	}{
+		{comqueue.Sum, []row{{15}, {-15}}},
+		{comqueue.Max, []row{{5}, {-1}}},
+		{comqueue.Min, []row{{1}, {-5}}},
+		{comqueue.Prod, []row{{120}, {-120}}},
+		{first, []row{{1}, {-1}}},
+	} {
+		build := func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "op").
+				InitWithPartitionedData(data, dataset(b, 0, nil)).
+				Add(put(buffer, func(ctx *comqueue.ComContext) []int64 {
+					return []int64{int64(ctx.TaskID()) + 1, -int64(ctx.TaskID()) - 1}
+				})).
+				Add(comqueue.AllReduce(buffer, c.option)).
+				CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+					if shard%8 != 0 { // one shard of every subtask, at least
+						return nil, nil
+					}
+					reduced := buffer.Get(ctx)
+					return []row{{float64(reduced[0])}, {float64(reduced[1])}}, nil
+				})).
+				SetMaxIter(1).
+				Exec()
+		}
+		rows, _, err := run(t, build, engine.Parallelism(p), engine.Shards(64))
+		require.NoError(t, err)
+		require.Equal(t, slices.Repeat(c.want, 8), rows, "every subtask gets the result")
+	}
+}
+
+func TestForEachShardStartsFromTheIdentity(t *testing.T) {
+	// The maximum of negative values must not see zeros, nor may empty shards.
+	buffer := shared.Scratch[[]float64]("buffer")
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "identity").
+			InitWithPartitionedData(data, dataset(b, 3, func(i int) float64 { return float64(-i - 1) })).
+			Add(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
+			Add(comqueue.ForEachShard(buffer, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				for _, v := range data.Get(ctx, shard).Floats("value") {
+					out[0] = max(out[0], v)
+				}
+				return nil
+			})).
+			Add(comqueue.AllReduce(buffer, comqueue.Max)).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) {
+				return []row{{buffer.Get(ctx)[0]}}, nil
+			})).
+			SetMaxIter(2).
+			Exec()
+	}
+	rows, _, err := run(t, build, engine.Parallelism(4))
+	require.NoError(t, err)
+	require.Equal(t, []row{{-1}}, rows)
+}
+
+func TestLengthReducesAPrefix(t *testing.T) {
+	buffer, length := shared.Scratch[[]float64]("buffer"), shared.Scratch[int]("length")
+	build := func(n int) func(b *engine.Builder) *engine.Dataset {
+		return func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "length").
+				InitWithPartitionedData(data, dataset(b, 9, func(int) float64 { return 1 })).
+				Add(func(ctx *comqueue.ComContext) error {
+					buffer.Put(ctx, []float64{1, 1, 1})
+					length.Put(ctx, n)
+					return nil
+				}).
+				Add(comqueue.AllReduce(buffer, comqueue.Length(length))).
+				CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) (rows []row, err error) {
+					for _, v := range buffer.Get(ctx) {
+						rows = append(rows, row{v})
+					}
+					return rows, nil
+				})).
+				SetMaxIter(1).
+				Exec()
+		}
+	}
+	rows, _, err := run(t, build(2), engine.Parallelism(4))
+	require.NoError(t, err)
+	require.Equal(t, []row{{4}, {4}, {1}}, rows)
+	_, _, err = run(t, build(4), engine.Parallelism(4))
+	require.ErrorContains(t, err, `length "length" is 4, buffer "buffer" holds 3 elements`)
+}
+
+func TestRepeatIsALoopWithinTheSuperstep(t *testing.T) {
+	// Inner rounds halve a value until it is below 1, at most 5 times.
+	value := shared.Scratch[[]float64]("value")
+	var rounds atomic.Int64
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "repeat").
+			InitWithPartitionedData(data, dataset(b, 9, func(int) float64 { return 1 })).
+			Add(func(ctx *comqueue.ComContext) error {
+				value.Put(ctx, []float64{[]float64{0, 3, 1000}[ctx.StepNo()]})
+				return nil
+			}).
+			Add(comqueue.Repeat(5,
+				func(ctx *comqueue.ComContext) (bool, error) {
+					rounds.Add(1)
+					return value.Get(ctx)[0] < 1, nil
+				},
+				func(ctx *comqueue.ComContext) error { value.Get(ctx)[0] /= 2; return nil },
+				comqueue.AllReduce(value, comqueue.Max),
+			)).
+			Add(func(ctx *comqueue.ComContext) error {
+				want := []float64{0, 0.75, 31.25}[ctx.StepNo()]
+				if got := value.Get(ctx)[0]; got != want {
+					return fmt.Errorf("superstep %d ends with %v, want %v", ctx.StepNo(), got, want)
+				}
+				return nil
+			}).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(2).
+			Exec()
+	}
+	_, result, err := run(t, build, engine.Parallelism(3))
+	require.NoError(t, err)
+	require.Equal(t, int64(2+5), rounds.Load(), "the criterion runs on subtask 0 only")
+	calls := map[string]int64{}
+	for _, s := range result.Report.Queues[0].Stages {
+		calls[s.Name] += s.Calls
+	}
+	require.Equal(t, int64(3*(2+5)), calls[`AllReduceSum "value"`], "%v", calls)
+}
+
+// counter counts its calls in a field.
+type counter struct{ calls int }
+
+func (c *counter) Calc(ctx *comqueue.ComContext) error {
+	if c.calls++; c.calls != ctx.StepNo() {
+		return fmt.Errorf("call %d in superstep %d", c.calls, ctx.StepNo())
+	}
+	return nil
+}
+
+func TestAddNewMakesOneInstancePerSubtask(t *testing.T) {
+	var made atomic.Int64
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "instances").
+			InitWithPartitionedData(data, dataset(b, 9, func(int) float64 { return 1 })).
+			AddNew(func() comqueue.Compute { made.Add(1); return &counter{} }).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(5).
+			Exec()
+	}
+	_, _, err := run(t, build, engine.Parallelism(4))
+	require.NoError(t, err)
+	require.Equal(t, int64(4), made.Load())
+}
+
+func TestCloseWithGivesRowsInShardOrder(t *testing.T) {
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "shards").
+			InitWithPartitionedData(data, dataset(b, 0, nil)).
+			Add(func(*comqueue.ComContext) error { return nil }).
+			CloseWith(comqueue.ShardOutput(func(_ *comqueue.ComContext, shard int) ([]row, error) {
+				return slices.Repeat([]row{{float64(shard)}}, shard%3), nil
+			})).
+			SetMaxIter(1).
+			Exec()
+	}
+	rows, _, err := run(t, build, engine.Parallelism(3), engine.Shards(8))
+	require.NoError(t, err)
+	require.Equal(t, []row{{1}, {2}, {2}, {4}, {5}, {5}, {7}}, rows)
+}
+
+func TestExecDoesNotChangeTheQueue(t *testing.T) {
+	build := func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "twice").
+			InitWithPartitionedData(data, dataset(b, 0, nil)).
+			Add(func(*comqueue.ComContext) error { return nil }).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]row, error) { return []row{{float64(ctx.StepNo())}}, nil })).
+			SetMaxIter(1)
+		first := q.Exec()
+		second := q.SetMaxIter(2).Exec()
+		engine.Collect(second, "second")
+		return first
+	}
+	rows, result, err := run(t, build)
+	require.NoError(t, err)
+	require.Equal(t, []row{{1}}, rows)
+	second, err := engine.Rows[row](result, "second")
+	require.NoError(t, err)
+	require.Equal(t, []row{{2}}, second)
+	require.Equal(t, "twice", result.Report.Queues[0].Name)
+	require.Equal(t, "twice-2", result.Report.Queues[1].Name)
+}
+
+func TestReportsFoldOverShards(t *testing.T) {
+	// Values of many magnitudes: a sum in another order would have other bits.
+	value := func(i int) float64 { return math.Ldexp(float64(i%7)-3, (i*37)%100-50) }
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "reports").
+			InitWithPartitionedData(data, dataset(b, 500, value)).
+			Add(func(ctx *comqueue.ComContext) error {
+				ctx.Report("rank", float64(ctx.TaskID()))
+				return ctx.ForShards(func(shard int) error {
+					sum, top := 0.0, math.Inf(-1)
+					for _, v := range data.Get(ctx, shard).Floats("value") {
+						sum, top = sum+v*float64(ctx.StepNo()), max(top, v)
+					}
+					ctx.ReportSum("sum", shard, sum)
+					ctx.ReportMax("max", shard, top)
+					return nil
+				})
+			}).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(20).
+			Exec()
+	}
+	want := map[string][]float64{}
+	for _, p := range []int{1, 2, 3, 8} {
+		_, result, err := run(t, build, engine.Parallelism(p), engine.Shards(32))
+		require.NoError(t, err)
+		for _, s := range result.Report.Queues[0].Series {
+			require.Len(t, s.Values, 20)
+			if p == 1 {
+				want[s.Name] = s.Values
+			}
+			require.Equal(t, want[s.Name], s.Values, "%s at parallelism %d", s.Name, p)
+		}
+	}
+	require.Len(t, want, 3)
+	require.Equal(t, 0.0, want["rank"][0])
+	top := math.Inf(-1)
+	for i := range 500 {
+		top = max(top, value(i))
+	}
+	require.Equal(t, top, want["max"][19])
+}
+
+func TestFailures(t *testing.T) {
+	buffer := shared.Scratch[[]float64]("buffer")
+	missing := shared.Scratch[[]float64]("missing")
+	noop := func(*comqueue.ComContext) error { return nil }
+	broken := errors.New("broken")
+	queue := func(b *engine.Builder) *comqueue.IterativeComQueue {
+		return comqueue.New(b, "q").InitWithPartitionedData(data, dataset(b, 64, func(int) float64 { return 1 }))
+	}
+	closed := func(q *comqueue.IterativeComQueue) *engine.Dataset {
+		return q.CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(3).Exec()
+	}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder) *engine.Dataset
+		want  []string
+	}{
+		"no end": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).CloseOnNode0(comqueue.Output(nothing)).Exec()
+			},
+			[]string{`queue "q"`, "neither SetCompareCriterionOfNode0 nor SetMaxIter", "semantics_test.go"},
+		},
+		"no result": {
+			func(b *engine.Builder) *engine.Dataset { return queue(b).Add(noop).SetMaxIter(1).Exec() },
+			[]string{"neither CloseOnNode0 nor CloseWith"},
+		},
+		"wrong stage": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(42)) },
+			[]string{"a stage is a int", "semantics_test.go"},
+		},
+		"nil stage": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(nil)) },
+			[]string{"a stage is nil"},
+		},
+		"nil function": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add((func(*comqueue.ComContext) error)(nil)))
+			},
+			[]string{"compute function is nil"},
+		},
+		"two datasets": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).InitWithPartitionedData(data, dataset(b, 1, nil)).Add(noop))
+			},
+			[]string{`"data" is given two datasets`},
+		},
+		"forest without reduce": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })))
+			},
+			[]string{`ForEachShard("buffer") is followed by no AllReduce`},
+		},
+		"forest twice": {
+			func(b *engine.Builder) *engine.Dataset {
+				each := comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })
+				return closed(queue(b).Add(each).Add(each).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{`ForEachShard("buffer") comes twice`},
+		},
+		"operator of another type": {
+			func(b *engine.Builder) *engine.Dataset {
+				op := comqueue.Operator("mine", int64(0), func(dst, src []int64) {})
+				return closed(queue(b).Add(comqueue.AllReduce(buffer, op)))
+			},
+			[]string{`operator "mine" is not one for float64`},
+		},
+		"repeat without rounds": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(comqueue.Repeat(0, nil, noop))) },
+			[]string{"Repeat: the maximum is 0"},
+		},
+		"key never put": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(put(buffer, func(*comqueue.ComContext) []float64 { return nil })).
+					Add(func(ctx *comqueue.ComContext) error { missing.Get(ctx)[0] = 1; return nil }))
+			},
+			[]string{`"missing"`, "never", "subtask"},
+		},
+		"unequal lengths": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(put(buffer, func(ctx *comqueue.ComContext) []float64 {
+					return make([]float64, 4-ctx.TaskID()/2)
+				})).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{`ranks disagree: rank `, `AllReduce "buffer" #1 (3 float64`, `AllReduce "buffer" #1 (4 float64`},
+		},
+		"error in a shard": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
+					Add(comqueue.ForEachShard(buffer, func(_ *comqueue.ComContext, shard int, _ []float64) error {
+						if shard == 5 {
+							return broken
+						}
+						return nil
+					})).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{"shard 5", "broken"},
+		},
+		"panic": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					if ctx.TaskID() == 3 {
+						panic("oh no")
+					}
+					buffer.Put(ctx, nil)
+					return nil
+				}).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{"oh no", "subtask 3", "semantics_test.go"},
+		},
+		"column that does not exist": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					data.Get(ctx, ctx.Shards().Lo).Floats("valu")
+					return nil
+				}))
+			},
+			[]string{`column "valu" does not exist`, `"value"`},
+		},
+		"criterion fails": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(noop).SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, broken }))
+			},
+			[]string{"broken"},
+		},
+		"close fails": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, broken })).Exec()
+			},
+			[]string{"broken"},
+		},
+		"report twice": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					ctx.ReportSum("r", ctx.Shards().Lo, 1)
+					ctx.ReportSum("r", ctx.Shards().Lo, 1)
+					return nil
+				}))
+			},
+			[]string{`report "r"`, "at most once"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(t, c.build, engine.Parallelism(4), engine.Shards(16))
+			require.Error(t, err)
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
+
+func TestModifiedBroadcastIsNoticed(t *testing.T) {
+	side := comqueue.BroadcastRows("side")
+	build := func(modify bool) func(b *engine.Builder) *engine.Dataset {
+		return func(b *engine.Builder) *engine.Dataset {
+			return comqueue.New(b, "broadcast").
+				InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
+				InitWithBroadcastData(side, dataset(b, 5, func(i int) float64 { return float64(i) })).
+				Add(func(ctx *comqueue.ComContext) error {
+					rows := side.Get(ctx).Floats("value")
+					if !slices.Equal(rows, []float64{0, 1, 2, 3, 4}) && !modify {
+						return fmt.Errorf("subtask %d sees %v", ctx.TaskID(), rows)
+					}
+					if modify && ctx.StepNo() == 2 && ctx.TaskID() == 0 {
+						rows[3]++
+					}
+					return nil
+				}).
+				CloseOnNode0(comqueue.Output(nothing)).
+				SetMaxIter(5).
+				Exec()
+		}
+	}
+	_, _, err := run(t, build(false), engine.Parallelism(3), engine.CheckBroadcasts(true))
+	require.NoError(t, err)
+	_, _, err = run(t, build(true), engine.Parallelism(1), engine.CheckBroadcasts(true))
+	require.ErrorContains(t, err, `broadcast object "side" was modified in superstep 2`)
+}
+
+func TestWhatRanIsWhatThePlanShows(t *testing.T) {
+	sum, whole := shared.Scratch[[]float64]("sum"), shared.Scratch[[]float64]("whole")
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "stages").
+			InitWithPartitionedData(data, dataset(b, 64, func(int) float64 { return 1 })).
+			Add(func(ctx *comqueue.ComContext) error {
+				sum.Put(ctx, make([]float64, 3))
+				whole.Put(ctx, make([]float64, 2))
+				return nil
+			}).
+			Add(comqueue.ForEachShard(sum, func(*comqueue.ComContext, int, []float64) error { return nil })).
+			Add(comqueue.AllReduce(sum)).
+			Add(comqueue.AllReduce(whole, comqueue.Min)).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(7).
+			Exec()
+	}
+	_, result, err := run(t, build, engine.Parallelism(4), engine.Shards(16))
+	require.NoError(t, err)
+	text := result.Plan.Text()
+	require.Equal(t, 1, strings.Count(text, "depends on parallelism"), "%s", text)
+	// Every stage of the plan ran in every superstep on every subtask, and nothing else did.
+	shown := map[string]int64{}
+	for _, v := range result.Plan.Vertices {
+		for _, c := range v.Chain {
+			if n := result.Graph.Nodes[c.Node]; v.Queue != "" && strings.HasPrefix(n.Op, "AllReduce") {
+				shown[fmt.Sprintf("%s %q", n.Op, n.Name)] += 7 * 4
+			}
+		}
+	}
+	require.Len(t, shown, 6)
+	ran := map[string]int64{}
+	for _, s := range result.Report.Queues[0].Stages {
+		if strings.HasPrefix(s.Name, "AllReduce") {
+			ran[s.Name] += s.Calls
+			require.Equal(t, "direct over shared memory, 4 ranks", s.Program)
+		}
+	}
+	require.Equal(t, shown, ran)
+}
