@@ -156,7 +156,7 @@ func TestNothingCollected(t *testing.T) {
 }
 
 func TestRunThatFails(t *testing.T) {
-	_, err := Run(t.Context(), squares, squaresArgs{N: 10, Fail: "number 7 is odd"}, Shards(4), checkedAllocator(t))
+	_, err := Run(t.Context(), squares, squaresArgs{N: 10, Fail: "number 7 is odd"}, Shards(4), Parallelism(1), checkedAllocator(t))
 	require.ErrorContains(t, err, `job "squares": operator Transform "square" (kit_test.go:`)
 	require.ErrorContains(t, err, "number 7 is odd")
 	var failed *task.TaskError
