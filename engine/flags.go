@@ -173,7 +173,9 @@ func ownFlags(args any) ([]*kong.Flag, error) {
 	scratch := reflect.New(reflect.TypeOf(args).Elem())
 	parser, err := kong.New(scratch.Interface(), append(kongOptions(), kong.NoDefaultHelp())...)
 	if err != nil {
-		return nil, fmt.Errorf("the arguments %s cannot be flags: %w", typeName(args), err)
+		// The parser would have a nested struct be a command, which a job has not.
+		hint := strings.NewReplacer(`perhaps missing a cmd:"" tag?`, `nested structs take the tag embed:"" prefix:"name-"`)
+		return nil, fmt.Errorf("the arguments %s cannot be flags: %s", typeName(args), hint.Replace(err.Error()))
 	}
 	if len(parser.Model.Children) > 0 {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: the command %q of a job is no argument", typeName(args), parser.Model.Children[0].Name)

@@ -316,11 +316,18 @@ func TestMainCollisions(t *testing.T) {
 		"the arguments int cannot be flags: want a struct")
 	check(runProgram(t, Define("x", func(*Builder, struct{ C chan int }) error { return nil }), ""),
 		"cannot be flags")
+	check(runProgram(t, Define("x", func(*Builder, struct{ In struct{ X int } }) error { return nil }), ""),
+		`unsupported field type struct { X int }, nested structs take the tag embed:"" prefix:"name-"`)
 	check(runProgram(t, Define("x", func(*Builder, struct {
 		Train struct{} `cmd:""`
 	}) error {
 		return nil
 	}), ""), `the command "train" of a job is no argument`)
+	check(runProgram(t, Define("x", func(*Builder, struct {
+		Fast bool `negatable:"log-json"`
+	}) error {
+		return nil
+	}), ""), fmt.Sprintf(collides, "--log-json", "--fast"))
 }
 
 func TestMainCancelled(t *testing.T) {
