@@ -1,3 +1,70 @@
-// Package task runs a plan's subtasks in one process: inputs → operator chain →
-// outputs, exchanges between them, and the superstep loop of queues.
+// Package task runs a plan in one process.
+//
+//	report, err := task.Run(ctx, plan, graph, bindings, task.Env{})
+//
+// The plan says what runs where, Bindings connects its nodes to code, Env is what
+// a run takes from its surroundings. When Run returns, every goroutine it started
+// has ended, and nothing is left in memory or on disk, whether it succeeded,
+// failed or was cancelled.
+//
+// # The life of a run
+//
+//  1. The bindings are compared with the plan; nothing has been called yet.
+//  2. A private directory for temporary files is made, and what killed runs left
+//     beside it is swept.
+//  3. Sinks begin, in node order.
+//  4. The parts are built: for each edge its receiving ends, for each vertex and
+//     rank a subtask with its operators and sending ends, for each queue a gang.
+//  5. All subtasks run at once, one goroutine each.
+//  6. Sinks commit, in node order, when every subtask has succeeded. Otherwise,
+//     and where a commit fails, they are aborted.
+//
+// # A subtask
+//
+// A subtask owns a contiguous range of shards and works on them in order. Its
+// head is a source, or an operator that reads edges; what the head emits goes to
+// the operators chained behind it by direct calls, and to outgoing edges:
+//
+//	inbox ─► head ─► operator ─► operator ─► edge ─► inboxes of other subtasks
+//	                    └──────► operator ─► edge
+//
+// Batches are passed by reference and borrowed; nothing is allocated per batch
+// on the way.
+//
+// # Exchanges
+//
+// A source subtask sends as it produces, and never waits for another source
+// subtask nor for the subtask that will read. A receiving end stores what comes,
+// one run per (destination shard, source shard), in memory while the budget lasts
+// and in one file beyond it, and hands a destination shard on in the order
+// (source shard, order of sending). Only the sender of a message waits for the
+// storing of earlier ones, by credits. So the rows that operators see, and their
+// order, do not depend on timing, parallelism or memory, and no graph can
+// deadlock: a waiting subtask waits for a source shard to end, sources come
+// before it in the topological order, and the first of them waits for nobody.
+//
+// The price is that a slow reader does not slow its sources down: what it has not
+// read is held, then spilled.
+//
+// # Queues
+//
+// The vertices of a queue run as one gang: a goroutine per rank runs the stages
+// of each superstep in order, and all meet for the verdict of subtask 0. The
+// failure of one ends the collectives of all.
+//
+// # Failures
+//
+// The first failure ends the run: contexts end, waits return. When all subtasks
+// have stopped, the failure of the lowest shard is returned as a *TaskError that
+// names operator, source line, subtask and shard; failures that follow from the
+// end of the run do not count. Panics of user code are errors with the frames
+// where they began. Functions that go on for AbandonAfter are named in an
+// *AbandonedError and left behind.
+//
+// # Where to look
+//
+// run.go is the life of a run, build.go makes its parts, subtask.go and chain.go
+// drive operators, output.go and inbox.go are the two ends of an exchange,
+// spill.go its file, side.go broadcast inputs, superstep.go the loop of queues,
+// record.go the report.
 package task

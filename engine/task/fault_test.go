@@ -1,0 +1,110 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// faulty is a network that changes messages on their way to the receivers.
+type faulty struct {
+	transport.Network
+	receiver func(transport.Receiver) transport.Receiver
+}
+
+func (f *faulty) Listen(a transport.Address, r transport.Receiver) error {
+	return f.Network.Listen(a, f.receiver(r))
+}
+
+// receiverFunc is a receiver made of a function.
+type receiverFunc func(m transport.Message)
+
+func (f receiverFunc) Receive(m transport.Message) { f(m) }
+
+// TestArrivalOrderIsSeen shows that the comparison with the reference can fail:
+// a network that numbers source shards as they first arrive, instead of as they
+// are, changes what operators see.
+func TestArrivalOrderIsSeen(t *testing.T) {
+	g := parseGraph(8, `
+		a = source rows=400
+		b = number a/hash
+		c = tap b`)
+	net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
+		var mu sync.Mutex
+		var waiting []transport.Message
+		ended := 0
+		return receiverFunc(func(m transport.Message) {
+			// Source shards are handed on from the last to the first, which is an
+			// order in which they may well arrive.
+			mu.Lock()
+			defer mu.Unlock()
+			if m.Last {
+				ended++
+			}
+			waiting = append(waiting, m)
+			if ended == 8 {
+				for _, m := range waiting {
+					m.Shard = 7 - m.Shard
+					r.Receive(m)
+				}
+			}
+		})
+	}}
+	got := g.run(t, context.Background(), 3, Env{Network: net}, hooks{})
+	require.NoError(t, got.err)
+	require.NotEqual(t, g.reference(), got.taps)
+}
+
+// TestBrokenTransport: lost, repeated and misdirected messages are errors, not
+// wrong results.
+func TestBrokenTransport(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(m *transport.Message) (copies int)
+		want  string
+	}{
+		"lost": {func(m *transport.Message) int {
+			if m.Seq == 1 {
+				return 0
+			}
+			return 1
+		}, "want message 1: the transport lost or reordered messages"},
+		"repeated": {func(m *transport.Message) int { return 2 }, "want message 1: the transport"},
+		"misdirected": {func(m *transport.Message) int {
+			if m.First >= 0 {
+				m.First += 8
+			} else {
+				m.Shard += 8
+			}
+			return 1
+		}, "placed within"},
+		"stranger": {func(m *transport.Message) int { m.Shard += 8; return 1 }, "received rows of source shard"},
+	} {
+		for _, side := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/side=%t", name, side), func(t *testing.T) {
+				net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
+					return receiverFunc(func(m transport.Message) {
+						defer m.Release()
+						for range test.spoil(&m) {
+							if m.Rows != nil {
+								m.Rows.Retain()
+							}
+							r.Receive(m)
+						}
+					})
+				}}
+				text, want := "a = source rows=400\nb = number a/hash", test.want
+				if side {
+					// Its forward edge is spoilt too, so either may be told of.
+					text, want = "a = source rows=400\nb = source rows=20\nc = addside b a/side", "received"
+				}
+				got := parseGraph(8, text).run(t, context.Background(), 1, Env{Network: net, BatchRows: 16}, hooks{})
+				require.ErrorContains(t, got.err, want)
+			})
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package task
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// TestReport: every row is counted where it passes.
+func TestReport(t *testing.T) {
+	g := parseGraph(8, `
+		a = source rows=100
+		b = filter a
+		c = twice b/hash
+		d = tap c
+		e = tap a`)
+	want := g.reference()
+	count := func(name string) (n int64) {
+		for _, rows := range want[g.names[name]] {
+			n += int64(len(rows))
+		}
+		return n
+	}
+	var mu sync.Mutex
+	rows, shards := map[int]int64{}, map[int]int{}
+	env := Env{Progress: func(e Progress) {
+		mu.Lock()
+		defer mu.Unlock()
+		rows[int(e.Vertex)] = max(rows[int(e.Vertex)], e.Rows)
+		shards[int(e.Vertex)] = max(shards[int(e.Vertex)], e.ShardsDone)
+	}}
+	got := g.run(t, context.Background(), 3, env, hooks{})
+	require.NoError(t, got.err)
+	require.Len(t, got.report.Vertices, 2)
+	in, out := make([]int64, 5), make([]int64, 5)
+	owned := 0
+	for _, v := range got.report.Vertices {
+		require.Len(t, v.Subtasks, 3)
+		for _, s := range v.Subtasks {
+			owned += s.Shards
+			require.LessOrEqual(t, s.Busy+s.Waiting, got.report.Elapsed)
+			for _, o := range s.Operators {
+				in[o.Node] += o.RowsIn
+				out[o.Node] += o.RowsOut
+				if o.Node > 0 && o.RowsIn > 0 {
+					require.Equal(t, []Counter{{"seen", o.RowsIn}}, o.Counters)
+				}
+			}
+		}
+	}
+	all, kept := count("e"), count("d")/2
+	require.Equal(t, 16, owned)
+	require.Equal(t, []int64{0, all, kept, 2 * kept, all}, in)
+	require.Equal(t, []int64{all, kept, 2 * kept, 0, 0}, out)
+	require.Equal(t, map[int]int64{0: all, 1: kept}, rows)
+	require.Equal(t, map[int]int{0: 8, 1: 8}, shards)
+	exchange := got.report.Vertices[1].Subtasks
+	require.Equal(t, kept, exchange[0].RowsIn+exchange[1].RowsIn+exchange[2].RowsIn)
+}
+
+// TestAccumulate: values of magnitudes from 1e-8 to 1e16 sum to the same bits at
+// any parallelism, those of the aligned tree.
+func TestAccumulate(t *testing.T) {
+	value := func(shard, i int) float64 {
+		r := shared.NewRandom(3, "values", shard, 0)
+		return (r.Float64At(uint64(2*i)) - 0.5) * math.Pow(10, math.Floor(r.Float64At(uint64(2*i+1))*24)-8)
+	}
+	per := make([]float64, 0, 16)
+	present := []int{}
+	for shard := range 16 {
+		n := len(sourceRows(500, 16, shard))
+		sum := 0.0
+		for i := range n {
+			sum += value(shard, i)
+		}
+		if n > 0 {
+			per, present = append(per, sum), append(present, shard)
+		}
+	}
+	want := treeSum(per, present, 0, 16)
+	for _, p := range []int{1, 2, 3, 5, 16} {
+		h := hooks{operators: map[string]func() Operator{"user": func() Operator {
+			n, at := 0, -1
+			return &funcOperator{process: func(c *Context, _, shard int, rows arrow.Record, out Output) error {
+				if shard != at {
+					at, n = shard, 0
+				}
+				for range rows.NumRows() {
+					c.Accumulate("sum", shard, value(shard, n))
+					c.Accumulate("rows", shard, 1)
+					n++
+				}
+				return nil
+			}}
+		}}}
+		got := parseGraph(16, `
+			a = source rows=500
+			b = user a`).run(t, context.Background(), p, Env{BatchRows: 7}, h)
+		require.NoError(t, got.err)
+		require.Equal(t, "rows", got.report.Accumulators[0].Name)
+		require.Equal(t, float64(rowsOf(500, 16)), got.report.Accumulators[0].Value)
+		require.Equal(t, math.Float64bits(want), math.Float64bits(got.report.Accumulators[1].Value), "p=%d", p)
+	}
+}
+
+func rowsOf(n, shards int) (rows int) {
+	for shard := range shards {
+		rows += len(sourceRows(n, shards, shard))
+	}
+	return rows
+}
+
+// treeSum adds the values of shards lo to hi up the aligned tree, by recursion.
+func treeSum(values []float64, shards []int, lo, hi int) float64 {
+	sum, any := 0.0, false
+	if hi-lo == 1 {
+		for i, s := range shards {
+			if s == lo {
+				return values[i]
+			}
+		}
+		return 0
+	}
+	mid := (lo + hi) / 2
+	for _, half := range [][2]int{{lo, mid}, {mid, hi}} {
+		there := false
+		for _, s := range shards {
+			there = there || half[0] <= s && s < half[1]
+		}
+		switch v := treeSum(values, shards, half[0], half[1]); {
+		case !there:
+		case any:
+			sum += v
+		default:
+			sum, any = v, true
+		}
+	}
+	return sum
+}
+
+// TestBudget: reservations count in the parents and are refused by name.
+func TestBudget(t *testing.T) {
+	run := NewBudget("the run", 100, nil)
+	a, b := NewBudget("slot 0", 80, run), NewBudget("slot 1", 80, run)
+	require.True(t, a.TryReserve(70))
+	require.False(t, a.TryReserve(20))
+	require.False(t, b.TryReserve(40))
+	require.ErrorContains(t, a.Reserve(20), "20 bytes more do not fit in the budget of slot 0, which is 80 bytes with 70 bytes in use")
+	require.ErrorContains(t, b.Reserve(40), "the budget of the run, which is 100 bytes")
+	require.NoError(t, b.Reserve(30))
+	require.EqualValues(t, 100, run.Used())
+	a.Release(70)
+	b.Release(30)
+	require.Zero(t, run.Used()+a.Used()+b.Used())
+	require.EqualValues(t, 100, run.Peak())
+	require.EqualValues(t, 80, a.Limit())
+	require.Equal(t, "12 MiB", size(12<<20))
+	require.Equal(t, "20 KiB", size(20<<10))
+	require.Equal(t, "20 GiB", size(20<<30))
+}
+
+// TestSideBeyondBudget: what cannot spill and does not fit is a clear error.
+func TestSideBeyondBudget(t *testing.T) {
+	g := parseGraph(8, `
+		a = source rows=1000
+		b = addside a a/side
+		c = tap b`)
+	got := g.run(t, context.Background(), 2, Env{MemoryBudget: 2000}, hooks{})
+	var be *BudgetError
+	require.ErrorAs(t, got.err, &be)
+	require.ErrorContains(t, got.err, `operator addside "b" (test.txt:2), subtask 0 of 2: side input 1: out of memory`)
+}
+
+// TestDefaults: the zero Env is complete.
+func TestDefaults(t *testing.T) {
+	e := Env{}.withDefaults()
+	require.NotNil(t, e.Allocator)
+	require.NotNil(t, e.Logger)
+	require.Positive(t, e.MemoryBudget)
+	require.Equal(t, DefaultBatchRows, e.BatchRows)
+	require.Positive(t, e.AbandonAfter)
+}
