@@ -4,7 +4,10 @@ import "fmt"
 
 // Range is the half-open interval of integers [Lo, Hi): of shards, rows, or
 // positions in a buffer. A Range with Hi <= Lo is empty.
-type Range struct{ Lo, Hi int }
+type Range struct {
+	Lo int `json:"lo"`
+	Hi int `json:"hi"`
+}
 
 // Len returns the number of integers in r.
 func (r Range) Len() int { return max(r.Hi-r.Lo, 0) }
