@@ -1,0 +1,82 @@
+package task_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// numbers is a source that emits ten numbers per shard.
+type numbers struct{}
+
+func (numbers) Open(*task.Context) error { return nil }
+func (numbers) Close() error             { return nil }
+
+func (numbers) ReadShard(c *task.Context, shard int, out task.Output) error {
+	b := array.NewRecordBuilder(c.Allocator, arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil))
+	defer b.Release()
+	for i := range 10 {
+		b.Field(0).(*array.Int64Builder).Append(int64(10*shard + i))
+	}
+	rows := b.NewRecord()
+	defer rows.Release()
+	return out.Emit(shard, rows)
+}
+
+// sum adds up what reaches it.
+type sum struct{}
+
+func (sum) Open(*task.Context) error { return nil }
+func (sum) Close() error             { return nil }
+
+func (sum) Process(c *task.Context, _, shard int, rows arrow.Record, _ task.Output) error {
+	for _, n := range rows.Column(0).(*array.Int64).Int64Values() {
+		c.Accumulate("sum", shard, float64(n))
+	}
+	return nil
+}
+
+func (sum) EndShard(*task.Context, int, task.Output) error { return nil }
+func (sum) Finish(*task.Context, task.Output) error        { return nil }
+
+// A graph of two operators with a shuffle between them, on three subtasks.
+func Example() {
+	graph := &plan.Graph{Shards: 8, Nodes: []plan.Node{
+		{ID: 0, Op: "Numbers", Schema: []plan.Column{{Name: "n", Type: "int64"}}},
+		{ID: 1, Op: "Sum", Sink: true, Inputs: []plan.Input{{From: 0, Partitioner: plan.Hash, Keys: []string{"n"}}}},
+	}}
+	compiled, err := plan.Compile(graph, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bindings := task.Bindings{
+		Sources:   map[plan.NodeID]func() task.Source{0: func() task.Source { return numbers{} }},
+		Operators: map[plan.NodeID]func() task.Operator{1: func() task.Operator { return sum{} }},
+	}
+	report, err := task.Run(context.Background(), compiled, graph, bindings, task.Env{SpillDir: os.TempDir()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, v := range report.Vertices {
+		in, out := int64(0), int64(0)
+		for _, s := range v.Subtasks {
+			in, out = in+s.RowsIn, out+s.RowsOut
+		}
+		fmt.Printf("%s: %d rows in, %d rows out\n", v.Name, in, out)
+	}
+	for _, a := range report.Accumulators {
+		fmt.Printf("%s = %v\n", a.Name, a.Value)
+	}
+	// Output:
+	// Numbers: 0 rows in, 80 rows out
+	// Sum: 80 rows in, 80 rows out
+	// sum = 3160
+}
