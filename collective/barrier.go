@@ -147,7 +147,7 @@ func (b *barrier) settle(phase uint64) {
 // wakeAll makes those who wait look again.
 func (b *barrier) wakeAll() {
 	b.mu.Lock() // whoever looked before the news is in Wait by now
-	b.mu.Unlock()
+	defer b.mu.Unlock()
 	b.cond.Broadcast()
 }
 

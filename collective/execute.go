@@ -173,7 +173,7 @@ func (r *run[T]) await(ctx context.Context, lane, step int, sends bool) error {
 // wake makes the halves that wait look at the context.
 func (r *run[T]) wake() {
 	r.mu.Lock() // whoever looked before is in Wait by now
-	r.mu.Unlock()
+	defer r.mu.Unlock()
 	r.cond.Broadcast()
 }
 

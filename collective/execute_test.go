@@ -59,7 +59,7 @@ func TestTheProgramGivesTheSameBitsAsSharedMemory(t *testing.T) {
 func TestFusedInstructionsAreExecuted(t *testing.T) {
 	for p := 2; p <= 7; p++ {
 		for _, n := range lengths(p) {
-			in, out := make([][]int64, p), make([][]int64, p)
+			in := make([][]int64, p)
 			for r := range in {
 				in[r] = convert[int64](hostile(uint64(r), n))
 			}
@@ -72,7 +72,7 @@ func TestFusedInstructionsAreExecuted(t *testing.T) {
 				}
 				copy(want[e.Lo:], x)
 			}
-			out = in
+			out := in // in place
 			require.NoError(t, executeAll(ring, p, chain(), in, out))
 			for r := range out {
 				require.Equal(t, want, out[r], "p=%d n=%d rank %d", p, n, r)

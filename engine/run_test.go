@@ -193,7 +193,7 @@ func TestCommitThatFails(t *testing.T) {
 
 func TestOperatorThatPanics(t *testing.T) {
 	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
-		Collect(transform(numbers(b, 10), "", func(_ *Context, n int64) (int64, error) { return 1 / (n - n), nil }), "x")
+		Collect(transform(numbers(b, 10), "", func(_ *Context, n int64) (int64, error) { var zero int64; return n / zero, nil }), "x")
 		return nil
 	}), struct{}{})
 	require.ErrorContains(t, err, "divide by zero")

@@ -57,7 +57,7 @@ func (c *callable) apply(_ *Context, n int64) (int64, error) { return c.factor *
 
 func generic[T any](v T) func() T { return func() T { return v } }
 
-type box[T any] struct{ v T }
+type box[T any] struct{ V T }
 
 func TestFunctionIdentity(t *testing.T) {
 	pkg := modulePath + "/engine"

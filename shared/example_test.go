@@ -95,7 +95,7 @@ func ExampleRandom() {
 	r := shared.NewRandom(42, "sample", 3, 1)
 	rows := []string{"a", "b", "c", "d"}
 	r.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-	again := shared.NewRandom(42, "sample", 3, 1)
-	fmt.Println(len(rows), again.At(1) == again.At(1), again.Float64() == again.Float64At(0))
+	again, third := shared.NewRandom(42, "sample", 3, 1), shared.NewRandom(42, "sample", 3, 1)
+	fmt.Println(len(rows), again.At(1) == third.At(1), again.Float64() == again.Float64At(0))
 	// Output: 4 true true
 }

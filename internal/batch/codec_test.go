@@ -41,8 +41,8 @@ type everything struct {
 	Vec32    []float32          `column:",dim=3"`
 	Ragged32 []float32          `column:"ragged32"`
 	Sparse   batch.SparseVector `column:"sp,size=9"`
-	skipped  int
-	Ignored  map[string]int `column:"-"`
+	_        int                // unexported: no column
+	Ignored  map[string]int     `column:"-"`
 	MaybeB   *bool
 	MaybeI   *int64
 	MaybeS   *string

@@ -227,17 +227,17 @@ func SortIndices(rec arrow.Record, keys []SortKey, dst []int32) ([]int32, error)
 		}
 		return cmp.Compare(x, y)
 	})
-	out := dst[:0]
+	order := dst[:0]
 	if keys[0].NullsFirst {
-		out = append(out, nulls...)
+		order = append(order, nulls...)
 	}
 	for _, e := range entries {
-		out = append(out, e.row)
+		order = append(order, e.row)
 	}
 	if !keys[0].NullsFirst {
-		out = append(out, nulls...)
+		order = append(order, nulls...)
 	}
-	return dst, nil
+	return order, nil
 }
 
 func firstKeyEntries(v *view, key SortKey) (entries []entry, nulls []int32) {

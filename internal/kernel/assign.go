@@ -73,7 +73,7 @@ type search struct {
 // row; where few hold, as in the first supersteps or for overlapping clusters,
 // most chunks go without.
 func (s *search) assign(x []float64, c *Centers, assign []int32) {
-	todo := s.todo[:0]
+	var todo []int32
 	if s.rest == 0 {
 		todo = s.try(x, c, assign)
 		if len(todo)*8 > len(assign)*7 {
