@@ -62,6 +62,6 @@ func (c *contentHash) String() string {
 }
 
 // rowOfInput says at which row of a source something failed.
-func rowOfInput(i int, err error) error {
+func rowOfInput(i int64, err error) error {
 	return fmt.Errorf("row %d: %w", i, err)
 }

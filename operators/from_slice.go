@@ -57,7 +57,7 @@ func hashSlice[T any](codec *batch.Codec[T], rows []T) (string, error) {
 	}
 	for i := range rows {
 		if err := app.AppendFrom(&rows[i]); err != nil {
-			return "", rowOfInput(i, err)
+			return "", rowOfInput(int64(i), err)
 		}
 		if app.Len() == block {
 			end()
@@ -84,7 +84,7 @@ func (s *sliceSource[T]) ReadShard(c *engine.Context, shard int, out engine.Outp
 	for i := lo; i < hi; i++ {
 		s.out.row = s.rows[i]
 		if err := s.out.push(shard, out); err != nil {
-			return rowOfInput(int(i), err)
+			return rowOfInput(i, err)
 		}
 	}
 	return s.out.flush(shard, out)

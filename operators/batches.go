@@ -1,0 +1,112 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// emitIndices hands on the given rows of a batch, which may repeat but not
+// descend. What is contiguous is shared, the rest copied.
+func emitIndices(c *engine.Context, shard int, rows arrow.Record, indices []int32, out engine.Output) error {
+	if len(indices) == 0 {
+		return nil
+	}
+	if contiguous(indices) {
+		first := int(indices[0])
+		return emitSlice(shard, rows, first, first+len(indices), out)
+	}
+	taken, err := batch.Take(c.Allocator, rows, indices)
+	if err != nil {
+		return err
+	}
+	defer taken.Release()
+	return out.Emit(shard, taken)
+}
+
+// contiguous reports whether each index is one more than that before it.
+func contiguous(indices []int32) bool {
+	for i, at := range indices {
+		if at != indices[0]+int32(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// emitSlice hands on the rows [lo, hi) of a batch.
+func emitSlice(shard int, rows arrow.Record, lo, hi int, out engine.Output) error {
+	if lo >= hi {
+		return nil
+	}
+	part, err := batch.Slice(rows, lo, hi)
+	if err != nil {
+		return err
+	}
+	defer part.Release()
+	return out.Emit(shard, part)
+}
+
+// emitColumns hands on a batch of the given columns, borrowed, which the schema
+// describes.
+func emitColumns(shard int, schema *arrow.Schema, cols []arrow.Array, rows int64, out engine.Output) error {
+	rec := array.NewRecord(schema, cols, rows)
+	defer rec.Release()
+	return out.Emit(shard, rec)
+}
+
+// withField returns the schema with the field in the place of that of its name,
+// or behind all others, and the place.
+func withField(schema *arrow.Schema, f arrow.Field) (*arrow.Schema, int) {
+	fields := schema.Fields()
+	at := len(fields)
+	if found := schema.FieldIndices(f.Name); len(found) == 1 {
+		at = found[0]
+		fields[at] = f
+	} else {
+		fields = append(fields, f)
+	}
+	return arrow.NewSchema(fields, nil), at
+}
+
+// held keeps the batches of a shard until its end, within the memory of the
+// slot.
+type held struct {
+	rows  []arrow.Record // retained
+	count int64
+	bytes int64 // reserved
+}
+
+// add keeps a borrowed batch.
+func (h *held) add(c *engine.Context, rows arrow.Record) error {
+	n := batch.Size(rows)
+	if err := c.Memory.Reserve(n); err != nil {
+		return err
+	}
+	rows.Retain()
+	h.rows = append(h.rows, rows)
+	h.count += rows.NumRows()
+	h.bytes += n
+	return nil
+}
+
+// drop gives up what is kept.
+func (h *held) drop(c *engine.Context) {
+	for i, r := range h.rows {
+		r.Release()
+		h.rows[i] = nil
+	}
+	if h.bytes > 0 {
+		c.Memory.Release(h.bytes)
+	}
+	h.rows, h.count, h.bytes = h.rows[:0], 0, 0
+}
+
+// forwarder hands rows on as they are: the operator behind edges that move rows.
+type forwarder struct{ noop }
+
+func (forwarder) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	return out.Emit(shard, rows)
+}

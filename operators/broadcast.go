@@ -1,0 +1,175 @@
+package operators
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// MapWith is MapErr with a broadcast variable: f gets all rows of side, in the
+// order of their shards, along with each row of d. It runs when side is
+// complete. For small datasets such as a model or a table to look up in.
+//
+// The rows of side are one copy per process that all calls share: f must not
+// modify them.
+func MapWith[In, Side, Out any](d, side *engine.Dataset, f func(row In, side []Side) (Out, error)) *engine.Dataset {
+	const op = "MapWith"
+	b := builderOf(op, d, side)
+	if d == nil || side == nil {
+		b.Errorf("%s: %s is nil", op, whichNil(d))
+		return b.Poisoned(op)
+	}
+	in, okIn := inputRows[In](op, d)
+	lent, okSide := inputRows[Side](op, side)
+	out, okOut := outputRows[Out](op, b)
+	if !okIn || !okSide || !okOut || !needFunc(op, b, f == nil) {
+		return b.Poisoned(op)
+	}
+	rows := &sideRows[Side]{codec: lent}
+	return b.Add(engine.Spec{
+		Op:     op,
+		Schema: out.Schema(),
+		Inputs: []engine.Port{{From: d}, {From: side, Side: true}},
+		Func:   f,
+		Operator: func() engine.Operator {
+			o := &withSide[In, Side, Out]{shared: rows}
+			o.in.codec, o.out.codec = in, out
+			o.call = func(m *mapper[In, Out], in *In) (err error) {
+				m.out.row, err = f(*in, o.side)
+				return err
+			}
+			return o
+		},
+	})
+}
+
+// whichNil says which of two datasets is nil, if one is.
+func whichNil(d *engine.Dataset) string {
+	if d == nil {
+		return "the dataset"
+	}
+	return "the dataset to broadcast"
+}
+
+// withSide is the operator behind MapWith: a mapper that holds on to the side
+// rows while it is open.
+type withSide[In, Side, Out any] struct {
+	mapper[In, Out]
+	shared *sideRows[Side]
+	side   []Side
+	held   bool
+}
+
+func (o *withSide[In, Side, Out]) Open(c *engine.Context) error {
+	var err error
+	if o.side, err = o.shared.acquire(c, 1); err != nil {
+		return fmt.Errorf("the rows to broadcast: %w", err)
+	}
+	o.held = true
+	return o.mapper.Open(c)
+}
+
+func (o *withSide[In, Side, Out]) Close() error {
+	if o.held {
+		o.side, o.held = nil, false
+		o.shared.release()
+	}
+	return o.mapper.Close()
+}
+
+// sideRows holds the rows of a side input as values of T, for all subtasks of a
+// process. It is made by the first that opens and given up by the last that
+// closes, and may be made again.
+type sideRows[T any] struct {
+	codec *batch.Codec[T]
+
+	mu     sync.Mutex
+	users  int
+	rows   []T
+	bytes  int64                         // reserved
+	budget interface{ Release(n int64) } // where they are reserved
+}
+
+// acquire returns the rows, which must not be modified and are to be released.
+func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users == 0 {
+		if err := s.read(c, c.Side(port)); err != nil {
+			return nil, err
+		}
+	}
+	s.users++
+	return s.rows, nil
+}
+
+// read copies the rows, so that they outlive the batches.
+func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
+	var bytes, count int64
+	for _, rec := range recs {
+		bytes += batch.Size(rec)
+		count += rec.NumRows()
+	}
+	if err := c.Memory.Reserve(bytes); err != nil {
+		return err
+	}
+	rows := make([]T, 0, count)
+	in := rowReader[T]{codec: s.codec, copies: true}
+	for _, rec := range recs {
+		err := in.reset(rec)
+		for i := 0; err == nil && i < in.len(); i++ {
+			var row *T
+			if row, err = in.read(i); err == nil {
+				rows = append(rows, *row)
+			}
+		}
+		if err != nil {
+			c.Memory.Release(bytes)
+			return err
+		}
+	}
+	s.rows, s.bytes, s.budget = rows, bytes, c.Memory
+	return nil
+}
+
+// release ends one use.
+func (s *sideRows[T]) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users == 0 {
+		s.budget.Release(s.bytes)
+		s.rows, s.bytes, s.budget = nil, 0, nil
+	}
+}
+
+// MapBatchWith is MapBatch with a broadcast variable: f gets all batches of side,
+// in the order of their shards, along with each batch of d. It runs when side is
+// complete. The batches of side are shared by all calls: f must not modify them,
+// and borrows them until the run ends.
+func MapBatchWith(d, side *engine.Dataset, schema *arrow.Schema, f func(c *engine.Context, rows arrow.Record, side []arrow.Record) (arrow.Record, error)) *engine.Dataset {
+	const op = "MapBatchWith"
+	b := builderOf(op, d, side)
+	if d == nil || side == nil {
+		b.Errorf("%s: %s is nil", op, whichNil(d))
+		return b.Poisoned(op)
+	}
+	schema, ok := batchSchema(op, d, schema)
+	if !ok || !needFunc(op, b, f == nil) {
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op:     op,
+		Schema: schema,
+		Inputs: []engine.Port{{From: d}, {From: side, Side: true}},
+		Func:   f,
+		Operator: func() engine.Operator {
+			return &batchMapper{schema: schema, f: func(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+				return f(c, rows, c.Side(1))
+			}}
+		},
+	})
+}

@@ -1,0 +1,66 @@
+package operators
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Consolidate makes one batch of the rows of each shard, in memory of exactly
+// their size, and changes no row. Several consumers of the result share that
+// memory; without it, each that holds rows holds the batches they arrived in.
+// Put it before what goes over the same data again and again.
+//
+// The rows of a shard are held in memory, within the run's budget.
+func Consolidate(d *engine.Dataset) *engine.Dataset {
+	const op = "Consolidate"
+	b := builderOf(op, d)
+	return b.Add(engine.Spec{
+		Op:       op,
+		Schema:   d.Schema(),
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &consolidator{} },
+	})
+}
+
+// consolidator is the operator behind Consolidate.
+type consolidator struct {
+	noop
+	context *engine.Context
+	held    held
+}
+
+func (o *consolidator) Open(c *engine.Context) error {
+	o.context = c
+	return nil
+}
+
+func (o *consolidator) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if err := o.held.add(c, rows); err != nil {
+		return fmt.Errorf("hold the rows of a shard: %w, or cut the data into more shards", err)
+	}
+	return nil
+}
+
+func (o *consolidator) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	if o.held.count == 0 {
+		return nil
+	}
+	all, err := batch.Concat(c.Allocator, o.held.rows)
+	if err != nil {
+		return fmt.Errorf("%w; cut the data into more shards", err)
+	}
+	defer all.Release()
+	o.held.drop(c)
+	return out.Emit(shard, all)
+}
+
+func (o *consolidator) Close() error {
+	if o.context != nil {
+		o.held.drop(o.context)
+	}
+	return nil
+}

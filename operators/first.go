@@ -1,0 +1,60 @@
+package operators
+
+import (
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// First returns the first n rows in the order of the dataset, that is of its
+// shards, or all if there are fewer. They stay in their shards.
+func First(d *engine.Dataset, n int64) *engine.Dataset {
+	const op = "First"
+	b := builderOf(op, d)
+	if n < 0 {
+		b.Errorf("%s: %d rows: want at least 0", op, n)
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.FormatInt(n, 10)}},
+		Schema:   d.Schema(),
+		Inputs:   []engine.Port{{From: firstOfShards(d, n)}},
+		Single:   true,
+		Operator: func() engine.Operator { return &limiter{n: n, left: n} },
+	})
+}
+
+// firstOfShards returns the first n rows of each shard, which is all that can be
+// among the first n of all: the rest need not be brought together.
+func firstOfShards(d *engine.Dataset, n int64) *engine.Dataset {
+	return d.Builder().Add(engine.Spec{
+		Op:       "FirstOfShards",
+		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.FormatInt(n, 10)}},
+		Schema:   d.Schema(),
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &limiter{n: n, left: n, perShard: true} },
+	})
+}
+
+// limiter hands on n rows and drops the others.
+type limiter struct {
+	noop
+	n, left  int64
+	perShard bool // n of each shard, otherwise of all
+}
+
+func (o *limiter) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	n := min(rows.NumRows(), o.left)
+	o.left -= n
+	return emitSlice(shard, rows, 0, int(n), out)
+}
+
+func (o *limiter) EndShard(*engine.Context, int, engine.Output) error {
+	if o.perShard {
+		o.left = o.n
+	}
+	return nil
+}

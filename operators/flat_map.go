@@ -1,0 +1,113 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// FlatMap turns every row into any number of rows: f is called with each row and
+// emits what stands in its place, in order. An error fails the run; it is told
+// with the row's index within its shard.
+//
+// The row is f's for the call, as in Map. What is given to emit is copied, so
+// that slices may be reused. emit is good during the call only.
+func FlatMap[In, Out any](d *engine.Dataset, f func(row In, emit func(Out)) error) *engine.Dataset {
+	const op = "FlatMap"
+	b := builderOf(op, d)
+	in, okIn := inputRows[In](op, d)
+	out, okOut := outputRows[Out](op, b)
+	if !okIn || !okOut || !needFunc(op, b, f == nil) {
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op:     op,
+		Schema: out.Schema(),
+		Inputs: []engine.Port{{From: d}},
+		Func:   f,
+		Operator: func() engine.Operator {
+			return &flatMapper[In, Out]{f: f, in: rowReader[In]{codec: in}, emitter: emitter[Out]{out: rowWriter[Out]{codec: out}}}
+		},
+	})
+}
+
+// flatMapper is the operator behind FlatMap.
+type flatMapper[In, Out any] struct {
+	noop
+	f  func(In, func(Out)) error
+	in rowReader[In]
+	emitter[Out]
+}
+
+func (o *flatMapper[In, Out]) Open(c *engine.Context) error {
+	o.emitter.open(c)
+	return nil
+}
+
+func (o *flatMapper[In, Out]) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	if err := o.in.reset(rows); err != nil {
+		return err
+	}
+	for i := range o.in.len() {
+		row, err := o.in.read(i)
+		if err != nil {
+			return err
+		}
+		o.begin(shard, out)
+		err = o.f(*row, o.emit)
+		if err = o.end(err); err != nil {
+			return o.in.fail(i, err)
+		}
+	}
+	return nil
+}
+
+func (o *flatMapper[In, Out]) EndShard(_ *engine.Context, shard int, out engine.Output) error {
+	o.in.endShard()
+	return o.flush(shard, out)
+}
+
+func (o *flatMapper[In, Out]) Close() error {
+	o.out.close()
+	return nil
+}
+
+// emitter is a rowWriter behind the function emit that user functions call,
+// which returns no error.
+type emitter[T any] struct {
+	out   rowWriter[T]
+	emit  func(T)
+	shard int
+	to    engine.Output // nil outside of calls
+	err   error         // the first failure, which ends the run
+}
+
+func (e *emitter[T]) open(c *engine.Context) {
+	e.out.open(c)
+	e.emit = func(v T) {
+		if e.err == nil {
+			e.out.row = v
+			e.err = e.out.push(e.shard, e.to)
+		}
+	}
+}
+
+// begin precedes a call of the user's function.
+func (e *emitter[T]) begin(shard int, to engine.Output) { e.shard, e.to = shard, to }
+
+// end follows it. It returns what failed first: emitting, or else the function.
+func (e *emitter[T]) end(err error) error {
+	e.to = nil
+	if e.err != nil {
+		return e.err
+	}
+	return err
+}
+
+// flush emits the rows that wait.
+func (e *emitter[T]) flush(shard int, to engine.Output) error {
+	if e.err != nil {
+		return e.err
+	}
+	return e.out.flush(shard, to)
+}

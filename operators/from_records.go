@@ -1,0 +1,148 @@
+package operators
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// FromRecords makes a dataset of Arrow record batches in memory, which must have
+// equal columns; one batch without rows makes an empty dataset. Of n rows in
+// all, shard i of S holds those from i·n/S up to (i+1)·n/S, in order.
+//
+// The batches are borrowed and not copied: they must stay as they are, and must
+// not be released, until the run ends. A hash of them stands in the graph, as
+// for FromSlice.
+func FromRecords(b *engine.Builder, recs []arrow.Record) *engine.Dataset {
+	const op = "FromRecords"
+	needBuilder(op, b)
+	schema, err := checkRecords(recs)
+	var content string
+	if err == nil {
+		content, err = hashRecords(recs)
+	}
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	starts := make([]int64, len(recs)+1)
+	for i, r := range recs {
+		starts[i+1] = starts[i] + r.NumRows()
+	}
+	return b.Add(engine.Spec{
+		Op: op,
+		Attrs: []engine.Attr{
+			{Key: "rows", Value: strconv.FormatInt(starts[len(recs)], 10)},
+			{Key: "content", Value: content},
+		},
+		Schema: schema,
+		Source: func() engine.Source {
+			return &recordSource{recs: recs, starts: starts, normal: make([]arrow.Record, len(recs))}
+		},
+	})
+}
+
+// checkRecords returns the columns that all batches have.
+func checkRecords(recs []arrow.Record) (*arrow.Schema, error) {
+	if len(recs) == 0 {
+		return nil, fmt.Errorf("no batch is given, so that no columns are known; give one without rows")
+	}
+	var first *arrow.Schema
+	for i, r := range recs {
+		if r == nil {
+			return nil, fmt.Errorf("batch %d is nil", i)
+		}
+		if err := batch.Validate(r); err != nil {
+			return nil, fmt.Errorf("batch %d: %w", i, err)
+		}
+		schema, err := batch.NormalizeSchema(r.Schema())
+		if err != nil {
+			return nil, fmt.Errorf("batch %d: %w", i, err)
+		}
+		if first == nil {
+			first = schema
+		}
+		if !schema.Equal(first) {
+			return nil, fmt.Errorf("batch %d has other columns than batch 0: %s", i, columnDifference(first, schema))
+		}
+	}
+	return first, nil
+}
+
+// hashRecords returns a hash of the rows, block by block: blocks are copied out,
+// since a batch may be a part of larger buffers.
+func hashRecords(recs []arrow.Record) (string, error) {
+	const block = 1024
+	var h contentHash
+	mem := memory.NewGoAllocator()
+	for i, r := range recs {
+		for part := range batch.Rechunk(r, block) {
+			rows, err := batch.Concat(mem, []arrow.Record{part})
+			part.Release()
+			if err != nil {
+				return "", fmt.Errorf("batch %d: %w", i, err)
+			}
+			h.add(rows)
+			rows.Release()
+		}
+	}
+	return h.String(), nil
+}
+
+// recordSource is the source behind FromRecords.
+type recordSource struct {
+	noop
+	recs   []arrow.Record // borrowed
+	starts []int64        // of each batch among all rows, then their number
+	normal []arrow.Record // recs in normal form, made when first read; owned
+}
+
+func (s *recordSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	lo, hi := cut(s.starts[len(s.recs)], c.Shards, shard)
+	// The batch that row lo lies in.
+	i := sort.Search(len(s.recs), func(i int) bool { return s.starts[i+1] > lo })
+	for lo < hi {
+		rows, err := s.batch(i)
+		if err != nil {
+			return err
+		}
+		end := min(hi, s.starts[i+1], lo+int64(c.BatchRows))
+		if err := emitSlice(shard, rows, int(lo-s.starts[i]), int(end-s.starts[i]), out); err != nil {
+			return err
+		}
+		if lo = end; lo == s.starts[i+1] {
+			i++
+			for lo < hi && s.starts[i+1] == lo {
+				i++ // without rows
+			}
+		}
+	}
+	return nil
+}
+
+// batch returns batch i in normal form, borrowed.
+func (s *recordSource) batch(i int) (arrow.Record, error) {
+	if s.normal[i] == nil {
+		var err error
+		if s.normal[i], err = batch.Normalize(s.recs[i]); err != nil {
+			return nil, fmt.Errorf("batch %d: %w", i, err)
+		}
+	}
+	return s.normal[i], nil
+}
+
+func (s *recordSource) Close() error {
+	for _, r := range s.normal {
+		if r != nil {
+			r.Release()
+		}
+	}
+	s.normal = nil
+	return nil
+}

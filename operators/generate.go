@@ -1,0 +1,57 @@
+package operators
+
+import (
+	"strconv"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// maxGenerated bounds the rows of Generate: a row's number is the step of its
+// draws, which has 40 bits.
+const maxGenerated = 1 << 40
+
+// Generate makes a dataset of rows that f computes from their number, 0 to
+// rows-1, and from random draws of the row's own, for tests and benchmarks. Of n
+// rows, shard i of S holds those from i·n/S up to (i+1)·n/S, in order.
+//
+// The draws of a row depend on the job's seed, the row's number and the label
+// that Named gives the dataset, so that the number of shards changes no row.
+// Without a label, the place of the operator in the graph counts in its stead:
+// name the dataset to keep its rows when the job changes.
+func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, i int64) T) *engine.Dataset {
+	const op = "Generate"
+	needBuilder(op, b)
+	codec, ok := outputRows[T](op, b)
+	if !ok || !needFunc(op, b, f == nil) {
+		return b.Poisoned(op)
+	}
+	if rows < 0 || rows > maxGenerated {
+		b.Errorf("%s: %d rows: want 0 to %d", op, rows, int64(maxGenerated))
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op:     op,
+		Attrs:  []engine.Attr{{Key: "rows", Value: strconv.FormatInt(rows, 10)}},
+		Schema: codec.Schema(),
+		Func:   f,
+		Source: func() engine.Source {
+			purpose := ""
+			return newNumbered(rows, codec, func(c *engine.Context, i int64) T {
+				if purpose == "" {
+					purpose = generatePurpose(c)
+				}
+				// Shard -1: what belongs to no shard.
+				return f(shared.NewRandom(c.Seed, purpose, -1, int(i)), i)
+			})
+		},
+	})
+}
+
+// generatePurpose names the draws of one operator.
+func generatePurpose(c *engine.Context) string {
+	if c.Node.Name != "" {
+		return "Generate " + strconv.Quote(c.Node.Name)
+	}
+	return "Generate " + strconv.Itoa(int(c.Node.ID))
+}

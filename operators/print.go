@@ -1,0 +1,190 @@
+package operators
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// PrintOptions says what Print shows. The zero value is usable.
+type PrintOptions struct {
+	// Rows is how many rows are shown; 0 stands for 20.
+	Rows int
+	// Width is the most characters shown of a value; 0 stands for 40.
+	Width int
+	// Title stands above the table, if it is not empty.
+	Title string
+	// Writer takes the table; nil stands for standard output.
+	Writer io.Writer
+}
+
+// Print writes a table of the first rows, in the order of the dataset, when the
+// job has succeeded. It is for people: the form of the table may change. Tables
+// of several Prints appear in the order of the calls.
+func Print(d *engine.Dataset, opts PrintOptions) {
+	const op = "Print"
+	b := builderOf(op, d)
+	if opts.Rows == 0 {
+		opts.Rows = 20
+	}
+	if opts.Width == 0 {
+		opts.Width = 40
+	}
+	if opts.Rows < 0 || opts.Width < 0 {
+		b.Errorf("%s: %d rows of values of %d characters: want at least 1 of both, or 0 for the default", op, opts.Rows, opts.Width)
+		return
+	}
+	if !usable(d) {
+		return
+	}
+	p := &printer{opts: opts, schema: d.Schema()}
+	more := int64(opts.Rows) + 1 // one more tells whether there are more
+	b.Add(engine.Spec{
+		Op:       op,
+		Name:     opts.Title,
+		Attrs:    []engine.Attr{{Key: "rows", Value: strconv.Itoa(opts.Rows)}, {Key: "width", Value: strconv.Itoa(opts.Width)}},
+		Inputs:   []engine.Port{{From: firstOfShards(d, more)}},
+		Single:   true,
+		Operator: func() engine.Operator { return &printing{table: p} },
+		Sink:     p,
+	})
+}
+
+// printing is the operator behind Print.
+type printing struct {
+	noop
+	table *printer
+}
+
+func (o *printing) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	o.table.add(rows)
+	return nil
+}
+
+// printer gathers the table. One subtask adds to it; the table is written when
+// the job has succeeded.
+type printer struct {
+	opts   PrintOptions
+	schema *arrow.Schema
+	cells  [][]string // rows of the table, without the header
+	more   bool       // than opts.Rows rows
+}
+
+func (p *printer) add(rows arrow.Record) {
+	for i := range int(rows.NumRows()) {
+		if len(p.cells) == p.opts.Rows {
+			p.more = true
+			return
+		}
+		cells := make([]string, rows.NumCols())
+		for c := range cells {
+			if col := rows.Column(c); col.IsNull(i) {
+				cells[c] = "null"
+			} else {
+				cells[c] = plainText(batch.FormatValue(col, i), p.opts.Width)
+			}
+		}
+		p.cells = append(p.cells, cells)
+	}
+}
+
+// plainText returns s on one line of at most width characters, with what is not
+// printable escaped: data must not control the terminal.
+func plainText(s string, width int) string {
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) && r != utf8.RuneError {
+			b.WriteRune(r)
+		} else {
+			q := strconv.QuoteRune(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+		if b.Len() > width*utf8.UTFMax {
+			break // it is cut off below
+		}
+	}
+	if text := []rune(b.String()); len(text) > width {
+		return string(text[:width-1]) + "…"
+	}
+	return b.String()
+}
+
+// Begin forgets what an earlier attempt gathered.
+func (p *printer) Begin() error {
+	p.cells, p.more = nil, false
+	return nil
+}
+
+// Commit writes the table.
+func (p *printer) Commit() error {
+	w := p.opts.Writer
+	if w == nil {
+		w = os.Stdout
+	}
+	if _, err := io.WriteString(w, p.table()); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// Abort forgets the table.
+func (p *printer) Abort() error { return p.Begin() }
+
+// table writes the header, a rule and the rows in aligned columns.
+func (p *printer) table() string {
+	header := make([]string, p.schema.NumFields())
+	widths := make([]int, len(header))
+	rule := make([]string, len(header))
+	for c := range header {
+		header[c] = plainText(p.schema.Field(c).Name, p.opts.Width)
+		widths[c] = utf8.RuneCountInString(header[c])
+		for _, row := range p.cells {
+			widths[c] = max(widths[c], utf8.RuneCountInString(row[c]))
+		}
+		rule[c] = strings.Repeat("─", widths[c])
+	}
+	var b strings.Builder
+	if p.opts.Title != "" {
+		b.WriteString(plainText(p.opts.Title, 1000) + "\n")
+	}
+	p.line(&b, header, widths)
+	p.line(&b, rule, widths)
+	for _, row := range p.cells {
+		p.line(&b, row, widths)
+	}
+	switch {
+	case p.more:
+		fmt.Fprintf(&b, "(the first %d rows)\n", len(p.cells))
+	case len(p.cells) == 1:
+		b.WriteString("(1 row)\n")
+	default:
+		fmt.Fprintf(&b, "(%d rows)\n", len(p.cells))
+	}
+	return b.String()
+}
+
+// line writes one row: numbers to the right, the rest to the left.
+func (p *printer) line(b *strings.Builder, cells []string, widths []int) {
+	var l strings.Builder
+	for c, cell := range cells {
+		if c > 0 {
+			l.WriteString("  ")
+		}
+		pad := strings.Repeat(" ", widths[c]-utf8.RuneCountInString(cell))
+		if componentsOf(p.schema.Field(c).Type) == 1 && p.schema.Field(c).Type.ID() != arrow.BOOL {
+			l.WriteString(pad + cell)
+		} else {
+			l.WriteString(cell + pad)
+		}
+	}
+	b.WriteString(strings.TrimRight(l.String(), " ") + "\n")
+}

@@ -1,0 +1,24 @@
+package operators
+
+import "github.com/superstep-ml/superstep/engine"
+
+// Rebalance spreads rows evenly over the shards: row j of shard s goes to shard
+// (s+j) mod S. It is of use after a Filter or a skewed partitioning has left some
+// shards with much more work than others.
+func Rebalance(d *engine.Dataset) *engine.Dataset {
+	const op = "Rebalance"
+	return addExchange(op, d, engine.Port{Partitioner: engine.Rebalance})
+}
+
+// addExchange adds an operator that does nothing to the rows that the port
+// brings.
+func addExchange(op string, d *engine.Dataset, port engine.Port) *engine.Dataset {
+	b := builderOf(op, d)
+	port.From = d
+	return b.Add(engine.Spec{
+		Op:       op,
+		Schema:   d.Schema(),
+		Inputs:   []engine.Port{port},
+		Operator: func() engine.Operator { return forwarder{} },
+	})
+}

@@ -1,0 +1,28 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Rename gives a column another name; its place and values stay.
+func Rename(d *engine.Dataset, from, to string) *engine.Dataset {
+	const op = "Rename"
+	b := builderOf(op, d)
+	if !usable(d) {
+		return b.Poisoned(op)
+	}
+	i, ok := findColumn(op, d, from)
+	if !ok || from != to && !newColumnName(op, d, to) {
+		return b.Poisoned(op)
+	}
+	fields := d.Schema().Fields()
+	fields[i].Name = to
+	return addProjection(engine.Spec{
+		Op:     op,
+		Attrs:  []engine.Attr{{Key: "from", Value: from}, {Key: "to", Value: to}},
+		Schema: arrow.NewSchema(fields, nil),
+		Inputs: []engine.Port{{From: d}},
+	}, nil)
+}

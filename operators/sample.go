@@ -1,0 +1,155 @@
+package operators
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// maxSampleFraction bounds the mean number of copies of a row.
+const maxSampleFraction = 1000
+
+// SampleOptions says how Sample draws.
+type SampleOptions struct {
+	// Seed tells samples apart: two samples of one dataset are independent if
+	// their seeds differ, and have the same rows if seed and fraction are the
+	// same. The job's seed counts too.
+	Seed uint64
+	// Replacement draws every row a number of times that is Poisson distributed
+	// with mean fraction, as for the bootstrap, instead of at most once.
+	Replacement bool
+}
+
+// Sample keeps every row with probability fraction, independently of all others,
+// in its place; the size of the sample varies accordingly. With replacement, each
+// row stands there as often as it was drawn. fraction is between 0 and 1, with
+// replacement up to 1000.
+//
+// Whether a row is kept depends on the seeds and on its shard and place there,
+// so on the number of shards but not on parallelism.
+func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dataset {
+	const op = "Sample"
+	b := builderOf(op, d)
+	most := 1.0
+	if opts.Replacement {
+		most = maxSampleFraction
+	}
+	if !(fraction >= 0 && fraction <= most) {
+		b.Errorf("%s: a fraction of %v: want 0 to %v", op, fraction, most)
+		return b.Poisoned(op)
+	}
+	copies := bernoulli(fraction)
+	if opts.Replacement {
+		copies = poisson(fraction)
+	}
+	return addDrawn(d, op, opts.Seed, []engine.Attr{
+		{Key: "fraction", Value: strconv.FormatFloat(fraction, 'g', -1, 64)},
+		{Key: "seed", Value: strconv.FormatUint(opts.Seed, 10)},
+		{Key: "replacement", Value: strconv.FormatBool(opts.Replacement)},
+	}, copies)
+}
+
+// bernoulli returns the number of copies at a draw u from [0, 1): one with
+// probability p.
+func bernoulli(p float64) func(u float64) int {
+	return func(u float64) int {
+		if u < p {
+			return 1
+		}
+		return 0
+	}
+}
+
+// poisson returns the number of copies at a draw u from [0, 1), by inverting the
+// distribution function of the Poisson distribution with mean lambda.
+func poisson(lambda float64) func(u float64) int {
+	bounds := poissonBounds(lambda)
+	return func(u float64) int {
+		return sort.Search(len(bounds)-1, func(k int) bool { return u < bounds[k] })
+	}
+}
+
+// poissonBounds returns the distribution function of the Poisson distribution at
+// 0, 1, 2, … as far as it differs from 1, where it ends. Probabilities relative to
+// that of the mode need no exponential function, and neither overflow nor
+// underflow: they follow from p(k+1) = p(k)·λ/(k+1).
+func poissonBounds(lambda float64) []float64 {
+	const negligible = 0x1p-60
+	mode := int(lambda)
+	weights := make([]float64, mode+1)
+	weights[mode] = 1
+	for k := mode; k > 0; k-- {
+		weights[k-1] = weights[k] * float64(k) / lambda
+	}
+	for w := 1.0; ; {
+		w = w * lambda / float64(len(weights))
+		if w < negligible {
+			break
+		}
+		weights = append(weights, w)
+	}
+	sum := 0.0
+	for k, w := range weights {
+		sum += w
+		weights[k] = sum
+	}
+	for k := range weights {
+		weights[k] /= sum
+	}
+	return weights
+}
+
+// maxCopies bounds batches with copies of rows, unless they were larger before.
+const maxCopies = 1 << 15
+
+// addDrawn adds an operator that hands on copies(u) copies of each row, u being
+// the draw that belongs to the row.
+func addDrawn(d *engine.Dataset, op string, seed uint64, attrs []engine.Attr, copies func(u float64) int) *engine.Dataset {
+	purpose := op
+	if seed != 0 {
+		purpose += " " + strconv.FormatUint(seed, 10)
+	}
+	return d.Builder().Add(engine.Spec{
+		Op:       op,
+		Attrs:    attrs,
+		Schema:   d.Schema(),
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &drawer{purpose: purpose, copies: copies} },
+	})
+}
+
+// drawer is the operator behind Sample and Split.
+type drawer struct {
+	noop
+	purpose string
+	copies  func(u float64) int
+
+	index   rowIndex
+	indices []int32 // working space
+}
+
+func (o *drawer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	draws := c.Random(o.purpose, shard, 0)
+	first := o.index.batch(rows.NumRows())
+	o.indices = o.indices[:0]
+	for i := range rows.NumRows() {
+		for range o.copies(draws.Float64At(uint64(first + i))) {
+			o.indices = append(o.indices, int32(i))
+		}
+		if len(o.indices) > maxCopies && len(o.indices) > int(rows.NumRows()) {
+			if err := emitIndices(c, shard, rows, o.indices, out); err != nil {
+				return err
+			}
+			o.indices = o.indices[:0]
+		}
+	}
+	return emitIndices(c, shard, rows, o.indices, out)
+}
+
+func (o *drawer) EndShard(*engine.Context, int, engine.Output) error {
+	o.index.endShard()
+	return nil
+}

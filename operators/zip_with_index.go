@@ -1,0 +1,91 @@
+package operators
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// ZipWithIndex adds a column of type int64 that numbers the rows from 0 on,
+// without gaps, in the order of the dataset, that is of its shards. Rows stay
+// where they are.
+//
+// The rows are counted before they are numbered, so that they wait in between, in
+// memory or on disk: the counts of all shards are broadcast, and what is before a
+// shard is their sum.
+func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
+	const op = "ZipWithIndex"
+	b := builderOf(op, d)
+	if !usable(d) || !newColumnName(op, d, name) {
+		return b.Poisoned(op)
+	}
+	codec, ok := outputRows[counted](op, b)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	schema, _ := withField(d.Schema(), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
+	return b.Add(engine.Spec{
+		Op:     op,
+		Attrs:  []engine.Attr{{Key: "column", Value: name}},
+		Schema: schema,
+		Inputs: []engine.Port{{From: d}, {From: countShards(d), Side: true}},
+		Operator: func() engine.Operator {
+			return &indexer{schema: schema, counts: rowReader[counted]{codec: codec}}
+		},
+	})
+}
+
+// indexer is the operator behind ZipWithIndex.
+type indexer struct {
+	noop
+	schema *arrow.Schema
+	counts rowReader[counted]
+	starts []int64 // index of the first row of each shard
+	index  rowIndex
+	values []int64       // working space
+	cols   []arrow.Array // working space
+}
+
+func (o *indexer) Open(c *engine.Context) error {
+	next := int64(0)
+	for _, rec := range c.Side(1) {
+		if err := o.counts.reset(rec); err != nil {
+			return err
+		}
+		for i := range o.counts.len() {
+			row, err := o.counts.read(i)
+			if err != nil {
+				return err
+			}
+			o.starts = append(o.starts, next)
+			next += row.Count
+		}
+	}
+	if len(o.starts) != c.Shards {
+		return fmt.Errorf("the rows of %d shards were counted, but there are %d", len(o.starts), c.Shards)
+	}
+	return nil
+}
+
+func (o *indexer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	first := o.starts[shard] + o.index.batch(rows.NumRows())
+	o.values = o.values[:0]
+	for i := range rows.NumRows() {
+		o.values = append(o.values, first+i)
+	}
+	b := array.NewInt64Builder(c.Allocator)
+	defer b.Release()
+	b.AppendValues(o.values, nil)
+	made := b.NewArray()
+	defer made.Release()
+	o.cols = append(append(o.cols[:0], rows.Columns()...), made)
+	return emitColumns(shard, o.schema, o.cols, rows.NumRows(), out)
+}
+
+func (o *indexer) EndShard(*engine.Context, int, engine.Output) error {
+	o.index.endShard()
+	return nil
+}
