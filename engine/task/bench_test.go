@@ -108,7 +108,7 @@ func BenchmarkExchange(b *testing.B) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		// The second input keeps the forward edge from being chained.
 		text := fmt.Sprintf("a = source\nnone = empty\nb = pass a/%s none\nc = drop b", how)
-		for _, work := range []int{0, 64} {
+		for _, work := range []int{0, 64, 512} {
 			for _, p := range []int{1, 2} {
 				b.Run(fmt.Sprintf("%s/work=%d/p=%d", how, work, p), func(b *testing.B) {
 					benchRun(b, text, p, 1024, work)
@@ -169,6 +169,38 @@ func BenchmarkCondBarrier(b *testing.B) {
 				})
 			}
 			all.Wait()
+		})
+	}
+}
+
+// BenchmarkSpill shuffles 200 MB of rows with room for 16 MB.
+func BenchmarkSpill(b *testing.B) {
+	const shards, batches = 128, 64
+	rows := benchRows(1024)
+	defer rows.Release()
+	g := parseGraph(shards, "a = source\nb = drop a/hash")
+	for _, p := range []int{1, 2} {
+		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
+			compiled, err := plan.Compile(g.Graph, p)
+			if err != nil {
+				b.Fatal(err)
+			}
+			h := hooks{
+				sources: map[string]func() Source{"source": func() Source { return &benchSource{rows: rows, n: batches} }},
+				operators: map[string]func() Operator{"drop": func() Operator {
+					return &funcOperator{process: func(*Context, int, int, arrow.Record, Output) error { return nil }}
+				}},
+			}
+			var report *Report
+			for b.Loop() {
+				report, err = Run(context.Background(), compiled, g.Graph, g.bindings(h), Env{MemoryBudget: 16 << 20, SpillDir: b.TempDir()})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*shards*batches*1024/b.Elapsed().Seconds()/1e6, "Mrows/s")
+			b.ReportMetric(float64(report.Spilled)/1e6, "MB-spilled")
+			b.ReportMetric(float64(report.PeakMemory)/1e6, "MB-held")
 		})
 	}
 }

@@ -83,11 +83,11 @@ func (b *builder) receive(i int) error {
 			src = dst
 		}
 		in := newInbox(dst, src, aligned)
-		in.batchRows, in.mem, in.budget = r.env.BatchRows, r.env.Allocator, r.slots[t]
+		in.batchRows, in.mem, in.budget = r.env.BatchRows, r.env.Allocator, r.runs[t]
 		in.fail = func(shard int, err error) { r.record(b.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
 			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
-			mem:  r.env.Allocator, total: &r.spilled,
+			mem:  r.env.Allocator, total: &r.spilled, logger: r.env.Logger,
 		}
 		b.inboxes[i] = append(b.inboxes[i], in)
 		r.inboxes = append(r.inboxes, in)

@@ -44,7 +44,8 @@
 // before it in the topological order, and the first of them waits for nobody.
 //
 // The price is that a slow reader does not slow its sources down: what it has not
-// read is held, then spilled.
+// read is held, then spilled. So an exchange that the plan calls pipelined and one
+// that it calls materialised are the same here.
 //
 // # Queues
 //

@@ -20,8 +20,10 @@ type Env struct {
 	// It reaches no result.
 	BatchRows int
 	// MemoryBudget is the number of bytes that exchanges and operators may hold
-	// before they spill, split evenly over the slots. 0 means half of GOMEMLIMIT
-	// where that is set, otherwise a quarter of the machine's memory.
+	// before they spill, split evenly over the slots. Exchanges take at most half
+	// of a slot's part, so that operators find room whatever comes before them. 0
+	// means half of GOMEMLIMIT where that is set, otherwise a quarter of the
+	// machine's memory.
 	MemoryBudget int64
 	// SpillDir is where the run makes its private directory for temporary files;
 	// empty means os.TempDir. What killed runs left there is removed.

@@ -152,10 +152,17 @@ func (in *inbox) check(m *transport.Message) error {
 // store keeps the rows of a message in memory or, beyond the budget, on disk. It
 // returns one piece per destination shard from First on, nil where the shard
 // gets no rows.
-func (in *inbox) store(m *transport.Message) ([]*piece, error) {
+func (in *inbox) store(m *transport.Message) (pieces []*piece, err error) {
 	if m.Rows == nil {
 		return nil, nil
 	}
+	defer func() {
+		// Rows that are no proper batch must fail the run, not the process: this is
+		// the transport's goroutine.
+		if v := recover(); v != nil {
+			pieces, err = nil, recovered(v)
+		}
+	}()
 	ends := m.Ends
 	if ends == nil {
 		ends = []int{int(m.Rows.NumRows())}
@@ -165,7 +172,8 @@ func (in *inbox) store(m *transport.Message) ([]*piece, error) {
 	if !inMemory {
 		h.size = 0
 	}
-	pieces, made, lo := make([]*piece, len(ends)), make([]piece, len(ends)), 0
+	made, lo := make([]piece, len(ends)), 0
+	pieces = make([]*piece, len(ends))
 	for i, hi := range ends {
 		if hi == lo {
 			continue
@@ -173,7 +181,6 @@ func (in *inbox) store(m *transport.Message) ([]*piece, error) {
 		p := &made[i]
 		p.of, p.lo, p.hi = h, lo, hi
 		if !inMemory {
-			var err error
 			if p.at, err = in.spill.write(m.Rows, lo, hi); err != nil {
 				return nil, err
 			}

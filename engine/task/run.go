@@ -67,6 +67,7 @@ type run struct {
 
 	budget  *Budget   // of the run
 	slots   []*Budget // its parts
+	runs    []*Budget // the part of each slot that exchanges may hold
 	spilled atomic.Int64
 
 	subtasks []*subtask // in vertex order; those of queues stand at their first vertex
@@ -102,10 +103,7 @@ func (r *run) record(te *TaskError) {
 func (r *run) execute(ctx context.Context) error {
 	r.context, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
-	for i := range max(r.plan.Slots, 1) {
-		r.slots = append(r.slots, NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(max(r.plan.Slots, 1)), r.budget))
-	}
+	r.makeBudgets()
 	r.network = r.env.Network
 	if r.network == nil {
 		r.network = transport.NewMem(r.env.Credits)
@@ -131,6 +129,17 @@ func (r *run) execute(ctx context.Context) error {
 		return failed
 	}
 	return err
+}
+
+// makeBudgets splits the memory over the slots.
+func (r *run) makeBudgets() {
+	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
+	slots := max(r.plan.Slots, 1)
+	for i := range slots {
+		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(slots), r.budget)
+		r.slots = append(r.slots, slot)
+		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
+	}
 }
 
 // wait waits for all subtasks. Once the run has ended around them it waits only

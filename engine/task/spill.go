@@ -14,6 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/ipc"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -23,9 +24,10 @@ import (
 // one goroutine and read by another, each block after it was flushed. The file
 // is made at the first write.
 type spillFile struct {
-	path  string
-	mem   memory.Allocator
-	total *atomic.Int64 // bytes written by the run
+	path   string
+	mem    memory.Allocator
+	total  *atomic.Int64 // bytes written by the run
+	logger hclog.Logger
 
 	file   atomic.Pointer[os.File]
 	buffer *bufio.Writer
@@ -78,6 +80,7 @@ func (s *spillFile) create(schema *arrow.Schema) error {
 		return err
 	}
 	s.file.Store(f)
+	s.logger.Info("the memory budget is used up: spilling rows to disk", "file", s.path)
 	var head bytes.Buffer
 	w := ipc.NewWriter(&head, ipc.WithSchema(schema), ipc.WithAllocator(s.mem))
 	if err := w.Close(); err != nil {

@@ -63,10 +63,10 @@ type boundStage struct {
 
 // main is the body of the member's goroutine.
 func (m *member) main() error {
+	m.head.closer, m.opened = m.body.Close, 1 // it exists, so it is closed, opened or not
 	if err := m.awaitSides(); err != nil {
 		return err
 	}
-	m.head.closer, m.opened = m.body.Close, 1
 	err := m.call(m.head, func() error { return m.body.Open(m.head.context, (*memberInput)(m), m.comm) })
 	if err != nil {
 		return err
