@@ -1,0 +1,129 @@
+package runtime
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// scale is what every operator of the chains computes for a row.
+func scale(r row) row { return row{r.Key, r.X*0.5 + r.Y, r.Y} }
+
+// scaleBatch is scale for a batch: a new column x beside the two others, shared.
+func scaleBatch(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+	return scaled(c.Allocator, rows), nil
+}
+
+func scaled(mem memory.Allocator, rows arrow.Record) arrow.Record {
+	x, y := rows.Column(1).(*array.Float64).Float64Values(), rows.Column(2).(*array.Float64).Float64Values()
+	buffer := memory.NewResizableBuffer(mem)
+	defer buffer.Release()
+	buffer.Resize(arrow.Float64Traits.BytesRequired(len(x)))
+	out := arrow.Float64Traits.CastFromBytes(buffer.Bytes())
+	for i := range out {
+		out[i] = x[i]*0.5 + y[i]
+	}
+	data := array.NewData(arrow.PrimitiveTypes.Float64, len(x), []*memory.Buffer{nil, buffer}, nil, 0, 0)
+	defer data.Release()
+	column := array.NewFloat64Data(data)
+	defer column.Release()
+	return array.NewRecord(rows.Schema(), []arrow.Array{rows.Column(0), column, rows.Column(2)}, rows.NumRows())
+}
+
+// BenchmarkChain moves rows through chains of operators at parallelism 1. The
+// three kinds of operator compute nothing, compute a column per batch, and
+// compute a row at a time; the yardstick is a loop over the same rows that does
+// the same, of slices for batches and of structs for rows.
+func BenchmarkChain(b *testing.B) {
+	rec, rows := someRows()
+	kinds := []struct {
+		name    string
+		batches int // per shard
+		add     func(d *engine.Dataset) *engine.Dataset
+		plain   func(operators int) // the yardstick for one batch
+	}{
+		{"pass", 800, func(d *engine.Dataset) *engine.Dataset {
+			return d.Builder().Add(engine.Spec{Op: "Pass", Schema: d.Schema(), Inputs: []engine.Port{{From: d}},
+				Operator: func() engine.Operator { return pass{} }})
+		}, plainPass(rec)},
+		{"MapBatch", 80, func(d *engine.Dataset) *engine.Dataset { return operators.MapBatch(d, nil, scaleBatch) }, plainBatch(rec)},
+		{"Map", 8, func(d *engine.Dataset) *engine.Dataset { return operators.Map(d, scale) }, plainRows(rows)},
+	}
+	for _, kind := range kinds {
+		for _, length := range []int{1, 2, 4, 8} {
+			b.Run(fmt.Sprintf("%s/operators=%d", kind.name, length), func(b *testing.B) {
+				total := int64(shardCount * kind.batches * batchRows)
+				var p pairs
+				for b.Loop() {
+					took := measureRun(b, total, func(eb *engine.Builder) {
+						d := ready(eb, rec, kind.batches, 0)
+						for range length {
+							d = kind.add(d)
+						}
+						drop(d)
+					}, engine.Parallelism(1))
+					p.add(took, since(func() {
+						for range shardCount * kind.batches {
+							kind.plain(length)
+						}
+					}))
+				}
+				p.report(b, total, "loop")
+				b.ReportMetric(float64(median(p.took))/float64(total)/float64(length), "ns/row·operator")
+			})
+		}
+	}
+}
+
+// plainPass calls a function value per operator.
+func plainPass(rec arrow.Record) func(operators int) {
+	var sum int64
+	step := func(rows arrow.Record) arrow.Record {
+		sum += rows.NumRows()
+		return rows
+	}
+	return func(operators int) {
+		rows := rec
+		for range operators {
+			rows = step(rows)
+		}
+		keep.Store(uint64(sum))
+	}
+}
+
+// plainBatch makes a new slice per operator.
+func plainBatch(rec arrow.Record) func(operators int) {
+	x0, y := rec.Column(1).(*array.Float64).Float64Values(), rec.Column(2).(*array.Float64).Float64Values()
+	return func(operators int) {
+		x := x0
+		for range operators {
+			out := make([]float64, len(x))
+			for i := range out {
+				out[i] = x[i]*0.5 + y[i]
+			}
+			x = out
+		}
+		keep.Store(uint64(x[len(x)-1]))
+	}
+}
+
+// plainRows calls a function value per operator and row.
+func plainRows(rows []row) func(operators int) {
+	out := make([]row, len(rows))
+	step := scale
+	return func(operators int) {
+		for i, r := range rows {
+			for range operators {
+				r = step(r)
+			}
+			out[i] = r
+		}
+		keep.Store(uint64(out[len(out)-1].Key))
+	}
+}

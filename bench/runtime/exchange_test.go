@@ -1,0 +1,188 @@
+package runtime
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// spread is the rule of the benchmarks' own partition function, for rows of the
+// keys that someRows makes.
+func spread(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
+	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
+		dst[i] = int32(key % int64(shards))
+	}
+	return nil
+}
+
+// cuts places keys in the order of their size, as splitters of a sample would.
+func cuts(rows arrow.Record, _ int, _ int64, shards int, dst []int32) error {
+	const largest = 7919 * batchRows
+	for i, key := range rows.Column(0).(*array.Int64).Int64Values() {
+		dst[i] = int32(key * int64(shards) / largest)
+	}
+	return nil
+}
+
+// exchanges are the ways that rows take to the next operator; moves says that
+// they go to other shards, and so are copied.
+var exchanges = []struct {
+	name  string
+	moves bool
+	add   func(d *engine.Dataset) *engine.Dataset
+}{
+	// A second input keeps the operators from being chained.
+	{"forward", false, func(d *engine.Dataset) *engine.Dataset {
+		none := d.Builder().Add(engine.Spec{Op: "NoRows", Schema: d.Schema(), Source: func() engine.Source { return noRows{} }})
+		return through(d, false, engine.Port{From: d}, engine.Port{From: none})
+	}},
+	{"gather", false, func(d *engine.Dataset) *engine.Dataset { return through(d, true, engine.Port{From: d}) }},
+	{"rebalance", true, func(d *engine.Dataset) *engine.Dataset {
+		return through(d, false, engine.Port{From: d, Partitioner: engine.Rebalance})
+	}},
+	{"hash", true, func(d *engine.Dataset) *engine.Dataset {
+		return through(d, false, engine.Port{From: d, Partitioner: engine.Hash, Keys: []string{"key"}})
+	}},
+	{"range", true, func(d *engine.Dataset) *engine.Dataset {
+		return through(d, false, engine.Port{From: d, Partitioner: engine.Range, Keys: []string{"key"}, Partition: cuts})
+	}},
+	{"custom", true, func(d *engine.Dataset) *engine.Dataset {
+		return through(d, false, engine.Port{From: d, Partitioner: engine.Custom, Partition: spread})
+	}},
+}
+
+// through adds an operator that only hands on what its ports bring.
+func through(d *engine.Dataset, single bool, ports ...engine.Port) *engine.Dataset {
+	return d.Builder().Add(engine.Spec{Op: "Pass", Schema: d.Schema(), Inputs: ports, Single: single,
+		Operator: func() engine.Operator { return pass{} }})
+}
+
+// BenchmarkExchange moves rows through each exchange, from sources that cost
+// nothing. Where rows change their shards, the yardstick is one goroutine that
+// appends the same rows, as structs, to a slice for each destination, and takes
+// them out again. Where they do not, batches go by reference.
+func BenchmarkExchange(b *testing.B) {
+	rec, rows := someRows()
+	for _, x := range exchanges {
+		batches := 160
+		if x.moves {
+			batches = 16
+		}
+		total := int64(shardCount * batches * batchRows)
+		for _, parallelism := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/p=%d", x.name, parallelism), func(b *testing.B) {
+				var p pairs
+				for b.Loop() {
+					took := measureRun(b, total, func(eb *engine.Builder) {
+						drop(x.add(ready(eb, rec, batches, 0)))
+					}, engine.Parallelism(parallelism))
+					if x.moves {
+						p.add(took, since(func() { appendByHand(rows, shardCount*batches) }))
+					} else {
+						p.took = append(p.took, took)
+					}
+				}
+				p.report(b, total, "by-hand")
+			})
+		}
+	}
+}
+
+// appendByHand partitions the rows, times over, and sums what it reads back.
+func appendByHand(rows []row, times int) {
+	var parts [shardCount][]row
+	for range times {
+		for _, r := range rows {
+			s := r.Key % shardCount
+			parts[s] = append(parts[s], r)
+		}
+	}
+	var sum int64
+	for _, part := range parts {
+		for _, r := range part {
+			sum += r.Key
+		}
+	}
+	keep.Store(uint64(sum))
+}
+
+// reader is an operator that reads its side input before anything else.
+type reader struct{ pass }
+
+func (reader) Open(c *engine.Context) error {
+	for _, rows := range c.Side(1) {
+		c.Count(droppedRows, rows.NumRows())
+	}
+	return nil
+}
+
+// BenchmarkBroadcast gives all rows to an operator as a broadcast variable; every
+// subtask sees each of them, and all share one copy.
+func BenchmarkBroadcast(b *testing.B) {
+	rec, _ := someRows()
+	const batches = 16
+	const total = int64(shardCount * batches * batchRows)
+	for _, parallelism := range []int{1, 2} {
+		b.Run(fmt.Sprintf("p=%d", parallelism), func(b *testing.B) {
+			var p pairs
+			for b.Loop() {
+				took := measureRun(b, total*int64(parallelism), func(eb *engine.Builder) {
+					none := eb.Add(engine.Spec{Op: "NoRows", Schema: rowSchema, Source: func() engine.Source { return noRows{} }})
+					drop(eb.Add(engine.Spec{Op: "Reader", Schema: rowSchema, Operator: func() engine.Operator { return reader{} },
+						Inputs: []engine.Port{{From: none}, {From: ready(eb, rec, batches, 0), Side: true}}}))
+				}, engine.Parallelism(parallelism))
+				p.took = append(p.took, took)
+			}
+			p.report(b, total, "")
+		})
+	}
+}
+
+// BenchmarkScaling puts a hash exchange behind sources that take about 200 ns a
+// row, and compares parallelism 2 with 1. What the machine itself gives is
+// measured beside it: the same arithmetic on one goroutine and split over two. A
+// speedup below 1.6 where the machine gives 2 would mean that the exchange holds
+// its sources up.
+func BenchmarkScaling(b *testing.B) {
+	rec, _ := someRows()
+	const batches, work = 8, 160
+	const total = int64(shardCount * batches * batchRows)
+	run := func(b *testing.B, parallelism int) time.Duration {
+		return measureRun(b, total, func(eb *engine.Builder) {
+			d := ready(eb, rec, batches, work)
+			drop(through(d, false, engine.Port{From: d, Partitioner: engine.Hash, Keys: []string{"key"}}))
+		}, engine.Parallelism(parallelism))
+	}
+	b.Run("hash", func(b *testing.B) {
+		var one, two []time.Duration
+		var speedups, machine []float64
+		for b.Loop() {
+			t1, t2 := run(b, 1), run(b, 2)
+			one, two = append(one, t1), append(two, t2)
+			speedups = append(speedups, float64(t1)/float64(t2))
+			machine = append(machine, float64(toilTogether(1, int(total)*work))/float64(toilTogether(2, int(total)*work)))
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(total)/median(one).Seconds()/1e6, "Mrows/s-p1")
+		b.ReportMetric(float64(total)/median(two).Seconds()/1e6, "Mrows/s-p2")
+		b.ReportMetric(median(speedups), "speedup")
+		b.ReportMetric(median(machine), "speedup-machine")
+	})
+}
+
+// toilTogether splits arithmetic over goroutines.
+func toilTogether(goroutines, steps int) time.Duration {
+	return since(func() {
+		var all sync.WaitGroup
+		for range goroutines {
+			all.Go(func() { toil(steps / goroutines) })
+		}
+		all.Wait()
+	})
+}

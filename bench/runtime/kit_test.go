@@ -1,0 +1,179 @@
+package runtime
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// row is a row of the benchmarks: a key and two numbers.
+type row struct {
+	Key  int64
+	X, Y float64
+}
+
+const (
+	batchRows  = engine.DefaultBatchRows
+	shardCount = engine.DefaultShards
+)
+
+var rowSchema = arrow.NewSchema([]arrow.Field{
+	{Name: "key", Type: arrow.PrimitiveTypes.Int64},
+	{Name: "x", Type: arrow.PrimitiveTypes.Float64},
+	{Name: "y", Type: arrow.PrimitiveTypes.Float64},
+}, nil)
+
+// someRows returns a batch with as many distinct keys as rows, and the same rows
+// as structs. The batch lives on the Go heap and needs no release.
+func someRows() (arrow.Record, []row) {
+	b := array.NewRecordBuilder(memory.NewGoAllocator(), rowSchema)
+	defer b.Release()
+	rows := make([]row, batchRows)
+	for i := range rows {
+		rows[i] = row{int64(i) * 7919, float64(i), -float64(i) / 2}
+		b.Field(0).(*array.Int64Builder).Append(rows[i].Key)
+		b.Field(1).(*array.Float64Builder).Append(rows[i].X)
+		b.Field(2).(*array.Float64Builder).Append(rows[i].Y)
+	}
+	return b.NewRecord(), rows
+}
+
+// readySource emits the same batch over and over, each time after some
+// arithmetic per row, so that what is measured is what happens to rows behind it.
+type readySource struct {
+	rows    arrow.Record
+	batches int // per shard
+	work    int // steps of arithmetic per row
+}
+
+func (*readySource) Open(*engine.Context) error { return nil }
+func (*readySource) Close() error               { return nil }
+
+func (s *readySource) ReadShard(_ *engine.Context, shard int, out engine.Output) error {
+	for range s.batches {
+		toil(s.work * int(s.rows.NumRows()))
+		if err := out.Emit(shard, s.rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toil keeps a processor busy for a number of multiplications that wait for each
+// other, about 1 to 2 ns each.
+func toil(steps int) {
+	x := uint64(steps)
+	for range steps {
+		x = x*6364136223846793005 + 1442695040888963407
+	}
+	keep.Store(x)
+}
+
+// keep takes results so that computing them is not optimised away.
+var keep atomic.Uint64
+
+// ready adds a source of batches times a batch per shard.
+func ready(b *engine.Builder, rows arrow.Record, batches, work int) *engine.Dataset {
+	return b.Add(engine.Spec{Op: "Ready", Schema: rows.Schema(), Source: func() engine.Source {
+		return &readySource{rows, batches, work}
+	}})
+}
+
+// pass is an operator that hands rows on as they are.
+type pass struct{}
+
+func (pass) Open(*engine.Context) error { return nil }
+func (pass) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	return out.Emit(shard, rows)
+}
+func (pass) EndShard(*engine.Context, int, engine.Output) error { return nil }
+func (pass) Finish(*engine.Context, engine.Output) error        { return nil }
+func (pass) Close() error                                       { return nil }
+
+// dropped is a sink that counts rows and forgets them.
+type dropped struct{ pass }
+
+func (dropped) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	c.Count(droppedRows, rows.NumRows())
+	return nil
+}
+
+const droppedRows = "dropped"
+
+// drop ends a graph.
+func drop(d *engine.Dataset) {
+	d.Builder().Add(engine.Spec{Op: "Drop", Inputs: []engine.Port{{From: d}}, Operator: func() engine.Operator { return dropped{} }})
+}
+
+// measureRun runs a job and returns how long the run took, once the rows that
+// reached drop are as many as told.
+func measureRun(b *testing.B, rows int64, build func(*engine.Builder), opts ...engine.Option) time.Duration {
+	b.Helper()
+	job := engine.Anonymous(func(eb *engine.Builder) error {
+		build(eb)
+		return nil
+	})
+	result, err := engine.Run(context.Background(), job, struct{}{}, append([]engine.Option{engine.SpillDir(b.TempDir())}, opts...)...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer result.Release()
+	if got := rowsDropped(result); got != rows {
+		b.Fatalf("%d rows came out, want %d", got, rows)
+	}
+	return result.Report.Elapsed
+}
+
+// rowsDropped sums over the subtasks of the drops of a run.
+func rowsDropped(r *engine.Result) (n int64) {
+	for _, v := range r.Report.Vertices {
+		for _, s := range v.Subtasks {
+			for _, o := range s.Operators {
+				for _, c := range o.Counters {
+					if c.Name == droppedRows {
+						n += c.Value
+					}
+				}
+			}
+		}
+	}
+	return n
+}
+
+// since times a function.
+func since(f func()) time.Duration {
+	began := time.Now()
+	f()
+	return time.Since(began)
+}
+
+// pairs gathers times of something and of its yardstick, taken in turn.
+type pairs struct {
+	took, yard []time.Duration
+	ratios     []float64 // took / yard of each pair
+}
+
+func (p *pairs) add(took, yard time.Duration) {
+	p.took, p.yard = append(p.took, took), append(p.yard, yard)
+	p.ratios = append(p.ratios, float64(took)/float64(yard))
+}
+
+// report gives the medians: rows per second and, where there is a yardstick, its
+// rows per second and how many times as long as the yardstick it took.
+func (p *pairs) report(b *testing.B, rows int64, yardstick string) {
+	rate := func(d time.Duration) float64 { return float64(rows) / d.Seconds() / 1e6 }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(rate(median(p.took)), "Mrows/s")
+	if len(p.yard) == 0 {
+		return
+	}
+	b.ReportMetric(rate(median(p.yard)), "Mrows/s-"+yardstick)
+	b.ReportMetric(median(p.ratios), "ratio")
+}

@@ -1,0 +1,169 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/bench/internal/peak"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// spillJob is a shuffle of far more rows than the memory budget holds, which a
+// process of its own runs.
+type spillJob struct {
+	Parallelism int
+	Batches     int // per shard
+	Budget      int64
+	SpillDir    string
+}
+
+// spillRun is what that process tells.
+type spillRun struct {
+	Elapsed time.Duration
+	Spilled int64
+	Held    int64 // most bytes of runs in memory
+	Peak    int64 // most bytes resident
+}
+
+// A row is a key and a vector: 136 bytes.
+const (
+	wide    = 16
+	wideRow = 8 + 8*wide
+)
+
+// overhead is what a process may hold beyond its budget: the runtime, batches
+// under way, buffers of files, and garbage.
+const overhead = 100 << 20
+
+const spillVariable = "SUPERSTEP_BENCH_SPILL"
+
+// TestMain runs the shuffle where this process is the one to do so.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(spillVariable); text != "" {
+		if err := spillChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// spillChild runs the job that text describes and prints what it took.
+func spillChild(text string) error {
+	var j spillJob
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	rows, err := wideRows()
+	if err != nil {
+		return err
+	}
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		d := ready(b, rows, j.Batches, 0)
+		drop(through(d, false, engine.Port{From: d, Partitioner: engine.Hash, Keys: []string{"key"}}))
+		return nil
+	})
+	result, err := engine.Run(context.Background(), job, struct{}{},
+		engine.Parallelism(j.Parallelism), engine.MemoryBudget(j.Budget), engine.SpillDir(j.SpillDir))
+	if err != nil {
+		return err
+	}
+	defer result.Release()
+	if got, want := rowsDropped(result), j.rows(); got != want {
+		return fmt.Errorf("%d rows came out, want %d", got, want)
+	}
+	rss, err := peak.RSS()
+	if err != nil {
+		return err
+	}
+	r := result.Report
+	return json.NewEncoder(os.Stdout).Encode(spillRun{r.Elapsed, r.Spilled, r.PeakMemory, rss})
+}
+
+func (j spillJob) rows() int64 { return int64(shardCount * j.Batches * batchRows) }
+
+// run runs the job in a process of its own.
+func (j spillJob) run(t testing.TB) spillRun {
+	t.Helper()
+	text, err := json.Marshal(j)
+	require.NoError(t, err)
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), spillVariable+"="+string(text))
+	child.Stderr = os.Stderr
+	out, err := child.Output()
+	require.NoError(t, err)
+	var r spillRun
+	require.NoError(t, json.Unmarshal(out, &r))
+	return r
+}
+
+// check holds a run to its limits.
+func (j spillJob) check(t testing.TB, r spillRun) {
+	t.Helper()
+	require.Positive(t, r.Spilled)
+	require.LessOrEqual(t, r.Held, j.Budget)
+	require.LessOrEqual(t, r.Peak, j.Budget+overhead, "bytes resident with a budget of %d", j.Budget)
+	left, err := os.ReadDir(j.SpillDir)
+	require.NoError(t, err)
+	require.Empty(t, left, "temporary files are left over")
+}
+
+// wideRows returns a batch of keys and vectors.
+func wideRows() (arrow.Record, error) {
+	vector, err := batch.VectorType(wide)
+	if err != nil {
+		return nil, err
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "key", Type: arrow.PrimitiveTypes.Int64}, {Name: "vector", Type: vector}}, nil)
+	keys := array.NewInt64Builder(memory.NewGoAllocator())
+	defer keys.Release()
+	values := make([]float64, batchRows*wide)
+	for i := range batchRows {
+		keys.Append(int64(i) * 7919)
+	}
+	for i := range values {
+		values[i] = float64(i)
+	}
+	return array.NewRecord(schema, []arrow.Array{keys.NewArray(), batch.WrapVectorArray(values, wide)}, batchRows), nil
+}
+
+// TestSpillKeepsToBudget shuffles 285 MB with 8 MiB for runs.
+func TestSpillKeepsToBudget(t *testing.T) {
+	j := spillJob{Parallelism: 2, Batches: 16, Budget: 8 << 20, SpillDir: t.TempDir()}
+	require.Greater(t, j.rows()*wideRow, 2*(j.Budget+overhead), "the limit is to mean something")
+	j.check(t, j.run(t))
+}
+
+// BenchmarkSpill shuffles 570 MB with 8 MiB for runs, and with enough for all.
+func BenchmarkSpill(b *testing.B) {
+	for _, parallelism := range []int{1, 2} {
+		b.Run(fmt.Sprintf("p=%d", parallelism), func(b *testing.B) {
+			tight := spillJob{Parallelism: parallelism, Batches: 32, Budget: 8 << 20, SpillDir: b.TempDir()}
+			roomy := tight
+			roomy.Budget = 4 << 30
+			var p pairs
+			var beyond, spilled []int64
+			for b.Loop() {
+				run := tight.run(b)
+				tight.check(b, run)
+				p.add(run.Elapsed, roomy.run(b).Elapsed)
+				beyond, spilled = append(beyond, run.Peak-tight.Budget), append(spilled, run.Spilled)
+			}
+			p.report(b, tight.rows(), "in-memory")
+			b.ReportMetric(float64(median(beyond))/(1<<20), "MiB-beyond-budget")
+			b.ReportMetric(float64(median(spilled))/(1<<20), "MiB-spilled")
+		})
+	}
+}
