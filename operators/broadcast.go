@@ -118,7 +118,7 @@ func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
 		return err
 	}
 	rows := make([]T, 0, count)
-	in := rowReader[T]{codec: s.codec, copies: true}
+	in := rowReader[T]{codec: s.codec, copies: true, whole: true}
 	for _, rec := range recs {
 		err := in.reset(rec)
 		for i := 0; err == nil && i < in.len(); i++ {

@@ -180,6 +180,9 @@ type rowReader[T any] struct {
 	codec *batch.Codec[T]
 	// copies makes read copy strings and slices, so that rows outlive the batch.
 	copies bool
+	// whole says that all shards are read as one, so that rows are told by their
+	// index among all.
+	whole bool
 
 	index  rowIndex
 	reader *batch.Reader[T]
@@ -240,6 +243,9 @@ func (r *rowReader[T]) explain(i int, err error) error {
 // fail adds to an error at which row of the shard it happened, for row i of the
 // batch.
 func (r *rowReader[T]) fail(i int, err error) error {
+	if r.whole {
+		return rowOfInput(r.index.first+int64(i), err)
+	}
 	return rowError(r.index.first+int64(i), err)
 }
 

@@ -111,6 +111,9 @@ func place(i, n int) int {
 	panic("no shard")
 }
 
+// cutShard splits a line of an outcome behind the shard.
+func cutShard(text string) (shard, rest string, ok bool) { return strings.Cut(text, " | ") }
+
 // line writes the expected text of a row.
 func line(values ...any) string {
 	cells := make([]string, len(values))

@@ -1,0 +1,85 @@
+package operators
+
+import (
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// flowerRecords returns flowers in batches of the given sizes, each laid out as
+// a part of a larger one.
+func flowerRecords(t *testing.T, sizes ...int) []arrow.Record {
+	t.Helper()
+	mem := batchtest.Allocator(t)
+	codec, err := batch.NewCodec[flower]()
+	require.NoError(t, err)
+	n := 0
+	for _, size := range sizes {
+		n += size
+	}
+	all := flowers(n)
+	var recs []arrow.Record
+	for _, size := range sizes {
+		whole, err := codec.Record(mem, all[:size])
+		require.NoError(t, err)
+		part := batchtest.WithOffset(t, mem, whole)
+		whole.Release()
+		t.Cleanup(part.Release)
+		recs, all = append(recs, part), all[size:]
+	}
+	return recs
+}
+
+func TestFromRecords(t *testing.T) {
+	for _, sizes := range [][]int{{0}, {3}, {0, 0, 5, 0, 1, 90, 4, 0}, {100}, {1, 0, 1}} {
+		recs := flowerRecords(t, sizes...)
+		n := 0
+		for _, size := range sizes {
+			n += size
+		}
+		var want []string
+		for i, f := range flowers(n) {
+			want = append(want, f.text(place(i, n)))
+		}
+		requireRows(t, flowerColumns, want, func(b *engine.Builder) *engine.Dataset { return FromRecords(b, recs) })
+	}
+}
+
+// TestFromRecordsHash wants the same hash however the buffers lie, and another
+// for other rows.
+func TestFromRecordsHash(t *testing.T) {
+	recs := flowerRecords(t, 5, 5)
+	codec, err := batch.NewCodec[flower]()
+	require.NoError(t, err)
+	plain, err := codec.Record(batchtest.Allocator(t), flowers(5))
+	require.NoError(t, err)
+	defer plain.Release()
+	hash := func(recs ...arrow.Record) string {
+		h, err := hashRecords(recs)
+		require.NoError(t, err)
+		return h
+	}
+	require.Equal(t, hash(plain), hash(recs[0]))
+	require.NotEqual(t, hash(plain), hash(recs[1]))
+	require.NotEqual(t, hash(plain), hash(plain, recs[1]))
+}
+
+func TestFromRecordsMisuse(t *testing.T) {
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromRecords(b, nil) }, "FromRecords: no batch is given")
+	recs := flowerRecords(t, 2)
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+		return FromRecords(b, []arrow.Record{recs[0], nil})
+	}, "FromRecords: batch 1 is nil")
+	other, err := batch.Select(recs[0], []int{1, 0})
+	require.NoError(t, err)
+	defer other.Release()
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+		return FromRecords(b, []arrow.Record{recs[0], other})
+	}, `FromRecords: batch 1 has other columns than batch 0: column 1 is "name utf8" instead of "id int64"`)
+	requireMisuse(t, func(*engine.Builder) *engine.Dataset { return FromRecords(nil, recs) }, "the builder is nil")
+}
