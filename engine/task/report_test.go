@@ -186,3 +186,68 @@ func TestDefaults(t *testing.T) {
 	require.Equal(t, DefaultBatchRows, e.BatchRows)
 	require.Positive(t, e.AbandonAfter)
 }
+
+// TestAccumulateInNodeOrder: operators that share a name add up in the order of
+// their nodes, not of the vertices that run them.
+func TestAccumulateInNodeOrder(t *testing.T) {
+	value := func(n int) float64 { return []float64{0, 1e16, 1, -1e16, 3}[n] }
+	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
+		return &funcOperator{end: func(c *Context, shard int, _ Output) error {
+			if shard == 1 {
+				c.Accumulate("sum", shard, value(int(c.Node.ID)))
+			}
+			return nil
+		}}
+	}}}
+	g := parseGraph(4, `
+		a = source rows=10
+		b = user a/hash
+		c = user a
+		d = user a/hash
+		e = user a`)
+	sum := value(1)
+	sum += value(2)
+	sum += value(3)
+	sum += value(4)
+	for _, p := range []int{1, 2, 4} {
+		got := g.run(t, context.Background(), p, Env{}, h)
+		require.NoError(t, got.err)
+		require.Equal(t, []Accumulator{{"sum", sum}}, got.report.Accumulators)
+	}
+}
+
+// TestMemoryIsGivenBack: after a run every budget is empty, with and without
+// spilling; and what exchanges hand on is not larger than a batch.
+func TestMemoryIsGivenBack(t *testing.T) {
+	for _, budget := range []int64{1 << 14, 1 << 30} {
+		for _, fail := range []error{nil, errBoom} {
+			var mu sync.Mutex
+			var slots []*Budget
+			op := funcOperator{open: func(c *Context) error {
+				mu.Lock()
+				defer mu.Unlock()
+				slots = append(slots, c.Memory)
+				return nil
+			}, process: func(c *Context, _, shard int, rows arrow.Record, out Output) error {
+				if rows.NumRows() > int64(c.BatchRows) {
+					t.Errorf("a batch of %d rows, want at most %d", rows.NumRows(), c.BatchRows)
+				}
+				if shard == 5 && fail != nil {
+					return fail
+				}
+				return out.Emit(shard, rows)
+			}}
+			got := parseGraph(8, `
+				a = source rows=2000
+				b = source rows=30
+				c = user a/hash b/side
+				d = tap c/rebalance`).run(t, context.Background(), 2, Env{MemoryBudget: budget, BatchRows: 64}, with(op))
+			require.ErrorIs(t, got.err, fail)
+			for _, slot := range slots {
+				require.Positive(t, slot.Peak())
+				require.Zero(t, slot.Used())
+				require.Zero(t, slot.parent.Used())
+			}
+		}
+	}
+}
