@@ -1,0 +1,305 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// block is the rows of one shard, as views of the queue's data.
+type block struct {
+	n      int
+	d      int
+	dense  []float64  // row-major n×d, where the rows are dense
+	sparse kernel.CSR // where they are not
+	w      []float64  // weights; nil where every row weighs 1
+}
+
+// weight returns the weight of row i.
+func (b *block) weight(i int) float64 {
+	if b.w == nil {
+		return 1
+	}
+	return b.w[i]
+}
+
+// rows returns the rows [lo, hi) as a block.
+func (b *block) rows(lo, hi int) block {
+	part := block{n: hi - lo, d: b.d}
+	if b.dense != nil {
+		part.dense = b.dense[lo*b.d : hi*b.d]
+	} else {
+		part.sparse = kernel.CSR{RowPtr: b.sparse.RowPtr[lo : hi+1], Col: b.sparse.Col, Val: b.sparse.Val}
+	}
+	if b.w != nil {
+		part.w = b.w[lo:hi]
+	}
+	return part
+}
+
+// expand writes row i to dst as d values; cosine asks for the unit vector.
+func (b *block) expand(i int, cosine bool, dst []float64) {
+	row := dst[:b.d]
+	if b.dense != nil {
+		row = b.dense[i*b.d : (i+1)*b.d]
+	} else {
+		clear(row)
+		col, val := b.sparse.Row(i)
+		for p, j := range col {
+			row[j] = val[p]
+		}
+	}
+	if cosine {
+		sum := make([]float64, b.d+1)
+		kernel.AccumulateCosine(row, 1, b.d, nil, []int32{0}, sum)
+		row = sum[:b.d]
+	}
+	copy(dst[:b.d], row)
+}
+
+// dimension returns the number of components that the rows of a frame show, 0
+// where there are no rows.
+func (in input) dimension(f *comqueue.Frame) int {
+	switch {
+	case f.Rows() == 0:
+		return 0
+	case in.dim > 0:
+		return in.dim
+	case in.layout == raggedRows:
+		indptr, _, _ := batch.RaggedView(f.Record().Column(0))
+		return int(indptr[1] - indptr[0])
+	}
+	var dim int32
+	for _, j := range f.Sparse(vectorColumn).Indices {
+		dim = max(dim, j+1)
+	}
+	return int(dim)
+}
+
+// open returns the views of a frame whose rows must have d components.
+func (in input) open(f *comqueue.Frame, d int) (block, error) {
+	b := block{n: f.Rows(), d: d}
+	if b.n == 0 {
+		return b, nil
+	}
+	if in.weighted {
+		b.w = f.Floats(weightColumn)
+	}
+	switch in.layout {
+	case denseRows:
+		m := f.Matrix(vectorColumn)
+		if m.Cols != d {
+			return b, in.wrongLength(0, m.Cols, d)
+		}
+		b.dense = m.Data
+	case raggedRows:
+		indptr, values, _ := batch.RaggedView(f.Record().Column(0))
+		for i := range b.n {
+			if got := int(indptr[i+1] - indptr[i]); got != d {
+				return b, in.wrongLength(i, got, d)
+			}
+		}
+		b.dense = values[indptr[0]:indptr[b.n]]
+	case sparseRows:
+		m := f.Sparse(vectorColumn)
+		b.sparse = kernel.CSR{RowPtr: make([]int64, b.n+1), Col: m.Indices, Val: m.Values}
+		for i, at := range m.Offsets {
+			b.sparse.RowPtr[i] = int64(at)
+		}
+		for i := range b.n {
+			if col, _ := b.sparse.Row(i); len(col) > 0 && int(col[len(col)-1]) >= d {
+				return b, in.wrongLength(i, int(col[len(col)-1])+1, d)
+			}
+		}
+	}
+	return b, nil
+}
+
+func (in input) wrongLength(row, got, want int) error {
+	return fmt.Errorf("row %d of the shard: column %q has %d components, the centres have %d", row, in.column, got, want)
+}
+
+// points is the checked data of every queue of this package.
+var points = comqueue.PartitionedRows("points")
+
+// openBlocks opens the shards of a subtask.
+func (in input) openBlocks(ctx *comqueue.ComContext, d int) (blocks, error) {
+	own := ctx.Shards()
+	all := blocks{lo: own.Lo, block: make([]block, own.Len())}
+	err := ctx.ForShards(func(shard int) (err error) {
+		*all.at(shard), err = in.open(points.Get(ctx, shard), d)
+		return err
+	})
+	return all, err
+}
+
+// blocks are the shards of a subtask.
+type blocks struct {
+	lo    int
+	block []block
+}
+
+func (b blocks) at(shard int) *block { return &b.block[shard-b.lo] }
+
+// chunkRows is how many rows are searched at a time where their distances are
+// needed: they stay in the first-level cache on the way to their use.
+const chunkRows = 256
+
+// sameDirection is the cosine distance below which two vectors count as having
+// the same direction: the distance is computed with an error of about 1e-16 per
+// component, so that it is not 0 for multiples of one vector.
+const sameDirection = 1e-12
+
+// searcher finds the nearest of k centres for blocks of rows. It belongs to one
+// goroutine.
+type searcher struct {
+	in     input
+	dense  *kernel.Centers
+	sparse *kernel.SparseCenters
+	lists  []kernel.CSR // after setRows: the centres' non-zero components, as one row each
+	dist   []float64
+	near   []int32
+}
+
+func newSearcher(in input, k, d int) *searcher {
+	s := &searcher{in: in, dist: make([]float64, chunkRows), near: make([]int32, chunkRows)}
+	if in.layout == sparseRows {
+		s.sparse = kernel.NewSparseCenters(k, d)
+	} else {
+		s.dense = kernel.NewCenters(k, d)
+	}
+	return s
+}
+
+// set copies the centres, k*d values; those of cosine distance have norm 1.
+func (s *searcher) set(centers []float64) {
+	if s.sparse != nil {
+		s.sparse.Set(centers)
+	} else {
+		s.dense.Set(centers)
+	}
+}
+
+// assign writes the nearest centre and the distance to it for each row of b.
+func (s *searcher) assign(b *block, near []int32, dist []float64) {
+	switch {
+	case s.sparse != nil && s.in.cosine:
+		kernel.AssignSparseCosine(b.sparse, s.sparse, near, dist)
+	case s.sparse != nil:
+		kernel.AssignSparse(b.sparse, s.sparse, near, dist)
+	case s.in.cosine:
+		kernel.AssignCosine(b.dense, b.n, s.dense, near, dist)
+	default:
+		kernel.AssignEuclidean(b.dense, b.n, s.dense, near, dist)
+	}
+}
+
+// accumulate assigns the rows of b and adds them to sums, d sums and a weight for
+// each centre; near is the guess of the superstep before. It returns the inertia.
+func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
+	switch {
+	case s.in.cosine:
+		return s.accumulateCosine(b, near, sums)
+	case s.sparse != nil:
+		return kernel.AssignAccumulateSparse(b.sparse, s.sparse, b.w, near, nil, sums, 0)
+	}
+	return kernel.AssignAccumulate(b.dense, b.n, s.dense, b.w, near, nil, sums, 0)
+}
+
+// accumulateCosine is accumulate for cosine distance, whose inertia sums the
+// distances themselves, where the kernels sum squares.
+func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) float64 {
+	var inertia float64
+	for lo := 0; lo < b.n; lo += chunkRows {
+		part := b.rows(lo, min(lo+chunkRows, b.n))
+		dist := s.dist[:part.n]
+		if s.sparse != nil {
+			kernel.AssignAccumulateSparseCosine(part.sparse, s.sparse, part.w, near[lo:lo+part.n], dist, sums, 0)
+		} else {
+			kernel.AssignAccumulateCosine(part.dense, part.n, s.dense, part.w, near[lo:lo+part.n], dist, sums, 0)
+		}
+		for i, v := range dist {
+			inertia += float64(part.weight(i) * v)
+		}
+	}
+	return inertia
+}
+
+// setRows is set for centres that are rows of the data or their directions, as
+// while initialising: distances to sparse rows are then exact, see costs.
+func (s *searcher) setRows(centers []float64, k int) {
+	s.set(centers)
+	if s.sparse == nil || s.in.cosine {
+		return
+	}
+	d := s.sparse.D()
+	s.lists = s.lists[:0]
+	for a := range k {
+		var list kernel.CSR
+		for j, v := range centers[a*d : (a+1)*d] {
+			if v != 0 {
+				list.Col, list.Val = append(list.Col, int32(j)), append(list.Val, v)
+			}
+		}
+		s.lists = append(s.lists, list)
+	}
+}
+
+// costs writes, for each of at most chunkRows rows of b, the nearest centre and
+// what the row adds to the objective per unit of weight: the squared distance, or
+// the cosine distance. After setRows it is 0 where the row is the centre (for
+// cosine, has its direction) and nowhere else: the kernels for sparse rows lose
+// short distances, so they are computed again for the nearest centre.
+func (s *searcher) costs(b *block, near []int32, cost []float64) {
+	s.assign(b, near, cost)
+	for i, v := range cost[:b.n] {
+		switch {
+		case near[i] < 0: // beyond the range of float64
+			cost[i] = math.Inf(1)
+		case s.in.cosine && v <= sameDirection:
+			cost[i] = 0
+		case s.in.cosine:
+		case len(s.lists) > 0:
+			col, val := b.sparse.Row(i)
+			list := s.lists[near[i]]
+			v = math.Sqrt(squaredDistance(col, val, list.Col, list.Val))
+			cost[i] = v * v
+		default:
+			cost[i] = v * v
+		}
+	}
+}
+
+// squaredDistance returns the squared Euclidean distance of two sparse vectors,
+// with the bits of kernel.SquaredDistance of the same vectors written out: what
+// is absent from both adds a zero there.
+func squaredDistance(xCol []int32, x []float64, yCol []int32, y []float64) float64 {
+	var sum float64
+	i, j := 0, 0
+	for i < len(x) || j < len(y) {
+		var t float64
+		switch {
+		case j == len(y) || i < len(x) && xCol[i] < yCol[j]:
+			t = x[i]
+			i++
+		case i == len(x) || yCol[j] < xCol[i]:
+			t = y[j]
+			j++
+		default:
+			t = x[i] - y[j]
+			i, j = i+1, j+1
+		}
+		sum += float64(t * t)
+	}
+	return sum
+}
+
+// draws returns the random numbers of a purpose at a shard, or of the whole queue
+// with shard -1.
+func draws(seed uint64, purpose string, shard, step int) shared.Random {
+	return shared.NewRandom(seed, purpose, shard, step)
+}

@@ -1,0 +1,36 @@
+package kmeans
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	errNoRows       = errors.New("there are no rows to cluster")
+	errNoUsableRows = errors.New("there are no rows to cluster: the input is empty, or every row was skipped because its vector is null or not finite")
+	errNoComponents = errors.New("the vectors have no components")
+)
+
+// noWeight tells why no row has a weight.
+func (p Params) noWeight() error {
+	return fmt.Errorf("every weight in column %q is 0: at least K rows need a positive one", p.WeightCol)
+}
+
+// overflow tells that numbers left the range of float64.
+func (p Params) overflow() error {
+	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features or the weights down", p.VectorCol)
+}
+
+// tooFewPoints tells that there are fewer distinct points than clusters.
+func tooFewPoints(k, distinct int, cosine bool) error {
+	kind := "distinct points"
+	switch {
+	case cosine && distinct == 1:
+		kind = "distinct direction"
+	case cosine:
+		kind = "distinct directions"
+	case distinct == 1:
+		kind = "distinct point"
+	}
+	return fmt.Errorf("K = %d exceeds the %d %s of positive weight: lower K", k, distinct, kind)
+}

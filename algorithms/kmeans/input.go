@@ -1,0 +1,371 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Columns of the checked points.
+const (
+	vectorColumn = "vector"
+	weightColumn = "weight"
+)
+
+// layout is how the points of a dataset are held.
+type layout int
+
+const (
+	denseRows  layout = iota // vector[d]
+	raggedRows               // vector: of one length, which the data show
+	sparseRows               // sparse, sparse[d]
+)
+
+// input says what the checked points of a dataset look like; it is known when
+// the job is built.
+type input struct {
+	column   string // the user's vector column, for messages
+	layout   layout
+	dim      int // 0 where only the data show it
+	weighted bool
+	cosine   bool
+}
+
+// vectorInput returns how the vector column of a schema is laid out.
+func vectorInput(schema *arrow.Schema, column string, distance Distance) (input, error) {
+	i, err := batch.FindColumn(schema, column)
+	if err != nil {
+		return input{}, err
+	}
+	in := input{column: column, dim: batch.VectorDim(schema.Field(i).Type), cosine: distance == Cosine}
+	switch dt := schema.Field(i).Type.(type) {
+	case *arrow.FixedSizeListType:
+		in.layout = denseRows
+	case *arrow.ListType:
+		in.layout = raggedRows
+	case *arrow.StructType:
+		in.layout = sparseRows
+	default:
+		return input{}, fmt.Errorf("column %q is %s, not a vector: operators.Vectorize makes a vector of number columns", column, batch.TypeName(dt))
+	}
+	if !batch.IsVector(schema.Field(i).Type) {
+		return input{}, fmt.Errorf("column %q is %s, not a vector", column, batch.TypeName(schema.Field(i).Type))
+	}
+	return in, nil
+}
+
+// checkPoints adds the operator that every training begins with: it checks the
+// vectors and weights of the points and joins those of a shard into one batch,
+// which the queues that initialise and that train then share without a copy.
+func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, error) {
+	schema := points.Schema()
+	in, err := vectorInput(schema, p.VectorCol, p.Distance)
+	if err != nil {
+		return nil, in, err
+	}
+	if p.Init == Given && in.dim > 0 && in.dim != len(p.Centers[0]) {
+		return nil, in, fmt.Errorf("column %q has %d components, the given centres have %d", p.VectorCol, in.dim, len(p.Centers[0]))
+	}
+	attrs := []engine.Attr{{Key: "vector", Value: p.VectorCol}, {Key: "non-finite", Value: p.NonFinite.String()}}
+	vector, _ := batch.FindColumn(schema, p.VectorCol)
+	fields := []arrow.Field{{Name: vectorColumn, Type: doublePrecision(schema.Field(vector).Type)}}
+	weight := -1
+	if p.WeightCol != "" {
+		if weight, err = batch.FindColumn(schema, p.WeightCol); err != nil {
+			return nil, in, fmt.Errorf("weight: %w", err)
+		}
+		if kind := schema.Field(weight).Type; !isNumber(kind) {
+			return nil, in, fmt.Errorf("weight: column %q is %s, not a number", p.WeightCol, batch.TypeName(kind))
+		}
+		in.weighted = true
+		attrs = append(attrs, engine.Attr{Key: "weight", Value: p.WeightCol})
+		fields = append(fields, arrow.Field{Name: weightColumn, Type: arrow.PrimitiveTypes.Float64})
+	}
+	checked := arrow.NewSchema(fields, nil)
+	return points.Builder().Add(engine.Spec{
+		Op:     "KMeansPoints",
+		Attrs:  attrs,
+		Schema: checked,
+		Inputs: []engine.Port{{From: points}},
+		Operator: func() engine.Operator {
+			return &pointChecker{in: in, params: p, vector: vector, weight: weight, schema: checked}
+		},
+	}), in, nil
+}
+
+// doublePrecision returns the vector type of float64 for one of float32.
+func doublePrecision(dt arrow.DataType) arrow.DataType {
+	switch t := dt.(type) {
+	case *arrow.FixedSizeListType:
+		return arrow.FixedSizeListOfNonNullable(t.Len(), arrow.PrimitiveTypes.Float64)
+	case *arrow.ListType:
+		return batch.VariableVectorType()
+	}
+	return dt
+}
+
+func isNumber(dt arrow.DataType) bool {
+	return arrow.IsInteger(dt.ID()) || dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32
+}
+
+// pointChecker is the operator behind checkPoints on one subtask.
+type pointChecker struct {
+	in             input
+	params         Params
+	vector, weight int
+	schema         *arrow.Schema
+
+	rows    int            // of the shard at hand, seen so far
+	checked []arrow.Record // of the shard at hand, owned
+	keep    []int32
+}
+
+func (o *pointChecker) Open(*engine.Context) error                  { return nil }
+func (o *pointChecker) Finish(*engine.Context, engine.Output) error { return nil }
+
+func (o *pointChecker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	checked, err := o.check(c, rows)
+	if err != nil {
+		return err
+	}
+	if checked.NumRows() > 0 {
+		o.checked = append(o.checked, checked)
+	} else {
+		checked.Release()
+	}
+	o.rows += int(rows.NumRows())
+	return nil
+}
+
+// EndShard hands on the shard's rows as one batch.
+func (o *pointChecker) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	o.rows = 0
+	if len(o.checked) == 0 {
+		return nil
+	}
+	whole := o.checked[0]
+	if len(o.checked) > 1 {
+		joined, err := batch.Concat(c.Allocator, o.checked)
+		if err != nil {
+			return err
+		}
+		o.drop()
+		whole = joined
+	}
+	o.checked = o.checked[:0]
+	defer whole.Release()
+	return out.Emit(shard, whole)
+}
+
+func (o *pointChecker) Close() error {
+	o.drop()
+	return nil
+}
+
+func (o *pointChecker) drop() {
+	for _, rows := range o.checked {
+		rows.Release()
+	}
+	o.checked = o.checked[:0]
+}
+
+// check returns the usable rows of a batch in the checked schema, owned.
+func (o *pointChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+	vectors, err := toFloat64(c.Allocator, rows.Column(o.vector))
+	if err != nil {
+		return nil, err
+	}
+	defer vectors.Release()
+	columns := []arrow.Array{vectors}
+	if o.weight >= 0 {
+		weights, err := o.weights(c.Allocator, rows.Column(o.weight))
+		if err != nil {
+			return nil, err
+		}
+		defer weights.Release()
+		columns = append(columns, weights)
+	}
+	n := int(rows.NumRows())
+	if err := o.usable(vectors, n); err != nil {
+		return nil, err
+	}
+	all := array.NewRecord(o.schema, columns, rows.NumRows())
+	if len(o.keep) == n {
+		return all, nil
+	}
+	defer all.Release()
+	c.Count("rows skipped", int64(n-len(o.keep)))
+	return batch.Take(c.Allocator, all, o.keep)
+}
+
+// usable lists in o.keep the rows to train on, or names one that is refused.
+func (o *pointChecker) usable(vectors arrow.Array, n int) error {
+	o.keep = o.keep[:0]
+	// Most batches have nothing to refuse: one pass tells.
+	row, component, bad := batch.FirstNonFinite(vectors)
+	for i := range n {
+		switch {
+		case vectors.IsNull(i):
+			if o.params.NonFinite == Refuse {
+				return o.refuse(i, "is null")
+			}
+			continue
+		case bad && i == row:
+			if o.params.NonFinite == Refuse {
+				return o.refuse(i, fmt.Sprintf("component %d is %s", component, nonFiniteText(vectors, row, component)))
+			}
+			rest := array.NewSlice(vectors, int64(i+1), int64(n))
+			next, at, more := batch.FirstNonFinite(rest)
+			rest.Release()
+			row, component, bad = i+1+next, at, more
+			continue
+		}
+		o.keep = append(o.keep, int32(i))
+	}
+	if o.in.cosine {
+		for _, i := range o.keep {
+			if zeroRow(vectors, int(i)) {
+				return fmt.Errorf("row %d of the shard: column %q is a vector of zeros, which has no direction: leave such rows out, or use Euclidean distance", o.rows+int(i), o.params.VectorCol)
+			}
+		}
+	}
+	return nil
+}
+
+func (o *pointChecker) refuse(i int, problem string) error {
+	return fmt.Errorf("row %d of the shard: column %q: %s; set NonFinite to Skip to train without such rows", o.rows+i, o.params.VectorCol, problem)
+}
+
+// nonFiniteText names the value that FirstNonFinite found.
+func nonFiniteText(vectors arrow.Array, row, component int) string {
+	if value := componentOf(vectors, row, component); math.IsNaN(value) {
+		return "NaN"
+	} else if value > 0 {
+		return "+Inf"
+	}
+	return "-Inf"
+}
+
+// componentOf returns a component of a vector, at an index for sparse ones.
+func componentOf(vectors arrow.Array, row, component int) float64 {
+	one := array.NewSlice(vectors, int64(row), int64(row+1))
+	defer one.Release()
+	if csr, ok := batch.SparseView(one); ok {
+		indices, values := csr.Row(0)
+		for p, index := range indices {
+			if int(index) == component {
+				return values[p]
+			}
+		}
+		return 0
+	}
+	if data, _, ok := batch.DenseView(one); ok {
+		return data[component]
+	}
+	indptr, values, _ := batch.RaggedView(one)
+	return values[int(indptr[0])+component]
+}
+
+// zeroRow reports whether every component of a vector is 0.
+func zeroRow(vectors arrow.Array, row int) bool {
+	values := denseRow(vectors, row)
+	if arr, ok := vectors.(*array.Struct); ok {
+		list := arr.Field(1).(*array.List)
+		lo, hi := list.ValueOffsets(row)
+		values = list.ListValues().(*array.Float64).Float64Values()[lo:hi]
+	}
+	for _, v := range values {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// weights returns the weights as float64, owned, or names one that is refused.
+func (o *pointChecker) weights(mem memory.Allocator, column arrow.Array) (arrow.Array, error) {
+	for i := range column.Len() {
+		problem := ""
+		if column.IsNull(i) {
+			problem = "null"
+		} else if v := numberAt(column, i); !(v >= 0 && v <= math.MaxFloat64) {
+			problem = fmt.Sprint(v)
+		}
+		if problem != "" {
+			return nil, fmt.Errorf("row %d of the shard: column %q: the weight is %s; want a number of 0 or more", o.rows+i, o.params.WeightCol, problem)
+		}
+	}
+	if column.DataType().ID() == arrow.FLOAT64 {
+		column.Retain()
+		return column, nil
+	}
+	b := array.NewFloat64Builder(mem)
+	defer b.Release()
+	b.Reserve(column.Len())
+	for i := range column.Len() {
+		b.UnsafeAppend(numberAt(column, i))
+	}
+	return b.NewArray(), nil
+}
+
+// numberAt returns a value of a number column as float64.
+func numberAt(column arrow.Array, i int) float64 {
+	switch arr := column.(type) {
+	case *array.Float64:
+		return arr.Value(i)
+	case *array.Float32:
+		return float64(arr.Value(i))
+	case *array.Int8:
+		return float64(arr.Value(i))
+	case *array.Int16:
+		return float64(arr.Value(i))
+	case *array.Int32:
+		return float64(arr.Value(i))
+	case *array.Int64:
+		return float64(arr.Value(i))
+	case *array.Uint8:
+		return float64(arr.Value(i))
+	case *array.Uint16:
+		return float64(arr.Value(i))
+	case *array.Uint32:
+		return float64(arr.Value(i))
+	case *array.Uint64:
+		return float64(arr.Value(i))
+	}
+	return math.NaN()
+}
+
+// toFloat64 returns vectors of float32 as vectors of float64, others as they are;
+// the result is owned.
+func toFloat64(mem memory.Allocator, vectors arrow.Array) (arrow.Array, error) {
+	var singles *array.Float32
+	var ok bool
+	switch arr := vectors.(type) {
+	case *array.FixedSizeList:
+		singles, ok = arr.ListValues().(*array.Float32)
+	case *array.List:
+		singles, ok = arr.ListValues().(*array.Float32)
+	}
+	if !ok {
+		vectors.Retain()
+		return vectors, nil
+	}
+	b := array.NewFloat64Builder(mem)
+	defer b.Release()
+	b.Reserve(singles.Len())
+	for _, v := range singles.Float32Values() {
+		b.UnsafeAppend(float64(v))
+	}
+	doubles := b.NewArray()
+	defer doubles.Release()
+	d := vectors.Data()
+	data := array.NewData(doublePrecision(vectors.DataType()), d.Len(), d.Buffers(), []arrow.ArrayData{doubles.Data()}, d.NullN(), d.Offset())
+	defer data.Release()
+	return array.MakeFromData(data), nil
+}

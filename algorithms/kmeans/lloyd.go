@@ -1,0 +1,289 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// The training queue is Lloyd's algorithm (Least squares quantization in PCM, IEEE
+// Transactions on Information Theory 28, 1982). A superstep has these stages:
+//
+//	preallocate     once: views of the rows, room for the rest
+//	assign cluster  per shard: nearest centres; k·(d+1)+1 sums
+//	AllReduce       the sums of all shards, up the tree over shards
+//	find empty      report the inertia; is a cluster empty, is this the last?
+//	find farthest   per shard, where clusters are empty: its farthest rows
+//	AllReduce
+//	choose reseeds  the farthest rows of all shards
+//	gather reseeds  per shard: those rows
+//	AllReduce
+//	update          the new centres and how far they moved
+//
+// Every subtask updates its own replica of the centres from the same sums. After
+// the update that ends training one more superstep evaluates the centres without
+// moving them, so that sizes and inertia of the model are those of its centres.
+
+// Objects of the training queue.
+var (
+	initialCenters = comqueue.BroadcastRows("initial centroids")
+	centroids      = shared.Replicated("centroids", shared.Float64s())
+	trainState     = shared.Replicated("state", shared.Msgpack[*lloydState]())
+	centroidSums   = shared.Scratch[[]float64]("centroidAllReduce")
+	farthestRows   = shared.Scratch[[]float64]("farthestAllReduce")
+	reseedRows     = shared.Scratch[[]float64]("reseedAllReduce")
+	lloydScratch   = shared.Scratch[*lloydWork]("work")
+)
+
+// lloydState is how far training has come, the same on every subtask.
+type lloydState struct {
+	Updates  int  // how often the centres moved
+	Settled  bool // the last update was the last one needed
+	Reseeded bool // the last update gave rows to empty clusters
+	Stop     bool // the centres are evaluated
+	Sizes    []float64
+	Inertia  float64
+	History  []Superstep
+}
+
+// lloydWork is what a subtask needs besides.
+type lloydWork struct {
+	blocks
+	near   [][]int32 // nearest centre by shard and row; a guess between supersteps
+	search *searcher
+	next   []float64 // centres being made
+	empty  []int     // clusters without weight
+	chosen []farRow  // rows that reseed them, in the same order
+}
+
+// lloyd has the parameters of a training queue; its methods are the stages.
+type lloyd struct {
+	in     input
+	params Params
+}
+
+// addQueue adds the training queue and returns the model's dataset.
+func (t lloyd) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engine.Dataset {
+	return comqueue.New(b, "kmeans").
+		InitWithPartitionedData(points, rows).
+		InitWithBroadcastData(initialCenters, centers).
+		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("assign cluster", comqueue.ForEachShard(centroidSums, t.assignCluster))).
+		Add(comqueue.AllReduce(centroidSums)).
+		Add(comqueue.Named("find empty clusters", t.findEmpty)).
+		Add(comqueue.Named("find farthest rows", comqueue.ForEachShard(farthestRows, t.findFarthest))).
+		Add(comqueue.AllReduce(farthestRows)).
+		Add(comqueue.Named("choose reseeds", t.chooseReseeds)).
+		Add(comqueue.Named("gather reseeds", comqueue.ForEachShard(reseedRows, t.gatherReseeds))).
+		Add(comqueue.AllReduce(reseedRows)).
+		Add(comqueue.Named("update centroids", t.updateCentroids)).
+		SetCompareCriterionOfNode0(t.evaluated).
+		SetMaxIter(t.params.MaxIter + 1).
+		CloseOnNode0(comqueue.Output(t.outputModel)).
+		Exec()
+}
+
+// preallocate makes what the supersteps use.
+func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
+	if lloydScratch.Has(ctx) {
+		return nil
+	}
+	if !centroids.Has(ctx) {
+		first, err := t.firstCenters(initialCenters.Get(ctx))
+		if err != nil {
+			return err
+		}
+		centroids.Put(ctx, first)
+		trainState.Put(ctx, &lloydState{
+			Sizes:   make([]float64, t.params.K),
+			History: make([]Superstep, 0, min(t.params.MaxIter+1, 1<<10)),
+		})
+	}
+	k, d := t.params.K, len(centroids.Get(ctx))/t.params.K
+	open, err := t.in.openBlocks(ctx, d)
+	if err != nil {
+		return err
+	}
+	w := &lloydWork{blocks: open, search: newSearcher(t.in, k, d), next: make([]float64, k*d), empty: make([]int, 0, k)}
+	for i := range open.block {
+		w.near = append(w.near, make([]int32, open.block[i].n))
+	}
+	w.search.set(centroids.Get(ctx))
+	lloydScratch.Put(ctx, w)
+	centroidSums.Put(ctx, make([]float64, k*(d+1)+1))
+	farthestRows.Put(ctx, nil)
+	reseedRows.Put(ctx, nil)
+	return nil
+}
+
+// firstCenters returns a copy of the rows of the initial centres.
+func (t lloyd) firstCenters(f *comqueue.Frame) ([]float64, error) {
+	indptr, values, ok := batch.RaggedView(f.Record().Column(0))
+	if !ok || f.Rows() != t.params.K {
+		return nil, fmt.Errorf("there are %d initial centres, want %d", f.Rows(), t.params.K)
+	}
+	first := make([]float64, indptr[f.Rows()]-indptr[0])
+	copy(first, values[indptr[0]:])
+	if t.in.cosine {
+		d := len(first) / t.params.K
+		for a := range t.params.K {
+			one := block{n: 1, d: d, dense: first[a*d : (a+1)*d]}
+			one.expand(0, true, one.dense)
+		}
+	}
+	return first, nil
+}
+
+// assignCluster adds each row of a shard to the sums of its nearest centre.
+func (t lloyd) assignCluster(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := lloydScratch.Get(ctx)
+	out[len(out)-1] = w.search.accumulate(w.at(shard), w.near[shard-w.lo], out[:len(out)-1])
+	return nil
+}
+
+// findEmpty reports the inertia of the superstep's centres, decides whether they
+// are the final ones, and lists the clusters to reseed.
+func (t lloyd) findEmpty(ctx *comqueue.ComContext) error {
+	w, state, sums := lloydScratch.Get(ctx), trainState.Get(ctx), centroidSums.Get(ctx)
+	k := t.params.K
+	d := len(w.next) / k
+	w.empty, w.chosen = w.empty[:0], w.chosen[:0]
+	var total float64
+	for a := range k {
+		state.Sizes[a] = sums[a*(d+1)+d]
+		total += state.Sizes[a]
+		if state.Sizes[a] == 0 {
+			w.empty = append(w.empty, a)
+		}
+	}
+	state.Inertia = sums[len(sums)-1]
+	if total == 0 {
+		if t.params.WeightCol == "" {
+			return errNoRows
+		}
+		return t.params.noWeight()
+	}
+	if !finite(total) || !finite(state.Inertia) {
+		return t.params.overflow()
+	}
+	state.History = append(state.History, Superstep{Inertia: state.Inertia})
+	ctx.Report("inertia", state.Inertia)
+	// Empty clusters are given rows even after the centres have settled, but once:
+	// where that moved nothing farther than Tol it would again and again.
+	last := state.Updates == t.params.MaxIter || state.Settled && (len(w.empty) == 0 || state.Reseeded)
+	if last {
+		state.Stop = true
+		w.empty = w.empty[:0]
+	}
+	resize(ctx, farthestRows, ctx.TotalShards()*len(w.empty)*farSize)
+	return nil
+}
+
+// updateCentroids moves each centre to the mean of its rows.
+func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
+	w, state := lloydScratch.Get(ctx), trainState.Get(ctx)
+	if state.Stop {
+		return nil
+	}
+	sums, current := centroidSums.Get(ctx), centroids.Get(ctx)
+	k := t.params.K
+	d := len(w.next) / k
+	t.applyReseeds(w, reseedRows.Get(ctx), sums)
+	var moved float64
+	for a := range k {
+		old, next := current[a*d:(a+1)*d], w.next[a*d:(a+1)*d]
+		t.center(sums[a*(d+1):a*(d+1)+d], sums[a*(d+1)+d], old, next)
+		step := math.Sqrt(kernel.SquaredDistance(next, old))
+		if !finite(step) {
+			return t.params.overflow()
+		}
+		moved = max(moved, step)
+	}
+	copy(current, w.next)
+	w.search.set(current)
+	state.Updates++
+	state.Reseeded = len(w.chosen) > 0
+	state.Settled = moved <= t.params.Tol
+	state.History[len(state.History)-1].Movement = moved
+	ctx.Report("movement", moved)
+	return nil
+}
+
+// center writes the mean of a cluster to next, or its direction for cosine. A
+// cluster without weight, or whose directions cancel, keeps its centre.
+func (t lloyd) center(sum []float64, weight float64, old, next []float64) {
+	copy(next, old)
+	if !(weight > 0) {
+		return
+	}
+	if !t.in.cosine {
+		for j, v := range sum {
+			next[j] = v / weight
+		}
+		return
+	}
+	for _, v := range sum {
+		if v != 0 {
+			unit(sum, next)
+			return
+		}
+	}
+}
+
+// unit writes the unit vector of v, not all zeros, to dst, which may be v. It
+// scales by the largest component first, whose square might overflow.
+func unit(v, dst []float64) {
+	var top float64
+	for _, x := range v {
+		top = max(top, math.Abs(x))
+	}
+	for j, x := range v {
+		dst[j] = x / top
+	}
+	norm := math.Sqrt(kernel.Dot(dst, dst))
+	for j := range dst {
+		dst[j] /= norm
+	}
+}
+
+// evaluated is the criterion: the final centres were evaluated.
+func (t lloyd) evaluated(ctx *comqueue.ComContext) (bool, error) {
+	return trainState.Get(ctx).Stop, nil
+}
+
+// modelRow is the row of the model's dataset.
+type modelRow struct {
+	Model string `column:"model"`
+}
+
+// outputModel gives the model's row.
+func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]modelRow, error) {
+	state, c := trainState.Get(ctx), centroids.Get(ctx)
+	d := len(c) / t.params.K
+	m := &Model{
+		Sizes: state.Sizes, Inertia: state.Inertia, Iterations: state.Updates, Converged: state.Settled,
+		Distance: t.params.Distance, Dim: d, VectorCol: t.params.VectorCol, History: state.History,
+	}
+	for a := range t.params.K {
+		m.Centers = append(m.Centers, c[a*d:(a+1)*d])
+	}
+	text, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return []modelRow{{string(text)}}, nil
+}
+
+// resize puts a buffer of n elements, unless it has that length.
+func resize(ctx *comqueue.ComContext, key shared.Key[[]float64], n int) {
+	if len(key.Get(ctx)) != n {
+		key.Put(ctx, make([]float64, n))
+	}
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

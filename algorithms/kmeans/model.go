@@ -1,0 +1,128 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// Model is a set of trained centres. It is used by pointer and not changed once
+// it predicts; any number of goroutines may use one.
+type Model struct {
+	// Centers holds the centre of each cluster; a cluster's number is its index.
+	Centers [][]float64
+	// Sizes holds the total weight of the rows in each cluster: their number where
+	// rows have no weights.
+	Sizes []float64
+	// Inertia is the sum over rows of weight times squared distance to their centre
+	// (of weight times distance, for Cosine).
+	Inertia float64
+	// Iterations is how often the centres were updated.
+	Iterations int
+	// Converged tells that the last update moved no centre farther than Tol.
+	Converged bool
+	// Distance is the one the model was trained with.
+	Distance Distance
+	// Dim is the number of components of points and centres.
+	Dim int
+	// VectorCol names the column the model was trained on.
+	VectorCol string
+	// History has an entry for every superstep: for each update of the centres, and
+	// one for the final ones.
+	History []Superstep
+
+	once   sync.Once
+	dense  *kernel.Centers
+	sparse *kernel.SparseCenters
+}
+
+// Superstep is what was reported in one superstep of training.
+type Superstep struct {
+	// Inertia is that of the centres at its beginning.
+	Inertia float64 `json:"inertia"`
+	// Movement is how far the centre that moved farthest did, 0 in the last
+	// superstep, which moves none.
+	Movement float64 `json:"movement"`
+}
+
+// prepare lays the centres out for searches, once.
+func (m *Model) prepare() {
+	m.once.Do(func() {
+		flat := make([]float64, 0, len(m.Centers)*m.Dim)
+		for _, c := range m.Centers {
+			flat = append(flat, c...)
+		}
+		m.dense = kernel.NewCenters(len(m.Centers), m.Dim)
+		m.dense.Set(flat)
+		m.sparse = kernel.NewSparseCenters(len(m.Centers), m.Dim)
+		m.sparse.Set(flat)
+	})
+}
+
+// Predict returns the cluster of a point and the distance to its centre; of
+// centres at the same distance the lowest number. A point that has not Dim
+// components, or whose distances are all NaN, gives -1 and NaN. By cosine a point
+// of zeros is at distance 1 of every centre.
+//
+// It allocates nothing, the first call excepted.
+func (m *Model) Predict(x []float64) (cluster int, distance float64) {
+	m.prepare()
+	if len(x) != m.Dim {
+		return -1, math.NaN()
+	}
+	if m.Distance == Cosine {
+		return kernel.NearestCosine(x, m.dense)
+	}
+	return kernel.Nearest(x, m.dense)
+}
+
+// PredictSparse is Predict for a point of which only the non-zero components are
+// given, with their distinct indices. An index outside 0..Dim-1 gives -1 and NaN.
+// Euclidean distances much shorter than the point is long have lost digits.
+func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, distance float64) {
+	m.prepare()
+	if len(indices) != len(values) {
+		return -1, math.NaN()
+	}
+	for _, j := range indices {
+		if j < 0 || int(j) >= m.Dim {
+			return -1, math.NaN()
+		}
+	}
+	if m.Distance == Cosine {
+		return kernel.NearestSparseCosine(indices, values, m.sparse)
+	}
+	return kernel.NearestSparse(indices, values, m.sparse)
+}
+
+// Dataset makes the model a dataset of the job, as Train returns one, so that a
+// saved model can be given to Predict.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
+	text, err := m.Encode()
+	if err != nil {
+		b.Errorf("kmeans.Model: %w", err)
+		return b.Poisoned("KMeansModel")
+	}
+	return operators.FromSlice(b, []modelRow{{string(text)}})
+}
+
+// ModelOf returns the model that was collected under a name from the dataset that
+// Train returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	rows, err := engine.Rows[modelRow](result, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 {
+		return nil, fmt.Errorf("result %q has %d rows: a model is one row, as kmeans.Train gives it", name, len(rows))
+	}
+	m, err := Decode([]byte(rows[0].Model))
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}

@@ -1,0 +1,259 @@
+package kmeans
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Params are the parameters of Train. The zero value of each field but VectorCol
+// and K is its default.
+type Params struct {
+	// VectorCol names the column of the points: a dense vector (operators.Vectorize
+	// makes one) or a sparse one. Required.
+	VectorCol string
+	// K is the number of clusters, at least 1 and at most the number of distinct
+	// points. Required; with Init Given, 0 means as many as there are Centers.
+	K int
+	// MaxIter is the largest number of times the centres are updated; 0 means 100.
+	MaxIter int
+	// Tol ends training once no centre moved farther than this in an update, as
+	// Euclidean distance in the units of the data (between unit vectors, for Cosine).
+	// 0 means 1e-4; a negative value means exactly 0: go on until nothing moves.
+	Tol float64
+	// Init says where the first centres come from; the zero value is KMeansParallel.
+	Init Init
+	// InitSteps is the number of sampling rounds of KMeansParallel; 0 means 5. There
+	// are more rounds where fewer than K distinct candidates were found.
+	InitSteps int
+	// Oversampling is the expected number of candidates that each round of
+	// KMeansParallel samples; 0 means 2·K.
+	Oversampling float64
+	// Centers are the first centres of Init Given.
+	Centers [][]float64
+	// Distance is what "nearest" means; the zero value is Euclidean.
+	Distance Distance
+	// WeightCol names a column of row weights, numbers of 0 or more; empty means
+	// that every row weighs 1. A row of weight 2 counts as two rows, one of weight 0
+	// gets a cluster but shapes none.
+	WeightCol string
+	// Seed is what the random draws start from; 0 means the seed of the job.
+	Seed uint64
+	// NonFinite says what becomes of rows whose vector is null or holds a NaN or an
+	// infinity; the zero value refuses them.
+	NonFinite NonFinite
+}
+
+const (
+	defaultMaxIter   = 100
+	defaultTol       = 1e-4
+	defaultInitSteps = 5
+)
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.VectorCol == "" {
+		bad("VectorCol is empty: name the column of the points")
+	}
+	switch {
+	case p.K < 0, p.K == 0 && p.Init != Given:
+		bad("K is %d: want at least 1 cluster", p.K)
+	case p.K > math.MaxInt32:
+		bad("K is %d: want at most %d clusters", p.K, math.MaxInt32)
+	}
+	if p.MaxIter < 0 {
+		bad("MaxIter is %d: want at least 1, or 0 for %d", p.MaxIter, defaultMaxIter)
+	}
+	if math.IsNaN(p.Tol) || math.IsInf(p.Tol, 0) {
+		bad("Tol is %v: want a number", p.Tol)
+	}
+	if p.InitSteps < 0 {
+		bad("InitSteps is %d: want at least 1, or 0 for %d", p.InitSteps, defaultInitSteps)
+	}
+	if !(p.Oversampling >= 0 && p.Oversampling <= math.MaxInt32) {
+		bad("Oversampling is %v: want a positive number, or 0 for 2·K", p.Oversampling)
+	}
+	for _, enum := range []fmt.Stringer{p.Init, p.Distance, p.NonFinite} {
+		if text := enum.String(); strings.HasSuffix(text, ")") {
+			bad("%s is none of the package's constants", text)
+		}
+	}
+	if p.WeightCol != "" && p.WeightCol == p.VectorCol {
+		bad("WeightCol and VectorCol are both %q", p.WeightCol)
+	}
+	if err := p.validateCenters(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// validateCenters checks the given centres by themselves.
+func (p Params) validateCenters() error {
+	switch {
+	case p.Init != Given && p.Centers == nil:
+		return nil
+	case p.Init != Given:
+		return fmt.Errorf("Centers are set but Init is %v: set Init to Given to start from them", p.Init)
+	case len(p.Centers) == 0:
+		return errors.New("Init is Given but there are no Centers")
+	case p.K > 0 && p.K != len(p.Centers):
+		return fmt.Errorf("K is %d but there are %d Centers", p.K, len(p.Centers))
+	}
+	dim := len(p.Centers[0])
+	for i, c := range p.Centers {
+		if len(c) == 0 || len(c) != dim {
+			return fmt.Errorf("Centers[%d] has %d components, Centers[0] has %d: want the same number, at least 1", i, len(c), dim)
+		}
+		zeros := true
+		for j, v := range c {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("Centers[%d][%d] is %v: want a finite number", i, j, v)
+			}
+			zeros = zeros && v == 0
+		}
+		if zeros && p.Distance == Cosine {
+			return fmt.Errorf("Centers[%d] is a vector of zeros, which has no direction: cosine distance needs one", i)
+		}
+	}
+	return nil
+}
+
+// withDefaults returns valid parameters with every zero replaced by what it means.
+func (p Params) withDefaults(jobSeed uint64) Params {
+	if p.Init == Given {
+		p.K = len(p.Centers)
+	}
+	if p.MaxIter == 0 {
+		p.MaxIter = defaultMaxIter
+	}
+	if p.Tol == 0 {
+		p.Tol = defaultTol
+	}
+	p.Tol = max(p.Tol, 0)
+	if p.InitSteps == 0 {
+		p.InitSteps = defaultInitSteps
+	}
+	if p.Oversampling == 0 {
+		p.Oversampling = 2 * float64(p.K)
+	}
+	if p.Seed == 0 {
+		p.Seed = jobSeed
+	}
+	return p
+}
+
+// Init is a way to find the first centres.
+type Init int
+
+const (
+	// KMeansParallel samples a few times K candidates in InitSteps rounds, each row
+	// with a probability in proportion to weight times squared distance to the
+	// candidates so far, and clusters those (k-means||, Bahmani, Moseley, Vattani,
+	// Kumar and Vassilvitskii, VLDB 2012). It takes InitSteps+1 passes over the data.
+	KMeansParallel Init = iota
+	// Random takes K distinct rows, each row of positive weight being as likely as
+	// any other. It is the quickest and often ends in a worse optimum.
+	Random
+	// KMeansPlusPlus takes one row after the other, each with a probability in
+	// proportion to weight times squared distance to the centres so far, the best of
+	// 2+⌊ln K⌋ trials at a time (greedy k-means++, Arthur and Vassilvitskii, SODA
+	// 2007). It takes 2·K passes over the data.
+	KMeansPlusPlus
+	// Given starts from Params.Centers.
+	Given
+)
+
+var initNames = []string{"k-means||", "random", "k-means++", "given"}
+
+// String returns "k-means||", "random", "k-means++" or "given".
+func (i Init) String() string { return enumName("Init", int(i), initNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (i Init) MarshalText() ([]byte, error) { return enumText("Init", int(i), initNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (i *Init) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(i), "init", text, initNames)
+}
+
+// Distance is a measure of distance.
+type Distance int
+
+const (
+	// Euclidean is the length of the difference. A centre is the weighted mean of
+	// its points, inertia the weighted sum of squared distances.
+	Euclidean Distance = iota
+	// Cosine is 1 − cos of the angle between two vectors (spherical k-means). A
+	// centre is the unit vector of the weighted mean of its points' unit vectors,
+	// inertia the weighted sum of distances, which are half the squared lengths of
+	// the differences of unit vectors. Points of zeros have no direction and are
+	// refused in training.
+	Cosine
+)
+
+var distanceNames = []string{"euclidean", "cosine"}
+
+// String returns "euclidean" or "cosine".
+func (d Distance) String() string { return enumName("Distance", int(d), distanceNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Distance) MarshalText() ([]byte, error) { return enumText("Distance", int(d), distanceNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (d *Distance) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(d), "distance", text, distanceNames)
+}
+
+// NonFinite says what becomes of rows whose vector is null or holds a NaN or an
+// infinity.
+type NonFinite int
+
+const (
+	// Refuse fails the run, naming row, column and component.
+	Refuse NonFinite = iota
+	// Skip trains without such rows and counts them as "rows skipped" in the run's
+	// report; Predict gives them no cluster: null.
+	Skip
+)
+
+var nonFiniteNames = []string{"refuse", "skip"}
+
+// String returns "refuse" or "skip".
+func (n NonFinite) String() string { return enumName("NonFinite", int(n), nonFiniteNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (n NonFinite) MarshalText() ([]byte, error) {
+	return enumText("NonFinite", int(n), nonFiniteNames)
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (n *NonFinite) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(n), "non-finite policy", text, nonFiniteNames)
+}
+
+func enumName(kind string, v int, names []string) string {
+	if v < 0 || v >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, v)
+	}
+	return names[v]
+}
+
+func enumText(kind string, v int, names []string) ([]byte, error) {
+	if v < 0 || v >= len(names) {
+		return nil, fmt.Errorf("%s(%d) is none of the package's constants", kind, v)
+	}
+	return []byte(names[v]), nil
+}
+
+func parseEnum(v *int, what string, text []byte, names []string) error {
+	for i, name := range names {
+		if name == string(text) {
+			*v = i
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
+}

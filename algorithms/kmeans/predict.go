@@ -1,0 +1,275 @@
+package kmeans
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// PredictOptions change what Predict reads and writes.
+type PredictOptions struct {
+	// VectorCol names the column of the points; empty means the dataset's only
+	// vector column.
+	VectorCol string
+	// ClusterCol names the new int64 column of cluster numbers; empty means "cluster".
+	ClusterCol string
+	// DistanceCol names the new float64 column of distances to the cluster's centre;
+	// empty means "distance".
+	DistanceCol string
+	// NonFinite says what becomes of rows whose vector holds a NaN or an infinity:
+	// Refuse fails, Skip gives them null. A null vector is given null in either case.
+	NonFinite NonFinite
+}
+
+// Predict adds to each row of points its cluster in a model and the distance to
+// the cluster's centre, the same as Model.Predict returns. The model is a dataset
+// of one row, from Train or from Model.Dataset. Rows stay in place.
+func Predict(points, model *engine.Dataset, o PredictOptions) *engine.Dataset {
+	const op = "kmeans.Predict"
+	b := builderOf(op, points)
+	if points.Poisoned() {
+		return points
+	}
+	p, err := newPredictor(points.Schema(), o)
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if model != nil && !model.Poisoned() && !model.Schema().HasField("model") {
+		b.Errorf("%s: the model has no column \"model\": give it the dataset that kmeans.Train returned", op)
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op: "KMeansPredict",
+		Attrs: []engine.Attr{
+			{Key: "vector", Value: points.Schema().Field(p.vector).Name},
+			{Key: "non-finite", Value: o.NonFinite.String()},
+		},
+		Schema:   p.schema,
+		Inputs:   []engine.Port{{From: points}, {From: model, Partitioner: engine.Broadcast, Side: true}},
+		Operator: func() engine.Operator { one := p; return &one },
+	})
+}
+
+// predictor is the operator behind Predict.
+type predictor struct {
+	schema    *arrow.Schema
+	vector    int
+	nonFinite NonFinite
+
+	model *Model
+	rows  int // of the shard at hand, seen so far
+}
+
+func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
+	p := predictor{nonFinite: o.NonFinite}
+	var vectors []string
+	for _, f := range schema.Fields() {
+		if batch.IsVector(f.Type) {
+			vectors = append(vectors, fmt.Sprintf("%q", f.Name))
+		}
+	}
+	switch {
+	case strings.HasSuffix(o.NonFinite.String(), ")"):
+		return p, fmt.Errorf("%v is none of the package's constants", o.NonFinite)
+	case o.VectorCol != "":
+	case len(vectors) == 0:
+		return p, fmt.Errorf("the points have no vector column: operators.Vectorize makes one of number columns")
+	case len(vectors) > 1:
+		return p, fmt.Errorf("the points have several vector columns, %s: set VectorCol to one of them", strings.Join(vectors, ", "))
+	}
+	for i, f := range schema.Fields() {
+		if batch.IsVector(f.Type) {
+			p.vector = i
+		}
+	}
+	if o.VectorCol != "" {
+		if _, err := vectorInput(schema, o.VectorCol, Euclidean); err != nil {
+			return p, err
+		}
+		p.vector, _ = batch.FindColumn(schema, o.VectorCol)
+	}
+	cluster, distance := o.ClusterCol, o.DistanceCol
+	if cluster == "" {
+		cluster = "cluster"
+	}
+	if distance == "" {
+		distance = "distance"
+	}
+	for _, name := range []string{cluster, distance} {
+		if schema.HasField(name) {
+			return p, fmt.Errorf("column %q exists already: set ClusterCol or DistanceCol to another name", name)
+		}
+	}
+	if cluster == distance {
+		return p, fmt.Errorf("ClusterCol and DistanceCol are both %q", cluster)
+	}
+	nullable := o.NonFinite == Skip || schema.Field(p.vector).Nullable
+	p.schema = arrow.NewSchema(append(append([]arrow.Field(nil), schema.Fields()...),
+		arrow.Field{Name: cluster, Type: arrow.PrimitiveTypes.Int64, Nullable: nullable},
+		arrow.Field{Name: distance, Type: arrow.PrimitiveTypes.Float64, Nullable: nullable}), nil)
+	return p, nil
+}
+
+// Open reads the model.
+func (p *predictor) Open(c *engine.Context) error {
+	var text *string
+	for _, rows := range c.Side(1) {
+		i, err := batch.FindColumn(rows.Schema(), "model")
+		if err != nil {
+			return err
+		}
+		column, ok := rows.Column(i).(*array.String)
+		if !ok || column.NullN() > 0 {
+			return fmt.Errorf("the model's column \"model\" is not text without nulls")
+		}
+		for row := range column.Len() {
+			if text != nil {
+				return fmt.Errorf("the model has more than one row")
+			}
+			value := column.Value(row)
+			text = &value
+		}
+	}
+	if text == nil {
+		return fmt.Errorf("the model has no row")
+	}
+	var err error
+	p.model, err = Decode([]byte(*text))
+	return err
+}
+
+// Process adds the two columns to a batch.
+func (p *predictor) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	n := int(rows.NumRows())
+	vectors, err := toFloat64(c.Allocator, rows.Column(p.vector))
+	if err != nil {
+		return err
+	}
+	defer vectors.Release()
+	near, dist, valid := make([]int32, n), make([]float64, n), make([]bool, n)
+	if err := p.assign(vectors, near, dist, valid); err != nil {
+		return err
+	}
+	clusters := array.NewInt64Builder(c.Allocator)
+	defer clusters.Release()
+	distances := array.NewFloat64Builder(c.Allocator)
+	defer distances.Release()
+	clusters.Reserve(n)
+	distances.Reserve(n)
+	for i, ok := range valid {
+		if !ok {
+			clusters.UnsafeAppendBoolToBitmap(false)
+			distances.UnsafeAppendBoolToBitmap(false)
+			continue
+		}
+		clusters.UnsafeAppend(int64(near[i]))
+		distances.UnsafeAppend(dist[i])
+	}
+	a, b := clusters.NewArray(), distances.NewArray()
+	defer a.Release()
+	defer b.Release()
+	made := array.NewRecord(p.schema, append(append([]arrow.Array(nil), rows.Columns()...), a, b), rows.NumRows())
+	defer made.Release()
+	p.rows += n
+	return out.Emit(shard, made)
+}
+
+// EndShard counts rows from 0 again.
+func (p *predictor) EndShard(*engine.Context, int, engine.Output) error {
+	p.rows = 0
+	return nil
+}
+
+func (p *predictor) Finish(*engine.Context, engine.Output) error { return nil }
+func (p *predictor) Close() error                                { return nil }
+
+// assign finds the clusters of a batch; valid tells which rows get one.
+func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
+	p.model.prepare()
+	// Without nulls and with what the model expects, the kernels take the whole batch.
+	if data, dim, ok := batch.DenseView(vectors); ok && dim == p.model.Dim {
+		if p.model.Distance == Cosine {
+			kernel.AssignCosine(data, len(near), p.model.dense, near, dist)
+		} else {
+			kernel.AssignEuclidean(data, len(near), p.model.dense, near, dist)
+		}
+		for i := range valid {
+			valid[i] = true
+		}
+	} else if err := p.assignRows(vectors, near, dist, valid); err != nil {
+		return err
+	}
+	return p.checkFinite(vectors, valid)
+}
+
+// assignRows is assign row by row.
+func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64, valid []bool) error {
+	for i := range near {
+		if vectors.IsNull(i) {
+			continue
+		}
+		valid[i] = true
+		cluster, size := 0, p.model.Dim
+		if arr, ok := vectors.(*array.Struct); ok {
+			indices, values := arr.Field(0).(*array.List), arr.Field(1).(*array.List)
+			lo, hi := indices.ValueOffsets(i)
+			from, to := values.ValueOffsets(i)
+			col := indices.ListValues().(*array.Int32).Int32Values()[lo:hi]
+			if len(col) > 0 {
+				size = max(size, int(col[len(col)-1])+1)
+			}
+			cluster, dist[i] = p.model.PredictSparse(col, values.ListValues().(*array.Float64).Float64Values()[from:to])
+		} else {
+			row := denseRow(vectors, i)
+			size = len(row)
+			cluster, dist[i] = p.model.Predict(row)
+		}
+		if size != p.model.Dim {
+			return fmt.Errorf("row %d of the shard: column %q has %d components, the model was trained on %d", p.rows+i, p.schema.Field(p.vector).Name, size, p.model.Dim)
+		}
+		near[i] = int32(cluster)
+	}
+	return nil
+}
+
+// denseRow returns the components of a row of a dense vector column.
+func denseRow(vectors arrow.Array, row int) []float64 {
+	switch arr := vectors.(type) {
+	case *array.FixedSizeList:
+		d := int(arr.DataType().(*arrow.FixedSizeListType).Len())
+		at := (arr.Offset() + row) * d
+		return arr.ListValues().(*array.Float64).Float64Values()[at : at+d]
+	case *array.List:
+		lo, hi := arr.ValueOffsets(row)
+		return arr.ListValues().(*array.Float64).Float64Values()[lo:hi]
+	}
+	return nil
+}
+
+// checkFinite refuses rows that hold a NaN or an infinity, or takes their cluster
+// away.
+func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
+	for at := 0; at < len(valid); {
+		rest := array.NewSlice(vectors, int64(at), int64(len(valid)))
+		row, component, bad := batch.FirstNonFinite(rest)
+		rest.Release()
+		if !bad {
+			return nil
+		}
+		row += at
+		if p.nonFinite == Refuse {
+			return fmt.Errorf("row %d of the shard: column %q: component %d is %s; set NonFinite to Skip to give such rows no cluster",
+				p.rows+row, p.schema.Field(p.vector).Name, component, nonFiniteText(vectors, row, component))
+		}
+		valid[row] = false
+		at = row + 1
+	}
+	return nil
+}
