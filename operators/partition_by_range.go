@@ -1,0 +1,44 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// PartitionByRange brings every row into the shard of its range of keys: rows of
+// a shard come before those of later shards in the order of the keys, and rows
+// with equal keys lie in one shard. Within a shard, rows come in the order they
+// had; Sort orders them as well.
+//
+// The bounds come from a sample of the rows, which depends on the job's seed, so
+// that shards get about the same number of rows as far as rows with equal keys
+// allow.
+func PartitionByRange(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
+	const op = "PartitionByRange"
+	b := builderOf(op, d)
+	sort, ok := sortKeysOf(op, d, keys)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	columns := d.Schema()
+	return b.Add(engine.Spec{
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "by", Value: sortText(keys)}},
+		Schema:   columns,
+		Inputs:   []engine.Port{rangePort(placeRanges(d, sort, false), keys)},
+		Operator: func() engine.Operator { return &rangeReceiver{schema: columns} },
+	})
+}
+
+// rangeReceiver drops the column that brought the rows to their shard.
+type rangeReceiver struct {
+	noop
+	schema *arrow.Schema
+}
+
+func (o *rangeReceiver) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	plain := firstColumns(o.schema, rows)
+	defer plain.Release()
+	return out.Emit(shard, plain)
+}

@@ -1,0 +1,151 @@
+package operators
+
+import (
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// SortBy is a column to order rows by; see Asc and Desc.
+//
+// The order is total. Numbers go by value, -0 and +0 tie, NaN is above all
+// numbers and ties with itself; false is below true; text goes by its bytes,
+// dates and timestamps by time. Nulls tie and come last in either direction,
+// unless NullsFirst asks otherwise. Vectors have no order.
+type SortBy struct {
+	column     string
+	descending bool
+	nullsFirst bool
+}
+
+// Asc orders by a column, the smallest values first.
+func Asc(column string) SortBy { return SortBy{column: column} }
+
+// Desc orders by a column, the largest values first.
+func Desc(column string) SortBy { return SortBy{column: column, descending: true} }
+
+// NullsFirst returns the key with nulls before all values.
+func (k SortBy) NullsFirst() SortBy {
+	k.nullsFirst = true
+	return k
+}
+
+// String returns what plans show, such as "age desc nulls first".
+func (k SortBy) String() string {
+	s := k.column
+	if k.descending {
+		s += " desc"
+	}
+	if k.nullsFirst {
+		s += " nulls first"
+	}
+	return s
+}
+
+// Sort puts the whole dataset in order of the keys: the first decides, ties go to
+// the next. Rows that tie in all keys keep the order they had, so that the outcome
+// has no freedom left.
+//
+// Every shard holds a part of that order, shard after shard, and about the same
+// number of rows whatever the keys are: rows that tie may lie in neighbouring
+// shards. (PartitionByRange keeps such rows together.) The bounds come from a
+// sample of the rows, which depends on the job's seed. Rows are sorted in memory
+// within the run's budget, and beyond it on disk.
+func Sort(d *engine.Dataset, keys ...SortBy) *engine.Dataset {
+	const op = "Sort"
+	b := builderOf(op, d)
+	sort, ok := sortKeysOf(op, d, keys)
+	if !ok {
+		return b.Poisoned(op)
+	}
+	columns := d.Schema()
+	return b.Add(engine.Spec{
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "by", Value: sortText(keys)}},
+		Schema:   columns,
+		Inputs:   []engine.Port{rangePort(placeRanges(d, sort, true), keys)},
+		Operator: func() engine.Operator { return &sortOperator{schema: columns, keys: sort} },
+	})
+}
+
+// sortKeysOf finds the columns of the keys in d, or records what is wrong with
+// them.
+func sortKeysOf(op string, d *engine.Dataset, keys []SortBy) ([]batch.SortKey, bool) {
+	b := builderOf(op, d)
+	if !usable(d) {
+		return nil, false
+	}
+	if len(keys) == 0 {
+		b.Errorf("%s: no key is given: name at least one column", op)
+		return nil, false
+	}
+	ok := true
+	sort := make([]batch.SortKey, len(keys))
+	seen := make(map[string]bool)
+	for i, k := range keys {
+		col, found := findColumn(op, d, k.column)
+		if !found {
+			ok = false
+			continue
+		}
+		sort[i] = batch.SortKey{Column: col, Descending: k.descending, NullsFirst: k.nullsFirst}
+		if seen[k.column] {
+			b.Errorf("%s: key %q is named twice", op, k.column)
+			ok = false
+		} else if err := batch.CheckSortable(d.Schema(), sort[i:i+1]); err != nil {
+			b.Errorf("%s: %w", op, err)
+			ok = false
+		}
+		seen[k.column] = true
+	}
+	return sort, ok
+}
+
+// sortText writes keys as plans show them.
+func sortText(keys []SortBy) string {
+	parts := make([]string, len(keys))
+	for i, k := range keys {
+		parts[i] = k.String()
+	}
+	return strings.Join(parts, ", ")
+}
+
+// sortOperator sorts each shard and drops the column that brought the rows there.
+type sortOperator struct {
+	noop
+	schema *arrow.Schema
+	keys   []batch.SortKey
+	sorter *rowSorter
+}
+
+func (o *sortOperator) Open(c *engine.Context) error {
+	o.sorter = newRowSorter(c, o.schema, o.keys)
+	return nil
+}
+
+func (o *sortOperator) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	plain := firstColumns(o.schema, rows)
+	defer plain.Release()
+	return o.sorter.add(plain)
+}
+
+func (o *sortOperator) EndShard(_ *engine.Context, shard int, out engine.Output) error {
+	return o.sorter.each(func(rows arrow.Record) error { return out.Emit(shard, rows) })
+}
+
+func (o *sortOperator) Close() error {
+	if o.sorter == nil {
+		return nil
+	}
+	return o.sorter.close()
+}
+
+// firstColumns returns as many columns of a batch as the schema has, which it
+// describes.
+func firstColumns(schema *arrow.Schema, rows arrow.Record) arrow.Record {
+	return array.NewRecord(schema, rows.Columns()[:schema.NumFields()], rows.NumRows())
+}

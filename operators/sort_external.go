@@ -1,0 +1,342 @@
+package operators
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// rowSorter puts any number of rows into the order of its keys. Rows that tie
+// keep the order in which they were added. What does not fit in the slot's memory
+// is sorted run by run onto disk and merged from there (external merge sort:
+// Knuth, The Art of Computer Programming 3, 5.4). How much memory there was has
+// no influence on the rows' order.
+//
+// One goroutine uses it: add any number of times, then each, and again from the
+// start; close at last, in any case.
+type rowSorter struct {
+	context *engine.Context
+	schema  *arrow.Schema
+	keys    []batch.SortKey
+	limits  sortLimits
+
+	rows     []arrow.Record // retained, not sorted yet
+	count    int64
+	bytes    int64 // of rows
+	reserved int64
+	runs     *runFile // sorted runs on disk, in the order added; nil without any
+	order    []int32
+}
+
+// sortLimits says when a sorter goes to disk, and how it reads back.
+type sortLimits struct {
+	// free bytes are held even if the slot's memory is used up by others: without
+	// them a sorter beside a full exchange would write a run for every batch.
+	free int64
+	// run is the size of the largest run sorted in memory. Arrow addresses text
+	// with 31 bits.
+	run int64
+	// fan is how many runs are merged at a time.
+	fan int
+	// block is the size that batches read back aim at, so that a merge holds
+	// about fan times as much.
+	block int64
+}
+
+func defaultSortLimits() sortLimits {
+	return sortLimits{free: 64 << 10, run: 1 << 30, fan: 16, block: 64 << 10}
+}
+
+// newRowSorter returns a sorter of rows of the schema, whose key columns have an
+// order.
+func newRowSorter(c *engine.Context, schema *arrow.Schema, keys []batch.SortKey) *rowSorter {
+	return &rowSorter{context: c, schema: schema, keys: keys, limits: defaultSortLimits()}
+}
+
+// empty reports whether no rows were added.
+func (s *rowSorter) empty() bool { return s.count == 0 && s.runs == nil }
+
+// add takes borrowed rows.
+func (s *rowSorter) add(rows arrow.Record) error {
+	if rows.NumRows() == 0 {
+		return nil
+	}
+	size := batch.Size(rows)
+	if !s.admit(size, rows.NumRows()) && len(s.rows) > 0 {
+		if err := s.spill(); err != nil {
+			return err
+		}
+		s.admit(size, rows.NumRows())
+	}
+	// A single batch is held in any case: it is in memory already.
+	rows.Retain()
+	s.rows = append(s.rows, rows)
+	s.count += rows.NumRows()
+	s.bytes += size
+	return nil
+}
+
+// admit reserves memory for rows to come.
+func (s *rowSorter) admit(size, rows int64) bool {
+	const maxRows = 1 << 30
+	total := s.bytes + size
+	if len(s.rows) > 0 && (total > s.limits.run || s.count+rows > maxRows) {
+		return false
+	}
+	// The rows themselves, once more in one piece, and the order to take them in.
+	need := 2*total + 24*(s.count+rows) - s.limits.free - s.reserved
+	if need <= 0 {
+		return true
+	}
+	if !s.context.Memory.TryReserve(need) {
+		return false
+	}
+	s.reserved += need
+	return true
+}
+
+// spill sorts the rows held into a run on disk.
+func (s *rowSorter) spill() error {
+	if s.runs == nil {
+		s.runs = &runFile{context: s.context, schema: s.schema}
+	}
+	w, err := s.runs.begin()
+	if err != nil {
+		return err
+	}
+	s.context.Count("rows spilled", s.count)
+	perBlock := int(max(s.limits.block*s.count/max(s.bytes, 1), 1))
+	if err := s.sorted(min(perBlock, s.context.BatchRows), w.write); err != nil {
+		return err
+	}
+	return w.end()
+}
+
+// sorted gives the rows held to f, in order and at most n at a time, and lets go
+// of them.
+func (s *rowSorter) sorted(n int, f func(rows arrow.Record) error) error {
+	defer s.drop()
+	if err := s.context.Err(); err != nil {
+		return err
+	}
+	all := s.rows[0]
+	if len(s.rows) > 1 {
+		var err error
+		if all, err = batch.Concat(s.context.Allocator, s.rows); err != nil {
+			return err
+		}
+		for i, r := range s.rows {
+			r.Release()
+			s.rows[i] = nil
+		}
+		s.rows = append(s.rows[:0], all)
+	}
+	var err error
+	if s.order, err = batch.SortIndices(all, s.keys, s.order); err != nil {
+		return err
+	}
+	for order := s.order; len(order) > 0; {
+		k := min(n, len(order))
+		if err := giveRows(s.context, all, order[:k], f); err != nil {
+			return err
+		}
+		order = order[k:]
+	}
+	return nil
+}
+
+// giveRows gives the rows of a batch at the indices to f.
+func giveRows(c *engine.Context, all arrow.Record, indices []int32, f func(rows arrow.Record) error) error {
+	var part arrow.Record
+	var err error
+	if contiguous(indices) {
+		part, err = batch.Slice(all, int(indices[0]), int(indices[0])+len(indices))
+	} else {
+		part, err = batch.Take(c.Allocator, all, indices)
+	}
+	if err != nil {
+		return err
+	}
+	defer part.Release()
+	return f(part)
+}
+
+// drop lets go of the rows held in memory.
+func (s *rowSorter) drop() {
+	for i, r := range s.rows {
+		r.Release()
+		s.rows[i] = nil
+	}
+	s.rows, s.count, s.bytes = s.rows[:0], 0, 0
+	if s.reserved > 0 {
+		s.context.Memory.Release(s.reserved)
+		s.reserved = 0
+	}
+}
+
+// each gives all rows, in order, to f, in batches of at most BatchRows rows that f
+// borrows. The sorter is empty afterwards.
+func (s *rowSorter) each(f func(rows arrow.Record) error) error {
+	if s.runs == nil {
+		if len(s.rows) == 0 {
+			return nil
+		}
+		return s.sorted(s.context.BatchRows, f)
+	}
+	if len(s.rows) > 0 {
+		if err := s.spill(); err != nil {
+			return err
+		}
+	}
+	for len(s.runs.runs) > s.limits.fan {
+		if err := s.mergePass(); err != nil {
+			return err
+		}
+	}
+	if err := mergeRuns(s.context, s.runs, s.runs.runs, s.keys, s.context.BatchRows, f); err != nil {
+		return err
+	}
+	runs := s.runs
+	s.runs = nil
+	return runs.close()
+}
+
+// mergePass makes one run of every fan neighbouring ones.
+func (s *rowSorter) mergePass() error {
+	from := s.runs
+	to := &runFile{context: s.context, schema: s.schema}
+	s.runs = to
+	err := func() error {
+		for lo := 0; lo < len(from.runs); lo += s.limits.fan {
+			part := from.runs[lo:min(lo+s.limits.fan, len(from.runs))]
+			w, err := to.begin()
+			if err != nil {
+				return err
+			}
+			if err := mergeRuns(s.context, from, part, s.keys, part[0].perBlock, w.write); err != nil {
+				return err
+			}
+			if err := w.end(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	if closed := from.close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// close lets go of everything.
+func (s *rowSorter) close() error {
+	s.drop()
+	if s.runs == nil {
+		return nil
+	}
+	runs := s.runs
+	s.runs = nil
+	return runs.close()
+}
+
+// runFile is a file of sorted runs, one behind the other, each an Arrow stream of
+// its own.
+type runFile struct {
+	context *engine.Context
+	schema  *arrow.Schema
+	file    *os.File
+	size    int64
+	runs    []sortedRun
+	writer  *runWriter // of the run that was begun last
+}
+
+// sortedRun is the place of a run in its file.
+type sortedRun struct {
+	offset, length int64
+	perBlock       int // rows of its batches
+}
+
+// begin starts a run behind those there are.
+func (r *runFile) begin() (*runWriter, error) {
+	if r.file == nil {
+		f, err := os.CreateTemp(r.context.SpillDir, "sort-*")
+		if err != nil {
+			return nil, r.explain(err)
+		}
+		r.file = f
+	}
+	if r.writer == nil {
+		r.writer = &runWriter{of: r}
+		r.writer.buffer = bufio.NewWriterSize(r.writer, 64<<10)
+	}
+	w := r.writer
+	w.run = sortedRun{offset: r.size}
+	w.stream = batch.NewStreamWriter(w.buffer, r.schema, r.context.Allocator)
+	return w, nil
+}
+
+// explain says what the file was for.
+func (r *runFile) explain(err error) error {
+	return fmt.Errorf("sort rows beyond the memory budget on disk, %d bytes written: %w; free disk space, choose another spill directory or raise the memory budget", r.size, err)
+}
+
+// close removes the file.
+func (r *runFile) close() error {
+	if r.file == nil {
+		return nil
+	}
+	name, err := r.file.Name(), r.file.Close()
+	r.file = nil
+	if gone := os.Remove(name); err == nil {
+		err = gone
+	}
+	return err
+}
+
+// runWriter writes one run.
+type runWriter struct {
+	of     *runFile
+	run    sortedRun
+	buffer *bufio.Writer
+	stream *batch.StreamWriter
+}
+
+// Write takes bytes for the file.
+func (w *runWriter) Write(b []byte) (int, error) {
+	n, err := w.of.file.Write(b)
+	w.of.size += int64(n)
+	return n, err
+}
+
+// write appends borrowed rows, the next in order.
+func (w *runWriter) write(rows arrow.Record) error {
+	w.run.perBlock = max(w.run.perBlock, int(rows.NumRows()))
+	if err := w.stream.Write(rows); err != nil {
+		return w.of.explain(err)
+	}
+	return nil
+}
+
+// end makes the run readable.
+func (w *runWriter) end() error {
+	if err := w.stream.Close(); err != nil {
+		return w.of.explain(err)
+	}
+	if err := w.buffer.Flush(); err != nil {
+		return w.of.explain(err)
+	}
+	w.run.length = w.of.size - w.run.offset
+	w.of.runs = append(w.of.runs, w.run)
+	return nil
+}
+
+// open returns a reader of a run.
+func (r *runFile) open(run sortedRun) (*batch.StreamReader, error) {
+	return batch.NewStreamReader(io.NewSectionReader(r.file, run.offset, run.length), r.context.Allocator)
+}

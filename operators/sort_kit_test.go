@@ -1,0 +1,124 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// digested is what digest leaves of a shard.
+type digested struct {
+	Rows int64
+	Hash string
+}
+
+// digest makes one row of each shard: how many rows it has and a hash of their
+// text in order, so that large results can be compared within a small budget.
+func digest(d *engine.Dataset) *engine.Dataset {
+	codec, err := batch.NewCodec[digested]()
+	if err != nil {
+		panic(err)
+	}
+	return d.Builder().Add(engine.Spec{
+		Op:       "Digest",
+		Schema:   codec.Schema(),
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &digester{codec: codec} },
+	})
+}
+
+type digester struct {
+	noop
+	codec *batch.Codec[digested]
+	rows  int64
+	hash  xxh3.Hasher
+	text  []byte
+}
+
+func (o *digester) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	o.rows += rows.NumRows()
+	for i := range int(rows.NumRows()) {
+		o.text = o.text[:0]
+		for _, col := range rows.Columns() {
+			if col.IsNull(i) {
+				o.text = append(o.text, "null"...)
+			} else {
+				o.text = batch.AppendValue(o.text, col, i)
+			}
+			o.text = append(o.text, " | "...)
+		}
+		o.hash.Write(o.text)
+	}
+	return nil
+}
+
+func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	rec, err := o.codec.Record(c.Allocator, []digested{{o.rows, fmt.Sprintf("%016x", o.hash.Sum64())}})
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	o.rows = 0
+	o.hash.Reset()
+	return out.Emit(shard, rec)
+}
+
+// requireSameOnDisk runs a job with plenty of memory and with next to none, at
+// several parallelisms, and requires the same bytes and that rows went to disk
+// where memory was short.
+func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
+	t.Helper()
+	var want []string
+	for _, budget := range []int64{0, 256 << 10, 16 << 10} {
+		for _, p := range []int{1, 3} {
+			dir := t.TempDir()
+			result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+				Collect(b, "out", digest(build(b)))
+				return nil
+			}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.MemoryBudget(budget),
+				engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(dir))
+			require.NoError(t, err, "budget %d, parallelism %d", budget, p)
+			recs, err := result.Records("out")
+			require.NoError(t, err)
+			var got []string
+			for _, rec := range recs {
+				got = append(got, batchtest.Rows(rec)...)
+			}
+			spilled := rowsSpilled(result)
+			result.Release()
+			if want == nil {
+				want = got
+			}
+			require.Equal(t, want, got, "budget %d, parallelism %d", budget, p)
+			require.Equal(t, budget > 0, spilled > 0, "budget %d, parallelism %d: %d rows on disk", budget, p, spilled)
+			left, err := os.ReadDir(dir)
+			require.NoError(t, err)
+			require.Empty(t, left)
+		}
+	}
+}
+
+// rowsSpilled returns how many rows operators put on disk.
+func rowsSpilled(result *engine.Result) (n int64) {
+	for _, v := range result.Report.Vertices {
+		for _, s := range v.Subtasks {
+			for _, o := range s.Operators {
+				for _, c := range o.Counters {
+					if c.Name == "rows spilled" {
+						n += c.Value
+					}
+				}
+			}
+		}
+	}
+	return n
+}

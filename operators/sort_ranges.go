@@ -1,0 +1,330 @@
+package operators
+
+import (
+	"cmp"
+	"fmt"
+	"sort"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Rows are placed by ranges of keys in three steps, each an operator that the
+// plan shows:
+//
+//   - SampleKeys draws rows of each shard, keyed by shard and index, and keeps
+//     their keys, place and weight;
+//   - Splitters, on one subtask, puts the sample in order and cuts it into as many
+//     parts of equal weight as there are shards;
+//   - PlaceRows gets the bounds as a side input and adds to every row the shard it
+//     belongs to, which the exchange behind it goes by.
+//
+// A bound is a row of the sample: its keys and, where rows that tie may be parted,
+// its shard and index. A row belongs to the shard whose number is the count of
+// bounds at or before it. As keys, shard and index order rows without ties, equal
+// keys can be spread evenly and still keep their order.
+
+// rangePort is the input that rows with places come in by.
+func rangePort(placed *engine.Dataset, keys []SortBy) engine.Port {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.column
+	}
+	return engine.Port{From: placed, Partitioner: engine.Range, Keys: names, Partition: placeByLastColumn}
+}
+
+// placeByLastColumn sends rows where their last column says.
+func placeByLastColumn(rows arrow.Record, _ int, _ int64, _ int, dst []int32) error {
+	copy(dst, rows.Column(int(rows.NumCols())-1).(*array.Int32).Int32Values())
+	return nil
+}
+
+// placeRanges returns d with one more column, the shard that each row belongs to.
+// parting lets rows with equal keys go to different shards.
+func placeRanges(d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.Dataset {
+	b := d.Builder()
+	columns := make([]int, len(keys))
+	fields := make([]arrow.Field, 0, len(keys)+3)
+	ofSample := make([]batch.SortKey, len(keys)) // the keys are its first columns
+	for i, k := range keys {
+		columns[i] = k.Column
+		fields = append(fields, d.Schema().Field(k.Column))
+		ofSample[i] = k
+		ofSample[i].Column = i
+	}
+	for _, name := range []string{"shard", "index", "weight"} {
+		fields = append(fields, arrow.Field{Name: freeName(fields, name), Type: arrow.PrimitiveTypes.Int64})
+	}
+	sample := b.Add(engine.Spec{
+		Op:     "SampleKeys",
+		Schema: arrow.NewSchema(fields, nil),
+		Inputs: []engine.Port{{From: d}},
+		Operator: func() engine.Operator {
+			return &keySampler{schema: arrow.NewSchema(fields, nil), columns: columns}
+		},
+	})
+	splitters := b.Add(engine.Spec{
+		Op:       "Splitters",
+		Schema:   arrow.NewSchema(fields[:len(keys)+2], nil),
+		Inputs:   []engine.Port{{From: sample}},
+		Single:   true,
+		Operator: func() engine.Operator { return &splitterPicker{keys: ofSample} },
+	})
+	all := d.Schema().Fields()
+	all = append(all, arrow.Field{Name: freeName(all, "destination"), Type: arrow.PrimitiveTypes.Int32})
+	schema := arrow.NewSchema(all, nil)
+	return b.Add(engine.Spec{
+		Op:     "PlaceRows",
+		Schema: schema,
+		Inputs: []engine.Port{{From: d}, {From: splitters, Side: true}},
+		Operator: func() engine.Operator {
+			return &rangePlacer{schema: schema, columns: columns, keys: ofSample, parting: parting}
+		},
+	})
+}
+
+// freeName returns the name, with underscores behind it until no field has it.
+func freeName(fields []arrow.Field, name string) string {
+	for i := 0; i < len(fields); i++ {
+		if fields[i].Name == name {
+			name += "_"
+			i = -1
+		}
+	}
+	return name
+}
+
+// sampleRate draws a row of a shard with a probability of 1/weight, the weight
+// growing with the square root of the row's index: 1 for the first 15 rows, n for
+// those around 4·n². Of n rows in a shard about 4·√n are drawn, and the weights of
+// those drawn add up to about n. So small datasets are sampled whole, large ones
+// at a vanishing rate, and a shard that holds everything well enough to cut it.
+// What is drawn depends on shard and index alone.
+type sampleRate struct {
+	draws  shared.Random
+	index  int64
+	weight int64
+}
+
+// next draws the next row, of the given weight, or does not: 0.
+func (s *sampleRate) next() int64 {
+	s.index++
+	if s.index >= 4*(s.weight+1)*(s.weight+1) {
+		s.weight++
+	}
+	if x := s.draws.Uint64(); s.weight > 1 && x%uint64(s.weight) != 0 {
+		return 0
+	}
+	return s.weight
+}
+
+// keySampler is the operator behind SampleKeys.
+type keySampler struct {
+	noop
+	schema  *arrow.Schema
+	columns []int
+
+	rate    sampleRate
+	begun   bool
+	picked  []int32
+	numbers [3][]int64 // shard, index and weight of the rows picked
+}
+
+func (o *keySampler) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	if !o.begun {
+		o.begun = true
+		o.rate = sampleRate{draws: c.Random("keys to range by", shard, 0), weight: 1}
+	}
+	o.picked = o.picked[:0]
+	for i := range o.numbers {
+		o.numbers[i] = o.numbers[i][:0]
+	}
+	for i := range int32(rows.NumRows()) {
+		if weight := o.rate.next(); weight > 0 {
+			o.picked = append(o.picked, i)
+			o.numbers[0] = append(o.numbers[0], int64(shard))
+			o.numbers[1] = append(o.numbers[1], o.rate.index-1)
+			o.numbers[2] = append(o.numbers[2], weight)
+		}
+	}
+	if len(o.picked) == 0 {
+		return nil
+	}
+	keys, err := batch.Select(rows, o.columns)
+	if err != nil {
+		return err
+	}
+	defer keys.Release()
+	return giveRows(c, keys, o.picked, func(picked arrow.Record) error {
+		cols := append([]arrow.Array(nil), picked.Columns()...)
+		for _, values := range o.numbers {
+			bld := array.NewInt64Builder(c.Allocator)
+			bld.AppendValues(values, nil)
+			col := bld.NewArray()
+			bld.Release()
+			defer col.Release()
+			cols = append(cols, col)
+		}
+		return emitColumns(shard, o.schema, cols, picked.NumRows(), out)
+	})
+}
+
+func (o *keySampler) EndShard(*engine.Context, int, engine.Output) error {
+	o.begun = false
+	return nil
+}
+
+// splitterPicker is the operator behind Splitters. Rows of the sample come by
+// shard and index, so that a stable sort by the keys orders them by shard and
+// index too.
+type splitterPicker struct {
+	noop
+	keys   []batch.SortKey
+	sorter *rowSorter
+	total  int64 // weight
+}
+
+func (o *splitterPicker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if o.sorter == nil {
+		o.sorter = newRowSorter(c, rows.Schema(), o.keys)
+	}
+	for _, w := range weightsOf(rows) {
+		o.total += w
+	}
+	return o.sorter.add(rows)
+}
+
+// weightsOf returns the weights of rows of a sample.
+func weightsOf(rows arrow.Record) []int64 {
+	return rows.Column(int(rows.NumCols()) - 1).(*array.Int64).Int64Values()
+}
+
+// Finish emits, for each shard but the first, the first row before which its
+// share of the weight lies. Where every row is in the sample, that is row
+// i·n/shards of the order for shard i.
+func (o *splitterPicker) Finish(c *engine.Context, out engine.Output) error {
+	if o.sorter == nil {
+		return nil
+	}
+	var (
+		before int64 // weight
+		shard  = 1
+		picked []int32
+	)
+	return o.sorter.each(func(rows arrow.Record) error {
+		picked = picked[:0]
+		for i, w := range weightsOf(rows) {
+			for shard < c.Shards {
+				if share, _ := cut(o.total, c.Shards, shard); before < share {
+					break
+				}
+				picked = append(picked, int32(i))
+				shard++
+			}
+			before += w
+		}
+		if len(picked) == 0 {
+			return nil
+		}
+		plain := array.NewRecord(o.schemaOf(rows), rows.Columns()[:len(o.keys)+2], rows.NumRows())
+		defer plain.Release()
+		return giveRows(c, plain, picked, func(part arrow.Record) error { return out.Emit(c.Range.Hi-1, part) })
+	})
+}
+
+// schemaOf returns the schema of rows of the sample without their weight.
+func (o *splitterPicker) schemaOf(rows arrow.Record) *arrow.Schema {
+	return arrow.NewSchema(rows.Schema().Fields()[:len(o.keys)+2], nil)
+}
+
+func (o *splitterPicker) Close() error {
+	if o.sorter == nil {
+		return nil
+	}
+	return o.sorter.close()
+}
+
+// rangePlacer is the operator behind PlaceRows.
+type rangePlacer struct {
+	noop
+	schema  *arrow.Schema
+	columns []int
+	keys    []batch.SortKey
+	parting bool
+
+	bounds         arrow.Record // owned; nil where there are none
+	shards, places []int64      // of the bounds
+	index          rowIndex
+}
+
+func (o *rangePlacer) Open(c *engine.Context) error {
+	parts := c.Side(1)
+	if len(parts) == 0 {
+		return nil
+	}
+	var err error
+	if o.bounds, err = batch.Concat(c.Allocator, parts); err != nil {
+		return fmt.Errorf("the bounds of ranges: %w", err)
+	}
+	o.shards = o.bounds.Column(len(o.keys)).(*array.Int64).Int64Values()
+	o.places = o.bounds.Column(len(o.keys) + 1).(*array.Int64).Int64Values()
+	return nil
+}
+
+func (o *rangePlacer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	first := o.index.batch(rows.NumRows())
+	bld := array.NewInt32Builder(c.Allocator)
+	defer bld.Release()
+	bld.Resize(int(rows.NumRows()))
+	if o.bounds == nil {
+		for range rows.NumRows() {
+			bld.UnsafeAppend(0)
+		}
+	} else if err := o.place(bld, rows, int64(shard), first); err != nil {
+		return err
+	}
+	col := bld.NewArray()
+	defer col.Release()
+	return emitColumns(shard, o.schema, append(rows.Columns()[:rows.NumCols():rows.NumCols()], col), rows.NumRows(), out)
+}
+
+// place appends the shards that rows belong to.
+func (o *rangePlacer) place(bld *array.Int32Builder, rows arrow.Record, shard, first int64) error {
+	keys, err := batch.Select(rows, o.columns)
+	if err != nil {
+		return err
+	}
+	defer keys.Release()
+	compare, err := batch.NewComparer(o.bounds, keys, o.keys)
+	if err != nil {
+		return err
+	}
+	bounds := int(o.bounds.NumRows())
+	for i := range int(rows.NumRows()) {
+		bld.UnsafeAppend(int32(sort.Search(bounds, func(j int) bool {
+			order := compare.Compare(j, i)
+			if order == 0 && o.parting {
+				order = cmp.Or(cmp.Compare(o.shards[j], shard), cmp.Compare(o.places[j], first+int64(i)))
+			}
+			return order > 0
+		})))
+	}
+	return nil
+}
+
+func (o *rangePlacer) EndShard(*engine.Context, int, engine.Output) error {
+	o.index.endShard()
+	return nil
+}
+
+func (o *rangePlacer) Close() error {
+	if o.bounds != nil {
+		o.bounds.Release()
+		o.bounds = nil
+	}
+	return nil
+}
