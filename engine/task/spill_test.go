@@ -155,13 +155,3 @@ func TestSpillDir(t *testing.T) {
 	_, err := newScratch(filepath.Join(file, "below"))
 	require.ErrorContains(t, err, "choose another spill directory")
 }
-
-// TestHoldVanished: a lock on a file that a sweep has removed holds nothing.
-func TestHoldVanished(t *testing.T) {
-	f, err := os.CreateTemp(t.TempDir(), "lock")
-	require.NoError(t, err)
-	defer f.Close()
-	require.True(t, hold(f))
-	require.NoError(t, os.Remove(f.Name()))
-	require.False(t, hold(f))
-}

@@ -1,0 +1,20 @@
+//go:build unix
+
+package task
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestHoldVanished: a lock on a file that a sweep has removed holds nothing.
+func TestHoldVanished(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "lock")
+	require.NoError(t, err)
+	defer f.Close()
+	require.True(t, hold(f))
+	require.NoError(t, os.Remove(f.Name()))
+	require.False(t, hold(f))
+}
