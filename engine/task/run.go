@@ -22,6 +22,9 @@ import (
 // With an error, every sink is aborted and nothing was committed but by sinks
 // before one whose Commit failed.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {
+	if env.Network != nil {
+		defer env.Network.Close() // also where nothing is started; closing again does nothing
+	}
 	if p == nil {
 		return nil, errors.New("there is no plan to run")
 	}
