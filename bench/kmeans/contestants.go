@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// outcome is what a contestant did.
+type outcome struct {
+	Pass    float64     `json:"pass"`    // seconds per pass over the rows
+	Total   float64     `json:"total"`   // seconds from the first byte read to the model
+	Peak    int64       `json:"peak"`    // most bytes resident in its process; 0 where not known
+	Settled float64     `json:"settled"` // share of rows that one distance settles; of loops only
+	Inertia float64     `json:"inertia"`
+	Centers [][]float64 `json:"centers"`
+}
+
+// task is what a contestant is to do.
+type task struct {
+	Contestant string // one of the kinds
+	Threads    int
+	File       string
+	Shape      shape
+}
+
+// Kinds of contestant.
+const (
+	loopKind    = "loop"
+	engineKind  = "engine"
+	sklearnKind = "scikit-learn"
+)
+
+// run runs a contestant of ours in this process.
+func (t task) run() (outcome, error) {
+	if t.Contestant == engineKind {
+		return runEngine(t)
+	}
+	return runLoop(t)
+}
+
+// runEngine trains with algorithms/kmeans.
+func runEngine(t task) (outcome, error) {
+	f, err := os.Open(t.File)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer f.Close()
+	first, err := firstRows(f, t.Shape)
+	if err != nil {
+		return outcome{}, err
+	}
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		rows, err := fileRows(b, t.File, t.Shape)
+		if err != nil {
+			return err
+		}
+		operators.Collect(b, "model", kmeans.Train(rows, kmeans.Params{
+			VectorCol: vectorColumn, Init: kmeans.Given, Centers: asRows(first, t.Shape.Features), MaxIter: t.Shape.Moves, Tol: -1,
+		}))
+		return nil
+	})
+	began := time.Now()
+	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(t.Threads))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer result.Release()
+	model, err := kmeans.ModelOf(result, "model")
+	if err != nil {
+		return outcome{}, err
+	}
+	total := time.Since(began)
+	queue := result.Queue("kmeans")
+	if queue == nil || queue.Supersteps != t.Shape.passes() {
+		return outcome{}, fmt.Errorf("the engine did not make %d supersteps: the centres settled before, or a cluster was empty; give more rows, more noise or fewer iterations", t.Shape.passes())
+	}
+	return outcome{
+		Pass: queue.Elapsed.Seconds() / float64(queue.Supersteps), Total: total.Seconds(),
+		Inertia: model.Inertia, Centers: model.Centers,
+	}, nil
+}
+
+// runLoop does what the engine does without it.
+func runLoop(t task) (outcome, error) {
+	s := t.Shape
+	began := time.Now()
+	f, err := os.Open(t.File)
+	if err != nil {
+		return outcome{}, err
+	}
+	defer f.Close()
+	x := make([]float64, s.Rows*s.Features)
+	if err := readRows(f, s, 0, s.Rows, x); err != nil {
+		return outcome{}, err
+	}
+	centers := kernel.NewCenters(s.Clusters, s.Features)
+	centers.Set(x[:s.Clusters*s.Features])
+	assign, means := make([]int32, s.Rows), append([]float64(nil), x[:s.Clusters*s.Features]...)
+	pass := onePass
+	if t.Threads > 1 {
+		pass = splitPass(t.Threads)
+	}
+	ready := time.Now()
+	inertia := pass(x, s, centers, assign, means)
+	for range s.Moves {
+		centers.Set(means)
+		inertia = pass(x, s, centers, assign, means)
+	}
+	done := time.Now()
+	last := make([]float64, 0, s.Clusters*s.Features)
+	for a := range s.Clusters {
+		last = append(last, centers.Row(a)...)
+	}
+	return outcome{
+		Pass: done.Sub(ready).Seconds() / float64(s.passes()), Total: done.Sub(began).Seconds(),
+		Settled: settled(x, s, last, assign), Inertia: inertia, Centers: asRows(last, s.Features),
+	}, nil
+}
+
+// passFunc assigns all rows, writes the means of the clusters, and returns the
+// inertia.
+type passFunc func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) float64
+
+// onePass is the plain loop: all rows, one accumulator.
+func onePass(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) float64 {
+	sums := make([]float64, s.Clusters*(s.Features+1))
+	inertia := kernel.AssignAccumulate(x, s.Rows, c, nil, assign, nil, sums, 0)
+	divide(sums, s, means)
+	return inertia
+}
+
+// splitPass is the plain loop over equal parts of the rows.
+func splitPass(threads int) passFunc {
+	return func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) float64 {
+		sums, inertia := make([][]float64, threads), make([]float64, threads)
+		var all sync.WaitGroup
+		for t := range threads {
+			all.Go(func() {
+				lo, hi := t*s.Rows/threads, (t+1)*s.Rows/threads
+				own := make([]float64, s.Clusters*(s.Features+1))
+				inertia[t] = kernel.AssignAccumulate(x[lo*s.Features:hi*s.Features], hi-lo, c, nil, assign[lo:hi], nil, own, 0)
+				sums[t] = own
+			})
+		}
+		all.Wait()
+		for t := 1; t < threads; t++ {
+			inertia[0] += inertia[t]
+			for i, v := range sums[t] {
+				sums[0][i] += v
+			}
+		}
+		divide(sums[0], s, means)
+		return inertia[0]
+	}
+}
+
+// divide writes the mean of each cluster that has rows.
+func divide(sums []float64, s shape, means []float64) {
+	d := s.Features
+	for a := range s.Clusters {
+		own := sums[a*(d+1) : (a+1)*(d+1)]
+		if own[d] == 0 {
+			continue
+		}
+		for j, v := range own[:d] {
+			means[a*d+j] = v / own[d]
+		}
+	}
+}
+
+// settled returns the share of rows that are closer to their centre than half
+// its distance to the nearest other one: no other distance needs computing.
+func settled(x []float64, s shape, centers []float64, assign []int32) float64 {
+	d := s.Features
+	reach := make([]float64, s.Clusters)
+	for a := range reach {
+		for b := range s.Clusters {
+			h := kernel.SquaredDistance(centers[a*d:(a+1)*d], centers[b*d:(b+1)*d]) / 4
+			if b != a && (reach[a] == 0 || h < reach[a]) {
+				reach[a] = h
+			}
+		}
+	}
+	n := 0
+	for i, a := range assign {
+		if kernel.SquaredDistance(x[i*d:(i+1)*d], centers[int(a)*d:int(a+1)*d]) < reach[a] {
+			n++
+		}
+	}
+	return float64(n) / float64(s.Rows)
+}
+
+// asRows cuts a matrix into its rows, which share its memory.
+func asRows(m []float64, d int) [][]float64 {
+	rows := make([][]float64, len(m)/d)
+	for i := range rows {
+		rows[i] = m[i*d : (i+1)*d]
+	}
+	return rows
+}
+
+// sklearnScript trains with scikit-learn and prints an outcome.
+//
+//go:embed sklearn.py
+var sklearnScript string

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain runs a contestant where this process is one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		exitOn(runChild(text, os.Stdout))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// rowsFile writes the rows of a problem.
+func rowsFile(t testing.TB, s shape, noise float64) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rows")
+	o := options{Rows: s.Rows, Features: s.Features, Clusters: s.Clusters, Components: s.Components, Iterations: s.Moves, Seed: 3}
+	require.NoError(t, writeRows(&o, noise, file))
+	return file
+}
+
+// TestContestantsAgree: loops and engine end with the centres of the plainest
+// k-means there is.
+func TestContestantsAgree(t *testing.T) {
+	s := shape{Rows: 5003, Features: 5, Clusters: 4, Components: 3, Moves: 6}
+	file := rowsFile(t, s, 0.6)
+	centers, inertia, close := lloyd(t, file, s)
+	for _, kind := range []string{loopKind, engineKind} {
+		for _, threads := range []int{1, 2, 3} {
+			t.Run(fmt.Sprintf("%s/%d", kind, threads), func(t *testing.T) {
+				got, err := task{kind, threads, file, s}.run()
+				require.NoError(t, err)
+				require.InEpsilon(t, inertia, got.Inertia, 1e-12)
+				for a := range centers {
+					require.InDeltaSlice(t, centers[a], got.Centers[a], 1e-12)
+				}
+				require.Positive(t, got.Pass)
+				require.Greater(t, got.Total, got.Pass*float64(s.passes()))
+				if kind == loopKind {
+					require.InDelta(t, close, got.Settled, 1e-12)
+				}
+			})
+		}
+	}
+}
+
+// lloyd is a k-means with no thought for speed. It returns the centres, their
+// inertia, and the share of rows whose nearest centre is less than half as far
+// away as that is from its nearest neighbour.
+func lloyd(t *testing.T, file string, s shape) (centers [][]float64, inertia, close float64) {
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	x := make([]float64, s.Rows*s.Features)
+	require.NoError(t, readRows(f, s, 0, s.Rows, x))
+	rows := asRows(x, s.Features)
+	distance := func(a, b []float64) float64 {
+		var sum float64
+		for j := range a {
+			sum += (a[j] - b[j]) * (a[j] - b[j])
+		}
+		return math.Sqrt(sum)
+	}
+	nearest := func(x []float64, all [][]float64, but int) (at int, least float64) {
+		least = math.Inf(1)
+		for a, c := range all {
+			if v := distance(x, c); a != but && v < least {
+				at, least = a, v
+			}
+		}
+		return at, least
+	}
+	for _, row := range rows[:s.Clusters] {
+		centers = append(centers, append([]float64(nil), row...))
+	}
+	for move := 0; ; move++ {
+		inertia, close = 0, 0
+		sums, sizes := make([][]float64, s.Clusters), make([]float64, s.Clusters)
+		for a := range sums {
+			sums[a] = make([]float64, s.Features)
+		}
+		for _, row := range rows {
+			a, v := nearest(row, centers, -1)
+			inertia += v * v
+			sizes[a]++
+			for j := range row {
+				sums[a][j] += row[j]
+			}
+			if _, gap := nearest(centers[a], centers, a); v < gap/2 {
+				close++
+			}
+		}
+		if move == s.Moves {
+			return centers, inertia, close / float64(s.Rows)
+		}
+		for a := range centers {
+			for j := range centers[a] {
+				centers[a][j] = sums[a][j] / sizes[a]
+			}
+		}
+	}
+}
+
+// TestGenerateRows: rows are the seed's, and have the spread asked for.
+func TestGenerateRows(t *testing.T) {
+	s := shape{Rows: 20000, Features: 3, Clusters: 2, Components: 1}
+	var a, b, c bytes.Buffer
+	require.NoError(t, generateRows(&a, s, 0.5, 1))
+	require.NoError(t, generateRows(&b, s, 0.5, 1))
+	require.NoError(t, generateRows(&c, s, 0.5, 2))
+	require.Equal(t, s.bytes(), int64(a.Len()))
+	require.Equal(t, a.Bytes(), b.Bytes())
+	require.NotEqual(t, a.Bytes(), c.Bytes())
+
+	file := filepath.Join(t.TempDir(), "rows")
+	require.NoError(t, os.WriteFile(file, a.Bytes(), 0o600))
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	x := make([]float64, s.Rows*s.Features)
+	require.NoError(t, readRows(f, s, 0, s.Rows, x))
+	for j := range s.Features {
+		var sum, squares float64
+		for i := range s.Rows {
+			sum += x[i*s.Features+j]
+		}
+		mean := sum / float64(s.Rows)
+		for i := range s.Rows {
+			squares += (x[i*s.Features+j] - mean) * (x[i*s.Features+j] - mean)
+		}
+		require.InDelta(t, 0.5, math.Sqrt(squares/float64(s.Rows)), 0.02)
+	}
+	require.ErrorContains(t, readRows(f, s, s.Rows-1, s.Rows+1, x), "read rows 19999 to 20001")
+}
+
+// TestCompare runs the command on few rows, contestants in processes of their own.
+func TestCompare(t *testing.T) {
+	o := options{Rows: 4000, Features: 4, Clusters: 3, Components: 2, Iterations: 3, Noise: []float64{0.3, 1}, Rounds: 2, Seed: 1, Dir: t.TempDir()}
+	require.NoError(t, o.Validate())
+	var out, progress strings.Builder
+	_, err := compare(&o, &out, &progress)
+	require.NoError(t, err)
+	for _, want := range []string{"4000 rows × 4 features (0 MB), k = 3, 4 passes, noise 0.3", "noise 1", "loop, 1 goroutine", "engine, 2 subtasks", "budgets of the engine"} {
+		require.Contains(t, out.String(), want)
+	}
+	require.Equal(t, 2*2*4, strings.Count(progress.String(), "\n"))
+
+	o.JSON = true
+	out.Reset()
+	_, err = compare(&o, &out, &progress)
+	require.NoError(t, err)
+	var tables []table
+	require.NoError(t, json.Unmarshal([]byte(out.String()), &tables))
+	require.Len(t, tables, 2)
+	require.Len(t, tables[1].Lines, 4)
+	require.Len(t, tables[1].Lines[3].Rounds, 2)
+	left, err := os.ReadDir(o.Dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	o.Iterations = 5000
+	_, err = compare(&o, &out, &progress)
+	require.ErrorContains(t, err, "engine, 1 subtask: exit status 1")
+}
+
+// TestBudgets: a ratio, or memory, beyond its budget is told, and so is a
+// contestant that found something else.
+func TestBudgets(t *testing.T) {
+	o := options{Rows: 1000, Features: 10, Clusters: 2, Components: 1, Iterations: 1, Python: "python"}
+	made := func(change func(l *line)) *table {
+		tab := newTable(&o, 1)
+		for _, l := range tab.Lines {
+			l.Rounds = []outcome{{Pass: 3, Peak: 1, Inertia: 7}, {Pass: 1, Peak: 2, Inertia: 7}, {Pass: 2, Peak: 3, Inertia: 7}}
+			change(l)
+		}
+		return tab
+	}
+	tab := made(func(*line) {})
+	require.NoError(t, tab.sum())
+	require.True(t, tab.within())
+	require.Len(t, tab.Lines, 6)
+	require.Equal(t, 2.0, tab.Lines[0].Pass)
+	require.Equal(t, 1.0, tab.Lines[0].Best)
+	require.Equal(t, int64(2), tab.Lines[0].Peak)
+	require.Equal(t, 1.0, tab.Lines[5].Ratio)
+	require.Equal(t, int64(1.3*80_000+100e6), tab.Budgets.Peak)
+
+	of := func(kind string, change func(r *outcome)) func(*line) {
+		return func(l *line) {
+			for i := range l.Rounds {
+				if l.Contestant == kind && l.Threads == 2 {
+					change(&l.Rounds[i])
+				}
+			}
+		}
+	}
+	slower := func(r *outcome) { r.Pass *= 1.06 }
+	tab = made(of(engineKind, slower))
+	require.NoError(t, tab.sum())
+	require.InDelta(t, 1.06, tab.Lines[4].Ratio, 1e-12)
+	require.False(t, tab.within())
+	tab = made(of(sklearnKind, slower))
+	require.NoError(t, tab.sum())
+	require.True(t, tab.within())
+	tab = made(of(engineKind, func(r *outcome) { r.Peak = 101e6 }))
+	require.NoError(t, tab.sum())
+	require.False(t, tab.within())
+	require.ErrorContains(t, made(of(sklearnKind, func(r *outcome) { r.Inertia = 7.1 })).sum(), "scikit-learn, 2 threads ended with an inertia of 7.1")
+}
+
+// TestOptions: what makes no sense is refused.
+func TestOptions(t *testing.T) {
+	good := options{Rows: 10, Features: 1, Clusters: 2, Components: 1, Iterations: 1, Rounds: 1, Noise: []float64{0}}
+	require.NoError(t, good.Validate())
+	for name, change := range map[string]func(o *options){
+		"rows": func(o *options) { o.Rows = 1 }, "features": func(o *options) { o.Features = 0 },
+		"clusters": func(o *options) { o.Clusters = 1 }, "components": func(o *options) { o.Components = 0 },
+		"iterations": func(o *options) { o.Iterations = 0 }, "rounds": func(o *options) { o.Rounds = 0 },
+		"noise": func(o *options) { o.Noise = nil }, "negative": func(o *options) { o.Noise = []float64{-1} },
+		"NaN": func(o *options) { o.Noise = []float64{math.NaN()} },
+	} {
+		o := good
+		change(&o)
+		require.Error(t, o.Validate(), name)
+	}
+}
+
+// BenchmarkPass compares a pass over the rows: the engine's with the loop's on as
+// many goroutines, in turn.
+func BenchmarkPass(b *testing.B) {
+	s := shape{Rows: 200_000, Features: 16, Clusters: 10, Components: 8, Moves: 20}
+	for _, noise := range []float64{0.5, 0.7} {
+		file := rowsFile(b, s, noise)
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("noise=%g/p=%d", noise, threads), func(b *testing.B) {
+				var ours, loops, ratios []float64
+				for b.Loop() {
+					loop, err := task{loopKind, threads, file, s}.run()
+					require.NoError(b, err)
+					own, err := task{engineKind, threads, file, s}.run()
+					require.NoError(b, err)
+					ours, loops = append(ours, 1e3*own.Pass), append(loops, 1e3*loop.Pass)
+					ratios = append(ratios, own.Pass/loop.Pass)
+				}
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median(ours), "ms/pass")
+				b.ReportMetric(median(loops), "ms/pass-loop")
+				b.ReportMetric(median(ratios), "ratio")
+			})
+		}
+	}
+}

@@ -1,0 +1,37 @@
+"""Trains k-means with scikit-learn on a file of rows and prints what it took.
+
+Arguments: file, rows, features, clusters, moves. The number of threads comes from
+OMP_NUM_THREADS. Seconds per pass are the difference of a fit of all moves and one
+of a single move, so that checks, copies and the last labelling do not count.
+"""
+
+import json
+import sys
+import time
+import warnings
+
+import numpy
+from sklearn.cluster import KMeans
+
+file, rows, features, clusters, moves = sys.argv[1], *map(int, sys.argv[2:])
+warnings.filterwarnings("ignore")  # that it did not converge is the point
+
+
+def fit(x, iterations):
+    began = time.perf_counter()
+    model = KMeans(clusters, init=x[:clusters].copy(), n_init=1, max_iter=iterations,
+                   tol=0, algorithm="lloyd").fit(x)
+    if model.n_iter_ != iterations:
+        sys.exit(f"scikit-learn stopped after {model.n_iter_} of {iterations} iterations")
+    return model, time.perf_counter() - began
+
+
+began = time.perf_counter()
+x = numpy.fromfile(file, dtype="<f8").reshape(rows, features)
+model, took = fit(x, moves)
+total = time.perf_counter() - began
+with open("/proc/self/status") as status:
+    peak = next((int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:")), 0)
+passes = took / moves if moves == 1 else (took - fit(x, 1)[1]) / (moves - 1)
+print(json.dumps({"pass": passes, "total": total, "peak": peak, "settled": 0,
+                  "inertia": model.inertia_, "centers": model.cluster_centers_.tolist()}))

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+)
+
+// Budgets: see the package's documentation.
+const (
+	passBudget   = 1.05
+	memoryFactor = 1.3
+	memoryExtra  = 100_000_000
+	// agreement is how far a sum of squared distances may be from the loop's: rows
+	// are added in other orders, which moves centres by a rounding each time.
+	agreement = 1e-9
+)
+
+// line is a contestant and what it did.
+type line struct {
+	Contestant string    `json:"contestant"`
+	Threads    int       `json:"threads"`
+	Rounds     []outcome `json:"rounds"`
+
+	// Medians over the rounds.
+	Pass  float64 `json:"pass"`
+	Total float64 `json:"total"`
+	Peak  int64   `json:"peak"`
+	// Best is the least Pass of a round.
+	Best float64 `json:"best"`
+	// Ratio is the median of the ratios of Pass to that of the loop with as many
+	// threads in the same round.
+	Ratio float64 `json:"ratio"`
+}
+
+func (l *line) title() string {
+	of := map[string]string{loopKind: "goroutine", engineKind: "subtask", sklearnKind: "thread"}[l.Contestant]
+	if l.Threads > 1 {
+		of += "s"
+	}
+	return fmt.Sprintf("%s, %d %s", l.Contestant, l.Threads, of)
+}
+
+// table is a comparison at one noise.
+type table struct {
+	Shape   shape   `json:"shape"`
+	Noise   float64 `json:"noise"`
+	Seed    uint64  `json:"seed"`
+	Settled float64 `json:"settled"`
+	Lines   []*line `json:"lines"`
+	Budgets struct {
+		Ratio float64 `json:"ratio"`
+		Peak  int64   `json:"peak"`
+	} `json:"budgets"`
+	CPUs int `json:"cpus"`
+}
+
+// newTable lists the contestants; the loop with as many threads comes before
+// those that are compared with it.
+func newTable(o *options, noise float64) *table {
+	t := &table{Shape: o.shape(), Noise: noise, Seed: o.Seed, CPUs: runtime.NumCPU()}
+	t.Budgets.Ratio = passBudget
+	t.Budgets.Peak = int64(memoryFactor*float64(t.Shape.bytes())) + memoryExtra
+	kinds := []string{loopKind, engineKind}
+	if o.Python != "" {
+		kinds = append(kinds, sklearnKind)
+	}
+	for _, threads := range []int{1, 2} {
+		for _, kind := range kinds {
+			t.Lines = append(t.Lines, &line{Contestant: kind, Threads: threads})
+		}
+	}
+	return t
+}
+
+// loop returns the loop with as many threads.
+func (t *table) loop(threads int) *line {
+	for _, l := range t.Lines {
+		if l.Contestant == loopKind && l.Threads == threads {
+			return l
+		}
+	}
+	return nil
+}
+
+// sum computes the medians, and refuses contestants that found something else.
+func (t *table) sum() error {
+	for _, l := range t.Lines {
+		yard := t.loop(l.Threads)
+		var ratios []float64
+		for i, r := range l.Rounds {
+			ratios = append(ratios, r.Pass/yard.Rounds[i].Pass)
+			want := t.Lines[0].Rounds[0].Inertia
+			if !(math.Abs(r.Inertia-want) <= agreement*want) {
+				return fmt.Errorf("%s ended with an inertia of %v, the loop with %v", l.title(), r.Inertia, want)
+			}
+		}
+		l.Ratio = median(ratios)
+		passes := values(l.Rounds, func(r outcome) float64 { return r.Pass })
+		l.Pass, l.Best = median(passes), slices.Min(passes)
+		l.Total = median(values(l.Rounds, func(r outcome) float64 { return r.Total }))
+		l.Peak = median(values(l.Rounds, func(r outcome) int64 { return r.Peak }))
+	}
+	t.Settled = t.Lines[0].Rounds[0].Settled
+	return nil
+}
+
+// within reports whether the engine kept its budgets.
+func (t *table) within() bool {
+	for _, l := range t.Lines {
+		if l.Contestant == engineKind && (l.Ratio > t.Budgets.Ratio || l.Peak > t.Budgets.Peak) {
+			return false
+		}
+	}
+	return true
+}
+
+// print writes the table for people.
+func (t *table) print(w io.Writer) error {
+	s := t.Shape
+	fmt.Fprintf(w, "%d rows × %d features (%.0f MB), k = %d, %d passes, noise %g: %.0f %% of rows settled by one distance; medians of %d rounds on %d CPUs\n\n",
+		s.Rows, s.Features, float64(s.bytes())/1e6, s.Clusters, s.passes(), t.Noise, 100*t.Settled, len(t.Lines[0].Rounds), t.CPUs)
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "contestant\tper pass\tbest\ttotal\tpeak memory\tratio to loop\t")
+	for _, l := range t.Lines {
+		memory := "unknown"
+		if l.Peak > 0 {
+			memory = fmt.Sprintf("%.0f MB", float64(l.Peak)/1e6)
+		}
+		fmt.Fprintf(tw, "%s\t%.2f ms\t%.2f ms\t%.2f s\t%s\t%.3f\t\n", l.title(), 1e3*l.Pass, 1e3*l.Best, l.Total, memory, l.Ratio)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	verdict := "kept"
+	if !t.within() {
+		verdict = "EXCEEDED"
+	}
+	_, err := fmt.Fprintf(w, "\nbudgets of the engine %s: ratio %.2f, memory %.0f MB\n\n", verdict, t.Budgets.Ratio, float64(t.Budgets.Peak)/1e6)
+	return err
+}
+
+// values takes one value out of each.
+func values[T, V any](all []T, of func(T) V) []V {
+	out := make([]V, len(all))
+	for i, v := range all {
+		out[i] = of(v)
+	}
+	return out
+}
+
+// median returns the middle value, of an even number the lower one of the two.
+func median[T int64 | float64](all []T) T {
+	sorted := slices.Clone(all)
+	slices.Sort(sorted)
+	return sorted[(len(sorted)-1)/2]
+}
