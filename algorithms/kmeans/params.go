@@ -24,7 +24,7 @@ type Params struct {
 	Tol float64
 	// Init says where the first centres come from; the zero value is KMeansParallel.
 	Init Init
-	// InitSteps is the number of sampling rounds of KMeansParallel; 0 means 5. There
+	// InitSteps is the number of sampling rounds of KMeansParallel; 0 means 3. There
 	// are more rounds where fewer than K distinct candidates were found.
 	InitSteps int
 	// Oversampling is the expected number of candidates that each round of
@@ -48,7 +48,7 @@ type Params struct {
 const (
 	defaultMaxIter   = 100
 	defaultTol       = 1e-4
-	defaultInitSteps = 5
+	defaultInitSteps = 3
 )
 
 // Validate tells what is wrong with the parameters, all of it.

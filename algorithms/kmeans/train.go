@@ -56,7 +56,10 @@ func firstCenters(b *engine.Builder, rows *engine.Dataset, in input, p Params) *
 			given[i].Center = append([]float64(nil), c...)
 		}
 		return operators.FromSlice(b, given).Named("given centroids")
-	default:
+	case Random:
 		return randomInit{in, p}.addQueue(b, rows)
+	case KMeansPlusPlus:
+		return plusPlus{in, p}.addQueue(b, rows)
 	}
+	return parallelInit{in, p}.addQueue(b, rows)
 }

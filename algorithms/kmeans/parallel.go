@@ -1,0 +1,251 @@
+package kmeans
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// k-means|| (Bahmani et al., Scalable k-means++, VLDB 2012). The first superstep
+// takes one row, drawn by weight, as the only candidate. Each further one is a
+// round: every row becomes a candidate with a probability of Oversampling times
+// its share of the cost, which is the weighted sum of squared distances to the
+// nearest candidate. The rows of all shards are gathered in the order of shards
+// and rows. After the rounds each candidate weighs what the rows nearest to it do,
+// and subtask 0 clusters the candidates.
+
+// Objects of the queue.
+var (
+	parallelState   = shared.Replicated("state", shared.Msgpack[*parallelInitState]())
+	parallelCosts   = shared.PerShard("costs", shared.Float64s())   // by row, per unit of weight
+	parallelNearest = shared.PerShard("nearest", shared.Int64s())   // candidate by row
+	sampleCounts    = shared.Scratch[[]float64]("countsAllReduce")  // by shard
+	sampleRows      = shared.Scratch[[]float64]("samplesAllReduce") // d values each
+	parallelCost    = shared.Scratch[[]float64]("costAllReduce")    // one value
+	memberWeights   = shared.Scratch[[]float64]("membersAllReduce") // by candidate
+	parallelScratch = shared.Scratch[*parallelInitWork]("work")
+)
+
+// parallelInitState is how far the queue has come, the same on every subtask.
+type parallelInitState struct {
+	Dim        int
+	Rounds     int // made so far
+	Candidates []float64
+	Mass       []float64 // weight of each shard
+	Cost       float64   // of all rows, given the candidates
+	Enough     bool      // no more rounds
+}
+
+// parallelInitWork is what a subtask needs besides.
+type parallelInitWork struct {
+	blocks
+	sampled [][]int32 // by shard: the rows of this round
+}
+
+// parallelInit has the parameters of the queue; its methods are the stages.
+type parallelInit struct {
+	in     input
+	params Params
+}
+
+func (t parallelInit) addQueue(b *engine.Builder, rows *engine.Dataset) *engine.Dataset {
+	return comqueue.New(b, "kmeans||").
+		InitWithPartitionedData(points, rows).
+		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
+		Add(comqueue.AllReduce(rowMass)).
+		Add(comqueue.Named("open", t.open)).
+		Add(comqueue.Named("sample", comqueue.ForEachShard(sampleCounts, t.sample))).
+		Add(comqueue.AllReduce(sampleCounts)).
+		Add(comqueue.Named("count samples", t.count)).
+		Add(comqueue.Named("gather samples", comqueue.ForEachShard(sampleRows, t.gather))).
+		Add(comqueue.AllReduce(sampleRows)).
+		Add(comqueue.Named("add candidates", t.addCandidates)).
+		Add(comqueue.Named("cost", comqueue.ForEachShard(parallelCost, t.cost))).
+		Add(comqueue.AllReduce(parallelCost)).
+		Add(comqueue.Named("judge", t.judge)).
+		Add(comqueue.Named("weigh candidates", comqueue.ForEachShard(memberWeights, t.weigh))).
+		Add(comqueue.AllReduce(memberWeights)).
+		SetCompareCriterionOfNode0(t.complete).
+		CloseOnNode0(comqueue.Output(t.output)).
+		Exec()
+}
+
+// preallocate makes room.
+func (t parallelInit) preallocate(ctx *comqueue.ComContext) error {
+	if !rowMass.Has(ctx) {
+		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
+		sampleCounts.Put(ctx, make([]float64, ctx.TotalShards()))
+		sampleRows.Put(ctx, nil)
+		parallelCost.Put(ctx, make([]float64, 1))
+		memberWeights.Put(ctx, nil)
+	}
+	return nil
+}
+
+// open makes what the supersteps use, from the measures of the first.
+func (t parallelInit) open(ctx *comqueue.ComContext) error {
+	if parallelScratch.Has(ctx) {
+		return nil
+	}
+	if !parallelState.Has(ctx) {
+		mass, dim, err := t.params.measured(rowMass.Get(ctx))
+		if err != nil {
+			return err
+		}
+		parallelState.Put(ctx, &parallelInitState{Dim: dim, Mass: mass})
+	}
+	open, err := t.in.openBlocks(ctx, parallelState.Get(ctx).Dim)
+	if err != nil {
+		return err
+	}
+	parallelScratch.Put(ctx, &parallelInitWork{blocks: open, sampled: make([][]int32, len(open.block))})
+	resize(ctx, rowMass, 0)
+	for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
+		if !parallelCosts.Has(ctx, shard) {
+			costs := make([]float64, open.at(shard).n)
+			for i := range costs {
+				costs[i] = math.Inf(1) // any candidate is nearer than none
+			}
+			parallelCosts.Put(ctx, shard, costs)
+			parallelNearest.Put(ctx, shard, make([]int64, len(costs)))
+		}
+	}
+	return nil
+}
+
+// sample draws the rows of a shard that become candidates, and fills the shard's
+// slot with their number.
+func (t parallelInit) sample(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w, state := parallelScratch.Get(ctx), parallelState.Get(ctx)
+	b := w.at(shard)
+	rows := w.sampled[shard-w.lo][:0]
+	if len(state.Candidates) == 0 {
+		random := draws(t.params.Seed, "kmeans parallel", -1, 0)
+		first := locate(state.Mass, float64(random.Float64At(0)*sum(state.Mass)))
+		if first.shard == shard {
+			ones := make([]float64, b.n)
+			for i := range ones {
+				ones[i] = 1
+			}
+			rows = append(rows, int32(first.row(b, ones)))
+		}
+	} else {
+		random := draws(t.params.Seed, "kmeans parallel", shard, state.Rounds)
+		for i, cost := range parallelCosts.Get(ctx, shard) {
+			likely := float64(float64(t.params.Oversampling*b.weight(i))*cost) / state.Cost
+			if likely > 0 && random.Float64At(uint64(i)) < likely {
+				rows = append(rows, int32(i))
+			}
+		}
+	}
+	w.sampled[shard-w.lo] = rows
+	out[shard] = float64(len(rows))
+	return nil
+}
+
+// count makes room for the samples of all shards.
+func (t parallelInit) count(ctx *comqueue.ComContext) error {
+	resize(ctx, sampleRows, int(sum(sampleCounts.Get(ctx)))*parallelState.Get(ctx).Dim)
+	return nil
+}
+
+// gather fills the slots of a shard's samples, which follow those of the shards
+// before.
+func (t parallelInit) gather(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w, d := parallelScratch.Get(ctx), parallelState.Get(ctx).Dim
+	at := int(sum(sampleCounts.Get(ctx)[:shard])) * d
+	for _, row := range w.sampled[shard-w.lo] {
+		w.at(shard).expand(int(row), t.in.cosine, out[at:at+d])
+		at += d
+	}
+	return nil
+}
+
+// addCandidates adds the samples that equal no candidate before, and finds out
+// which rows they are nearest to.
+func (t parallelInit) addCandidates(ctx *comqueue.ComContext) error {
+	w, state := parallelScratch.Get(ctx), parallelState.Get(ctx)
+	d, before := state.Dim, len(state.Candidates)
+	state.Candidates = addDistinct(t.in, state.Candidates, sampleRows.Get(ctx), d)
+	added := (len(state.Candidates) - before) / d
+	if added == 0 {
+		return nil
+	}
+	s := newSearcher(t.in, added, d)
+	s.setRows(state.Candidates[before:], added)
+	return ctx.ForShards(func(shard int) error {
+		b, all, nearest := w.at(shard), parallelCosts.Get(ctx, shard), parallelNearest.Get(ctx, shard)
+		for lo := 0; lo < b.n; lo += chunkRows {
+			part := b.rows(lo, min(lo+chunkRows, b.n))
+			s.costs(&part, s.near[:part.n], s.dist[:part.n])
+			for i, cost := range s.dist[:part.n] {
+				if cost < all[lo+i] {
+					all[lo+i], nearest[lo+i] = cost, int64(before/d)+int64(s.near[i])
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// cost adds what the rows of a shard cost.
+func (t parallelInit) cost(ctx *comqueue.ComContext, shard int, out []float64) error {
+	b := parallelScratch.Get(ctx).at(shard)
+	for i, cost := range parallelCosts.Get(ctx, shard) {
+		if weight := b.weight(i); weight > 0 { // else a cost beyond the range would give NaN
+			out[0] += float64(weight * cost)
+		}
+	}
+	return nil
+}
+
+// judge decides whether there are candidates enough.
+func (t parallelInit) judge(ctx *comqueue.ComContext) error {
+	state := parallelState.Get(ctx)
+	state.Cost = parallelCost.Get(ctx)[0]
+	found := len(state.Candidates) / state.Dim
+	switch {
+	case !finite(state.Cost):
+		return t.params.overflow()
+	case state.Cost == 0 && found < t.params.K:
+		return tooFewPoints(t.params.K, found, t.in.cosine)
+	}
+	state.Enough = found >= t.params.K && (state.Rounds >= t.params.InitSteps || state.Cost == 0)
+	state.Rounds++
+	if state.Enough {
+		resize(ctx, memberWeights, found)
+	}
+	return nil
+}
+
+// weigh adds the weight of each row to its nearest candidate, once there are
+// enough.
+func (t parallelInit) weigh(ctx *comqueue.ComContext, shard int, out []float64) error {
+	if len(out) == 0 {
+		return nil
+	}
+	b := parallelScratch.Get(ctx).at(shard)
+	for i, a := range parallelNearest.Get(ctx, shard) {
+		out[a] += b.weight(i)
+	}
+	return nil
+}
+
+// complete is the criterion: there are candidates enough.
+func (t parallelInit) complete(ctx *comqueue.ComContext) (bool, error) {
+	return parallelState.Get(ctx).Enough, nil
+}
+
+// output clusters the candidates and gives the centres.
+func (t parallelInit) output(ctx *comqueue.ComContext) ([]centerRow, error) {
+	state := parallelState.Get(ctx)
+	local := newLocal(t.in.cosine, state.Candidates, memberWeights.Get(ctx), state.Dim, t.params)
+	centers, err := local.cluster(ctx.Context())
+	if err != nil {
+		return nil, err
+	}
+	return centerRows(centers, state.Dim), nil
+}
