@@ -1,0 +1,252 @@
+package kmeans_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden model anew; files of released versions must stay as they are")
+
+// sample is the model of the golden file.
+func sample() *kmeans.Model {
+	return &kmeans.Model{
+		Centers: [][]float64{{0.1, -2.5e-8}, {1e16, 1.0 / 3}}, Sizes: []float64{2, 0.5}, Inertia: 12.25,
+		Iterations: 1, Converged: true, Distance: kmeans.Euclidean, Dim: 2, VectorCol: "features",
+		History: []kmeans.Superstep{{Inertia: 40, Movement: 1.5}, {Inertia: 12.25}},
+	}
+}
+
+func TestModelFileOfVersion1(t *testing.T) {
+	golden := filepath.Join("testdata", "model_v1.json")
+	if *rewrite {
+		os.Remove(golden)
+		require.NoError(t, sample().Save(golden))
+	}
+	m, err := kmeans.Load(golden)
+	require.NoError(t, err)
+	require.Equal(t, sample(), m)
+	path := filepath.Join(t.TempDir(), "model.json")
+	require.NoError(t, m.Save(path))
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	got, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+}
+
+func TestModelsReadBackExactly(t *testing.T) {
+	for _, distance := range []kmeans.Distance{kmeans.Euclidean, kmeans.Cosine} {
+		o := train(t, wild(300, 3), kmeans.Params{K: 4, Distance: distance, MaxIter: 5})
+		path := filepath.Join(t.TempDir(), "model.json")
+		require.NoError(t, o.model.Save(path))
+		require.NoError(t, o.model.Save(path)) // over the old one
+		back, err := kmeans.Load(path)
+		require.NoError(t, err)
+		text, err := back.Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(o.text), string(text))
+		for i, p := range o.predictions {
+			cluster, dist := back.Predict(wild(300, 3).row(i))
+			require.Equal(t, p.Cluster, int64(cluster))
+			require.Equal(t, math.Float64bits(p.Distance), math.Float64bits(dist))
+		}
+		files, err := os.ReadDir(filepath.Dir(path))
+		require.NoError(t, err)
+		require.Len(t, files, 1, "nothing half-written is left")
+	}
+}
+
+func TestModelsThatCannotBeSaved(t *testing.T) {
+	dir := t.TempDir()
+	for want, change := range map[string]func(*kmeans.Model){
+		"component 1 of center 0 is NaN": func(m *kmeans.Model) { m.Centers[0][1] = math.NaN() },
+		"size 1 is +Inf":                 func(m *kmeans.Model) { m.Sizes[1] = math.Inf(1) },
+		"size 0 is -1":                   func(m *kmeans.Model) { m.Sizes[0] = -1 },
+		"inertia is NaN":                 func(m *kmeans.Model) { m.Inertia = math.NaN() },
+		"entry 0 of history":             func(m *kmeans.Model) { m.History[0].Movement = math.Inf(1) },
+		"there are 2 entries in history for 2 iterations": func(m *kmeans.Model) { m.Iterations = 2 },
+		"iterations is -1":                    func(m *kmeans.Model) { m.Iterations = -1 },
+		"there are no centers":                func(m *kmeans.Model) { m.Centers = nil },
+		"there are 1 sizes for 2 centers":     func(m *kmeans.Model) { m.Sizes = m.Sizes[:1] },
+		"center 1 has 1 components, dim is 2": func(m *kmeans.Model) { m.Centers[1] = m.Centers[1][:1] },
+		"dim is 0":                            func(m *kmeans.Model) { m.Dim = 0 },
+		"unknown distance Distance(4)":        func(m *kmeans.Model) { m.Distance = 4 },
+	} {
+		m := sample()
+		change(m)
+		require.ErrorContains(t, m.Save(filepath.Join(dir, "bad.json")), want)
+	}
+	require.ErrorContains(t, sample().Save(filepath.Join(dir, "none", "x.json")), "save model: ")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "taken"), 0o755))
+	require.ErrorContains(t, sample().Save(filepath.Join(dir, "taken")), "save model: ")
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	_, err = kmeans.Load(filepath.Join(dir, "missing.json"))
+	require.ErrorContains(t, err, "load model: ")
+}
+
+func TestDamagedModels(t *testing.T) {
+	text, err := sample().Encode()
+	require.NoError(t, err)
+	alter := func(old, new string) []byte {
+		require.Contains(t, string(text), old)
+		return []byte(strings.Replace(string(text), old, new, 1))
+	}
+	for _, c := range []struct {
+		text []byte
+		want string
+	}{
+		{nil, "model is empty"},
+		{[]byte(" \n"), "model is empty"},
+		{text[:len(text)/2], "model is truncated after "},
+		{text[:len(text)-1], "model is truncated after "},
+		{append(bytes.Clone(text), "{}"...), "model is damaged: "},
+		{alter("0.1", "0.2"), "model is damaged: the checksum of what was read is xxh3:"},
+		{alter("12.25", "12.250000000001"), "the checksum"},
+		{alter("[2,0.5]", "[0.5,2]"), "the checksum"},
+		{alter("features", "feature"), "the checksum"},
+		{alter("true", "false"), "the checksum"},
+		{alter("euclidean", "cosine"), "the checksum"},
+		{alter("euclidean", "chebyshev"), `unknown distance "chebyshev"`},
+		{alter(`"sizes"`, `"weights"`), `unknown field "weights"`},
+		{alter(`"dim":2`, `"dim":3`), "center 0 has 2 components, dim is 3"},
+		{alter(`"version":1`, `"version":2`), "model of version 2: this program reads up to version 1 and must be updated"},
+		{alter(`"version":1`, `"version":0`), "model of version 0: versions begin at 1"},
+		{alter("superstep/kmeans", "superstep/trees"), `not a k-means model: format is "superstep/trees", want "superstep/kmeans"`},
+		{[]byte(`{"a":1}`), `not a k-means model: format is ""`},
+		{[]byte(`[1]`), "model is damaged: "},
+		{[]byte(`hello`), "model is damaged: "},
+	} {
+		_, err := kmeans.Decode(c.text)
+		require.ErrorContains(t, err, c.want)
+	}
+	// White space may change.
+	var wide bytes.Buffer
+	require.NoError(t, json.Indent(&wide, text, "", "  "))
+	m, err := kmeans.Decode(wide.Bytes())
+	require.NoError(t, err)
+	require.Equal(t, sample(), m)
+}
+
+func FuzzDecode(f *testing.F) {
+	text, err := sample().Encode()
+	require.NoError(f, err)
+	f.Add(text)
+	f.Add(text[:40])
+	f.Add([]byte(`{"format":"superstep/kmeans","version":1}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		m, err := kmeans.Decode(text)
+		if err != nil {
+			return
+		}
+		again, err := m.Encode()
+		require.NoError(t, err)
+		back, err := kmeans.Decode(again)
+		require.NoError(t, err)
+		require.Equal(t, m, back)
+		m.Predict(make([]float64, m.Dim))
+	})
+}
+
+func TestPredictOnePoint(t *testing.T) {
+	m := &kmeans.Model{Centers: [][]float64{{0, 0}, {3, 4}, {3, 4}}, Sizes: []float64{1, 1, 1}, Dim: 2}
+	cluster, dist := m.Predict([]float64{3, 0})
+	require.Equal(t, 0, cluster)
+	require.Equal(t, 3.0, dist)
+	cluster, dist = m.Predict([]float64{3, 5})
+	require.Equal(t, 1, cluster, "of two at the same distance the lower")
+	require.Equal(t, 1.0, dist)
+	cluster, dist = m.PredictSparse([]int32{1}, []float64{8})
+	require.Equal(t, 1, cluster)
+	require.Equal(t, 5.0, dist)
+	for _, x := range [][]float64{nil, {1}, {1, 2, 3}, {math.NaN(), 1}} {
+		cluster, dist = m.Predict(x)
+		require.Equal(t, -1, cluster)
+		require.True(t, math.IsNaN(dist))
+	}
+	for _, index := range []int32{-1, 2} {
+		cluster, dist = m.PredictSparse([]int32{index}, []float64{1})
+		require.Equal(t, -1, cluster)
+		require.True(t, math.IsNaN(dist))
+	}
+	cluster, _ = m.PredictSparse([]int32{0, 1}, []float64{1})
+	require.Equal(t, -1, cluster)
+
+	c := &kmeans.Model{Centers: [][]float64{{1, 0}, {0, 1}}, Sizes: []float64{1, 1}, Dim: 2, Distance: kmeans.Cosine}
+	cluster, dist = c.Predict([]float64{1, 1e9})
+	require.Equal(t, 1, cluster)
+	require.InDelta(t, 0, dist, 1e-9)
+	cluster, dist = c.PredictSparse([]int32{0}, []float64{-2})
+	require.Equal(t, 1, cluster)
+	require.Equal(t, 1.0, dist)
+}
+
+func TestPredictingAllocatesNothingAndIsConcurrent(t *testing.T) {
+	m := sample()
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 100 {
+				m.Predict([]float64{1, 2})
+				m.PredictSparse([]int32{1}, []float64{2})
+			}
+		})
+	}
+	group.Wait()
+	x, indices := []float64{1, 2}, []int32{1}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		m.Predict(x)
+		m.PredictSparse(indices, x[:1])
+	}))
+}
+
+func TestSavedModelsPredictInJobs(t *testing.T) {
+	m := iris(t)
+	o := train(t, m, kmeans.Params{K: 3})
+	run := func(points data, model *kmeans.Model, options kmeans.PredictOptions) (*engine.Result, error) {
+		job := engine.Define("apply", func(b *engine.Builder, _ struct{}) error {
+			engine.Collect(kmeans.Predict(points.dataset(b), model.Dataset(b), options), "predictions")
+			return nil
+		})
+		return engine.Run(t.Context(), job, struct{}{}, checked(t), engine.Shards(4))
+	}
+	r, err := run(m, o.model, kmeans.PredictOptions{VectorCol: "features", ClusterCol: "c", DistanceCol: "d"})
+	require.NoError(t, err)
+	defer r.Release()
+	type renamed struct {
+		C int64
+		D float64
+	}
+	rows, err := engine.Rows[renamed](r, "predictions")
+	require.NoError(t, err)
+	for i, p := range o.predictions {
+		require.Equal(t, renamed{p.Cluster, p.Distance}, rows[i])
+	}
+	_, err = kmeans.ModelOf(r, "predictions")
+	require.Error(t, err)
+	_, err = kmeans.ModelOf(r, "model")
+	require.ErrorContains(t, err, `no result "model"`)
+
+	sparse := rowsOf([]float64{0, 1, 2, 3, 4})
+	sparse.sparse = true
+	ragged := rowsOf([]float64{0, 1, 2, 3, 4})
+	ragged.unsized = true
+	for _, points := range []data{rowsOf([]float64{1, 2, 3}), sparse, ragged} {
+		_, err = run(points, o.model, kmeans.PredictOptions{})
+		require.ErrorContains(t, err, `row 0 of the shard: column "features" has`)
+		require.ErrorContains(t, err, "the model was trained on 4")
+	}
+}
