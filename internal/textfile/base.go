@@ -32,7 +32,7 @@ func (s *base) open(ctx context.Context, files []File, cfg Config, auto *automat
 	if s.cfg.Shards < 1 || s.cfg.Shards > maxShards {
 		return fmt.Errorf("the number of shards must be between 1 and %d, not %d", maxShards, s.cfg.Shards)
 	}
-	t, err := openText(ctx, files, s.cfg.SpoolDir, s.cfg.Workers)
+	t, err := openText(ctx, files, disk{s.cfg.FS}, s.cfg.SpoolDir, s.cfg.Workers)
 	if err != nil {
 		return err
 	}

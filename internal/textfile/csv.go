@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"slices"
 	"sync"
@@ -44,6 +45,8 @@ type Config struct {
 	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8 in
 	// utf8 columns, which are an error otherwise.
 	ReplaceInvalidUTF8 bool
+	// FS is the file system the files were resolved in; nil means the machine's.
+	FS fs.FS
 	// SpoolDir is where compressed files are unpacked; empty means the
 	// system's directory for temporary files. Nothing is left in it.
 	SpoolDir string

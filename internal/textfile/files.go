@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,15 +48,22 @@ type File struct {
 // '_' are hidden, in a directory always and in a glob unless its last element
 // begins that way itself. A pattern that names nothing is an error, which lists
 // similar names.
-func Resolve(pattern string) ([]File, error) {
+func Resolve(pattern string) ([]File, error) { return ResolveIn(nil, pattern) }
+
+// ResolveIn is Resolve within a file system such as an embedded one, whose
+// files are content rather than places: every one is hashed, and its
+// modification time does not count. With a nil file system it is Resolve.
+func ResolveIn(fsys fs.FS, pattern string) ([]File, error) {
+	d := disk{fsys}
 	if pattern == "" {
 		return nil, errors.New("the input path is empty")
 	}
-	info, err := os.Stat(pattern)
+	pattern = d.clean(pattern)
+	info, err := d.stat(pattern)
 	var paths []string
 	switch {
 	case err == nil && info.IsDir():
-		if paths, err = listDir(pattern); err != nil {
+		if paths, err = d.listDir(pattern); err != nil {
 			return nil, err
 		}
 	case err == nil:
@@ -65,16 +71,16 @@ func Resolve(pattern string) ([]File, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("cannot read input: %w", err)
 	case strings.ContainsAny(pattern, "*?["):
-		if paths, err = listGlob(pattern); err != nil {
+		if paths, err = d.listGlob(pattern); err != nil {
 			return nil, err
 		}
 	default:
-		return nil, missing(pattern, err)
+		return nil, d.missing(pattern, err)
 	}
 	slices.Sort(paths)
 	files := make([]File, 0, len(paths))
 	for _, p := range paths {
-		f, err := fact(p)
+		f, err := d.fact(p)
 		if err != nil {
 			return nil, err
 		}
@@ -84,20 +90,20 @@ func Resolve(pattern string) ([]File, error) {
 }
 
 // listDir returns the visible files of a directory.
-func listDir(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+func (d disk) listDir(dir string) ([]string, error) {
+	entries, err := d.readDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list input directory: %w", err)
 	}
 	var paths []string
 	hidden, subdirs := 0, 0
 	for _, e := range entries {
-		p := filepath.Join(dir, e.Name())
+		p := d.join(dir, e.Name())
 		if isHidden(e.Name()) {
 			hidden++
 			continue
 		}
-		info, err := os.Stat(p)
+		info, err := d.stat(p)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read input: %w", err)
 		}
@@ -115,8 +121,8 @@ func listDir(dir string) ([]string, error) {
 }
 
 // listGlob returns the visible files a glob matches.
-func listGlob(pattern string) ([]string, error) {
-	matches, err := filepath.Glob(pattern)
+func (d disk) listGlob(pattern string) ([]string, error) {
+	matches, err := d.glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("input pattern %s: %w", pattern, err)
 	}
@@ -124,7 +130,7 @@ func listGlob(pattern string) ([]string, error) {
 	var paths []string
 	skipped := 0
 	for _, p := range matches {
-		info, err := os.Stat(p)
+		info, err := d.stat(p)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read input: %w", err)
 		}
@@ -146,8 +152,8 @@ func isHidden(name string) bool {
 }
 
 // fact looks at one file.
-func fact(path string) (File, error) {
-	info, err := os.Stat(path)
+func (d disk) fact(path string) (File, error) {
+	info, err := d.stat(path)
 	if err != nil {
 		return File{}, fmt.Errorf("cannot read input: %w", err)
 	}
@@ -155,17 +161,17 @@ func fact(path string) (File, error) {
 		return File{}, fmt.Errorf("input %s is not a regular file (%s): save what it delivers to a file first, since input is read more than once",
 			path, info.Mode().Type())
 	}
-	f := File{Path: path, Size: info.Size(), ModTime: info.ModTime().UnixNano()}
-	if f.Size <= HashLimit {
-		if f.Hash, err = hashFile(path); err != nil {
+	f := File{Path: path, Size: info.Size(), ModTime: d.modTime(info)}
+	if f.Size <= HashLimit || d.fsys != nil {
+		if f.Hash, err = d.hashFile(path); err != nil {
 			return File{}, err
 		}
 	}
 	return f, nil
 }
 
-func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
+func (d disk) hashFile(path string) (string, error) {
+	f, err := d.open(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot read input: %w", err)
 	}
@@ -181,24 +187,27 @@ func hashFile(path string) (string, error) {
 // that was resolved. Where a content hash is known it decides, so that a copy
 // of a small file with another time passes; otherwise size and modification
 // time must both be as they were.
-func Verify(files []File) error {
+func Verify(files []File) error { return VerifyIn(nil, files) }
+
+// VerifyIn is Verify for the files of ResolveIn.
+func VerifyIn(fsys fs.FS, files []File) error {
 	for _, f := range files {
-		if err := verify(f); err != nil {
+		if err := (disk{fsys}).verify(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func verify(f File) error {
-	info, err := os.Stat(f.Path)
+func (d disk) verify(f File) error {
+	info, err := d.stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("input %s %w: it had %d bytes and does not exist any more", f.Path, ErrChanged, f.Size)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot read input: %w", err)
 	}
-	size, mtime := info.Size(), info.ModTime().UnixNano()
+	size, mtime := info.Size(), d.modTime(info)
 	if size != f.Size {
 		return changed(f.Path, f.Size, f.ModTime, size, mtime)
 	}
@@ -208,7 +217,7 @@ func verify(f File) error {
 		}
 		return nil
 	}
-	hash, err := hashFile(f.Path)
+	hash, err := d.hashFile(f.Path)
 	if err != nil {
 		return err
 	}
@@ -229,9 +238,9 @@ func stamp(nanos int64) string {
 }
 
 // missing is the error for a path that does not exist, with similar names.
-func missing(path string, cause error) error {
+func (d disk) missing(path string, cause error) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
-	entries, err := os.ReadDir(dir)
+	entries, err := d.readDir(dir)
 	if err != nil {
 		return fmt.Errorf("input %s does not exist, nor can its directory %s be listed: %w", path, dir, cause)
 	}

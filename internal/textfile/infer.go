@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -30,6 +31,8 @@ type InferOptions struct {
 	// Types gives the types of some columns, in their text form ("float64");
 	// those of the others are inferred. A column typed here may be null.
 	Types map[string]string
+	// FS is the file system the files were resolved in; nil means the machine's.
+	FS fs.FS
 }
 
 // Layout says which columns the files have and which of them to read. It is
@@ -93,7 +96,7 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 	if err := opt.explicit(d); err != nil {
 		return Layout{}, err
 	}
-	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names}
+	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names, disk: disk{opt.FS}}
 	tok := newTokenizer(d, newAutomaton(d))
 	sc := &scanner{tok: tok}
 	for _, f := range files {
@@ -150,6 +153,7 @@ func emptyInput(files []File, header bool) error {
 // sample gathers what the first records show.
 type sample struct {
 	dialect Dialect
+	disk    disk
 	tokens  *nullTokens
 	limit   int
 
@@ -175,7 +179,7 @@ func (s *sample) file(sc *scanner, path string) (err error) {
 		s.partial = true
 		return nil
 	}
-	r, err := openPlain(path)
+	r, err := openPlain(s.disk, path)
 	if err != nil {
 		return err
 	}

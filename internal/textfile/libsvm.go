@@ -73,7 +73,7 @@ func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config
 	}
 	l := LibSVMLayout{ZeroBased: opt.ZeroBased, Size: opt.Size}
 	var found bool
-	if l.Query, found, err = firstLine(ctx, files); err != nil {
+	if l.Query, found, err = firstLine(ctx, disk{cfg.FS}, files); err != nil {
 		return LibSVMLayout{}, err
 	}
 	if !found {
@@ -95,21 +95,21 @@ func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config
 }
 
 // firstLine looks for a query id in the first line that is not empty.
-func firstLine(ctx context.Context, files []File) (query, found bool, err error) {
+func firstLine(ctx context.Context, d disk, files []File) (query, found bool, err error) {
 	sc := &scanner{tok: lineTokenizer(newLineAutomaton())}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return false, false, err
 		}
-		if query, found, err = firstLineOf(sc, f.Path); err != nil || found {
+		if query, found, err = firstLineOf(sc, d, f.Path); err != nil || found {
 			return query, found, err
 		}
 	}
 	return false, false, nil
 }
 
-func firstLineOf(sc *scanner, path string) (query, found bool, err error) {
-	r, err := openPlain(path)
+func firstLineOf(sc *scanner, d disk, path string) (query, found bool, err error) {
+	r, err := openPlain(d, path)
 	if err != nil {
 		return false, false, err
 	}

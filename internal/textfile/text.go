@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,14 +22,16 @@ import (
 type text struct {
 	parts  []part
 	spools []*os.File
+	held   []fs.File // files of a file system, which are opened once
 }
 
 // part is one file of a text.
 type part struct {
 	// path is the file as the user knows it.
 	path string
-	// spool holds the unpacked bytes from base on, or is nil.
-	spool *os.File
+	// spool holds the plain bytes from base on where they do not stand in a file
+	// of the machine that can be opened again; otherwise it is nil.
+	spool io.ReaderAt
 	base  int64
 	// size is the number of plain bytes.
 	size int64
@@ -75,7 +78,7 @@ func (p *part) check(f *os.File) error {
 // openText verifies the files and unpacks what is compressed into files without
 // a name in spoolDir, at most workers archives at a time. The caller closes the
 // text.
-func openText(ctx context.Context, files []File, spoolDir string, workers int) (_ *text, err error) {
+func openText(ctx context.Context, files []File, d disk, spoolDir string, workers int) (_ *text, err error) {
 	if len(files) == 0 {
 		return nil, errors.New("no input files")
 	}
@@ -87,23 +90,27 @@ func openText(ctx context.Context, files []File, spoolDir string, workers int) (
 	}()
 	var packed []int
 	for i, f := range files {
-		if err := verify(f); err != nil {
+		if err := d.verify(f); err != nil {
 			return nil, err
 		}
-		info, err := os.Stat(f.Path)
+		info, err := d.stat(f.Path)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read input: %w", err)
 		}
-		t.parts[i] = part{path: f.Path, size: info.Size(), mtime: info.ModTime().UnixNano()}
-		c, err := compressionOf(f.Path)
+		t.parts[i] = part{path: f.Path, size: info.Size(), mtime: d.modTime(info)}
+		c, err := compressionOf(d, f.Path)
 		if err != nil {
 			return nil, err
 		}
 		if c != plain {
 			packed = append(packed, i)
+		} else if d.fsys != nil {
+			if err := t.hold(d, &t.parts[i]); err != nil {
+				return nil, err
+			}
 		}
 	}
-	if err := t.unpack(ctx, packed, spoolDir, max(1, workers)); err != nil {
+	if err := t.unpack(ctx, packed, d, spoolDir, max(1, workers)); err != nil {
 		return nil, err
 	}
 	for i := range t.parts {
@@ -114,8 +121,28 @@ func openText(ctx context.Context, files []File, spoolDir string, workers int) (
 	return t, nil
 }
 
+// hold opens a file of a file system for random access; one that does not offer
+// it is taken into memory.
+func (t *text) hold(d disk, p *part) error {
+	f, err := d.open(p.path)
+	if err != nil {
+		return fmt.Errorf("cannot read input: %w", err)
+	}
+	t.held = append(t.held, f)
+	if at, ok := f.(io.ReaderAt); ok {
+		p.spool = at
+		return nil
+	}
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return fmt.Errorf("cannot read input %s: %w", p.path, err)
+	}
+	p.spool, p.size = bytes.NewReader(content), int64(len(content))
+	return nil
+}
+
 // unpack writes the plain bytes of the parts listed to spools, one per worker.
-func (t *text) unpack(ctx context.Context, packed []int, dir string, workers int) error {
+func (t *text) unpack(ctx context.Context, packed []int, d disk, dir string, workers int) error {
 	workers = min(workers, len(packed))
 	t.spools = make([]*os.File, workers)
 	for w := range workers {
@@ -131,7 +158,7 @@ func (t *text) unpack(ctx context.Context, packed []int, dir string, workers int
 			var base int64
 			for k := w; k < len(packed); k += workers {
 				p := &t.parts[packed[k]]
-				n, err := unpackPart(ctx, p.path, t.spools[w])
+				n, err := unpackPart(ctx, d, p.path, t.spools[w])
 				if err != nil {
 					return err
 				}
@@ -161,8 +188,8 @@ func createSpool(dir string) (*os.File, error) {
 }
 
 // unpackPart appends the plain bytes of an archive to w and counts them.
-func unpackPart(ctx context.Context, path string, w io.Writer) (n int64, err error) {
-	r, err := openPlain(path)
+func unpackPart(ctx context.Context, d disk, path string, w io.Writer) (n int64, err error) {
+	r, err := openPlain(d, path)
 	if err != nil {
 		return 0, err
 	}
@@ -229,7 +256,10 @@ func (t *text) close() error {
 			errs = append(errs, fmt.Errorf("cannot remove spool: %w", err))
 		}
 	}
-	t.spools = nil
+	for _, f := range t.held {
+		errs = append(errs, f.Close())
+	}
+	t.spools, t.held = nil, nil
 	return errors.Join(errs...)
 }
 
@@ -250,8 +280,8 @@ var magic = map[compression][]byte{
 
 // compressionOf decides by the first bytes, whatever the file's name; a name
 // that promises an archive where there is none is an error.
-func compressionOf(path string) (compression, error) {
-	f, err := os.Open(path)
+func compressionOf(d disk, path string) (compression, error) {
+	f, err := d.open(path)
 	if err != nil {
 		return plain, fmt.Errorf("cannot read input: %w", err)
 	}
@@ -284,12 +314,12 @@ type plainReader struct {
 }
 
 // openPlain opens a file for streaming, unpacking it on the way.
-func openPlain(path string) (*plainReader, error) {
-	c, err := compressionOf(path)
+func openPlain(d disk, path string) (*plainReader, error) {
+	c, err := compressionOf(d, path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := os.Open(path)
+	f, err := d.open(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read input: %w", err)
 	}

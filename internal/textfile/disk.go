@@ -1,0 +1,63 @@
+package textfile
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+)
+
+// disk is where files are: in a file system such as an embedded one, or, where
+// that is nil, in that of the machine.
+type disk struct{ fsys fs.FS }
+
+func (d disk) stat(name string) (fs.FileInfo, error) {
+	if d.fsys == nil {
+		return os.Stat(name)
+	}
+	return fs.Stat(d.fsys, name)
+}
+
+func (d disk) open(name string) (fs.File, error) {
+	if d.fsys == nil {
+		return os.Open(name)
+	}
+	return d.fsys.Open(name)
+}
+
+func (d disk) readDir(name string) ([]fs.DirEntry, error) {
+	if d.fsys == nil {
+		return os.ReadDir(name)
+	}
+	return fs.ReadDir(d.fsys, name)
+}
+
+func (d disk) glob(pattern string) ([]string, error) {
+	if d.fsys == nil {
+		return filepath.Glob(pattern)
+	}
+	return fs.Glob(d.fsys, pattern)
+}
+
+func (d disk) join(dir, name string) string {
+	if d.fsys == nil {
+		return filepath.Join(dir, name)
+	}
+	return path.Join(dir, name)
+}
+
+// clean writes a path as file systems want it: they know no "./".
+func (d disk) clean(name string) string {
+	if d.fsys == nil {
+		return name
+	}
+	return path.Clean(name)
+}
+
+// modTime is 0 for content, which has no time that would mean anything.
+func (d disk) modTime(info fs.FileInfo) int64 {
+	if d.fsys == nil {
+		return info.ModTime().UnixNano()
+	}
+	return 0
+}

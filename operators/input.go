@@ -1,0 +1,217 @@
+package operators
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/textfile"
+)
+
+// InputFiles are the files that a source reads, as they were when the job was
+// built. It is for packages that add sources of their own.
+type InputFiles struct {
+	fsys  fs.FS
+	files []textfile.File
+	id    string
+}
+
+// ResolveInput lists the files that a path names: a file, a directory (its
+// files, not those of its subdirectories) or a glob, sorted by the bytes of
+// their paths. Names that begin with a dot or an underscore are hidden. With a
+// file system the path is one within it, and the content counts alone;
+// otherwise the list, with sizes and times, becomes a fact of the job.
+func ResolveInput(b *engine.Builder, fsys fs.FS, path string) (InputFiles, error) {
+	in := InputFiles{fsys: fsys, id: path}
+	var err error
+	if fsys != nil {
+		// Content that is part of the program is looked at in every build: two
+		// file systems may both have a file of this name.
+		if in.files, err = textfile.ResolveIn(fsys, path); err != nil {
+			return in, err
+		}
+		in.id += " " + in.content()
+		return in, nil
+	}
+	err = factOf(b, "files of "+path, &in.files, func() (any, error) { return textfile.Resolve(path) })
+	return in, err
+}
+
+// factOf resolves a fact that is more than text, and decodes it into value.
+func factOf(b *engine.Builder, name string, value any, resolve func() (any, error)) error {
+	text, err := b.Fact(name, func() (string, error) {
+		v, err := resolve()
+		if err != nil {
+			return "", err
+		}
+		text, err := json.Marshal(v)
+		return string(text), err
+	})
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal([]byte(text), value); err != nil {
+		return fmt.Errorf("fact %q cannot be read: %w", name, err)
+	}
+	return nil
+}
+
+// content names the content of files of a file system.
+func (in InputFiles) content() string {
+	hashes := make([]string, len(in.files))
+	for i, f := range in.files {
+		hashes[i] = f.Hash
+	}
+	return strings.Join(hashes, "+")
+}
+
+// Paths returns the paths in the order in which the files are read.
+func (in InputFiles) Paths() []string {
+	paths := make([]string, len(in.files))
+	for i, f := range in.files {
+		paths[i] = f.Path
+	}
+	return paths
+}
+
+// Verify looks at the files again and reports the first that is not the one
+// that it was when the job was built.
+func (in InputFiles) Verify() error { return textfile.VerifyIn(in.fsys, in.files) }
+
+// attrs returns the parameters that every source of files prints.
+func (in InputFiles) attrs(path string) []engine.Attr {
+	attrs := []engine.Attr{{Key: "path", Value: path}}
+	if in.fsys != nil {
+		attrs = append(attrs, engine.Attr{Key: "content", Value: in.content()})
+	}
+	return attrs
+}
+
+// joint is a reader that the subtasks of a process use together: the first to
+// come opens it, the last to leave closes it. A subtask that comes after that
+// opens it again.
+type joint[T io.Closer] struct {
+	mu    sync.Mutex
+	users int
+	value T
+}
+
+// enter returns the reader, opened by open if it is not. Every enter that
+// succeeds is followed by one leave.
+func (s *joint[T]) enter(open func() (T, error)) (T, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users == 0 {
+		v, err := open()
+		if err != nil {
+			var none T
+			return none, err
+		}
+		s.value = v
+	}
+	s.users++
+	return s.value, nil
+}
+
+// leave gives up the reader; last is called before it is closed.
+func (s *joint[T]) leave(last func(T)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return nil
+	}
+	v := s.value
+	var none T
+	s.value = none
+	if last != nil {
+		last(v)
+	}
+	return v.Close()
+}
+
+// OnError says what a source does with a row that cannot be read.
+type OnError int
+
+const (
+	// Fail ends the job with an error that names file, line, column and value.
+	Fail OnError = iota
+	// Skip leaves the row out. The run's report counts such rows as "skipped rows"
+	// of the source, and a warning shows the first.
+	Skip
+)
+
+// String returns "fail" or "skip".
+func (o OnError) String() string { return textfile.OnError(o).String() }
+
+// skippedRows is the counter of rows left out.
+const skippedRows = "skipped rows"
+
+// textReader reads the shards of a text format.
+type textReader interface {
+	ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error
+	SkippedIn(shard int) int64
+	Skipped() int64
+	FirstSkipped() error
+	io.Closer
+}
+
+// textSource is the source behind ReadCSV and ReadLibSVM.
+type textSource struct {
+	readers *joint[textReader]
+	open    func(ctx context.Context, cfg textfile.Config) (textReader, error)
+	config  textfile.Config
+	reader  textReader
+	c       *engine.Context
+}
+
+func (s *textSource) Open(c *engine.Context) (err error) {
+	s.c = c
+	s.reader, err = s.readers.enter(func() (textReader, error) {
+		cfg := s.config
+		cfg.Shards, cfg.SpoolDir, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Allocator, c.Parallelism
+		return s.open(c, cfg)
+	})
+	if err != nil {
+		s.reader = nil
+	}
+	return err
+}
+
+func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	err := s.reader.ReadShard(c, shard, c.BatchRows, func(rows arrow.Record) error { return out.Emit(shard, rows) })
+	if err == nil && s.config.OnError == textfile.Skip {
+		c.Count(skippedRows, s.reader.SkippedIn(shard))
+	}
+	return err
+}
+
+func (s *textSource) Close() error {
+	if s.reader == nil {
+		return nil
+	}
+	return s.readers.leave(func(r textReader) {
+		if n := r.Skipped(); n > 0 && s.c.Err() == nil {
+			s.c.Logger.Warn("rows were skipped", "operator", s.c.Node.Op, "rows", n, "first", r.FirstSkipped())
+		}
+	})
+}
+
+// addText adds a source of a text format.
+func addText(b *engine.Builder, op string, in InputFiles, attrs []engine.Attr, schema *arrow.Schema, cfg textfile.Config,
+	open func(ctx context.Context, cfg textfile.Config) (textReader, error)) *engine.Dataset {
+	readers := &joint[textReader]{}
+	cfg.FS = in.fsys
+	return b.Add(engine.Spec{
+		Op:     op,
+		Attrs:  attrs,
+		Schema: schema,
+		Source: func() engine.Source { return &textSource{readers: readers, open: open, config: cfg} },
+	})
+}

@@ -1,0 +1,250 @@
+package operators
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// RowWriter writes rows to a file.
+type RowWriter interface {
+	// Write writes a batch, which is borrowed.
+	Write(rows arrow.Record) error
+	// Close writes what ends the file, or nothing. It is called once, unless a
+	// Write failed.
+	Close() error
+}
+
+// FileFormat says how the rows of a dataset become a file. Text formats have
+// Rows and perhaps Head, others have File. The functions are called by several
+// goroutines at once.
+type FileFormat struct {
+	Op        string        // the operator's name, such as "WriteCSV"
+	Attrs     []engine.Attr // printable parameters
+	Extension string        // of the files of a directory, such as "csv"
+
+	// Head writes what a file begins with; nil is nothing.
+	Head func(w io.Writer) error
+	// Rows writes rows as text that does not depend on what stands before it, so
+	// that pieces can be put one after another.
+	Rows func(w io.Writer) RowWriter
+	// File writes a whole file. It gets batches whose bounds depend on the rows
+	// alone: of 65,536 rows, or fewer when they take 64 MiB.
+	File func(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (RowWriter, error)
+}
+
+// Bounds of the batches that a file in a columnar format is made of, and of
+// those of the parts it is put together from.
+const (
+	fileChunkRows, fileChunkBytes = 64 << 10, 64 << 20
+	partChunkRows, partChunkBytes = 8 << 10, 1 << 20
+)
+
+// WriteFiles adds a sink that writes the rows of d in their order: to the file at
+// path or, perShard, to one file per shard in a directory at path, part-00000
+// and so on. It is for packages that add formats of their own.
+//
+// Everything is written aside, into a hidden directory beside path, and takes its
+// place only when the job has succeeded; nothing half-written is ever visible,
+// and what a killed run left behind is removed by the next one with this path.
+// Where path exists, engine.IfExists decides. Two sinks of a job cannot have the
+// same path; a source may have it, as the old file stays until the job has ended.
+func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
+	b := builderOf(f.Op, d)
+	if path == "" {
+		b.Errorf("%s: the output path is empty", f.Op)
+		return
+	}
+	if !claimOutput(b, f.Op, path) || !usable(d) {
+		return
+	}
+	out := &fileOutput{
+		path: path, perShard: perShard, format: f, schema: d.Schema(), shards: b.Shards(),
+		replace: b.IfExists() == engine.Replace, mem: b.Allocator(),
+	}
+	attrs := append([]engine.Attr{{Key: "path", Value: path}}, f.Attrs...)
+	if perShard {
+		attrs = append(attrs, engine.Attr{Key: "per shard", Value: "true"})
+	}
+	b.Add(engine.Spec{
+		Op:       f.Op,
+		Attrs:    attrs,
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &fileWriter{out: out} },
+		Sink:     out,
+	})
+}
+
+// claimOutput records the misuse of a path that another sink of the job writes
+// to. A fact holds the line of the first sink: asked for again in the build that
+// resolves facts, it is not resolved a second time, which tells the two apart.
+func claimOutput(b *engine.Builder, op, path string) bool {
+	clean, here, first := filepath.Clean(path), callerSite(), false
+	site, err := b.Fact("output "+clean, func() (string, error) {
+		first = true
+		return here, nil
+	})
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return false
+	}
+	if first {
+		return true
+	}
+	// In a build that replays facts, an unknown one is refused: then this sink is
+	// the one that claimed the path before.
+	if _, replaying := b.Fact("second output "+clean, func() (string, error) { return "", errTwice }); !errors.Is(replaying, errTwice) {
+		return true
+	}
+	b.Errorf("%s: the output path %s is taken by the sink added at %s; each sink needs a path of its own", op, clean, site)
+	return false
+}
+
+var errTwice = errors.New("the path is written twice")
+
+// fileWriter writes the rows of one subtask aside, a file for each shard.
+type fileWriter struct {
+	noop
+	out   *fileOutput
+	mem   memory.Allocator
+	file  *os.File // of the shard at hand, nil if none is open
+	buf   *bufio.Writer
+	rows  RowWriter
+	chunk *chunker // in front of rows, for formats that want chunks
+	made  []int    // shards written
+}
+
+func (w *fileWriter) Open(c *engine.Context) error {
+	w.mem = c.Allocator
+	w.buf = bufio.NewWriterSize(nil, 256<<10)
+	return nil
+}
+
+func (w *fileWriter) Process(_ *engine.Context, _, shard int, rows arrow.Record, _ engine.Output) error {
+	if rows.NumRows() == 0 {
+		return nil
+	}
+	if w.file == nil {
+		if err := w.begin(shard); err != nil {
+			return w.out.failed(err)
+		}
+	}
+	return w.out.failed(w.write(rows))
+}
+
+func (w *fileWriter) write(rows arrow.Record) error {
+	if w.chunk != nil {
+		return w.chunk.push(rows)
+	}
+	return w.rows.Write(rows)
+}
+
+func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
+	if w.file == nil {
+		// A file of its own has every shard, a part of one file only where needed.
+		if !w.out.perShard {
+			return nil
+		}
+		if err := w.begin(shard); err != nil {
+			return w.out.failed(err)
+		}
+	}
+	return w.out.failed(w.end())
+}
+
+// begin opens the file of a shard.
+func (w *fileWriter) begin(shard int) (err error) {
+	if w.file, err = os.OpenFile(w.out.shardPath(shard), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666); err != nil {
+		return err
+	}
+	w.buf.Reset(w.file)
+	f, whole := w.out.format, w.out.perShard
+	limits := chunker{mem: w.mem, rows: partChunkRows, size: partChunkBytes}
+	switch {
+	case f.Rows != nil:
+		if whole && f.Head != nil {
+			if err := f.Head(w.buf); err != nil {
+				return err
+			}
+		}
+		w.rows = f.Rows(w.buf)
+		return nil
+	case whole:
+		limits.rows, limits.size = fileChunkRows, fileChunkBytes
+		if w.rows, err = f.File(w.buf, w.out.schema, w.mem); err != nil {
+			return err
+		}
+	default:
+		w.rows = batch.NewStreamWriter(w.buf, w.out.schema, w.mem)
+	}
+	limits.emit = w.rows.Write
+	w.chunk = &limits
+	return nil
+}
+
+// end completes the file of a shard.
+func (w *fileWriter) end() error {
+	if w.chunk != nil {
+		if err := w.chunk.flush(); err != nil {
+			return err
+		}
+	}
+	rows := w.rows
+	w.rows, w.chunk = nil, nil
+	if err := rows.Close(); err != nil {
+		return err
+	}
+	if err := w.buf.Flush(); err != nil {
+		return err
+	}
+	if w.out.perShard {
+		if err := w.file.Sync(); err != nil {
+			return err
+		}
+	}
+	f := w.file
+	w.file = nil
+	return f.Close()
+}
+
+// Close gives up the file of a shard that did not end. The sink removes it.
+func (w *fileWriter) Close() error {
+	if w.chunk != nil {
+		w.chunk.release()
+	}
+	if w.rows != nil {
+		w.buf.Reset(io.Discard)
+		_ = w.rows.Close() // for the memory it holds
+	}
+	if w.file != nil {
+		return w.file.Close()
+	}
+	return nil
+}
+
+// shardPath is where the file of a shard is written aside.
+func (o *fileOutput) shardPath(shard int) string {
+	name := strconv.Itoa(shard)
+	if o.perShard {
+		name = fmt.Sprintf("part-%05d.%s", shard, o.format.Extension)
+	}
+	return filepath.Join(o.stage.dir, partsDir, name)
+}
+
+// failed says which output could not be written.
+func (o *fileOutput) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("cannot write output %s: %w", o.path, err)
+}

@@ -1,0 +1,27 @@
+//go:build !unix
+
+package operators
+
+import (
+	"errors"
+	"os"
+)
+
+// lockFile makes a file that cannot be removed by others while it is open, which
+// is all the locking there is here.
+func lockFile(path string) (*os.File, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, errInUse(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, os.ErrExist) {
+		return nil, errInUse(path)
+	}
+	return f, err
+}
+
+// unlockFile closes the file, which must precede its removal here.
+func unlockFile(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+
+// syncDir does nothing: directories cannot be synchronised here.
+func syncDir(string) error { return nil }

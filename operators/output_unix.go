@@ -1,0 +1,51 @@
+//go:build unix
+
+package operators
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile makes a file and locks it until unlockFile or the end of the process.
+func lockFile(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, errors.Join(errInUse(path), f.Close())
+		}
+		if err != nil {
+			return nil, errors.Join(&os.PathError{Op: "lock", Path: path, Err: err}, f.Close())
+		}
+		// Whoever held the lock before may have removed the file in the meantime.
+		if a, err := f.Stat(); err == nil {
+			if b, err := os.Stat(path); err == nil && os.SameFile(a, b) {
+				return f, nil
+			}
+		}
+		f.Close()
+	}
+}
+
+// unlockFile removes the file and gives up its lock, in this order, so that
+// nobody can lock a file that is about to go.
+func unlockFile(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
+
+// syncDir makes names in a directory last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		err = nil // not every file system knows how
+	}
+	return errors.Join(err, d.Close())
+}

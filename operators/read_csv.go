@@ -1,0 +1,153 @@
+package operators
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/textfile"
+)
+
+// Column is a column of a file: its name, its type in text form, such as
+// "float64", "utf8", "timestamp[us]" or "vector[4]", and whether values may be
+// missing.
+type Column struct {
+	Name     string
+	Type     string
+	Nullable bool
+}
+
+// NoQuote as the quote of CSVOptions reads quotes as text.
+const NoQuote = textfile.NoByte
+
+// CSVOptions says how delimited text is written and what to read of it. The zero
+// value is comma-separated text without a header, whose columns are named c0,
+// c1 and so on and whose types are inferred.
+type CSVOptions struct {
+	// Header says that the first record of every file names the columns. The
+	// headers of all files must be the same.
+	Header bool
+	// Names names the columns in the order of the file, in place of the header if
+	// there is one.
+	Names []string
+	// Columns is the schema, if nothing is to be inferred: with a header (or
+	// Names) the columns to read, in this order; without, all columns of the file.
+	Columns []Column
+	// Types gives the types of some columns; those of the others are inferred.
+	// A column typed here may have missing values. Not together with Columns.
+	Types map[string]string
+	// Select names the columns to read, in this order; nil means all.
+	Select []string
+	// SampleRows is the number of rows that types are inferred from; 0 means
+	// 10,000. A column is bool, int64, float64 or utf8, the first that fits all of
+	// them.
+	SampleRows int
+	// Delimiter separates cells; 0 means a comma.
+	Delimiter byte
+	// Quote encloses cells that contain delimiters, newlines or quotes, the latter
+	// doubled; 0 means '"', NoQuote that there is none.
+	Quote byte
+	// Comment begins a line to pass over; 0 means that there are no comments.
+	Comment byte
+	// TrimSpace removes blanks and tabs around cells.
+	TrimSpace bool
+	// Nulls are the spellings of a missing value; nil means the empty cell alone,
+	// an empty list that nothing is missing. In text, only an unquoted cell can be
+	// missing.
+	Nulls []string
+	// OnError is what to do with rows that cannot be read.
+	OnError OnError
+	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8, which
+	// are an error otherwise.
+	ReplaceInvalidUTF8 bool
+	// MaxCell bounds the bytes of a cell, against a quote that is never closed; 0
+	// means 64 MiB.
+	MaxCell int
+	// FS, if set, is the file system that holds the files, such as one embedded in
+	// the program.
+	FS fs.FS `json:"-"`
+}
+
+// ReadCSV reads delimited text: a file, the files of a directory, or those a glob
+// names, one after another in the order of their paths; gzip and zstd archives
+// are unpacked. Records are those of RFC 4180 with either line end; cells may
+// hold newlines within quotes, where "\r\n" reads as "\n".
+//
+// The files are cut into shards of equal bytes, and a row belongs to the shard in
+// which its first byte lies. What is learnt of the files while building (their
+// sizes and times, the columns) is a fact of the job; a file that has changed
+// since is an error when reading begins.
+func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
+	const op = "ReadCSV"
+	needBuilder(op, b)
+	fail := func(err error) *engine.Dataset {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	in, err := ResolveInput(b, o.FS, path)
+	if err != nil {
+		return fail(err)
+	}
+	options, err := json.Marshal(o)
+	if err != nil {
+		return fail(err)
+	}
+	dialect := o.dialect()
+	var layout textfile.Layout
+	err = factOf(b, fmt.Sprintf("columns of %s read with %s", in.id, options), &layout, func() (any, error) {
+		return o.layout(in.files, dialect)
+	})
+	if err != nil {
+		return fail(err)
+	}
+	schema, err := batch.Schema(layout.Columns)
+	if err != nil {
+		return fail(err)
+	}
+	cfg := textfile.Config{OnError: textfile.OnError(o.OnError), ReplaceInvalidUTF8: o.ReplaceInvalidUTF8}
+	return addText(b, op, in, append(in.attrs(path), o.attrs()...), schema, cfg,
+		func(ctx context.Context, cfg textfile.Config) (textReader, error) {
+			return textfile.OpenCSV(ctx, in.files, dialect, layout, cfg)
+		})
+}
+
+func (o CSVOptions) dialect() textfile.Dialect {
+	return textfile.Dialect{
+		Delimiter: o.Delimiter, Quote: o.Quote, Comment: o.Comment, Header: o.Header,
+		TrimSpace: o.TrimSpace, NullTokens: o.Nulls, MaxCell: o.MaxCell,
+	}
+}
+
+// layout finds the columns to read.
+func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.Layout, error) {
+	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, FS: o.FS}
+	for _, c := range o.Columns {
+		infer.Columns = append(infer.Columns, batch.Column(c))
+	}
+	layout, err := textfile.InferCSV(context.Background(), files, d, infer)
+	if err != nil || o.Select == nil {
+		return layout, err
+	}
+	return layout.Select(o.Select...)
+}
+
+// attrs returns what the plan shows of the options: what is not the default and
+// does not show in the columns.
+func (o CSVOptions) attrs() []engine.Attr {
+	attrs := []engine.Attr{{Key: "header", Value: fmt.Sprint(o.Header)}}
+	char := func(key string, c byte) {
+		if c != 0 {
+			attrs = append(attrs, engine.Attr{Key: key, Value: fmt.Sprintf("%q", c)})
+		}
+	}
+	char("delimiter", o.Delimiter)
+	char("quote", o.Quote)
+	char("comment", o.Comment)
+	if o.OnError != Fail {
+		attrs = append(attrs, engine.Attr{Key: "on error", Value: o.OnError.String()})
+	}
+	return attrs
+}

@@ -1,0 +1,202 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+func TestWriteCSVSpelledOut(t *testing.T) {
+	schema := batchtest.Schema(t, "t utf8 null", "b bool", "f float64 null", "v vector[2]", "s sparse[9]", "x binary", "when timestamp[ms]", "d date32 null")
+	mem := batchtest.Allocator(t)
+	rec := batchtest.Record(t, mem, schema, `[
+		{"t": "a,\"b\"\n", "b": true, "f": 1e-7, "v": [1, 2.5], "s": {"indices": [0, 7], "values": [1, -2.5]}, "x": "AAE=", "when": "2020-01-02T03:04:05.678", "d": "1969-12-31"},
+		{"t": null, "b": false, "f": null, "v": [0, 1e21], "s": {"indices": [], "values": []}, "x": "/w==", "when": "1970-01-01T00:00:00", "d": null},
+		{"t": "", "b": false, "f": "NaN", "v": [0, 0], "s": {"indices": [], "values": []}, "x": "/w==", "when": "1970-01-01T00:00:00", "d": null},
+		{"t": " NA", "b": false, "f": 0.1, "v": [0, 0], "s": {"indices": [], "values": []}, "x": "/w==", "when": "1970-01-01T00:00:00", "d": null},
+		{"t": "NA", "b": false, "f": 100, "v": [0, 0], "s": {"indices": [], "values": []}, "x": "/w==", "when": "1970-01-01T00:00:00", "d": null},
+		{"t": "#é;|", "b": false, "f": "+Inf", "v": [0, 0], "s": {"indices": [], "values": []}, "x": "/w==", "when": "1970-01-01T00:00:00", "d": null}]`)
+	defer rec.Release()
+	write := func(name string, o CSVWriteOptions) string {
+		dir := t.TempDir()
+		require.NoError(t, runSink(t, func(b *engine.Builder) {
+			WriteCSV(FromRecords(b, []arrow.Record{rec}), filepath.Join(dir, name), o)
+		}))
+		return tree(t, dir)[name]
+	}
+	require.Equal(t, strings.Join([]string{
+		"t,b,f,v,s,x,when,d",
+		"\"a,\"\"b\"\"\n\",true,1e-07,[1 2.5],[0:1 7:-2.5],AAE=,2020-01-02T03:04:05.678Z,1969-12-31",
+		",false,,[0 1e+21],[],/w==,1970-01-01T00:00:00Z,",
+		`"",false,NaN,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
+		`" NA",false,0.1,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
+		`NA,false,100,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
+		`"#é;|",false,+Inf,[0 0],[],/w==,1970-01-01T00:00:00Z,`,
+	}, "\n")+"\n", write("a.csv", CSVWriteOptions{}))
+	require.Equal(t, strings.Join([]string{
+		"\"a,\"\"b\"\"\n\";true;1e-07;[1 2.5];[0:1 7:-2.5];AAE=;2020-01-02T03:04:05.678Z;1969-12-31",
+		"NA;false;NA;[0 1e+21];[];/w==;1970-01-01T00:00:00Z;NA",
+		`"";false;NaN;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
+		`" NA";false;0.1;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
+		`"NA";false;100;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
+		`"#é;|";false;+Inf;[0 0];[];/w==;1970-01-01T00:00:00Z;NA`,
+	}, "\n")+"\n", write("b.csv", CSVWriteOptions{NoHeader: true, Delimiter: ';', Null: "NA"}))
+}
+
+// csvRow is a row with a column of every kind of type that a struct can name.
+type csvRow struct {
+	Text  string
+	Note  *string
+	Real  float64
+	Small float32
+	Big   uint64
+	Some  *int64
+	On    bool
+	Vec   []float64
+	Pair  []float32
+}
+
+// show writes what is held, NaN equal to NaN.
+func (r csvRow) show() string {
+	note, some := "null", "null"
+	if r.Note != nil {
+		note = fmt.Sprintf("%q", *r.Note)
+	}
+	if r.Some != nil {
+		some = fmt.Sprint(*r.Some)
+	}
+	return fmt.Sprintf("%q %s %v %v %d %s %v %v %v", r.Text, note, r.Real, r.Small, r.Big, some, r.On, r.Vec, r.Pair)
+}
+
+// TestCSVRoundTrip writes rows and reads them back, with bytes that do not depend
+// on the setting.
+func TestCSVRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	text := rapid.OneOf(
+		rapid.SampledFrom([]string{"", "NA", " ", "#", "\"", "a\rb", ",", "\t", "\n", "\ufeff", "[1 2]", "é\x00"}),
+		rapid.StringMatching(`[a-zA-Z0-9 ,;"#\n\t|.-]{0,12}`))
+	real := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), math.Copysign(0, -1), 1e21, 1e-5, math.MaxFloat64, math.SmallestNonzeroFloat64}))
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) csvRow {
+			return csvRow{
+				Text: text.Draw(rt, "text"), Note: rapid.Ptr(text, true).Draw(rt, "note"), Real: real.Draw(rt, "real"), Small: rapid.Float32().Draw(rt, "small"),
+				Big: rapid.Uint64().Draw(rt, "big"), Some: rapid.Ptr(rapid.Int64(), true).Draw(rt, "some"), On: rapid.Bool().Draw(rt, "on"),
+				Vec: rapid.SliceOfN(real, 0, 3).Draw(rt, "vec"), Pair: []float32{rapid.Float32().Draw(rt, "x"), 1},
+			}
+		}), 1, 20).Draw(rt, "rows")
+		o := CSVWriteOptions{
+			NoHeader:  rapid.Bool().Draw(rt, "no header"),
+			Delimiter: rapid.SampledFrom([]byte{0, ';', '\t', '.', ' ', '1', 'e', '-'}).Draw(rt, "delimiter"),
+			Null:      rapid.SampledFrom([]string{"", "NA", "none"}).Draw(rt, "null"),
+			PerShard:  rapid.Bool().Draw(rt, "per shard"),
+		}
+		if o.Delimiter == 'e' && o.Null == "none" {
+			o.Null = ""
+		}
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		defer mem.AssertSize(rt, 0)
+		run := func(build func(b *engine.Builder)) *engine.Result {
+			p, n := rapid.IntRange(1, 8).Draw(rt, "p"), rapid.IntRange(1, 9).Draw(rt, "batch rows")
+			result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+				build(b)
+				return nil
+			}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.BatchRows(n), engine.Allocator(mem), engine.IfExists(engine.Replace))
+			require.NoError(rt, err)
+			return result
+		}
+		var bytes [2]map[string]string
+		name := fmt.Sprintf("out%v", o.PerShard)
+		for i := range bytes {
+			run(func(b *engine.Builder) { WriteCSV(FromSlice(b, rows), filepath.Join(dir, name), o) }).Release()
+			bytes[i] = tree(t, dir)
+		}
+		require.Equal(rt, bytes[0], bytes[1])
+		codec, err := batch.NewCodec[csvRow]()
+		require.NoError(rt, err)
+		read := CSVOptions{Header: !o.NoHeader, Delimiter: o.Delimiter, Nulls: []string{o.Null}}
+		for _, c := range batch.Columns(codec.Schema()) {
+			read.Columns = append(read.Columns, Column(c))
+		}
+		result := run(func(b *engine.Builder) { Collect(b, "rows", ReadCSV(b, filepath.Join(dir, name), read)) })
+		defer result.Release()
+		got, err := engine.Rows[csvRow](result, "rows")
+		require.NoError(rt, err)
+		require.Len(rt, got, len(rows))
+		for i := range rows {
+			require.Equal(rt, rows[i].show(), got[i].show())
+		}
+	})
+}
+
+func TestWriteCSVOfOneColumn(t *testing.T) {
+	dir := t.TempDir()
+	one, none := int64(1), (*int64)(nil)
+	require.NoError(t, runSink(t, func(b *engine.Builder) {
+		WriteCSV(FromSlice(b, []*int64{none, &one, none}), filepath.Join(dir, "a.csv"), CSVWriteOptions{})
+	}))
+	require.Equal(t, "value\n\"\"\n1\n\"\"\n", tree(t, dir)["a.csv"])
+	got := outcome(t, csvOf(dir, CSVOptions{Header: true, Types: map[string]string{"value": "int64"}}))
+	require.Len(t, got, 4)
+	require.Contains(t, got[1], "| null")
+}
+
+func TestWriteCSVRefusesNoColumns(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a.csv": "1\n"})
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+		WriteCSV(ReadCSV(b, dir, CSVOptions{Select: []string{}}), filepath.Join(t.TempDir(), "x.csv"), CSVWriteOptions{})
+		return nil
+	}, "WriteCSV", "no columns")
+}
+
+// A file is read, its rows are changed, and written to another one.
+func Example_files() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	in, out := filepath.Join(dir, "cities.csv"), filepath.Join(dir, "large.csv")
+	text := "city,people\nBrno,402739\n\"Aix-en-Provence\",147122\nVaduz,5774\n"
+	if err := os.WriteFile(in, []byte(text), 0o600); err != nil {
+		log.Fatal(err)
+	}
+
+	type city struct {
+		City   string
+		People int64
+	}
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		cities := ReadCSV(b, in, CSVOptions{Header: true})
+		large := Filter(cities, func(c city) bool { return c.People > 100_000 })
+		WriteCSV(large, out, CSVWriteOptions{Delimiter: ';'})
+		return nil
+	})
+	result, err := engine.Run(context.Background(), job, struct{}{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer result.Release()
+	written, err := os.ReadFile(out)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(string(written))
+	// Output:
+	// city;people
+	// Brno;402739
+	// Aix-en-Provence;147122
+}
