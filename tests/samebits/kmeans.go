@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// modelPrefix begins the names under which models are collected.
+const modelPrefix = "model "
+
+// cluster trains and predicts, collects the model under a name and writes the
+// predictions to a file.
+func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p kmeans.Params) {
+	model := kmeans.Train(points, p)
+	operators.Collect(b, modelPrefix+name, model)
+	predicted := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: p.VectorCol, NonFinite: p.NonFinite})
+	operators.WriteCSV(predicted, e.out+"/"+name+".csv", operators.CSVWriteOptions{})
+}
+
+// modelFiles returns the text of each model's file.
+func modelFiles(r *engine.Result) ([]piece, error) {
+	var pieces []piece
+	for _, name := range r.Names() {
+		m, err := kmeans.ModelOf(r, name)
+		if err != nil {
+			return nil, err
+		}
+		text, err := m.Encode()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		pieces = append(pieces, piece{"file of " + name, text})
+	}
+	return pieces, nil
+}
+
+// irisClusters clusters the bundled iris.
+func irisClusters(b *engine.Builder, e *env) error {
+	rows := operators.ReadCSV(b, e.iris, operators.CSVOptions{
+		Header: true, TrimSpace: true,
+		Names: []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species"},
+	})
+	points := operators.Vectorize(rows, "features", "sepal_length", "sepal_width", "petal_length", "petal_width")
+	e.cluster(b, "parallel", points, kmeans.Params{VectorCol: "features", K: 3})
+	e.cluster(b, "plus-plus", points, kmeans.Params{VectorCol: "features", K: 4, Init: kmeans.KMeansPlusPlus})
+	e.cluster(b, "random-cosine", points, kmeans.Params{VectorCol: "features", K: 5, Init: kmeans.Random, Distance: kmeans.Cosine})
+	return nil
+}
+
+// point is a row of the generated data: components of every magnitude, others of
+// one, and a weight.
+type point struct {
+	Any, Tiny, Huge, Noise, Other float64
+	Weight                        float64
+}
+
+// makePoint draws row i. Tiny and Huge show one of nine groups.
+func (e *env) makePoint(draws shared.Random, i int64) point {
+	if i%1009 == 0 {
+		e.pause(30, int(i))
+	}
+	group := float64(draws.IntN(9))
+	return point{
+		Any:    wide(&draws),
+		Tiny:   float64(group*1e-8) + float64(draws.NormFloat64()*1e-9),
+		Huge:   float64(group*1e15) + float64(draws.NormFloat64()*1e14),
+		Noise:  draws.NormFloat64() * 1e14,
+		Other:  wide(&draws),
+		Weight: 0.25 + draws.Float64(),
+	}
+}
+
+// wideClusters clusters 100,000 generated rows whose components have magnitudes
+// from 1e-8 to 1e16.
+func wideClusters(b *engine.Builder, e *env) error {
+	rows := operators.Generate(b, 100_000, e.makePoint)
+	points := operators.Vectorize(rows, "features", "any", "tiny", "huge", "noise", "other")
+	common := kmeans.Params{VectorCol: "features", K: 9, MaxIter: 6}
+	parallel, plus := common, common
+	parallel.WeightCol = "weight"
+	plus.Init = kmeans.KMeansPlusPlus
+	e.cluster(b, "parallel", points, parallel)
+	e.cluster(b, "plus-plus", points, plus)
+	return nil
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// flags are the command line.
+type flags struct {
+	Workload    []string `required:"" help:"Workloads to run."`
+	Parallelism []int    `default:"1" help:"Numbers of subtasks."`
+	BatchRows   []int    `default:"1024" help:"Rows that sources aim at per batch."`
+	Shards      []int    `default:"128" help:"Numbers of shards."`
+	Procs       []int    `default:"0" help:"Values of GOMAXPROCS; 0 leaves it as it is."`
+	Rounds      int      `default:"1" help:"How often to run each setting."`
+	Jitter      bool     `help:"Delay the workload's functions, differently in each round."`
+	Data        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
+	Out         string   `help:"Directory that keeps the bytes of every piece under their digest."`
+}
+
+func main() {
+	var f flags
+	kong.Parse(&f, kong.Description("Runs workloads at many settings and prints digests of their results."))
+	if err := run(&f, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "samebits:", err)
+		os.Exit(1)
+	}
+}
+
+// setting is one way to run a workload.
+type setting struct {
+	Workload    string `json:"workload"`
+	Shards      int    `json:"shards"`
+	Parallelism int    `json:"parallelism"`
+	BatchRows   int    `json:"batchRows"`
+	Procs       int    `json:"procs"`
+	Round       int    `json:"round"`
+}
+
+// digest is a line of output.
+type digest struct {
+	setting
+	Piece string `json:"piece"`
+	Sum   string `json:"sum"`
+	Size  int    `json:"size"`
+}
+
+// piece is one part of a workload's results.
+type piece struct {
+	name  string
+	bytes []byte
+}
+
+// run runs every workload at every combination of the settings.
+func run(f *flags, out io.Writer) error {
+	lines := json.NewEncoder(out)
+	initial := runtime.GOMAXPROCS(0)
+	for _, s := range f.settings() {
+		w, ok := workloads[s.Workload]
+		if !ok {
+			return fmt.Errorf("no workload %q", s.Workload)
+		}
+		if s.Procs > 0 {
+			runtime.GOMAXPROCS(s.Procs)
+		} else {
+			runtime.GOMAXPROCS(initial)
+		}
+		pieces, err := runOnce(w, s, f)
+		if err != nil {
+			return fmt.Errorf("%+v: %w", s, err)
+		}
+		for _, p := range pieces {
+			sum := sha256.Sum256(p.bytes)
+			d := digest{s, p.name, hex.EncodeToString(sum[:8]), len(p.bytes)}
+			if err := lines.Encode(d); err != nil {
+				return err
+			}
+			if f.Out == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(f.Out, d.Sum), p.bytes, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// settings lists all combinations, the rounds of each one after another.
+func (f *flags) settings() []setting {
+	var all []setting
+	for _, workload := range f.Workload {
+		for _, shards := range f.Shards {
+			for _, parallelism := range f.Parallelism {
+				for _, rows := range f.BatchRows {
+					for _, procs := range f.Procs {
+						for round := range f.Rounds {
+							all = append(all, setting{workload, shards, parallelism, rows, procs, round})
+						}
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// runOnce runs a workload once, in a directory of its own.
+func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
+	dir, err := os.MkdirTemp("", "samebits")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	e := &env{out: filepath.Join(dir, "out"), iris: f.Data}
+	if f.Jitter {
+		e.jitter = uint64(s.Round) + 1
+	}
+	spill := filepath.Join(dir, "spill")
+	for _, d := range []string{e.out, spill} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	job := engine.Define("samebits-"+s.Workload, func(b *engine.Builder, _ struct{}) error { return w.build(b, e) })
+	options := []engine.Option{
+		engine.Parallelism(s.Parallelism), engine.Shards(s.Shards), engine.BatchRows(s.BatchRows),
+		engine.Seed(17), engine.SpillDir(spill),
+	}
+	if w.memory > 0 {
+		options = append(options, engine.MemoryBudget(w.memory))
+	}
+	result, err := engine.Run(context.Background(), job, struct{}{}, options...)
+	if err != nil {
+		return nil, err
+	}
+	defer result.Release()
+	if err := everyoneWorked(result, s); err != nil {
+		return nil, err
+	}
+	if w.memory > 0 && result.Report.Spilled == 0 {
+		return nil, fmt.Errorf("nothing was spilled with a budget of %d bytes", w.memory)
+	}
+	if pieces, err = resultPieces(result); err != nil {
+		return nil, err
+	}
+	if w.more != nil {
+		added, err := w.more(result)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, added...)
+	}
+	files, err := filePieces(e.out)
+	return append(pieces, files...), err
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// placed is a reading with the shard in which it was seen.
+type placed struct {
+	Shard int64
+	Key   int64
+	Value float64
+	Label string
+}
+
+// place notes where each row of a dataset lies. Held rows of a shard come in
+// order, so that a sum over them shows it too.
+func (e *env) place(d *engine.Dataset, sum string) *engine.Dataset {
+	return operators.MapPartition(d, func(s *operators.Shard[reading], emit func(placed)) error {
+		e.pause(2, s.Index)
+		total := 0.0
+		for r := range s.Rows() {
+			total += r.Value
+			s.Accumulate(sum+" row by row", s.Index, r.Value)
+			emit(placed{int64(s.Index), r.Key, r.Value, r.Label})
+		}
+		s.Accumulate(sum, s.Index, total)
+		return nil
+	})
+}
+
+// operatorChain sends rows through every exchange and through operators that
+// count, draw and number rows.
+func operatorChain(b *engine.Builder, e *env) error {
+	rows := operators.Generate(b, rowsPerJob, e.makeReading)
+	scaled := operators.Map(rows, func(r reading) reading {
+		r.Value = r.Value * r.Weight
+		return r
+	})
+	kept := operators.Filter(scaled, func(r reading) bool { return r.Key%7 != 3 })
+	collect := func(name string, d *engine.Dataset) { operators.Collect(b, name, e.place(d, name)) }
+
+	collect("kept", kept)
+	hashed := operators.PartitionByHash(kept, "key")
+	collect("hashed", hashed)
+	rebalanced := operators.Rebalance(hashed)
+	collect("rebalanced", rebalanced)
+	collect("custom", operators.PartitionByCustom(rebalanced, func(r reading, shards int) int { return int(r.Key) % min(shards, 5) }))
+
+	sample := operators.Sample(rebalanced, 0.4, operators.SampleOptions{Seed: 3, Replacement: true})
+	operators.Collect(b, "numbered", operators.ZipWithIndex(sample, "index"))
+	parts := operators.Split(rebalanced, 2, 1)
+	collect("split", operators.Union(parts[1], parts[0], sample))
+	collect("first", operators.First(parts[1], 333))
+	operators.Collect(b, "count", operators.Count(sample))
+
+	heads := operators.First(hashed, 50)
+	operators.Collect(b, "joined", operators.MapWith(parts[0], heads, func(r reading, side []reading) (reading, error) {
+		for _, s := range side {
+			r.Value += s.Value
+		}
+		return r, nil
+	}))
+	return nil
+}
+
+// sorting orders rows, by values that differ in every bit and by keys with many
+// ties, and writes them to files.
+func sorting(b *engine.Builder, e *env) error {
+	rows := operators.PartitionByHash(operators.Generate(b, rowsPerJob, e.makeReading), "key")
+	operators.Collect(b, "by value", e.place(operators.Sort(rows, operators.Desc("value")), "by value"))
+	operators.Collect(b, "by key", e.place(operators.Sort(rows, operators.Asc("label"), operators.Desc("key")), "by key"))
+	operators.Collect(b, "ranges", e.place(operators.PartitionByRange(rows, operators.Asc("key")), "ranges"))
+	operators.WriteCSV(operators.Sort(rows, operators.Asc("weight")), e.out+"/sorted.csv", operators.CSVWriteOptions{})
+	return nil
+}
+
+// spilling sends rows through exchanges within a budget that does not hold them.
+func spilling(b *engine.Builder, e *env) error {
+	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)
+	hashed := operators.PartitionByHash(rows, "label", "key")
+	back := operators.Rebalance(hashed)
+	operators.Collect(b, "numbered", operators.ZipWithIndex(operators.Filter(back, func(r reading) bool { return r.Key == 0 }), "index"))
+	return nil
+}

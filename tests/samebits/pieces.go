@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// resultPieces returns everything a result holds that must not depend on the
+// setting: rows, accumulators, what queues reported, counters.
+func resultPieces(r *engine.Result) ([]piece, error) {
+	var pieces []piece
+	for _, name := range r.Names() {
+		text, err := rowsText(r, name)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, piece{"rows " + name, text})
+	}
+	var sums bytes.Buffer
+	for _, a := range r.Report.Accumulators {
+		fmt.Fprintf(&sums, "%s %s\n", a.Name, exact(a.Value))
+	}
+	pieces = append(pieces, piece{"accumulators", sums.Bytes()})
+	for _, q := range r.Report.Queues {
+		var text bytes.Buffer
+		fmt.Fprintf(&text, "supersteps %d, stopped %t\n", q.Supersteps, q.Stopped)
+		for _, s := range q.Series {
+			for i, v := range s.Values {
+				fmt.Fprintf(&text, "%s %d %s\n", s.Name, i+1, exact(v))
+			}
+		}
+		pieces = append(pieces, piece{"queue " + q.Name, text.Bytes()})
+	}
+	return pieces, nil
+}
+
+// rowsText writes collected rows, one a line. Float columns tell all bits apart.
+func rowsText(r *engine.Result, name string) ([]byte, error) {
+	recs, err := r.Records(name)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := r.Schema(name)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	for _, c := range batch.Columns(schema) {
+		fmt.Fprintf(&text, "%s | ", c)
+	}
+	text.WriteByte('\n')
+	for _, rec := range recs {
+		for row := range int(rec.NumRows()) {
+			for c := range int(rec.NumCols()) {
+				if col := rec.Column(c); col.IsNull(row) {
+					text.WriteString("null | ")
+				} else {
+					fmt.Fprintf(&text, "%s | ", batch.FormatValue(col, row))
+				}
+			}
+			text.WriteByte('\n')
+		}
+	}
+	return text.Bytes(), nil
+}
+
+// exact writes a float so that it can be read, and so that two that differ in one
+// bit differ in text.
+func exact(v float64) string { return fmt.Sprintf("%v (%016x)", v, math.Float64bits(v)) }
+
+// filePieces returns the files below a directory, in the order of their paths.
+func filePieces(dir string) ([]piece, error) {
+	var pieces []piece
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		pieces = append(pieces, piece{"file " + filepath.ToSlash(name), content})
+		return err
+	})
+	return pieces, err
+}
+
+// everyoneWorked checks the record of the run: every vertex has the parallelism
+// asked for unless one subtask owns all its shards, every subtask owns shards,
+// every subtask of a source has read rows and was busy, and every stage of a queue
+// was called by every subtask in every superstep. The sources of all workloads
+// have rows in every shard.
+func everyoneWorked(r *engine.Result, s setting) error {
+	hasInput := map[string]bool{}
+	for _, e := range r.Plan.Edges {
+		hasInput[fmt.Sprint(e.To)] = true
+	}
+	for i, v := range r.Report.Vertices {
+		planned := r.Plan.Vertices[i]
+		if v.ID != planned.ID || len(v.Subtasks) != planned.Parallelism {
+			return fmt.Errorf("vertex %v has %d subtasks in the record, vertex %v has %d in the plan", v.ID, len(v.Subtasks), planned.ID, planned.Parallelism)
+		}
+		if planned.Parallelism != s.Parallelism && planned.Parallelism != 1 {
+			return fmt.Errorf("vertex %q ran with %d subtasks, want %d", v.Name, planned.Parallelism, s.Parallelism)
+		}
+		for t, sub := range v.Subtasks {
+			switch {
+			case sub.Shards == 0:
+				return fmt.Errorf("subtask %d of %q owns no shards", t, v.Name)
+			case !hasInput[fmt.Sprint(v.ID)] && (sub.RowsOut == 0 || sub.Busy == 0):
+				return fmt.Errorf("subtask %d of the source %q read %d rows and was busy for %v", t, v.Name, sub.RowsOut, sub.Busy)
+			}
+		}
+	}
+	for _, q := range r.Report.Queues {
+		for _, stage := range q.Stages {
+			if want := int64(q.Supersteps * s.Parallelism); stage.Calls != want {
+				return fmt.Errorf("stage %s of queue %q was called %d times, want %d", stage.Name, q.Name, stage.Calls, want)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// values is what queues give as rows.
+type values struct {
+	Index int64
+	Value float64
+}
+
+// listed makes rows of a buffer.
+func listed[T comqueue.Number](buffer []T) []values {
+	rows := make([]values, len(buffer))
+	for i, v := range buffer {
+		rows[i] = values{int64(i), float64(v)}
+	}
+	return rows
+}
+
+// Lengths of the buffers of shardSums. The long one is so long that every rank
+// folds a part of it, the short one so short that one rank folds it for all.
+const shortBuffer, longBuffer = 12, 9000
+
+// shardSums is a queue that reduces floats of shards: sums of two lengths, a
+// product, a maximum, and reported sums. Each superstep's results go into the next.
+func shardSums(b *engine.Builder, e *env) error {
+	var (
+		rows    = comqueue.PartitionedRows("rows")
+		sums    = shared.Scratch[[]float64]("sums")
+		long    = shared.Scratch[[]float64]("long")
+		product = shared.Scratch[[]float32]("product")
+		top     = shared.Scratch[[]float64]("top")
+	)
+	put := func(ctx *comqueue.ComContext) error {
+		if ctx.StepNo() == 1 {
+			sums.Put(ctx, make([]float64, shortBuffer))
+			long.Put(ctx, make([]float64, longBuffer))
+			product.Put(ctx, make([]float32, shortBuffer))
+			top.Put(ctx, make([]float64, 1))
+		}
+		return nil
+	}
+	// each calls f for the rows of a shard with a value that depends on the step.
+	each := func(ctx *comqueue.ComContext, shard int, f func(i int, key int64, v float64)) {
+		e.pause(3+ctx.StepNo(), shard)
+		frame, before := rows.Get(ctx, shard), sums.Get(ctx)
+		keys, column := frame.Ints("key"), frame.Floats("value")
+		for i, v := range column {
+			f(i, keys[i], v/(1+math.Abs(before[keys[i]%shortBuffer])))
+		}
+	}
+	trained := comqueue.New(b, "sums").
+		InitWithPartitionedData(rows, operators.Generate(b, rowsPerJob, e.makeReading)).
+		Add(put).
+		Add(comqueue.ForEachShard(long, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+			each(ctx, shard, func(i int, key int64, v float64) { out[(int(key)*89+i)%longBuffer] += v })
+			return nil
+		})).
+		Add(comqueue.AllReduce(long)).
+		Add(comqueue.ForEachShard(product, func(ctx *comqueue.ComContext, shard int, out []float32) error {
+			each(ctx, shard, func(i int, key int64, v float64) {
+				if i < 40 {
+					out[key%shortBuffer] *= float32(math.Copysign(1, v)) * (1 + float32(i)/1024)
+				}
+			})
+			return nil
+		})).
+		Add(comqueue.AllReduce(product, comqueue.Prod)).
+		Add(comqueue.ForEachShard(top, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+			each(ctx, shard, func(_ int, _ int64, v float64) { out[0] = max(out[0], v) })
+			ctx.ReportMax("largest", shard, out[0])
+			return nil
+		})).
+		Add(comqueue.AllReduce(top, comqueue.Max)).
+		Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+			total := 0.0
+			each(ctx, shard, func(_ int, key int64, v float64) {
+				out[key%shortBuffer] += v
+				total += v
+			})
+			ctx.ReportSum("total", shard, total)
+			return nil
+		})).
+		Add(comqueue.AllReduce(sums)).
+		Add(func(ctx *comqueue.ComContext) error {
+			ctx.Report("first", sums.Get(ctx)[0])
+			return nil
+		}).
+		SetMaxIter(6).
+		CloseWith(comqueue.ShardOutput(func(ctx *comqueue.ComContext, shard int) ([]values, error) {
+			// Every shard's owner must have the same results.
+			all := append(listed(sums.Get(ctx)), listed(product.Get(ctx))...)
+			all = append(all, listed(top.Get(ctx))...)
+			if shard == ctx.TotalShards()-1 {
+				all = append(all, listed(long.Get(ctx))...)
+			}
+			return all, nil
+		})).
+		Exec()
+	operators.Collect(b, "buffers", trained)
+	return nil
+}
+
+// rankSums is a queue that reduces whole buffers, one a subtask, and so depends on
+// the parallelism but on nothing else.
+func rankSums(b *engine.Builder, e *env) error {
+	rows := comqueue.PartitionedRows("rows")
+	short, long := shared.Scratch[[]float64]("short"), shared.Scratch[[]float64]("long")
+	summed := comqueue.New(b, "ranks").
+		InitWithPartitionedData(rows, operators.Generate(b, rowsPerJob, e.makeReading)).
+		Add(func(ctx *comqueue.ComContext) error {
+			e.pause(9+ctx.StepNo(), ctx.TaskID())
+			if ctx.StepNo() == 1 {
+				short.Put(ctx, make([]float64, shortBuffer))
+				long.Put(ctx, make([]float64, longBuffer))
+			}
+			s, l := short.Get(ctx), long.Get(ctx)
+			divisor := float64(ctx.NumTask() + 1)
+			for i := range s {
+				s[i] /= divisor
+			}
+			for i := range l {
+				l[i] /= divisor
+			}
+			return ctx.ForShards(func(shard int) error {
+				frame := rows.Get(ctx, shard)
+				keys, column := frame.Ints("key"), frame.Floats("value")
+				for i, v := range column {
+					s[keys[i]%shortBuffer] += v
+					l[(int(keys[i])*89+i)%longBuffer] += v
+				}
+				return nil
+			})
+		}).
+		Add(comqueue.AllReduce(short)).
+		Add(comqueue.AllReduce(long)).
+		SetMaxIter(6).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]values, error) {
+			return append(listed(short.Get(ctx)), listed(long.Get(ctx))...), nil
+		})).
+		Exec()
+	operators.Collect(b, "buffers", summed)
+	return nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"math"
+	"math/bits"
+	"runtime"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// workload is a job whose results are to have the same bits at every setting.
+type workload struct {
+	// build adds the job's operators.
+	build func(b *engine.Builder, e *env) error
+	// more returns results that need decoding, besides what every result has.
+	more func(r *engine.Result) ([]piece, error)
+	// memory is the run's budget, so small that exchanges spill; 0 means the default.
+	memory int64
+}
+
+// workloads are those that --workload names. All but "ranks" have the same bits at
+// every parallelism; "ranks" folds whole buffers, one a subtask, and so has them
+// at each parallelism by itself.
+var workloads = map[string]workload{
+	"iris":      {build: irisClusters, more: modelFiles},
+	"wide":      {build: wideClusters, more: modelFiles},
+	"operators": {build: operatorChain},
+	"sorting":   {build: sorting},
+	"spill":     {build: spilling, memory: 256 << 10},
+	"sums":      {build: shardSums},
+	"ranks":     {build: rankSums},
+}
+
+// env is what a workload knows of the program.
+type env struct {
+	out    string // directory for files
+	iris   string
+	jitter uint64 // 0: no delays
+}
+
+// pause takes a time that depends on the jitter and on where it is called, and is
+// sometimes long enough for every other subtask to get on.
+func (e *env) pause(where, index int) {
+	if e.jitter == 0 {
+		return
+	}
+	high, low := bits.Mul64(e.jitter*0x9e3779b97f4a7c15^uint64(where)<<32^uint64(index), 0xd6e8feb86659fd93)
+	turns := (high ^ low) % 8
+	if turns == 0 {
+		turns = 200
+	}
+	for range turns {
+		runtime.Gosched()
+	}
+}
+
+// reading is a row of the generated data.
+type reading struct {
+	Key    int64
+	Value  float64
+	Weight float64
+	Label  string
+}
+
+// rowsPerJob is the number of rows of the smaller workloads, enough for rows in
+// each of 128 shards.
+const rowsPerJob = 6000
+
+// makeReading draws row i.
+func (e *env) makeReading(draws shared.Random, i int64) reading {
+	if i%61 == 0 {
+		e.pause(1, int(i))
+	}
+	return reading{
+		Key:    int64(draws.IntN(97)),
+		Value:  wide(&draws),
+		Weight: draws.Float64(),
+		Label:  string(rune('a' + draws.IntN(5))),
+	}
+}
+
+// wide draws a number of either sign whose magnitude lies between 1e-8 and 1e16,
+// every binary order of magnitude being as likely as any other. In sums of such
+// numbers nearly every addition rounds, so that the order of additions shows.
+func wide(draws *shared.Random) float64 {
+	const least, most = -27, 53 // 2^-27 is 0.7e-8, 2^53 is 0.9e16
+	v := math.Ldexp(1+draws.Float64(), least+draws.IntN(most-least+1))
+	if draws.Uint64()&1 == 0 {
+		return -v
+	}
+	return v
+}
