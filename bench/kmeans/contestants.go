@@ -5,10 +5,12 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/operators"
@@ -17,6 +19,7 @@ import (
 // outcome is what a contestant did.
 type outcome struct {
 	Pass    float64     `json:"pass"`    // seconds per pass over the rows
+	CPU     float64     `json:"cpu"`     // seconds of processor time per pass; 0 where not known
 	Total   float64     `json:"total"`   // seconds from the first byte read to the model
 	Peak    int64       `json:"peak"`    // most bytes resident in its process; 0 where not known
 	Settled float64     `json:"settled"` // share of rows that one distance settles; of loops only
@@ -45,6 +48,33 @@ func (t task) run() (outcome, error) {
 		return runEngine(t)
 	}
 	return runLoop(t)
+}
+
+// measure runs a contestant of ours twice in this process, the second time with
+// fewer passes: the difference is the processor time of passes alone. The memory
+// is that of the first run.
+func (t task) measure() (outcome, error) {
+	runtime.GC() // what came before is not this contestant's to clear up
+	began := usage.CPU()
+	out, err := t.run()
+	if err != nil {
+		return out, err
+	}
+	all := usage.CPU() - began
+	if out.Peak, err = usage.PeakRSS(); err != nil {
+		out.Peak = 0 // not known on this system
+	}
+	fewer := t
+	if fewer.Shape.Moves = 1; t.Shape.Moves == 1 {
+		return out, nil
+	}
+	runtime.GC()
+	began = usage.CPU()
+	if _, err := fewer.run(); err != nil {
+		return out, err
+	}
+	out.CPU = (all - (usage.CPU() - began)).Seconds() / float64(t.Shape.Moves-1)
+	return out, nil
 }
 
 // runEngine trains with algorithms/kmeans.

@@ -29,8 +29,10 @@
 //
 // Time per pass excludes reading and setting up: for loops and engine it is the
 // time of all passes divided by their number, for scikit-learn, whose set-up is
-// within its fit, the difference of two fits of different length. The total is
-// from the first byte read to the model; processes start before.
+// within its fit, the difference of two fits of different length. Processor time
+// per pass is such a difference for all; other programs on the machine disturb it
+// least, but it does not show waiting. The total is from the first byte read to
+// the model; processes start before.
 //
 // The rows are a mixture of spherical normal distributions, around means drawn
 // from the standard normal distribution, with a standard deviation of --noise in

@@ -195,6 +195,7 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, 1.0, tab.Lines[0].Best)
 	require.Equal(t, int64(2), tab.Lines[0].Peak)
 	require.Equal(t, 1.0, tab.Lines[5].Ratio)
+	require.Zero(t, tab.Lines[5].RatioCPU, "processor time was not known")
 	require.Equal(t, int64(1.3*80_000+100e6), tab.Budgets.Peak)
 
 	of := func(kind string, change func(r *outcome)) func(*line) {
@@ -245,12 +246,13 @@ func BenchmarkPass(b *testing.B) {
 		file := rowsFile(b, s, noise)
 		for _, threads := range []int{1, 2} {
 			b.Run(fmt.Sprintf("noise=%g/p=%d", noise, threads), func(b *testing.B) {
-				var ours, loops, ratios []float64
+				var ours, loops, ratios, cpu []float64
 				for b.Loop() {
-					loop, err := task{loopKind, threads, file, s}.run()
+					loop, err := task{loopKind, threads, file, s}.measure()
 					require.NoError(b, err)
-					own, err := task{engineKind, threads, file, s}.run()
+					own, err := task{engineKind, threads, file, s}.measure()
 					require.NoError(b, err)
+					cpu = append(cpu, own.CPU/loop.CPU)
 					ours, loops = append(ours, 1e3*own.Pass), append(loops, 1e3*loop.Pass)
 					ratios = append(ratios, own.Pass/loop.Pass)
 				}
@@ -258,6 +260,7 @@ func BenchmarkPass(b *testing.B) {
 				b.ReportMetric(median(ours), "ms/pass")
 				b.ReportMetric(median(loops), "ms/pass-loop")
 				b.ReportMetric(median(ratios), "ratio")
+				b.ReportMetric(median(cpu), "ratio-cpu")
 			})
 		}
 	}

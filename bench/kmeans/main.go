@@ -13,8 +13,6 @@ import (
 	"strconv"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/superstep-ml/superstep/bench/internal/peak"
 )
 
 // options are the flags.
@@ -152,12 +150,9 @@ func runChild(text string, w io.Writer) error {
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return err
 	}
-	out, err := t.run()
+	out, err := t.measure()
 	if err != nil {
 		return err
-	}
-	if out.Peak, err = peak.RSS(); err != nil {
-		out.Peak = 0 // not known on this system
 	}
 	return json.NewEncoder(w).Encode(out)
 }

@@ -31,9 +31,11 @@ type line struct {
 	Peak  int64   `json:"peak"`
 	// Best is the least Pass of a round.
 	Best float64 `json:"best"`
+	CPU  float64 `json:"cpu"`
 	// Ratio is the median of the ratios of Pass to that of the loop with as many
-	// threads in the same round.
-	Ratio float64 `json:"ratio"`
+	// threads in the same round; RatioCPU is that of processor times.
+	Ratio    float64 `json:"ratio"`
+	RatioCPU float64 `json:"ratio_cpu"`
 }
 
 func (l *line) title() string {
@@ -90,17 +92,24 @@ func (t *table) loop(threads int) *line {
 func (t *table) sum() error {
 	for _, l := range t.Lines {
 		yard := t.loop(l.Threads)
-		var ratios []float64
+		var ratios, cpu []float64
 		for i, r := range l.Rounds {
 			ratios = append(ratios, r.Pass/yard.Rounds[i].Pass)
+			if base := yard.Rounds[i].CPU; base > 0 {
+				cpu = append(cpu, r.CPU/base)
+			}
 			want := t.Lines[0].Rounds[0].Inertia
 			if !(math.Abs(r.Inertia-want) <= agreement*want) {
 				return fmt.Errorf("%s ended with an inertia of %v, the loop with %v", l.title(), r.Inertia, want)
 			}
 		}
 		l.Ratio = median(ratios)
+		if len(cpu) > 0 {
+			l.RatioCPU = median(cpu)
+		}
 		passes := values(l.Rounds, func(r outcome) float64 { return r.Pass })
 		l.Pass, l.Best = median(passes), slices.Min(passes)
+		l.CPU = median(values(l.Rounds, func(r outcome) float64 { return r.CPU }))
 		l.Total = median(values(l.Rounds, func(r outcome) float64 { return r.Total }))
 		l.Peak = median(values(l.Rounds, func(r outcome) int64 { return r.Peak }))
 	}
@@ -124,13 +133,14 @@ func (t *table) print(w io.Writer) error {
 	fmt.Fprintf(w, "%d rows × %d features (%.0f MB), k = %d, %d passes, noise %g: %.0f %% of rows settled by one distance; medians of %d rounds on %d CPUs\n\n",
 		s.Rows, s.Features, float64(s.bytes())/1e6, s.Clusters, s.passes(), t.Noise, 100*t.Settled, len(t.Lines[0].Rounds), t.CPUs)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "contestant\tper pass\tbest\ttotal\tpeak memory\tratio to loop\t")
+	fmt.Fprintln(tw, "contestant\tper pass\tbest\tCPU\ttotal\tpeak memory\tratio to loop\tCPU ratio\t")
 	for _, l := range t.Lines {
 		memory := "unknown"
 		if l.Peak > 0 {
 			memory = fmt.Sprintf("%.0f MB", float64(l.Peak)/1e6)
 		}
-		fmt.Fprintf(tw, "%s\t%.2f ms\t%.2f ms\t%.2f s\t%s\t%.3f\t\n", l.title(), 1e3*l.Pass, 1e3*l.Best, l.Total, memory, l.Ratio)
+		fmt.Fprintf(tw, "%s\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f s\t%s\t%.3f\t%.3f\t\n",
+			l.title(), 1e3*l.Pass, 1e3*l.Best, 1e3*l.CPU, l.Total, memory, l.Ratio, l.RatioCPU)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/bench/internal/peak"
+	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -84,7 +84,7 @@ func spillChild(text string) error {
 	if got, want := rowsDropped(result), j.rows(); got != want {
 		return fmt.Errorf("%d rows came out, want %d", got, want)
 	}
-	rss, err := peak.RSS()
+	rss, err := usage.PeakRSS()
 	if err != nil {
 		return err
 	}

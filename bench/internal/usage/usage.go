@@ -1,7 +1,7 @@
-// Package peak tells how much memory a process has held at most. Benchmarks
-// that report it run what they measure in a child process of its own: the figure
-// is of the whole process since it began.
-package peak
+// Package usage tells how much processor time this process has used and how much
+// memory it has held at most. Benchmarks run what they measure in child processes
+// where the figures are to be of that alone.
+package usage
 
 import (
 	"errors"
@@ -11,19 +11,19 @@ import (
 	"strings"
 )
 
-// RSS returns the most bytes that were resident in this process at one time. It
-// is read from Linux' /proc and is an error elsewhere. What getrusage says is of
-// no use for children: it counts the parent's memory from before the exec.
-func RSS() (int64, error) {
+// PeakRSS returns the most bytes that were resident in this process at one time.
+// It is read from Linux' /proc and is an error elsewhere. What getrusage says is
+// of no use for children: it counts the parent's memory from before the exec.
+func PeakRSS() (int64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return 0, err
 	}
-	return parse(string(text))
+	return parsePeak(string(text))
 }
 
-// parse finds the line "VmHWM:   123456 kB".
-func parse(status string) (int64, error) {
+// parsePeak finds the line "VmHWM:   123456 kB".
+func parsePeak(status string) (int64, error) {
 	for line := range strings.Lines(status) {
 		value, ok := strings.CutPrefix(line, "VmHWM:")
 		if !ok {
