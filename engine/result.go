@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // Result is what a successful run returns: the collected rows, and the record of
@@ -64,7 +65,7 @@ func (r *Result) collected(name string) (*collected, error) {
 		return c, nil
 	}
 	names := r.Names()
-	if near := batch.NearNames(name, names); len(near) > 0 {
+	if near := spelling.Near(name, names); len(near) > 0 {
 		return nil, fmt.Errorf("no result %q was collected; did you mean %q?", name, near[0])
 	}
 	if len(names) == 0 {

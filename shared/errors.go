@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -60,7 +60,7 @@ func (e *AccessError) Error() string {
 		fmt.Fprintf(&b, ": %s", e.Detail)
 	}
 	if len(e.Near) > 0 {
-		fmt.Fprintf(&b, "; did you mean %s?", strings.Join(e.Near, " or "))
+		fmt.Fprintf(&b, "; did you mean %s?", quoted(e.Near))
 	}
 	return b.String()
 }
@@ -68,54 +68,11 @@ func (e *AccessError) Error() string {
 // Unwrap returns the cause.
 func (e *AccessError) Unwrap() error { return e.Err }
 
-// nearNames returns up to three quoted names spelt like name, nearest first.
-func nearNames(name string, names []string) []string {
-	type candidate struct {
-		name     string
-		distance int
+// quoted writes names as `"a" or "b"`.
+func quoted(names []string) string {
+	parts := make([]string, len(names))
+	for i, name := range names {
+		parts[i] = strconv.Quote(name)
 	}
-	var found []candidate
-	limit := max(2, len(name)/3)
-	for _, n := range names {
-		d := editDistance(strings.ToLower(n), strings.ToLower(name), limit)
-		if d <= limit {
-			found = append(found, candidate{n, d})
-		}
-	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		if a.distance != b.distance {
-			return a.distance - b.distance
-		}
-		return strings.Compare(a.name, b.name)
-	})
-	var near []string
-	for _, c := range found[:min(len(found), 3)] {
-		near = append(near, fmt.Sprintf("%q", c.name))
-	}
-	return near
-}
-
-// editDistance returns the number of bytes to insert, delete or replace to turn
-// a into b (Levenshtein), or limit+1 where that is more than limit.
-func editDistance(a, b string, limit int) int {
-	if max(len(a)-len(b), len(b)-len(a)) > limit {
-		return limit + 1
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return min(row[len(b)], limit+1)
+	return strings.Join(parts, " or ")
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // Store has the open sessions of one process. It is safe for concurrent use.
@@ -272,7 +274,7 @@ func (o *Objects) missing(d *declaration, shard int, detail string) *AccessError
 			present = append(present, name)
 		}
 	}
-	e.Near = nearNames(d.name, present)
+	e.Near = spelling.Near(d.name, present)
 	return e
 }
 

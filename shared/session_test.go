@@ -369,17 +369,6 @@ func TestEncodeReportsTheKey(t *testing.T) {
 	require.ErrorContains(t, errs[0], `replicated key "name"`)
 }
 
-func TestNearNames(t *testing.T) {
-	names := []string{"centroids", "Centroid", "gradient", "x", "centroid2", "centrode", "centroidal"}
-	require.Equal(t, []string{`"Centroid"`, `"centroid2"`, `"centroids"`}, nearNames("centroid", names))
-	require.Empty(t, nearNames("loss", []string{"gradient", "weights"}))
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[ab]{0,6}`)
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		require.Equal(t, min(distance(a, b), 4), editDistance(a, b, 3))
-	})
-}
-
 // distance is Levenshtein's by its definition.
 func distance(a, b string) int {
 	if a == "" || b == "" {

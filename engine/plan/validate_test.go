@@ -141,50 +141,6 @@ func TestKeyable(t *testing.T) {
 	}
 }
 
-func TestNearNames(t *testing.T) {
-	have := []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species", "x", "sepal_length", "", strings.Repeat("x", 100)}
-	for name, want := range map[string][]string{
-		"sepal_lenght":           {"sepal_length", "petal_length"},
-		"sepal":                  {"sepal_width", "sepal_length"},
-		"width":                  {"sepal_width", "petal_width"},
-		"SPECIES":                {"species"},
-		"specie":                 {"species"},
-		"X":                      {"x"},
-		"y":                      nil,
-		"colour":                 nil,
-		"":                       nil,
-		strings.Repeat("a", 100): nil,
-	} {
-		require.Equal(t, want, NearNames(name, have), name)
-	}
-}
-
-// TestEditDistance compares with the definition, by recursion, on all short words
-// over two letters.
-func TestEditDistance(t *testing.T) {
-	words := []string{""}
-	for i := 0; len(words[i]) < 3; i++ {
-		words = append(words, words[i]+"a", words[i]+"b")
-	}
-	var slow func(a, b string) int
-	slow = func(a, b string) int {
-		if a == "" || b == "" {
-			return len(a) + len(b)
-		}
-		same := slow(a[1:], b[1:])
-		if a[0] != b[0] {
-			same++
-		}
-		return min(same, slow(a[1:], b)+1, slow(a, b[1:])+1)
-	}
-	for _, a := range words {
-		for _, b := range words {
-			require.Equal(t, slow(a, b), editDistance(a, b), "%q %q", a, b)
-		}
-	}
-	require.Equal(t, 3, editDistance("kitten", "sitting"))
-}
-
 func TestClip(t *testing.T) {
 	for _, c := range []struct {
 		s    string

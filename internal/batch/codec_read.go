@@ -9,6 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // Reader reads rows of batches of one schema into values of T. One goroutine
@@ -62,7 +64,7 @@ func (c *columnReader) bind(schema *arrow.Schema) error {
 	case 1:
 		c.col = found[0]
 	case 0:
-		if near := NearNames(name, fieldNames(schema)); len(near) > 0 {
+		if near := spelling.Near(name, fieldNames(schema)); len(near) > 0 {
 			return fmt.Errorf("no column %q for %s, did you mean %s?", name, c.field.goName, quoteAll(near, " or "))
 		}
 		return fmt.Errorf("no column %q for %s", name, c.field.goName)

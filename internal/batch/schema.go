@@ -2,10 +2,11 @@ package batch
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // Column is one column of a schema as plain data, for graphs, plans, facts and
@@ -96,7 +97,7 @@ func FindColumn(schema *arrow.Schema, name string) (int, error) {
 
 func missingColumn(schema *arrow.Schema, name string) error {
 	names := fieldNames(schema)
-	if near := NearNames(name, names); len(near) > 0 {
+	if near := spelling.Near(name, names); len(near) > 0 {
 		return fmt.Errorf("no column %q; did you mean %s? (columns: %s)", name, quoteAll(near, " or "), describe(schema))
 	}
 	return fmt.Errorf("no column %q (columns: %s)", name, describe(schema))
@@ -136,60 +137,4 @@ func quoteAll(names []string, sep string) string {
 		quoted[i] = fmt.Sprintf("%q", n)
 	}
 	return strings.Join(quoted, sep)
-}
-
-// NearNames returns at most three of all that resemble name, nearest first:
-// equal but for case, or within an edit distance of a third of the length (at
-// least 1). Ties keep the order of all.
-func NearNames(name string, all []string) []string {
-	const most = 3
-	type candidate struct {
-		name string
-		dist int
-	}
-	folded := strings.ToLower(name)
-	limit := max(1, len(folded)/3)
-	var near []candidate
-	for _, other := range all {
-		if other == name {
-			continue
-		}
-		if d := editDistance(folded, strings.ToLower(other), limit); d <= limit {
-			near = append(near, candidate{other, d})
-		}
-	}
-	sort.SliceStable(near, func(i, j int) bool { return near[i].dist < near[j].dist })
-	names := make([]string, 0, most)
-	for _, c := range near[:min(most, len(near))] {
-		names = append(names, c.name)
-	}
-	return names
-}
-
-// editDistance is the optimal string alignment distance over bytes (insert,
-// delete, replace, swap of neighbours; Damerau 1964), or limit+1 when it is
-// known to be above limit.
-func editDistance(a, b string, limit int) int {
-	if d := len(a) - len(b); d > limit || -d > limit {
-		return limit + 1
-	}
-	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], before[j-2]+1)
-			}
-		}
-		before, prev, cur = prev, cur, before
-	}
-	return prev[len(b)]
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // sizeKey is the metadata key that carries the size of a sparse vector type.
@@ -172,7 +174,7 @@ func unknownType(text, name string) error {
 		known = append(known, s.name)
 	}
 	known = append(known, "timestamp[us]", "vector", "vector32", "sparse")
-	if near := NearNames(name, known); len(near) > 0 {
+	if near := spelling.Near(name, known); len(near) > 0 {
 		return fmt.Errorf("unknown type %q; did you mean %s?", text, strings.Join(near, " or "))
 	}
 	return fmt.Errorf("unknown type %q; the types are %s, and vector[d], vector32[d], sparse[size]", text, strings.Join(known, ", "))

@@ -84,16 +84,6 @@ func TestNormalizeSchemaDropsWhatHasNoMeaning(t *testing.T) {
 	require.EqualError(t, err, "column \"d\": type decimal(5, 2) is not supported")
 }
 
-func TestNearNames(t *testing.T) {
-	all := []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species"}
-	require.Equal(t, []string{"sepal_length", "petal_length"}, batch.NearNames("sepal_lenght", all)[:2])
-	require.Equal(t, []string{"species"}, batch.NearNames("Species", all))
-	require.Equal(t, []string{"species"}, batch.NearNames("spceies", all), "neighbours swapped count once")
-	require.Empty(t, batch.NearNames("price", all))
-	require.Empty(t, batch.NearNames("species", all), "an exact match is not near")
-	require.Equal(t, []string{"y"}, batch.NearNames("x", []string{"y", "xyz"}))
-}
-
 func TestFindColumn(t *testing.T) {
 	schema := batchtest.Schema(t, "sepal_length float64", "species utf8")
 	i, err := batch.FindColumn(schema, "species")

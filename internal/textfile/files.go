@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/zeebo/xxh3"
 )
 
@@ -248,7 +248,7 @@ func (d disk) missing(path string, cause error) error {
 	for i, e := range entries {
 		names[i] = e.Name()
 	}
-	if near := batch.NearNames(name, names); len(near) > 0 {
+	if near := spelling.Near(name, names); len(near) > 0 {
 		return fmt.Errorf("input %s does not exist; in %s there is %s: %w", path, dir, strings.Join(near, ", "), cause)
 	}
 	return fmt.Errorf("input %s does not exist, nor does a similar name in %s: %w", path, dir, cause)

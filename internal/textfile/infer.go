@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
 // DefaultSampleRows is the number of records from which types are inferred
@@ -70,7 +71,7 @@ func (l Layout) Select(names ...string) (Layout, error) {
 
 // noColumn is the error for a name that the files do not have.
 func noColumn(name string, have []string) error {
-	if near := batch.NearNames(name, have); len(near) > 0 {
+	if near := spelling.Near(name, have); len(near) > 0 {
 		return fmt.Errorf("there is no column %q; did you mean %s?", name, nameList(near))
 	}
 	return fmt.Errorf("there is no column %q; the columns are %s", name, nameList(have))

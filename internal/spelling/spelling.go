@@ -1,0 +1,82 @@
+// Package spelling finds the names a writer may have meant: the "did you mean"
+// of error messages.
+package spelling
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// most is how many names a message suggests.
+	most = 3
+	// longest is the length in bytes beyond which a name is no slip of the pen,
+	// and the quadratic comparison is not worth its time.
+	longest = 64
+)
+
+// Near returns up to three of all that the writer of name may have meant, nearest
+// first and in the order given where equally near. Case does not count. Near are
+// names within an edit distance of a third of the shorter length, and behind
+// those, names that contain what was written or are contained in it. A name that
+// is written exactly so is not near.
+func Near(name string, all []string) []string {
+	want := strings.ToLower(name)
+	if want == "" || len(want) > longest {
+		return nil
+	}
+	type candidate struct {
+		name     string
+		distance int
+	}
+	var near []candidate
+	for _, other := range all {
+		low := strings.ToLower(other)
+		if low == "" || len(low) > longest || other == name {
+			continue
+		}
+		shorter, longer := min(len(want), len(low)), max(len(want), len(low))
+		distance := editDistance(want, low)
+		if distance > max(1, (shorter+1)/3) || distance == longer {
+			if shorter < 2 || !strings.Contains(low, want) && !strings.Contains(want, low) {
+				continue
+			}
+			distance = longest + longer - shorter
+		}
+		near = append(near, candidate{other, distance})
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return a.distance - b.distance })
+	var names []string
+	for _, c := range near {
+		if len(names) < most && !slices.Contains(names, c.name) {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+// editDistance is the optimal string alignment distance over bytes: the least
+// number of insertions, deletions, replacements and swaps of neighbours that
+// make b of a, no byte touched twice (Damerau, A technique for computer detection
+// and correction of spelling errors, CACM 7, 1964).
+func editDistance(a, b string) int {
+	before, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := prev[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], before[j-2]+1)
+			}
+		}
+		before, prev, cur = prev, cur, before
+	}
+	return prev[len(b)]
+}
