@@ -1,0 +1,89 @@
+// Command kmeans clusters rows of a CSV file around k centres: the bundled iris
+// flowers by default, which fall into three species.
+package main
+
+import (
+	"embed"
+	"errors"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+//go:embed data/iris.csv
+var bundled embed.FS
+
+// args are the arguments of the job. Each field is a flag.
+type args struct {
+	Input       string      `help:"CSV file, directory or glob to cluster (default: the bundled iris flowers)."`
+	Columns     []string    `help:"Columns of numbers to cluster by (default: the four measurements of iris)."`
+	Label       string      `help:"Column of known classes to compare the clusters with (default: the species of iris)."`
+	K           int         `help:"Number of clusters." default:"3"`
+	Init        kmeans.Init `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
+	Seed        uint64      `help:"Seed of the random draws."`
+	Output      string      `help:"CSV file to write the rows to, with cluster and distance to its centre."`
+	Model       string      `help:"JSON file to write the trained model to."`
+	Plot        string      `help:"PNG, SVG or PDF file to draw the clusters in."`
+	PlotColumns []string    `help:"The two columns to draw (default: the last two clustered by)."`
+}
+
+// withDefaults fills in what the flags leave open.
+func (a args) withDefaults() args {
+	if a.Input == "" && len(a.Columns) == 0 {
+		a.Columns = []string{"Sepal length", "Sepal width", "Petal length", "Petal width"}
+	}
+	if a.Input == "" && a.Label == "" {
+		a.Label = "Species"
+	}
+	if len(a.PlotColumns) == 0 {
+		a.PlotColumns = a.Columns[max(0, len(a.Columns)-2):]
+	}
+	return a
+}
+
+// Validate is called before the job is built; what it refuses is wrong usage.
+func (a args) Validate() error {
+	switch a = a.withDefaults(); {
+	case len(a.Columns) == 0:
+		return errors.New("--input needs --columns too: the columns to cluster by")
+	case a.Plot != "" && len(a.PlotColumns) != 2:
+		return errors.New("--plot needs two --plot-columns")
+	}
+	return errors.Join(validPlot(a.Plot), distinct(a.Output, a.Model, a.Plot))
+}
+
+// job says what to compute; the engine decides how, and runs it.
+var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
+	a = a.withDefaults()
+	csv := operators.CSVOptions{Header: true, TrimSpace: true, Types: map[string]string{}}
+	for _, column := range a.Columns {
+		csv.Types[column] = "float64" // types of the other columns are inferred
+	}
+	path := a.Input
+	if path == "" {
+		path, csv.FS = "data/iris.csv", bundled
+	}
+	rows := operators.ReadCSV(b, path, csv)
+	points := operators.Vectorize(rows, "features", a.Columns...)
+	model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: a.K, Init: a.Init, Seed: a.Seed})
+	clustered := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: "features"})
+
+	operators.Collect(b, "model", model)
+	if a.Label != "" {
+		operators.Collect(b, "labels", operators.Select(clustered, "cluster", a.Label))
+	}
+	if a.Output != "" {
+		var kept []string
+		for _, column := range rows.Schema().Fields() {
+			kept = append(kept, column.Name)
+		}
+		operators.WriteCSV(operators.Select(clustered, append(kept, "cluster", "distance")...), a.Output, operators.CSVWriteOptions{})
+	}
+	if a.Plot != "" {
+		operators.Collect(b, "plot", operators.Select(operators.Vectorize(clustered, "xy", a.PlotColumns...), "xy", "cluster"))
+	}
+	return errors.Join(mayWrite(b, a.Model), mayWrite(b, a.Plot)) // what report will write
+})
+
+func main() { engine.Main(job, engine.AfterRun(report)) }

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"image/png"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+)
+
+// The tests run the program as its users do: built, in a process of its own.
+
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "kmeans-example-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "kmeans")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// outcome is what a run of the program left behind.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// run starts the program in a directory and waits for it.
+func run(t *testing.T, dir string, args ...string) outcome {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); !exited {
+		require.NoError(t, err)
+	}
+	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// flower is a row of iris.
+type flower struct {
+	sizes   [4]float64
+	species string
+}
+
+// flowers reads iris with the standard library.
+func flowers(t *testing.T) []flower {
+	t.Helper()
+	file, err := os.Open("data/iris.csv")
+	require.NoError(t, err)
+	defer file.Close()
+	records, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	var all []flower
+	for _, r := range records[1:] {
+		f := flower{species: r[4]}
+		for j := range f.sizes {
+			f.sizes[j], err = strconv.ParseFloat(r[j], 64)
+			require.NoError(t, err)
+		}
+		all = append(all, f)
+	}
+	require.Len(t, all, 150)
+	return all
+}
+
+// square returns the squared distance of two points.
+func square(a, b []float64) (sum float64) {
+	for j := range a {
+		sum += (a[j] - b[j]) * (a[j] - b[j])
+	}
+	return sum
+}
+
+func TestWithoutArguments(t *testing.T) {
+	got := run(t, t.TempDir())
+	require.Zero(t, got.code, got.stderr)
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	require.Len(t, lines, 6, got.stdout)
+	require.Equal(t, "cluster size Sepal length Sepal width Petal length Petal width", strings.Join(strings.Fields(lines[0]), " "))
+	rows := 0
+	for i, line := range lines[1:4] {
+		cells := strings.Fields(line)
+		require.Len(t, cells, 6, line)
+		require.Equal(t, fmt.Sprint(i), cells[0])
+		size, err := strconv.Atoi(cells[1])
+		require.NoError(t, err)
+		rows += size
+	}
+	require.Equal(t, 150, rows)
+	require.Regexp(t, `^inertia per superstep: [0-9]`, lines[4])
+	var purity float64
+	_, err := fmt.Sscanf(lines[5], "purity against Species: %g", &purity)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, purity, 0.88)
+
+	// The plan in a few lines, then how the queue went.
+	require.Regexp(t, `^kmeans: \d+ operators in \d+ vertices, parallelism \d+, 128 shards, seed 0\n  ReadCSV → Vectorize`, got.stderr)
+	require.Less(t, strings.Count(got.stderr, "\n"), 20)
+	require.Regexp(t, `(?m)^kmeans: \d+ supersteps, inertia=[0-9.]+`, got.stderr)
+}
+
+// What the program writes holds together: every flower is in the cluster whose
+// centre is nearest, every centre is the mean of its flowers, and the purity it
+// prints is that of the rows it wrote.
+func TestOutputs(t *testing.T) {
+	dir := t.TempDir()
+	got := run(t, dir, "--output", "rows.csv", "--model", "model.json", "--progress", "off")
+	require.Zero(t, got.code, got.stderr)
+	model, err := kmeans.Load(filepath.Join(dir, "model.json"))
+	require.NoError(t, err)
+	require.Len(t, model.Centers, 3)
+
+	file, err := os.Open(filepath.Join(dir, "rows.csv"))
+	require.NoError(t, err)
+	defer file.Close()
+	records, err := csv.NewReader(file).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, []string{"Sepal length", "Sepal width", "Petal length", "Petal width", "Species", "cluster", "distance"}, records[0])
+
+	var sums [3][4]float64
+	var sizes [3]float64
+	labels, inertia := [3]map[string]int{{}, {}, {}}, 0.0
+	for i, f := range flowers(t) {
+		record := records[i+1]
+		require.Equal(t, f.species, record[4])
+		cluster, err := strconv.Atoi(record[5])
+		require.NoError(t, err)
+		distance, err := strconv.ParseFloat(record[6], 64)
+		require.NoError(t, err)
+		require.InDelta(t, math.Sqrt(square(f.sizes[:], model.Centers[cluster])), distance, 1e-12)
+		for _, center := range model.Centers {
+			require.LessOrEqual(t, distance, math.Sqrt(square(f.sizes[:], center))+1e-12)
+		}
+		for j, v := range f.sizes {
+			sums[cluster][j] += v
+		}
+		sizes[cluster]++
+		labels[cluster][f.species]++
+		inertia += distance * distance
+	}
+	pure := 0
+	for c, center := range model.Centers {
+		require.Equal(t, sizes[c], model.Sizes[c])
+		for j, v := range center {
+			require.InDelta(t, sums[c][j]/sizes[c], v, 1e-4) // one more update would move it less than this
+		}
+		most := 0
+		for _, n := range labels[c] {
+			most = max(most, n)
+		}
+		pure += most
+	}
+	require.InDelta(t, inertia, model.Inertia, 1e-9)
+	require.Contains(t, got.stdout, fmt.Sprintf("purity against Species: %.3f\n", float64(pure)/150))
+}
+
+// Parallelism decides who works, and nothing that is written or printed.
+func TestSameBytesAtAnyParallelism(t *testing.T) {
+	for _, init := range []string{"k-means||", "k-means++", "random"} {
+		var first []string
+		for _, p := range []string{"1", "2", "3", "5", "8", "16"} {
+			dir := t.TempDir()
+			got := run(t, dir, "--init", init, "--seed", "7", "--parallelism", p, "--output", "rows.csv", "--model", "model.json", "--progress", "off")
+			require.Zero(t, got.code, got.stderr)
+			rows, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
+			require.NoError(t, err)
+			model, err := os.ReadFile(filepath.Join(dir, "model.json"))
+			require.NoError(t, err)
+			if first == nil {
+				first = []string{got.stdout, string(rows), string(model)}
+			}
+			require.Equal(t, first, []string{got.stdout, string(rows), string(model)}, "%s at parallelism %s", init, p)
+		}
+	}
+}
+
+func TestPlot(t *testing.T) {
+	dir := t.TempDir()
+	got := run(t, dir, "--plot", "iris.png", "--plot-columns", "Sepal length,Petal width", "--k", "9", "--progress", "off")
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "plot written to iris.png\n")
+	file, err := os.Open(filepath.Join(dir, "iris.png"))
+	require.NoError(t, err)
+	defer file.Close()
+	picture, err := png.Decode(file)
+	require.NoError(t, err)
+	seen := map[[3]uint32]int{}
+	for y := range picture.Bounds().Dy() {
+		for x := range picture.Bounds().Dx() {
+			r, g, b, _ := picture.At(x, y).RGBA()
+			seen[[3]uint32{r >> 8, g >> 8, b >> 8}]++
+		}
+	}
+	for _, c := range colours {
+		require.Greater(t, seen[[3]uint32{uint32(c.R), uint32(c.G), uint32(c.B)}], 20, "pixels of %v", c)
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1, "nothing but the plot is left")
+}
+
+func TestTicks(t *testing.T) {
+	for _, axis := range [][2]float64{{0, 1}, {0.1, 2.5}, {-3, 4}, {1e-9, 3e-9}, {-7e12, 9e12}, {5, 6.1}, {0, 7.9}, {1e16, 1e16 + 4}} {
+		marks := ticks(axis[0], axis[1])
+		require.GreaterOrEqual(t, len(marks), 3, "%v", axis)
+		require.LessOrEqual(t, len(marks), 10, "%v", axis)
+		for _, m := range marks {
+			require.True(t, axis[0] <= m.Value && m.Value <= axis[1], "%v: %v", axis, m)
+		}
+	}
+	require.Empty(t, ticks(3, 3))
+	require.Equal(t, plotter.XY{X: 2, Y: 3}, mean(plotter.XYs{{X: 1, Y: 5}, {X: 3, Y: 1}}))
+}
+
+func TestBadInput(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, content string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o666))
+	}
+	write("exists.csv", "kept")
+	write("exists.json", "kept")
+	write("exists.png", "kept")
+	write("empty.csv", "")
+	write("header.csv", "a,b\n")
+	write("two.csv", "a,b\n1,2\n3,x\n")
+	write("few.csv", "a,b\n1,2\n3\n")
+	for _, c := range []struct {
+		args string // separated by spaces
+		code int
+		says []string
+	}{
+		{"--kk 3", 2, []string{"unknown flag --kk", `did you mean "--k"?`, `"kmeans --help" lists the flags`}},
+		{"--colums a", 2, []string{`did you mean "--columns"?`}},
+		{"--k three", 2, []string{"--k", `"three"`}},
+		{"--init given", 2, []string{"--init must be one of"}},
+		{"--parallelism 200", 2, []string{"--parallelism is 200", "128 shards"}},
+		{"--shards 7", 2, []string{"--shards is 7", "power of two"}},
+		{"--input two.csv", 2, []string{"--input needs --columns"}},
+		{"--input two.csv --columns a --plot new.png", 2, []string{"two --plot-columns"}},
+		{"--plot new.gif", 2, []string{"new.gif", ".png"}},
+		{"--model new --output new", 2, []string{"two outputs", "new"}},
+		{"--input exist.csv --columns a", 1, []string{"exist.csv", "does not exist", "there is exists.csv"}},
+		{"--input empty.csv --columns a", 1, []string{"empty.csv", "is empty"}},
+		{"--input header.csv --columns a,b", 1, []string{"there are no rows"}},
+		{"--input few.csv --columns a,b --k 1", 1, []string{"few.csv:3", "1 field"}},
+		{"--input two.csv --columns b", 1, []string{"two.csv:3", `column "b"`, `"x"`}},
+		{"--columns Specis", 1, []string{`no column "Specis"`, `did you mean "Species"?`}},
+		{"--label Specis", 1, []string{`did you mean "Species"?`}},
+		{"--k 0", 1, []string{"K is 0", "at least 1"}},
+		{"--k=-2", 1, []string{"K is -2"}},
+		{"--k 148", 1, []string{"K = 148", "147 distinct points"}},
+		{"--output exists.csv", 1, []string{"exists.csv exists", "--if-exists replace"}},
+		{"--model exists.json", 1, []string{"exists.json exists", "--if-exists replace"}},
+		{"--plot exists.png", 1, []string{"exists.png exists", "--if-exists replace"}},
+		{"--output no/new.csv", 1, []string{"no/new.csv", "does not exist"}},
+		{"--model no/new.json", 1, []string{"no/new.json", "no such file or directory"}},
+		{"--plot no/new.png", 1, []string{"no/new.png", "no such file or directory"}},
+	} {
+		got := run(t, dir, append(strings.Fields(c.args), "--progress", "off")...)
+		require.Equal(t, c.code, got.code, "%s: %s", c.args, got.stderr)
+		require.Empty(t, got.stdout, c.args)
+		require.NotContains(t, got.stderr, "goroutine ", c.args)
+		for _, words := range c.says {
+			require.Contains(t, got.stderr, words, c.args)
+		}
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 7, "failed runs leave nothing behind")
+	for _, name := range []string{"exists.csv", "exists.json", "exists.png"} {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, "kept", string(content))
+	}
+}
+
+func TestReplace(t *testing.T) {
+	dir := t.TempDir()
+	outputs := []string{"--output", "rows.csv", "--model", "model.json", "--plot", "iris.svg", "--progress", "off"}
+	require.Zero(t, run(t, dir, outputs...).code)
+	require.Equal(t, 1, run(t, dir, outputs...).code)
+	got := run(t, dir, append(outputs, "--if-exists", "replace", "--k", "2")...)
+	require.Zero(t, got.code, got.stderr)
+	model, err := kmeans.Load(filepath.Join(dir, "model.json"))
+	require.NoError(t, err)
+	require.Len(t, model.Centers, 2)
+}
+
+func TestExplain(t *testing.T) {
+	first := run(t, t.TempDir(), "--explain", "--parallelism", "2")
+	require.Zero(t, first.code, first.stderr)
+	for _, stage := range []string{"AllReduceSend(centroid", "AllReduceSum(centroid", "AllReduceRecv(centroid", "queue kmeans"} {
+		require.Contains(t, first.stdout, stage)
+	}
+	require.Equal(t, first, run(t, t.TempDir(), "--explain", "--parallelism", "2"))
+}

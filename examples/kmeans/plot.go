@@ -1,0 +1,157 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// plotted is a row of the picture: its place and its cluster.
+type plotted struct {
+	XY      []float64
+	Cluster int64
+}
+
+// The colours of Okabe and Ito, which people with any colour vision can tell
+// apart; clusters beyond them begin anew with another shape.
+var (
+	colours = []color.RGBA{
+		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
+		{0x56, 0xb4, 0xe9, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0xf0, 0xe4, 0x42, 0xff},
+	}
+	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
+)
+
+// maxLegend bounds the clusters named beside the picture.
+const maxLegend = 14
+
+// validPlot says whether a picture can be written to a path; "" stands for none.
+func validPlot(path string) error {
+	if ext := filepath.Ext(path); path != "" && ext != ".png" && ext != ".svg" && ext != ".pdf" {
+		return fmt.Errorf("--plot %s: want a name that ends in .png, .svg or .pdf", path)
+	}
+	return nil
+}
+
+// drawClusters writes a scatter of two columns, coloured by cluster, with a cross
+// at the mean of each. The ending of the path chooses the format: png, svg or pdf.
+func drawClusters(path, title string, columns []string, rows []plotted, k int) error {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, columns[0], columns[1]
+	p.Title.Padding, p.Legend.Padding = vg.Points(8), vg.Points(3)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
+	for _, style := range []*text.Style{&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
+		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle} {
+		style.Font.Variant = "Sans"
+	}
+	p.Legend.Top, p.Legend.Left = true, true
+	p.Add(plotter.NewGrid())
+	points := make([]plotter.XYs, k)
+	for _, r := range rows {
+		points[r.Cluster] = append(points[r.Cluster], plotter.XY{X: r.XY[0], Y: r.XY[1]})
+	}
+	var means plotter.XYs
+	for c, xys := range points {
+		if len(xys) == 0 {
+			continue
+		}
+		scatter, err := plotter.NewScatter(xys)
+		if err != nil {
+			return fmt.Errorf("plot: cluster %d: %w", c, err)
+		}
+		scatter.GlyphStyle = draw.GlyphStyle{
+			Color:  colours[c%len(colours)],
+			Radius: vg.Points(3),
+			Shape:  shapes[c/len(colours)%len(shapes)],
+		}
+		p.Add(scatter)
+		if c < maxLegend {
+			p.Legend.Add(fmt.Sprintf("cluster %d (%d rows)", c, len(xys)), scatter)
+		}
+		means = append(means, mean(xys))
+	}
+	if len(means) > 0 {
+		crosses, err := plotter.NewScatter(means)
+		if err != nil {
+			return fmt.Errorf("plot: %w", err)
+		}
+		crosses.GlyphStyle = draw.GlyphStyle{Color: color.Black, Radius: vg.Points(6), Shape: draw.CrossGlyph{}}
+		p.Add(crosses)
+		p.Legend.Add("mean", crosses)
+	}
+	// Room around the points, and for the legend above them.
+	width, height := (p.X.Max-p.X.Min)/32, (p.Y.Max-p.Y.Min)/32
+	p.X.Min, p.X.Max = p.X.Min-width, p.X.Max+width
+	p.Y.Min, p.Y.Max = p.Y.Min-height, p.Y.Max+float64(height*float64(2+2*min(k, maxLegend)))
+	return save(p, path)
+}
+
+// ticks marks between four and eight round numbers of an axis: multiples of 1, 2
+// or 5 times a power of ten.
+func ticks(lo, hi float64) []plot.Tick {
+	step := 1.0
+	for ; (hi-lo)/step > 8; step *= 10 {
+	}
+	for ; (hi-lo)/step < 1; step /= 10 {
+	}
+	switch n := (hi - lo) / step; {
+	case n < 2:
+		step /= 5
+	case n < 4:
+		step /= 2
+	}
+	var marks []plot.Tick
+	for i := range 10 { // where the axis is too short for its place, steps vanish
+		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
+			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
+		}
+	}
+	return marks
+}
+
+// mean returns the middle of points.
+func mean(points plotter.XYs) plotter.XY {
+	var m plotter.XY
+	for _, p := range points {
+		m.X += p.X / float64(len(points))
+		m.Y += p.Y / float64(len(points))
+	}
+	return m
+}
+
+// save writes aside and renames, so that no half of a picture is ever seen.
+func save(p *plot.Plot, path string) error {
+	content, err := p.WriterTo(7*vg.Inch, 5*vg.Inch, strings.TrimPrefix(filepath.Ext(path), "."))
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".plot-*.partial")
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = content.WriteTo(file)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Chmod(file.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// report prints what the job found, and writes the model and the plot where asked.
+func report(a args, r *engine.Result) error {
+	a = a.withDefaults()
+	model, err := kmeans.ModelOf(r, "model")
+	if err != nil {
+		return err
+	}
+	printModel(a, model)
+	if a.Label != "" {
+		labels, err := r.Records("labels")
+		if err != nil {
+			return err
+		}
+		fmt.Printf("purity against %s: %.3f\n", a.Label, purity(labels))
+	}
+	if a.Model != "" {
+		if err := model.Save(a.Model); err != nil {
+			return err
+		}
+	}
+	if a.Plot != "" {
+		rows, err := engine.Rows[plotted](r, "plot")
+		if err != nil {
+			return err
+		}
+		title := fmt.Sprintf("%d clusters, inertia %.6g", len(model.Centers), model.Inertia)
+		if err := drawClusters(a.Plot, title, a.PlotColumns, rows, len(model.Centers)); err != nil {
+			return err
+		}
+	}
+	for _, written := range [][2]string{{"predictions", a.Output}, {"model", a.Model}, {"plot", a.Plot}} {
+		if written[1] != "" {
+			fmt.Printf("%s written to %s\n", written[0], written[1])
+		}
+	}
+	return nil
+}
+
+// mayWrite refuses a path that report could not write to, before anything runs.
+func mayWrite(b *engine.Builder, path string) error {
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Lstat(path); err == nil && b.IfExists() == engine.Fail {
+		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("cannot write output %s: %w", path, err)
+	}
+	return nil
+}
+
+// distinct refuses outputs that would overwrite one another.
+func distinct(paths ...string) error {
+	for i, path := range paths {
+		if path != "" && slices.Contains(paths[:i], path) {
+			return fmt.Errorf("two outputs have the path %s", path)
+		}
+	}
+	return nil
+}
+
+// printModel writes a table of the centres, then the inertia of every superstep.
+func printModel(a args, model *kmeans.Model) {
+	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(table, "cluster\tsize\t%s\t\n", strings.Join(a.Columns, "\t"))
+	for c, center := range model.Centers {
+		fmt.Fprintf(table, "%d\t%.0f\t", c, model.Sizes[c])
+		for _, x := range center {
+			fmt.Fprintf(table, "%.5g\t", x)
+		}
+		fmt.Fprintln(table)
+	}
+	table.Flush()
+	fmt.Printf("inertia per superstep:")
+	for i, step := range model.History {
+		if shown := 4; len(model.History) > 2*shown && i == shown {
+			fmt.Printf(" …")
+		} else if i < shown || i >= len(model.History)-shown {
+			fmt.Printf(" %.6g", step.Inertia)
+		}
+	}
+	fmt.Println()
+}
+
+// purity returns the share of rows that carry the most frequent label of their
+// cluster. The batches have two columns: the cluster and the label.
+func purity(batches []arrow.Record) float64 {
+	counts, most, rows := map[int64]map[string]int{}, map[int64]int{}, 0
+	for _, batch := range batches {
+		clusters := batch.Column(0).(*array.Int64)
+		for i := range clusters.Len() {
+			c := clusters.Value(i)
+			if counts[c] == nil {
+				counts[c] = map[string]int{}
+			}
+			label := batch.Column(1).ValueStr(i)
+			counts[c][label]++
+			most[c] = max(most[c], counts[c][label])
+			rows++
+		}
+	}
+	agreeing := 0
+	for _, n := range most {
+		agreeing += n
+	}
+	return float64(agreeing) / float64(rows)
+}

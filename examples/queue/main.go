@@ -1,0 +1,79 @@
+// Command queue trains a logistic regression by gradient descent, written directly on comqueue.
+package main
+
+import (
+	"embed"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/fixedmath"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+//go:embed data/heart_scale.libsvm
+var bundled embed.FS // 270 patients, 13 features, label +1 (ill) or -1
+
+type args struct { // the job's arguments are the program's flags
+	Steps int     `help:"Gradient steps." default:"30"`
+	Rate  float64 `help:"Learning rate: how far to go along the gradient." default:"0.01"`
+}
+
+var (
+	patients = comqueue.PartitionedRows("patients")
+	weights  = shared.Replicated("weights", shared.Float64s()) // intercept, then one per feature: the same on every subtask
+	gradient = shared.Scratch[[]float64]("gradient")           // sums over patients: one slope per weight, then the loss
+)
+
+// slopes adds up the gradient over the patients of one shard.
+func slopes(ctx *comqueue.ComContext, shard int, out []float64) error {
+	x, w := patients.Get(ctx, shard).Sparse("features"), weights.Get(ctx)
+	for i, y := range patients.Get(ctx, shard).Floats("label") {
+		margin := w[0]
+		for j := x.Offsets[i]; j < x.Offsets[i+1]; j++ {
+			margin += float64(w[x.Indices[j]+1] * x.Values[j]) // rounded first: the same bits everywhere
+		}
+		slope := -y * fixedmath.Sigmoid(-y*margin)
+		out[0] += slope
+		for j := x.Offsets[i]; j < x.Offsets[i+1]; j++ {
+			out[x.Indices[j]+1] += float64(slope * x.Values[j])
+		}
+		out[len(w)] += fixedmath.Softplus(-y * margin)
+	}
+	return nil
+}
+
+// train is the job: one queue of two computations around an AllReduce.
+var train = engine.Define("logistic-regression", func(b *engine.Builder, a args) error {
+	rows := operators.ReadLibSVM(b, "data/heart_scale.libsvm", operators.LibSVMOptions{FS: bundled})
+	n := 1 + operators.VectorSize(rows, "features")
+	model := comqueue.New(b, "descent").InitWithPartitionedData(patients, rows).
+		Add(comqueue.Named("preallocate", func(ctx *comqueue.ComContext) error {
+			if ctx.StepNo() == 1 {
+				weights.Put(ctx, make([]float64, n))
+				gradient.Put(ctx, make([]float64, n+1))
+			}
+			return nil
+		})).
+		Add(comqueue.ForEachShard(gradient, slopes)).
+		Add(comqueue.AllReduce(gradient)). // gives every subtask the sums over all shards
+		Add(comqueue.Named("descend", func(ctx *comqueue.ComContext) error {
+			for j, slope := range gradient.Get(ctx)[:n] {
+				weights.Get(ctx)[j] -= float64(a.Rate * slope)
+			}
+			ctx.Report("loss", gradient.Get(ctx)[n])
+			return nil
+		})).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return weights.Get(ctx), nil })).
+		SetMaxIter(a.Steps).Exec()
+	operators.Print(operators.Select(operators.ZipWithIndex(model, "coefficient"), "coefficient", "value"), operators.PrintOptions{})
+	return nil
+})
+
+func report(_ args, r *engine.Result) (err error) {
+	_, err = fmt.Printf("loss per superstep: %.2f\n", r.Series("descent", "loss"))
+	return err
+}
+
+func main() { engine.Main(train, engine.AfterRun(report)) }

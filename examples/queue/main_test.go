@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// patient is a line of the data.
+type patient struct {
+	label    float64
+	features [13]float64
+}
+
+// readPatients reads the data with the standard library.
+func readPatients(t *testing.T) []patient {
+	t.Helper()
+	text, err := os.ReadFile("data/heart_scale.libsvm")
+	require.NoError(t, err)
+	number := func(s string) float64 {
+		v, err := strconv.ParseFloat(s, 64)
+		require.NoError(t, err)
+		return v
+	}
+	var all []patient
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		p := patient{label: number(words[0])}
+		for _, word := range words[1:] {
+			index, value, ok := strings.Cut(word, ":")
+			require.True(t, ok)
+			p.features[int(number(index))-1] = number(value)
+		}
+		all = append(all, p)
+	}
+	require.Len(t, all, 270)
+	return all
+}
+
+// descend is the same descent as a loop over rows, with the mathematics of the
+// standard library. It returns the coefficients and the loss before each step.
+func descend(patients []patient, steps int, rate float64) (w [14]float64, losses []float64) {
+	for range steps {
+		var gradient [14]float64
+		loss := 0.0
+		for _, p := range patients {
+			margin := w[0]
+			for j, x := range p.features {
+				margin += w[j+1] * x
+			}
+			loss += math.Log1p(math.Exp(-p.label * margin))
+			slope := -p.label / (1 + math.Exp(p.label*margin))
+			gradient[0] += slope
+			for j, x := range p.features {
+				gradient[j+1] += slope * x
+			}
+		}
+		losses = append(losses, loss)
+		for j := range w {
+			w[j] -= rate * gradient[j]
+		}
+	}
+	return w, losses
+}
+
+func build(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "queue")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}
+
+// The program prints the coefficients of a plain descent, to the last digits, and
+// the same characters at any parallelism.
+func TestProgram(t *testing.T) {
+	program := build(t)
+	want, _ := descend(readPatients(t), 30, 0.01)
+	first := ""
+	for _, p := range []string{"1", "2", "3", "5", "8", "16"} {
+		var stdout, stderr bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), program, "--parallelism", p)
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		require.NoError(t, cmd.Run(), stderr.String())
+		require.Contains(t, stderr.String(), "descent: 30 supersteps, loss=92.8")
+		if first == "" {
+			first = stdout.String()
+		}
+		require.Equal(t, first, stdout.String(), "parallelism %s", p)
+	}
+	lines := strings.Split(first, "\n")
+	for j, w := range want {
+		cells := strings.Fields(lines[2+j])
+		require.Equal(t, strconv.Itoa(j), cells[0])
+		got, err := strconv.ParseFloat(cells[1], 64)
+		require.NoError(t, err)
+		require.InDelta(t, w, got, 1e-12)
+	}
+	require.Regexp(t, `^loss per superstep: \[187\.15 119\.\d\d .* 92\.81\]$`, lines[17])
+}
+
+func TestLoss(t *testing.T) {
+	const steps, rate = 60, 0.01
+	_, want := descend(readPatients(t), steps, rate)
+	var first []float64
+	for _, p := range []int{1, 2, 3, 5, 8, 16} {
+		result, err := engine.Run(t.Context(), train, args{Steps: steps, Rate: rate}, engine.Parallelism(p))
+		require.NoError(t, err)
+		losses := result.Series("descent", "loss")
+		result.Release()
+		if first == nil {
+			first = losses
+		}
+		require.Equal(t, first, losses, "parallelism %d", p) // equal as numbers, none is NaN or 0: the same bits
+	}
+	require.Len(t, first, steps)
+	require.InEpsilonSlice(t, want, first, 1e-12)
+	for i := 1; i < steps; i++ {
+		require.Less(t, first[i], first[i-1], "superstep %d", i+1)
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	program := build(t)
+	for flags, code := range map[string]int{"--step=3": 2, "--steps=x": 2, "--steps=0": 1, "--steps=-1": 1} {
+		cmd := exec.CommandContext(t.Context(), program, flags)
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, flags)
+		require.Equal(t, code, cmd.ProcessState.ExitCode(), "%s: %s", flags, out)
+		require.NotContains(t, string(out), "goroutine ")
+	}
+}

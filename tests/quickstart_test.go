@@ -1,0 +1,243 @@
+package tests
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// block is a fenced block of a document with the mark before it, a comment that
+// readers of the rendered page do not see:
+//
+//	<!-- file: main.go -->     the block is the file's content from here on
+//	<!-- run -->               sh runs it in the module's directory
+//	<!-- run: setup -->        sh runs it where the module's directory is to be
+//	<!-- run: tidy -->         the block that finds the dependencies
+//	<!-- output -->            what the run before wrote to standard output
+//	<!-- error: OLD NEW -->    what "go run ." says once OLD in main.go is NEW
+//
+// A block without a mark is there to be read only.
+type block struct {
+	line       int
+	mark, what string
+	lang, text string
+}
+
+var markPattern = regexp.MustCompile(`^<!-- (file|run|output|error)(?:: (.+))? -->$`)
+
+// readBlocks returns the fenced blocks of a document.
+func readBlocks(doc string) ([]block, error) {
+	var blocks []block
+	var open *block
+	mark, what := "", ""
+	for i, line := range strings.Split(doc, "\n") {
+		switch {
+		case open != nil && line == "```":
+			blocks, open = append(blocks, *open), nil
+			mark, what = "", ""
+		case open != nil:
+			open.text += line + "\n"
+		case strings.HasPrefix(line, "```"):
+			open = &block{line: i + 1, mark: mark, what: what, lang: strings.TrimPrefix(line, "```")}
+		case strings.HasPrefix(line, "<!--"):
+			m := markPattern.FindStringSubmatch(line)
+			if m == nil {
+				return nil, fmt.Errorf("line %d: %s is no mark of a block", i+1, line)
+			}
+			mark, what = m[1], m[2]
+		case mark != "":
+			return nil, fmt.Errorf("line %d: want a block after its mark, found %q", i+1, line)
+		}
+	}
+	if open != nil {
+		return nil, fmt.Errorf("line %d: the block does not end", open.line)
+	}
+	return blocks, nil
+}
+
+// guide runs the blocks of a document in a directory of its own, beside which
+// the module lies as the document says.
+type guide struct {
+	t        *testing.T
+	dir      string // where the module's directory is made
+	env      []string
+	checkout string
+	stdout   string // of the last run
+}
+
+func (g *guide) module() string { return filepath.Join(g.dir, "depot") }
+
+// sh runs a script and returns what it wrote to standard output and error.
+func (g *guide) sh(dir, script string) (stdout, stderr string, err error) {
+	cmd := exec.CommandContext(g.t.Context(), "sh", "-e", "-c", script)
+	var out, errs bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, g.env, &out, &errs
+	err = cmd.Run()
+	return out.String(), errs.String(), err
+}
+
+// step does what a block says.
+func (g *guide) step(b block) {
+	at := fmt.Sprintf("the block at line %d", b.line)
+	switch b.mark {
+	case "file":
+		require.NoError(g.t, os.WriteFile(filepath.Join(g.module(), b.what), []byte(b.text), 0o666), at)
+	case "run":
+		if b.what == "tidy" {
+			require.Equal(g.t, "go mod tidy\n", b.text, at)
+			g.tidy()
+			return
+		}
+		dir := g.module()
+		if b.what == "setup" {
+			dir = g.dir
+		}
+		stdout, stderr, err := g.sh(dir, b.text)
+		require.NoError(g.t, err, "%s: %s", at, stderr)
+		g.stdout = stdout
+	case "output":
+		require.Equal(g.t, withoutFingerprint(b.text), withoutFingerprint(g.stdout), at)
+	case "error":
+		g.misspell(b, at)
+	}
+}
+
+// misspell changes a word of main.go, runs the program and puts the word back.
+// Messages are broken into lines for the page, so line ends count as spaces.
+func (g *guide) misspell(b block, at string) {
+	from, to, ok := strings.Cut(b.what, " ")
+	require.True(g.t, ok, at)
+	path := filepath.Join(g.module(), "main.go")
+	content, err := os.ReadFile(path)
+	require.NoError(g.t, err)
+	wrong := strings.ReplaceAll(string(content), from, to)
+	require.NotEqual(g.t, string(content), wrong, at)
+	require.NoError(g.t, os.WriteFile(path, []byte(wrong), 0o666))
+	stdout, stderr, err := g.sh(g.module(), "go build -o misspelt . && ./misspelt")
+	var exit *exec.ExitError
+	require.ErrorAs(g.t, err, &exit, at)
+	require.Equal(g.t, 1, exit.ExitCode(), at)
+	require.Empty(g.t, stdout, at)
+	said := strings.Join(strings.Fields(stderr), " ")
+	said = strings.Replace(said, "misspelt: error:", "depot: error:", 1) // the program's name is that of its file
+	require.Equal(g.t, strings.Join(strings.Fields(b.text), " "), said, at)
+	require.NoError(g.t, os.WriteFile(path, content, 0o666))
+}
+
+// tidy does what "go mod tidy" is for, without the network: it would look at the
+// tests of all dependencies too, which nothing has brought here. The requirements
+// of this module are at least those of the program.
+func (g *guide) tidy() {
+	sums, err := os.ReadFile(filepath.Join(g.checkout, "go.sum"))
+	require.NoError(g.t, err)
+	require.NoError(g.t, os.WriteFile(filepath.Join(g.module(), "go.sum"), sums, 0o666))
+	text, stderr, err := g.sh(g.checkout, "go mod edit -json")
+	require.NoError(g.t, err, stderr)
+	var mod struct {
+		Require []struct{ Path, Version string }
+	}
+	require.NoError(g.t, json.Unmarshal([]byte(text), &mod))
+	edit := "go mod edit -require=" + module + "@v0.0.0"
+	for _, r := range mod.Require {
+		edit += " -require=" + r.Path + "@" + r.Version
+	}
+	_, stderr, err = g.sh(g.module(), edit)
+	require.NoError(g.t, err, stderr)
+}
+
+var fingerprint = regexp.MustCompile(`graph [0-9a-f]+…`)
+
+// withoutFingerprint removes the hash of the graph from a plan: it covers the
+// times of the input files.
+func withoutFingerprint(text string) string {
+	return fingerprint.ReplaceAllString(text, "graph …")
+}
+
+// What the quickstart shows is what happens to somebody who follows it.
+func TestQuickstart(t *testing.T) {
+	checkout, err := filepath.Abs("..")
+	require.NoError(t, err)
+	doc, err := os.ReadFile(filepath.Join(checkout, "docs", "quickstart.md"))
+	require.NoError(t, err)
+	blocks, err := readBlocks(string(doc))
+	require.NoError(t, err)
+	g := &guide{t: t, dir: t.TempDir(), checkout: checkout}
+	g.env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
+	require.NoError(t, os.Symlink(checkout, filepath.Join(g.dir, "superstep")))
+	did := map[string]int{}
+	for _, b := range blocks {
+		g.step(b)
+		did[b.mark]++
+		// Every block of code must be part of what is checked.
+		require.False(t, b.mark == "" && b.lang != "text", "the block of %q at line %d has no mark", b.lang, b.line)
+	}
+	require.GreaterOrEqual(t, did["file"], 3)
+	require.GreaterOrEqual(t, did["output"], 4)
+	require.Equal(t, 1, did["error"])
+	g.checkDepot(blocks)
+}
+
+// checkDepot compares the place the page shows with that of a search that knows
+// nothing of the iteration: it walks downhill in ever smaller steps.
+func (g *guide) checkDepot(blocks []block) {
+	var stops [][3]float64
+	for _, b := range blocks {
+		if b.what != "customers.csv" {
+			continue
+		}
+		for _, line := range strings.Split(strings.TrimSpace(b.text), "\n")[1:] {
+			var s [3]float64
+			cells := strings.Split(line, ",")
+			_, err := fmt.Sscan(strings.Join(cells[1:], " "), &s[0], &s[1], &s[2])
+			require.NoError(g.t, err)
+			stops = append(stops, s)
+		}
+	}
+	cost := func(x, y float64) (sum float64) {
+		for _, s := range stops {
+			sum += s[2] * math.Hypot(s[0]-x, s[1]-y) / 1000
+		}
+		return sum
+	}
+	x, y := 0.0, 0.0
+	for step := 1024.0; step > 1e-3; step /= 2 {
+		for better := true; better; {
+			better = false
+			for _, d := range [][2]float64{{step, 0}, {-step, 0}, {0, step}, {0, -step}} {
+				if cost(x+d[0], y+d[1]) < cost(x, y) {
+					x, y, better = x+d[0], y+d[1], true
+				}
+			}
+		}
+	}
+	shown := fmt.Sprintf("parcel-km %.3f → %.3f\ndepot: %.3f km east, %.3f km north\n", cost(0, 0), cost(x, y), x/1000, y/1000)
+	found := false
+	for _, b := range blocks {
+		found = found || b.mark == "output" && strings.Contains(b.text, shown)
+	}
+	require.True(g.t, found, "the page should show %q", shown)
+}
+
+// A reader of blocks that misses one would check nothing of it.
+func TestReadBlocks(t *testing.T) {
+	blocks, err := readBlocks("a\n<!-- file: b.go -->\n```go\nx\n\ny\n```\ntext\n<!-- run -->\n```sh\nls\n```\n```text\nz\n```\n")
+	require.NoError(t, err)
+	require.Equal(t, []block{
+		{line: 3, mark: "file", what: "b.go", lang: "go", text: "x\n\ny\n"},
+		{line: 10, mark: "run", lang: "sh", text: "ls\n"},
+		{line: 13, lang: "text", text: "z\n"},
+	}, blocks)
+	for _, bad := range []string{"```go\nx\n", "<!-- file: b.go -->\ntext\n", "<!-- runs -->\n```sh\n```\n"} {
+		_, err := readBlocks(bad)
+		require.Error(t, err, bad)
+	}
+}
