@@ -1,0 +1,310 @@
+package operators
+
+import (
+	"bytes"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// lateGroups takes the rows of a shard that came when memory was used up.
+type lateGroups struct {
+	context *engine.Context
+	spec    *groupSpec
+	waiting *rowSorter // rows with their index, by key
+	done    *rowSorter // all outcomes with the index of their first row, by that
+
+	folder groupFolder
+	keys   batch.Keys
+	// The groups of the rows at hand that are not in the table, in the order of
+	// rows: number, key columns and index of the first row. The last one is open,
+	// if any is.
+	groups  []int32
+	rows    []arrow.Record // owned
+	firsts  []int64
+	open    bool
+	current []byte // the key of the last row
+	begun   bool   // there was a row
+	inTable int32  // the group of current in the table, or -1
+
+	free []int32 // numbers to use again
+	used int32   // numbers used so far
+
+	// Of the table: the key columns of its groups, and which were finished.
+	tableKeys arrow.Record // owned
+	finished  []bool
+
+	// Of the rows at hand: their groups here and in the table, -1 where they have
+	// none, the rows that begin groups, and the groups of the table that ended.
+	lateOnes, early, starts, ended []int32
+}
+
+// newLateGroups returns an empty one.
+func newLateGroups(c *engine.Context, spec *groupSpec) *lateGroups {
+	byKey := make([]batch.SortKey, len(spec.columns))
+	for i, col := range spec.columns {
+		byKey[i].Column = col
+	}
+	order := func(s *arrow.Schema) *arrow.Schema {
+		fields := s.Fields()
+		return arrow.NewSchema(append(fields, arrow.Field{Name: freeName(fields, "index"), Type: arrow.PrimitiveTypes.Int64}), nil)
+	}
+	return &lateGroups{
+		context: c, spec: spec,
+		waiting: newRowSorter(c, order(spec.input), byKey),
+		done:    newRowSorter(c, order(spec.output), []batch.SortKey{{Column: spec.output.NumFields()}}),
+	}
+}
+
+// add takes rows of a batch that begins at index first of the shard.
+func (l *lateGroups) add(rows arrow.Record, indices []int32, first int64) error {
+	at := make([]int64, len(indices))
+	for i, row := range indices {
+		at[i] = first + int64(row)
+	}
+	return giveRows(l.context, rows, indices, func(part arrow.Record) error {
+		return addNumbered(l.waiting, part, at)
+	})
+}
+
+// addNumbered adds rows with a column of numbers to a sorter.
+func addNumbered(s *rowSorter, rows arrow.Record, numbers []int64) error {
+	col := int64Column(s.context, numbers)
+	defer col.Release()
+	numbered := array.NewRecord(s.schema, append(rows.Columns()[:rows.NumCols():rows.NumCols()], col), rows.NumRows())
+	defer numbered.Release()
+	return s.add(numbered)
+}
+
+// int64Column returns a column of values, owned by the caller.
+func int64Column(c *engine.Context, values []int64) arrow.Array {
+	bld := array.NewInt64Builder(c.Allocator)
+	defer bld.Release()
+	bld.AppendValues(values, nil)
+	return bld.NewArray()
+}
+
+// earlier makes the number of a group of the table into an index before those of
+// all rows that came late.
+func earlier(g int32) int64 { return int64(g) - 1<<32 }
+
+// fold folds the rows: those of groups in the table into the table's, the others
+// group by group. The table's groups are finished as well.
+func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error {
+	var err error
+	if l.folder, err = l.spec.folder(l.context); err != nil {
+		return err
+	}
+	if err := l.openTable(table); err != nil {
+		return err
+	}
+	err = l.waiting.each(func(numbered arrow.Record) error {
+		rows := firstColumns(l.spec.input, numbered)
+		defer rows.Release()
+		indices := numbered.Column(int(rows.NumCols())).(*array.Int64).Int64Values()
+		if err := l.assign(rows, indices, table); err != nil {
+			return err
+		}
+		index := func(i int) int64 { return indices[i] }
+		if err := into.take(rows, l.early, index); err != nil {
+			return err
+		}
+		if err := l.folder.take(rows, l.lateOnes, index); err != nil {
+			return err
+		}
+		if err := l.finishTable(shard, into); err != nil {
+			return err
+		}
+		return l.finish(shard)
+	})
+	if err != nil {
+		return err
+	}
+	l.open = false
+	if err := l.finish(shard); err != nil {
+		return err
+	}
+	return l.finishRest(shard, into)
+}
+
+// openTable prepares to finish the groups of the table.
+func (l *lateGroups) openTable(table *groupTable) (err error) {
+	l.finished = make([]bool, table.len())
+	if len(table.rows) > 0 {
+		l.tableKeys, err = batch.Concat(l.context.Allocator, table.rows)
+	}
+	return err
+}
+
+// assign finds the groups of rows.
+func (l *lateGroups) assign(rows arrow.Record, indices []int64, table *groupTable) error {
+	if err := l.keys.Reset(rows, l.spec.columns); err != nil {
+		return err
+	}
+	l.lateOnes, l.early, l.starts, l.ended = l.lateOnes[:0], l.early[:0], l.starts[:0], l.ended[:0]
+	for i := range int(rows.NumRows()) {
+		if l.next(i, table) {
+			l.starts = append(l.starts, int32(i))
+			l.firsts = append(l.firsts, indices[i])
+		}
+		g := int32(-1)
+		if l.open {
+			g = l.groups[len(l.groups)-1]
+		}
+		l.lateOnes = append(l.lateOnes, g)
+		l.early = append(l.early, l.inTable)
+	}
+	if len(l.starts) == 0 {
+		return nil
+	}
+	keys, err := table.take(rows, l.starts)
+	if err != nil {
+		return err
+	}
+	l.rows = append(l.rows, keys)
+	return nil
+}
+
+// finishTable sorts in the outcomes of groups of the table whose rows have ended.
+// They must not stay, as some kinds of values grow without bounds.
+func (l *lateGroups) finishTable(shard int, from groupFolder) error {
+	if len(l.ended) == 0 {
+		return nil
+	}
+	numbers := make([]int64, len(l.ended))
+	for i, g := range l.ended {
+		l.finished[g] = true
+		numbers[i] = earlier(g)
+	}
+	return giveRows(l.context, l.tableKeys, l.ended, func(keys arrow.Record) error {
+		outcome, err := from.finish(shard, l.ended, keys)
+		if err != nil {
+			return err
+		}
+		defer outcome.Release()
+		return addNumbered(l.done, outcome, numbers)
+	})
+}
+
+// finishRest does so for all groups of the table that are left.
+func (l *lateGroups) finishRest(shard int, from groupFolder) error {
+	l.ended = l.ended[:0]
+	for g, done := range l.finished {
+		if !done {
+			l.ended = append(l.ended, int32(g))
+		}
+		if len(l.ended) == l.context.BatchRows || g == len(l.finished)-1 {
+			if err := l.finishTable(shard, from); err != nil {
+				return err
+			}
+			l.ended = l.ended[:0]
+		}
+	}
+	return nil
+}
+
+// next moves on to a row and reports whether it begins a group that is not in the
+// table.
+func (l *lateGroups) next(i int, table *groupTable) bool {
+	table.encoded = l.keys.Append(table.encoded[:0], i)
+	if l.begun && bytes.Equal(table.encoded, l.current) {
+		return false
+	}
+	if l.begun && l.inTable >= 0 {
+		l.ended = append(l.ended, l.inTable)
+	}
+	l.begun = true
+	l.current = append(l.current[:0], table.encoded...)
+	l.inTable = table.lookup(l.current)
+	l.open = l.inTable < 0
+	if !l.open {
+		return false
+	}
+	if n := len(l.free); n > 0 {
+		l.groups = append(l.groups, l.free[n-1])
+		l.free = l.free[:n-1]
+	} else {
+		l.groups = append(l.groups, l.used)
+		l.used++
+	}
+	return true
+}
+
+// finish sorts in the outcomes of all groups but the open one.
+func (l *lateGroups) finish(shard int) error {
+	n := len(l.groups)
+	if l.open {
+		n--
+	}
+	if n == 0 {
+		return nil
+	}
+	keys, err := batch.Concat(l.context.Allocator, l.rows)
+	if err != nil {
+		return err
+	}
+	defer keys.Release()
+	l.dropKeys()
+	done, err := batch.Slice(keys, 0, n)
+	if err != nil {
+		return err
+	}
+	defer done.Release()
+	outcome, err := l.folder.finish(shard, l.groups[:n], done)
+	if err != nil {
+		return err
+	}
+	defer outcome.Release()
+	if err := addNumbered(l.done, outcome, l.firsts[:n]); err != nil {
+		return err
+	}
+	l.free = append(l.free, l.groups[:n]...)
+	l.groups = append(l.groups[:0], l.groups[n:]...)
+	l.firsts = append(l.firsts[:0], l.firsts[n:]...)
+	if !l.open {
+		return nil
+	}
+	rest, err := batch.Take(l.context.Allocator, keys, []int32{int32(n)})
+	if err != nil {
+		return err
+	}
+	l.rows = append(l.rows, rest)
+	return nil
+}
+
+func (l *lateGroups) dropKeys() {
+	for i, r := range l.rows {
+		r.Release()
+		l.rows[i] = nil
+	}
+	l.rows = l.rows[:0]
+}
+
+// emit emits the outcomes.
+func (l *lateGroups) emit(shard int, out engine.Output) error {
+	return l.done.each(func(numbered arrow.Record) error {
+		rows := firstColumns(l.spec.output, numbered)
+		defer rows.Release()
+		return out.Emit(shard, rows)
+	})
+}
+
+// close lets go of everything.
+func (l *lateGroups) close() error {
+	l.dropKeys()
+	if l.tableKeys != nil {
+		l.tableKeys.Release()
+		l.tableKeys = nil
+	}
+	if l.folder != nil {
+		l.folder.close()
+	}
+	err := l.waiting.close()
+	if closed := l.done.close(); err == nil {
+		err = closed
+	}
+	return err
+}

@@ -1,0 +1,245 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// groupFolder folds rows into groups that a groupOperator numbers.
+type groupFolder interface {
+	// take folds rows, borrowed, in order, into the groups of the given numbers,
+	// leaving out rows of group -1. index tells which row of the shard row i is.
+	take(rows arrow.Record, groups []int32, index func(i int) int64) error
+	// finish returns the outcome of some groups as rows, owned by the caller, in
+	// the order given. keys holds the key columns of a row of each, borrowed.
+	// The groups are forgotten, so that their numbers can be used again.
+	finish(shard int, groups []int32, keys arrow.Record) (arrow.Record, error)
+	// width is the number of bytes that a group takes at least, and grown, which
+	// may be asked once after each take, how many groups took beyond that.
+	width() int64
+	grown() int64
+	// close lets go of everything.
+	close()
+}
+
+// groupSpec is what the subtasks of an operator that groups rows have in common.
+type groupSpec struct {
+	input   *arrow.Schema // of the rows that come
+	columns []int         // that make up the key; none where all rows are one group
+	output  *arrow.Schema // of the outcome
+	folder  func(c *engine.Context) (groupFolder, error)
+	// growing says that groups keep growing as rows come: when memory runs out, no
+	// rows at all are folded, rather than only those of new groups.
+	growing bool
+	// whole makes one group of all shards; its one row, which is there even if no
+	// rows are, comes with the last.
+	whole bool
+}
+
+// groupOperator groups the rows of each shard by key, folds each group in the
+// order of its rows and emits the outcomes in the order in which the groups first
+// appeared.
+//
+// Groups are found with a hash table. When it cannot grow within the slot's
+// memory, rows of further groups are sorted by key on disk, folded group by group
+// at the end of the shard, and all outcomes sorted by first appearance, so that
+// nothing changes but the time it takes.
+type groupOperator struct {
+	noop
+	spec *groupSpec
+
+	table  groupTable
+	folder groupFolder
+	memory groupMemory
+	next   int64 // index within the shard of the row to come
+	full   bool  // since some row of this shard
+	late   *lateGroups
+
+	groups, inserted, left []int32 // of the batch at hand
+}
+
+func (o *groupOperator) Open(c *engine.Context) error {
+	o.table.context = c
+	o.table.columns = o.spec.columns
+	o.table.schema = keySchema(o.spec)
+	o.memory = groupMemory{context: c, free: 64 << 10}
+	var err error
+	o.folder, err = o.spec.folder(c)
+	return err
+}
+
+// keySchema returns the schema of the key columns.
+func keySchema(spec *groupSpec) *arrow.Schema {
+	fields := make([]arrow.Field, len(spec.columns))
+	for i, c := range spec.columns {
+		fields[i] = spec.input.Field(c)
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+func (o *groupOperator) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if err := o.table.reset(rows); err != nil {
+		return err
+	}
+	o.groups, o.inserted, o.left = o.groups[:0], o.inserted[:0], o.left[:0]
+	for i := range int(rows.NumRows()) {
+		g := o.group(i)
+		o.groups = append(o.groups, g)
+		if g < 0 {
+			o.left = append(o.left, int32(i))
+		}
+	}
+	if err := o.table.keep(rows, o.inserted); err != nil {
+		return err
+	}
+	first := o.next
+	o.next += rows.NumRows()
+	if err := o.folder.take(rows, o.groups, func(i int) int64 { return first + int64(i) }); err != nil {
+		return err
+	}
+	if !o.memory.admit(o.folder.grown()) {
+		o.full = true // the rows at hand are folded, those to come are not
+	}
+	if len(o.left) == 0 {
+		return nil
+	}
+	if o.late == nil {
+		o.late = newLateGroups(c, o.spec)
+	}
+	return o.late.add(rows, o.left, first)
+}
+
+// group returns the group of a row of the batch, -1 where it must wait.
+func (o *groupOperator) group(i int) int32 {
+	if o.full && o.spec.growing {
+		return -1
+	}
+	g := o.table.find(i)
+	if g >= 0 || o.full {
+		return g
+	}
+	// Bytes of the table with room to grow, and of the kept key columns.
+	if !o.memory.admit(64 + 4*int64(len(o.table.encoded)) + o.folder.width()) {
+		o.full = true
+		return -1
+	}
+	o.inserted = append(o.inserted, int32(i))
+	return o.table.insert()
+}
+
+func (o *groupOperator) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	if o.spec.whole && shard < c.Shards-1 {
+		return nil
+	}
+	if err := o.emit(c, shard, out); err != nil {
+		return err
+	}
+	if o.table.len() > manyGroups {
+		var err error
+		o.folder.close()
+		if o.folder, err = o.spec.folder(c); err != nil {
+			return err
+		}
+	}
+	o.table.clear()
+	o.memory.release()
+	o.next, o.full = 0, false
+	return nil
+}
+
+// manyGroups is the number of groups above which memory is given back at the end
+// of a shard rather than kept for the next.
+const manyGroups = 1 << 12
+
+// emit emits the groups of the shard.
+func (o *groupOperator) emit(c *engine.Context, shard int, out engine.Output) error {
+	if o.late != nil {
+		err := o.late.fold(shard, &o.table, o.folder)
+		if err == nil {
+			err = o.late.emit(shard, out)
+		}
+		if closed := o.late.close(); err == nil {
+			err = closed
+		}
+		o.late = nil
+		return err
+	}
+	if o.spec.whole && o.table.len() == 0 {
+		one := array.NewRecord(o.table.schema, nil, 1)
+		defer one.Release()
+		return o.emitGroups(shard, []int32{0}, one, out)
+	}
+	g := int32(0)
+	for _, piece := range o.table.rows {
+		for keys := range batch.Rechunk(piece, c.BatchRows) {
+			o.groups = o.groups[:0]
+			for range keys.NumRows() {
+				o.groups = append(o.groups, g)
+				g++
+			}
+			err := o.emitGroups(shard, o.groups, keys, out)
+			keys.Release()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *groupOperator) emitGroups(shard int, groups []int32, keys arrow.Record, out engine.Output) error {
+	rows, err := o.folder.finish(shard, groups, keys)
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	return out.Emit(shard, rows)
+}
+
+func (o *groupOperator) Close() error {
+	o.table.clear()
+	o.memory.release()
+	if o.folder != nil {
+		o.folder.close()
+	}
+	if o.late == nil {
+		return nil
+	}
+	return o.late.close()
+}
+
+// groupMemory accounts for the groups of a shard.
+type groupMemory struct {
+	context        *engine.Context
+	free           int64 // bytes that are always there
+	used, reserved int64
+}
+
+// admit takes n bytes, if they fit.
+func (m *groupMemory) admit(n int64) bool {
+	const step = 64 << 10
+	need := m.used + n - m.free - m.reserved
+	if need > 0 {
+		// Some more at a time, so that few rows have to ask.
+		want := max(need, step)
+		if !m.context.Memory.TryReserve(want) {
+			if want = need; !m.context.Memory.TryReserve(want) {
+				return false
+			}
+		}
+		m.reserved += want
+	}
+	m.used += n
+	return true
+}
+
+// release gives everything back.
+func (m *groupMemory) release() {
+	if m.reserved > 0 {
+		m.context.Memory.Release(m.reserved)
+	}
+	m.used, m.reserved = 0, 0
+}

@@ -1,0 +1,158 @@
+package operators
+
+import (
+	"bytes"
+	"math/bits"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// groupTable numbers distinct keys in the order they are inserted, and keeps the
+// key columns of the rows they were inserted from. It is a hash table with open
+// addressing over the documented encoding of keys.
+type groupTable struct {
+	context *engine.Context
+	columns []int         // that make up the key
+	schema  *arrow.Schema // of those columns
+
+	keys   batch.Keys
+	places []int32  // group+1, 0 where free; a power of two long
+	hashes []uint64 // by group
+	ends   []int    // by group: where its encoding ends in text
+	text   []byte
+	rows   []arrow.Record // owned: key columns by group, piece by piece
+
+	encoded []byte // the key looked up last
+	hash    uint64
+}
+
+// len returns the number of groups.
+func (t *groupTable) len() int { return len(t.hashes) }
+
+// reset points the table at a borrowed batch.
+func (t *groupTable) reset(rows arrow.Record) error { return t.keys.Reset(rows, t.columns) }
+
+// find returns the group of a row of the batch, or -1.
+func (t *groupTable) find(row int) int32 {
+	t.encoded = t.keys.Append(t.encoded[:0], row)
+	return t.lookup(t.encoded)
+}
+
+// lookup returns the group of an encoded key, or -1. insert then inserts it.
+func (t *groupTable) lookup(encoded []byte) int32 {
+	t.hash = xxh3.Hash(encoded)
+	if len(t.places) == 0 {
+		return -1
+	}
+	for i := t.home(t.hash); ; i = (i + 1) & (len(t.places) - 1) {
+		g := t.places[i] - 1
+		if g < 0 || t.hashes[g] == t.hash && bytes.Equal(t.key(g), encoded) {
+			return g
+		}
+	}
+}
+
+// home is where a hash is looked for first. It is in the upper bits: keys of one
+// shard have the lower ones in common.
+func (t *groupTable) home(hash uint64) int {
+	return int(hash >> (64 - bits.Len(uint(len(t.places)-1))))
+}
+
+// key returns the encoding of a group's key.
+func (t *groupTable) key(g int32) []byte {
+	start := 0
+	if g > 0 {
+		start = t.ends[g-1]
+	}
+	return t.text[start:t.ends[g]]
+}
+
+// insert adds the key that find did not find. Its row has to be kept.
+func (t *groupTable) insert() int32 {
+	if 2*(len(t.hashes)+1) > len(t.places) {
+		t.places = make([]int32, max(2*len(t.places), 64))
+		for g, h := range t.hashes {
+			t.put(int32(g), h)
+		}
+	}
+	g := int32(len(t.hashes))
+	t.hashes = append(t.hashes, t.hash)
+	t.text = append(t.text, t.encoded...)
+	t.ends = append(t.ends, len(t.text))
+	t.put(g, t.hash)
+	return g
+}
+
+func (t *groupTable) put(g int32, hash uint64) {
+	i := t.home(hash)
+	for t.places[i] != 0 {
+		i = (i + 1) & (len(t.places) - 1)
+	}
+	t.places[i] = g + 1
+}
+
+// Pieces of key columns are joined when there are many small ones.
+const (
+	smallPieces   = 32
+	smallPieceMax = 512 // rows
+)
+
+// keep keeps the key columns of rows whose keys were inserted, in that order.
+func (t *groupTable) keep(rows arrow.Record, inserted []int32) error {
+	if len(inserted) == 0 {
+		return nil
+	}
+	piece, err := t.take(rows, inserted)
+	if err != nil {
+		return err
+	}
+	t.rows = append(t.rows, piece)
+	small := len(t.rows)
+	for small > 0 && t.rows[small-1].NumRows() < smallPieceMax {
+		small--
+	}
+	if len(t.rows)-small < smallPieces {
+		return nil
+	}
+	joined, err := batch.Concat(t.context.Allocator, t.rows[small:])
+	if err != nil {
+		return err
+	}
+	for i := small; i < len(t.rows); i++ {
+		t.rows[i].Release()
+		t.rows[i] = nil
+	}
+	t.rows = append(t.rows[:small], joined)
+	return nil
+}
+
+// take returns the key columns of rows of a batch, owned by the caller.
+func (t *groupTable) take(rows arrow.Record, indices []int32) (arrow.Record, error) {
+	cols := make([]arrow.Array, len(t.columns))
+	for i, c := range t.columns {
+		cols[i] = rows.Column(c)
+	}
+	keys := array.NewRecord(t.schema, cols, rows.NumRows())
+	defer keys.Release()
+	return batch.Take(t.context.Allocator, keys, indices)
+}
+
+// clear removes all groups. Memory is kept for the next ones, unless it is much.
+func (t *groupTable) clear() {
+	for i, r := range t.rows {
+		r.Release()
+		t.rows[i] = nil
+	}
+	t.rows = t.rows[:0]
+	if len(t.hashes) > manyGroups || cap(t.text) > 64*manyGroups {
+		t.places, t.hashes, t.ends, t.text = nil, nil, nil, nil
+		return
+	}
+	clear(t.places)
+	t.hashes, t.ends, t.text = t.hashes[:0], t.ends[:0], t.text[:0]
+}

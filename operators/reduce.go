@@ -1,0 +1,149 @@
+package operators
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Reduce combines all rows into one, which lies in the last shard; of no rows
+// there comes none. f combines the outcome of some rows with that of those that
+// follow them: the rows of a shard one by one in their order, then shards up the
+// aligned binary tree over all of them, empty ones being absent. So f must be
+// associative, but for rounding, and need not be commutative; the outcome has the
+// same bits at any parallelism.
+//
+// Rows are f's to keep.
+func Reduce[T any](d *engine.Dataset, f func(left, right T) T) *engine.Dataset {
+	const op = "Reduce"
+	b := builderOf(op, d)
+	in, okIn := inputRows[T](op, d)
+	out, okOut := outputRows[T](op, b)
+	if !okIn || !okOut || !needFunc(op, b, f == nil) {
+		return b.Poisoned(op)
+	}
+	return b.Add(engine.Spec{
+		Op:       op,
+		Schema:   out.Schema(),
+		Inputs:   []engine.Port{{From: reduceShards(d, in, out, f)}},
+		Single:   true,
+		Order:    engine.ShardTree,
+		Func:     f,
+		Operator: func() engine.Operator { return &reducer[T]{f: f, shardReducer: newShardReducer(out, out, f)} },
+	})
+}
+
+// reduceShards returns one row of each shard that has any.
+func reduceShards[T any](d *engine.Dataset, in, out *batch.Codec[T], f func(left, right T) T) *engine.Dataset {
+	return d.Builder().Add(engine.Spec{
+		Op:     "ReduceShards",
+		Schema: out.Schema(),
+		Inputs: []engine.Port{{From: d}},
+		Order:  engine.ShardTree,
+		Func:   f,
+		Operator: func() engine.Operator {
+			o := newShardReducer(in, out, f)
+			return &o
+		},
+	})
+}
+
+// shardReducer is the operator behind reduceShards.
+type shardReducer[T any] struct {
+	noop
+	f    func(left, right T) T
+	in   rowReader[T]
+	out  rowWriter[T]
+	have bool
+	acc  T
+}
+
+func newShardReducer[T any](in, out *batch.Codec[T], f func(left, right T) T) shardReducer[T] {
+	return shardReducer[T]{f: f, in: rowReader[T]{codec: in, copies: true}, out: rowWriter[T]{codec: out}}
+}
+
+func (o *shardReducer[T]) Open(c *engine.Context) error {
+	o.out.open(c)
+	return nil
+}
+
+func (o *shardReducer[T]) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if err := o.in.reset(rows); err != nil {
+		return err
+	}
+	for i := range o.in.len() {
+		row, err := o.in.read(i)
+		if err != nil {
+			return err
+		}
+		if o.have {
+			o.acc = o.f(o.acc, *row)
+		} else {
+			o.acc, o.have = *row, true
+		}
+	}
+	return nil
+}
+
+func (o *shardReducer[T]) EndShard(_ *engine.Context, shard int, out engine.Output) error {
+	o.in.endShard()
+	if !o.have {
+		return nil
+	}
+	err := o.write(shard, o.acc, out)
+	o.forget()
+	return err
+}
+
+// write emits a row.
+func (o *shardReducer[T]) write(shard int, row T, out engine.Output) error {
+	o.out.row = row
+	if err := o.out.push(shard, out); err != nil {
+		return err
+	}
+	return o.out.flush(shard, out)
+}
+
+// forget drops what was reduced so far.
+func (o *shardReducer[T]) forget() {
+	var zero T
+	o.acc, o.have = zero, false
+}
+
+func (o *shardReducer[T]) Close() error {
+	o.out.close()
+	return nil
+}
+
+// reducer folds the rows of shards up the tree.
+type reducer[T any] struct {
+	shardReducer[T]
+	f      func(left, right T) T
+	folder *shared.Folder[T]
+}
+
+func (o *reducer[T]) Open(c *engine.Context) error {
+	o.folder = shared.NewFolder(c.Range, o.f, nil)
+	return o.shardReducer.Open(c)
+}
+
+func (o *reducer[T]) EndShard(_ *engine.Context, shard int, _ engine.Output) error {
+	if o.have {
+		o.folder.Push(shard, o.acc)
+	}
+	o.forget()
+	return nil
+}
+
+// Finish emits the root of the tree: the subtask owns all shards, so that the
+// forest is one tree.
+func (o *reducer[T]) Finish(c *engine.Context, out engine.Output) error {
+	for _, root := range o.folder.Forest() {
+		if err := o.write(c.Range.Hi-1, root.Value, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
