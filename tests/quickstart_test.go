@@ -74,6 +74,17 @@ type guide struct {
 	stdout   string // of the last run
 }
 
+// newGuide makes the directory, and lets no command reach the network.
+func newGuide(t *testing.T) *guide {
+	t.Helper()
+	checkout, err := filepath.Abs("..")
+	require.NoError(t, err)
+	g := &guide{t: t, dir: t.TempDir(), checkout: checkout}
+	g.env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
+	require.NoError(t, os.Symlink(checkout, filepath.Join(g.dir, "superstep")))
+	return g
+}
+
 func (g *guide) module() string { return filepath.Join(g.dir, "depot") }
 
 // sh runs a script and returns what it wrote to standard output and error.
@@ -164,15 +175,11 @@ func withoutFingerprint(text string) string {
 
 // What the quickstart shows is what happens to somebody who follows it.
 func TestQuickstart(t *testing.T) {
-	checkout, err := filepath.Abs("..")
-	require.NoError(t, err)
-	doc, err := os.ReadFile(filepath.Join(checkout, "docs", "quickstart.md"))
+	doc, err := os.ReadFile("../docs/quickstart.md")
 	require.NoError(t, err)
 	blocks, err := readBlocks(string(doc))
 	require.NoError(t, err)
-	g := &guide{t: t, dir: t.TempDir(), checkout: checkout}
-	g.env = append(os.Environ(), "GOPROXY=off", "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
-	require.NoError(t, os.Symlink(checkout, filepath.Join(g.dir, "superstep")))
+	g := newGuide(t)
 	did := map[string]int{}
 	for _, b := range blocks {
 		g.step(b)

@@ -1,0 +1,115 @@
+package tests
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	return string(text)
+}
+
+// The checks run the commands that stand between the marks, so these must be the
+// lines indented there, and no others.
+func TestReadmeCommands(t *testing.T) {
+	_, rest, ok := strings.Cut(readme(t), "<!-- commands -->\n")
+	require.True(t, ok)
+	between, _, ok := strings.Cut(rest, "<!-- end -->")
+	require.True(t, ok)
+	var commands []string
+	for line := range strings.Lines(between) {
+		if command, indented := strings.CutPrefix(line, "    "); indented {
+			commands = append(commands, strings.TrimSpace(command))
+		}
+	}
+	require.Equal(t, []string{"go run ./examples/kmeans", "go test ./..."}, commands)
+}
+
+// The program that the README shows compiles against what there is.
+func TestReadmeProgram(t *testing.T) {
+	_, rest, ok := strings.Cut(readme(t), "```go\n")
+	require.True(t, ok)
+	program, _, ok := strings.Cut(rest, "```")
+	require.True(t, ok)
+	g := newGuide(t)
+	_, stderr, err := g.sh(g.dir, "mkdir depot && cd depot && go mod init example.com/depot && go mod edit -replace "+module+"=../superstep")
+	require.NoError(t, err, stderr)
+	g.tidy()
+	source := `package main
+
+import (
+	"` + module + `/algorithms/kmeans"
+	"` + module + `/engine"
+	"` + module + `/operators"
+)
+
+type args struct {
+	Input, Output string
+	K             int
+}
+
+` + program
+	require.NoError(t, os.WriteFile(filepath.Join(g.module(), "main.go"), []byte(source), 0o666))
+	_, stderr, err = g.sh(g.module(), "go vet .")
+	require.NoError(t, err, stderr)
+}
+
+// What the table says works today, by name, is an exported function of the
+// operators.
+func TestReadmeTable(t *testing.T) {
+	functions := map[string]bool{}
+	for _, pattern := range []string{"../operators/*.go", "../operators/*/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			require.NoError(t, err)
+			for _, decl := range file.Decls {
+				if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
+					functions[f.Name.Name] = true
+				}
+			}
+		}
+	}
+	name := regexp.MustCompile("`([A-Za-z.]+)`")
+	named := 0
+	for line := range strings.Lines(readme(t)) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			continue
+		}
+		for _, m := range name.FindAllStringSubmatch(cells[2], -1) {
+			_, function, qualified := strings.Cut(m[1], ".")
+			if !qualified {
+				function = m[1]
+			}
+			require.True(t, functions[function], "the README says that %s works today; there is no such function in operators", m[1])
+			named++
+		}
+	}
+	require.Greater(t, named, 25)
+}
+
+// Links within the repository lead somewhere.
+func TestReadmeLinks(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([^)#]+)`).FindAllStringSubmatch(readme(t), -1)
+	require.NotEmpty(t, links)
+	for _, m := range links {
+		_, err := os.Stat(filepath.Join("..", m[1]))
+		require.NoError(t, err)
+	}
+}
