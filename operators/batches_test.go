@@ -262,13 +262,27 @@ func TestVectorizeTellsTheNull(t *testing.T) {
 			return Vectorize(FromSlice(b, rows), "features", "f64", "f32")
 		}, opts...)
 		require.ErrorContains(t, err, `shard 3: row 5 of the shard: column "f32" is null`)
+		// Of several nulls that of the first row is told, in any batch.
+		type two struct{ A, B *float64 }
+		one := 1.0
+		rows := make([]two, 100)
+		for i := range rows {
+			rows[i] = two{&one, &one}
+		}
+		rows[44].A, rows[42].B, rows[43].B = nil, nil, nil
+		for _, columns := range [][]string{{"a", "b"}, {"b", "a"}} {
+			err = runError(t, func(b *engine.Builder) *engine.Dataset {
+				return Vectorize(FromSlice(b, rows), "features", columns...)
+			}, opts...)
+			require.ErrorContains(t, err, `shard 3: row 5 of the shard: column "b" is null`)
+		}
 	})
 }
 
 func TestVectorizeMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Vectorize(FromSlice(b, mixedRows(3)), "x", "f64", "txet")
-	}, `Vectorize: no column "txet"; did you mean "text"?`)
+	}, `Vectorize: no column "txet"; did you mean "text"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Vectorize(FromSlice(b, mixedRows(3)), "x", "text")
 	}, `Vectorize: column "text" is utf8; want numbers`)

@@ -3,6 +3,7 @@ package operators
 import (
 	"fmt"
 	"sync"
+	"unsafe"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -107,18 +108,19 @@ func (s *sideRows[T]) acquire(c *engine.Context, port int) ([]T, error) {
 	return s.rows, nil
 }
 
-// read copies the rows, so that they outlive the batches.
+// read reads the rows. They refer to the batches, which are there as long as a
+// subtask that gets them is open.
 func (s *sideRows[T]) read(c *engine.Context, recs []arrow.Record) error {
-	var bytes, count int64
+	var count int64
 	for _, rec := range recs {
-		bytes += batch.Size(rec)
 		count += rec.NumRows()
 	}
+	bytes := count * int64(unsafe.Sizeof(*new(T)))
 	if err := c.Memory.Reserve(bytes); err != nil {
 		return err
 	}
 	rows := make([]T, 0, count)
-	in := rowReader[T]{codec: s.codec, copies: true, whole: true}
+	in := rowReader[T]{codec: s.codec, whole: true}
 	for _, rec := range recs {
 		err := in.reset(rec)
 		for i := 0; err == nil && i < in.len(); i++ {

@@ -135,7 +135,7 @@ func TestMapMisuse(t *testing.T) {
 	type misspelt struct{ Widht float64 }
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Map(FromSlice(b, flowers(3)), func(misspelt) petal { return petal{} })
-	}, "map_test.go:", `Map: operators.misspelt wants`, `did you mean "width"?`)
+	}, "map_test.go:", `Map: operators.misspelt wants`, `did you mean "width"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Map(FromSlice(b, flowers(3)), func(struct{ Name float64 }) petal { return petal{} })
 	}, `column "name" is utf8`)

@@ -11,6 +11,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // moved returns the text of n flowers brought into the shards that to names, in
@@ -51,7 +52,7 @@ func TestPartitionByHash(t *testing.T) {
 func TestPartitionByHashMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return PartitionByHash(FromSlice(b, flowers(3)), "idd")
-	}, "PartitionByHash", `did you mean "id"?`)
+	}, "PartitionByHash", `did you mean "id"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return PartitionByHash(FromSlice(b, flowers(3)), "id", "id")
 	}, `PartitionByHash: key "id" is named twice`)
@@ -140,6 +141,23 @@ func TestMapWith(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSideRowsAreGivenUp follows the one copy of a process through its users.
+func TestSideRowsAreGivenUp(t *testing.T) {
+	recs := flowerRecords(t, 2, 3)
+	codec, err := batch.NewCodec[flower]()
+	require.NoError(t, err)
+	s := sideRows[flower]{codec: codec}
+	require.NoError(t, s.read(&engine.Context{}, recs))
+	require.Equal(t, flowers(5), s.rows)
+	require.Positive(t, s.bytes)
+	s.users = 2
+	s.release()
+	require.Len(t, s.rows, 5)
+	s.release()
+	require.Nil(t, s.rows)
+	require.Zero(t, s.bytes)
 }
 
 // TestMapWithItself broadcasts a dataset to its own rows.

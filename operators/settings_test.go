@@ -25,11 +25,12 @@ const testShards = 8
 // further ones go behind them.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
+	spill := t.TempDir()
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
 			t.Run(fmt.Sprintf("p=%d,rows=%d", p, rows), func(t *testing.T) {
 				run(t, engine.Parallelism(p), engine.BatchRows(rows), engine.Shards(testShards),
-					engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(t.TempDir()))
+					engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(spill))
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -84,6 +85,27 @@ func TestFlatMapReusesSlices(t *testing.T) {
 	})
 }
 
+// TestFlatMapBoundsBatches makes many rows of one.
+func TestFlatMapBoundsBatches(t *testing.T) {
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		Collect(b, "out", FlatMap(FromSlice(b, []int64{1000}), func(n int64, emit func(int64)) error {
+			for i := range n {
+				emit(i)
+			}
+			return nil
+		}))
+		return nil
+	}), struct{}{}, engine.BatchRows(7), engine.Allocator(batchtest.Allocator(t)))
+	require.NoError(t, err)
+	defer result.Release()
+	recs, err := result.Records("out")
+	require.NoError(t, err)
+	require.Len(t, recs, 143)
+	for _, rec := range recs {
+		require.LessOrEqual(t, rec.NumRows(), int64(7))
+	}
+}
+
 func TestFlatMapFailures(t *testing.T) {
 	forEachSetting(t, func(t *testing.T, opts ...engine.Option) {
 		err := runError(t, func(b *engine.Builder) *engine.Dataset {
@@ -162,7 +184,7 @@ func TestSelect(t *testing.T) {
 func TestSelectMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Select(FromSlice(b, flowers(3)), "id", "widht")
-	}, "transforms_test.go:", "Select", `no column "widht"; did you mean "width"?`)
+	}, "transforms_test.go:", "Select", `no column "widht"; did you mean "width"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Select(FromSlice(b, flowers(3)), "id", "name", "id")
 	}, `Select: column "id" is named twice`)
@@ -186,7 +208,7 @@ func TestRename(t *testing.T) {
 	}
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Rename(FromSlice(b, flowers(3)), "nam", "title")
-	}, `Rename: no column "nam"; did you mean "name"?`)
+	}, `Rename: no column "nam"; did you mean "name"`)
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
 		return Rename(FromSlice(b, flowers(3)), "name", "id")
 	}, `Rename: column "id" exists already`)
