@@ -1,0 +1,219 @@
+package operators
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// arrowIndex says where the record batches of an Arrow file lie. Both forms of
+// file are a sequence of messages, of which the first is the schema; the file
+// form has a magic number around them and a footer behind, which repeats where
+// the messages are but not how many rows they have. So the messages' headers
+// are read one after another, and their bodies passed over.
+type arrowIndex struct {
+	schema [2]int64 // bytes of the schema's message
+	begin  []int64  // offset of each batch with rows
+	end    int64    // behind the last batch
+	first  []int64  // index of the first row of each batch
+	rows   int64
+}
+
+const arrowMagic = "ARROW1"
+
+// Kinds of message, by the union MessageHeader of the Arrow format.
+const (
+	messageSchema      = 1
+	messageDictionary  = 2
+	messageRecordBatch = 3
+)
+
+// indexArrow reads the index.
+func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
+	from, to, err := arrowBounds(r, size)
+	if err != nil {
+		return nil, err
+	}
+	x := &arrowIndex{}
+	var head []byte
+	// Writers of the file form leave out the end mark at times, as the footer says
+	// enough.
+	for at := from; at < to || to == size; {
+		var m arrowMessage
+		if m, head, err = readMessage(r, at, to, head); err != nil {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			return nil, fmt.Errorf("message at byte %d: %w", at, err)
+		}
+		switch {
+		case at == from && m.kind != messageSchema:
+			return nil, errors.New("it does not begin with a schema")
+		case at == from:
+			x.schema = [2]int64{at, m.end}
+		case m.kind == messageDictionary:
+			return nil, errors.New("it has dictionaries, which are not supported; write the values themselves")
+		case m.kind != messageRecordBatch:
+			return nil, fmt.Errorf("message at byte %d is of kind %d, which is no record batch", at, m.kind)
+		case m.rows < 0 || m.rows > 1<<40:
+			return nil, fmt.Errorf("batch at byte %d claims %d rows", at, m.rows)
+		case m.rows > 0:
+			x.begin, x.first = append(x.begin, at), append(x.first, x.rows)
+			x.rows += m.rows
+		}
+		at = m.end
+		x.end = at
+	}
+	if x.schema[1] == 0 {
+		return nil, errors.New("it has no schema")
+	}
+	return x, nil
+}
+
+// arrowBounds returns between which bytes the messages lie.
+func arrowBounds(r io.ReaderAt, size int64) (from, to int64, err error) {
+	if size == 0 {
+		return 0, 0, errors.New("it is empty")
+	}
+	head := make([]byte, min(8, size))
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		return 0, 0, err
+	}
+	if !bytes.HasPrefix(head, []byte(arrowMagic)) {
+		if size < 8 || binary.LittleEndian.Uint32(head) != 0xffffffff && binary.LittleEndian.Uint32(head) > 1<<24 {
+			return 0, 0, errors.New("it is neither an Arrow file nor an Arrow stream")
+		}
+		return 0, size, nil
+	}
+	const tail = 4 + len(arrowMagic)
+	if size < 8+int64(tail) {
+		return 0, 0, errors.New("the Arrow file is truncated")
+	}
+	foot := make([]byte, tail)
+	if _, err := r.ReadAt(foot, size-int64(tail)); err != nil && !errors.Is(err, io.EOF) {
+		return 0, 0, err
+	}
+	footer := int64(binary.LittleEndian.Uint32(foot))
+	if string(foot[4:]) != arrowMagic || footer > size-8-int64(tail) {
+		return 0, 0, errors.New("the Arrow file is truncated: it has no footer")
+	}
+	return 8, size - int64(tail) - footer, nil
+}
+
+// arrowMessage is what the index needs to know of a message.
+type arrowMessage struct {
+	kind byte
+	rows int64
+	end  int64 // offset behind its body
+}
+
+// readMessage reads the header of the message at an offset, into head if that is
+// large enough; io.EOF is the end mark.
+func readMessage(r io.ReaderAt, at, to int64, head []byte) (m arrowMessage, _ []byte, err error) {
+	var word [8]byte
+	if to-at < 4 {
+		return m, head, errors.New("it is cut off; the data have no end mark")
+	}
+	if _, err := r.ReadAt(word[:min(8, to-at)], at); err != nil {
+		return m, head, unexpectedEOF(err)
+	}
+	length := int64(binary.LittleEndian.Uint32(word[:]))
+	at += 4
+	if length == 0xffffffff {
+		length = int64(binary.LittleEndian.Uint32(word[4:]))
+		at += 4
+	}
+	if length == 0 {
+		return m, head, io.EOF
+	}
+	if length > to-at {
+		return m, head, fmt.Errorf("its header of %d bytes is cut off", length)
+	}
+	if int64(cap(head)) < length {
+		head = make([]byte, length)
+	}
+	head = head[:length]
+	if _, err := r.ReadAt(head, at); err != nil {
+		return m, head, unexpectedEOF(err)
+	}
+	f := flatBuffer{b: head}
+	root := f.u32(0)
+	header := f.follow(f.field(root, 2))
+	m.kind = f.u8(f.field(root, 1))
+	body := f.i64(f.field(root, 3))
+	if m.kind == messageRecordBatch {
+		m.rows = f.i64(f.field(header, 0))
+	}
+	at += length
+	if f.bad || body < 0 || body > to-at {
+		return m, head, fmt.Errorf("its header is damaged, or its body of %d bytes is cut off", body)
+	}
+	m.end = at + body
+	return m, head, nil
+}
+
+// unexpectedEOF keeps io.EOF for the proper end.
+func unexpectedEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// flatBuffer reads fields of tables in the FlatBuffers encoding, of which it
+// trusts nothing. Position 0 is an absent field, of which every value is 0.
+type flatBuffer struct {
+	b   []byte
+	bad bool
+}
+
+func (f *flatBuffer) at(pos, n int64) []byte {
+	if pos < 0 || pos > int64(len(f.b))-n {
+		f.bad = true
+		return make([]byte, 8)
+	}
+	return f.b[pos : pos+n]
+}
+
+func (f *flatBuffer) u32(pos int64) int64 { return int64(binary.LittleEndian.Uint32(f.at(pos, 4))) }
+
+func (f *flatBuffer) u16(pos int64) int64 { return int64(binary.LittleEndian.Uint16(f.at(pos, 2))) }
+
+func (f *flatBuffer) u8(pos int64) byte {
+	if pos == 0 {
+		return 0
+	}
+	return f.at(pos, 1)[0]
+}
+
+func (f *flatBuffer) i64(pos int64) int64 {
+	if pos == 0 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(f.at(pos, 8)))
+}
+
+// field returns the position of a field of a table.
+func (f *flatBuffer) field(table, slot int64) int64 {
+	if table == 0 {
+		return 0
+	}
+	vtable := table - int64(int32(f.u32(table)))
+	if 4+2*slot >= f.u16(vtable) {
+		return 0
+	}
+	if offset := f.u16(vtable + 4 + 2*slot); offset != 0 {
+		return table + offset
+	}
+	return 0
+}
+
+// follow returns the position of the table that a field refers to.
+func (f *flatBuffer) follow(pos int64) int64 {
+	if pos == 0 {
+		return 0
+	}
+	return pos + f.u32(pos)
+}

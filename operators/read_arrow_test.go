@@ -1,0 +1,368 @@
+package operators
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// arrowColumns are of every kind that columns can be.
+var arrowColumns = []string{
+	"i int64", "small uint8", "on bool null", "x float64 null", "t utf8 null", "raw binary", "v vector[2] null", "v32 vector32[3]",
+	"list vector null", "s sparse[9] null", "day date32", "when timestamp[us] null",
+}
+
+// arrowRows are n rows of them, the first of which has index from.
+func arrowRows(t testing.TB, mem memory.Allocator, from, n int) arrow.Record {
+	rows := make([]string, n)
+	for k := range rows {
+		i := from + k
+		row := fmt.Sprintf(`{"i": %d, "small": %d, "raw": "%s", "v32": [%d, 0.5, -1], "day": %d`, i, i%256, strings.Repeat("AAAA", i%3), i, i)
+		if i%3 != 0 {
+			row += fmt.Sprintf(`, "on": %t, "x": %d.25, "t": "%s", "list": [%s]`, i%2 == 0, i, strings.Repeat("é", i%5), strings.Join([]string{"1", "2", "3"}[:i%4], ","))
+		}
+		if i%4 != 0 {
+			row += fmt.Sprintf(`, "v": [%d, 1e-9], "s": {"indices": [%d, 8], "values": [1.5, %d]}, "when": %d`, i, i%8, i, i)
+		}
+		rows[k] = row + "}"
+	}
+	return batchtest.Record(t, mem, batchtest.Schema(t, arrowColumns...), "["+strings.Join(rows, ",")+"]")
+}
+
+// arrowBytes writes n rows in batches of the given sizes, in turn.
+func arrowBytes(t testing.TB, stream bool, from, n int, sizes ...int) []byte {
+	mem := memory.NewGoAllocator()
+	var out bytes.Buffer
+	schema := batchtest.Schema(t, arrowColumns...)
+	var w interface {
+		Write(arrow.Record) error
+		Close() error
+	}
+	if w = ipc.NewWriter(&out, ipc.WithSchema(schema)); !stream {
+		f, err := ipc.NewFileWriter(&positioned{w: &out}, ipc.WithSchema(schema))
+		require.NoError(t, err)
+		w = f
+	}
+	for k := 0; n > 0; k++ {
+		size := min(n, sizes[k%len(sizes)])
+		rec := arrowRows(t, mem, from, size)
+		if size == 0 { // Arrow's writer trips over records without rows that were sliced
+			rec = batch.Empty(schema)
+		}
+		require.NoError(t, w.Write(rec))
+		rec.Release()
+		from, n = from+size, n-size
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// arrowLines is the text of rows 0 to n with the shard that each lies in.
+func arrowLines(t testing.TB, n int) []string {
+	rec := arrowRows(t, memory.NewGoAllocator(), 0, n)
+	defer rec.Release()
+	lines := batchtest.Rows(rec)
+	for i := range lines {
+		lines[i] = fmt.Sprintf("%d | %s", place(i, n), lines[i])
+	}
+	return lines
+}
+
+func TestReadArrow(t *testing.T) {
+	for name, files := range map[string]map[string]string{
+		"one batch":   {"a.arrow": string(arrowBytes(t, false, 0, 50, 50))},
+		"batches":     {"a.arrow": string(arrowBytes(t, false, 0, 50, 1, 0, 7, 20))},
+		"stream":      {"a.arrow": string(arrowBytes(t, true, 0, 50, 3, 0, 11))},
+		"several":     {"1": string(arrowBytes(t, true, 0, 3, 2)), "2": string(arrowBytes(t, false, 0, 0)), "3": string(arrowBytes(t, false, 3, 47, 9))},
+		"empty":       {"a.arrow": string(arrowBytes(t, false, 0, 0))},
+		"empty batch": {"a.arrow": string(arrowBytes(t, true, 0, 0, 0))},
+	} {
+		dir := writeFiles(t, files)
+		n := 50
+		if strings.HasPrefix(name, "empty") {
+			n = 0
+		}
+		requireRows(t, strings.Join(arrowColumns, " | "), arrowLines(t, n), func(b *engine.Builder) *engine.Dataset {
+			return ReadArrow(b, dir, ArrowOptions{})
+		})
+	}
+}
+
+func TestReadArrowColumns(t *testing.T) {
+	fsys := opaque{fstest.MapFS{"a.arrow": {Data: arrowBytes(t, false, 0, 9, 4)}}}
+	got := sameEverywhere(t, func(b *engine.Builder) *engine.Dataset {
+		return ReadArrow(b, "a.arrow", ArrowOptions{Columns: []string{"v32", "i"}, FS: fsys})
+	})
+	require.Equal(t, "shard int64 | v32 vector32[3] | i int64", got[0])
+	require.Equal(t, "7 | [8 0.5 -1] | 8", got[9])
+	read := func(cols ...string) func(b *engine.Builder) *engine.Dataset {
+		return func(b *engine.Builder) *engine.Dataset {
+			return ReadArrow(b, "a.arrow", ArrowOptions{Columns: cols, FS: fsys})
+		}
+	}
+	requireMisuse(t, read("wen"), "ReadArrow: ", `no column "wen"; did you mean "when"`)
+	requireMisuse(t, read("i", "i"), `column "i" is selected twice`)
+}
+
+func TestReadArrowRefused(t *testing.T) {
+	whole := arrowBytes(t, false, 0, 9, 4)
+	stream := arrowBytes(t, true, 0, 9, 4)
+	dictionary := func() []byte {
+		typ := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}
+		b := array.NewDictionaryBuilder(memory.NewGoAllocator(), typ).(*array.BinaryDictionaryBuilder)
+		require.NoError(t, b.AppendString("x"))
+		rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "kind", Type: typ}}, nil), []arrow.Array{b.NewArray()}, 1)
+		var out bytes.Buffer
+		w := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
+		require.NoError(t, w.Write(rec))
+		require.NoError(t, w.Close())
+		return out.Bytes()
+	}()
+	decimal := func() []byte {
+		var out bytes.Buffer
+		w := ipc.NewWriter(&out, ipc.WithSchema(arrow.NewSchema([]arrow.Field{{Name: "price", Type: &arrow.Decimal128Type{Precision: 9, Scale: 2}}}, nil)))
+		require.NoError(t, w.Close())
+		return out.Bytes()
+	}()
+	for name, c := range map[string]struct {
+		files map[string]string
+		words []string
+	}{
+		"no file":    {map[string]string{"b.arrow": "x"}, []string{"a.arrow does not exist", "there is b.arrow"}},
+		"no bytes":   {map[string]string{"a.arrow": ""}, []string{"a.arrow: it is empty"}},
+		"text":       {map[string]string{"a.arrow": "a,b\n1,2\n3,4\n"}, []string{"neither an Arrow file nor an Arrow stream"}},
+		"cut file":   {map[string]string{"a.arrow": string(whole[:len(whole)-20])}, []string{"truncated: it has no footer"}},
+		"cut stream": {map[string]string{"a.arrow": string(stream[:len(stream)-8])}, []string{"no end mark"}},
+		"cut body":   {map[string]string{"a.arrow": string(stream[:len(stream)-100])}, []string{"cut off"}},
+		"dictionary": {map[string]string{"a.arrow": string(dictionary)}, []string{"dictionaries, which are not supported"}},
+		"decimal":    {map[string]string{"a.arrow": string(decimal)}, []string{`column "price": type decimal(9, 2) is not supported`}},
+	} {
+		dir := writeFiles(t, c.files)
+		requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+			return ReadArrow(b, filepath.Join(dir, "a.arrow"), ArrowOptions{})
+		}, append(c.words, "ReadArrow: ", "a.arrow")...)
+		_ = name
+	}
+	other := func() []byte {
+		var out bytes.Buffer
+		w := ipc.NewWriter(&out, ipc.WithSchema(batchtest.Schema(t, "i int32")))
+		require.NoError(t, w.Close())
+		return out.Bytes()
+	}()
+	dir := writeFiles(t, map[string]string{"a": string(other), "b": string(stream)})
+	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return ReadArrow(b, dir, ArrowOptions{}) }, "the columns of", "differ: the first has 1, the second 12")
+}
+
+func TestReadArrowNullabilityIsThatOfAllFiles(t *testing.T) {
+	one := func(column, rows string) string {
+		mem := memory.NewGoAllocator()
+		rec := batchtest.Record(t, mem, batchtest.Schema(t, column), rows)
+		var out bytes.Buffer
+		w := ipc.NewWriter(&out, ipc.WithSchema(rec.Schema()))
+		require.NoError(t, w.Write(rec))
+		require.NoError(t, w.Close())
+		return out.String()
+	}
+	dir := writeFiles(t, map[string]string{"a": one("x int64", `[{"x": 1}]`), "b": one("x int64 null", `[{"x": null}]`)})
+	requireRows(t, "x int64 null", []string{"3 | 1", "7 | null"}, func(b *engine.Builder) *engine.Dataset { return ReadArrow(b, dir, ArrowOptions{}) })
+}
+
+func TestReadArrowNoticesChanges(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		dir := writeFiles(t, map[string]string{"a.arrow": string(arrowBytes(t, false, 0, 50, 5))})
+		path := filepath.Join(dir, "a.arrow")
+		change := func() { require.NoError(t, os.WriteFile(path, arrowBytes(t, false, 1, 50, 5), 0o600)) }
+		builds := 0
+		err := runError(t, func(b *engine.Builder) *engine.Dataset {
+			d := ReadArrow(b, path, ArrowOptions{Columns: []string{"i"}})
+			if builds++; builds == 2 && !late {
+				change()
+			}
+			return Map(d, func(i struct{ I int64 }) int64 {
+				if late && i.I == 30 {
+					change()
+				}
+				return i.I
+			})
+		}, engine.Parallelism(1))
+		require.ErrorContains(t, err, "a.arrow changed between building and reading")
+	}
+}
+
+// TestDamagedArrowFiles changes files at random: reading them must end, with an
+// error or with other values, and give back all memory.
+func TestDamagedArrowFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.arrow")
+	forms := [][]byte{arrowBytes(t, false, 0, 9, 4), arrowBytes(t, true, 0, 9, 4)}
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		Count(ReadArrow(b, path, ArrowOptions{}))
+		return nil
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		data := bytes.Clone(rapid.SampledFrom(forms).Draw(rt, "form"))
+		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+			at := rapid.IntRange(0, len(data)-5).Draw(rt, "at")
+			switch rapid.IntRange(0, 2).Draw(rt, "kind") {
+			case 0:
+				data[at] ^= 1 << rapid.IntRange(0, 7).Draw(rt, "bit")
+			case 1:
+				binary.LittleEndian.PutUint32(data[at:], rapid.SampledFrom([]uint32{0, 1, 1 << 16, 1<<31 - 1, 1 << 31, 1<<32 - 1}).Draw(rt, "word"))
+			default:
+				if data = data[:at]; len(data) < 6 {
+					return
+				}
+			}
+		}
+		require.NoError(rt, os.WriteFile(path, data, 0o600))
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		result, err := engine.Run(context.Background(), job, struct{}{}, engine.Shards(4), engine.Parallelism(2), engine.Allocator(mem))
+		if err == nil {
+			result.Release()
+		} else {
+			require.ErrorContains(rt, err, "x.arrow")
+			require.NotContains(rt, err.Error(), "panic")
+		}
+		mem.AssertSize(rt, 0)
+	})
+}
+
+func TestWriteArrow(t *testing.T) {
+	for _, n := range []int{0, 50} {
+		rec := arrowRows(t, batchtest.Allocator(t), 0, n)
+		defer rec.Release()
+		files := sameFiles(t, "x.arrow", func(b *engine.Builder, path string) {
+			WriteArrow(FromRecords(b, []arrow.Record{rec}), path, ArrowWriteOptions{})
+		})
+		require.Len(t, files, 1)
+		r, err := ipc.NewFileReader(bytes.NewReader([]byte(files["x.arrow"])))
+		require.NoError(t, err)
+		defer r.Close()
+		require.Equal(t, min(n, 1), r.NumRecords(), "few rows make one batch")
+		if n > 0 {
+			got, err := r.Record(0)
+			require.NoError(t, err)
+			batchtest.Equal(t, rec, got)
+		}
+	}
+	rec := arrowRows(t, batchtest.Allocator(t), 0, 50)
+	defer rec.Release()
+	dir := t.TempDir()
+	files := sameFiles(t, "x", func(b *engine.Builder, path string) {
+		WriteArrow(FromRecords(b, []arrow.Record{rec}), path, ArrowWriteOptions{PerShard: true})
+	})
+	require.Len(t, files, testShards+1)
+	for name, content := range files {
+		if content != "" {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), []byte(content), 0o600))
+		}
+	}
+	requireRows(t, strings.Join(arrowColumns, " | "), arrowLines(t, 50), func(b *engine.Builder) *engine.Dataset { return ReadArrow(b, dir, ArrowOptions{}) })
+}
+
+// TestChunksDependOnRowsAlone cuts rows into batches in two ways, with other
+// things under the nulls, and compares the chunks buffer by buffer.
+func TestChunksDependOnRowsAlone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		defer mem.AssertSize(rt, 0)
+		n := rapid.IntRange(1, 40).Draw(rt, "n")
+		rows, size := rapid.IntRange(1, 50).Draw(rt, "rows"), rapid.Int64Range(1, 3000).Draw(rt, "size")
+		whole := arrowRows(t, mem, 0, n)
+		defer whole.Release()
+		chunks := func(label string) (out []string) {
+			k := chunker{mem: mem, rows: rows, size: size, emit: func(rec arrow.Record) error {
+				require.LessOrEqual(rt, int(rec.NumRows()), rows)
+				out = append(out, rawBuffers(rec))
+				return nil
+			}}
+			defer k.release()
+			for at := 0; at < n; {
+				to := min(n, at+rapid.IntRange(1, 12).Draw(rt, label))
+				part, err := batch.Slice(whole, at, to)
+				require.NoError(rt, err)
+				require.NoError(rt, k.push(part))
+				part.Release()
+				at = to
+			}
+			require.NoError(rt, k.flush())
+			return out
+		}
+		require.Equal(rt, chunks("first"), chunks("second"))
+	})
+}
+
+// rawBuffers writes every byte of a batch.
+func rawBuffers(rec arrow.Record) string {
+	var b strings.Builder
+	var write func(d arrow.ArrayData)
+	write = func(d arrow.ArrayData) {
+		fmt.Fprintf(&b, "%v %d %d %d:", d.DataType(), d.Len(), d.Offset(), d.NullN())
+		for _, buf := range d.Buffers() {
+			if buf != nil {
+				fmt.Fprintf(&b, " %x", buf.Bytes())
+			}
+		}
+		for _, c := range d.Children() {
+			write(c)
+		}
+		b.WriteByte('\n')
+	}
+	for _, col := range rec.Columns() {
+		write(col.Data())
+	}
+	return b.String()
+}
+
+// TestNothingShowsUnderNulls puts rows with hidden content under their nulls
+// through a chunker.
+func TestNothingShowsUnderNulls(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	schema := batchtest.Schema(t, "x float64 null", "on bool null", "t utf8 null", "v vector[2] null", "list vector null", "s sparse[9] null")
+	hide := func(json string) string {
+		rec := batchtest.Record(t, mem, schema, json)
+		defer rec.Release()
+		// The middle one of three rows becomes null; its content stays.
+		cols := make([]arrow.Array, rec.NumCols())
+		for i, col := range rec.Columns() {
+			d := col.Data()
+			buffers := append([]*memory.Buffer{memory.NewBufferBytes([]byte{0b101})}, d.Buffers()[1:]...)
+			data := array.NewData(d.DataType(), 3, buffers, d.Children(), 1, 0)
+			cols[i] = array.MakeFromData(data)
+			data.Release()
+			defer cols[i].Release()
+		}
+		masked := array.NewRecord(schema, cols, 3)
+		defer masked.Release()
+		var out string
+		k := chunker{mem: mem, rows: 10, size: 1 << 20, emit: func(rec arrow.Record) error {
+			require.NoError(t, batch.Validate(rec))
+			out = rawBuffers(rec) + strings.Join(batchtest.Rows(rec), "\n")
+			return nil
+		}}
+		require.NoError(t, k.push(masked))
+		require.NoError(t, k.flush())
+		return out
+	}
+	row := `{"x": 1, "on": true, "t": "a", "v": [1, 2], "list": [3], "s": {"indices": [1], "values": [2]}}`
+	secret := `{"x": 9, "on": true, "t": "secret", "v": [7, 8], "list": [3, 4], "s": {"indices": [1, 2], "values": [2, 5]}}`
+	shown := hide("[" + row + "," + secret + "," + row + "]")
+	require.Equal(t, shown, hide("["+row+","+row+","+row+"]"))
+	require.Contains(t, shown, "null | null | null | null | null | null")
+}

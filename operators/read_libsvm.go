@@ -1,0 +1,79 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/textfile"
+)
+
+// LibSVMOptions says how LibSVM lines are written. The zero value is what LIBSVM
+// writes: indices count from 1.
+type LibSVMOptions struct {
+	// ZeroBased says that indices count from 0.
+	ZeroBased bool
+	// Size is the number of components of a row; 0 means as many as the largest
+	// index in the data needs, which takes reading them once while building.
+	Size int
+	// OnError is what to do with lines that cannot be read.
+	OnError OnError
+	// FS, if set, is the file system that holds the files, such as one embedded in
+	// the program.
+	FS fs.FS `json:"-"`
+}
+
+// ReadLibSVM reads lines of sparse rows: "label index:value …", with an optional
+// query id ("qid:3") behind the label, and comments behind '#'. The columns are
+// label (float64), qid (int64) where the first line has one, and features
+// (sparse[size], indices from 0). Files are found, cut and checked as ReadCSV
+// does.
+func ReadLibSVM(b *engine.Builder, path string, o LibSVMOptions) *engine.Dataset {
+	const op = "ReadLibSVM"
+	needBuilder(op, b)
+	fail := func(err error) *engine.Dataset {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	in, err := ResolveInput(b, o.FS, path)
+	if err != nil {
+		return fail(err)
+	}
+	var layout textfile.LibSVMLayout
+	name := fmt.Sprintf("size of %s, zero-based %t, size %d, on error %v", in.id, o.ZeroBased, o.Size, o.OnError)
+	err = factOf(b, name, &layout, func() (any, error) {
+		cfg := textfile.Config{Shards: b.Shards(), OnError: textfile.OnError(o.OnError), FS: o.FS}
+		return textfile.ScanLibSVM(context.Background(), in.files, textfile.LibSVMOptions{ZeroBased: o.ZeroBased, Size: o.Size}, cfg)
+	})
+	if err != nil {
+		return fail(err)
+	}
+	schema, err := layout.Schema()
+	if err != nil {
+		return fail(err)
+	}
+	attrs := append(in.attrs(path), engine.Attr{Key: "zero-based", Value: strconv.FormatBool(o.ZeroBased)})
+	if o.OnError != Fail {
+		attrs = append(attrs, engine.Attr{Key: "on error", Value: o.OnError.String()})
+	}
+	return addText(b, op, in, attrs, schema, textfile.Config{OnError: textfile.OnError(o.OnError)},
+		func(ctx context.Context, cfg textfile.Config) (textReader, error) {
+			return textfile.OpenLibSVM(ctx, in.files, layout, cfg)
+		})
+}
+
+// VectorSize returns the number of components that the type of a vector column
+// declares, dense or sparse; 0 where it does not say, and for other columns.
+func VectorSize(d *engine.Dataset, column string) int {
+	if !usable(d) {
+		return 0
+	}
+	i, err := batch.FindColumn(d.Schema(), column)
+	if err != nil {
+		return 0
+	}
+	return batch.VectorDim(d.Schema().Field(i).Type)
+}

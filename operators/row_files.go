@@ -1,0 +1,430 @@
+package operators
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"sort"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// RowFile is an open file whose rows can be found by their index. Its methods
+// may be called by several goroutines at once, except Close.
+type RowFile interface {
+	// Schema returns the columns of the rows, and NumRows how many there are.
+	Schema() *arrow.Schema
+	NumRows() int64
+	// Rows returns a cursor at a row, which reads the given columns in that order.
+	Rows(row int64, columns []int, mem memory.Allocator) (RowCursor, error)
+	// Close gives up what was opened, but not the bytes it was opened on.
+	Close() error
+}
+
+// RowCursor reads rows in order. One goroutine at a time uses it.
+type RowCursor interface {
+	// Next returns the next rows, at least one and about as many as wanted, owned
+	// by the caller, or io.EOF after the last.
+	Next(want int) (arrow.Record, error)
+	Close() error
+}
+
+// RowFormat is a file format whose rows can be found by their index.
+type RowFormat struct {
+	Op    string        // the operator's name, such as "ReadArrow"
+	Attrs []engine.Attr // printable parameters
+	// Columns names the columns to read, in this order; nil means all.
+	Columns []string
+	// Open opens a file that has the given size. A panic is taken as damage of the
+	// file, here as in the methods of what is opened.
+	Open func(r io.ReaderAt, size int64) (RowFile, error)
+}
+
+// rowFacts is what the job knows of its files when it is built.
+type rowFacts struct {
+	Columns []batch.Column
+	Starts  []int64 // index of each file's first row among all rows, and their number
+}
+
+// ReadRowFiles adds a source of files in a format whose rows have an index. It
+// is for packages that add formats of their own. Files are found and checked as
+// ReadCSV does; all of them must have the same columns. Of n rows in all, shard i
+// of S holds those from i·n/S up to (i+1)·n/S.
+func ReadRowFiles(b *engine.Builder, fsys fs.FS, path string, f RowFormat) *engine.Dataset {
+	needBuilder(f.Op, b)
+	fail := func(err error) *engine.Dataset {
+		b.Errorf("%s: %w", f.Op, err)
+		return b.Poisoned(f.Op)
+	}
+	in, err := ResolveInput(b, fsys, path)
+	if err != nil {
+		return fail(err)
+	}
+	var facts rowFacts
+	err = factOf(b, fmt.Sprintf("rows of %s read with %s", in.id, f.Op), &facts, func() (any, error) { return f.facts(in) })
+	if err != nil {
+		return fail(err)
+	}
+	schema, err := batch.Schema(facts.Columns)
+	if err != nil {
+		return fail(err)
+	}
+	columns, schema, err := pick(schema, f.Columns)
+	if err != nil {
+		return fail(err)
+	}
+	open := &joint[*openFiles]{}
+	return b.Add(engine.Spec{
+		Op:     f.Op,
+		Attrs:  append(in.attrs(path), f.Attrs...),
+		Schema: schema,
+		Source: func() engine.Source {
+			return &rowSource{in: in, format: f, facts: facts, schema: schema, columns: columns, joint: open}
+		},
+	})
+}
+
+// pick returns the indices of the named columns, and their schema.
+func pick(schema *arrow.Schema, names []string) ([]int, *arrow.Schema, error) {
+	if names == nil {
+		for _, f := range schema.Fields() {
+			names = append(names, f.Name)
+		}
+	}
+	columns, fields := make([]int, len(names)), make([]arrow.Field, len(names))
+	for i, name := range names {
+		at, err := batch.FindColumn(schema, name)
+		if err == nil && slices.Contains(columns[:i], at) {
+			err = fmt.Errorf("column %q is selected twice", name)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		columns[i], fields[i] = at, schema.Field(at)
+	}
+	return columns, arrow.NewSchema(fields, nil), nil
+}
+
+// facts opens all files for what they say of themselves.
+func (f RowFormat) facts(in InputFiles) (facts rowFacts, err error) {
+	open, err := f.open(in)
+	if err != nil {
+		return facts, err
+	}
+	defer func() { err = errors.Join(err, open.Close()) }()
+	facts.Starts = []int64{0}
+	for i, file := range open.files {
+		columns := batch.Columns(file.schema)
+		if i == 0 {
+			facts.Columns = columns
+		} else if err := agree(facts.Columns, columns); err != nil {
+			return facts, fmt.Errorf("the columns of %s and %s differ: %w", open.files[0].path, file.path, err)
+		}
+		facts.Starts = append(facts.Starts, facts.Starts[i]+file.NumRows())
+	}
+	return facts, nil
+}
+
+// agree checks that both files have the same columns. What may be null in one
+// may be null.
+func agree(all, more []batch.Column) error {
+	if len(all) != len(more) {
+		return fmt.Errorf("the first has %d, the second %d", len(all), len(more))
+	}
+	for i, c := range more {
+		if all[i].Name != c.Name || all[i].Type != c.Type {
+			return fmt.Errorf("column %d is %s in the first and %s in the second", i+1, all[i], c)
+		}
+		all[i].Nullable = all[i].Nullable || c.Nullable
+	}
+	return nil
+}
+
+// openFiles are the open files of a source, in order.
+type openFiles struct {
+	files []*openFile
+	bytes []fs.File
+}
+
+// openFile is one of them.
+type openFile struct {
+	RowFile
+	path   string
+	schema *arrow.Schema // normalized
+}
+
+// open opens all files.
+func (f RowFormat) open(in InputFiles) (_ *openFiles, err error) {
+	open := &openFiles{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, open.Close())
+		}
+	}()
+	for _, file := range in.files {
+		r, size, err := open.bytesOf(in.fsys, file.Path)
+		if err != nil {
+			return nil, err
+		}
+		o := &openFile{path: file.Path}
+		err = o.guarded(func() error {
+			if o.RowFile, err = f.Open(r, size); err != nil {
+				return err
+			}
+			open.files = append(open.files, o)
+			if o.schema, err = batch.NormalizeSchema(o.Schema()); err != nil {
+				return err
+			}
+			_, err := batch.Schema(batch.Columns(o.schema)) // names are distinct
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return open, nil
+}
+
+// bytesOf opens a file for random access; one of a file system that does not
+// offer it is taken into memory.
+func (o *openFiles) bytesOf(fsys fs.FS, path string) (io.ReaderAt, int64, error) {
+	var f fs.File
+	var err error
+	if fsys == nil {
+		f, err = os.Open(path)
+	} else {
+		f, err = fsys.Open(path)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot read input: %w", err)
+	}
+	o.bytes = append(o.bytes, f)
+	if at, ok := f.(io.ReaderAt); ok {
+		info, err := f.Stat()
+		if err != nil {
+			return nil, 0, fmt.Errorf("cannot read input: %w", err)
+		}
+		return at, info.Size(), nil
+	}
+	content, err := io.ReadAll(f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot read input %s: %w", path, err)
+	}
+	return bytes.NewReader(content), int64(len(content)), nil
+}
+
+// Close closes all files.
+func (o *openFiles) Close() error {
+	var errs []error
+	for _, f := range o.files {
+		errs = append(errs, f.guarded(f.RowFile.Close))
+	}
+	for _, f := range o.bytes {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// guarded calls into the format and names the file in its errors. Decoders may
+// panic on damaged files.
+func (o *openFile) guarded(f func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("input %s is damaged: %v", o.path, v)
+		}
+	}()
+	if err = f(); err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("input %s: %w", o.path, err)
+	}
+	return err
+}
+
+// rowSource is the source behind ReadRowFiles.
+type rowSource struct {
+	noop
+	in      InputFiles
+	format  RowFormat
+	facts   rowFacts
+	schema  *arrow.Schema
+	columns []int
+	joint   *joint[*openFiles]
+
+	open   *openFiles
+	mem    memory.Allocator
+	at     int64 // of the row to come
+	file   int   // which the cursor reads
+	cursor RowCursor
+	rest   arrow.Record // rows read and not yet emitted, owned
+}
+
+func (s *rowSource) Open(c *engine.Context) (err error) {
+	s.mem = c.Allocator
+	s.open, err = s.joint.enter(func() (*openFiles, error) {
+		if err := s.in.Verify(); err != nil {
+			return nil, err
+		}
+		return s.format.open(s.in)
+	})
+	if err != nil {
+		s.open = nil
+		return err
+	}
+	for i, f := range s.open.files {
+		if was := s.facts.Starts[i+1] - s.facts.Starts[i]; f.NumRows() != was {
+			return fmt.Errorf("input %s had %d rows when the job was built, and has %d now", f.path, was, f.NumRows())
+		}
+	}
+	return nil
+}
+
+func (s *rowSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	lo, hi := cut(s.facts.Starts[len(s.facts.Starts)-1], c.Shards, shard)
+	if lo == hi {
+		return nil
+	}
+	if s.at != lo {
+		if err := s.seek(lo); err != nil {
+			return err
+		}
+	}
+	for s.at < hi {
+		if err := c.Err(); err != nil {
+			return err
+		}
+		if err := s.emit(hi, c.BatchRows, shard, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emit emits rows before hi, at least one.
+func (s *rowSource) emit(hi int64, most, shard int, out engine.Output) error {
+	if s.rest == nil {
+		if err := s.read(int(min(hi-s.at, int64(most)))); err != nil {
+			return err
+		}
+	}
+	rows := s.rest
+	s.rest = nil
+	defer rows.Release()
+	n := min(hi-s.at, rows.NumRows(), int64(most))
+	if n < rows.NumRows() {
+		rest, err := batch.Slice(rows, int(n), int(rows.NumRows()))
+		if err != nil {
+			return err
+		}
+		s.rest = rest
+	}
+	part, err := batch.Slice(rows, 0, int(n))
+	if err != nil {
+		return err
+	}
+	defer part.Release()
+	s.at += n
+	return out.Emit(shard, part)
+}
+
+// read reads the rows to come.
+func (s *rowSource) read(want int) error {
+	for {
+		file := s.open.files[s.file]
+		if s.cursor == nil {
+			err := file.guarded(func() (err error) {
+				s.cursor, err = file.Rows(s.at-s.facts.Starts[s.file], s.columns, s.mem)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		var rows arrow.Record
+		err := file.guarded(func() (err error) {
+			if rows, err = s.cursor.Next(want); err != nil {
+				return err
+			}
+			if rows, err = s.admit(rows); err == nil && (rows.NumRows() == 0 || rows.NumRows() > s.facts.Starts[s.file+1]-s.at) {
+				n := rows.NumRows()
+				rows.Release()
+				err = fmt.Errorf("it gave %d rows at row %d of %d", n, s.at-s.facts.Starts[s.file], file.NumRows())
+			}
+			return err
+		})
+		if err == nil {
+			s.rest = rows
+			return nil
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
+		}
+		if s.at < s.facts.Starts[s.file+1] {
+			return fmt.Errorf("input %s ends after %d of %d rows", file.path, s.at-s.facts.Starts[s.file], file.NumRows())
+		}
+		if err := s.drop(); err != nil {
+			return err
+		}
+		s.file++
+	}
+}
+
+// admit checks rows that were read, which it takes over, and returns them with
+// the source's schema.
+func (s *rowSource) admit(rows arrow.Record) (arrow.Record, error) {
+	defer rows.Release()
+	normal, err := batch.Normalize(rows)
+	if err != nil {
+		return nil, err
+	}
+	defer normal.Release()
+	if int(normal.NumCols()) != s.schema.NumFields() {
+		return nil, fmt.Errorf("it gave %d columns where %d were asked for", normal.NumCols(), s.schema.NumFields())
+	}
+	for i, f := range s.schema.Fields() {
+		if got := normal.Schema().Field(i); got.Name != f.Name || !arrow.TypeEqual(got.Type, f.Type, arrow.CheckMetadata()) || got.Nullable && !f.Nullable {
+			return nil, fmt.Errorf("its column %q is %s now, and was %s", f.Name, batch.TypeName(got.Type), batch.TypeName(f.Type))
+		}
+	}
+	return array.NewRecord(s.schema, normal.Columns(), normal.NumRows()), nil
+}
+
+// seek goes to a row.
+func (s *rowSource) seek(row int64) error {
+	if err := s.drop(); err != nil {
+		return err
+	}
+	s.at = row
+	s.file = sort.Search(len(s.open.files), func(i int) bool { return s.facts.Starts[i+1] > row })
+	return nil
+}
+
+// drop gives up the cursor and what it has read.
+func (s *rowSource) drop() error {
+	if s.rest != nil {
+		s.rest.Release()
+		s.rest = nil
+	}
+	if s.cursor == nil {
+		return nil
+	}
+	c := s.cursor
+	s.cursor = nil
+	return s.open.files[s.file].guarded(c.Close)
+}
+
+func (s *rowSource) Close() error {
+	if s.open == nil {
+		return nil
+	}
+	// A file that was written to while it was read may have given anything.
+	err := errors.Join(s.drop(), s.in.Verify())
+	return errors.Join(err, s.joint.leave(nil))
+}

@@ -1,0 +1,69 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// ArrowWriteOptions says how Arrow files are written.
+type ArrowWriteOptions struct {
+	// PerShard writes one file per shard into a directory at the path:
+	// part-00000.arrow and so on, those of empty shards too.
+	PerShard bool
+}
+
+// WriteArrow writes the rows of d, in their order, to the file at path in the
+// file form of the Arrow IPC format, uncompressed, by the rules of WriteFiles.
+// The bytes are the same at every parallelism. Types come back from ReadArrow as
+// they were.
+func WriteArrow(d *engine.Dataset, path string, o ArrowWriteOptions) {
+	WriteFiles(d, path, o.PerShard, FileFormat{Op: "WriteArrow", Extension: "arrow", File: newArrowFile})
+}
+
+// arrowFileWriter writes batches in the file form.
+type arrowFileWriter struct{ w *ipc.FileWriter }
+
+func newArrowFile(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (RowWriter, error) {
+	f, err := ipc.NewFileWriter(&positioned{w: w}, ipc.WithSchema(schema), ipc.WithAllocator(mem))
+	if err != nil {
+		return nil, err
+	}
+	return arrowFileWriter{f}, nil
+}
+
+func (f arrowFileWriter) Write(rows arrow.Record) error {
+	if size := batch.Size(rows); size > batch.MaxMessage {
+		return fmt.Errorf("a row of %d bytes exceeds the %d that a batch can hold", size, batch.MaxMessage)
+	}
+	return f.w.Write(rows)
+}
+
+func (f arrowFileWriter) Close() error { return f.w.Close() }
+
+// positioned counts the bytes written. Arrow's writer wants to seek, but only to
+// learn where it is.
+type positioned struct {
+	w  io.Writer
+	at int64
+}
+
+func (p *positioned) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	p.at += int64(n)
+	return n, err
+}
+
+func (p *positioned) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekCurrent {
+		return 0, errors.New("only the current position can be sought")
+	}
+	return p.at, nil
+}
