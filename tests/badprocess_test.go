@@ -1,0 +1,169 @@
+//go:build unix
+
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What happens to whole processes: the program badjobs fails in ways that end it,
+// and the tests look at its exit code, at what it says, and at its directory.
+
+// badProcess is the place of one run.
+type badProcess struct {
+	path       string
+	dir, spill string
+}
+
+func newBadProcess(t *testing.T) badProcess {
+	t.Helper()
+	p := badProcess{path: program(t, "./tests/badjobs"), dir: t.TempDir()}
+	p.spill = filepath.Join(p.dir, "spill")
+	require.NoError(t, os.Mkdir(p.spill, 0o755))
+	return p
+}
+
+func (p badProcess) output() string { return filepath.Join(p.dir, "out.csv") }
+
+// command makes the program's command. Its small memory budget makes the exchange
+// spill, so that there are temporary files to leave behind.
+func (p badProcess) command(ctx context.Context, args ...string) *exec.Cmd {
+	common := []string{"--output", p.output(), "--spill-dir", p.spill, "--memory", "1MiB", "--shards", "64", "--parallelism", "3", "--progress", "off"}
+	return exec.CommandContext(ctx, p.path, append(common, args...)...)
+}
+
+// run runs the program to its end.
+func (p badProcess) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	cmd := p.command(ctx, args...)
+	return await(t, ctx, cmd, cmd.Run)
+}
+
+// signalled runs the program, sends it signals once it is ready, and returns how it
+// ended. meanwhile is called before that.
+func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	cmd := p.command(ctx, "--fault", fault)
+	stderr, write, err := os.Pipe()
+	require.NoError(t, err)
+	defer stderr.Close()
+	cmd.Stderr = write
+	require.NoError(t, cmd.Start())
+	require.NoError(t, write.Close())
+	lines := bufio.NewReader(stderr)
+	for {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err, "the program ended too early")
+		if line == "ready\n" {
+			break
+		}
+	}
+	meanwhile()
+	for _, s := range signals {
+		require.NoError(t, cmd.Process.Signal(s))
+	}
+	var said bytes.Buffer
+	got := await(t, ctx, cmd, func() error {
+		_, err := said.ReadFrom(lines)
+		require.NoError(t, err)
+		return cmd.Wait()
+	})
+	got.stderr = said.String()
+	return got
+}
+
+// requireNothingLeft requires that neither an output nor a temporary file is there.
+func (p badProcess) requireNothingLeft(t *testing.T) {
+	t.Helper()
+	require.Equal(t, []string{"spill"}, listing(t, p.dir))
+}
+
+func TestProcessSucceeds(t *testing.T) {
+	p := newBadProcess(t)
+	got := p.run(t)
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, []string{"out.csv", "spill"}, listing(t, p.dir))
+}
+
+func TestProcessFails(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		says []string
+	}{
+		{"panic", []string{"--fault", "panic"}, 1, []string{"the function panics", "MapPartition", "subtask", "shard", "main.go:"}},
+		{"error", []string{"--fault", "error"}, 1, []string{"the function fails", "MapPartition", "subtask", "shard", "main.go:"}},
+		{"disk full while writing", []string{"--file-limit", "4000", "--memory", "1GiB"}, 1, []string{"cannot write", "out.csv", "file too large", "WriteCSV", "main.go:"}},
+		{"disk full while spilling", []string{"--file-limit", "4000"}, 1, []string{"file too large", "main.go:"}},
+		{"wrong usage", []string{"--fault", "sleep"}, 2, []string{"--fault", "sleep"}},
+		{"more subtasks than shards", []string{"--parallelism", "65"}, 2, []string{"--parallelism is 65", "64 shards"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newBadProcess(t)
+			got := p.run(t, c.args...)
+			require.Equal(t, c.code, got.code, got.stderr)
+			require.Empty(t, got.stdout)
+			for _, words := range c.says {
+				require.Contains(t, got.stderr, words)
+			}
+			p.requireNothingLeft(t)
+		})
+	}
+}
+
+func TestInterruptCancels(t *testing.T) {
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		p := newBadProcess(t)
+		got := p.signalled(t, "watch", func() {
+			require.NotEqual(t, []string{"spill"}, listing(t, p.dir), "the run has begun to write")
+		}, s)
+		require.Equal(t, 1, got.code, got.stderr)
+		require.Contains(t, got.stderr, "cancelled")
+		p.requireNothingLeft(t)
+	}
+}
+
+// TestInterruptOfAFunctionThatIgnoresIt: the process waits ten seconds for the
+// function and then ends all the same, naming it.
+func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
+	t.Parallel()
+	p := newBadProcess(t)
+	began := time.Now()
+	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT)
+	require.Equal(t, 1, got.code, got.stderr)
+	require.GreaterOrEqual(t, time.Since(began), 10*time.Second)
+	require.Contains(t, got.stderr, "MapPartition")
+	require.Contains(t, got.stderr, "main.go:")
+	require.NoFileExists(t, p.output())
+}
+
+// TestNextRunSweepsAfterAKill: a process that is killed cannot clean up, so the
+// next one does.
+func TestNextRunSweepsAfterAKill(t *testing.T) {
+	p := newBadProcess(t)
+	got := p.signalled(t, "watch", func() {}, syscall.SIGKILL)
+	require.Equal(t, -1, got.code)
+	left := listing(t, p.dir)
+	require.NotContains(t, left, "out.csv", "half an output is visible")
+	require.True(t, strings.Contains(strings.Join(left, "\n"), "spill/superstep-"), "the killed run had spilled: %v", left)
+
+	after := p.run(t)
+	require.Zero(t, after.code, after.stderr)
+	require.Equal(t, []string{"out.csv", "spill"}, listing(t, p.dir))
+}
