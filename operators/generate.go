@@ -36,14 +36,7 @@ func Generate[T any](b *engine.Builder, rows int64, f func(draws shared.Random, 
 		Schema: codec.Schema(),
 		Func:   f,
 		Source: func() engine.Source {
-			purpose := ""
-			return newNumbered(rows, codec, func(c *engine.Context, i int64) T {
-				if purpose == "" {
-					purpose = generatePurpose(c)
-				}
-				// Shard -1: what belongs to no shard.
-				return f(shared.NewRandom(c.Seed, purpose, -1, int(i)), i)
-			})
+			return &generator[T]{n: rows, f: f, out: rowWriter[T]{codec: codec}}
 		},
 	})
 }
@@ -54,4 +47,36 @@ func generatePurpose(c *engine.Context) string {
 		return "Generate " + strconv.Quote(c.Node.Name)
 	}
 	return "Generate " + strconv.Itoa(int(c.Node.ID))
+}
+
+// generator is the source behind Generate.
+type generator[T any] struct {
+	noop
+	n       int64
+	f       func(shared.Random, int64) T
+	purpose string
+	out     rowWriter[T]
+}
+
+func (s *generator[T]) Open(c *engine.Context) error {
+	s.purpose = generatePurpose(c)
+	s.out.open(c)
+	return nil
+}
+
+func (s *generator[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+	lo, hi := cut(s.n, c.Shards, shard)
+	for i := lo; i < hi; i++ {
+		// Shard -1: what belongs to no shard.
+		s.out.row = s.f(shared.NewRandom(c.Seed, s.purpose, -1, int(i)), i)
+		if err := s.out.push(shard, out); err != nil {
+			return rowOfInput(i, err)
+		}
+	}
+	return s.out.flush(shard, out)
+}
+
+func (s *generator[T]) Close() error {
+	s.out.close()
+	return nil
 }

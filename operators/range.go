@@ -4,8 +4,10 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // Range makes a dataset of the integers lo, lo+1, …, hi-1 in one column, "value"
@@ -31,40 +33,50 @@ func Range(b *engine.Builder, lo, hi int64) *engine.Dataset {
 		},
 		Schema: codec.Schema(),
 		Source: func() engine.Source {
-			return newNumbered(hi-lo, codec, func(_ *engine.Context, i int64) int64 { return lo + i })
+			return &rangeSource{lo: lo, n: hi - lo, schema: codec.Schema(), cols: make([]arrow.Array, 1)}
 		},
 	})
 }
 
-// numbered is a source of n rows that are a function of their number.
-type numbered[T any] struct {
+// rangeSource is the source behind Range.
+type rangeSource struct {
 	noop
-	n   int64
-	row func(c *engine.Context, i int64) T
-	out rowWriter[T]
+	lo, n   int64
+	schema  *arrow.Schema
+	numbers numbers
+	cols    []arrow.Array // working space
 }
 
-func newNumbered[T any](n int64, codec *batch.Codec[T], row func(c *engine.Context, i int64) T) *numbered[T] {
-	return &numbered[T]{n: n, row: row, out: rowWriter[T]{codec: codec}}
-}
-
-func (s *numbered[T]) Open(c *engine.Context) error {
-	s.out.open(c)
-	return nil
-}
-
-func (s *numbered[T]) ReadShard(c *engine.Context, shard int, out engine.Output) error {
+func (s *rangeSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
 	lo, hi := cut(s.n, c.Shards, shard)
-	for i := lo; i < hi; i++ {
-		s.out.row = s.row(c, i)
-		if err := s.out.push(shard, out); err != nil {
-			return rowOfInput(i, err)
+	for lo < hi {
+		rows := min(hi-lo, int64(c.BatchRows))
+		if err := s.emit(c, shard, s.lo+lo, rows, out); err != nil {
+			return err
 		}
+		lo += rows
 	}
-	return s.out.flush(shard, out)
+	return nil
 }
 
-func (s *numbered[T]) Close() error {
-	s.out.close()
-	return nil
+// emit hands on the numbers from first on.
+func (s *rangeSource) emit(c *engine.Context, shard int, first, rows int64, out engine.Output) error {
+	s.cols[0] = s.numbers.column(c, first, rows)
+	defer s.cols[0].Release()
+	return emitColumns(shard, s.schema, s.cols, rows, out)
+}
+
+// numbers makes columns of consecutive integers.
+type numbers struct{ values []int64 } // working space
+
+// column returns the column first, first+1, … of n values, owned by the caller.
+func (x *numbers) column(c *engine.Context, first, n int64) arrow.Array {
+	x.values = x.values[:0]
+	for i := range n {
+		x.values = append(x.values, first+i)
+	}
+	b := array.NewInt64Builder(c.Allocator)
+	defer b.Release()
+	b.AppendValues(x.values, nil)
+	return b.NewArray()
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // maxSampleFraction bounds the mean number of copies of a row.
@@ -128,15 +129,17 @@ type drawer struct {
 	copies  func(u float64) int
 
 	index   rowIndex
-	indices []int32 // working space
+	draws   shared.Random // the next one is that of the next row
+	indices []int32       // working space
 }
 
 func (o *drawer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
-	draws := c.Random(o.purpose, shard, 0)
-	first := o.index.batch(rows.NumRows())
+	if o.index.batch(rows.NumRows()) == 0 {
+		o.draws = c.Random(o.purpose, shard, 0)
+	}
 	o.indices = o.indices[:0]
 	for i := range rows.NumRows() {
-		for range o.copies(draws.Float64At(uint64(first + i))) {
+		for range o.copies(o.draws.Float64()) {
 			o.indices = append(o.indices, int32(i))
 		}
 		if len(o.indices) > maxCopies && len(o.indices) > int(rows.NumRows()) {

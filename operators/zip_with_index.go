@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -45,8 +44,9 @@ type indexer struct {
 	counts rowReader[counted]
 	starts []int64 // index of the first row of each shard
 	index  rowIndex
-	values []int64       // working space
-	cols   []arrow.Array // working space
+
+	numbers numbers
+	cols    []arrow.Array // working space
 }
 
 func (o *indexer) Open(c *engine.Context) error {
@@ -72,14 +72,7 @@ func (o *indexer) Open(c *engine.Context) error {
 
 func (o *indexer) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
 	first := o.starts[shard] + o.index.batch(rows.NumRows())
-	o.values = o.values[:0]
-	for i := range rows.NumRows() {
-		o.values = append(o.values, first+i)
-	}
-	b := array.NewInt64Builder(c.Allocator)
-	defer b.Release()
-	b.AppendValues(o.values, nil)
-	made := b.NewArray()
+	made := o.numbers.column(c, first, rows.NumRows())
 	defer made.Release()
 	o.cols = append(append(o.cols[:0], rows.Columns()...), made)
 	return emitColumns(shard, o.schema, o.cols, rows.NumRows(), out)

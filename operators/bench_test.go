@@ -1,0 +1,66 @@
+package operators
+
+import (
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// BenchmarkRows measures what an operator costs per row in a chain, by the time
+// of a run over many rows: Range alone is what the others add to.
+func BenchmarkRows(b *testing.B) {
+	const rows = 1 << 20
+	type both struct {
+		Value  int64
+		Square float64
+	}
+	for _, c := range []struct {
+		name string
+		add  func(d *engine.Dataset) *engine.Dataset
+	}{
+		{"Range", func(d *engine.Dataset) *engine.Dataset { return d }},
+		{"Map", func(d *engine.Dataset) *engine.Dataset {
+			return Map(d, func(v int64) both { return both{v, float64(v) * float64(v)} })
+		}},
+		{"FlatMap", func(d *engine.Dataset) *engine.Dataset {
+			return FlatMap(d, func(v int64, emit func(both)) error {
+				emit(both{v, float64(v) * float64(v)})
+				return nil
+			})
+		}},
+		{"Filter", func(d *engine.Dataset) *engine.Dataset {
+			return Filter(d, func(v int64) bool { return v%2 == 0 })
+		}},
+		{"MapBatch", func(d *engine.Dataset) *engine.Dataset {
+			return MapBatch(d, nil, func(_ *engine.Context, rows arrow.Record) (arrow.Record, error) {
+				rows.Retain()
+				return rows, nil
+			})
+		}},
+		{"WithColumn", func(d *engine.Dataset) *engine.Dataset {
+			return WithColumn(d, "square", func(v int64) float64 { return float64(v) * float64(v) })
+		}},
+		{"Vectorize", func(d *engine.Dataset) *engine.Dataset { return Vectorize(d, "v", "value", "value") }},
+		{"ZipWithIndex", func(d *engine.Dataset) *engine.Dataset { return ZipWithIndex(d, "index") }},
+		{"Sample", func(d *engine.Dataset) *engine.Dataset { return Sample(d, 0.5, SampleOptions{}) }},
+		{"Rebalance", Rebalance},
+		{"PartitionByHash", func(d *engine.Dataset) *engine.Dataset { return PartitionByHash(d, "value") }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				result, err := engine.Run(b.Context(), engine.Anonymous(func(bd *engine.Builder) error {
+					Collect(bd, "out", Count(c.add(Range(bd, 0, rows))))
+					return nil
+				}), struct{}{}, engine.Parallelism(1))
+				if err != nil {
+					b.Fatal(err)
+				}
+				result.Release()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/rows, "ns/row")
+		})
+	}
+}
