@@ -71,7 +71,9 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 
 	operators.Collect(b, "model", model)
 	if a.Label != "" {
-		operators.Collect(b, "labels", operators.Select(clustered, "cluster", a.Label))
+		counts := operators.GroupBy(clustered, "cluster", a.Label).Aggregate(operators.CountRows().As("rows"))
+		operators.Collect(b, "majorities", operators.GroupBy(counts, "cluster").
+			Aggregate(operators.MaxOf("rows").As("most"), operators.SumOf("rows").As("all")))
 	}
 	if a.Output != "" {
 		var kept []string

@@ -8,9 +8,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
-
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -24,11 +21,11 @@ func report(a args, r *engine.Result) error {
 	}
 	printModel(a, model)
 	if a.Label != "" {
-		labels, err := r.Records("labels")
+		majorities, err := engine.Rows[majority](r, "majorities")
 		if err != nil {
 			return err
 		}
-		fmt.Printf("purity against %s: %.3f\n", a.Label, purity(labels))
+		fmt.Printf("purity against %s: %.3f\n", a.Label, purity(majorities))
 	}
 	if a.Model != "" {
 		if err := model.Save(a.Model); err != nil {
@@ -100,26 +97,15 @@ func printModel(a args, model *kmeans.Model) {
 	fmt.Println()
 }
 
+// majority says how many rows of a cluster carry its most frequent label.
+type majority struct{ Most, All int64 }
+
 // purity returns the share of rows that carry the most frequent label of their
-// cluster. The batches have two columns: the cluster and the label.
-func purity(batches []arrow.Record) float64 {
-	counts, most, rows := map[int64]map[string]int{}, map[int64]int{}, 0
-	for _, batch := range batches {
-		clusters := batch.Column(0).(*array.Int64)
-		for i := range clusters.Len() {
-			c := clusters.Value(i)
-			if counts[c] == nil {
-				counts[c] = map[string]int{}
-			}
-			label := batch.Column(1).ValueStr(i)
-			counts[c][label]++
-			most[c] = max(most[c], counts[c][label])
-			rows++
-		}
+// cluster.
+func purity(clusters []majority) float64 {
+	var most, all int64
+	for _, c := range clusters {
+		most, all = most+c.Most, all+c.All
 	}
-	agreeing := 0
-	for _, n := range most {
-		agreeing += n
-	}
-	return float64(agreeing) / float64(rows)
+	return float64(most) / float64(all)
 }
