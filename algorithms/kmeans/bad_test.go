@@ -16,7 +16,7 @@ func TestValidateTellsEverything(t *testing.T) {
 	for want, p := range map[string]kmeans.Params{
 		"VectorCol is empty: name the column of the points\nK is 0: want at least 1 cluster": {},
 		"K is -1: want at least 1 cluster":                                                   {VectorCol: "x", K: -1},
-		"MaxIter is -1: want at least 1, or 0 for 100":                                       {VectorCol: "x", K: 1, MaxIter: -1},
+		"MaxIter is -1: want 1 to 2147483646, or 0 for 100":                                  {VectorCol: "x", K: 1, MaxIter: -1},
 		"Tol is NaN: want a number":                                                          {VectorCol: "x", K: 1, Tol: math.NaN()},
 		"InitSteps is -2: want at least 1, or 0 for 3":                                       {VectorCol: "x", K: 1, InitSteps: -2},
 		"Oversampling is -1: want a positive number, or 0 for 2·K":                           {VectorCol: "x", K: 1, Oversampling: -1},
@@ -274,7 +274,13 @@ func TestSkippedRows(t *testing.T) {
 		require.Equal(t, 1.0, *rows[0].Distance)
 		r.Release()
 	}
+	// Rows are numbered within their shard, whatever the batches.
 	m.sparse = false
-	_, err := tryTrain(t, m, kmeans.Params{K: 1, NonFinite: kmeans.Skip})
-	require.ErrorContains(t, err, `component 0 is NaN; set NonFinite to Skip to give such rows no cluster`)
+	for _, rows := range []int{1, 2, 100} {
+		options := []engine.Option{engine.Shards(1), engine.BatchRows(rows)}
+		_, err := tryTrain(t, m, kmeans.Params{K: 1, NonFinite: kmeans.Skip}, options...)
+		require.ErrorContains(t, err, `row 1 of the shard: column "features": component 0 is NaN; set NonFinite to Skip to give such rows no cluster`)
+		_, err = tryTrain(t, m, kmeans.Params{K: 1}, options...)
+		require.ErrorContains(t, err, `row 1 of the shard: column "features": component 0 is NaN; set NonFinite to Skip to train`)
+	}
 }

@@ -1,2 +1,59 @@
-// Package kmeans clusters points around k centres (k-means, by Lloyd's algorithm).
+// Package kmeans clusters points around K centres: k-means by Lloyd's algorithm,
+// Euclidean or by cosine, with row weights, over dense or sparse vectors.
+//
+// # Training and predicting in a job
+//
+//	points := operators.Vectorize(rows, "features", "sepal_length", "sepal_width")
+//	model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3})
+//	operators.WriteCSV(kmeans.Predict(points, model, kmeans.PredictOptions{}), "clusters.csv")
+//	operators.Collect(b, "model", model)
+//
+// Train returns a dataset of one row that holds the model; Predict adds the
+// columns "cluster" and "distance" to the points. After the run the model is
+// brought to the caller, used, kept and read again:
+//
+//	m, err := kmeans.ModelOf(result, "model")
+//	cluster, distance := m.Predict([]float64{5.1, 3.5})
+//	err = m.Save("model.json")
+//	m, err = kmeans.Load("model.json")
+//
+// A Model needs no job: its Predict may be called by any number of goroutines. In
+// a job Model.Dataset makes it a dataset for Predict.
+//
+// # What is computed
+//
+// Training looks for K centres of small inertia: the sum over rows of weight times
+// squared distance to the nearest centre. In each superstep every row is assigned
+// to its nearest centre, of several at the same distance the lowest, and every
+// centre moves to the weighted mean of its rows. It ends when no centre moved
+// farther than Params.Tol, or after Params.MaxIter updates; one more superstep then
+// evaluates the centres, so that the model's sizes and inertia are exactly those
+// that predicting the training rows gives. By Cosine rows count by their direction
+// alone; see there.
+//
+// A cluster that no row of positive weight is nearest to is given the row that is
+// farthest from its own centre, ties going by order of rows. K above the number
+// of distinct points is an error.
+//
+// The first centres decide which optimum is found. Params.Init chooses among
+// k-means||, the default, k-means++, random rows and given centres; the first two
+// draw rows in proportion to weight times squared distance, to be near the best
+// from the start.
+//
+// # The same bits
+//
+// A model is a function of the rows, their order, the number of shards, the
+// parameters and the seed. Parallelism, batch sizes and processors change none of
+// its bits: sums go per shard and up the tree over shards, and a draw depends on
+// seed, shard and row.
+//
+// # The plan
+//
+// Train adds the operator KMeansPoints, which checks the rows and joins those of a
+// shard; a queue for the first centres, named after its method; and the queue
+// "kmeans", which reports "inertia" and "movement" per superstep. Files: input.go
+// is the operator, block.go the rows of a shard and searches over them, lloyd.go
+// and reseed.go the training queue, parallel.go, plusplus.go and random.go the
+// others, local.go the clustering of candidates on one subtask, model.go and
+// modelfile.go the model and its file, predict.go the operator that predicts.
 package kmeans

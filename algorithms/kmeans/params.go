@@ -64,8 +64,8 @@ func (p Params) Validate() error {
 	case p.K > math.MaxInt32:
 		bad("K is %d: want at most %d clusters", p.K, math.MaxInt32)
 	}
-	if p.MaxIter < 0 {
-		bad("MaxIter is %d: want at least 1, or 0 for %d", p.MaxIter, defaultMaxIter)
+	if p.MaxIter < 0 || p.MaxIter >= math.MaxInt32 {
+		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-1, defaultMaxIter)
 	}
 	if math.IsNaN(p.Tol) || math.IsInf(p.Tol, 0) {
 		bad("Tol is %v: want a number", p.Tol)

@@ -196,6 +196,18 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 		require.Equal(t, [][]float64{{-2.5}, {5}}, o.model.Centers)
 	}
 
+	// A row that is alone in its cluster stays there too, and the next update
+	// takes another one.
+	m = rowsOf([]float64{0, 0}, []float64{50, 0}, []float64{51, 0})
+	p = kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0, 30}, {50, 0}, {1e3, 0}}, MaxIter: 1}
+	o = train(t, m, p)
+	require.Equal(t, [][]float64{{0, 0}, {50.5, 0}, {0, 0}}, o.model.Centers)
+	require.Equal(t, []float64{1, 2, 0}, o.model.Sizes)
+	p.MaxIter = 0
+	o = train(t, m, p)
+	require.Equal(t, []float64{1, 1, 1}, o.model.Sizes)
+	require.Zero(t, o.model.Inertia)
+
 	// However far the centres are given, training ends as from good ones.
 	m = iris(t)
 	p = kmeans.Params{Init: kmeans.Given, Centers: [][]float64{m.row(0), {1e5, 0, 0, 0}, {0, 1e5, 0, 0}}}
@@ -207,6 +219,24 @@ func TestEmptyClustersGetTheFarthestRows(t *testing.T) {
 		}
 		requireSame(t, o, got)
 	}
+}
+
+// A cluster may lose its rows in the update that was to be the last.
+func TestClustersEmptyAtTheEnd(t *testing.T) {
+	m := rowsOf([]float64{4, 9}, []float64{-2, -3}, []float64{7, 7}, []float64{3, -6})
+	p := kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{-3, 3}, {7, -5}, {9, -1}}, Tol: 1e9}
+	o := train(t, m, p)
+	require.Equal(t, [][]float64{{-2, -3}, {3, -6}, {5.5, 8}}, o.model.Centers)
+	require.Equal(t, []float64{1, 1, 2}, o.model.Sizes)
+	require.InDelta(t, 6.5, o.model.Inertia, 1e-12)
+	require.Equal(t, 2, o.model.Iterations)
+	require.True(t, o.model.Converged)
+	// With no update left it stays empty, and the model says so.
+	p.MaxIter = 1
+	o = train(t, m, p)
+	require.Equal(t, [][]float64{{1, 3}, {3, -6}, {7, 7}}, o.model.Centers)
+	require.Equal(t, []float64{0, 2, 2}, o.model.Sizes)
+	require.Equal(t, 1, o.model.Iterations)
 }
 
 func TestReseedingByCosine(t *testing.T) {

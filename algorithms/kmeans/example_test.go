@@ -1,0 +1,67 @@
+package kmeans_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// A job that clusters points and gives each its cluster.
+func Example() {
+	type point struct {
+		Position []float64 `column:"position,dim=2"`
+	}
+	type clustered struct {
+		Position []float64
+		Cluster  int64
+		Distance float64
+	}
+	job := engine.Define("towns", func(b *engine.Builder, _ struct{}) error {
+		points := operators.FromSlice(b, []point{
+			{[]float64{0, 0}}, {[]float64{8, 6}}, {[]float64{0, 2}}, {[]float64{8, 8}},
+		})
+		model := kmeans.Train(points, kmeans.Params{VectorCol: "position", K: 2, Seed: 1})
+		operators.Collect(b, "model", model)
+		operators.Collect(b, "points", kmeans.Predict(points, model, kmeans.PredictOptions{}))
+		return nil
+	})
+	result, err := engine.Run(context.Background(), job, struct{}{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer result.Release()
+	model, err := kmeans.ModelOf(result, "model")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("centers", model.Centers, "inertia", model.Inertia)
+	rows, err := engine.Rows[clustered](result, "points")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, row := range rows {
+		fmt.Println(row.Position, "in cluster", row.Cluster, "at", row.Distance)
+	}
+	// Output:
+	// centers [[8 7] [0 1]] inertia 4
+	// [0 0] in cluster 1 at 1
+	// [8 6] in cluster 0 at 1
+	// [0 2] in cluster 1 at 1
+	// [8 8] in cluster 0 at 1
+}
+
+// A model predicts without any job.
+func ExampleModel_Predict() {
+	model := &kmeans.Model{
+		Centers: [][]float64{{0, 1}, {8, 7}}, Sizes: []float64{2, 2}, Dim: 2,
+	}
+	cluster, distance := model.Predict([]float64{5, 3})
+	fmt.Println(cluster, distance)
+	// Output: 1 5
+}
