@@ -150,6 +150,16 @@ func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(began), 10*time.Second)
 	require.Contains(t, got.stderr, "MapPartition")
 	require.Contains(t, got.stderr, "main.go:")
+	p.requireNothingLeft(t)
+}
+
+// TestSecondInterruptEndsTheProcess: who asks twice does not wait.
+func TestSecondInterruptEndsTheProcess(t *testing.T) {
+	p := newBadProcess(t)
+	began := time.Now()
+	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT, syscall.SIGTERM)
+	require.Equal(t, 1, got.code, got.stderr)
+	require.Less(t, time.Since(began), 9*time.Second)
 	require.NoFileExists(t, p.output())
 }
 

@@ -2,7 +2,17 @@
 
 package tests
 
-import "testing"
+import (
+	"flag"
+	"testing"
+)
+
+// Random graphs are drawn many times more often than usual.
+func init() {
+	if err := flag.Set("rapid.checks", "5000"); err != nil {
+		panic(err)
+	}
+}
 
 // sweepsOf is the whole product of the settings, and rounds with delays.
 func sweepsOf(t testing.TB, shards int, large bool) []sweep {

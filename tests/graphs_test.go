@@ -1,0 +1,218 @@
+package tests
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Random graphs of operators over small random tables, whose rows have to be those
+// of a reference that handles one row after another, at every setting. All
+// datasets have the columns of cell, so that any operator may follow any other.
+
+// cell is a row.
+type cell struct {
+	Key   int64
+	Value float64
+	Text  *string
+}
+
+// step adds one dataset, made of earlier ones.
+type step struct {
+	op   int   // index in graphOps
+	in   []int // numbers of earlier datasets, as many as the operator takes
+	arg  int
+	rows []cell // of a source
+}
+
+func (s step) String() string {
+	return fmt.Sprintf("%s%v arg %d, %d rows", graphOps[s.op].name, s.in, s.arg, len(s.rows))
+}
+
+// graphOp is an operator twice: as the engine has it and as the reference does.
+type graphOp struct {
+	name   string
+	inputs int
+	build  func(b *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset
+	// reference returns the rows of each shard.
+	reference func(s step, in [][][]cell) [][]cell
+}
+
+const graphShards, graphSeed = 8, 99
+
+// differentSettings are those that a random graph runs at.
+var differentSettings = []struct{ p, rows int }{{1, 1024}, {2, 7}, {3, 1}, {8, 2}}
+
+func TestRandomGraphs(t *testing.T) {
+	used := map[string]bool{}
+	rapid.Check(t, func(rt *rapid.T) {
+		steps := drawSteps(rt)
+		reference := make([][][]cell, len(steps))
+		for i, s := range steps {
+			used[graphOps[s.op].name] = true
+			reference[i] = graphOps[s.op].reference(s, pick(reference, s.in))
+		}
+		for _, at := range differentSettings {
+			for i, got := range runSteps(t, steps, at.p, at.rows) {
+				if want := cellLines(reference[i]); want != got {
+					rt.Fatalf("p=%d rows=%d: dataset %d of\n%v\nis\n%s\nwant\n%s", at.p, at.rows, i, steps, got, want)
+				}
+			}
+		}
+	})
+	for _, op := range graphOps {
+		require.True(t, used[op.name], "%s was never drawn", op.name)
+	}
+}
+
+// drawSteps draws a table or two and what is made of them.
+func drawSteps(rt *rapid.T) []step {
+	texts := []*string{nil, ptr(""), ptr("a"), ptr("bc")}
+	row := rapid.Custom(func(rt *rapid.T) cell {
+		exponent := rapid.IntRange(-27, 53).Draw(rt, "exponent")
+		return cell{
+			Key:   rapid.Int64Range(-6, 6).Draw(rt, "key"),
+			Value: math.Ldexp(rapid.Float64Range(-2, 2).Draw(rt, "fraction"), exponent),
+			Text:  rapid.SampledFrom(texts).Draw(rt, "text"),
+		}
+	})
+	var steps []step
+	for range rapid.IntRange(1, 2).Draw(rt, "tables") {
+		steps = append(steps, step{rows: rapid.SliceOfN(row, 0, 40).Draw(rt, "rows")})
+	}
+	for range rapid.IntRange(1, 7).Draw(rt, "steps") {
+		s := step{op: rapid.IntRange(1, len(graphOps)-1).Draw(rt, "op"), arg: rapid.IntRange(0, 9).Draw(rt, "arg")}
+		for range graphOps[s.op].inputs {
+			s.in = append(s.in, rapid.IntRange(0, len(steps)-1).Draw(rt, "input"))
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// pick returns the elements of given numbers.
+func pick[T any](all []T, which []int) []T {
+	var picked []T
+	for _, i := range which {
+		picked = append(picked, all[i])
+	}
+	return picked
+}
+
+// located is a cell with the shard it lies in.
+type located struct {
+	Shard int64
+	Cell  string
+}
+
+// runSteps runs the steps as a job and returns the rows of every dataset as text.
+func runSteps(t *testing.T, steps []step, p, batchRows int) []string {
+	job := engine.Define("graph", func(b *engine.Builder, _ struct{}) error {
+		var made []*engine.Dataset
+		for i, s := range steps {
+			d := graphOps[s.op].build(b, s, pick(made, s.in))
+			made = append(made, d)
+			where := operators.MapPartition(d, func(s *operators.Shard[cell], emit func(located)) error {
+				for c := range s.Rows() {
+					emit(located{int64(s.Index), c.String()})
+				}
+				return nil
+			})
+			operators.Collect(b, fmt.Sprint(i), where)
+		}
+		return nil
+	})
+	mem := batchtest.Allocator(t)
+	result, err := engine.Run(t.Context(), job, struct{}{}, engine.Parallelism(p), engine.BatchRows(batchRows),
+		engine.Shards(graphShards), engine.Seed(graphSeed), engine.Allocator(mem), engine.SpillDir(t.TempDir()))
+	require.NoError(t, err)
+	defer result.Release()
+	texts := make([]string, len(steps))
+	for i := range steps {
+		rows, err := engine.Rows[located](result, fmt.Sprint(i))
+		require.NoError(t, err)
+		var text strings.Builder
+		for _, r := range rows {
+			fmt.Fprintf(&text, "%d: %s\n", r.Shard, r.Cell)
+		}
+		texts[i] = text.String()
+	}
+	return texts
+}
+
+// String tells all bits apart.
+func (c cell) String() string {
+	text := "null"
+	if c.Text != nil {
+		text = fmt.Sprintf("%q", *c.Text)
+	}
+	return fmt.Sprintf("%d %016x %v %s", c.Key, math.Float64bits(c.Value), c.Value, text)
+}
+
+// cellLines writes rows as runSteps does.
+func cellLines(shards [][]cell) string {
+	var text strings.Builder
+	for shard, rows := range shards {
+		for _, c := range rows {
+			fmt.Fprintf(&text, "%d: %s\n", shard, c)
+		}
+	}
+	return text.String()
+}
+
+// perRow is a reference that replaces every row in its place; index counts the
+// rows of the shard.
+func perRow(d [][]cell, f func(shard, index int, c cell) []cell) [][]cell {
+	out := make([][]cell, graphShards)
+	for shard, rows := range d {
+		for i, c := range rows {
+			out[shard] = append(out[shard], f(shard, i, c)...)
+		}
+	}
+	return out
+}
+
+// exchanged is a reference that sends every row to a shard. Rows arrive by source
+// shard and then in order.
+func exchanged(d [][]cell, place func(shard, index int, c cell) int) [][]cell {
+	out := make([][]cell, graphShards)
+	for shard, rows := range d {
+		for i, c := range rows {
+			to := place(shard, i, c)
+			out[to] = append(out[to], c)
+		}
+	}
+	return out
+}
+
+// treeFold folds what shards lo to hi-1 have, by halves; a shard with nil has
+// nothing.
+func treeFold[T any](values []*T, f func(left, right T) T) *T {
+	if len(values) == 1 {
+		return values[0]
+	}
+	left, right := treeFold(values[:len(values)/2], f), treeFold(values[len(values)/2:], f)
+	switch {
+	case left == nil:
+		return right
+	case right == nil:
+		return left
+	}
+	return ptr(f(*left, *right))
+}
+
+// drawnAt is the draw that belongs to a row.
+func drawnAt(purpose string, shard, index int) float64 {
+	return shared.NewRandom(graphSeed, purpose, shard, 0).Float64At(uint64(index))
+}
