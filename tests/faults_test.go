@@ -99,7 +99,7 @@ var faults = []fault{
 	},
 	{
 		name: "draws begin anew with every batch", workload: "operators", shards: 8, p: []int{1}, rows: []int{1024, 7},
-		edits: []edit{{"operators/sample.go", "first := o.index.batch(rows.NumRows())", "first := o.index.batch(0)"}},
+		edits: []edit{{"operators/sample.go", "if o.index.batch(rows.NumRows()) == 0 {", "if o.index.batch(rows.NumRows()) >= 0 {"}},
 	},
 	{
 		name: "products are not rounded before they are added", workload: "wide", shards: 8, p: []int{1}, fused: true,

@@ -204,6 +204,7 @@ var workloads = []struct {
 	{name: "wide", large: true},
 	{name: "operators"},
 	{name: "sorting", large: true},
+	{name: "grouping"},
 	{name: "spill", large: true},
 	{name: "sums"},
 	{name: "ranks", dependsOnParallelism: true},

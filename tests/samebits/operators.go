@@ -75,6 +75,32 @@ func sorting(b *engine.Builder, e *env) error {
 	return nil
 }
 
+// labelTotal is the outcome of a group.
+type labelTotal struct {
+	Label string
+	Total float64
+}
+
+// grouping folds rows by keys and all together, in ways that show their order.
+func grouping(b *engine.Builder, e *env) error {
+	rows := operators.Rebalance(operators.Generate(b, rowsPerJob, e.makeReading))
+	all := []operators.Aggregation{
+		operators.SumOf("value"), operators.MeanOf("value"), operators.MinOf("value"), operators.MaxOf("label"),
+		operators.SumOf("key").As("sum_of_keys"), operators.CountRows(),
+	}
+	operators.Collect(b, "by key and label", operators.GroupBy(rows, "key", "label").Aggregate(all...))
+	operators.Collect(b, "by label", operators.GroupBy(rows, "label").Aggregate(all...))
+	operators.Collect(b, "of all", operators.Aggregate(rows, all...))
+	operators.Collect(b, "folded", operators.FoldGroups(operators.GroupBy(rows, "label"),
+		func() float64 { return 0 },
+		func(total float64, r reading) float64 { return total/3 + r.Value },
+		func(key struct{ Label string }, total float64) labelTotal { return labelTotal{key.Label, total} }))
+	operators.Collect(b, "reduced", operators.Reduce(rows, func(left, right reading) reading {
+		return reading{Key: left.Key, Value: left.Value + right.Value, Weight: left.Weight + right.Weight, Label: right.Label}
+	}))
+	return nil
+}
+
 // spilling sends rows through exchanges within a budget that does not hold them.
 func spilling(b *engine.Builder, e *env) error {
 	rows := operators.Generate(b, 2*rowsPerJob, e.makeReading)

@@ -27,6 +27,7 @@ var workloads = map[string]workload{
 	"wide":      {build: wideClusters, more: modelFiles},
 	"operators": {build: operatorChain},
 	"sorting":   {build: sorting},
+	"grouping":  {build: grouping},
 	"spill":     {build: spilling, memory: 256 << 10},
 	"sums":      {build: shardSums},
 	"ranks":     {build: rankSums},
