@@ -87,10 +87,6 @@ func int64Column(c *engine.Context, values []int64) arrow.Array {
 	return bld.NewArray()
 }
 
-// earlier makes the number of a group of the table into an index before those of
-// all rows that came late.
-func earlier(g int32) int64 { return int64(g) - 1<<32 }
-
 // fold folds the rows: those of groups in the table into the table's, the others
 // group by group. The table's groups are finished as well.
 func (l *lateGroups) fold(shard int, table *groupTable, into groupFolder) error {
@@ -174,10 +170,12 @@ func (l *lateGroups) finishTable(shard int, from groupFolder) error {
 	if len(l.ended) == 0 {
 		return nil
 	}
+	// The table's groups came before all others, one row each at least, so that
+	// their numbers are in order and below the index of any row that came late.
 	numbers := make([]int64, len(l.ended))
 	for i, g := range l.ended {
 		l.finished[g] = true
-		numbers[i] = earlier(g)
+		numbers[i] = int64(g)
 	}
 	return giveRows(l.context, l.tableKeys, l.ended, func(keys arrow.Record) error {
 		outcome, err := from.finish(shard, l.ended, keys)

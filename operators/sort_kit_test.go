@@ -78,32 +78,34 @@ func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) err
 func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Dataset) {
 	t.Helper()
 	var want []string
-	for _, budget := range []int64{0, 256 << 10, 16 << 10} {
-		for _, p := range []int{1, 3} {
-			dir := t.TempDir()
-			result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
-				Collect(b, "out", digest(build(b)))
-				return nil
-			}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.MemoryBudget(budget),
-				engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(dir))
-			require.NoError(t, err, "budget %d, parallelism %d", budget, p)
-			recs, err := result.Records("out")
-			require.NoError(t, err)
-			var got []string
-			for _, rec := range recs {
-				got = append(got, batchtest.Rows(rec)...)
-			}
-			spilled := rowsSpilled(result)
-			result.Release()
-			if want == nil {
-				want = got
-			}
-			require.Equal(t, want, got, "budget %d, parallelism %d", budget, p)
-			require.Equal(t, budget > 0, spilled > 0, "budget %d, parallelism %d: %d rows on disk", budget, p, spilled)
-			left, err := os.ReadDir(dir)
-			require.NoError(t, err)
-			require.Empty(t, left)
+	for _, setting := range []struct {
+		budget int64
+		p      int
+	}{{0, 2}, {256 << 10, 1}, {16 << 10, 3}} {
+		budget, p := setting.budget, setting.p
+		dir := t.TempDir()
+		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+			Collect(b, "out", digest(build(b)))
+			return nil
+		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.MemoryBudget(budget),
+			engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(dir))
+		require.NoError(t, err, "budget %d, parallelism %d", budget, p)
+		recs, err := result.Records("out")
+		require.NoError(t, err)
+		var got []string
+		for _, rec := range recs {
+			got = append(got, batchtest.Rows(rec)...)
 		}
+		spilled := rowsSpilled(result)
+		result.Release()
+		if want == nil {
+			want = got
+		}
+		require.Equal(t, want, got, "budget %d, parallelism %d", budget, p)
+		require.Equal(t, budget > 0, spilled > 0, "budget %d, parallelism %d: %d rows on disk", budget, p, spilled)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
 	}
 }
 

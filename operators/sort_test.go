@@ -167,7 +167,7 @@ var sortCases = [][]SortBy{
 
 func TestSort(t *testing.T) {
 	for _, keys := range sortCases {
-		for _, n := range []int{0, 1, 5, 100} {
+		for _, n := range []int{0, 1, 100} {
 			t.Run(fmt.Sprintf("%v,n=%d", keys, n), func(t *testing.T) {
 				want := sortables(n)
 				slices.SortStableFunc(want, compareBy(keys))
@@ -334,7 +334,7 @@ func TestSortMisuse(t *testing.T) {
 // TestSortOnDisk sorts far more than the memory it is given, and must give the
 // same bytes as with plenty.
 func TestSortOnDisk(t *testing.T) {
-	const n = 60000
+	const n = 40000
 	requireSameOnDisk(t, func(b *engine.Builder) *engine.Dataset {
 		return Sort(FromSlice(b, sortables(n)), Asc("text"), Desc("real"), Asc("flag"))
 	})
@@ -348,7 +348,8 @@ func TestRowSorter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 		defer mem.AssertSize(rt, 0)
-		dir := t.TempDir()
+		dir, err := os.MkdirTemp(t.TempDir(), "sorter")
+		require.NoError(rt, err)
 		c := &engine.Context{
 			Context: context.Background(), Allocator: mem, SpillDir: dir,
 			BatchRows: rapid.IntRange(1, 20).Draw(rt, "batch rows"),
@@ -356,11 +357,11 @@ func TestRowSorter(t *testing.T) {
 		keys := rapid.SampledFrom(sortCases).Draw(rt, "keys")
 		s := newRowSorter(c, codec.Schema(), columnsOf(codec.Schema(), keys))
 		s.limits = sortLimits{
-			run: rapid.Int64Range(1, 2000).Draw(rt, "run"), fan: rapid.IntRange(2, 4).Draw(rt, "fan"),
+			run: rapid.Int64Range(50, 2000).Draw(rt, "run"), fan: rapid.IntRange(2, 4).Draw(rt, "fan"),
 			block: rapid.Int64Range(1, 500).Draw(rt, "block"),
 		}
 		for range rapid.IntRange(1, 3).Draw(rt, "times") {
-			all := sortables(rapid.IntRange(0, 300).Draw(rt, "rows"))
+			all := sortables(rapid.IntRange(0, 150).Draw(rt, "rows"))
 			for rest := all; len(rest) > 0; {
 				k := rapid.IntRange(1, len(rest)).Draw(rt, "batch")
 				rec, err := codec.Record(mem, rest[:k])
@@ -379,6 +380,7 @@ func TestRowSorter(t *testing.T) {
 			slices.SortStableFunc(all, compareBy(keys))
 			require.Equal(rt, textOf(all), got)
 			require.True(rt, s.empty())
+			require.Zero(rt, s.bytes)
 		}
 		require.NoError(rt, s.close())
 		left, err := os.ReadDir(dir)

@@ -1,0 +1,70 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// benchRow is what the benchmarks group and sort.
+type benchRow struct {
+	Key   int64
+	Value float64
+}
+
+// benchRows is how many rows one iteration handles.
+const benchRows = 1 << 19
+
+// benchmarkRows measures rows per second through what build adds behind a source
+// of rows with keys below the given number.
+func benchmarkRows(b *testing.B, keys int, build func(d *engine.Dataset) *engine.Dataset, opts ...engine.Option) {
+	job := engine.Anonymous(func(bld *engine.Builder) error {
+		rows := Generate(bld, benchRows, func(draws shared.Random, i int64) benchRow {
+			return benchRow{Key: int64(draws.IntN(keys)), Value: draws.Float64()}
+		})
+		if build != nil {
+			rows = build(rows)
+		}
+		Collect(bld, "count", Count(rows))
+		return nil
+	})
+	for b.Loop() {
+		result, err := engine.Run(context.Background(), job, struct{}{}, opts...)
+		require.NoError(b, err)
+		result.Release()
+	}
+	b.ReportMetric(float64(b.N)*benchRows/b.Elapsed().Seconds(), "rows/s")
+}
+
+// BenchmarkGroupBy tells rows per second by the number of groups; "source" is what
+// the generator takes of it.
+func BenchmarkGroupBy(b *testing.B) {
+	b.Run("source", func(b *testing.B) { benchmarkRows(b, 10, nil, engine.Parallelism(1)) })
+	for _, keys := range []int{10, 10_000, 1 << 30} {
+		for _, p := range []int{1, 2} {
+			b.Run(fmt.Sprintf("keys=%d,p=%d", keys, p), func(b *testing.B) {
+				benchmarkRows(b, keys, func(d *engine.Dataset) *engine.Dataset {
+					return GroupBy(d, "key").Aggregate(SumOf("value"), CountRows())
+				}, engine.Parallelism(p))
+			})
+		}
+	}
+}
+
+// BenchmarkSort tells rows per second in memory and beyond it.
+func BenchmarkSort(b *testing.B) {
+	for _, p := range []int{1, 2} {
+		b.Run(fmt.Sprintf("p=%d", p), func(b *testing.B) {
+			benchmarkRows(b, 1<<30, func(d *engine.Dataset) *engine.Dataset { return Sort(d, Asc("key")) }, engine.Parallelism(p))
+		})
+	}
+	b.Run("on disk,p=1", func(b *testing.B) {
+		benchmarkRows(b, 1<<30, func(d *engine.Dataset) *engine.Dataset { return Sort(d, Asc("key")) },
+			engine.Parallelism(1), engine.Shards(8), engine.MemoryBudget(1<<20), engine.SpillDir(b.TempDir()))
+	})
+}
