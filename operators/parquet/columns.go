@@ -1,0 +1,195 @@
+package parquet
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// storedType is the type that a column has in a file: vectors are lists, and
+// seconds, which Parquet does not know, milliseconds.
+func storedType(t arrow.DataType) arrow.DataType {
+	switch t := t.(type) {
+	case *arrow.FixedSizeListType:
+		return arrow.ListOfNonNullable(t.Elem())
+	case *arrow.TimestampType:
+		if t.Unit == arrow.Second {
+			return &arrow.TimestampType{Unit: arrow.Millisecond, TimeZone: t.TimeZone}
+		}
+	}
+	return t
+}
+
+func storedSchema(schema *arrow.Schema) *arrow.Schema {
+	fields := schema.Fields()
+	for i, f := range fields {
+		fields[i].Type = storedType(f.Type)
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// toStored returns rows with the types they have in a file, owned.
+func toStored(mem memory.Allocator, stored *arrow.Schema, rows arrow.Record) (arrow.Record, error) {
+	cols := make([]arrow.Array, 0, rows.NumCols())
+	defer func() {
+		for _, c := range cols {
+			c.Release()
+		}
+	}()
+	for i, col := range rows.Columns() {
+		switch c := col.(type) {
+		case *array.FixedSizeList:
+			cols = append(cols, listOf(mem, c, stored.Field(i).Type))
+		case *array.Timestamp:
+			made, err := milliseconds(mem, c, stored.Field(i).Type)
+			if err != nil {
+				return nil, fmt.Errorf("column %q: %w", rows.ColumnName(i), err)
+			}
+			cols = append(cols, made)
+		default:
+			col.Retain()
+			cols = append(cols, col)
+		}
+	}
+	return array.NewRecord(stored, cols, rows.NumRows()), nil
+}
+
+// listOf returns vectors as lists. Those that are null become empty, as Parquet
+// has no place for what lies under a null.
+func listOf(mem memory.Allocator, c *array.FixedSizeList, t arrow.DataType) arrow.Array {
+	dim := int(c.DataType().(*arrow.FixedSizeListType).Len())
+	elem := t.(*arrow.ListType).Elem()
+	width := dim * elem.(arrow.FixedWidthDataType).Bytes()
+	raw := c.ListValues().Data()
+	from := raw.Buffers()[1].Bytes()[(raw.Offset()+c.Data().Offset()*dim)*elem.(arrow.FixedWidthDataType).Bytes():]
+
+	n := c.Len()
+	offsets, values := memory.NewResizableBuffer(mem), memory.NewResizableBuffer(mem)
+	defer offsets.Release()
+	defer values.Release()
+	offsets.Resize(arrow.Int32Traits.BytesRequired(n + 1))
+	values.Resize((n - c.NullN()) * width)
+	ends := arrow.Int32Traits.CastFromBytes(offsets.Bytes())
+	ends[0] = 0
+	valid := memory.NewResizableBuffer(mem)
+	defer valid.Release()
+	valid.Resize((n + 7) / 8)
+	clear(valid.Bytes())
+	at := 0
+	for i := range n {
+		if c.IsValid(i) {
+			valid.Bytes()[i/8] |= 1 << (i % 8)
+			at += copy(values.Bytes()[at:], from[i*width:(i+1)*width])
+		}
+		ends[i+1] = int32(at / width * dim)
+	}
+	items := array.NewData(elem, at/width*dim, []*memory.Buffer{nil, values}, nil, 0, 0)
+	defer items.Release()
+	buffers := []*memory.Buffer{valid, offsets}
+	if c.NullN() == 0 {
+		buffers[0] = nil
+	}
+	list := array.NewData(t, n, buffers, []arrow.ArrayData{items}, c.NullN(), 0)
+	defer list.Release()
+	return array.MakeFromData(list)
+}
+
+// milliseconds returns times in the unit that they are stored in.
+func milliseconds(mem memory.Allocator, c *array.Timestamp, t arrow.DataType) (arrow.Array, error) {
+	if c.DataType().(*arrow.TimestampType).Unit != arrow.Second {
+		c.Retain()
+		return c, nil
+	}
+	return mapTimes(mem, c, t, func(v int64) (int64, error) {
+		if v > math.MaxInt64/1000 || v < math.MinInt64/1000 {
+			return 0, fmt.Errorf("%d seconds since 1970 are beyond what Parquet can hold in milliseconds", v)
+		}
+		return v * 1000, nil
+	})
+}
+
+// mapTimes returns times of another type, nulls as they are.
+func mapTimes(mem memory.Allocator, c arrow.Array, t arrow.DataType, f func(int64) (int64, error)) (arrow.Array, error) {
+	b := array.NewTimestampBuilder(mem, t.(*arrow.TimestampType))
+	defer b.Release()
+	b.Reserve(c.Len())
+	for i, v := range c.(*array.Timestamp).TimestampValues() {
+		if c.IsNull(i) {
+			b.AppendNull()
+			continue
+		}
+		made, err := f(int64(v))
+		if err != nil {
+			return nil, err
+		}
+		b.Append(arrow.Timestamp(made))
+	}
+	return b.NewArray(), nil
+}
+
+// fromStored returns a column of a file with the type it is to have, owned; col
+// is taken over.
+func fromStored(mem memory.Allocator, col arrow.Array, t arrow.DataType) (arrow.Array, error) {
+	want, ok := t.(*arrow.TimestampType)
+	if !ok || arrow.TypeEqual(col.DataType(), t) {
+		return col, nil
+	}
+	defer col.Release()
+	if want.Unit == arrow.Second && col.DataType().(*arrow.TimestampType).Unit == arrow.Millisecond {
+		return mapTimes(mem, col, t, func(v int64) (int64, error) {
+			if v%1000 != 0 {
+				return 0, fmt.Errorf("%d milliseconds in a column of seconds", v)
+			}
+			return v / 1000, nil
+		})
+	}
+	return mapTimes(mem, col, t, func(v int64) (int64, error) { return v, nil })
+}
+
+// restore returns the types that the columns of a file are to have: those that
+// its metadata tell, where they go with what is stored.
+func restore(stored *arrow.Schema, columns string, origin *arrow.Schema) *arrow.Schema {
+	fields := stored.Fields()
+	told := map[string]arrow.DataType{}
+	var cols []batch.Column
+	if json.Unmarshal([]byte(columns), &cols) == nil {
+		for _, c := range cols {
+			if t, err := batch.ParseType(c.Type); err == nil {
+				told[c.Name] = t
+			}
+		}
+	} else if origin != nil {
+		for _, f := range origin.Fields() {
+			if f.Type.ID() == arrow.FIXED_SIZE_LIST {
+				told[f.Name] = f.Type
+			}
+		}
+	}
+	for i, f := range fields {
+		if t := told[f.Name]; t != nil && plainName(storedType(t)) == plainName(f.Type) {
+			fields[i].Type = t
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// plainName is a type's text form without what files do not keep: time zones and
+// sizes of sparse vectors.
+func plainName(t arrow.DataType) string {
+	name := batch.TypeName(t)
+	if strings.HasPrefix(name, "sparse") {
+		return "sparse"
+	}
+	name, _, zone := strings.Cut(name, ", ")
+	if zone && strings.HasPrefix(name, "timestamp") {
+		name += "]"
+	}
+	return name
+}

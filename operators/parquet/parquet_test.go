@@ -1,0 +1,328 @@
+package parquet
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	pq "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+const shards = 8
+
+// columns are of every kind that columns can be.
+var columns = []string{
+	"i int64", "small uint8", "big uint64 null", "on bool null", "x float64 null", "t utf8 null", "raw binary", "v vector[2] null", "v32 vector32[3]",
+	"list vector null", "list32 vector32", "s sparse[9] null", "day date32", "when timestamp[us] null", "sec timestamp[s, Europe/Prague] null", "nano timestamp[ns, UTC]",
+}
+
+// record returns n rows of them.
+func record(t testing.TB, mem memory.Allocator, n int) arrow.Record {
+	rows := make([]string, n)
+	for i := range rows {
+		row := fmt.Sprintf(`{"i": %d, "small": %d, "raw": "%s", "v32": [%d, 0.5, -1], "list32": [%s], "day": %d, "nano": %d`,
+			i, i%256, strings.Repeat("AAAA", i%3), i, strings.Join([]string{"1", "2"}[:i%3], ","), i, i)
+		if i%3 != 0 {
+			row += fmt.Sprintf(`, "big": %d, "on": %t, "x": %d.25, "t": "%s", "list": [%s]`, uint64(1)<<63+uint64(i), i%2 == 0, i, strings.Repeat("é", i%5), strings.Join([]string{"1", "2", "3"}[:i%4], ","))
+		}
+		if i%4 != 0 {
+			row += fmt.Sprintf(`, "v": [%d, 1e-9], "s": {"indices": [%s], "values": [%s]}, "when": %d, "sec": %d`,
+				i, strings.Join([]string{"1", "8"}[:i%3], ","), strings.Join([]string{"-1.5", "3"}[:i%3], ","), i, i)
+		}
+		rows[i] = row + "}"
+	}
+	return batchtest.Record(t, mem, batchtest.Schema(t, columns...), "["+strings.Join(rows, ",")+"]")
+}
+
+// run runs a job.
+func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder), opts ...engine.Option) (*engine.Result, error) {
+	return engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		build(b)
+		return nil
+	}), struct{}{}, append([]engine.Option{engine.Shards(shards), engine.Allocator(mem)}, opts...)...)
+}
+
+// setting is how a job is run.
+type setting struct{ p, rows int }
+
+// settings are all combinations; fewSettings has each number once.
+var (
+	fewSettings = []setting{{1, 7}, {2, 1024}, {3, 1}, {8, 7}}
+	settings    = []setting{{1, 1}, {1, 7}, {1, 1024}, {2, 1}, {2, 7}, {2, 1024}, {3, 1}, {3, 7}, {3, 1024}, {8, 1}, {8, 7}, {8, 1024}}
+)
+
+// requireRows requires that a dataset has the rows at the settings.
+func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *engine.Builder) *engine.Dataset) {
+	for _, s := range at {
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		result, err := run(t, mem, func(b *engine.Builder) { operators.Collect(b, "rows", build(b)) }, engine.Parallelism(s.p), engine.BatchRows(s.rows))
+		require.NoError(t, err)
+		schema, err := result.Schema("rows")
+		require.NoError(t, err)
+		require.Equal(t, batch.Columns(want.Schema()), batch.Columns(schema))
+		recs, err := result.Records("rows")
+		require.NoError(t, err)
+		var got []string
+		for _, rec := range recs {
+			require.NoError(t, batch.Validate(rec))
+			got = append(got, batchtest.Rows(rec)...)
+		}
+		require.Equal(t, batchtest.Rows(want), append([]string{}, got...))
+		result.Release()
+		mem.AssertSize(t, 0)
+	}
+}
+
+// written writes rows with the library alone, in row groups of the given size.
+func written(t testing.TB, rec arrow.Record, groupRows int64, arrowSchema bool) []byte {
+	var out bytes.Buffer
+	props := pqarrow.DefaultWriterProps()
+	if arrowSchema {
+		props = pqarrow.NewArrowWriterProperties(pqarrow.WithStoreSchema())
+	}
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &out, pq.NewWriterProperties(pq.WithMaxRowGroupLength(groupRows)), props)
+	require.NoError(t, err)
+	require.NoError(t, w.Write(rec))
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+// ours writes rows as Write does, but in row groups of the given size.
+func ours(t testing.TB, rec arrow.Record, groupRows int) []byte {
+	var out bytes.Buffer
+	w, err := newWriter(&out, rec.Schema(), codecs[Snappy], memory.NewGoAllocator())
+	require.NoError(t, err)
+	for part := range batch.Rechunk(rec, groupRows) {
+		copied, err := batch.Concat(memory.NewGoAllocator(), []arrow.Record{part})
+		require.NoError(t, err)
+		require.NoError(t, w.Write(copied))
+	}
+	require.NoError(t, w.Close())
+	return out.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	for k, o := range []WriteOptions{{}, {Compression: Zstd, PerShard: true}, {Compression: Gzip}, {Compression: Uncompressed}} {
+		for _, n := range []int{0, 60} {
+			at := fewSettings
+			if k == 0 && n > 0 {
+				at = settings
+			}
+			rec := record(t, memory.NewGoAllocator(), n)
+			var first map[string]string
+			var dir string
+			for _, s := range at {
+				dir = t.TempDir()
+				mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+				result, err := run(t, mem, func(b *engine.Builder) {
+					Write(operators.FromRecords(b, []arrow.Record{rec}), filepath.Join(dir, "x"), o)
+				}, engine.Parallelism(s.p), engine.BatchRows(s.rows))
+				require.NoError(t, err)
+				result.Release()
+				mem.AssertSize(t, 0)
+				got := files(t, dir)
+				if first == nil {
+					first = got
+				}
+				require.Equal(t, first, got)
+			}
+			require.Equal(t, o.PerShard, len(first) == shards)
+			requireRows(t, at, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, filepath.Join(dir, "x"), ReadOptions{}) })
+		}
+	}
+}
+
+// files returns the content of all files below a directory.
+func files(t testing.TB, dir string) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		all[path[len(dir):]] = string(content)
+		return err
+	}))
+	return all
+}
+
+func TestRowGroupsDoNotShow(t *testing.T) {
+	rec := record(t, memory.NewGoAllocator(), 60)
+	for _, groupRows := range []int{7, 59} {
+		path := filepath.Join(t.TempDir(), "x.parquet")
+		require.NoError(t, os.WriteFile(path, ours(t, rec, groupRows), 0o600))
+		requireRows(t, fewSettings, rec, func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
+	}
+}
+
+// TestRowsAreCutByIndex reads files of many row groups and checks in which shard
+// each row lies.
+func TestRowsAreCutByIndex(t *testing.T) {
+	rec := batchtest.Record(t, memory.NewGoAllocator(), batchtest.Schema(t, "n int64 null", "x float64"),
+		`[{"n": 0, "x": 0}, {"n": 1, "x": 1}, {"n": null, "x": 2}, {"n": 3, "x": 3}, {"n": 4, "x": 4}]`)
+	for _, groupRows := range []int64{1, 2, 3, 100} {
+		dir := t.TempDir()
+		for k := range 3 {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(k)), written(t, rec, groupRows, false), 0o600))
+		}
+		for _, p := range []int{1, 3, 8} {
+			out := filepath.Join(t.TempDir(), "out")
+			result, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
+				d := Read(b, dir, ReadOptions{Columns: []string{"x", "n"}})
+				operators.WriteCSV(d, out, operators.CSVWriteOptions{PerShard: true, NoHeader: true})
+			}, engine.Parallelism(p))
+			require.NoError(t, err)
+			result.Release()
+			got := files(t, out)
+			at := 0
+			for s := range shards {
+				want := ""
+				for ; at < (s+1)*15/shards; at++ {
+					if want += fmt.Sprintf("%d,%d\n", at%5, at%5); at%5 == 2 {
+						want = strings.TrimSuffix(want, "2\n") + "\n"
+					}
+				}
+				require.Equal(t, want, got[fmt.Sprintf("/part-%05d.csv", s)])
+			}
+		}
+	}
+}
+
+func TestForeignFiles(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	// Fixed-size lists, large text and dictionaries as Arrow's users have them.
+	kind := array.NewDictionaryBuilder(mem, &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}).(*array.BinaryDictionaryBuilder)
+	large := array.NewLargeStringBuilder(mem)
+	lists := array.NewListBuilder(mem, arrow.PrimitiveTypes.Float64)
+	fixed := array.NewFixedSizeListBuilder(mem, 2, arrow.PrimitiveTypes.Float32)
+	for i, text := range []string{"a", "b", "a"} {
+		require.NoError(t, kind.AppendString(text))
+		large.Append(text)
+		lists.Append(true)
+		lists.ValueBuilder().(*array.Float64Builder).AppendValues([]float64{1, 2, 3}[:i], nil)
+		fixed.Append(true)
+		fixed.ValueBuilder().(*array.Float32Builder).AppendValues([]float32{float32(i), 1}, nil)
+	}
+	cols := []arrow.Array{kind.NewArray(), large.NewArray(), lists.NewArray(), fixed.NewArray()}
+	fields := make([]arrow.Field, len(cols))
+	for i, c := range cols {
+		fields[i] = arrow.Field{Name: []string{"kind", "large", "list", "fixed"}[i], Type: c.DataType(), Nullable: true}
+	}
+	foreign := array.NewRecord(arrow.NewSchema(fields, nil), cols, 3)
+	want := func(fixed string) arrow.Record {
+		return batchtest.Record(t, mem, batchtest.Schema(t, "kind utf8 null", "large utf8 null", "list vector null", "fixed "+fixed+" null"), `[
+			{"kind": "a", "large": "a", "list": [], "fixed": [0, 1]}, {"kind": "b", "large": "b", "list": [1], "fixed": [1, 1]}, {"kind": "a", "large": "a", "list": [1, 2], "fixed": [2, 1]}]`)
+	}
+	for _, arrowSchema := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "x.parquet")
+		require.NoError(t, os.WriteFile(path, written(t, foreign, 100, arrowSchema), 0o600))
+		requireRows(t, fewSettings, want(map[bool]string{false: "vector32", true: "vector32[2]"}[arrowSchema]), func(b *engine.Builder) *engine.Dataset { return Read(b, path, ReadOptions{}) })
+	}
+}
+
+func misuse(t *testing.T, build func(b *engine.Builder), words ...string) {
+	t.Helper()
+	_, err := run(t, memory.NewGoAllocator(), build)
+	var refused *engine.BuildError
+	require.ErrorAs(t, err, &refused)
+	for _, word := range append(words, "parquet_test.go:") {
+		require.ErrorContains(t, err, word)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.parquet")
+	good := ours(t, record(t, memory.NewGoAllocator(), 9), 4)
+	read := func(o ReadOptions) func(b *engine.Builder) {
+		return func(b *engine.Builder) { operators.Count(Read(b, path, o)) }
+	}
+	misuse(t, read(ReadOptions{}), "ReadParquet: input "+path+" does not exist")
+	for name, data := range map[string]string{
+		"empty": "", "text": "a,b\n1,2\n", "cut": string(good[:len(good)-10]), "no footer": string(good[:len(good)/2]) + "PAR1",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte(data), 0o600))
+		misuse(t, read(ReadOptions{}), "ReadParquet: input "+path, name[:0])
+	}
+	require.NoError(t, os.WriteFile(path, good, 0o600))
+	misuse(t, read(ReadOptions{Columns: []string{"wen"}}), `no column "wen"; did you mean "when"`)
+	misuse(t, func(b *engine.Builder) {
+		Write(Read(b, path, ReadOptions{}), filepath.Join(dir, "y"), WriteOptions{Compression: "lzma"})
+	}, `WriteParquet: unknown compression "lzma"`)
+	misuse(t, func(b *engine.Builder) { Write(nil, "y", WriteOptions{}) }, "dataset is nil")
+	misuse(t, func(b *engine.Builder) {
+		Write(Read(b, path, ReadOptions{Columns: []string{}}), filepath.Join(dir, "y"), WriteOptions{})
+	}, "no columns")
+
+	mem := memory.NewGoAllocator()
+	for typ, b := range map[string]array.Builder{
+		`column "c": type decimal(9, 2) is not supported`: array.NewDecimal128Builder(mem, &arrow.Decimal128Type{Precision: 9, Scale: 2}),
+		`column "c": type list`:                           array.NewListBuilder(mem, arrow.BinaryTypes.String),
+		`column "c": type struct`:                         array.NewStructBuilder(mem, arrow.StructOf(arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int64, Nullable: true})),
+	} {
+		b.AppendNull()
+		col := b.NewArray()
+		rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "c", Type: col.DataType(), Nullable: true}}, nil), []arrow.Array{col}, 1)
+		require.NoError(t, os.WriteFile(path, written(t, rec, 1, false), 0o600))
+		misuse(t, read(ReadOptions{}), typ)
+	}
+}
+
+func TestChangeIsNoticed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	require.NoError(t, os.WriteFile(path, ours(t, record(t, memory.NewGoAllocator(), 9), 4), 0o600))
+	builds := 0
+	_, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
+		operators.Collect(b, "n", Read(b, path, ReadOptions{}))
+		if builds++; builds == 2 {
+			require.NoError(t, os.WriteFile(path, ours(t, record(t, memory.NewGoAllocator(), 19), 4), 0o600))
+		}
+	})
+	require.ErrorContains(t, err, "x.parquet changed between building and reading")
+}
+
+// TestDamagedFiles changes files at random: reading them must end, with an error
+// or with other values.
+func TestDamagedFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	good := ours(t, record(t, memory.NewGoAllocator(), 30), 20)
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		operators.Count(Read(b, path, ReadOptions{}))
+		return nil
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		data := bytes.Clone(good)
+		for range rapid.IntRange(1, 3).Draw(rt, "changes") {
+			at := rapid.IntRange(0, len(data)-5).Draw(rt, "at")
+			if rapid.Bool().Draw(rt, "bit") {
+				data[at] ^= 1 << rapid.IntRange(0, 7).Draw(rt, "which")
+			} else {
+				binary.LittleEndian.PutUint32(data[at:], rapid.Uint32().Draw(rt, "word"))
+			}
+		}
+		require.NoError(rt, os.WriteFile(path, data, 0o600))
+		result, err := engine.Run(context.Background(), job, struct{}{}, engine.Shards(4), engine.Parallelism(2))
+		if err == nil {
+			result.Release()
+			return
+		}
+		require.ErrorContains(rt, err, "x.parquet")
+		require.NotContains(rt, err.Error(), "panic")
+	})
+}

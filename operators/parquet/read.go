@@ -1,0 +1,284 @@
+package parquet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/apache/arrow/go/v15/parquet/file"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// ReadOptions says what to read of Parquet files. The zero value is everything.
+type ReadOptions struct {
+	// Columns names the columns to read, in this order; nil means all. Others are
+	// not decoded.
+	Columns []string
+	// FS, if set, is the file system that holds the files, such as one embedded in
+	// the program.
+	FS fs.FS
+}
+
+// Read reads Parquet files: a file, the files of a directory, or those a glob
+// names. Files are checked, and rows cut into shards, as operators.ReadRowFiles
+// says.
+func Read(b *engine.Builder, path string, o ReadOptions) *engine.Dataset {
+	return operators.ReadRowFiles(b, o.FS, path, operators.RowFormat{Op: "ReadParquet", Columns: o.Columns, Open: open})
+}
+
+// table is an open file.
+type table struct {
+	r      io.ReaderAt
+	size   int64
+	rows   int64
+	starts []int64 // index of the first row of each row group, and the number of rows
+	schema *arrow.Schema
+}
+
+func open(r io.ReaderAt, size int64) (operators.RowFile, error) {
+	t := &table{r: r, size: size}
+	f, columns, origin, err := t.reader()
+	if err != nil {
+		return nil, err
+	}
+	stored, err := f.Schema()
+	if err != nil {
+		return nil, err
+	}
+	t.schema = restore(stored, columns, origin)
+	t.starts = []int64{0}
+	for i := range f.ParquetReader().NumRowGroups() {
+		n := f.ParquetReader().MetaData().RowGroup(i).NumRows()
+		if n < 0 || n > 1<<40 {
+			return nil, fmt.Errorf("row group %d claims %d rows", i, n)
+		}
+		t.rows += n
+		t.starts = append(t.starts, t.rows)
+	}
+	if n := f.ParquetReader().NumRows(); n != t.rows {
+		return nil, fmt.Errorf("it claims %d rows, and its row groups %d", n, t.rows)
+	}
+	return t, nil
+}
+
+// reader opens the file for one goroutine, and returns what its metadata tell of
+// types: the columns as written by this package, and the schema that Arrow had.
+//
+// What is decoded lives on the Go heap, since decoders forget what they hold when
+// they fail.
+func (t *table) reader() (f *pqarrow.FileReader, columns string, origin *arrow.Schema, err error) {
+	r, err := file.NewParquetReader(io.NewSectionReader(t.r, 0, t.size))
+	if err != nil {
+		return nil, "", nil, err
+	}
+	kv := r.MetaData().KeyValueMetadata()
+	if v := kv.FindValue(columnsKey); v != nil {
+		columns = *v
+	}
+	if kv.FindValue("ARROW:schema") != nil {
+		origin = originOf(r)
+	}
+	// Types are those of Parquet, whatever Arrow's were: dictionaries and large
+	// text are then read as plain values.
+	r.MetaData().FileMetaData.KeyValueMetadata = nil
+	f, err = pqarrow.NewFileReader(r, pqarrow.ArrowReadProperties{}, memory.NewGoAllocator())
+	return f, columns, origin, err
+}
+
+// originOf returns the schema that Arrow had, or nil where it cannot be told.
+func originOf(r *file.Reader) (origin *arrow.Schema) {
+	defer func() {
+		if recover() != nil {
+			origin = nil
+		}
+	}()
+	origin, err := pqarrow.FromParquet(r.MetaData().Schema, &pqarrow.ArrowReadProperties{}, r.MetaData().KeyValueMetadata())
+	if err != nil {
+		return nil
+	}
+	return origin
+}
+
+func (t *table) Schema() *arrow.Schema { return t.schema }
+
+func (t *table) NumRows() int64 { return t.rows }
+
+func (t *table) Close() error { return nil }
+
+// Rows opens the file anew: Arrow's readers are not for several goroutines.
+func (t *table) Rows(row int64, columns []int, _ memory.Allocator) (operators.RowCursor, error) {
+	f, _, _, err := t.reader()
+	if err != nil {
+		return nil, err
+	}
+	group := 0
+	for group < len(t.starts)-2 && t.starts[group+1] <= row {
+		group++
+	}
+	c := &cursor{left: t.rows - t.starts[group]}
+	fields := make([]arrow.Field, len(columns))
+	for i, at := range columns {
+		fields[i] = t.schema.Field(at)
+		made, err := newColumn(f, at, fields[i], group)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", fields[i].Name, err)
+		}
+		c.columns = append(c.columns, made)
+	}
+	c.schema = arrow.NewSchema(fields, nil)
+	for skip := row - t.starts[group]; skip > 0; {
+		rows, err := c.read(min(skip, 4*leastRows))
+		if err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+		skip -= rows.NumRows()
+		rows.Release()
+	}
+	return c, nil
+}
+
+// leastRows is how many rows are decoded at a time at least.
+const leastRows = 1024
+
+// cursor reads all columns side by side.
+type cursor struct {
+	schema  *arrow.Schema
+	columns []*column
+	left    int64 // rows
+}
+
+func (c *cursor) Next(want int) (arrow.Record, error) {
+	if c.left == 0 {
+		return nil, io.EOF
+	}
+	return c.read(min(c.left, int64(max(want, leastRows))))
+}
+
+// read reads rows that are there.
+func (c *cursor) read(rows int64) (arrow.Record, error) {
+	cols := make([]arrow.Array, 0, len(c.columns))
+	defer func() {
+		for _, col := range cols {
+			col.Release()
+		}
+	}()
+	for _, column := range c.columns {
+		col, err := column.read(rows)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", column.field.Name, err)
+		}
+		cols = append(cols, col)
+		if int64(col.Len()) != rows {
+			return nil, fmt.Errorf("column %q: %d values where %d rows are left", column.field.Name, col.Len(), rows)
+		}
+	}
+	c.left -= rows
+	return array.NewRecord(c.schema, cols, rows), nil
+}
+
+func (c *cursor) Close() error {
+	for _, column := range c.columns {
+		if column.flat != nil {
+			column.flat.Release()
+		}
+	}
+	return nil
+}
+
+// column reads one column: flat ones through Arrow, lists by their leaves.
+type column struct {
+	field arrow.Field
+	flat  *pqarrow.ColumnReader
+	list  listColumn
+}
+
+// newColumn returns a reader of a column from a row group on.
+func newColumn(f *pqarrow.FileReader, at int, field arrow.Field, group int) (*column, error) {
+	c := &column{field: field}
+	node, r := f.Manifest.Fields[at], f.ParquetReader()
+	var err error
+	switch t := field.Type.(type) {
+	case *arrow.StructType:
+		c.list, err = newSparse(r, node, group)
+	case arrow.ListLikeType:
+		if t.Elem().ID() == arrow.FLOAT32 {
+			c.list, err = newDense[float32](r, node, group)
+		} else {
+			c.list, err = newDense[float64](r, node, group)
+		}
+	default:
+		var groups []int
+		for g := group; g < r.NumRowGroups(); g++ {
+			groups = append(groups, g)
+		}
+		c.flat, err = f.GetFieldReader(context.Background(), at, map[int]bool{node.ColIndex: true}, groups)
+	}
+	return c, err
+}
+
+func newDense[T float32 | float64](r *file.Reader, node pqarrow.SchemaField, group int) (listColumn, error) {
+	l, err := newLists[T](r, node.Children[0].ColIndex, group)
+	return &denseColumn[T]{lists: l}, err
+}
+
+func newSparse(r *file.Reader, node pqarrow.SchemaField, group int) (listColumn, error) {
+	indices, err := newLists[int32](r, node.Children[0].Children[0].ColIndex, group)
+	if err != nil {
+		return nil, err
+	}
+	values, err := newLists[float64](r, node.Children[1].Children[0].ColIndex, group)
+	return &sparseColumn{indices: indices, values: values}, err
+}
+
+// read reads rows of the column, owned by the caller.
+func (c *column) read(rows int64) (arrow.Array, error) {
+	if c.list != nil {
+		return c.readLists(int(rows))
+	}
+	chunks, err := c.flat.NextBatch(rows)
+	if err != nil {
+		return nil, err
+	}
+	defer chunks.Release()
+	var col arrow.Array
+	switch n := len(chunks.Chunks()); n {
+	case 0:
+		return nil, errors.New("it ends before its last row")
+	case 1:
+		col = chunks.Chunk(0)
+		col.Retain()
+	default:
+		if col, err = array.Concatenate(chunks.Chunks(), memory.NewGoAllocator()); err != nil {
+			return nil, err
+		}
+	}
+	return fromStored(memory.NewGoAllocator(), col, c.field.Type)
+}
+
+func (c *column) readLists(rows int) (arrow.Array, error) {
+	b, err := batch.NewRecordBuilder(memory.NewGoAllocator(), arrow.NewSchema([]arrow.Field{c.field}, nil))
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	if err := c.list.appendTo(b.Field(0), rows); err != nil {
+		return nil, err
+	}
+	rec, err := b.NewRecord()
+	if err != nil {
+		return nil, err
+	}
+	defer rec.Release()
+	col := rec.Column(0)
+	col.Retain()
+	return col, nil
+}

@@ -1,0 +1,105 @@
+package parquet
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	pq "github.com/apache/arrow/go/v15/parquet"
+	"github.com/apache/arrow/go/v15/parquet/compress"
+	"github.com/apache/arrow/go/v15/parquet/pqarrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// Compression is how the pages of a file are packed.
+type Compression string
+
+// The compressions that files can have.
+const (
+	Snappy       Compression = "snappy" // the default: fast, and read by every program
+	Zstd         Compression = "zstd"   // smaller
+	Gzip         Compression = "gzip"
+	Uncompressed Compression = "uncompressed"
+)
+
+var codecs = map[Compression]compress.Compression{
+	"": compress.Codecs.Snappy, Snappy: compress.Codecs.Snappy, Zstd: compress.Codecs.Zstd,
+	Gzip: compress.Codecs.Gzip, Uncompressed: compress.Codecs.Uncompressed,
+}
+
+// WriteOptions says how Parquet files are written.
+type WriteOptions struct {
+	// Compression is how pages are packed; empty means Snappy.
+	Compression Compression
+	// PerShard writes one file per shard into a directory at the path:
+	// part-00000.parquet and so on, those of empty shards too.
+	PerShard bool
+}
+
+// columnsKey is the metadata key under which the columns' types stand.
+const columnsKey = "superstep.columns"
+
+// Write writes the rows of d, in their order, to the Parquet file at path, by the
+// rules of operators.WriteFiles. The bytes are the same at every parallelism.
+func Write(d *engine.Dataset, path string, o WriteOptions) {
+	f := operators.FileFormat{Op: "WriteParquet", Extension: "parquet"}
+	codec, ok := codecs[o.Compression]
+	if !ok && d != nil {
+		d.Builder().Errorf("%s: unknown compression %q; there are snappy, zstd, gzip and uncompressed", f.Op, o.Compression)
+		return
+	}
+	if d != nil && !d.Poisoned() && d.Schema().NumFields() == 0 {
+		d.Builder().Errorf("%s: the dataset has no columns", f.Op)
+		return
+	}
+	if o.Compression != "" && o.Compression != Snappy {
+		f.Attrs = []engine.Attr{{Key: "compression", Value: string(o.Compression)}}
+	}
+	f.File = func(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (operators.RowWriter, error) {
+		return newWriter(w, schema, codec, mem)
+	}
+	operators.WriteFiles(d, path, o.PerShard, f)
+}
+
+// writer writes one file.
+type writer struct {
+	mem    memory.Allocator
+	stored *arrow.Schema
+	w      *pqarrow.FileWriter
+}
+
+func newWriter(w io.Writer, schema *arrow.Schema, codec compress.Compression, mem memory.Allocator) (*writer, error) {
+	stored := storedSchema(schema)
+	columns, err := json.Marshal(batch.Columns(schema))
+	if err != nil {
+		return nil, err
+	}
+	// Versions do not belong into files whose bytes are compared. What Arrow's
+	// writer holds lives on the Go heap, as it forgets it when a write fails.
+	props := pq.NewWriterProperties(pq.WithCompression(codec), pq.WithCreatedBy("superstep"))
+	f, err := pqarrow.NewFileWriter(stored, w, props, pqarrow.DefaultWriterProps())
+	if err != nil {
+		return nil, err
+	}
+	if err := f.AppendKeyValueMetadata(columnsKey, string(columns)); err != nil {
+		return nil, err
+	}
+	return &writer{mem: mem, stored: stored, w: f}, nil
+}
+
+// Write writes a batch as a row group.
+func (w *writer) Write(rows arrow.Record) error {
+	stored, err := toStored(w.mem, w.stored, rows)
+	if err != nil {
+		return err
+	}
+	defer stored.Release()
+	return w.w.Write(stored)
+}
+
+// Close writes the footer.
+func (w *writer) Close() error { return w.w.Close() }
