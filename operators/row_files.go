@@ -242,7 +242,7 @@ func (o *openFile) guarded(f func() error) (err error) {
 			err = fmt.Errorf("input %s is damaged: %v", o.path, v)
 		}
 	}()
-	if err = f(); err != nil && !errors.Is(err, io.EOF) {
+	if err = f(); err != nil {
 		err = fmt.Errorf("input %s: %w", o.path, err)
 	}
 	return err
@@ -347,24 +347,13 @@ func (s *rowSource) read(want int) error {
 				return err
 			}
 		}
-		var rows arrow.Record
-		err := file.guarded(func() (err error) {
-			if rows, err = s.cursor.Next(want); err != nil {
-				return err
-			}
-			if rows, err = s.admit(rows); err == nil && (rows.NumRows() == 0 || rows.NumRows() > s.facts.Starts[s.file+1]-s.at) {
-				n := rows.NumRows()
-				rows.Release()
-				err = fmt.Errorf("it gave %d rows at row %d of %d", n, s.at-s.facts.Starts[s.file], file.NumRows())
-			}
+		rows, err := s.next(file, want)
+		if err != nil {
 			return err
-		})
-		if err == nil {
+		}
+		if rows != nil {
 			s.rest = rows
 			return nil
-		}
-		if !errors.Is(err, io.EOF) {
-			return err
 		}
 		if s.at < s.facts.Starts[s.file+1] {
 			return fmt.Errorf("input %s ends after %d of %d rows", file.path, s.at-s.facts.Starts[s.file], file.NumRows())
@@ -374,6 +363,29 @@ func (s *rowSource) read(want int) error {
 		}
 		s.file++
 	}
+}
+
+// next returns further rows of the file at hand, nil where there are none.
+func (s *rowSource) next(file *openFile, want int) (rows arrow.Record, err error) {
+	err = file.guarded(func() error {
+		got, err := s.cursor.Next(want)
+		if err == io.EOF { // itself: an EOF wrapped in an error is a file cut off
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if got, err = s.admit(got); err != nil {
+			return err
+		}
+		if n := got.NumRows(); n == 0 || n > s.facts.Starts[s.file+1]-s.at {
+			got.Release()
+			return fmt.Errorf("it gave %d rows at row %d of %d", n, s.at-s.facts.Starts[s.file], file.NumRows())
+		}
+		rows = got
+		return nil
+	})
+	return rows, err
 }
 
 // admit checks rows that were read, which it takes over, and returns them with
