@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // TestMain runs a contestant where this process is one.
@@ -143,6 +146,40 @@ func TestGenerateRows(t *testing.T) {
 		require.InDelta(t, 0.5, math.Sqrt(squares/float64(s.Rows)), 0.02)
 	}
 	require.ErrorContains(t, readRows(f, s, s.Rows-1, s.Rows+1, x), "read rows 19999 to 20001")
+}
+
+// TestSource: the engine gets every row of the file once and in order, however
+// batches and subtasks cut it.
+func TestSource(t *testing.T) {
+	s := shape{Rows: 1003, Features: 3, Clusters: 2, Components: 2}
+	file := rowsFile(t, s, 1)
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	defer f.Close()
+	want := make([]float64, s.Rows*s.Features)
+	require.NoError(t, readRows(f, s, 0, s.Rows, want))
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		rows, err := fileRows(b, file, s)
+		operators.Collect(b, "rows", rows)
+		return err
+	})
+	type row struct {
+		Features []float64 `column:"features"`
+	}
+	for _, batchRows := range []int{1, 7, 1024} {
+		for _, parallelism := range []int{1, 3} {
+			result, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(8), engine.BatchRows(batchRows), engine.Parallelism(parallelism))
+			require.NoError(t, err)
+			rows, err := engine.Rows[row](result, "rows")
+			require.NoError(t, err)
+			var got []float64
+			for _, r := range rows {
+				got = append(got, r.Features...)
+			}
+			require.Equal(t, want, got)
+			result.Release()
+		}
+	}
 }
 
 // TestCompare runs the command on few rows, contestants in processes of their own.
