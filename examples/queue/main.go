@@ -34,7 +34,7 @@ func slopes(ctx *comqueue.ComContext, shard int, out []float64) error {
 		for j := x.Offsets[i]; j < x.Offsets[i+1]; j++ {
 			margin += float64(w[x.Indices[j]+1] * x.Values[j]) // rounded first: the same bits everywhere
 		}
-		slope := -y * fixedmath.Sigmoid(-y*margin)
+		slope := float64(-y * fixedmath.Sigmoid(-y*margin))
 		out[0] += slope
 		for j := x.Offsets[i]; j < x.Offsets[i+1]; j++ {
 			out[x.Indices[j]+1] += float64(slope * x.Values[j])
