@@ -39,14 +39,14 @@ type FileFormat struct {
 	// that pieces can be put one after another.
 	Rows func(w io.Writer) RowWriter
 	// File writes a whole file. It gets batches whose bounds depend on the rows
-	// alone: of 65,536 rows, or fewer when they take 64 MiB.
+	// alone: of 65,536 rows, or fewer when they take 16 MiB.
 	File func(w io.Writer, schema *arrow.Schema, mem memory.Allocator) (RowWriter, error)
 }
 
 // Bounds of the batches that a file in a columnar format is made of, and of
 // those of the parts it is put together from.
 const (
-	fileChunkRows, fileChunkBytes = 64 << 10, 64 << 20
+	fileChunkRows, fileChunkBytes = 64 << 10, 16 << 20
 	partChunkRows, partChunkBytes = 8 << 10, 1 << 20
 )
 

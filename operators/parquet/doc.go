@@ -20,5 +20,5 @@
 // Rows are cut into shards by their index, whatever the row groups: each subtask
 // reads from the row group in which its first shard begins. What is written
 // depends on the rows alone; a row group has 65,536 rows, or fewer when they take
-// 64 MiB.
+// 16 MiB.
 package parquet
