@@ -5,7 +5,8 @@
 //
 //	points := operators.Vectorize(rows, "features", "sepal_length", "sepal_width")
 //	model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3})
-//	operators.WriteCSV(kmeans.Predict(points, model, kmeans.PredictOptions{}), "clusters.csv")
+//	clusters := kmeans.Predict(points, model, kmeans.PredictOptions{})
+//	operators.WriteCSV(clusters, "clusters.csv", operators.CSVWriteOptions{})
 //	operators.Collect(b, "model", model)
 //
 // Train returns a dataset of one row that holds the model; Predict adds the
