@@ -90,7 +90,7 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 		p.Legend.Add("mean", crosses)
 	}
 	// Room around the points, and for the legend above them.
-	width, height := (p.X.Max-p.X.Min)/32, (p.Y.Max-p.Y.Min)/32
+	width, height := float64((p.X.Max-p.X.Min)/32), float64((p.Y.Max-p.Y.Min)/32)
 	p.X.Min, p.X.Max = p.X.Min-width, p.X.Max+width
 	p.Y.Min, p.Y.Max = p.Y.Min-height, p.Y.Max+float64(height*float64(2+2*min(k, maxLegend)))
 	return save(p, path)
