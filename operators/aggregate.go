@@ -157,7 +157,13 @@ func addAggregate(op string, d *engine.Dataset, keys []string, aggs []Aggregatio
 	if !ok {
 		return b.Poisoned(op)
 	}
-	attrs := []engine.Attr{{Key: "values", Value: joinText(aggs)}}
+	return p.add(op, d, keys)
+}
+
+// add adds the operators of a plan.
+func (p *aggregatePlan) add(op string, d *engine.Dataset, keys []string) *engine.Dataset {
+	b := d.Builder()
+	attrs := []engine.Attr{{Key: "values", Value: joinText(p.aggs)}}
 	order := engine.NoReduction
 	for _, a := range p.aggs {
 		if a.floats {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -460,6 +461,31 @@ func TestGroupByMisuse(t *testing.T) {
 		requirePoisonSpreads(t, c.build)
 		requireNilDataset(t, c.build)
 	}
+}
+
+// TestLateGroups holds groups that wait on disk, from the first or a later one on,
+// against the reference, with keys and values of every kind.
+func TestLateGroups(t *testing.T) {
+	all := sales(400)
+	rapid.Check(t, func(rt *rapid.T) {
+		rows := rapid.SliceOfN(rapid.SampledFrom(all), 0, 150).Draw(rt, "rows")
+		partial, total := rapid.IntRange(1, 6).Draw(rt, "partial"), rapid.IntRange(1, 6).Draw(rt, "total")
+		growing := rapid.Bool().Draw(rt, "growing")
+		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+		defer mem.AssertSize(rt, 0)
+		opts := []engine.Option{
+			engine.Shards(testShards), engine.Parallelism(rapid.SampledFrom([]int{1, 3}).Draw(rt, "parallelism")),
+			engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")), engine.Allocator(mem),
+		}
+		got := groupOutcome[saleGroup](rt, func(b *engine.Builder) *engine.Dataset {
+			keys, d := []string{"shop", "kind"}, FromSlice(b, rows)
+			p, ok := planAggregate("GroupBy", d, keys, saleAggregates)
+			require.True(rt, ok)
+			p.partial.most, p.total.most, p.partial.growing = partial, total, growing
+			return p.add("GroupBy", d, keys)
+		}, opts...)
+		require.Equal(rt, expectGroups(rt, rows, testShards, opts...), showGroups(got))
+	})
 }
 
 // TestGroupByOnDisk groups by keys of which there are far more than memory for.

@@ -34,6 +34,8 @@ type groupSpec struct {
 	// growing says that groups keep growing as rows come: when memory runs out, no
 	// rows at all are folded, rather than only those of new groups.
 	growing bool
+	// most bounds the groups held in memory even where there is more; 0 does not.
+	most int
 	// whole makes one group of all shards; its one row, which is there even if no
 	// rows are, comes with the last.
 	whole bool
@@ -122,7 +124,7 @@ func (o *groupOperator) group(i int) int32 {
 		return g
 	}
 	// Bytes of the table with room to grow, and of the kept key columns.
-	if !o.memory.admit(64 + 4*int64(len(o.table.encoded)) + o.folder.width()) {
+	if o.spec.most > 0 && o.table.len() == o.spec.most || !o.memory.admit(64+4*int64(len(o.table.encoded))+o.folder.width()) {
 		o.full = true
 		return -1
 	}
