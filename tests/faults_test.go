@@ -79,7 +79,7 @@ var faults = []fault{
 	},
 	{
 		name: "a boundary between shards of rows lies one row further where there are two subtasks", workload: "operators", shards: 8, p: []int{1, 2},
-		edits: []edit{{"operators/range.go", "lo, hi := cut(s.n, c.Shards, shard)", "lo, hi := cut(s.n, c.Shards, shard)\n\tif shard == 4 && c.Parallelism > 1 {\n\t\tlo++\n\t}\n\tif shard == 3 && c.Parallelism > 1 {\n\t\thi++\n\t}"}},
+		edits: []edit{{"operators/generate.go", "lo, hi := cut(s.n, c.Shards, shard)", "lo, hi := cut(s.n, c.Shards, shard)\n\tif shard == 4 && c.Parallelism > 1 {\n\t\tlo++\n\t}\n\tif shard == 3 && c.Parallelism > 1 {\n\t\thi++\n\t}"}},
 	},
 	{
 		name: "a boundary between shards of a file lies one row further where there are two subtasks", workload: "iris", shards: 8, p: []int{1, 2},

@@ -201,6 +201,7 @@ var workloads = []struct {
 	large                bool // takes long, so that the short run has fewer settings
 }{
 	{name: "iris"},
+	{name: "files", large: true},
 	{name: "wide", large: true},
 	{name: "operators"},
 	{name: "sorting", large: true},

@@ -87,3 +87,17 @@ func wideClusters(b *engine.Builder, e *env) error {
 	e.cluster(b, "plus-plus", points, plus)
 	return nil
 }
+
+// files reads sparse vectors, clusters them, and writes rows in every way that
+// there is.
+func files(b *engine.Builder, e *env) error {
+	rows := operators.ReadLibSVM(b, e.heart, operators.LibSVMOptions{})
+	p := kmeans.Params{VectorCol: "features", K: 3, MaxIter: 8}
+	model := kmeans.Train(rows, p)
+	operators.Collect(b, modelPrefix+"sparse", model)
+	predicted := operators.Rebalance(kmeans.Predict(rows, model, kmeans.PredictOptions{}))
+	operators.WriteArrow(predicted, e.out+"/one.arrow", operators.ArrowWriteOptions{})
+	operators.WriteArrow(predicted, e.out+"/arrow", operators.ArrowWriteOptions{PerShard: true})
+	operators.WriteCSV(predicted, e.out+"/csv", operators.CSVWriteOptions{PerShard: true})
+	return nil
+}

@@ -25,7 +25,8 @@ type flags struct {
 	Procs       []int    `default:"0" help:"Values of GOMAXPROCS; 0 leaves it as it is."`
 	Rounds      int      `default:"1" help:"How often to run each setting."`
 	Jitter      bool     `help:"Delay the workload's functions, differently in each round."`
-	Data        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
+	Iris        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
+	Heart       string   `default:"examples/queue/data/heart_scale.libsvm" help:"The LibSVM file with the heart disease data."`
 	Out         string   `help:"Directory that keeps the bytes of every piece under their digest."`
 }
 
@@ -123,7 +124,7 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	e := &env{out: filepath.Join(dir, "out"), iris: f.Data}
+	e := &env{out: filepath.Join(dir, "out"), iris: f.Iris, heart: f.Heart}
 	if f.Jitter {
 		e.jitter = uint64(s.Round) + 1
 	}

@@ -25,6 +25,7 @@ type workload struct {
 var workloads = map[string]workload{
 	"iris":      {build: irisClusters, more: modelFiles},
 	"wide":      {build: wideClusters, more: modelFiles},
+	"files":     {build: files, more: modelFiles},
 	"operators": {build: operatorChain},
 	"sorting":   {build: sorting},
 	"grouping":  {build: grouping},
@@ -36,7 +37,8 @@ var workloads = map[string]workload{
 // env is what a workload knows of the program.
 type env struct {
 	out    string // directory for files
-	iris   string
+	iris   string // CSV file
+	heart  string // LibSVM file
 	jitter uint64 // 0: no delays
 }
 
