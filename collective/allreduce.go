@@ -207,9 +207,13 @@ func (a *AllReducer[T]) account(start, met, end time.Duration) {
 		partials = 1
 	}
 	d := Stats{
-		Bytes: int64(size) * int64(partials*(n-own)+(p-1)*own),
-		Sum:   a.serial + end - met,
-		Recv:  met - start - a.serial,
+		Bytes:   int64(size) * int64(partials*(n-own)+(p-1)*own),
+		Results: int64(size) * int64((p-1)*own),
+		Sum:     a.serial + end - met,
+		Recv:    met - start - a.serial,
+	}
+	if c.group.agreed.complete {
+		d.Whole = 1
 	}
 	a.stats.Add(d)
 	c.stats.Add(d)

@@ -14,6 +14,10 @@ type Stats struct {
 	// what others fold (a forest has several), and the results it gives the others.
 	// It is the same whether messages or shared memory carry them.
 	Bytes int64
+	// Results is the part of Bytes that is results given to others.
+	Results int64
+	// Whole counts the operations so small that one rank folded them for all.
+	Whole int64
 
 	Send time.Duration // posting
 	Sum  time.Duration // folding
@@ -27,6 +31,8 @@ type Stats struct {
 func (s *Stats) Add(o Stats) {
 	s.Calls += o.Calls
 	s.Bytes += o.Bytes
+	s.Results += o.Results
+	s.Whole += o.Whole
 	s.Send += o.Send
 	s.Sum += o.Sum
 	s.Recv += o.Recv

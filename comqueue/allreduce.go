@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
@@ -98,6 +99,9 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 			var zero T
 			return operator[T]{}, fmt.Errorf("operator %q is not one for %T", c.user.name, zero)
 		}
+		if op.apply == nil {
+			return operator[T]{}, fmt.Errorf("the function of operator %q is nil", c.user.name)
+		}
 		return op, nil
 	}
 	switch c.op {
@@ -125,6 +129,10 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
 	for _, o := range options {
+		if o == nil {
+			s.err = fmt.Errorf("AllReduce(%q): an option is nil", key.Name())
+			continue
+		}
 		o.applyReduce(&s.config)
 	}
 	return s
@@ -133,11 +141,15 @@ func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 type allReduce[T Number] struct {
 	key    shared.Key[[]T]
 	config reduceConfig
+	err    error
 }
 
 func (s *allReduce[T]) misuse() error {
 	if err := s.key.Err(); err != nil {
 		return err
+	}
+	if s.err != nil {
+		return s.err
 	}
 	if s.config.length != nil {
 		if err := s.config.length.Err(); err != nil {
@@ -148,8 +160,8 @@ func (s *allReduce[T]) misuse() error {
 	return err
 }
 
-// reduced returns the name of the buffer.
-func (s *allReduce[T]) reduced() string { return s.key.Name() }
+// reduces returns the key of the buffer.
+func (s *allReduce[T]) reduces() shared.AnyKey { return s.key }
 
 func (s *allReduce[T]) describe(l *layout, position int) []engine.StageSpec {
 	order := engine.RankTree
@@ -185,12 +197,23 @@ func (s *allReduce[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	r.request.Name = s.key.Name()
 	r.request.Op = op.op
 	r.request.Context = b.context.Context()
-	program := func() string { return b.comm.Describe().String() }
+	program := func() string { return describeRun(b.comm.Describe(), r.call.Stats()) }
 	return []engine.Stage{
-		{Node: b.takeNode(), Run: r.send, Bytes: func() int64 { return r.sent }, Program: program},
-		{Node: b.takeNode(), Run: r.call.Sum, Program: program},
-		{Node: b.takeNode(), Run: r.call.Recv, Program: program},
+		{Node: b.takeNode(), Run: r.send, Bytes: r.partialBytes, Program: program},
+		{Node: b.takeNode(), Run: r.sum, Waited: func() time.Duration { return r.sumWaited }, Program: program},
+		{Node: b.takeNode(), Run: r.recv, Bytes: r.resultBytes, Waited: func() time.Duration { return r.recvWaited }, Program: program},
 	}, nil
+}
+
+// describeRun names what carried the calls of an AllReduce.
+func describeRun(d collective.Description, s collective.Stats) string {
+	switch s.Whole {
+	case 0:
+		return d.String() + ", in parts"
+	case s.Calls:
+		return d.String() + ", by one rank for all"
+	}
+	return d.String() + ", in parts or by one rank for all"
 }
 
 // reduction is an AllReduce on one subtask.
@@ -201,13 +224,17 @@ type reduction[T Number] struct {
 	call    *collective.AllReducer[T]
 	request collective.Reduction[T]
 	forest  *forest[T] // nil where the buffer is whole
-	sent    int64
+
+	sumWaited, recvWaited time.Duration
 }
 
 // send posts the subtask's part: its forest if ForEachShard filled one, else the
 // buffer itself.
 func (r *reduction[T]) send() error {
 	buffer := r.key.Get(r.ctx)
+	if r.forest != nil && len(buffer) != r.forest.length {
+		return fmt.Errorf("buffer %q has %d elements, and had %d when ForEachShard filled its parts", r.key.Name(), len(buffer), r.forest.length)
+	}
 	n := len(buffer)
 	if r.length != nil {
 		n = r.length.Get(r.ctx)
@@ -218,10 +245,28 @@ func (r *reduction[T]) send() error {
 	r.request.Out = buffer[:n]
 	if r.forest == nil {
 		r.request.Whole = buffer[:n]
-		r.sent += int64(n) * elementSize[T]()
-		return r.call.Send(&r.request)
+	} else {
+		r.request.Forest = r.forest.entries(n)
 	}
-	r.request.Forest = r.forest.entries(n)
-	r.sent += int64(n) * int64(len(r.request.Forest)) * elementSize[T]()
 	return r.call.Send(&r.request)
 }
+
+// sum reduces what the subtask owns.
+func (r *reduction[T]) sum() error {
+	before := r.call.Stats().Recv
+	err := r.call.Sum()
+	r.sumWaited += r.call.Stats().Recv - before
+	return err
+}
+
+// recv waits for what the others own.
+func (r *reduction[T]) recv() error {
+	before := r.call.Stats().Recv
+	err := r.call.Recv()
+	r.recvWaited += r.call.Stats().Recv - before
+	return err
+}
+
+// partialBytes and resultBytes are what the stages moved away from the subtask.
+func (r *reduction[T]) partialBytes() int64 { return r.call.Stats().Bytes - r.call.Stats().Results }
+func (r *reduction[T]) resultBytes() int64  { return r.call.Stats().Results }

@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -24,7 +26,15 @@ type gang struct {
 	reports  *reports
 	subtasks int
 
-	broadcasts []broadcast // by input
+	broadcasts  []broadcast // by input
+	partitioned [][]checked // by subtask, where modifications are looked for
+}
+
+// checked is a frame that nobody may modify, as rows may be shared with others.
+type checked struct {
+	name  string
+	frame *Frame
+	print uint64
 }
 
 // broadcast is the one copy of a broadcast input.
@@ -42,7 +52,7 @@ func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, subtasks in
 	}
 	return &gang{
 		queue: q, layout: l, nodes: nodes, session: session, subtasks: subtasks,
-		broadcasts: make([]broadcast, len(q.inputs)),
+		broadcasts: make([]broadcast, len(q.inputs)), partitioned: make([][]checked, subtasks),
 	}, nil
 }
 
@@ -51,18 +61,24 @@ func (g *gang) Body(subtask int) (engine.Body, error) {
 	if g.reports == nil { // called for one subtask after the other, before any runs
 		g.reports = newReports(g.queue.b.Shards(), g.subtasks)
 	}
-	return &body{gang: g, subtask: subtask, forests: map[int]any{}}, nil
+	b := &body{gang: g, subtask: subtask, forests: map[int]any{}}
+	b.context.shard.Store(-1)
+	return b, nil
 }
 
-// CheckShared fails if a broadcast object was modified since the superstep before.
+// CheckShared fails if broadcast or partitioned rows were modified: other
+// subtasks, queues and operators may share them.
 func (g *gang) CheckShared(step int) error {
 	for i, in := range g.queue.inputs {
-		if in.broadcast == nil {
-			continue
-		}
-		b := &g.broadcasts[i]
-		if now := b.frame.Fingerprint(); now != b.print {
+		if b := &g.broadcasts[i]; in.broadcast != nil && b.frame.Fingerprint() != b.print {
 			return fmt.Errorf("queue %q: the broadcast object %q was modified in superstep %d; it is shared by all subtasks of the process: copy it before changing it", g.queue.name, in.name(), step)
+		}
+	}
+	for _, frames := range g.partitioned {
+		for _, c := range frames {
+			if c.frame.Fingerprint() != c.print {
+				return fmt.Errorf("queue %q: rows of %q were modified in superstep %d; other operators may share them: copy them before changing them", g.queue.name, c.name, step)
+			}
 		}
 	}
 	return nil
@@ -74,12 +90,13 @@ func (g *gang) Close() error { return g.session.Close() }
 // body is what one subtask of a queue runs.
 type body struct {
 	*gang
-	subtask int
-	context ComContext
-	comm    *collective.Comm
-	forests map[int]any // *forest[T] by position of its ForEachShard
-	used    int         // nodes bound so far
-	stages  []engine.Stage
+	subtask  int
+	context  ComContext
+	comm     *collective.Comm
+	forests  map[int]any // *forest[T] by position of its ForEachShard
+	used     int         // nodes bound so far
+	reserved int64       // bytes taken off the slot's memory
+	stages   []engine.Stage
 }
 
 // takeNode returns the plan's node for the next described stage.
@@ -91,7 +108,9 @@ func (b *body) takeNode() engine.NodeID {
 // Open implements engine.Body: it loads the inputs and binds the stages.
 func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) error {
 	b.comm = comm
-	b.context = ComContext{task: c, session: c.Node.Queue, objects: b.session.Subtask(b.subtask), shard: -1, reports: b.reports}
+	b.context.task, b.context.session, b.context.reports = c, c.Node.Queue, b.reports
+	b.context.objects = b.session.Subtask(b.subtask)
+	b.context.objects.Own(c.Range)
 	for port, input := range b.queue.inputs {
 		if input.broadcast != nil {
 			if err := b.openBroadcast(c, port, input); err != nil {
@@ -164,8 +183,25 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 		if err != nil {
 			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 		}
-		input.partitioned.key.Put(&b.context, shard, frame)
+		input.partitioned.key.Put(&b.context, shard, frame) // the session releases it from here on
+		if err := b.account(c, frame); err != nil {
+			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
+		}
+		if b.queue.b.CheckBroadcasts() {
+			b.partitioned[b.subtask] = append(b.partitioned[b.subtask], checked{input.name(), frame, frame.Fingerprint()})
+		}
 	}
+	return nil
+}
+
+// account takes what a frame holds off the slot's memory, as nothing of it can go
+// to disk while the queue runs.
+func (b *body) account(c *engine.Context, frame *Frame) error {
+	size := batch.Size(frame.record)
+	if err := c.Memory.Reserve(size); err != nil {
+		return err
+	}
+	b.reserved += size
 	return nil
 }
 
@@ -175,16 +211,20 @@ func (b *body) Stages() []engine.Stage { return b.stages }
 // Begin implements engine.Body.
 func (b *body) Begin(step int) error {
 	b.context.step = step
-	b.context.shard = -1
+	b.context.shard.Store(-1)
 	b.reports.begin(b.subtask, step)
 	return nil
 }
+
+// Shard implements engine.Body: the shard being worked on, for errors.
+func (b *body) Shard() int { return b.context.currentShard() }
 
 // Stop implements engine.Body.
 func (b *body) Stop(int) (bool, error) {
 	if b.queue.criterion == nil {
 		return false, nil
 	}
+	b.context.shard.Store(-1)
 	return b.queue.criterion(&b.context)
 }
 
@@ -193,7 +233,8 @@ func (b *body) After(step int) error { return b.reports.flush(step, b.context.ta
 
 // Finish implements engine.Body: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
-	b.context.shard = -1
+	b.reports.end(b.subtask)
+	b.context.shard.Store(-1)
 	closing := b.queue.close
 	if !closing.perShard && b.subtask != 0 {
 		return nil
@@ -201,16 +242,28 @@ func (b *body) Finish(c *engine.Context, out engine.Output) error {
 	emit, release := closing.start(c)
 	defer release()
 	if !closing.perShard {
-		return emit(&b.context, 0, func(rows arrow.Record) error { return out.Emit(0, rows) })
+		err := emit(&b.context, 0, func(rows arrow.Record) error { return out.Emit(0, rows) })
+		return b.context.takeMisuse(err)
 	}
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
-		b.context.shard = shard
-		if err := emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, rows) }); err != nil {
+		if c.Err() != nil {
+			return context.Cause(c)
+		}
+		b.context.shard.Store(int32(shard))
+		err := emit(&b.context, shard, func(rows arrow.Record) error { return out.Emit(shard, rows) })
+		if err := b.context.takeMisuse(err); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Close implements engine.Body; the gang closes the session.
-func (b *body) Close() error { return nil }
+// Close implements engine.Body. The gang closes the session, which releases what
+// the subtask holds, when the last subtask has ended.
+func (b *body) Close() error {
+	if b.reserved > 0 {
+		b.context.task.Memory.Release(b.reserved)
+		b.reserved = 0
+	}
+	return nil
+}

@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -108,6 +109,9 @@ func (o batchOutput) closer() (closer, error) {
 	start := func(*engine.Context) (func(*ComContext, int, func(arrow.Record) error) error, func()) {
 		emit := func(ctx *ComContext, shard int, out func(arrow.Record) error) error {
 			return o.rows(ctx, shard, func(rows arrow.Record) error {
+				if rows == nil {
+					return errors.New("the queue gives nil for a batch")
+				}
 				if !rows.Schema().Equal(o.schema) {
 					return fmt.Errorf("the queue gives rows of schema %v, declared was %v", rows.Schema(), o.schema)
 				}

@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -14,9 +15,10 @@ type ComContext struct {
 	session string
 	objects *shared.Objects
 	step    int
-	shard   int // being worked on, -1 for none; it goes into errors
+	shard   atomic.Int32 // being worked on, -1 for none; errors of any goroutine name it
 	data    []PartitionedData
 	reports *reports
+	misuse  error // of reports, since the stage began
 }
 
 // TaskID returns the rank of the subtask, 0 to NumTask()-1.
@@ -72,15 +74,35 @@ func (c *ComContext) Report(name string, value float64) {
 }
 
 // ReportSum adds a shard's value to a sum over all shards for this superstep,
-// folded up the tree over shards. Call it at most once per name and shard in a
-// superstep, in increasing order of shards.
+// folded up the tree over shards. Call it from the stages of a superstep, at most
+// once per name and shard, in increasing order of shards.
 func (c *ComContext) ReportSum(name string, shard int, value float64) {
-	c.reports.add(c.TaskID(), name, foldSum, shard, value)
+	c.report(name, foldSum, shard, value)
 }
 
 // ReportMax is ReportSum with the maximum.
 func (c *ComContext) ReportMax(name string, shard int, value float64) {
-	c.reports.add(c.TaskID(), name, foldMax, shard, value)
+	c.report(name, foldMax, shard, value)
+}
+
+// report keeps a shard's value; what is wrong with it fails the stage.
+func (c *ComContext) report(name string, f fold, shard int, value float64) {
+	if err := c.reports.add(c.TaskID(), name, f, shard, value); err != nil && c.misuse == nil {
+		c.misuse = err
+	}
+}
+
+// currentShard is the shard being worked on; it may be asked for at any time.
+func (c *ComContext) currentShard() int { return int(c.shard.Load()) }
+
+// takeMisuse ends a stage: it returns what its function returned, or what was
+// wrong with its reports.
+func (c *ComContext) takeMisuse(err error) error {
+	if err == nil {
+		err = c.misuse
+	}
+	c.misuse = nil
+	return err
 }
 
 // ForShards calls f for each shard the subtask owns that has rows, and names the
@@ -93,11 +115,11 @@ func (c *ComContext) ForShards(f func(shard int) error) error {
 		if err := c.Context().Err(); err != nil {
 			return context.Cause(c.Context())
 		}
-		c.shard = shard
+		c.shard.Store(int32(shard))
 		if err := f(shard); err != nil {
 			return err
 		}
 	}
-	c.shard = -1
+	c.shard.Store(-1)
 	return nil
 }

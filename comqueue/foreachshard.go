@@ -2,7 +2,6 @@ package comqueue
 
 import (
 	"fmt"
-	"unsafe"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -40,8 +39,8 @@ func (s *forEachShard[T]) misuse() error {
 	return s.key.Err()
 }
 
-// produced returns the name of the buffer.
-func (s *forEachShard[T]) produced() string { return s.key.Name() }
+// fills returns the key of the buffer.
+func (s *forEachShard[T]) fills() shared.AnyKey { return s.key }
 
 func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
 	return []engine.StageSpec{{
@@ -51,10 +50,7 @@ func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
 }
 
 func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
-	consumer, ok := b.layout.stages[b.layout.feeds[position]].(*allReduce[T])
-	if !ok {
-		return nil, fmt.Errorf("the key %q is used with two types: ForEachShard has %T, AllReduce another", s.key.Name(), *new([]T))
-	}
+	consumer := b.layout.stages[b.layout.feeds[position]].(*allReduce[T]) // newLayout compared the types
 	op, err := resolve[T](consumer.config)
 	if err != nil {
 		return nil, err
@@ -68,7 +64,7 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 			return err
 		}
 		fo.folder.Push(shard, out)
-		return nil
+		return c.takeMisuse(nil)
 	}
 	run := func() error {
 		length := len(s.key.Get(c))
@@ -142,9 +138,4 @@ func (f *forest[T]) entries(n int) []shared.Entry[[]T] {
 		f.cut = append(f.cut, shared.Entry[[]T]{Node: e.Node, Value: e.Value[:n]})
 	}
 	return f.cut
-}
-
-func elementSize[T Number]() int64 {
-	var zero T
-	return int64(unsafe.Sizeof(zero))
 }

@@ -3,7 +3,6 @@ package comqueue
 import (
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -25,35 +24,37 @@ func (f fold) merge(left, right float64) float64 {
 }
 
 // reports gathers what the subtasks of one process report per shard. A subtask
-// writes only its own half, the one of the superstep's parity; subtask 0 reads
-// all of them after the verdict of the superstep, when every subtask has
-// finished writing and none can come round to the same parity before subtask 0
-// arrives at the next verdict. So no lock is needed on the way.
+// writes only its own half, the one of the superstep's parity, and only from the
+// stages of a superstep; subtask 0 reads all of them after the verdict of the
+// superstep, when every subtask has finished writing and none can come round to
+// the same parity before subtask 0 arrives at the next verdict. So no lock is
+// needed on the way.
 type reports struct {
 	shards   int
 	ranges   []shared.Range
-	subtasks [][2][]reported // by subtask and parity
-	parity   []int           // by subtask
-	scratch  []shared.Entry[float64]
-	misuse   sync.Once
-	err      error
+	subtasks []reporter
+
+	// Of subtask 0's goroutine.
+	names   []string
+	entries []shared.Entry[float64]
+}
+
+// reporter is what one subtask reports.
+type reporter struct {
+	step   int // 0 outside of supersteps
+	series [2][]reported
 }
 
 // reported is a series' values of one subtask in one superstep.
 type reported struct {
 	name   string
 	fold   fold
-	last   int // shard added last
+	last   int // shard added last, -1 for none
 	folder *shared.Folder[float64]
 }
 
 func newReports(shards int, subtasks int) *reports {
-	r := &reports{
-		shards:   shards,
-		ranges:   make([]shared.Range, subtasks),
-		subtasks: make([][2][]reported, subtasks),
-		parity:   make([]int, subtasks),
-	}
+	r := &reports{shards: shards, ranges: make([]shared.Range, subtasks), subtasks: make([]reporter, subtasks)}
 	for i := range r.ranges {
 		r.ranges[i] = shared.Split(shards, subtasks, i)
 	}
@@ -62,17 +63,25 @@ func newReports(shards int, subtasks int) *reports {
 
 // begin starts a superstep on a subtask.
 func (r *reports) begin(subtask, step int) {
-	r.parity[subtask] = step & 1
-	series := r.subtasks[subtask][step&1]
+	own := &r.subtasks[subtask]
+	own.step = step
+	series := own.series[step&1]
 	for i := range series {
 		series[i].folder.Reset(r.ranges[subtask])
 		series[i].last = -1
 	}
 }
 
+// end tells that the subtask has done its last superstep.
+func (r *reports) end(subtask int) { r.subtasks[subtask].step = 0 }
+
 // add records a shard's value.
-func (r *reports) add(subtask int, name string, f fold, shard int, value float64) {
-	series := &r.subtasks[subtask][r.parity[subtask]]
+func (r *reports) add(subtask int, name string, f fold, shard int, value float64) error {
+	own := &r.subtasks[subtask]
+	if own.step == 0 {
+		return fmt.Errorf("report %q: values of shards are reported from the stages of a superstep, not when the queue closes", name)
+	}
+	series := &own.series[own.step&1]
 	i := slices.IndexFunc(*series, func(s reported) bool { return s.name == name })
 	if i < 0 {
 		i = len(*series)
@@ -82,58 +91,62 @@ func (r *reports) add(subtask int, name string, f fold, shard int, value float64
 		})
 	}
 	s := &(*series)[i]
-	if shard <= s.last || !r.ranges[subtask].Contains(shard) || s.fold != f {
-		r.misuse.Do(func() {
-			r.err = fmt.Errorf("report %q of shard %d after shard %d: report each shard that subtask %d owns (%d to %d) at most once a superstep, in increasing order and with one kind of fold",
-				name, shard, s.last, subtask, r.ranges[subtask].Lo, r.ranges[subtask].Hi-1)
-		})
-		return
+	switch {
+	case !r.ranges[subtask].Contains(shard):
+		return fmt.Errorf("report %q of shard %d: subtask %d owns shards %d to %d", name, shard, subtask, r.ranges[subtask].Lo, r.ranges[subtask].Hi-1)
+	case s.fold != f:
+		return mixedFolds(name)
+	case shard <= s.last:
+		return fmt.Errorf("report %q of shard %d after shard %d: report each shard at most once a superstep, in increasing order", name, shard, s.last)
 	}
 	s.last = shard
 	s.folder.Push(shard, value)
+	return nil
 }
 
-// flush folds the superstep's values over all subtasks and hands them out in the
-// order in which the lowest subtask first used their names. Called on subtask 0.
+func mixedFolds(name string) error {
+	return fmt.Errorf("report %q: both ReportSum and ReportMax are used under this name", name)
+}
+
+// flush folds the superstep's values over all subtasks and hands them out by name.
+// Called on subtask 0.
 func (r *reports) flush(step int, report func(name string, step int, value float64)) error {
-	for subtask := range r.subtasks {
-		for i := range r.subtasks[subtask][step&1] {
-			s := &r.subtasks[subtask][step&1][i]
-			if r.seenBefore(subtask, step, s.name) {
+	r.names = r.names[:0]
+	for t := range r.subtasks {
+		for i := range r.subtasks[t].series[step&1] {
+			if s := &r.subtasks[t].series[step&1][i]; s.last >= 0 && !slices.Contains(r.names, s.name) {
+				r.names = append(r.names, s.name)
+			}
+		}
+	}
+	slices.Sort(r.names)
+	for _, name := range r.names {
+		value, err := r.total(step, name)
+		if err != nil {
+			return err
+		}
+		report(name, step, value)
+	}
+	return nil
+}
+
+// total folds the values of one series up the tree over shards.
+func (r *reports) total(step int, name string) (float64, error) {
+	r.entries = r.entries[:0]
+	var kind fold
+	for t := range r.subtasks {
+		for i := range r.subtasks[t].series[step&1] {
+			s := &r.subtasks[t].series[step&1][i]
+			if s.name != name || s.last < 0 {
 				continue
 			}
-			r.scratch = r.scratch[:0]
-			for t := subtask; t < len(r.subtasks); t++ {
-				r.scratch = r.appendForest(r.scratch, t, step, s.name)
+			if len(r.entries) > 0 && s.fold != kind {
+				return 0, mixedFolds(name)
 			}
-			value, ok, err := shared.MergeForests(r.shards, r.scratch, s.fold.merge)
-			if err != nil {
-				return err
-			}
-			if ok {
-				report(s.name, step, value)
-			}
+			kind = s.fold
+			r.entries = append(r.entries, s.folder.Forest()...)
 		}
 	}
-	return r.err
-}
-
-// seenBefore reports whether a lower subtask has the series too.
-func (r *reports) seenBefore(subtask, step int, name string) bool {
-	for t := range subtask {
-		if slices.ContainsFunc(r.subtasks[t][step&1], func(s reported) bool { return s.name == name }) {
-			return true
-		}
-	}
-	return false
-}
-
-// appendForest appends the entries of one subtask's series.
-func (r *reports) appendForest(dst []shared.Entry[float64], subtask, step int, name string) []shared.Entry[float64] {
-	for i := range r.subtasks[subtask][step&1] {
-		if s := &r.subtasks[subtask][step&1][i]; s.name == name {
-			return append(dst, s.folder.Forest()...)
-		}
-	}
-	return dst
+	value, _, err := shared.MergeForests(r.shards, r.entries, kind.merge)
+	return value, err
 }

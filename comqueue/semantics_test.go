@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/comqueue"
@@ -471,6 +472,82 @@ func TestFailures(t *testing.T) {
 			},
 			[]string{"broken"},
 		},
+		"forest in another loop": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
+					Add(comqueue.Repeat(3, nil, comqueue.AllReduce(buffer))))
+			},
+			[]string{`ForEachShard("buffer") and its AllReduce are not in the same loop`},
+		},
+		"key of two types": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
+					Add(comqueue.AllReduce(shared.Scratch[[]int64]("buffer"))))
+			},
+			[]string{`the key "buffer" is used with two types: ForEachShard has []float64, AllReduce []int64`, "semantics_test.go"},
+		},
+		"nil operator": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.AllReduce(buffer, comqueue.Operator[float64]("mine", 0, nil))))
+			},
+			[]string{`the function of operator "mine" is nil`},
+		},
+		"nil option": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(comqueue.AllReduce(buffer, nil))) },
+			[]string{`AllReduce("buffer"): an option is nil`},
+		},
+		"buffer replaced behind its forest": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 2)); return nil }).
+					Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
+					Add(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 3)); return nil }).
+					Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{`buffer "buffer" has 3 elements, and had 2 when ForEachShard filled its parts`},
+		},
+		"object of another subtask's shard": {
+			func(b *engine.Builder) *engine.Dataset {
+				state := shared.PerShard("state", shared.Float64())
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { state.Put(ctx, 0, 1); return nil }))
+			},
+			[]string{`"state"`, "the subtask owns shards "},
+		},
+		"nil batch": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(schema,
+					func(_ *comqueue.ComContext, emit func(arrow.Record) error) error { return emit(nil) })).Exec()
+			},
+			[]string{"gives nil for a batch"},
+		},
+		"report of another subtask's shard": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", 5, 1); return nil }))
+			},
+			[]string{`report "r" of shard 5`, " owns shards "},
+		},
+		"report with two folds": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					if lo := ctx.Shards().Lo; lo < 8 {
+						ctx.ReportSum("r", lo, 1)
+					} else {
+						ctx.ReportMax("r", lo, 1)
+					}
+					return nil
+				}))
+			},
+			[]string{`report "r": both ReportSum and ReportMax`},
+		},
+		"report when closing": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).SetMaxIter(1).CloseWith(comqueue.ShardOutput(
+					func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+						ctx.ReportSum("r", shard, 1)
+						return nil, nil
+					})).Exec()
+			},
+			[]string{`report "r": values of shards are reported from the stages`},
+		},
 		"report twice": {
 			func(b *engine.Builder) *engine.Dataset {
 				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
@@ -520,6 +597,70 @@ func TestModifiedBroadcastIsNoticed(t *testing.T) {
 	require.ErrorContains(t, err, `broadcast object "side" was modified in superstep 2`)
 }
 
+func TestModifiedRowsAreNoticed(t *testing.T) {
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "rows").
+			InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
+			Add(func(ctx *comqueue.ComContext) error {
+				if ctx.StepNo() == 2 && ctx.TaskID() == 0 {
+					data.Get(ctx, ctx.Shards().Lo).Floats("value")[0]++
+				}
+				return nil
+			}).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(5).
+			Exec()
+	}
+	_, _, err := run(t, build, engine.Parallelism(1), engine.Shards(4), engine.CheckBroadcasts(true))
+	require.ErrorContains(t, err, `rows of "data" were modified in superstep 2`)
+}
+
+func TestPartitionedDataCountsAgainstTheBudget(t *testing.T) {
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "budget").
+			InitWithPartitionedData(data, dataset(b, 1<<19, func(int) float64 { return 1 })).
+			Add(func(*comqueue.ComContext) error { return nil }).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(1).
+			Exec()
+	}
+	_, _, err := run(t, build, engine.Parallelism(2), engine.MemoryBudget(2<<20))
+	require.ErrorContains(t, err, `partitioned data "data", shard `)
+	require.ErrorContains(t, err, "out of memory")
+	_, result, err := run(t, build, engine.Parallelism(2), engine.MemoryBudget(32<<20))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, result.Report.PeakMemory, int64(4<<20))
+}
+
+func TestSeriesComeByName(t *testing.T) {
+	build := func(b *engine.Builder) *engine.Dataset {
+		return comqueue.New(b, "series").
+			InitWithPartitionedData(data, dataset(b, 8, func(int) float64 { return 1 })).
+			Add(func(ctx *comqueue.ComContext) error {
+				if ctx.Shards().Contains(5) {
+					ctx.ReportSum("x", 5, 1)
+				}
+				return nil
+			}).
+			Add(func(ctx *comqueue.ComContext) error {
+				if ctx.Shards().Contains(0) {
+					ctx.ReportSum("w", 0, 1)
+				}
+				return nil
+			}).
+			CloseOnNode0(comqueue.Output(nothing)).
+			SetMaxIter(1).
+			Exec()
+	}
+	for _, p := range []int{1, 2, 8} {
+		_, result, err := run(t, build, engine.Parallelism(p), engine.Shards(8))
+		require.NoError(t, err)
+		series := result.Report.Queues[0].Series
+		require.Len(t, series, 2)
+		require.Equal(t, []string{"w", "x"}, []string{series[0].Name, series[1].Name}, "parallelism %d", p)
+	}
+}
+
 func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	sum, whole := shared.Scratch[[]float64]("sum"), shared.Scratch[[]float64]("whole")
 	build := func(b *engine.Builder) *engine.Dataset {
@@ -555,7 +696,7 @@ func TestWhatRanIsWhatThePlanShows(t *testing.T) {
 	for _, s := range result.Report.Queues[0].Stages {
 		if strings.HasPrefix(s.Name, "AllReduce") {
 			ran[s.Name] += s.Calls
-			require.Equal(t, "direct over shared memory, 4 ranks", s.Program)
+			require.Equal(t, "direct over shared memory, 4 ranks, by one rank for all", s.Program)
 		}
 	}
 	require.Equal(t, shown, ran)

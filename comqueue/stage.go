@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // Stage is one step of a queue: AllReduce, ForEachShard, Repeat, or a compute
@@ -81,13 +82,10 @@ func (s computeStage) bind(b *body, _ int) ([]engine.Stage, error) {
 	c := &b.context
 	return []engine.Stage{{
 		Node:  b.takeNode(),
-		Run:   func() error { c.shard = -1; return compute.Calc(c) },
+		Run:   func() error { c.shard.Store(-1); return c.takeMisuse(compute.Calc(c)) },
 		Shard: c.currentShard,
 	}}, nil
 }
-
-// currentShard is the shard being worked on, for errors.
-func (c *ComContext) currentShard() int { return c.shard }
 
 // Named gives a compute function or a ForEachShard the name that plan, progress and
 // errors show, in place of that of its function.
@@ -183,14 +181,14 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	loop := &engine.Repeat{Max: s.max, Stages: inner}
 	if s.until != nil {
 		c := &b.context
-		loop.Until = func() (bool, error) { c.shard = -1; return s.until(c) }
+		loop.Until = func() (bool, error) { c.shard.Store(-1); return s.until(c) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }
 
 // producer is a stage that fills a forest for a buffer, reducer one that reduces it.
-type producer interface{ produced() string }
-type reducer interface{ reduced() string }
+type producer interface{ fills() shared.AnyKey }
+type reducer interface{ reduces() shared.AnyKey }
 
 // layout knows which ForEachShard feeds which AllReduce. Stages have positions:
 // their index in the queue with inner loops written out.
@@ -200,42 +198,73 @@ type layout struct {
 	feeds    map[int]int // position of a producer → of its reducer
 }
 
+// open is a ForEachShard whose AllReduce is still to come.
+type open struct {
+	position int
+	loop     *repeat // innermost loop around it, nil for none
+	key      shared.AnyKey
+}
+
 // newLayout links the stages of a queue.
 func newLayout(stages []Stage) (*layout, error) {
 	l := &layout{forestOf: map[int]int{}, feeds: map[int]int{}}
-	var flatten func([]Stage)
-	flatten = func(stages []Stage) {
+	pending := map[string]open{}
+	var walk func(stages []Stage, loop *repeat) error
+	walk = func(stages []Stage, loop *repeat) error {
 		for _, s := range stages {
+			position := len(l.stages)
 			l.stages = append(l.stages, s)
-			if r, ok := s.(*repeat); ok {
-				flatten(r.stages)
+			var err error
+			switch s := s.(type) {
+			case *repeat:
+				err = walk(s.stages, s)
+			case producer:
+				err = begin(pending, open{position, loop, s.fills()})
+			case reducer:
+				err = l.link(pending, open{position, loop, s.reduces()})
+			}
+			if err != nil {
+				return err
 			}
 		}
+		return nil
 	}
-	flatten(stages)
-	open := map[string]int{}
-	for i, s := range l.stages {
-		if p, ok := s.(producer); ok {
-			if _, twice := open[p.produced()]; twice {
-				return nil, fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce of that buffer: the second would overwrite the first", p.produced())
-			}
-			open[p.produced()] = i
-		}
-		if r, ok := s.(reducer); ok {
-			if from, ok := open[r.reduced()]; ok {
-				l.forestOf[i], l.feeds[from] = from, i
-				delete(open, r.reduced())
-			}
-		}
+	if err := walk(stages, nil); err != nil {
+		return nil, err
 	}
 	for i := range l.stages { // in order, for a stable message
 		if p, ok := l.stages[i].(producer); ok {
 			if _, fed := l.feeds[i]; !fed {
-				return nil, fmt.Errorf("ForEachShard(%q) is followed by no AllReduce of that buffer", p.produced())
+				return nil, fmt.Errorf("ForEachShard(%q) is followed by no AllReduce of that buffer", p.fills().Name())
 			}
 		}
 	}
 	return l, nil
+}
+
+// begin notes a ForEachShard.
+func begin(pending map[string]open, p open) error {
+	if _, twice := pending[p.key.Name()]; twice {
+		return fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce of that buffer: the second would overwrite the first", p.key.Name())
+	}
+	pending[p.key.Name()] = p
+	return nil
+}
+
+// link notes an AllReduce, and what feeds it.
+func (l *layout) link(pending map[string]open, r open) error {
+	p, ok := pending[r.key.Name()]
+	switch {
+	case !ok:
+		return nil
+	case p.key.Type() != r.key.Type():
+		return fmt.Errorf("the key %q is used with two types: ForEachShard has %v, AllReduce %v", r.key.Name(), p.key.Type(), r.key.Type())
+	case p.loop != r.loop:
+		return fmt.Errorf("ForEachShard(%q) and its AllReduce are not in the same loop: one would run more often than the other", r.key.Name())
+	}
+	l.forestOf[r.position], l.feeds[p.position] = p.position, r.position
+	delete(pending, r.key.Name())
+	return nil
 }
 
 // last returns the position of the last stage within the one at position.

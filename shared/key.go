@@ -337,6 +337,9 @@ func (k ShardKey[T]) cell(h Holder, op string, shard int, create bool) (*many[T]
 	if shard < 0 || shard >= MaxShards {
 		return nil, o.fault(k.declared(), op, shard, ErrKey, fmt.Sprintf("shard %d does not exist", shard))
 	}
+	if o.owned != nil && !o.owned.Contains(shard) {
+		return nil, o.fault(k.declared(), op, shard, ErrKey, fmt.Sprintf("the subtask owns shards %d to %d", o.owned.Lo, o.owned.Hi-1))
+	}
 	found, ok := o.cells[k.key.name]
 	if !ok {
 		if !create {

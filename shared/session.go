@@ -186,7 +186,12 @@ type Objects struct {
 	subtask int
 	cells   map[string]cell
 	live    atomic.Int64 // objects in cells; written by the owner alone
+	owned   *Range       // shards of the subtask; nil where nobody said
 }
+
+// Own says which shards the subtask owns. From then on keys per shard refuse
+// others: an object belongs to its shard, and moves with it.
+func (o *Objects) Own(shards Range) { o.owned = &shards }
 
 // Objects returns o, so that it is its own Holder.
 func (o *Objects) Objects() *Objects { return o }

@@ -415,3 +415,25 @@ func BenchmarkKey(b *testing.B) {
 		}
 	})
 }
+
+func TestOwnedShards(t *testing.T) {
+	session, err := NewStore().Open("s", 2)
+	require.NoError(t, err)
+	key := PerShard("state", Int64s())
+	o := session.Subtask(1)
+	o.Own(Range{4, 8})
+	key.Put(o, 4, []int64{1})
+	require.Equal(t, []int64{1}, key.Get(o, 4))
+	for _, use := range []func(){func() { key.Put(o, 8, nil) }, func() { key.Get(o, 3) }} {
+		require.PanicsWithError(t, panicText(use), use)
+		require.Contains(t, panicText(use), "the subtask owns shards 4 to 7")
+	}
+	require.NoError(t, session.Close())
+}
+
+// panicText returns the text of the error that f panics with.
+func panicText(f func()) (text string) {
+	defer func() { text = recover().(error).Error() }()
+	f()
+	return ""
+}

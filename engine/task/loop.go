@@ -1,6 +1,8 @@
 package task
 
 import (
+	"time"
+
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -24,8 +26,9 @@ type Gang interface {
 	Close() error
 }
 
-// Body is what one subtask of a queue runs. All methods are called from the
-// goroutine of the subtask.
+// Body is what one subtask of a queue runs. Its methods are called from the
+// goroutine of the subtask, except for Shard and, where the run fails before the
+// subtask is started, Close.
 type Body interface {
 	// Open takes the queue's inputs. Data ports are read through in, shard by
 	// shard; side ports through Context.Side.
@@ -41,6 +44,9 @@ type Body interface {
 	After(step int) error
 	// Finish emits the queue's rows after the last superstep.
 	Finish(c *Context, out Output) error
+	// Shard returns the shard being worked on, -1 for none; it goes into errors and
+	// may be called at any time from any goroutine.
+	Shard() int
 	// Close releases what the body holds; called once, however the loop ended.
 	Close() error
 }
@@ -55,8 +61,11 @@ type Stage struct {
 	Repeat *Repeat
 	// Bytes, if set, returns the bytes of partial results the stage has moved so far.
 	Bytes func() int64
+	// Waited, if set, returns how long the stage has waited for other subtasks so
+	// far; that time is not counted as busy.
+	Waited func() time.Duration
 	// Shard, if set, returns the shard the stage is working on, -1 for none; it
-	// goes into errors.
+	// goes into errors and may be called at any time from any goroutine.
 	Shard func() int
 	// Program, if set, names the collective program and executor that carry the
 	// stage, known after its first run.
