@@ -26,6 +26,7 @@ type Builder struct {
 	bind    task.Bindings
 	facts   facts
 	misuses []Misuse
+	refused string            // the first operator that returned a poisoned dataset
 	sealed  bool              // the function returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
@@ -287,9 +288,14 @@ func poisonedInput(ports []Port) bool {
 	return false
 }
 
-// Poisoned returns what an operator returns after it recorded a misuse: a
-// dataset on which every operator does nothing.
+// Poisoned returns what an operator of kind op returns after it recorded a misuse:
+// a dataset on which every operator does nothing. A job in which operators were
+// refused and no misuse is recorded would run without them, so it is refused too,
+// naming the first.
 func (b *Builder) Poisoned(op string) *Dataset {
+	if !b.unusable() && b.refused == "" {
+		b.refused = opTitle(op)
+	}
 	return &Dataset{builder: b, node: -1, schema: arrow.NewSchema(nil, nil), poisoned: true}
 }
 

@@ -175,9 +175,10 @@ func TestPanicWhileBuilding(t *testing.T) {
 	require.ErrorAs(t, err, &p)
 	require.ErrorIs(t, err, cause)
 	require.Contains(t, err.Error(), "Map: first")
-	require.Contains(t, err.Error(), "the job function panicked: the cause")
-	require.Contains(t, string(p.Stack), "engine.panicking")
-	require.Contains(t, string(p.Stack), "builder_test.go")
+	require.Contains(t, err.Error(), "the job function: panic: the cause\n")
+	require.Contains(t, p.Frames[0], "engine.panicking (")
+	require.Contains(t, p.Frames[0], "builder_test.go:")
+	require.Contains(t, p.Frames[1], "engine.TestPanicWhileBuilding")
 }
 
 func panicking(v any) { panic(v) }
@@ -308,11 +309,32 @@ func TestWhatBuilderTells(t *testing.T) {
 		require.Same(t, b, d.Builder())
 		require.Equal(t, NodeID(0), d.Node())
 		require.True(t, d.Schema().Equal(numberSchema))
-		require.Equal(t, NodeID(-1), b.Poisoned("x").Node())
-		require.Empty(t, b.Poisoned("x").Schema().Fields())
 		return nil
 	}), struct{}{}, Local(), Shards(16), Seed(9), IfExists(Replace), CheckBroadcasts(true), nil)
 	require.NoError(t, err)
+}
+
+func TestRefusedWithoutAReason(t *testing.T) {
+	refuse := func(b *Builder) *Dataset {
+		d := b.Poisoned("Scale")
+		require.True(t, d.Poisoned())
+		require.Equal(t, NodeID(-1), d.Node())
+		require.Empty(t, d.Schema().Fields())
+		Collect(transform(d, "", square), "x")
+		return d
+	}
+	require.Equal(t, "job: Scale: refused for no reason given: the operator must call Builder.Errorf where it returns Builder.Poisoned", buildFails(t, func(b *Builder) error {
+		numbers(b, 1) // the job would run, without the rest
+		refuse(b)
+		return nil
+	}))
+	got := buildFails(t, func(b *Builder) error {
+		refuse(b)
+		b.Errorf("Scale: too large") // afterwards is fine, too
+		return nil
+	})
+	require.Contains(t, got, "Scale: too large")
+	require.NotContains(t, got, "no reason")
 }
 
 func TestNodesOfTheGraph(t *testing.T) {

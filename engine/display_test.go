@@ -228,7 +228,7 @@ func (l *listener) heard() []Progress {
 func TestWatchTellsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l listener
-		w := startWatch(watched, &config{onProgress: l.tell})
+		w := startWatch(watched, &config{onProgress: l.tell}, nil)
 		w.event(task.Progress{Vertex: 0, Rows: 50, ShardsDone: 1})
 		w.event(task.Progress{Vertex: 0, Rows: 40}) // late: counts do not go back
 		w.event(task.Progress{Vertex: 1, Rows: 30})
@@ -275,7 +275,7 @@ func TestWatchTellsInTime(t *testing.T) {
 func TestWatchSeesACriterionEndAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l listener
-		w := startWatch(watched, &config{onProgress: l.tell})
+		w := startWatch(watched, &config{onProgress: l.tell}, nil)
 		w.event(task.Progress{Queue: "q", Step: 2})
 		w.event(task.Progress{Vertex: 1, ShardsDone: 3})
 		require.Empty(t, l.heard())
@@ -290,7 +290,7 @@ func TestWatchSeesACriterionEndAQueue(t *testing.T) {
 func TestWatchLearnsFromTheReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last Progress
-		w := startWatch(watched, &config{onProgress: func(p Progress) { last = p }})
+		w := startWatch(watched, &config{onProgress: func(p Progress) { last = p }}, nil)
 		w.event(task.Progress{Queue: "q", Step: 1})
 		w.stop(&task.Report{Queues: []task.QueueReport{{Name: "q", Supersteps: 2, Stopped: true}, {Name: "other"}}}, nil)
 		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Ended: true}}, last.Queues)
@@ -298,7 +298,7 @@ func TestWatchLearnsFromTheReport(t *testing.T) {
 }
 
 func TestNobodyWatches(t *testing.T) {
-	w := startWatch(watched, &config{})
+	w := startWatch(watched, &config{}, nil)
 	require.Nil(t, w)
 	w.stop(nil, nil)
 }

@@ -34,7 +34,8 @@
 // operators learn from outside, such as the list of files a pattern stands for,
 // is a fact: resolved once, recorded in the graph and replayed in later builds.
 // Run builds the graph twice from the start and refuses a job whose builds
-// differ, showing where.
+// differ, showing where. Functions are compared by symbol and line: that a closure
+// captures another value in each build, such as the time, is not noticed.
 //
 // # Mistakes
 //

@@ -125,7 +125,7 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	if err := collision(own); err != nil {
 		return nil, err
 	}
-	options := append(kongOptions(), kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr),
+	options := append(kongOptions(), integers(), kong.Name(name), kong.Description(about), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { c.ended = true }),
 		kong.ExplicitGroups([]kong.Group{{Key: "engine", Title: "Engine flags:"}}),
 		kong.PostBuild(func(k *kong.Kong) error {
@@ -140,7 +140,7 @@ func parseArgs(name, about string, args any, words []string, stdout, stderr io.W
 	if err != nil {
 		return nil, fmt.Errorf("the arguments %s cannot be flags: %w", typeName(args), err)
 	}
-	_, err = parser.Parse(words)
+	_, err = parser.Parse(joinNegative(words, own))
 	if c.ended {
 		return c, nil // what was asked for is done, whatever else is missing
 	}

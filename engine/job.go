@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"runtime/debug"
 	"strings"
 )
 
@@ -12,7 +11,8 @@ import (
 // The function is called more than once for a run, so it must depend on its
 // arguments alone: no clock, no random numbers, no environment, no iteration
 // over maps. What it learns from outside goes through Builder.Fact, as the
-// sources do with the files they read.
+// sources do with the files they read. That it does so is checked by building twice;
+// what closures capture is beyond that check, see Define.
 type Job[A any] struct {
 	name  string
 	about string
@@ -22,6 +22,12 @@ type Job[A any] struct {
 // Define names a job. The name says what the job does, in lower case with
 // hyphens, such as "iris-kmeans"; it stands in plans, logs and messages. A wrong
 // name or a nil function is reported when the job is run.
+//
+// Two builds are compared by what they add: operators with their parameters,
+// schemas and facts, and functions by symbol and line. A closure that captures
+// another value in each build has the same symbol and line, so that the
+// difference is not noticed: captured values, too, must follow from the arguments
+// and facts.
 func Define[A any](name string, build func(b *Builder, args A) error) *Job[A] {
 	return &Job[A]{name: name, build: build}
 }
@@ -76,33 +82,17 @@ func (j *Job[A]) check() error {
 	return nil
 }
 
-// run calls the job's function once; a panic in it becomes an error.
-func (j *Job[A]) run(b *Builder, args A) (err error) {
-	defer func() {
-		switch r := recover().(type) {
-		case nil:
-		case Misuse:
-			err = r
-		default:
-			err = &PanicError{Value: r, Stack: debug.Stack()}
-		}
-	}()
-	return j.build(b, args)
-}
-
-// PanicError is a panic of the job's function while it built the graph.
-type PanicError struct {
-	Value any    // what the function panicked with
-	Stack []byte // of the goroutine, at the panic
-}
-
-// Error returns the panic's value and the stack.
-func (e *PanicError) Error() string {
-	return fmt.Sprintf("the job function panicked: %v\n\n%s", e.Value, e.Stack)
-}
-
-// Unwrap returns the panic's value where that is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
+// run calls the job's function once. Where it does not return, that is an error
+// too, as misuse is that was not recorded.
+func (j *Job[A]) run(b *Builder, args A) error {
+	returned := false
+	err := guarded(func() error {
+		err := j.build(b, args)
+		returned = true
+		return err
+	})
+	if _, misuse := err.(Misuse); returned || misuse {
+		return err
+	}
+	return fmt.Errorf("the job function: %w", err)
 }

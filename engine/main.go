@@ -9,8 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
@@ -45,7 +45,10 @@ const (
 //
 // Results belong on standard output, by hooks such as AfterRun. Progress, logs
 // and errors go to standard error; colours are left out where NO_COLOR is set.
-// An interrupt cancels the run, a second one ends the process at once.
+//
+// An interrupt cancels the run, a second one ends the process at once, and so does
+// the first while the job is being built, as nothing has started then. Hooks run
+// with signals handled as in any program.
 func Main[A any](job *Job[A], opts ...MainOption[A]) {
 	os.Exit(mainWith(context.Background(), job, world{
 		name:   filepath.Base(os.Args[0]),
@@ -81,8 +84,8 @@ type world struct {
 	getenv         func(string) string
 	// width returns the width of the terminal that stderr is, 0 if it is none.
 	width func() int
-	// listen begins to receive the signals that end the run, until stop; before and
-	// after, they end the process as ever.
+	// listen begins to receive the signals that cancel, until stop; before and after,
+	// they end the process as ever.
 	listen func() (signals <-chan os.Signal, stop func())
 	exit   func(code int) // ends the process at once
 }
@@ -123,7 +126,11 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 		return p.fail(err)
 	}
 	var args A
-	line, err := parseArgs(w.name, job.about, &args, w.args, w.stdout, w.stderr)
+	var line *commandLine
+	err := guarded(func() (err error) { // as it calls Validate and the like of A
+		line, err = parseArgs(w.name, job.about, &args, w.args, w.stdout, w.stderr)
+		return err
+	})
 	if err != nil {
 		return p.fail(err)
 	}
@@ -142,8 +149,10 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 
 // runMain runs the job with progress, and the hooks after it.
 func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, after []func(A, *Result) error) error {
-	ctx, stop := p.cancellable(ctx)
-	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	interrupts := p.interrupts()
+	defer interrupts.stop()
 	screen := p.display(line.Progress)
 	opts := append(line.options(), Logger(p.logger(line, screen)))
 	if screen.mode != progressOff {
@@ -158,28 +167,21 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		return err
 	}
 	screen.begin(ready.plan)
+	interrupts.cancelWith(cancel)
 	result, err := ready.run(ctx, c)
+	interrupts.stop() // nothing is left to cancel, and hooks do not watch a context
 	if err != nil {
 		return err
 	}
 	defer result.Release()
 	for _, f := range after {
-		if err := guarded(f, args, result); err != nil {
+		// The exit code of a Go program that panics is that of wrong usage, so a hook
+		// must not.
+		if err := guarded(func() error { return f(args, result) }); err != nil {
 			return fmt.Errorf("after the run: %w", err)
 		}
 	}
 	return nil
-}
-
-// guarded calls a hook; a panic becomes an error, because the exit code of a
-// panicking Go program is that of wrong usage.
-func guarded[A any](f func(A, *Result) error, args A, r *Result) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("panic: %v\n\n%s", v, debug.Stack())
-		}
-	}()
-	return f(args, r)
 }
 
 // explain prints a plan.
@@ -209,27 +211,55 @@ type program struct {
 	world
 }
 
-// cancellable returns a context that the first signal ends; the second one ends
-// the process.
-func (p *program) cancellable(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
+// interrupts is what signals do to a program: while the job runs, the first one
+// cancels it; otherwise, one ends the process.
+type interrupts struct {
+	program *program
+	stop    func() // ends listening; further calls do nothing
+
+	mu     sync.Mutex              // held while the process is ended, so that no run begins
+	cancel context.CancelCauseFunc // of the run, until a signal came
+	told   bool                    // that a signal came
+}
+
+// interrupts begins to listen.
+func (p *program) interrupts() *interrupts {
 	signals, stop := p.listen()
 	done := make(chan struct{})
+	in := &interrupts{program: p, stop: sync.OnceFunc(func() { stop(); close(done) })}
 	go func() {
-		for n := 1; ; n++ {
+		for {
 			select {
 			case <-done:
 				return
 			case <-signals:
+				in.signal()
 			}
-			if n > 1 {
-				p.exit(exitFailed)
-				return
-			}
-			cancel(errInterrupted)
 		}
 	}()
-	return ctx, func() { stop(); close(done); cancel(nil) }
+	return in
+}
+
+// cancelWith says how to cancel the run, which may begin then.
+func (in *interrupts) cancelWith(cancel context.CancelCauseFunc) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.cancel = cancel
+}
+
+// signal does what a signal asks for.
+func (in *interrupts) signal() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.cancel != nil {
+		in.cancel(errInterrupted)
+		in.cancel, in.told = nil, true
+		return
+	}
+	if !in.told {
+		in.program.sayCancelled()
+	}
+	in.program.exit(exitFailed)
 }
 
 // display returns what shows the progress of the run.
@@ -268,18 +298,31 @@ func (p *program) fail(err error) int {
 		fmt.Fprintf(p.stderr, "%s: %s %v\n\"%s --help\" lists the flags.\n", p.name, p.red("error:"), err, p.name)
 		return exitUsage
 	}
-	var abandoned *task.AbandonedError
-	if cancelled(err) && !errors.As(err, &abandoned) {
-		fmt.Fprintf(p.stderr, "%s: cancelled\n", p.name)
+	if onlyInterrupted(err) {
+		p.sayCancelled()
 		return exitFailed
 	}
 	fmt.Fprintf(p.stderr, "%s: %s %v\n", p.name, p.red("error:"), err)
 	return exitFailed
 }
 
-// cancelled says that a run ended because it was told to.
-func cancelled(err error) bool {
-	return errors.Is(err, errInterrupted) || errors.Is(err, context.Canceled)
+// sayCancelled reports that the program ends because it was told to.
+func (p *program) sayCancelled() { fmt.Fprintf(p.stderr, "%s: cancelled\n", p.name) }
+
+// onlyInterrupted says that an interrupt is all there is to report: no operator
+// failed, none was abandoned, and nothing is joined to it, such as output that a
+// sink could not remove.
+func onlyInterrupted(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) { // nil where errors are joined
+		switch err.(type) {
+		case *task.TaskError, *task.AbandonedError:
+			return false
+		}
+		if err == errInterrupted {
+			return true
+		}
+	}
+	return false
 }
 
 // red colours a word where that is wanted.

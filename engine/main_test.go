@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -113,8 +114,12 @@ func TestMainHooks(t *testing.T) {
 
 	got = runProgram(t, squares, "--progress=off", AfterRun(func(squaresArgs, *Result) error { panic("no paper") }))
 	require.Equal(t, exitFailed, got.code, "not 2, with which Go programs panic")
-	require.Contains(t, got.stderr, "after the run: panic: no paper\n\n")
+	require.Contains(t, got.stderr, "after the run: panic: no paper\n")
 	require.Contains(t, got.stderr, "main_test.go")
+
+	got = runProgram(t, squares, "--progress=off", AfterRun(func(squaresArgs, *Result) error { runtime.Goexit(); return nil }))
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "after the run: the function ended its goroutine")
 
 	order = nil
 	got = runProgram(t, squares, "--progress=off --fail no", hook("a", nil))
@@ -131,8 +136,8 @@ func TestMainFailures(t *testing.T) {
 		{"job", "--fail broken", exitFailed, `prog: error: job "squares": operator Transform "square" (kit_test.go:`},
 		{"unknown flag", "--shard 8", exitUsage, "prog: error: unknown flag --shard, did you mean \"--shards\"?\n\"prog --help\" lists the flags.\n"},
 		{"unexpected word", "data.csv", exitUsage, "prog: error: unexpected argument data.csv\n"},
-		{"no number", "--n many", exitUsage, `--n: expected a valid 64 bit int but got "many"`},
-		{"no value", "--n", exitUsage, "--n: expected int value"},
+		{"no number", "--n many", exitUsage, `prog: error: --n: want a whole number, but got "many"`},
+		{"no value", "--n", exitUsage, "--n: want a whole number, but no value is given"},
 		{"shards", "--shards 100", exitUsage, "--shards is 100: want a power of two between 1 and 1048576\n"},
 		{"parallelism above shards", "--shards 4 --parallelism 5", exitUsage, "--parallelism is 5, but there are only 4 shards and a subtask needs one of its own: lower it to 4, or raise --shards to 8"},
 		{"progress", "--progress fast", exitUsage, `--progress must be one of "auto","plain","json","off" but got "fast"`},
@@ -142,7 +147,14 @@ func TestMainFailures(t *testing.T) {
 		{"batch rows", "--batch-rows 0", exitUsage, "--batch-rows is 0: want at least 1"},
 		{"explain form", "--explain=xml", exitUsage, `--explain: want text, json or dot, but got "xml"`},
 		{"explain and options", "--explain --shards 3", exitUsage, "--shards is 3"},
-		{"seed", "--seed -1", exitUsage, "--seed"},
+		{"no value but a flag", "--n --shards 8", exitUsage, `--n: want a whole number, but got "--shards"`},
+		{"large number", "--n 9223372036854775808", exitUsage, "--n: want a whole number from -9223372036854775808 to 9223372036854775807, but got 9223372036854775808\n"},
+		{"negative seed", "--seed -1", exitUsage, "prog: error: --seed: want a whole number from 0 to 18446744073709551615, but got -1\n"},
+		{"negative parallelism", "--parallelism -1", exitUsage, "prog: error: --parallelism is -1: want at least 1, or 0 for one per processor\n"},
+		{"negative shards", "--shards -8 --n 3", exitUsage, "prog: error: --shards is -8: want a power of two"},
+		{"negative batch rows", "--batch-rows -1", exitUsage, "prog: error: --batch-rows is -1: want at least 1\n"},
+		{"negative memory", "--memory -1GB", exitUsage, `--memory: "-1GB" is no size`},
+		{"negative nothing", "-1", exitUsage, "unknown flag -1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := runProgram(t, squares, test.line)
@@ -287,6 +299,9 @@ func TestMainSeedOfTheJob(t *testing.T) {
 	require.Equal(t, uint64(11), seed)
 	require.Equal(t, exitOK, runProgram(t, job, "--progress off --seed=-1").code)
 	require.Equal(t, ^uint64(0), seed)
+	require.Equal(t, exitOK, runProgram(t, job, "--progress off --seed -2").code)
+	require.Equal(t, seeded{-2}, args)
+	require.Equal(t, ^uint64(1), seed)
 	help := runProgram(t, job, "--help").stdout
 	require.Equal(t, 1, strings.Count(help, "--seed"))
 }
@@ -345,6 +360,157 @@ func TestMainCancelled(t *testing.T) {
 	})
 	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
 	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
+}
+
+func TestMainNumbers(t *testing.T) {
+	type digits struct {
+		One bool `short:"1"`
+		N   int
+	}
+	type numeric struct {
+		Small   int8          `short:"s"`
+		Byte    uint8         `default:"255"`
+		Word    uint16        `default:"0x10"`
+		Float   float64       `short:"f"`
+		Wait    time.Duration `default:"1s"`
+		List    []int
+		Pointer *int64
+	}
+	var got numeric
+	job := Define("numeric", func(b *Builder, a numeric) error {
+		got = a
+		numbers(b, 1)
+		return nil
+	})
+	ran := runProgram(t, job, "--progress off -s -128 --float -.5 --wait -3s --list -1,-2 --list 3 --pointer -7")
+	require.Equal(t, exitOK, ran.code, ran.stderr)
+	seven := int64(-7)
+	require.Equal(t, numeric{Small: -128, Byte: 255, Word: 16, Float: -0.5, Wait: -3 * time.Second, List: []int{-1, -2, 3}, Pointer: &seven}, got)
+	require.Equal(t, exitOK, runProgram(t, job, "--progress off -f -1e3").code)
+	require.Equal(t, -1000.0, got.Float)
+	for line, want := range map[string]string{
+		"-s -129":      "--small: want a whole number from -128 to 127, but got -129\n",
+		"--byte 256":   "--byte: want a whole number from 0 to 255, but got 256\n",
+		"--word -1":    "--word: want a whole number from 0 to 65535, but got -1\n",
+		"--word 1.5":   `--word: want a whole number, but got "1.5"`,
+		"--list 1,x":   `--list: want a whole number, but got "x"`,
+		"--pointer":    "--pointer: want a whole number, but no value is given",
+		"-- -1":        "unexpected argument -1",
+		"--float=2 -1": "unknown flag -1",
+	} {
+		ran := runProgram(t, job, line)
+		require.Equal(t, exitUsage, ran.code, line)
+		require.Contains(t, ran.stderr, want, line)
+	}
+
+	var flags digits
+	job2 := Define("digits", func(b *Builder, a digits) error {
+		flags = a
+		numbers(b, 1)
+		return nil
+	})
+	require.Equal(t, exitOK, runProgram(t, job2, "--progress off -1 --n=-2").code)
+	require.Equal(t, digits{One: true, N: -2}, flags)
+}
+
+// validated has arguments whose check does not return.
+type validated struct{ How string }
+
+func (v validated) Validate() error {
+	if v.How == "goexit" {
+		runtime.Goexit()
+	}
+	panic("no check")
+}
+
+func TestMainSurvivesGoexit(t *testing.T) {
+	job := Define("gone", func(*Builder, struct{}) error { runtime.Goexit(); return nil })
+	for _, line := range []string{"", "--explain"} {
+		got := runProgram(t, job, line)
+		require.Equal(t, exitFailed, got.code)
+		require.Contains(t, got.stderr, `prog: error: job "gone": the job function: the function ended its goroutine (runtime.Goexit`)
+	}
+	checked := Define("checked", func(*Builder, validated) error { return nil })
+	got := runProgram(t, checked, "--how goexit")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "the function ended its goroutine")
+	got = runProgram(t, checked, "--how panic")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "panic: no check\n")
+}
+
+func TestMainFailureThatSpeaksOfCancelling(t *testing.T) {
+	job := Define("fetches", func(b *Builder, _ struct{}) error {
+		transform(numbers(b, 1), "fetch", func(*Context, int64) (int64, error) {
+			return 0, fmt.Errorf("fetch the weights: %w", context.Canceled)
+		})
+		return nil
+	})
+	got := runProgram(t, job, "--progress off")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, `prog: error: job "fetches": operator Transform "fetch"`)
+	require.Contains(t, got.stderr, "fetch the weights: context canceled\n")
+
+	got = runProgram(t, squares, "--progress off", AfterRun(func(squaresArgs, *Result) error { return context.Canceled }))
+	require.Equal(t, outcome{exitFailed, "", "prog: error: after the run: context canceled\n"}, got)
+}
+
+// stubborn is a sink whose output cannot be removed.
+type stubborn struct{}
+
+func (stubborn) Begin() error  { return nil }
+func (stubborn) Commit() error { return nil }
+func (stubborn) Abort() error  { return errors.New("cannot remove half-written") }
+
+func TestMainCancelledWithSomethingLeft(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		d := transform(numbers(b, 100), "", func(c *Context, n int64) (int64, error) {
+			select {
+			case signals <- os.Interrupt:
+			default:
+			}
+			<-c.Done()
+			return 0, context.Cause(c)
+		})
+		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: stubborn{}})
+		return nil
+	})
+	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "prog: error: job \"slow\": cancelled\n")
+	require.Contains(t, got.stderr, "remove what was written: cannot remove half-written\n")
+}
+
+func TestMainSignalWhileBuilding(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	exited := make(chan int, 1)
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		signals <- os.Interrupt
+		require.Equal(t, exitFailed, <-exited, "at once")
+		return errors.New("the process is gone by now")
+	})
+	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
+	require.True(t, strings.HasPrefix(got.stderr, "prog: cancelled\n"), got.stderr)
+}
+
+func TestMainSignalsDuringHooks(t *testing.T) {
+	listening := false
+	listen := func() (<-chan os.Signal, func()) {
+		listening = true
+		return nil, func() { listening = false }
+	}
+	heard := []bool{}
+	job := Define("x", func(b *Builder, _ struct{}) error {
+		transform(numbers(b, 1), "", func(_ *Context, n int64) (int64, error) { heard = append(heard, listening); return n, nil })
+		return nil
+	})
+	got := runIn(t, job, world{listen: listen}, "--progress off --parallelism 1", AfterRun(func(struct{}, *Result) error {
+		heard = append(heard, listening)
+		return nil
+	}))
+	require.Equal(t, outcome{}, got)
+	require.Equal(t, []bool{true, false}, heard)
 }
 
 func TestMainSecondSignal(t *testing.T) {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -66,12 +68,17 @@ func (p *Progress) clone() Progress {
 // watch gathers the events of a run and tells them to the user's function, from
 // one goroutine and no more often than needed. A nil watch does nothing.
 type watch struct {
-	tell  func(Progress)
-	start time.Time
+	tell   func(Progress)
+	cancel context.CancelCauseFunc // ends the run where tell fails
+	start  time.Time
 	// ends carries word that a queue ended; one waiting is enough.
 	ends chan struct{}
 	quit chan struct{}
 	gone chan struct{}
+	// Of the run's end, set before quit is closed.
+	report  *task.Report
+	outcome error
+	err     error // why tell is called no more; read it once gone is closed
 
 	mu     sync.Mutex
 	state  Progress
@@ -80,13 +87,15 @@ type watch struct {
 	rate   rate
 }
 
-// startWatch begins to tell how the run of a plan stands.
-func startWatch(p *plan.Plan, c *config) *watch {
+// startWatch begins to tell how the run of a plan stands. A function that panics
+// ends the run by cancel.
+func startWatch(p *plan.Plan, c *config, cancel context.CancelCauseFunc) *watch {
 	if c.onProgress == nil {
 		return nil
 	}
 	w := &watch{
 		tell:   c.onProgress,
+		cancel: cancel,
 		start:  time.Now(),
 		ends:   make(chan struct{}, 1),
 		quit:   make(chan struct{}),
@@ -110,20 +119,30 @@ func startWatch(p *plan.Plan, c *config) *watch {
 	return w
 }
 
-// loop tells the state in time, until stop.
+// loop tells the state in time, and a last time at stop. All calls come from here,
+// so that one place sees them fail.
 func (w *watch) loop() {
+	returned := false
 	defer close(w.gone)
+	defer func() {
+		if !returned {
+			w.err = fmt.Errorf("OnProgress: %w", escaped(recover()))
+			w.cancel(w.err)
+		}
+	}()
 	tick := time.NewTicker(ProgressInterval)
 	defer tick.Stop()
-	for {
+	for last := false; !last; {
 		select {
 		case <-w.quit:
-			return
+			w.finish()
+			last = true
 		case <-w.ends:
 		case <-tick.C:
 		}
 		w.tell(w.snapshot())
 	}
+	returned = true
 }
 
 // snapshot returns the state as of now.
@@ -184,24 +203,31 @@ func (w *watch) end(q *QueueProgress) {
 }
 
 // stop tells the outcome of the run, after everything else, and returns when that
-// is told. The report may be nil.
-func (w *watch) stop(report *task.Report, err error) {
+// is told. The report may be nil. It returns what telling failed with, now or
+// earlier.
+func (w *watch) stop(report *task.Report, err error) error {
 	if w == nil {
-		return
+		return nil
 	}
+	w.report, w.outcome = report, err
 	close(w.quit)
 	<-w.gone
+	return w.err
+}
+
+// finish makes the outcome part of the state.
+func (w *watch) finish() {
 	w.mu.Lock()
-	w.state.Done, w.state.Err = true, err
-	if report != nil {
-		for _, r := range report.Queues {
-			if i, known := w.queues[r.Name]; known {
-				w.state.Queues[i].Superstep, w.state.Queues[i].Ended = r.Supersteps, true
-			}
+	defer w.mu.Unlock()
+	w.state.Done, w.state.Err = true, w.outcome
+	if w.report == nil {
+		return
+	}
+	for _, r := range w.report.Queues {
+		if i, known := w.queues[r.Name]; known {
+			w.state.Queues[i].Superstep, w.state.Queues[i].Ended = r.Supersteps, true
 		}
 	}
-	w.mu.Unlock()
-	w.tell(w.snapshot())
 }
 
 // rate estimates rows per second over the last second or so.

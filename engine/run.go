@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -109,6 +110,10 @@ func build[A any](job *Job[A], args A, c *config, f facts) (*Builder, error) {
 	default:
 		b.misuses = append(b.misuses, Misuse{Err: err})
 	}
+	if len(b.misuses) == 0 && b.refused != "" {
+		err := fmt.Errorf("%s: refused for no reason given: the operator must call Builder.Errorf where it returns Builder.Poisoned", b.refused)
+		b.misuses = append(b.misuses, Misuse{Err: err})
+	}
 	if len(b.misuses) > 0 {
 		return nil, &BuildError{Job: job.name, Misuses: b.misuses}
 	}
@@ -151,9 +156,13 @@ func (e *DifferenceError) Error() string {
 // run runs the plan in this process.
 func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
 	r.store.slots = int64(r.plan.Slots)
-	watch := startWatch(r.plan, c)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := startWatch(r.plan, c, cancel)
 	report, err := task.Run(ctx, r.plan, r.graph, r.bind, newEnv(c, r, watch))
-	watch.stop(report, err)
+	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
+		err = errors.Join(err, untold) // otherwise it is what ended the run
+	}
 	if err != nil {
 		r.store.release()
 		return nil, fmt.Errorf("%s: %w", jobTitle(r.graph.Job), err)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -198,6 +200,58 @@ func TestOperatorThatPanics(t *testing.T) {
 	}), struct{}{})
 	require.ErrorContains(t, err, "divide by zero")
 	require.ErrorContains(t, err, "run_test.go")
+}
+
+func TestOperatorsPanicIsThePackagesOwn(t *testing.T) {
+	_, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+		Collect(transform(numbers(b, 1), "", func(*Context, int64) (int64, error) { panic("p") }), "x")
+		return nil
+	}), struct{}{})
+	var p *PanicError
+	require.ErrorAs(t, err, &p)
+	require.Equal(t, "p", p.Value)
+}
+
+func TestJobFunctionThatEndsItsGoroutine(t *testing.T) {
+	_, err := Run(t.Context(), Anonymous(func(*Builder) error { runtime.Goexit(); return nil }), struct{}{})
+	require.EqualError(t, err, "job: the job function: the function ended its goroutine (runtime.Goexit, or t.FailNow of a test)")
+}
+
+// Whatever call of OnProgress does not return, the run ends with that.
+func TestOnProgressThatPanics(t *testing.T) {
+	cause := errors.New("no screen")
+	forever := Anonymous(func(b *Builder) error {
+		Collect(transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
+			<-c.Done()
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	})
+	leave := map[string]func(){"panic": func() { panic(cause) }, "goexit": runtime.Goexit}
+	want := map[string]string{"panic": "OnProgress: panic: no screen\n", "goexit": "OnProgress: the function ended its goroutine"}
+	for how, end := range leave {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				_, err := Run(t.Context(), forever, struct{}{}, checkedAllocator(t), OnProgress(func(Progress) { calls++; end() }))
+				require.ErrorContains(t, err, "job: "+want[how])
+				require.Equal(t, 1, calls)
+			})
+			last := func(p Progress) {
+				if p.Done {
+					end()
+				}
+			}
+			// The result is released, which the allocator sees.
+			r, err := Run(t.Context(), squares, squaresArgs{N: 10}, checkedAllocator(t), OnProgress(last))
+			require.ErrorContains(t, err, `job "squares": `+want[how])
+			require.Nil(t, r)
+			_, err = Run(t.Context(), squares, squaresArgs{N: 10, Fail: "odd"}, checkedAllocator(t), OnProgress(last))
+			require.ErrorContains(t, err, "odd\n"+want[how])
+		})
+	}
+	_, err := Run(t.Context(), squares, squaresArgs{}, OnProgress(func(Progress) { panic(cause) }))
+	require.ErrorIs(t, err, cause)
 }
 
 func TestRunThatIsCancelled(t *testing.T) {
