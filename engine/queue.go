@@ -20,9 +20,10 @@ type QueueSpec struct {
 	HasCriterion bool
 	// CriterionFunc is the user's criterion, for the fingerprint.
 	CriterionFunc any
-	Inputs        []Port
+	// Inputs are the data and side inputs; there may be none.
+	Inputs []Port
 	// Stages are the stages of a superstep in order, with the brackets of inner
-	// loops among them.
+	// loops among them. A queue without any only counts its supersteps.
 	Stages []StageSpec
 	// Schema is that of the rows the queue emits when it ends.
 	Schema *arrow.Schema
@@ -74,7 +75,7 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 		return b.Poisoned("Queue")
 	}
 	w := queueWriter{b: b, name: b.queueName(q.Name)}
-	w.add(plan.QueueInit, StageSpec{}, nil, q.Inputs, plan.Input{})
+	w.add(plan.QueueInit, StageSpec{}, nil, q.Inputs)
 	first := plan.NodeID(len(b.graph.Nodes))
 	nodes := make([]NodeID, len(q.Stages))
 	for i, s := range q.Stages {
@@ -83,7 +84,9 @@ func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	if q.HasCriterion {
 		w.add(plan.Criterion, StageSpec{Func: q.CriterionFunc}, nil, nil, w.after())
 	}
-	w.feedback(first)
+	if w.last >= first { // otherwise the loop is empty, and there is nothing to go back to
+		w.feedback(first)
+	}
 	w.add(plan.QueueClose, StageSpec{Func: q.CloseFunc}, schema, nil, w.after())
 	loop := q.Loop(nodes)
 	loop.MaxSupersteps = q.MaxSupersteps
@@ -114,10 +117,6 @@ func (b *Builder) checkQueue(q *QueueSpec) (*arrow.Schema, error) {
 		return nil, fmt.Errorf("the maximum of supersteps is %d: want at least 1", q.MaxSupersteps)
 	case q.MaxSupersteps == 0 && !q.HasCriterion:
 		return nil, errors.New("nothing ends the loop: set a maximum of supersteps or a criterion")
-	case len(q.Stages) == 0:
-		return nil, errors.New("the queue has no stages")
-	case len(q.Inputs) == 0:
-		return nil, errors.New("the queue has no inputs")
 	case q.Schema == nil:
 		return nil, errors.New("the queue emits no rows: say how it closes")
 	case q.Loop == nil:
@@ -167,8 +166,10 @@ func checkStages(stages []StageSpec) error {
 			return fmt.Errorf("stage %d interrupts an AllReduce: want send, sum and receive in a row", i+1)
 		}
 	}
-	if last := stages[len(stages)-1].Kind; last == plan.Send || last == plan.Sum {
-		return errors.New("the last AllReduce lacks its receiving stage")
+	if len(stages) > 0 {
+		if last := stages[len(stages)-1].Kind; last == plan.Send || last == plan.Sum {
+			return errors.New("the last AllReduce lacks its receiving stage")
+		}
 	}
 	if depth > 0 {
 		return errors.New("an inner loop is not ended")
@@ -206,9 +207,9 @@ func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 	return w.last
 }
 
-// add adds a node with the queue's data ports, or with one control edge where
-// there are none.
-func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in plan.Input) {
+// add adds a node with the queue's ports, if it is the first, or else with the
+// edge from the node before.
+func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in ...plan.Input) {
 	w.last = w.b.addNode(plan.Node{
 		Op:    stageOps[kind],
 		Name:  s.Name,
@@ -218,10 +219,8 @@ func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema
 		Stage: kind,
 		Order: s.Order,
 	}, schema, ports)
-	if ports == nil {
-		n := &w.b.graph.Nodes[w.last]
-		n.Inputs = append(n.Inputs, in)
-	}
+	n := &w.b.graph.Nodes[w.last]
+	n.Inputs = append(n.Inputs, in...)
 }
 
 // feedback leads from the last node back to the beginning of a loop.

@@ -65,6 +65,7 @@ func (b *countingBody) Stages() []Stage {
 }
 
 func (b *countingBody) Begin(int) error             { return nil }
+func (b *countingBody) Shard() int                  { return -1 }
 func (b *countingBody) Stop(step int) (bool, error) { return b.gang.stop(step) }
 func (b *countingBody) Close() error                { return nil }
 func (b *countingBody) After(step int) error {
@@ -119,6 +120,53 @@ func TestQueueRuns(t *testing.T) {
 			}}, last.Queues)
 			require.Equal(t, int64(100), last.Rows)
 		})
+	}
+}
+
+// idle is a queue's body that reads and does nothing but count supersteps.
+type idle struct{ countingBody }
+
+func (*idle) Open(*Context, Input, *collective.Comm) error { return nil }
+func (*idle) Stages() []Stage                              { return nil }
+func (b *idle) Begin(step int) error                       { b.count = int64(step); return nil }
+func (*idle) After(int) error                              { return nil }
+
+type idleGang struct {
+	countingGang
+}
+
+func (g *idleGang) Body(int) (Body, error) { return &idle{countingBody{gang: &g.countingGang}}, nil }
+
+func TestQueueWithoutInputsOrStages(t *testing.T) {
+	for _, p := range []int{1, 3} {
+		for _, stop := range []func(int) (bool, error){nil, func(step int) (bool, error) { return step == 3, nil }} {
+			for _, fed := range []bool{false, true} {
+				r, err := Run(t.Context(), Anonymous(func(b *Builder) error {
+					spec := QueueSpec{
+						Name: "q", MaxSupersteps: 5, HasCriterion: stop != nil, CriterionFunc: stop, Schema: numberSchema,
+						Loop: func(nodes []NodeID) Loop {
+							require.Empty(t, nodes)
+							return Loop{Open: func(int) (Gang, error) { return &idleGang{countingGang{nil, stop}}, nil }}
+						},
+					}
+					if fed {
+						spec.Inputs = []Port{{From: numbers(b, 100)}}
+					}
+					Collect(b.AddQueue(spec), "steps")
+					return nil
+				}), struct{}{}, Shards(4), Parallelism(p), checkedAllocator(t))
+				require.NoError(t, err)
+				rows, err := Rows[number](r, "steps")
+				require.NoError(t, err)
+				want := 5
+				if stop != nil {
+					want = 3
+				}
+				require.Equal(t, []number{{int64(want)}}, rows)
+				require.Equal(t, want, r.Queue("q").Supersteps)
+				r.Release()
+			}
+		}
 	}
 }
 
@@ -225,8 +273,6 @@ func TestMisusesOfQueues(t *testing.T) {
 		{`queue "": the queue has no name`, func(q *QueueSpec) { q.Name = "" }},
 		{`the maximum of supersteps is -1: want at least 1`, func(q *QueueSpec) { q.MaxSupersteps = -1 }},
 		{`nothing ends the loop: set a maximum of supersteps or a criterion`, func(q *QueueSpec) { q.MaxSupersteps = 0 }},
-		{`the queue has no stages`, func(q *QueueSpec) { q.Stages = nil }},
-		{`the queue has no inputs`, func(q *QueueSpec) { q.Inputs = nil }},
 		{`the dataset is nil`, func(q *QueueSpec) { q.Inputs = []Port{{}} }},
 		{`the queue emits no rows: say how it closes`, func(q *QueueSpec) { q.Schema = nil }},
 		{`the queue has no bodies`, func(q *QueueSpec) { q.Loop = nil }},
