@@ -12,7 +12,8 @@ import (
 
 // Collect brings the rows of a dataset to the caller of Run, where
 // Result.Records and Rows give them under the name, in shard order. They are
-// held in memory, within the run's budget, and there only if the run succeeds.
+// held in memory, and there only if the run succeeds. All that a job collects must
+// fit in MemoryBudget, beside what the operators hold.
 func Collect(d *Dataset, name string) {
 	if d == nil || d.builder == nil {
 		// There is no builder to record it with. The panic ends the job's function
@@ -59,8 +60,11 @@ func (*collector) EndShard(*Context, int, Output) error { return nil }
 func (*collector) Finish(*Context, Output) error        { return nil }
 func (*collector) Close() error                         { return nil }
 
-// resultStore holds what the Collect sinks of one run take. All of them share
-// one limit.
+// resultStore holds what the Collect sinks of one run take. All of them share one
+// limit, the run's budget. It is apart from what the budgets of slots account for:
+// results are held when the slots are gone, and a slot's part would be too little
+// for what a single subtask collects, so that it would depend on the parallelism
+// whether a job succeeds.
 type resultStore struct {
 	mu      sync.Mutex
 	results []*collected // in the order added

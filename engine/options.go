@@ -140,10 +140,11 @@ func Seed(s uint64) Option { return func(c *config) { c.seed = s } }
 // is DefaultBatchRows. No result depends on it.
 func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 
-// MemoryBudget sets how many bytes the run's exchanges, sorts and collected
-// results may hold. 0, the default, is half of GOMEMLIMIT where that is set,
-// otherwise a quarter of the machine's memory. What can spill goes to disk beyond
-// it, what cannot is an error.
+// MemoryBudget sets how many bytes the run's exchanges and sorts may hold, and,
+// apart from them, how many the collected results may, which outlive the run: the
+// two together may reach twice the budget. 0, the default, is half of GOMEMLIMIT
+// where that is set, otherwise a quarter of the machine's memory. What can spill
+// goes to disk beyond it, what cannot is an error.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }
 
 // SpillDir sets the directory under which the run makes its own for temporary
@@ -155,7 +156,8 @@ func Logger(l hclog.Logger) Option { return func(c *config) { c.logger = l } }
 
 // OnProgress sets a function that is told how the run stands: every
 // ProgressInterval, at the end of every superstep loop, and once at the end. The
-// calls come one at a time, and the run waits for the last one only.
+// calls come one at a time, and the run waits for the last one only. A panic of f
+// ends the run, whose error it is.
 func OnProgress(f func(Progress)) Option { return func(c *config) { c.onProgress = f } }
 
 // IfExists says what sinks do where their output exists; the default is Fail.
