@@ -19,67 +19,92 @@ func label(n *Node) string {
 	return op + "(" + name + ")"
 }
 
+// longestName is the number of labels that the name of a vertex holds at most.
+const longestName = 12
+
 // vertexName returns the labels of a chain joined by arrows; branches stand in
 // parentheses. Long chains are cut in the middle and bushy ones at the end, so
 // that a name stays a name.
 func vertexName(nodes []Node, chain []Chained) string {
-	const most = 12
-	linear := true
 	for i, m := range chain {
-		linear = linear && m.Parent == i-1
-	}
-	var b strings.Builder
-	if linear {
-		for i, m := range chain {
-			if len(chain) > most && i >= most-3 && i < len(chain)-2 {
-				if i == most-3 {
-					b.WriteString(" → … " + strconv.Itoa(len(chain)-most+1) + " more …")
-				}
-				continue
-			}
-			if i > 0 {
-				b.WriteString(" → ")
-			}
-			b.WriteString(label(&nodes[m.Node]))
+		if m.Parent != i-1 {
+			return treeName(nodes, chain)
 		}
-		return b.String()
 	}
-	kids := make([][]int, len(chain))
+	return lineName(nodes, chain)
+}
+
+// lineName names a chain without branches.
+func lineName(nodes []Node, chain []Chained) string {
+	labels := make([]string, 0, longestName)
+	first, last := chain, []Chained(nil)
+	if len(chain) > longestName {
+		first, last = chain[:longestName-3], chain[len(chain)-2:]
+	}
+	for _, m := range first {
+		labels = append(labels, label(&nodes[m.Node]))
+	}
+	if more := len(chain) - len(first) - len(last); more > 0 {
+		labels = append(labels, "… "+strconv.Itoa(more)+" more …")
+	}
+	for _, m := range last {
+		labels = append(labels, label(&nodes[m.Node]))
+	}
+	return strings.Join(labels, " → ")
+}
+
+// treeName names a chain with branches.
+func treeName(nodes []Node, chain []Chained) string {
+	t := treeNamer{nodes: nodes, chain: chain, kids: make([][]int, len(chain)), left: longestName}
 	for i, m := range chain {
 		if i > 0 {
-			kids[m.Parent] = append(kids[m.Parent], i)
+			t.kids[m.Parent] = append(t.kids[m.Parent], i)
 		}
 	}
-	left := most // also bounds the depth of the recursion
-	var write func(i int)
-	write = func(i int) {
-		left--
-		b.WriteString(label(&nodes[chain[i].Node]))
-		if len(kids[i]) == 0 {
-			return
-		}
-		b.WriteString(" → ")
-		if left <= 0 {
-			b.WriteString("…")
-			return
-		}
-		if len(kids[i]) == 1 {
-			write(kids[i][0])
-			return
-		}
-		b.WriteString("(")
-		for k, kid := range kids[i] {
-			if k > 0 {
-				b.WriteString(", ")
-			}
-			if left <= 0 {
-				b.WriteString("… " + strconv.Itoa(len(kids[i])-k) + " more")
-				break
-			}
-			write(kid)
-		}
-		b.WriteString(")")
+	t.write(0)
+	return t.text.String()
+}
+
+// treeNamer writes the labels of a tree, depth first.
+type treeNamer struct {
+	nodes []Node
+	chain []Chained
+	kids  [][]int // by position in chain
+	left  int     // labels that may follow; also bounds the depth of the recursion
+	text  strings.Builder
+}
+
+// write writes the label at position i and what is chained behind it.
+func (t *treeNamer) write(i int) {
+	t.left--
+	t.text.WriteString(label(&t.nodes[t.chain[i].Node]))
+	kids := t.kids[i]
+	if len(kids) == 0 {
+		return
 	}
-	write(0)
-	return b.String()
+	t.text.WriteString(" → ")
+	switch {
+	case t.left <= 0:
+		t.text.WriteString("…")
+	case len(kids) == 1:
+		t.write(kids[0])
+	default:
+		t.branches(kids)
+	}
+}
+
+// branches writes several branches in parentheses.
+func (t *treeNamer) branches(kids []int) {
+	t.text.WriteString("(")
+	for k, kid := range kids {
+		if k > 0 {
+			t.text.WriteString(", ")
+		}
+		if t.left <= 0 {
+			t.text.WriteString("… " + strconv.Itoa(len(kids)-k) + " more")
+			break
+		}
+		t.write(kid)
+	}
+	t.text.WriteString(")")
 }
