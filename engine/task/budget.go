@@ -31,20 +31,20 @@ type BudgetError struct {
 // Error writes the sizes and what to do.
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("out of memory: %s more do not fit in the budget of %s, which is %s with %s in use; give the job a larger memory budget",
-		size(e.Want), e.Budget, size(e.Limit), size(e.Used))
+		FormatBytes(e.Want), e.Budget, FormatBytes(e.Limit), FormatBytes(e.Used))
 }
 
-// size writes a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n >= 10<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 10<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	case n >= 10<<10:
-		return fmt.Sprintf("%d KiB", n>>10)
+// FormatBytes writes a number of bytes for people, such as "1.5 GiB".
+func FormatBytes(n int64) string {
+	const units = "KMGTPE"
+	if n < 1<<10 {
+		return fmt.Sprintf("%d B", n)
 	}
-	return fmt.Sprintf("%d bytes", n)
+	v, unit := float64(n)/(1<<10), 0
+	for v >= 1<<10 && unit < len(units)-1 {
+		v, unit = v/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", v, units[unit])
 }
 
 // TryReserve takes n bytes if they fit.

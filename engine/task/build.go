@@ -236,16 +236,18 @@ func (b *builder) gang(name string) error {
 		}
 	}
 	var first *plan.Vertex
-	var head, tail plan.NodeID
+	parts := queueParts{criterion: -1}
 	for i := range r.plan.Vertices {
 		v := &r.plan.Vertices[i]
 		for _, member := range v.Chain {
 			switch n := &r.plan.Nodes[member.Node]; {
 			case n.Queue != name:
 			case n.Stage == plan.QueueInit:
-				head, first = n.ID, v
+				parts.head, first = n.ID, v
 			case n.Stage == plan.QueueClose:
-				tail = n.ID
+				parts.tail = n.ID
+			case n.Stage == plan.Criterion:
+				parts.criterion = n.ID
 			}
 		}
 	}
@@ -269,22 +271,31 @@ func (b *builder) gang(name string) error {
 	g.group = collective.NewLocalGroup(n)
 	g.running.Store(int32(n))
 	for t := range n {
-		if err := b.member(g, first, head, tail, t); err != nil {
+		if err := b.member(g, first, parts, t); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// queueParts are the nodes of a queue that are no stages; criterion is -1 where
+// there is none.
+type queueParts struct{ head, tail, criterion plan.NodeID }
+
 // member makes one subtask of a gang.
-func (b *builder) member(g *gang, v *plan.Vertex, head, tail plan.NodeID, index int) (err error) {
+func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int) (err error) {
 	t := b.newSubtask(v, index)
 	m := &member{subtask: t, gang: g, comm: g.group.Rank(index)}
-	if m.head, err = b.link(t, head); err != nil {
+	if m.head, err = b.link(t, parts.head); err != nil {
 		return err
 	}
-	if m.tail, err = b.link(t, tail); err != nil {
+	if m.tail, err = b.link(t, parts.tail); err != nil {
 		return err
+	}
+	m.between = &link{task: t, node: m.head.node, shardOf: noShard}
+	m.criterion = m.between
+	if parts.criterion >= 0 {
+		m.criterion = &link{task: t, node: &b.run.plan.Nodes[parts.criterion], shardOf: noShard}
 	}
 	m.head.context.gang = g
 	t.links = []*link{m.head, m.tail}
@@ -299,6 +310,7 @@ func (b *builder) member(g *gang, v *plan.Vertex, head, tail plan.NodeID, index 
 	if err != nil {
 		return t.taskError(m.head, err)
 	}
+	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard
 	g.members = append(g.members, m)
 	b.run.subtasks = append(b.run.subtasks, t)
 	b.run.bodies = append(b.run.bodies, m.main)

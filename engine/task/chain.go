@@ -21,7 +21,7 @@ type link struct {
 	source   Source
 	sides    []side
 	closer   func() error // of a queue's body, once it was opened
-	shardOf  func() int   // of a queue's stage, which knows its shard itself
+	shardOf  func() int   // of parts of a queue, which know their shard themselves; safe from any goroutine
 
 	next []*link // operators chained behind
 	outs []outlet
@@ -55,12 +55,11 @@ func (l *link) Emit(shard int, rows arrow.Record) error {
 		return t.failAt(l, t.misplaced(shard))
 	case rows.NumRows() == 0:
 		return nil
+	case t.context.Err() != nil:
+		return t.failAt(l, errStopped)
 	}
 	l.rowsOut += rows.NumRows()
 	if l.source != nil {
-		if t.context.Err() != nil {
-			return t.failAt(l, errStopped)
-		}
 		t.advance(rows.NumRows())
 	}
 	for _, next := range l.next {
@@ -96,10 +95,16 @@ func (l *link) process(port, shard int, rows arrow.Record) (err error) {
 // before the shard's end further down.
 func (l *link) endShard(shard int, last bool) error {
 	t := l.task
+	if t.context.Err() != nil {
+		return t.failAt(l, errStopped)
+	}
 	if l.operator != nil {
 		err := t.call(l, func() error {
 			if err := l.operator.EndShard(l.context, shard, l); err != nil || !last {
 				return err
+			}
+			if t.context.Err() != nil {
+				return errStopped
 			}
 			return l.operator.Finish(l.context, l)
 		})
@@ -122,6 +127,9 @@ func (l *link) endShard(shard int, last bool) error {
 
 // finish is the end of a chain that owns no shard: nothing can be emitted.
 func (l *link) finish() error {
+	if l.task.context.Err() != nil {
+		return l.task.failAt(l, errStopped)
+	}
 	if l.operator != nil {
 		if err := l.task.call(l, func() error { return l.operator.Finish(l.context, l) }); err != nil {
 			return err
@@ -133,6 +141,14 @@ func (l *link) finish() error {
 		}
 	}
 	return nil
+}
+
+// at returns the shard the link is at, -1 for none. Other goroutines may ask.
+func (l *link) at() int {
+	if l.shardOf != nil {
+		return l.shardOf()
+	}
+	return int(l.task.shard.Load())
 }
 
 // open opens the link's operator.

@@ -114,7 +114,8 @@ func recovered(v any) error {
 // AbandonedError is returned when functions go on although the run has ended
 // around them. Their goroutines are left behind, so that the process should end.
 type AbandonedError struct {
-	// Functions names operator, subtask and shard of each.
+	// Functions names the operator, its source line, the subtask and, where one
+	// was at hand, the shard of each.
 	Functions []string
 	// After is how long they were waited for.
 	After time.Duration

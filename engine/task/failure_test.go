@@ -278,12 +278,14 @@ func TestCancel(t *testing.T) {
 // returns nevertheless.
 func TestAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
+		release, there := make(chan struct{}), make(chan struct{})
 		op := funcOperator{open: func(c *Context) error {
 			if c.Subtask == 1 {
+				close(there)
 				<-release
 				return nil
 			}
+			<-there
 			return errBoom
 		}}
 		began := time.Now()

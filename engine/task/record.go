@@ -69,10 +69,15 @@ func (t *subtask) row() SubtaskReport {
 // and last, time to where the stages are.
 func (m *member) reportInto(rep *Report) {
 	busy := make(map[plan.NodeID]time.Duration)
-	inStages := time.Duration(0)
+	waiting := make(map[plan.NodeID]time.Duration)
+	inStages := m.deciding
+	if m.criterion != m.between {
+		busy[m.criterion.node.ID] = m.deciding
+	}
 	eachStage(m.stages, func(s *boundStage) {
 		busy[s.Node] += s.busy
-		inStages += s.busy
+		waiting[s.Node] += s.waiting
+		inStages += s.busy + s.waiting
 	})
 	for i := range m.run.plan.Vertices {
 		v := &m.run.plan.Vertices[i]
@@ -83,11 +88,12 @@ func (m *member) reportInto(rep *Report) {
 		for _, c := range v.Chain {
 			o := OperatorReport{Node: c.Node}
 			s.Busy += busy[c.Node]
+			s.Waiting += waiting[c.Node]
 			switch c.Node {
 			case m.head.node.ID:
 				o.RowsIn, o.Counters = m.rowsIn, counterList(m.head.context.counters)
 				s.RowsIn = m.rowsIn
-				s.Waiting = m.waiting
+				s.Waiting += m.waiting
 				s.Busy += max(m.elapsed-m.waiting-inStages, 0)
 			case m.tail.node.ID:
 				o.RowsOut = m.tail.rowsOut
@@ -129,7 +135,7 @@ func (t *subtask) place() string {
 		fmt.Fprintf(&b, " (%s)", l.node.Site)
 	}
 	fmt.Fprintf(&b, ", subtask %d of %d", t.index, t.vertex.Parallelism)
-	if shard := t.shard.Load(); shard >= 0 {
+	if shard := l.at(); shard >= 0 {
 		fmt.Fprintf(&b, ", shard %d", shard)
 	}
 	return b.String()

@@ -151,8 +151,8 @@ func TestBudget(t *testing.T) {
 	require.True(t, a.TryReserve(70))
 	require.False(t, a.TryReserve(20))
 	require.False(t, b.TryReserve(40))
-	require.ErrorContains(t, a.Reserve(20), "20 bytes more do not fit in the budget of slot 0, which is 80 bytes with 70 bytes in use")
-	require.ErrorContains(t, b.Reserve(40), "the budget of the run, which is 100 bytes")
+	require.ErrorContains(t, a.Reserve(20), "20 B more do not fit in the budget of slot 0, which is 80 B with 70 B in use")
+	require.ErrorContains(t, b.Reserve(40), "the budget of the run, which is 100 B")
 	require.NoError(t, b.Reserve(30))
 	require.EqualValues(t, 100, run.Used())
 	a.Release(70)
@@ -160,9 +160,9 @@ func TestBudget(t *testing.T) {
 	require.Zero(t, run.Used()+a.Used()+b.Used())
 	require.EqualValues(t, 100, run.Peak())
 	require.EqualValues(t, 80, a.Limit())
-	require.Equal(t, "12 MiB", size(12<<20))
-	require.Equal(t, "20 KiB", size(20<<10))
-	require.Equal(t, "20 GiB", size(20<<30))
+	require.Equal(t, "12.0 MiB", FormatBytes(12<<20))
+	require.Equal(t, "1.5 KiB", FormatBytes(1536))
+	require.Equal(t, "8.0 EiB", FormatBytes(math.MaxInt64))
 }
 
 // TestSideBeyondBudget: what cannot spill and does not fit is a clear error.

@@ -181,7 +181,8 @@ func (r *run) outcome(ctx context.Context) error {
 	if cause == nil {
 		return nil
 	}
-	if _, ours := cause.(*TaskError); ours {
+	// The cause may be a *TaskError of another run, so its type says nothing.
+	if te, ok := cause.(*TaskError); ok && slices.Contains(r.failures.errs, te) {
 		return r.failures.choose()
 	}
 	return context.Cause(ctx)
@@ -203,20 +204,29 @@ func (r *run) teardown(unstarted bool) error {
 	}
 	if unstarted {
 		for _, g := range r.gangs {
-			errs = append(errs, guard(g.closeUnstarted))
+			errs = append(errs, g.closeUnstarted())
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// guard calls user code outside of subtasks and turns a panic into an error.
-func guard(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = recovered(v)
-		}
+// guard calls user code outside of subtasks and waits for it. A panic is an error,
+// and so is the end of its goroutine: it has one of its own, as that of Run must
+// go on to abort the sinks and remove the files.
+func guard(f func() error) error {
+	err := error(errGoexit)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if v := recover(); v != nil {
+				err = recovered(v)
+			}
+		}()
+		err = f()
 	}()
-	return f()
+	<-done
+	return err
 }
 
 // withSinks begins the sinks, runs f, and commits them, each step in the order

@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 type scratch struct {
 	dir  string
 	lock *os.File
+	made []string // directories above it that were made for it, innermost first
 }
 
 const (
@@ -28,38 +30,71 @@ func newScratch(parent string) (*scratch, error) {
 	if parent == "" {
 		parent = os.TempDir()
 	}
-	explain := func(err error) error {
-		return fmt.Errorf("make a directory for temporary files in %s: %w; choose another spill directory", parent, err)
+	s := &scratch{}
+	if err := s.make(parent); err != nil {
+		s.removeMade()
+		return nil, fmt.Errorf("make a directory for temporary files in %s: %w; choose another spill directory", parent, err)
 	}
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return nil, explain(err)
+	return s, nil
+}
+
+func (s *scratch) make(parent string) error {
+	if err := s.makeParent(parent); err != nil {
+		return err
 	}
 	sweep(parent)
 	// A sweep of another process may take the file between its creation and its
-	// locking; then the next one is tried.
+	// locking, and another run that made the parent may remove it; then the next
+	// one is tried.
 	for range 100 {
 		lock, err := os.CreateTemp(parent, scratchPrefix+"*"+lockSuffix)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = s.makeParent(parent); err == nil {
+				continue
+			}
+		}
 		if err != nil {
-			return nil, explain(err)
+			return err
 		}
 		if !hold(lock) {
 			lock.Close()
 			continue
 		}
-		s := &scratch{dir: strings.TrimSuffix(lock.Name(), lockSuffix), lock: lock}
+		s.dir, s.lock = strings.TrimSuffix(lock.Name(), lockSuffix), lock
 		if err := os.Mkdir(s.dir, 0o700); err != nil {
-			return nil, explain(errors.Join(err, s.remove()))
+			return errors.Join(err, s.remove())
 		}
-		return s, nil
+		return nil
 	}
-	return nil, explain(errors.New("other processes took every lock file away"))
+	return errors.New("other processes took every lock file away")
+}
+
+// makeParent makes parent with the directories above it, and notes which of them
+// were not there.
+func (s *scratch) makeParent(parent string) error {
+	s.made = nil
+	for dir := filepath.Clean(parent); ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(dir); err == nil || errors.Is(err, fs.ErrPermission) {
+			break // it exists, or may do so
+		}
+		s.made = append(s.made, dir)
+	}
+	return os.MkdirAll(parent, 0o755)
 }
 
 // remove deletes the directory, then the lock: who finds no lock must find no
-// directory.
+// directory. Directories above that were made for it go too, as far as nobody
+// else has put something there.
 func (s *scratch) remove() error {
-	err := os.RemoveAll(s.dir)
-	return errors.Join(err, releaseLock(s.lock))
+	err := errors.Join(os.RemoveAll(s.dir), releaseLock(s.lock))
+	s.removeMade()
+	return err
+}
+
+func (s *scratch) removeMade() {
+	for _, dir := range s.made {
+		_ = os.Remove(dir) // which fails where others use it
+	}
 }
 
 // sweep removes the directories of runs that no longer live. It leaves alone

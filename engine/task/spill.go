@@ -138,7 +138,7 @@ func (s *spillFile) read(b block, scratch *[]byte) (arrow.Record, error) {
 // explain says what the file was for.
 func (s *spillFile) explain(err error) error {
 	return fmt.Errorf("spill rows beyond the memory budget to %s, after %s written by this run: %w; free disk space, choose another spill directory or raise the memory budget",
-		s.path, size(s.total.Load()), err)
+		s.path, FormatBytes(s.total.Load()), err)
 }
 
 // close removes the file.

@@ -91,6 +91,9 @@ func (t *subtask) drive() error {
 		return err
 	}
 	for _, l := range t.links {
+		if t.context.Err() != nil {
+			return t.failAt(l, errStopped)
+		}
 		t.opened++
 		if err := t.call(l, l.open); err != nil {
 			return err
@@ -98,6 +101,9 @@ func (t *subtask) drive() error {
 	}
 	head, shards := t.links[0], t.vertex.Ranges[t.index]
 	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		if t.context.Err() != nil {
+			return t.failAt(head, errStopped)
+		}
 		t.shard.Store(int32(shard))
 		if err := t.readShard(head, shard); err != nil {
 			return err
@@ -211,14 +217,10 @@ func (t *subtask) taskError(l *link, err error) *TaskError {
 	if l == nil {
 		l = t.links[0]
 	}
-	shard := int(t.shard.Load())
-	if l.shardOf != nil {
-		shard = l.shardOf()
-	}
 	return &TaskError{
 		Operator: operatorName(l.node), Node: l.node.ID, Site: l.node.Site,
 		Vertex: t.vertex.ID, Subtask: t.index, Parallelism: t.vertex.Parallelism,
-		Shard: shard, Err: err,
+		Shard: l.at(), Err: err,
 	}
 }
 

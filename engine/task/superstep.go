@@ -45,8 +45,13 @@ type member struct {
 	tail   *link // of queue-close, which emits
 	stages []*boundStage
 
-	began time.Time     // of the first superstep
-	now   time.Duration // since began: when the last stage ended
+	// What happens between supersteps is outside of any shard: the criterion is
+	// blamed on its node, the rest on the queue.
+	between, criterion *link
+
+	began    time.Time     // of the first superstep
+	now      time.Duration // since began: when the last stage ended
+	deciding time.Duration // in the criterion
 }
 
 // boundStage is a stage on one subtask and what it took there.
@@ -56,9 +61,23 @@ type boundStage struct {
 	inner []*boundStage // of an inner loop
 
 	calls   int64
-	busy    time.Duration
+	busy    time.Duration // without waiting
+	waiting time.Duration // for other members
+	waited  time.Duration // what Waited said last
 	bytes   int64
 	program string
+}
+
+// spent accounts for a time from one call of the stage.
+func (s *boundStage) spent(d time.Duration) {
+	if s.Waited != nil {
+		waited := s.Waited()
+		idle := min(max(waited-s.waited, 0), d)
+		s.waited = waited
+		s.waiting += idle
+		d -= idle
+	}
+	s.busy += d
 }
 
 // main is the body of the member's goroutine.
@@ -111,8 +130,10 @@ func shardOf(s *Stage) func() int {
 	if s.Shard != nil {
 		return s.Shard
 	}
-	return func() int { return -1 }
+	return noShard
 }
+
+func noShard() int { return -1 }
 
 // settle asks the stages what they moved, while the body is open.
 func (m *member) settle(stages []*boundStage) {
@@ -139,19 +160,18 @@ func (m *member) loop() error {
 	m.began = time.Now()
 	for step := 1; ; step++ {
 		if m.context.Err() != nil {
-			return m.failAt(m.head, errStopped)
+			return m.failAt(m.between, errStopped)
 		}
-		m.at.Store(m.head)
+		m.at.Store(m.between)
 		if err := m.body.Begin(step); err != nil {
-			return m.failAt(m.head, err)
+			return m.failAt(m.between, err)
 		}
 		if err := m.runStages(m.stages); err != nil {
 			return err
 		}
-		m.at.Store(m.head)
 		stop, err := m.verdict(step)
 		if err != nil {
-			return m.failAt(m.head, err)
+			return m.failAt(m.at.Load(), err)
 		}
 		if stop || step == last {
 			if m.index == 0 {
@@ -162,9 +182,13 @@ func (m *member) loop() error {
 	}
 }
 
-// runStages runs stages once, in order.
+// runStages runs stages once, in order. No stage begins after the end of the run;
+// asking the context costs a load.
 func (m *member) runStages(stages []*boundStage) error {
 	for _, s := range stages {
+		if m.context.Err() != nil {
+			return m.failAt(s.link, errStopped)
+		}
 		m.at.Store(s.link)
 		s.calls++
 		if s.Repeat != nil {
@@ -177,20 +201,21 @@ func (m *member) runStages(stages []*boundStage) error {
 			return m.failAt(s.link, err)
 		}
 		end := time.Since(m.began)
-		s.busy += end - m.now
+		s.spent(end - m.now)
 		m.now = end
 	}
 	return nil
 }
 
-// repeat runs an inner loop. Its own time is that of its verdicts.
+// repeat runs an inner loop. Its own time is that of its verdicts, which all but
+// subtask 0 wait for.
 func (m *member) repeat(s *boundStage) error {
 	for round := 1; ; round++ {
-		if m.context.Err() != nil {
-			return m.failAt(s.link, errStopped)
-		}
 		if err := m.runStages(s.inner); err != nil {
 			return err
+		}
+		if m.context.Err() != nil { // also where there are no inner stages
+			return m.failAt(s.link, errStopped)
 		}
 		m.at.Store(s.link)
 		stop := false
@@ -200,12 +225,15 @@ func (m *member) repeat(s *boundStage) error {
 				if stop, err = until(); err != nil {
 					return m.failAt(s.link, err)
 				}
+				end := time.Since(m.began)
+				s.busy += end - m.now
+				m.now = end
 			}
 			if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
 				return m.failAt(s.link, err)
 			}
 			end := time.Since(m.began)
-			s.busy += end - m.now
+			s.waiting += end - m.now
 			m.now = end
 		}
 		if stop || round == s.Repeat.Max {
@@ -218,10 +246,19 @@ func (m *member) repeat(s *boundStage) error {
 // and all learn what it says. Nobody passes before everybody has finished the
 // stages; After relies on that, so that the members meet in any case.
 func (m *member) verdict(step int) (stop bool, err error) {
+	m.at.Store(m.between)
+	if m.context.Err() != nil {
+		return false, errStopped
+	}
 	if m.index == 0 && m.gang.queue.HasCriterion {
+		m.at.Store(m.criterion)
 		if stop, err = m.body.Stop(step); err != nil {
 			return false, err
 		}
+		m.at.Store(m.between)
+		end := time.Since(m.began)
+		m.deciding += end - m.now
+		m.now = end
 	}
 	if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
 		return false, err
@@ -246,6 +283,9 @@ func (m *member) verdict(step int) (stop bool, err error) {
 
 // finish emits the queue's rows and ends its shards.
 func (m *member) finish() error {
+	if m.context.Err() != nil {
+		return m.failAt(m.tail, errStopped)
+	}
 	shards := m.vertex.Ranges[m.index]
 	out := &memberOutput{m: m, next: shards.Lo}
 	err := m.call(m.tail, func() error { return m.body.Finish(m.head.context, out) })
@@ -420,10 +460,10 @@ func (g *gang) closeUnstarted() error {
 	var errs []error
 	for _, m := range g.members {
 		if m.body != nil {
-			errs = append(errs, m.body.Close())
+			errs = append(errs, guard(m.body.Close))
 		}
 	}
-	return errors.Join(append(errs, g.state.Close())...)
+	return errors.Join(append(errs, guard(g.state.Close))...)
 }
 
 // abortOn ends the group's collectives when the run ends; stop takes that back.

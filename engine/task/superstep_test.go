@@ -99,7 +99,11 @@ type testBody struct {
 	open   func(b *testBody) error
 	stages func(b *testBody) []Stage
 	stop   func(step int) (bool, error)
+	finish func(c *Context, out Output) error
+	shard  int32 // one more than Shard returns; atomic
 }
+
+func (b *testBody) Shard() int { return int(atomic.LoadInt32(&b.shard)) - 1 }
 
 func (b *testBody) Open(c *Context, in Input, comm *collective.Comm) error {
 	b.context, b.comm, b.rows = c, comm, make(map[int][]row)
@@ -150,6 +154,9 @@ func (b *testBody) After(step int) error {
 }
 
 func (b *testBody) Finish(c *Context, out Output) error {
+	if b.finish != nil {
+		return b.finish(c, out)
+	}
 	for shard := c.Range.Lo; shard < c.Range.Hi; shard++ {
 		if err := emitRows(c, out, shard, append(b.rows[shard], row{int64(b.steps), fmt.Sprint(b.side)})); err != nil {
 			return err
@@ -308,13 +315,21 @@ func TestQueueFailures(t *testing.T) {
 			return nil
 		}}, want: `operator Queue (test.txt:3), subtask 3 of 4: boom`},
 		"stop": {body: testBody{stop: func(int) (bool, error) { return false, errBoom }},
-			want: `subtask 0 of 4: boom`},
+			want: `operator criterion (test.txt:5), subtask 0 of 4: boom`},
+		"stop panics": {body: testBody{stop: func(int) (bool, error) { panic(errBoom) }},
+			want: `operator criterion (test.txt:5), subtask 0 of 4: panic: boom`},
+		"finish": {body: testBody{finish: func(c *Context, _ Output) error {
+			if c.Subtask == 1 {
+				return errBoom
+			}
+			return nil
+		}, shard: 3 + 1}, want: `operator QueueClose (test.txt:6), subtask 1 of 4, shard 3: boom`},
 		"check": {check: func(step int) error {
 			if step == 2 {
 				return errBoom
 			}
 			return nil
-		}, want: `subtask 0 of 4: boom`},
+		}, want: `operator Queue (test.txt:3), subtask 0 of 4: boom`},
 		"close": {close: errBoom, want: "boom"},
 		"unknown node": {body: testBody{stages: func(*testBody) []Stage {
 			return []Stage{{Node: 0, Run: func() error { return errBoom }}}
