@@ -43,6 +43,17 @@ func TestRunCollectsInShardOrder(t *testing.T) {
 	}
 }
 
+func TestMoreSubtasksThanRows(t *testing.T) {
+	for _, n := range []int{0, 1, 3} {
+		r, err := Run(t.Context(), squares, squaresArgs{N: n}, Parallelism(8), Shards(16), checkedAllocator(t))
+		require.NoError(t, err)
+		rows, err := Rows[number](r, "squares")
+		require.NoError(t, err)
+		require.Equal(t, []number{{0}, {1}, {4}}[:n], rows)
+		r.Release()
+	}
+}
+
 func TestDefaultParallelismFitsTheShards(t *testing.T) {
 	p, err := Compile(squares, squaresArgs{}, Shards(1))
 	require.NoError(t, err)
