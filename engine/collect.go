@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
 )
 
 // Collect brings the rows of a dataset to the caller of Run, where
@@ -155,7 +156,7 @@ func (c *collected) put(shard int, rows arrow.Record) error {
 	}
 	if s.bytes += more; s.bytes > s.limit {
 		return fmt.Errorf("the collected results hold %s, more than the memory budget of %s: collect fewer rows, write them to a file, or raise --memory",
-			formatBytes(s.bytes), formatBytes(s.limit))
+			task.FormatBytes(s.bytes), task.FormatBytes(s.limit))
 	}
 	rows.Retain()
 	c.shards[shard] = append(c.shards[shard], rows)
@@ -187,17 +188,4 @@ func (c *collected) Commit() error { return nil }
 func (c *collected) Abort() error {
 	c.store.release()
 	return nil
-}
-
-// formatBytes writes a size with a binary unit, such as "1.5 GiB".
-func formatBytes(n int64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, i := float64(n)/1024, 0
-	for v >= 1024 && i < len(units)-1 {
-		v, i = v/1024, i+1
-	}
-	return fmt.Sprintf("%.1f %ciB", v, units[i])
 }

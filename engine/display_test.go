@@ -107,7 +107,7 @@ func TestFormats(t *testing.T) {
 		require.Equal(t, want, formatCount(n))
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536 << 20: "1.5 GiB", math.MaxInt64: "8.0 EiB"} {
-		require.Equal(t, want, formatBytes(n))
+		require.Equal(t, want, task.FormatBytes(n))
 	}
 	for d, want := range map[time.Duration]string{
 		0: "0s", 999: "999ns", 1234: "1.23µs", 45_678 * time.Microsecond: "45.7ms", 1234 * time.Millisecond: "1.23s", 12_345 * time.Millisecond: "12.3s", 2 * time.Hour: "2h0m0s",

@@ -22,7 +22,7 @@ func (r *Result) Summary() string {
 		fmt.Fprintf(&b, "accumulator %s = %.10g\n", clipLine(a.Name, maxSummaryName), a.Value)
 	}
 	fmt.Fprintf(&b, "%s elapsed, at most %s of rows held, %s spilled\n",
-		formatDuration(r.Report.Elapsed), formatBytes(r.Report.PeakMemory), formatBytes(r.Report.Spilled))
+		formatDuration(r.Report.Elapsed), task.FormatBytes(r.Report.PeakMemory), task.FormatBytes(r.Report.Spilled))
 	return b.String()
 }
 
@@ -95,7 +95,7 @@ func summarizeQueue(b *strings.Builder, q *task.QueueReport) {
 		if program == "" {
 			program = "-"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", clipLine(s.Name, maxSummaryName), s.Calls, formatBytes(s.Bytes), formatDuration(s.Busy), program)
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", clipLine(s.Name, maxSummaryName), s.Calls, task.FormatBytes(s.Bytes), formatDuration(s.Busy), program)
 	}
 	w.Flush()
 	for _, s := range q.Series {
