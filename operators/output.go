@@ -121,7 +121,6 @@ type fileWriter struct {
 	buf   *bufio.Writer
 	rows  RowWriter
 	chunk *chunker // in front of rows, for formats that want chunks
-	made  []int    // shards written
 }
 
 func (w *fileWriter) Open(c *engine.Context) error {

@@ -303,8 +303,7 @@ func TestOutputOfACancelledJob(t *testing.T) {
 
 // failing is a format whose writers fail at some point, as on a full disk.
 type failing struct {
-	rows, head, file bool
-	close            bool
+	close bool
 }
 
 var errNoSpace = errors.New("no space left on device")

@@ -32,5 +32,6 @@ func tooFewPoints(k, distinct int, cosine bool) error {
 	case distinct == 1:
 		kind = "distinct point"
 	}
-	return fmt.Errorf("K = %d exceeds the %d %s of positive weight: lower K", k, distinct, kind)
+	const text = "K = %d exceeds the %d %s of positive weight: lower K" // begins with the parameter's name
+	return fmt.Errorf(text, k, distinct, kind)
 }

@@ -84,41 +84,44 @@ func (p Params) Validate() error {
 	if p.WeightCol != "" && p.WeightCol == p.VectorCol {
 		bad("WeightCol and VectorCol are both %q", p.WeightCol)
 	}
-	if err := p.validateCenters(); err != nil {
-		errs = append(errs, err)
-	}
+	p.validateCenters(bad)
 	return errors.Join(errs...)
 }
 
-// validateCenters checks the given centres by themselves.
-func (p Params) validateCenters() error {
+// validateCenters checks the given centres by themselves, up to the first mistake.
+func (p Params) validateCenters(bad func(format string, a ...any)) {
 	switch {
 	case p.Init != Given && p.Centers == nil:
-		return nil
+		return
 	case p.Init != Given:
-		return fmt.Errorf("Centers are set but Init is %v: set Init to Given to start from them", p.Init)
+		bad("Centers are set but Init is %v: set Init to Given to start from them", p.Init)
+		return
 	case len(p.Centers) == 0:
-		return errors.New("Init is Given but there are no Centers")
+		bad("Init is Given but there are no Centers")
+		return
 	case p.K > 0 && p.K != len(p.Centers):
-		return fmt.Errorf("K is %d but there are %d Centers", p.K, len(p.Centers))
+		bad("K is %d but there are %d Centers", p.K, len(p.Centers))
+		return
 	}
 	dim := len(p.Centers[0])
 	for i, c := range p.Centers {
 		if len(c) == 0 || len(c) != dim {
-			return fmt.Errorf("Centers[%d] has %d components, Centers[0] has %d: want the same number, at least 1", i, len(c), dim)
+			bad("Centers[%d] has %d components, Centers[0] has %d: want the same number, at least 1", i, len(c), dim)
+			return
 		}
 		zeros := true
 		for j, v := range c {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return fmt.Errorf("Centers[%d][%d] is %v: want a finite number", i, j, v)
+				bad("Centers[%d][%d] is %v: want a finite number", i, j, v)
+				return
 			}
 			zeros = zeros && v == 0
 		}
 		if zeros && p.Distance == Cosine {
-			return fmt.Errorf("Centers[%d] is a vector of zeros, which has no direction: cosine distance needs one", i)
+			bad("Centers[%d] is a vector of zeros, which has no direction: cosine distance needs one", i)
+			return
 		}
 	}
-	return nil
 }
 
 // withDefaults returns valid parameters with every zero replaced by what it means.
