@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -345,74 +343,6 @@ func TestMainCollisions(t *testing.T) {
 	}), ""), fmt.Sprintf(collides, "--log-json", "--fast"))
 }
 
-func TestMainCancelled(t *testing.T) {
-	signals := make(chan os.Signal, 2)
-	job := Define("slow", func(b *Builder, _ struct{}) error {
-		Collect(transform(numbers(b, 100), "", func(c *Context, n int64) (int64, error) {
-			select {
-			case signals <- os.Interrupt:
-			default:
-			}
-			<-c.Done()
-			return 0, context.Cause(c)
-		}), "x")
-		return nil
-	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
-	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
-}
-
-func TestMainNumbers(t *testing.T) {
-	type digits struct {
-		One bool `short:"1"`
-		N   int
-	}
-	type numeric struct {
-		Small   int8          `short:"s"`
-		Byte    uint8         `default:"255"`
-		Word    uint16        `default:"0x10"`
-		Float   float64       `short:"f"`
-		Wait    time.Duration `default:"1s"`
-		List    []int
-		Pointer *int64
-	}
-	var got numeric
-	job := Define("numeric", func(b *Builder, a numeric) error {
-		got = a
-		numbers(b, 1)
-		return nil
-	})
-	ran := runProgram(t, job, "--progress off -s -128 --float -.5 --wait -3s --list -1,-2 --list 3 --pointer -7")
-	require.Equal(t, exitOK, ran.code, ran.stderr)
-	seven := int64(-7)
-	require.Equal(t, numeric{Small: -128, Byte: 255, Word: 16, Float: -0.5, Wait: -3 * time.Second, List: []int{-1, -2, 3}, Pointer: &seven}, got)
-	require.Equal(t, exitOK, runProgram(t, job, "--progress off -f -1e3").code)
-	require.Equal(t, -1000.0, got.Float)
-	for line, want := range map[string]string{
-		"-s -129":      "--small: want a whole number from -128 to 127, but got -129\n",
-		"--byte 256":   "--byte: want a whole number from 0 to 255, but got 256\n",
-		"--word -1":    "--word: want a whole number from 0 to 65535, but got -1\n",
-		"--word 1.5":   `--word: want a whole number, but got "1.5"`,
-		"--list 1,x":   `--list: want a whole number, but got "x"`,
-		"--pointer":    "--pointer: want a whole number, but no value is given",
-		"-- -1":        "unexpected argument -1",
-		"--float=2 -1": "unknown flag -1",
-	} {
-		ran := runProgram(t, job, line)
-		require.Equal(t, exitUsage, ran.code, line)
-		require.Contains(t, ran.stderr, want, line)
-	}
-
-	var flags digits
-	job2 := Define("digits", func(b *Builder, a digits) error {
-		flags = a
-		numbers(b, 1)
-		return nil
-	})
-	require.Equal(t, exitOK, runProgram(t, job2, "--progress off -1 --n=-2").code)
-	require.Equal(t, digits{One: true, N: -2}, flags)
-}
-
 // validated has arguments whose check does not return.
 type validated struct{ How string }
 
@@ -437,116 +367,6 @@ func TestMainSurvivesGoexit(t *testing.T) {
 	got = runProgram(t, checked, "--how panic")
 	require.Equal(t, exitFailed, got.code)
 	require.Contains(t, got.stderr, "panic: no check\n")
-}
-
-func TestMainFailureThatSpeaksOfCancelling(t *testing.T) {
-	job := Define("fetches", func(b *Builder, _ struct{}) error {
-		transform(numbers(b, 1), "fetch", func(*Context, int64) (int64, error) {
-			return 0, fmt.Errorf("fetch the weights: %w", context.Canceled)
-		})
-		return nil
-	})
-	got := runProgram(t, job, "--progress off")
-	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, `prog: error: job "fetches": operator Transform "fetch"`)
-	require.Contains(t, got.stderr, "fetch the weights: context canceled\n")
-
-	got = runProgram(t, squares, "--progress off", AfterRun(func(squaresArgs, *Result) error { return context.Canceled }))
-	require.Equal(t, outcome{exitFailed, "", "prog: error: after the run: context canceled\n"}, got)
-}
-
-// stubborn is a sink whose output cannot be removed.
-type stubborn struct{}
-
-func (stubborn) Begin() error  { return nil }
-func (stubborn) Commit() error { return nil }
-func (stubborn) Abort() error  { return errors.New("cannot remove half-written") }
-
-func TestMainCancelledWithSomethingLeft(t *testing.T) {
-	signals := make(chan os.Signal, 2)
-	job := Define("slow", func(b *Builder, _ struct{}) error {
-		d := transform(numbers(b, 100), "", func(c *Context, n int64) (int64, error) {
-			select {
-			case signals <- os.Interrupt:
-			default:
-			}
-			<-c.Done()
-			return 0, context.Cause(c)
-		})
-		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: stubborn{}})
-		return nil
-	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
-	require.Equal(t, exitFailed, got.code)
-	require.Contains(t, got.stderr, "prog: error: job \"slow\": cancelled\n")
-	require.Contains(t, got.stderr, "remove what was written: cannot remove half-written\n")
-}
-
-func TestMainSignalWhileBuilding(t *testing.T) {
-	signals := make(chan os.Signal, 2)
-	exited := make(chan int, 1)
-	job := Define("slow", func(b *Builder, _ struct{}) error {
-		signals <- os.Interrupt
-		require.Equal(t, exitFailed, <-exited, "at once")
-		return errors.New("the process is gone by now")
-	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
-	require.True(t, strings.HasPrefix(got.stderr, "prog: cancelled\n"), got.stderr)
-}
-
-func TestMainSignalsDuringHooks(t *testing.T) {
-	listening := false
-	listen := func() (<-chan os.Signal, func()) {
-		listening = true
-		return nil, func() { listening = false }
-	}
-	heard := []bool{}
-	job := Define("x", func(b *Builder, _ struct{}) error {
-		transform(numbers(b, 1), "", func(_ *Context, n int64) (int64, error) { heard = append(heard, listening); return n, nil })
-		return nil
-	})
-	got := runIn(t, job, world{listen: listen}, "--progress off --parallelism 1", AfterRun(func(struct{}, *Result) error {
-		heard = append(heard, listening)
-		return nil
-	}))
-	require.Equal(t, outcome{}, got)
-	require.Equal(t, []bool{true, false}, heard)
-}
-
-func TestMainSecondSignal(t *testing.T) {
-	signals := make(chan os.Signal, 2)
-	exited := make(chan int, 1)
-	job := Define("stuck", func(b *Builder, _ struct{}) error {
-		Collect(transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
-			signals <- os.Interrupt
-			<-c.Done()
-			signals <- os.Interrupt
-			require.Equal(t, exitFailed, <-exited)
-			return 0, context.Cause(c)
-		}), "x")
-		return nil
-	})
-	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
-	require.Equal(t, exitFailed, got.code)
-}
-
-func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		signals, release := make(chan os.Signal, 2), make(chan struct{})
-		job := Define("deaf", func(b *Builder, _ struct{}) error {
-			Collect(transform(numbers(b, 1), "deaf", func(c *Context, n int64) (int64, error) {
-				signals <- os.Interrupt
-				<-release
-				return n, nil
-			}), "x")
-			return nil
-		})
-		got := runIn(t, job, world{listen: hears(signals)}, "--progress off --parallelism 1")
-		require.Equal(t, exitFailed, got.code)
-		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
-		require.Contains(t, got.stderr, "cancelled")
-		close(release) // the process would have ended with its goroutine
-	})
 }
 
 func TestMainColours(t *testing.T) {

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMainCancelled(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		Collect(transform(numbers(b, 100), "", func(c *Context, n int64) (int64, error) {
+			select {
+			case signals <- os.Interrupt:
+			default:
+			}
+			<-c.Done()
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	})
+	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
+	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
+}
+
+func TestMainFailureThatSpeaksOfCancelling(t *testing.T) {
+	job := Define("fetches", func(b *Builder, _ struct{}) error {
+		transform(numbers(b, 1), "fetch", func(*Context, int64) (int64, error) {
+			return 0, fmt.Errorf("fetch the weights: %w", context.Canceled)
+		})
+		return nil
+	})
+	got := runProgram(t, job, "--progress off")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, `prog: error: job "fetches": operator Transform "fetch"`)
+	require.Contains(t, got.stderr, "fetch the weights: context canceled\n")
+
+	got = runProgram(t, squares, "--progress off", AfterRun(func(squaresArgs, *Result) error { return context.Canceled }))
+	require.Equal(t, outcome{exitFailed, "", "prog: error: after the run: context canceled\n"}, got)
+}
+
+// stubborn is a sink whose output cannot be removed.
+type stubborn struct{}
+
+func (stubborn) Begin() error  { return nil }
+func (stubborn) Commit() error { return nil }
+func (stubborn) Abort() error  { return errors.New("cannot remove half-written") }
+
+func TestMainCancelledWithSomethingLeft(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		d := transform(numbers(b, 100), "", func(c *Context, n int64) (int64, error) {
+			select {
+			case signals <- os.Interrupt:
+			default:
+			}
+			<-c.Done()
+			return 0, context.Cause(c)
+		})
+		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, Sink: stubborn{}})
+		return nil
+	})
+	got := runIn(t, job, world{listen: hears(signals), exit: func(int) {}}, "--progress off --parallelism 1")
+	require.Equal(t, exitFailed, got.code)
+	require.Contains(t, got.stderr, "prog: error: job \"slow\": cancelled\n")
+	require.Contains(t, got.stderr, "remove what was written: cannot remove half-written\n")
+}
+
+func TestMainSignalWhileBuilding(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	exited := make(chan int, 1)
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		signals <- os.Interrupt
+		require.Equal(t, exitFailed, <-exited, "at once")
+		return errors.New("the process is gone by now")
+	})
+	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off")
+	require.True(t, strings.HasPrefix(got.stderr, "prog: cancelled\n"), got.stderr)
+}
+
+func TestMainSignalsDuringHooks(t *testing.T) {
+	listening := false
+	listen := func() (<-chan os.Signal, func()) {
+		listening = true
+		return nil, func() { listening = false }
+	}
+	heard := []bool{}
+	job := Define("x", func(b *Builder, _ struct{}) error {
+		transform(numbers(b, 1), "", func(_ *Context, n int64) (int64, error) { heard = append(heard, listening); return n, nil })
+		return nil
+	})
+	got := runIn(t, job, world{listen: listen}, "--progress off --parallelism 1", AfterRun(func(struct{}, *Result) error {
+		heard = append(heard, listening)
+		return nil
+	}))
+	require.Equal(t, outcome{}, got)
+	require.Equal(t, []bool{true, false}, heard)
+}
+
+func TestMainSecondSignal(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	exited := make(chan int, 1)
+	job := Define("stuck", func(b *Builder, _ struct{}) error {
+		Collect(transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
+			signals <- os.Interrupt
+			<-c.Done()
+			signals <- os.Interrupt
+			require.Equal(t, exitFailed, <-exited)
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	})
+	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
+	require.Equal(t, exitFailed, got.code)
+}
+
+func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals, release := make(chan os.Signal, 2), make(chan struct{})
+		job := Define("deaf", func(b *Builder, _ struct{}) error {
+			Collect(transform(numbers(b, 1), "deaf", func(c *Context, n int64) (int64, error) {
+				signals <- os.Interrupt
+				<-release
+				return n, nil
+			}), "x")
+			return nil
+		})
+		got := runIn(t, job, world{listen: hears(signals)}, "--progress off --parallelism 1")
+		require.Equal(t, exitFailed, got.code)
+		require.Contains(t, got.stderr, `abandoned after 10s: operator Transform "deaf"`)
+		require.Contains(t, got.stderr, "cancelled")
+		close(release) // the process would have ended with its goroutine
+	})
+}
