@@ -211,22 +211,22 @@ func TestMoreClustersThanPoints(t *testing.T) {
 	} {
 		for _, points := range []data{m, extra} {
 			_, err := tryTrain(t, points, p, engine.Parallelism(2))
-			require.ErrorContains(t, err, "K = 5 exceeds the 3 distinct points of positive weight: lower K", "%v", p.Init)
+			require.ErrorContains(t, err, "5 clusters are more than the 3 distinct points of positive weight: lower K", "%v", p.Init)
 		}
 	}
 	same := rowsOf([]float64{1, 1}, []float64{3, 3}, []float64{0.1, 0.1})
 	for _, init := range []kmeans.Init{kmeans.KMeansParallel, kmeans.KMeansPlusPlus, kmeans.Random} {
 		_, err := tryTrain(t, same, kmeans.Params{K: 2, Init: init, Distance: kmeans.Cosine})
-		require.ErrorContains(t, err, "K = 2 exceeds the 1 distinct direction of positive weight")
+		require.ErrorContains(t, err, "2 clusters are more than the 1 distinct direction of positive weight")
 		_, err = tryTrain(t, same, kmeans.Params{K: 4, Init: init})
-		require.ErrorContains(t, err, "K = 4 exceeds the 3 distinct points")
+		require.ErrorContains(t, err, "4 clusters are more than the 3 distinct points")
 	}
 	// The mean of equal rows may differ from them by rounding: then the cluster
 	// that no row is left for stays empty, and training ends all the same.
 	tenths := rowsOf([]float64{0.1}, []float64{0.1}, []float64{0.1}, []float64{7})
 	o, err := tryTrain(t, tenths, kmeans.Params{Init: kmeans.Given, Centers: [][]float64{{0}, {1}, {8}}})
 	if err != nil {
-		require.ErrorContains(t, err, "K = 3 exceeds the 2 distinct points")
+		require.ErrorContains(t, err, "3 clusters are more than the 2 distinct points")
 	} else {
 		require.Contains(t, o.model.Sizes, 0.0)
 		require.Less(t, o.model.Iterations, 10)

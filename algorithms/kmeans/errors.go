@@ -32,6 +32,5 @@ func tooFewPoints(k, distinct int, cosine bool) error {
 	case distinct == 1:
 		kind = "distinct point"
 	}
-	const text = "K = %d exceeds the %d %s of positive weight: lower K" // begins with the parameter's name
-	return fmt.Errorf(text, k, distinct, kind)
+	return fmt.Errorf("%d clusters are more than the %d %s of positive weight: lower K", k, distinct, kind)
 }

@@ -3,6 +3,7 @@ package batch
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -275,17 +276,17 @@ func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
 		}
 	case kindInt16, kindUint16:
 		return func(c *columnAppender, p unsafe.Pointer) error {
-			c.data = append(c.data, (*[2]byte)(p)[:]...)
+			*(*[2]byte)(c.extend(2)) = *(*[2]byte)(p)
 			return nil
 		}
 	case kindInt32, kindUint32, kindFloat32:
 		return func(c *columnAppender, p unsafe.Pointer) error {
-			c.data = append(c.data, (*[4]byte)(p)[:]...)
+			*(*[4]byte)(c.extend(4)) = *(*[4]byte)(p)
 			return nil
 		}
 	case kindInt64, kindUint64, kindFloat64:
 		return func(c *columnAppender, p unsafe.Pointer) error {
-			c.data = append(c.data, (*[8]byte)(p)[:]...)
+			*(*[8]byte)(c.extend(8)) = *(*[8]byte)(p)
 			return nil
 		}
 	case kindTimestamp:
@@ -316,6 +317,18 @@ func pushFor(k kind) func(*columnAppender, unsafe.Pointer) error {
 	return nil // kindBool: appended by row number
 }
 
+// extend makes room for n more bytes of data and returns it. Where there is room
+// only the length changes: appending would store the slice's pointer again for
+// every value, with the garbage collector's write barrier.
+func (c *columnAppender) extend(n int) []byte {
+	at := len(c.data)
+	if cap(c.data)-at < n {
+		c.data = slices.Grow(c.data, n)
+	}
+	c.data = c.data[:at+n]
+	return c.data[at : at+n : at+n]
+}
+
 // pushTime stores microseconds since 1970, rounded down.
 func pushTime(c *columnAppender, p unsafe.Pointer) error {
 	t := *(*time.Time)(p)
@@ -324,7 +337,7 @@ func pushTime(c *columnAppender, p unsafe.Pointer) error {
 		return fmt.Errorf("time in the year %d does not fit microseconds in 64 bits", t.Year())
 	}
 	us := t.UnixMicro()
-	c.data = append(c.data, (*[8]byte)(unsafe.Pointer(&us))[:]...)
+	*(*[8]byte)(c.extend(8)) = *(*[8]byte)(unsafe.Pointer(&us))
 	return nil
 }
 
