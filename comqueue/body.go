@@ -26,22 +26,15 @@ type gang struct {
 	reports  *reports
 	subtasks int
 
-	broadcasts  []broadcast // by input
-	partitioned [][]checked // by subtask, where modifications are looked for
-}
-
-// checked is a frame that nobody may modify, as rows may be shared with others.
-type checked struct {
-	name  string
-	frame *Frame
-	print uint64
+	broadcasts []broadcast // by input
+	checks     *checks     // nil where nobody asked for them
 }
 
 // broadcast is the one copy of a broadcast input.
 type broadcast struct {
 	once  sync.Once
 	frame *Frame
-	print uint64 // the frame's fingerprint before the first superstep
+	print uint64 // the frame's fingerprint before the first superstep, for checks
 	err   error
 }
 
@@ -50,10 +43,14 @@ func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, subtasks in
 	if err != nil {
 		return nil, err
 	}
-	return &gang{
+	g := &gang{
 		queue: q, layout: l, nodes: nodes, session: session, subtasks: subtasks,
-		broadcasts: make([]broadcast, len(q.inputs)), partitioned: make([][]checked, subtasks),
-	}, nil
+		broadcasts: make([]broadcast, len(q.inputs)),
+	}
+	if q.b.CheckBroadcasts() {
+		g.checks = newChecks(q, subtasks)
+	}
+	return g, nil
 }
 
 // Body implements engine.Gang.
@@ -64,24 +61,6 @@ func (g *gang) Body(subtask int) (engine.Body, error) {
 	b := &body{gang: g, subtask: subtask, forests: map[int]any{}}
 	b.context.shard.Store(-1)
 	return b, nil
-}
-
-// CheckShared fails if broadcast or partitioned rows were modified: other
-// subtasks, queues and operators may share them.
-func (g *gang) CheckShared(step int) error {
-	for i, in := range g.queue.inputs {
-		if b := &g.broadcasts[i]; in.broadcast != nil && b.frame.Fingerprint() != b.print {
-			return fmt.Errorf("queue %q: the broadcast object %q was modified in superstep %d; it is shared by all subtasks of the process: copy it before changing it", g.queue.name, in.name(), step)
-		}
-	}
-	for _, frames := range g.partitioned {
-		for _, c := range frames {
-			if c.frame.Fingerprint() != c.print {
-				return fmt.Errorf("queue %q: rows of %q were modified in superstep %d; other operators may share them: copy them before changing them", g.queue.name, c.name, step)
-			}
-		}
-	}
-	return nil
 }
 
 // Close implements engine.Gang: every object of the session is gone.
@@ -142,8 +121,8 @@ func (b *body) openBroadcast(c *engine.Context, port int, in input) error {
 	one := &b.broadcasts[port]
 	one.once.Do(func() {
 		one.frame, one.err = newFrame(c.Allocator, in.schema(), c.Side(port))
-		if one.err == nil && b.queue.b.CheckBroadcasts() {
-			one.print = one.frame.Fingerprint()
+		if one.err == nil && b.checks != nil {
+			one.print, one.err = one.frame.fingerprint()
 		}
 	})
 	if one.err != nil {
@@ -187,8 +166,10 @@ func (b *body) openPartitioned(c *engine.Context, in engine.Input, port int, inp
 		if err := b.account(c, frame); err != nil {
 			return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
 		}
-		if b.queue.b.CheckBroadcasts() {
-			b.partitioned[b.subtask] = append(b.partitioned[b.subtask], checked{input.name(), frame, frame.Fingerprint()})
+		if b.checks != nil {
+			if err := b.checks.watch(b.subtask, input.name(), frame); err != nil {
+				return fmt.Errorf("partitioned data %q, shard %d: %w", input.name(), shard, err)
+			}
 		}
 	}
 	return nil
@@ -213,7 +194,10 @@ func (b *body) Begin(step int) error {
 	b.context.step = step
 	b.context.shard.Store(-1)
 	b.reports.begin(b.subtask, step)
-	return nil
+	if b.checks == nil || step == 1 { // in superstep 1 nobody has put an object yet
+		return nil
+	}
+	return b.checks.begin(b.subtask, step, b.context.objects)
 }
 
 // Shard implements engine.Body: the shard being worked on, for errors.

@@ -42,12 +42,11 @@ func (frameCodec) Decode(src []byte) (*Frame, error) {
 	return newFrame(memory.DefaultAllocator, rows.Schema(), []arrow.Record{rows})
 }
 
-// Fingerprint hashes what the accessors show, so that a modified broadcast frame
-// is noticed.
-func (f *Frame) Fingerprint() uint64 {
+// fingerprint hashes what the accessors show, so that a modified frame is noticed.
+func (f *Frame) fingerprint() (uint64, error) {
 	encoded, err := frameCodec{}.Append(nil, f)
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	return xxh3.Hash(encoded)
+	return xxh3.Hash(encoded), nil
 }

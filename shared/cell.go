@@ -13,7 +13,7 @@ type cell interface {
 	declared() *declaration
 	// size returns the number of objects.
 	size() int
-	// each calls f with every object the cell owns, in shard order.
+	// each calls f with every object, in shard order.
 	each(f func(v any))
 	// encode calls f with the bytes of every object, in shard order, until f
 	// is false. It appends the bytes to buf and returns it for further use.
@@ -25,7 +25,6 @@ type one[T any] struct {
 	key     *key[T]
 	value   T
 	present bool
-	shared  *sharedObject // the record of the value when it was shared, or nil
 }
 
 func (c *one[T]) declared() *declaration { return &c.key.declaration }
@@ -37,37 +36,25 @@ func (c *one[T]) size() int {
 	return 0
 }
 
-// set makes v the object; from is its record when it is shared.
-func (c *one[T]) set(o *Objects, v T, from *sharedObject) {
-	c.leave()
+// set makes v the object.
+func (c *one[T]) set(o *Objects, v T) {
 	if !c.present {
 		o.live.Add(1)
 	}
-	c.value, c.present, c.shared = v, true, from
-	if from != nil {
-		from.holders.Add(1)
-	}
+	c.value, c.present = v, true
 }
 
 // clear forgets the object.
 func (c *one[T]) clear(o *Objects) {
-	c.leave()
 	if c.present {
 		o.live.Add(-1)
 	}
 	var zero T
-	c.value, c.present, c.shared = zero, false, nil
-}
-
-// leave tells the record of a shared object that one subtask less holds it.
-func (c *one[T]) leave() {
-	if c.shared != nil {
-		c.shared.holders.Add(-1)
-	}
+	c.value, c.present = zero, false
 }
 
 func (c *one[T]) each(f func(v any)) {
-	if c.present && c.shared == nil {
+	if c.present {
 		f(c.value)
 	}
 }

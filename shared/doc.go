@@ -20,8 +20,8 @@
 // their shard, [Scratch] ones are made anew. An object lives at (session, name,
 // subtask): a [Store] opens a [Session] per run of a queue, each subtask has its
 // own [Objects], which take no lock, and closing the session ends all of them,
-// however the run ended. Key.Share puts one immutable object into all subtasks;
-// Session.SharedFingerprint tells whether somebody modified one.
+// however the run ended. Whether the replicated objects of two subtasks are the
+// same indeed is what their [Objects.Fingerprints] tell.
 //
 // Get panics with an [*AccessError] when the object is not there. Whoever runs
 // the stage recovers it and makes it the error of the subtask.

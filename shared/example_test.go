@@ -2,6 +2,7 @@ package shared_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -49,9 +50,8 @@ func Example_objects() {
 		fmt.Println(err)
 		return
 	}
-	if err := centroids.Share(session, []float64{1.5, 2.5}); err != nil {
-		fmt.Println(err)
-		return
+	for i := range session.Subtasks() {
+		centroids.Put(session.Subtask(i), []float64{1.5, 2.5})
 	}
 	subtask := session.Subtask(1) // the context of a stage is such a Holder, too
 	counts.Put(subtask, 7, 40)
@@ -65,6 +65,29 @@ func Example_objects() {
 	// centroids replicated -1 16 bytes <nil>
 	// counts per-shard 7 8 bytes <nil>
 	// <nil> 0
+}
+
+// Subtasks that should hold the same replicated objects find out whether they do.
+func ExampleObjects_Fingerprints() {
+	weights := shared.Replicated("weights", shared.Float64s())
+	session, err := shared.NewStore().Open("training", 2)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	agree := func() bool {
+		first, _ := session.Subtask(0).Fingerprints(nil, nil)
+		second, _ := session.Subtask(1).Fingerprints(nil, nil)
+		return slices.Equal(first, second)
+	}
+	weights.Put(session.Subtask(0), []float64{0.5, 2})
+	weights.Put(session.Subtask(1), []float64{0.5, 2})
+	fmt.Println(agree())
+	weights.Get(session.Subtask(1))[0] += 1e-9
+	fmt.Println(agree(), session.Close())
+	// Output:
+	// true
+	// false <nil>
 }
 
 // A reduction over a buffer follows one schedule block by block.

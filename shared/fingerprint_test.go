@@ -3,105 +3,85 @@ package shared
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
-type ownPrint struct{ print uint64 }
-
-func (o *ownPrint) Fingerprint() uint64 { return o.print }
-
-func TestSharedFingerprintSeesModification(t *testing.T) {
-	type tree struct {
-		weights map[string][]float64
-		next    *tree
-	}
-	_, s := open(t, 2)
-	floats := []float64{1, 2, 3}
-	own := &ownPrint{7}
-	walked := &tree{weights: map[string][]float64{"a": {1}, "b": {2, 3}}}
-	walked.next = walked
-	require.NoError(t, Replicated("floats", Float64s()).Share(s, floats))
-	require.NoError(t, Scratch[*ownPrint]("own").Share(s, own))
-	require.NoError(t, Scratch[*tree]("walked").Share(s, walked))
-	Scratch[int]("private").Put(s.Subtask(0), 1)
-
-	before, err := s.SharedFingerprint()
+func prints(t require.TestingT, o *Objects) []Fingerprint {
+	p, err := o.Fingerprints(nil, nil)
 	require.NoError(t, err)
-	require.Len(t, before, 3)
-	require.Equal(t, uint64(7), before["own"])
-	changed := func() (names string) {
-		now, err := s.SharedFingerprint()
-		require.NoError(t, err)
-		for _, name := range []string{"floats", "own", "walked"} {
-			if now[name] != before[name] {
-				names += name + " "
-			}
-		}
-		return strings.TrimSpace(names)
-	}
-	require.Empty(t, changed())
-	floats[1] = -2
-	require.Equal(t, "floats", changed())
-	floats[1] = 2
-	require.Empty(t, changed())
-	walked.weights["b"][1]++
-	require.Equal(t, "walked", changed())
-	own.print++
-	require.Equal(t, "own walked", changed())
-
-	// An object that every subtask has replaced is nobody's any more.
-	Replicated("floats", Float64s()).Put(s.Subtask(0), nil)
-	now, _ := s.SharedFingerprint()
-	require.Contains(t, now, "floats")
-	Replicated("floats", Float64s()).Remove(s.Subtask(1))
-	now, _ = s.SharedFingerprint()
-	require.NotContains(t, now, "floats")
-
-	require.NoError(t, Replicated("bad", String()).Share(s, "\xff"))
-	_, err = s.SharedFingerprint()
-	require.ErrorContains(t, err, `key "bad"`)
+	return p
 }
 
-func TestWalkedFingerprints(t *testing.T) {
-	print := func(v any) uint64 {
-		p, err := fingerprint(nil, v)
-		require.NoError(t, err)
-		return p
-	}
-	type pair struct{ a, b any }
-	i, j := 1, 1
-	values := []any{
-		nil, false, true, 0, 1, int32(1), uint(1), 1.0, -1.0, float32(1), 1i, complex64(1), "", "a", "b",
-		[]int{}, []int{0}, []int{0, 0}, [2]int{0, 0}, []byte{}, []byte("a"), []string{"ab", "c"}, []string{"a", "bc"},
-		map[int]int{}, map[int]int{1: 2}, map[int]int{2: 1}, map[int]int{1: 2, 2: 1},
-		(*int)(nil), &i, pair{1, 2}, pair{2, 1}, pair{&i, &i}, pair{&i, &j}, func() {}, (func())(nil), make(chan int),
-	}
-	seen := map[uint64]any{}
-	for _, v := range values {
-		p := print(v)
-		require.NotContains(t, seen, p, "%#v and %#v", v, seen[p])
-		seen[p] = v
-		require.Equal(t, p, print(v))
-	}
-	require.Equal(t, print(&i), print(&j), "addresses do not count")
-	type handlers struct{ a, b func() }
-	require.NotEqual(t, print(handlers{a: func() {}}), print(handlers{b: func() {}}))
-	typed := func(v []float64) uint64 {
-		p, err := fingerprint(nil, v)
-		require.NoError(t, err)
-		return p
-	}
-	require.NotEqual(t, typed([]float64{0}), typed([]float64{math.Copysign(0, -1)}), "bits count")
+func TestFingerprintsCoverReplicatedObjectsInOrder(t *testing.T) {
+	_, s := open(t, 2)
+	o, other := s.Subtask(0), s.Subtask(1)
+	weights, state := Replicated("weights", Float64s()), Replicated("state", Msgpack[map[string]int]())
+	weights.Put(o, []float64{1, 2, 3})
+	state.Put(o, map[string]int{"a": 1, "b": 2, "c": 3})
+	weights.Put(other, []float64{1, 2, 3})
+	state.Put(other, map[string]int{"c": 3, "b": 2, "a": 1})
+	Replicated("gone", Int()).Put(o, 1)
+	Replicated("gone", Int()).Remove(o)
+	Scratch[func()]("work").Put(o, func() {})
+	PerShard("counts", Int()).Put(o, 3, 1)
 
-	big := map[string]*int{}
-	for k := range 50 {
-		big[fmt.Sprint(k)] = &i
+	same := prints(t, o)
+	require.Equal(t, same, prints(t, other), "neither scratch, shards, removed objects nor the order of maps count")
+	require.Equal(t, []string{"state", "weights"}, []string{same[0].Name, same[1].Name})
+
+	weights.Get(other)[1] = math.Nextafter(2, 3)
+	now := prints(t, other)
+	require.Equal(t, same[0], now[0])
+	require.NotEqual(t, same[1], now[1], "one bit of one element")
+	weights.Get(other)[1] = 2
+	require.Equal(t, same, prints(t, other))
+	weights.Put(other, []float64{1, 2, 3, 0})
+	require.NotEqual(t, same, prints(t, other), "the length counts")
+	weights.Remove(other)
+	require.Equal(t, same[:1], prints(t, other))
+}
+
+func TestFingerprintsAppendAndLeaveOut(t *testing.T) {
+	_, s := open(t, 1)
+	o := s.Subtask(0)
+	for _, name := range []string{"c", "a", "b"} {
+		Replicated(name, String()).Put(o, name)
 	}
-	want := print(big)
-	for range 20 {
-		require.Equal(t, want, print(big), "nor does the order of maps")
-	}
+	Replicated("bad", String()).Put(o, "\xff")
+	before := []Fingerprint{{"first", 1}}
+	got, err := o.Fingerprints(before, nil)
+	require.ErrorContains(t, err, `replicated key "bad"`)
+	require.Equal(t, before, got, "as it was")
+
+	got, err = o.Fingerprints(before, func(name string) bool { return name == "bad" || name == "b" })
+	require.NoError(t, err, "what is left out is not encoded")
+	require.Len(t, got, 3)
+	require.Equal(t, before[0], got[0])
+	require.Equal(t, []string{"a", "c"}, []string{got[1].Name, got[2].Name})
+	require.NotEqual(t, got[1].Hash, got[2].Hash)
+}
+
+// Two subtasks have the same fingerprints if and only if they hold the same
+// replicated objects.
+func TestFingerprintsAreEqualWhereObjectsAre(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	rapid.Check(t, func(t *rapid.T) {
+		_, s := open(t, 2)
+		objects := [2]map[string][]int64{{}, {}}
+		for i := range objects {
+			for _, name := range names {
+				if rapid.Bool().Draw(t, fmt.Sprint(i, name)) {
+					v := rapid.SliceOfN(rapid.Int64Range(0, 1), 0, 2).Draw(t, "v")
+					objects[i][name] = append([]int64{}, v...)
+					Replicated(name, Int64s()).Put(s.Subtask(i), v)
+				}
+			}
+		}
+		want := fmt.Sprint(objects[0]) == fmt.Sprint(objects[1])
+		got := fmt.Sprint(prints(t, s.Subtask(0))) == fmt.Sprint(prints(t, s.Subtask(1)))
+		require.Equal(t, want, got)
+	})
 }

@@ -104,7 +104,7 @@ func (k Key[T]) Err() error { return k.declared().err }
 
 // Get returns the object. It panics with an *AccessError when there is none.
 // The object is the session's: whoever gets it may change it only where the
-// stages agree on that, and never when it was shared.
+// stages agree on that, and never when other subtasks hold it too.
 func (k Key[T]) Get(h Holder) T {
 	c, err := k.cell(h, "get", false)
 	if err == nil && (c == nil || !c.present) {
@@ -136,18 +136,20 @@ func (k Key[T]) Has(h Holder) bool {
 }
 
 // Put makes v the object of the subtask and hands it to the session. An object
-// that was there before is the caller's again, unless it was shared. Putting
-// again allocates nothing.
+// that was there before is the caller's again. Putting again allocates nothing.
+//
+// One object may be put into several subtasks: a broadcast. Then nobody changes
+// it, and the session that ends releases it once.
 func (k Key[T]) Put(h Holder, v T) {
 	c, err := k.cell(h, "put", true)
 	if err != nil {
 		panic(err)
 	}
-	c.set(h.Objects(), v, nil)
+	c.set(h.Objects(), v)
 }
 
-// Remove takes the object out and gives it back to the caller, unless it was
-// shared: then it stays the session's. It is false when there was none.
+// Remove takes the object out and gives it back to the caller. It is false when
+// there was none.
 func (k Key[T]) Remove(h Holder) (T, bool) {
 	c, err := k.cell(h, "remove", false)
 	if err != nil {
@@ -173,27 +175,7 @@ func (k Key[T]) PutEncoded(h Holder, data []byte) error {
 	if fault != nil {
 		return fault
 	}
-	c.set(h.Objects(), v, nil)
-	return nil
-}
-
-// Share puts one immutable object into all subtasks of s: a broadcast. It is
-// called while no subtask runs. Subtasks may put another object in its place,
-// each for itself; v stays the session's until it is closed.
-func (k Key[T]) Share(s *Session, v T) error {
-	for _, o := range s.subtasks {
-		if _, err := k.cell(o, "share", true); err != nil {
-			return err
-		}
-	}
-	record := s.share(k.declared(), v, func() (uint64, error) { return fingerprint(k.codec, v) })
-	for _, o := range s.subtasks {
-		c, err := k.cell(o, "share", true)
-		if err != nil {
-			return err
-		}
-		c.set(o, v, record)
-	}
+	c.set(h.Objects(), v)
 	return nil
 }
 

@@ -36,7 +36,7 @@ func (st *Store) Open(session string, subtasks int) (*Session, error) {
 	if _, ok := st.sessions[session]; ok {
 		return nil, fmt.Errorf("shared: open session %q: it is open already", session)
 	}
-	s := &Session{name: session, store: st, subtasks: make([]*Objects, subtasks), shared: make(map[string]*sharedObject)}
+	s := &Session{name: session, store: st, subtasks: make([]*Objects, subtasks)}
 	for i := range s.subtasks {
 		s.subtasks[i] = &Objects{session: s, subtask: i, cells: make(map[string]cell)}
 	}
@@ -44,8 +44,8 @@ func (st *Store) Open(session string, subtasks int) (*Session, error) {
 	return s, nil
 }
 
-// Len returns the number of objects alive in all sessions; one that is shared
-// counts once for each subtask that holds it. It is 0 when nothing leaked.
+// Len returns the number of objects alive in all sessions; one that several
+// subtasks hold counts once for each. It is 0 when nothing leaked.
 func (st *Store) Len() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -73,17 +73,6 @@ type Session struct {
 	store    *Store
 	subtasks []*Objects
 	closed   atomic.Bool
-
-	mu     sync.Mutex               // guards shared
-	shared map[string]*sharedObject // by name of the key
-	past   []*sharedObject          // shared once, then replaced by Share
-}
-
-// sharedObject is the record of an object that was shared.
-type sharedObject struct {
-	value       any
-	fingerprint func() (uint64, error)
-	holders     atomic.Int64 // subtasks in which it is the object of the key
 }
 
 // Name returns the name of the session.
@@ -105,8 +94,8 @@ func (s *Session) Subtask(i int) *Objects {
 // ErrClosed. Objects with a method Release() are released, each once, however
 // many subtasks or keys hold it; one reached through a pointer, map or slice is
 // recognised by its identity. They are released in the order of subtask, name
-// and shard, then shared ones. An error tells of those that panicked, after all
-// others were released.
+// and shard. An error tells of those that panicked, after all others were
+// released.
 //
 // Close is called when the subtasks have ended. Calling it again does nothing.
 func (s *Session) Close() error {
@@ -122,61 +111,11 @@ func (s *Session) Close() error {
 		o.cells = nil
 		o.live.Store(0)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(s.shared)) {
-		r.name = name
-		r.release(s.shared[name].value)
-	}
-	r.name = "shared before"
-	for _, p := range s.past {
-		r.release(p.value)
-	}
-	s.shared, s.past = nil, nil
 	s.store.forget(s)
 	if err := errors.Join(r.errs...); err != nil {
 		return fmt.Errorf("shared: close session %q: %w", s.name, err)
 	}
 	return nil
-}
-
-// share records v as shared under a key.
-func (s *Session) share(d *declaration, v any, fingerprint func() (uint64, error)) *sharedObject {
-	record := &sharedObject{value: v, fingerprint: fingerprint}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if old, ok := s.shared[d.name]; ok {
-		s.past = append(s.past, old)
-	}
-	s.shared[d.name] = record
-	return record
-}
-
-// SharedFingerprint returns a hash of each shared object that some subtask still
-// holds, by the name of its key. Two calls that differ tell that the object was
-// modified in between, which nothing may do. It is called while no subtask
-// runs. An object with a method Fingerprint() uint64 says its own hash; others
-// are hashed as the key's codec encodes them, or, where the key has no codec,
-// by walking over the object.
-func (s *Session) SharedFingerprint() (map[string]uint64, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed.Load() {
-		return nil, fmt.Errorf("shared: fingerprints of session %q: %w", s.name, ErrClosed)
-	}
-	prints := make(map[string]uint64, len(s.shared))
-	for _, name := range slices.Sorted(maps.Keys(s.shared)) {
-		record := s.shared[name]
-		if record.holders.Load() == 0 {
-			continue
-		}
-		p, err := record.fingerprint()
-		if err != nil {
-			return nil, fmt.Errorf("shared: fingerprint of key %q in session %q: %w", name, s.name, err)
-		}
-		prints[name] = p
-	}
-	return prints, nil
 }
 
 // Objects are the objects of one subtask in one session. They belong to the

@@ -140,7 +140,6 @@ func TestOneNameOneKey(t *testing.T) {
 	e := accessError(t, func() { PerShard("x", Int()).Remove(s.Subtask(0), 3) })
 	require.Equal(t, `shared: remove of per-shard key "x" (int) in session "kmeans", subtask 0, shard 3: the name belongs to another key: replicated key "x" ([]float64)`, e.Error())
 	require.ErrorIs(t, PerShard("x", Int()).PutEncoded(s.Subtask(0), 0, make([]byte, 8)), ErrMismatch)
-	require.ErrorIs(t, Scratch[int]("x").Share(s, 1), ErrMismatch)
 }
 
 func TestUnusableKeys(t *testing.T) {
@@ -164,7 +163,6 @@ func TestUnusableKeys(t *testing.T) {
 	} {
 		require.ErrorIs(t, accessError(t, f), ErrKey)
 	}
-	require.Error(t, zero.Share(s, 1))
 	require.Error(t, zero.PutEncoded(o, nil))
 	require.Error(t, zeroShard.PutEncoded(o, 0, nil))
 	require.ErrorContains(t, Scratch[int]("x").PutEncoded(o, nil), "no codec")
@@ -211,9 +209,11 @@ func TestCloseReleasesEachObjectOnce(t *testing.T) {
 	var log []string
 	make := func(name string) *resource { return &resource{name, &log} }
 
-	require.NoError(t, Scratch[*resource]("broadcast").Share(s, make("shared, then replaced")))
-	require.NoError(t, Scratch[*resource]("broadcast").Share(s, make("shared")))
-	Scratch[*resource]("broadcast").Put(s.Subtask(1), make("in place of the shared one"))
+	inAll := make("in all subtasks")
+	for i := range s.Subtasks() {
+		Scratch[*resource]("broadcast").Put(s.Subtask(i), inAll)
+	}
+	Scratch[*resource]("broadcast").Put(s.Subtask(1), make("in place of the broadcast"))
 	inTwo := make("in two subtasks")
 	Scratch[*resource]("a").Put(s.Subtask(0), inTwo)
 	Scratch[*resource]("b").Put(s.Subtask(0), inTwo)
@@ -229,10 +229,10 @@ func TestCloseReleasesEachObjectOnce(t *testing.T) {
 
 	require.Equal(t, 3+3+2+1, store.Len())
 	require.NoError(t, s.Close())
-	require.Equal(t, []string{"in two subtasks", "shard 3", "shard 7", "in place of the shared one", "shared", "shared, then replaced"}, log)
+	require.Equal(t, []string{"in two subtasks", "in all subtasks", "shard 3", "shard 7", "in place of the broadcast"}, log)
 	require.Zero(t, store.Len())
 	require.NoError(t, s.Close())
-	require.Len(t, log, 6, "closing again does nothing")
+	require.Len(t, log, 5, "closing again does nothing")
 }
 
 type fragile struct{}
@@ -260,9 +260,8 @@ func TestAccessAfterClose(t *testing.T) {
 	} {
 		require.ErrorIs(t, accessError(t, f), ErrClosed)
 	}
-	require.ErrorIs(t, k.Share(s, 1), ErrClosed)
 	require.ErrorIs(t, k.PutEncoded(o, make([]byte, 8)), ErrClosed)
-	_, err := s.SharedFingerprint()
+	_, err := o.Fingerprints(nil, nil)
 	require.ErrorIs(t, err, ErrClosed)
 	for _, err := range o.Encode() {
 		require.ErrorIs(t, err, ErrClosed)
@@ -291,8 +290,10 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 // watches.
 func TestSubtasksAreIndependent(t *testing.T) {
 	store, s := open(t, 8)
-	shared := Replicated("data", Float64s())
-	require.NoError(t, shared.Share(s, []float64{1, 2, 3}))
+	shared, data := Replicated("data", Float64s()), []float64{1, 2, 3}
+	for i := range s.Subtasks() {
+		shared.Put(s.Subtask(i), data)
+	}
 	own := Scratch[int]("own")
 	var wg sync.WaitGroup
 	for i := range s.Subtasks() {
@@ -384,7 +385,7 @@ func TestAccessErrorUnwraps(t *testing.T) {
 	var e *AccessError
 	_, s := open(t, 1)
 	require.NoError(t, s.Close())
-	err := fmt.Errorf("stage assign: %w", Scratch[int]("x").Share(s, 1))
+	err := fmt.Errorf("stage assign: %w", Replicated("x", Int()).PutEncoded(s.Subtask(0), make([]byte, 8)))
 	require.True(t, errors.As(err, &e))
 	require.Equal(t, "x", e.Key)
 	require.Equal(t, -1, e.Shard)

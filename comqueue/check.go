@@ -1,0 +1,151 @@
+package comqueue
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// checks look for what user functions must not do, where the job asks for it: to
+// modify rows that others share, and to let replicated objects differ among
+// subtasks. They are made after the verdict of each superstep, on subtask 0.
+type checks struct {
+	broadcast map[string]bool // names of the broadcast inputs
+	watched   [][]watched     // by subtask: its partitioned rows
+
+	// replicas are the fingerprints of the replicated objects at the beginning of
+	// a superstep, by subtask and by parity of the superstep. No lock is needed,
+	// for the reason that reports need none: subtask 0 reads a half after the
+	// verdict of the superstep, and no subtask writes to it again before subtask 0
+	// arrives at the next verdict.
+	replicas [][2][]shared.Fingerprint
+}
+
+// watched is a frame that nobody may modify.
+type watched struct {
+	name  string
+	frame *Frame
+	print uint64
+}
+
+func newChecks(q *IterativeComQueue, subtasks int) *checks {
+	c := &checks{
+		broadcast: map[string]bool{},
+		watched:   make([][]watched, subtasks),
+		replicas:  make([][2][]shared.Fingerprint, subtasks),
+	}
+	for _, in := range q.inputs {
+		if in.broadcast != nil {
+			c.broadcast[in.name()] = true
+		}
+	}
+	return c
+}
+
+// watch has a frame of a subtask checked for modifications.
+func (c *checks) watch(subtask int, name string, frame *Frame) error {
+	print, err := frame.fingerprint()
+	if err != nil {
+		return err
+	}
+	c.watched[subtask] = append(c.watched[subtask], watched{name, frame, print})
+	return nil
+}
+
+// begin takes the fingerprints of a subtask's replicated objects, on the subtask.
+// Broadcast rows are left out: there is but one copy of them, which is checked
+// for modifications.
+func (c *checks) begin(subtask, step int, objects *shared.Objects) error {
+	half := &c.replicas[subtask][step&1]
+	prints, err := objects.Fingerprints((*half)[:0], c.isBroadcast)
+	*half = prints
+	return err
+}
+
+func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
+
+// CheckShared fails if rows that others share were modified in a superstep, or if
+// the subtasks did not hold the same replicated objects when it began. It is
+// called on subtask 0 after the verdict, where checks are asked for.
+func (g *gang) CheckShared(step int) error {
+	if err := g.checkRows(step); err != nil {
+		return fmt.Errorf("queue %q: %w", g.queue.name, err)
+	}
+	if err := g.checks.checkReplicas(step); err != nil {
+		return fmt.Errorf("queue %q: %w", g.queue.name, err)
+	}
+	return nil
+}
+
+// checkRows looks for modified rows. Other subtasks, queues and operators may
+// share them.
+func (g *gang) checkRows(step int) error {
+	for i, in := range g.queue.inputs {
+		if in.broadcast == nil {
+			continue
+		}
+		b := &g.broadcasts[i]
+		switch print, err := b.frame.fingerprint(); {
+		case err != nil:
+			return fmt.Errorf("broadcast data %q in superstep %d: %w", in.name(), step, err)
+		case print != b.print:
+			return fmt.Errorf("the broadcast object %q was modified in superstep %d; it is shared by all subtasks of the process: copy it before changing it", in.name(), step)
+		}
+	}
+	for _, frames := range g.checks.watched {
+		for _, w := range frames {
+			switch print, err := w.frame.fingerprint(); {
+			case err != nil:
+				return fmt.Errorf("partitioned data %q in superstep %d: %w", w.name, step, err)
+			case print != w.print:
+				return fmt.Errorf("rows of %q were modified in superstep %d; other operators may share them: copy them before changing them", w.name, step)
+			}
+		}
+	}
+	return nil
+}
+
+// checkReplicas compares what each subtask held with what subtask 0 did. The
+// lowest subtask that differs is named, and its first object that does.
+func (c *checks) checkReplicas(step int) error {
+	first := c.replicas[0][step&1]
+	for subtask := 1; subtask < len(c.replicas); subtask++ {
+		if d, ok := firstDifference(first, c.replicas[subtask][step&1]); ok {
+			return fmt.Errorf("%s at the beginning of superstep %d; replicated objects must be the same on every subtask", d.describe(subtask), step)
+		}
+	}
+	return nil
+}
+
+// difference is a replicated object that is not the same on two subtasks.
+type difference struct {
+	name            string
+	absent, absent0 bool // from the one, or from subtask 0
+}
+
+// describe says how a subtask differs from subtask 0.
+func (d difference) describe(subtask int) string {
+	switch {
+	case d.absent:
+		return fmt.Sprintf("the replicated object %q is on subtask 0 but not on subtask %d", d.name, subtask)
+	case d.absent0:
+		return fmt.Sprintf("the replicated object %q is on subtask %d but not on subtask 0", d.name, subtask)
+	}
+	return fmt.Sprintf("the replicated object %q differs between subtask 0 and subtask %d", d.name, subtask)
+}
+
+// firstDifference returns the first name, of two lists that are sorted by name, in
+// which they differ.
+func firstDifference(first, other []shared.Fingerprint) (difference, bool) {
+	for i := range max(len(first), len(other)) {
+		switch {
+		case i == len(other) || (i < len(first) && first[i].Name < other[i].Name):
+			return difference{name: first[i].Name, absent: true}, true
+		case i == len(first) || other[i].Name < first[i].Name:
+			return difference{name: other[i].Name, absent0: true}, true
+		case first[i].Hash != other[i].Hash:
+			return difference{name: first[i].Name}, true
+		}
+	}
+	return difference{}, false
+}
