@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -63,8 +64,12 @@ func (b *Builder) IfExists() Existing { return b.config.ifExists }
 // as constants; operators use the one of their Context.
 func (b *Builder) Allocator() memory.Allocator { return b.config.allocator }
 
-// CheckBroadcasts says whether queues verify that their broadcast objects stay
-// as they are.
+// Stdout returns where operators write for people to read. It makes room for the
+// progress line of a terminal.
+func (b *Builder) Stdout() io.Writer { return b.config.stdout }
+
+// CheckBroadcasts says whether queues verify that what their subtasks share stays
+// as it is.
 func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
 
 // Port is one input of an operator.

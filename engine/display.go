@@ -51,16 +51,27 @@ func newDisplay(mode progressMode, out io.Writer, width func() int) *display {
 const eraseLine = "\r\x1b[K"
 
 // Write lets a message pass: the live line makes way for it and comes back.
-func (d *display) Write(p []byte) (int, error) {
+func (d *display) Write(p []byte) (int, error) { return d.writeTo(d.out, p) }
+
+// beside is another output that may be on the same screen.
+type beside struct {
+	screen *display
+	out    io.Writer
+}
+
+// Write lets whole lines pass, as Write of the display does.
+func (b beside) Write(p []byte) (int, error) { return b.screen.writeTo(b.out, p) }
+
+func (d *display) writeTo(out io.Writer, p []byte) (int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.live == "" {
-		return d.out.Write(p)
+		return out.Write(p)
 	}
 	if _, err := io.WriteString(d.out, eraseLine); err != nil {
 		return 0, err
 	}
-	n, err := d.out.Write(p)
+	n, err := out.Write(p)
 	if err == nil {
 		_, err = io.WriteString(d.out, d.live)
 	}
@@ -293,31 +304,64 @@ func renderDone(p Progress) string {
 	return fmt.Sprintf("done: %s rows in %s", formatCount(float64(p.Rows)), formatElapsed(p.Elapsed))
 }
 
-// maxPlanLines bounds the vertices shown at the start of a run.
-const maxPlanLines = 8
+// maxPlanLines bounds the lines of a plan shown at the start of a run.
+const maxPlanLines = 12
 
-// renderPlan writes a plan in a few lines of at most width characters.
+// renderPlan writes a plan in a few lines of at most width characters: a line for
+// each queue, and for each vertex outside of queues.
 func renderPlan(p *plan.Plan, width int) string {
 	name := p.Job
 	if name == "" {
 		name = "job"
 	}
+	lines := []string{fmt.Sprintf("%s: %d operator%s in %d vert%s, parallelism %d, %d shards, seed %d", name,
+		len(p.Nodes), plural(len(p.Nodes)), len(p.Vertices), ices(len(p.Vertices)), p.Parallelism, p.Shards, p.Seed)}
+	shown := map[string]bool{}
+	for _, v := range p.Vertices {
+		switch {
+		case v.Queue == "":
+			lines = append(lines, fmt.Sprintf("  %s ×%d", v.Name, v.Parallelism))
+		case !shown[v.Queue]:
+			shown[v.Queue] = true
+			lines = append(lines, fmt.Sprintf("  queue %s ×%d: %s", v.Queue, v.Parallelism, renderStages(p, v.Queue)))
+		}
+	}
+	if hidden := len(lines) - 1 - maxPlanLines; hidden > 1 {
+		lines = append(lines[:1+maxPlanLines], fmt.Sprintf("  … and %d more (--explain shows all)", hidden))
+	}
 	var b strings.Builder
-	line := func(s string) { b.WriteString(clipLine(s, width) + "\n") }
-	line(fmt.Sprintf("%s: %d operator%s in %d vert%s, parallelism %d, %d shards, seed %d", name,
-		len(p.Nodes), plural(len(p.Nodes)), len(p.Vertices), ices(len(p.Vertices)), p.Parallelism, p.Shards, p.Seed))
-	for i, v := range p.Vertices {
-		if i == maxPlanLines && len(p.Vertices) > maxPlanLines+1 {
-			line(fmt.Sprintf("  … and %d more vertices (--explain shows all)", len(p.Vertices)-i))
-			break
-		}
-		of := ""
-		if v.Queue != "" {
-			of = " [" + v.Queue + "]"
-		}
-		line(fmt.Sprintf("  %s%s ×%d", v.Name, of, v.Parallelism))
+	for _, line := range lines {
+		b.WriteString(clipLine(line, width) + "\n")
 	}
 	return b.String()
+}
+
+// renderStages writes what a queue does in a superstep: the names of its stages,
+// with an AllReduce for the three stages it has.
+func renderStages(p *plan.Plan, queue string) string {
+	var names []string
+	for _, n := range p.Nodes {
+		if n.Queue != queue {
+			continue
+		}
+		name := n.Name
+		switch n.Stage {
+		case plan.Compute:
+			if name == "" {
+				name = n.Op
+			}
+		case plan.Send:
+			name = "AllReduce(" + name + ")"
+		case plan.RepeatBegin:
+			name = "repeat ["
+		case plan.RepeatEnd:
+			name = "]"
+		default:
+			continue
+		}
+		names = append(names, name)
+	}
+	return strings.NewReplacer("[ → ", "[", " → ]", "]").Replace(strings.Join(names, " → "))
 }
 
 func plural(n int) string {

@@ -75,25 +75,51 @@ func TestQueueEndAndOutcome(t *testing.T) {
 }
 
 func TestPlanLines(t *testing.T) {
-	p := &plan.Plan{Job: "iris", Shards: 128, Seed: 3, Parallelism: 2, Nodes: make([]plan.Node, 4), Vertices: []plan.Vertex{
-		{Name: "ReadCSV → Map", Parallelism: 2},
-		{Name: "assign → AllReduceSend(sums)", Queue: "kmeans", Parallelism: 2},
-		{Name: "Count", Parallelism: 1},
-	}}
-	require.Equal(t, `iris: 4 operators in 3 vertices, parallelism 2, 128 shards, seed 3
+	stage := func(kind plan.StageKind, op, name string) plan.Node {
+		return plan.Node{Op: op, Name: name, Queue: "kmeans", Stage: kind}
+	}
+	p := &plan.Plan{Job: "iris", Shards: 128, Seed: 3, Parallelism: 2,
+		Nodes: []plan.Node{
+			{Op: "ReadCSV"}, stage(plan.QueueInit, "QueueInit", ""),
+			stage(plan.Compute, "Compute", "assign"),
+			stage(plan.RepeatBegin, "RepeatBegin", ""),
+			stage(plan.Send, "AllReduceSend", "sums"), stage(plan.Sum, "AllReduceSum", "sums"), stage(plan.Recv, "AllReduceRecv", "sums"),
+			stage(plan.RepeatEnd, "RepeatEnd", ""),
+			stage(plan.Compute, "Compute", ""), stage(plan.Criterion, "Criterion", ""), stage(plan.QueueClose, "QueueClose", ""),
+		},
+		Vertices: []plan.Vertex{
+			{Name: "ReadCSV → Map", Parallelism: 2},
+			{Name: "assign → AllReduceSend(sums)", Queue: "kmeans", Parallelism: 2},
+			{Name: "Count", Parallelism: 1},
+			{Name: "AllReduceSum(sums)", Queue: "kmeans", Parallelism: 2},
+		}}
+	require.Equal(t, `iris: 11 operators in 4 vertices, parallelism 2, 128 shards, seed 3
   ReadCSV → Map ×2
-  assign → AllReduceSend(sums) [kmeans] ×2
+  queue kmeans ×2: assign → repeat [AllReduce(sums)] → Compute
   Count ×1
 `, renderPlan(p, 100))
-	require.Equal(t, "iris: 4 o…\n  ReadCSV…\n  assign …\n  Count ×1\n", renderPlan(p, 10))
-	p.Job, p.Nodes = "", p.Nodes[:1]
-	for range 7 {
+	require.Equal(t, "iris: 11 …\n  ReadCSV…\n  queue k…\n  Count ×1\n", renderPlan(p, 10))
+	p.Job, p.Nodes, p.Vertices = "", p.Nodes[:1], nil
+	for range maxPlanLines + 2 {
 		p.Vertices = append(p.Vertices, plan.Vertex{Name: "X", Parallelism: 1})
 	}
 	got := strings.Split(renderPlan(p, 100), "\n")
-	require.Equal(t, "job: 1 operator in 10 vertices, parallelism 2, 128 shards, seed 3", got[0])
+	require.Equal(t, "job: 1 operator in 14 vertices, parallelism 2, 128 shards, seed 3", got[0])
 	require.Len(t, got, 1+maxPlanLines+1+1)
-	require.Equal(t, "  … and 2 more vertices (--explain shows all)", got[1+maxPlanLines])
+	require.Equal(t, "  … and 2 more (--explain shows all)", got[1+maxPlanLines])
+}
+
+// TestPrintsMakeRoom: what operators print for people does not land in the middle
+// of the live line, though it goes to another stream of the same terminal.
+func TestPrintsMakeRoom(t *testing.T) {
+	var terminal strings.Builder
+	d := newDisplay(progressLive, &terminal, func() int { return 80 })
+	out := beside{d, &terminal}
+	fmt.Fprint(out, "before\n")
+	d.update(Progress{Job: "j", Elapsed: time.Second})
+	fmt.Fprint(out, "table\n")
+	line := renderLine(Progress{Job: "j", Elapsed: time.Second}, 80)
+	require.Equal(t, "before\n"+eraseLine+line+eraseLine+"table\n"+line, terminal.String())
 }
 
 func TestFormats(t *testing.T) {

@@ -13,7 +13,7 @@
 //
 //	var Copy = engine.Define("copy", func(b *engine.Builder, a Args) error {
 //		rows := operators.ReadCSV(b, a.Input, operators.CSVOptions{Header: true})
-//		operators.WriteCSV(rows, a.Output)
+//		operators.WriteCSV(rows, a.Output, operators.CSVWriteOptions{})
 //		return nil
 //	})
 //

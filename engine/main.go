@@ -140,7 +140,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 	interrupts := p.interrupts()
 	defer interrupts.stop()
 	screen := p.display(line.Progress)
-	opts := append(line.options(), Logger(p.logger(line, screen)))
+	opts := append(line.options(), Logger(p.logger(line, screen)), Stdout(beside{screen, p.stdout}))
 	if screen.mode != progressOff {
 		opts = append(opts, OnProgress(screen.update))
 	}

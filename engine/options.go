@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"io"
 	"math/bits"
 	"os"
 	"runtime"
@@ -58,6 +59,7 @@ type config struct {
 	ifExists        Existing
 	allocator       memory.Allocator
 	checkBroadcasts bool
+	stdout          io.Writer
 }
 
 // newConfig applies the options to the defaults and checks the outcome.
@@ -76,6 +78,9 @@ func newConfig(opts []Option) (*config, error) {
 	}
 	if c.allocator == nil {
 		c.allocator = memory.DefaultAllocator
+	}
+	if c.stdout == nil {
+		c.stdout = os.Stdout
 	}
 	if c.spillDir == "" {
 		c.spillDir = os.TempDir()
@@ -167,7 +172,12 @@ func IfExists(e Existing) Option { return func(c *config) { c.ifExists = e } }
 // checked one in a test.
 func Allocator(mem memory.Allocator) Option { return func(c *config) { c.allocator = mem } }
 
-// CheckBroadcasts makes every queue hash its broadcast objects at each superstep
-// and fail naming the one that a user function modified. It costs a pass over
+// Stdout sets where operators such as Print write for people to read; standard
+// output by default.
+func Stdout(w io.Writer) Option { return func(c *config) { c.stdout = w } }
+
+// CheckBroadcasts makes every queue hash its broadcast and partitioned rows and its
+// replicated objects at each superstep, and fail naming what a user function
+// modified, or what differs among subtasks. It is for tests: it costs a pass over
 // them per superstep.
 func CheckBroadcasts(on bool) Option { return func(c *config) { c.checkBroadcasts = on } }

@@ -3,7 +3,6 @@ package operators
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -45,6 +44,9 @@ func Print(d *engine.Dataset, opts PrintOptions) {
 	}
 	if !usable(d) {
 		return
+	}
+	if opts.Writer == nil {
+		opts.Writer = b.Stdout()
 	}
 	p := &printer{opts: opts, schema: d.Schema()}
 	more := int64(opts.Rows) + 1 // one more tells whether there are more
@@ -126,11 +128,7 @@ func (p *printer) Begin() error {
 
 // Commit writes the table.
 func (p *printer) Commit() error {
-	w := p.opts.Writer
-	if w == nil {
-		w = os.Stdout
-	}
-	if _, err := io.WriteString(w, p.table()); err != nil {
+	if _, err := io.WriteString(p.opts.Writer, p.table()); err != nil {
 		return fmt.Errorf("print: %w", err)
 	}
 	return nil

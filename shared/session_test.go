@@ -370,17 +370,6 @@ func TestEncodeReportsTheKey(t *testing.T) {
 	require.ErrorContains(t, errs[0], `replicated key "name"`)
 }
 
-// distance is Levenshtein's by its definition.
-func distance(a, b string) int {
-	if a == "" || b == "" {
-		return len(a) + len(b)
-	}
-	if a[0] == b[0] {
-		return distance(a[1:], b[1:])
-	}
-	return 1 + min(distance(a[1:], b), distance(a, b[1:]), distance(a[1:], b[1:]))
-}
-
 func TestAccessErrorUnwraps(t *testing.T) {
 	var e *AccessError
 	_, s := open(t, 1)

@@ -77,12 +77,9 @@ func (b *builder) receive(i int) error {
 		return r.network.Listen(transport.Address{Edge: i}, s)
 	}
 	aligned := e.Partitioner == plan.Forward
+	ends := newEnds(shared.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(b.edgeError(e, 0, -1, err)) })
 	for t, dst := range to.Ranges {
-		src := shared.Range{Lo: 0, Hi: r.plan.Shards}
-		if aligned {
-			src = dst
-		}
-		in := newInbox(dst, src, aligned)
+		in := newInbox(dst, ends)
 		in.batchRows, in.mem, in.budget = r.env.BatchRows, r.env.Allocator, r.runs[t]
 		in.fail = func(shard int, err error) { r.record(b.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
@@ -95,7 +92,10 @@ func (b *builder) receive(i int) error {
 			return err
 		}
 	}
-	return nil
+	if aligned {
+		return nil // a source shard sends to one inbox, which takes its end too
+	}
+	return r.network.Listen(transport.Address{Edge: i, Inbox: transport.Ends}, ends)
 }
 
 // edgeError is the failure of the receiving end of an edge.
@@ -111,10 +111,7 @@ func (b *builder) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskEr
 func (b *builder) subtask(v *plan.Vertex, index int) error {
 	t := b.newSubtask(v, index)
 	for _, member := range v.Chain {
-		l, err := b.link(t, member.Node)
-		if err != nil {
-			return err
-		}
+		l := b.link(t, member.Node)
 		l.port = member.Port
 		if err := b.instantiate(l); err != nil {
 			return err
@@ -157,7 +154,7 @@ func (b *builder) instantiate(l *link) error {
 }
 
 // link makes a node's place in a subtask, with its outgoing and side edges.
-func (b *builder) link(t *subtask, id plan.NodeID) (*link, error) {
+func (b *builder) link(t *subtask, id plan.NodeID) *link {
 	r, n := b.run, &b.run.plan.Nodes[id]
 	l := &link{task: t, node: n, context: b.context(t, n)}
 	for _, i := range b.in[id] {
@@ -166,14 +163,10 @@ func (b *builder) link(t *subtask, id plan.NodeID) (*link, error) {
 		}
 	}
 	for _, i := range b.out[id] {
-		out, err := b.send(i)
-		if err != nil {
-			return nil, err
-		}
 		to := &link{task: t, node: &r.plan.Nodes[r.plan.Edges[i].ToNode]}
-		l.outs = append(l.outs, outlet{output: out, to: to})
+		l.outs = append(l.outs, outlet{output: b.send(i), to: to})
 	}
-	return l, nil
+	return l
 }
 
 func (b *builder) context(t *subtask, n *plan.Node) *Context {
@@ -200,28 +193,20 @@ func (b *builder) ports(head *link) []port {
 }
 
 // send makes a sending end of an edge.
-func (b *builder) send(i int) (output, error) {
+func (b *builder) send(i int) output {
 	r, e := b.run, &b.run.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
-	if e.Role == plan.Side {
-		s, err := r.network.Dial(transport.Address{Edge: i})
-		return &directOutput{senders: []transport.Sender{s}, broadcast: true}, err
-	}
-	senders := make([]transport.Sender, to.Parallelism)
-	for t := range senders {
-		var err error
-		if senders[t], err = r.network.Dial(transport.Address{Edge: i, Inbox: t}); err != nil {
-			return nil, err
-		}
-	}
-	if e.Partitioner == plan.Forward {
-		return &directOutput{senders: senders, ranges: to.Ranges}, nil
+	senders := newLines(i, r.network)
+	switch {
+	case e.Role == plan.Side:
+		return &directOutput{lines: senders, broadcast: true}
+	case e.Partitioner == plan.Forward:
+		return &directOutput{lines: senders, ranges: to.Ranges}
 	}
 	return &splitOutput{
-		senders: senders, ranges: to.Ranges, shards: r.plan.Shards,
+		lines: senders, ranges: to.Ranges, shards: r.plan.Shards,
 		place: placementOf(r.plan, e, r.bind), mem: r.env.Allocator, batchRows: r.env.BatchRows,
-		seq: make([]int64, to.Parallelism), start: make([]int32, r.plan.Shards+1),
-	}, nil
+	}
 }
 
 // gang makes a queue: its state, and one subtask per rank, which stands at the
@@ -286,12 +271,7 @@ type queueParts struct{ head, tail, criterion plan.NodeID }
 func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int) (err error) {
 	t := b.newSubtask(v, index)
 	m := &member{subtask: t, gang: g, comm: g.group.Rank(index)}
-	if m.head, err = b.link(t, parts.head); err != nil {
-		return err
-	}
-	if m.tail, err = b.link(t, parts.tail); err != nil {
-		return err
-	}
+	m.head, m.tail = b.link(t, parts.head), b.link(t, parts.tail)
 	m.between = &link{task: t, node: m.head.node, shardOf: noShard}
 	m.criterion = m.between
 	if parts.criterion >= 0 {

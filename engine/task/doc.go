@@ -5,7 +5,9 @@
 // The plan says what runs where, Bindings connects its nodes to code, Env is what
 // a run takes from its surroundings. When Run returns, every goroutine it started
 // has ended, and nothing is left in memory or on disk, whether it succeeded,
-// failed or was cancelled.
+// failed or was cancelled. The one exception is told by an *AbandonedError: a
+// function that did not return goes on, on its goroutine and with the rows it
+// reads.
 //
 // # The life of a run
 //
@@ -28,17 +30,19 @@
 //	inbox ─► head ─► operator ─► operator ─► edge ─► inboxes of other subtasks
 //	                    └──────► operator ─► edge
 //
-// Batches are passed by reference and borrowed; nothing is allocated per batch
-// on the way.
+// Batches are passed by reference and borrowed: nothing is copied on the way.
 //
 // # Exchanges
 //
 // A source subtask sends as it produces, and never waits for another source
 // subtask nor for the subtask that will read. A receiving end stores what comes,
-// one run per (destination shard, source shard), in memory while the budget lasts
-// and in one file beyond it, and hands a destination shard on in the order
-// (source shard, order of sending). Only the sender of a message waits for the
-// storing of earlier ones, by credits. So the rows that operators see, and their
+// in memory while the budget lasts and in one file beyond it, files it by
+// destination shard, and hands a destination shard on in the order (source shard,
+// order of sending). All receiving ends of an edge share one account of which
+// source shards have ended, so that an exchange costs what its rows and its shards
+// cost: nothing is sent or kept for pairs of shards, or of subtasks, without rows.
+// The sender of a message waits for the storing of earlier ones, by credits, and
+// for nothing else. So the rows that operators see, and their
 // order, do not depend on timing, parallelism or memory, and no graph can
 // deadlock: a waiting subtask waits for a source shard to end, sources come
 // before it in the topological order, and the first of them waits for nobody.
@@ -55,17 +59,18 @@
 //
 // # Failures
 //
-// The first failure ends the run: contexts end, waits return. When all subtasks
-// have stopped, the failure of the lowest shard is returned as a *TaskError that
-// names operator, source line, subtask and shard; failures that follow from the
-// end of the run do not count. Panics of user code are errors with the frames
-// where they began. Functions that go on for AbandonAfter are named in an
-// *AbandonedError and left behind.
+// The first failure ends the run: contexts end, waits return, and no function is
+// called any more but those that close and abort. When all subtasks have stopped,
+// the failure of the lowest shard is returned as a *TaskError that names operator,
+// source line, subtask and shard; failures that follow from the end of the run do
+// not count. Panics of user code are errors with the frames where they began.
+// Functions that go on for AbandonAfter are named in an *AbandonedError and left
+// behind.
 //
 // # Where to look
 //
 // run.go is the life of a run, build.go makes its parts, subtask.go and chain.go
-// drive operators, output.go and inbox.go are the two ends of an exchange,
-// spill.go its file, side.go broadcast inputs, superstep.go the loop of queues,
-// record.go the report.
+// drive operators, output.go and inbox.go are the two ends of an exchange, ends.go
+// says when it is over, spill.go is its file, side.go broadcast inputs,
+// superstep.go the loop of queues, record.go the report.
 package task

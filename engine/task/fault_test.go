@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +26,7 @@ type receiverFunc func(m transport.Message)
 func (f receiverFunc) Receive(m transport.Message) { f(m) }
 
 // TestArrivalOrderIsSeen shows that the comparison with the reference can fail:
-// a network that numbers source shards as they first arrive, instead of as they
+// a network that numbers source shards as they might arrive, instead of as they
 // are, changes what operators see.
 func TestArrivalOrderIsSeen(t *testing.T) {
 	g := parseGraph(8, `
@@ -35,24 +34,10 @@ func TestArrivalOrderIsSeen(t *testing.T) {
 		b = number a/hash
 		c = tap b`)
 	net := &faulty{transport.NewMem(0), func(r transport.Receiver) transport.Receiver {
-		var mu sync.Mutex
-		var waiting []transport.Message
-		ended := 0
 		return receiverFunc(func(m transport.Message) {
-			// Source shards are handed on from the last to the first, which is an
-			// order in which they may well arrive.
-			mu.Lock()
-			defer mu.Unlock()
-			if m.Last {
-				ended++
-			}
-			waiting = append(waiting, m)
-			if ended == 8 {
-				for _, m := range waiting {
-					m.Shard = 7 - m.Shard
-					r.Receive(m)
-				}
-			}
+			// From the last to the first is an order in which they may well arrive.
+			m.Shard = 7 - m.Shard
+			r.Receive(m)
 		})
 	}}
 	got := g.run(t, context.Background(), 3, Env{Network: net}, hooks{})
@@ -73,12 +58,27 @@ func TestBrokenTransport(t *testing.T) {
 			}
 			return 1
 		}, "want message 1: the transport lost or reordered messages"},
-		"repeated": {func(m *transport.Message) int { return 2 }, "want message 1: the transport"},
+		"repeated": {func(m *transport.Message) int {
+			if m.Rows == nil {
+				return 1
+			}
+			return 2
+		}, "want message 1: the transport"},
+		"repeated end": {func(m *transport.Message) int {
+			if m.Rows != nil {
+				return 1
+			}
+			return 2
+		}, "after its end"},
+		"too few": {func(m *transport.Message) int { m.Sent--; return 1 }, "the transport repeated"},
 		"misdirected": {func(m *transport.Message) int {
-			if m.First >= 0 {
-				m.First += 8
-			} else {
+			for i := range m.Parts {
+				m.Parts[i].Shard += 8
+			}
+			if m.To < 0 {
 				m.Shard += 8
+			} else {
+				m.To += 8
 			}
 			return 1
 		}, "placed within"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"sync"
 	"time"
 
@@ -16,51 +17,55 @@ import (
 )
 
 // inbox is the store of one receiving subtask of one exchange. It takes the rows
-// of all source shards as they come, one run per (destination shard, source
-// shard), and hands those of a destination shard on by source shard and, within
-// it, as they were sent. Rows of the lowest source shard that is still open pass
-// on as they arrive; those of later ones wait here, in memory while the budget
-// lasts, then in a file.
+// of all source shards as they come, cut by destination shard, and hands those of
+// a destination shard on by source shard and, within it, as they were sent. Rows
+// of the lowest source shard that is not settled pass on as they arrive; those of
+// later ones wait here, in memory while the budget lasts, then in a file.
+//
+// What it costs grows with the rows and with the destination shards: nothing is
+// kept per pair of shards. Pieces are filed by destination as they come, and the
+// reader of a destination orders them.
 //
 // Two goroutines use an inbox: the transport's calls Receive, the subtask's the
 // other methods. Receive waits for the disk at most, never for the subtask.
 type inbox struct {
-	dst shared.Range // destination shards: those of the subtask
-	src shared.Range // source shards that send to it
-	// aligned says that a destination shard gets rows from the source shard of the
-	// same number only.
-	aligned   bool
+	dst       shared.Range // destination shards: those of the subtask
+	ends      *ends        // of the edge
 	batchRows int
 	mem       memory.Allocator
 	budget    *Budget
 	spill     *spillFile
 	fail      func(shard int, err error) // reports what goes wrong in Receive
 
-	mu      sync.Mutex
-	wake    chan struct{} // holds a token after the reader was told to look again
-	waiting bool          // the reader waits for source shard src.Lo+source
-	ended   []bool        // by source shard
-	seq     []int64       // next sequence number, by source shard
-	// runs are by destination shard, then by source shard, or just one where
-	// aligned. The inner slice is nil until the first piece and after the last.
-	runs    [][]pieceList
-	dropped bool // nobody will read any more
+	wake chan struct{} // holds a token after the reader was told to look again
 
-	// Only the reader's goroutine uses these; shard and source change under mu.
-	shard   int // destination shard being read, -1 before the first
-	source  int // source shard being read, minus src.Lo
+	seq    map[int]int64 // next sequence number, by source shard; Receive's
+	number int64         // of the next piece; Receive's
+
+	mu      sync.Mutex
+	waiting bool        // the reader waits for pieces of its shard
+	filed   []pieceList // by destination shard, in the order of arrival
+	dropped bool        // nobody will read any more
+
+	sorted pieceQueue // pieces of shard
+
+	shard int // destination shard being read, -1 before the first; changes under both mutexes
+	need  int // what the reader waits for in ends, under their mutex
+
+	// Only the reader's goroutine uses these.
 	pieces  []*piece
 	rows    []arrow.Record
 	scratch []byte
 }
 
-// pieceList is a run: the pieces of one source shard for one destination shard,
-// in the order sent.
+// pieceList is pieces of one destination shard.
 type pieceList struct{ head, tail *piece }
 
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
 	of     *held
+	source int   // shard
+	number int64 // in the order of arrival
 	lo, hi int   // rows of the message, where it is in memory
 	at     block // place in the file, where it is not
 	next   *piece
@@ -73,15 +78,17 @@ type held struct {
 	left int          // pieces not read; the reader's once they are linked
 }
 
-func newInbox(dst, src shared.Range, aligned bool) *inbox {
-	return &inbox{
-		dst: dst, src: src, aligned: aligned,
+// newInbox makes an inbox that shares the ends of its edge.
+func newInbox(dst shared.Range, e *ends) *inbox {
+	in := &inbox{
+		dst: dst, ends: e,
 		wake:  make(chan struct{}, 1),
-		ended: make([]bool, src.Len()),
-		seq:   make([]int64, src.Len()),
-		runs:  make([][]pieceList, dst.Len()),
-		shard: -1,
+		seq:   make(map[int]int64),
+		filed: make([]pieceList, dst.Len()),
+		shard: -1, need: math.MaxInt,
 	}
+	e.inboxes = append(e.inboxes, in)
+	return in
 }
 
 var _ transport.Receiver = (*inbox)(nil)
@@ -95,64 +102,58 @@ func (in *inbox) Receive(m transport.Message) {
 	}
 	pieces, err := in.store(&m)
 	if err != nil {
-		in.fail(m.First, err)
+		in.fail(partAt(&m, 0).Shard, err)
 		return
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.dropped {
-		for _, p := range pieces {
-			in.discard(p)
-		}
-		return
-	}
-	source := m.Shard - in.src.Lo
-	for i := range pieces {
-		in.link(m.First, source, pieces[i])
-		m.First++
-	}
-	in.ended[source] = in.ended[source] || m.Last
-	if in.waiting && in.source == source {
-		in.waiting = false
-		in.wake <- struct{}{}
+	in.file(&m, pieces)
+	if err := in.ends.note(&m); err != nil {
+		in.fail(-1, err)
 	}
 }
 
 // check refuses what a correct sender never sends; it guards the order of rows
 // against transports that lose, repeat or reorder messages.
 func (in *inbox) check(m *transport.Message) error {
-	if !in.src.Contains(m.Shard) {
-		return fmt.Errorf("received rows of source shard %d, want one of %v", m.Shard, in.src)
+	if !in.ends.src.Contains(m.Shard) {
+		return fmt.Errorf("received rows of source shard %d, want one of %v", m.Shard, in.ends.src)
 	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	source := m.Shard - in.src.Lo
-	if in.ended[source] {
-		return fmt.Errorf("received message %d of source shard %d after its end", m.Seq, m.Shard)
+	if want := in.seq[m.Shard]; m.Seq != want {
+		return fmt.Errorf("received message %d of source shard %d, want message %d: the transport lost or reordered messages", m.Seq, m.Shard, want)
 	}
-	if m.Seq != in.seq[source] {
-		return fmt.Errorf("received message %d of source shard %d, want message %d: the transport lost or reordered messages", m.Seq, m.Shard, in.seq[source])
+	in.seq[m.Shard] = m.Seq + 1
+	if m.Last {
+		delete(in.seq, m.Shard)
 	}
-	in.seq[source]++
 	if m.Rows == nil {
 		return nil
 	}
-	last, rows := m.First, int(m.Rows.NumRows())
-	if m.Ends != nil {
-		last, rows = m.First+len(m.Ends)-1, m.Ends[len(m.Ends)-1]
+	rows, before, good := int(m.Rows.NumRows()), transport.Part{Shard: in.dst.Lo - 1}, true
+	for i := range partsOf(m) {
+		p := partAt(m, i)
+		good = good && p.Shard > before.Shard && p.Shard < in.dst.Hi && p.End > before.End &&
+			(!in.ends.aligned || p.Shard == m.Shard)
+		before = p
 	}
-	if m.First < in.dst.Lo || last >= in.dst.Hi || rows != int(m.Rows.NumRows()) ||
-		in.aligned && (m.First != m.Shard || last != m.Shard) {
-		return fmt.Errorf("received %d rows for shards %d to %d from source shard %d, want all %d rows placed within %v",
-			rows, m.First, last, m.Shard, m.Rows.NumRows(), in.dst)
+	if !good || before.End != rows {
+		return fmt.Errorf("received %d rows for shards up to %d from source shard %d, want all %d rows placed within %v",
+			before.End, before.Shard, m.Shard, rows, in.dst)
 	}
 	return nil
 }
 
+// partsOf returns the number of parts of a message with rows, and partAt one.
+func partsOf(m *transport.Message) int { return max(len(m.Parts), 1) }
+
+func partAt(m *transport.Message, i int) transport.Part {
+	if len(m.Parts) == 0 {
+		return transport.Part{Shard: m.To, End: int(m.Rows.NumRows())}
+	}
+	return m.Parts[i]
+}
+
 // store keeps the rows of a message in memory or, beyond the budget, on disk. It
-// returns one piece per destination shard from First on, nil where the shard
-// gets no rows.
-func (in *inbox) store(m *transport.Message) (pieces []*piece, err error) {
+// returns one piece per part.
+func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 	if m.Rows == nil {
 		return nil, nil
 	}
@@ -163,30 +164,22 @@ func (in *inbox) store(m *transport.Message) (pieces []*piece, err error) {
 			pieces, err = nil, recovered(v)
 		}
 	}()
-	ends := m.Ends
-	if ends == nil {
-		ends = []int{int(m.Rows.NumRows())}
-	}
-	h := &held{size: batch.Size(m.Rows)}
+	h := &held{size: batch.Size(m.Rows), left: partsOf(m)}
 	inMemory := in.budget.TryReserve(h.size)
 	if !inMemory {
 		h.size = 0
 	}
-	made, lo := make([]piece, len(ends)), 0
-	pieces = make([]*piece, len(ends))
-	for i, hi := range ends {
-		if hi == lo {
-			continue
-		}
-		p := &made[i]
-		p.of, p.lo, p.hi = h, lo, hi
+	pieces = make([]piece, h.left)
+	lo := 0
+	for i := range pieces {
+		p, hi := &pieces[i], partAt(m, i).End
+		*p = piece{of: h, source: m.Shard, number: in.number, lo: lo, hi: hi}
+		in.number++
 		if !inMemory {
 			if p.at, err = in.spill.write(m.Rows, lo, hi); err != nil {
 				return nil, err
 			}
 		}
-		pieces[i] = p
-		h.left++
 		lo = hi
 	}
 	if inMemory {
@@ -197,36 +190,41 @@ func (in *inbox) store(m *transport.Message) (pieces []*piece, err error) {
 	return pieces, in.spill.flush()
 }
 
-// link appends a piece to its run; mu is held.
-func (in *inbox) link(shard, source int, p *piece) {
-	if p == nil {
-		return
+// file puts the pieces of a message where their readers find them, and tells the
+// one who waits for them.
+func (in *inbox) file(m *transport.Message, pieces []piece) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := range pieces {
+		p, shard := &pieces[i], partAt(m, i).Shard
+		if in.dropped {
+			in.discard(p)
+			continue
+		}
+		r := &in.filed[shard-in.dst.Lo]
+		if r.tail == nil {
+			r.head = p
+		} else {
+			r.tail.next = p
+		}
+		r.tail = p
+		if in.waiting && shard == in.shard {
+			in.waiting = false
+			in.tell()
+		}
 	}
-	runs := &in.runs[shard-in.dst.Lo]
-	switch {
-	case *runs != nil:
-	case in.aligned:
-		*runs = make([]pieceList, 1)
-	default:
-		*runs = make([]pieceList, in.src.Len())
+}
+
+// tell has the reader look again.
+func (in *inbox) tell() {
+	select {
+	case in.wake <- struct{}{}:
+	default: // it was told already
 	}
-	if in.aligned {
-		source = 0
-	}
-	r := &(*runs)[source]
-	if r.tail == nil {
-		r.head = p
-	} else {
-		r.tail.next = p
-	}
-	r.tail = p
 }
 
 // discard gives up a piece.
 func (in *inbox) discard(p *piece) {
-	if p == nil {
-		return
-	}
 	p.of.left--
 	if p.of.left == 0 && p.of.rows != nil {
 		p.of.rows.Release()
@@ -243,25 +241,24 @@ func (in *inbox) discard(p *piece) {
 // that operators get few batches even from many small source shards; what is
 // returned never waits for more than the first row.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
+	if shard != in.shard {
+		in.begin(shard)
+	}
 	for {
 		if ctx.Err() != nil {
 			return nil, errStopped
 		}
-		in.mu.Lock()
-		if shard != in.shard {
-			in.shard, in.source = shard, 0
-			if in.aligned {
-				in.source = shard - in.src.Lo
-			}
-		}
-		more := in.gather()
-		in.waiting = more && len(in.pieces) == 0
-		in.mu.Unlock()
+		// The order matters: rows of settled shards are filed before they are settled.
+		until := in.ends.until(shard)
+		need := in.gather(until)
 		if len(in.pieces) > 0 {
 			return in.open()
 		}
-		if !more {
+		if until >= need {
 			return nil, io.EOF
+		}
+		if !in.ends.await(in, need) || !in.await() {
+			continue
 		}
 		began := time.Now()
 		select {
@@ -274,47 +271,58 @@ func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (ar
 	}
 }
 
-// gather takes the pieces to return next off their runs, as far as they are
-// there, and reports whether the shard may have more after them; mu is held.
-func (in *inbox) gather() (more bool) {
-	rows := 0
-	runs := in.runs[in.shard-in.dst.Lo]
-	end := in.src.Len()
-	if in.aligned {
-		end = in.shard - in.src.Lo + 1
+// begin turns to another destination shard.
+func (in *inbox) begin(shard int) {
+	in.ends.mu.Lock()
+	defer in.ends.mu.Unlock()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.shard, in.need = shard, math.MaxInt
+	for _, p := range in.sorted { // of a shard that was not read to its end
+		in.discard(p)
 	}
-	for in.source < end {
-		var r *pieceList
-		if runs != nil {
-			if in.aligned {
-				r = &runs[0]
-			} else {
-				r = &runs[in.source]
-			}
-		}
-		if r == nil || r.head == nil {
-			if !in.ended[in.source] {
-				return true
-			}
-			in.source++
-			continue
-		}
-		p := r.head
-		n := p.hi - p.lo
-		if rows > 0 && rows+n > in.batchRows {
-			return true
-		}
-		if r.head = p.next; r.head == nil {
-			r.tail = nil
-		}
+	in.sorted = in.sorted[:0]
+}
+
+// await has the reader told of the next piece of its shard, and reports whether
+// there is none yet.
+func (in *inbox) await() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.waiting = in.filed[in.shard-in.dst.Lo].head == nil
+	return in.waiting
+}
+
+// gather takes the pieces to return next, as far as they are there, none of them
+// of a source shard after until. Where it takes none it returns the source shard
+// to wait for: the lowest one of which there are rows, or the end of all.
+func (in *inbox) gather(until int) (need int) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.waiting = false
+	filed := &in.filed[in.shard-in.dst.Lo]
+	for p := filed.head; p != nil; {
+		after := p.next
 		p.next = nil
-		in.pieces = append(in.pieces, p)
+		in.sorted.push(p)
+		p = after
+	}
+	*filed = pieceList{}
+	rows := 0
+	for len(in.sorted) > 0 && in.sorted[0].source <= until {
+		n := in.sorted[0].hi - in.sorted[0].lo
+		if rows > 0 && rows+n > in.batchRows {
+			break
+		}
+		in.pieces = append(in.pieces, in.sorted.pop())
 		if rows += n; rows >= in.batchRows/2 {
-			return true
+			break
 		}
 	}
-	in.runs[in.shard-in.dst.Lo] = nil
-	return false
+	if len(in.sorted) > 0 {
+		return in.sorted[0].source
+	}
+	return in.ends.last(in.shard)
 }
 
 // open turns the gathered pieces into one batch.
@@ -357,19 +365,22 @@ func (in *inbox) load(p *piece) (arrow.Record, error) {
 	return batch.Slice(h.rows, p.lo, p.hi)
 }
 
-// drop gives up all rows, those still to come included.
+// drop gives up all rows, those still to come included. The reader does not read
+// any more.
 func (in *inbox) drop() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.dropped = true
-	for i := range in.runs {
-		for j := range in.runs[i] {
-			for p := in.runs[i][j].head; p != nil; p = p.next {
-				in.discard(p)
-			}
+	for i := range in.filed {
+		for p := in.filed[i].head; p != nil; p = p.next {
+			in.discard(p)
 		}
-		in.runs[i] = nil
+		in.filed[i] = pieceList{}
 	}
+	for _, p := range in.sorted {
+		in.discard(p)
+	}
+	in.sorted = nil
 }
 
 // close gives up all rows and the file. Nobody uses the inbox any more, but
@@ -377,4 +388,50 @@ func (in *inbox) drop() {
 func (in *inbox) close() error {
 	in.drop()
 	return in.spill.close()
+}
+
+// pieceQueue is a binary heap of pieces by source shard, then arrival. Pieces
+// mostly come in order, so that pushing one costs a comparison.
+type pieceQueue []*piece
+
+func (q pieceQueue) less(i, j int) bool {
+	if q[i].source != q[j].source {
+		return q[i].source < q[j].source
+	}
+	return q[i].number < q[j].number
+}
+
+func (q *pieceQueue) push(p *piece) {
+	*q = append(*q, p)
+	h := *q
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.less(i, up) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (q *pieceQueue) pop() *piece {
+	h := *q
+	top, n := h[0], len(h)-1
+	h[0], h[n] = h[n], nil
+	h = h[:n]
+	*q = h
+	for i := 0; ; {
+		down := 2*i + 1
+		if down >= n {
+			return top
+		}
+		if down+1 < n && h.less(down+1, down) {
+			down++
+		}
+		if !h.less(down, i) {
+			return top
+		}
+		h[i], h[down] = h[down], h[i]
+		i = down
+	}
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -23,38 +24,76 @@ type output interface {
 	release()
 }
 
+// lines are the senders of one subtask to the inboxes of an edge, each made when
+// it is first used: there may be many inboxes that get nothing.
+type lines struct {
+	edge    int
+	network transport.Network
+	lines   map[int]*line // by inbox
+}
+
+// line is a sender and the messages it sent of a source shard.
+type line struct {
+	transport.Sender
+	shard int
+	seq   int64
+}
+
+func newLines(edge int, network transport.Network) lines {
+	return lines{edge: edge, network: network, lines: make(map[int]*line)}
+}
+
+// send sends the next message of its source shard to an inbox.
+func (s *lines) send(ctx context.Context, inbox int, m transport.Message) error {
+	l := s.lines[inbox]
+	if l == nil {
+		sender, err := s.network.Dial(transport.Address{Edge: s.edge, Inbox: inbox})
+		if err != nil {
+			m.Release()
+			return err
+		}
+		l = &line{Sender: sender, shard: -1}
+		s.lines[inbox] = l
+	}
+	if l.shard != m.Shard {
+		l.shard, l.seq = m.Shard, 0
+	}
+	m.Seq = l.seq
+	l.seq++
+	return l.Send(ctx, m)
+}
+
 // directOutput sends batches as they are, by reference: of a forward edge to the
 // owner of the shard, of a broadcast edge to the one inbox of the process.
 type directOutput struct {
-	senders   []transport.Sender // by receiving subtask, or just one
-	ranges    []shared.Range     // of the receiving subtasks
+	lines
+	ranges    []shared.Range // of the receiving subtasks, nil where broadcast
+	target    int            // the owner of the last shard
+	sent      int64          // messages with rows of the source shard
 	broadcast bool
-	target    int // the owner of the last shard
-	seq       int64
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
 	rows.Retain()
-	return o.send(ctx, transport.Message{Shard: shard, Rows: rows, First: shard})
+	o.sent++
+	return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
 }
 
 func (o *directOutput) endShard(ctx context.Context, shard int) error {
-	err := o.send(ctx, transport.Message{Shard: shard, First: shard, Last: true})
-	o.seq = 0
+	err := o.send(ctx, transport.Message{Shard: shard, Last: true, Sent: o.sent})
+	o.sent = 0
 	return err
 }
 
 func (o *directOutput) send(ctx context.Context, m transport.Message) error {
-	m.Seq = o.seq
-	o.seq++
-	if o.broadcast {
-		m.First = -1
+	if m.To = m.Shard; o.broadcast {
+		m.To = -1
 	} else {
 		for !o.ranges[o.target].Contains(m.Shard) { // shards come in increasing order
 			o.target++
 		}
 	}
-	return o.senders[o.target].Send(ctx, m)
+	return o.lines.send(ctx, o.target, m)
 }
 
 func (o *directOutput) release() {}
@@ -65,11 +104,11 @@ type placement func(rows arrow.Record, shard int, first int64, dst []int32) erro
 // splitOutput sends the rows of a source shard to the shards that a placement
 // names. Rows are kept back until there are enough to fill messages even when
 // they go to many shards, and at most to the end of the source shard; then they
-// are sorted by destination in one counting sort, which keeps their order within
-// a destination, and cut into messages of batchRows rows. Where messages end has
-// no influence on what receivers hand on.
+// are sorted by destination, which keeps their order within one, and cut into
+// messages of batchRows rows. Where messages end has no influence on what
+// receivers hand on. The work grows with the rows, not with the shards.
 type splitOutput struct {
-	senders   []transport.Sender
+	lines
 	ranges    []shared.Range // of the receiving subtasks, contiguous
 	shards    int
 	place     placement
@@ -80,10 +119,12 @@ type splitOutput struct {
 	dst   []int32        // their destinations
 	bytes int64
 	first int64 // rows of the source shard so far
+	sent  int64 // messages with rows of the source shard
 
-	seq   []int64 // by receiving subtask
-	start []int32 // counting sort: where each destination begins; shards+1 long
-	order []int32 // counting sort: row indices by destination
+	start []int32  // counting sort: where each destination begins; shards+1 long
+	keys  []uint64 // sort of few rows: destination and index
+	order []int32  // row indices by destination
+	parts []transport.Part
 }
 
 // What is kept back: enough that messages to 128 shards hold a few hundred rows
@@ -124,10 +165,8 @@ func (o *splitOutput) flush(ctx context.Context, shard int) error {
 		defer all.Release()
 	}
 	o.sort()
-	for t, r := range o.ranges {
-		if err := o.sendRange(ctx, shard, t, r, all); err != nil {
-			return err
-		}
+	if err := o.sendSorted(ctx, shard, all); err != nil {
+		return err
 	}
 	o.release()
 	return nil
@@ -135,6 +174,39 @@ func (o *splitOutput) flush(ctx context.Context, shard int) error {
 
 // sort orders the rows kept back by destination.
 func (o *splitOutput) sort() {
+	if cap(o.order) < len(o.dst) {
+		o.order = make([]int32, len(o.dst), cap(o.dst))
+	}
+	o.order = o.order[:len(o.dst)]
+	if len(o.dst) < o.shards/sparse {
+		o.sortFew()
+	} else {
+		o.sortMany()
+	}
+}
+
+// sparse is how many times as many destinations as rows there must be for sorting
+// to be cheaper than counting, which passes over all destinations: some ten
+// comparisons for a row against an addition for a destination.
+const sparse = 16
+
+// sortFew sorts.
+func (o *splitOutput) sortFew() {
+	o.keys = o.keys[:0]
+	for i, d := range o.dst {
+		o.keys = append(o.keys, uint64(d)<<32|uint64(i))
+	}
+	slices.Sort(o.keys)
+	for i, key := range o.keys {
+		o.order[i] = int32(uint32(key))
+	}
+}
+
+// sortMany counts.
+func (o *splitOutput) sortMany() {
+	if o.start == nil {
+		o.start = make([]int32, o.shards+1)
+	}
 	clear(o.start)
 	for _, d := range o.dst {
 		o.start[d+1]++
@@ -142,42 +214,36 @@ func (o *splitOutput) sort() {
 	for d := range o.shards {
 		o.start[d+1] += o.start[d]
 	}
-	if cap(o.order) < len(o.dst) {
-		o.order = make([]int32, len(o.dst), cap(o.dst))
-	}
-	o.order = o.order[:len(o.dst)]
-	// Placing rows moves start[d] to the beginning of d+1; moving it back after
-	// saves a second array.
 	for i, d := range o.dst {
 		o.order[o.start[d]] = int32(i)
 		o.start[d]++
 	}
-	copy(o.start[1:], o.start[:o.shards])
-	o.start[0] = 0
 }
 
-// sendRange sends the rows for the shards of one receiving subtask.
-func (o *splitOutput) sendRange(ctx context.Context, shard, t int, r shared.Range, all arrow.Record) error {
-	end := int(o.start[r.Hi])
-	d := r.Lo
-	for lo := int(o.start[r.Lo]); lo < end; {
-		hi := min(lo+o.batchRows, end)
-		for int(o.start[d+1]) <= lo {
-			d++
-		}
-		m := transport.Message{Shard: shard, Seq: o.seq[t], First: d}
-		for ; ; d++ {
-			m.Ends = append(m.Ends, min(int(o.start[d+1]), hi)-lo)
-			if int(o.start[d+1]) >= hi {
-				break
+// sendSorted sends the rows kept back, now in order, each message to one
+// receiving subtask.
+func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Record) error {
+	at := func(i int) int { return int(o.dst[o.order[i]]) }
+	for lo := 0; lo < len(o.order); {
+		t := shared.Owner(o.shards, len(o.ranges), at(lo))
+		end := o.ranges[t].Hi
+		o.parts = o.parts[:0]
+		hi := lo
+		for most := min(lo+o.batchRows, len(o.order)); hi < most && at(hi) < end; {
+			part := transport.Part{Shard: at(hi)}
+			for hi < most && at(hi) == part.Shard {
+				hi++
 			}
+			part.End = hi - lo
+			o.parts = append(o.parts, part)
 		}
-		var err error
-		if m.Rows, err = o.take(all, lo, hi); err != nil {
+		rows, err := o.take(all, lo, hi)
+		if err != nil {
 			return err
 		}
-		o.seq[t]++
-		if err := o.senders[t].Send(ctx, m); err != nil {
+		m := transport.Message{Shard: shard, Rows: rows, Parts: slices.Clone(o.parts)}
+		o.sent++
+		if err := o.lines.send(ctx, t, m); err != nil {
 			return err
 		}
 		lo = hi
@@ -208,14 +274,9 @@ func (o *splitOutput) endShard(ctx context.Context, shard int) error {
 	if err := o.flush(ctx, shard); err != nil {
 		return err
 	}
-	for t, s := range o.senders {
-		if err := s.Send(ctx, transport.Message{Shard: shard, Seq: o.seq[t], First: -1, Last: true}); err != nil {
-			return err
-		}
-		o.seq[t] = 0
-	}
-	o.first = 0
-	return nil
+	m := transport.Message{Shard: shard, Last: true, Sent: o.sent}
+	o.first, o.sent = 0, 0
+	return o.lines.send(ctx, transport.Ends, m)
 }
 
 func (o *splitOutput) release() {

@@ -3,7 +3,9 @@
 // The parts, in the order a batch meets them:
 //
 //   - A Message is a batch of rows of one source shard, cut by destination
-//     shard, or the mark that a source shard has ended.
+//     shard, or the mark that a source shard has ended. Inboxes of exchanges share
+//     the marks: one per source shard says how many messages it sent in all, so
+//     that nothing is sent to, or kept for, pairs of shards without rows.
 //   - A Sender belongs to one inbox, named by its Address. Send waits for a
 //     credit and hands the message over.
 //   - A Receiver is the inbox's storing side. It takes one message at a time and

@@ -12,14 +12,24 @@ import (
 var ErrClosed = errors.New("the network is closed")
 
 // Address names an inbox of a job: an edge of its plan, by index, and which of
-// the edge's inboxes. Exchanges have one inbox per receiving subtask, broadcast
-// edges one per worker.
+// the edge's inboxes. Exchanges have one inbox per receiving subtask and one, Ends,
+// per worker; broadcast edges one per worker.
 type Address struct {
 	Edge, Inbox int
 }
 
+// Ends is the inbox of an exchange that takes the ends of source shards, once for
+// all receiving subtasks of a worker: most source shards send nothing to most
+// subtasks.
+const Ends = -1
+
 // String writes the address as "edge 3, inbox 1".
-func (a Address) String() string { return fmt.Sprintf("edge %d, inbox %d", a.Edge, a.Inbox) }
+func (a Address) String() string {
+	if a.Inbox == Ends {
+		return fmt.Sprintf("edge %d, ends", a.Edge)
+	}
+	return fmt.Sprintf("edge %d, inbox %d", a.Edge, a.Inbox)
+}
 
 // Message is a batch of rows of one source shard, the end of one, or both.
 type Message struct {
@@ -27,17 +37,25 @@ type Message struct {
 	// inbox, from 0.
 	Shard int
 	Seq   int64
-	// Rows are sorted by destination shard: those of shard First+i are
-	// Ends[i-1] (0 for i = 0) to Ends[i]; where Ends is nil, all are of shard
-	// First. Within a destination shard they are in the order of the source. Rows
-	// is nil in a message that only ends a shard. On a broadcast edge First is -1:
-	// the rows go to no shard.
-	Rows  arrow.Record
-	First int
-	Ends  []int
+	// Rows are sorted by destination shard, and within one in the order of the
+	// source. Rows is nil in a message that only ends a shard.
+	Rows arrow.Record
+	// To is the destination shard of all rows, -1 on a broadcast edge, where rows go
+	// to no shard. It has no meaning where Parts says more.
+	To int
+	// Parts cuts the rows by destination shard, in increasing order.
+	Parts []Part
 	// Last says that the source shard ends with this message.
 	Last bool
+	// Sent is, with Last, the number of messages with rows of the source shard that
+	// were sent to all inboxes of the edge on the receiving worker, this one
+	// included. They may arrive after an end that goes to the inbox Ends.
+	Sent int64
 }
+
+// Part is the rows of a message that go to one destination shard: those from the
+// End of the part before on.
+type Part struct{ Shard, End int }
 
 // Release gives up the message's reference to its rows.
 func (m *Message) Release() {

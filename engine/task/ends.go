@@ -1,0 +1,143 @@
+package task
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// ends is what the inboxes of an edge share: which source shards are settled,
+// that is, have ended with all their rows stored. It is one per edge, as most
+// source shards send nothing to most inboxes.
+type ends struct {
+	src shared.Range // source shards
+	// aligned says that a destination shard gets rows from the source shard of the
+	// same number only.
+	aligned bool
+	fail    func(err error)
+
+	settled atomic.Int64 // all source shards below this one are settled
+
+	mu      sync.Mutex
+	sources []sourceState
+	inboxes []*inbox
+}
+
+// sourceState counts the messages with rows of a source shard.
+type sourceState struct {
+	stored int64
+	sent   int64 // known when ended
+	ended  bool
+}
+
+func (s *sourceState) settled() bool { return s.ended && s.stored == s.sent }
+
+func newEnds(src shared.Range, aligned bool, fail func(error)) *ends {
+	e := &ends{src: src, aligned: aligned, fail: fail, sources: make([]sourceState, src.Len())}
+	e.settled.Store(int64(src.Lo))
+	return e
+}
+
+var _ transport.Receiver = (*ends)(nil)
+
+// Receive takes the end of a source shard.
+func (e *ends) Receive(m transport.Message) {
+	defer m.Release()
+	if !e.src.Contains(m.Shard) || m.Rows != nil || !m.Last {
+		e.fail(fmt.Errorf("received rows of source shard %d where ends of %v are taken", m.Shard, e.src))
+		return
+	}
+	if err := e.note(&m); err != nil {
+		e.fail(err)
+	}
+}
+
+// note counts a message whose rows are stored, or that ends its source shard.
+func (e *ends) note(m *transport.Message) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := &e.sources[m.Shard-e.src.Lo]
+	if s.settled() || s.ended && m.Last {
+		return fmt.Errorf("received message %d of source shard %d after its end: the transport repeated or lost messages", m.Seq, m.Shard)
+	}
+	if m.Rows != nil {
+		s.stored++
+	}
+	if m.Last {
+		s.ended, s.sent = true, m.Sent
+	}
+	if s.ended && s.stored > s.sent {
+		return fmt.Errorf("received %d messages of source shard %d, which sent %d: the transport repeated messages", s.stored, m.Shard, s.sent)
+	}
+	if s.settled() {
+		e.settle(m.Shard)
+	}
+	return nil
+}
+
+// settle wakes the readers that waited for a source shard; mu is held.
+func (e *ends) settle(source int) {
+	if !e.aligned {
+		at := int(e.settled.Load())
+		if source != at {
+			return
+		}
+		for at < e.src.Hi && e.sources[at-e.src.Lo].settled() {
+			at++
+		}
+		e.settled.Store(int64(at))
+	}
+	for _, in := range e.inboxes {
+		if e.below(in.shard) >= in.need {
+			in.need = math.MaxInt
+			in.tell()
+		}
+	}
+}
+
+// until returns the source shard below which all that send to a destination
+// shard are settled; rows of that one are next. Nothing that comes later goes
+// before it.
+func (e *ends) until(shard int) int {
+	if !e.aligned {
+		return int(e.settled.Load())
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.below(shard)
+}
+
+// below is until with mu held.
+func (e *ends) below(shard int) int {
+	switch {
+	case !e.aligned:
+		return int(e.settled.Load())
+	case e.src.Contains(shard) && e.sources[shard-e.src.Lo].settled():
+		return shard + 1
+	}
+	return shard
+}
+
+// last returns the end of the source shards that send to a destination shard.
+func (e *ends) last(shard int) int {
+	if e.aligned {
+		return shard + 1
+	}
+	return e.src.Hi
+}
+
+// await has the reader of in told when until(its shard) has reached need, and
+// reports whether it has not yet.
+func (e *ends) await(in *inbox, need int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.below(in.shard) >= need {
+		return false
+	}
+	in.need = need
+	return true
+}
