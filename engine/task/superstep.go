@@ -68,16 +68,13 @@ type boundStage struct {
 	program string
 }
 
-// spent accounts for a time from one call of the stage.
-func (s *boundStage) spent(d time.Duration) {
-	if s.Waited != nil {
-		waited := s.Waited()
-		idle := min(max(waited-s.waited, 0), d)
-		s.waited = waited
-		s.waiting += idle
-		d -= idle
-	}
-	s.busy += d
+// settleWait moves what the stage waited in its last call from busy to waiting.
+func (s *boundStage) settleWait(call time.Duration) {
+	waited := s.Waited()
+	idle := min(max(waited-s.waited, 0), call)
+	s.waited = waited
+	s.waiting += idle
+	s.busy -= idle
 }
 
 // main is the body of the member's goroutine.
@@ -150,7 +147,8 @@ func (m *member) settle(stages []*boundStage) {
 }
 
 // loop runs the supersteps. It allocates nothing, reads the clock once per stage
-// boundary, and meets the other members once per superstep, for the verdict.
+// boundary, and meets the other members once per superstep, for the verdict, which
+// fails once the run has ended.
 func (m *member) loop() error {
 	g := m.gang
 	last := g.queue.MaxSupersteps
@@ -158,11 +156,8 @@ func (m *member) loop() error {
 		last = math.MaxInt
 	}
 	m.began = time.Now()
+	m.at.Store(m.between)
 	for step := 1; ; step++ {
-		if m.context.Err() != nil {
-			return m.failAt(m.between, errStopped)
-		}
-		m.at.Store(m.between)
 		if err := m.body.Begin(step); err != nil {
 			return m.failAt(m.between, err)
 		}
@@ -201,7 +196,10 @@ func (m *member) runStages(stages []*boundStage) error {
 			return m.failAt(s.link, err)
 		}
 		end := time.Since(m.began)
-		s.spent(end - m.now)
+		s.busy += end - m.now
+		if s.Waited != nil {
+			s.settleWait(end - m.now)
+		}
 		m.now = end
 	}
 	return nil
@@ -247,10 +245,10 @@ func (m *member) repeat(s *boundStage) error {
 // stages; After relies on that, so that the members meet in any case.
 func (m *member) verdict(step int) (stop bool, err error) {
 	m.at.Store(m.between)
-	if m.context.Err() != nil {
-		return false, errStopped
-	}
 	if m.index == 0 && m.gang.queue.HasCriterion {
+		if m.context.Err() != nil {
+			return false, errStopped
+		}
 		m.at.Store(m.criterion)
 		if stop, err = m.body.Stop(step); err != nil {
 			return false, err
