@@ -154,8 +154,8 @@ func TestPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			op := funcOperator{process: func(*Context, int, int, arrow.Record, Output) error {
 				if value == nil {
-					var m map[string]int
-					m["x"] = 1
+					counts := func() map[string]int { return nil }
+					counts()["x"] = 1
 				}
 				panic(value)
 			}}
