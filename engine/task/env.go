@@ -21,7 +21,9 @@ type Env struct {
 	BatchRows int
 	// MemoryBudget is the number of bytes that exchanges and operators may hold
 	// before they spill, split evenly over the slots. Exchanges take at most half
-	// of a slot's part, so that operators find room whatever comes before them. 0
+	// of a slot's part, so that operators find room whatever comes before them. It
+	// counts what is held: garbage that is not collected yet comes on top, up to as
+	// much again where GOMEMLIMIT does not keep the collector to less. 0
 	// means half of GOMEMLIMIT where that is set, otherwise a quarter of the
 	// machine's memory.
 	MemoryBudget int64

@@ -141,6 +141,15 @@ func (in *inbox) check(m *transport.Message) error {
 	return nil
 }
 
+// footprint returns the bytes that holding a message takes: those of its rows, the
+// quarter that the allocator adds to buffers of some thousand bytes for alignment
+// and by its size classes, and the objects around them.
+func footprint(m *transport.Message) int64 {
+	const column, part = 384, 80
+	rows := batch.Size(m.Rows)
+	return rows + rows/4 + m.Rows.NumCols()*column + int64(partsOf(m))*part
+}
+
 // partsOf returns the number of parts of a message with rows, and partAt one.
 func partsOf(m *transport.Message) int { return max(len(m.Parts), 1) }
 
@@ -164,7 +173,7 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 			pieces, err = nil, recovered(v)
 		}
 	}()
-	h := &held{size: batch.Size(m.Rows), left: partsOf(m)}
+	h := &held{size: footprint(m), left: partsOf(m)}
 	inMemory := in.budget.TryReserve(h.size)
 	if !inMemory {
 		h.size = 0

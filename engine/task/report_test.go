@@ -3,12 +3,16 @@ package task
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -163,6 +167,40 @@ func TestBudget(t *testing.T) {
 	require.Equal(t, "12.0 MiB", FormatBytes(12<<20))
 	require.Equal(t, "1.5 KiB", FormatBytes(1536))
 	require.Equal(t, "8.0 EiB", FormatBytes(math.MaxInt64))
+}
+
+// TestFootprint: what is accounted for held messages is no less than what they
+// take on the heap, and not much more.
+func TestFootprint(t *testing.T) {
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	for _, rows := range []int{64, 1024, 4096} {
+		e := newEnds(shared.Range{Lo: 0, Hi: 1}, false, func(err error) { t.Error(err) })
+		in := newInbox(shared.Range{Lo: 0, Hi: 4}, e)
+		in.budget, in.spill = NewBudget("test", math.MaxInt64, nil), &spillFile{}
+		in.fail = func(_ int, err error) { t.Error(err) }
+		rec := benchRows(rows)
+		order := make([]int32, rows)
+		for i := range order {
+			order[i] = int32(rows - 1 - i)
+		}
+		before := heap()
+		for seq := range 1 << 20 / rows {
+			parts := []transport.Part{{Shard: 0, End: rows / 2}, {Shard: 1, End: rows - 9}, {Shard: 3, End: rows}}
+			taken, err := batch.Take(memory.DefaultAllocator, rec, order)
+			require.NoError(t, err)
+			in.Receive(transport.Message{Seq: int64(seq), Rows: taken, Parts: parts})
+		}
+		took := heap() - before
+		require.LessOrEqual(t, took, in.budget.Used(), "%d rows", rows)
+		require.Less(t, in.budget.Used(), took*3/2, "%d rows", rows)
+		require.NoError(t, in.close())
+		require.Zero(t, in.budget.Used())
+	}
 }
 
 // TestSideBeyondBudget: what cannot spill and does not fit is a clear error.

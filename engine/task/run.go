@@ -15,7 +15,8 @@ import (
 
 // Run runs a plan in this process and returns when everything has ended: every
 // goroutine, exchange and temporary file is gone then, whether it succeeded or
-// not. g is the graph the plan was compiled from, or nil.
+// not, but for what an *AbandonedError names. g is the graph the plan was compiled
+// from, or nil.
 //
 // The result is an error of the bindings (nothing was started), a *TaskError,
 // the failure of a sink, an *AbandonedError, or the cause of the end of ctx.
