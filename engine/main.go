@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -148,6 +149,7 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 	if err != nil {
 		return err
 	}
+	limitHeap(c.memory, p.getenv)
 	ready, err := prepare(job, args, c)
 	if err != nil {
 		return err
@@ -168,6 +170,20 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		}
 	}
 	return nil
+}
+
+// heapMargin is what a program needs besides the memory that --memory gives its
+// runs: its own objects, rows in flight, stacks.
+const heapMargin = 64 << 20
+
+// limitHeap makes the garbage collector keep the heap near the memory that the
+// flag grants; left alone, it lets garbage grow to the size of what is live. Who
+// sets GOMEMLIMIT has decided otherwise. Only a program may do so, not Run, which
+// is a guest in its process.
+func limitHeap(granted int64, getenv func(string) string) {
+	if granted > 0 && getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(granted + heapMargin)
+	}
 }
 
 // explain prints a plan.

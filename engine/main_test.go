@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -430,4 +431,17 @@ func TestByteSize(t *testing.T) {
 		var s byteSize
 		require.Error(t, s.UnmarshalText([]byte(text)), text)
 	}
+}
+
+func TestMemoryFlagLimitsTheHeap(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	defer debug.SetMemoryLimit(before)
+	set := func(granted int64, environment string) int64 {
+		debug.SetMemoryLimit(before)
+		limitHeap(granted, func(string) string { return environment })
+		return debug.SetMemoryLimit(-1)
+	}
+	require.Equal(t, int64(400<<20+heapMargin), set(400<<20, ""))
+	require.Equal(t, before, set(400<<20, "1GiB"))
+	require.Equal(t, before, set(0, ""))
 }

@@ -177,7 +177,7 @@ var badJobs = []badJob{
 	{
 		name: "more clusters than distinct points", input: goodRows + goodRows[4:],
 		build: cluster(floats, kmeans.Params{K: 5}),
-		says:  []string{"K = 5", "4 distinct"},
+		says:  []string{"5 clusters are more than the 4 distinct points", "4 distinct"},
 	},
 	{
 		name: "parallelism above shards", input: goodRows,

@@ -55,7 +55,7 @@ var faults = []fault{
 	},
 	{
 		name: "reported values are summed as they come", workload: "sums", shards: 8, p: []int{1, 2},
-		edits: []edit{{"comqueue/report.go", "s.folder.Push(shard, value)", "if e := s.folder.Forest(); len(e) > 0 {\n\t\te[0].Value = f.merge(e[0].Value, value)\n\t\treturn\n\t}\n\ts.folder.Reset(r.ranges[subtask])\n\ts.folder.Push(shard, value)"}},
+		edits: []edit{{"comqueue/report.go", "s.folder.Push(shard, value)", "if e := s.folder.Forest(); len(e) > 0 {\n\t\te[0].Value = f.merge(e[0].Value, value)\n\t\treturn nil\n\t}\n\ts.folder.Reset(r.ranges[subtask])\n\ts.folder.Push(shard, value)"}},
 	},
 	{
 		name: "accumulators are summed per subtask", workload: "operators", shards: 8, p: []int{1, 2},
@@ -63,19 +63,10 @@ var faults = []fault{
 	},
 	{
 		name: "rows are handed on as they arrive", workload: "operators", shards: 8, p: []int{1, 3, 8}, rows: []int{7}, rounds: 3,
-		edits: []edit{{"engine/task/inbox.go", "\tfor in.source < end {\n", `	for s := in.source + 1; runs != nil && !in.aligned && s < end; s++ {
-		if r := &runs[s]; r.head != nil {
-			p := r.head
-			if r.head = p.next; r.head == nil {
-				r.tail = nil
-			}
-			p.next = nil
-			in.pieces = append(in.pieces, p)
-			return true
-		}
-	}
-	for in.source < end {
-`}},
+		edits: []edit{
+			{"engine/task/inbox.go", "\tif q[i].source != q[j].source {\n", "\tif false {\n"},
+			{"engine/task/inbox.go", "len(in.sorted) > 0 && in.sorted[0].source <= until", "len(in.sorted) > 0"},
+		},
 	},
 	{
 		name: "a boundary between shards of rows lies one row further where there are two subtasks", workload: "operators", shards: 8, p: []int{1, 2},

@@ -271,7 +271,7 @@ func TestBadInput(t *testing.T) {
 		{"--label Specis", 1, []string{`did you mean "Species"?`}},
 		{"--k 0", 1, []string{"K is 0", "at least 1"}},
 		{"--k=-2", 1, []string{"K is -2"}},
-		{"--k 148", 1, []string{"K = 148", "147 distinct points"}},
+		{"--k 148", 1, []string{"148 clusters are more than the 147 distinct points", "147 distinct points"}},
 		{"--output exists.csv", 1, []string{"exists.csv exists", "--if-exists replace"}},
 		{"--model exists.json", 1, []string{"exists.json exists", "--if-exists replace"}},
 		{"--plot exists.png", 1, []string{"exists.png exists", "--if-exists replace"}},
