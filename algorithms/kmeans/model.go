@@ -81,17 +81,19 @@ func (m *Model) Predict(x []float64) (cluster int, distance float64) {
 }
 
 // PredictSparse is Predict for a point of which only the non-zero components are
-// given, with their distinct indices. An index outside 0..Dim-1 gives -1 and NaN.
-// Euclidean distances much shorter than the point is long have lost digits.
+// given, with their indices in increasing order. Indices that do not increase or
+// lie outside 0..Dim-1 give -1 and NaN.
 func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, distance float64) {
 	m.prepare()
 	if len(indices) != len(values) {
 		return -1, math.NaN()
 	}
+	last := int32(-1)
 	for _, j := range indices {
-		if j < 0 || int(j) >= m.Dim {
+		if j <= last || int(j) >= m.Dim {
 			return -1, math.NaN()
 		}
+		last = j
 	}
 	if m.Distance == Cosine {
 		return kernel.NearestSparseCosine(indices, values, m.sparse)

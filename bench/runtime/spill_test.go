@@ -1,3 +1,8 @@
+//go:build !race
+
+// The race detector keeps memory of its own for all that is watched, which would
+// drown what is measured here.
+
 package runtime
 
 import (

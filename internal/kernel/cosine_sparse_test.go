@@ -156,27 +156,6 @@ func csr(x []float64, n, d int) CSR {
 	return s
 }
 
-// dumbSparse searches by the definition over the dense form: a zero value adds
-// a zero, which changes no sum.
-func dumbSparse(x, centers []float64, k, d int) (int, float64) {
-	var norm float64
-	for _, v := range x {
-		norm += float64(v * v)
-	}
-	best, arg := math.Inf(1), -1
-	for a := range k {
-		var p, s float64
-		for j := range d {
-			p += float64(x[j] * centers[a*d+j])
-			s += float64(centers[a*d+j] * centers[a*d+j])
-		}
-		if score := s - float64(2*p); score < best {
-			best, arg = score, a
-		}
-	}
-	return arg, math.Sqrt(math.Max(norm+best, 0))
-}
-
 func TestSparseEqualsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -199,8 +178,9 @@ func TestSparseEqualsDefinition(t *testing.T) {
 		}
 		s := csr(x, n, d)
 		c := NewSparseCenters(k, d)
-		dense := NewCenters(k, d)
-		dense.Set(unit)
+		dense, units := NewCenters(k, d), NewCenters(k, d)
+		dense.Set(centers)
+		units.Set(unit)
 		for _, cosine := range []bool{false, true} {
 			assign, dist := make([]int32, n), make([]float64, n)
 			again, to := make([]int32, n), make([]float64, n)
@@ -222,12 +202,15 @@ func TestSparseEqualsDefinition(t *testing.T) {
 			}
 			for i := range n {
 				row := x[i*d : (i+1)*d]
-				near, v := dumbSparse(row, centers, k, d)
 				if cosine {
-					near, v = NearestCosine(row, dense)
+					near, v := NearestCosine(row, units)
+					require.Equal(t, near, int(assign[i]), "row %d", i)
+					requireBits(t, []float64{v}, dist[i:i+1])
+					continue
 				}
-				require.Equal(t, near, int(assign[i]), "row %d cosine %v", i, cosine)
-				requireBits(t, []float64{v}, dist[i:i+1])
+				near, v := Nearest(row, dense)
+				require.Equal(t, near, int(assign[i]), "row %d", i)
+				requireClose(t, v, dist[i])
 			}
 			want = Inertia(n, w, dist, 0)
 			require.Equal(t, assign, again)
@@ -236,6 +219,41 @@ func TestSparseEqualsDefinition(t *testing.T) {
 			requireBits(t, []float64{want}, []float64{inertia})
 		}
 	})
+}
+
+// requireClose compares distances to the accuracy that NearestSparse promises.
+func requireClose(t require.TestingT, want, got float64) {
+	if math.IsNaN(want) || math.IsInf(want, 0) || want == 0 {
+		require.Equal(t, math.Float64bits(want), math.Float64bits(got))
+		return
+	}
+	require.InEpsilon(t, want, got, 1e-10)
+}
+
+// TestSparseFarFromTheOrigin: what rows and centres have in common must not drown
+// what tells them apart. Values such as times in seconds are like that.
+func TestSparseFarFromTheOrigin(t *testing.T) {
+	for _, offset := range []float64{0, 1, 1e3, 1e8, 1.7e9, 1e10, 1e15} {
+		const k, d, n = 5, 3, 60
+		centers, x := make([]float64, k*d), make([]float64, n*d)
+		for a := range k {
+			centers[a*d], centers[a*d+2] = offset+float64(10*a), -offset
+		}
+		for i := range n { // some exactly between two centres, some on one
+			x[i*d], x[i*d+2] = offset+float64(i%10)*5, -offset+float64(i%3)
+		}
+		dense, sparse := NewCenters(k, d), NewSparseCenters(k, d)
+		dense.Set(centers)
+		sparse.Set(centers)
+		s := csr(x, n, d)
+		for i := range n {
+			near, dist := Nearest(x[i*d:(i+1)*d], dense)
+			col, val := s.Row(i)
+			got, v := NearestSparse(col, val, sparse)
+			require.Equal(t, near, got, "offset %v row %d", offset, i)
+			requireClose(t, dist, v)
+		}
+	}
 }
 
 func TestSparseBadValues(t *testing.T) {

@@ -3,7 +3,7 @@ package kernel
 import "math"
 
 // CSR is a block of sparse rows: the entries of row i are Col[p] and Val[p] for
-// p from RowPtr[i] to RowPtr[i+1], columns distinct. Results follow the order
+// p from RowPtr[i] to RowPtr[i+1], columns ascending. Results follow the order
 // in which the entries stand. The columns are the caller's duty, like every
 // index: one outside of the centres' dimensions panics.
 type CSR struct {
@@ -29,6 +29,8 @@ type SparseCenters struct {
 	k, d, groups int
 	lanes        [][4]float64 // centre 4g+l in feature j at lanes[j*groups+g][l]
 	norms        []float64    // squared norms, padded to 4*groups
+	most         float64      // the largest of them
+	slack        float64      // bound of the relative error of a difference of scores
 }
 
 // NewSparseCenters returns room for k centres in d dimensions.
@@ -38,6 +40,10 @@ func NewSparseCenters(k, d int) *SparseCenters {
 		k: k, d: d, groups: groups,
 		lanes: make([][4]float64, d*groups),
 		norms: make([]float64, 4*groups),
+		// A sum of n products is off by at most n·2^-53 of the sum of their sizes; a
+		// score and a distance have two of such sums, two scores are compared, and
+		// the rest is for safety.
+		slack: float64(d+16) * 0x1p-50,
 	}
 }
 
@@ -51,9 +57,11 @@ func (c *SparseCenters) D() int { return c.d }
 // must not run beside a search. For the cosine functions the centres have norm
 // 1 or 0.
 func (c *SparseCenters) Set(centers []float64) {
+	c.most = 0
 	for a := range c.k {
 		row := centers[a*c.d : (a+1)*c.d]
 		c.norms[a] = Dot(row, row)
+		c.most = max(c.most, c.norms[a])
 		for j, v := range row {
 			c.lanes[j*c.groups+a/4][a%4] = v
 		}
@@ -74,29 +82,82 @@ func (c *SparseCenters) dots(col []int32, val []float64, g int) (a0, a1, a2, a3 
 	return a0, a1, a2, a3
 }
 
-// NearestSparse returns the centre nearest to a sparse row and the Euclidean
-// distance to it. With the inner product p of [SparseCenters] order, the score
-// of a centre is |c|² - 2p; the smallest wins, on a tie the lowest index. The
-// distance is the square root of |x|² + score, or 0 if that is negative: its
-// cost is that of the entries, but beside a centre it keeps only half of the
-// digits, and distances below about 1e-8 of the norms are lost. A score that is
-// NaN never wins; if all are, it returns -1 and NaN.
+// NearestSparse returns the centre nearest to a sparse row, whose columns ascend,
+// and the Euclidean distance to it: the centre that [Nearest] returns for the same
+// row given dense. A NaN never wins; if all distances are, it returns -1 and NaN.
+//
+// With the inner product p of the row and a centre, the score |c|² - 2p orders
+// centres as distance does, at the cost of the entries alone; but it loses what
+// rows and centres have in common, which may be nearly everything. So scores only
+// decide where they differ by more than their rounding may be wrong, and the
+// distance |x|² + score only stands where it is not small beside |x|² and |c|².
+// Otherwise the distances of the centres in question are computed feature by
+// feature.
 func NearestSparse(col []int32, val []float64, c *SparseCenters) (int, float64) {
-	best, near := math.Inf(1), -1
+	best, second, near := math.Inf(1), math.Inf(1), -1
 	for g := range c.groups {
 		var p [4]float64
 		p[0], p[1], p[2], p[3] = c.dots(col, val, g)
 		for l, n := 0, min(4, c.k-4*g); l < n; l++ {
 			s := c.norms[4*g+l] - float64(2*p[l])
-			if s < best || near < 0 && s == best {
-				best, near = s, 4*g+l
+			if s < best {
+				best, second, near = s, best, 4*g+l
+			} else {
+				second = min(second, s) // NaN if s is
+			}
+		}
+	}
+	norm := Dot(val, val)
+	margin := float64((norm + c.most) * c.slack)
+	if !(second-best > margin) {
+		return c.nearestAmong(col, val, best+margin)
+	}
+	const exact = 0x1p-16 // leaves an error of about 1e-11 of the squared distance
+	square := norm + best
+	if !(square > exact*(norm+c.norms[near])) {
+		square = c.squaredDistance(col, val, near)
+	}
+	return near, math.Sqrt(square)
+}
+
+// nearestAmong is NearestSparse by the distances themselves, for the centres whose
+// score is not above a limit.
+func (c *SparseCenters) nearestAmong(col []int32, val []float64, limit float64) (int, float64) {
+	best, near := math.Inf(1), -1
+	for g := range c.groups {
+		var p [4]float64
+		p[0], p[1], p[2], p[3] = c.dots(col, val, g)
+		for l, n := 0, min(4, c.k-4*g); l < n; l++ {
+			a := 4*g + l
+			if c.norms[a]-float64(2*p[l]) > limit {
+				continue
+			}
+			if square := c.squaredDistance(col, val, a); square < best || near < 0 && square == best {
+				best, near = square, a
 			}
 		}
 	}
 	if near < 0 {
 		return -1, math.NaN()
 	}
-	return near, math.Sqrt(max(Dot(val, val)+best, 0))
+	return near, math.Sqrt(best)
+}
+
+// squaredDistance is [SquaredDistance] of a sparse row and centre a.
+func (c *SparseCenters) squaredDistance(col []int32, val []float64, a int) float64 {
+	g, l := a/4, a%4
+	var acc float64
+	p := 0
+	for j := range c.d {
+		x := 0.0
+		if p < len(val) && int(col[p]) == j {
+			x = val[p]
+			p++
+		}
+		t := x - c.lanes[j*c.groups+g][l]
+		acc += float64(t * t)
+	}
+	return acc
 }
 
 // NearestSparseCosine is [NearestCosine] for a sparse row, with the inner
