@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -113,7 +114,9 @@ func TestDamagedModels(t *testing.T) {
 		{[]byte(" \n"), "model is empty"},
 		{text[:len(text)/2], "model is truncated after "},
 		{text[:len(text)-1], "model is truncated after "},
-		{append(bytes.Clone(text), "{}"...), "model is damaged: "},
+		{append(bytes.Clone(text), "{}"...), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else is behind it", len(text), len(text)+2)},
+		{append(bytes.Clone(text), "\nx"...), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else is behind it", len(text), len(text)+2)},
+		{append(bytes.Clone(text), 'x'), fmt.Sprintf("model is damaged: it ends after %d of %d bytes, and something else is behind it", len(text), len(text)+1)},
 		{alter("0.1", "0.2"), "model is damaged: the checksum of what was read is xxh3:"},
 		{alter("12.25", "12.250000000001"), "the checksum"},
 		{alter("[2,0.5]", "[0.5,2]"), "the checksum"},

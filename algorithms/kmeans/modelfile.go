@@ -169,11 +169,16 @@ func Decode(text []byte) (*Model, error) {
 	}, nil
 }
 
-// jsonError says whether input that is no JSON ends too early.
+// jsonError says whether input that is no JSON ends too early or too late.
 func jsonError(text []byte, err error) error {
 	var syntax *json.SyntaxError
 	if len(bytes.TrimSpace(text)) == 0 {
 		return errors.New("model is empty")
+	}
+	whole := json.NewDecoder(bytes.NewReader(text))
+	if errors.As(err, &syntax) && whole.Decode(new(json.RawMessage)) == nil {
+		end := whole.InputOffset()
+		return fmt.Errorf("model is damaged: it ends after %d of %d bytes, and something else is behind it: %w", end, len(text), err)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &syntax) && syntax.Offset >= int64(len(text)) {
 		return fmt.Errorf("model is truncated after %d bytes: %w", len(text), err)
