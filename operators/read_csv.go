@@ -74,7 +74,8 @@ type CSVOptions struct {
 // ReadCSV reads delimited text: a file, the files of a directory, or those a glob
 // names, one after another in the order of their paths; gzip and zstd archives
 // are unpacked. Records are those of RFC 4180 with either line end; cells may
-// hold newlines within quotes, where "\r\n" reads as "\n".
+// hold newlines within quotes, where "\r\n" reads as "\n". Lines that end in "\r"
+// alone are an error.
 //
 // The files are cut into shards of equal bytes, and a row belongs to the shard in
 // which its first byte lies. What is learnt of the files while building (their

@@ -138,7 +138,7 @@ func TestReadCSVOfFileSystems(t *testing.T) {
 
 func TestReadCSVRefusedWhenBuilding(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"a.csv": "sepal_length,petal\n1,2\n", "empty.csv": "", "dup.csv": "a,a\n", "b/x.csv": "a\n1\n", "b/y.csv": "b\n1\n", "z.csv.gz": "x",
+		"a.csv": "sepal_length,petal\n1,2\n", "empty.csv": "", "dup.csv": "a,a\n", "mac.csv": "a,b\r1,2\r", "b/x.csv": "a\n1\n", "b/y.csv": "b\n1\n", "z.csv.gz": "x",
 	})
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "z.csv.gz"), []byte("plain"), 0o600))
 	h := CSVOptions{Header: true}
@@ -153,13 +153,14 @@ func TestReadCSVRefusedWhenBuilding(t *testing.T) {
 		{"empty.csv", h, []string{"empty.csv is empty: it has no header"}},
 		{"empty.csv", CSVOptions{}, []string{"empty.csv is empty: it has no records"}},
 		{"dup.csv", h, []string{`names columns 1 and 2 both "a"`}},
+		{"mac.csv", h, []string{"mac.csv: the header has a CR outside quotes", "old Macintosh files"}},
 		{"b", h, []string{"x.csv and", "y.csv differ", `column 1 is "a" in the first and "b" in the second`}},
 		{"z.csv.gz", h, []string{"is not gzip data"}},
 		{"a.csv", CSVOptions{Header: true, Select: []string{"sepal_lenght"}}, []string{`there is no column "sepal_lenght"; did you mean "sepal_length"?`}},
 		{"a.csv", CSVOptions{Header: true, Types: map[string]string{"petals": "int64"}}, []string{`"petals"`, `did you mean "petal"?`}},
 		{"a.csv", CSVOptions{Header: true, Types: map[string]string{"petal": "flaot64"}}, []string{`unknown type "flaot64"; did you mean float64`}},
 		{"a.csv", CSVOptions{Header: true, Columns: []Column{{Name: "petal"}}}, []string{`column "petal"`, "unknown type"}},
-		{"a.csv", CSVOptions{Header: true, Names: []string{"x"}}, []string{"has 2 columns, but 1 names are given"}},
+		{"a.csv", CSVOptions{Header: true, Names: []string{"x"}}, []string{"has 2 columns, but 1 name is given"}},
 		{"a.csv", CSVOptions{Delimiter: '"'}, []string{"must differ"}},
 		{"a.csv", CSVOptions{SampleRows: -1}, []string{"must not be negative"}},
 	} {

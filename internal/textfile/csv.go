@@ -312,7 +312,10 @@ func (r *csvReader) complain(f fault) complaint {
 	} else {
 		bad.text = fmt.Sprintf("column %q: cannot read %s as %s: %v", c.name, shorten(value), batch.TypeName(c.typ), f.err)
 	}
-	if slices.Contains(r.c.layout.Inferred, c.name) {
+	switch {
+	case errors.Is(f.err, errUTF8):
+		bad.text += "; convert the file to UTF-8, or set ReplaceInvalidUTF8 to read U+FFFD in place of such bytes"
+	case slices.Contains(r.c.layout.Inferred, c.name):
 		bad.text += fmt.Sprintf("; the type was inferred from the first %s: give column %q a type, or infer from more rows",
 			plural(r.c.layout.SampleRows, "row"), c.name)
 	}

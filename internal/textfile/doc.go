@@ -40,7 +40,9 @@
 // begins with the comment byte. It differs in one point: a quote inside an
 // unquoted cell is text. Empty lines do not count in files of one column
 // either, so an empty or missing value there must be written as "" in quotes,
-// as encoding/csv and others write it.
+// as encoding/csv and others write it. A CR alone ends no line: a header with
+// one outside quotes is an error, as is a file without header that is one line
+// for having no other line ends.
 //
 // # Errors
 //

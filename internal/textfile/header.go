@@ -22,9 +22,13 @@ type header struct {
 // meant. ok is false if the stream has no record.
 func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 	for {
+		from := sc.held()
 		what, err := sc.next()
 		if err != nil {
 			return h, false, err
+		}
+		if what != foundNothing && sc.tok.auto.loneCR(sc.since(from)) {
+			return h, false, errLoneCR(path, "header")
 		}
 		switch what {
 		case foundNothing:
@@ -61,6 +65,26 @@ func (s *scanner) texts() []string {
 	return names
 }
 
+// loneCR reports a CR that stands outside quotes inside a record. The CR of a
+// line end, or of the last line without its LF, is none.
+func (a *automaton) loneCR(record []byte) bool {
+	at := stateRecord
+	for i, c := range record {
+		if c == '\r' && at != stateQuoted && i+1 < len(record) && record[i+1] != '\n' {
+			return true
+		}
+		at = a.next[at][c]
+	}
+	return false
+}
+
+// errLoneCR is the error for lines that seem to end in CR. They are not read:
+// where a shard begins would depend on what the whole file uses.
+func errLoneCR(path, where string) error {
+	return fmt.Errorf("%s: the %s has a CR outside quotes with no LF behind it: if lines end in CR alone, "+
+		"as old Macintosh files have them, convert the line ends to LF; a CR within text must be in quotes", path, where)
+}
+
 // check refuses names that could not be used to ask for a column.
 func (h header) check() error {
 	return checkNames(h.names, h.path+": the header")
@@ -92,8 +116,8 @@ func (h header) agree(path string, names []string) error {
 				path, h.path, i+1, names[i], h.names[i])
 		}
 	}
-	return fmt.Errorf("the headers of %s and %s differ: the first has %d columns, the second %d",
-		path, h.path, len(names), len(h.names))
+	return fmt.Errorf("the headers of %s and %s differ: the first has %s, the second %d",
+		path, h.path, plural(len(names), "column"), len(h.names))
 }
 
 // start begins at the first byte of a file, after its byte order mark.

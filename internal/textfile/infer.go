@@ -1,6 +1,7 @@
 package textfile
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -207,7 +208,7 @@ func (s *sample) takeHeader(h header) error {
 	}
 	s.header, s.from = h.names, h.path
 	if s.names != nil && len(s.names) != len(h.names) {
-		return fmt.Errorf("%s has %d columns, but %d names are given", h.path, len(h.names), len(s.names))
+		return fmt.Errorf("%s has %s, but %s given", h.path, plural(len(h.names), "column"), namesAre(len(s.names)))
 	}
 	if s.names == nil {
 		s.names = h.names
@@ -223,19 +224,37 @@ func (s *sample) start(n int, path string) error {
 		}
 	}
 	if len(s.names) != n {
-		return fmt.Errorf("the first row of %s has %d fields, but %d names are given", path, n, len(s.names))
+		return fmt.Errorf("the first row of %s has %s, but %s given", path, plural(n, "field"), namesAre(len(s.names)))
 	}
 	s.started = true
 	s.seen = make([]evidence, n)
 	return checkNames(s.names, "the list of names")
 }
 
+// namesAre counts names as the subject of a sentence.
+func namesAre(n int) string {
+	if n == 1 {
+		return "1 name is"
+	}
+	return fmt.Sprintf("%d names are", n)
+}
+
 func (s *sample) records(sc *scanner, path string) error {
+	// Behind a header, which has been looked at, a CR is text.
+	first := !s.dialect.Header
 	for {
 		if s.started {
 			sc.tok.fields = len(s.names)
 		}
+		from := sc.held()
 		what, err := sc.next()
+		if err == nil && first && what != foundNothing && what != foundEnd {
+			first = false
+			// Text may hold a CR, but a file that is all one line of them has lines.
+			if row := sc.since(from); !bytes.HasSuffix(row, []byte{'\n'}) && sc.tok.auto.loneCR(row) {
+				return errLoneCR(path, "first row")
+			}
+		}
 		switch {
 		case err != nil:
 			return err

@@ -71,6 +71,42 @@ func TestExplicitSchema(t *testing.T) {
 	require.ErrorIs(t, err, ErrEmpty)
 }
 
+// Lines that end in CR alone would read as one header or row.
+func TestLinesOfCRAlone(t *testing.T) {
+	columns := InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}, {Name: "b", Type: "int64"}}}
+	for _, c := range []struct {
+		text, where string // nowhere: the text is read
+		opt         InferOptions
+	}{
+		{"a,b\r1,2\r", "header", InferOptions{}},
+		{"a,b\r1,2\r\n", "header", columns},
+		{"\ra,b\r1,2", "header", InferOptions{}},
+		{"\"a\",\"b\"\r1,2\r", "header", InferOptions{}},
+		{"a\r1\r2", "header", InferOptions{}},
+		{"a,b\r" + strings.Repeat("1,2\r", 1000), "header", InferOptions{}},
+		{"a,b\r", "", InferOptions{}},
+		{"a,\"b\rc\"\r\n1,2\r\n", "", InferOptions{}},
+		{"a,b\n1,x\ry", "", InferOptions{}},
+		{"1,2\r3,4\r", "first row", InferOptions{}},
+		{"1,2\r3,4\r", "first row", columns},
+		{"1\r2\r3\r", "first row", InferOptions{}},
+		{"\"1\",\"2\"\r3,4", "first row", InferOptions{}},
+		{"1,2\r", "", InferOptions{}},
+		{"1,x\ry\n3,4\n", "", InferOptions{}},
+		{"1,\"x\ry\"", "", InferOptions{}},
+	} {
+		// A text is taken with a header if it begins with a name.
+		header := strings.Contains(c.text[:2], "a")
+		_, err := infer(t, c.text, Dialect{Header: header, MaxCell: 100}, c.opt)
+		if c.where == "" {
+			require.NoError(t, err, "%q", c.text)
+			continue
+		}
+		require.ErrorContains(t, err, "a.csv: the "+c.where+" has a CR outside quotes", "%q", c.text)
+		require.ErrorContains(t, err, "convert the line ends to LF")
+	}
+}
+
 func TestInferErrors(t *testing.T) {
 	for _, c := range []struct {
 		text, message string
@@ -82,9 +118,10 @@ func TestInferErrors(t *testing.T) {
 		{"a,b,a\n", `a.csv: the header names columns 1 and 3 both "a"`, Dialect{Header: true}, InferOptions{}},
 		{"a,,c\n", `a.csv: the header has no name for column 2`, Dialect{Header: true}, InferOptions{}},
 		{"\"a,b\n", `a.csv: a quote opened in the header is never closed`, Dialect{Header: true}, InferOptions{}},
+		{"a\n", `a.csv has 1 column, but 2 names are given`, Dialect{Header: true}, InferOptions{Names: []string{"x", "y"}}},
 		{"\"a\"x,b\n", `a.csv: text follows a closing quote in the header`, Dialect{Header: true}, InferOptions{}},
-		{"a,b\n", `a.csv has 2 columns, but 1 names are given`, Dialect{Header: true}, InferOptions{Names: []string{"x"}}},
-		{"1,2\n", `the first row of`, Dialect{}, InferOptions{Names: []string{"x"}}},
+		{"a,b\n", `a.csv has 2 columns, but 1 name is given`, Dialect{Header: true}, InferOptions{Names: []string{"x"}}},
+		{"1,2\n", `a.csv has 2 fields, but 1 name is given`, Dialect{}, InferOptions{Names: []string{"x"}}},
 		{"1,2\n", `names columns 1 and 2 both "x"`, Dialect{}, InferOptions{Names: []string{"x", "x"}}},
 		{"age,b\n", `there is no column "agee"; did you mean "age"?`, Dialect{Header: true}, InferOptions{Types: map[string]string{"agee": "utf8"}}},
 		{"age,b\n", `type of column "age": unknown type "flot64"`, Dialect{Header: true}, InferOptions{Types: map[string]string{"age": "flot64"}}},

@@ -53,6 +53,9 @@ func (s *scanner) batch() []byte { return s.buf[s.base:s.fill] }
 // held is the number of bytes in the records since the last cut.
 func (s *scanner) held() int { return s.pos - s.base }
 
+// since is the bytes read from an index relative to the batch on.
+func (s *scanner) since(from int) []byte { return s.buf[s.base+from : s.pos] }
+
 // cut forgets the records so far.
 func (s *scanner) cut() {
 	s.base = s.pos
