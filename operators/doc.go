@@ -42,6 +42,23 @@
 // which is what First, ZipWithIndex, Collect and the file sinks go by. None of
 // it depends on parallelism, on batch sizes or on timing.
 //
+// # Files
+//
+// ReadCSV, ReadLibSVM and ReadArrow read a file, the files of a directory or
+// those a glob names; WriteCSV and WriteArrow write one file, or one per shard
+// into a directory:
+//
+//	cities := operators.ReadCSV(b, "cities.csv", operators.CSVOptions{Header: true})
+//	large := operators.Filter(cities, func(c City) bool { return c.People > 100_000 })
+//	operators.WriteCSV(large, "large.csv", operators.CSVWriteOptions{})
+//
+// Rows keep the order of the files, and bytes written are the same at every
+// parallelism. Columns and types are found while the job is built; a file that
+// has changed by the time it is read is an error. What is written appears under
+// its name when the whole run has succeeded and not before. Package parquet, in
+// the folder below, adds Parquet. Other formats are added with ReadRowFiles,
+// for files whose parts can be read by their row numbers, and WriteFiles.
+//
 // # Mistakes and failures
 //
 // A column that does not exist, a type that does not fit or a nil function is

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -21,7 +22,9 @@ type CSVWriteOptions struct {
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
 	// Null is the spelling of a missing value. Text that is spelled so is quoted,
-	// which tells it apart; other values must not be spelled so.
+	// which tells it apart. In the other columns quotes tell nothing apart, so a
+	// spelling that could be a value of one that may have missing values is an
+	// error: "NaN" or "-1" for floats, "NULL" for bytes, since it is base64.
 	Null string
 	// PerShard writes one file per shard, each with a header, into a directory at
 	// the path: part-00000.csv and so on, those of empty shards too.
@@ -48,6 +51,9 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	err := o.check()
 	if err == nil && usable(d) && d.Schema().NumFields() == 0 {
 		err = errors.New("the dataset has no columns")
+	}
+	if err == nil && usable(d) {
+		err = o.checkNull(d.Schema())
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -82,6 +88,28 @@ func (o CSVWriteOptions) check() error {
 	}
 	if strings.ContainsAny(o.Null, "\"\r\n"+string(rune(o.Delimiter))) || strings.Trim(o.Null, " \t") != o.Null {
 		return fmt.Errorf("the spelling %q of a missing value would have to be quoted, and then it would be text", o.Null)
+	}
+	return nil
+}
+
+// checkNull refuses a spelling of a missing value that is also a value of a
+// column that may have both and in which quotes make no difference. The empty
+// one is let pass: of all values only empty bytes are spelled so.
+func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
+	if o.Null == "" {
+		return nil
+	}
+	values, err := batch.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	if err != nil {
+		return err
+	}
+	defer values.Release()
+	for i, f := range schema.Fields() {
+		if !f.Nullable || f.Type.ID() == arrow.STRING || batch.ParseInto(values.Field(i), []byte(o.Null)) != nil {
+			continue
+		}
+		return fmt.Errorf("the spelling %q of a missing value is also a value of column %q, which is %s and may have missing values: "+
+			"choose one that is no value, or the empty one", o.Null, f.Name, batch.TypeName(f.Type))
 	}
 	return nil
 }

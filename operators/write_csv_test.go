@@ -163,6 +163,36 @@ func TestWriteCSVRefusesNoColumns(t *testing.T) {
 	}, "WriteCSV", "no columns")
 }
 
+func TestWriteCSVRefusesNullsThatAreValues(t *testing.T) {
+	columns := []string{"t utf8 null", "i int64 null", "u uint8 null", "f float32 null", "b bool null", "d date32 null",
+		"when timestamp[ms] null", "x binary null", "v vector[2] null", "s sparse[9] null", "sure int64"}
+	row := `[{"t": null, "i": null, "u": null, "f": null, "b": null, "d": null, "when": null, "x": null, "v": null, "s": null, "sure": 5}]`
+	rec := batchtest.Record(t, batchtest.Allocator(t), batchtest.Schema(t, columns...), row)
+	defer rec.Release()
+	write := func(null string, names ...string) func(b *engine.Builder) *engine.Dataset {
+		path := filepath.Join(t.TempDir(), "x.csv")
+		return func(b *engine.Builder) *engine.Dataset {
+			d := Select(FromRecords(b, []arrow.Record{rec}), names...)
+			WriteCSV(d, path, CSVWriteOptions{Null: null})
+			return nil
+		}
+	}
+	for _, c := range []struct{ null, column string }{
+		{"5", "i"}, {"-999", "i"}, {"5", "u"}, {"NaN", "f"}, {"-1", "f"}, {"inf", "f"}, {"true", "b"}, {"0", "b"},
+		{"1970-01-01", "d"}, {"1970-01-01T00:00:00Z", "when"}, {"NULL", "x"}, {"[1 2]", "v"}, {"[]", "s"},
+	} {
+		requireMisuse(t, write(c.null, "t", "sure", c.column), "WriteCSV", "write_csv_test.go:",
+			fmt.Sprintf("the spelling %q of a missing value is also a value of column %q, which is ", c.null, c.column))
+	}
+	for _, c := range []struct{ null, column string }{
+		{"5", "t"}, {"NaN", "t"}, {"NA", "i"}, {"256", "u"}, {"-1", "u"}, {"NULL", "f"}, {"yes", "b"}, {"5", "d"}, {"?", "when"}, {"NA", "x"}, {"NA", "v"}, {"", "x"},
+	} {
+		build := write(c.null, "sure", c.column)
+		require.NoError(t, runSink(t, func(b *engine.Builder) { build(b) }), "%v", c)
+	}
+	requireMisuse(t, write("256", "t", "u", "i"), `column "i"`)
+}
+
 // A file is read, its rows are changed, and written to another one.
 func Example_files() {
 	dir, err := os.MkdirTemp("", "example")
