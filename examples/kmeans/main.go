@@ -16,17 +16,19 @@ var bundled embed.FS
 
 // args are the arguments of the job. Each field is a flag.
 type args struct {
-	Input       string      `help:"CSV file, directory or glob to cluster (default: the bundled iris flowers)."`
-	Columns     []string    `help:"Columns of numbers to cluster by (default: the four measurements of iris)."`
-	Label       string      `help:"Column of known classes to compare the clusters with (default: the species of iris)."`
-	K           int         `help:"Number of clusters." default:"3"`
-	Init        kmeans.Init `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
-	Seed        uint64      `help:"Seed of the random draws."`
-	Output      string      `help:"CSV file to write the rows to, with cluster and distance to its centre."`
-	Model       string      `help:"JSON file to write the trained model to."`
-	Plot        string      `help:"PNG, SVG or PDF file to draw the clusters in."`
-	PlotColumns []string    `help:"The two columns to draw (default: the last two clustered by)."`
+	Input       string   `help:"CSV file, directory or glob to cluster (default: the bundled iris flowers)."`
+	Columns     []string `help:"Columns of numbers to cluster by (default: the four measurements of iris)."`
+	Label       string   `help:"Column of known classes to compare the clusters with (default: the species of iris)."`
+	K           int      `help:"Number of clusters." default:"3"`
+	Init        string   `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
+	Seed        uint64   `help:"Seed of the random draws."`
+	Output      string   `help:"CSV file to write the rows to, with cluster and distance to its centre."`
+	Model       string   `help:"JSON file to write the trained model to."`
+	Plot        string   `help:"PNG, SVG or PDF file to draw the clusters in."`
+	PlotColumns []string `help:"The two columns to draw (default: the last two clustered by)."`
 }
+
+var inits = map[string]kmeans.Init{"random": kmeans.Random, "k-means++": kmeans.KMeansPlusPlus, "k-means||": kmeans.KMeansParallel}
 
 // withDefaults fills in what the flags leave open.
 func (a args) withDefaults() args {
@@ -65,15 +67,20 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 		path, csv.FS = "data/iris.csv", bundled
 	}
 	rows := operators.ReadCSV(b, path, csv)
-	points := operators.Vectorize(rows, "features", a.Columns...)
-	model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: a.K, Init: a.Init, Seed: a.Seed})
-	clustered := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: "features"})
+	if err := noneAdded(path, rows); err != nil {
+		return err
+	}
+	features := unused(rows, "features")
+	points := operators.Vectorize(rows, features, a.Columns...)
+	model := kmeans.Train(points, kmeans.Params{VectorCol: features, K: a.K, Init: inits[a.Init], Seed: a.Seed})
+	clustered := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: features})
 
 	operators.Collect(b, "model", model)
 	if a.Label != "" {
-		counts := operators.GroupBy(clustered, "cluster", a.Label).Aggregate(operators.CountRows().As("rows"))
+		rows := unused(clustered, "rows")
+		counts := operators.GroupBy(clustered, "cluster", a.Label).Aggregate(operators.CountRows().As(rows))
 		operators.Collect(b, "majorities", operators.GroupBy(counts, "cluster").
-			Aggregate(operators.MaxOf("rows").As("most"), operators.SumOf("rows").As("all")))
+			Aggregate(operators.MaxOf(rows).As("most"), operators.SumOf(rows).As("all")))
 	}
 	if a.Output != "" {
 		var kept []string
@@ -83,7 +90,7 @@ var job = engine.Define("kmeans", func(b *engine.Builder, a args) error {
 		operators.WriteCSV(operators.Select(clustered, append(kept, "cluster", "distance")...), a.Output, operators.CSVWriteOptions{})
 	}
 	if a.Plot != "" {
-		operators.Collect(b, "plot", operators.Select(operators.Vectorize(clustered, "xy", a.PlotColumns...), "xy", "cluster"))
+		operators.Collect(b, "plot", plottedRows(clustered, a.PlotColumns))
 	}
 	return errors.Join(mayWrite(b, a.Model), mayWrite(b, a.Plot)) // what report will write
 })

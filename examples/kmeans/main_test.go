@@ -222,6 +222,77 @@ func TestPlot(t *testing.T) {
 	require.Len(t, files, 1, "nothing but the plot is left")
 }
 
+// A legend of many clusters would cover the points: then the title alone says how
+// many there are, and none is named.
+func TestPlotOfManyClusters(t *testing.T) {
+	for k, named := range map[string]bool{"10": true, "11": false, "30": false} {
+		dir := t.TempDir()
+		got := run(t, dir, "--plot", "iris.svg", "--k", k, "--progress", "off")
+		require.Zero(t, got.code, got.stderr)
+		picture, err := os.ReadFile(filepath.Join(dir, "iris.svg"))
+		require.NoError(t, err)
+		require.Contains(t, string(picture), ">"+k+" clusters, inertia ")
+		require.Equal(t, named, strings.Contains(string(picture), ">cluster 0 ("), "k=%s", k)
+		require.Equal(t, named, strings.Contains(string(picture), ">cluster 9 ("), "k=%s", k)
+		require.Contains(t, string(picture), ">mean<")
+	}
+}
+
+// Points that have no place in the picture are left out, and counted.
+func TestPlotOfNonFinite(t *testing.T) {
+	dir := t.TempDir()
+	content := "a,b,c,d\n1,2,3,nan\n2,3,nan,nan\n9,3,inf,inf\n9,4,5,nan\n8,4,-inf,nan\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte(content), 0o666))
+	for columns, left := range map[string]string{"a,b": "", "a,c": ", 3 of its 5 points left out: NaN or infinite", "d,a": ", 5 of its 5 points left out: NaN or infinite"} {
+		got := run(t, dir, "--input", "in.csv", "--columns", "a,b", "--k", "2", "--plot", "p.png", "--plot-columns", columns,
+			"--output", "rows.csv", "--if-exists", "replace", "--progress", "off")
+		require.Zero(t, got.code, got.stderr)
+		require.Contains(t, got.stdout, "plot written to p.png"+left+"\n", columns)
+		file, err := os.Open(filepath.Join(dir, "p.png"))
+		require.NoError(t, err)
+		_, err = png.Decode(file)
+		require.NoError(t, err)
+		require.NoError(t, file.Close())
+	}
+}
+
+// The names that the job uses for columns of its own are free for files.
+func TestNamesOfTheFile(t *testing.T) {
+	dir := t.TempDir()
+	content := "features,xy,rows,most,all,features_\n1,2,u,4,5,6\n2,3,u,5,6,7\n9,3,v,6,7,8\n9,4,v,6,8,9\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte(content), 0o666))
+	for _, label := range []string{"rows", "features", "most", "all"} {
+		got := run(t, dir, "--input", "in.csv", "--columns", "features,xy", "--k", "2", "--label", label, "--output", "rows.csv",
+			"--plot", "p.png", "--plot-columns", "xy,features_", "--if-exists", "replace", "--progress", "off")
+		require.Zero(t, got.code, got.stderr)
+		if label == "rows" {
+			require.Contains(t, got.stdout, "purity against rows: 1.000\n")
+		}
+		written, err := os.ReadFile(filepath.Join(dir, "rows.csv"))
+		require.NoError(t, err)
+		header, _, _ := strings.Cut(string(written), "\n")
+		require.Equal(t, "features,xy,rows,most,all,features_,cluster,distance", header)
+	}
+}
+
+// A directory in which no file can be made is found before anything runs, even by
+// the superuser, and even where nothing exists at the path.
+func TestUnwritable(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		return // there is no such directory here
+	}
+	for _, flag := range []string{"--model=/proc/x.json", "--plot=/proc/x.png"} {
+		dir := t.TempDir()
+		got := run(t, dir, flag, "--output", "rows.csv", "--progress", "off")
+		require.Equal(t, 1, got.code, got.stderr)
+		require.Contains(t, got.stderr, "no file can be made in /proc: no such file or directory")
+		require.Empty(t, got.stdout)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, files, "the run has not begun")
+	}
+}
+
 func TestTicks(t *testing.T) {
 	for _, axis := range [][2]float64{{0, 1}, {0.1, 2.5}, {-3, 4}, {1e-9, 3e-9}, {-7e12, 9e12}, {5, 6.1}, {0, 7.9}, {1e16, 1e16 + 4}} {
 		marks := ticks(axis[0], axis[1])
@@ -247,6 +318,12 @@ func TestBadInput(t *testing.T) {
 	write("header.csv", "a,b\n")
 	write("two.csv", "a,b\n1,2\n3,x\n")
 	write("few.csv", "a,b\n1,2\n3\n")
+	write("cluster.csv", "a,b,cluster\n1,2,3\n")
+	write("distance.csv", "a,b,distance\n1,2,3\n")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o777))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.png"), 0o777))
+	require.NoError(t, os.Symlink("folder", filepath.Join(dir, "link")))
+	require.NoError(t, os.Symlink("exists.csv", filepath.Join(dir, "alias.csv")))
 	for _, c := range []struct {
 		args string // separated by spaces
 		code int
@@ -255,13 +332,25 @@ func TestBadInput(t *testing.T) {
 		{"--kk 3", 2, []string{"unknown flag --kk", `did you mean "--k"?`, `"kmeans --help" lists the flags`}},
 		{"--colums a", 2, []string{`did you mean "--columns"?`}},
 		{"--k three", 2, []string{"--k", `"three"`}},
-		{"--init given", 2, []string{"--init must be one of"}},
+		{"--init given", 2, []string{"--init must be one of \"random\",\"k-means++\",\"k-means||\" but got \"given\""}},
+		{"--init foo", 2, []string{"--init must be one of \"random\",\"k-means++\",\"k-means||\" but got \"foo\""}},
 		{"--parallelism 200", 2, []string{"--parallelism is 200", "128 shards"}},
 		{"--shards 7", 2, []string{"--shards is 7", "power of two"}},
 		{"--input two.csv", 2, []string{"--input needs --columns"}},
 		{"--input two.csv --columns a --plot new.png", 2, []string{"two --plot-columns"}},
 		{"--plot new.gif", 2, []string{"new.gif", ".png"}},
 		{"--model new --output new", 2, []string{"two outputs", "new"}},
+		{"--output p6.csv --model ./p6.csv", 2, []string{"two outputs", "p6.csv and ./p6.csv"}},
+		{"--output p6.csv --model folder/../p6.csv", 2, []string{"two outputs"}},
+		{"--output folder/p6.csv --model link/p6.csv", 2, []string{"two outputs"}},
+		{"--model folder/p.png --plot " + dir + "/link/p.png", 2, []string{"two outputs"}},
+		{"--output alias.csv --model exists.csv --if-exists replace", 2, []string{"two outputs"}},
+		{"--model folder", 1, []string{"output folder is a directory"}},
+		{"--model folder --if-exists replace", 1, []string{"output folder is a directory"}},
+		{"--plot folder.png --if-exists replace", 1, []string{"output folder.png is a directory"}},
+		{"--model exists.csv/x.json", 1, []string{"exists.csv/x.json", "not a directory"}},
+		{"--input cluster.csv --columns a,b", 1, []string{`--input cluster.csv has a column "cluster", which the output adds: rename it`}},
+		{"--input distance.csv --columns a,b", 1, []string{`--input distance.csv has a column "distance", which the output adds: rename it`}},
 		{"--input exist.csv --columns a", 1, []string{"exist.csv", "does not exist", "there is exists.csv"}},
 		{"--input empty.csv --columns a", 1, []string{"empty.csv", "is empty"}},
 		{"--input header.csv --columns a,b", 1, []string{"there are no rows"}},
@@ -289,7 +378,7 @@ func TestBadInput(t *testing.T) {
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 7, "failed runs leave nothing behind")
+	require.Len(t, files, 13, "failed runs leave nothing behind")
 	for _, name := range []string{"exists.csv", "exists.json", "exists.png"} {
 		content, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)

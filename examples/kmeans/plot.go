@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // plotted is a row of the picture: its place and its cluster.
@@ -32,8 +36,32 @@ var (
 	shapes = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
 )
 
-// maxLegend bounds the clusters named beside the picture.
-const maxLegend = 14
+// maxLegend is the number of clusters beyond which none is named in the picture:
+// a legend of more would cover the points. The title has their number.
+const maxLegend = 10
+
+// plottedRows selects what a picture of two columns needs.
+func plottedRows(clustered *engine.Dataset, columns []string) *engine.Dataset {
+	xy := unused(clustered, "xy")
+	rows := operators.Select(operators.Vectorize(clustered, xy, columns...), xy, "cluster")
+	if xy != "xy" {
+		rows = operators.Rename(rows, xy, "xy") // what plotted calls it
+	}
+	return rows
+}
+
+// finiteRows returns the rows that have a place in a picture, and the number of
+// those that have none.
+func finiteRows(rows []plotted) (finite []plotted, hidden int) {
+	for _, r := range rows {
+		if slices.ContainsFunc(r.XY, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+			hidden++
+		} else {
+			finite = append(finite, r)
+		}
+	}
+	return finite, hidden
+}
 
 // validPlot says whether a picture can be written to a path; "" stands for none.
 func validPlot(path string) error {
@@ -75,7 +103,7 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 			Shape:  shapes[c/len(colours)%len(shapes)],
 		}
 		p.Add(scatter)
-		if c < maxLegend {
+		if k <= maxLegend {
 			p.Legend.Add(fmt.Sprintf("cluster %d (%d rows)", c, len(xys)), scatter)
 		}
 		means = append(means, mean(xys))
@@ -89,10 +117,17 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 		p.Add(crosses)
 		p.Legend.Add("mean", crosses)
 	}
+	if len(means) == 0 {
+		return save(p, path)
+	}
 	// Room around the points, and for the legend above them.
+	lines := 1
+	if k <= maxLegend {
+		lines += k
+	}
 	width, height := float64((p.X.Max-p.X.Min)/32), float64((p.Y.Max-p.Y.Min)/32)
 	p.X.Min, p.X.Max = p.X.Min-width, p.X.Max+width
-	p.Y.Min, p.Y.Max = p.Y.Min-height, p.Y.Max+float64(height*float64(2+2*min(k, maxLegend)))
+	p.Y.Min, p.Y.Max = p.Y.Min-height, p.Y.Max+float64(height*float64(2*lines))
 	return save(p, path)
 }
 

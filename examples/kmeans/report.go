@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -32,43 +30,24 @@ func report(a args, r *engine.Result) error {
 			return err
 		}
 	}
+	leftOut := ""
 	if a.Plot != "" {
 		rows, err := engine.Rows[plotted](r, "plot")
 		if err != nil {
 			return err
+		}
+		rows, hidden := finiteRows(rows)
+		if hidden > 0 {
+			leftOut = fmt.Sprintf(", %d of its %d points left out: NaN or infinite", hidden, hidden+len(rows))
 		}
 		title := fmt.Sprintf("%d clusters, inertia %.6g", len(model.Centers), model.Inertia)
 		if err := drawClusters(a.Plot, title, a.PlotColumns, rows, len(model.Centers)); err != nil {
 			return err
 		}
 	}
-	for _, written := range [][2]string{{"predictions", a.Output}, {"model", a.Model}, {"plot", a.Plot}} {
+	for _, written := range [][3]string{{"predictions", a.Output}, {"model", a.Model}, {"plot", a.Plot, leftOut}} {
 		if written[1] != "" {
-			fmt.Printf("%s written to %s\n", written[0], written[1])
-		}
-	}
-	return nil
-}
-
-// mayWrite refuses a path that report could not write to, before anything runs.
-func mayWrite(b *engine.Builder, path string) error {
-	if path == "" {
-		return nil
-	}
-	if _, err := os.Lstat(path); err == nil && b.IfExists() == engine.Fail {
-		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
-	}
-	if _, err := os.Stat(filepath.Dir(path)); err != nil {
-		return fmt.Errorf("cannot write output %s: %w", path, err)
-	}
-	return nil
-}
-
-// distinct refuses outputs that would overwrite one another.
-func distinct(paths ...string) error {
-	for i, path := range paths {
-		if path != "" && slices.Contains(paths[:i], path) {
-			return fmt.Errorf("two outputs have the path %s", path)
+			fmt.Printf("%s written to %s%s\n", written[0], written[1], written[2])
 		}
 	}
 	return nil

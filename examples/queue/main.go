@@ -3,7 +3,6 @@ package main
 
 import (
 	"embed"
-	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/fixedmath"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -63,17 +62,12 @@ var train = engine.Define("logistic-regression", func(b *engine.Builder, a args)
 				weights.Get(ctx)[j] -= float64(a.Rate * slope)
 			}
 			ctx.Report("loss", gradient.Get(ctx)[n])
-			return nil
+			return converging(gradient.Get(ctx)[n], weights.Get(ctx), a.Rate)
 		})).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return weights.Get(ctx), nil })).
 		SetMaxIter(a.Steps).Exec()
 	operators.Print(operators.Select(operators.ZipWithIndex(model, "coefficient"), "coefficient", "value"), operators.PrintOptions{})
 	return nil
 })
-
-func report(_ args, r *engine.Result) (err error) {
-	_, err = fmt.Printf("loss per superstep: %.2f\n", r.Series("descent", "loss"))
-	return err
-}
 
 func main() { engine.Main(train, engine.AfterRun(report)) }

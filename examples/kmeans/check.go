@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// noneAdded refuses rows of a file that have a column the predictions add.
+func noneAdded(path string, rows *engine.Dataset) error {
+	for _, name := range []string{"cluster", "distance"} {
+		if rows.Schema().HasField(name) {
+			return fmt.Errorf("--input %s has a column %q, which the output adds: rename it", path, name)
+		}
+	}
+	return nil
+}
+
+// unused returns a name, longer where need be, that no column has.
+func unused(rows *engine.Dataset, name string) string {
+	for rows.Schema().HasField(name) {
+		name += "_"
+	}
+	return name
+}
+
+// distinct refuses outputs that would overwrite one another.
+func distinct(paths ...string) error {
+	taken := map[string]string{}
+	for _, path := range paths {
+		if path == "" {
+			continue
+		}
+		at, err := resolve(path)
+		if err != nil {
+			return err
+		}
+		if first, ok := taken[at]; ok {
+			return fmt.Errorf("two outputs have the path %s: %s and %s", at, first, path)
+		}
+		taken[at] = path
+	}
+	return nil
+}
+
+// resolve returns the one name of a file that is there or is to be: absolute, with
+// links followed as far as they lead.
+func resolve(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("output %s: %w", path, err)
+	}
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		return at, nil
+	}
+	dir := filepath.Dir(path)
+	if at, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = at
+	}
+	return filepath.Join(dir, filepath.Base(path)), nil
+}
+
+// mayWrite refuses a path that report could not write to, before anything runs:
+// what would be in the way, or a directory in which no file can be made. "" stands
+// for no path.
+func mayWrite(b *engine.Builder, path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("output %s is a directory: give the path of a file", path)
+	} else if err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("output %s is not a regular file, which cannot be replaced", path)
+	}
+	if _, err := os.Lstat(path); err == nil && b.IfExists() == engine.Fail {
+		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
+	}
+	dir := filepath.Dir(path)
+	probe, err := os.CreateTemp(dir, ".kmeans-*.partial")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if cause := (*fs.PathError)(nil); errors.As(err, &cause) {
+		err = cause.Err // without the name of the probe
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write output %s: no file can be made in %s: %w", path, dir, err)
+	}
+	return nil
+}

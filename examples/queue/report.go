@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Validate is called before the job is built; what it refuses is wrong usage.
+func (a args) Validate() error {
+	if !(a.Rate > 0) || math.IsInf(a.Rate, 1) { // so that NaN is refused too
+		return fmt.Errorf("--rate is %v; want a number greater than 0, such as 0.01", a.Rate)
+	}
+	return nil
+}
+
+// converging refuses steps after which the loss or a weight is no finite number.
+func converging(loss float64, weights []float64, rate float64) error {
+	infinite := func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+	if infinite(loss) || slices.ContainsFunc(weights, infinite) {
+		return fmt.Errorf("the descent has left the range of numbers: its steps are too long at --rate %v; make it smaller", rate)
+	}
+	return nil
+}
+
+// report prints how the loss fell.
+func report(_ args, r *engine.Result) error {
+	_, err := fmt.Printf("loss per superstep: %.6g\n", r.Series("descent", "loss"))
+	return err
+}
