@@ -38,7 +38,7 @@ var (
 
 // maxLegend is the number of clusters beyond which none is named in the picture:
 // a legend of more would cover the points. The title has their number.
-const maxLegend = 10
+const maxLegend = 8
 
 // plottedRows selects what a picture of two columns needs.
 func plottedRows(clustered *engine.Dataset, columns []string) *engine.Dataset {
@@ -51,10 +51,10 @@ func plottedRows(clustered *engine.Dataset, columns []string) *engine.Dataset {
 }
 
 // finiteRows returns the rows that have a place in a picture, and the number of
-// those that have none.
+// those that have none: beyond 1e300, the length of an axis may overflow.
 func finiteRows(rows []plotted) (finite []plotted, hidden int) {
 	for _, r := range rows {
-		if slices.ContainsFunc(r.XY, func(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }) {
+		if slices.ContainsFunc(r.XY, func(v float64) bool { return !(math.Abs(v) <= 1e300) }) {
 			hidden++
 		} else {
 			finite = append(finite, r)
@@ -121,13 +121,14 @@ func drawClusters(path, title string, columns []string, rows []plotted, k int) e
 		return save(p, path)
 	}
 	// Room around the points, and for the legend above them.
-	lines := 1
+	legend := 0.05 // of the height
 	if k <= maxLegend {
-		lines += k
+		legend += float64(0.047 * float64(k))
 	}
 	width, height := float64((p.X.Max-p.X.Min)/32), float64((p.Y.Max-p.Y.Min)/32)
 	p.X.Min, p.X.Max = p.X.Min-width, p.X.Max+width
-	p.Y.Min, p.Y.Max = p.Y.Min-height, p.Y.Max+float64(height*float64(2*lines))
+	p.Y.Min = p.Y.Min - height
+	p.Y.Max += float64((p.Y.Max - p.Y.Min) * float64(legend/(1-legend)))
 	return save(p, path)
 }
 

@@ -38,7 +38,7 @@ func report(a args, r *engine.Result) error {
 		}
 		rows, hidden := finiteRows(rows)
 		if hidden > 0 {
-			leftOut = fmt.Sprintf(", %d of its %d points left out: NaN or infinite", hidden, hidden+len(rows))
+			leftOut = fmt.Sprintf(", %d of its %d points left out: NaN, infinite or beyond 1e300", hidden, hidden+len(rows))
 		}
 		title := fmt.Sprintf("%d clusters, inertia %.6g", len(model.Centers), model.Inertia)
 		if err := drawClusters(a.Plot, title, a.PlotColumns, rows, len(model.Centers)); err != nil {
