@@ -264,19 +264,30 @@ func (m *member) verdict(step int) (stop bool, err error) {
 	end := time.Since(m.began)
 	m.waiting += end - m.now
 	m.now = end
-	if m.index != 0 {
-		return stop, nil
-	}
 	if m.gang.check != nil {
-		if err := m.gang.check.CheckShared(step); err != nil {
+		if err := m.checkShared(step); err != nil {
 			return false, err
 		}
+	}
+	if m.index != 0 {
+		return stop, nil
 	}
 	if err := m.body.After(step); err != nil {
 		return false, err
 	}
 	m.gang.publish(step)
 	return stop, nil
+}
+
+// checkShared lets subtask 0 look for what was modified, while the others wait: no
+// function of the superstep runs any more, and none of the next runs yet.
+func (m *member) checkShared(step int) error {
+	if m.index == 0 {
+		if err := m.gang.check.CheckShared(step); err != nil {
+			return err
+		}
+	}
+	return m.comm.Barrier(m.context)
 }
 
 // finish emits the queue's rows and ends its shards.
