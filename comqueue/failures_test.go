@@ -1,0 +1,241 @@
+package comqueue_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// TestFailures: what is wrong with a queue, when it is built or when it runs, is
+// told with names and places, and nothing hangs.
+func TestFailures(t *testing.T) {
+	buffer := shared.Scratch[[]float64]("buffer")
+	missing := shared.Scratch[[]float64]("missing")
+	noop := func(*comqueue.ComContext) error { return nil }
+	broken := errors.New("broken")
+	queue := func(b *engine.Builder) *comqueue.IterativeComQueue {
+		return comqueue.New(b, "q").InitWithPartitionedData(data, dataset(b, 64, func(int) float64 { return 1 }))
+	}
+	closed := func(q *comqueue.IterativeComQueue) *engine.Dataset {
+		return q.CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(3).Exec()
+	}
+	for name, c := range map[string]struct {
+		build func(b *engine.Builder) *engine.Dataset
+		want  []string
+	}{
+		"no end": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).CloseOnNode0(comqueue.Output(nothing)).Exec()
+			},
+			[]string{`queue "q"`, "neither SetCompareCriterionOfNode0 nor SetMaxIter", "failures_test.go"},
+		},
+		"no result": {
+			func(b *engine.Builder) *engine.Dataset { return queue(b).Add(noop).SetMaxIter(1).Exec() },
+			[]string{"neither CloseOnNode0 nor CloseWith"},
+		},
+		"wrong stage": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(42)) },
+			[]string{"a stage is a int", "failures_test.go"},
+		},
+		"nil stage": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(nil)) },
+			[]string{"a stage is nil"},
+		},
+		"nil function": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add((func(*comqueue.ComContext) error)(nil)))
+			},
+			[]string{"compute function is nil"},
+		},
+		"two datasets": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).InitWithPartitionedData(data, dataset(b, 1, nil)).Add(noop))
+			},
+			[]string{`"data" is given two datasets`},
+		},
+		"forest without reduce": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })))
+			},
+			[]string{`ForEachShard("buffer") is followed by no AllReduce`},
+		},
+		"forest twice": {
+			func(b *engine.Builder) *engine.Dataset {
+				each := comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })
+				return closed(queue(b).Add(each).Add(each).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{`ForEachShard("buffer") comes twice`},
+		},
+		"operator of another type": {
+			func(b *engine.Builder) *engine.Dataset {
+				op := comqueue.Operator("mine", int64(0), func(dst, src []int64) {})
+				return closed(queue(b).Add(comqueue.AllReduce(buffer, op)))
+			},
+			[]string{`operator "mine" is not one for float64`},
+		},
+		"repeat without rounds": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(comqueue.Repeat(0, nil, noop))) },
+			[]string{"Repeat: the maximum is 0"},
+		},
+		"key never put": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(put(buffer, func(*comqueue.ComContext) []float64 { return nil })).
+					Add(func(ctx *comqueue.ComContext) error { missing.Get(ctx)[0] = 1; return nil }))
+			},
+			[]string{`"missing"`, "never", "subtask"},
+		},
+		"unequal lengths": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(put(buffer, func(ctx *comqueue.ComContext) []float64 {
+					return make([]float64, 4-ctx.TaskID()/2)
+				})).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{`ranks disagree: rank `, `AllReduce "buffer" #1 (3 float64`, `AllReduce "buffer" #1 (4 float64`},
+		},
+		"error in a shard": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(put(buffer, func(*comqueue.ComContext) []float64 { return make([]float64, 1) })).
+					Add(comqueue.ForEachShard(buffer, func(_ *comqueue.ComContext, shard int, _ []float64) error {
+						if shard == 5 {
+							return broken
+						}
+						return nil
+					})).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{"shard 5", "broken"},
+		},
+		"panic": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					if ctx.TaskID() == 3 {
+						panic("oh no")
+					}
+					buffer.Put(ctx, nil)
+					return nil
+				}).Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{"oh no", "subtask 3", "failures_test.go"},
+		},
+		"column that does not exist": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					data.Get(ctx, ctx.Shards().Lo).Floats("valu")
+					return nil
+				}))
+			},
+			[]string{`column "valu" does not exist`, `"value"`},
+		},
+		"criterion fails": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(noop).SetCompareCriterionOfNode0(func(*comqueue.ComContext) (bool, error) { return false, broken }))
+			},
+			[]string{"broken"},
+		},
+		"close fails": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]row, error) { return nil, broken })).Exec()
+			},
+			[]string{"broken"},
+		},
+		"forest in another loop": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
+					Add(comqueue.Repeat(3, nil, comqueue.AllReduce(buffer))))
+			},
+			[]string{`ForEachShard("buffer") and its AllReduce are not in the same loop`},
+		},
+		"key of two types": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
+					Add(comqueue.AllReduce(shared.Scratch[[]int64]("buffer"))))
+			},
+			[]string{`the key "buffer" is used with two types: ForEachShard has []float64, AllReduce []int64`, "failures_test.go"},
+		},
+		"nil operator": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(comqueue.AllReduce(buffer, comqueue.Operator[float64]("mine", 0, nil))))
+			},
+			[]string{`the function of operator "mine" is nil`},
+		},
+		"nil option": {
+			func(b *engine.Builder) *engine.Dataset { return closed(queue(b).Add(comqueue.AllReduce(buffer, nil))) },
+			[]string{`AllReduce("buffer"): an option is nil`},
+		},
+		"buffer replaced behind its forest": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 2)); return nil }).
+					Add(comqueue.ForEachShard(buffer, func(*comqueue.ComContext, int, []float64) error { return nil })).
+					Add(func(ctx *comqueue.ComContext) error { buffer.Put(ctx, make([]float64, 3)); return nil }).
+					Add(comqueue.AllReduce(buffer)))
+			},
+			[]string{`buffer "buffer" has 3 elements, and had 2 when ForEachShard filled its parts`},
+		},
+		"object of another subtask's shard": {
+			func(b *engine.Builder) *engine.Dataset {
+				state := shared.PerShard("state", shared.Float64())
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { state.Put(ctx, 0, 1); return nil }))
+			},
+			[]string{`"state"`, "the subtask owns shards "},
+		},
+		"nil batch": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).SetMaxIter(1).CloseOnNode0(comqueue.OutputBatches(schema,
+					func(_ *comqueue.ComContext, emit func(arrow.Record) error) error { return emit(nil) })).Exec()
+			},
+			[]string{"gives nil for a batch"},
+		},
+		"report of another subtask's shard": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error { ctx.ReportSum("r", 5, 1); return nil }))
+			},
+			[]string{`report "r" of shard 5`, " owns shards "},
+		},
+		"report with two folds": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					if lo := ctx.Shards().Lo; lo < 8 {
+						ctx.ReportSum("r", lo, 1)
+					} else {
+						ctx.ReportMax("r", lo, 1)
+					}
+					return nil
+				}))
+			},
+			[]string{`report "r": both ReportSum and ReportMax`},
+		},
+		"report when closing": {
+			func(b *engine.Builder) *engine.Dataset {
+				return queue(b).Add(noop).SetMaxIter(1).CloseWith(comqueue.ShardOutput(
+					func(ctx *comqueue.ComContext, shard int) ([]row, error) {
+						ctx.ReportSum("r", shard, 1)
+						return nil, nil
+					})).Exec()
+			},
+			[]string{`report "r": values of shards are reported from the stages`},
+		},
+		"report twice": {
+			func(b *engine.Builder) *engine.Dataset {
+				return closed(queue(b).Add(func(ctx *comqueue.ComContext) error {
+					ctx.ReportSum("r", ctx.Shards().Lo, 1)
+					ctx.ReportSum("r", ctx.Shards().Lo, 1)
+					return nil
+				}))
+			},
+			[]string{`report "r"`, "at most once"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := run(t, c.build, engine.Parallelism(4), engine.Shards(16))
+			require.Error(t, err)
+			for _, want := range c.want {
+				require.ErrorContains(t, err, want)
+			}
+		})
+	}
+}
