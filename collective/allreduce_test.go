@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -298,10 +300,8 @@ func TestBytesAreTheProgramsBytes(t *testing.T) {
 			}) {
 				require.NoError(t, err)
 				want := 0
-				if p > 1 {
-					for chunk := range p {
-						want += 4 * directCost(p).Sent(r, chunk) * shared.Split(n, p, chunk).Len()
-					}
+				if cost := algorithm.Direct().Cost(algorithm.Params{P: p}); cost.Sent != nil {
+					want = 4 * cost.Sent(r, program.Even(n, p))
 				}
 				require.Equal(t, int64(want), g.Rank(r).Stats().Bytes)
 			}

@@ -33,11 +33,12 @@
 //
 // # The parts
 //
-// A collective is a [Program], plain data: for each rank, lanes of instructions on
-// chunks of buffers. A generator makes it ([GenerateDirect]); the checker
-// ([CheckPrograms]) proves that the parts of all ranks fit together and compute
-// what they claim, in the tree they claim; [Execute] runs a part over any
-// [Endpoint]. Where ranks share memory ([LocalGroup]) there is no need to move
-// bytes, and a faster executor does the same program's work: each rank folds the
-// chunk that it owns straight out of the others' buffers and into their results.
+// A collective is a program, plain data: for each rank, lanes of instructions on
+// chunks of buffers (package program). Package algorithm generates programs,
+// package check proves that the parts of all ranks fit together and compute what
+// they claim, in the tree they claim, package execute runs a part over
+// connections, package simulate prices it on networks that are not there, and
+// package tune chooses. Where ranks share memory ([LocalGroup]) there is no need to
+// move bytes, and a faster executor does the same work: each rank folds the chunk
+// that it owns straight out of the others' buffers and into their results.
 package collective

@@ -94,22 +94,3 @@ func ExampleMismatchError() {
 }
 
 // A program is data that can be read.
-func ExampleGenerateDirect() {
-	program := collective.GenerateDirect(3, 1)
-	fmt.Print(program.String())
-	// Output:
-	// program allreduce direct p=3 rank=1 chunks=3 canonical=true
-	// scratch scratch0[1] scratch1[1]
-	// lane 0 local
-	//   0 reduce out[1] = ((scratch1[1] in[1]) scratch0[1]) after 1.1 2.1
-	// lane 1 send=2 recv=2 channel=0
-	//   0 send in[2]
-	//   1 recv scratch0[1]
-	//   2 send out[1] after 0.0
-	//   3 recv out[2] after 1.0
-	// lane 2 send=0 recv=0 channel=0
-	//   0 send in[0]
-	//   1 recv scratch1[1]
-	//   2 send out[1] after 0.0
-	//   3 recv out[0] after 2.0
-}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -53,7 +54,7 @@ func TestCompiledFoldsKeepTheTree(t *testing.T) {
 			before[i] = append([]int64(nil), leaves[i]...)
 		}
 		steps, want := randomFold(r, m, leaf)
-		plan, err := compileFold(m, steps)
+		plan, err := program.CompileFold(m, steps)
 		require.NoError(t, err)
 
 		// The result may go to memory of its own, or over any one of the leaves.
@@ -80,9 +81,9 @@ func TestCompiledFoldsKeepTheTree(t *testing.T) {
 
 func TestFoldsOfTreesNeedFewBlocks(t *testing.T) {
 	for p := 1; p <= 300; p++ {
-		plan, err := compileFold(p, shared.RankSchedule(p, nil))
+		plan, err := program.CompileFold(p, shared.RankSchedule(p, nil))
 		require.NoError(t, err)
-		require.LessOrEqual(t, plan.blocks, bits.Len(uint(p)), "p=%d", p)
+		require.LessOrEqual(t, plan.Blocks, bits.Len(uint(p)), "p=%d", p)
 	}
 }
 
@@ -100,7 +101,7 @@ func TestStepsThatAreNoTreeAreRefused(t *testing.T) {
 		"out of range":        {2, []shared.FoldStep{{Left: 0, Right: 2}}},
 		"negative":            {2, []shared.FoldStep{{Left: -1, Right: 1}}},
 	} {
-		_, err := compileFold(x.m, x.steps)
-		require.ErrorIs(t, err, errFoldShape, name)
+		_, err := program.CompileFold(x.m, x.steps)
+		require.ErrorIs(t, err, program.ErrFoldShape, name)
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
 )
 
 // schedule is how the contributions of all ranks are folded: the leaves in the
 // order of the tree, and the plan over them.
 type schedule struct {
-	plan   *foldPlan
+	plan   *program.FoldPlan
 	leaves []leafRef
 
 	// What the schedule was made for: the nodes of each rank, one after another,
@@ -46,7 +47,7 @@ func (p *planCache) wholeSchedule(g *LocalGroup) (*schedule, error) {
 	if p.whole != nil {
 		return p.whole, nil
 	}
-	plan, err := compileFold(g.n, shared.RankSchedule(g.n, nil))
+	plan, err := program.CompileFold(g.n, shared.RankSchedule(g.n, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +124,6 @@ func newForestSchedule(slots []slot) (*schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.plan, err = compileFold(len(sorted), steps)
+	s.plan, err = program.CompileFold(len(sorted), steps)
 	return s, err
 }

@@ -1,8 +1,10 @@
-package collective
+package check
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/superstep-ml/superstep/collective/program"
 )
 
 // terms interns expressions, so that equal numbers mean equal trees.
@@ -76,20 +78,20 @@ func (t *terms) onceEach(id, p, chunk int) error {
 }
 
 // read returns what the cells of a reference hold, and notes the reading.
-func (c *checker) read(h *half, r Ref) ([]int, error) {
+func (c *checker) read(h *half, r program.Ref) ([]int, error) {
 	k := &c.ranks[h.rank]
 	values := make([]int, 0, r.Chunks.Len())
 	for i := r.Chunks.Lo; i < r.Chunks.Hi; i++ {
 		x := k.cells[cell{r.Buffer, r.Slot, i}]
 		if x == nil || !x.defined {
-			return nil, fmt.Errorf("%s reads %s, which is not written yet", h.where(), chunk(r.Buffer, r.Slot, i))
+			return nil, fmt.Errorf("%s reads %s, which is not written yet", h.where(), program.Chunk(r.Buffer, r.Slot, i))
 		}
 		if w := x.written; w != nil && !w.before(h.clock) {
-			return nil, fmt.Errorf("race: %s reads %s, which lane %d step %d writes", h.where(), chunk(r.Buffer, r.Slot, i), w.lane, w.step)
+			return nil, fmt.Errorf("race: %s reads %s, which lane %d step %d writes", h.where(), program.Chunk(r.Buffer, r.Slot, i), w.lane, w.step)
 		}
 		x.reads = append(x.reads, h.access())
-		if alias := k.alias(r, i); alias != nil && alias.written != nil && r.Buffer == BufferIn {
-			return nil, fmt.Errorf("%s reads %s after out[%d] was written, which may be the same memory", h.where(), chunk(r.Buffer, r.Slot, i), i)
+		if alias := k.alias(r, i); alias != nil && alias.written != nil && r.Buffer == program.In {
+			return nil, fmt.Errorf("%s reads %s after out[%d] was written, which may be the same memory", h.where(), program.Chunk(r.Buffer, r.Slot, i), i)
 		}
 		values = append(values, x.term)
 	}
@@ -97,7 +99,7 @@ func (c *checker) read(h *half, r Ref) ([]int, error) {
 }
 
 // write changes the cells of a reference.
-func (c *checker) write(h *half, r Ref, values []int) error {
+func (c *checker) write(h *half, r program.Ref, values []int) error {
 	k := &c.ranks[h.rank]
 	for n, i := 0, r.Chunks.Lo; i < r.Chunks.Hi; n, i = n+1, i+1 {
 		x := k.cells[cell{r.Buffer, r.Slot, i}]
@@ -106,7 +108,7 @@ func (c *checker) write(h *half, r Ref, values []int) error {
 			k.cells[cell{r.Buffer, r.Slot, i}] = x
 		}
 		if w := x.written; w != nil && !w.before(h.clock) {
-			return fmt.Errorf("race: %s writes %s, which lane %d step %d writes too", h.where(), chunk(r.Buffer, r.Slot, i), w.lane, w.step)
+			return fmt.Errorf("race: %s writes %s, which lane %d step %d writes too", h.where(), program.Chunk(r.Buffer, r.Slot, i), w.lane, w.step)
 		}
 		reads := x.reads
 		if alias := k.alias(r, i); alias != nil {
@@ -116,7 +118,7 @@ func (c *checker) write(h *half, r Ref, values []int) error {
 		for _, a := range reads {
 			if a != now && !a.before(h.clock) {
 				return fmt.Errorf("race: %s writes %s, which lane %d step %d reads (or reads as input, which may be the same memory)",
-					h.where(), chunk(r.Buffer, r.Slot, i), a.lane, a.step)
+					h.where(), program.Chunk(r.Buffer, r.Slot, i), a.lane, a.step)
 			}
 		}
 		x.term, x.defined, x.written, x.reads = values[n], true, &now, x.reads[:0]
@@ -125,12 +127,12 @@ func (c *checker) write(h *half, r Ref, values []int) error {
 }
 
 // alias is the cell that may share memory with a chunk of input or output.
-func (k *checkedRank) alias(r Ref, chunk int) *content {
+func (k *checkedRank) alias(r program.Ref, chunk int) *content {
 	switch r.Buffer {
-	case BufferIn:
-		return k.cells[cell{BufferOut, 0, chunk}]
-	case BufferOut:
-		return k.cells[cell{BufferIn, 0, chunk}]
+	case program.In:
+		return k.cells[cell{program.Out, 0, chunk}]
+	case program.Out:
+		return k.cells[cell{program.In, 0, chunk}]
 	default:
 		return nil
 	}

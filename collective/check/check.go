@@ -1,47 +1,13 @@
-package collective
+package check
 
 import (
 	"fmt"
 
+	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Cost is what a generator declares its programs to cost.
-type Cost struct {
-	// Steps is the length of the longest chain of messages, each of which can only
-	// be sent when the one before has come.
-	Steps int
-
-	// Sent is how many times rank sends a piece of chunk's length. The bytes that a
-	// rank sends follow for every length of the data. Nil means none.
-	Sent func(rank, chunk int) int
-}
-
-// Generator makes the programs of an algorithm.
-type Generator struct {
-	Name     string
-	Generate func(p, rank int) Program
-	Cost     func(p int) Cost
-}
-
-// Direct is the generator of GenerateDirect.
-var Direct = Generator{Name: "direct", Generate: GenerateDirect, Cost: directCost}
-
-// Check generates the programs of all p ranks and checks them against each other
-// and against the declared cost. See CheckPrograms.
-func Check(g Generator, p int) error {
-	programs := make([]*Program, p)
-	for r := range programs {
-		prog := g.Generate(p, r)
-		programs[r] = &prog
-	}
-	if err := CheckPrograms(programs, g.Cost(p)); err != nil {
-		return fmt.Errorf("generator %s, p = %d: %w", g.Name, p, err)
-	}
-	return nil
-}
-
-// CheckPrograms runs the programs of all ranks of an AllReduce on symbols instead
+// Programs runs the programs of all ranks of an AllReduce on symbols instead
 // of numbers, with messages that are handed over directly (capacity 0), and finds:
 //
 //   - programs that do not validate, or are not of one group;
@@ -61,7 +27,7 @@ func Check(g Generator, p int) error {
 //
 // Its time is proportional to the number of instructions times the number of lanes
 // of a rank.
-func CheckPrograms(programs []*Program, want Cost) error {
+func Programs(programs []*program.Program, want program.Cost) error {
 	c, err := newChecker(programs)
 	if err != nil {
 		return err
@@ -77,7 +43,7 @@ func CheckPrograms(programs []*Program, want Cost) error {
 
 // checker is an abstract run of all ranks' programs.
 type checker struct {
-	programs []*Program
+	programs []*program.Program
 	terms    terms
 	ranks    []checkedRank
 	offers   map[route]*half // sends waiting for their receive, one a route
@@ -99,7 +65,7 @@ type checkedRank struct {
 
 // cell is a chunk of a buffer.
 type cell struct {
-	buffer      Buffer
+	buffer      program.Buffer
 	slot, chunk int
 }
 
@@ -111,7 +77,7 @@ type completion struct {
 }
 
 // newChecker validates the programs and sets up their input.
-func newChecker(programs []*Program) (*checker, error) {
+func newChecker(programs []*program.Program) (*checker, error) {
 	c := &checker{programs: programs, offers: map[route]*half{}, wants: map[route]*half{}}
 	c.terms.init()
 	for r, p := range programs {
@@ -123,7 +89,7 @@ func newChecker(programs []*Program) (*checker, error) {
 			return nil, fmt.Errorf("the part of rank %d is of another program than rank 0's: rank %d of %d, %s %s with %d chunks",
 				r, p.Rank, p.P, p.Collective, p.Algorithm, p.Chunks)
 		}
-		if p.Collective != "allreduce" {
+		if p.Collective != program.AllReduce {
 			return nil, fmt.Errorf("rank %d: the result of %q is not known to the checker", r, p.Collective)
 		}
 		c.ranks = append(c.ranks, c.newRank(p))
@@ -131,10 +97,10 @@ func newChecker(programs []*Program) (*checker, error) {
 	return c, nil
 }
 
-func (c *checker) newRank(p *Program) checkedRank {
+func (c *checker) newRank(p *program.Program) checkedRank {
 	k := checkedRank{cells: map[cell]*content{}, sent: make([]int, p.Chunks)}
 	for chunk := range p.Chunks {
-		k.cells[cell{BufferIn, 0, chunk}] = &content{term: c.terms.leaf(p.Rank, chunk), defined: true}
+		k.cells[cell{program.In, 0, chunk}] = &content{term: c.terms.leaf(p.Rank, chunk), defined: true}
 	}
 	k.done = make([][]completion, len(p.Lanes))
 	for i := range p.Lanes {
@@ -147,7 +113,7 @@ func (c *checker) newRank(p *Program) checkedRank {
 				send.steps = append(send.steps, j)
 				k.done[i][j].parts++
 			}
-			if l.Steps[j].Op != DoSend {
+			if l.Steps[j].Op != program.DoSend {
 				recv.steps = append(recv.steps, j)
 				k.done[i][j].parts++
 			}
@@ -170,14 +136,14 @@ func (c *checker) checkResults() error {
 		}
 		canonical := shared.FoldRanks(leaves, c.terms.join)
 		for r := range c.ranks {
-			out := c.ranks[r].cells[cell{BufferOut, 0, chunk}]
+			out := c.ranks[r].cells[cell{program.Out, 0, chunk}]
 			if out == nil || !out.defined {
 				return fmt.Errorf("rank %d: out[%d] is never written", r, chunk)
 			}
 			if err := c.terms.onceEach(out.term, p, chunk); err != nil {
 				return fmt.Errorf("rank %d: out[%d]: %w", r, chunk, err)
 			}
-			if first := c.ranks[0].cells[cell{BufferOut, 0, chunk}]; out.term != first.term {
+			if first := c.ranks[0].cells[cell{program.Out, 0, chunk}]; out.term != first.term {
 				return fmt.Errorf("out[%d] is %s on rank %d but %s on rank 0", chunk,
 					c.terms.text(out.term), r, c.terms.text(first.term))
 			}
@@ -190,19 +156,22 @@ func (c *checker) checkResults() error {
 	return nil
 }
 
-func (c *checker) checkCost(want Cost) error {
+func (c *checker) checkCost(want program.Cost) error {
 	if c.steps != want.Steps {
 		return fmt.Errorf("the longest chain has %d messages, declared are %d", c.steps, want.Steps)
 	}
+	l := program.Even(len(c.ranks), c.programs[0].Chunks)
 	for r := range c.ranks {
+		sent := 0
 		for chunk, got := range c.ranks[r].sent {
-			declared := 0
-			if want.Sent != nil {
-				declared = want.Sent(r, chunk)
-			}
-			if got != declared {
-				return fmt.Errorf("rank %d sends chunk %d's length %d times, declared are %d", r, chunk, got, declared)
-			}
+			sent += got * l.Len(program.Chunk(program.Out, 0, chunk))
+		}
+		declared := 0
+		if want.Sent != nil {
+			declared = want.Sent(r, l)
+		}
+		if sent != declared {
+			return fmt.Errorf("rank %d sends %d elements, declared are %d", r, sent, declared)
 		}
 	}
 	return nil

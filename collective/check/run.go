@@ -1,8 +1,10 @@
-package collective
+package check
 
 import (
 	"fmt"
 	"strings"
+
+	"github.com/superstep-ml/superstep/collective/program"
 )
 
 // half is one half of a lane during an abstract run: a sequential process.
@@ -73,7 +75,7 @@ func (c *checker) run() error {
 
 // current is the half's next instruction, if it has one whose dependencies are
 // complete, with their clocks taken over.
-func (c *checker) current(h *half) (*Instruction, bool) {
+func (c *checker) current(h *half) (*program.Instruction, bool) {
 	if h.pos == len(h.steps) {
 		return nil, false
 	}
@@ -85,7 +87,7 @@ func (c *checker) current(h *half) (*Instruction, bool) {
 		}
 	}
 	own := &k.done[h.lane][h.steps[h.pos]]
-	if h.sends && in.Op != DoSend {
+	if h.sends && in.Op != program.DoSend {
 		if own.parts > 1 {
 			return nil, false // a fused instruction receives first
 		}
@@ -146,7 +148,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	out := c.instruction(from)
 	in := c.instruction(to)
 	src := out.Dst
-	if out.Op == DoSend {
+	if out.Op == program.DoSend {
 		src = out.Src[0]
 	}
 	if src.Chunks != in.Dst.Chunks {
@@ -157,7 +159,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 	if err != nil {
 		return err
 	}
-	if in.Op == DoRecvReduce || in.Op == DoRecvReduceSend {
+	if in.Op == program.DoRecvReduce || in.Op == program.DoRecvReduceSend {
 		own, err := c.read(to, in.Src[0])
 		if err != nil {
 			return err
@@ -186,7 +188,7 @@ func (c *checker) deliver(at route, from, to *half) error {
 }
 
 // local does a DoCopy or DoReduce.
-func (c *checker) local(h *half, in *Instruction) error {
+func (c *checker) local(h *half, in *program.Instruction) error {
 	var operands [][]int
 	for _, r := range in.Src {
 		v, err := c.read(h, r)
@@ -221,7 +223,7 @@ func (c *checker) complete(h *half) {
 	d.chain = max(d.chain, h.chain)
 }
 
-func (c *checker) instruction(h *half) *Instruction {
+func (c *checker) instruction(h *half) *program.Instruction {
 	return &c.programs[h.rank].Lanes[h.lane].Steps[h.steps[h.pos]]
 }
 

@@ -1,0 +1,2 @@
+// Package execute runs collective programs over the connections of a mesh.
+package execute

@@ -1,0 +1,30 @@
+package execute
+
+import (
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// Reducer folds element by element. One is used by several goroutines at once.
+type Reducer interface {
+	// Fold does dst[i] = left[i] ∘ right[i]. The three have equal length, a multiple of
+	// the element's size; dst may be the memory of left or of right.
+	Fold(dst, left, right []byte)
+}
+
+// Operation is one run of a program.
+type Operation struct {
+	Seq  uint64          // number within the group
+	What *mesh.Operation // equal hash on all ranks
+
+	Elem   int // bytes of an element
+	Layout program.Layout
+
+	// In has one buffer for each node of a forest (nil: absent), or one in all; Out
+	// has the length of the program's output. In[0] and Out may be the same memory,
+	// chunk for chunk, or not overlap.
+	In  [][]byte
+	Out []byte
+
+	Reducer Reducer // of collectives that reduce
+}

@@ -1,0 +1,87 @@
+package program
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// FoldPlan is a fold over m leaves, ready to be run block by block: the same
+// expression as the steps it was compiled from, evaluated depth first, so that it
+// needs only a logarithmic number of intermediate blocks.
+type FoldPlan struct {
+	Leaves int
+	Steps  []FoldOp
+	Blocks int // intermediate blocks needed, not counting the destination
+}
+
+// FoldOp is dst = a ∘ b. Operands ≥ 0 are leaves; operand −1−k is intermediate
+// block k. The last step of a plan writes ToResult.
+type FoldOp struct{ Dst, A, B int }
+
+// ToResult is the destination of the last step.
+const ToResult = int(^uint(0) >> 1)
+
+// ErrFoldShape is the complaint about steps that are no tree over the leaves.
+var ErrFoldShape = errors.New("the fold steps do not join every operand exactly once")
+
+// CompileFold orders the steps of a fold over m leaves depth first, left before
+// right, and gives each intermediate value a block. The steps must join all
+// leaves into slot 0, each right slot being used up.
+func CompileFold(m int, steps []shared.FoldStep) (*FoldPlan, error) {
+	if m == 0 && len(steps) == 0 {
+		return &FoldPlan{}, nil
+	}
+	if len(steps) != m-1 {
+		return nil, fmt.Errorf("%w: %d steps for %d operands", ErrFoldShape, len(steps), m)
+	}
+	// value[s] is what slot s holds: a leaf, or m + the step that made it.
+	value := make([]int, m)
+	for s := range value {
+		value[s] = s
+	}
+	pairs := make([][2]int, len(steps))
+	for i, st := range steps {
+		if min(st.Left, st.Right) < 0 || max(st.Left, st.Right) >= m || st.Left == st.Right ||
+			value[st.Left] < 0 || value[st.Right] < 0 {
+			return nil, fmt.Errorf("%w: step %d joins %d and %d", ErrFoldShape, i, st.Left, st.Right)
+		}
+		pairs[i] = [2]int{value[st.Left], value[st.Right]}
+		value[st.Left], value[st.Right] = m+i, -1
+	}
+	if value[0] < 0 {
+		return nil, fmt.Errorf("%w: slot 0 is used up", ErrFoldShape)
+	}
+	p := &FoldPlan{Leaves: m, Steps: make([]FoldOp, 0, len(steps))}
+	if m > 1 {
+		var free []int
+		p.emit(pairs, m, value[0], &free)
+		p.Steps[len(p.Steps)-1].Dst = ToResult
+	}
+	return p, nil
+}
+
+// emit appends the steps that evaluate v and returns the operand holding it.
+func (p *FoldPlan) emit(pairs [][2]int, m, v int, free *[]int) int {
+	if v < m {
+		return v
+	}
+	a := p.emit(pairs, m, pairs[v-m][0], free)
+	b := p.emit(pairs, m, pairs[v-m][1], free)
+	// The left operand's block is taken again first: accumulating in place is
+	// what operators of the user do best.
+	for _, x := range [2]int{b, a} {
+		if x < 0 {
+			*free = append(*free, -1-x)
+		}
+	}
+	k := p.Blocks
+	if n := len(*free); n > 0 {
+		k, *free = (*free)[n-1], (*free)[:n-1]
+	} else {
+		p.Blocks++
+	}
+	p.Steps = append(p.Steps, FoldOp{Dst: -1 - k, A: a, B: b})
+	return -1 - k
+}

@@ -1,0 +1,98 @@
+package program
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Layout gives the chunks of a program their lengths when it is run: chunk c lies
+// at the elements [Out[c], Out[c+1]) of the data. In is the same list but for an
+// AllToAll of blocks of different lengths, where what a rank sends is cut
+// differently from what it receives. Each has one more entry than there are chunks;
+// offsets begin at 0 and never fall.
+type Layout struct{ In, Out []int }
+
+// Even cuts n elements into chunks of which the first (n mod chunks) are one longer.
+func Even(n, chunks int) Layout {
+	off := make([]int, chunks+1)
+	for c := range chunks {
+		off[c+1] = shared.Split(n, chunks, c).Hi
+	}
+	return Layout{off, off}
+}
+
+// Blocks gives chunk c counts[c] elements.
+func Blocks(counts []int) Layout {
+	off := offsets(counts)
+	return Layout{off, off}
+}
+
+// Exchange is the layout of one rank in an AllToAll: in[d] has send[d] elements and
+// out[s] has recv[s].
+func Exchange(send, recv []int) Layout { return Layout{offsets(send), offsets(recv)} }
+
+func offsets(counts []int) []int {
+	off := make([]int, len(counts)+1)
+	for c, n := range counts {
+		off[c+1] = off[c] + n
+	}
+	return off
+}
+
+// Len is the number of elements of a reference.
+func (l Layout) Len(r Ref) int {
+	off := l.of(r.Buffer)
+	return off[r.Chunks.Hi] - off[r.Chunks.Lo]
+}
+
+// Elements is where a reference lies within its buffer, which holds the chunks of
+// room.
+func (l Layout) Elements(r Ref, room shared.Range) shared.Range {
+	off := l.of(r.Buffer)
+	base := off[room.Lo]
+	return shared.Range{Lo: off[r.Chunks.Lo] - base, Hi: off[r.Chunks.Hi] - base}
+}
+
+// Size is the number of elements of a buffer that holds the chunks of room.
+func (l Layout) Size(b Buffer, room shared.Range) int {
+	if room.Empty() {
+		return 0
+	}
+	off := l.of(b)
+	return off[room.Hi] - off[room.Lo]
+}
+
+func (l Layout) of(b Buffer) []int {
+	if b == In {
+		return l.In
+	}
+	return l.Out
+}
+
+// Check returns an error unless the layout is one for a number of chunks.
+func (l Layout) Check(chunks int) error {
+	for _, off := range [2][]int{l.In, l.Out} {
+		if len(off) != chunks+1 || off[0] != 0 {
+			return fmt.Errorf("a layout of %d chunks for a program of %d", len(off)-1, chunks)
+		}
+		for c := range chunks {
+			if off[c+1] < off[c] {
+				return fmt.Errorf("chunk %d has %d elements", c, off[c+1]-off[c])
+			}
+		}
+	}
+	return nil
+}
+
+// Room is the range of chunks that the buffer of a reference holds.
+func (p *Program) Room(r Ref) shared.Range {
+	switch r.Buffer {
+	case In:
+		return p.In
+	case Out:
+		return p.Out
+	default:
+		return p.Scratch[r.Slot]
+	}
+}

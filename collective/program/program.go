@@ -1,0 +1,257 @@
+package program
+
+import (
+	"strconv"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Collective says what a program computes.
+type Collective uint8
+
+// The collectives. n is the length of the whole data, which is cut into Chunks;
+// "block r" is chunk r where there is one chunk per rank.
+const (
+	AllReduce     Collective = iota // every rank gets the fold of all ranks' data
+	Broadcast                       // every rank gets the root's data
+	Reduce                          // the root gets the fold of all ranks' data
+	Gather                          // the root gets every rank's block, in rank order
+	AllGather                       // every rank gets every rank's block, in rank order
+	Scatter                         // rank r gets block r of the root's data
+	ReduceScatter                   // rank r gets block r of the fold of all ranks' data
+	AllToAll                        // rank r gets block r of every rank's data, in rank order
+	Barrier                         // no data; no rank ends before all have begun
+	Scan                            // rank r gets the fold of the data of ranks 0..r
+	Exscan                          // rank r gets the fold of the data of ranks 0..r−1; rank 0 nothing
+	NumCollectives
+)
+
+var collectiveNames = [NumCollectives]string{
+	"allreduce", "broadcast", "reduce", "gather", "allgather", "scatter",
+	"reduce-scatter", "all-to-all", "barrier", "scan", "exscan",
+}
+
+// String is the name in text forms and on command lines.
+func (c Collective) String() string {
+	if c >= NumCollectives {
+		return "collective(" + strconv.Itoa(int(c)) + ")"
+	}
+	return collectiveNames[c]
+}
+
+// Rooted says whether the collective has a root.
+func (c Collective) Rooted() bool {
+	return c == Broadcast || c == Reduce || c == Gather || c == Scatter
+}
+
+// Reduces says whether the collective folds values with an operator.
+func (c Collective) Reduces() bool {
+	return c == AllReduce || c == Reduce || c == ReduceScatter || c == Scan || c == Exscan
+}
+
+// Program is one rank's part of a collective, as plain data. A generator makes
+// it from (p, rank, root, parameters) alone, in time proportional to the rank's
+// own steps; the checker, the executors, the simulator, and whatever draws
+// programs read it. It knows nothing of element types or of lengths: the data is
+// a sequence of Chunks parts, whose lengths a Layout gives when the program is run.
+//
+// A buffer holds a contiguous range of chunks, and its chunks are addressed by
+// their own numbers wherever it begins: rank 3's input of an AllGather holds chunk
+// 3 alone, and is in[3]. The chunks of an AllToAll are numbered anew on each side:
+// in[d] is the block for rank d, out[s] the block from rank s, and what rank s
+// sends from in[d] arrives in rank d's out[s].
+type Program struct {
+	Collective Collective
+	Algorithm  string // how: "direct", "ring"
+	P          int    // number of ranks
+	Rank       int    // whose part this is
+	Root       int    // the root, or -1 where there is none
+	Chunks     int    // parts of the data, at least 1
+
+	// In and Out are the chunks that the input and the output hold; either may be
+	// empty (the input of a Broadcast anywhere but at the root).
+	In, Out shared.Range
+
+	// Nodes makes the input a forest: it holds one buffer for each node of the
+	// aligned tree over shards, in[c] being chunk c of the first and in1[c] of the
+	// second. Nil stands for one whole buffer (in), an empty list for none.
+	// Forest is a hash of the nodes of all ranks, 0 where they bring whole buffers.
+	Nodes  []shared.Node
+	Forest uint64
+
+	// Scratch gives, for each scratch slot, the chunks that it has room for: slot
+	// k holds the chunks [Lo, Hi), of the lengths that they have in the output.
+	Scratch []shared.Range
+
+	// Lanes progress independently of each other. See Lane.
+	Lanes []Lane
+
+	// CanonicalTree claims that each result is folded in the canonical tree: the
+	// fold tree over ranks (shared.RankSchedule) of whole buffers, or the aligned
+	// tree over shards (shared.FoldSchedule) of forests. All programs that claim it
+	// give the same bits, so one may replace another.
+	CanonicalTree bool
+
+	// RankOrder claims that operands keep the order of ranks, so that operators
+	// need not commute.
+	RankOrder bool
+}
+
+// Partials is the number of buffers that the input consists of.
+func (p *Program) Partials() int {
+	if p.Nodes == nil {
+		return 1
+	}
+	return len(p.Nodes)
+}
+
+// NoPeer stands for the missing peer of a lane that only sends, only receives, or
+// works locally.
+const NoPeer = -1
+
+// Lane is a sequence of instructions with at most one peer to send to, at most
+// one to receive from, and the number of the channel that both use. Messages
+// from one rank to another on one channel are received in the order sent, and one
+// lane of the sender and one of the receiver use it, so that no lane ever waits
+// behind another's message.
+//
+// A lane has two halves that progress independently: the send half does the
+// sending parts of its instructions in their order; the receive half does all
+// else (receiving, reducing, copying) in their order. Between the halves, and
+// between lanes, only what After says is ordered, and that a fused instruction
+// receives before it sends.
+type Lane struct {
+	SendPeer int // rank, or NoPeer
+	RecvPeer int // rank, or NoPeer
+	Channel  int
+	Steps    []Instruction
+}
+
+// MaxChannels bounds channel numbers: 0 ≤ Channel < MaxChannels.
+const MaxChannels = 64
+
+// OpCode says what an instruction does.
+type OpCode uint8
+
+// The instructions. Sending ones are finished when their source may be
+// overwritten; receiving ones when the data is in place.
+//
+// A contribution may be absent at run time (a node of a forest none of whose
+// shards has a row). An absent value travels as a message of no data, and folding
+// with it leaves the other operand as it is.
+const (
+	DoSend           OpCode = iota // Src[0] goes to the send peer
+	DoRecv                         // Dst is filled by the receive peer
+	DoRecvReduce                   // Dst = Src[0] ∘ received (or the other way round, if RecvLeft)
+	DoRecvReduceSend               // DoRecvReduce, then Dst goes to the send peer
+	DoRecvCopySend                 // DoRecv, then Dst goes to the send peer
+	DoCopy                         // Dst = Src[0]
+	DoReduce                       // Dst = the fold of Src in the order given by Fold
+	numOpCodes
+)
+
+var opCodeNames = [numOpCodes]string{
+	"send", "recv", "recv-reduce", "recv-reduce-send", "recv-copy-send", "copy", "reduce",
+}
+
+// String gives the name that the text form of programs uses.
+func (o OpCode) String() string {
+	if o >= numOpCodes {
+		return "opcode(" + strconv.Itoa(int(o)) + ")"
+	}
+	return opCodeNames[o]
+}
+
+// Sends says whether the send half takes part in the instruction.
+func (o OpCode) Sends() bool { return o == DoSend || o == DoRecvReduceSend || o == DoRecvCopySend }
+
+// Receives says whether data of the receive peer comes in.
+func (o OpCode) Receives() bool { return o >= DoRecv && o <= DoRecvCopySend }
+
+// Reduces says whether values are folded.
+func (o OpCode) Reduces() bool {
+	return o == DoRecvReduce || o == DoRecvReduceSend || o == DoReduce
+}
+
+// sources is the number of operands that an instruction reads, or -1 where any
+// positive number will do.
+func (o OpCode) sources() int {
+	switch o {
+	case DoSend, DoRecvReduce, DoRecvReduceSend, DoCopy:
+		return 1
+	case DoReduce:
+		return -1
+	default:
+		return 0
+	}
+}
+
+// Buffer names a rank's buffer.
+type Buffer uint8
+
+// The buffers. The input is never written; the output is where the result ends up.
+// An executor may be given the same memory for a chunk of the (first) input and
+// the chunk of that number of the output: a program therefore reads a chunk of the
+// input only before it writes that of the output, which the checker verifies.
+const (
+	In      Buffer = iota // what the rank contributes
+	Out                   // the result
+	Scratch               // room for intermediate values
+	numBuffers
+)
+
+var bufferNames = [numBuffers]string{"in", "out", "scratch"}
+
+// String gives the name that the text form of programs uses.
+func (b Buffer) String() string {
+	if b >= numBuffers {
+		return "buffer(" + strconv.Itoa(int(b)) + ")"
+	}
+	return bufferNames[b]
+}
+
+// Ref is a range of chunks of a buffer. Slot numbers the scratch slots; for In it
+// numbers the nodes of a forest (0 for a whole buffer).
+type Ref struct {
+	Buffer Buffer
+	Slot   int
+	Chunks shared.Range
+}
+
+// Chunk is the reference to chunk c of a buffer.
+func Chunk(b Buffer, slot, c int) Ref { return Ref{b, slot, shared.Range{Lo: c, Hi: c + 1}} }
+
+// Span is the reference to the chunks [lo, hi) of a buffer.
+func Span(b Buffer, slot, lo, hi int) Ref { return Ref{b, slot, shared.Range{Lo: lo, Hi: hi}} }
+
+// Dep is an instruction of the same rank that must be finished, all of its
+// parts, before another starts.
+type Dep struct{ Lane, Step int }
+
+// Instruction is one step of a lane. Which fields count depends on Op.
+type Instruction struct {
+	Op  OpCode
+	Dst Ref   // written by all but DoSend
+	Src []Ref // read; for DoReduce the operands from left to right
+
+	// RecvLeft makes the received value the left operand of DoRecvReduce and
+	// DoRecvReduceSend.
+	RecvLeft bool
+
+	// Fold is the order in which DoReduce folds Src: steps on slots numbered like
+	// Src, the left slot accumulating and slot 0 holding the result.
+	Fold []shared.FoldStep
+
+	After []Dep
+}
+
+// Cost is what a generator declares its programs to cost.
+type Cost struct {
+	// Steps is the length of the longest chain of messages, each of which can only
+	// be sent when the one before has come.
+	Steps int
+
+	// Sent is the number of elements that a rank sends, given its layout; partial
+	// values of a forest count each. Nil means none.
+	Sent func(rank int, l Layout) int
+}

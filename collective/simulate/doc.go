@@ -1,0 +1,2 @@
+// Package simulate prices collective programs on networks given by numbers.
+package simulate

@@ -1,0 +1,2 @@
+// Package tune chooses the program for a collective and a size, and says why.
+package tune
