@@ -1,0 +1,250 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// MaxChannels bounds the channels between two ranks: 0 ≤ Route.Channel < MaxChannels.
+const MaxChannels = 1024
+
+// fabric is what the ranks of one process share: the routes among them, which
+// are pipes in memory, and the end of the group, which wakes everything that waits.
+type fabric struct {
+	size  int
+	group Group
+	nodes []*node // by rank; nil for ranks of other processes
+	// remote makes connections to ranks of other processes, all at once; nil where
+	// there are none.
+	remote func(ctx context.Context, n *node, routes []Route, conns []Conn) error
+	// interruptRemote ends those connections, once, for the group's cause.
+	interruptRemote func(cause error)
+
+	pool   pool
+	ledger *ledger // nil where a single rank is hosted
+
+	mu    sync.Mutex
+	links map[linkKey]*link
+	left  map[int]error // ranks of this process that have left, and what others get
+	cause error         // the group has ended
+}
+
+// linkKey names a connection by its lower rank, its higher rank, and its channel.
+type linkKey struct{ lo, hi, channel int32 }
+
+func keyOf(rank int, r Route) linkKey {
+	return linkKey{int32(min(rank, r.Peer)), int32(max(rank, r.Peer)), int32(r.Channel)}
+}
+
+// link is a route between two ranks of this process.
+type link struct{ up, down pipe } // up: from the lower rank to the higher
+
+func (l *link) each(f func(*pipe)) {
+	f(&l.up)
+	f(&l.down)
+}
+
+func newFabric(size int, group Group, hosted []int) *fabric {
+	f := &fabric{size: size, group: group, nodes: make([]*node, size),
+		links: make(map[linkKey]*link), left: make(map[int]error)}
+	if len(hosted) > 1 {
+		f.ledger = new(ledger)
+	}
+	for _, r := range hosted {
+		f.nodes[r] = &node{fabric: f, rank: r, conns: make(map[Route]Conn)}
+	}
+	return f
+}
+
+// link returns the route between two ranks of this process.
+func (f *fabric) link(rank int, r Route) (*link, error) {
+	key := keyOf(rank, r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cause != nil {
+		return nil, f.cause
+	}
+	l := f.links[key]
+	if l == nil {
+		l = new(link)
+		l.each(func(p *pipe) {
+			p.init(&f.pool)
+			for _, end := range []int{rank, r.Peer} {
+				if err := f.left[end]; err != nil {
+					p.leave(err)
+				}
+			}
+		})
+		f.links[key] = l
+	}
+	return l, nil
+}
+
+// interrupt ends everything for the group's cause.
+func (f *fabric) interrupt(cause error) {
+	f.mu.Lock()
+	done := f.cause != nil
+	if !done {
+		f.cause = cause
+		for _, l := range f.links {
+			l.each(func(p *pipe) { p.fail(cause) })
+		}
+	}
+	f.mu.Unlock()
+	if !done && f.interruptRemote != nil {
+		f.interruptRemote(cause)
+	}
+}
+
+// leave ends the routes of a rank of this process that is done: the others get an
+// error when they wait for more from it.
+func (f *fabric) leave(rank int) {
+	err := &membership.PeerError{Rank: rank, Reporter: rank, Reason: "left the group", Kind: membership.ErrLeft}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.left[rank] = err
+	for key, l := range f.links {
+		if int(key.lo) == rank || int(key.hi) == rank {
+			l.each(func(p *pipe) { p.leave(err) })
+		}
+	}
+}
+
+// states are the standings of the ranks of this process, in rank order.
+func (f *fabric) states() []membership.State {
+	var all []membership.State
+	for _, n := range f.nodes {
+		if n == nil {
+			continue
+		}
+		seq, op := n.standing.read()
+		all = append(all, membership.State{Rank: n.rank, Seq: seq, Op: op, Progress: n.standing.moved.Load()})
+	}
+	return all
+}
+
+// node is a rank of this process.
+type node struct {
+	fabric   *fabric
+	rank     int
+	standing standing
+
+	mu    sync.RWMutex
+	conns map[Route]Conn
+}
+
+func (n *node) Rank() int               { return n.rank }
+func (n *node) Size() int               { return n.fabric.size }
+func (n *node) Failed() <-chan struct{} { return n.fabric.group.Failed() }
+func (n *node) Err() error              { return n.fabric.group.Err() }
+
+func (n *node) Fail(err error) error {
+	cause := n.fabric.group.Fail(err)
+	n.fabric.interrupt(cause)
+	return cause
+}
+
+func (n *node) Begin(seq uint64, op *Operation) {
+	n.standing.begin(seq, op)
+	if n.fabric.ledger == nil {
+		return
+	}
+	if err := n.fabric.ledger.enter(n.rank, seq, op); err != nil {
+		n.Fail(err)
+	}
+}
+
+func (n *node) End() { n.standing.end() }
+
+func (n *node) Open(ctx context.Context, routes []Route) ([]Conn, error) {
+	if err := n.Err(); err != nil {
+		return nil, err
+	}
+	for _, r := range routes {
+		if err := n.checkRoute(r); err != nil {
+			return nil, err
+		}
+	}
+	conns := make([]Conn, len(routes))
+	missing := 0
+	n.mu.RLock()
+	for i, r := range routes {
+		if conns[i] = n.conns[r]; conns[i] == nil {
+			missing++
+		}
+	}
+	n.mu.RUnlock()
+	if missing == 0 {
+		return conns, nil
+	}
+	if err := n.openMissing(ctx, routes, conns); err != nil {
+		return nil, err
+	}
+	return conns, nil
+}
+
+func (n *node) checkRoute(r Route) error {
+	switch {
+	case r.Peer < 0 || r.Peer >= n.fabric.size:
+		return fmt.Errorf("rank %d opens a route to rank %d, but the group has ranks 0 to %d", n.rank, r.Peer, n.fabric.size-1)
+	case r.Peer == n.rank:
+		return fmt.Errorf("rank %d opens a route to itself", n.rank)
+	case r.Channel < 0 || r.Channel >= MaxChannels:
+		return fmt.Errorf("rank %d opens channel %d to rank %d, but channels go from 0 to %d", n.rank, r.Channel, r.Peer, MaxChannels-1)
+	}
+	return nil
+}
+
+// openMissing fills in the connections that are nil, and remembers them.
+func (n *node) openMissing(ctx context.Context, routes []Route, conns []Conn) error {
+	var far []Route
+	var places []int
+	for i, r := range routes {
+		switch {
+		case conns[i] != nil:
+		case n.fabric.nodes[r.Peer] == nil:
+			far, places = append(far, r), append(places, i)
+		default:
+			l, err := n.fabric.link(n.rank, r)
+			if err != nil {
+				return err
+			}
+			conns[i] = newLocalConn(n, r, l)
+		}
+	}
+	if len(far) > 0 {
+		made := make([]Conn, len(far))
+		if err := n.fabric.remote(ctx, n, far, made); err != nil {
+			return err
+		}
+		for k, i := range places {
+			conns[i] = made[k]
+		}
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for i, r := range routes {
+		if c := n.conns[r]; c != nil {
+			conns[i] = c
+		} else {
+			n.conns[r] = conns[i]
+		}
+	}
+	return nil
+}
+
+// checkMessage finds misuse by the sender.
+func checkMessage(h *Header, payload []byte, limit int) error {
+	switch {
+	case uint64(h.Length) != uint64(len(payload)):
+		return fmt.Errorf("mesh: the header announces %d bytes, the payload has %d", h.Length, len(payload))
+	case len(payload) > limit:
+		return fmt.Errorf("mesh: a message of %d bytes is above the limit of %d: send it in segments", len(payload), limit)
+	case h.Absent && len(payload) != 0:
+		return fmt.Errorf("mesh: an absent value comes with %d bytes", len(payload))
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package mesh
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// fifo is a queue that reuses its memory: a ring that doubles when it is full.
+type fifo[T any] struct {
+	ring  []T
+	first int
+	n     int
+}
+
+func (q *fifo[T]) push(v T) {
+	if q.n == len(q.ring) {
+		ring := make([]T, max(4, 2*q.n))
+		k := copy(ring, q.ring[q.first:])
+		copy(ring[k:], q.ring[:q.first])
+		q.ring, q.first = ring, 0
+	}
+	q.ring[(q.first+q.n)%len(q.ring)] = v
+	q.n++
+}
+
+// pop takes the oldest element of a queue that is not empty.
+func (q *fifo[T]) pop() T {
+	var none T
+	v := q.ring[q.first]
+	q.ring[q.first] = none
+	q.first = (q.first + 1) % len(q.ring)
+	q.n--
+	return v
+}
+
+// block is memory on loan from a pool. Whoever holds the pointer owns it.
+type block struct {
+	data  []byte
+	class int
+}
+
+// pool lends blocks in sizes of powers of two. What comes back is kept until the
+// garbage collector needs it, so that a quiet mesh holds no memory.
+type pool struct {
+	classes [32]sync.Pool
+}
+
+const smallestBlock = 8 // log2 of its bytes
+
+// get lends a block with data of n bytes of any content.
+func (p *pool) get(n int) *block {
+	class := max(smallestBlock, bits.Len(uint(max(n, 1)-1)))
+	if class >= len(p.classes) { // no message of a legal length comes here
+		return &block{data: make([]byte, n), class: -1}
+	}
+	b, ok := p.classes[class].Get().(*block)
+	if !ok {
+		b = &block{data: make([]byte, 1<<class), class: class}
+	}
+	b.data = b.data[:n]
+	return b
+}
+
+// put takes a block back.
+func (p *pool) put(b *block) {
+	if b == nil || b.class < 0 {
+		return
+	}
+	b.data = b.data[:cap(b.data)]
+	p.classes[b.class].Put(b)
+}

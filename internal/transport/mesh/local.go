@@ -1,0 +1,135 @@
+package mesh
+
+import (
+	"math"
+	"sync"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// Borrower is implemented by connections that can hand out a message where it
+// lies, in the memory of its sender, so that it can be folded without being copied
+// first.
+type Borrower interface {
+	// Borrow returns the next n bytes of the message that Next announced, like Read,
+	// but where they are. They must not be modified, and may be used until Return,
+	// also when the group ends in between. The sender may wait until then.
+	Borrow(n int) ([]byte, error)
+	// Return gives back what was borrowed last. Every Borrow without an error must
+	// be followed by it, before anything else is done with the receiving side.
+	Return()
+}
+
+// Local is a group whose ranks are all in this process.
+type Local struct {
+	fabric *fabric
+}
+
+// NewLocal makes a group of p ≥ 1 ranks that are goroutines of this process. Routes
+// are made when they are opened, and there are no goroutines behind them.
+func NewLocal(p int) *Local {
+	ranks := make([]int, p)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	return &Local{newFabric(p, &localGroup{failed: make(chan struct{})}, ranks)}
+}
+
+// Node is the access of a rank, 0 ≤ rank < p.
+func (l *Local) Node(rank int) Node { return l.fabric.nodes[rank] }
+
+// States are the standings of all ranks, in rank order.
+func (l *Local) States() []membership.State { return l.fabric.states() }
+
+// Leave says that a rank is done. Others still receive what it has sent; then,
+// and when they send to it, they get an error that wraps membership.ErrLeft.
+func (l *Local) Leave(rank int) { l.fabric.leave(rank) }
+
+// localGroup is the group of a process that is alone.
+type localGroup struct {
+	once   sync.Once
+	cause  error
+	failed chan struct{}
+}
+
+func (g *localGroup) Fail(err error) error {
+	g.once.Do(func() {
+		g.cause = err
+		close(g.failed)
+	})
+	return g.cause
+}
+
+func (g *localGroup) Failed() <-chan struct{} { return g.failed }
+
+func (g *localGroup) Err() error {
+	select {
+	case <-g.failed:
+		return g.cause
+	default:
+		return nil
+	}
+}
+
+// localConn is one rank's end of a link.
+type localConn struct {
+	node    *node
+	out, in *pipe
+	lent    int
+}
+
+func newLocalConn(n *node, r Route, l *link) *localConn {
+	if n.rank < r.Peer {
+		return &localConn{node: n, out: &l.up, in: &l.down}
+	}
+	return &localConn{node: n, out: &l.down, in: &l.up}
+}
+
+func (c *localConn) Send(h *Header, payload []byte) error {
+	if err := checkMessage(h, payload, math.MaxInt); err != nil {
+		return err
+	}
+	if err := c.out.send(h, payload); err != nil {
+		return err
+	}
+	c.node.standing.moved.Add(uint64(len(payload)))
+	return nil
+}
+
+func (c *localConn) Post(h *Header, payload []byte) error {
+	if err := checkMessage(h, payload, math.MaxInt); err != nil {
+		return err
+	}
+	if err := c.out.post(h, payload); err != nil {
+		return err
+	}
+	c.node.standing.moved.Add(uint64(len(payload)))
+	return nil
+}
+
+func (c *localConn) Next(h *Header) error { return c.in.next(h) }
+
+func (c *localConn) Read(dst []byte) error {
+	if err := c.in.read(dst); err != nil {
+		return err
+	}
+	c.node.standing.moved.Add(uint64(len(dst)))
+	return nil
+}
+
+func (c *localConn) Borrow(n int) ([]byte, error) {
+	b, err := c.in.lend(n)
+	if err == nil {
+		c.lent = n
+	}
+	return b, err
+}
+
+func (c *localConn) Return() {
+	if c.lent == 0 {
+		return
+	}
+	c.node.standing.moved.Add(uint64(c.lent))
+	c.in.giveBack(c.lent)
+	c.lent = 0
+}
