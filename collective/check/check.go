@@ -1,178 +1,236 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
 )
 
-// Programs runs the programs of all ranks of an AllReduce on symbols instead
-// of numbers, with messages that are handed over directly (capacity 0), and finds:
+// Layouts are the lengths of the chunks in one run: of all ranks at once, or one
+// layout for each, which is what an AllToAll of blocks of different lengths needs.
+type Layouts []program.Layout
+
+// of is the layout of a rank.
+func (l Layouts) of(rank int) program.Layout {
+	if len(l) == 1 {
+		return l[0]
+	}
+	return l[rank]
+}
+
+// Options say what else there is to compare programs with.
+type Options struct {
+	// Cost is what the programs are declared to cost; nil leaves it open.
+	Cost *program.Cost
+
+	// Layouts are the lengths for which messages must match and costs be as
+	// declared. Nil stands for even chunks of each of Counts(p) elements.
+	Layouts []Layouts
+}
+
+// Report is what a run of programs shows beyond their being right.
+type Report struct {
+	Steps    int // messages of the longest chain
+	Messages int // of all ranks
+
+	// Canonical and RankOrder say whether the programs could make the claims of
+	// these names, for collectives that reduce. See program.Program.
+	Canonical, RankOrder bool
+}
+
+// Programs returns an error unless the parts of all ranks, in rank order, are one
+// sound program. It finds
 //
-//   - programs that do not validate, or are not of one group;
-//   - a send without its receive, a receive without its send, or a pair of them of
-//     different lengths;
+//   - parts that do not validate, are not of one group, or whose input, output and
+//     root are not what the collective has;
+//   - two lanes of a rank that use one channel in one direction with one peer;
+//   - a send without its receive or a receive without its send, and a pair of them
+//     of different chunks or lengths;
 //   - a read of something never written;
-//   - two accesses to the same chunk, one of them a write, that nothing orders (an
-//     instruction's place in its half of the lane, or After), also under the
-//     assumption that input and output are the same memory;
-//   - a result that does not have every rank's contribution exactly once, that
-//     differs between ranks in its expression tree, or is not the canonical tree
-//     where CanonicalTree claims so;
-//   - a run that does not end: lanes and their halves are sequential processes
-//     with fixed partners, so whether they end does not depend on timing, and if
-//     they do at capacity 0 they do at any;
+//   - two accesses to a chunk, one of them a write, that nothing orders (the order
+//     of a half, a fused instruction's receiving before sending, or After), also if
+//     chunk c of the first input and of the output are the same memory;
+//   - results other than the collective's: a contribution missing, there twice, or
+//     in a foreign place; trees of operations that differ among ranks; a barrier
+//     that a rank can leave before another has entered it;
+//   - claims (CanonicalTree, RankOrder) that do not hold;
+//   - runs that do not end, with no buffering at all;
 //   - costs other than declared.
 //
-// Its time is proportional to the number of instructions times the number of lanes
-// of a rank.
-func Programs(programs []*program.Program, want program.Cost) error {
-	c, err := newChecker(programs)
+// Time and memory are proportional to the number of instructions, their operands
+// and the chunks that they touch.
+func Programs(programs []*program.Program, opts Options) error {
+	_, err := Inspect(programs, opts)
+	return err
+}
+
+// Inspect is Programs for who wants to know more about sound programs.
+func Inspect(programs []*program.Program, opts Options) (*Report, error) {
+	c, err := newChecker(programs, opts)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.run(); err != nil {
-		return err
+		return nil, err
 	}
-	if err := c.checkResults(); err != nil {
-		return err
+	report := &Report{Steps: c.steps, Messages: c.messages}
+	if err := c.results(report); err != nil {
+		return nil, err
 	}
-	return c.checkCost(want)
+	if err := c.cost(); err != nil {
+		return nil, err
+	}
+	return report, nil
 }
 
 // checker is an abstract run of all ranks' programs.
 type checker struct {
 	programs []*program.Program
-	terms    terms
-	ranks    []checkedRank
-	offers   map[route]*half // sends waiting for their receive, one a route
+	layouts  []Layouts
+	declared *program.Cost
+
+	collective program.Collective
+	sources    []source
+	terms      terms
+	ranks      []rankState
+
+	offers   map[route]*half // sends waiting for their receive
 	wants    map[route]*half // receives waiting for their send
+	ready    []*half         // halves that may be able to go on
+	open     int             // parts of instructions left
 	steps    int             // longest chain of messages so far
-	parts    int             // parts of instructions done
+	messages int
+	operands [][]int // room for values on their way
 }
 
 // route is what the messages of a channel have in common.
 type route struct{ from, to, channel int }
 
-// checkedRank is the state of one rank.
-type checkedRank struct {
-	cells  map[cell]*content
-	halves []*half // 2·lane for the receive half, 2·lane + 1 for the send half
-	done   [][]completion
-	sent   []int // by chunk
+// rankState is the state of one rank.
+type rankState struct {
+	prog    *program.Program
+	in      [][]content // by node, then chunk
+	out     []content
+	scratch [][]content // by slot, then chunk
+	halves  []half      // 2·lane for the receive half, 2·lane + 1 for the send half
+	done    [][]completion
+	sent    []program.Ref // what messages were made of
 }
 
-// cell is a chunk of a buffer.
-type cell struct {
-	buffer      program.Buffer
-	slot, chunk int
-}
-
-// completion is how an instruction ended, for those that come after it.
-type completion struct {
-	parts int   // parts left to do
-	after clock // what is known to be complete once this is
-	chain int   // messages in a row that led here
-}
-
-// newChecker validates the programs and sets up their input.
-func newChecker(programs []*program.Program) (*checker, error) {
-	c := &checker{programs: programs, offers: map[route]*half{}, wants: map[route]*half{}}
-	c.terms.init()
+// newChecker looks at the programs by themselves and sets up their input.
+func newChecker(programs []*program.Program, opts Options) (*checker, error) {
+	if len(programs) == 0 {
+		return nil, errors.New("no programs to check")
+	}
+	c := &checker{
+		programs: programs, layouts: opts.Layouts, declared: opts.Cost,
+		collective: programs[0].Collective,
+		offers:     map[route]*half{}, wants: map[route]*half{},
+		ranks: make([]rankState, len(programs)),
+	}
 	for r, p := range programs {
+		if p == nil {
+			return nil, fmt.Errorf("rank %d has no program", r)
+		}
 		if err := p.Validate(); err != nil {
 			return nil, err
 		}
-		first := programs[0]
-		if p.Rank != r || p.P != len(programs) || p.GroupHash() != first.GroupHash() {
+		if p.Rank != r || p.P != len(programs) || p.GroupHash() != programs[0].GroupHash() {
 			return nil, fmt.Errorf("the part of rank %d is of another program than rank 0's: rank %d of %d, %s %s with %d chunks",
 				r, p.Rank, p.P, p.Collective, p.Algorithm, p.Chunks)
 		}
-		if p.Collective != program.AllReduce {
-			return nil, fmt.Errorf("rank %d: the result of %q is not known to the checker", r, p.Collective)
+		if err := shape(p); err != nil {
+			return nil, err
 		}
-		c.ranks = append(c.ranks, c.newRank(p))
+		if err := lanes(p); err != nil {
+			return nil, err
+		}
+	}
+	if c.layouts == nil {
+		c.layouts = EvenLayouts(programs[0])
+	}
+	for _, l := range c.layouts {
+		if err := c.checkLayouts(l); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.enumerate(); err != nil {
+		return nil, err
+	}
+	for r, p := range programs {
+		c.setUp(&c.ranks[r], p)
 	}
 	return c, nil
 }
 
-func (c *checker) newRank(p *program.Program) checkedRank {
-	k := checkedRank{cells: map[cell]*content{}, sent: make([]int, p.Chunks)}
-	for chunk := range p.Chunks {
-		k.cells[cell{program.In, 0, chunk}] = &content{term: c.terms.leaf(p.Rank, chunk), defined: true}
+// lanes checks that no two lanes of a rank share a channel to or from a peer,
+// which would leave the order of their messages to timing, and that a lane has
+// only peers that it needs.
+func lanes(p *program.Program) error {
+	sends, receives := map[[2]int]int{}, map[[2]int]int{}
+	claim := func(used map[[2]int]int, lane, peer int, uses bool, to string) error {
+		if peer == program.NoPeer {
+			return nil
+		}
+		if !uses {
+			return fmt.Errorf("rank %d: lane %d has rank %d %s, and never does", p.Rank, lane, peer, to)
+		}
+		at := [2]int{peer, p.Lanes[lane].Channel}
+		if other, ok := used[at]; ok {
+			return fmt.Errorf("rank %d: lanes %d and %d both use channel %d with rank %d %s", p.Rank, other, lane, at[1], peer, to)
+		}
+		used[at] = lane
+		return nil
 	}
-	k.done = make([][]completion, len(p.Lanes))
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
-		recv := &half{rank: p.Rank, lane: i, index: 2 * i}
-		send := &half{rank: p.Rank, lane: i, index: 2*i + 1, sends: true}
-		k.done[i] = make([]completion, len(l.Steps))
+		var sending, receiving bool
 		for j := range l.Steps {
-			if op := l.Steps[j].Op; op.Sends() {
-				send.steps = append(send.steps, j)
-				k.done[i][j].parts++
-			}
-			if l.Steps[j].Op != program.DoSend {
-				recv.steps = append(recv.steps, j)
-				k.done[i][j].parts++
-			}
+			sending = sending || l.Steps[j].Op.Sends()
+			receiving = receiving || l.Steps[j].Op.Receives()
 		}
-		k.halves = append(k.halves, recv, send)
+		if err := claim(sends, i, l.SendPeer, sending, "to send to"); err != nil {
+			return err
+		}
+		if err := claim(receives, i, l.RecvPeer, receiving, "to receive from"); err != nil {
+			return err
+		}
 	}
-	for _, h := range k.halves {
-		h.clock = make(clock, len(k.halves))
-	}
-	return k
+	return nil
 }
 
-// checkResults compares every rank's output with what the collective is.
-func (c *checker) checkResults() error {
-	p := len(c.programs)
-	for chunk := range c.programs[0].Chunks {
-		leaves := make([]int, p)
-		for r := range leaves {
-			leaves[r] = c.terms.leaf(r, chunk)
-		}
-		canonical := shared.FoldRanks(leaves, c.terms.join)
+// cost compares what the run took with what is declared.
+func (c *checker) cost() error {
+	if c.declared == nil {
+		return nil
+	}
+	if c.steps != c.declared.Steps {
+		return fmt.Errorf("the longest chain has %d messages, declared are %d", c.steps, c.declared.Steps)
+	}
+	for _, layouts := range c.layouts {
 		for r := range c.ranks {
-			out := c.ranks[r].cells[cell{program.Out, 0, chunk}]
-			if out == nil || !out.defined {
-				return fmt.Errorf("rank %d: out[%d] is never written", r, chunk)
+			l := layouts.of(r)
+			sent, declared := 0, 0
+			for _, ref := range c.ranks[r].sent {
+				sent += l.Len(ref)
 			}
-			if err := c.terms.onceEach(out.term, p, chunk); err != nil {
-				return fmt.Errorf("rank %d: out[%d]: %w", r, chunk, err)
+			if c.declared.Sent != nil {
+				declared = c.declared.Sent(r, l)
 			}
-			if first := c.ranks[0].cells[cell{program.Out, 0, chunk}]; out.term != first.term {
-				return fmt.Errorf("out[%d] is %s on rank %d but %s on rank 0", chunk,
-					c.terms.text(out.term), r, c.terms.text(first.term))
-			}
-			if c.programs[r].CanonicalTree && out.term != canonical {
-				return fmt.Errorf("rank %d: out[%d] is %s, but the canonical tree is %s", r, chunk,
-					c.terms.text(out.term), c.terms.text(canonical))
+			if sent != declared {
+				return fmt.Errorf("rank %d sends %d elements, declared are %d, where its chunks lie at in %v out %v",
+					r, sent, declared, clip(l.In), clip(l.Out))
 			}
 		}
 	}
 	return nil
 }
 
-func (c *checker) checkCost(want program.Cost) error {
-	if c.steps != want.Steps {
-		return fmt.Errorf("the longest chain has %d messages, declared are %d", c.steps, want.Steps)
+// clip shortens what would fill the screen.
+func clip(offsets []int) string {
+	if len(offsets) <= 16 {
+		return fmt.Sprint(offsets)
 	}
-	l := program.Even(len(c.ranks), c.programs[0].Chunks)
-	for r := range c.ranks {
-		sent := 0
-		for chunk, got := range c.ranks[r].sent {
-			sent += got * l.Len(program.Chunk(program.Out, 0, chunk))
-		}
-		declared := 0
-		if want.Sent != nil {
-			declared = want.Sent(r, l)
-		}
-		if sent != declared {
-			return fmt.Errorf("rank %d sends %d elements, declared are %d", r, sent, declared)
-		}
-	}
-	return nil
+	return fmt.Sprintf("%v…%d", offsets[:16], offsets[len(offsets)-1])
 }

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math/bits"
 	"strings"
 
 	"github.com/superstep-ml/superstep/collective/program"
@@ -12,84 +13,72 @@ type half struct {
 	rank, lane int
 	index      int // among the rank's halves
 	sends      bool
-	steps      []int // the instructions it has a part in
-	pos        int   // next of them
-	clock      clock // what is known to be complete before its next part
+	step       int   // the instruction whose part is next; the number of them at the end
+	after      int   // dependencies of it known to be complete
+	clock      clock // what is known to be complete before it, beside the half's own parts
 	chain      int   // messages in a row behind it
+	known      ranks // in a barrier: ranks known to have begun
 }
 
-// clock says, for each half of a rank, how many of its parts are known to be
-// complete: a vector clock, by which two accesses are ordered or not whatever the
-// order was in which the abstract run happened to make them.
-type clock []int
+// completion is how an instruction ended, for those that come after it.
+type completion struct {
+	parts   int8 // parts left to do
+	awaited bool // something comes after it
+	chain   int
+	clock   clock // what is known to be complete once this is
+	known   ranks
+	waiting []*half
+}
 
-func (c clock) merge(o clock) {
-	for i, v := range o {
-		c[i] = max(c[i], v)
+// next moves to the following instruction that the half has a part in.
+func (h *half) next(steps []program.Instruction) {
+	h.after = 0
+	for h.step++; h.step < len(steps); h.step++ {
+		if op := steps[h.step].Op; h.sends && op.Sends() || !h.sends && op != program.DoSend {
+			return
+		}
 	}
-}
-
-// access is one part of an instruction touching a cell.
-type access struct {
-	half, pos  int
-	lane, step int
-}
-
-// before says whether the access is complete according to the clock.
-func (a access) before(c clock) bool { return c[a.half] > a.pos }
-
-// content is what a cell holds, and who touched it since the last write.
-type content struct {
-	term    int
-	defined bool
-	written *access
-	reads   []access
 }
 
 // run makes progress until all halves are through, or none can move.
 func (c *checker) run() error {
-	var open []*half
-	for r := range c.ranks {
-		open = append(open, c.ranks[r].halves...)
+	for len(c.ready) > 0 {
+		h := c.ready[0]
+		c.ready = c.ready[1:]
+		for moved := true; moved; {
+			var err error
+			if moved, err = c.advance(h); err != nil {
+				return err
+			}
+		}
 	}
-	for before := -1; len(open) > 0; {
-		rest := open[:0]
-		for _, h := range open {
-			for moved := true; moved; {
-				var err error
-				if moved, err = c.advance(h); err != nil {
-					return err
-				}
-			}
-			if h.pos < len(h.steps) {
-				rest = append(rest, h)
-			}
-		}
-		if c.parts == before && len(rest) > 0 {
-			return c.stuck(rest)
-		}
-		before, open = c.parts, rest
+	if c.open > 0 {
+		return c.stuck()
 	}
 	return nil
 }
 
 // current is the half's next instruction, if it has one whose dependencies are
-// complete, with their clocks taken over.
+// complete, with what they know taken over.
 func (c *checker) current(h *half) (*program.Instruction, bool) {
-	if h.pos == len(h.steps) {
+	k := &c.ranks[h.rank]
+	steps := k.prog.Lanes[h.lane].Steps
+	if h.step >= len(steps) {
 		return nil, false
 	}
-	k := &c.ranks[h.rank]
-	in := &c.programs[h.rank].Lanes[h.lane].Steps[h.steps[h.pos]]
-	for _, d := range in.After {
-		if k.done[d.Lane][d.Step].parts > 0 {
+	in := &steps[h.step]
+	for ; h.after < len(in.After); h.after++ {
+		d := &k.done[in.After[h.after].Lane][in.After[h.after].Step]
+		if d.parts > 0 {
+			d.waiting = append(d.waiting, h)
 			return nil, false
 		}
 	}
-	own := &k.done[h.lane][h.steps[h.pos]]
 	if h.sends && in.Op != program.DoSend {
-		if own.parts > 1 {
-			return nil, false // a fused instruction receives first
+		own := &k.done[h.lane][h.step]
+		if own.parts > 1 { // a fused instruction receives first
+			own.waiting = append(own.waiting, h)
+			return nil, false
 		}
 		h.take(own)
 	}
@@ -99,13 +88,15 @@ func (c *checker) current(h *half) (*program.Instruction, bool) {
 	return in, true
 }
 
+// take makes what was known at a completion known to the half.
 func (h *half) take(d *completion) {
-	h.clock.merge(d.after)
+	h.clock = h.clock.merge(d.clock)
 	h.chain = max(h.chain, d.chain)
+	h.known.add(d.known)
 }
 
-// advance does the half's next part if it can. A part of a message is done when
-// both sides are there: then the second to come does both.
+// advance does the half's next part if it can. A message is handed over when both
+// sides are there, by the second to come.
 func (c *checker) advance(h *half) (moved bool, err error) {
 	in, ok := c.current(h)
 	if !ok {
@@ -117,50 +108,41 @@ func (c *checker) advance(h *half) (moved bool, err error) {
 		at := route{h.rank, l.SendPeer, l.Channel}
 		if peer := c.wants[at]; peer != nil {
 			delete(c.wants, at)
+			c.ready = append(c.ready, peer)
 			return true, c.deliver(at, h, peer)
 		}
-		return false, c.enlist(c.offers, at, h)
+		c.offers[at] = h
+		return false, nil
 	case in.Op.Receives():
 		at := route{l.RecvPeer, h.rank, l.Channel}
 		if peer := c.offers[at]; peer != nil {
 			delete(c.offers, at)
+			c.ready = append(c.ready, peer)
 			return true, c.deliver(at, peer, h)
 		}
-		return false, c.enlist(c.wants, at, h)
+		c.wants[at] = h
+		return false, nil
 	default:
 		return true, c.local(h, in)
 	}
 }
 
-// enlist notes that a half waits on a route. Two lanes of a rank on one route
-// would leave the order of their messages to timing.
-func (c *checker) enlist(waiting map[route]*half, at route, h *half) error {
-	if other := waiting[at]; other != nil && other != h {
-		return fmt.Errorf("rank %d: lanes %d and %d both use channel %d from rank %d to rank %d",
-			h.rank, other.lane, h.lane, at.channel, at.from, at.to)
-	}
-	waiting[at] = h
-	return nil
-}
-
 // deliver hands a message over.
 func (c *checker) deliver(at route, from, to *half) error {
-	out := c.instruction(from)
-	in := c.instruction(to)
+	out, in := c.instruction(from), c.instruction(to)
 	src := out.Dst
 	if out.Op == program.DoSend {
 		src = out.Src[0]
 	}
-	if src.Chunks != in.Dst.Chunks {
-		return fmt.Errorf("rank %d sends %s (%s) where rank %d receives %s (%s)",
-			at.from, src, from.where(), at.to, in.Dst, to.where())
+	if c.collective != program.AllToAll && src.Chunks != in.Dst.Chunks || !c.sameLengths(at.from, src, at.to, in.Dst) {
+		return fmt.Errorf("rank %d sends %s (%s) where rank %d receives %s (%s)", at.from, src, c.where(from), at.to, in.Dst, c.where(to))
 	}
-	values, err := c.read(from, src)
+	values, err := c.read(from, src, c.room(0))
 	if err != nil {
 		return err
 	}
-	if in.Op == program.DoRecvReduce || in.Op == program.DoRecvReduceSend {
-		own, err := c.read(to, in.Src[0])
+	if in.Op.Reduces() {
+		own, err := c.read(to, in.Src[0], c.room(1))
 		if err != nil {
 			return err
 		}
@@ -175,11 +157,11 @@ func (c *checker) deliver(at route, from, to *half) error {
 	if err := c.write(to, in.Dst, values); err != nil {
 		return err
 	}
-	for i := src.Chunks.Lo; i < src.Chunks.Hi; i++ {
-		c.ranks[at.from].sent[i]++
-	}
+	c.ranks[at.from].sent = append(c.ranks[at.from].sent, src)
+	c.messages++
 	chain := from.chain + 1
 	c.steps = max(c.steps, chain)
+	to.known.add(from.known)
 	to.chain = max(to.chain, chain)
 	from.chain = chain
 	c.complete(from)
@@ -189,60 +171,142 @@ func (c *checker) deliver(at route, from, to *half) error {
 
 // local does a DoCopy or DoReduce.
 func (c *checker) local(h *half, in *program.Instruction) error {
-	var operands [][]int
-	for _, r := range in.Src {
-		v, err := c.read(h, r)
+	for i, r := range in.Src {
+		if c.collective == program.AllToAll && !c.sameLengths(h.rank, r, h.rank, in.Dst) {
+			return fmt.Errorf("%s (%s): %s and %s differ in length", c.where(h), in, r, in.Dst)
+		}
+		v, err := c.read(h, r, c.room(i))
 		if err != nil {
 			return err
 		}
-		operands = append(operands, v)
+		c.operands[i] = v
 	}
 	for _, s := range in.Fold {
-		for i, v := range operands[s.Right] {
-			operands[s.Left][i] = c.terms.join(operands[s.Left][i], v)
+		right, left := c.operands[s.Right], c.operands[s.Left]
+		for i, v := range right {
+			left[i] = c.terms.join(left[i], v)
 		}
 	}
-	if err := c.write(h, in.Dst, operands[0]); err != nil {
+	if err := c.write(h, in.Dst, c.operands[0]); err != nil {
 		return err
 	}
 	c.complete(h)
 	return nil
 }
 
+// room is the empty k-th list of values.
+func (c *checker) room(k int) []int {
+	for len(c.operands) <= k {
+		c.operands = append(c.operands, nil)
+	}
+	return c.operands[k][:0]
+}
+
 // complete ends the half's current part.
 func (c *checker) complete(h *half) {
-	d := &c.ranks[h.rank].done[h.lane][h.steps[h.pos]]
-	h.pos++
-	c.parts++
-	h.clock[h.index] = h.pos
+	k := &c.ranks[h.rank]
+	d := &k.done[h.lane][h.step]
 	d.parts--
-	if d.after == nil {
-		d.after = make(clock, len(h.clock))
+	if d.parts > 0 || d.awaited {
+		d.clock = d.clock.merge(h.clock).merge(clock{{int32(h.index), int32(h.step) + 1}})
+		d.chain = max(d.chain, h.chain)
+		d.known = d.known.with(h.known)
 	}
-	d.after.merge(h.clock)
-	d.chain = max(d.chain, h.chain)
+	c.ready = append(c.ready, d.waiting...)
+	d.waiting = nil
+	c.open--
+	h.next(k.prog.Lanes[h.lane].Steps)
 }
 
 func (c *checker) instruction(h *half) *program.Instruction {
-	return &c.programs[h.rank].Lanes[h.lane].Steps[h.steps[h.pos]]
+	return &c.programs[h.rank].Lanes[h.lane].Steps[h.step]
 }
 
-func (h *half) where() string {
-	return fmt.Sprintf("rank %d lane %d step %d", h.rank, h.lane, h.steps[h.pos])
+func (c *checker) where(h *half) string {
+	return fmt.Sprintf("rank %d %s", h.rank, c.place(h.rank, access{int32(h.index), int32(h.step)}))
+}
+
+// place names an access within its rank.
+func (c *checker) place(rank int, a access) string {
+	lane := int(a.half) / 2
+	return fmt.Sprintf("lane %d step %d (%s)", lane, a.step, &c.programs[rank].Lanes[lane].Steps[a.step])
 }
 
 // stuck says who waits for what when nobody can go on.
-func (c *checker) stuck(waiting []*half) error {
-	var b strings.Builder
-	for i, h := range waiting {
-		if i == 8 {
-			fmt.Fprintf(&b, ", and %d more", len(waiting)-i)
-			break
+func (c *checker) stuck() error {
+	const most = 8
+	var waits []string
+	more := 0
+	for r := range c.ranks {
+		for i := range c.ranks[r].halves {
+			h := &c.ranks[r].halves[i]
+			if h.step >= len(c.programs[r].Lanes[h.lane].Steps) {
+				continue
+			}
+			if len(waits) == most {
+				more++
+				continue
+			}
+			waits = append(waits, c.where(h)+" for "+c.missing(h))
 		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s (%s)", h.where(), c.instruction(h))
 	}
-	return fmt.Errorf("the run does not end; waiting: %s", b.String())
+	text := strings.Join(waits, "; ")
+	if more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return fmt.Errorf("the run does not end: waiting are %s", text)
+}
+
+// missing is what a half waits for.
+func (c *checker) missing(h *half) string {
+	in, l := c.instruction(h), &c.programs[h.rank].Lanes[h.lane]
+	switch {
+	case h.after < len(in.After):
+		return fmt.Sprintf("step %d.%d", in.After[h.after].Lane, in.After[h.after].Step)
+	case h.sends && in.Op != program.DoSend && c.ranks[h.rank].done[h.lane][h.step].parts > 1:
+		return "what it passes on"
+	case h.sends:
+		return fmt.Sprintf("rank %d to receive", l.SendPeer)
+	default:
+		return fmt.Sprintf("rank %d to send", l.RecvPeer)
+	}
+}
+
+// ranks is a set of ranks. Nil is the set that is not kept, as in all collectives
+// but barriers.
+type ranks []uint64
+
+// onlySelf is the set that a half of a barrier begins with.
+func (c *checker) onlySelf(rank int) ranks {
+	if c.collective != program.Barrier {
+		return nil
+	}
+	s := make(ranks, (len(c.programs)+63)/64)
+	s[rank/64] = 1 << (rank % 64)
+	return s
+}
+
+func (s ranks) add(o ranks) {
+	for i := range o {
+		s[i] |= o[i]
+	}
+}
+
+// with is the union as a set of its own.
+func (s ranks) with(o ranks) ranks {
+	if o == nil {
+		return s
+	}
+	u := make(ranks, len(o))
+	copy(u, o)
+	u.add(s)
+	return u
+}
+
+func (s ranks) len() int {
+	n := 0
+	for _, w := range s {
+		n += bits.OnesCount64(w)
+	}
+	return n
 }

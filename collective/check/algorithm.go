@@ -1,0 +1,117 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Algorithm proves an algorithm for parameters that it supports: all that Programs
+// finds, that the parts are what was asked for, that they claim what the algorithm
+// says for that number of ranks, and that they cost what it declares. Without
+// layouts it takes EvenLayouts and, unless the algorithm takes only those,
+// UnevenLayouts.
+func Algorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) error {
+	_, err := InspectAlgorithm(a, pr, layouts...)
+	return err
+}
+
+// InspectAlgorithm is Algorithm for who wants to know more about a sound one.
+func InspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) (*Report, error) {
+	report, err := inspectAlgorithm(a, pr, layouts)
+	if err != nil {
+		what := fmt.Sprintf("%s %s, p=%d", a.Name, a.Collective, pr.P)
+		if a.Collective.Rooted() {
+			what += fmt.Sprintf(" root=%d", pr.Root)
+		}
+		if pr.Dims != nil {
+			what += fmt.Sprintf(" dims=%v", pr.Dims)
+		}
+		if pr.Forest != nil {
+			what += fmt.Sprintf(" forest=%v", pr.Forest)
+		}
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return report, nil
+}
+
+func inspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts []Layouts) (*Report, error) {
+	programs, err := Generate(a, pr)
+	if err != nil {
+		return nil, err
+	}
+	for r, p := range programs {
+		if err := asAsked(a, pr, r, p); err != nil {
+			return nil, fmt.Errorf("rank %d: %w", r, err)
+		}
+	}
+	if layouts == nil {
+		layouts = EvenLayouts(programs[0])
+		if !a.EvenOnly {
+			layouts = append(layouts, UnevenLayouts(programs[0])...)
+		}
+	}
+	cost := a.Cost(pr)
+	return Inspect(programs, Options{Cost: &cost, Layouts: layouts})
+}
+
+// Generate makes the parts of all ranks.
+func Generate(a *algorithm.Algorithm, pr algorithm.Params) ([]*program.Program, error) {
+	if err := a.Supports(pr); err != nil {
+		return nil, err
+	}
+	programs := make([]*program.Program, pr.P)
+	for r := range programs {
+		programs[r] = a.Generate(pr, r)
+	}
+	return programs, nil
+}
+
+// asAsked compares a part with what it was generated from.
+func asAsked(a *algorithm.Algorithm, pr algorithm.Params, rank int, p *program.Program) error {
+	root := -1
+	if a.Collective.Rooted() {
+		root = pr.Root
+	}
+	claims := func(f func(int) bool) bool { return f != nil && f(pr.P) }
+	switch {
+	case p == nil:
+		return fmt.Errorf("no program")
+	case p.Collective != a.Collective || p.Algorithm != a.Name || p.P != pr.P || p.Rank != rank || p.Root != root:
+		return fmt.Errorf("generated is the part of rank %d of %d (root %d) of %s %s", p.Rank, p.P, p.Root, p.Algorithm, p.Collective)
+	case p.CanonicalTree != claims(a.Canonical):
+		return fmt.Errorf("the program claims the canonical tree: %t, the algorithm for %d ranks: %t", p.CanonicalTree, pr.P, claims(a.Canonical))
+	case p.RankOrder != claims(a.RankOrder):
+		return fmt.Errorf("the program claims rank order: %t, the algorithm for %d ranks: %t", p.RankOrder, pr.P, claims(a.RankOrder))
+	case pr.Forest == nil && p.Nodes != nil:
+		return fmt.Errorf("the program takes a forest of nodes %v where whole buffers were asked for", p.Nodes)
+	case pr.Forest != nil && (p.Nodes == nil || !slices.Equal(p.Nodes, pr.Forest[rank])):
+		return fmt.Errorf("the program takes nodes %v of the forest's %v", p.Nodes, pr.Forest[rank])
+	}
+	return nil
+}
+
+// Underclaims says which claims an algorithm could make and does not: those that
+// hold for every number of ranks up to p that it supports. A number of ranks at
+// which a claim holds by chance is no reason to claim it.
+func Underclaims(a *algorithm.Algorithm, p int) (canonical, rankOrder bool, err error) {
+	if !a.Collective.Reduces() {
+		return false, false, nil
+	}
+	canonical, rankOrder = a.Canonical == nil, a.RankOrder == nil
+	for n := 1; n <= p; n++ {
+		pr := algorithm.Params{P: n, Root: n / 2}
+		if a.Supports(pr) != nil {
+			continue
+		}
+		report, err := InspectAlgorithm(a, pr)
+		if err != nil {
+			return false, false, err
+		}
+		canonical = canonical && report.Canonical
+		rankOrder = rankOrder && report.RankOrder
+	}
+	return canonical, rankOrder, nil
+}

@@ -1,0 +1,179 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// access is one part of an instruction touching a chunk.
+type access struct{ half, step int32 }
+
+// before says whether the access is complete when the half's current part starts.
+func (a access) before(h *half) bool {
+	if int(a.half) == h.index {
+		return int(a.step) < h.step
+	}
+	return h.clock.at(a.half) > a.step
+}
+
+// content is what a chunk of a buffer holds, and who touched it since it was
+// written.
+type content struct {
+	term    int
+	defined bool
+	written access   // of no half (-1) if it is input, or nothing
+	reads   []access // the latest of each half
+}
+
+// setUp gives a rank its buffers and halves.
+func (c *checker) setUp(k *rankState, p *program.Program) {
+	*k = rankState{prog: p, out: blank(p.Out), in: make([][]content, p.Partials()), scratch: make([][]content, len(p.Scratch))}
+	for slot := range k.in {
+		k.in[slot] = blank(p.In)
+		for i := range k.in[slot] {
+			x := &k.in[slot][i]
+			x.term, x.defined = c.terms.leaf(c.sourceOf(p.Rank, slot), p.In.Lo+i), true
+		}
+	}
+	for slot, room := range p.Scratch {
+		k.scratch[slot] = blank(room)
+	}
+	k.halves = make([]half, 2*len(p.Lanes))
+	k.done = make([][]completion, len(p.Lanes))
+	for i := range p.Lanes {
+		steps := p.Lanes[i].Steps
+		k.done[i] = make([]completion, len(steps))
+		for j := range steps {
+			if steps[j].Op.Sends() {
+				k.done[i][j].parts++
+			}
+			if steps[j].Op != program.DoSend {
+				k.done[i][j].parts++
+			}
+			c.open += int(k.done[i][j].parts)
+		}
+		for s := range 2 {
+			h := &k.halves[2*i+s]
+			*h = half{rank: p.Rank, lane: i, index: 2*i + s, sends: s == 1, step: -1, known: c.onlySelf(p.Rank)}
+			h.next(steps)
+			c.ready = append(c.ready, h)
+		}
+	}
+	for i := range p.Lanes {
+		for j := range p.Lanes[i].Steps {
+			for _, d := range p.Lanes[i].Steps[j].After {
+				k.done[d.Lane][d.Step].awaited = true
+			}
+		}
+	}
+}
+
+func blank(room shared.Range) []content {
+	x := make([]content, room.Len())
+	for i := range x {
+		x[i].written.half = -1
+	}
+	return x
+}
+
+// chunks is what a reference refers to.
+func (k *rankState) chunks(r program.Ref) []content {
+	room := k.prog.Room(r)
+	var all []content
+	switch r.Buffer {
+	case program.In:
+		all = k.in[r.Slot]
+	case program.Out:
+		all = k.out
+	default:
+		all = k.scratch[r.Slot]
+	}
+	return all[r.Chunks.Lo-room.Lo : r.Chunks.Hi-room.Lo]
+}
+
+// alias is the content that may share memory with a chunk: the output's with the
+// first input's of the same number, and the other way round.
+func (k *rankState) alias(r program.Ref, chunk int) *content {
+	switch {
+	case r.Buffer == program.In && r.Slot == 0 && k.prog.Out.Contains(chunk):
+		return &k.out[chunk-k.prog.Out.Lo]
+	case r.Buffer == program.Out && len(k.in) > 0 && k.prog.In.Contains(chunk):
+		return &k.in[0][chunk-k.prog.In.Lo]
+	default:
+		return nil
+	}
+}
+
+// read appends what the chunks of a reference hold to values, and notes the
+// reading. There is nothing to read in a barrier.
+func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
+	if c.collective == program.Barrier {
+		return values, nil
+	}
+	k := &c.ranks[h.rank]
+	cells := k.chunks(r)
+	for i := range cells {
+		x, chunk := &cells[i], r.Chunks.Lo+i
+		if !x.defined {
+			return nil, fmt.Errorf("%s reads %s, which is not written yet", c.where(h), program.Chunk(r.Buffer, r.Slot, chunk))
+		}
+		if x.written.half >= 0 && !x.written.before(h) {
+			return nil, fmt.Errorf("race: %s reads %s, which %s writes", c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, x.written))
+		}
+		if r.Buffer == program.In {
+			if same := k.alias(r, chunk); same != nil && same.defined {
+				return nil, fmt.Errorf("%s reads %s after %s has written out[%d], which may be the same memory",
+					c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, same.written), chunk)
+			}
+		}
+		x.noteRead(h)
+		values = append(values, x.term)
+	}
+	return values, nil
+}
+
+// noteRead remembers the latest read of each half: earlier ones are complete
+// whenever it is.
+func (x *content) noteRead(h *half) {
+	now := access{int32(h.index), int32(h.step)}
+	for i := range x.reads {
+		if x.reads[i].half == now.half {
+			x.reads[i] = now
+			return
+		}
+	}
+	x.reads = append(x.reads, now)
+}
+
+// write changes the chunks of a reference.
+func (c *checker) write(h *half, r program.Ref, values []int) error {
+	if c.collective == program.Barrier {
+		return nil
+	}
+	k := &c.ranks[h.rank]
+	now := access{int32(h.index), int32(h.step)}
+	cells := k.chunks(r)
+	for i := range cells {
+		x, chunk := &cells[i], r.Chunks.Lo+i
+		if x.written.half >= 0 && !x.written.before(h) {
+			return fmt.Errorf("race: %s writes %s, which %s writes too", c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, x.written))
+		}
+		for _, a := range x.reads {
+			if a != now && !a.before(h) {
+				return fmt.Errorf("race: %s writes %s, which %s reads", c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, a))
+			}
+		}
+		if same := k.alias(r, chunk); same != nil {
+			for _, a := range same.reads {
+				if a != now && !a.before(h) {
+					return fmt.Errorf("race: %s writes %s, and %s reads in[%d], which may be the same memory",
+						c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, a), chunk)
+				}
+			}
+		}
+		x.term, x.defined, x.written, x.reads = values[i], true, now, x.reads[:0]
+	}
+	return nil
+}
