@@ -1,19 +1,135 @@
 package algorithm
 
-func broadcasts() []*Algorithm { return []*Algorithm{} }
+import (
+	"fmt"
+	"slices"
+	"strings"
 
-func reduces() []*Algorithm { return []*Algorithm{} }
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+	"github.com/zeebo/xxh3"
+)
 
-func gathers() []*Algorithm { return []*Algorithm{} }
+// The algorithms of the collectives that move data, and of those that fold it at
+// one root or up to each rank.
 
-func allGathers() []*Algorithm { return []*Algorithm{} }
+func broadcasts() []*Algorithm {
+	return []*Algorithm{broadcastBinomial(), broadcastScatterAllGather(), broadcastChain()}
+}
 
-func scatters() []*Algorithm { return []*Algorithm{} }
+func reduces() []*Algorithm {
+	return []*Algorithm{reduceLinear(), reduceBinomial(), reduceScatterGather()}
+}
 
-func allToAlls() []*Algorithm { return []*Algorithm{} }
+func gathers() []*Algorithm { return []*Algorithm{gatherLinear(), gatherBinomial()} }
 
-func barriers() []*Algorithm { return []*Algorithm{} }
+func allGathers() []*Algorithm {
+	return []*Algorithm{allGatherDirect(), allGatherRing(), allGatherBruck(), allGatherRecursiveDoubling()}
+}
 
-func scans() []*Algorithm { return []*Algorithm{} }
+func scatters() []*Algorithm { return []*Algorithm{scatterLinear(), scatterBinomial()} }
 
-func exscans() []*Algorithm { return []*Algorithm{} }
+func allToAlls() []*Algorithm {
+	return []*Algorithm{allToAllDirect(), allToAllPairwise(), allToAllBruck()}
+}
+
+func barriers() []*Algorithm { return []*Algorithm{barrierDissemination(), barrierTree()} }
+
+func scans() []*Algorithm {
+	return []*Algorithm{scanRecursiveDoubling(program.Scan), scanChain(program.Scan)}
+}
+
+func exscans() []*Algorithm {
+	return []*Algorithm{scanRecursiveDoubling(program.Exscan), scanChain(program.Exscan)}
+}
+
+// partOf is a rank's part under construction.
+type partOf struct{ *program.Program }
+
+// newPart begins rank's part of a program with a number of chunks. Input and
+// output hold all of them until the generator says otherwise.
+func newPart(c program.Collective, name string, pr Params, rank, chunks int) partOf {
+	all := shared.Range{Lo: 0, Hi: chunks}
+	p := &program.Program{
+		Collective: c, Algorithm: name, P: pr.P, Rank: rank, Root: -1,
+		Chunks: chunks, In: all, Out: all,
+	}
+	if c.Rooted() {
+		p.Root = pr.Root
+	}
+	if pr.Forest != nil {
+		p.Nodes = append([]shared.Node{}, pr.Forest[rank]...)
+		p.Forest = hashForests(pr.Forest)
+	}
+	return partOf{p}
+}
+
+// hashForests tells forests apart: it covers which rank brings which nodes.
+func hashForests(forests [][]shared.Node) uint64 {
+	var b strings.Builder
+	for _, f := range forests {
+		fmt.Fprintln(&b, f)
+	}
+	return xxh3.HashString(b.String())
+}
+
+// lane adds a lane on channel 0 and returns its number.
+func (p partOf) lane(sendPeer, recvPeer int) int {
+	p.Lanes = append(p.Lanes, program.Lane{SendPeer: sendPeer, RecvPeer: recvPeer})
+	return len(p.Lanes) - 1
+}
+
+// local adds a lane without peers.
+func (p partOf) local() int { return p.lane(program.NoPeer, program.NoPeer) }
+
+// room adds a scratch slot for chunks and returns its number.
+func (p partOf) room(chunks shared.Range) int {
+	p.Scratch = append(p.Scratch, chunks)
+	return len(p.Scratch) - 1
+}
+
+// add appends an instruction to a lane and returns what names it.
+func (p partOf) add(lane int, in program.Instruction, after []program.Dep) program.Dep {
+	in.After = slices.Clone(after)
+	l := &p.Lanes[lane]
+	l.Steps = append(l.Steps, in)
+	return program.Dep{Lane: lane, Step: len(l.Steps) - 1}
+}
+
+func (p partOf) send(lane int, src program.Ref, after ...program.Dep) program.Dep {
+	return p.add(lane, program.Instruction{Op: program.DoSend, Src: []program.Ref{src}}, after)
+}
+
+func (p partOf) recv(lane int, dst program.Ref, after ...program.Dep) program.Dep {
+	return p.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst}, after)
+}
+
+func (p partOf) copy(lane int, dst, src program.Ref, after ...program.Dep) program.Dep {
+	return p.add(lane, program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}}, after)
+}
+
+// recvReduce folds what comes with what is there, on the left of it if left says so.
+func (p partOf) recvReduce(lane int, dst, have program.Ref, left bool, after []program.Dep) program.Dep {
+	return p.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst,
+		Src: []program.Ref{have}, RecvLeft: left}, after)
+}
+
+// join folds two operands.
+func (p partOf) join(lane int, dst, left, right program.Ref, after ...program.Dep) program.Dep {
+	return p.add(lane, program.Instruction{Op: program.DoReduce, Dst: dst,
+		Src: []program.Ref{left, right}, Fold: []shared.FoldStep{{Left: 0, Right: 1}}}, after)
+}
+
+// whole is the only chunk of a buffer.
+func whole(b program.Buffer) program.Ref { return program.Chunk(b, 0, 0) }
+
+// chunk is the range of one chunk.
+func chunk(c int) shared.Range { return shared.Range{Lo: c, Hi: c + 1} }
+
+// spanOf is the reference to a range of chunks.
+func spanOf(b program.Buffer, slot int, r shared.Range) program.Ref {
+	return program.Ref{Buffer: b, Slot: slot, Chunks: r}
+}
+
+// length is the number of elements of a range of output chunks.
+func length(l program.Layout, r shared.Range) int { return l.Out[r.Hi] - l.Out[r.Lo] }

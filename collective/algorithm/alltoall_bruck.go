@@ -1,0 +1,123 @@
+package algorithm
+
+import (
+	"math/bits"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Bruck AllToAll, for blocks of one length. A block that has i ranks to go, upward
+// around the ranks, travels the powers of two that i is the sum of, the smallest
+// first: in round k each rank packs the blocks that have bit k of their way still
+// before them into one message to the rank 2^k after it.
+//
+//	steps            ⌈log2 p⌉ messages in a row
+//	sent by rank r   Σ over k of the blocks i < p with bit k set: about
+//	                 (p/2)·⌈log2 p⌉ blocks, where the others send p − 1
+//	scratch          the largest message and all that is received, about
+//	                 (p/2)·(⌈log2 p⌉ + 1) blocks
+//	order            nothing is folded
+//
+// For very small blocks and many ranks, where messages cost more than bytes.
+//
+// Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
+// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997), section 3.
+// Blocks are packed from where they are, with no rotation at the beginning, and in
+// falling order of i, in which the last blocks to arrive are contiguous in the
+// output.
+func allToAllBruck() *Algorithm {
+	return &Algorithm{
+		Name: "bruck", Collective: program.AllToAll,
+		Summary:  "blocks travel together, by powers of two",
+		EvenOnly: true,
+		Generate: generateAllToAllBruck, Cost: allToAllBruckCost,
+	}
+}
+
+// withBit counts the numbers below n that have bit k set.
+func withBit(n, k int) int {
+	low := n & (1<<k - 1)
+	count := n >> (k + 1) << k
+	if n>>k&1 == 1 {
+		count += low
+	}
+	return count
+}
+
+// bruckPlace is where among the blocks of a message of round k block i is: they
+// are in falling order, so that it comes after all greater ones.
+func bruckPlace(p, k, i int) int { return withBit(p, k) - 1 - withBit(i, k) }
+
+func generateAllToAllBruck(pr Params, rank int) *program.Program {
+	p := exchangeAll("bruck", pr, rank)
+	if pr.P == 1 {
+		return p.Program
+	}
+	rounds := bits.Len(uint(pr.P - 1))
+	most := 0
+	for k := range rounds {
+		most = max(most, withBit(pr.P, k))
+	}
+	p.room(shared.Range{Lo: 0, Hi: most})
+	pack := p.local()
+	var before []program.Dep // the round before: the message is sent, and one has come
+	for k := range rounds {
+		packed := p.packBruck(pack, k, before)
+		lane := p.lane((rank+1<<k)%pr.P, (rank-1<<k+pr.P)%pr.P)
+		n := withBit(pr.P, k)
+		slot := p.room(shared.Range{Lo: 0, Hi: n})
+		sent := p.send(lane, program.Span(program.Scratch, bruckMessage, 0, n), packed)
+		come := p.recv(lane, program.Span(program.Scratch, slot, 0, n))
+		before = []program.Dep{sent, come}
+	}
+	// Blocks i of 2^k ≤ i < 2^(k+1) have ended their way in round k. They came from
+	// the rank i before this one, and the lane has packed all of the input by now.
+	for k := range rounds {
+		hi := min(2<<k, pr.P) - 1
+		at := bruckPlace(pr.P, k, hi)
+		for _, r := range circular((rank-hi+pr.P)%pr.P, hi+1-1<<k, pr.P) {
+			p.copy(pack, spanOf(program.Out, 0, r), program.Span(program.Scratch, bruckCome+k, at, at+r.Len()), before...)
+			at += r.Len()
+		}
+	}
+	return p.Program
+}
+
+// The scratch slots: the message to send, and what has come in round k.
+const (
+	bruckMessage = 0
+	bruckCome    = 1 // and on
+)
+
+// packBruck makes the message of round k and returns its last instruction.
+func (p partOf) packBruck(lane, k int, before []program.Dep) (last program.Dep) {
+	for base := 1 << k; base < p.P; base += 2 << k {
+		// Of base..base+2^k−1, those with low bits came in the round of the highest
+		// of them, and lie together as they will in the message; base itself is still
+		// where it began.
+		for j := k - 1; j >= 0; j-- {
+			lo, hi := base+1<<j, min(base+2<<j, p.P)
+			if n := hi - lo; n > 0 {
+				to, from := bruckPlace(p.P, k, hi-1), bruckPlace(p.P, j, hi-1)
+				last = p.copy(lane, program.Span(program.Scratch, bruckMessage, to, to+n),
+					program.Span(program.Scratch, bruckCome+j, from, from+n), before...)
+				before = nil // the lane goes in order
+			}
+		}
+		last = p.copy(lane, program.Chunk(program.Scratch, bruckMessage, bruckPlace(p.P, k, base)),
+			program.Chunk(program.In, 0, (p.Rank+base)%p.P), before...)
+		before = nil
+	}
+	return last
+}
+
+func allToAllBruckCost(pr Params) program.Cost {
+	return program.Cost{Steps: bits.Len(uint(pr.P - 1)), Sent: func(_ int, l program.Layout) int {
+		sent := 0
+		for d, k := 1, 0; d < pr.P; d, k = d*2, k+1 {
+			sent += l.Out[withBit(pr.P, k)]
+		}
+		return sent
+	}}
+}

@@ -1,0 +1,58 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// Pairwise AllToAll, by shifts. In round k = 1..p−1 each rank sends to the rank k
+// after it and receives from the rank k before it, one round at a time.
+//
+//	steps            p − 1 messages in a row
+//	sent by rank r   all blocks, of any length, but the one for itself
+//	scratch          what half of the other ranks send
+//	order            nothing is folded
+//
+// For large blocks: every link carries one message in each direction at a time, and
+// no two ranks send to the same one.
+//
+// Input and output may be the same memory, and what comes from the rank k before
+// it takes the place of what goes there in round p − k. In the first half of the
+// rounds, therefore, blocks are received into scratch.
+//
+// Folklore; the shifted form of Thakur, Rabenseifner and Gropp, "Optimization of
+// Collective Communication Operations in MPICH" (IJHPCA 19, 2005), section 4.5.
+func allToAllPairwise() *Algorithm {
+	return &Algorithm{
+		Name: "pairwise", Collective: program.AllToAll,
+		Summary:  "one shift after another, each rank sending to one and receiving from one",
+		Generate: generateAllToAllPairwise, Cost: allToAllPairwiseCost,
+	}
+}
+
+func generateAllToAllPairwise(pr Params, rank int) *program.Program {
+	p := exchangeAll("pairwise", pr, rank)
+	sent := make([]program.Dep, pr.P)
+	var before []program.Dep // the round before this one
+	var staged []int         // scratch slot of each round of the first half
+	for k := 1; k < pr.P; k++ {
+		to, from := (rank+k)%pr.P, (rank-k+pr.P)%pr.P
+		lane := p.lane(to, from)
+		sent[k] = p.send(lane, program.Chunk(program.In, 0, to), before...)
+		dst := program.Chunk(program.Out, 0, from)
+		if 2*k <= pr.P {
+			slot := p.room(chunk(from))
+			staged = append(staged, slot)
+			dst = program.Chunk(program.Scratch, slot, from)
+		}
+		come := p.recv(lane, dst, before...)
+		before = []program.Dep{sent[k], come}
+	}
+	for i, slot := range staged {
+		k := i + 1
+		from := (rank - k + pr.P) % pr.P
+		p.copy(sent[k].Lane, program.Chunk(program.Out, 0, from), program.Chunk(program.Scratch, slot, from), sent[pr.P-k])
+	}
+	return p.Program
+}
+
+func allToAllPairwiseCost(pr Params) program.Cost {
+	return program.Cost{Steps: pr.P - 1, Sent: allToAllSends(pr).Sent}
+}

@@ -1,0 +1,47 @@
+package algorithm
+
+import (
+	"math/bits"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Dissemination Barrier. In round k each rank tells the rank 2^k after it that it
+// and all that it has heard of have come, and hears as much from the rank 2^k
+// before it. After ⌈log2 p⌉ rounds everybody has heard of everybody.
+//
+//	steps            ⌈log2 p⌉ messages in a row
+//	sent by rank r   ⌈log2 p⌉ messages of no data
+//	scratch          no elements
+//	order            nothing is folded
+//
+// Fewest rounds of all.
+//
+// Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization" (Int. J.
+// Parallel Programming 17, 1988).
+func barrierDissemination() *Algorithm {
+	return &Algorithm{
+		Name: "dissemination", Collective: program.Barrier,
+		Summary:  "ranks tell what they have heard to distances 1, 2, 4, and so on",
+		Generate: generateBarrierDissemination, Cost: barrierDisseminationCost,
+	}
+}
+
+func generateBarrierDissemination(pr Params, rank int) *program.Program {
+	p := newPart(program.Barrier, "dissemination", pr, rank, 1)
+	var before, sent []program.Dep
+	if pr.P > 1 {
+		p.room(chunk(0))
+	}
+	for d := 1; d < pr.P; d *= 2 {
+		lane := p.lane((rank+d)%pr.P, (rank-d+pr.P)%pr.P)
+		sent = append(sent, p.send(lane, whole(program.In), before...))
+		before = []program.Dep{p.recv(lane, whole(program.Scratch), before...)}
+	}
+	p.copy(p.local(), whole(program.Out), whole(program.In), append(sent, before...)...)
+	return p.Program
+}
+
+func barrierDisseminationCost(pr Params) program.Cost {
+	return program.Cost{Steps: bits.Len(uint(pr.P - 1))}
+}

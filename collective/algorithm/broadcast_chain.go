@@ -1,0 +1,55 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// Chain Broadcast. The data goes from the root to the next rank, from there to the
+// next, and so on around to the rank before the root.
+//
+//	steps            p − 1 messages in a row; an executor that cuts the data into S
+//	                 segments has them follow each other, p − 2 + S in all
+//	sent by rank r   n elements; nothing by the last rank
+//	scratch          none
+//	order            nothing is folded
+//
+// For very long data: every link carries every byte once, whatever p, and each
+// rank talks to two neighbours only. Latency grows with p, so that short data is
+// better off with any of the others.
+//
+// The pipelined chain of Träff and Ripke, "Optimal Broadcast for Fully Connected
+// Processor-Node Networks" (J. Parallel Distrib. Comput. 68, 2008), section 2.
+func broadcastChain() *Algorithm {
+	return &Algorithm{
+		Name: "chain", Collective: program.Broadcast,
+		Summary:  "from rank to rank, in segments that follow each other",
+		Generate: generateBroadcastChain, Cost: broadcastChainCost,
+	}
+}
+
+func generateBroadcastChain(pr Params, rank int) *program.Program {
+	p := newPart(program.Broadcast, "chain", pr, rank, 1)
+	next, before := (rank+1)%pr.P, (rank-1+pr.P)%pr.P
+	switch {
+	case pr.P == 1:
+		p.copy(p.local(), whole(program.Out), whole(program.In))
+		return p.Program
+	case rank == pr.Root:
+		sent := p.send(p.lane(next, program.NoPeer), whole(program.In))
+		p.copy(p.local(), whole(program.Out), whole(program.In), sent)
+		return p.Program
+	case next == pr.Root:
+		p.recv(p.lane(program.NoPeer, before), whole(program.Out))
+	default:
+		p.add(p.lane(next, before), program.Instruction{Op: program.DoRecvCopySend, Dst: whole(program.Out)}, nil)
+	}
+	p.In.Hi = 0
+	return p.Program
+}
+
+func broadcastChainCost(pr Params) program.Cost {
+	return program.Cost{Steps: pr.P - 1, Sent: func(rank int, l program.Layout) int {
+		if (rank+1)%pr.P == pr.Root {
+			return 0
+		}
+		return l.Out[1]
+	}}
+}

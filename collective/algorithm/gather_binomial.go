@@ -1,0 +1,60 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// Binomial Gather. Each rank collects the blocks of the ranks below it and hands
+// them up in one message. Subtrees are ranges of ranks (gather_tree.go), so that
+// blocks of any length will do.
+//
+//	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
+//	                 others
+//	sent by rank r   the blocks of all ranks at and below it, so that a block is
+//	                 sent up to log p times; nothing by the root
+//	scratch          as much as is sent, on ranks that others hang below
+//	order            nothing is folded
+//
+// For small blocks: the root takes log p messages and not p − 1.
+func gatherBinomial() *Algorithm {
+	return &Algorithm{
+		Name: "binomial", Collective: program.Gather,
+		Summary:  "ranks collect the blocks below them and hand them up",
+		Generate: generateGatherBinomial, Cost: gatherBinomialCost,
+	}
+}
+
+func generateGatherBinomial(pr Params, rank int) *program.Program {
+	p := newPart(program.Gather, "binomial", pr, rank, pr.P)
+	p.In = chunk(rank)
+	own := program.Chunk(program.In, 0, rank)
+	at := treeOf(pr.P, pr.Root, rank)
+	if rank != pr.Root {
+		p.Out.Hi = 0
+	}
+	if rank != pr.Root && len(at.children) == 0 {
+		p.send(p.lane(at.parent, program.NoPeer), own)
+		return p.Program
+	}
+	buffer := program.Out
+	if rank != pr.Root {
+		buffer = program.Scratch
+		p.room(at.span)
+	}
+	var have []program.Dep
+	for _, c := range at.children {
+		have = append(have, p.recv(p.lane(program.NoPeer, c.rank), spanOf(buffer, 0, c.span)))
+	}
+	have = append(have, p.copy(p.local(), program.Chunk(buffer, 0, rank), own))
+	if rank != pr.Root {
+		p.send(p.lane(at.parent, program.NoPeer), spanOf(buffer, 0, at.span), have...)
+	}
+	return p.Program
+}
+
+func gatherBinomialCost(pr Params) program.Cost {
+	return program.Cost{Steps: treeSteps(pr.P, pr.Root), Sent: func(rank int, l program.Layout) int {
+		if rank == pr.Root {
+			return 0
+		}
+		return length(l, treeOf(pr.P, pr.Root, rank).span)
+	}}
+}

@@ -1,0 +1,83 @@
+package algorithm
+
+import (
+	"math/bits"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// The tree of the rooted collectives. The ranks are halved again and again, where
+// the canonical fold tree over ranks (shared.RankSchedule) halves them; of the
+// half without the root the first rank becomes the root, and hangs below the root
+// of the whole. For p = 2^k that is a binomial tree; for every p and every root
+//
+//	subtrees are ranges of ranks: blocks of a Gather or Scatter, of any length,
+//	  travel as one message each, where a tree over rotated ranks would cut those
+//	  that wrap around;
+//	a fold along it is the canonical tree, whatever the root, because where the
+//	  ranks are halved does not depend on the root;
+//	depth is ⌊log2 p⌋ for root 0, and at most ⌈log2 p⌉ for others.
+//
+// The halving is that of the fold tree with q = 2^⌊log2 p⌋ places, of which the
+// first p − q have two ranks and the others one: see placeStart.
+
+// treePlace is where a rank stands in the tree.
+type treePlace struct {
+	parent   int          // rank, or −1 for the root
+	span     shared.Range // ranks at and below this one
+	children []treeChild  // the largest half first
+}
+
+// treeChild is a rank below another, with all ranks that are below it in turn.
+type treeChild struct {
+	rank int
+	span shared.Range
+}
+
+// placeStart is the first rank of place v among q, the first r of which have two.
+func placeStart(v, r int) int { return v + min(v, r) }
+
+// treeOf finds rank's place in the tree over p ranks in time O(log p).
+func treeOf(p, root, rank int) treePlace {
+	q := 1 << (bits.Len(uint(p)) - 1)
+	r := p - q
+	at := treePlace{parent: -1, span: shared.Range{Lo: 0, Hi: p}}
+	lo, size, top := 0, q, root // places [lo, lo+size) below rank top
+	for s := at.span; s.Len() > 1; {
+		mid := s.Lo + 1 // a place of two ranks
+		size /= 2
+		if size > 0 {
+			mid = placeStart(lo+size, r)
+		}
+		kept, other := shared.Range{Lo: s.Lo, Hi: mid}, shared.Range{Lo: mid, Hi: s.Hi}
+		if top >= mid {
+			kept, other = other, kept
+		}
+		switch {
+		case rank == top:
+			at.children = append(at.children, treeChild{other.Lo, other})
+			s = kept
+		case other.Contains(rank):
+			if rank == other.Lo {
+				at.parent, at.span = top, other
+			}
+			s, top = other, other.Lo
+		default:
+			s = kept
+		}
+		if s.Lo == mid {
+			lo += size
+		}
+	}
+	return at
+}
+
+// treeSteps is the number of edges of the longest way from the root: of those that
+// begin with one of its edges to a half of h ranks, 1 + ⌊log2 h⌋.
+func treeSteps(p, root int) int {
+	steps := 0
+	for _, c := range treeOf(p, root, root).children {
+		steps = max(steps, bits.Len(uint(c.span.Len())))
+	}
+	return steps
+}

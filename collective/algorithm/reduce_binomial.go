@@ -1,0 +1,63 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// Binomial Reduce. The binomial Broadcast run backwards: each rank folds what the
+// ranks below it have folded, the nearest first, and hands the result up.
+//
+//	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
+//	                 others
+//	sent by rank r   n elements; nothing by the root
+//	scratch          n elements on ranks that others hang below, but not the root
+//	order            the fold tree over ranks (canonical) for every root: which
+//	                 halves are folded does not depend on where it happens
+//
+// For short data and many ranks. Of long data the root receives log p times n, one
+// after another.
+//
+// Folklore; the order, and trees of contiguous ranks whatever the root, are this
+// project's (see gather_tree.go), where libraries rotate the ranks by the root,
+// and the bits with them, or relay the result of rank 0.
+func reduceBinomial() *Algorithm {
+	return &Algorithm{
+		Name: "binomial", Collective: program.Reduce,
+		Summary:   "ranks that still have something to fold halve in every round",
+		Canonical: Always, RankOrder: Always, Forests: OnePerRank,
+		Generate: generateReduceBinomial, Cost: reduceBinomialCost,
+	}
+}
+
+func generateReduceBinomial(pr Params, rank int) *program.Program {
+	p := newPart(program.Reduce, "binomial", pr, rank, 1)
+	p.CanonicalTree, p.RankOrder = true, true
+	at := treeOf(pr.P, pr.Root, rank)
+	have, sum := whole(program.In), whole(program.Out)
+	if rank != pr.Root {
+		p.Out.Hi = 0
+		if len(at.children) > 0 {
+			sum = program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+		}
+	}
+	var done []program.Dep
+	for i := len(at.children) - 1; i >= 0; i-- {
+		c := at.children[i]
+		step := p.recvReduce(p.lane(program.NoPeer, c.rank), sum, have, c.rank < rank, done)
+		have, done = sum, []program.Dep{step}
+	}
+	switch {
+	case rank != pr.Root:
+		p.send(p.lane(at.parent, program.NoPeer), have, done...)
+	case pr.P == 1:
+		p.copy(p.local(), whole(program.Out), whole(program.In))
+	}
+	return p.Program
+}
+
+func reduceBinomialCost(pr Params) program.Cost {
+	return program.Cost{Steps: treeSteps(pr.P, pr.Root), Sent: func(rank int, l program.Layout) int {
+		if rank == pr.Root {
+			return 0
+		}
+		return l.Out[1]
+	}}
+}

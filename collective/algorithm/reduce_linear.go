@@ -1,0 +1,133 @@
+package algorithm
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Linear Reduce. Every rank sends what it has to the root, which folds it all.
+//
+//	steps            1 message in a row; m if a rank brings m nodes of a forest
+//	sent by rank r   n elements, or m·n; nothing by the root
+//	scratch          the root holds what the others send, (p − 1)·n for whole
+//	                 buffers; nothing elsewhere
+//	order            the root has everything before it folds, so any order costs
+//	                 the same: the fold tree over ranks, or the aligned tree over
+//	                 the shards of a forest (canonical)
+//
+// For a few ranks, for short data, and the one that takes any forest. All traffic
+// and all arithmetic meets at the root.
+//
+// Folklore; the order is this project's.
+func reduceLinear() *Algorithm {
+	return &Algorithm{
+		Name: "linear", Collective: program.Reduce,
+		Summary:   "the root receives and folds everything",
+		Canonical: Always, RankOrder: Always, Forests: AnyForest,
+		Check: checkReduceLinear, Generate: generateReduceLinear, Cost: reduceLinearCost,
+	}
+}
+
+// partial names a contribution: the node-th of a rank's.
+type partial struct{ rank, node int }
+
+// reducePartials lists what all ranks bring, from left to right, and the order of
+// its fold.
+func reducePartials(pr Params) ([]partial, []shared.FoldStep, error) {
+	var leaves []partial
+	if pr.Forest == nil {
+		for r := range pr.P {
+			leaves = append(leaves, partial{r, 0})
+		}
+		return leaves, shared.RankSchedule(pr.P, nil), nil
+	}
+	for r, f := range pr.Forest {
+		for e := range f {
+			leaves = append(leaves, partial{r, e})
+		}
+	}
+	at := func(l partial) shared.Node { return pr.Forest[l.rank][l.node] }
+	slices.SortStableFunc(leaves, func(a, b partial) int { return at(a).Range().Lo - at(b).Range().Lo })
+	nodes := make([]shared.Node, len(leaves))
+	for i, l := range leaves {
+		nodes[i] = at(l)
+	}
+	steps, err := shared.FoldSchedule(nodes, nil)
+	return leaves, steps, err
+}
+
+func checkReduceLinear(pr Params) error {
+	leaves, _, err := reducePartials(pr)
+	if err == nil && len(leaves) == 0 {
+		err = fmt.Errorf("no rank brings a node of the forest")
+	}
+	return err
+}
+
+func generateReduceLinear(pr Params, rank int) *program.Program {
+	p := newPart(program.Reduce, "linear", pr, rank, 1)
+	p.CanonicalTree, p.RankOrder = true, true
+	brings := func(r int) int {
+		if pr.Forest == nil {
+			return 1
+		}
+		return len(pr.Forest[r])
+	}
+	if rank != pr.Root {
+		p.Out.Hi = 0
+		if brings(rank) > 0 {
+			lane := p.lane(pr.Root, program.NoPeer)
+			for e := range brings(rank) {
+				p.send(lane, program.Chunk(program.In, e, 0))
+			}
+		}
+		return p.Program
+	}
+	refs := map[partial]program.Ref{}
+	var come []program.Dep
+	for e := range brings(rank) {
+		refs[partial{rank, e}] = program.Chunk(program.In, e, 0)
+	}
+	for k := 1; k < pr.P; k++ {
+		peer := (rank + k) % pr.P
+		if brings(peer) == 0 {
+			continue
+		}
+		lane := p.lane(program.NoPeer, peer)
+		var last program.Dep
+		for e := range brings(peer) {
+			room := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
+			refs[partial{peer, e}] = room
+			last = p.recv(lane, room)
+		}
+		come = append(come, last)
+	}
+	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps}
+	for _, l := range leaves {
+		fold.Src = append(fold.Src, refs[l])
+	}
+	p.add(p.local(), fold, come)
+	return p.Program
+}
+
+func reduceLinearCost(pr Params) program.Cost {
+	messages := func(r int) int {
+		switch {
+		case r == pr.Root:
+			return 0
+		case pr.Forest == nil:
+			return 1
+		default:
+			return len(pr.Forest[r])
+		}
+	}
+	steps := 0
+	for r := range pr.P {
+		steps = max(steps, messages(r))
+	}
+	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int { return messages(rank) * l.Out[1] }}
+}

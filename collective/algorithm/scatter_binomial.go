@@ -1,0 +1,55 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// Binomial Scatter. The root hands the root of the other half of the ranks all
+// blocks of that half, both do so within their halves, and so on: the binomial
+// Gather run backwards, for blocks of any length.
+//
+//	steps            ⌊log2 p⌋ messages in a row for root 0, at most ⌈log2 p⌉ for
+//	                 others
+//	sent by rank r   the blocks of all ranks below it, so that a block is sent up
+//	                 to log p times
+//	scratch          the blocks of all ranks at and below it, on ranks between
+//	                 the root and others
+//	order            nothing is folded
+//
+// For small blocks: the root sends log p messages and not p − 1.
+func scatterBinomial() *Algorithm {
+	return &Algorithm{
+		Name: "binomial", Collective: program.Scatter,
+		Summary:  "blocks are handed down a tree, half of the ranks at once",
+		Generate: generateScatterBinomial, Cost: scatterBinomialCost,
+	}
+}
+
+func generateScatterBinomial(pr Params, rank int) *program.Program {
+	p := newPart(program.Scatter, "binomial", pr, rank, pr.P)
+	p.Out = chunk(rank)
+	own := program.Chunk(program.Out, 0, rank)
+	at := treeOf(pr.P, pr.Root, rank)
+	buffer := program.In
+	var have []program.Dep
+	if rank != pr.Root {
+		p.In.Hi = 0
+		lane := p.lane(program.NoPeer, at.parent)
+		if len(at.children) == 0 {
+			p.recv(lane, own)
+			return p.Program
+		}
+		buffer = program.Scratch
+		p.room(at.span)
+		have = append(have, p.recv(lane, spanOf(buffer, 0, at.span)))
+	}
+	for _, c := range at.children {
+		p.send(p.lane(c.rank, program.NoPeer), spanOf(buffer, 0, c.span), have...)
+	}
+	p.copy(p.local(), own, program.Chunk(buffer, 0, rank), have...)
+	return p.Program
+}
+
+func scatterBinomialCost(pr Params) program.Cost {
+	return program.Cost{Steps: treeSteps(pr.P, pr.Root), Sent: func(rank int, l program.Layout) int {
+		return length(l, treeOf(pr.P, pr.Root, rank).span) - length(l, chunk(rank))
+	}}
+}
