@@ -1,6 +1,12 @@
 package algorithm
 
 // allReduces lists the algorithms for AllReduce.
-func allReduces() []*Algorithm { return []*Algorithm{Direct()} }
+func allReduces() []*Algorithm {
+	return []*Algorithm{
+		Direct(), recursiveDoubling(), halvingDoubling(), ringAllReduce(),
+		binomialAllReduce(), doubleTree(),
+	}
+}
 
+// reduceScatters lists the algorithms for ReduceScatter.
 func reduceScatters() []*Algorithm { return []*Algorithm{} }

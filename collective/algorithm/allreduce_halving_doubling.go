@@ -1,0 +1,143 @@
+package algorithm
+
+import (
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Halving-doubling AllReduce (Rabenseifner's): a reduce-scatter by recursive
+// halving, then an all-gather by recursive doubling. At distance 1, 2, 4… partners
+// cut the window that both have in two, each sends the other's half and folds its
+// own, the lower ranks' part on the left; then the way back. If p is no power of
+// two, the first 2r ranks fold in pairs before, and the second of each pair gets the
+// result afterwards. With q the largest power of two not above p, r = p − q:
+//
+//	steps            2·log2 q messages in a row, and 2 if r > 0
+//	sent by rank r   2·n·(q−1)/q elements, if q divides n; n more by the first of a
+//	                 pair; n by the second of a pair
+//	scratch          none
+//	order            the fold tree over ranks (canonical)
+//
+// For long vectors if p is a power of two: no algorithm sends less, and few take
+// fewer steps. Otherwise the pairs cost as much again, and the direct exchange or a
+// ring sends less.
+//
+// Halving begins at distance 1, where others begin at q/2, for the sake of the
+// order; windows are therefore owned in bit-reversed order, which an AllReduce does
+// not mind. What pairs exchange is cut where the levels cut, so that it flows on
+// while it comes. Rabenseifner's pairs reduce a half each, which spreads arithmetic
+// at the price of a message more in a row and half a vector more on the wire.
+//
+// Reference: Rabenseifner, "Optimization of Collective Reduction Operations" (ICCS
+// 2004).
+func halvingDoubling() *Algorithm {
+	return &Algorithm{
+		Name: "halving-doubling", Collective: program.AllReduce,
+		Summary:   "exchange halves, quarters…, and back: for long vectors, best at powers of two",
+		Canonical: Always, RankOrder: Always, Forests: OnePerRank,
+		Generate: generateHalvingDoubling, Cost: halvingDoublingCost,
+	}
+}
+
+// generateHalvingDoubling makes rank's part in time O(log p).
+func generateHalvingDoubling(pr Params, rank int) *program.Program {
+	f := foldRanks(pr.P)
+	b := build(program.AllReduce, "halving-doubling", pr, rank, f.members)
+	b.claim(true, true)
+	if pr.P == 1 {
+		return b.alone()
+	}
+	g := &grid{rank: f.rank, chunks: windowsAreChunks}
+	me, acts := f.member(rank)
+	levels := levelsOf(me, twos(f.levels))
+	if !acts {
+		b.followMember(g, levels, rank-1)
+		return b.finish()
+	}
+	b.openDirect(g, levels)
+	from := program.Ref{Buffer: program.In}
+	to := program.Ref{Buffer: program.Out}
+	if f.paired(me) {
+		b.foldFollower(g, levels[0], to, rank+1)
+		from = to
+	}
+	for _, l := range levels {
+		b.scatterDirect(g, l, from, to)
+		from = to
+	}
+	for i := len(levels) - 1; i >= 0; i-- {
+		b.gatherDirect(g, levels[i])
+	}
+	if f.paired(me) {
+		lane := b.with(rank + 1)
+		for _, piece := range resultPieces(levels) {
+			b.send(lane, g.at(program.Out, 0, piece))
+		}
+	}
+	return b.finish()
+}
+
+func windowsAreChunks(windows shared.Range) shared.Range { return windows }
+
+// foldFollower folds what the second rank of a pair brings, in the two parts of
+// the first level: first the one that goes on to somebody else.
+func (b *builder) foldFollower(g *grid, first level, to program.Ref, follower int) {
+	for _, i := range [2]int{1 - first.digit, first.digit} {
+		part := g.at(to.Buffer, to.Slot, first.part(i))
+		b.recvReduce(b.with(follower), part, spanOf(program.In, 0, part.Chunks), false)
+	}
+}
+
+// followMember is the part of the second rank of a pair.
+func (b *builder) followMember(g *grid, levels []level, leader int) {
+	lane := b.with(leader)
+	for _, i := range [2]int{1 - levels[0].digit, levels[0].digit} {
+		b.send(lane, g.at(program.In, 0, levels[0].part(i)))
+	}
+	for _, piece := range resultPieces(levels) {
+		b.recv(lane, g.at(program.Out, 0, piece))
+	}
+}
+
+// resultPieces cuts the result as a member with two a level gets it: its own
+// window, then what each level of the all-gather adds.
+func resultPieces(levels []level) []shared.Range {
+	last := len(levels) - 1
+	pieces := []shared.Range{levels[last].own()}
+	for i := last; i >= 0; i-- {
+		pieces = append(pieces, levels[i].part(1-levels[i].digit))
+	}
+	return pieces
+}
+
+// halvingDoublingCost counts, for a member: of every window but its own a piece
+// goes out while halving; while doubling, the windows that it has at each level.
+func halvingDoublingCost(pr Params) program.Cost {
+	if pr.P == 1 {
+		return program.Cost{}
+	}
+	f := foldRanks(pr.P)
+	steps := 2 * f.levels
+	if f.pairs > 0 {
+		steps += 2
+	}
+	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
+		n := l.Out[f.members]
+		me, acts := f.member(rank)
+		if !acts {
+			return n
+		}
+		// The window with the bits of the member's number in reverse, and those
+		// that share its first bits.
+		sent, lo := n, 0
+		for i := range f.levels {
+			lo += me >> i & 1 * (f.members >> (i + 1))
+			sent += l.Out[lo+f.members>>(i+1)] - l.Out[lo]
+		}
+		sent -= l.Out[lo+1] - l.Out[lo]
+		if f.paired(me) {
+			sent += n
+		}
+		return sent
+	}}
+}

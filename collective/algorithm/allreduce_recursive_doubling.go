@@ -1,0 +1,105 @@
+package algorithm
+
+import (
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Recursive doubling AllReduce. Ranks exchange their whole vectors with partners at
+// distance 1, 2, 4…, and each folds what it gets into what it has, the lower ranks'
+// part on the left. If p is no power of two, the first 2r ranks fold in pairs
+// before, and the second of each pair gets the result afterwards. With q the
+// largest power of two not above p, r = p − q:
+//
+//	steps            log2 q messages in a row; 1 more if r > 0, 2 if r > q/2
+//	sent by rank r   n·log2 q elements, n more by the first of a pair; n by the
+//	                 second of a pair
+//	scratch          n elements on the q ranks that exchange (none if p < 2)
+//	order            the fold tree over ranks (canonical)
+//
+// It has the fewest steps and sends the most: for vectors of a few KiB.
+//
+// Since the two directions of an exchange overlap, what is sent cannot be what is
+// written: levels alternate between the output and one scratch slot, and end in the
+// output. If their number is odd and the vector begins in the input, which may be
+// the output's memory, the first of them receives aside and folds afterwards.
+//
+// Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+// Operations in MPICH" (IJHPCA 19, 2005).
+func recursiveDoubling() *Algorithm {
+	return &Algorithm{
+		Name: "recursive-doubling", Collective: program.AllReduce,
+		Summary:   "exchange whole vectors at distance 1, 2, 4…: fewest steps, for short vectors",
+		Canonical: Always, RankOrder: Always, Forests: OnePerRank,
+		Generate: generateRecursiveDoubling, Cost: recursiveDoublingCost,
+	}
+}
+
+// generateRecursiveDoubling makes rank's part in time O(log p).
+func generateRecursiveDoubling(pr Params, rank int) *program.Program {
+	b := build(program.AllReduce, "recursive-doubling", pr, rank, 1)
+	b.claim(true, true)
+	if pr.P == 1 {
+		return b.alone()
+	}
+	in, out := whole(program.In), whole(program.Out)
+	f := foldRanks(pr.P)
+	me, acts := f.member(rank)
+	if !acts {
+		lane := b.with(rank - 1)
+		b.send(lane, in)
+		b.recv(lane, out)
+		return b.finish()
+	}
+	aside := program.Chunk(program.Scratch, b.room(chunk(0)), 0)
+	other := map[bool]program.Ref{false: aside, true: out}
+
+	has, toOut := in, f.levels%2 == 1 // where the level's result goes
+	if f.paired(me) {
+		has = other[!toOut]
+		b.recvReduce(b.with(rank+1), has, in, false)
+	}
+	for level := range f.levels {
+		partner := me ^ 1<<level
+		lane := b.with(f.rank(partner))
+		b.send(lane, has)
+		if has == in && toOut {
+			b.recv(lane, aside)
+			operands := []program.Ref{in, aside}
+			if partner < me {
+				operands[0], operands[1] = aside, in
+			}
+			b.reduce(out, operands, oneFold)
+		} else {
+			b.recvReduce(lane, other[toOut], has, partner < me)
+		}
+		has, toOut = other[toOut], !toOut
+	}
+	if f.paired(me) {
+		b.send(b.with(rank+1), out)
+	}
+	return b.finish()
+}
+
+// recursiveDoublingCost: the longest chain begins with a message within a pair and
+// goes on to the member with all bits of the first one's number changed. If that is
+// a pair too, a message within it ends the chain.
+func recursiveDoublingCost(pr Params) program.Cost {
+	if pr.P == 1 {
+		return program.Cost{}
+	}
+	f := foldRanks(pr.P)
+	steps := f.levels
+	if f.pairs > 0 {
+		steps++
+	}
+	if 2*f.pairs > f.members {
+		steps++
+	}
+	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
+		times := f.levels
+		if rank < 2*f.pairs {
+			times = []int{f.levels + 1, 1}[rank%2]
+		}
+		return times * l.Out[1]
+	}}
+}

@@ -1,0 +1,88 @@
+package algorithm
+
+import (
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Ring AllReduce. Chunk c starts at rank c + 1 and travels once around the ring,
+// each rank folding its own part in, up to rank c, which owns it; then the result
+// travels around once more.
+//
+//	steps            2·(p − 1) messages in a row
+//	sent by rank r   2·n·(p−1)/p elements if p divides n; exactly, n − c(r) and
+//	                 n − c(r + 1), where c(r) is the length of chunk r
+//	scratch          none
+//	order            of its own for every chunk: ranks c + 1, …, p − 1, then 0 on the
+//	                 left, then 1, …, c, so that results depend on how the data is
+//	                 cut. In rank order, and canonical, for p ≤ 2 only
+//
+// For long vectors among many ranks, where links between neighbours are all that
+// there is to use, or where p is no power of two and too large for the direct
+// exchange. Each rank needs two connections only.
+//
+// Reference: Patarasu, Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters
+// of Workstations" (JPDC 69, 2009). That the owner of chunk c is rank c, as in a
+// ReduceScatter, is a choice.
+func ringAllReduce() *Algorithm {
+	return &Algorithm{
+		Name: "ring", Collective: program.AllReduce,
+		Summary:   "every chunk travels twice around a ring: for long vectors on neighbour links",
+		Canonical: atMostTwo, RankOrder: atMostTwo,
+		Generate: generateRingAllReduce, Cost: ringAllReduceCost,
+	}
+}
+
+func atMostTwo(p int) bool { return p <= 2 }
+
+// generateRingAllReduce makes rank's part in time O(p). One lane does it all. Step
+// i < p sends on chunk rank − 1 − i; a chunk's result comes p − 1 steps after its
+// partial sum was sent from the same place, for which it must wait.
+func generateRingAllReduce(pr Params, rank int) *program.Program {
+	b := build(program.AllReduce, "ring", pr, rank, pr.P)
+	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))
+	if pr.P == 1 {
+		return b.alone()
+	}
+	p := pr.P
+	steps := make([]program.Instruction, 0, 2*p-1)
+	own := make([]program.Ref, p) // operands, allocated together
+	sent := make([]program.Dep, p)
+	c := rank
+	back := func() int { // the chunks in the order of passing
+		if c--; c < 0 {
+			c = p - 1
+		}
+		return c
+	}
+	for i := range p {
+		own[i] = program.Chunk(program.In, 0, back())
+		in := program.Instruction{Op: program.DoRecvReduceSend, Src: own[i : i+1 : i+1]}
+		in.Dst, in.RecvLeft = program.Chunk(program.Out, 0, c), rank > 0
+		if i == 0 {
+			in = program.Instruction{Op: program.DoSend, Src: in.Src}
+		}
+		steps = append(steps, in)
+	}
+	for i := range p - 1 {
+		sent[i] = program.Dep{Lane: 0, Step: i}
+		in := program.Instruction{Op: program.DoRecvCopySend, Dst: program.Chunk(program.Out, 0, back()), After: sent[i : i+1 : i+1]}
+		if i == p-2 {
+			in.Op = program.DoRecv
+		}
+		steps = append(steps, in)
+	}
+	b.Lanes = []program.Lane{{SendPeer: (rank + 1) % p, RecvPeer: (rank + p - 1) % p, Steps: steps}}
+	return b.Program
+}
+
+func ringAllReduceCost(pr Params) program.Cost {
+	p := pr.P
+	return program.Cost{Steps: 2 * (p - 1), Sent: func(rank int, l program.Layout) int {
+		if p == 1 {
+			return 0
+		}
+		own, next := shared.Range{Lo: rank, Hi: rank + 1}, (rank+1)%p
+		return 2*l.Out[p] - length(l, own) - (l.Out[next+1] - l.Out[next])
+	}}
+}

@@ -1,0 +1,24 @@
+package algorithm_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/check"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+func TestAllReducesAreProved(t *testing.T) {
+	for _, a := range algorithm.For(program.AllReduce) {
+		t.Run(a.Name, func(t *testing.T) {
+			for p := 1; p <= 33; p++ {
+				pr := algorithm.Params{P: p}
+				if a.Supports(pr) != nil {
+					continue
+				}
+				require.NoError(t, check.Algorithm(a, pr))
+			}
+		})
+	}
+}

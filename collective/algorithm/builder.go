@@ -1,0 +1,261 @@
+package algorithm
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// builder writes one rank's part, instruction by instruction, in an order in which
+// a single goroutine could do them, and works out what each must come after: a read
+// after the write of what it reads, a write after all that was read or written
+// there before. It takes chunk c of the first input and of the output for the same
+// memory, as an executor may.
+//
+// Left out is what the order of a half implies, and a write whose reader is waited
+// for anyway. An instruction costs time proportional to its operands and, by a
+// binary search and a move of memory, to the number of ranges with different
+// histories.
+type builder struct {
+	*program.Program
+	lanes  map[ends]int
+	ledger map[memory][]stretch // by chunk: sorted, without gaps
+	need   []touch              // of the instruction being added
+}
+
+// ends is what no two lanes of a part have in common.
+type ends struct{ send, recv, channel int }
+
+// memory is a scratch slot, or slot −1 for the first input and the output together.
+type memory int
+
+const data memory = -1
+
+// touch is an access by one half of a lane.
+type touch struct {
+	at    program.Dep
+	sends bool
+}
+
+// stretch is a range of chunks with one history.
+type stretch struct {
+	chunks  shared.Range
+	written bool
+	writer  touch
+	readers []touch // since it was written
+}
+
+// build begins rank's part of a program with a number of chunks, all of which input
+// and output hold until the generator says otherwise.
+func build(c program.Collective, name string, pr Params, rank, chunks int) *builder {
+	return &builder{
+		Program: newPart(c, name, pr, rank, chunks).Program,
+		lanes:   map[ends]int{}, ledger: map[memory][]stretch{},
+	}
+}
+
+// claim says what the part promises.
+func (b *builder) claim(canonical, order bool) { b.CanonicalTree, b.RankOrder = canonical, order }
+
+// lane is the number of the lane between these peers (rank or NoPeer) on a channel;
+// it is the same whenever they are.
+func (b *builder) lane(send, recv, channel int) int {
+	key := ends{send, recv, channel}
+	i, ok := b.lanes[key]
+	if !ok {
+		i = len(b.Lanes)
+		b.lanes[key] = i
+		b.Lanes = append(b.Lanes, program.Lane{SendPeer: send, RecvPeer: recv, Channel: channel})
+	}
+	return i
+}
+
+// with is the lane that exchanges with a peer.
+func (b *builder) with(peer int) int { return b.lane(peer, peer, 0) }
+
+// local is the lane for work without messages.
+func (b *builder) local() int { return b.lane(program.NoPeer, program.NoPeer, 0) }
+
+// room adds a scratch slot for chunks and returns its number.
+func (b *builder) room(chunks shared.Range) int {
+	b.Scratch = append(b.Scratch, chunks)
+	return len(b.Scratch) - 1
+}
+
+func (b *builder) send(lane int, src program.Ref) {
+	b.add(lane, program.Instruction{Op: program.DoSend, Src: []program.Ref{src}})
+}
+
+func (b *builder) recv(lane int, dst program.Ref) {
+	b.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst})
+}
+
+// recvReduce folds what comes into dst: src is the left operand, or the right one if
+// the received value is left.
+func (b *builder) recvReduce(lane int, dst, src program.Ref, receivedLeft bool) {
+	b.add(lane, program.Instruction{Op: program.DoRecvReduce, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
+}
+
+// recvReduceSend also passes dst on.
+func (b *builder) recvReduceSend(lane int, dst, src program.Ref, receivedLeft bool) {
+	b.add(lane, program.Instruction{Op: program.DoRecvReduceSend, Dst: dst, Src: []program.Ref{src}, RecvLeft: receivedLeft})
+}
+
+func (b *builder) recvCopySend(lane int, dst program.Ref) {
+	b.add(lane, program.Instruction{Op: program.DoRecvCopySend, Dst: dst})
+}
+
+func (b *builder) copy(dst, src program.Ref) {
+	b.add(b.local(), program.Instruction{Op: program.DoCopy, Dst: dst, Src: []program.Ref{src}})
+}
+
+// reduce folds operands, which are in order from left to right.
+func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []shared.FoldStep) {
+	if len(operands) == 1 {
+		b.copy(dst, operands[0])
+		return
+	}
+	b.add(b.local(), program.Instruction{Op: program.DoReduce, Dst: dst, Src: operands, Fold: steps})
+}
+
+// add appends an instruction to a lane.
+func (b *builder) add(lane int, in program.Instruction) {
+	l := &b.Lanes[lane]
+	now := touch{program.Dep{Lane: lane, Step: len(l.Steps)}, in.Op == program.DoSend}
+	b.need = b.need[:0]
+	for _, src := range in.Src {
+		b.reads(src, now)
+	}
+	if in.Op != program.DoSend {
+		b.writes(in.Dst, now)
+		if in.Op.Sends() {
+			b.reads(in.Dst, touch{now.at, true})
+		}
+	}
+	in.After = b.after(now)
+	l.Steps = append(l.Steps, in)
+}
+
+// reads notes a reading, which comes after the writing.
+func (b *builder) reads(r program.Ref, now touch) {
+	if r.Buffer == program.In && r.Slot > 0 {
+		return // nobody ever writes there
+	}
+	list, lo, hi := b.history(r)
+	for i := lo; i < hi; i++ {
+		s := &list[i]
+		if s.written {
+			b.need = append(b.need, s.writer)
+		}
+		s.readers = append(s.readers, now)
+	}
+}
+
+// writes notes a writing, which comes after all readings and, where there are none,
+// after the writing before.
+func (b *builder) writes(r program.Ref, now touch) {
+	list, lo, hi := b.history(r)
+	for i := lo; i < hi; i++ {
+		s := &list[i]
+		b.need = append(b.need, s.readers...)
+		if s.written && len(s.readers) == 0 {
+			b.need = append(b.need, s.writer)
+		}
+	}
+	list[lo] = stretch{chunks: r.Chunks, written: true, writer: now, readers: list[lo].readers[:0]}
+	b.ledger[memoryOf(r)] = slices.Delete(list, lo+1, hi)
+}
+
+// after makes the list of dependencies of what is needed: of each half the last
+// one.
+func (b *builder) after(now touch) []program.Dep {
+	b.need = slices.DeleteFunc(b.need, func(t touch) bool {
+		return t.at == now.at || t.at.Lane == now.at.Lane && t.sends == now.sends
+	})
+	if len(b.need) == 0 {
+		return nil
+	}
+	slices.SortFunc(b.need, func(x, y touch) int {
+		if d := cmp.Compare(x.at.Lane, y.at.Lane); d != 0 {
+			return d
+		}
+		if x.sends != y.sends {
+			if y.sends {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Compare(y.at.Step, x.at.Step)
+	})
+	b.need = slices.CompactFunc(b.need, func(x, y touch) bool {
+		return x.at.Lane == y.at.Lane && x.sends == y.sends
+	})
+	deps := make([]program.Dep, 0, len(b.need))
+	for _, t := range b.need {
+		if n := len(deps); n == 0 || deps[n-1] != t.at {
+			deps = append(deps, t.at)
+		}
+	}
+	return deps
+}
+
+func memoryOf(r program.Ref) memory {
+	if r.Buffer == program.Scratch {
+		return memory(r.Slot)
+	}
+	return data
+}
+
+// history cuts a memory so that the stretches [lo, hi) are the chunks of r.
+func (b *builder) history(r program.Ref) (list []stretch, lo, hi int) {
+	m := memoryOf(r)
+	list = b.ledger[m]
+	if list == nil {
+		list = []stretch{{chunks: shared.Range{Lo: 0, Hi: b.Chunks}}}
+	}
+	list, lo = cut(list, r.Chunks.Lo)
+	list, hi = cut(list, r.Chunks.Hi)
+	b.ledger[m] = list
+	return list, lo, hi
+}
+
+// cut makes a stretch begin at a chunk and returns its index.
+func cut(list []stretch, at int) ([]stretch, int) {
+	i, found := slices.BinarySearchFunc(list, at, func(s stretch, at int) int { return cmp.Compare(s.chunks.Lo, at) })
+	if found || at >= list[i-1].chunks.Hi {
+		return list, i
+	}
+	s := &list[i-1]
+	right := *s
+	right.chunks.Lo, right.readers = at, slices.Clone(s.readers)
+	s.chunks.Hi = at
+	return slices.Insert(list, i, right), i
+}
+
+// finish takes peers away from the lanes that have no messages for them.
+func (b *builder) finish() *program.Program {
+	for i := range b.Lanes {
+		l := &b.Lanes[i]
+		sends, receives := false, false
+		for j := range l.Steps {
+			sends = sends || l.Steps[j].Op.Sends()
+			receives = receives || l.Steps[j].Op.Receives()
+		}
+		if !sends {
+			l.SendPeer = program.NoPeer
+		}
+		if !receives {
+			l.RecvPeer = program.NoPeer
+		}
+	}
+	return b.Program
+}
+
+// alone is the part of the only rank: it copies.
+func (b *builder) alone() *program.Program {
+	all := shared.Range{Lo: 0, Hi: b.Chunks}
+	b.copy(spanOf(program.Out, 0, all), spanOf(program.In, 0, all))
+	return b.finish()
+}

@@ -1,0 +1,130 @@
+package algorithm
+
+import (
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// grid arranges members in a mixed-radix system: member m has the digits of m to
+// the bases dims, the first being the least significant, so that the first digit
+// tells neighbours apart. The data is cut into as many windows as there are members.
+//
+// A reduce-scatter goes digit by digit. The members that differ in the first digit
+// alone cut the data in dims[0] parts, and each reduces the part of its digit; those
+// that differ in the second cut that part in dims[1], and so on, until each has one
+// window. An all-gather goes back. With digits in this order, and the contributions
+// of a level folded in the order of digits, all folds are of neighbouring ranges of
+// members in their order, so that operators need not commute.
+type grid struct {
+	dims   []int
+	rank   func(member int) int                    // who acts for a member
+	chunks func(windows shared.Range) shared.Range // the chunks of windows
+}
+
+// level is what a digit means for one member.
+type level struct {
+	size, digit int
+	first       int // the member with digit 0 here and the same digits elsewhere
+	stride      int // from one digit to the next
+	lo, width   int // part i of the level has windows [lo + i·width, lo + (i+1)·width)
+}
+
+// member is the member that differs from this one by having digit i.
+func (l level) member(i int) int { return l.first + i*l.stride }
+
+// part is the range of windows of digit i.
+func (l level) part(i int) shared.Range {
+	return shared.Range{Lo: l.lo + i*l.width, Hi: l.lo + (i+1)*l.width}
+}
+
+// own is the part that the member reduces, and what is left of the data after this
+// level.
+func (l level) own() shared.Range { return l.part(l.digit) }
+
+// levelsOf lists a member's levels, without those of size 1.
+func levelsOf(member int, dims []int) []level {
+	width := 1
+	for _, d := range dims {
+		width *= d
+	}
+	levels := make([]level, 0, len(dims))
+	stride, lo := 1, 0
+	for _, d := range dims {
+		digit := member / stride % d
+		width /= d
+		if d > 1 {
+			levels = append(levels, level{size: d, digit: digit, first: member - digit*stride, stride: stride, lo: lo, width: width})
+		}
+		lo += digit * width
+		stride *= d
+	}
+	return levels
+}
+
+// twos are the dimensions of 2^levels members with two a level.
+func twos(levels int) []int {
+	dims := make([]int, levels)
+	for i := range dims {
+		dims[i] = 2
+	}
+	return dims
+}
+
+// at is a reference to windows in a buffer.
+func (g *grid) at(buffer program.Buffer, slot int, windows shared.Range) program.Ref {
+	return spanOf(buffer, slot, g.chunks(windows))
+}
+
+// openDirect makes the lanes to all partners, those of the last level first: a rank
+// that works alone on its lanes takes messages of equal weight in the order of
+// lanes, and the all-gather begins with the last level.
+func (b *builder) openDirect(g *grid, levels []level) {
+	for n := len(levels) - 1; n >= 0; n-- {
+		l := levels[n]
+		for k := 1; k < l.size; k++ {
+			b.with(g.rank(l.member((l.digit + k) % l.size)))
+		}
+	}
+}
+
+// scatterDirect is a level of a reduce-scatter by messages between all pairs: each
+// member sends every other its part, and folds what it has and gets of its own in
+// the fold tree over digits. The data is read from one buffer; the own part goes to
+// another, or the same.
+func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
+	part := func(i int) program.Ref { return g.at(from.Buffer, from.Slot, l.part(i)) }
+	own := part(l.digit)
+	result := g.at(to.Buffer, to.Slot, l.own())
+	for k := 1; k < l.size; k++ {
+		i := (l.digit + k) % l.size
+		b.send(b.with(g.rank(l.member(i))), part(i))
+	}
+	if l.size == 2 {
+		i := 1 - l.digit
+		b.recvReduce(b.with(g.rank(l.member(i))), result, own, i < l.digit)
+		return
+	}
+	operands := make([]program.Ref, l.size)
+	operands[l.digit] = own
+	for k := 1; k < l.size; k++ {
+		i := (l.digit + k) % l.size
+		operands[i] = spanOf(program.Scratch, b.room(own.Chunks), own.Chunks)
+		b.recv(b.with(g.rank(l.member(i))), operands[i])
+	}
+	b.reduce(result, operands, shared.RankSchedule(l.size, nil))
+}
+
+// gatherDirect is a level of an all-gather by messages between all pairs.
+func (b *builder) gatherDirect(g *grid, l level) {
+	for k := 1; k < l.size; k++ {
+		i := (l.digit + k) % l.size
+		b.send(b.with(g.rank(l.member(i))), g.at(program.Out, 0, l.own()))
+	}
+	for k := 1; k < l.size; k++ {
+		i := (l.digit + k) % l.size
+		b.recv(b.with(g.rank(l.member(i))), g.at(program.Out, 0, l.part(i)))
+	}
+}
+
+// oneFold joins two operands.
+var oneFold = []shared.FoldStep{{Left: 0, Right: 1}}
