@@ -33,6 +33,9 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
+// last is the newest element of a queue that is not empty.
+func (q *fifo[T]) last() *T { return &q.ring[(q.first+q.n-1)%len(q.ring)] }
+
 // block is memory on loan from a pool. Whoever holds the pointer owns it.
 type block struct {
 	data  []byte

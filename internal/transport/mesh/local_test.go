@@ -165,7 +165,10 @@ func TestRanksOfAProcessThatDisagree(t *testing.T) {
 	l.Node(1).Begin(17, barrier)
 	var mismatch *membership.MismatchError
 	require.ErrorAs(t, l.Node(2).Err(), &mismatch)
-	require.Equal(t, "ranks disagree: rank 0 is in operation 17, AllReduce (4096 float32, sum), rank 1 is in operation 17, Barrier", mismatch.Error())
+	require.Equal(t, membership.MismatchError{
+		Rank: 0, Doing: membership.Describe(17, reduce),
+		Other: 1, OtherDoing: membership.Describe(17, barrier),
+	}, *mismatch)
 }
 
 func TestRoutesThatDoNotExist(t *testing.T) {

@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -61,12 +60,7 @@ func (s *standing) during() string {
 	if op == nil {
 		return ""
 	}
-	return inWords(seq, op)
-}
-
-// inWords writes an operation as "operation 17, AllReduce (4096 float32, sum)".
-func inWords(seq uint64, op *Operation) string {
-	return fmt.Sprintf("operation %d, %s", seq, op.Text)
+	return membership.Describe(seq, op)
 }
 
 // ledger remembers what the first rank of this process to begin an operation
@@ -91,8 +85,8 @@ func (l *ledger) enter(rank int, seq uint64, op *Operation) error {
 		e.seq, e.rank, e.op = seq, rank, op
 	case seq == e.seq && op.Hash != e.op.Hash:
 		return &membership.MismatchError{
-			Rank: e.rank, Doing: inWords(seq, e.op),
-			Other: rank, OtherDoing: inWords(seq, op),
+			Rank: e.rank, Doing: membership.Describe(seq, e.op),
+			Other: rank, OtherDoing: membership.Describe(seq, op),
 		}
 	}
 	return nil

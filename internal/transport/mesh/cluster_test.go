@@ -1,0 +1,132 @@
+package mesh
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// assembly is a membership within one process: processes wait for each other, and
+// share the first failure.
+type assembly struct {
+	group *localGroup
+	mu    sync.Mutex
+	peers []membership.Peer
+	left  int
+	full  chan struct{}
+}
+
+func newAssembly(hosting [][]int) *assembly {
+	a := &assembly{group: &localGroup{failed: make(chan struct{})}, left: len(hosting), full: make(chan struct{})}
+	for _, ranks := range hosting {
+		a.peers = append(a.peers, membership.Peer{Ranks: ranks})
+	}
+	return a
+}
+
+func (a *assembly) join(process int) JoinFunc {
+	return func(ctx context.Context, address string, _ func() []membership.State) (Group, []membership.Peer, error) {
+		a.mu.Lock()
+		a.peers[process].Address = address
+		if a.left--; a.left == 0 {
+			close(a.full)
+		}
+		a.mu.Unlock()
+		<-a.full
+		return a.group, a.peers, nil
+	}
+}
+
+// oneEach is the placement of p ranks in p processes.
+func oneEach(p int) [][]int {
+	hosting := make([][]int, p)
+	for r := range hosting {
+		hosting[r] = []int{r}
+	}
+	return hosting
+}
+
+// cluster starts one mesh per process, and closes them in the end. The nodes are in
+// rank order.
+func cluster(t testing.TB, hosting [][]int, change func(*TCPConfig)) ([]*TCP, []Node) {
+	size := 0
+	for _, ranks := range hosting {
+		size += len(ranks)
+	}
+	a := newAssembly(hosting)
+	meshes, nodes := make([]*TCP, len(hosting)), make([]Node, size)
+	var g errgroup.Group
+	for i, ranks := range hosting {
+		cfg := TCPConfig{Size: size, Ranks: ranks, Group: "test", Attempt: 4, Join: a.join(i)}
+		if change != nil {
+			change(&cfg)
+		}
+		g.Go(func() (err error) {
+			meshes[i], err = JoinTCP(context.Background(), cfg)
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	t.Cleanup(func() {
+		for _, m := range meshes {
+			require.NoError(t, m.Close())
+		}
+	})
+	for i, ranks := range hosting {
+		for _, r := range ranks {
+			nodes[r] = meshes[i].Node(r)
+		}
+	}
+	return meshes, nodes
+}
+
+// couple opens a channel between two ranks, on both sides.
+func couple(t testing.TB, a, b Node, channel int) (ca, cb Conn) {
+	var g errgroup.Group
+	g.Go(func() error {
+		conns, err := b.Open(context.Background(), []Route{{a.Rank(), channel}})
+		if err == nil {
+			cb = conns[0]
+		}
+		return err
+	})
+	conns, err := a.Open(context.Background(), []Route{{b.Rank(), channel}})
+	require.NoError(t, err)
+	require.NoError(t, g.Wait())
+	return conns[0], cb
+}
+
+// certificates makes a configuration for both roles, with an authority of its own.
+func certificates(t testing.TB) *tls.Config {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, RootCAs: roots}
+}

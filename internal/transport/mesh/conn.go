@@ -1,0 +1,273 @@
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+const (
+	// smallWrite is the longest payload that is copied behind its header and written
+	// with it, which costs less than writing from two places.
+	smallWrite = 16 << 10
+	// directRead is the shortest rest of a message that is read straight into its
+	// destination instead of through the buffer.
+	directRead = 8 << 10
+	// Behind a long payload there mostly is another one: then Next reads little more
+	// than the header, so that few bytes have to be copied out of the buffer.
+	longPayload = 32 << 10
+	shortWindow = 1 << 10
+)
+
+// tcpConn is one rank's end of a connection to a rank of another process. The
+// goroutine that sends writes itself, and the one that receives reads itself; there
+// is another one only while posted messages wait for room in the socket.
+type tcpConn struct {
+	t     *TCP
+	node  *node
+	peer  int
+	sock  net.Conn        // what is closed
+	conn  net.Conn        // what is written and read: the same, or TLS on it
+	raw   syscall.RawConn // to write without waiting; nil where that cannot be
+	cause atomic.Pointer[error]
+
+	// Sending. mu orders the sender, the goroutine that drains the queue, and the end.
+	mu       sync.Mutex
+	idle     sync.Cond // the queue is drained, or the end has come
+	queue    fifo[*block]
+	draining bool
+	drain    func()                // made once, so that starting it allocates nothing
+	small    []byte                // a header and the beginning of its payload
+	header   [headerBytes]byte     // of a long message
+	pair     [2][]byte             // that header, and its payload
+	vector   net.Buffers           // over pair
+	attempt  attempt               // to write without waiting
+	try      func(fd uintptr) bool // it, made once
+
+	// Receiving.
+	buf    []byte
+	lo, hi int // what is in it
+	window int // how much of it to fill in Next
+	rest   int // bytes of the message not yet read
+	summed bool
+	want   uint32 // checksum that the header announced
+	sum    uint32 // of what was read so far
+	frame  [headerBytes]byte
+}
+
+func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
+	c := &tcpConn{t: t, node: n, peer: r.Peer, sock: sock, conn: conn,
+		buf: make([]byte, t.cfg.ReadBuffer), window: t.cfg.ReadBuffer}
+	c.idle.L = &c.mu
+	c.drain = c.drainQueue
+	c.try = c.attempt.write
+	if sc, ok := sock.(syscall.Conn); ok && conn == sock {
+		if raw, err := sc.SyscallConn(); err == nil {
+			c.raw = raw
+		}
+	}
+	return c
+}
+
+// interrupt ends the connection: whatever waits returns, with the cause.
+func (c *tcpConn) interrupt(cause error) {
+	c.mu.Lock()
+	if c.cause.Load() == nil {
+		c.cause.Store(&cause)
+	}
+	c.idle.Broadcast()
+	c.mu.Unlock()
+	// Not TLS's own close, which would wait to say goodbye.
+	_ = c.sock.Close()
+}
+
+func (c *tcpConn) ended() error {
+	if p := c.cause.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// failed turns an error of the connection into the cause of the group's end: that
+// of whoever was first, which need not be this one.
+func (c *tcpConn) failed(err error, within bool) error {
+	if cause := c.ended(); cause != nil {
+		return cause
+	}
+	reason, kind := "", error(nil)
+	switch {
+	case errors.Is(err, ErrFrame), errors.Is(err, ErrFenced):
+		return c.node.Fail(fmt.Errorf("%w: %w", c.t.lost(c.node, c.peer, "sent what cannot be received", nil), err))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
+		reason, kind = "closed its connection", membership.ErrLeft
+		if within {
+			reason, kind = "closed its connection in the middle of a message", nil
+		}
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.ECONNABORTED):
+		reason = "reset its connection"
+	case errors.Is(err, syscall.ETIMEDOUT):
+		reason, kind = "is not reachable any more ("+err.Error()+")", membership.ErrTimeout
+	default:
+		reason = "lost its connection (" + err.Error() + ")"
+	}
+	return c.node.Fail(c.t.lost(c.node, c.peer, reason, kind))
+}
+
+func (c *tcpConn) Send(h *Header, payload []byte) error {
+	if err := checkMessage(h, payload, c.t.fence.limit); err != nil {
+		return err
+	}
+	if err := c.waitForQueue(); err != nil {
+		return err
+	}
+	var err error
+	if len(payload) <= smallWrite {
+		_, err = c.conn.Write(c.together(h, payload, len(payload)))
+	} else {
+		sum, summed := c.checksum(payload)
+		c.t.fence.encode(&c.header, h, sum, summed)
+		c.pair = [2][]byte{c.header[:], payload}
+		c.vector = c.pair[:]
+		_, err = c.vector.WriteTo(c.conn)
+		c.pair[1] = nil
+	}
+	if err != nil {
+		return c.failed(err, false)
+	}
+	c.node.standing.moved.Add(uint64(len(payload)))
+	return nil
+}
+
+func (c *tcpConn) checksum(payload []byte) (sum uint32, summed bool) {
+	if !c.t.cfg.Checksum {
+		return 0, false
+	}
+	return crc32.Update(0, castagnoli, payload), true
+}
+
+// together puts the header and the first n bytes of the payload behind each other.
+func (c *tcpConn) together(h *Header, payload []byte, n int) []byte {
+	if c.small == nil {
+		c.small = make([]byte, headerBytes+smallWrite)
+	}
+	sum, summed := c.checksum(payload)
+	c.t.fence.encode((*[headerBytes]byte)(c.small), h, sum, summed)
+	copy(c.small[headerBytes:], payload[:n])
+	return c.small[:headerBytes+n]
+}
+
+// waitForQueue waits until everything posted is sent.
+func (c *tcpConn) waitForQueue() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.draining && c.ended() == nil {
+		c.idle.Wait()
+	}
+	return c.ended()
+}
+
+// flush waits until everything posted is sent, or cannot be.
+func (c *tcpConn) flush() { _ = c.waitForQueue() }
+
+func (c *tcpConn) Post(h *Header, payload []byte) error {
+	if err := checkMessage(h, payload, c.t.fence.limit); err != nil {
+		return err
+	}
+	if err := c.post(h, payload); err != nil {
+		return c.failed(err, false)
+	}
+	c.node.standing.moved.Add(uint64(len(payload)))
+	return nil
+}
+
+// post writes what the socket takes at once, and queues the rest.
+func (c *tcpConn) post(h *Header, payload []byte) error {
+	first := min(len(payload), smallWrite)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.ended(); err != nil {
+		return err
+	}
+	head, tail := c.together(h, payload, first), payload[first:]
+	if !c.draining && c.raw != nil {
+		n, err := c.attemptWrite(head, tail)
+		if err != nil {
+			return err
+		}
+		if n >= len(head) {
+			head, tail = nil, tail[n-len(head):]
+		} else {
+			head = head[n:]
+		}
+	}
+	if len(head)+len(tail) == 0 {
+		return nil
+	}
+	c.enqueue(head, tail)
+	if !c.draining {
+		c.draining = true
+		c.t.work.Add(1)
+		go c.drain()
+	}
+	return nil
+}
+
+// smallestQueued is the room that a queued message gets at least, so that small ones
+// that follow are written together with it.
+const smallestQueued = 4 << 10
+
+// enqueue copies the parts of a message behind what is queued. mu is held.
+func (c *tcpConn) enqueue(head, tail []byte) {
+	n := len(head) + len(tail)
+	var b *block
+	if c.queue.n > 0 {
+		b = *c.queue.last()
+	}
+	if b == nil || cap(b.data)-len(b.data) < n {
+		b = c.t.pool.get(max(n, smallestQueued))
+		b.data = b.data[:0]
+		c.queue.push(b)
+	}
+	b.data = append(append(b.data, head...), tail...)
+}
+
+// drainQueue writes what was posted, and ends when there is nothing left.
+func (c *tcpConn) drainQueue() {
+	defer c.t.work.Done()
+	for {
+		b := c.dequeue()
+		if b == nil {
+			return
+		}
+		_, err := c.conn.Write(b.data)
+		c.t.pool.put(b)
+		if err != nil {
+			// Ends the group, and with it this connection.
+			c.interrupt(c.failed(err, false))
+		}
+	}
+}
+
+// dequeue takes the next block to write, or says with nil that there is none.
+func (c *tcpConn) dequeue() *block {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ended := c.ended() != nil
+	for c.queue.n > 0 {
+		b := c.queue.pop()
+		if !ended {
+			return b
+		}
+		c.t.pool.put(b)
+	}
+	c.draining = false
+	c.idle.Broadcast()
+	return nil
+}

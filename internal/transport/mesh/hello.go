@@ -1,0 +1,116 @@
+package mesh
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// hello is the first thing on a connection: what it is for. The lower rank says it.
+//
+//	 0  magic "SSHi"          20  from rank
+//	 4  version               24  to rank
+//	 5  zero                  28  channel
+//	 8  attempt               32  CRC-32C of the 32 bytes before
+//	12  hash of the group
+type hello struct {
+	attempt           uint32
+	group             uint64
+	from, to, channel uint32
+}
+
+const (
+	helloBytes = 36
+	helloMagic = 0x69485353
+)
+
+func (m *hello) encode(b *[helloBytes]byte) {
+	le := binary.LittleEndian
+	*b = [helloBytes]byte{}
+	le.PutUint32(b[0:], helloMagic)
+	b[4] = wireVersion
+	le.PutUint32(b[8:], m.attempt)
+	le.PutUint64(b[12:], m.group)
+	le.PutUint32(b[20:], m.from)
+	le.PutUint32(b[24:], m.to)
+	le.PutUint32(b[28:], m.channel)
+	le.PutUint32(b[32:], crc32.Checksum(b[:32], castagnoli))
+}
+
+// verdict is the answer to a hello.
+type verdict byte
+
+const (
+	accepted verdict = iota + 1
+	refused          // and would be again
+	notYet           // but may be accepted later: the answering process is of an attempt that ends
+)
+
+// decode reads a hello that may come from anybody. Where the error is no answer for
+// the peer, because it does not speak this protocol, the verdict is 0.
+func (m *hello) decode(b *[helloBytes]byte) (verdict, error) {
+	le := binary.LittleEndian
+	switch {
+	case le.Uint32(b[0:]) != helloMagic:
+		return 0, fmt.Errorf("%w: a connection begins with %q, which is no hello", ErrFrame, b[:4])
+	case b[4] != wireVersion:
+		return refused, fmt.Errorf("%w: a hello of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+	case le.Uint32(b[32:]) != crc32.Checksum(b[:32], castagnoli) || b[5]|b[6]|b[7] != 0:
+		return 0, fmt.Errorf("%w: a hello with a wrong checksum", ErrFrame)
+	}
+	*m = hello{attempt: le.Uint32(b[8:]), group: le.Uint64(b[12:]),
+		from: le.Uint32(b[20:]), to: le.Uint32(b[24:]), channel: le.Uint32(b[28:])}
+	return accepted, nil
+}
+
+// answer is what comes back: a verdict, and where it is not accepted, why.
+//
+//	0  magic "SSOk"   5  verdict        8  CRC-32C of the 8 bytes before and the reason
+//	4  version        6  length of the reason, which follows the 12 bytes
+const (
+	answerBytes = 12
+	answerMagic = 0x6b4f5353
+	maxReason   = 512
+)
+
+// writeAnswer answers a hello.
+func writeAnswer(w io.Writer, v verdict, reason string) error {
+	reason = reason[:min(len(reason), maxReason)]
+	b := make([]byte, answerBytes, answerBytes+len(reason))
+	le := binary.LittleEndian
+	le.PutUint32(b[0:], answerMagic)
+	b[4], b[5] = wireVersion, byte(v)
+	le.PutUint16(b[6:], uint16(len(reason)))
+	sum := crc32.Update(crc32.Checksum(b[:8], castagnoli), castagnoli, []byte(reason))
+	le.PutUint32(b[8:], sum)
+	_, err := w.Write(append(b, reason...))
+	return err
+}
+
+// readAnswer reads the answer to a hello, from what may be any kind of server.
+func readAnswer(r io.Reader) (v verdict, reason string, err error) {
+	var b [answerBytes]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return 0, "", err
+	}
+	le := binary.LittleEndian
+	n := int(le.Uint16(b[6:]))
+	v = verdict(b[5])
+	switch {
+	case le.Uint32(b[0:]) != answerMagic:
+		return 0, "", fmt.Errorf("%w: the answer begins with %q: another program listens there", ErrFrame, b[:4])
+	case b[4] != wireVersion:
+		return 0, "", fmt.Errorf("%w: an answer of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+	case n > maxReason || v < accepted || v > notYet:
+		return 0, "", fmt.Errorf("%w: an answer with verdict %d and a reason of %d bytes", ErrFrame, v, n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return 0, "", err
+	}
+	if crc32.Update(crc32.Checksum(b[:8], castagnoli), castagnoli, text) != le.Uint32(b[8:]) {
+		return 0, "", fmt.Errorf("%w: an answer with a wrong checksum", ErrFrame)
+	}
+	return v, string(text), nil
+}

@@ -1,0 +1,107 @@
+package mesh
+
+import (
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+func (c *tcpConn) Next(h *Header) error {
+	if err := c.ended(); err != nil {
+		return err
+	}
+	if c.rest != 0 {
+		return fmt.Errorf("mesh: Next is called with %d bytes of the message before it unread", c.rest)
+	}
+	if err := c.fill(headerBytes, c.window); err != nil {
+		return c.failed(err, c.hi > c.lo)
+	}
+	var err error
+	copy(c.frame[:], c.buf[c.lo:])
+	c.want, c.summed, err = c.t.fence.decode(&c.frame, h)
+	if err != nil {
+		return c.failed(err, true)
+	}
+	c.lo += headerBytes
+	c.rest, c.sum = int(h.Length), 0
+	c.window = len(c.buf)
+	if c.rest >= longPayload {
+		c.window = min(shortWindow, len(c.buf))
+	}
+	if c.rest == 0 {
+		return c.finish()
+	}
+	return nil
+}
+
+func (c *tcpConn) Read(dst []byte) error {
+	if err := c.ended(); err != nil {
+		return err
+	}
+	if len(dst) > c.rest {
+		return fmt.Errorf("mesh: Read of %d bytes where %d are left of the message", len(dst), c.rest)
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	if err := c.readFull(dst); err != nil {
+		return c.failed(err, true)
+	}
+	if c.summed {
+		c.sum = crc32.Update(c.sum, castagnoli, dst)
+	}
+	c.rest -= len(dst)
+	c.node.standing.moved.Add(uint64(len(dst)))
+	if c.rest == 0 {
+		return c.finish()
+	}
+	return nil
+}
+
+// finish checks the message that was read.
+func (c *tcpConn) finish() error {
+	if c.summed && c.sum != c.want {
+		return c.failed(fmt.Errorf("%w: its payload has checksum %#08x, not %#08x: it was corrupted on the way", ErrFrame, c.sum, c.want), true)
+	}
+	return nil
+}
+
+// readFull fills dst, at first from the buffer.
+func (c *tcpConn) readFull(dst []byte) error {
+	for {
+		n := copy(dst, c.buf[c.lo:c.hi])
+		c.lo += n
+		dst = dst[n:]
+		if len(dst) == 0 {
+			return nil
+		}
+		if len(dst) >= min(directRead, len(c.buf)) {
+			_, err := io.ReadFull(c.conn, dst)
+			return err
+		}
+		if err := c.fill(len(dst), len(c.buf)); err != nil {
+			return err
+		}
+	}
+}
+
+// fill reads until at least need bytes are in the buffer, and no more than window
+// if that can be.
+func (c *tcpConn) fill(need, window int) error {
+	if c.hi-c.lo >= need {
+		return nil
+	}
+	if c.lo > 0 {
+		c.hi = copy(c.buf, c.buf[c.lo:c.hi])
+		c.lo = 0
+	}
+	window = max(window, need)
+	for c.hi < need {
+		n, err := c.conn.Read(c.buf[c.hi:window])
+		c.hi += n
+		if err != nil && c.hi < need {
+			return err
+		}
+	}
+	return nil
+}

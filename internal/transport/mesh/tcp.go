@@ -1,0 +1,262 @@
+package mesh
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// ErrClosed is returned by the calls on a mesh that was closed.
+var ErrClosed = errors.New("the mesh is closed")
+
+// Defaults of TCPConfig.
+const (
+	DefaultConnectTimeout = 30 * time.Second
+	DefaultMaxFrame       = 64 << 20
+	DefaultReadBuffer     = 64 << 10
+	DefaultKeepAlive      = 15 * time.Second
+	handshakeTimeout      = 10 * time.Second // of the accepting side
+	minReadBuffer         = 1 << 10
+)
+
+// JoinFunc enters the group, given the address at which this process accepts
+// connections of other ranks and a way to ask where its own ranks stand. It returns
+// the processes of the group. Who joins also leaves: closing the mesh does not.
+type JoinFunc func(ctx context.Context, address string, states func() []membership.State) (Group, []membership.Peer, error)
+
+// TCPConfig says how a process takes part in a mesh.
+type TCPConfig struct {
+	Size    int    // ranks of the group
+	Ranks   []int  // those that this process hosts
+	Group   string // name of the group, equal everywhere
+	Attempt uint32 // number of the attempt, equal everywhere; others are fenced off
+
+	// Listen is where to accept connections; "" stands for 127.0.0.1 and any free
+	// port. Advertise is what others connect to, where that is another host or
+	// host:port. With neither an address nor this, on all interfaces, it is for Join
+	// to find out which address others see.
+	Listen    string
+	Advertise string
+
+	Join JoinFunc // required
+
+	// TLS encrypts the connections, and both sides show and check certificates. With
+	// no ServerName the host of the peer's address is what its certificate must name;
+	// with no ClientCAs the RootCAs count for both roles. Nil: no encryption.
+	TLS *tls.Config
+
+	// ConnectTimeout bounds the time that Open takes; 0 stands for 30 s.
+	ConnectTimeout time.Duration
+	// KeepAlive is how long a connection is idle before the system probes it, and
+	// what three lost probes of a third of it each may take; 0 stands for 15 s,
+	// negative for never. It finds dead machines where the membership's heartbeats
+	// do not.
+	KeepAlive time.Duration
+	// UserTimeout, on Linux, is how long sent bytes may remain unacknowledged. It
+	// also ends connections to ranks that receive nothing for so long, however alive
+	// they are, so it must be longer than any operation waits for a straggler; 0
+	// leaves it to the system.
+	UserTimeout time.Duration
+
+	MaxFrame     int  // longest payload in bytes; 0 stands for 64 MiB
+	Checksum     bool // CRC-32C of payloads, against networks that corrupt them
+	SocketBuffer int  // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
+	ReadBuffer   int  // bytes of each connection's read buffer; 0 stands for 64 KiB, which reads small messages whole
+}
+
+// TCP connects the ranks of this process with each other in memory, and with those
+// of other processes by one TCP connection per pair of ranks and channel.
+type TCP struct {
+	*fabric
+	cfg      TCPConfig
+	fence    fence
+	listener net.Listener
+	address  string
+	peers    []string // addresses, by rank; "" where unknown
+
+	ctx    context.Context // ends with the group, or when the mesh is closed
+	cancel context.CancelCauseFunc
+	work   sync.WaitGroup
+	dials  chan struct{} // room for those under way
+
+	mu        sync.Mutex
+	slots     map[linkKey]*slot
+	ended     error // nothing is connected any more
+	acceptErr error // the latest
+}
+
+// slot is the place of a connection.
+type slot struct {
+	ready   chan struct{} // closed when conn is set
+	conn    *tcpConn
+	dialing bool  // this side makes it
+	claimed bool  // it was given to its rank
+	err     error // of the latest attempt to make it
+}
+
+// JoinTCP listens, joins the group, and accepts connections from then on. ctx
+// bounds joining alone. The mesh must be closed in the end.
+func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	listener, err := listen(ctx, &cfg)
+	if err != nil {
+		return nil, fmt.Errorf("listening for other ranks at %s: %w", cfg.Listen, err)
+	}
+	address, err := advertised(cfg.Advertise, listener.Addr())
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	t := &TCP{
+		fabric: newFabric(cfg.Size, nil, cfg.Ranks), cfg: cfg,
+		fence:    fence{attempt: cfg.Attempt, group: groupHash(cfg.Group), limit: cfg.MaxFrame},
+		listener: listener, address: address, peers: make([]string, cfg.Size),
+		slots: make(map[linkKey]*slot), dials: make(chan struct{}, 128),
+	}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.fabric.remote, t.fabric.interruptRemote = t.open, t.interruptConns
+	group, peers, err := cfg.Join(ctx, address, t.states)
+	if err != nil {
+		t.cancel(err)
+		return nil, errors.Join(err, listener.Close())
+	}
+	t.fabric.group = group
+	for _, p := range peers {
+		for _, r := range p.Ranks {
+			if r >= 0 && r < cfg.Size {
+				t.peers[r] = p.Address
+			}
+		}
+	}
+	t.work.Go(t.watch)
+	t.work.Go(t.accept)
+	return t, nil
+}
+
+// complete checks a configuration and fills in its defaults.
+func (c *TCPConfig) complete() error {
+	switch {
+	case c.Size < 1:
+		return fmt.Errorf("a group of %d ranks: at least one is needed", c.Size)
+	case len(c.Ranks) == 0:
+		return errors.New("the process hosts no rank of the group")
+	case c.Join == nil:
+		return errors.New("mesh: TCPConfig.Join is not set")
+	case c.MaxFrame < 0 || int64(c.MaxFrame) > math.MaxUint32:
+		return fmt.Errorf("a largest message of %d bytes: it must be positive and fit in 32 bits", c.MaxFrame)
+	}
+	seen := make(map[int]bool)
+	for _, r := range c.Ranks {
+		if r < 0 || r >= c.Size {
+			return fmt.Errorf("the process hosts rank %d, but the group has ranks 0 to %d", r, c.Size-1)
+		}
+		if seen[r] {
+			return fmt.Errorf("the process hosts rank %d twice", r)
+		}
+		seen[r] = true
+	}
+	c.Ranks = slices.Clone(c.Ranks)
+	if c.Listen == "" {
+		c.Listen = "127.0.0.1:0"
+	}
+	if c.ConnectTimeout <= 0 {
+		c.ConnectTimeout = DefaultConnectTimeout
+	}
+	if c.MaxFrame == 0 {
+		c.MaxFrame = DefaultMaxFrame
+	}
+	if c.ReadBuffer == 0 {
+		c.ReadBuffer = DefaultReadBuffer
+	}
+	c.ReadBuffer = max(c.ReadBuffer, minReadBuffer)
+	if c.KeepAlive == 0 {
+		c.KeepAlive = DefaultKeepAlive
+	}
+	return nil
+}
+
+// advertised is the address that others connect to.
+func advertised(wanted string, listening net.Addr) (string, error) {
+	host, port, err := net.SplitHostPort(listening.String())
+	if err != nil {
+		return "", err
+	}
+	if wanted != "" {
+		if h, p, err := net.SplitHostPort(wanted); err == nil {
+			host, port = h, p
+		} else {
+			host = wanted
+		}
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Node is the access of a rank that this process hosts, or nil.
+func (t *TCP) Node(rank int) Node {
+	if rank < 0 || rank >= t.size || t.nodes[rank] == nil {
+		return nil
+	}
+	return t.nodes[rank]
+}
+
+// Address is where other ranks connect to.
+func (t *TCP) Address() string { return t.address }
+
+// States are the standings of the ranks of this process, in rank order.
+func (t *TCP) States() []membership.State { return t.states() }
+
+// watch ends the connections when somebody anywhere ends the group.
+func (t *TCP) watch() {
+	select {
+	case <-t.group.Failed():
+		t.interrupt(t.group.Err())
+	case <-t.ctx.Done():
+	}
+}
+
+// interruptConns ends all connections, and the making of new ones.
+func (t *TCP) interruptConns(cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = cause
+	t.cancel(cause)
+	_ = t.listener.Close()
+	for _, s := range t.slots {
+		if s.conn != nil {
+			s.conn.interrupt(cause)
+		}
+	}
+}
+
+// Close sends what was posted, waiting for it no longer than the connection
+// timeout, closes all connections, and returns when no goroutine is left. Ranks
+// that wait for more from this process get an error that wraps membership.ErrLeft.
+// No other call may be under way. Closing again does nothing.
+func (t *TCP) Close() error {
+	closed := fmt.Errorf("%w, and its ranks have %w", ErrClosed, membership.ErrLeft)
+	limit := time.AfterFunc(t.cfg.ConnectTimeout, func() { t.interrupt(closed) })
+	t.mu.Lock()
+	var conns []*tcpConn
+	for _, s := range t.slots {
+		if s.conn != nil {
+			conns = append(conns, s.conn)
+		}
+	}
+	t.mu.Unlock()
+	for _, c := range conns {
+		c.flush()
+	}
+	limit.Stop()
+	t.interrupt(closed)
+	t.work.Wait()
+	return nil
+}

@@ -1,0 +1,127 @@
+package mesh
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/zeebo/xxh3"
+)
+
+// ErrFenced is wrapped by errors about peers of another attempt of the group: what
+// they send is never received.
+var ErrFenced = errors.New("fenced off")
+
+// ErrFrame is wrapped by errors about bytes that are no message of this protocol.
+var ErrFrame = errors.New("bad message")
+
+// A message is a header of headerBytes bytes and its payload. Numbers are
+// little-endian:
+//
+//	 0  magic "SSMs"          24  sequence number
+//	 4  version               32  hash of the operation
+//	 5  flags                 40  offset
+//	 6  lane                  48  segment
+//	 8  attempt               52  length of the payload
+//	12  step                  56  CRC-32C of the payload, if flagged, or 0
+//	14  zero                  60  CRC-32C of the 60 bytes before
+//	16  hash of the group
+const (
+	headerBytes   = 64
+	headerMagic   = 0x734d5353
+	wireVersion   = 1
+	flagAbsent    = 1 << 0
+	flagChecksum  = 1 << 1
+	flagsKnown    = flagAbsent | flagChecksum
+	headerSumFrom = headerBytes - 4
+)
+
+// castagnoli is the polynomial of CRC-32C, which processors compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// fence is what all messages of a group have in common, and what is not accepted
+// from anybody else.
+type fence struct {
+	attempt uint32
+	group   uint64 // hash of its name
+	limit   int    // longest payload
+}
+
+// groupHash is how a group's name travels.
+func groupHash(name string) uint64 { return xxh3.HashString(name) }
+
+// encode writes the header of a message. Checksums of payloads are sums; without
+// one, summed is false.
+func (f *fence) encode(b *[headerBytes]byte, h *Header, sum uint32, summed bool) {
+	var flags byte
+	if h.Absent {
+		flags |= flagAbsent
+	}
+	if summed {
+		flags |= flagChecksum
+	}
+	le := binary.LittleEndian
+	le.PutUint32(b[0:], headerMagic)
+	b[4], b[5] = wireVersion, flags
+	le.PutUint16(b[6:], h.Lane)
+	le.PutUint32(b[8:], f.attempt)
+	le.PutUint16(b[12:], h.Step)
+	le.PutUint16(b[14:], 0)
+	le.PutUint64(b[16:], f.group)
+	le.PutUint64(b[24:], h.Seq)
+	le.PutUint64(b[32:], h.Hash)
+	le.PutUint64(b[40:], h.Offset)
+	le.PutUint32(b[48:], h.Segment)
+	le.PutUint32(b[52:], h.Length)
+	le.PutUint32(b[56:], sum)
+	le.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
+}
+
+// decode reads a header that may come from anybody. Nothing is allocated for it,
+// and nothing of the payload is looked at, before all of it has been checked.
+func (f *fence) decode(b *[headerBytes]byte, h *Header) (sum uint32, summed bool, err error) {
+	le := binary.LittleEndian
+	if m := le.Uint32(b[0:]); m != headerMagic {
+		return 0, false, fmt.Errorf("%w: it begins with %#08x, not with %#08x: the peer speaks another protocol, or the stream is out of step", ErrFrame, m, headerMagic)
+	}
+	if b[4] != wireVersion {
+		return 0, false, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+	}
+	if got, want := le.Uint32(b[headerSumFrom:]), crc32.Update(0, castagnoli, b[:headerSumFrom]); got != want {
+		return 0, false, fmt.Errorf("%w: its header has checksum %#08x, not %#08x: it was corrupted on the way", ErrFrame, got, want)
+	}
+	if err := f.admit(le.Uint32(b[8:]), le.Uint64(b[16:])); err != nil {
+		return 0, false, err
+	}
+	flags, length := b[5], le.Uint32(b[52:])
+	sum, summed = le.Uint32(b[56:]), flags&flagChecksum != 0
+	switch {
+	case flags&^flagsKnown != 0 || le.Uint16(b[14:]) != 0 || (!summed && sum != 0):
+		return 0, false, fmt.Errorf("%w: it has flags %#02x and reserved bytes of no meaning", ErrFrame, flags)
+	case uint64(length) > uint64(f.limit):
+		return 0, false, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
+	case flags&flagAbsent != 0 && length != 0:
+		return 0, false, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
+	}
+	*h = Header{
+		Seq: le.Uint64(b[24:]), Hash: le.Uint64(b[32:]),
+		Lane: le.Uint16(b[6:]), Step: le.Uint16(b[12:]),
+		Segment: le.Uint32(b[48:]), Offset: le.Uint64(b[40:]),
+		Length: length, Absent: flags&flagAbsent != 0,
+	}
+	return sum, summed, nil
+}
+
+// admit lets only the attempt and the group in that this is.
+func (f *fence) admit(attempt uint32, group uint64) error {
+	switch {
+	case group != f.group:
+		return fmt.Errorf("%w: it is of another group (hash %#016x, this one has %#016x): check the addresses", ErrFrame, group, f.group)
+	case attempt < f.attempt:
+		return fmt.Errorf("%w: it is of attempt %d, which is over: attempt %d runs", ErrFenced, attempt, f.attempt)
+	case attempt > f.attempt:
+		return fmt.Errorf("%w: it is of attempt %d, newer than attempt %d here, which is over", ErrFenced, attempt, f.attempt)
+	}
+	return nil
+}
