@@ -100,7 +100,7 @@ func (p partOf) packBruck(lane, k int, before []program.Dep) (last program.Dep) 
 			lo, hi := base+1<<j, min(base+2<<j, p.P)
 			if n := hi - lo; n > 0 {
 				to, from := bruckPlace(p.P, k, hi-1), bruckPlace(p.P, j, hi-1)
-				last = p.copy(lane, program.Span(program.Scratch, bruckMessage, to, to+n),
+				p.copy(lane, program.Span(program.Scratch, bruckMessage, to, to+n),
 					program.Span(program.Scratch, bruckCome+j, from, from+n), before...)
 				before = nil // the lane goes in order
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/check"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // moving are the collectives of registry_moving.go.
@@ -72,5 +73,49 @@ func TestMovingAlgorithms(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A linear reduce folds any forest, at every root: several nodes a rank, none, and
+// nodes that are not in rank order.
+func TestLinearReduceOfForests(t *testing.T) {
+	a, err := algorithm.Find(program.Reduce, "linear")
+	require.NoError(t, err)
+	for p := 1; p <= 9; p++ {
+		for _, shards := range []int{1, p, 2*p + 3, 40} {
+			forest := make([][]shared.Node, p)
+			for r := range p {
+				forest[r] = shared.Cover(shared.Split(shards, p, r))
+			}
+			backwards := slices.Clone(forest)
+			slices.Reverse(backwards)
+			for root := range p {
+				require.NoError(t, check.Algorithm(a, algorithm.Params{P: p, Root: root, Forest: forest}))
+				require.NoError(t, check.Algorithm(a, algorithm.Params{P: p, Root: root, Forest: backwards}))
+			}
+		}
+	}
+}
+
+// What an algorithm cannot do it says.
+func TestMovingRefusals(t *testing.T) {
+	leaf := func(shard int) []shared.Node { return []shared.Node{shared.Leaf(shard)} }
+	for _, x := range []struct {
+		of   program.Collective
+		name string
+		pr   algorithm.Params
+		want string
+	}{
+		{program.AllGather, "recursive-doubling", algorithm.Params{P: 6}, "6 ranks are not a power of two"},
+		{program.Broadcast, "binomial", algorithm.Params{P: 4, Root: 4}, "root 4 among 4 ranks"},
+		{program.Scan, "chain", algorithm.Params{}, "among 0 ranks"},
+		{program.Gather, "linear", algorithm.Params{P: 1, Forest: [][]shared.Node{leaf(0)}}, "not a forest"},
+		{program.Reduce, "binomial", algorithm.Params{P: 2, Forest: [][]shared.Node{leaf(1), leaf(0)}}, "one node"},
+		{program.Reduce, "linear", algorithm.Params{P: 2, Forest: [][]shared.Node{{}, {}}}, "no rank brings a node"},
+		{program.Reduce, "linear", algorithm.Params{P: 2, Forest: [][]shared.Node{leaf(3), leaf(3)}}, "reduce: "},
+	} {
+		a, err := algorithm.Find(x.of, x.name)
+		require.NoError(t, err)
+		require.ErrorContains(t, a.Supports(x.pr), x.want)
 	}
 }

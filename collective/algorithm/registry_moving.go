@@ -36,11 +36,11 @@ func allToAlls() []*Algorithm {
 func barriers() []*Algorithm { return []*Algorithm{barrierDissemination(), barrierTree()} }
 
 func scans() []*Algorithm {
-	return []*Algorithm{scanRecursiveDoubling(program.Scan), scanChain(program.Scan)}
+	return []*Algorithm{scanDirect(program.Scan), scanRecursiveDoubling(program.Scan), scanChain(program.Scan)}
 }
 
 func exscans() []*Algorithm {
-	return []*Algorithm{scanRecursiveDoubling(program.Exscan), scanChain(program.Exscan)}
+	return []*Algorithm{scanDirect(program.Exscan), scanRecursiveDoubling(program.Exscan), scanChain(program.Exscan)}
 }
 
 // partOf is a rank's part under construction.

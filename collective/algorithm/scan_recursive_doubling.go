@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
 )
@@ -11,11 +12,11 @@ import (
 // in, and the total of that block. In round k it exchanges totals with the rank whose
 // number differs in bit k. The upper of the two folds the lower's total into its
 // prefix, on the left; both fold the two totals into that of the block of 2^(k+1),
-// where a later round needs it: the ranks of the last block keep none.
+// where a later round needs it.
 //
 //	steps            ⌈log2 p⌉ messages in a row
-//	sent by rank r   n elements for each round in which the other rank exists and is
-//	                 the upper one or needs the total: at most ⌈log2 p⌉·n
+//	sent by rank r   n elements for each d = 1, 2, 4, … < p for which r + d < p, and
+//	                 nothing else: at most ⌈log2 p⌉·n
 //	scratch          at most 3·n: what has come, and two places for totals
 //	order            rank order; with the set bits of r from the highest as blocks
 //	                 A, B, C of ranks before it, each a balanced tree, the prefix of
@@ -42,30 +43,33 @@ type scanRound struct {
 	peer       int
 	upper      bool // this rank is above the peer
 	send, recv bool
-	keep       bool // the total of both is needed later
+	keep       bool // this rank has a use for the total of both blocks
 }
 
-// scanRoundOf says what rank does in the round of distance d, if anything. A rank
-// below its peer receives nothing but for the total, which is needed only if there
-// are ranks above the block of both.
+// scanRoundOf says what rank does in the round of distance d, if anything.
+//
+// A rank has a use for the total of its block of s ranks if rank + s exists. With
+// bit s of rank clear, that is the rank to send it to. With the bit set, the total
+// goes to rank − s if that has a use for the sum, of 2·s ranks, so if (rank − s) + 2·s
+// exists; and if rank itself has one, then rank − s has too.
 func scanRoundOf(p, rank, d int) (scanRound, bool) {
 	r := scanRound{peer: rank ^ d, upper: rank&d != 0}
 	if r.peer >= p {
 		return r, false
 	}
-	r.keep = alignedBlock(rank, 2*d).Hi < p
-	r.send = !r.upper || r.keep
+	r.keep = rank+2*d < p
+	r.send = !r.upper || r.peer+2*d < p
 	r.recv = r.upper || r.keep
 	return r, true
 }
 
 func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Program {
-	p := newPart(c, "recursive-doubling", pr, rank, 1)
-	p.RankOrder = true
-	in, out := whole(program.In), whole(program.Out)
-	s := scanState{partOf: p, total: in, prefix: in}
-	if c == program.Exscan {
-		s.prefix = program.Ref{}
+	s := scanState{partOf: newPart(c, "recursive-doubling", pr, rank, 1)}
+	s.RankOrder = true
+	in := &scanValue{ref: whole(program.In)}
+	s.input, s.total = in, in
+	if c == program.Scan {
+		s.prefix.ref = in.ref
 	}
 	for d := 1; d < pr.P; d *= 2 {
 		if r, ok := scanRoundOf(pr.P, rank, d); ok {
@@ -73,88 +77,114 @@ func generateScanDoubling(c program.Collective, pr Params, rank int) *program.Pr
 		}
 	}
 	switch {
-	case rank > 0: // has an upper place in some round, and its prefix from there
+	case rank > 0: // was the upper one in some round, and has its prefix from there
 	case c == program.Scan:
-		p.copy(p.local(), out, in, s.first...)
+		s.copy(s.local(), whole(program.Out), in.ref, in.read...)
 	default:
-		p.Out.Hi = 0
+		s.Out.Hi = 0
 	}
-	return p.Program
+	return s.Program
 }
 
-// scanState is a rank's part in the making.
+// scanState is a rank's part in the making. The next round's message is what others
+// wait for, so that nothing is ordered before it but what makes the total.
 type scanState struct {
 	partOf
-	total, prefix program.Ref   // what is folded so far; no prefix yet if it has no chunks
-	before, first []program.Dep // the instructions of the round before, and of the first
-	came          program.Ref   // scratch for what the peer sends; none yet if it has no chunks
-	totals        []program.Ref // scratch for totals, used in turn
+	input  *scanValue
+	total  *scanValue // of the rounds so far: the input or one of totals
+	totals []*scanValue
+	came   scanValue // what an upper rank receives; no chunks until there is one
+	prefix scanValue // no chunks in an Exscan until there is one
 }
 
-// nextTotal is where a total goes that is made of the present one.
-func (s *scanState) nextTotal() program.Ref {
+// scanValue is a place with what wrote it and what has read that.
+type scanValue struct {
+	ref        program.Ref
+	made, read []program.Dep
+}
+
+// nextTotal is a place for the next total: scratch, used in turn with another.
+func (s *scanState) nextTotal() *scanValue {
 	if len(s.totals) < 2 {
-		s.totals = append(s.totals, program.Chunk(program.Scratch, s.room(chunk(0)), 0))
+		s.totals = append(s.totals, &scanValue{ref: program.Chunk(program.Scratch, s.room(chunk(0)), 0)})
 		return s.totals[len(s.totals)-1]
 	}
-	s.totals[0], s.totals[1] = s.totals[1], s.totals[0]
-	return s.totals[1]
+	if s.total == s.totals[0] {
+		return s.totals[1]
+	}
+	return s.totals[0]
 }
 
-// round appends a round. All of it comes after all of the round before, so that a
-// place may be written that was read then.
+// madeBy notes that a value is new.
+func (v *scanValue) madeBy(d program.Dep) { v.made, v.read = []program.Dep{d}, nil }
+
+// round appends a round.
 func (s *scanState) round(r scanRound) {
 	lane := s.lane(program.NoPeer, program.NoPeer)
-	after := s.before
-	s.before = nil
-	did := func(d program.Dep) program.Dep { s.before = append(s.before, d); return d }
-	var sent []program.Dep
+	total := s.total
 	if r.send {
 		s.Lanes[lane].SendPeer = r.peer
-		sent = append(sent, did(s.send(lane, s.total, after...)))
+		total.read = append(total.read, s.send(lane, total.ref, total.made...))
 	}
 	if r.recv {
 		s.Lanes[lane].RecvPeer = r.peer
 	}
-	out := whole(program.Out)
-	switch {
-	case !r.upper && r.keep:
-		next := s.nextTotal()
-		did(s.recvReduce(lane, next, s.total, false, after))
-		s.total = next
-	case r.upper && !r.keep && s.prefix.Chunks.Empty():
-		did(s.recv(lane, out, after...))
-		s.prefix = out
-	case r.upper && !r.keep:
-		did(s.recvReduce(lane, out, s.prefix, true, after))
-		s.prefix = out
-	case r.upper:
-		if s.came.Chunks.Empty() {
-			s.came = program.Chunk(program.Scratch, s.room(chunk(0)), 0)
-		}
-		next := s.nextTotal()
-		s.recv(lane, s.came, after...)
-		s.join(lane, next, s.came, s.total)
-		// The output may be the memory of the input, which goes out as the total.
-		if s.prefix.Chunks.Empty() {
-			did(s.copy(lane, out, s.came, sent...))
-		} else {
-			did(s.join(lane, out, s.came, s.prefix, sent...))
-		}
-		s.total, s.prefix = next, out
+	if r.upper && !r.keep {
+		s.toPrefix(func(after []program.Dep) program.Dep {
+			if s.prefix.ref.Chunks.Empty() {
+				return s.recv(lane, whole(program.Out), after...)
+			}
+			return s.recvReduce(lane, whole(program.Out), s.prefix.ref, true, after)
+		})
 	}
-	if s.first == nil {
-		s.first = s.before
+	if !r.keep {
+		return
 	}
+	next := s.nextTotal()
+	after := slices.Concat(total.made, next.read)
+	var made program.Dep
+	if r.upper {
+		if s.came.ref.Chunks.Empty() {
+			s.came.ref = program.Chunk(program.Scratch, s.room(chunk(0)), 0)
+		}
+		s.recv(lane, s.came.ref, s.came.read...)
+		made = s.join(lane, next.ref, s.came.ref, total.ref, after...)
+	} else {
+		made = s.recvReduce(lane, next.ref, total.ref, false, after)
+	}
+	total.read = append(total.read, made)
+	next.madeBy(made)
+	s.total = next
+	if r.upper {
+		s.toPrefix(func(after []program.Dep) program.Dep {
+			done := program.Dep{}
+			if s.prefix.ref.Chunks.Empty() {
+				done = s.copy(lane, whole(program.Out), s.came.ref, after...)
+			} else {
+				done = s.join(lane, whole(program.Out), s.came.ref, s.prefix.ref, after...)
+			}
+			s.came.read = []program.Dep{done}
+			return done
+		})
+	}
+}
+
+// toPrefix writes the prefix to the output, after the one before it, or after all
+// that reads the input, whose memory the output may be.
+func (s *scanState) toPrefix(write func(after []program.Dep) program.Dep) {
+	after := s.prefix.made
+	if after == nil {
+		after = s.input.read
+	}
+	s.prefix.madeBy(write(after))
+	s.prefix.ref = whole(program.Out)
 }
 
 func scanDoublingCost(pr Params) program.Cost {
 	return program.Cost{Steps: bits.Len(uint(pr.P - 1)), Sent: func(rank int, l program.Layout) int {
 		sent := 0
-		for d := 1; d < pr.P; d *= 2 {
-			if r, ok := scanRoundOf(pr.P, rank, d); ok && r.send {
-				sent += l.Out[1]
-			}
+		for d := 1; rank+d < pr.P; d *= 2 {
+			sent += l.Out[1]
 		}
 		return sent
 	}}

@@ -1,0 +1,49 @@
+package algorithm_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+)
+
+// The flag is one for all golden files of the package, whichever test defines it.
+func init() {
+	if flag.Lookup("rewrite") == nil {
+		flag.Bool("rewrite", false, "write the golden files in testdata anew")
+	}
+}
+
+// The programs for four ranks (root 0) and five (root 2) are files that people can
+// read, and a change of a generator is a difference of theirs. To accept it:
+//
+//	go test ./collective/algorithm -run Golden -rewrite
+func TestMovingGolden(t *testing.T) {
+	for _, c := range moving {
+		for _, a := range algorithm.For(c) {
+			var b strings.Builder
+			for _, pr := range []algorithm.Params{{P: 4, Root: 0}, {P: 5, Root: 2}} {
+				if a.Supports(pr) != nil {
+					continue
+				}
+				for rank := range pr.P {
+					fmt.Fprintln(&b, a.Generate(pr, rank))
+				}
+			}
+			file := filepath.Join("testdata", c.String()+"-"+a.Name+".txt")
+			if flag.Lookup("rewrite").Value.String() == "true" {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), b.String(), "%s: see the comment of this test", file)
+		}
+	}
+}
