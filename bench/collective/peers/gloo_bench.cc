@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -181,6 +182,8 @@ ContextPtr connect(const std::string& dir, int rank, int size, const std::string
 
 int runRank(const peers::Options& options, peers::World& world, const std::string& dir) {
   ContextPtr context = connect(dir, world.rank(), world.size(), options.mode);
+  world.rendezvous();
+  if (world.rank() == 0) std::filesystem::remove_all(dir);  // all have met
   char version[32];
   snprintf(version, sizeof version, "Gloo %d.%d.%d", GLOO_VERSION_MAJOR, GLOO_VERSION_MINOR, GLOO_VERSION_PATCH);
   peers::Library library{"gloo", version, options.mode};
@@ -226,8 +229,8 @@ int main(int argc, char** argv) {
   pthread_barrierattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
   pthread_barrier_init(&shared->meeting, &attributes, options.ranks);
 
-  char dir[] = "/tmp/gloo_bench_XXXXXX";
-  if (mkdtemp(dir) == nullptr) {
+  std::string dir = std::filesystem::temp_directory_path() / "gloo_bench_XXXXXX";
+  if (mkdtemp(dir.data()) == nullptr) {
     perror("gloo_bench: mkdtemp");
     return 1;
   }
@@ -235,6 +238,7 @@ int main(int argc, char** argv) {
   for (int rank = 0; rank < options.ranks; rank++) {
     pid_t pid = fork();
     if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       int code = 1;
       try {
         ForkedWorld world(shared, rank, options.ranks, stride);
@@ -254,7 +258,7 @@ int main(int argc, char** argv) {
   }
   int code = int(ranks.size()) == options.ranks ? 0 : 1;
   code |= await(ranks);
-  std::error_code ignored;  // the files are only leftovers now
-  std::filesystem::remove_all(dir, ignored);
+  std::error_code ignored;
+  std::filesystem::remove_all(dir, ignored);  // where the ranks never met
   return code;
 }
