@@ -1,0 +1,155 @@
+package membership
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// Config says who a process is and how it finds the others. All processes of a
+// group have the same Group, Attempt, Processes and Size.
+type Config struct {
+	Process   int   // this one, from 0
+	Processes int   // in the group
+	Ranks     []int // hosted by this process, in any order; at least one
+	Size      int   // ranks in the group
+
+	// Coordinator is where process 0 is reached for control, host:port. Store is where
+	// it tells its address, if nobody knows it beforehand. One of them is needed if
+	// there are several processes.
+	Coordinator string
+	Store       Store
+
+	// Listen is where process 0 listens for control: the Coordinator address if "",
+	// or, with a Store, any free port of the loopback address.
+	Listen string
+
+	// DataAddress is where this process accepts data connections, host:port, "" for
+	// nowhere. An unspecified host (0.0.0.0, ::) becomes that by which this process
+	// reaches the coordinator.
+	DataAddress string
+
+	Group   string // name; groups at one coordinator's address or store differ in it
+	Attempt uint32 // fences what processes of earlier attempts say
+
+	// TLS is used for both directions if not nil: as a client, with the coordinator's
+	// host as server name unless it has one, and by process 0 as the server.
+	TLS *tls.Config
+
+	// Detection is how soon a process that is silent, but not known to be dead, is
+	// declared dead; 0 is 4 s. Process 0 decides for all.
+	Detection time.Duration
+
+	// StallTimeout is how long all ranks may be inside operations without one moving
+	// a byte, in process 0; 0 is 4 s, less than 0 for ever.
+	StallTimeout time.Duration
+
+	// JoinTimeout is how long the group may take to come together; 0 is 30 s.
+	JoinTimeout time.Duration
+
+	// State tells where the ranks of this process stand. It is called about every
+	// 20 ms by one goroutine, and by Leave. Without it, ranks that disagree and groups
+	// that stand still are not found out here. Of each rank, number and operation must
+	// belong together. The hash of an operation that only some ranks take part in, and
+	// which is therefore not number Seq everywhere, is 0.
+	State func() []State
+
+	Logger hclog.Logger // nil: none
+
+	network network // of tests; nil: TCP
+}
+
+// Limits that a config does not set.
+const (
+	defaultDetection = 4 * time.Second
+	defaultStall     = 4 * time.Second
+	defaultJoin      = 30 * time.Second
+	minDetection     = 50 * time.Millisecond
+)
+
+// network makes control connections.
+type network interface {
+	listen(ctx context.Context, address string) (net.Listener, error)
+	dial(ctx context.Context, address string) (net.Conn, error)
+}
+
+// tcp is the network of real groups.
+type tcp struct{}
+
+func (tcp) listen(ctx context.Context, address string) (net.Listener, error) {
+	var l net.ListenConfig
+	return l.Listen(ctx, "tcp", address)
+}
+
+func (tcp) dial(ctx context.Context, address string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", address)
+}
+
+// completed checks a config and fills in what it leaves open.
+func (c Config) completed() (Config, error) {
+	c.Ranks = slices.Sorted(slices.Values(c.Ranks))
+	c.Detection = cmp.Or(c.Detection, defaultDetection)
+	c.StallTimeout = max(0, cmp.Or(c.StallTimeout, defaultStall))
+	c.JoinTimeout = cmp.Or(c.JoinTimeout, defaultJoin)
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	if c.network == nil {
+		c.network = tcp{}
+	}
+	if c.Listen == "" {
+		if c.Listen = c.Coordinator; c.Listen == "" {
+			c.Listen = "127.0.0.1:0"
+		}
+	}
+	return c, c.check()
+}
+
+// check says what of a config cannot be, whatever the others say.
+func (c *Config) check() error {
+	switch {
+	case c.Processes < 1 || c.Processes > maxProcs:
+		return fmt.Errorf("a group has 1 to %d processes, not %d", maxProcs, c.Processes)
+	case c.Process < 0 || c.Process >= c.Processes:
+		return fmt.Errorf("there is no process %d among %d processes", c.Process, c.Processes)
+	case c.Size < 1 || c.Size > maxRanks:
+		return fmt.Errorf("a group has 1 to %d ranks, not %d", maxRanks, c.Size)
+	case len(c.Ranks) == 0:
+		return fmt.Errorf("process %d hosts no rank", c.Process)
+	case len(c.Group) > maxGroup:
+		return fmt.Errorf("the name of the group has %d bytes, more than %d", len(c.Group), maxGroup)
+	case len(c.DataAddress) > maxHost:
+		return fmt.Errorf("the data address has %d bytes, more than %d", len(c.DataAddress), maxHost)
+	case c.Processes > 1 && (c.Coordinator == "") == (c.Store == nil):
+		return errors.New("a group of several processes needs a coordinator's address or a store, and not both")
+	case c.Detection < minDetection:
+		return fmt.Errorf("a detection time of %v is less than %v", c.Detection, minDetection)
+	case c.JoinTimeout < 0:
+		return fmt.Errorf("a join timeout of %v is less than 0", c.JoinTimeout)
+	}
+	for i, r := range c.Ranks {
+		switch {
+		case r < 0 || r >= c.Size:
+			return fmt.Errorf("rank %d of process %d is not in 0..%d", r, c.Process, c.Size-1)
+		case i > 0 && r == c.Ranks[i-1]:
+			return fmt.Errorf("process %d hosts rank %d twice", c.Process, r)
+		}
+	}
+	return nil
+}
+
+func (c *Config) hello(address string) hello {
+	return hello{
+		version: version, group: c.Group, attempt: c.Attempt,
+		process: c.Process, processes: c.Processes, size: c.Size,
+		ranks: c.Ranks, address: address,
+	}
+}

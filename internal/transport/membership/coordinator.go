@@ -1,0 +1,260 @@
+package membership
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// coordinator is the shell around a core: it turns connections and time into
+// events, one at a time, and commands into messages on connections.
+type coordinator struct {
+	cfg   Config
+	start time.Time
+	local *localLink
+	stop  chan struct{}
+	run   sync.WaitGroup
+
+	// Under mu; sends never wait, so it is never held for long.
+	mu       sync.Mutex
+	core     *core
+	listener net.Listener // nil if there is nobody to accept
+	conns    map[int]*conn
+	raw      map[net.Conn]struct{} // not yet, or still, open
+	strange  int                   // of those, how many have not said hello
+	next     int                   // connection
+	closed   bool
+}
+
+// helloWait is how long a new connection may take to say hello.
+const helloWait = 5 * time.Second
+
+// closeWait is how long the end of a link waits for the other side to have read
+// everything.
+const closeWait = 500 * time.Millisecond
+
+// newCoordinator starts a coordinator, which has process 0 joined by itself.
+func newCoordinator(ctx context.Context, cfg Config) (*coordinator, error) {
+	c := &coordinator{
+		cfg:   cfg,
+		start: time.Now(),
+		stop:  make(chan struct{}),
+		conns: make(map[int]*conn),
+		raw:   make(map[net.Conn]struct{}),
+		core: newCore(settings{
+			group: cfg.Group, attempt: cfg.Attempt, processes: cfg.Processes, size: cfg.Size,
+			detection: cfg.Detection, stall: cfg.StallTimeout, join: cfg.JoinTimeout,
+		}),
+	}
+	c.local = newLocalLink(c)
+	address, err := advertised(ctx, cfg.DataAddress, netip.Addr{})
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Processes > 1 {
+		if c.listener, err = cfg.network.listen(ctx, cfg.Listen); err != nil {
+			return nil, err
+		}
+		c.run.Go(c.accept)
+	}
+	c.step(func(now time.Duration) []command {
+		return c.core.arrive(now, local, cfg.hello(address), netip.Addr{}, netip.Addr{})
+	})
+	c.run.Go(c.tick)
+	return c, nil
+}
+
+// step hands one event to the core and does what it says.
+func (c *coordinator) step(event func(now time.Duration) []command) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.core.phase
+	for _, cmd := range event(time.Since(c.start)) {
+		c.do(cmd)
+	}
+	if after := c.core.phase; after != before {
+		c.log(after)
+	}
+}
+
+// do carries out a command.
+func (c *coordinator) do(cmd command) {
+	if cmd.conn == local {
+		c.local.deliver(cmd.message)
+		return
+	}
+	to := c.conns[cmd.conn]
+	if to == nil {
+		return
+	}
+	if r, ok := cmd.message.(refuse); ok {
+		c.cfg.Logger.Warn("refused a process", "from", to.nc.RemoteAddr(), "reason", r.cause)
+	}
+	if cmd.message != nil {
+		to.send(cmd.message)
+	}
+	if cmd.end {
+		to.end()
+		to.nc.SetReadDeadline(time.Now().Add(c.cfg.Detection)) // for it to read the reason
+	}
+}
+
+func (c *coordinator) log(p phase) {
+	level := hclog.Info
+	args := []any{"group", c.cfg.Group, "attempt", c.cfg.Attempt, "phase", p}
+	if p == failed {
+		level, args = hclog.Error, append(args, "cause", c.core.cause)
+	}
+	c.cfg.Logger.Log(level, "group", args...)
+}
+
+func (c *coordinator) receive(id int, m message) {
+	c.step(func(now time.Duration) []command { return c.core.receive(now, id, m) })
+}
+
+// giveUp ends a group that has not come together.
+func (c *coordinator) giveUp(reason error) {
+	c.step(func(time.Duration) []command { return c.core.giveUp(reason) })
+}
+
+// tick does nothing but tell the core the time.
+func (c *coordinator) tick() {
+	t := time.NewTicker(c.core.watch.period)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-t.C:
+			c.step(c.core.tick)
+		}
+	}
+}
+
+// accept takes connections until the coordinator closes: late and stale processes
+// are told that they are.
+func (c *coordinator) accept() {
+	for {
+		nc, err := c.listener.Accept()
+		if err != nil {
+			select {
+			case <-c.stop:
+				return
+			case <-time.After(10 * time.Millisecond): // out of descriptors, say
+				continue
+			}
+		}
+		c.mu.Lock()
+		// Strangers cannot make this process hold more connections than a group has.
+		if c.closed || c.strange > c.cfg.Processes+16 {
+			c.mu.Unlock()
+			nc.Close()
+			continue
+		}
+		c.raw[nc] = struct{}{}
+		c.strange++
+		c.run.Go(func() { c.serve(nc) })
+		c.mu.Unlock()
+	}
+}
+
+// serve hears one connection from its hello to its end.
+func (c *coordinator) serve(nc net.Conn) {
+	defer func() {
+		c.mu.Lock()
+		delete(c.raw, nc)
+		c.mu.Unlock()
+		nc.Close()
+	}()
+	h, secure, ok := c.greet(nc)
+	c.mu.Lock()
+	c.strange--
+	if !ok || c.closed {
+		c.mu.Unlock()
+		return
+	}
+	link := newConn(secure, c.cfg.Detection)
+	c.next++
+	id := c.next
+	c.conns[id] = link
+	c.mu.Unlock()
+
+	c.step(func(now time.Duration) []command {
+		return c.core.arrive(now, id, h, ipOf(nc.RemoteAddr()), ipOf(nc.LocalAddr()))
+	})
+	for {
+		m, err := link.receive()
+		if err != nil {
+			c.step(func(now time.Duration) []command { return c.core.lose(now, id, lossReason(err)) })
+			break
+		}
+		c.receive(id, m)
+	}
+	c.mu.Lock()
+	delete(c.conns, id)
+	c.mu.Unlock()
+	link.end() // what is queued still goes to one who closed its half only
+	<-link.written
+}
+
+// greet reads the hello of a connection.
+func (c *coordinator) greet(nc net.Conn) (hello, net.Conn, bool) {
+	nc.SetDeadline(time.Now().Add(helloWait))
+	secure := nc
+	if c.cfg.TLS != nil {
+		secure = tls.Server(nc, c.cfg.TLS)
+	}
+	var scratch []byte
+	m, err := readFrame(secure, &scratch)
+	h, ok := m.(hello)
+	if !ok {
+		c.cfg.Logger.Warn("closed a connection without a hello", "from", nc.RemoteAddr(), "error", err)
+		return h, nil, false
+	}
+	nc.SetDeadline(time.Time{})
+	return h, secure, true
+}
+
+// ipOf is the IP address of an end of a connection, invalid if it has none.
+func ipOf(a net.Addr) netip.Addr {
+	if t, ok := a.(*net.TCPAddr); ok {
+		return t.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{}
+}
+
+// close ends all connections, after what is queued on them has been sent and, if
+// the others are quick, read.
+func (c *coordinator) close() {
+	c.mu.Lock()
+	c.closed = true
+	for _, link := range c.conns {
+		link.end()
+	}
+	c.mu.Unlock()
+	close(c.stop)
+	if c.listener != nil {
+		c.listener.Close()
+	}
+	c.local.close()
+	done := make(chan struct{})
+	go func() { c.run.Wait(); close(done) }()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	for nc := range c.raw {
+		nc.Close()
+	}
+	c.mu.Unlock()
+	<-done
+}

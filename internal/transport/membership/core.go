@@ -1,0 +1,335 @@
+package membership
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A core decides for the coordinator: who may join, who is dead, who disagrees, and
+// what the first cause is. It is a function of the events and times it is given; it
+// knows no goroutine, clock, socket or lock. Times count from the start of the group
+// and never fall.
+//
+// The phases of a group:
+//
+//	          all joined            a report that lacks the other side's words
+//	forming ─────────────► running ───────────────────────────────► deciding
+//	   │                    │    │                                      │
+//	   │ gave up, timed     │    │ all said good-bye                    │ answered,
+//	   │ out, lost one      │    └──────────────► ended                 │ or too late
+//	   ▼                    ▼                                           ▼
+//	 failed ◄───────────────┴───────────────────────────────────────────┘
+//
+// What ends a group is decided once: nothing leaves failed or ended.
+type core struct {
+	settings
+	phase   phase
+	cause   error         // in failed
+	asked   question      // in deciding
+	members []member      // by process
+	conns   map[int]int   // connection → process that is heard on it
+	out     []command     // of the event under way
+	watch   watch         // whether this process itself was asleep
+	beaten  time.Duration // last beats sent
+
+	ranks  []standing       // by rank, from running on
+	recent [recentOps]sight // operations seen of late, at their number modulo
+	moved  time.Duration    // when some rank last got further
+	leaver int              // rank that left having begun the fewest operations, or -1
+}
+
+// settings are what the coordinator was configured with.
+type settings struct {
+	group     string
+	attempt   uint32
+	processes int
+	size      int
+	detection time.Duration
+	stall     time.Duration // 0: a group may stand still
+	join      time.Duration
+}
+
+// phase is where a group is in its life.
+type phase uint8
+
+const (
+	forming phase = iota
+	running
+	deciding
+	failed
+	ended
+)
+
+// phases says which phase may follow which.
+var phases = [...][]phase{
+	forming:  {running, failed},
+	running:  {deciding, failed, ended},
+	deciding: {failed},
+	failed:   nil,
+	ended:    nil,
+}
+
+func (p phase) String() string {
+	return [...]string{"forming", "running", "deciding", "failed", "ended"}[p]
+}
+
+// member is one process.
+type member struct {
+	presence
+	conn      int
+	hello     hello
+	from, via netip.Addr    // its end and ours of its connection; invalid of process 0
+	heard     time.Duration // last message
+	sampled   time.Duration // last state
+	told      string        // whom it waits for, as it was told
+	refused   string        // why a process of this number was turned away, if one was
+}
+
+// presence is whether a process takes part.
+type presence uint8
+
+const (
+	absent presence = iota
+	present
+	left // with a good-bye
+)
+
+// standing is where a rank stands, as far as is known.
+type standing struct {
+	process  int
+	seq      uint64 // operations begun
+	inside   bool   // the last one
+	hash     uint64 // of the last one seen, with its text
+	text     string
+	progress uint64
+}
+
+// local is the connection of the coordinator's own process. It cannot be lost, and
+// nobody listens whether it is silent.
+const local = 0
+
+// command is what the shell does for the core: send to a connection, then, perhaps,
+// end it.
+type command struct {
+	conn    int
+	message message // nil: nothing
+	end     bool
+}
+
+func newCore(s settings) *core {
+	return &core{
+		settings: s,
+		members:  make([]member, s.processes),
+		conns:    make(map[int]int),
+		watch:    newWatch(s.detection),
+		leaver:   -1,
+	}
+}
+
+// enter changes the phase.
+func (c *core) enter(p phase) {
+	if !slices.Contains(phases[c.phase], p) {
+		panic(fmt.Sprintf("membership: a group cannot go from %v to %v", c.phase, p))
+	}
+	c.phase = p
+}
+
+// take gives the commands of the event that has been handled.
+func (c *core) take() []command {
+	out := c.out
+	c.out = nil
+	return out
+}
+
+func (c *core) send(conn int, m message) { c.out = append(c.out, command{conn: conn, message: m}) }
+
+// receive handles a message other than a hello. What is said on a connection that
+// is not that of a present process, say of one that was declared dead and woke up,
+// is not heard.
+func (c *core) receive(now time.Duration, conn int, m message) []command {
+	p, ok := c.conns[conn]
+	if !ok {
+		return nil
+	}
+	from := &c.members[p]
+	from.heard = now
+	switch m := m.(type) {
+	case state:
+		if c.phase == running || c.phase == deciding {
+			c.learn(now, p, m)
+		}
+	case report:
+		if c.phase == running {
+			c.reported(now, p, m)
+		}
+	case goodbye:
+		if c.phase == running || c.phase == deciding {
+			c.leave(now, p, m.final)
+		}
+	}
+	return c.take()
+}
+
+// lose handles the end of a connection. The reason completes "rank 3 ...".
+func (c *core) lose(now time.Duration, conn int, reason string) []command {
+	p, ok := c.conns[conn]
+	if !ok {
+		return nil
+	}
+	delete(c.conns, conn)
+	switch c.phase {
+	case forming:
+		m := &c.members[p]
+		c.turnAway(&PeerError{
+			Rank: m.hello.ranks[0], Address: m.hello.address,
+			Reporter: c.members[0].hello.ranks[0], Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()),
+		})
+	case running:
+		c.condemn(p, reason, nil)
+	case deciding:
+		if p == c.asked.process {
+			c.decide()
+		}
+	}
+	return c.take()
+}
+
+// tick handles the passing of time; it is due every watch.period.
+func (c *core) tick(now time.Duration) []command {
+	if c.watch.tick(now) {
+		c.moved = max(c.moved, now) // what this process slept through does not count
+	}
+	switch c.phase {
+	case forming:
+		c.wait(now)
+	case running:
+		c.beat(now)
+		c.listen(now)
+		if c.phase == running {
+			c.progress(now)
+		}
+	case deciding:
+		c.beat(now)
+		if now >= c.asked.until {
+			c.decide()
+		}
+	}
+	return c.take()
+}
+
+// beat tells the others that this process is alive.
+func (c *core) beat(now time.Duration) {
+	if now-c.beaten < c.watch.beat {
+		return
+	}
+	c.beaten = now
+	for i := range c.members {
+		if m := &c.members[i]; m.presence == present && m.conn != local {
+			c.send(m.conn, beat{})
+		}
+	}
+}
+
+// listen declares dead who has been silent for too long, the first by number.
+func (c *core) listen(now time.Duration) {
+	for p := range c.members {
+		m := &c.members[p]
+		if m.presence != present || m.conn == local {
+			continue
+		}
+		if silent, dead := c.watch.judge(now, m.heard); dead {
+			conn := m.conn
+			c.condemn(p, silence(silent), ErrTimeout)
+			delete(c.conns, conn)
+			c.out = append(c.out, command{conn: conn, end: true})
+			return
+		}
+	}
+}
+
+// silence is the reason of who was declared dead for it.
+func silence(d time.Duration) string {
+	unit := time.Millisecond
+	if d >= time.Second {
+		unit *= 100
+	}
+	return fmt.Sprintf("was silent for %v", d.Truncate(unit))
+}
+
+// condemn ends the group for the death of a process, which is noticed here, in
+// whatever operation a rank is known to be.
+func (c *core) condemn(p int, reason string, kind error) {
+	e := &PeerError{
+		Rank: c.members[p].hello.ranks[0], Address: c.members[p].hello.address,
+		Reporter: c.members[0].hello.ranks[0], Reason: reason, Kind: kind,
+	}
+	for i := range c.ranks {
+		r := &c.ranks[i]
+		if r.inside && r.process != p && c.members[r.process].presence == present {
+			e.Reporter, e.During = i, describe(r.seq, r.text)
+			break
+		}
+	}
+	c.abort(e)
+}
+
+// abort ends the group for a cause and tells all who take part, and its own
+// process, which, if it has left, waits for the others.
+func (c *core) abort(cause error) {
+	c.enter(failed)
+	c.cause = received(cause)
+	for i := range c.members {
+		if m := &c.members[i]; m.presence == present || m.conn == local {
+			c.send(m.conn, abort{c.cause})
+		}
+	}
+}
+
+// reported handles the first failure that a process reports.
+func (c *core) reported(now time.Duration, p int, m report) {
+	switch e := m.cause.(type) {
+	case *PeerError:
+		c.abort(c.completed(p, e))
+	case *MismatchError:
+		if e.OtherDoing != "" || !c.known(e.Other) {
+			c.abort(e)
+			return
+		}
+		c.enter(deciding)
+		c.asked = question{*e, m.seq, m.hash, c.ranks[e.Other].process, now + answerWait}
+		if c.doing() != "" || c.members[c.asked.process].presence != present {
+			c.decide()
+			return
+		}
+		c.send(c.members[c.asked.process].conn, ask{e.Other})
+	default:
+		c.abort(m.cause)
+	}
+}
+
+// known reports whether there is such a rank.
+func (c *core) known(rank int) bool { return rank >= 0 && rank < c.size }
+
+// completed is what a process reported of a rank, with what else is known.
+func (c *core) completed(p int, e *PeerError) *PeerError {
+	f := *e
+	if !c.known(f.Rank) {
+		return &f
+	}
+	host := &c.members[c.ranks[f.Rank].process]
+	if f.Address == "" {
+		f.Address = host.hello.address
+	}
+	if !c.known(f.Reporter) || c.ranks[f.Reporter].process != p {
+		f.Reporter = c.members[p].hello.ranks[0]
+	}
+	if r := &c.ranks[f.Reporter]; f.During == "" && r.inside {
+		f.During = describe(r.seq, r.text)
+	}
+	if host.presence == left && f.Kind == nil {
+		f.Kind, f.Reason = ErrLeft, ErrLeft.Error()
+	}
+	return &f
+}

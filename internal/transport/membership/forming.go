@@ -1,0 +1,231 @@
+package membership
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// arrive handles the hello of a new connection. The addresses are those of the
+// connection's far and near end; they are invalid for the local process and where
+// the transport has none.
+func (c *core) arrive(now time.Duration, conn int, h hello, from, via netip.Addr) []command {
+	if verdict, reason := c.check(h, from); reason != nil {
+		c.out = append(c.out, command{conn, refuse{verdict, reason}, true})
+		return c.take()
+	}
+	m := &c.members[h.process]
+	*m = member{presence: present, conn: conn, hello: h, from: from.Unmap(), via: via.Unmap(), heard: now}
+	c.conns[conn] = h.process
+	for i := range c.members {
+		if c.members[i].presence == absent {
+			c.inform(m, c.missing())
+			return c.take()
+		}
+	}
+	c.form(now)
+	return c.take()
+}
+
+// check says why a process cannot join, if so.
+func (c *core) check(h hello, from netip.Addr) (refusal, error) {
+	switch {
+	case h.version != version:
+		return refusedForGood, fmt.Errorf("it speaks version %d of the control protocol, this group version %d: run the same program everywhere", h.version, version)
+	case h.group != c.group:
+		return refusedHere, fmt.Errorf("this is group %q, not %q", c.group, h.group)
+	case h.attempt < c.attempt:
+		return refusedForGood, fmt.Errorf("attempt %d of group %q is over: this is attempt %d", h.attempt, c.group, c.attempt)
+	case h.attempt > c.attempt:
+		return refusedStale, fmt.Errorf("this is still attempt %d of group %q, not %d", c.attempt, c.group, h.attempt)
+	case c.phase == failed:
+		return refusedForGood, fmt.Errorf("the group has failed: %w", c.cause)
+	case h.process < 0 || h.process >= c.processes:
+		return refusedForGood, fmt.Errorf("there is no process %d in a group of %d processes", h.process, c.processes)
+	case c.phase != forming || c.members[h.process].presence != absent:
+		return refusedForGood, fmt.Errorf("process %d has joined before", h.process)
+	}
+	if err := c.agree(h); err != nil {
+		c.members[h.process].refused = err.Error()
+		return refusedForGood, err
+	}
+	return 0, nil
+}
+
+// agree says where a process sees another group than the coordinator.
+func (c *core) agree(h hello) error {
+	switch {
+	case h.processes != c.processes:
+		return fmt.Errorf("process %d counts %d processes, process 0 counts %d", h.process, h.processes, c.processes)
+	case h.size != c.size:
+		return fmt.Errorf("process %d counts %d ranks, process 0 counts %d", h.process, h.size, c.size)
+	case len(h.ranks) == 0:
+		return fmt.Errorf("process %d hosts no rank", h.process)
+	}
+	for _, r := range h.ranks {
+		if r < 0 || r >= c.size {
+			return fmt.Errorf("process %d hosts rank %d, which is not in 0..%d", h.process, r, c.size-1)
+		}
+		if q, ok := c.host(r); ok {
+			return fmt.Errorf("rank %d is hosted by process %d and by process %d", r, q, h.process)
+		}
+	}
+	return nil
+}
+
+// host is the present process that hosts a rank.
+func (c *core) host(rank int) (int, bool) {
+	for p := range c.members {
+		if m := &c.members[p]; m.presence == present && contains(m.hello.ranks, rank) {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// wait tells those who have joined whom they wait for, and ends the waiting when it
+// is time.
+func (c *core) wait(now time.Duration) {
+	if now >= c.join {
+		c.turnAway(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
+		return
+	}
+	missing := c.missing()
+	for i := range c.members {
+		if m := &c.members[i]; m.presence == present {
+			c.inform(m, missing)
+		}
+	}
+}
+
+// inform tells one who has joined whom it waits for, unless it knows.
+func (c *core) inform(m *member, missing string) {
+	if missing != m.told {
+		m.told = missing
+		c.send(m.conn, waiting{missing})
+	}
+}
+
+// missing says who is not there yet, and who was turned away.
+func (c *core) missing() string {
+	var numbers []int
+	var refused []string
+	for p := range c.members {
+		m := &c.members[p]
+		if m.presence == absent {
+			numbers = append(numbers, p)
+			if m.refused != "" && len(refused) < 3 {
+				refused = append(refused, m.refused)
+			}
+		}
+	}
+	s := fmt.Sprintf("waiting for %s of %d: have they started?", list("process", "processes", numbers), c.processes)
+	if refused != nil {
+		s += " (refused: " + strings.Join(refused, "; ") + ")"
+	}
+	return s
+}
+
+// list is "rank 3", "ranks 3, 5 and 6", and not much longer for many.
+func list(one, many string, numbers []int) string {
+	if len(numbers) == 1 {
+		return one + " " + strconv.Itoa(numbers[0])
+	}
+	const most = 8
+	var b strings.Builder
+	b.WriteString(many)
+	for i, n := range numbers {
+		switch {
+		case i == most:
+			fmt.Fprintf(&b, " and %d more", len(numbers)-most)
+			return b.String()
+		case i == 0:
+			b.WriteByte(' ')
+		case i == len(numbers)-1:
+			b.WriteString(" and ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(n))
+	}
+	return b.String()
+}
+
+// turnAway ends a group that did not come about.
+func (c *core) turnAway(cause error) {
+	c.enter(failed)
+	c.cause = received(cause)
+	for i := range c.members {
+		if m := &c.members[i]; m.presence == present {
+			c.out = append(c.out, command{m.conn, refuse{refusedForGood, c.cause}, m.conn != local})
+		}
+	}
+}
+
+// giveUp handles that the coordinator's process stops waiting for the others.
+func (c *core) giveUp(reason error) []command {
+	if c.phase == forming {
+		c.turnAway(fmt.Errorf("process 0 gave up (%w) %s", reason, c.missing()))
+	}
+	return c.take()
+}
+
+// form makes a group of processes that are all there, if they can work together.
+func (c *core) form(now time.Duration) {
+	ranks, err := c.placement()
+	if err == nil {
+		err = c.addresses()
+	}
+	if err != nil {
+		c.turnAway(err)
+		return
+	}
+	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
+	for p := range c.members {
+		m := &c.members[p]
+		m.heard, m.sampled = now, now
+		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
+	}
+	if _, err := appendFrame(nil, w); err != nil {
+		c.turnAway(fmt.Errorf("the table of the group is too long: %w", err))
+		return
+	}
+	c.enter(running)
+	c.ranks = ranks
+	c.moved, c.beaten = now, now
+	for p := range c.members {
+		c.send(c.members[p].conn, w)
+	}
+}
+
+// placement finds the host of every rank.
+func (c *core) placement() ([]standing, error) {
+	ranks := make([]standing, c.size)
+	for i := range ranks {
+		ranks[i].process = -1
+	}
+	for p := range c.members {
+		for _, r := range c.members[p].hello.ranks {
+			ranks[r].process = p
+		}
+	}
+	var orphans []int
+	for i := range ranks {
+		if ranks[i].process < 0 {
+			orphans = append(orphans, i)
+		}
+	}
+	if orphans != nil {
+		return nil, fmt.Errorf("no process hosts %s", list("rank", "ranks", orphans))
+	}
+	return ranks, nil
+}
+
+// contains looks a rank up in an ascending list.
+func contains(ranks []int, r int) bool {
+	_, ok := slices.BinarySearch(ranks, r)
+	return ok
+}

@@ -1,0 +1,333 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Membership is a process's part in a group. Its methods may be called from any
+// goroutine.
+type Membership struct {
+	cfg   Config
+	table []Peer
+	hosts []int // by rank
+	link  link
+	lead  *coordinator // of process 0 only
+
+	start  time.Time
+	heard  atomic.Int64 // when the coordinator was last heard, in time since start
+	beats  watch
+	states *sampler
+	stop   chan struct{} // Close was called
+	run    sync.WaitGroup
+
+	mu       sync.Mutex
+	err      error         // the group's cause
+	failed   chan struct{} // closed when err is set
+	reported []error       // by this process
+	bye      chan struct{} // closed when the coordinator has let us go
+	closed   bool
+}
+
+func newMembership(cfg Config, w welcome, l link, lead *coordinator) *Membership {
+	m := &Membership{
+		cfg: cfg, table: w.table, hosts: make([]int, cfg.Size), link: l, lead: lead,
+		start:  time.Now(),
+		beats:  newWatch(time.Duration(w.detection)),
+		stop:   make(chan struct{}),
+		failed: make(chan struct{}),
+		bye:    make(chan struct{}),
+	}
+	for p, peer := range w.table {
+		for _, r := range peer.Ranks {
+			m.hosts[r] = p
+		}
+	}
+	m.states = newSampler(cfg, l, m.beats.beat)
+	m.run.Go(m.listen)
+	if lead == nil {
+		m.run.Go(m.beat)
+	}
+	if cfg.State != nil {
+		m.run.Go(func() { m.states.watch(m.stop) })
+	}
+	return m
+}
+
+// Table returns the processes of the group by number, for the caller to keep.
+func (m *Membership) Table() []Peer {
+	table := make([]Peer, len(m.table))
+	for i, p := range m.table {
+		table[i] = Peer{Ranks: append([]int(nil), p.Ranks...), Address: p.Address}
+	}
+	return table
+}
+
+// HostOf returns the process that hosts a rank, -1 if there is no such rank.
+func (m *Membership) HostOf(rank int) int {
+	if rank < 0 || rank >= len(m.hosts) {
+		return -1
+	}
+	return m.hosts[rank]
+}
+
+// Failed is closed when the group has failed.
+func (m *Membership) Failed() <-chan struct{} { return m.failed }
+
+// Err returns the group's cause, nil as long as it has not failed.
+func (m *Membership) Err() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
+// verdictWait bounds the wait for the group's cause after a report.
+const verdictWait = time.Second
+
+// Fail ends the group for a failure that a rank of this process found, and returns
+// the group's cause: that of whoever was first. All processes have the same one,
+// except those that cannot reach the coordinator, which use what they know. It
+// takes a round trip to the coordinator, at most about a second, and no time if
+// the cause is known.
+func (m *Membership) Fail(err error) error { return m.fail(err, 0, 0) }
+
+// ReportMismatch is [Membership.Fail] for a rank that is doing something, in words,
+// and got a message of another operation, with the number and hash in its header.
+// The coordinator knows the words for those, or asks for them.
+func (m *Membership) ReportMismatch(rank int, doing string, other int, seq, hash uint64) error {
+	return m.fail(&MismatchError{Rank: rank, Doing: doing, Other: other}, seq, hash)
+}
+
+func (m *Membership) fail(err error, seq, hash uint64) error {
+	m.mu.Lock()
+	if m.err != nil || err == nil {
+		defer m.mu.Unlock()
+		return m.err
+	}
+	err = m.completed(err)
+	m.reported = append(m.reported, err)
+	m.mu.Unlock()
+
+	m.link.send(report{err, seq, hash})
+	timer := time.NewTimer(verdictWait)
+	defer timer.Stop()
+	select {
+	case <-m.failed:
+	case <-m.bye:
+		m.settle(err) // having left, it is heard no more
+	case <-m.stop:
+		m.settle(err)
+	case <-timer.C:
+		m.settle(m.unanswered(err, seq))
+	}
+	return m.Err()
+}
+
+// completed adds to an error of this process what it knows best: where its rank
+// stands, and where the other is.
+func (m *Membership) completed(err error) error {
+	peer, ok := err.(*PeerError)
+	if !ok {
+		return err
+	}
+	f := *peer
+	if host := m.HostOf(f.Rank); host >= 0 && f.Address == "" {
+		f.Address = m.table[host].Address
+	}
+	if f.During == "" && m.HostOf(f.Reporter) == m.cfg.Process {
+		f.During = m.states.during(f.Reporter)
+	}
+	return &f
+}
+
+// unanswered is the cause for a process whose report the coordinator did not
+// answer. One that also missed two beats is the failure; what was reported, say
+// the closed connection of another process that noticed the same, follows from it.
+func (m *Membership) unanswered(err error, seq uint64) error {
+	if silent := m.silent(); m.lead == nil && silent > 2*m.beats.beat {
+		return m.coordinatorLost(silence(silent), ErrTimeout)
+	}
+	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
+		f := *e
+		if f.OtherDoing = "another operation"; seq != 0 {
+			f.OtherDoing = describe(seq, "")
+		}
+		return &f
+	}
+	return err
+}
+
+// silent is how long the coordinator has not been heard.
+func (m *Membership) silent() time.Duration {
+	return time.Since(m.start) - time.Duration(m.heard.Load())
+}
+
+// coordinatorLost is the failure of process 0 as this process notices it.
+func (m *Membership) coordinatorLost(reason string, kind error) error {
+	e := &PeerError{
+		Rank: m.table[0].Ranks[0], Address: m.table[0].Address,
+		Reporter: m.cfg.Ranks[0], Reason: reason, Kind: kind,
+	}
+	for _, r := range m.cfg.Ranks {
+		if during := m.states.during(r); during != "" {
+			e.Reporter, e.During = r, during
+			break
+		}
+	}
+	return e
+}
+
+// settle sets the cause unless there is one. An error of this process that says
+// the same is used itself: it may wrap more than travels.
+func (m *Membership) settle(cause error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err != nil {
+		return
+	}
+	for _, own := range m.reported {
+		if own.Error() == cause.Error() {
+			cause = own
+		}
+	}
+	m.err = cause
+	close(m.failed)
+	if m.lead == nil {
+		m.cfg.Logger.Error("the group has failed", "group", m.cfg.Group, "cause", cause)
+	}
+}
+
+// listen hears the coordinator until the link ends.
+func (m *Membership) listen() {
+	for {
+		msg, err := m.link.receive()
+		if err != nil {
+			if !m.over() {
+				m.settle(m.coordinatorLost(lossReason(err), nil))
+			}
+			m.link.end()
+			return
+		}
+		m.heard.Store(int64(time.Since(m.start)))
+		switch msg := msg.(type) {
+		case abort:
+			m.settle(msg.cause)
+		case ask:
+			m.states.answer()
+		case bye:
+			select {
+			case <-m.bye:
+			default:
+				close(m.bye)
+			}
+		}
+	}
+}
+
+// over reports whether this process has left, or closed.
+func (m *Membership) over() bool {
+	select {
+	case <-m.bye:
+		return true
+	case <-m.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// beat tells the coordinator that this process is alive and watches whether it is;
+// nothing else, so that nothing delays it.
+func (m *Membership) beat() {
+	t := time.NewTicker(m.beats.period)
+	defer t.Stop()
+	var sent time.Duration
+	for {
+		select {
+		case <-m.stop:
+			return
+		case <-m.failed:
+			return
+		case <-m.bye:
+			return
+		case <-t.C:
+		}
+		now := time.Since(m.start)
+		m.beats.tick(now)
+		if now-sent >= m.beats.beat {
+			sent = now
+			m.link.send(beat{})
+		}
+		if silent, dead := m.beats.judge(now, time.Duration(m.heard.Load())); dead {
+			cause := m.coordinatorLost(silence(silent), ErrTimeout)
+			m.link.send(report{cause: cause}) // a coordinator that wakes learns that it was given up
+			m.settle(cause)
+			return
+		}
+	}
+}
+
+// Leave says a clean good-bye: the ranks of this process will take part in no
+// further operation, and whoever waits for them gets a PeerError of kind ErrLeft.
+// It returns when the coordinator knows. In process 0, which coordinates, it
+// returns when all others have left too; if the context ends before, the group
+// ends, and those still in it get such an error. Leave of a group that has failed,
+// or fails meanwhile, returns the cause. Close is still to be called.
+func (m *Membership) Leave(ctx context.Context) error {
+	m.mu.Lock()
+	if m.err != nil || m.closed {
+		defer m.mu.Unlock()
+		return m.err
+	}
+	m.mu.Unlock()
+
+	m.states.send(false)
+	m.link.send(goodbye{})
+	select {
+	case <-m.bye:
+		return nil
+	case <-m.failed:
+		return m.Err()
+	case <-m.stop:
+		return errors.New("membership: closed while leaving")
+	case <-ctx.Done():
+	}
+	if m.lead != nil {
+		m.link.send(goodbye{final: true})
+		return fmt.Errorf("membership: left while other processes are in the group: %w", context.Cause(ctx))
+	}
+	return fmt.Errorf("membership: the coordinator has not answered the good-bye: %w", context.Cause(ctx))
+}
+
+// Close ends this process's part in the group, and waits until nothing of it runs.
+// To the others a process that closes without leaving a group that has not failed
+// is one that died.
+func (m *Membership) Close() {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		m.run.Wait()
+		return
+	}
+	m.closed = true
+	m.mu.Unlock()
+	close(m.stop)
+	if m.lead != nil {
+		m.lead.close()
+	}
+	m.link.end()
+	done := make(chan struct{})
+	go func() { m.run.Wait(); close(done) }()
+	timer := time.NewTimer(closeWait)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
+	m.link.close()
+	<-done
+}

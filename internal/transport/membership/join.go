@@ -1,0 +1,301 @@
+package membership
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Join waits until all processes of the group have joined, and returns this one's
+// membership. It fails when the context ends, when the group is not complete after
+// the join timeout, when the processes do not agree about the group, and when one
+// of them is lost meanwhile; the error says which and why. Close must be called on
+// what it returns.
+func Join(ctx context.Context, cfg Config) (*Membership, error) {
+	cfg, err := cfg.completed()
+	if err != nil {
+		return nil, fmt.Errorf("membership: %w", err)
+	}
+	join := follow
+	if cfg.Process == 0 {
+		join = lead
+	}
+	m, err := join(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("membership: process %d cannot join group %q: %w", cfg.Process, cfg.Group, err)
+	}
+	return m, nil
+}
+
+// lead joins as process 0, with a coordinator of its own.
+func lead(ctx context.Context, cfg Config) (*Membership, error) {
+	c, err := newCoordinator(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if c.listener != nil && cfg.Store != nil {
+		at, err := candidates(cfg.Listen, c.listener.Addr())
+		if err == nil {
+			err = cfg.Store.Set(ctx, cfg.key(), []byte(at))
+		}
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	stop := context.AfterFunc(ctx, func() { c.giveUp(context.Cause(ctx)) })
+	defer stop()
+	for {
+		m, err := c.local.receive()
+		switch m := m.(type) {
+		case welcome:
+			return newMembership(cfg, m, c.local, c), nil
+		case refuse:
+			err = m.cause
+		}
+		if err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+}
+
+// candidates are the addresses at which a listener may be reached, separated by
+// commas: one unless it is bound to all addresses of the machine.
+func candidates(listen string, bound net.Addr) (string, error) {
+	_, port, err := net.SplitHostPort(bound.String())
+	if err != nil {
+		return bound.String(), nil // not TCP
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return "", err
+	}
+	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
+		return net.JoinHostPort(host, port), nil
+	}
+	nets, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	var far, near []string
+	for _, n := range nets {
+		prefix, err := netip.ParsePrefix(n.String())
+		if err != nil {
+			continue
+		}
+		switch ip := prefix.Addr(); {
+		case ip.IsLoopback():
+			near = append(near, net.JoinHostPort(ip.String(), port))
+		case ip.IsGlobalUnicast():
+			far = append(far, net.JoinHostPort(ip.String(), port))
+		}
+	}
+	return strings.Join(append(far, near...), ","), nil
+}
+
+// Pauses between the tries to reach the coordinator, and how long one may take.
+const (
+	firstPause = 10 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+	oneTry     = 3 * time.Second
+)
+
+// follow joins as another process: it tries to reach the coordinator until it is
+// told that trying does not help, or the time is over.
+func follow(ctx context.Context, cfg Config) (*Membership, error) {
+	timed, cancel := context.WithTimeout(ctx, cfg.JoinTimeout)
+	defer cancel()
+	late, cancelLate := context.WithTimeout(ctx, cfg.JoinTimeout+verdictSlack)
+	defer cancelLate()
+	var last error // what went wrong most recently
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		m, err := tryAll(timed, late, &cfg)
+		if m != nil {
+			return m, nil
+		}
+		var final *finalError
+		switch {
+		case errors.As(err, &final):
+			return nil, final.cause
+		case timed.Err() == nil || last == nil || !errors.Is(err, timed.Err()):
+			last = err // what only says that the time is over explains nothing
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+			continue
+		case <-timed.Done():
+			timer.Stop()
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("%w (%w)", context.Cause(ctx), last)
+		}
+		return nil, fmt.Errorf("%w after %v: %w", ErrTimeout, cfg.JoinTimeout, last)
+	}
+}
+
+// finalError says that another try cannot help.
+type finalError struct{ cause error }
+
+func (e *finalError) Error() string { return e.cause.Error() }
+func (e *finalError) Unwrap() error { return e.cause }
+
+// tryAll tries the addresses at which the coordinator may be, as they are known
+// now: a store may have had an old one before.
+func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
+	addresses := []string{cfg.Coordinator}
+	if cfg.Store != nil {
+		at, err := cfg.Store.Get(ctx, cfg.key())
+		if err != nil {
+			return nil, fmt.Errorf("process 0 has not told its address: has it started? (%w)", err)
+		}
+		addresses = strings.Split(string(at), ",")
+	}
+	var errs []error
+	for _, address := range addresses {
+		m, err := try(ctx, late, cfg, address)
+		if m != nil {
+			return m, nil
+		}
+		err = fmt.Errorf("coordinator at %s: %w", address, err)
+		var final *finalError
+		if errors.As(err, &final) {
+			return nil, &finalError{err}
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// verdictSlack is how much longer than its own join timeout one waits who knows that
+// process 0 is there: it started at about the same time, and says better who is
+// missing.
+const verdictSlack = time.Second
+
+// try joins at one address.
+func try(ctx, late context.Context, cfg *Config, address string) (*Membership, error) {
+	short, cancel := context.WithTimeout(ctx, oneTry)
+	defer cancel()
+	nc, err := cfg.network.dial(short, address)
+	if err != nil {
+		return nil, fmt.Errorf("has process 0 started? (%w)", err)
+	}
+	limit := limit{nc: nc}
+	limit.set(ctx)
+	defer limit.lift()
+	at, err := advertised(short, cfg.DataAddress, ipOf(nc.LocalAddr()))
+	if err != nil {
+		nc.Close()
+		return nil, &finalError{err}
+	}
+	secure, err := secured(short, cfg, nc, address)
+	if err != nil {
+		nc.Close()
+		return nil, err
+	}
+	link := newConn(secure, cfg.Detection)
+	link.send(cfg.hello(at))
+	w, err := admitted(ctx, late, cfg, link, &limit)
+	if err == nil && !limit.lift() {
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		link.close()
+		return nil, err
+	}
+	return newMembership(*cfg, w, link, nil), nil
+}
+
+// limit makes the reads and writes of a connection fail when a context ends.
+type limit struct {
+	nc   net.Conn
+	stop func() bool
+}
+
+func (l *limit) set(ctx context.Context) {
+	l.stop = context.AfterFunc(ctx, func() { l.nc.SetDeadline(time.Unix(1, 0)) })
+}
+
+// lift reports whether the context had not ended, so that the connection is usable.
+func (l *limit) lift() bool { return l.stop() }
+
+// secured puts TLS around a connection if the group uses it.
+func secured(ctx context.Context, cfg *Config, nc net.Conn, address string) (net.Conn, error) {
+	if cfg.TLS == nil {
+		return nc, nil
+	}
+	t := cfg.TLS
+	if t.ServerName == "" {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return nil, err
+		}
+		t = t.Clone()
+		t.ServerName = host
+	}
+	secure := tls.Client(nc, t)
+	return secure, secure.HandshakeContext(ctx)
+}
+
+// admitted waits for the coordinator's answer to the hello: until ctx ends for a
+// first one, until late ends for the final one.
+func admitted(ctx, late context.Context, cfg *Config, link *conn, limit *limit) (welcome, error) {
+	missing := ""
+	for {
+		m, err := link.receive()
+		switch m := m.(type) {
+		case waiting:
+			if missing == "" && limit.lift() {
+				limit.set(late)
+				ctx = late
+			}
+			missing = m.missing
+		case welcome:
+			return m, m.check(cfg)
+		case refuse:
+			if m.verdict == refusedStale || m.verdict == refusedHere && cfg.Store != nil {
+				return welcome{}, m.cause
+			}
+			return welcome{}, &finalError{m.cause}
+		}
+		switch {
+		case err == nil:
+		case ctx.Err() != nil && missing != "":
+			return welcome{}, errors.New(missing)
+		case missing != "":
+			// It knew us, so that this was our coordinator and not one of an earlier run.
+			return welcome{}, &finalError{fmt.Errorf("process 0 %s while the group was forming", lossReason(err))}
+		default:
+			return welcome{}, err
+		}
+	}
+}
+
+// check looks whether a table is one that this process can be in.
+func (w *welcome) check(cfg *Config) error {
+	hosts := 0
+	for _, p := range w.table {
+		hosts += len(p.Ranks)
+	}
+	if len(w.table) != cfg.Processes || hosts != cfg.Size || w.detection < int64(minDetection) {
+		return &finalError{fmt.Errorf("its table has %d processes and %d ranks, not %d and %d",
+			len(w.table), hosts, cfg.Processes, cfg.Size)}
+	}
+	for _, p := range w.table {
+		for _, r := range p.Ranks {
+			if r >= cfg.Size {
+				return &finalError{fmt.Errorf("its table has a rank %d, not in 0..%d", r, cfg.Size-1)}
+			}
+		}
+		if len(p.Ranks) == 0 {
+			return &finalError{errors.New("its table has a process without ranks")}
+		}
+	}
+	return nil
+}

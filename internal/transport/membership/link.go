@@ -1,0 +1,187 @@
+package membership
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// link is a process's end of its connection to the coordinator.
+type link interface {
+	// send queues a message and returns at once. What cannot be sent is lost with the
+	// link, which receive then reports.
+	send(message)
+
+	// receive waits for the next message. One goroutine receives.
+	receive() (message, error)
+
+	// end sends what is queued and then says that nothing follows; it does not wait.
+	end()
+
+	// close ends the link at once, and waits until nothing of it runs.
+	close()
+}
+
+// maxQueue bounds what waits to be written to one peer. A peer that is so far
+// behind reads nothing at all.
+const maxQueue = 16 * maxFrame
+
+// conn is a link over a network connection. One goroutine writes, so that senders
+// never wait for a peer.
+type conn struct {
+	nc       net.Conn
+	patience time.Duration // with one write
+	scratch  []byte        // of the reader
+	wake     chan struct{} // something to write, or ended
+	written  chan struct{} // closed when the writer is done
+
+	mu    sync.Mutex
+	queue []byte
+	over  bool
+}
+
+func newConn(nc net.Conn, patience time.Duration) *conn {
+	c := &conn{nc: nc, patience: patience, wake: make(chan struct{}, 1), written: make(chan struct{})}
+	go c.write()
+	return c
+}
+
+func (c *conn) send(m message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	queue, err := appendFrame(c.queue, m)
+	if err != nil || len(queue) > maxQueue {
+		c.over = true
+		c.nc.Close()
+	}
+	c.queue = queue
+	c.poke()
+}
+
+// poke wakes the writer.
+func (c *conn) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write writes what is queued until the link ends.
+func (c *conn) write() {
+	defer close(c.written)
+	var spare []byte
+	for range c.wake {
+		c.mu.Lock()
+		queue, over := c.queue, c.over
+		c.queue = spare[:0]
+		c.mu.Unlock()
+		if len(queue) > 0 {
+			c.nc.SetWriteDeadline(time.Now().Add(c.patience))
+			if _, err := c.nc.Write(queue); err != nil {
+				c.nc.Close() // the reader finds out
+				over = true
+			}
+		}
+		spare = queue
+		if over {
+			if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
+				half.CloseWrite()
+			} else {
+				c.nc.Close()
+			}
+			return
+		}
+	}
+}
+
+func (c *conn) receive() (message, error) { return readFrame(c.nc, &c.scratch) }
+
+func (c *conn) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.poke()
+}
+
+func (c *conn) close() {
+	c.nc.Close()
+	c.end()
+	<-c.written
+}
+
+// lossReason says how a link was lost, after "rank 3 ...". A process that dies and
+// one that closes look alike, and differently from one system to another.
+func lossReason(err error) string {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe),
+		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "closed its connection"
+	case errors.Is(err, errFrame):
+		return "sent what is no message: " + err.Error()
+	}
+	return "lost its connection: " + err.Error()
+}
+
+// localLink joins the coordinator's own process to it.
+type localLink struct {
+	to   *coordinator
+	wake chan struct{}
+
+	mu    sync.Mutex
+	queue []message
+	over  bool
+}
+
+func newLocalLink(to *coordinator) *localLink {
+	return &localLink{to: to, wake: make(chan struct{}, 1)}
+}
+
+func (l *localLink) send(m message) { l.to.receive(local, m) }
+
+// deliver queues a message of the coordinator.
+func (l *localLink) deliver(m message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queue = append(l.queue, m)
+	l.poke()
+}
+
+func (l *localLink) poke() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *localLink) receive() (message, error) {
+	for {
+		l.mu.Lock()
+		if len(l.queue) > 0 {
+			m := l.queue[0]
+			l.queue = l.queue[1:]
+			l.mu.Unlock()
+			return m, nil
+		}
+		over := l.over
+		l.mu.Unlock()
+		if over {
+			return nil, io.EOF
+		}
+		<-l.wake
+	}
+}
+
+func (l *localLink) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over = true
+	l.poke()
+}
+
+func (l *localLink) close() { l.end() }

@@ -1,0 +1,138 @@
+package membership
+
+import (
+	"sync"
+	"time"
+)
+
+// sampler looks where the ranks of a process stand and tells the coordinator: all
+// changes once a beat, and at once where a rank has waited in one operation from
+// one look to the next. Ranks that run through their operations are thus told of
+// rarely, and ranks that wait, which may disagree, soon.
+type sampler struct {
+	look  func() []State // nil: nothing to look at
+	link  link
+	every time.Duration // between states
+	asked chan struct{}
+
+	mu    sync.Mutex
+	ranks map[int]*track
+}
+
+// track is what is known of one rank.
+type track struct {
+	seen State     // at the last look
+	told rankState // to the coordinator
+	text uint64    // hash of the last text told, if any was
+	any  bool
+}
+
+// lookPeriod is the time between looks; a rank that is in the same operation in two
+// of them waits.
+const lookPeriod = 20 * time.Millisecond
+
+func newSampler(cfg Config, l link, every time.Duration) *sampler {
+	s := &sampler{look: cfg.State, link: l, every: every, asked: make(chan struct{}, 1), ranks: make(map[int]*track)}
+	for _, r := range cfg.Ranks {
+		s.ranks[r] = &track{seen: State{Rank: r}, told: rankState{rank: r}}
+	}
+	return s
+}
+
+// watch looks until stop is closed.
+func (s *sampler) watch(stop <-chan struct{}) {
+	t := time.NewTicker(min(lookPeriod, s.every))
+	defer t.Stop()
+	sent := time.Now()
+	for {
+		select {
+		case <-stop:
+			return
+		case <-s.asked:
+			s.send(true)
+		case now := <-t.C:
+			if now.Sub(sent) >= s.every {
+				sent = now
+				s.send(false)
+			} else if s.waits() {
+				s.send(false)
+			}
+		}
+	}
+}
+
+// answer has a state sent that says everything.
+func (s *sampler) answer() {
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+}
+
+// waits looks, and reports whether some rank waits in an operation that the
+// coordinator does not know of.
+func (s *sampler) waits() bool {
+	states := s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := false
+	for _, now := range states {
+		t := s.ranks[now.Rank]
+		if t == nil {
+			continue
+		}
+		found = found || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
+			(!t.told.inside || t.told.seq != now.Seq)
+		t.seen = now
+	}
+	return found
+}
+
+// maxStates bounds the ranks in one message, so that it is never too long.
+const maxStates = maxFrame / (maxDoing + 64)
+
+// send looks, and tells the coordinator what has changed; answering, all of it.
+func (s *sampler) send(answering bool) {
+	if s.look == nil {
+		return
+	}
+	states := s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var m state
+	for _, now := range states {
+		t := s.ranks[now.Rank]
+		if t == nil {
+			continue
+		}
+		t.seen = now
+		n := rankState{rank: now.Rank, seq: now.Seq, inside: now.Op != nil, progress: now.Progress}
+		if n.inside {
+			n.hash = now.Op.Hash
+		}
+		if n == t.told && !answering {
+			continue
+		}
+		t.told = n
+		if n.inside && (!t.any || t.text != n.hash || n.hash == 0 || answering) {
+			t.any, t.text = true, n.hash
+			n.text = now.Op.Text
+		}
+		if m.ranks = append(m.ranks, n); len(m.ranks) == maxStates {
+			s.link.send(m)
+			m.ranks = nil
+		}
+	}
+	m.answer = answering
+	s.link.send(m)
+}
+
+// during is the operation in which a rank was at the last look, in words, or "".
+func (s *sampler) during(rank int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.ranks[rank]; t != nil && t.seen.Op != nil {
+		return Describe(t.seen.Seq, t.seen.Op)
+	}
+	return ""
+}

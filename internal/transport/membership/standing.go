@@ -1,0 +1,256 @@
+package membership
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// sight is an operation that some rank was seen in.
+type sight struct {
+	seq, hash uint64
+	rank      int
+	text      string
+}
+
+// recentOps is how far apart ranks may be and still be compared. A rank further
+// ahead is found out by the messages it sends.
+const recentOps = 256
+
+// question is what the coordinator waits for while it decides about a mismatch.
+type question struct {
+	mismatch  MismatchError
+	seq, hash uint64 // what the other rank announced; 0 if not known
+	process   int    // that hosts it
+	until     time.Duration
+}
+
+// answerWait bounds the wait for the words of a rank that is in another operation.
+const answerWait = 200 * time.Millisecond
+
+// learn takes in where the ranks of a process stand, and looks for ranks that
+// disagree and for ranks that wait for one that left.
+func (c *core) learn(now time.Duration, p int, s state) {
+	c.members[p].sampled = now
+	for _, n := range s.ranks {
+		if n.rank >= c.size || c.ranks[n.rank].process != p {
+			continue // no honest process speaks for the ranks of another
+		}
+		r := &c.ranks[n.rank]
+		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside {
+			c.moved = now
+		}
+		r.seq, r.progress, r.inside = n.seq, n.progress, n.inside
+		if n.inside {
+			if n.hash != r.hash || n.text != "" {
+				r.hash, r.text = n.hash, n.text
+			}
+			c.compare(n.rank)
+		}
+	}
+	if c.phase == deciding && p == c.asked.process && (s.answer || c.doing() != "") {
+		c.decide()
+	}
+}
+
+// compare holds a rank in an operation against what others were seen in, and
+// against what those who left had begun. Operations without a hash are those of
+// some ranks only, numbered by each for itself, and are not compared.
+func (c *core) compare(i int) {
+	r := &c.ranks[i]
+	if c.phase != running || r.hash == 0 {
+		return
+	}
+	if c.leaver >= 0 && r.seq > c.ranks[c.leaver].seq {
+		c.missed(i)
+		return
+	}
+	seen := &c.recent[r.seq%recentOps]
+	switch {
+	case r.seq > seen.seq || seen.hash == 0:
+		*seen = sight{r.seq, r.hash, i, r.text}
+	case r.seq == seen.seq && r.hash != seen.hash:
+		a, b := *seen, sight{r.seq, r.hash, i, r.text}
+		if a.rank > b.rank {
+			a, b = b, a
+		}
+		c.abort(&MismatchError{
+			Rank: a.rank, Doing: describe(a.seq, a.text),
+			Other: b.rank, OtherDoing: describe(b.seq, b.text),
+		})
+	}
+}
+
+// missed ends the group because rank i is in an operation without the leaver.
+func (c *core) missed(i int) {
+	gone := &c.members[c.ranks[c.leaver].process]
+	c.abort(&PeerError{
+		Rank: c.leaver, Address: gone.hello.address,
+		Reporter: i, During: describe(c.ranks[i].seq, c.ranks[i].text),
+		Reason: ErrLeft.Error(), Kind: ErrLeft,
+	})
+}
+
+// doing is what is known of the operation in which the other rank of a mismatch is,
+// in words, or "".
+func (c *core) doing() string {
+	q := &c.asked
+	r := &c.ranks[q.mismatch.Other]
+	if q.seq == 0 {
+		if r.inside {
+			return describe(r.seq, r.text)
+		}
+		return ""
+	}
+	if r.seq == q.seq && r.hash == q.hash && r.text != "" {
+		return describe(r.seq, r.text)
+	}
+	if s := &c.recent[q.seq%recentOps]; s.seq == q.seq && s.hash == q.hash && s.text != "" {
+		return describe(s.seq, s.text)
+	}
+	return ""
+}
+
+// decide ends the group for the mismatch, with what is known by now.
+func (c *core) decide() {
+	q := &c.asked
+	q.mismatch.OtherDoing = c.doing()
+	switch seq := max(q.seq, c.ranks[q.mismatch.Other].seq); {
+	case q.mismatch.OtherDoing != "":
+	case q.seq != 0:
+		q.mismatch.OtherDoing = describe(q.seq, "")
+	case seq != 0:
+		q.mismatch.OtherDoing = "no operation after " + describe(seq, "")
+	default:
+		q.mismatch.OtherDoing = "no operation"
+	}
+	c.abort(&q.mismatch)
+}
+
+// progress ends a group in which nobody gets further: all are in operations, and
+// whoever they wait for waits too. A process whose ranks were not looked at lately
+// may have moved.
+func (c *core) progress(now time.Duration) {
+	if c.stall == 0 || now-c.moved < c.stall {
+		return
+	}
+	for p := range c.members {
+		m := &c.members[p]
+		if m.presence == present && now-m.sampled > 3*c.watch.beat {
+			return
+		}
+	}
+	var texts []string       // what ranks are in, in the order of the first of each
+	in := map[string][]int{} // its ranks
+	for i := range c.ranks {
+		r := &c.ranks[i]
+		switch {
+		case c.members[r.process].presence != present:
+			continue
+		case !r.inside:
+			return
+		}
+		what := describe(r.seq, r.text)
+		if in[what] == nil {
+			texts = append(texts, what)
+		}
+		in[what] = append(in[what], i)
+	}
+	if texts == nil {
+		return
+	}
+	c.abort(&textError{stalled(now-c.moved, texts, in), ErrTimeout})
+}
+
+// stalled says who is in what.
+func stalled(d time.Duration, texts []string, in map[string][]int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "no rank has made progress for %v: ", d.Truncate(100*time.Millisecond))
+	for i, what := range texts {
+		if i == 8 {
+			fmt.Fprintf(&b, ", and %d more", len(texts)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		verb := "are"
+		if len(in[what]) == 1 {
+			verb = "is"
+		}
+		fmt.Fprintf(&b, "%s %s in %s", list("rank", "ranks", in[what]), verb, what)
+	}
+	b.WriteString(" (a message was lost, or they wait for one another)")
+	return b.String()
+}
+
+// leave handles a good-bye. The coordinator's own process stays until all others
+// have left, unless it cannot wait.
+func (c *core) leave(now time.Duration, p int, final bool) {
+	m := &c.members[p]
+	m.presence = left
+	if p == 0 {
+		if final && !c.alone() {
+			if c.phase == deciding {
+				c.decide()
+			} else {
+				c.abort(&PeerError{
+					Rank: m.hello.ranks[0], Address: m.hello.address, Reporter: m.hello.ranks[0],
+					Reason: ErrLeft.Error() + " that it coordinates", Kind: ErrLeft,
+				})
+			}
+			c.send(local, bye{})
+			return
+		}
+	} else {
+		delete(c.conns, m.conn)
+		c.send(m.conn, bye{})
+	}
+	if c.phase == deciding {
+		if p == c.asked.process {
+			c.decide()
+		}
+		return
+	}
+	if c.alone() {
+		if c.members[0].presence == left {
+			c.enter(ended)
+			c.send(local, bye{})
+		}
+		return
+	}
+	c.moved = now // who waits has not stood still: the group has changed
+	c.without(m)
+}
+
+// alone reports whether all processes but the coordinator's own have left.
+func (c *core) alone() bool {
+	for i := range c.members[1:] {
+		if c.members[1+i].presence == present {
+			return false
+		}
+	}
+	return true
+}
+
+// without looks who needs the ranks of a process that has left.
+func (c *core) without(m *member) {
+	least := uint64(math.MaxUint64)
+	if c.leaver >= 0 {
+		least = c.ranks[c.leaver].seq
+	}
+	for _, r := range m.hello.ranks {
+		if c.ranks[r].inside = false; c.ranks[r].seq < least {
+			c.leaver, least = r, c.ranks[r].seq
+		}
+	}
+	for i := range c.ranks {
+		if r := &c.ranks[i]; r.inside && c.members[r.process].presence == present {
+			c.compare(i)
+			if c.phase != running {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,481 @@
+package membership
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+)
+
+// The control connection carries frames: a length of four bytes, little endian,
+// which counts what follows it; a kind of one byte; a body. Numbers in bodies are
+// unsigned varints unless said otherwise, texts and lists have their length in
+// front. Nothing that a peer sends makes this side allocate more than maxFrame.
+const (
+	magic   = 0x53_54_45_50 // "STEP": tells a stranger's bytes from ours
+	version = 1             // of all that follows the magic of a hello
+
+	maxFrame = 1 << 20 // bytes of kind and body
+	maxText  = 16 << 10
+	maxDoing = 2 << 10 // bytes of the description of an operation
+	maxRanks = 1 << 19 // ranks of a group; numbers stay below it
+	maxProcs = 1 << 14 // processes of a group
+	maxGroup = 1 << 8  // bytes of a group's name
+	maxHost  = 512     // bytes of an address
+)
+
+// kind is the first byte of a frame.
+type kind uint8
+
+// The kinds of frames. A hello comes first and only once; what follows depends on
+// the direction.
+const (
+	kindHello   kind = 1 + iota // member: who I am
+	kindRefuse                  // coordinator: you cannot join, because
+	kindWaiting                 // coordinator: you are in, others are missing
+	kindWelcome                 // coordinator: all are in; this is the table
+	kindBeat                    // both: I am alive
+	kindState                   // member: where my ranks stand
+	kindAsk                     // coordinator: where does a rank stand now?
+	kindReport                  // member: I found a failure
+	kindAbort                   // coordinator: the group has failed, because
+	kindGoodbye                 // member: I leave
+	kindBye                     // coordinator: nobody needs you any more
+)
+
+// message is the content of one frame.
+type message interface {
+	kind() kind
+	encode(e *encoder)
+}
+
+type (
+	// hello is what a process says about itself and about the group as it knows it.
+	hello struct {
+		version   uint64 // of the protocol; only 1 has the fields below
+		group     string
+		attempt   uint32
+		process   int
+		processes int
+		size      int
+		ranks     []int // ascending
+		address   string
+	}
+
+	// refuse ends a join.
+	refuse struct {
+		verdict refusal
+		cause   error
+	}
+
+	// waiting tells an accepted process whom it waits for.
+	waiting struct{ missing string }
+
+	// welcome completes a join. The coordinator's limits hold for all.
+	welcome struct {
+		table     []Peer
+		detection int64 // nanoseconds
+	}
+
+	beat struct{}
+
+	// state has the ranks of a process that changed since its last state; an empty
+	// one says that none did. All true means that a question has been answered.
+	state struct {
+		answer bool
+		ranks  []rankState
+	}
+
+	// rankState is State on the wire. The text of an operation comes with the first
+	// state that has its hash.
+	rankState struct {
+		rank     int
+		seq      uint64
+		inside   bool // an operation; hash and text mean nothing otherwise
+		hash     uint64
+		text     string // "" if the one sent with this hash holds
+		progress uint64
+	}
+
+	ask struct{ rank int }
+
+	// report carries a failure. Of a mismatch, seq and hash say what the message of
+	// the other rank announced; 0 and 0 if nobody knows.
+	report struct {
+		cause     error
+		seq, hash uint64
+	}
+
+	abort struct{ cause error }
+
+	// goodbye says that the process leaves; its last state went before. A final one
+	// comes from the coordinator's own process and takes the coordinator away.
+	goodbye struct{ final bool }
+
+	bye struct{}
+)
+
+// refusal says what the refused may do about it.
+type refusal uint8
+
+const (
+	refusedForGood refusal = iota // trying again cannot help
+	refusedStale                  // the coordinator is of an older attempt; its successor may come
+	refusedHere                   // another group lives at this address
+)
+
+func (hello) kind() kind   { return kindHello }
+func (refuse) kind() kind  { return kindRefuse }
+func (waiting) kind() kind { return kindWaiting }
+func (welcome) kind() kind { return kindWelcome }
+func (beat) kind() kind    { return kindBeat }
+func (state) kind() kind   { return kindState }
+func (ask) kind() kind     { return kindAsk }
+func (report) kind() kind  { return kindReport }
+func (abort) kind() kind   { return kindAbort }
+func (goodbye) kind() kind { return kindGoodbye }
+func (bye) kind() kind     { return kindBye }
+
+func (h hello) encode(e *encoder) {
+	e.u32(magic)
+	e.num(h.version)
+	e.text(h.group, maxGroup)
+	e.num(uint64(h.attempt))
+	e.num(uint64(h.process))
+	e.num(uint64(h.processes))
+	e.num(uint64(h.size))
+	e.ranks(h.ranks)
+	e.text(h.address, maxHost)
+}
+
+func (m refuse) encode(e *encoder) {
+	e.num(uint64(m.verdict))
+	e.cause(m.cause)
+}
+
+func (m waiting) encode(e *encoder) { e.text(m.missing, maxText) }
+
+func (m welcome) encode(e *encoder) {
+	e.num(uint64(m.detection))
+	e.num(uint64(len(m.table)))
+	for _, p := range m.table {
+		e.ranks(p.Ranks)
+		e.text(p.Address, maxHost)
+	}
+}
+
+func (beat) encode(*encoder) {}
+
+func (m state) encode(e *encoder) {
+	e.flag(m.answer)
+	e.num(uint64(len(m.ranks)))
+	for _, r := range m.ranks {
+		e.num(uint64(r.rank))
+		e.num(r.seq)
+		e.num(r.progress)
+		e.flag(r.inside)
+		if r.inside {
+			e.u64(r.hash)
+			e.text(r.text, maxDoing)
+		}
+	}
+}
+
+func (m ask) encode(e *encoder) { e.num(uint64(m.rank)) }
+
+func (m report) encode(e *encoder) {
+	e.num(m.seq)
+	e.u64(m.hash)
+	e.cause(m.cause)
+}
+
+func (m abort) encode(e *encoder)   { e.cause(m.cause) }
+func (m goodbye) encode(e *encoder) { e.flag(m.final) }
+func (bye) encode(*encoder)         {}
+
+// errFrame is wrapped by errors of what is not a frame of ours.
+var errFrame = errors.New("bad control message")
+
+// decodeBody reads the body of a frame.
+func decodeBody(k kind, body []byte) (message, error) {
+	d := &decoder{rest: body}
+	var m message
+	switch k {
+	case kindHello:
+		m = d.hello()
+	case kindRefuse:
+		v := refusal(d.num(uint64(refusedHere)))
+		m = refuse{v, d.cause()}
+	case kindWaiting:
+		m = waiting{d.text(maxText)}
+	case kindWelcome:
+		m = d.welcome()
+	case kindBeat:
+		m = beat{}
+	case kindState:
+		m = d.state()
+	case kindAsk:
+		m = ask{int(d.num(maxRanks))}
+	case kindReport:
+		r := report{seq: d.num(math.MaxUint64), hash: d.u64()}
+		r.cause = d.cause()
+		m = r
+	case kindAbort:
+		m = abort{d.cause()}
+	case kindGoodbye:
+		m = goodbye{d.flag()}
+	case kindBye:
+		m = bye{}
+	default:
+		return nil, fmt.Errorf("%w: kind %d", errFrame, k)
+	}
+	if d.err == nil && len(d.rest) > 0 && !isForeign(m) {
+		d.fail("%d bytes too many", len(d.rest))
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("%w of kind %d: %w", errFrame, k, d.err)
+	}
+	return m, nil
+}
+
+// isForeign reports whether m is the hello of another version, of which only the
+// version can be read.
+func isForeign(m message) bool {
+	h, ok := m.(hello)
+	return ok && h.version != version
+}
+
+// appendFrame appends the frame of m to buf. It fails if the frame is too long.
+func appendFrame(buf []byte, m message) ([]byte, error) {
+	start := len(buf)
+	e := encoder{append(buf, 0, 0, 0, 0, byte(m.kind()))}
+	m.encode(&e)
+	n := len(e.buf) - start - 4
+	if n > maxFrame {
+		return buf, fmt.Errorf("control message of kind %d has %d bytes, more than %d", m.kind(), n, maxFrame)
+	}
+	binary.LittleEndian.PutUint32(e.buf[start:], uint32(n))
+	return e.buf, nil
+}
+
+// readFrame reads one frame. The scratch is used again if it is long enough; no
+// message keeps a reference to it. The error is io.EOF between frames only.
+func readFrame(r io.Reader, scratch *[]byte) (message, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n < 1 || n > maxFrame {
+		return nil, fmt.Errorf("%w: length %d is not in 1..%d", errFrame, n, maxFrame)
+	}
+	if uint32(cap(*scratch)) < n {
+		*scratch = make([]byte, n)
+	}
+	body := (*scratch)[:n]
+	if _, err := io.ReadFull(r, body); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, err
+	}
+	return decodeBody(kind(body[0]), body[1:])
+}
+
+// encoder appends to a frame.
+type encoder struct{ buf []byte }
+
+func (e *encoder) u32(v uint32) { e.buf = binary.LittleEndian.AppendUint32(e.buf, v) }
+func (e *encoder) u64(v uint64) { e.buf = binary.LittleEndian.AppendUint64(e.buf, v) }
+func (e *encoder) num(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
+
+func (e *encoder) flag(v bool) {
+	b := byte(0)
+	if v {
+		b = 1
+	}
+	e.buf = append(e.buf, b)
+}
+
+// text appends s, made valid and cut to at most limit bytes: a message about a
+// failure must not fail for its length.
+func (e *encoder) text(s string, limit int) {
+	s = clip(s, limit)
+	e.num(uint64(len(s)))
+	e.buf = append(e.buf, s...)
+}
+
+// clip is s as valid UTF-8 of at most limit bytes.
+func clip(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= limit {
+		return s
+	}
+	n := limit - len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// ranks appends an ascending list as its gaps.
+func (e *encoder) ranks(list []int) {
+	e.num(uint64(len(list)))
+	next := 0
+	for _, r := range list {
+		e.num(uint64(r - next))
+		next = r + 1
+	}
+}
+
+// decoder reads a body; after the first error all reads give zero.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) take(n int) []byte {
+	if n > len(d.rest) {
+		d.fail("it ends %d bytes early", n-len(d.rest))
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) u32() uint32 {
+	if b := d.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
+func (d *decoder) u64() uint64 {
+	if b := d.take(8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// num reads a number of at most limit.
+func (d *decoder) num(limit uint64) uint64 {
+	v, n := binary.Uvarint(d.rest)
+	switch {
+	case d.err != nil:
+		return 0
+	case n <= 0:
+		d.fail("a number does not end")
+		return 0
+	case v > limit:
+		d.fail("number %d is more than %d", v, limit)
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+// count reads the length of a list whose elements take at least one byte each, so
+// that no list is longer than the frame.
+func (d *decoder) count() int { return int(d.num(uint64(len(d.rest)))) }
+
+func (d *decoder) flag() bool {
+	b := d.take(1)
+	if b == nil {
+		return false
+	}
+	if b[0] > 1 {
+		d.fail("a flag is %d", b[0])
+	}
+	return b[0] == 1
+}
+
+func (d *decoder) text(limit int) string {
+	b := d.take(int(d.num(uint64(limit))))
+	if !utf8.Valid(b) {
+		d.fail("a text is not UTF-8")
+	}
+	return string(b)
+}
+
+func (d *decoder) ranks() []int {
+	n := d.count()
+	if n == 0 {
+		return nil
+	}
+	list := make([]int, 0, n)
+	next := 0
+	for range n {
+		r := next + int(d.num(maxRanks))
+		if r >= maxRanks {
+			d.fail("rank %d is too large", r)
+		}
+		if d.err != nil {
+			return nil
+		}
+		list = append(list, r)
+		next = r + 1
+	}
+	return list
+}
+
+func (d *decoder) hello() hello {
+	if m := d.u32(); m != magic && d.err == nil {
+		d.fail("it does not start as ours do: %#x", m)
+	}
+	h := hello{version: d.num(math.MaxUint64)}
+	if d.err != nil || h.version != version {
+		return h
+	}
+	h.group = d.text(maxGroup)
+	h.attempt = uint32(d.num(math.MaxUint32))
+	h.process = int(d.num(maxRanks))
+	h.processes = int(d.num(maxRanks))
+	h.size = int(d.num(maxRanks))
+	h.ranks = d.ranks()
+	h.address = d.text(maxHost)
+	return h
+}
+
+func (d *decoder) welcome() welcome {
+	w := welcome{detection: int64(d.num(math.MaxInt64))}
+	n := d.count()
+	if n > maxProcs {
+		d.fail("%d processes are more than %d", n, maxProcs)
+	}
+	for range n {
+		p := Peer{Ranks: d.ranks(), Address: d.text(maxHost)}
+		if d.err != nil {
+			break
+		}
+		w.table = append(w.table, p)
+	}
+	return w
+}
+
+func (d *decoder) state() state {
+	s := state{answer: d.flag()}
+	n := d.count()
+	for range n {
+		r := rankState{rank: int(d.num(maxRanks)), seq: d.num(math.MaxUint64), progress: d.num(math.MaxUint64)}
+		if r.inside = d.flag(); r.inside {
+			r.hash = d.u64()
+			r.text = d.text(maxDoing)
+		}
+		if d.err != nil {
+			break
+		}
+		s.ranks = append(s.ranks, r)
+	}
+	return s
+}
