@@ -1,2 +1,55 @@
-// Package simulate prices collective programs on networks given by numbers.
+// Package simulate prices collective programs on networks given by numbers: how
+// long the ranks would take, what they would send, and what would hold them up.
+//
+//	net, err := simulate.Preset("10gbe")
+//	a, err := algorithm.Find(program.AllReduce, "ring")
+//	r, err := simulate.Price(ctx, a, algorithm.Params{P: 4096}, 64<<20, 8, net, simulate.Options{})
+//	fmt.Println(r.Time, r.Chain)
+//
+// # The model
+//
+// The programs are those that executors run, instruction by instruction: lanes with
+// two halves that progress independently, messages in order on each channel,
+// dependencies where the program states them. Messages travel in segments, and
+// segment k of an instruction waits only for segment k of an earlier one that works
+// on the same chunks; for any other it waits as a whole.
+//
+// A segment of B bytes costs
+//
+//	sender's core     SendOverhead + SendCopy·B, then the sender may go on
+//	sender's NIC      B / bandwidth, in the order in which segments are ready
+//	rack's uplink     B / its share, only between racks
+//	latency           of the class of link: host, rack or spine
+//	rack's downlink   likewise
+//	receiver's NIC    B / bandwidth, in the order of arrival
+//	receiver's core   RecvOverhead + RecvCopy·B, and Gamma·B where it is folded
+//
+// A segment passes NICs and links on the fly: its head goes on before its tail has
+// come, so that an idle path costs B / bandwidth once. Within a host, the host's
+// memory takes the place of NICs and links. Folds and copies without a message take
+// a core for Gamma or Copy per byte. The cores of a host serve all its ranks, in the
+// order of requests: a host with more ranks than cores is slower by as much.
+//
+// Every resource is a first-come-first-served queue, not a processor-sharing one.
+// What shares a link does so segment by segment, as packets do, so the two differ by
+// no more than the segments in the queue; and a queue needs no work again when
+// somebody joins it, which makes a segment cost the same few events however many
+// compete. What meets at a receiver waits in the switch, without loss: the collapse
+// of throughput that comes from lost packets is not modelled.
+//
+// A channel holds up to Window bytes that its receiver has not taken yet; then the
+// sender waits. With a window of 0 every send waits until it has been received
+// (rendezvous).
+//
+// # Symmetry
+//
+// Where all ranks run the same program up to a relabelling of ranks that the network
+// does not notice, all of them are always at the same step, and one representative
+// of each class of ranks is priced, sending to itself. So a ring among 4,096 ranks
+// costs as many events as two ranks have, not 33 million messages. See Symmetry.
+//
+// # Reproducibility
+//
+// Prices depend on the arguments alone: ties are decided by rank and lane, and jitter
+// is a function of seed, rank, lane and position.
 package simulate

@@ -1,0 +1,77 @@
+package simulate
+
+// event is something that happens at a time to a half or to a segment.
+type event struct {
+	time float64
+	// order decides ties. It says which rank of its host and rack, which lane, and
+	// what, but not which host: events of different hosts at one time do not touch each
+	// other, and symmetric ranks must break their ties alike.
+	order uint64
+	half  int32
+	cargo int32
+}
+
+// Kinds of events, the top bits of order: what frees comes before what takes.
+const (
+	evCredit    = iota // bytes of the window came back to the sender
+	evDelivered        // a segment is at the receiver
+	evIn               // its head is at the receiver's NIC
+	evDown             // its head is at the downlink of the receiver's rack
+	evUp               // its head is at the uplink of the sender's rack
+	evSent             // the sender's core is done with a segment
+	evDone             // the receiving half's core is done with one
+	kindShift   = 60
+)
+
+// queue is a heap of events with four children to a node: fewer levels than two, and
+// the four lie in two lines of the cache.
+type queue []event
+
+func (e *event) before(o *event) bool {
+	return e.time < o.time || e.time == o.time && e.order < o.order
+}
+
+func (q *queue) push(e event) {
+	h := append(*q, e)
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 4
+		if !e.before(&h[up]) {
+			break
+		}
+		h[i] = h[up]
+		i = up
+	}
+	h[i] = e
+	*q = h
+}
+
+func (q *queue) pop() event {
+	h := *q
+	top, last := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	*q = h
+	if len(h) == 0 {
+		return top
+	}
+	i := 0
+	for {
+		first := 4*i + 1
+		if first >= len(h) {
+			break
+		}
+		least := first
+		for c := first + 1; c < min(first+4, len(h)); c++ {
+			if h[c].before(&h[least]) {
+				least = c
+			}
+		}
+		if !h[least].before(&last) {
+			break
+		}
+		h[i] = h[least]
+		i = least
+	}
+	h[i] = last
+	return top
+}

@@ -1,0 +1,377 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// plan is a set of programs ready to run on any network: shapes of the ranks that are
+// simulated (all, or one of each class) and the halves that their lanes connect.
+type plan struct {
+	p        int
+	symmetry *Symmetry // nil where all ranks are simulated
+	unit     int       // ranks that may share a resource; p where any may
+	parts    []*part   // of the ranks simulated
+	segment  int64
+	bases    []int32 // first half of each rank; one entry more than there are ranks
+	ends     []int32 // half at the other end of each half, -1 for none
+}
+
+// half is one half of a lane of one rank: 2·lane is the receiving one, 2·lane + 1 the
+// sending one.
+type half struct {
+	shape  *shape
+	order  uint64 // for events: rank within its unit, lane, side
+	at, hi int32  // step under way, absolute in the shape, and the end of the lane
+	seg    int32  // segment of it
+	rank   int32
+	peer   int32 // half at the other end of the channel
+	base   int32 // first half of the rank
+	met    int32 // dependencies of the segment known to be met
+	state  uint8
+	class  uint8 // link of the sending half
+	track  bool  // the window may fill up
+
+	// What it waits for, where state is waitHalf: the half that heads the list in which
+	// next is the one behind, and how far that half must get.
+	needAt, needSeg, next int32
+	waiting               int32 // head of the list of those waiting for this half
+
+	arrived  int32 // segments there to be taken
+	drawn    uint32
+	underway int64   // bytes sent that the receiver has not taken
+	head     float64 // when the head of the last segment sent was at the next stage
+	chain    Chain
+}
+
+// States of a half.
+const (
+	idle       = uint8(iota)
+	working    // on a core
+	waitHalf   // for another half of its rank
+	waitData   // for a segment
+	waitWindow // for room in the channel
+	waitAck    // for the receiver to take the segment (rendezvous)
+	ended
+)
+
+// Classes of links.
+const (
+	onHost = uint8(iota)
+	inRack
+	acrossSpine
+)
+
+// cargo is a segment under way, or the news of one that has been taken.
+type cargo struct {
+	tail  float64 // when its last byte has passed the stages so far
+	bytes int64
+	chain Chain
+}
+
+// machine runs a plan on a network.
+type machine struct {
+	*plan
+	net    *Network
+	window int64
+	halves []half
+	slow   []float64 // by rank
+	host   []int32   // by rank
+	rack   []int32   // by host
+	cores  int       // per host; 0 is unlimited
+	free   []float64 // by host, core
+
+	out, in, memory []server // by host
+	up, down        []server // by rack
+	busy            []float64
+	uplink          float64
+	events          queue
+	cargoes         []cargo
+	unused          []int32
+	finish          []float64
+	last            int32   // half that ended last
+	end             float64 // when it did
+	handled         int64
+}
+
+// server is a first-come-first-served resource.
+type server struct{ free, busy float64 }
+
+// take gives the server work from a time on, and returns when it begins.
+func (s *server) take(from, work float64) float64 {
+	begin := max(from, s.free)
+	s.free = begin + work
+	s.busy += work
+	return begin
+}
+
+// newMachine makes a machine at time 0.
+func newMachine(pl *plan, net *Network) *machine {
+	m := &machine{plan: pl, net: net, window: int64(net.Window), last: -1}
+	ranks := len(pl.parts)
+	hosts := net.hosts(ranks)
+	if m.cores = net.Cores; m.cores > len(pl.ends) {
+		m.cores = 0 // never short
+	}
+	m.free = make([]float64, hosts*m.cores)
+	servers := make([]server, 3*hosts)
+	m.out, m.in, m.memory = servers[:hosts], servers[hosts:2*hosts], servers[2*hosts:]
+	m.busy = make([]float64, hosts)
+	m.rack = make([]int32, hosts)
+	for h := range hosts {
+		m.rack[h] = int32(net.rackOf(h))
+	}
+	racks := int(m.rack[hosts-1]) + 1
+	servers = make([]server, 2*racks)
+	m.up, m.down = servers[:racks], servers[racks:]
+	m.uplink = net.uplink()
+	m.slow, m.host = make([]float64, ranks), make([]int32, ranks)
+	m.finish = make([]float64, ranks)
+	m.halves = make([]half, len(pl.ends))
+	for r, part := range pl.parts {
+		m.slow[r], m.host[r] = net.factor(r), int32(net.hostOf(r))
+		for l := range len(part.shape.lanes) - 1 {
+			for side := range int32(2) {
+				m.setUp(int32(r), int32(l), side, part)
+			}
+		}
+	}
+	return m
+}
+
+// setUp puts a half at its first step.
+func (m *machine) setUp(rank, lane, side int32, part *part) {
+	s := part.shape
+	id := m.bases[rank] + 2*lane + side
+	h := &m.halves[id]
+	*h = half{
+		shape: s, at: s.lanes[lane] - 1, hi: s.lanes[lane+1], rank: rank,
+		order: uint64(int(rank)%m.unit)<<34 | uint64(2*lane+side),
+		peer:  m.ends[id], base: m.bases[rank], next: -1, waiting: -1,
+	}
+	h.advance(side)
+	if side == 0 || h.peer < 0 {
+		return
+	}
+	// Where the peer really is decides the link, though a class of ranks may have the
+	// same half for it.
+	to := int(part.peers.send[lane])
+	switch from := m.net.hostOf(int(rank)); {
+	case m.net.hostOf(to) == from:
+		h.class = onHost
+	case m.net.rackOf(m.net.hostOf(to)) == m.net.rackOf(from):
+		h.class = inRack
+	default:
+		h.class = acrossSpine
+	}
+	total := int64(0)
+	for i := s.lanes[lane]; i < h.hi; i++ {
+		if s.steps[i].op.Sends() {
+			total += s.steps[i].bytes
+		}
+	}
+	h.track = m.window == 0 || total > m.window
+}
+
+// advance moves to the next step in which the half takes part.
+func (h *half) advance(side int32) {
+	h.seg, h.met = 0, 0
+	for h.at++; h.at < h.hi; h.at++ {
+		op := h.shape.steps[h.at].op
+		if side == 1 && op.Sends() || side == 0 && op != program.DoSend {
+			return
+		}
+	}
+}
+
+// run handles events until there are none, and returns an error if not all has
+// ended then.
+func (m *machine) run(ctx context.Context) error {
+	for i := range m.halves {
+		m.begin(int32(i), 0)
+	}
+	for len(m.events) > 0 {
+		if m.handled&0xffff == 0 && ctx.Err() != nil {
+			return fmt.Errorf("simulate: after %d events: %w", m.handled, context.Cause(ctx))
+		}
+		m.handled++
+		e := m.events.pop()
+		m.handle(&e)
+	}
+	for i := range m.halves {
+		if h := &m.halves[i]; h.state != ended {
+			return m.stuck(int32(i))
+		} else if h.arrived > 0 {
+			return fmt.Errorf("simulate: rank %d is sent more than it receives in lane %d: the programs of the ranks do not fit together",
+				h.rank, (int32(i)-h.base)/2)
+		}
+	}
+	return nil
+}
+
+// stuck says where a half stands that will never go on.
+func (m *machine) stuck(id int32) error {
+	h := &m.halves[id]
+	lane := (id - h.base) / 2
+	return fmt.Errorf("simulate: rank %d waits for ever in lane %d step %d (%s): the programs of the ranks do not fit together",
+		h.rank, lane, h.at-h.shape.lanes[lane], h.shape.steps[h.at].op)
+}
+
+// begin starts the segment at which a half stands, or notes what it waits for.
+func (m *machine) begin(id int32, t float64) {
+	h := &m.halves[id]
+	if h.at == h.hi {
+		h.state = ended
+		m.finish[h.rank] = max(m.finish[h.rank], t)
+		if m.last < 0 || t > m.end {
+			m.last, m.end = id, t
+		}
+		return
+	}
+	if !m.ready(id, h) {
+		return
+	}
+	st := &h.shape.steps[h.at]
+	bytes := float64(m.segmentBytes(h, st))
+	sending := (id-h.base)&1 == 1
+	var overhead, moving, folding float64
+	switch {
+	case sending:
+		if h.track {
+			if h.underway > 0 && h.underway+int64(bytes) > m.window {
+				h.state = waitWindow
+				return
+			}
+			h.underway += int64(bytes)
+		}
+		overhead, moving = m.net.SendOverhead, m.net.SendCopy*bytes
+	case st.op.Receives():
+		if h.arrived == 0 {
+			h.state = waitData
+			return
+		}
+		h.arrived--
+		overhead, moving = m.net.RecvOverhead, m.net.RecvCopy*bytes
+		folding = m.net.Gamma * bytes * float64(st.folds)
+	default:
+		folding = m.net.Gamma * bytes * float64(st.folds)
+		if st.folds == 0 {
+			moving = m.net.Copy * bytes
+		}
+	}
+	h.state = working
+	slow := m.slow[h.rank] * m.jitter(id, h)
+	overhead, moving, folding = overhead*slow, moving*slow, folding*slow
+	start := m.core(h.rank, t, overhead+moving+folding)
+	h.chain.Queue += start - t
+	h.chain.Overhead += overhead
+	h.chain.Copy += moving
+	h.chain.Fold += folding
+	kind := uint64(evDone)
+	if sending {
+		kind = evSent
+	}
+	m.events.push(event{start + (overhead + moving + folding), kind<<kindShift | h.order, id, -1})
+}
+
+// ready says whether what a half's segment depends on within the rank is there, and
+// otherwise lists the half with what it waits for.
+func (m *machine) ready(id int32, h *half) bool {
+	deps := h.shape.depsOf(h.at)
+	for ; int(h.met) < len(deps); h.met++ {
+		d := &deps[h.met]
+		seg := int32(math.MaxInt32)
+		if d.segmented {
+			seg = h.seg
+		} else if h.seg > 0 {
+			continue // was met for the first segment
+		}
+		at, first := h.shape.lanes[d.lane]+d.step, h.base+2*d.lane
+		if d.recv && m.wait(id, first, at, seg) || d.send && m.wait(id, first+1, at, seg) {
+			return false
+		}
+	}
+	// A fused instruction sends what its other half has received.
+	fused := (id-h.base)&1 == 1 && h.shape.steps[h.at].op != program.DoSend
+	return !fused || !m.wait(id, id-1, h.at, h.seg)
+}
+
+// wait lists a half with the one that it depends on, unless that is beyond a segment
+// of a step already.
+func (m *machine) wait(id, on, at, seg int32) bool {
+	o := &m.halves[on]
+	if o.at > at || o.at == at && o.seg > seg {
+		return false
+	}
+	h := &m.halves[id]
+	h.state, h.needAt, h.needSeg = waitHalf, at, seg
+	h.next, o.waiting = o.waiting, id
+	return true
+}
+
+// done ends a half's segment, wakes those that waited for it, and goes on.
+func (m *machine) done(id int32, t float64) {
+	h := &m.halves[id]
+	h.seg++
+	h.met = 0
+	if h.seg == h.shape.steps[h.at].segments {
+		h.advance((id - h.base) & 1)
+	}
+	list := h.waiting
+	h.waiting = -1
+	for list >= 0 {
+		w := &m.halves[list]
+		next := w.next
+		if h.at > w.needAt || h.at == w.needAt && h.seg > w.needSeg {
+			w.chain = h.chain
+			m.begin(list, t)
+		} else {
+			w.next, h.waiting = h.waiting, list
+		}
+		list = next
+	}
+	m.begin(id, t)
+}
+
+// segmentBytes is the length of the segment at which a half stands.
+func (m *machine) segmentBytes(h *half, st *step) int64 {
+	if h.seg == st.segments-1 {
+		return st.bytes - int64(h.seg)*m.segment
+	}
+	return m.segment
+}
+
+// core puts work on the core of a rank's host that is free first, and returns when it
+// begins.
+func (m *machine) core(rank int32, t, work float64) float64 {
+	host := m.host[rank]
+	m.busy[host] += work
+	if m.cores == 0 {
+		return t
+	}
+	free := m.free[int(host)*m.cores:][:m.cores]
+	least := 0
+	for c := range free {
+		if free[c] < free[least] {
+			least = c
+		}
+	}
+	begin := max(t, free[least])
+	free[least] = begin + work
+	return begin
+}
+
+// jitter draws the factor of a half's next use of a core or of a link.
+func (m *machine) jitter(id int32, h *half) float64 {
+	if m.net.Jitter == 0 {
+		return 1
+	}
+	u := shared.NewRandom(m.net.Seed, "collective.simulate.jitter", int(h.rank), int(id-h.base)).Float64At(uint64(h.drawn))
+	h.drawn++
+	u *= u
+	return 1 + float64(m.net.Jitter*5*u*u)
+}

@@ -1,0 +1,212 @@
+package simulate
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Network is what programs are priced on: where ranks are, what links and cores do,
+// and what goes wrong. It is plain data, with a JSON form in which names are written
+// with underscores (ranks_per_host). Times are in seconds, sizes in bytes. The zero
+// value of a cost is free of charge, that of a capacity unlimited.
+type Network struct {
+	// Name is for people.
+	Name string `json:"name,omitempty"`
+
+	// RanksPerHost consecutive ranks are on one host; 0 stands for 1. Placement
+	// overrides it with the host of each rank.
+	RanksPerHost int   `json:"ranks_per_host,omitempty"`
+	Placement    []int `json:"placement,omitempty"`
+
+	// HostsPerRack consecutive hosts are in one rack; 0 puts all into one.
+	HostsPerRack int `json:"hosts_per_rack,omitempty"`
+
+	// Cores of a host, shared by its ranks; 0 is unlimited.
+	Cores int `json:"cores,omitempty"`
+
+	// Host is the link between ranks of one host, whose bandwidth all of them share
+	// (that of memory). Rack is the link between hosts of one rack: its bandwidth is
+	// that of a host's NIC, in each direction. Spine is the link between racks: a rack's
+	// uplink and downlink have Spine.Bandwidth for each of its hosts, divided by
+	// Oversubscription (0 stands for 1).
+	Host             Link    `json:"host"`
+	Rack             Link    `json:"rack"`
+	Spine            Link    `json:"spine"`
+	Oversubscription float64 `json:"oversubscription,omitempty"`
+
+	// SendOverhead and RecvOverhead are core time per message (that is, per segment).
+	SendOverhead float64 `json:"send_overhead,omitempty"`
+	RecvOverhead float64 `json:"recv_overhead,omitempty"`
+
+	// SendCopy and RecvCopy are core time per byte on the way through the kernel; Copy
+	// is core time per byte of copies within a rank; Gamma is core time per byte folded.
+	SendCopy float64 `json:"send_copy,omitempty"`
+	RecvCopy float64 `json:"recv_copy,omitempty"`
+	Copy     float64 `json:"copy,omitempty"`
+	Gamma    float64 `json:"gamma,omitempty"`
+
+	// Window is how many bytes a channel takes before its receiver has; a message that
+	// is longer goes when nothing else is under way. 0 is rendezvous.
+	Window int `json:"window"`
+
+	// Jitter lengthens each latency and each use of a core by a random factor
+	// 1 + Jitter·5u⁴ with u uniform in [0, 1): by Jitter on average, most by little, few
+	// by up to five times that. Seed makes it another draw.
+	Jitter float64 `json:"jitter,omitempty"`
+	Seed   uint64  `json:"seed,omitempty"`
+
+	// Stragglers are ranks whose use of cores and of their NIC takes longer by a
+	// factor.
+	Stragglers map[int]float64 `json:"stragglers,omitempty"`
+}
+
+// Link is a class of links.
+type Link struct {
+	Latency   float64 `json:"latency,omitempty"`   // seconds
+	Bandwidth float64 `json:"bandwidth,omitempty"` // bytes per second; 0 is unlimited
+}
+
+// DefaultWindow is the window of the presets: about what kernels let a TCP
+// connection hold at both ends together.
+const DefaultWindow = 4 << 20
+
+// Read reads the JSON form of a network and validates it. A field that networks do
+// not have is an error.
+func Read(r io.Reader) (*Network, error) {
+	d := json.NewDecoder(r)
+	d.DisallowUnknownFields()
+	n := new(Network)
+	if err := d.Decode(n); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("network: something follows the closing brace")
+	}
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// Validate returns what is wrong with a network, naming the field as JSON does.
+func (n *Network) Validate() error {
+	var errs []error
+	atLeast := func(field string, v, least float64, unit string) {
+		if !(v >= least) || math.IsInf(v, 1) {
+			errs = append(errs, fmt.Errorf("network: %s is %v: want %s", field, v, unit))
+		}
+	}
+	count := func(field string, v int, zero string) {
+		if v < 0 {
+			errs = append(errs, fmt.Errorf("network: %s is %d: want a number from 0 on (0: %s)", field, v, zero))
+		}
+	}
+	count("ranks_per_host", n.RanksPerHost, "one rank a host")
+	count("hosts_per_rack", n.HostsPerRack, "one rack")
+	count("cores", n.Cores, "unlimited")
+	count("window", n.Window, "every send waits for its receive")
+	for r, h := range n.Placement {
+		if h < 0 || h > maxHosts {
+			errs = append(errs, fmt.Errorf("network: placement puts rank %d on host %d: want 0 to %d", r, h, maxHosts))
+		}
+	}
+	for _, c := range []struct {
+		name string
+		link Link
+	}{{"host", n.Host}, {"rack", n.Rack}, {"spine", n.Spine}} {
+		atLeast(c.name+".latency", c.link.Latency, 0, "seconds from 0 on")
+		atLeast(c.name+".bandwidth", c.link.Bandwidth, 0, "bytes per second (0: unlimited)")
+	}
+	if n.Oversubscription != 0 {
+		atLeast("oversubscription", n.Oversubscription, 1, "a factor from 1 on")
+	}
+	atLeast("send_overhead", n.SendOverhead, 0, "seconds from 0 on")
+	atLeast("recv_overhead", n.RecvOverhead, 0, "seconds from 0 on")
+	atLeast("send_copy", n.SendCopy, 0, "seconds per byte from 0 on")
+	atLeast("recv_copy", n.RecvCopy, 0, "seconds per byte from 0 on")
+	atLeast("copy", n.Copy, 0, "seconds per byte from 0 on")
+	atLeast("gamma", n.Gamma, 0, "seconds per byte from 0 on")
+	atLeast("jitter", n.Jitter, 0, "a share from 0 on")
+	for _, r := range slices.Sorted(maps.Keys(n.Stragglers)) {
+		if r < 0 {
+			errs = append(errs, fmt.Errorf("network: stragglers names rank %d: want ranks from 0 on", r))
+		}
+		atLeast(fmt.Sprintf("stragglers[%d]", r), n.Stragglers[r], 1, "a factor from 1 on")
+	}
+	return errors.Join(errs...)
+}
+
+// maxHosts bounds the numbers of hosts in a placement, which index resources.
+const maxHosts = 1<<20 - 1
+
+// Clone returns a copy that shares nothing with n.
+func (n *Network) Clone() *Network {
+	c := *n
+	c.Placement, c.Stragglers = slices.Clone(n.Placement), maps.Clone(n.Stragglers)
+	return &c
+}
+
+// hostOf returns the host of a rank.
+func (n *Network) hostOf(rank int) int {
+	if n.Placement != nil {
+		return n.Placement[rank]
+	}
+	return rank / max(n.RanksPerHost, 1)
+}
+
+// rackOf returns the rack of a host.
+func (n *Network) rackOf(host int) int {
+	if n.HostsPerRack == 0 {
+		return 0
+	}
+	return host / n.HostsPerRack
+}
+
+// hosts returns a number above that of every host of p ranks.
+func (n *Network) hosts(p int) int {
+	if n.Placement != nil {
+		return slices.Max(n.Placement[:p]) + 1
+	}
+	return n.hostOf(p-1) + 1
+}
+
+// uplink is the rate at which a rack reaches the others, in each direction; 0 is
+// unlimited.
+func (n *Network) uplink() float64 {
+	rate := n.Spine.Bandwidth * float64(n.HostsPerRack)
+	if n.Oversubscription > 0 {
+		rate /= n.Oversubscription
+	}
+	return rate
+}
+
+// factor is how much slower than others a rank is.
+func (n *Network) factor(rank int) float64 {
+	if f, ok := n.Stragglers[rank]; ok {
+		return f
+	}
+	return 1
+}
+
+// interchangeable returns the number u for which ranks may be relabelled in any way
+// that moves whole blocks of u consecutive ranks without the network noticing, or 0
+// where no relabelling of p ranks is like that. Blocks share no resource.
+func (n *Network) interchangeable(p int) int {
+	if n.Placement != nil || len(n.Stragglers) > 0 || n.Jitter > 0 {
+		return 0
+	}
+	host := max(n.RanksPerHost, 1)
+	unit := host
+	if n.HostsPerRack > 0 && p > host*n.HostsPerRack {
+		unit = host * n.HostsPerRack
+	}
+	if p%unit != 0 || p == unit {
+		return 0
+	}
+	return unit
+}

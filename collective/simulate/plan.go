@@ -1,0 +1,224 @@
+package simulate
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Work is what to price.
+type Work struct {
+	P int // number of ranks
+
+	// Program makes the part of a rank. It is called for some ranks more than once,
+	// and for some perhaps not at all.
+	Program func(rank int) *program.Program
+
+	// Layout gives the chunks of a rank's program their lengths; nil cuts Elements
+	// evenly. A layout of the caller's rules symmetry out.
+	Layout   func(rank int) program.Layout
+	Elements int // of the whole data
+	Elem     int // bytes of an element
+
+	// Dims are factors of P that the programs may be arranged in: a hint for finding
+	// their symmetry.
+	Dims []int
+}
+
+// Limits on the state of a simulation: about 5 GB at most.
+const (
+	maxHalves = 1 << 24
+	maxSteps  = 1 << 27 // of different programs
+)
+
+// newPlan compiles the programs of the ranks that need to be simulated.
+func newPlan(w *Work, net *Network, opt Options) (*plan, error) {
+	pl := &plan{p: w.P, unit: w.P}
+	if u := net.interchangeable(w.P); u > 0 {
+		pl.unit = u
+	}
+	whole := &compiler{elem: w.Elem, length: w.lengths(true)}
+	if err := pl.findSymmetry(w, net, whole, opt); err != nil {
+		return nil, err
+	}
+	exact := &compiler{elem: w.Elem, length: w.lengths(false)}
+	if pl.symmetry == nil {
+		if err := pl.compileAll(w, exact); err != nil {
+			return nil, err
+		}
+	} else {
+		exact = whole
+	}
+	if err := pl.connect(); err != nil {
+		return nil, err
+	}
+	pl.cut(exact, opt)
+	return pl, nil
+}
+
+// lengths returns how to tell the length of a reference in a rank's program. Rounded
+// lengths depend on the number of chunks alone: as if the data were filled up to a
+// multiple of the number of chunks.
+func (w *Work) lengths(rounded bool) func(int, *program.Program) func(program.Ref) int {
+	return func(rank int, p *program.Program) func(program.Ref) int {
+		if rounded {
+			each := (w.Elements + p.Chunks - 1) / p.Chunks
+			return func(r program.Ref) int { return each * r.Chunks.Len() }
+		}
+		l := program.Layout{}
+		if w.Layout != nil {
+			l = w.Layout(rank)
+		} else {
+			l = program.Even(w.Elements, p.Chunks)
+		}
+		return l.Len
+	}
+}
+
+// findSymmetry sets the symmetry, and the parts of one block, if there is one.
+func (pl *plan) findSymmetry(w *Work, net *Network, c *compiler, opt Options) error {
+	unit := net.interchangeable(w.P)
+	if opt.Full || w.Layout != nil || unit == 0 {
+		return nil
+	}
+	known := map[int]*part{}
+	partOf := func(rank int) (*part, error) {
+		if p, ok := known[rank]; ok {
+			return p, nil
+		}
+		p, err := w.compile(rank, c)
+		if err == nil {
+			known[rank] = p
+		}
+		return p, err
+	}
+	s, err := findSymmetry(w.P, unit, w.Dims, partOf)
+	if s == nil || err != nil {
+		return err
+	}
+	pl.symmetry = s
+	for r := range s.Block {
+		p, err := partOf(r)
+		if err != nil {
+			return err
+		}
+		pl.parts = append(pl.parts, p)
+	}
+	return nil
+}
+
+// compile generates, validates and compiles the part of a rank.
+func (w *Work) compile(rank int, c *compiler) (*part, error) {
+	p := w.Program(rank)
+	if p == nil {
+		return nil, fmt.Errorf("simulate: no program for rank %d", rank)
+	}
+	if p.P != w.P {
+		return nil, fmt.Errorf("simulate: the program of rank %d is for %d ranks, not %d", rank, p.P, w.P)
+	}
+	if err := p.Validate(); err != nil {
+		return nil, fmt.Errorf("simulate: %w", err)
+	}
+	if w.Layout != nil {
+		if err := w.Layout(rank).Check(p.Chunks); err != nil {
+			return nil, fmt.Errorf("simulate: layout of rank %d: %w", rank, err)
+		}
+	}
+	s, peers, err := c.compile(rank, p)
+	return &part{s, peers}, err
+}
+
+// compileAll compiles every rank, one after the other, so that only what differs
+// between them is kept.
+func (pl *plan) compileAll(w *Work, c *compiler) error {
+	halves, steps, shapes := 0, 0, 0
+	for r := range w.P {
+		p, err := w.compile(r, c)
+		if err != nil {
+			return err
+		}
+		pl.parts = append(pl.parts, p)
+		halves += 2 * (len(p.shape.lanes) - 1)
+		if known := len(c.shapes); known > shapes {
+			shapes = known
+			steps += len(p.shape.steps)
+		}
+		if halves > maxHalves || steps > maxSteps {
+			each := func(n int) int { return int(float64(n) / float64(r+1) * float64(w.P)) }
+			return fmt.Errorf("simulate: %d ranks without a symmetry have about %d lanes, and their programs about %d different instructions, which is beyond %d or %d: price fewer ranks, or a network without jitter, stragglers and placement whose hosts and racks are full",
+				w.P, each(halves/2), each(steps), maxHalves/2, maxSteps)
+		}
+	}
+	return nil
+}
+
+// channelEnd is where a channel ends: at a rank, from a rank, by number.
+type channelEnd struct{ to, from, channel int32 }
+
+// connect finds the half at the other end of each half.
+func (pl *plan) connect() error {
+	pl.bases = make([]int32, len(pl.parts)+1)
+	for r, p := range pl.parts {
+		pl.bases[r+1] = pl.bases[r] + int32(2*(len(p.shape.lanes)-1))
+	}
+	pl.ends = make([]int32, pl.bases[len(pl.parts)])
+	receivers := map[channelEnd]int32{}
+	for r, p := range pl.parts {
+		for l, from := range p.peers.recv {
+			id := pl.bases[r] + int32(2*l)
+			pl.ends[id], pl.ends[id+1] = -1, -1
+			if from < 0 {
+				continue
+			}
+			end := channelEnd{int32(r), from, p.peers.channel[l]}
+			if other, ok := receivers[end]; ok {
+				return fmt.Errorf("simulate: lanes %d and %d of rank %d both receive from rank %d on channel %d",
+					(other-pl.bases[r])/2, l, r, from, end.channel)
+			}
+			receivers[end] = id
+		}
+	}
+	for r, p := range pl.parts {
+		for l, to := range p.peers.send {
+			if to < 0 {
+				continue
+			}
+			end := channelEnd{to, int32(r), p.peers.channel[l]}
+			if s := pl.symmetry; s != nil {
+				// Seen from the receiver's class, the message comes from elsewhere.
+				end.to, end.from = int32(int(to)%s.Block), int32(s.move(r, int(to)/s.Block, true))
+			}
+			id, ok := receivers[end]
+			if !ok || pl.ends[id] >= 0 {
+				return fmt.Errorf("simulate: rank %d sends to rank %d on channel %d in lane %d, where no other lane receives it",
+					r, to, end.channel, l)
+			}
+			pl.ends[id], pl.ends[pl.bases[r]+int32(2*l)+1] = pl.bases[r]+int32(2*l)+1, id
+		}
+	}
+	return nil
+}
+
+// cut chooses the length of segments: the one asked for, doubled until the number of
+// segments is within bounds.
+func (pl *plan) cut(c *compiler, opt Options) {
+	pl.segment = opt.segment()
+	limit := int64(opt.maxSegments())
+	for {
+		total, longest := int64(0), int64(0)
+		for _, p := range pl.parts {
+			_, _, all := p.shape.work(pl.segment)
+			total += all
+			longest = max(longest, p.shape.longest)
+		}
+		if total <= limit || longest <= pl.segment {
+			break
+		}
+		pl.segment *= 2
+	}
+	for _, shapes := range c.shapes {
+		for _, s := range shapes {
+			s.cut(pl.segment)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package simulate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Presets are the names of the networks that Preset knows.
+func Presets() []string { return []string{"10gbe", "two-tier", "loopback"} }
+
+// Preset returns a network by name, the caller's own to change:
+//
+//   - 10gbe: one rank a host, all hosts on one switch, 10 Gbit/s (0.8 ns a byte), 50 µs
+//     from one to another, 5 µs of a core for each message at either end, two cores for
+//     the network;
+//   - two-tier: the same hosts in racks of 16, whose uplinks carry a quarter of what
+//     their hosts could send, and 15 µs more between racks;
+//   - loopback: all ranks on one host of two cores, talking through the kernel. Its
+//     numbers stand for a small virtual machine; Fit finds those of another.
+func Preset(name string) (*Network, error) {
+	tenGigabit := Network{
+		Name: "10gbe", RanksPerHost: 1, Cores: 2,
+		Host:         Link{Latency: 10e-6, Bandwidth: 5e9},
+		Rack:         Link{Latency: 50e-6, Bandwidth: 1.25e9},
+		Spine:        Link{Latency: 65e-6, Bandwidth: 1.25e9},
+		SendOverhead: 5e-6, RecvOverhead: 5e-6,
+		SendCopy: 0.1e-9, RecvCopy: 0.1e-9, Copy: 0.1e-9, Gamma: 0.15e-9,
+		Window: DefaultWindow,
+	}
+	switch name {
+	case "10gbe":
+		return &tenGigabit, nil
+	case "two-tier":
+		n := tenGigabit
+		n.Name, n.HostsPerRack, n.Oversubscription = "two-tier", 16, 4
+		return &n, nil
+	case "loopback":
+		return &Network{
+			Name: "loopback", RanksPerHost: 1 << 16, Cores: 2,
+			Host:         Link{Latency: 20e-6},
+			SendOverhead: 6e-6, RecvOverhead: 6e-6,
+			SendCopy: 0.26e-9, RecvCopy: 0.26e-9, Copy: 0.15e-9, Gamma: 0.15e-9,
+			Window: DefaultWindow,
+		}, nil
+	}
+	names := Presets()
+	slices.Sort(names)
+	return nil, fmt.Errorf("no network %q: there are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,290 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// On an ideal network the textbook formulas hold to the last digits.
+func TestClosedForms(t *testing.T) {
+	n := flat()
+	a, b := n.Rack.Latency+n.SendOverhead+n.RecvOverhead, 1/n.Rack.Bandwidth+n.SendCopy+n.RecvCopy
+	for _, p := range []int{2, 4, 8, 16, 64} {
+		for _, bytes := range []int{0, 64 * 8, 64 << 14} {
+			size, chunk := float64(bytes), float64(bytes)/float64(p)
+			steps, log := float64(2*(p-1)), float64(bits.Len(uint(p))-1)
+			for _, c := range []struct {
+				name     string
+				generate func(p, rank int) *program.Program
+				want     float64
+			}{
+				{"ring", ring, steps*(a+b*chunk) + steps/2*n.Gamma*chunk},
+				{"doubling", doubling, log * (a + (b+n.Gamma)*size)},
+				{"chain", chain, float64(p-1) * (a + b*size)},
+				// Copies run on cores of their own, wire time adds up.
+				{"direct", direct, 2*(a+(n.SendCopy+n.RecvCopy)*chunk+float64(p-1)*chunk/n.Rack.Bandwidth) +
+					float64(p-1)*n.Gamma*chunk},
+			} {
+				r := mustRun(t, work(p, bytes, c.generate), n, whole)
+				require.InEpsilon(t, c.want, r.Time, 1e-9, "%s p=%d bytes=%d", c.name, p, bytes)
+			}
+		}
+	}
+}
+
+func direct(p, rank int) *program.Program {
+	return algorithm.Direct().Generate(algorithm.Params{P: p}, rank)
+}
+
+// A chain of S segments over p − 1 links takes as long as p − 2 + S segments at the
+// slowest stage, and the other stages of one.
+func TestSegmentsArePipelined(t *testing.T) {
+	const p, segment, count = 5, 1 << 16, 24
+	n := flat()
+	r := mustRun(t, work(p, segment*count, chain), n, Options{Segment: segment})
+	wire := segment / n.Rack.Bandwidth
+	stage := n.SendOverhead + n.RecvOverhead + (n.SendCopy+n.RecvCopy)*segment + n.Rack.Latency + wire
+	require.Greater(t, wire, n.RecvOverhead+n.RecvCopy*segment, "the wire is the bottleneck")
+	require.InEpsilon(t, (p-1)*stage+(count-1)*wire, r.Time, 1e-9)
+	require.Equal(t, segment, r.Segment)
+}
+
+// Ranks of one host share its cores: with c cores the work of all ranks takes at
+// least their sum divided by c, and one core does one thing at a time.
+func TestCoresAreShared(t *testing.T) {
+	n := &Network{RanksPerHost: 8, Cores: 1, SendCopy: 1e-9, RecvCopy: 1e-9, Gamma: 1e-9, Window: 1 << 40}
+	const p, bytes = 8, 8 << 20
+	r := mustRun(t, work(p, bytes, ring), n, whole)
+	total := float64(p) * (2*2*float64(p-1)*bytes/p + float64(p-1)*bytes/p) * 1e-9
+	require.InEpsilon(t, total, r.Time, 1e-9, "one core is never idle and does everything")
+	require.InEpsilon(t, 1, r.Cores, 1e-9)
+	for _, cores := range []int{2, 4, 8} {
+		n.Cores = cores
+		r := mustRun(t, work(p, bytes, ring), n, whole)
+		require.GreaterOrEqual(t, r.Time, total/float64(cores)*(1-1e-9))
+		require.LessOrEqual(t, r.Time, total/float64(cores)*1.5)
+	}
+}
+
+// A host's NIC serialises what its ranks send, a rack's uplink what its hosts do.
+func TestLinksAreShared(t *testing.T) {
+	shift := func(by int) func(p, rank int) *program.Program { // everyone to rank + by
+		return func(p, rank int) *program.Program {
+			prog := blank("shift", p, rank, 1)
+			prog.Lanes = []program.Lane{{SendPeer: (rank + by) % p, RecvPeer: (rank - by + p) % p, Steps: []program.Instruction{
+				{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, 0, 0)}},
+				{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, 0)},
+			}}}
+			return prog
+		}
+	}
+	const size = 1 << 20
+	n := &Network{RanksPerHost: 2, HostsPerRack: 2, Rack: Link{Bandwidth: 1e9}, Spine: Link{Bandwidth: 1e9},
+		Host: Link{Bandwidth: 1e10}, Window: 1 << 40}
+	for _, c := range []struct {
+		by      int
+		oversub float64
+		want    float64
+		what    string
+	}{
+		{2, 1, 2 * size / 1e9, "two ranks of a host leave through its NIC"},
+		{4, 1, 2 * size / 1e9, "the spine carries what the NICs do"},
+		{4, 4, 8 * size / 1e9, "four ranks of a rack leave through half a NIC's rate"},
+		{8, 4, 8 * size / 1e9, "wherever they go"},
+	} {
+		n.Oversubscription = c.oversub
+		for _, full := range []bool{false, true} {
+			r := mustRun(t, work(16, size, shift(c.by)), n, Options{Segment: size / 128, Full: full})
+			require.InEpsilon(t, c.want, r.Time, 2e-2, c.what)
+		}
+	}
+}
+
+// A sender gets no further ahead of its receiver than the window, and with a window
+// of 0 not at all.
+func TestWindow(t *testing.T) {
+	const segment, count = 1 << 10, 64
+	n := &Network{Rack: Link{Bandwidth: 1e9}, RecvOverhead: 1e-3}
+	finish := func(window int) float64 {
+		n.Window = window
+		r := mustRun(t, work(2, segment*count, chain), n, Options{Segment: segment})
+		require.InEpsilon(t, count*1e-3, r.Time, 1e-2)
+		return r.Finish[0]
+	}
+	require.InEpsilon(t, count*1e-3, finish(0), 1e-2)
+	require.InEpsilon(t, (count-1)*1e-3, finish(segment), 2e-2)
+	require.InEpsilon(t, (count-16)*1e-3, finish(16*segment), 2e-2)
+	require.Less(t, finish(segment*count), 1e-3)
+}
+
+// A straggler holds up those who depend on it, and nobody else.
+func TestStragglersDelayWhatDependsOnThem(t *testing.T) {
+	n := flat()
+	even := mustRun(t, work(6, 1<<16, chain), n, whole)
+	n.Stragglers = map[int]float64{3: 10}
+	slow := mustRun(t, work(6, 1<<16, chain), n, whole)
+	for r := range 6 {
+		if r < 2 {
+			require.Equal(t, even.Finish[r], slow.Finish[r])
+		} else if r > 2 { // rank 2 may go on once its message is on its way
+			require.Greater(t, slow.Finish[r], even.Finish[r])
+		}
+	}
+	require.Equal(t, even.Finish[2], slow.Finish[2])
+}
+
+func TestJitterIsReproducible(t *testing.T) {
+	n := flat()
+	base := mustRun(t, work(16, 1<<16, ring), n, Options{})
+	n.Jitter, n.Seed = 0.2, 7
+	one := mustRun(t, work(16, 1<<16, ring), n, Options{})
+	again := mustRun(t, work(16, 1<<16, ring), n, Options{})
+	require.Equal(t, one, again)
+	n.Seed = 8
+	other := mustRun(t, work(16, 1<<16, ring), n, Options{})
+	require.NotEqual(t, one.Time, other.Time)
+	for _, r := range []*Result{one, other} {
+		require.Greater(t, r.Time, base.Time)
+		require.Less(t, r.Time, base.Time*2)
+		require.Nil(t, r.Symmetry)
+	}
+}
+
+// More to send, slower links, dearer messages: nothing gets cheaper, for any AllReduce.
+// A queue may by chance serve first what matters more when something else is late
+// (Graham's anomalies), which is why a few per cent are allowed.
+func TestMonotone(t *testing.T) {
+	worse := map[string]func(*Network){
+		"latency":   func(n *Network) { n.Rack.Latency *= 2 },
+		"bandwidth": func(n *Network) { n.Rack.Bandwidth /= 2 },
+		"overhead":  func(n *Network) { n.RecvOverhead *= 3 },
+		"copies":    func(n *Network) { n.SendCopy *= 3 },
+		"gamma":     func(n *Network) { n.Gamma *= 3 },
+	}
+	for _, a := range algorithm.For(program.AllReduce) {
+		for _, p := range []int{2, 5, 8, 12} {
+			pr := algorithm.Params{P: p}
+			if a.Supports(pr) != nil {
+				continue
+			}
+			last := 0.0
+			for bytes := 8; bytes <= 1<<22; bytes *= 8 {
+				r, err := Price(t.Context(), a, pr, bytes, 8, flat(), Options{})
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, r.Time, last*0.97, "%s p=%d bytes=%d", a.Name, p, bytes)
+				last = r.Time
+				for what, change := range worse {
+					n := flat()
+					change(n)
+					w, err := Price(t.Context(), a, pr, bytes, 8, n, Options{})
+					require.NoError(t, err)
+					require.GreaterOrEqual(t, w.Time, r.Time*0.97, "%s p=%d bytes=%d %s", a.Name, p, bytes, what)
+				}
+			}
+		}
+	}
+}
+
+// What is sent is what generators declare, and NICs are busy for as long as that takes.
+func TestConservation(t *testing.T) {
+	const elements = 5000
+	for c := range program.NumCollectives {
+		for _, a := range algorithm.For(c) {
+			for _, p := range []int{1, 2, 3, 7, 8, 16} {
+				pr := algorithm.Params{P: p}
+				if a.Supports(pr) != nil {
+					continue
+				}
+				n := flat()
+				r, err := Price(t.Context(), a, pr, elements*8, 8, n, Options{Full: true})
+				require.NoError(t, err, "%s %s p=%d", c, a.Name, p)
+				cost := a.Cost(pr)
+				want, most := 0, 0
+				for rank := range p {
+					if cost.Sent != nil {
+						l := program.Even(elements, a.Generate(pr, rank).Chunks)
+						sent := 8 * cost.Sent(rank, l)
+						want, most = want+sent, max(most, sent)
+					}
+				}
+				require.Equal(t, want, r.Bytes, "%s %s p=%d", c, a.Name, p)
+				require.GreaterOrEqual(t, r.Time*r.NIC*(1+1e-9), float64(most)/n.Rack.Bandwidth, "%s %s p=%d", c, a.Name, p)
+				if c == program.AllReduce { // whose steps are a chain for some rank
+					require.GreaterOrEqual(t, r.Time*(1+1e-9), float64(cost.Steps)*n.Rack.Latency, "%s %s p=%d", c, a.Name, p)
+				}
+				require.LessOrEqual(t, r.NIC, 1+1e-9)
+			}
+		}
+	}
+}
+
+func TestEndlessAndUnmatchedPrograms(t *testing.T) {
+	lonely := func(op program.OpCode) func(p, rank int) *program.Program {
+		return func(p, rank int) *program.Program {
+			prog := blank("lonely", p, rank, 1)
+			prog.Lanes = []program.Lane{{SendPeer: 1 - rank, RecvPeer: 1 - rank}}
+			if rank == 0 {
+				in := program.Instruction{Op: op, Dst: program.Chunk(program.Out, 0, 0)}
+				if op == program.DoSend {
+					in = program.Instruction{Op: op, Src: []program.Ref{program.Chunk(program.In, 0, 0)}}
+				}
+				prog.Lanes[0].Steps = []program.Instruction{in}
+			}
+			return prog
+		}
+	}
+	_, err := Run(t.Context(), work(2, 8, lonely(program.DoRecv)), flat(), Options{})
+	require.ErrorContains(t, err, "rank 0 waits for ever in lane 0 step 0 (recv)")
+	_, err = Run(t.Context(), work(2, 8, lonely(program.DoSend)), flat(), Options{})
+	require.ErrorContains(t, err, "rank 1 is sent more than it receives in lane 0")
+
+	_, err = Run(t.Context(), work(2, 8, func(p, rank int) *program.Program {
+		prog := chain(p, rank)
+		prog.Lanes[0].Channel = rank
+		return prog
+	}), flat(), Options{})
+	require.ErrorContains(t, err, "rank 0 sends to rank 1 on channel 0 in lane 0, where no other lane receives it")
+}
+
+func TestMisuse(t *testing.T) {
+	a := algorithm.Direct()
+	price := func(p, bytes, elem int, n *Network) error {
+		_, err := Price(t.Context(), a, algorithm.Params{P: p}, bytes, elem, n, Options{})
+		return err
+	}
+	require.ErrorContains(t, price(0, 8, 8, flat()), "among 0 ranks")
+	require.ErrorContains(t, price(2, -1, 8, flat()), "-1 bytes in elements of 8")
+	require.ErrorContains(t, price(2, 8, 0, flat()), "8 bytes in elements of 0")
+	require.ErrorContains(t, price(2, 8, 8, &Network{Placement: []int{0}}), "placement has 1 ranks, the collective 2")
+	require.ErrorContains(t, price(2, 8, 8, &Network{Gamma: math.NaN()}), "gamma is NaN")
+	require.NoError(t, price(1, 8, 8, flat()))
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("enough"))
+	_, err := Run(ctx, work(4, 8, ring), flat(), Options{})
+	require.ErrorContains(t, err, "enough")
+}
+
+// Too many lanes to hold is an error that says how many, not a machine without memory.
+func TestWithoutSymmetryThereAreLimits(t *testing.T) {
+	lanes := make([]program.Lane, maxHalves>>7)
+	for i := range lanes {
+		lanes[i] = program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer}
+	}
+	w := work(256, 8, func(p, rank int) *program.Program {
+		prog := blank("wide", p, rank, 1)
+		prog.Lanes = lanes
+		return prog
+	})
+	_, err := Run(t.Context(), w, flat(), Options{Full: true})
+	require.ErrorContains(t, err, fmt.Sprintf("about %d lanes", 256*len(lanes)))
+}

@@ -1,0 +1,171 @@
+package simulate
+
+// handle lets an event happen.
+func (m *machine) handle(e *event) {
+	h := &m.halves[e.half]
+	switch e.order >> kindShift {
+	case evDone:
+		m.credit(h, e.time)
+		m.done(e.half, e.time)
+	case evSent:
+		m.depart(e.half, e.time)
+	case evUp:
+		c := &m.cargoes[e.cargo]
+		begin := m.pass(&m.up[m.rack[m.host[h.rank]]], c, e.time, m.uplink, 1)
+		m.travel(evDown, e.half, e.cargo, begin, m.latency(e.half))
+	case evDown:
+		c := &m.cargoes[e.cargo]
+		begin := m.pass(&m.down[m.rack[m.host[m.receiver(h)]]], c, e.time, m.uplink, 1)
+		m.travel(evIn, e.half, e.cargo, begin, 0)
+	case evIn:
+		c, to := &m.cargoes[e.cargo], m.receiver(h)
+		begin := m.pass(&m.in[m.host[to]], c, e.time, m.net.Rack.Bandwidth, m.slow[to])
+		m.deliver(h.peer, e.cargo, begin, c.tail)
+	case evDelivered:
+		if h.arrived++; h.state == waitData {
+			h.chain = m.cargoes[e.cargo].chain
+			m.begin(e.half, e.time)
+		}
+		m.unused = append(m.unused, e.cargo)
+	case evCredit:
+		c := &m.cargoes[e.cargo]
+		h.underway -= c.bytes
+		switch h.state {
+		case waitAck:
+			h.chain = c.chain
+			m.done(e.half, e.time)
+		case waitWindow:
+			h.chain = c.chain
+			m.begin(e.half, e.time)
+		}
+		m.unused = append(m.unused, e.cargo)
+	}
+}
+
+// receiver is the rank that a sending half sends to.
+func (m *machine) receiver(h *half) int32 { return m.halves[h.peer].rank }
+
+// depart puts the segment that a sender's core is done with on its way.
+func (m *machine) depart(id int32, t float64) {
+	h := &m.halves[id]
+	bytes := m.segmentBytes(h, &h.shape.steps[h.at])
+	cargo := m.load(bytes, &h.chain)
+	c := &m.cargoes[cargo]
+	c.tail = t
+	c.chain.Messages++
+	host := m.host[h.rank]
+	switch h.class {
+	case onHost:
+		begin := m.pass(&m.memory[host], c, t, m.net.Host.Bandwidth, 1)
+		delay := m.latency(id)
+		c.chain.Wire += c.tail - begin
+		c.chain.Latency += delay
+		m.events.push(event{m.inOrder(h, c.tail+delay, &c.chain), evDelivered<<kindShift | m.halves[h.peer].order, h.peer, cargo})
+	case inRack:
+		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slow[h.rank])
+		m.travel(evIn, id, cargo, begin, m.latency(id))
+	default:
+		begin := m.pass(&m.out[host], c, t, m.net.Rack.Bandwidth, m.slow[h.rank])
+		m.travel(evUp, id, cargo, begin, 0)
+	}
+	if m.window == 0 {
+		h.state = waitAck
+		return
+	}
+	m.done(id, t)
+}
+
+// pass gives a segment whose head is there to a server, and returns when its head
+// leaves. Its tail leaves when the server has done its work, but not before the tail
+// has come.
+func (m *machine) pass(s *server, c *cargo, t, bandwidth, slow float64) float64 {
+	work := 0.0
+	if bandwidth > 0 {
+		work = float64(c.bytes) / bandwidth * slow
+	}
+	begin := s.take(t, work)
+	c.chain.Queue += begin - t
+	c.tail = max(c.tail, begin+work)
+	return begin
+}
+
+// travel brings the head of a segment to the next stage after a delay.
+func (m *machine) travel(kind uint64, id, cargo int32, t, delay float64) {
+	h, c := &m.halves[id], &m.cargoes[cargo]
+	c.chain.Latency += delay
+	c.tail += delay
+	arrival := t + delay
+	if delay > 0 {
+		arrival = m.inOrder(h, arrival, &c.chain)
+	}
+	owner := h
+	if kind != evUp {
+		owner = &m.halves[h.peer]
+	}
+	m.events.push(event{arrival, kind<<kindShift | owner.order, id, cargo})
+}
+
+// inOrder returns a time of arrival, or the later one of the segment before it on
+// the channel: jitter makes none overtake another.
+func (m *machine) inOrder(h *half, arrival float64, chain *Chain) float64 {
+	if arrival < h.head {
+		chain.Queue += h.head - arrival
+		arrival = h.head
+	}
+	h.head = arrival
+	return arrival
+}
+
+// deliver brings a segment to its receiver when its tail is there.
+func (m *machine) deliver(to, cargo int32, begin, tail float64) {
+	m.cargoes[cargo].chain.Wire += tail - begin
+	m.events.push(event{tail, evDelivered<<kindShift | m.halves[to].order, to, cargo})
+}
+
+// latency is the next latency of a sending half's link.
+func (m *machine) latency(id int32) float64 {
+	h := &m.halves[id]
+	delay := m.linkLatency(h)
+	return delay * m.jitter(id, h)
+}
+
+func (m *machine) linkLatency(h *half) float64 {
+	switch h.class {
+	case onHost:
+		return m.net.Host.Latency
+	case inRack:
+		return m.net.Rack.Latency
+	default:
+		return m.net.Spine.Latency
+	}
+}
+
+// credit tells the sender of a segment that it has been taken. The news travel for as
+// long as the segment did when it had the way to itself.
+func (m *machine) credit(h *half, t float64) {
+	if h.peer < 0 || !m.halves[h.peer].track {
+		return
+	}
+	st := &h.shape.steps[h.at]
+	if !st.op.Receives() {
+		return
+	}
+	to := &m.halves[h.peer]
+	cargo := m.load(m.segmentBytes(h, st), &h.chain)
+	delay := m.linkLatency(to)
+	m.cargoes[cargo].chain.Latency += delay
+	m.events.push(event{t + delay, evCredit<<kindShift | to.order, h.peer, cargo})
+}
+
+// load takes a cargo from the pool.
+func (m *machine) load(bytes int64, chain *Chain) int32 {
+	var id int32
+	if n := len(m.unused); n > 0 {
+		id, m.unused = m.unused[n-1], m.unused[:n-1]
+	} else {
+		id = int32(len(m.cargoes))
+		m.cargoes = append(m.cargoes, cargo{})
+	}
+	m.cargoes[id] = cargo{bytes: bytes, chain: *chain}
+	return id
+}
