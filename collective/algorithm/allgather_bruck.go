@@ -22,7 +22,7 @@ import (
 // For small blocks and any number of ranks.
 //
 // Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
-// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997), section 4.
+// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997): concatenation.
 func allGatherBruck() *Algorithm {
 	return &Algorithm{
 		Name: "bruck", Collective: program.AllGather,

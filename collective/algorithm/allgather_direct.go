@@ -13,6 +13,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 // On a flat network the best choice up to a few tens of ranks; beyond, the p − 1
 // messages of a rank cost more than their bytes. Rank r begins with rank r + 1, so
 // that not all send to the same one first.
+//
+// Folklore.
 func allGatherDirect() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.AllGather,

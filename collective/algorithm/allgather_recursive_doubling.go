@@ -21,7 +21,7 @@ import (
 // For small and middle blocks. Fewest messages, each of contiguous blocks.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-// Operations in MPICH" (IJHPCA 19, 2005), section 4.1.
+// Operations in MPICH" (IJHPCA 19, 2005).
 func allGatherRecursiveDoubling() *Algorithm {
 	return &Algorithm{
 		Name: "recursive-doubling", Collective: program.AllGather,

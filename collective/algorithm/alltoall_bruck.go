@@ -22,7 +22,7 @@ import (
 // For very small blocks and many ranks, where messages cost more than bytes.
 //
 // Bruck et al., "Efficient Algorithms for All-to-All Communications in Multiport
-// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997), section 3.
+// Message-Passing Systems" (IEEE Trans. Parallel Distrib. Syst. 8, 1997): index.
 // Blocks are packed from where they are, with no rotation at the beginning, and in
 // falling order of i, in which the last blocks to arrive are contiguous in the
 // output.

@@ -19,6 +19,8 @@ import (
 // sends its own and then receives into the same place, so the other must receive
 // before its own has gone: into scratch. That one is the rank from which it is the
 // shorter way up to the other, so that each stages half of what it receives.
+//
+// Folklore; the staging is this project's.
 func allToAllDirect() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.AllToAll,

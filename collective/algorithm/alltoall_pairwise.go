@@ -18,7 +18,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 // rounds, therefore, blocks are received into scratch.
 //
 // Folklore; the shifted form of Thakur, Rabenseifner and Gropp, "Optimization of
-// Collective Communication Operations in MPICH" (IJHPCA 19, 2005), section 4.5.
+// Collective Communication Operations in MPICH" (IJHPCA 19, 2005).
 func allToAllPairwise() *Algorithm {
 	return &Algorithm{
 		Name: "pairwise", Collective: program.AllToAll,

@@ -16,7 +16,7 @@ import "github.com/superstep-ml/superstep/collective/program"
 // better off with any of the others.
 //
 // The pipelined chain of Träff and Ripke, "Optimal Broadcast for Fully Connected
-// Processor-Node Networks" (J. Parallel Distrib. Comput. 68, 2008), section 2.
+// Processor-Node Networks" (J. Parallel Distrib. Comput. 68, 2008).
 func broadcastChain() *Algorithm {
 	return &Algorithm{
 		Name: "chain", Collective: program.Broadcast,

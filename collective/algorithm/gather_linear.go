@@ -11,6 +11,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //
 // For large blocks, since each travels once, and for few ranks; the root takes
 // p − 1 messages.
+//
+// Folklore.
 func gatherLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Gather,

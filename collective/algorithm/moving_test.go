@@ -31,14 +31,18 @@ func ranksToTest() []int {
 	return p
 }
 
-// rootsToTest are all roots up to 33 ranks, then the ends, the middle, and the rank
-// behind the pairs of the fold tree.
+// rootsToTest are all roots up to 12 ranks (33 in a soak), then the ends, the middle,
+// and the rank behind the pairs of the fold tree.
 func rootsToTest(c program.Collective, p int) []int {
 	if !c.Rooted() {
 		return []int{0}
 	}
+	all := 12
+	if soakMoving {
+		all = 33
+	}
 	var roots []int
-	if p > 33 {
+	if p > all {
 		q := 1
 		for 2*q <= p {
 			q *= 2

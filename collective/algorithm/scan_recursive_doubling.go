@@ -24,8 +24,9 @@ import (
 //
 // For short data: fewest rounds.
 //
-// Hillis and Steele, "Data Parallel Algorithms" (CACM 29, 1986), in the form of a
-// hypercube's, in which totals are folded along balanced trees.
+// The prefix sum of a hypercube (Grama, Gupta, Karypis and Kumar, "Introduction to
+// Parallel Computing", 2003, section 4.3), for any number of ranks and without the
+// messages that nobody needs.
 func scanRecursiveDoubling(c program.Collective) *Algorithm {
 	return &Algorithm{
 		Name: "recursive-doubling", Collective: c,

@@ -15,6 +15,10 @@ import "github.com/superstep-ml/superstep/collective/program"
 //	order            nothing is folded
 //
 // For small blocks: the root sends log p messages and not p − 1.
+//
+// The personalised communication along a spanning binomial tree of Johnsson and Ho,
+// "Optimum Broadcasting and Personalized Communication in Hypercubes" (IEEE Trans.
+// Computers 38, 1989), for any number of ranks and any root.
 func scatterBinomial() *Algorithm {
 	return &Algorithm{
 		Name: "binomial", Collective: program.Scatter,

@@ -11,6 +11,8 @@ import "github.com/superstep-ml/superstep/collective/program"
 //
 // For large blocks, since each travels once, and for few ranks; the root sends
 // p − 1 messages.
+//
+// Folklore.
 func scatterLinear() *Algorithm {
 	return &Algorithm{
 		Name: "linear", Collective: program.Scatter,
