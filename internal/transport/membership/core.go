@@ -293,8 +293,14 @@ func (c *core) reported(now time.Duration, p int, m report) {
 	case *PeerError:
 		c.abort(c.completed(p, e))
 	case *MismatchError:
-		if e.OtherDoing != "" || !c.known(e.Other) {
+		if e.OtherDoing != "" {
 			c.abort(e)
+			return
+		}
+		if !c.known(e.Other) {
+			f := *e
+			f.OtherDoing = describe(m.seq, "")
+			c.abort(&f)
 			return
 		}
 		c.enter(deciding)

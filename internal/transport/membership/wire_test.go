@@ -1,0 +1,178 @@
+package membership
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// samples are messages of all kinds, by the names that they have in the corpus.
+func samples() map[string]message {
+	peer := &PeerError{Rank: 3, Address: "10.0.0.3:7", Reporter: 1, During: "Barrier #4", Reason: "left the group", Kind: ErrLeft}
+	mismatch := &MismatchError{Rank: 1, Doing: "Barrier #4", Other: 2, OtherDoing: "AllReduce #4"}
+	return map[string]message{
+		"hello":            hello{version, "training", 7, 2, 4, 9, []int{0, 5, 8}, "[::1]:7"},
+		"hello of another": hello{version: 99},
+		"refuse":           refuse{refusedStale, &textError{"this is still attempt 6", nil}},
+		"waiting":          waiting{"waiting for process 2 of 4: have they started?"},
+		"welcome":          welcome{[]Peer{{[]int{0, 2}, "10.0.0.1:7"}, {[]int{1}, ""}}, 4e9},
+		"beat":             beat{},
+		"state": state{true, []rankState{
+			{0, 17, true, 0xdeadbeef, "AllReduce", 1 << 40}, {5, 16, false, 0, "", math.MaxUint64}}},
+		"state empty":    state{},
+		"ask":            ask{5},
+		"report text":    report{cause: &textError{"the disk is full", nil}},
+		"report peer":    report{cause: peer},
+		"abort mismatch": abort{mismatch},
+		"report unknown": report{&MismatchError{Rank: 1, Doing: "Barrier #4", Other: 2}, 4, 0xfeed},
+		"abort wrapped":  abort{&textError{"epoch 3: " + peer.Error(), peer}},
+		"abort both":     abort{&textError{"epoch 3: " + mismatch.Error(), mismatch}},
+		"abort stalled":  abort{&textError{"no rank has made progress for 4s", ErrTimeout}},
+		"goodbye":        goodbye{true},
+		"bye":            bye{},
+	}
+}
+
+func TestMessagesComeBackAsTheyWent(t *testing.T) {
+	seen := map[kind]bool{}
+	for name, m := range samples() {
+		frame, err := appendFrame([]byte("before"), m)
+		require.NoError(t, err)
+		var scratch []byte
+		back, err := readFrame(bytes.NewReader(frame[6:]), &scratch)
+		require.NoError(t, err, name)
+		require.Equal(t, m, back, name)
+		seen[m.kind()] = true
+	}
+	for k := kindHello; k <= kindBye; k++ {
+		require.True(t, seen[k], "kind %d has a sample", k)
+	}
+}
+
+func TestFramesAreBoundedBeforeTheyAreRead(t *testing.T) {
+	for _, n := range []uint32{0, maxFrame + 1, math.MaxUint32} {
+		head := binary.LittleEndian.AppendUint32(nil, n)
+		var scratch []byte
+		_, err := readFrame(bytes.NewReader(head), &scratch)
+		require.ErrorIs(t, err, errFrame)
+		require.Nil(t, scratch)
+	}
+	table := welcome{make([]Peer, maxProcs), 1}
+	for i := range table.table {
+		table.table[i].Address = strings.Repeat("x", maxHost)
+	}
+	_, err := appendFrame(nil, table)
+	require.ErrorContains(t, err, "more than")
+}
+
+func TestBrokenFrames(t *testing.T) {
+	whole, err := appendFrame(nil, samples()["report peer"])
+	require.NoError(t, err)
+	for n := range whole {
+		var scratch []byte
+		_, err := readFrame(bytes.NewReader(whole[:n]), &scratch)
+		if n == 0 {
+			require.Equal(t, io.EOF, err)
+		} else {
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		}
+	}
+	for name, frame := range map[string][]byte{
+		"does not start as ours do": {byte(kindHello), 'G', 'E', 'T', ' ', '/'},
+		"kind 77":                   {77},
+		"1 bytes too many":          {byte(kindBeat), 0},
+		"a flag is 2":               {byte(kindGoodbye), 2},
+		"ends 3 bytes early":        {byte(kindWaiting), 3},
+		"not UTF-8":                 {byte(kindWaiting), 1, 0xff},
+		"a number does not end":     {byte(kindAsk), 0x80},
+		"is more than":              {byte(kindState), 0, 0x80, 0x80, 0x01},
+		"processes are more than":   append([]byte{byte(kindWelcome), 1, 0x81, 0x80, 0x01}, make([]byte, 1<<15)...),
+	} {
+		_, err := decodeBody(kind(frame[0]), frame[1:])
+		require.ErrorIs(t, err, errFrame)
+		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestCausesKeepWhatProgramsAskFor(t *testing.T) {
+	peer := &PeerError{Rank: 2, Address: "a:1", Reporter: 1, During: "Barrier #4", Reason: "was silent", Kind: ErrTimeout}
+	mismatch := &MismatchError{Rank: 1, Doing: "Barrier", Other: 2, OtherDoing: "Reduce"}
+	for _, err := range []error{
+		errors.New("the disk is full"), peer, mismatch,
+		fmt.Errorf("epoch 3: %w", peer), fmt.Errorf("epoch 3: %w", mismatch),
+		fmt.Errorf("waited: %w", ErrLeft), fmt.Errorf("waited: %w", context.DeadlineExceeded),
+		fmt.Errorf("stopped: %w", context.Canceled),
+	} {
+		got := received(err)
+		require.Equal(t, err.Error(), got.Error())
+		for _, kind := range kinds[1:] {
+			require.Equal(t, errors.Is(err, kind), errors.Is(got, kind), "%v: %v", err, kind)
+		}
+		var p, gotPeer *PeerError
+		require.Equal(t, errors.As(err, &p), errors.As(got, &gotPeer))
+		require.Equal(t, p, gotPeer)
+		var m, gotMismatch *MismatchError
+		require.Equal(t, errors.As(err, &m), errors.As(got, &gotMismatch))
+		require.Equal(t, m, gotMismatch)
+		require.Equal(t, got, received(got), "a second journey changes nothing")
+	}
+	odd := received(&PeerError{Rank: -1, Reporter: math.MaxInt, Reason: strings.Repeat("é", maxText), Kind: io.EOF})
+	var p *PeerError
+	require.ErrorAs(t, odd, &p)
+	require.Equal(t, 0, p.Rank)
+	require.NoError(t, p.Kind)
+	require.LessOrEqual(t, len(p.Reason), maxText)
+	require.True(t, strings.HasSuffix(p.Reason, "é…"))
+}
+
+// FuzzReadFrame feeds bytes to the decoder. What it takes must be a message that
+// encodes to something that decodes to the same, and must not be larger than its
+// frame allows. The seeds under testdata are frames of all kinds.
+func FuzzReadFrame(f *testing.F) {
+	f.Add([]byte{1, 0, 0, 0, byte(kindBeat)})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var scratch []byte
+		m, err := readFrame(bytes.NewReader(data), &scratch)
+		if err != nil {
+			require.Nil(t, m)
+			return
+		}
+		if isForeign(m) {
+			return
+		}
+		frame, err := appendFrame(nil, m)
+		require.NoError(t, err)
+		back, err := readFrame(bytes.NewReader(frame), &scratch)
+		require.NoError(t, err)
+		require.Equal(t, m, back)
+	})
+}
+
+// TestSeedsAreWhole holds the seeds of the fuzz test against the samples: a frame of
+// every kind must be among them. UPDATE_SEEDS=1 writes them.
+func TestSeedsAreWhole(t *testing.T) {
+	dir := filepath.Join("testdata", "fuzz", "FuzzReadFrame")
+	for name, m := range samples() {
+		frame, err := appendFrame(nil, m)
+		require.NoError(t, err)
+		want := fmt.Sprintf("go test fuzz v1\n[]byte(%q)\n", frame)
+		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		if os.Getenv("UPDATE_SEEDS") != "" {
+			require.NoError(t, os.MkdirAll(dir, 0o777))
+			require.NoError(t, os.WriteFile(path, []byte(want), 0o666))
+		}
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got), name)
+	}
+}
