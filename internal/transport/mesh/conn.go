@@ -22,7 +22,7 @@ const (
 	directRead = 8 << 10
 	// Behind a long payload there mostly is another one: then Next reads little more
 	// than the header, so that few bytes have to be copied out of the buffer.
-	longPayload = 32 << 10
+	longPayload = 48 << 10
 	shortWindow = 1 << 10
 )
 

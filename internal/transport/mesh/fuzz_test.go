@@ -1,0 +1,97 @@
+package mesh
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// resum makes the checksum at the end right, so that the fuzzer gets past it.
+func resum(b []byte) {
+	n := len(b) - 4
+	binary.LittleEndian.PutUint32(b[n:], crc32.Checksum(b[:n], castagnoli))
+}
+
+// Whatever header is accepted is within bounds, and encodes to the same bytes.
+func FuzzHeader(f *testing.F) {
+	fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20}
+	var b [headerBytes]byte
+	for i, h := range []Header{{}, {Absent: true, Seq: 1}, headerOf(3, 4, 5, 6, 1<<20), headerOf(1, 2, 3, 4, 1<<20+1)} {
+		fence.encode(&b, &h, uint32(i), i > 0)
+		f.Add(bytes.Clone(b[:]), i%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
+		var b, back [headerBytes]byte
+		copy(b[:], data)
+		if repair {
+			resum(b[:])
+		}
+		var h Header
+		sum, summed, err := fence.decode(&b, &h)
+		if err != nil {
+			require.Equal(t, Header{}, h, "nothing is taken from a header that is refused")
+			return
+		}
+		require.LessOrEqual(t, h.Length, uint32(fence.limit))
+		require.False(t, h.Absent && h.Length > 0)
+		fence.encode(&back, &h, sum, summed)
+		require.Equal(t, b, back)
+	})
+}
+
+// Whatever hello is accepted encodes to the same bytes.
+func FuzzHello(f *testing.F) {
+	var b [helloBytes]byte
+	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3}} {
+		m.encode(&b)
+		f.Add(bytes.Clone(b[:]), false)
+		f.Add(bytes.Clone(b[:]), true)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
+		var b, back [helloBytes]byte
+		copy(b[:], data)
+		if repair {
+			resum(b[:])
+		}
+		var m hello
+		v, err := m.decode(&b)
+		require.Equal(t, err == nil, v == accepted)
+		if err == nil {
+			m.encode(&back)
+			require.Equal(t, b, back)
+		}
+	})
+}
+
+// An answer is refused, or is one that could have been written.
+func FuzzAnswer(f *testing.F) {
+	for v := range notYet + 2 {
+		var b bytes.Buffer
+		require.NoError(f, writeAnswer(&b, v, "because"))
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		v, reason, err := readAnswer(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		var back bytes.Buffer
+		require.NoError(t, writeAnswer(&back, v, reason))
+		require.Equal(t, back.Bytes(), data[:back.Len()])
+	})
+}
+
+func TestDecodingAllocatesNothing(t *testing.T) {
+	fence := fence{attempt: 4, group: 5, limit: 1 << 20}
+	var b [headerBytes]byte
+	h := headerOf(1, 2, 3, 4, 5)
+	got := new(Header)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		fence.encode(&b, &h, 0, false)
+		_, _, _ = fence.decode(&b, got)
+	}))
+	require.Equal(t, h, *got)
+}
