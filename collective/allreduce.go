@@ -42,6 +42,13 @@ type Reduction[T Number] struct {
 	// otherwise it is no part of another's slices.
 	Out []T
 
+	// Algorithm has the reduction carried out by an algorithm of package algorithm, by
+	// name, with its dimensions if it takes any: "ring", "torus:4x8". Without it the
+	// group chooses among those that give the canonical result. The result of one that
+	// is named may depend on the number of ranks, also with forests if it does not
+	// take them: each rank then folds what it has first.
+	Algorithm string
+
 	// Context ends the wait, and the group, when it is cancelled. With nil only
 	// Close and Abort do.
 	Context context.Context
@@ -124,6 +131,17 @@ type AllReducer[T Number] struct {
 	outs   [][]T
 	serial time.Duration // spent folding for all in the current operation
 	stats  Stats
+
+	// Of reductions by messages.
+	request  request
+	combiner combiner
+	entries  []shared.Node
+	values   [][]byte
+	arith    *typedOp[T]
+	covers   *memberForest
+	coversOf int
+	sent     int64 // bytes, of the latest run
+	by       string
 }
 
 // NewAllReduce makes an AllReducer for a rank's end of a group.
@@ -154,10 +172,11 @@ func (a *AllReducer[T]) Send(req *Reduction[T]) error {
 	for i := range req.Forest {
 		a.nodes = append(a.nodes, req.Forest[i].Node)
 	}
-	s := &c.group.slots[c.rank]
+	s := &c.group.slots[c.index]
 	s.header = header{
 		kind: callAllReduce, seq: c.seq, count: len(req.Out),
 		name: req.Name, dtype: dtype, op: req.Op.name, opk: req.Op.kind, mode: req.mode(),
+		algorithm: req.Algorithm,
 	}
 	if s.header.mode == forests {
 		s.header.shards = req.Shards
@@ -179,12 +198,26 @@ func (a *AllReducer[T]) Sum() error {
 	}
 	start := g.now()
 	a.serial = 0
+	if a.req.Algorithm != "" {
+		if err := a.sumByName(); err != nil {
+			a.end()
+			return c.failed(err)
+		}
+		c.state = settled
+		a.accountMessages(start, a.sent, a.by)
+		return nil
+	}
 	if err := c.meet(a.req.Context, a); err != nil {
 		a.end()
 		return err
 	}
 	met := g.now()
 	end := met
+	if g.net != nil {
+		c.state = settled
+		a.accountMessages(start, g.agreed.bytes, g.agreed.by)
+		return nil
+	}
 	if g.agreed.complete {
 		c.state = settled
 	} else {
@@ -196,12 +229,21 @@ func (a *AllReducer[T]) Sum() error {
 	return nil
 }
 
+// accountMessages notes an operation carried out by messages since start.
+func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by string) {
+	d := Stats{Bytes: bytes, Recv: a.c.group.now() - start}
+	a.by = by
+	a.c.by = by
+	a.stats.Add(d)
+	a.c.stats.Add(d)
+}
+
 // account notes the times and volumes of an operation whose own part is folded.
 func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	c := a.c
 	_, size := typeOf[T]()
 	n, p := len(a.req.Out), c.group.n
-	own := shared.Split(n, p, c.rank).Len()
+	own := shared.Split(n, p, c.index).Len()
 	partials := len(a.req.Forest)
 	if a.req.mode() == wholeBuffers {
 		partials = 1
@@ -273,9 +315,12 @@ func (a *AllReducer[T]) expect(want commState, call, before string) error {
 // is little.
 func (a *AllReducer[T]) lead(c *Comm) error {
 	g := c.group
+	if g.net != nil {
+		return a.leadRemote(c)
+	}
 	var s *schedule
 	var err error
-	if g.slots[c.rank].header.mode == forests {
+	if g.slots[c.index].header.mode == forests {
 		s, err = g.plans.forestSchedule(g)
 	} else {
 		s, err = g.plans.wholeSchedule(g)
@@ -302,14 +347,14 @@ func (a *AllReducer[T]) foldOwn() {
 	finished := false
 	defer func() {
 		if !finished { // runtime.Goexit in an operator of the user
-			g.Abort(fmt.Errorf("rank %d: the goroutine ended within AllReduce %q", c.rank, c.open))
+			g.Abort(fmt.Errorf("rank %d: the goroutine ended within AllReduce %q", c.Rank(), c.open))
 		}
 		c.phase++
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
 	}()
-	if err := a.fold(g.agreed.schedule, shared.Split(len(a.req.Out), g.n, c.rank), &g.failure); err != nil {
+	if err := a.fold(g.agreed.schedule, shared.Split(len(a.req.Out), g.n, c.index), &g.failure); err != nil {
 		g.Abort(err)
 	}
 	finished = true
@@ -326,7 +371,7 @@ func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[c
 		defer func() {
 			if v := recover(); v != nil {
 				err = fmt.Errorf("rank %d: AllReduce %q: operator %q panicked: %v\n%s",
-					a.c.rank, a.req.Name, a.req.Op.name, v, debug.Stack())
+					a.c.Rank(), a.req.Name, a.req.Op.name, v, debug.Stack())
 			}
 		}()
 	}

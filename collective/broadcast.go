@@ -13,8 +13,8 @@ func (c *Comm) Barrier(ctx context.Context) error {
 		return err
 	}
 	c.stats.Barriers++
-	c.group.slots[c.rank].header = header{kind: callBarrier, seq: c.seq}
-	return c.meet(ctx, nil)
+	c.group.slots[c.index].header = header{kind: callBarrier, seq: c.seq}
+	return c.meet(ctx, c.leading(leadBarrier, ctx))
 }
 
 // BroadcastBool returns root's v on every rank; the others' is ignored. It takes
@@ -39,24 +39,30 @@ func (c *Comm) broadcast(ctx context.Context, kind operation, root int, v int64)
 	if err := c.begin(ctx); err != nil {
 		return 0, err
 	}
-	if root < 0 || root >= c.group.n {
-		return 0, c.fail(fmt.Errorf("broadcast from rank %d in a group of %d", root, c.group.n))
+	if root < 0 || root >= c.Size() {
+		return 0, c.fail(fmt.Errorf("broadcast from rank %d in a group of %d", root, c.Size()))
 	}
 	c.stats.Broadcasts++
-	s := &c.group.slots[c.rank]
+	s := &c.group.slots[c.index]
 	s.header = header{kind: kind, seq: c.seq, root: root}
 	s.value = v
-	if err := c.meet(ctx, spreadValue{}); err != nil {
+	if err := c.meet(ctx, c.leading(leadBroadcast, ctx)); err != nil {
 		return 0, err
 	}
 	return c.group.verdict, nil
 }
 
 // spreadValue puts the root's value where all ranks find it.
-type spreadValue struct{}
-
-func (spreadValue) lead(c *Comm) error {
+func (c *Comm) spreadValue(ctx context.Context) error {
 	g := c.group
-	g.verdict = g.slots[g.slots[c.rank].header.root].value
-	return nil
+	h := &g.slots[c.index].header
+	if i := g.indexOf(h.root); i >= 0 {
+		g.verdict = g.slots[i].value
+	}
+	if g.net == nil {
+		return nil
+	}
+	v, err := c.spreadRemotely(ctx, h, g.verdict)
+	g.verdict = v
+	return err
 }

@@ -5,14 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
 // LocalGroup is a group of ranks that share the memory of this process. Get the
 // ranks' ends with Rank; the group itself may be used by any goroutine.
+//
+// It is also the part of a TCPGroup that lives in this process: the ranks hosted
+// here meet as those of a group of their own do, and the last to come does what
+// concerns the others.
 type LocalGroup struct {
-	n     int
+	n     int // ranks in this process
+	size  int // ranks of the whole group
+	ranks []int
 	comms []Comm
 	slots []slot
 	began time.Time // clock of Stats
@@ -25,6 +36,20 @@ type LocalGroup struct {
 
 	// failure is the first cause of the group's end; set once.
 	failure atomic.Pointer[cause]
+
+	// net reaches the ranks of other processes; nil where there are none.
+	net *network
+
+	// local connects the ranks by messages, for those who ask for an algorithm by
+	// name. It is made when the first does.
+	local        atomic.Pointer[mesh.Local]
+	makeMessages sync.Once
+
+	// folds are those that the primitives have needed so far.
+	folds struct {
+		sync.Mutex
+		plans map[int]*program.FoldPlan
+	}
 
 	// What the last rank to arrive computes for all. It is written while every
 	// other rank waits, and read by them before they arrive again.
@@ -40,7 +65,10 @@ var ErrClosed = errors.New("collective: this rank has left the group")
 
 // ErrLeft is wrapped by the error that ranks get when they wait for one that
 // closed its end without an error.
-var ErrLeft = errors.New("left the group")
+var ErrLeft = membership.ErrLeft
+
+// ErrTimeout is wrapped by the errors of waits that took longer than they may.
+var ErrTimeout = membership.ErrTimeout
 
 // errAborted stands in for a missing cause.
 var errAborted = errors.New("collective: the group was aborted")
@@ -51,7 +79,18 @@ func NewLocalGroup(n int) *LocalGroup {
 	if n < 1 {
 		panic(fmt.Sprintf("collective: a group of %d ranks", n))
 	}
-	g := &LocalGroup{n: n, comms: make([]Comm, n), slots: make([]slot, n), began: time.Now(), serialLimit: serialLimit}
+	ranks := make([]int, n)
+	for i := range ranks {
+		ranks[i] = i
+	}
+	return newGroup(n, ranks)
+}
+
+// newGroup makes the part of a group of size ranks whose ranks are given, in
+// ascending order.
+func newGroup(size int, ranks []int) *LocalGroup {
+	n := len(ranks)
+	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), began: time.Now(), serialLimit: serialLimit}
 	g.barrier.init(n)
 	// Where every rank can have a processor of its own, a peer is usually a few
 	// hundred nanoseconds away, and a short wait beats parking. Otherwise the one
@@ -60,7 +99,7 @@ func NewLocalGroup(n int) *LocalGroup {
 		g.spin = maxSpin
 	}
 	for i := range g.comms {
-		g.comms[i].group, g.comms[i].rank, g.comms[i].spin = g, i, g.spin
+		g.comms[i].group, g.comms[i].index, g.comms[i].spin = g, i, g.spin
 	}
 	return g
 }
@@ -79,13 +118,25 @@ func (g *LocalGroup) Rank(i int) *Comm {
 
 // Abort ends the group: every waiting and every later operation of every rank
 // returns err. Only the first cause counts; a nil err gets a general one. Abort
-// returns without waiting for anybody.
+// waits for nobody, except that where ranks live in other processes they are told,
+// and asked for an earlier cause.
 func (g *LocalGroup) Abort(err error) {
 	if err == nil {
 		err = errAborted
 	}
+	if g.net != nil && g.failure.Load() == nil {
+		err = g.net.fail(err)
+	}
+	g.end(err)
+}
+
+// end makes err what every rank of this process gets.
+func (g *LocalGroup) end(err error) {
 	if g.failure.CompareAndSwap(nil, &cause{err}) {
 		g.barrier.wakeAll()
+		if local := g.local.Load(); local != nil {
+			local.Node(0).Fail(err)
+		}
 	}
 }
 
@@ -102,16 +153,29 @@ func (g *LocalGroup) Err() error {
 // same order.
 type Comm struct {
 	group *LocalGroup
-	rank  int
+	index int    // among the ranks of this process
 	spin  int    // tries before parking, adapted to success
 	phase uint64 // meetings arrived at
 	seq   uint64 // operations begun
 	state commState
 	open  string // the AllReduce under way, when state is not idle
 
-	watch    watcher
-	stats    Stats
-	reducers [numTypes]any // *AllReducer of AllReduce, by element type
+	watch   watcher
+	calls   calls // the programs of this rank
+	request request
+	typed   [numTypes]arithmetic // *typedOp of the element type
+	leaves  [][]byte
+	by      string // the algorithm of the latest AllReduce by messages
+
+	directs map[int]*directConn
+	leads   leading
+
+	// Of groups with ranks elsewhere: where this rank says what it is in.
+	node          mesh.Node
+	standing      map[header]*mesh.Operation
+	requestHeader header
+	stats         Stats
+	reducers      [numTypes]any // *AllReducer of AllReduce, by element type
 
 	_ [64]byte // the next rank's fields are another processor's
 }
@@ -127,10 +191,10 @@ const (
 )
 
 // Rank is this end's number, 0 ≤ Rank < Size.
-func (c *Comm) Rank() int { return c.rank }
+func (c *Comm) Rank() int { return c.group.ranks[c.index] }
 
 // Size is the number of ranks of the group.
-func (c *Comm) Size() int { return c.group.n }
+func (c *Comm) Size() int { return c.group.size }
 
 // Close says that this rank takes part no longer. With an error the group is
 // aborted for that cause. Without, ranks that have what they need go on, and
@@ -142,13 +206,17 @@ func (c *Comm) Close(err error) {
 		return
 	}
 	if err != nil {
-		c.group.Abort(fmt.Errorf("rank %d: %w", c.rank, err))
+		c.group.Abort(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	}
 	if c.state == summed {
 		c.group.barrier.settle(c.phase)
 	}
 	c.state = closed
-	c.group.barrier.leave(c.rank)
+	c.calls.close()
+	c.group.barrier.leave(c.index)
+	if local := c.group.local.Load(); local != nil {
+		local.Leave(c.index)
+	}
 	c.watch.end()
 }
 
@@ -181,12 +249,20 @@ func (c *Comm) begin(ctx context.Context) error {
 
 // fail aborts the group for a fault of this rank and returns the group's cause.
 func (c *Comm) fail(err error) error {
-	c.group.Abort(fmt.Errorf("rank %d: %w", c.rank, err))
+	c.group.Abort(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	return c.group.Err()
 }
 
+// failed ends the group for err unless it has ended already.
+func (c *Comm) failed(err error) error {
+	if cause := c.group.Err(); cause != nil {
+		return cause
+	}
+	return c.fail(err)
+}
+
 func (c *Comm) cancelled(ctx context.Context) error {
-	c.group.Abort(fmt.Errorf("rank %d was cancelled: %w", c.rank, context.Cause(ctx)))
+	c.group.Abort(fmt.Errorf("rank %d was cancelled: %w", c.Rank(), context.Cause(ctx)))
 	return c.group.Err()
 }
 
@@ -201,10 +277,12 @@ func (c *Comm) cancelled(ctx context.Context) error {
 // waiting for the rest.
 func (c *Comm) meet(ctx context.Context, lead leader) error {
 	g := c.group
+	c.enter(&g.slots[c.index].header)
+	defer c.leave()
 	c.phase++
-	mine := g.slots[c.rank].header.signature(c.rank)
+	mine := g.slots[c.index].header.signature(c.index)
 	if first := g.barrier.announce(mine); !first.agrees(mine) {
-		g.Abort(g.mismatch(first.rank(), c.rank))
+		g.Abort(g.mismatch(first.rank(), c.index))
 	}
 	if !g.barrier.arrive() {
 		return c.wait(ctx)
@@ -222,6 +300,37 @@ func (c *Comm) meet(ctx context.Context, lead leader) error {
 
 // leader is what the last rank to come does for all.
 type leader interface{ lead(c *Comm) error }
+
+// leading is the leader of what is not an AllReduce: which of these, and for which
+// context. Each rank has one, for use again and again.
+type leading struct {
+	what leadKind
+	ctx  context.Context
+}
+
+type leadKind uint8
+
+const (
+	leadBarrier leadKind = iota
+	leadBroadcast
+	leadSharing
+)
+
+func (c *Comm) leading(what leadKind, ctx context.Context) leader {
+	c.leads = leading{what, ctx}
+	return &c.leads
+}
+
+func (l *leading) lead(c *Comm) error {
+	switch l.what {
+	case leadBroadcast:
+		return c.spreadValue(l.ctx)
+	case leadSharing:
+		return c.shareAll()
+	default:
+		return c.meetRemotely(l.ctx)
+	}
+}
 
 // runLead compares headers and runs l. However it ends but well, the group ends
 // with it, so that those who wait learn of it.
@@ -268,7 +377,7 @@ func (c *Comm) wait(ctx context.Context) error {
 			return g.Err()
 		case deserted:
 			g.Abort(fmt.Errorf("rank %d waits in %s, but rank %d %w",
-				c.rank, g.slots[c.rank].header.describe(), g.barrier.whoLeft(), ErrLeft))
+				c.Rank(), g.slots[c.index].header.describe(), g.ranks[g.barrier.whoLeft()], ErrLeft))
 		}
 	}
 }

@@ -2,7 +2,10 @@ package collective
 
 import (
 	"fmt"
+	"strings"
 
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -20,6 +23,17 @@ type header struct {
 	mode  inputMode
 	// shards is the size of the tree over shards that forests lie in.
 	shards int
+
+	coll      program.Collective
+	algorithm string // asked for by name
+	counts    uint64 // hash of the lengths of blocks, 0 if they are even
+}
+
+// kin is a header without its number: what operations of the same kind share.
+func (h *header) kin() header {
+	k := *h
+	k.seq = 0
+	return k
 }
 
 type operation uint8
@@ -30,7 +44,14 @@ const (
 	callBroadcastBool
 	callBroadcastInt64
 	callAllReduce
+	callCollective // which, coll says
 )
+
+// titles are the names of collectives in messages.
+var titles = [program.NumCollectives]string{
+	"AllReduce", "Broadcast", "Reduce", "Gather", "AllGather", "Scatter",
+	"ReduceScatter", "AllToAll", "Barrier", "Scan", "Exscan",
+}
 
 // inputMode says what ranks bring to a reduction.
 type inputMode uint8
@@ -48,6 +69,7 @@ type slot struct {
 	value   int64         // of a broadcast, at the root
 	nodes   []shared.Node // of a forest, one per entry
 	reducer any           // *AllReducer[T]
+	request *request      // of a collective
 	_       [64]byte
 }
 
@@ -55,11 +77,11 @@ type slot struct {
 func (h *header) describe() string {
 	switch h.kind {
 	case callBarrier:
-		return fmt.Sprintf("Barrier #%d", h.seq)
+		return "Barrier" + h.number()
 	case callBroadcastBool:
-		return fmt.Sprintf("Broadcast #%d (1 bool from rank %d)", h.seq, h.root)
+		return fmt.Sprintf("Broadcast%s (1 bool from rank %d)", h.number(), h.root)
 	case callBroadcastInt64:
-		return fmt.Sprintf("Broadcast #%d (1 int64 from rank %d)", h.seq, h.root)
+		return fmt.Sprintf("Broadcast%s (1 int64 from rank %d)", h.number(), h.root)
 	case callAllReduce:
 		what := "whole buffers"
 		if h.mode == forests {
@@ -69,10 +91,56 @@ func (h *header) describe() string {
 		if h.opk == opUser {
 			op = "operator " + op
 		}
-		return fmt.Sprintf("AllReduce %q #%d (%d %s, %s, %s)", h.name, h.seq, h.count, h.dtype, op, what)
+		by := ""
+		if h.algorithm != "" {
+			by = ", by " + h.algorithm
+		}
+		return fmt.Sprintf("AllReduce %q%s (%d %s, %s, %s%s)", h.name, h.number(), h.count, h.dtype, op, what, by)
+	case callCollective:
+		return h.describeCollective()
 	default:
 		return "nothing"
 	}
+}
+
+// number is how people refer to one operation of many; a header without one
+// stands for all of its kind.
+func (h *header) number() string {
+	if h.seq == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" #%d", h.seq)
+}
+
+// describeCollective is, for example, Reduce "loss" #3 (100 float64, sum, to rank 2).
+func (h *header) describeCollective() string {
+	var b strings.Builder
+	b.WriteString(titles[h.coll])
+	if h.name != "" {
+		fmt.Fprintf(&b, " %q", h.name)
+	}
+	fmt.Fprintf(&b, "%s (%d %s", h.number(), h.count, h.dtype)
+	switch h.opk {
+	case opNone:
+	case opUser:
+		b.WriteString(", operator " + h.op)
+	default:
+		b.WriteString(", " + h.op)
+	}
+	switch h.coll {
+	case program.Broadcast, program.Scatter:
+		fmt.Fprintf(&b, ", from rank %d", h.root)
+	case program.Reduce, program.Gather:
+		fmt.Fprintf(&b, ", to rank %d", h.root)
+	}
+	if h.counts != 0 {
+		fmt.Fprintf(&b, ", blocks of lengths %08x", uint32(h.counts))
+	}
+	if h.algorithm != "" {
+		b.WriteString(", by " + h.algorithm)
+	}
+	b.WriteByte(')')
+	return b.String()
 }
 
 // signature is a rank and a digest of its header in one word, never 0. Equal
@@ -87,6 +155,7 @@ func (h *header) signature(rank int) signature {
 	x := uint64(h.count)
 	x = x*odd + uint64(h.root)
 	x = x*odd + uint64(h.shards)
+	x = x*odd + uint64(h.coll)
 	x = x*odd + uint64(h.kind)<<24 + uint64(h.dtype)<<16 + uint64(h.opk)<<8 + uint64(h.mode)
 	x *= odd
 	return signature(x&^(1<<rankBits-1) | uint64(rank+1)&(1<<rankBits-1))
@@ -98,22 +167,17 @@ func (s signature) agrees(o signature) bool { return s>>rankBits == o>>rankBits 
 
 // MismatchError says that two ranks are not in the same operation, or disagree
 // about what it is applied to. All ranks get the same one.
-type MismatchError struct {
-	Rank, Other       int
-	Doing, OtherDoing string // what each is in, in words
-}
+type MismatchError = membership.MismatchError
 
-// Error names both ranks and both sides.
-func (e *MismatchError) Error() string {
-	return fmt.Sprintf("ranks disagree: rank %d is in %s, rank %d is in %s",
-		e.Rank, e.Doing, e.Other, e.OtherDoing)
-}
+// PeerError says that a rank failed, or cannot be reached. All ranks get the same
+// one, that of whoever noticed first.
+type PeerError = membership.PeerError
 
 // mismatch describes two ranks that have arrived.
 func (g *LocalGroup) mismatch(a, b int) error {
 	return &MismatchError{
-		Rank: b, Doing: g.slots[b].header.describe(),
-		Other: a, OtherDoing: g.slots[a].header.describe(),
+		Rank: g.ranks[b], Doing: g.slots[b].header.describe(),
+		Other: g.ranks[a], OtherDoing: g.slots[a].header.describe(),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/superstep-ml/superstep/shared"
 	"go.uber.org/goleak"
 )
 
@@ -127,3 +128,16 @@ func treeOverRanks[T Number](op Op[T], x [][]T) []T {
 
 // bitsOf lets floats be compared by their bits.
 func bitsOf[T Number](x []T) []byte { return append([]byte{}, bytesOf(x)...) }
+
+// rankForest is what rank r of p brings of a tree of hostile data some of whose shards
+// are empty.
+func rankForest(p, r, shards, n int) []shared.Entry[[]float64] {
+	forest := []shared.Entry[[]float64]{}
+	own := shared.Split(shards, p, r)
+	for s := own.Lo; s < own.Hi; s++ {
+		if s%5 != 3 {
+			forest = append(forest, shared.Entry[[]float64]{Node: shared.Leaf(s), Value: hostile(uint64(100+s), n)})
+		}
+	}
+	return forest
+}

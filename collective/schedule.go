@@ -27,6 +27,10 @@ type leafRef struct{ rank, entry int }
 type agreement struct {
 	schedule *schedule
 	complete bool // the result is in place already
+
+	// Of a reduction among processes: what this one sent, and the algorithm.
+	bytes int64
+	by    string
 }
 
 // planCache keeps the schedules of a group: a loop brings the same structure of

@@ -60,9 +60,17 @@ func (d Description) String() string {
 	return d.Algorithm + " over " + d.Executor + ", " + strconv.Itoa(d.Ranks) + ranks
 }
 
-// Describe says how this group reduces.
+// Describe says how this group reduces: by the algorithm of the latest reduction,
+// where it may be one of several.
 func (c *Comm) Describe() Description {
-	return Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.group.n}
+	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
+	if c.by != "" {
+		d.Algorithm, d.Executor = c.by, "messages"
+	}
+	if c.group.net != nil {
+		d.Executor = "TCP"
+	}
+	return d
 }
 
 // now is the time since the group was made: cheaper than time.Now, which also

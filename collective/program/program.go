@@ -1,7 +1,9 @@
 package program
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -37,6 +39,16 @@ func (c Collective) String() string {
 		return "collective(" + strconv.Itoa(int(c)) + ")"
 	}
 	return collectiveNames[c]
+}
+
+// ParseCollective is the collective of a name that String gives.
+func ParseCollective(name string) (Collective, error) {
+	for c, n := range collectiveNames {
+		if n == name {
+			return Collective(c), nil
+		}
+	}
+	return 0, fmt.Errorf("no collective %q: there are %s", name, strings.Join(collectiveNames[:], ", "))
 }
 
 // Rooted says whether the collective has a root.

@@ -1,0 +1,114 @@
+package collective
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// combiner folds the buffers at hand into the nodes that this rank, or this process,
+// is to bring to a program. It remembers how, for the nodes are mostly those of the
+// time before.
+type combiner struct {
+	entries []shared.Node
+	targets []shared.Node
+	parts   []combinePart
+	scratch [][]byte
+	leaves  [][]byte
+	out     [][]byte
+}
+
+// combinePart says which entries make a target node, and in which tree.
+type combinePart struct {
+	leaves []int
+	plan   *program.FoldPlan
+}
+
+// prepare gets ready for entries that lie within targets; both are sets of disjoint
+// nodes, and targets are in order.
+func (b *combiner) prepare(entries, targets []shared.Node) error {
+	if b.parts != nil && slices.Equal(b.entries, entries) && slices.Equal(b.targets, targets) {
+		return nil
+	}
+	parts := make([]combinePart, len(targets))
+	order := make([]int, len(entries))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return entries[i].Range().Lo - entries[j].Range().Lo })
+	for k, i := range order {
+		if k > 0 && entries[order[k-1]].Range().Hi > entries[i].Range().Lo {
+			return fmt.Errorf("nodes %v and %v overlap", entries[order[k-1]], entries[i])
+		}
+		t := slices.IndexFunc(targets, func(t shared.Node) bool { return t.Contains(entries[i]) })
+		if t < 0 {
+			return fmt.Errorf("node %v (shards %v) is not of the shards that this rank owns: %v", entries[i], entries[i].Range(), targets)
+		}
+		parts[t].leaves = append(parts[t].leaves, i)
+	}
+	for t := range parts {
+		nodes := make([]shared.Node, len(parts[t].leaves))
+		for k, i := range parts[t].leaves {
+			nodes[k] = entries[i]
+		}
+		steps, err := shared.FoldSchedule(nodes, nil)
+		if err != nil {
+			return err
+		}
+		if parts[t].plan, err = program.CompileFold(len(nodes), steps); err != nil {
+			return err
+		}
+	}
+	b.entries, b.targets, b.parts = slices.Clone(entries), slices.Clone(targets), parts
+	return nil
+}
+
+// combine gives a buffer for each target: that of the one entry within it, the fold
+// of those of several, nil for none. A buffer that is the memory of out is copied
+// unless it stands first, where programs may find input and output in one place. The
+// result is good until the next call.
+func (b *combiner) combine(values [][]byte, out []byte, elem int, arith arithmetic) [][]byte {
+	b.out = b.out[:0]
+	for t := range b.parts {
+		p := &b.parts[t]
+		switch {
+		case len(p.leaves) == 0:
+			b.out = append(b.out, nil)
+			continue
+		case len(p.leaves) == 1:
+			v := values[p.leaves[0]]
+			if v == nil {
+				v = noBytes
+			}
+			if t == 0 || !overlap(v, out) {
+				b.out = append(b.out, v)
+				continue
+			}
+		}
+		dst := b.room(t, len(out))
+		b.leaves = b.leaves[:0]
+		for _, i := range p.leaves {
+			b.leaves = append(b.leaves, values[i])
+		}
+		arith.foldLeaves(p.plan, b.leaves, dst, 0, len(out)/elem)
+		clear(b.leaves)
+		b.out = append(b.out, dst)
+	}
+	return b.out
+}
+
+// room is scratch memory for a target, aligned like any element.
+func (b *combiner) room(target, size int) []byte {
+	for len(b.scratch) <= target {
+		b.scratch = append(b.scratch, nil)
+	}
+	if cap(b.scratch[target]) < size {
+		b.scratch[target] = bytesOf(make([]int64, (size+7)/8))
+	}
+	if size == 0 {
+		return noBytes
+	}
+	return b.scratch[target][:size]
+}

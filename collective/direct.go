@@ -1,0 +1,192 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// Send sends buf to another rank, which calls Recv with the same tag and length.
+// It returns when buf may be overwritten, which may take until the other receives.
+// Messages of one tag come in the order sent; of different tags, in any order that
+// the receiver asks for. It is no collective: only these two ranks take part, and it
+// counts for nothing in the order of collectives.
+func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
+	dtype, _ := typeOf[T]()
+	conn, err := c.direct(to, opts)
+	if err != nil {
+		return err
+	}
+	defer c.watch.stop()
+	h := mesh.Header{Hash: uint64(uint32(tag)), Seq: uint64(dtype), Length: 0}
+	for data, off := bytesOf(buf), 0; ; {
+		n := min(len(data)-off, maxDirect)
+		h.Offset, h.Length = uint64(off), uint32(n)
+		h.Segment = 0
+		if off+n < len(data) {
+			h.Segment = 1 // more of this message follows
+		}
+		if err := conn.conn.Send(&h, data[off:off+n]); err != nil {
+			return c.broken(err)
+		}
+		if off += n; h.Segment == 0 {
+			return nil
+		}
+	}
+}
+
+// maxDirect is the longest piece of a message from rank to rank, and maxAside how
+// much a rank keeps of one peer's messages while it waits for others of it.
+const (
+	maxDirect = 1 << 20
+	maxAside  = 64 << 20
+)
+
+// Recv fills buf with the next message of a tag from another rank. See Send.
+func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
+	dtype, _ := typeOf[T]()
+	conn, err := c.direct(from, opts)
+	if err != nil {
+		return err
+	}
+	defer c.watch.stop()
+	if err := conn.receive(uint64(uint32(tag)), uint64(dtype), bytesOf(buf)); err != nil {
+		return c.broken(fmt.Errorf("receiving from rank %d with tag %d: %w", from, tag, err))
+	}
+	return nil
+}
+
+// directConn carries the messages between two ranks that are no collective's.
+type directConn struct {
+	conn  mesh.Conn
+	aside []letter // come, but not yet asked for, in order
+	size  int
+}
+
+// letter is a message put aside.
+type letter struct {
+	tag, dtype uint64
+	data       []byte
+}
+
+// direct connects to a peer, and watches the context until the watch is stopped.
+func (c *Comm) direct(peer int, opts []Option) (*directConn, error) {
+	if err := c.group.Err(); err != nil {
+		return nil, err
+	}
+	if c.state == closed {
+		return nil, ErrClosed
+	}
+	if peer < 0 || peer >= c.Size() || peer == c.Rank() {
+		return nil, c.fail(fmt.Errorf("a message to or from rank %d in a group of %d", peer, c.Size()))
+	}
+	k, err := c.messages()
+	if err != nil {
+		return nil, err
+	}
+	ctx := merge(opts).ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	c.watch.start(c, ctx)
+	if d := c.directs[peer]; d != nil {
+		return d, nil
+	}
+	conns, err := k.node.Open(ctx, []mesh.Route{{Peer: peer, Channel: directChannel}})
+	if err != nil {
+		c.watch.stop()
+		return nil, c.broken(err)
+	}
+	if c.directs == nil {
+		c.directs = map[int]*directConn{}
+	}
+	d := &directConn{conn: conns[0]}
+	c.directs[peer] = d
+	return d, nil
+}
+
+// receive fills buf with the next message of a tag, putting those of others aside.
+func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
+	for i, l := range d.aside {
+		if l.tag != tag {
+			continue
+		}
+		d.aside = append(d.aside[:i], d.aside[i+1:]...)
+		d.size -= len(l.data)
+		if err := fits(l.dtype, dtype, len(l.data), len(buf)); err != nil {
+			return err
+		}
+		copy(buf, l.data)
+		return nil
+	}
+	for {
+		var h mesh.Header
+		if err := d.conn.Next(&h); err != nil {
+			return err
+		}
+		if h.Hash == tag {
+			return d.land(&h, dtype, buf)
+		}
+		if err := d.putAside(&h); err != nil {
+			return err
+		}
+	}
+}
+
+// land reads a message straight into buf.
+func (d *directConn) land(h *mesh.Header, dtype uint64, buf []byte) error {
+	for at := 0; ; {
+		n := int(h.Length)
+		if h.Seq != dtype || n > len(buf)-at || h.Segment == 0 && at+n < len(buf) {
+			return fits(h.Seq, dtype, at+n, len(buf))
+		}
+		if err := d.conn.Read(buf[at : at+n]); err != nil {
+			return err
+		}
+		if at += n; h.Segment == 0 {
+			return nil
+		}
+		if err := d.conn.Next(h); err != nil {
+			return err
+		}
+	}
+}
+
+// putAside keeps a message for later.
+func (d *directConn) putAside(h *mesh.Header) error {
+	l := letter{tag: h.Hash, dtype: h.Seq}
+	for {
+		if d.size+int(h.Length) > maxAside {
+			return fmt.Errorf("more than %d MiB of messages with other tags wait to be received", maxAside>>20)
+		}
+		at := len(l.data)
+		l.data = append(l.data, make([]byte, h.Length)...)
+		d.size += int(h.Length)
+		if err := d.conn.Read(l.data[at:]); err != nil {
+			return err
+		}
+		if h.Segment == 0 {
+			d.aside = append(d.aside, l)
+			return nil
+		}
+		if err := d.conn.Next(h); err != nil {
+			return err
+		}
+	}
+}
+
+// fits says what is wrong with a message that does not have the type or the length
+// expected; nil if it has both.
+func fits(sent, expected uint64, bytes, room int) error {
+	if sent != expected || bytes != room {
+		name := func(d uint64) string {
+			if d < uint64(numTypes) {
+				return typeNames[d]
+			}
+			return "unknown"
+		}
+		return fmt.Errorf("the message holds %d bytes of %s where %d bytes of %s are expected", bytes, name(sent), room, name(expected))
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+	"github.com/superstep-ml/superstep/shared"
+	"github.com/zeebo/xxh3"
+)
+
+// network reaches the ranks of other processes. Reductions of all ranks go by
+// process: the ranks of one fold what they have, and one program runs among the
+// processes. All else runs among the ranks.
+type network struct {
+	mesh  meshGroup
+	size  int
+	hosts [][]int // ranks by process, ascending
+	me    int     // this process
+	tuner *tune.Tuner
+
+	// calls runs programs among processes. It is used by the rank that leads a
+	// meeting of this process.
+	calls   calls
+	request request
+	header  header
+	word    [8]byte
+	whole   *parties
+	shards  map[int]*parties
+}
+
+// meshGroup is what a group needs of the connections between its ranks.
+type meshGroup interface {
+	Node(rank int) mesh.Node
+	Close() error
+}
+
+func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *network {
+	n := &network{mesh: m, size: size, hosts: hosts, me: me, tuner: t, shards: map[int]*parties{}}
+	leaders := make([]int, len(hosts))
+	for h, ranks := range hosts {
+		leaders[h] = ranks[0]
+	}
+	n.calls = newCalls(&processNode{Node: m.Node(leaders[me]), me: me, leaders: leaders}, n)
+	return n
+}
+
+func (n *network) node(rank int) mesh.Node { return n.mesh.Node(rank) }
+
+// fail tells all processes and returns the first cause.
+func (n *network) fail(err error) error { return n.calls.node.Fail(err) }
+
+// enter tells the network that this rank is in the operation of h, for the others to
+// know when they wait in vain, or for something else.
+func (c *Comm) enter(h *header) {
+	n := c.group.net
+	if n == nil {
+		return
+	}
+	if c.node == nil {
+		c.node, c.standing = n.node(c.Rank()), map[header]*mesh.Operation{}
+	}
+	kin := h.kin()
+	op := c.standing[kin]
+	if op == nil {
+		if len(c.standing) >= maxKinds {
+			clear(c.standing)
+		}
+		text := kin.describe()
+		op = &mesh.Operation{Hash: xxh3.HashString(text), Text: text}
+		c.standing[kin] = op
+	}
+	c.node.Begin(h.seq, op)
+}
+
+// leave tells that the operation is over.
+func (c *Comm) leave() {
+	if c.node != nil {
+		c.node.End()
+	}
+}
+
+// processNode numbers processes instead of ranks: each is reached at its lowest rank.
+type processNode struct {
+	mesh.Node
+	me      int
+	leaders []int
+}
+
+func (n *processNode) Rank() int { return n.me }
+func (n *processNode) Size() int { return len(n.leaders) }
+
+func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Conn, error) {
+	real := slices.Clone(routes)
+	for i := range real {
+		// Ranks use channels of their own for what goes from rank to rank.
+		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+processChannels
+	}
+	return n.Node.Open(ctx, real)
+}
+
+// Fail names ranks where the executor named processes.
+func (n *processNode) Fail(err error) error {
+	var m *MismatchError
+	if errors.As(err, &m) {
+		real := *m
+		real.Rank, real.Other = n.leaders[m.Rank], n.leaders[m.Other]
+		err = &real
+	}
+	return n.Node.Fail(err)
+}
+
+// processChannels is the first channel number of programs among processes, and
+// directChannel the one of messages from rank to rank: beyond what programs among
+// ranks use with all their stripes.
+const (
+	processChannels = 512
+	directChannel   = 1023
+)
+
+// parties is what the processes bring to a reduction of all ranks: the nodes of a
+// tree that cover what their ranks have.
+type parties struct {
+	forest *memberForest // nil if each brings one buffer, folded in the tree over ranks
+	mine   []shared.Node
+}
+
+// partiesFor gives the parties of a reduction: of whole buffers, or of forests over a
+// number of shards, of which rank r has shared.Split(shards, size, r).
+func (n *network) partiesFor(mode inputMode, shards int) *parties {
+	if mode == wholeBuffers {
+		if n.whole == nil {
+			n.whole = n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
+				return append(dst, rankNode(rank, n.size))
+			})
+		}
+		return n.whole
+	}
+	p := n.shards[shards]
+	if p == nil {
+		p = n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
+			return shared.AppendCover(dst, shared.Split(shards, n.size, rank))
+		})
+		n.shards[shards] = p
+	}
+	return p
+}
+
+func (n *network) makeParties(of func(rank int, dst []shared.Node) []shared.Node) *parties {
+	f := &memberForest{nodes: make([][]shared.Node, len(n.hosts))}
+	for h, ranks := range n.hosts {
+		nodes := []shared.Node{}
+		for _, r := range ranks {
+			nodes = of(r, nodes)
+		}
+		f.nodes[h] = joinSiblings(nodes)
+	}
+	f.hash = hashForest(f.nodes)
+	return &parties{forest: f, mine: f.nodes[n.me]}
+}
+
+// rankNode places rank of p in an aligned tree whose shape is that of the canonical
+// tree over ranks: the first pairs are leaves, and the ranks that have no partner
+// stand where a pair would.
+func rankNode(rank, p int) shared.Node {
+	q := 1
+	for 2*q <= p {
+		q *= 2
+	}
+	if r := p - q; rank >= 2*r {
+		return shared.Node{Level: 1, Index: rank - r}
+	}
+	return shared.Leaf(rank)
+}
+
+// joinSiblings replaces the two halves of a node by the node, as long as there are
+// any, and sorts by shard.
+func joinSiblings(nodes []shared.Node) []shared.Node {
+	slices.SortFunc(nodes, func(a, b shared.Node) int { return a.Range().Lo - b.Range().Lo })
+	joined := nodes[:0]
+	for _, n := range nodes {
+		joined = append(joined, n)
+		for k := len(joined); k > 1 && !joined[k-1].IsLeft() && joined[k-2] == joined[k-1].Sibling(); k-- {
+			joined = append(joined[:k-2], joined[k-1].Parent())
+		}
+	}
+	return joined
+}

@@ -1,0 +1,170 @@
+package collective
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// ObjectReduction is one rank's part in a reduction of objects: values of any type
+// that a codec can carry and a function can merge. All ranks gather all values and
+// merge them in the same order, so it is for objects of moderate size: sketches,
+// sets of candidates, statistics.
+//
+// A rank brings one value, or a forest of the tree over Shards shards, as in a
+// Reduction; what nobody brings is left out.
+type ObjectReduction[V any] struct {
+	Name  string // for errors
+	Codec shared.Codec[V]
+
+	// Merge folds two values, of which left comes from the lower shard or rank. It
+	// may use up both. It must depend on them alone.
+	Merge func(left, right V) V
+
+	Value  *V // of a rank that brings no forest; nil brings nothing
+	Forest []shared.Entry[V]
+	Shards int // 0 where ranks bring whole values
+
+	Context context.Context
+}
+
+// AllReduceObject merges what all ranks bring and returns the result, a copy of its
+// own to each rank, and whether anybody brought anything. The values given are only
+// read.
+func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
+	o := Option{ctx: r.Context, name: r.Name}
+	letter, err := r.encode(c.Rank())
+	if err != nil {
+		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
+	}
+	parts, err := gatherBytes(c, letter, o)
+	if err != nil {
+		return result, false, err
+	}
+	var entries []shared.Entry[V]
+	for rank, p := range parts {
+		if entries, err = r.decode(p, entries); err != nil {
+			return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: what rank %d sent: %w", r.Name, rank, err))
+		}
+	}
+	result, any, err = r.merge(entries)
+	if err != nil {
+		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
+	}
+	return result, any, nil
+}
+
+// encode writes this rank's values, each after its node and length.
+func (r *ObjectReduction[V]) encode(rank int) ([]byte, error) {
+	if r.Codec == nil || r.Merge == nil {
+		return nil, fmt.Errorf("there is no codec, or no function to merge with")
+	}
+	entries := r.Forest
+	if r.Shards == 0 {
+		if r.Forest != nil {
+			return nil, fmt.Errorf("a forest without the number of shards")
+		}
+		if r.Value != nil {
+			entries = []shared.Entry[V]{{Node: shared.Leaf(rank), Value: *r.Value}}
+		}
+	} else if err := shared.ValidShards(r.Shards); err != nil {
+		return nil, err
+	} else if r.Value != nil {
+		return nil, fmt.Errorf("both a value and shards to bring it for")
+	}
+	var letter, body []byte
+	for i := range entries {
+		var err error
+		if body, err = r.Codec.Append(body[:0], entries[i].Value); err != nil {
+			return nil, err
+		}
+		letter = binary.AppendUvarint(letter, uint64(entries[i].Node.Level))
+		letter = binary.AppendUvarint(letter, uint64(entries[i].Node.Index))
+		letter = binary.AppendUvarint(letter, uint64(len(body)))
+		letter = append(letter, body...)
+	}
+	return letter, nil
+}
+
+// decode appends the values of a letter.
+func (r *ObjectReduction[V]) decode(letter []byte, dst []shared.Entry[V]) ([]shared.Entry[V], error) {
+	for len(letter) > 0 {
+		node, body, rest, err := cutEntry(letter)
+		if err != nil {
+			return dst, err
+		}
+		v, err := r.Codec.Decode(body)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(dst, shared.Entry[V]{Node: node, Value: v})
+		letter = rest
+	}
+	return dst, nil
+}
+
+// cutEntry takes the first entry off a letter: a node, and the bytes of its value.
+func cutEntry(letter []byte) (node shared.Node, body, rest []byte, err error) {
+	var field [3]uint64
+	rest = letter
+	for i := range field {
+		v, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return node, nil, nil, fmt.Errorf("it ends within the head of an entry")
+		}
+		field[i], rest = v, rest[n:]
+	}
+	if field[0] > 62 || field[1] >= 1<<(62-field[0]) {
+		return node, nil, nil, fmt.Errorf("there is no node %d:%d", field[0], field[1])
+	}
+	if field[2] > uint64(len(rest)) {
+		return node, nil, nil, fmt.Errorf("an entry of %d bytes where %d are left", field[2], len(rest))
+	}
+	return shared.Node{Level: int(field[0]), Index: int(field[1])}, rest[:field[2]], rest[field[2]:], nil
+}
+
+// merge folds the entries of all ranks: up the tree over shards, or in the canonical
+// tree over ranks.
+func (r *ObjectReduction[V]) merge(entries []shared.Entry[V]) (V, bool, error) {
+	if r.Shards > 0 {
+		slices.SortStableFunc(entries, func(a, b shared.Entry[V]) int { return a.Node.Range().Lo - b.Node.Range().Lo })
+		return shared.MergeForests(r.Shards, entries, r.Merge)
+	}
+	values := make([]V, len(entries))
+	for i := range entries {
+		values[i] = entries[i].Value
+	}
+	return shared.FoldRanks(values, r.Merge), len(values) > 0, nil
+}
+
+// gatherBytes brings every rank's bytes to every rank.
+func gatherBytes(c *Comm, mine []byte, o Option) ([][]byte, error) {
+	lengths := make([]int64, c.Size())
+	if err := AllGather(c, []int64{int64(len(mine))}, lengths, o); err != nil {
+		return nil, err
+	}
+	counts := make([]int, len(lengths))
+	total := 0
+	for r, n := range lengths {
+		counts[r] = int(n)
+		total += counts[r]
+		if n < 0 || total < 0 || total > maxGathered {
+			return nil, c.failed(fmt.Errorf("ranks bring more than %d MiB to %q in all", maxGathered>>20, o.name))
+		}
+	}
+	all := make([]byte, total)
+	if err := AllGatherV(c, mine, all, counts, o); err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, len(counts))
+	for r, n := range counts {
+		parts[r], all = all[:n:n], all[n:]
+	}
+	return parts, nil
+}
+
+// maxGathered bounds what a rank takes from all others in a gathering of objects.
+const maxGathered = 1 << 30

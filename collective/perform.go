@@ -1,0 +1,306 @@
+package collective
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// perform carries out a request of n elements: in shared memory where all ranks
+// live in this process, by messages where they do not or an algorithm is asked for.
+func (c *Comm) perform(q *request, n int) error {
+	if err := c.begin(q.ctx); err != nil {
+		return err
+	}
+	q.header.seq, q.header.root, q.header.count = c.seq, q.root, n
+	if q.coll.Rooted() && (q.root < 0 || q.root >= c.Size()) {
+		return c.fail(fmt.Errorf("%s with root %d in a group of %d", titles[q.coll], q.root, c.Size()))
+	}
+	defer c.forget(q)
+	if c.group.net == nil && q.header.algorithm == "" {
+		return c.share(q)
+	}
+	return c.exchange(q)
+}
+
+// forget lets go of the caller's slices.
+func (c *Comm) forget(q *request) {
+	clear(q.in)
+	q.out, q.counts, q.recv, q.ctx = nil, nil, nil, nil
+	c.group.slots[c.index].request = nil
+}
+
+// exchange carries out a request by messages among all ranks.
+func (c *Comm) exchange(q *request) error {
+	k, err := c.messages()
+	if err != nil {
+		return err
+	}
+	c.watch.start(c, q.ctx)
+	defer c.watch.stop()
+	c.enter(q.header)
+	defer c.leave()
+	present, err := k.run(q)
+	if err != nil {
+		return c.broken(err)
+	}
+	if !present && q.arith != nil && len(q.out) > 0 {
+		q.arith.fill(q.out)
+	}
+	return nil
+}
+
+// broken ends the group for an error that a run of messages came back with. It is
+// the group's own cause if messages carried it here.
+func (c *Comm) broken(err error) error {
+	g := c.group
+	if cause := c.calls.node.Err(); cause != nil {
+		g.end(cause)
+		return g.Err()
+	}
+	return c.fail(err)
+}
+
+// messages gives this rank's programs, connecting the ranks of a local group when
+// the first asks.
+func (c *Comm) messages() (*calls, error) {
+	if c.calls.node != nil {
+		return &c.calls, nil
+	}
+	g := c.group
+	if g.net != nil {
+		c.calls = newCalls(g.net.node(c.Rank()), g.net)
+		return &c.calls, nil
+	}
+	g.makeMessages.Do(func() {
+		local := mesh.NewLocal(g.n)
+		g.local.Store(local)
+		if err := g.Err(); err != nil {
+			local.Node(0).Fail(err)
+		}
+	})
+	c.calls = newCalls(g.local.Load().Node(c.index), localDecider{})
+	return &c.calls, nil
+}
+
+// share carries out a request in shared memory: the ranks post their buffers and
+// meet; then each does its part straight from the others' memory, or the last to
+// come does all, if it is little.
+func (c *Comm) share(q *request) error {
+	g := c.group
+	s := &g.slots[c.index]
+	s.header, s.request = *q.header, q
+	if err := c.meet(q.ctx, c.leading(leadSharing, q.ctx)); err != nil {
+		return err
+	}
+	if g.agreed.complete {
+		return nil
+	}
+	var aside []byte
+	if q.coll == program.AllToAll && overlap(q.in[0], q.out) {
+		aside = make([]byte, len(q.out))
+	}
+	c.shareOwn(q, aside)
+	if c.spin == 0 || !g.barrier.spin(c.phase, c.spin) {
+		g.barrier.settle(c.phase)
+	}
+	copy(q.out, aside)
+	return g.Err()
+}
+
+// overlap says whether two buffers are the same memory.
+func overlap(a, b []byte) bool { return len(a) > 0 && len(b) > 0 && &a[0] == &b[0] }
+
+// shareOwn does this rank's part and arrives where all wait for it to be done,
+// whatever happens.
+func (c *Comm) shareOwn(q *request, aside []byte) {
+	g := c.group
+	finished := false
+	defer func() {
+		if !finished { // runtime.Goexit in an operator of the user
+			g.Abort(fmt.Errorf("rank %d: the goroutine ended within %s", c.Rank(), q.header.describe()))
+		}
+		c.phase++
+		if g.barrier.arrive() {
+			g.barrier.release()
+		}
+	}()
+	if err := c.part(q, c.index, aside); err != nil {
+		g.Abort(err)
+	}
+	finished = true
+}
+
+// shareAll is what the last rank to come does: see whether the blocks of an exchange
+// fit together, and do everything, if it is little.
+func (c *Comm) shareAll() error {
+	g, own := c.group, &c.request
+	total, inPlace := 0, false
+	for i := range g.slots {
+		q := g.slots[i].request
+		if len(q.in) > 0 {
+			total += len(q.in[0])
+		}
+		total += len(q.out)
+		inPlace = inPlace || q.coll == program.AllToAll && overlap(q.in[0], q.out)
+	}
+	if own.recv != nil {
+		if err := g.exchangeFits(); err != nil {
+			return err
+		}
+	}
+	g.agreed = agreement{complete: !inPlace && total <= g.serialLimit}
+	if !g.agreed.complete {
+		return nil
+	}
+	for i := range g.slots {
+		if err := c.part(own, i, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// exchangeFits checks that what each rank of an AllToAllV sends is what the other
+// expects.
+func (g *LocalGroup) exchangeFits() error {
+	for s := range g.slots {
+		for d := range g.slots {
+			from, to := g.slots[s].request, g.slots[d].request
+			if from.counts[d] != to.recv[s] {
+				return &MismatchError{
+					Rank: s, Doing: fmt.Sprintf("%s sending %d elements to rank %d", from.header.describe(), from.counts[d], d),
+					Other: d, OtherDoing: fmt.Sprintf("%s expecting %d elements from rank %d", to.header.describe(), to.recv[s], s),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// part does rank r's part of a collective whose requests are all posted. own is the
+// request of the rank that does it, whose operator it uses. A panic of the user's
+// operator becomes an error.
+func (c *Comm) part(own *request, r int, aside []byte) (err error) {
+	if own.header.opk == opUser {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("rank %d: %s: operator %q panicked: %v\n%s",
+					c.Rank(), titles[own.coll], own.header.op, v, debug.Stack())
+			}
+		}()
+	}
+	slots := c.group.slots
+	q := slots[r].request
+	root := slots[q.root].request
+	switch q.coll {
+	case program.Broadcast:
+		move(q.out, root.in[0])
+	case program.Gather:
+		e := q.block(r, len(slots))
+		move(root.out[e.Lo:e.Hi], q.in[0])
+	case program.AllGather:
+		for i := range slots {
+			e := q.block(i, len(slots))
+			move(q.out[e.Lo:e.Hi], slots[i].request.in[0])
+		}
+	case program.Scatter:
+		e := q.block(r, len(slots))
+		move(q.out, root.in[0][e.Lo:e.Hi])
+	case program.AllToAll:
+		out := q.out
+		if aside != nil {
+			out = aside
+		}
+		at := 0
+		for i := range slots {
+			e := slots[i].request.block(r, len(slots))
+			at += copy(out[at:], slots[i].request.in[0][e.Lo:e.Hi])
+		}
+	case program.Reduce:
+		c.fold(own, len(slots), root.out, shared.Split(q.n, len(slots), r))
+	case program.ReduceScatter:
+		c.foldBlock(own, q.block(r, len(slots)), q.out)
+	case program.Scan, program.Exscan:
+		// Each rank does its share of the elements for all, so that nobody writes over
+		// in place what another has yet to read.
+		share := shared.Split(q.n, len(slots), r)
+		for i := len(slots) - 1; i >= 0; i-- {
+			upTo := i + 1
+			if q.coll == program.Exscan {
+				upTo = i
+			}
+			c.fold(own, upTo, slots[i].request.out, share)
+		}
+	}
+	return nil
+}
+
+// move copies, but not onto itself.
+func move(dst, src []byte) {
+	if !overlap(dst, src) {
+		copy(dst, src)
+	}
+}
+
+// block is where block i of p lies in the data, in bytes: in an AllToAll, of what
+// this rank sends.
+func (q *request) block(i, p int) shared.Range {
+	var e shared.Range
+	if q.counts == nil {
+		e = shared.Split(q.n, p, i)
+	} else {
+		for _, n := range q.counts[:i] {
+			e.Lo += n
+		}
+		e.Hi = e.Lo + q.counts[i]
+	}
+	return shared.Range{Lo: e.Lo * q.elem, Hi: e.Hi * q.elem}
+}
+
+// fold writes the elements of share of the fold over the first p ranks' input to out.
+func (c *Comm) fold(own *request, p int, out []byte, share shared.Range) {
+	plan := c.group.foldOver(p)
+	if plan.Leaves == 0 {
+		own.arith.fill(out[share.Lo*own.elem : share.Hi*own.elem])
+		return
+	}
+	c.leaves = c.leaves[:0]
+	for i := range plan.Leaves {
+		c.leaves = append(c.leaves, c.group.slots[i].request.in[0])
+	}
+	own.arith.foldLeaves(plan, c.leaves, out, share.Lo, share.Hi)
+	clear(c.leaves)
+}
+
+// foldBlock writes the fold of a block of all ranks' input to out.
+func (c *Comm) foldBlock(own *request, block shared.Range, out []byte) {
+	plan := c.group.foldOver(len(c.group.slots))
+	c.leaves = c.leaves[:0]
+	for i := range c.group.slots {
+		c.leaves = append(c.leaves, c.group.slots[i].request.in[0][block.Lo:block.Hi])
+	}
+	own.arith.foldLeaves(plan, c.leaves, out, 0, block.Len()/own.elem)
+	clear(c.leaves)
+}
+
+// foldOver gives the canonical tree over the first p ranks.
+func (g *LocalGroup) foldOver(p int) *program.FoldPlan {
+	g.folds.Lock()
+	defer g.folds.Unlock()
+	if f := g.folds.plans[p]; f != nil {
+		return f
+	}
+	plan, err := program.CompileFold(p, shared.RankSchedule(p, nil))
+	if err != nil {
+		panic(err) // the schedules above are trees
+	}
+	if g.folds.plans == nil {
+		g.folds.plans = map[int]*program.FoldPlan{}
+	}
+	g.folds.plans[p] = plan
+	return plan
+}

@@ -1,0 +1,327 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/execute"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+	"github.com/superstep-ml/superstep/shared"
+	"github.com/zeebo/xxh3"
+)
+
+// request is one rank's part in a collective, with elements as bytes.
+type request struct {
+	header *header
+	ctx    context.Context
+	coll   program.Collective
+	root   int
+	elem   int // bytes of an element
+
+	in  [][]byte // one buffer, or one for each node of a forest; nil is absent
+	out []byte
+
+	// How the data is cut: n elements evenly, or blocks of counts elements, one a
+	// rank; of an AllToAll, counts are what this rank sends and recv what it gets.
+	n            int
+	counts, recv []int
+
+	arith       arithmetic // nil where nothing is reduced
+	commutative bool
+
+	forest *memberForest // nil for whole buffers
+}
+
+// memberForest is what each of the parties of a reduction brings: nodes of an
+// aligned tree.
+type memberForest struct {
+	nodes [][]shared.Node
+	hash  uint64
+}
+
+func hashForest(nodes [][]shared.Node) uint64 {
+	return xxh3.HashString(fmt.Sprint(nodes)) | 1
+}
+
+// calls runs programs among parties: the ranks of a group, or its processes. It is
+// used by one goroutine at a time.
+type calls struct {
+	node      mesh.Node
+	decider   decider
+	runners   map[runnerKey]*prepared
+	kinds     map[header]*mesh.Operation
+	decisions map[decisionKey]*choice
+	last      *prepared // of the latest run, for descriptions
+}
+
+// runnerKey tells programs apart.
+type runnerKey struct {
+	coll      program.Collective
+	algorithm string
+	dims      string
+	root      int
+	forest    uint64
+	options   execute.Options
+}
+
+// prepared is a program ready to run, with the layout of its latest run.
+type prepared struct {
+	prog    *program.Program
+	runner  *execute.Runner
+	op      execute.Operation
+	n       int
+	counts  []int
+	recv    []int
+	cost    program.Cost
+	sent    int64 // elements that this rank sends
+	hasKind *mesh.Operation
+	kind    header
+}
+
+// choice is a way to carry out a collective.
+type choice struct {
+	algorithm *algorithm.Algorithm
+	dims      []int
+	options   execute.Options
+}
+
+// decider chooses where the caller has not.
+type decider interface {
+	decide(k *calls, q *request, key decisionKey) (*choice, error)
+}
+
+// unannounced is a node whose operations are not told: one call may be several runs,
+// and it is the call that ranks must agree about. See Comm.enter.
+type unannounced struct{ mesh.Node }
+
+func (unannounced) Begin(uint64, *mesh.Operation) {}
+func (unannounced) End()                          {}
+
+func newCalls(node mesh.Node, d decider) calls {
+	return calls{
+		node: node, decider: d,
+		runners:   map[runnerKey]*prepared{},
+		kinds:     map[header]*mesh.Operation{},
+		decisions: map[decisionKey]*choice{},
+	}
+}
+
+// close lets go of the runners. No run is under way.
+func (k *calls) close() {
+	for _, r := range k.runners {
+		r.runner.Close()
+	}
+	clear(k.runners)
+}
+
+// run carries out q and says whether its result exists: the result of a reduction
+// to which nobody contributed does not.
+func (k *calls) run(q *request) (present bool, err error) {
+	c, err := k.choose(q)
+	if err != nil {
+		return false, err
+	}
+	p, err := k.prepare(q, c)
+	if err != nil {
+		return false, err
+	}
+	k.last = p
+	p.lay(q)
+	p.op.Seq, p.op.What = q.header.seq, k.kindOf(p, q.header)
+	p.op.Elem, p.op.In, p.op.Out = q.elem, q.in, q.out
+	p.op.Reducer = q.arith
+	present, err = p.runner.Run(&p.op)
+	p.op.In, p.op.Out, p.op.Reducer = nil, nil, nil
+	return present, err
+}
+
+// kindOf gives the operation that stands in message headers: equal exactly if two
+// ranks are in the same kind of operation, carried out by the same program.
+func (k *calls) kindOf(p *prepared, h *header) *mesh.Operation {
+	kin := h.kin()
+	if p.hasKind != nil && p.kind == kin {
+		return p.hasKind
+	}
+	op, ok := k.kinds[kin]
+	if !ok || op.Hash != operationHash(&kin, p.prog) {
+		if len(k.kinds) >= maxKinds {
+			clear(k.kinds)
+		}
+		op = &mesh.Operation{Hash: operationHash(&kin, p.prog), Text: kin.describe()}
+		k.kinds[kin] = op
+	}
+	p.kind, p.hasKind = kin, op
+	return op
+}
+
+// maxKinds bounds what is remembered of operations; a program has few kinds.
+const maxKinds = 256
+
+func operationHash(kin *header, prog *program.Program) uint64 {
+	return xxh3.HashString(fmt.Sprintf("%s %x %d %x", kin.describe(), prog.GroupHash(), kin.opk, kin.counts))
+}
+
+// prepare finds or makes the runner of a choice.
+func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
+	key := runnerKey{coll: q.coll, algorithm: c.algorithm.Name, root: q.root, options: c.options}
+	if c.dims != nil {
+		key.dims = fmt.Sprint(c.dims)
+	}
+	if q.forest != nil {
+		key.forest = q.forest.hash
+	}
+	if p := k.runners[key]; p != nil {
+		return p, nil
+	}
+	prog := c.algorithm.Generate(k.params(q, c.dims), k.node.Rank())
+	ctx := q.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	r, err := execute.New(ctx, prog, unannounced{k.node}, c.options)
+	if err != nil {
+		return nil, err
+	}
+	p := &prepared{prog: prog, runner: r, n: -1, cost: c.algorithm.Cost(k.params(q, c.dims))}
+	k.runners[key] = p
+	return p, nil
+}
+
+func (k *calls) params(q *request, dims []int) algorithm.Params {
+	pr := algorithm.Params{P: k.node.Size(), Root: q.root, Dims: dims}
+	if q.forest != nil {
+		pr.Forest = q.forest.nodes
+	}
+	return pr
+}
+
+// lay gives the program the lengths of q, which are mostly those of the time before.
+func (p *prepared) lay(q *request) {
+	if !p.relay(q) {
+		return
+	}
+	p.sent = 0
+	if p.cost.Sent != nil {
+		p.sent = int64(p.cost.Sent(p.prog.Rank, p.op.Layout))
+	}
+}
+
+// relay makes the layout of q unless the latest serves.
+func (p *prepared) relay(q *request) bool {
+	switch {
+	case q.recv != nil:
+		if p.recv != nil && slices.Equal(p.counts, q.counts) && slices.Equal(p.recv, q.recv) {
+			return false
+		}
+		p.n, p.counts, p.recv = -1, slices.Clone(q.counts), slices.Clone(q.recv)
+		p.op.Layout = program.Exchange(q.counts, q.recv)
+	case q.counts != nil:
+		if p.counts != nil && p.recv == nil && slices.Equal(p.counts, q.counts) {
+			return false
+		}
+		p.n, p.counts, p.recv = -1, slices.Clone(q.counts), nil
+		p.op.Layout = program.Blocks(q.counts)
+	default:
+		if p.n == q.n {
+			return false
+		}
+		p.n, p.counts, p.recv = q.n, nil, nil
+		p.op.Layout = program.Even(q.n, p.prog.Chunks)
+	}
+	return true
+}
+
+// choose finds how to carry out q: as asked, or as decided for its like.
+func (k *calls) choose(q *request) (*choice, error) {
+	key := decisionKeyOf(q)
+	if c := k.decisions[key]; c != nil {
+		return c, nil
+	}
+	var c *choice
+	var err error
+	if key.algorithm != "" {
+		c, err = k.named(q)
+	} else {
+		c, err = k.decider.decide(k, q, key)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.decisions[key] = c
+	return c, nil
+}
+
+// named makes the choice that the caller made.
+func (k *calls) named(q *request) (*choice, error) {
+	name, dims, err := algorithm.ParseName(q.header.algorithm)
+	if err != nil {
+		return nil, err
+	}
+	a, err := algorithm.Find(q.coll, name)
+	if err != nil {
+		return nil, err
+	}
+	if err := usable(a, k.params(q, dims), q); err != nil {
+		return nil, err
+	}
+	return &choice{algorithm: a, dims: dims}, nil
+}
+
+// usable returns why an algorithm cannot carry out q, or nil.
+func usable(a *algorithm.Algorithm, pr algorithm.Params, q *request) error {
+	if err := a.Supports(pr); err != nil {
+		return err
+	}
+	if a.EvenOnly && q.counts != nil {
+		return fmt.Errorf("%s %s takes blocks of even lengths only", a.Name, q.coll)
+	}
+	if q.arith != nil && !q.commutative && (a.RankOrder == nil || !a.RankOrder(pr.P)) {
+		return fmt.Errorf("%s %s among %d ranks does not keep the order of ranks, and operator %q does not commute",
+			a.Name, q.coll, pr.P, q.header.op)
+	}
+	return nil
+}
+
+// decisionKey is what a decision depends on: collectives of about the same size
+// are carried out alike.
+type decisionKey struct {
+	coll      program.Collective
+	octave    int
+	uneven    bool
+	inOrder   bool
+	forest    uint64
+	root      int
+	algorithm string
+}
+
+func decisionKeyOf(q *request) decisionKey {
+	key := decisionKey{
+		coll: q.coll, octave: octave(q.bytes()), uneven: q.counts != nil, root: q.root,
+		inOrder: q.arith != nil && !q.commutative, algorithm: q.header.algorithm,
+	}
+	if q.forest != nil {
+		key.forest = q.forest.hash
+	}
+	return key
+}
+
+// bytes is the size of the whole data. Where blocks differ it is an estimate that
+// all ranks share, since decisions must.
+func (q *request) bytes() int {
+	if q.recv != nil {
+		return 0
+	}
+	return q.n * q.elem
+}
+
+// octave is the number of bits of a size.
+func octave(bytes int) int {
+	n := 0
+	for ; bytes > 0; bytes >>= 1 {
+		n++
+	}
+	return n
+}

@@ -1,0 +1,275 @@
+package collective
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// TCPConfig says who is in a group of ranks that live in several processes, and how
+// they find each other. Either Addresses or Store and Size must be given.
+type TCPConfig struct {
+	// Addresses has for each rank the host:port at which its process is found. Ranks of
+	// one process have the same address. Only that of rank 0's process must be known
+	// exactly; the others say where they listen (an empty host or port 0 will do).
+	Addresses []string
+
+	// Store lets the processes find each other where addresses are not known before:
+	// the process of rank 0 writes where it is, the others read it. See FileStore.
+	Store Store
+	Size  int // number of ranks, with Store
+
+	// Hosts has the ranks of each process, with Store; nil gives each rank a process of
+	// its own. With Addresses, equal addresses are one process.
+	Hosts [][]int
+
+	// Listen is where this process listens, with Store. Empty stands for 127.0.0.1:0:
+	// to be reached from other machines say "0.0.0.0:0", or which interface.
+	Listen string
+
+	// Group and Attempt keep groups apart. Messages of an earlier attempt of the same
+	// group are refused, so that what is left of it can do no harm.
+	Group   string
+	Attempt uint32
+
+	// TLS encrypts and authenticates all connections, if given: Certificates, RootCAs
+	// and ClientCAs are used on both sides.
+	TLS *tls.Config
+
+	// Checksum adds a checksum to the data of each message, beyond TCP's own.
+	Checksum bool
+
+	// Detection is how long a process may be silent before it counts as dead; 0 stands
+	// for 4 s. One that ends, or whose connection breaks, is noticed at once.
+	Detection time.Duration
+
+	// JoinTimeout bounds the wait for all processes to come; 0 stands for 30 s.
+	JoinTimeout time.Duration
+
+	// Tuning decides where the caller names no algorithm; that of rank 0 counts. Nil
+	// stands for what is known of such networks.
+	Tuning *tune.Tuner
+
+	Logger hclog.Logger // nil logs nothing
+}
+
+// Store is where the processes of a group find each other.
+type Store = membership.Store
+
+// FileStore is a Store in a directory that all processes see.
+func FileStore(dir string) Store { return membership.FileStore(dir) }
+
+// TCPGroup is this process's part of a group whose ranks live in several processes.
+// What holds of a LocalGroup holds of it, with the same bits, whatever rank lives
+// where.
+type TCPGroup struct {
+	local *LocalGroup
+	mesh  *mesh.TCP
+	home  *membership.Membership
+	once  sync.Once
+	err   error
+	ended chan struct{} // closed when the watcher of failures has returned
+	stop  chan struct{}
+}
+
+// NewTCPGroup joins rank, and the other ranks of its process, to the group, waiting
+// for all to come. Close the group when its ranks are done.
+func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error) {
+	size, hosts, err := cfg.hosts()
+	if err != nil {
+		return nil, fmt.Errorf("collective: %w", err)
+	}
+	me := slices.IndexFunc(hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
+	if me < 0 {
+		return nil, fmt.Errorf("collective: rank %d in a group of %d", rank, size)
+	}
+	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{})}
+	g.mesh, err = mesh.JoinTCP(ctx, mesh.TCPConfig{
+		Size: size, Ranks: hosts[me], Group: cfg.name(), Attempt: cfg.Attempt,
+		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Checksum: cfg.Checksum,
+		ConnectTimeout: cfg.JoinTimeout,
+		Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
+			var err error
+			g.home, err = membership.Join(ctx, cfg.membership(size, hosts, me, address, states))
+			if err != nil {
+				return nil, nil, err
+			}
+			return g.home, g.home.Table(), nil
+		},
+	})
+	if err != nil {
+		if g.home != nil {
+			g.home.Close()
+		}
+		return nil, fmt.Errorf("collective: rank %d cannot join the group: %w", rank, err)
+	}
+	t := cfg.Tuning
+	if t == nil {
+		t = tune.Default()
+	}
+	g.local.net = newNetwork(g.mesh, size, hosts, me, t)
+	go g.watch()
+	return g, nil
+}
+
+// name is the group's, with what its processes must have in common for the elements
+// that travel as they are in memory.
+func (cfg *TCPConfig) name() string {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
+		return cfg.Group
+	}
+	return cfg.Group + " (big-endian)"
+}
+
+// listen is where a process takes data connections. The process of rank 0 is found at
+// its address for control, so that data take another port.
+func (cfg *TCPConfig) listen(hosts [][]int, me int) string {
+	if len(cfg.Addresses) == 0 {
+		return cfg.Listen
+	}
+	address := cfg.Addresses[hosts[me][0]]
+	if me > 0 {
+		return address
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address // which the membership complains about
+	}
+	return net.JoinHostPort(host, "0")
+}
+
+// membership is this process's part in the control of the group.
+func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, data string, states func() []membership.State) membership.Config {
+	m := membership.Config{
+		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store,
+		DataAddress: data, Group: cfg.name(), Attempt: cfg.Attempt, TLS: cfg.TLS,
+		Detection: cfg.Detection, JoinTimeout: cfg.JoinTimeout, State: states, Logger: cfg.Logger,
+	}
+	if len(cfg.Addresses) > 0 {
+		m.Coordinator = cfg.Addresses[0]
+	} else if host, _, err := net.SplitHostPort(cfg.Listen); err == nil {
+		m.Listen = net.JoinHostPort(host, "0")
+	}
+	return m
+}
+
+// watch ends the ranks of this process when the group fails elsewhere.
+func (g *TCPGroup) watch() {
+	defer close(g.ended)
+	node := g.mesh.Node(g.local.ranks[0])
+	select {
+	case <-node.Failed():
+		g.local.end(node.Err())
+	case <-g.stop:
+	}
+}
+
+// hosts gives the number of ranks and those of each process, that of rank 0 first.
+func (cfg *TCPConfig) hosts() (int, [][]int, error) {
+	if len(cfg.Addresses) > 0 {
+		if cfg.Store != nil || cfg.Hosts != nil {
+			return 0, nil, fmt.Errorf("a group has either addresses, or a store and hosts")
+		}
+		var hosts [][]int
+		place := map[string]int{}
+		for r, a := range cfg.Addresses {
+			h, ok := place[a]
+			if !ok {
+				h = len(hosts)
+				place[a] = h
+				hosts = append(hosts, nil)
+			}
+			hosts[h] = append(hosts[h], r)
+		}
+		return len(cfg.Addresses), hosts, nil
+	}
+	if cfg.Store == nil || cfg.Size < 1 {
+		return 0, nil, fmt.Errorf("a group needs the addresses of its ranks, or a store and its size")
+	}
+	if cfg.Hosts == nil {
+		hosts := make([][]int, cfg.Size)
+		for r := range hosts {
+			hosts[r] = []int{r}
+		}
+		return cfg.Size, hosts, nil
+	}
+	seen := make([]bool, cfg.Size)
+	hosts := make([][]int, len(cfg.Hosts))
+	for h, ranks := range cfg.Hosts {
+		if len(ranks) == 0 {
+			return 0, nil, fmt.Errorf("process %d hosts no rank", h)
+		}
+		hosts[h] = slices.Sorted(slices.Values(ranks))
+		for _, r := range ranks {
+			if r < 0 || r >= cfg.Size || seen[r] {
+				return 0, nil, fmt.Errorf("process %d hosts rank %d of %d, which is none or another's", h, r, cfg.Size)
+			}
+			seen[r] = true
+		}
+	}
+	if r := slices.Index(seen, false); r >= 0 {
+		return 0, nil, fmt.Errorf("no process hosts rank %d", r)
+	}
+	slices.SortFunc(hosts, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	return cfg.Size, hosts, nil
+}
+
+// Size is the number of ranks of the whole group.
+func (g *TCPGroup) Size() int { return g.local.size }
+
+// Ranks are those of this process, in ascending order.
+func (g *TCPGroup) Ranks() []int { return slices.Clone(g.local.ranks) }
+
+// Rank returns the end of a rank of this process, the same at each call. It panics
+// when the rank is not of this process.
+func (g *TCPGroup) Rank(rank int) *Comm {
+	i := g.local.indexOf(rank)
+	if i < 0 {
+		panic(fmt.Sprintf("collective: rank %d is not of this process, which has %v of %d", rank, g.local.ranks, g.local.size))
+	}
+	return &g.local.comms[i]
+}
+
+// Abort ends the group for all ranks of all processes. See LocalGroup.Abort.
+func (g *TCPGroup) Abort(err error) { g.local.Abort(err) }
+
+// Err is the first cause of the group's end, or nil.
+func (g *TCPGroup) Err() error { return g.local.Err() }
+
+// closeTimeout bounds the wait for the other processes to leave too.
+const closeTimeout = 10 * time.Second
+
+// Close leaves the group and waits until all that belongs to it is gone: connections
+// and goroutines. Ranks that still wait for one of this process get an error wrapping
+// ErrLeft. It is idempotent.
+func (g *TCPGroup) Close() error {
+	g.once.Do(func() {
+		for i := range g.local.comms {
+			g.local.comms[i].Close(nil)
+		}
+		close(g.stop)
+		<-g.ended
+		g.local.net.calls.close()
+		// The good-bye goes first: what was sent still arrives, and nobody takes the end
+		// of the connections for a failure.
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		g.err = g.home.Leave(ctx)
+		if err := g.mesh.Close(); g.err == nil {
+			g.err = err
+		}
+		g.home.Close()
+	})
+	return g.err
+}

@@ -1,0 +1,117 @@
+package tune
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Rule says how to carry out the collectives that it fits. Zero bounds do not bind.
+type Rule struct {
+	Collective program.Collective
+	MinRanks   int
+	MaxRanks   int
+	MinBytes   int
+	MaxBytes   int
+	Choice     Choice
+}
+
+// String is the rule in words.
+func (r *Rule) String() string {
+	var b strings.Builder
+	b.WriteString(r.Collective.String())
+	bounds(&b, "ranks", r.MinRanks, r.MaxRanks)
+	bounds(&b, "bytes", r.MinBytes, r.MaxBytes)
+	fmt.Fprintf(&b, " by %s", r.Choice)
+	return b.String()
+}
+
+func bounds(b *strings.Builder, what string, lo, hi int) {
+	switch {
+	case lo > 0 && hi > 0:
+		fmt.Fprintf(b, " of %d to %d %s", lo, hi, what)
+	case lo > 0:
+		fmt.Fprintf(b, " of at least %d %s", lo, what)
+	case hi > 0:
+		fmt.Fprintf(b, " of at most %d %s", hi, what)
+	}
+}
+
+func (r *Rule) fits(q Query) bool {
+	return r.Collective == q.Collective &&
+		q.Params.P >= r.MinRanks && (r.MaxRanks == 0 || q.Params.P <= r.MaxRanks) &&
+		q.Bytes >= r.MinBytes && (r.MaxBytes == 0 || q.Bytes <= r.MaxBytes)
+}
+
+// ruleFile is the JSON form of rules.
+type ruleFile struct {
+	Rules []struct {
+		Collective string `json:"collective"`
+		MinRanks   int    `json:"min_ranks"`
+		MaxRanks   int    `json:"max_ranks"`
+		MinBytes   int    `json:"min_bytes"`
+		MaxBytes   int    `json:"max_bytes"`
+		Algorithm  string `json:"algorithm"`
+		Segment    int    `json:"segment"`
+		Channels   int    `json:"channels"`
+	} `json:"rules"`
+}
+
+// maxRuleFile bounds what ReadRules reads.
+const maxRuleFile = 1 << 20
+
+// ReadRules reads rules from JSON:
+//
+//	{"rules": [{"collective": "allreduce", "max_bytes": 4096, "algorithm": "recursive-doubling"}]}
+//
+// An algorithm may have dimensions ("torus:4x8"). Names that do not exist, bounds
+// that exclude everything, and fields of no meaning are errors that name the rule.
+func ReadRules(r io.Reader) ([]Rule, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxRuleFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("tuning rules: %w", err)
+	}
+	if len(text) > maxRuleFile {
+		return nil, fmt.Errorf("tuning rules of more than %d bytes", maxRuleFile)
+	}
+	var f ruleFile
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("tuning rules: %w", err)
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, fmt.Errorf("tuning rules: more text after the rules")
+	}
+	rules := make([]Rule, len(f.Rules))
+	for i, x := range f.Rules {
+		fail := func(format string, args ...any) ([]Rule, error) {
+			return nil, fmt.Errorf("tuning rule %d: %s", i+1, fmt.Sprintf(format, args...))
+		}
+		coll, err := program.ParseCollective(x.Collective)
+		if err != nil {
+			return fail("%v", err)
+		}
+		name, dims, err := algorithm.ParseName(x.Algorithm)
+		if err != nil {
+			return fail("%v", err)
+		}
+		if _, err := algorithm.Find(coll, name); err != nil {
+			return fail("%v", err)
+		}
+		for _, n := range []int{x.MinRanks, x.MaxRanks, x.MinBytes, x.MaxBytes, x.Segment, x.Channels} {
+			if n < 0 {
+				return fail("%d is below zero", n)
+			}
+		}
+		if x.MaxRanks > 0 && x.MinRanks > x.MaxRanks || x.MaxBytes > 0 && x.MinBytes > x.MaxBytes {
+			return fail("its least is above its most")
+		}
+		rules[i] = Rule{coll, x.MinRanks, x.MaxRanks, x.MinBytes, x.MaxBytes, Choice{name, dims, x.Segment, x.Channels}}
+	}
+	return rules, nil
+}

@@ -1,0 +1,191 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// Tuner chooses. It is immutable once in use, and may be used by several goroutines.
+type Tuner struct {
+	// Network is what candidates are priced on.
+	Network *simulate.Network
+
+	// Rules are looked at first; the first that fits decides.
+	Rules []Rule
+
+	// AnyTree lets programs compete that do not fold in the canonical tree: the result
+	// may then change with size, network and number of ranks.
+	AnyTree bool
+}
+
+// Default tunes for ranks on one host that talk through its kernel.
+func Default() *Tuner {
+	n, err := simulate.Preset("loopback")
+	if err != nil {
+		panic(err) // the preset is part of the package
+	}
+	return &Tuner{Network: n}
+}
+
+// Query is what a choice depends on.
+type Query struct {
+	Collective program.Collective
+	Params     algorithm.Params
+	Bytes      int // of the whole data
+	Elem       int // bytes of an element
+	Uneven     bool
+	InOrder    bool // the operator does not commute
+}
+
+// String is, for example, "allreduce of 1048576 bytes among 8 ranks".
+func (q Query) String() string {
+	s := fmt.Sprintf("%s of %d bytes among %d ranks", q.Collective, q.Bytes, q.Params.P)
+	if q.Uneven {
+		s += ", blocks of different lengths"
+	}
+	if q.InOrder {
+		s += ", operands in rank order"
+	}
+	if q.Params.Forest != nil {
+		s += ", forests"
+	}
+	return s
+}
+
+// Choice is a way to carry out a collective.
+type Choice struct {
+	Algorithm string
+	Dims      []int
+	Segment   int // bytes; 0 leaves it to the executor
+	Channels  int // connections a lane takes turns on; 0 leaves it to the executor
+}
+
+// String is, for example, "torus:4x8, segments of 65536 bytes".
+func (c Choice) String() string {
+	s := c.Algorithm
+	for i, d := range c.Dims {
+		sep := "x"
+		if i == 0 {
+			sep = ":"
+		}
+		s += fmt.Sprint(sep, d)
+	}
+	if c.Segment > 0 {
+		s += fmt.Sprintf(", segments of %d bytes", c.Segment)
+	}
+	if c.Channels > 1 {
+		s += fmt.Sprintf(", %d channels", c.Channels)
+	}
+	return s
+}
+
+// Candidate is a choice with its price, or with why it is none.
+type Candidate struct {
+	Choice
+	Seconds float64
+	Refused string // why it does not compete; "" if it does
+}
+
+// Decision is a choice and how it came about.
+type Decision struct {
+	Choice
+	Query      Query
+	Rule       *Rule       // that decided, if one did
+	Candidates []Candidate // those that compete first, cheapest first
+	Network    string
+}
+
+// Explain is a table for people: what competed, at which price, and what did not,
+// and why.
+func (d *Decision) Explain() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", d.Query, d.Choice)
+	if d.Rule != nil {
+		fmt.Fprintf(&b, " (by rule: %s)\n", d.Rule)
+		return b.String()
+	}
+	fmt.Fprintf(&b, " (least price on network %q)\n", d.Network)
+	w := tabwriter.NewWriter(&b, 2, 0, 2, ' ', 0)
+	for _, c := range d.Candidates {
+		price := c.Refused
+		if price == "" {
+			price = fmt.Sprintf("%.1f µs", c.Seconds*1e6)
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", c.Choice, price)
+	}
+	w.Flush() // to a strings.Builder, which does not fail
+	return b.String()
+}
+
+// Choose decides. The same query gives the same decision, everywhere.
+func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
+	d := &Decision{Query: q, Network: t.Network.Name}
+	for i := range t.Rules {
+		r := &t.Rules[i]
+		if !r.fits(q) {
+			continue
+		}
+		a, err := algorithm.Find(q.Collective, r.Choice.Algorithm)
+		if err != nil {
+			return nil, fmt.Errorf("tuning rule %s: %w", r, err)
+		}
+		pr := q.Params
+		pr.Dims = r.Choice.Dims
+		// A rule was written by someone who wants it: it may leave the canonical tree.
+		if why := refusal(a, pr, q, true); why != "" {
+			return nil, fmt.Errorf("tuning rule %s: for %s: %s", r, q, why)
+		}
+		d.Choice, d.Rule = r.Choice, r
+		return d, nil
+	}
+	for _, a := range algorithm.For(q.Collective) {
+		c := Candidate{Choice: Choice{Algorithm: a.Name}}
+		c.Refused = refusal(a, q.Params, q, t.AnyTree)
+		if c.Refused == "" {
+			r, err := simulate.Price(ctx, a, q.Params, q.Bytes, max(q.Elem, 1), t.Network, simulate.Options{MaxSegments: maxSegments})
+			if err != nil {
+				return nil, fmt.Errorf("pricing %s: %w", a.Name, err)
+			}
+			c.Seconds = r.Time
+		}
+		d.Candidates = append(d.Candidates, c)
+	}
+	slices.SortStableFunc(d.Candidates, func(a, b Candidate) int {
+		if x := cmp.Compare(len(a.Refused), len(b.Refused)); x != 0 && min(len(a.Refused), len(b.Refused)) == 0 {
+			return x
+		}
+		return cmp.Compare(a.Seconds, b.Seconds)
+	})
+	if len(d.Candidates) == 0 || d.Candidates[0].Refused != "" {
+		return nil, fmt.Errorf("no algorithm carries out %s", q)
+	}
+	d.Choice = d.Candidates[0].Choice
+	return d, nil
+}
+
+// maxSegments bounds the work of pricing one candidate.
+const maxSegments = 64
+
+// refusal returns why an algorithm does not compete, or "".
+func refusal(a *algorithm.Algorithm, pr algorithm.Params, q Query, anyTree bool) string {
+	if err := a.Supports(pr); err != nil {
+		return err.Error()
+	}
+	switch {
+	case a.EvenOnly && q.Uneven:
+		return "takes blocks of even lengths only"
+	case q.InOrder && q.Collective.Reduces() && (a.RankOrder == nil || !a.RankOrder(pr.P)):
+		return "does not keep the order of ranks"
+	case q.Collective.Reduces() && !anyTree && (a.Canonical == nil || !a.Canonical(pr.P)):
+		return "does not fold in the canonical tree"
+	}
+	return ""
+}

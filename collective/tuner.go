@@ -1,0 +1,106 @@
+package collective
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/execute"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/tune"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+	"github.com/zeebo/xxh3"
+)
+
+// localDecider stands where nothing is left to decide: messages among the ranks of
+// one process are sent by an algorithm that was asked for.
+type localDecider struct{}
+
+func (localDecider) decide(_ *calls, q *request, _ decisionKey) (*choice, error) {
+	return nil, fmt.Errorf("%s without an algorithm", titles[q.coll])
+}
+
+// decide has the first party choose and all learn of it, so that all agree whatever
+// they would have chosen themselves.
+func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
+	var letter [decisionBytes]byte
+	if k.node.Rank() == 0 {
+		if err := n.chooseFor(k, q, key, letter[:]); err != nil {
+			return nil, err
+		}
+	}
+	if err := k.spread(q, letter[:]); err != nil {
+		return nil, err
+	}
+	return readDecision(letter[:], q.coll)
+}
+
+// chooseFor asks the tuner and writes what it says into a letter.
+func (n *network) chooseFor(k *calls, q *request, key decisionKey, letter []byte) error {
+	ctx := q.ctx
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	size := 0
+	if key.octave > 0 {
+		size = 3 << key.octave >> 2 // the middle of the octave
+	}
+	d, err := n.tuner.Choose(ctx, tune.Query{
+		Collective: q.coll, Params: k.params(q, nil), Bytes: size, Elem: q.elem,
+		Uneven: key.uneven, InOrder: key.inOrder,
+	})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(d.Choice)
+	if err != nil {
+		return err
+	}
+	if len(text) > len(letter) {
+		return fmt.Errorf("the choice of %s takes more than %d bytes to tell", d.Choice, len(letter))
+	}
+	copy(letter, text)
+	return nil
+}
+
+// decisionBytes is the length of the message that tells a choice.
+const decisionBytes = 512
+
+// spread broadcasts the letter of party 0, before the operation that it is about.
+func (k *calls) spread(q *request, letter []byte) error {
+	by, err := algorithm.Find(program.Broadcast, "binomial")
+	if err != nil {
+		return err
+	}
+	r := request{header: q.header, ctx: q.ctx, coll: program.Broadcast}
+	p, err := k.prepare(&r, &choice{algorithm: by})
+	if err != nil {
+		return err
+	}
+	kin := q.header.kin()
+	text := kin.describe()
+	op := execute.Operation{
+		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text},
+		Elem: 1, Layout: program.Even(len(letter), p.prog.Chunks), In: [][]byte{noBytes}, Out: letter,
+	}
+	if k.node.Rank() == 0 {
+		op.In[0] = letter
+	}
+	_, err = p.runner.Run(&op)
+	return err
+}
+
+// readDecision is the choice that a letter tells.
+func readDecision(letter []byte, coll program.Collective) (*choice, error) {
+	var c tune.Choice
+	if err := json.Unmarshal(bytes.TrimRight(letter, "\x00"), &c); err != nil {
+		return nil, fmt.Errorf("what rank 0 chose cannot be read: %w", err)
+	}
+	a, err := algorithm.Find(coll, c.Algorithm)
+	if err != nil {
+		return nil, fmt.Errorf("what rank 0 chose: %w", err)
+	}
+	return &choice{algorithm: a, dims: c.Dims, options: execute.Options{Segment: c.Segment, Channels: c.Channels}}, nil
+}

@@ -1,0 +1,114 @@
+package collective
+
+import (
+	"sync"
+	"unsafe"
+
+	"github.com/superstep-ml/superstep/collective/execute"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// arithmetic is an operator on elements of one type, seen from where elements are
+// bytes.
+type arithmetic interface {
+	execute.Reducer
+
+	// fill writes the operator's identity everywhere.
+	fill(out []byte)
+
+	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements
+	// of out, which may be the memory of one of the leaves. For one goroutine at a time.
+	foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte, lo, hi int)
+}
+
+// typedOp implements arithmetic.
+type typedOp[T Number] struct {
+	op     Op[T]
+	apply  reducer[T]
+	folder folder[T]
+	leaves [][]T
+	out    [1][]T
+	blocks sync.Pool // of *[foldBlock]T
+}
+
+func newTypedOp[T Number]() *typedOp[T] {
+	return &typedOp[T]{folder: folder[T]{table: reducersOf[T]()}}
+}
+
+// set makes op the operator from now on.
+func (t *typedOp[T]) set(op Op[T]) {
+	t.op, t.apply = op, op.fold
+	if op.kind != opUser {
+		t.apply = t.folder.table[op.kind]
+	}
+}
+
+// Fold does dst[i] = left[i] ∘ right[i], the operands on their sides: even where
+// they commute as numbers, they may be NaNs of different payloads.
+func (t *typedOp[T]) Fold(dst, left, right []byte) {
+	d, a, b := elementsOf[T](dst), elementsOf[T](left), elementsOf[T](right)
+	if len(d) == 0 {
+		return
+	}
+	switch {
+	case &d[0] == &a[0]:
+		t.apply(d, b)
+	case t.op.kind == opSum:
+		sum(d, a, b) // reads both operands of an element before it writes it
+	case &d[0] != &b[0]:
+		copy(d, a)
+		t.apply(d, b)
+	default:
+		t.foldOverRight(d, a)
+	}
+}
+
+// foldOverRight does d[i] = a[i] ∘ d[i], by way of a block.
+func (t *typedOp[T]) foldOverRight(d, a []T) {
+	block, ok := t.blocks.Get().(*[foldBlock]T)
+	if !ok {
+		block = new([foldBlock]T)
+	}
+	for len(d) > 0 {
+		n := copy(block[:], a[:min(len(d), foldBlock)])
+		t.apply(block[:n], d[:n])
+		copy(d, block[:n])
+		d, a = d[n:], a[n:]
+	}
+	t.blocks.Put(block)
+}
+
+func (t *typedOp[T]) fill(out []byte) {
+	for x, i := elementsOf[T](out), 0; i < len(x); i++ {
+		x[i] = t.op.identity
+	}
+}
+
+func (t *typedOp[T]) foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte, lo, hi int) {
+	t.leaves = t.leaves[:0]
+	for _, l := range leaves {
+		t.leaves = append(t.leaves, elementsOf[T](l))
+	}
+	t.out[0] = elementsOf[T](out)
+	t.folder.fold(p, &t.op, t.leaves, t.out[:], lo, hi, nil)
+	clear(t.leaves)
+	t.out[0] = nil
+}
+
+// bytesOf views elements as the bytes that they are in memory.
+func bytesOf[T Number](x []T) []byte {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), len(x)*int(unsafe.Sizeof(x[0])))
+}
+
+// elementsOf views bytes, which bytesOf made or which are aligned like elements,
+// as elements.
+func elementsOf[T Number](b []byte) []T {
+	var zero T
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(zero)))
+}
