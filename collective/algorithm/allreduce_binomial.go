@@ -41,22 +41,26 @@ func generateBinomialAllReduce(pr Params, rank int) *program.Program {
 		return b.alone()
 	}
 	in, out := whole(program.In), whole(program.Out)
+	children := 0
+	for children < bits.Len(uint(pr.P-1-rank)) && rank>>children&1 == 0 {
+		children++
+	}
+	// Lanes begin with the largest subtree, which is to hear of the result first.
+	for i := children - 1; i >= 0; i-- {
+		b.with(rank + 1<<i)
+	}
 	has := in
-	var children []int
-	for d := 1; d < pr.P && rank&d == 0; d *= 2 {
-		if rank+d < pr.P {
-			children = append(children, b.with(rank+d))
-			b.recvReduce(children[len(children)-1], out, has, false)
-			has = out
-		}
+	for i := range children {
+		b.recvReduce(b.with(rank+1<<i), out, has, false)
+		has = out
 	}
 	if rank > 0 {
 		parent := b.with(rank & (rank - 1))
 		b.send(parent, has)
 		b.recv(parent, out)
 	}
-	for i := len(children) - 1; i >= 0; i-- {
-		b.send(children[i], out)
+	for i := children - 1; i >= 0; i-- {
+		b.send(b.with(rank+1<<i), out)
 	}
 	return b.finish()
 }

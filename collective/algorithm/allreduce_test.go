@@ -10,8 +10,8 @@ import (
 )
 
 func TestAllReducesAreProved(t *testing.T) {
-	for _, a := range algorithm.For(program.AllReduce) {
-		t.Run(a.Name, func(t *testing.T) {
+	for _, a := range append(algorithm.For(program.AllReduce), algorithm.For(program.ReduceScatter)...) {
+		t.Run(a.Collective.String()+"/"+a.Name, func(t *testing.T) {
 			for p := 1; p <= 33; p++ {
 				pr := algorithm.Params{P: p}
 				if a.Supports(pr) != nil {

@@ -92,6 +92,17 @@ func (b *builder) recv(lane int, dst program.Ref) {
 	b.add(lane, program.Instruction{Op: program.DoRecv, Dst: dst})
 }
 
+// recvOnce receives when a value that the instruction has no use for is there.
+func (b *builder) recvOnce(there program.Ref, lane int, dst program.Ref) {
+	list, lo, hi := b.history(there)
+	for _, s := range list[lo:hi] {
+		if s.written {
+			b.need = append(b.need, s.writer)
+		}
+	}
+	b.recv(lane, dst)
+}
+
 // recvReduce folds what comes into dst: src is the left operand, or the right one if
 // the received value is left.
 func (b *builder) recvReduce(lane int, dst, src program.Ref, receivedLeft bool) {
@@ -124,7 +135,6 @@ func (b *builder) reduce(dst program.Ref, operands []program.Ref, steps []shared
 func (b *builder) add(lane int, in program.Instruction) {
 	l := &b.Lanes[lane]
 	now := touch{program.Dep{Lane: lane, Step: len(l.Steps)}, in.Op == program.DoSend}
-	b.need = b.need[:0]
 	for _, src := range in.Src {
 		b.reads(src, now)
 	}
@@ -135,6 +145,7 @@ func (b *builder) add(lane int, in program.Instruction) {
 		}
 	}
 	in.After = b.after(now)
+	b.need = b.need[:0]
 	l.Steps = append(l.Steps, in)
 }
 

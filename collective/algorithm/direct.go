@@ -1,20 +1,20 @@
 package algorithm
 
-import (
-	"github.com/superstep-ml/superstep/collective/program"
-	"github.com/superstep-ml/superstep/shared"
-)
+import "github.com/superstep-ml/superstep/collective/program"
 
 // Direct AllReduce. Every rank owns one chunk. It sends each other rank that
-// rank's chunk of its contribution, folds the p pieces of its own chunk, and
-// sends the result to all.
+// rank's chunk of its contribution, folds the pieces of its own chunk, and sends the
+// result to all.
 //
-//	steps            2 messages in a row (none for p = 1)
+//	steps            2 messages in a row (none for p = 1); of a forest, 1 more than the
+//	                 most nodes that a rank brings
 //	sent by rank r   (n − c) + (p − 1)·c elements, where c is the length of chunk r;
-//	                 2·n·(p−1)/p when p divides n, which no algorithm betters
-//	scratch          (p − 1)·c elements
-//	order            an owner holds all p pieces before it folds, so any order
-//	                 costs the same: it is the fold tree over ranks (canonical)
+//	                 2·n·(p−1)/p when p divides n, which no algorithm betters. Of a
+//	                 forest, n − c for each node
+//	scratch          (p − 1)·c elements; of a forest, c for each node of the others
+//	order            an owner holds all pieces before it folds, so any order costs
+//	                 the same: the fold tree over ranks, or the aligned tree over the
+//	                 shards of any forest (canonical)
 //
 // On a flat network it is the best choice up to a few tens of ranks; beyond,
 // p − 1 messages at once to one rank meet in the switch, and the overhead per
@@ -32,64 +32,96 @@ func Direct() *Algorithm {
 	return &Algorithm{
 		Name: "direct", Collective: program.AllReduce,
 		Summary:   "every rank owns a chunk: two exchanges, all pairs at once",
-		Canonical: Always, RankOrder: Always,
+		Canonical: Always, RankOrder: Always, Forests: AnyForest, Check: checkReduceLinear,
 		Generate: generateDirect, Cost: directCost,
 	}
 }
 
-// generateDirect makes rank's part in time O(p). Lane 0 folds; lane k exchanges
-// with rank (rank + k) mod p, so that the ranks do not all send to the same one
-// first.
+// generateDirect makes rank's part in time O(p), or that of sorting a forest. Lane 0
+// folds; lane k exchanges with rank (rank + k) mod p, so that the ranks do not all
+// send to the same one first.
 func generateDirect(pr Params, rank int) *program.Program {
-	p := pr.P
-	all := shared.Range{Lo: 0, Hi: p}
-	prog := &program.Program{
-		Collective: program.AllReduce, Algorithm: "direct",
-		P: p, Rank: rank, Root: -1, Chunks: p, In: all, Out: all,
-		Lanes:         make([]program.Lane, p),
-		CanonicalTree: true, RankOrder: true,
+	part := newPart(program.AllReduce, "direct", pr, rank, pr.P)
+	part.CanonicalTree, part.RankOrder = true, true
+	part.foldOwned(pr)
+	result := program.Chunk(program.Out, 0, rank)
+	folded := []program.Dep{{Lane: 0, Step: 0}}
+	for k := 1; k < pr.P; k++ {
+		l := &part.Lanes[k]
+		sent := []program.Dep(nil) // the first input may be the output's memory
+		if l.Steps[0].Op == program.DoSend {
+			sent = []program.Dep{{Lane: k, Step: 0}}
+		}
+		l.Steps = append(l.Steps,
+			program.Instruction{Op: program.DoSend, Src: []program.Ref{result}, After: folded},
+			program.Instruction{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, l.SendPeer), After: sent})
 	}
-	local := &prog.Lanes[0]
-	*local = program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer}
-	if p == 1 {
-		local.Steps = []program.Instruction{{Op: program.DoCopy,
-			Dst: program.Chunk(program.Out, 0, 0), Src: []program.Ref{program.Chunk(program.In, 0, 0)}}}
-		return prog
-	}
-
-	own := shared.Range{Lo: rank, Hi: rank + 1}
-	fold := program.Instruction{
-		Op:   program.DoReduce,
-		Dst:  program.Chunk(program.Out, 0, rank),
-		Src:  make([]program.Ref, p),
-		Fold: shared.RankSchedule(p, nil),
-	}
-	fold.Src[rank] = program.Chunk(program.In, 0, rank)
-	prog.Scratch = make([]shared.Range, p-1)
-	for k := 1; k < p; k++ {
-		peer := (rank + k) % p
-		slot := k - 1
-		prog.Scratch[slot] = own
-		fold.Src[peer] = program.Chunk(program.Scratch, slot, rank)
-		fold.After = append(fold.After, program.Dep{Lane: k, Step: 1})
-		prog.Lanes[k] = program.Lane{SendPeer: peer, RecvPeer: peer, Steps: []program.Instruction{
-			{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, 0, peer)}},
-			{Op: program.DoRecv, Dst: program.Chunk(program.Scratch, slot, rank)},
-			{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.Out, 0, rank)}, After: []program.Dep{{Lane: 0, Step: 0}}},
-			{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, peer), After: []program.Dep{{Lane: k, Step: 0}}},
-		}}
-	}
-	local.Steps = []program.Instruction{fold}
-	return prog
+	return part.Program
 }
 
-// directCost is (n − c) + (p − 1)·c elements for the owner of a chunk of c.
+// foldOwned makes rank r the owner of chunk r: everybody sends its contributions to
+// the chunk, and the only instruction of lane 0 folds them into the output. Lane k
+// exchanges with rank (rank + k) mod p.
+func (p partOf) foldOwned(pr Params) {
+	rank, own := p.Rank, chunk(p.Rank)
+	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	fold := program.Instruction{Op: program.DoReduce, Dst: program.Chunk(program.Out, 0, rank),
+		Src: make([]program.Ref, len(leaves)), Fold: steps}
+	from := make([][]int, pr.P) // leaves of a rank
+	for i, l := range leaves {
+		from[l.rank] = append(from[l.rank], i)
+	}
+	for j, i := range from[rank] {
+		fold.Src[i] = program.Chunk(program.In, j, rank)
+	}
+	p.Lanes = make([]program.Lane, pr.P)
+	for k := 1; k < pr.P; k++ {
+		peer := (rank + k) % pr.P
+		l := &p.Lanes[k]
+		*l = program.Lane{SendPeer: peer, RecvPeer: peer, Steps: make([]program.Instruction, 0, len(from[rank])+len(from[peer])+2)}
+		for j := range from[rank] {
+			l.Steps = append(l.Steps, program.Instruction{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, j, peer)}})
+		}
+		for _, i := range from[peer] {
+			fold.Src[i] = program.Chunk(program.Scratch, p.room(own), rank)
+			l.Steps = append(l.Steps, program.Instruction{Op: program.DoRecv, Dst: fold.Src[i]})
+		}
+		if len(from[peer]) > 0 {
+			fold.After = append(fold.After, program.Dep{Lane: k, Step: len(l.Steps) - 1})
+		}
+	}
+	if len(leaves) == 1 {
+		fold.Op, fold.Fold = program.DoCopy, nil
+	}
+	p.Lanes[0] = program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer, Steps: []program.Instruction{fold}}
+}
+
+// directCost is (n − c) elements for each contribution of the owner of a chunk of
+// c, and (p − 1)·c for the result.
 func directCost(pr Params) program.Cost {
 	if pr.P == 1 {
 		return program.Cost{}
 	}
-	return program.Cost{Steps: 2, Sent: func(rank int, l program.Layout) int {
-		c := l.Len(program.Chunk(program.Out, 0, rank))
-		return l.Out[pr.P] - c + (pr.P-1)*c
+	return program.Cost{Steps: mostNodes(pr, 0) + 1, Sent: func(rank int, l program.Layout) int {
+		c := length(l, chunk(rank))
+		return contributions(pr, rank)*(l.Out[pr.P]-c) + (pr.P-1)*c
 	}}
+}
+
+// contributions is the number of buffers that a rank brings.
+func contributions(pr Params, rank int) int {
+	if pr.Forest == nil {
+		return 1
+	}
+	return len(pr.Forest[rank])
+}
+
+// mostNodes is the largest number of buffers that one of the ranks from first on
+// brings.
+func mostNodes(pr Params, first int) int {
+	most := 0
+	for r := first; r < pr.P; r++ {
+		most = max(most, contributions(pr, r))
+	}
+	return most
 }

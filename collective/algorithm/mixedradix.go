@@ -91,6 +91,10 @@ func (b *builder) openDirect(g *grid, levels []level) {
 // member sends every other its part, and folds what it has and gets of its own in
 // the fold tree over digits. The data is read from one buffer; the own part goes to
 // another, or the same.
+//
+// More than one part to fold waits aside. A rank that works alone on its lanes must
+// not wait for one while it owes others the level before, so it takes none before
+// it has done that.
 func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	part := func(i int) program.Ref { return g.at(from.Buffer, from.Slot, l.part(i)) }
 	own := part(l.digit)
@@ -109,7 +113,7 @@ func (b *builder) scatterDirect(g *grid, l level, from, to program.Ref) {
 	for k := 1; k < l.size; k++ {
 		i := (l.digit + k) % l.size
 		operands[i] = spanOf(program.Scratch, b.room(own.Chunks), own.Chunks)
-		b.recv(b.with(g.rank(l.member(i))), operands[i])
+		b.recvOnce(own, b.with(g.rank(l.member(i))), operands[i])
 	}
 	b.reduce(result, operands, shared.RankSchedule(l.size, nil))
 }
@@ -128,3 +132,15 @@ func (b *builder) gatherDirect(g *grid, l level) {
 
 // oneFold joins two operands.
 var oneFold = []shared.FoldStep{{Left: 0, Right: 1}}
+
+// ringLane is the lane of a level's ring.
+func (b *builder) ringLane(g *grid, l level) int {
+	next, last := (l.digit+1)%l.size, (l.digit+l.size-1)%l.size
+	return b.lane(g.rank(l.member(next)), g.rank(l.member(last)), 0)
+}
+
+// inRing is a level's ring.
+func (b *builder) inRing(g *grid, l level) ring {
+	return ring{size: l.size, at: l.digit, lane: b.ringLane(g, l),
+		part: func(i int) shared.Range { return g.chunks(l.part(i)) }}
+}

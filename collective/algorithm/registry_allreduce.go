@@ -3,10 +3,13 @@ package algorithm
 // allReduces lists the algorithms for AllReduce.
 func allReduces() []*Algorithm {
 	return []*Algorithm{
-		Direct(), recursiveDoubling(), halvingDoubling(), ringAllReduce(),
-		binomialAllReduce(), doubleTree(),
+		Direct(), linearAllReduce(), allGatherReduce(),
+		recursiveDoubling(), halvingDoubling(), binomialAllReduce(), doubleTree(),
+		ringAllReduce(), torus(), hierarchical(), blueConnect(), binaryBlocks(),
 	}
 }
 
 // reduceScatters lists the algorithms for ReduceScatter.
-func reduceScatters() []*Algorithm { return []*Algorithm{} }
+func reduceScatters() []*Algorithm {
+	return []*Algorithm{directReduceScatter(), halvingReduceScatter(), ringReduceScatter()}
+}

@@ -1,0 +1,88 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// All-gather and reduce. Every rank sends all it brings to every other rank, and
+// folds everything itself.
+//
+//	steps            1 message (none for p = 1); of a forest, the most nodes that a
+//	                 rank brings
+//	sent by rank r   (p − 1)·n elements for each contribution
+//	scratch          n elements for each contribution of the others
+//	order            every rank holds everything before it folds: the fold tree over
+//	                 ranks, or the aligned tree over the shards of any forest
+//	                 (canonical)
+//
+// For vectors of a few elements among a few ranks: nothing has a shorter way, but
+// everything is sent and folded p times. Pairs exchange directly. Gathering by
+// recursive doubling would need fewer connections, but as many messages, since a
+// message has the contents of one buffer.
+//
+// Reference: Open MPI's allgather_reduce (coll/base).
+func allGatherReduce() *Algorithm {
+	return &Algorithm{
+		Name: "allgather-reduce", Collective: program.AllReduce,
+		Summary:   "everybody sends everything to all and folds it: one step, for tiny vectors",
+		Canonical: Always, RankOrder: Always, Forests: AnyForest, Check: checkReduceLinear,
+		Generate: generateAllGatherReduce, Cost: allGatherReduceCost,
+	}
+}
+
+// generateAllGatherReduce makes rank's part in time O(p), or that of sorting a
+// forest.
+func generateAllGatherReduce(pr Params, rank int) *program.Program {
+	part := newPart(program.AllReduce, "allgather-reduce", pr, rank, 1)
+	part.CanonicalTree, part.RankOrder = true, true
+	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
+	fold := program.Instruction{Op: program.DoReduce, Dst: whole(program.Out), Fold: steps,
+		Src: make([]program.Ref, len(leaves))}
+	if len(leaves) == 1 {
+		fold.Op = program.DoCopy
+	}
+	from := make([][]int, pr.P) // leaves of a rank
+	for i, l := range leaves {
+		from[l.rank] = append(from[l.rank], i)
+	}
+	for j, i := range from[rank] {
+		fold.Src[i] = program.Chunk(program.In, j, 0)
+	}
+	folds := part.local()
+	for k := 1; k < pr.P; k++ {
+		peer := (rank + k) % pr.P
+		ends := [2]int{program.NoPeer, program.NoPeer}
+		if len(from[rank]) > 0 {
+			ends[0] = peer
+		}
+		if len(from[peer]) > 0 {
+			ends[1] = peer
+		}
+		if ends == [2]int{program.NoPeer, program.NoPeer} {
+			continue
+		}
+		lane := part.lane(ends[0], ends[1])
+		for j := range from[rank] {
+			sent := part.send(lane, program.Chunk(program.In, j, 0))
+			if j == 0 {
+				fold.After = append(fold.After, sent) // the output may be the same memory
+			}
+		}
+		for n, i := range from[peer] {
+			fold.Src[i] = program.Chunk(program.Scratch, part.room(chunk(0)), 0)
+			come := part.recv(lane, fold.Src[i])
+			if n == len(from[peer])-1 {
+				fold.After = append(fold.After, come)
+			}
+		}
+	}
+	part.add(folds, fold, fold.After)
+	return part.Program
+}
+
+func allGatherReduceCost(pr Params) program.Cost {
+	if pr.P == 1 {
+		return program.Cost{}
+	}
+	return program.Cost{Steps: mostNodes(pr, 0), Sent: func(rank int, l program.Layout) int {
+		return contributions(pr, rank) * (pr.P - 1) * l.Out[1]
+	}}
+}

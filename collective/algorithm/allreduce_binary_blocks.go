@@ -1,0 +1,163 @@
+package algorithm
+
+import (
+	"math/bits"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Binary blocks AllReduce. The ranks are cut into blocks of powers of two, one for
+// each set bit of p, the largest first. Each block reduces and scatters by recursive
+// halving; then every block, from the smallest on, sends its pieces to the owners in
+// the next larger one, who fold them on the right of their own; the results come
+// back the same way, and each block gathers by recursive doubling. With q the
+// largest power of two not above p:
+//
+//	steps            2·log2 q messages in a row: a block's pieces reach the next before
+//	                 that has done its own halving
+//	sent by rank r   2·n·(s−1)/s elements in a block of s; n/s more to a larger block,
+//	                 and n/s more back to a smaller one
+//	scratch          none
+//	order            the aligned tree over ranks; it is the fold tree over ranks
+//	                 (canonical) if p is 1…10…0 in binary, as all powers of two are
+//
+// For long vectors if p has few set bits, close to each other: as good as
+// halving-doubling for powers of two, and up to half the bytes for other numbers. A
+// block of one rank exchanges its whole vector in as many pieces as the next block
+// has ranks.
+//
+// Reference: Rabenseifner, Träff, "More Efficient Reduction Algorithms for
+// Non-Power-of-Two Number of Processors in Message-Passing Parallel Systems"
+// (EuroPVM/MPI 2004).
+func binaryBlocks() *Algorithm {
+	return &Algorithm{
+		Name: "binary-blocks", Collective: program.AllReduce,
+		Summary:   "halving-doubling in blocks of powers of two: long vectors, few set bits in p",
+		Canonical: alignedIsCanonical, RankOrder: Always, Forests: OnePerRank, Check: alignedForest,
+		Generate: generateBinaryBlocks, Cost: binaryBlocksCost,
+	}
+}
+
+// block is one of the blocks of powers of two. Its windows are as many as its ranks.
+type block struct {
+	first  int // rank
+	levels int // log2 of the number of ranks
+	width  int // chunks of a window
+}
+
+// blocksOf lists the blocks; the data has a chunk for each rank of the first.
+func blocksOf(p int) []block {
+	var blocks []block
+	q := 1 << (bits.Len(uint(p)) - 1)
+	first := 0
+	for size := q; size > 0; size /= 2 {
+		if p&size != 0 {
+			blocks = append(blocks, block{first, bits.Len(uint(size)) - 1, q / size})
+			first += size
+		}
+	}
+	return blocks
+}
+
+// chunks are those of a range of windows.
+func (k block) chunks(windows shared.Range) shared.Range {
+	return shared.Range{Lo: windows.Lo * k.width, Hi: windows.Hi * k.width}
+}
+
+// owner is the rank that owns the window with a chunk.
+func (k block) owner(chunk int) int { return k.first + reversed(chunk/k.width, k.levels) }
+
+// owned is the window that a rank of the block owns, in chunks.
+func (k block) owned(rank int) shared.Range {
+	w := reversed(rank-k.first, k.levels)
+	return k.chunks(shared.Range{Lo: w, Hi: w + 1})
+}
+
+// blockOf is the number of the block of a rank.
+func blockOf(blocks []block, rank int) int {
+	i := len(blocks) - 1
+	for rank < blocks[i].first {
+		i--
+	}
+	return i
+}
+
+// generateBinaryBlocks makes rank's part in time O(log p) for a block whose
+// neighbours are near its size, in O(p) for a last block of one.
+func generateBinaryBlocks(pr Params, rank int) *program.Program {
+	blocks := blocksOf(pr.P)
+	b := build(program.AllReduce, "binary-blocks", pr, rank, 1<<blocks[0].levels)
+	b.claim(alignedIsCanonical(pr.P), true)
+	if pr.P == 1 {
+		return b.alone()
+	}
+	i := blockOf(blocks, rank)
+	mine := blocks[i]
+	g := &grid{rank: func(member int) int { return mine.first + member }, chunks: mine.chunks}
+	levels := levelsOf(rank-mine.first, twos(mine.levels))
+	// What comes from other blocks is waited for before what comes back from the
+	// own one: see openDirect.
+	own := mine.owned(rank)
+	if i+1 < len(blocks) {
+		b.with(blocks[i+1].owner(own.Lo))
+	}
+	for c := own.Lo; i > 0 && c < own.Hi; c += blocks[i-1].width {
+		b.with(blocks[i-1].owner(c))
+	}
+	b.openDirect(g, levels)
+	from := program.Ref{Buffer: program.In}
+	to := program.Ref{Buffer: program.Out}
+	for _, l := range levels {
+		b.scatterDirect(g, l, from, to)
+		from = to
+	}
+	result := spanOf(program.Out, 0, own)
+	smaller := -1
+	if i+1 < len(blocks) {
+		smaller = b.with(blocks[i+1].owner(own.Lo))
+		b.recvReduce(smaller, result, spanOf(from.Buffer, 0, own), false)
+		from = to
+	}
+	if i > 0 {
+		larger := blocks[i-1]
+		for c := own.Lo; c < own.Hi; c += larger.width {
+			b.send(b.with(larger.owner(c)), program.Span(from.Buffer, 0, c, c+larger.width))
+		}
+		for c := own.Lo; c < own.Hi; c += larger.width {
+			b.recv(b.with(larger.owner(c)), program.Span(program.Out, 0, c, c+larger.width))
+		}
+	}
+	if smaller >= 0 {
+		b.send(smaller, result)
+	}
+	for n := len(levels) - 1; n >= 0; n-- {
+		b.gatherDirect(g, levels[n])
+	}
+	return b.finish()
+}
+
+func binaryBlocksCost(pr Params) program.Cost {
+	p := pr.P
+	blocks := blocksOf(p)
+	return program.Cost{Steps: 2 * blocks[0].levels, Sent: func(rank int, l program.Layout) int {
+		i := blockOf(blocks, rank)
+		me := rank - blocks[i].first
+		n := l.Out[len(l.Out)-1]
+		sent, lo := n, 0
+		for j := range blocks[i].levels {
+			half := (len(l.Out) - 1) >> (j + 1)
+			lo += me >> j & 1 * half
+			sent += l.Out[lo+half] - l.Out[lo]
+		}
+		own := l.Out[lo+(len(l.Out)-1)>>blocks[i].levels] - l.Out[lo]
+		sent -= own
+		if i > 0 {
+			sent += own
+		}
+		if i+1 < len(blocks) {
+			sent += own
+		}
+		return sent
+	}}
+}

@@ -1,0 +1,159 @@
+package algorithm
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// BlueConnect AllReduce. The ranks are a grid of any number of dimensions, p =
+// d1·d2·…·dk, neighbours differing in the first digit. The reduce-scatter goes level
+// by level: the d1 ranks of each group exchange parts of the data and fold one each,
+// then the d2 ranks that have the same part exchange parts of that, and so on; the
+// all-gather goes back. Within a group all pairs exchange at once. Dims are d1…dk;
+// without them, the prime factors of p in ascending order.
+//
+//	steps            2 messages in a row for each dimension above 1
+//	sent by rank r   2·n·(p−1)/p elements if p divides n; 2·n·(d1−1)/d1 of them within
+//	                 the first group, 1/d1 of the rest within the second…
+//	scratch          (d−1)/d of what is left of the data at each level with d > 2
+//	order            at each level the fold tree over the group's ranks, groups in
+//	                 order. Whatever the dimensions, that is the fold tree over ranks
+//	                 (canonical) for powers of two and primes
+//
+// For networks with tiers: dimensions are ranks per host, hosts per rack, racks,
+// and each tier carries only the part of the data that the tiers below have left.
+// With (2, …, 2) it is halving-doubling, with (p) the direct exchange.
+//
+// Reference: Cho, Finkler, Kung, Hunter, "BlueConnect: Decomposing All-Reduce for
+// Deep Learning on Heterogeneous Network Hierarchy" (MLSys 2019), which has rings
+// within groups; direct exchanges keep the order of ranks, in fewer steps.
+func blueConnect() *Algorithm {
+	return &Algorithm{
+		Name: "blueconnect", Collective: program.AllReduce,
+		Summary:   "dimension by dimension of any grid of ranks: for hosts, racks and pods",
+		Canonical: anyGridIsCanonical, RankOrder: Always, Forests: OnePerRank,
+		Check:    checkBlueConnect,
+		Generate: generateBlueConnect, Cost: blueConnectCost,
+	}
+}
+
+// anyGridIsCanonical is true of powers of two and of primes. The fold tree over 2m
+// ranks is the fold tree over m with pairs for leaves, so that a group may be any
+// power of two if it is not the last, but nothing else; and the other numbers can be
+// factored with something else first.
+func anyGridIsCanonical(p int) bool { return p&(p-1) == 0 || len(primeFactors(p)) == 1 }
+
+// primeFactors lists the prime factors of p in ascending order.
+func primeFactors(p int) []int {
+	var factors []int
+	for d := 2; d*d <= p; d++ {
+		for p%d == 0 {
+			factors = append(factors, d)
+			p /= d
+		}
+	}
+	if p > 1 {
+		factors = append(factors, p)
+	}
+	return factors
+}
+
+// checkDims refuses dimensions of a grid that is not one of p ranks.
+func checkDims(pr Params) error {
+	product := 1
+	for _, d := range pr.Dims {
+		if d < 1 || d > pr.P {
+			return fmt.Errorf("a dimension of %d among %d ranks", d, pr.P)
+		}
+		if product *= d; product > pr.P {
+			break
+		}
+	}
+	if pr.Dims != nil && product != pr.P {
+		return fmt.Errorf("dimensions %v do not make a grid of %d ranks", pr.Dims, pr.P)
+	}
+	return nil
+}
+
+func checkBlueConnect(pr Params) error {
+	if err := checkDims(pr); err != nil {
+		return err
+	}
+	if pr.Forest != nil && !anyGridIsCanonical(pr.P) {
+		return fmt.Errorf("a forest of %d ranks may not be folded in its aligned tree: want a power of two or a prime number of ranks", pr.P)
+	}
+	return nil
+}
+
+func blueConnectDims(pr Params) []int {
+	if pr.Dims != nil {
+		return pr.Dims
+	}
+	return primeFactors(pr.P)
+}
+
+// generateBlueConnect makes rank's part in time O(d1 + … + dk), but for the factors
+// of p.
+func generateBlueConnect(pr Params, rank int) *program.Program {
+	b := build(program.AllReduce, "blueconnect", pr, rank, pr.P)
+	b.claim(anyGridIsCanonical(pr.P), true)
+	if pr.P == 1 {
+		return b.alone()
+	}
+	g := &grid{rank: ranksAreMembers, chunks: windowsAreChunks}
+	levels := levelsOf(rank, blueConnectDims(pr))
+	b.openDirect(g, levels)
+	from := program.Ref{Buffer: program.In}
+	to := program.Ref{Buffer: program.Out}
+	for _, l := range levels {
+		b.scatterDirect(g, l, from, to)
+		from = to
+	}
+	for i := len(levels) - 1; i >= 0; i-- {
+		b.gatherDirect(g, levels[i])
+	}
+	return b.finish()
+}
+
+func ranksAreMembers(member int) int { return member }
+
+func blueConnectCost(pr Params) program.Cost {
+	dims := blueConnectDims(pr)
+	steps := 0
+	for _, d := range dims {
+		if d > 1 {
+			steps += 2
+		}
+	}
+	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
+		sent, _ := gridSent(dims, rank, l, 0)
+		return sent
+	}}
+}
+
+// gridSent counts what a member sends on a grid: at each level the parts of the
+// others, and the own result to each of them or, in a ring, all that the next one
+// does not have. ring is 1 for rings and 0 otherwise. It also returns the chunk that
+// the member owns in the end.
+func gridSent(dims []int, rank int, l program.Layout, ring int) (sent, own int) {
+	lo, hi := 0, l.Out[len(l.Out)-1]
+	first, width := 0, len(l.Out)-1
+	for _, d := range dims {
+		digit := rank % d
+		rank /= d
+		width /= d
+		at := func(i int) (int, int) { return l.Out[first+i*width], l.Out[first+(i+1)*width] }
+		a, z := at(digit)
+		sent += hi - lo - (z - a)
+		if ring == 1 {
+			a, z := at((digit + 1) % d)
+			sent += hi - lo - (z - a)
+		} else {
+			sent += (d - 1) * (z - a)
+		}
+		lo, hi = a, z
+		first += digit * width
+	}
+	return sent, first
+}

@@ -1,0 +1,177 @@
+package algorithm
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Hierarchical AllReduce in three phases. Ranks form groups of k neighbours, the
+// last of which may be smaller; the first rank of a group is its master. A ring
+// within each group reduces and scatters, and the master collects the parts; a ring
+// of the masters does an AllReduce; the master deals the parts out again, and the
+// group's ring gathers. Dims is k; without it, k is the square root of p, rounded
+// up. With m = ⌈p/k⌉ groups:
+//
+//	steps            2·k + 2·(m − 1) messages in a row (3 in place of 2·k if k = 2, and
+//	                 0 if k = 1)
+//	sent by rank r   about 2·n elements; by a master (3·(k−1)/k − 1/k + 2·(m−1)/m)·n
+//	scratch          none
+//	order            of its own for every chunk, as in a ring; in rank order, and
+//	                 canonical, for p ≤ 2 only
+//
+// For a slow network between hosts that have k ranks each: only masters use it, and
+// it carries 2·n·(m−1)/m elements for each. Where every rank has a link to other
+// groups, a torus divides that by k.
+//
+// Reference: Jia et al., "Highly Scalable Deep Learning Training System with
+// Mixed-Precision: Training ImageNet in Four Minutes" (2018). Its parts go around
+// the ring to the master; here they go there at once, in one step. The gathering
+// ring is open: the master needs nothing from it.
+func hierarchical() *Algorithm {
+	return &Algorithm{
+		Name: "hierarchical", Collective: program.AllReduce,
+		Summary:   "rings within groups and a ring of their masters: slow links between hosts",
+		Canonical: atMostTwo, RankOrder: atMostTwo,
+		Check:    checkHierarchical,
+		Generate: generateHierarchical, Cost: hierarchicalCost,
+	}
+}
+
+func checkHierarchical(pr Params) error {
+	if pr.Dims != nil && (len(pr.Dims) != 1 || pr.Dims[0] < 1 || pr.Dims[0] > pr.P) {
+		return fmt.Errorf("dimensions %v: want one, the size of a group, from 1 to %d", pr.Dims, pr.P)
+	}
+	return nil
+}
+
+// groups arranges p ranks in groups.
+type groups struct {
+	p, size, count int
+	chunks         int // a multiple of size and count, so that parts of either are even
+}
+
+func groupsOf(pr Params) groups {
+	g := groups{p: pr.P, size: 1}
+	if pr.Dims != nil {
+		g.size = pr.Dims[0]
+	} else {
+		for g.size*g.size < g.p {
+			g.size++
+		}
+	}
+	g.count = (g.p + g.size - 1) / g.size
+	a, b := g.size, g.count
+	for b > 0 {
+		a, b = b, a%b
+	}
+	g.chunks = g.size / a * g.count
+	return g
+}
+
+// generateHierarchical makes rank's part in time O(k + m). Messages to and from the
+// master other than the rings' use channel 1.
+func generateHierarchical(pr Params, rank int) *program.Program {
+	g := groupsOf(pr)
+	b := build(program.AllReduce, "hierarchical", pr, rank, g.chunks)
+	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))
+	if pr.P == 1 {
+		return b.alone()
+	}
+	master := rank - rank%g.size
+	size := min(g.size, g.p-master)
+	in := ring{size: size, at: rank - master, part: func(i int) shared.Range { return shared.Split(g.chunks, size, i) }}
+	from := program.Ref{Buffer: program.In}
+	if size > 1 {
+		in.lane = b.lane(master+(in.at+1)%size, master+(in.at+size-1)%size, 0)
+		b.scatterRing(in, from)
+		from = program.Ref{Buffer: program.Out}
+	}
+	part := func(i int) program.Ref { return spanOf(program.Out, 0, in.part(i)) }
+	deal := func(i int) int { return b.lane(master+i, master+i, 1) }
+	if rank == master {
+		for i := 1; i < size; i++ {
+			b.recv(deal(i), part(i))
+		}
+		b.amongMasters(g, from)
+		for i := 1; i < size; i++ {
+			b.send(deal(i), part(i))
+		}
+	} else {
+		b.send(deal(0), part(in.at))
+		b.recv(deal(0), part(in.at))
+	}
+	if size > 1 {
+		b.gatherOpen(in)
+	}
+	return b.finish()
+}
+
+// amongMasters is the AllReduce by the masters' ring.
+func (b *builder) amongMasters(g groups, from program.Ref) {
+	if g.count == 1 {
+		return
+	}
+	at := b.Rank / g.size
+	master := func(i int) int { return (i + g.count) % g.count * g.size }
+	r := ring{size: g.count, at: at, lane: b.lane(master(at+1), master(at-1), 0),
+		part: func(i int) shared.Range { return shared.Split(g.chunks, g.count, i) }}
+	b.scatterRing(r, from)
+	b.gatherRing(r)
+}
+
+// gatherOpen is gatherRing without the link to member 0, who has all parts.
+func (b *builder) gatherOpen(r ring) {
+	part := func(places int) program.Ref { return spanOf(program.Out, 0, r.back(places)) }
+	switch r.at {
+	case 0:
+		for places := range r.size - 1 {
+			b.send(r.lane, part(places))
+		}
+	case r.size - 1:
+		for places := 1; places < r.size; places++ {
+			b.recv(r.lane, part(places))
+		}
+	default:
+		b.gatherRing(r)
+	}
+}
+
+// hierarchicalCost counts, in elements: around the group's ring, all parts but the
+// own; from the ordinary rank its part to the master, and in the end all parts but
+// the next one's, which the last rank keeps to itself. The master instead deals out
+// all parts but its own, sends all but the next one's, and around the masters' ring
+// twice all but one.
+func hierarchicalCost(pr Params) program.Cost {
+	g := groupsOf(pr)
+	steps := 2 * (g.count - 1)
+	switch {
+	case g.size > 2:
+		steps += 2 * g.size
+	case g.size == 2:
+		steps += 3 // the second rank passes nothing on
+	}
+	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
+		n := l.Out[g.chunks]
+		without := func(of, i int) int { return n - length(l, shared.Split(g.chunks, of, i%of)) }
+		master := rank - rank%g.size
+		size, at := min(g.size, g.p-master), rank-master
+		sent := 0
+		if size > 1 {
+			sent = without(size, at)
+			if at > 0 {
+				sent += n - without(size, at)
+			} else {
+				sent += without(size, 0)
+			}
+			if at < size-1 {
+				sent += without(size, at+1)
+			}
+		}
+		if at == 0 && g.count > 1 {
+			sent += without(g.count, rank/g.size) + without(g.count, rank/g.size+1)
+		}
+		return sent
+	}}
+}

@@ -1,0 +1,94 @@
+package algorithm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Torus AllReduce. The ranks are a grid of X columns and Y rows, p = X·Y, rank
+// x + X·y in column x of row y. A ring in each row reduces and scatters the data over
+// its ranks; a ring in each column does a whole AllReduce of the part that its
+// ranks have; the rings of the rows gather. Dims are X and Y; without them, the
+// factors of p nearest to its square root, X ≤ Y.
+//
+//	steps            2·(X − 1) + 2·(Y − 1) messages in a row
+//	sent by rank r   2·n·(p−1)/p elements if p divides n; 1/X of what rings of all
+//	                 ranks would send goes along the columns
+//	scratch          none
+//	order            of its own for every chunk, as in a ring; in rank order, and
+//	                 canonical, for p ≤ 2 only
+//
+// For long vectors among many ranks: the bandwidth of the ring with the square root
+// of its steps, and two tiers of links, of which the columns' may be the slower.
+//
+// Reference: Mikami et al., "Massively Distributed SGD: ImageNet/ResNet-50 Training
+// in a Flash" (2018).
+func torus() *Algorithm {
+	return &Algorithm{
+		Name: "torus", Collective: program.AllReduce,
+		Summary:   "rings along the rows and columns of a grid: long vectors, very many ranks",
+		Canonical: atMostTwo, RankOrder: atMostTwo,
+		Check:    checkTorus,
+		Generate: generateTorus, Cost: torusCost,
+	}
+}
+
+// checkTorus refuses numbers of ranks that make a ring instead of a torus, unless
+// they are asked for by Dims or too small to make anything else.
+func checkTorus(pr Params) error {
+	if pr.Dims != nil && len(pr.Dims) != 2 {
+		return fmt.Errorf("%d dimensions %v: want the width and the height of the torus", len(pr.Dims), pr.Dims)
+	}
+	if err := checkDims(pr); err != nil {
+		return err
+	}
+	if dims := torusDims(pr); pr.Dims == nil && pr.P > 3 && dims[0] == 1 {
+		return fmt.Errorf("%d ranks make no torus, for the number is prime: take a ring, or another number of ranks", pr.P)
+	}
+	return nil
+}
+
+// torusDims is the width and the height.
+func torusDims(pr Params) []int {
+	if pr.Dims != nil {
+		return pr.Dims
+	}
+	x := int(math.Sqrt(float64(pr.P)))
+	for pr.P%x != 0 {
+		x--
+	}
+	return []int{x, pr.P / x}
+}
+
+// generateTorus makes rank's part in time O(X + Y), but for the factors of p.
+func generateTorus(pr Params, rank int) *program.Program {
+	b := build(program.AllReduce, "torus", pr, rank, pr.P)
+	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))
+	if pr.P == 1 {
+		return b.alone()
+	}
+	g := &grid{rank: ranksAreMembers, chunks: windowsAreChunks}
+	levels := levelsOf(rank, torusDims(pr))
+	for i := len(levels) - 1; i >= 0; i-- { // see openDirect
+		b.ringLane(g, levels[i])
+	}
+	from := program.Ref{Buffer: program.In}
+	for _, l := range levels {
+		b.scatterRing(b.inRing(g, l), from)
+		from = program.Ref{Buffer: program.Out}
+	}
+	for i := len(levels) - 1; i >= 0; i-- {
+		b.gatherRing(b.inRing(g, levels[i]))
+	}
+	return b.finish()
+}
+
+func torusCost(pr Params) program.Cost {
+	dims := torusDims(pr)
+	return program.Cost{Steps: 2 * (dims[0] + dims[1] - 2), Sent: func(rank int, l program.Layout) int {
+		sent, _ := gridSent(dims, rank, l, 1)
+		return sent
+	}}
+}

@@ -1,0 +1,54 @@
+package algorithm
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// Direct ReduceScatter. Every rank sends each other rank that rank's chunk of its
+// contribution, and folds the pieces of its own chunk.
+//
+//	steps            1 message (none for p = 1); of a forest, the most nodes that a
+//	                 rank brings
+//	sent by rank r   n − c elements for each contribution, where c is the length of
+//	                 chunk r
+//	scratch          c elements for each contribution of the others
+//	order            an owner holds all pieces before it folds: the fold tree over
+//	                 ranks, or the aligned tree over the shards of any forest
+//	                 (canonical)
+//
+// The best on a flat network up to a few tens of ranks: see Direct, of which it is
+// the first half.
+func directReduceScatter() *Algorithm {
+	return &Algorithm{
+		Name: "direct", Collective: program.ReduceScatter,
+		Summary:   "every pair exchanges a piece: one step, for a few tens of ranks",
+		Canonical: Always, RankOrder: Always, Forests: AnyForest, Check: checkReduceLinear,
+		Generate: generateDirectReduceScatter, Cost: directReduceScatterCost,
+	}
+}
+
+// generateDirectReduceScatter makes rank's part in time O(p), or that of sorting a
+// forest.
+func generateDirectReduceScatter(pr Params, rank int) *program.Program {
+	part := newPart(program.ReduceScatter, "direct", pr, rank, pr.P)
+	part.CanonicalTree, part.RankOrder = true, true
+	part.Out = chunk(rank)
+	part.foldOwned(pr)
+	for k := 1; k < pr.P; k++ {
+		l := &part.Lanes[k]
+		if contributions(pr, rank) == 0 {
+			l.SendPeer = program.NoPeer
+		}
+		if contributions(pr, l.RecvPeer) == 0 {
+			l.RecvPeer = program.NoPeer
+		}
+	}
+	return part.Program
+}
+
+func directReduceScatterCost(pr Params) program.Cost {
+	if pr.P == 1 {
+		return program.Cost{}
+	}
+	return program.Cost{Steps: mostNodes(pr, 0), Sent: func(rank int, l program.Layout) int {
+		return contributions(pr, rank) * (l.Out[pr.P] - length(l, chunk(rank)))
+	}}
+}

@@ -1,0 +1,129 @@
+package algorithm
+
+import (
+	"math/bits"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Recursive halving ReduceScatter. At distance 1, 2, 4… partners cut the window that
+// both have in two, each sends the other's half and folds its own, the lower ranks'
+// part on the left. If p is no power of two, the first 2r ranks fold in pairs
+// before. Windows end up in bit-reversed order, so a last message takes each chunk
+// to its owner. With q the largest power of two not above p, r = p − q:
+//
+//	steps            log2 q messages in a row, 1 more if q > 2 or r > 0, and 1 more if
+//	                 r > 0
+//	sent by rank r   n elements; by a rank whose window is its own from the start,
+//	                 less by its chunk
+//	scratch          half of the chunks (all on the first ranks of pairs)
+//	order            the fold tree over ranks (canonical)
+//
+// For short and middle lengths among many ranks. Beginning at distance q/2 would
+// save the last message, at most n/q elements long, but fold ranks 0 and q/2 first.
+//
+// Reference: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication
+// Operations in MPICH" (IJHPCA 19, 2005), which permutes the data instead.
+func halvingReduceScatter() *Algorithm {
+	return &Algorithm{
+		Name: "halving", Collective: program.ReduceScatter,
+		Summary:   "exchange halves, quarters…: few steps, for short vectors or many ranks",
+		Canonical: Always, RankOrder: Always, Forests: OnePerRank,
+		Generate: generateHalvingReduceScatter, Cost: halvingReduceScatterCost,
+	}
+}
+
+// reversed is a number of some bits read backwards: the window that a member ends
+// with, and the member that ends with a window.
+func reversed(x, bitsOf int) int {
+	return int(bits.Reverse64(uint64(x)) >> (64 - bitsOf))
+}
+
+// generateHalvingReduceScatter makes rank's part in time O(log p). A window has the
+// chunks of its member's ranks.
+func generateHalvingReduceScatter(pr Params, rank int) *program.Program {
+	b := build(program.ReduceScatter, "halving", pr, rank, pr.P)
+	b.claim(true, true)
+	b.Out = chunk(rank)
+	if pr.P == 1 {
+		return b.alone()
+	}
+	f := foldRanks(pr.P)
+	g := &grid{rank: f.rank, chunks: f.ranks}
+	me, acts := f.member(rank)
+	holder := f.rank(reversed(me, f.levels)) // of the window with the own chunk
+	out := program.Chunk(program.Out, 0, rank)
+	levels := levelsOf(me, twos(f.levels))
+	if !acts {
+		for _, i := range [2]int{1 - levels[0].digit, levels[0].digit} {
+			b.send(b.with(rank-1), g.at(program.In, 0, levels[0].part(i)))
+		}
+		b.recv(b.with(holder), out)
+		return b.finish()
+	}
+
+	partial := program.Ref{Buffer: program.Scratch}
+	from := program.Ref{Buffer: program.In}
+	room := levels[0].own()
+	if f.paired(me) {
+		room = shared.Range{Lo: 0, Hi: f.members}
+	}
+	own := shared.Range{Lo: me, Hi: me + 1}
+	if levels[0].own() != own || f.paired(me) {
+		b.room(g.chunks(room))
+	}
+	if f.paired(me) {
+		b.foldFollower(g, levels[0], partial, rank+1)
+		from = partial
+	}
+	for _, l := range levels {
+		to := partial
+		if l.own() == own && !f.paired(me) {
+			to = program.Ref{Buffer: program.Out} // the only chunk of the own window
+		}
+		b.scatterDirect(g, l, from, to)
+		from = to
+	}
+	b.handOut(g, f, me, partial)
+	switch {
+	case holder != rank:
+		b.recv(b.with(holder), out)
+	case f.paired(me):
+		b.copy(out, spanOf(program.Scratch, 0, out.Chunks))
+	}
+	return b.finish()
+}
+
+// handOut sends the chunks of the window that a member ends with to their owners.
+func (b *builder) handOut(g *grid, f foldedRanks, me int, partial program.Ref) {
+	w := reversed(me, f.levels)
+	for _, owner := range []int{f.rank(w), f.rank(w) + 1} {
+		if f.ranks(shared.Range{Lo: w, Hi: w + 1}).Contains(owner) && owner != b.Rank {
+			b.send(b.with(owner), spanOf(partial.Buffer, partial.Slot, chunk(owner)))
+		}
+	}
+}
+
+// halvingReduceScatterCost: a member sends a piece of every window but the one it
+// ends with, and then the chunks of that one, but not its own.
+func halvingReduceScatterCost(pr Params) program.Cost {
+	if pr.P == 1 {
+		return program.Cost{}
+	}
+	f := foldRanks(pr.P)
+	steps := f.levels
+	if f.members > 2 || f.pairs > 0 {
+		steps++
+	}
+	if f.pairs > 0 {
+		steps++
+	}
+	return program.Cost{Steps: steps, Sent: func(rank int, l program.Layout) int {
+		n := l.Out[pr.P]
+		if me, acts := f.member(rank); acts && reversed(me, f.levels) == me {
+			n -= length(l, chunk(rank))
+		}
+		return n
+	}}
+}
