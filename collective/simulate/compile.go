@@ -16,6 +16,7 @@ type shape struct {
 	lanes []int32 // lane l has the steps [lanes[l], lanes[l+1])
 
 	longest int64 // bytes of a step
+	message int64 // bytes of the longest message
 }
 
 // step is an instruction.
@@ -119,7 +120,11 @@ func (c *compiler) intern() *shape {
 	}
 	kept := &shape{steps: slices.Clone(s.steps), deps: slices.Clone(s.deps), lanes: slices.Clone(s.lanes)}
 	for i := range s.steps {
-		kept.longest = max(kept.longest, s.steps[i].bytes)
+		st := &s.steps[i]
+		kept.longest = max(kept.longest, st.bytes)
+		if st.op.Sends() || st.op.Receives() {
+			kept.message = max(kept.message, st.bytes)
+		}
 	}
 	if c.shapes == nil {
 		c.shapes = map[uint64][]*shape{}

@@ -28,7 +28,9 @@
 // come, so that an idle path costs B / bandwidth once. Within a host, the host's
 // memory takes the place of NICs and links. Folds and copies without a message take
 // a core for Gamma or Copy per byte. The cores of a host serve all its ranks, in the
-// order of requests: a host with more ranks than cores is slower by as much.
+// order of requests: a host with more ranks than cores is slower by as much. As in
+// executors, each half of a lane may be on a core of its own, but for runs of short
+// messages, in which a rank does one thing at a time (Options.SerialLimit).
 //
 // Every resource is a first-come-first-served queue, not a processor-sharing one.
 // What shares a link does so segment by segment, as packets do, so the two differ by

@@ -98,8 +98,8 @@ func flat() *Network {
 	}
 }
 
-// whole prices without segments.
-var whole = Options{Segment: 1 << 40}
+// whole prices without segments, and with as many cores to a rank as there are.
+var whole = Options{Segment: 1 << 40, SerialLimit: -1}
 
 func work(p, bytes int, generate func(p, rank int) *program.Program) *Work {
 	return &Work{P: p, Elements: bytes / 8, Elem: 8, Program: func(r int) *program.Program { return generate(p, r) }}

@@ -17,6 +17,7 @@ type plan struct {
 	unit     int       // ranks that may share a resource; p where any may
 	parts    []*part   // of the ranks simulated
 	segment  int64
+	serial   int64   // length of messages up to which a rank uses one core at a time
 	bases    []int32 // first half of each rank; one entry more than there are ranks
 	ends     []int32 // half at the other end of each half, -1 for none
 }
@@ -84,6 +85,8 @@ type machine struct {
 	rack   []int32   // by host
 	cores  int       // per host; 0 is unlimited
 	free   []float64 // by host, core
+	alone  []bool    // by rank: uses one core at a time
+	until  []float64 // by rank: until when it does
 
 	out, in, memory []server // by host
 	up, down        []server // by rack
@@ -130,10 +133,11 @@ func newMachine(pl *plan, net *Network) *machine {
 	m.up, m.down = servers[:racks], servers[racks:]
 	m.uplink = net.uplink()
 	m.slow, m.host = make([]float64, ranks), make([]int32, ranks)
-	m.finish = make([]float64, ranks)
+	m.finish, m.until, m.alone = make([]float64, ranks), make([]float64, ranks), make([]bool, ranks)
 	m.halves = make([]half, len(pl.ends))
 	for r, part := range pl.parts {
 		m.slow[r], m.host[r] = net.factor(r), int32(net.hostOf(r))
+		m.alone[r] = part.shape.message <= pl.serial
 		for l := range len(part.shape.lanes) - 1 {
 			for side := range int32(2) {
 				m.setUp(int32(r), int32(l), side, part)
@@ -345,23 +349,32 @@ func (m *machine) segmentBytes(h *half, st *step) int64 {
 	return m.segment
 }
 
-// core puts work on the core of a rank's host that is free first, and returns when it
-// begins.
+// core puts work on a core of a rank's host, and returns when it begins: as soon as
+// a core is free, and the rank too if it uses one at a time. Of the cores that are
+// free then it takes the one that was last, so that none is kept from others for a
+// rank that is not ready.
 func (m *machine) core(rank int32, t, work float64) float64 {
 	host := m.host[rank]
 	m.busy[host] += work
-	if m.cores == 0 {
-		return t
+	if m.alone[rank] {
+		t = max(t, m.until[rank])
 	}
-	free := m.free[int(host)*m.cores:][:m.cores]
-	least := 0
-	for c := range free {
-		if free[c] < free[least] {
-			least = c
+	begin := t
+	if m.cores > 0 {
+		free := m.free[int(host)*m.cores:][:m.cores]
+		best := 0
+		for c := range free {
+			switch fits, bestFits := free[c] <= t, free[best] <= t; {
+			case fits && (!bestFits || free[c] > free[best]), !fits && !bestFits && free[c] < free[best]:
+				best = c
+			}
 		}
+		begin = max(t, free[best])
+		free[best] = begin + work
 	}
-	begin := max(t, free[least])
-	free[least] = begin + work
+	if m.alone[rank] {
+		m.until[rank] = begin + work
+	}
 	return begin
 }
 

@@ -48,7 +48,7 @@ func TestReadNamesTheField(t *testing.T) {
 		`{"gamma": 1e999}`:                         "gamma",
 		`{} {}`:                                    "something follows the closing brace",
 		`{"cores": -1, "host": {"bandwidth": -1}}`: "host.bandwidth is -1",
-		`[`:                                        "network: ",
+		`[`: "network: ",
 	} {
 		_, err := Read(strings.NewReader(text))
 		require.ErrorContains(t, err, want, text)

@@ -53,6 +53,7 @@ func newPlan(w *Work, net *Network, opt Options) (*plan, error) {
 		return nil, err
 	}
 	pl.cut(exact, opt)
+	pl.serial = opt.serialLimit()
 	return pl, nil
 }
 

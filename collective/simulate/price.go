@@ -14,6 +14,11 @@ type Options struct {
 	// Segment is the length of segments in bytes; 0 stands for DefaultSegment.
 	Segment int
 
+	// SerialLimit is the length of messages up to which a rank uses one core at a time:
+	// executors spare themselves goroutines there. 0 stands for DefaultSerialLimit,
+	// negative for no such length.
+	SerialLimit int
+
 	// MaxSegments bounds the number of segments that are simulated: as long as there
 	// are more, segments are priced twice as long. It is what keeps trees among
 	// thousands of ranks quick; what it costs is that pipelines fill more slowly than
@@ -24,8 +29,19 @@ type Options struct {
 	Full bool
 }
 
-// DefaultSegment is the length of segments where nothing else is said.
-const DefaultSegment = 256 << 10
+// Lengths where nothing else is said: those of executors.
+const (
+	DefaultSegment     = 256 << 10
+	DefaultSerialLimit = 64 << 10
+)
+
+func (o Options) serialLimit() int64 {
+	limit := int64(DefaultSerialLimit)
+	if o.SerialLimit != 0 {
+		limit = int64(o.SerialLimit)
+	}
+	return min(limit, o.segment())
+}
 
 func (o Options) segment() int64 {
 	if o.Segment > 0 {
@@ -85,6 +101,15 @@ func (c *Chain) Total() float64 {
 // collective: bytes are what a rank contributes to an AllReduce, what all blocks of an
 // AllGather have together. A Barrier has none.
 func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int, net *Network, opt Options) (*Result, error) {
+	w, err := workOf(a, pr, bytes, elem)
+	if err != nil {
+		return nil, err
+	}
+	return Run(ctx, w, net, opt)
+}
+
+// workOf is the work of an algorithm.
+func workOf(a *algorithm.Algorithm, pr algorithm.Params, bytes, elem int) (*Work, error) {
 	if elem < 1 || bytes < 0 {
 		return nil, fmt.Errorf("simulate: %d bytes in elements of %d", bytes, elem)
 	}
@@ -94,10 +119,10 @@ func Price(ctx context.Context, a *algorithm.Algorithm, pr algorithm.Params, byt
 	if a.Collective == program.Barrier {
 		bytes = 0
 	}
-	return Run(ctx, &Work{
+	return &Work{
 		P: pr.P, Elements: (bytes + elem - 1) / elem, Elem: elem, Dims: pr.Dims,
 		Program: func(rank int) *program.Program { return a.Generate(pr, rank) },
-	}, net, opt)
+	}, nil
 }
 
 // Run prices programs.

@@ -75,6 +75,22 @@ func TestCoresAreShared(t *testing.T) {
 	}
 }
 
+// Where all messages are short a rank does one thing at a time, whatever the cores.
+func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
+	n := flat()
+	const p, bytes = 8, 64
+	o := n.SendOverhead + n.RecvOverhead
+	parallel := mustRun(t, work(p, bytes, direct), n, Options{SerialLimit: -1})
+	serial := mustRun(t, work(p, bytes, direct), n, Options{})
+	require.InEpsilon(t, 2*(o+n.Rack.Latency), parallel.Time, 1e-2)
+	require.GreaterOrEqual(t, serial.Time, 2*(p-1)*o)
+	for _, c := range []struct{ long, limit int }{{2 * 8 * 1024, 1024}, {8 * DefaultSerialLimit * 2, 0}} {
+		above := mustRun(t, work(p, c.long, direct), n, Options{SerialLimit: c.limit})
+		without := mustRun(t, work(p, c.long, direct), n, Options{SerialLimit: -1})
+		require.Equal(t, without, above)
+	}
+}
+
 // A host's NIC serialises what its ranks send, a rack's uplink what its hosts do.
 func TestLinksAreShared(t *testing.T) {
 	shift := func(by int) func(p, rank int) *program.Program { // everyone to rank + by

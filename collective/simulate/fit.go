@@ -1,0 +1,333 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Kind says what was measured.
+type Kind uint8
+
+// The kinds of samples.
+const (
+	PingPong   Kind = iota // a message from rank 0 to rank 1: half of the time there and back
+	Stream                 // each of many messages from rank 0 to rank 1, one behind the other
+	Fold                   // folding a buffer into another, within a rank
+	Copy                   // copying a buffer, within a rank
+	Collective             // an algorithm
+	numKinds
+)
+
+var kindNames = [numKinds]string{"ping-pong", "stream", "fold", "copy", "collective"}
+
+// String is "ping-pong", "stream", "fold", "copy" or "collective".
+func (k Kind) String() string {
+	if k >= numKinds {
+		return fmt.Sprintf("kind(%d)", uint8(k))
+	}
+	return kindNames[k]
+}
+
+// Sample is a measurement.
+type Sample struct {
+	Kind    Kind
+	Bytes   int     // of the message, the buffer, or the whole data of a collective
+	Seconds float64 // what it took
+
+	Algorithm *algorithm.Algorithm // of a collective
+	Params    algorithm.Params     // likewise
+	Elem      int                  // bytes of an element of a collective; 0 stands for 8
+}
+
+// String is "ping-pong of 8 bytes" or "allreduce ring among 4 of 1024 bytes".
+func (s *Sample) String() string {
+	if s.Kind == Collective && s.Algorithm != nil {
+		return fmt.Sprintf("%s %s among %d of %d bytes", s.Algorithm.Collective, s.Algorithm.Name, s.Params.P, s.Bytes)
+	}
+	return fmt.Sprintf("%s of %d bytes", s.Kind, s.Bytes)
+}
+
+// Fit returns a network like base with costs under which the samples take as long as
+// was measured, as nearly as it can. It is for ranks on one host, or for one rank a
+// host in one rack, whichever base says of ranks 0 and 1: it changes the latency and
+// the bandwidth of that class of links, the overhead and the copy cost of messages
+// (keeping the ratio of sender to receiver), Gamma and Copy. A cost of 0 and an
+// unlimited bandwidth stay what they are; so do costs that no sample depends on.
+//
+// A few sizes each of ping-pong (latency and overhead from short ones, copies from
+// long ones), streams (which tell overhead from latency) and folds settle all;
+// samples of collectives then correct for what ranks do to each other.
+//
+// The measure of a misfit is r + 1/r − 2 with r the ratio of the price to the
+// measurement, summed up: being wrong by a factor of two is as bad either way, at any
+// size. It is brought down by multiplying one cost, or one cost and inversely another,
+// by ever smaller factors.
+func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Network, error) {
+	if len(samples) == 0 {
+		return nil, errors.New("simulate: no samples to fit a network to")
+	}
+	for i := range samples {
+		if s := samples[i].Seconds; !(s > 0) || math.IsInf(s, 1) {
+			return nil, fmt.Errorf("simulate: %s took %v seconds", &samples[i], s)
+		}
+	}
+	n := base.Clone()
+	n.Jitter, n.Stragglers = 0, nil
+	pr, err := newPredictor(n, samples, opt)
+	if err != nil {
+		return nil, err
+	}
+	best := &fitting{misfit: math.Inf(1)}
+	for _, copies := range [3]float64{0, 0.25, 4} {
+		f := &fitting{ctx: ctx, net: n.Clone(), predictor: pr}
+		f.scales = scalesOf(f.net)
+		if copies > 0 {
+			f.begin(copies)
+		}
+		if f.misfit, err = f.measure(); err != nil {
+			return nil, err
+		}
+		if err := f.descend(4, 2, 1.5, 1.2, 1.1); err != nil {
+			return nil, err
+		}
+		if f.misfit < best.misfit {
+			best = f
+		}
+	}
+	if err := best.descend(1.05, 1.02, 1.01, 1.005); err != nil {
+		return nil, err
+	}
+	best.net.Name = "fitted"
+	return best.net, nil
+}
+
+// Predict returns what the samples would take on a network, whatever their Seconds.
+func Predict(ctx context.Context, n *Network, samples []Sample, opt Options) ([]float64, error) {
+	p, err := newPredictor(n, samples, opt)
+	if err != nil {
+		return nil, err
+	}
+	return p.predict(ctx, n)
+}
+
+// fitting is a descent.
+type fitting struct {
+	ctx       context.Context
+	net       *Network
+	predictor *predictor
+	scales    []func(factor float64)
+	misfit    float64
+}
+
+// scalesOf lists the ways to make a network dearer, each by a factor.
+func scalesOf(n *Network) []func(float64) {
+	link := linkOf(n)
+	return []func(float64){
+		func(f float64) { link.Latency *= f },
+		func(f float64) { n.SendOverhead *= f; n.RecvOverhead *= f },
+		func(f float64) { n.SendCopy *= f; n.RecvCopy *= f },
+		func(f float64) { n.Gamma *= f },
+		func(f float64) { n.Copy *= f },
+		func(f float64) { link.Bandwidth /= f },
+	}
+}
+
+// begin starts from the rate of the longest message measured: either the link is that
+// fast and copies take a part of its time, or the other way round. The two can stand in
+// for each other up to a point, and a descent that begins on the wrong side of it
+// loses sight of the one without effect.
+func (f *fitting) begin(copies float64) {
+	longest := Sample{}
+	for _, s := range f.predictor.samples {
+		if (s.Kind == Stream || s.Kind == PingPong) && s.Bytes > longest.Bytes {
+			longest = s
+		}
+	}
+	link := linkOf(f.net)
+	if longest.Bytes == 0 || link.Bandwidth == 0 {
+		return
+	}
+	perByte := longest.Seconds / float64(longest.Bytes)
+	link.Bandwidth = max(copies, 1) / perByte
+	if most := max(f.net.SendCopy, f.net.RecvCopy); most > 0 {
+		by := min(copies, 1) * perByte / most
+		f.net.SendCopy *= by
+		f.net.RecvCopy *= by
+	}
+}
+
+// linkOf is the link between ranks 0 and 1 of a network of one host or one rack.
+func linkOf(n *Network) *Link {
+	if n.hostOf(0) == n.hostOf(1) {
+		return &n.Host
+	}
+	return &n.Rack
+}
+
+// descend takes steps, of each length until none makes the misfit smaller.
+func (f *fitting) descend(steps ...float64) error {
+	const rounds = 16 // a valley is followed further by the next, shorter steps
+	for _, step := range steps {
+		for range rounds {
+			moved, err := f.tryAll(step, false)
+			if !moved && err == nil {
+				moved, err = f.tryAll(step, true)
+			}
+			if err != nil {
+				return err
+			}
+			if !moved {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// tryAll tries every step of a length: one cost, or one against another.
+func (f *fitting) tryAll(step float64, pairs bool) (moved bool, err error) {
+	for i := range f.scales {
+		for j := range f.scales {
+			if pairs == (i == j) {
+				continue
+			}
+			for _, by := range [2]float64{step, 1 / step} {
+				better, err := f.try(i, j, by)
+				if err != nil {
+					return false, err
+				}
+				moved = moved || better
+			}
+		}
+	}
+	return moved, nil
+}
+
+// try multiplies cost i by a factor, and divides cost j by it if that is another.
+func (f *fitting) try(i, j int, by float64) (better bool, err error) {
+	before := *f.net
+	f.scales[i](by)
+	if j != i {
+		f.scales[j](1 / by)
+	}
+	misfit, err := f.measure()
+	if err != nil {
+		return false, err
+	}
+	if misfit < f.misfit*(1-1e-6) { // not for nothing, or what has no effect drifts
+		f.misfit = misfit
+		return true, nil
+	}
+	*f.net = before
+	return false, nil
+}
+
+func (f *fitting) measure() (float64, error) {
+	prices, err := f.predictor.predict(f.ctx, f.net)
+	sum := 0.0
+	for i, p := range prices {
+		ratio := p / f.predictor.samples[i].Seconds
+		sum += ratio + 1/ratio - 2
+	}
+	return sum, err
+}
+
+// predictor holds the compiled programs of samples.
+type predictor struct {
+	samples []Sample
+	plans   [][2]*plan // a stream has two, of different length
+}
+
+// streamed is the number of messages by which the two programs of a stream differ.
+const streamed = 16
+
+// newPredictor compiles the programs of samples for networks like n.
+func newPredictor(n *Network, samples []Sample, opt Options) (*predictor, error) {
+	p := &predictor{samples: samples, plans: make([][2]*plan, len(samples))}
+	for i := range samples {
+		s := &samples[i]
+		if s.Bytes < 0 || s.Kind >= numKinds || s.Kind == Collective && s.Algorithm == nil {
+			return nil, fmt.Errorf("simulate: sample %d, %s: no such measurement", i, s)
+		}
+		var works [2]*Work
+		switch s.Kind {
+		case PingPong:
+			works[0] = oneWay(1, s.Bytes)
+		case Stream:
+			works = [2]*Work{oneWay(streamed, s.Bytes), oneWay(2*streamed, s.Bytes)}
+		case Collective:
+			w, err := workOf(s.Algorithm, s.Params, s.Bytes, cmp.Or(s.Elem, 8))
+			if err != nil {
+				return nil, err
+			}
+			works[0] = w
+		}
+		for k, w := range works {
+			if w == nil {
+				continue
+			}
+			if err := check(w, n); err != nil {
+				return nil, err
+			}
+			pl, err := newPlan(w, n, opt)
+			if err != nil {
+				return nil, err
+			}
+			p.plans[i][k] = pl
+		}
+	}
+	return p, nil
+}
+
+// oneWay is the work of sending messages of a length from rank 0 to rank 1.
+func oneWay(messages, bytes int) *Work {
+	return &Work{P: 2, Elements: bytes, Elem: 1, Program: func(rank int) *program.Program {
+		p := &program.Program{Collective: program.Broadcast, Algorithm: "messages", P: 2, Rank: rank, Chunks: 1}
+		lane := program.Lane{SendPeer: 1, RecvPeer: program.NoPeer}
+		in := program.Instruction{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, 0, 0)}}
+		if p.In.Hi = 1; rank == 1 {
+			p.In.Hi, p.Out.Hi = 0, 1
+			lane.SendPeer, lane.RecvPeer = program.NoPeer, 0
+			in = program.Instruction{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, 0)}
+		}
+		for range messages {
+			lane.Steps = append(lane.Steps, in)
+		}
+		p.Lanes = []program.Lane{lane}
+		return p
+	}}
+}
+
+// predict prices all samples.
+func (p *predictor) predict(ctx context.Context, n *Network) ([]float64, error) {
+	prices := make([]float64, len(p.samples))
+	for i := range p.samples {
+		switch p.samples[i].Kind {
+		case Fold:
+			prices[i] = n.Gamma * float64(p.samples[i].Bytes)
+			continue
+		case Copy:
+			prices[i] = n.Copy * float64(p.samples[i].Bytes)
+			continue
+		}
+		r, err := p.plans[i][0].price(ctx, n)
+		if err != nil {
+			return nil, err
+		}
+		prices[i] = r.Time
+		if long := p.plans[i][1]; long != nil {
+			r, err := long.price(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			prices[i] = (r.Time - prices[i]) / streamed
+		}
+	}
+	return prices, nil
+}
