@@ -55,9 +55,10 @@ type Config struct {
 	JoinTimeout time.Duration
 
 	// State tells where the ranks of this process stand. It is called about every
-	// 20 ms by one goroutine, and by Leave. Without it, ranks that disagree and groups
-	// that stand still are not found out here. Of each rank, number and operation must
-	// belong together. The hash of an operation that only some ranks take part in, and
+	// 20 ms, when something is lost, and by Fail and Leave, perhaps at once by several
+	// goroutines, and must not wait for anything. Without it, ranks that disagree and
+	// groups that stand still are not found out here. Of each rank, number and
+	// operation must belong together. The hash of an operation that only some ranks take part in, and
 	// which is therefore not number Seq everywhere, is 0.
 	State func() []State
 

@@ -27,6 +27,7 @@ type coordinator struct {
 	conns    map[int]*conn
 	raw      map[net.Conn]struct{} // not yet, or still, open
 	strange  int                   // of those, how many have not said hello
+	look     func()                // tells where the local ranks stand, once they are
 	next     int                   // connection
 	closed   bool
 }
@@ -190,7 +191,7 @@ func (c *coordinator) serve(nc net.Conn) {
 	for {
 		m, err := link.receive()
 		if err != nil {
-			c.step(func(now time.Duration) []command { return c.core.lose(now, id, lossReason(err)) })
+			c.lose(id, lossReason(err))
 			break
 		}
 		c.receive(id, m)
@@ -200,6 +201,21 @@ func (c *coordinator) serve(nc net.Conn) {
 	c.mu.Unlock()
 	link.end() // what is queued still goes to one who closed its half only
 	<-link.written
+}
+
+// lose tells the core that a connection has ended. It is first told where the local
+// ranks stand now, so that it can say in which operation that was noticed.
+func (c *coordinator) lose(id int, reason string) {
+	c.mu.Lock()
+	look, closed, live := c.look, c.closed, c.core.phase == running
+	c.mu.Unlock()
+	if closed {
+		return // we hung up first
+	}
+	if live && look != nil {
+		look()
+	}
+	c.step(func(now time.Duration) []command { return c.core.lose(now, id, reason) })
 }
 
 // greet reads the hello of a connection.

@@ -48,6 +48,11 @@ func newMembership(cfg Config, w welcome, l link, lead *coordinator) *Membership
 		}
 	}
 	m.states = newSampler(cfg, l, m.beats.beat)
+	if lead != nil {
+		lead.mu.Lock()
+		lead.look = func() { m.states.send(false) }
+		lead.mu.Unlock()
+	}
 	m.run.Go(m.listen)
 	if lead == nil {
 		m.run.Go(m.beat)
@@ -103,12 +108,11 @@ func (m *Membership) ReportMismatch(rank int, doing string, other int, seq, hash
 }
 
 func (m *Membership) fail(err error, seq, hash uint64) error {
-	m.mu.Lock()
-	if m.err != nil || err == nil {
-		defer m.mu.Unlock()
-		return m.err
+	if known := m.Err(); known != nil || err == nil {
+		return known
 	}
 	err = m.completed(err)
+	m.mu.Lock()
 	m.reported = append(m.reported, err)
 	m.mu.Unlock()
 

@@ -127,12 +127,15 @@ func (s *sampler) send(answering bool) {
 	s.link.send(m)
 }
 
-// during is the operation in which a rank was at the last look, in words, or "".
+// during is the operation in which a rank is, in words, or "".
 func (s *sampler) during(rank int) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.ranks[rank]; t != nil && t.seen.Op != nil {
-		return Describe(t.seen.Seq, t.seen.Op)
+	if s.look == nil {
+		return ""
+	}
+	for _, now := range s.look() {
+		if now.Rank == rank && now.Op != nil {
+			return Describe(now.Seq, now.Op)
+		}
 	}
 	return ""
 }

@@ -1,0 +1,5 @@
+//go:build soak
+
+package membership
+
+const soak = true

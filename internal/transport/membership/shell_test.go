@@ -1,0 +1,370 @@
+package membership
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// standings are states that a test sets.
+type standings struct{ atomic.Pointer[[]State] }
+
+func (s *standings) set(states ...State) { s.Store(&states) }
+
+func (s *standings) look() []State {
+	if p := s.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// joinStanding joins n processes whose states the test sets.
+func joinStanding(t *testing.T, n int, change func(c *Config)) ([]*Membership, []standings) {
+	at := make([]standings, n)
+	return joinAll(t, n, func(c *Config) {
+		c.State = at[c.Process].look
+		if change != nil {
+			change(c)
+		}
+	}), at
+}
+
+// cause waits for the group's failure, which all but those left out must have in the
+// same words.
+func cause(t *testing.T, group []*Membership, without ...int) error {
+	t.Helper()
+	var first error
+	for p, m := range group {
+		if len(without) > 0 && p == without[0] {
+			continue
+		}
+		<-m.Failed()
+		if first == nil {
+			first = m.Err()
+		}
+		require.EqualError(t, m.Err(), first.Error())
+	}
+	return first
+}
+
+var (
+	allReduce = &Operation{Hash: 1, Text: `AllReduce "gradient" (4096 float32, sum)`}
+	barrier   = &Operation{Hash: 2, Text: "Barrier"}
+)
+
+func TestRanksThatDisagreeAreFoundOut(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group, at := joinStanding(t, 3, nil)
+	defer closeAll(group)
+	start := time.Now()
+	at[1].set(State{Rank: 1, Seq: 17, Op: allReduce})
+	at[2].set(State{Rank: 2, Seq: 17, Op: barrier})
+	err := cause(t, group)
+	require.EqualError(t, err, `ranks disagree: rank 1 is in AllReduce "gradient" (4096 float32, sum) #17, rank 2 is in Barrier #17`)
+	var mismatch *MismatchError
+	require.ErrorAs(t, err, &mismatch)
+	t.Logf("known after %v", time.Since(start))
+	require.Less(t, time.Since(start), time.Second)
+}
+
+func TestMismatchIsCompletedFromTheOtherSide(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	for reporter := range 3 {
+		group, at := joinStanding(t, 3, nil)
+		other := (reporter + 1) % 3
+		at[other].set(State{Rank: other, Seq: 17, Op: barrier})
+		own := group[reporter].ReportMismatch(reporter, Describe(17, allReduce), other, 17, barrier.Hash)
+		var mismatch *MismatchError
+		require.ErrorAs(t, own, &mismatch)
+		require.Equal(t, &MismatchError{Rank: reporter, Doing: Describe(17, allReduce), Other: other, OtherDoing: "Barrier #17"}, mismatch)
+		require.EqualError(t, cause(t, group), own.Error())
+		closeAll(group)
+	}
+}
+
+func TestGroupThatStandsStillEnds(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group, at := joinStanding(t, 2, func(c *Config) {
+		c.Detection = 400 * time.Millisecond
+		c.StallTimeout = 300 * time.Millisecond
+	})
+	defer closeAll(group)
+	at[0].set(State{Rank: 0, Seq: 5, Op: allReduce})
+	at[1].set(State{Rank: 1, Seq: 5, Op: allReduce})
+	err := cause(t, group)
+	require.ErrorIs(t, err, ErrTimeout)
+	require.ErrorContains(t, err, `ranks 0 and 1 are in AllReduce "gradient" (4096 float32, sum) #5`)
+}
+
+func TestWhoeverWaitsForOneThatLeftIsTold(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group, at := joinStanding(t, 3, nil)
+	defer closeAll(group)
+	at[1].set(State{Rank: 1, Seq: 5})
+	at[2].set(State{Rank: 2, Seq: 6, Op: barrier})
+	require.NoError(t, group[1].Leave(t.Context()))
+	err := cause(t, group, 1)
+	require.ErrorIs(t, err, ErrLeft)
+	var peer *PeerError
+	require.ErrorAs(t, err, &peer)
+	require.Equal(t, 1, peer.Rank)
+	require.Equal(t, "Barrier #6", peer.During)
+	require.NoError(t, group[1].Err())
+	require.EqualError(t, group[1].Fail(io.EOF), "EOF", "one who has left is alone")
+}
+
+func TestCoordinatorThatCannotWaitTakesTheGroupAlong(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group := joinAll(t, 3, nil)
+	require.NoError(t, group[2].Leave(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, group[0].Leave(ctx), context.Canceled)
+	err := cause(t, group, 2)
+	require.ErrorIs(t, err, ErrLeft)
+	require.EqualError(t, err, "rank 0 (127.0.0.1:1000) left the group that it coordinates")
+	require.EqualError(t, group[1].Leave(t.Context()), err.Error())
+	closeAll(group)
+	for _, m := range group {
+		m.Close()
+	}
+	require.Error(t, group[1].Fail(io.EOF))
+}
+
+func TestRefusalsArriveWithTheirReason(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group := joinAll(t, 2, func(c *Config) { c.Attempt = 5 })
+	defer closeAll(group)
+	address := group[0].lead.listener.Addr().String()
+	for want, change := range map[string]func(c *Config){
+		"process 1 has joined before":             func(c *Config) {},
+		`attempt 4 of group`:                      func(c *Config) { c.Attempt = 4 },
+		`is over: this is attempt 5`:              func(c *Config) { c.Attempt = 4 },
+		`this is group "` + t.Name() + `", not "`: func(c *Config) { c.Group = "another" },
+		"this is still attempt 5":                 func(c *Config) { c.Attempt, c.JoinTimeout = 6, 100*time.Millisecond },
+	} {
+		cfg := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: address, Group: t.Name(), Attempt: 5}
+		change(&cfg)
+		_, err := Join(t.Context(), cfg)
+		require.ErrorContains(t, err, want)
+	}
+	require.NoError(t, group[0].Err())
+}
+
+func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	cfg := func(process int, attempt uint32, at string) Config {
+		return Config{Process: process, Processes: 2, Ranks: []int{process}, Size: 2, Coordinator: at, Attempt: attempt}
+	}
+	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	at := reserved.Addr().String()
+	require.NoError(t, reserved.Close())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	old, err := newCoordinator(ctx, func() Config { c, _ := cfg(0, 1, at).completed(); return c }())
+	require.NoError(t, err)
+	var run sync.WaitGroup
+	defer run.Wait()
+	run.Go(func() {
+		m, err := Join(t.Context(), cfg(1, 2, at))
+		require.NoError(t, err)
+		require.NoError(t, m.Leave(t.Context()))
+		m.Close()
+	})
+	cancel()
+	old.close()
+	m, err := Join(t.Context(), cfg(0, 2, at))
+	require.NoError(t, err)
+	require.NoError(t, m.Leave(t.Context()))
+	m.Close()
+}
+
+func TestStrangersChangeNothing(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	before := descriptors(t)
+	group := joinAll(t, 2, nil)
+	for _, bytes := range []string{
+		"", "GET / HTTP/1.1\r\n\r\n", string(binary.LittleEndian.AppendUint32(nil, 1<<31)),
+		"\x01\x00\x00\x00\x05", "\x06\x00\x00\x00\x01PETS\x01",
+	} {
+		nc, err := net.Dial("tcp", group[0].lead.listener.Addr().String())
+		require.NoError(t, err)
+		_, err = io.WriteString(nc, bytes)
+		require.NoError(t, err)
+		if bytes != "" {
+			_, err = nc.Read(make([]byte, 1))
+			require.Error(t, err, "it is closed without a word")
+		}
+		require.NoError(t, nc.Close())
+	}
+	for _, m := range group {
+		require.NoError(t, m.Err())
+	}
+	closeAll(group)
+	require.Equal(t, before, descriptors(t))
+}
+
+func TestMemberThatSendsNonsenseIsLost(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group := joinAll(t, 2, nil)
+	defer closeAll(group)
+	_, err := group[1].link.(*conn).nc.Write([]byte{1, 0, 0, 0, 200})
+	require.NoError(t, err)
+	require.ErrorContains(t, cause(t, group), "rank 1 (127.0.0.1:1001) sent what is no message")
+}
+
+func TestUnspecifiedDataAddressBecomesThatOfTheSocket(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	group := joinAll(t, 3, func(c *Config) { c.DataAddress = []string{"0.0.0.0:70", "[::]:71", ":72"}[c.Process] })
+	defer closeAll(group)
+	for p, peer := range group[2].Table() {
+		require.Equal(t, fmt.Sprintf("127.0.0.1:7%d", p), peer.Address)
+	}
+	for _, bad := range []string{"nowhere", "127.0.0.1"} {
+		_, err := Join(t.Context(), Config{Processes: 1, Ranks: []int{0}, Size: 1, DataAddress: bad})
+		require.ErrorContains(t, err, bad)
+	}
+	at, err := advertised(t.Context(), "localhost:7", ipOf(&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1)}))
+	require.NoError(t, err)
+	require.Contains(t, []string{"127.0.0.1:7", "[::1]:7"}, at, "a name that only means this machine is shown as such")
+}
+
+func TestCandidatesOfAListener(t *testing.T) {
+	at := &net.TCPAddr{IP: net.IPv4zero, Port: 70}
+	got, err := candidates("node7:0", at)
+	require.NoError(t, err)
+	require.Equal(t, "node7:70", got)
+	got, err = candidates(":0", at)
+	require.NoError(t, err)
+	require.Contains(t, got, "127.0.0.1:70", "after those of the network, if there are any")
+}
+
+func TestConfigsThatCannotBe(t *testing.T) {
+	good := Config{Process: 1, Processes: 2, Ranks: []int{3, 1}, Size: 4, Coordinator: "x:1"}
+	_, err := good.completed()
+	require.NoError(t, err)
+	for want, change := range map[string]func(c *Config){
+		"1 to 16384 processes":   func(c *Config) { c.Processes = 0 },
+		"no process 2":           func(c *Config) { c.Process = 2 },
+		"1 to 524288 ranks":      func(c *Config) { c.Size = 0 },
+		"hosts no rank":          func(c *Config) { c.Ranks = nil },
+		"rank 4":                 func(c *Config) { c.Ranks = []int{4} },
+		"rank 1 twice":           func(c *Config) { c.Ranks = []int{1, 1} },
+		"and not both":           func(c *Config) { c.Coordinator = "" },
+		"not both":               func(c *Config) { c.Store = NewMemoryStore() },
+		"detection time of 1ms":  func(c *Config) { c.Detection = time.Millisecond },
+		"join timeout of -1s":    func(c *Config) { c.JoinTimeout = -time.Second },
+		"the group has 300 byte": func(c *Config) { c.Group = string(make([]byte, 300)) },
+	} {
+		bad := good
+		change(&bad)
+		_, err := Join(t.Context(), bad)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestStores(t *testing.T) {
+	for name, s := range map[string]Store{"memory": NewMemoryStore(), "files": FileStore(filepath.Join(t.TempDir(), "new"))} {
+		t.Run(name, func(t *testing.T) {
+			var run sync.WaitGroup
+			run.Go(func() {
+				v, err := s.Get(t.Context(), "a/b")
+				require.NoError(t, err)
+				require.Equal(t, "first", string(v))
+			})
+			require.NoError(t, s.Set(t.Context(), "c", []byte("other")))
+			require.NoError(t, s.Set(t.Context(), "a/b", []byte("first")))
+			run.Wait()
+			require.NoError(t, s.Set(t.Context(), "a/b", []byte("second")))
+			v, err := s.Get(t.Context(), "a/b")
+			require.NoError(t, err)
+			require.Equal(t, "second", string(v))
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err = s.Get(ctx, "nothing")
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
+}
+
+func TestStaleAddressInTheStore(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	store := FileStore(t.TempDir())
+	cfg := func(p int) Config {
+		return Config{Process: p, Processes: 2, Ranks: []int{p}, Size: 2, Store: store, Group: "again", Attempt: 3}
+	}
+	c := cfg(0)
+	require.NoError(t, store.Set(t.Context(), c.key(), []byte("127.0.0.1:1"))) // where nobody listens any more
+	var run sync.WaitGroup
+	for p := range 2 {
+		run.Go(func() {
+			m, err := Join(t.Context(), cfg(p))
+			require.NoError(t, err)
+			require.NoError(t, m.Leave(t.Context()))
+			m.Close()
+		})
+	}
+	run.Wait()
+}
+
+// selfSigned makes a certificate for the loopback address that both sides trust.
+func selfSigned(t *testing.T) *tls.Config {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "group"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &tls.Config{
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		RootCAs:      pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}
+}
+
+func TestTLS(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	secure := selfSigned(t)
+	group := joinAll(t, 3, func(c *Config) { c.TLS = secure })
+	address := group[0].lead.listener.Addr().String()
+
+	_, err := Join(t.Context(), Config{
+		Process: 1, Processes: 3, Ranks: []int{1}, Size: 3, Coordinator: address, Group: t.Name(), Attempt: 1,
+		JoinTimeout: 100 * time.Millisecond,
+	})
+	require.ErrorIs(t, err, ErrTimeout, "who does not speak TLS does not get in")
+	_, err = Join(t.Context(), Config{
+		Process: 1, Processes: 3, Ranks: []int{1}, Size: 3, Coordinator: address, Group: t.Name(), Attempt: 1,
+		TLS: &tls.Config{RootCAs: secure.RootCAs}, JoinTimeout: 100 * time.Millisecond,
+	})
+	require.ErrorIs(t, err, ErrTimeout, "nor who has no certificate")
+
+	require.EqualError(t, group[2].Fail(errors.New("the disk is full")), "the disk is full")
+	require.EqualError(t, cause(t, group), "the disk is full")
+	closeAll(group)
+}

@@ -1,0 +1,177 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pipes is a network of one listener within a process, on which what silent
+// processes send vanishes, as if they were stopped.
+type pipes struct {
+	accept chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes {
+	return &pipes{accept: make(chan net.Conn), closed: make(chan struct{})}
+}
+
+func (n *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-n.accept:
+		return c, nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (n *pipes) Close() error   { n.once.Do(func() { close(n.closed) }); return nil }
+func (n *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
+
+// process is the network as a process sees it.
+type process struct {
+	*pipes
+	all    []process // by number
+	silent *atomic.Bool
+}
+
+func (p process) listen(context.Context, string) (net.Listener, error) { return p.pipes, nil }
+
+func (p process) dial(ctx context.Context, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.accept <- mutable{far, p.all[0].silent}:
+		return mutable{near, p.silent}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// mutable is a connection whose writes vanish while its process is silent.
+type mutable struct {
+	net.Conn
+	silent *atomic.Bool
+}
+
+func (m mutable) Write(b []byte) (int, error) {
+	if m.silent.Load() {
+		return len(b), nil
+	}
+	return m.Conn.Write(b)
+}
+
+// inBubble runs a test on n joined processes in virtual time.
+func inBubble(t *testing.T, n int, test func(t *testing.T, group []*Membership, processes []process)) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := newPipes()
+		processes := make([]process, n)
+		for i := range processes {
+			processes[i] = process{shared, processes, new(atomic.Bool)}
+		}
+		group := joinAll(t, n, func(c *Config) {
+			c.Store, c.Coordinator = nil, "pipes"
+			c.network = processes[c.Process]
+			c.State = func() []State {
+				return []State{{Rank: c.Process, Seq: 3, Op: barrier, Progress: uint64(time.Now().UnixNano())}}
+			}
+		})
+		defer closeAll(group)
+		test(t, group, processes)
+	})
+}
+
+func TestNobodySilentNobodyDead(t *testing.T) {
+	inBubble(t, 3, func(t *testing.T, group []*Membership, _ []process) {
+		time.Sleep(time.Hour)
+		for _, m := range group {
+			require.NoError(t, m.Err())
+		}
+	})
+}
+
+func TestSilentProcessIsDeadWithinTheDetectionTime(t *testing.T) {
+	for dead := range 3 {
+		for _, phase := range []time.Duration{0, 100, 333, 499} { // ms since the last beat
+			inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
+				time.Sleep(10*time.Second + phase*time.Millisecond)
+				processes[dead].silent.Store(true)
+				start := time.Now()
+				for p, m := range group {
+					if p == dead {
+						continue
+					}
+					<-m.Failed()
+					require.LessOrEqual(t, time.Since(start), defaultDetection)
+					require.Greater(t, time.Since(start), defaultDetection*3/4, "not for a short silence")
+					require.ErrorIs(t, m.Err(), ErrTimeout)
+					var peer *PeerError
+					require.ErrorAs(t, m.Err(), &peer)
+					require.Equal(t, dead, peer.Rank)
+					require.Equal(t, "Barrier #3", peer.During)
+				}
+			})
+		}
+	}
+}
+
+func TestReportWithoutAnswer(t *testing.T) {
+	// The report is lost, but the coordinator is heard: what was found is the cause.
+	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
+		time.Sleep(time.Second)
+		processes[1].silent.Store(true)
+		start := time.Now()
+		require.EqualError(t, group[1].Fail(errors.New("the disk is full")), "the disk is full")
+		require.Equal(t, verdictWait, time.Since(start))
+		start = time.Now()
+		require.EqualError(t, group[1].Fail(errors.New("more")), "the disk is full")
+		require.Zero(t, time.Since(start))
+	})
+	// The coordinator has not been heard either: that is what the others will find.
+	inBubble(t, 3, func(t *testing.T, group []*Membership, processes []process) {
+		time.Sleep(time.Second)
+		processes[0].silent.Store(true)
+		time.Sleep(time.Second)
+		err := group[1].Fail(&PeerError{Rank: 2, Reporter: 1, Reason: "closed its connection"})
+		require.ErrorIs(t, err, ErrTimeout)
+		var peer *PeerError
+		require.ErrorAs(t, err, &peer)
+		require.Equal(t, 0, peer.Rank)
+	})
+	// A mismatch without an answer still has two sides.
+	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
+		processes[1].silent.Store(true)
+		err := group[1].ReportMismatch(1, "Barrier #3", 0, 4, 99)
+		require.EqualError(t, err, "ranks disagree: rank 1 is in Barrier #3, rank 0 is in operation #4")
+	})
+}
+
+func TestSleeperDoesNotAccuse(t *testing.T) {
+	w := newWatch(4 * time.Second)
+	var now time.Duration
+	for range 100 {
+		now += w.period
+		require.False(t, w.tick(now))
+	}
+	heard := now
+	now += 10 * time.Second // nobody could be heard
+	require.True(t, w.tick(now))
+	_, dead := w.judge(now, heard)
+	require.False(t, dead, "the others may have spoken meanwhile")
+	for range 8 {
+		now += w.period
+		require.False(t, w.tick(now))
+	}
+	_, dead = w.judge(now, heard)
+	require.True(t, dead, "they had time to be heard")
+	_, dead = w.judge(now, now-w.period)
+	require.False(t, dead)
+}
