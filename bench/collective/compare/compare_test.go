@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/bench/internal/usage"
+)
+
+// fakeVariable makes the test's own program a contestant that prints what it holds.
+const fakeVariable = "SUPERSTEP_BENCH_FAKE"
+
+// TestMain runs the other side of a measurement where this process is one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(rawVariable); text != "" {
+		exitOn(runRawPeer(text))
+		return
+	}
+	if text := os.Getenv(fakeVariable); text != "" {
+		if text == "fail" {
+			fmt.Fprintln(os.Stderr, "no such luck")
+			os.Exit(3)
+		}
+		fmt.Println(text)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestParseResults(t *testing.T) {
+	text := `superstep bench, 2 ranks
+{"raw_tcp_gbs":3.5}
+{"collective":"allreduce","config":"ring","p50_us":12.5,"p99_us":20,"min_us":10,"mean_us":13,"errors":0,"more":[1]}
+
+{"collective":"allreduce","algorithm":"direct","p50_us":1e3}
+`
+	results, err := parseResults(strings.NewReader(text))
+	require.NoError(t, err)
+	require.InDelta(t, 12.5e-6, results[0].P50, 1e-12)
+	require.InDelta(t, 20e-6, results[0].P99, 1e-12)
+	require.Equal(t, "ring", results[0].Config)
+	require.Equal(t, "direct", results[1].Config)
+	require.InDelta(t, 1e-3, results[1].P50, 1e-12)
+	require.Len(t, results, 2)
+
+	for bad, why := range map[string]string{
+		`{"collective":"allreduce"`:                              "unexpected end",
+		`{"collective":"allreduce"}`:                             "no p50_us",
+		`{"collective":"allreduce","p50_us":0}`:                  "no p50_us",
+		`{"collective":"allreduce","p50_us":7,"errors":2}`:       "2 wrong elements",
+		`{"collective":"allreduce","p50_us":"fast","errors":0}`:  "p50_us",
+		`{"collective":"a","p50_us":` + strings.Repeat("1", 2e6): "too long",
+	} {
+		_, err := parseResults(strings.NewReader(bad))
+		require.ErrorContains(t, err, why)
+	}
+}
+
+// fake is a contestant that prints lines; asked collects the configurations it was
+// asked for.
+func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *contestant {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return &contestant{
+		Name: name, Transport: overTCP, Ours: ours, env: []string{fakeVariable + "=" + text},
+		command: func(_ point, _ float64, configs []string) []string {
+			*asked = append(*asked, name+" "+strings.Join(configs, "+"))
+			return []string{self}
+		},
+	}
+}
+
+// TestTurns: another contestant begins each round, later rounds are of the best
+// configurations, and who fails once is left out.
+func TestTurns(t *testing.T) {
+	var asked []string
+	one := func(config string, us float64) string {
+		return fmt.Sprintf(`{"collective":"allreduce","config":%q,"p50_us":%v}`, config, us)
+	}
+	r := &report{Contestants: []*contestant{
+		fake(t, "ours", true, one("chosen", 10), &asked),
+		fake(t, "peer", false, one("slow", 90)+"\n"+one("fast", 20)+"\n"+one("medium", 30), &asked),
+		fake(t, "broken", false, "fail", &asked),
+		fake(t, "absent", false, "no lines", &asked),
+	}}
+	c := &compareCommand{Collective: []string{"allreduce"}, Ranks: []int{2}, Bytes: []int64{8}, Rounds: 3, Keep: 2, Seconds: 1, Limit: time.Minute}
+	var progress bytes.Buffer
+	require.NoError(t, c.measure(t.Context(), r, &progress))
+	require.Equal(t, []string{
+		"ours ", "peer ", "broken ", "absent ",
+		"peer fast+medium", "ours ",
+		"ours ", "peer fast+medium",
+	}, asked)
+	require.Contains(t, progress.String(), "broken fails: ")
+	require.Contains(t, progress.String(), "no such luck")
+
+	r.sum()
+	require.Equal(t, "fast", r.Rows[0].Cells[1].Config)
+	require.Equal(t, "chosen", r.Rows[0].Cells[0].Chosen)
+	require.InDelta(t, 0.5, r.Rows[0].Ratios[0].Best, 1e-12)
+	require.Zero(t, r.Rows[0].Cells[2].P50)
+
+	stopped, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, c.measure(stopped, r, &progress), context.Canceled)
+}
+
+// rounds makes a cell out of times in seconds of one configuration.
+func rounds(config string, times ...float64) *cell {
+	c := &cell{}
+	for _, v := range times {
+		c.Rounds = append(c.Rounds, []result{{Config: config, P50: v, P99: 2 * v}})
+	}
+	return c
+}
+
+// TestRatios: they are medians of ratios within rounds, not ratios of medians, to
+// the best of the same transport that is a peer; a dropped configuration does not
+// count.
+func TestRatios(t *testing.T) {
+	quick := rounds("b", 2, 1, 4)
+	quick.Rounds[0] = append(quick.Rounds[0], result{Config: "once", P50: 0.5})
+	r := &report{
+		Contestants: []*contestant{
+			{Name: "ours", Transport: overTCP, Ours: true}, {Name: "ours, other", Transport: overTCP, Ours: true},
+			{Name: "quiet", Transport: overTCP}, {Name: "polls", Transport: overTCP, IdleCPU: 0.9},
+			{Name: "unknown", Transport: overTCP, IdleCPU: -1}, {Name: "bound", Transport: overTCP, Yardstick: true},
+			{Name: "memory", Transport: inMemory},
+		},
+		Rows: []*row{{Cells: []*cell{
+			rounds("", 2, 4, 6), rounds("", 1, 1, 1), rounds("a", 4, 4, 4), quick, rounds("c", 3, 3, 3), rounds("d", 0.1), rounds("e", 0.2),
+		}}},
+	}
+	r.sum()
+	require.Equal(t, &ratio{Transport: overTCP, Best: 1.5, BestPeer: "polls", Quiet: 1, QuietPeer: "quiet"}, r.Rows[0].Ratios[0])
+	require.Nil(t, r.Rows[0].Ratios[1])
+	require.Equal(t, "b", quick.Config)
+	require.Equal(t, 2.0, quick.P50)
+}
+
+// TestCommands: the lines that start the contestants say what is to be measured.
+func TestCommands(t *testing.T) {
+	c := &compareCommand{Superstep: "bin/superstep", Peers: "build", Mpirun: "mpirun", Algorithm: []string{"ring"}}
+	lines := map[string]string{}
+	p := point{"allreduce", runtime.NumCPU() + 1, 1024}
+	for _, k := range allContestants(c, "self") {
+		lines[k.Name] = strings.Join(k.command(p, 0.5, []string{"x", "y"}), " ")
+	}
+	n := fmt.Sprint(p.Ranks)
+	require.Contains(t, lines["superstep"], "bin/superstep bench collective --json --collective allreduce --ranks "+n+" --min-bytes 1024 --max-bytes 1024 ")
+	require.True(t, strings.HasSuffix(lines["superstep ring"], " --algorithm ring"))
+	require.Equal(t, filepath.Join("build", "gloo_bench")+" --ranks "+n+" --mode sync --collective allreduce --seconds 0.5 --max-iterations 50000 --bytes 1024 --config x,y", lines["Gloo sync"])
+	require.Contains(t, lines["Open MPI"], "mpirun -n "+n+" --oversubscribe --mca btl tcp,self --mca mpi_yield_when_idle 1 "+filepath.Join("build", "mpi_bench"))
+	require.Contains(t, lines["Open MPI in shared memory"], "vader,self")
+	if p.Ranks != 2 {
+		require.Empty(t, lines["raw TCP"])
+	}
+	for _, k := range allContestants(c, "self") {
+		if k.Name == "raw TCP" {
+			require.Equal(t, "self raw --pattern exchange --seconds 1 --bytes 8", strings.Join(k.command(point{"allreduce", 2, 8}, 1, nil), " "))
+		}
+	}
+}
+
+// TestRaw measures between real processes: bytes arrive, and a rate is that of the
+// median.
+func TestRaw(t *testing.T) {
+	ways := []string{netpoll, blocking, polling}
+	if runtime.GOOS == "windows" {
+		ways = ways[:1]
+	}
+	for _, pattern := range []string{"exchange", "pingpong"} {
+		for _, way := range ways {
+			for _, n := range []int64{1, apartFrom + 1} {
+				line, err := measureRaw(t.Context(), rawTask{Pattern: pattern, Waiting: way, Bytes: n}, 0.005)
+				require.NoError(t, err, "%s %s %d", pattern, way, n)
+				require.GreaterOrEqual(t, line.Iterations, 5)
+				require.Positive(t, line.Min)
+				require.LessOrEqual(t, line.Min, line.P50)
+				require.LessOrEqual(t, line.P50, line.P99)
+				legs := map[string]float64{"exchange": 1, "pingpong": 2}[pattern]
+				require.InEpsilon(t, legs*float64(n)/line.P50/1e3, line.Rate, 1e-9)
+			}
+		}
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	p, err := parseStat("12 (a) b (c) S 7 12 12 0 -1 4194560 1 0 0 0 25 17 0 0 20 0 1 0 5 6 7")
+	require.NoError(t, err)
+	require.Equal(t, process{7, 420 * time.Millisecond}, p)
+	for _, bad := range []string{"", "12 (a", "12 (a) S 7", "12 (a) S x 12 12 0 -1 4194560 1 0 0 0 25 17"} {
+		_, err := parseStat(bad)
+		require.Error(t, err, bad)
+	}
+	require.Equal(t, 9, youngestLeaf(map[int]int{3: 1, 5: 3, 9: 5, 8: 5}))
+	require.Zero(t, youngestLeaf(map[int]int{3: 1}))
+}
+
+// TestProcessorTime: what /proc says of this process is what the system says.
+func TestProcessorTime(t *testing.T) {
+	self := os.Getpid()
+	family, err := descendants(self)
+	if runtime.GOOS != "linux" {
+		require.True(t, err != nil || len(family) == 0)
+		return
+	}
+	require.NoError(t, err)
+	require.Contains(t, family, self)
+	require.InDelta(t, usage.CPU().Seconds(), processorTimes(family)[self].Seconds(), 0.1)
+}
+
+func TestValidate(t *testing.T) {
+	good := compareCommand{Rounds: 1, Keep: 1, Seconds: 1, Limit: 1, Ranks: []int{2}, Bytes: []int64{8}}
+	require.NoError(t, good.Validate())
+	for _, spoil := range []func(*compareCommand){
+		func(c *compareCommand) { c.Rounds = 0 }, func(c *compareCommand) { c.Keep = 0 }, func(c *compareCommand) { c.Seconds = 0 },
+		func(c *compareCommand) { c.Limit = 0 }, func(c *compareCommand) { c.Ranks = []int{1} }, func(c *compareCommand) { c.Bytes = []int64{4} },
+	} {
+		bad := good
+		spoil(&bad)
+		require.Error(t, bad.Validate())
+	}
+	raw := rawCommand{Pattern: []string{"exchange"}, Bytes: []int64{1}, Waiting: []string{netpoll}, Seconds: 1}
+	require.NoError(t, raw.Validate())
+	for _, spoil := range []func(*rawCommand){
+		func(c *rawCommand) { c.Pattern = []string{"x"} }, func(c *rawCommand) { c.Waiting = []string{"x"} },
+		func(c *rawCommand) { c.Bytes = []int64{0} }, func(c *rawCommand) { c.Seconds = 0 },
+	} {
+		bad := raw
+		spoil(&bad)
+		require.Error(t, bad.Validate())
+	}
+}
+
+// A table of three rounds at two points.
+func Example() {
+	r := &report{
+		CPUs: 2, Rounds: 3,
+		Contestants: []*contestant{
+			{Name: "superstep", Transport: overTCP, Ours: true},
+			{Name: "Gloo sync", Transport: overTCP},
+			{Name: "Open MPI", Transport: overTCP, IdleCPU: 1},
+			{Name: "Open MPI in shared memory", Transport: inMemory, IdleCPU: -1},
+		},
+		Rows: []*row{
+			{point: point{"allreduce", 2, 64 << 20}, Cells: []*cell{rounds("", 40e-3, 30e-3, 41e-3), rounds("new-ring", 50e-3, 50e-3, 60e-3), rounds("in-place", 60e-3, 60e-3, 60e-3), {}}},
+			{point: point{"barrier", 2, 0}, Cells: []*cell{rounds("", 20e-6, 21e-6, 22e-6), rounds("all-to-one", 25e-6, 25e-6, 24e-6), rounds("default", 7e-6, 7e-6, 7e-6), rounds("default", 160e-9)}},
+		},
+	}
+	r.sum()
+	exitOn(r.print(os.Stdout))
+	// Output:
+	// Between processes over loopback TCP, float64 sums, medians of 3 rounds on 2 CPUs; contestants with a * poll:
+	//
+	// | collective | ranks | size | superstep | Gloo sync | Open MPI * | ours to best quiet peer | ours to best peer |
+	// |---|---|---|---|---|---|---|---|
+	// | allreduce | 2 | 64 MiB | 40.0 ms | 50.0 ms (new-ring) | 60.0 ms (in-place) | 0.68 (Gloo sync) | 0.68 (Gloo sync) |
+	// | barrier | 2 |  | 21.0 µs | 25.0 µs (all-to-one) | 7.00 µs (default) | 0.84 (Gloo sync) | 3.00 (Open MPI) |
+	//
+	// In shared memory, float64 sums, medians of 3 rounds on 2 CPUs; contestants with a * poll:
+	//
+	// | collective | ranks | size | Open MPI in shared memory | ours to best quiet peer | ours to best peer |
+	// |---|---|---|---|---|---|
+	// | allreduce | 2 | 64 MiB | – | – | – |
+	// | barrier | 2 |  | 0.16 µs (default) | – | – |
+	//
+	// Processor time of a rank that waits for a second:
+	//
+	// | contestant | time |
+	// |---|---|
+	// | superstep | 0.00 s |
+	// | Gloo sync | 0.00 s |
+	// | Open MPI | 1.00 s |
+}

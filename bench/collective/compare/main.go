@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// commandLine is what the program can be asked.
+type commandLine struct {
+	Run compareCommand `cmd:"" default:"withargs" help:"Compare the contestants; the default."`
+	Raw rawCommand     `cmd:"" help:"Measure plain TCP between two processes."`
+}
+
+// compareCommand are the flags of a comparison.
+type compareCommand struct {
+	Superstep  string        `placeholder:"FILE" help:"Our command, to take part."`
+	Peers      string        `default:"bench/collective/peers/build" help:"Folder of the peers' programs."`
+	Mpirun     string        `default:"mpirun" help:"Open MPI's launcher."`
+	Collective []string      `default:"allreduce,barrier" help:"Collectives, of allreduce, broadcast, allgather, reduce_scatter, alltoall and barrier."`
+	Ranks      []int         `default:"2,4,8" help:"Numbers of ranks."`
+	Bytes      []int64       `default:"8,1024,32768,1048576,67108864" help:"Sizes; barriers have none."`
+	Algorithm  []string      `placeholder:"NAME" help:"Our algorithms that take part besides the one chosen by default."`
+	Only       []string      `placeholder:"NAME" help:"Contestants that take part; all by default."`
+	Rounds     int           `default:"5" help:"How often each contestant runs."`
+	Seconds    float64       `default:"0.5" help:"About how long a configuration is measured each time."`
+	Keep       int           `default:"2" help:"Configurations of a peer that run after the first round."`
+	Limit      time.Duration `default:"2m" help:"When a contestant is given up."`
+	NoIdle     bool          `help:"Do not measure what waiting costs."`
+	JSON       bool          `name:"json" help:"Print all figures as JSON instead of tables."`
+}
+
+// Validate is called by kong.
+func (c *compareCommand) Validate() error {
+	if c.Rounds < 1 || c.Keep < 1 || !(c.Seconds > 0) || c.Limit <= 0 {
+		return errors.New("want at least 1 round and 1 configuration to keep, and times of more than 0")
+	}
+	for _, p := range c.Ranks {
+		if p < 2 {
+			return fmt.Errorf("%d ranks have nobody to talk to, want 2 or more", p)
+		}
+	}
+	for _, b := range c.Bytes {
+		if b < 8 {
+			return fmt.Errorf("%d bytes are no float64, want 8 or more", b)
+		}
+	}
+	return nil
+}
+
+// Run is called by kong.
+func (c *compareCommand) Run(ctx context.Context) error {
+	contestants, err := c.contestants(os.Stderr)
+	if err != nil {
+		return err
+	}
+	r := &report{CPUs: runtime.NumCPU(), Rounds: c.Rounds, Contestants: contestants}
+	if err := c.measure(ctx, r, os.Stderr); err != nil {
+		return err
+	}
+	if !c.NoIdle {
+		if err := c.measureIdle(ctx, r, os.Stderr); err != nil {
+			return err
+		}
+	}
+	r.sum()
+	if c.JSON {
+		enc := json.NewEncoder(os.Stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	}
+	return r.print(os.Stdout)
+}
+
+func main() {
+	if text := os.Getenv(rawVariable); text != "" {
+		exitOn(runRawPeer(text))
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var c commandLine
+	k := kong.Parse(&c, kong.Name("compare"), kong.Description("Compares our collectives with those of Gloo and Open MPI."),
+		kong.UsageOnError(), kong.BindTo(ctx, (*context.Context)(nil)))
+	exitOn(k.Run())
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "compare:", err)
+		os.Exit(1)
+	}
+}
+
+// contestants are those whose programs are there, each told about on progress that
+// is not.
+func (c *compareCommand) contestants(progress io.Writer) ([]*contestant, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	var found []*contestant
+	for _, k := range allContestants(c, self) {
+		k.IdleCPU = -1
+		if len(c.Only) > 0 && !slices.Contains(c.Only, k.Name) {
+			continue
+		}
+		missing := ""
+		for _, program := range k.needs {
+			if program == "" {
+				missing = "no program given"
+			} else if _, err := exec.LookPath(program); err != nil {
+				missing = fmt.Sprintf("no %s", filepath.Base(program))
+			}
+		}
+		if missing != "" {
+			fmt.Fprintf(progress, "%s does not take part: %s\n", k.Name, missing)
+			continue
+		}
+		found = append(found, k)
+	}
+	if len(found) == 0 {
+		return nil, errors.New("nobody takes part: build the programs as the documentation says, and check --only")
+	}
+	return found, nil
+}

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report is everything that was measured.
+type report struct {
+	CPUs        int           `json:"cpus"`
+	Rounds      int           `json:"rounds"`
+	Contestants []*contestant `json:"contestants"`
+	Rows        []*row        `json:"rows"`
+}
+
+// row is what all did at a point; Cells are those of the contestants.
+type row struct {
+	point
+	Cells  []*cell  `json:"cells"`
+	Ratios []*ratio `json:"ratios"` // over TCP, in memory; nil where there is nothing to compare
+}
+
+// cell is what a contestant did at a point.
+type cell struct {
+	Rounds [][]result `json:"rounds"`
+
+	// Config is the fastest configuration, P50 and P99 the medians of its rounds in
+	// seconds, 0 where the contestant has no figure.
+	Config string  `json:"config"`
+	P50    float64 `json:"p50"`
+	P99    float64 `json:"p99"`
+
+	// Chosen is the algorithm that ours last ran; its rounds have no configurations.
+	Chosen string `json:"chosen"`
+
+	failed bool
+}
+
+// ratio compares our first contestant of a transport with the peers'.
+type ratio struct {
+	Transport string  `json:"transport"`
+	Best      float64 `json:"best"`      // ours to the best peer; 0 where unknown
+	BestPeer  string  `json:"best_peer"` // its name
+	Quiet     float64 `json:"quiet"`     // ours to the best peer that does not poll
+	QuietPeer string  `json:"quiet_peer"`
+}
+
+// configs are the names in the rounds, each once, in order of appearance.
+func (c *cell) configs() []string {
+	var names []string
+	for _, round := range c.Rounds {
+		for _, r := range round {
+			if !slices.Contains(names, r.Config) {
+				names = append(names, r.Config)
+			}
+		}
+	}
+	return names
+}
+
+// of is the median time of a configuration over its rounds.
+func (c *cell) of(config string) float64 {
+	return median(c.values(config, func(r result) float64 { return r.P50 }))
+}
+
+// values takes one figure of a configuration from each round that has it.
+func (c *cell) values(config string, figure func(result) float64) []float64 {
+	var all []float64
+	for _, round := range c.Rounds {
+		for _, r := range round {
+			if r.Config == config {
+				all = append(all, figure(r))
+			}
+		}
+	}
+	return all
+}
+
+// in is the time of the fastest configuration in a round; 0 where it has none.
+func (c *cell) in(round int) float64 {
+	if round >= len(c.Rounds) {
+		return 0
+	}
+	for _, r := range c.Rounds[round] {
+		if r.Config == c.Config {
+			return r.P50
+		}
+	}
+	return 0
+}
+
+// sum computes medians and ratios.
+func (r *report) sum() {
+	for _, row := range r.Rows {
+		for _, c := range row.Cells {
+			if c.failed {
+				continue
+			}
+			c.sum()
+		}
+		row.Ratios = nil
+		for _, transport := range []string{overTCP, inMemory} {
+			row.Ratios = append(row.Ratios, r.ratio(row, transport))
+		}
+	}
+}
+
+// sum takes the configuration that is fastest in the median. One that was dropped
+// after the first round does not win for its single figure.
+func (c *cell) sum() {
+	names, most := c.configs(), 0
+	for _, name := range names {
+		most = max(most, len(c.values(name, func(r result) float64 { return r.P50 })))
+	}
+	for _, name := range names {
+		all := c.values(name, func(r result) float64 { return r.P50 })
+		if len(all) < most {
+			continue
+		}
+		if m := median(all); c.P50 == 0 || m < c.P50 {
+			c.Config, c.P50 = name, m
+			c.P99 = median(c.values(name, func(r result) float64 { return r.P99 }))
+		}
+	}
+}
+
+// ratio compares ours, the first of its transport, with the best peers; nil where
+// ours has no figure.
+func (r *report) ratio(row *row, transport string) *ratio {
+	i := slices.IndexFunc(r.Contestants, func(k *contestant) bool { return k.Ours && k.Transport == transport })
+	if i < 0 || row.Cells[i].P50 == 0 {
+		return nil
+	}
+	found := &ratio{Transport: transport}
+	for _, quiet := range []bool{false, true} {
+		best := -1
+		for j, k := range r.Contestants {
+			if k.Ours || k.Yardstick || k.Transport != transport || row.Cells[j].P50 == 0 || quiet && (k.polls() || k.IdleCPU < 0) {
+				continue
+			}
+			if best < 0 || row.Cells[j].P50 < row.Cells[best].P50 {
+				best = j
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		m, name := median(perRound(row.Cells[i], row.Cells[best])), r.Contestants[best].Name
+		if quiet {
+			found.Quiet, found.QuietPeer = m, name
+		} else {
+			found.Best, found.BestPeer = m, name
+		}
+	}
+	return found
+}
+
+// perRound are the ratios within rounds.
+func perRound(a, b *cell) []float64 {
+	var all []float64
+	for round := range min(len(a.Rounds), len(b.Rounds)) {
+		if x, y := a.in(round), b.in(round); x > 0 && y > 0 {
+			all = append(all, x/y)
+		}
+	}
+	return all
+}
+
+// print writes one table for each transport that somebody used.
+func (r *report) print(w io.Writer) error {
+	for i, transport := range []string{overTCP, inMemory} {
+		var columns []int
+		for j, k := range r.Contestants {
+			if k.Transport == transport && slices.ContainsFunc(r.Rows, func(x *row) bool { return x.Cells[j].P50 > 0 }) {
+				columns = append(columns, j)
+			}
+		}
+		if len(columns) == 0 {
+			continue
+		}
+		if err := r.printTable(w, i, columns); err != nil {
+			return err
+		}
+	}
+	return r.printIdle(w)
+}
+
+// titles are how the transports are called.
+var titles = map[string]string{overTCP: "Between processes over loopback TCP", inMemory: "In shared memory"}
+
+func (r *report) printTable(w io.Writer, which int, columns []int) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s, float64 sums, medians of %d rounds on %d CPUs; contestants with a * poll:\n\n", titles[[]string{overTCP, inMemory}[which]], r.Rounds, r.CPUs)
+	head, rule := "| collective | ranks | size |", "|---|---|---|"
+	for _, j := range columns {
+		head += " " + r.Contestants[j].Name
+		if r.Contestants[j].polls() {
+			head += " *"
+		}
+		head, rule = head+" |", rule+"---|"
+	}
+	fmt.Fprintln(&b, head+" ours to best quiet peer | ours to best peer |")
+	fmt.Fprintln(&b, rule+"---|---|")
+	for _, row := range r.Rows {
+		fmt.Fprintf(&b, "| %s | %d | %s |", row.Collective, row.Ranks, size(row.Bytes))
+		for _, j := range columns {
+			fmt.Fprintf(&b, " %s |", row.Cells[j].text())
+		}
+		if x := row.Ratios[which]; x != nil {
+			fmt.Fprintf(&b, " %s | %s |\n", ratioText(x.Quiet, x.QuietPeer), ratioText(x.Best, x.BestPeer))
+		} else {
+			fmt.Fprintf(&b, " – | – |\n")
+		}
+	}
+	fmt.Fprintln(&b)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// printIdle writes what waiting costs.
+func (r *report) printIdle(w io.Writer) error {
+	var b strings.Builder
+	for _, k := range r.Contestants {
+		if k.IdleCPU >= 0 {
+			fmt.Fprintf(&b, "| %s | %.2f s |\n", k.Name, k.IdleCPU)
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(w, "Processor time of a rank that waits for a second:\n\n| contestant | time |\n|---|---|\n%s\n", b.String())
+	return err
+}
+
+func (c *cell) text() string {
+	if c.P50 == 0 {
+		return "–"
+	}
+	text := duration(c.P50)
+	if how := c.Config + c.Chosen; how != "" {
+		text += " (" + how + ")"
+	}
+	return text
+}
+
+func ratioText(ratio float64, peer string) string {
+	if ratio == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f (%s)", ratio, peer)
+}
+
+// duration writes seconds with three digits.
+func duration(seconds float64) string {
+	d := time.Duration(seconds * 1e9)
+	if d >= time.Millisecond {
+		return digits(seconds*1e3) + " ms"
+	}
+	return digits(seconds*1e6) + " µs"
+}
+
+func digits(v float64) string {
+	places := max(0, 2-int(math.Floor(math.Log10(max(v, 1e-2)))))
+	return fmt.Sprintf("%.*f", min(places, 2), v)
+}
+
+// size writes bytes in the greatest unit that leaves a whole number.
+func size(bytes int64) string {
+	switch {
+	case bytes == 0:
+		return ""
+	case bytes%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return fmt.Sprintf("%d B", bytes)
+}
+
+// median returns the middle value, of an even number the lower one of the two; 0
+// of none.
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Clone(all)
+	slices.Sort(sorted)
+	return sorted[(len(sorted)-1)/2]
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// points are all that is measured, in the order of the table's rows.
+func (c *compareCommand) points() []point {
+	var all []point
+	for _, collective := range c.Collective {
+		for _, p := range c.Ranks {
+			if collective == "barrier" {
+				all = append(all, point{collective, p, 0})
+				continue
+			}
+			for _, b := range c.Bytes {
+				all = append(all, point{collective, p, b})
+			}
+		}
+	}
+	return all
+}
+
+// measure runs the rounds. A contestant that fails at a point is told about and
+// left out there, so that one library's fault does not cost the others' figures.
+func (c *compareCommand) measure(ctx context.Context, r *report, progress io.Writer) error {
+	for _, p := range c.points() {
+		row := &row{point: p, Cells: make([]*cell, len(r.Contestants))}
+		for i := range row.Cells {
+			row.Cells[i] = &cell{}
+		}
+		r.Rows = append(r.Rows, row)
+		for round := range c.Rounds {
+			for i := range r.Contestants {
+				at := (i + round) % len(r.Contestants)
+				if err := c.take(ctx, r.Contestants[at], row.Cells[at], p, round, progress); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// take lets a contestant run once at a point. The error is the context's.
+func (c *compareCommand) take(ctx context.Context, k *contestant, at *cell, p point, round int, progress io.Writer) error {
+	if at.failed {
+		return nil
+	}
+	line := k.command(p, c.Seconds, at.best(c.Keep))
+	if line == nil {
+		return nil
+	}
+	fmt.Fprintf(progress, "%s, %d ranks, %d bytes, round %d of %d: %s\n", p.Collective, p.Ranks, p.Bytes, round+1, c.Rounds, k.Name)
+	results, err := c.execute(ctx, k, line)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		fmt.Fprintf(progress, "%s fails: %v\n", k.Name, err)
+		at.failed = true
+		return nil
+	}
+	if len(results) == 0 { // it cannot serve the point
+		at.failed = true
+		return nil
+	}
+	if k.Ours { // whatever was chosen is ours
+		at.Chosen = results[0].Config
+		results = []result{results[0]}
+		results[0].Config = ""
+	}
+	at.Rounds = append(at.Rounds, results)
+	return nil
+}
+
+// execute runs a command in a process group of its own, which ends with it, and
+// reads its results.
+func (c *compareCommand) execute(ctx context.Context, k *contestant, line []string) ([]result, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Limit)
+	defer cancel()
+	child := exec.CommandContext(ctx, line[0], line[1:]...)
+	child.Env = append(os.Environ(), k.env...)
+	groupOf(child)
+	var out, problems bytes.Buffer
+	child.Stdout, child.Stderr = &out, &problems
+	err := child.Run()
+	if ctx.Err() != nil {
+		err = errors.Join(ctx.Err(), err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", strings.Join(line, " "), err, lastLines(problems.String(), 5))
+	}
+	results, err := parseResults(&out)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(line, " "), err)
+	}
+	return results, nil
+}
+
+// lastLines shortens what a program said.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "; ")
+}
+
+// best names the fastest configurations so far; nil before the first round, which
+// stands for all, and where there are no more anyway.
+func (c *cell) best(keep int) []string {
+	if len(c.Rounds) == 0 {
+		return nil
+	}
+	names := c.configs()
+	if len(names) <= 1 {
+		return nil
+	}
+	slices.SortStableFunc(names, func(a, b string) int {
+		if c.of(a) < c.of(b) {
+			return -1
+		}
+		return 1
+	})
+	return names[:min(keep, len(names))]
+}
