@@ -2,6 +2,7 @@ package algorithm
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
 )
@@ -88,7 +89,7 @@ func checkBlueConnect(pr Params) error {
 
 func blueConnectDims(pr Params) []int {
 	if pr.Dims != nil {
-		return pr.Dims
+		return slices.Clone(pr.Dims)
 	}
 	return primeFactors(pr.P)
 }
@@ -98,11 +99,12 @@ func blueConnectDims(pr Params) []int {
 func generateBlueConnect(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "blueconnect", pr, rank, pr.P)
 	b.claim(anyGridIsCanonical(pr.P), true)
+	b.Dims = blueConnectDims(pr)
 	if pr.P == 1 {
 		return b.alone()
 	}
 	g := &grid{rank: ranksAreMembers, chunks: windowsAreChunks}
-	levels := levelsOf(rank, blueConnectDims(pr))
+	levels := levelsOf(rank, b.Dims)
 	b.openDirect(g, levels)
 	from := program.Ref{Buffer: program.In}
 	to := program.Ref{Buffer: program.Out}

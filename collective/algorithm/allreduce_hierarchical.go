@@ -76,6 +76,7 @@ func generateHierarchical(pr Params, rank int) *program.Program {
 	g := groupsOf(pr)
 	b := build(program.AllReduce, "hierarchical", pr, rank, g.chunks)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))
+	b.Dims = []int{g.size}
 	if pr.P == 1 {
 		return b.alone()
 	}

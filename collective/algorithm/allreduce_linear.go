@@ -49,49 +49,98 @@ func generateLinearAllReduce(pr Params, rank int) *program.Program {
 	return b.finish()
 }
 
-// foldIncoming folds leaves, the own ones and those that come from their ranks, in
-// the order of the steps, taking each message only when it is its turn.
+// incoming folds the leaves of a tree, the own ones and those that come from their
+// ranks, taking the messages of the leaves from left to right.
+type incoming struct {
+	*builder
+	leaves []partial
+	pairs  [][2]int // node len(leaves) + i of the tree joins these two
+	free   []int    // scratch slots
+}
+
+// foldIncoming folds leaves in the order of the steps into the output.
 func (b *builder) foldIncoming(leaves []partial, steps []shared.FoldStep) {
+	t := incoming{builder: b, leaves: leaves}
+	node := make([]int, len(leaves)) // that a slot of the steps holds
+	for i := range node {
+		node[i] = i
+	}
+	for i, s := range steps {
+		t.pairs = append(t.pairs, [2]int{node[s.Left], node[s.Right]})
+		node[s.Left] = len(leaves) + i
+	}
 	out := whole(program.Out)
-	if len(leaves) == 1 {
-		if l := leaves[0]; l.rank == b.Rank {
-			b.copy(out, program.Chunk(program.In, l.node, 0))
-		} else {
-			b.recv(b.with(l.rank), out)
+	if top := node[0]; t.comes(top) {
+		b.recv(b.with(leaves[top].rank), out)
+	} else if ref := t.fold(top, &out); ref != out {
+		b.copy(out, ref)
+	}
+}
+
+// comes says whether a node is a leaf of another rank.
+func (t *incoming) comes(node int) bool {
+	return node < len(t.leaves) && t.leaves[node].rank != t.Rank
+}
+
+// from is the lane that brings a leaf.
+func (t *incoming) from(leaf int) int { return t.with(t.leaves[leaf].rank) }
+
+// fold works out a node that does not come from another rank, and returns where it
+// is: in the input, or in a scratch slot of its own, or, if to is not nil, there.
+func (t *incoming) fold(node int, to *program.Ref) program.Ref {
+	if node < len(t.leaves) {
+		return program.Chunk(program.In, t.leaves[node].node, 0)
+	}
+	a, b := t.pairs[node-len(t.leaves)][0], t.pairs[node-len(t.leaves)][1]
+	var left, right program.Ref
+	leftComes, rightComes := t.comes(a), t.comes(b)
+	if leftComes && b >= len(t.leaves) { // its turn is before those on the right
+		left, leftComes = t.block(), false
+		t.recv(t.from(a), left)
+	} else if !leftComes {
+		left = t.fold(a, nil)
+	}
+	if !rightComes {
+		right = t.fold(b, nil)
+	}
+	dst := left
+	switch {
+	case to != nil:
+		dst = *to
+	case !leftComes && left.Buffer == program.Scratch:
+	case !rightComes && right.Buffer == program.Scratch:
+		dst = right
+	default:
+		dst = t.block()
+	}
+	switch {
+	case leftComes && rightComes:
+		t.recv(t.from(a), dst)
+		t.recvReduce(t.from(b), dst, dst, false)
+	case leftComes:
+		t.recvReduce(t.from(a), dst, right, true)
+	case rightComes:
+		t.recvReduce(t.from(b), dst, left, false)
+	default:
+		t.reduce(dst, []program.Ref{left, right}, oneFold)
+	}
+	for _, r := range [2]program.Ref{right, left} {
+		if r.Buffer == program.Scratch && r != dst {
+			t.free = append(t.free, r.Slot)
 		}
-		return
 	}
-	plan, err := program.CompileFold(len(leaves), steps)
-	if err != nil {
-		panic(err) // schedules are trees
+	return dst
+}
+
+// block is a scratch slot that nothing is in.
+func (t *incoming) block() program.Ref {
+	n := len(t.free)
+	if n == 0 {
+		return program.Chunk(program.Scratch, t.room(chunk(0)), 0)
 	}
-	for range plan.Blocks {
-		b.room(chunk(0))
-	}
-	comes := func(x int) bool { return x >= 0 && leaves[x].rank != b.Rank }
-	ref := func(x int) program.Ref {
-		switch {
-		case x == program.ToResult:
-			return out
-		case x < 0:
-			return program.Chunk(program.Scratch, -1-x, 0)
-		default:
-			return program.Chunk(program.In, leaves[x].node, 0)
-		}
-	}
-	for _, s := range plan.Steps {
-		switch dst := ref(s.Dst); {
-		case comes(s.A) && comes(s.B):
-			b.recv(b.with(leaves[s.A].rank), dst)
-			b.recvReduce(b.with(leaves[s.B].rank), dst, dst, false)
-		case comes(s.A):
-			b.recvReduce(b.with(leaves[s.A].rank), dst, ref(s.B), true)
-		case comes(s.B):
-			b.recvReduce(b.with(leaves[s.B].rank), dst, ref(s.A), false)
-		default:
-			b.reduce(dst, []program.Ref{ref(s.A), ref(s.B)}, oneFold)
-		}
-	}
+	slot := t.free[n-1]
+	t.free = t.free[:n-1]
+	return program.Chunk(program.Scratch, slot, 0)
 }
 
 func linearAllReduceCost(pr Params) program.Cost {

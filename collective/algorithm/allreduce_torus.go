@@ -3,6 +3,7 @@ package algorithm
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/superstep-ml/superstep/collective/program"
 )
@@ -53,7 +54,7 @@ func checkTorus(pr Params) error {
 // torusDims is the width and the height.
 func torusDims(pr Params) []int {
 	if pr.Dims != nil {
-		return pr.Dims
+		return slices.Clone(pr.Dims)
 	}
 	x := int(math.Sqrt(float64(pr.P)))
 	for pr.P%x != 0 {
@@ -66,11 +67,12 @@ func torusDims(pr Params) []int {
 func generateTorus(pr Params, rank int) *program.Program {
 	b := build(program.AllReduce, "torus", pr, rank, pr.P)
 	b.claim(atMostTwo(pr.P), atMostTwo(pr.P))
+	b.Dims = torusDims(pr)
 	if pr.P == 1 {
 		return b.alone()
 	}
 	g := &grid{rank: ranksAreMembers, chunks: windowsAreChunks}
-	levels := levelsOf(rank, torusDims(pr))
+	levels := levelsOf(rank, b.Dims)
 	for i := len(levels) - 1; i >= 0; i-- { // see openDirect
 		b.ringLane(g, levels[i])
 	}

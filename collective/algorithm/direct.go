@@ -49,7 +49,7 @@ func generateDirect(pr Params, rank int) *program.Program {
 	for k := 1; k < pr.P; k++ {
 		l := &part.Lanes[k]
 		sent := []program.Dep(nil) // the first input may be the output's memory
-		if l.Steps[0].Op == program.DoSend {
+		if contributions(pr, rank) > 0 {
 			sent = []program.Dep{{Lane: k, Step: 0}}
 		}
 		l.Steps = append(l.Steps,

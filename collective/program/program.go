@@ -78,6 +78,7 @@ type Program struct {
 	P          int    // number of ranks
 	Rank       int    // whose part this is
 	Root       int    // the root, or -1 where there is none
+	Dims       []int  // the factors that the algorithm arranges the ranks in, if it does
 	Chunks     int    // parts of the data, at least 1
 
 	// In and Out are the chunks that the input and the output hold; either may be

@@ -17,7 +17,7 @@ func (p *Program) String() string {
 	if p.Root >= 0 {
 		fmt.Fprintf(&b, " root=%d", p.Root)
 	}
-	fmt.Fprintf(&b, " chunks=%d%s\n", p.Chunks, p.claims())
+	fmt.Fprintf(&b, "%s chunks=%d%s\n", p.dims(), p.Chunks, p.claims())
 	fmt.Fprintf(&b, "in %s", chunks(p.In))
 	for _, n := range p.Nodes {
 		fmt.Fprintf(&b, " %v", n)
@@ -109,6 +109,15 @@ func (in *Instruction) expression() string {
 	return texts[0]
 }
 
+// dims writes the dimensions, as in " dims=4x8".
+func (p *Program) dims() string {
+	s := ""
+	for i, d := range p.Dims {
+		s += []string{" dims=", "x"}[min(i, 1)] + strconv.Itoa(d)
+	}
+	return s
+}
+
 // claims writes what the program promises about its results.
 func (p *Program) claims() string {
 	s := ""
@@ -143,9 +152,9 @@ func chunks(r shared.Range) string {
 func (p *Program) Hash() uint64 { return xxh3.HashString(p.String()) }
 
 // GroupHash identifies what all ranks must agree on (collective, algorithm,
-// number of ranks, root, chunks, forest), though their parts differ. It is the
+// number of ranks, root, dimensions, chunks, forest), though their parts differ. It is the
 // program hash of message headers.
 func (p *Program) GroupHash() uint64 {
-	return xxh3.HashString(fmt.Sprintf("%s %s p=%d root=%d chunks=%d forest=%x%s",
-		p.Collective, p.Algorithm, p.P, p.Root, p.Chunks, p.Forest, p.claims()))
+	return xxh3.HashString(fmt.Sprintf("%s %s p=%d root=%d%s chunks=%d forest=%x%s",
+		p.Collective, p.Algorithm, p.P, p.Root, p.dims(), p.Chunks, p.Forest, p.claims()))
 }

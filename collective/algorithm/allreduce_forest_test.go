@@ -1,0 +1,110 @@
+package algorithm_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/check"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// likeRanks is a forest with a node for each rank that folds like the ranks: the
+// ranks that are paired first have leaves, the others nodes of two.
+func likeRanks(p int) [][]shared.Node {
+	q := 1
+	for 2*q <= p {
+		q *= 2
+	}
+	forest := make([][]shared.Node, p)
+	for r := range p {
+		n := shared.Leaf(r)
+		if r >= 2*(p-q) {
+			n = shared.Node{Level: 1, Index: r - (p - q)}
+		}
+		forest[r] = []shared.Node{n}
+	}
+	return forest
+}
+
+// covers is the forest of ranks that have a part of the shards each.
+func covers(p, shards int) [][]shared.Node {
+	forest := make([][]shared.Node, p)
+	for r := range forest {
+		forest[r] = shared.Cover(shared.Split(shards, p, r))
+	}
+	return forest
+}
+
+func TestForestsOfOneNodeARank(t *testing.T) {
+	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
+		for p := 1; p <= upTo(20); p++ {
+			pr := algorithm.Params{P: p, Forest: likeRanks(p)}
+			require.True(t, algorithm.FoldsLikeRanks(pr.Forest))
+			err := a.Supports(pr)
+			if a.Forests == algorithm.WholeOnly {
+				require.ErrorContains(t, err, "not a forest")
+				continue
+			}
+			if !a.Canonical(p) {
+				require.ErrorContains(t, err, "aligned tree")
+				continue
+			}
+			require.NoError(t, err)
+			require.NoError(t, check.Algorithm(a, pr))
+		}
+	})
+}
+
+func TestAnyForest(t *testing.T) {
+	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
+		if a.Forests != algorithm.AnyForest {
+			require.Error(t, a.Supports(algorithm.Params{P: 3, Forest: covers(3, 16)}))
+			return
+		}
+		for _, p := range []int{1, 2, 3, 5, 6, 7, 12} {
+			require.NoError(t, check.Algorithm(a, algorithm.Params{P: p, Forest: covers(p, 16)}))
+		}
+		// The nodes of a tree dealt to ranks at random, so that ranks interleave, and
+		// some have none.
+		rapid.Check(t, func(t *rapid.T) {
+			p := rapid.IntRange(1, 7).Draw(t, "p")
+			pr := algorithm.Params{P: p, Forest: make([][]shared.Node, p)}
+			for r := range pr.Forest {
+				pr.Forest[r] = []shared.Node{}
+			}
+			bounds := rapid.SliceOfNDistinct(rapid.IntRange(1, 40), 1, 6, rapid.ID).Draw(t, "bounds")
+			slices.Sort(bounds)
+			for i, hi := range bounds {
+				lo := 0
+				if i > 0 {
+					lo = bounds[i-1]
+				}
+				for _, n := range shared.Cover(shared.Range{Lo: lo, Hi: hi}) {
+					if rapid.IntRange(0, 4).Draw(t, "absent") > 0 {
+						r := rapid.IntRange(0, p-1).Draw(t, "rank")
+						pr.Forest[r] = append(pr.Forest[r], n)
+					}
+				}
+			}
+			empty := !slices.ContainsFunc(pr.Forest, func(f []shared.Node) bool { return len(f) > 0 })
+			if empty {
+				require.ErrorContains(t, a.Supports(pr), "no rank brings a node")
+				return
+			}
+			require.NoError(t, check.Algorithm(a, pr))
+		})
+	})
+}
+
+func TestForestsThatOverlapAreRefused(t *testing.T) {
+	for _, name := range []string{"direct", "linear", "allgather-reduce"} {
+		a := find(t, program.AllReduce, name)
+		err := a.Supports(algorithm.Params{P: 2, Forest: [][]shared.Node{{{Level: 2, Index: 0}}, {shared.Leaf(3)}}})
+		require.ErrorContains(t, err, "disjoint")
+	}
+}

@@ -1,0 +1,49 @@
+package algorithm_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/check"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files of testdata anew")
+
+// Programs as text, for a change of a generator to be seen as what it is. Rewrite
+// them with
+//
+//	go test ./collective/algorithm -run TestReducingGolden -rewrite
+//
+// and read the difference.
+func TestReducingGolden(t *testing.T) {
+	eachReducing(t, func(t *testing.T, a *algorithm.Algorithm) {
+		sizes := []int{4, 5}
+		if a.Name == "torus" || a.Name == "blueconnect" {
+			sizes = []int{4, 9} // 5 is prime
+		}
+		for _, p := range sizes {
+			programs, err := check.Generate(a, algorithm.Params{P: p})
+			require.NoError(t, err)
+			var b strings.Builder
+			for _, part := range programs {
+				fmt.Fprintln(&b, part)
+			}
+			file := filepath.Join("testdata", fmt.Sprintf("%s-%s-%d.txt", a.Collective, a.Name, p))
+			if *rewrite {
+				require.NoError(t, os.MkdirAll("testdata", 0o777))
+				require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o666))
+				continue
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err)
+			require.Equal(t, string(want), b.String(), "%s: rewrite it if the change is meant", file)
+		}
+	})
+}
