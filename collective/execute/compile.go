@@ -1,0 +1,292 @@
+package execute
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// ref is a program.Ref made ready: chunks of one of the rank's memories.
+type ref struct {
+	mem    int32 // index into Runner.mem
+	lo, hi int32 // chunks
+	base   int32 // the first chunk that the memory holds
+	in     bool  // chunks have the lengths of Layout.In
+}
+
+func (f ref) chunk(c int32) ref {
+	f.lo, f.hi = f.lo+c, f.lo+c+1
+	return f
+}
+
+func (f ref) chunks() int32 { return f.hi - f.lo }
+
+// whole is the count of segments of a part that is done, or that does not exist.
+const whole = math.MaxUint32
+
+// step is an instruction made ready, and how far it has come in this run.
+type step struct {
+	op       program.OpCode
+	recvLeft bool
+	lane     *lane
+	index    int32
+	dst      ref
+	src      []ref
+	plan     *program.FoldPlan
+
+	after []dep   // dependencies that the order of halves does not imply
+	wake  []*half // those that may wait for this step
+
+	received, sent atomic.Uint32 // segments done: received or worked out locally; sent
+}
+
+// dep is a step to wait for: segment k for segment k if each, else all of it.
+type dep struct {
+	on   *step
+	each bool
+}
+
+func (d dep) met(k int) bool {
+	if d.each {
+		return int(d.on.received.Load()) > k && int(d.on.sent.Load()) > k
+	}
+	return d.on.received.Load() == whole && d.on.sent.Load() == whole
+}
+
+// source is what the sending part sends.
+func (s *step) source() ref {
+	if s.op == program.DoSend {
+		return s.src[0]
+	}
+	return s.dst
+}
+
+// reset puts the step back to its beginning.
+func (s *step) reset() {
+	received, sent := uint32(0), uint32(whole)
+	if s.op == program.DoSend {
+		received = whole
+	}
+	if s.op.Sends() {
+		sent = 0
+	}
+	s.received.Store(received)
+	s.sent.Store(sent)
+}
+
+// lane is a lane of the program with its connections, one for each stripe.
+type lane struct {
+	index            int
+	sendTo, recvFrom int
+	send, recv       []mesh.Conn
+	lend             []mesh.Borrower // recv, where it is one
+	steps            []step
+}
+
+// serialPart is a program.Part made ready.
+type serialPart struct {
+	s     *step
+	sends bool
+}
+
+// compile makes the program ready to run: memories are numbered (the nodes of the
+// input, the output, the scratch slots), dependencies cut down to those that need
+// waiting for.
+func (r *Runner) compile() error {
+	p := r.prog
+	r.lanes = make([]lane, len(p.Lanes))
+	for i := range p.Lanes {
+		l := &r.lanes[i]
+		*l = lane{index: i, sendTo: p.Lanes[i].SendPeer, recvFrom: p.Lanes[i].RecvPeer, steps: make([]step, len(p.Lanes[i].Steps))}
+		for j := range l.steps {
+			s, in := &l.steps[j], &p.Lanes[i].Steps[j]
+			s.op, s.recvLeft, s.lane, s.index = in.Op, in.RecvLeft, l, int32(j)
+			if in.Op != program.DoSend {
+				s.dst = r.ready(in.Dst)
+			}
+			s.src = make([]ref, len(in.Src))
+			for k := range in.Src {
+				s.src[k] = r.ready(in.Src[k])
+			}
+			if in.Op == program.DoReduce {
+				plan, err := program.CompileFold(len(in.Src), in.Fold)
+				if err != nil {
+					return err
+				}
+				s.plan = plan
+			}
+		}
+	}
+	for i := range r.lanes {
+		r.halve(&r.lanes[i])
+	}
+	for i := range r.lanes {
+		r.connect(&r.lanes[i], &p.Lanes[i])
+	}
+	order, err := program.SerialOrder(p)
+	if err != nil {
+		return err
+	}
+	r.order = make([]serialPart, len(order))
+	for i, part := range order {
+		r.order[i] = serialPart{&r.lanes[part.Lane].steps[part.Step], part.Send}
+	}
+	return nil
+}
+
+// memories is the number of memories the program works on.
+func (r *Runner) memories() int { return r.prog.Partials() + 1 + len(r.prog.Scratch) }
+
+func (r *Runner) ready(f program.Ref) ref {
+	nodes := r.prog.Partials()
+	mem := f.Slot
+	switch f.Buffer {
+	case program.Out:
+		mem = nodes
+	case program.Scratch:
+		mem = nodes + 1 + f.Slot
+	}
+	return ref{
+		mem: int32(mem), lo: int32(f.Chunks.Lo), hi: int32(f.Chunks.Hi),
+		base: int32(r.prog.Room(f).Lo), in: f.Buffer == program.In,
+	}
+}
+
+// halve makes the halves of a lane that have anything to do.
+func (r *Runner) halve(l *lane) {
+	receives, sends := false, false
+	for j := range l.steps {
+		receives = receives || l.steps[j].op != program.DoSend
+		sends = sends || l.steps[j].op.Sends()
+	}
+	add := func(sends bool) *half {
+		h := &half{lane: l, sends: sends, wake: make(chan struct{}, 1)}
+		h.hand = hand{r: r, half: h}
+		r.halves = append(r.halves, h)
+		return h
+	}
+	var receiver, sender *half
+	if receives {
+		receiver = add(false)
+	}
+	if sends {
+		sender = add(true)
+	}
+	r.byLane = append(r.byLane, [2]*half{receiver, sender})
+}
+
+// connect makes the dependencies of a lane's steps ready and registers its halves
+// with those that they wait for.
+//
+// Two steps on the same chunks touch the same bytes of their memories in segment k,
+// and nothing else. Where one comes after the other it is enough that each segment
+// does; a step on other chunks in between waits for all, and all it waited for is
+// then done as a whole. In an AllToAll the chunks of the two sides are numbered
+// apart, so there whole steps wait for each other.
+func (r *Runner) connect(l *lane, from *program.Lane) {
+	for j := range l.steps {
+		s := &l.steps[j]
+		first := r.byLane[l.index][0]
+		if s.op == program.DoSend {
+			first = r.byLane[l.index][1]
+		} else if s.op.Sends() {
+			s.rouse(r.byLane[l.index][1])
+		}
+		for _, d := range from.Steps[j].After {
+			on := &r.lanes[d.Lane].steps[d.Step]
+			if d.Lane == l.index && on.op.Sends() == (s.op == program.DoSend) {
+				continue // the same half did it before, and what it sent it had received
+			}
+			each := r.prog.Collective != program.AllToAll && on.sameChunks(s)
+			s.after = append(s.after, dep{on, each})
+			on.rouse(first)
+		}
+	}
+}
+
+func (s *step) sameChunks(t *step) bool {
+	a, b := s.touched(), t.touched()
+	return a.lo == b.lo && a.hi == b.hi
+}
+
+// touched is a reference to the chunks that the step works on; all of its operands
+// refer to the same ones, except in an AllToAll.
+func (s *step) touched() ref {
+	if s.op == program.DoSend {
+		return s.src[0]
+	}
+	return s.dst
+}
+
+// rouse adds a half to those woken by the step.
+func (s *step) rouse(h *half) {
+	for _, w := range s.wake {
+		if w == h {
+			return
+		}
+	}
+	s.wake = append(s.wake, h)
+}
+
+// routes lists the connections that the program needs, and refuses lanes that
+// share a direction of one.
+func (r *Runner) routes() ([]mesh.Route, error) {
+	type way struct {
+		peer, channel int
+		sends         bool
+	}
+	used := map[way]int{}
+	var routes []mesh.Route
+	for i := range r.prog.Lanes {
+		l := &r.prog.Lanes[i]
+		sends, receives := false, false
+		for j := range l.Steps {
+			sends = sends || l.Steps[j].Op.Sends()
+			receives = receives || l.Steps[j].Op.Receives()
+		}
+		for k, at := range [2]way{{l.SendPeer, l.Channel, true}, {l.RecvPeer, l.Channel, false}} {
+			if needed := [2]bool{sends, receives}[k]; !needed {
+				continue // the peer may not have it either
+			}
+			if other, taken := used[at]; taken {
+				return nil, fmt.Errorf("program of rank %d: lanes %d and %d both use channel %d of rank %d",
+					r.prog.Rank, other, i, at.channel, at.peer)
+			}
+			used[at] = i
+			if _, both := used[way{at.peer, at.channel, !at.sends}]; both {
+				continue
+			}
+			for k := range r.opt.Channels {
+				routes = append(routes, mesh.Route{Peer: at.peer, Channel: at.channel + k*program.MaxChannels})
+			}
+		}
+	}
+	return routes, nil
+}
+
+// attach hands the connections to the lanes.
+func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
+	first := map[mesh.Route]int{} // where the stripes of a route begin
+	for i := 0; i < len(routes); i += r.opt.Channels {
+		first[routes[i]] = i
+	}
+	stripes := func(peer, channel int) []mesh.Conn {
+		i, opened := first[mesh.Route{Peer: peer, Channel: channel}]
+		if !opened {
+			return nil
+		}
+		return conns[i : i+r.opt.Channels]
+	}
+	for i := range r.lanes {
+		l := &r.prog.Lanes[i]
+		r.lanes[i].send = stripes(l.SendPeer, l.Channel)
+		r.lanes[i].recv = stripes(l.RecvPeer, l.Channel)
+		for _, c := range r.lanes[i].recv {
+			lender, _ := c.(mesh.Borrower)
+			r.lanes[i].lend = append(r.lanes[i].lend, lender)
+		}
+	}
+}

@@ -1,0 +1,328 @@
+package execute
+
+import "github.com/superstep-ml/superstep/collective/program"
+
+// In a forest program a contribution may be absent, so values are present or absent
+// chunk by chunk. Nearly always all chunks of a reference are alike: then a
+// value that is there travels like any other, and one that is not is one header. A
+// reference of which some chunks are there and others not travels chunk by chunk, the
+// segments numbered mixed + the chunk's number within the reference.
+//
+// A step on chunks that are all alike says so with its first segment. Any other
+// waits for all that it depends on, and is published as a whole; so whoever may
+// begin with its own first segment knows what is there.
+
+// mixed marks the segment numbers of a message of which chunks are absent.
+const mixed = 1 << 31
+
+// extent says which chunks of a reference are present.
+type extent uint8
+
+const (
+	none extent = iota
+	some
+	all
+)
+
+// presence says which chunks of which memories are present.
+type presence struct {
+	held  []bool
+	first []int // by memory: where chunk 0 would be
+}
+
+// prepare numbers the chunks of all memories.
+func (p *presence) prepare(prog *program.Program) {
+	if prog.Nodes == nil && prog.Forest == 0 {
+		return
+	}
+	n := 0
+	add := func(lo, hi int) {
+		p.first = append(p.first, n-lo)
+		n += hi - lo
+	}
+	for range prog.Partials() {
+		add(prog.In.Lo, prog.In.Hi)
+	}
+	add(prog.Out.Lo, prog.Out.Hi)
+	for _, c := range prog.Scratch {
+		add(c.Lo, c.Hi)
+	}
+	p.held = make([]bool, n)
+}
+
+// begin sets what is present when a run begins: the contributions that are.
+func (p *presence) begin(r *Runner) {
+	clear(p.held)
+	for k, in := range r.op.In {
+		for c := r.prog.In.Lo; c < r.prog.In.Hi; c++ {
+			p.held[p.first[k]+c] = in != nil
+		}
+	}
+}
+
+// of says what is present of a reference.
+func (p *presence) of(f ref) extent {
+	n := int32(0)
+	for _, held := range p.chunks(f) {
+		if held {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return none
+	case f.chunks():
+		return all
+	default:
+		return some
+	}
+}
+
+// chunks are the marks of a reference's chunks.
+func (p *presence) chunks(f ref) []bool {
+	at := p.first[f.mem]
+	return p.held[at+int(f.lo) : at+int(f.hi)]
+}
+
+func (p *presence) set(f ref, held bool) {
+	marks := p.chunks(f)
+	for i := range marks {
+		marks[i] = held
+	}
+}
+
+// result says whether the rank has its result, or is to have none.
+func (p *presence) result(r *Runner) bool {
+	out := r.prog.Out
+	if out.Empty() {
+		return true
+	}
+	return p.of(ref{mem: int32(r.prog.Partials()), lo: int32(out.Lo), hi: int32(out.Hi)}) == all
+}
+
+// landing is room for a message that is received as a whole.
+type landing struct {
+	spare []byte
+	came  []bool // by chunk
+}
+
+// sendForest sends a value that is not all there.
+func (h *hand) sendForest(s *step, from ref, there extent) error {
+	if there == none {
+		if err := h.sendSegment(s, 0, 0, 0, nil, true); err != nil {
+			return err
+		}
+		// Whoever comes after relies on all that the step waits for.
+		if err := h.awaitAll(s, from); err != nil {
+			return err
+		}
+		h.publish(s, 0, 1)
+		return nil
+	}
+	if err := h.awaitAll(s, from); err != nil {
+		return err
+	}
+	offset := 0
+	for c := range from.chunks() {
+		if err := h.sendChunk(s, from.chunk(c), c, offset); err != nil {
+			return err
+		}
+		offset += h.r.size(from.chunk(c))
+	}
+	h.publish(s, 0, 1)
+	return nil
+}
+
+// sendChunk sends one chunk of a value that is not all there.
+func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
+	number := mixed | uint32(c)
+	if h.r.presence.of(chunk) == none {
+		return h.sendSegment(s, 0, number, offset, nil, true)
+	}
+	data := h.r.bytes(chunk)
+	for k := range h.r.segments(len(data)) {
+		lo := k * h.r.segment
+		hi := min(lo+h.r.segment, len(data))
+		if err := h.sendSegment(s, 0, number, offset+lo, data[lo:hi], false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveForest receives what cannot be received segment by segment, once the first
+// header is in. If it has not done the step, the step is to go on as usual, and as a
+// mere copy of what is received if it copies.
+func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
+	r := h.r
+	if h.in.Seq != r.op.Seq || h.in.Hash != r.op.What.Hash {
+		return true, false, h.mismatch(s, 0, 0, 0)
+	}
+	mine := none
+	if s.op.Reduces() {
+		mine = r.presence.of(s.src[0])
+	}
+	if mine != some && !h.in.Absent && h.in.Segment < mixed {
+		r.presence.set(s.dst, true)
+		return false, mine == none, nil
+	}
+	if err := h.awaitAll(s, s.dst); err != nil {
+		return true, false, err
+	}
+	n := r.size(s.dst)
+	if n > len(h.spare) {
+		h.spare = aligned(n)
+	}
+	if chunks := int(s.dst.chunks()); chunks > len(h.came) {
+		h.came = make([]bool, chunks)
+	}
+	if err := h.receiveWhole(s, h.spare[:n]); err != nil {
+		return true, false, err
+	}
+	at := 0
+	for c := range s.dst.chunks() {
+		size := r.size(s.dst.chunk(c))
+		h.combine(s, c, h.spare[at:at+size], h.came[c])
+		at += size
+	}
+	h.publish(s, 0, 1)
+	return true, false, nil
+}
+
+// receiveWhole receives a message, the first header of which is in, and notes which
+// chunks came.
+func (h *hand) receiveWhole(s *step, dst []byte) error {
+	r := h.r
+	if h.in.Segment >= mixed {
+		return h.receiveChunks(s, dst)
+	}
+	for c := range s.dst.chunks() {
+		h.came[c] = !h.in.Absent
+	}
+	if h.in.Absent {
+		return h.expect(s, 0, 0, 0, true)
+	}
+	for k := range r.segments(len(dst)) {
+		if k > 0 {
+			if err := h.next(s, k); err != nil {
+				return err
+			}
+		}
+		lo := k * r.segment
+		hi := min(lo+r.segment, len(dst))
+		if err := h.expect(s, uint32(k), lo, hi-lo, false); err != nil {
+			return err
+		}
+		if err := h.read(s, k, dst[lo:hi]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// receiveChunks receives the chunks of a value that is not all there.
+func (h *hand) receiveChunks(s *step, dst []byte) error {
+	r, at := h.r, 0
+	for c := range s.dst.chunks() {
+		number, end := mixed|uint32(c), at+r.size(s.dst.chunk(c))
+		for k := range r.segments(end - at) {
+			if c > 0 || k > 0 {
+				if err := h.next(s, 0); err != nil {
+					return err
+				}
+			}
+			h.came[c] = !h.in.Absent
+			if k == 0 && h.in.Absent {
+				if err := h.expect(s, number, at, 0, true); err != nil {
+					return err
+				}
+				break
+			}
+			lo := at + k*r.segment
+			hi := min(lo+r.segment, end)
+			if err := h.expect(s, number, lo, hi-lo, false); err != nil {
+				return err
+			}
+			if err := h.read(s, 0, dst[lo:hi]); err != nil {
+				return err
+			}
+		}
+		at = end
+	}
+	return nil
+}
+
+// combine makes chunk c of the destination from what was received and, if the step
+// reduces, its source.
+func (h *hand) combine(s *step, c int32, received []byte, came bool) {
+	r := h.r
+	to := s.dst.chunk(c)
+	mine := s.op.Reduces() && r.presence.of(s.src[0].chunk(c)) == all
+	r.presence.set(to, came || mine)
+	switch {
+	case came && mine:
+		h.pair(s, r.bytes(to), r.bytes(s.src[0].chunk(c)), received)
+	case came:
+		copy(r.bytes(to), received)
+	case mine:
+		copyUnlessSame(r.bytes(to), r.bytes(s.src[0].chunk(c)))
+	}
+}
+
+// copyForest copies a value that is not all there.
+func (h *hand) copyForest(s *step) (done bool, err error) {
+	r, src := h.r, s.src[0]
+	there := r.presence.of(src)
+	if there == all {
+		r.presence.set(s.dst, true)
+		return false, nil
+	}
+	if err := h.awaitAll(s, s.dst); err != nil {
+		return true, err
+	}
+	for c := range s.dst.chunks() {
+		from, to := src.chunk(c), s.dst.chunk(c)
+		held := r.presence.of(from) == all
+		r.presence.set(to, held)
+		if held {
+			copyUnlessSame(r.bytes(to), r.bytes(from))
+		}
+	}
+	h.publish(s, 0, 1)
+	return true, nil
+}
+
+// reduceForest sets the leaves of a reduction. Unless each operand is all there or
+// not at all, it does the reduction itself.
+func (h *hand) reduceForest(s *step, leaves [][]byte) (done bool, err error) {
+	r := h.r
+	alike, any := true, false
+	for i, f := range s.src {
+		there := r.presence.of(f)
+		alike = alike && there != some
+		any = any || there != none
+		if leaves[i] = nil; there == all {
+			leaves[i] = r.bytes(f)
+		}
+	}
+	if alike && any {
+		r.presence.set(s.dst, true)
+		return false, nil
+	}
+	if err := h.awaitAll(s, s.dst); err != nil {
+		return true, err
+	}
+	for c := range s.dst.chunks() {
+		to, any := s.dst.chunk(c), false
+		for i, f := range s.src {
+			if leaves[i] = nil; r.presence.of(f.chunk(c)) == all {
+				leaves[i], any = r.bytes(f.chunk(c)), true
+			}
+		}
+		if r.presence.set(to, any); any {
+			h.fold(s.plan, r.op, leaves, r.bytes(to), 0, r.size(to))
+		}
+	}
+	h.publish(s, 0, 1)
+	return true, nil
+}

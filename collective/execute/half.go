@@ -1,0 +1,100 @@
+package execute
+
+import (
+	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// half is one half of a lane: a sequence of parts done by one goroutine.
+//
+// A half waits for others by looking at the counters of their steps. When it has
+// to wait it says that it parks, looks again, and sleeps on its channel; whoever
+// moves a counter looks, after that, for parked halves. Since atomic operations have
+// one order, one of the two sees the other.
+type half struct {
+	hand
+	lane   *lane
+	sends  bool
+	parked atomic.Bool
+	wake   chan struct{} // holds one token
+}
+
+// run does all parts in order.
+func (h *half) run() {
+	for j := range h.lane.steps {
+		s := &h.lane.steps[j]
+		if h.sends && !s.op.Sends() || !h.sends && s.op == program.DoSend {
+			continue
+		}
+		if err := h.do(s, h.sends); err != nil {
+			if err != errStopped {
+				h.r.fail(err)
+			}
+			return
+		}
+	}
+}
+
+// broke takes note of a panic, or of the end of the goroutine, and says whether the
+// goroutine lives on.
+func (h *half) broke(v any) (alive bool) {
+	h.giveBack()
+	h.r.fail(h.r.broken(v))
+	return v != nil
+}
+
+// rouse wakes the half if it sleeps, or will at once.
+func (h *half) rouse() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// await returns when the dependencies of segment k of a part are met, or the run
+// has failed.
+func (h *half) await(s *step, k int) error {
+	if h.sends && s.op != program.DoSend {
+		// A fused step receives each segment before it sends it.
+		for int(s.received.Load()) <= k {
+			h.parked.Store(true)
+			if int(s.received.Load()) <= k && !h.r.failed.Load() {
+				<-h.wake
+			}
+			h.parked.Store(false)
+			if h.r.failed.Load() {
+				return errStopped
+			}
+		}
+		return nil
+	}
+	for _, d := range s.after {
+		for !d.met(k) {
+			h.parked.Store(true)
+			if !d.met(k) && !h.r.failed.Load() {
+				<-h.wake
+			}
+			h.parked.Store(false)
+			if h.r.failed.Load() {
+				return errStopped
+			}
+		}
+	}
+	return nil
+}
+
+// publish says that a part has done n segments of its step, or all, and wakes those
+// who wait for that.
+func (h *half) publish(s *step, n uint32) {
+	if h.sends {
+		s.sent.Store(n)
+	} else {
+		s.received.Store(n)
+	}
+	for _, w := range s.wake {
+		if w.parked.Load() {
+			w.rouse()
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package execute
+
+import (
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// errStopped ends a half of a run that another part of failed.
+var errStopped = errors.New("stopped")
+
+// landBytes is how much of a message is received at a time to be folded: what was
+// copied out of the kernel is still in the cache nearest to the core when it is read.
+const landBytes = 64 << 10
+
+// hand does parts of steps. Each half has one, and serial runs have one for all
+// halves. It owns the memory that parts need for a moment.
+type hand struct {
+	r    *Runner
+	half *half // nil in serial runs, where nothing is to wait for
+
+	out, in mesh.Header
+	land    []byte        // what is received to be folded
+	lender  mesh.Borrower // to whom borrowed bytes are to be given back, or nil
+	folder
+	landing
+}
+
+// do does one part of a step.
+func (h *hand) do(s *step, sends bool) error {
+	switch {
+	case sends:
+		return h.send(s)
+	case s.op == program.DoCopy:
+		return h.copy(s)
+	case s.op == program.DoReduce:
+		return h.reduce(s)
+	default:
+		return h.receive(s)
+	}
+}
+
+// await waits for what segment k of a part depends on.
+func (h *hand) await(s *step, k int) error {
+	if h.half == nil {
+		return nil
+	}
+	return h.half.await(s, k)
+}
+
+// awaitAll waits for what any segment of a step on f depends on.
+func (h *hand) awaitAll(s *step, f ref) error { return h.await(s, h.r.segments(h.r.size(f))-1) }
+
+// publish says that segments up to k of n are done.
+func (h *hand) publish(s *step, k, n int) {
+	if h.half == nil {
+		return
+	}
+	done := uint32(k + 1)
+	if k+1 == n {
+		done = whole
+	}
+	h.half.publish(s, done)
+}
+
+// send sends the step's source, segment by segment.
+func (h *hand) send(s *step) error {
+	if err := h.await(s, 0); err != nil {
+		return err
+	}
+	r, from := h.r, s.source()
+	if r.forest {
+		if p := r.presence.of(from); p != all {
+			return h.sendForest(s, from, p)
+		}
+	}
+	data := r.bytes(from)
+	n := r.segments(len(data))
+	for k := range n {
+		if k > 0 {
+			if err := h.await(s, k); err != nil {
+				return err
+			}
+		}
+		lo := k * r.segment
+		if err := h.sendSegment(s, k, uint32(k), lo, data[lo:min(lo+r.segment, len(data))], false); err != nil {
+			return err
+		}
+		h.publish(s, k, n)
+	}
+	return nil
+}
+
+// sendSegment sends one message: the k-th of the step, for the stripe, with a
+// number, from an offset.
+func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
+	r := h.r
+	h.out = mesh.Header{
+		Seq: r.op.Seq, Hash: r.op.What.Hash,
+		Lane: uint16(s.lane.index), Step: uint16(s.index),
+		Segment: number, Offset: uint64(offset), Length: uint32(len(data)), Absent: absent,
+	}
+	conn := s.lane.send[k%len(s.lane.send)]
+	var err error
+	if r.serial {
+		err = conn.Post(&h.out, data)
+	} else {
+		err = conn.Send(&h.out, data)
+	}
+	h.progress(len(data))
+	return err
+}
+
+// receive receives into the step's destination, folding if the step does, segment
+// by segment.
+func (h *hand) receive(s *step) error {
+	if err := h.await(s, 0); err != nil {
+		return err
+	}
+	if err := h.next(s, 0); err != nil {
+		return err
+	}
+	r, reduces := h.r, s.op.Reduces()
+	if r.forest {
+		done, copies, err := h.receiveForest(s)
+		if done || err != nil {
+			return err
+		}
+		reduces = reduces && !copies
+	}
+	dst := r.bytes(s.dst)
+	var src []byte
+	if reduces {
+		src = r.bytes(s.src[0])
+	}
+	n := r.segments(len(dst))
+	for k := range n {
+		if k > 0 {
+			if err := h.await(s, k); err != nil {
+				return err
+			}
+			if err := h.next(s, k); err != nil {
+				return err
+			}
+		}
+		lo := k * r.segment
+		hi := min(lo+r.segment, len(dst))
+		if err := h.expect(s, uint32(k), lo, hi-lo, false); err != nil {
+			return err
+		}
+		if reduces {
+			if err := h.readFold(s, k, dst[lo:hi], src[lo:hi]); err != nil {
+				return err
+			}
+		} else if err := h.read(s, k, dst[lo:hi]); err != nil {
+			return err
+		}
+		h.publish(s, k, n)
+	}
+	return nil
+}
+
+// next waits for the k-th message of a step.
+func (h *hand) next(s *step, k int) error {
+	return s.lane.recv[k%len(s.lane.recv)].Next(&h.in)
+}
+
+// read reads data of the k-th message.
+func (h *hand) read(s *step, k int, dst []byte) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	err := s.lane.recv[k%len(s.lane.recv)].Read(dst)
+	h.progress(len(dst))
+	return err
+}
+
+// readFold reads data of the k-th message and folds it with src into dst: from where
+// it lies, if the connection lets it, else piece by piece through the cache.
+func (h *hand) readFold(s *step, k int, dst, src []byte) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	if lender := s.lane.lend[k%len(s.lane.lend)]; lender != nil {
+		received, err := lender.Borrow(len(dst))
+		if err != nil {
+			return err
+		}
+		h.lender = lender
+		h.pair(s, dst, src, received)
+		h.giveBack()
+		h.progress(len(dst))
+		return nil
+	}
+	for lo := 0; lo < len(dst); {
+		land := h.landingPlace(len(dst) - lo)
+		hi := lo + len(land)
+		if err := h.read(s, k, land); err != nil {
+			return err
+		}
+		h.pair(s, dst[lo:hi], src[lo:hi], land)
+		lo = hi
+	}
+	return nil
+}
+
+// giveBack gives back what is borrowed, if anything.
+func (h *hand) giveBack() {
+	if h.lender != nil {
+		h.lender.Return()
+		h.lender = nil
+	}
+}
+
+// pair folds what the step has and what it received.
+func (h *hand) pair(s *step, dst, src, received []byte) {
+	if s.recvLeft {
+		h.r.op.Reducer.Fold(dst, received, src)
+	} else {
+		h.r.op.Reducer.Fold(dst, src, received)
+	}
+}
+
+// landingPlace is room for up to n bytes of whole elements to fold.
+func (h *hand) landingPlace(n int) []byte {
+	n = min(n, blockOf(landBytes, h.r.op.Elem))
+	if n > len(h.land) {
+		h.land = aligned(n)
+	}
+	return h.land[:n]
+}
+
+// copy copies the step's source to its destination, unless they are one.
+func (h *hand) copy(s *step) error {
+	if err := h.await(s, 0); err != nil {
+		return err
+	}
+	r := h.r
+	if r.forest {
+		if done, err := h.copyForest(s); done || err != nil {
+			return err
+		}
+	}
+	src, dst := r.bytes(s.src[0]), r.bytes(s.dst)
+	n := r.segments(len(dst))
+	for k := range n {
+		if err := h.await(s, k); err != nil {
+			return err
+		}
+		lo := k * r.segment
+		hi := min(lo+r.segment, len(dst))
+		copyUnlessSame(dst[lo:hi], src[lo:hi])
+		h.publish(s, k, n)
+	}
+	return nil
+}
+
+// expect checks that the message which came is the one expected, before anything
+// is done with its data.
+func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
+	in, op := &h.in, h.r.op
+	if in.Seq == op.Seq && in.Hash == op.What.Hash && in.Segment == number &&
+		in.Offset == uint64(offset) && in.Length == uint32(length) && in.Absent == absent {
+		return nil
+	}
+	return h.mismatch(s, number, offset, length)
+}
+
+// mismatch is the error of a message that is not the one expected.
+func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
+	in, op := &h.in, h.r.op
+	e := &membership.MismatchError{
+		Rank: h.r.prog.Rank, Other: s.lane.recvFrom,
+		Doing: fmt.Sprintf("%s #%d", op.What.Text, op.Seq),
+	}
+	if in.Seq != op.Seq || in.Hash != op.What.Hash {
+		return e // who keeps the states of ranks knows what the other is in
+	}
+	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Segment, in.Offset, uint64(in.Length), in.Absent))
+	e.Doing += fmt.Sprintf(", of which it expects %s in lane %d step %d",
+		describe(number, uint64(offset), uint64(length), false), s.lane.index, s.index)
+	return e
+}
+
+// describe says in words which part of a message is meant.
+func describe(number uint32, offset, length uint64, absent bool) string {
+	if absent {
+		return fmt.Sprintf("an absent value at byte %d of a message", offset)
+	}
+	return fmt.Sprintf("%d bytes at byte %d of a message (segment %d)", length, offset, number&^uint32(mixed))
+}
+
+func (h *hand) progress(n int) {
+	if p := h.r.opt.Progress; p != nil {
+		p.Add(uint64(n))
+	}
+}
+
+// blockOf is the largest number of whole elements in so many bytes, in bytes; at
+// least one element.
+func blockOf(size, elem int) int { return max(size/elem, 1) * elem }
+
+// aligned makes a buffer that elements of any type may lie in.
+func aligned(n int) []byte { return bytesOf(make([]uint64, (n+7)/8))[:n] }
+
+// bytesOf views words as the bytes that they are in memory.
+func bytesOf(words []uint64) []byte {
+	if len(words) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
+}
+
+// copyUnlessSame copies, unless both are the same memory.
+func copyUnlessSame(dst, src []byte) {
+	if len(dst) > 0 && &dst[0] != &src[0] {
+		copy(dst, src)
+	}
+}

@@ -1,0 +1,75 @@
+package execute
+
+import "sync"
+
+// Pool keeps goroutines for the runs of several Runners, so that no run has to make
+// any once there are enough. It grows to the largest number of halves of lanes that
+// ever ran at once. It may be used by several goroutines.
+type Pool struct {
+	mu   sync.Mutex
+	idle []*worker
+	all  sync.WaitGroup
+}
+
+// NewPool returns an empty pool.
+func NewPool() *Pool { return &Pool{} }
+
+// Close ends the goroutines and returns when they have ended. No run of a Runner
+// that uses the pool may be under way, or begin later.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	for _, w := range p.idle {
+		close(w.work)
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	p.all.Wait()
+}
+
+// start lets a goroutine do a half.
+func (p *Pool) start(h *half) {
+	p.mu.Lock()
+	var w *worker
+	if n := len(p.idle); n > 0 {
+		w, p.idle = p.idle[n-1], p.idle[:n-1]
+	}
+	p.mu.Unlock()
+	if w == nil {
+		w = &worker{pool: p, work: make(chan *half, 1)}
+		p.all.Go(w.live)
+	}
+	w.work <- h
+}
+
+// worker is a goroutine that waits for halves to do.
+type worker struct {
+	pool *Pool
+	work chan *half
+}
+
+func (w *worker) live() {
+	for h := range w.work {
+		w.do(h)
+	}
+}
+
+// do does a half. The user's operator may panic, which fails the run, or end the
+// goroutine, which does so too and costs the pool the worker.
+func (w *worker) do(h *half) {
+	returned := false
+	defer func() {
+		alive := returned
+		if !returned {
+			alive = h.broke(recover())
+		}
+		if alive {
+			// Before the run is told: its next one is to find the worker.
+			w.pool.mu.Lock()
+			w.pool.idle = append(w.pool.idle, w)
+			w.pool.mu.Unlock()
+		}
+		h.r.done()
+	}()
+	h.run()
+	returned = true
+}

@@ -1,0 +1,364 @@
+package execute
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// Options say how a Runner cuts and carries messages. Segment and Channels must be
+// equal on all ranks of a program; no option reaches the result.
+type Options struct {
+	Segment     int // bytes of a message that travel at once; rounded down to whole elements. 0: 256 KiB
+	Channels    int // connections that the segments of a lane take turns on. 0: 1
+	SerialLimit int // a run whose messages are all at most this long stays on its caller's goroutine. 0: 64 KiB; negative: none does; at most Segment counts
+
+	Progress *atomic.Uint64 // where the bytes sent and received are counted; nil: nowhere
+	Workers  *Pool          // goroutines for runs that are not serial; nil: the Runner's own
+}
+
+// Defaults of Options.
+const (
+	DefaultSegment     = 256 << 10
+	DefaultSerialLimit = 64 << 10
+)
+
+// Runner runs one rank's part of a program, as often as wanted, with layouts of any
+// lengths. One goroutine at a time uses it.
+type Runner struct {
+	prog   *program.Program
+	node   mesh.Node
+	opt    Options
+	forest bool // contributions may be absent
+	owned  *Pool
+
+	lanes  []lane
+	halves []*half
+	byLane [][2]*half // receiving, sending; nil where there is nothing to do
+	order  []serialPart
+	own    hand // does serial runs
+
+	// The run under way.
+	op       *Operation
+	segment  int // bytes, a multiple of Elem
+	serial   bool
+	mem      [][]byte
+	arena    []uint64
+	presence presence
+
+	pending  atomic.Int32 // halves that work
+	finished chan struct{}
+	failed   atomic.Bool
+	mu       sync.Mutex
+	cause    error
+}
+
+// New makes a program ready to run on a node: it validates the program and opens
+// the connections that it needs, with its peers, who must do the same. The program
+// must not change any more.
+func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options) (*Runner, error) {
+	if err := prog.Validate(); err != nil {
+		return nil, err
+	}
+	if prog.Rank != node.Rank() || prog.P != node.Size() {
+		return nil, fmt.Errorf("program of rank %d of %d: the node is rank %d of %d", prog.Rank, prog.P, node.Rank(), node.Size())
+	}
+	if opt.Segment < 0 || opt.Channels < 0 {
+		return nil, fmt.Errorf("segments of %d bytes on %d connections a lane", opt.Segment, opt.Channels)
+	}
+	if opt.Segment == 0 {
+		opt.Segment = DefaultSegment
+	}
+	if opt.SerialLimit == 0 {
+		opt.SerialLimit = DefaultSerialLimit
+	}
+	opt.Channels = max(opt.Channels, 1)
+	r := &Runner{
+		prog: prog, node: node, opt: opt,
+		forest:   prog.Nodes != nil || prog.Forest != 0,
+		finished: make(chan struct{}, 1),
+	}
+	r.own.r = r
+	r.mem = make([][]byte, r.memories())
+	if err := r.compile(); err != nil {
+		return nil, err
+	}
+	routes, err := r.routes()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := node.Open(ctx, routes)
+	if err != nil {
+		return nil, err
+	}
+	r.attach(routes, conns)
+	r.presence.prepare(prog)
+	if r.opt.Workers == nil {
+		r.owned = NewPool()
+		r.opt.Workers = r.owned
+	}
+	return r, nil
+}
+
+// Close ends the goroutines of the Runner; those of a shared pool stay with it, and
+// the connections with the node.
+func (r *Runner) Close() {
+	if r.owned != nil {
+		r.owned.Close()
+	}
+}
+
+// Run does this rank's part of an operation. It returns when Out is complete and
+// nothing refers to the operation's memory any more. present says whether there is
+// a result: it is false, and Out as it was, where all that a forest program would
+// have folded is absent.
+//
+// An operation that does not fit the program is refused before anything is sent, and
+// leaves the group as it is. Any later error is the cause for which the group ended;
+// Out then holds nothing of use.
+func (r *Runner) Run(op *Operation) (present bool, err error) {
+	if err := r.begin(op); err != nil {
+		return false, fmt.Errorf("%s %s: rank %d: %w", r.prog.Collective, r.prog.Algorithm, r.prog.Rank, err)
+	}
+	r.node.Begin(op.Seq, op.What)
+	if r.serial {
+		err = r.runSerial()
+	} else {
+		err = r.runParallel()
+	}
+	present = err == nil && (!r.forest || r.presence.result(r))
+	r.end()
+	return present, err
+}
+
+// end lets go of the caller's memory.
+func (r *Runner) end() {
+	r.node.End()
+	r.op = nil
+	clear(r.mem)
+}
+
+// begin checks that an operation fits, and sets up the run.
+func (r *Runner) begin(op *Operation) error {
+	p := r.prog
+	if op.What == nil {
+		return errors.New("the operation does not say what it is")
+	}
+	if op.Elem < 1 {
+		return fmt.Errorf("elements of %d bytes", op.Elem)
+	}
+	if err := op.Layout.Check(p.Chunks); err != nil {
+		return err
+	}
+	if p.Collective.Reduces() && op.Reducer == nil {
+		return errors.New("no operator to reduce with")
+	}
+	if len(op.In) != p.Partials() {
+		return fmt.Errorf("brings %d buffers where the program has %d", len(op.In), p.Partials())
+	}
+	size := op.Layout.Size(program.In, p.In) * op.Elem
+	for k, in := range op.In {
+		if len(in) != size && (in != nil || !r.forest) {
+			return fmt.Errorf("brings %d bytes where the program takes %d", len(in), size)
+		}
+		r.mem[k] = in
+	}
+	if size := op.Layout.Size(program.Out, p.Out) * op.Elem; len(op.Out) != size {
+		return fmt.Errorf("has room for %d bytes where the result has %d", len(op.Out), size)
+	}
+	r.mem[len(op.In)] = op.Out
+	r.op = op
+	if err := r.fits(); err != nil {
+		return err
+	}
+	r.segment = max(r.opt.Segment/op.Elem, 1) * op.Elem
+	if longest := op.Layout.Out[p.Chunks] * op.Elem; longest/r.segment >= mixed {
+		return fmt.Errorf("%d bytes in segments of %d", longest, r.segment)
+	}
+	r.serial = r.isSerial()
+	r.reserve()
+	if r.forest {
+		r.presence.begin(r)
+	}
+	r.failed.Store(false)
+	r.cause = nil
+	return nil
+}
+
+// fits checks what the lengths of chunks must have in common.
+func (r *Runner) fits() error {
+	l := &r.op.Layout
+	if r.prog.Collective != program.AllToAll {
+		if &l.In[0] != &l.Out[0] && !slices.Equal(l.In, l.Out) {
+			return errors.New("the chunks of the input and of the output have different lengths")
+		}
+		return nil
+	}
+	for i := range r.lanes {
+		for j := range r.lanes[i].steps {
+			s := &r.lanes[i].steps[j]
+			for _, f := range s.src {
+				if s.op != program.DoSend && r.size(f) != r.size(s.dst) {
+					return fmt.Errorf("lane %d step %d (%s): operands of different lengths", i, j, &r.prog.Lanes[i].Steps[j])
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// isSerial says whether all messages are short enough for a serial run. Such a
+// message is one segment, so that ranks may differ in this.
+func (r *Runner) isSerial() bool {
+	limit := min(r.opt.SerialLimit, r.segment)
+	if limit < 0 {
+		return false
+	}
+	n := r.prog.Chunks
+	if max(r.op.Layout.In[n], r.op.Layout.Out[n])*r.op.Elem <= limit {
+		return true
+	}
+	for i := range r.lanes {
+		for j := range r.lanes[i].steps {
+			s := &r.lanes[i].steps[j]
+			if s.op.Sends() && r.size(s.source()) > limit || s.op.Receives() && r.size(s.dst) > limit {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// lineWords is a cache line in words: scratch slots begin at one of their own, and
+// aligned for elements of any type.
+const lineWords = 8
+
+// reserve makes room for the scratch slots.
+func (r *Runner) reserve() {
+	words := func(k int) int {
+		n := (r.op.Layout.Size(program.Out, r.prog.Scratch[k])*r.op.Elem + 7) / 8
+		return (n + lineWords - 1) / lineWords * lineWords
+	}
+	total := 0
+	for k := range r.prog.Scratch {
+		total += words(k)
+	}
+	if total > len(r.arena) {
+		r.arena = make([]uint64, total)
+	}
+	at := 0
+	for k := range r.prog.Scratch {
+		n := words(k)
+		r.mem[r.prog.Partials()+1+k] = bytesOf(r.arena[at : at+n])
+		at += n
+	}
+}
+
+// size is the length of what a reference refers to, in bytes.
+func (r *Runner) size(f ref) int {
+	off := r.op.Layout.Out
+	if f.in {
+		off = r.op.Layout.In
+	}
+	return (off[f.hi] - off[f.lo]) * r.op.Elem
+}
+
+// bytes is what a reference refers to. It must be present.
+func (r *Runner) bytes(f ref) []byte {
+	off := r.op.Layout.Out
+	if f.in {
+		off = r.op.Layout.In
+	}
+	base := off[f.base]
+	return r.mem[f.mem][(off[f.lo]-base)*r.op.Elem : (off[f.hi]-base)*r.op.Elem]
+}
+
+// segments is the number of segments of n bytes: at least one.
+func (r *Runner) segments(n int) int { return max((n+r.segment-1)/r.segment, 1) }
+
+// runSerial does all parts on this goroutine.
+func (r *Runner) runSerial() (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		v := recover()
+		r.own.giveBack()
+		err = r.fail(r.broken(v))
+		if v == nil {
+			r.end() // the goroutine ends, and nobody returns to Run
+		}
+	}()
+	for i := range r.order {
+		if err := r.own.do(r.order[i].s, r.order[i].sends); err != nil {
+			returned = true
+			return r.fail(err)
+		}
+	}
+	returned = true
+	return nil
+}
+
+// runParallel lets each half have a goroutine.
+func (r *Runner) runParallel() error {
+	for i := range r.lanes {
+		for j := range r.lanes[i].steps {
+			r.lanes[i].steps[j].reset()
+		}
+	}
+	if len(r.halves) == 0 {
+		return nil
+	}
+	r.pending.Store(int32(len(r.halves)))
+	for _, h := range r.halves {
+		r.opt.Workers.start(h)
+	}
+	<-r.finished
+	return r.cause
+}
+
+// done says that a half does no more.
+func (r *Runner) done() {
+	if r.pending.Add(-1) == 0 {
+		r.finished <- struct{}{}
+	}
+}
+
+// fail ends the group and all halves for an error of this rank's, and returns the
+// cause for which the group ended.
+func (r *Runner) fail(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cause == nil {
+		r.cause = r.node.Fail(err)
+		if r.cause == nil {
+			r.cause = err
+		}
+		r.failed.Store(true)
+		for _, h := range r.halves {
+			h.rouse()
+		}
+	}
+	return r.cause
+}
+
+// broken is the error of a panic, or, if v is nil, of a goroutine that was ended.
+func (r *Runner) broken(v any) error {
+	where := fmt.Sprintf("rank %d in %s #%d", r.prog.Rank, r.op.What.Text, r.op.Seq)
+	switch v := v.(type) {
+	case nil:
+		return fmt.Errorf("%s: the operator ended its goroutine (runtime.Goexit)\n%s", where, debug.Stack())
+	case error:
+		return fmt.Errorf("%s: panic: %w\n%s", where, v, debug.Stack())
+	default:
+		return fmt.Errorf("%s: panic: %v\n%s", where, v, debug.Stack())
+	}
+}

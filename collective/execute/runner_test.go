@@ -1,0 +1,159 @@
+package execute
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// tiny options cut everything into many segments.
+var modes = []struct {
+	name string
+	opt  Options
+}{
+	{"serial", Options{Segment: 1 << 20, SerialLimit: 1 << 20}},
+	{"parallel", Options{Segment: 64, SerialLimit: -1}},
+	{"whole messages on two stripes", Options{Segment: 1 << 20, SerialLimit: -1, Channels: 2}},
+	{"mixed on three stripes", Options{Segment: 192, SerialLimit: 96, Channels: 3}},
+}
+
+func lengths(p int) []int { return []int{0, 1, p - 1, p, p + 1, 1000} }
+
+// counts are block lengths of which some are 0.
+func counts(seed, chunks, n int) []int {
+	c := make([]int, chunks)
+	for i := range c {
+		if x := mix(uint64(seed*1000 + i)); x%4 != 0 {
+			c[i] = int(x>>8) % (2*n/chunks + 2)
+		}
+	}
+	return c
+}
+
+// layoutsFor lists layouts of all ranks for data of about n elements.
+func layoutsFor(a *algorithm.Algorithm, chunks, p, n int) [][]program.Layout {
+	same := func(l program.Layout) []program.Layout {
+		ls := make([]program.Layout, p)
+		for r := range ls {
+			ls[r] = l
+		}
+		return ls
+	}
+	all := [][]program.Layout{same(program.Even(n, chunks))}
+	if a.Collective == program.AllToAll {
+		// Chunks of different lengths are other chunks at their receiver.
+		all[0] = same(program.Blocks(uniform(chunks, n/chunks)))
+	}
+	if a.EvenOnly || n < chunks {
+		return all
+	}
+	if a.Collective != program.AllToAll {
+		return append(all, same(program.Blocks(counts(n, chunks, n))))
+	}
+	var send, recv [][]int
+	for r := range p {
+		send = append(send, counts(r, p, n))
+	}
+	for r := range p {
+		c := make([]int, p)
+		for s := range p {
+			c[s] = send[s][r]
+		}
+		recv = append(recv, c)
+	}
+	ls := make([]program.Layout, p)
+	for r := range ls {
+		ls[r] = program.Exchange(send[r], recv[r])
+	}
+	return append(all, ls)
+}
+
+func uniform(k, n int) []int {
+	c := make([]int, k)
+	for i := range c {
+		c[i] = n
+	}
+	return c
+}
+
+func generate(a *algorithm.Algorithm, pr algorithm.Params) []*program.Program {
+	progs := make([]*program.Program, pr.P)
+	for r := range progs {
+		progs[r] = a.Generate(pr, r)
+	}
+	return progs
+}
+
+// requireTask runs a task and compares all ranks' results with the reference.
+func requireTask(t *testing.T, m *team, k *task, where string) {
+	t.Helper()
+	ms, present, errs := m.run(k)
+	for r, p := range k.progs {
+		require.NoError(t, errs[r], where)
+		off := k.layouts[r].Out
+		for c := p.Out.Lo; c < p.Out.Hi; c++ {
+			got := ms[r].out[(off[c]-off[p.Out.Lo])*k.kind.elem : (off[c+1]-off[p.Out.Lo])*k.kind.elem]
+			want := k.want(r, c)
+			if want == nil {
+				require.False(t, present[r], "%s: rank %d", where, r)
+				want = make([]byte, len(got)) // untouched
+			} else {
+				require.True(t, present[r], "%s: rank %d", where, r)
+			}
+			if len(got)+len(want) > 0 && string(got) != string(want) {
+				require.Equal(t, want, got, "%s: rank %d chunk %d", where, r, c)
+			}
+		}
+	}
+}
+
+// testAlgorithm runs an algorithm with all layouts, in all modes.
+func testAlgorithm(t *testing.T, a *algorithm.Algorithm, p int, net network) {
+	for root := range p {
+		pr := algorithm.Params{P: p, Root: root}
+		if !a.Collective.Rooted() && root > 0 {
+			break
+		}
+		if a.Supports(pr) != nil {
+			continue
+		}
+		progs := generate(a, pr)
+		for _, mode := range modes {
+			m := newTeam(t, net(t, p), progs, mode.opt)
+			for _, n := range lengths(p) {
+				for i, ls := range layoutsFor(a, progs[0].Chunks, p, n) {
+					for _, k := range []kind{floats, integers, matrices} {
+						if a.Collective.Reduces() && !k.serves(a, p) || !a.Collective.Reduces() && k.name != integers.name {
+							continue
+						}
+						for _, inPlace := range []bool{false, a.Collective != program.AllToAll || i == 0} {
+							where := fmt.Sprintf("%s %s p=%d root=%d %s n=%d layout %d %s in place: %t",
+								a.Collective, a.Name, p, root, mode.name, n, i, k.name, inPlace)
+							requireTask(t, m, &task{progs: progs, kind: k, layouts: ls, inPlace: inPlace}, where)
+						}
+					}
+				}
+			}
+			m.close()
+		}
+	}
+}
+
+func TestAllAlgorithms(t *testing.T) {
+	for c := range program.NumCollectives {
+		for _, a := range algorithm.For(c) {
+			t.Run(fmt.Sprintf("%s/%s", c, a.Name), func(t *testing.T) {
+				for p := 1; p <= 9; p++ {
+					testAlgorithm(t, a, p, inMemory)
+				}
+			})
+		}
+	}
+}
+
