@@ -103,6 +103,9 @@ func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Con
 
 // Fail names ranks where the executor named processes.
 func (n *processNode) Fail(err error) error {
+	if cause := n.Err(); cause != nil {
+		return cause
+	}
 	var m *MismatchError
 	if errors.As(err, &m) {
 		real := *m

@@ -3,6 +3,7 @@ package collective
 import (
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
@@ -23,7 +24,20 @@ func (c *Comm) perform(q *request, n int) error {
 	if c.group.net == nil && q.header.algorithm == "" {
 		return c.share(q)
 	}
-	return c.exchange(q)
+	start := c.group.now()
+	err := c.exchange(q)
+	if last := c.calls.last; err == nil && last != nil {
+		c.by = last.prog.Algorithm
+		c.account(last.sent*int64(q.elem), c.group.now()-start)
+	}
+	return err
+}
+
+// account notes what a collective moved away from this rank, and how long the rank
+// waited for others.
+func (c *Comm) account(bytes int64, waited time.Duration) {
+	c.stats.Bytes += bytes
+	c.stats.Recv += waited
 }
 
 // forget lets go of the caller's slices.
@@ -43,12 +57,16 @@ func (c *Comm) exchange(q *request) error {
 	defer c.watch.stop()
 	c.enter(q.header)
 	defer c.leave()
+	result := q.out
+	if q.coll == program.Exscan && c.Rank() == 0 {
+		q.out = nil // there is nothing before rank 0
+	}
 	present, err := k.run(q)
 	if err != nil {
 		return c.broken(err)
 	}
-	if !present && q.arith != nil && len(q.out) > 0 {
-		q.arith.fill(q.out)
+	if len(result) > 0 && q.arith != nil && (!present || q.out == nil) {
+		q.arith.fill(result)
 	}
 	return nil
 }
@@ -93,9 +111,12 @@ func (c *Comm) share(q *request) error {
 	g := c.group
 	s := &g.slots[c.index]
 	s.header, s.request = *q.header, q
+	start := g.now()
 	if err := c.meet(q.ctx, c.leading(leadSharing, q.ctx)); err != nil {
 		return err
 	}
+	c.by = ""
+	c.account(q.moved(c.index, g.n), g.now()-start)
 	if g.agreed.complete {
 		return nil
 	}
@@ -104,11 +125,50 @@ func (c *Comm) share(q *request) error {
 		aside = make([]byte, len(q.out))
 	}
 	c.shareOwn(q, aside)
+	start = g.now()
 	if c.spin == 0 || !g.barrier.spin(c.phase, c.spin) {
 		g.barrier.settle(c.phase)
 	}
+	c.account(0, g.now()-start)
 	copy(q.out, aside)
 	return g.Err()
+}
+
+// moved is the number of bytes that the sharing of memory moves away from rank r of
+// p: what the others take of its input, and what it writes into their output.
+func (q *request) moved(r, p int) int64 {
+	others := int64(p - 1)
+	in := 0
+	if len(q.in) > 0 {
+		in = len(q.in[0])
+	}
+	own := shared.Split(q.n, p, r).Len() * q.elem
+	switch q.coll {
+	case program.Broadcast:
+		if r == q.root {
+			return others * int64(in)
+		}
+	case program.Gather:
+		if r != q.root {
+			return int64(in)
+		}
+	case program.AllGather:
+		return others * int64(in)
+	case program.Scatter:
+		if r == q.root {
+			return int64(in - q.block(r, p).Len())
+		}
+	case program.AllToAll, program.ReduceScatter:
+		return int64(in - q.block(r, p).Len())
+	case program.Reduce:
+		if r != q.root {
+			return int64(in) // each folds its part, for the root
+		}
+		return int64(in - own)
+	case program.Scan, program.Exscan:
+		return int64(in-own) + others*int64(own)
+	}
+	return 0
 }
 
 // overlap says whether two buffers are the same memory.

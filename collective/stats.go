@@ -10,9 +10,10 @@ import (
 type Stats struct {
 	Calls int64 // AllReduce operations received
 
-	// Bytes that the algorithm moves away from this rank: its partial values of
-	// what others fold (a forest has several), and the results it gives the others.
-	// It is the same whether messages or shared memory carry them.
+	// Bytes that the algorithms of all collectives but barriers and broadcasts of
+	// single values move away from this rank. Of an AllReduce these are its partial
+	// values of what others fold (a forest has several), and the results it gives the
+	// others. It is the same whether messages or shared memory carry them.
 	Bytes int64
 	// Results is the part of Bytes that is results given to others.
 	Results int64
@@ -60,8 +61,8 @@ func (d Description) String() string {
 	return d.Algorithm + " over " + d.Executor + ", " + strconv.Itoa(d.Ranks) + ranks
 }
 
-// Describe says how this group reduces: by the algorithm of the latest reduction,
-// where it may be one of several.
+// Describe says how this group carries out its collectives: by the algorithm of the
+// latest, where it may be one of several.
 func (c *Comm) Describe() Description {
 	d := Description{Algorithm: "direct", Executor: "shared memory", Ranks: c.Size()}
 	if c.by != "" {

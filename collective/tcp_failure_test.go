@@ -1,0 +1,233 @@
+package collective
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// outcomesOf runs a call on every rank of groups and returns what each got.
+func outcomesOf(groups []*TCPGroup, p int, call func(c *Comm) error) []error {
+	of := endsOf(groups)
+	errs := make([]error, p)
+	done := make(chan int, p)
+	for r := range p {
+		go func() {
+			errs[r] = call(of(r))
+			done <- r
+		}()
+	}
+	for range p {
+		<-done
+	}
+	return errs
+}
+
+// abandon closes groups that have failed.
+func abandon(groups []*TCPGroup) {
+	done := make(chan bool, len(groups))
+	for _, g := range groups {
+		go func() {
+			g.Close() // its error is that of the group, which the test has seen
+			done <- true
+		}()
+	}
+	for range groups {
+		<-done
+	}
+}
+
+// TestRanksThatDisagreeOverTCPAllLearnBothSides has the last rank do something else.
+func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
+	reduce := func(name string, n int, op Op[float32]) func(c *Comm) error {
+		return func(c *Comm) error {
+			x := make([]float32, n)
+			return AllReduce(c, &Reduction[float32]{Name: name, Op: op, Whole: x, Out: x})
+		}
+	}
+	barrier := func(c *Comm) error { return c.Barrier(nil) }
+	gather := func(c *Comm) error { return AllGather(c, []int64{1}, make([]int64, c.Size())) }
+	cases := map[string]struct {
+		usual, odd func(c *Comm) error
+		want       [2]string
+	}{
+		"operation": {reduce("x", 8, Sum[float32]()), barrier, [2]string{`AllReduce "x"`, "Barrier"}},
+		"primitive": {gather, reduce("x", 8, Sum[float32]()), [2]string{"AllGather", `AllReduce "x"`}},
+		"length":    {reduce("x", 8, Sum[float32]()), reduce("x", 9, Sum[float32]()), [2]string{"8 float32", "9 float32"}},
+		"operator":  {reduce("x", 8, Sum[float32]()), reduce("x", 8, Max[float32]()), [2]string{"sum", "max"}},
+		"name":      {reduce("x", 8, Sum[float32]()), reduce("y", 8, Sum[float32]()), [2]string{`"x"`, `"y"`}},
+		"type": {reduce("x", 8, Sum[float32]()), func(c *Comm) error {
+			x := make([]int32, 8)
+			return AllReduce(c, &Reduction[int32]{Name: "x", Op: Sum[int32](), Whole: x, Out: x})
+		}, [2]string{"float32", "int32"}},
+	}
+	for name, x := range cases {
+		for where, hosts := range map[string][][]int{"one each": {{0}, {1}, {2}}, "two and one": {{0, 1}, {2}}} {
+			t.Run(name+"/"+where, func(t *testing.T) {
+				t.Parallel()
+				groups := tcpGroups(t, 3, hosts)
+				defer abandon(groups)
+				for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
+					if err := c.Barrier(nil); err != nil {
+						return err
+					}
+					if c.Rank() == 2 {
+						return x.odd(c)
+					}
+					return x.usual(c)
+				}) {
+					var m *MismatchError
+					require.ErrorAs(t, err, &m, "rank %d", r)
+					require.True(t, (m.Rank == 2) != (m.Other == 2), "%v", err)
+					require.Contains(t, err.Error(), x.want[0])
+					require.Contains(t, err.Error(), x.want[1])
+				}
+			})
+		}
+	}
+}
+
+// TestRanksThatDisagreeUnnoticedEndAllTheSame has ranks differ in what no message need
+// show: who only sends may be done before anybody knows. What they do next stands
+// still, and that is noticed.
+func TestRanksThatDisagreeUnnoticedEndAllTheSame(t *testing.T) {
+	for name, x := range map[string][2]func(c *Comm) error{
+		"root": {func(c *Comm) error { return Broadcast(c, 0, make([]int64, 4)) },
+			func(c *Comm) error { return Broadcast(c, 1, make([]int64, 4)) }},
+		"algorithm": {func(c *Comm) error { return Broadcast(c, 0, make([]int64, 4), WithAlgorithm("chain")) },
+			func(c *Comm) error { return Broadcast(c, 0, make([]int64, 4), WithAlgorithm("binomial")) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			groups := tcpGroups(t, 3, nil)
+			defer abandon(groups)
+			for _, err := range outcomesOf(groups, 3, func(c *Comm) error {
+				call := x[0]
+				if c.Rank() == 2 {
+					call = x[1]
+				}
+				if err := call(c); err != nil {
+					return err
+				}
+				return c.Barrier(nil)
+			}) {
+				require.Error(t, err)
+			}
+		})
+	}
+}
+
+func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
+	cause := errors.New("the disk is full")
+	ways := map[string]struct {
+		act  func(g *TCPGroup, c *Comm) error
+		want string
+		is   error
+	}{
+		"closing with an error": {func(_ *TCPGroup, c *Comm) error { c.Close(cause); return nil }, "the disk is full", nil},
+		"aborting":              {func(g *TCPGroup, _ *Comm) error { g.Abort(cause); return nil }, "the disk is full", nil},
+		"leaving":               {func(g *TCPGroup, _ *Comm) error { return g.Close() }, "left the group", ErrLeft},
+		"being cancelled": {func(_ *TCPGroup, c *Comm) error {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(cause)
+			return c.Barrier(ctx)
+		}, "cancelled: the disk is full", nil},
+	}
+	for name, w := range ways {
+		for _, who := range []int{0, 1, 2} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				groups := tcpGroups(t, 3, nil)
+				defer abandon(groups)
+				start := time.Now()
+				for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
+					if c.Rank() == who {
+						w.act(groups[who], c)
+						return nil
+					}
+					x := make([]float64, 100)
+					for { // what rank who sent before it left may still do
+						if err := AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x}); err != nil {
+							return err
+						}
+					}
+				}) {
+					if r == who {
+						continue
+					}
+					require.ErrorContains(t, err, w.want)
+					if w.is != nil {
+						require.ErrorIs(t, err, w.is)
+					}
+				}
+				require.Less(t, time.Since(start), 20*time.Second)
+			})
+		}
+	}
+}
+
+// TestSteadyStateOverTCPAllocatesNothing counts the allocations of a loop of each
+// primitive on all ranks together.
+func TestSteadyStateOverTCPAllocatesNothing(t *testing.T) {
+	const p, n = 2, 64
+	groups := tcpGroups(t, p, nil)
+	defer closeAll(t, groups)
+	of := endsOf(groups)
+	op := Sum[float64]()
+	calls := map[string]func(c *Comm, in, out []float64) error{
+		"Barrier":   func(c *Comm, _, _ []float64) error { return c.Barrier(nil) },
+		"Broadcast": func(c *Comm, in, _ []float64) error { return Broadcast(c, 0, in) },
+		"Reduce":    func(c *Comm, in, out []float64) error { return Reduce(c, 0, op, in, out[:len(in)]) },
+		"Gather":    func(c *Comm, in, out []float64) error { return Gather(c, 0, in, out) },
+		"AllGather": func(c *Comm, in, out []float64) error { return AllGather(c, in, out) },
+		"Scatter":   func(c *Comm, in, out []float64) error { return Scatter(c, 0, out, in) },
+		"ReduceScatter": func(c *Comm, in, out []float64) error {
+			return ReduceScatter(c, op, out, in)
+		},
+		"AllToAll": func(c *Comm, in, out []float64) error { return AllToAll(c, in, out[:len(in)]) },
+		"Scan":     func(c *Comm, in, out []float64) error { return Scan(c, op, in, out[:len(in)]) },
+		"Exscan":   func(c *Comm, in, out []float64) error { return Exscan(c, op, in, out[:len(in)]) },
+		"AllReduce": func() func(c *Comm, in, out []float64) error {
+			reqs := [p]Reduction[float64]{}
+			return func(c *Comm, in, _ []float64) error {
+				r := &reqs[c.Rank()]
+				*r = Reduction[float64]{Name: "x", Op: op, Whole: in, Out: in}
+				return AllReduce(c, r)
+			}
+		}(),
+	}
+	for name, call := range calls {
+		step, done := make(chan bool), make(chan error)
+		go func() {
+			in, out := make([]float64, n), make([]float64, p*n)
+			for range step {
+				for range 100 {
+					if err := call(of(1), in, out); err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}
+		}()
+		in, out := make([]float64, n), make([]float64, p*n)
+		run := func() {
+			step <- true
+			for range 100 {
+				if err := call(of(0), in, out); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		run()
+		allocs := testing.AllocsPerRun(5, run)
+		close(step)
+		require.Less(t, allocs/100, 0.1, name)
+	}
+}
