@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// What prices are held to: see the package's documentation.
+const (
+	nearRanks   = 2
+	nearBytes   = 1 << 20
+	nearError   = 0.30
+	apart       = 1.20
+	orderedPart = 0.80
+)
+
+func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
+	net, err := network(c.Network)
+	if err != nil {
+		return err
+	}
+	if c.Cores > 0 {
+		net.Cores = c.Cores
+	}
+	f, err := os.Open(c.Measured)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	probes, runs, err := readMeasurements(f)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Measured, err)
+	}
+	if len(probes) > 0 {
+		if net, err = simulate.Fit(ctx, net, probes, simulate.Options{}); err != nil {
+			return err
+		}
+	}
+	prices, err := simulate.Predict(ctx, net, runs, simulate.Options{})
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(net)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "network: %s\n\n", text)
+	good := report(out, runs, prices)
+	if c.Check && !good {
+		return errors.New("prices are not as near to the measurements as they should be")
+	}
+	return nil
+}
+
+// line is what the command that measures prints for a point.
+type line struct {
+	Kind       string  `json:"kind"`
+	Collective string  `json:"collective"`
+	Algorithm  string  `json:"algorithm"`
+	Type       string  `json:"type"`
+	Ranks      int     `json:"ranks"`
+	Bytes      int     `json:"bytes"`
+	P50        float64 `json:"p50_us"`
+}
+
+// readMeasurements reads lines of JSON: what a network is fitted to, and runs of
+// algorithms. Lines that are no objects are chatter, and skipped.
+func readMeasurements(r io.Reader) (probes, runs []simulate.Sample, err error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for number := 1; lines.Scan(); number++ {
+		if text := lines.Bytes(); len(text) == 0 || text[0] != '{' {
+			continue
+		}
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		s, err := l.sample()
+		if err != nil {
+			return nil, nil, fmt.Errorf("line %d: %w", number, err)
+		}
+		if s.Kind == simulate.Collective {
+			runs = append(runs, s)
+		} else {
+			probes = append(probes, s)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, nil, err
+	}
+	if len(runs) == 0 {
+		return nil, nil, errors.New("no run of an algorithm: want lines with collective, algorithm, ranks, bytes and p50_us")
+	}
+	return probes, runs, nil
+}
+
+// sample is the measurement of a line.
+func (l *line) sample() (simulate.Sample, error) {
+	s := simulate.Sample{Bytes: l.Bytes, Seconds: l.P50 / 1e6}
+	if !(l.P50 > 0) || l.Bytes < 0 {
+		return s, fmt.Errorf("%d bytes in %v µs", l.Bytes, l.P50)
+	}
+	if l.Kind != "" && l.Kind != simulate.Collective.String() {
+		for k := range simulate.Collective {
+			if k.String() == l.Kind {
+				s.Kind = k
+				return s, nil
+			}
+		}
+		return s, fmt.Errorf("no kind of measurement %q", l.Kind)
+	}
+	s.Kind, s.Params = simulate.Collective, algorithm.Params{P: l.Ranks}
+	var err error
+	for c := range program.NumCollectives {
+		if c.String() == l.Collective {
+			s.Algorithm, err = algorithm.Find(c, l.Algorithm)
+		}
+	}
+	if s.Algorithm == nil && err == nil {
+		err = fmt.Errorf("no collective %q", l.Collective)
+	}
+	if err == nil {
+		err = s.Algorithm.Supports(s.Params)
+	}
+	switch l.Type {
+	case "", "float64", "int64":
+		s.Elem = 8
+	case "float32", "int32":
+		s.Elem = 4
+	case "uint8":
+		s.Elem = 1
+	default:
+		err = cmp.Or(err, fmt.Errorf("no type %q", l.Type))
+	}
+	return s, err
+}
+
+// report prints how near prices are to measurements, and returns whether they are as
+// near as they should be.
+func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
+	good := true
+	fmt.Fprintf(out, "| collective | algorithm | bytes | measured | priced | error |\n|---|---|---:|---:|---:|---:|\n")
+	worst, count := 0.0, 0
+	for i, s := range runs {
+		if s.Params.P != nearRanks || s.Bytes < nearBytes {
+			continue
+		}
+		off := prices[i]/s.Seconds - 1
+		worst, count = max(worst, math.Abs(off)), count+1
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %+.0f %% |\n",
+			s.Algorithm.Collective, s.Algorithm.Name, size(s.Bytes), duration(s.Seconds), duration(prices[i]), 100*off)
+	}
+	if count > 0 {
+		fmt.Fprintf(out, "\nAt %d ranks from %s up, the worst of %d prices is off by %.0f %%.\n", nearRanks, size(nearBytes), count, 100*worst)
+		good = worst <= nearError
+	}
+	ordered, pairs, wrong := orders(runs, prices)
+	if pairs > 0 {
+		fmt.Fprintf(out, "\nOf %d pairs of algorithms that differ by more than %.0f %%, prices order %d as measured (%.0f %%).\n",
+			pairs, 100*(apart-1), ordered, 100*float64(ordered)/float64(pairs))
+		good = good && float64(ordered) >= orderedPart*float64(pairs)
+	}
+	if len(wrong) > 0 {
+		fmt.Fprintf(out, "\nThe others:\n\n| ranks | bytes | faster when measured | slower | measured ratio | priced ratio |\n|---:|---:|---|---|---:|---:|\n")
+		for _, w := range wrong {
+			fmt.Fprintln(out, w)
+		}
+	}
+	return good
+}
+
+// orders counts the pairs of runs of one collective, number of ranks and size whose
+// measurements are apart, and those of them that prices put in the same order; it
+// describes the others.
+func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong []string) {
+	order := make([]int, len(runs))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := &runs[i], &runs[j]
+		return cmp.Or(cmp.Compare(a.Algorithm.Collective, b.Algorithm.Collective), cmp.Compare(a.Params.P, b.Params.P),
+			cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.Elem, b.Elem), cmp.Compare(a.Seconds, b.Seconds))
+	})
+	for at, i := range order {
+		fast := &runs[i]
+		for _, j := range order[at+1:] {
+			slow := &runs[j]
+			if fast.Algorithm.Collective != slow.Algorithm.Collective || fast.Params.P != slow.Params.P ||
+				fast.Bytes != slow.Bytes || fast.Elem != slow.Elem {
+				break
+			}
+			ratio := slow.Seconds / fast.Seconds
+			if ratio <= apart || fast.Algorithm.Name == slow.Algorithm.Name {
+				continue
+			}
+			pairs++
+			if prices[i] < prices[j] {
+				ordered++
+				continue
+			}
+			wrong = append(wrong, fmt.Sprintf("| %d | %s | %s | %s | %.2f | %.2f |",
+				fast.Params.P, size(fast.Bytes), fast.Algorithm.Name, slow.Algorithm.Name, ratio, prices[j]/prices[i]))
+		}
+	}
+	return ordered, pairs, wrong
+}
+
+// duration writes seconds with three digits: "85.1 µs", "1.23 ms", "2.05 s".
+func duration(seconds float64) string {
+	switch {
+	case seconds < 1e-3:
+		return fmt.Sprintf("%.3g µs", 1e6*seconds)
+	case seconds < 1:
+		return fmt.Sprintf("%.3g ms", 1e3*seconds)
+	default:
+		return fmt.Sprintf("%.3g s", seconds)
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+)
+
+// stretch is a range of sizes with one cheapest algorithm.
+type stretch struct {
+	name string
+	upTo int // bytes: the first size at which the next is cheaper; 0 for the last stretch
+}
+
+// lead is what makes a newcomer cheaper: an algorithm keeps its place until another
+// costs less than this part of it, so that lines that run together do not fill a table
+// with changes to and fro.
+const lead = 0.97
+
+// crossovers returns the cheapest algorithms from 8 bytes to most, in order. Between
+// powers of two, where the cheapest changes is found to 2 per cent by bisection; a
+// change there and back within one factor of two goes unseen.
+func (p *pricer) crossovers(ranks, most int, takes func(a *algorithm.Algorithm, ranks int) bool) ([]stretch, error) {
+	var found []stretch
+	last, err := p.cheapest(ranks, elem, takes, "")
+	if err != nil {
+		return nil, err
+	}
+	for bytes := 2 * elem; bytes <= most; bytes *= 2 {
+		next, err := p.cheapest(ranks, bytes, takes, last)
+		if err != nil {
+			return nil, err
+		}
+		lo := bytes / 2
+		for last != next {
+			hi := bytes
+			first := next // the cheapest at hi
+			for hi-lo > max(elem, lo/50) {
+				mid := (lo + hi) / 2 / elem * elem
+				at, err := p.cheapest(ranks, mid, takes, last)
+				if err != nil {
+					return nil, err
+				}
+				if at == last {
+					lo = mid
+				} else {
+					hi, first = mid, at
+				}
+			}
+			found = append(found, stretch{last, hi})
+			lo, last = hi, first
+			if next, err = p.cheapest(ranks, bytes, takes, last); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return append(found, stretch{name: last}), nil
+}
+
+// cheapest returns the name of the algorithm with the least price, of equal ones the
+// first registered. More bytes never cost less, so that an algorithm whose price for
+// fewer bytes was clearly above the least one needs no pricing. The holder, if there is
+// one, keeps its place unless another has the lead.
+func (p *pricer) cheapest(ranks, bytes int, takes func(*algorithm.Algorithm, int) bool, holder string) (string, error) {
+	type candidate struct {
+		a     *algorithm.Algorithm
+		place int
+		floor float64
+	}
+	var all []candidate
+	for i, a := range allReduces() {
+		if takes == nil || takes(a, ranks) {
+			all = append(all, candidate{a, i, p.floor(a.Name, ranks, bytes)})
+		}
+	}
+	slices.SortStableFunc(all, func(x, y candidate) int { return cmp.Compare(x.floor, y.floor) })
+	best, place, least, held := "", 0, 0.0, math.Inf(1)
+	for _, c := range all {
+		if best != "" && c.floor > 1.1*least {
+			break
+		}
+		t, ok, err := p.price(c.a, ranks, bytes)
+		if err != nil {
+			return "", err
+		}
+		if ok && c.a.Name == holder {
+			held = t
+		}
+		if ok && (best == "" || t < least || t == least && c.place < place) {
+			best, place, least = c.a.Name, c.place, t
+		}
+	}
+	if least > lead*held && held < math.Inf(1) {
+		best = holder
+	}
+	return best, nil
+}
+
+// floor is the highest price that is known for at most so many bytes.
+func (p *pricer) floor(name string, ranks, bytes int) float64 {
+	floor := 0.0
+	for _, k := range p.prices[course{name, ranks}] {
+		if k.bytes <= bytes {
+			floor = max(floor, k.seconds)
+		}
+	}
+	return floor
+}
+
+// printCrossovers prints the tables of a network.
+func (p *pricer) printCrossovers(out io.Writer, ranks []int, most int) error {
+	for _, table := range []struct {
+		title string
+		takes func(*algorithm.Algorithm, int) bool
+	}{{"all algorithms", nil}, {"canonical order only", canonical}} {
+		fmt.Fprintf(out, "%s, %s:\n\n| ranks | cheapest AllReduce of 8 B to %s |\n|---:|---|\n", p.net.Name, table.title, size(most))
+		for _, r := range ranks {
+			found, err := p.crossovers(r, most, table.takes)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(out, "| %d | %s |\n", r, sentence(found))
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// sentence is "recursive-doubling to 11 KiB, then direct".
+func sentence(found []stretch) string {
+	var b strings.Builder
+	for i, s := range found {
+		switch {
+		case i == 0:
+		case s.upTo == 0:
+			b.WriteString(", then ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(s.name)
+		if s.upTo > 0 {
+			b.WriteString(" to " + size(s.upTo))
+		}
+	}
+	return b.String()
+}
+
+// size writes bytes with two digits or so: "96 B", "11 KiB", "1.5 MiB".
+func size(bytes int) string {
+	if bytes < 1<<10 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	unit := (bits.Len(uint(bytes)) - 1) / 10
+	v := float64(bytes) / float64(uint64(1)<<(10*unit))
+	format := "%.0f %ciB"
+	if v < 9.95 && v != float64(int(v)) {
+		format = "%.1f %ciB"
+	}
+	return fmt.Sprintf(format, v, " KMGT"[unit])
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// Crossovers are where trying every algorithm at every size says they are.
+func TestCrossoversAgreeWithExhaustiveSearch(t *testing.T) {
+	net, err := network("10gbe")
+	require.NoError(t, err)
+	const ranks, most = 12, 1 << 18
+	for _, takes := range []func(*algorithm.Algorithm, int) bool{nil, canonical} {
+		found, err := newPricer(t.Context(), net).crossovers(ranks, most, takes)
+		require.NoError(t, err)
+		require.Zero(t, found[len(found)-1].upTo)
+		for bytes := elem; bytes <= most; bytes = bytes*5/4/elem*elem + elem {
+			var at string
+			near := false
+			for _, s := range found {
+				if near = near || s.upTo > 0 && bytes > s.upTo*95/100-64 && bytes < s.upTo*105/100+64; at == "" && (s.upTo == 0 || bytes < s.upTo) {
+					at = s.name
+				}
+			}
+			least, here := math.Inf(1), 0.0
+			for _, a := range allReduces() {
+				if takes != nil && !takes(a, ranks) || a.Supports(algorithm.Params{P: ranks}) != nil {
+					continue
+				}
+				r, err := simulate.Price(t.Context(), a, algorithm.Params{P: ranks}, bytes, elem, net, simulate.Options{})
+				require.NoError(t, err)
+				if least = min(least, r.Time); a.Name == at {
+					here = r.Time
+				}
+			}
+			if !near {
+				require.LessOrEqual(t, lead*here, least, "%s for %d bytes", at, bytes)
+			}
+		}
+	}
+}
+
+func TestDraw(t *testing.T) {
+	dir := t.TempDir()
+	c := drawCommand{Network: []string{"10gbe", "two-tier"}, Out: dir, At: 4, Short: 1 << 10, Long: 1 << 16,
+		MaxRanks: 8, Ranks: []int{4}, MaxBytes: 1 << 16}
+	require.NoError(t, c.Validate())
+	var out strings.Builder
+	require.NoError(t, c.run(t.Context(), &out))
+	require.Contains(t, out.String(), "10gbe, all algorithms:")
+	require.Contains(t, out.String(), "two-tier, canonical order only:")
+	for _, name := range c.Network {
+		for _, kind := range []string{"by-size", "short-by-ranks", "long-by-ranks"} {
+			info, err := os.Stat(filepath.Join(dir, fmt.Sprintf("allreduce-%s-%s.png", name, kind)))
+			require.NoError(t, err)
+			require.Greater(t, info.Size(), int64(10_000))
+		}
+	}
+	c.Network = []string{"token-ring"}
+	require.ErrorContains(t, c.run(t.Context(), &out), `no network "token-ring"`)
+}
+
+// The errors and orders of a comparison are counted by hand here.
+func TestCompare(t *testing.T) {
+	net, err := simulate.Preset("loopback")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "runs.jsonl")
+	var text strings.Builder
+	add := func(name string, ranks, bytes int, off float64) {
+		a, err := algorithm.Find(program.AllReduce, name)
+		require.NoError(t, err)
+		r, err := simulate.Price(t.Context(), a, algorithm.Params{P: ranks}, bytes, 8, net, simulate.Options{})
+		require.NoError(t, err)
+		line, err := json.Marshal(line{Collective: "allreduce", Algorithm: name, Type: "float64", Ranks: ranks, Bytes: bytes, P50: off * r.Time * 1e6})
+		require.NoError(t, err)
+		fmt.Fprintf(&text, "chatter\n%s\n", line)
+	}
+	add("direct", 2, 1<<20, 0.8) // priced 25 % too high
+	add("ring", 2, 1<<22, 1)     // exact
+	add("ring", 2, 1<<10, 100)   // too small to count
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+
+	var out strings.Builder
+	c := compareCommand{Measured: path, Network: "loopback", Check: true}
+	require.NoError(t, c.run(t.Context(), &out))
+	require.Contains(t, out.String(), "| allreduce | direct | 1 MiB |")
+	require.Contains(t, out.String(), "+25 % |")
+	require.Contains(t, out.String(), "At 2 ranks from 1 MiB up, the worst of 2 prices is off by 25 %.")
+	require.NotContains(t, out.String(), "| 1 KiB |")
+
+	add("ring", 2, 1<<24, 2) // priced 50 % too low
+	require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o600))
+	out.Reset()
+	require.ErrorContains(t, c.run(t.Context(), &out), "not as near")
+	require.Contains(t, out.String(), "off by 50 %")
+}
+
+func TestOrders(t *testing.T) {
+	find := func(name string) *algorithm.Algorithm {
+		a, err := algorithm.Find(program.AllReduce, name)
+		require.NoError(t, err)
+		return a
+	}
+	var runs []simulate.Sample
+	add := func(name string, ranks int, seconds float64) {
+		runs = append(runs, simulate.Sample{Kind: simulate.Collective, Algorithm: find(name),
+			Params: algorithm.Params{P: ranks}, Bytes: 1024, Seconds: seconds})
+	}
+	add("direct", 4, 1)
+	add("ring", 4, 2)
+	add("linear", 4, 2.2) // within 20 % of the ring's
+	add("binomial", 4, 4)
+	add("direct", 8, 1) // of another number of ranks: no pair
+	ordered, pairs, wrong := orders(runs, []float64{3, 2, 1, 4, 9})
+	require.Equal(t, [2]int{3, 5}, [2]int{ordered, pairs})
+	require.Equal(t, []string{
+		"| 4 | 1 KiB | direct | ring | 2.00 | 0.67 |",
+		"| 4 | 1 KiB | direct | linear | 2.20 | 0.33 |",
+	}, wrong)
+}
+
+func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                     "no run of an algorithm",
+		"{":                                    "line 1: ",
+		"\n{\"kind\":\"gossip\",\"p50_us\":1}": `line 2: no kind of measurement "gossip"`,
+		`{"collective":"allreduce","algorithm":"ring","ranks":4,"bytes":8}`:                  "line 1: 8 bytes in 0 µs",
+		`{"collective":"allreduce","algorithm":"rong","ranks":4,"p50_us":1}`:                 "did you mean ring?",
+		`{"collective":"alltoone","algorithm":"ring","ranks":4,"p50_us":1}`:                  `no collective "alltoone"`,
+		`{"collective":"allreduce","algorithm":"ring","ranks":0,"p50_us":1}`:                 "among 0 ranks",
+		`{"collective":"allreduce","algorithm":"ring","ranks":2,"p50_us":1,"type":"float8"}`: `no type "float8"`,
+	} {
+		_, _, err := readMeasurements(strings.NewReader(text))
+		require.ErrorContains(t, err, want)
+	}
+	probes, runs, err := readMeasurements(strings.NewReader(
+		`{"kind":"ping-pong","bytes":8,"p50_us":20}` + "\n" +
+			`{"collective":"allreduce","algorithm":"ring","ranks":2,"bytes":8,"p50_us":50,"type":"float32"}`))
+	require.NoError(t, err)
+	require.Equal(t, []simulate.Sample{{Kind: simulate.PingPong, Bytes: 8, Seconds: 20 / 1e6}}, probes)
+	require.Equal(t, "allreduce ring among 2 of 8 bytes", runs[0].String())
+	require.Equal(t, 4, runs[0].Elem)
+}
+
+func TestSizeAndDuration(t *testing.T) {
+	for bytes, want := range map[int]string{8: "8 B", 1 << 10: "1 KiB", 1536: "1.5 KiB", 11 << 10: "11 KiB", 3 << 19: "1.5 MiB", 1 << 30: "1 GiB"} {
+		require.Equal(t, want, size(bytes))
+	}
+	for seconds, want := range map[float64]string{8.51e-5: "85.1 µs", 1.234e-3: "1.23 ms", 2.05: "2.05 s"} {
+		require.Equal(t, want, duration(seconds))
+	}
+}

@@ -1,0 +1,35 @@
+// Command curves draws what AllReduces cost on simulated networks, tells where one
+// becomes cheaper than another, and compares prices with measurements.
+//
+//	go run ./bench/collective/curves                                  # pictures and tables of docs/collectives.md
+//	go run ./bench/collective/curves --network net.json --ranks 4,48  # of another network
+//	go run ./bench/collective/curves compare --measured runs.jsonl    # prices beside measurements
+//
+// # Pictures and tables
+//
+// For each network there are three pictures, in --out: time against size at --at ranks,
+// and time against the number of ranks for a short and a long vector. The tables, on
+// standard output in Markdown, give the cheapest algorithm for each size, with the
+// sizes at which that changes found by bisection (an algorithm keeps its place until another
+// is 3 per cent cheaper); one table is for all algorithms, one
+// for those that fold in the canonical order, among which a choice changes no bit.
+//
+// On networks with racks, algorithms that take dimensions are given those of the racks,
+// as a tuner would.
+//
+// # Comparison
+//
+// The measurements are lines of JSON as `superstep bench collective --json` prints
+// them:
+//
+//	{"collective":"allreduce","algorithm":"ring","ranks":4,"bytes":1048576,"p50_us":1234.5}
+//	{"kind":"ping-pong","bytes":8,"p50_us":21.3}
+//
+// Lines with a kind (ping-pong, stream, fold, copy: see simulate.Kind) are what the
+// network is fitted to; without any, the network is taken as it is. Everything else is
+// priced on it. The report has the error of the price at 2 ranks from 1 MiB up, and the
+// share of the pairs of algorithms, of those that differ by more than 20 per cent when
+// measured at one size and number of ranks, that prices put in the same order. With
+// --check the exit code is 1 where an error exceeds 30 per cent or the share is below
+// 80.
+package main

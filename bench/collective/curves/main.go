@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// commandLine is what the program can be asked.
+type commandLine struct {
+	Draw    drawCommand    `cmd:"" default:"withargs" help:"Draw curves and print crossovers; the default."`
+	Compare compareCommand `cmd:"" help:"Compare prices with measurements."`
+}
+
+// drawCommand are the flags for pictures and tables.
+type drawCommand struct {
+	Network  []string `default:"10gbe,two-tier" help:"Networks: names of presets, or JSON files."`
+	Out      string   `default:"docs/collectives" placeholder:"DIR" help:"Where pictures go; empty for none."`
+	At       int      `default:"64" help:"Number of ranks of the curves against size."`
+	Short    int      `default:"32768" help:"Bytes of the short vector of the curves against ranks."`
+	Long     int      `default:"67108864" help:"Bytes of the long vector."`
+	MaxRanks int      `default:"4096" help:"Largest number of ranks of the curves against ranks."`
+	Ranks    []int    `default:"4,8,16,24,64,256,1024" help:"Numbers of ranks of the tables."`
+	MaxBytes int      `default:"268435456" help:"Longest vector of curves against size and tables."`
+}
+
+// compareCommand are the flags of a comparison.
+type compareCommand struct {
+	Measured string `required:"" placeholder:"FILE" help:"Measurements, lines of JSON."`
+	Network  string `default:"loopback" help:"The network to price on, or to begin the fit with: a preset, or a JSON file."`
+	Cores    int    `placeholder:"N" help:"Cores of a host, in place of the network's."`
+	Check    bool   `help:"Exit with 1 where prices are not as near as they should be."`
+}
+
+func main() {
+	var c commandLine
+	k := kong.Parse(&c, kong.Name("curves"), kong.Description("Prices AllReduces on simulated networks."), kong.UsageOnError())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	var err error
+	if k.Selected() != nil && k.Selected().Name == "compare" {
+		err = c.Compare.run(ctx, os.Stdout)
+	} else {
+		err = c.Draw.run(ctx, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "curves:", err)
+		os.Exit(1)
+	}
+}
+
+// Validate is called by kong.
+func (c *drawCommand) Validate() error {
+	if c.At < 2 || c.MaxRanks < 2 || c.Short < 1 || c.Long < 1 || c.MaxBytes < elem {
+		return errors.New("want at least 2 ranks and 8 bytes")
+	}
+	for _, p := range c.Ranks {
+		if p < 2 {
+			return fmt.Errorf("%d ranks: want at least 2", p)
+		}
+	}
+	return nil
+}
+
+func (c *drawCommand) run(ctx context.Context, out io.Writer) error {
+	for _, name := range c.Network {
+		net, err := network(name)
+		if err != nil {
+			return err
+		}
+		p := newPricer(ctx, net)
+		if c.Out != "" {
+			if err := c.draw(p); err != nil {
+				return err
+			}
+		}
+		if err := p.printCrossovers(out, c.Ranks, c.MaxBytes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// network returns a preset, or the network of a file.
+func network(name string) (*simulate.Network, error) {
+	if n, err := simulate.Preset(name); err == nil {
+		return n, nil
+	}
+	f, err := os.Open(name)
+	if errors.Is(err, os.ErrNotExist) {
+		_, unknown := simulate.Preset(name)
+		return nil, fmt.Errorf("%w, and no such file", unknown)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	n, err := simulate.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if n.Name == "" {
+		n.Name = filepath.Base(name)
+	}
+	return n, nil
+}
+
+// elem is the length of the elements priced: float64.
+const elem = 8
+
+// course is an algorithm among a number of ranks.
+type course struct {
+	algorithm string
+	ranks     int
+}
+
+// priced is a point of its curve.
+type priced struct {
+	bytes   int
+	seconds float64
+}
+
+// pricer prices AllReduces on a network, each once.
+type pricer struct {
+	ctx    context.Context
+	net    *simulate.Network
+	prices map[course][]priced
+}
+
+func newPricer(ctx context.Context, net *simulate.Network) *pricer {
+	return &pricer{ctx: ctx, net: net, prices: map[course][]priced{}}
+}
+
+// price returns seconds; ok is false where the algorithm does not serve so many
+// ranks.
+func (p *pricer) price(a *algorithm.Algorithm, ranks, bytes int) (seconds float64, ok bool, err error) {
+	pr := p.params(a, ranks)
+	if a.Supports(pr) != nil {
+		return 0, false, nil
+	}
+	c := course{a.Name, ranks}
+	for _, k := range p.prices[c] {
+		if k.bytes == bytes {
+			return k.seconds, true, nil
+		}
+	}
+	r, err := simulate.Price(p.ctx, a, pr, bytes, elem, p.net, simulate.Options{})
+	if err != nil {
+		return 0, false, err
+	}
+	p.prices[c] = append(p.prices[c], priced{bytes, r.Time})
+	return r.Time, true, nil
+}
+
+// params gives algorithms that take dimensions those of the network's racks.
+func (p *pricer) params(a *algorithm.Algorithm, ranks int) algorithm.Params {
+	pr := algorithm.Params{P: ranks}
+	rack := max(p.net.RanksPerHost, 1) * p.net.HostsPerRack
+	if rack < 2 || ranks <= rack || ranks%rack != 0 {
+		return pr
+	}
+	with := pr
+	switch a.Name {
+	case "torus", "blueconnect":
+		with.Dims = []int{rack, ranks / rack}
+	case "hierarchical":
+		with.Dims = []int{rack}
+	}
+	if a.Supports(with) == nil {
+		return with
+	}
+	return pr
+}
+
+// allReduces are the algorithms, and those that fold canonically for a number of ranks.
+func allReduces() []*algorithm.Algorithm { return algorithm.For(program.AllReduce) }
+
+func canonical(a *algorithm.Algorithm, ranks int) bool {
+	return a.Canonical != nil && a.Canonical(ranks)
+}
