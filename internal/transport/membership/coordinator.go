@@ -244,6 +244,21 @@ func ipOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
+// flush waits a little until the others have been told all that they are to know.
+func (c *coordinator) flush() {
+	c.mu.Lock()
+	links := make([]*conn, 0, len(c.conns))
+	for _, link := range c.conns {
+		links = append(links, link)
+	}
+	c.mu.Unlock()
+	late := time.NewTimer(closeWait)
+	defer late.Stop()
+	for _, link := range links {
+		link.flush(late.C)
+	}
+}
+
 // close ends all connections, after what is queued on them has been sent and, if
 // the others are quick, read.
 func (c *coordinator) close() {

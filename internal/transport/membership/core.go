@@ -334,8 +334,13 @@ func (c *core) completed(p int, e *PeerError) *PeerError {
 	if r := &c.ranks[f.Reporter]; f.During == "" && r.inside {
 		f.During = describe(r.seq, r.text)
 	}
-	if host.presence == left && f.Kind == nil {
+	// The end of a connection looks the same after a good-bye and after a death. Who
+	// leaves says so here before it closes anything.
+	switch {
+	case host.presence == left && (f.Kind == nil || f.Kind == ErrLeft):
 		f.Kind, f.Reason = ErrLeft, ErrLeft.Error()
+	case f.Kind == ErrLeft && c.ranks[f.Rank].process != p:
+		f.Kind = nil
 	}
 	return &f
 }

@@ -33,7 +33,7 @@ import (
 //	rank R in SEQ TEXT [moved=N] [answer]   its process says that it is in an operation
 //	rank R after SEQ [answer]   its process says that it is in none
 //	fail P TEXT                 a process reports a failure
-//	blame P RANK REASON         a process reports the failure of a rank
+//	blame P RANK REASON [kind=left]   a process reports the failure of a rank
 //	mismatch R TEXT other=RANK [seq=N op=TEXT]   a rank got a message of another operation
 //	leave P [final]
 //	give-up
@@ -173,7 +173,11 @@ func (s *script) event(line string) (err error) {
 	case "fail":
 		s.receive(a.at(1), report{cause: errors.New(a.rest(2))})
 	case "blame":
-		s.receive(a.at(1), report{cause: &PeerError{Rank: a.at(2), Reporter: a.at(1), Reason: a.rest(3)}})
+		e := &PeerError{Rank: a.at(2), Reporter: a.at(1), Reason: a.rest(3)}
+		if a.str("kind", "") == "left" {
+			e.Kind = ErrLeft
+		}
+		s.receive(a.at(1), report{cause: e})
 	case "mismatch":
 		m := report{cause: &MismatchError{Rank: a.at(1), Doing: a.rest(2), Other: a.num("other", 0)}, seq: uint64(a.num("seq", 0))}
 		if op := a.str("op", ""); op != "" {
@@ -291,6 +295,9 @@ func (s *script) do(event func() []command) {
 			text = fmt.Sprintf("refused %s: %v", [...]string{"for good", "as stale", "here"}[m.verdict], m.cause)
 		case abort:
 			text = fmt.Sprintf("abort: %v", m.cause)
+			if k := kindOf(m.cause); k > 0 {
+				text += fmt.Sprintf(" [%v]", kinds[k])
+			}
 		case ask:
 			text = fmt.Sprintf("ask for rank %d", m.rank)
 		default:

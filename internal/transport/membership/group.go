@@ -128,6 +128,9 @@ func (m *Membership) fail(err error, seq, hash uint64) error {
 	case <-timer.C:
 		m.settle(m.unanswered(err, seq))
 	}
+	if m.lead != nil {
+		m.lead.flush() // a caller that ends its process now must not take the cause along
+	}
 	return m.Err()
 }
 

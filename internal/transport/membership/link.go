@@ -41,6 +41,7 @@ type conn struct {
 	mu    sync.Mutex
 	queue []byte
 	over  bool
+	idle  chan struct{} // closed when all that was queued is written; nil before
 }
 
 func newConn(nc net.Conn, patience time.Duration) *conn {
@@ -61,7 +62,25 @@ func (c *conn) send(m message) {
 		c.nc.Close()
 	}
 	c.queue = queue
+	if c.idle == nil {
+		c.idle = make(chan struct{})
+	}
 	c.poke()
+}
+
+// flush waits until what is queued has been handed to the system, or until late.
+func (c *conn) flush(late <-chan time.Time) {
+	c.mu.Lock()
+	idle := c.idle
+	c.mu.Unlock()
+	if idle == nil {
+		return
+	}
+	select {
+	case <-idle:
+	case <-c.written:
+	case <-late:
+	}
 }
 
 // poke wakes the writer.
@@ -88,6 +107,12 @@ func (c *conn) write() {
 				over = true
 			}
 		}
+		c.mu.Lock()
+		if len(c.queue) == 0 && c.idle != nil {
+			close(c.idle)
+			c.idle = nil
+		}
+		c.mu.Unlock()
 		spare = queue
 		if over {
 			if half, ok := c.nc.(interface{ CloseWrite() error }); ok {

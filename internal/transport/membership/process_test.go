@@ -249,3 +249,49 @@ func TestStoppedProcess(t *testing.T) {
 		})
 	}
 }
+
+// TestStoppedGroup stops all processes for longer than the detection time. Whoever
+// wakes first has heard nobody for as long, and must not hold that against them.
+func TestStoppedGroup(t *testing.T) {
+	t.Parallel()
+	const detection = 1200 * time.Millisecond
+	rounds := 1
+	if soak {
+		rounds = 10
+	}
+	group := spawn(t, 3, detection)
+	for range rounds {
+		for _, c := range group {
+			c.signal(t, syscall.SIGSTOP)
+		}
+		pause(detection * 3 / 2)
+		for _, c := range group {
+			c.signal(t, syscall.SIGCONT)
+		}
+		pause(detection)
+	}
+	group[1].signal(t, syscall.SIGKILL)
+	agree(t, group, 1, "closed its connection")
+}
+
+// TestStarvedProcess lets processes run for a fifth of the time only, in turn; they
+// are never silent for as long as the detection time.
+func TestStarvedProcess(t *testing.T) {
+	t.Parallel()
+	const detection = 1500 * time.Millisecond
+	rounds := 2
+	if soak {
+		rounds = 20
+	}
+	group := spawn(t, 3, detection)
+	for range rounds {
+		for _, c := range group {
+			c.signal(t, syscall.SIGSTOP)
+			pause(detection / 4)
+			c.signal(t, syscall.SIGCONT)
+			pause(detection / 16)
+		}
+	}
+	group[2].signal(t, syscall.SIGKILL)
+	agree(t, group, 2, "closed its connection")
+}

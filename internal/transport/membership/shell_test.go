@@ -182,10 +182,17 @@ func TestNewAttemptWaitsForTheOldOneToGo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	old, err := newCoordinator(ctx, func() Config { c, _ := cfg(0, 1, at).completed(); return c }())
 	require.NoError(t, err)
+	late, err := cfg(1, 2, at).completed()
+	require.NoError(t, err)
+	_, err = tryAll(ctx, ctx, &late)
+	require.ErrorContains(t, err, "this is still attempt 1")
+	var final *finalError
+	require.False(t, errors.As(err, &final), "it may try again")
+
 	var run sync.WaitGroup
 	defer run.Wait()
 	run.Go(func() {
-		m, err := Join(t.Context(), cfg(1, 2, at))
+		m, err := Join(t.Context(), late)
 		require.NoError(t, err)
 		require.NoError(t, m.Leave(t.Context()))
 		m.Close()

@@ -154,6 +154,26 @@ func TestReportWithoutAnswer(t *testing.T) {
 	})
 }
 
+func TestRankThatWaitsIsSeenSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared := newPipes()
+		processes := make([]process, 3)
+		for i := range processes {
+			processes[i] = process{shared, processes, new(atomic.Bool)}
+		}
+		group, at := joinStanding(t, 3, func(c *Config) {
+			c.Store, c.Coordinator, c.network = nil, "pipes", processes[c.Process]
+		})
+		defer closeAll(group)
+		time.Sleep(time.Second + time.Millisecond) // right after a regular state
+		start := time.Now()
+		at[1].set(State{Rank: 1, Seq: 4, Op: allReduce})
+		at[2].set(State{Rank: 2, Seq: 4, Op: barrier})
+		cause(t, group)
+		require.LessOrEqual(t, time.Since(start), 2*lookPeriod)
+	})
+}
+
 func TestSleeperDoesNotAccuse(t *testing.T) {
 	w := newWatch(4 * time.Second)
 	var now time.Duration
