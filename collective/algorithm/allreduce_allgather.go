@@ -39,10 +39,7 @@ func generateAllGatherReduce(pr Params, rank int) *program.Program {
 	if len(leaves) == 1 {
 		fold.Op = program.DoCopy
 	}
-	from := make([][]int, pr.P) // leaves of a rank
-	for i, l := range leaves {
-		from[l.rank] = append(from[l.rank], i)
-	}
+	from := leavesByRank(leaves, pr.P)
 	for j, i := range from[rank] {
 		fold.Src[i] = program.Chunk(program.In, j, 0)
 	}

@@ -1,6 +1,9 @@
 package algorithm
 
-import "github.com/superstep-ml/superstep/collective/program"
+import (
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
 
 // Direct AllReduce. Every rank owns one chunk. It sends each other rank that
 // rank's chunk of its contribution, folds the pieces of its own chunk, and sends the
@@ -44,17 +47,17 @@ func generateDirect(pr Params, rank int) *program.Program {
 	part := newPart(program.AllReduce, "direct", pr, rank, pr.P)
 	part.CanonicalTree, part.RankOrder = true, true
 	part.foldOwned(pr)
-	result := program.Chunk(program.Out, 0, rank)
+	result := []program.Ref{program.Chunk(program.Out, 0, rank)}
 	folded := []program.Dep{{Lane: 0, Step: 0}}
+	sent := make([]program.Dep, pr.P) // the first input may be the output's memory
 	for k := 1; k < pr.P; k++ {
 		l := &part.Lanes[k]
-		sent := []program.Dep(nil) // the first input may be the output's memory
+		come := program.Instruction{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, l.SendPeer)}
 		if contributions(pr, rank) > 0 {
-			sent = []program.Dep{{Lane: k, Step: 0}}
+			sent[k] = program.Dep{Lane: k, Step: 0}
+			come.After = sent[k : k+1 : k+1]
 		}
-		l.Steps = append(l.Steps,
-			program.Instruction{Op: program.DoSend, Src: []program.Ref{result}, After: folded},
-			program.Instruction{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, l.SendPeer), After: sent})
+		l.Steps = append(l.Steps, program.Instruction{Op: program.DoSend, Src: result, After: folded}, come)
 	}
 	return part.Program
 }
@@ -67,33 +70,63 @@ func (p partOf) foldOwned(pr Params) {
 	leaves, steps, _ := reducePartials(pr) // Check has seen that there is no error
 	fold := program.Instruction{Op: program.DoReduce, Dst: program.Chunk(program.Out, 0, rank),
 		Src: make([]program.Ref, len(leaves)), Fold: steps}
-	from := make([][]int, pr.P) // leaves of a rank
 	for i, l := range leaves {
-		from[l.rank] = append(from[l.rank], i)
+		if l.rank == rank {
+			fold.Src[i] = program.Chunk(program.In, l.node, rank)
+		}
 	}
-	for j, i := range from[rank] {
-		fold.Src[i] = program.Chunk(program.In, j, rank)
-	}
+	of := leavesByRank(leaves, pr.P)
+	brings := len(of[rank])
 	p.Lanes = make([]program.Lane, pr.P)
+	// Allocated together: there may be thousands of each.
+	slab := make([]program.Instruction, 0, len(leaves)+(pr.P-1)*(brings+2))
+	sources := make([]program.Ref, 0, (pr.P-1)*brings)
+	p.Scratch = make([]shared.Range, 0, len(leaves)-brings)
 	for k := 1; k < pr.P; k++ {
 		peer := (rank + k) % pr.P
 		l := &p.Lanes[k]
-		*l = program.Lane{SendPeer: peer, RecvPeer: peer, Steps: make([]program.Instruction, 0, len(from[rank])+len(from[peer])+2)}
-		for j := range from[rank] {
-			l.Steps = append(l.Steps, program.Instruction{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, j, peer)}})
+		*l = program.Lane{SendPeer: peer, RecvPeer: peer}
+		at := len(slab)
+		for j := range brings {
+			sources = append(sources, program.Chunk(program.In, j, peer))
+			n := len(sources)
+			slab = append(slab, program.Instruction{Op: program.DoSend, Src: sources[n-1 : n : n]})
 		}
-		for _, i := range from[peer] {
+		for _, i := range of[peer] {
 			fold.Src[i] = program.Chunk(program.Scratch, p.room(own), rank)
-			l.Steps = append(l.Steps, program.Instruction{Op: program.DoRecv, Dst: fold.Src[i]})
+			slab = append(slab, program.Instruction{Op: program.DoRecv, Dst: fold.Src[i]})
 		}
-		if len(from[peer]) > 0 {
-			fold.After = append(fold.After, program.Dep{Lane: k, Step: len(l.Steps) - 1})
+		if len(of[peer]) > 0 {
+			fold.After = append(fold.After, program.Dep{Lane: k, Step: len(slab) - 1 - at})
 		}
+		end := len(slab) + 2 // room for the result's way back
+		l.Steps = slab[at:len(slab):end]
+		slab = slab[:end]
 	}
 	if len(leaves) == 1 {
 		fold.Op, fold.Fold = program.DoCopy, nil
 	}
 	p.Lanes[0] = program.Lane{SendPeer: program.NoPeer, RecvPeer: program.NoPeer, Steps: []program.Instruction{fold}}
+}
+
+// leavesByRank lists the indices of each rank's leaves.
+func leavesByRank(leaves []partial, p int) [][]int {
+	begins := make([]int, p+1)
+	for _, l := range leaves {
+		begins[l.rank+1]++
+	}
+	for r := range p {
+		begins[r+1] += begins[r]
+	}
+	all := make([]int, len(leaves))
+	of := make([][]int, p)
+	for r := range of {
+		of[r] = all[begins[r]:begins[r]:begins[r+1]]
+	}
+	for i, l := range leaves {
+		of[l.rank] = append(of[l.rank], i)
+	}
+	return of
 }
 
 // directCost is (n − c) elements for each contribution of the owner of a chunk of

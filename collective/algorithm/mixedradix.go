@@ -5,18 +5,18 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// grid arranges members in a mixed-radix system: member m has the digits of m to
-// the bases dims, the first being the least significant, so that the first digit
-// tells neighbours apart. The data is cut into as many windows as there are members.
+// grid arranges members in a mixed-radix system: a member has the digits of its
+// number to some bases (see levelsOf), the first digit being the least significant,
+// so that it tells neighbours apart. The data is cut into as many windows as there
+// are members.
 //
 // A reduce-scatter goes digit by digit. The members that differ in the first digit
-// alone cut the data in dims[0] parts, and each reduces the part of its digit; those
-// that differ in the second cut that part in dims[1], and so on, until each has one
-// window. An all-gather goes back. With digits in this order, and the contributions
-// of a level folded in the order of digits, all folds are of neighbouring ranges of
-// members in their order, so that operators need not commute.
+// alone cut the data in as many parts as the first base says, and each reduces the
+// part of its digit; those that differ in the second alone cut that part, and so on,
+// until each has one window. An all-gather goes back. With digits in this order, and
+// the contributions of a level folded in the order of digits, all folds are of
+// neighbouring ranges of members in their order, so that operators need not commute.
 type grid struct {
-	dims   []int
 	rank   func(member int) int                    // who acts for a member
 	chunks func(windows shared.Range) shared.Range // the chunks of windows
 }
