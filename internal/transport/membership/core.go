@@ -100,6 +100,7 @@ const (
 type standing struct {
 	process  int
 	seq      uint64 // operations begun
+	left     bool   // alone or with its process: begins no more
 	inside   bool   // the last one
 	hash     uint64 // of the last one seen, with its text
 	text     string
@@ -267,7 +268,7 @@ func (c *core) condemn(p int, reason string, kind error) {
 	}
 	for i := range c.ranks {
 		r := &c.ranks[i]
-		if r.inside && r.process != p && c.members[r.process].presence == present {
+		if r.inside && !r.left && r.process != p {
 			e.Reporter, e.During = i, describe(r.seq, r.text)
 			break
 		}
@@ -325,6 +326,7 @@ func (c *core) completed(p int, e *PeerError) *PeerError {
 		return &f
 	}
 	host := &c.members[c.ranks[f.Rank].process]
+	gone := c.ranks[f.Rank].left
 	if f.Address == "" {
 		f.Address = host.hello.address
 	}
@@ -337,7 +339,7 @@ func (c *core) completed(p int, e *PeerError) *PeerError {
 	// The end of a connection looks the same after a good-bye and after a death. Who
 	// leaves says so here before it closes anything.
 	switch {
-	case host.presence == left && (f.Kind == nil || f.Kind == ErrLeft):
+	case gone && (f.Kind == nil || f.Kind == ErrLeft):
 		f.Kind, f.Reason = ErrLeft, ErrLeft.Error()
 	case f.Kind == ErrLeft && c.ranks[f.Rank].process != p:
 		f.Kind = nil

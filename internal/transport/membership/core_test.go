@@ -32,6 +32,7 @@ import (
 //	lose P [REASON]             its connection ends
 //	rank R in SEQ TEXT [moved=N] [answer]   its process says that it is in an operation
 //	rank R after SEQ [answer]   its process says that it is in none
+//	rank R left SEQ             its process says that it begins no more
 //	fail P TEXT                 a process reports a failure
 //	blame P RANK REASON [kind=left]   a process reports the failure of a rank
 //	mismatch R TEXT other=RANK [seq=N op=TEXT]   a rank got a message of another operation
@@ -243,7 +244,7 @@ func (s *script) standing(a *args) {
 		answer = true
 		a.words = slices.Delete(a.words, i, i+1)
 	}
-	r := rankState{rank: a.at(1), seq: uint64(a.at(3)), inside: a.words[2] == "in", progress: uint64(a.num("moved", 0))}
+	r := rankState{rank: a.at(1), seq: uint64(a.at(3)), inside: a.words[2] == "in", left: a.words[2] == "left", progress: uint64(a.num("moved", 0))}
 	if r.inside {
 		r.text = a.rest(4)
 		r.hash = hashOf(r.text)

@@ -14,6 +14,7 @@ type State struct {
 	Seq      uint64     // operations begun
 	Op       *Operation // the one it is in, or nil between operations
 	Progress uint64     // bytes moved so far; never falls
+	Left     bool       // it begins no more operations, though its process stays; never taken back
 }
 
 // Peer is one process of the group.

@@ -69,8 +69,8 @@ func (s *sampler) answer() {
 	}
 }
 
-// waits looks, and reports whether some rank waits in an operation that the
-// coordinator does not know of.
+// waits looks, and reports whether some rank has left, or waits in an operation,
+// which the coordinator does not know.
 func (s *sampler) waits() bool {
 	states := s.look()
 	s.mu.Lock()
@@ -81,7 +81,7 @@ func (s *sampler) waits() bool {
 		if t == nil {
 			continue
 		}
-		found = found || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
+		found = found || now.Left && !t.told.left || now.Op != nil && t.seen.Op != nil && now.Seq == t.seen.Seq &&
 			(!t.told.inside || t.told.seq != now.Seq)
 		t.seen = now
 	}
@@ -106,7 +106,7 @@ func (s *sampler) send(answering bool) {
 			continue
 		}
 		t.seen = now
-		n := rankState{rank: now.Rank, seq: now.Seq, inside: now.Op != nil, progress: now.Progress}
+		n := rankState{rank: now.Rank, seq: now.Seq, left: now.Left, inside: now.Op != nil, progress: now.Progress}
 		if n.inside {
 			n.hash = now.Op.Hash
 		}

@@ -174,6 +174,16 @@ func TestRankThatWaitsIsSeenSoon(t *testing.T) {
 	})
 }
 
+func TestRankThatLeavesItsProcessBehind(t *testing.T) {
+	group, at := joinStanding(t, 2, nil)
+	defer closeAll(group)
+	at[1].set(State{Rank: 1, Seq: 3, Left: true})
+	at[0].set(State{Rank: 0, Seq: 4, Op: barrier})
+	err := cause(t, group)
+	require.ErrorIs(t, err, ErrLeft)
+	require.EqualError(t, err, "rank 1 (127.0.0.1:1001) left the group, noticed by rank 0 in Barrier #4")
+}
+
 func TestSleeperDoesNotAccuse(t *testing.T) {
 	w := newWatch(4 * time.Second)
 	var now time.Duration

@@ -38,7 +38,7 @@ func (c *core) learn(now time.Duration, p int, s state) {
 			continue // no honest process speaks for the ranks of another
 		}
 		r := &c.ranks[n.rank]
-		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside {
+		if n.seq != r.seq || n.progress != r.progress || n.inside != r.inside || n.left && !r.left {
 			c.moved = now
 		}
 		r.seq, r.progress, r.inside = n.seq, n.progress, n.inside
@@ -46,7 +46,12 @@ func (c *core) learn(now time.Duration, p int, s state) {
 			if n.hash != r.hash || n.text != "" {
 				r.hash, r.text = n.hash, n.text
 			}
-			c.compare(n.rank)
+			if !r.left {
+				c.compare(n.rank)
+			}
+		}
+		if n.left && !r.left {
+			c.without([]int{n.rank})
 		}
 	}
 	if c.phase == deciding && p == c.asked.process && (s.answer || c.doing() != "") {
@@ -146,7 +151,7 @@ func (c *core) progress(now time.Duration) {
 	for i := range c.ranks {
 		r := &c.ranks[i]
 		switch {
-		case c.members[r.process].presence != present:
+		case r.left:
 			continue
 		case !r.inside:
 			return
@@ -190,6 +195,9 @@ func stalled(d time.Duration, texts []string, in map[string][]int) string {
 func (c *core) leave(now time.Duration, p int, final bool) {
 	m := &c.members[p]
 	m.presence = left
+	for _, r := range m.hello.ranks {
+		c.ranks[r].left = true
+	}
 	if p == 0 {
 		if final && !c.alone() {
 			if c.phase == deciding {
@@ -221,7 +229,7 @@ func (c *core) leave(now time.Duration, p int, final bool) {
 		return
 	}
 	c.moved = now // who waits has not stood still: the group has changed
-	c.without(m)
+	c.without(m.hello.ranks)
 }
 
 // alone reports whether all processes but the coordinator's own have left.
@@ -234,23 +242,22 @@ func (c *core) alone() bool {
 	return true
 }
 
-// without looks who needs the ranks of a process that has left.
-func (c *core) without(m *member) {
+// without looks who needs ranks that have left.
+func (c *core) without(ranks []int) {
 	least := uint64(math.MaxUint64)
 	if c.leaver >= 0 {
 		least = c.ranks[c.leaver].seq
 	}
-	for _, r := range m.hello.ranks {
-		if c.ranks[r].inside = false; c.ranks[r].seq < least {
-			c.leaver, least = r, c.ranks[r].seq
+	for _, i := range ranks {
+		r := &c.ranks[i]
+		r.left = true
+		if r.seq < least {
+			c.leaver, least = i, r.seq
 		}
 	}
 	for i := range c.ranks {
-		if r := &c.ranks[i]; r.inside && c.members[r.process].presence == present {
+		if r := &c.ranks[i]; r.inside && !r.left && c.phase == running {
 			c.compare(i)
-			if c.phase != running {
-				return
-			}
 		}
 	}
 }

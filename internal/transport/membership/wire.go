@@ -94,6 +94,7 @@ type (
 	rankState struct {
 		rank     int
 		seq      uint64
+		left     bool // begins no more operations
 		inside   bool // an operation; hash and text mean nothing otherwise
 		hash     uint64
 		text     string // "" if the one sent with this hash holds
@@ -176,6 +177,7 @@ func (m state) encode(e *encoder) {
 		e.num(uint64(r.rank))
 		e.num(r.seq)
 		e.num(r.progress)
+		e.flag(r.left)
 		e.flag(r.inside)
 		if r.inside {
 			e.u64(r.hash)
@@ -468,6 +470,7 @@ func (d *decoder) state() state {
 	n := d.count()
 	for range n {
 		r := rankState{rank: int(d.num(maxRanks)), seq: d.num(math.MaxUint64), progress: d.num(math.MaxUint64)}
+		r.left = d.flag()
 		if r.inside = d.flag(); r.inside {
 			r.hash = d.u64()
 			r.text = d.text(maxDoing)

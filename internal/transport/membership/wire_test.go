@@ -28,7 +28,7 @@ func samples() map[string]message {
 		"welcome":          welcome{[]Peer{{[]int{0, 2}, "10.0.0.1:7"}, {[]int{1}, ""}}, 4e9},
 		"beat":             beat{},
 		"state": state{true, []rankState{
-			{0, 17, true, 0xdeadbeef, "AllReduce", 1 << 40}, {5, 16, false, 0, "", math.MaxUint64}}},
+			{0, 17, false, true, 0xdeadbeef, "AllReduce", 1 << 40}, {5, 16, true, false, 0, "", math.MaxUint64}}},
 		"state empty":    state{},
 		"ask":            ask{5},
 		"report text":    report{cause: &textError{"the disk is full", nil}},
@@ -95,7 +95,7 @@ func TestBrokenFrames(t *testing.T) {
 		"ends 3 bytes early":        {byte(kindWaiting), 3},
 		"not UTF-8":                 {byte(kindWaiting), 1, 0xff},
 		"a number does not end":     {byte(kindAsk), 0x80},
-		"is more than":              {byte(kindState), 0, 0x80, 0x80, 0x01},
+		"is more than":              {byte(kindState), 0, 0xff, 0xff, 0x7f},
 		"processes are more than":   append([]byte{byte(kindWelcome), 1, 0x81, 0x80, 0x01}, make([]byte, 1<<15)...),
 	} {
 		_, err := decodeBody(kind(frame[0]), frame[1:])
