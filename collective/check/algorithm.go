@@ -10,9 +10,9 @@ import (
 
 // Algorithm proves an algorithm for parameters that it supports: all that Programs
 // finds, that the parts are what was asked for, that they claim what the algorithm
-// says for that number of ranks, and that they cost what it declares. Without
-// layouts it takes EvenLayouts and, unless the algorithm takes only those,
-// UnevenLayouts.
+// says for that number of ranks, that they cost what it declares, and that they
+// make nothing in vain. Without layouts it takes EvenLayouts and, unless the
+// algorithm takes only those, UnevenLayouts.
 func Algorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts ...Layouts) error {
 	_, err := InspectAlgorithm(a, pr, layouts...)
 	return err
@@ -54,7 +54,11 @@ func inspectAlgorithm(a *algorithm.Algorithm, pr algorithm.Params, layouts []Lay
 		}
 	}
 	cost := a.Cost(pr)
-	return Inspect(programs, Options{Cost: &cost, Layouts: layouts})
+	report, err := Inspect(programs, Options{Cost: &cost, Layouts: layouts})
+	if err == nil && len(report.Unused) > 0 {
+		return nil, fmt.Errorf("nobody needs it, but %s", report.Unused[0])
+	}
+	return report, err
 }
 
 // Generate makes the parts of all ranks.

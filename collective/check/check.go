@@ -37,6 +37,10 @@ type Report struct {
 	// Canonical and RankOrder say whether the programs could make the claims of
 	// these names, for collectives that reduce. See program.Program.
 	Canonical, RankOrder bool
+
+	// Unused lists what instructions make and nobody reads: the programs are right
+	// without it.
+	Unused []string
 }
 
 // Programs returns an error unless the parts of all ranks, in rank order, are one
@@ -55,7 +59,8 @@ type Report struct {
 //     in a foreign place; trees of operations that differ among ranks; a barrier
 //     that a rank can leave before another has entered it;
 //   - claims (CanonicalTree, RankOrder) that do not hold;
-//   - runs that do not end, with no buffering at all;
+//   - runs that do not end, with no buffering at all and with one goroutine a rank
+//     that follows program.SerialOrder;
 //   - costs other than declared.
 //
 // Time and memory are proportional to the number of instructions, their operands
@@ -74,14 +79,15 @@ func Inspect(programs []*program.Program, opts Options) (*Report, error) {
 	if err := c.run(); err != nil {
 		return nil, err
 	}
-	report := &Report{Steps: c.steps, Messages: c.messages}
+	c.leaveScratch()
+	report := &Report{Steps: c.steps, Messages: c.messages, Unused: c.unused}
 	if err := c.results(report); err != nil {
 		return nil, err
 	}
 	if err := c.cost(); err != nil {
 		return nil, err
 	}
-	return report, nil
+	return report, serial(programs, program.SerialOrder)
 }
 
 // checker is an abstract run of all ranks' programs.
@@ -101,6 +107,7 @@ type checker struct {
 	open     int             // parts of instructions left
 	steps    int             // longest chain of messages so far
 	messages int
+	unused   []string
 	operands [][]int // room for values on their way
 }
 

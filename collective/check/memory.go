@@ -10,12 +10,11 @@ import (
 // access is one part of an instruction touching a chunk.
 type access struct{ half, step int32 }
 
-// before says whether the access is complete when the half's current part starts.
+// before says whether an access made so far is complete when the half's current
+// part starts, or is of that part: a half does its parts one after another, and
+// within one what is read is read before its place is written.
 func (a access) before(h *half) bool {
-	if int(a.half) == h.index {
-		return int(a.step) < h.step
-	}
-	return h.clock.at(a.half) > a.step
+	return int(a.half) == h.index || h.clock.at(a.half) > a.step
 }
 
 // content is what a chunk of a buffer holds, and who touched it since it was
@@ -25,6 +24,7 @@ type content struct {
 	defined bool
 	written access   // of no half (-1) if it is input, or nothing
 	reads   []access // the latest of each half
+	used    bool     // read since it was written
 }
 
 // setUp gives a rank its buffers and halves.
@@ -129,9 +129,30 @@ func (c *checker) read(h *half, r program.Ref, values []int) ([]int, error) {
 			}
 		}
 		x.noteRead(h)
+		x.used = true
 		values = append(values, x.term)
 	}
 	return values, nil
+}
+
+// leave notes a value that is overwritten, or left at the end, and that nobody has
+// read: some instruction has made it in vain.
+func (c *checker) leave(k *rankState, x *content, r program.Ref) {
+	if x.written.half >= 0 && !x.used {
+		c.unused = append(c.unused, fmt.Sprintf("rank %d %s makes %s in vain", k.prog.Rank, c.place(k.prog.Rank, x.written), r))
+	}
+}
+
+// leaveScratch looks at what is left at the end.
+func (c *checker) leaveScratch() {
+	for r := range c.ranks {
+		k := &c.ranks[r]
+		for slot, cells := range k.scratch {
+			for i := range cells {
+				c.leave(k, &cells[i], program.Chunk(program.Scratch, slot, k.prog.Scratch[slot].Lo+i))
+			}
+		}
+	}
 }
 
 // noteRead remembers the latest read of each half: earlier ones are complete
@@ -161,19 +182,20 @@ func (c *checker) write(h *half, r program.Ref, values []int) error {
 			return fmt.Errorf("race: %s writes %s, which %s writes too", c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, x.written))
 		}
 		for _, a := range x.reads {
-			if a != now && !a.before(h) {
+			if !a.before(h) {
 				return fmt.Errorf("race: %s writes %s, which %s reads", c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, a))
 			}
 		}
 		if same := k.alias(r, chunk); same != nil {
 			for _, a := range same.reads {
-				if a != now && !a.before(h) {
+				if !a.before(h) {
 					return fmt.Errorf("race: %s writes %s, and %s reads in[%d], which may be the same memory",
 						c.where(h), program.Chunk(r.Buffer, r.Slot, chunk), c.place(h.rank, a), chunk)
 				}
 			}
 		}
-		x.term, x.defined, x.written, x.reads = values[i], true, now, x.reads[:0]
+		c.leave(k, x, program.Chunk(r.Buffer, r.Slot, chunk))
+		x.term, x.defined, x.written, x.reads, x.used = values[i], true, now, x.reads[:0], false
 	}
 	return nil
 }

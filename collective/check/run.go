@@ -16,7 +16,7 @@ type half struct {
 	step       int   // the instruction whose part is next; the number of them at the end
 	after      int   // dependencies of it known to be complete
 	clock      clock // what is known to be complete before it, beside the half's own parts
-	chain      int   // messages in a row behind it
+	chain      int   // messages in a row behind it, those of its own half too
 	known      ranks // in a barrier: ranks known to have begun
 }
 

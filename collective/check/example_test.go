@@ -1,0 +1,24 @@
+package check_test
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/check"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+func Example() {
+	direct, _ := algorithm.Find(program.AllReduce, "direct")
+	pr := algorithm.Params{P: 3}
+	fmt.Println("direct:", check.Algorithm(direct, pr))
+
+	// The same exchange, in which rank 2 does not wait for the last of its pieces.
+	programs, _ := check.Generate(direct, pr)
+	fold := &programs[2].Lanes[0].Steps[0]
+	fold.After = fold.After[1:]
+	fmt.Println("hasty:", check.Programs(programs, check.Options{}) != nil)
+	// Output:
+	// direct: <nil>
+	// hasty: true
+}

@@ -1,0 +1,6 @@
+//go:build !soak
+
+package check_test
+
+// soak runs the sweeps in full.
+const soak = false

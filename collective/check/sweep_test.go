@@ -1,0 +1,250 @@
+package check_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/check"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// everyAlgorithm runs f for each algorithm there is, at once.
+func everyAlgorithm(t *testing.T, f func(t *testing.T, a *algorithm.Algorithm)) {
+	for c := range program.NumCollectives {
+		for _, a := range algorithm.For(c) {
+			t.Run(fmt.Sprintf("%s/%s", c, a.Name), func(t *testing.T) {
+				t.Parallel()
+				f(t, a)
+			})
+		}
+	}
+}
+
+// roots lists the roots to try: all of few, or those at the edges of things.
+func roots(a *algorithm.Algorithm, p, all int) []int {
+	if !a.Collective.Rooted() {
+		return []int{0}
+	}
+	if p <= all {
+		r := make([]int, p)
+		for i := range r {
+			r[i] = i
+		}
+		return r
+	}
+	some := []int{0, 1, p / 2, p - 1}
+	slices.Sort(some)
+	return slices.Compact(some)
+}
+
+// arrangements lists ways to arrange p ranks: the algorithm's own, every pair of
+// factors, three factors, the primes, and each factor alone (the size of groups).
+func arrangements(p int) [][]int {
+	all := [][]int{nil}
+	var primes []int
+	for d, rest := 2, p; rest > 1; d++ {
+		for rest%d == 0 {
+			primes = append(primes, d)
+			rest /= d
+		}
+	}
+	for d := 2; d < p; d++ {
+		if p%d == 0 {
+			all = append(all, []int{d, p / d}, []int{d})
+		}
+	}
+	if len(primes) > 2 {
+		k := len(primes) - 2
+		three := []int{primes[k], primes[k+1], 1}
+		for _, q := range primes[:k] {
+			three[2] *= q
+		}
+		all = append(all, three)
+	}
+	if len(primes) > 3 {
+		all = append(all, primes)
+	}
+	if p > 3 {
+		all = append(all, []int{p}, []int{3})
+	}
+	return all
+}
+
+// forests lists inputs that are no whole buffers: ranges of shards cut evenly, with
+// nodes of all levels; ranks without any; shards that are not in rank order; one
+// node each.
+func forests(p int) [][][]shared.Node {
+	cut := func(shards int) [][]shared.Node {
+		f := make([][]shared.Node, p)
+		for r := range f {
+			f[r] = append([]shared.Node{}, shared.Cover(shared.Split(shards, p, r))...)
+		}
+		return f
+	}
+	shuffled := cut(2*p + 3)
+	slices.Reverse(shuffled)
+	return [][][]shared.Node{cut(3 * p), cut((p + 1) / 2), shuffled, oneNodeEach(p)}
+}
+
+// oneNodeEach gives each rank a node such that they fold like the ranks.
+func oneNodeEach(p int) [][]shared.Node {
+	q := 1
+	for 2*q <= p {
+		q *= 2
+	}
+	f := make([][]shared.Node, p)
+	for r := range f {
+		if r < 2*(p-q) {
+			f[r] = []shared.Node{{Level: 0, Index: r}}
+		} else {
+			f[r] = []shared.Node{{Level: 1, Index: r - (p - q)}}
+		}
+	}
+	return f
+}
+
+// weight estimates the work of a check: instructions, operands and chunks of all
+// ranks, from a few.
+func weight(a *algorithm.Algorithm, pr algorithm.Params) int {
+	one := func(rank int) int {
+		p := a.Generate(pr, rank)
+		w := p.In.Len()*p.Partials() + p.Out.Len()
+		for _, s := range p.Scratch {
+			w += s.Len()
+		}
+		for i := range p.Lanes {
+			for j := range p.Lanes[i].Steps {
+				in := &p.Lanes[i].Steps[j]
+				w += 2 + in.Dst.Chunks.Len() + len(in.After)
+				for _, r := range in.Src {
+					w += r.Chunks.Len()
+				}
+			}
+		}
+		return w
+	}
+	n := pr.P
+	some := []int{one(pr.Root), one((pr.Root + n/3) % n), one((pr.Root + n/2) % n), one((pr.Root + n - 1) % n)}
+	slices.Sort(some)
+	return some[3] + n*some[2]
+}
+
+// sweep checks an algorithm for p ranks: all roots up to a number, all
+// arrangements that make a difference, all forests.
+func sweep(t *testing.T, a *algorithm.Algorithm, p, allRoots, most int) (checked int) {
+	for _, root := range roots(a, p, allRoots) {
+		pr := algorithm.Params{P: p, Root: root}
+		if a.Supports(pr) != nil {
+			require.False(t, a == algorithm.For(a.Collective)[0], "the first algorithm of a collective serves every p and root: %v", a.Supports(pr))
+			continue
+		}
+		if most > 0 && weight(a, pr) > most {
+			continue
+		}
+		checked++
+		require.NoError(t, check.Algorithm(a, pr))
+	}
+	seen := map[string]bool{}
+	for _, dims := range arrangements(p) {
+		pr := algorithm.Params{P: p, Root: p / 2, Dims: dims}
+		if a.Supports(pr) != nil || most > 0 && weight(a, pr) > most {
+			continue
+		}
+		text := ""
+		for _, r := range []int{0, p / 2, p - 1} {
+			text += a.Generate(pr, r).String()
+		}
+		if !seen[text] && dims != nil {
+			require.NoError(t, check.Algorithm(a, pr))
+			checked++
+		}
+		seen[text] = true
+	}
+	for _, f := range forests(p) {
+		if p > 1100 {
+			break // every rank hashes the forests of all
+		}
+		pr := algorithm.Params{P: p, Root: p / 2, Forest: f}
+		if a.Supports(pr) != nil || most > 0 && weight(a, pr) > most {
+			continue
+		}
+		require.NoError(t, check.Algorithm(a, pr))
+		checked++
+	}
+	return checked
+}
+
+// TestEveryAlgorithm proves every algorithm for every number of ranks up to a
+// limit.
+func TestEveryAlgorithm(t *testing.T) {
+	upTo, allRoots := 33, 6
+	if soak {
+		upTo, allRoots = 130, 33
+	}
+	everyAlgorithm(t, func(t *testing.T, a *algorithm.Algorithm) {
+		checked := 0
+		for p := 1; p <= upTo; p++ {
+			checked += sweep(t, a, p, allRoots, 0)
+		}
+		require.NotZero(t, checked)
+	})
+}
+
+// TestManyRanks proves algorithms for numbers of ranks beyond, where a rank has few
+// instructions and chunks.
+func TestManyRanks(t *testing.T) {
+	sample, most := []int{130, 257}, 300_000
+	if soak {
+		sample, most = []int{144, 255, 256, 257, 360, 511, 512, 513, 777, 1000, 1023, 1024, 1025, 1728, 2047, 2048, 2310, 3001, 4095, 4096}, 3_000_000
+	}
+	for c := range program.NumCollectives {
+		for _, a := range algorithm.For(c) { // one after another, for the memory they take
+			t.Run(fmt.Sprintf("%s/%s", c, a.Name), func(t *testing.T) {
+				for _, p := range sample {
+					sweep(t, a, p, 0, most)
+				}
+			})
+		}
+	}
+}
+
+// TestNoAlgorithmIsBetterThanItClaims finds algorithms that could take part where
+// only canonical ones may, or with operators that do not commute, and do not say
+// so.
+func TestNoAlgorithmIsBetterThanItClaims(t *testing.T) {
+	everyAlgorithm(t, func(t *testing.T, a *algorithm.Algorithm) {
+		canonical, rankOrder, err := check.Underclaims(a, 17)
+		require.NoError(t, err)
+		require.False(t, canonical, "the trees are canonical for every p")
+		require.False(t, rankOrder, "the order of ranks is kept for every p")
+	})
+}
+
+// TestCountsAndLayouts holds the lengths that checks run with against what they
+// should be.
+func TestCountsAndLayouts(t *testing.T) {
+	require.Equal(t, []int{0, 1, 3, 4, 5, 127}, check.Counts(4))
+	require.Equal(t, []int{0, 1, 2, 97}, check.Counts(1))
+	p := &program.Program{Collective: program.AllGather, P: 6, Chunks: 6}
+	empty, lengths := false, map[int]bool{}
+	for _, l := range check.UnevenLayouts(p) {
+		require.NoError(t, l[0].Check(6))
+		for c := range 6 {
+			n := l[0].Len(program.Chunk(program.Out, 0, c))
+			empty = empty || n == 0
+			lengths[n] = true
+		}
+	}
+	require.True(t, empty)
+	require.Greater(t, len(lengths), 6)
+	p.Collective = program.AllToAll
+	for _, l := range append(check.EvenLayouts(p), check.UnevenLayouts(p)...) {
+		for r := range l {
+			require.NoError(t, l[r].Check(6))
+		}
+	}
+}
