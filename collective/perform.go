@@ -65,6 +65,7 @@ func (c *Comm) exchange(q *request) error {
 	if err != nil {
 		return c.broken(err)
 	}
+	c.by = k.last.prog.Algorithm
 	if len(result) > 0 && q.arith != nil && (!present || q.out == nil) {
 		q.arith.fill(result)
 	}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// testCase is a collective with its buffers on one rank, and what must come out.
+type testCase[T collective.Number] struct {
+	c    *collective.Comm
+	k    program.Collective
+	root int
+	op   collective.Op[T]
+	join func(a, b T) T
+	opts []collective.Option
+
+	n    int // elements of the larger buffer
+	elem int
+	in   []T
+	out  []T
+	req  collective.Reduction[T]
+}
+
+// newCase makes the buffers for a size in bytes, rounded down to what the ranks share
+// evenly.
+func newCase[T collective.Number](c *collective.Comm, k program.Collective, cmd *collectiveCommand, by string, bytes int) *testCase[T] {
+	var zero T
+	x := &testCase[T]{c: c, k: k, root: cmd.Root, elem: int(unsafe.Sizeof(zero))}
+	x.op, x.join = operatorOf[T](cmd.Op)
+	if by != "" {
+		x.opts = []collective.Option{collective.WithAlgorithm(by)}
+	}
+	p, r := c.Size(), c.Rank()
+	x.n = bytes / x.elem
+	inLen, outLen := x.n, x.n
+	own := func(n int) (int, int) { return r * n / p, (r + 1) * n / p } // n a multiple of p
+	lo, hi := 0, x.n
+	switch k {
+	case program.Gather, program.AllGather:
+		x.n -= x.n % p
+		lo, hi = own(x.n)
+		inLen, outLen = hi-lo, x.n
+		if k == program.Gather && r != x.root {
+			outLen = 0
+		}
+	case program.Scatter, program.AllToAll:
+		x.n -= x.n % p
+		inLen, outLen = x.n, x.n
+		if k == program.Scatter {
+			lo, hi = own(x.n)
+			outLen = hi - lo
+			if r != x.root {
+				inLen = 0
+			}
+		}
+	case program.ReduceScatter:
+		s := shared.Split(x.n, p, r)
+		lo, hi = s.Lo, s.Hi
+		outLen = hi - lo
+	case program.Reduce:
+		if r != x.root {
+			outLen = 0
+		}
+	}
+	x.in = make([]T, inLen)
+	x.out = make([]T, outLen)
+	if cmd.InPlace {
+		switch {
+		case k == program.Scatter && r != x.root || k == program.Gather && r != x.root || k == program.Reduce && r != x.root:
+		case len(x.in) > len(x.out):
+			x.out = x.in[lo:hi]
+		case len(x.in) < len(x.out):
+			x.in = x.out[lo:hi]
+		default:
+			x.out = x.in
+		}
+	}
+	x.req = collective.Reduction[T]{Name: "bench", Op: x.op, Whole: x.in, Out: x.out, Algorithm: by}
+	return x
+}
+
+// operatorOf gives an operator and what it does to two elements.
+func operatorOf[T collective.Number](name string) (collective.Op[T], func(a, b T) T) {
+	switch name {
+	case "prod":
+		return collective.Prod[T](), func(a, b T) T { return a * b }
+	case "min":
+		return collective.Min[T](), func(a, b T) T { return min(a, b) }
+	case "max":
+		return collective.Max[T](), func(a, b T) T { return max(a, b) }
+	default:
+		return collective.Sum[T](), func(a, b T) T { return a + b }
+	}
+}
+
+// value is what a rank has at place i: small whole numbers, whose sums and products are
+// exact in every type and order.
+func (x *testCase[T]) value(rank, i int) T {
+	if x.k.Reduces() && x.op.Name() == "prod" {
+		if (rank+i)%8 == 0 {
+			return 2
+		}
+		return 1
+	}
+	return T((rank*31 + i*7 + i>>8) % 13)
+}
+
+// reset fills the input.
+func (x *testCase[T]) reset() {
+	r := x.c.Rank()
+	clear(x.out)
+	for i := range x.in {
+		x.in[i] = x.value(r, i)
+	}
+	if x.k == program.Broadcast && r == x.root {
+		for i := range x.out {
+			x.out[i] = x.value(r, i)
+		}
+	}
+}
+
+// call runs the collective once.
+func (x *testCase[T]) call(ctx context.Context) error {
+	opts := append(x.opts[:len(x.opts):len(x.opts)], collective.WithContext(ctx))
+	switch x.k {
+	case program.AllReduce:
+		x.req.Context = ctx
+		return collective.AllReduce(x.c, &x.req)
+	case program.Broadcast:
+		return collective.Broadcast(x.c, x.root, x.out, opts...)
+	case program.Reduce:
+		return collective.Reduce(x.c, x.root, x.op, x.in, x.out, opts...)
+	case program.Gather:
+		return collective.Gather(x.c, x.root, x.in, x.out, opts...)
+	case program.AllGather:
+		return collective.AllGather(x.c, x.in, x.out, opts...)
+	case program.Scatter:
+		return collective.Scatter(x.c, x.root, x.in, x.out, opts...)
+	case program.ReduceScatter:
+		return collective.ReduceScatter(x.c, x.op, x.in, x.out, opts...)
+	case program.AllToAll:
+		return collective.AllToAll(x.c, x.in, x.out, opts...)
+	case program.Scan:
+		return collective.Scan(x.c, x.op, x.in, x.out, opts...)
+	case program.Exscan:
+		return collective.Exscan(x.c, x.op, x.in, x.out, opts...)
+	default:
+		return x.c.Barrier(ctx)
+	}
+}
+
+// wrong counts the elements of this rank's output that are not what they must be after
+// the call that followed a reset.
+func (x *testCase[T]) wrong() int64 {
+	wrong := int64(0)
+	for i, v := range x.out {
+		if v != x.want(i) {
+			wrong++
+		}
+	}
+	return wrong
+}
+
+// want is the element at place i of this rank's output.
+func (x *testCase[T]) want(i int) T {
+	p, r := x.c.Size(), x.c.Rank()
+	fold := func(ranks, i int) T {
+		if ranks == 0 {
+			return x.op.Identity()
+		}
+		v := x.value(0, i)
+		for s := 1; s < ranks; s++ {
+			v = x.join(v, x.value(s, i))
+		}
+		return v
+	}
+	switch x.k {
+	case program.AllReduce, program.Reduce:
+		return fold(p, i)
+	case program.ReduceScatter:
+		return fold(p, shared.Split(x.n, p, r).Lo+i)
+	case program.Scan:
+		return fold(r+1, i)
+	case program.Exscan:
+		return fold(r, i)
+	case program.Gather, program.AllGather:
+		m := x.n / p
+		return x.value(i/m, i%m)
+	case program.Scatter:
+		return x.value(x.root, r*(x.n/p)+i)
+	case program.AllToAll:
+		m := x.n / p
+		return x.value(i/m, r*m+i%m)
+	default:
+		return x.value(x.root, i)
+	}
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/collective/simulate"
+	"github.com/superstep-ml/superstep/collective/tune"
+)
+
+// collectiveCommand is "superstep bench collective".
+type collectiveCommand struct {
+	Collective string `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all."`
+	Algorithm  string `short:"a" help:"How: a name, with dimensions if it takes any (torus:4x8); all for each in turn. Default: what the group chooses."`
+	Ranks      int    `short:"p" default:"2" help:"Number of ranks."`
+	Root       int    `help:"Root of rooted collectives."`
+
+	MinBytes size   `short:"b" default:"8" help:"Smallest size: bytes of a rank's larger buffer; K, M and G are powers of 1024."`
+	MaxBytes size   `short:"e" default:"64M" help:"Largest size."`
+	Factor   int    `short:"f" default:"8" help:"From one size to the next."`
+	Type     string `default:"float64" enum:"float64,float32,int64,int32,uint8" help:"Element type: ${enum}."`
+	Op       string `default:"sum" enum:"sum,prod,min,max" help:"Operator: ${enum}."`
+	InPlace  bool   `help:"Use one buffer for input and output."`
+
+	Warmup     int           `short:"w" default:"5" help:"Runs before those that count."`
+	Iterations int           `short:"n" help:"Runs that count; 0 for as many as fit into --seconds."`
+	Seconds    float64       `default:"0.5" help:"Time for the runs of one line, where --iterations is 0."`
+	JSON       bool          `name:"json" help:"One JSON object a line instead of a table."`
+	NoRaw      bool          `help:"Leave out the raw TCP rate between ranks 0 and 1."`
+	Timeout    time.Duration `default:"30s" help:"How long to wait for all processes to come."`
+
+	InProcess bool     `help:"Ranks are goroutines of this process, which share memory."`
+	Addresses []string `sep:"," help:"host:port of each rank, for processes started by others, one with each --rank. Default: this command starts processes of its own on loopback."`
+	Rank      int      `default:"-1" help:"With --addresses: which rank this process is."`
+
+	Calibrate bool   `help:"Measure the endpoints first, and choose algorithms by that."`
+	Rules     string `type:"existingfile" help:"File of rules about which algorithm to choose (JSON)."`
+	AnyTree   bool   `help:"Let algorithms compete that fold in another order: sums may then differ in their last bits."`
+	Explain   bool   `help:"Show why each algorithm was chosen."`
+
+	Simulate bool   `help:"Print prices on --network instead of running anything."`
+	Network  string `default:"10gbe" help:"With --simulate: 10gbe, two-tier, loopback, or a JSON file."`
+}
+
+// Run does it.
+func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
+	work, err := c.plan()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	switch {
+	case c.Simulate:
+		return c.simulate(ctx, s, work)
+	case c.InProcess:
+		return c.runInProcess(ctx, s, work)
+	case len(c.Addresses) > 0:
+		return c.runRank(ctx, s, work, c.Rank, collective.TCPConfig{Addresses: c.Addresses})
+	default:
+		return c.runProcesses(ctx, s, work)
+	}
+}
+
+// job is a collective with the ways to carry it out, "" for the group's choice.
+type job struct {
+	collective program.Collective
+	algorithms []string
+}
+
+// plan checks the command line and says what to run.
+func (c *collectiveCommand) plan() ([]job, error) {
+	switch {
+	case c.Ranks < 1:
+		return nil, fmt.Errorf("--ranks is %d: want at least 1", c.Ranks)
+	case c.Root < 0 || c.Root >= c.Ranks:
+		return nil, fmt.Errorf("--root is %d: want 0 to %d", c.Root, c.Ranks-1)
+	case c.MinBytes < 0 || c.MaxBytes < c.MinBytes:
+		return nil, fmt.Errorf("sizes from %d to %d bytes", c.MinBytes, c.MaxBytes)
+	case c.Factor < 2:
+		return nil, fmt.Errorf("--factor is %d: want at least 2", c.Factor)
+	case c.Warmup < 0 || c.Iterations < 0 || !(c.Seconds >= 0):
+		return nil, fmt.Errorf("--warmup, --iterations and --seconds are not below 0")
+	case len(c.Addresses) > 0 && (c.Rank < 0 || c.Rank >= len(c.Addresses)):
+		return nil, fmt.Errorf("--rank is %d: with --addresses of %d ranks it says which of them this process is", c.Rank, len(c.Addresses))
+	case c.InProcess && len(c.Addresses) > 0:
+		return nil, fmt.Errorf("--in-process and --addresses exclude each other")
+	}
+	if len(c.Addresses) > 0 {
+		c.Ranks = len(c.Addresses)
+	}
+	colls := []program.Collective{}
+	if c.Collective == "all" {
+		for k := range program.NumCollectives {
+			colls = append(colls, k)
+		}
+	} else {
+		k, err := program.ParseCollective(c.Collective)
+		if err != nil {
+			return nil, err
+		}
+		colls = append(colls, k)
+	}
+	var work []job
+	for _, k := range colls {
+		j, err := c.ways(k)
+		if err != nil {
+			return nil, err
+		}
+		work = append(work, j)
+	}
+	return work, nil
+}
+
+// ways lists how to carry out a collective.
+func (c *collectiveCommand) ways(k program.Collective) (job, error) {
+	j := job{collective: k, algorithms: []string{c.Algorithm}}
+	pr := algorithm.Params{P: c.Ranks, Root: c.Root}
+	switch c.Algorithm {
+	case "":
+		if c.Simulate {
+			return c.everyWay(k, pr), nil
+		}
+	case "all":
+		return c.everyWay(k, pr), nil
+	default:
+		name, dims, err := algorithm.ParseName(c.Algorithm)
+		if err != nil {
+			return j, err
+		}
+		a, err := algorithm.Find(k, name)
+		if err != nil {
+			return j, err
+		}
+		pr.Dims = dims
+		if err := a.Supports(pr); err != nil {
+			return j, err
+		}
+	}
+	return j, nil
+}
+
+// everyWay lists the algorithms that serve the number of ranks.
+func (c *collectiveCommand) everyWay(k program.Collective, pr algorithm.Params) job {
+	j := job{collective: k}
+	for _, a := range algorithm.For(k) {
+		if a.Supports(pr) == nil {
+			j.algorithms = append(j.algorithms, a.Name)
+		}
+	}
+	return j
+}
+
+// sizes lists the sizes in bytes. A barrier has but one.
+func (c *collectiveCommand) sizes(k program.Collective) []int {
+	if k == program.Barrier {
+		return []int{0}
+	}
+	var sizes []int
+	for n := int(c.MinBytes); ; {
+		sizes = append(sizes, n)
+		next := max(n, 1) * c.Factor
+		if next > int(c.MaxBytes) || next/c.Factor != max(n, 1) {
+			return sizes
+		}
+		n = next
+	}
+}
+
+// tuner is what rank 0 chooses by.
+func (c *collectiveCommand) tuner() (*tune.Tuner, error) {
+	t := tune.Default()
+	t.AnyTree = c.AnyTree
+	if c.Rules == "" {
+		return t, nil
+	}
+	f, err := os.Open(c.Rules)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	t.Rules, err = tune.ReadRules(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Rules, err)
+	}
+	return t, nil
+}
+
+// network is what --network says.
+func (c *collectiveCommand) network() (*simulate.Network, error) {
+	n, err := simulate.Preset(c.Network)
+	if err == nil {
+		return n, nil
+	}
+	f, openErr := os.Open(c.Network)
+	if openErr != nil {
+		if strings.ContainsAny(c.Network, "./\\") {
+			return nil, openErr
+		}
+		return nil, err
+	}
+	defer f.Close()
+	n, err = simulate.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.Network, err)
+	}
+	return n, nil
+}
