@@ -29,7 +29,7 @@ func Example_costs() {
 	// double-tree         8   1024
 	// ring               30   1920
 	// torus              12   1920
-	// hierarchical       14   3584
+	// hierarchical       14   3840
 	// blueconnect         8   1920
 	// binary-blocks       8   1920
 }

@@ -16,7 +16,8 @@ import (
 //
 //	steps            2·k + 2·(m − 1) messages in a row (3 in place of 2·k if k = 2, and
 //	                 0 if k = 1)
-//	sent by rank r   about 2·n elements; by a master (3·(k−1)/k − 1/k + 2·(m−1)/m)·n
+//	sent by rank r   (2 − 1/k)·n elements, n by the last of a group; by a master
+//	                 (3·(k−1)/k + 2·(m−1)/m)·n
 //	scratch          none
 //	order            of its own for every chunk, as in a ring; in rank order, and
 //	                 canonical, for p ≤ 2 only
