@@ -245,6 +245,20 @@ func scan[T Number](c *Comm, coll program.Collective, op Op[T], in, out []T, opt
 	return reduceWith(c, q, op, q.n)
 }
 
+// Barrier returns when every rank of the group has called it: Comm.Barrier with
+// options.
+func Barrier(c *Comm, opts ...Option) error {
+	o := merge(opts)
+	if o.algorithm == "" {
+		return c.Barrier(o.ctx)
+	}
+	c.stats.Barriers++
+	q := newRequest[uint8](c, program.Barrier, opts)
+	q.setIn(nil)
+	q.out = noBytes
+	return c.perform(q, 0)
+}
+
 // newRequest begins a call of this rank. The request is the rank's own, used again
 // and again.
 func newRequest[T Number](c *Comm, coll program.Collective, opts []Option) *request {

@@ -29,6 +29,9 @@ func (c *Comm) meetRemotely(ctx context.Context) error {
 	n.header = c.group.slots[c.index].header
 	n.request = request{header: &n.header, ctx: ctx, coll: program.Barrier, elem: 1, in: append(n.request.in[:0], noBytes), out: noBytes}
 	_, err := c.remotely(&n.request)
+	if n.calls.last != nil {
+		c.by = n.calls.last.prog.Algorithm
+	}
 	return err
 }
 

@@ -54,8 +54,18 @@ type TCPConfig struct {
 	// for 4 s. One that ends, or whose connection breaks, is noticed at once.
 	Detection time.Duration
 
+	// Stall is how long all ranks may be in operations without one moving a byte, before
+	// the group ends with an error that says who is in what: a message was lost, or
+	// ranks wait for each other. 0 stands for 4 s; below 0 is for ever, for operators
+	// of the user that take so long.
+	Stall time.Duration
+
 	// JoinTimeout bounds the wait for all processes to come; 0 stands for 30 s.
 	JoinTimeout time.Duration
+
+	// SocketBuffer is the size of the sockets' buffers in bytes; 0 leaves it to the
+	// system, which does better.
+	SocketBuffer int
 
 	// Tuning decides where the caller names no algorithm; that of rank 0 counts. Nil
 	// stands for what is known of such networks.
@@ -97,7 +107,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{})}
 	g.mesh, err = mesh.JoinTCP(ctx, mesh.TCPConfig{
 		Size: size, Ranks: hosts[me], Group: cfg.name(), Attempt: cfg.Attempt,
-		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Checksum: cfg.Checksum,
+		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Checksum: cfg.Checksum, SocketBuffer: cfg.SocketBuffer,
 		ConnectTimeout: cfg.JoinTimeout,
 		Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 			var err error
@@ -154,7 +164,7 @@ func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, data string, s
 	m := membership.Config{
 		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store,
 		DataAddress: data, Group: cfg.name(), Attempt: cfg.Attempt, TLS: cfg.TLS,
-		Detection: cfg.Detection, JoinTimeout: cfg.JoinTimeout, State: states, Logger: cfg.Logger,
+		Detection: cfg.Detection, StallTimeout: cfg.Stall, JoinTimeout: cfg.JoinTimeout, State: states, Logger: cfg.Logger,
 	}
 	if len(cfg.Addresses) > 0 {
 		m.Coordinator = cfg.Addresses[0]

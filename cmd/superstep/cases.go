@@ -149,7 +149,7 @@ func (x *testCase[T]) call(ctx context.Context) error {
 	case program.Exscan:
 		return collective.Exscan(x.c, x.op, x.in, x.out, opts...)
 	default:
-		return x.c.Barrier(ctx)
+		return collective.Barrier(x.c, opts...)
 	}
 }
 
