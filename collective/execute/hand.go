@@ -275,7 +275,7 @@ func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
 	e := &membership.MismatchError{
 		Rank: h.r.prog.Rank, Other: s.lane.recvFrom,
-		Doing: fmt.Sprintf("%s #%d", op.What.Text, op.Seq),
+		Doing: membership.Describe(op.Seq, op.What),
 	}
 	if in.Seq != op.Seq || in.Hash != op.What.Hash {
 		return e // who keeps the states of ranks knows what the other is in

@@ -1,6 +1,7 @@
 package execute
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"sync"
@@ -105,16 +106,27 @@ type task struct {
 	layouts []program.Layout // by rank
 	inPlace bool
 	absent  [][]bool // by rank and node
+
+	brought map[[2]int][]byte // by rank and node
+	folds   map[[3]int][]byte // by bounds of ranks and chunk
 }
 
 // in is what a rank brings as a node of its forest, nil if it is absent.
 func (t *task) in(rank, node int) []byte {
+	if t.brought == nil {
+		t.brought, t.folds = map[[2]int][]byte{}, map[[3]int][]byte{}
+	}
 	p := t.progs[rank]
 	if t.absent != nil && t.absent[rank][node] {
 		return nil
 	}
+	at := [2]int{rank, node}
+	if b, made := t.brought[at]; made {
+		return b
+	}
 	off := t.layouts[rank].In
 	b := make([]byte, t.layouts[rank].Size(program.In, p.In)*t.kind.elem)
+	t.brought[at] = b
 	if p.In.Empty() {
 		return b
 	}
@@ -160,6 +172,16 @@ func (t *task) want(rank, c int) []byte {
 
 // fold folds chunk c of the ranks [lo, hi), in the canonical tree.
 func (t *task) fold(lo, hi, c int) []byte {
+	at := [3]int{lo, hi, c}
+	b, folded := t.folds[at]
+	if !folded {
+		b = t.folded(lo, hi, c)
+		t.folds[at] = b
+	}
+	return b
+}
+
+func (t *task) folded(lo, hi, c int) []byte {
 	merge := func(a, b []byte) []byte {
 		switch {
 		case a == nil:
@@ -211,7 +233,9 @@ func (t *task) memories() []memory {
 		all := make([]byte, l.Out[p.Chunks]*elem) // in place: both lie where they belong
 		for k := range p.Partials() {
 			in := t.in(r, k)
-			if t.inPlace && k == 0 && in != nil {
+			if !t.inPlace || k > 0 {
+				in = bytes.Clone(in)
+			} else if in != nil {
 				at := all[l.Out[p.In.Lo]*elem:][:len(in)]
 				copy(at, in)
 				in = at

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
@@ -352,7 +353,7 @@ func (r *Runner) fail(err error) error {
 
 // broken is the error of a panic, or, if v is nil, of a goroutine that was ended.
 func (r *Runner) broken(v any) error {
-	where := fmt.Sprintf("rank %d in %s #%d", r.prog.Rank, r.op.What.Text, r.op.Seq)
+	where := fmt.Sprintf("rank %d in %s", r.prog.Rank, membership.Describe(r.op.Seq, r.op.What))
 	switch v := v.(type) {
 	case nil:
 		return fmt.Errorf("%s: the operator ended its goroutine (runtime.Goexit)\n%s", where, debug.Stack())

@@ -1,0 +1,6 @@
+//go:build soak
+
+package execute
+
+// soak runs the tests at full count.
+const soak = true
