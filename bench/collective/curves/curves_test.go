@@ -162,3 +162,43 @@ func TestSizeAndDuration(t *testing.T) {
 		require.Equal(t, want, duration(seconds))
 	}
 }
+
+// The page on collectives lists every algorithm, shows programs as they are, and has
+// the crossovers that this command computes (the rows that are quick to compute).
+func TestThePageIsTrue(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/collectives.md")
+	require.NoError(t, err)
+	page := string(text)
+	for c := range program.NumCollectives {
+		for _, a := range algorithm.For(c) {
+			row := fmt.Sprintf("| %s | `%s` | %s | %s |", c, a.Name, a.Summary, alwaysCanonical(a))
+			require.Contains(t, page, row)
+		}
+	}
+	for name, ranks := range map[string]int{"ring": 3, "direct": 2} {
+		a, err := algorithm.Find(program.AllReduce, name)
+		require.NoError(t, err)
+		require.Contains(t, page, "```\n"+a.Generate(algorithm.Params{P: ranks}, 0).String()+"```\n")
+	}
+	const most = 256 << 20
+	for _, name := range []string{"10gbe", "two-tier"} {
+		net, err := network(name)
+		require.NoError(t, err)
+		found, err := newPricer(t.Context(), net).crossovers(4, most, nil)
+		require.NoError(t, err)
+		_, section, ok := strings.Cut(page, "\n"+name+", all algorithms:\n")
+		require.True(t, ok)
+		section, _, _ = strings.Cut(section, ":\n")
+		require.Contains(t, section, fmt.Sprintf("| 4 | %s |", sentence(found)))
+	}
+}
+
+// alwaysCanonical is what the page says of an algorithm's order.
+func alwaysCanonical(a *algorithm.Algorithm) string {
+	for p := 1; p <= 64; p++ {
+		if !canonical(a, p) {
+			return ""
+		}
+	}
+	return "yes"
+}
