@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -13,7 +14,7 @@ import (
 // Number is what buffers hold.
 type Number interface{ float64 | float32 | int64 }
 
-// ReduceOption changes an AllReduce.
+// ReduceOption changes an AllReduce or a ReduceScatter.
 type ReduceOption interface{ applyReduce(*reduceConfig) }
 
 // Op is one of the element-wise operators.
@@ -55,14 +56,21 @@ func Operator[T Number](name string, identity T, f func(dst, src []T)) ReduceOpt
 	return userOperator{name: name, op: operator[T]{collective.UserOp(name, false, f).WithIdentity(identity), f}}
 }
 
+// CommutativeOperator makes an Operator whose operands may change places, so that
+// algorithms that do not keep the order of subtasks may serve it.
+func CommutativeOperator[T Number](name string, identity T, f func(dst, src []T)) ReduceOption {
+	return userOperator{name: name, commutes: true, op: operator[T]{collective.UserOp(name, true, f).WithIdentity(identity), f}}
+}
+
 type userOperator struct {
-	name string
-	op   any // operator[T]
+	name     string
+	commutes bool
+	op       any // operator[T]
 }
 
 func (u userOperator) applyReduce(c *reduceConfig) { c.user = &u }
 
-// Length reduces only the first n elements, where n is the value of a key that
+// Length reduces only the first n elements of the buffer, where n is the value of a key that
 // every subtask has put with the same value before the stage runs.
 func Length(key shared.Key[int]) ReduceOption { return lengthOption{key} }
 
@@ -74,6 +82,20 @@ type reduceConfig struct {
 	op     Op
 	user   *userOperator
 	length *shared.Key[int]
+	by     *AlgorithmOption
+}
+
+// newReduceConfig applies the options of a communicate function, whose name stands
+// in the error.
+func newReduceConfig(function string, options []ReduceOption) (c reduceConfig, err error) {
+	for _, o := range options {
+		if o == nil {
+			err = fmt.Errorf("%s: an option is nil", function)
+			continue
+		}
+		o.applyReduce(&c)
+	}
+	return c, err
 }
 
 // opName names the operator for the plan.
@@ -82,6 +104,65 @@ func (c reduceConfig) opName() string {
 		return c.user.name
 	}
 	return c.op.String()
+}
+
+// commutes reports whether the operator's operands may change places.
+func (c reduceConfig) commutes() bool { return c.user == nil || c.user.commutes }
+
+// attrs are the options as the plan shows them.
+func (c reduceConfig) attrs() []engine.Attr {
+	attrs := []engine.Attr{{Key: "op", Value: c.opName()}}
+	if c.length != nil {
+		attrs = append(attrs, engine.Attr{Key: "length", Value: c.length.Name()})
+	}
+	if c.by != nil {
+		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: c.by.name})
+	}
+	return attrs
+}
+
+// misuseOf says what is wrong with the options of a reduction of T by a collective.
+func misuseOf[T Number](c reduceConfig, by program.Collective) error {
+	if c.length != nil {
+		if err := c.length.Err(); err != nil {
+			return err
+		}
+	}
+	if _, err := resolve[T](c); err != nil {
+		return err
+	}
+	a, _, err := c.by.find(by)
+	if err != nil {
+		return err
+	}
+	return misusedBy(a, c.opName(), c.commutes())
+}
+
+// orderOf says what the bits of a reduction of T depend on. Operators on integers,
+// but for the user's, give one result in any order.
+func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) engine.Reduction {
+	if !perShard {
+		return engine.RankTree
+	}
+	a, _, err := c.by.find(by)
+	var zero T
+	_, integers := any(zero).(int64)
+	if err == nil && (inShardTree(a) || integers && c.user == nil) {
+		return engine.ShardTree
+	}
+	return engine.RankTree
+}
+
+// prefix returns the part of a buffer that is reduced.
+func (c reduceConfig) prefix(ctx *ComContext, name string, elements int) (int, error) {
+	if c.length == nil {
+		return elements, nil
+	}
+	n := c.length.Get(ctx)
+	if n < 0 || n > elements {
+		return 0, fmt.Errorf("length %q is %d, buffer %q holds %d elements", c.length.Name(), n, name, elements)
+	}
+	return n, nil
 }
 
 // operator is an operator for one element type.
@@ -123,18 +204,13 @@ func resolve[T Number](c reduceConfig) (operator[T], error) {
 // subtask owns, AllReduceRecv gathers the reduced pieces.
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that the
-// result is the same at any parallelism. Any other buffer is taken whole, one per
-// subtask, and reduced in the fold tree over ranks; the plan marks it "depends on
-// parallelism". Buffers of different lengths are an error that names two subtasks.
+// result is the same at any parallelism, unless an Algorithm is asked for that does
+// not take the parts of shards. Any other buffer is taken whole, one per subtask, and
+// reduced in the fold tree over ranks. The plan marks what "depends on parallelism".
+// Buffers of different lengths are an error that names two subtasks.
 func AllReduce[T Number](key shared.Key[[]T], options ...ReduceOption) Stage {
 	s := &allReduce[T]{key: key}
-	for _, o := range options {
-		if o == nil {
-			s.err = fmt.Errorf("AllReduce(%q): an option is nil", key.Name())
-			continue
-		}
-		o.applyReduce(&s.config)
-	}
+	s.config, s.err = newReduceConfig(fmt.Sprintf("AllReduce(%q)", key.Name()), options)
 	return s
 }
 
@@ -151,27 +227,24 @@ func (s *allReduce[T]) misuse() error {
 	if s.err != nil {
 		return s.err
 	}
-	if s.config.length != nil {
-		if err := s.config.length.Err(); err != nil {
-			return err
-		}
+	if err := misuseOf[T](s.config, program.AllReduce); err != nil {
+		return fmt.Errorf("AllReduce(%q): %w", s.key.Name(), err)
 	}
-	_, err := resolve[T](s.config)
-	return err
+	return nil
 }
 
 // reduces returns the key of the buffer.
 func (s *allReduce[T]) reduces() shared.AnyKey { return s.key }
 
+func (s *allReduce[T]) function() string { return "AllReduce" }
+
+// folds returns the operator that folds the buffers of shards.
+func (s *allReduce[T]) folds() (operator[T], error) { return resolve[T](s.config) }
+
 func (s *allReduce[T]) describe(l *layout, position int) []engine.StageSpec {
-	order := engine.RankTree
-	if _, ok := l.forestOf[position]; ok {
-		order = engine.ShardTree
-	}
-	name, attrs := s.key.Name(), []engine.Attr{{Key: "op", Value: s.config.opName()}}
-	if s.config.length != nil {
-		attrs = append(attrs, engine.Attr{Key: "length", Value: s.config.length.Name()})
-	}
+	_, perShard := l.forestOf[position]
+	order := orderOf[T](s.config, program.AllReduce, perShard)
+	name, attrs := s.key.Name(), s.config.attrs()
 	return []engine.StageSpec{
 		{Kind: engine.StageSend, Name: name, Attrs: attrs},
 		{Kind: engine.StageSum, Name: name, Attrs: attrs, Order: order},
@@ -180,52 +253,50 @@ func (s *allReduce[T]) describe(l *layout, position int) []engine.StageSpec {
 }
 
 func (s *allReduce[T]) bind(b *body, position int) ([]engine.Stage, error) {
-	op, err := resolve[T](s.config)
+	r, err := newReduction(b, position, s.key, s.config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("AllReduce(%q): %w", s.key.Name(), err)
 	}
-	r := &reduction[T]{
-		ctx:    &b.context,
-		key:    s.key,
-		length: s.config.length,
-		call:   collective.NewAllReduce[T](b.comm),
-	}
-	if producer, ok := b.layout.forestOf[position]; ok {
-		r.forest = b.forests[producer].(*forest[T])
-		r.request.Shards = b.context.TotalShards()
-	}
-	r.request.Name = s.key.Name()
-	r.request.Op = op.op
-	r.request.Context = b.context.Context()
-	program := func() string { return describeRun(b.comm.Describe(), r.call.Stats()) }
 	return []engine.Stage{
-		{Node: b.takeNode(), Run: r.send, Bytes: r.partialBytes, Program: program},
-		{Node: b.takeNode(), Run: r.sum, Waited: func() time.Duration { return r.sumWaited }, Program: program},
-		{Node: b.takeNode(), Run: r.recv, Bytes: r.resultBytes, Waited: func() time.Duration { return r.recvWaited }, Program: program},
+		{Node: b.takeNode(), Run: r.send, Bytes: r.partialBytes, Program: r.program},
+		{Node: b.takeNode(), Run: r.sum, Waited: func() time.Duration { return r.sumWaited }, Program: r.program},
+		{Node: b.takeNode(), Run: r.recv, Bytes: r.resultBytes, Waited: func() time.Duration { return r.recvWaited }, Program: r.program},
 	}, nil
-}
-
-// describeRun names what carried the calls of an AllReduce.
-func describeRun(d collective.Description, s collective.Stats) string {
-	switch s.Whole {
-	case 0:
-		return d.String() + ", in parts"
-	case s.Calls:
-		return d.String() + ", by one rank for all"
-	}
-	return d.String() + ", in parts or by one rank for all"
 }
 
 // reduction is an AllReduce on one subtask.
 type reduction[T Number] struct {
 	ctx     *ComContext
+	comm    *collective.Comm
 	key     shared.Key[[]T]
-	length  *shared.Key[int]
+	config  reduceConfig
 	call    *collective.AllReducer[T]
 	request collective.Reduction[T]
 	forest  *forest[T] // nil where the buffer is whole
 
+	ran                   collective.Description // the latest call
 	sumWaited, recvWaited time.Duration
+}
+
+// newReduction prepares the AllReduce of the stage at a position.
+func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduceConfig) (*reduction[T], error) {
+	op, err := resolve[T](c)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.by.serves(program.AllReduce, b.context.NumTask(), 0, c.opName(), c.commutes()); err != nil {
+		return nil, err
+	}
+	r := &reduction[T]{ctx: &b.context, comm: b.comm, key: key, config: c, call: collective.NewAllReduce[T](b.comm)}
+	if producer, ok := b.layout.forestOf[position]; ok {
+		r.forest = b.forests[producer].(*forest[T])
+		r.request.Shards = b.context.TotalShards()
+	}
+	r.request.Name = key.Name()
+	r.request.Op = op.op
+	r.request.Algorithm = c.by.asked()
+	r.request.Context = b.context.Context()
+	return r, nil
 }
 
 // send posts the subtask's part: its forest if ForEachShard filled one, else the
@@ -235,12 +306,9 @@ func (r *reduction[T]) send() error {
 	if r.forest != nil && len(buffer) != r.forest.length {
 		return fmt.Errorf("buffer %q has %d elements, and had %d when ForEachShard filled its parts", r.key.Name(), len(buffer), r.forest.length)
 	}
-	n := len(buffer)
-	if r.length != nil {
-		n = r.length.Get(r.ctx)
-		if n < 0 || n > len(buffer) {
-			return fmt.Errorf("length %q is %d, buffer %q holds %d elements", r.length.Name(), n, r.key.Name(), len(buffer))
-		}
+	n, err := r.config.prefix(r.ctx, r.key.Name(), len(buffer))
+	if err != nil {
+		return err
 	}
 	r.request.Out = buffer[:n]
 	if r.forest == nil {
@@ -264,9 +332,26 @@ func (r *reduction[T]) recv() error {
 	before := r.call.Stats().Recv
 	err := r.call.Recv()
 	r.recvWaited += r.call.Stats().Recv - before
+	r.ran = r.comm.Describe()
 	return err
 }
 
 // partialBytes and resultBytes are what the stages moved away from the subtask.
 func (r *reduction[T]) partialBytes() int64 { return r.call.Stats().Bytes - r.call.Stats().Results }
 func (r *reduction[T]) resultBytes() int64  { return r.call.Stats().Results }
+
+// program names what carried the calls.
+func (r *reduction[T]) program() string {
+	s := r.call.Stats()
+	switch {
+	case s.Calls == 0:
+		return ""
+	case r.config.by != nil || r.ran.Executor != "shared memory":
+		return r.ran.String()
+	case s.Whole == 0:
+		return r.ran.String() + ", in parts"
+	case s.Whole == s.Calls:
+		return r.ran.String() + ", by one rank for all"
+	}
+	return r.ran.String() + ", in parts or by one rank for all"
+}

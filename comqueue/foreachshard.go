@@ -9,12 +9,12 @@ import (
 
 // ForEachShard calls f once for each shard of the subtask that has rows, with a
 // buffer as long as the one under key, filled with the identity of the operator
-// of the AllReduce that follows on key: zeros for a sum. f adds the shard's part
+// of the AllReduce or ReduceScatter that follows on key: zeros for a sum. f adds the shard's part
 // to out, which is its own only during the call. The buffers are folded up the
 // tree over shards; a shard without rows is absent from it.
 //
 // The key's own buffer, put before by a compute function, gives the length and
-// receives the result of the AllReduce.
+// receives the result of the AllReduce. A ReduceScatter uses it as working memory.
 func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error) Stage {
 	return &forEachShard[T]{key: key, f: f, name: functionName(f)}
 }
@@ -50,8 +50,8 @@ func (s *forEachShard[T]) describe(*layout, int) []engine.StageSpec {
 }
 
 func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
-	consumer := b.layout.stages[b.layout.feeds[position]].(*allReduce[T]) // newLayout compared the types
-	op, err := resolve[T](consumer.config)
+	consumer := b.layout.stages[b.layout.feeds[position]].(interface{ folds() (operator[T], error) }) // newLayout compared the types
+	op, err := consumer.folds()
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (q *IterativeComQueue) addInput(in input, err error) *IterativeComQueue {
 }
 
 // Add appends a stage: a func(*ComContext) error, a Compute without state, or
-// what AllReduce, ForEachShard or Repeat return.
+// what ForEachShard, Repeat, and communicate functions such as AllReduce return.
 func (q *IterativeComQueue) Add(stage any) *IterativeComQueue {
 	s, err := asStage(stage)
 	if err == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// Stage is one step of a queue: AllReduce, ForEachShard, Repeat, or a compute
-// function, which Add also takes bare.
+// Stage is one step of a queue: a communicate function such as AllReduce,
+// ForEachShard, Repeat, or a compute function, which Add also takes bare.
 type Stage interface {
 	// misuse says what is wrong with the stage by itself.
 	misuse() error
@@ -49,7 +49,7 @@ func asStage(v any) (Stage, error) {
 	case Compute:
 		return computeStage{name: typeName(v), identity: v.Calc, shared: v}, nil
 	}
-	return nil, fmt.Errorf("a stage is a %T; it must be a func(*comqueue.ComContext) error, a comqueue.Compute, or made by AllReduce, ForEachShard or Repeat", v)
+	return nil, fmt.Errorf("a stage is a %T; it must be a func(*comqueue.ComContext) error, a comqueue.Compute, or made by ForEachShard, Repeat, or a communicate function such as AllReduce", v)
 }
 
 // computeStage runs a compute function: one shared by all subtasks, or one made
@@ -188,7 +188,10 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 
 // producer is a stage that fills a forest for a buffer, reducer one that reduces it.
 type producer interface{ fills() shared.AnyKey }
-type reducer interface{ reduces() shared.AnyKey }
+type reducer interface {
+	reduces() shared.AnyKey
+	function() string // AllReduce or ReduceScatter
+}
 
 // layout knows which ForEachShard feeds which AllReduce. Stages have positions:
 // their index in the queue with inner loops written out.
@@ -198,11 +201,12 @@ type layout struct {
 	feeds    map[int]int // position of a producer → of its reducer
 }
 
-// open is a ForEachShard whose AllReduce is still to come.
+// open is a ForEachShard whose reduction is still to come, or that reduction.
 type open struct {
 	position int
 	loop     *repeat // innermost loop around it, nil for none
 	key      shared.AnyKey
+	function string // that reduces it
 }
 
 // newLayout links the stages of a queue.
@@ -219,9 +223,9 @@ func newLayout(stages []Stage) (*layout, error) {
 			case *repeat:
 				err = walk(s.stages, s)
 			case producer:
-				err = begin(pending, open{position, loop, s.fills()})
+				err = begin(pending, open{position: position, loop: loop, key: s.fills()})
 			case reducer:
-				err = l.link(pending, open{position, loop, s.reduces()})
+				err = l.link(pending, open{position, loop, s.reduces(), s.function()})
 			}
 			if err != nil {
 				return err
@@ -235,7 +239,7 @@ func newLayout(stages []Stage) (*layout, error) {
 	for i := range l.stages { // in order, for a stable message
 		if p, ok := l.stages[i].(producer); ok {
 			if _, fed := l.feeds[i]; !fed {
-				return nil, fmt.Errorf("ForEachShard(%q) is followed by no AllReduce of that buffer", p.fills().Name())
+				return nil, fmt.Errorf("ForEachShard(%q) is followed by no AllReduce or ReduceScatter of that buffer", p.fills().Name())
 			}
 		}
 	}
@@ -245,22 +249,22 @@ func newLayout(stages []Stage) (*layout, error) {
 // begin notes a ForEachShard.
 func begin(pending map[string]open, p open) error {
 	if _, twice := pending[p.key.Name()]; twice {
-		return fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce of that buffer: the second would overwrite the first", p.key.Name())
+		return fmt.Errorf("ForEachShard(%q) comes twice before an AllReduce or ReduceScatter of that buffer: the second would overwrite the first", p.key.Name())
 	}
 	pending[p.key.Name()] = p
 	return nil
 }
 
-// link notes an AllReduce, and what feeds it.
+// link notes an AllReduce or ReduceScatter, and what feeds it.
 func (l *layout) link(pending map[string]open, r open) error {
 	p, ok := pending[r.key.Name()]
 	switch {
 	case !ok:
 		return nil
 	case p.key.Type() != r.key.Type():
-		return fmt.Errorf("the key %q is used with two types: ForEachShard has %v, AllReduce %v", r.key.Name(), p.key.Type(), r.key.Type())
+		return fmt.Errorf("the key %q is used with two types: ForEachShard has %v, %s %v", r.key.Name(), p.key.Type(), r.function, r.key.Type())
 	case p.loop != r.loop:
-		return fmt.Errorf("ForEachShard(%q) and its AllReduce are not in the same loop: one would run more often than the other", r.key.Name())
+		return fmt.Errorf("ForEachShard(%q) and its %s are not in the same loop: one would run more often than the other", r.key.Name(), r.function)
 	}
 	l.forestOf[r.position], l.feeds[p.position] = p.position, r.position
 	delete(pending, r.key.Name())

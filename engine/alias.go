@@ -48,6 +48,7 @@ const (
 	StageRecv        = plan.Recv
 	StageRepeatBegin = plan.RepeatBegin
 	StageRepeatEnd   = plan.RepeatEnd
+	StageCommunicate = plan.Communicate
 )
 
 // The parts of a graph that operators name.

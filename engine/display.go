@@ -337,7 +337,7 @@ func renderPlan(p *plan.Plan, width int) string {
 }
 
 // renderStages writes what a queue does in a superstep: the names of its stages,
-// with an AllReduce for the three stages it has.
+// with an AllReduce for the three stages it has, and each other collective as one.
 func renderStages(p *plan.Plan, queue string) string {
 	var names []string
 	for _, n := range p.Nodes {
@@ -352,6 +352,12 @@ func renderStages(p *plan.Plan, queue string) string {
 			}
 		case plan.Send:
 			name = "AllReduce(" + name + ")"
+		case plan.Communicate:
+			if name == "" {
+				name = n.Op
+			} else {
+				name = n.Op + "(" + name + ")"
+			}
 		case plan.RepeatBegin:
 			name = "repeat ["
 		case plan.RepeatEnd:

@@ -85,6 +85,7 @@ func TestPlanLines(t *testing.T) {
 			stage(plan.RepeatBegin, "RepeatBegin", ""),
 			stage(plan.Send, "AllReduceSend", "sums"), stage(plan.Sum, "AllReduceSum", "sums"), stage(plan.Recv, "AllReduceRecv", "sums"),
 			stage(plan.RepeatEnd, "RepeatEnd", ""),
+			stage(plan.Communicate, "AllGather", "best"), stage(plan.Communicate, "Barrier", ""),
 			stage(plan.Compute, "Compute", ""), stage(plan.Criterion, "Criterion", ""), stage(plan.QueueClose, "QueueClose", ""),
 		},
 		Vertices: []plan.Vertex{
@@ -93,12 +94,12 @@ func TestPlanLines(t *testing.T) {
 			{Name: "Count", Parallelism: 1},
 			{Name: "AllReduceSum(sums)", Queue: "kmeans", Parallelism: 2},
 		}}
-	require.Equal(t, `iris: 11 operators in 4 vertices, parallelism 2, 128 shards, seed 3
+	require.Equal(t, `iris: 13 operators in 4 vertices, parallelism 2, 128 shards, seed 3
   ReadCSV → Map ×2
-  queue kmeans ×2: assign → repeat [AllReduce(sums)] → Compute
+  queue kmeans ×2: assign → repeat [AllReduce(sums)] → AllGather(best) → Barrier → Compute
   Count ×1
 `, renderPlan(p, 100))
-	require.Equal(t, "iris: 11 …\n  ReadCSV…\n  queue k…\n  Count ×1\n", renderPlan(p, 10))
+	require.Equal(t, "iris: 13 …\n  ReadCSV…\n  queue k…\n  Count ×1\n", renderPlan(p, 10))
 	p.Job, p.Nodes, p.Vertices = "", p.Nodes[:1], nil
 	for range maxPlanLines + 2 {
 		p.Vertices = append(p.Vertices, plan.Vertex{Name: "X", Parallelism: 1})

@@ -37,6 +37,7 @@ type QueueSpec struct {
 // StageSpec describes one stage.
 type StageSpec struct {
 	Kind  StageKind
+	Op    string // of StageCommunicate: the collective, such as "AllGather"
 	Name  string // such as "assign cluster", or the buffer of an AllReduce
 	Attrs []Attr
 	// Func is the user's function that the stage calls, for the fingerprint;
@@ -63,8 +64,8 @@ var stageOps = map[plan.StageKind]string{
 // AddQueue adds a superstep loop and returns the rows it emits at the end. In the
 // graph it is a node that takes the inputs, one per stage, one for the criterion
 // if there is one, and one that emits the rows; control edges lead from each to
-// the next, by-subtask edges from send to sum to receive, and feedback edges from
-// the end of a loop to its beginning. Misuse is treated as Add does.
+// the next, by-subtask edges from send to sum to receive and to other collectives,
+// and feedback edges from the end of a loop to its beginning. Misuse is treated as Add does.
 func (b *Builder) AddQueue(q QueueSpec) *Dataset {
 	if b.unusable() || poisonedInput(q.Inputs) {
 		return b.Poisoned("Queue")
@@ -142,6 +143,10 @@ func checkStages(stages []StageSpec) error {
 		}
 		switch s.Kind {
 		case plan.Compute, plan.Send:
+		case plan.Communicate:
+			if s.Op == "" {
+				return fmt.Errorf("stage %d communicates, but does not say by which collective", i+1)
+			}
 		case plan.Sum:
 			if before != plan.Send {
 				return fmt.Errorf("stage %d sums what no stage before it sends", i+1)
@@ -193,7 +198,7 @@ func (w *queueWriter) after() plan.Input {
 // stage adds one of the user's stages behind the last node.
 func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 	in := w.after()
-	if s.Kind == plan.Sum || s.Kind == plan.Recv {
+	if s.Kind.Exchanges() {
 		in.Partitioner = plan.BySubtask
 	}
 	w.add(s.Kind, s, nil, nil, in)
@@ -210,8 +215,12 @@ func (w *queueWriter) stage(s StageSpec) plan.NodeID {
 // add adds a node with the queue's ports, if it is the first, or else with the
 // edge from the node before.
 func (w *queueWriter) add(kind plan.StageKind, s StageSpec, schema *arrow.Schema, ports []Port, in ...plan.Input) {
+	op := stageOps[kind]
+	if kind == plan.Communicate {
+		op = s.Op
+	}
 	w.last = w.b.addNode(plan.Node{
-		Op:    stageOps[kind],
+		Op:    op,
 		Name:  s.Name,
 		Attrs: append([]Attr(nil), s.Attrs...),
 		Func:  funcIdentities(append([]any{s.Func}, s.Funcs...)...),

@@ -284,6 +284,8 @@ func TestMisusesOfQueues(t *testing.T) {
 		{`stage 2 interrupts an AllReduce: want send, sum and receive in a row`, func(q *QueueSpec) { q.Stages = kinds(StageSend, StageCompute) }},
 		{`stage 3 interrupts an AllReduce: want send, sum and receive in a row`, func(q *QueueSpec) { q.Stages = kinds(StageSend, StageSum, StageCompute) }},
 		{`the last AllReduce lacks its receiving stage`, func(q *QueueSpec) { q.Stages = kinds(StageSend, StageSum) }},
+		{`stage 2 interrupts an AllReduce: want send, sum and receive in a row`, func(q *QueueSpec) { q.Stages = []StageSpec{{Kind: StageSend}, {Kind: StageCommunicate, Op: "Barrier"}} }},
+		{`stage 2 communicates, but does not say by which collective`, func(q *QueueSpec) { q.Stages = kinds(StageCompute, StageCommunicate) }},
 		{`stage 1 ends an inner loop that was not begun`, func(q *QueueSpec) { q.Stages = kinds(StageRepeatEnd) }},
 		{`stage 2 ends an inner loop without stages`, func(q *QueueSpec) { q.Stages = kinds(StageRepeatBegin, StageRepeatEnd) }},
 		{`an inner loop is not ended`, func(q *QueueSpec) { q.Stages = kinds(StageRepeatBegin, StageCompute) }},

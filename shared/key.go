@@ -102,6 +102,14 @@ func (k Key[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
 // made by Replicated or Scratch), or nil.
 func (k Key[T]) Err() error { return k.declared().err }
 
+// Codec returns the codec that the key was made with, nil for a scratch key.
+func (k Key[T]) Codec() Codec[T] {
+	if k.key == nil {
+		return nil
+	}
+	return k.key.codec
+}
+
 // Get returns the object. It panics with an *AccessError when there is none.
 // The object is the session's: whoever gets it may change it only where the
 // stages agree on that, and never when other subtasks hold it too.
@@ -234,6 +242,14 @@ func (k ShardKey[T]) Type() reflect.Type { return reflect.TypeFor[T]() }
 // Err returns why the key is unusable (it has no name, or no codec, or was not
 // made by PerShard), or nil.
 func (k ShardKey[T]) Err() error { return k.declared().err }
+
+// Codec returns the codec that the key was made with.
+func (k ShardKey[T]) Codec() Codec[T] {
+	if k.key == nil {
+		return nil
+	}
+	return k.key.codec
+}
 
 // Get returns the object of a shard. It panics with an *AccessError when there
 // is none.

@@ -11,7 +11,7 @@ import (
 var (
 	partitionerNames = [...]string{"forward", "rebalance", "hash", "range", "broadcast", "custom", "by-subtask"}
 	roleNames        = [...]string{"data", "side", "control", "feedback"}
-	stageNames       = [...]string{"none", "queue-init", "compute", "send", "sum", "recv", "criterion", "queue-close", "repeat-begin", "repeat-end"}
+	stageNames       = [...]string{"none", "queue-init", "compute", "send", "sum", "recv", "criterion", "queue-close", "repeat-begin", "repeat-end", "communicate"}
 	reductionNames   = [...]string{"none", "shard-tree", "rank-tree"}
 	modeNames        = [...]string{"pipelined", "materialised"}
 )
@@ -84,6 +84,10 @@ func (r *Role) UnmarshalText(text []byte) error {
 
 // Valid reports whether k is one of the kinds of stage.
 func (k StageKind) Valid() bool { return k >= 0 && int(k) < len(stageNames) }
+
+// Exchanges reports whether a stage of the kind takes what the other subtasks hand
+// out, so that a by-subtask edge leads to it.
+func (k StageKind) Exchanges() bool { return k == Sum || k == Recv || k == Communicate }
 
 // String returns the name of the kind of stage, such as "queue-init".
 func (k StageKind) String() string { return enumName("stage", stageNames[:], int(k)) }

@@ -23,7 +23,7 @@ func TestEnums(t *testing.T) {
 	}{
 		{Partitioner(0), int(BySubtask), "[forward rebalance hash range broadcast custom by-subtask]"},
 		{Role(0), int(Feedback), "[data side control feedback]"},
-		{StageKind(0), int(RepeatEnd), "[none queue-init compute send sum recv criterion queue-close repeat-begin repeat-end]"},
+		{StageKind(0), int(Communicate), "[none queue-init compute send sum recv criterion queue-close repeat-begin repeat-end communicate]"},
 		{Reduction(0), int(RankTree), "[none shard-tree rank-tree]"},
 		{Mode(0), int(Materialised), "[pipelined materialised]"},
 	} {

@@ -120,7 +120,7 @@ func (d *drawer) queue() {
 	last := stage("QueueInit", QueueInit, d.inputs(0, 2)...)
 	after := func(op string, kind StageKind) {
 		in := Input{From: last, Role: Control}
-		if kind == Sum || kind == Recv {
+		if kind.Exchanges() {
 			in = Input{From: last, Partitioner: BySubtask}
 		}
 		last = stage(op, kind, in)
@@ -132,9 +132,11 @@ func (d *drawer) queue() {
 	}
 	var loops []NodeID
 	for range rapid.IntRange(0, 6).Draw(t, "stages") {
-		switch k := rapid.IntRange(0, 5).Draw(t, "stage"); {
+		switch k := rapid.IntRange(0, 6).Draw(t, "stage"); {
 		case k < 2:
 			after("Compute", Compute)
+		case k == 6:
+			after("AllGather", Communicate)
 		case k < 4:
 			after("AllReduceSend", Send)
 			after("AllReduceSum", Sum)

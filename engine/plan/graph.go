@@ -135,6 +135,9 @@ const (
 	RepeatBegin
 	// RepeatEnd closes an inner loop; its feedback edge leads to RepeatBegin.
 	RepeatEnd
+	// Communicate is a collective other than AllReduce, in one stage; the node's Op
+	// says which.
+	Communicate
 )
 
 // Reduction says what the bits of a floating-point reduction depend on.

@@ -57,9 +57,9 @@ func (c *checker) queues() {
 //
 //	queue-init, stages, [criterion], queue-close
 //
-// where a stage is compute, or send, sum and recv in a row, or stages between
-// repeat-begin and repeat-end. Each node but the first has one input, from the
-// node before: by-subtask into sum and recv, forward elsewhere. Feedback edges
+// where a stage is compute, communicate, or send, sum and recv in a row, or stages
+// between repeat-begin and repeat-end. Each node but the first has one input, from
+// the node before: by-subtask into communicate, sum and recv, forward elsewhere. Feedback edges
 // lead from a repeat-end to its repeat-begin, and from the last node before
 // queue-close to the first after queue-init; the latter may be left out where
 // there is no criterion. All nodes have one parallelism.
@@ -173,7 +173,7 @@ func (c *checker) order(q *Queue, nodes []int) bool {
 func (c *checker) link(i, before int) {
 	n := &c.g.Nodes[i]
 	want := Forward
-	if n.Stage == Sum || n.Stage == Recv {
+	if n.Stage.Exchanges() {
 		want = BySubtask
 	}
 	links := 0

@@ -142,7 +142,7 @@ func parseGraph(text string) (*Graph, error) {
 		}
 		if n.Queue != "" && n.Stage != QueueInit && from == "" {
 			in := Input{From: n.ID - 1, Role: Control}
-			if n.Stage == Sum || n.Stage == Recv {
+			if n.Stage.Exchanges() {
 				in = Input{From: n.ID - 1, Partitioner: BySubtask}
 			}
 			n.Inputs = append(n.Inputs, in)

@@ -1,0 +1,120 @@
+package comqueue
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// Algorithm has a communicate function carried out by an algorithm of package
+// collective/algorithm, by name, with its dimensions if it takes any:
+//
+//	comqueue.AllReduce(sums, comqueue.Algorithm("ring"))
+//	comqueue.AllReduce(sums, comqueue.Algorithm("torus:2x4"))
+//
+// Without it the algorithm is chosen among those that give the same bits. The result
+// of one that is named may be folded in an order of its own: where that makes it
+// depend on the number of subtasks, also for a buffer that ForEachShard filled, the
+// plan says so. A name or dimensions that cannot be right, and an algorithm that never
+// keeps the order of subtasks together with an operator that does not commute, are
+// errors when the job is built; what depends on the number of subtasks is one before
+// the first superstep.
+func Algorithm(name string) AlgorithmOption { return AlgorithmOption{name: name} }
+
+// AlgorithmOption is an option of every communicate function but Barrier and those of
+// objects and sparse vectors.
+type AlgorithmOption struct{ name string }
+
+func (a AlgorithmOption) applyReduce(c *reduceConfig) { c.by = &a }
+func (a AlgorithmOption) applyMove(c *moveConfig)     { c.by = &a }
+
+// asked is what the option names: the empty string where there is no option.
+func (a *AlgorithmOption) asked() string {
+	if a == nil {
+		return ""
+	}
+	return a.name
+}
+
+// find returns the algorithm and its dimensions, both nil where there is no option.
+// The error says what cannot be right whatever the number of subtasks.
+func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []int, error) {
+	if a == nil {
+		return nil, nil, nil
+	}
+	name, dims, err := algorithm.ParseName(a.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	by, err := algorithm.Find(c, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if dims == nil {
+		return by, nil, nil
+	}
+	if !takesDimensions(by) {
+		return nil, nil, fmt.Errorf("algorithm %q: %s takes no dimensions", a.name, name)
+	}
+	ranks := 1
+	for _, d := range dims {
+		if ranks > maxRanks/d {
+			return nil, nil, fmt.Errorf("algorithm %q: the dimensions are those of more than %d subtasks", a.name, maxRanks)
+		}
+		ranks *= d
+	}
+	if err := by.Supports(algorithm.Params{P: ranks, Dims: dims}); err != nil {
+		return nil, nil, fmt.Errorf("algorithm %q: %w", a.name, err)
+	}
+	return by, dims, nil
+}
+
+// maxRanks is more subtasks than there may be shards to share.
+const maxRanks = 1 << 20
+
+// takesDimensions finds out whether an algorithm reads its dimensions: then it
+// serves a number of ranks without, but not with one that is none.
+func takesDimensions(by *algorithm.Algorithm) bool {
+	plain := algorithm.Params{P: 4}
+	broken := algorithm.Params{P: 4, Dims: []int{-1}}
+	return by.Supports(plain) == nil && by.Supports(broken) != nil
+}
+
+// serves returns why the algorithm that was asked for cannot serve p subtasks, or nil.
+func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator string, commutes bool) error {
+	by, dims, err := a.find(c)
+	if err != nil || by == nil {
+		return err
+	}
+	if err := by.Supports(algorithm.Params{P: p, Root: root, Dims: dims}); err != nil {
+		return err
+	}
+	if !commutes && !keepsOrder(by, p) {
+		return fmt.Errorf("%s %s among %d subtasks does not keep their order, and operator %q does not commute", by.Name, c, p, operator)
+	}
+	return nil
+}
+
+// keepsOrder reports whether an algorithm keeps the order of p ranks.
+func keepsOrder(by *algorithm.Algorithm, p int) bool { return by.RankOrder != nil && by.RankOrder(p) }
+
+// misusedBy returns why an algorithm cannot go with an operator, or nil if there are
+// numbers of subtasks for which it can. One or two subtasks, whose order there is only
+// one way to keep, do not count: the job is to run with any number.
+func misusedBy(by *algorithm.Algorithm, operator string, commutes bool) error {
+	if by == nil || commutes {
+		return nil
+	}
+	for p := 3; p <= 64; p++ {
+		if keepsOrder(by, p) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %s does not keep the order of subtasks, and operator %q may not commute: make it with CommutativeOperator if it does, or name another algorithm", by.Name, by.Collective, operator)
+}
+
+// inShardTree reports whether an algorithm folds any forest up the tree over shards.
+func inShardTree(by *algorithm.Algorithm) bool {
+	return by == nil || by.Forests == algorithm.AnyForest && by.Canonical != nil && by.Canonical(3) && by.Canonical(8)
+}

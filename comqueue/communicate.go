@@ -1,0 +1,219 @@
+package comqueue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Element is what the buffers hold that Broadcast, AllGather and Gather move.
+type Element interface {
+	float64 | float32 | int64 | int32 | uint8
+}
+
+// MoveOption changes a Broadcast, an AllGather or a Gather.
+type MoveOption interface{ applyMove(*moveConfig) }
+
+// Root makes another subtask than 0 the one that a Broadcast comes from, or that a
+// Gather goes to. One that does not exist at the job's parallelism is an error before
+// the first superstep.
+func Root(subtask int) MoveOption { return rootOption(subtask) }
+
+type rootOption int
+
+func (r rootOption) applyMove(c *moveConfig) { c.root, c.rooted = int(r), true }
+
+// moveConfig are the options of a collective that reduces nothing.
+type moveConfig struct {
+	root   int
+	rooted bool // a root was asked for
+	by     *AlgorithmOption
+}
+
+// newMoveConfig applies options and says what is wrong with them for a collective
+// whose ranks may bring blocks of different lengths.
+func newMoveConfig(c program.Collective, uneven bool, options []MoveOption) (moveConfig, error) {
+	var m moveConfig
+	for _, o := range options {
+		if o == nil {
+			return m, fmt.Errorf("an option is nil")
+		}
+		o.applyMove(&m)
+	}
+	if m.rooted && !c.Rooted() {
+		return m, fmt.Errorf("Root is given, but every subtask gets the result")
+	}
+	if m.root < 0 {
+		return m, fmt.Errorf("the root is subtask %d; subtasks count from 0", m.root)
+	}
+	a, _, err := m.by.find(c)
+	if err == nil && a != nil && a.EvenOnly && uneven {
+		err = fmt.Errorf("%s %s takes buffers of one length only", a.Name, a.Collective)
+	}
+	return m, err
+}
+
+// attrs are the options as the plan shows them.
+func (m moveConfig) attrs() (attrs []engine.Attr) {
+	if m.rooted {
+		attrs = append(attrs, engine.Attr{Key: "root", Value: fmt.Sprint(m.root)})
+	}
+	if m.by != nil {
+		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: m.by.name})
+	}
+	return attrs
+}
+
+// fits returns why the options do not suit p subtasks, or nil.
+func (m moveConfig) fits(c program.Collective, p int) error {
+	if m.root >= p {
+		return fmt.Errorf("the root is subtask %d, and there are %d", m.root, p)
+	}
+	return m.by.serves(c, p, m.root, "", true)
+}
+
+// usable returns the first reason why keys are unusable, or nil.
+func usable(keys ...shared.AnyKey) error {
+	for _, k := range keys {
+		if err := k.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// distinct says what is wrong with a stage that reads one key and writes another.
+func distinct(from, into shared.AnyKey) error {
+	if err := usable(from, into); err != nil {
+		return err
+	}
+	if from.Name() == into.Name() {
+		return fmt.Errorf("the result would overwrite what it is made of: it needs a key of its own")
+	}
+	return nil
+}
+
+// own says what is wrong with a key for what is not the same on every subtask.
+func own(into shared.AnyKey) error {
+	if into.Kind() == shared.KindReplicated {
+		return fmt.Errorf("the result is not the same on every subtask, so that the key %q cannot be replicated: make it with shared.Scratch", into.Name())
+	}
+	return nil
+}
+
+// sized returns a buffer of n elements whose contents are of no use: the given one if
+// it is long enough.
+func sized[T any](buffer []T, n int) []T { return slices.Grow(buffer[:0], n)[:n] }
+
+// apart returns buffer, or nil if it lies in the memory of other.
+func apart[T any](buffer, other []T) []T {
+	if cap(buffer) > 0 && cap(other) > 0 && &buffer[:cap(buffer)][cap(buffer)-1] == &other[:cap(other)][cap(other)-1] {
+		return nil
+	}
+	return buffer
+}
+
+// communication counts what a communicate stage does on one subtask.
+type communication struct {
+	comm   *collective.Comm
+	bytes  int64
+	waited time.Duration
+	ran    collective.Description // the latest call
+	runs   int64
+	dense  int64 // of them, those that made an AllReduce
+}
+
+// count runs f, which calls collectives, and adds what they did.
+func (c *communication) count(f func() error) error {
+	before := c.comm.Stats()
+	err := f()
+	after := c.comm.Stats()
+	c.bytes += after.Bytes - before.Bytes
+	c.waited += after.Recv - before.Recv
+	c.runs++
+	if after.Calls > before.Calls {
+		c.dense++
+	}
+	c.ran = c.comm.Describe()
+	return err
+}
+
+// program names what carried the stage.
+func (c *communication) program() string {
+	if c.runs == 0 {
+		return ""
+	}
+	return c.ran.String()
+}
+
+// communicate is a stage that calls collectives. program says what carried them; nil
+// stands for the description of the latest.
+func (b *body) communicate(run func() error, program func(*communication) string) []engine.Stage {
+	c := &communication{comm: b.comm}
+	s := engine.Stage{
+		Node:    b.takeNode(),
+		Run:     func() error { return c.count(run) },
+		Bytes:   func() int64 { return c.bytes },
+		Waited:  func() time.Duration { return c.waited },
+		Program: c.program,
+		Shard:   b.context.currentShard,
+	}
+	if program != nil {
+		s.Program = func() string {
+			if c.runs == 0 {
+				return ""
+			}
+			return program(c)
+		}
+	}
+	return []engine.Stage{s}
+}
+
+// options are those that every call of a collective on an object gets.
+func (b *body) options(name string, by *AlgorithmOption) []collective.Option {
+	options := []collective.Option{collective.WithContext(b.context.Context()), collective.WithName(name)}
+	if by != nil {
+		options = append(options, collective.WithAlgorithm(by.name))
+	}
+	return options
+}
+
+// Barrier lets no subtask pass before all have come. Stages need none between them
+// for what they exchange by communicate functions; it orders what they do outside,
+// such as to files.
+func Barrier() Stage { return barrier{} }
+
+type barrier struct{}
+
+func (barrier) misuse() error { return nil }
+
+func (barrier) describe(*layout, int) []engine.StageSpec {
+	return []engine.StageSpec{{Kind: engine.StageCommunicate, Op: "Barrier"}}
+}
+
+func (barrier) bind(b *body, _ int) ([]engine.Stage, error) {
+	var waited time.Duration
+	return []engine.Stage{{
+		Node: b.takeNode(),
+		Run: func() error {
+			start := time.Now()
+			err := b.comm.Barrier(b.context.Context())
+			waited += time.Since(start)
+			return err
+		},
+		Waited: func() time.Duration { return waited },
+		Program: func() string {
+			d := b.comm.Describe()
+			d.Algorithm = "meeting"
+			if d.Executor == "messages" { // of another stage: ranks of one process meet in memory
+				d.Executor = "shared memory"
+			}
+			return d.String()
+		},
+	}}, nil
+}

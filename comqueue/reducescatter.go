@@ -1,0 +1,161 @@
+package comqueue
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// ReduceScatter combines a buffer of all subtasks element by element, as AllReduce
+// does, and gives each subtask its block of the result alone, under into: of n
+// elements shared.Split(n, ctx.NumTask(), ctx.TaskID()). So each subtask can go on
+// with its own part of an index range, such as the features of a histogram.
+//
+// A buffer filled by ForEachShard is reduced up the tree over shards, so that each
+// element is the same at any parallelism, unless an Algorithm is asked for that does
+// not take the parts of shards; the buffer under from is then working memory. Any
+// other buffer is taken whole, left as it is, and reduced in the fold tree over ranks;
+// the plan marks it "depends on parallelism". The buffer that into had is written
+// over, and grown if it is too short. Subtasks hold different blocks, so that into
+// cannot be replicated.
+func ReduceScatter[T Number](from, into shared.Key[[]T], options ...ReduceOption) Stage {
+	s := &reduceScatter[T]{from: from, into: into}
+	s.config, s.err = newReduceConfig("ReduceScatter", options)
+	return s
+}
+
+type reduceScatter[T Number] struct {
+	from, into shared.Key[[]T]
+	config     reduceConfig
+	err        error
+}
+
+func (s *reduceScatter[T]) misuse() error {
+	err := distinct(s.from, s.into)
+	if err == nil {
+		err = s.err
+	}
+	if err == nil {
+		err = own(s.into)
+	}
+	if err == nil {
+		err = misuseOf[T](s.config, program.ReduceScatter)
+	}
+	return s.located(err)
+}
+
+// located names the stage in an error.
+func (s *reduceScatter[T]) located(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("ReduceScatter(%q, %q): %w", s.from.Name(), s.into.Name(), err)
+}
+
+// reduces returns the key of the buffer.
+func (s *reduceScatter[T]) reduces() shared.AnyKey { return s.from }
+
+func (s *reduceScatter[T]) function() string { return "ReduceScatter" }
+
+// folds returns the operator that folds the buffers of shards.
+func (s *reduceScatter[T]) folds() (operator[T], error) { return resolve[T](s.config) }
+
+func (s *reduceScatter[T]) describe(l *layout, position int) []engine.StageSpec {
+	_, perShard := l.forestOf[position]
+	return []engine.StageSpec{{
+		Kind: engine.StageCommunicate, Op: "ReduceScatter", Name: s.from.Name(),
+		Attrs: append([]engine.Attr{{Key: "into", Value: s.into.Name()}}, s.config.attrs()...),
+		Order: orderOf[T](s.config, program.ReduceScatter, perShard),
+	}}
+}
+
+func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
+	producer, perShard := b.layout.forestOf[position]
+	by, _, err := s.config.by.find(program.ReduceScatter)
+	if err != nil {
+		return nil, s.located(err)
+	}
+	if perShard && inShardTree(by) {
+		return s.bindTree(b, position)
+	}
+	op, err := resolve[T](s.config)
+	if err == nil {
+		err = s.config.by.serves(program.ReduceScatter, b.context.NumTask(), 0, s.config.opName(), s.config.commutes())
+	}
+	if err != nil {
+		return nil, s.located(err)
+	}
+	var parts *forest[T]
+	if perShard {
+		parts = b.forests[producer].(*forest[T])
+	}
+	c, options := &b.context, b.options(s.from.Name(), s.config.by)
+	return b.communicate(func() error {
+		buffer := s.from.Get(c)
+		n, err := s.config.prefix(c, s.from.Name(), len(buffer))
+		if err != nil {
+			return err
+		}
+		if parts != nil {
+			if err := s.foldParts(parts, buffer, n); err != nil {
+				return err
+			}
+		}
+		block := s.block(c, buffer, n)
+		if err := collective.ReduceScatter(b.comm, op.op, buffer[:n], block, options...); err != nil {
+			return err
+		}
+		s.into.Put(c, block)
+		return nil
+	}, nil), nil
+}
+
+// foldParts folds what the subtask's shards brought into its buffer.
+func (s *reduceScatter[T]) foldParts(parts *forest[T], buffer []T, n int) error {
+	if len(buffer) != parts.length {
+		return fmt.Errorf("buffer %q has %d elements, and had %d when ForEachShard filled its parts", s.from.Name(), len(buffer), parts.length)
+	}
+	entries := parts.entries(n)
+	if len(entries) == 0 {
+		fill(buffer[:n], parts.op.op.Identity())
+		return nil
+	}
+	copy(buffer, entries[0].Value)
+	for _, e := range entries[1:] {
+		parts.op.apply(buffer[:n], e.Value)
+	}
+	return nil
+}
+
+// block returns a buffer for the subtask's block of n elements.
+func (s *reduceScatter[T]) block(c *ComContext, buffer []T, n int) []T {
+	old, _ := s.into.Lookup(c)
+	return sized(apart(old, buffer), shared.Split(n, c.NumTask(), c.TaskID()).Len())
+}
+
+// bindTree reduces up the tree over shards: every subtask gets all of the result in
+// its buffer, and keeps its block.
+func (s *reduceScatter[T]) bindTree(b *body, position int) ([]engine.Stage, error) {
+	r, err := newReduction(b, position, s.from, s.config)
+	if err != nil {
+		return nil, s.located(err)
+	}
+	c := &b.context
+	run := func() error {
+		for _, step := range []func() error{r.send, r.sum, r.recv} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		result := r.request.Out
+		block := s.block(c, s.from.Get(c), len(result))
+		own := shared.Split(len(result), c.NumTask(), c.TaskID())
+		copy(block, result[own.Lo:own.Hi])
+		s.into.Put(c, block)
+		return nil
+	}
+	return b.communicate(run, func(*communication) string { return "AllReduce, " + r.program() }), nil
+}

@@ -1,0 +1,182 @@
+package comqueue
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// SparseVector is a vector of Length elements most of which are zero: Value[i] stands
+// at Index[i], in ascending order. With a nil Index it is dense, and Value has all
+// elements; so a vector of zeros has an empty Index that is not nil. Its codec for
+// keys is shared.Msgpack.
+type SparseVector[T float64 | float32] = collective.SparseVector[T]
+
+// AllReduceSparse sums the vectors that the subtasks have under key and gives every
+// subtask the sum under the same key. What is absent counts as +0, −0 counts as +0, and
+// all NaNs are one: so the sum has the same bits whether the vectors are gathered and
+// merged, or, where that would move more data, reduced as dense ones. The sum is dense
+// if that takes less room than its elements other than zero.
+//
+// The vectors are of one length; other lengths are an error that names two subtasks. A
+// subtask without a vector brings nothing; where none has one, none gets one. The
+// vectors are summed in the fold tree over ranks, one per subtask, so that the result
+// depends on parallelism, and the plan says so; see AllReduceShardSparse.
+func AllReduceSparse[T float64 | float32](key shared.Key[SparseVector[T]]) Stage {
+	return &reduceSparse[T]{key: key}
+}
+
+type reduceSparse[T float64 | float32] struct{ key shared.Key[SparseVector[T]] }
+
+func (s *reduceSparse[T]) misuse() error { return usable(s.key) }
+
+func (s *reduceSparse[T]) describe(*layout, int) []engine.StageSpec {
+	return []engine.StageSpec{{Kind: engine.StageCommunicate, Op: "AllReduceSparse", Name: s.key.Name(), Order: engine.RankTree}}
+}
+
+func (s *reduceSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
+	c := &b.context
+	lengths := b.newLengths(s.key.Name())
+	request := collective.SparseReduction[T]{Name: s.key.Name(), Context: c.Context()}
+	return b.communicate(func() error {
+		v, ok := s.key.Lookup(c)
+		length := -1
+		if ok {
+			length, request.Value = v.Length, &v
+		}
+		defer func() { request.Value = nil }()
+		return sumSparse(c, b.comm, lengths, length, &request, s.key)
+	}, sparsely), nil
+}
+
+// AllReduceShardSparse sums the vectors that all shards have under from, up the tree
+// over shards, and gives every subtask the sum under into. It is the same at any
+// parallelism. Shards without a vector are absent; where there is none at all, there is
+// none under into after it. The vectors of the shards are left as they are. See
+// AllReduceSparse.
+func AllReduceShardSparse[T float64 | float32](from shared.ShardKey[SparseVector[T]], into shared.Key[SparseVector[T]]) Stage {
+	return &reduceShardSparse[T]{from: from, into: into}
+}
+
+type reduceShardSparse[T float64 | float32] struct {
+	from shared.ShardKey[SparseVector[T]]
+	into shared.Key[SparseVector[T]]
+}
+
+func (s *reduceShardSparse[T]) misuse() error {
+	if err := distinct(s.from, s.into); err != nil {
+		return fmt.Errorf("AllReduceShardSparse(%q, %q): %w", s.from.Name(), s.into.Name(), err)
+	}
+	return nil
+}
+
+func (s *reduceShardSparse[T]) describe(*layout, int) []engine.StageSpec {
+	return []engine.StageSpec{{
+		Kind: engine.StageCommunicate, Op: "AllReduceShardSparse", Name: s.from.Name(), Order: engine.ShardTree,
+		Attrs: []engine.Attr{{Key: "into", Value: s.into.Name()}},
+	}}
+}
+
+func (s *reduceShardSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
+	c := &b.context
+	lengths := b.newLengths(s.from.Name())
+	folder := shared.NewFolder(c.Shards(), SparseVector[T].Plus, nil)
+	request := collective.SparseReduction[T]{Name: s.from.Name(), Shards: c.TotalShards(), Context: c.Context()}
+	return b.communicate(func() error {
+		folder.Reset(c.Shards())
+		length := -1
+		err := c.eachShard(func(shard int) error {
+			v, ok := s.from.Lookup(c, shard)
+			if !ok {
+				return nil
+			}
+			if length >= 0 && v.Length != length {
+				return fmt.Errorf("sparse vectors %q: one of %d elements, and of a shard before it one of %d", s.from.Name(), v.Length, length)
+			}
+			length = v.Length
+			normal, err := v.Normal()
+			if err != nil {
+				return fmt.Errorf("sparse vectors %q: %w", s.from.Name(), err)
+			}
+			folder.Push(shard, normal)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		request.Forest = folder.Forest()
+		defer func() { request.Forest = nil }()
+		return sumSparse(c, b.comm, lengths, length, &request, s.into)
+	}, sparsely), nil
+}
+
+// sparsely names what carried sums of sparse vectors.
+func sparsely(c *communication) string {
+	how := "all-gather and merge, or dense AllReduce, "
+	switch c.dense {
+	case 0:
+		how = "all-gather and merge, "
+	case c.runs:
+		how = "dense AllReduce, "
+	}
+	return how + c.ran.String()
+}
+
+// lengths is room to agree about a length.
+type lengths struct {
+	name    string
+	options []collective.Option
+	own     [1]int64
+	all     []int64
+}
+
+func (b *body) newLengths(name string) *lengths {
+	return &lengths{name: name, options: b.options(name, nil), all: make([]int64, b.context.NumTask())}
+}
+
+// agree returns the length that all subtasks have which have one, −1 if none has.
+func (l *lengths) agree(comm *collective.Comm, own int) (int, error) {
+	l.own[0] = int64(own)
+	if err := collective.AllGather(comm, l.own[:], l.all, l.options...); err != nil {
+		return 0, err
+	}
+	first := -1
+	for subtask, n := range l.all {
+		switch {
+		case n < 0:
+		case first < 0:
+			first = subtask
+		case n != l.all[first]:
+			return 0, fmt.Errorf("sparse vectors %q: subtask %d has one of %d elements, and subtask %d one of %d", l.name, subtask, n, first, l.all[first])
+		}
+	}
+	if first < 0 {
+		return -1, nil
+	}
+	return int(l.all[first]), nil
+}
+
+// sumSparse sums what a request brings, whose vectors have a length of their own
+// subtask or −1, and puts the sum.
+func sumSparse[T float64 | float32](c *ComContext, comm *collective.Comm, l *lengths, own int, request *collective.SparseReduction[T], into shared.Key[SparseVector[T]]) error {
+	length, err := l.agree(comm, own)
+	if err != nil {
+		return err
+	}
+	if length < 0 {
+		into.Remove(c)
+		return nil
+	}
+	request.Length = length
+	sum, err := collective.AllReduceSparse(comm, request)
+	if err != nil {
+		return err
+	}
+	if sum == nil {
+		sum = &SparseVector[T]{Length: length, Index: []int32{}, Value: []T{}}
+	}
+	into.Put(c, *sum)
+	return nil
+}
