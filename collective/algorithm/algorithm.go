@@ -48,6 +48,9 @@ type Algorithm struct {
 
 	Forests ForestSupport
 
+	// TakesDims says that Params.Dims mean something; for others they are an error.
+	TakesDims bool
+
 	// EvenOnly says that the chunks must be of even lengths (program.Even), so that
 	// the algorithm cannot serve a collective with counts.
 	EvenOnly bool
@@ -75,6 +78,8 @@ func (a *Algorithm) Supports(pr Params) error {
 		return fmt.Errorf("%s %s among %d ranks", a.Name, a.Collective, pr.P)
 	case a.Collective.Rooted() && (pr.Root < 0 || pr.Root >= pr.P):
 		return fmt.Errorf("%s %s with root %d among %d ranks", a.Name, a.Collective, pr.Root, pr.P)
+	case len(pr.Dims) > 0 && !a.TakesDims:
+		return fmt.Errorf("%s %s takes no dimensions", a.Name, a.Collective)
 	case pr.Forest != nil && len(pr.Forest) != pr.P:
 		return fmt.Errorf("%s %s: forests of %d ranks among %d", a.Name, a.Collective, len(pr.Forest), pr.P)
 	case pr.Forest != nil && a.Forests == WholeOnly:

@@ -32,6 +32,7 @@ import (
 func blueConnect() *Algorithm {
 	return &Algorithm{
 		Name: "blueconnect", Collective: program.AllReduce,
+		TakesDims: true,
 		Summary:   "dimension by dimension of any grid of ranks: for hosts, racks and pods",
 		Canonical: anyGridIsCanonical, RankOrder: Always, Forests: OnePerRank,
 		Check:    checkBlueConnect,

@@ -33,6 +33,7 @@ import (
 func hierarchical() *Algorithm {
 	return &Algorithm{
 		Name: "hierarchical", Collective: program.AllReduce,
+		TakesDims: true,
 		Summary:   "rings within groups and a ring of their masters: slow links between hosts",
 		Canonical: atMostTwo, RankOrder: atMostTwo,
 		Check:    checkHierarchical,

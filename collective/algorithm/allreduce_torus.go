@@ -29,6 +29,7 @@ import (
 func torus() *Algorithm {
 	return &Algorithm{
 		Name: "torus", Collective: program.AllReduce,
+		TakesDims: true,
 		Summary:   "rings along the rows and columns of a grid: long vectors, very many ranks",
 		Canonical: atMostTwo, RankOrder: atMostTwo,
 		Check:    checkTorus,

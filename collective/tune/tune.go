@@ -177,7 +177,7 @@ const maxSegments = 64
 // refusal returns why an algorithm does not compete, or "".
 func refusal(a *algorithm.Algorithm, pr algorithm.Params, q Query, anyTree bool) string {
 	if err := a.Supports(pr); err != nil {
-		return err.Error()
+		return strings.TrimPrefix(err.Error(), fmt.Sprintf("%s %s: ", a.Name, a.Collective))
 	}
 	switch {
 	case a.EvenOnly && q.Uneven:
