@@ -125,10 +125,11 @@ func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 		defer func() { <-t.dials }()
 	case <-ctx.Done():
 	}
-	for pause := 5 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 250*time.Millisecond) {
-		c, again, err := t.dialOnce(ctx, n, r)
+	pause := 5 * time.Millisecond
+	for try := uint32(1); ctx.Err() == nil; try++ {
+		c, again, err := t.dialOnce(ctx, n, r, try)
 		if err == nil {
-			t.place(s, c)
+			t.place(s, c, try)
 			return
 		}
 		if !again && ctx.Err() == nil {
@@ -142,11 +143,29 @@ func (t *TCP) dial(n *node, r Route, s *slot, deadline time.Time) {
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
+		pause = min(2*pause, 250*time.Millisecond)
 	}
 }
 
-// dialOnce makes one attempt; again says whether another may do better.
-func (t *TCP) dialOnce(ctx context.Context, n *node, r Route) (c *tcpConn, again bool, err error) {
+// closeOnEnd closes a socket when ctx ends before stop is called, which says
+// whether it did not.
+func closeOnEnd(ctx context.Context, sock net.Conn) (stop func() bool) {
+	closed := make(chan struct{})
+	cancel := context.AfterFunc(ctx, func() {
+		_ = sock.Close()
+		close(closed)
+	})
+	return func() bool {
+		if cancel() {
+			return true
+		}
+		<-closed
+		return false
+	}
+}
+
+// dialOnce makes one try; again says whether another may do better.
+func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (c *tcpConn, again bool, err error) {
 	address := t.peers[r.Peer]
 	if address == "" {
 		return nil, false, errors.New("its address is not known: the group's table does not list it")
@@ -156,8 +175,8 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route) (c *tcpConn, again
 		return nil, true, err
 	}
 	// The deadline for a peer that is silent, closing for a group that ends.
-	stop := context.AfterFunc(ctx, func() { _ = sock.Close() })
-	conn, again, err := t.greet(ctx, sock, n, r)
+	stop := closeOnEnd(ctx, sock)
+	conn, again, err := t.greet(ctx, sock, n, r, try)
 	if !stop() && err == nil {
 		err, again = ctx.Err(), true
 	}
@@ -169,7 +188,7 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route) (c *tcpConn, again
 }
 
 // greet says hello on a new connection and waits for the answer.
-func (t *TCP) greet(ctx context.Context, sock net.Conn, n *node, r Route) (conn net.Conn, again bool, err error) {
+func (t *TCP) greet(ctx context.Context, sock net.Conn, n *node, r Route, try uint32) (conn net.Conn, again bool, err error) {
 	conn = sock
 	if t.cfg.TLS != nil {
 		config := t.cfg.TLS.Clone()
@@ -185,7 +204,7 @@ func (t *TCP) greet(ctx context.Context, sock net.Conn, n *node, r Route) (conn 
 	}
 	var b [helloBytes]byte
 	(&hello{attempt: t.fence.attempt, group: t.fence.group,
-		from: uint32(n.rank), to: uint32(r.Peer), channel: uint32(r.Channel)}).encode(&b)
+		from: uint32(n.rank), to: uint32(r.Peer), channel: uint32(r.Channel), try: try}).encode(&b)
 	if _, err := conn.Write(b[:]); err != nil {
 		return nil, true, err
 	}
@@ -201,16 +220,16 @@ func (t *TCP) greet(ctx context.Context, sock net.Conn, n *node, r Route) (conn 
 	return nil, v == notYet, errors.New(reason)
 }
 
-// place puts a connection where its rank waits for it, instead of one that nobody
-// has claimed. Where it comes too late it is closed.
-func (t *TCP) place(s *slot, c *tcpConn) {
+// place puts a connection where its rank waits for it, instead of one of an earlier
+// try that nobody has claimed. Where it comes too late it is closed.
+func (t *TCP) place(s *slot, c *tcpConn, try uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
 	case t.ended != nil:
 		c.interrupt(t.ended)
 		return
-	case s.claimed:
+	case s.claimed, s.conn != nil && try < s.try:
 		c.interrupt(ErrClosed)
 		return
 	case s.conn != nil:
@@ -218,7 +237,7 @@ func (t *TCP) place(s *slot, c *tcpConn) {
 	default:
 		close(s.ready)
 	}
-	s.conn = c
+	s.conn, s.try = c, try
 }
 
 // accept takes connections until the mesh ends. Each one is answered on its own, so
@@ -261,7 +280,7 @@ func (t *TCP) accept() {
 
 // answer listens to a hello and takes the connection, or closes it.
 func (t *TCP) answer(sock net.Conn) {
-	stop := context.AfterFunc(t.ctx, func() { _ = sock.Close() })
+	stop := closeOnEnd(t.ctx, sock)
 	_ = sock.SetDeadline(time.Now().Add(min(handshakeTimeout, t.cfg.ConnectTimeout)))
 	conn, m, err := t.hear(sock)
 	if err != nil {
@@ -277,7 +296,7 @@ func (t *TCP) answer(sock net.Conn) {
 		_ = sock.Close()
 		return
 	}
-	t.place(s, newTCPConn(t, n, r, sock, conn))
+	t.place(s, newTCPConn(t, n, r, sock, conn), m.try)
 }
 
 // hear reads the hello on a new connection and answers it. Errors are for nobody to

@@ -22,6 +22,7 @@ type fabric struct {
 	remote func(ctx context.Context, n *node, routes []Route, conns []Conn) error
 	// interruptRemote ends those connections, once, for the group's cause.
 	interruptRemote func(cause error)
+	remoteEnd       sync.Once
 
 	pool   pool
 	ledger *ledger // nil where a single rank is hosted
@@ -83,19 +84,20 @@ func (f *fabric) link(rank int, r Route) (*link, error) {
 	return l, nil
 }
 
-// interrupt ends everything for the group's cause.
+// interrupt ends everything for the group's cause. When it returns everything has
+// ended, also if it was another call that did it.
 func (f *fabric) interrupt(cause error) {
 	f.mu.Lock()
-	done := f.cause != nil
-	if !done {
+	if f.cause == nil {
 		f.cause = cause
 		for _, l := range f.links {
 			l.each(func(p *pipe) { p.fail(cause) })
 		}
 	}
+	cause = f.cause
 	f.mu.Unlock()
-	if !done && f.interruptRemote != nil {
-		f.interruptRemote(cause)
+	if f.interruptRemote != nil {
+		f.remoteEnd.Do(func() { f.interruptRemote(cause) })
 	}
 }
 
@@ -142,9 +144,24 @@ func (n *node) Failed() <-chan struct{} { return n.fabric.group.Failed() }
 func (n *node) Err() error              { return n.fabric.group.Err() }
 
 func (n *node) Fail(err error) error {
-	cause := n.fabric.group.Fail(err)
+	cause := n.fabric.group.Fail(n.fabric.completed(err))
 	n.fabric.interrupt(cause)
 	return cause
+}
+
+// completed adds to the error about a message of another operation what that rank
+// is in, if it is one of this process. Of others the membership knows.
+func (f *fabric) completed(err error) error {
+	m, ok := err.(*membership.MismatchError)
+	if !ok || m.OtherDoing != "" || m.Other < 0 || m.Other >= f.size || f.nodes[m.Other] == nil {
+		return err
+	}
+	full := *m
+	full.OtherDoing = "no operation"
+	if seq, op := f.nodes[m.Other].standing.read(); op != nil {
+		full.OtherDoing = membership.Describe(seq, op)
+	}
+	return &full
 }
 
 func (n *node) Begin(seq uint64, op *Operation) {

@@ -45,7 +45,7 @@ func FuzzHeader(f *testing.F) {
 // Whatever hello is accepted encodes to the same bytes.
 func FuzzHello(f *testing.F) {
 	var b [helloBytes]byte
-	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3}} {
+	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3, try: 4}} {
 		m.encode(&b)
 		f.Add(bytes.Clone(b[:]), false)
 		f.Add(bytes.Clone(b[:]), true)

@@ -12,16 +12,16 @@ import (
 //	 0  magic "SSHi"          20  from rank
 //	 4  version               24  to rank
 //	 5  zero                  28  channel
-//	 8  attempt               32  CRC-32C of the 32 bytes before
-//	12  hash of the group
+//	 8  attempt               32  which of the lower rank's tries this is
+//	12  hash of the group     36  CRC-32C of the 36 bytes before
 type hello struct {
-	attempt           uint32
-	group             uint64
-	from, to, channel uint32
+	attempt                uint32
+	group                  uint64
+	from, to, channel, try uint32
 }
 
 const (
-	helloBytes = 36
+	helloBytes = 40
 	helloMagic = 0x69485353
 )
 
@@ -35,7 +35,8 @@ func (m *hello) encode(b *[helloBytes]byte) {
 	le.PutUint32(b[20:], m.from)
 	le.PutUint32(b[24:], m.to)
 	le.PutUint32(b[28:], m.channel)
-	le.PutUint32(b[32:], crc32.Checksum(b[:32], castagnoli))
+	le.PutUint32(b[32:], m.try)
+	le.PutUint32(b[36:], crc32.Checksum(b[:36], castagnoli))
 }
 
 // verdict is the answer to a hello.
@@ -56,11 +57,11 @@ func (m *hello) decode(b *[helloBytes]byte) (verdict, error) {
 		return 0, fmt.Errorf("%w: a connection begins with %q, which is no hello", ErrFrame, b[:4])
 	case b[4] != wireVersion:
 		return refused, fmt.Errorf("%w: a hello of version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
-	case le.Uint32(b[32:]) != crc32.Checksum(b[:32], castagnoli) || b[5]|b[6]|b[7] != 0:
+	case le.Uint32(b[36:]) != crc32.Checksum(b[:36], castagnoli) || b[5]|b[6]|b[7] != 0:
 		return 0, fmt.Errorf("%w: a hello with a wrong checksum", ErrFrame)
 	}
 	*m = hello{attempt: le.Uint32(b[8:]), group: le.Uint64(b[12:]),
-		from: le.Uint32(b[20:]), to: le.Uint32(b[24:]), channel: le.Uint32(b[28:])}
+		from: le.Uint32(b[20:]), to: le.Uint32(b[24:]), channel: le.Uint32(b[28:]), try: le.Uint32(b[32:])}
 	return accepted, nil
 }
 

@@ -111,6 +111,10 @@ func TestListenerTakesSecondHello(t *testing.T) {
 	ca := open(t, nodes[0], 1, 0)
 	_, err := io.ReadAll(first)
 	require.NoError(t, err, "closed")
+	late, v, _ := shake(t, meshes[1].Address(), helloOf()) // of a try before that one
+	require.Equal(t, accepted, v)
+	_, err = io.ReadAll(late)
+	require.NoError(t, err, "closed")
 	cb := open(t, nodes[1], 0, 0)
 	require.NoError(t, ca.Post(&Header{Seq: 3}, nil))
 	var h Header

@@ -60,6 +60,28 @@ func TestLocalSendWaitsOnlyForLargeMessages(t *testing.T) {
 	})
 }
 
+// Small messages to a rank that receives nothing do not pile up without end.
+func TestLocalSmallMessagesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLocal(2)
+		c := open(t, l.Node(0), 1, 0)
+		sent := 0
+		done := make(chan error, 1)
+		go func() {
+			for {
+				if err := c.Send(&Header{Length: 1 << 10}, make([]byte, 1<<10)); err != nil {
+					done <- err
+					return
+				}
+				sent++
+			}
+		}()
+		synctest.Wait()
+		require.Equal(t, eagerBacklog>>10+1, sent)
+		require.Equal(t, l.Node(1).Fail(errors.New("stop")), <-done)
+	})
+}
+
 func TestLocalPostNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLocal(2)
@@ -169,6 +191,22 @@ func TestRanksOfAProcessThatDisagree(t *testing.T) {
 		Rank: 0, Doing: membership.Describe(17, reduce),
 		Other: 1, OtherDoing: membership.Describe(17, barrier),
 	}, *mismatch)
+}
+
+// The receiver of a message of another operation knows its number alone; what its
+// sender is in is known here.
+func TestMismatchIsCompleted(t *testing.T) {
+	for want, op := range map[string]*Operation{"Scan #3": {Hash: 0, Text: "Scan"}, "no operation": nil} {
+		l := NewLocal(3)
+		if op != nil {
+			l.Node(1).Begin(2, &Operation{Text: "of few"})
+			l.Node(2).Begin(3, &Operation{Text: "of other few"})
+			l.Node(1).Begin(3, op)
+		}
+		require.NoError(t, l.Node(0).Err(), "operations of some ranks only are not compared")
+		err := l.Node(0).Fail(&membership.MismatchError{Rank: 0, Doing: "Barrier #3", Other: 1})
+		require.Equal(t, &membership.MismatchError{Rank: 0, Doing: "Barrier #3", Other: 1, OtherDoing: want}, err)
+	}
 }
 
 func TestRoutesThatDoNotExist(t *testing.T) {

@@ -3,7 +3,6 @@ package mesh
 import (
 	"fmt"
 	"hash/crc32"
-	"io"
 )
 
 func (c *tcpConn) Next(h *Header) error {
@@ -51,7 +50,6 @@ func (c *tcpConn) Read(dst []byte) error {
 		c.sum = crc32.Update(c.sum, castagnoli, dst)
 	}
 	c.rest -= len(dst)
-	c.node.standing.moved.Add(uint64(len(dst)))
 	if c.rest == 0 {
 		return c.finish()
 	}
@@ -66,23 +64,37 @@ func (c *tcpConn) finish() error {
 	return nil
 }
 
-// readFull fills dst, at first from the buffer.
+// readFull fills dst, at first from the buffer. It counts what comes as it comes:
+// a long message over a slow network is progress all the time.
 func (c *tcpConn) readFull(dst []byte) error {
 	for {
 		n := copy(dst, c.buf[c.lo:c.hi])
 		c.lo += n
 		dst = dst[n:]
+		c.node.standing.moved.Add(uint64(n))
 		if len(dst) == 0 {
 			return nil
 		}
 		if len(dst) >= min(directRead, len(c.buf)) {
-			_, err := io.ReadFull(c.conn, dst)
-			return err
+			return c.readDirect(dst)
 		}
 		if err := c.fill(len(dst), len(c.buf)); err != nil {
 			return err
 		}
 	}
+}
+
+// readDirect fills dst from the connection.
+func (c *tcpConn) readDirect(dst []byte) error {
+	for len(dst) > 0 {
+		n, err := c.conn.Read(dst)
+		c.node.standing.moved.Add(uint64(n))
+		dst = dst[n:]
+		if err != nil && len(dst) > 0 {
+			return err
+		}
+	}
+	return nil
 }
 
 // fill reads until at least need bytes are in the buffer, and no more than window

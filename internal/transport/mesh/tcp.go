@@ -97,9 +97,10 @@ type TCP struct {
 type slot struct {
 	ready   chan struct{} // closed when conn is set
 	conn    *tcpConn
-	dialing bool  // this side makes it
-	claimed bool  // it was given to its rank
-	err     error // of the latest attempt to make it
+	try     uint32 // of the lower rank, that made it
+	dialing bool   // this side makes it
+	claimed bool   // it was given to its rank
+	err     error  // of the latest attempt to make it
 }
 
 // JoinTCP listens, joins the group, and accepts connections from then on. ctx

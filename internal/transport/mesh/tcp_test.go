@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 	"golang.org/x/sync/errgroup"
 	"pgregory.net/rapid"
 
@@ -106,7 +107,7 @@ func TestTCPAllocatesNothing(t *testing.T) {
 
 // A mesh that closes between messages has left; ranks that wait for more learn it at once.
 func TestTCPClosing(t *testing.T) {
-	meshes, nodes := cluster(t, oneEach(3), nil)
+	meshes, nodes := cluster(t, oneEach(3), func(c *TCPConfig) { c.SocketBuffer = 4096 })
 	ca, cb := couple(t, nodes[0], nodes[1], 3)
 	_, cd := couple(t, nodes[1], nodes[2], 0)
 	op := &Operation{Hash: 5, Text: "Broadcast (1 byte)"}
@@ -319,7 +320,7 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return
 	}
-	before, routines := descriptors(t), runtime.NumGoroutine()
+	before, routines := descriptors(t), goleak.IgnoreCurrent()
 	for _, fail := range []bool{false, true} {
 		meshes, nodes := cluster(t, [][]int{{0, 1}, {2, 3}}, nil)
 		traffic(t, nodes, 2, 3, 1<<16, 1)
@@ -334,6 +335,6 @@ func TestTCPLeavesNothingBehind(t *testing.T) {
 		}
 		require.NoError(t, idle.Close())
 		require.LessOrEqual(t, descriptors(t), before+1, "the poller's own may be new")
-		require.LessOrEqual(t, runtime.NumGoroutine(), routines)
+		goleak.VerifyNone(t, routines)
 	}
 }
