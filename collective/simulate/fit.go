@@ -58,7 +58,9 @@ func (s *Sample) String() string {
 // host in one rack, whichever base says of ranks 0 and 1: it changes the latency and
 // the bandwidth of that class of links, the overhead and the copy cost of messages
 // (keeping the ratio of sender to receiver), Gamma and Copy. A cost of 0 and an
-// unlimited bandwidth stay what they are; so do costs that no sample depends on.
+// unlimited bandwidth stay what they are; so do costs that no sample depends on. Where
+// there are samples of collectives, Cores may be halved: a machine that others use too,
+// or whose scheduler wakes a receiver on the core of its sender, has fewer to give.
 //
 // A few sizes each of ping-pong (latency and overhead from short ones, copies from
 // long ones), streams (which tell overhead from latency) and folds settle all;
@@ -84,20 +86,23 @@ func Fit(ctx context.Context, base *Network, samples []Sample, opt Options) (*Ne
 		return nil, err
 	}
 	best := &fitting{misfit: math.Inf(1)}
-	for _, copies := range [3]float64{0, 0.25, 4} {
-		f := &fitting{ctx: ctx, net: n.Clone(), predictor: pr}
-		f.scales = scalesOf(f.net)
-		if copies > 0 {
-			f.begin(copies)
-		}
-		if f.misfit, err = f.measure(); err != nil {
-			return nil, err
-		}
-		if err := f.descend(4, 2, 1.5, 1.2, 1.1); err != nil {
-			return nil, err
-		}
-		if f.misfit < best.misfit {
-			best = f
+	for _, cores := range coresToTry(n, samples) {
+		for _, copies := range [3]float64{0, 0.25, 4} {
+			f := &fitting{ctx: ctx, net: n.Clone(), predictor: pr}
+			f.net.Cores = cores
+			f.scales = scalesOf(f.net)
+			if copies > 0 && !f.begin(copies) {
+				continue
+			}
+			if f.misfit, err = f.measure(); err != nil {
+				return nil, err
+			}
+			if err := f.descend(4, 2, 1.5, 1.2, 1.1); err != nil {
+				return nil, err
+			}
+			if f.misfit < best.misfit {
+				best = f
+			}
 		}
 	}
 	if err := best.descend(1.05, 1.02, 1.01, 1.005); err != nil {
@@ -141,8 +146,9 @@ func scalesOf(n *Network) []func(float64) {
 // begin starts from the rate of the longest message measured: either the link is that
 // fast and copies take a part of its time, or the other way round. The two can stand in
 // for each other up to a point, and a descent that begins on the wrong side of it
-// loses sight of the one without effect.
-func (f *fitting) begin(copies float64) {
+// loses sight of the one without effect. It returns false where there is nothing to
+// begin with.
+func (f *fitting) begin(copies float64) bool {
 	longest := Sample{}
 	for _, s := range f.predictor.samples {
 		if (s.Kind == Stream || s.Kind == PingPong) && s.Bytes > longest.Bytes {
@@ -151,7 +157,7 @@ func (f *fitting) begin(copies float64) {
 	}
 	link := linkOf(f.net)
 	if longest.Bytes == 0 || link.Bandwidth == 0 {
-		return
+		return false
 	}
 	perByte := longest.Seconds / float64(longest.Bytes)
 	link.Bandwidth = max(copies, 1) / perByte
@@ -160,6 +166,27 @@ func (f *fitting) begin(copies float64) {
 		f.net.SendCopy *= by
 		f.net.RecvCopy *= by
 	}
+	return true
+}
+
+// coresToTry lists the numbers of cores among which samples decide: what the network
+// has, and, where there are collectives to tell, halves of it down to one.
+func coresToTry(n *Network, samples []Sample) []int {
+	cores, ranks := []int{n.Cores}, 0
+	for _, s := range samples {
+		if s.Kind == Collective {
+			ranks = max(ranks, s.Params.P)
+		}
+	}
+	if ranks == 0 {
+		return cores
+	}
+	for c := n.Cores / 2; c >= 1; c /= 2 {
+		if c < 2*ranks { // beyond, they are never short
+			cores = append(cores, c)
+		}
+	}
+	return cores
 }
 
 // linkOf is the link between ranks 0 and 1 of a network of one host or one rack.

@@ -93,6 +93,24 @@ func TestFitToCollectives(t *testing.T) {
 	}
 }
 
+// Cores that others use are found missing.
+func TestFitFindsTheCoresThereAre(t *testing.T) {
+	truth, _ := Preset("loopback")
+	truth.Cores, truth.Host.Latency = 1, 2e-6
+	samples := probes()
+	for _, bytes := range []int{8, 1 << 20} {
+		for _, p := range []int{2, 4} {
+			samples = append(samples, Sample{Kind: Collective, Algorithm: algorithm.Direct(), Params: algorithm.Params{P: p}, Bytes: bytes})
+		}
+	}
+	base, _ := Preset("loopback")
+	base.Cores = 4
+	got, err := Fit(t.Context(), base, measured(t, truth, samples, 0), Options{})
+	require.NoError(t, err)
+	require.Equal(t, 1, got.Cores)
+	require.InEpsilon(t, truth.SendOverhead, got.SendOverhead, 0.05)
+}
+
 func TestFitRefuses(t *testing.T) {
 	base, _ := Preset("loopback")
 	for want, samples := range map[string][]Sample{

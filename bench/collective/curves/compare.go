@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
@@ -42,6 +43,11 @@ func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
 	probes, runs, err := readMeasurements(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Measured, err)
+	}
+	for _, r := range runs {
+		if slices.Contains(c.FitRanks, r.Params.P) {
+			probes = append(probes, r)
+		}
 	}
 	if len(probes) > 0 {
 		if net, err = simulate.Fit(ctx, net, probes, simulate.Options{}); err != nil {
@@ -88,6 +94,9 @@ func readMeasurements(r io.Reader) (probes, runs []simulate.Sample, err error) {
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
 			return nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
+		if l.Kind == "" && l.Algorithm == "" {
+			continue // the raw rate of the link, say
+		}
 		s, err := l.sample()
 		if err != nil {
 			return nil, nil, fmt.Errorf("line %d: %w", number, err)
@@ -122,11 +131,14 @@ func (l *line) sample() (simulate.Sample, error) {
 		}
 		return s, fmt.Errorf("no kind of measurement %q", l.Kind)
 	}
-	s.Kind, s.Params = simulate.Collective, algorithm.Params{P: l.Ranks}
-	var err error
+	name, dims, err := algorithm.ParseName(l.Algorithm)
+	if err != nil {
+		return s, err
+	}
+	s.Kind, s.Params = simulate.Collective, algorithm.Params{P: l.Ranks, Dims: dims}
 	for c := range program.NumCollectives {
 		if c.String() == l.Collective {
-			s.Algorithm, err = algorithm.Find(c, l.Algorithm)
+			s.Algorithm, err = algorithm.Find(c, name)
 		}
 	}
 	if s.Algorithm == nil && err == nil {
@@ -182,8 +194,8 @@ func report(out io.Writer, runs []simulate.Sample, prices []float64) bool {
 	return good
 }
 
-// orders counts the pairs of runs of one collective, number of ranks and size whose
-// measurements are apart, and those of them that prices put in the same order; it
+// orders counts the pairs of runs of one collective, number of ranks and size, but of
+// different programs, whose measurements are apart, and those of them that prices put in the same order; it
 // describes the others.
 func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong []string) {
 	order := make([]int, len(runs))
@@ -204,7 +216,7 @@ func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong
 				break
 			}
 			ratio := slow.Seconds / fast.Seconds
-			if ratio <= apart || fast.Algorithm.Name == slow.Algorithm.Name {
+			if ratio <= apart || sameProgram(fast, slow) {
 				continue
 			}
 			pairs++
@@ -217,6 +229,19 @@ func orders(runs []simulate.Sample, prices []float64) (ordered, pairs int, wrong
 		}
 	}
 	return ordered, pairs, wrong
+}
+
+// sameProgram says whether two runs were of the same program under two names, as many
+// algorithms are among two ranks: there is nothing to order then.
+func sameProgram(a, b *simulate.Sample) bool {
+	for rank := range a.Params.P {
+		_, one, _ := strings.Cut(a.Algorithm.Generate(a.Params, rank).String(), "\n")
+		_, other, _ := strings.Cut(b.Algorithm.Generate(b.Params, rank).String(), "\n")
+		if one != other {
+			return false
+		}
+	}
+	return true
 }
 
 // duration writes seconds with three digits: "85.1 µs", "1.23 ms", "2.05 s".

@@ -123,7 +123,9 @@ func TestOrders(t *testing.T) {
 	add("linear", 4, 2.2) // within 20 % of the ring's
 	add("binomial", 4, 4)
 	add("direct", 8, 1) // of another number of ranks: no pair
-	ordered, pairs, wrong := orders(runs, []float64{3, 2, 1, 4, 9})
+	add("binomial", 2, 1)
+	add("linear", 2, 9) // the same program among two: no pair
+	ordered, pairs, wrong := orders(runs, []float64{3, 2, 1, 4, 9, 1, 1})
 	require.Equal(t, [2]int{3, 5}, [2]int{ordered, pairs})
 	require.Equal(t, []string{
 		"| 4 | 1 KiB | direct | ring | 2.00 | 0.67 |",
@@ -152,6 +154,12 @@ func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
 	require.Equal(t, []simulate.Sample{{Kind: simulate.PingPong, Bytes: 8, Seconds: 20 / 1e6}}, probes)
 	require.Equal(t, "allreduce ring among 2 of 8 bytes", runs[0].String())
 	require.Equal(t, 4, runs[0].Elem)
+
+	_, runs, err = readMeasurements(strings.NewReader(`{"raw_gbs":3.1}` + "\n" +
+		`{"collective":"allreduce","algorithm":"torus:2x4","ranks":8,"bytes":8,"p50_us":50}`))
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	require.Equal(t, []int{2, 4}, runs[0].Params.Dims)
 }
 
 func TestSizeAndDuration(t *testing.T) {

@@ -26,9 +26,10 @@
 //	{"kind":"ping-pong","bytes":8,"p50_us":21.3}
 //
 // Lines with a kind (ping-pong, stream, fold, copy: see simulate.Kind) are what the
-// network is fitted to; without any, the network is taken as it is. Everything else is
-// priced on it. The report has the error of the price at 2 ranks from 1 MiB up, and the
-// share of the pairs of algorithms, of those that differ by more than 20 per cent when
+// network is fitted to, and with --fit-ranks the runs among so many ranks too; without
+// any, the network is taken as it is. All runs are priced on it, and lines about
+// anything else skipped. The report has the error of the price at 2 ranks from 1 MiB up, and the
+// share of the pairs of different programs, of those that differ by more than 20 per cent when
 // measured at one size and number of ranks, that prices put in the same order. With
 // --check the exit code is 1 where an error exceeds 30 per cent or the share is below
 // 80.

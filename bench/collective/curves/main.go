@@ -39,6 +39,7 @@ type compareCommand struct {
 	Measured string `required:"" placeholder:"FILE" help:"Measurements, lines of JSON."`
 	Network  string `default:"loopback" help:"The network to price on, or to begin the fit with: a preset, or a JSON file."`
 	Cores    int    `placeholder:"N" help:"Cores of a host, in place of the network's."`
+	FitRanks []int  `placeholder:"N" help:"Fit the network to the runs among so many ranks, too."`
 	Check    bool   `help:"Exit with 1 where prices are not as near as they should be."`
 }
 
