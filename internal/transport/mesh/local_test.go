@@ -200,7 +200,7 @@ func TestMismatchIsCompleted(t *testing.T) {
 		l := NewLocal(3)
 		if op != nil {
 			l.Node(1).Begin(2, &Operation{Text: "of few"})
-			l.Node(2).Begin(3, &Operation{Text: "of other few"})
+			l.Node(2).Begin(3, &Operation{Hash: 9, Text: "of other few"})
 			l.Node(1).Begin(3, op)
 		}
 		require.NoError(t, l.Node(0).Err(), "operations of some ranks only are not compared")

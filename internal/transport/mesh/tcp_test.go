@@ -36,13 +36,17 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 	for name, v := range variants {
 		t.Run(name, func(t *testing.T) {
 			_, nodes := cluster(t, v.hosting, v.change)
-			channel := 0
+			rounds := 6
+			if soak {
+				rounds = 100
+			}
+			done := 0
 			rapid.Check(t, func(t *rapid.T) {
-				if channel == 6 {
-					return // six draws per variant are enough
+				if done == rounds {
+					return
 				}
 				traffic(t, nodes, 2, 20, 1<<18, rapid.Uint64().Draw(t, "seed"))
-				channel++
+				done++
 			})
 		})
 	}

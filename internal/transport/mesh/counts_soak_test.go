@@ -1,0 +1,6 @@
+//go:build soak
+
+package mesh
+
+// soak runs the full counts.
+const soak = true
