@@ -5,6 +5,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // Algorithm has a communicate function carried out by an algorithm of package
@@ -54,9 +55,6 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 	if dims == nil {
 		return by, nil, nil
 	}
-	if !takesDimensions(by) {
-		return nil, nil, fmt.Errorf("algorithm %q: %s takes no dimensions", a.name, name)
-	}
 	ranks := 1
 	for _, d := range dims {
 		if ranks > maxRanks/d {
@@ -73,14 +71,6 @@ func (a *AlgorithmOption) find(c program.Collective) (*algorithm.Algorithm, []in
 // maxRanks is more subtasks than there may be shards to share.
 const maxRanks = 1 << 20
 
-// takesDimensions finds out whether an algorithm reads its dimensions: then it
-// serves a number of ranks without, but not with one that is none.
-func takesDimensions(by *algorithm.Algorithm) bool {
-	plain := algorithm.Params{P: 4}
-	broken := algorithm.Params{P: 4, Dims: []int{-1}}
-	return by.Supports(plain) == nil && by.Supports(broken) != nil
-}
-
 // serves returns why the algorithm that was asked for cannot serve p subtasks, or nil.
 func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator string, commutes bool) error {
 	by, dims, err := a.find(c)
@@ -94,6 +84,20 @@ func (a *AlgorithmOption) serves(c program.Collective, p, root int, operator str
 		return fmt.Errorf("%s %s among %d subtasks does not keep their order, and operator %q does not commute", by.Name, c, p, operator)
 	}
 	return nil
+}
+
+// needsEveryone reports whether the algorithm, given the forests of p subtasks over
+// shards, takes them as one whole buffer each, of which none may be absent.
+func (a *AlgorithmOption) needsEveryone(c program.Collective, p, shards int) bool {
+	by, dims, err := a.find(c)
+	if err != nil || by == nil {
+		return false
+	}
+	forest := make([][]shared.Node, p)
+	for r := range forest {
+		forest[r] = shared.Cover(shared.Split(shards, p, r))
+	}
+	return by.Supports(algorithm.Params{P: p, Dims: dims, Forest: forest}) != nil
 }
 
 // keepsOrder reports whether an algorithm keeps the order of p ranks.

@@ -273,6 +273,11 @@ type reduction[T Number] struct {
 	call    *collective.AllReducer[T]
 	request collective.Reduction[T]
 	forest  *forest[T] // nil where the buffer is whole
+	// everyone says that the algorithm needs a buffer of each subtask: one without rows
+	// brings nothing, which is the operator's identity then.
+	everyone bool
+	nothing  []T
+	alone    [1]shared.Entry[[]T]
 
 	ran                   collective.Description // the latest call
 	sumWaited, recvWaited time.Duration
@@ -291,6 +296,7 @@ func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduce
 	if producer, ok := b.layout.forestOf[position]; ok {
 		r.forest = b.forests[producer].(*forest[T])
 		r.request.Shards = b.context.TotalShards()
+		r.everyone = c.by.needsEveryone(program.AllReduce, b.context.NumTask(), r.request.Shards)
 	}
 	r.request.Name = key.Name()
 	r.request.Op = op.op
@@ -315,6 +321,12 @@ func (r *reduction[T]) send() error {
 		r.request.Whole = buffer[:n]
 	} else {
 		r.request.Forest = r.forest.entries(n)
+		if r.everyone && len(r.request.Forest) == 0 {
+			r.nothing = sized(r.nothing, n)
+			fill(r.nothing, r.request.Op.Identity())
+			r.alone[0] = shared.Entry[[]T]{Node: shared.Leaf(r.ctx.Shards().Lo), Value: r.nothing}
+			r.request.Forest = r.alone[:]
+		}
 	}
 	return r.call.Send(&r.request)
 }

@@ -1,0 +1,365 @@
+package comqueue_test
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+var parallelisms = []int{1, 2, 3, 8}
+
+// supersteps runs a queue of n supersteps of stages, without data, on p subtasks that
+// share 16 shards.
+func supersteps(t *testing.T, p, n int, stages ...any) (*engine.Result, error) {
+	t.Helper()
+	return superstepsWith(t, p, n, true, stages...)
+}
+
+// superstepsWith is supersteps, with or without the check of replicated objects.
+func superstepsWith(t *testing.T, p, n int, checked bool, stages ...any) (*engine.Result, error) {
+	t.Helper()
+	build := func(b *engine.Builder) *engine.Dataset {
+		q := comqueue.New(b, "q").InitWithPartitionedData(data, dataset(b, 5, func(i int) float64 { return float64(i) }))
+		for _, s := range stages {
+			q.Add(s)
+		}
+		return q.CloseOnNode0(comqueue.Output(nothing)).SetMaxIter(n).Exec()
+	}
+	_, result, err := run(t, build, engine.Parallelism(p), engine.Shards(16), engine.CheckBroadcasts(checked))
+	return result, err
+}
+
+// do makes a function without an error a stage.
+func do(f func(ctx *comqueue.ComContext)) func(*comqueue.ComContext) error {
+	return func(ctx *comqueue.ComContext) error { f(ctx); return nil }
+}
+
+// bits makes floats comparable, NaNs and zeros of both signs included.
+func bits(x []float64) []uint64 {
+	b := make([]uint64, len(x))
+	for i, v := range x {
+		b[i] = math.Float64bits(v)
+	}
+	return b
+}
+
+// odd are values that a careless copy or comparison would change: NaNs of several
+// payloads, zeros of both signs, infinities, subnormals, and magnitudes of all sizes.
+func odd(seed int) float64 {
+	switch seed % 8 {
+	case 0:
+		return math.Float64frombits(0x7ff8000000000000 | uint64(seed))
+	case 1:
+		return math.Copysign(0, -1)
+	case 2:
+		return math.Inf(1 - seed%4)
+	case 3:
+		return math.Float64frombits(uint64(seed))
+	}
+	return math.Ldexp(float64(seed%101)-50, seed*37%100-50)
+}
+
+// lengthsOf are ways to say how much subtask r of p brings in a superstep.
+var lengthsOf = map[string]func(r, p, step int) int{
+	"none":        func(int, int, int) int { return 0 },
+	"one each":    func(int, int, int) int { return 1 },
+	"by rank":     func(r, _, _ int) int { return r },
+	"last alone":  func(r, p, _ int) int { return 3 * ((r + 1) / p) },
+	"by step":     func(r, p, step int) int { return (r*7 + step*5) % 4 * (4 - step) },
+	"many":        func(r, _, step int) int { return 9000 + r*100 - step },
+	"none or all": func(r, p, step int) int { return step % 2 * (r + 2) },
+}
+
+// brought is what subtask r brings in a superstep.
+func brought(r, step, n int) []float64 {
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = odd(r*1000003 + step*101 + i)
+	}
+	return x
+}
+
+func TestGatheringConcatenatesInSubtaskOrder(t *testing.T) {
+	from, scratch := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("gathered")
+	everywhere := shared.Replicated("everywhere", shared.Float64s())
+	for name, length := range lengthsOf {
+		for _, p := range parallelisms {
+			root := p / 2
+			fill := do(func(ctx *comqueue.ComContext) {
+				from.Put(ctx, brought(ctx.TaskID(), ctx.StepNo(), length(ctx.TaskID(), p, ctx.StepNo())))
+			})
+			check := func(ctx *comqueue.ComContext) error {
+				step := ctx.StepNo()
+				var want []float64
+				for r := range p {
+					want = append(want, brought(r, step, length(r, p, step))...)
+				}
+				if got := everywhere.Get(ctx); !slices.Equal(bits(want), bits(got)) {
+					return fmt.Errorf("all-gather: %d elements, want %d: %v", len(got), len(want), got)
+				}
+				if got, ok := scratch.Lookup(ctx); ok != (ctx.TaskID() == root) || ok && !slices.Equal(bits(want), bits(got)) {
+					return fmt.Errorf("gather to %d: %t, %d elements, want %d: %v", root, ok, len(got), len(want), got)
+				}
+				if !slices.Equal(bits(from.Get(ctx)), bits(brought(ctx.TaskID(), step, length(ctx.TaskID(), p, step)))) {
+					return fmt.Errorf("what the subtask brought has changed")
+				}
+				return nil
+			}
+			_, err := supersteps(t, p, 4, fill, comqueue.AllGather(from, everywhere), comqueue.Gather(from, scratch, comqueue.Root(root)), check)
+			require.NoError(t, err, "%s, parallelism %d", name, p)
+			for _, by := range []string{"direct", "ring", "bruck"} {
+				to := map[string]string{"direct": "linear", "ring": "binomial", "bruck": "binomial"}[by]
+				_, err := supersteps(t, p, 4, fill, comqueue.AllGather(from, everywhere, comqueue.Algorithm(by)),
+					comqueue.Gather(from, scratch, comqueue.Root(root), comqueue.Algorithm(to)), check)
+				require.NoError(t, err, "%s by %s, parallelism %d", name, by, p)
+			}
+		}
+	}
+}
+
+// moved checks that elements of one type survive AllGather, Gather and Broadcast.
+func moved[T comqueue.Element](t *testing.T, of func(i int) T) {
+	t.Helper()
+	from, all, node0 := shared.Scratch[[]T]("from"), shared.Scratch[[]T]("all"), shared.Scratch[[]T]("node 0")
+	for _, p := range parallelisms {
+		_, err := supersteps(t, p, 1,
+			do(func(ctx *comqueue.ComContext) { from.Put(ctx, []T{of(2 * ctx.TaskID()), of(2*ctx.TaskID() + 1)}) }),
+			comqueue.AllGather(from, all), comqueue.Gather(from, node0), comqueue.Broadcast(node0),
+			func(ctx *comqueue.ComContext) error {
+				for i, v := range all.Get(ctx) {
+					if v != of(i) || v != node0.Get(ctx)[i] {
+						return fmt.Errorf("element %d of %T is %v", i, v, v)
+					}
+				}
+				if len(all.Get(ctx)) != 2*p || len(node0.Get(ctx)) != 2*p {
+					return fmt.Errorf("%d and %d elements", len(all.Get(ctx)), len(node0.Get(ctx)))
+				}
+				return nil
+			})
+		require.NoError(t, err)
+	}
+}
+
+func TestElementsOfAllTypesMove(t *testing.T) {
+	moved(t, func(i int) float64 { return math.Ldexp(-1, i) })
+	moved(t, func(i int) float32 { return float32(math.Ldexp(-1, i)) })
+	moved(t, func(i int) int64 { return math.MinInt64 + int64(i) })
+	moved(t, func(i int) int32 { return math.MaxInt32 - int32(i) })
+	moved(t, func(i int) uint8 { return uint8(255 - i) })
+}
+
+func TestBroadcastGivesTheRootsBuffer(t *testing.T) {
+	key := shared.Replicated("buffer", shared.Float64s())
+	for name, length := range lengthsOf {
+		for _, p := range parallelisms {
+			for root := range p {
+				options := [][]comqueue.MoveOption{{comqueue.Root(root)}}
+				if root == p-1 {
+					for _, by := range []string{"binomial", "chain", "scatter-allgather"} {
+						options = append(options, []comqueue.MoveOption{comqueue.Root(root), comqueue.Algorithm(by)})
+					}
+				}
+				if root == 0 {
+					options = append(options, nil)
+				}
+				for _, o := range options {
+					_, err := supersteps(t, p, 4,
+						do(func(ctx *comqueue.ComContext) {
+							if ctx.TaskID() == root { // the others have what came before, or nothing
+								key.Put(ctx, brought(7, ctx.StepNo(), length(7, 8, ctx.StepNo())))
+							}
+						}),
+						comqueue.Broadcast(key, o...),
+						func(ctx *comqueue.ComContext) error {
+							if got := key.Get(ctx); !slices.Equal(bits(got), bits(brought(7, ctx.StepNo(), length(7, 8, ctx.StepNo())))) {
+								return fmt.Errorf("subtask %d got %v", ctx.TaskID(), got)
+							}
+							return nil
+						})
+					require.NoError(t, err, "%s, root %d of %d", name, root, p)
+				}
+			}
+		}
+	}
+}
+
+// What a subtask got by Broadcast or AllGather is its own to change.
+func TestCopiesAreTheSubtasksOwn(t *testing.T) {
+	model, part, all := shared.Scratch[[]float64]("model"), shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all")
+	_, err := supersteps(t, 8, 50,
+		do(func(ctx *comqueue.ComContext) {
+			part.Put(ctx, []float64{float64(ctx.TaskID())})
+			if ctx.TaskID() == 0 {
+				model.Put(ctx, []float64{float64(ctx.StepNo())})
+			}
+		}),
+		comqueue.Broadcast(model), comqueue.AllGather(part, all),
+		do(func(ctx *comqueue.ComContext) {
+			model.Get(ctx)[0] += float64(ctx.TaskID())
+			for i := range all.Get(ctx) {
+				all.Get(ctx)[i] += float64(100 * ctx.TaskID())
+			}
+		}),
+		func(ctx *comqueue.ComContext) error {
+			if got := model.Get(ctx)[0]; got != float64(ctx.StepNo()+ctx.TaskID()) {
+				return fmt.Errorf("model is %v", got)
+			}
+			for i, v := range all.Get(ctx) {
+				if v != float64(i+100*ctx.TaskID()) {
+					return fmt.Errorf("element %d is %v", i, v)
+				}
+			}
+			return nil
+		})
+	require.NoError(t, err)
+}
+
+// One buffer put under two keys is not written while it is read.
+func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
+	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
+	for name, stage := range map[string]comqueue.Stage{
+		"gather": comqueue.AllGather(from, into), "scatter": comqueue.ReduceScatter(from, into),
+	} {
+		_, err := supersteps(t, 3, 2,
+			do(func(ctx *comqueue.ComContext) {
+				buffer := make([]float64, 9)
+				for i := range buffer {
+					buffer[i] = float64(i + ctx.TaskID())
+				}
+				from.Put(ctx, buffer[6:])
+				into.Put(ctx, buffer)
+			}),
+			stage,
+			func(ctx *comqueue.ComContext) error {
+				want := []float64{6, 7, 8, 7, 8, 9, 8, 9, 10}
+				if name == "scatter" {
+					want = []float64{float64(3*(6+ctx.TaskID()) + 3)}
+				}
+				if got := into.Get(ctx); !slices.Equal(want, got) {
+					return fmt.Errorf("got %v, want %v", got, want)
+				}
+				return nil
+			})
+		require.NoError(t, err, name)
+	}
+}
+
+func TestBarrierLetsNobodyPassBeforeAllHaveCome(t *testing.T) {
+	for _, p := range parallelisms {
+		var came atomic.Int64
+		_, err := supersteps(t, p, 100,
+			comqueue.Barrier(),
+			do(func(*comqueue.ComContext) { came.Add(1) }),
+			comqueue.Repeat(2, nil, comqueue.Barrier()),
+			func(ctx *comqueue.ComContext) error {
+				if n := came.Load(); n != int64(p*ctx.StepNo()) {
+					return fmt.Errorf("%d came, want %d", n, p*ctx.StepNo())
+				}
+				return nil
+			},
+			comqueue.Barrier())
+		require.NoError(t, err)
+	}
+}
+
+func TestReduceScatterGivesEachSubtaskItsBlock(t *testing.T) {
+	// A product of 2 by 2 matrices would need several elements; this keeps the left
+	// operand where it is below 5, so that the order of operands shows.
+	left := comqueue.Operator("left", 0, func(dst, src []float64) {
+		for i := range dst {
+			if dst[i] > 5 {
+				dst[i] = src[i] - dst[i]/16
+			}
+		}
+	})
+	reference := map[string]func(a, b float64) float64{
+		"sum": func(a, b float64) float64 { return a + b },
+		"max": math.Max, // of no NaNs and zeros of one sign
+		"left": func(a, b float64) float64 {
+			if a > 5 {
+				return b - a/16
+			}
+			return a
+		},
+	}
+	value := func(r, i int) float64 { return math.Ldexp(float64((r*31+i*17)%97)-40, (r*13+i)%60-30) }
+	from, into, length := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into"), shared.Scratch[int]("length")
+	for name, option := range map[string]comqueue.ReduceOption{"sum": comqueue.Sum, "max": comqueue.Max, "left": left} {
+		for _, p := range parallelisms {
+			for _, n := range []int{0, 1, p - 1, p, p + 1, 97, 20000} {
+				for _, by := range []string{"", "direct", "halving"} {
+					options := []comqueue.ReduceOption{option, comqueue.Length(length)}
+					if by != "" {
+						options = append(options, comqueue.Algorithm(by))
+					}
+					_, err := supersteps(t, p, 2,
+						do(func(ctx *comqueue.ComContext) {
+							buffer := make([]float64, n+3)
+							for i := range buffer {
+								buffer[i] = value(ctx.TaskID(), i)
+							}
+							from.Put(ctx, buffer)
+							length.Put(ctx, n)
+						}),
+						comqueue.ReduceScatter(from, into, options...),
+						func(ctx *comqueue.ComContext) error {
+							own := shared.Split(n, p, ctx.TaskID())
+							got := into.Get(ctx)
+							if len(got) != own.Len() {
+								return fmt.Errorf("subtask %d got %d elements of %v", ctx.TaskID(), len(got), own)
+							}
+							leaves := make([]float64, p)
+							for i := own.Lo; i < own.Hi; i++ {
+								for r := range leaves {
+									leaves[r] = value(r, i)
+								}
+								want := shared.FoldRanks(leaves, reference[name])
+								if math.Float64bits(want) != math.Float64bits(got[i-own.Lo]) {
+									return fmt.Errorf("element %d is %v, want %v", i, got[i-own.Lo], want)
+								}
+							}
+							for i, v := range from.Get(ctx) {
+								if v != value(ctx.TaskID(), i) {
+									return fmt.Errorf("what the subtask brought has changed at %d", i)
+								}
+							}
+							return nil
+						})
+					require.NoError(t, err, "%s of %d elements by %q, parallelism %d", name, n, by, p)
+				}
+			}
+		}
+	}
+}
+
+func TestSteadySuperstepsAllocateNothing(t *testing.T) {
+	part, all, node0 := shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all"), shared.Scratch[[]float64]("node 0")
+	block, model := shared.Scratch[[]float64]("block"), shared.Scratch[[]float64]("model")
+	var before, after runtime.MemStats
+	_, err := superstepsWith(t, 2, 1100, false,
+		do(func(ctx *comqueue.ComContext) {
+			switch {
+			case ctx.StepNo() == 1:
+				part.Put(ctx, make([]float64, 40+ctx.TaskID()))
+				model.Put(ctx, make([]float64, 40))
+			case ctx.TaskID() > 0:
+			case ctx.StepNo() == 100:
+				runtime.ReadMemStats(&before)
+			case ctx.StepNo() == 1100:
+				runtime.ReadMemStats(&after)
+			}
+		}),
+		comqueue.AllGather(part, all), comqueue.Gather(part, node0), comqueue.Broadcast(model), comqueue.ReduceScatter(model, block),
+		comqueue.AllReduce(model), comqueue.Barrier())
+	require.NoError(t, err)
+	require.Less(t, after.Mallocs-before.Mallocs, uint64(1000), "allocations of 1000 supersteps")
+}
