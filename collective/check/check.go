@@ -31,7 +31,10 @@ type Options struct {
 
 // Report is what a run of programs shows beyond their being right.
 type Report struct {
-	Steps    int // messages of the longest chain
+	// Steps is the length of the longest chain of messages, as in program.Cost:
+	// each goes after the one before it has come, either because what its sender
+	// does hangs on that, or because both go through one lane.
+	Steps    int
 	Messages int // of all ranks
 
 	// Canonical and RankOrder say whether the programs could make the claims of

@@ -85,7 +85,8 @@ func TestUnderclaims(t *testing.T) {
 	require.False(t, canonical || rankOrder, "nothing is folded")
 }
 
-// TestOtherProgramsThanAskedForAreFound.
+// TestOtherProgramsThanAskedForAreFound has generators that make sound programs, or
+// none, for other parameters than theirs.
 func TestOtherProgramsThanAskedForAreFound(t *testing.T) {
 	pr := algorithm.Params{P: 3}
 	for want, change := range map[string]func(p *program.Program){
