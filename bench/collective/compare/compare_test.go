@@ -48,7 +48,8 @@ func TestParseResults(t *testing.T) {
 	require.InDelta(t, 12.5e-6, results[0].P50, 1e-12)
 	require.InDelta(t, 20e-6, results[0].P99, 1e-12)
 	require.Equal(t, "ring", results[0].Config)
-	require.Equal(t, "direct", results[1].Config)
+	require.Equal(t, outOfPlace, results[1].Config)
+	require.Equal(t, "direct", results[1].Algorithm)
 	require.InDelta(t, 1e-3, results[1].P50, 1e-12)
 	require.Len(t, results, 2)
 
@@ -72,9 +73,9 @@ func fake(t *testing.T, name string, ours bool, text string, asked *[]string) *c
 	require.NoError(t, err)
 	return &contestant{
 		Name: name, Transport: overTCP, Ours: ours, env: []string{fakeVariable + "=" + text},
-		command: func(_ point, _ float64, configs []string) []string {
-			*asked = append(*asked, name+" "+strings.Join(configs, "+"))
-			return []string{self}
+		commands: func(q request) [][]string {
+			*asked = append(*asked, name+" "+strings.Join(q.configs, "+"))
+			return [][]string{{self}}
 		},
 	}
 }
@@ -87,7 +88,7 @@ func TestTurns(t *testing.T) {
 		return fmt.Sprintf(`{"collective":"allreduce","config":%q,"p50_us":%v}`, config, us)
 	}
 	r := &report{Contestants: []*contestant{
-		fake(t, "ours", true, one("chosen", 10), &asked),
+		fake(t, "ours", true, `{"collective":"allreduce","algorithm":"chosen","in_place":true,"p50_us":10}`, &asked),
 		fake(t, "peer", false, one("slow", 90)+"\n"+one("fast", 20)+"\n"+one("medium", 30), &asked),
 		fake(t, "broken", false, "fail", &asked),
 		fake(t, "absent", false, "no lines", &asked),
@@ -105,7 +106,7 @@ func TestTurns(t *testing.T) {
 
 	r.sum()
 	require.Equal(t, "fast", r.Rows[0].Cells[1].Config)
-	require.Equal(t, "chosen", r.Rows[0].Cells[0].Chosen)
+	require.Equal(t, "10.0 µs (chosen, in-place)", r.Rows[0].Cells[0].text())
 	require.InDelta(t, 0.5, r.Rows[0].Ratios[0].Best, 1e-12)
 	require.Zero(t, r.Rows[0].Cells[2].P50)
 
@@ -151,22 +152,28 @@ func TestRatios(t *testing.T) {
 func TestCommands(t *testing.T) {
 	c := &compareCommand{Superstep: "bin/superstep", Peers: "build", Mpirun: "mpirun", Algorithm: []string{"ring"}}
 	lines := map[string]string{}
-	p := point{"allreduce", runtime.NumCPU() + 1, 1024}
+	q := request{point{"allreduce", runtime.NumCPU() + 1, 1024}, 0.5, []string{"x", "y", inPlace}, false}
 	for _, k := range allContestants(c, "self") {
-		lines[k.Name] = strings.Join(k.command(p, 0.5, []string{"x", "y"}), " ")
+		for _, line := range k.commands(q) {
+			lines[k.Name] += strings.Join(line, " ")
+		}
 	}
-	n := fmt.Sprint(p.Ranks)
-	require.Contains(t, lines["superstep"], "bin/superstep bench collective --json --collective allreduce --ranks "+n+" --min-bytes 1024 --max-bytes 1024 ")
-	require.True(t, strings.HasSuffix(lines["superstep ring"], " --algorithm ring"))
-	require.Equal(t, filepath.Join("build", "gloo_bench")+" --ranks "+n+" --mode sync --collective allreduce --seconds 0.5 --max-iterations 50000 --bytes 1024 --config x,y", lines["Gloo sync"])
+	n := fmt.Sprint(q.Ranks)
+	require.Equal(t, "bin/superstep bench collective --json --no-raw --collective allreduce --ranks "+n+" --min-bytes 1024 --max-bytes 1024 --type float64 --op sum --seconds 0.5 --in-place", lines["superstep"])
+	require.Contains(t, lines["superstep ring"], " --algorithm ring")
+	require.Equal(t, filepath.Join("build", "gloo_bench")+" --ranks "+n+" --mode sync --collective allreduce --seconds 0.5 --max-iterations 100000 --bytes 1024 --config x,y,in-place", lines["Gloo sync"])
 	require.Contains(t, lines["Open MPI"], "mpirun -n "+n+" --oversubscribe --mca btl tcp,self --mca mpi_yield_when_idle 1 "+filepath.Join("build", "mpi_bench"))
 	require.Contains(t, lines["Open MPI in shared memory"], "vader,self")
-	if p.Ranks != 2 {
+	if q.Ranks != 2 {
 		require.Empty(t, lines["raw TCP"])
 	}
 	for _, k := range allContestants(c, "self") {
-		if k.Name == "raw TCP" {
-			require.Equal(t, "self raw --pattern exchange --seconds 1 --bytes 8", strings.Join(k.command(point{"allreduce", 2, 8}, 1, nil), " "))
+		switch k.Name {
+		case "raw TCP":
+			require.Equal(t, [][]string{{"self", "raw", "--pattern", "exchange", "--seconds", "1", "--bytes", "8"}}, k.commands(request{point{"allreduce", 2, 8}, 1, nil, false}))
+		case "superstep":
+			require.Len(t, k.commands(request{point: q.point}), 2)
+			require.Contains(t, k.commands(request{point: point{"reduce_scatter", 2, 8}})[0], "reduce-scatter")
 		}
 	}
 }

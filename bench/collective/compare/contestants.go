@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -34,10 +35,23 @@ type contestant struct {
 	IdleCPU float64 `json:"idle_cpu"`
 
 	needs []string // programs that must be there
-	// command returns what to run for a point and about so many seconds, with the
-	// configurations asked for or all, or nil where it cannot serve the point.
-	command func(p point, seconds float64, configs []string) []string
-	env     []string
+	// commands returns what to run for a request, one after the other; nothing where
+	// it cannot serve the point.
+	commands func(q request) [][]string
+	env      []string
+}
+
+// request is what a contestant is asked to measure.
+type request struct {
+	point
+	seconds float64  // about how long a configuration is to take
+	configs []string // configurations to run; nil for all
+	endless bool     // rather go on until ended
+}
+
+// wants says whether a configuration is asked for.
+func (q request) wants(config string) bool {
+	return q.configs == nil || slices.Contains(q.configs, config)
 }
 
 // polls says whether a rank that waits keeps a core busy, as far as others let it.
@@ -60,34 +74,50 @@ func allContestants(c *compareCommand, self string) []*contestant {
 	)
 }
 
+// ourNames are what our command calls collectives, where that differs.
+var ourNames = map[string]string{"reduce_scatter": "reduce-scatter", "alltoall": "all-to-all"}
+
+// Configurations of ours.
+const (
+	outOfPlace = "out-of-place"
+	inPlace    = "in-place"
+)
+
 func superstepContestant(c *compareCommand, name, transport string, args ...string) *contestant {
 	return &contestant{
 		Name: name, Transport: transport, Ours: true, needs: []string{c.Superstep},
-		command: func(p point, seconds float64, _ []string) []string {
-			size := strconv.FormatInt(p.Bytes, 10)
-			return append([]string{
-				c.Superstep, "bench", "collective", "--json", "--collective", p.Collective,
-				"--ranks", strconv.Itoa(p.Ranks), "--min-bytes", size, "--max-bytes", size,
-				"--type", "float64", "--op", "sum", "--warmup", "5",
-				"--iterations", strconv.Itoa(iterations(p, seconds)),
+		commands: func(q request) [][]string {
+			collective := q.Collective
+			if other, ok := ourNames[collective]; ok {
+				collective = other
+			}
+			size := strconv.FormatInt(q.Bytes, 10)
+			line := append([]string{
+				c.Superstep, "bench", "collective", "--json", "--no-raw", "--collective", collective,
+				"--ranks", strconv.Itoa(q.Ranks), "--min-bytes", size, "--max-bytes", size,
+				"--type", "float64", "--op", "sum", "--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64),
 			}, args...)
+			if q.endless {
+				line = append(line, "--iterations", "5000000")
+			}
+			var lines [][]string
+			if q.wants(outOfPlace) {
+				lines = append(lines, line)
+			}
+			if q.Collective == "allreduce" && q.wants(inPlace) {
+				lines = append(lines, append(slices.Clone(line), "--in-place"))
+			}
+			return lines
 		},
 	}
-}
-
-// iterations guesses how many operations take so long: about 30 µs a rank and a
-// byte a nanosecond and rank.
-func iterations(p point, seconds float64) int {
-	each := float64(p.Ranks) * (30e-6 + 1e-9*float64(p.Bytes))
-	return int(max(5, seconds/each))
 }
 
 func glooContestant(c *compareCommand, mode string) *contestant {
 	program := filepath.Join(c.Peers, "gloo_bench")
 	return &contestant{
 		Name: "Gloo " + mode, Transport: overTCP, needs: []string{program},
-		command: func(p point, seconds float64, configs []string) []string {
-			return append([]string{program, "--ranks", strconv.Itoa(p.Ranks), "--mode", mode}, peerFlags(p, seconds, configs)...)
+		commands: func(q request) [][]string {
+			return [][]string{append([]string{program, "--ranks", strconv.Itoa(q.Ranks), "--mode", mode}, peerFlags(q)...)}
 		},
 	}
 }
@@ -96,12 +126,12 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 	program := filepath.Join(c.Peers, "mpi_bench")
 	k := &contestant{
 		Name: name, Transport: transport, needs: []string{c.Mpirun, program},
-		command: func(p point, seconds float64, configs []string) []string {
-			line := []string{c.Mpirun, "-n", strconv.Itoa(p.Ranks), "--oversubscribe", "--mca", "btl", btl}
-			if p.Ranks > runtime.NumCPU() {
+		commands: func(q request) [][]string {
+			line := []string{c.Mpirun, "-n", strconv.Itoa(q.Ranks), "--oversubscribe", "--mca", "btl", btl}
+			if q.Ranks > runtime.NumCPU() {
 				line = append(line, "--mca", "mpi_yield_when_idle", "1")
 			}
-			return append(append(line, program), peerFlags(p, seconds, configs)...)
+			return [][]string{append(append(line, program), peerFlags(q)...)}
 		},
 	}
 	if os.Geteuid() == 0 { // mpirun wants to hear that it is meant
@@ -110,17 +140,22 @@ func mpiContestant(c *compareCommand, name, transport, btl string) *contestant {
 	return k
 }
 
-// peerFlags are those that both peers' programs take.
-func peerFlags(p point, seconds float64, configs []string) []string {
+// peerFlags are those that both peers' programs take. Like ours, they meet in a
+// barrier of the library before each operation.
+func peerFlags(q request) []string {
+	most := 100_000
+	if q.endless {
+		most = 5_000_000
+	}
 	flags := []string{
-		"--collective", p.Collective, "--seconds", strconv.FormatFloat(seconds, 'g', -1, 64),
-		"--max-iterations", strconv.Itoa(max(20000, int(1e5*seconds))),
+		"--collective", q.Collective, "--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64),
+		"--max-iterations", strconv.Itoa(most),
 	}
-	if p.Bytes > 0 {
-		flags = append(flags, "--bytes", strconv.FormatInt(p.Bytes, 10))
+	if q.Bytes > 0 {
+		flags = append(flags, "--bytes", strconv.FormatInt(q.Bytes, 10))
 	}
-	if len(configs) > 0 {
-		flags = append(flags, "--config", strings.Join(configs, ","))
+	if len(q.configs) > 0 {
+		flags = append(flags, "--config", strings.Join(q.configs, ","))
 	}
 	return flags
 }
@@ -129,15 +164,15 @@ func peerFlags(p point, seconds float64, configs []string) []string {
 func rawContestant(self string) *contestant {
 	return &contestant{
 		Name: "raw TCP", Transport: overTCP, Yardstick: true,
-		command: func(p point, seconds float64, configs []string) []string {
-			if p.Collective != "allreduce" || p.Ranks != 2 {
+		commands: func(q request) [][]string {
+			if q.Collective != "allreduce" || q.Ranks != 2 {
 				return nil
 			}
-			line := []string{self, "raw", "--pattern", "exchange", "--seconds", strconv.FormatFloat(seconds, 'g', -1, 64), "--bytes", strconv.FormatInt(p.Bytes, 10)}
-			if len(configs) > 0 {
-				line = append(line, "--waiting", strings.Join(configs, ","))
+			line := []string{self, "raw", "--pattern", "exchange", "--seconds", strconv.FormatFloat(q.seconds, 'g', -1, 64), "--bytes", strconv.FormatInt(q.Bytes, 10)}
+			if len(q.configs) > 0 {
+				line = append(line, "--waiting", strings.Join(q.configs, ","))
 			}
-			return line
+			return [][]string{line}
 		},
 	}
 }

@@ -29,8 +29,9 @@
 // each, and another begins every round, so that a busy machine treats them alike.
 // The first round measures all configurations of a peer, later ones only its best
 // --keep. A figure is the median over the rounds of the median time of an
-// operation, which is that of its slowest rank, beginning as soon as the one before
-// has ended. A ratio is the median of the ratios within rounds, of ours to the peer
+// operation, which is that of its slowest rank; before each, all ranks leave a
+// barrier of the library. Of ours, too, the faster of out of place and in place
+// counts. A ratio is the median of the ratios within rounds, of ours to the peer
 // that is best in the median: under 1 we are faster.
 //
 // # Waiting

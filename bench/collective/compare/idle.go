@@ -25,12 +25,12 @@ const (
 // be asked keeps −1.
 func (c *compareCommand) measureIdle(ctx context.Context, r *report, progress io.Writer) error {
 	for _, k := range r.Contestants {
-		line := k.command(point{"barrier", idleRanks, 0}, 30, nil)
-		if line == nil {
+		lines := k.commands(request{point: point{"barrier", idleRanks, 0}, seconds: 30, endless: true})
+		if len(lines) == 0 {
 			continue
 		}
 		fmt.Fprintf(progress, "waiting: %s\n", k.Name)
-		used, err := idleCPU(ctx, k, line)
+		used, err := idleCPU(ctx, k, lines[0])
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -34,8 +34,8 @@ type cell struct {
 	P50    float64 `json:"p50"`
 	P99    float64 `json:"p99"`
 
-	// Chosen is the algorithm that ours last ran; its rounds have no configurations.
-	Chosen string `json:"chosen"`
+	// Algorithm is what ours last chose.
+	Algorithm string `json:"algorithm"`
 
 	failed bool
 }
@@ -124,6 +124,13 @@ func (c *cell) sum() {
 		if m := median(all); c.P50 == 0 || m < c.P50 {
 			c.Config, c.P50 = name, m
 			c.P99 = median(c.values(name, func(r result) float64 { return r.P99 }))
+		}
+	}
+	for _, round := range c.Rounds {
+		for _, r := range round {
+			if r.Config == c.Config {
+				c.Algorithm = r.Algorithm
+			}
 		}
 	}
 }
@@ -241,8 +248,11 @@ func (c *cell) text() string {
 		return "–"
 	}
 	text := duration(c.P50)
-	if how := c.Config + c.Chosen; how != "" {
-		text += " (" + how + ")"
+	if c.Algorithm != "" {
+		return text + " (" + c.Algorithm + ", " + c.Config + ")"
+	}
+	if c.Config != "" {
+		text += " (" + c.Config + ")"
 	}
 	return text
 }

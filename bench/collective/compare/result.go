@@ -10,11 +10,12 @@ import (
 
 // result is one line that a contestant prints.
 type result struct {
-	Config string  `json:"config"`
-	P50    float64 `json:"p50"` // seconds, like the others
-	P99    float64 `json:"p99"`
-	Min    float64 `json:"min"`
-	Mean   float64 `json:"mean"`
+	Config    string  `json:"config"`
+	Algorithm string  `json:"algorithm"` // that ours chose
+	P50       float64 `json:"p50"`       // seconds, like the others
+	P99       float64 `json:"p99"`
+	Min       float64 `json:"min"`
+	Mean      float64 `json:"mean"`
 }
 
 // parseResults reads a contestant's lines of JSON. Lines that are no objects are
@@ -46,6 +47,7 @@ func parseResult(text []byte) (one result, ok bool, err error) {
 		Collective string   `json:"collective"`
 		Config     string   `json:"config"`
 		Algorithm  string   `json:"algorithm"`
+		InPlace    bool     `json:"in_place"`
 		P50        *float64 `json:"p50_us"`
 		P99        float64  `json:"p99_us"`
 		Min        float64  `json:"min_us"`
@@ -64,9 +66,12 @@ func parseResult(text []byte) (one result, ok bool, err error) {
 	if line.Errors != 0 {
 		return one, false, fmt.Errorf("%d wrong elements", line.Errors)
 	}
-	one = result{line.Config, *line.P50 / 1e6, line.P99 / 1e6, line.Min / 1e6, line.Mean / 1e6}
-	if one.Config == "" {
-		one.Config = line.Algorithm
+	one = result{line.Config, line.Algorithm, *line.P50 / 1e6, line.P99 / 1e6, line.Min / 1e6, line.Mean / 1e6}
+	if one.Config == "" { // ours
+		one.Config = outOfPlace
+		if line.InPlace {
+			one.Config = inPlace
+		}
 	}
 	return one, true, nil
 }

@@ -29,8 +29,8 @@ func (c *compareCommand) points() []point {
 	return all
 }
 
-// measure runs the rounds. A contestant that fails at a point is told about and
-// left out there, so that one library's fault does not cost the others' figures.
+// measure runs the rounds. A contestant without any result in a round is left out at
+// the point, so that one library's fault does not cost the others' figures.
 func (c *compareCommand) measure(ctx context.Context, r *report, progress io.Writer) error {
 	for _, p := range c.points() {
 		row := &row{point: p, Cells: make([]*cell, len(r.Contestants))}
@@ -55,35 +55,28 @@ func (c *compareCommand) take(ctx context.Context, k *contestant, at *cell, p po
 	if at.failed {
 		return nil
 	}
-	line := k.command(p, c.Seconds, at.best(c.Keep))
-	if line == nil {
-		return nil
-	}
 	fmt.Fprintf(progress, "%s, %d ranks, %d bytes, round %d of %d: %s\n", p.Collective, p.Ranks, p.Bytes, round+1, c.Rounds, k.Name)
-	results, err := c.execute(ctx, k, line)
-	if ctx.Err() != nil {
-		return ctx.Err()
+	var results []result
+	for _, line := range k.commands(request{point: p, seconds: c.Seconds, configs: at.best(c.Keep)}) {
+		more, err := c.execute(ctx, k, line)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(progress, "%s fails: %v\n", k.Name, err)
+		}
+		results = append(results, more...) // what was printed before it failed counts
 	}
-	if err != nil {
-		fmt.Fprintf(progress, "%s fails: %v\n", k.Name, err)
-		at.failed = true
+	if len(results) == 0 {
+		at.failed = true // or it cannot serve the point
 		return nil
-	}
-	if len(results) == 0 { // it cannot serve the point
-		at.failed = true
-		return nil
-	}
-	if k.Ours { // whatever was chosen is ours
-		at.Chosen = results[0].Config
-		results = []result{results[0]}
-		results[0].Config = ""
 	}
 	at.Rounds = append(at.Rounds, results)
 	return nil
 }
 
 // execute runs a command in a process group of its own, which ends with it, and
-// reads its results.
+// reads its results. It returns those before an error too, unless they are wrong.
 func (c *compareCommand) execute(ctx context.Context, k *contestant, line []string) ([]result, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.Limit)
 	defer cancel()
@@ -97,13 +90,13 @@ func (c *compareCommand) execute(ctx context.Context, k *contestant, line []stri
 		err = errors.Join(ctx.Err(), err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", strings.Join(line, " "), err, lastLines(problems.String(), 5))
+		err = fmt.Errorf("%s: %w: %s", strings.Join(line, " "), err, lastLines(problems.String(), 5))
 	}
-	results, err := parseResults(&out)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(line, " "), err)
+	results, unreadable := parseResults(&out)
+	if unreadable != nil {
+		return nil, errors.Join(err, fmt.Errorf("%s: %w", strings.Join(line, " "), unreadable))
 	}
-	return results, nil
+	return results, err
 }
 
 // lastLines shortens what a program said.

@@ -57,6 +57,7 @@ class ForkedWorld : public peers::World {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void rendezvous() override { pthread_barrier_wait(&shared_->meeting); }
+  void barrier() override { barrier_->run(); }
   void maximum(std::vector<double>& values) override {
     std::copy(values.begin(), values.end(), shared_->values + rank_ * stride_);
     rendezvous();
@@ -66,7 +67,11 @@ class ForkedWorld : public peers::World {
     rendezvous();
   }
 
+  // connected says among whom the library's barriers are.
+  void connected(const ContextPtr& context) { barrier_ = std::make_unique<gloo::BarrierAllToOne>(context); }
+
  private:
+  std::unique_ptr<gloo::Barrier> barrier_;
   Shared* shared_;
   int rank_, size_;
   size_t stride_;
@@ -180,8 +185,9 @@ ContextPtr connect(const std::string& dir, int rank, int size, const std::string
   return context;
 }
 
-int runRank(const peers::Options& options, peers::World& world, const std::string& dir) {
+int runRank(const peers::Options& options, ForkedWorld& world, const std::string& dir) {
   ContextPtr context = connect(dir, world.rank(), world.size(), options.mode);
+  world.connected(context);
   world.rendezvous();
   if (world.rank() == 0) std::filesystem::remove_all(dir);  // all have met
   char version[32];

@@ -29,9 +29,8 @@ const char usage[] =
     "  --seconds S         about how long a line is measured\n"
     "  --min-iterations N, --max-iterations N\n"
     "  --limit S           give up a line after so many seconds\n"
-    "  --spaced WHEN       auto, always, never: all ranks meet before each timed\n"
-    "                      operation; auto does so for broadcast, whose root could\n"
-    "                      run ahead\n";
+    "  --spaced WHEN       auto, always, never: a barrier of the library before each\n"
+    "                      timed operation; auto does so but for barriers\n";
 
 [[noreturn]] void refuse(const std::string& why) {
   fprintf(stderr, "%s\n%s", why.c_str(), usage);
@@ -145,11 +144,11 @@ class Run {
     reset();
     iterations_ = std::clamp(int(options_.seconds / std::max(each, 1e-9)), options_.minIterations, options_.maxIterations);
     world_.rendezvous();
-    bool spaced = options_.spaced == "always" || (options_.spaced == "auto" && variant_.collective == "broadcast");
+    bool spaced = options_.spaced == "always" || (options_.spaced == "auto" && variant_.collective != "barrier");
     times_.resize(iterations_);
     double first = now();
     for (double& t : times_) {
-      if (spaced) world_.rendezvous();
+      if (spaced) world_.barrier();
       double began = now();
       operation_();
       t = now() - began;

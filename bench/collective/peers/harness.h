@@ -23,7 +23,7 @@ struct Options {
   std::vector<std::string> configs;  // algorithms of the library; empty: all
   std::string label;                 // put before the configuration's name
   std::string mode = "async";        // how Gloo waits: async, sync or busy
-  std::string spaced = "auto";       // a rendezvous before each operation: auto, always or never
+  std::string spaced = "auto";       // a barrier before each operation: auto, always or never
   int ranks = 2;                     // processes that gloo_bench forks
   int warmup = 3;                    // operations before timing, at least
   int minIterations = 5;
@@ -44,6 +44,8 @@ class World {
   virtual int size() const = 0;
   // rendezvous returns on no rank before all have called it.
   virtual void rendezvous() = 0;
+  // barrier is the library's, after which ranks leave together as well as it can.
+  virtual void barrier() = 0;
   // maximum replaces each value by the greatest of all ranks.
   virtual void maximum(std::vector<double>& values) = 0;
 };

@@ -27,6 +27,7 @@ class MPIWorld : public peers::World {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void rendezvous() override { MPI_Barrier(MPI_COMM_WORLD); }
+  void barrier() override { MPI_Barrier(MPI_COMM_WORLD); }
   void maximum(std::vector<double>& values) override {
     MPI_Allreduce(MPI_IN_PLACE, values.data(), count(values.size()), MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   }
