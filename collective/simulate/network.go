@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 )
 
@@ -97,22 +96,24 @@ func Read(r io.Reader) (*Network, error) {
 func (n *Network) Validate() error {
 	var errs []error
 	atLeast := func(field string, v, least float64, unit string) {
-		if !(v >= least) || math.IsInf(v, 1) {
-			errs = append(errs, fmt.Errorf("network: %s is %v: want %s", field, v, unit))
+		if !(v >= least && v <= maxCost) {
+			errs = append(errs, fmt.Errorf("network: %s is %v: want %s (to %g)", field, v, unit, maxCost))
 		}
 	}
 	count := func(field string, v int, zero string) {
-		if v < 0 {
-			errs = append(errs, fmt.Errorf("network: %s is %d: want a number from 0 on (0: %s)", field, v, zero))
+		if v < 0 || v > maxCount {
+			errs = append(errs, fmt.Errorf("network: %s is %d: want a number from 0 (%s) to %d", field, v, zero, maxCount))
 		}
 	}
 	count("ranks_per_host", n.RanksPerHost, "one rank a host")
 	count("hosts_per_rack", n.HostsPerRack, "one rack")
 	count("cores", n.Cores, "unlimited")
-	count("window", n.Window, "every send waits for its receive")
+	if n.Window < 0 {
+		errs = append(errs, fmt.Errorf("network: window is %d: want bytes from 0 on (0: every send waits for its receive)", n.Window))
+	}
 	for r, h := range n.Placement {
-		if h < 0 || h > maxHosts {
-			errs = append(errs, fmt.Errorf("network: placement puts rank %d on host %d: want 0 to %d", r, h, maxHosts))
+		if h < 0 || h >= maxCount {
+			errs = append(errs, fmt.Errorf("network: placement puts rank %d on host %d: want 0 to %d", r, h, maxCount-1))
 		}
 	}
 	for _, c := range []struct {
@@ -120,7 +121,9 @@ func (n *Network) Validate() error {
 		link Link
 	}{{"host", n.Host}, {"rack", n.Rack}, {"spine", n.Spine}} {
 		atLeast(c.name+".latency", c.link.Latency, 0, "seconds from 0 on")
-		atLeast(c.name+".bandwidth", c.link.Bandwidth, 0, "bytes per second (0: unlimited)")
+		if b := c.link.Bandwidth; b != 0 && !(b >= 1 && b <= maxBandwidth) {
+			errs = append(errs, fmt.Errorf("network: %s.bandwidth is %v: want bytes per second, 1 to %g, or 0 (unlimited)", c.name, b, maxBandwidth))
+		}
 	}
 	if n.Oversubscription != 0 {
 		atLeast("oversubscription", n.Oversubscription, 1, "a factor from 1 on")
@@ -141,8 +144,13 @@ func (n *Network) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxHosts bounds the numbers of hosts in a placement, which index resources.
-const maxHosts = 1<<20 - 1
+// Bounds on what a network says, so that whatever is read can be priced: counts index
+// resources, and no sum of costs overflows.
+const (
+	maxCount     = 1 << 20
+	maxCost      = 1e9
+	maxBandwidth = 1e18
+)
 
 // Clone returns a copy that shares nothing with n.
 func (n *Network) Clone() *Network {

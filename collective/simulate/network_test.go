@@ -27,9 +27,9 @@ func TestPresetsAreValidAndSurviveJSON(t *testing.T) {
 func TestReadNamesTheField(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"rack": {"latency": -1}}`:                "network: rack.latency is -1: want seconds from 0 on",
-		`{"spine": {"bandwidth": -2e9}}`:           "network: spine.bandwidth is -2e+09: want bytes per second (0: unlimited)",
+		`{"spine": {"bandwidth": -2e9}}`:           "network: spine.bandwidth is -2e+09: want bytes per second, 1 to 1e+18, or 0 (unlimited)",
 		`{"host": {"speed": 1}}`:                   `unknown field "speed"`,
-		`{"ranks_per_host": -1}`:                   "network: ranks_per_host is -1: want a number from 0 on (0: one rank a host)",
+		`{"ranks_per_host": -1}`:                   "network: ranks_per_host is -1: want a number from 0 (one rank a host) to 1048576",
 		`{"hosts_per_rack": -1}`:                   "network: hosts_per_rack is -1",
 		`{"cores": -1}`:                            "network: cores is -1",
 		`{"window": -1}`:                           "network: window is -1",
@@ -40,6 +40,9 @@ func TestReadNamesTheField(t *testing.T) {
 		`{"recv_copy": -1}`:                        "network: recv_copy is -1",
 		`{"copy": -1}`:                             "network: copy is -1",
 		`{"gamma": -1}`:                            "network: gamma is -1",
+		`{"hosts_per_rack": 2000000}`:              "network: hosts_per_rack is 2000000",
+		`{"rack": {"bandwidth": 1e-9}}`:            "network: rack.bandwidth is 1e-09",
+		`{"gamma": 1e300}`:                         "network: gamma is 1e+300",
 		`{"jitter": -1}`:                           "network: jitter is -1",
 		`{"placement": [0, -3]}`:                   "network: placement puts rank 1 on host -3",
 		`{"placement": [99999999]}`:                "network: placement puts rank 0 on host 99999999",

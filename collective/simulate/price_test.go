@@ -125,6 +125,31 @@ func TestLinksAreShared(t *testing.T) {
 	}
 }
 
+// What three racks send to three hosts of one meets at its downlink.
+func TestDownlinksAreShared(t *testing.T) {
+	to := map[int]int{4: 0, 9: 1, 14: 2} // one rank of each of the other racks of four
+	from := map[int]int{0: 4, 1: 9, 2: 14}
+	const size = 1 << 20
+	w := work(16, size, func(p, rank int) *program.Program {
+		prog := blank("gather", p, rank, 1)
+		if peer, ok := to[rank]; ok {
+			prog.Lanes = []program.Lane{{SendPeer: peer, RecvPeer: program.NoPeer, Steps: []program.Instruction{
+				{Op: program.DoSend, Src: []program.Ref{program.Chunk(program.In, 0, 0)}}}}}
+		} else if peer, ok := from[rank]; ok {
+			prog.Lanes = []program.Lane{{SendPeer: program.NoPeer, RecvPeer: peer, Steps: []program.Instruction{
+				{Op: program.DoRecv, Dst: program.Chunk(program.Out, 0, 0)}}}}
+		}
+		return prog
+	})
+	n := &Network{HostsPerRack: 4, Rack: Link{Bandwidth: 1e9}, Spine: Link{Latency: 1e-6, Bandwidth: 1e9}, Window: 1 << 40}
+	r := mustRun(t, w, n, Options{Segment: size / 128})
+	require.InEpsilon(t, size/1e9, r.Time, 2e-2, "a downlink takes four NICs' worth")
+	n.Oversubscription = 4
+	r = mustRun(t, w, n, Options{Segment: size / 128})
+	require.InEpsilon(t, 3*size/1e9, r.Time, 2e-2, "or one NIC's")
+	require.InEpsilon(t, 1, r.Uplink, 2e-2)
+}
+
 // A sender gets no further ahead of its receiver than the window, and with a window
 // of 0 not at all.
 func TestWindow(t *testing.T) {
