@@ -1,0 +1,194 @@
+package collective_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// allReduceCounts are the lengths of Gloo's cases.
+var allReduceCounts = []int{0, 1, 4, 64, 100, 1000, 10000}
+
+// allReduceCase is one operation of the table, of any element type.
+type allReduceCase struct {
+	algorithm string
+	n         int
+	inPlace   bool
+	operator  int
+	run       func(c *collective.Comm, x *allReduceCase) error
+}
+
+// String says which case failed.
+func (x *allReduceCase) String() string {
+	return fmt.Sprintf("algorithm %q, n=%d, in place %t, operator %d", x.algorithm, x.n, x.inPlace, x.operator)
+}
+
+// allReduceOf is one rank's part in a case of an element type.
+func allReduceOf[T collective.Number](c *collective.Comm, x *allReduceCase) error {
+	o := operators[T]()[x.operator]
+	in := o.input(c.Rank(), x.n)
+	out := in
+	if !x.inPlace {
+		out = make([]T, x.n)
+	}
+	err := collective.AllReduce(c, &collective.Reduction[T]{
+		Name: "x", Op: o.op, Whole: in, Out: out, Algorithm: x.algorithm,
+	})
+	if err != nil {
+		return err
+	}
+	if !x.inPlace {
+		if err := same("the input, which must be left alone", o.input(c.Rank(), x.n), in); err != nil {
+			return err
+		}
+	}
+	return o.expect(c.Size(), 0, out)
+}
+
+// elementTypes are the ways to run a case, by type.
+var elementTypes = []func(c *collective.Comm, x *allReduceCase) error{
+	allReduceOf[float64], allReduceOf[float32], allReduceOf[int64], allReduceOf[int32], allReduceOf[uint8],
+}
+
+// allReduceTable lists the cases for p ranks: every algorithm and count, with types,
+// operators and places in turn, or, under soak, all together.
+func allReduceTable(p int, counts []int, names []string) []allReduceCase {
+	var table []allReduceCase
+	k := p
+	for _, name := range names {
+		for _, n := range counts {
+			if !soak {
+				table = append(table, allReduceCase{name, n, k%2 == 0, k / 3 % 4, elementTypes[k%5]})
+				k++
+				continue
+			}
+			for _, of := range elementTypes {
+				for o := range 4 {
+					table = append(table, allReduceCase{name, n, false, o, of}, allReduceCase{name, n, true, o, of})
+				}
+			}
+		}
+	}
+	return table
+}
+
+// runAllReduces has the ranks of a group do all operations of a table in a row.
+func runAllReduces(t *testing.T, w *world, table []allReduceCase) {
+	t.Helper()
+	w.run(t, func(c *collective.Comm) error {
+		for i := range table {
+			if err := table[i].run(c, &table[i]); err != nil {
+				return fmt.Errorf("case %d, %v: %w", i, &table[i], err)
+			}
+		}
+		return nil
+	})
+}
+
+// TestAllReduceInMemory runs Gloo's table in shared memory, where no algorithm is asked
+// for, and by messages.
+func TestAllReduceInMemory(t *testing.T) {
+	t.Parallel()
+	for _, p := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32} {
+		w := inMemory(p)
+		names := arranged(named(program.AllReduce, algorithm.Params{P: p}), p)
+		counts := allReduceCounts
+		if !soak && p > 16 {
+			counts = []int{0, 1, 64, 1000}
+		}
+		runAllReduces(t, w, allReduceTable(p, counts, names))
+		w.close(t)
+	}
+}
+
+// TestAllReduceOverTCP runs the table over the loopback interface, with a process for
+// each rank and with several ranks to a process.
+func TestAllReduceOverTCP(t *testing.T) {
+	t.Parallel()
+	places := [][][]int{
+		spread(2, 2), deal(3, 3), spread(5, 2), deal(6, 3), spread(8, 8),
+	}
+	if soak {
+		for p := 1; p <= 8; p++ {
+			places = append(places, spread(p, p))
+		}
+		places = append(places, spread(7, 3), deal(8, 2), spread(13, 4), deal(16, 4))
+	}
+	for _, hosts := range places {
+		p := len(flat(hosts))
+		w := overTCP(t, p, hosts)
+		names := named(program.AllReduce, algorithm.Params{P: p})
+		runAllReduces(t, w, allReduceTable(p, allReduceCounts, names))
+		w.close(t)
+	}
+}
+
+// TestAllReducesOneAfterTheOther is what a training run does: many small operations of
+// changing lengths and types by changing algorithms on one group.
+func TestAllReducesOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	rounds := 300
+	if soak {
+		rounds = 10000
+	}
+	for _, w := range []*world{inMemory(4), overTCP(t, 4, spread(4, 4)), overTCP(t, 5, deal(5, 2))} {
+		names := named(program.AllReduce, algorithm.Params{P: w.p})
+		table := make([]allReduceCase, rounds)
+		for k := range table {
+			name := ""
+			if k%3 == 2 {
+				name = names[k/3%len(names)]
+			}
+			table[k] = allReduceCase{name, k * k % 23, k%2 == 0, k % 4, elementTypes[k%5]}
+		}
+		runAllReduces(t, w, table)
+		w.close(t)
+	}
+}
+
+// TestAlgorithmsThatCannotServeSayWhy asks for every algorithm at numbers of ranks that
+// it does not support: every rank is told, by its name.
+func TestAlgorithmsThatCannotServeSayWhy(t *testing.T) {
+	t.Parallel()
+	refused := 0
+	for p := 1; p <= 16; p++ {
+		for coll := range program.NumCollectives {
+			for _, a := range algorithm.For(coll) {
+				if a.Supports(algorithm.Params{P: p}) == nil || !hasSmallCall(coll) {
+					continue
+				}
+				refused++
+				w := inMemory(p)
+				for r, err := range w.outcomes(func(c *collective.Comm) error { return smallCall(c, coll, a.Name) }) {
+					require.ErrorContains(t, err, a.Name, "%v p=%d rank %d", coll, p, r)
+				}
+			}
+		}
+	}
+	require.Positive(t, refused, "nothing was refused, so nothing was tested")
+}
+
+// hasSmallCall says whether smallCall knows a collective.
+func hasSmallCall(coll program.Collective) bool {
+	return coll == program.AllReduce || coll == program.AllGather || coll == program.ReduceScatter || coll == program.AllToAll
+}
+
+// smallCall calls a collective with one element a rank.
+func smallCall(c *collective.Comm, coll program.Collective, name string) error {
+	all, one := make([]int64, c.Size()), make([]int64, 1)
+	switch coll {
+	case program.AllReduce:
+		return collective.AllReduce(c, &collective.Reduction[int64]{Name: "x", Op: collective.Sum[int64](), Whole: all, Out: all, Algorithm: name})
+	case program.AllGather:
+		return collective.AllGather(c, one, all, asked(name)...)
+	case program.ReduceScatter:
+		return collective.ReduceScatter(c, collective.Sum[int64](), all, one, asked(name)...)
+	default:
+		return collective.AllToAll(c, all, all, asked(name)...)
+	}
+}

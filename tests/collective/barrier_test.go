@@ -1,0 +1,88 @@
+package collective_test
+
+import (
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// TestNobodyLeavesABarrierBeforeTheLastHasCome has each rank in turn come late: it
+// waits until all others are about to enter, then says so, then enters. Whoever has
+// left must have heard it.
+func TestNobodyLeavesABarrierBeforeTheLastHasCome(t *testing.T) {
+	t.Parallel()
+	rounds := 3
+	if soak {
+		rounds = 100
+	}
+	worlds := []*world{overTCP(t, 2, nil), overTCP(t, 4, nil), overTCP(t, 5, deal(5, 2)), overTCP(t, 7, nil)}
+	for p := 1; p <= 15; p++ {
+		worlds = append(worlds, inMemory(p))
+	}
+	for _, w := range worlds {
+		for _, name := range named(program.Barrier, algorithm.Params{P: w.p}) {
+			delayInTurn(t, w, name, rounds)
+		}
+		w.close(t)
+	}
+}
+
+// delayInTurn is the test for one algorithm.
+func delayInTurn(t *testing.T, w *world, name string, rounds int) {
+	t.Helper()
+	var entering, said atomic.Int64
+	w.run(t, func(c *collective.Comm) error {
+		for k := range rounds * w.p {
+			late := k % w.p
+			if c.Rank() == late {
+				for entering.Load() < int64((k+1)*(w.p-1)) {
+					runtime.Gosched()
+				}
+				said.Store(int64(k + 1))
+			} else {
+				entering.Add(1)
+			}
+			if err := collective.Barrier(c, asked(name)...); err != nil {
+				return err
+			}
+			if got := said.Load(); got < int64(k+1) {
+				return fmt.Errorf("barrier %d by %q let rank %d go before rank %d had come", k, name, c.Rank(), late)
+			}
+		}
+		return nil
+	})
+}
+
+// TestBarriersOrderWhatIsWritten has every rank write what the next one reads after a
+// barrier, without any other synchronisation.
+func TestBarriersOrderWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, p := range []int{2, 3, 8, 15} {
+		w := inMemory(p)
+		for _, name := range named(program.Barrier, algorithm.Params{P: p}) {
+			written := make([]int, p)
+			w.run(t, func(c *collective.Comm) error {
+				r := c.Rank()
+				for k := range 50 {
+					written[r] = k
+					if err := collective.Barrier(c, asked(name)...); err != nil {
+						return err
+					}
+					if got := written[(r+1)%p]; got != k {
+						return fmt.Errorf("round %d: rank %d had written %d", k, (r+1)%p, got)
+					}
+					if err := collective.Barrier(c, asked(name)...); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		w.close(t)
+	}
+}

@@ -1,0 +1,62 @@
+package collective_test
+
+import (
+	"testing"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// exchangeCases has Gloo's counts, per block, for the collectives without a root.
+var exchangeCases = map[program.Collective][]int{
+	program.AllGather:     {0, 1, 4, 10, 100, 1000, 10000},
+	program.AllToAll:      {0, 1, 4, 100, 1000, 10000},
+	program.ReduceScatter: {0, 1, 4, 100, 1000, 10000},
+	program.Scan:          {0, 1, 100, 1000},
+	program.Exscan:        {0, 1, 100, 1000},
+}
+
+// TestExchangesInMemory runs the table in shared memory and by every algorithm.
+func TestExchangesInMemory(t *testing.T) {
+	t.Parallel()
+	sizes := []int{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	if soak {
+		sizes = append(sizes, 13, 16, 24, 32)
+	}
+	for _, p := range sizes {
+		for coll := range program.NumCollectives {
+			if counts, ok := exchangeCases[coll]; ok {
+				w := inMemory(p)
+				runCalls(t, w, callsOf(coll, p, counts), 3)
+				w.close(t)
+			}
+		}
+	}
+	for _, p := range []int{13, 16, 24, 32} {
+		for coll := range program.NumCollectives {
+			if _, ok := exchangeCases[coll]; ok && !soak {
+				w := inMemory(p)
+				runCalls(t, w, callsOf(coll, p, []int{1, 100}), 3)
+				w.close(t)
+			}
+		}
+	}
+}
+
+// TestExchangesOverTCP runs it over the loopback interface.
+func TestExchangesOverTCP(t *testing.T) {
+	t.Parallel()
+	places := [][][]int{spread(2, 2), spread(4, 4), deal(7, 3)}
+	if soak {
+		places = append(places, spread(1, 1), spread(3, 3), spread(8, 8), deal(9, 4))
+	}
+	for _, hosts := range places {
+		p := len(flat(hosts))
+		w := overTCP(t, p, hosts)
+		for coll := range program.NumCollectives {
+			if counts, ok := exchangeCases[coll]; ok {
+				runCalls(t, w, callsOf(coll, p, counts), 5)
+			}
+		}
+		w.close(t)
+	}
+}

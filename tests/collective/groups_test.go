@@ -1,0 +1,186 @@
+package collective_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// TestMain makes the test binary one process of a group where its parent asks for it.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(partVariable); text != "" {
+		os.Exit(playPart(text))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// world is a group of ranks, wherever they live, all driven from this process.
+type world struct {
+	name string
+	p    int
+	end  func(rank int) *collective.Comm
+	tcp  []*collective.TCPGroup
+}
+
+// inMemory makes a group whose ranks share memory.
+func inMemory(p int) *world {
+	g := collective.NewLocalGroup(p)
+	return &world{name: fmt.Sprintf("%d ranks in memory", p), p: p, end: g.Rank}
+}
+
+// overTCP makes a group of p ranks in as many parts as there are hosts, each with
+// connections of its own as if it were a process. Nil hosts gives each rank a part.
+func overTCP(t testing.TB, p int, hosts [][]int, change ...func(*collective.TCPConfig)) *world {
+	t.Helper()
+	if hosts == nil {
+		hosts = spread(p, p)
+	}
+	w := &world{name: fmt.Sprintf("%d ranks over TCP as %v", p, hosts), p: p, tcp: make([]*collective.TCPGroup, len(hosts))}
+	store := newTestStore()
+	errs := make([]error, len(hosts))
+	var wg sync.WaitGroup
+	for h := range hosts {
+		wg.Go(func() {
+			cfg := collective.TCPConfig{Store: store, Size: p, Hosts: hosts, Group: t.Name()}
+			for _, f := range change {
+				f(&cfg)
+			}
+			w.tcp[h], errs[h] = collective.NewTCPGroup(t.Context(), hosts[h][0], cfg)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		require.NoError(t, err, w.name)
+	}
+	of := make([]*collective.Comm, p)
+	for _, g := range w.tcp {
+		for _, r := range g.Ranks() {
+			of[r] = g.Rank(r)
+		}
+	}
+	w.end = func(rank int) *collective.Comm { return of[rank] }
+	return w
+}
+
+// spread lays p ranks out over n hosts, neighbours together.
+func spread(p, n int) [][]int {
+	hosts := make([][]int, n)
+	for r := range p {
+		hosts[r*n/p] = append(hosts[r*n/p], r)
+	}
+	return hosts
+}
+
+// deal lays p ranks out over n hosts as cards are dealt.
+func deal(p, n int) [][]int {
+	hosts := make([][]int, n)
+	for r := range p {
+		hosts[r%n] = append(hosts[r%n], r)
+	}
+	return hosts
+}
+
+// outcomes runs body on all ranks at once and returns what each returned. A rank that
+// comes back with an error takes the group with it, so that no other waits for it.
+func (w *world) outcomes(body func(c *collective.Comm) error) []error {
+	errs := make([]error, w.p)
+	var wg sync.WaitGroup
+	for r := range errs {
+		wg.Go(func() {
+			c := w.end(r)
+			if errs[r] = body(c); errs[r] != nil {
+				c.Close(errs[r])
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// run runs body on all ranks at once and requires that all succeed.
+func (w *world) run(t testing.TB, body func(c *collective.Comm) error) {
+	t.Helper()
+	for r, err := range w.outcomes(body) {
+		require.NoError(t, err, "rank %d of %s", r, w.name)
+	}
+}
+
+// close has all ranks leave; over TCP, nothing of the group is left then.
+func (w *world) close(t testing.TB) {
+	t.Helper()
+	for _, err := range w.leave() {
+		require.NoError(t, err, w.name)
+	}
+}
+
+// leave is close for groups that may have failed.
+func (w *world) leave() []error {
+	if w.tcp == nil {
+		for r := range w.p {
+			w.end(r).Close(nil)
+		}
+		return nil
+	}
+	errs := make([]error, len(w.tcp))
+	var wg sync.WaitGroup
+	for h, g := range w.tcp {
+		wg.Go(func() { errs[h] = g.Close() })
+	}
+	wg.Wait()
+	return errs
+}
+
+// testStore is where the parts of a group find each other.
+type testStore struct {
+	mu     sync.Mutex
+	values map[string]string
+	set    chan struct{} // closed and made anew by every Set
+}
+
+func newTestStore() *testStore {
+	return &testStore{values: map[string]string{}, set: make(chan struct{})}
+}
+
+func (s *testStore) Set(_ context.Context, key string, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.values[key] = string(value)
+	close(s.set)
+	s.set = make(chan struct{})
+	return nil
+}
+
+func (s *testStore) Get(ctx context.Context, key string) ([]byte, error) {
+	for {
+		s.mu.Lock()
+		value, ok := s.values[key]
+		set := s.set
+		s.mu.Unlock()
+		if ok {
+			return []byte(value), nil
+		}
+		select {
+		case <-set:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// only returns the one value that there is.
+func (s *testStore) only(t testing.TB) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Len(t, s.values, 1)
+	for _, v := range s.values {
+		return v
+	}
+	return ""
+}

@@ -1,0 +1,95 @@
+package collective_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// deathLimit is how soon every survivor must know.
+const deathLimit = 5 * time.Second
+
+// death is a case of Gloo's: one process of a group is killed a while after the group
+// began a loop of one operation.
+type death struct {
+	hosts     [][]int
+	victim    int
+	delay     time.Duration
+	operation string
+	n         int
+}
+
+// deaths lists all of them: every number of processes, victim, delay, operation and
+// length; and processes with several ranks.
+func deaths() []death {
+	var all []death
+	add := func(hosts [][]int, victim int) {
+		for _, delay := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond} {
+			all = append(all, death{hosts, victim, delay, "Barrier", 0})
+			for _, n := range []int{4, 1000, 1_000_000} {
+				all = append(all, death{hosts, victim, delay, "AllReduce", n}, death{hosts, victim, delay, "AllGather", n})
+			}
+		}
+	}
+	for p := 2; p <= 4; p++ {
+		for victim := range p {
+			add(spread(p, p), victim)
+		}
+	}
+	add(spread(4, 2), 1)
+	add(deal(5, 3), 0)
+	add(deal(5, 3), 2)
+	return all
+}
+
+// TestSurvivorsOfADeadProcessKnowWhoDied kills processes in the middle of operations.
+func TestSurvivorsOfADeadProcessKnowWhoDied(t *testing.T) {
+	t.Parallel()
+	for k, d := range deaths() {
+		if !sample(k, 11) {
+			continue
+		}
+		t.Run(fmt.Sprintf("%d of %v in %s of %d after %v", d.victim, d.hosts, d.operation, d.n, d.delay), func(t *testing.T) {
+			t.Parallel()
+			children := spawn(t, part{Hosts: d.hosts, Store: t.TempDir(), Group: "kill", Attempt: 1, Operation: d.operation, N: d.n})
+			after(d.delay)
+			start := time.Now()
+			children[d.victim].signal(t, syscall.SIGKILL)
+			text := requireSurvivors(t, children, d.hosts, d.victim)
+			known := time.Since(start)
+			require.Less(t, known, deathLimit, text)
+			requireGone(t, children, d.victim)
+			t.Logf("known after %v, gone after %v: %s", known, time.Since(start), text)
+		})
+	}
+}
+
+// TestNobodyDies is the control: the same loops, which end by themselves.
+func TestNobodyDies(t *testing.T) {
+	t.Parallel()
+	places := [][][]int{spread(3, 3), deal(5, 2)}
+	if soak {
+		places = append(places, spread(2, 2), spread(4, 4))
+	}
+	for k, hosts := range places {
+		for i, operation := range []string{"AllReduce", "AllGather", "Barrier"} {
+			if !soak && (i+k)%2 != 0 {
+				continue
+			}
+			rounds := 20
+			if soak {
+				rounds = 500
+			}
+			children := spawn(t, part{Hosts: hosts, Store: t.TempDir(), Group: "control", Operation: operation, N: 1000, Rounds: rounds})
+			for h, c := range children {
+				for _, e := range c.next(t).Ends {
+					require.Equal(t, ending{Peer: -1, Rounds: rounds}, e, "process %d of %v in %s", h, hosts, operation)
+				}
+			}
+			requireGone(t, children, -1)
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package collective_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// partVariable makes the test binary one process of a group: it holds a part as JSON.
+const partVariable = "SUPERSTEP_TEST_PART"
+
+// part is what one process of a group does: a loop of one operation on each of its
+// ranks, until the group fails, or for a number of rounds.
+type part struct {
+	Process   int
+	Hosts     [][]int
+	Store     string
+	Group     string
+	Attempt   uint32
+	Detection time.Duration
+	Operation string // AllReduce, AllGather or Barrier
+	N         int    // elements
+	Rounds    int    // 0 is until the group fails
+	Rejoin    bool   // try to join the same attempt once more after a failure
+}
+
+// report is what a process tells, in this order: that it joined, how its ranks ended,
+// and what is left of the group after closing it.
+type report struct {
+	Joined bool
+	Ends   []ending
+	Closed bool
+	Leaked string // goroutines
+	Fds    int    // sockets more than before
+	Rejoin string // what it is told when it tries
+}
+
+// ending is how a rank ended.
+type ending struct {
+	Text     string // of the error; "" for none
+	Peer     int    // the rank that the error is about, −1 for none
+	Timeout  bool
+	Rounds   int
+	WasWrong bool // a result was not what it must be
+}
+
+// playPart is the life of such a process; it returns the exit code.
+func playPart(text string) int {
+	var p part
+	err := json.Unmarshal([]byte(text), &p)
+	if err == nil {
+		err = p.play(json.NewEncoder(os.Stdout))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "part:", err)
+		return 1
+	}
+	return 0
+}
+
+func (p *part) config() collective.TCPConfig {
+	size := 0
+	for _, ranks := range p.Hosts {
+		size += len(ranks)
+	}
+	return collective.TCPConfig{
+		Store: collective.FileStore(p.Store), Size: size, Hosts: p.Hosts,
+		Group: p.Group, Attempt: p.Attempt, Detection: p.Detection,
+	}
+}
+
+func (p *part) play(out *json.Encoder) error {
+	sockets := openSockets()
+	ranks := p.Hosts[p.Process]
+	g, err := collective.NewTCPGroup(context.Background(), ranks[0], p.config())
+	if err != nil {
+		return err
+	}
+	if err := out.Encode(report{Joined: true}); err != nil {
+		return err
+	}
+	ends := make([]ending, len(ranks))
+	var wg sync.WaitGroup
+	for i, r := range ranks {
+		wg.Go(func() { ends[i] = p.loop(g.Rank(r)) })
+	}
+	wg.Wait()
+	if err := out.Encode(report{Ends: ends}); err != nil {
+		return err
+	}
+	last := report{Closed: true}
+	if err := g.Close(); err != nil && p.Rounds > 0 {
+		last.Leaked = "closing: " + err.Error()
+	}
+	if err := goleak.Find(); err != nil {
+		last.Leaked += err.Error()
+	}
+	last.Fds = openSockets() - sockets
+	if p.Rejoin {
+		cfg := p.config()
+		cfg.JoinTimeout = 500 * time.Millisecond
+		again, err := collective.NewTCPGroup(context.Background(), ranks[0], cfg)
+		if err != nil {
+			last.Rejoin = err.Error()
+		} else {
+			last.Rejoin = "welcome"
+			again.Close()
+		}
+	}
+	return out.Encode(last)
+}
+
+// loop is what one rank does. It knows the result of every round.
+func (p *part) loop(c *collective.Comm) ending {
+	step := p.operation(c)
+	for k := 0; p.Rounds == 0 || k < p.Rounds; k++ {
+		right, err := step(k)
+		if err != nil {
+			e := ending{Text: err.Error(), Peer: -1, Timeout: errors.Is(err, collective.ErrTimeout), Rounds: k}
+			var peer *collective.PeerError
+			if errors.As(err, &peer) {
+				e.Peer = peer.Rank
+			}
+			return e
+		}
+		if !right {
+			c.Close(errors.New("a wrong result"))
+			return ending{Peer: -1, Rounds: k, WasWrong: true}
+		}
+	}
+	return ending{Peer: -1, Rounds: p.Rounds}
+}
+
+// operation returns one round of the operation, which says whether its result is right.
+func (p *part) operation(c *collective.Comm) func(k int) (bool, error) {
+	size, r := c.Size(), c.Rank()
+	switch p.Operation {
+	case "AllReduce":
+		x := make([]float64, p.N)
+		return func(k int) (bool, error) {
+			for i := range x {
+				x[i] = float64((r + 1) * (i%7 + k%5))
+			}
+			err := collective.AllReduce(c, &collective.Reduction[float64]{
+				Name: "x", Op: collective.Sum[float64](), Whole: x, Out: x,
+			})
+			sum := size * (size + 1) / 2
+			for i := range x {
+				if err == nil && x[i] != float64(sum*(i%7+k%5)) {
+					return false, nil
+				}
+			}
+			return true, err
+		}
+	case "AllGather":
+		in, out := make([]int64, p.N), make([]int64, p.N*size)
+		return func(k int) (bool, error) {
+			for i := range in {
+				in[i] = int64(r + k + i)
+			}
+			err := collective.AllGather(c, in, out)
+			for i := range out {
+				if err == nil && out[i] != int64(i/p.N+k+i%p.N) {
+					return false, nil
+				}
+			}
+			return true, err
+		}
+	default:
+		return func(int) (bool, error) { return true, c.Barrier(nil) }
+	}
+}
+
+// openSockets is the number of sockets that this process holds.
+func openSockets() int {
+	links, err := filepath.Glob("/proc/self/fd/*")
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && strings.HasPrefix(to, "socket:") {
+			n++
+		}
+	}
+	return n
+}
+
+// child is a process of a test.
+type child struct {
+	cmd  *exec.Cmd
+	says *json.Decoder
+}
+
+// spawn starts the processes of a group, each with its part of what all do, and waits
+// until all have joined.
+func spawn(t *testing.T, all part) []*child {
+	t.Helper()
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	children := make([]*child, len(all.Hosts))
+	for h := range all.Hosts {
+		mine := all
+		mine.Process = h
+		text, err := json.Marshal(mine)
+		require.NoError(t, err)
+		cmd := exec.Command(binary)
+		cmd.Env = append(os.Environ(), partVariable+"="+string(text))
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		children[h] = &child{cmd, json.NewDecoder(bufio.NewReader(out))}
+		t.Cleanup(func() {
+			cmd.Process.Signal(syscall.SIGCONT)
+			cmd.Process.Kill()
+			io.Copy(io.Discard, out)
+			cmd.Wait()
+		})
+	}
+	for _, c := range children {
+		require.True(t, c.next(t).Joined)
+	}
+	return children
+}
+
+// next waits for a report.
+func (c *child) next(t *testing.T) report {
+	t.Helper()
+	var r report
+	require.NoError(t, c.says.Decode(&r))
+	return r
+}
+
+func (c *child) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	require.NoError(t, c.cmd.Process.Signal(s))
+}
+
+// after waits for a time that is the very subject of a case.
+func after(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
+}
+
+// requireSurvivors waits for all children but the victim to fail, and requires that all
+// their ranks name a rank of the victim, and, where the process of rank 0 lives to say
+// what happened first, in the same words. It returns these words.
+func requireSurvivors(t *testing.T, children []*child, hosts [][]int, victim int) string {
+	t.Helper()
+	var first ending
+	for h, c := range children {
+		if h == victim {
+			continue
+		}
+		for _, e := range c.next(t).Ends {
+			require.False(t, e.WasWrong, "a result was wrong")
+			require.Contains(t, hosts[victim], e.Peer, "process %d: %s", h, e.Text)
+			require.Contains(t, e.Text, fmt.Sprintf("rank %d", e.Peer))
+			if first.Text == "" {
+				first = e
+			}
+			require.Equal(t, first.Peer, e.Peer, "%s\n%s", first.Text, e.Text)
+			if !slices.Contains(hosts[victim], 0) {
+				require.Equal(t, first.Text, e.Text)
+			}
+		}
+	}
+	return first.Text
+}
+
+// requireGone waits for children to close their groups and requires that nothing is left.
+func requireGone(t *testing.T, children []*child, victim int) {
+	t.Helper()
+	for h, c := range children {
+		if h == victim {
+			continue
+		}
+		last := c.next(t)
+		require.True(t, last.Closed)
+		require.Empty(t, last.Leaked, "goroutines of process %d", h)
+		require.Zero(t, last.Fds, "sockets of process %d", h)
+		require.NoError(t, c.cmd.Wait())
+	}
+}

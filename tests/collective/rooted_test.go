@@ -1,0 +1,58 @@
+package collective_test
+
+import (
+	"testing"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// rootedCases has Gloo's numbers of ranks and counts for the collectives with a root;
+// every rank is the root in turn. Groups of 3, 5 and 6 are ours.
+var rootedCases = map[program.Collective][]int{
+	program.Broadcast: {0, 1, 10, 100, 1000},
+	program.Gather:    {0, 1, 10, 100, 1000},
+	program.Scatter:   {0, 1, 10, 100, 1000},
+	program.Reduce:    {0, 1, 10, 100, 1000},
+}
+
+// TestRootedInMemory runs the table in shared memory and by every algorithm.
+func TestRootedInMemory(t *testing.T) {
+	t.Parallel()
+	for _, p := range []int{1, 2, 3, 4, 5, 6, 7} {
+		for coll := range program.NumCollectives {
+			if counts, ok := rootedCases[coll]; ok {
+				w := inMemory(p)
+				runCalls(t, w, callsOf(coll, p, counts), 3)
+				w.close(t)
+			}
+		}
+	}
+}
+
+// TestRootedOverTCP runs it over the loopback interface.
+func TestRootedOverTCP(t *testing.T) {
+	t.Parallel()
+	places := [][][]int{spread(2, 2), spread(4, 4), deal(7, 3)}
+	if soak {
+		places = append(places, spread(1, 1), spread(3, 3), spread(7, 7), deal(4, 2))
+	}
+	for _, hosts := range places {
+		p := len(flat(hosts))
+		w := overTCP(t, p, hosts)
+		for coll := range program.NumCollectives {
+			if counts, ok := rootedCases[coll]; ok {
+				runCalls(t, w, callsOf(coll, p, counts), 5)
+			}
+		}
+		w.close(t)
+	}
+}
+
+// flat lists the ranks of all hosts.
+func flat(hosts [][]int) []int {
+	var ranks []int
+	for _, h := range hosts {
+		ranks = append(ranks, h...)
+	}
+	return ranks
+}

@@ -1,0 +1,6 @@
+//go:build !soak
+
+package collective_test
+
+// soak runs the tables in full.
+const soak = false
