@@ -55,7 +55,9 @@ func TestNoAllocations(t *testing.T) {
 				<-errs
 				<-errs
 				require.NoError(t, failed)
-				require.Zero(t, allocs)
+				if !raceEnabled { // the detector makes pools forget
+					require.Zero(t, allocs)
+				}
 			})
 		}
 	}
