@@ -87,6 +87,8 @@ func (c *collectiveCommand) plan() ([]job, error) {
 		return nil, fmt.Errorf("--warmup, --iterations and --seconds are not below 0")
 	case len(c.Addresses) > 0 && (c.Rank < 0 || c.Rank >= len(c.Addresses)):
 		return nil, fmt.Errorf("--rank is %d: with --addresses of %d ranks it says which of them this process is", c.Rank, len(c.Addresses))
+	case repeated(c.Addresses) != "":
+		return nil, fmt.Errorf("--addresses has %s twice: each rank is a process of its own", repeated(c.Addresses))
 	case c.InProcess && len(c.Addresses) > 0:
 		return nil, fmt.Errorf("--in-process and --addresses exclude each other")
 	}
@@ -114,6 +116,18 @@ func (c *collectiveCommand) plan() ([]job, error) {
 		work = append(work, j)
 	}
 	return work, nil
+}
+
+// repeated is an address that two ranks have, "" if there is none.
+func repeated(addresses []string) string {
+	seen := map[string]bool{}
+	for _, a := range addresses {
+		if seen[a] {
+			return a
+		}
+		seen[a] = true
+	}
+	return ""
 }
 
 // ways lists how to carry out a collective.

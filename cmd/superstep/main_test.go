@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// TestMain lets the test binary be the command, as which the command starts itself.
+func TestMain(m *testing.M) {
+	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command runs the command in a process of its own, so that it starts its ranks as
+// users have it do.
+func command(t *testing.T, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	outFile, err := os.CreateTemp(t.TempDir(), "out")
+	require.NoError(t, err)
+	errFile, err := os.CreateTemp(t.TempDir(), "err")
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p, err := os.StartProcess(self, append([]string{self}, args...), &os.ProcAttr{
+		Env: append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), Files: []*os.File{nil, outFile, errFile},
+	})
+	require.NoError(t, err)
+	state, err := p.Wait()
+	require.NoError(t, err)
+	o, err := os.ReadFile(outFile.Name())
+	require.NoError(t, err)
+	e, err := os.ReadFile(errFile.Name())
+	require.NoError(t, err)
+	return state.ExitCode(), string(o), string(e)
+}
+
+// lines reads what --json prints.
+func lines(t *testing.T, out string) []line {
+	t.Helper()
+	var all []line
+	for s := bufio.NewScanner(strings.NewReader(out)); s.Scan(); {
+		var l line
+		d := json.NewDecoder(bytes.NewReader(s.Bytes()))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(&l), s.Text())
+		all = append(all, l)
+	}
+	return all
+}
+
+func TestEveryCollectiveIsTimedAndRight(t *testing.T) {
+	for _, where := range [][]string{{"--in-process"}, nil} {
+		for _, typ := range []string{"float64", "uint8"} {
+			args := append([]string{"bench", "collective", "-c", "all", "-p", "3", "-b", "0", "-e", "4K", "-f", "1000",
+				"-n", "3", "-w", "1", "--json", "--type", typ, "--op", "prod", "--root", "1"}, where...)
+			code, out, errOut := command(t, args...)
+			require.Zero(t, code, errOut)
+			got := lines(t, out)
+			require.Len(t, got, 2*(int(program.NumCollectives)-1)+1)
+			for _, l := range got {
+				require.Zero(t, l.Errors, &l)
+				require.Equal(t, 3, l.Iterations)
+				require.Equal(t, 3, l.Ranks)
+				require.Greater(t, l.P50, 0.0)
+				require.GreaterOrEqual(t, l.P99, l.P50)
+				require.LessOrEqual(t, l.Bytes, 4096)
+			}
+		}
+	}
+}
+
+func TestEachAlgorithmInTurn(t *testing.T) {
+	code, out, errOut := command(t, "bench", "collective", "-a", "all", "-p", "2", "-b", "800", "-e", "800", "-n", "2", "--json")
+	require.Zero(t, code, errOut)
+	seen := map[string]bool{}
+	for _, l := range lines(t, out) {
+		seen[l.Algorithm] = true
+		require.Zero(t, l.Errors)
+		require.Equal(t, 100, l.Count)
+	}
+	for _, name := range []string{"direct", "ring", "recursive-doubling", "halving-doubling", "double-tree"} {
+		require.True(t, seen[name], name)
+	}
+}
+
+// TestWrongResultsAreCounted holds the check itself: one element is changed under it.
+func TestWrongResultsAreCounted(t *testing.T) {
+	cmd := &collectiveCommand{Op: "sum"}
+	x := newCase[float64](nopComm(t), program.AllReduce, cmd, "", 80)
+	x.reset()
+	require.NoError(t, x.call(context.Background()))
+	require.Zero(t, x.wrong())
+	x.out[7]++
+	require.Equal(t, int64(1), x.wrong())
+}
+
+func TestPricesOfRanksThatAreNotThere(t *testing.T) {
+	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "64", "-b", "1M", "-e", "1M", "--network", "two-tier")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, `# prices of 64 ranks on network "two-tier"`)
+	for _, name := range []string{"ring", "halving-doubling", "torus"} {
+		require.Contains(t, out, name)
+	}
+	file := filepath.Join(t.TempDir(), "net.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"name": "mine", "ranks_per_host": 1, "rack": {"latency": 1e-5, "bandwidth": 1e9}, "host": {}, "spine": {}, "window": 65536}`), 0o600))
+	code, out, errOut = command(t, "bench", "collective", "--simulate", "-p", "4", "-b", "1K", "-e", "1K", "--network", file, "-a", "ring", "--json")
+	require.Zero(t, code, errOut)
+	var l priceLine
+	require.NoError(t, json.Unmarshal([]byte(out), &l))
+	require.Equal(t, "mine", l.Network)
+	require.Greater(t, l.Time, 6*10.0, "a ring of 4 takes 6 steps of 10 µs at least")
+}
+
+func TestTheChoiceIsExplained(t *testing.T) {
+	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "allreduce of 8 bytes among 2 ranks")
+	require.Contains(t, out, `least price on network "fitted"`)
+	require.Contains(t, out, "raw TCP between ranks 0 and 1")
+}
+
+func TestCommandLinesThatCannotBe(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-p", "0"}, "--ranks is 0"},
+		{[]string{"-c", "allredcue"}, `no collective "allredcue"`},
+		{[]string{"-a", "rign"}, "did you mean ring"},
+		{[]string{"-a", "torus:2x2"}, "torus"},
+		{[]string{"-a", "ring:2x1"}, "takes no dimensions"},
+		{[]string{"-b", "8Q"}, "no size"},
+		{[]string{"-b", "64M", "-e", "8"}, "sizes from"},
+		{[]string{"-f", "1"}, "--factor is 1"},
+		{[]string{"--root", "5"}, "--root is 5"},
+		{[]string{"--type", "float16"}, "float16"},
+		{[]string{"--simulate", "--network", "11gbe"}, `no network "11gbe"`},
+		{[]string{"--addresses", "127.0.0.1:1,127.0.0.1:2"}, "--rank is -1"},
+		{[]string{"--addresses", "a:1,b:1,a:1", "--rank", "0"}, "a:1 twice"},
+		{[]string{"--rules", "/does/not/exist"}, "/does/not/exist"},
+	} {
+		code, _, errOut := command(t, append([]string{"bench", "collective"}, x.args...)...)
+		require.NotZero(t, code, x.args)
+		require.Contains(t, errOut, x.want)
+	}
+	code, _, errOut := command(t, "bench", "--addresses", "x")
+	require.NotZero(t, code)
+	require.NotContains(t, errOut, "panic")
+}
+
+func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
+	// Nobody comes: the error says who is missing.
+	code, _, errOut := command(t, "bench", "collective", "--addresses", "127.0.0.1:0,127.0.0.1:1,127.0.0.1:2", "--rank", "0", "--timeout", "200ms")
+	require.NotZero(t, code, errOut)
+	require.Contains(t, errOut, "waiting for")
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]size{"8": 8, "32K": 32 << 10, "64M": 64 << 20, "1G": 1 << 30, "0": 0, "12kb": 12 << 10} {
+		var s size
+		require.NoError(t, s.UnmarshalText([]byte(text)), text)
+		require.Equal(t, want, s)
+	}
+	for _, text := range []string{"", "x", "-1", "1T", "99999999999G"} {
+		var s size
+		require.Error(t, s.UnmarshalText([]byte(text)), text)
+	}
+	require.Equal(t, "[8K 3M 1G 1000]", fmt.Sprint([]string{sizeText(8 << 10), sizeText(3 << 20), sizeText(1 << 30), sizeText(1000)}))
+}
