@@ -188,6 +188,12 @@ func TestThePageIsTrue(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, page, "```\n"+a.Generate(algorithm.Params{P: ranks}, 0).String()+"```\n")
 	}
+	_, example, ok := strings.Cut(page, "```json\n")
+	require.True(t, ok)
+	example, _, _ = strings.Cut(example, "```")
+	_, err = simulate.Read(strings.NewReader(example))
+	require.NoError(t, err)
+
 	const most = 256 << 20
 	for _, name := range []string{"10gbe", "two-tier"} {
 		net, err := network(name)
