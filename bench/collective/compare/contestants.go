@@ -55,7 +55,7 @@ func (q request) wants(config string) bool {
 }
 
 // polls says whether a rank that waits keeps a core busy, as far as others let it.
-func (k *contestant) polls() bool { return k.IdleCPU > 0.1 }
+func (k *contestant) polls() bool { return k.IdleCPU > 0.05 }
 
 // allContestants are all, in the order of the table's columns.
 func allContestants(c *compareCommand, self string) []*contestant {

@@ -39,6 +39,6 @@
 // Polling makes small operations fast and costs a core all the time. So each
 // contestant is asked once what waiting costs: in the midst of barriers one rank is
 // stopped for a second, and the table says how much processor time the worst of the
-// others used meanwhile. Who used more than a tenth of it polls, and does not count for
+// others used meanwhile. Who used more than a twentieth of it polls, and does not count for
 // the ratio to the best quiet peer. This needs Linux's /proc.
 package main
