@@ -48,7 +48,7 @@
 // Where all ranks run the same program up to a relabelling of ranks that the network
 // does not notice, all of them are always at the same step, and one representative
 // of each class of ranks is priced, sending to itself. So a ring among 4,096 ranks
-// costs as many events as two ranks have, not 33 million messages. See Symmetry.
+// costs the events of one rank, not those of 33 million messages. See Symmetry.
 //
 // # Reproducibility
 //
