@@ -120,7 +120,6 @@ func (a *AllReducer[T]) sumByName() error {
 		return c.broken(err)
 	}
 	a.noteRun(k)
-	c.group.agreed.complete = false
 	return nil
 }
 
