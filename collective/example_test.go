@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -94,3 +95,126 @@ func ExampleMismatchError() {
 }
 
 // A program is data that can be read.
+
+// Three processes reduce over TCP. Here they are goroutines of one program, each with
+// a group of its own as a process has; in life each is told its rank, and where the
+// others are, by its command line.
+func ExampleNewTCPGroup() {
+	dir, err := os.MkdirTemp("", "group")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	process := func(rank int) error {
+		group, err := collective.NewTCPGroup(context.Background(), rank, collective.TCPConfig{
+			Store: collective.FileStore(dir), // or Addresses: []string{"10.0.0.1:7000", ...}
+			Size:  3,
+		})
+		if err != nil {
+			return err
+		}
+		defer group.Close()
+		c := group.Rank(rank)
+		x := []float64{float64(rank), 1}
+		err = collective.AllReduce(c, &collective.Reduction[float64]{
+			Name: "gradient", Op: collective.Sum[float64](), Whole: x, Out: x,
+		})
+		if err != nil {
+			return err
+		}
+		all := make([]int64, 3)
+		if err := collective.AllGather(c, []int64{int64(rank * rank)}, all); err != nil {
+			return err
+		}
+		if rank == 0 {
+			fmt.Println(x, all)
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	for rank := range 3 {
+		wg.Go(func() {
+			if err := process(rank); err != nil {
+				fmt.Println(err)
+			}
+		})
+	}
+	wg.Wait()
+	// Output: [3 3] [0 1 4]
+}
+
+// Rank 1 scatters a table by rows; each rank adds up its row; the sums are gathered.
+func ExampleScatter() {
+	group := collective.NewLocalGroup(3)
+	var wg sync.WaitGroup
+	for i := range group.Size() {
+		wg.Go(func() {
+			c := group.Rank(i)
+			var table []int64
+			if i == 1 {
+				table = []int64{1, 2, 30, 40, 500, 600}
+			}
+			row := make([]int64, 2)
+			if err := collective.Scatter(c, 1, table, row); err != nil {
+				fmt.Println(err)
+			}
+			sums := make([]int64, 3)
+			if err := collective.AllGather(c, []int64{row[0] + row[1]}, sums); err != nil {
+				fmt.Println(err)
+			}
+			if i == 2 {
+				fmt.Println(sums)
+			}
+		})
+	}
+	wg.Wait()
+	// Output: [3 70 1100]
+}
+
+// A ring, because somebody asked for it.
+func ExampleWithAlgorithm() {
+	group := collective.NewLocalGroup(4)
+	var wg sync.WaitGroup
+	for i := range group.Size() {
+		wg.Go(func() {
+			c := group.Rank(i)
+			defer c.Close(nil)
+			all := make([]int32, 4)
+			if err := collective.AllGather(c, []int32{int32(i)}, all, collective.WithAlgorithm("ring")); err != nil {
+				fmt.Println(err)
+			}
+			if i == 0 {
+				fmt.Println(all, "by", c.Describe().Algorithm)
+			}
+		})
+	}
+	wg.Wait()
+	// Output: [0 1 2 3] by ring
+}
+
+// Two sparse gradients, of which one element cancels out.
+func ExampleAllReduceSparse() {
+	mine := []collective.SparseVector[float64]{
+		{Length: 1000, Index: []int32{3, 500}, Value: []float64{1, 2}},
+		{Length: 1000, Index: []int32{3, 999}, Value: []float64{-1, 4}},
+	}
+	group := collective.NewLocalGroup(2)
+	var wg sync.WaitGroup
+	for i := range group.Size() {
+		wg.Go(func() {
+			sum, err := collective.AllReduceSparse(group.Rank(i), &collective.SparseReduction[float64]{
+				Name: "gradient", Length: 1000, Value: &mine[i],
+			})
+			if err != nil {
+				fmt.Println(err)
+				return
+			}
+			if i == 0 {
+				fmt.Println(sum.Index, sum.Value)
+			}
+		})
+	}
+	wg.Wait()
+	// Output: [500 999] [2 4]
+}
