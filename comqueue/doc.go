@@ -41,6 +41,27 @@
 // a shard, Scratch keys are disposable. Reading a key that was never put fails
 // the subtask with an error that names the key.
 //
+// # Communicate functions
+//
+// Between compute functions stand collectives, each a stage of its own in the plan
+// (AllReduce three), which counts its calls, bytes and seconds:
+//
+//	AllReduce(buffer)                    every subtask gets the fold of all buffers
+//	ReduceScatter(from, into)            ... and its own block of it only
+//	Broadcast(buffer), BroadcastObject   every subtask gets that of subtask 0, or of the Root
+//	AllGather(from, into)                every subtask gets all buffers, one behind the other
+//	Gather(from, into)                   ... subtask 0 only, or the Root
+//	AllReduceObject, -ShardObjects       objects of any type, by a codec and a function that merges
+//	AllReduceSparse, -ShardSparse        sums of vectors that are mostly zero
+//	Barrier()                            nobody passes before all have come
+//
+// All subtasks run them, in the same order; buffers of other lengths than the
+// function allows, or other operators, are errors that name two subtasks. What a stage
+// reads under its key it leaves as it is, unless the result goes under the same key;
+// what it writes is the subtask's own to change, until the stage runs again and writes
+// the same memory. Algorithm names the algorithm that carries a stage; without it the
+// choice is made, and remade as sizes change, among those that give the same bits.
+//
 // # The same bits
 //
 // ForEachShard hands a zeroed buffer to its function for each shard that has
@@ -48,7 +69,10 @@
 // finishes that tree. So the sum is the same, to the last bit, at any
 // parallelism. A buffer that a compute function fills as a whole, one per
 // subtask, is folded in a fixed tree over the subtasks instead: the same bits on
-// every run, but not at every parallelism, and the plan says so.
+// every run, but not at every parallelism, and the plan says so. The same goes for
+// ReduceScatter, and for objects and sparse vectors, of shards or one per subtask.
+// Algorithms that do not take the parts of shards, such as a ring, fold those of each
+// subtask first: then the result depends on parallelism too, and the plan says so.
 //
 // A function given to Add is shared by all subtasks of a process and keeps no
 // state; what has state is added with AddNew, one instance per subtask.
