@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(text)
 		return
 	}
+	// The race detector makes each process that ends linger for a second.
+	exitOn(os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")))
 	os.Exit(m.Run())
 }
 
