@@ -90,13 +90,21 @@ func bitsOf[T collective.Number](x []T) string {
 	return b.String()
 }
 
+// magnitudes are the powers of ten from 1e-8 to 1e16.
+var magnitudes = func() (m [25]float64) {
+	for i := range m {
+		m[i] = math.Pow(10, float64(i-8))
+	}
+	return m
+}()
+
 // hostile is data whose sums have other bits in every other order: magnitudes from
 // 1e-8 to 1e16, of both signs. Integers keep the low bits.
 func hostile[T collective.Number](seed uint64, n int) []T {
 	r := rand.New(rand.NewPCG(seed, 41))
 	x := make([]T, n)
 	for i := range x {
-		v := (r.Float64() + 0.5) * math.Pow(10, float64(r.IntN(25)-8))
+		v := (r.Float64() + 0.5) * magnitudes[r.IntN(len(magnitudes))]
 		if r.IntN(2) == 0 {
 			v = -v
 		}

@@ -1,0 +1,243 @@
+package collective_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// messageWorlds are the groups for messages from rank to rank.
+func messageWorlds(t *testing.T, p int) []*world {
+	worlds := []*world{inMemory(p)}
+	if soak || p == 2 || p == 5 {
+		worlds = append(worlds, overTCP(t, p, nil))
+	}
+	if p > 2 && (soak || p == 4) {
+		worlds = append(worlds, overTCP(t, p, deal(p, 2)))
+	}
+	return worlds
+}
+
+// TestEveryRankSendsToEveryOther has all pairs exchange parts of a buffer, at the places
+// where they belong, with the sender's rank as the tag. In round k the partners are
+// those whose ranks add up to k.
+func TestEveryRankSendsToEveryOther(t *testing.T) {
+	t.Parallel()
+	for p := 2; p <= 8; p++ {
+		for _, w := range messageWorlds(t, p) {
+			for _, n := range []int{0, 1, 100, 30000} {
+				w.run(t, func(c *collective.Comm) error { return exchangeAll(c, n) })
+			}
+			w.close(t)
+		}
+	}
+}
+
+func exchangeAll(c *collective.Comm, n int) error {
+	p, r := c.Size(), c.Rank()
+	in, out := values[int64](r, 0, n*p), make([]int64, n*p)
+	copy(out[r*n:r*n+n], in[r*n:r*n+n])
+	for k := range p {
+		other := (k - r + p) % p
+		if other == r {
+			continue
+		}
+		send := func() error { return collective.Send(c, other, r, in[other*n:other*n+n]) }
+		recv := func() error { return collective.Recv(c, other, other, out[other*n:other*n+n]) }
+		first, second := send, recv
+		if other < r {
+			first, second = recv, send
+		}
+		if err := first(); err != nil {
+			return err
+		}
+		if err := second(); err != nil {
+			return err
+		}
+	}
+	for s := range p {
+		if err := same(fmt.Sprint("what came from rank ", s), values[int64](s, r*n, n), out[s*n:s*n+n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestMessagesOfATagKeepTheirOrderAndTagsDoNot receives tags in another order than that
+// sent, with messages of the same tag in theirs, and of no length among them.
+func TestMessagesOfATagKeepTheirOrderAndTagsDoNot(t *testing.T) {
+	t.Parallel()
+	const tags, each = 7, 5
+	length := func(tag, k int) int { return (tag*k*131 + k) % 200 * (k % 3) }
+	for _, w := range messageWorlds(t, 2) {
+		w.run(t, func(c *collective.Comm) error {
+			if c.Rank() == 0 {
+				for k := range each {
+					for tag := range tags {
+						if err := collective.Send(c, 1, tag, values[float32](tag, k, length(tag, k))); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			}
+			for tag := tags - 1; tag >= 0; tag-- {
+				for k := range each {
+					got := make([]float32, length(tag, k))
+					if err := collective.Recv(c, 0, tag, got); err != nil {
+						return err
+					}
+					if err := same(fmt.Sprintf("message %d of tag %d", k, tag), values[float32](tag, k, len(got)), got); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		w.close(t)
+	}
+}
+
+// TestEmptyMessages sends nothing, then something, then nothing.
+func TestEmptyMessages(t *testing.T) {
+	t.Parallel()
+	for _, w := range messageWorlds(t, 2) {
+		w.run(t, func(c *collective.Comm) error {
+			for _, n := range []int{0, 10, 0, 0, 100_000, 0} {
+				if c.Rank() == 0 {
+					if err := collective.Send(c, 1, 3, values[uint8](1, 2, n)); err != nil {
+						return err
+					}
+					continue
+				}
+				got := make([]uint8, n)
+				if err := collective.Recv(c, 0, 3, got); err != nil {
+					return err
+				}
+				if err := same("the message", values[uint8](1, 2, n), got); err != nil {
+					return err
+				}
+			}
+			return c.Barrier(nil)
+		})
+		w.close(t)
+	}
+}
+
+// TestMessagesInAChain passes many messages from rank to rank to the last, each adding
+// its own, with collectives in between.
+func TestMessagesInAChain(t *testing.T) {
+	t.Parallel()
+	for _, w := range append(messageWorlds(t, 4), messageWorlds(t, 5)...) {
+		w.run(t, func(c *collective.Comm) error {
+			p, r := c.Size(), c.Rank()
+			buf := make([]int64, 10)
+			for k := range 100 {
+				if k%10 == 5 {
+					if err := c.Barrier(nil); err != nil {
+						return err
+					}
+				}
+				clear(buf)
+				if r > 0 {
+					if err := collective.Recv(c, r-1, k, buf); err != nil {
+						return err
+					}
+				}
+				for i := range buf {
+					buf[i] += value[int64](r, k+i)
+				}
+				if r < p-1 {
+					if err := collective.Send(c, r+1, k, buf); err != nil {
+						return err
+					}
+					continue
+				}
+				o := operators[int64]()[0]
+				if err := o.expect(p, k, buf); err != nil {
+					return fmt.Errorf("message %d: %w", k, err)
+				}
+			}
+			return nil
+		})
+		w.close(t)
+	}
+}
+
+// waits are calls of rank 0 that wait for rank 1, which never comes.
+var waits = map[string]func(ctx context.Context, c *collective.Comm) error{
+	"Recv": func(ctx context.Context, c *collective.Comm) error {
+		return collective.Recv(c, 1, 0, make([]int64, 4), collective.WithContext(ctx))
+	},
+	"Send": func(ctx context.Context, c *collective.Comm) error {
+		for { // until nothing fits in between
+			if err := collective.Send(c, 1, 0, make([]int64, 1<<17), collective.WithContext(ctx)); err != nil {
+				return err
+			}
+		}
+	},
+	"Barrier": func(ctx context.Context, c *collective.Comm) error { return c.Barrier(ctx) },
+	"AllReduce": func(ctx context.Context, c *collective.Comm) error {
+		x := make([]float64, 1024)
+		return collective.AllReduce(c, &collective.Reduction[float64]{
+			Name: "x", Op: collective.Sum[float64](), Whole: x, Out: x, Context: ctx})
+	},
+	"AllReduce by ring": func(ctx context.Context, c *collective.Comm) error {
+		x := make([]float64, 1024)
+		return collective.AllReduce(c, &collective.Reduction[float64]{
+			Name: "x", Op: collective.Sum[float64](), Whole: x, Out: x, Context: ctx, Algorithm: "ring"})
+	},
+	"AllGather": func(ctx context.Context, c *collective.Comm) error {
+		return collective.AllGather(c, make([]int32, 9), make([]int32, 18), collective.WithContext(ctx))
+	},
+}
+
+// TestAWaitEnds has rank 0 wait in vain until another goroutine ends the group, or its
+// context ends: by cancellation, or by Gloo's 10 ms.
+func TestAWaitEnds(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("enough of it")
+	ways := map[string]func(w *world, wait func(ctx context.Context) error) error{
+		"abort": func(w *world, wait func(ctx context.Context) error) error {
+			if w.tcp != nil {
+				go w.tcp[0].Abort(cause)
+			} else {
+				go w.end(1).Close(cause)
+			}
+			return wait(context.Background())
+		},
+		"cancel": func(w *world, wait func(ctx context.Context) error) error {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			go cancel(cause)
+			return wait(ctx)
+		},
+		"deadline": func(w *world, wait func(ctx context.Context) error) error {
+			ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Millisecond, cause)
+			defer cancel()
+			return wait(ctx)
+		},
+	}
+	for what, wait := range waits {
+		for how, way := range ways {
+			for _, w := range []*world{inMemory(2), overTCP(t, 2, nil)} {
+				start := time.Now()
+				err := way(w, func(ctx context.Context) error { return wait(ctx, w.end(0)) })
+				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
+				require.Less(t, time.Since(start), 10*time.Second, "%s, %s, %s", what, how, w.name)
+				// Rank 1 learns why when it comes at last, though perhaps not at once: what rank
+				// 0 sent before the end may be all that an operation needs.
+				for err = nil; err == nil; {
+					err = w.end(1).Barrier(nil)
+				}
+				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
+				w.leave()
+			}
+		}
+	}
+}

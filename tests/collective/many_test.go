@@ -1,0 +1,90 @@
+package collective_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// TestAThousandRanksInOneProcess reduces among a thousand goroutines, in shared memory
+// and around the ring, which takes two thousand steps.
+func TestAThousandRanksInOneProcess(t *testing.T) {
+	t.Parallel()
+	const p = 1000
+	names := []string{"", "ring"}
+	if soak {
+		names = []string{"", "ring", "recursive-doubling", "halving-doubling", "double-tree", "binomial", "torus", "ring", ""}
+	}
+	w := inMemory(p)
+	w.run(t, func(c *collective.Comm) error {
+		for k, name := range names {
+			x := allReduceCase{algorithm: name, n: p + 1 + k, inPlace: k%2 == 0}
+			if err := allReduceSums(c, &x); err != nil {
+				return fmt.Errorf("%v: %w", &x, err)
+			}
+			if err := c.Barrier(nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	w.close(t)
+}
+
+// allReduceSums sums integers whose sum is known without a loop over the ranks.
+func allReduceSums(c *collective.Comm, x *allReduceCase) error {
+	p := int64(c.Size())
+	in := make([]int64, x.n)
+	for i := range in {
+		in[i] = int64(c.Rank()+1)*int64(i%1009+1) + int64(i)
+	}
+	out := in
+	if !x.inPlace {
+		out = make([]int64, x.n)
+	}
+	err := collective.AllReduce(c, &collective.Reduction[int64]{
+		Name: "x", Op: collective.Sum[int64](), Whole: in, Out: out, Algorithm: x.algorithm,
+	})
+	for i := range out {
+		if want := p*(p+1)/2*int64(i%1009+1) + p*int64(i); err == nil && out[i] != want {
+			return fmt.Errorf("element %d is %d, not %d", i, out[i], want)
+		}
+	}
+	return err
+}
+
+// TestManyRanksInFewProcesses has many ranks to a process.
+func TestManyRanksInFewProcesses(t *testing.T) {
+	t.Parallel()
+	places := [][][]int{spread(128, 2), deal(130, 2)}
+	if soak {
+		places = append(places, deal(512, 2), spread(1000, 4), spread(64, 64))
+	}
+	for _, hosts := range places {
+		p := len(flat(hosts))
+		w := overTCP(t, p, hosts)
+		w.run(t, func(c *collective.Comm) error {
+			for k, name := range []string{"", "ring", "halving-doubling", ""} {
+				x := allReduceCase{algorithm: name, n: 300 * k, inPlace: k%2 == 0}
+				if err := allReduceSums(c, &x); err != nil {
+					return fmt.Errorf("%v: %w", &x, err)
+				}
+			}
+			if err := c.Barrier(nil); err != nil {
+				return err
+			}
+			for _, v := range []int{0, p / 2, p - 1} {
+				got, err := c.BroadcastInt64(nil, v, int64(c.Rank()*7))
+				if err == nil && got != int64(v*7) {
+					err = fmt.Errorf("rank %d broadcasts %d", v, got)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		w.close(t)
+	}
+}

@@ -1,0 +1,284 @@
+package collective_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// cancelling is what a rank brings to MPICH's case: for every ordered pair of ranks
+// there is an element where the one brings BIG, the other −BIG, and all others TINY.
+// What of the TINY ones survives depends on what is added first, so that two ranks that
+// fold differently show. The pairs follow one another again and again, so that each
+// falls into every chunk of every algorithm.
+func cancelling[T float32 | float64](p, rank, n int) []T {
+	big := T(1e30)
+	x := make([]T, n)
+	for k := range x {
+		i, j := 0, 0
+		if p > 1 {
+			pair := k % (p * (p - 1))
+			i, j = pair/(p-1), pair%(p-1)
+			if j >= i {
+				j++
+			}
+		}
+		switch rank {
+		case i:
+			x[k] = big
+		case j:
+			x[k] = -big
+		default:
+			x[k] = T(rank + 1)
+		}
+	}
+	return x
+}
+
+// TestAllRanksGetTheSameBitsOfTermsThatCancel runs it by every algorithm. The canonical
+// ones give the bits of shared memory besides.
+func TestAllRanksGetTheSameBitsOfTermsThatCancel(t *testing.T) {
+	t.Parallel()
+	sizes := []int{2, 3, 5, 8, 10, 12}
+	if soak {
+		sizes = []int{2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 24, 32}
+	}
+	orders := map[string]bool{}
+	for _, p := range sizes {
+		worlds := []*world{inMemory(p)}
+		if p == 3 || p == 10 {
+			worlds = append(worlds, overTCP(t, p, deal(p, 3)))
+		}
+		if soak && p <= 10 {
+			worlds = append(worlds, overTCP(t, p, nil), overTCP(t, p, spread(p, 2)))
+		}
+		for _, w := range worlds {
+			for _, n := range []int{p*p*(p-1) + 3, p} {
+				cancel[float64](t, w, n, orders)
+				cancel[float32](t, w, n, orders)
+			}
+			w.close(t)
+		}
+	}
+	require.Greater(t, len(orders), 20, "sums of other orders have other bits, or the test shows nothing")
+}
+
+// cancel reduces by every algorithm and compares the ranks with each other, and those
+// that are canonical with shared memory. It notes the results that it saw.
+func cancel[T float32 | float64](t *testing.T, w *world, n int, seen map[string]bool) {
+	t.Helper()
+	p := w.p
+	reduce := func(w *world, name string) string {
+		outs := make([][]T, p)
+		w.run(t, func(c *collective.Comm) error {
+			outs[c.Rank()] = make([]T, n)
+			return collective.AllReduce(c, &collective.Reduction[T]{
+				Name: "x", Op: collective.Sum[T](), Whole: cancelling[T](p, c.Rank(), n), Out: outs[c.Rank()], Algorithm: name,
+			})
+		})
+		for r := range outs {
+			require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "%q gives rank %d of %s others bits than rank 0", name, r, w.name)
+		}
+		return bitsOf(outs[0])
+	}
+	want := reduce(inMemory(p), "")
+	for _, name := range arranged(named(program.AllReduce, algorithm.Params{P: p}), p) {
+		got := reduce(w, name)
+		seen[got] = true
+		if canonical(name, p) {
+			require.Equal(t, want, got, "%q in %s", name, w.name)
+		}
+	}
+}
+
+// canonical says whether an algorithm claims the canonical tree.
+func canonical(name string, p int) bool {
+	if name == "" {
+		return true
+	}
+	base, dims, err := algorithm.ParseName(name)
+	if err != nil || dims != nil {
+		return false // the claim is about dimensions that the algorithm chooses
+	}
+	a, err := algorithm.Find(program.AllReduce, base)
+	return err == nil && a.Canonical != nil && a.Canonical(p)
+}
+
+// matrices is the product of 2×2 matrices of integers modulo 2^16, four to an int64:
+// associative, and not commutative.
+func matrices() collective.Op[int64] {
+	return collective.UserOp("matrix product", false, func(dst, src []int64) {
+		for i := range dst {
+			dst[i] = multiply(dst[i], src[i])
+		}
+	})
+}
+
+// multiply is the product of two packed matrices.
+func multiply(a, b int64) int64 {
+	x, y := uint64(a), uint64(b)
+	at := func(m uint64, row, col int) uint64 { return m >> (32*row + 16*col) & 0xffff }
+	var z uint64
+	for row := range 2 {
+		for col := range 2 {
+			z |= (at(x, row, 0)*at(y, 0, col) + at(x, row, 1)*at(y, 1, col)) & 0xffff << (32*row + 16*col)
+		}
+	}
+	return int64(z)
+}
+
+// matrix is element i of what a rank brings: invertible, so that no product is zero.
+func matrix(rank, i int) int64 {
+	a, b := uint64(rank*3+i+1)&0xff, uint64(rank+2*i+1)&0xff
+	return int64((1+a*b)&0xffff | a<<16 | b<<32 | 1<<48)
+}
+
+// products are the products of ranks [0, p), in rank order.
+func products(p, lo, n int) []int64 {
+	x := make([]int64, n)
+	for i := range x {
+		x[i] = matrix(0, lo+i)
+		for r := 1; r < p; r++ {
+			x[i] = multiply(x[i], matrix(r, lo+i))
+		}
+	}
+	return x
+}
+
+func TestTheProductOfMatricesIsWhatTheTestsNeed(t *testing.T) {
+	t.Parallel()
+	a, b, c := matrix(1, 2), matrix(5, 7), matrix(9, 1)
+	require.Equal(t, multiply(multiply(a, b), c), multiply(a, multiply(b, c)))
+	require.NotEqual(t, multiply(a, b), multiply(b, a))
+	require.Equal(t, int64(7|10<<16|15<<32|22<<48), multiply(1|2<<16|3<<32|4<<48, 1|2<<16|3<<32|4<<48))
+}
+
+// ordered is a collective applied to matrices by one rank, which checks the result.
+type ordered struct {
+	coll program.Collective
+	call func(c *collective.Comm, root, n int, by string) error
+}
+
+func matricesOf(rank, n int) []int64 {
+	x := make([]int64, n)
+	for i := range x {
+		x[i] = matrix(rank, i)
+	}
+	return x
+}
+
+// orderedCalls are the collectives that reduce.
+func orderedCalls() []ordered {
+	op := matrices()
+	return []ordered{
+		{program.AllReduce, func(c *collective.Comm, _, n int, by string) error {
+			x := matricesOf(c.Rank(), n)
+			err := collective.AllReduce(c, &collective.Reduction[int64]{Name: "x", Op: op, Whole: x, Out: x, Algorithm: by})
+			if err != nil {
+				return err
+			}
+			return same("the product", products(c.Size(), 0, n), x)
+		}},
+		{program.Reduce, func(c *collective.Comm, root, n int, by string) error {
+			var out []int64
+			if c.Rank() == root {
+				out = make([]int64, n)
+			}
+			if err := collective.Reduce(c, root, op, matricesOf(c.Rank(), n), out, asked(by)...); err != nil || out == nil {
+				return err
+			}
+			return same("the product", products(c.Size(), 0, n), out)
+		}},
+		{program.ReduceScatter, func(c *collective.Comm, _, n int, by string) error {
+			out := make([]int64, n)
+			if err := collective.ReduceScatter(c, op, matricesOf(c.Rank(), n*c.Size()), out, asked(by)...); err != nil {
+				return err
+			}
+			return same("the block", products(c.Size(), c.Rank()*n, n), out)
+		}},
+		{program.Scan, func(c *collective.Comm, _, n int, by string) error {
+			x := matricesOf(c.Rank(), n)
+			if err := collective.Scan(c, op, x, x, asked(by)...); err != nil {
+				return err
+			}
+			return same("the product", products(c.Rank()+1, 0, n), x)
+		}},
+		{program.Exscan, func(c *collective.Comm, _, n int, by string) error {
+			x := matricesOf(c.Rank(), n)
+			if err := collective.Exscan(c, op, x, x, asked(by)...); err != nil || c.Rank() == 0 {
+				return err
+			}
+			return same("the product", products(c.Rank(), 0, n), x)
+		}},
+	}
+}
+
+// TestProductsThatDoNotCommuteKeepTheOrderOfRanks multiplies matrices by every
+// algorithm that keeps the order of ranks, whatever the root; the others refuse, by
+// name, on every rank.
+func TestProductsThatDoNotCommuteKeepTheOrderOfRanks(t *testing.T) {
+	t.Parallel()
+	sizes := []int{2, 3, 4, 7, 10}
+	if soak {
+		sizes = []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 24, 32}
+	}
+	refused := map[string]bool{}
+	for _, p := range sizes {
+		worlds := []*world{inMemory(p)}
+		if p == 4 || p == 10 {
+			worlds = append(worlds, overTCP(t, p, deal(p, 3)))
+		}
+		for _, x := range orderedCalls() {
+			for _, w := range worlds {
+				keepOrder(t, w, &x, refused)
+			}
+		}
+		for _, w := range worlds {
+			w.close(t)
+		}
+	}
+	require.Contains(t, refused, "allreduce by ring")
+}
+
+// keepOrder runs one collective by all algorithms.
+func keepOrder(t *testing.T, w *world, x *ordered, refused map[string]bool) {
+	t.Helper()
+	roots := 1
+	if x.coll.Rooted() {
+		roots = w.p
+	}
+	for root := range roots {
+		for _, name := range named(x.coll, algorithm.Params{P: w.p, Root: root}) {
+			if !keepsOrder(x.coll, name, w.p) {
+				refused[fmt.Sprintf("%v by %s", x.coll, name)] = true
+				for _, err := range inMemory(w.p).outcomes(func(c *collective.Comm) error { return x.call(c, root, 3, name) }) {
+					require.ErrorContains(t, err, fmt.Sprintf("%s %v among %d ranks does not keep the order of ranks", name, x.coll, w.p))
+					require.ErrorContains(t, err, `"matrix product"`)
+				}
+				continue
+			}
+			w.run(t, func(c *collective.Comm) error {
+				for _, n := range []int{0, 1, 10, 100} {
+					if err := x.call(c, root, n, name); err != nil {
+						return fmt.Errorf("%v by %q of %d, root %d: %w", x.coll, name, n, root, err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+}
+
+// keepsOrder says whether an algorithm claims to keep the order of ranks.
+func keepsOrder(coll program.Collective, name string, p int) bool {
+	if name == "" {
+		return true
+	}
+	a, err := algorithm.Find(coll, name)
+	return err == nil && a.RankOrder != nil && a.RankOrder(p)
+}

@@ -1,0 +1,196 @@
+package collective_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// reduction is an AllReduce whose bits depend on the order: of whole buffers, or of
+// forests over a number of shards, some of them empty.
+type reduction struct {
+	n, shards int // shards is 0 for whole buffers
+	by        string
+}
+
+// leafOf is what is in a shard; nil for the empty ones.
+func leafOf[T collective.Number](s, n int) []T {
+	if s%5 == 3 {
+		return nil
+	}
+	return hostile[T](uint64(1000+s), n)
+}
+
+// reduceBits gives the bits of the result, which all ranks must have.
+func reduceBits[T collective.Number](t *testing.T, w *world, op collective.Op[T], x reduction) string {
+	t.Helper()
+	outs := make([][]T, w.p)
+	w.run(t, func(c *collective.Comm) error {
+		r := c.Rank()
+		outs[r] = make([]T, x.n)
+		req := &collective.Reduction[T]{Name: "x", Op: op, Out: outs[r], Shards: x.shards, Algorithm: x.by}
+		if x.shards == 0 {
+			req.Whole = hostile[T](uint64(r), x.n)
+			return collective.AllReduce(c, req)
+		}
+		own := shared.Split(x.shards, w.p, r)
+		for s := own.Lo; s < own.Hi; s++ {
+			if leaf := leafOf[T](s, x.n); leaf != nil {
+				req.Forest = append(req.Forest, shared.Entry[[]T]{Node: shared.Leaf(s), Value: leaf})
+			}
+		}
+		return collective.AllReduce(c, req)
+	})
+	for r := range outs {
+		require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "rank %d of %s in %+v", r, w.name, x)
+	}
+	return bitsOf(outs[0])
+}
+
+// folded is the definition: the aligned binary tree over shards, or the canonical tree
+// over ranks, written out as a recursion.
+func folded[T collective.Number](join func(a, b T) T, p int, x reduction) string {
+	both := func(a, b []T) []T {
+		if a == nil || b == nil {
+			return append(a, b...)
+		}
+		y := make([]T, len(a))
+		for i := range y {
+			y[i] = join(a[i], b[i])
+		}
+		return y
+	}
+	var leaves [][]T
+	for s := range x.shards {
+		leaves = append(leaves, leafOf[T](s, x.n))
+	}
+	if x.shards == 0 {
+		pairs := p // ranks without a partner in a power of two
+		for pairs&(pairs-1) != 0 {
+			pairs &= pairs - 1
+		}
+		pairs = p - pairs
+		for r := 0; r < p; r++ {
+			leaf := hostile[T](uint64(r), x.n)
+			if r < 2*pairs {
+				r++
+				leaf = both(leaf, hostile[T](uint64(r), x.n))
+			}
+			leaves = append(leaves, leaf)
+		}
+	}
+	for len(leaves) > 1 {
+		half := make([][]T, len(leaves)/2)
+		for i := range half {
+			half[i] = both(leaves[2*i], leaves[2*i+1])
+		}
+		leaves = half
+	}
+	return bitsOf(append(make([]T, 0, x.n), leaves[0]...))
+}
+
+// lean is an operator that neither commutes nor associates.
+func lean[T collective.Number](a, b T) T { return a - T(3)*b + a*T(2) }
+
+func leanOp[T collective.Number]() collective.Op[T] {
+	return collective.UserOp("lean", false, func(dst, src []T) {
+		for i := range dst {
+			dst[i] = lean(dst[i], src[i])
+		}
+	})
+}
+
+// TestTheSameBitsWhereverRanksLive reduces the same data among ranks in one to six
+// processes, neighbours together and scattered, and in shared memory, by the group's
+// choice and by every canonical algorithm.
+func TestTheSameBitsWhereverRanksLive(t *testing.T) {
+	t.Parallel()
+	sizes := []int{6}
+	if soak {
+		sizes = []int{2, 3, 4, 5, 6, 7, 8}
+	}
+	for _, p := range sizes {
+		worlds := []*world{inMemory(p)}
+		for n := 1; n <= p; n++ {
+			if p == 6 && n > 3 && n < 6 && !soak {
+				continue
+			}
+			worlds = append(worlds, overTCP(t, p, spread(p, n)))
+			if n > 1 && n < p {
+				worlds = append(worlds, overTCP(t, p, deal(p, n)))
+			}
+		}
+		if p == 6 {
+			worlds = append(worlds, overTCP(t, p, [][]int{{0, 5}, {1, 2, 3, 4}}), overTCP(t, p, [][]int{{3}, {5, 0, 4, 1, 2}}))
+		}
+		for k, w := range worlds {
+			samePlaces(t, w, "sum", collective.Sum[float64](), func(a, b float64) float64 { return a + b }, k)
+			samePlaces(t, w, "sum", collective.Sum[float32](), func(a, b float32) float32 { return a + b }, k+1)
+			samePlaces(t, w, "sum", collective.Sum[uint8](), func(a, b uint8) uint8 { return a + b }, k+2)
+			samePlaces(t, w, "max", collective.Max[float64](), func(a, b float64) float64 { return max(a, b) }, k)
+			samePlaces(t, w, "lean", leanOp[int64](), lean[int64], k+1)
+			samePlaces(t, w, "lean", leanOp[int32](), lean[int32], k+2)
+			w.close(t)
+		}
+	}
+}
+
+// samePlaces runs the reductions of one type and operator on one group.
+func samePlaces[T collective.Number](t *testing.T, w *world, what string, op collective.Op[T], join func(a, b T) T, k int) {
+	t.Helper()
+	var names []string
+	for _, name := range named(program.AllReduce, algorithm.Params{P: w.p}) {
+		if canonical(name, w.p) {
+			names = append(names, name)
+		}
+	}
+	for i, shards := range []int{0, 4, 16, 64} {
+		if !sample(k+i, 2) {
+			continue
+		}
+		for _, n := range []int{0, 1, 37, 5000} {
+			want := ""
+			for _, name := range names {
+				k++
+				if name != "" && !sample(k, 4) {
+					continue
+				}
+				x := reduction{n, shards, name}
+				if shards > 0 && !takesForests(name) {
+					continue // each rank folds what it has first
+				}
+				if want == "" {
+					want = folded(join, w.p, x)
+				}
+				require.True(t, want == reduceBits(t, w, op, x), "%s of %T in %+v, %s", what, *new(T), x, w.name)
+			}
+		}
+	}
+}
+
+// takesForests says whether an algorithm folds any forest in its own tree.
+func takesForests(name string) bool {
+	a, err := algorithm.Find(program.AllReduce, name)
+	return name == "" || err == nil && a.Forests == algorithm.AnyForest
+}
+
+// TestAnotherOrderHasOtherBits makes sure that the test above can fail: among its data,
+// folding by ranks in turn is not the tree.
+func TestAnotherOrderHasOtherBits(t *testing.T) {
+	t.Parallel()
+	x := reduction{n: 37}
+	inTurn := hostile[float64](0, x.n)
+	for r := 1; r < 6; r++ {
+		for i, v := range hostile[float64](uint64(r), x.n) {
+			inTurn[i] += v
+		}
+	}
+	require.NotEqual(t, bitsOf(inTurn), folded(func(a, b float64) float64 { return a + b }, 6, x))
+	require.NotEqual(t, fmt.Sprint(lean[int64](1, 2)), fmt.Sprint(lean[int64](2, 1)))
+}

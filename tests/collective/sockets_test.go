@@ -1,0 +1,52 @@
+package collective_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// TestSmallSocketBuffersDoNotDeadlock is XGBoost's probe: sockets of 4 KiB hold little
+// of the 64 KiB, or 1 MiB, that each rank sends, so that whoever sends before it
+// receives, and waits until it is gone, waits for ever. Every primitive and algorithm
+// has its turn.
+func TestSmallSocketBuffersDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	const kib = 1 << 10 / 8 // float64 elements
+	small := func(cfg *collective.TCPConfig) { cfg.SocketBuffer = 4096 }
+	for _, p := range []int{2, 3, 4} {
+		for _, size := range []int{64 * kib, 1024 * kib} {
+			w := overTCP(t, p, nil, small)
+			w.run(t, func(c *collective.Comm) error {
+				k := 0
+				for coll := range program.NumCollectives {
+					for _, name := range named(coll, algorithm.Params{P: c.Size(), Root: 0}) {
+						k++
+						if size > 64*kib && !sample(k+p, 5) {
+							continue
+						}
+						if err := sendMuch(c, coll, name, size); err != nil {
+							return fmt.Errorf("%v by %q of %d elements: %w", coll, name, size, err)
+						}
+					}
+				}
+				return nil
+			})
+			w.close(t)
+		}
+	}
+}
+
+// sendMuch has every rank bring n elements to a collective, and checks what comes.
+func sendMuch(c *collective.Comm, coll program.Collective, name string, n int) error {
+	switch coll {
+	case program.AllReduce:
+		return allReduceOf[float64](c, &allReduceCase{algorithm: name, n: n})
+	case program.Scatter, program.AllToAll, program.ReduceScatter:
+		n /= c.Size()
+	}
+	return do[float64](c, &call{coll: coll, n: n, by: name})
+}
