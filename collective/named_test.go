@@ -157,3 +157,21 @@ func TestAMessageOfAnotherLengthEndsTheGroup(t *testing.T) {
 		require.ErrorContains(t, err, "24 bytes of int64 where 32 bytes of int64 are expected")
 	}
 }
+
+// TestMessagesAndSharedMemoryDisagree has one rank send messages while the others wait
+// in shared memory.
+func TestMessagesAndSharedMemoryDisagree(t *testing.T) {
+	g := NewLocalGroup(3)
+	for _, err := range onRanks(g, func(c *Comm) error {
+		x := make([]float64, 4)
+		req := &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x}
+		if c.Rank() == 1 {
+			req.Algorithm = "ring"
+		}
+		return AllReduce(c, req)
+	}) {
+		var m *MismatchError
+		require.ErrorAs(t, err, &m)
+		require.ErrorContains(t, err, "by ring")
+	}
+}

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -53,6 +54,9 @@ func (c *Comm) exchange(q *request) error {
 	if err != nil {
 		return err
 	}
+	if err := c.agree(q.ctx, q.header); err != nil {
+		return err
+	}
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	c.enter(q.header)
@@ -70,6 +74,20 @@ func (c *Comm) exchange(q *request) error {
 		q.arith.fill(result)
 	}
 	return nil
+}
+
+// agree has the ranks of a local group meet before they send messages: one that is in
+// something else, in shared memory, would never hear of it. Ranks in several processes
+// learn it from each other's messages, or from the membership.
+func (c *Comm) agree(ctx context.Context, h *header) error {
+	g := c.group
+	if g.net != nil {
+		return nil
+	}
+	if s := &g.slots[c.index]; &s.header != h {
+		s.header = *h
+	}
+	return c.meet(ctx, nil)
 }
 
 // broken ends the group for an error that a run of messages came back with. It is

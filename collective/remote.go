@@ -102,6 +102,9 @@ func (a *AllReducer[T]) sumByName() error {
 		return err
 	}
 	h := &c.group.slots[c.index].header
+	if err := c.agree(a.req.Context, h); err != nil {
+		return err
+	}
 	a.entries, a.values = a.entries[:0], a.values[:0]
 	a.collect(a.req, c.Rank())
 	q := &a.request
