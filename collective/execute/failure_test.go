@@ -162,14 +162,17 @@ func TestOperatorsThatDoNotReturn(t *testing.T) {
 		{"panic with an error", func() { panic(own) }, []string{"rank 1 in", "own error", "failure_test.go"}},
 		{"exit", runtime.Goexit, []string{"rank 1 in", "Goexit"}},
 	}
-	for _, name := range []string{"direct", "recursive-doubling"} {
+	for name, length := range map[string]int{
+		"direct":             100,
+		"recursive-doubling": 4000, // messages that are folded in their sender's memory
+	} {
 		progs := progsOf(t, program.AllReduce, name, 4)
 		for _, mode := range modes {
 			for _, c := range cases {
 				nodes := inMemory(t, 4)
 				m := newTeam(t, nodes, progs, mode.opt)
 				errs := everyone(4, func(r int) error {
-					op := sumOf(progs[r], 1, what, 100)
+					op := sumOf(progs[r], 1, what, length)
 					if r == 1 {
 						op.Reducer = misbehaved{c.do}
 					}
