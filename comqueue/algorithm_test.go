@@ -173,6 +173,13 @@ func TestIntegerSumsDoNotDependOnParallelism(t *testing.T) {
 			require.NotContains(t, result.Plan.Text(), "depends on parallelism")
 		}
 	}
+	// Of a user's operator nothing is known.
+	result, err := supersteps(t, 2, 1,
+		do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]int64, 5)) }),
+		comqueue.ForEachShard(sums, func(*comqueue.ComContext, int, []int64) error { return nil }),
+		comqueue.AllReduce(sums, comqueue.CommutativeOperator("any", 0, func(dst, src []int64) {}), comqueue.Algorithm("ring")))
+	require.NoError(t, err)
+	require.Contains(t, result.Plan.Text(), "depends on parallelism")
 }
 
 // A ReduceScatter that ForEachShard feeds gives the elements that AllReduce gives.

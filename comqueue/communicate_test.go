@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -223,11 +225,16 @@ func TestCopiesAreTheSubtasksOwn(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// One buffer put under two keys is not written while it is read.
+// Buffers that lie in one memory are not written while they are read.
 func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 	from, into := shared.Scratch[[]float64]("from"), shared.Scratch[[]float64]("into")
-	for name, stage := range map[string]comqueue.Stage{
-		"gather": comqueue.AllGather(from, into), "scatter": comqueue.ReduceScatter(from, into),
+	for name, c := range map[string]struct {
+		stage              comqueue.Stage
+		fromLo, fromHi, to int // of 9 elements
+	}{
+		"gather":         {comqueue.AllGather(from, into), 6, 9, 0},
+		"scatter":        {comqueue.ReduceScatter(from, into), 0, 9, 3},
+		"gather by ring": {comqueue.AllGather(from, into, comqueue.Algorithm("ring")), 6, 9, 0},
 	} {
 		_, err := supersteps(t, 3, 2,
 			do(func(ctx *comqueue.ComContext) {
@@ -235,14 +242,15 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 				for i := range buffer {
 					buffer[i] = float64(i + ctx.TaskID())
 				}
-				from.Put(ctx, buffer[6:])
-				into.Put(ctx, buffer)
+				from.Put(ctx, buffer[c.fromLo:c.fromHi])
+				into.Put(ctx, buffer[c.to:])
 			}),
-			stage,
+			c.stage,
 			func(ctx *comqueue.ComContext) error {
 				want := []float64{6, 7, 8, 7, 8, 9, 8, 9, 10}
 				if name == "scatter" {
-					want = []float64{float64(3*(6+ctx.TaskID()) + 3)}
+					first := float64(9*ctx.TaskID() + 3)
+					want = []float64{first, first + 3, first + 6}
 				}
 				if got := into.Get(ctx); !slices.Equal(want, got) {
 					return fmt.Errorf("got %v, want %v", got, want)
@@ -250,6 +258,45 @@ func TestResultsDoNotOverwriteWhatTheyAreMadeOf(t *testing.T) {
 				return nil
 			})
 		require.NoError(t, err, name)
+	}
+}
+
+// The time that subtasks wait for a slow one is not that of the stage in which they
+// wait. In the bubble, time passes only where all sleep or wait.
+func TestWaitingIsNotBusy(t *testing.T) {
+	part, all, block := shared.Scratch[[]float64]("part"), shared.Scratch[[]float64]("all"), shared.Scratch[[]float64]("block")
+	object := shared.Replicated("object", shared.String())
+	vector := shared.Scratch[comqueue.SparseVector[float64]]("vector")
+	for name, stage := range map[string]comqueue.Stage{
+		"Barrier": comqueue.Barrier(), "AllGather": comqueue.AllGather(part, all), "Gather": comqueue.Gather(part, all),
+		"Broadcast": comqueue.Broadcast(part), "ReduceScatter": comqueue.ReduceScatter(part, block),
+		"ReduceScatter by ring": comqueue.ReduceScatter(part, block, comqueue.Algorithm("ring")),
+		"AllReduce by ring":     comqueue.AllReduce(part, comqueue.Algorithm("ring")),
+		"AllReduceObject":       comqueue.AllReduceObject(object, joined), "AllReduceSparse": comqueue.AllReduceSparse(vector),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			result, err := superstepsWith(t, 3, 2, false,
+				do(func(ctx *comqueue.ComContext) {
+					part.Put(ctx, make([]float64, 3))
+					object.Put(ctx, "x")
+					vector.Put(ctx, comqueue.SparseVector[float64]{Length: 2, Value: []float64{1, 2}})
+				}),
+				comqueue.Named("slow", do(func(ctx *comqueue.ComContext) {
+					if ctx.TaskID() == 1 {
+						time.Sleep(time.Second)
+					}
+				})),
+				stage)
+			require.NoError(t, err)
+			slow := time.Duration(0)
+			for _, s := range result.Report.Queues[0].Stages {
+				if s.Program != "" {
+					require.Zero(t, s.Busy, "%s: %s", name, s.Name)
+				}
+				slow += s.Busy
+			}
+			require.Equal(t, 2*time.Second, slow, name)
+		})
 	}
 }
 
