@@ -44,7 +44,8 @@ type TCPConfig struct {
 	Attempt uint32
 
 	// TLS encrypts and authenticates all connections, if given: Certificates, RootCAs
-	// and ClientCAs are used on both sides.
+	// and ClientCAs are used on both sides. Whoever connects must show a certificate,
+	// whatever ClientAuth says; without ClientCAs the RootCAs count for both roles.
 	TLS *tls.Config
 
 	// Checksum adds a checksum to the data of each message, beyond TCP's own.
@@ -100,6 +101,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	if err != nil {
 		return nil, fmt.Errorf("collective: %w", err)
 	}
+	cfg.TLS = mutual(cfg.TLS)
 	me := slices.IndexFunc(hosts, func(ranks []int) bool { return slices.Contains(ranks, rank) })
 	if me < 0 {
 		return nil, fmt.Errorf("collective: rank %d in a group of %d", rank, size)
@@ -131,6 +133,20 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	g.local.net = newNetwork(g.mesh, size, hosts, me, t)
 	go g.watch()
 	return g, nil
+}
+
+// mutual is a configuration under which nobody is heard without a certificate, on the
+// control connections as on those for data.
+func mutual(t *tls.Config) *tls.Config {
+	if t == nil {
+		return nil
+	}
+	t = t.Clone()
+	t.ClientAuth = tls.RequireAndVerifyClientCert
+	if t.ClientCAs == nil {
+		t.ClientCAs = t.RootCAs
+	}
+	return t
 }
 
 // name is the group's, with what its processes must have in common for the elements
