@@ -1,0 +1,346 @@
+package collective_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// listeners are the TCP addresses on which this process listens.
+func listeners(t *testing.T) map[string]bool {
+	t.Helper()
+	own := map[string]bool{} // inodes
+	links, err := filepath.Glob("/proc/self/fd/*")
+	require.NoError(t, err)
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && strings.HasPrefix(to, "socket:[") {
+			own[strings.Trim(to, "socket:[]")] = true
+		}
+	}
+	table, err := os.ReadFile("/proc/self/net/tcp")
+	require.NoError(t, err)
+	found := map[string]bool{}
+	for line := range strings.Lines(string(table)) {
+		f := strings.Fields(line)
+		const listening = "0A"
+		if len(f) < 10 || f[3] != listening || !own[f[9]] {
+			continue
+		}
+		var ip, port uint32
+		_, err := fmt.Sscanf(f[1], "%08X:%04X", &ip, &port)
+		require.NoError(t, err)
+		at := make(net.IP, 4)
+		binary.NativeEndian.PutUint32(at, ip)
+		found[net.JoinHostPort(at.String(), fmt.Sprint(port))] = true
+	}
+	return found
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// dataHello is the first message of a connection for data.
+func dataHello(group string, attempt, from, to, channel uint32) []byte {
+	b := make([]byte, 0, 40)
+	le := binary.LittleEndian
+	b = append(b, "SSHi"...)
+	b = append(b, 1, 0, 0, 0)
+	b = le.AppendUint32(b, attempt)
+	b = le.AppendUint64(b, xxh3.HashString(group))
+	for _, v := range []uint32{from, to, channel, 1} {
+		b = le.AppendUint32(b, v)
+	}
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// dataMessage is the header of a message with data that never come.
+func dataMessage(group string, attempt, length uint32) []byte {
+	b := make([]byte, 64)
+	le := binary.LittleEndian
+	copy(b, "SSMs\x01")
+	le.PutUint32(b[8:], attempt)
+	le.PutUint64(b[16:], xxh3.HashString(group))
+	le.PutUint64(b[24:], 1)
+	le.PutUint32(b[52:], length)
+	le.PutUint32(b[60:], crc32.Checksum(b[:60], castagnoli))
+	return b
+}
+
+// controlFrame is a frame of a control connection.
+func controlFrame(kind byte, body ...byte) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(1+len(body)))
+	return append(append(b, kind), body...)
+}
+
+// The kinds of control frames that a stranger may send.
+const (
+	frameHello, frameState, frameReport, frameAbort, frameGoodbye = 1, 6, 8, 9, 10
+)
+
+// controlHello is what a process with one rank says to process 0.
+func controlHello(group string, attempt, process, processes uint64) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, 0x53544550)
+	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
+	num(1)
+	num(uint64(len(group)))
+	b = append(b, group...)
+	for _, v := range []uint64{attempt, process, processes, processes, 1, process} {
+		num(v)
+	}
+	address := "127.0.0.1:9"
+	num(uint64(len(address)))
+	b = append(b, address...)
+	return controlFrame(frameHello, b...)
+}
+
+// attack is what somebody sends who is not of the group, to any of its ports.
+type attack struct {
+	name string
+	says []byte
+	asks bool // well-formed: where it is understood, it is answered
+}
+
+// attacks on a group of processes of one rank each, attempt 2.
+func attacks(group string, p uint64) []attack {
+	huge := bytes.Repeat([]byte{0xff}, 4)
+	long := binary.LittleEndian.AppendUint32(nil, 1<<20)
+	damaged := dataHello(group, 2, 0, 1, 3)
+	damaged[21] ^= 1
+	hello := controlHello(group, 2, 1, p)
+	return []attack{
+		{"nothing", nil, false},
+		{"garbage", bytes.Repeat([]byte("rubbish "), 1<<12), false},
+		{"zeros", make([]byte, 1<<12), false},
+		{"HTTP", []byte("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"), false},
+		{"TLS", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), false},
+		{"half a data hello", dataHello(group, 2, 0, 1, 0)[:20], false},
+		{"a damaged data hello", damaged, false},
+		{"a data hello of an old attempt", dataHello(group, 1, 0, 1, 0), true},
+		{"and its messages", append(dataHello(group, 1, 0, 1, 0), dataMessage(group, 1, 1<<20)...), true},
+		{"a data hello of another group", dataHello("another", 2, 0, 1, 0), true},
+		{"a data hello of a rank that is not", dataHello(group, 2, 99, 100, 0), true},
+		{"a data hello downwards", dataHello(group, 2, 2, 0, 0), true},
+		{"a data hello to a rank that is elsewhere", dataHello(group, 2, 1, 1<<32-1, 0), true},
+		{"a data hello of a channel beyond all", dataHello(group, 2, 0, 1, 1<<31), true},
+		{"messages without a hello", dataMessage(group, 2, 1<<32-1), false},
+		{"half a control hello", hello[:len(hello)/2], false},
+		{"a control frame without end", append(huge, 1), false},
+		{"a long control frame that does not come", append(long, 1, 2, 3), false},
+		{"a control hello of an old attempt", controlHello(group, 1, 1, p), true},
+		{"a control hello of another group", controlHello("another", 2, 1, p), true},
+		{"a control hello of a process that is there", hello, true},
+		{"a control hello of a process that is not", controlHello(group, 2, 77, p), true},
+		{"a control hello of another size", controlHello(group, 2, 1, p+1), true},
+		{"a control hello of a group without end", controlHello(group, 2, 1<<40, 1<<40), true},
+		{"a report without a hello", controlFrame(frameReport, make([]byte, 40)...), false},
+		{"the end without a hello", controlFrame(frameAbort, make([]byte, 40)...), false},
+		{"a good-bye without a hello", controlFrame(frameGoodbye, 1), false},
+		{"a standing without a hello", controlFrame(frameState, 1, 0), false},
+		{"a frame of no kind", controlFrame(200, 1, 2, 3), false},
+	}
+}
+
+// strike connects, says what it has to say, and waits until the other side closes. It
+// fails if the other side takes it for one of its own.
+func strike(address string, a attack) (answer []byte, err error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(30 * time.Second))
+	// Who is thrown out early cannot write the rest, nor read why.
+	if _, err := conn.Write(a.says); err != nil {
+		return nil, nil
+	}
+	answer, err = io.ReadAll(conn)
+	var late net.Error
+	if errors.As(err, &late) && late.Timeout() {
+		return answer, fmt.Errorf("%s at %s: the connection is kept", a.name, address)
+	}
+	const accepted, welcome = 1, 4
+	switch {
+	case bytes.HasPrefix(answer, []byte("SSOk")) && answer[5] == accepted,
+		len(answer) > 4 && !bytes.HasPrefix(answer, []byte("SSOk")) && answer[4] == welcome,
+		len(answer) > 0 && !a.asks:
+		return answer, fmt.Errorf("%s at %s is answered by %q", a.name, address, answer)
+	}
+	return answer, nil
+}
+
+// TestStrangersAtTheDoors attacks every port of a group while it works. It runs beside
+// other tests only once it knows which ports are the group's.
+func TestStrangersAtTheDoors(t *testing.T) {
+	const p = 3
+	before := listeners(t)
+	w := overTCP(t, p, nil, func(cfg *collective.TCPConfig) {
+		cfg.Attempt, cfg.JoinTimeout = 2, 2*time.Second
+	})
+	var doors []string
+	for address := range listeners(t) {
+		if !before[address] {
+			doors = append(doors, address)
+		}
+	}
+	require.Len(t, doors, p+1, "the data ports and that of process 0 for control")
+	t.Parallel()
+
+	var over atomic.Bool
+	worked := make(chan []error, 1)
+	var rounds atomic.Int64
+	go func() {
+		worked <- w.outcomes(func(c *collective.Comm) error {
+			for k := 0; ; k++ {
+				x := allReduceCase{n: k % 2000, operator: k % 4}
+				if err := allReduceOf[float32](c, &x); err != nil {
+					return fmt.Errorf("round %d: %w", k, err)
+				}
+				// Rank 0 decides, for all to stop in the same round.
+				stop, err := c.BroadcastBool(nil, 0, over.Load())
+				if err != nil || stop {
+					return err
+				}
+				rounds.Store(int64(k))
+			}
+		})
+	}()
+
+	answered := map[string]bool{}
+	repeat := 1
+	if soak {
+		repeat = 10
+	}
+	// A port hears a limited number of strangers at once, of whom those that say
+	// nothing stay longest: they come second.
+	asking := attacks(t.Name(), p)
+	silent := slices.DeleteFunc(slices.Clone(asking), func(a attack) bool { return a.asks })
+	asking = slices.DeleteFunc(asking, func(a attack) bool { return !a.asks })
+	for range repeat {
+		strikeAll(t, doors, asking, answered)
+		strikeAll(t, doors, silent, answered)
+	}
+	for _, want := range []string{
+		"attempt 1, which is over: attempt 2 runs", "it is of another group", "in a group of 3 ranks",
+		"is over: this is attempt 2", `not "another"`, "process 1 has joined before", "there is no process 77",
+	} {
+		require.True(t, contains(answered, want), "nobody was told of %q, so some attack was not understood: %q", want, answered)
+	}
+
+	over.Store(true)
+	for r, err := range <-worked {
+		require.NoError(t, err, "rank %d", r)
+	}
+	require.Positive(t, rounds.Load())
+	w.close(t)
+}
+
+// strikeAll makes all attacks at all doors at once, and looks at how much memory that
+// takes: a length that is believed would cost gigabytes.
+func strikeAll(t *testing.T, doors []string, all []attack, answered map[string]bool) {
+	t.Helper()
+	var start, end runtime.MemStats
+	runtime.ReadMemStats(&start)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var failed []error
+	for _, door := range doors {
+		for _, a := range all {
+			wg.Go(func() {
+				answer, err := strike(door, a)
+				mu.Lock()
+				defer mu.Unlock()
+				answered[string(answer)] = true
+				if err != nil {
+					failed = append(failed, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	require.NoError(t, errors.Join(failed...))
+	runtime.ReadMemStats(&end)
+	require.Less(t, int64(end.HeapSys)-int64(start.HeapSys), int64(1<<30))
+}
+
+func contains(answers map[string]bool, text string) bool {
+	for a := range answers {
+		if strings.Contains(a, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// elsewhere is a store that sends everybody to one address, whatever their attempt.
+type elsewhere struct {
+	collective.Store
+	address string
+}
+
+func (s elsewhere) Get(context.Context, string) ([]byte, error) { return []byte(s.address), nil }
+
+// TestProcessesOfOtherAttemptsStayOutside has real processes of an earlier and of a later
+// attempt, and of another group, come to a group, while it forms and when it works.
+func TestProcessesOfOtherAttemptsStayOutside(t *testing.T) {
+	t.Parallel()
+	store := newTestStore()
+	join := func(rank int, group string, attempt uint32, at collective.Store, wait time.Duration) (*collective.TCPGroup, error) {
+		return collective.NewTCPGroup(t.Context(), rank, collective.TCPConfig{
+			Store: at, Size: 2, Group: group, Attempt: attempt, JoinTimeout: wait,
+		})
+	}
+	w := &world{name: "attempt 2", p: 2, tcp: make([]*collective.TCPGroup, 2)}
+	w.end = func(rank int) *collective.Comm { return w.tcp[rank].Rank(rank) }
+	first := make(chan error, 1)
+	go func() {
+		var err error
+		w.tcp[0], err = join(0, t.Name(), 2, store, time.Minute)
+		first <- err
+	}()
+	_, err := store.Get(t.Context(), fmt.Sprintf("superstep/%s/2/coordinator", t.Name()))
+	require.NoError(t, err)
+	door := elsewhere{store, store.only(t)}
+	stray := func() {
+		for _, x := range []struct {
+			group   string
+			attempt uint32
+			want    string
+		}{
+			{t.Name(), 1, "attempt"}, {t.Name(), 3, "attempt"}, {"another", 2, "group"},
+		} {
+			g, err := join(1, x.group, x.attempt, door, 300*time.Millisecond)
+			if err == nil {
+				g.Close()
+			}
+			require.ErrorContains(t, err, "rank 1 cannot join the group")
+			require.ErrorContains(t, err, x.want)
+		}
+	}
+	stray()
+	w.tcp[1], err = join(1, t.Name(), 2, store, time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, <-first)
+	work := func(c *collective.Comm) error { return allReduceOf[int64](c, &allReduceCase{n: 1000}) }
+	w.run(t, work)
+	stray()
+	w.run(t, work)
+	w.close(t)
+}
