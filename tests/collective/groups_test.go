@@ -2,6 +2,7 @@ package collective_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -17,6 +18,12 @@ import (
 func TestMain(m *testing.M) {
 	if text := os.Getenv(partVariable); text != "" {
 		os.Exit(playPart(text))
+	}
+	// Many of the tests wait, for sockets, processes and silences, more than they
+	// compute: they need not take turns.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
