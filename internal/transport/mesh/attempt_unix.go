@@ -9,26 +9,26 @@ type attempt struct {
 	head, tail []byte
 	n          int
 	err        error
+	gathered   gathered
 }
 
 // write is what the connection's raw access calls. It never asks to be called
 // again: that would wait.
 func (a *attempt) write(fd uintptr) bool {
-	for _, piece := range [...][]byte{a.head, a.tail} {
-		for len(piece) > 0 {
-			n, err := syscall.Write(int(fd), piece)
-			if err == syscall.EINTR {
-				continue
-			}
-			if err != nil {
-				if err != syscall.EAGAIN {
-					a.err = err
-				}
-				return true
-			}
-			a.n += n
-			piece = piece[n:]
+	for len(a.head)+len(a.tail) > 0 {
+		n, err := a.gathered.writeBoth(fd, a.head, a.tail)
+		if err == syscall.EINTR {
+			continue
 		}
+		if err != nil {
+			if err != syscall.EAGAIN {
+				a.err = err
+			}
+			return true
+		}
+		a.n += n
+		head := min(n, len(a.head))
+		a.head, a.tail = a.head[head:], a.tail[n-head:]
 	}
 	return true
 }
