@@ -33,7 +33,9 @@ func allToAlls() []*Algorithm {
 	return []*Algorithm{allToAllDirect(), allToAllPairwise(), allToAllBruck()}
 }
 
-func barriers() []*Algorithm { return []*Algorithm{barrierDissemination(), barrierTree()} }
+func barriers() []*Algorithm {
+	return []*Algorithm{barrierDissemination(), barrierTree(), barrierLinear()}
+}
 
 func scans() []*Algorithm {
 	return []*Algorithm{scanDirect(program.Scan), scanRecursiveDoubling(program.Scan), scanChain(program.Scan)}
