@@ -184,7 +184,7 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (c *tc
 		_ = sock.Close()
 		return nil, again, err
 	}
-	return newTCPConn(t, n, r, sock, conn), false, nil
+	return newTCPConn(t, n, r, sock, t.wired(conn, n, r)), false, nil
 }
 
 // greet says hello on a new connection and waits for the answer.
@@ -296,7 +296,7 @@ func (t *TCP) answer(sock net.Conn) {
 		_ = sock.Close()
 		return
 	}
-	t.place(s, newTCPConn(t, n, r, sock, conn), m.try)
+	t.place(s, newTCPConn(t, n, r, sock, t.wired(conn, n, r)), m.try)
 }
 
 // hear reads the hello on a new connection and answers it. Errors are for nobody to

@@ -40,6 +40,11 @@
 // allocated for it; strangers at the listener are answered or closed, and end
 // nothing.
 //
+// # By plan
+//
+// A [FaultPlan] says in a line of text which messages go wrong and how; [NewFaulty]
+// carries it out above a mesh and [FaultPlan.OnWire] below, the same way every time.
+//
 // # Ends
 //
 // A [Group], in practice a membership, decides which failure was first. A mesh

@@ -70,6 +70,8 @@ type TCPConfig struct {
 	Checksum     bool // CRC-32C of payloads, against networks that corrupt them
 	SocketBuffer int  // bytes of the sockets' buffers; 0 leaves them to the system, which tunes them
 	ReadBuffer   int  // bytes of each connection's read buffer; 0 stands for 64 KiB, which reads small messages whole
+
+	wire func(ctx context.Context, conn net.Conn, from int, r Route) net.Conn // of tests: what to write and read in the place of a connection; see FaultPlan.OnWire
 }
 
 // TCP connects the ranks of this process with each other in memory, and with those

@@ -1,0 +1,158 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// NewFaulty is a node whose messages to others go wrong by plan. To have the plan
+// carried out in all of a group, wrap all nodes, with the same plan. What the node
+// does with errors, and how it ends, is the inner one's.
+//
+// Messages are changed before the mesh gets them, so it checksums what is already
+// wrong: that a Corrupt payload goes unnoticed here is as it should be. A Cut ends
+// the group, as a mesh does that loses a connection, with a membership.PeerError about
+// the receiver by the sender. A Delay holds up the goroutine that sends.
+func NewFaulty(inner Node, plan FaultPlan) Node {
+	return &faultyNode{Node: inner, plan: plan, conns: make(map[Route]Conn)}
+}
+
+type faultyNode struct {
+	Node
+	plan     FaultPlan
+	standing standing // for the words of errors
+
+	mu    sync.Mutex
+	conns map[Route]Conn // what was opened, with the numbers that its messages have reached
+}
+
+func (n *faultyNode) Begin(seq uint64, op *Operation) {
+	n.standing.begin(seq, op)
+	n.Node.Begin(seq, op)
+}
+
+func (n *faultyNode) End() {
+	n.standing.end()
+	n.Node.End()
+}
+
+func (n *faultyNode) Open(ctx context.Context, routes []Route) ([]Conn, error) {
+	if err := n.plan.Check(); err != nil {
+		return nil, err
+	}
+	inner, err := n.Node.Open(ctx, routes)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	conns := make([]Conn, len(routes))
+	for i, r := range routes {
+		if n.conns[r] == nil {
+			n.conns[r] = n.wrap(inner[i], r)
+		}
+		conns[i] = n.conns[r]
+	}
+	return conns, nil
+}
+
+func (n *faultyNode) wrap(inner Conn, r Route) Conn {
+	c := &faultyConn{Conn: inner, node: n, peer: r.Peer, faults: n.plan.of(n.Rank(), r.Peer, r.Channel)}
+	if lender, ok := inner.(Borrower); ok {
+		return &faultyLender{c, lender}
+	}
+	return c
+}
+
+// faultyConn is a connection that sends by plan. Receiving is the inner one's.
+type faultyConn struct {
+	Conn
+	node   *faultyNode
+	peer   int
+	faults *faults
+}
+
+// faultyLender is one that also lends, so that what executors do with lent messages
+// is tried too.
+type faultyLender struct {
+	*faultyConn
+	Borrower
+}
+
+func (c *faultyConn) Send(h *Header, payload []byte) error { return c.pass(h, payload, c.Conn.Send) }
+func (c *faultyConn) Post(h *Header, payload []byte) error { return c.pass(h, payload, c.Conn.Post) }
+
+// pass sends a message as the plan has it.
+func (c *faultyConn) pass(h *Header, payload []byte, send func(*Header, []byte) error) error {
+	if checkMessage(h, payload, math.MaxInt) != nil {
+		return send(h, payload) // misuse is for the inner one to refuse, and is no message
+	}
+	f := c.faults.next()
+	if f.delay > 0 {
+		if err := c.hold(f.delay); err != nil {
+			return err
+		}
+	}
+	changed := *h
+	switch {
+	case f.kind == Drop:
+		return nil
+	case f.kind == Cut:
+		return c.node.Fail(&membership.PeerError{
+			Rank: c.peer, Reporter: c.node.Rank(), During: c.node.standing.during(),
+			Reason: fmt.Sprintf("was cut off at message %d (fault plan: %s)", f.number, f.rule),
+		})
+	case f.kind == Truncate:
+		changed.Length = uint32(f.shorter(len(payload)))
+		payload = payload[:changed.Length]
+	case f.kind == Corrupt && f.header:
+		f.flipHeader(&changed)
+	case f.kind == Corrupt:
+		payload = f.flip(payload)
+	}
+	if err := send(&changed, payload); err != nil || f.kind != Duplicate {
+		return err
+	}
+	// Nobody may ever receive the second one: waiting for that would be another fault.
+	return c.Conn.Post(&changed, payload)
+}
+
+// hold waits, unless the group ends.
+func (c *faultyConn) hold(d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-c.node.Failed():
+		return c.node.Err()
+	}
+}
+
+// flipHeader flips a drawn bit of what the executor says in a header; the length is
+// the mesh's to check.
+func (f *fault) flipHeader(h *Header) {
+	bit := f.draw % (64 + 64 + 16 + 16 + 32 + 64)
+	for _, field := range [...]struct {
+		bits uint64
+		flip func(mask uint64)
+	}{
+		{64, func(m uint64) { h.Seq ^= m }},
+		{64, func(m uint64) { h.Hash ^= m }},
+		{16, func(m uint64) { h.Lane ^= uint16(m) }},
+		{16, func(m uint64) { h.Step ^= uint16(m) }},
+		{32, func(m uint64) { h.Segment ^= uint32(m) }},
+		{64, func(m uint64) { h.Offset ^= m }},
+	} {
+		if bit < field.bits {
+			field.flip(1 << bit)
+			return
+		}
+		bit -= field.bits
+	}
+}

@@ -1,0 +1,151 @@
+package mesh
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// wirePair connects two ranks over TCP, with the plan carried out on the wire.
+func wirePair(t testing.TB, plan string, checksum bool) (nodes []Node, ends [2]Conn) {
+	p, err := ParseFaultPlan(plan)
+	require.NoError(t, err)
+	_, nodes = cluster(t, oneEach(2), func(cfg *TCPConfig) {
+		cfg.Checksum = checksum
+		require.NoError(t, p.OnWire(cfg))
+	})
+	ends[0], ends[1] = couple(t, nodes[0], nodes[1], 0)
+	return nodes, ends
+}
+
+// receive receives until an error, or so many messages.
+func receive(c Conn, n int) (all []came, err error) {
+	for range n {
+		var m came
+		if err = c.Next(&m.Header); err != nil {
+			return all, err
+		}
+		m.data = make([]byte, m.Length)
+		if err = c.Read(m.data); err != nil {
+			return all, err
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// post sends messages first to last; the group may have ended before.
+func post(c Conn, first, last int) {
+	for k := first; k <= last; k++ {
+		h, b := numbered(k)
+		if k%2 == 0 {
+			_ = c.Post(&h, b)
+		} else {
+			_ = c.Send(&h, b)
+		}
+	}
+}
+
+func TestFaultsOnTheWire(t *testing.T) {
+	want := func(k int) came { h, b := numbered(k); return came{h, b} }
+	all := func(ks ...int) (m []came) {
+		for _, k := range ks {
+			m = append(m, want(k))
+		}
+		return m
+	}
+	for _, c := range []struct {
+		rule     string
+		checksum bool
+		comes    []came // before the error, if there is one
+		says     string // that error
+	}{
+		{"delay 0->1 1/2 1ms", false, all(1, 2, 3, 4, 5), ""},
+		{"corrupt 1->0 1/1", true, all(1, 2, 3, 4, 5), ""},
+		{"drop 0->1 #3", false, all(1, 2, 4, 5), ""},
+		{"duplicate 0->1 #3", false, all(1, 2, 3, 3, 4), ""},
+		{"corrupt header 0->1 #3", false, all(1, 2), "bad message"},
+		{"corrupt 0->1 #3", true, all(1, 2), "its payload has checksum"},
+		{"truncate 0->1 #3", true, all(1, 2), "its payload has checksum"},
+		{"cut 0->1 #3", false, all(1, 2), "its connection"},
+	} {
+		for seed := range uint64(8) {
+			text := fmt.Sprintf("seed %d; %s", seed, c.rule)
+			_, ends := wirePair(t, text, c.checksum)
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				post(ends[0], 1, 5)
+			}()
+			n := 5
+			if c.says == "" {
+				n = len(c.comes)
+			}
+			got, err := receive(ends[1], n)
+			<-done
+			if c.rule[:3] == "cut" { // whoever sends may find it out first
+				require.LessOrEqual(t, len(got), len(c.comes), text)
+				require.Equal(t, append([]came(nil), c.comes[:len(got)]...), got, text)
+			} else {
+				require.Equal(t, c.comes, got, text)
+			}
+			if c.says == "" {
+				require.NoError(t, err, text)
+				continue
+			}
+			require.ErrorContains(t, err, c.says, text)
+			var lost *membership.PeerError
+			require.ErrorAs(t, err, &lost, text)
+			require.Equal(t, 1, lost.Rank+lost.Reporter, "%s: it is about the two ends: %v", text, err)
+		}
+	}
+}
+
+// A header that announces too little is valid: the executor compares it, and what
+// follows is no message.
+func TestShortHeaderOnTheWire(t *testing.T) {
+	_, ends := wirePair(t, "truncate header 0->1 #3", false)
+	post(ends[0], 1, 5)
+	got, err := receive(ends[1], 5)
+	require.ErrorIs(t, err, ErrFrame)
+	require.Len(t, got, 3)
+	_, b := numbered(3)
+	require.Less(t, int(got[2].Length), len(b))
+	require.Equal(t, b[:got[2].Length], got[2].data)
+}
+
+// What goes unnoticed without checksums, as OnWire says.
+func TestWithoutChecksumsPayloadsMayBeWrong(t *testing.T) {
+	_, ends := wirePair(t, "corrupt 0->1 #3", false)
+	post(ends[0], 1, 5)
+	got, err := receive(ends[1], 5)
+	require.NoError(t, err)
+	_, b := numbered(3)
+	require.Equal(t, 1, flipped(b, got[2].data))
+
+	_, ends = wirePair(t, "truncate 0->1 #3", false)
+	post(ends[0], 1, 5)
+	got, err = receive(ends[1], 5)
+	require.ErrorIs(t, err, ErrFrame)
+	require.Len(t, got, 3)
+	require.NotEqual(t, b, got[2].data)
+}
+
+// Under TLS a plan changes what ranks say, not what TLS makes of it.
+func TestFaultsUnderTLS(t *testing.T) {
+	config := certificates(t)
+	p, err := ParseFaultPlan("corrupt header 0->1 #3")
+	require.NoError(t, err)
+	_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
+		cfg.TLS = config
+		require.NoError(t, p.OnWire(cfg))
+	})
+	a, b := couple(t, nodes[0], nodes[1], 0)
+	post(a, 1, 5)
+	got, err := receive(b, 5)
+	require.ErrorIs(t, err, ErrFrame)
+	require.Len(t, got, 2)
+}
