@@ -124,7 +124,7 @@ func TestEmptyMessages(t *testing.T) {
 					return err
 				}
 			}
-			return c.Barrier(nil)
+			return collective.Barrier(c)
 		})
 		w.close(t)
 	}
@@ -140,7 +140,7 @@ func TestMessagesInAChain(t *testing.T) {
 			buf := make([]int64, 10)
 			for k := range 100 {
 				if k%10 == 5 {
-					if err := c.Barrier(nil); err != nil {
+					if err := collective.Barrier(c); err != nil {
 						return err
 					}
 				}
@@ -233,7 +233,7 @@ func TestAWaitEnds(t *testing.T) {
 				// Rank 1 learns why when it comes at last, though perhaps not at once: what rank
 				// 0 sent before the end may be all that an operation needs.
 				for err = nil; err == nil; {
-					err = w.end(1).Barrier(nil)
+					err = collective.Barrier(w.end(1))
 				}
 				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
 				w.leave()

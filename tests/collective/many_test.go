@@ -1,6 +1,7 @@
 package collective_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -23,7 +24,7 @@ func TestAThousandRanksInOneProcess(t *testing.T) {
 			if err := allReduceSums(c, &x); err != nil {
 				return fmt.Errorf("%v: %w", &x, err)
 			}
-			if err := c.Barrier(nil); err != nil {
+			if err := collective.Barrier(c); err != nil {
 				return err
 			}
 		}
@@ -71,11 +72,11 @@ func TestManyRanksInFewProcesses(t *testing.T) {
 					return fmt.Errorf("%v: %w", &x, err)
 				}
 			}
-			if err := c.Barrier(nil); err != nil {
+			if err := collective.Barrier(c); err != nil {
 				return err
 			}
 			for _, v := range []int{0, p / 2, p - 1} {
-				got, err := c.BroadcastInt64(nil, v, int64(c.Rank()*7))
+				got, err := c.BroadcastInt64(context.Background(), v, int64(c.Rank()*7))
 				if err == nil && got != int64(v*7) {
 					err = fmt.Errorf("rank %d broadcasts %d", v, got)
 				}

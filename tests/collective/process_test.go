@@ -184,7 +184,7 @@ func (p *part) operation(c *collective.Comm) func(k int) (bool, error) {
 			return true, err
 		}
 	default:
-		return func(int) (bool, error) { return true, c.Barrier(nil) }
+		return func(int) (bool, error) { return true, collective.Barrier(c) }
 	}
 }
 

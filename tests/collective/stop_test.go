@@ -20,7 +20,7 @@ func TestAStoppedProcessIsLeftBehind(t *testing.T) {
 		n         int
 		detection time.Duration // 0 is the default
 	}
-	const short = 1500 * time.Millisecond
+	const short = 2000 * time.Millisecond
 	cases := []testCase{{3, 2, "AllReduce", 1000, short}, {2, 0, "Barrier", 0, short}}
 	if soak {
 		cases = nil
