@@ -14,7 +14,7 @@ import (
 
 // Calibrate measures what messages between processes, folding and copying cost here,
 // and has the group choose algorithms by that from now on. All ranks of a group call
-// it, once, before what they want to be quick. It takes about a second. A group
+// it, once, before what they want to be quick. It takes a second or two. A group
 // within one process has nothing to choose, and returns at once.
 //
 // It never changes a bit of a result: what competes are programs that give the same.
@@ -34,6 +34,9 @@ func Calibrate(ctx context.Context, c *Comm) error {
 		}
 		t := *net.tuner
 		t.Network = fitted
+		if t.Corrections, err = corrections(ctx, fitted, samples); err != nil {
+			return c.failed(fmt.Errorf("calibrating: %w", err))
+		}
 		net.tuner = &t
 	}
 	// What was decided before counts no more, on any rank.
@@ -57,6 +60,28 @@ const (
 	calibrateTag = 1<<31 - 1
 )
 
+// calibrated are the sizes of the reductions that are timed, by each algorithm that
+// gives the canonical result.
+var calibrated = []int{8, 32 << 10, 512 << 10, 8 << 20}
+
+// corrections are what the fitted network gets wrong about the reductions timed.
+func corrections(ctx context.Context, net *simulate.Network, samples []simulate.Sample) ([]tune.Correction, error) {
+	prices, err := simulate.Predict(ctx, net, samples, simulate.Options{})
+	if err != nil {
+		return nil, err
+	}
+	var all []tune.Correction
+	for i, s := range samples {
+		if s.Kind == simulate.Collective && prices[i] > 0 {
+			all = append(all, tune.Correction{
+				Collective: s.Algorithm.Collective, Algorithm: s.Algorithm.Name, Ranks: s.Params.P,
+				Bytes: s.Bytes, Factor: s.Seconds / prices[i],
+			})
+		}
+	}
+	return all, nil
+}
+
 // measure times messages between rank 0 and a rank of another process, and what rank 0
 // does alone. Only rank 0 gets samples.
 func (c *Comm) measure(ctx context.Context, other int) ([]simulate.Sample, error) {
@@ -79,19 +104,18 @@ func (c *Comm) measure(ctx context.Context, other int) ([]simulate.Sample, error
 			simulate.Sample{Kind: simulate.Fold, Bytes: localBytes, Seconds: fold},
 			simulate.Sample{Kind: simulate.Copy, Bytes: localBytes, Seconds: copied})
 	}
-	for _, name := range []string{"recursive-doubling", "halving-doubling", "direct"} {
-		for _, bytes := range []int{8, 1 << 20} {
-			s, err := c.timeAllReduce(ctx, name, bytes)
+	for _, a := range algorithm.For(program.AllReduce) {
+		pr := algorithm.Params{P: c.Size()}
+		if a.Supports(pr) != nil || a.Canonical == nil || !a.Canonical(pr.P) {
+			continue
+		}
+		for _, bytes := range calibrated {
+			s, err := c.timeAllReduce(ctx, a.Name, bytes)
 			if err != nil {
 				return nil, err
 			}
-			a, err := algorithm.Find(program.AllReduce, name)
-			if err != nil {
-				return nil, c.failed(err)
-			}
 			samples = append(samples, simulate.Sample{
-				Kind: simulate.Collective, Bytes: bytes, Seconds: s,
-				Algorithm: a, Params: algorithm.Params{P: c.Size()}, Elem: 8,
+				Kind: simulate.Collective, Bytes: bytes, Seconds: s, Algorithm: a, Params: pr, Elem: 8,
 			})
 		}
 	}
@@ -182,9 +206,12 @@ func localCosts() (fold, copied float64) {
 // timeAllReduce gives the median time of an algorithm, as rank 0 sees it.
 func (c *Comm) timeAllReduce(ctx context.Context, name string, bytes int) (float64, error) {
 	x := make([]float64, bytes/8)
-	count := 20
-	if bytes > 64<<10 {
+	count := 30
+	switch {
+	case bytes > 1<<20:
 		count = 5
+	case bytes > 64<<10:
+		count = 10
 	}
 	times := make([]time.Duration, 0, count)
 	for range count + 1 { // the first makes connections

@@ -21,6 +21,9 @@ type Tuner struct {
 	// Rules are looked at first; the first that fits decides.
 	Rules []Rule
 
+	// Corrections are what measurements say beyond the model.
+	Corrections []Correction
+
 	// AnyTree lets programs compete that do not fold in the canonical tree: the result
 	// may then change with size, network and number of ranks.
 	AnyTree bool
@@ -154,7 +157,7 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 			if err != nil {
 				return nil, fmt.Errorf("pricing %s: %w", a.Name, err)
 			}
-			c.Seconds = r.Time
+			c.Seconds = r.Time * t.correction(q, a.Name)
 		}
 		d.Candidates = append(d.Candidates, c)
 	}

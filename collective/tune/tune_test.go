@@ -164,3 +164,28 @@ func ExampleTuner_Choose() {
 	// Output:
 	// recursive-doubling 6 ranks are not a power of two; bruck serves any number
 }
+
+func TestMeasurementsCorrectTheModel(t *testing.T) {
+	q := query(program.AllReduce, 8, 1<<20)
+	plain, err := Default().Choose(t.Context(), q)
+	require.NoError(t, err)
+	tuner := Default()
+	for _, bytes := range []int{1 << 10, 1 << 22} {
+		tuner.Corrections = append(tuner.Corrections, Correction{program.AllReduce, plain.Algorithm, 8, bytes, 1000})
+	}
+	d, err := tuner.Choose(t.Context(), q)
+	require.NoError(t, err)
+	require.NotEqual(t, plain.Algorithm, d.Algorithm)
+	q.Params.P = 4 // of which nothing was measured
+	other, err := tuner.Choose(t.Context(), q)
+	require.NoError(t, err)
+	again, err := Default().Choose(t.Context(), q)
+	require.NoError(t, err)
+	require.Equal(t, again.Choice, other.Choice)
+
+	tuner.Corrections = []Correction{{program.AllReduce, "ring", 4, 1 << 10, 2}, {program.AllReduce, "ring", 4, 1 << 20, 4}}
+	for bytes, want := range map[int]float64{0: 2, 1 << 10: 2, 1 << 15: 3, 1 << 20: 4, 1 << 30: 4} {
+		q.Bytes = bytes
+		require.Equal(t, want, tuner.correction(q, "ring"))
+	}
+}
