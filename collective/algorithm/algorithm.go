@@ -110,18 +110,24 @@ func FoldsLikeRanks(forest [][]shared.Node) bool {
 	if err != nil {
 		return false
 	}
-	join := func(a, b string) string { return "(" + a + " " + b + ")" }
-	text := func(steps []shared.FoldStep) string {
-		v := make([]string, len(nodes))
+	known := map[[2]int]int{} // equal trees have equal numbers
+	tree := func(steps []shared.FoldStep) int {
+		v := make([]int, len(nodes))
 		for r := range v {
-			v[r] = fmt.Sprint(r)
+			v[r] = r
 		}
 		for _, s := range steps {
-			v[s.Left] = join(v[s.Left], v[s.Right])
+			pair := [2]int{v[s.Left], v[s.Right]}
+			id, ok := known[pair]
+			if !ok {
+				id = len(nodes) + len(known)
+				known[pair] = id
+			}
+			v[s.Left] = id
 		}
 		return v[0]
 	}
-	return text(aligned) == text(shared.RankSchedule(len(nodes), nil))
+	return tree(aligned) == tree(shared.RankSchedule(len(nodes), nil))
 }
 
 // For lists the algorithms of a collective, the one that serves everything first.

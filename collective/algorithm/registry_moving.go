@@ -1,9 +1,8 @@
 package algorithm
 
 import (
-	"fmt"
+	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
@@ -66,13 +65,20 @@ func newPart(c program.Collective, name string, pr Params, rank, chunks int) par
 	return partOf{p}
 }
 
-// hashForests tells forests apart: it covers which rank brings which nodes.
+// hashForests tells forests apart: it covers which rank brings which nodes. Every
+// rank of a forest program computes it, so it costs no more than reading them.
 func hashForests(forests [][]shared.Node) uint64 {
-	var b strings.Builder
+	h := xxh3.New()
+	words := make([]byte, 0, 128)
 	for _, f := range forests {
-		fmt.Fprintln(&b, f)
+		words = binary.LittleEndian.AppendUint64(words[:0], uint64(len(f)))
+		for _, n := range f {
+			words = binary.LittleEndian.AppendUint64(words, uint64(n.Level))
+			words = binary.LittleEndian.AppendUint64(words, uint64(n.Index))
+		}
+		_, _ = h.Write(words) // never fails
 	}
-	return xxh3.HashString(b.String())
+	return h.Sum64()
 }
 
 // lane adds a lane on channel 0 and returns its number.

@@ -65,10 +65,11 @@ func generateExscanChain(pr Params, rank int) *program.Program {
 	default:
 		before := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
 		upTo := program.Chunk(program.Scratch, p.room(chunk(0)), 0)
-		lane := p.lane(rank+1, rank-1)
-		p.recv(lane, before)
-		p.send(lane, upTo, p.join(lane, upTo, before, in))
-		p.copy(lane, out, before)
+		// The fold has a lane of its own: behind the receiving in the same half it
+		// would wait for the last segment before it could pass on the first.
+		lane, local := p.lane(rank+1, rank-1), p.local()
+		p.send(lane, upTo, p.join(local, upTo, before, in, p.recv(lane, before)))
+		p.copy(local, out, before)
 	}
 	return p.Program
 }

@@ -45,6 +45,23 @@ func direct(p, rank int) *program.Program {
 	return algorithm.Direct().Generate(algorithm.Params{P: p}, rank)
 }
 
+// Every chain of the library is one: what a rank folds or copies on the way keeps no
+// segment from going on.
+func TestChainsArePipelined(t *testing.T) {
+	const p, bytes = 8, 16 << 20
+	n := flat()
+	for _, c := range []program.Collective{program.Broadcast, program.Scan, program.Exscan} {
+		a, err := algorithm.Find(c, "chain")
+		require.NoError(t, err)
+		pr := algorithm.Params{P: p}
+		once, err := Price(context.Background(), a, pr, bytes, 8, n, Options{Segment: bytes})
+		require.NoError(t, err)
+		cut, err := Price(context.Background(), a, pr, bytes, 8, n, Options{Segment: bytes / 64})
+		require.NoError(t, err)
+		require.Less(t, cut.Time, once.Time/3, "%s: %v in segments, %v as a whole", c, cut.Time, once.Time)
+	}
+}
+
 // A chain of S segments over p − 1 links takes as long as p − 2 + S segments at the
 // slowest stage, and the other stages of one.
 func TestSegmentsArePipelined(t *testing.T) {
