@@ -3,7 +3,6 @@ package collective
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -354,6 +353,9 @@ func (a *AllReducer[T]) foldOwn() {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
+		if !finished { // nobody will wait for the others to be done with our slices
+			g.barrier.settle(c.phase)
+		}
 	}()
 	if err := a.fold(g.agreed.schedule, shared.Split(len(a.req.Out), g.n, c.index), &g.failure); err != nil {
 		g.Abort(err)
@@ -371,8 +373,7 @@ func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[c
 	if a.req.Op.kind == opUser {
 		defer func() {
 			if v := recover(); v != nil {
-				err = fmt.Errorf("rank %d: AllReduce %q: operator %q panicked: %v\n%s",
-					a.c.Rank(), a.req.Name, a.req.Op.name, v, debug.Stack())
+				err = a.c.panicked(&a.c.group.slots[a.c.index].header, v)
 			}
 		}()
 	}

@@ -49,8 +49,9 @@ func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *ne
 
 func (n *network) node(rank int) mesh.Node { return n.mesh.Node(rank) }
 
-// fail tells all processes and returns the first cause.
-func (n *network) fail(err error) error { return n.calls.node.Fail(err) }
+// fail tells all processes and returns the first cause. The error names ranks, unlike
+// those of programs among processes, which processNode translates.
+func (n *network) fail(err error) error { return n.node(n.hosts[n.me][0]).Fail(err) }
 
 // enter tells the network that this rank is in the operation of h, for the others to
 // know when they wait in vain, or for something else.
@@ -176,6 +177,15 @@ func rankNode(rank, p int) shared.Node {
 		return shared.Node{Level: 1, Index: rank - r}
 	}
 	return shared.Leaf(rank)
+}
+
+// rankLeaves is the number of leaves of the tree that rankNode places p ranks in.
+func rankLeaves(p int) int {
+	n := 2
+	for n <= p {
+		n *= 2
+	}
+	return n
 }
 
 // joinSiblings replaces the two halves of a node by the node, as long as there are

@@ -3,7 +3,9 @@ package collective
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/superstep-ml/superstep/shared"
@@ -36,11 +38,28 @@ type ObjectReduction[V any] struct {
 // read.
 func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool, err error) {
 	o := Option{ctx: r.Context, name: r.Name}
-	letter, err := r.encode(c.Rank())
+	finished := false
+	defer func() {
+		if !finished { // a panic of the codec or of Merge, or runtime.Goexit in them
+			cause := errors.New("the goroutine ended within it")
+			if v := recover(); v != nil {
+				cause = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			}
+			any, err = false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, cause))
+		}
+	}()
+	result, any, err = r.reduce(c, o)
+	finished = true
+	return result, any, err
+}
+
+// reduce gathers and merges.
+func (r *ObjectReduction[V]) reduce(c *Comm, o Option) (result V, any bool, err error) {
+	letter, err := r.encode(c.Rank(), c.Size())
 	if err != nil {
 		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
 	}
-	parts, err := gatherBytes(c, letter, o)
+	parts, err := gatherBytes(c, letter, r.Shards, o)
 	if err != nil {
 		return result, false, err
 	}
@@ -50,15 +69,15 @@ func AllReduceObject[V any](c *Comm, r *ObjectReduction[V]) (result V, any bool,
 			return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: what rank %d sent: %w", r.Name, rank, err))
 		}
 	}
-	result, any, err = r.merge(entries)
+	result, any, err = r.merge(entries, c.Size())
 	if err != nil {
 		return result, false, c.failed(fmt.Errorf("AllReduce of objects %q: %w", r.Name, err))
 	}
 	return result, any, nil
 }
 
-// encode writes this rank's values, each after its node and length.
-func (r *ObjectReduction[V]) encode(rank int) ([]byte, error) {
+// encode writes the values of a rank of size, each after its node and length.
+func (r *ObjectReduction[V]) encode(rank, size int) ([]byte, error) {
 	if r.Codec == nil || r.Merge == nil {
 		return nil, fmt.Errorf("there is no codec, or no function to merge with")
 	}
@@ -68,7 +87,7 @@ func (r *ObjectReduction[V]) encode(rank int) ([]byte, error) {
 			return nil, fmt.Errorf("a forest without the number of shards")
 		}
 		if r.Value != nil {
-			entries = []shared.Entry[V]{{Node: shared.Leaf(rank), Value: *r.Value}}
+			entries = []shared.Entry[V]{{Node: rankNode(rank, size), Value: *r.Value}}
 		}
 	} else if err := shared.ValidShards(r.Shards); err != nil {
 		return nil, err
@@ -126,34 +145,39 @@ func cutEntry(letter []byte) (node shared.Node, body, rest []byte, err error) {
 	return shared.Node{Level: int(field[0]), Index: int(field[1])}, rest[:field[2]], rest[field[2]:], nil
 }
 
-// merge folds the entries of all ranks: up the tree over shards, or in the canonical
-// tree over ranks.
-func (r *ObjectReduction[V]) merge(entries []shared.Entry[V]) (V, bool, error) {
-	if r.Shards > 0 {
-		slices.SortStableFunc(entries, func(a, b shared.Entry[V]) int { return a.Node.Range().Lo - b.Node.Range().Lo })
-		return shared.MergeForests(r.Shards, entries, r.Merge)
+// merge folds the entries of all ranks up the tree over shards, or the canonical tree
+// over ranks, in which those who brought nothing keep their places.
+func (r *ObjectReduction[V]) merge(entries []shared.Entry[V], size int) (V, bool, error) {
+	shards := r.Shards
+	if shards == 0 {
+		shards = rankLeaves(size)
 	}
-	values := make([]V, len(entries))
-	for i := range entries {
-		values[i] = entries[i].Value
-	}
-	return shared.FoldRanks(values, r.Merge), len(values) > 0, nil
+	slices.SortStableFunc(entries, func(a, b shared.Entry[V]) int { return a.Node.Range().Lo - b.Node.Range().Lo })
+	return shared.MergeForests(shards, entries, r.Merge)
 }
 
-// gatherBytes brings every rank's bytes to every rank.
-func gatherBytes(c *Comm, mine []byte, o Option) ([][]byte, error) {
-	lengths := make([]int64, c.Size())
-	if err := AllGather(c, []int64{int64(len(mine))}, lengths, o); err != nil {
+// gatherBytes brings every rank's bytes to every rank, and sees to it that all mean the
+// same number of shards.
+func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
+	heads := make([]int64, 2*c.Size())
+	if err := AllGather(c, []int64{int64(len(mine)), int64(shards)}, heads, o); err != nil {
 		return nil, err
 	}
-	counts := make([]int, len(lengths))
+	counts := make([]int, c.Size())
 	total := 0
-	for r, n := range lengths {
-		counts[r] = int(n)
-		total += counts[r]
-		if n < 0 || total < 0 || total > maxGathered {
+	for r := range counts {
+		n := heads[2*r]
+		if other := heads[2*r+1]; other != int64(shards) {
+			return nil, c.failed(&MismatchError{
+				Rank: c.Rank(), Doing: fmt.Sprintf("AllReduce of objects %q over %d shards", o.name, shards),
+				Other: r, OtherDoing: fmt.Sprintf("one over %d (0 stands for whole values)", other),
+			})
+		}
+		if n < 0 || n > maxGathered || total+int(n) > maxGathered {
 			return nil, c.failed(fmt.Errorf("ranks bring more than %d MiB to %q in all", maxGathered>>20, o.name))
 		}
+		counts[r] = int(n)
+		total += counts[r]
 	}
 	all := make([]byte, total)
 	if err := AllGatherV(c, mine, all, counts, o); err != nil {

@@ -57,6 +57,8 @@ func (c *Comm) exchange(q *request) error {
 	if err := c.agree(q.ctx, q.header); err != nil {
 		return err
 	}
+	finished := false
+	defer func() { c.endUnless(finished, q.header) }()
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	c.enter(q.header)
@@ -66,6 +68,7 @@ func (c *Comm) exchange(q *request) error {
 		q.out = nil // there is nothing before rank 0
 	}
 	present, err := k.run(q)
+	finished = true
 	if err != nil {
 		return c.broken(err)
 	}
@@ -88,6 +91,19 @@ func (c *Comm) agree(ctx context.Context, h *header) error {
 		s.header = *h
 	}
 	return c.meet(ctx, nil)
+}
+
+// endUnless ends the group if the goroutine was ended within an operation, as by
+// runtime.Goexit in an operator of the user: nobody returns to tell the others.
+func (c *Comm) endUnless(finished bool, h *header) {
+	if !finished {
+		c.broken(fmt.Errorf("the goroutine ended within %s", h.describe()))
+	}
+}
+
+// panicked is the error of a panic v of the user's operator.
+func (c *Comm) panicked(h *header, v any) error {
+	return fmt.Errorf("rank %d: %s: operator %q panicked: %v\n%s", c.Rank(), h.describe(), h.op, v, debug.Stack())
 }
 
 // broken ends the group for an error that a run of messages came back with. It is
@@ -206,6 +222,9 @@ func (c *Comm) shareOwn(q *request, aside []byte) {
 		if g.barrier.arrive() {
 			g.barrier.release()
 		}
+		if !finished { // nobody will wait for the others to be done with our slices
+			g.barrier.settle(c.phase)
+		}
 	}()
 	if err := c.part(q, c.index, aside); err != nil {
 		g.Abort(err)
@@ -267,8 +286,7 @@ func (c *Comm) part(own *request, r int, aside []byte) (err error) {
 	if own.header.opk == opUser {
 		defer func() {
 			if v := recover(); v != nil {
-				err = fmt.Errorf("rank %d: %s: operator %q panicked: %v\n%s",
-					c.Rank(), titles[own.coll], own.header.op, v, debug.Stack())
+				err = c.panicked(own.header, v)
 			}
 		}()
 	}

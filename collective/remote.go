@@ -115,11 +115,15 @@ func (a *AllReducer[T]) sumByName() error {
 			return err
 		}
 	}
+	finished := false
+	defer func() { c.endUnless(finished, h) }()
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	c.enter(h)
 	defer c.leave()
-	if err := a.reduceParts(q, targets, func() (bool, error) { return k.run(q) }); err != nil {
+	err = a.reduceParts(q, targets, func() (bool, error) { return k.run(q) })
+	finished = true
+	if err != nil {
 		return c.broken(err)
 	}
 	a.noteRun(k)
@@ -185,13 +189,29 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []shared.Node, run func(
 		q.arith = a.arith
 	}
 	a.arith.set(a.req.Op)
-	q.in = a.combiner.combine(a.values, q.out, q.elem, a.arith)
+	if err := a.combine(q); err != nil {
+		return err
+	}
 	present, err := run()
 	if err == nil && !present {
 		a.arith.fill(q.out)
 	}
 	clear(q.in)
 	return err
+}
+
+// combine folds what was collected into what the program takes. A panic of the user's
+// operator becomes an error.
+func (a *AllReducer[T]) combine(q *request) (err error) {
+	if q.header.opk == opUser {
+		defer func() {
+			if v := recover(); v != nil {
+				err = a.c.panicked(q.header, v)
+			}
+		}()
+	}
+	q.in = a.combiner.combine(a.values, q.out, q.elem, a.arith)
+	return nil
 }
 
 // noteRun remembers what the run just made costs and was carried out by.

@@ -47,29 +47,40 @@ func AllReduceSparse[T float64 | float32](c *Comm, r *SparseReduction[T]) (*Spar
 	_, size := typeOf[T]()
 	o := Option{ctx: r.Context, name: r.Name}
 
-	// The total number of elements and the ranks' agreement about the length.
-	stored := int64(0)
-	for i := range entries {
-		stored += int64(len(entries[i].Value.Value))
-	}
-	counts := make([]int64, 2*c.Size())
-	if err := AllGather(c, []int64{stored, int64(r.Length)}, counts, o); err != nil {
+	total, err := r.agree(c, entries, o)
+	if err != nil {
 		return nil, err
-	}
-	total := int64(0)
-	for rank := range c.Size() {
-		if other := counts[2*rank+1]; other != int64(r.Length) {
-			return nil, c.failed(&MismatchError{
-				Rank: c.Rank(), Doing: fmt.Sprintf("sparse AllReduce %q of %d elements", r.Name, r.Length),
-				Other: rank, OtherDoing: fmt.Sprintf("one of %d", other),
-			})
-		}
-		total += counts[2*rank]
 	}
 	if gathered, reduced := total*int64(4+size), 2*int64(r.Length)*int64(size); gathered <= reduced {
 		return r.gather(c, entries, o)
 	}
 	return r.reduceDense(c, entries)
+}
+
+// agree finds the number of elements that all ranks bring together, and sees to it that
+// they mean the same length and number of shards.
+func (r *SparseReduction[T]) agree(c *Comm, entries []shared.Entry[SparseVector[T]], o Option) (int64, error) {
+	stored := int64(0)
+	for i := range entries {
+		stored += int64(len(entries[i].Value.Value))
+	}
+	heads := make([]int64, 3*c.Size())
+	if err := AllGather(c, []int64{stored, int64(r.Length), int64(r.Shards)}, heads, o); err != nil {
+		return 0, err
+	}
+	total := int64(0)
+	for rank := range c.Size() {
+		head := heads[3*rank:]
+		if head[1] != int64(r.Length) || head[2] != int64(r.Shards) {
+			const doing = "sparse AllReduce %q of %d elements over %d shards (0 stands for whole vectors)"
+			return 0, c.failed(&MismatchError{
+				Rank: c.Rank(), Doing: fmt.Sprintf(doing, r.Name, r.Length, r.Shards),
+				Other: rank, OtherDoing: fmt.Sprintf(doing, r.Name, head[1], head[2]),
+			})
+		}
+		total += head[0]
+	}
+	return total, nil
 }
 
 // normalised checks what this rank brings and makes the entries of it, without zeros

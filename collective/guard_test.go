@@ -1,0 +1,159 @@
+package collective
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// executors are the ways by which three ranks carry out a collective: in parts and
+// serially in shared memory, by messages where an algorithm is asked for, and among
+// processes of one rank and of several.
+func executors(t *testing.T, body func(t *testing.T, of ends)) {
+	for how, limit := range limits {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			g := groupWithLimit(3, limit)
+			body(t, g.Rank)
+			for r := range g.Size() {
+				g.Rank(r).Close(nil)
+			}
+		})
+	}
+	for how, hosts := range map[string][][]int{
+		"one each": {{0}, {1}, {2}}, "two and one": {{0, 1}, {2}}, "one and two": {{0}, {1, 2}}, "interleaved": {{0, 2}, {1}},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			groups := tcpGroups(t, 3, hosts)
+			defer abandon(groups)
+			body(t, endsOf(groups))
+		})
+	}
+}
+
+// exited stands for the error of a call whose goroutine ended within it.
+var exited = errors.New("the goroutine of the test ended")
+
+// callOn calls on three ranks and returns what each got; a panic is a failure.
+func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
+	errs := []error{exited, exited, exited}
+	done := make(chan bool, len(errs))
+	for r := range errs {
+		go func() {
+			defer func() {
+				if v := recover(); v != nil {
+					t.Errorf("rank %d: panic: %v", r, v)
+				}
+				done <- true
+			}()
+			errs[r] = call(of(r))
+		}()
+	}
+	for range errs {
+		<-done
+	}
+	return errs
+}
+
+// TestOperatorsThatBreakEndEveryCollective has the user's operator panic, or end its
+// goroutine, in whatever way collectives come to call it. What follows the collective
+// is for ranks whose own part was done before.
+func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
+	for what, act := range map[string]func(dst, src []int64){
+		"panic": func(_, _ []int64) { panic("index 7") },
+		"exit":  func(_, _ []int64) { runtime.Goexit() },
+	} {
+		op := UserOp("bad", true, act)
+		for name, call := range reductionsBy(op, 300) {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				executors(t, func(t *testing.T, of ends) {
+					for r, err := range callOn(t, of, func(c *Comm) error {
+						if err := call(c); err != nil {
+							return err
+						}
+						return c.Barrier(nil)
+					}) {
+						require.Error(t, err, "rank %d", r)
+						if what == "panic" {
+							require.ErrorContains(t, err, "index 7", "rank %d", r)
+						} else if err != exited {
+							require.ErrorContains(t, err, "goroutine", "rank %d", r)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// reductionsBy are all reductions of n elements, without and with an algorithm.
+func reductionsBy(op Op[int64], n int) map[string]func(c *Comm) error {
+	buffer := func(n int) []int64 { return make([]int64, n) }
+	calls := map[string]func(c *Comm) error{}
+	for _, named := range []bool{false, true} {
+		by := func(name string) string {
+			if !named {
+				name = ""
+			}
+			return name
+		}
+		add := func(name string, call func(c *Comm) error) { calls[fmt.Sprintf("%s named=%t", name, named)] = call }
+		add("Reduce", func(c *Comm) error {
+			return Reduce(c, 0, op, buffer(n), buffer(n), WithAlgorithm(by("binomial")))
+		})
+		add("ReduceScatter", func(c *Comm) error {
+			return ReduceScatter(c, op, buffer(n), buffer(n/3), WithAlgorithm(by("direct")))
+		})
+		add("Scan", func(c *Comm) error { return Scan(c, op, buffer(n), buffer(n), WithAlgorithm(by("chain"))) })
+		add("Exscan", func(c *Comm) error { return Exscan(c, op, buffer(n), buffer(n), WithAlgorithm(by("chain"))) })
+		for _, name := range []string{"ring", "direct"} {
+			add("AllReduce "+name, func(c *Comm) error {
+				return AllReduce(c, &Reduction[int64]{Name: "x", Op: op, Whole: buffer(n), Out: buffer(n), Algorithm: by(name)})
+			})
+			add("AllReduce of forests "+name, func(c *Comm) error {
+				req := Reduction[int64]{Name: "x", Op: op, Shards: 16, Out: buffer(n), Algorithm: by(name)}
+				own := shared.Split(16, 3, c.Rank())
+				for s := own.Lo; s < own.Hi; s++ {
+					req.Forest = append(req.Forest, shared.Entry[[]int64]{Node: shared.Leaf(s), Value: buffer(n)})
+				}
+				return AllReduce(c, &req)
+			})
+		}
+	}
+	return calls
+}
+
+// TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone: what the caller's deferred
+// functions do to the slices is no business of the collective's any more. The race
+// detector sees if it is.
+func TestAGoroutineThatEndsKeepsItsSlicesUntilOthersAreDone(t *testing.T) {
+	const n = 3000
+	for name, call := range map[string]func(c *Comm, op Op[int64], x []int64) error{
+		"AllReduce": func(c *Comm, op Op[int64], x []int64) error {
+			return AllReduce(c, &Reduction[int64]{Name: "x", Op: op, Whole: x, Out: x})
+		},
+		"Scan": func(c *Comm, op Op[int64], x []int64) error { return Scan(c, op, x, x) },
+	} {
+		for range 20 {
+			g := groupWithLimit(3, 0)
+			callOn(t, g.Rank, func(c *Comm) error {
+				x := make([]int64, n)
+				defer clear(x)
+				return call(c, UserOp("bad", true, func(dst, src []int64) {
+					if c.Rank() == 1 {
+						runtime.Goexit()
+					}
+					for i := range dst {
+						dst[i] += src[i]
+					}
+				}), x)
+			})
+			require.ErrorContains(t, g.Err(), "goroutine ended", name)
+		}
+	}
+}
