@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
@@ -105,6 +106,7 @@ func (f *fabric) interrupt(cause error) {
 // error when they wait for more from it.
 func (f *fabric) leave(rank int) {
 	err := &membership.PeerError{Rank: rank, Reporter: rank, Reason: "left the group", Kind: membership.ErrLeft}
+	f.nodes[rank].left.Store(true)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left[rank] = err
@@ -123,7 +125,7 @@ func (f *fabric) states() []membership.State {
 			continue
 		}
 		seq, op := n.standing.read()
-		all = append(all, membership.State{Rank: n.rank, Seq: seq, Op: op, Progress: n.standing.moved.Load()})
+		all = append(all, membership.State{Rank: n.rank, Seq: seq, Op: op, Progress: n.standing.moved.Load(), Left: n.left.Load()})
 	}
 	return all
 }
@@ -133,6 +135,7 @@ type node struct {
 	fabric   *fabric
 	rank     int
 	standing standing
+	left     atomic.Bool // it begins no more operations
 
 	mu    sync.RWMutex
 	conns map[Route]Conn

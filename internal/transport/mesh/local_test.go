@@ -169,6 +169,8 @@ func TestLocalLeaving(t *testing.T) {
 		require.ErrorIs(t, err, membership.ErrLeft)
 		require.ErrorContains(t, err, "rank 0 left the group")
 	}
+	require.True(t, l.States()[0].Left)
+	require.False(t, l.States()[1].Left)
 	require.NoError(t, l.Node(1).Err(), "leaving is no failure of the group")
 	require.NoError(t, open(t, l.Node(1), 2, 0).Post(&h, nil))
 }
