@@ -31,12 +31,12 @@ type collectiveCommand struct {
 	Warmup     int           `short:"w" default:"5" help:"Runs before those that count."`
 	Iterations int           `short:"n" help:"Runs that count; 0 for as many as fit into --seconds."`
 	Seconds    float64       `default:"0.5" help:"Time for the runs of one line, where --iterations is 0."`
-	JSON       bool          `name:"json" help:"One JSON object a line instead of a table."`
+	JSON       bool          `name:"json" help:"One JSON object a line instead of a table; --explain then writes to the standard error."`
 	NoRaw      bool          `help:"Leave out the raw TCP rate between ranks 0 and 1."`
 	Timeout    time.Duration `default:"30s" help:"How long to wait for all processes to come."`
 
-	InProcess bool     `help:"Ranks are goroutines of this process, which share memory."`
-	Addresses []string `sep:"," help:"host:port of each rank, for processes started by others, one with each --rank. Default: this command starts processes of its own on loopback."`
+	InProcess bool     `help:"Ranks are goroutines of this process, which share memory and need no choice of algorithm."`
+	Addresses []string `sep:"," help:"host:port of each rank, for processes started by others, one with each --rank and all with the same other flags. Default: this command starts processes of its own on loopback."`
 	Rank      int      `default:"-1" help:"With --addresses: which rank this process is."`
 
 	Calibrate bool   `help:"Measure the endpoints first, and choose algorithms by that."`
@@ -45,14 +45,14 @@ type collectiveCommand struct {
 	Explain   bool   `help:"Show why each algorithm was chosen."`
 
 	Simulate bool   `help:"Print prices on --network instead of running anything."`
-	Network  string `default:"10gbe" help:"With --simulate: 10gbe, two-tier, loopback, or a JSON file."`
+	Network  string `help:"With --simulate: 10gbe (the default), two-tier, loopback, or a JSON file."`
 }
 
 // Run does it.
 func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	work, err := c.plan()
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return usageError{err}
 	}
 	switch {
 	case c.Simulate:
@@ -60,7 +60,7 @@ func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	case c.InProcess:
 		return c.runInProcess(ctx, s, work)
 	case len(c.Addresses) > 0:
-		return c.runRank(ctx, s, work, c.Rank, collective.TCPConfig{Addresses: c.Addresses})
+		return c.runRank(ctx, s, work, c.Rank, collective.TCPConfig{Addresses: c.Addresses}, func() {})
 	default:
 		return c.runProcesses(ctx, s, work)
 	}
@@ -74,6 +74,9 @@ type job struct {
 
 // plan checks the command line and says what to run.
 func (c *collectiveCommand) plan() ([]job, error) {
+	if len(c.Addresses) > 0 {
+		c.Ranks = len(c.Addresses)
+	}
 	switch {
 	case c.Ranks < 1:
 		return nil, fmt.Errorf("--ranks is %d: want at least 1", c.Ranks)
@@ -81,19 +84,19 @@ func (c *collectiveCommand) plan() ([]job, error) {
 		return nil, fmt.Errorf("--root is %d: want 0 to %d", c.Root, c.Ranks-1)
 	case c.MinBytes < 0 || c.MaxBytes < c.MinBytes:
 		return nil, fmt.Errorf("sizes from %d to %d bytes", c.MinBytes, c.MaxBytes)
+	case !c.Simulate && int64(c.MaxBytes) > maxBytes:
+		return nil, fmt.Errorf("--max-bytes is %s: only --simulate takes more than 256G", sizeText(int(c.MaxBytes)))
 	case c.Factor < 2:
 		return nil, fmt.Errorf("--factor is %d: want at least 2", c.Factor)
-	case c.Warmup < 0 || c.Iterations < 0 || !(c.Seconds >= 0):
-		return nil, fmt.Errorf("--warmup, --iterations and --seconds are not below 0")
+	case c.Warmup < 0 || c.Iterations < 0 || !(c.Seconds >= 0 && c.Seconds <= maxSeconds):
+		return nil, fmt.Errorf("--warmup and --iterations are numbers from 0 on, --seconds one from 0 to %d", maxSeconds)
 	case len(c.Addresses) > 0 && (c.Rank < 0 || c.Rank >= len(c.Addresses)):
 		return nil, fmt.Errorf("--rank is %d: with --addresses of %d ranks it says which of them this process is", c.Rank, len(c.Addresses))
 	case repeated(c.Addresses) != "":
 		return nil, fmt.Errorf("--addresses has %s twice: each rank is a process of its own", repeated(c.Addresses))
-	case c.InProcess && len(c.Addresses) > 0:
-		return nil, fmt.Errorf("--in-process and --addresses exclude each other")
 	}
-	if len(c.Addresses) > 0 {
-		c.Ranks = len(c.Addresses)
+	if err := c.together(); err != nil {
+		return nil, err
 	}
 	colls := []program.Collective{}
 	if c.Collective == "all" {
@@ -116,6 +119,46 @@ func (c *collectiveCommand) plan() ([]job, error) {
 		work = append(work, j)
 	}
 	return work, nil
+}
+
+// maxBytes bounds the buffers that are made.
+const maxBytes = 256 << 30
+
+// maxSeconds bounds the time for one line, which is a count of runs in the end.
+const maxSeconds = 86400
+
+// together refuses flags of which one would do nothing beside the other.
+func (c *collectiveCommand) together() error {
+	given := map[string]bool{
+		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
+		"--simulate": c.Simulate, "--network": c.Network != "", "--calibrate": c.Calibrate,
+		"--rules": c.Rules != "", "--any-tree": c.AnyTree, "--explain": c.Explain, "--in-place": c.InPlace,
+		"--algorithm": c.Algorithm != "",
+	}
+	for _, x := range []struct {
+		flag  string
+		needs string
+		not   []string
+	}{
+		{flag: "--rank", needs: "--addresses"},
+		{flag: "--network", needs: "--simulate"},
+		{flag: "--in-process", not: []string{"--addresses", "--calibrate", "--rules", "--any-tree", "--explain"}},
+		{flag: "--simulate", not: []string{"--in-process", "--addresses", "--calibrate", "--rules", "--any-tree", "--explain", "--in-place"}},
+		{flag: "--algorithm", not: []string{"--calibrate", "--rules", "--any-tree", "--explain"}},
+	} {
+		if !given[x.flag] {
+			continue
+		}
+		if x.needs != "" && !given[x.needs] {
+			return fmt.Errorf("%s says something only with %s", x.flag, x.needs)
+		}
+		for _, other := range x.not {
+			if given[other] {
+				return fmt.Errorf("%s and %s exclude each other", x.flag, other)
+			}
+		}
+	}
+	return nil
 }
 
 // repeated is an address that two ranks have, "" if there is none.
@@ -206,6 +249,9 @@ func (c *collectiveCommand) tuner() (*tune.Tuner, error) {
 
 // network is what --network says.
 func (c *collectiveCommand) network() (*simulate.Network, error) {
+	if c.Network == "" {
+		return simulate.Preset("10gbe")
+	}
 	n, err := simulate.Preset(c.Network)
 	if err == nil {
 		return n, nil

@@ -24,12 +24,22 @@ type cli struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	// Whoever reads the output may stop (head): then writing fails, and the command ends
+	// in good order instead of leaving its processes and files.
+	signal.Ignore(syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// errUsage wraps what is wrong with the command line.
-var errUsage = errors.New("usage")
+// usageError is what is wrong with the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// quietError is an error that whoever is to know it knows.
+type quietError struct{ error }
+
+func (e quietError) Unwrap() error { return e.error }
 
 // run does what the arguments say and returns the exit code: 2 for a command line
 // that cannot be, 1 for anything else that went wrong.
@@ -53,14 +63,17 @@ func run(ctx context.Context, args []string, out, errOut *os.File) int {
 		return 2
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(&streams{out, errOut}); err != nil {
-		fmt.Fprintln(errOut, "superstep:", err)
-		if errors.Is(err, errUsage) {
-			return 2
-		}
-		return 1
+	err = parsed.Run(&streams{out, errOut})
+	if err == nil {
+		return 0
 	}
-	return 0
+	if !errors.As(err, new(quietError)) {
+		fmt.Fprintln(errOut, "superstep:", err)
+	}
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
 }
 
 // streams are where output goes.

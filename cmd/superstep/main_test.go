@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/program"
 )
 
@@ -46,12 +47,15 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	return state.ExitCode(), string(o), string(e)
 }
 
-// lines reads what --json prints.
+// lines reads what --json prints of collectives.
 func lines(t *testing.T, out string) []line {
 	t.Helper()
 	var all []line
 	for s := bufio.NewScanner(strings.NewReader(out)); s.Scan(); {
 		var l line
+		if strings.HasPrefix(s.Text(), `{"raw_gbs"`) {
+			continue
+		}
 		d := json.NewDecoder(bytes.NewReader(s.Bytes()))
 		d.DisallowUnknownFields()
 		require.NoError(t, d.Decode(&l), s.Text())
@@ -90,6 +94,10 @@ func TestEachAlgorithmInTurn(t *testing.T) {
 		require.Zero(t, l.Errors)
 		require.Equal(t, 100, l.Count)
 	}
+	_, last, _ := strings.Cut(out, `{"raw_gbs"`)
+	var raw rawLine
+	require.NoError(t, json.Unmarshal([]byte(`{"raw_gbs"`+last), &raw))
+	require.Positive(t, raw.Raw)
 	for _, name := range []string{"direct", "ring", "recursive-doubling", "halving-doubling", "double-tree"} {
 		require.True(t, seen[name], name)
 	}
@@ -104,6 +112,36 @@ func TestWrongResultsAreCounted(t *testing.T) {
 	require.Zero(t, x.wrong())
 	x.out[7]++
 	require.Equal(t, int64(1), x.wrong())
+}
+
+// The expected results are folded class by class; here they are held to folds place by
+// place, and neighbours to differ.
+func TestExpectedResults(t *testing.T) {
+	const p, r = 4, 2
+	c := collective.NewLocalGroup(p).Rank(r)
+	for k, ranks := range map[program.Collective]int{
+		program.AllReduce: p, program.Reduce: p, program.Scan: r + 1, program.Exscan: r, program.ReduceScatter: p,
+	} {
+		for _, op := range []string{"sum", "prod", "min", "max"} {
+			x := newCase[int64](c, k, &collectiveCommand{Op: op, Root: r}, "", 8*2000)
+			x.fold()
+			first := 0
+			if k == program.ReduceScatter {
+				first = 2 * 2000 / p
+			}
+			for i := range x.out {
+				want := x.value(0, first+i)
+				for s := 1; s < ranks; s++ {
+					want = x.join(want, x.value(s, first+i))
+				}
+				require.Equal(t, want, x.want(i), "%s %s at %d", k, op, i)
+			}
+			if op == "sum" {
+				require.NotEqual(t, x.want(0), x.want(1))
+				require.NotEqual(t, x.value(0, 0), x.value(0, 256), "blocks that change places")
+			}
+		}
+	}
 }
 
 func TestPricesOfRanksThatAreNotThere(t *testing.T) {
@@ -150,6 +188,15 @@ func TestCommandLinesThatCannotBe(t *testing.T) {
 		{[]string{"--addresses", "127.0.0.1:1,127.0.0.1:2"}, "--rank is -1"},
 		{[]string{"--addresses", "a:1,b:1,a:1", "--rank", "0"}, "a:1 twice"},
 		{[]string{"--rules", "/does/not/exist"}, "/does/not/exist"},
+		{[]string{"--rank", "0"}, "--rank says something only with --addresses"},
+		{[]string{"--network", "10gbe"}, "only with --simulate"},
+		{[]string{"--in-process", "--calibrate"}, "exclude each other"},
+		{[]string{"--in-process", "--addresses", "a:1,b:1", "--rank", "0"}, "exclude each other"},
+		{[]string{"--simulate", "--explain"}, "exclude each other"},
+		{[]string{"--algorithm", "ring", "--explain"}, "exclude each other"},
+		{[]string{"--seconds", "Inf"}, "--seconds"},
+		{[]string{"-e", "1000000000G"}, "--max-bytes"},
+		{[]string{"--addresses", "a:1,b:1,c:1", "--rank", "0", "--root", "3"}, "--root is 3: want 0 to 2"},
 	} {
 		code, _, errOut := command(t, append([]string{"bench", "collective"}, x.args...)...)
 		require.NotZero(t, code, x.args)
@@ -161,6 +208,10 @@ func TestCommandLinesThatCannotBe(t *testing.T) {
 }
 
 func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
+	// The root may be any of the ranks that the addresses make.
+	work, err := (&collectiveCommand{Collective: "all", Ranks: 2, Root: 2, Factor: 2, Rank: 1, Addresses: []string{"a:1", "b:1", "c:1"}}).plan()
+	require.NoError(t, err)
+	require.Len(t, work, int(program.NumCollectives))
 	// Nobody comes: the error says who is missing.
 	code, _, errOut := command(t, "bench", "collective", "--addresses", "127.0.0.1:0,127.0.0.1:1,127.0.0.1:2", "--rank", "0", "--timeout", "200ms")
 	require.NotZero(t, code, errOut)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 
@@ -42,44 +42,42 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 		if err != nil || rank < 1 || rank >= c.Ranks {
 			return fmt.Errorf("%s is %q", rankVariable, text)
 		}
-		return c.runRank(ctx, s, work, rank, c.loopback(os.Getenv(storeVariable)))
+		return c.runRank(ctx, s, work, rank, c.loopback(os.Getenv(storeVariable)), func() {})
 	}
 	dir, err := os.MkdirTemp("", "superstep-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	var children sync.WaitGroup
-	defer children.Wait()
+	f := newFamily(ctx, s.err)
+	defer f.end(nil)
 	for r := 1; r < c.Ranks; r++ {
-		child := exec.CommandContext(ctx, self, os.Args[1:]...)
-		child.Env = append(os.Environ(), rankVariable+"="+strconv.Itoa(r), storeVariable+"="+dir)
-		child.Stderr = s.err
-		if err := child.Start(); err != nil {
-			cancel(err)
-			return fmt.Errorf("starting rank %d: %w", r, err)
+		if err := f.start(r, dir); err != nil {
+			f.end(err)
+			return err
 		}
-		children.Go(func() {
-			if err := child.Wait(); err != nil {
-				cancel(fmt.Errorf("rank %d: %w", r, err))
-			}
-		})
 	}
-	return c.runRank(ctx, s, work, 0, c.loopback(dir))
+	joined := false
+	err = c.runRank(f.ctx, s, work, 0, c.loopback(dir), func() {
+		joined = true
+		os.RemoveAll(dir) // now, lest it stay when this process is killed
+	})
+	if !joined {
+		f.cancel(err) // nobody else can tell them
+	}
+	f.end(err)
+	if err != nil && f.said.has(err) {
+		return quietError{err}
+	}
+	return err
 }
 
 func (c *collectiveCommand) loopback(dir string) collective.TCPConfig {
 	return collective.TCPConfig{Store: collective.FileStore(dir), Size: c.Ranks}
 }
 
-// runRank runs one rank of a group over TCP.
-func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job, rank int, cfg collective.TCPConfig) error {
+// runRank runs one rank of a group over TCP, and calls joined when all ranks have come.
+func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job, rank int, cfg collective.TCPConfig, joined func()) error {
 	var err error
 	if cfg.Tuning, err = c.tuner(); err != nil {
 		return err
@@ -89,6 +87,7 @@ func (c *collectiveCommand) runRank(ctx context.Context, s *streams, work []job,
 	if err != nil {
 		return err
 	}
+	joined()
 	err = c.runComm(ctx, s, work, g.Rank(rank), g)
 	g.Rank(rank).Close(err)
 	if closeErr := g.Close(); err == nil {
@@ -112,12 +111,19 @@ func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job,
 	if err := c.sweep(ctx, s, work, comm); err != nil {
 		return err
 	}
-	if c.NoRaw || c.JSON || comm.Size() < 2 {
+	if c.NoRaw || comm.Size() < 2 {
 		return nil
 	}
-	rate, err := rawRate(ctx, comm)
+	host := "127.0.0.1"
+	if len(c.Addresses) > 0 {
+		var err error
+		if host, _, err = net.SplitHostPort(c.Addresses[0]); err != nil {
+			return err
+		}
+	}
+	rate, err := rawRate(ctx, comm, host)
 	if err == nil && comm.Rank() == 0 {
-		fmt.Fprintf(s.out, "# raw TCP between ranks 0 and 1, both ways at once: %.2f GB/s each way\n", rate/1e9)
+		err = newPrinter(s.out, c.JSON).raw(rate)
 	}
 	return err
 }
@@ -127,7 +133,9 @@ func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, c
 	var p *printer
 	if comm.Rank() == 0 {
 		p = newPrinter(s.out, c.JSON)
-		p.head(c, comm)
+		if err := p.head(c, comm); err != nil {
+			return err
+		}
 	}
 	wrong := int64(0)
 	for _, j := range work {
@@ -138,8 +146,11 @@ func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, c
 					return err
 				}
 				wrong += l.Errors
-				if p != nil {
-					p.line(l)
+				if p == nil {
+					continue
+				}
+				if err := p.line(l); err != nil {
+					return err
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"time"
 
 	"github.com/superstep-ml/superstep/collective"
@@ -20,56 +21,69 @@ const (
 
 // rawRate is the yardstick: bytes per second each way that ranks 0 and 1 exchange over
 // a plain TCP connection between the same processes, the best of a few rounds. All
-// ranks call it; the result is rank 0's.
-func rawRate(ctx context.Context, c *collective.Comm) (float64, error) {
-	defer c.Barrier(ctx) // whose error the next operation has too
+// ranks call it, with the host of rank 0; the result is rank 0's.
+func rawRate(ctx context.Context, c *collective.Comm, host string) (rate float64, err error) {
 	switch c.Rank() {
 	case 0:
-		return rawServe(ctx, c)
+		rate, err = rawServe(ctx, c, host)
 	case 1:
-		return rawDial(ctx, c)
-	default:
-		return 0, nil
+		rate, err = rawDial(ctx, c, host)
 	}
+	if err != nil {
+		return 0, fmt.Errorf("the raw rate of TCP, which --no-raw leaves out: %w", err)
+	}
+	return rate, c.Barrier(ctx)
 }
 
-func rawServe(ctx context.Context, c *collective.Comm) (float64, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func rawServe(ctx context.Context, c *collective.Comm, host string) (float64, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return 0, err
 	}
 	defer l.Close()
-	address := []uint8(l.Addr().String())
-	if err := collective.Send(c, 1, rawTag, []int32{int32(len(address))}); err != nil {
+	port := []int32{int32(l.Addr().(*net.TCPAddr).Port)}
+	if err := collective.Send(c, 1, rawTag, port, collective.WithContext(ctx)); err != nil {
 		return 0, err
 	}
-	if err := collective.Send(c, 1, rawTag, address); err != nil {
-		return 0, err
+	type accepted struct {
+		conn net.Conn
+		err  error
 	}
-	stop := context.AfterFunc(ctx, func() { l.Close() })
-	defer stop()
-	conn, err := l.Accept()
+	came := make(chan accepted, 1)
+	go func() {
+		conn, err := l.Accept()
+		came <- accepted{conn, err}
+	}()
+	// Rank 1 says that it has connected: waiting for that ends with the group, waiting
+	// for a connection would not.
+	err = collective.Recv(c, 1, rawTag, port, collective.WithContext(ctx))
 	if err != nil {
-		return 0, err
+		l.Close()
 	}
-	return rawExchange(ctx, conn)
+	a := <-came
+	switch {
+	case err == nil && a.err == nil:
+		return rawExchange(ctx, a.conn)
+	case a.err == nil:
+		a.conn.Close()
+	case err == nil:
+		err = a.err
+	}
+	return 0, err
 }
 
-func rawDial(ctx context.Context, c *collective.Comm) (float64, error) {
-	length := make([]int32, 1)
-	if err := collective.Recv(c, 0, rawTag, length); err != nil {
+func rawDial(ctx context.Context, c *collective.Comm, host string) (float64, error) {
+	port := make([]int32, 1)
+	if err := collective.Recv(c, 0, rawTag, port, collective.WithContext(ctx)); err != nil {
 		return 0, err
 	}
-	if length[0] < 1 || length[0] > 256 {
-		return 0, fmt.Errorf("an address of %d bytes", length[0])
-	}
-	address := make([]uint8, length[0])
-	if err := collective.Recv(c, 0, rawTag, address); err != nil {
-		return 0, err
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", string(address))
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port[0]))))
 	if err != nil {
-		return 0, fmt.Errorf("the raw TCP rate is measured on loopback only: %w", err)
+		return 0, err
+	}
+	if err := collective.Send(c, 0, rawTag, port, collective.WithContext(ctx)); err != nil {
+		conn.Close()
+		return 0, err
 	}
 	return rawExchange(ctx, conn)
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
+	"syscall"
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
@@ -22,33 +24,65 @@ type printer struct {
 
 func newPrinter(out io.Writer, json bool) *printer { return &printer{out, json} }
 
+// printf writes text. If the reader has gone, the command has nothing more to do, and
+// nobody wants to hear of it.
+func (p *printer) printf(format string, args ...any) error {
+	_, err := fmt.Fprintf(p.out, format, args...)
+	if err == nil {
+		return nil
+	}
+	err = fmt.Errorf("writing results: %w", err)
+	if errors.Is(err, syscall.EPIPE) {
+		return quietError{err}
+	}
+	return err
+}
+
+// object writes a value as a line of JSON.
+func (p *printer) object(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return p.printf("%s\n", text)
+}
+
 // head says what the columns are.
-func (p *printer) head(c *collectiveCommand, comm *collective.Comm) {
+func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 	if p.json {
-		return
+		return nil
 	}
 	where := "one process each"
 	if c.InProcess {
 		where = "all in one process"
 	}
-	fmt.Fprintf(p.out, "# %d ranks, %s; %s %s on %d cores\n", comm.Size(), where, runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-	fmt.Fprintf(p.out, "# time of a run: that of its slowest rank; algbw: size / p50; busbw: algbw × what a link must carry per byte\n")
-	fmt.Fprintf(p.out, "%-14s %-20s %8s %10s %-7s %-4s %12s %12s %9s %9s %6s\n",
+	return p.printf("# %d ranks, %s; %s %s on %d cores\n"+
+		"# time of a run: that of its slowest rank; algbw: size / p50, in GB/s; busbw: algbw × what a link must carry per byte\n"+
+		"%-14s %-20s %8s %10s %-7s %-4s %12s %12s %9s %9s %6s\n",
+		comm.Size(), where, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		"collective", "algorithm", "size", "count", "type", "op", "p50 µs", "p99 µs", "algbw", "busbw", "errors")
 }
 
 // line writes one line.
-func (p *printer) line(l *line) {
+func (p *printer) line(l *line) error {
 	if p.json {
-		text, err := json.Marshal(l)
-		if err != nil {
-			panic(err) // numbers and strings
-		}
-		fmt.Fprintf(p.out, "%s\n", text)
-		return
+		return p.object(l)
 	}
-	fmt.Fprintf(p.out, "%-14s %-20s %8s %10d %-7s %-4s %12.1f %12.1f %9.3f %9.3f %6d\n",
+	return p.printf("%-14s %-20s %8s %10d %-7s %-4s %12.1f %12.1f %9.3f %9.3f %6d\n",
 		l.Collective, l.Algorithm, sizeText(l.Bytes), l.Count, l.Type, l.Op, l.P50, l.P99, l.AlgBW, l.BusBW, l.Errors)
+}
+
+// rawLine is the yardstick as JSON.
+type rawLine struct {
+	Raw float64 `json:"raw_gbs"` // each way, both ways at once
+}
+
+// raw writes the yardstick, in bytes per second.
+func (p *printer) raw(rate float64) error {
+	if p.json {
+		return p.object(rawLine{rate / 1e9})
+	}
+	return p.printf("# raw TCP between ranks 0 and 1, both ways at once: %.2f GB/s each way\n", rate/1e9)
 }
 
 // explain writes why each algorithm will be chosen.
@@ -61,7 +95,13 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(s.out, d.Explain())
+			out := s.out
+			if c.JSON {
+				out = s.err
+			}
+			if err := newPrinter(out, false).printf("%s\n", d.Explain()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -99,10 +139,13 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 	if err != nil {
 		return err
 	}
+	p := newPrinter(s.out, c.JSON)
 	if !c.JSON {
-		fmt.Fprintf(s.out, "# prices of %d ranks on network %q\n", c.Ranks, net.Name)
-		fmt.Fprintf(s.out, "%-14s %-20s %8s %14s %9s %9s %12s %6s %6s\n",
+		err := p.printf("# prices of %d ranks on network %q\n%-14s %-20s %8s %14s %9s %9s %12s %6s %6s\n", c.Ranks, net.Name,
 			"collective", "algorithm", "size", "time µs", "algbw", "busbw", "messages", "nic", "cores")
+		if err != nil {
+			return err
+		}
 	}
 	for _, j := range work {
 		for _, bytes := range c.sizes(j.collective) {
@@ -111,20 +154,22 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 				if err != nil {
 					return err
 				}
-				if c.JSON {
-					text, err := json.Marshal(l)
-					if err != nil {
-						return err
-					}
-					fmt.Fprintf(s.out, "%s\n", text)
-					continue
+				if err := p.price(l); err != nil {
+					return err
 				}
-				fmt.Fprintf(s.out, "%-14s %-20s %8s %14.1f %9.3f %9.3f %12d %5.0f%% %5.0f%%\n",
-					l.Collective, l.Algorithm, sizeText(l.Bytes), l.Time, l.AlgBW, l.BusBW, l.Messages, 100*l.NIC, 100*l.Cores)
 			}
 		}
 	}
 	return nil
+}
+
+// price writes one line of --simulate.
+func (p *printer) price(l *priceLine) error {
+	if p.json {
+		return p.object(l)
+	}
+	return p.printf("%-14s %-20s %8s %14.1f %9.3f %9.3f %12d %5.0f%% %5.0f%%\n",
+		l.Collective, l.Algorithm, sizeText(l.Bytes), l.Time, l.AlgBW, l.BusBW, l.Messages, 100*l.NIC, 100*l.Cores)
 }
 
 // price asks the simulator.

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// lastWords is how long the processes of other ranks may take to end by themselves
+// once rank 0 has failed: the group tells them, and they may know more.
+const lastWords = 5 * time.Second
+
+// family are the processes of ranks 1, 2… that rank 0's started.
+type family struct {
+	ctx    context.Context // done when one of them fails
+	cancel context.CancelCauseFunc
+	said   *once
+	alive  sync.WaitGroup
+}
+
+func newFamily(ctx context.Context, errOut io.Writer) *family {
+	f := &family{said: &once{out: errOut}}
+	f.ctx, f.cancel = context.WithCancelCause(ctx)
+	return f
+}
+
+// start starts the process of a rank, which finds the others in a directory.
+func (f *family) start(rank int, dir string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	child := exec.CommandContext(f.ctx, self, os.Args[1:]...)
+	child.Env = append(os.Environ(), rankVariable+"="+strconv.Itoa(rank), storeVariable+"="+dir)
+	said, err := child.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := child.Start(); err != nil {
+		return fmt.Errorf("starting rank %d: %w", rank, err)
+	}
+	f.alive.Go(func() {
+		f.said.copy(said)
+		if err := child.Wait(); err != nil {
+			f.cancel(fmt.Errorf("rank %d: %w", rank, err))
+		}
+	})
+	return nil
+}
+
+// end returns when all processes have ended. After an error of rank 0 they are
+// stopped if they do not end by themselves.
+func (f *family) end(err error) {
+	if err != nil {
+		stop := time.AfterFunc(lastWords, func() { f.cancel(err) })
+		defer stop.Stop()
+	}
+	f.alive.Wait()
+	f.cancel(nil)
+}
+
+// once passes lines on. What ends a group is the same for all its ranks, and all say
+// so: such a line is passed on the first time only.
+type once struct {
+	mu   sync.Mutex
+	out  io.Writer
+	seen map[string]bool
+}
+
+const errorPrefix = "superstep: "
+
+func (o *once) copy(from io.Reader) {
+	lines := bufio.NewReader(from)
+	for {
+		text, err := lines.ReadString('\n')
+		o.mu.Lock()
+		if text != "" && !o.seen[text] {
+			fmt.Fprint(o.out, text)
+		}
+		if strings.HasPrefix(text, errorPrefix) {
+			if o.seen == nil {
+				o.seen = map[string]bool{}
+			}
+			o.seen[text] = true
+		}
+		o.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// has says whether an error has been passed on.
+func (o *once) has(err error) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen[errorPrefix+err.Error()+"\n"]
+}

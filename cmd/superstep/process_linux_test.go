@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// underWay is the command with its ranks at work, for as long as nobody ends it.
+type underWay struct {
+	*exec.Cmd
+	out    io.ReadCloser
+	errOut strings.Builder
+	temp   string // its directory for temporary files
+	ranks  []int  // processes of ranks other than 0
+}
+
+// begin starts the command with three ranks and waits for its first result.
+func begin(t *testing.T) *underWay {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	u := &underWay{temp: t.TempDir()}
+	u.Cmd = exec.Command(self, "bench", "collective", "-p", "3", "-b", "8", "-e", "1G", "-f", "2", "-n", "300", "--json")
+	u.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1", "TMPDIR="+u.temp)
+	u.Stderr = &u.errOut
+	u.out, err = u.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, u.Start())
+	_, err = bufio.NewReaderSize(u.out, 16).ReadString('\n')
+	require.NoError(t, err)
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", u.Process.Pid))
+	require.NoError(t, err)
+	for _, thread := range threads {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%s/children", u.Process.Pid, thread.Name()))
+		require.NoError(t, err)
+		for _, pid := range strings.Fields(string(text)) {
+			n, err := strconv.Atoi(pid)
+			require.NoError(t, err)
+			u.ranks = append(u.ranks, n)
+		}
+	}
+	require.Len(t, u.ranks, 2)
+	return u
+}
+
+// requireOver waits for the command to fail, and for all that it started to be gone.
+func (u *underWay) requireOver(t *testing.T) {
+	_, _ = io.Copy(io.Discard, u.out)
+	require.Error(t, u.Wait())
+	require.Eventually(t, func() bool {
+		for _, pid := range u.ranks {
+			if gone(pid) {
+				continue
+			}
+			return false
+		}
+		return true
+	}, 30*time.Second, 10*time.Millisecond, "ranks %v are still there", u.ranks)
+	left, err := os.ReadDir(u.temp)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// gone says whether a process has ended, though nobody may have asked how.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := strings.Cut(string(stat), ") ")
+	return err != nil || strings.HasPrefix(state, "Z")
+}
+
+func TestInterruptionsLeaveNothing(t *testing.T) {
+	u := begin(t)
+	require.NoError(t, u.Process.Signal(os.Interrupt))
+	u.requireOver(t)
+	require.Equal(t, 1, u.ProcessState.ExitCode(), u.errOut.String())
+	require.Equal(t, 1, strings.Count(u.errOut.String(), "\n"), u.errOut.String())
+	require.Contains(t, u.errOut.String(), "interrupt")
+}
+
+func TestAReaderThatHasEnough(t *testing.T) {
+	u := begin(t)
+	require.NoError(t, u.out.Close())
+	u.requireOver(t)
+	require.Equal(t, 1, u.ProcessState.ExitCode(), u.errOut.String())
+	require.NotContains(t, u.errOut.String(), "panic")
+}
+
+func TestRanksThatAreKilled(t *testing.T) {
+	u := begin(t)
+	require.NoError(t, syscall.Kill(u.ranks[0], syscall.SIGKILL))
+	u.requireOver(t)
+	require.Equal(t, 1, u.ProcessState.ExitCode(), u.errOut.String())
+	require.Contains(t, u.errOut.String(), "rank")
+	require.Equal(t, 1, strings.Count(u.errOut.String(), "\n"), "one line for one cause: %s", u.errOut.String())
+}
+
+func TestRanksOfACommandThatIsKilled(t *testing.T) {
+	u := begin(t)
+	require.NoError(t, u.Process.Kill())
+	u.requireOver(t)
+}

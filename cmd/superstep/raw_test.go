@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// rates lets two ranks measure, each looking for rank 0 at a host of its own.
+func rates(ctx context.Context, hosts [2]string) (rate [2]float64, errs [2]error) {
+	g := collective.NewLocalGroup(2)
+	var ranks sync.WaitGroup
+	for r, host := range hosts {
+		ranks.Go(func() {
+			c := g.Rank(r)
+			rate[r], errs[r] = rawRate(ctx, c, host)
+			c.Close(errs[r])
+		})
+	}
+	ranks.Wait()
+	return rate, errs
+}
+
+func TestRawRate(t *testing.T) {
+	rate, errs := rates(t.Context(), [2]string{"127.0.0.1", "127.0.0.1"})
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	require.Positive(t, rate[0])
+}
+
+// A rank that cannot reach the other ends both: nobody waits for a connection that will
+// not come.
+func TestRawRateBetweenRanksThatDoNotReachEachOther(t *testing.T) {
+	for _, hosts := range [][2]string{{"127.0.0.1", "host.invalid"}, {"host.invalid", "127.0.0.1"}} {
+		_, errs := rates(t.Context(), hosts)
+		for _, err := range errs {
+			require.ErrorContains(t, err, "--no-raw")
+			require.ErrorContains(t, err, "host.invalid")
+		}
+	}
+}
