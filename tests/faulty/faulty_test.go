@@ -1,0 +1,187 @@
+package faulty_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/execute"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+// collectives are those that are tried.
+var collectives = []program.Collective{program.AllReduce, program.AllGather, program.Broadcast, program.Barrier}
+
+// modes have runs that stay on one goroutine, runs of many segments, and stripes.
+var modes = []execute.Options{
+	{Segment: 1 << 20, SerialLimit: 1 << 20},
+	{Segment: 128, SerialLimit: -1},
+	{Segment: 256, SerialLimit: -1, Channels: 2},
+}
+
+// some draws a scenario in which a kind of fault, as it is written in a plan, hits a
+// message early on a connection, or several.
+func some(r *rand.Rand, fault, suffix string) *scenario {
+	s := &scenario{p: 2 + r.IntN(4), ops: 1 + r.IntN(4), each: 1 + r.IntN(64), opt: modes[r.IntN(len(modes))], stall: time.Second}
+	for {
+		s.coll = collectives[r.IntN(len(collectives))]
+		all := algorithm.For(s.coll)
+		if a := all[r.IntN(len(all))]; a.Supports(algorithm.Params{P: s.p}) == nil {
+			s.algo = a.Name
+			break
+		}
+	}
+	from := r.IntN(s.p)
+	route := fmt.Sprintf("%d->%d", from, (from+1+r.IntN(s.p-1))%s.p)
+	if r.IntN(3) == 0 {
+		route = "*->*"
+	}
+	when := fmt.Sprintf("#%d", 1+r.IntN(6))
+	if r.IntN(3) == 0 {
+		when = fmt.Sprintf("1/%d", 2+r.IntN(16))
+	}
+	s.plan = fmt.Sprintf("seed %d; %s %s %s%s", r.Uint32(), fault, route, when, suffix)
+	return s
+}
+
+// times is a count, or a tenth of it.
+func times(n int) int {
+	if soak {
+		return n
+	}
+	return n / 10
+}
+
+// seeds runs what is drawn from each of so many seeds, and returns how many runs
+// ended with an error.
+func seeds(t *testing.T, first, n uint64, fault, suffix string, run func(t testing.TB, s *scenario) error) (failed int) {
+	for seed := first; seed < first+n; seed++ {
+		s := some(rand.New(rand.NewPCG(seed, 0)), fault, suffix)
+		if run(t, s) != nil {
+			failed++
+		}
+	}
+	return failed
+}
+
+// noticed are the kinds that must not lead to a wrong result above a mesh: payloads
+// that were corrupted there are as the sender meant them.
+var noticed = []string{"truncate", "corrupt header", "cut"}
+
+func TestFaultsInMemory(t *testing.T) {
+	for k, fault := range noticed {
+		t.Run(fault, func(t *testing.T) {
+			n := times(1000)
+			failed := 0
+			synctest.Test(t, func(t *testing.T) {
+				failed = seeds(t, uint64(k*1_000_000), uint64(n), fault, "", func(t testing.TB, s *scenario) error {
+					return s.run(t, (*scenario).inMemory)
+				})
+			})
+			require.Greater(t, failed, n/10, "the plans hit")
+		})
+	}
+}
+
+func TestFaultsAboveTCP(t *testing.T) {
+	for k, fault := range noticed {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			n := times(150)
+			failed := seeds(t, uint64(10_000_000+k*1_000_000), uint64(n), fault, "", func(t testing.TB, s *scenario) error {
+				s.stall = 150 * time.Millisecond
+				return s.run(t, (*scenario).overTCP)
+			})
+			require.Greater(t, failed, n/10, "the plans hit")
+		})
+	}
+}
+
+func TestFaultsOnTheWire(t *testing.T) {
+	for k, fault := range []string{"truncate", "truncate header", "corrupt", "corrupt header", "cut"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			n := times(150)
+			failed := seeds(t, uint64(20_000_000+k*1_000_000), uint64(n), fault, "", func(t testing.TB, s *scenario) error {
+				s.stall, s.wire, s.checksum = 150*time.Millisecond, true, true
+				return s.run(t, (*scenario).overTCP)
+			})
+			require.Greater(t, failed, n/10, "the plans hit")
+		})
+	}
+}
+
+func TestDelaysChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seeds(t, 30_000_000, uint64(times(1000)), "delay", " 300ms", func(t testing.TB, s *scenario) error {
+			err := s.run(t, (*scenario).inMemory)
+			require.NoError(t, err, s)
+			return nil
+		})
+	})
+	for _, wire := range []bool{false, true} {
+		seeds(t, 31_000_000, uint64(times(200)), "delay", " 2ms", func(t testing.TB, s *scenario) error {
+			s.wire, s.stall = wire, 0
+			require.NoError(t, s.run(t, (*scenario).overTCP), s)
+			return nil
+		})
+	}
+}
+
+// A cut names the ranks at its ends, to all.
+func TestCutsNameTheirEnds(t *testing.T) {
+	for _, wire := range []bool{false, true} {
+		for i := range times(60) {
+			p := 2 + i%4
+			from, to := i%p, (i+1)%p
+			s := &scenario{plan: fmt.Sprintf("seed %d; cut %d->%d #%d", i, from, to, 1+i%3), coll: program.AllReduce, algo: "ring",
+				p: p, ops: 3, each: 8, opt: modes[i%2], wire: wire}
+			var lost *membership.PeerError
+			require.ErrorAs(t, s.run(t, (*scenario).overTCP), &lost, s)
+			require.ElementsMatch(t, []int{from, to}, []int{lost.Rank, lost.Reporter}, "%v: %v", s, lost)
+			require.Contains(t, lost.During, "allreduce", s)
+		}
+	}
+}
+
+// A message that is lost when all wait for it is a standstill, which says so.
+func TestDropsAreAStandstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scenario{plan: "drop 1->2 #1", coll: program.Barrier, algo: "dissemination", p: 3, ops: 1, stall: time.Second}
+		began := time.Now()
+		err := s.run(t, (*scenario).inMemory)
+		require.ErrorIs(t, err, membership.ErrTimeout)
+		require.ErrorContains(t, err, "no rank has made progress")
+		require.ErrorContains(t, err, "a message was lost")
+		require.Less(t, time.Since(began), 2*time.Second)
+	})
+}
+
+// Without checksums a corrupted payload is a wrong result, as the documentation of
+// mesh.FaultPlan.OnWire says; with them it is an error.
+func TestPayloadsNeedChecksums(t *testing.T) {
+	for _, checksum := range []bool{false, true} {
+		s := &scenario{plan: "corrupt 0->1 #1", coll: program.AllReduce, algo: "direct", p: 2, ops: 1, each: 16, wire: true, checksum: checksum}
+		plan, err := mesh.ParseFaultPlan(s.plan)
+		require.NoError(t, err)
+		wrong, failed := 0, 0
+		for _, e := range s.overTCP(t, plan) {
+			if e.wrong != "" {
+				wrong++
+			}
+			if e.err != nil {
+				require.ErrorContains(t, e.err, "its payload has checksum")
+				failed++
+			}
+		}
+		require.Equal(t, checksum, wrong == 0)
+		require.Equal(t, checksum, failed > 0)
+	}
+}

@@ -1,0 +1,283 @@
+package faulty_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/collective/algorithm"
+	"github.com/superstep-ml/superstep/collective/execute"
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// elem is the size of an element, a uint64: sums are exact in every order.
+const elem = 8
+
+// scenario is a run of some operations of one program by p ranks.
+type scenario struct {
+	plan     string
+	coll     program.Collective
+	algo     string
+	p, ops   int
+	each     int // elements of a chunk of p
+	opt      execute.Options
+	wire     bool // the plan is carried out on the wire
+	checksum bool
+	stall    time.Duration
+}
+
+func (s *scenario) String() string {
+	return fmt.Sprintf("plan %q: %d times %s %s among %d ranks, %d elements each, %+v, on the wire: %v, checksums: %v",
+		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.checksum)
+}
+
+// ending is how a rank came out of a scenario.
+type ending struct {
+	done  int    // operations that returned no error
+	err   error  // of the one after them
+	wrong string // what is wrong with a result that came without an error
+}
+
+// value is element e of what a rank brings to an operation.
+func value(seq, rank, e int) uint64 {
+	x := uint64(seq)<<40 ^ uint64(rank)<<32 ^ uint64(e)
+	x = (x ^ x>>31) * 0xbf58476d1ce4e5b9
+	return x ^ x>>29
+}
+
+// sums adds uint64s.
+type sums struct{}
+
+func (sums) Fold(dst, left, right []byte) {
+	le := binary.LittleEndian
+	for i := 0; i < len(dst); i += elem {
+		le.PutUint64(dst[i:], le.Uint64(left[i:])+le.Uint64(right[i:]))
+	}
+}
+
+// world is what the ranks of a run have in common.
+type world struct {
+	*scenario
+	progs   []*program.Program
+	layout  program.Layout
+	what    mesh.Operation
+	entered []atomic.Int32 // ranks that have begun each operation
+	endings []ending
+}
+
+func (s *scenario) world(t testing.TB) *world {
+	a, err := algorithm.Find(s.coll, s.algo)
+	require.NoError(t, err)
+	w := &world{scenario: s, entered: make([]atomic.Int32, s.ops+1), endings: make([]ending, s.p)}
+	for r := range s.p {
+		w.progs = append(w.progs, a.Generate(algorithm.Params{P: s.p}, r))
+	}
+	n := s.p * s.each
+	if s.coll == program.Barrier {
+		n = 0
+	}
+	w.layout = program.Even(n, w.progs[0].Chunks)
+	w.what = mesh.Operation{Hash: w.progs[0].GroupHash(), Text: fmt.Sprintf("%s (%d uint64, sum)", s.coll, n)}
+	return w
+}
+
+// owner is the rank that brings element e of the result of an AllGather or Broadcast.
+func (w *world) owner(e int) int {
+	if w.coll == program.Broadcast {
+		return w.progs[0].Root
+	}
+	for c := range w.progs[0].Chunks {
+		if e < w.layout.In[c+1] {
+			for r, p := range w.progs {
+				if p.In.Contains(c) {
+					return r
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// want is element e of the result of an operation.
+func (w *world) want(seq, e int) (x uint64) {
+	if !w.coll.Reduces() {
+		return value(seq, w.owner(e), e)
+	}
+	for r := range w.p {
+		x += value(seq, r, e)
+	}
+	return x
+}
+
+// rank runs all operations on a node, and ends at the first error.
+func (w *world) rank(node mesh.Node) {
+	r := node.Rank()
+	end := &w.endings[r]
+	runner, err := execute.New(context.Background(), w.progs[r], node, w.opt)
+	if err != nil {
+		end.err = err
+		return
+	}
+	defer runner.Close()
+	prog := w.progs[r]
+	in := make([]byte, elem*w.layout.Size(program.In, prog.In))
+	out := make([]byte, elem*w.layout.Size(program.Out, prog.Out))
+	for seq := 1; seq <= w.ops; seq++ {
+		for i := 0; i < len(in); i += elem {
+			binary.LittleEndian.PutUint64(in[i:], value(seq, r, w.layout.In[prog.In.Lo]+i/elem))
+		}
+		clear(out)
+		w.entered[seq].Add(1)
+		_, end.err = runner.Run(&execute.Operation{Seq: uint64(seq), What: &w.what, Elem: elem, Layout: w.layout,
+			In: [][]byte{in}, Out: out, Reducer: sums{}})
+		if end.err != nil {
+			return
+		}
+		end.done++
+		if end.wrong = w.check(seq, prog, out); end.wrong != "" {
+			return
+		}
+	}
+}
+
+// check says what is wrong with the result of an operation that returned no error.
+func (w *world) check(seq int, prog *program.Program, out []byte) string {
+	if w.coll == program.Barrier {
+		if n := w.entered[seq].Load(); int(n) != w.p {
+			return fmt.Sprintf("rank %d: barrier %d let through when %d ranks had come", prog.Rank, seq, n)
+		}
+		return ""
+	}
+	for i := 0; i < len(out); i += elem {
+		e := w.layout.Out[prog.Out.Lo] + i/elem
+		if got, want := binary.LittleEndian.Uint64(out[i:]), w.want(seq, e); got != want {
+			return fmt.Sprintf("rank %d, operation %d: element %d is %#x, not %#x", prog.Rank, seq, e, got, want)
+		}
+	}
+	return ""
+}
+
+// inMemory runs the scenario with ranks that are goroutines of one process, which a
+// membership of its own watches over. It is for bubbles of virtual time.
+func (s *scenario) inMemory(t testing.TB, plan mesh.FaultPlan) []ending {
+	w := s.world(t)
+	local := mesh.NewLocal(s.p)
+	ranks := make([]int, s.p)
+	for r := range ranks {
+		ranks[r] = r
+	}
+	home, err := membership.Join(context.Background(), membership.Config{
+		Processes: 1, Ranks: ranks, Size: s.p, Group: "faulty", StallTimeout: s.stall, State: local.States})
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	var all, watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-home.Failed():
+			_ = local.Node(0).Fail(home.Err())
+		case <-ended:
+		}
+	})
+	for r := range s.p {
+		all.Go(func() {
+			w.rank(mesh.NewFaulty(local.Node(r), plan))
+			local.Leave(r)
+		})
+	}
+	all.Wait()
+	close(ended)
+	watch.Wait()
+	home.Close()
+	return w.endings
+}
+
+// overTCP runs the scenario with a process, as far as a mesh can tell, for each rank.
+func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
+	w, store := s.world(t), membership.NewMemoryStore()
+	var all sync.WaitGroup
+	for r := range s.p {
+		all.Go(func() {
+			var home *membership.Membership
+			cfg := mesh.TCPConfig{Size: s.p, Ranks: []int{r}, Group: "faulty", Checksum: s.checksum,
+				Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
+					m, err := membership.Join(ctx, membership.Config{Process: r, Processes: s.p, Ranks: []int{r}, Size: s.p,
+						Store: store, DataAddress: address, Group: "faulty", StallTimeout: s.stall, State: states})
+					if err != nil {
+						return nil, nil, err
+					}
+					home = m
+					return m, m.Table(), nil
+				}}
+			if s.wire {
+				if w.endings[r].err = plan.OnWire(&cfg); w.endings[r].err != nil {
+					return
+				}
+			}
+			m, err := mesh.JoinTCP(context.Background(), cfg)
+			if err != nil {
+				w.endings[r].err = err
+				return
+			}
+			node := m.Node(r)
+			if !s.wire {
+				node = mesh.NewFaulty(node, plan)
+			}
+			w.rank(node)
+			ctx, cancel := context.WithTimeout(context.Background(), bound)
+			defer cancel()
+			_ = home.Leave(ctx) // a group that has failed has said so
+			_ = m.Close()
+			home.Close()
+		})
+	}
+	all.Wait()
+	return w.endings
+}
+
+// bound is the time in which every run ends, also on a slow machine under load.
+const bound = 20 * time.Second
+
+// run runs the scenario and checks what holds of all: that it ends, that no result is
+// wrong, and that errors are the same and of a known kind. It returns the error.
+func (s *scenario) run(t testing.TB, how func(*scenario, testing.TB, mesh.FaultPlan) []ending) error {
+	plan, err := mesh.ParseFaultPlan(s.plan)
+	require.NoError(t, err)
+	began := time.Now()
+	endings := how(s, t, plan)
+	require.Less(t, time.Since(began), bound, s)
+	for _, e := range endings {
+		require.Empty(t, e.wrong, s)
+		switch {
+		case e.err == nil:
+			require.Equal(t, s.ops, e.done, s)
+		case err == nil:
+			err = e.err
+		default:
+			require.EqualError(t, e.err, err.Error(), s)
+		}
+	}
+	if err != nil {
+		requireKnown(t, err, s)
+	}
+	return err
+}
+
+// requireKnown checks that an error is of a kind that callers can tell.
+func requireKnown(t testing.TB, err error, s *scenario) {
+	var peer *membership.PeerError
+	var mismatch *membership.MismatchError
+	require.True(t, errors.As(err, &peer) || errors.As(err, &mismatch) || errors.Is(err, membership.ErrTimeout),
+		"%v: %v", s, err)
+}
