@@ -30,6 +30,11 @@ type hand struct {
 	landing
 }
 
+// letGo forgets the memory that parts needed.
+func (h *hand) letGo() {
+	h.land, h.folder, h.landing = nil, folder{}, landing{}
+}
+
 // do does one part of a step.
 func (h *hand) do(s *step, sends bool) error {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -39,6 +40,7 @@ type Runner struct {
 	opt    Options
 	forest bool // contributions may be absent
 	owned  *Pool
+	closed bool
 
 	lanes  []lane
 	halves []*half
@@ -108,11 +110,17 @@ func New(ctx context.Context, prog *program.Program, node mesh.Node, opt Options
 	return r, nil
 }
 
-// Close ends the goroutines of the Runner; those of a shared pool stay with it, and
-// the connections with the node.
+// Close ends the goroutines of the Runner and lets go of its memory, which may be a
+// multiple of the data; the goroutines of a shared pool stay with it, and the
+// connections with the node. There is no Run after it; closing again does nothing.
 func (r *Runner) Close() {
 	if r.owned != nil {
 		r.owned.Close()
+	}
+	r.closed, r.arena = true, nil
+	r.own.letGo()
+	for _, h := range r.halves {
+		h.letGo()
 	}
 }
 
@@ -149,6 +157,9 @@ func (r *Runner) end() {
 // begin checks that an operation fits, and sets up the run.
 func (r *Runner) begin(op *Operation) error {
 	p := r.prog
+	if r.closed {
+		return errors.New("the runner is closed")
+	}
 	if op.What == nil {
 		return errors.New("the operation does not say what it is")
 	}
@@ -156,6 +167,9 @@ func (r *Runner) begin(op *Operation) error {
 		return fmt.Errorf("elements of %d bytes", op.Elem)
 	}
 	if err := op.Layout.Check(p.Chunks); err != nil {
+		return err
+	}
+	if err := r.cut(op); err != nil {
 		return err
 	}
 	if p.Collective.Reduces() && op.Reducer == nil {
@@ -179,10 +193,6 @@ func (r *Runner) begin(op *Operation) error {
 	if err := r.fits(); err != nil {
 		return err
 	}
-	r.segment = max(r.opt.Segment/op.Elem, 1) * op.Elem
-	if longest := op.Layout.Out[p.Chunks] * op.Elem; longest/r.segment >= mixed {
-		return fmt.Errorf("%d bytes in segments of %d", longest, r.segment)
-	}
 	r.serial = r.isSerial()
 	r.reserve()
 	if r.forest {
@@ -190,6 +200,22 @@ func (r *Runner) begin(op *Operation) error {
 	}
 	r.failed.Store(false)
 	r.cause = nil
+	return nil
+}
+
+// cut sets the length of segments, and refuses data whose bytes or segments are more
+// than integers or headers can say.
+func (r *Runner) cut(op *Operation) error {
+	n := r.prog.Chunks
+	longest := max(op.Layout.In[n], op.Layout.Out[n])
+	if longest > math.MaxInt/op.Elem {
+		return fmt.Errorf("%d elements of %d bytes", longest, op.Elem)
+	}
+	longest *= op.Elem
+	r.segment = max(r.opt.Segment/op.Elem, 1) * op.Elem
+	if uint64(longest/r.segment) >= mixed || uint64(min(r.segment, longest)) > math.MaxUint32 {
+		return fmt.Errorf("%d bytes in segments of %d", longest, r.segment)
+	}
 	return nil
 }
 

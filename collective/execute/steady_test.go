@@ -6,60 +6,65 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
 
 // TestNoAllocations runs operations on some ranks in goroutines that wait for each
 // other, and counts what all of them allocate.
 func TestNoAllocations(t *testing.T) {
 	for _, name := range []string{"direct", "ring", "recursive-doubling", "double-tree"} {
-		progs := progsOf(t, program.AllReduce, name, 3)
-		for _, mode := range modes {
-			t.Run(name+"/"+mode.name, func(t *testing.T) {
-				m := newTeam(t, inMemory(t, 3), progs, mode.opt)
-				defer m.close()
-				ops := make([]*Operation, 3)
-				turns := make([]chan bool, 3)
-				for r := range ops {
-					ops[r] = sumOf(progs[r], 0, what, 100)
-					turns[r] = make(chan bool)
-				}
-				errs := make(chan error, 3)
-				for r := 1; r < 3; r++ {
-					go func() {
-						for range turns[r] {
-							ops[r].Seq++
-							_, err := m.runners[r].Run(ops[r])
-							errs <- err
-						}
-						errs <- nil
-					}()
-				}
-				var failed error
-				once := func() {
-					turns[1] <- true
-					turns[2] <- true
-					ops[0].Seq++
-					_, err := m.runners[0].Run(ops[0])
-					for _, e := range []error{err, <-errs, <-errs} {
-						if e != nil {
-							failed = e
-						}
-					}
-				}
-				for range 20 {
-					once() // until every buffer has its size
-				}
-				allocs := testing.AllocsPerRun(50, once)
-				close(turns[1])
-				close(turns[2])
-				<-errs
-				<-errs
-				require.NoError(t, failed)
-				if !raceEnabled { // the detector makes pools forget
-					require.Zero(t, allocs)
-				}
-			})
+		for net, nodes := range map[string]network{"memory": inMemory, "TCP": overTCP} {
+			for _, mode := range modes {
+				t.Run(name+"/"+mode.name+"/"+net, func(t *testing.T) { noAllocations(t, name, nodes(t, 3), mode.opt) })
+			}
 		}
+	}
+}
+
+func noAllocations(t *testing.T, name string, nodes []mesh.Node, opt Options) {
+	progs := progsOf(t, program.AllReduce, name, 3)
+	m := newTeam(t, nodes, progs, opt)
+	defer m.close()
+	ops := make([]*Operation, 3)
+	turns := make([]chan bool, 3)
+	for r := range ops {
+		ops[r] = sumOf(progs[r], 0, what, 100)
+		turns[r] = make(chan bool)
+	}
+	errs := make(chan error, 3)
+	for r := 1; r < 3; r++ {
+		go func() {
+			for range turns[r] {
+				ops[r].Seq++
+				_, err := m.runners[r].Run(ops[r])
+				errs <- err
+			}
+			errs <- nil
+		}()
+	}
+	var failed error
+	once := func() {
+		turns[1] <- true
+		turns[2] <- true
+		ops[0].Seq++
+		_, err := m.runners[0].Run(ops[0])
+		for _, e := range []error{err, <-errs, <-errs} {
+			if e != nil {
+				failed = e
+			}
+		}
+	}
+	for range 20 {
+		once() // until every buffer has its size
+	}
+	allocs := testing.AllocsPerRun(50, once)
+	close(turns[1])
+	close(turns[2])
+	<-errs
+	<-errs
+	require.NoError(t, failed)
+	if !raceEnabled { // the detector makes pools forget
+		require.Zero(t, allocs)
 	}
 }
 

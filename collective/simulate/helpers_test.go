@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"math"
 	"math/bits"
 	"testing"
 
@@ -94,12 +95,12 @@ func chain(p, rank int) *program.Program {
 func flat() *Network {
 	return &Network{
 		Rack: Link{Latency: 50e-6, Bandwidth: 1.25e9}, SendOverhead: 4e-6, RecvOverhead: 6e-6,
-		SendCopy: 0.1e-9, RecvCopy: 0.3e-9, Copy: 0.2e-9, Gamma: 0.25e-9, Window: 1 << 40,
+		SendCopy: 0.1e-9, RecvCopy: 0.3e-9, Copy: 0.2e-9, Gamma: 0.25e-9, Window: math.MaxInt / 2,
 	}
 }
 
 // whole prices without segments, and with as many cores to a rank as there are.
-var whole = Options{Segment: 1 << 40, SerialLimit: -1}
+var whole = Options{Segment: math.MaxInt / 2, SerialLimit: -1}
 
 func work(p, bytes int, generate func(p, rank int) *program.Program) *Work {
 	return &Work{P: p, Elements: bytes / 8, Elem: 8, Program: func(r int) *program.Program { return generate(p, r) }}

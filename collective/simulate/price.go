@@ -145,7 +145,7 @@ func check(w *Work, net *Network) error {
 	switch {
 	case w.P < 1 || w.P > 1<<20:
 		return fmt.Errorf("simulate: %d ranks: want 1 to %d", w.P, 1<<20)
-	case w.Elements < 0 || w.Elem < 1 || w.Elements > math.MaxInt64/2/w.Elem:
+	case w.Elements < 0 || w.Elem < 1 || w.Elements > math.MaxInt/2/w.Elem:
 		return fmt.Errorf("simulate: %d elements of %d bytes", w.Elements, w.Elem)
 	case net.Placement != nil && len(net.Placement) < w.P:
 		return fmt.Errorf("simulate: the network's placement has %d ranks, the collective %d", len(net.Placement), w.P)
