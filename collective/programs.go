@@ -51,6 +51,7 @@ func hashForest(nodes [][]shared.Node) uint64 {
 type calls struct {
 	node      mesh.Node
 	decider   decider
+	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
 	kinds     map[header]*mesh.Operation
 	decisions map[decisionKey]*choice
@@ -103,6 +104,7 @@ func (unannounced) End()                          {}
 func newCalls(node mesh.Node, d decider) calls {
 	return calls{
 		node: node, decider: d,
+		pool:      execute.NewPool(),
 		runners:   map[runnerKey]*prepared{},
 		kinds:     map[header]*mesh.Operation{},
 		decisions: map[decisionKey]*choice{},
@@ -115,6 +117,9 @@ func (k *calls) close() {
 		r.runner.Close()
 	}
 	clear(k.runners)
+	if k.pool != nil {
+		k.pool.Close()
+	}
 }
 
 // run carries out q and says whether its result exists: the result of a reduction
@@ -181,7 +186,9 @@ func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	r, err := execute.New(ctx, prog, unannounced{k.node}, c.options)
+	options := c.options
+	options.Workers = k.pool // one program runs at a time
+	r, err := execute.New(ctx, prog, unannounced{k.node}, options)
 	if err != nil {
 		return nil, err
 	}
