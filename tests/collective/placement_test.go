@@ -158,7 +158,7 @@ func samePlaces[T collective.Number](t *testing.T, w *world, what string, op col
 			want := ""
 			for _, name := range names {
 				k++
-				if name != "" && !sample(k, 4) {
+				if name != "" && k%4 != 0 { // the others have their turn in other groups
 					continue
 				}
 				x := reduction{n, shards, name}
