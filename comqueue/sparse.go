@@ -44,6 +44,9 @@ func (s *reduceSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 		v, ok := s.key.Lookup(c)
 		length := -1
 		if ok {
+			if err := measured(s.key.Name(), v.Length); err != nil {
+				return err
+			}
 			length, request.Value = v.Length, &v
 		}
 		defer func() { request.Value = nil }()
@@ -92,6 +95,9 @@ func (s *reduceShardSparse[T]) bind(b *body, _ int) ([]engine.Stage, error) {
 			if !ok {
 				return nil
 			}
+			if err := measured(s.from.Name(), v.Length); err != nil {
+				return err
+			}
 			if length >= 0 && v.Length != length {
 				return fmt.Errorf("sparse vectors %q: one of %d elements, and of a shard before it one of %d", s.from.Name(), v.Length, length)
 			}
@@ -122,6 +128,14 @@ func sparsely(c *communication) string {
 		how = "dense AllReduce, "
 	}
 	return how + c.ran.String()
+}
+
+// measured refuses a length that means absence here and nothing elsewhere.
+func measured(name string, length int) error {
+	if length < 0 {
+		return fmt.Errorf("sparse vectors %q: one of %d elements", name, length)
+	}
+	return nil
 }
 
 // lengths is room to agree about a length.
