@@ -1,12 +1,15 @@
 package simulate
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"unicode/utf8"
 )
 
 // Network is what programs are priced on: where ranks are, what links and cores do,
@@ -75,21 +78,56 @@ type Link struct {
 const DefaultWindow = 4 << 20
 
 // Read reads the JSON form of a network and validates it. A field that networks do
-// not have is an error.
+// not have is an error. Errors of form say at which line and column.
 func Read(r io.Reader) (*Network, error) {
-	d := json.NewDecoder(r)
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	n := new(Network)
 	if err := d.Decode(n); err != nil {
-		return nil, fmt.Errorf("network: %w", err)
+		return nil, fmt.Errorf("network: %s: %w", position(text, failedAt(err, d, text)), err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("network: something follows the closing brace")
+	end := d.InputOffset()
+	if rest := bytes.TrimLeft(text[end:], " \t\r\n"); len(rest) > 0 {
+		return nil, fmt.Errorf("network: %s: something follows the closing brace", position(text, int64(len(text)-len(rest))))
 	}
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
 	return n, nil
+}
+
+// failedAt is the offset of what a decoder could not decode.
+func failedAt(err error, d *json.Decoder, text []byte) int64 {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return syntax.Offset - 1 // it counts the byte that is wrong
+	case errors.As(err, &kind):
+		return kind.Offset - 1
+	case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
+		return int64(len(text))
+	}
+	// A field that does not exist: the decoder has no place for it, its message has the
+	// name.
+	if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
+		if at := bytes.Index(text, []byte(name)); at >= 0 {
+			return int64(at)
+		}
+	}
+	return d.InputOffset()
+}
+
+// position says where an offset is, as editors count.
+func position(text []byte, offset int64) string {
+	before := text[:min(max(offset, 0), int64(len(text)))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := 1 + utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	return fmt.Sprintf("line %d, column %d", line, column)
 }
 
 // Validate returns what is wrong with a network, naming the field as JSON does.

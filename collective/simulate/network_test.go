@@ -52,6 +52,13 @@ func TestReadNamesTheField(t *testing.T) {
 		`{} {}`:                                    "something follows the closing brace",
 		`{"cores": -1, "host": {"bandwidth": -1}}`: "host.bandwidth is -1",
 		`[`: "network: ",
+
+		"{\n \"rack\": {\"speed\": 1}}": `line 2, column 11: json: unknown field "speed"`,
+		"{\n \"cores\": \"two\"}":       "line 2, column 15: ",
+		"{\n \"name\": \"é\" x}":        "line 2, column 14: invalid character 'x'",
+		"{\n\"cores\": 2":               "line 2, column 11: unexpected EOF",
+		"{}\n\n {}":                     "line 3, column 2: something follows",
+		"":                              "line 1, column 1: EOF",
 	} {
 		_, err := Read(strings.NewReader(text))
 		require.ErrorContains(t, err, want, text)
