@@ -44,6 +44,7 @@ type LocalGroup struct {
 	// name. It is made when the first does.
 	local        atomic.Pointer[mesh.Local]
 	makeMessages sync.Once
+	gone         []atomic.Bool // ranks that have closed their end
 
 	// folds are those that the primitives have needed so far.
 	folds struct {
@@ -90,7 +91,7 @@ func NewLocalGroup(n int) *LocalGroup {
 // ascending order.
 func newGroup(size int, ranks []int) *LocalGroup {
 	n := len(ranks)
-	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), began: time.Now(), serialLimit: serialLimit}
+	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), gone: make([]atomic.Bool, n), began: time.Now(), serialLimit: serialLimit}
 	g.barrier.init(n)
 	// Where every rank can have a processor of its own, a peer is usually a few
 	// hundred nanoseconds away, and a short wait beats parking. Otherwise the one
@@ -214,8 +215,15 @@ func (c *Comm) Close(err error) {
 	c.state = closed
 	c.calls.close()
 	c.group.barrier.leave(c.index)
-	if local := c.group.local.Load(); local != nil {
+	c.group.gone[c.index].Store(true)
+	if local := c.group.local.Load(); local != nil { // else whoever makes it looks at gone
 		local.Leave(c.index)
+	}
+	if n := c.group.net; n != nil && n.mesh != nil {
+		n.mesh.Leave(c.Rank())
+	}
+	if net := c.group.net; net != nil && net.closed.Add(1) == int32(c.group.n) {
+		net.depart()
 	}
 	c.watch.end()
 }

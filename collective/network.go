@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/collective/tune"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
@@ -21,6 +22,9 @@ type network struct {
 	me    int     // this process
 	tuner *tune.Tuner
 
+	closed atomic.Int32 // ranks of this process that have closed their ends
+	depart func()       // says good-bye to the other processes; does not wait
+
 	// calls runs programs among processes. It is used by the rank that leads a
 	// meeting of this process.
 	calls   calls
@@ -34,6 +38,7 @@ type network struct {
 // meshGroup is what a group needs of the connections between its ranks.
 type meshGroup interface {
 	Node(rank int) mesh.Node
+	Leave(rank int)
 	Close() error
 }
 

@@ -33,6 +33,8 @@ type step struct {
 	recvLeft bool
 	lane     *lane
 	index    int32
+	sending  uint16 // of the steps of its lane that send, which one it is
+	taking   uint16 // and of those that receive; equal to sending at the other end
 	dst      ref
 	src      []ref
 	plan     *program.FoldPlan
@@ -100,10 +102,18 @@ func (r *Runner) compile() error {
 	r.lanes = make([]lane, len(p.Lanes))
 	for i := range p.Lanes {
 		l := &r.lanes[i]
+		sends, takes := uint16(0), uint16(0)
 		*l = lane{index: i, sendTo: p.Lanes[i].SendPeer, recvFrom: p.Lanes[i].RecvPeer, steps: make([]step, len(p.Lanes[i].Steps))}
 		for j := range l.steps {
 			s, in := &l.steps[j], &p.Lanes[i].Steps[j]
 			s.op, s.recvLeft, s.lane, s.index = in.Op, in.RecvLeft, l, int32(j)
+			s.sending, s.taking = sends, takes
+			if in.Op.Sends() {
+				sends++
+			}
+			if in.Op.Receives() {
+				takes++
+			}
 			if in.Op != program.DoSend {
 				s.dst = r.ready(in.Dst)
 			}

@@ -106,7 +106,7 @@ func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byt
 	r := h.r
 	h.out = mesh.Header{
 		Seq: r.op.Seq, Hash: r.op.What.Hash,
-		Lane: uint16(s.lane.index), Step: uint16(s.index),
+		Lane: uint16(s.lane.index), Step: s.sending,
 		Segment: number, Offset: uint64(offset), Length: uint32(len(data)), Absent: absent,
 	}
 	conn := s.lane.send[k%len(s.lane.send)]
@@ -268,7 +268,7 @@ func (h *hand) copy(s *step) error {
 // is done with its data.
 func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
-	if in.Seq == op.Seq && in.Hash == op.What.Hash && in.Segment == number &&
+	if in.Seq == op.Seq && in.Hash == op.What.Hash && in.Step == s.taking && in.Segment == number &&
 		in.Offset == uint64(offset) && in.Length == uint32(length) && in.Absent == absent {
 		return nil
 	}
@@ -285,18 +285,18 @@ func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	if in.Seq != op.Seq || in.Hash != op.What.Hash {
 		return e // who keeps the states of ranks knows what the other is in
 	}
-	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Segment, in.Offset, uint64(in.Length), in.Absent))
+	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Step, in.Segment, in.Offset, uint64(in.Length), in.Absent))
 	e.Doing += fmt.Sprintf(", of which it expects %s in lane %d step %d",
-		describe(number, uint64(offset), uint64(length), false), s.lane.index, s.index)
+		describe(s.taking, number, uint64(offset), uint64(length), false), s.lane.index, s.index)
 	return e
 }
 
 // describe says in words which part of a message is meant.
-func describe(number uint32, offset, length uint64, absent bool) string {
+func describe(step uint16, number uint32, offset, length uint64, absent bool) string {
 	if absent {
-		return fmt.Sprintf("an absent value at byte %d of a message", offset)
+		return fmt.Sprintf("an absent value at byte %d of message %d", offset, step)
 	}
-	return fmt.Sprintf("%d bytes at byte %d of a message (segment %d)", length, offset, number&^uint32(mixed))
+	return fmt.Sprintf("%d bytes at byte %d of message %d (segment %d)", length, offset, step, number&^uint32(mixed))
 }
 
 func (h *hand) progress(n int) {

@@ -73,7 +73,7 @@ func seeds(t *testing.T, first, n uint64, fault, suffix string, run func(t testi
 
 // noticed are the kinds that must not lead to a wrong result above a mesh: payloads
 // that were corrupted there are as the sender meant them.
-var noticed = []string{"truncate", "corrupt header", "cut"}
+var noticed = []string{"drop", "duplicate", "truncate", "corrupt header", "cut"}
 
 func TestFaultsInMemory(t *testing.T) {
 	for k, fault := range noticed {
@@ -105,7 +105,7 @@ func TestFaultsAboveTCP(t *testing.T) {
 }
 
 func TestFaultsOnTheWire(t *testing.T) {
-	for k, fault := range []string{"truncate", "truncate header", "corrupt", "corrupt header", "cut"} {
+	for k, fault := range []string{"drop", "duplicate", "truncate", "truncate header", "corrupt", "corrupt header", "cut"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			n := times(150)

@@ -12,7 +12,7 @@ type Header struct {
 	Seq     uint64 // number of the operation within the group, from 1
 	Hash    uint64 // of what the operation is, equal on all ranks: see Operation
 	Lane    uint16 // of the sender's program, for messages to people
-	Step    uint16 // of that lane
+	Step    uint16 // which of the lane's sending steps
 	Segment uint32 // of that step
 	Offset  uint64 // bytes of the step's message before this segment
 	Length  uint32 // bytes of this segment

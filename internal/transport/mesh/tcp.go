@@ -217,6 +217,11 @@ func (t *TCP) Address() string { return t.address }
 // States are the standings of the ranks of this process, in rank order.
 func (t *TCP) States() []membership.State { return t.states() }
 
+// Leave says that a rank of this process is done, though the process is not. Others
+// still receive what it has sent; those that wait for more get an error that wraps
+// membership.ErrLeft.
+func (t *TCP) Leave(rank int) { t.leave(rank) }
+
 // watch ends the connections when somebody anywhere ends the group.
 func (t *TCP) watch() {
 	select {
