@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -22,6 +23,9 @@ func Calibrate(ctx context.Context, c *Comm) error {
 	net := c.group.net
 	if net == nil || len(net.hosts) < 2 {
 		return nil
+	}
+	if ctx == nil {
+		ctx = context.Background()
 	}
 	samples, err := c.measure(ctx, net.hosts[1][0])
 	if err != nil {
@@ -57,7 +61,7 @@ const (
 	streamCount  = 32
 	localBytes   = 4 << 20
 	localRounds  = 8
-	calibrateTag = 1<<31 - 1
+	calibrateTag = math.MinInt // which no user is likely to choose
 )
 
 // calibrated are the sizes of the reductions that are timed, by each algorithm that

@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
@@ -19,7 +20,7 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 		return err
 	}
 	defer c.watch.stop()
-	h := mesh.Header{Hash: uint64(uint32(tag)), Seq: uint64(dtype), Length: 0}
+	h := mesh.Header{Hash: uint64(tag), Seq: uint64(dtype)}
 	for data, off := bytesOf(buf), 0; ; {
 		n := min(len(data)-off, maxDirect)
 		h.Offset, h.Length = uint64(off), uint32(n)
@@ -43,7 +44,9 @@ const (
 	maxAside  = 64 << 20
 )
 
-// Recv fills buf with the next message of a tag from another rank. See Send.
+// Recv fills buf with the next message of a tag from another rank. See Send. Messages
+// of other tags that come before are kept, up to 64 MiB from each rank; more end the
+// group.
 func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 	dtype, _ := typeOf[T]()
 	conn, err := c.direct(from, opts)
@@ -51,7 +54,7 @@ func Recv[T Number](c *Comm, from, tag int, buf []T, opts ...Option) error {
 		return err
 	}
 	defer c.watch.stop()
-	if err := conn.receive(uint64(uint32(tag)), uint64(dtype), bytesOf(buf)); err != nil {
+	if err := conn.receive(uint64(tag), uint64(dtype), bytesOf(buf)); err != nil {
 		return c.broken(fmt.Errorf("receiving from rank %d with tag %d: %w", from, tag, err))
 	}
 	return nil
@@ -112,7 +115,7 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 		if l.tag != tag {
 			continue
 		}
-		d.aside = append(d.aside[:i], d.aside[i+1:]...)
+		d.aside = slices.Delete(d.aside, i, i+1)
 		d.size -= len(l.data)
 		if err := fits(l.dtype, dtype, len(l.data), len(buf)); err != nil {
 			return err

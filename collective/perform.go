@@ -134,6 +134,11 @@ func (c *Comm) messages() (*calls, error) {
 		if err := g.Err(); err != nil {
 			local.Node(0).Fail(err)
 		}
+		for i := range g.gone {
+			if g.gone[i].Load() {
+				local.Leave(i)
+			}
+		}
 	})
 	c.calls = newCalls(g.local.Load().Node(c.index), localDecider{})
 	return &c.calls, nil

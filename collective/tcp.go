@@ -22,13 +22,14 @@ import (
 type TCPConfig struct {
 	// Addresses has for each rank the host:port at which its process is found. Ranks of
 	// one process have the same address. Only that of rank 0's process must be known
-	// exactly; the others say where they listen (an empty host or port 0 will do).
+	// exactly; the others say where they listen (an empty host will do, and port 0,
+	// which stands for a process of its own each time).
 	Addresses []string
 
 	// Store lets the processes find each other where addresses are not known before:
 	// the process of rank 0 writes where it is, the others read it. See FileStore.
 	Store Store
-	Size  int // number of ranks, with Store
+	Size  int // number of ranks; with Addresses 0 will do
 
 	// Hosts has the ranks of each process, with Store; nil gives each rank a process of
 	// its own. With Addresses, equal addresses are one process.
@@ -92,11 +93,19 @@ type TCPGroup struct {
 	err   error
 	ended chan struct{} // closed when the watcher of failures has returned
 	stop  chan struct{}
+
+	leaveOnce sync.Once
+	patience  context.Context // of the good-bye, which giveUp ends
+	giveUp    context.CancelFunc
+	left      chan error // has the outcome of the good-bye
 }
 
 // NewTCPGroup joins rank, and the other ranks of its process, to the group, waiting
 // for all to come. Close the group when its ranks are done.
 func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error) {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	size, hosts, err := cfg.hosts()
 	if err != nil {
 		return nil, fmt.Errorf("collective: %w", err)
@@ -106,7 +115,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	if me < 0 {
 		return nil, fmt.Errorf("collective: rank %d in a group of %d", rank, size)
 	}
-	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{})}
+	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{}), left: make(chan error, 1)}
 	g.mesh, err = mesh.JoinTCP(ctx, mesh.TCPConfig{
 		Size: size, Ranks: hosts[me], Group: cfg.name(), Attempt: cfg.Attempt,
 		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Checksum: cfg.Checksum, SocketBuffer: cfg.SocketBuffer,
@@ -129,8 +138,14 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	t := cfg.Tuning
 	if t == nil {
 		t = tune.Default()
+	} else if t.Network == nil { // which calibrating would start from
+		full := *t
+		full.Network = tune.Default().Network
+		t = &full
 	}
+	g.patience, g.giveUp = context.WithCancel(context.Background())
 	g.local.net = newNetwork(g.mesh, size, hosts, me, t)
+	g.local.net.depart = g.depart
 	go g.watch()
 	return g, nil
 }
@@ -207,11 +222,17 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 		if cfg.Store != nil || cfg.Hosts != nil {
 			return 0, nil, fmt.Errorf("a group has either addresses, or a store and hosts")
 		}
+		if cfg.Size != 0 && cfg.Size != len(cfg.Addresses) {
+			return 0, nil, fmt.Errorf("a group of %d ranks with %d addresses", cfg.Size, len(cfg.Addresses))
+		}
+		if len(cfg.Addresses) > 1 && !hasPort(cfg.Addresses[0]) {
+			return 0, nil, fmt.Errorf("rank 0 at %q: the others need its host and port to find the group", cfg.Addresses[0])
+		}
 		var hosts [][]int
 		place := map[string]int{}
 		for r, a := range cfg.Addresses {
 			h, ok := place[a]
-			if !ok {
+			if !ok || !hasPort(a) {
 				h = len(hosts)
 				place[a] = h
 				hosts = append(hosts, nil)
@@ -251,6 +272,13 @@ func (cfg *TCPConfig) hosts() (int, [][]int, error) {
 	return cfg.Size, hosts, nil
 }
 
+// hasPort says whether an address says at which port, so that it is that of one process.
+// What is no address at all is for those to complain about who listen there.
+func hasPort(address string) bool {
+	_, port, err := net.SplitHostPort(address)
+	return err != nil && address != "" || err == nil && port != "" && port != "0"
+}
+
 // Size is the number of ranks of the whole group.
 func (g *TCPGroup) Size() int { return g.local.size }
 
@@ -273,6 +301,12 @@ func (g *TCPGroup) Abort(err error) { g.local.Abort(err) }
 // Err is the first cause of the group's end, or nil.
 func (g *TCPGroup) Err() error { return g.local.Err() }
 
+// depart says good-bye to the other processes, once the ranks of this one need nothing
+// any more. It does not wait.
+func (g *TCPGroup) depart() {
+	g.leaveOnce.Do(func() { go func() { g.left <- g.home.Leave(g.patience) }() })
+}
+
 // closeTimeout bounds the wait for the other processes to leave too.
 const closeTimeout = 10 * time.Second
 
@@ -289,9 +323,11 @@ func (g *TCPGroup) Close() error {
 		g.local.net.calls.close()
 		// The good-bye goes first: what was sent still arrives, and nobody takes the end
 		// of the connections for a failure.
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		g.err = g.home.Leave(ctx)
+		g.depart()
+		late := time.AfterFunc(closeTimeout, g.giveUp)
+		g.err = <-g.left
+		late.Stop()
+		g.giveUp()
 		if err := g.mesh.Close(); g.err == nil {
 			g.err = err
 		}

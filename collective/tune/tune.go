@@ -15,7 +15,7 @@ import (
 
 // Tuner chooses. It is immutable once in use, and may be used by several goroutines.
 type Tuner struct {
-	// Network is what candidates are priced on.
+	// Network is what candidates are priced on; nil stands for Default's.
 	Network *simulate.Network
 
 	// Rules are looked at first; the first that fits decides.
@@ -30,12 +30,14 @@ type Tuner struct {
 }
 
 // Default tunes for ranks on one host that talk through its kernel.
-func Default() *Tuner {
+func Default() *Tuner { return &Tuner{Network: loopback()} }
+
+func loopback() *simulate.Network {
 	n, err := simulate.Preset("loopback")
 	if err != nil {
 		panic(err) // the preset is part of the package
 	}
-	return &Tuner{Network: n}
+	return n
 }
 
 // Query is what a choice depends on.
@@ -130,7 +132,11 @@ func (d *Decision) Explain() string {
 
 // Choose decides. The same query gives the same decision, everywhere.
 func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
-	d := &Decision{Query: q, Network: t.Network.Name}
+	network := t.Network
+	if network == nil {
+		network = loopback()
+	}
+	d := &Decision{Query: q, Network: network.Name}
 	for i := range t.Rules {
 		r := &t.Rules[i]
 		if !r.fits(q) {
@@ -153,7 +159,7 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 		c := Candidate{Choice: Choice{Algorithm: a.Name}}
 		c.Refused = refusal(a, q.Params, q, t.AnyTree)
 		if c.Refused == "" {
-			r, err := simulate.Price(ctx, a, q.Params, q.Bytes, max(q.Elem, 1), t.Network, simulate.Options{MaxSegments: maxSegments})
+			r, err := simulate.Price(ctx, a, q.Params, q.Bytes, max(q.Elem, 1), network, simulate.Options{MaxSegments: maxSegments})
 			if err != nil {
 				return nil, fmt.Errorf("pricing %s: %w", a.Name, err)
 			}
