@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,6 +162,27 @@ func TestPricesOfRanksThatAreNotThere(t *testing.T) {
 	require.Greater(t, l.Time, 6*10.0, "a ring of 4 takes 6 steps of 10 µs at least")
 }
 
+// Prices are of the segments that executors send: a chain of 64 ranks takes as long as
+// one message of 4 MiB and 62 segments of 256 KiB behind it, not 63 messages of 4 MiB.
+func TestPricesAreOfPipelines(t *testing.T) {
+	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "64", "-c", "broadcast", "-a", "chain", "-b", "4M", "-e", "4M", "--json")
+	require.Zero(t, code, errOut)
+	var l priceLine
+	require.NoError(t, json.Unmarshal([]byte(out), &l))
+	const wire, segment = 4 << 20 / 1.25e3, 256 << 10 / 1.25e3 // µs on 10gbe
+	hop := segment*(1+0.2*1.25) + 50 + 10
+	require.InEpsilon(t, wire+62*hop, l.Time, 0.1)
+}
+
+func TestOneAlgorithmThatIsTooLargeLeavesTheOthers(t *testing.T) {
+	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "3001", "-c", "scan", "-b", "8", "-e", "8")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "scan by direct of 8: ")
+	require.Contains(t, errOut, "too large to price")
+	require.Contains(t, out, "recursive-doubling")
+	require.NotContains(t, out, "direct")
+}
+
 func TestTheChoiceIsExplained(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
 	require.Zero(t, code, errOut)
@@ -213,7 +235,10 @@ func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, work, int(program.NumCollectives))
 	// Nobody comes: the error says who is missing.
-	code, _, errOut := command(t, "bench", "collective", "--addresses", "127.0.0.1:0,127.0.0.1:1,127.0.0.1:2", "--rank", "0", "--timeout", "200ms")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	code, _, errOut := command(t, "bench", "collective", "--addresses", free.Addr().String()+",127.0.0.1:1,127.0.0.1:2", "--rank", "0", "--timeout", "200ms")
 	require.NotZero(t, code, errOut)
 	require.Contains(t, errOut, "waiting for")
 }

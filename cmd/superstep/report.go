@@ -151,6 +151,11 @@ func (c *collectiveCommand) simulate(ctx context.Context, s *streams, work []job
 		for _, bytes := range c.sizes(j.collective) {
 			for _, by := range j.algorithms {
 				l, err := c.price(ctx, net, j.collective, by, bytes)
+				if errors.Is(err, simulate.ErrTooLarge) && len(j.algorithms) > 1 {
+					// One of many is no reason to leave out the others.
+					fmt.Fprintf(s.err, "superstep: %s by %s of %s: %v\n", j.collective, by, sizeText(bytes), err)
+					continue
+				}
 				if err != nil {
 					return err
 				}
@@ -182,7 +187,7 @@ func (c *collectiveCommand) price(ctx context.Context, net *simulate.Network, k 
 	if err != nil {
 		return nil, err
 	}
-	r, err := simulate.Price(ctx, a, algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}, bytes, elemOf(c.Type), net, simulate.Options{MaxSegments: 256})
+	r, err := simulate.Price(ctx, a, algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims}, bytes, elemOf(c.Type), net, simulate.Options{})
 	if err != nil {
 		return nil, err
 	}

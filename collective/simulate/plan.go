@@ -146,8 +146,8 @@ func (pl *plan) compileAll(w *Work, c *compiler) error {
 		}
 		if halves > maxHalves || steps > maxSteps {
 			each := func(n int) int { return int(float64(n) / float64(r+1) * float64(w.P)) }
-			return fmt.Errorf("simulate: %d ranks without a symmetry have about %d lanes, and their programs about %d different instructions, which is beyond %d or %d: price fewer ranks, or a network without jitter, stragglers and placement whose hosts and racks are full",
-				w.P, each(halves/2), each(steps), maxHalves/2, maxSteps)
+			return fmt.Errorf("simulate: %w: %d ranks without a symmetry have about %d lanes, and their programs about %d different instructions, which is beyond %d or %d: price fewer ranks, or a network without jitter, stragglers and placement whose hosts and racks are full",
+				ErrTooLarge, w.P, each(halves/2), each(steps), maxHalves/2, maxSteps)
 		}
 	}
 	return nil

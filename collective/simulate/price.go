@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -136,6 +137,10 @@ func Run(ctx context.Context, w *Work, net *Network, opt Options) (*Result, erro
 	}
 	return pl.price(ctx, net)
 }
+
+// ErrTooLarge is the complaint about work that has no symmetry and more parts than
+// can be priced in a reasonable time and memory. A part of it, or another algorithm, may be.
+var ErrTooLarge = errors.New("too large to price")
 
 // check refuses what cannot be priced.
 func check(w *Work, net *Network) error {
