@@ -20,7 +20,8 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 		return err
 	}
 	defer c.watch.stop()
-	h := mesh.Header{Hash: uint64(tag), Seq: uint64(dtype)}
+	h := &conn.sends
+	*h = mesh.Header{Hash: uint64(tag), Seq: uint64(dtype)}
 	for data, off := bytesOf(buf), 0; ; {
 		n := min(len(data)-off, maxDirect)
 		h.Offset, h.Length = uint64(off), uint32(n)
@@ -28,7 +29,7 @@ func Send[T Number](c *Comm, to, tag int, buf []T, opts ...Option) error {
 		if off+n < len(data) {
 			h.Segment = 1 // more of this message follows
 		}
-		if err := conn.conn.Send(&h, data[off:off+n]); err != nil {
+		if err := conn.conn.Send(h, data[off:off+n]); err != nil {
 			return c.broken(err)
 		}
 		if off += n; h.Segment == 0 {
@@ -65,6 +66,8 @@ type directConn struct {
 	conn  mesh.Conn
 	aside []letter // come, but not yet asked for, in order
 	size  int
+
+	sends, comes mesh.Header // of the message under way; here so that they are no garbage
 }
 
 // letter is a message put aside.
@@ -124,14 +127,14 @@ func (d *directConn) receive(tag, dtype uint64, buf []byte) error {
 		return nil
 	}
 	for {
-		var h mesh.Header
-		if err := d.conn.Next(&h); err != nil {
+		h := &d.comes
+		if err := d.conn.Next(h); err != nil {
 			return err
 		}
 		if h.Hash == tag {
-			return d.land(&h, dtype, buf)
+			return d.land(h, dtype, buf)
 		}
-		if err := d.putAside(&h); err != nil {
+		if err := d.putAside(h); err != nil {
 			return err
 		}
 	}

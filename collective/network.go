@@ -144,6 +144,11 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 			n.whole = n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
 				return append(dst, rankNode(rank, n.size))
 			})
+			if len(n.hosts) == n.size {
+				// The tree over processes is that over ranks, and algorithms that take no
+				// forests may serve too, if a rule or the tuner's AnyTree wants them.
+				n.whole.forest = nil
+			}
 		}
 		return n.whole
 	}

@@ -108,6 +108,9 @@ func ReadRules(r io.Reader) ([]Rule, error) {
 				return fail("%d is below zero", n)
 			}
 		}
+		if x.Channels > MaxChannels {
+			return fail("%d channels, of which there are at most %d", x.Channels, MaxChannels)
+		}
 		if x.MaxRanks > 0 && x.MinRanks > x.MaxRanks || x.MaxBytes > 0 && x.MinBytes > x.MaxBytes {
 			return fail("its least is above its most")
 		}

@@ -142,6 +142,9 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 		if !r.fits(q) {
 			continue
 		}
+		if s, c := r.Choice.Segment, r.Choice.Channels; s < 0 || c < 0 || c > MaxChannels {
+			return nil, fmt.Errorf("tuning rule %s: segments of %d bytes on %d channels: neither is below zero, and channels are at most %d", r, s, c, MaxChannels)
+		}
 		a, err := algorithm.Find(q.Collective, r.Choice.Algorithm)
 		if err != nil {
 			return nil, fmt.Errorf("tuning rule %s: %w", r, err)
@@ -179,6 +182,9 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	d.Choice = d.Candidates[0].Choice
 	return d, nil
 }
+
+// MaxChannels bounds the connections that a lane takes turns on: more gain nothing.
+const MaxChannels = 16
 
 // maxSegments bounds the work of pricing one candidate.
 const maxSegments = 64
