@@ -37,8 +37,8 @@ type Reduction[T Number] struct {
 	Whole []T
 
 	// Out receives the result, the same bits on all ranks. If no rank brings
-	// anything it is the operator's identity everywhere. Ranks may share one Out;
-	// otherwise it is no part of another's slices.
+	// anything it is the operator's identity everywhere. Ranks may share one Out,
+	// unless they ask for an Algorithm; otherwise it is no part of another's slices.
 	Out []T
 
 	// Algorithm has the reduction carried out by an algorithm of package algorithm, by

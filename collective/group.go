@@ -166,6 +166,7 @@ type Comm struct {
 	request request
 	typed   [numTypes]arithmetic // *typedOp of the element type
 	leaves  [][]byte
+	aside   []byte // for the result of an AllToAll in place
 	by      string // the algorithm of the latest AllReduce by messages
 
 	directs map[int]*directConn

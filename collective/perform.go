@@ -162,7 +162,10 @@ func (c *Comm) share(q *request) error {
 	}
 	var aside []byte
 	if q.coll == program.AllToAll && overlap(q.in[0], q.out) {
-		aside = make([]byte, len(q.out))
+		if cap(c.aside) < len(q.out) {
+			c.aside = make([]byte, len(q.out))
+		}
+		aside = c.aside[:len(q.out)]
 	}
 	c.shareOwn(q, aside)
 	start = g.now()

@@ -1,7 +1,9 @@
 package collective
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/shared"
@@ -208,6 +210,9 @@ func AllToAllV[T Number](c *Comm, in, out []T, send, recv []int, opts ...Option)
 			if n < 0 {
 				return c.misuse(q, "has %d elements for rank %d", n, r)
 			}
+			if n > math.MaxInt/q.elem-total[side] {
+				return c.misuse(q, "has more elements than there can be: %d after %d", n, total[side])
+			}
 			total[side] += n
 		}
 	}
@@ -305,20 +310,21 @@ func (c *Comm) blocks(q *request, counts []int) error {
 	if len(counts) != c.Size() {
 		return c.misuse(q, "has %d counts for %d ranks", len(counts), c.Size())
 	}
-	h := xxh3.New()
+	h := uint64(len(counts))
 	var word [8]byte
 	for r, n := range counts {
 		if n < 0 {
 			return c.misuse(q, "has a block of %d elements for rank %d", n, r)
 		}
-		q.n += n
-		for i := range word {
-			word[i] = byte(n >> (8 * i))
+		if n > math.MaxInt/q.elem-q.n {
+			return c.misuse(q, "has more elements than there can be: %d after %d", n, q.n)
 		}
-		h.Write(word[:])
+		binary.LittleEndian.PutUint64(word[:], uint64(n))
+		h = xxh3.HashSeed(word[:], h)
+		q.n += n
 	}
 	q.counts = counts
-	q.header.counts = h.Sum64() | 1
+	q.header.counts = h | 1
 	return nil
 }
 

@@ -53,7 +53,6 @@ type calls struct {
 	decider   decider
 	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
-	kinds     map[header]*mesh.Operation
 	decisions map[decisionKey]*choice
 	last      *prepared // of the latest run, for descriptions
 }
@@ -68,17 +67,17 @@ type runnerKey struct {
 	options   execute.Options
 }
 
-// prepared is a program ready to run, with the layout of its latest run.
+// prepared is a program ready to run, with the layouts of its latest runs.
 type prepared struct {
 	prog    *program.Program
 	runner  *execute.Runner
 	op      execute.Operation
-	n       int
-	counts  []int
-	recv    []int
+	layouts []laid
+	evict   int // the next of them to go
 	cost    program.Cost
-	sent    int64 // elements that this rank sends
-	hasKind *mesh.Operation
+	sent    int64 // elements that this rank sends, of the latest run
+	kinds   map[header]*mesh.Operation
+	hasKind *mesh.Operation // the latest of them, which is that of kind
 	kind    header
 }
 
@@ -106,7 +105,6 @@ func newCalls(node mesh.Node, d decider) calls {
 		node: node, decider: d,
 		pool:      execute.NewPool(),
 		runners:   map[runnerKey]*prepared{},
-		kinds:     map[header]*mesh.Operation{},
 		decisions: map[decisionKey]*choice{},
 	}
 }
@@ -135,7 +133,7 @@ func (k *calls) run(q *request) (present bool, err error) {
 	}
 	k.last = p
 	p.lay(q)
-	p.op.Seq, p.op.What = q.header.seq, k.kindOf(p, q.header)
+	p.op.Seq, p.op.What = q.header.seq, p.kindOf(q.header)
 	p.op.Elem, p.op.In, p.op.Out = q.elem, q.in, q.out
 	p.op.Reducer = q.arith
 	present, err = p.runner.Run(&p.op)
@@ -145,24 +143,24 @@ func (k *calls) run(q *request) (present bool, err error) {
 
 // kindOf gives the operation that stands in message headers: equal exactly if two
 // ranks are in the same kind of operation, carried out by the same program.
-func (k *calls) kindOf(p *prepared, h *header) *mesh.Operation {
+func (p *prepared) kindOf(h *header) *mesh.Operation {
 	kin := h.kin()
 	if p.hasKind != nil && p.kind == kin {
 		return p.hasKind
 	}
-	op, ok := k.kinds[kin]
-	if !ok || op.Hash != operationHash(&kin, p.prog) {
-		if len(k.kinds) >= maxKinds {
-			clear(k.kinds)
+	op := p.kinds[kin]
+	if op == nil {
+		if len(p.kinds) >= maxKinds {
+			clear(p.kinds)
 		}
 		op = &mesh.Operation{Hash: operationHash(&kin, p.prog), Text: kin.describe()}
-		k.kinds[kin] = op
+		p.kinds[kin] = op
 	}
 	p.kind, p.hasKind = kin, op
 	return op
 }
 
-// maxKinds bounds what is remembered of operations; a program has few kinds.
+// maxKinds bounds what is remembered of the operations that a program carries out.
 const maxKinds = 256
 
 func operationHash(kin *header, prog *program.Program) uint64 {
@@ -192,7 +190,7 @@ func (k *calls) prepare(q *request, c *choice) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &prepared{prog: prog, runner: r, n: -1, cost: c.algorithm.Cost(k.params(q, c.dims))}
+	p := &prepared{prog: prog, runner: r, kinds: map[header]*mesh.Operation{}, cost: c.algorithm.Cost(k.params(q, c.dims))}
 	k.runners[key] = p
 	return p, nil
 }
@@ -205,40 +203,49 @@ func (k *calls) params(q *request, dims []int) algorithm.Params {
 	return pr
 }
 
-// lay gives the program the lengths of q, which are mostly those of the time before.
+// lay gives the program the lengths of q. A loop has few of them, so that they are
+// remembered.
 func (p *prepared) lay(q *request) {
-	if !p.relay(q) {
-		return
+	at := slices.IndexFunc(p.layouts, func(l laid) bool { return l.serve(q) })
+	if at < 0 {
+		if at = p.evict; at == len(p.layouts) {
+			p.layouts = append(p.layouts, laid{})
+		}
+		p.evict = (at + 1) % maxLayouts
+		p.layouts[at] = p.lengthsOf(q)
 	}
-	p.sent = 0
-	if p.cost.Sent != nil {
-		p.sent = int64(p.cost.Sent(p.prog.Rank, p.op.Layout))
-	}
+	p.op.Layout, p.sent = p.layouts[at].layout, p.layouts[at].sent
 }
 
-// relay makes the layout of q unless the latest serves.
-func (p *prepared) relay(q *request) bool {
+// maxLayouts bounds the lengths remembered of one program.
+const maxLayouts = 16
+
+// laid is a layout and what it was made for.
+type laid struct {
+	n            int
+	counts, recv []int
+	layout       program.Layout
+	sent         int64 // elements that this rank sends
+}
+
+func (l *laid) serve(q *request) bool {
+	return l.n == q.n && slices.Equal(l.counts, q.counts) && slices.Equal(l.recv, q.recv)
+}
+
+func (p *prepared) lengthsOf(q *request) laid {
+	l := laid{n: q.n, counts: slices.Clone(q.counts), recv: slices.Clone(q.recv)}
 	switch {
 	case q.recv != nil:
-		if p.recv != nil && slices.Equal(p.counts, q.counts) && slices.Equal(p.recv, q.recv) {
-			return false
-		}
-		p.n, p.counts, p.recv = -1, slices.Clone(q.counts), slices.Clone(q.recv)
-		p.op.Layout = program.Exchange(q.counts, q.recv)
+		l.layout = program.Exchange(q.counts, q.recv)
 	case q.counts != nil:
-		if p.counts != nil && p.recv == nil && slices.Equal(p.counts, q.counts) {
-			return false
-		}
-		p.n, p.counts, p.recv = -1, slices.Clone(q.counts), nil
-		p.op.Layout = program.Blocks(q.counts)
+		l.layout = program.Blocks(q.counts)
 	default:
-		if p.n == q.n {
-			return false
-		}
-		p.n, p.counts, p.recv = q.n, nil, nil
-		p.op.Layout = program.Even(q.n, p.prog.Chunks)
+		l.layout = program.Even(q.n, p.prog.Chunks)
 	}
-	return true
+	if p.cost.Sent != nil {
+		l.sent = int64(p.cost.Sent(p.prog.Rank, l.layout))
+	}
+	return l
 }
 
 // choose finds how to carry out q: as asked, or as decided for its like.
