@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -36,12 +37,12 @@ func executors(t *testing.T, body func(t *testing.T, of ends)) {
 	}
 }
 
-// exited stands for the error of a call whose goroutine ended within it.
-var exited = errors.New("the goroutine of the test ended")
+// errExited stands for the error of a call whose goroutine ended within it.
+var errExited = errors.New("the goroutine of the test ended")
 
 // callOn calls on three ranks and returns what each got; a panic is a failure.
 func callOn(t *testing.T, of ends, call func(c *Comm) error) []error {
-	errs := []error{exited, exited, exited}
+	errs := []error{errExited, errExited, errExited}
 	done := make(chan bool, len(errs))
 	for r := range errs {
 		go func() {
@@ -76,12 +77,12 @@ func TestOperatorsThatBreakEndEveryCollective(t *testing.T) {
 						if err := call(c); err != nil {
 							return err
 						}
-						return c.Barrier(nil)
+						return c.Barrier(context.Background())
 					}) {
 						require.Error(t, err, "rank %d", r)
 						if what == "panic" {
 							require.ErrorContains(t, err, "index 7", "rank %d", r)
-						} else if err != exited {
+						} else if err != errExited {
 							require.ErrorContains(t, err, "goroutine", "rank %d", r)
 						}
 					}

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,7 +13,7 @@ func TestARankThatLeavesAloneIsMissed(t *testing.T) {
 	for _, who := range []int{0, 1} {
 		groups := tcpGroups(t, 3, [][]int{{0, 1}, {2}})
 		for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
-			if err := c.Barrier(nil); err != nil {
+			if err := c.Barrier(context.Background()); err != nil {
 				return err
 			}
 			if c.Rank() == who {

@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -38,7 +39,7 @@ func BenchmarkTCP(b *testing.B) {
 									return err
 								}
 							}
-							if err := c.Barrier(nil); err != nil {
+							if err := c.Barrier(context.Background()); err != nil {
 								return err
 							}
 							ready <- struct{}{}

@@ -48,7 +48,7 @@ func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 			return AllReduce(c, &Reduction[float32]{Name: name, Op: op, Whole: x, Out: x})
 		}
 	}
-	barrier := func(c *Comm) error { return c.Barrier(nil) }
+	barrier := func(c *Comm) error { return c.Barrier(context.Background()) }
 	gather := func(c *Comm) error { return AllGather(c, []int64{1}, make([]int64, c.Size())) }
 	cases := map[string]struct {
 		usual, odd func(c *Comm) error
@@ -71,7 +71,7 @@ func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 				groups := tcpGroups(t, 3, hosts)
 				defer abandon(groups)
 				for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
-					if err := c.Barrier(nil); err != nil {
+					if err := c.Barrier(context.Background()); err != nil {
 						return err
 					}
 					if c.Rank() == 2 {
@@ -112,7 +112,7 @@ func TestRanksThatDisagreeUnnoticedEndAllTheSame(t *testing.T) {
 				if err := call(c); err != nil {
 					return err
 				}
-				return c.Barrier(nil)
+				return c.Barrier(context.Background())
 			}) {
 				require.Error(t, err)
 			}
@@ -178,7 +178,7 @@ func TestSteadyStateOverTCPAllocatesNothing(t *testing.T) {
 	of := endsOf(groups)
 	op := Sum[float64]()
 	calls := map[string]func(c *Comm, in, out []float64) error{
-		"Barrier":   func(c *Comm, _, _ []float64) error { return c.Barrier(nil) },
+		"Barrier":   func(c *Comm, _, _ []float64) error { return c.Barrier(context.Background()) },
 		"Broadcast": func(c *Comm, in, _ []float64) error { return Broadcast(c, 0, in) },
 		"Reduce":    func(c *Comm, in, out []float64) error { return Reduce(c, 0, op, in, out[:len(in)]) },
 		"Gather":    func(c *Comm, in, out []float64) error { return Gather(c, 0, in, out) },

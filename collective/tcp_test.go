@@ -113,7 +113,7 @@ func TestTheScalarOperationsOverTCP(t *testing.T) {
 					c := of(r)
 					errs <- func() error {
 						for k := range 50 {
-							if err := c.Barrier(nil); err != nil {
+							if err := c.Barrier(context.Background()); err != nil {
 								return err
 							}
 							v, err := c.BroadcastInt64(t.Context(), k%p, int64(100*r+k))
