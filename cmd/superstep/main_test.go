@@ -174,15 +174,6 @@ func TestPricesAreOfPipelines(t *testing.T) {
 	require.InEpsilon(t, wire+62*hop, l.Time, 0.1)
 }
 
-func TestOneAlgorithmThatIsTooLargeLeavesTheOthers(t *testing.T) {
-	code, out, errOut := command(t, "bench", "collective", "--simulate", "-p", "3001", "-c", "scan", "-b", "8", "-e", "8")
-	require.Zero(t, code, errOut)
-	require.Contains(t, errOut, "scan by direct of 8: ")
-	require.Contains(t, errOut, "too large to price")
-	require.Contains(t, out, "recursive-doubling")
-	require.NotContains(t, out, "direct")
-}
-
 func TestTheChoiceIsExplained(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
 	require.Zero(t, code, errOut)
