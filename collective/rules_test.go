@@ -95,7 +95,9 @@ func TestMessagesAllocateNothing(t *testing.T) {
 		run()
 		allocs := testing.AllocsPerRun(5, run)
 		close(step)
-		require.Less(t, allocs/turns, 0.1, name)
+		if !raceEnabled {
+			require.Less(t, allocs/turns, 0.1, name)
+		}
 	}
 	local.Rank(0).Close(nil)
 	local.Rank(1).Close(nil)

@@ -28,8 +28,10 @@ func shapesTurn(t *testing.T, c *Comm, in, out []float64) error {
 	return nil
 }
 
+// What the ranks of shapesTurn exchange.
 var shapeCounts, shapeEven, shapeOther = []int{40, 24}, []int{32, 32}, []int{16, 16}
 
+// TestALoopOverSeveralShapesAllocatesNothing turns such a loop in memory and over TCP.
 func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 	groups := tcpGroups(t, 2, nil)
 	defer closeAll(t, groups)
@@ -61,7 +63,9 @@ func TestALoopOverSeveralShapesAllocatesNothing(t *testing.T) {
 		run()
 		allocs := testing.AllocsPerRun(5, run)
 		close(step)
-		require.Less(t, allocs/100, 0.2, name)
+		if !raceEnabled {
+			require.Less(t, allocs/100, 0.2, name)
+		}
 	}
 	local.Rank(0).Close(nil)
 	local.Rank(1).Close(nil)
