@@ -186,8 +186,9 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 // MaxChannels bounds the connections that a lane takes turns on: more gain nothing.
 const MaxChannels = 16
 
-// maxSegments bounds the work of pricing one candidate.
-const maxSegments = 64
+// maxSegments bounds the work of pricing one candidate. It is far beyond what segments
+// of the usual length come to, which pipelines must be priced with.
+const maxSegments = 1 << 16
 
 // refusal returns why an algorithm does not compete, or "".
 func refusal(a *algorithm.Algorithm, pr algorithm.Params, q Query, anyTree bool) string {
