@@ -1,6 +1,7 @@
 package collective
 
 import (
+	"context"
 	"net"
 	"testing"
 	"time"
@@ -29,14 +30,14 @@ func TestClosingAnEndOverTCP(t *testing.T) {
 	for leaver := range 3 {
 		groups := tcpGroups(t, 3, nil)
 		for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
-			if err := c.Barrier(nil); err != nil {
+			if err := c.Barrier(context.Background()); err != nil {
 				return err
 			}
 			if c.Rank() == leaver {
 				c.Close(nil)
 				return nil
 			}
-			return c.Barrier(nil)
+			return c.Barrier(context.Background())
 		}) {
 			if r != leaver {
 				require.ErrorIs(t, err, ErrLeft)
@@ -68,7 +69,7 @@ func TestEveryTagIsOne(t *testing.T) {
 					}
 				}
 			}
-			return c.Barrier(nil)
+			return c.Barrier(context.Background())
 		}) {
 			require.NoError(t, err)
 		}
@@ -92,7 +93,7 @@ func TestAddressesWithoutAPortAreProcessesOfTheirOwn(t *testing.T) {
 		go func() {
 			var err error
 			if groups[r], err = NewTCPGroup(t.Context(), r, TCPConfig{Addresses: addresses, JoinTimeout: 5 * time.Second}); err == nil {
-				err = groups[r].Rank(r).Barrier(nil)
+				err = groups[r].Rank(r).Barrier(context.Background())
 			}
 			errs <- err
 		}()
