@@ -123,6 +123,15 @@ func (c *Comm) measure(ctx context.Context, other int) ([]simulate.Sample, error
 			})
 		}
 	}
+	for _, a := range algorithm.For(program.Barrier) {
+		s, err := c.timed(ctx, 31, func() error { return Barrier(c, WithContext(ctx), WithAlgorithm(a.Name)) })
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, simulate.Sample{
+			Kind: simulate.Collective, Seconds: s, Algorithm: a, Params: algorithm.Params{P: c.Size()}, Elem: 8,
+		})
+	}
 	return samples, c.Barrier(ctx)
 }
 
@@ -207,32 +216,41 @@ func localCosts() (fold, copied float64) {
 	return fold, copied
 }
 
-// timeAllReduce gives the median time of an algorithm, as rank 0 sees it.
-func (c *Comm) timeAllReduce(ctx context.Context, name string, bytes int) (float64, error) {
-	x := make([]float64, bytes/8)
-	count := 30
-	switch {
-	case bytes > 1<<20:
-		count = 5
-	case bytes > 64<<10:
-		count = 10
-	}
-	times := make([]time.Duration, 0, count)
-	for range count + 1 { // the first makes connections
+// timed gives the median time of a call that all ranks make: of the slowest of them.
+func (c *Comm) timed(ctx context.Context, count int, call func() error) (float64, error) {
+	times := make([]float64, count)
+	for i := -1; i < count; i++ { // the first call makes connections
 		if err := c.Barrier(ctx); err != nil {
 			return 0, err
 		}
 		start := time.Now()
-		if err := AllReduce(c, &Reduction[float64]{
-			Name: "calibration", Op: Max[float64](), Whole: x, Out: x, Algorithm: name, Context: ctx,
-		}); err != nil {
+		if err := call(); err != nil {
 			return 0, err
 		}
-		times = append(times, time.Since(start))
+		if i >= 0 {
+			times[i] = time.Since(start).Seconds()
+		}
 	}
-	times = times[1:]
+	err := AllReduce(c, &Reduction[float64]{Name: "calibration", Op: Max[float64](), Whole: times, Out: times, Context: ctx})
 	slices.Sort(times)
-	return times[len(times)/2].Seconds(), nil
+	return times[count/2], err
+}
+
+// timeAllReduce times reductions by an algorithm.
+func (c *Comm) timeAllReduce(ctx context.Context, name string, bytes int) (float64, error) {
+	x := make([]float64, bytes/8)
+	count := 31
+	switch {
+	case bytes > 1<<20:
+		count = 5
+	case bytes > 64<<10:
+		count = 11
+	}
+	return c.timed(ctx, count, func() error {
+		return AllReduce(c, &Reduction[float64]{
+			Name: "calibration", Op: Max[float64](), Whole: x, Out: x, Algorithm: name, Context: ctx,
+		})
+	})
 }
 
 // Tuner is how the group chooses at present: what it prices, and on which network.

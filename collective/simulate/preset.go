@@ -39,7 +39,7 @@ func Preset(name string) (*Network, error) {
 		return &Network{
 			Name: "loopback", RanksPerHost: 1 << 16, Cores: 2,
 			Host:         Link{Latency: 20e-6},
-			SendOverhead: 6e-6, RecvOverhead: 6e-6,
+			SendOverhead: 9e-6, RecvOverhead: 9e-6,
 			SendCopy: 0.26e-9, RecvCopy: 0.26e-9, Copy: 0.15e-9, Gamma: 0.15e-9,
 			Window: DefaultWindow,
 		}, nil
