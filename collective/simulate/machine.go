@@ -269,7 +269,7 @@ func (m *machine) begin(id int32, t float64) {
 	}
 	h.state = working
 	slow := m.slow[h.rank] * m.jitter(id, h)
-	overhead, moving, folding = overhead*slow, moving*slow, folding*slow
+	overhead, moving, folding = float64(overhead*slow), float64(moving*slow), float64(folding*slow)
 	start := m.core(h.rank, t, overhead+moving+folding)
 	h.chain.Queue += start - t
 	h.chain.Overhead += overhead

@@ -1,7 +1,7 @@
 package tune
 
 import (
-	"math"
+	"math/bits"
 
 	"github.com/superstep-ml/superstep/collective/program"
 )
@@ -42,8 +42,12 @@ func (t *Tuner) correction(q Query, algorithm string) float64 {
 	}
 	lo, hi := octaves(below.Bytes), octaves(above.Bytes)
 	share := (at - lo) / (hi - lo)
-	return below.Factor + share*(above.Factor-below.Factor)
+	return below.Factor + float64(share*(above.Factor-below.Factor))
 }
 
-// octaves is the binary logarithm of a size.
-func octaves(bytes int) float64 { return math.Log2(float64(max(bytes, 1))) }
+// octaves counts the octaves up to a size, with its place within the last: close to
+// the binary logarithm, and the same on every processor.
+func octaves(bytes int) float64 {
+	n := bits.Len(uint(max(bytes, 1))) - 1
+	return float64(n) + float64(max(bytes, 1)-1<<n)/float64(uint64(1)<<n)
+}
