@@ -82,6 +82,7 @@ type member struct {
 	hello     hello
 	from, via netip.Addr    // its end and ours of its connection; invalid of process 0
 	heard     time.Duration // last message
+	silent    time.Duration // since then, as far as it counts
 	sampled   time.Duration // last state
 	told      string        // whom it waits for, as it was told
 	refused   string        // why a process of this number was turned away, if one was
@@ -155,7 +156,7 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 		return nil
 	}
 	from := &c.members[p]
-	from.heard = now
+	from.heard, from.silent = now, 0
 	switch m := m.(type) {
 	case state:
 		if c.phase == running || c.phase == deciding {
@@ -199,7 +200,8 @@ func (c *core) lose(now time.Duration, conn int, reason string) []command {
 
 // tick handles the passing of time; it is due every watch.period.
 func (c *core) tick(now time.Duration) []command {
-	if c.watch.tick(now) {
+	counts, asleep := c.watch.tick(now)
+	if asleep {
 		c.moved = max(c.moved, now) // what this process slept through does not count
 	}
 	switch c.phase {
@@ -207,7 +209,7 @@ func (c *core) tick(now time.Duration) []command {
 		c.wait(now)
 	case running:
 		c.beat(now)
-		c.listen(now)
+		c.listen(now, counts)
 		if c.phase == running {
 			c.progress(now)
 		}
@@ -234,19 +236,22 @@ func (c *core) beat(now time.Duration) {
 }
 
 // listen declares dead who has been silent for too long, the first by number.
-func (c *core) listen(now time.Duration) {
+func (c *core) listen(now, counts time.Duration) {
+	dead := -1
 	for p := range c.members {
 		m := &c.members[p]
 		if m.presence != present || m.conn == local {
 			continue
 		}
-		if silent, dead := c.watch.judge(now, m.heard); dead {
-			conn := m.conn
-			c.condemn(p, silence(silent), ErrTimeout)
-			delete(c.conns, conn)
-			c.out = append(c.out, command{conn: conn, end: true})
-			return
+		if m.silent += counts; m.silent >= c.watch.limit && dead < 0 {
+			dead = p
 		}
+	}
+	if dead >= 0 {
+		m := &c.members[dead]
+		c.condemn(dead, silence(now-m.heard), ErrTimeout)
+		delete(c.conns, m.conn)
+		c.out = append(c.out, command{conn: m.conn, end: true})
 	}
 }
 

@@ -39,8 +39,8 @@
 //   - that nobody moves: all ranks are in operations, and none gets further;
 //   - that a rank waits for one that left.
 //
-// A process that was itself stopped or starved has heard nobody for as long. It
-// notices by its own ticks, and gives the others time before it judges.
+// A process that was itself stopped or starved has heard nobody for as long. Only
+// time in which it got its turns, as its own ticks show, counts as silence of others.
 //
 // # The parts
 //

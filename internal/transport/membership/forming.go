@@ -186,7 +186,7 @@ func (c *core) form(now time.Duration) {
 	w := welcome{make([]Peer, len(c.members)), int64(c.detection)}
 	for p := range c.members {
 		m := &c.members[p]
-		m.heard, m.sampled = now, now
+		m.heard, m.sampled, m.silent = now, now, 0
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
 	if _, err := appendFrame(nil, w); err != nil {

@@ -20,6 +20,7 @@ type Membership struct {
 
 	start  time.Time
 	heard  atomic.Int64 // when the coordinator was last heard, in time since start
+	quiet  atomic.Int64 // silence since then, as far as it counts
 	beats  watch
 	states *sampler
 	stop   chan struct{} // Close was called
@@ -220,6 +221,7 @@ func (m *Membership) listen() {
 			return
 		}
 		m.heard.Store(int64(time.Since(m.start)))
+		m.quiet.Store(0)
 		switch msg := msg.(type) {
 		case abort:
 			m.settle(msg.cause)
@@ -264,13 +266,13 @@ func (m *Membership) beat() {
 		case <-t.C:
 		}
 		now := time.Since(m.start)
-		m.beats.tick(now)
+		counts, _ := m.beats.tick(now)
 		if now-sent >= m.beats.beat {
 			sent = now
 			m.link.send(beat{})
 		}
-		if silent, dead := m.beats.judge(now, time.Duration(m.heard.Load())); dead {
-			cause := m.coordinatorLost(silence(silent), ErrTimeout)
+		if m.quiet.Add(int64(counts)) >= int64(m.beats.limit) {
+			cause := m.coordinatorLost(silence(m.silent()), ErrTimeout)
 			m.link.send(report{cause: cause}) // a coordinator that wakes learns that it was given up
 			m.settle(cause)
 			return

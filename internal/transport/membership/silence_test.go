@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,22 +187,53 @@ func TestRankThatLeavesItsProcessBehind(t *testing.T) {
 
 func TestSleeperDoesNotAccuse(t *testing.T) {
 	w := newWatch(4 * time.Second)
-	var now time.Duration
+	var now, silent time.Duration
+	tick := func(passed time.Duration) (asleep bool) {
+		now += passed
+		counts, asleep := w.tick(now)
+		silent += counts
+		return asleep
+	}
 	for range 100 {
-		now += w.period
-		require.False(t, w.tick(now))
+		require.False(t, tick(w.period))
 	}
-	heard := now
-	now += 10 * time.Second // nobody could be heard
-	require.True(t, w.tick(now))
-	_, dead := w.judge(now, heard)
-	require.False(t, dead, "the others may have spoken meanwhile")
-	for range 8 {
-		now += w.period
-		require.False(t, w.tick(now))
+	silent = 0
+	require.True(t, tick(time.Hour))
+	require.Less(t, silent, w.limit, "the others may have spoken meanwhile")
+	for range 28 { // and two of the sleep
+		require.False(t, tick(w.period))
+		require.Less(t, silent, w.limit, "they may not have had time to be heard")
 	}
-	_, dead = w.judge(now, heard)
-	require.True(t, dead, "they had time to be heard")
-	_, dead = w.judge(now, now-w.period)
-	require.False(t, dead)
+	require.False(t, tick(w.period))
+	require.GreaterOrEqual(t, silent, w.limit, "they had time to be heard")
+}
+
+// TestStarvedProcessDoesNotAccuse runs a group of three in which the coordinator gets
+// a turn every few seconds only, and hears what was said meanwhile after its tick.
+func TestStarvedProcessDoesNotAccuse(t *testing.T) {
+	c := newCore(settings{group: "g", processes: 3, size: 3, detection: defaultDetection, join: defaultJoin})
+	for p := range 3 {
+		h := hello{version: version, group: "g", process: p, processes: 3, size: 3, ranks: []int{p}, address: "host:7"}
+		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
+	}
+	require.Equal(t, running, c.phase)
+	now := time.Duration(0)
+	for turn := range 1000 {
+		now += 5 * time.Second
+		c.tick(now)
+		if turn%10 == 9 {
+			c.receive(now, 1, beat{})
+		}
+		if turn < 900 {
+			c.receive(now, 2, beat{})
+		}
+		if c.phase == failed {
+			var peer *PeerError
+			require.ErrorAs(t, c.cause, &peer)
+			require.Equal(t, 2, peer.Rank)
+			require.Greater(t, turn, 900)
+			return
+		}
+	}
+	t.Fatal("who was never heard again should be dead")
 }

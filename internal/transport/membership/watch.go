@@ -2,21 +2,22 @@ package membership
 
 import "time"
 
-// watch judges silence by the clock of who listens. A process that was itself
-// stopped or starved finds old times of hearing when it wakes, although the others
-// may have spoken all the while; it notices that its own tick is late, and then
-// gives them time to be heard before it judges.
+// watch measures silence by the clock of who listens, and only while it listens. A
+// process that was stopped, or that has more to run than its share of the machine,
+// has not heard the others for as long, although they may have spoken all the while
+// and their words may wait in its sockets, behind its other goroutines. Its ticks
+// are starved as its ears are. So however much time passes between two ticks, no
+// more than two periods of it count as silence: nobody is declared dead before this
+// process has had as many turns to hear as the detection time has periods.
 //
-// A stopped peer is declared dead within the detection time: up to a beat may have
-// passed since it was last heard, and up to a period until the next tick.
+// To a process that gets its turns, a stopped peer is dead within the detection
+// time. The first tick after a peer was heard counts a whole period of silence.
 type watch struct {
 	period time.Duration // between ticks
 	beat   time.Duration // between signs of life
 	limit  time.Duration // of silence
-	grace  time.Duration // after a sleep
 
 	ticked time.Duration // last tick
-	excuse time.Duration // silence before it is not counted
 }
 
 func newWatch(detection time.Duration) watch {
@@ -24,23 +25,14 @@ func newWatch(detection time.Duration) watch {
 	return watch{
 		period: period,
 		beat:   detection / 8,
-		limit:  detection - 2*period,
-		grace:  detection / 4,
+		limit:  detection - period,
 	}
 }
 
-// tick notes the time and reports whether this process was asleep.
-func (w *watch) tick(now time.Duration) (asleep bool) {
-	asleep = now-w.ticked > w.beat
-	if asleep {
-		w.excuse = now + w.grace - w.limit
-	}
+// tick notes the time. It returns how much of what has passed counts as silence for
+// those who were not heard, and whether this process has been asleep.
+func (w *watch) tick(now time.Duration) (counts time.Duration, asleep bool) {
+	passed := now - w.ticked
 	w.ticked = now
-	return asleep
-}
-
-// judge says how long one who was last heard at a time has been silent, and whether
-// that is too long. It is asked right after a tick.
-func (w *watch) judge(now, heard time.Duration) (silent time.Duration, dead bool) {
-	return now - heard, now-max(heard, w.excuse) >= w.limit
+	return min(passed, 2*w.period), passed > w.beat
 }
