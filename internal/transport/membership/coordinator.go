@@ -123,7 +123,7 @@ func (c *coordinator) giveUp(reason error) {
 	c.step(func(time.Duration) []command { return c.core.giveUp(reason) })
 }
 
-// tick does nothing but tell the core the time.
+// tick tells the core the time.
 func (c *coordinator) tick() {
 	t := time.NewTicker(c.core.watch.period)
 	defer t.Stop()
@@ -132,9 +132,20 @@ func (c *coordinator) tick() {
 		case <-c.stop:
 			return
 		case <-t.C:
-			c.step(c.core.tick)
+			c.step(c.pass)
 		}
 	}
+}
+
+// pass hands the passing of time to the core, after what it cannot know of those it
+// has not heard lately.
+func (c *coordinator) pass(now time.Duration) []command {
+	for _, id := range c.core.suspects() {
+		if link := c.conns[id]; link != nil && link.unread() {
+			c.core.unread(id)
+		}
+	}
+	return c.core.tick(now)
 }
 
 // accept takes connections until the coordinator closes: late and stale processes

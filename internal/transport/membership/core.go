@@ -222,6 +222,24 @@ func (c *core) tick(now time.Duration) []command {
 	return c.take()
 }
 
+// suspects lists the connections on which nothing has been heard for a while.
+func (c *core) suspects() []int {
+	var conns []int
+	for i := range c.members {
+		if m := &c.members[i]; m.presence == present && m.conn != local && c.watch.suspects(m.silent) {
+			conns = append(conns, m.conn)
+		}
+	}
+	return conns
+}
+
+// unread handles that something waits to be heard on a connection.
+func (c *core) unread(conn int) {
+	if p, ok := c.conns[conn]; ok {
+		c.members[p].silent = 0
+	}
+}
+
 // beat tells the others that this process is alive.
 func (c *core) beat(now time.Duration) {
 	if now-c.beaten < c.watch.beat {

@@ -271,7 +271,12 @@ func (m *Membership) beat() {
 			sent = now
 			m.link.send(beat{})
 		}
-		if m.quiet.Add(int64(counts)) >= int64(m.beats.limit) {
+		silent := time.Duration(m.quiet.Add(int64(counts)))
+		if m.beats.suspects(silent) && m.link.unread() {
+			m.quiet.Store(0)
+			continue
+		}
+		if silent >= m.beats.limit {
 			cause := m.coordinatorLost(silence(m.silent()), ErrTimeout)
 			m.link.send(report{cause: cause}) // a coordinator that wakes learns that it was given up
 			m.settle(cause)

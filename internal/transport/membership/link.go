@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +18,9 @@ type link interface {
 
 	// receive waits for the next message. One goroutine receives.
 	receive() (message, error)
+
+	// unread reports whether something has arrived that receive has not read yet.
+	unread() bool
 
 	// end sends what is queued and then says that nothing follows; it does not wait.
 	end()
@@ -127,6 +131,14 @@ func (c *conn) write() {
 
 func (c *conn) receive() (message, error) { return readFrame(c.nc, &c.scratch) }
 
+func (c *conn) unread() bool {
+	nc := c.nc
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
+	}
+	return unread(nc)
+}
+
 func (c *conn) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,6 +212,12 @@ func (l *localLink) receive() (message, error) {
 		}
 		<-l.wake
 	}
+}
+
+func (l *localLink) unread() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.queue) > 0
 }
 
 func (l *localLink) end() {

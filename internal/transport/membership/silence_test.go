@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -236,4 +237,43 @@ func TestStarvedProcessDoesNotAccuse(t *testing.T) {
 		}
 	}
 	t.Fatal("who was never heard again should be dead")
+}
+
+// TestWordsThatNobodyHasReadAreNoSilence looks at what waits in a socket.
+func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	speaker, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer speaker.Close()
+	nc, err := listener.Accept()
+	require.NoError(t, err)
+	for _, link := range []*conn{newConn(nc, time.Second), newConn(tls.Server(nc, nil), time.Second)} {
+		require.False(t, link.unread())
+		_, err = speaker.Write([]byte{1})
+		require.NoError(t, err)
+		require.Eventually(t, link.unread, 5*time.Second, time.Millisecond)
+		_, err = nc.Read(make([]byte, 1))
+		require.NoError(t, err)
+		require.False(t, link.unread())
+		defer link.close()
+	}
+
+	c := newCore(settings{group: "g", processes: 2, size: 2, detection: defaultDetection, join: defaultJoin})
+	for p := range 2 {
+		h := hello{version: version, group: "g", process: p, processes: 2, size: 2, ranks: []int{p}, address: "host:7"}
+		c.arrive(0, p, h, netip.Addr{}, netip.Addr{})
+	}
+	var now time.Duration
+	for looked := 0; looked < 100; {
+		now += c.watch.period
+		for _, conn := range c.suspects() {
+			looked++
+			require.Equal(t, 1, conn)
+			c.unread(conn)
+		}
+		c.tick(now)
+		require.Equal(t, running, c.phase)
+	}
 }

@@ -36,3 +36,7 @@ func (w *watch) tick(now time.Duration) (counts time.Duration, asleep bool) {
 	w.ticked = now
 	return min(passed, 2*w.period), passed > w.beat
 }
+
+// suspects reports whether a silence is long enough to look whether it is one: whose
+// words have arrived, but wait for a goroutine of this process, is not silent.
+func (w *watch) suspects(silent time.Duration) bool { return silent > 2*w.beat }
