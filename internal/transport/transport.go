@@ -16,6 +16,9 @@ var ErrClosed = errors.New("the network is closed")
 // per worker; broadcast edges one per worker.
 type Address struct {
 	Edge, Inbox int
+	// Worker is the process of the job where the inbox is, by number; always 0 where
+	// there is one process.
+	Worker int
 }
 
 // Ends is the inbox of an exchange that takes the ends of source shards, once for

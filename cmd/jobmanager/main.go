@@ -1,0 +1,4 @@
+// Command jobmanager runs superstep jobmanager.
+package main
+
+func main() {}

@@ -1,0 +1,4 @@
+// Command taskmanager runs superstep taskmanager.
+package main
+
+func main() {}

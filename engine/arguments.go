@@ -1,0 +1,29 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// encodeArgs gives a job's arguments the form in which they travel to workers:
+// msgpack, with the exported fields of structs by name.
+func encodeArgs(args any) ([]byte, error) {
+	data, err := msgpack.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("the arguments of type %T cannot travel to workers: %w", args, err)
+	}
+	return data, nil
+}
+
+// decodeArgs is the inverse. Fields that the type does not have are refused: they
+// would be those of another build.
+func decodeArgs(data []byte, into any) error {
+	d := msgpack.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields(true)
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("the arguments do not decode into %T: %w", into, err)
+	}
+	return nil
+}

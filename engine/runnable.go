@@ -1,0 +1,19 @@
+package engine
+
+// Runnable is a *Job of any arguments.
+type Runnable interface {
+	// Name is the job's.
+	Name() string
+
+	// rebuild builds the job in another process than the one that submitted it, from
+	// its arguments as encodeArgs wrote them.
+	rebuild(args []byte, c *config, f facts) (*Builder, error)
+}
+
+func (j *Job[A]) rebuild(data []byte, c *config, f facts) (*Builder, error) {
+	var args A
+	if err := decodeArgs(data, &args); err != nil {
+		return nil, err
+	}
+	return build(j, args, c, f)
+}

@@ -1,0 +1,191 @@
+package wire
+
+import (
+	"fmt"
+	"time"
+)
+
+// Version is that of the protocol. Two sides of different versions do not talk; the
+// lower one is to be upgraded.
+const Version = 1
+
+// JobID names a job for good, such as "20260102-150405-iris-kmeans-7f3a".
+type JobID string
+
+// Platform is what an executable runs on, in Go's words: "linux", "amd64".
+type Platform struct {
+	OS   string `msgpack:"os"`
+	Arch string `msgpack:"arch"`
+}
+
+// String writes the platform as "linux/amd64".
+func (p Platform) String() string { return p.OS + "/" + p.Arch }
+
+// JobSpec is what a client submits: everything but the executable.
+type JobSpec struct {
+	Name string `msgpack:"name"` // given to engine.Define
+	// Args are the job's arguments in msgpack. Only the job's program reads them.
+	Args []byte `msgpack:"args"`
+	// Graph is the plan.Graph in JSON with its facts. Empty: the client could not see
+	// what the facts rest on, and a worker resolves them before the job is scheduled.
+	Graph       []byte     `msgpack:"graph"`
+	Parallelism int        `msgpack:"parallelism"`
+	Shards      int        `msgpack:"shards"`
+	Seed        uint64     `msgpack:"seed"`
+	Run         RunOptions `msgpack:"run"`
+
+	// Artifact is the SHA-256 of the executable in hex; "" is a built-in job, whose
+	// executable is the task manager's own.
+	Artifact string   `msgpack:"artifact"`
+	Platform Platform `msgpack:"platform"` // of the artifact
+
+	// Attached jobs are cancelled when their client goes away.
+	Attached bool `msgpack:"attached"`
+	// WaitTimeout bounds the wait for slots; 0 waits for ever.
+	WaitTimeout time.Duration `msgpack:"wait_timeout"`
+	Version     int           `msgpack:"version"` // of the client's protocol
+}
+
+// RunOptions are what workers need to know of the options of a run. They change no
+// result.
+type RunOptions struct {
+	BatchRows int `msgpack:"batch_rows"` // 0: the default
+	// Memory is the budget of exchanges per slot in bytes; 0: the task manager's share.
+	Memory          int64  `msgpack:"memory"`
+	IfExists        string `msgpack:"if_exists"` // "fail" or "replace"
+	CheckBroadcasts bool   `msgpack:"check_broadcasts"`
+	LogLevel        string `msgpack:"log_level"`
+}
+
+// JobState is where a job is in its life; the core of the job manager has the table
+// of transitions.
+type JobState int
+
+const (
+	// JobResolving: a worker learns the facts that the client could not see.
+	JobResolving JobState = iota
+	// JobWaiting for slots, or for jobs submitted before.
+	JobWaiting
+	// JobDeploying: workers start, and tell where they are.
+	JobDeploying
+	// JobRunning on all workers.
+	JobRunning
+	// JobCommitting: every worker has finished, one makes the results visible.
+	JobCommitting
+	// JobFailing: the job has failed, and its workers are being stopped.
+	JobFailing
+	// JobCancelling: someone cancelled the job, and its workers are being stopped.
+	JobCancelling
+	// JobFinished, JobFailed and JobCancelled are for good.
+	JobFinished
+	JobFailed
+	JobCancelled
+)
+
+var jobStates = [...]string{"resolving", "waiting", "deploying", "running", "committing", "failing", "cancelling", "finished", "failed", "cancelled"}
+
+// String returns the state in lower case.
+func (s JobState) String() string {
+	if s < 0 || int(s) >= len(jobStates) {
+		return fmt.Sprintf("JobState(%d)", int(s))
+	}
+	return jobStates[s]
+}
+
+// ParseJobState is the inverse of String.
+func ParseJobState(text string) (JobState, error) {
+	for i, name := range jobStates {
+		if name == text {
+			return JobState(i), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown job state %q", text)
+}
+
+// Ended reports whether nothing happens to the job any more.
+func (s JobState) Ended() bool { return s >= JobFinished }
+
+// FailureKind says who is to blame.
+type FailureKind int
+
+const (
+	// UserFailure is an error, panic or exit of user code, or of its data.
+	UserFailure FailureKind = iota
+	// LostFailure is a process or machine that is gone: killed, stopped, cut off.
+	LostFailure
+	// PeerFailure is what a worker reports that lost contact with another one: it
+	// follows from something else, which becomes the cause if it is found out.
+	PeerFailure
+	// MisuseFailure is a job that cannot run: another fingerprint, an unknown name,
+	// arguments that do not decode, an executable that does not start.
+	MisuseFailure
+	// ClusterFailure is the fault of the cluster itself, such as a full disk under the
+	// artifacts.
+	ClusterFailure
+)
+
+// Failure is why a job failed, as a person reads it.
+type Failure struct {
+	Kind    FailureKind `msgpack:"kind"`
+	Message string      `msgpack:"message"` // with operator, line, subtask and shard where known
+	// Worker is the number of the worker in its job, -1 if it is no worker's failure;
+	// TaskManager the name of where it ran.
+	Worker      int      `msgpack:"worker"`
+	TaskManager string   `msgpack:"task_manager"`
+	ExitCode    int      `msgpack:"exit_code"`  // of the process, -1 if it was a signal or goes on
+	Signal      string   `msgpack:"signal"`     // such as "killed", "" if none
+	LastLines   []string `msgpack:"last_lines"` // of its output
+}
+
+// Error writes the failure with where it happened.
+func (f *Failure) Error() string {
+	if f.Worker < 0 || f.TaskManager == "" {
+		return f.Message
+	}
+	return fmt.Sprintf("%s (worker %d on task manager %s)", f.Message, f.Worker, f.TaskManager)
+}
+
+// SlotRange is the slots, and so the subtask indices, that one worker runs.
+type SlotRange struct {
+	Lo int `msgpack:"lo"`
+	Hi int `msgpack:"hi"` // exclusive
+}
+
+// WorkerRef names one worker process of a job.
+type WorkerRef struct {
+	Job     JobID `msgpack:"job"`
+	Attempt int   `msgpack:"attempt"` // from 1; fences what earlier attempts say
+	Worker  int   `msgpack:"worker"`  // from 0
+}
+
+// String writes the reference as "job/attempt/worker".
+func (w WorkerRef) String() string { return fmt.Sprintf("%s/%d/%d", w.Job, w.Attempt, w.Worker) }
+
+// Progress is how the part of a job stands that one worker, or all together, run.
+type Progress struct {
+	Vertices []VertexProgress `msgpack:"vertices"` // by vertex of the plan
+	Queues   []QueueProgress  `msgpack:"queues"`   // by queue of the plan; subtask 0's worker only
+}
+
+// VertexProgress counts over subtasks.
+type VertexProgress struct {
+	Rows       int64 `msgpack:"rows"`
+	ShardsDone int   `msgpack:"shards_done"`
+}
+
+// QueueProgress is the last superstep of a queue.
+type QueueProgress struct {
+	Superstep int             `msgpack:"superstep"`
+	Ended     bool            `msgpack:"ended"`
+	Values    []ReportedValue `msgpack:"values"`
+	// Compute and Communicate are the seconds that subtask 0 has spent in stages of
+	// either kind so far.
+	Compute     float64 `msgpack:"compute"`
+	Communicate float64 `msgpack:"communicate"`
+}
+
+// ReportedValue is a number that a queue reported, such as an inertia.
+type ReportedValue struct {
+	Name  string  `msgpack:"name"`
+	Value float64 `msgpack:"value"`
+}

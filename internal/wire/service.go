@@ -1,0 +1,45 @@
+package wire
+
+import "context"
+
+// JobManager is what a job manager serves by gRPC under the name
+// superstep.v1.JobManager. Streams are typed by the small interfaces below, which
+// gRPC's generic streams satisfy.
+type JobManager interface {
+	// Of task managers.
+	Connect(stream BidiStream[FromTaskManager, ToTaskManager]) error
+	Deliver(stream ClientStream[Delivery, Delivered]) error
+	FetchArtifact(req *FetchRequest, stream ServerStream[Chunk]) error
+
+	// Of clients.
+	HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error)
+	UploadArtifact(stream ClientStream[Chunk, UploadReply]) error
+	Submit(ctx context.Context, req *SubmitRequest) (*SubmitReply, error)
+	Follow(req *FollowRequest, stream ServerStream[Event]) error
+	List(ctx context.Context, req *ListRequest) (*ListReply, error)
+	Show(ctx context.Context, req *ShowRequest) (*JobInfo, error)
+	Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, error)
+	Logs(req *LogsRequest, stream ServerStream[LogChunk]) error
+	Nodes(ctx context.Context, req *NodesRequest) (*NodesReply, error)
+	Overview(ctx context.Context, req *OverviewRequest) (*Overview, error)
+}
+
+// ServerStream is the serving side of a stream of answers.
+type ServerStream[Out any] interface {
+	Context() context.Context
+	Send(*Out) error
+}
+
+// ClientStream is the serving side of a stream of requests with one answer.
+type ClientStream[In, Out any] interface {
+	Context() context.Context
+	Recv() (*In, error) // io.EOF after the last
+	SendAndClose(*Out) error
+}
+
+// BidiStream is the serving side of a conversation.
+type BidiStream[In, Out any] interface {
+	Context() context.Context
+	Recv() (*In, error)
+	Send(*Out) error
+}

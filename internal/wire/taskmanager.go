@@ -1,0 +1,123 @@
+package wire
+
+import "time"
+
+// A task manager keeps one stream to the job manager, Connect, on which both sides
+// send messages; it says Register first. What workers produce in bulk goes on a
+// stream of its own per worker, Deliver, so that it holds up nothing else; artifacts
+// come by FetchArtifact.
+
+// FromTaskManager is one message of a task manager; one field is set.
+type FromTaskManager struct {
+	Register  *Register    `msgpack:"register,omitempty"`
+	Heartbeat *Heartbeat   `msgpack:"heartbeat,omitempty"`
+	Worker    *WorkerEvent `msgpack:"worker,omitempty"`
+	Leave     *Leave       `msgpack:"leave,omitempty"`
+}
+
+// Register introduces a task manager.
+type Register struct {
+	Version int    `msgpack:"version"` // of the protocol
+	Build   string `msgpack:"build"`   // of the binary, for people
+	// ID is the task manager's for good, kept in its work directory; Incarnation is new
+	// each time it starts. Of two that run at once under one ID the second is refused.
+	ID          string   `msgpack:"id"`
+	Incarnation string   `msgpack:"incarnation"`
+	Name        string   `msgpack:"name"` // host:port or what the user calls it
+	Host        string   `msgpack:"host"`
+	PID         int      `msgpack:"pid"`
+	Slots       int      `msgpack:"slots"`
+	Memory      int64    `msgpack:"memory"` // for workers, in bytes
+	Platform    Platform `msgpack:"platform"`
+	// Running are workers that go on from before the stream broke.
+	Running []WorkerRef `msgpack:"running"`
+}
+
+// Heartbeat is sent every so often, and acknowledged.
+type Heartbeat struct {
+	Number  uint64      `msgpack:"number"`
+	Running []WorkerRef `msgpack:"running"`
+}
+
+// Leave says that the task manager stops: it takes no more work, and its workers are
+// gone.
+type Leave struct {
+	Reason string `msgpack:"reason"`
+}
+
+// WorkerEvent is what happened to a worker; one pointer is set.
+type WorkerEvent struct {
+	WorkerRef `msgpack:",inline"`
+	Ready     *Ready     `msgpack:"ready,omitempty"`
+	Resolved  *Resolved  `msgpack:"resolved,omitempty"`
+	Prepared  *Prepared  `msgpack:"prepared,omitempty"`
+	Progress  *Progress  `msgpack:"progress,omitempty"`
+	Finished  *Finished  `msgpack:"finished,omitempty"`
+	Committed *Committed `msgpack:"committed,omitempty"`
+	Failed    *Failure   `msgpack:"failed,omitempty"`
+	Ended     *Ended     `msgpack:"ended,omitempty"`
+}
+
+// Ended says that the worker's process is gone, or was never started: its slots are
+// free. Nothing of the worker follows. Failure is why, nil where it ended as told.
+type Ended struct {
+	Failure *Failure `msgpack:"failure,omitempty"`
+}
+
+// ToTaskManager is one message of the job manager; one field is set.
+type ToTaskManager struct {
+	Registered *Registered    `msgpack:"registered,omitempty"`
+	Ack        *Ack           `msgpack:"ack,omitempty"`
+	Deploy     *Deployment    `msgpack:"deploy,omitempty"`
+	Worker     *WorkerCommand `msgpack:"worker,omitempty"`
+	Refused    *Refused       `msgpack:"refused,omitempty"`
+}
+
+// Registered welcomes a task manager and tells it the clocks.
+type Registered struct {
+	Cluster   string        `msgpack:"cluster"` // the job manager's incarnation
+	Heartbeat time.Duration `msgpack:"heartbeat"`
+	// Lease is how long the task manager goes on without hearing the job manager; then
+	// it kills its workers and registers anew.
+	Lease time.Duration `msgpack:"lease"`
+}
+
+// Ack acknowledges a heartbeat.
+type Ack struct {
+	Number uint64 `msgpack:"number"`
+}
+
+// Refused ends a connection. Final says that trying again is of no use.
+type Refused struct {
+	Reason string `msgpack:"reason"`
+	Final  bool   `msgpack:"final"`
+}
+
+// WorkerCommand is for a worker that was deployed; one pointer is set. Kill ends its
+// process at once, the others are passed on. A worker unknown to the task manager is
+// answered with Ended.
+type WorkerCommand struct {
+	WorkerRef `msgpack:",inline"`
+	Prepare   *Prepare `msgpack:"prepare,omitempty"`
+	Start     *Start   `msgpack:"start,omitempty"`
+	Commit    *Commit  `msgpack:"commit,omitempty"`
+	Cancel    *Cancel  `msgpack:"cancel,omitempty"`
+	Exit      *Exit    `msgpack:"exit,omitempty"`
+	Kill      *Kill    `msgpack:"kill,omitempty"`
+}
+
+// Kill ends a worker's process at once.
+type Kill struct{}
+
+// Delivery is a piece of what a worker produces in bulk; one field is set. The first
+// one of a stream only names the worker.
+type Delivery struct {
+	Worker    *WorkerRef `msgpack:"worker,omitempty"`
+	Collected *Collected `msgpack:"collected,omitempty"`
+	Output    *Output    `msgpack:"output,omitempty"`
+	// Log is lines of the worker's standard output and error.
+	Log []byte `msgpack:"log,omitempty"`
+}
+
+// Delivered ends a stream of deliveries.
+type Delivered struct{}

@@ -1,0 +1,155 @@
+package wire
+
+// A worker process talks to the task manager that started it through two pipes: it
+// reads ToWorker frames from file descriptor 3 and writes FromWorker frames to file
+// descriptor 4. Its standard output and error are the user's.
+//
+//	task manager                       worker
+//	Deployment ──────────────────────►            builds the job, listens
+//	           ◄────────────────────── Ready      (or Resolved, and ends)
+//	Prepare (worker 0 only) ─────────►            begins the sinks
+//	           ◄────────────────────── Prepared
+//	Start ───────────────────────────►            joins the sinks, runs its subtasks
+//	           ◄────────────────────── Progress, Collected, Output …
+//	           ◄────────────────────── Finished   (or Failed)
+//	Commit (worker 0 only) ──────────►            makes the sinks' output visible
+//	           ◄────────────────────── Committed
+//	Exit ────────────────────────────►            ends with code 0
+//
+// Cancel may come at any time after Deployment: the worker stops, aborts its sinks,
+// answers Failed, and ends. A worker beats all along. One whose pipe ends was left
+// alone, as its task manager is gone, and exits at once.
+
+// WorkerEnv is the environment variable that makes a process a worker. Its value is
+// the version of the protocol.
+const WorkerEnv = "SUPERSTEP_WORKER"
+
+// File descriptors of a worker's pipes.
+const (
+	WorkerReads  = 3
+	WorkerWrites = 4
+)
+
+// WorkerMode says what a worker is for.
+type WorkerMode int
+
+const (
+	// RunMode runs subtasks.
+	RunMode WorkerMode = iota
+	// ResolveMode builds the graph where the data are, answers Resolved and ends.
+	ResolveMode
+)
+
+// Deployment tells a worker what it is.
+type Deployment struct {
+	WorkerRef `msgpack:",inline"`
+	Mode      WorkerMode  `msgpack:"mode"`
+	Spec      JobSpec     `msgpack:"spec"`  // with the graph, also where it was resolved
+	Slots     []SlotRange `msgpack:"slots"` // by worker; this one is Slots[Worker]
+	// TaskManager is the name of where the worker runs, for messages.
+	TaskManager string `msgpack:"task_manager"`
+	// Listen is the host on which the worker takes data connections, and Advertise the
+	// one by which the others reach it; "" is the same.
+	Listen    string `msgpack:"listen"`
+	Advertise string `msgpack:"advertise"`
+	// Memory is the budget in bytes of all the worker's slots together.
+	Memory     int64      `msgpack:"memory"`
+	WorkDir    string     `msgpack:"work_dir"` // for spilled runs; removed by the task manager
+	Credential Credential `msgpack:"credential"`
+}
+
+// Credential is good for the data plane of one attempt, and for nothing else.
+type Credential struct {
+	// Secret is known to the workers of the attempt alone; 32 bytes.
+	Secret []byte `msgpack:"secret"`
+	// Certificate, Key and Authority are in PEM; all "" where the data plane has no TLS.
+	Certificate string `msgpack:"certificate"`
+	Key         string `msgpack:"key"`
+	Authority   string `msgpack:"authority"`
+}
+
+// ToWorker is one message of a task manager; one field is set.
+type ToWorker struct {
+	Deployment *Deployment `msgpack:"deployment,omitempty"`
+	Prepare    *Prepare    `msgpack:"prepare,omitempty"`
+	Start      *Start      `msgpack:"start,omitempty"`
+	Commit     *Commit     `msgpack:"commit,omitempty"`
+	Cancel     *Cancel     `msgpack:"cancel,omitempty"`
+	Exit       *Exit       `msgpack:"exit,omitempty"`
+}
+
+// Prepare has worker 0 begin the sinks, before anyone writes.
+type Prepare struct{}
+
+// Start has a worker run. Addresses are the workers' data addresses, by number.
+type Start struct {
+	Addresses []string `msgpack:"addresses"`
+}
+
+// Commit has worker 0 make the results visible. Outcomes are what the workers said
+// in Finished, by number.
+type Commit struct {
+	Outcomes [][]byte `msgpack:"outcomes"`
+}
+
+// Cancel has a worker stop.
+type Cancel struct {
+	Reason string `msgpack:"reason"`
+}
+
+// Exit has a worker end that has nothing left to do.
+type Exit struct{}
+
+// FromWorker is one message of a worker; one field is set.
+type FromWorker struct {
+	Beat      *Beat      `msgpack:"beat,omitempty"`
+	Ready     *Ready     `msgpack:"ready,omitempty"`
+	Resolved  *Resolved  `msgpack:"resolved,omitempty"`
+	Prepared  *Prepared  `msgpack:"prepared,omitempty"`
+	Progress  *Progress  `msgpack:"progress,omitempty"`
+	Collected *Collected `msgpack:"collected,omitempty"`
+	Output    *Output    `msgpack:"output,omitempty"`
+	Finished  *Finished  `msgpack:"finished,omitempty"`
+	Committed *Committed `msgpack:"committed,omitempty"`
+	Failed    *Failure   `msgpack:"failed,omitempty"`
+}
+
+// Beat says that the worker is alive.
+type Beat struct{}
+
+// Ready says that the worker has built the job and listens.
+type Ready struct {
+	Address     string `msgpack:"address"` // host:port of its data plane
+	Fingerprint string `msgpack:"fingerprint"`
+}
+
+// Resolved has the graph as the worker builds it, in JSON.
+type Resolved struct {
+	Graph []byte `msgpack:"graph"`
+}
+
+// Prepared says that the sinks have begun.
+type Prepared struct{}
+
+// Collected is rows of a Collect on their way to the client: an Arrow IPC stream of
+// one or more batches of one shard. Those of a shard come in order.
+type Collected struct {
+	Node  int    `msgpack:"node"`
+	Shard int    `msgpack:"shard"`
+	Rows  []byte `msgpack:"rows"`
+}
+
+// Output is what operators such as Print show to people, for the client's standard
+// output.
+type Output struct {
+	Text []byte `msgpack:"text"`
+}
+
+// Finished says that the worker's subtasks have all succeeded. Outcome is its report
+// and what its sinks wrote, for worker 0 and the client.
+type Finished struct {
+	Outcome []byte `msgpack:"outcome"`
+}
+
+// Committed says that the results are visible.
+type Committed struct{}

@@ -1,0 +1,127 @@
+package core
+
+import (
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Event is something that happened. One of the types below.
+type Event interface{ event() }
+
+// Registered: a task manager introduced itself on a new connection. Conn numbers
+// connections, from 1, and is never used twice.
+type Registered struct {
+	Conn int
+	wire.Register
+}
+
+// Heartbeat: a task manager says that it is alive, and which workers it has.
+type Heartbeat struct {
+	Conn int
+	wire.Heartbeat
+}
+
+// Reported: a task manager reports what happened to a worker.
+type Reported struct {
+	Conn int
+	wire.WorkerEvent
+}
+
+// Left: a task manager said good-bye.
+type Left struct {
+	Conn   int
+	Reason string
+}
+
+// Disconnected: the connection of a task manager broke. The reason completes "task
+// manager X ...".
+type Disconnected struct {
+	Conn   int
+	Reason string
+}
+
+// Submitted: a client submitted a job. Slots is what its plan needs, 0 if the graph is
+// to be resolved first.
+type Submitted struct {
+	ID    wire.JobID
+	Spec  wire.JobSpec
+	Slots int
+	At    time.Time // by the wall clock, for people
+}
+
+// Compiled: the shell compiled a graph that a worker resolved. Err is why it could
+// not.
+type Compiled struct {
+	ID    wire.JobID
+	Graph []byte // as it goes to the workers, in JSON
+	Slots int
+	Err   error
+}
+
+// CancelAsked: someone wants a job to end. The reason completes "cancelled: ...".
+type CancelAsked struct {
+	ID     wire.JobID
+	Reason string
+}
+
+// Persisted: what a Persist effect named is on disk. The shell says so for those with
+// Barrier set; the core waits for it before it lets worker 0 commit.
+type Persisted struct {
+	ID wire.JobID
+}
+
+// Tick: time has passed. Due every TickEvery.
+type Tick struct{}
+
+func (Registered) event()   {}
+func (Heartbeat) event()    {}
+func (Reported) event()     {}
+func (Left) event()         {}
+func (Disconnected) event() {}
+func (Submitted) event()    {}
+func (Compiled) event()     {}
+func (CancelAsked) event()  {}
+func (Persisted) event()    {}
+func (Tick) event()         {}
+
+// Effect is something that the shell does for the core. One of the types below, in
+// the order in which they are to be done.
+type Effect interface{ effect() }
+
+// Send sends a message to a task manager. Of a connection that is gone the shell
+// drops it.
+type Send struct {
+	Conn    int
+	Message wire.ToTaskManager
+}
+
+// Disconnect ends a connection after what was sent on it.
+type Disconnect struct {
+	Conn int
+}
+
+// Persist writes a job's record. With Barrier the shell answers Persisted.
+type Persist struct {
+	Job     wire.JobInfo
+	Barrier bool
+}
+
+// Changed tells those who follow a job how it stands now. The last one of a job has a
+// state that Ended, and comes after its Persist.
+type Changed struct {
+	Job wire.JobInfo
+}
+
+// Compile asks for a resolved graph to be compiled, which the shell answers with
+// Compiled.
+type Compile struct {
+	ID    wire.JobID
+	Graph []byte
+}
+
+func (Send) effect()       {}
+func (Disconnect) effect() {}
+func (Persist) effect()    {}
+func (Changed) effect()    {}
+func (Compile) effect()    {}

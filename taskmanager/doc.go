@@ -1,0 +1,3 @@
+// Package taskmanager offers the slots of a machine to a job manager, and runs a
+// worker process for each job that gets some.
+package taskmanager
