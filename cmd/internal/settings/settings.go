@@ -1,0 +1,122 @@
+package settings
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
+)
+
+// Tag is the struct tag that makes a flag a setting.
+const Tag = "setting"
+
+// Settings are what the environment and a file say. It serves one command line.
+type Settings struct {
+	path    string
+	lookup  func(string) (string, bool)
+	file    map[string]entry
+	origins map[string]string // by key, of those that were asked for and found
+}
+
+// EnvName is the environment variable of a setting.
+func EnvName(key string) string {
+	return "SUPERSTEP_" + strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(key))
+}
+
+// Option has a kong parser ask the settings for flags that are not given.
+func (s *Settings) Option() kong.Option {
+	return kong.OptionFunc(func(k *kong.Kong) error {
+		return kong.Resolvers(s).Apply(k)
+	})
+}
+
+// Validate refuses keys of the file that no command has.
+func (s *Settings) Validate(app *kong.Application) error {
+	var keys []string
+	each(app.Node, func(f *kong.Flag) { keys = append(keys, f.Tag.Get(Tag)) })
+	var wrong []error
+	for key, e := range s.file {
+		if slices.Contains(keys, key) {
+			continue
+		}
+		err := fmt.Errorf("%s:%d: there is no setting %q", s.path, e.line, key)
+		if near := spelling.Near(key, keys); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+		}
+		wrong = append(wrong, err)
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	slices.SortFunc(wrong, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return wrong[0]
+}
+
+// Resolve gives a flag that is not on the command line its value.
+func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
+	key := f.Tag.Get(Tag)
+	if key == "" {
+		return nil, nil
+	}
+	value, origin, ok := s.find(key)
+	if !ok {
+		return nil, nil
+	}
+	s.origins[key] = origin
+	return value, nil
+}
+
+// find looks a setting up.
+func (s *Settings) find(key string) (value, origin string, ok bool) {
+	if value, ok = s.lookup(EnvName(key)); ok && value != "" {
+		return value, "environment " + EnvName(key), true
+	}
+	if e, ok := s.file[key]; ok {
+		return e.value, fmt.Sprintf("%s:%d", s.path, e.line), true
+	}
+	return "", "", false
+}
+
+// Shown is one setting as it is.
+type Shown struct {
+	Key, Value, Origin, Help string
+}
+
+// Show lists all settings of a parser's commands, by key, as they are without flags:
+// those of other commands too.
+func (s *Settings) Show(k *kong.Kong) []Shown {
+	var all []Shown
+	seen := map[string]bool{}
+	each(k.Model.Node, func(f *kong.Flag) {
+		key := f.Tag.Get(Tag)
+		if seen[key] {
+			return
+		}
+		seen[key] = true
+		shown := Shown{Key: key, Value: f.Default, Origin: "default", Help: f.Help}
+		if value, origin, ok := s.find(key); ok {
+			shown.Value, shown.Origin = value, origin
+		}
+		if f.Tag.Has("secret") && shown.Value != "" {
+			shown.Value = "(not shown)"
+		}
+		all = append(all, shown)
+	})
+	slices.SortFunc(all, func(a, b Shown) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
+// each calls f for every flag that is a setting.
+func each(n *kong.Node, f func(*kong.Flag)) {
+	for _, flag := range n.Flags {
+		if flag.Tag.Get(Tag) != "" {
+			f(flag)
+		}
+	}
+	for _, child := range n.Children {
+		each(child, f)
+	}
+}
