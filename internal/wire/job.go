@@ -34,6 +34,11 @@ type JobSpec struct {
 	Seed        uint64     `msgpack:"seed"`
 	Run         RunOptions `msgpack:"run"`
 
+	// Dir is the client's working directory, an absolute path, which a worker makes its
+	// own so that the relative paths of the job mean what they meant there. "" leaves
+	// workers where their task manager starts them.
+	Dir string `msgpack:"dir,omitempty"`
+
 	// Artifact is the SHA-256 of the executable in hex; "" is a built-in job, whose
 	// executable is the task manager's own.
 	Artifact string   `msgpack:"artifact"`

@@ -1,0 +1,171 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/keepalive"
+)
+
+// DialOptions are what a client of a job manager needs: the codec, the sizes of
+// messages, how long connections may be silent, how soon to try again. Credentials,
+// those of the connection and the token, come on top.
+//
+//	conn, err := grpc.NewClient(address, append(wire.DialOptions(), …)...)
+//	jobs := wire.NewClient(conn)
+func DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(codec{}),
+			grpc.MaxCallRecvMsgSize(MaxMessage),
+			grpc.MaxCallSendMsgSize(MaxMessage),
+		),
+		grpc.WithMaxHeaderListSize(maxHeaderList),
+		grpc.WithReadBufferSize(readBuffer),
+		grpc.WithWriteBufferSize(readBuffer),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingTimeout, PermitWithoutStream: true}),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+			MinConnectTimeout: ConnectTimeout,
+		}),
+		// An idle connection stays up: the first call after a pause is not to wait.
+		grpc.WithIdleTimeout(0),
+		grpc.WithDisableServiceConfig(), // no look-ups of TXT records
+		grpc.WithUserAgent("superstep"),
+	}
+}
+
+// Client calls a job manager. Its errors have the text of what went wrong and nothing
+// of gRPC; Code tells their code. Calls with one answer take CallTimeout at most unless
+// the context says otherwise; a stream lasts until its context is done, which must
+// happen (or the stream be read to its error) for its resources to be freed.
+type Client struct {
+	cc grpc.ClientConnInterface
+}
+
+// NewClient returns a client that calls over cc, which stays the caller's to close.
+func NewClient(cc grpc.ClientConnInterface) *Client { return &Client{cc: cc} }
+
+// HasArtifact asks whether an executable need not be uploaded.
+func (c *Client) HasArtifact(ctx context.Context, req *HasArtifactRequest) (*HasArtifactReply, error) {
+	return invoke[HasArtifactReply](ctx, c, "HasArtifact", req)
+}
+
+// Submit submits a job.
+func (c *Client) Submit(ctx context.Context, req *SubmitRequest) (*SubmitReply, error) {
+	return invoke[SubmitReply](ctx, c, "Submit", req)
+}
+
+// List lists jobs.
+func (c *Client) List(ctx context.Context, req *ListRequest) (*ListReply, error) {
+	return invoke[ListReply](ctx, c, "List", req)
+}
+
+// Show shows a job.
+func (c *Client) Show(ctx context.Context, req *ShowRequest) (*JobInfo, error) {
+	return invoke[JobInfo](ctx, c, "Show", req)
+}
+
+// Cancel cancels a job.
+func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, error) {
+	return invoke[CancelReply](ctx, c, "Cancel", req)
+}
+
+// Nodes lists task managers.
+func (c *Client) Nodes(ctx context.Context, req *NodesRequest) (*NodesReply, error) {
+	return invoke[NodesReply](ctx, c, "Nodes", req)
+}
+
+// Overview shows the cluster at a glance.
+func (c *Client) Overview(ctx context.Context, req *OverviewRequest) (*Overview, error) {
+	return invoke[Overview](ctx, c, "Overview", req)
+}
+
+// Connect begins the conversation of a task manager.
+func (c *Client) Connect(ctx context.Context) (grpc.BidiStreamingClient[FromTaskManager, ToTaskManager], error) {
+	return open[FromTaskManager, ToTaskManager](ctx, c, "Connect")
+}
+
+// Deliver begins the stream of what one worker produces in bulk. Where Send returns
+// io.EOF the job manager has ended the stream, and CloseAndRecv says why.
+func (c *Client) Deliver(ctx context.Context) (grpc.ClientStreamingClient[Delivery, Delivered], error) {
+	return open[Delivery, Delivered](ctx, c, "Deliver")
+}
+
+// UploadArtifact begins the upload of an executable. Where Send returns io.EOF the job
+// manager has ended the stream, and CloseAndRecv says why.
+func (c *Client) UploadArtifact(ctx context.Context) (grpc.ClientStreamingClient[Chunk, UploadReply], error) {
+	return open[Chunk, UploadReply](ctx, c, "UploadArtifact")
+}
+
+// FetchArtifact streams an executable.
+func (c *Client) FetchArtifact(ctx context.Context, req *FetchRequest) (grpc.ServerStreamingClient[Chunk], error) {
+	return ask[FetchRequest, Chunk](ctx, c, "FetchArtifact", req)
+}
+
+// Follow streams what happens to a job.
+func (c *Client) Follow(ctx context.Context, req *FollowRequest) (grpc.ServerStreamingClient[Event], error) {
+	return ask[FollowRequest, Event](ctx, c, "Follow", req)
+}
+
+// Logs streams what the workers of a job wrote.
+func (c *Client) Logs(ctx context.Context, req *LogsRequest) (grpc.ServerStreamingClient[LogChunk], error) {
+	return ask[LogsRequest, LogChunk](ctx, c, "Logs", req)
+}
+
+// invoke makes a call with one answer.
+func invoke[Out any](ctx context.Context, c *Client, method string, in any) (*Out, error) {
+	if _, bounded := ctx.Deadline(); !bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
+		defer cancel()
+	}
+	out := new(Out)
+	if err := c.cc.Invoke(ctx, path(method), in, out); err != nil {
+		return nil, plain(err)
+	}
+	return out, nil
+}
+
+// streams has gRPC's description of each stream, by method.
+var streams = func() map[string]*grpc.StreamDesc {
+	byName := map[string]*grpc.StreamDesc{}
+	for i := range description.Streams {
+		byName[description.Streams[i].StreamName] = &description.Streams[i]
+	}
+	return byName
+}()
+
+// open begins a stream.
+func open[In, Out any](ctx context.Context, c *Client, method string) (*grpc.GenericClientStream[In, Out], error) {
+	stream, err := c.cc.NewStream(ctx, streams[method], path(method))
+	if err != nil {
+		return nil, plain(err)
+	}
+	return &grpc.GenericClientStream[In, Out]{ClientStream: plainClient{stream}}, nil
+}
+
+// ask begins a stream of answers to one request. gRPC ends the stream itself where a
+// step fails.
+func ask[In, Out any](ctx context.Context, c *Client, method string, req *In) (*grpc.GenericClientStream[In, Out], error) {
+	stream, err := open[In, Out](ctx, c, method)
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.Send(req); err != nil {
+		return nil, err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return stream, nil
+}
+
+// plainClient is a stream whose errors are for people; io.EOF stays.
+type plainClient struct{ grpc.ClientStream }
+
+func (s plainClient) RecvMsg(m any) error { return plain(s.ClientStream.RecvMsg(m)) }
+func (s plainClient) SendMsg(m any) error { return plain(s.ClientStream.SendMsg(m)) }
+func (s plainClient) CloseSend() error    { return plain(s.ClientStream.CloseSend()) }

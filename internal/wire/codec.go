@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"google.golang.org/grpc/mem"
+)
+
+// Sizes of messages, in bytes as they travel. Both sides check: the sender, so that
+// the error is at hand where the message is made, and the receiver, who trusts nobody.
+const (
+	// MaxFrame bounds what a worker and its task manager say to each other.
+	MaxFrame = 64 << 20
+	// MaxMessage bounds every gRPC message. It has room for a frame's content together
+	// with whose it is.
+	MaxMessage = MaxFrame + 64<<10
+	// MaxSubmit bounds what a client submits, of which the graph is most.
+	MaxSubmit = 32 << 20
+	// MaxChunk bounds a Chunk and a LogChunk; ChunkBytes of data in each go well.
+	MaxChunk   = 2 << 20
+	ChunkBytes = 256 << 10
+	// MaxRequest bounds all other requests.
+	MaxRequest = 64 << 10
+)
+
+// limit returns the largest size of a message of v's type.
+func limit(v any) int {
+	switch v.(type) {
+	case *SubmitRequest:
+		return MaxSubmit
+	case *Chunk, *LogChunk:
+		return MaxChunk
+	case *HasArtifactRequest, *FetchRequest, *ListRequest, *ShowRequest, *CancelRequest,
+		*FollowRequest, *LogsRequest, *NodesRequest, *OverviewRequest,
+		*HasArtifactReply, *UploadReply, *SubmitReply, *Delivered:
+		return MaxRequest
+	case *ToWorker, *FromWorker:
+		return MaxFrame
+	}
+	return MaxMessage
+}
+
+// tooLarge says that a message is, naming its type.
+func tooLarge(v any, size int) error {
+	return fmt.Errorf("a message %s of %d bytes is larger than the limit of %d", typeName(v), size, limit(v))
+}
+
+// typeName is the name of a message's type without its package.
+func typeName(v any) string {
+	t := reflect.TypeOf(v)
+	if t == nil {
+		return "nil"
+	}
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.Name()
+}
+
+// Marshal encodes a message, given by pointer, in msgpack. It fails where the message
+// is larger than its type may be.
+func Marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	if err := marshalTo(&out, v); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+func marshalTo(out *bytes.Buffer, v any) error {
+	start := out.Len()
+	enc := msgpack.NewEncoder(out)
+	enc.UseCompactInts(true)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("message %s does not encode: %w", typeName(v), err)
+	}
+	if size := out.Len() - start; size > limit(v) {
+		return tooLarge(v, size)
+	}
+	return nil
+}
+
+// Unmarshal decodes a message into v, a pointer to a zero message; the message keeps
+// nothing of data. Fields that v's type does not have are ignored: a newer sender may
+// know more. Bytes that are no message are an error, never a panic, and memory is
+// taken for what data holds, never for what it claims to hold. Of a message that did
+// not decode nothing is to be used.
+func Unmarshal(data []byte, v any) (err error) {
+	if len(data) > limit(v) {
+		return tooLarge(v, len(data))
+	}
+	if err := examine(data); err != nil {
+		return fmt.Errorf("message %s does not decode: %w", typeName(v), err)
+	}
+	// The library panics on some bytes, such as a nil where a time should be.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("message %s does not decode: %v", typeName(v), r)
+		}
+	}()
+	if err := msgpack.NewDecoder(bytes.NewReader(data)).Decode(v); err != nil {
+		return fmt.Errorf("message %s does not decode: %w", typeName(v), err)
+	}
+	return nil
+}
+
+// codec makes messages of gRPC's bytes and back.
+type codec struct{}
+
+// Name is what the content type says after "application/grpc+".
+func (codec) Name() string { return "msgpack" }
+
+func (codec) Marshal(v any) (mem.BufferSlice, error) {
+	data, err := Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return mem.BufferSlice{mem.SliceBuffer(data)}, nil
+}
+
+func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if size := data.Len(); size > limit(v) {
+		return tooLarge(v, size)
+	}
+	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer whole.Free()
+	return Unmarshal(whole.ReadOnlyData(), v)
+}
+
+var (
+	errTruncated = errors.New("it ends early")
+	errTrailing  = errors.New("bytes follow its end")
+	errTooDeep   = fmt.Errorf("it nests deeper than %d", maxDepth)
+	errTooMany   = fmt.Errorf("it has more than %d values", maxValues)
+)

@@ -1,0 +1,142 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// failure is an error with a gRPC code whose text is for people.
+type failure struct {
+	code    codes.Code
+	message string
+}
+
+// Error returns what went wrong, without the code.
+func (f *failure) Error() string { return f.message }
+
+// GRPCStatus is how gRPC sees the error; status.Code and status.FromError use it.
+func (f *failure) GRPCStatus() *status.Status { return status.New(f.code, f.message) }
+
+// Unwrap makes errors.Is(err, context.Canceled) and its like true where they are.
+func (f *failure) Unwrap() error {
+	switch f.code {
+	case codes.Canceled:
+		return context.Canceled
+	case codes.DeadlineExceeded:
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Error makes an error that the caller on the other side of gRPC gets with the same
+// code and the same text. Its text is that of the format alone.
+//
+//	return nil, wire.Error(codes.NotFound, "there is no job %s: see superstep list", id)
+func Error(code codes.Code, format string, args ...any) error {
+	return &failure{code: code, message: fmt.Sprintf(format, args...)}
+}
+
+// Code returns the gRPC code of an error, codes.OK of nil, and codes.Unknown of an
+// error that has none.
+func Code(err error) codes.Code {
+	if err != nil && errors.Is(err, context.Canceled) {
+		return codes.Canceled
+	}
+	if err != nil && errors.Is(err, context.DeadlineExceeded) {
+		return codes.DeadlineExceeded
+	}
+	return status.Code(err)
+}
+
+// Reason returns the text of an error as a person reads it: without "rpc error: code
+// = …", without the layers of gRPC's transport, and for what gRPC itself finds wrong in
+// words that say what to do. It is the error's text where gRPC has no part in it, and
+// "" for nil.
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	text := err.Error()
+	var coded interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &coded) {
+		return text
+	}
+	s := coded.GRPCStatus()
+	if s.Code() == codes.OK {
+		return text
+	}
+	whole := fmt.Sprintf("rpc error: code = %s desc = %s", s.Code(), s.Message())
+	if !strings.Contains(text, whole) {
+		return text // the text is ours already, or what was wrapped around left it out
+	}
+	return strings.Replace(text, whole, explain(s), 1)
+}
+
+// plain turns an error of gRPC into one whose text is its Reason. Others, io.EOF among
+// them, stay what they are.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ours := err.(*failure); ours {
+		return err
+	}
+	s, ok := err.(interface{ GRPCStatus() *status.Status })
+	if !ok {
+		return err
+	}
+	return &failure{code: s.GRPCStatus().Code(), message: explain(s.GRPCStatus())}
+}
+
+// explain writes a status for people. Texts of gRPC's own making, which are in English
+// and stable for years but not promised, become ours; what does not match stays as it
+// is, so nothing is lost should they change.
+func explain(s *status.Status) string {
+	message := unwrapTransport(s.Message())
+	switch {
+	case s.Code() == codes.Unimplemented && strings.HasPrefix(message, "unknown method "):
+		method, _, _ := strings.Cut(strings.TrimPrefix(message, "unknown method "), " ")
+		return fmt.Sprintf("the other side does not know the call %s: it is older than this program, or no job manager; upgrade it", method)
+	case s.Code() == codes.Unimplemented && strings.HasPrefix(message, "unknown service "):
+		return "what answers there is no job manager: check the address"
+	case s.Code() == codes.Canceled && message == context.Canceled.Error():
+		return "cancelled"
+	case s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, context.DeadlineExceeded.Error()):
+		return "no answer in time"
+	case strings.HasPrefix(message, "received message larger than max"), strings.HasPrefix(message, "trying to send message larger than max"):
+		return "a message is larger than the limit " + message[strings.Index(message, "("):]
+	case message == "":
+		return strings.ToLower(s.Code().String())
+	}
+	return message
+}
+
+// unwrapTransport removes what the layers of gRPC put around the text of an error.
+func unwrapTransport(message string) string {
+	for _, layer := range []string{
+		"grpc: error while marshaling: ",
+		"grpc: failed to unmarshal the received message: ",
+		"error while marshaling: ",
+		"grpc: ",
+	} {
+		message = strings.TrimPrefix(message, layer)
+	}
+	for _, layer := range []string{"connection error: desc = ", "last connection error: "} {
+		if _, inner, found := strings.Cut(message, layer); found {
+			message = inner
+		}
+	}
+	if text, err := strconv.Unquote(message); err == nil {
+		message = text
+	}
+	for _, layer := range []string{"transport: Error while dialing: ", "transport: authentication handshake failed: ", "transport: "} {
+		message = strings.TrimPrefix(message, layer)
+	}
+	return message
+}

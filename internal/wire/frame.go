@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// A frame is the length of a message in 4 bytes, most significant first, and the
+// message in msgpack. No message is empty and none larger than MaxFrame.
+
+const frameHeader = 4
+
+// keepBuffer is how much of a buffer a Reader or Writer keeps for the next message.
+const keepBuffer = 1 << 20
+
+// Reader reads frames with messages of type T. It is for one goroutine.
+type Reader[T any] struct {
+	r    io.Reader
+	body bytes.Buffer
+	err  error // of the first Next that failed; what follows has lost its place
+}
+
+// NewReader returns a reader of the frames in r. It reads no byte beyond the frame it
+// returns.
+func NewReader[T any](r io.Reader) *Reader[T] { return &Reader[T]{r: r} }
+
+// Next returns the next message, io.EOF where the stream ends after a whole frame, and
+// an error that wraps io.ErrUnexpectedEOF where it ends within one. After an error it
+// returns that again. Memory grows with the bytes that arrive, not with the length a
+// frame claims.
+func (r *Reader[T]) Next() (*T, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	v, err := r.next()
+	r.err = err
+	return v, err
+}
+
+func (r *Reader[T]) next() (*T, error) {
+	var header [frameHeader]byte
+	switch n, err := io.ReadFull(r.r, header[:]); {
+	case err == io.EOF:
+		return nil, io.EOF
+	case err != nil:
+		return nil, fmt.Errorf("frame %s: after %d of %d bytes of its length: %w", r.name(), n, frameHeader, err)
+	}
+	size := binary.BigEndian.Uint32(header[:])
+	if size == 0 || size > MaxFrame {
+		return nil, fmt.Errorf("frame %s: a length of %d bytes (bytes %q) is none that a frame has (1 to %d): something else wrote to the pipe", r.name(), size, header[:], MaxFrame)
+	}
+	if r.body.Cap() > keepBuffer {
+		r.body = bytes.Buffer{}
+	}
+	r.body.Reset()
+	if n, err := io.CopyN(&r.body, r.r, int64(size)); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, fmt.Errorf("frame %s: after %d of %d bytes: %w", r.name(), n, size, err)
+	}
+	v := new(T)
+	if err := Unmarshal(r.body.Bytes(), v); err != nil {
+		return nil, fmt.Errorf("frame: %w", err)
+	}
+	return v, nil
+}
+
+func (r *Reader[T]) name() string { return typeName((*T)(nil)) }
+
+// Writer writes frames with messages of type T. Its methods may be called from several
+// goroutines; frames are not mixed.
+type Writer[T any] struct {
+	mu    sync.Mutex
+	w     io.Writer
+	frame bytes.Buffer
+	err   error // of the first write that failed; a frame may have been cut
+}
+
+// NewWriter returns a writer of frames to w.
+func NewWriter[T any](w io.Writer) *Writer[T] { return &Writer[T]{w: w} }
+
+// Write writes one message with one call of the underlying writer, and blocks as that
+// does. A message that does not encode or is too large is an error that leaves the
+// stream as it was; any other error ends it, and later calls return it again.
+func (w *Writer[T]) Write(v *T) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return w.err
+	}
+	if v == nil {
+		return errors.New("frame: there is no message to write")
+	}
+	if w.frame.Cap() > keepBuffer {
+		w.frame = bytes.Buffer{}
+	}
+	w.frame.Reset()
+	w.frame.Write(make([]byte, frameHeader))
+	if err := marshalTo(&w.frame, v); err != nil {
+		return fmt.Errorf("frame: %w", err)
+	}
+	data := w.frame.Bytes()
+	size := len(data) - frameHeader
+	if size > MaxFrame {
+		return fmt.Errorf("frame: %w", tooLarge(v, size))
+	}
+	binary.BigEndian.PutUint32(data, uint32(size))
+	if _, err := w.w.Write(data); err != nil {
+		w.err = fmt.Errorf("frame %s: %w", typeName(v), err)
+	}
+	return w.err
+}

@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+)
+
+// service is the name under which a job manager serves.
+const service = "superstep.v1.JobManager"
+
+// Times of connections, both ways. They find a machine that is cut off or a process
+// that is stopped; whether a task manager or a worker lives is for heartbeats to say,
+// which are faster, so these are generous.
+const (
+	// CallTimeout bounds a call with one answer where its caller set no deadline, and
+	// the time a server gives it.
+	CallTimeout = 60 * time.Second
+	// ConnectTimeout bounds how long a new connection may take to say hello, TLS
+	// included.
+	ConnectTimeout = 10 * time.Second
+
+	pingAfter   = 10 * time.Second // of silence
+	pingTimeout = 15 * time.Second // then the connection is broken
+	pingSlowest = 5 * time.Second  // a client that pings more often is cut off
+)
+
+// Bounds of a connection.
+const (
+	maxStreams    = 4096     // of one client: a delivery per worker, and its calls
+	maxHeaderList = 16 << 10 // a token and little else
+	readBuffer    = 64 << 10
+)
+
+// ServerOptions are what a server of JobManager needs: the codec, the sizes of
+// messages, how long connections may be silent. Credentials come on top.
+//
+//	s := grpc.NewServer(append(wire.ServerOptions(), security.ServerToken(token), grpc.Creds(tls))...)
+//	wire.RegisterJobManager(s, manager)
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.ForceServerCodecV2(codec{}),
+		grpc.MaxRecvMsgSize(MaxMessage),
+		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.MaxHeaderListSize(maxHeaderList),
+		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.ConnectionTimeout(ConnectTimeout),
+		grpc.WaitForHandlers(true), // Stop returns when no call is under way
+		grpc.ReadBufferSize(readBuffer),
+		grpc.WriteBufferSize(readBuffer),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle:     time.Duration(math.MaxInt64),
+			MaxConnectionAge:      time.Duration(math.MaxInt64),
+			MaxConnectionAgeGrace: time.Duration(math.MaxInt64),
+			Time:                  pingAfter,
+			Timeout:               pingTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingSlowest, PermitWithoutStream: true}),
+	}
+}
+
+// RegisterJobManager has s serve impl.
+func RegisterJobManager(s *grpc.Server, impl JobManager) { s.RegisterService(&description, impl) }
+
+// description is what a compiler of protocol files would have made of JobManager.
+var description = grpc.ServiceDesc{
+	ServiceName: service,
+	HandlerType: (*JobManager)(nil),
+	Methods: []grpc.MethodDesc{
+		unary("HasArtifact", JobManager.HasArtifact),
+		unary("Submit", JobManager.Submit),
+		unary("List", JobManager.List),
+		unary("Show", JobManager.Show),
+		unary("Cancel", JobManager.Cancel),
+		unary("Nodes", JobManager.Nodes),
+		unary("Overview", JobManager.Overview),
+	},
+	Streams: []grpc.StreamDesc{
+		bidi("Connect", JobManager.Connect),
+		requests("Deliver", JobManager.Deliver),
+		answers("FetchArtifact", JobManager.FetchArtifact),
+		requests("UploadArtifact", JobManager.UploadArtifact),
+		answers("Follow", JobManager.Follow),
+		answers("Logs", JobManager.Logs),
+	},
+	Metadata: "internal/wire/service.go",
+}
+
+// path is how gRPC names a method.
+func path(method string) string { return "/" + service + "/" + method }
+
+// unary describes a call with one request and one answer.
+func unary[In, Out any](name string, call func(JobManager, context.Context, *In) (*Out, error)) grpc.MethodDesc {
+	handle := func(impl any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+		defer cancel()
+		in := new(In)
+		if err := decode(in); err != nil {
+			return nil, plain(err)
+		}
+		answer := func(ctx context.Context, req any) (any, error) {
+			out, err := call(impl.(JobManager), ctx, req.(*In))
+			if err != nil {
+				return nil, err
+			}
+			if out == nil {
+				return nil, Error(codes.Internal, "%s has no answer", name)
+			}
+			return out, nil
+		}
+		if interceptor == nil {
+			return answer(ctx, in)
+		}
+		return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: impl, FullMethod: path(name)}, answer)
+	}
+	return grpc.MethodDesc{MethodName: name, Handler: handle}
+}
+
+// bidi describes a conversation.
+func bidi[In, Out any](name string, call func(JobManager, BidiStream[In, Out]) error) grpc.StreamDesc {
+	return grpc.StreamDesc{StreamName: name, ServerStreams: true, ClientStreams: true, Handler: func(impl any, stream grpc.ServerStream) error {
+		return call(impl.(JobManager), &grpc.GenericServerStream[In, Out]{ServerStream: plainServer{stream}})
+	}}
+}
+
+// requests describes a stream of requests with one answer.
+func requests[In, Out any](name string, call func(JobManager, ClientStream[In, Out]) error) grpc.StreamDesc {
+	return grpc.StreamDesc{StreamName: name, ClientStreams: true, Handler: func(impl any, stream grpc.ServerStream) error {
+		return call(impl.(JobManager), &grpc.GenericServerStream[In, Out]{ServerStream: plainServer{stream}})
+	}}
+}
+
+// answers describes one request with a stream of answers.
+func answers[In, Out any](name string, call func(JobManager, *In, ServerStream[Out]) error) grpc.StreamDesc {
+	return grpc.StreamDesc{StreamName: name, ServerStreams: true, Handler: func(impl any, stream grpc.ServerStream) error {
+		in := new(In)
+		if err := stream.RecvMsg(in); err != nil {
+			return plain(err)
+		}
+		return call(impl.(JobManager), in, &grpc.GenericServerStream[In, Out]{ServerStream: plainServer{stream}})
+	}}
+}
+
+// plainServer is a stream whose errors are for people.
+type plainServer struct{ grpc.ServerStream }
+
+func (s plainServer) RecvMsg(m any) error { return plain(s.ServerStream.RecvMsg(m)) }
+func (s plainServer) SendMsg(m any) error { return plain(s.ServerStream.SendMsg(m)) }
