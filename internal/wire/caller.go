@@ -6,7 +6,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 )
 
 // DialOptions are what a client of a job manager needs: the codec, the sizes of
@@ -117,16 +119,23 @@ func (c *Client) Logs(ctx context.Context, req *LogsRequest) (grpc.ServerStreami
 
 // invoke makes a call with one answer.
 func invoke[Out any](ctx context.Context, c *Client, method string, in any) (*Out, error) {
-	if _, bounded := ctx.Deadline(); !bounded {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, CallTimeout)
+		deadline = time.Now().Add(CallTimeout)
+		ctx, cancel = context.WithDeadline(ctx, deadline)
 		defer cancel()
 	}
 	out := new(Out)
-	if err := c.cc.Invoke(ctx, path(method), in, out); err != nil {
-		return nil, plain(err)
+	err := c.cc.Invoke(ctx, path(method), in, out)
+	switch {
+	case err == nil:
+		return out, nil
+	case Code(err) == codes.Canceled && ctx.Err() != context.Canceled && !time.Now().Before(deadline):
+		// The other side, which knows the deadline, was faster to give up.
+		err = status.FromContextError(context.DeadlineExceeded).Err()
 	}
-	return out, nil
+	return nil, plain(err)
 }
 
 // streams has gRPC's description of each stream, by method.

@@ -107,6 +107,8 @@ func explain(s *status.Status) string {
 		return "what answers there is no job manager: check the address"
 	case s.Code() == codes.Canceled && message == context.Canceled.Error():
 		return "cancelled"
+	case s.Code() == codes.Canceled && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
+		return "cancelled by the other side"
 	case s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, context.DeadlineExceeded.Error()):
 		return "no answer in time"
 	case strings.HasPrefix(message, "received message larger than max"), strings.HasPrefix(message, "trying to send message larger than max"):
