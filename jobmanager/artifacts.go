@@ -1,0 +1,369 @@
+package jobmanager
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// artifactsDir is where executables are, under the work directory, by hash.
+const artifactsDir = "artifacts"
+
+// uploadPrefix begins the names of executables on their way in. What a job manager
+// finds of them when it starts is of uploads that its end cut off.
+const uploadPrefix = "upload-"
+
+// Errors that callers tell apart.
+var (
+	errTooLarge = errors.New("the executable is too large")
+	errNoRoom   = errors.New("no room for the executable")
+	errNoSuch   = errors.New("the job manager does not have this executable")
+	errWrong    = errors.New("the executable did not arrive as announced")
+)
+
+// artifacts keeps executables by the SHA-256 of their bytes. Together they take no
+// more than the cache's bytes: the least recently used ones go when a new one comes,
+// but for those that live jobs hold. An executable is in the store whole or not at
+// all: it is written aside, checked, flushed and only then renamed.
+//
+// Its methods are safe for concurrent use.
+type artifacts struct {
+	root  *os.Root // the work directory
+	limit int64    // bytes of one executable
+	cache int64    // bytes of all
+	// create opens a new file for an upload.
+	create func(name string) (uploadFile, error)
+
+	mu       sync.Mutex
+	kept     map[string]*artifact
+	used     int64  // bytes of kept
+	reserved int64  // bytes of uploads under way
+	clock    uint64 // grows with every use
+}
+
+// artifact is one executable that is there.
+type artifact struct {
+	size      int64
+	platforms []wire.Platform
+	lastUse   uint64
+	pins      int // live jobs that hold it
+}
+
+// uploadFile is what an upload is written to: an *os.File, or in tests one that fails.
+type uploadFile interface {
+	io.Writer
+	io.ReaderAt
+	Sync() error
+	Close() error
+}
+
+// openArtifacts finds the executables of an earlier run in the work directory.
+func openArtifacts(root *os.Root, limit, cache int64) (*artifacts, error) {
+	a := &artifacts{root: root, limit: limit, cache: cache, kept: make(map[string]*artifact)}
+	a.create = func(name string) (uploadFile, error) {
+		return root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	}
+	if err := root.MkdirAll(artifactsDir, 0o700); err != nil {
+		return nil, fmt.Errorf("keep executables: %w", err)
+	}
+	entries, err := fs.ReadDir(root.FS(), artifactsDir)
+	if err != nil {
+		return nil, fmt.Errorf("look for executables: %w", err)
+	}
+	var found []fs.FileInfo
+	for _, e := range entries {
+		switch {
+		case strings.HasPrefix(e.Name(), uploadPrefix):
+			if err := root.Remove(artifactsDir + "/" + e.Name()); err != nil {
+				return nil, fmt.Errorf("clear away an upload that was cut off: %w", err)
+			}
+		case validHash(e.Name()) == nil:
+			info, err := e.Info()
+			if err != nil {
+				return nil, fmt.Errorf("look for executables: %w", err)
+			}
+			found = append(found, info)
+		}
+	}
+	slices.SortFunc(found, func(x, y fs.FileInfo) int {
+		return cmp.Or(x.ModTime().Compare(y.ModTime()), cmp.Compare(x.Name(), y.Name()))
+	})
+	for _, info := range found {
+		if err := a.adopt(info.Name(), info.Size()); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// adopt takes in a file that was there at the start. What is no executable was not
+// written by a job manager, and is left alone.
+func (a *artifacts) adopt(hash string, size int64) error {
+	f, err := a.root.Open(artifactsDir + "/" + hash)
+	if err != nil {
+		return fmt.Errorf("look at executable %s: %w", hash, err)
+	}
+	defer f.Close()
+	platforms, err := platformsOf(f)
+	if err != nil {
+		return nil
+	}
+	a.clock++
+	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock}
+	a.used += size
+	return nil
+}
+
+// validHash checks the form of a hash, which is a file name too.
+func validHash(hash string) error {
+	if b, err := hex.DecodeString(hash); err != nil || len(b) != sha256.Size || strings.ToLower(hash) != hash {
+		return fmt.Errorf("%.80q is not a SHA-256 of 64 lower-case hexadecimal digits", hash)
+	}
+	return nil
+}
+
+// has reports whether an executable is there. Asking counts as use, as a submission
+// follows.
+func (a *artifacts) has(hash string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.touch(hash) != nil
+}
+
+// touch returns an executable and counts it as just used; nil if it is not there. The
+// caller holds mu.
+func (a *artifacts) touch(hash string) *artifact {
+	f := a.kept[hash]
+	if f != nil {
+		a.clock++
+		f.lastUse = a.clock
+	}
+	return f
+}
+
+// allows says why an executable of the given size can never be kept.
+func (a *artifacts) allows(size int64) error {
+	if size > a.limit {
+		return fmt.Errorf("%w: %d bytes, the limit is %d; build it with -ldflags='-s -w', or raise --max-artifact of the job manager", errTooLarge, size, a.limit)
+	}
+	if size <= 0 {
+		return fmt.Errorf("%w: a size of %d bytes", errWrong, size)
+	}
+	return nil
+}
+
+// put takes in an executable of the given hash and size, whose bytes next returns
+// piece by piece, with io.EOF after the last. It is there when put returns nil;
+// otherwise nothing of it is. Of several that bring the same one at once each is
+// served on its own, so that none waits for another that has stalled.
+func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) error {
+	if err := validHash(hash); err != nil {
+		return fmt.Errorf("%w: %w", errWrong, err)
+	}
+	if err := a.allows(size); err != nil {
+		return err
+	}
+	if a.has(hash) {
+		return nil
+	}
+	if err := a.reserve(size); err != nil {
+		return err
+	}
+	defer a.release(size)
+
+	name := artifactsDir + "/" + uploadPrefix + rand.Text()
+	file, err := a.create(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	platforms, err := receive(file, hash, size, next)
+	if e := file.Close(); err == nil && e != nil {
+		err = fmt.Errorf("%w: %w", errNoRoom, e)
+	}
+	if err == nil {
+		err = a.admit(name, hash, size, platforms)
+	}
+	if err != nil {
+		a.root.Remove(name)
+		return err
+	}
+	return nil
+}
+
+// receive writes an upload to a file and checks it.
+func receive(file uploadFile, hash string, size int64, next func() ([]byte, error)) ([]wire.Platform, error) {
+	sum := sha256.New()
+	var got int64
+	for {
+		data, err := next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if got += int64(len(data)); got > size {
+			return nil, fmt.Errorf("%w: more than the %d bytes that were announced", errWrong, size)
+		}
+		sum.Write(data)
+		if _, err := file.Write(data); err != nil {
+			return nil, fmt.Errorf("%w at byte %d of %d: %w", errNoRoom, got-int64(len(data)), size, err)
+		}
+	}
+	if got < size {
+		return nil, fmt.Errorf("%w: %d bytes of %d, it was cut short", errWrong, got, size)
+	}
+	want, _ := hex.DecodeString(hash) // valid, as put has seen
+	if have := sum.Sum(nil); !bytes.Equal(have, want) {
+		return nil, fmt.Errorf("%w: its SHA-256 is %x, not %s", errWrong, have, hash)
+	}
+	platforms, err := platformsOf(file)
+	if err != nil {
+		return nil, fmt.Errorf("%w: not an executable: %w", errWrong, err)
+	}
+	if err := file.Sync(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	return platforms, nil
+}
+
+// admit gives a checked file its name.
+func (a *artifacts) admit(name, hash string, size int64, platforms []wire.Platform) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.touch(hash) != nil {
+		return a.root.Remove(name)
+	}
+	if err := a.root.Rename(name, artifactsDir+"/"+hash); err != nil {
+		return fmt.Errorf("%w: %w", errNoRoom, err)
+	}
+	a.clock++
+	a.kept[hash] = &artifact{size: size, platforms: platforms, lastUse: a.clock}
+	a.used += size
+	return nil
+}
+
+// reserve makes room for an upload.
+func (a *artifacts) reserve(size int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.used+a.reserved+size > a.cache {
+		victim := a.leastUsed()
+		if victim == "" {
+			return fmt.Errorf("%w: %d bytes are wanted, and jobs and uploads under way take %d of the %d that the cache may hold; wait for them, or raise --artifact-cache of the job manager",
+				errNoRoom, size, a.used+a.reserved, a.cache)
+		}
+		if err := a.root.Remove(artifactsDir + "/" + victim); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %w", errNoRoom, err)
+		}
+		a.used -= a.kept[victim].size
+		delete(a.kept, victim)
+	}
+	a.reserved += size
+	return nil
+}
+
+// release gives back what reserve took.
+func (a *artifacts) release(size int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.reserved -= size
+}
+
+// leastUsed returns the executable to give up first, "" if none may go. The caller
+// holds mu.
+func (a *artifacts) leastUsed() string {
+	victim := ""
+	for hash, f := range a.kept {
+		if f.pins == 0 && (victim == "" || f.lastUse < a.kept[victim].lastUse) {
+			victim = hash
+		}
+	}
+	return victim
+}
+
+// pin holds an executable for a live job, until unpin. It fails if the executable is
+// not there or runs elsewhere than the job says.
+func (a *artifacts) pin(hash string, on wire.Platform) error {
+	if err := validHash(hash); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f := a.touch(hash)
+	if f == nil {
+		return fmt.Errorf("%w, %s: upload it first", errNoSuch, hash)
+	}
+	if !slices.Contains(f.platforms, on) {
+		return fmt.Errorf("the executable runs on %s, not on %s as the submission says", platformText(f.platforms), on)
+	}
+	f.pins++
+	return nil
+}
+
+// unpin lets go of what pin held.
+func (a *artifacts) unpin(hash string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if f := a.kept[hash]; f != nil {
+		f.pins--
+	}
+}
+
+// send hands an executable on, piece by piece. The pieces are valid until send
+// is called again.
+func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
+	if err := validHash(hash); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	f := a.touch(hash)
+	a.mu.Unlock()
+	if f == nil {
+		return fmt.Errorf("%w, %s", errNoSuch, hash)
+	}
+	file, err := a.root.Open(artifactsDir + "/" + hash)
+	if err != nil {
+		return fmt.Errorf("%w, %s: %w", errNoSuch, hash, err)
+	}
+	defer file.Close()
+	c := &wire.Chunk{Hash: hash, Size: f.size}
+	buf := make([]byte, wire.ChunkBytes)
+	for ctx.Err() == nil {
+		n, err := io.ReadFull(file, buf)
+		if n > 0 {
+			c.Data = buf[:n]
+			if err := piece(c); err != nil {
+				return err
+			}
+			c = new(wire.Chunk)
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read executable %s: %w", hash, err)
+		}
+	}
+	return ctx.Err()
+}
+
+// bytes returns what the kept executables take.
+func (a *artifacts) bytes() int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used
+}

@@ -1,0 +1,69 @@
+package jobmanager
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+func TestHistoryRoundTrip(t *testing.T) {
+	root := testRoot(t)
+	h, err := openHistory(root)
+	require.NoError(t, err)
+	when := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	first := record{Events: 7, Info: wire.JobInfo{ID: "a", Name: "a", State: wire.JobFinished, Submitted: when, Seed: 1 << 63,
+		Failure: &wire.Failure{Message: "no", LastLines: []string{"x"}}}}
+	require.NoError(t, h.write([]change{
+		{id: "b", record: &record{Info: wire.JobInfo{ID: "b", State: wire.JobRunning}}, plan: []byte("plan b")},
+		{id: "a", record: &first, outcomes: [][]byte{[]byte("x"), nil}},
+		{id: "c", record: &record{Info: wire.JobInfo{ID: "c"}}, plan: []byte("p"), outcomes: [][]byte{}},
+		{id: "c", forget: true},
+	}))
+	require.NoError(t, h.write([]change{{id: "b", record: &record{Info: wire.JobInfo{ID: "b", State: wire.JobFailed}}}}))
+	for range 2 { // the second time from disk
+		all, err := h.all()
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+		require.True(t, all[0].Info.Submitted.Equal(when))
+		all[0].Info.Submitted = when
+		require.Equal(t, first, all[0])
+		require.Equal(t, wire.JobFailed, all[1].Info.State)
+		plan, err := h.plan("b")
+		require.NoError(t, err)
+		require.Equal(t, "plan b", string(plan), "kept when the record changes")
+		outcomes, err := h.outcomes("a")
+		require.NoError(t, err)
+		require.Equal(t, [][]byte{[]byte("x"), nil}, outcomes)
+		for _, id := range []wire.JobID{"c", "unknown"} {
+			plan, err = h.plan(id)
+			require.NoError(t, err)
+			require.Nil(t, plan)
+			outcomes, err = h.outcomes(id)
+			require.NoError(t, err)
+			require.Nil(t, outcomes)
+		}
+		require.NoError(t, h.close())
+		h, err = openHistory(root)
+		require.NoError(t, err)
+	}
+	require.NoError(t, h.close())
+}
+
+func TestHistoryLocked(t *testing.T) {
+	root := testRoot(t)
+	h, err := openHistory(root)
+	require.NoError(t, err)
+	_, err = openHistory(root)
+	require.ErrorContains(t, err, "another job manager")
+	require.NoError(t, h.close())
+}
+
+func TestHistoryOfAnotherFormat(t *testing.T) {
+	root := testRoot(t)
+	require.NoError(t, root.WriteFile(historyName, []byte("not a database, but long enough to look like one"), 0o600))
+	_, err := openHistory(root)
+	require.ErrorContains(t, err, historyName)
+}

@@ -1,0 +1,236 @@
+package jobmanager
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A spool is the file of what happened to one job: its states as they changed, and
+// what it sends to its client. Everything is appended, so that any number of readers
+// at any pace hold up neither the writer nor each other.
+//
+//	frame:  length (4 bytes) | CRC-32C (4 bytes) | wire.Event in msgpack
+//
+// The frames are the events from number 1 on. The last event of a job, its final
+// state, is not in the file: it is in the history, and whoever reads adds it.
+//
+// A spool is safe for concurrent use.
+type spool struct {
+	limit int64 // bytes of collected rows and output
+
+	mu       sync.Mutex
+	file     *os.File // nil before the first frame, and once sealed
+	open     func() (*os.File, error)
+	size     int64  // of whole frames
+	events   uint64 // frames
+	rows     int64  // bytes of collected rows and output
+	unsynced bool
+	sealed   bool
+	progress *wire.Progress
+	steps    uint64        // grows when progress changes
+	changed  chan struct{} // closed, and made anew, whenever anything above changes
+	buf      []byte
+}
+
+// errOverLimit is what append says of rows and output beyond the limit.
+var errOverLimit = errors.New("the job sends more to its client than the job manager keeps")
+
+// errSealed is what append says of a job that has ended.
+var errSealed = errors.New("the job has ended")
+
+const frameHead = 8
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// newSpool makes the spool of a new job. The file is opened for the first event.
+func newSpool(limit int64, open func() (*os.File, error)) *spool {
+	return &spool{limit: limit, open: open, changed: make(chan struct{})}
+}
+
+// pastSpool stands for the spool of a job that has ended, of the given size.
+func pastSpool(size int64) *spool {
+	return &spool{size: size, sealed: true, changed: make(chan struct{})}
+}
+
+// append adds an event, and gives it its number.
+func (s *spool) append(e *wire.Event) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed {
+		return errSealed
+	}
+	weight := int64(0)
+	switch {
+	case e.Collected != nil:
+		weight = int64(len(e.Collected.Rows))
+	case e.Output != nil:
+		weight = int64(len(e.Output.Text))
+	}
+	if s.rows+weight > s.limit {
+		return fmt.Errorf("%w: %d bytes, the limit is %d; write large results with a sink such as WriteCSV, or raise --max-result of the job manager",
+			errOverLimit, s.rows+weight, s.limit)
+	}
+	e.Number = s.events + 1
+	payload, err := wire.Marshal(e)
+	if err != nil {
+		return err
+	}
+	s.buf = binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(payload)))
+	s.buf = binary.LittleEndian.AppendUint32(s.buf, crc32.Checksum(payload, castagnoli))
+	s.buf = append(s.buf, payload...)
+	if err := s.write(s.buf); err != nil {
+		return fmt.Errorf("keep what the job sends to its client: %w", err)
+	}
+	if cap(s.buf) > 1<<20 {
+		s.buf = nil
+	}
+	s.rows += weight
+	s.events++
+	s.notify()
+	return nil
+}
+
+// write adds a whole frame or, if the disk is full, nothing. The caller holds mu.
+func (s *spool) write(frame []byte) error {
+	if s.file == nil {
+		f, err := s.open()
+		if err != nil {
+			return err
+		}
+		s.file = f
+	}
+	if _, err := s.file.WriteAt(frame, s.size); err != nil {
+		return errors.Join(err, s.file.Truncate(s.size))
+	}
+	s.size += int64(len(frame))
+	s.unsynced = true
+	return nil
+}
+
+// notify wakes the readers. The caller holds mu.
+func (s *spool) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// advance sets how far the job is, which is not kept.
+func (s *spool) advance(p *wire.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed {
+		return
+	}
+	s.progress = p
+	s.steps++
+	s.notify()
+}
+
+// seal ends the spool: what it has is on disk when seal returns, and no more comes.
+// It returns the number of events.
+func (s *spool) seal() (events uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sealed {
+		return s.events, nil
+	}
+	s.sealed = true
+	s.progress = nil
+	s.notify()
+	if s.file == nil {
+		return s.events, nil
+	}
+	if s.unsynced {
+		err = s.file.Sync()
+	}
+	err = errors.Join(err, s.file.Close())
+	s.file, s.buf = nil, nil
+	if err != nil {
+		return s.events, fmt.Errorf("keep what the job sent to its client: %w", err)
+	}
+	return s.events, nil
+}
+
+// sent returns the bytes of rows and output so far.
+func (s *spool) sent() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rows
+}
+
+// view is how a spool stands at one moment.
+type view struct {
+	size     int64
+	sealed   bool
+	progress *wire.Progress
+	steps    uint64
+	changed  <-chan struct{} // closed at the next change
+}
+
+func (s *spool) view() view {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return view{size: s.size, sealed: s.sealed, progress: s.progress, steps: s.steps, changed: s.changed}
+}
+
+// spoolReader reads frames of a spool's file in order.
+type spoolReader struct {
+	file   io.ReaderAt
+	offset int64
+	number uint64 // of the last event that was read
+}
+
+// errTorn says that a frame is not as it was written.
+var errTorn = errors.New("a record of the job's events is damaged")
+
+// next reads the next event of those in the first size bytes, io.EOF after the last
+// one. Events before number from are passed over without being decoded.
+func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
+	var head [frameHead]byte
+	for {
+		if r.offset == size {
+			return nil, io.EOF
+		}
+		if size-r.offset < frameHead {
+			return nil, fmt.Errorf("%w: it is cut off at byte %d", errTorn, size)
+		}
+		if _, err := r.file.ReadAt(head[:], r.offset); err != nil {
+			return nil, fmt.Errorf("read the job's events: %w", err)
+		}
+		length := int64(binary.LittleEndian.Uint32(head[:]))
+		if length > size-r.offset-frameHead {
+			return nil, fmt.Errorf("%w: the one at byte %d goes beyond the end", errTorn, r.offset)
+		}
+		at := r.offset + frameHead
+		r.offset = at + length
+		r.number++
+		if r.number < from {
+			continue
+		}
+		payload := make([]byte, length)
+		if _, err := r.file.ReadAt(payload, at); err != nil {
+			return nil, fmt.Errorf("read the job's events: %w", err)
+		}
+		return decodeFrame(payload, binary.LittleEndian.Uint32(head[4:]), r.number)
+	}
+}
+
+func decodeFrame(payload []byte, sum uint32, number uint64) (*wire.Event, error) {
+	if crc32.Checksum(payload, castagnoli) != sum {
+		return nil, fmt.Errorf("%w: event %d does not have its checksum", errTorn, number)
+	}
+	e := new(wire.Event)
+	if err := wire.Unmarshal(payload, e); err != nil {
+		return nil, fmt.Errorf("%w: event %d: %w", errTorn, number, err)
+	}
+	if e.Number != number {
+		return nil, fmt.Errorf("%w: event %d is in the place of event %d", errTorn, e.Number, number)
+	}
+	return e, nil
+}

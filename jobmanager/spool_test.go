@@ -1,0 +1,174 @@
+package jobmanager
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+func testSpool(t *testing.T, limit int64) (*spool, string) {
+	path := filepath.Join(t.TempDir(), "events")
+	s := newSpool(limit, func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) })
+	t.Cleanup(func() { s.seal() })
+	return s, path
+}
+
+func rows(node int, data string) *wire.Event {
+	return &wire.Event{Collected: &wire.Collected{Node: node, Rows: []byte(data)}}
+}
+
+// replay reads events until an error.
+func replay(t *testing.T, path string, size int64, from uint64) ([]*wire.Event, error) {
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	r := spoolReader{file: f}
+	var events []*wire.Event
+	for {
+		e, err := r.next(size, from)
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+	}
+}
+
+func TestSpoolReplays(t *testing.T) {
+	s, path := testSpool(t, 100)
+	texts := []string{"alpha", "", "beta", strings.Repeat("g", 80)}
+	for i, text := range texts {
+		e := rows(i, text)
+		require.NoError(t, s.append(e))
+		require.EqualValues(t, i+1, e.Number)
+	}
+	for from := range uint64(6) {
+		events, err := replay(t, path, s.view().size, from)
+		require.ErrorIs(t, err, io.EOF)
+		require.Len(t, events, max(0, len(texts)-max(0, int(from)-1)))
+		for _, e := range events {
+			require.Equal(t, texts[e.Number-1], string(e.Collected.Rows))
+		}
+	}
+	n, err := s.seal()
+	require.NoError(t, err)
+	require.EqualValues(t, 4, n)
+	require.ErrorIs(t, s.append(rows(0, "late")), errSealed)
+	n, err = s.seal()
+	require.NoError(t, err)
+	require.EqualValues(t, 4, n)
+}
+
+func TestSpoolLimit(t *testing.T) {
+	s, path := testSpool(t, 10)
+	require.NoError(t, s.append(rows(0, "0123456")))
+	err := s.append(&wire.Event{Output: &wire.Output{Text: []byte("0123")}})
+	require.ErrorIs(t, err, errOverLimit)
+	require.ErrorContains(t, err, "--max-result")
+	require.NoError(t, s.append(&wire.Event{State: &wire.JobInfo{ID: "a"}}), "states are free")
+	require.EqualValues(t, 7, s.sent())
+	events, err := replay(t, path, s.view().size, 0)
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, events, 2)
+}
+
+// A frame that does not reach the disk whole leaves no trace: what follows is read.
+func TestSpoolOnFullDisk(t *testing.T) {
+	s, path := testSpool(t, 1000)
+	require.NoError(t, s.append(rows(0, "first")))
+	whole := s.view().size
+	good := s.file
+	readonly, err := os.Open(path)
+	require.NoError(t, err)
+	defer readonly.Close()
+	s.file = readonly
+	require.Error(t, s.append(rows(0, "lost")))
+	require.Equal(t, whole, s.view().size)
+	s.file = good
+	require.NoError(t, s.append(rows(0, "second")))
+	events, err := replay(t, path, s.view().size, 2)
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, "second", string(events[0].Collected.Rows))
+}
+
+func TestSpoolDamaged(t *testing.T) {
+	s, path := testSpool(t, 1000)
+	require.NoError(t, s.append(rows(0, "first")))
+	first := s.view().size
+	require.NoError(t, s.append(rows(0, "second")))
+	size := s.view().size
+	intact, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for at := range intact { // any byte changed, and any cut, is found
+		damaged := bytes.Clone(intact)
+		damaged[at] ^= 0x41
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+		_, err := replay(t, path, size, 0)
+		require.ErrorIs(t, err, errTorn, "byte %d", at)
+		cut := int64(at)
+		require.NoError(t, os.WriteFile(path, intact[:cut], 0o600))
+		events, err := replay(t, path, cut, 0)
+		if cut == 0 || cut == first {
+			require.ErrorIs(t, err, io.EOF)
+		} else {
+			require.ErrorIs(t, err, errTorn, "cut at %d", cut)
+		}
+		if cut >= first {
+			require.Equal(t, "first", string(events[0].Collected.Rows))
+		}
+	}
+}
+
+func TestSpoolWakesReaders(t *testing.T) {
+	s, _ := testSpool(t, 1000)
+	before := s.view()
+	s.advance(&wire.Progress{})
+	<-before.changed
+	before = s.view()
+	require.EqualValues(t, 1, before.steps)
+	require.NotNil(t, before.progress)
+	require.NoError(t, s.append(rows(0, "x")))
+	<-before.changed
+	before = s.view()
+	_, err := s.seal()
+	require.NoError(t, err)
+	<-before.changed
+	require.True(t, s.view().sealed)
+	s.advance(&wire.Progress{})
+	require.Nil(t, s.view().progress)
+}
+
+func FuzzSpoolReader(f *testing.F) {
+	var b bytes.Buffer
+	path := filepath.Join(f.TempDir(), "events")
+	s := newSpool(1000, func() (*os.File, error) { return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) })
+	for _, text := range []string{"one", "two"} {
+		require.NoError(f, s.append(rows(1, text)))
+	}
+	_, err := s.seal()
+	require.NoError(f, err)
+	data, err := os.ReadFile(path)
+	require.NoError(f, err)
+	b.Write(data)
+	f.Add(b.Bytes(), uint64(0))
+	f.Add(b.Bytes()[:11], uint64(2))
+	f.Add([]byte("\xff\xff\xff\xff\x00\x00\x00\x00"), uint64(0))
+	f.Fuzz(func(t *testing.T, data []byte, from uint64) {
+		r := spoolReader{file: bytes.NewReader(data)}
+		for {
+			if _, err := r.next(int64(len(data)), from); err != nil {
+				if !errors.Is(err, io.EOF) && !errors.Is(err, errTorn) {
+					t.Fatal(err)
+				}
+				return
+			}
+		}
+	})
+}
