@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -28,26 +29,34 @@ func (s *shardSums) add(shard int, v float64) {
 	s.sums[i] += v
 }
 
+// part returns the sums for other processes.
+func (s *shardSums) part(node plan.NodeID, name string) sumPart {
+	p := sumPart{Node: node, Name: name}
+	for i, v := range s.sums {
+		if s.present[i] {
+			p.Shards = append(p.Shards, s.within.Lo+i)
+			p.Values = append(p.Values, v)
+		}
+	}
+	return p
+}
+
 // accumulation folds what the operators of a run accumulated. They are added in
 // the order of their nodes, which no parallelism changes.
 type accumulation struct {
-	shards int
+	within shared.Range // all shards
 	byName map[string]*shardSums
 }
 
-// merge adds the sums of one operator in one subtask.
-func (a *accumulation) merge(sums map[string]*shardSums) {
-	for name, s := range sums {
-		all := a.byName[name]
-		if all == nil {
-			all = newShardSums(shared.Range{Lo: 0, Hi: a.shards})
-			a.byName[name] = all
-		}
-		for i, v := range s.sums {
-			if s.present[i] {
-				all.add(s.within.Lo+i, v)
-			}
-		}
+// merge adds the sums of one operator in some shards.
+func (a *accumulation) merge(part *sumPart) {
+	all := a.byName[part.Name]
+	if all == nil {
+		all = newShardSums(a.within)
+		a.byName[part.Name] = all
+	}
+	for i, v := range part.Values {
+		all.add(part.Shards[i], v)
 	}
 }
 

@@ -3,6 +3,7 @@ package task
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -12,24 +13,33 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// build makes the receiving ends of all edges, then the subtasks with their
-// operators and sending ends.
-func (r *run) build() error {
-	b := builder{run: r, inboxes: make([][]*inbox, len(r.plan.Edges)), sides: make([]*sideInput, len(r.plan.Edges))}
-	b.index()
+// listen makes the receiving ends that are here of all edges.
+func (r *run) listen() error {
+	r.ends.init(r)
 	for i := range r.plan.Edges {
 		if carriesRows(r.plan, &r.plan.Edges[i]) {
-			if err := b.receive(i); err != nil {
+			if err := r.receive(i); err != nil {
 				return err
 			}
 		}
 	}
+	return nil
+}
+
+// build makes the subtasks that are here, with their operators and sending ends, after
+// the groups of their queues have come together.
+func (r *run) build() error {
+	if err := r.joinQueues(); err != nil {
+		return err
+	}
+	b := builder{run: r}
 	queues := make(map[string]bool)
 	for i := range r.plan.Vertices {
 		v := &r.plan.Vertices[i]
 		switch {
 		case v.Queue == "":
-			for t := range v.Parallelism {
+			here := r.here(v)
+			for t := here.Lo; t < here.Hi; t++ {
 				if err := b.subtask(v, t); err != nil {
 					return err
 				}
@@ -44,66 +54,90 @@ func (r *run) build() error {
 	return nil
 }
 
-// builder makes the parts of a run.
-type builder struct {
-	run     *run
+// here returns the subtasks of a vertex that run here. They may be none: slots are as
+// many as the widest vertex has subtasks.
+func (r *run) here(v *plan.Vertex) shared.Range {
+	hi := min(r.mine.Hi, v.Parallelism)
+	return shared.Range{Lo: min(r.mine.Lo, hi), Hi: hi}
+}
+
+// reach returns the number of workers that have subtasks of a vertex: the first ones,
+// as each has a contiguous range of the indices.
+func (r *run) reach(v *plan.Vertex) int { return r.hosts[v.Parallelism-1] + 1 }
+
+// receiving is the receiving ends of a run, and which edges lead where.
+type receiving struct {
 	in      map[plan.NodeID][]int // edges that carry rows, by receiving node, by port
 	out     map[plan.NodeID][]int // by emitting node
-	inboxes [][]*inbox            // by edge, then receiving subtask
+	inboxes []map[int]*inbox      // by edge, then receiving subtask
 	sides   []*sideInput          // by edge
 }
 
-func (b *builder) index() {
-	b.in, b.out = make(map[plan.NodeID][]int), make(map[plan.NodeID][]int)
-	for i := range b.run.plan.Edges {
-		e := &b.run.plan.Edges[i]
-		if carriesRows(b.run.plan, e) {
-			b.in[e.ToNode] = append(b.in[e.ToNode], i) // edges are ordered by port
-			b.out[e.FromNode] = append(b.out[e.FromNode], i)
+func (e *receiving) init(r *run) {
+	e.inboxes, e.sides = make([]map[int]*inbox, len(r.plan.Edges)), make([]*sideInput, len(r.plan.Edges))
+	e.in, e.out = make(map[plan.NodeID][]int), make(map[plan.NodeID][]int)
+	for i := range r.plan.Edges {
+		edge := &r.plan.Edges[i]
+		if carriesRows(r.plan, edge) {
+			e.in[edge.ToNode] = append(e.in[edge.ToNode], i) // edges are ordered by port
+			e.out[edge.FromNode] = append(e.out[edge.FromNode], i)
 		}
 	}
 }
 
-// receive makes the receiving ends of an edge.
-func (b *builder) receive(i int) error {
-	r, e := b.run, &b.run.plan.Edges[i]
+// builder makes the subtasks of a run.
+type builder struct{ run *run }
+
+// receive makes the receiving ends of an edge. They listen where their readers are:
+// an inbox for each of these, one that all of them share for the ends of source shards,
+// or one for the rows of a side input.
+func (r *run) receive(i int) error {
+	e := &r.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
+	here, worker := r.here(to), r.part.Worker
+	if here.Empty() {
+		return nil
+	}
 	if e.Role == plan.Side {
-		s := newSideInput(r.plan.Shards, to.Parallelism, r.budget, func(err error) {
-			r.record(b.edgeError(e, 0, -1, fmt.Errorf("side input %d: %w", e.Port, err)))
+		s := newSideInput(r.plan.Shards, here.Len(), r.budget, func(err error) {
+			r.record(r.edgeError(e, here.Lo, -1, fmt.Errorf("side input %d: %w", e.Port, err)))
 		})
-		b.sides[i] = s
+		r.ends.sides[i] = s
 		r.sides = append(r.sides, s)
-		return r.network.Listen(transport.Address{Edge: i}, s)
+		return r.network.Listen(transport.Address{Edge: i, Worker: worker}, s)
 	}
 	aligned := e.Partitioner == plan.Forward
-	ends := newEnds(shared.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(b.edgeError(e, 0, -1, err)) })
-	for t, dst := range to.Ranges {
-		in := newInbox(dst, ends)
-		in.batchRows, in.mem, in.budget = r.env.BatchRows, r.env.Allocator, r.runs[t]
-		in.fail = func(shard int, err error) { r.record(b.edgeError(e, t, shard, err)) }
+	ends := newEnds(shared.Range{Lo: 0, Hi: r.plan.Shards}, aligned, func(err error) { r.record(r.edgeError(e, here.Lo, -1, err)) })
+	r.ends.inboxes[i] = make(map[int]*inbox, here.Len())
+	for t := here.Lo; t < here.Hi; t++ {
+		in := newInbox(to.Ranges[t], ends)
+		in.batchRows, in.mem, in.budget = r.env.BatchRows, r.env.Allocator, r.runs[t-r.mine.Lo]
+		in.fail = func(shard int, err error) { r.record(r.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
 			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
 			mem:  r.env.Allocator, total: &r.spilled, logger: r.env.Logger,
 		}
-		b.inboxes[i] = append(b.inboxes[i], in)
+		r.ends.inboxes[i][t] = in
 		r.inboxes = append(r.inboxes, in)
-		if err := r.network.Listen(transport.Address{Edge: i, Inbox: t}, in); err != nil {
+	}
+	// All share the ends, so that they must all be there before the first message.
+	for t := here.Lo; t < here.Hi; t++ {
+		if err := r.network.Listen(transport.Address{Edge: i, Inbox: t, Worker: worker}, r.ends.inboxes[i][t]); err != nil {
 			return err
 		}
 	}
 	if aligned {
 		return nil // a source shard sends to one inbox, which takes its end too
 	}
-	return r.network.Listen(transport.Address{Edge: i, Inbox: transport.Ends}, ends)
+	return r.network.Listen(transport.Address{Edge: i, Inbox: transport.Ends, Worker: worker}, ends)
 }
 
 // edgeError is the failure of the receiving end of an edge.
-func (b *builder) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskError {
-	n := &b.run.plan.Nodes[e.ToNode]
+func (r *run) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskError {
+	n := &r.plan.Nodes[e.ToNode]
 	return &TaskError{
 		Operator: operatorName(n), Node: n.ID, Site: n.Site, Vertex: e.To,
-		Subtask: subtask, Parallelism: b.run.plan.Vertices[e.To].Parallelism, Shard: shard, Err: err,
+		Subtask: subtask, Parallelism: r.plan.Vertices[e.To].Parallelism, Shard: shard, Err: err,
 	}
 }
 
@@ -157,12 +191,12 @@ func (b *builder) instantiate(l *link) error {
 func (b *builder) link(t *subtask, id plan.NodeID) *link {
 	r, n := b.run, &b.run.plan.Nodes[id]
 	l := &link{task: t, node: n, context: b.context(t, n)}
-	for _, i := range b.in[id] {
-		if s := b.sides[i]; s != nil {
+	for _, i := range b.run.ends.in[id] {
+		if s := r.ends.sides[i]; s != nil {
 			l.sides = append(l.sides, side{port: r.plan.Edges[i].Port, input: s})
 		}
 	}
-	for _, i := range b.out[id] {
+	for _, i := range b.run.ends.out[id] {
 		to := &link{task: t, node: &r.plan.Nodes[r.plan.Edges[i].ToNode]}
 		l.outs = append(l.outs, outlet{output: b.send(i), to: to})
 	}
@@ -174,9 +208,9 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 	return &Context{
 		Context: r.context, Node: *n,
 		Subtask: t.index, Parallelism: t.vertex.Parallelism,
-		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Seed: r.plan.Seed,
+		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
 		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator,
-		Logger: r.env.Logger, Memory: r.slots[t.index], SpillDir: r.scratch.dir,
+		Logger: r.env.Logger, Memory: r.slots[t.index-r.mine.Lo], SpillDir: r.scratch.dir,
 		side: make([][]arrow.Record, len(n.Inputs)), collect: r.env.Collector,
 	}
 }
@@ -184,9 +218,9 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 // ports returns the data inputs of a head.
 func (b *builder) ports(head *link) []port {
 	var ports []port
-	for _, i := range b.in[head.node.ID] {
-		if b.inboxes[i] != nil {
-			ports = append(ports, port{number: b.run.plan.Edges[i].Port, inbox: b.inboxes[i][head.task.index]})
+	for _, i := range b.run.ends.in[head.node.ID] {
+		if b.run.ends.inboxes[i] != nil {
+			ports = append(ports, port{number: b.run.plan.Edges[i].Port, inbox: b.run.ends.inboxes[i][head.task.index]})
 		}
 	}
 	return ports
@@ -199,27 +233,65 @@ func (b *builder) send(i int) output {
 	senders := newLines(i, r.network)
 	switch {
 	case e.Role == plan.Side:
-		return &directOutput{lines: senders, broadcast: true}
+		return &directOutput{lines: senders, workers: r.reach(to)}
 	case e.Partitioner == plan.Forward:
-		return &directOutput{lines: senders, ranges: to.Ranges}
+		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts}
 	}
 	return &splitOutput{
-		lines: senders, ranges: to.Ranges, shards: r.plan.Shards,
+		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]int64, r.reach(to)), shards: r.plan.Shards,
 		place: placementOf(r.plan, e, r.bind), mem: r.env.Allocator, batchRows: r.env.BatchRows,
 	}
 }
+
+// joinQueues makes the gangs of the queues with ranks here, and brings their ranks
+// together, in the order of the plan's queues, which all workers keep to.
+func (r *run) joinQueues() error {
+	for i := range r.plan.Queues {
+		q := &r.plan.Queues[i]
+		at := slices.IndexFunc(r.plan.Vertices, func(v plan.Vertex) bool { return v.Queue == q.Name })
+		if at < 0 {
+			return fmt.Errorf("queue %q has no vertex in the plan", q.Name)
+		}
+		v := &r.plan.Vertices[at]
+		here := r.here(v)
+		if here.Empty() {
+			continue
+		}
+		g := &gang{run: r, queue: q, here: here, spread: r.reach(v) > 1, names: make(map[string]int)}
+		g.running.Store(int32(here.Len()))
+		r.gangs = append(r.gangs, g)
+		if !g.spread {
+			g.group = localGroup{collective.NewLocalGroup(v.Parallelism)}
+			continue
+		}
+		ranks := make([][]int, r.reach(v))
+		for t, worker := range r.hosts[:v.Parallelism] {
+			ranks[worker] = append(ranks[worker], t)
+		}
+		var err error
+		if g.group, err = r.part.Join(r.context, q.Name, ranks); err != nil {
+			return fmt.Errorf("queue %q: its %d workers did not come together: %w", q.Name, len(ranks), err)
+		}
+	}
+	return nil
+}
+
+// localGroup is the ranks of a queue that are all here.
+type localGroup struct{ *collective.LocalGroup }
+
+// Close does nothing: such a group runs nothing in the background.
+func (localGroup) Close() error { return nil }
 
 // gang makes a queue: its state, and one subtask per rank, which stands at the
 // queue's first vertex and emits from its last.
 func (b *builder) gang(name string) error {
 	r := b.run
 	loop := r.bind.Loops[name]
-	g := &gang{run: r, names: make(map[string]int)}
-	for i := range r.plan.Queues {
-		if r.plan.Queues[i].Name == name {
-			g.queue = &r.plan.Queues[i]
-		}
+	at := slices.IndexFunc(r.gangs, func(g *gang) bool { return g.queue.Name == name })
+	if at < 0 {
+		return nil // all its subtasks are elsewhere
 	}
+	g := r.gangs[at]
 	var first *plan.Vertex
 	parts := queueParts{criterion: -1}
 	for i := range r.plan.Vertices {
@@ -236,7 +308,7 @@ func (b *builder) gang(name string) error {
 			}
 		}
 	}
-	if first == nil || g.queue == nil {
+	if first == nil {
 		return fmt.Errorf("queue %q has no beginning in the plan", name)
 	}
 	n := first.Parallelism
@@ -249,13 +321,10 @@ func (b *builder) gang(name string) error {
 	if err != nil {
 		return fmt.Errorf("open queue %q: %w", name, err)
 	}
-	r.gangs = append(r.gangs, g)
 	if r.env.CheckBroadcasts {
 		g.check, _ = g.state.(interface{ CheckShared(step int) error })
 	}
-	g.group = collective.NewLocalGroup(n)
-	g.running.Store(int32(n))
-	for t := range n {
+	for t := g.here.Lo; t < g.here.Hi; t++ {
 		if err := b.member(g, first, parts, t); err != nil {
 			return err
 		}
@@ -289,6 +358,9 @@ func (b *builder) member(g *gang, v *plan.Vertex, parts queueParts, index int) (
 	})
 	if err != nil {
 		return t.taskError(m.head, err)
+	}
+	if g.spread {
+		m.settler, _ = m.body.(Settler)
 	}
 	m.head.shardOf, m.tail.shardOf = m.body.Shard, m.body.Shard
 	g.members = append(g.members, m)

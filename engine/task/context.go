@@ -26,7 +26,10 @@ type Context struct {
 	Shards      int
 	// Range holds the shards the subtask owns.
 	Range shared.Range
-	Seed  uint64
+	// Here are the subtasks of the vertex that run in this process; all of them
+	// where the plan runs in one part.
+	Here shared.Range
+	Seed uint64
 	// BatchRows is the number of rows sources aim at per batch.
 	BatchRows int
 	Allocator memory.Allocator

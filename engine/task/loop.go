@@ -9,8 +9,8 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// Loop makes the bodies of a queue, one per subtask, once per attempt. The value
-// returned by Open may hold what the subtasks of one process share.
+// Loop makes the bodies of a queue, one per subtask, once per attempt and process. The
+// value returned by Open may hold what the subtasks of one process share.
 type Loop struct {
 	// MaxSupersteps is 0 where only the criterion ends the loop.
 	MaxSupersteps int
@@ -20,7 +20,7 @@ type Loop struct {
 
 // Gang is a queue's state in one process.
 type Gang interface {
-	// Body returns the body of one subtask; called once per subtask.
+	// Body returns the body of one subtask; called once per subtask of the process.
 	Body(subtask int) (Body, error)
 	// Close is called once after every subtask of the gang has returned, however it ended.
 	Close() error
@@ -49,6 +49,16 @@ type Body interface {
 	Shard() int
 	// Close releases what the body holds; called once, however the loop ended.
 	Close() error
+}
+
+// Settler is a Body whose subtasks combine something after supersteps. Settle is
+// called where the subtasks are in several processes: on every subtask, after the
+// verdict of each superstep and before After, which subtask 0 alone is asked for. It
+// may call collectives, the same on every subtask. In one process After may read what
+// the other subtasks have done instead.
+type Settler interface {
+	// Settle is told whether the superstep is the last.
+	Settle(step int, last bool) error
 }
 
 // Stage is one step of a superstep.

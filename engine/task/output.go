@@ -29,8 +29,11 @@ type output interface {
 type lines struct {
 	edge    int
 	network transport.Network
-	lines   map[int]*line // by inbox
+	lines   map[destination]*line
 }
+
+// destination is an inbox of an edge on a worker.
+type destination struct{ inbox, worker int }
 
 // line is a sender and the messages it sent of a source shard.
 type line struct {
@@ -40,20 +43,20 @@ type line struct {
 }
 
 func newLines(edge int, network transport.Network) lines {
-	return lines{edge: edge, network: network, lines: make(map[int]*line)}
+	return lines{edge: edge, network: network, lines: make(map[destination]*line)}
 }
 
 // send sends the next message of its source shard to an inbox.
-func (s *lines) send(ctx context.Context, inbox int, m transport.Message) error {
-	l := s.lines[inbox]
+func (s *lines) send(ctx context.Context, to destination, m transport.Message) error {
+	l := s.lines[to]
 	if l == nil {
-		sender, err := s.network.Dial(transport.Address{Edge: s.edge, Inbox: inbox})
+		sender, err := s.network.Dial(transport.Address{Edge: s.edge, Inbox: to.inbox, Worker: to.worker})
 		if err != nil {
 			m.Release()
 			return err
 		}
 		l = &line{Sender: sender, shard: -1}
-		s.lines[inbox] = l
+		s.lines[to] = l
 	}
 	if l.shard != m.Shard {
 		l.shard, l.seq = m.Shard, 0
@@ -64,17 +67,18 @@ func (s *lines) send(ctx context.Context, inbox int, m transport.Message) error 
 }
 
 // directOutput sends batches as they are, by reference: of a forward edge to the
-// owner of the shard, of a broadcast edge to the one inbox of the process.
+// owner of the shard, of a broadcast edge to the one inbox of each worker with
+// readers.
 type directOutput struct {
 	lines
-	ranges    []shared.Range // of the receiving subtasks, nil where broadcast
-	target    int            // the owner of the last shard
-	sent      int64          // messages with rows of the source shard
-	broadcast bool
+	ranges  []shared.Range // of the receiving subtasks, nil where broadcast
+	hosts   []int          // their workers
+	target  int            // the owner of the last shard
+	workers int            // that a broadcast goes to: the first ones
+	sent    int64          // messages with rows of the source shard
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
-	rows.Retain()
 	o.sent++
 	return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
 }
@@ -85,15 +89,29 @@ func (o *directOutput) endShard(ctx context.Context, shard int) error {
 	return err
 }
 
+// send sends a message whose rows are borrowed.
 func (o *directOutput) send(ctx context.Context, m transport.Message) error {
-	if m.To = m.Shard; o.broadcast {
-		m.To = -1
-	} else {
+	if o.ranges != nil {
 		for !o.ranges[o.target].Contains(m.Shard) { // shards come in increasing order
 			o.target++
 		}
+		m.To = m.Shard
+		return o.sendTo(ctx, destination{inbox: o.target, worker: o.hosts[o.target]}, m)
 	}
-	return o.lines.send(ctx, o.target, m)
+	m.To = -1
+	for worker := range o.workers {
+		if err := o.sendTo(ctx, destination{worker: worker}, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *directOutput) sendTo(ctx context.Context, to destination, m transport.Message) error {
+	if m.Rows != nil {
+		m.Rows.Retain()
+	}
+	return o.lines.send(ctx, to, m)
 }
 
 func (o *directOutput) release() {}
@@ -110,6 +128,7 @@ type placement func(rows arrow.Record, shard int, first int64, dst []int32) erro
 type splitOutput struct {
 	lines
 	ranges    []shared.Range // of the receiving subtasks, contiguous
+	hosts     []int          // their workers
 	shards    int
 	place     placement
 	mem       memory.Allocator
@@ -118,8 +137,8 @@ type splitOutput struct {
 	rows  []arrow.Record // kept back, retained
 	dst   []int32        // their destinations
 	bytes int64
-	first int64 // rows of the source shard so far
-	sent  int64 // messages with rows of the source shard
+	first int64   // rows of the source shard so far
+	sent  []int64 // messages with rows of the source shard, by receiving worker
 
 	start []int32  // counting sort: where each destination begins; shards+1 long
 	keys  []uint64 // sort of few rows: destination and index
@@ -242,8 +261,8 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Recor
 			return err
 		}
 		m := transport.Message{Shard: shard, Rows: rows, Parts: slices.Clone(o.parts)}
-		o.sent++
-		if err := o.lines.send(ctx, t, m); err != nil {
+		o.sent[o.hosts[t]]++
+		if err := o.lines.send(ctx, destination{inbox: t, worker: o.hosts[t]}, m); err != nil {
 			return err
 		}
 		lo = hi
@@ -274,9 +293,15 @@ func (o *splitOutput) endShard(ctx context.Context, shard int) error {
 	if err := o.flush(ctx, shard); err != nil {
 		return err
 	}
-	m := transport.Message{Shard: shard, Last: true, Sent: o.sent}
-	o.first, o.sent = 0, 0
-	return o.lines.send(ctx, transport.Ends, m)
+	o.first = 0
+	for worker, sent := range o.sent {
+		o.sent[worker] = 0
+		m := transport.Message{Shard: shard, Last: true, Sent: sent}
+		if err := o.lines.send(ctx, destination{inbox: transport.Ends, worker: worker}, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *splitOutput) release() {

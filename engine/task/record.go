@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,42 +10,31 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// report puts together what the subtasks counted. They have all ended.
-func (r *run) report() *Report {
-	rep := &Report{PeakMemory: r.budget.Peak(), Spilled: r.spilled.Load()}
-	rep.Vertices = make([]VertexReport, len(r.plan.Vertices))
-	for i := range r.plan.Vertices {
-		v := &r.plan.Vertices[i]
-		rep.Vertices[i] = VertexReport{ID: v.ID, Name: v.Name}
-	}
+// result puts together what the subtasks counted. They have all ended.
+func (r *run) result() *outcome {
+	o := &outcome{Peak: r.budget.Peak(), Spilled: r.spilled.Load(), Elapsed: time.Since(r.began)}
+	rows := make([][]SubtaskReport, len(r.plan.Vertices)) // of the subtasks that are here
 	members := make(map[*subtask]*member)
-	for _, g := range r.gangs {
-		rep.Queues = append(rep.Queues, g.report())
+	for _, g := range r.gangs { // in plan order
+		o.Queues = append(o.Queues, g.report())
 		for _, m := range g.members {
 			members[m.subtask] = m
 		}
 	}
-	r.orderQueues(rep)
-	for _, t := range r.subtasks {
+	for _, t := range r.subtasks { // in order for each vertex
 		if m := members[t]; m != nil {
-			m.reportInto(rep)
+			m.reportInto(rows)
 			continue
 		}
-		v := &rep.Vertices[t.vertex.ID]
-		v.Subtasks = append(v.Subtasks, t.row())
+		rows[t.vertex.ID] = append(rows[t.vertex.ID], t.row())
 	}
-	rep.Accumulators = r.accumulators()
-	return rep
-}
-
-// orderQueues sorts the queues as in the plan; gangs were made in the order of
-// vertices.
-func (r *run) orderQueues(rep *Report) {
-	at := make(map[string]int)
-	for i := range r.plan.Queues {
-		at[r.plan.Queues[i].Name] = i
+	for i := range rows {
+		if v := &r.plan.Vertices[i]; len(rows[i]) > 0 {
+			o.Vertices = append(o.Vertices, vertexPart{Vertex: v.ID, First: r.here(v).Lo, Subtasks: rows[i]})
+		}
 	}
-	slices.SortFunc(rep.Queues, func(a, b QueueReport) int { return at[a.Name] - at[b.Name] })
+	o.Sums = r.sums()
+	return o
 }
 
 // row is the report of a subtask outside of queues.
@@ -67,7 +57,7 @@ func (t *subtask) row() SubtaskReport {
 
 // reportInto spreads a member over the vertices of its queue: rows to the first
 // and last, time to where the stages are.
-func (m *member) reportInto(rep *Report) {
+func (m *member) reportInto(rows [][]SubtaskReport) {
 	busy := make(map[plan.NodeID]time.Duration)
 	waiting := make(map[plan.NodeID]time.Duration)
 	inStages := m.deciding
@@ -101,26 +91,21 @@ func (m *member) reportInto(rep *Report) {
 			}
 			s.Operators = append(s.Operators, o)
 		}
-		rep.Vertices[v.ID].Subtasks = append(rep.Vertices[v.ID].Subtasks, s)
+		rows[v.ID] = append(rows[v.ID], s)
 	}
 }
 
-// accumulators folds what operators accumulated, in the order of nodes.
-func (r *run) accumulators() []Accumulator {
-	var links []*link
+// sums returns what operators accumulated.
+func (r *run) sums() []sumPart {
+	var parts []sumPart
 	for _, t := range r.subtasks {
 		for _, l := range t.links {
-			if len(l.context.sums) > 0 {
-				links = append(links, l)
+			for _, name := range slices.Sorted(maps.Keys(l.context.sums)) {
+				parts = append(parts, l.context.sums[name].part(l.node.ID, name))
 			}
 		}
 	}
-	slices.SortStableFunc(links, func(a, b *link) int { return int(a.node.ID - b.node.ID) })
-	a := accumulation{shards: r.plan.Shards, byName: make(map[string]*shardSums)}
-	for _, l := range links {
-		a.merge(l.context.sums)
-	}
-	return a.fold()
+	return parts
 }
 
 // place says where a subtask is. Other goroutines may ask.

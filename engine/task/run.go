@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // Run runs a plan in this process and returns when everything has ended: every
@@ -22,67 +23,85 @@ import (
 // the failure of a sink, an *AbandonedError, or the cause of the end of ctx.
 // With an error, every sink is aborted and nothing was committed but by sinks
 // before one whose Commit failed.
+//
+// It is the whole life of the one Worker of a plan that runs in one part.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {
-	if env.Network != nil {
-		defer env.Network.Close() // also where nothing is started; closing again does nothing
-	}
-	if p == nil {
-		return nil, errors.New("there is no plan to run")
-	}
-	if g != nil && g.Fingerprint() != p.Fingerprint {
-		return nil, fmt.Errorf("the plan of job %q was compiled from another graph: its fingerprint is %s, the graph's %s", p.Job, p.Fingerprint, g.Fingerprint())
-	}
-	if err := checkBindings(p, &bind); err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	r := &run{plan: p, bind: &bind, env: env.withDefaults(), progress: make([]vertexProgress, len(p.Vertices))}
 	began := time.Now()
-	scratch, err := newScratch(env.SpillDir)
+	w, err := NewWorker(p, g, bind, env, whole(p))
 	if err != nil {
 		return nil, err
 	}
-	r.scratch = scratch
-	defer func() {
-		if err := scratch.remove(); err != nil {
-			r.env.Logger.Warn("temporary files are left over", "directory", scratch.dir, "error", err)
-		}
-	}()
-	if err := r.withSinks(func() error { return r.execute(ctx) }); err != nil {
+	defer w.Close()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := w.Prepare(); err != nil {
 		return nil, err
 	}
-	report := r.report()
+	o, err := w.runSubtasks(ctx)
+	if err == nil {
+		// What exchanges hold is given up before sinks put their output together, and a
+		// file of theirs that cannot be removed fails the run.
+		err = w.run.teardown()
+	}
+	if err != nil {
+		return nil, also(err, w.Abort())
+	}
+	if err := w.commit([]*outcome{o}); err != nil {
+		return nil, err
+	}
+	report, err := merge(p, []*outcome{o})
+	if err != nil {
+		return nil, err
+	}
 	report.Elapsed = time.Since(began)
 	return report, nil
 }
 
-// run is the state of one Run.
+// also adds what went wrong afterwards to an error, which stays as it is where
+// nothing did.
+func also(err, more error) error {
+	if more == nil {
+		return err
+	}
+	return errors.Join(err, more)
+}
+
+// run is what a worker runs: the subtasks of its part of a plan.
 type run struct {
 	plan    *plan.Plan
 	bind    *Bindings
 	env     Env
+	part    Part
+	mine    shared.Range // the subtask indices that run here
+	hosts   []int        // the worker of each subtask index
 	scratch *scratch
-
-	context context.Context // of the subtasks
-	cancel  context.CancelCauseFunc
 	network transport.Network
+	began   time.Time
 
 	budget  *Budget   // of the run
-	slots   []*Budget // its parts
+	slots   []*Budget // its parts, of the indices in mine
 	runs    []*Budget // the part of each slot that exchanges may hold
 	spilled atomic.Int64
+
+	context context.Context // of the subtasks; set under mu
+	cancel  context.CancelCauseFunc
 
 	subtasks []*subtask // in vertex order; those of queues stand at their first vertex
 	bodies   []func() error
 	gangs    []*gang
 	inboxes  []*inbox
+	ends     receiving
 	sides    []*sideInput
 	progress []vertexProgress
+	started  bool // there are subtasks that ran
+
+	tearing  sync.Once
+	tearDown error
 
 	mu       sync.Mutex
 	failures failures
+	broken   *networkError // the network failed on its own
 }
 
 // vertexProgress counts over the subtasks of a vertex.
@@ -96,25 +115,57 @@ type vertexProgress struct {
 func (r *run) record(te *TaskError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.context.Err() != nil && followsCancel(te.Err, context.Cause(r.context)) {
+	ended := r.context != nil && r.context.Err() != nil
+	if ended && (followsCancel(te.Err, context.Cause(r.context)) || FollowsPeer(te.Err) || errors.Is(te.Err, transport.ErrClosed)) {
 		return
 	}
 	r.failures.errs = append(r.failures.errs, te)
-	r.cancel(te)
+	if r.cancel != nil {
+		r.cancel(te)
+	}
+}
+
+// fail ends the run because the network cannot go on.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.broken != nil {
+		return
+	}
+	r.broken = &networkError{err}
+	if r.cancel != nil {
+		r.cancel(r.broken)
+	}
+}
+
+// begin makes the context of the subtasks. What has failed before, while rows came in
+// already, ends it at once.
+func (r *run) begin(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.context, r.cancel = context.WithCancelCause(ctx)
+	switch {
+	case len(r.failures.errs) > 0:
+		r.cancel(r.failures.errs[0])
+	case r.broken != nil:
+		r.cancel(r.broken)
+	}
 }
 
 // execute builds and runs the subtasks.
 func (r *run) execute(ctx context.Context) error {
-	r.context, r.cancel = context.WithCancelCause(ctx)
+	r.began = time.Now()
+	r.begin(ctx)
 	defer r.cancel(nil)
-	r.makeBudgets()
-	r.network = r.env.Network
-	if r.network == nil {
-		r.network = transport.NewMem(r.env.Credits)
-	}
+	defer r.closeGroups()
 	if err := r.build(); err != nil {
-		return errors.Join(err, r.teardown(true))
+		err = errors.Join(err, r.closeUnstarted())
+		if failed := r.outcome(ctx); failed != nil {
+			return failed // it ended while the groups of queues came together
+		}
+		return err
 	}
+	r.started = true
 	for _, g := range r.gangs {
 		stop := g.abortOn(r.context)
 		defer stop()
@@ -123,24 +174,17 @@ func (r *run) execute(ctx context.Context) error {
 	for i, t := range r.subtasks {
 		running.Go(func() { t.main(r.bodies[i]) })
 	}
-	abandoned := r.wait(&running)
-	if len(abandoned) > 0 {
-		_ = r.teardown(false)
+	if abandoned := r.wait(&running); len(abandoned) > 0 {
 		return &AbandonedError{Functions: abandoned, After: r.env.AbandonAfter, Err: r.outcome(ctx)}
 	}
-	err := r.teardown(false)
-	if failed := r.outcome(ctx); failed != nil {
-		return failed
-	}
-	return err
+	return r.outcome(ctx)
 }
 
-// makeBudgets splits the memory over the slots.
+// makeBudgets splits the memory over the slots that are here.
 func (r *run) makeBudgets() {
 	r.budget = NewBudget("the run", r.env.MemoryBudget, nil)
-	slots := max(r.plan.Slots, 1)
-	for i := range slots {
-		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(slots), r.budget)
+	for i := r.mine.Lo; i < r.mine.Hi; i++ {
+		slot := NewBudget(fmt.Sprintf("slot %d", i), r.env.MemoryBudget/int64(r.mine.Len()), r.budget)
 		r.slots = append(r.slots, slot)
 		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}
@@ -186,27 +230,62 @@ func (r *run) outcome(ctx context.Context) error {
 	if te, ok := cause.(*TaskError); ok && slices.Contains(r.failures.errs, te) {
 		return r.failures.choose()
 	}
+	if broken, ok := cause.(*networkError); ok && broken == r.broken {
+		return broken
+	}
 	return context.Cause(ctx)
 }
 
 // teardown ends the network and gives up what exchanges hold. What an abandoned
-// function may be reading, the side inputs, is left to the garbage collector
-// then. unstarted says that no subtask was started.
-func (r *run) teardown(unstarted bool) error {
-	errs := []error{r.network.Close()}
-	for _, in := range r.inboxes {
-		errs = append(errs, in.close())
-	}
-	if slices.ContainsFunc(r.subtasks, func(t *subtask) bool { return !unstarted && !t.finished.Load() }) {
-		return errors.Join(errs...)
-	}
-	for _, s := range r.sides {
-		s.drop()
-	}
-	if unstarted {
-		for _, g := range r.gangs {
-			errs = append(errs, g.closeUnstarted())
+// function may be reading, the side inputs, is left to the garbage collector then.
+// Again it does nothing.
+func (r *run) teardown() error {
+	r.tearing.Do(func() {
+		errs := []error{r.network.Close()}
+		for _, in := range r.inboxes {
+			errs = append(errs, in.close())
 		}
+		if !r.abandoned() {
+			for _, s := range r.sides {
+				s.drop()
+			}
+		}
+		r.tearDown = errors.Join(errs...)
+	})
+	return r.tearDown
+}
+
+// abandoned says that a function goes on after the run.
+func (r *run) abandoned() bool {
+	return r.started && slices.ContainsFunc(r.subtasks, func(t *subtask) bool { return !t.finished.Load() })
+}
+
+// closeGroups ends what the groups of queues run in the background. That of the
+// members has ended, and their results stand, so that what goes wrong is worth a
+// message and no more: the other processes may take their time to leave.
+func (r *run) closeGroups() {
+	if r.abandoned() {
+		return // their members still use them; the process is about to end
+	}
+	var closing sync.WaitGroup
+	for _, g := range r.gangs {
+		if g.group == nil {
+			continue
+		}
+		closing.Go(func() {
+			if err := g.group.Close(); err != nil && r.context.Err() == nil {
+				r.env.Logger.Debug("the processes of a queue did not part at once", "queue", g.queue.Name, "error", err)
+			}
+		})
+	}
+	closing.Wait()
+}
+
+// closeUnstarted gives up what was built of queues that will not run.
+func (r *run) closeUnstarted() error {
+	var errs []error
+	for _, g := range r.gangs {
+		errs = append(errs, g.closeUnstarted())
 	}
 	return errors.Join(errs...)
 }
@@ -228,48 +307,4 @@ func guard(f func() error) error {
 	}()
 	<-done
 	return err
-}
-
-// withSinks begins the sinks, runs f, and commits them, each step in the order
-// of nodes; where anything fails, those not committed are aborted.
-func (r *run) withSinks(f func() error) error {
-	var nodes []*plan.Node
-	for i := range r.plan.Nodes {
-		if r.bind.Sinks[r.plan.Nodes[i].ID] != nil {
-			nodes = append(nodes, &r.plan.Nodes[i])
-		}
-	}
-	begun := 0
-	abort := func(err error, from int) error {
-		for _, n := range nodes[from:begun] {
-			if failed := guard(r.bind.Sinks[n.ID].Abort); failed != nil {
-				err = errors.Join(err, r.sinkError(n, "remove what was written", failed))
-			}
-		}
-		return err
-	}
-	for _, n := range nodes {
-		if err := guard(r.bind.Sinks[n.ID].Begin); err != nil {
-			return abort(r.sinkError(n, "begin", err), 0)
-		}
-		begun++
-	}
-	if err := f(); err != nil {
-		return abort(err, 0)
-	}
-	for i, n := range nodes {
-		if err := guard(r.bind.Sinks[n.ID].Commit); err != nil {
-			return abort(r.sinkError(n, "commit", err), i)
-		}
-	}
-	return nil
-}
-
-// sinkError says which sink failed at what.
-func (r *run) sinkError(n *plan.Node, step string, err error) error {
-	site := ""
-	if n.Site != "" {
-		site = " (" + n.Site + ")"
-	}
-	return fmt.Errorf("operator %s%s, %s: %w", operatorName(n), site, step, err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,16 +13,19 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
 )
 
-// gang is a queue in one process: its stages are one goroutine per subtask,
-// which meet in collectives and agree on when to stop.
+// gang is what a process has of a queue: its stages are one goroutine per subtask,
+// which meet in collectives, here and in other processes, and agree on when to stop.
 type gang struct {
-	run   *run
-	queue *plan.Queue
-	group *collective.LocalGroup
-	state Gang
-	check interface{ CheckShared(step int) error } // nil where it is not asked for
+	run    *run
+	queue  *plan.Queue
+	here   shared.Range // the subtasks in this process
+	spread bool         // there are others elsewhere
+	group  Group
+	state  Gang
+	check  interface{ CheckShared(step int) error } // nil where it is not asked for
 
 	members []*member
 	running atomic.Int32 // members that have not ended
@@ -32,18 +36,20 @@ type gang struct {
 	elapsed time.Duration
 	names   map[string]int // of series
 	series  []Series
+	first   []int   // superstep of each series' first value
 	values  []Value // reported in the superstep at hand
 }
 
 // member is one subtask of a gang.
 type member struct {
 	*subtask
-	gang   *gang
-	body   Body
-	comm   *collective.Comm
-	head   *link // of queue-init
-	tail   *link // of queue-close, which emits
-	stages []*boundStage
+	gang    *gang
+	body    Body
+	settler Settler // the body, where it is one and the queue is spread
+	comm    *collective.Comm
+	head    *link // of queue-init
+	tail    *link // of queue-close, which emits
+	stages  []*boundStage
 
 	// What happens between supersteps is outside of any shard: the criterion is
 	// blamed on its node, the rest on the queue.
@@ -148,7 +154,7 @@ func (m *member) settle(stages []*boundStage) {
 
 // loop runs the supersteps. It allocates nothing, reads the clock once per stage
 // boundary, and meets the other members once per superstep, for the verdict, which
-// fails once the run has ended.
+// fails once the run has ended; between processes only where it must, see verdict.
 func (m *member) loop() error {
 	g := m.gang
 	last := g.queue.MaxSupersteps
@@ -165,6 +171,9 @@ func (m *member) loop() error {
 			return err
 		}
 		stop, err := m.verdict(step)
+		if err == nil {
+			err = m.settleStep(step, stop || step == last)
+		}
 		if err != nil {
 			return m.failAt(m.at.Load(), err)
 		}
@@ -240,12 +249,24 @@ func (m *member) repeat(s *boundStage) error {
 	}
 }
 
-// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one,
-// and all learn what it says. Nobody passes before everybody has finished the
-// stages; After relies on that, so that the members meet in any case.
+// verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and
+// all learn what it says.
+//
+// Within a process nobody passes before everybody has finished the stages: After and
+// CheckShared rely on it, as they read what the other members here have done, so that
+// the members meet in any case, which costs a microsecond.
+//
+// Between processes a meeting costs as much as an AllReduce. A criterion must pay for
+// one, the broadcast of its verdict. Without, there is nothing to say, and no promise
+// to keep that crosses processes: After reads nothing of other processes but what
+// Settle has brought together in collectives of its own, CheckShared makes the members
+// meet by itself, and stages that exchange something synchronise by that. So members
+// go on at once, and those whose stages are independent of each other may be
+// supersteps apart.
 func (m *member) verdict(step int) (stop bool, err error) {
+	g := m.gang
 	m.at.Store(m.between)
-	if m.index == 0 && m.gang.queue.HasCriterion {
+	if m.index == 0 && g.queue.HasCriterion {
 		if m.context.Err() != nil {
 			return false, errStopped
 		}
@@ -258,32 +279,71 @@ func (m *member) verdict(step int) (stop bool, err error) {
 		m.deciding += end - m.now
 		m.now = end
 	}
+	if g.spread && !g.queue.HasCriterion {
+		if m.context.Err() != nil {
+			return false, errStopped
+		}
+		return false, nil
+	}
 	if stop, err = m.comm.BroadcastBool(m.context, 0, stop); err != nil {
 		return false, err
 	}
-	end := time.Since(m.began)
-	m.waiting += end - m.now
-	m.now = end
-	if m.gang.check != nil {
-		if err := m.checkShared(step); err != nil {
-			return false, err
-		}
-	}
-	if m.index != 0 {
-		return stop, nil
-	}
-	if err := m.body.After(step); err != nil {
-		return false, err
-	}
-	m.gang.publish(step)
+	m.waited()
 	return stop, nil
 }
 
-// checkShared lets subtask 0 look for what was modified, while the others wait: no
-// function of the superstep runs any more, and none of the next runs yet.
+// waited counts the time since the last stage as waiting for other members.
+func (m *member) waited() {
+	end := time.Since(m.began)
+	m.waiting += end - m.now
+	m.now = end
+}
+
+// settleStep is what follows the verdict: checks, what the members of several
+// processes combine, and the superstep's values.
+func (m *member) settleStep(step int, last bool) error {
+	g := m.gang
+	if g.check != nil {
+		if err := m.checkShared(step); err != nil {
+			return err
+		}
+	}
+	if g.spread {
+		if m.settler != nil {
+			if err := m.settler.Settle(step, last); err != nil {
+				return err
+			}
+		}
+		if last {
+			// Who has passed here needs no collective any more, nor does anybody need
+			// its own: whoever leaves the group now lets nobody down.
+			if err := m.comm.Barrier(m.context); err != nil {
+				return err
+			}
+		}
+		m.waited()
+	}
+	if m.index != 0 {
+		return nil
+	}
+	if err := m.body.After(step); err != nil {
+		return err
+	}
+	g.publish(step)
+	return nil
+}
+
+// checkShared lets the first subtask here look for what was modified, while the others
+// wait: no function of the superstep runs any more, and none of the next runs yet.
 func (m *member) checkShared(step int) error {
-	if m.index == 0 {
-		if err := m.gang.check.CheckShared(step); err != nil {
+	g := m.gang
+	if g.spread { // a verdict lets subtask 0's process go on before others, or is not made
+		if err := m.comm.Barrier(m.context); err != nil {
+			return err
+		}
+	}
+	if m.index == g.here.Lo {
+		if err := g.check.CheckShared(step); err != nil {
 			return err
 		}
 	}
@@ -312,7 +372,7 @@ func (m *member) finish() error {
 func (m *member) leave() error {
 	var cause error
 	if m.err != nil {
-		cause = m.err
+		cause = peerFailed(m.index, m.err)
 	}
 	m.comm.Close(cause)
 	if m.gang.running.Add(-1) > 0 {
@@ -400,9 +460,7 @@ func (g *gang) record(name string, step int, value float64) {
 	}
 	i, known := g.names[name]
 	if !known {
-		i = len(g.series)
-		g.names[name] = i
-		g.series = append(g.series, Series{Name: name, Values: make([]float64, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))})
+		i = g.addSeries(name, step)
 	}
 	s := &g.series[i]
 	for len(s.Values) < step {
@@ -416,6 +474,23 @@ func (g *gang) record(name string, step int, value float64) {
 		}
 	}
 	g.values = append(g.values, Value{Name: name, Value: value})
+}
+
+// addSeries begins a series, behind those that began no later. Values of shards may
+// come supersteps late where the queue is in several processes, which must not change
+// the order.
+func (g *gang) addSeries(name string, step int) int {
+	i := len(g.first)
+	for i > 0 && g.first[i-1] > step {
+		i--
+	}
+	values := make([]float64, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))
+	g.series = slices.Insert(g.series, i, Series{Name: name, Values: values})
+	g.first = slices.Insert(g.first, i, step)
+	for k := i; k < len(g.series); k++ {
+		g.names[g.series[k].Name] = k
+	}
+	return i
 }
 
 // publish shows a superstep to whoever follows the run.
@@ -472,10 +547,26 @@ func (g *gang) closeUnstarted() error {
 			errs = append(errs, guard(m.body.Close))
 		}
 	}
-	return errors.Join(append(errs, guard(g.state.Close))...)
+	if g.state != nil {
+		errs = append(errs, guard(g.state.Close))
+	}
+	if g.group != nil {
+		g.group.Abort(peerFailed(g.here.Lo, errStopped))
+	}
+	return errors.Join(errs...)
 }
 
 // abortOn ends the group's collectives when the run ends; stop takes that back.
 func (g *gang) abortOn(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { g.group.Abort(context.Cause(ctx)) })
+	return context.AfterFunc(ctx, func() { g.group.Abort(peerFailed(g.here.Lo, context.Cause(ctx))) })
+}
+
+// peerFailed is the cause of a group's end for a failure of this process. In the other
+// processes it has the type that FollowsPeer looks for, so that they do not take it for
+// their own; in this one it still wraps the failure, which the run knows.
+func peerFailed(rank int, err error) error {
+	if FollowsPeer(err) {
+		return err
+	}
+	return &collective.PeerError{Rank: rank, Reporter: rank, Reason: "ended: " + err.Error(), Kind: err}
 }

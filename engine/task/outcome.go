@@ -1,0 +1,215 @@
+package task
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// outcome is what one worker has to say of its run: its share of the report, the sums
+// of its shards, and what its sinks wrote.
+type outcome struct {
+	Elapsed  time.Duration `msgpack:"elapsed"`
+	Vertices []vertexPart  `msgpack:"vertices"` // in plan order, without those that have no subtask here
+	Queues   []QueueReport `msgpack:"queues"`   // those with subtasks here; all but the stages are worker 0's
+	Sums     []sumPart     `msgpack:"sums"`
+	Peak     int64         `msgpack:"peak"`
+	Spilled  int64         `msgpack:"spilled"`
+	Written  []written     `msgpack:"written"`
+}
+
+// vertexPart is the reports of the subtasks of a vertex, First and those after it.
+type vertexPart struct {
+	Vertex   plan.VertexID   `msgpack:"vertex"`
+	First    int             `msgpack:"first"`
+	Subtasks []SubtaskReport `msgpack:"subtasks"`
+}
+
+// sumPart is what one operator accumulated under a name: a sum for each shard that
+// there is one of. They are not folded any further, as the tree over shards goes
+// across workers.
+type sumPart struct {
+	Node   plan.NodeID `msgpack:"node"`
+	Name   string      `msgpack:"name"`
+	Shards []int       `msgpack:"shards"`
+	Values []float64   `msgpack:"values"`
+}
+
+// written is what a sink says of the parts it wrote.
+type written struct {
+	Node plan.NodeID `msgpack:"node"`
+	Data []byte      `msgpack:"data"`
+}
+
+// encode writes the outcome for other processes. The bits of values survive.
+func (o *outcome) encode() ([]byte, error) {
+	data, err := msgpack.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode the outcome of the run: %w", err)
+	}
+	return data, nil
+}
+
+// decodeOutcomes reads the outcomes of all workers, by number, and checks that they
+// are of this plan.
+func decodeOutcomes(p *plan.Plan, data [][]byte) ([]*outcome, error) {
+	all := make([]*outcome, len(data))
+	for w := range data {
+		all[w] = &outcome{}
+		err := msgpack.Unmarshal(data[w], all[w])
+		if err == nil {
+			err = all[w].check(p)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the outcome of worker %d: %w", w, err)
+		}
+	}
+	return all, nil
+}
+
+// check refuses what no run of the plan can have given.
+func (o *outcome) check(p *plan.Plan) error {
+	for i := range o.Vertices {
+		v := &o.Vertices[i]
+		if v.Vertex < 0 || int(v.Vertex) >= len(p.Vertices) {
+			return fmt.Errorf("it has vertex %d, of %d", v.Vertex, len(p.Vertices))
+		}
+		if n := p.Vertices[v.Vertex].Parallelism; v.First < 0 || v.First > n || len(v.Subtasks) > n-v.First {
+			return fmt.Errorf("it has %d subtasks from %d on of vertex %d, which has %d", len(v.Subtasks), v.First, v.Vertex, n)
+		}
+	}
+	for i := range o.Queues {
+		name := o.Queues[i].Name
+		if !slices.ContainsFunc(p.Queues, func(q plan.Queue) bool { return q.Name == name }) {
+			return fmt.Errorf("it has the queue %q, which is not in the plan", name)
+		}
+	}
+	for i := range o.Sums {
+		s := &o.Sums[i]
+		if len(s.Shards) != len(s.Values) {
+			return fmt.Errorf("it has %d sums of %d shards for %q", len(s.Values), len(s.Shards), s.Name)
+		}
+		for _, shard := range s.Shards {
+			if shard < 0 || shard >= p.Shards {
+				return fmt.Errorf("it has a sum of shard %d for %q, of %d shards", shard, s.Name, p.Shards)
+			}
+		}
+	}
+	return nil
+}
+
+// MergeOutcomes makes the report of a run from what its workers returned, by number.
+// It is a pure function of the two, and the accumulators have the bits that a run in
+// one part gives. Counts and times of stages are summed over the workers; all else of
+// a queue is what worker 0 saw. Elapsed is that of the slowest worker.
+func MergeOutcomes(p *plan.Plan, outcomes [][]byte) (*Report, error) {
+	if p == nil {
+		return nil, errors.New("there is no plan to merge outcomes of")
+	}
+	all, err := decodeOutcomes(p, outcomes)
+	if err != nil {
+		return nil, err
+	}
+	return merge(p, all)
+}
+
+// merge is MergeOutcomes of outcomes that were checked.
+func merge(p *plan.Plan, all []*outcome) (*Report, error) {
+	rep := &Report{Vertices: make([]VertexReport, len(p.Vertices))}
+	have := make([][]bool, len(p.Vertices))
+	for i := range p.Vertices {
+		v := &p.Vertices[i]
+		rep.Vertices[i] = VertexReport{ID: v.ID, Name: v.Name, Subtasks: make([]SubtaskReport, v.Parallelism)}
+		have[i] = make([]bool, v.Parallelism)
+	}
+	for w, o := range all {
+		rep.Elapsed = max(rep.Elapsed, o.Elapsed)
+		rep.PeakMemory += o.Peak
+		rep.Spilled += o.Spilled
+		for i := range o.Vertices {
+			v := &o.Vertices[i]
+			for k := range v.Subtasks {
+				t := v.First + k
+				if have[v.Vertex][t] {
+					return nil, fmt.Errorf("subtask %d of vertex %d is in the outcomes of two workers, the second of which is %d", t, v.Vertex, w)
+				}
+				have[v.Vertex][t] = true
+				rep.Vertices[v.Vertex].Subtasks[t] = v.Subtasks[k]
+			}
+		}
+	}
+	for i := range have {
+		if t := slices.Index(have[i], false); t >= 0 {
+			return nil, fmt.Errorf("subtask %d of vertex %d is in the outcome of none of %d workers", t, i, len(all))
+		}
+	}
+	rep.Queues = mergeQueues(p, all)
+	rep.Accumulators = mergeSums(p, all)
+	return rep, nil
+}
+
+// mergeQueues puts the queues of all workers together, in plan order.
+func mergeQueues(p *plan.Plan, all []*outcome) []QueueReport {
+	var merged []QueueReport
+	for i := range p.Queues {
+		var whole *QueueReport
+		for _, o := range all {
+			at := slices.IndexFunc(o.Queues, func(q QueueReport) bool { return q.Name == p.Queues[i].Name })
+			switch {
+			case at < 0:
+			case whole == nil:
+				whole = new(o.Queues[at]) // worker 0's, which has subtask 0
+				whole.Stages = slices.Clone(whole.Stages)
+			default:
+				whole.addStages(o.Queues[at].Stages)
+			}
+		}
+		if whole != nil {
+			merged = append(merged, *whole)
+		}
+	}
+	return merged
+}
+
+// addStages adds what the stages took on another worker.
+func (q *QueueReport) addStages(stages []StageReport) {
+	for _, s := range stages {
+		at := slices.IndexFunc(q.Stages, func(have StageReport) bool { return have.Node == s.Node })
+		if at < 0 {
+			q.Stages = append(q.Stages, s)
+			continue
+		}
+		sum := &q.Stages[at]
+		sum.Calls += s.Calls
+		sum.Bytes += s.Bytes
+		sum.Busy += s.Busy
+		if sum.Program == "" {
+			sum.Program = s.Program
+		}
+	}
+}
+
+// mergeSums folds what operators accumulated: per shard in the order of nodes, which
+// no parallelism changes, then up the tree over shards. A shard of an operator is on
+// one worker, so that the order of workers does not matter.
+func mergeSums(p *plan.Plan, all []*outcome) []Accumulator {
+	var parts []*sumPart
+	for _, o := range all {
+		for i := range o.Sums {
+			parts = append(parts, &o.Sums[i])
+		}
+	}
+	slices.SortStableFunc(parts, func(a, b *sumPart) int { return cmp.Compare(a.Node, b.Node) })
+	a := accumulation{within: shared.Range{Lo: 0, Hi: p.Shards}, byName: make(map[string]*shardSums)}
+	for _, part := range parts {
+		a.merge(part)
+	}
+	return a.fold()
+}

@@ -1,0 +1,24 @@
+package task
+
+import (
+	"errors"
+
+	"github.com/superstep-ml/superstep/collective"
+)
+
+// FollowsPeer reports whether an error of a worker only says that another process of
+// the run has failed or cannot be reached, so that the true cause is to be looked for
+// there. It is told by the types of the errors: a *collective.PeerError, or one with
+// a method PeerLost() bool that returns true, such as those of networks.
+func FollowsPeer(err error) bool {
+	var rank *collective.PeerError
+	var peer interface{ PeerLost() bool }
+	return errors.As(err, &rank) || errors.As(err, &peer) && peer.PeerLost()
+}
+
+// networkError is the failure of the network, of no operator. Its address tells it
+// from what the context of a run may have ended with.
+type networkError struct{ err error }
+
+func (e *networkError) Error() string { return e.err.Error() }
+func (e *networkError) Unwrap() error { return e.err }

@@ -1,0 +1,246 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Worker runs one part of a plan; the workers of the other parts are in other
+// processes. Its methods are called in this order, by one goroutine, except for
+// Fail:
+//
+//	w, err := task.NewWorker(plan, graph, bindings, env, part) // takes rows from now on
+//	err = w.Prepare()                  // on worker 0, before any other one runs
+//	outcome, err := w.Run(ctx)
+//	err = w.Commit(outcomes)           // on worker 0, with those of all workers
+//	err = w.Abort()                    // instead, where something failed
+//	w.Close()                          // in any case
+//
+// A worker that has run stays until Close, as others may still be receiving what it
+// sent: Close is for when all workers have run, or one has failed.
+type Worker struct {
+	run   *run
+	sinks *sinks
+	stage workerStage
+}
+
+// workerStage is how far a worker has come.
+type workerStage int
+
+const (
+	workerMade workerStage = iota
+	workerPrepared
+	workerRan    // and succeeded
+	workerFailed // in whatever it did
+	workerCommitted
+)
+
+// NewWorker makes what receives the rows of a part, so that other workers may send
+// as soon as all have been made. No code of the bindings has been called yet. It takes
+// over env.Network, which is closed by Close, or here where something is wrong.
+// Env.MemoryBudget is what the slots of this worker may hold together.
+func NewWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (*Worker, error) {
+	w, err := newWorker(p, g, bind, env, part)
+	if err != nil && env.Network != nil {
+		err = also(err, env.Network.Close())
+	}
+	return w, err
+}
+
+func newWorker(p *plan.Plan, g *plan.Graph, bind Bindings, env Env, part Part) (*Worker, error) {
+	if p == nil {
+		return nil, errors.New("there is no plan to run")
+	}
+	if g != nil && g.Fingerprint() != p.Fingerprint {
+		return nil, fmt.Errorf("the plan of job %q was compiled from another graph: its fingerprint is %s, the graph's %s", p.Job, p.Fingerprint, g.Fingerprint())
+	}
+	if err := part.check(p); err != nil {
+		return nil, err
+	}
+	if len(part.Slots) > 1 && env.Network == nil {
+		return nil, fmt.Errorf("worker %d of %d has no network to reach the others by", part.Worker, len(part.Slots))
+	}
+	if err := checkBindings(p, &bind); err != nil {
+		return nil, err
+	}
+	r := &run{
+		plan: p, bind: &bind, env: env.withDefaults(), part: part, mine: part.Slots[part.Worker],
+		hosts: part.hosts(), progress: make([]vertexProgress, len(p.Vertices)),
+	}
+	scratch, err := newScratch(env.SpillDir)
+	if err != nil {
+		return nil, err
+	}
+	r.scratch = scratch
+	r.makeBudgets()
+	if r.network = r.env.Network; r.network == nil {
+		r.network = transport.NewMem(r.env.Credits)
+	}
+	w := &Worker{run: r, sinks: newSinks(p, r.bind)}
+	if err := r.listen(); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// whole is the part that is all of a plan.
+func whole(p *plan.Plan) Part {
+	slots := 1
+	if p != nil {
+		slots = max(p.Slots, 1)
+	}
+	return Part{Slots: []shared.Range{{Lo: 0, Hi: slots}}}
+}
+
+// check says what is wrong with a part of a plan.
+func (p *Part) check(of *plan.Plan) error {
+	if p.Worker < 0 || p.Worker >= len(p.Slots) {
+		return fmt.Errorf("worker %d of %d: want one of 0 to %d", p.Worker, len(p.Slots), len(p.Slots)-1)
+	}
+	at := 0
+	for w, slots := range p.Slots {
+		if slots.Lo != at || slots.Hi <= slots.Lo {
+			return fmt.Errorf("worker %d has the slots %v: want at least one, from slot %d on", w, slots, at)
+		}
+		at = slots.Hi
+	}
+	if want := max(of.Slots, 1); at != want {
+		return fmt.Errorf("the workers have %d slots together, and the plan needs %d", at, want)
+	}
+	if len(p.Slots) > 1 && len(of.Queues) > 0 && p.Join == nil {
+		return fmt.Errorf("worker %d of %d cannot join the others in queue %q", p.Worker, len(p.Slots), of.Queues[0].Name)
+	}
+	return nil
+}
+
+// hosts returns the worker of each subtask index.
+func (p *Part) hosts() []int {
+	hosts := make([]int, 0, p.Slots[len(p.Slots)-1].Hi)
+	for w, slots := range p.Slots {
+		for range slots.Len() {
+			hosts = append(hosts, w)
+		}
+	}
+	return hosts
+}
+
+// Prepare has worker 0 begin the sinks, in node order. When it fails they are as
+// before.
+func (w *Worker) Prepare() error {
+	switch {
+	case w.run.part.Worker != 0:
+		return fmt.Errorf("worker %d was told to begin the sinks, which is worker 0's", w.run.part.Worker)
+	case w.stage != workerMade:
+		return errors.New("the sinks have begun already")
+	}
+	if err := w.sinks.begin(); err != nil {
+		w.stage = workerFailed
+		return err
+	}
+	w.stage = workerPrepared
+	return nil
+}
+
+// Run runs the subtasks of the part and returns when all have ended, with what Commit
+// and MergeOutcomes take. On workers other than 0 it joins the sinks that worker 0 has
+// begun. Errors are those of the function Run; one that FollowsPeer says the cause of
+// is elsewhere. Where it fails Abort is still to be called.
+func (w *Worker) Run(ctx context.Context) ([]byte, error) {
+	o, err := w.runSubtasks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return o.encode()
+}
+
+func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
+	want := workerMade
+	if w.run.part.Worker == 0 {
+		want = workerPrepared
+	}
+	if w.stage != want {
+		return nil, fmt.Errorf("worker %d cannot run now: worker 0 runs once, after Prepare, the others once", w.run.part.Worker)
+	}
+	w.stage = workerFailed
+	if w.run.part.Worker != 0 {
+		if err := w.sinks.join(); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.run.execute(ctx); err != nil {
+		return nil, err
+	}
+	o := w.run.result()
+	if len(w.run.part.Slots) > 1 {
+		var err error
+		if o.Written, err = w.sinks.written(); err != nil {
+			return nil, err
+		}
+	}
+	w.stage = workerRan
+	return o, nil
+}
+
+// Commit has worker 0 make the output of the sinks visible, in node order, when all
+// workers have run. outcomes are what they returned, by number. Where a sink fails,
+// it and those after it are aborted.
+func (w *Worker) Commit(outcomes [][]byte) error {
+	decoded, err := decodeOutcomes(w.run.plan, outcomes)
+	if err != nil {
+		return err
+	}
+	if want := len(w.run.part.Slots); len(decoded) != want {
+		return fmt.Errorf("commit with the outcomes of %d workers, of %d", len(decoded), want)
+	}
+	return w.commit(decoded)
+}
+
+func (w *Worker) commit(outcomes []*outcome) error {
+	if w.run.part.Worker != 0 || w.stage != workerRan {
+		return fmt.Errorf("worker %d cannot commit: that is worker 0's, once, after it ran", w.run.part.Worker)
+	}
+	w.stage = workerFailed
+	if err := w.sinks.commit(outcomes); err != nil {
+		return err
+	}
+	w.stage = workerCommitted
+	return nil
+}
+
+// Abort takes back what the sinks of this worker have begun or joined, as far as it
+// was not committed. Again it does nothing.
+func (w *Worker) Abort() error { return w.sinks.abort() }
+
+// Fail ends the run with the failure of its network, now or as soon as it begins. It
+// is what a network calls that fails on its own, from any goroutine.
+func (w *Worker) Fail(err error) {
+	if err == nil {
+		err = errors.New("the network failed without saying why")
+	}
+	w.run.fail(err)
+}
+
+// Close ends the network and removes everything the worker holds, in memory or on
+// disk. Sinks that were neither committed nor aborted are aborted. What cannot be
+// removed is logged.
+func (w *Worker) Close() {
+	log := w.run.env.Logger
+	if err := w.run.teardown(); err != nil {
+		log.Warn("the exchanges of the run did not end cleanly", "error", err)
+	}
+	if err := w.sinks.abort(); err != nil {
+		log.Warn("output is left over", "error", err)
+	}
+	if s := w.run.scratch; s != nil {
+		w.run.scratch = nil
+		if err := s.remove(); err != nil {
+			log.Warn("temporary files are left over", "directory", s.dir, "error", err)
+		}
+	}
+}
