@@ -1,0 +1,213 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+	"google.golang.org/grpc/mem"
+)
+
+// hostile are bytes that claim more than they hold, or are nothing of a message.
+var hostile = []struct{ name, data, why string }{
+	{"nothing", "", "ends early"},
+	{"array of 4 billion", "\xdd\xff\xff\xff\xff", "ends early"},
+	{"array of 65535", "\xdc\xff\xff\xc0", "ends early"},
+	{"map of 4 billion", "\xdf\xff\xff\xff\xff", "ends early"},
+	{"map of 65535", "\x81\xa1x\xde\xff\xff", "ends early"},
+	{"bytes of 4 GB", "\xc6\xff\xff\xff\xff", "ends early"},
+	{"field of 4 GB", "\x81\xa3job\xc6\xff\xff\xff\xff", "ends early"},
+	{"text of 4 GB", "\x81\xa3job\xdb\xff\xff\xff\xff", "ends early"},
+	{"text of 2 GB", "\x81\xa3job\xdb\x7f\xff\xff\xff", "ends early"},
+	{"length cut off", "\x81\xa3job\xdb\x7f\xff", "ends early"},
+	{"extension of 4 GB", "\x81\xa3job\xc9\xff\xff\xff\xff\x01", "begins no value"},
+	{"extension of our own", "\x81\xa3job\xd6\x05\x01\x02\x03\x04", "extension of type 5"},
+	{"time of 200 bytes", "\x81\xa3job\xc7\xc8\xff" + strings.Repeat("x", 200), "is no time"},
+	{"time cut off", "\x81\xa3job\xd7\xff\x01\x02", "ends early"},
+	{"no code", "\xc1", "0xc1 begins no value"},
+	{"two messages", "\x80\x80", "bytes follow"},
+	{"deep arrays", strings.Repeat("\x91", 60_000) + "\xc0", "nests deeper"},
+	{"deep unknown field", "\x81\xa1x" + strings.Repeat("\x81\xa1x", 100) + "\xc0", "nests deeper"},
+	{"array for a struct", "\x92\x01\x02", "array-encoded"},
+	{"text for a struct", "\xa3job", "unexpected code"},
+	{"number for a text", "\x81\xa3job\x05", "invalid code"},
+	{"array for a text", "\x81\xa3job\x91\x05", "invalid code"},
+}
+
+func TestHostileBytesAreRefused(t *testing.T) {
+	for _, h := range hostile {
+		t.Run(h.name, func(t *testing.T) {
+			taken := allocated(func() {
+				require.ErrorContains(t, Unmarshal([]byte(h.data), new(SubmitReply)), h.why)
+			})
+			require.Less(t, taken, uint64(1<<20))
+		})
+	}
+}
+
+func TestManyValuesAreRefused(t *testing.T) {
+	data := append([]byte("\x81\xa7running\xdd"), binary.BigEndian.AppendUint32(nil, 4<<20)...)
+	data = append(data, bytes.Repeat([]byte{0xc0}, 4<<20)...)
+	taken := allocated(func() {
+		require.ErrorContains(t, Unmarshal(data, new(Heartbeat)), "more than 2097152 values")
+	})
+	require.Less(t, taken, uint64(1<<20))
+}
+
+// TestNilForATime holds down a panic of the library.
+func TestNilForATime(t *testing.T) {
+	require.ErrorContains(t, Unmarshal([]byte("\x81\xa7started\xc0"), new(Overview)), "message Overview does not decode")
+}
+
+func TestLimitsOfSizes(t *testing.T) {
+	for _, m := range messages() {
+		require.GreaterOrEqual(t, limit(m), MaxRequest)
+		require.LessOrEqual(t, limit(m), MaxMessage)
+		large := make([]byte, limit(m)+1)
+		require.ErrorContains(t, Unmarshal(large, m), "larger than the limit", typeName(m))
+		require.ErrorContains(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(large[:5]), mem.SliceBuffer(large[5:])}, m), "larger than the limit")
+	}
+	_, err := Marshal(&Chunk{Data: make([]byte, MaxChunk)})
+	require.ErrorContains(t, err, "a message Chunk of")
+	_, err = Marshal(&Chunk{Data: make([]byte, ChunkBytes)})
+	require.NoError(t, err)
+}
+
+func TestWhatAWorkerSaysFitsIntoMessages(t *testing.T) {
+	said := FromWorker{Collected: &Collected{Node: 1 << 60, Shard: 1 << 60, Rows: make([]byte, MaxFrame-64)}}
+	_, err := Marshal(&said)
+	require.NoError(t, err)
+	_, err = Marshal(&Delivery{Collected: said.Collected})
+	require.NoError(t, err)
+	_, err = Marshal(&Event{Number: 1, Time: time.Unix(1, 1), Collected: said.Collected})
+	require.NoError(t, err)
+	_, err = Marshal(&FromTaskManager{Worker: &WorkerEvent{
+		WorkerRef: WorkerRef{Job: JobID(strings.Repeat("x", 1000))}, Finished: &Finished{Outcome: said.Collected.Rows},
+	}})
+	require.NoError(t, err)
+}
+
+func TestUnmarshalKeepsNothingOfItsInput(t *testing.T) {
+	data, err := Marshal(&Chunk{Hash: "hash", Data: []byte("data")})
+	require.NoError(t, err)
+	var c Chunk
+	require.NoError(t, Unmarshal(data, &c))
+	clear(data)
+	require.Equal(t, Chunk{Hash: "hash", Data: []byte("data")}, c)
+}
+
+func TestWhatDoesNotEncode(t *testing.T) {
+	_, err := Marshal(&struct{ C chan int }{})
+	require.ErrorContains(t, err, "does not encode")
+	_, err = codec{}.Marshal(&struct{ C chan int }{})
+	require.ErrorContains(t, err, "does not encode")
+	require.Equal(t, "nil", typeName(nil))
+}
+
+// allocated returns how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// FuzzExamine compares examine with the library walking over the same bytes.
+func FuzzExamine(f *testing.F) {
+	for _, h := range hostile {
+		f.Add([]byte(h.data))
+	}
+	for _, m := range messages() {
+		data, err := Marshal(m)
+		require.NoError(f, err)
+		f.Add(data)
+	}
+	f.Add([]byte("\xcb\x00\x00\x00\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\xd6\xff\x00\x00\x00\x01"))
+	f.Add([]byte("\xc7\x0c\xff\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		err := examine(data)
+		if err == errTooDeep || err == errTooMany || len(data) > 1<<16 {
+			return
+		}
+		rest := bytes.NewReader(data)
+		skipped := msgpack.NewDecoder(rest).Skip()
+		if err == nil {
+			require.NoError(t, skipped)
+			require.Zero(t, rest.Len())
+			return
+		}
+		if skipped == nil && rest.Len() == 0 { // a whole value that no message has
+			require.Regexp(t, "extension|begins no value", err.Error())
+		}
+	})
+}
+
+// FuzzUnmarshal decodes bytes as every message. What decodes must encode to something
+// that decodes to the same.
+func FuzzUnmarshal(f *testing.F) {
+	for i, m := range messages() {
+		data, err := Marshal(m)
+		require.NoError(f, err)
+		f.Add(i, data)
+	}
+	for i, h := range hostile {
+		f.Add(i, []byte(h.data))
+	}
+	f.Add(33, []byte("\x83\xa7started\xd6\xff\x00\x00\x00\x01\xa4jobs\x81\xa1a\x01\xa9platforms\x91\xc0"))
+	f.Fuzz(func(t *testing.T, which int, data []byte) {
+		all := messages()
+		m := all[int(uint(which)%uint(len(all)))]
+		if Unmarshal(data, m) != nil {
+			return
+		}
+		again, err := Marshal(m)
+		require.NoError(t, err)
+		other := reflect.New(reflect.TypeOf(m).Elem()).Interface()
+		require.NoError(t, Unmarshal(again, other))
+		thrice, err := Marshal(other)
+		require.NoError(t, err)
+		if !strings.Contains(string(again), "\xa4jobs") { // a map, in no order
+			require.Equal(t, again, thrice)
+		}
+	})
+}
+
+func BenchmarkHeartbeat(b *testing.B) {
+	m := &FromTaskManager{Heartbeat: &Heartbeat{Number: 1000}}
+	for w := range 10 {
+		m.Heartbeat.Running = append(m.Heartbeat.Running, WorkerRef{Job: "20260102-150405-iris-kmeans-7f3a", Attempt: 1, Worker: w})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		data, err := Marshal(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := Unmarshal(data, new(FromTaskManager)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkChunk(b *testing.B) {
+	m := &Chunk{Data: make([]byte, ChunkBytes)}
+	b.SetBytes(ChunkBytes)
+	b.ReportAllocs()
+	for b.Loop() {
+		data, err := Marshal(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := Unmarshal(data, new(Chunk)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
