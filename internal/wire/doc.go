@@ -10,6 +10,32 @@
 // here knows a graph, a plan or a batch: what user programs exchange among themselves
 // (graphs, outcomes of workers, collected rows) travels as bytes.
 //
+// A job manager serves with what ServerOptions and RegisterJobManager give it, and a
+// client calls with DialOptions and NewClient:
+//
+//	s := grpc.NewServer(append(wire.ServerOptions(), grpc.Creds(tls), …)...)
+//	wire.RegisterJobManager(s, manager)
+//
+//	conn, err := grpc.NewClient(address, append(wire.DialOptions(), …)...)
+//	reply, err := wire.NewClient(conn).Submit(ctx, &wire.SubmitRequest{Spec: spec})
+//
+// and pipes carry frames:
+//
+//	w := wire.NewWriter[wire.ToWorker](toWorker)
+//	err := w.Write(&wire.ToWorker{Deployment: &d})
+//	r := wire.NewReader[wire.FromWorker](fromWorker)
+//	for {
+//		m, err := r.Next() // io.EOF after the last
+//		…
+//	}
+//
+// Errors made with Error keep their code and their text on the way to the caller, who
+// reads no "rpc error" anywhere; Code and Reason take apart what came by other ways.
+//
+// Nobody is trusted to send what can be decoded: sizes are bounded by type (codec.go),
+// and every length, depth and count is checked before the decoder allocates for it
+// (examine.go).
+//
 // Fields are only ever added; a change of meaning raises Version, which both sides
 // compare when they first meet.
 package wire

@@ -40,9 +40,6 @@ func examine(data []byte) error {
 			return errTruncated
 		}
 		pos += size
-		if children > len(data)-pos { // each takes a byte at least
-			return errTruncated
-		}
 		if children > 0 {
 			if depth == maxDepth {
 				return errTooDeep
@@ -140,8 +137,8 @@ func length(data []byte, width int) (int, error) {
 	case 2:
 		return int(binary.BigEndian.Uint16(data)), nil
 	}
-	// int may have 32 bits; no length beyond MaxMessage is of use.
-	return int(min(binary.BigEndian.Uint32(data), 1<<30)), nil
+	// int may have 32 bits, and no length beyond MaxMessage is there in full anyway.
+	return int(min(binary.BigEndian.Uint32(data), 1<<29)), nil
 }
 
 // timestamp reads the head of extension -1 in one of its three sizes.
