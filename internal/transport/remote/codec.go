@@ -1,0 +1,205 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Rows travel as record batches of the Arrow IPC stream format, whose schema is sent
+// once on a connection, under a number. A record batch without dictionaries stands
+// for itself once its schema is known, so that any number of encoders may work on the
+// batches of one schema at once, and one decoder reads them all.
+
+// codec encodes batches of one schema.
+type codec struct {
+	number uint32
+	schema *arrow.Schema
+	head   []byte // the schema as an IPC message
+	mem    memory.Allocator
+
+	mu   sync.Mutex
+	free []*encoder
+}
+
+// encoder turns batches into IPC messages; one goroutine at a time uses it.
+type encoder struct {
+	to *[]byte
+	w  *batch.StreamWriter
+}
+
+// Write is where the stream writer puts what it encodes.
+func (e *encoder) Write(p []byte) (int, error) {
+	*e.to = append(*e.to, p...)
+	return len(p), nil
+}
+
+// endMark is how a stream ends.
+const endMark = 8
+
+// newCodec makes a codec of a schema that others can decode.
+func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, error) {
+	var stream bytes.Buffer
+	w := batch.NewStreamWriter(&stream, schema, mem)
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	r, err := batch.NewStreamReader(bytes.NewReader(stream.Bytes()), mem)
+	if err != nil {
+		return nil, err
+	}
+	r.Release()
+	head := stream.Bytes()[:stream.Len()-endMark]
+	if len(head) > maxSchema {
+		return nil, fmt.Errorf("a schema of %d columns takes %d bytes, more than %d", schema.NumFields(), len(head), maxSchema)
+	}
+	return &codec{number: uint32(number), schema: schema, head: head, mem: mem}, nil
+}
+
+// append encodes a batch, which is borrowed.
+func (c *codec) append(b []byte, rec arrow.Record) ([]byte, error) {
+	c.mu.Lock()
+	var e *encoder
+	if n := len(c.free); n > 0 {
+		e, c.free = c.free[n-1], c.free[:n-1]
+	}
+	c.mu.Unlock()
+	first := e == nil
+	if first {
+		e = &encoder{}
+		e.w = batch.NewStreamWriter(e, c.schema, c.mem)
+	}
+	start := len(b)
+	e.to = &b
+	err := e.w.Write(rec)
+	e.to = nil
+	if err != nil {
+		return b, err
+	}
+	if first { // it wrote the schema too
+		b = slices.Delete(b, start, start+len(c.head))
+	}
+	c.mu.Lock()
+	c.free = append(c.free, e)
+	c.mu.Unlock()
+	return b, nil
+}
+
+// codecs finds the codec of a schema.
+type codecs struct {
+	mem  memory.Allocator
+	mu   sync.Mutex
+	list []*codec
+}
+
+// of returns the codec of a schema, the same for schemas that are equal.
+func (s *codecs) of(schema *arrow.Schema) (*codec, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.list {
+		if c.schema == schema || c.schema.Equal(schema) && sameMetadata(c.schema, schema) {
+			return c, nil
+		}
+	}
+	if len(s.list) == maxSchemas {
+		return nil, fmt.Errorf("more than %d different schemas are sent", maxSchemas)
+	}
+	c, err := newCodec(len(s.list), schema, s.mem)
+	if err != nil {
+		return nil, err
+	}
+	s.list = append(s.list, c)
+	return c, nil
+}
+
+func sameMetadata(a, b *arrow.Schema) bool {
+	ma, mb := a.Metadata(), b.Metadata()
+	return slices.Equal(ma.Keys(), mb.Keys()) && slices.Equal(ma.Values(), mb.Values())
+}
+
+// decoder decodes batches of one schema.
+type decoder struct {
+	head []byte
+	mem  memory.Allocator
+	feed feed
+	r    *batch.StreamReader // nil where it must be made anew
+}
+
+// feed gives a reader of streams what of a frame is left, and no more.
+type feed struct{ io.LimitedReader }
+
+// Read never says io.EOF, which would be the proper end of a stream.
+func (f *feed) Read(p []byte) (int, error) {
+	if f.N <= 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return f.LimitedReader.Read(p)
+}
+
+// largeMessage is the size from which on a decoder does not keep its memory for the
+// next message: those that are usual get along without allocating.
+const largeMessage = 4 << 20
+
+// newDecoder makes a decoder of the schema in an IPC message.
+func newDecoder(head []byte, mem memory.Allocator) (*decoder, error) {
+	d := &decoder{head: head, mem: mem}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *decoder) open() (err error) {
+	d.feed.LimitedReader = io.LimitedReader{R: bytes.NewReader(d.head), N: int64(len(d.head))}
+	d.r, err = batch.NewStreamReader(&d.feed, d.mem)
+	if err == nil && d.feed.N != 0 {
+		d.r.Release()
+		d.r, err = nil, fmt.Errorf("%d bytes follow the schema", d.feed.N)
+	}
+	return err
+}
+
+// decode reads a batch of the given length from in, owned by the caller and valid.
+func (d *decoder) decode(in io.Reader, length int64) (arrow.Record, error) {
+	if d.r == nil {
+		if err := d.open(); err != nil {
+			return nil, err
+		}
+	}
+	d.feed.LimitedReader = io.LimitedReader{R: in, N: length}
+	rec, err := d.r.Read()
+	if err == nil && d.feed.N != 0 {
+		rec.Release()
+		return nil, fmt.Errorf("%d bytes follow the rows", d.feed.N)
+	}
+	if err == io.EOF {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if length > largeMessage {
+		d.release()
+	}
+	return rec, err
+}
+
+// release gives back what the decoder holds.
+func (d *decoder) release() {
+	if d.r != nil {
+		d.r.Release()
+		d.r = nil
+	}
+}
+
+// appendSchema is the frame that announces a codec.
+func appendSchema(c *codec) []byte {
+	b := appendHead(make([]byte, 0, headBytes+4+len(c.head)), kindSchema, 4+len(c.head))
+	b = binary.LittleEndian.AppendUint32(b, c.number)
+	return append(b, c.head...)
+}

@@ -1,0 +1,390 @@
+package remote
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// conn is one connection after its handshake, at either end. One goroutine reads and
+// one writes; who has something to send leaves it in the queue.
+//
+// Its life:
+//
+//	           leave: good-bye is queued            good-bye heard
+//	open ─────────────────────────────────► leaving ─────────────► over
+//	  │                                        │                    ▲
+//	  │ good-bye heard: answered at once       │ end, error, late   │
+//	  ├────────────────────────────────────────┴────────────────────┤
+//	  │ end, error, silence: the network fails                      │
+//	  └─────────────────────────────────────────────────────────────┘
+//
+// A good-bye is the last frame, and after it the writing half is closed. Who said it
+// first goes on reading until it is answered: closing a socket in which something
+// waits unread would reset it, and destroy what the other side has not read yet.
+type conn struct {
+	n       *Network
+	nc      net.Conn
+	worker  int // at the other end
+	address string
+	in      *bufio.Reader
+	readErr error // of the socket, for the reader
+	side    side  // set before the start
+
+	reads atomic.Uint64 // that gave something
+	wrote atomic.Bool   // since the last beat
+	room  gate          // bytes of messages that may still be queued
+
+	// Of the network's watch alone.
+	seen   uint64        // reads at the last tick
+	silent time.Duration // since then, as far as it counts
+	heard  time.Time     // when reads was last seen to grow
+
+	mu      sync.Mutex
+	queue   []*[]byte
+	tail    *[]byte         // the last of the queue, if small frames may be added to it
+	counted int64           // bytes of messages in the queue
+	backlog int64           // bytes of other frames in it
+	sent    map[*codec]bool // schemas that are sent
+	leaving bool            // the good-bye is queued
+	parted  bool            // the good-bye of the other side was heard
+	written bool            // the good-bye is written
+	over    bool
+	lost    bool // something that was queued was not written
+
+	wake chan struct{}
+	quit chan struct{} // closed when over
+	done sync.WaitGroup
+}
+
+const (
+	readBuffer  = 4 << 10 // takes many small frames at once; rows go past it
+	smallFrame  = 2 << 10 // up to here frames are packed together
+	smallBuffer = 8 << 10
+	keptBuffer  = 1 << 20 // larger ones are not used again
+
+	// maxBacklog bounds the answers to one who asks and asks, and reads nothing.
+	maxBacklog = 64 << 20
+)
+
+func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
+	c := &conn{
+		n: n, nc: nc, worker: worker, address: address, sent: make(map[*codec]bool),
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), heard: time.Now(),
+	}
+	c.room.free = n.cfg.window
+	c.in = bufio.NewReaderSize((*socket)(c), readBuffer)
+	return c
+}
+
+// side is what one end of a connection does with what it hears. The goroutine that
+// reads calls it.
+type side interface {
+	// handle reads the given bytes, which follow the head of a frame of a kind, from
+	// the connection.
+	handle(k kind, length int) error
+
+	// finish is called when nothing more is read.
+	finish()
+}
+
+// start has the connection read and written.
+func (c *conn) start(s side) {
+	c.side = s
+	c.done.Go(c.read)
+	c.done.Go(c.write)
+}
+
+// socket is the reading side of a connection: it notes that something came.
+type socket conn
+
+func (s *socket) Read(p []byte) (int, error) {
+	n, err := s.nc.Read(p)
+	if n > 0 {
+		s.reads.Add(1)
+	}
+	if err != nil {
+		s.readErr = err
+	}
+	return n, err
+}
+
+// read handles frames until the other side says good-bye, or the connection ends.
+func (c *conn) read() {
+	err := c.frames()
+	if err == nil {
+		c.answer()
+	} else {
+		c.broken(err)
+	}
+	c.side.finish()
+	c.n.forget(c)
+}
+
+// frames returns nil after a good-bye.
+func (c *conn) frames() error {
+	for {
+		head, err := c.in.Peek(headBytes)
+		if err != nil {
+			return err
+		}
+		k, length, err := parseHead(head, c.n.cfg.maxMessage)
+		if err != nil {
+			return err
+		}
+		c.in.Discard(headBytes)
+		switch {
+		case k == kindBye:
+			return nil
+		case k == kindBeat:
+		case c.ended():
+			if _, err := io.CopyN(io.Discard, c.in, length); err != nil {
+				return err
+			}
+		default:
+			if err := c.side.handle(k, int(length)); err != nil {
+				if c.readErr != nil {
+					return c.readErr
+				}
+				return err
+			}
+		}
+	}
+}
+
+// ended reports whether this side has said good-bye, so that what comes is not heard.
+func (c *conn) ended() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leaving
+}
+
+// answer says good-bye because the other side did, and ends the connection when it
+// is written.
+func (c *conn) answer() {
+	c.n.left(c)
+	c.leave(true)
+	c.mu.Lock()
+	c.parted = true
+	written := c.written
+	c.mu.Unlock()
+	if written {
+		c.end()
+	}
+	<-c.quit
+}
+
+// leave has the good-bye sent, after what is queued unless that is to be dropped.
+func (c *conn) leave(drop bool) {
+	limit := time.Now().Add(closeTimeout)
+	c.nc.SetDeadline(limit)
+	c.room.shut(ErrLeft)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving || c.over {
+		return
+	}
+	if drop {
+		c.drop()
+	}
+	c.small(appendHead(nil, kindBye, 0))
+	c.leaving = true
+	c.poke()
+}
+
+// drop gives up what is queued.
+func (c *conn) drop() {
+	for _, b := range c.queue {
+		c.n.recycle(b)
+	}
+	c.queue, c.tail, c.counted = nil, nil, 0
+}
+
+// broken ends the connection for an error, which is the network's failure unless one
+// of the two sides was leaving.
+func (c *conn) broken(err error) {
+	c.mu.Lock()
+	quiet := c.leaving || c.parted || c.over
+	c.mu.Unlock()
+	if !quiet {
+		c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: reason(err), Err: err})
+	}
+	c.end()
+}
+
+// end closes the connection at once.
+func (c *conn) end() {
+	c.room.shut(ErrLeft)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	c.over = true
+	c.lost = c.counted > 0
+	c.drop()
+	close(c.quit)
+	c.nc.Close()
+}
+
+// poke wakes the writer.
+func (c *conn) poke() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// post queues a small frame. It does not wait; after a good-bye it does nothing.
+func (c *conn) post(frame []byte) {
+	c.mu.Lock()
+	if c.leaving || c.over {
+		c.mu.Unlock()
+		return
+	}
+	c.small(frame)
+	c.backlog += int64(len(frame))
+	full := c.backlog > maxBacklog
+	c.poke()
+	c.mu.Unlock()
+	if full {
+		c.broken(fmt.Errorf("%d bytes of answers are not taken", maxBacklog))
+	}
+}
+
+// small adds a frame to the queue, behind other small ones in the same buffer if
+// there is room, under the lock.
+func (c *conn) small(frame []byte) {
+	if c.tail == nil || len(*c.tail)+len(frame) > smallBuffer {
+		c.tail = c.n.buffer(smallBuffer)
+		c.queue = append(c.queue, c.tail)
+	}
+	*c.tail = append(*c.tail, frame...)
+}
+
+// errParted says that there is nobody to send to any more.
+var errParted = errors.New("the connection is over")
+
+// push queues a message, which is in b behind the schema that it needs. The buffer is
+// the connection's from then on, also if it fails.
+func (c *conn) push(b *[]byte, rows *codec) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leaving || c.over {
+		c.n.recycle(b)
+		return errParted
+	}
+	if rows != nil && !c.sent[rows] {
+		c.sent[rows] = true
+		frame := appendSchema(rows)
+		c.queue, c.tail = append(c.queue, &frame), nil
+	}
+	c.counted += int64(len(*b))
+	if len(*b) <= smallFrame {
+		c.small(*b)
+		c.n.recycle(b)
+	} else {
+		c.queue, c.tail = append(c.queue, b), nil
+	}
+	c.poke()
+	return nil
+}
+
+// write writes what is queued until the good-bye is out or the connection is over.
+func (c *conn) write() {
+	var batch net.Buffers
+	for {
+		c.mu.Lock()
+		queue, counted, last := c.queue, c.counted, c.leaving
+		c.queue, c.tail, c.backlog = nil, nil, 0
+		c.mu.Unlock()
+		if len(queue) > 0 {
+			batch = batch[:0]
+			for _, b := range queue {
+				batch = append(batch, *b)
+			}
+			out := batch
+			_, err := out.WriteTo(c.nc)
+			clear(batch)
+			for _, b := range queue {
+				c.n.recycle(b)
+			}
+			if err != nil {
+				c.broken(err)
+				return
+			}
+			c.wrote.Store(true)
+			c.mu.Lock()
+			c.counted -= min(counted, c.counted)
+			c.mu.Unlock()
+			c.room.leave(counted)
+			if !last {
+				continue
+			}
+		}
+		if last {
+			c.finish()
+			return
+		}
+		select {
+		case <-c.wake:
+		case <-c.quit:
+			return
+		}
+	}
+}
+
+// finish closes the writing half after the good-bye, or all if the other side has
+// said its own.
+func (c *conn) finish() {
+	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+	c.mu.Lock()
+	c.written = true
+	parted := c.parted
+	c.mu.Unlock()
+	if parted {
+		c.end()
+	}
+}
+
+// settle waits until nothing of the connection runs, and reports whether all that was
+// queued is written.
+func (c *conn) settle() error {
+	c.done.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lost {
+		return fmt.Errorf("worker %d (%s) did not take all that was sent to it", c.worker, c.address)
+	}
+	return nil
+}
+
+// look is called at every tick of the network's watch: it returns how long the other
+// side has been silent, as far as it counts, if that is long enough to be noticed.
+func (c *conn) look(w *watch, counts time.Duration, now time.Time) time.Duration {
+	if reads := c.reads.Load(); reads != c.seen {
+		c.seen, c.silent, c.heard = reads, 0, now
+		return 0
+	}
+	c.silent += counts
+	if w.suspects(c.silent) && c.unread() {
+		c.silent = 0
+	}
+	return c.silent
+}
+
+func (c *conn) unread() bool {
+	nc := c.nc
+	if secure, ok := nc.(*tls.Conn); ok {
+		nc = secure.NetConn()
+	}
+	return unread(nc)
+}

@@ -1,0 +1,63 @@
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// PeerError says that another worker was lost, or cannot be reached, or does not
+// behave.
+type PeerError struct {
+	Worker  int
+	Address string // where it was reached, or from where it came
+	Reason  string // "was silent for 4s"
+	Err     error  // what was found, or nil
+}
+
+// Error writes "worker 3 (10.0.0.2:4711) was silent for 4s".
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("worker %d (%s) %s", e.Worker, e.Address, e.Reason)
+}
+
+// Unwrap returns what was found.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+var (
+	// ErrLeft is wrapped by the error of a Send to a worker that has closed its network
+	// with a good-bye.
+	ErrLeft = errors.New("it has left")
+
+	// ErrSilent is wrapped by the error about a worker that was silent for too long.
+	ErrSilent = errors.New("silence")
+
+	// ErrRefused is wrapped by the error of who was refused by another worker, or had to
+	// refuse it: they are not of the same attempt.
+	ErrRefused = errors.New("refused")
+
+	// ErrProtocol is wrapped by the error about who sends what is no message.
+	ErrProtocol = errors.New("no message of this protocol")
+)
+
+// violation is an ErrProtocol with details.
+func violation(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
+}
+
+// reason says how a connection was lost, after "worker 3 ...". A process that dies
+// and one that closes look alike, and differently from one system to another.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, ErrProtocol):
+		return "sent what is " + err.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe),
+		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "closed its connection without a good-bye"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "did not answer in time"
+	}
+	return "lost its connection: " + err.Error()
+}

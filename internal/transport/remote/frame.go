@@ -1,0 +1,219 @@
+package remote
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// After the handshake, what is sent on a connection are frames, numbers in little
+// endian:
+//
+//	 0  length of what follows the 8 bytes of the head
+//	 4  kind, and three zero bytes
+//
+//	beat     nothing                                              both ways
+//	bye      nothing: no frame follows                            both ways
+//	grant    edge, inbox, credits                                 to the dialer
+//	schema   number, and the schema as an Arrow IPC message       from the dialer
+//	message  see messageHead, parts, one Arrow record batch       from the dialer
+//	set      number of the request, length of the key, key, value from the dialer
+//	get      number of the request, key                           from the dialer
+//	drop     number of a get that nobody waits for any more       from the dialer
+//	reply    number of the request, 0 or 1, value or reason       to the dialer
+type kind byte
+
+const (
+	kindBeat kind = iota + 1
+	kindBye
+	kindGrant
+	kindSchema
+	kindMessage
+	kindSet
+	kindGet
+	kindDrop
+	kindReply
+)
+
+// String names a kind in messages.
+func (k kind) String() string {
+	names := [...]string{"frame 0", "beat", "good-bye", "grant", "schema", "message", "set", "get", "drop", "reply"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("frame of kind %d", byte(k))
+}
+
+const (
+	headBytes    = 8
+	grantBytes   = 12
+	messageBytes = 48
+	partBytes    = 8
+	maxParts     = 1 << 20 // of a message
+	maxSchema    = 4 << 20 // bytes of one
+	maxSchemas   = 1024    // on a connection
+	maxInboxes   = 1 << 20 // of a worker
+	maxKey       = 4 << 10
+	maxValue     = 1 << 20
+	maxKeys      = 1 << 16
+	maxGets      = 1 << 12 // waiting, of one worker
+)
+
+// bounds says how long what follows the head of a frame may be.
+func (k kind) bounds(maxMessage int64) (least, most int64) {
+	switch k {
+	case kindGrant:
+		return grantBytes, grantBytes
+	case kindSchema:
+		return 4, 4 + maxSchema
+	case kindMessage:
+		return messageBytes, maxMessage
+	case kindSet:
+		return 6, 6 + maxKey + maxValue
+	case kindGet:
+		return 4, 4 + maxKey
+	case kindDrop:
+		return 4, 4
+	case kindReply:
+		return 5, 5 + maxValue
+	}
+	return 0, 0
+}
+
+// appendHead begins a frame of which length bytes follow.
+func appendHead(b []byte, k kind, length int) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(length))
+	return append(b, byte(k), 0, 0, 0)
+}
+
+// parseHead reads the head of a frame that may hold anything.
+func parseHead(b []byte, maxMessage int64) (kind, int64, error) {
+	length, k := int64(binary.LittleEndian.Uint32(b)), kind(b[4])
+	if k < kindBeat || k > kindReply || b[5]|b[6]|b[7] != 0 {
+		return 0, 0, violation("a frame begins with %x", b[:headBytes])
+	}
+	if least, most := k.bounds(maxMessage); length < least || length > most {
+		return 0, 0, violation("a %v of %d bytes, where there are %d to %d", k, length, least, most)
+	}
+	return k, length, nil
+}
+
+// messageHead is the fixed part of a message.
+//
+//	 0  edge         16  sequence number   32  number of the schema
+//	 4  inbox        24  sent              36  number of parts
+//	 8  shard                              40  flags: 1 last, 2 has rows
+//	12  to                                 44  zero
+//
+// Then come the parts, shard and end of each, and the record batch.
+type messageHead struct {
+	edge, inbox, shard, to int32
+	seq, sent              int64
+	schema, parts          uint32
+	last, rows             bool
+}
+
+const (
+	flagLast = 1 << iota
+	flagRows
+)
+
+func (h *messageHead) append(b []byte) []byte {
+	le := binary.LittleEndian
+	for _, v := range [...]int32{h.edge, h.inbox, h.shard, h.to} {
+		b = le.AppendUint32(b, uint32(v))
+	}
+	b = le.AppendUint64(b, uint64(h.seq))
+	b = le.AppendUint64(b, uint64(h.sent))
+	b = le.AppendUint32(b, h.schema)
+	b = le.AppendUint32(b, h.parts)
+	var flags uint32
+	if h.last {
+		flags |= flagLast
+	}
+	if h.rows {
+		flags |= flagRows
+	}
+	b = le.AppendUint32(b, flags)
+	return le.AppendUint32(b, 0)
+}
+
+func (h *messageHead) parse(b []byte) error {
+	le := binary.LittleEndian
+	i32 := func(at int) int32 { return int32(le.Uint32(b[at:])) }
+	*h = messageHead{
+		edge: i32(0), inbox: i32(4), shard: i32(8), to: i32(12),
+		seq: int64(le.Uint64(b[16:])), sent: int64(le.Uint64(b[24:])),
+		schema: le.Uint32(b[32:]), parts: le.Uint32(b[36:]),
+	}
+	flags := le.Uint32(b[40:])
+	h.last, h.rows = flags&flagLast != 0, flags&flagRows != 0
+	if flags&^(flagLast|flagRows) != 0 || le.Uint32(b[44:]) != 0 {
+		return violation("a message with flags %#x", flags)
+	}
+	if h.parts > maxParts {
+		return violation("a message with %d parts, where there are at most %d", h.parts, maxParts)
+	}
+	return nil
+}
+
+// headOf is the fixed part of a message, if its numbers can be sent.
+func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
+	for _, n := range [...]int{to.Edge, to.Inbox, m.Shard, m.To} {
+		if n < math.MinInt32 || n > math.MaxInt32 {
+			return messageHead{}, fmt.Errorf("the number %d does not fit in 32 bits", n)
+		}
+	}
+	if len(m.Parts) > maxParts {
+		return messageHead{}, fmt.Errorf("it has %d parts, more than %d", len(m.Parts), maxParts)
+	}
+	for _, p := range m.Parts {
+		if p.Shard < math.MinInt32 || p.Shard > math.MaxInt32 {
+			return messageHead{}, fmt.Errorf("the shard %d does not fit in 32 bits", p.Shard)
+		}
+	}
+	if err := checkParts(m); err != nil {
+		return messageHead{}, err
+	}
+	return messageHead{
+		edge: int32(to.Edge), inbox: int32(to.Inbox), shard: int32(m.Shard), to: int32(m.To),
+		seq: m.Seq, sent: m.Sent, parts: uint32(len(m.Parts)), last: m.Last, rows: m.Rows != nil,
+	}, nil
+}
+
+// checkParts looks whether the parts cut the rows, in order of their shards.
+func checkParts(m *transport.Message) error {
+	rows, end := 0, 0
+	if m.Rows != nil {
+		rows = int(m.Rows.NumRows())
+	}
+	for i, p := range m.Parts {
+		if p.End < end || p.End > rows {
+			return fmt.Errorf("part %d ends at row %d, where %d to %d are possible", i, p.End, end, rows)
+		}
+		if i > 0 && p.Shard <= m.Parts[i-1].Shard {
+			return fmt.Errorf("part %d is of shard %d, behind one of shard %d", i, p.Shard, m.Parts[i-1].Shard)
+		}
+		end = p.End
+	}
+	return nil
+}
+
+// appendParts writes the parts of a message.
+func appendParts(b []byte, parts []transport.Part) []byte {
+	for _, p := range parts {
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.Shard))
+		b = binary.LittleEndian.AppendUint32(b, uint32(p.End))
+	}
+	return b
+}
+
+// grantFrame gives credits of an inbox.
+func grantFrame(to transport.Address, credits int) []byte {
+	b := appendHead(make([]byte, 0, headBytes+grantBytes), kindGrant, grantBytes)
+	b = binary.LittleEndian.AppendUint32(b, uint32(int32(to.Edge)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(int32(to.Inbox)))
+	return binary.LittleEndian.AppendUint32(b, uint32(credits))
+}

@@ -1,0 +1,276 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+	"unicode/utf8"
+)
+
+// Who connects and who is connected to prove to each other that they know the secret,
+// before anything else is said or reserved:
+//
+//	dialer                                       listener
+//	hello: version, attempt, job, both numbers,
+//	       how many workers, nonce ───────────►
+//	       ◄─────────────────────────────────── nonce, HMAC(secret, "listener", hello, nonce),
+//	                                             or why not
+//	HMAC(secret, "dialer", hello, nonce) ──────►
+//	       ◄─────────────────────────────────── welcome, or why not
+//
+// This is challenge and response with both sides' nonces in both answers, as in
+// ISO/IEC 9798-4; the two words keep an answer from being played back in the other
+// direction.
+type hello struct {
+	version uint16
+	attempt uint32
+	from    uint32
+	to      uint32
+	workers uint32
+	job     [sha256.Size]byte // of the job's name
+	nonce   [nonceBytes]byte
+}
+
+const (
+	protocolVersion = 1
+	nonceBytes      = 32
+	helloBytes      = 96 // magic 0, version 4, attempt 8, from 16, to 20, workers 24, job 32, nonce 64
+	preludeBytes    = 8  // of a hello, the same in all versions
+	replyBytes      = 8  // magic 0, verdict 4, length of the reason 6
+	proofBytes      = sha256.Size
+	maxReason       = 512
+	helloMagic      = "SSrt"
+	replyMagic      = "SSra"
+	listenerLabel   = "superstep data connection: listener"
+	dialerLabel     = "superstep data connection: dialer"
+	verdictYes      = 1
+	verdictNo       = 0
+)
+
+func (h *hello) encode() []byte {
+	b := make([]byte, helloBytes)
+	le := binary.LittleEndian
+	copy(b, helloMagic)
+	le.PutUint16(b[4:], h.version)
+	le.PutUint32(b[8:], h.attempt)
+	le.PutUint32(b[16:], h.from)
+	le.PutUint32(b[20:], h.to)
+	le.PutUint32(b[24:], h.workers)
+	copy(b[32:], h.job[:])
+	copy(b[64:], h.nonce[:])
+	return b
+}
+
+// readHello reads a hello from whoever has connected. An error that is a refusal is
+// to be told to the other side.
+func readHello(r io.Reader) (h hello, raw []byte, err error) {
+	raw = make([]byte, helloBytes)
+	if _, err := io.ReadFull(r, raw[:preludeBytes]); err != nil {
+		return h, nil, fmt.Errorf("it said no hello: %w", err)
+	}
+	le := binary.LittleEndian
+	switch {
+	case raw[0] == 0x16 && raw[1] == 3:
+		return h, nil, errors.New("it begins with TLS, which this worker does not use: give all workers of an attempt the same credential")
+	case !bytes.HasPrefix(raw, []byte(helloMagic)):
+		return h, nil, fmt.Errorf("it begins with %q, which is no hello", raw[:preludeBytes])
+	}
+	if h.version = le.Uint16(raw[4:]); h.version != protocolVersion {
+		return h, nil, &refusal{reason: fmt.Sprintf("version %d of the data protocol does not go with version %d: run the same build everywhere", h.version, protocolVersion)}
+	}
+	if _, err := io.ReadFull(r, raw[preludeBytes:]); err != nil {
+		return h, nil, fmt.Errorf("its hello breaks off: %w", err)
+	}
+	h.attempt, h.from, h.to, h.workers = le.Uint32(raw[8:]), le.Uint32(raw[16:]), le.Uint32(raw[20:]), le.Uint32(raw[24:])
+	copy(h.job[:], raw[32:])
+	copy(h.nonce[:], raw[64:])
+	return h, raw, nil
+}
+
+// refusal is an error that the other side is told.
+type refusal struct {
+	reason string
+	theirs bool // the other side refused
+}
+
+func (e *refusal) Error() string { return e.reason }
+func (e *refusal) Unwrap() error { return ErrRefused }
+
+// proof is what only one who knows the secret can say.
+func (n *Network) proof(label string, hello, nonce []byte) []byte {
+	mac := hmac.New(sha256.New, n.cfg.Secret)
+	mac.Write([]byte(label))
+	mac.Write(hello)
+	mac.Write(nonce)
+	return mac.Sum(nil)
+}
+
+// check says why a hello is not one for this worker, if so.
+func (n *Network) check(h *hello) error {
+	cfg := &n.cfg
+	switch {
+	case h.job != sha256.Sum256([]byte(cfg.Job)):
+		return &refusal{reason: "it is a worker of another job"}
+	case int64(h.attempt) != int64(cfg.Attempt):
+		return &refusal{reason: fmt.Sprintf("it is of attempt %d, this is attempt %d", h.attempt, cfg.Attempt)}
+	case int64(h.workers) != int64(cfg.Workers):
+		return &refusal{reason: fmt.Sprintf("it counts %d workers, this one counts %d", h.workers, cfg.Workers)}
+	case int64(h.to) != int64(cfg.Worker):
+		return &refusal{reason: fmt.Sprintf("it wants worker %d, this is worker %d", h.to, cfg.Worker)}
+	case h.from >= h.workers || h.from == h.to:
+		return &refusal{reason: fmt.Sprintf("it says that it is worker %d of %d", h.from, h.workers)}
+	}
+	return nil
+}
+
+// reply answers a hello or a proof: with what follows a yes, or a reason.
+func reply(w io.Writer, refused error, follows []byte) error {
+	b := make([]byte, replyBytes, replyBytes+maxReason)
+	copy(b, replyMagic)
+	if refused == nil {
+		b[4] = verdictYes
+		_, err := w.Write(append(b, follows...))
+		return err
+	}
+	text := refused.Error()
+	text = text[:min(len(text), maxReason)]
+	binary.LittleEndian.PutUint16(b[6:], uint16(len(text)))
+	_, err := w.Write(append(b, text...))
+	return err
+}
+
+// readReply reads an answer and what follows a yes. A no is a *refusal.
+func readReply(r io.Reader, follows []byte) error {
+	var b [replyBytes]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return err
+	}
+	length := int(binary.LittleEndian.Uint16(b[6:]))
+	switch {
+	case b[0] == 0x15 && b[1] == 3:
+		return violation("it answers with TLS, which this worker does not use: give all workers of an attempt the same credential")
+	case string(b[:4]) != replyMagic || b[4] > verdictYes || b[5] != 0 || length > maxReason:
+		return violation("an answer begins with %q", b[:])
+	case b[4] == verdictYes:
+		_, err := io.ReadFull(r, follows)
+		return err
+	}
+	text := make([]byte, length)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return err
+	}
+	if !utf8.Valid(text) {
+		return violation("a reason that is not UTF-8")
+	}
+	return &refusal{reason: string(text), theirs: true}
+}
+
+// ask is the dialer's side of a handshake. final says that trying again cannot help:
+// the other side has answered.
+func (n *Network) ask(ctx context.Context, nc net.Conn, worker int, address string) (_ net.Conn, final bool, err error) {
+	stop := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	nc.SetDeadline(time.Now().Add(helloTimeout))
+	if n.cfg.TLS != nil {
+		t := n.cfg.TLS
+		if t.ServerName == "" {
+			host, _, err := net.SplitHostPort(address)
+			if err != nil {
+				return nil, true, err
+			}
+			t = t.Clone()
+			t.ServerName = host
+		}
+		secure := tls.Client(nc, t)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, isTLSRefusal(err), fmt.Errorf("TLS: %w", err)
+		}
+		nc = secure
+	}
+	h := hello{
+		version: protocolVersion, attempt: uint32(n.cfg.Attempt), from: uint32(n.cfg.Worker), to: uint32(worker),
+		workers: uint32(n.cfg.Workers), job: sha256.Sum256([]byte(n.cfg.Job)),
+	}
+	rand.Read(h.nonce[:])
+	raw := h.encode()
+	if _, err := nc.Write(raw); err != nil {
+		return nil, false, err
+	}
+	var answer [nonceBytes + proofBytes]byte
+	if err := readReply(nc, answer[:]); err != nil {
+		return nil, errors.Is(err, ErrRefused) || errors.Is(err, ErrProtocol), err
+	}
+	nonce := answer[:nonceBytes]
+	if !hmac.Equal(answer[nonceBytes:], n.proof(listenerLabel, raw, nonce)) {
+		err := &refusal{reason: "it does not know the secret of the attempt"}
+		reply(nc, err, nil)
+		return nil, true, err
+	}
+	if err := reply(nc, nil, n.proof(dialerLabel, raw, nonce)); err != nil {
+		return nil, true, err
+	}
+	if err := readReply(nc, nil); err != nil {
+		return nil, true, err
+	}
+	if !stop() {
+		return nil, true, context.Cause(ctx)
+	}
+	nc.SetDeadline(time.Time{})
+	return nc, true, nil
+}
+
+// isTLSRefusal tells answers of a TLS server, or of what is none, from broken
+// connections.
+func isTLSRefusal(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var alert tls.AlertError
+	var record tls.RecordHeaderError
+	return errors.As(err, &verify) || errors.As(err, &alert) || errors.As(err, &record)
+}
+
+// greet is the listener's side of a handshake, up to the last answer, which admit
+// gives.
+func (n *Network) greet(nc net.Conn) (net.Conn, int, error) {
+	nc.SetDeadline(time.Now().Add(helloTimeout))
+	if n.cfg.TLS != nil {
+		secure := tls.Server(nc, n.cfg.TLS)
+		if err := secure.Handshake(); err != nil {
+			return nil, 0, fmt.Errorf("TLS: %w", err)
+		}
+		nc = secure
+	}
+	h, raw, err := readHello(nc)
+	if err == nil {
+		err = n.check(&h)
+	}
+	if err != nil {
+		if errors.Is(err, ErrRefused) {
+			reply(nc, err, nil)
+		}
+		return nil, 0, err
+	}
+	var nonce [nonceBytes]byte
+	rand.Read(nonce[:])
+	if err := reply(nc, nil, append(nonce[:], n.proof(listenerLabel, raw, nonce[:])...)); err != nil {
+		return nil, 0, err
+	}
+	var proof [proofBytes]byte
+	if err := readReply(nc, proof[:]); err != nil {
+		return nil, 0, fmt.Errorf("worker %d proves nothing: %w", h.from, err)
+	}
+	if !hmac.Equal(proof[:], n.proof(dialerLabel, raw, nonce[:])) {
+		err := &refusal{reason: "it does not know the secret of the attempt"}
+		reply(nc, err, nil)
+		return nil, 0, fmt.Errorf("worker %d: %w", h.from, err)
+	}
+	return nc, int(h.from), nil
+}

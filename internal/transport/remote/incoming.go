@@ -1,0 +1,241 @@
+package remote
+
+import (
+	"encoding/binary"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// inbox takes messages for one receiver: those of other workers from its queue, those
+// of this one by reference.
+type inbox struct {
+	n     *Network
+	addr  transport.Address
+	queue chan arrival
+
+	mu   sync.Mutex // one message at a time
+	recv transport.Receiver
+}
+
+// arrival is a message with the credits from which it took one.
+type arrival struct {
+	m    transport.Message
+	from *credits
+}
+
+// newInbox makes an inbox with room for all messages for which there are credits, so
+// that who reads a connection never waits for a receiver.
+func (n *Network) newInbox(addr transport.Address, r transport.Receiver) *inbox {
+	return &inbox{n: n, addr: addr, recv: r, queue: make(chan arrival, n.cfg.perPeer()*(n.cfg.Workers-1))}
+}
+
+// Receive hands a message to the receiver.
+func (in *inbox) Receive(m transport.Message) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.recv.Receive(m)
+}
+
+// run hands on what other workers send, until the network closes.
+func (in *inbox) run() {
+	for {
+		select {
+		case <-in.n.ctx.Done():
+			return
+		default:
+		}
+		select {
+		case a := <-in.queue:
+			in.Receive(a.m)
+			a.from.back()
+		case <-in.n.ctx.Done():
+			return
+		}
+	}
+}
+
+// drain releases what nobody received.
+func (in *inbox) drain() {
+	for {
+		select {
+		case a := <-in.queue:
+			a.m.Release()
+		default:
+			return
+		}
+	}
+}
+
+// credits are those that another worker has for an inbox.
+type credits struct {
+	in   *inbox
+	c    *conn
+	open atomic.Int32 // messages that it may still send
+	owed int          // taken by the receiver, not granted again yet; of the inbox's goroutine
+	step int          // how many are granted at once
+}
+
+// back grants again, some at a time, what the receiver has taken.
+func (k *credits) back() {
+	if k.owed++; k.owed < k.step {
+		return
+	}
+	k.open.Add(int32(k.owed))
+	k.c.post(grantFrame(k.in.addr, k.owed))
+	k.owed = 0
+}
+
+// incoming is the listener's end of a connection, on which another worker sends.
+type incoming struct {
+	*conn
+	decoders map[uint32]*decoder
+	fixed    [messageBytes]byte
+	gets     map[uint32]pendingGet // requests for values that there are not yet
+
+	mu    sync.Mutex
+	lanes map[transport.Address]*credits
+}
+
+func newIncoming(c *conn) *incoming {
+	return &incoming{
+		conn: c, decoders: make(map[uint32]*decoder), gets: make(map[uint32]pendingGet),
+		lanes: make(map[transport.Address]*credits),
+	}
+}
+
+// open grants the first credits of an inbox, once.
+func (i *incoming) open(in *inbox) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.lanes[in.addr] != nil {
+		return
+	}
+	n := i.n.cfg.perPeer()
+	k := &credits{in: in, c: i.conn, step: max(1, n/2)}
+	k.open.Store(int32(n))
+	i.lanes[in.addr] = k
+	i.post(grantFrame(in.addr, n))
+}
+
+func (i *incoming) handle(k kind, length int) error {
+	switch k {
+	case kindSchema:
+		return i.schema(length)
+	case kindMessage:
+		return i.message(length)
+	case kindSet, kindGet, kindDrop:
+		return i.request(k, length)
+	}
+	return violation("a %v from who connected", k)
+}
+
+// finish gives back what the connection holds.
+func (i *incoming) finish() {
+	for _, d := range i.decoders {
+		d.release()
+	}
+	for _, g := range i.gets {
+		g.giveUp()
+	}
+}
+
+// schema notes the schema of messages to come.
+func (i *incoming) schema(length int) error {
+	var b [4]byte
+	if _, err := io.ReadFull(i.in, b[:]); err != nil {
+		return err
+	}
+	number := binary.LittleEndian.Uint32(b[:])
+	if int(number) >= maxSchemas || i.decoders[number] != nil {
+		return violation("a schema of number %d, which is too large or was sent before", number)
+	}
+	head := make([]byte, length-len(b)) // at most maxSchema
+	if _, err := io.ReadFull(i.in, head); err != nil {
+		return err
+	}
+	d, err := newDecoder(head, i.n.cfg.Allocator)
+	if err != nil {
+		return violation("schema %d: %w", number, err)
+	}
+	i.decoders[number] = d
+	return nil
+}
+
+// message reads a message and puts it into the queue of its inbox.
+func (i *incoming) message(length int) error {
+	if _, err := io.ReadFull(i.in, i.fixed[:]); err != nil {
+		return err
+	}
+	var h messageHead
+	if err := h.parse(i.fixed[:]); err != nil {
+		return err
+	}
+	addr := transport.Address{Edge: int(h.edge), Inbox: int(h.inbox), Worker: i.n.cfg.Worker}
+	i.mu.Lock()
+	from := i.lanes[addr]
+	i.mu.Unlock()
+	if from == nil || from.open.Add(-1) < 0 {
+		return violation("a message to %v, without a credit", addr)
+	}
+	left := length - messageBytes - int(h.parts)*partBytes
+	if left < 0 || !h.rows && left > 0 {
+		return violation("a message of %d bytes with %d parts, rows %t", length, h.parts, h.rows)
+	}
+	m := transport.Message{Shard: int(h.shard), To: int(h.to), Seq: h.seq, Sent: h.sent, Last: h.last}
+	if err := i.parts(&m, int(h.parts)); err != nil {
+		return err
+	}
+	if h.rows {
+		if err := i.rows(&m, h.schema, left); err != nil {
+			return err
+		}
+	}
+	if err := checkParts(&m); err != nil {
+		m.Release()
+		return violation("a message to %v: %w", addr, err)
+	}
+	select {
+	case from.in.queue <- arrival{m, from}:
+		return nil
+	default:
+		m.Release()
+		return violation("a message to %v, which is full", addr) // cannot be: there was a credit
+	}
+}
+
+// parts reads the parts of a message.
+func (i *incoming) parts(m *transport.Message, n int) error {
+	if n == 0 {
+		return nil
+	}
+	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as they come
+	for range n {
+		b, err := i.in.Peek(partBytes)
+		if err != nil {
+			return err
+		}
+		le := binary.LittleEndian
+		m.Parts = append(m.Parts, transport.Part{Shard: int(int32(le.Uint32(b))), End: int(int32(le.Uint32(b[4:])))})
+		i.in.Discard(partBytes)
+	}
+	return nil
+}
+
+// rows reads the rows of a message.
+func (i *incoming) rows(m *transport.Message, schema uint32, length int) error {
+	d := i.decoders[schema]
+	if d == nil {
+		return violation("rows of schema %d, which was not sent", schema)
+	}
+	rows, err := d.decode(i.in, int64(length))
+	if err != nil {
+		return violation("rows of shard %d: %w", m.Shard, err)
+	}
+	m.Rows = rows
+	return nil
+}
+
+var _ side = (*incoming)(nil)

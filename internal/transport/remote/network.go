@@ -1,0 +1,324 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// Network is a worker's part of the network between the workers of an attempt. Its
+// methods may be called from any goroutine.
+type Network struct {
+	cfg      Config
+	mem      *transport.Mem // between subtasks of this worker
+	listener net.Listener
+	address  string
+	codecs   codecs
+	store    *keyValues // of worker 0
+	buffers  sync.Pool  // of *[]byte
+
+	ctx  context.Context // ends when the network closes
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	placed chan struct{} // closed by Connect
+	broken chan struct{} // closed by fail
+
+	mu        sync.Mutex
+	addresses []string
+	closed    bool
+	err       error // the first failure, or ErrClosed
+	peers     map[int]*peer
+	inboxes   map[transport.Address]*inbox
+	incoming  map[int]*incoming // by the worker at the other end
+	conns     map[*conn]struct{}
+	all       []*conn // ever started
+	strangers []net.Conn
+}
+
+var _ transport.Network = (*Network)(nil)
+
+// New listens and returns a network that reaches no other worker until Connect says
+// where they are. The caller closes it.
+func New(cfg Config) (*Network, error) {
+	cfg, err := cfg.completed()
+	if err != nil {
+		return nil, fmt.Errorf("data network of worker %d: %w", cfg.Worker, err)
+	}
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("data network of worker %d: listening at %s: %w", cfg.Worker, cfg.Listen, err)
+	}
+	address, err := cfg.advertised(listener.Addr())
+	if err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("data network of worker %d: %w", cfg.Worker, err)
+	}
+	n := &Network{
+		cfg: cfg, mem: transport.NewMem(cfg.Credits), listener: listener, address: address,
+		codecs: codecs{mem: cfg.Allocator}, placed: make(chan struct{}), broken: make(chan struct{}),
+		peers: make(map[int]*peer), inboxes: make(map[transport.Address]*inbox),
+		incoming: make(map[int]*incoming), conns: make(map[*conn]struct{}),
+	}
+	if cfg.Worker == 0 {
+		n.store = newKeyValues()
+	}
+	n.ctx, n.stop = context.WithCancel(context.Background())
+	n.work.Go(n.accept)
+	n.work.Go(n.watch)
+	return n, nil
+}
+
+// Address is where other workers connect to, host:port.
+func (n *Network) Address() string { return n.address }
+
+// Connect says where the workers are, by number; that of this one does not matter.
+// Connections are made when they are needed. It is called once.
+func (n *Network) Connect(addresses []string) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case len(addresses) != n.cfg.Workers:
+		return fmt.Errorf("data network of worker %d: %d addresses for %d workers", n.cfg.Worker, len(addresses), n.cfg.Workers)
+	case n.addresses != nil:
+		return fmt.Errorf("data network of worker %d: it has the addresses already", n.cfg.Worker)
+	}
+	n.addresses = append([]string{}, addresses...)
+	close(n.placed)
+	return nil
+}
+
+// Listen makes r the receiver of an address of this worker. Others may have sent to
+// it before: their messages come as soon as they hear of it.
+func (n *Network) Listen(addr transport.Address, r transport.Receiver) error {
+	if addr.Worker != n.cfg.Worker {
+		return fmt.Errorf("listen on %v of worker %d: this is worker %d", addr, addr.Worker, n.cfg.Worker)
+	}
+	in := n.newInbox(addr, r)
+	if err := n.mem.Listen(addr, in); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return fmt.Errorf("listen on %v: %w", addr, transport.ErrClosed)
+	}
+	n.inboxes[addr] = in
+	n.work.Go(in.run)
+	for _, c := range n.incoming {
+		c.open(in)
+	}
+	return nil
+}
+
+// Dial returns a sender to an address. One of this worker must be listened to. One of
+// another need not be: Send waits until it is.
+func (n *Network) Dial(addr transport.Address) (transport.Sender, error) {
+	if addr.Worker == n.cfg.Worker {
+		return n.mem.Dial(addr)
+	}
+	p, err := n.peer(addr.Worker)
+	if err != nil {
+		return nil, fmt.Errorf("dial %v of worker %d: %w", addr, addr.Worker, err)
+	}
+	return p.sender(addr), nil
+}
+
+// peer is the way to another worker, which is begun if it does not exist.
+func (n *Network) peer(worker int) (*peer, error) {
+	if worker < 0 || worker >= n.cfg.Workers {
+		return nil, fmt.Errorf("there is no worker %d among %d", worker, n.cfg.Workers)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.peers[worker]
+	if p == nil {
+		if n.closed {
+			return nil, transport.ErrClosed
+		}
+		p = newPeer(n, worker)
+		if n.err != nil {
+			p.shut(n.err)
+		}
+		n.peers[worker] = p
+		n.work.Go(p.connect)
+	}
+	return p, nil
+}
+
+// fail ends the network for a first cause. Connections stay, so that others do not
+// take this worker for lost.
+func (n *Network) fail(err error) {
+	n.mu.Lock()
+	if n.err != nil || n.closed {
+		n.mu.Unlock()
+		return
+	}
+	n.err = err
+	close(n.broken)
+	peers := n.allPeers()
+	n.mu.Unlock()
+	n.cfg.Logger.Error("the data network failed", "worker", n.cfg.Worker, "error", err)
+	for _, p := range peers {
+		p.shut(err)
+	}
+	if n.cfg.Fail != nil {
+		n.cfg.Fail(err)
+	}
+}
+
+func (n *Network) allPeers() []*peer {
+	peers := make([]*peer, 0, len(n.peers))
+	for _, p := range n.peers {
+		peers = append(peers, p)
+	}
+	return peers
+}
+
+// adopt begins to use a connection, if the network is open.
+func (n *Network) adopt(c *conn, s side) bool {
+	if n.closed {
+		return false
+	}
+	n.conns[c] = struct{}{}
+	n.all = append(n.all, c)
+	c.start(s)
+	return true
+}
+
+// forget takes a connection that is over out of the watch's sight.
+func (n *Network) forget(c *conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.conns, c)
+	if in := n.incoming[c.worker]; in != nil && in.conn == c {
+		delete(n.incoming, c.worker)
+	}
+}
+
+// left notes that the worker at the other end of a connection closes its network:
+// it receives nothing more.
+func (n *Network) left(c *conn) {
+	n.mu.Lock()
+	delete(n.conns, c) // its silence means nothing
+	p := n.peers[c.worker]
+	n.mu.Unlock()
+	if p != nil && !c.ended() {
+		p.shut(&PeerError{Worker: c.worker, Address: p.where(), Reason: "has left: it closed its network", Err: ErrLeft})
+	}
+}
+
+// watch looks whether the others are alive, and says that this worker is.
+func (n *Network) watch() {
+	w := newWatch(n.cfg.Detection, time.Now())
+	t := time.NewTicker(w.period)
+	defer t.Stop()
+	beaten := time.Now()
+	beat := appendHead(nil, kindBeat, 0)
+	for {
+		select {
+		case <-n.ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := time.Now()
+		counts := w.tick(now)
+		due := now.Sub(beaten) >= w.beat
+		if due {
+			beaten = now
+		}
+		n.mu.Lock()
+		conns := make([]*conn, 0, len(n.conns))
+		for c := range n.conns {
+			conns = append(conns, c)
+		}
+		n.mu.Unlock()
+		for _, c := range conns {
+			if due && !c.wrote.Swap(false) {
+				c.post(beat)
+			}
+			if c.look(&w, counts, now) >= w.limit {
+				c.silence(now)
+			}
+		}
+	}
+}
+
+// silence is the end of a connection on which nothing was heard for too long.
+func (c *conn) silence(now time.Time) {
+	d := now.Sub(c.heard).Truncate(time.Millisecond)
+	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: fmt.Sprintf("was silent for %v", d), Err: ErrSilent})
+	c.end()
+}
+
+// Close sends what was handed over, says good-bye to the other workers and waits
+// until nothing of the network runs. Messages that were received, but not taken by
+// their receivers, are released. After a failure nothing is flushed. It fails if a
+// worker, which is alive, did not take what was sent to it within ten seconds.
+func (n *Network) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	failed := n.err != nil
+	if !failed {
+		n.err = transport.ErrClosed
+	}
+	peers, conns := n.allPeers(), n.all
+	strangers := slices.Clone(n.strangers)
+	n.mu.Unlock()
+
+	n.stop()
+	n.listener.Close()
+	for _, nc := range strangers {
+		nc.Close()
+	}
+	for _, p := range peers {
+		p.shut(transport.ErrClosed)
+	}
+	for _, c := range conns {
+		c.leave(failed)
+	}
+	var errs []error
+	for _, c := range conns {
+		if err := c.settle(); err != nil && !failed {
+			errs = append(errs, err)
+		}
+	}
+	n.work.Wait()
+	for _, in := range n.inboxes {
+		in.drain()
+	}
+	if err := n.mem.Close(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// buffer returns an empty buffer, which has room for about size bytes.
+func (n *Network) buffer(size int) *[]byte {
+	b, _ := n.buffers.Get().(*[]byte)
+	if b == nil {
+		b = new([]byte)
+	}
+	if cap(*b) < size {
+		*b = make([]byte, 0, size)
+	}
+	*b = (*b)[:0]
+	return b
+}
+
+// recycle takes a buffer back.
+func (n *Network) recycle(b *[]byte) {
+	if cap(*b) <= keptBuffer {
+		n.buffers.Put(b)
+	}
+}

@@ -1,0 +1,344 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// peer is the way to another worker: the dialer's end of a connection, and who waits
+// for it.
+type peer struct {
+	n      *Network
+	worker int
+	fixed  [grantBytes]byte // of the reader
+	opened chan struct{}    // closed when conn is set
+	over   chan struct{}    // closed when err is set
+
+	mu      sync.Mutex
+	address string
+	conn    *conn
+	err     error // nothing can be sent any more
+	unmet   bool  // err says that it could not be reached: a failure when it is needed
+	gates   map[transport.Address]*gate
+	calls   map[uint32]chan answer // requests to the store
+	call    uint32                 // number of the last one
+}
+
+func newPeer(n *Network, worker int) *peer {
+	return &peer{
+		n: n, worker: worker, opened: make(chan struct{}), over: make(chan struct{}),
+		gates: make(map[transport.Address]*gate), calls: make(map[uint32]chan answer),
+	}
+}
+
+// gate has the credits of an inbox. It is made when somebody wants to send there, or
+// when the other worker grants some.
+func (p *peer) gate(addr transport.Address) *gate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.gates[addr]
+	if g == nil {
+		g = &gate{err: p.err}
+		p.gates[addr] = g
+	}
+	return g
+}
+
+// shut ends the sending for a cause. The first counts.
+func (p *peer) shut(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil {
+		return
+	}
+	p.err = err
+	close(p.over)
+	for _, g := range p.gates {
+		g.shut(err)
+	}
+	if p.conn != nil {
+		p.conn.room.shut(err)
+	}
+}
+
+// cause says why nothing can be sent any more.
+func (p *peer) cause() error {
+	p.mu.Lock()
+	err, unmet := p.err, p.unmet
+	p.mu.Unlock()
+	if unmet {
+		p.n.fail(err)
+	}
+	return err
+}
+
+// where is the address at which the worker is reached.
+func (p *peer) where() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.address
+}
+
+// Pauses between the tries to reach a worker.
+const (
+	firstPause = 20 * time.Millisecond
+	lastPause  = time.Second
+)
+
+// connect makes the connection, trying again where that may help.
+func (p *peer) connect() {
+	select {
+	case <-p.n.placed:
+	case <-p.n.ctx.Done():
+		return
+	}
+	p.n.mu.Lock()
+	address := p.n.addresses[p.worker]
+	p.n.mu.Unlock()
+	p.mu.Lock()
+	p.address = address
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(p.n.ctx, p.n.cfg.ConnectTimeout)
+	defer cancel()
+	var last error
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		nc, final, err := p.try(ctx, address)
+		if err == nil {
+			p.begin(nc, address)
+			return
+		}
+		if last == nil || ctx.Err() == nil { // what only says that the time is over explains nothing
+			last = err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		case <-p.over:
+			final = true
+		}
+		t.Stop()
+		if p.n.ctx.Err() != nil {
+			return
+		}
+		if final || ctx.Err() != nil {
+			p.miss(&PeerError{Worker: p.worker, Address: address, Reason: missed(last), Err: last})
+			return
+		}
+	}
+}
+
+// try dials and shakes hands once.
+func (p *peer) try(ctx context.Context, address string) (net.Conn, bool, error) {
+	short, cancel := context.WithTimeout(ctx, helloTimeout)
+	defer cancel()
+	var d net.Dialer
+	nc, err := d.DialContext(short, "tcp", address)
+	if err != nil {
+		return nil, false, err
+	}
+	secure, final, err := p.n.ask(short, nc, p.worker, address)
+	if err != nil {
+		nc.Close()
+	}
+	return secure, final, err
+}
+
+// missed says why a worker could not be reached, after "worker 3 ...".
+func missed(err error) string {
+	var r *refusal
+	switch {
+	case errors.As(err, &r) && r.theirs:
+		return "refused the connection: " + r.reason
+	case errors.As(err, &r):
+		return "is refused: " + r.reason
+	case errors.Is(err, ErrProtocol):
+		return "sent what is " + err.Error()
+	}
+	return "cannot be reached: " + err.Error()
+}
+
+// begin uses a connection.
+func (p *peer) begin(nc net.Conn, address string) {
+	c := p.n.newConn(nc, p.worker, address)
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.mu.Lock()
+	p.conn = c
+	if p.err != nil {
+		c.room.shut(p.err)
+	}
+	p.mu.Unlock()
+	close(p.opened)
+	if !p.n.adopt(c, p) {
+		c.end()
+	}
+}
+
+// miss notes that the worker cannot be reached. That is a failure of the network when
+// somebody needs it.
+func (p *peer) miss(err error) {
+	p.mu.Lock()
+	p.unmet = p.err == nil
+	p.mu.Unlock()
+	p.shut(err)
+}
+
+func (p *peer) handle(k kind, length int) error {
+	switch k {
+	case kindGrant:
+		return p.granted()
+	case kindReply:
+		return p.replied(length)
+	}
+	return violation("a %v from who was connected to", k)
+}
+
+func (p *peer) finish() {}
+
+// granted takes credits.
+func (p *peer) granted() error {
+	if _, err := io.ReadFull(p.conn.in, p.fixed[:]); err != nil {
+		return err
+	}
+	le := binary.LittleEndian
+	addr := transport.Address{
+		Edge: int(int32(le.Uint32(p.fixed[0:]))), Inbox: int(int32(le.Uint32(p.fixed[4:]))), Worker: p.worker,
+	}
+	n := le.Uint32(p.fixed[8:])
+	p.mu.Lock()
+	boxes := len(p.gates)
+	p.mu.Unlock()
+	if n == 0 || n > 1<<20 || boxes > maxInboxes {
+		return violation("%d credits for %v, one of %d inboxes", n, addr, boxes)
+	}
+	p.gate(addr).leave(int64(n))
+	return nil
+}
+
+// sender sends to one inbox of another worker.
+type sender struct {
+	p      *peer
+	addr   transport.Address
+	gate   *gate
+	w      *waiter
+	schema *arrow.Schema // of the last rows, and its codec
+	codec  *codec
+}
+
+func (p *peer) sender(addr transport.Address) *sender {
+	return &sender{p: p, addr: addr, gate: p.gate(addr), w: newWaiter()}
+}
+
+// Send waits for a credit of the inbox and for room in the queue of the connection,
+// and queues the message.
+func (s *sender) Send(ctx context.Context, m transport.Message) error {
+	defer m.Release()
+	head, err := headOf(s.addr, &m)
+	var size int64
+	if err == nil {
+		size, err = s.prepare(&head, &m)
+	}
+	if err != nil {
+		return s.failed(&m, err)
+	}
+	if err := s.gate.enter(ctx, s.w, 1); err != nil {
+		return s.reason(ctx, err)
+	}
+	s.p.mu.Lock()
+	c := s.p.conn // it has granted the credit
+	s.p.mu.Unlock()
+	if err := c.room.enter(ctx, s.w, size); err != nil {
+		s.gate.leave(1)
+		return s.reason(ctx, err)
+	}
+	b, err := s.encode(&head, &m, size)
+	if err != nil {
+		c.room.leave(size)
+		s.gate.leave(1)
+		return s.failed(&m, err)
+	}
+	c.room.leave(size - int64(len(*b)))
+	if err := c.push(b, s.codecOf(&m)); err != nil {
+		return s.reason(ctx, err)
+	}
+	return nil
+}
+
+func (s *sender) codecOf(m *transport.Message) *codec {
+	if m.Rows == nil {
+		return nil
+	}
+	return s.codec
+}
+
+// failed is the error of a message that cannot be sent.
+func (s *sender) failed(m *transport.Message, err error) error {
+	return fmt.Errorf("send message %d of shard %d to %v of worker %d: %w", m.Seq, m.Shard, s.addr, s.addr.Worker, err)
+}
+
+// reason is why a message was not sent: the end of ctx, or of the connection.
+func (s *sender) reason(ctx context.Context, err error) error {
+	if cause := s.p.cause(); cause != nil && !(ctx.Err() != nil && err == context.Cause(ctx)) {
+		return cause
+	}
+	return err
+}
+
+// prepare finds the codec of a message's rows and about how many bytes it takes.
+func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error) {
+	size := int64(headBytes + messageBytes + partBytes*len(m.Parts))
+	if m.Rows == nil {
+		return size, nil
+	}
+	if schema := m.Rows.Schema(); schema != s.schema {
+		c, err := s.p.n.codecs.of(schema)
+		if err != nil {
+			return 0, err
+		}
+		s.schema, s.codec = schema, c
+	}
+	head.schema = s.codec.number
+	rows := batch.Size(m.Rows)
+	if limit := s.p.n.cfg.maxMessage; rows > limit {
+		return 0, tooLarge(m, rows, limit)
+	}
+	return size + rows + 512 + 192*m.Rows.NumCols(), nil
+}
+
+func tooLarge(m *transport.Message, size, limit int64) error {
+	return fmt.Errorf("%d rows of %d bytes exceed the %d that a message can hold: use smaller batches", m.Rows.NumRows(), size, limit)
+}
+
+// encode writes a message into a buffer.
+func (s *sender) encode(head *messageHead, m *transport.Message, size int64) (*[]byte, error) {
+	n := s.p.n
+	b := n.buffer(int(size))
+	out := head.append(appendHead(*b, kindMessage, 0))
+	out = appendParts(out, m.Parts)
+	var err error
+	if m.Rows != nil {
+		out, err = s.codec.append(out, m.Rows)
+	}
+	*b = out
+	if length := int64(len(out) - headBytes); err == nil && length > n.cfg.maxMessage {
+		err = tooLarge(m, length, n.cfg.maxMessage)
+	}
+	if err != nil {
+		n.recycle(b)
+		return nil, err
+	}
+	binary.LittleEndian.PutUint32(out, uint32(len(out)-headBytes))
+	return b, nil
+}
