@@ -66,9 +66,11 @@ type CancelAsked struct {
 }
 
 // Persisted: what a Persist effect named is on disk. The shell says so for those with
-// Barrier set; the core waits for it before it lets worker 0 commit.
+// Barrier set; the core waits for it before it lets worker 0 commit. Err is why it
+// could not be written, which fails the job before anything of it is visible.
 type Persisted struct {
-	ID wire.JobID
+	ID  wire.JobID
+	Err error
 }
 
 // Tick: time has passed. Due every TickEvery.
@@ -90,7 +92,8 @@ func (Tick) event()         {}
 type Effect interface{ effect() }
 
 // Send sends a message to a task manager. Of a connection that is gone the shell
-// drops it.
+// drops it. The credential of a Deployment is left empty: the shell issues one per
+// (job, attempt) and fills it in.
 type Send struct {
 	Conn    int
 	Message wire.ToTaskManager
@@ -101,7 +104,9 @@ type Disconnect struct {
 	Conn int
 }
 
-// Persist writes a job's record. With Barrier the shell answers Persisted.
+// Persist writes a job's record. With Barrier the shell answers Persisted. The record
+// of a job that commits or has finished has the outcomes of its workers, which the
+// core itself does not keep after the job has ended; the plan is the shell's to add.
 type Persist struct {
 	Job     wire.JobInfo
 	Barrier bool
@@ -120,8 +125,23 @@ type Compile struct {
 	Graph []byte
 }
 
+// Progressed says that there is news of how far a job is, which Core.Progress sums up
+// when asked. There is one for each report of a worker; the shell tells followers at
+// the pace it likes.
+type Progressed struct {
+	ID wire.JobID
+}
+
+// Forget removes a job that ended long ago from the records, with all that the shell
+// keeps of it.
+type Forget struct {
+	ID wire.JobID
+}
+
 func (Send) effect()       {}
 func (Disconnect) effect() {}
 func (Persist) effect()    {}
 func (Changed) effect()    {}
 func (Compile) effect()    {}
+func (Progressed) effect() {}
+func (Forget) effect()     {}

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TickEvery is how often the core is to be given a Tick.
+const TickEvery = 100 * time.Millisecond
+
+// Bounds of what a task manager may say of itself.
+const (
+	maxSlots = 1 << 16
+	maxText  = 256 // bytes of an identity, a name, a host
+)
+
+// Config is what the core is given once.
+type Config struct {
+	// Cluster is the job manager's incarnation, and Build its version, for people.
+	Cluster, Build string
+	// Started is the wall clock at time zero, for people. A submission's own wall clock
+	// sets it anew.
+	Started time.Time
+
+	// Heartbeat is how often task managers say that they are alive; default 500 ms.
+	Heartbeat time.Duration
+	// Detection is how long a task manager may be silent before it is lost; default 4 s.
+	// Only time counts in which this process itself got its ticks.
+	Detection time.Duration
+	// Reconnect is how long a task manager whose connection broke may take to come back
+	// before it is lost; default 2 s.
+	Reconnect time.Duration
+	// Lease is how long a task manager goes on alone; default twice Detection.
+	Lease time.Duration
+	// Slack is added to Detection when a worker says that it lost another one, and the
+	// reason is waited for; default 500 ms.
+	Slack time.Duration
+
+	// DeployTimeout bounds the time from the choice of slots until all workers run,
+	// fetching the executable included; default 2 min.
+	DeployTimeout time.Duration
+	// ResolveTimeout bounds the time in which a worker learns the facts of a graph, for
+	// which it may have to read inputs; default 10 min.
+	ResolveTimeout time.Duration
+	// KillAfter is how long a worker that was told to end may take before it is killed;
+	// default 12 s, which leaves it 10 s to abandon user code that does not return.
+	KillAfter time.Duration
+
+	// Policy chooses among free slots; Pack by default.
+	Policy Policy
+	// Keep is how many jobs that have ended are kept; default 1000.
+	Keep int
+
+	// History is the jobs on record. Those that have not ended failed because the job
+	// manager stopped.
+	History []wire.JobInfo
+	// Committed says of jobs on record as committing what the shell has found out: true,
+	// their results are visible and they have finished; false, nothing of them is and
+	// they failed. Of those not in it nobody knows, and their failure says so.
+	Committed map[wire.JobID]bool
+}
+
+func (c Config) withDefaults() Config {
+	c.Heartbeat = cmp.Or(c.Heartbeat, 500*time.Millisecond)
+	c.Detection = cmp.Or(c.Detection, 4*time.Second)
+	c.Reconnect = cmp.Or(c.Reconnect, 2*time.Second)
+	c.Lease = cmp.Or(c.Lease, 2*c.Detection)
+	c.Slack = cmp.Or(c.Slack, 500*time.Millisecond)
+	c.DeployTimeout = cmp.Or(c.DeployTimeout, 2*time.Minute)
+	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, 10*time.Minute)
+	c.KillAfter = cmp.Or(c.KillAfter, 12*time.Second)
+	c.Keep = max(0, cmp.Or(c.Keep, 1000))
+	return c
+}

@@ -1,0 +1,134 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Bounds of what is kept of a failure.
+const (
+	maxMessage = 32 << 10
+	maxLines   = 100
+	maxLine    = 4 << 10
+)
+
+// cancelAsked ends a job because someone wants it.
+func (c *Core) cancelAsked(e CancelAsked) {
+	j := c.jobs[e.ID]
+	if j == nil {
+		return
+	}
+	reason := e.Reason
+	if reason == "" {
+		reason = "no reason given"
+	}
+	c.noteCommit(j)
+	if !c.moveJob(j, jobCancels, "cancelled: "+shorten(reason, maxMessage)) {
+		return
+	}
+	if j.processes > 0 {
+		c.record(j, false)
+	}
+	c.stopAll(j, toldCancel, j.info.Detail)
+	c.settle(j)
+}
+
+// noteCommit notes that a job ends otherwise while worker 0 makes its results visible.
+func (c *Core) noteCommit(j *job) {
+	if j.info.State == wire.JobCommitting && j.committing {
+		j.note = "; its results were being made visible, all, some or none of them may be"
+	}
+}
+
+// blame fails a job over one of its workers. The first cause stays, with one
+// exception. A worker that only lost contact with another one has often noticed before
+// the job manager hears what became of that: its task manager reports the end of the
+// process, or is silent and not lost yet. So such a failure is held, and the others
+// are left alone (told to stop, they would fail of that), until a cause of another
+// kind is heard, or all are gone, or the time has passed in which a task manager is
+// found to be silent.
+//
+// Worker 0 alone commits; what becomes of the others meanwhile fails nothing.
+func (c *Core) blame(w *worker, f *wire.Failure) {
+	j := w.job
+	known := bounded(f)
+	known.Worker, known.TaskManager = w.ref.Worker, w.node.Name
+	switch {
+	case w.ref.Attempt != j.info.Attempt || w.told == toldExit:
+		// Nothing depends on it any more.
+	case j.info.State == wire.JobFailing && j.deciding && f.Kind != wire.PeerFailure:
+		j.info.Failure = known
+		c.decide(j)
+	case j.info.State == wire.JobCommitting && w.ref.Worker != 0:
+	case j.info.State == wire.JobResolving || f.Kind != wire.PeerFailure:
+		c.fail(j, known)
+	default:
+		c.noteCommit(j)
+		if !c.moveJob(j, jobFails, known.Error()+"; looking for what caused it") {
+			return
+		}
+		j.info.Failure = known
+		j.deciding, j.decideBy = true, c.clock.paid+c.config.Detection+c.config.Slack
+		c.record(j, false)
+	}
+}
+
+// decide takes the failure that is known for the cause, and stops all workers.
+func (c *Core) decide(j *job) {
+	j.deciding = false
+	j.info.Detail = j.info.Failure.Error()
+	if j.processes > 0 {
+		c.record(j, false)
+	}
+	c.stopAll(j, toldCancel, "the job failed: "+j.info.Detail)
+}
+
+// fail fails a job for a reason that is known to be the cause.
+func (c *Core) fail(j *job, f *wire.Failure) {
+	c.noteCommit(j)
+	if !c.moveJob(j, jobFails, f.Error()) {
+		return
+	}
+	j.info.Failure = f
+	c.decide(j)
+	c.settle(j)
+}
+
+// learn adds to a job's failure how the process of the worker ended that is its cause.
+func (j *job) learn(w *worker, f *wire.Failure) {
+	cause := j.info.Failure
+	if f == nil || cause == nil || j.info.State.Ended() || cause.Worker != w.ref.Worker || w.ref.Attempt != j.info.Attempt {
+		return
+	}
+	more, end := *cause, bounded(f)
+	if more.Signal == "" && more.ExitCode <= 0 {
+		more.Signal, more.ExitCode = end.Signal, end.ExitCode
+	}
+	if len(more.LastLines) == 0 {
+		more.LastLines = end.LastLines
+	}
+	j.info.Failure = &more
+}
+
+// bounded returns a copy of a failure of which no part is too large to be kept.
+func bounded(f *wire.Failure) *wire.Failure {
+	b := *f
+	b.Message = shorten(b.Message, maxMessage)
+	b.Signal = shorten(b.Signal, maxText)
+	lines := b.LastLines[max(0, len(b.LastLines)-maxLines):]
+	b.LastLines = nil
+	for _, line := range lines {
+		b.LastLines = append(b.LastLines, shorten(line, maxLine))
+	}
+	return &b
+}
+
+// shorten cuts a text that is too long, and says so.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return strings.Clone(text)
+	}
+	return strings.ToValidUTF8(text[:most], "") + fmt.Sprintf("… (%d bytes more)", len(text)-most)
+}

@@ -1,0 +1,142 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// progressed keeps what a worker says of how far it is.
+func (c *Core) progressed(w *worker, p *wire.Progress) {
+	if w.state == WorkerRunning && w.job.info.State == wire.JobRunning {
+		w.progress = p
+		c.emit(Progressed{ID: w.ref.Job})
+	}
+}
+
+// progress sums up what the workers have said: their vertices added up, and the queues
+// as worker 0 has them, where subtask 0 runs. It is nil where nobody has said anything.
+func (j *job) progress() *wire.Progress {
+	if j.workers == nil {
+		return j.info.Progress
+	}
+	var sum *wire.Progress
+	for _, w := range j.workers {
+		if w.progress == nil {
+			continue
+		}
+		if sum == nil {
+			sum = &wire.Progress{}
+		}
+		for i, v := range w.progress.Vertices {
+			if i == len(sum.Vertices) {
+				sum.Vertices = append(sum.Vertices, wire.VertexProgress{})
+			}
+			sum.Vertices[i].Rows += v.Rows
+			sum.Vertices[i].ShardsDone += v.ShardsDone
+		}
+		if w.ref.Worker == 0 {
+			sum.Queues = slices.Clone(w.progress.Queues)
+		}
+	}
+	if sum == nil {
+		return j.info.Progress
+	}
+	return sum
+}
+
+// Progress returns how far a job is, nil if that is not known. It costs the workers
+// and vertices of the job; ask when you want to tell, not for each Progressed.
+func (c *Core) Progress(id wire.JobID) *wire.Progress {
+	if j := c.jobs[id]; j != nil {
+		return j.progress()
+	}
+	return nil
+}
+
+// Job returns a job as it stands, with its progress.
+func (c *Core) Job(id wire.JobID) (wire.JobInfo, bool) {
+	j := c.jobs[id]
+	if j == nil {
+		return wire.JobInfo{}, false
+	}
+	info := j.snapshot()
+	info.Progress = j.progress()
+	return info, true
+}
+
+// Jobs returns all jobs without their progress, newest first.
+func (c *Core) Jobs() []wire.JobInfo {
+	all := make([]wire.JobInfo, 0, len(c.jobs))
+	for _, j := range c.jobs {
+		info := j.snapshot()
+		info.Progress = nil
+		all = append(all, info)
+	}
+	slices.SortFunc(all, func(a, b wire.JobInfo) int {
+		return cmp.Or(b.Submitted.Compare(a.Submitted), cmp.Compare(b.ID, a.ID))
+	})
+	return all
+}
+
+// Nodes returns the task managers by name, the last few that are gone after the
+// others.
+func (c *Core) Nodes(now time.Duration) []wire.NodeInfo {
+	all := make([]wire.NodeInfo, 0, len(c.order)+len(c.gone))
+	for _, n := range c.order {
+		all = append(all, n.info(now))
+	}
+	gone := slices.Clone(c.gone)
+	slices.SortStableFunc(gone, compareNodes)
+	for _, n := range gone {
+		all = append(all, n.info(now))
+	}
+	return all
+}
+
+func (n *node) info(now time.Duration) wire.NodeInfo {
+	info := wire.NodeInfo{
+		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID,
+		State:    n.state.String(),
+		Slots:    n.Slots,
+		Free:     n.offer().Free,
+		Memory:   n.Memory,
+		Platform: n.Platform,
+		Build:    n.Build,
+		HeardAgo: max(0, now-n.heardAt),
+		Since:    n.since,
+	}
+	for _, w := range n.mine() {
+		info.Workers = append(info.Workers, w.ref)
+	}
+	return info
+}
+
+// Overview returns the cluster at a glance. What concerns uploads is the shell's to
+// add. Task managers count that are alive, silent or away; free are slots that can be
+// had now.
+func (c *Core) Overview() wire.Overview {
+	o := wire.Overview{
+		Version:      wire.Version,
+		Build:        c.config.Build,
+		Cluster:      c.config.Cluster,
+		Started:      c.config.Started,
+		TaskManagers: len(c.order),
+		Jobs:         make(map[string]int),
+	}
+	for _, n := range c.order {
+		offer := n.offer()
+		o.Slots += offer.Slots
+		o.Free += offer.Free
+		if !slices.Contains(o.Platforms, n.Platform) {
+			o.Platforms = append(o.Platforms, n.Platform)
+		}
+	}
+	slices.SortFunc(o.Platforms, comparePlatforms)
+	for _, j := range c.jobs {
+		o.Jobs[j.info.State.String()]++
+	}
+	return o
+}

@@ -1,0 +1,431 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// job is a job from its submission until it is forgotten.
+type job struct {
+	spec wire.JobSpec // until it has ended and has no workers
+	info wire.JobInfo // without progress and outcomes until it has ended
+
+	queued bool          // waits for slots
+	since  time.Duration // attention paid when it began to wait for what it waits for
+
+	resolver  *worker
+	compiling bool      // the graph that the resolver built
+	workers   []*worker // of the current attempt, by number
+	ready     int       // of them
+	processes int       // that are not gone, the resolver included
+
+	preparing  bool // worker 0 was told to prepare
+	committing bool // worker 0 was told to commit
+	finished   int  // workers
+	outcomes   [][]byte
+
+	deciding bool          // it failed as a worker lost another one, and nobody has said why yet
+	decideBy time.Duration // attention after which that is all there is to say
+	note     string        // on what became of a commit that something came across
+}
+
+// start is the command that has its workers run.
+func (j *job) start() *wire.Start {
+	addresses := make([]string, len(j.info.Workers))
+	for i, p := range j.info.Workers {
+		addresses[i] = p.Address
+	}
+	return &wire.Start{Addresses: addresses}
+}
+
+// platform is what the job's task managers must be.
+func (j *job) platform() wire.Platform {
+	if j.spec.Artifact == "" {
+		return wire.Platform{}
+	}
+	return j.spec.Platform
+}
+
+// wants is how many slots it waits for.
+func (j *job) wants() int {
+	if j.info.State == wire.JobResolving {
+		return 1
+	}
+	return j.info.Slots
+}
+
+// moveJob takes a job to its next state, and reports whether there is one.
+func (c *Core) moveJob(j *job, e jobEvent, detail string) bool {
+	next, ok := jobTable.next(j.info.State, e)
+	if !ok {
+		return false
+	}
+	j.info.State, j.info.Detail = next, detail
+	if j.queued {
+		j.queued, c.rethink = false, true
+	}
+	j.since = c.clock.paid
+	return true
+}
+
+// record puts a job on record as it stands, and tells its followers.
+func (c *Core) record(j *job, barrier bool) {
+	info := j.snapshot()
+	if j.info.State == wire.JobCommitting || j.info.State == wire.JobFinished {
+		info.Outcomes = j.outcomes
+	}
+	c.emit(Persist{Job: info, Barrier: barrier})
+	c.emit(Changed{Job: info})
+}
+
+// snapshot returns the job as people see it, for good.
+func (j *job) snapshot() wire.JobInfo {
+	info := j.info
+	info.Workers = slices.Clone(info.Workers)
+	return info
+}
+
+// submit takes in a job.
+func (c *Core) submit(e Submitted) {
+	if c.jobs[e.ID] != nil {
+		return
+	}
+	if !e.At.IsZero() {
+		c.epoch = e.At.Add(-c.now)
+	}
+	j := &job{spec: e.Spec, queued: true, since: c.clock.paid, info: wire.JobInfo{
+		ID:          e.ID,
+		Name:        e.Spec.Name,
+		State:       wire.JobWaiting,
+		Parallelism: e.Spec.Parallelism,
+		Slots:       e.Slots,
+		Shards:      e.Spec.Shards,
+		Seed:        e.Spec.Seed,
+		Artifact:    e.Spec.Artifact,
+		Submitted:   c.wall(),
+	}}
+	if e.Slots <= 0 {
+		j.info.State, j.info.Slots = wire.JobResolving, 0
+	}
+	c.jobs[e.ID] = j
+	c.live = append(c.live, j)
+	c.rethink = true
+	c.record(j, false)
+}
+
+// schedule gives slots to those that wait, first in, first out: behind a job that does
+// not fit all others wait for slots of its platform, though they may fit, as otherwise
+// small jobs could keep a large one waiting for ever.
+func (c *Core) schedule() {
+	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
+		return
+	}
+	offers := c.offers()
+	line := queue{}
+	for _, j := range slices.Clone(c.live) {
+		if !j.queued {
+			continue
+		}
+		request := Request{Slots: j.wants(), Platform: j.platform(), Policy: c.config.Policy}
+		before := line.before(request.Platform)
+		shares, short := line.place(offers, request, before)
+		if short == nil {
+			for _, s := range shares {
+				offers[s.Offer].Free -= s.Slots.Hi - s.Slots.Lo
+			}
+			c.place(j, shares)
+			continue
+		}
+		line.join(request.Platform)
+		if detail := "waiting for " + short.String(); detail != j.info.Detail {
+			j.info.Detail = detail
+			c.emit(Changed{Job: j.snapshot()})
+		}
+	}
+}
+
+// offers returns what there is for new work, in the order of task managers.
+func (c *Core) offers() []Offer {
+	offers := make([]Offer, len(c.order))
+	for i, n := range c.order {
+		offers[i] = n.offer()
+	}
+	return offers
+}
+
+// place gives a job its slots and starts its workers there. The shares' offers are
+// indices in the order of task managers.
+func (c *Core) place(j *job, shares []Share) {
+	nodes := make([]*node, len(shares))
+	ranges := make([]wire.SlotRange, len(shares))
+	placed := make([]wire.Placed, len(shares))
+	for i, s := range shares {
+		nodes[i], ranges[i] = c.order[s.Offer], s.Slots
+		placed[i] = wire.Placed{TaskManager: nodes[i].Name, Slots: s.Slots}
+	}
+	j.info.Attempt++
+	if j.info.State == wire.JobResolving {
+		j.queued, j.since = false, c.clock.paid
+		j.info.Detail = "learning what the graph rests on, on task manager " + nodes[0].Name
+		j.resolver = c.deploy(j, nodes[0], wire.ResolveMode, 0, ranges)
+		c.record(j, false)
+		return
+	}
+	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", count(j.info.Slots, "slot"), count(len(nodes), "task manager")))
+	j.info.Workers = placed
+	j.workers = make([]*worker, len(nodes))
+	for i, n := range nodes {
+		j.workers[i] = c.deploy(j, n, wire.RunMode, i, ranges)
+	}
+	c.record(j, false)
+}
+
+// resolved has the graph that a worker built compiled, and lets the worker go.
+func (c *Core) resolved(w *worker, graph []byte) {
+	c.stop(w, toldExit, "")
+	if w.job.info.State == wire.JobResolving {
+		w.job.compiling = true
+		c.emit(Compile{ID: w.job.info.ID, Graph: graph})
+	}
+}
+
+// compiled takes in the compiled graph. The job keeps its place in the queue.
+func (c *Core) compiled(e Compiled) {
+	j := c.jobs[e.ID]
+	switch {
+	case j == nil || j.info.State != wire.JobResolving || !j.compiling:
+	case e.Err != nil:
+		c.fail(j, &wire.Failure{Kind: wire.MisuseFailure, Message: "the job's graph does not compile: " + e.Err.Error(), Worker: -1, ExitCode: -1})
+	case e.Slots < 1:
+		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("the job's plan wants %d slots", e.Slots), Worker: -1, ExitCode: -1})
+	default:
+		c.moveJob(j, jobResolved, "")
+		j.spec.Graph, j.info.Slots = e.Graph, e.Slots
+		j.queued, c.rethink = true, true
+		c.record(j, false)
+	}
+}
+
+// ready counts a worker that can be reached. When all can, worker 0 begins the sinks.
+func (c *Core) ready(w *worker, r *wire.Ready) {
+	j := w.job
+	w.fingerprint = r.Fingerprint
+	j.info.Workers[w.ref.Worker].Address = r.Address
+	if j.info.State != wire.JobDeploying {
+		return
+	}
+	if j.info.Fingerprint == "" {
+		j.info.Fingerprint = r.Fingerprint
+	}
+	if r.Fingerprint != j.info.Fingerprint {
+		c.blame(w, &wire.Failure{
+			Kind: wire.MisuseFailure,
+			Message: fmt.Sprintf("the workers' programs build different graphs from the same arguments: this one has the fingerprint %s, others %s",
+				r.Fingerprint, j.info.Fingerprint),
+			ExitCode: -1,
+		})
+		return
+	}
+	if j.ready++; j.ready == len(j.workers) {
+		j.preparing = true
+		c.command(j.workers[0], wire.WorkerCommand{Prepare: &wire.Prepare{}})
+	}
+}
+
+// startAll has all workers run.
+func (c *Core) startAll(j *job) {
+	c.moveJob(j, jobStarted, "")
+	j.info.Started = c.wall()
+	start := j.start()
+	for _, w := range j.workers {
+		w.state, _ = workerTable.next(w.state, toldStart)
+		c.command(w, wire.WorkerCommand{Start: start})
+	}
+	c.record(j, false)
+}
+
+// finished counts a worker whose subtasks have succeeded. When all have, the job is
+// put on record as one that commits, before anything of it is visible.
+func (c *Core) finished(w *worker, outcome []byte) {
+	j := w.job
+	if j.info.State != wire.JobRunning {
+		return
+	}
+	if j.outcomes == nil {
+		j.outcomes = make([][]byte, len(j.workers))
+	}
+	j.outcomes[w.ref.Worker] = outcome
+	if j.finished++; j.finished == len(j.workers) {
+		c.moveJob(j, jobCommits, "making the results visible")
+		c.record(j, true)
+	}
+}
+
+// persisted lets worker 0 commit.
+func (c *Core) persisted(e Persisted) {
+	j := c.jobs[e.ID]
+	if j == nil || j.info.State != wire.JobCommitting || j.committing {
+		return
+	}
+	if e.Err != nil {
+		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager could not put the job on record: " + e.Err.Error(), Worker: -1, ExitCode: -1})
+		return
+	}
+	j.committing = true
+	c.command(j.workers[0], wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
+}
+
+// committed ends a job well. Its workers hold their slots until they are gone.
+func (c *Core) committed(j *job) {
+	if !c.moveJob(j, jobCommitted, "") {
+		j.note = "; its results had become visible"
+		return
+	}
+	c.close(j)
+	c.stopAll(j, toldExit, "")
+	c.settle(j)
+}
+
+// stopAll tells all workers of a job to end.
+func (c *Core) stopAll(j *job, how ending, reason string) {
+	c.stop(j.resolver, how, reason)
+	for _, w := range j.workers {
+		c.stop(w, how, reason)
+	}
+}
+
+// settle ends a job that was to end once its last worker is gone, and lets go of what
+// is needed for workers only.
+func (c *Core) settle(j *job) {
+	if j.processes > 0 {
+		return
+	}
+	if j.deciding {
+		c.decide(j)
+	}
+	detail := j.info.Detail
+	if c.moveJob(j, jobEmptied, detail) {
+		j.info.Detail += j.note
+		if f := j.info.Failure; f != nil && j.note != "" {
+			noted := *f
+			noted.Message += j.note
+			j.info.Failure = &noted
+		}
+		c.close(j)
+	}
+	if j.info.State.Ended() {
+		j.spec, j.resolver, j.workers, j.outcomes = wire.JobSpec{}, nil, nil, nil
+		c.live = slices.DeleteFunc(c.live, func(o *job) bool { return o == j })
+	}
+}
+
+// close puts a job that has ended on record for good, and forgets the oldest if there
+// are too many.
+func (c *Core) close(j *job) {
+	j.info.Ended = c.wall()
+	j.info.Progress = j.progress()
+	for _, w := range j.workers {
+		w.progress = nil
+	}
+	c.record(j, false)
+	c.ended = append(c.ended, j)
+	c.forget()
+}
+
+// forget removes the oldest jobs that have ended. One whose workers are not gone yet
+// is kept, with those after it.
+func (c *Core) forget() {
+	for len(c.ended) > c.config.Keep && c.ended[0].processes == 0 {
+		id := c.ended[0].info.ID
+		delete(c.jobs, id)
+		c.ended = slices.Delete(c.ended, 0, 1)
+		c.emit(Forget{ID: id})
+	}
+}
+
+// hurry looks whether a job has waited too long for what it waits for.
+func (c *Core) hurry(j *job) {
+	waited := c.clock.paid - j.since
+	switch j.info.State {
+	case wire.JobResolving, wire.JobWaiting:
+		if limit := j.spec.WaitTimeout; j.queued && limit > 0 && waited >= limit {
+			c.giveUpWaiting(j, limit)
+		} else if !j.queued && waited >= c.config.ResolveTimeout {
+			c.fail(j, &wire.Failure{
+				Kind:        wire.UserFailure,
+				Message:     fmt.Sprintf("the worker did not learn within %s what the graph rests on", c.config.ResolveTimeout),
+				TaskManager: j.resolver.node.Name,
+				ExitCode:    -1,
+			})
+		}
+	case wire.JobDeploying:
+		if waited >= c.config.DeployTimeout {
+			c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: j.notReady(c.config.DeployTimeout), Worker: -1, ExitCode: -1})
+		}
+	case wire.JobFailing:
+		if j.deciding && c.clock.paid >= j.decideBy {
+			c.decide(j)
+		}
+	}
+	if j.processes > 0 {
+		c.killLate(j.resolver)
+		for _, w := range j.workers {
+			c.killLate(w)
+		}
+	}
+}
+
+// giveUpWaiting fails a job that did not get its slots in time, and says how many were
+// missing.
+func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
+	offers := c.offers()
+	line := queue{}
+	for _, o := range c.live {
+		if o == j {
+			break
+		}
+		if o.queued {
+			line.join(o.platform())
+		}
+	}
+	request := Request{Slots: j.wants(), Platform: j.platform(), Policy: c.config.Policy}
+	_, short := line.place(offers, request, line.before(request.Platform))
+	message := fmt.Sprintf("gave up after %s of waiting for slots", limit)
+	if short != nil {
+		message = fmt.Sprintf("gave up after %s of waiting for %s", limit, short)
+		if n := short.Missing(); n > 0 {
+			message += fmt.Sprintf("; %s missing", were(n))
+		}
+	}
+	c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: message, Worker: -1, ExitCode: -1})
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "1 slot was"
+	}
+	return fmt.Sprintf("%d slots were", n)
+}
+
+// notReady says which workers a deployment waited for in vain.
+func (j *job) notReady(limit time.Duration) string {
+	const most = 5
+	var names []string
+	for _, w := range j.workers {
+		if w.state == WorkerDeploying {
+			names = append(names, fmt.Sprintf("%d on task manager %s", w.ref.Worker, w.node.Name))
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return fmt.Sprintf("worker 0 on task manager %s had not begun the outputs %s after the deployment", j.workers[0].node.Name, limit)
+	case len(names) > most:
+		names = append(names[:most], fmt.Sprintf("and %d more", len(names)-most))
+	}
+	return fmt.Sprintf("not all workers were ready %s after the deployment: %s of %d missing: %s",
+		limit, count(len(j.workers)-j.ready, "worker"), len(j.workers), strings.Join(names, ", "))
+}

@@ -1,0 +1,308 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// goneKept is how many task managers that are gone are shown to people.
+const goneKept = 50
+
+// node is a task manager from its registration to its end.
+type node struct {
+	wire.Register // without Running
+	state         NodeState
+	conn          int           // 0: away or gone
+	heard         time.Duration // attention paid when it was last heard or cut off
+	heardAt       time.Duration // time when it was last heard, for people
+	since         time.Time
+	reason        string // why it is away or gone; completes "task manager X ..."
+	used          int    // slots
+	workers       map[wire.WorkerRef]*worker
+	beats         uint64
+}
+
+// offer returns what the scheduler sees of it.
+func (n *node) offer() Offer {
+	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Slots: n.Slots}
+	if n.state == NodeAlive {
+		o.Free = n.Slots - n.used
+	}
+	return o
+}
+
+// mine returns its workers in order.
+func (n *node) mine() []*worker {
+	all := make([]*worker, 0, len(n.workers))
+	for _, w := range n.workers {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b *worker) int { return compareRefs(a.ref, b.ref) })
+	return all
+}
+
+func compareRefs(a, b wire.WorkerRef) int {
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Worker, b.Worker))
+}
+
+func compareNodes(a, b *node) int {
+	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+}
+
+// move takes a task manager to its next state and reports whether there is one.
+func (c *Core) moveNode(n *node, e nodeEvent) bool {
+	next, ok := nodeTable.next(n.state, e)
+	if ok && next != n.state {
+		n.state = next
+		c.rethink = true
+	}
+	return ok
+}
+
+// send sends to a task manager; to one that is away nothing: it is told when it is
+// back.
+func (c *Core) send(n *node, m wire.ToTaskManager) {
+	if n.conn != 0 {
+		c.emit(Send{Conn: n.conn, Message: m})
+	}
+}
+
+// refuse ends a connection with a reason.
+func (c *Core) refuse(conn int, final bool, reason string) {
+	c.emit(Send{Conn: conn, Message: wire.ToTaskManager{Refused: &wire.Refused{Reason: reason, Final: final}}})
+	c.emit(Disconnect{Conn: conn})
+}
+
+// register takes in a task manager, or takes it back.
+func (c *Core) register(e Registered) {
+	if n := c.conns[e.Conn]; n != nil {
+		c.refuse(e.Conn, false, "a task manager registers once on a connection")
+		c.cut(n, "registered twice on one connection")
+		return
+	}
+	if e.Name == "" {
+		e.Name = e.ID
+	}
+	if why := c.unfit(&e.Register); why != "" {
+		c.refuse(e.Conn, true, why)
+		return
+	}
+	n := c.nodes[e.ID]
+	if n != nil && n.Incarnation != e.Incarnation {
+		if n.state == NodeAlive {
+			c.refuse(e.Conn, false, fmt.Sprintf(
+				"two task managers have the identity %s: %s (process %d on %s) is registered and was heard %.1fs ago, and %s (process %d on %s) wants to be; give one of them a work directory of its own",
+				e.ID, n.Name, n.PID, n.Host, (c.now-n.heardAt).Seconds(), e.Name, e.PID, e.Host))
+			return
+		}
+		c.lose(n, "was started anew")
+		n = nil
+	}
+	if n != nil && (n.Slots != e.Slots || n.Platform != e.Platform) {
+		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s and cannot have %s of %s without being started anew",
+			n.Name, count(n.Slots, "slot"), n.Platform, count(e.Slots, "slot"), e.Platform))
+		return
+	}
+	if n == nil {
+		n = c.admit(e)
+	} else {
+		c.takeBack(n, e.Conn)
+	}
+	c.send(n, wire.ToTaskManager{Registered: &wire.Registered{Cluster: c.config.Cluster, Heartbeat: c.config.Heartbeat, Lease: c.config.Lease}})
+	c.compare(n, e.Running)
+}
+
+// unfit says why a task manager can never be taken in, or nothing.
+func (c *Core) unfit(r *wire.Register) string {
+	switch {
+	case r.Version != wire.Version:
+		upgrade := "task manager"
+		if r.Version > wire.Version {
+			upgrade = "job manager"
+		}
+		return fmt.Sprintf("the task manager (%s) speaks version %d of the protocol and the job manager (%s) version %d: upgrade the %s",
+			cmp.Or(r.Build, "unknown build"), r.Version, cmp.Or(c.config.Build, "unknown build"), wire.Version, upgrade)
+	case r.ID == "" || r.Incarnation == "":
+		return "a task manager without an identity or an incarnation cannot register"
+	case len(r.ID) > maxText || len(r.Incarnation) > maxText || len(r.Name) > maxText || len(r.Host) > maxText || len(r.Build) > maxText ||
+		len(r.Platform.OS) > maxText || len(r.Platform.Arch) > maxText:
+		return fmt.Sprintf("a task manager's identity, name, host, build and platform have at most %d bytes each", maxText)
+	case r.Slots < 1 || r.Slots > maxSlots:
+		return fmt.Sprintf("a task manager has from 1 to %d slots, not %d", maxSlots, r.Slots)
+	case r.Memory < 0:
+		return fmt.Sprintf("a task manager cannot have %d bytes of memory", r.Memory)
+	}
+	return ""
+}
+
+// admit takes in a task manager that is not known, or not any more.
+func (c *Core) admit(e Registered) *node {
+	n := &node{Register: e.Register, conn: e.Conn, since: c.wall(), workers: make(map[wire.WorkerRef]*worker)}
+	n.Running = nil
+	n.heard, n.heardAt = c.clock.paid, c.now
+	c.conns[e.Conn], c.nodes[e.ID] = n, n
+	at, _ := slices.BinarySearchFunc(c.order, n, compareNodes)
+	c.order = slices.Insert(c.order, at, n)
+	c.gone = slices.DeleteFunc(c.gone, func(old *node) bool { return old.ID == n.ID })
+	c.rethink = true
+	return n
+}
+
+// takeBack gives a task manager another connection.
+func (c *Core) takeBack(n *node, conn int) {
+	if n.conn != 0 {
+		delete(c.conns, n.conn)
+		c.emit(Disconnect{Conn: n.conn})
+	}
+	c.moveNode(n, nodeBack)
+	n.conn, n.reason = conn, ""
+	n.heard, n.heardAt = c.clock.paid, c.now
+	c.conns[conn] = n
+}
+
+// compare compares the workers that a task manager has when it registers with those
+// that it should have. Those that it should not have are killed: they are left of a
+// job that has ended here meanwhile. Those that it has not are gone. The others are
+// told again what may not have reached them.
+func (c *Core) compare(n *node, running []wire.WorkerRef) {
+	has := make(map[wire.WorkerRef]bool, len(running))
+	for _, ref := range running {
+		if n.workers[ref] == nil && !has[ref] {
+			c.kill(n, ref)
+		}
+		has[ref] = true
+	}
+	mine := n.mine()
+	for _, w := range mine {
+		if has[w.ref] {
+			c.remind(w)
+		}
+	}
+	for _, w := range mine {
+		if !has[w.ref] && !w.state.Gone() {
+			c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s came back without the worker", n.Name)))
+		}
+	}
+}
+
+// kill ends a process that should not be.
+func (c *Core) kill(n *node, ref wire.WorkerRef) {
+	c.send(n, wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Kill: &wire.Kill{}}})
+}
+
+// heartbeat acknowledges a sign of life. It costs the workers of the one task manager,
+// whatever there is of jobs and others.
+func (c *Core) heartbeat(e Heartbeat) {
+	n := c.hear(e.Conn)
+	if n == nil {
+		return
+	}
+	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number}})
+	n.beats++
+	known := 0
+	for _, ref := range e.Running {
+		if w := n.workers[ref]; w == nil {
+			c.kill(n, ref)
+		} else if w.beat != n.beats {
+			w.beat = n.beats
+			known++
+		}
+	}
+	if known == len(n.workers) {
+		return
+	}
+	for _, w := range n.mine() {
+		if !w.state.Gone() {
+			c.missed(w)
+		}
+	}
+}
+
+// missed looks at a worker after a heartbeat. Its task manager says in so many words
+// that it has ended, but those may have been lost with a connection. A worker that is
+// being deployed need not be there yet; its deadline watches over it.
+func (c *Core) missed(w *worker) {
+	switch {
+	case w.beat == w.node.beats || w.state == WorkerDeploying && w.told == nothing:
+		w.missing = false
+	case !w.missing:
+		w.missing, w.missed = true, c.clock.paid
+	case c.clock.paid-w.missed >= c.config.Detection:
+		c.workerGone(w, processEnded, lost(fmt.Sprintf("task manager %s does not have the worker any more", w.node.Name)))
+	}
+}
+
+// hear notes that a connection said something, and returns whose it is. One that is
+// not registered, any more or yet, is ignored.
+func (c *Core) hear(conn int) *node {
+	n := c.conns[conn]
+	if n != nil && c.moveNode(n, nodeHeard) {
+		n.heard, n.heardAt = c.clock.paid, c.now
+	}
+	return n
+}
+
+// left ends a task manager that says so.
+func (c *Core) left(e Left) {
+	if n := c.conns[e.Conn]; n != nil {
+		c.leave(n, nodeLeaves, "left: "+cmp.Or(e.Reason, "no reason given"))
+	}
+}
+
+// disconnected notes that a connection broke.
+func (c *Core) disconnected(e Disconnected) {
+	if n := c.conns[e.Conn]; n != nil {
+		c.cut(n, cmp.Or(e.Reason, "closed its connection"))
+	}
+}
+
+// cut begins the wait for a task manager to come back.
+func (c *Core) cut(n *node, reason string) {
+	c.moveNode(n, nodeCut)
+	delete(c.conns, n.conn)
+	n.conn, n.reason, n.heard = 0, reason, c.clock.paid
+}
+
+// watch looks whether a task manager has been silent or away for too long.
+func (c *Core) watch(n *node) {
+	waited := c.clock.paid - n.heard
+	switch {
+	case n.state == NodeAway && waited >= c.config.Reconnect:
+		c.lose(n, fmt.Sprintf("%s and was not back within %.1fs", n.reason, waited.Seconds()))
+	case n.state == NodeAway:
+	case waited >= c.config.Detection:
+		c.lose(n, fmt.Sprintf("was silent for %.1fs", waited.Seconds()))
+	case waited >= c.config.Detection/2:
+		c.moveNode(n, nodeSilence)
+	}
+}
+
+// lose gives a task manager up.
+func (c *Core) lose(n *node, reason string) { c.leave(n, nodeExpired, reason) }
+
+// leave ends a task manager, and its workers with it.
+func (c *Core) leave(n *node, e nodeEvent, reason string) {
+	c.moveNode(n, e)
+	n.reason = reason
+	if n.conn != 0 {
+		c.emit(Disconnect{Conn: n.conn})
+		delete(c.conns, n.conn)
+		n.conn = 0
+	}
+	delete(c.nodes, n.ID)
+	c.order = slices.DeleteFunc(c.order, func(o *node) bool { return o == n })
+	for _, w := range n.mine() {
+		if !w.state.Gone() {
+			c.workerGone(w, managerLost, lost("task manager "+n.Name+" "+reason))
+		}
+	}
+	c.gone = append(c.gone, n)
+	if len(c.gone) > goneKept {
+		c.gone = slices.Delete(c.gone, 0, 1)
+	}
+	c.rethink = true
+}

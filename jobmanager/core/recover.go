@@ -1,0 +1,77 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// recover takes in the jobs on record. There is no worker of theirs any more: task
+// managers end them when their lease on the job manager lapses, and those that
+// register before are told to.
+func (c *Core) recover(history []wire.JobInfo, committed map[wire.JobID]bool) {
+	jobs := slices.Clone(history)
+	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
+		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
+	})
+	for _, info := range jobs {
+		if !info.State.Ended() && c.jobs[info.ID] == nil {
+			c.bury(info, committed)
+		} else if c.jobs[info.ID] == nil {
+			c.remember(info)
+		}
+	}
+	slices.SortStableFunc(c.ended, func(a, b *job) int { return a.info.Ended.Compare(b.info.Ended) })
+	c.forget()
+}
+
+// remember takes a job that has ended for what it is.
+func (c *Core) remember(info wire.JobInfo) *job {
+	info.Outcomes, info.Plan = nil, nil
+	j := &job{info: info}
+	c.jobs[info.ID] = j
+	c.ended = append(c.ended, j)
+	return j
+}
+
+// bury ends a job that was alive when the job manager stopped. Persist and Changed of
+// one that had finished after all have its outcomes.
+func (c *Core) bury(info wire.JobInfo, committed map[wire.JobID]bool) {
+	outcomes := info.Outcomes
+	j := c.remember(info)
+	was := info.State
+	done, known := committed[info.ID]
+	message := "the job manager restarted while it ran"
+	switch {
+	case was == wire.JobCommitting && done:
+		message = ""
+	case was == wire.JobCommitting && known:
+		message = "the job manager restarted before its results were made visible"
+	case was == wire.JobCommitting:
+		message = "the job manager restarted while its results were being made visible; all, some or none of them may be"
+	case was == wire.JobCancelling:
+		message = ""
+	case was == wire.JobFailing && info.Failure != nil:
+		message = info.Failure.Error()
+	case was == wire.JobResolving || was == wire.JobWaiting:
+		message = "the job manager restarted while it waited"
+	case was == wire.JobDeploying:
+		message = "the job manager restarted while it was deployed"
+	}
+	j.info.Ended = c.wall()
+	switch {
+	case was == wire.JobCommitting && done:
+		j.info.State, j.info.Detail = wire.JobFinished, ""
+		j.outcomes = outcomes
+	case was == wire.JobCancelling:
+		j.info.State = wire.JobCancelled
+	default:
+		j.info.State, j.info.Detail = wire.JobFailed, message
+		if was != wire.JobFailing || info.Failure == nil {
+			j.info.Failure = &wire.Failure{Kind: wire.ClusterFailure, Message: message, Worker: -1, ExitCode: -1}
+		}
+	}
+	c.record(j, false)
+	j.outcomes = nil
+}

@@ -1,0 +1,456 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestStories plays the scripts of testdata. A script is a list of blocks of lines,
+// each an event; what the core answers stands below. Blocks begin with "play" (or
+// "start", which makes a new core of options such as detection=2s policy=spread).
+//
+//	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
+//	beat CONN [running=]       running is by default what was deployed there and has not ended
+//	submit JOB [slots= wait= artifact= platform= resolve]
+//	say JOB/ATTEMPT/WORKER REPORT [conn=]
+//	all JOB REPORT             every worker of the job that has not ended, in order
+//	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
+//	persisted JOB [error=REASON] | leave CONN REASON | cut CONN REASON
+//	wait TIME [silent=CONN,...]  ticks pass, and connected task managers beat
+//	sleep TIME                 passes without a tick
+//	jobs | job JOB | nodes | overview
+//
+// Reports: ready [fp= at=], resolved, prepared, progress ROWS [STEP], finished,
+// committed, failed KIND MESSAGE, ended [KIND EXITCODE|SIGNAL MESSAGE].
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		var s *story
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if s == nil || d.Cmd == "start" {
+				config := Config{Cluster: "c", Build: "v1", Started: storyBegin}
+				if s != nil {
+					config.History = s.stored()
+				}
+				for _, a := range d.CmdArgs {
+					require.NoError(t, configure(&config, a.Key, a.Vals))
+				}
+				records := s.restart()
+				s = newStory(t, config)
+				maps.Copy(s.records, records)
+				if d.Cmd == "start" {
+					return s.text(s.core.Recover()) + s.play(d.Input)
+				}
+			}
+			if d.Cmd != "play" {
+				t.Fatalf("unknown command %s", d.Cmd)
+			}
+			return s.play(d.Input)
+		})
+	})
+}
+
+var storyBegin = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func configure(c *Config, key string, vals []string) error {
+	var err error
+	switch key {
+	case "policy":
+		c.Policy, err = ParsePolicy(vals[0])
+	case "keep":
+		c.Keep, err = strconv.Atoi(vals[0])
+	case "deploy":
+		c.DeployTimeout, err = time.ParseDuration(vals[0])
+	case "committed":
+		c.Committed = map[wire.JobID]bool{wire.JobID(vals[0]): vals[1] == "true"}
+	default:
+		err = fmt.Errorf("unknown option %s", key)
+	}
+	return err
+}
+
+// story is a core with a small world around it.
+type story struct {
+	t        *testing.T
+	core     *Core
+	now      time.Duration
+	on       map[wire.WorkerRef]int // processes, and the connection of their task manager
+	open     map[int]bool           // connections
+	records  map[wire.JobID]wire.JobInfo
+	beats    uint64
+	muteAcks bool
+}
+
+func newStory(t *testing.T, c Config) *story {
+	return &story{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}}
+}
+
+// restart returns what is on record.
+func (s *story) restart() map[wire.JobID]wire.JobInfo {
+	if s == nil {
+		return nil
+	}
+	return s.records
+}
+
+func (s *story) stored() []wire.JobInfo {
+	return slices.Collect(maps.Values(s.records))
+}
+
+func (s *story) play(input string) string {
+	var b strings.Builder
+	for line := range strings.Lines(input) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		fmt.Fprintf(&b, "> %s\n%s", line, s.line(line))
+	}
+	return b.String()
+}
+
+// line plays one line.
+func (s *story) line(line string) string {
+	words := strings.Fields(line)
+	options := map[string]string{}
+	for _, w := range words[1:] {
+		if k, v, ok := strings.Cut(w, "="); ok {
+			options[k] = v
+		}
+	}
+	words = slices.DeleteFunc(words, func(w string) bool { return strings.Contains(w, "=") })
+	rest := func(n int) string { return strings.Join(words[n:], " ") }
+	switch words[0] {
+	case "register":
+		return s.register(number(s.t, words[1]), words[2], options)
+	case "beat":
+		conn := number(s.t, words[1])
+		s.beats++
+		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options)}})
+	case "submit":
+		return s.submit(wire.JobID(words[1]), options)
+	case "say":
+		ref := parseRef(s.t, words[1])
+		conn := s.on[ref]
+		if o := options["conn"]; o != "" {
+			conn = number(s.t, o)
+		}
+		return s.report(conn, ref, words[2:], options)
+	case "all":
+		var b strings.Builder
+		for _, ref := range slices.SortedFunc(maps.Keys(s.on), compareRefs) {
+			if ref.Job == wire.JobID(words[1]) {
+				b.WriteString(s.report(s.on[ref], ref, words[2:], options))
+			}
+		}
+		return b.String()
+	case "cancel":
+		return s.step(CancelAsked{ID: wire.JobID(words[1]), Reason: rest(2)})
+	case "compiled":
+		slots, _ := strconv.Atoi(options["slots"])
+		return s.step(Compiled{ID: wire.JobID(words[1]), Graph: []byte("graph"), Slots: slots, Err: failure(options["error"])})
+	case "persisted":
+		return s.step(Persisted{ID: wire.JobID(words[1]), Err: failure(options["error"])})
+	case "leave":
+		delete(s.open, number(s.t, words[1]))
+		return s.step(Left{Conn: number(s.t, words[1]), Reason: rest(2)})
+	case "cut":
+		delete(s.open, number(s.t, words[1]))
+		return s.step(Disconnected{Conn: number(s.t, words[1]), Reason: rest(2)})
+	case "wait":
+		return s.wait(words[1], options["silent"])
+	case "sleep":
+		d, err := time.ParseDuration(words[1])
+		require.NoError(s.t, err)
+		s.now += d
+		return ""
+	default:
+		return s.show(words)
+	}
+}
+
+func (s *story) register(conn int, name string, options map[string]string) string {
+	get := func(key, fallback string) string {
+		if v, ok := options[key]; ok {
+			return v
+		}
+		return fallback
+	}
+	goos, arch, _ := strings.Cut(get("platform", "linux/amd64"), "/")
+	r := wire.Register{
+		Version: number(s.t, get("version", strconv.Itoa(wire.Version))), Build: "v1",
+		ID: get("id", "id-"+name), Incarnation: get("inc", "i1"), Name: name, Host: "host-" + name, PID: 7,
+		Slots: number(s.t, get("slots", "2")), Memory: int64(number(s.t, get("memory", "1000"))),
+		Platform: wire.Platform{OS: goos, Arch: arch},
+	}
+	if _, ok := options["running"]; ok {
+		r.Running = s.running(conn, options)
+	}
+	s.open[conn] = true
+	for _, ref := range r.Running {
+		s.on[ref] = conn
+	}
+	return s.step(Registered{Conn: conn, Register: r})
+}
+
+func (s *story) submit(id wire.JobID, options map[string]string) string {
+	spec := wire.JobSpec{Name: "job-" + string(id), Parallelism: 1, Artifact: options["artifact"]}
+	slots, _ := strconv.Atoi(options["slots"])
+	if w := options["wait"]; w != "" {
+		d, err := time.ParseDuration(w)
+		require.NoError(s.t, err)
+		spec.WaitTimeout = d
+	}
+	if p := options["platform"]; p != "" {
+		spec.Platform.OS, spec.Platform.Arch, _ = strings.Cut(p, "/")
+	}
+	return s.step(Submitted{ID: id, Spec: spec, Slots: slots, At: storyBegin.Add(s.now)})
+}
+
+// running is what a task manager says it runs.
+func (s *story) running(conn int, options map[string]string) []wire.WorkerRef {
+	var all []wire.WorkerRef
+	text, given := options["running"]
+	if given {
+		for _, ref := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+			all = append(all, parseRef(s.t, ref))
+		}
+		return all
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(s.on), compareRefs) {
+		if s.on[ref] == conn {
+			all = append(all, ref)
+		}
+	}
+	return all
+}
+
+var kinds = map[string]wire.FailureKind{
+	"user": wire.UserFailure, "lost": wire.LostFailure, "peer": wire.PeerFailure, "misuse": wire.MisuseFailure, "cluster": wire.ClusterFailure,
+}
+
+func (s *story) report(conn int, ref wire.WorkerRef, words []string, options map[string]string) string {
+	e := wire.WorkerEvent{WorkerRef: ref}
+	switch words[0] {
+	case "ready":
+		fp, at := options["fp"], options["at"]
+		if fp == "" {
+			fp = "fp"
+		}
+		if at == "" {
+			at = fmt.Sprintf("w%d:1", ref.Worker)
+		}
+		e.Ready = &wire.Ready{Address: at, Fingerprint: fp}
+	case "resolved":
+		e.Resolved = &wire.Resolved{Graph: []byte("graph")}
+	case "prepared":
+		e.Prepared = &wire.Prepared{}
+	case "progress":
+		rows := number(s.t, words[1])
+		e.Progress = &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(rows), ShardsDone: 1}}}
+		if len(words) > 2 {
+			e.Progress.Queues = []wire.QueueProgress{{Superstep: number(s.t, words[2])}}
+		}
+	case "finished":
+		e.Finished = &wire.Finished{Outcome: []byte(fmt.Sprintf("outcome-%d", ref.Worker))}
+	case "committed":
+		e.Committed = &wire.Committed{}
+	case "failed":
+		e.Failed = &wire.Failure{Kind: kinds[words[1]], Message: strings.Join(words[2:], " ")}
+	case "ended":
+		e.Ended = &wire.Ended{}
+		if len(words) > 1 {
+			f := &wire.Failure{Kind: kinds[words[1]], Message: strings.Join(words[3:], " "), LastLines: []string{"last words"}}
+			if code, err := strconv.Atoi(words[2]); err == nil {
+				f.ExitCode = code
+			} else {
+				f.ExitCode, f.Signal = -1, words[2]
+			}
+			e.Ended.Failure = f
+		}
+		delete(s.on, ref)
+	default:
+		s.t.Fatalf("unknown report %q", words[0])
+	}
+	return s.step(Reported{Conn: conn, WorkerEvent: e})
+}
+
+func (s *story) wait(text, silent string) string {
+	d, err := time.ParseDuration(text)
+	require.NoError(s.t, err)
+	mute := map[int]bool{}
+	for _, c := range strings.FieldsFunc(silent, func(r rune) bool { return r == ',' }) {
+		mute[number(s.t, c)] = true
+	}
+	var b strings.Builder
+	s.muteAcks = true
+	defer func() { s.muteAcks = false }()
+	note := func(out string) {
+		if out != "" {
+			fmt.Fprintf(&b, "  at %s:\n%s", s.now, out)
+		}
+	}
+	for end := s.now + d; s.now < end; {
+		s.now += TickEvery
+		if s.now%(500*time.Millisecond) == 0 {
+			for _, conn := range slices.Sorted(maps.Keys(s.open)) {
+				if !mute[conn] {
+					note(s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Running: s.running(conn, nil)}}))
+				}
+			}
+		}
+		note(s.step(Tick{}))
+	}
+	return b.String()
+}
+
+func (s *story) step(e Event) string {
+	return s.text(s.core.Step(s.now, e))
+}
+
+// text writes effects, and does of them what the world does.
+func (s *story) text(effects []Effect) string {
+	var b strings.Builder
+	for _, e := range effects {
+		switch e := e.(type) {
+		case Send:
+			if s.muteAcks && e.Message.Ack != nil {
+				continue
+			}
+			fmt.Fprintf(&b, "  to %d: %s\n", e.Conn, messageText(e.Message))
+			if d := e.Message.Deploy; d != nil {
+				s.on[d.WorkerRef] = e.Conn
+			}
+		case Disconnect:
+			fmt.Fprintf(&b, "  disconnect %d\n", e.Conn)
+			delete(s.open, e.Conn)
+		case Persist:
+			s.records[e.Job.ID] = e.Job
+			fmt.Fprintf(&b, "  persist %s%s%s\n", e.Job.ID, map[bool]string{true: ", and say so"}[e.Barrier], outcomesText(e.Job.Outcomes))
+		case Changed:
+			fmt.Fprintf(&b, "  %s\n", jobText(e.Job))
+		case Compile:
+			fmt.Fprintf(&b, "  compile %s: %s\n", e.ID, e.Graph)
+		case Progressed:
+			fmt.Fprintf(&b, "  progressed %s\n", e.ID)
+		case Forget:
+			delete(s.records, e.ID)
+			fmt.Fprintf(&b, "  forget %s\n", e.ID)
+		}
+	}
+	return b.String()
+}
+
+func messageText(m wire.ToTaskManager) string {
+	switch {
+	case m.Registered != nil:
+		return fmt.Sprintf("registered with cluster %s, heartbeat %s, lease %s", m.Registered.Cluster, m.Registered.Heartbeat, m.Registered.Lease)
+	case m.Ack != nil:
+		return fmt.Sprintf("ack %d", m.Ack.Number)
+	case m.Refused != nil:
+		return fmt.Sprintf("refused%s: %s", map[bool]string{true: " for good"}[m.Refused.Final], m.Refused.Reason)
+	case m.Deploy != nil:
+		d := m.Deploy
+		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s", d.WorkerRef, d.TaskManager,
+			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve"}[d.Mode], d.Slots, d.Memory, d.Listen)
+	}
+	w := m.Worker
+	switch {
+	case w.Prepare != nil:
+		return fmt.Sprintf("%s prepare", w.WorkerRef)
+	case w.Start != nil:
+		return fmt.Sprintf("%s start %v", w.WorkerRef, w.Start.Addresses)
+	case w.Commit != nil:
+		return fmt.Sprintf("%s commit%s", w.WorkerRef, outcomesText(w.Commit.Outcomes))
+	case w.Cancel != nil:
+		return fmt.Sprintf("%s cancel: %s", w.WorkerRef, w.Cancel.Reason)
+	case w.Exit != nil:
+		return fmt.Sprintf("%s exit", w.WorkerRef)
+	default:
+		return fmt.Sprintf("%s kill", w.WorkerRef)
+	}
+}
+
+func outcomesText(outcomes [][]byte) string {
+	if outcomes == nil {
+		return ""
+	}
+	return fmt.Sprintf(" with %s", outcomes)
+}
+
+func jobText(j wire.JobInfo) string {
+	text := fmt.Sprintf("%s is %s", j.ID, j.State)
+	if j.Detail != "" {
+		text += ": " + j.Detail
+	}
+	if f := j.Failure; f != nil && j.State.Ended() {
+		text += fmt.Sprintf(" {worker %d, code %d, signal %q, lines %q}", f.Worker, f.ExitCode, f.Signal, f.LastLines)
+	}
+	return text
+}
+
+// show writes what accessors return.
+func (s *story) show(words []string) string {
+	var b strings.Builder
+	switch words[0] {
+	case "jobs":
+		for _, j := range s.core.Jobs() {
+			fmt.Fprintf(&b, "  %s\n", jobText(j))
+		}
+	case "job":
+		j, ok := s.core.Job(wire.JobID(words[1]))
+		if !ok {
+			return "  none\n"
+		}
+		fmt.Fprintf(&b, "  %s\n  attempt %d, %d slots, fingerprint %q, submitted +%s", jobText(j), j.Attempt, j.Slots, j.Fingerprint, j.Submitted.Sub(storyBegin))
+		if !j.Started.IsZero() {
+			fmt.Fprintf(&b, ", started +%s", j.Started.Sub(storyBegin))
+		}
+		if !j.Ended.IsZero() {
+			fmt.Fprintf(&b, ", ended +%s", j.Ended.Sub(storyBegin))
+		}
+		fmt.Fprintf(&b, "\n  workers %v\n", j.Workers)
+		if j.Progress != nil {
+			fmt.Fprintf(&b, "  progress %+v\n", *j.Progress)
+		}
+	case "nodes":
+		for _, n := range s.core.Nodes(s.now) {
+			fmt.Fprintf(&b, "  %s %s: %d of %d free, heard %s ago, workers %v\n", n.Name, n.State, n.Free, n.Slots, n.HeardAgo, n.Workers)
+		}
+	case "overview":
+		o := s.core.Overview()
+		fmt.Fprintf(&b, "  %d task managers, %d of %d slots free, jobs %v, platforms %v\n", o.TaskManagers, o.Free, o.Slots, o.Jobs, o.Platforms)
+	default:
+		s.t.Fatalf("unknown line %q", words[0])
+	}
+	return b.String()
+}
+
+func number(t *testing.T, text string) int {
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
+func failure(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
+
+func parseRef(t *testing.T, text string) wire.WorkerRef {
+	parts := strings.Split(text, "/")
+	require.Len(t, parts, 3)
+	return wire.WorkerRef{Job: wire.JobID(parts[0]), Attempt: number(t, parts[1]), Worker: number(t, parts[2])}
+}

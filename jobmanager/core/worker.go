@@ -1,0 +1,224 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// ending is what a worker was told to bring it to an end.
+type ending int
+
+const (
+	nothing    ending = iota
+	toldCancel        // it is to stop
+	toldExit          // nothing is left for it to do
+	toldKill          // its process is to be ended
+)
+
+// worker is a process of a job, from its deployment until it is gone.
+type worker struct {
+	ref   wire.WorkerRef
+	job   *job
+	node  *node
+	slots int // of the task manager
+	mode  wire.WorkerMode
+	state WorkerState
+
+	told   ending
+	reason string        // of a Cancel
+	killAt time.Duration // attention after which it is killed; once told
+	heard  bool          // since it was told to start
+
+	beat    uint64        // of the task manager, that had it last
+	missing bool          // from the last heartbeat
+	missed  time.Duration // attention paid when it was first missing
+
+	fingerprint string
+	progress    *wire.Progress
+}
+
+// deploy starts a worker on a task manager.
+func (c *Core) deploy(j *job, n *node, mode wire.WorkerMode, number int, all []wire.SlotRange) *worker {
+	slots := all[number].Hi - all[number].Lo
+	w := &worker{
+		ref:   wire.WorkerRef{Job: j.info.ID, Attempt: j.info.Attempt, Worker: number},
+		job:   j,
+		node:  n,
+		slots: slots,
+		mode:  mode,
+	}
+	n.workers[w.ref] = w
+	n.used += slots
+	j.processes++
+	c.send(n, wire.ToTaskManager{Deploy: &wire.Deployment{
+		WorkerRef:   w.ref,
+		Mode:        mode,
+		Spec:        j.spec,
+		Slots:       all,
+		TaskManager: n.Name,
+		Listen:      n.Host,
+		Advertise:   n.Host,
+		Memory:      n.Memory / int64(n.Slots) * int64(slots),
+	}})
+	return w
+}
+
+// command sends a worker a command.
+func (c *Core) command(w *worker, cmd wire.WorkerCommand) {
+	cmd.WorkerRef = w.ref
+	c.send(w.node, wire.ToTaskManager{Worker: &cmd})
+}
+
+// remind tells a worker again what it may not have heard, as the connection broke.
+// Workers take a command that they have had as said once.
+func (c *Core) remind(w *worker) {
+	j := w.job
+	switch {
+	case w.told == toldKill:
+		c.command(w, wire.WorkerCommand{Kill: &wire.Kill{}})
+	case w.told == toldExit:
+		c.command(w, wire.WorkerCommand{Exit: &wire.Exit{}})
+	case w.told == toldCancel:
+		c.command(w, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: w.reason}})
+	case w.state == WorkerReady && j.preparing && w.ref.Worker == 0:
+		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
+	case w.state == WorkerRunning && !w.heard:
+		c.command(w, wire.WorkerCommand{Start: j.start()})
+	case w.state == WorkerFinished && j.committing && w.ref.Worker == 0:
+		c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
+	}
+}
+
+// reported takes in what a task manager says of a worker. One that is not known and
+// runs is killed: it is left of a job, or of an attempt, that is over.
+func (c *Core) reported(e Reported) {
+	n := c.hear(e.Conn)
+	if n == nil {
+		return
+	}
+	w := n.workers[e.WorkerRef]
+	if w == nil {
+		if e.Ended == nil {
+			c.kill(n, e.WorkerRef)
+		}
+		return
+	}
+	w.heard = w.heard || w.state == WorkerRunning
+	switch {
+	case e.Progress != nil:
+		c.progressed(w, e.Progress)
+	case e.Ended != nil:
+		c.workerGone(w, processEnded, e.Ended.Failure)
+	case e.Failed != nil:
+		if c.said(w, saidFailed) {
+			c.blame(w, e.Failed)
+		}
+	case e.Ready != nil:
+		if c.said(w, saidReady) {
+			c.ready(w, e.Ready)
+		}
+	case e.Resolved != nil:
+		if c.said(w, saidResolved) {
+			c.resolved(w, e.Resolved.Graph)
+		}
+	case e.Prepared != nil:
+		if c.said(w, saidPrepared) && w.job.info.State == wire.JobDeploying {
+			c.startAll(w.job)
+		}
+	case e.Finished != nil:
+		if c.said(w, saidFinished) {
+			c.finished(w, e.Finished.Outcome)
+		}
+	case e.Committed != nil:
+		if c.said(w, saidCommitted) {
+			c.committed(w.job)
+		}
+	}
+}
+
+// said moves a worker by what it said, and reports whether that was news. What it has
+// said before is not; what it cannot say yet fails it.
+func (c *Core) said(w *worker, e workerEvent) bool {
+	next, ok := workerTable.next(w.state, e)
+	if ok && w.mayCome(e) {
+		w.state = next
+		return true
+	}
+	if !e.repeats(w.state) {
+		c.blame(w, &wire.Failure{
+			Kind:     wire.ClusterFailure,
+			Message:  fmt.Sprintf("the worker reported %q out of turn, while it was %s", e, w.state),
+			ExitCode: -1,
+		})
+	}
+	return false
+}
+
+// mayCome reports whether a worker was asked for what it says.
+func (w *worker) mayCome(e workerEvent) bool {
+	switch e {
+	case saidResolved:
+		return w.mode == wire.ResolveMode
+	case saidReady:
+		return w.mode == wire.RunMode
+	case saidPrepared:
+		return w.ref.Worker == 0 && w.job.preparing
+	case saidCommitted:
+		return w.ref.Worker == 0 && w.job.committing
+	}
+	return true
+}
+
+// stop tells a worker to end, and sets the time after which it is killed. One that has
+// failed ends by itself; one that was told is not told again.
+func (c *Core) stop(w *worker, how ending, reason string) {
+	if w == nil || w.state.Gone() || w.told != nothing {
+		return
+	}
+	w.told, w.reason, w.killAt = how, reason, c.clock.paid+c.config.KillAfter
+	if w.state != WorkerFailed {
+		c.remind(w)
+	}
+}
+
+// killLate kills a worker that has not ended as it was told, and again if that does
+// not help.
+func (c *Core) killLate(w *worker) {
+	if w == nil || w.state.Gone() || w.told == nothing || c.clock.paid < w.killAt {
+		return
+	}
+	w.told, w.killAt = toldKill, c.clock.paid+c.config.KillAfter
+	c.remind(w)
+}
+
+// workerGone takes a worker off its task manager. The failure is why it ended, nil if
+// it says that it ended as told.
+func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
+	before := w.state
+	next, ok := workerTable.next(before, e)
+	if !ok {
+		return
+	}
+	w.state = next
+	delete(w.node.workers, w.ref)
+	w.node.used -= w.slots
+	w.job.processes--
+	c.rethink = true
+	switch {
+	case w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded:
+		// It was to end. How it did may tell more about why.
+		w.job.learn(w, f)
+	case f == nil:
+		c.blame(w, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before)))
+	default:
+		c.blame(w, f)
+	}
+	c.settle(w.job)
+}
+
+// lost returns the failure of a worker that is gone for no reason of its own.
+func lost(message string) *wire.Failure {
+	return &wire.Failure{Kind: wire.LostFailure, Message: message, ExitCode: -1}
+}

@@ -1,0 +1,117 @@
+package core
+
+// WorkerState is where a worker process is in its life, as far as its task manager
+// has told.
+type WorkerState int
+
+const (
+	// WorkerDeploying: the task manager was told to start it.
+	WorkerDeploying WorkerState = iota
+	// WorkerReady: it has built the job and can be reached.
+	WorkerReady
+	// WorkerPrepared: worker 0 has begun the sinks.
+	WorkerPrepared
+	// WorkerRunning: it was told to start.
+	WorkerRunning
+	// WorkerFinished: its subtasks have succeeded.
+	WorkerFinished
+	// WorkerCommitted: worker 0 has made the results visible.
+	WorkerCommitted
+	// WorkerResolved: it has told the facts, for which alone it was there.
+	WorkerResolved
+	// WorkerFailed: it has told why it failed, and is about to end.
+	WorkerFailed
+	// WorkerEnded: its process is gone. For good.
+	WorkerEnded
+	// WorkerLost: its task manager is gone, and its process with it as far as anyone
+	// can know. For good.
+	WorkerLost
+)
+
+var workerStates = [...]string{"deploying", "ready", "prepared", "running", "finished", "committed", "resolved", "failed", "ended", "lost"}
+
+// String returns the state in lower case.
+func (s WorkerState) String() string { return workerStates[s] }
+
+// Gone reports whether the process is no more.
+func (s WorkerState) Gone() bool { return s >= WorkerEnded }
+
+// workerEvent is what moves a worker from one state to the next: what it says, what
+// it was told, what became of it.
+type workerEvent int
+
+const (
+	saidReady workerEvent = iota
+	saidResolved
+	saidPrepared
+	toldStart
+	saidFinished
+	saidCommitted
+	saidFailed
+	processEnded
+	managerLost
+)
+
+var workerEvents = [...]string{"ready", "resolved", "prepared", "start", "finished", "committed", "failed", "ended", "lost"}
+
+// String returns the event in lower case.
+func (e workerEvent) String() string { return workerEvents[e] }
+
+// workerTable is the life of a worker.
+//
+//	           ready         prepared            start           finished            committed
+//	deploying ──────► ready ──────────► prepared ─────► running ──────────► finished ──────────► committed
+//	    │               └─────────────── start ────────────▲
+//	    │ resolved
+//	    └─────────► resolved
+//
+//	any of these ── failed ──► failed
+//	any of these, and failed ── ended ──► ended
+//	any of these, and failed ── lost ───► lost
+//
+// What a worker was told to bring it to an end (Cancel, Exit, Kill) is no state: it
+// may say anything until it has heard. Ended and lost are for good.
+var workerTable = table[WorkerState, workerEvent]{
+	WorkerDeploying: {
+		saidReady: WorkerReady, saidResolved: WorkerResolved,
+		saidFailed: WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
+	},
+	WorkerReady: {
+		saidPrepared: WorkerPrepared, toldStart: WorkerRunning,
+		saidFailed: WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
+	},
+	WorkerPrepared: {
+		toldStart:  WorkerRunning,
+		saidFailed: WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
+	},
+	WorkerRunning: {
+		saidFinished: WorkerFinished,
+		saidFailed:   WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
+	},
+	WorkerFinished: {
+		saidCommitted: WorkerCommitted,
+		saidFailed:    WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
+	},
+	WorkerCommitted: {saidFailed: WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost},
+	WorkerResolved:  {saidFailed: WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost},
+	WorkerFailed:    {processEnded: WorkerEnded, managerLost: WorkerLost},
+}
+
+// repeats reports whether a worker in a state has said as much before. A task manager
+// that comes back after its connection broke says again what may not have arrived.
+func (e workerEvent) repeats(s WorkerState) bool {
+	switch e {
+	case saidReady:
+		return s != WorkerDeploying
+	case saidResolved:
+		return s == WorkerResolved || s >= WorkerFailed
+	case saidPrepared:
+		return s >= WorkerPrepared
+	case saidFinished:
+		return s >= WorkerFinished
+	case saidCommitted:
+		return s >= WorkerCommitted
+	default:
+		return s >= WorkerFailed
+	}
+}
