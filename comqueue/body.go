@@ -24,7 +24,8 @@ type gang struct {
 	session *shared.Session
 
 	reports  *reports
-	subtasks int
+	subtasks int // of the queue, in all processes
+	here     int // in this one
 
 	broadcasts []broadcast // by input
 	checks     *checks     // nil where nobody asked for them
@@ -53,11 +54,16 @@ func newGang(q *IterativeComQueue, l *layout, nodes []engine.NodeID, subtasks in
 	return g, nil
 }
 
+// spread says that the queue has subtasks in other processes. It is known when all
+// bodies of this one have been made.
+func (g *gang) spread() bool { return g.here < g.subtasks }
+
 // Body implements engine.Gang.
 func (g *gang) Body(subtask int) (engine.Body, error) {
 	if g.reports == nil { // called for one subtask after the other, before any runs
 		g.reports = newReports(g.queue.b.Shards(), g.subtasks)
 	}
+	g.here++
 	b := &body{gang: g, subtask: subtask, forests: map[int]any{}}
 	b.context.shard.Store(-1)
 	return b, nil
@@ -76,6 +82,7 @@ type body struct {
 	used     int         // nodes bound so far
 	reserved int64       // bytes taken off the slot's memory
 	stages   []engine.Stage
+	mail     mail // what goes between processes
 }
 
 // takeNode returns the plan's node for the next described stage.
@@ -194,6 +201,9 @@ func (b *body) Begin(step int) error {
 	b.context.step = step
 	b.context.shard.Store(-1)
 	b.reports.begin(b.subtask, step)
+	if step == 1 {
+		b.mail.begin()
+	}
 	if b.checks == nil || step == 1 { // in superstep 1 nobody has put an object yet
 		return nil
 	}
@@ -213,7 +223,12 @@ func (b *body) Stop(int) (bool, error) {
 }
 
 // After implements the loop's hook that follows the verdict on subtask 0.
-func (b *body) After(step int) error { return b.reports.flush(step, b.context.task.Report) }
+func (b *body) After(step int) error {
+	if b.spread() {
+		return b.mail.open(b.reports.shards, b.context.task.Report)
+	}
+	return b.reports.flush(step, b.context.task.Report)
+}
 
 // Finish implements engine.Body: it emits the queue's rows.
 func (b *body) Finish(c *engine.Context, out engine.Output) error {

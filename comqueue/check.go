@@ -3,6 +3,7 @@ package comqueue
 import (
 	"fmt"
 
+	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -66,10 +67,14 @@ func (c *checks) isBroadcast(name string) bool { return c.broadcast[name] }
 
 // CheckShared fails if rows that others share were modified in a superstep, or if
 // the subtasks did not hold the same replicated objects when it began. It is
-// called on subtask 0 after the verdict, where checks are asked for.
+// called on the first subtask of each process after the verdict, where checks are
+// asked for. Objects in several processes are compared by compareReplicas.
 func (g *gang) CheckShared(step int) error {
 	if err := g.checkRows(step); err != nil {
 		return fmt.Errorf("queue %q: %w", g.queue.name, err)
+	}
+	if g.spread() {
+		return nil
 	}
 	if err := g.checks.checkReplicas(step); err != nil {
 		return fmt.Errorf("queue %q: %w", g.queue.name, err)
@@ -105,16 +110,55 @@ func (g *gang) checkRows(step int) error {
 	return nil
 }
 
-// checkReplicas compares what each subtask held with what subtask 0 did. The
-// lowest subtask that differs is named, and its first object that does.
+// checkReplicas compares what each subtask held with what subtask 0 did.
 func (c *checks) checkReplicas(step int) error {
-	first := c.replicas[0][step&1]
-	for subtask := 1; subtask < len(c.replicas); subtask++ {
-		if d, ok := firstDifference(first, c.replicas[subtask][step&1]); ok {
-			return fmt.Errorf("%s at the beginning of superstep %d; replicated objects must be the same on every subtask", d.describe(subtask), step)
+	held := make([][]shared.Fingerprint, len(c.replicas))
+	for subtask := range held {
+		held[subtask] = c.replicas[subtask][step&1]
+	}
+	_, err := replicasDiffer(held, step)
+	return err
+}
+
+// replicasDiffer names the lowest subtask that differs from subtask 0, and its first
+// object that does.
+func replicasDiffer(held [][]shared.Fingerprint, step int) (subtask int, err error) {
+	for subtask := 1; subtask < len(held); subtask++ {
+		if d, ok := firstDifference(held[0], held[subtask]); ok {
+			return subtask, fmt.Errorf("%s at the beginning of superstep %d; replicated objects must be the same on every subtask", d.describe(subtask), step)
 		}
 	}
+	return 0, nil
+}
+
+// compareReplicas is checkReplicas where the subtasks are in several processes. All of
+// them call it; the one that differs fails.
+func (b *body) compareReplicas(step int) error {
+	mine := []replicas{{b.subtask, b.checks.replicas[b.subtask][step&1]}}
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[[]replicas]{
+		Name: "replicated objects", Codec: shared.Msgpack[[]replicas](), Value: &mine, Context: b.context.Context(),
+		Merge: func(left, right []replicas) []replicas { return append(left, right...) },
+	})
+	if err != nil {
+		return err
+	}
+	held := make([][]shared.Fingerprint, b.subtasks)
+	for _, r := range all {
+		if r.Subtask < 0 || r.Subtask >= len(held) {
+			return fmt.Errorf("queue %q: fingerprints of subtask %d, of %d", b.queue.name, r.Subtask, len(held))
+		}
+		held[r.Subtask] = r.Held
+	}
+	if subtask, err := replicasDiffer(held, step); err != nil && subtask == b.subtask {
+		return fmt.Errorf("queue %q: %w", b.queue.name, err)
+	}
 	return nil
+}
+
+// replicas are the fingerprints of what one subtask holds.
+type replicas struct {
+	Subtask int
+	Held    []shared.Fingerprint
 }
 
 // difference is a replicated object that is not the same on two subtasks.

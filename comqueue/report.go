@@ -28,7 +28,8 @@ func (f fold) merge(left, right float64) float64 {
 // stages of a superstep; subtask 0 reads all of them after the verdict of the
 // superstep, when every subtask has finished writing and none can come round to
 // the same parity before subtask 0 arrives at the next verdict. So no lock is
-// needed on the way.
+// needed on the way. Where the subtasks are in several processes each reads its own
+// half only, and mail brings them together.
 type reports struct {
 	shards   int
 	ranges   []shared.Range

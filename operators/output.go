@@ -56,7 +56,10 @@ const (
 //
 // Everything is written aside, into a hidden directory beside path, and takes its
 // place only when the job has succeeded; nothing half-written is ever visible,
-// and what a killed run left behind is removed by the next one with this path.
+// and what a killed run left behind is removed by the next one with this path. On a
+// cluster every worker writes its shards into that directory, which therefore must be
+// one that all of them see, at the same path.
+//
 // Where path exists, engine.IfExists decides. Two sinks of a job cannot have the
 // same path; a source may have it, as the old file stays until the job has ended.
 func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
@@ -118,6 +121,7 @@ type fileWriter struct {
 	out   *fileOutput
 	mem   memory.Allocator
 	file  *os.File // of the shard at hand, nil if none is open
+	shard int
 	buf   *bufio.Writer
 	rows  RowWriter
 	chunk *chunker // in front of rows, for formats that want chunks
@@ -163,6 +167,7 @@ func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) err
 
 // begin opens the file of a shard.
 func (w *fileWriter) begin(shard int) (err error) {
+	w.shard = shard
 	if w.file, err = os.OpenFile(w.out.shardPath(shard), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666); err != nil {
 		return err
 	}
@@ -211,9 +216,17 @@ func (w *fileWriter) end() error {
 			return err
 		}
 	}
+	info, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
 	f := w.file
 	w.file = nil
-	return f.Close()
+	if err := f.Close(); err != nil {
+		return err
+	}
+	w.out.note(w.shard, info.Size())
+	return nil
 }
 
 // Close gives up the file of a shard that did not end. The sink removes it.
@@ -237,7 +250,7 @@ func (o *fileOutput) shardPath(shard int) string {
 	if o.perShard {
 		name = fmt.Sprintf("part-%05d.%s", shard, o.format.Extension)
 	}
-	return filepath.Join(o.stage.dir, partsDir, name)
+	return filepath.Join(o.parts, name)
 }
 
 // failed says which output could not be written.

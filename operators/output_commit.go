@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -18,9 +19,10 @@ import (
 
 // Names within the directory that an output is written aside in.
 const (
-	partsDir  = "parts" // the files of shards
-	wholeFile = "whole" // the file they are put together to
-	oldDir    = "old"   // the directory that was replaced
+	partsDir  = "parts-" // the files of shards; what follows is of the run alone
+	goneDir   = "gone"   // these, when they are given up
+	wholeFile = "whole"  // the file they are put together to
+	oldDir    = "old"    // the directory that was replaced
 )
 
 // fileOutput is the sink behind WriteFiles: what the subtasks wrote aside takes
@@ -38,6 +40,10 @@ type fileOutput struct {
 	target string      // where the output goes, links followed
 	mode   fs.FileMode // of the file it replaces, 0 if there is none
 	stage  *staging
+	parts  string // directory for the files of shards; from Join on elsewhere
+
+	mu    sync.Mutex
+	wrote []partFile // by the subtasks of this process
 }
 
 // Begin refuses an output that exists or cannot be written, and makes the
@@ -52,8 +58,8 @@ func (o *fileOutput) Begin() error {
 	}
 	// Only now that no other run writes here does it count whether it is free.
 	if err = o.checkTarget(); err == nil {
-		if err = os.Mkdir(filepath.Join(stage.dir, partsDir), 0o777); err == nil {
-			o.stage = stage
+		if o.parts, err = stage.makeParts(); err == nil {
+			o.stage, o.wrote = stage, nil
 			return nil
 		}
 		err = o.failed(err)
@@ -141,7 +147,7 @@ func (o *fileOutput) Commit() error {
 }
 
 func (o *fileOutput) commit() error {
-	from := filepath.Join(o.stage.dir, partsDir)
+	from := o.parts
 	if !o.perShard {
 		from = filepath.Join(o.stage.dir, wholeFile)
 		if err := o.join(from); err != nil {

@@ -1,6 +1,7 @@
 package operators
 
 import (
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,16 +21,21 @@ type staging struct {
 	lock *os.File
 }
 
-// newStaging makes the directory for an output, after removing what a run that
-// was killed has left there.
-func newStaging(target string) (*staging, error) {
+// stagingDir is where an output is written aside.
+func stagingDir(target string) string {
 	parent, name := filepath.Split(target)
 	if len(name) > 100 {
 		// The longest names that file systems take leave no room for more.
 		sum := xxh3.HashString128(name).Bytes()
 		name = hex.EncodeToString(sum[:])
 	}
-	s := &staging{dir: filepath.Join(parent, ".superstep-"+name)}
+	return filepath.Join(parent, ".superstep-"+name)
+}
+
+// newStaging makes the directory for an output, after removing what a run that
+// was killed has left there.
+func newStaging(target string) (*staging, error) {
+	s := &staging{dir: stagingDir(target)}
 	var err error
 	if s.lock, err = lockFile(s.dir + ".lock"); err != nil {
 		return nil, err
@@ -56,9 +62,25 @@ func (s *staging) recover(target string) error {
 	return os.RemoveAll(s.dir)
 }
 
+// makeParts makes the directory for the files of shards. Its name is this run's alone:
+// a worker of an earlier attempt, on a machine that was thought dead, finds nothing to
+// write to, and cannot spoil what this one writes.
+func (s *staging) makeParts() (string, error) {
+	var id [8]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(s.dir, partsDir+hex.EncodeToString(id[:]))
+	return dir, os.Mkdir(dir, 0o777)
+}
+
 // remove deletes the directory, then the lock: who finds no lock must find no
-// directory.
+// directory. The files of shards lose their place first, so that workers that still
+// write add no more of them meanwhile.
 func (s *staging) remove() error {
+	if parts, err := findParts(s.dir); err == nil {
+		_ = os.Rename(parts, filepath.Join(s.dir, goneDir)) // what stays is removed all the same
+	}
 	return errors.Join(os.RemoveAll(s.dir), unlockFile(s.lock))
 }
 

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vmihailenco/msgpack/v5"
-
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -48,9 +46,12 @@ type written struct {
 	Data []byte      `msgpack:"data"`
 }
 
+// outcomes is how they are written: it trusts no length that it reads.
+var outcomes = shared.Msgpack[outcome]()
+
 // encode writes the outcome for other processes. The bits of values survive.
 func (o *outcome) encode() ([]byte, error) {
-	data, err := msgpack.Marshal(o)
+	data, err := outcomes.Append(nil, *o)
 	if err != nil {
 		return nil, fmt.Errorf("encode the outcome of the run: %w", err)
 	}
@@ -62,11 +63,11 @@ func (o *outcome) encode() ([]byte, error) {
 func decodeOutcomes(p *plan.Plan, data [][]byte) ([]*outcome, error) {
 	all := make([]*outcome, len(data))
 	for w := range data {
-		all[w] = &outcome{}
-		err := msgpack.Unmarshal(data[w], all[w])
+		o, err := outcomes.Decode(data[w])
 		if err == nil {
-			err = all[w].check(p)
+			err = o.check(p)
 		}
+		all[w] = &o
 		if err != nil {
 			return nil, fmt.Errorf("the outcome of worker %d: %w", w, err)
 		}
@@ -109,11 +110,11 @@ func (o *outcome) check(p *plan.Plan) error {
 // It is a pure function of the two, and the accumulators have the bits that a run in
 // one part gives. Counts and times of stages are summed over the workers; all else of
 // a queue is what worker 0 saw. Elapsed is that of the slowest worker.
-func MergeOutcomes(p *plan.Plan, outcomes [][]byte) (*Report, error) {
+func MergeOutcomes(p *plan.Plan, workers [][]byte) (*Report, error) {
 	if p == nil {
 		return nil, errors.New("there is no plan to merge outcomes of")
 	}
-	all, err := decodeOutcomes(p, outcomes)
+	all, err := decodeOutcomes(p, workers)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,144 @@
+package comqueue
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// mail brings what the subtasks of several processes report per shard to subtask 0,
+// which folds it up the tree over shards as reports does within one process: the same
+// values, some supersteps later. A round of mail costs two collectives, whether there
+// is something to bring or not, so that the rounds are apart: at most maxLag
+// supersteps, at least one, and in between as many as take about roundTime, so that
+// slow supersteps are shown at once and fast ones are not slowed down. Subtask 0
+// measures, and every round tells all when the next one is; the first and the last
+// superstep have one in any case.
+type mail struct {
+	waiting []shardReport // of this subtask, not yet sent
+	due     int           // superstep of the next round
+	last    int           // that of the latest one
+
+	// Of subtask 0.
+	since   time.Time // of the latest round
+	arrived []shardReport
+	entries []shared.Entry[float64]
+}
+
+const (
+	roundTime = 100 * time.Millisecond
+	maxLag    = 64
+)
+
+// shardReport is the value of a series at a node of the tree over shards.
+type shardReport struct {
+	Step         int
+	Name         string
+	Fold         fold
+	Level, Index int
+	Value        float64
+}
+
+// letters are what a round brings.
+type letters struct {
+	Reports []shardReport
+	Next    int // supersteps until the next round; said by subtask 0
+}
+
+// begin starts the clock.
+func (m *mail) begin() {
+	m.due, m.last, m.since = 1, 0, time.Now()
+}
+
+// Settle implements task.Settler: it is called on every subtask of a queue that is in
+// several processes.
+func (b *body) Settle(step int, last bool) error {
+	if b.checks != nil {
+		if err := b.compareReplicas(step); err != nil {
+			return err
+		}
+	}
+	b.mail.collect(b.reports, b.subtask, step)
+	if step < b.mail.due && !last {
+		return nil
+	}
+	return b.mail.round(b, step)
+}
+
+// collect keeps what the subtask reported in a superstep.
+func (m *mail) collect(r *reports, subtask, step int) {
+	series := r.subtasks[subtask].series[step&1]
+	for i := range series {
+		s := &series[i]
+		if s.last < 0 {
+			continue
+		}
+		for _, e := range s.folder.Forest() {
+			m.waiting = append(m.waiting, shardReport{
+				Step: step, Name: s.name, Fold: s.fold, Level: e.Node.Level, Index: e.Node.Index, Value: e.Value,
+			})
+		}
+	}
+}
+
+// round exchanges what waits.
+func (m *mail) round(b *body, step int) error {
+	mine := letters{Reports: m.waiting}
+	if b.subtask == 0 {
+		now := time.Now()
+		each := max(now.Sub(m.since)/time.Duration(step-m.last), 1)
+		mine.Next = int(min(max(roundTime/each, 1), maxLag))
+		m.since = now
+	}
+	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[letters]{
+		Name: "reports of shards", Codec: shared.Msgpack[letters](), Value: &mine, Merge: mergeLetters, Context: b.context.Context(),
+	})
+	if err != nil {
+		return err
+	}
+	m.waiting, m.last, m.due = m.waiting[:0], step, step+max(all.Next, 1)
+	if b.subtask == 0 {
+		m.arrived = append(m.arrived, all.Reports...)
+	}
+	return nil
+}
+
+func mergeLetters(left, right letters) letters {
+	return letters{Reports: append(left.Reports, right.Reports...), Next: max(left.Next, right.Next)}
+}
+
+// open folds what has arrived and hands it out by superstep and name. Called on
+// subtask 0.
+func (m *mail) open(shards int, report func(name string, step int, value float64)) error {
+	slices.SortFunc(m.arrived, func(a, b shardReport) int {
+		return cmp.Or(cmp.Compare(a.Step, b.Step), cmp.Compare(a.Name, b.Name),
+			cmp.Compare(a.node().Range().Lo, b.node().Range().Lo))
+	})
+	for rest := m.arrived; len(rest) > 0; {
+		first, n := rest[0], 1
+		for n < len(rest) && rest[n].Step == first.Step && rest[n].Name == first.Name {
+			n++
+		}
+		m.entries = m.entries[:0]
+		for _, r := range rest[:n] {
+			if r.Fold != first.Fold {
+				return mixedFolds(first.Name)
+			}
+			m.entries = append(m.entries, shared.Entry[float64]{Node: r.node(), Value: r.Value})
+		}
+		value, _, err := shared.MergeForests(shards, m.entries, first.Fold.merge)
+		if err != nil {
+			return fmt.Errorf("report %q of superstep %d: %w", first.Name, first.Step, err)
+		}
+		report(first.Name, first.Step, value)
+		rest = rest[n:]
+	}
+	m.arrived = m.arrived[:0]
+	return nil
+}
+
+func (r *shardReport) node() shared.Node { return shared.Node{Level: r.Level, Index: r.Index} }

@@ -1,0 +1,133 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// RunParts runs a plan as several workers within this process, connected by memory:
+// the life of a cluster's run without its processes. It is for tests of operators and
+// queues, which must give the same bits as in one part.
+//
+// bind returns the bindings and the surroundings of a worker, each of its own, as if
+// its process had built the job by itself: what a build shares among subtasks must not
+// reach another worker. The networks of the Envs are not used. The error is that of the
+// worker that failed by itself, of several by the rule for shards that Run follows.
+func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
+	t := &together{parts: make([]*partWorker, len(slots)), groups: make(map[string]*collective.LocalGroup)}
+	defer t.close()
+	mem := transport.NewMem(0)
+	defer mem.Close() // also where there is no worker to do so
+	for i := range slots {
+		b, env, err := bind(i)
+		if err != nil {
+			return nil, err
+		}
+		env.Network = mem
+		w, err := NewWorker(p, g, b, env, Part{Worker: i, Slots: slots, Join: t.join})
+		if err != nil {
+			return nil, err
+		}
+		t.parts[i] = &partWorker{Worker: w}
+	}
+	if err := t.parts[0].Prepare(); err != nil {
+		return nil, err
+	}
+	if err := t.run(ctx); err != nil {
+		for _, w := range slices.Backward(t.parts) { // worker 0's removes what the others wrote
+			err = also(err, w.Abort())
+		}
+		return nil, err
+	}
+	outcomes := make([][]byte, len(t.parts))
+	for i, w := range t.parts {
+		outcomes[i] = w.outcome
+	}
+	if err := t.parts[0].Commit(outcomes); err != nil {
+		return nil, err
+	}
+	return MergeOutcomes(p, outcomes)
+}
+
+// together is the workers of RunParts.
+type together struct {
+	parts []*partWorker
+
+	mu     sync.Mutex
+	groups map[string]*collective.LocalGroup
+}
+
+// partWorker is a worker and what it came to.
+type partWorker struct {
+	*Worker
+	outcome []byte
+	err     error
+}
+
+// elsewhere ends the runs of workers of which another one has failed.
+type elsewhere struct{}
+
+func (elsewhere) Error() string  { return "another worker failed" }
+func (elsewhere) PeerLost() bool { return true }
+
+// run runs all workers at once and returns the failure that counts.
+func (t *together) run(ctx context.Context) error {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for _, w := range t.parts {
+		running.Go(func() {
+			if w.outcome, w.err = w.Run(within); w.err != nil {
+				cancel(elsewhere{})
+			}
+		})
+	}
+	running.Wait()
+	var own failures
+	var first error
+	for _, w := range t.parts {
+		var te *TaskError
+		switch {
+		case w.err == nil || FollowsPeer(w.err):
+			if first == nil {
+				first = w.err
+			}
+			continue
+		case errors.As(w.err, &te) && error(te) == w.err:
+			own.errs = append(own.errs, te)
+		case len(own.errs) == 0:
+			return w.err
+		}
+	}
+	if te := own.choose(); te != nil {
+		return te
+	}
+	return first
+}
+
+// join brings the ranks of a queue together in a group that all workers share.
+func (t *together) join(_ context.Context, queue string, ranks [][]int) (Group, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.groups[queue] == nil {
+		t.groups[queue] = collective.NewLocalGroup(len(slices.Concat(ranks...)))
+	}
+	return localGroup{t.groups[queue]}, nil
+}
+
+// close closes the workers that were made. None runs any more, so that the first may
+// close the network of all.
+func (t *together) close() {
+	for _, w := range slices.Backward(t.parts) {
+		if w != nil {
+			w.Close()
+		}
+	}
+}

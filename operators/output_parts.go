@@ -1,0 +1,140 @@
+package operators
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// What follows makes fileOutput a task.PartSink, a sink that several workers write.
+
+// partFile is the file of a shard that was written aside.
+type partFile struct {
+	Shard int   `msgpack:"shard"`
+	Size  int64 `msgpack:"size"`
+}
+
+// writtenParts is what one worker wrote.
+type writtenParts struct {
+	// Dir is the path of the directory, whose last element is the run's alone: one of
+	// another name is another directory, or another run's.
+	Dir   string     `msgpack:"dir"`
+	Parts []partFile `msgpack:"parts"`
+}
+
+// writtenCodec is how it is written: it trusts no length that it reads.
+var writtenCodec = shared.Msgpack[writtenParts]()
+
+// note keeps that a file of a shard is complete.
+func (o *fileOutput) note(shard int, size int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wrote = append(o.wrote, partFile{Shard: shard, Size: size})
+}
+
+// Join finds the directory that worker 0 has made to write aside in.
+func (o *fileOutput) Join() error {
+	if err := o.locate(); err != nil {
+		return o.unseen(err)
+	}
+	parts, err := findParts(stagingDir(o.target))
+	if err != nil {
+		return o.unseen(o.failed(err))
+	}
+	o.parts, o.wrote = parts, nil
+	return nil
+}
+
+// findParts returns the one directory for files of shards in one to write aside in.
+func findParts(stage string) (string, error) {
+	entries, err := os.ReadDir(stage)
+	if err != nil {
+		return "", err
+	}
+	found := ""
+	for _, e := range entries {
+		switch {
+		case !strings.HasPrefix(e.Name(), partsDir):
+		case found != "":
+			return "", fmt.Errorf("%s holds the files of two runs, %s and %s", stage, filepath.Base(found), e.Name())
+		default:
+			found = filepath.Join(stage, e.Name())
+		}
+	}
+	if found == "" {
+		return "", &fs.PathError{Op: "find the files of the run in", Path: stage, Err: fs.ErrNotExist}
+	}
+	return found, nil
+}
+
+// unseen says what a worker needs that does not see what another one writes.
+func (o *fileOutput) unseen(err error) error {
+	dir := filepath.Dir(o.target)
+	return fmt.Errorf("%w; every worker writes its shards of an output into the same directory, so that %s must be one that all of them see at this path, "+
+		"on a file system that their machines share, such as NFS: choose a path on such a one, or run the job on the slots of one machine", err, dir)
+}
+
+// Written lists the files of shards that this process wrote.
+func (o *fileOutput) Written() ([]byte, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return writtenCodec.Append(nil, writtenParts{Dir: o.parts, Parts: o.wrote})
+}
+
+// CommitParts makes the output visible, all at once, when what the workers wrote is
+// all here.
+func (o *fileOutput) CommitParts(written [][]byte) error {
+	by := make([]int, o.shards) // 1 + the worker that wrote the shard
+	for worker, data := range written {
+		w, err := writtenCodec.Decode(data)
+		if err != nil {
+			return o.failed(fmt.Errorf("what worker %d says it wrote: %w", worker, err))
+		}
+		if filepath.Base(w.Dir) != filepath.Base(o.parts) {
+			return o.unseen(o.failed(fmt.Errorf("worker %d wrote to %s, and worker 0 to %s", worker, w.Dir, o.parts)))
+		}
+		for _, p := range w.Parts {
+			if p.Shard < 0 || p.Shard >= o.shards {
+				return o.failed(fmt.Errorf("worker %d says that it wrote shard %d, of %d", worker, p.Shard, o.shards))
+			}
+			if by[p.Shard] != 0 {
+				return o.failed(fmt.Errorf("shard %d was written by worker %d and by worker %d", p.Shard, by[p.Shard]-1, worker))
+			}
+			by[p.Shard] = worker + 1
+			if err := o.verify(worker, p); err != nil {
+				return err
+			}
+		}
+	}
+	if o.perShard { // where shards without rows have a file too
+		for shard, w := range by {
+			if w == 0 {
+				return o.failed(fmt.Errorf("none of %d workers wrote shard %d", len(written), shard))
+			}
+		}
+	}
+	return o.Commit()
+}
+
+// verify looks for the file of a shard.
+func (o *fileOutput) verify(worker int, p partFile) error {
+	path := o.shardPath(p.Shard)
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return o.unseen(o.failed(fmt.Errorf("shard %d, which worker %d wrote to %s, is not there", p.Shard, worker, path)))
+	case err != nil:
+		return o.failed(fmt.Errorf("shard %d, which worker %d wrote to %s: %w", p.Shard, worker, path, err))
+	case info.Size() != p.Size:
+		return o.unseen(o.failed(fmt.Errorf("shard %d, which worker %d wrote to %s, has %d bytes instead of %d", p.Shard, worker, path, info.Size(), p.Size)))
+	}
+	return nil
+}
+
+// Leave has nothing to give up: what this worker wrote is removed by worker 0.
+func (o *fileOutput) Leave() error { return nil }
