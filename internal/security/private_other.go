@@ -1,0 +1,37 @@
+//go:build !unix
+
+package security
+
+import (
+	"errors"
+	"os"
+)
+
+// On these systems files have access lists instead of modes, and the user's temporary
+// directory is the user's alone; what is checked is that a file is one.
+
+func privateFolder() string { return "superstep" }
+
+func openPrivate(path string) (*os.File, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("it is not a regular file")
+	}
+	return os.Open(path)
+}
+
+func checkFolder(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = errors.New("it is not a folder")
+	}
+	return err
+}
+
+func checkKey(path string) error {
+	_, err := os.Stat(path)
+	return err
+}

@@ -1,0 +1,166 @@
+package security
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/tap"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// header is where a token travels, "Bearer " before it (RFC 6750).
+const header = "authorization"
+
+// What is said to those who come with no token or a wrong one.
+const (
+	noToken    = "this job manager wants a token, and none came: "
+	wrongToken = "this is not the token of this job manager: "
+	findToken  = "it is in the token file that the job manager names when it starts, which programs of the same user on the same machine find by themselves; elsewhere give a copy of that file with --token-file"
+)
+
+// ServerCredentials are the transport of a server with the given configuration, nil for
+// none.
+func ServerCredentials(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
+		return insecure.NewCredentials()
+	}
+	return credentials.NewTLS(config)
+}
+
+// ClientCredentials are the transport of a client with the given configuration, nil for
+// none. Prefer them to gRPC's own: with TLS 1.3 a server refuses a client's certificate
+// only after the client has begun to send, and where a write fails before that refusal
+// was read, these read it, so that the error says what ExplainDial can explain.
+func ClientCredentials(config *tls.Config) credentials.TransportCredentials {
+	if config == nil {
+		return insecure.NewCredentials()
+	}
+	return listening{credentials.NewTLS(config)}
+}
+
+type listening struct {
+	credentials.TransportCredentials
+}
+
+func (l listening) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := l.TransportCredentials.ClientHandshake(ctx, authority, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &listeningConn{conn}, info, nil
+}
+
+func (l listening) Clone() credentials.TransportCredentials {
+	return listening{l.TransportCredentials.Clone()}
+}
+
+// lastWords is how long a connection that cannot be written any more is listened to.
+const lastWords = 200 * time.Millisecond
+
+// listeningConn gives as the error of a failed write what the other side said last, if
+// that was an alert of TLS.
+type listeningConn struct{ net.Conn }
+
+func (c *listeningConn) Write(data []byte) (int, error) {
+	n, err := c.Conn.Write(data)
+	if err == nil {
+		return n, nil
+	}
+	// Nobody reads on after this, so what is read here is not missed.
+	if c.SetReadDeadline(time.Now().Add(lastWords)) == nil {
+		var alert tls.AlertError
+		_, said := c.Read(make([]byte, 1))
+		if remote := (*net.OpError)(nil); errors.As(said, &remote) && remote.Op == "remote error" || errors.As(said, &alert) {
+			return n, said
+		}
+	}
+	return n, err
+}
+
+// tokenCredentials adds a token to calls.
+type tokenCredentials struct {
+	token      Token
+	requireTLS bool
+}
+
+// TokenCredentials adds t to every call of a connection. With requireTLS gRPC refuses to
+// send it over a connection without TLS.
+func TokenCredentials(t Token, requireTLS bool) credentials.PerRPCCredentials {
+	return tokenCredentials{token: t, requireTLS: requireTLS}
+}
+
+func (c tokenCredentials) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{header: "Bearer " + c.token.Reveal()}, nil
+}
+
+func (c tokenCredentials) RequireTransportSecurity() bool { return c.requireTLS }
+
+// TokenOptions has a server let in only those who show t. They are checked before
+// anything is read of what they send, and by the interceptors again.
+func TokenOptions(t Token) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.InTapHandle(tapToken(t)),
+		grpc.ChainUnaryInterceptor(UnaryToken(t)),
+		grpc.ChainStreamInterceptor(StreamToken(t)),
+	}
+}
+
+// tapToken checks a call when its headers are there and nothing else.
+func tapToken(t Token) tap.ServerInHandle {
+	return func(ctx context.Context, info *tap.Info) (context.Context, error) {
+		return ctx, admit(t, info.Header)
+	}
+}
+
+// UnaryToken checks the token of calls with one answer.
+func UnaryToken(t Token) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		md, _ := metadata.FromIncomingContext(ctx)
+		if err := admit(t, md); err != nil {
+			return nil, err
+		}
+		return next(ctx, req)
+	}
+}
+
+// StreamToken checks the token of streams.
+func StreamToken(t Token) grpc.StreamServerInterceptor {
+	return func(impl any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		md, _ := metadata.FromIncomingContext(stream.Context())
+		if err := admit(t, md); err != nil {
+			return err
+		}
+		return next(impl, stream)
+	}
+}
+
+// admit compares what came with t and says what to do where it differs.
+func admit(t Token, md metadata.MD) error {
+	shown := md.Get(header)
+	if len(shown) == 0 {
+		return wire.Error(codes.Unauthenticated, "%s%s", noToken, findToken)
+	}
+	if len(shown) > 1 || !Equal(t, bearer(shown[0])) {
+		return wire.Error(codes.Unauthenticated, "%s%s", wrongToken, findToken)
+	}
+	return nil
+}
+
+// bearer takes the token out of a header; what is not one equals nothing.
+func bearer(value string) Token {
+	scheme, text, _ := strings.Cut(value, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return Token{}
+	}
+	return Token{text: strings.TrimSpace(text)}
+}

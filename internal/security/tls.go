@@ -1,0 +1,246 @@
+package security
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+)
+
+// maxPEM bounds a file or text in PEM: room for hundreds of authorities.
+const maxPEM = 1 << 20
+
+// Roles of those who hold a certificate that InitTLS made. A role stands in the
+// certificate as a URI (a subject alternative name), "superstep:jobmanager", so that one
+// made for a client does not serve as a job manager. Certificates of other origin have
+// none, and count for what their key usage and names allow.
+const (
+	RoleJobManager  = "jobmanager"
+	RoleTaskManager = "taskmanager"
+	RoleClient      = "client"
+	roleWorker      = "worker"
+
+	roleScheme = "superstep"
+)
+
+// TLSFiles are the files in PEM that one side of a connection has. The zero value is no
+// TLS.
+type TLSFiles struct {
+	CA   string // certificates of the authorities that the other side's must come from
+	Cert string // this side's certificate, and those between it and the authority
+	Key  string // its private key
+}
+
+// IsZero reports whether there are no files.
+func (f TLSFiles) IsZero() bool { return f == TLSFiles{} }
+
+// Server returns what a server needs, nil without files. With a CA it lets in only who
+// shows a certificate of it, of a task manager or client where it has a role. TLS is
+// 1.3 only.
+func (f TLSFiles) Server() (*tls.Config, error) { return f.server(time.Now()) }
+
+func (f TLSFiles) server(now time.Time) (*tls.Config, error) {
+	if f.IsZero() {
+		return nil, nil
+	}
+	if f.Cert == "" || f.Key == "" {
+		return nil, errors.New("a server with TLS needs both --tls-cert and --tls-key; superstep tls init makes them")
+	}
+	cert, err := f.certificate(now)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}
+	if f.CA != "" {
+		if config.ClientCAs, err = authorities(f.CA, now); err != nil {
+			return nil, err
+		}
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.VerifyConnection = requireRole(RoleTaskManager, RoleClient)
+	}
+	return config, nil
+}
+
+// Client returns what a client needs, nil without files. Without a CA it trusts the
+// authorities of the system; with certificate and key it shows who it is. The server's
+// certificate must be one for the name that is dialled, and a job manager's where it
+// has a role.
+func (f TLSFiles) Client() (*tls.Config, error) { return f.client(time.Now()) }
+
+func (f TLSFiles) client(now time.Time) (*tls.Config, error) {
+	if f.IsZero() {
+		return nil, nil
+	}
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, errors.New("--tls-cert and --tls-key go together")
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, VerifyConnection: requireRole(RoleJobManager)}
+	var err error
+	if f.CA != "" {
+		if config.RootCAs, err = authorities(f.CA, now); err != nil {
+			return nil, err
+		}
+	}
+	if f.Cert != "" {
+		cert, err := f.certificate(now)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{cert}
+	}
+	return config, nil
+}
+
+// certificate reads certificate and key, and checks that they are good now.
+func (f TLSFiles) certificate(now time.Time) (tls.Certificate, error) {
+	if err := checkKey(f.Key); err != nil {
+		return tls.Certificate{}, fmt.Errorf("private key %s: %w", f.Key, err)
+	}
+	certPEM, err := readPEM(f.Cert)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("certificate: %w", err)
+	}
+	keyPEM, err := readPEM(f.Key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("private key: %w", err)
+	}
+	cert, err := keyPair(certPEM, keyPEM)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("certificate %s with key %s: %w", f.Cert, f.Key, err)
+	}
+	if err := checkTimes(cert.Leaf, now); err != nil {
+		return tls.Certificate{}, fmt.Errorf("certificate %s %w", f.Cert, err)
+	}
+	return cert, nil
+}
+
+// keyPair is tls.X509KeyPair whose leaf is there.
+func keyPair(certPEM, keyPEM []byte) (tls.Certificate, error) {
+	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err == nil && cert.Leaf == nil {
+		cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0])
+	}
+	return cert, err
+}
+
+// authorities reads a file of certificates to trust.
+func authorities(path string, now time.Time) (*x509.CertPool, error) {
+	data, err := readPEM(path)
+	if err != nil {
+		return nil, fmt.Errorf("authority: %w", err)
+	}
+	certs, err := parseCertificates(data)
+	if err != nil {
+		return nil, fmt.Errorf("authority %s: %w", path, err)
+	}
+	pool, good := x509.NewCertPool(), 0
+	for _, c := range certs {
+		pool.AddCert(c)
+		if checkTimes(c, now) == nil {
+			good++
+		}
+	}
+	if good == 0 {
+		return nil, fmt.Errorf("authority %s %w", path, checkTimes(certs[0], now))
+	}
+	return pool, nil
+}
+
+// parseCertificates reads all certificates of a text in PEM, one at least.
+func parseCertificates(data []byte) ([]*x509.Certificate, error) {
+	var certs []*x509.Certificate
+	for rest := data; ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			break
+		}
+		if block.Type != "CERTIFICATE" {
+			if strings.Contains(block.Type, "PRIVATE KEY") {
+				return nil, errors.New("it has a private key where certificates should be")
+			}
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d: %w", len(certs)+1, err)
+		}
+		certs = append(certs, c)
+	}
+	if len(certs) == 0 {
+		return nil, errors.New("it has no certificate in PEM (-----BEGIN CERTIFICATE-----)")
+	}
+	return certs, nil
+}
+
+// readPEM reads a file of bounded size.
+func readPEM(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxPEM+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxPEM {
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is not in PEM", path, maxPEM)
+	}
+	return data, nil
+}
+
+// checkTimes says what to do about a certificate that is not good now; the text goes on
+// after the certificate's name.
+func checkTimes(c *x509.Certificate, now time.Time) error {
+	switch {
+	case now.After(c.NotAfter):
+		return fmt.Errorf("expired on %s: make new ones (superstep tls init --replace) and give them to all machines", day(c.NotAfter))
+	case now.Before(c.NotBefore):
+		return fmt.Errorf("is good only from %s on, and the clock of this machine says %s: set the clock", minute(c.NotBefore), minute(now))
+	}
+	return nil
+}
+
+func day(t time.Time) string    { return t.UTC().Format("2 January 2006") }
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// roles returns the roles that a certificate names.
+func roles(c *x509.Certificate) []string {
+	var found []string
+	for _, u := range c.URIs {
+		if u.Scheme == roleScheme {
+			found = append(found, u.Opaque)
+		}
+	}
+	return found
+}
+
+// requireRole checks, after the chain is verified, that the other side's certificate
+// has one of the allowed roles if it has any.
+func requireRole(allowed ...string) func(tls.ConnectionState) error {
+	return func(state tls.ConnectionState) error {
+		if len(state.PeerCertificates) == 0 {
+			return nil // whether there must be one is for ClientAuth to say
+		}
+		have := roles(state.PeerCertificates[0])
+		for _, role := range have {
+			for _, a := range allowed {
+				if role == a {
+					return nil
+				}
+			}
+		}
+		if len(have) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%sof a %s, where one of a %s is needed", roleRefused, strings.Join(have, " and "), strings.Join(allowed, " or "))
+	}
+}
+
+// roleRefused begins the error of a certificate with another role.
+const roleRefused = "the other side shows the certificate "
