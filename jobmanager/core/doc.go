@@ -10,5 +10,30 @@
 //		}
 //	}
 //
-// Times are those of one monotonic clock, counted from any zero.
+// Times are those of one monotonic clock, counted from any zero. Whatever is waited for
+// is measured by the ticks that the core was given (attention.go), so that a job
+// manager that was stopped, or has too much to do, blames nobody else for it.
+//
+// # Who is who
+//
+// A node is a task manager from its registration to its end (node.go, nodestate.go).
+// A job lives from its submission until it is forgotten (job.go, jobstate.go). A worker
+// is one process of a job on one node (worker.go, workerstate.go); it holds slots of
+// the node until its process is gone, whatever has become of the job. [Place] chooses
+// slots (place.go), queue.go says whose turn it is, failure.go what a job failed of.
+//
+// # What a shell and a task manager must know
+//
+//   - Attempts are numbered from 1 and count all deployments of a job: of one whose
+//     graph is resolved first, the worker that does so is attempt 1, and the run is 2.
+//   - Whatever is said on a connection that is not registered, any more or yet, is
+//     ignored. A report of a worker that is not known is answered with Kill.
+//   - A connection that breaks costs nothing if the task manager is back in time. What
+//     was on its way in either direction may be lost, so both sides say again what the
+//     other may not have heard: the core when it compares a registration with what it
+//     knows, the task manager by repeating, of each worker that it has, the last of
+//     Ready, Resolved, Prepared, Finished, Committed and Failed. What was heard before
+//     is ignored, on both sides.
+//   - A worker is among those that a task manager says it runs from the moment of its
+//     Deploy, while its executable is still being fetched, until Ended was sent.
 package core

@@ -320,11 +320,11 @@ func (c *Core) settle(j *job) {
 	if j.info.State.Ended() {
 		j.spec, j.resolver, j.workers, j.outcomes = wire.JobSpec{}, nil, nil, nil
 		c.live = slices.DeleteFunc(c.live, func(o *job) bool { return o == j })
+		c.forget()
 	}
 }
 
-// close puts a job that has ended on record for good, and forgets the oldest if there
-// are too many.
+// close puts a job that has ended on record for good.
 func (c *Core) close(j *job) {
 	j.info.Ended = c.wall()
 	j.info.Progress = j.progress()
@@ -333,11 +333,10 @@ func (c *Core) close(j *job) {
 	}
 	c.record(j, false)
 	c.ended = append(c.ended, j)
-	c.forget()
 }
 
-// forget removes the oldest jobs that have ended. One whose workers are not gone yet
-// is kept, with those after it.
+// forget removes the oldest jobs that have ended if there are too many. One whose
+// workers are not gone yet is kept, with those after it.
 func (c *Core) forget() {
 	for len(c.ended) > c.config.Keep && c.ended[0].processes == 0 {
 		id := c.ended[0].info.ID

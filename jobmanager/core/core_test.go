@@ -1,0 +1,144 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+func Example() {
+	c := New(Config{Cluster: "example"})
+	events := []Event{
+		Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 2}},
+		Submitted{ID: "job", Slots: 2},
+		Reported{Conn: 1, WorkerEvent: wire.WorkerEvent{
+			WorkerRef: wire.WorkerRef{Job: "job", Attempt: 1},
+			Ended:     &wire.Ended{Failure: &wire.Failure{Message: "exit status 3", ExitCode: 3}},
+		}},
+	}
+	for i, event := range events {
+		for _, effect := range c.Step(time.Duration(i)*time.Second, event) {
+			switch e := effect.(type) {
+			case Send:
+				if d := e.Message.Deploy; d != nil {
+					fmt.Println("deploy", d.WorkerRef, "on", d.TaskManager)
+				}
+			case Changed:
+				fmt.Println(e.Job.ID, "is", e.Job.State)
+				if e.Job.State.Ended() {
+					fmt.Println(e.Job.Detail)
+				}
+			}
+		}
+	}
+	// Output:
+	// job is waiting
+	// deploy job/1/0 on a
+	// job is deploying
+	// job is failed
+	// exit status 3 (worker 0 on task manager a)
+}
+
+// TestAttention: a process that gets its ticks counts the time, one that does not counts
+// two periods, and a clock that runs backwards counts nothing.
+func TestAttention(t *testing.T) {
+	var a attention
+	a.begin(time.Hour)
+	a.begin(2 * time.Hour)
+	for i := range 10 {
+		a.tick(time.Hour + time.Duration(i+1)*TickEvery)
+	}
+	require.Equal(t, 10*TickEvery, a.paid)
+	a.tick(3 * time.Hour)
+	require.Equal(t, 12*TickEvery, a.paid)
+	a.tick(time.Hour)
+	require.Equal(t, 12*TickEvery, a.paid)
+	a.tick(3*time.Hour + TickEvery)
+	require.Equal(t, 13*TickEvery, a.paid)
+}
+
+// TestFailuresAreBounded: what a worker says of its failure is kept in part.
+func TestFailuresAreBounded(t *testing.T) {
+	lines := make([]string, 1000)
+	for i := range lines {
+		lines[i] = fmt.Sprint(i, strings.Repeat("é", maxLine))
+	}
+	f := &wire.Failure{Message: strings.Repeat("x", 1<<20), Signal: strings.Repeat("s", 1<<20), LastLines: lines, Kind: wire.UserFailure}
+	b := bounded(f)
+	require.Len(t, f.LastLines, 1000)
+	require.Len(t, b.LastLines, maxLines)
+	require.True(t, strings.HasPrefix(b.LastLines[maxLines-1], "999é"))
+	require.True(t, strings.HasSuffix(b.Message, fmt.Sprintf("… (%d bytes more)", 1<<20-maxMessage)))
+	total := len(b.Message) + len(b.Signal)
+	for _, line := range b.LastLines {
+		require.True(t, strings.ToValidUTF8(line, "") == line)
+		total += len(line)
+	}
+	require.Less(t, total, maxMessage+maxText+(maxLines+2)*(maxLine+40))
+}
+
+// TestEndedJobsAreSmall: of a job that has ended nothing is kept that only its workers
+// needed.
+func TestEndedJobsAreSmall(t *testing.T) {
+	c := New(Config{})
+	c.Step(0, Submitted{ID: "j", Spec: wire.JobSpec{Graph: make([]byte, 1<<20)}, Slots: 1})
+	c.Step(0, CancelAsked{ID: "j"})
+	j := c.jobs["j"]
+	require.Nil(t, j.spec.Graph)
+	require.Empty(t, c.live)
+	require.Equal(t, wire.JobCancelled, j.info.State)
+}
+
+// TestDefaults: what is not configured has the values that are documented.
+func TestDefaults(t *testing.T) {
+	c := New(Config{}).config
+	require.Equal(t, 500*time.Millisecond, c.Heartbeat)
+	require.Equal(t, 4*time.Second, c.Detection)
+	require.Equal(t, 8*time.Second, c.Lease)
+	require.Equal(t, 1000, c.Keep)
+	require.Less(t, c.Detection+c.Slack, 5*time.Second, "a silent task manager is known, and told, in under 5 s")
+}
+
+// TestSnapshotsStay: what has been handed out does not change with the job.
+func TestSnapshotsStay(t *testing.T) {
+	c := New(Config{})
+	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1}})
+	c.Step(0, Submitted{ID: "j", Slots: 1})
+	before, ok := c.Job("j")
+	require.True(t, ok)
+	c.Step(0, Reported{Conn: 1, WorkerEvent: wire.WorkerEvent{WorkerRef: wire.WorkerRef{Job: "j", Attempt: 1}, Ready: &wire.Ready{Address: "h:1"}}})
+	after, _ := c.Job("j")
+	require.Empty(t, before.Workers[0].Address)
+	require.Equal(t, "h:1", after.Workers[0].Address)
+	_, ok = c.Job("k")
+	require.False(t, ok)
+	require.Nil(t, c.Progress("k"))
+}
+
+// TestProgressAddsUp: workers see different numbers of vertices at first.
+func TestProgressAddsUp(t *testing.T) {
+	report := func(rows ...int64) *wire.Progress {
+		p := &wire.Progress{}
+		for _, r := range rows {
+			p.Vertices = append(p.Vertices, wire.VertexProgress{Rows: r, ShardsDone: 1})
+		}
+		return p
+	}
+	a, b := report(1, 2), report(10, 20, 30)
+	a.Queues = []wire.QueueProgress{{Superstep: 4}}
+	b.Queues = []wire.QueueProgress{{Superstep: 9}}
+	j := &job{workers: []*worker{
+		{progress: a},
+		{progress: b, ref: wire.WorkerRef{Worker: 1}},
+		{ref: wire.WorkerRef{Worker: 2}},
+	}}
+	got := j.progress()
+	require.Equal(t, []wire.VertexProgress{{Rows: 11, ShardsDone: 2}, {Rows: 22, ShardsDone: 2}, {Rows: 30, ShardsDone: 1}}, got.Vertices)
+	require.Equal(t, a.Queues, got.Queues)
+	require.Equal(t, report(1, 2).Vertices, a.Vertices)
+}

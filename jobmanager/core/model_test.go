@@ -1,0 +1,413 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestAnything gives the core events in any order, sensible and not, and checks what
+// must hold whatever happens; then it lets the world behave and checks that all ends.
+func TestAnything(t *testing.T) {
+	for i := range rounds {
+		t.Run(fmt.Sprint("round ", i), func(t *testing.T) { rapid.Check(t, live) })
+	}
+}
+
+func live(t *rapid.T) {
+	w := newWorld(t)
+	t.Repeat(map[string]func(*rapid.T){
+		"":         func(t *rapid.T) { w.check(t) },
+		"register": w.register,
+		"cut":      w.cut,
+		"leave":    w.leave,
+		"beat":     w.beat,
+		"submit":   w.submit,
+		"cancel":   w.cancel,
+		"shell":    w.shell,
+		"advance":  w.advance,
+		"advance2": w.advance, // more often than the others
+		"advance3": w.advance,
+		"report":   w.report,
+		"tick":     w.tick,
+	})
+	w.settle(t)
+}
+
+// manager is a task manager of the world.
+type manager struct {
+	id      string
+	inc     int
+	conn    int // 0: none
+	running map[wire.WorkerRef]bool
+	told    map[wire.WorkerRef]bool // to end
+}
+
+type world struct {
+	core     *Core
+	now      time.Duration
+	conns    int
+	managers []*manager
+	byConn   map[int]*manager // that has, or had, a connection
+	jobs     []wire.JobID
+	seen     map[wire.JobID]wire.JobState // as followers know them
+	stored   map[wire.JobID]wire.JobState
+	may      map[wire.JobID]bool // commit
+	refs     []wire.WorkerRef    // that were ever deployed
+	owner    map[wire.WorkerRef]*manager
+	slots    map[wire.WorkerRef]int
+	said     map[wire.WorkerRef]map[workerEvent]bool
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		core: New(Config{
+			DeployTimeout: 20 * time.Second, KillAfter: 3 * time.Second, Keep: 5,
+			Policy: Policy(rapid.IntRange(0, 1).Draw(t, "policy")),
+		}),
+		byConn: map[int]*manager{},
+		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
+		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
+	}
+	for i := range 3 {
+		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
+	}
+	return w
+}
+
+func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers).Draw(t, "manager") }
+
+// step gives the core an event, does what it says, and checks each effect.
+func (w *world) step(t require.TestingT, e Event) {
+	for _, effect := range w.core.Step(w.now, e) {
+		switch e := effect.(type) {
+		case Send:
+			w.deliver(t, e)
+		case Disconnect:
+			for _, m := range w.managers {
+				if m.conn == e.Conn {
+					m.conn = 0
+				}
+			}
+		case Persist:
+			w.stored[e.Job.ID] = e.Job.State
+			require.Equal(t, e.Job.State == wire.JobCommitting, e.Barrier)
+		case Changed:
+			w.changed(t, e.Job)
+		case Forget:
+			require.True(t, w.seen[e.ID].Ended())
+			w.jobs = slices.DeleteFunc(w.jobs, func(id wire.JobID) bool { return id == e.ID })
+		}
+	}
+}
+
+// deliver takes a message to a task manager.
+func (w *world) deliver(t require.TestingT, e Send) {
+	m := w.byConn[e.Conn]
+	arrives := m.conn == e.Conn
+	if d := e.Message.Deploy; d != nil {
+		require.NotContains(t, w.owner, d.WorkerRef, "deployed twice")
+		if d.Mode == wire.RunMode {
+			for _, id := range w.jobs[:slices.Index(w.jobs, d.Job)] {
+				require.NotEqual(t, wire.JobWaiting, w.seen[id], "%s was overtaken by %s", id, d.Job)
+			}
+		}
+		if arrives {
+			m.running[d.WorkerRef] = true
+		}
+		w.refs = append(w.refs, d.WorkerRef)
+		w.owner[d.WorkerRef] = m
+		w.slots[d.WorkerRef] = d.Slots[d.Worker].Hi - d.Slots[d.Worker].Lo
+		w.said[d.WorkerRef] = map[workerEvent]bool{}
+	}
+	if c := e.Message.Worker; c != nil {
+		switch {
+		case c.Kill != nil || c.Cancel != nil || c.Exit != nil:
+			if !arrives {
+				return
+			}
+			m.told[c.WorkerRef] = true
+		case c.Commit != nil:
+			require.True(t, w.may[c.Job], "committed before it was on record")
+			require.Equal(t, 0, c.WorkerRef.Worker)
+		case c.Start != nil:
+			for _, ref := range w.refs {
+				if ref.Job == c.Job && ref.Attempt == c.Attempt {
+					require.True(t, w.said[ref][saidReady], "started without %s", ref)
+				}
+			}
+			require.True(t, w.said[wire.WorkerRef{Job: c.Job, Attempt: c.Attempt}][saidPrepared])
+		}
+	}
+}
+
+// changed checks that followers see a job take steps that its table has. Failing and
+// cancelling are passed in silence where no worker is left to wait for.
+func (w *world) changed(t require.TestingT, j wire.JobInfo) {
+	before, known := w.seen[j.ID]
+	w.seen[j.ID] = j.State
+	require.Equal(t, w.stored[j.ID], j.State, "told before it was on record")
+	if !known || before == j.State {
+		require.False(t, known && before.Ended(), "news of a job that had ended")
+		return
+	}
+	for e := range jobEvents {
+		next, ok := jobTable.next(before, jobEvent(e))
+		last, passed := jobTable.next(next, jobEmptied)
+		if ok && (next == j.State || passed && last == j.State) {
+			return
+		}
+	}
+	require.Fail(t, "impossible", "%s from %s to %s", j.ID, before, j.State)
+}
+
+// check compares the core's books with what it has deployed.
+func (w *world) check(t require.TestingT) {
+	processes := map[wire.JobID]int{}
+	free := 0
+	for _, n := range w.core.order {
+		used := 0
+		for ref := range n.workers {
+			require.Equal(t, n.ID, w.owner[ref].id)
+			used += w.slots[ref]
+			processes[ref.Job]++
+		}
+		require.Equal(t, used, n.used)
+		require.LessOrEqual(t, used, n.Slots, "slots given twice")
+		if n.state == NodeAlive {
+			free += n.Slots - used
+		}
+		require.Equal(t, n.conn != 0, n.state != NodeAway)
+	}
+	require.Equal(t, free, w.core.Overview().Free)
+	for _, n := range w.core.gone {
+		require.Empty(t, n.workers)
+	}
+	for _, id := range w.jobs {
+		j := w.core.jobs[id]
+		require.Equal(t, processes[id], j.processes)
+		require.Equal(t, w.seen[id], j.info.State)
+		if s := j.info.State; s == wire.JobFailed || s == wire.JobCancelled || s == wire.JobWaiting && j.info.Attempt == 0 {
+			require.Zero(t, processes[id], "%s is %s and has workers", id, s)
+		}
+		require.Equal(t, j.info.State == wire.JobFailed || j.info.State == wire.JobFailing, j.info.Failure != nil)
+		require.Equal(t, !j.info.State.Ended() || processes[id] > 0, slices.Contains(w.core.live, j))
+	}
+	require.Len(t, w.core.jobs, len(w.jobs))
+	w.core.Jobs()
+	w.core.Nodes(w.now)
+}
+
+func (w *world) register(t *rapid.T) {
+	m := w.some(t)
+	if rapid.IntRange(0, 3).Draw(t, "restarted") == 0 {
+		m.inc++
+		if rapid.Bool().Draw(t, "clean") {
+			clear(m.running)
+		}
+	}
+	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300}
+	switch rapid.IntRange(0, 9).Draw(t, "odd") {
+	case 0:
+		r.Version++
+	case 1:
+		r.Slots = rapid.SampledFrom([]int{-1, 0, 4, 1 << 40}).Draw(t, "slots")
+	case 2:
+		r.Running = []wire.WorkerRef{{Job: "x", Attempt: 1}}
+	}
+	r.Running = append(r.Running, w.has(t, m)...)
+	if rapid.IntRange(0, 9).Draw(t, "again") > 0 || m.conn == 0 {
+		w.conns++
+		m.conn = w.conns
+		w.byConn[m.conn] = m
+	}
+	w.step(t, Registered{Conn: m.conn, Register: r})
+}
+
+// has returns what a task manager says it runs: mostly the truth.
+func (w *world) has(t *rapid.T, m *manager) []wire.WorkerRef {
+	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
+	if len(all) > 0 && rapid.IntRange(0, 5).Draw(t, "lies") == 0 {
+		return all[1:]
+	}
+	return all
+}
+
+func (w *world) cut(t *rapid.T) {
+	m := w.some(t)
+	conn := m.conn
+	m.conn = 0
+	w.step(t, Disconnected{Conn: conn})
+}
+
+func (w *world) leave(t *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(t, "really") > 0 {
+		return
+	}
+	m := w.some(t)
+	conn := m.conn
+	m.conn = 0
+	clear(m.running)
+	w.step(t, Left{Conn: conn})
+}
+
+func (w *world) beat(t *rapid.T) {
+	m := w.some(t)
+	w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: w.has(t, m)}})
+}
+
+func (w *world) submit(t *rapid.T) {
+	id := wire.JobID(fmt.Sprint("j", len(w.seen)))
+	spec := wire.JobSpec{}
+	if rapid.IntRange(0, 3).Draw(t, "bounded") == 0 {
+		spec.WaitTimeout = 2 * time.Second
+	}
+	w.jobs = append(w.jobs, id)
+	w.step(t, Submitted{ID: id, Spec: spec, Slots: rapid.IntRange(0, 8).Draw(t, "slots")})
+	w.step(t, Submitted{ID: id, Slots: 1})
+}
+
+func (w *world) job(t *rapid.T) wire.JobID {
+	return rapid.SampledFrom(append([]wire.JobID{"none"}, w.jobs...)).Draw(t, "job")
+}
+
+func (w *world) cancel(t *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "really") == 0 {
+		w.step(t, CancelAsked{ID: w.job(t)})
+	}
+}
+
+// shell answers for the shell.
+func (w *world) shell(t *rapid.T) {
+	id := w.job(t)
+	if rapid.Bool().Draw(t, "compiled") {
+		e := Compiled{ID: id, Slots: rapid.IntRange(0, 8).Draw(t, "slots")}
+		if rapid.IntRange(0, 5).Draw(t, "fails") == 0 {
+			e.Err = fmt.Errorf("no")
+		}
+		w.step(t, e)
+		return
+	}
+	e := Persisted{ID: id}
+	if rapid.IntRange(0, 5).Draw(t, "full") == 0 {
+		e.Err = fmt.Errorf("disk full")
+	}
+	w.may[id] = w.stored[id] == wire.JobCommitting
+	w.step(t, e)
+}
+
+// say reports on a connection what a worker says.
+func (w *world) say(t *rapid.T, conn int, ref wire.WorkerRef, what workerEvent) {
+	e := wire.WorkerEvent{WorkerRef: ref}
+	switch what {
+	case saidReady:
+		e.Ready = &wire.Ready{Address: "h:1", Fingerprint: "f"}
+	case saidResolved:
+		e.Resolved = &wire.Resolved{}
+	case saidPrepared:
+		e.Prepared = &wire.Prepared{}
+	case saidFinished:
+		e.Finished = &wire.Finished{}
+	case saidCommitted:
+		e.Committed = &wire.Committed{}
+	case saidFailed:
+		e.Failed = &wire.Failure{Kind: wire.FailureKind(rapid.IntRange(0, 4).Draw(t, "kind")), Message: "m"}
+	case toldStart:
+		e.Progress = &wire.Progress{Vertices: make([]wire.VertexProgress, rapid.IntRange(0, 3).Draw(t, "vertices"))}
+	case processEnded:
+		e.Ended = &wire.Ended{}
+		if rapid.Bool().Draw(t, "badly") {
+			e.Ended.Failure = &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1}
+		}
+	}
+	if said := w.said[ref]; said != nil {
+		said[what] = true
+	}
+	w.step(t, Reported{Conn: conn, WorkerEvent: e})
+}
+
+// advance has a worker say what it may say next.
+func (w *world) advance(t *rapid.T) {
+	m := w.some(t)
+	all := slices.SortedFunc(maps.Keys(m.running), compareRefs)
+	if len(all) == 0 {
+		return
+	}
+	ref := rapid.SampledFrom(all).Draw(t, "worker")
+	if m.told[ref] && rapid.Bool().Draw(t, "obeys") {
+		delete(m.running, ref)
+		w.say(t, m.conn, ref, processEnded)
+		return
+	}
+	for _, n := range w.core.order {
+		if k := n.workers[ref]; k != nil {
+			for _, e := range []workerEvent{saidResolved, saidReady, saidPrepared, saidFinished, saidCommitted} {
+				if _, ok := workerTable.next(k.state, e); ok && k.mayCome(e) {
+					w.say(t, m.conn, ref, e)
+					return
+				}
+			}
+		}
+	}
+}
+
+// report has anyone say anything.
+func (w *world) report(t *rapid.T) {
+	ref := rapid.SampledFrom(append([]wire.WorkerRef{{Job: "x"}, {}}, w.refs...)).Draw(t, "worker")
+	conn := rapid.IntRange(-1, w.conns+1).Draw(t, "conn")
+	what := workerEvent(rapid.IntRange(0, int(managerLost)).Draw(t, "what"))
+	if m := w.owner[ref]; m != nil && rapid.Bool().Draw(t, "right") {
+		conn = m.conn
+		if what == processEnded {
+			delete(m.running, ref)
+		}
+	}
+	w.say(t, conn, ref, what)
+}
+
+func (w *world) tick(t *rapid.T) {
+	for range rapid.IntRange(1, 25).Draw(t, "ticks") {
+		w.now += TickEvery
+		w.step(t, Tick{})
+	}
+}
+
+// settle lets the world behave: all jobs are cancelled, task managers do as they are
+// told. Then nothing is left that runs, and all slots are free.
+func (w *world) settle(t *rapid.T) {
+	for _, id := range slices.Clone(w.jobs) {
+		w.step(t, CancelAsked{ID: id, Reason: "settle"})
+	}
+	for range 300 {
+		w.now += TickEvery
+		for _, m := range w.managers {
+			if m.conn == 0 {
+				continue
+			}
+			for _, ref := range slices.SortedFunc(maps.Keys(m.told), compareRefs) {
+				delete(m.told, ref)
+				delete(m.running, ref)
+				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{}}})
+			}
+			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.Collect(maps.Keys(m.running))}})
+		}
+		w.step(t, Tick{})
+		w.check(t)
+	}
+	require.Empty(t, w.core.live, "jobs that never end")
+	o := w.core.Overview()
+	require.Equal(t, o.Slots, o.Free, "slots that are never free")
+	for _, m := range w.managers {
+		if m.conn != 0 && w.core.conns[m.conn] != nil {
+			require.Empty(t, m.running, "orphans")
+		}
+	}
+	require.LessOrEqual(t, len(w.jobs), 5)
+}

@@ -1,0 +1,5 @@
+//go:build soak
+
+package core
+
+const rounds = 300
