@@ -1,4 +1,16 @@
 // Package client talks to a job manager for programs and commands: it finds the
-// address, the token and the certificates, uploads executables, submits jobs and
-// follows them.
+// token and the certificates, compares versions, uploads executables and follows
+// jobs.
+//
+//	c, err := client.Dial(ctx, client.Options{Address: "localhost:6123"})
+//	if err != nil { … }
+//	defer c.Close()
+//	hash, err := c.Upload(ctx, "/path/of/program", progress)
+//	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: wire.JobSpec{Artifact: hash, …}})
+//	last, err := c.FollowToEnd(ctx, reply.Job, true, func(e *wire.Event) error { … })
+//
+// A Client has every request of a wire.Client; what Dial, Upload and FollowToEnd add
+// is that they say in words what is wrong and what to do, and that a job manager
+// which is away for a moment is waited for. Explain gives the errors of other requests
+// the same words.
 package client

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// requestError is an error of a request in words for people, with the original
+// beneath.
+type requestError struct {
+	text string
+	err  error
+}
+
+func (e *requestError) Error() string { return e.text }
+func (e *requestError) Unwrap() error { return e.err }
+
+// Explain returns an error of a request so that its text says what is wrong and what
+// to do about it. errors.Is and wire.Code see the original. Other errors, and nil,
+// stay what they are.
+func (c *Client) Explain(err error) error {
+	var said *requestError
+	if err == nil || errors.As(err, &said) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	text := wire.Reason(err)
+	switch wire.Code(err) {
+	case codes.Unavailable:
+		text = c.unreachable(err)
+	case codes.DeadlineExceeded:
+		text = fmt.Sprintf("the job manager at %s does not answer: it may be stopped or overloaded, or a firewall drops what is sent to it", c.address)
+	case codes.Unauthenticated:
+		if c.token.missing != nil {
+			text = c.token.missing.Error()
+		} else {
+			text = fmt.Sprintf("%s (the token shown was from %s)", text, c.token.from)
+		}
+	}
+	return &requestError{text, err}
+}
+
+// unreachable says why there is no connection, or no job manager at the end of one.
+// What gRPC says of it is text: the errors of the system beneath are not kept.
+func (c *Client) unreachable(err error) string {
+	if strings.Contains(wire.Reason(err), "connection refused") {
+		return fmt.Sprintf("no job manager answers at %s: start one with `superstep dev` or `superstep jobmanager`, or check the address", c.address)
+	}
+	return fmt.Sprintf("the job manager at %s cannot be reached: %s", c.address, wire.Reason(security.ExplainDial(err)))
+}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// chunkSize is the number of bytes of an executable in one message: few enough that
+// a slow line shows progress, and far below what a message may hold.
+const chunkSize = 256 << 10
+
+// Upload gives the job manager the executable at path, unless it has it, and returns
+// the name it has there, the SHA-256 of its bytes in hex. While bytes go out,
+// progress is called with the number sent; it may be nil, and is not called where
+// the executable is there already. A job manager that takes no more bytes for
+// Options.StallTimeout ends the upload with an error.
+func (c *Client) Upload(ctx context.Context, path string, progress func(sent, total int64)) (hash string, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("upload %s: %w", path, err)
+		}
+	}()
+	if !c.overview.Uploads {
+		return "", errors.New("the cluster takes no executables, it runs built-in jobs only (`superstep run`)")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	size := info.Size()
+	switch limit := c.overview.MaxArtifact; {
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
+	case size == 0:
+		return "", errors.New("the file is empty")
+	case limit > 0 && size > limit:
+		return "", fmt.Errorf("it has %s, more than the %s that the cluster accepts: build it with -ldflags=-s, or have the job manager accept more", formatBytes(size), formatBytes(limit))
+	}
+	if hash, err = hashFile(ctx, f); err != nil {
+		return "", err
+	}
+	there, err := c.has(ctx, hash, size)
+	if err != nil || there {
+		return hash, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	return hash, c.Explain(c.send(ctx, f, hash, size, progress))
+}
+
+// has asks whether the job manager has an executable.
+func (c *Client) has(ctx context.Context, hash string, size int64) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.DialTimeout)
+	defer cancel()
+	reply, err := c.HasArtifact(ctx, &wire.HasArtifactRequest{Hash: hash, Size: size})
+	if err != nil {
+		return false, c.Explain(err)
+	}
+	return reply.Has, nil
+}
+
+// errStalled is the cause of an upload's end that got no further.
+type stalledError struct{ after time.Duration }
+
+func (e *stalledError) Error() string {
+	return fmt.Sprintf("the job manager took no bytes for %v", e.after)
+}
+
+// send streams size bytes of r. Each chunk must be taken in time: a watchdog ends the
+// stream, whose sends wait as long as the other side does not read.
+func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64, progress func(sent, total int64)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := c.options.StallTimeout
+	watchdog := time.AfterFunc(limit, func() { cancel(&stalledError{limit}) })
+	defer watchdog.Stop()
+	stream, err := c.UploadArtifact(ctx)
+	if err == nil {
+		err = sendChunks(stream, r, hash, size, func(sent int64) {
+			watchdog.Reset(limit)
+			if progress != nil {
+				progress(sent, size)
+			}
+		})
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// sendChunks sends the chunks, telling how many bytes are out, and waits for the
+// answer.
+func sendChunks(stream grpc.ClientStreamingClient[wire.Chunk, wire.UploadReply], r io.Reader, hash string, size int64, told func(sent int64)) error {
+	buf := make([]byte, chunkSize)
+	for sent := int64(0); sent < size; {
+		n, err := io.ReadFull(r, buf[:min(size-sent, chunkSize)])
+		if err != nil {
+			return fmt.Errorf("the file became shorter while it was read: %w", err)
+		}
+		chunk := &wire.Chunk{Data: buf[:n]}
+		if sent == 0 {
+			chunk.Hash, chunk.Size = hash, size
+		}
+		if err := stream.Send(chunk); errors.Is(err, io.EOF) {
+			break // the other side has ended the stream; its answer says why
+		} else if err != nil {
+			return err
+		}
+		sent += int64(n)
+		told(sent)
+	}
+	_, err := stream.CloseAndRecv()
+	return err
+}
+
+// hashFile returns the SHA-256 of a file's bytes in hex.
+func hashFile(ctx context.Context, r io.Reader) (string, error) {
+	h := sha256.New()
+	buf := make([]byte, 1<<20)
+	for {
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		n, err := r.Read(buf)
+		h.Write(buf[:n])
+		if errors.Is(err, io.EOF) {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+}
+
+// formatBytes writes a size for people, such as "38.2 MiB".
+func formatBytes(n int64) string {
+	if n < 1<<10 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	v, unit := float64(n)/(1<<10), 0
+	const units = "KMGTPE"
+	for v >= 1<<10 && unit < len(units)-1 {
+		v, unit = v/(1<<10), unit+1
+	}
+	return fmt.Sprintf("%.1f %ciB", v, units[unit])
+}
