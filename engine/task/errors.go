@@ -151,12 +151,17 @@ type failures struct {
 // choose returns the error that stands for the run: of those that are not
 // consequences, that of the lowest shard, then of the first vertex and subtask.
 // An error outside any shard comes before those of shards, as it happened
-// before the first row. It is nil where there is none.
+// before the first row. What another process failed with counts only where there is
+// nothing else. It is nil where there is none.
 func (f *failures) choose() *TaskError {
 	if len(f.errs) == 0 {
 		return nil
 	}
-	return slices.MinFunc(f.errs, func(a, b *TaskError) int {
+	own := slices.DeleteFunc(slices.Clone(f.errs), func(te *TaskError) bool { return FollowsPeer(te.Err) })
+	if len(own) == 0 {
+		own = f.errs
+	}
+	return slices.MinFunc(own, func(a, b *TaskError) int {
 		if a.Shard != b.Shard {
 			return a.Shard - b.Shard
 		}

@@ -156,23 +156,29 @@ func TestPartsOfRandomGraphs(t *testing.T) {
 	})
 }
 
-// TestPartsSumShards: accumulators have the bits of the tree over shards wherever the
-// shards are.
+// TestPartsSumShards: accumulators have the bits of the order of operators, then of
+// the tree over shards, wherever the shards are. The last operator has its shards on
+// other workers than those before it.
 func TestPartsSumShards(t *testing.T) {
 	h := hooks{operators: map[string]func() Operator{"user": func() Operator {
-		return &funcOperator{process: func(c *Context, _, shard int, rows arrow.Record, out Output) error {
-			for i := range rows.NumRows() {
-				r := c.Random("values", shard, int(i)).Float64At(0)
-				c.Accumulate("sum", shard, (r-0.5)*math.Pow(10, float64(shard*3)-8))
+		at, n := -1, 0
+		return &funcOperator{process: func(c *Context, _, shard int, rows arrow.Record, _ Output) error {
+			if shard != at {
+				at, n = shard, 0
 			}
-			return out.Emit(shard, rows)
+			for range rows.NumRows() {
+				r := c.Random(c.Node.Name, shard, n)
+				c.Accumulate("sum", shard, (r.Float64At(0)-0.5)*math.Pow(10, math.Floor(r.Float64At(1)*24)-8))
+				n++
+			}
+			return nil
 		}}
 	}}}
-	g := parseGraph(16, "a = source rows=500\nb = user a\nc = tap b/hash")
-	local := g.run(t, context.Background(), 5, Env{BatchRows: 1024}, h)
+	g := parseGraph(16, "a = source rows=500\nb = user a\nc = user a/rebalance\nd = user a/hash single=1")
+	local := g.run(t, context.Background(), 5, Env{BatchRows: 7}, h)
 	require.NoError(t, local.err)
 	for workers := 1; workers <= 5; workers++ {
-		got := g.runParts(t, context.Background(), 5, workers, Env{BatchRows: 1024}, func(int) hooks { return h })
+		got := g.runParts(t, context.Background(), 5, workers, Env{BatchRows: 7}, func(int) hooks { return h })
 		require.NoError(t, got.err)
 		sameReport(t, local.report, got.report)
 	}

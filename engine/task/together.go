@@ -21,7 +21,16 @@ import (
 // reach another worker. The networks of the Envs are not used. The error is that of the
 // worker that failed by itself, of several by the rule for shards that Run follows.
 func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
-	t := &together{parts: make([]*partWorker, len(slots)), groups: make(map[string]*collective.LocalGroup)}
+	t := &together{groups: make(map[string]*collective.LocalGroup)}
+	return t.runParts(ctx, p, g, slots, bind, func(int) joinFunc { return t.join })
+}
+
+// joinFunc is the Join of a part.
+type joinFunc = func(ctx context.Context, queue string, ranks [][]int) (Group, error)
+
+// runParts is RunParts with another way for a worker's queues to come together.
+func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error), join func(worker int) joinFunc) (*Report, error) {
+	t.parts = make([]*partWorker, len(slots))
 	defer t.close()
 	mem := transport.NewMem(0)
 	defer mem.Close() // also where there is no worker to do so
@@ -31,7 +40,7 @@ func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.R
 			return nil, err
 		}
 		env.Network = mem
-		w, err := NewWorker(p, g, b, env, Part{Worker: i, Slots: slots, Join: t.join})
+		w, err := NewWorker(p, g, b, env, Part{Worker: i, Slots: slots, Join: join(i)})
 		if err != nil {
 			return nil, err
 		}

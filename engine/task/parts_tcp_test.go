@@ -1,0 +1,199 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// joinTCP brings the ranks of workers together over TCP, as their processes would.
+func joinTCP(dir string) func(worker int) joinFunc {
+	return func(worker int) joinFunc {
+		return func(ctx context.Context, queue string, ranks [][]int) (Group, error) {
+			size := 0
+			for _, r := range ranks {
+				size += len(r)
+			}
+			g, err := collective.NewTCPGroup(ctx, ranks[worker][0], collective.TCPConfig{
+				Store: collective.FileStore(dir), Size: size, Hosts: ranks, Group: queue,
+			})
+			if err != nil {
+				return nil, err
+			}
+			return g, nil
+		}
+	}
+}
+
+// runOverTCP is runParts with queues over TCP.
+func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) (*Report, error) {
+	compiled, err := plan.Compile(g.Graph, p)
+	require.NoError(t, err)
+	env.SpillDir, env.Collector = t.TempDir(), &taps{}
+	return new(together).runParts(ctx, compiled, g.Graph, split(compiled, workers), func(worker int) (Bindings, Env, error) {
+		return g.bindings(h(worker)), env, nil
+	}, joinTCP(t.TempDir()))
+}
+
+// summing is a gang whose stage sums 8 numbers over the subtasks.
+func summing(stop int, fail func(subtask, step int) error) *testGang {
+	return &testGang{body: func(subtask int) *testBody {
+		mine, out := make([]float64, 8), make([]float64, 8)
+		for i := range mine {
+			mine[i] = math.Pow(10, float64(3*subtask)) / 3
+		}
+		return &testBody{
+			stop: func(step int) (bool, error) { return step == stop, nil },
+			stages: func(b *testBody) []Stage {
+				sum := &collective.Reduction[float64]{Name: "sum", Op: collective.Sum[float64](), Whole: mine, Out: out}
+				return []Stage{{Node: 3, Run: func() error {
+					if fail != nil {
+						if err := fail(subtask, b.steps); err != nil {
+							return err
+						}
+					}
+					sum.Context = b.context
+					if err := collective.AllReduce(b.comm, sum); err != nil {
+						return err
+					}
+					b.context.Report("sum", b.steps, out[7])
+					return nil
+				}}}
+			},
+		}
+	}}
+}
+
+// TestQueuesOverTCP: the same report, over groups whose broadcasts and barriers are
+// messages.
+func TestQueuesOverTCP(t *testing.T) {
+	for _, criterion := range []bool{true, false} {
+		g := queueGraph(8, 30, criterion, plan.Compute)
+		h := func(int) hooks { return queueHooks(30, summing(20, nil)) }
+		local := g.run(t, context.Background(), 5, Env{}, h(0))
+		require.NoError(t, local.err)
+		for _, workers := range []int{2, 5} {
+			for _, check := range []bool{false, true} {
+				report, err := g.runOverTCP(t, context.Background(), 5, workers, Env{CheckBroadcasts: check}, h)
+				require.NoError(t, err)
+				sameReport(t, local.report, report)
+			}
+		}
+	}
+}
+
+// TestQueueFailsOverTCP: the member that fails is named by its worker, and the others
+// know that the failure is not theirs.
+func TestQueueFailsOverTCP(t *testing.T) {
+	for _, subtask := range []int{0, 3} {
+		g := queueGraph(8, 30, false, plan.Compute)
+		fail := func(at, step int) error {
+			if at == subtask && step == 4 {
+				return errBoom
+			}
+			return nil
+		}
+		compiled, err := plan.Compile(g.Graph, 4)
+		require.NoError(t, err)
+		errs := map[int]error{}
+		both := &together{}
+		_, err = both.runParts(context.Background(), compiled, g.Graph, split(compiled, 2), func(worker int) (Bindings, Env, error) {
+			return g.bindings(queueHooks(30, summing(0, fail))), Env{SpillDir: t.TempDir(), Collector: &taps{}}, nil
+		}, joinTCP(t.TempDir()))
+		require.EqualError(t, err, fmt.Sprintf("operator compute (test.txt:4), subtask %d of 4: boom", subtask))
+		for i, w := range both.parts {
+			errs[i] = w.err
+		}
+		own := subtask / 2
+		require.ErrorIs(t, errs[own], errBoom)
+		require.False(t, FollowsPeer(errs[own]))
+		require.Error(t, errs[1-own])
+		require.True(t, FollowsPeer(errs[1-own]), "%v", errs[1-own])
+	}
+}
+
+// BenchmarkSuperstepOverTCP is an empty superstep with one AllReduce of 8 numbers among 4
+// workers over TCP, beside the AllReduce by itself.
+func BenchmarkSuperstepOverTCP(b *testing.B) {
+	b.Run("AllReduce", func(b *testing.B) {
+		join := joinTCP(b.TempDir())
+		ranks := [][]int{{0}, {1}, {2}, {3}}
+		var running sync.WaitGroup
+		begin := make(chan struct{})
+		var ready sync.WaitGroup
+		ready.Add(4)
+		for w := range 4 {
+			running.Go(func() {
+				g, err := join(w)(context.Background(), "alone", ranks)
+				if err != nil {
+					panic(err)
+				}
+				ready.Done()
+				<-begin
+				mine, out := make([]float64, 8), make([]float64, 8)
+				for range b.N {
+					err := collective.AllReduce(g.Rank(w), &collective.Reduction[float64]{Name: "sum", Op: collective.Sum[float64](), Whole: mine, Out: out})
+					if err != nil {
+						panic(err)
+					}
+				}
+				g.Rank(w).Close(nil)
+				if err := g.Close(); err != nil && !errors.Is(err, collective.ErrLeft) {
+					panic(err)
+				}
+			})
+		}
+		ready.Wait()
+		b.ResetTimer()
+		close(begin)
+		running.Wait()
+	})
+	for _, criterion := range []bool{false, true} {
+		b.Run(fmt.Sprintf("criterion=%t", criterion), func(b *testing.B) {
+			n := max(b.N, 100)
+			g := queueGraph(8, n, criterion, plan.Compute)
+			report, err := g.runOverTCP(b, context.Background(), 4, 4, Env{}, func(int) hooks { return queueHooks(n, summing(0, nil)) })
+			if err != nil {
+				b.Fatal(err)
+			}
+			each := report.Queues[0].Elapsed / time.Duration(n)
+			b.ReportMetric(float64(each.Nanoseconds()), "ns/superstep")
+		})
+	}
+}
+
+// TestPeerFailedCrossesTheWire: what a worker tells the others of its failure keeps
+// the type that FollowsPeer looks for, and the cause in words.
+func TestPeerFailedCrossesTheWire(t *testing.T) {
+	join, ranks := joinTCP(t.TempDir()), [][]int{{0}, {1}}
+	var together sync.WaitGroup
+	var got error
+	for w := range 2 {
+		together.Go(func() {
+			g, err := join(w)(context.Background(), "q", ranks)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer g.Close()
+			if w == 1 {
+				g.Rank(1).Close(peerFailed(1, &TaskError{Operator: "Map", Subtask: 1, Parallelism: 2, Shard: 5, Err: errBoom}))
+				return
+			}
+			got = g.Rank(0).Barrier(context.Background())
+			g.Rank(0).Close(got)
+		})
+	}
+	together.Wait()
+	require.True(t, FollowsPeer(got), "%v", got)
+	require.ErrorContains(t, got, "rank 1 ended: operator Map, subtask 1 of 2, shard 5: boom")
+}
