@@ -1,0 +1,192 @@
+package security
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNewTokensDiffer(t *testing.T) {
+	seen := map[string]bool{}
+	for range 100 {
+		token := newToken(t)
+		require.Len(t, token.Reveal(), 43)
+		require.False(t, seen[token.Reveal()])
+		seen[token.Reveal()] = true
+		again, err := ParseToken(" " + token.Reveal() + "\n")
+		require.NoError(t, err)
+		require.True(t, Equal(token, again))
+		require.False(t, Equal(token, Token{}))
+	}
+	require.False(t, Equal(Token{}, Token{}))
+}
+
+func TestTokensAreNotPrinted(t *testing.T) {
+	token := newToken(t)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
+		require.NotContains(t, fmt.Sprintf(verb, token), token.Reveal())
+		require.NotContains(t, fmt.Sprintf(verb, &token), token.Reveal())
+		require.NotContains(t, fmt.Sprintf(verb, fmt.Sprintf("%x", token.Reveal())+fmt.Sprintf(verb, token)), token.Reveal())
+	}
+	require.Equal(t, "no token", Token{}.String())
+}
+
+func TestTokensThatAreNone(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                "is empty",
+		" \n":                             "is empty",
+		"secret":                          "has 6 characters",
+		strings.Repeat("a", 513):          "more than 512",
+		strings.Repeat("a", 32) + " b":    "character 33",
+		strings.Repeat("a", 32) + "é":     "character 33",
+		strings.Repeat("a", 32) + "\n\na": "character 33",
+	} {
+		_, err := ParseToken(text)
+		require.ErrorContains(t, err, want, "%q", text)
+		if strings.TrimSpace(text) != "" {
+			require.NotContains(t, err.Error(), text)
+		}
+	}
+}
+
+func TestCreateTokenMakesOneForAll(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b", "token")
+	const many = 20
+	tokens := make([]Token, many)
+	var wg sync.WaitGroup
+	for i := range many {
+		wg.Go(func() {
+			var err error
+			if tokens[i], err = CreateToken(path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	read, err := ReadToken(path)
+	require.NoError(t, err)
+	for _, token := range tokens {
+		require.True(t, Equal(read, token))
+	}
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
+	info, err = os.Stat(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o700), info.Mode().Perm())
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "nothing is left beside the file")
+}
+
+func TestTokenFilesThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	_, err := CreateToken(good)
+	require.NoError(t, err)
+	text, err := os.ReadFile(good)
+	require.NoError(t, err)
+	write := func(name, content string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), mode))
+		require.NoError(t, os.Chmod(path, mode))
+		return path
+	}
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(good, link))
+	dangling := filepath.Join(dir, "dangling")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "nowhere"), dangling))
+	pipe := filepath.Join(dir, "pipe")
+	makePipe(t, pipe)
+	for _, c := range []struct{ path, want string }{
+		{write("group", string(text), 0o640), "others may use it (mode 0640): run chmod 600"},
+		{write("all", string(text), 0o604), "others may use it (mode 0604)"},
+		{write("writable", string(text), 0o602), "others may use it (mode 0602)"},
+		{link, "symbolic link"},
+		{dangling, "symbolic link"},
+		{pipe, "not a regular file"},
+		{dir, "not a regular file"},
+		{write("empty", "", 0o600), "the token is empty; remove the file"},
+		{write("short", "secret", 0o600), "has 6 characters"},
+		{write("binary", strings.Repeat("\x00", 43), 0o600), "character 1 of the token"},
+		{write("large", strings.Repeat("a", 1<<20), 0o600), "more than 512"},
+		{filepath.Join(good, "below"), "not a directory"},
+	} {
+		_, err := ReadToken(c.path)
+		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, c.path)
+		_, err = CreateToken(c.path)
+		require.ErrorContains(t, err, c.want, "and it is not replaced")
+	}
+	_, err = ReadToken(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestFoldersThatAreRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "open")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err := CreateToken(filepath.Join(dir, "token"))
+	require.ErrorContains(t, err, "others may replace files in it (mode 0777): run chmod 700")
+	require.NoError(t, os.Chmod(dir, 0o777|fs.ModeSticky))
+	_, err = CreateToken(filepath.Join(dir, "token"))
+	require.NoError(t, err)
+}
+
+func TestFindToken(t *testing.T) {
+	runtime, temp := t.TempDir(), t.TempDir()
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	t.Setenv("TMPDIR", temp)
+	require.Equal(t, filepath.Join(runtime, "superstep", "token-6123"), DefaultTokenFile(6123))
+
+	_, err := FindToken(6123)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "no token for port 6123 at "+DefaultTokenFile(6123)+" or "+filepath.Join(temp, privateFolder(), "token-6123")+": is a job manager running here as this user?")
+
+	// A service of the same user has no runtime directory, its login has one.
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	inTemp := DefaultTokenFile(6123)
+	require.Equal(t, filepath.Join(temp, privateFolder(), "token-6123"), inTemp)
+	made, err := CreateToken(inTemp)
+	require.NoError(t, err)
+	t.Setenv("XDG_RUNTIME_DIR", runtime)
+	found, err := FindToken(6123)
+	require.NoError(t, err)
+	require.True(t, Equal(made, found))
+
+	_, err = FindToken(6124)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	nearer, err := CreateToken(DefaultTokenFile(6123))
+	require.NoError(t, err)
+	found, err = FindToken(6123)
+	require.NoError(t, err)
+	require.True(t, Equal(nearer, found))
+
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(runtime, "gone"))
+	require.Equal(t, inTemp, DefaultTokenFile(6123))
+	t.Setenv("XDG_RUNTIME_DIR", "relative")
+	require.Equal(t, inTemp, DefaultTokenFile(6123))
+}
+
+func FuzzParseToken(f *testing.F) {
+	f.Add("")
+	f.Add("0123456789abcdef0123456789abcdef")
+	f.Add(" x0123456789abcdef0123456789abcdef-._~+/=\r\n")
+	f.Add(strings.Repeat("é", 40))
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := ParseToken(text)
+		if err != nil {
+			require.True(t, token.IsZero())
+			return
+		}
+		require.Regexp(t, `^[A-Za-z0-9\-._~+/=]{32,512}$`, token.Reveal())
+		require.Equal(t, strings.TrimSpace(text), token.Reveal())
+		require.True(t, Equal(token, bearer("bearer "+token.Reveal())))
+	})
+}
