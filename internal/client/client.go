@@ -2,12 +2,15 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -58,6 +61,7 @@ type Client struct {
 	options  Options
 	address  string
 	conn     *grpc.ClientConn
+	tls      *tls.Config // nil without TLS
 	token    foundToken
 	overview wire.Overview
 }
@@ -84,11 +88,10 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 	}
 	dial := wire.DialOptions()
 	if secured {
-		config, err := options.TLS.Client()
-		if err != nil {
+		if c.tls, err = options.TLS.Client(); err != nil {
 			return nil, err
 		}
-		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(config)))
+		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(c.tls)))
 	} else {
 		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
@@ -128,11 +131,42 @@ func (o Options) withDefaults() Options {
 // meet asks for the overview and compares versions.
 func (c *Client) meet(ctx context.Context) error {
 	o, err := c.Refresh(ctx)
+	if err != nil && c.tls != nil && wire.Code(err) == codes.Unavailable {
+		if alert := c.alert(ctx); alert != nil {
+			err = fmt.Errorf("the job manager at %s cannot be reached: %w", c.address, security.ExplainDial(alert))
+		}
+	}
 	if err != nil {
 		return err
 	}
 	c.overview = *o
 	return wire.CheckVersion(o.Version, "the job manager at "+c.address)
+}
+
+// alert returns what a server of TLS has against this client. In TLS 1.3 a server
+// refuses a certificate when the client takes the connection for made (RFC 8446,
+// section 4.4.2.4): a client that writes then finds a broken pipe, and the alert that
+// says why is lost. This one only reads. nil is nothing to be told.
+func (c *Client) alert(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.options.DialTimeout)
+	defer cancel()
+	config := c.tls.Clone()
+	config.NextProtos = []string{"h2"}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", c.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetReadDeadline(deadline); err != nil {
+			return nil
+		}
+	}
+	var first [1]byte // a server of HTTP/2 speaks first
+	if _, err = conn.Read(first[:]); err != nil && strings.Contains(err.Error(), "remote error: tls: ") {
+		return err
+	}
+	return nil
 }
 
 // Refresh asks for the cluster at a glance, in DialTimeout.
