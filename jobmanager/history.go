@@ -25,9 +25,11 @@ type history struct {
 
 // record is a job in the history.
 type record struct {
-	// Info is without plan, outcomes and progress.
+	// Info is without plan and outcomes.
 	Info wire.JobInfo `msgpack:"info"`
-	// Events is how many events the spool of a job has that has ended.
+	// Whole says that the spool of a job that has ended was closed in order, and Events
+	// how many it has. It is not where the job manager stopped before.
+	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
 }
 
@@ -87,10 +89,26 @@ func (h *history) close() error { return h.db.Close() }
 // change is one write to the history; what is nil stays as it is.
 type change struct {
 	id       wire.JobID
-	record   *record
+	record   []byte // encoded
 	plan     []byte
-	outcomes [][]byte
-	forget   bool // everything of the job
+	outcomes []byte // encoded
+	forget   bool   // everything of the job
+}
+
+// newChange puts a job on record as it stands, with its outcomes if it has any.
+func newChange(r record) (change, error) {
+	c := change{id: r.Info.ID}
+	var err error
+	if r.Info.Outcomes != nil {
+		if c.outcomes, err = msgpack.Marshal(r.Info.Outcomes); err != nil {
+			return c, fmt.Errorf("encode the outcomes of job %s: %w", c.id, err)
+		}
+	}
+	r.Info.Plan, r.Info.Outcomes = nil, nil
+	if c.record, err = wire.Marshal(&r); err != nil {
+		return c, fmt.Errorf("encode the record of job %s: %w", c.id, err)
+	}
+	return c, nil
 }
 
 // write makes changes in order, all or none, and returns when they are on disk.
@@ -111,36 +129,21 @@ func (h *history) write(changes []change) error {
 
 func (c *change) apply(tx *bbolt.Tx) error {
 	key := []byte(c.id)
-	if c.forget {
-		for _, name := range [][]byte{jobsBucket, plansBucket, outcomesBucket} {
-			if err := tx.Bucket(name).Delete(key); err != nil {
-				return err
-			}
+	for _, part := range []struct {
+		bucket, data []byte
+	}{{jobsBucket, c.record}, {plansBucket, c.plan}, {outcomesBucket, c.outcomes}} {
+		var err error
+		switch b := tx.Bucket(part.bucket); {
+		case c.forget:
+			err = b.Delete(key)
+		case part.data != nil:
+			err = b.Put(key, part.data)
 		}
-		return nil
-	}
-	if c.record != nil {
-		data, err := wire.Marshal(c.record)
 		if err != nil {
 			return err
 		}
-		if err := tx.Bucket(jobsBucket).Put(key, data); err != nil {
-			return err
-		}
 	}
-	if c.plan != nil {
-		if err := tx.Bucket(plansBucket).Put(key, c.plan); err != nil {
-			return err
-		}
-	}
-	if c.outcomes == nil {
-		return nil
-	}
-	data, err := msgpack.Marshal(c.outcomes)
-	if err != nil {
-		return err
-	}
-	return tx.Bucket(outcomesBucket).Put(key, data)
+	return nil
 }
 
 // all returns every record, in the order of IDs.

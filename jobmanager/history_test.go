@@ -14,15 +14,27 @@ func TestHistoryRoundTrip(t *testing.T) {
 	h, err := openHistory(root)
 	require.NoError(t, err)
 	when := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	first := record{Events: 7, Info: wire.JobInfo{ID: "a", Name: "a", State: wire.JobFinished, Submitted: when, Seed: 1 << 63,
-		Failure: &wire.Failure{Message: "no", LastLines: []string{"x"}}}}
+	first := record{Whole: true, Events: 7, Info: wire.JobInfo{ID: "a", Name: "a", State: wire.JobFinished, Submitted: when, Seed: 1 << 63,
+		Failure:  &wire.Failure{Message: "no", LastLines: []string{"x"}},
+		Outcomes: [][]byte{[]byte("x"), nil}, Plan: []byte("not in the record")}}
+	put := func(info wire.JobInfo, plan string) change {
+		c, err := newChange(record{Info: info})
+		require.NoError(t, err)
+		if plan != "" {
+			c.plan = []byte(plan)
+		}
+		return c
+	}
+	whole, err := newChange(first)
+	require.NoError(t, err)
+	first.Info.Outcomes, first.Info.Plan = nil, nil
 	require.NoError(t, h.write([]change{
-		{id: "b", record: &record{Info: wire.JobInfo{ID: "b", State: wire.JobRunning}}, plan: []byte("plan b")},
-		{id: "a", record: &first, outcomes: [][]byte{[]byte("x"), nil}},
-		{id: "c", record: &record{Info: wire.JobInfo{ID: "c"}}, plan: []byte("p"), outcomes: [][]byte{}},
+		put(wire.JobInfo{ID: "b", State: wire.JobRunning}, "plan b"),
+		whole,
+		put(wire.JobInfo{ID: "c", Outcomes: [][]byte{}}, "p"),
 		{id: "c", forget: true},
 	}))
-	require.NoError(t, h.write([]change{{id: "b", record: &record{Info: wire.JobInfo{ID: "b", State: wire.JobFailed}}}}))
+	require.NoError(t, h.write([]change{put(wire.JobInfo{ID: "b", State: wire.JobFailed}, "")}))
 	for range 2 { // the second time from disk
 		all, err := h.all()
 		require.NoError(t, err)

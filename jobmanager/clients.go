@@ -1,0 +1,203 @@
+package jobmanager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// HasArtifact tells whether an executable need not be uploaded, and early on if it
+// cannot be.
+func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (*wire.HasArtifactReply, error) {
+	switch {
+	case m.config.NoUploads:
+		return nil, wire.Error(codes.FailedPrecondition, "%s", noUploads)
+	case validHash(req.Hash) != nil:
+		return nil, wire.Error(codes.InvalidArgument, "%v", validHash(req.Hash))
+	case m.artifacts.has(req.Hash):
+		return &wire.HasArtifactReply{Has: true}, nil
+	}
+	if err := m.artifacts.allows(req.Size); err != nil {
+		return nil, artifactError(err)
+	}
+	return &wire.HasArtifactReply{}, nil
+}
+
+// UploadArtifact takes in an executable.
+func (m *Manager) UploadArtifact(stream wire.ClientStream[wire.Chunk, wire.UploadReply]) error {
+	if m.config.NoUploads {
+		return wire.Error(codes.FailedPrecondition, "%s", noUploads)
+	}
+	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
+		var chunk *wire.Chunk
+		receive := func() (err error) {
+			chunk, err = stream.Recv()
+			return err
+		}
+		if err := busy(receive); errors.Is(err, io.EOF) {
+			return wire.Error(codes.InvalidArgument, "an upload begins with the executable's hash and size")
+		} else if err != nil {
+			return err
+		}
+		hash, size, first := chunk.Hash, chunk.Size, true
+		err := m.artifacts.put(hash, size, func() ([]byte, error) {
+			if first {
+				first = false
+				return chunk.Data, nil
+			}
+			err := busy(receive)
+			if err != nil {
+				return nil, err
+			}
+			return chunk.Data, nil
+		})
+		if err != nil {
+			m.log.Warn("an upload was refused", "hash", clip(hash), "size", size, "error", err)
+			return uploadError(err)
+		}
+		m.log.Info("an executable was uploaded", "hash", hash, "size", size)
+		return stream.SendAndClose(&wire.UploadReply{})
+	})
+}
+
+// uploadError gives an error of an upload its code, if it has none from the stream.
+func uploadError(err error) error {
+	if wire.Code(err) != codes.Unknown {
+		return err
+	}
+	return artifactError(err)
+}
+
+// FetchArtifact hands an executable to a task manager.
+func (m *Manager) FetchArtifact(req *wire.FetchRequest, stream wire.ServerStream[wire.Chunk]) error {
+	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
+		err := m.artifacts.send(stream.Context(), req.Hash, func(c *wire.Chunk) error {
+			return busy(func() error { return stream.Send(c) })
+		})
+		if err != nil {
+			return uploadError(err)
+		}
+		return nil
+	})
+}
+
+// List lists jobs, newest first.
+func (m *Manager) List(_ context.Context, req *wire.ListRequest) (*wire.ListReply, error) {
+	if req.Limit < 0 {
+		return nil, wire.Error(codes.InvalidArgument, "a list of %d jobs cannot be: want a positive limit, or 0 for all", req.Limit)
+	}
+	m.mu.Lock()
+	all := m.core.Jobs()
+	m.mu.Unlock()
+	if len(req.States) > 0 {
+		all = slices.DeleteFunc(all, func(j wire.JobInfo) bool { return !slices.Contains(req.States, j.State) })
+	}
+	if req.Limit > 0 && req.Limit < len(all) {
+		all = all[:req.Limit]
+	}
+	for i := range all {
+		if f := all[i].Failure; f != nil && len(f.LastLines) > 0 { // they are of Show
+			short := *f
+			short.LastLines = nil
+			all[i].Failure = &short
+		}
+	}
+	return &wire.ListReply{Jobs: all}, nil
+}
+
+// Show shows one job with its plan and, if it has finished, its outcomes.
+func (m *Manager) Show(_ context.Context, req *wire.ShowRequest) (*wire.JobInfo, error) {
+	info, _, err := m.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.complete(&info); err != nil {
+		return nil, err
+	}
+	return &info, nil
+}
+
+// Cancel cancels a job.
+func (m *Manager) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
+	info, _, err := m.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !info.State.Ended() {
+		m.decide(core.CancelAsked{ID: info.ID, Reason: cmp.Or(req.Reason, "someone asked for it")})
+		if now, ok := m.core.Job(info.ID); ok {
+			info = now
+		}
+	}
+	return &wire.CancelReply{Job: info}, nil
+}
+
+// Nodes lists task managers.
+func (m *Manager) Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &wire.NodesReply{Nodes: m.core.Nodes(m.clock())}, nil
+}
+
+// Overview shows the cluster at a glance. A client of another version of the protocol
+// is told so.
+func (m *Manager) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.Overview, error) {
+	if err := wire.CheckVersions(req.Version, "the client", "the job manager"); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	o := m.core.Overview()
+	m.mu.Unlock()
+	o.Uploads, o.MaxArtifact = !m.config.NoUploads, m.config.MaxArtifact
+	return &o, nil
+}
+
+// find finds a job by its ID, or by a prefix that fits one only. The job is nil if it
+// is over.
+func (m *Manager) find(id wire.JobID) (wire.JobInfo, *job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if info, ok := m.core.Job(id); ok {
+		return info, m.jobs[id], nil
+	}
+	var fit []wire.JobID
+	if id != "" {
+		for _, info := range m.core.Jobs() {
+			if strings.HasPrefix(string(info.ID), string(id)) {
+				fit = append(fit, info.ID)
+			}
+		}
+	}
+	switch len(fit) {
+	case 0:
+		return wire.JobInfo{}, nil, wire.Error(codes.NotFound, "there is no job %.100q: see superstep list", string(id))
+	case 1:
+		info, _ := m.core.Job(fit[0])
+		return info, m.jobs[fit[0]], nil
+	}
+	return wire.JobInfo{}, nil, wire.Error(codes.InvalidArgument, "%q may be %s: give more of the ID", string(id), some(fit))
+}
+
+// some names the first few of many jobs.
+func some(ids []wire.JobID) string {
+	const most = 4
+	var text []string
+	for _, id := range ids[:min(len(ids), most)] {
+		text = append(text, string(id))
+	}
+	if len(ids) > most {
+		return strings.Join(text, ", ") + fmt.Sprintf(" or %d others", len(ids)-most)
+	}
+	return strings.Join(text, " or ")
+}

@@ -1,0 +1,307 @@
+package jobmanager
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var testToken = func() security.Token {
+	t, err := security.ParseToken(strings.Repeat("t", 40))
+	if err != nil {
+		panic(err)
+	}
+	return t
+}()
+
+// patience bounds every wait of a test.
+const patience = 20 * time.Second
+
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// start starts a job manager on a free port. Times are short, but for those that a
+// loaded machine could miss.
+func start(t testing.TB, change ...func(*Config)) *Manager {
+	c := Config{
+		Listen: "127.0.0.1:0", Dir: t.TempDir(), Token: testToken,
+		Heartbeat: 50 * time.Millisecond, Detection: 5 * time.Second,
+		Build: "test", Logger: hclog.New(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Trace}),
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	m, err := New(context.Background(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, m.Close()) })
+	return m
+}
+
+// dial makes a client of a job manager; config is nil without TLS.
+func dial(t testing.TB, m *Manager, token security.Token, config *tls.Config) *wire.Client {
+	creds := insecure.NewCredentials()
+	if config != nil {
+		creds = credentials.NewTLS(config)
+	}
+	options := append(wire.DialOptions(), grpc.WithTransportCredentials(creds))
+	if !token.IsZero() {
+		options = append(options, grpc.WithPerRPCCredentials(security.TokenCredentials(token, config != nil)))
+	}
+	cc, err := grpc.NewClient("passthrough:///"+m.Address(), options...)
+	require.NoError(t, err)
+	t.Cleanup(func() { cc.Close() })
+	return wire.NewClient(cc)
+}
+
+// graphOf is a job that reads, and collects what it read.
+func graphOf(t testing.TB, name string, shards int) []byte {
+	g := &plan.Graph{
+		Job: name, Shards: shards, Seed: 7,
+		Nodes: []plan.Node{
+			{ID: 0, Op: "ReadCSV", Schema: []plan.Column{{Name: "x", Type: "float64"}}},
+			{ID: 1, Op: "Collect", Name: "rows", Sink: true, Inputs: []plan.Input{{From: 0}}},
+		},
+	}
+	data, err := g.JSON()
+	require.NoError(t, err)
+	return data
+}
+
+func specOf(t testing.TB, parallelism int) wire.JobSpec {
+	return wire.JobSpec{
+		Name: "demo", Graph: graphOf(t, "demo", 8), Parallelism: parallelism, Shards: 8, Seed: 7, Version: wire.Version,
+	}
+}
+
+func submit(t testing.TB, c *wire.Client, spec wire.JobSpec) wire.JobID {
+	reply, err := c.Submit(bounded(t), &wire.SubmitRequest{Spec: spec})
+	require.NoError(t, err)
+	return reply.Job
+}
+
+// manager is a task manager that does what the test says, but beats by itself.
+type manager struct {
+	t      testing.TB
+	client *wire.Client
+	stream grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
+	cancel context.CancelFunc
+	told   chan *wire.ToTaskManager // but for acknowledgements
+	err    error                    // after told is closed
+	acks   chan uint64
+
+	mu      sync.Mutex
+	running []wire.WorkerRef
+	work    sync.WaitGroup
+}
+
+func registration(id string, slots int) *wire.Register {
+	return &wire.Register{
+		Version: wire.Version, Build: "test", ID: id, Incarnation: id + "-1", Name: "tm-" + id, Host: "127.0.0.1", PID: 1,
+		Slots: slots, Memory: 1 << 30, Platform: linux,
+	}
+}
+
+// join registers a task manager, and expects the welcome.
+func join(t testing.TB, c *wire.Client, r *wire.Register) *manager {
+	tm := knock(t, c, r)
+	welcome := tm.next()
+	require.NotNil(t, welcome.Registered, "%+v", welcome.Refused)
+	tm.work.Go(func() {
+		beat := time.NewTicker(welcome.Registered.Heartbeat)
+		defer beat.Stop()
+		for n := uint64(1); ; n++ {
+			select {
+			case <-beat.C:
+			case <-tm.stream.Context().Done():
+				return
+			}
+			tm.mu.Lock()
+			running := append([]wire.WorkerRef(nil), tm.running...)
+			tm.mu.Unlock()
+			if tm.send(&wire.FromTaskManager{Heartbeat: &wire.Heartbeat{Number: n, Running: running}}) != nil {
+				return
+			}
+		}
+	})
+	return tm
+}
+
+// knock connects and asks for registration.
+func knock(t testing.TB, c *wire.Client, r *wire.Register) *manager {
+	ctx, cancel := context.WithCancel(context.Background())
+	stream, err := c.Connect(ctx)
+	require.NoError(t, err)
+	tm := &manager{t: t, client: c, stream: stream, cancel: cancel, told: make(chan *wire.ToTaskManager, 1000), acks: make(chan uint64, 1)}
+	t.Cleanup(tm.leave)
+	tm.work.Go(func() {
+		defer close(tm.told)
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				tm.err = err
+				return
+			}
+			if m.Ack != nil {
+				select {
+				case tm.acks <- m.Ack.Number:
+				default:
+				}
+				continue
+			}
+			tm.told <- m
+		}
+	})
+	require.NoError(t, tm.send(&wire.FromTaskManager{Register: r}))
+	return tm
+}
+
+// leave cuts the connection.
+func (tm *manager) leave() {
+	tm.cancel()
+	tm.work.Wait()
+}
+
+func (tm *manager) send(m *wire.FromTaskManager) error {
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	return tm.stream.Send(m)
+}
+
+// next returns the next message.
+func (tm *manager) next() *wire.ToTaskManager {
+	select {
+	case m, ok := <-tm.told:
+		require.True(tm.t, ok, "the connection has ended")
+		return m
+	case <-time.After(patience):
+		require.Fail(tm.t, "the job manager said nothing")
+		return nil
+	}
+}
+
+// says reports what happened to a worker.
+func (tm *manager) says(e wire.WorkerEvent) {
+	require.NoError(tm.t, tm.send(&wire.FromTaskManager{Worker: &e}))
+}
+
+// deployed takes the deployment of a worker.
+func (tm *manager) deployed() *wire.Deployment {
+	d := tm.next().Deploy
+	require.NotNil(tm.t, d)
+	tm.mu.Lock()
+	defer tm.mu.Unlock()
+	tm.running = append(tm.running, d.WorkerRef)
+	return d
+}
+
+// ended reports that a worker is gone.
+func (tm *manager) ended(ref wire.WorkerRef, f *wire.Failure) {
+	tm.mu.Lock()
+	for i, r := range tm.running {
+		if r == ref {
+			tm.running = append(tm.running[:i], tm.running[i+1:]...)
+			break
+		}
+	}
+	tm.mu.Unlock()
+	tm.says(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
+}
+
+// run brings a worker, the only one of its job, to where its subtasks run.
+func (tm *manager) run() *wire.Deployment {
+	d := tm.deployed()
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Ready: &wire.Ready{Address: "127.0.0.1:1", Fingerprint: "f"}})
+	require.NotNil(tm.t, tm.next().Worker.Prepare)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Prepared: &wire.Prepared{}})
+	require.Equal(tm.t, []string{"127.0.0.1:1"}, tm.next().Worker.Start.Addresses)
+	return d
+}
+
+// succeed brings a worker that runs to its end.
+func (tm *manager) succeed(ref wire.WorkerRef, outcome string) {
+	tm.says(wire.WorkerEvent{WorkerRef: ref, Finished: &wire.Finished{Outcome: []byte(outcome)}})
+	require.Equal(tm.t, [][]byte{[]byte(outcome)}, tm.next().Worker.Commit.Outcomes)
+	tm.says(wire.WorkerEvent{WorkerRef: ref, Committed: &wire.Committed{}})
+	require.NotNil(tm.t, tm.next().Worker.Exit)
+	tm.ended(ref, nil)
+}
+
+// deliver opens the stream of a worker's deliveries.
+func (tm *manager) deliver(ref wire.WorkerRef) grpc.ClientStreamingClient[wire.Delivery, wire.Delivered] {
+	ctx, cancel := context.WithTimeout(tm.stream.Context(), patience)
+	tm.t.Cleanup(cancel)
+	s, err := tm.client.Deliver(ctx)
+	require.NoError(tm.t, err)
+	require.NoError(tm.t, s.Send(&wire.Delivery{Worker: &ref}))
+	return s
+}
+
+func collected(text string) *wire.Delivery {
+	return &wire.Delivery{Collected: &wire.Collected{Node: 1, Rows: []byte(text)}}
+}
+
+// follow follows a job to its end, and returns what happened: states by name, rows and
+// output as they are, progress not at all.
+func follow(t testing.TB, c *wire.Client, req *wire.FollowRequest) (story []string, last *wire.JobInfo) {
+	stream, err := c.Follow(bounded(t), req)
+	require.NoError(t, err)
+	number := max(req.From, 1) - 1
+	for {
+		e, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return story, last
+		}
+		require.NoError(t, err)
+		if e.Progress != nil {
+			require.Equal(t, number, e.Number)
+			continue
+		}
+		number++
+		require.Equal(t, number, e.Number)
+		switch {
+		case e.State != nil:
+			story = append(story, e.State.State.String())
+			last = e.State
+		case e.Collected != nil:
+			story = append(story, "rows "+string(e.Collected.Rows))
+		case e.Output != nil:
+			story = append(story, "text "+string(e.Output.Text))
+		}
+	}
+}
+
+// eventually waits until something is so.
+func eventually(t testing.TB, what string, is func() bool) {
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
+		require.True(t, time.Now().Before(deadline), "never: "+what)
+	}
+}
+
+func names(n int, format string) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprintf(format, i))
+	}
+	return all
+}

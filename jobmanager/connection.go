@@ -1,0 +1,266 @@
+package jobmanager
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// maxQueued bounds what waits to be sent to one task manager. One that lets more
+// gather does not read, and is disconnected.
+const maxQueued = 8192
+
+// registerWithin bounds the time from a connection to the registration on it.
+const registerWithin = 10 * time.Second
+
+// conn is the conversation with one task manager. What is to be sent waits in a queue,
+// so that deciding never waits for a network.
+type conn struct {
+	id int
+
+	mu      sync.Mutex
+	queue   []outgoing
+	ending  bool          // after the queue
+	reason  string        // why it was dropped
+	wake    chan struct{} // has room for one
+	dropped chan struct{}
+	who     wire.Register // without Running, once it has registered
+}
+
+// introduce notes whose connection it is.
+func (c *conn) introduce(r wire.Register) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Running = nil
+	c.who = r
+}
+
+// peer returns whose connection it is.
+func (c *conn) peer() wire.Register {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.who
+}
+
+// outgoing is a message, with the credentials to be filled in if it deploys a worker.
+type outgoing struct {
+	message wire.ToTaskManager
+	credits *attempt
+}
+
+// push adds a message to the queue.
+func (c *conn) push(out outgoing) {
+	c.mu.Lock()
+	full := len(c.queue) >= maxQueued
+	if !full && !c.ending {
+		c.queue = append(c.queue, out)
+	}
+	c.mu.Unlock()
+	if full {
+		c.drop("did not read what it was sent")
+		return
+	}
+	c.nudge()
+}
+
+// finish ends the connection after what is queued.
+func (c *conn) finish() {
+	c.mu.Lock()
+	c.ending = true
+	c.mu.Unlock()
+	c.nudge()
+}
+
+func (c *conn) nudge() {
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// drop ends the connection at once. The reason completes "task manager X ...".
+func (c *conn) drop(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reason == "" {
+		c.reason = reason
+		close(c.dropped)
+	}
+}
+
+// clip shortens what someone else says for the log.
+func clip(text string) string { return text[:min(len(text), 100)] }
+
+// take returns what is queued, and whether the connection ends after it.
+func (c *conn) take() (queue []outgoing, ending bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	queue, c.queue = c.queue, nil
+	return queue, c.ending
+}
+
+// Connect is the conversation with a task manager.
+func (m *Manager) Connect(stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]) error {
+	c := &conn{wake: make(chan struct{}, 1), dropped: make(chan struct{})}
+	m.mu.Lock()
+	m.last++
+	c.id = m.last
+	m.conns[c.id] = c
+	m.mu.Unlock()
+
+	registered := make(chan struct{})
+	heard, said := make(chan error, 1), make(chan error, 1)
+	m.handled.Go(func() { heard <- m.hear(c, stream, registered) })
+	m.handled.Go(func() { said <- m.say(stream.Context(), c, stream) })
+	reason, err := m.converse(c, registered, heard, said)
+
+	m.mu.Lock()
+	delete(m.conns, c.id)
+	m.decide(core.Disconnected{Conn: c.id, Reason: reason})
+	m.mu.Unlock()
+	if r := c.peer(); r.ID != "" {
+		m.log.Info("the connection of a task manager has ended", "name", clip(r.Name), "reason", reason)
+	}
+	return err
+}
+
+// converse waits for the end of a conversation, and returns why it ended: for the core
+// and, if it was not as it should be, for the other side.
+func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-chan error) (reason string, err error) {
+	patience := time.NewTimer(registerWithin)
+	defer patience.Stop()
+	for {
+		select {
+		case <-registered:
+			registered = nil
+			patience.Stop()
+		case <-patience.C:
+			return "did not register", wire.Error(codes.DeadlineExceeded, "no registration came within %s", registerWithin)
+		case err := <-heard:
+			if errors.Is(err, io.EOF) {
+				return "closed its connection", nil
+			}
+			return "lost its connection: " + wire.Reason(err), err
+		case err := <-said:
+			if err != nil {
+				return "could not be told: " + wire.Reason(err), err
+			}
+			return "was disconnected", nil
+		case <-c.dropped:
+			return c.reason, wire.Error(codes.ResourceExhausted, "the task manager %s", c.reason)
+		case <-m.ctx.Done():
+			return "was disconnected, as the job manager stops", wire.Error(codes.Unavailable, "the job manager stops")
+		}
+	}
+}
+
+// hear takes in what a task manager says, until its connection ends.
+func (m *Manager) hear(c *conn, stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager], registered chan<- struct{}) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	r := first.Register
+	if r == nil {
+		return wire.Error(codes.InvalidArgument, "a task manager registers before it says anything else")
+	}
+	close(registered)
+	c.introduce(*r)
+	m.log.Info("a task manager registers", "name", clip(r.Name), "host", clip(r.Host), "slots", r.Slots, "build", clip(r.Build))
+	m.step(core.Registered{Conn: c.id, Register: *r})
+	for {
+		said, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		switch {
+		case said.Heartbeat != nil:
+			m.step(core.Heartbeat{Conn: c.id, Heartbeat: *said.Heartbeat})
+		case said.Worker != nil:
+			m.step(core.Reported{Conn: c.id, WorkerEvent: *said.Worker})
+		case said.Leave != nil:
+			m.step(core.Left{Conn: c.id, Reason: said.Leave.Reason})
+		case said.Register != nil:
+			m.step(core.Registered{Conn: c.id, Register: *said.Register})
+		}
+	}
+}
+
+// say sends what is queued for a task manager, until the connection is to end.
+func (m *Manager) say(ctx context.Context, c *conn, stream wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]) error {
+	return m.watched(ctx, m.config.WriteTimeout, func(busy busy) error {
+		for {
+			queue, ending := c.take()
+			for i := range queue {
+				if err := queue[i].complete(c.peer().Host); err != nil {
+					return wire.Error(codes.Internal, "%v", err)
+				}
+				if err := busy(func() error { return stream.Send(&queue[i].message) }); err != nil {
+					return err
+				}
+			}
+			if ending {
+				return nil
+			}
+			select {
+			case <-c.wake:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+}
+
+// complete fills in the credentials of a deployment.
+func (o *outgoing) complete(host string) error {
+	if o.credits == nil {
+		return nil
+	}
+	hosts := []string{host}
+	deployment := *o.message.Deploy
+	if a := deployment.Advertise; a != "" && a != host {
+		hosts = append(hosts, a)
+	}
+	credential, err := o.credits.credential(hosts)
+	deployment.Credential = credential
+	o.message.Deploy = &deployment
+	return err
+}
+
+// busy runs something that must not take longer than the limit.
+type busy func(func() error) error
+
+// watched runs f, and returns what it returns; or before that, if f is busy with one
+// thing for longer than the limit, or the job manager stops. It is for the handlers of
+// streams: when a handler has returned, gRPC ends its stream, and with it what f waits
+// for.
+func (m *Manager) watched(ctx context.Context, limit time.Duration, f func(busy) error) error {
+	timer := time.NewTimer(limit)
+	timer.Stop()
+	defer timer.Stop()
+	result := make(chan error, 1)
+	m.handled.Go(func() {
+		result <- f(func(step func() error) error {
+			timer.Reset(limit)
+			defer timer.Stop()
+			return step()
+		})
+	})
+	select {
+	case err := <-result:
+		return err
+	case <-timer.C:
+		return wire.Error(codes.DeadlineExceeded, "the other side did nothing for %s", limit)
+	case <-m.ctx.Done():
+		return wire.Error(codes.Unavailable, "the job manager stops")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

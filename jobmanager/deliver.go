@@ -1,0 +1,155 @@
+package jobmanager
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// Deliver takes in what a worker sends to its client, and what it logs.
+func (m *Manager) Deliver(stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
+	var j *job
+	ctx := stream.Context()
+	first := make(chan struct{})
+	result := make(chan error, 1)
+	m.handled.Go(func() {
+		d, err := stream.Recv()
+		if err != nil {
+			result <- err
+			return
+		}
+		var ref wire.WorkerRef
+		if j, ref, err = m.deliverer(d); err != nil {
+			result <- err
+			return
+		}
+		close(first)
+		if err = m.told(ctx); err == nil {
+			err = m.takeIn(j, ref, stream)
+		}
+		result <- err
+	})
+	select {
+	case <-first:
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-m.ctx.Done():
+		return wire.Error(codes.Unavailable, "the job manager stops")
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-j.over:
+		return wire.Error(codes.FailedPrecondition, "job %s has ended", j.id)
+	case <-m.ctx.Done():
+		return wire.Error(codes.Unavailable, "the job manager stops")
+	}
+}
+
+// deliverer finds the job of a worker that begins to deliver. One of another attempt
+// than the current is left of something that is over.
+func (m *Manager) deliverer(d *wire.Delivery) (*job, wire.WorkerRef, error) {
+	if d.Worker == nil {
+		return nil, wire.WorkerRef{}, wire.Error(codes.InvalidArgument, "a delivery begins with whose it is")
+	}
+	ref := *d.Worker
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j := m.jobs[ref.Job]
+	info, ok := m.core.Job(ref.Job)
+	switch {
+	case !ok || j == nil:
+		return nil, ref, wire.Error(codes.NotFound, "there is no job %.100q that runs", string(ref.Job))
+	case info.Attempt != ref.Attempt || ref.Worker < 0 || ref.Worker >= max(1, len(info.Workers)):
+		return nil, ref, wire.Error(codes.FailedPrecondition, "worker %d of attempt %d is none of job %s, which is in attempt %d with %d workers",
+			ref.Worker, ref.Attempt, ref.Job, info.Attempt, len(info.Workers))
+	}
+	return j, ref, nil
+}
+
+// told waits until followers are told of all that has been decided by now. So they see
+// a job run before they see its rows.
+func (m *Manager) told(ctx context.Context) error {
+	done := make(chan struct{})
+	m.recorder.put(entry{then: func(error) { close(done) }})
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// takeIn keeps what a worker delivers, to the end of its stream. What cannot be kept
+// for the client fails the job, as nobody would have its whole result; lines of the
+// log that cannot be kept fail nobody.
+func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wire.Delivery, wire.Delivered]) error {
+	for {
+		d, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return stream.SendAndClose(&wire.Delivered{})
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case len(d.Log) > 0:
+			if err := j.logs.write(ref.Worker, d.Log); err != nil && !errors.Is(err, errSealed) {
+				m.log.Warn("lines of a worker's log are lost", "worker", ref, "error", err)
+			}
+			continue
+		case d.Collected == nil && d.Output == nil:
+			continue
+		}
+		switch err := j.spool.append(&wire.Event{Time: m.config.Now(), Collected: d.Collected, Output: d.Output}); {
+		case err == nil:
+		case errors.Is(err, errSealed):
+			return wire.Error(codes.FailedPrecondition, "job %s has ended", j.id)
+		case errors.Is(err, errOverLimit):
+			m.failWorker(ref, &wire.Failure{Kind: wire.UserFailure, Message: err.Error(), ExitCode: -1})
+			return wire.Error(codes.ResourceExhausted, "%v", err)
+		default:
+			m.failWorker(ref, &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager cannot keep the results: " + err.Error(), ExitCode: -1})
+			return wire.Error(codes.ResourceExhausted, "the job manager cannot keep the results: %v", err)
+		}
+	}
+}
+
+// failWorker fails a worker for a reason that its task manager does not know, and has
+// the worker stop.
+func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, c := range m.conns {
+		if !m.runs(c.peer().ID, ref) {
+			continue
+		}
+		m.decide(core.Reported{Conn: id, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Failed: f}})
+		// The core expects a worker that has failed to end by itself; this one does not
+		// know that it has.
+		c.push(outgoing{message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Cancel: &wire.Cancel{Reason: f.Message}}}})
+		return
+	}
+}
+
+// runs reports whether a task manager has a worker. The caller holds mu.
+func (m *Manager) runs(id string, ref wire.WorkerRef) bool {
+	for _, node := range m.core.Nodes(m.clock()) {
+		if node.ID != id {
+			continue
+		}
+		for _, w := range node.Workers {
+			if w == ref {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,285 @@
+package jobmanager
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// perform does what the core has decided, in order. Nothing here waits: messages go
+// into the queues of connections, what is to be on disk into the recorder's. The
+// caller holds mu.
+func (m *Manager) perform(effects []core.Effect) {
+	for _, effect := range effects {
+		switch e := effect.(type) {
+		case core.Send:
+			m.send(e)
+		case core.Disconnect:
+			if c := m.conns[e.Conn]; c != nil {
+				c.finish()
+			}
+		case core.Persist:
+			if e.Job.State.Ended() {
+				m.finish(e.Job)
+			} else {
+				m.persist(e)
+			}
+		case core.Changed:
+			m.changed(&e.Job)
+		case core.Progressed:
+			if j := m.jobs[e.ID]; j != nil {
+				j.dirty = true
+			}
+		case core.Compile:
+			m.tasks.Go(func() { m.compileResolved(e) })
+		case core.Forget:
+			m.forget(e.ID)
+		}
+	}
+}
+
+// send puts a message into the queue of its connection, and finds the credentials of
+// the attempt for a deployment.
+func (m *Manager) send(e core.Send) {
+	c := m.conns[e.Conn]
+	if c == nil {
+		return
+	}
+	out := outgoing{message: e.Message}
+	if w := e.Message.Worker; w != nil && w.Commit != nil && !m.fits(w) {
+		return
+	}
+	if d := e.Message.Deploy; d != nil {
+		j := m.jobs[d.Job]
+		if j == nil {
+			return
+		}
+		if j.credits == nil || j.credits.number != d.Attempt {
+			credits, err := newAttempt(d.Attempt, m.tls)
+			if err != nil {
+				m.log.Error("an attempt has no credentials", "job", d.Job, "attempt", d.Attempt, "error", err)
+				c.drop("could not be given credentials: " + err.Error())
+				return
+			}
+			j.credits = credits
+		}
+		out.credits = j.credits
+	}
+	c.push(out)
+}
+
+// fits reports whether the outcomes of a job's workers can be told to the one that
+// commits; if not, the job fails.
+func (m *Manager) fits(w *wire.WorkerCommand) bool {
+	size := 0
+	for _, outcome := range w.Commit.Outcomes {
+		size += len(outcome)
+	}
+	if size <= wire.MaxFrame-64<<10 {
+		return true
+	}
+	m.tasks.Go(func() {
+		m.failWorker(w.WorkerRef, &wire.Failure{Kind: wire.UserFailure, ExitCode: -1, Message: fmt.Sprintf(
+			"what the workers report at their end, accumulators above all, takes %d bytes; the limit is %d", size, wire.MaxFrame-64<<10)})
+	})
+	return false
+}
+
+// persist puts a live job on record.
+func (m *Manager) persist(e core.Persist) {
+	j := m.jobs[e.Job.ID]
+	c, err := newChange(record{Info: e.Job})
+	if j != nil {
+		c.plan, j.plan = j.plan, nil
+	}
+	next := entry{change: &c}
+	first := j != nil && !j.saving
+	if first {
+		j.saving = true
+	}
+	if e.Barrier || first || err != nil {
+		next.then = func(failed error) {
+			if err != nil {
+				failed = err
+			}
+			if first {
+				j.unsaved = failed
+				close(j.recorded)
+			}
+			if e.Barrier {
+				m.step(core.Persisted{ID: e.Job.ID, Err: failed})
+			}
+		}
+	}
+	if err != nil {
+		m.log.Error("a job cannot be put on record", "job", e.Job.ID, "error", err)
+		next.change = nil
+	}
+	m.recorder.put(next)
+}
+
+// changed tells the followers of a live job that its state has changed, once what was
+// put on record before is on disk. That of one that has ended is told by finish.
+func (m *Manager) changed(info *wire.JobInfo) {
+	j := m.jobs[info.ID]
+	if j == nil || info.State.Ended() {
+		return
+	}
+	now := shown{info.State, info.Detail, info.Attempt}
+	if j.shown == now {
+		return
+	}
+	if j.shown.state != now.state {
+		m.log.Info("job "+now.state.String(), "job", info.ID, "detail", info.Detail)
+	}
+	j.shown = now
+	event := &wire.Event{Time: m.config.Now(), State: bare(*info)}
+	m.recorder.put(entry{then: func(error) {
+		if err := j.spool.append(event); err != nil {
+			m.log.Error("followers are not told of a job's state", "job", j.id, "error", err)
+		}
+	}})
+}
+
+// bare is a job without what is kept apart from its state.
+func bare(info wire.JobInfo) *wire.JobInfo {
+	info.Plan, info.Outcomes, info.Progress = nil, nil, nil
+	return &info
+}
+
+// tellProgress tells followers how far the jobs are of which there is news. The caller
+// holds mu.
+func (m *Manager) tellProgress() {
+	now := m.config.Now()
+	for _, j := range m.jobs {
+		if j.dirty && now.Sub(j.told) >= progressEvery {
+			j.dirty, j.told = false, now
+			if p := m.core.Progress(j.id); p != nil {
+				j.spool.advance(p)
+			}
+		}
+	}
+}
+
+// progressEvery is how often followers are told of progress, at most.
+const progressEvery = 200 * time.Millisecond
+
+// logsPatience bounds the wait for the last lines of workers whose job has ended.
+const logsPatience = 5 * time.Second
+
+// finish puts a job on record that has ended: when all it sent to its client is on
+// disk, and with the number of its events. Then its followers are told.
+func (m *Manager) finish(info wire.JobInfo) {
+	m.log.Info("job "+info.State.String(), "job", info.ID, "detail", info.Detail)
+	j := m.jobs[info.ID]
+	if j == nil { // it was alive when the job manager stopped
+		m.past[info.ID] = record{}
+		if c, err := newChange(record{Info: info}); err == nil {
+			m.recorder.put(entry{change: &c})
+		} else {
+			m.log.Error("a job cannot be put on record", "job", info.ID, "error", err)
+		}
+		return
+	}
+	if j.final != nil {
+		return
+	}
+	j.final = &info
+	m.totals.add(j, &info)
+	if j.spec.Artifact != "" {
+		m.artifacts.unpin(j.spec.Artifact)
+	}
+	plan := j.plan
+	// What followers were told before is in the recorder's queue, and so is this.
+	m.recorder.put(entry{then: func(error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if !m.closed {
+			m.tasks.Go(func() { m.bury(j, info, plan) })
+		}
+	}})
+}
+
+// bury does what finish says, without the lock.
+func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
+	events, err := j.spool.seal()
+	if err != nil {
+		m.log.Error("not all that a job sent to its client is kept", "job", j.id, "error", err)
+	}
+	r := record{Info: info, Whole: err == nil, Events: events}
+	c, err := newChange(r)
+	c.plan = plan
+	if err != nil {
+		m.log.Error("a job cannot be put on record", "job", j.id, "error", err)
+	} else {
+		m.recorder.put(entry{change: &c})
+	}
+	m.recorder.put(entry{then: func(error) {
+		m.mu.Lock()
+		j.past = record{Whole: r.Whole, Events: events}
+		m.past[j.id] = j.past
+		m.mu.Unlock()
+		close(j.done)
+	}})
+	select {
+	case <-j.done:
+	case <-m.ctx.Done():
+		return
+	}
+	m.lastLines(j)
+}
+
+// lastLines waits for what the workers of a job that has ended still write, and lets
+// go of the job.
+func (m *Manager) lastLines(j *job) {
+	timeout := time.NewTimer(logsPatience)
+	defer timeout.Stop()
+	for m.processes(j.id) > 0 {
+		select {
+		case <-time.After(core.TickEvery):
+			continue
+		case <-timeout.C:
+		case <-m.ctx.Done():
+		}
+		break
+	}
+	j.logs.close()
+	m.mu.Lock()
+	delete(m.jobs, j.id)
+	if j.forgotten {
+		m.forget(j.id)
+	}
+	m.mu.Unlock()
+	close(j.over)
+}
+
+// processes counts the workers of a job that are not gone.
+func (m *Manager) processes(id wire.JobID) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, node := range m.core.Nodes(m.clock()) {
+		for _, ref := range node.Workers {
+			if ref.Job == id {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// forget removes all that is kept of a job that ended long ago. The caller holds mu.
+func (m *Manager) forget(id wire.JobID) {
+	if j := m.jobs[id]; j != nil { // not that long: it is still being put on record
+		j.forgotten = true
+		return
+	}
+	delete(m.past, id)
+	m.recorder.put(entry{change: &change{id: id, forget: true}})
+	m.recorder.put(entry{then: func(error) {
+		if err := m.root.RemoveAll(jobDir(id)); err != nil {
+			m.log.Error("the files of an old job cannot be removed", "job", id, "error", err)
+		}
+	}})
+}

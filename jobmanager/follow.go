@@ -1,0 +1,245 @@
+package jobmanager
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// Follow streams what happens to a job. A client that stops reading holds up nobody,
+// and is cut off.
+func (m *Manager) Follow(req *wire.FollowRequest, stream wire.ServerStream[wire.Event]) error {
+	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
+		return m.Watch(stream.Context(), req, func(e *wire.Event) error {
+			return busy(func() error { return stream.Send(e) })
+		})
+	})
+}
+
+// Watch calls send with everything that happens to a job from event number req.From
+// on, and returns after its final state. It calls send on the caller's goroutine and
+// waits for it; send bounds its own time. The event is send's to keep.
+func (m *Manager) Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error {
+	f, err := m.newFollower(req, send)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if req.Attach && f.job != nil {
+		m.attach(f.job, 1)
+		defer m.attach(f.job, -1)
+	}
+	if err := f.replay(ctx); err != nil {
+		return err
+	}
+	return f.last(ctx)
+}
+
+// follower is one who follows a job.
+type follower struct {
+	m    *Manager
+	id   wire.JobID
+	from uint64
+	send func(*wire.Event) error
+
+	job     *job // nil if it was over before
+	spool   *spool
+	reader  spoolReader
+	file    *os.File // of the reader, once there is one
+	lost    error    // why not all events can be read
+	planned []byte   // the job's plan, once it is known
+}
+
+func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) error) (*follower, error) {
+	info, j, err := m.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	f := &follower{m: m, id: info.ID, from: req.From, send: send, job: j}
+	if j != nil {
+		f.spool = j.spool
+		return f, nil
+	}
+	stat, err := m.root.Stat(spoolName(info.ID))
+	switch {
+	case err == nil:
+		f.spool = pastSpool(stat.Size())
+	case errors.Is(err, fs.ErrNotExist):
+		f.spool = pastSpool(0)
+	default:
+		return nil, wire.Error(codes.Internal, "the events of job %s cannot be read: %v", info.ID, err)
+	}
+	return f, nil
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		f.file.Close()
+	}
+}
+
+// replay sends the events of the spool, and how far the job is, until the spool is
+// sealed and all was sent.
+func (f *follower) replay(ctx context.Context) error {
+	steps := uint64(0)
+	for {
+		v := f.spool.view()
+		if err := f.catchUp(ctx, v.size); err != nil {
+			return err
+		}
+		if v.sealed {
+			return nil
+		}
+		if v.progress != nil && v.steps != steps {
+			steps = v.steps
+			if err := f.send(&wire.Event{Number: f.reader.number, Time: f.m.config.Now(), Progress: v.progress}); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-v.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.m.ctx.Done():
+			return wire.Error(codes.Unavailable, "the job manager stops")
+		}
+	}
+}
+
+// catchUp sends the events in the first size bytes of the spool that were not sent.
+func (f *follower) catchUp(ctx context.Context, size int64) error {
+	if f.file == nil && size > 0 {
+		var err error
+		if f.file, err = f.m.root.Open(spoolName(f.id)); err != nil {
+			return wire.Error(codes.Internal, "the events of job %s cannot be read: %v", f.id, err)
+		}
+		f.reader.file = f.file
+	}
+	for f.lost == nil {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e, err := f.reader.next(size, f.from)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			f.lost = err
+			return nil
+		}
+		if e.State != nil {
+			if e.State.Plan, err = f.plan(); err != nil {
+				return err
+			}
+		}
+		if err := f.send(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plan returns the job's plan if it is known.
+func (f *follower) plan() (_ []byte, err error) {
+	if f.planned == nil {
+		if f.planned, err = f.m.history.plan(f.id); err != nil {
+			return nil, wire.Error(codes.Internal, "%v", err)
+		}
+	}
+	return f.planned, nil
+}
+
+// last sends the final state. It is an error if events before it were lost.
+func (f *follower) last(ctx context.Context) error {
+	if f.job != nil {
+		select {
+		case <-f.job.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-f.m.ctx.Done():
+			return wire.Error(codes.Unavailable, "the job manager stops")
+		}
+	}
+	info, past, err := f.m.ended(f.id, f.job)
+	if err != nil {
+		return err
+	}
+	if past.Whole && (f.lost != nil || f.reader.number != past.Events) {
+		return wire.Error(codes.DataLoss, "the job manager has lost some of what job %s sent to its client: %d of %d events are there (%v)",
+			f.id, f.reader.number, past.Events, f.lost)
+	}
+	number := f.reader.number + 1
+	if f.from > number {
+		return nil
+	}
+	if err := f.m.complete(&info); err != nil {
+		return err
+	}
+	return f.send(&wire.Event{Number: number, Time: info.Ended, State: &info})
+}
+
+// ended returns a job that has ended, which j has if it is not nil, and what is known
+// of its spool.
+func (m *Manager) ended(id wire.JobID, j *job) (wire.JobInfo, record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if j != nil {
+		return *j.final, j.past, nil
+	}
+	info, ok := m.core.Job(id)
+	if !ok {
+		return info, record{}, wire.Error(codes.NotFound, "job %s ended long ago, and is not kept any more", id)
+	}
+	return info, m.past[id], nil
+}
+
+// complete adds to a job what is kept apart from its state: the plan and the outcomes,
+// as far as a message has room for them.
+func (m *Manager) complete(info *wire.JobInfo) error {
+	info.Outcomes = nil
+	size := 0
+	if info.State == wire.JobFinished {
+		var err error
+		if info.Outcomes, err = m.history.outcomes(info.ID); err != nil {
+			return wire.Error(codes.Internal, "%v", err)
+		}
+	}
+	for _, outcome := range info.Outcomes {
+		size += len(outcome)
+	}
+	plan, err := m.history.plan(info.ID)
+	if err != nil {
+		return wire.Error(codes.Internal, "%v", err)
+	}
+	if size+len(plan) <= wire.MaxFrame-1<<20 {
+		info.Plan = plan
+	}
+	return nil
+}
+
+// attach counts the streams of the client to which a job is attached.
+func (m *Manager) attach(j *job, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	j.attached += n
+	j.away = m.config.Now()
+}
+
+// findBereft cancels the jobs whose client went away. The caller holds mu.
+func (m *Manager) findBereft() {
+	now := m.config.Now()
+	for _, j := range m.jobs {
+		if !j.spec.Attached || j.bereft || j.attached > 0 || j.final != nil || now.Sub(j.away) < m.config.AttachGrace {
+			continue
+		}
+		j.bereft = true
+		m.decide(core.CancelAsked{ID: j.id, Reason: "its client went away"})
+	}
+}

@@ -1,0 +1,198 @@
+package jobmanager
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// job is what the shell has of a job, besides what the core knows: from its submission
+// until it has ended and the last word of its workers is kept. Fields without a
+// remark are not modified; the manager's lock guards the others.
+type job struct {
+	id    wire.JobID
+	spec  wire.JobSpec // without arguments and graph
+	spool *spool
+	logs  *joblogs
+
+	plan     []byte        // in JSON, until it is on disk (guarded)
+	recorded chan struct{} // closed when the job is on record, or could not be
+	unsaved  error         // why it could not be; before recorded is closed
+	done     chan struct{} // closed when the final state is on record
+	past     record        // Whole and Events of its spool; before done is closed
+	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
+	over     chan struct{} // closed when nothing more of its workers is kept
+
+	saving    bool // its first record is on its way to disk (guarded)
+	forgotten bool // it is to be forgotten once it is over (guarded)
+
+	shown    shown     // (guarded)
+	dirty    bool      // there is progress that was not told (guarded)
+	told     time.Time // when progress was told (guarded)
+	attached int       // streams of the client to which it is attached (guarded)
+	away     time.Time // since when there is none (guarded)
+	bereft   bool      // it was cancelled for that (guarded)
+	credits  *attempt  // credentials of the current attempt (guarded)
+}
+
+// shown is what of a state followers are told of when it changes.
+type shown struct {
+	state   wire.JobState
+	detail  string
+	attempt int
+}
+
+func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Config) *job {
+	spec.Args, spec.Graph = nil, nil
+	j := &job{
+		id: id, spec: spec, plan: plan,
+		recorded: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
+		shown: shown{state: -1},
+		// The client comes back with a stream of its own after the submission.
+		away: c.Now(),
+	}
+	j.spool = newSpool(c.MaxResult, func() (*os.File, error) {
+		if err := root.MkdirAll(jobDir(id), 0o700); err != nil {
+			return nil, err
+		}
+		return root.OpenFile(spoolName(id), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	})
+	j.logs = newJoblogs(root, jobDir(id), c.MaxLog)
+	return j
+}
+
+// jobsDir has a directory for each job, under the work directory.
+const jobsDir = "jobs"
+
+func jobDir(id wire.JobID) string { return jobsDir + "/" + string(id) }
+
+func spoolName(id wire.JobID) string { return jobDir(id) + "/events" }
+
+// attempt has the credentials of an attempt of a job.
+type attempt struct {
+	number    int
+	secret    []byte
+	authority *security.Authority // nil where the data plane has no TLS
+}
+
+func newAttempt(number int, tls bool) (*attempt, error) {
+	a := &attempt{number: number, secret: make([]byte, 32)}
+	rand.Read(a.secret)
+	if tls {
+		var err error
+		if a.authority, err = security.NewAuthority(); err != nil {
+			return nil, fmt.Errorf("make certificates for the data plane of the attempt: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// credential makes what one worker of the attempt gets, which runs on the given host.
+func (a *attempt) credential(hosts []string) (wire.Credential, error) {
+	c := wire.Credential{Secret: a.secret}
+	if a.authority == nil {
+		return c, nil
+	}
+	var err error
+	if c.Certificate, c.Key, err = a.authority.Issue(hosts); err != nil {
+		return c, fmt.Errorf("make a certificate for a worker: %w", err)
+	}
+	c.Authority = a.authority.PEM()
+	return c, nil
+}
+
+// newID makes the name of a job: when it was submitted, what it is called and a few
+// random digits. It is safe as a file name.
+func newID(name string, at time.Time) wire.JobID {
+	safe := strings.Map(func(r rune) rune {
+		switch {
+		case r < unicode.MaxASCII && (unicode.IsLower(r) || unicode.IsDigit(r)):
+			return r
+		case r < unicode.MaxASCII && unicode.IsUpper(r):
+			return unicode.ToLower(r)
+		}
+		return '-'
+	}, name)
+	safe = strings.Trim(safe[:min(len(safe), 40)], "-")
+	var digits [2]byte
+	rand.Read(digits[:])
+	return wire.JobID(fmt.Sprintf("%s-%s-%x", at.UTC().Format("20060102-150405"), safe, digits))
+}
+
+// joblogs are the logs of a job's workers. It is safe for concurrent use.
+type joblogs struct {
+	root  *os.Root
+	dir   string
+	bound int64
+
+	mu      sync.Mutex
+	workers map[int]*worklog
+	closed  bool
+	changed chan struct{} // closed, and made anew, when something was written
+}
+
+func newJoblogs(root *os.Root, dir string, bound int64) *joblogs {
+	return &joblogs{root: root, dir: dir, bound: bound, workers: make(map[int]*worklog), changed: make(chan struct{})}
+}
+
+// write adds what a worker wrote.
+func (l *joblogs) write(worker int, text []byte) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return errSealed
+	}
+	w := l.workers[worker]
+	if w == nil {
+		if err := l.root.MkdirAll(l.dir, 0o700); err != nil {
+			l.mu.Unlock()
+			return fmt.Errorf("keep the worker's log: %w", err)
+		}
+		w = newWorklog(l.root, logPrefix(l.dir, worker), l.bound)
+		l.workers[worker] = w
+	}
+	l.mu.Unlock()
+	err := w.write(text)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		w.close()
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+	return err
+}
+
+// now returns the logs there are, whether they are all there will be, and what is
+// closed when there is more.
+func (l *joblogs) now() (workers map[int]*worklog, closed bool, changed <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	workers = make(map[int]*worklog, len(l.workers))
+	for n, w := range l.workers {
+		workers[n] = w
+	}
+	return workers, l.closed, l.changed
+}
+
+// close ends all logs. What was written can still be read.
+func (l *joblogs) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return
+	}
+	l.closed = true
+	for _, w := range l.workers {
+		w.close()
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}

@@ -1,0 +1,145 @@
+package jobmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Logs streams what the workers of a job wrote.
+func (m *Manager) Logs(req *wire.LogsRequest, stream wire.ServerStream[wire.LogChunk]) error {
+	return m.watched(stream.Context(), m.config.WriteTimeout, func(busy busy) error {
+		return m.Log(stream.Context(), req, func(c *wire.LogChunk) error {
+			return busy(func() error { return stream.Send(c) })
+		})
+	})
+}
+
+// Log calls send with what the workers of a job wrote: all there is, worker by worker,
+// and with req.Follow what comes, to the end of the job. It calls send on the caller's
+// goroutine and waits for it; send bounds its own time. The chunk is send's to keep.
+func (m *Manager) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error {
+	if req.Worker < -1 {
+		return wire.Error(codes.InvalidArgument, "there is no worker %d: workers count from 0, and -1 is all", req.Worker)
+	}
+	info, j, err := m.find(req.Job)
+	if err != nil {
+		return err
+	}
+	r := logReader{m: m, req: req, send: send, info: info, at: make(map[int]int64)}
+	if j == nil {
+		workers, err := m.pastLogs(info.ID)
+		if err != nil {
+			return wire.Error(codes.Internal, "%v", err)
+		}
+		return r.all(ctx, workers)
+	}
+	for {
+		workers, closed, changed := j.logs.now()
+		if err := r.all(ctx, workers); err != nil || closed || !req.Follow {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.ctx.Done():
+			return wire.Error(codes.Unavailable, "the job manager stops")
+		}
+	}
+}
+
+// pastLogs finds the logs of a job that is over.
+func (m *Manager) pastLogs(id wire.JobID) (map[int]*worklog, error) {
+	entries, err := fs.ReadDir(m.root.FS(), jobDir(id))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for logs: %w", err)
+	}
+	workers := make(map[int]*worklog)
+	for _, e := range entries {
+		rest, ok := strings.CutPrefix(e.Name(), "log-")
+		number, _, _ := strings.Cut(rest, "-")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || workers[n] != nil {
+			continue
+		}
+		if workers[n], err = openWorklog(m.root, jobDir(id), n); err != nil {
+			return nil, err
+		}
+	}
+	return workers, nil
+}
+
+// logReader is one who reads the logs of a job.
+type logReader struct {
+	m    *Manager
+	req  *wire.LogsRequest
+	send func(*wire.LogChunk) error
+	info wire.JobInfo
+	at   map[int]int64 // what was sent of each worker
+}
+
+// all sends what was not sent yet.
+func (r *logReader) all(ctx context.Context, workers map[int]*worklog) error {
+	numbers := make([]int, 0, len(workers))
+	for n := range workers {
+		if r.req.Worker == -1 || r.req.Worker == n {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	for _, n := range numbers {
+		if err := r.worker(ctx, n, workers[n]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *logReader) worker(ctx context.Context, n int, log *worklog) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		text, next, dropped, err := log.read(r.at[n])
+		if err != nil {
+			return wire.Error(codes.Internal, "%v", err)
+		}
+		r.at[n] = next
+		if dropped > 0 {
+			note := fmt.Sprintf("[%d bytes that worker %d wrote before this are not kept]\n", dropped, n)
+			if err := r.send(&wire.LogChunk{Worker: n, TaskManager: r.place(n), Text: []byte(note)}); err != nil {
+				return err
+			}
+		}
+		if len(text) == 0 {
+			return nil
+		}
+		if err := r.send(&wire.LogChunk{Worker: n, TaskManager: r.place(n), Text: text}); err != nil {
+			return err
+		}
+	}
+}
+
+// place returns the name of the task manager of a worker.
+func (r *logReader) place(n int) string {
+	if n >= len(r.info.Workers) { // it was placed since
+		r.m.mu.Lock()
+		if info, ok := r.m.core.Job(r.info.ID); ok {
+			r.info = info
+		}
+		r.m.mu.Unlock()
+	}
+	if n < len(r.info.Workers) {
+		return r.info.Workers[n].TaskManager
+	}
+	return ""
+}

@@ -1,0 +1,275 @@
+package jobmanager
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// Manager is a job manager that serves. Its methods are safe for concurrent use; those
+// of wire.JobManager can be called directly too, and then check no token.
+type Manager struct {
+	config    Config
+	log       hclog.Logger
+	root      *os.Root
+	history   *history
+	artifacts *artifacts
+	recorder  *recorder
+	listener  net.Listener
+	server    *grpc.Server
+	tls       bool      // on connections, and so on the data plane
+	began     time.Time // time zero of the core
+
+	ctx     context.Context // until Close
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup // goroutines other than those of handlers
+	handled sync.WaitGroup // goroutines that handlers began
+	done    chan struct{}
+	closing sync.Once
+	err     error // before done is closed
+
+	mu     sync.Mutex // guards what follows, and fields of jobs and connections that say so
+	closed bool       // nothing is decided any more
+	core   *core.Core
+	jobs   map[wire.JobID]*job   // until their workers' last word is kept
+	past   map[wire.JobID]record // of jobs that have ended: Whole and Events only
+	conns  map[int]*conn
+	last   int // number of the last connection
+	totals totals
+}
+
+var _ wire.JobManager = (*Manager)(nil)
+
+// New starts a job manager, which serves until Close is called or ctx is done.
+func New(ctx context.Context, config Config) (_ *Manager, err error) {
+	config, err = config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		config: config, log: config.Logger, began: config.Now(), done: make(chan struct{}),
+		jobs: make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn),
+	}
+	m.ctx, m.cancel = context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			m.cancel()
+			err = errors.Join(err, m.release())
+		}
+	}()
+	if err := m.listen(); err != nil {
+		return nil, err
+	}
+	options, err := m.options()
+	if err != nil {
+		return nil, err
+	}
+	records, err := m.openStores()
+	if err != nil {
+		return nil, err
+	}
+	m.server = grpc.NewServer(options...)
+	wire.RegisterJobManager(m.server, m)
+	m.recorder = newRecorder(m.history.write, func(err error) { m.log.Error("the history of jobs cannot be written", "error", err) }, time.Second)
+	m.recover(records)
+	m.tasks.Go(m.tick)
+	m.tasks.Go(m.serve)
+	context.AfterFunc(m.ctx, func() { m.Close() })
+	m.log.Info("job manager serves", "address", m.Address(), "dir", config.Dir, "tls", m.tls, "build", config.Build)
+	return m, nil
+}
+
+// listen takes the address, if that is safe.
+func (m *Manager) listen() error {
+	m.tls = m.config.TLS != security.TLSFiles{}
+	m.listener = m.config.Listener
+	if m.listener != nil {
+		return nil
+	}
+	if err := security.CheckListen(m.config.Listen, m.tls, m.config.Insecure); err != nil {
+		return err
+	}
+	if m.config.Insecure && !m.tls {
+		m.log.Warn("INSECURE: whoever reads the network sees the token, and can then run programs here", "listen", m.config.Listen)
+	}
+	var err error
+	if m.listener, err = net.Listen("tcp", m.config.Listen); err != nil {
+		return fmt.Errorf("listen for task managers and clients: %w; another job manager may run, choose another address with --listen", err)
+	}
+	return nil
+}
+
+// options are those of the server: who may call, and how.
+func (m *Manager) options() ([]grpc.ServerOption, error) {
+	token := m.config.Token
+	if token.IsZero() {
+		path := m.config.TokenFile
+		if tcp, ok := m.listener.Addr().(*net.TCPAddr); ok && path == "" {
+			path = security.DefaultTokenFile(tcp.Port)
+		}
+		if path == "" {
+			return nil, errors.New("a job manager needs a token: name its file with --token-file")
+		}
+		var err error
+		if token, err = security.CreateToken(path); err != nil {
+			return nil, err
+		}
+		m.log.Info("clients and task managers show the token in this file", "file", path)
+	}
+	options := append(wire.ServerOptions(), grpc.WaitForHandlers(true))
+	options = append(options, security.TokenOptions(token)...)
+	if m.tls {
+		config, err := m.config.TLS.Server()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, grpc.Creds(credentials.NewTLS(config)))
+	}
+	return options, nil
+}
+
+// openStores opens what is on disk, and returns the jobs on record.
+func (m *Manager) openStores() ([]record, error) {
+	if err := os.MkdirAll(m.config.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the work directory: %w", err)
+	}
+	var err error
+	if m.root, err = os.OpenRoot(m.config.Dir); err != nil {
+		return nil, fmt.Errorf("open the work directory: %w", err)
+	}
+	// The history comes first: it is locked, so that the rest is ours alone.
+	if m.history, err = openHistory(m.root); err != nil {
+		return nil, err
+	}
+	if m.artifacts, err = openArtifacts(m.root, m.config.MaxArtifact, m.config.ArtifactCache); err != nil {
+		return nil, err
+	}
+	return m.history.all()
+}
+
+// recover makes the core, and takes over the jobs on record.
+func (m *Manager) recover(records []record) {
+	infos := make([]wire.JobInfo, len(records))
+	for i, r := range records {
+		infos[i] = r.Info
+		m.past[r.Info.ID] = record{Whole: r.Whole, Events: r.Events}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.core = core.New(core.Config{
+		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
+		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,
+		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos,
+	})
+	m.perform(m.core.Recover())
+}
+
+func (m *Manager) serve() {
+	if err := m.server.Serve(m.listener); err != nil && m.ctx.Err() == nil {
+		m.err = fmt.Errorf("serve task managers and clients: %w", err)
+		m.cancel()
+	}
+}
+
+// Address returns the address on which the job manager serves.
+func (m *Manager) Address() string { return m.listener.Addr().String() }
+
+// Done is closed when the job manager has stopped, of itself or by Close.
+func (m *Manager) Done() <-chan struct{} { return m.done }
+
+// Wait waits until the job manager has stopped, and returns why if nobody asked for it.
+func (m *Manager) Wait() error {
+	<-m.done
+	return m.err
+}
+
+// Close stops the job manager and waits until nothing of it is left. Jobs that run are
+// ended by their task managers, and have failed when a job manager is started again on
+// the same work directory.
+func (m *Manager) Close() error {
+	m.closing.Do(func() {
+		m.cancel()
+		m.server.Stop()
+		m.handled.Wait()
+		m.mu.Lock()
+		m.closed = true
+		m.mu.Unlock()
+		m.tasks.Wait()
+		m.recorder.close()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, j := range m.jobs {
+			j.spool.seal()
+			j.logs.close()
+		}
+		m.err = cmp.Or(m.err, m.release())
+		m.log.Info("job manager has stopped", "address", m.Address())
+		close(m.done)
+	})
+	return m.Wait()
+}
+
+// release closes what New has opened.
+func (m *Manager) release() (err error) {
+	if m.listener != nil {
+		if e := m.listener.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
+			err = errors.Join(err, e)
+		}
+	}
+	if m.history != nil {
+		err = errors.Join(err, m.history.close())
+	}
+	if m.root != nil {
+		err = errors.Join(err, m.root.Close())
+	}
+	return err
+}
+
+// clock returns the core's time.
+func (m *Manager) clock() time.Duration { return m.config.Now().Sub(m.began) }
+
+// tick gives the core its ticks.
+func (m *Manager) tick() {
+	ticker := time.NewTicker(core.TickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-ticker.C:
+			m.mu.Lock()
+			m.decide(core.Tick{})
+			m.tellProgress()
+			m.findBereft()
+			m.mu.Unlock()
+		}
+	}
+}
+
+// step lets the core decide on an event, and does what it decides.
+func (m *Manager) step(e core.Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.decide(e)
+}
+
+// decide is step for those that hold mu.
+func (m *Manager) decide(e core.Event) {
+	if !m.closed {
+		m.perform(m.core.Step(m.clock(), e))
+	}
+}

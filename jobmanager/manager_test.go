@@ -1,0 +1,385 @@
+package jobmanager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// The whole life of a job, as its client, its task manager and a late reader see it.
+func TestJobLives(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	id := submit(t, c, specOf(t, 2))
+	require.Regexp(t, `^\d{8}-\d{6}-demo-[0-9a-f]{4}$`, string(id))
+
+	type told struct {
+		story []string
+		last  *wire.JobInfo
+	}
+	live := make(chan told, 1)
+	go func() {
+		story, last := follow(t, c, &wire.FollowRequest{Job: id, Attach: true})
+		live <- told{story, last}
+	}()
+	tm := join(t, c, registration("a", 2))
+	d := tm.run()
+	require.Equal(t, []wire.SlotRange{{Lo: 0, Hi: 2}}, d.Slots)
+	require.Len(t, d.Credential.Secret, 32)
+	require.Empty(t, d.Credential.Certificate)
+	s := tm.deliver(d.WorkerRef)
+	require.NoError(t, s.Send(collected("one")))
+	require.NoError(t, s.Send(&wire.Delivery{Output: &wire.Output{Text: []byte("hello")}}))
+	require.NoError(t, s.Send(&wire.Delivery{Log: []byte("line 1\nline 2\n")}))
+	require.NoError(t, s.Send(collected("two")))
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Progress: &wire.Progress{
+		Vertices: []wire.VertexProgress{{Rows: 10, ShardsDone: 8}}, Queues: []wire.QueueProgress{{Superstep: 3, Compute: 1.5, Communicate: 0.5}}}})
+	eventually(t, "progress is counted", func() bool { return m.Stats().Supersteps == 3 })
+	tm.succeed(d.WorkerRef, "outcome")
+
+	want := []string{"waiting", "waiting", "deploying", "running", "rows one", "text hello", "rows two", "committing", "finished"}
+	got := <-live
+	require.Equal(t, want, got.story)
+	story, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, want, story)
+	require.Equal(t, got.last.Ended.UnixNano(), last.Ended.UnixNano())
+	for from := range uint64(len(want) + 3) {
+		story, _ = follow(t, c, &wire.FollowRequest{Job: id, From: from})
+		require.Equal(t, want[min(max(int(from), 1)-1, len(want)):], append([]string{}, story...))
+	}
+
+	require.Equal(t, [][]byte{[]byte("outcome")}, last.Outcomes)
+	p, err := plan.DecodePlan(last.Plan)
+	require.NoError(t, err)
+	require.Equal(t, 2, p.Slots)
+	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id[:20]})
+	require.NoError(t, err)
+	require.Equal(t, id, shown.ID)
+	require.Equal(t, last.Plan, shown.Plan)
+	require.Equal(t, last.Outcomes, shown.Outcomes)
+	require.EqualValues(t, 10, shown.Progress.Vertices[0].Rows)
+	require.Equal(t, "line 1\nline 2\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1}))
+	require.Empty(t, logsOf(t, c, &wire.LogsRequest{Job: id, Worker: 1}))
+
+	stats := m.Stats()
+	require.EqualValues(t, 1, stats.Ended[wire.JobFinished])
+	require.EqualValues(t, 3, stats.Supersteps)
+	require.Equal(t, 1.5, stats.Compute)
+	require.EqualValues(t, 10, stats.Rows)
+	require.EqualValues(t, len("one")+len("two")+len("hello"), stats.ResultBytes)
+	require.Equal(t, 2, stats.Slots)
+	eventually(t, "slots are free", func() bool { return m.Stats().Free == 2 })
+	eventually(t, "the job is over", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
+	story, _ = follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, want, story)
+}
+
+// logsOf reads a job's logs.
+func logsOf(t testing.TB, c *wire.Client, req *wire.LogsRequest) (text string) {
+	stream, err := c.Logs(bounded(t), req)
+	require.NoError(t, err)
+	for {
+		chunk, err := stream.Recv()
+		if err != nil {
+			require.ErrorContains(t, err, "EOF")
+			return text
+		}
+		require.Equal(t, "tm-a", chunk.TaskManager)
+		text += string(chunk.Text)
+	}
+}
+
+func TestLogsFollowed(t *testing.T) {
+	m := start(t, func(c *Config) { c.MaxLog = 4000 })
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	id := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	followed := make(chan string, 1)
+	go func() { followed <- logsOf(t, c, &wire.LogsRequest{Job: id, Worker: 0, Follow: true}) }()
+	s := tm.deliver(d.WorkerRef)
+	var all strings.Builder
+	for i := range 1000 {
+		line := fmt.Sprintf("line %d\n", i)
+		all.WriteString(line)
+		require.NoError(t, s.Send(&wire.Delivery{Log: []byte(line)}))
+	}
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	late := logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1})
+	require.Regexp(t, `^\[\d+ bytes that worker 0 wrote before this are not kept\]\nline `, late)
+	require.True(t, strings.HasSuffix(all.String(), late[strings.IndexByte(late, '\n')+1:]))
+	tm.succeed(d.WorkerRef, "")
+	text := <-followed
+	require.True(t, strings.HasSuffix(text, "line 999\n"))
+}
+
+func TestCancel(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	waiting := submit(t, c, specOf(t, 1))
+	reply, err := c.Cancel(bounded(t), &wire.CancelRequest{Job: waiting, Reason: "no more wanted"})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobCancelled, reply.Job.State)
+	_, last := follow(t, c, &wire.FollowRequest{Job: waiting})
+	require.Equal(t, "cancelled: no more wanted", last.Detail)
+
+	tm := join(t, c, registration("a", 1))
+	running := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	reply, err = c.Cancel(bounded(t), &wire.CancelRequest{Job: running})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobCancelling, reply.Job.State)
+	require.NotNil(t, tm.next().Worker.Cancel)
+	tm.ended(d.WorkerRef, nil)
+	story, _ := follow(t, c, &wire.FollowRequest{Job: running})
+	require.Equal(t, []string{"cancelling", "cancelled"}, story[len(story)-2:])
+	reply, err = c.Cancel(bounded(t), &wire.CancelRequest{Job: running})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobCancelled, reply.Job.State, "once more does nothing")
+}
+
+// A job of a client that is gone does not go on; one whose client comes back does.
+func TestAttachedClientGone(t *testing.T) {
+	m := start(t, func(c *Config) { c.AttachGrace = 700 * time.Millisecond })
+	c := dial(t, m, testToken, nil)
+	spec := specOf(t, 1)
+	spec.Attached = true
+	id := submit(t, c, spec)
+	for range 3 {
+		ctx, cancel := context.WithCancel(bounded(t))
+		stream, err := c.Follow(ctx, &wire.FollowRequest{Job: id, Attach: true})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		require.NoError(t, err)
+		cancel()
+	}
+	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobWaiting, shown.State)
+	story, last := follow(t, c, &wire.FollowRequest{Job: id}) // another client, to which it is not attached
+	require.Equal(t, "cancelled", story[len(story)-1])
+	require.Equal(t, "cancelled: its client went away", last.Detail)
+
+	never := submit(t, c, spec)
+	_, last = follow(t, c, &wire.FollowRequest{Job: never})
+	require.Equal(t, wire.JobCancelled, last.State)
+	detached := submit(t, c, specOf(t, 1))
+	shown, err = c.Show(bounded(t), &wire.ShowRequest{Job: detached})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobWaiting, shown.State)
+}
+
+// A client that does not read holds up neither the job nor others, and is cut off.
+func TestSlowFollower(t *testing.T) {
+	m := start(t, func(c *Config) { c.WriteTimeout = 300 * time.Millisecond })
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	id := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	slow, err := dial(t, m, testToken, nil).Follow(bounded(t), &wire.FollowRequest{Job: id})
+	require.NoError(t, err)
+	_, err = slow.Recv()
+	require.NoError(t, err)
+	s := tm.deliver(d.WorkerRef)
+	piece := strings.Repeat("x", 1<<20)
+	for range 16 { // far more than a connection holds
+		require.NoError(t, s.Send(collected(piece)))
+	}
+	_, err = s.CloseAndRecv()
+	require.NoError(t, err)
+	tm.succeed(d.WorkerRef, "")
+	story, _ := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, "finished", story[len(story)-1])
+	for err == nil {
+		time.Sleep(400 * time.Millisecond)
+		_, err = slow.Recv()
+	}
+	require.Equal(t, codes.DeadlineExceeded, wire.Code(err))
+	require.ErrorContains(t, err, "did nothing for 300ms")
+}
+
+// A job that sends more than is kept fails, and says what to do.
+func TestResultLimit(t *testing.T) {
+	m := start(t, func(c *Config) { c.MaxResult = 100 })
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	id := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	s := tm.deliver(d.WorkerRef)
+	require.NoError(t, s.Send(collected(strings.Repeat("x", 60))))
+	require.NoError(t, s.Send(collected(strings.Repeat("y", 60))))
+	_, err := s.CloseAndRecv()
+	require.Equal(t, codes.ResourceExhausted, wire.Code(err))
+	require.NotNil(t, tm.next().Worker.Cancel)
+	tm.ended(d.WorkerRef, nil)
+	_, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, wire.JobFailed, last.State)
+	require.Contains(t, last.Failure.Message, "--max-result")
+	require.Equal(t, "tm-a", last.Failure.TaskManager)
+}
+
+func TestDeliveriesRefused(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	submit(t, c, specOf(t, 1))
+	d := tm.run()
+	ref := d.WorkerRef
+	for name, ref := range map[string]wire.WorkerRef{
+		"unknown job":   {Job: "nope", Attempt: 1},
+		"old attempt":   {Job: ref.Job, Attempt: 0},
+		"later attempt": {Job: ref.Job, Attempt: 2},
+		"no worker":     {Job: ref.Job, Attempt: 1, Worker: 1},
+		"negative":      {Job: ref.Job, Attempt: 1, Worker: -1},
+	} {
+		s := tm.deliver(ref)
+		_, err := s.CloseAndRecv()
+		require.Contains(t, []codes.Code{codes.NotFound, codes.FailedPrecondition}, wire.Code(err), name)
+	}
+	s, err := c.Deliver(bounded(t))
+	require.NoError(t, err)
+	require.NoError(t, s.Send(collected("whose?")))
+	_, err = s.CloseAndRecv()
+	require.Equal(t, codes.InvalidArgument, wire.Code(err))
+	tm.succeed(ref, "")
+	eventually(t, "the job is over", func() bool {
+		_, err := tm.deliver(ref).CloseAndRecv()
+		return wire.Code(err) == codes.NotFound
+	})
+}
+
+// A worker builds the graph that the client could not; the job manager compiles it.
+func TestGraphResolvedByWorker(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 2))
+	spec := specOf(t, 2)
+	graph := spec.Graph
+	spec.Graph = nil
+	id := submit(t, c, spec)
+	d := tm.deployed()
+	require.Equal(t, wire.ResolveMode, d.Mode)
+	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
+	require.NoError(t, err)
+	require.Empty(t, shown.Plan)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Resolved: &wire.Resolved{Graph: graph}})
+	require.NotNil(t, tm.next().Worker.Exit)
+	tm.ended(d.WorkerRef, nil)
+	d = tm.run()
+	require.Equal(t, graph, d.Spec.Graph)
+	tm.succeed(d.WorkerRef, "")
+	story, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, "resolving", story[0])
+	require.Equal(t, "finished", story[len(story)-1])
+	require.NotEmpty(t, last.Plan)
+
+	submit(t, c, spec)
+	d = tm.deployed()
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Resolved: &wire.Resolved{Graph: graphOf(t, "other", 8)}})
+	require.NotNil(t, tm.next().Worker.Exit)
+	tm.ended(d.WorkerRef, nil)
+	_, last = follow(t, c, &wire.FollowRequest{Job: d.Job})
+	require.Equal(t, wire.JobFailed, last.State)
+	require.Contains(t, last.Failure.Message, `it is of job "other"`)
+}
+
+// What was is there after a restart; what ran then has failed, and says why.
+func TestRestart(t *testing.T) {
+	dir := t.TempDir()
+	in := func(c *Config) { c.Dir = dir }
+	m := start(t, in)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	finished := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	s := tm.deliver(d.WorkerRef)
+	require.NoError(t, s.Send(collected("kept")))
+	require.NoError(t, s.Send(&wire.Delivery{Log: []byte("a line\n")}))
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	tm.succeed(d.WorkerRef, "outcome")
+	before, lastBefore := follow(t, c, &wire.FollowRequest{Job: finished})
+	running := submit(t, c, specOf(t, 1))
+	d = tm.run()
+	s = tm.deliver(d.WorkerRef)
+	require.NoError(t, s.Send(collected("half")))
+	eventually(t, "rows are kept", func() bool { return m.Stats().ResultBytes == 8 })
+	_, err = New(context.Background(), Config{Dir: dir, Listen: "127.0.0.1:0", Token: testToken})
+	require.ErrorContains(t, err, "another job manager")
+	require.NoError(t, m.Close())
+	select {
+	case <-m.Done():
+	default:
+		t.Fatal("Done is not closed after Close")
+	}
+
+	m = start(t, in)
+	c = dial(t, m, testToken, nil)
+	list, err := c.List(bounded(t), &wire.ListRequest{})
+	require.NoError(t, err)
+	require.Len(t, list.Jobs, 2)
+	story, last := follow(t, c, &wire.FollowRequest{Job: finished})
+	require.Equal(t, before, story)
+	require.Equal(t, lastBefore.Outcomes, last.Outcomes)
+	require.Equal(t, lastBefore.Plan, last.Plan)
+	require.Equal(t, "a line\n", logsOf(t, c, &wire.LogsRequest{Job: finished, Worker: -1, Follow: true}))
+	story, last = follow(t, c, &wire.FollowRequest{Job: running})
+	require.Equal(t, []string{"rows half", "failed"}, story[len(story)-2:])
+	require.Contains(t, last.Failure.Message, "job manager restarted")
+	list, err = c.List(bounded(t), &wire.ListRequest{States: []wire.JobState{wire.JobFailed}})
+	require.NoError(t, err)
+	require.Len(t, list.Jobs, 1)
+
+	// Rows that are gone are not passed over.
+	require.NoError(t, m.Close())
+	require.NoError(t, os.Truncate(dir+"/"+spoolName(finished), 20))
+	m = start(t, in)
+	stream, err := dial(t, m, testToken, nil).Follow(bounded(t), &wire.FollowRequest{Job: finished})
+	require.NoError(t, err)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	require.Equal(t, codes.DataLoss, wire.Code(err))
+}
+
+func TestOldJobsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	m := start(t, func(c *Config) { c.KeepJobs, c.Dir = 2, dir })
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	var ids []wire.JobID
+	for range 4 {
+		ids = append(ids, submit(t, c, specOf(t, 1)))
+		d := tm.run()
+		s := tm.deliver(d.WorkerRef)
+		require.NoError(t, s.Send(collected("x")))
+		_, err := s.CloseAndRecv()
+		require.NoError(t, err)
+		tm.succeed(d.WorkerRef, "o")
+	}
+	eventually(t, "files of old jobs are gone", func() bool {
+		entries, err := os.ReadDir(dir + "/" + jobsDir)
+		require.NoError(t, err)
+		return len(entries) == 2
+	})
+	_, err := c.Show(bounded(t), &wire.ShowRequest{Job: ids[0]})
+	require.Equal(t, codes.NotFound, wire.Code(err))
+	require.NoError(t, m.Close())
+	m = start(t, func(c *Config) { c.KeepJobs, c.Dir = 2, dir })
+	list, err := dial(t, m, testToken, nil).List(bounded(t), &wire.ListRequest{})
+	require.NoError(t, err)
+	require.Len(t, list.Jobs, 2)
+	require.ElementsMatch(t, ids[2:], []wire.JobID{list.Jobs[0].ID, list.Jobs[1].ID})
+}

@@ -1,0 +1,115 @@
+package jobmanager
+
+import (
+	"sync"
+	"time"
+)
+
+// A recorder does one after another, in a goroutine of its own, what the core wants
+// put on disk, so that deciding never waits for a disk. All that has come meanwhile
+// is written at once: many jobs share one flush.
+type recorder struct {
+	write func([]change) error
+	fail  func(error) // told when something cannot be written
+	retry time.Duration
+
+	mu     sync.Mutex
+	queue  []entry
+	closed bool
+	wake   chan struct{} // has room for one
+	done   chan struct{}
+}
+
+// entry is a change, if there is one, and what to do when it is on disk, or could not
+// be written. The order of entries is kept.
+type entry struct {
+	change *change
+	// then is called by the recorder's goroutine; nil: nothing is to be done, and the
+	// change is tried again until it can be written.
+	then func(error)
+}
+
+func newRecorder(write func([]change) error, fail func(error), retry time.Duration) *recorder {
+	r := &recorder{write: write, fail: fail, retry: retry, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	go r.run()
+	return r
+}
+
+// put adds an entry, and does not wait.
+func (r *recorder) put(e entry) {
+	r.mu.Lock()
+	r.queue = append(r.queue, e)
+	r.mu.Unlock()
+	r.nudge()
+}
+
+func (r *recorder) nudge() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close does what is left, and returns when it is done. What cannot be written then
+// is lost.
+func (r *recorder) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	r.nudge()
+	<-r.done
+}
+
+func (r *recorder) run() {
+	defer close(r.done)
+	var unwritten []change
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-r.wake:
+		case <-again.C:
+		}
+		r.mu.Lock()
+		batch, closed := r.queue, r.closed
+		r.queue = nil
+		r.mu.Unlock()
+		if unwritten = r.do(unwritten, batch); len(unwritten) > 0 {
+			again.Reset(r.retry)
+		}
+		if closed && len(batch) == 0 {
+			return
+		}
+		if closed {
+			r.nudge() // what was done may have added more
+		}
+	}
+}
+
+// do writes what could not be written before and a batch, and returns what is to be
+// tried again.
+func (r *recorder) do(unwritten []change, batch []entry) []change {
+	changes := unwritten
+	for _, e := range batch {
+		if e.change != nil {
+			changes = append(changes, *e.change)
+		}
+	}
+	var err error
+	if len(changes) > 0 {
+		if err = r.write(changes); err != nil {
+			r.fail(err)
+		}
+	}
+	if err == nil {
+		unwritten = nil
+	}
+	for _, e := range batch {
+		if e.then != nil {
+			e.then(err)
+		} else if err != nil && e.change != nil {
+			unwritten = append(unwritten, *e.change)
+		}
+	}
+	return unwritten
+}

@@ -1,0 +1,98 @@
+package jobmanager
+
+import "github.com/superstep-ml/superstep/internal/wire"
+
+// Stats is the job manager in numbers, at one moment. What counts up counts from the
+// start of the process.
+type Stats struct {
+	// Jobs counts the jobs that are kept, by state.
+	Jobs map[wire.JobState]int
+	// Ended counts up the jobs that have ended, by state.
+	Ended map[wire.JobState]uint64
+	// Nodes are the task managers, with the ages of their heartbeats.
+	Nodes       []wire.NodeInfo
+	Slots, Free int
+
+	// Supersteps, and the seconds that subtask 0 spent in stages that compute and that
+	// communicate, over all queues of all jobs, count up.
+	Supersteps           uint64
+	Compute, Communicate float64
+	// Rows counts up what the vertices of all jobs have taken in.
+	Rows uint64
+	// ResultBytes counts up the collected rows and printed text that jobs sent.
+	ResultBytes uint64
+
+	// ArtifactBytes is what the kept executables take, of ArtifactCache at most.
+	ArtifactBytes, ArtifactCache int64
+	// Followers are the clients to which live jobs are attached.
+	Followers int
+}
+
+// totals are the sums over jobs that have ended.
+type totals struct {
+	ended  map[wire.JobState]uint64
+	result uint64
+	work   work
+}
+
+// work is what a progress comes down to.
+type work struct {
+	supersteps           uint64
+	compute, communicate float64
+	rows                 uint64
+}
+
+func (w *work) add(p *wire.Progress) {
+	if p == nil {
+		return
+	}
+	for _, v := range p.Vertices {
+		w.rows += uint64(max(0, v.Rows))
+	}
+	for _, q := range p.Queues {
+		w.supersteps += uint64(max(0, q.Superstep))
+		w.compute += q.Compute
+		w.communicate += q.Communicate
+	}
+}
+
+// add adds a job that has ended.
+func (t *totals) add(j *job, info *wire.JobInfo) {
+	if t.ended == nil {
+		t.ended = make(map[wire.JobState]uint64)
+	}
+	t.ended[info.State]++
+	t.result += uint64(j.spool.sent())
+	t.work.add(info.Progress)
+}
+
+// Stats returns the job manager in numbers.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o := m.core.Overview()
+	s := Stats{
+		Jobs: make(map[wire.JobState]int), Ended: make(map[wire.JobState]uint64),
+		Nodes: m.core.Nodes(m.clock()), Slots: o.Slots, Free: o.Free,
+		ResultBytes:   m.totals.result,
+		ArtifactBytes: m.artifacts.bytes(), ArtifactCache: m.config.ArtifactCache,
+	}
+	for name, n := range o.Jobs {
+		if state, err := wire.ParseJobState(name); err == nil {
+			s.Jobs[state] = n
+		}
+	}
+	for state, n := range m.totals.ended {
+		s.Ended[state] = n
+	}
+	w := m.totals.work
+	for _, j := range m.jobs {
+		s.Followers += j.attached
+		if j.final == nil {
+			w.add(m.core.Progress(j.id))
+			s.ResultBytes += uint64(j.spool.sent())
+		}
+	}
+	s.Supersteps, s.Compute, s.Communicate, s.Rows = w.supersteps, w.compute, w.communicate, w.rows
+	return s
+}

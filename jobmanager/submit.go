@@ -1,0 +1,180 @@
+package jobmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// maxName bounds the name of a job, in bytes.
+const maxName = 200
+
+// Submit takes in a job. When it returns the job is on record.
+func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
+	spec := req.Spec
+	if err := m.acceptable(&spec); err != nil {
+		return nil, err
+	}
+	slots, planned, err := 0, []byte(nil), error(nil)
+	if len(spec.Graph) > 0 {
+		if slots, planned, err = compile(&spec, spec.Graph); err != nil {
+			return nil, wire.Error(codes.InvalidArgument, "the job's graph does not compile: %v", err)
+		}
+	}
+	if spec.Artifact != "" {
+		if err := m.artifacts.pin(spec.Artifact, spec.Platform); err != nil {
+			return nil, artifactError(err)
+		}
+	}
+	j, err := m.enter(spec, slots, planned)
+	if err != nil {
+		if spec.Artifact != "" {
+			m.artifacts.unpin(spec.Artifact)
+		}
+		return nil, err
+	}
+	select {
+	case <-j.recorded:
+	case <-ctx.Done(): // it goes on, and a client that it is attached to is missed
+		return nil, ctx.Err()
+	case <-m.ctx.Done():
+		return nil, wire.Error(codes.Unavailable, "the job manager stops")
+	}
+	if j.unsaved != nil {
+		m.step(core.CancelAsked{ID: j.id, Reason: "it could not be put on record"})
+		return nil, wire.Error(codes.Internal, "the job manager could not put the job on record: %v", j.unsaved)
+	}
+	return &wire.SubmitReply{Job: j.id}, nil
+}
+
+// enter gives a job its ID and tells the core of it.
+func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return nil, wire.Error(codes.Unavailable, "the job manager stops")
+	}
+	now := m.config.Now()
+	id := newID(spec.Name, now)
+	for m.known(id) {
+		id = newID(spec.Name, now)
+	}
+	j := newJob(m.root, id, spec, planned, &m.config)
+	m.jobs[id] = j
+	m.decide(core.Submitted{ID: id, Spec: spec, Slots: slots, At: now})
+	return j, nil
+}
+
+func (m *Manager) known(id wire.JobID) bool {
+	_, ok := m.core.Job(id)
+	return ok || m.jobs[id] != nil
+}
+
+// acceptable checks what a client submits, but for the graph.
+func (m *Manager) acceptable(s *wire.JobSpec) error {
+	if err := wire.CheckVersions(s.Version, "the client", "the job manager"); err != nil {
+		return err
+	}
+	why := ""
+	switch {
+	case s.Name == "":
+		why = "the job has no name: only a job made by engine.Define runs on a cluster"
+	case len(s.Name) > maxName || !utf8.ValidString(s.Name) || hasControl(s.Name):
+		why = fmt.Sprintf("the name of a job is text of at most %d bytes on one line", maxName)
+	case shared.ValidShards(s.Shards) != nil:
+		why = fmt.Sprintf("%d shards: want a power of two between 1 and %d; set it with --shards", s.Shards, shared.MaxShards)
+	case s.Parallelism < 1:
+		why = fmt.Sprintf("parallelism %d: want at least 1; set it with --parallelism", s.Parallelism)
+	case s.Parallelism > s.Shards:
+		why = fmt.Sprintf("parallelism %d is above the number of shards, %d, so that some subtasks would own none: lower --parallelism or raise --shards, which is part of the result", s.Parallelism, s.Shards)
+	case s.WaitTimeout < 0 || s.Run.BatchRows < 0 || s.Run.Memory < 0:
+		why = "a wait, a number of rows and a memory cannot be negative"
+	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":
+		why = fmt.Sprintf("--if-exists %.40q: want fail or replace", s.Run.IfExists)
+	case s.Artifact != "" && m.config.NoUploads:
+		return wire.Error(codes.FailedPrecondition, "%s", noUploads)
+	default:
+		return nil
+	}
+	return wire.Error(codes.InvalidArgument, "%s", why)
+}
+
+func hasControl(text string) bool {
+	for _, r := range text {
+		if unicode.IsControl(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// compile makes the plan of a job, in JSON, and tells how many slots it needs. The
+// graph must be that of the job.
+func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error) {
+	// A graph is made by someone else's program; whatever it does to the compiler, the
+	// job manager goes on.
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the compiler failed on it: %v", r)
+		}
+	}()
+	g, err := plan.DecodeGraph(data)
+	if err != nil {
+		return 0, nil, err
+	}
+	if g.Job != s.Name || g.Shards != s.Shards || g.Seed != s.Seed {
+		return 0, nil, fmt.Errorf("it is of job %.100q with %d shards and seed %d, not of %q with %d and %d",
+			g.Job, g.Shards, g.Seed, s.Name, s.Shards, s.Seed)
+	}
+	p, err := plan.Compile(g, s.Parallelism)
+	if err != nil {
+		return 0, nil, err
+	}
+	planned, err = p.JSON()
+	if err == nil && len(planned) > plan.MaxJSON {
+		err = fmt.Errorf("the plan has %d bytes, the limit is %d: make a smaller graph", len(planned), plan.MaxJSON)
+	}
+	return p.Slots, planned, err
+}
+
+// compileResolved compiles the graph that a worker has built.
+func (m *Manager) compileResolved(e core.Compile) {
+	m.mu.Lock()
+	j := m.jobs[e.ID]
+	m.mu.Unlock()
+	if j == nil {
+		return
+	}
+	slots, planned, err := compile(&j.spec, e.Graph)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil && j.final == nil {
+		j.plan = planned
+	}
+	m.decide(core.Compiled{ID: e.ID, Graph: e.Graph, Slots: slots, Err: err})
+}
+
+const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
+
+// artifactError gives an error of the artifact store its code.
+func artifactError(err error) error {
+	code := codes.Internal
+	switch {
+	case errors.Is(err, errNoSuch):
+		code = codes.NotFound
+	case errors.Is(err, errTooLarge), errors.Is(err, errNoRoom):
+		code = codes.ResourceExhausted
+	case errors.Is(err, errWrong):
+		code = codes.InvalidArgument
+	}
+	return wire.Error(code, "%v", err)
+}
