@@ -1,0 +1,374 @@
+package taskmanager
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// enough is how long a test waits for what must happen. It is far more than needed.
+const enough = 60 * time.Second
+
+// boss is a job manager that records what it hears and says what a test tells it to.
+type boss struct {
+	wire.JobManager // of which only what task managers call is there
+
+	listener  *bufconn.Listener
+	server    *grpc.Server
+	heartbeat time.Duration
+	lease     time.Duration
+
+	mu        sync.Mutex
+	changed   chan struct{} // closed and replaced at every change
+	cluster   string
+	refuse    *wire.Refused
+	deaf      bool // acknowledges nothing
+	stream    grpcStream
+	registers []wire.Register
+	heard     []heard // in the order of arrival, over all streams
+	beats     int
+	left      *wire.Leave
+	artifacts map[string][]byte
+	chunk     int
+	fetches   int
+	fetchGate chan struct{} // fetches wait for it, if there is one
+	readGate  chan struct{} // deliveries wait for it, if there is one
+	reading   int           // deliveries taken
+}
+
+type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
+
+// heard is one thing that the boss heard.
+type heard struct {
+	ref   wire.WorkerRef
+	event *wire.WorkerEvent
+	piece *wire.Delivery
+	close bool // of a stream of deliveries
+}
+
+func newBoss(t *testing.T) *boss {
+	b := &boss{
+		heartbeat: 20 * time.Millisecond, lease: 30 * time.Second,
+		changed: make(chan struct{}), cluster: "first", artifacts: map[string][]byte{}, chunk: 64 << 10,
+	}
+	b.start()
+	t.Cleanup(func() { b.server.Stop() })
+	return b
+}
+
+// start serves on a new listener.
+func (b *boss) start() {
+	l := bufconn.Listen(256 << 10)
+	s := grpc.NewServer(wire.ServerOptions()...)
+	wire.RegisterJobManager(s, b)
+	b.mu.Lock()
+	b.listener, b.server = l, s
+	b.mu.Unlock()
+	go s.Serve(l)
+}
+
+func (b *boss) dial(ctx context.Context, _ string) (net.Conn, error) {
+	b.mu.Lock()
+	l := b.listener
+	b.mu.Unlock()
+	return l.DialContext(ctx)
+}
+
+// change changes the boss, and lets those who wait look.
+func (b *boss) change(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// await waits until f holds, which is called with the lock held.
+func (b *boss) await(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	late := time.After(enough)
+	for {
+		b.mu.Lock()
+		ok, changed := f(), b.changed
+		b.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			require.FailNow(t, "waited in vain", "%s", what)
+		}
+	}
+}
+
+func (b *boss) Connect(s grpcStream) error {
+	first, err := s.Recv()
+	if err != nil || first.Register == nil {
+		return errors.New("no registration")
+	}
+	b.mu.Lock()
+	refuse, cluster := b.refuse, b.cluster
+	b.mu.Unlock()
+	if refuse != nil {
+		b.change(func() { b.registers = append(b.registers, *first.Register) })
+		return s.Send(&wire.ToTaskManager{Refused: refuse})
+	}
+	if err := s.Send(&wire.ToTaskManager{Registered: &wire.Registered{Cluster: cluster, Heartbeat: b.heartbeat, Lease: b.lease}}); err != nil {
+		return err
+	}
+	b.change(func() { b.stream, b.registers = s, append(b.registers, *first.Register) })
+	for {
+		m, err := s.Recv()
+		if err != nil {
+			return nil
+		}
+		b.change(func() {
+			switch {
+			case m.Heartbeat != nil:
+				b.beats++
+				if !b.deaf {
+					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
+				}
+			case m.Worker != nil:
+				b.heard = append(b.heard, heard{ref: m.Worker.WorkerRef, event: m.Worker})
+			case m.Leave != nil:
+				b.left = m.Leave
+			}
+		})
+		if m.Leave != nil || err != nil {
+			return err
+		}
+	}
+}
+
+func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error {
+	first, err := s.Recv()
+	if err != nil || first.Worker == nil {
+		return errors.New("no worker")
+	}
+	for {
+		m, err := s.Recv()
+		if err == io.EOF {
+			b.change(func() { b.heard = append(b.heard, heard{ref: *first.Worker, close: true}) })
+			return s.SendAndClose(&wire.Delivered{})
+		}
+		if err != nil {
+			return err
+		}
+		b.mu.Lock()
+		gate := b.readGate
+		b.mu.Unlock()
+		if gate != nil {
+			select {
+			case <-gate:
+			case <-s.Context().Done():
+				return s.Context().Err()
+			}
+		}
+		b.change(func() {
+			b.heard = append(b.heard, heard{ref: *first.Worker, piece: m})
+			b.reading++
+		})
+	}
+}
+
+func (b *boss) FetchArtifact(req *wire.FetchRequest, s wire.ServerStream[wire.Chunk]) error {
+	b.mu.Lock()
+	data, known := b.artifacts[req.Hash]
+	gate := b.fetchGate
+	b.mu.Unlock()
+	b.change(func() { b.fetches++ })
+	if gate != nil {
+		select {
+		case <-gate:
+		case <-s.Context().Done():
+			return s.Context().Err()
+		}
+	}
+	if !known {
+		return errors.New("there is no such artifact")
+	}
+	c := &wire.Chunk{Hash: req.Hash, Size: int64(len(data))}
+	for {
+		n := min(b.chunk, len(data))
+		c.Data, data = data[:n], data[n:]
+		if err := s.Send(c); err != nil {
+			return err
+		}
+		if len(data) == 0 {
+			return nil
+		}
+		c = &wire.Chunk{}
+	}
+}
+
+// say sends a message to the task manager.
+func (b *boss) say(t *testing.T, m *wire.ToTaskManager) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.NoError(t, b.stream.Send(m))
+}
+
+// keep keeps an artifact, and returns its hash.
+func (b *boss) keep(data []byte) string {
+	sum := sha256.Sum256(data)
+	hash := hex.EncodeToString(sum[:])
+	b.change(func() { b.artifacts[hash] = data })
+	return hash
+}
+
+// ref is the worker that tests have.
+var ref = wire.WorkerRef{Job: "a-job", Attempt: 1}
+
+// deployment is one of the test binary, with a script.
+func deployment(script string) *wire.Deployment {
+	return &wire.Deployment{
+		WorkerRef: ref, Spec: wire.JobSpec{Name: "job", Args: []byte(script)},
+		Slots: []wire.SlotRange{{Lo: 0, Hi: 2}}, Memory: 100 << 20,
+	}
+}
+
+// deploy deploys a worker with a script.
+func (b *boss) deploy(t *testing.T, script string) {
+	t.Helper()
+	b.say(t, &wire.ToTaskManager{Deploy: deployment(script)})
+}
+
+// command sends a command to the worker.
+func (b *boss) command(t *testing.T, c wire.WorkerCommand) {
+	t.Helper()
+	c.WorkerRef = ref
+	b.say(t, &wire.ToTaskManager{Worker: &c})
+}
+
+// event waits for the first event of the worker that f takes.
+func (b *boss) event(t *testing.T, what string, f func(*wire.WorkerEvent) bool) (found *wire.WorkerEvent) {
+	t.Helper()
+	b.await(t, what, func() bool {
+		for _, h := range b.heard {
+			if h.event != nil && h.ref == ref && f(h.event) {
+				found = h.event
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+func (b *boss) ready(t *testing.T) {
+	t.Helper()
+	b.event(t, "ready", func(e *wire.WorkerEvent) bool { return e.Ready != nil })
+}
+
+// begin deploys a worker, and starts it once it is ready.
+func (b *boss) begin(t *testing.T, script string) {
+	t.Helper()
+	b.deploy(t, script)
+	b.ready(t)
+	b.command(t, wire.WorkerCommand{Start: &wire.Start{Addresses: []string{"127.0.0.1:1"}}})
+}
+
+// ended waits for the worker's Ended, checks that it is the only one and that nothing
+// follows, and returns its failure.
+func (b *boss) ended(t *testing.T) *wire.Failure {
+	t.Helper()
+	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
+	b.mu.Lock()
+	seen := b.beats
+	b.mu.Unlock()
+	b.await(t, "heartbeats after the end", func() bool { return b.beats > seen+2 })
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	last := b.heard[len(b.heard)-1]
+	require.NotNil(t, last.event, "what follows the end: %+v", last)
+	require.Same(t, e, last.event)
+	return e.Ended.Failure
+}
+
+// text is what the worker wrote to its output.
+func (b *boss) text() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []byte
+	for _, h := range b.heard {
+		if h.piece != nil {
+			all = append(all, h.piece.Log...)
+		}
+	}
+	return string(all)
+}
+
+// site is a task manager under test.
+type site struct {
+	*boss
+	dir    string
+	cancel context.CancelFunc
+	over   chan error
+}
+
+// manage runs a task manager, which a test may end early, and waits until it is
+// registered.
+func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
+	t.Helper()
+	c := Config{
+		JobManager: "localhost:6123",
+		DialOptions: []grpc.DialOption{
+			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(b.dial),
+		},
+		Name: "tm", Slots: 4, Memory: 400 << 20, Dir: t.TempDir(), Seed: 1, Environ: []string{"PATH=" + os.Getenv("PATH")},
+		Logger: hclog.New(&hclog.LoggerOptions{Output: testWriter{t}, Level: hclog.Debug}),
+	}
+	if adapt != nil {
+		adapt(&c)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &site{boss: b, dir: c.Dir, cancel: cancel, over: make(chan error, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.over <- Run(ctx, c)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		entries, err := os.ReadDir(c.Dir + "/workers")
+		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
+	})
+	if b.refuse == nil {
+		b.await(t, "registration", func() bool { return len(b.registers) > 0 && b.stream != nil })
+	}
+	return r
+}
+
+// testWriter logs to the test, while that runs.
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", p)
+	return len(p), nil
+}
+
+// launched runs a task manager with a job manager of its own.
+func launched(t *testing.T) *site {
+	t.Helper()
+	t.Parallel()
+	return manage(t, newBoss(t), nil)
+}

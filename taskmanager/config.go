@@ -1,0 +1,143 @@
+package taskmanager
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+)
+
+// Config says what a task manager offers, and to whom. JobManager and Dir must be
+// given; a zero in any other field is its default.
+type Config struct {
+	// JobManager is the address of the job manager, host:port.
+	JobManager string
+	// DialOptions come on top of wire.DialOptions: the credentials of the connection,
+	// the token.
+	DialOptions []grpc.DialOption
+
+	// Name is what people call this task manager; the default is its host with the
+	// start of its identity.
+	Name string
+	// Host is by what name or address the others reach this machine. The default is
+	// 127.0.0.1 if the job manager is reached by loopback, else the machine's name.
+	Host string
+	// Listen is the host on which workers take data connections, Advertise the one by
+	// which other workers reach them. The default of both is Host.
+	Listen, Advertise string
+
+	// Slots is how many subtasks of each vertex it has place for; the default is the
+	// number of processors.
+	Slots int
+	// Memory is the bytes that the budgets of all slots together may have; the default
+	// is a quarter of the machine's memory, as the budget of a run is, or 1 GiB where
+	// that is unknown.
+	Memory int64
+
+	// Dir is the work directory: identity, executables, and what workers spill. No two
+	// task managers share one.
+	Dir string
+	// Executable runs the jobs that need no artifact; the default is the program of
+	// this process.
+	Executable string
+	// CacheLimit bounds the bytes of the artifacts kept; the default is 4 GiB.
+	CacheLimit int64
+
+	// Heartbeat and Lease replace what the job manager says.
+	Heartbeat, Lease time.Duration
+	// Silence is how long a worker may say nothing; the default is 4 s.
+	Silence time.Duration
+	// Startup is how long a process may take to say its first word; the default is 30 s.
+	Startup time.Duration
+	// Grace is how long a worker that was told to end may go on; the default is 20 s. A
+	// worker gives user code 10 s of it.
+	Grace time.Duration
+
+	// Environ is the environment from which workers inherit what is harmless; the
+	// default is that of this process.
+	Environ []string
+	// PassEnv names variables that they inherit as well.
+	PassEnv []string
+
+	// Seed makes the waits between attempts to connect repeatable; 0 draws one.
+	Seed uint64
+	// Logger takes what is worth knowing; the default discards it.
+	Logger hclog.Logger
+	// Launcher starts worker processes; the default starts those of the operating
+	// system.
+	Launcher Launcher
+}
+
+// Defaults.
+const (
+	defaultCache   = 4 << 30
+	defaultMemory  = 1 << 30
+	defaultSilence = 4 * time.Second
+	defaultStartup = 30 * time.Second
+	defaultGrace   = 20 * time.Second
+
+	maxSlots = 1 << 16
+)
+
+// complete checks a configuration and fills in the defaults, but for the name.
+func (c Config) complete() (Config, error) {
+	if _, _, err := net.SplitHostPort(c.JobManager); err != nil {
+		return c, fmt.Errorf("task manager: the job manager's address is to be host:port: %w", err)
+	}
+	switch {
+	case c.Dir == "":
+		return c, errors.New("task manager: it needs a work directory")
+	case c.Slots < 0 || c.Slots > maxSlots:
+		return c, fmt.Errorf("task manager: %d slots: it can have from 1 to %d", c.Slots, maxSlots)
+	case c.Memory < 0 || c.CacheLimit < 0:
+		return c, fmt.Errorf("task manager: memory (%d) and cache (%d bytes) cannot be negative", c.Memory, c.CacheLimit)
+	case min(c.Heartbeat, c.Lease, c.Silence, c.Startup, c.Grace) < 0:
+		return c, errors.New("task manager: heartbeat, lease, silence, startup and grace cannot be negative")
+	}
+	var err error
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, fmt.Errorf("task manager: work directory: %w", err)
+	}
+	if c.Executable == "" {
+		if c.Executable, err = os.Executable(); err != nil {
+			return c, fmt.Errorf("task manager: find its own executable: %w", err)
+		}
+	}
+	if c.Host == "" {
+		c.Host = hostFor(c.JobManager)
+	}
+	c.Listen = cmp.Or(c.Listen, c.Host)
+	c.Advertise = cmp.Or(c.Advertise, c.Host)
+	c.Slots = cmp.Or(c.Slots, runtime.NumCPU())
+	c.Memory = cmp.Or(c.Memory, machineMemory()/4, defaultMemory)
+	c.CacheLimit = cmp.Or(c.CacheLimit, defaultCache)
+	c.Silence = cmp.Or(c.Silence, defaultSilence)
+	c.Startup = cmp.Or(c.Startup, defaultStartup)
+	c.Grace = cmp.Or(c.Grace, defaultGrace)
+	if c.Environ == nil {
+		c.Environ = os.Environ()
+	}
+	if c.Logger == nil {
+		c.Logger = hclog.NewNullLogger()
+	}
+	return c, nil
+}
+
+// hostFor returns by what name others reach this machine who reach the job manager.
+func hostFor(jobManager string) string {
+	host, _, _ := net.SplitHostPort(jobManager)
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return "127.0.0.1"
+	}
+	if name, err := os.Hostname(); err == nil {
+		return name
+	}
+	return "127.0.0.1"
+}

@@ -1,0 +1,304 @@
+package taskmanager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// registerPatience bounds how long a job manager may take to answer.
+const registerPatience = 10 * time.Second
+
+// Clocks of a job manager that says none, and bounds of what it may say.
+const (
+	defaultHeartbeat = time.Second
+	defaultLease     = 10 * time.Second
+	leastClock       = time.Millisecond
+)
+
+// RefusedError is what Run returns where the job manager does not take the task
+// manager, and will not if asked again.
+type RefusedError struct {
+	JobManager string // its address
+	Reason     string
+}
+
+// Error says who refused, and why.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the job manager at %s refuses this task manager: %s", e.JobManager, e.Reason)
+}
+
+type link = grpc.BidiStreamingClient[wire.FromTaskManager, wire.ToTaskManager]
+
+// converse keeps a connection to the job manager. It returns when the context is done,
+// when the farewell was said or cannot be, or with a *RefusedError.
+func (m *manager) converse(ctx context.Context) error {
+	waits := newBackoff(m.Seed)
+	for failures := 0; ; failures++ {
+		registered, err := m.connection(ctx)
+		var refused *RefusedError
+		switch {
+		case ctx.Err() != nil || m.isStopping():
+			return nil
+		case errors.As(err, &refused):
+			return err
+		}
+		if registered {
+			waits.reset()
+			failures = 0
+		}
+		wait := waits.wait()
+		if failures == 0 || failures%10 == 9 { // the first time, and then a reminder
+			m.Logger.Warn("no connection to the job manager, trying again", "address", m.JobManager, "error", wire.Reason(err))
+		}
+		select {
+		case <-time.After(wait):
+		case <-m.stops:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (m *manager) isStopping() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.stopping
+}
+
+// connection registers on a new stream and serves it until it breaks. It reports
+// whether the job manager took the registration.
+func (m *manager) connection(ctx context.Context) (registered bool, err error) {
+	ctx, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	if !m.begin(cut) {
+		return false, errStopping
+	}
+	defer m.end()
+	late := time.AfterFunc(registerPatience, func() {
+		cut(fmt.Errorf("the job manager did not answer the registration within %s", registerPatience))
+	})
+	defer late.Stop()
+	stream, welcome, err := m.register(ctx)
+	if err != nil {
+		return false, m.judge(ctx, err)
+	}
+	late.Stop()
+	beat := m.welcomed(welcome)
+	m.Logger.Info("registered", "job manager", m.JobManager, "cluster", welcome.Cluster, "heartbeat", beat)
+
+	heard := make(chan error, 1)
+	go func() { heard <- m.listen(stream) }()
+	switch err = m.talk(stream, beat, heard); err {
+	case nil: // the farewell is said
+		err = stream.CloseSend()
+	case io.EOF: // the other goroutine knows, or learns at once, why the stream broke
+		err = nil
+	default:
+		cut(err)
+	}
+	if last := <-heard; err == nil {
+		err = last
+	}
+	return true, m.judge(ctx, err)
+}
+
+// begin notes a new connection, unless the task manager stops.
+func (m *manager) begin(cut context.CancelCauseFunc) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut = cut
+	return !m.stopping
+}
+
+// end notes that the connection is over. Heartbeats on it will not be acknowledged.
+func (m *manager) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cut, m.joined = nil, false
+	m.lease.lost()
+}
+
+// judge says why a connection ended, and makes a refusal of what the job manager would
+// say again.
+func (m *manager) judge(ctx context.Context, err error) error {
+	switch wire.Code(err) {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Unimplemented:
+		return &RefusedError{JobManager: m.JobManager, Reason: wire.Reason(err)}
+	}
+	if why := context.Cause(ctx); why != nil && why != context.Canceled {
+		return why
+	}
+	if err == io.EOF {
+		return errors.New("the job manager ended the connection")
+	}
+	return err
+}
+
+// register opens a stream and introduces the task manager.
+func (m *manager) register(ctx context.Context) (link, *wire.Registered, error) {
+	stream, err := m.client.Connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := stream.Send(&wire.FromTaskManager{Register: m.registration()}); err != nil && err != io.EOF {
+		return nil, nil, err
+	}
+	answer, err := stream.Recv()
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case answer.Refused != nil:
+		return nil, nil, m.refused(answer.Refused)
+	case answer.Registered == nil:
+		return nil, nil, errors.New("the job manager did not answer the registration with a welcome: is it of another version?")
+	}
+	return stream, answer.Registered, nil
+}
+
+func (m *manager) refused(r *wire.Refused) error {
+	if r.Final {
+		return &RefusedError{JobManager: m.JobManager, Reason: r.Reason}
+	}
+	return errors.New(r.Reason)
+}
+
+// welcomed takes the clocks of the job manager, and begins the lease. Workers of
+// another job manager, one before it was started anew, are nobody's.
+func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
+	m.mu.Lock()
+	before := m.cluster
+	m.cluster, m.joined = r.Cluster, true
+	limit := max(cmp.Or(m.Lease, r.Lease, defaultLease), leastClock)
+	m.lease.renew(limit)
+	m.leased = true
+	select {
+	case m.renewed <- struct{}{}:
+	default:
+	}
+	if m.stopping {
+		m.cut(errStopping)
+	}
+	m.mu.Unlock()
+	if before != "" && before != r.Cluster {
+		m.outbox.forget()
+		m.killAll("the job manager was started anew, and has given the job up")
+	}
+	return max(cmp.Or(m.Heartbeat, r.Heartbeat, defaultHeartbeat), leastClock)
+}
+
+// talk sends heartbeats and what there is in the outbox, until the stream breaks,
+// whose reason is put back into heard, or the farewell was said.
+func (m *manager) talk(stream link, beat time.Duration, heard chan error) error {
+	ticks := time.NewTicker(beat)
+	defer ticks.Stop()
+	m.outbox.beat()
+	for {
+		message := m.outbox.pop()
+		if message == nil {
+			select {
+			case <-m.outbox.more:
+			case <-ticks.C:
+				m.outbox.beat()
+			case err := <-heard:
+				heard <- err
+				return io.EOF
+			}
+			continue
+		}
+		select { // a heartbeat is due however much there is to tell
+		case <-ticks.C:
+			m.outbox.beat()
+		default:
+		}
+		if message.Heartbeat != nil {
+			m.mu.Lock()
+			m.lease.beats(message.Heartbeat.Number)
+			m.mu.Unlock()
+		}
+		if err := stream.Send(message); err != nil {
+			return err
+		}
+		if message.Leave != nil {
+			return nil
+		}
+	}
+}
+
+// listen obeys the job manager until the stream breaks.
+func (m *manager) listen(stream link) error {
+	for {
+		message, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		switch {
+		case message.Ack != nil:
+			m.outbox.acknowledged(message.Ack.Number)
+			m.mu.Lock()
+			m.lease.acknowledged(message.Ack.Number)
+			m.mu.Unlock()
+		case message.Deploy != nil:
+			m.deploy(message.Deploy)
+		case message.Worker != nil:
+			m.command(message.Worker)
+		case message.Refused != nil:
+			return m.refused(message.Refused)
+		default:
+			m.Logger.Warn("the job manager sent a message that this version does not know")
+		}
+	}
+}
+
+// watchLease lets the lease run. When it lapses, the job manager has given the workers
+// up, or would have to: they are killed, and the connection is made anew.
+func (m *manager) watchLease(ctx context.Context) {
+	begin := time.Now()
+	var measure turns
+	var limit time.Duration
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+		case <-m.renewed: // the clocks may be other ones
+		case <-ctx.Done():
+			return
+		}
+		m.mu.Lock()
+		if m.lease.limit != limit && m.lease.limit > 0 {
+			limit = m.lease.limit
+			measure = newTurns(limit, time.Since(begin))
+			ticks.Reset(measure.period)
+		}
+		lapsed := false
+		if m.leased {
+			m.lease.tick(measure.tick(time.Since(begin)))
+			lapsed = m.lease.lapsed()
+		}
+		cut := m.cut
+		if lapsed {
+			m.leased = false
+		}
+		m.mu.Unlock()
+		if !lapsed {
+			continue
+		}
+		why := fmt.Sprintf("the job manager was not heard for %s", limit)
+		m.Logger.Warn(why + ": killing the workers")
+		m.outbox.forget()
+		m.killAll(why)
+		if cut != nil {
+			cut(errors.New(why))
+		}
+	}
+}

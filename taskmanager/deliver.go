@@ -1,0 +1,287 @@
+package taskmanager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// deliverer brings what a worker produces in bulk to the job manager, on a stream that
+// is opened when there is something to bring. Rows and text for the client are handed
+// to it one at a time, and the next is taken when the one before is on its way: a slow
+// job manager fills the worker's pipe, and makes the worker wait. Log lines wait in
+// their bounded buffer and are dropped there.
+//
+// The order with the worker's events, which take another stream, is kept by flush: it
+// returns when the job manager has confirmed everything handed over before. A worker
+// whose rows may have been lost with a connection cannot succeed any more, since
+// nobody knows which arrived. Lost log lines fail nobody.
+type deliverer struct {
+	ref    wire.WorkerRef
+	client *wire.Client
+	out    *output
+
+	bulk    chan *wire.Delivery
+	flushes chan chan error
+	broken  chan error // holds why rows were lost
+
+	mu     sync.Mutex
+	cancel context.CancelFunc // of the stream
+	unwant bool               // nobody wants the rows any more
+
+	// Of the goroutine of run.
+	stream  stream
+	stalled bool  // the last log lines were not taken
+	rows    bool  // the stream has carried rows or text that are not confirmed
+	refused error // the job manager wants nothing of this worker
+	retry   *backoff
+}
+
+// stream is a stream of deliveries.
+type stream interface {
+	Send(*wire.Delivery) error
+	CloseAndRecv() (*wire.Delivered, error)
+}
+
+// logPatience bounds how long the end of a worker waits for its log lines.
+const logPatience = 3 * time.Second
+
+func newDeliverer(ref wire.WorkerRef, client *wire.Client, out *output, seed uint64) *deliverer {
+	return &deliverer{
+		ref: ref, client: client, out: out,
+		bulk: make(chan *wire.Delivery), flushes: make(chan chan error), broken: make(chan error, 1),
+		retry: newBackoff(seed),
+	}
+}
+
+// run delivers until the context is done.
+func (d *deliverer) run(ctx context.Context) {
+	defer d.hangUp()
+	var later <-chan time.Time
+	for {
+		select {
+		case piece := <-d.bulk:
+			d.deliver(ctx, piece)
+		case <-d.out.more:
+			if later != nil {
+				continue
+			}
+		case <-later:
+			later = nil
+		case answer := <-d.flushes:
+			answer <- d.confirm(ctx)
+			continue
+		case <-ctx.Done():
+			return
+		}
+		if later == nil && !d.deliverLog(ctx) {
+			later = time.After(d.retry.wait())
+		}
+	}
+}
+
+// discard gives up the rows and text, those on their way too.
+func (d *deliverer) discard() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unwant = true
+	if d.cancel != nil {
+		d.cancel()
+	}
+}
+
+func (d *deliverer) discarded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.unwant
+}
+
+// deliver brings rows or text, and tries again while no connection can be had. It
+// gives up when they cannot arrive.
+func (d *deliverer) deliver(ctx context.Context, piece *wire.Delivery) {
+	for ctx.Err() == nil && !d.discarded() {
+		err := d.open(ctx)
+		if err == nil && !d.discarded() { // asked again, as discard ends only streams it sees
+			d.rows = true // from here on, nobody knows
+			err = d.send(piece)
+		}
+		if err == nil {
+			return
+		}
+		lost := d.rows
+		d.fail(err)
+		if lost || d.refused != nil {
+			d.tellLost(err)
+			return
+		}
+		select {
+		case <-time.After(d.retry.wait()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// deliverLog brings all lines that wait. It reports false if that is worth another try
+// later, as to what comes then: the lines on their way are lost.
+func (d *deliverer) deliverLog(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		if d.refused != nil {
+			d.out.take()
+			return true
+		}
+		if err := d.open(ctx); err != nil {
+			d.fail(err)
+			return d.refused != nil
+		}
+		lines := d.out.take()
+		if lines == nil {
+			return true
+		}
+		if err := d.sendLog(lines); err != nil {
+			if d.rows {
+				d.tellLost(err)
+			}
+			d.fail(err)
+			d.stalled = true
+			return d.refused != nil
+		}
+		d.stalled = false
+	}
+	return true
+}
+
+// sendLog sends lines. On a stream that carries nothing else it does not wait for a job
+// manager that takes none, as the worker's life is to go on.
+func (d *deliverer) sendLog(lines []byte) error {
+	if !d.rows {
+		stop := time.AfterFunc(logPatience, d.cancelStream)
+		defer stop.Stop()
+	}
+	return d.send(&wire.Delivery{Log: lines})
+}
+
+// finish brings what is left of the log, and has everything confirmed, within a time.
+// It is called by another goroutine, once.
+func (d *deliverer) finish() {
+	enough := time.NewTimer(logPatience)
+	defer enough.Stop()
+	answer := make(chan error, 1)
+	select {
+	case d.flushes <- answer:
+	case <-enough.C:
+		return
+	}
+	select {
+	case <-answer:
+	case <-enough.C:
+	}
+}
+
+// open opens the stream if there is none.
+func (d *deliverer) open(ctx context.Context) error {
+	if d.refused != nil {
+		return d.refused
+	}
+	if d.stream != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	s, err := d.client.Deliver(ctx)
+	if err != nil {
+		cancel()
+		return err
+	}
+	d.mu.Lock()
+	d.cancel = cancel
+	d.mu.Unlock()
+	d.stream = s
+	if err := d.send(&wire.Delivery{Worker: &d.ref}); err != nil {
+		return err
+	}
+	d.retry.reset()
+	return nil
+}
+
+// send sends a piece. Where the job manager has ended the stream it says why.
+func (d *deliverer) send(piece *wire.Delivery) error {
+	err := d.stream.Send(piece)
+	if err == io.EOF {
+		if _, err = d.stream.CloseAndRecv(); err == nil {
+			err = errors.New("the job manager ended the delivery too early")
+		}
+	}
+	return err
+}
+
+// fail closes a stream that failed.
+func (d *deliverer) fail(err error) {
+	d.hangUp()
+	switch wire.Code(err) {
+	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Unknown, codes.Internal:
+	default:
+		d.refused = err // it has heard us, and will not change its mind
+	}
+}
+
+// tellLost says that rows or text were lost, if anybody wants them.
+func (d *deliverer) tellLost(err error) {
+	if d.discarded() {
+		return
+	}
+	select {
+	case d.broken <- fmt.Errorf("rows or text for the client could not be brought to the job manager: %w", err):
+	default: // it is known
+	}
+}
+
+// hangUp closes the stream without confirmation.
+func (d *deliverer) hangUp() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel()
+	}
+	d.stream, d.cancel, d.rows = nil, nil, false
+}
+
+// confirm delivers the lines that wait, and has the job manager confirm everything. An
+// error says that rows were lost.
+func (d *deliverer) confirm(ctx context.Context) error {
+	if !d.stalled && d.out.waits() {
+		d.deliverLog(ctx)
+	}
+	if d.stream == nil {
+		return nil
+	}
+	rows := d.rows
+	if !rows {
+		stop := time.AfterFunc(logPatience, d.cancelStream)
+		defer stop.Stop()
+	}
+	_, err := d.stream.CloseAndRecv()
+	if err == nil {
+		d.hangUp()
+		return nil
+	}
+	d.fail(err)
+	if rows {
+		d.tellLost(err)
+		return err
+	}
+	return nil
+}
+
+func (d *deliverer) cancelStream() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cancel != nil {
+		d.cancel()
+	}
+}

@@ -1,0 +1,116 @@
+package taskmanager
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// workDir is the directory of one task manager, which nobody else uses while it is
+// open:
+//
+//	lock          held by the task manager; has its process number
+//	id            its identity, for good
+//	artifacts/    executables by hash
+//	workers/      a directory for each worker, removed with it
+type workDir struct {
+	path string
+	id   string
+	lock *os.File
+}
+
+// openWorkDir opens the directory, and makes it if need be. What a task manager that
+// was killed left there of its workers is removed.
+func openWorkDir(path string) (*workDir, error) {
+	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fail(err)
+	}
+	lock, err := lockDir(path)
+	if err != nil {
+		return nil, fail(err)
+	}
+	d := &workDir{path: path, lock: lock}
+	if d.id, err = identity(filepath.Join(path, "id")); err == nil {
+		err = os.RemoveAll(d.workers())
+	}
+	if err == nil {
+		err = os.Mkdir(d.workers(), 0o700)
+	}
+	if err != nil {
+		return nil, errors.Join(fail(err), lock.Close())
+	}
+	return d, nil
+}
+
+// close lets another task manager have the directory.
+func (d *workDir) close() error {
+	return errors.Join(os.Remove(d.workers()), d.lock.Close())
+}
+
+func (d *workDir) workers() string   { return filepath.Join(d.path, "workers") }
+func (d *workDir) artifacts() string { return filepath.Join(d.path, "artifacts") }
+
+// lockDir takes the lock, which the system gives back however the process ends.
+func lockDir(path string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := lockFile(f)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("lock: %w", err)
+	case !ours:
+		holder := make([]byte, 20)
+		n, _ := f.ReadAt(holder, 0)
+		err = fmt.Errorf("another task manager uses it (process %s): give this one a directory of its own", strings.TrimSpace(string(holder[:n])))
+	default:
+		if err = f.Truncate(0); err == nil {
+			_, err = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// identity reads the task manager's identity, or makes one.
+func identity(path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		id := strings.ToLower(rand.Text())
+		part := path + partSuffix
+		if err := os.WriteFile(part, []byte(id+"\n"), 0o600); err != nil {
+			return "", err
+		}
+		return id, os.Rename(part, path)
+	}
+	if err != nil {
+		return "", err
+	}
+	id := strings.TrimSpace(string(text))
+	odd := strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789-")
+	if odd != "" || len(id) < 8 || len(id) > 64 {
+		return "", fmt.Errorf("%s does not hold an identity (8 to 64 letters and digits): remove it to get a new one", path)
+	}
+	return id, nil
+}
+
+// forWorker makes a worker's directory.
+func (d *workDir) forWorker(ref wire.WorkerRef) (string, error) {
+	name := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return r
+		}
+		return '_'
+	}, string(ref.Job[:min(len(ref.Job), 80)]))
+	return os.MkdirTemp(d.workers(), fmt.Sprintf("%s-%d-%d-", name, ref.Attempt, ref.Worker))
+}

@@ -1,0 +1,45 @@
+package taskmanager
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// inherited are the variables that a worker has from its task manager. What else is in
+// that one's environment may be a secret, and is none of a job's business.
+var inherited = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LANGUAGE",
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR", "GORACE",
+	"NO_COLOR",
+}
+
+// inheritedPrefix begins the names of locales.
+const inheritedPrefix = "LC_"
+
+// ownPrefix begins the names of variables that are Superstep's, tokens among them.
+const ownPrefix = "SUPERSTEP_"
+
+// heapMargin is what a process needs besides the budget of its runs: its own objects,
+// rows in flight, stacks. A program that runs locally adds as much to its budget.
+const heapMargin = 64 << 20
+
+// workerEnviron returns the environment of a worker.
+func workerEnviron(environ, pass []string, slots int, memory int64) []string {
+	env := []string{
+		wire.WorkerEnv + "=" + strconv.Itoa(wire.Version),
+		"GOMAXPROCS=" + strconv.Itoa(slots),
+		"GOMEMLIMIT=" + strconv.FormatInt(memory+heapMargin, 10),
+	}
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		switch {
+		case strings.HasPrefix(name, ownPrefix), name == "GOMAXPROCS", name == "GOMEMLIMIT":
+		case slices.Contains(inherited, name), strings.HasPrefix(name, inheritedPrefix), slices.Contains(pass, name):
+			env = append(env, variable)
+		}
+	}
+	return env
+}

@@ -1,0 +1,186 @@
+package taskmanager
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// What a worker hears from the job manager, and what is heard from it.
+
+// frame is one frame of a worker.
+type frame struct {
+	*wire.FromWorker
+	err error // of the reader; it is the last then
+}
+
+// hand holds a frame that cannot be passed on at once. The next one is read when it is
+// gone, which is what makes a worker wait for a slow job manager.
+type hand struct {
+	piece  *wire.Delivery    // for the deliverer, or:
+	event  *wire.WorkerEvent // to be told when all pieces before it are confirmed
+	answer chan error        // of the deliverer, about that
+	asked  bool
+}
+
+// errand is what a hand waits for: the channels that are of use are not nil.
+type errand struct {
+	bulk     chan<- *wire.Delivery
+	piece    *wire.Delivery
+	flushes  chan<- chan error
+	answer   chan error
+	answered <-chan error
+}
+
+// next returns what a hand waits for.
+func (h *hand) next(d *deliverer) errand {
+	switch {
+	case h == nil:
+		return errand{}
+	case h.piece != nil:
+		return errand{bulk: d.bulk, piece: h.piece}
+	case h.asked:
+		return errand{answered: h.answer}
+	}
+	return errand{flushes: d.flushes, answer: h.answer}
+}
+
+// letGo empties the hand. While it was full the worker may have had to wait, and so was
+// not silent.
+func (w *worker) letGo() {
+	w.hand = nil
+	w.sinceFrame = 0
+}
+
+// confirmed tells the event in hand, now that the job manager has all that came before.
+func (w *worker) confirmed(err error) {
+	event := w.hand.event
+	w.letGo()
+	if err != nil {
+		w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: "rows or text for the client could not be brought to the job manager: " + err.Error()}})
+	}
+	if w.state != killed {
+		w.tell(*event)
+	}
+}
+
+// obey takes an order.
+func (w *worker) obey(o order) {
+	c := o.command
+	switch {
+	case o.stop != nil:
+		w.step(stopped, payload{failure: o.stop})
+	case c.Prepare != nil:
+		w.step(toldPrepare, payload{command: &wire.ToWorker{Prepare: c.Prepare}})
+	case c.Start != nil:
+		w.step(toldStart, payload{command: &wire.ToWorker{Start: c.Start}})
+	case c.Commit != nil:
+		w.step(toldCommit, payload{command: &wire.ToWorker{Commit: c.Commit}})
+	case c.Cancel != nil:
+		w.step(toldCancel, payload{command: &wire.ToWorker{Cancel: c.Cancel}})
+	case c.Exit != nil:
+		w.step(toldExit, payload{command: &wire.ToWorker{Exit: c.Exit}})
+	case c.Kill != nil:
+		w.step(toldKill, payload{})
+	default:
+		w.log.Warn("the job manager sent a command that this version does not know")
+	}
+}
+
+// hear takes a frame.
+func (w *worker) hear(f frame) {
+	w.sinceFrame = 0
+	if f.err != nil {
+		w.read = true
+		// A pipe that ends, within a frame too, says no more than that the process does,
+		// which is about to be seen; if it goes on, it is silent from now on.
+		if f.err != io.EOF && !errors.Is(f.err, io.ErrUnexpectedEOF) && !errors.Is(f.err, os.ErrDeadlineExceeded) && !errors.Is(f.err, os.ErrClosed) {
+			w.step(saidGarbage, w.garbage("%v", f.err))
+		}
+		return
+	}
+	w.step(w.understand(f.FromWorker))
+}
+
+// garbage is what comes with a breach of the protocol.
+func (w *worker) garbage(format string, args ...any) payload {
+	return payload{failure: &wire.Failure{
+		Kind:    wire.MisuseFailure,
+		Message: "what the worker says makes no sense: " + fmt.Sprintf(format, args...) + ": " + otherVersion,
+	}}
+}
+
+// understand says what a frame means.
+func (w *worker) understand(f *wire.FromWorker) (happening, payload) {
+	event := wire.WorkerEvent{WorkerRef: w.ref}
+	var meanings []happening
+	var p payload
+	note := func(set bool, h happening) {
+		if set {
+			meanings = append(meanings, h)
+		}
+	}
+	note(f.Beat != nil, saidBeat)
+	note(f.Ready != nil, saidReady)
+	note(f.Resolved != nil, saidResolved)
+	note(f.Prepared != nil, saidPrepared)
+	note(f.Progress != nil, saidProgress)
+	note(f.Collected != nil, saidBulk)
+	note(f.Output != nil, saidBulk)
+	note(f.Finished != nil, saidFinished)
+	note(f.Committed != nil, saidCommitted)
+	note(f.Failed != nil, saidFailed)
+	if len(meanings) != 1 {
+		return saidGarbage, w.garbage("a frame has %d messages, not one", len(meanings))
+	}
+	event.Ready, event.Resolved, event.Prepared, event.Progress = f.Ready, f.Resolved, f.Prepared, f.Progress
+	event.Finished, event.Committed, event.Failed = f.Finished, f.Committed, f.Failed
+	p.event = &event
+	if resolves := w.deployment.Mode == wire.ResolveMode; resolves && f.Ready != nil || !resolves && f.Resolved != nil {
+		return saidGarbage, w.garbage("it says %q, which it was not asked for", meanings[0])
+	}
+	if meanings[0] == saidBulk {
+		p = payload{piece: &wire.Delivery{Collected: f.Collected, Output: f.Output}}
+	}
+	return meanings[0], p
+}
+
+// report passes a frame on to the job manager.
+func (w *worker) report(e *wire.WorkerEvent) {
+	switch {
+	case e.Progress != nil:
+		w.progress = e.Progress
+		if wait := progressEvery - time.Since(w.progressTold); wait > 0 {
+			w.progressDue.Reset(wait)
+			return
+		}
+		w.tellProgress()
+	case e.Finished != nil || e.Committed != nil || e.Resolved != nil:
+		w.hand = &hand{event: e, answer: make(chan error, 1)}
+	case e.Failed != nil:
+		w.pipes.settle()
+		f := w.signed(e.Failed)
+		w.tell(wire.WorkerEvent{WorkerRef: w.ref, Failed: f})
+	default:
+		w.tell(*e)
+	}
+}
+
+// tellProgress tells the last progress, if it waits.
+func (w *worker) tellProgress() {
+	if w.progress == nil {
+		return
+	}
+	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Progress: w.progress})
+	w.progress, w.progressTold = nil, time.Now()
+}
+
+// tell puts an event behind those before it.
+func (w *worker) tell(e wire.WorkerEvent) {
+	w.tellProgress()
+	w.outbox.put(e)
+}

@@ -1,0 +1,212 @@
+package taskmanager
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// pipes are the task manager's ends of a worker's pipes; nil before there are any.
+type pipes struct {
+	to    *os.File // its file descriptor 3
+	from  *os.File // its file descriptor 4
+	words *os.File // its standard output and error
+}
+
+// makePipes makes them, and those of the worker.
+func makePipes() (ours pipes, its Launch, err error) {
+	pipe := func(r, w **os.File) {
+		if err == nil {
+			*r, *w, err = os.Pipe()
+		}
+	}
+	pipe(&its.Reads, &ours.to)
+	pipe(&ours.from, &its.Writes)
+	pipe(&ours.words, &its.Output)
+	if err != nil {
+		ours.close()
+		its.close()
+	}
+	return ours, its, err
+}
+
+// close closes the worker's ends; the process has its own of them.
+func (l Launch) close() { closeAll(l.Reads, l.Writes, l.Output) }
+
+// close closes our ends, which ends those who read and write.
+func (p pipes) close() { closeAll(p.to, p.from, p.words) }
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close() // of a pipe; there is nothing that could be lost
+		}
+	}
+}
+
+// hurry bounds the time that output may take to be read, of a process that is gone.
+func (p pipes) hurry() { setDeadline(p.words, time.Now().Add(drainTime)) }
+
+// stopReading ends the reading of frames, of a process that is gone.
+func (p pipes) stopReading() { setDeadline(p.from, time.Now()) }
+
+func setDeadline(f *os.File, at time.Time) {
+	if f != nil {
+		_ = f.SetReadDeadline(at) // of a pipe it cannot fail
+	}
+}
+
+// settle waits a moment for output that was written before what was heard by another
+// pipe.
+func (p pipes) settle() {
+	for range 50 {
+		if !readable(p.words) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// fetch begins to get the executable.
+func (w *worker) fetch() {
+	hash := w.deployment.Spec.Artifact
+	if hash == "" {
+		w.got <- gotArtifact{path: w.Executable, release: func() {}}
+		return
+	}
+	w.tasks.Go(func() {
+		var g gotArtifact
+		g.path, g.release, g.err = w.artifacts.acquire(w.ctx, hash)
+		w.got <- g
+	})
+}
+
+// haveArtifact goes on once there is an executable, or will be none.
+func (w *worker) haveArtifact(g gotArtifact) {
+	if g.err != nil {
+		w.step(unstarted, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: g.err.Error()}})
+		return
+	}
+	w.release = g.release
+	w.step(fetched, payload{path: g.path})
+}
+
+// launch starts the process and all that listens to it, and sends its deployment.
+func (w *worker) launch(executable string) {
+	if f := w.start(executable); f != nil {
+		w.step(unstarted, payload{failure: f})
+		return
+	}
+	w.log.Info("worker started", "pid", w.process.PID())
+	w.delivery = newDeliverer(w.ref, w.client, w.out, w.Seed)
+	w.broken = w.delivery.broken
+	w.outEnd = make(chan struct{})
+	ctx, outEnd, p, process := w.ctx, w.outEnd, w.pipes, w.process
+	w.tasks.Go(func() { w.delivery.run(ctx) })
+	w.tasks.Go(func() {
+		w.out.readFrom(p.words)
+		close(outEnd)
+	})
+	w.tasks.Go(func() {
+		exit, err := process.Wait()
+		w.exits <- ended{exit, err}
+	})
+	w.tasks.Go(func() { w.listen(p.from) })
+	w.tasks.Go(func() { w.speak(p.to) })
+	d := w.deployment
+	d.TaskManager, d.Listen, d.Advertise, d.WorkDir = w.Name, w.Listen, w.Advertise, w.path
+	w.outgo <- &wire.ToWorker{Deployment: &d}
+}
+
+// start starts the process, in a directory of its own.
+func (w *worker) start(executable string) *wire.Failure {
+	ours := func(what string, err error) *wire.Failure {
+		return &wire.Failure{Kind: wire.ClusterFailure, Message: fmt.Sprintf("%s: %v", what, err)}
+	}
+	d := &w.deployment
+	if !runsHere(d.Spec) {
+		return &wire.Failure{Kind: wire.MisuseFailure, Message: fmt.Sprintf("the executable is for %s, and the task manager runs on %s/%s: build it for that and give it with --worker-binary", d.Spec.Platform, runtime.GOOS, runtime.GOARCH)}
+	}
+	slots := d.Slots[d.Worker].Hi - d.Slots[d.Worker].Lo
+	if d.Memory <= 0 {
+		d.Memory = w.Memory / int64(w.Slots) * int64(slots)
+	}
+	var err error
+	if w.path, err = w.dir.forWorker(w.ref); err != nil {
+		return ours("make the worker's directory", err)
+	}
+	ends, spec, err := makePipes()
+	if err != nil {
+		return ours("make the worker's pipes", err)
+	}
+	defer spec.close()
+	spec.Executable, spec.Dir = executable, w.path
+	spec.Env = workerEnviron(w.Environ, w.PassEnv, slots, d.Memory)
+	process, err := w.launcher.Launch(spec)
+	if err != nil {
+		ends.close()
+		if d.Spec.Artifact != "" && unusable(err) {
+			return &wire.Failure{Kind: wire.MisuseFailure, Message: fmt.Sprintf("the executable does not start: %v: %s", cause(err), notOurs)}
+		}
+		return ours("start the worker", err)
+	}
+	w.process, w.pipes = process, ends
+	return nil
+}
+
+// runsHere reports whether an executable is for this machine. What is built in is.
+func runsHere(spec wire.JobSpec) bool {
+	return spec.Artifact == "" || spec.Platform == wire.Platform{} || spec.Platform == wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+}
+
+// unusable reports whether a file is to blame that it cannot be started: it is there,
+// and was checked.
+func unusable(err error) bool {
+	return errors.Is(err, syscall.ENOEXEC) || errors.Is(err, os.ErrPermission) || errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.EINVAL)
+}
+
+// cause leaves out where the executable is kept, which says nothing to anybody.
+func cause(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// listen hands on the worker's frames until they end.
+func (w *worker) listen(from *os.File) {
+	frames := wire.NewReader[wire.FromWorker](from)
+	for {
+		f, err := frames.Next()
+		select {
+		case w.frames <- frame{f, err}:
+		case <-w.ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// speak sends what there is for the worker. A worker that does not listen holds up
+// this goroutine alone; one that is gone is seen to be so elsewhere.
+func (w *worker) speak(to *os.File) {
+	frames := wire.NewWriter[wire.ToWorker](to)
+	for m := range w.outgo {
+		err := frames.Write(m)
+		if err == nil || errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+			continue
+		}
+		select {
+		case w.unsent <- fmt.Errorf("a message for the worker cannot be sent: %w", err):
+		default:
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package taskmanager
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// Launch says what process to start. The files are the worker's ends of its pipes; the
+// launcher does not close them.
+type Launch struct {
+	Executable string
+	Dir        string   // where it runs
+	Env        []string // all of its environment
+	Reads      *os.File // its file descriptor 3
+	Writes     *os.File // its file descriptor 4
+	Output     *os.File // its standard output and error
+}
+
+// Launcher starts worker processes.
+type Launcher interface {
+	// Launch starts a process, or says why it does not start.
+	Launch(l Launch) (Process, error)
+}
+
+// Process is a worker process that was started.
+type Process interface {
+	PID() int
+	// Kill ends the process and what it has started, at once. It may be called at any
+	// time, by several goroutines.
+	Kill() error
+	// Wait waits until the process has ended, and ends what it leaves behind. It is
+	// called once.
+	Wait() (Exit, error)
+}
+
+// ErrClosed is returned by a launcher that was closed.
+var ErrClosed = errors.New("the launcher of worker processes is closed")
+
+// launcher starts processes of the operating system, from one thread that lives as
+// long as it does: on Linux a worker is killed by the kernel when the thread that
+// started it ends, and so however the task manager ends. Elsewhere, and for a worker
+// that has changed its user, the end of its pipe tells it.
+type launcher struct {
+	requests chan request
+	closing  chan struct{}
+	once     sync.Once
+	ended    chan struct{}
+}
+
+type request struct {
+	cmd    *exec.Cmd
+	answer chan error
+}
+
+// newLauncher returns a launcher. Close ends its thread, and with it, on Linux, all
+// workers that are left.
+func newLauncher() *launcher {
+	l := &launcher{requests: make(chan request), closing: make(chan struct{}), ended: make(chan struct{})}
+	go l.run()
+	return l
+}
+
+func (l *launcher) run() {
+	defer close(l.ended)
+	runtime.LockOSThread() // and never unlock: the thread is to end with this goroutine
+	for {
+		select {
+		case r := <-l.requests:
+			r.answer <- start(r.cmd)
+		case <-l.closing:
+			return
+		}
+	}
+}
+
+// Close ends the launcher's thread and waits for it.
+func (l *launcher) Close() {
+	l.once.Do(func() { close(l.closing) })
+	<-l.ended
+}
+
+// patience with an executable that is open for writing in a process that was forked
+// but has not started its program yet.
+const (
+	busyTries = 100
+	busyWait  = 10 * time.Millisecond
+)
+
+func start(cmd *exec.Cmd) error {
+	for try := 1; ; try++ {
+		attempt := *cmd // a Cmd cannot be started twice
+		err := attempt.Start()
+		if err == nil || !busy(err) || try == busyTries {
+			*cmd = attempt
+			return err
+		}
+		time.Sleep(busyWait)
+	}
+}
+
+// Launch implements Launcher.
+func (l *launcher) Launch(spec Launch) (Process, error) {
+	cmd := &exec.Cmd{
+		Path:        spec.Executable,
+		Args:        []string{spec.Executable},
+		Env:         spec.Env,
+		Dir:         spec.Dir,
+		Stdout:      spec.Output,
+		Stderr:      spec.Output,
+		ExtraFiles:  []*os.File{spec.Reads, spec.Writes},
+		SysProcAttr: workerAttr(),
+	}
+	kills := memoryKills()
+	r := request{cmd: cmd, answer: make(chan error, 1)}
+	select {
+	case l.requests <- r:
+	case <-l.closing:
+		return nil, ErrClosed
+	}
+	if err := <-r.answer; err != nil {
+		return nil, err
+	}
+	return &process{cmd: cmd, kills: kills}, nil
+}
+
+// process is a process of the operating system that leads a group.
+type process struct {
+	cmd   *exec.Cmd
+	kills int64 // for lack of memory in the control group, before it started
+
+	mu     sync.Mutex
+	reaped bool // its number may be another's by now
+}
+
+// PID implements Process.
+func (p *process) PID() int { return p.cmd.Process.Pid }
+
+// Kill implements Process.
+func (p *process) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reaped {
+		return nil
+	}
+	return killGroup(p.PID())
+}
+
+// Wait implements Process.
+func (p *process) Wait() (Exit, error) {
+	awaitEnd(p.PID()) // where it can, so that the group is still this one's
+	var left error
+	if runtime.GOOS == "linux" {
+		left = p.Kill()
+	}
+	err := p.cmd.Wait()
+	p.mu.Lock()
+	p.reaped = true
+	p.mu.Unlock()
+	if runtime.GOOS != "linux" {
+		left = killGroup(p.PID()) // a group that has members keeps its number
+	}
+	state := p.cmd.ProcessState
+	if state == nil {
+		return Exit{Code: -1}, fmt.Errorf("wait for process %d: %w", p.PID(), err)
+	}
+	exit := endedBy(state)
+	if exit.Signal == "killed" && p.kills >= 0 {
+		exit.OutOfMemory = memoryKills() > p.kills
+	}
+	return exit, left
+}

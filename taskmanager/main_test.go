@@ -1,0 +1,35 @@
+package taskmanager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// roleEnv makes the test binary something else than a test.
+const roleEnv = "TASKMANAGER_TEST_ROLE"
+
+// TestMain has the test binary be a worker, where a task manager started it as one, or
+// a task manager in a process of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv(wire.WorkerEnv) != "" {
+		workerMain()
+		return
+	}
+	switch os.Getenv(roleEnv) {
+	case "taskmanager":
+		if err := Run(context.Background(), Config{JobManager: os.Args[1], Dir: os.Args[2], Slots: 2}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	case "mute":
+		select {}
+	}
+	goleak.VerifyTestMain(m)
+}

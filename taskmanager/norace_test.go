@@ -1,0 +1,5 @@
+//go:build !race
+
+package taskmanager
+
+const raceEnabled = false

@@ -1,0 +1,58 @@
+//go:build unix
+
+package taskmanager
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// killGroup kills a process group.
+func killGroup(pid int) error {
+	err := syscall.Kill(-pid, syscall.SIGKILL)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// lockFile takes an exclusive lock on a file, which lasts until it is closed or the
+// process ends. It reports false if another process has it.
+func lockFile(f *os.File) (bool, error) {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// readable reports whether a read of a pipe would return at once.
+func readable(f *os.File) bool {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	ready := false
+	err = conn.Control(func(fd uintptr) {
+		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, 0)
+		ready = err == nil && n > 0
+	})
+	return err == nil && ready
+}
+
+// busy reports whether an executable could not be started because someone has it open
+// for writing: a process forked while the file was being written has it until it
+// starts a program of its own.
+func busy(err error) bool { return errors.Is(err, syscall.ETXTBSY) }
+
+// endedBy tells a process's end from the state in which it was reaped.
+func endedBy(s *os.ProcessState) Exit {
+	if status, ok := s.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return Exit{Code: -1, Signal: status.Signal().String()}
+	}
+	return Exit{Code: s.ExitCode()}
+}

@@ -1,0 +1,241 @@
+package taskmanager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Run offers the slots of this machine to the job manager until the context is done,
+// or the job manager refuses the task manager for good, which is an error. While the
+// job manager is away it tries to reach it again. When it returns, the workers and
+// their directories are gone.
+func Run(ctx context.Context, config Config) (err error) {
+	c, err := config.complete()
+	if err != nil {
+		return err
+	}
+	dir, err := openWorkDir(c.Dir)
+	if err != nil {
+		return fmt.Errorf("task manager: %w", err)
+	}
+	defer func() { err = errors.Join(err, dir.close()) }()
+	if c.Name == "" {
+		c.Name = c.Host + "-" + dir.id[:6]
+	}
+	if c.Seed == 0 {
+		c.Seed = seed()
+	}
+	if c.Launcher == nil {
+		l := newLauncher()
+		defer l.Close()
+		c.Launcher = l
+	}
+	conn, err := grpc.NewClient(c.JobManager, append(wire.DialOptions(), c.DialOptions...)...)
+	if err != nil {
+		return fmt.Errorf("task manager: job manager %s: %w", c.JobManager, err)
+	}
+	defer conn.Close()
+	client := wire.NewClient(conn)
+	kept, err := openArtifacts(dir.artifacts(), c.CacheLimit, fetcher(client))
+	if err != nil {
+		return fmt.Errorf("task manager: %w", err)
+	}
+	defer kept.close()
+	m := &manager{
+		world:       world{Config: c, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
+		incarnation: rand.Text(),
+		stops:       make(chan struct{}),
+		renewed:     make(chan struct{}, 1),
+		workers:     map[wire.WorkerRef]*worker{},
+	}
+	return m.run(ctx)
+}
+
+// seed draws a seed.
+func seed() uint64 {
+	n, err := rand.Int(rand.Reader, new(big.Int).SetUint64(1<<63))
+	if err != nil {
+		return 1
+	}
+	return n.Uint64() + 1
+}
+
+// fetcher returns the job manager as a source of executables.
+func fetcher(client *wire.Client) source {
+	return func(ctx context.Context, hash string) (func() (*wire.Chunk, error), error) {
+		stream, err := client.FetchArtifact(ctx, &wire.FetchRequest{Hash: hash})
+		if err != nil {
+			return nil, err
+		}
+		return stream.Recv, nil
+	}
+}
+
+// manager is the task manager: its workers, and its conversation with the job manager.
+type manager struct {
+	world
+	incarnation string
+	tasks       sync.WaitGroup // of the workers
+	stops       chan struct{}  // closed when it stops
+	renewed     chan struct{}  // holds a token when the lease was renewed by a registration
+
+	mu       sync.Mutex
+	workers  map[wire.WorkerRef]*worker
+	stopping bool
+	cluster  string // the job manager's incarnation, "" before the first
+	lease    lease
+	leased   bool                    // the lease runs
+	cut      context.CancelCauseFunc // ends the connection; nil between two
+	joined   bool                    // it is registered on it
+}
+
+// leavePatience bounds how long a farewell may take.
+const leavePatience = 2 * time.Second
+
+// run converses until the context is done, and then ends everything in order.
+func (m *manager) run(ctx context.Context) error {
+	talking, hush := context.WithCancel(context.WithoutCancel(ctx))
+	defer hush()
+	ended := make(chan error, 1)
+	var tasks sync.WaitGroup
+	tasks.Go(func() { ended <- m.converse(talking) })
+	tasks.Go(func() { m.watchLease(talking) })
+	defer tasks.Wait()
+	defer hush()
+
+	select {
+	case err := <-ended: // refused for good
+		m.stop()
+		return err
+	case <-ctx.Done():
+	}
+	m.Logger.Info("stopping", "why", context.Cause(ctx))
+	m.stop()
+	m.outbox.farewell("was stopped")
+	patience := time.NewTimer(leavePatience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+	}
+	return nil
+}
+
+// stop takes no more work, kills the workers and waits until they are gone.
+func (m *manager) stop() {
+	m.mu.Lock()
+	m.stopping = true
+	close(m.stops)
+	if m.cut != nil && !m.joined {
+		m.cut(errStopping)
+	}
+	m.mu.Unlock()
+	m.killAll("the task manager was stopped")
+	m.tasks.Wait()
+}
+
+var errStopping = errors.New("the task manager stops")
+
+// killAll kills all workers.
+func (m *manager) killAll(reason string) {
+	m.mu.Lock()
+	all := make([]*worker, 0, len(m.workers))
+	for _, w := range m.workers {
+		all = append(all, w)
+	}
+	m.mu.Unlock()
+	for _, w := range all {
+		w.give(order{stop: &wire.Failure{Kind: wire.LostFailure, Message: reason}})
+	}
+}
+
+// deploy starts a worker.
+func (m *manager) deploy(d *wire.Deployment) {
+	if f := unfit(d); f != nil {
+		m.refuse(d.WorkerRef, f)
+		return
+	}
+	w := newWorker(&m.world, d)
+	m.mu.Lock()
+	stopping, known := m.stopping, m.workers[d.WorkerRef] != nil
+	if !stopping && !known {
+		m.workers[d.WorkerRef] = w
+		m.outbox.deployed(d.WorkerRef)
+		m.tasks.Go(func() {
+			w.run()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			delete(m.workers, w.ref)
+		})
+	}
+	m.mu.Unlock()
+	switch {
+	case stopping:
+		m.refuse(d.WorkerRef, &wire.Failure{Kind: wire.LostFailure, Message: "the task manager was stopped"})
+	case known:
+		m.Logger.Warn("a worker was deployed twice", "worker", d.WorkerRef.String())
+	}
+	if stopping || known {
+		w.cancel()
+	}
+}
+
+// refuse answers a deployment, or a command, for a worker that there is not.
+func (m *manager) refuse(ref wire.WorkerRef, f *wire.Failure) {
+	if f != nil {
+		f.Worker, f.TaskManager, f.ExitCode = ref.Worker, m.Name, -1
+	}
+	m.outbox.put(wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{Failure: f}})
+}
+
+// unfit says why a deployment makes no sense, nil if it does.
+func unfit(d *wire.Deployment) *wire.Failure {
+	because := func(format string, args ...any) *wire.Failure {
+		return &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager deployed a worker wrongly: " + fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case d.Worker < 0 || d.Worker >= len(d.Slots):
+		return because("number %d of %d", d.Worker, len(d.Slots))
+	case d.Slots[d.Worker].Hi <= d.Slots[d.Worker].Lo:
+		return because("it has slots %d to %d", d.Slots[d.Worker].Lo, d.Slots[d.Worker].Hi)
+	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode:
+		return because("mode %d is unknown", d.Mode)
+	}
+	return nil
+}
+
+// command passes a command on to its worker.
+func (m *manager) command(c *wire.WorkerCommand) {
+	m.mu.Lock()
+	w := m.workers[c.WorkerRef]
+	m.mu.Unlock()
+	switch {
+	case w != nil:
+		w.give(order{command: c})
+	case c.Kill != nil || c.Cancel != nil || c.Exit != nil:
+		m.refuse(c.WorkerRef, nil)
+	default:
+		m.refuse(c.WorkerRef, &wire.Failure{Kind: wire.LostFailure, Message: "the task manager does not have the worker any more"})
+	}
+}
+
+// registration introduces the task manager.
+func (m *manager) registration() *wire.Register {
+	return &wire.Register{
+		Version: wire.Version, Build: wire.Build(),
+		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Host, PID: os.Getpid(),
+		Slots: m.Slots, Memory: m.Memory, Platform: wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH},
+		Running: m.outbox.reconnect(),
+	}
+}

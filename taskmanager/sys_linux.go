@@ -1,0 +1,89 @@
+package taskmanager
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// workerAttr has a worker lead a process group of its own, so that what it starts can
+// be killed with it, and die with the thread that starts it.
+func workerAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// awaitEnd waits until a process has ended, and leaves it to be reaped: until then its
+// number, and that of its group, are its own.
+func awaitEnd(pid int) {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// machineMemory returns the bytes of memory of the machine, or the limit of this
+// process's control group where that is lower; 0 if unknown.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	total := int64(uint64(info.Totalram) * uint64(info.Unit))
+	for _, path := range []string{
+		groupFile("", "memory.max"), "/sys/fs/cgroup/memory.max", // the latter is what a container sees
+		groupFile("memory", "memory.limit_in_bytes"), "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		if limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && limit > 0 {
+			total = min(total, limit)
+		}
+	}
+	return total
+}
+
+// memoryKills returns how many processes of this one's control group the kernel has
+// killed so far for lack of memory, -1 if unknown. Workers are in the same group.
+func memoryKills() int64 {
+	for _, path := range []string{
+		groupFile("", "memory.events"), "/sys/fs/cgroup/memory.events",
+		groupFile("memory", "memory.oom_control"), "/sys/fs/cgroup/memory/memory.oom_control",
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		for line := range bytes.Lines(text) {
+			if count, found := bytes.CutPrefix(line, []byte("oom_kill ")); found {
+				if n, err := strconv.ParseInt(string(bytes.TrimSpace(count)), 10, 64); err == nil {
+					return n
+				}
+			}
+		}
+	}
+	return -1
+}
+
+// groupFile returns where a file of this process's control group is, in the hierarchy
+// of a controller of version 1, or "" for that of version 2.
+func groupFile(controller, name string) string {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && fields[1] == controller {
+			return filepath.Join("/sys/fs/cgroup", controller, fields[2], name)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,352 @@
+package taskmanager
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// world is what workers share of their task manager.
+type world struct {
+	Config
+	table     [states][happenings]move
+	dir       *workDir
+	client    *wire.Client
+	artifacts *artifacts
+	outbox    *outbox
+	launcher  Launcher
+}
+
+const (
+	// progressEvery is the least time between two reports of a worker's progress.
+	progressEvery = 100 * time.Millisecond
+	// drainTime is how long what a process has written may take to be read once it is
+	// gone: longer only if something that it started, and that left its group, has its
+	// pipes.
+	drainTime = time.Second
+)
+
+// worker is the shell of one worker's life: it tells the table what happens, and does
+// what that says. What is below the line belongs to the goroutine of run.
+type worker struct {
+	*world
+	ref        wire.WorkerRef
+	deployment wire.Deployment
+	log        hclog.Logger
+	orders     chan order
+	over       chan struct{} // closed when it is gone, and its Ended put
+
+	// ---
+	ctx    context.Context // of its fetch and its deliveries
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup // its goroutines
+
+	state   state
+	failure *wire.Failure // why it was killed; nil: as it was told
+
+	got     chan gotArtifact
+	release func()  // of the artifact; nil before it is there
+	path    string  // its directory; "" before it is made
+	process Process // nil before it is started
+	pipes   pipes   // our ends
+	out     *output
+	outEnd  chan struct{} // closed when all output was read; nil after that was seen
+	outgo   chan *wire.ToWorker
+	unsent  chan error // a message that cannot be sent, although the worker is there
+	exits   chan ended
+	exit    *ended // once the process is gone
+
+	delivery *deliverer
+	broken   <-chan error // of the delivery
+	frames   chan frame
+	read     bool // frames has ended
+	hand     *hand
+
+	progress     *wire.Progress // that waits until the next may be told
+	progressTold time.Time
+	progressDue  *time.Timer
+
+	turns      turns
+	inState    time.Duration // turns since it came to its state
+	sinceFrame time.Duration // turns since it said something, while we listened
+	sinceExit  time.Duration // turns since it is gone, while we listened
+}
+
+// order is what the task manager has for a worker: a command of the job manager, or
+// the reason why it must end at once.
+type order struct {
+	command *wire.WorkerCommand
+	stop    *wire.Failure
+}
+
+type gotArtifact struct {
+	path    string
+	release func()
+	err     error
+}
+
+// ended is how a process ended, and what went wrong about it.
+type ended struct {
+	Exit
+	err error
+}
+
+// payload is what a happening comes with.
+type payload struct {
+	failure *wire.Failure     // for kill, giveUp and end
+	command *wire.ToWorker    // for relay and drop
+	event   *wire.WorkerEvent // for report
+	piece   *wire.Delivery    // for deliver
+	path    string            // for launch: of the executable
+}
+
+func newWorker(w *world, d *wire.Deployment) *worker {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &worker{
+		world: w, ref: d.WorkerRef, deployment: *d,
+		log:    w.Logger.With("worker", d.WorkerRef.String()),
+		orders: make(chan order, 16), over: make(chan struct{}),
+		ctx: ctx, cancel: cancel,
+		got: make(chan gotArtifact, 1), out: newOutput(),
+		outgo:  make(chan *wire.ToWorker, 8), // more than a life has
+		unsent: make(chan error, 1), exits: make(chan ended, 1), frames: make(chan frame),
+	}
+}
+
+// give has the worker take an order, unless it is gone.
+func (w *worker) give(o order) {
+	select {
+	case w.orders <- o:
+	case <-w.over:
+	}
+}
+
+// run is the worker's life. It returns when everything of it is gone.
+func (w *worker) run() {
+	defer close(w.over)
+	defer w.cancel()
+	begin := time.Now()
+	w.turns = newTurns(w.Silence, 0)
+	ticks := time.NewTicker(w.turns.period)
+	defer ticks.Stop()
+	w.progressDue = time.NewTimer(0)
+	defer w.progressDue.Stop()
+	w.fetch()
+	for w.state != gone {
+		var frames <-chan frame
+		if w.hand == nil && !w.read {
+			frames = w.frames
+		}
+		h := w.hand.next(w.delivery)
+		select {
+		case g := <-w.got:
+			w.haveArtifact(g)
+		case o := <-w.orders:
+			w.obey(o)
+		case f := <-frames:
+			w.hear(f)
+		case h.bulk <- h.piece:
+			w.letGo()
+		case h.flushes <- h.answer:
+			w.hand.asked = true
+		case err := <-h.answered:
+			w.confirmed(err)
+		case err := <-w.broken:
+			w.step(undeliverable, payload{failure: &wire.Failure{Kind: wire.LostFailure, Message: err.Error()}})
+		case err := <-w.unsent:
+			w.step(stopped, payload{failure: &wire.Failure{Kind: wire.ClusterFailure, Message: err.Error()}})
+		case e := <-w.exits:
+			w.exit = &e
+			w.pipes.hurry()
+		case <-w.outEnd:
+			w.outEnd = nil
+		case <-w.progressDue.C:
+			w.tellProgress()
+		case <-ticks.C:
+			w.tick(time.Since(begin))
+		}
+		if w.exit != nil && w.read && w.outEnd == nil && w.hand == nil {
+			w.step(exited, payload{failure: w.causeOfExit()})
+		}
+	}
+}
+
+// step tells the table what happened, and does what it says.
+func (w *worker) step(h happening, p payload) {
+	from, m := w.state, w.table[w.state][h]
+	if m.to != from {
+		w.state, w.inState = m.to, 0
+		w.log.Debug("worker", "was", from, "is", m.to, "for", h)
+	}
+	switch m.do {
+	case launch:
+		w.launch(p.path)
+	case relay:
+		w.outgo <- p.command
+	case drop:
+		w.outgo <- p.command
+		w.delivery.discard()
+		if w.hand != nil && w.hand.piece != nil {
+			w.letGo()
+		}
+	case report:
+		w.report(p.event)
+	case deliver:
+		w.hand = &hand{piece: p.piece}
+	case giveUp:
+		w.failure = p.failure
+		w.cancel()
+	case kill:
+		w.kill(w.reason(h, from, p.failure))
+	case end:
+		if from != killed {
+			w.failure = p.failure
+		}
+		w.finish()
+	}
+}
+
+// kill ends the process. What it has said and nobody has heard yet is of no interest.
+func (w *worker) kill(why *wire.Failure) {
+	w.failure = why
+	if why != nil {
+		w.log.Warn("killing the worker", "pid", w.process.PID(), "why", why.Message)
+	}
+	if err := w.process.Kill(); err != nil {
+		w.log.Error("cannot kill the worker", "pid", w.process.PID(), "error", err)
+	}
+	w.delivery.discard()
+	w.hand = nil
+}
+
+// reason says why a worker is killed, where the happening itself is the reason.
+func (w *worker) reason(h happening, in state, given *wire.Failure) *wire.Failure {
+	if given != nil {
+		return given
+	}
+	because := func(kind wire.FailureKind, format string, args ...any) *wire.Failure {
+		return &wire.Failure{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case h >= saidBeat && h <= saidGarbage:
+		return because(wire.MisuseFailure, "the worker said %q while it was %s: %s", h, in, otherVersion)
+	case h == toldPrepare || h == toldStart || h == toldCommit:
+		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
+	case h == fellSilent:
+		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
+	case h == ranOut && in == starting && w.deployment.Spec.Artifact == "":
+		return because(wire.ClusterFailure, "the task manager's own executable runs, but said nothing as a worker within %s", w.Startup)
+	case h == ranOut && in == starting:
+		return because(wire.MisuseFailure, "the executable runs, but said nothing as a worker within %s: %s", w.Startup, notOurs)
+	case h == ranOut:
+		w.log.Warn("the worker did not end as it was told, and is killed", "after", w.Grace)
+	}
+	return nil // it was to end, and does
+}
+
+// otherVersion says what to do about a worker that speaks differently.
+const otherVersion = "is it built with another version of Superstep than the cluster, or does user code write to file descriptor 4?"
+
+// causeOfExit says why a process ended by itself, nil if it was to.
+func (w *worker) causeOfExit() *wire.Failure {
+	if w.exit.err != nil {
+		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
+	}
+	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), builtIn: w.deployment.Spec.Artifact == ""}.failure()
+}
+
+// tick lets time pass.
+func (w *worker) tick(now time.Duration) {
+	passed := w.turns.tick(now)
+	w.inState += passed
+	if w.hand == nil {
+		w.sinceFrame += passed
+	}
+	if w.exit != nil {
+		if w.hand == nil {
+			w.sinceExit += passed
+		}
+		if w.sinceExit > drainTime && !w.read {
+			w.pipes.stopReading()
+		}
+		return
+	}
+	switch w.state {
+	case starting:
+		if w.inState >= w.Startup && w.unheard() {
+			w.step(ranOut, payload{})
+		}
+		return
+	case cancelling, leaving:
+		if w.inState >= w.Grace {
+			w.step(ranOut, payload{})
+			return
+		}
+	}
+	if w.sinceFrame >= w.Silence-w.turns.period && w.unheard() {
+		w.step(fellSilent, payload{})
+	}
+}
+
+// unheard reports whether a worker has said nothing, rather than something that waits
+// for this process to have a turn.
+func (w *worker) unheard() bool {
+	if w.hand != nil {
+		return false
+	}
+	select {
+	case f := <-w.frames:
+		w.hear(f)
+		return false
+	default:
+		return w.read || !readable(w.pipes.from)
+	}
+}
+
+// finish removes what is left of a worker, and tells that it has ended, which is the
+// last thing that is told of it.
+func (w *worker) finish() {
+	w.pipes.close()
+	close(w.outgo)
+	if w.delivery != nil {
+		w.delivery.finish()
+	}
+	w.cancel()
+	w.tasks.Wait()
+	if w.path != "" {
+		if err := os.RemoveAll(w.path); err != nil {
+			w.log.Error("cannot remove the worker's directory", "error", err)
+		}
+	}
+	if w.release != nil {
+		w.release()
+	}
+	f := w.failure
+	if f != nil {
+		f = w.signed(f)
+		if w.exit != nil {
+			f.ExitCode, f.Signal = w.exit.Code, w.exit.Signal
+		}
+		w.log.Info("worker ended", "failure", f.Message)
+	} else {
+		w.log.Info("worker ended")
+	}
+	w.outbox.put(wire.WorkerEvent{WorkerRef: w.ref, Ended: &wire.Ended{Failure: f}})
+}
+
+// signed returns a failure with where it happened, and the last lines of output.
+func (w *worker) signed(f *wire.Failure) *wire.Failure {
+	signed := *f
+	signed.Worker, signed.TaskManager = w.ref.Worker, w.Name
+	signed.ExitCode, signed.Signal = -1, ""
+	if len(signed.LastLines) == 0 {
+		signed.LastLines = w.out.lastLines()
+	}
+	return &signed
+}
