@@ -37,6 +37,10 @@ func (manager) Follow(_ *wire.FollowRequest, stream wire.ServerStream[wire.Event
 	return stream.Send(&wire.Event{Number: 1})
 }
 
+func (manager) Connect(wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]) error { return nil }
+
+func (manager) FetchArtifact(*wire.FetchRequest, wire.ServerStream[wire.Chunk]) error { return nil }
+
 // serve starts a job manager on loopback and returns its address.
 func serve(t *testing.T, options ...grpc.ServerOption) string {
 	t.Helper()
@@ -150,6 +154,43 @@ func TestMutualTLS(t *testing.T) {
 	require.NoError(t, call(t, address, clientTLS(t, set.TaskManager), shown))
 	require.NoError(t, call(t, strings.Replace(address, "127.0.0.1", "localhost", 1), clientTLS(t, set.Client), shown))
 	require.Equal(t, codes.Unauthenticated, wire.Code(call(t, address, clientTLS(t, set.Client))))
+}
+
+func TestCallsOfRoles(t *testing.T) {
+	set, token := makeTLS(t), newToken(t)
+	encrypted := serve(t, append(TokenOptions(token), serverTLS(t, set.JobManager))...)
+	plain := serve(t, TokenOptions(token)...)
+	for _, c := range []struct {
+		address string
+		files   TLSFiles
+		refused bool
+	}{
+		{encrypted, set.TaskManager, false}, {encrypted, set.Client, true}, {plain, TLSFiles{}, false},
+	} {
+		config := clientTLS(t, c.files)
+		conn, err := grpc.NewClient(c.address, append(wire.DialOptions(), grpc.WithTransportCredentials(ClientCredentials(config)), grpc.WithPerRPCCredentials(TokenCredentials(token, config != nil)))...)
+		require.NoError(t, err)
+		client := wire.NewClient(conn)
+		connect, err := client.Connect(t.Context())
+		require.NoError(t, err)
+		_, connected := connect.Recv()
+		fetch, err := client.FetchArtifact(t.Context(), &wire.FetchRequest{})
+		require.NoError(t, err)
+		_, fetched := fetch.Recv()
+		follow, err := client.Follow(t.Context(), &wire.FollowRequest{})
+		require.NoError(t, err)
+		_, followed := follow.Recv()
+		require.NoError(t, followed)
+		for _, err := range []error{connected, fetched} {
+			if !c.refused {
+				require.Equal(t, io.EOF, err)
+				continue
+			}
+			require.Equal(t, codes.PermissionDenied, wire.Code(err))
+			require.ErrorContains(t, err, "is for task managers, and this is the certificate of a client")
+		}
+		require.NoError(t, conn.Close())
+	}
 }
 
 // TestDialsThatFail makes every error that ExplainDial knows with the real libraries.

@@ -105,13 +105,14 @@ func (c tokenCredentials) GetRequestMetadata(context.Context, ...string) (map[st
 
 func (c tokenCredentials) RequireTransportSecurity() bool { return c.requireTLS }
 
-// TokenOptions has a server let in only those who show t. They are checked before
-// anything is read of what they send, and by the interceptors again.
+// TokenOptions has a server let in only those who show t, and where certificates name
+// roles, to the calls of their role. The token is checked before anything is read of
+// what they send, and by the interceptors again.
 func TokenOptions(t Token) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(tapToken(t)),
 		grpc.ChainUnaryInterceptor(UnaryToken(t)),
-		grpc.ChainStreamInterceptor(StreamToken(t)),
+		grpc.ChainStreamInterceptor(StreamToken(t), StreamRoles()),
 	}
 }
 

@@ -1,0 +1,43 @@
+package security
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/peer"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// ofTaskManagers are the calls that only task managers make.
+var ofTaskManagers = []string{"Connect", "Deliver", "FetchArtifact"}
+
+// StreamRoles refuses the calls of task managers to those whose certificate names other
+// roles, so that a client does not receive the programs of others. Connections without
+// TLS, and certificates without roles, pass; TokenOptions has it.
+func StreamRoles() grpc.StreamServerInterceptor {
+	return func(impl any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
+		method := info.FullMethod[strings.LastIndexByte(info.FullMethod, '/')+1:]
+		have := rolesOf(stream)
+		if slices.Contains(ofTaskManagers, method) && len(have) > 0 && !slices.Contains(have, RoleTaskManager) {
+			return wire.Error(codes.PermissionDenied, "%s is for task managers, and this is the certificate of a %s: give that of a task manager with --tls-cert and --tls-key", method, strings.Join(have, " and "))
+		}
+		return next(impl, stream)
+	}
+}
+
+// rolesOf returns the roles in the certificate of a stream's other side.
+func rolesOf(stream grpc.ServerStream) []string {
+	p, ok := peer.FromContext(stream.Context())
+	if !ok {
+		return nil
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return nil
+	}
+	return roles(info.State.PeerCertificates[0])
+}
