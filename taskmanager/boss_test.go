@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -29,6 +30,7 @@ type boss struct {
 	wire.JobManager // of which only what task managers call is there
 
 	listener  *bufconn.Listener
+	address   string // where other processes reach it
 	server    *grpc.Server
 	heartbeat time.Duration
 	lease     time.Duration
@@ -48,7 +50,6 @@ type boss struct {
 	fetches   int
 	fetchGate chan struct{} // fetches wait for it, if there is one
 	readGate  chan struct{} // deliveries wait for it, if there is one
-	reading   int           // deliveries taken
 }
 
 type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
@@ -72,12 +73,27 @@ func newBoss(t *testing.T) *boss {
 }
 
 // start serves on a new listener.
-func (b *boss) start() {
+func (b *boss) start(opts ...grpc.ServerOption) {
 	l := bufconn.Listen(256 << 10)
-	s := grpc.NewServer(wire.ServerOptions()...)
+	b.mu.Lock()
+	b.listener = l
+	b.mu.Unlock()
+	b.serve(l, opts...)
+}
+
+// startOn serves other processes.
+func (b *boss) startOn(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	b.address = l.Addr().String()
+	b.serve(l)
+}
+
+func (b *boss) serve(l net.Listener, opts ...grpc.ServerOption) {
+	s := grpc.NewServer(append(wire.ServerOptions(), opts...)...)
 	wire.RegisterJobManager(s, b)
 	b.mu.Lock()
-	b.listener, b.server = l, s
+	b.server, b.stream = s, nil
 	b.mu.Unlock()
 	go s.Serve(l)
 }
@@ -115,6 +131,22 @@ func (b *boss) await(t *testing.T, what string, f func() bool) {
 			require.FailNow(t, "waited in vain", "%s", what)
 		}
 	}
+}
+
+// passBeats waits for n heartbeats, and so for what was sent before the first of them.
+func (b *boss) passBeats(t *testing.T, n int) {
+	t.Helper()
+	b.mu.Lock()
+	until := b.beats + n
+	b.mu.Unlock()
+	b.await(t, "heartbeats", func() bool { return b.beats >= until })
+}
+
+// events returns what was heard so far.
+func (b *boss) events() []heard {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.heard)
 }
 
 func (b *boss) Connect(s grpcStream) error {
@@ -181,10 +213,7 @@ func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error
 				return s.Context().Err()
 			}
 		}
-		b.change(func() {
-			b.heard = append(b.heard, heard{ref: *first.Worker, piece: m})
-			b.reading++
-		})
+		b.change(func() { b.heard = append(b.heard, heard{ref: *first.Worker, piece: m}) })
 	}
 }
 
@@ -291,10 +320,7 @@ func (b *boss) begin(t *testing.T, script string) {
 func (b *boss) ended(t *testing.T) *wire.Failure {
 	t.Helper()
 	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
-	b.mu.Lock()
-	seen := b.beats
-	b.mu.Unlock()
-	b.await(t, "heartbeats after the end", func() bool { return b.beats > seen+2 })
+	b.passBeats(t, 3)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	last := b.heard[len(b.heard)-1]
@@ -333,7 +359,7 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		DialOptions: []grpc.DialOption{
 			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithContextDialer(b.dial),
 		},
-		Name: "tm", Slots: 4, Memory: 400 << 20, Dir: t.TempDir(), Seed: 1, Environ: []string{"PATH=" + os.Getenv("PATH")},
+		Name: "tm", Slots: 4, Memory: 400 << 20, Dir: t.TempDir(), Seed: 1, Environ: []string{"PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"},
 		Logger: hclog.New(&hclog.LoggerOptions{Output: testWriter{t}, Level: hclog.Debug}),
 	}
 	if adapt != nil {
@@ -352,8 +378,8 @@ func manage(t *testing.T, b *boss, adapt func(*Config)) *site {
 		entries, err := os.ReadDir(c.Dir + "/workers")
 		require.ErrorIs(t, err, os.ErrNotExist, "left behind: %v", entries)
 	})
-	if b.refuse == nil {
-		b.await(t, "registration", func() bool { return len(b.registers) > 0 && b.stream != nil })
+	if b.refuse == nil { // which is set before, if at all
+		b.await(t, "registration", func() bool { return b.stream != nil && b.beats > 0 })
 	}
 	return r
 }

@@ -185,9 +185,6 @@ func (m *manager) welcomed(r *wire.Registered) (beat time.Duration) {
 	case m.renewed <- struct{}{}:
 	default:
 	}
-	if m.stopping {
-		m.cut(errStopping)
-	}
 	m.mu.Unlock()
 	if before != "" && before != r.Cluster {
 		m.outbox.forget()

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -23,7 +25,10 @@ func TestMain(m *testing.M) {
 	}
 	switch os.Getenv(roleEnv) {
 	case "taskmanager":
-		if err := Run(context.Background(), Config{JobManager: os.Args[1], Dir: os.Args[2], Slots: 2}); err != nil {
+		if err := Run(context.Background(), Config{
+			JobManager: os.Args[1], Dir: os.Args[2], Slots: 2,
+			DialOptions: []grpc.DialOption{grpc.WithTransportCredentials(insecure.NewCredentials())},
+		}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -251,7 +251,7 @@ func TestProgressIsThrottled(t *testing.T) {
 	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
 	require.Nil(t, b.ended(t))
 	var rows []int64
-	for _, h := range b.heard {
+	for _, h := range b.events() {
 		if h.event != nil && h.event.Progress != nil {
 			rows = append(rows, h.event.Progress.Vertices[0].Rows)
 		}

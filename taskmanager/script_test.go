@@ -176,7 +176,6 @@ var scripts = map[string]func(w *scripted, arg string){
 		select {}
 	},
 	"out-of-turn": func(w *scripted, _ string) {
-		w.beats()
 		w.say(wire.FromWorker{Finished: &wire.Finished{}})
 		select {}
 	},

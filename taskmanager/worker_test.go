@@ -26,7 +26,7 @@ func TestWholeLife(t *testing.T) {
 
 	// What was collected was confirmed before Finished was told.
 	shards, confirmed := 0, false
-	for _, h := range b.heard {
+	for _, h := range b.events() {
 		switch {
 		case h.close:
 			confirmed = true

@@ -1,0 +1,346 @@
+package taskmanager
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// pid waits until the worker's process is known, by its directory, and returns it.
+func (b *site) pid(t *testing.T) int {
+	t.Helper()
+	found := 0
+	require.Eventually(t, func() bool {
+		entries, err := os.ReadDir("/proc")
+		require.NoError(t, err)
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil {
+				continue
+			}
+			if dir, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil && strings.HasPrefix(dir, filepath.Join(b.dir, "workers")+"/") {
+				found = pid
+			}
+		}
+		return found != 0
+	}, enough, time.Millisecond)
+	return found
+}
+
+func requireGone(t *testing.T, pid int, within time.Duration) {
+	t.Helper()
+	require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond, "process %d goes on", pid)
+}
+
+func TestRegistration(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	b := manage(t, boss, nil)
+	r := boss.registers[0]
+	require.Equal(t, wire.Version, r.Version)
+	require.Equal(t, wire.Build(), r.Build)
+	require.Equal(t, "tm", r.Name)
+	require.Equal(t, "127.0.0.1", r.Host)
+	require.Equal(t, os.Getpid(), r.PID)
+	require.Equal(t, 4, r.Slots)
+	require.EqualValues(t, 400<<20, r.Memory)
+	require.Empty(t, r.Running)
+	id, err := os.ReadFile(filepath.Join(b.dir, "id"))
+	require.NoError(t, err)
+	require.Equal(t, r.ID+"\n", string(id))
+
+	// It leaves, and comes back under the same identity.
+	b.cancel()
+	require.NoError(t, <-b.over)
+	boss.await(t, "farewell", func() bool { return boss.left != nil })
+	boss.change(func() { boss.stream = nil })
+	manage(t, boss, func(c *Config) { c.Dir = b.dir })
+	require.Equal(t, r.ID, boss.registers[1].ID)
+	require.NotEqual(t, r.Incarnation, boss.registers[1].Incarnation)
+}
+
+// TestStop stops a task manager with workers: they end before it says farewell.
+func TestStop(t *testing.T) {
+	b := launched(t)
+	b.deploy(t, "obey")
+	b.ready(t)
+	pid := b.pid(t)
+	b.cancel()
+	require.NoError(t, <-b.over)
+	require.False(t, alive(pid))
+	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
+	require.Equal(t, "the task manager was stopped", e.Ended.Failure.Message)
+	b.await(t, "farewell", func() bool { return b.left != nil })
+}
+
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.refuse = &wire.Refused{Reason: "upgrade yourself", Final: true}
+	b := manage(t, boss, nil)
+	err := <-b.over
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "the job manager at localhost:6123 refuses this task manager: upgrade yourself", err.Error())
+}
+
+func TestRefusedForNow(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.refuse = &wire.Refused{Reason: "another one has your identity"}
+	manage(t, boss, nil)
+	boss.await(t, "more tries", func() bool { return len(boss.registers) >= 3 })
+	boss.change(func() { boss.refuse = nil })
+	boss.await(t, "registration", func() bool { return boss.stream != nil })
+}
+
+// TestWrongToken has the job manager turn the task manager away before it is heard.
+func TestWrongToken(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.server.Stop()
+	guard := grpc.StreamInterceptor(func(any, grpc.ServerStream, *grpc.StreamServerInfo, grpc.StreamHandler) error {
+		return wire.Error(codes.Unauthenticated, "the token is wrong: give the one of the job manager")
+	})
+	boss.start(guard)
+	boss.refuse = &wire.Refused{} // so that nobody waits for a registration
+	b := manage(t, boss, nil)
+	require.EqualError(t, <-b.over, "the job manager at localhost:6123 refuses this task manager: the token is wrong: give the one of the job manager")
+}
+
+func TestTwoInOneDirectory(t *testing.T) {
+	t.Parallel()
+	b := manage(t, newBoss(t), nil)
+	err := Run(t.Context(), Config{JobManager: "localhost:6123", Dir: b.dir})
+	require.ErrorContains(t, err, b.dir)
+	require.ErrorContains(t, err, "another task manager uses it (process "+strconv.Itoa(os.Getpid())+")")
+}
+
+// TestReconnect breaks the connection of a worker at work: the worker goes on, and
+// what may have been lost is told again.
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.deaf = true // so that nothing is acknowledged
+	b := manage(t, boss, nil)
+	b.begin(t, "obey")
+	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
+	boss.change(func() { boss.heard, boss.deaf = nil, false })
+	boss.server.Stop()
+	boss.start()
+	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
+	require.Equal(t, []wire.WorkerRef{ref}, boss.registers[1].Running)
+	require.Equal(t, boss.registers[0].Incarnation, boss.registers[1].Incarnation)
+	b.event(t, "finished again", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
+	require.NotNil(t, boss.events()[0].event.Ready, "in order")
+	b.command(t, wire.WorkerCommand{Start: &wire.Start{}}) // said again, and no news
+	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
+	require.Nil(t, b.ended(t))
+}
+
+// TestAcknowledged breaks the connection after all was acknowledged: nothing is told
+// again.
+func TestAcknowledged(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	b := manage(t, boss, nil)
+	b.deploy(t, "obey")
+	b.ready(t)
+	boss.passBeats(t, 4)
+	boss.change(func() { boss.heard = nil })
+	boss.server.Stop()
+	boss.start()
+	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
+	b.command(t, wire.WorkerCommand{Exit: &wire.Exit{}})
+	require.Nil(t, b.ended(t))
+	require.Len(t, boss.events(), 1)
+}
+
+// TestJobManagerGone has the job manager die, and come back when the lease is over.
+func TestJobManagerGone(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.lease = 500 * time.Millisecond
+	b := manage(t, boss, nil)
+	b.deploy(t, "obey")
+	b.ready(t)
+	pid := b.pid(t)
+	boss.server.Stop()
+	requireGone(t, pid, enough)
+	boss.change(func() { boss.heard, boss.cluster = nil, "second" })
+	boss.start()
+	boss.await(t, "another registration", func() bool { return len(boss.registers) == 2 })
+	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
+	require.Equal(t, wire.LostFailure, e.Ended.Failure.Kind)
+	require.Equal(t, "the job manager was not heard for 500ms", e.Ended.Failure.Message)
+	// It is of use again.
+	boss.change(func() { boss.heard = nil })
+	b.deploy(t, "obey")
+	b.ready(t)
+}
+
+// TestDeaf has a job manager whose connection stands, but that hears nothing, as if it
+// were stopped.
+func TestDeaf(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.lease = 500 * time.Millisecond
+	b := manage(t, boss, nil)
+	b.deploy(t, "obey")
+	b.ready(t)
+	pid := b.pid(t)
+	boss.change(func() { boss.deaf = true })
+	requireGone(t, pid, enough)
+	boss.change(func() { boss.deaf = false })
+	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 })
+}
+
+// TestAnotherJobManager has one come back within the lease that knows nothing of the
+// jobs of the one before.
+func TestAnotherJobManager(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	b := manage(t, boss, nil)
+	b.deploy(t, "obey")
+	b.ready(t)
+	pid := b.pid(t)
+	boss.server.Stop()
+	boss.change(func() { boss.cluster = "second" })
+	boss.start()
+	requireGone(t, pid, enough)
+	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
+	require.Contains(t, e.Ended.Failure.Message, "started anew")
+}
+
+func TestUnknownWorker(t *testing.T) {
+	b := launched(t)
+	b.command(t, wire.WorkerCommand{Kill: &wire.Kill{}})
+	require.Nil(t, b.ended(t))
+	b.change(func() { b.heard = nil })
+	b.command(t, wire.WorkerCommand{Start: &wire.Start{}})
+	require.Equal(t, &wire.Failure{
+		Kind: wire.LostFailure, Message: "the task manager does not have the worker any more", TaskManager: "tm", ExitCode: -1,
+	}, b.ended(t))
+}
+
+func TestWrongDeployment(t *testing.T) {
+	b := launched(t)
+	d := deployment("obey")
+	d.Slots = nil
+	b.say(t, &wire.ToTaskManager{Deploy: d})
+	f := b.ended(t)
+	require.Equal(t, wire.ClusterFailure, f.Kind)
+	require.Contains(t, f.Message, "number 0 of 0")
+}
+
+// TestKilledTaskManager kills a task manager that is a process of its own: its worker
+// is gone within a second.
+func TestKilledTaskManager(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.server.Stop()
+	boss.startOn(t)
+	dir := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	tm := exec.Command(self, boss.address, dir)
+	tm.Env = append(os.Environ(), roleEnv+"=taskmanager")
+	tm.Stdout, tm.Stderr = os.Stdout, os.Stderr
+	require.NoError(t, tm.Start())
+	t.Cleanup(func() {
+		_ = tm.Process.Kill()
+		_ = tm.Wait()
+	})
+	boss.await(t, "registration", func() bool { return boss.stream != nil })
+	b := &site{boss: boss, dir: dir}
+	b.deploy(t, "never-ready") // which does not notice the end of its pipe
+	pid := b.pid(t)
+	require.NoError(t, tm.Process.Kill())
+	requireGone(t, pid, time.Second)
+}
+
+// TestSlowJobManager has rows wait in the worker's pipe, for longer than it may be
+// silent.
+func TestSlowJobManager(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.readGate = make(chan struct{})
+	b := manage(t, boss, func(c *Config) { c.Silence = 300 * time.Millisecond })
+	const pieces = 200 // 6 MB
+	b.begin(t, "obey "+strconv.Itoa(pieces))
+	boss.passBeats(t, 50) // a second
+	for _, h := range boss.events() {
+		if h.event != nil && h.event.Progress != nil {
+			require.Less(t, h.event.Progress.Vertices[0].Rows, int64(pieces/2), "the worker did not wait")
+		}
+	}
+	close(boss.readGate)
+	b.event(t, "finished", func(e *wire.WorkerEvent) bool { return e.Finished != nil })
+	collected := 0
+	for _, h := range boss.events() {
+		if h.piece != nil && h.piece.Collected != nil {
+			collected++
+		}
+	}
+	require.Equal(t, pieces, collected)
+}
+
+// TestRowsLost breaks the connection that rows are on: nobody knows which arrived.
+func TestRowsLost(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.readGate = make(chan struct{})
+	b := manage(t, boss, nil)
+	b.begin(t, "obey 200")
+	b.event(t, "progress", func(e *wire.WorkerEvent) bool { return e.Progress != nil })
+	boss.server.Stop()
+	boss.change(func() { boss.readGate = nil })
+	boss.start()
+	e := b.event(t, "ended", func(e *wire.WorkerEvent) bool { return e.Ended != nil })
+	require.Equal(t, wire.LostFailure, e.Ended.Failure.Kind)
+	require.Contains(t, e.Ended.Failure.Message, "rows or text for the client could not be brought to the job manager")
+}
+
+// TestCancelWhileSlow cancels a worker whose rows wait for the job manager: it hears
+// that, and the rows are given up.
+func TestCancelWhileSlow(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.readGate = make(chan struct{})
+	b := manage(t, boss, nil)
+	b.begin(t, "obey 200")
+	b.event(t, "progress", func(e *wire.WorkerEvent) bool { return e.Progress != nil })
+	b.command(t, wire.WorkerCommand{Cancel: &wire.Cancel{Reason: "enough"}})
+	e := b.event(t, "failed", func(e *wire.WorkerEvent) bool { return e.Failed != nil })
+	require.Equal(t, "cancelled: enough", e.Failed.Message)
+	close(boss.readGate)
+	require.Nil(t, b.ended(t))
+}
+
+func TestConfig(t *testing.T) {
+	for message, c := range map[string]Config{
+		"host:port":              {JobManager: "localhost", Dir: "d"},
+		"needs a work directory": {JobManager: "localhost:1"},
+		"-1 slots":               {JobManager: "localhost:1", Dir: "d", Slots: -1},
+		"cannot be negative":     {JobManager: "localhost:1", Dir: "d", Memory: -1},
+		"lease":                  {JobManager: "localhost:1", Dir: "d", Lease: -1},
+	} {
+		require.ErrorContains(t, Run(context.Background(), c), message)
+	}
+	c, err := Config{JobManager: "[::1]:6123", Dir: t.TempDir()}.complete()
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.1", c.Host)
+	require.Positive(t, c.Slots)
+	require.Positive(t, c.Memory)
+}
