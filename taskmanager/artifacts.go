@@ -273,6 +273,9 @@ func (a *artifacts) receive(e *artifact, next func() (*wire.Chunk, error), w io.
 func (a *artifacts) grow(e *artifact, size int64) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if size > a.limit {
+		return fmt.Errorf("it has %d bytes, more than the artifact cache may have (%d): raise its limit", size, a.limit)
+	}
 	e.size = max(e.size, size)
 	return a.evict()
 }
