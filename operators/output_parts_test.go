@@ -1,0 +1,248 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+var _ task.PartSink = (*fileOutput)(nil)
+
+var numberSchema = arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
+
+// everyThird is a source of 50 numbers a shard in two of three.
+type everyThird struct{}
+
+func (everyThird) Open(*task.Context) error { return nil }
+func (everyThird) Close() error             { return nil }
+
+func (everyThird) ReadShard(c *task.Context, shard int, out task.Output) error {
+	if shard%3 == 1 {
+		return nil
+	}
+	b := array.NewInt64Builder(c.Allocator)
+	defer b.Release()
+	for i := range 50 {
+		b.Append(int64(100*shard + i))
+	}
+	col := b.NewArray()
+	defer col.Release()
+	rec := array.NewRecord(numberSchema, []arrow.Array{col}, 50)
+	defer rec.Release()
+	return out.Emit(shard, rec)
+}
+
+// numberRows writes numbers as text.
+type numberRows struct{ w io.Writer }
+
+func (r numberRows) Close() error { return nil }
+
+func (r numberRows) Write(rows arrow.Record) error {
+	for _, n := range rows.Column(0).(*array.Int64).Int64Values() {
+		if _, err := fmt.Fprintln(r.w, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// numberText and numberColumns are the two kinds of format.
+var (
+	numberText = FileFormat{Op: "WriteNumbers", Extension: "txt",
+		Rows: func(w io.Writer) RowWriter { return numberRows{w} },
+		Head: func(w io.Writer) error { _, err := io.WriteString(w, "n\n"); return err }}
+	numberColumns = FileFormat{Op: "WriteArrow", Extension: "arrow", File: newArrowFile}
+)
+
+const partShards = 16
+
+// writeParts writes the numbers with five subtasks over workers, each of which has a
+// sink of its own for its path.
+func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) error {
+	column := []plan.Column{{Name: "n", Type: "int64"}}
+	g := &plan.Graph{Job: "parts", Shards: partShards, Nodes: []plan.Node{
+		{ID: 0, Op: "Numbers", Schema: column},
+		{ID: 1, Op: "WriteNumbers", Sink: true, Inputs: []plan.Input{{From: 0}}},
+	}}
+	p, err := plan.Compile(g, 5)
+	require.NoError(t, err)
+	slots := make([]shared.Range, workers)
+	for i := range slots {
+		slots[i] = shared.Split(p.Slots, workers, i)
+	}
+	env := task.Env{Allocator: batchtest.Allocator(t), SpillDir: t.TempDir()}
+	_, err = task.RunParts(context.Background(), p, g, slots, func(worker int) (task.Bindings, task.Env, error) {
+		out := sink(worker)
+		out.mem, out.schema, out.shards = env.Allocator, numberSchema, partShards
+		return task.Bindings{
+			Sources:   map[plan.NodeID]func() task.Source{0: func() task.Source { return everyThird{} }},
+			Operators: map[plan.NodeID]func() task.Operator{1: func() task.Operator { return &fileWriter{out: out} }},
+			Sinks:     map[plan.NodeID]task.Sink{1: out},
+		}, env, nil
+	})
+	return err
+}
+
+// TestOutputOfParts: the same bytes whoever writes them, and nothing else.
+func TestOutputOfParts(t *testing.T) {
+	for _, format := range []FileFormat{numberText, numberColumns} {
+		for _, perShard := range []bool{false, true} {
+			var want map[string]string
+			for workers := 1; workers <= 5; workers++ {
+				dir := t.TempDir()
+				sink := func(replace bool) func(int) *fileOutput {
+					return func(int) *fileOutput {
+						return &fileOutput{path: filepath.Join(dir, "out"), perShard: perShard, format: format, replace: replace}
+					}
+				}
+				require.NoError(t, writeParts(t, workers, sink(false)))
+				got := tree(t, dir)
+				if want == nil {
+					want = got
+				}
+				require.Equal(t, want, got)
+				require.ErrorContains(t, writeParts(t, workers, sink(false)), "exists")
+				require.NoError(t, writeParts(t, workers, sink(true)))
+				require.Equal(t, want, tree(t, dir))
+			}
+			require.Len(t, want, map[bool]int{false: 1, true: 1 + partShards}[perShard])
+		}
+	}
+}
+
+// TestOutputThatIsNotShared: a worker that does not see what worker 0 writes says so,
+// or worker 0 does, and nothing is made visible.
+func TestOutputThatIsNotShared(t *testing.T) {
+	here, there := t.TempDir(), t.TempDir()
+	sink := func(elsewhere string) func(worker int) *fileOutput {
+		return func(worker int) *fileOutput {
+			if worker == 1 {
+				return &fileOutput{path: filepath.Join(elsewhere, "out"), format: numberText}
+			}
+			return &fileOutput{path: filepath.Join(here, "out"), format: numberText}
+		}
+	}
+	const advice = "must be one that all of them see at this path, on a file system that their machines share, such as NFS"
+
+	missing := filepath.Join(there, "missing")
+	err := writeParts(t, 2, sink(missing))
+	require.ErrorContains(t, err, "the directory "+missing+" does not exist")
+	require.ErrorContains(t, err, missing+" "+advice)
+	require.Empty(t, tree(t, here))
+
+	err = writeParts(t, 2, sink(there))
+	require.ErrorContains(t, err, "cannot write output "+filepath.Join(there, "out"))
+	require.ErrorContains(t, err, filepath.Join(there, ".superstep-out"))
+	require.ErrorContains(t, err, advice)
+	require.Empty(t, tree(t, here))
+
+	// What a run that was killed there has left looks like the directory of this one.
+	left := filepath.Join(there, ".superstep-out", partsDir+"0123")
+	require.NoError(t, os.MkdirAll(left, 0o700))
+	err = writeParts(t, 2, sink(there))
+	require.ErrorContains(t, err, "worker 1 wrote to "+left+", and worker 0 to "+filepath.Join(here, ".superstep-out", partsDir))
+	require.ErrorContains(t, err, here+" "+advice)
+	require.Empty(t, tree(t, here))
+
+	require.NoError(t, os.Mkdir(filepath.Join(there, ".superstep-out", partsDir+"4567"), 0o700))
+	require.ErrorContains(t, writeParts(t, 2, sink(there)), "holds the files of two runs, parts-0123 and parts-4567")
+}
+
+// TestPartsAreVerified before anything becomes visible.
+func TestPartsAreVerified(t *testing.T) {
+	for _, perShard := range []bool{false, true} {
+		dir := t.TempDir()
+		out := &fileOutput{path: filepath.Join(dir, "out"), perShard: perShard, format: numberText, schema: numberSchema, shards: 2}
+		say := func(dir string, parts ...partFile) []byte {
+			data, err := writtenCodec.Append(nil, writtenParts{Dir: dir, Parts: parts})
+			require.NoError(t, err)
+			return data
+		}
+		require.NoError(t, out.Begin())
+		require.NoError(t, os.WriteFile(out.shardPath(1), []byte("five\n"), 0o600))
+		for want, written := range map[string][][]byte{
+			"what worker 1 says it wrote: shared: decode":                                         {say(out.parts), nil},
+			"worker 1 says that it wrote shard 2, of 2":                                           {say(out.parts), say(out.parts, partFile{2, 5})},
+			"worker 0 says that it wrote shard -1, of 2":                                          {say(out.parts, partFile{-1, 5})},
+			"shard 1 was written by worker 0 and by worker 1":                                     {say(out.parts, partFile{1, 5}), say(out.parts, partFile{1, 5})},
+			"shard 1, which worker 1 wrote to " + out.shardPath(1) + ", has 5 bytes instead of 6": {say(out.parts), say(out.parts, partFile{1, 6})},
+			"shard 0, which worker 1 wrote to " + out.shardPath(0) + ", is not there":             {say(out.parts, partFile{1, 5}), say(out.parts, partFile{0, 5})},
+			"worker 0 wrote to " + out.parts + "x, and worker 0 to":                               {say(out.parts + "x")},
+		} {
+			require.ErrorContains(t, out.CommitParts(written), want)
+		}
+		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{1, 5})} // mounted elsewhere, which the name tells
+		if perShard {
+			require.ErrorContains(t, out.CommitParts(one), "none of 2 workers wrote shard 0")
+			require.NoError(t, out.Abort())
+			require.Empty(t, tree(t, dir))
+			continue
+		}
+		require.NoError(t, out.CommitParts(one))
+		require.Equal(t, map[string]string{"out": "n\nfive\n"}, tree(t, dir))
+	}
+}
+
+// TestLateWriters: a worker that writes on when its run was given up can neither add
+// to what is being removed nor touch what the next run writes.
+func TestLateWriters(t *testing.T) {
+	dir := t.TempDir()
+	make := func() *fileOutput {
+		return &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2}
+	}
+	first, late, next := make(), make(), make()
+	require.NoError(t, first.Begin())
+	require.NoError(t, late.Join())
+	require.NoError(t, first.Abort())
+	require.Empty(t, tree(t, dir))
+	require.NoError(t, next.Begin())
+	w := &fileWriter{out: late}
+	require.NoError(t, w.Open(&task.Context{}))
+	require.ErrorIs(t, w.begin(1), fs.ErrNotExist)
+	require.NoError(t, w.Close())
+	require.NoError(t, late.Leave())
+	require.NoError(t, next.Abort())
+	require.Empty(t, tree(t, dir))
+}
+
+// FuzzCommitParts: bytes of a worker never panic, and no shard that is not there
+// becomes part of the output.
+func FuzzCommitParts(f *testing.F) {
+	for _, parts := range [][]partFile{nil, {{1, 5}}, {{0, 0}, {1, 5}}, {{1, 1 << 40}}, {{-1, 0}}} {
+		data, err := writtenCodec.Append(nil, writtenParts{Dir: "here", Parts: parts})
+		require.NoError(f, err)
+		f.Add(data)
+		f.Add(data[:len(data)-3])
+	}
+	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		out := &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2}
+		require.NoError(t, out.Begin())
+		if w, err := writtenCodec.Decode(data); err == nil { // so that it gets past the first question
+			w.Dir = out.parts
+			data, err = writtenCodec.Append(nil, w)
+			require.NoError(t, err)
+		}
+		if err := out.CommitParts([][]byte{data}); err != nil {
+			require.ErrorContains(t, err, "cannot write output")
+			require.NoError(t, out.Abort())
+			require.Empty(t, tree(t, dir))
+			return
+		}
+		require.Equal(t, map[string]string{"out": "n\n"}, tree(t, dir))
+	})
+}
