@@ -95,10 +95,3 @@ func (g *gate) shut(err error) {
 	}
 	g.queue = nil
 }
-
-// waiting is how many stand before the gate.
-func (g *gate) waiting() int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.queue)
-}

@@ -118,7 +118,7 @@ func (n *Network) proof(label string, hello, nonce []byte) []byte {
 func (n *Network) check(h *hello) error {
 	cfg := &n.cfg
 	switch {
-	case h.job != sha256.Sum256([]byte(cfg.Job)):
+	case h.job != jobHash(cfg.Job):
 		return &refusal{reason: "it is a worker of another job"}
 	case int64(h.attempt) != int64(cfg.Attempt):
 		return &refusal{reason: fmt.Sprintf("it is of attempt %d, this is attempt %d", h.attempt, cfg.Attempt)}
@@ -198,7 +198,7 @@ func (n *Network) ask(ctx context.Context, nc net.Conn, worker int, address stri
 	}
 	h := hello{
 		version: protocolVersion, attempt: uint32(n.cfg.Attempt), from: uint32(n.cfg.Worker), to: uint32(worker),
-		workers: uint32(n.cfg.Workers), job: sha256.Sum256([]byte(n.cfg.Job)),
+		workers: uint32(n.cfg.Workers), job: jobHash(n.cfg.Job),
 	}
 	rand.Read(h.nonce[:])
 	raw := h.encode()
@@ -207,6 +207,9 @@ func (n *Network) ask(ctx context.Context, nc net.Conn, worker int, address stri
 	}
 	var answer [nonceBytes + proofBytes]byte
 	if err := readReply(nc, answer[:]); err != nil {
+		if n.cfg.TLS == nil && errors.Is(err, io.EOF) {
+			err = fmt.Errorf("it hangs up without an answer: does it use TLS, which this worker does not? (%w)", err)
+		}
 		return nil, errors.Is(err, ErrRefused) || errors.Is(err, ErrProtocol), err
 	}
 	nonce := answer[:nonceBytes]
@@ -274,3 +277,6 @@ func (n *Network) greet(nc net.Conn) (net.Conn, int, error) {
 	}
 	return nc, int(h.from), nil
 }
+
+// jobHash stands for the name of a job, which may be of any length.
+func jobHash(name string) [sha256.Size]byte { return sha256.Sum256([]byte(name)) }

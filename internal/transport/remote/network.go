@@ -137,11 +137,11 @@ func (n *Network) peer(worker int) (*peer, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.closed {
+		return nil, transport.ErrClosed
+	}
 	p := n.peers[worker]
 	if p == nil {
-		if n.closed {
-			return nil, transport.ErrClosed
-		}
 		p = newPeer(n, worker)
 		if n.err != nil {
 			p.shut(n.err)

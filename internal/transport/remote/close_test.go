@@ -1,0 +1,172 @@
+package remote
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// TestCloseFlushes: what was sent before Close arrives, and who closes first makes
+// nobody fail.
+func TestCloseFlushes(t *testing.T) {
+	const messages = 50
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {1, 0, 2}} {
+		j := connected(t, 3, func(_ int, c *Config) { c.Credits = 200 })
+		rows := j.rows(1000)
+		var keepers []*keeper
+		for w := range 3 {
+			k := newKeeper(2 * messages)
+			keepers = append(keepers, k)
+			j.listen(at(0, 0, w), k)
+		}
+		send := func(from, to int) {
+			s := j.dial(from, at(0, 0, to))
+			for range messages {
+				rows.Retain()
+				require.NoError(t, s.Send(soon(t), transport.Message{Shard: from, Rows: rows}))
+			}
+		}
+		// Each worker sends its last to those who close after it, and closes at once.
+		for i, w := range order {
+			for _, to := range order[i+1:] {
+				send(w, to)
+			}
+			start := time.Now()
+			require.NoError(t, j.nets[w].Close())
+			require.Less(t, time.Since(start), closeTimeout/2)
+			for _, to := range order[i+1:] {
+				for range messages {
+					m := keepers[to].next(t)
+					require.Equal(t, w, m.Shard)
+					m.Release()
+				}
+			}
+		}
+		rows.Release()
+		j.noFailures()
+	}
+}
+
+// TestSendToOneWhoLeft is an error of the sender and no failure of the network.
+func TestSendToOneWhoLeft(t *testing.T) {
+	j := connected(t, 3, nil)
+	k := newKeeper(2)
+	j.listen(at(0, 0, 1), k)
+	j.listen(at(0, 0, 2), k)
+	s, other, waits := j.dial(0, at(0, 0, 1)), j.dial(0, at(0, 0, 2)), j.dial(0, at(9, 0, 1))
+	require.NoError(t, s.Send(soon(t), transport.Message{}))
+	k.next(t)
+	waiting := make(chan error, 1)
+	go func() { waiting <- waits.Send(soon(t), transport.Message{Rows: j.rows(1)}) }()
+	require.NoError(t, j.nets[1].Close())
+	err := <-waiting
+	require.ErrorIs(t, err, ErrLeft)
+	require.EqualError(t, err, "worker 1 ("+j.nets[1].Address()+") has left: it closed its network")
+	require.Equal(t, err, s.Send(soon(t), transport.Message{Rows: j.rows(1)}))
+	require.NoError(t, other.Send(soon(t), transport.Message{Seq: 7}))
+	require.EqualValues(t, 7, k.next(t).Seq)
+	j.close()
+	j.noFailures()
+}
+
+// TestUseAfterClose is refused, and what waits is let go.
+func TestUseAfterClose(t *testing.T) {
+	j := connected(t, 2, nil)
+	s := j.dial(0, at(0, 0, 1))
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.Send(soon(t), transport.Message{Rows: j.rows(1)}) }()
+	got := make(chan error, 1)
+	go func() { _, err := j.nets[1].Store().Get(soon(t), "never"); got <- err }()
+	require.NoError(t, j.nets[0].Close())
+	require.NoError(t, j.nets[1].Close())
+	require.ErrorIs(t, <-waiting, transport.ErrClosed)
+	require.Error(t, <-got)
+	require.ErrorIs(t, s.Send(soon(t), transport.Message{Rows: j.rows(1)}), transport.ErrClosed)
+	require.ErrorIs(t, j.nets[0].Listen(at(0, 0, 0), discard()), transport.ErrClosed)
+	_, err := j.nets[0].Dial(at(0, 0, 0))
+	require.ErrorIs(t, err, transport.ErrClosed)
+	_, err = j.nets[1].Dial(at(0, 0, 0))
+	require.ErrorIs(t, err, transport.ErrClosed)
+	require.NoError(t, j.nets[0].Close())
+	j.noFailures()
+}
+
+// TestFailedNetworkLeavesQuietly: the others do not take for lost who closes because
+// somebody else was lost.
+func TestFailedNetworkLeavesQuietly(t *testing.T) {
+	j := connected(t, 3, nil)
+	k := newKeeper(9)
+	for w := range 3 {
+		j.listen(at(0, 0, w), k)
+	}
+	for _, way := range [][2]int{{0, 1}, {1, 0}, {1, 2}, {0, 2}} {
+		require.NoError(t, j.dial(way[0], at(0, 0, way[1])).Send(soon(t), transport.Message{}))
+		k.next(t)
+	}
+	j.nets[2].mu.Lock()
+	for _, c := range j.nets[2].all { // worker 2 dies
+		if c.worker == 1 {
+			c.nc.Close()
+		}
+	}
+	j.nets[2].mu.Unlock()
+	require.Equal(t, 2, j.failure(1).Worker)
+	require.NoError(t, j.nets[1].Close())
+	s := j.dial(0, at(0, 0, 1))
+	for { // until the good-bye is heard
+		if err := s.Send(soon(t), transport.Message{}); err != nil {
+			require.ErrorIs(t, err, ErrLeft)
+			break
+		}
+	}
+	j.mu.Lock()
+	require.Empty(t, j.fails[0])
+	j.mu.Unlock()
+}
+
+func TestStore(t *testing.T) {
+	j := connected(t, 3, nil)
+	ctx := soon(t)
+	for w, n := range j.nets {
+		early := make(chan []byte, 3)
+		for _, reader := range j.nets {
+			go func() {
+				value, err := reader.Store().Get(ctx, string(rune('a'+w)))
+				if err != nil {
+					t.Error(err)
+				}
+				early <- value
+			}()
+		}
+		require.NoError(t, n.Store().Set(ctx, string(rune('a'+w)), []byte{byte(w), 7}))
+		for range 3 {
+			require.Equal(t, []byte{byte(w), 7}, <-early)
+		}
+		require.NoError(t, n.Store().Set(ctx, "shared", []byte{byte(w)}))
+		for _, reader := range j.nets {
+			got, err := reader.Store().Get(ctx, "shared")
+			require.NoError(t, err)
+			require.Equal(t, []byte{byte(w)}, got)
+		}
+		short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+		_, err := n.Store().Get(short, "never")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, `get "never" from the store of worker 0`)
+		cancel()
+		require.ErrorContains(t, n.Store().Set(ctx, "large", make([]byte, maxValue+1)), "at most 4096 and 1048576 are kept")
+	}
+	// Who gives up is forgotten.
+	require.NoError(t, j.nets[1].Store().Set(ctx, "x", nil))
+	require.Eventually(t, func() bool {
+		s := j.nets[0].store
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.waiting) == 0
+	}, patience, time.Millisecond)
+	j.close()
+	j.noFailures()
+}

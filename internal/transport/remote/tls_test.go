@@ -1,0 +1,99 @@
+package remote
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// credential is a configuration with a certificate for the loopback address, signed
+// by itself, that both sides trust.
+func credential(t testing.TB) *tls.Config {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, RootCAs: pool,
+		Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+	}
+}
+
+// TestTLS sends both ways, and closes in order.
+func TestTLS(t *testing.T) {
+	c := credential(t)
+	j := connected(t, 2, func(_ int, cfg *Config) { cfg.TLS, cfg.Detection = c, 400*time.Millisecond })
+	rows := j.rows(5000)
+	defer rows.Release()
+	for w := range 2 {
+		k := newKeeper(100)
+		j.listen(at(0, 0, w), k)
+		s := j.dial(1-w, at(0, 0, w))
+		for range 100 {
+			rows.Retain()
+			require.NoError(t, s.Send(soon(t), transport.Message{Rows: rows}))
+		}
+		for range 100 {
+			m := k.next(t)
+			require.EqualValues(t, 5000, m.Rows.NumRows())
+			m.Release()
+		}
+	}
+	<-time.After(time.Second) // longer than silence may be
+	require.NoError(t, j.nets[0].Close())
+	j.close()
+	j.noFailures()
+}
+
+// TestTLSDisagreement: who has TLS and who has none do not go together, nor do two
+// authorities; the dialer says which.
+func TestTLSDisagreement(t *testing.T) {
+	c, other := credential(t), credential(t)
+	bare := c.Clone()
+	bare.Certificates = nil
+	for _, x := range []struct {
+		dialer, listener *tls.Config
+		says, logs       string
+	}{
+		{nil, c, "it hangs up without an answer: does it use TLS", "first record does not look like a TLS handshake"},
+		{c, nil, "cannot be reached: TLS: ", "it begins with TLS, which this worker does not use"},
+		{other, c, "cannot be reached: TLS: tls: failed to verify certificate", "remote error"},
+		{bare, c, "certificate required", "client didn't provide a certificate"},
+	} {
+		var logs syncBuffer
+		j := newJob(t, 2, func(w int, cfg *Config) {
+			cfg.TLS, cfg.ConnectTimeout = x.dialer, 500*time.Millisecond
+			if w == 1 {
+				cfg.TLS, cfg.Logger = x.listener, hclog.New(&hclog.LoggerOptions{Output: &logs})
+			}
+		})
+		j.connect()
+		err := j.dial(0, at(0, 0, 1)).Send(soon(t), transport.Message{})
+		require.ErrorContains(t, err, x.says)
+		require.Equal(t, error(j.failure(0)), err)
+		j.close()
+		require.Len(t, j.fails, 1)
+		require.Contains(t, logs.String(), x.logs)
+	}
+}
