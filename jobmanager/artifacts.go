@@ -32,6 +32,7 @@ var (
 	errNoRoom   = errors.New("no room for the executable")
 	errNoSuch   = errors.New("the job manager does not have this executable")
 	errWrong    = errors.New("the executable did not arrive as announced")
+	errPlatform = errors.New("the executable is for another platform")
 )
 
 // artifacts keeps executables by the SHA-256 of their bytes. Together they take no
@@ -299,7 +300,7 @@ func (a *artifacts) leastUsed() string {
 // not there or runs elsewhere than the job says.
 func (a *artifacts) pin(hash string, on wire.Platform) error {
 	if err := validHash(hash); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNoSuch, err)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -308,7 +309,7 @@ func (a *artifacts) pin(hash string, on wire.Platform) error {
 		return fmt.Errorf("%w, %s: upload it first", errNoSuch, hash)
 	}
 	if !slices.Contains(f.platforms, on) {
-		return fmt.Errorf("the executable runs on %s, not on %s as the submission says", platformText(f.platforms), on)
+		return fmt.Errorf("%w: it runs on %s, not on %s as the submission says", errPlatform, platformText(f.platforms), on)
 	}
 	f.pins++
 	return nil
@@ -327,7 +328,7 @@ func (a *artifacts) unpin(hash string) {
 // is called again.
 func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
 	if err := validHash(hash); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNoSuch, err)
 	}
 	a.mu.Lock()
 	f := a.touch(hash)

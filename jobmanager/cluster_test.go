@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -297,11 +296,4 @@ func eventually(t testing.TB, what string, is func() bool) {
 	for deadline := time.Now().Add(patience); !is(); time.Sleep(2 * time.Millisecond) {
 		require.True(t, time.Now().Before(deadline), "never: "+what)
 	}
-}
-
-func names(n int, format string) (all []string) {
-	for i := range n {
-		all = append(all, fmt.Sprintf(format, i))
-	}
-	return all
 }

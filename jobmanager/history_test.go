@@ -65,6 +65,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 }
 
 func TestHistoryLocked(t *testing.T) {
+	t.Parallel()
 	root := testRoot(t)
 	h, err := openHistory(root)
 	require.NoError(t, err)

@@ -152,6 +152,7 @@ func TestCancel(t *testing.T) {
 
 // A job of a client that is gone does not go on; one whose client comes back does.
 func TestAttachedClientGone(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *Config) { c.AttachGrace = 700 * time.Millisecond })
 	c := dial(t, m, testToken, nil)
 	spec := specOf(t, 1)
@@ -183,6 +184,7 @@ func TestAttachedClientGone(t *testing.T) {
 
 // A client that does not read holds up neither the job nor others, and is cut off.
 func TestSlowFollower(t *testing.T) {
+	t.Parallel()
 	m := start(t, func(c *Config) { c.WriteTimeout = 300 * time.Millisecond })
 	c := dial(t, m, testToken, nil)
 	tm := join(t, c, registration("a", 1))
@@ -297,6 +299,7 @@ func TestGraphResolvedByWorker(t *testing.T) {
 
 // What was is there after a restart; what ran then has failed, and says why.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(c *Config) { c.Dir = dir }
 	m := start(t, in)

@@ -173,7 +173,7 @@ func artifactError(err error) error {
 		code = codes.NotFound
 	case errors.Is(err, errTooLarge), errors.Is(err, errNoRoom):
 		code = codes.ResourceExhausted
-	case errors.Is(err, errWrong):
+	case errors.Is(err, errWrong), errors.Is(err, errPlatform):
 		code = codes.InvalidArgument
 	}
 	return wire.Error(code, "%v", err)
