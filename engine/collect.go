@@ -54,6 +54,9 @@ func (o *collector) Open(c *Context) error {
 }
 
 func (o *collector) Process(c *Context, _, shard int, rows arrow.Record, _ Output) error {
+	if s := o.store.stream; s != nil {
+		return s.send(c, c.Node.ID, shard, rows)
+	}
 	return c.Collect(shard, rows)
 }
 
@@ -72,6 +75,9 @@ type resultStore struct {
 	limit   int64        // in bytes; 0 until limitTo says
 	slots   int64        // of the plan, set before the run
 	bytes   int64
+	// stream takes the rows where the caller of Run is in another process; nil where it
+	// is in this one. It is set before the run.
+	stream stream
 	// held are the buffers counted in bytes: batches may share buffers, and a
 	// slice of a batch holds the whole of them.
 	held map[*memory.Buffer]struct{}

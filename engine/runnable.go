@@ -5,6 +5,9 @@ type Runnable interface {
 	// Name is the job's.
 	Name() string
 
+	// check says what is wrong with the definition.
+	check() error
+
 	// rebuild builds the job in another process than the one that submitted it, from
 	// its arguments as encodeArgs wrote them.
 	rebuild(args []byte, c *config, f facts) (*Builder, error)

@@ -3,6 +3,7 @@ package operators
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -83,7 +84,16 @@ func (in InputFiles) Paths() []string {
 
 // Verify looks at the files again and reports the first that is not the one
 // that it was when the job was built.
-func (in InputFiles) Verify() error { return textfile.VerifyIn(in.fsys, in.files) }
+func (in InputFiles) Verify() error { return in.local(textfile.VerifyIn(in.fsys, in.files)) }
+
+// local marks the error of a file that is not the one that it was when the job was
+// built, or is not there: on a cluster, it may be a file of another machine.
+func (in InputFiles) local(err error) error {
+	if in.fsys != nil || len(in.files) == 0 || !errors.Is(err, textfile.ErrChanged) {
+		return err
+	}
+	return &engine.LocalPathError{Path: in.files[0].Path, Err: err}
+}
 
 // attrs returns the parameters that every source of files prints.
 func (in InputFiles) attrs(path string) []engine.Attr {
@@ -164,6 +174,7 @@ type textReader interface {
 
 // textSource is the source behind ReadCSV and ReadLibSVM.
 type textSource struct {
+	in      InputFiles
 	readers *joint[textReader]
 	open    func(ctx context.Context, cfg textfile.Config) (textReader, error)
 	config  textfile.Config
@@ -181,7 +192,7 @@ func (s *textSource) Open(c *engine.Context) (err error) {
 	if err != nil {
 		s.reader = nil
 	}
-	return err
+	return s.in.local(err)
 }
 
 func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) error {
@@ -189,7 +200,7 @@ func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 	if err == nil && s.config.OnError == textfile.Skip {
 		c.Count(skippedRows, s.reader.SkippedIn(shard))
 	}
-	return err
+	return s.in.local(err)
 }
 
 func (s *textSource) Close() error {
@@ -212,6 +223,6 @@ func addText(b *engine.Builder, op string, in InputFiles, attrs []engine.Attr, s
 		Op:     op,
 		Attrs:  attrs,
 		Schema: schema,
-		Source: func() engine.Source { return &textSource{readers: readers, open: open, config: cfg} },
+		Source: func() engine.Source { return &textSource{in: in, readers: readers, open: open, config: cfg} },
 	})
 }

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// WorkerMain makes a program one that a cluster can run: a task manager starts it as a
+// worker, which then runs its part of one of these jobs, as the task manager says,
+// and exits, so that WorkerMain does not return. In any other process it returns at
+// once.
+//
+// Main calls it. A program with a main of its own calls it first, before it reads
+// flags or anything else, once, with all jobs that it ever gives to Run with Cluster:
+//
+//	func main() {
+//		engine.WorkerMain(train, predict)
+//		…
+//	}
+func WorkerMain(jobs ...Runnable) {
+	version := os.Getenv(wire.WorkerEnv)
+	if version == "" {
+		offer(jobs)
+		return
+	}
+	// Programs that the job starts are no workers.
+	os.Unsetenv(wire.WorkerEnv)
+	in, err := inherited(wire.WorkerReads, "commands")
+	out, outErr := inherited(wire.WorkerWrites, "reports")
+	if err := errors.Join(err, outErr); err != nil {
+		fmt.Fprintf(os.Stderr, "the environment says by %s that this process is a worker, but no task manager started it (%v): unset the variable\n", wire.WorkerEnv, err)
+		os.Exit(exitFailed)
+	}
+	// An interrupt of the terminal is for the client or the task manager, which end
+	// their workers in order. The signal is received rather than ignored, as processes
+	// that the job starts would inherit that.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	os.Exit(runWorker(workerWorld{
+		version: version, jobs: jobs, in: in, out: out, stderr: os.Stderr,
+		exit: os.Exit, enter: enterDir, open: openDataPlane, part: newPart,
+	}))
+}
+
+// offered are the names of the jobs that this process could run as a worker; nil
+// until WorkerMain is called. It is how Run with Cluster knows, before anything is
+// uploaded, that a worker would do what the user expects.
+var offered atomic.Pointer[[]string]
+
+// offer records jobs, beside those of earlier calls.
+func offer(jobs []Runnable) {
+	for {
+		before := offered.Load()
+		names := []string{}
+		if before != nil {
+			names = slices.Clone(*before)
+		}
+		for _, j := range jobs {
+			if usable(j) && !slices.Contains(names, j.Name()) {
+				names = append(names, j.Name())
+			}
+		}
+		if offered.CompareAndSwap(before, &names) {
+			return
+		}
+	}
+}
+
+// usable says that a job can run elsewhere. What is wrong with others is told where
+// they are run.
+func usable(j Runnable) bool { return j != nil && j.check() == nil && j.Name() != "" }
+
+// checkOffered says what is wrong where a job is to run on a cluster and this
+// program, started as a worker, would not know it.
+func checkOffered(name string) error {
+	names := offered.Load()
+	switch {
+	case name == "":
+		return errors.New("the job has no name, by which the workers of a cluster could tell which it is: make it with engine.Define")
+	case names == nil:
+		return fmt.Errorf("%s cannot run on a cluster, as this program would not know that it is a worker there: call engine.WorkerMain with its jobs first in main, or use engine.Main", jobTitle(name))
+	case !slices.Contains(*names, name):
+		return fmt.Errorf("%s cannot run on a cluster, as it is not among the jobs that engine.WorkerMain was called with (%s): add it there", jobTitle(name), listNames(*names))
+	}
+	return nil
+}
+
+// listNames writes names for a message.
+func listNames(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// workerWorld is what a worker takes from its surroundings.
+type workerWorld struct {
+	version string // of the protocol, as the task manager says it
+	jobs    []Runnable
+	in      io.Reader // frames of the task manager
+	out     io.Writer // frames for it
+	stderr  io.Writer
+	// exit ends the process at once; where it returns, as in a test, the worker ends in
+	// order.
+	exit func(code int)
+	// enter makes a directory the working directory, see enterDir.
+	enter func(dir, scratch string) (missing, err error)
+	// open opens the data plane.
+	open func(planeConfig) (dataPlane, error)
+	// part makes what runs the worker's subtasks.
+	part func(partConfig) (subtasks, error)
+	// allocator holds all rows; nil is the default.
+	allocator memory.Allocator
+	beat      time.Duration // 0 is beatEvery
+	patience  time.Duration // 0 is workerPatience
+}
+
+const (
+	// beatEvery is the time between beats.
+	beatEvery = 500 * time.Millisecond
+	// workerPatience is how long user code may go on after it was told to end.
+	workerPatience = 10 * time.Second
+	// lastWords is how long the task manager may take to read what is left to say.
+	lastWords = 5 * time.Second
+	// lastResort is how long a worker that has ended may take to close what it holds.
+	lastResort = 15 * time.Second
+)

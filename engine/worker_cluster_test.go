@@ -1,0 +1,213 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// splits are the slots of each worker, with which jobs run on 1 to 4 workers.
+var splits = [][]int{{1}, {3}, {1, 1}, {2, 3}, {1, 2, 1}, {1, 1, 1, 1}, {3, 2, 1, 2}}
+
+// sameBits runs a job in this process and on workers, and compares what it gives,
+// with the files that it writes to the directory whose path it is given.
+func sameBits[A any](t *testing.T, job *engine.Job[A], args func(out string) A, opts ...engine.Option) {
+	t.Helper()
+	for _, slots := range splits {
+		t.Run(fmt.Sprint(slots), func(t *testing.T) {
+			parallelism := 0
+			for _, n := range slots {
+				parallelism += n
+			}
+			var output strings.Builder
+			dir := t.TempDir()
+			local := append([]engine.Option{engine.Shards(16), engine.Parallelism(parallelism), engine.Stdout(&output)}, opts...)
+			want, err := engine.Run(t.Context(), job, args(dir), local...)
+			require.NoError(t, err)
+			defer want.Release()
+			wantFiles := takeFiles(t, dir)
+			got := engine.RunOnWorkers(t, job, args(dir), slots, opts...)
+			require.NotNil(t, got.Result, "%v", got.Failures)
+			defer got.Result.Release()
+			require.Equal(t, engine.ResultText(want), engine.ResultText(got.Result))
+			require.NotEmpty(t, engine.ResultText(want))
+			require.Equal(t, output.String(), got.Output)
+			require.Equal(t, wantFiles, takeFiles(t, dir))
+		})
+	}
+}
+
+// takeFiles reads and removes the files of a directory.
+func takeFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files[strings.TrimPrefix(path, dir)] = string(text)
+		return errors.Join(err, os.Remove(path))
+	}))
+	return files
+}
+
+// reading is a row with values of every magnitude.
+type reading struct {
+	Key   int64
+	Value float64
+	Label string
+}
+
+func makeReading(draws shared.Random, i int64) reading {
+	return reading{
+		Key:   int64(draws.IntN(40)),
+		Value: float64((draws.Float64() - 0.5) * math.Pow(10, float64(draws.IntN(24)-8))),
+		Label: fmt.Sprintf("label %d", draws.IntN(5)),
+	}
+}
+
+// outArgs are the arguments of a job that writes files.
+type outArgs struct{ Out string }
+
+func TestWorkersRunOperators(t *testing.T) {
+	job := engine.Define("operators", func(b *engine.Builder, a outArgs) error {
+		rows := operators.Generate(b, 3000, makeReading)
+		halved := operators.Map(rows, func(r reading) reading { r.Value /= 2; return r })
+		hashed := operators.PartitionByHash(halved, "key")
+		operators.Collect(b, "hashed", hashed)
+		operators.Collect(b, "sums", operators.GroupBy(operators.Rebalance(halved), "label").Aggregate(operators.SumOf("value"), operators.CountRows()))
+		heads := operators.First(hashed, 20)
+		operators.Collect(b, "joined", operators.MapWith(halved, heads, func(r reading, side []reading) (reading, error) {
+			for _, s := range side {
+				r.Value += s.Value
+			}
+			return r, nil
+		}))
+		sorted := operators.Sort(hashed, operators.Desc("value"))
+		operators.Collect(b, "sorted", sorted)
+		operators.Collect(b, "none", operators.Filter(rows, func(reading) bool { return false }))
+		operators.WriteCSV(sorted, a.Out+"/sorted.csv", operators.CSVWriteOptions{})
+		operators.WriteCSV(hashed, a.Out+"/parts", operators.CSVWriteOptions{PerShard: true})
+		operators.Print(sorted, operators.PrintOptions{Rows: 5, Title: "largest"})
+		operators.Collect(b, "seen", operators.MapPartition(hashed, func(s *operators.Shard[reading], emit func(reading)) error {
+			for r := range s.Rows() {
+				s.Accumulate("total", s.Index, r.Value)
+			}
+			return nil
+		}))
+		return nil
+	})
+	sameBits(t, job, func(out string) outArgs { return outArgs{out} }, engine.Seed(11))
+}
+
+func TestWorkersRunQueues(t *testing.T) {
+	job := engine.Define("queues", func(b *engine.Builder, a outArgs) error {
+		rows := operators.ReadCSV(b, "../examples/kmeans/data/iris.csv", operators.CSVOptions{
+			Header: true, TrimSpace: true,
+			Names: []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species"},
+		})
+		points := operators.Vectorize(rows, "features", "sepal_length", "sepal_width", "petal_length", "petal_width")
+		model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3})
+		operators.Collect(b, "model", model)
+		operators.WriteCSV(kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: "features"}), a.Out+"/predicted.csv", operators.CSVWriteOptions{})
+		return nil
+	})
+	sameBits(t, job, func(out string) outArgs { return outArgs{out} }, engine.Seed(3))
+}
+
+// What a worker says of its progress adds up to what was done.
+func TestWorkersTellProgress(t *testing.T) {
+	job := engine.Define("progress", func(b *engine.Builder, _ struct{}) error {
+		rows := operators.Generate(b, 2000, makeReading)
+		operators.Collect(b, "rows", operators.PartitionByHash(rows, "key"))
+		return nil
+	})
+	got := engine.RunOnWorkers(t, job, struct{}{}, []int{1, 2, 1})
+	require.NotNil(t, got.Result, "%v", got.Failures)
+	defer got.Result.Release()
+	for v := range got.Result.Plan.Vertices {
+		var rows int64
+		shards := 0
+		for _, p := range got.Progress {
+			rows += p.Vertices[v].Rows
+			shards += p.Vertices[v].ShardsDone
+		}
+		require.Equal(t, int64(2000), rows)
+		require.Equal(t, 16, shards)
+	}
+}
+
+// The first cause of a failure is told with its place, and the other workers end too.
+func TestWorkersFail(t *testing.T) {
+	for name, test := range map[string]struct {
+		fail func(r reading) error
+		want []string
+	}{
+		"error": {func(reading) error { return errors.New("no such luck") }, []string{"operator Map (worker_cluster_test.go:", "subtask 2 of 4", "no such luck"}},
+		"panic": {func(reading) error { panic("out of luck") }, []string{"operator Map (worker_cluster_test.go:", "subtask 2 of 4", "panic: out of luck", "worker_cluster_test.go:"}},
+		"file":  {func(reading) error { _, err := os.Open("/nowhere/x"); return err }, []string{"open /nowhere/x: no such file", "paths of a job are those of its workers, here of task manager host1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := engine.Define("failing", func(b *engine.Builder, a outArgs) error {
+				rows := operators.Rebalance(operators.Generate(b, 3000, makeReading))
+				failing := operators.MapPartition(rows, func(s *operators.Shard[reading], emit func(reading)) error {
+					for r := range s.Rows() {
+						if s.Index == 10 {
+							if err := test.fail(r); err != nil {
+								return err
+							}
+						}
+						emit(r)
+					}
+					return nil
+				})
+				operators.WriteCSV(operators.Sort(failing, operators.Asc("value")), a.Out+"/rows.csv", operators.CSVWriteOptions{})
+				return nil
+			})
+			dir := t.TempDir()
+			got := engine.RunOnWorkers(t, job, outArgs{dir}, []int{2, 2})
+			require.Nil(t, got.Result)
+			f := got.SomeFailure(t)
+			require.Equal(t, wire.UserFailure, f.Kind)
+			require.Equal(t, 1, f.Worker)
+			for _, want := range test.want {
+				require.Contains(t, f.Message, strings.Replace(want, "operator Map (", "operator MapPartition (", 1))
+			}
+			require.Empty(t, takeFiles(t, dir), "nothing is left behind")
+		})
+	}
+}
+
+// A sink that cannot begin fails the job before anything runs.
+func TestWorkersOutputExists(t *testing.T) {
+	job := engine.Define("writing", func(b *engine.Builder, a outArgs) error {
+		operators.WriteCSV(operators.Generate(b, 10, makeReading), a.Out+"/rows.csv", operators.CSVWriteOptions{})
+		return nil
+	})
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/rows.csv", []byte("kept"), 0o600))
+	got := engine.RunOnWorkers(t, job, outArgs{dir}, []int{1, 1})
+	f := got.SomeFailure(t)
+	require.Contains(t, f.Message, "exists: choose another path")
+	require.Contains(t, f.Message, "(paths of a job are those of its workers, here of task manager host0)")
+	require.Equal(t, map[string]string{"/rows.csv": "kept"}, takeFiles(t, dir))
+
+	require.NoError(t, os.WriteFile(dir+"/rows.csv", []byte("replaced"), 0o600))
+	got = engine.RunOnWorkers(t, job, outArgs{dir}, []int{1, 1}, engine.IfExists(engine.Replace))
+	require.NotNil(t, got.Result, "%v", got.Failures)
+	got.Result.Release()
+	require.NotContains(t, takeFiles(t, dir)["/rows.csv"], "replaced")
+}

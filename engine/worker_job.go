@@ -1,0 +1,272 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/spelling"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// workerJob is a job as a worker was told to run it. Its methods are called one at a
+// time.
+type workerJob struct {
+	worker     *worker
+	deployment *wire.Deployment
+	logger     hclog.Logger
+	noDir      error // why relative paths lead nowhere, nil where they do not
+
+	builder  *Builder
+	plan     *plan.Plan
+	plane    dataPlane
+	part     subtasks
+	progress *workerProgress
+}
+
+func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
+	level := hclog.LevelFromString(d.Spec.Run.LogLevel)
+	if level == hclog.NoLevel {
+		level = hclog.Warn
+	}
+	logger := hclog.New(&hclog.LoggerOptions{Name: "worker", Level: level, Output: w.world.stderr})
+	return &workerJob{
+		worker: w, deployment: d,
+		logger: logger.With("job", string(d.Job), "attempt", d.Attempt, "worker", d.Worker),
+	}
+}
+
+// build makes the job out of the program's function, as the client did, and opens the
+// data plane; or it only finds out the facts that the client could not.
+func (j *workerJob) build(ctx context.Context) workOutcome {
+	d := j.deployment
+	failed := func(err error) workOutcome { return workOutcome{event: workFailed, err: err} }
+	if err := checkDeployment(d); err != nil {
+		return failed(clusterFault(err))
+	}
+	if d.Spec.Dir != "" {
+		var err error
+		if j.noDir, err = j.worker.world.enter(d.Spec.Dir, d.WorkDir); err != nil {
+			return failed(clusterFault(fmt.Errorf("%v; leave the directory of the task manager: %w", j.noDir, err)))
+		}
+	}
+	job, err := findJob(j.worker.world.jobs, d.Spec.Name)
+	if err != nil {
+		return failed(misused(err))
+	}
+	c, err := j.config()
+	if err != nil {
+		return failed(misused(err))
+	}
+	if d.Mode == wire.ResolveMode {
+		graph, err := resolveGraph(job, d, c)
+		if err != nil {
+			return failed(misused(err))
+		}
+		return workOutcome{event: workResolved, answer: &wire.FromWorker{Resolved: &wire.Resolved{Graph: graph}}}
+	}
+	if j.builder, err = rebuild(job, d, c); err != nil {
+		return failed(misused(err))
+	}
+	if j.plan, err = plan.Compile(j.builder.graph, d.Spec.Parallelism); err != nil {
+		return failed(misused(err))
+	}
+	if ctx.Err() != nil { // not while the job's function ran, which has no context
+		return failed(context.Cause(ctx))
+	}
+	if err := j.connect(c); err != nil {
+		return failed(err)
+	}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{
+		Address: j.plane.Address(), Fingerprint: j.builder.graph.Fingerprint(),
+	}}}
+}
+
+// checkDeployment checks what the rest relies on.
+func checkDeployment(d *wire.Deployment) error {
+	switch {
+	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode:
+		return fmt.Errorf("the deployment has mode %d, which this version does not know", d.Mode)
+	case d.Mode == wire.ResolveMode:
+		return nil
+	case d.Worker < 0 || d.Worker >= len(d.Slots):
+		return fmt.Errorf("the deployment is for worker %d of %d", d.Worker, len(d.Slots))
+	case d.Attempt < 1 || d.Memory < 0:
+		return fmt.Errorf("the deployment has attempt %d and %d bytes of memory", d.Attempt, d.Memory)
+	}
+	next := 0
+	for i, s := range d.Slots {
+		if s.Lo != next || s.Hi <= s.Lo {
+			return fmt.Errorf("the deployment gives worker %d the slots %d to %d, after %d others", i, s.Lo, s.Hi-1, next)
+		}
+		next = s.Hi
+	}
+	return nil
+}
+
+// findJob returns the job of that name.
+func findJob(jobs []Runnable, name string) (Runnable, error) {
+	var names []string
+	var found Runnable
+	for _, j := range jobs {
+		if !usable(j) {
+			continue
+		}
+		if slices.Contains(names, j.Name()) {
+			return nil, fmt.Errorf("the program has two jobs named %q: give each a name of its own in engine.Define", j.Name())
+		}
+		names = append(names, j.Name())
+		if j.Name() == name {
+			found = j
+		}
+	}
+	if found != nil {
+		return found, nil
+	}
+	slices.Sort(names)
+	hint := ""
+	if near := spelling.Near(name, names); len(near) > 0 {
+		hint = fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return nil, fmt.Errorf("the program has no job %q (it has: %s)%s", name, listNames(names), hint)
+}
+
+// config is that of the client, as far as it matters to a worker.
+func (j *workerJob) config() (*config, error) {
+	d, run := j.deployment, &j.deployment.Spec.Run
+	exists := Fail
+	switch run.IfExists {
+	case "", Fail.String():
+	case Replace.String():
+		exists = Replace
+	default:
+		return nil, fmt.Errorf("--if-exists is %q: want fail or replace", run.IfExists)
+	}
+	opts := []Option{
+		Parallelism(d.Spec.Parallelism), Shards(d.Spec.Shards), Seed(d.Spec.Seed), IfExists(exists),
+		CheckBroadcasts(run.CheckBroadcasts), SpillDir(d.WorkDir), Logger(j.logger), Allocator(j.worker.world.allocator),
+		Stdout(&textSender{voice: j.worker.voice, ctx: j.worker.context}),
+	}
+	if run.BatchRows != 0 {
+		opts = append(opts, BatchRows(run.BatchRows))
+	}
+	if d.Mode == wire.RunMode {
+		opts = append(opts, MemoryBudget(j.memory()))
+	}
+	return newConfig(opts)
+}
+
+// memory is the budget of the worker's exchanges: what the user gives each slot, or
+// else all that the task manager gives the worker.
+func (j *workerJob) memory() int64 {
+	d := j.deployment
+	if d.Spec.Run.Memory > 0 {
+		mine := d.Slots[d.Worker]
+		return d.Spec.Run.Memory * int64(mine.Hi-mine.Lo)
+	}
+	return d.Memory
+}
+
+// rebuild builds the job from the client's facts and compares the graphs: a worker
+// that would run another one must not run at all.
+func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
+	theirs, err := plan.DecodeGraph(d.Spec.Graph)
+	if err != nil {
+		return nil, err
+	}
+	b, err := job.rebuild(d.Spec.Args, c, replaying(theirs.Facts))
+	if err != nil {
+		return nil, err
+	}
+	if b.graph.Fingerprint() != theirs.Fingerprint() {
+		return nil, fmt.Errorf("the worker's program builds another graph from the same arguments than the client's (likely causes: a --worker-binary of other sources, or a job function that depends on more than its arguments, such as the environment or the machine):\n%s",
+			plan.Diff(theirs, b.graph))
+	}
+	return b, nil
+}
+
+// resolveGraph builds the job where its data are, twice, as the client does where it
+// sees them, and returns the graph with its facts.
+func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
+	at := func(err error) error {
+		return fmt.Errorf("on task manager %s, which was asked because the client cannot see the inputs: %w", d.TaskManager, err)
+	}
+	first, err := job.rebuild(d.Spec.Args, c, resolving())
+	if err != nil {
+		return nil, at(err)
+	}
+	if err := first.graph.Validate(); err != nil {
+		return nil, validateError(job.Name(), err)
+	}
+	second, err := job.rebuild(d.Spec.Args, c, replaying(first.graph.Facts))
+	if err != nil {
+		return nil, at(fmt.Errorf("building the job a second time from the same arguments failed (%s): %w", whyBuildsDiffer, err))
+	}
+	if first.graph.Fingerprint() != second.graph.Fingerprint() {
+		return nil, &DifferenceError{Job: job.Name(), Diff: plan.Diff(first.graph, second.graph)}
+	}
+	return second.graph.JSON()
+}
+
+// prepare has the sinks begin. Where one cannot, it is for its place as a rule.
+func (j *workerJob) prepare(context.Context) workOutcome {
+	if err := j.part.Prepare(); err != nil {
+		return workOutcome{event: workFailed, err: &LocalPathError{Err: err}}
+	}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Prepared: &wire.Prepared{}}}
+}
+
+// run runs the worker's subtasks. All that they send is on its way when it returns.
+func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
+	if len(s.Addresses) != len(j.deployment.Slots) {
+		err := fmt.Errorf("the worker was told of %d addresses, and there are %d workers", len(s.Addresses), len(j.deployment.Slots))
+		return workOutcome{event: workFailed, err: clusterFault(err)}
+	}
+	if err := j.plane.Connect(s.Addresses); err != nil {
+		return workOutcome{event: workFailed, err: clusterFault(fmt.Errorf("connect to the other workers: %w", err))}
+	}
+	stop := j.progress.tell(ctx)
+	outcome, err := j.part.Run(ctx)
+	stop(err == nil)
+	if err != nil {
+		return workOutcome{event: workFailed, err: err}
+	}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Finished: &wire.Finished{Outcome: outcome}}}
+}
+
+// commit makes the results visible.
+func (j *workerJob) commit(c *wire.Commit) workOutcome {
+	if err := j.part.Commit(c.Outcomes); err != nil {
+		return workOutcome{event: workFailed, err: err}
+	}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Committed: &wire.Committed{}}}
+}
+
+// abort removes what the worker's sinks wrote, if anything.
+func (j *workerJob) abort() workOutcome {
+	if j.part == nil {
+		return workOutcome{event: workDone}
+	}
+	if err := j.part.Abort(); err != nil {
+		return workOutcome{event: workFailed, err: &leftover{err}}
+	}
+	return workOutcome{event: workDone}
+}
+
+// close gives up the part and the data plane, whatever came of them.
+func (j *workerJob) close() {
+	var errs []error
+	if j.part != nil {
+		j.part.Close()
+	}
+	if j.plane != nil {
+		errs = append(errs, j.plane.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		j.logger.Debug("the data plane did not close well", "error", err)
+	}
+}

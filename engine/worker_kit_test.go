@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// hand is a scripted task manager with one worker in this process.
+type hand struct {
+	t      testing.TB
+	to     *wire.Writer[wire.ToWorker]
+	stdin  *io.PipeWriter // of the worker
+	stdout *io.PipeReader
+	stderr lockedBuffer
+	code   chan int // of the worker's end
+
+	mu     sync.Mutex
+	news   *sync.Cond
+	said   []*wire.FromWorker // all but beats
+	beats  int
+	ended  bool  // nothing more will be said
+	exits  []int // calls of os.Exit
+	paused chan struct{}
+}
+
+// startWorker starts a worker in this process, whose world is completed.
+func startWorker(t testing.TB, w workerWorld) *hand {
+	h := &hand{t: t, code: make(chan int, 1)}
+	h.news = sync.NewCond(&h.mu)
+	in, stdin := io.Pipe()
+	stdout, out := io.Pipe()
+	h.stdin, h.stdout, h.to = stdin, stdout, wire.NewWriter[wire.ToWorker](stdin)
+	w.in, w.out, w.stderr = in, out, &h.stderr
+	if w.version == "" {
+		w.version = strconv.Itoa(wire.Version)
+	}
+	if w.open == nil {
+		w.open = openDataPlane
+	}
+	if w.part == nil {
+		w.part = newPart
+	}
+	if w.enter == nil {
+		w.enter = func(string, string) (error, error) { return nil, nil }
+	}
+	w.exit = func(code int) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.exits = append(h.exits, code)
+	}
+	go func() {
+		code := runWorker(w)
+		out.Close()
+		in.Close()
+		h.code <- code
+	}()
+	go h.read()
+	return h
+}
+
+// read takes what the worker says.
+func (h *hand) read() {
+	frames := wire.NewReader[wire.FromWorker](h.stdout)
+	for {
+		m, err := frames.Next()
+		h.mu.Lock()
+		paused := h.paused
+		switch {
+		case err != nil:
+			h.ended = true
+		case m.Beat != nil:
+			h.beats++
+		default:
+			h.said = append(h.said, m)
+		}
+		h.news.Broadcast()
+		h.mu.Unlock()
+		if err != nil {
+			return
+		}
+		if paused != nil {
+			<-paused
+		}
+	}
+}
+
+// pause has the pipe fill, until the returned function is called.
+func (h *hand) pause() (resume func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	paused := make(chan struct{})
+	h.paused = paused
+	return func() {
+		h.mu.Lock()
+		h.paused = nil
+		h.mu.Unlock()
+		close(paused)
+	}
+}
+
+// say sends a word to the worker. Where the worker has ended, that is for the test to
+// find.
+func (h *hand) say(m wire.ToWorker) { _ = h.to.Write(&m) }
+
+// next returns the next thing that the worker says, progress and bulk left out, nil
+// where it has ended.
+func (h *hand) next(at *int) *wire.FromWorker {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for {
+		for ; *at < len(h.said); *at++ {
+			if m := h.said[*at]; m.Progress == nil && m.Collected == nil && m.Output == nil {
+				*at++
+				return m
+			}
+		}
+		if h.ended {
+			return nil
+		}
+		h.news.Wait()
+	}
+}
+
+// all returns what the worker has said.
+func (h *hand) all() []*wire.FromWorker {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]*wire.FromWorker(nil), h.said...)
+}
+
+// end waits for the end of the worker, and returns its exit code.
+func (h *hand) end() int {
+	code := <-h.code
+	h.stdin.Close()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for !h.ended {
+		h.news.Wait()
+	}
+	return code
+}
+
+// exited returns the exit codes that the worker asked the process to end with at once.
+func (h *hand) exited() []int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]int(nil), h.exits...)
+}
+
+// deployment returns that of one of several workers with one slot each.
+func deployment(spec wire.JobSpec, worker, workers int) wire.ToWorker {
+	d := &wire.Deployment{
+		WorkerRef: wire.WorkerRef{Job: "20260102-150405-job-7f3a", Attempt: 1, Worker: worker}, Spec: spec,
+		TaskManager: "host" + strconv.Itoa(worker), Listen: "127.0.0.1", Memory: 64 << 20,
+		Credential: wire.Credential{Secret: []byte("0123456789abcdef0123456789abcdef")},
+	}
+	for i := range workers {
+		d.Slots = append(d.Slots, wire.SlotRange{Lo: i, Hi: i + 1})
+	}
+	return wire.ToWorker{Deployment: d}
+}
+
+// specOf returns what a client submits.
+func specOf[A any](t testing.TB, job *Job[A], args A, parallelism int, opts ...Option) wire.JobSpec {
+	t.Helper()
+	c, err := newConfig(append([]Option{Shards(16), Parallelism(parallelism)}, opts...))
+	require.NoError(t, err)
+	b, err := buildTwice(job, args, c)
+	require.NoError(t, err)
+	graph, err := b.graph.JSON()
+	require.NoError(t, err)
+	data, err := encodeArgs(args)
+	require.NoError(t, err)
+	return wire.JobSpec{
+		Name: job.Name(), Args: data, Graph: graph, Parallelism: parallelism, Shards: c.shards, Seed: c.seed,
+		Run: wire.RunOptions{IfExists: c.ifExists.String(), LogLevel: "off"}, Version: wire.Version,
+	}
+}
+
+// fakePart is a part of a plan that does what the test says.
+type fakePart struct {
+	mu    sync.Mutex
+	calls []string
+	fail  map[string]error
+	block map[string]chan struct{} // calls that wait for it
+	deaf  bool                     // Run does not hear of the end of its context
+	run   func(ctx context.Context) ([]byte, error)
+	env   partConfig
+}
+
+func (p *fakePart) make(c partConfig) (subtasks, error) {
+	p.env = c
+	return p, p.call(context.Background(), "make")
+}
+
+func (p *fakePart) call(ctx context.Context, name string) error {
+	p.mu.Lock()
+	p.calls = append(p.calls, name)
+	err, block := p.fail[name], p.block[name]
+	p.mu.Unlock()
+	if block != nil {
+		select {
+		case <-block:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return err
+}
+
+func (p *fakePart) Prepare() error { return p.call(context.Background(), "prepare") }
+func (p *fakePart) Abort() error   { return p.call(context.Background(), "abort") }
+func (p *fakePart) Close()         { _ = p.call(context.Background(), "close") }
+func (p *fakePart) Fail(err error) { _ = p.call(context.Background(), "fail: "+err.Error()) }
+func (p *fakePart) Commit(o [][]byte) error {
+	return p.call(context.Background(), "commit "+string(o[0]))
+}
+
+func (p *fakePart) Run(ctx context.Context) ([]byte, error) {
+	if p.deaf {
+		ctx = context.Background()
+	}
+	if err := p.call(ctx, "run"); err != nil {
+		return nil, err
+	}
+	if p.run != nil {
+		return p.run(ctx)
+	}
+	return []byte("outcome"), nil
+}
+
+// called returns the calls so far.
+func (p *fakePart) called() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.calls...)
+}
+
+// fakePlane is a data plane that reaches nobody.
+type fakePlane struct {
+	dataPlane
+	config planeConfig
+}
+
+func (p *fakePlane) open(c planeConfig) (dataPlane, error) { p.config = c; return p, nil }
+func (*fakePlane) Address() string                         { return "127.0.0.1:4711" }
+func (*fakePlane) Connect([]string) error                  { return nil }
+func (*fakePlane) Close() error                            { return nil }
+
+// fakeWorld is that of a worker of squares whose work is faked.
+func fakeWorld(p *fakePart) (workerWorld, *fakePlane) {
+	plane := &fakePlane{}
+	return workerWorld{jobs: []Runnable{squares}, open: plane.open, part: p.make, patience: time.Second}, plane
+}

@@ -1,0 +1,242 @@
+package engine
+
+import "fmt"
+
+// workerState is where a worker is in its life.
+//
+//	awaiting ──deploy──► building ──resolved──────────────────────────────────► ended
+//	                        │ done
+//	                        ▼
+//	                      ready ──────────start──────────┐
+//	                        │ prepare                    ▼
+//	                        └──► preparing ──► prepared ──start──► running
+//	                                                                 │ done
+//	                                                                 ▼
+//	       ended ◄──exit── committed ◄──done── committing ◄──commit── finished ──exit──► ended
+//
+//	What fails, is cancelled or told to exit before its time comes to its end this way:
+//
+//	  something is under way ──► stopping ──it returned──► aborting ──► ended
+//	  nothing is under way ──────────────────────────────► aborting ──► ended
+//
+//	A commit is not stopped: committing ──cancel──► sealing ──done──► ended.
+type workerState uint8
+
+const (
+	// workerAwaiting: nothing is known yet.
+	workerAwaiting workerState = iota
+	// workerBuilding: the job is built, or resolved, and the data plane opened.
+	workerBuilding
+	// workerReady: the others may be told where this one is.
+	workerReady
+	// workerPreparing: the sinks begin; worker 0 only.
+	workerPreparing
+	workerPrepared
+	// workerRunning: the subtasks run.
+	workerRunning
+	// workerFinished: all subtasks of this worker have succeeded.
+	workerFinished
+	// workerCommitting: the results become visible; worker 0 only.
+	workerCommitting
+	// workerSealing is workerCommitting with nothing to be done after.
+	workerSealing
+	workerCommitted
+	// workerStopping: what is under way was told to end.
+	workerStopping
+	// workerAborting: the sinks remove what they wrote.
+	workerAborting
+	// workerEnded: nothing is left but to end the process.
+	workerEnded
+
+	workerStates = int(workerEnded) + 1
+)
+
+var workerStateNames = [workerStates]string{"awaiting", "building", "ready", "preparing", "prepared", "running", "finished", "committing", "sealing", "committed", "stopping", "aborting", "ended"}
+
+// String returns the state in lower case.
+func (s workerState) String() string {
+	if int(s) < len(workerStateNames) {
+		return workerStateNames[s]
+	}
+	return fmt.Sprintf("workerState(%d)", s)
+}
+
+// workerEvent is what a worker reacts to: a word of its task manager, or the end of
+// what it had begun.
+type workerEvent uint8
+
+const (
+	// hearDeploy to hearExit are words of the task manager.
+	hearDeploy workerEvent = iota
+	hearPrepare
+	hearStart
+	hearCommit
+	hearCancel
+	hearExit
+	// hearNonsense is any other word, or one that is not for this worker.
+	hearNonsense
+	// workDone: what was under way has succeeded.
+	workDone
+	// workResolved: building has, where the facts were all that was wanted.
+	workResolved
+	// workFailed: what was under way has failed.
+	workFailed
+	// workUntold: what the worker has to tell cannot be told.
+	workUntold
+	// workLate: what was told to end goes on after all the time it was given.
+	workLate
+
+	workerEvents = int(workLate) + 1
+)
+
+var workerEventNames = [workerEvents]string{"deploy", "prepare", "start", "commit", "cancel", "exit", "nonsense", "done", "resolved", "failed", "untold", "late"}
+
+// String returns the event in lower case.
+func (e workerEvent) String() string {
+	if int(e) < len(workerEventNames) {
+		return workerEventNames[e]
+	}
+	return fmt.Sprintf("workerEvent(%d)", e)
+}
+
+// workerAction is what a transition has the worker do.
+type workerAction uint8
+
+const (
+	// doNothing is that of events that come too late to matter.
+	doNothing workerAction = iota
+	// doRefuse says that the word makes no sense here, which is a failure.
+	doRefuse
+	// doBuild to doAbort begin what is under way then.
+	doBuild
+	doPrepare
+	doRun
+	doCommit
+	doAbort
+	// doStop tells what is under way to end.
+	doStop
+	// doAnswer tells the task manager what has come of the work.
+	doAnswer
+	// doEnd ends the worker, with an answer where there is one to give: what was
+	// resolved, what was committed, or why it failed.
+	doEnd
+)
+
+var workerActionNames = [...]string{"nothing", "refuse", "build", "prepare", "run", "commit", "abort", "stop", "answer", "end"}
+
+// String returns the action in lower case.
+func (a workerAction) String() string {
+	if int(a) < len(workerActionNames) {
+		return workerActionNames[a]
+	}
+	return fmt.Sprintf("workerAction(%d)", a)
+}
+
+// workerStep is a transition.
+type workerStep struct {
+	to workerState
+	do workerAction
+}
+
+// busy says that something is under way, whose end will be an event.
+func (s workerState) busy() bool {
+	switch s {
+	case workerBuilding, workerPreparing, workerRunning, workerCommitting, workerSealing, workerStopping, workerAborting:
+		return true
+	}
+	return false
+}
+
+// ending says that the worker is on its way to the end, so that words of the task
+// manager change nothing.
+func (s workerState) ending() bool {
+	return s == workerStopping || s == workerAborting || s == workerEnded
+}
+
+// workerSteps are the transitions that are particular to a state. What is not here
+// is what step makes of it.
+var workerSteps = map[workerState]map[workerEvent]workerStep{
+	workerAwaiting: {
+		hearDeploy: {workerBuilding, doBuild},
+	},
+	workerBuilding: {
+		workDone:     {workerReady, doAnswer},
+		workResolved: {workerEnded, doEnd},
+	},
+	workerReady: {
+		hearPrepare: {workerPreparing, doPrepare},
+		hearStart:   {workerRunning, doRun},
+	},
+	workerPreparing: {
+		workDone: {workerPrepared, doAnswer},
+	},
+	workerPrepared: {
+		hearStart: {workerRunning, doRun},
+	},
+	workerRunning: {
+		workDone: {workerFinished, doAnswer},
+	},
+	workerFinished: {
+		hearCommit: {workerCommitting, doCommit},
+		hearExit:   {workerEnded, doEnd},
+	},
+	workerCommitting: {
+		workDone:   {workerCommitted, doAnswer},
+		hearCancel: {workerSealing, doNothing},
+		hearExit:   {workerSealing, doNothing},
+		workUntold: {workerSealing, doNothing},
+	},
+	workerSealing: {
+		workDone:   {workerEnded, doEnd},
+		hearCancel: {workerSealing, doNothing},
+		hearExit:   {workerSealing, doNothing},
+		workUntold: {workerSealing, doNothing},
+	},
+	workerCommitted: {
+		hearCancel: {workerEnded, doEnd},
+		hearExit:   {workerEnded, doEnd},
+		workUntold: {workerEnded, doEnd}, // but the results stand
+	},
+	workerStopping: {
+		workDone:     {workerAborting, doAbort},
+		workResolved: {workerAborting, doAbort},
+		workFailed:   {workerAborting, doAbort},
+		workLate:     {workerEnded, doEnd},
+	},
+	workerAborting: {
+		workDone:   {workerEnded, doEnd},
+		workFailed: {workerEnded, doEnd},
+		workLate:   {workerEnded, doEnd},
+	},
+}
+
+// step returns what an event makes of a state.
+func (s workerState) step(e workerEvent) workerStep {
+	if step, ok := workerSteps[s][e]; ok {
+		return step
+	}
+	switch {
+	case s.ending():
+		return workerStep{s, doNothing}
+	case e == hearCancel || e == hearExit || e == workUntold:
+		return s.halt()
+	case e == workFailed && s.busy():
+		return workerStep{workerAborting, doAbort}
+	case e >= workDone: // of something that is not under way any more
+		return workerStep{s, doNothing}
+	case s == workerCommitting || s == workerSealing:
+		return workerStep{workerSealing, doRefuse}
+	}
+	return workerStep{s.halt().to, doRefuse}
+}
+
+// halt is how a worker ends that has something to undo.
+func (s workerState) halt() workerStep {
+	switch {
+	case s == workerAwaiting:
+		return workerStep{workerEnded, doEnd}
+	case s.busy():
+		return workerStep{workerStopping, doStop}
+	}
+	return workerStep{workerAborting, doAbort}
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lifeTable is what a worker does, by state and event: "-" stays and does nothing,
+// a word alone is a state that is entered by doing what its name says.
+const lifeTable = `
+            deploy           prepare            start            commit              cancel           exit             nonsense         done              resolved        failed          untold           late
+awaiting    building/build   ended/refuse       ended/refuse     ended/refuse        ended/end        ended/end        ended/refuse     -                 -               -               ended/end        -
+building    stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  ready/answer      ended/end       aborting/abort  stopping/stop    -
+ready       aborting/refuse  preparing/prepare  running/run      aborting/refuse     aborting/abort   aborting/abort   aborting/refuse  -                 -               -               aborting/abort   -
+preparing   stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  prepared/answer   -               aborting/abort  stopping/stop    -
+prepared    aborting/refuse  aborting/refuse    running/run      aborting/refuse     aborting/abort   aborting/abort   aborting/refuse  -                 -               -               aborting/abort   -
+running     stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  finished/answer   -               aborting/abort  stopping/stop    -
+finished    aborting/refuse  aborting/refuse    aborting/refuse  committing/commit   aborting/abort   ended/end        aborting/refuse  -                 -               -               aborting/abort   -
+committing  sealing/refuse   sealing/refuse     sealing/refuse   sealing/refuse      sealing/nothing  sealing/nothing  sealing/refuse   committed/answer  -               aborting/abort  sealing/nothing  -
+sealing     sealing/refuse   sealing/refuse     sealing/refuse   sealing/refuse      sealing/nothing  sealing/nothing  sealing/refuse   ended/end         -               aborting/abort  sealing/nothing  -
+committed   aborting/refuse  aborting/refuse    aborting/refuse  aborting/refuse     ended/end        ended/end        aborting/refuse  -                 -               -               ended/end        -
+stopping    -                -                  -                -                   -                -                -                aborting/abort    aborting/abort  aborting/abort  -                ended/end
+aborting    -                -                  -                -                   -                -                -                ended/end         -               ended/end       -                ended/end
+ended       -                -                  -                -                   -                -                -                -                 -               -               -                -
+`
+
+func TestWorkerLife(t *testing.T) {
+	lines := strings.Split(strings.TrimSpace(lifeTable), "\n")
+	events := strings.Fields(lines[0])
+	require.Equal(t, events, workerEventNames[:])
+	require.Len(t, lines[1:], workerStates)
+	for i, line := range lines[1:] {
+		cells := strings.Fields(line)
+		s := workerState(i)
+		require.Equal(t, s.String(), cells[0])
+		require.Len(t, cells[1:], workerEvents)
+		for e, want := range cells[1:] {
+			got := s.step(workerEvent(e))
+			if want == "-" {
+				want = s.String() + "/nothing"
+			}
+			require.Equal(t, want, fmt.Sprintf("%v/%v", got.to, got.do), "%v in state %v", workerEvent(e), s)
+		}
+	}
+}
+
+// Whatever happens, a worker that is told to end ends when the work that is under way
+// does, and what it began is aborted or committed by then.
+func TestWorkerLifeEnds(t *testing.T) {
+	for i := range workerStates {
+		for _, told := range []workerEvent{hearCancel, hearExit, hearNonsense, workUntold} {
+			s := workerState(i)
+			undone := s >= workerPreparing && s <= workerSealing // sinks may have begun
+			for n := 0; s != workerEnded; n++ {
+				require.Less(t, n, 4, "%v from %v goes on", told, workerState(i))
+				e := told
+				if s.busy() && n > 0 {
+					e = workDone
+				}
+				step := s.step(e)
+				if step.do == doAbort || step.to == workerAborting || s == workerSealing && e == workDone || s == workerFinished && e == hearExit {
+					undone = false // by the job's close, where the worker is told that all is done
+				}
+				s = step.to
+			}
+			require.False(t, undone, "%v from %v leaves sinks behind", told, workerState(i))
+		}
+	}
+}
+
+func TestWorkerLifeNames(t *testing.T) {
+	require.Len(t, workerActionNames, int(doEnd)+1)
+	require.Equal(t, "workerState(99)", workerState(99).String())
+	require.Equal(t, "workerEvent(99)", workerEvent(99).String())
+	require.Equal(t, "workerAction(99)", workerAction(99).String())
+}

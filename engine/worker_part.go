@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/internal/transport/remote"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// dataPlane is how a worker reaches the others; a remote.Network is one.
+type dataPlane interface {
+	transport.Network
+	Address() string
+	Connect(addresses []string) error
+	Store() collective.Store
+}
+
+// planeConfig is what openDataPlane needs.
+type planeConfig = remote.Config
+
+// openDataPlane listens for the other workers.
+func openDataPlane(c planeConfig) (dataPlane, error) {
+	n, err := remote.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return remotePlane{n}, nil
+}
+
+// remotePlane has the store of a remote.Network as queues want it.
+type remotePlane struct{ *remote.Network }
+
+func (p remotePlane) Store() collective.Store { return p.Network.Store() }
+
+// subtasks runs a worker's part of a plan; *task.Worker does.
+type subtasks interface {
+	Prepare() error
+	Run(ctx context.Context) ([]byte, error)
+	Commit(outcomes [][]byte) error
+	Abort() error
+	Fail(err error)
+	Close()
+}
+
+// partConfig is what newPart needs.
+type partConfig struct {
+	plan  *plan.Plan
+	graph *plan.Graph
+	bind  task.Bindings
+	env   task.Env
+	part  task.Part
+}
+
+func newPart(c partConfig) (subtasks, error) {
+	w, err := task.NewWorker(c.plan, c.graph, c.bind, c.env, c.part)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// connect opens the data plane and makes what will run the worker's part of the plan,
+// so that it can take rows as soon as others know where it is.
+func (j *workerJob) connect(c *config) error {
+	d, world := j.deployment, &j.worker.world
+	secure, err := security.AttemptTLS(d.Credential)
+	if err != nil {
+		return clusterFault(fmt.Errorf("the credential of the attempt cannot be used: %w", err))
+	}
+	breaks := &planeFailure{}
+	plane, err := world.open(planeConfig{
+		Worker: d.Worker, Workers: len(d.Slots), Listen: d.Listen, Advertise: d.Advertise,
+		Secret: d.Credential.Secret, TLS: secure, Job: string(d.Job), Attempt: d.Attempt,
+		Allocator: c.allocator, Fail: breaks.fail, Logger: j.logger.Named("data"),
+	})
+	if err != nil {
+		return clusterFault(err)
+	}
+	j.plane = plane
+	j.progress = newWorkerProgress(j.plan, d.Worker == 0, j.worker.voice)
+	j.builder.store.stream = &rowSender{voice: j.worker.voice, mem: c.allocator}
+	part, err := world.part(partConfig{
+		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind,
+		env: task.Env{
+			Allocator: c.allocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Logger: c.logger,
+			Collector: j.builder.store, Progress: j.progress.event, CheckBroadcasts: c.checkBroadcasts,
+			AbandonAfter: world.patience, Network: j.plane,
+		},
+		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.joiner(secure)},
+	})
+	if err != nil {
+		return clusterFault(err)
+	}
+	j.part = part
+	breaks.tell(part.Fail)
+	return nil
+}
+
+// planeFailure passes the failure of the data plane on to what runs the subtasks,
+// which is there a little later than the data plane.
+type planeFailure struct {
+	mu   sync.Mutex
+	err  error
+	told func(error)
+}
+
+func (p *planeFailure) fail(err error) {
+	p.mu.Lock()
+	told := p.told
+	if told == nil {
+		p.err = err
+	}
+	p.mu.Unlock()
+	if told != nil {
+		told(err)
+	}
+}
+
+func (p *planeFailure) tell(f func(error)) {
+	p.mu.Lock()
+	p.told = f
+	err := p.err
+	p.mu.Unlock()
+	if err != nil {
+		f(err)
+	}
+}
+
+// joiner returns what brings the ranks of a queue together. Those of one process need
+// no network.
+func (j *workerJob) joiner(secure *tls.Config) func(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
+	d := j.deployment
+	return func(ctx context.Context, queue string, ranks [][]int) (task.Group, error) {
+		size := len(slices.Concat(ranks...))
+		if len(ranks) == 1 {
+			return localGroup{collective.NewLocalGroup(size)}, nil
+		}
+		host, _, err := net.SplitHostPort(d.Listen)
+		if err != nil {
+			host = d.Listen
+		}
+		if host == "" {
+			host = "127.0.0.1"
+		}
+		g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
+			Store: j.plane.Store(), Size: size, Hosts: ranks, Listen: net.JoinHostPort(host, "0"),
+			Group: fmt.Sprintf("%s %s", d.Job, queue), Attempt: uint32(d.Attempt),
+			TLS: secure, Logger: j.logger.Named("queue"),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("queue %q: %w", queue, err)
+		}
+		return g, nil
+	}
+}
+
+// localGroup is a group that has nothing to close.
+type localGroup struct{ *collective.LocalGroup }
+
+func (localGroup) Close() error { return nil }
+
+// slotRanges are the subtask indices of each worker.
+func slotRanges(d *wire.Deployment) []shared.Range {
+	ranges := make([]shared.Range, len(d.Slots))
+	for i, s := range d.Slots {
+		ranges[i] = shared.Range{Lo: s.Lo, Hi: s.Hi}
+	}
+	return ranges
+}

@@ -1,0 +1,194 @@
+//go:build unix
+
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// rudeArgs are the arguments of the job rude.
+type rudeArgs struct{ Do string }
+
+// rude is a job whose user code does what a worker must bear.
+var rude = Define("rude", func(b *Builder, a rudeArgs) error {
+	Collect(transform(numbers(b, 4), "rude", func(c *Context, n int64) (int64, error) {
+		if n != 2 {
+			return n, nil
+		}
+		switch a.Do {
+		case "panic":
+			panic("ouch")
+		case "panic elsewhere":
+			go panic("ouch")
+			<-c.Done()
+		case "exit":
+			os.Exit(7)
+		case "write":
+			fmt.Println("\xff\x00 garbage")
+			fmt.Fprintln(os.Stderr, "to the log")
+		case "run":
+			out, err := exec.CommandContext(c, "sh", "-c", `[ -z "$SUPERSTEP_WORKER" ] && ! (: >&4) && ! (: <&3)`).CombinedOutput()
+			if err != nil {
+				return 0, fmt.Errorf("%w: %s", err, out)
+			}
+		case "wait":
+			<-c.Done()
+		}
+		return n, nil
+	}), "numbers")
+	return nil
+})
+
+// This binary is the program of the workers that the tests below start. It is asked
+// before the tests begin, as a program asks first in main.
+func init() {
+	if os.Getenv(wire.WorkerEnv) != "" {
+		WorkerMain(squares, rude)
+	}
+}
+
+// process is a worker in a process of its own.
+type process struct {
+	cmd            *exec.Cmd
+	to             *wire.Writer[wire.ToWorker]
+	from           *wire.Reader[wire.FromWorker]
+	stdin          *os.File
+	stdout, stderr bytes.Buffer
+}
+
+func startProcess(t *testing.T) *process {
+	t.Helper()
+	theirIn, in, err := os.Pipe()
+	require.NoError(t, err)
+	out, theirOut, err := os.Pipe()
+	require.NoError(t, err)
+	p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0]), stdin: in}
+	p.cmd.Env = append(os.Environ(), wire.WorkerEnv+"="+strconv.Itoa(wire.Version))
+	p.cmd.ExtraFiles = []*os.File{theirIn, theirOut}
+	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+	require.NoError(t, p.cmd.Start())
+	theirIn.Close()
+	theirOut.Close()
+	t.Cleanup(func() { in.Close(); out.Close() })
+	p.to, p.from = wire.NewWriter[wire.ToWorker](in), wire.NewReader[wire.FromWorker](out)
+	return p
+}
+
+// say sends words, as far as the worker takes them.
+func (p *process) say(words ...wire.ToWorker) {
+	for _, m := range words {
+		_ = p.to.Write(&m)
+	}
+}
+
+// start has the worker run.
+func (p *process) start(t *testing.T, deploy wire.ToWorker) {
+	t.Helper()
+	p.say(deploy)
+	ready := p.next()
+	require.NotNil(t, ready)
+	require.NotNil(t, ready.Ready, ready.Failed)
+	p.say(prepareWord)
+	require.NotNil(t, p.next().Prepared)
+	p.say(startWord)
+}
+
+// next returns the next thing said but beats and progress, nil at the end.
+func (p *process) next() *wire.FromWorker {
+	for {
+		m, err := p.from.Next()
+		if err != nil {
+			return nil
+		}
+		if m.Beat == nil && m.Progress == nil {
+			return m
+		}
+	}
+}
+
+// end waits for the process and returns its exit code.
+func (p *process) end(t *testing.T) int {
+	t.Helper()
+	for p.next() != nil {
+	}
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+func TestWorkerProcess(t *testing.T) {
+	deploy := func(do string) wire.ToWorker { return deployment(specOf(t, rude, rudeArgs{do}, 1), 0, 1) }
+	for _, test := range []struct {
+		do   string
+		code int
+		last string // of its failure, "" where it succeeds or dies
+		err  string // of its standard error
+	}{
+		{do: "nothing"},
+		{do: "write", err: "to the log\n"},
+		{do: "run"},
+		{do: "panic", code: exitFailed, last: "panic: ouch"},
+		{do: "panic elsewhere", code: 2, err: "panic: ouch"},
+		{do: "exit", code: 7},
+	} {
+		t.Run(test.do, func(t *testing.T) {
+			p := startProcess(t)
+			p.start(t, deploy(test.do))
+			var last *wire.FromWorker
+			rows := 0
+			for m := p.next(); m != nil; m = p.next() {
+				last = m
+				if m.Collected != nil {
+					rows++
+				}
+				if m.Finished != nil {
+					p.say(wire.ToWorker{Commit: &wire.Commit{Outcomes: [][]byte{m.Finished.Outcome}}}, exitWord)
+				}
+			}
+			require.Equal(t, test.code, p.end(t), p.stderr.String())
+			require.Contains(t, p.stderr.String(), test.err)
+			switch {
+			case test.code == 0:
+				require.NotNil(t, last.Committed)
+				require.Equal(t, 4, rows)
+			case test.last != "":
+				require.Contains(t, last.Failed.Message, test.last)
+			}
+			if test.do == "write" {
+				require.Equal(t, "\xff\x00 garbage\n", p.stdout.String())
+			}
+		})
+	}
+}
+
+// A worker whose task manager dies does not go on.
+func TestWorkerProcessLeftAlone(t *testing.T) {
+	p := startProcess(t)
+	p.start(t, deployment(specOf(t, rude, rudeArgs{"wait"}, 1), 0, 1))
+	p.stdin.Close()
+	require.Equal(t, exitFailed, p.end(t))
+	require.Contains(t, p.stderr.String(), "the pipe to the task manager has ended: the worker exits\n")
+}
+
+// Who sets the variable by hand is told so.
+func TestWorkerProcessWithoutTaskManager(t *testing.T) {
+	for _, files := range [][]*os.File{nil, {os.Stdin, os.Stdin}} {
+		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd.Env = append(os.Environ(), wire.WorkerEnv+"=1")
+		cmd.ExtraFiles = files
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err)
+		require.Equal(t, exitFailed, cmd.ProcessState.ExitCode())
+		require.True(t, strings.HasPrefix(string(out), "the environment says by SUPERSTEP_WORKER that this process is a worker, but no task manager started it ("), string(out))
+		require.True(t, strings.HasSuffix(string(out), "): unset the variable\n"), string(out))
+	}
+}

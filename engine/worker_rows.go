@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Sizes of what a worker sends in bulk. Pieces are small against what a frame may
+// hold: beats and words get between them.
+const (
+	collectedBytes = 1 << 20   // of rows in a piece, unless one row is larger
+	outputBytes    = 256 << 10 // of text in a piece
+)
+
+// stream takes collected rows in place of a resultStore that holds them. What it does
+// not take it blocks on, until ctx ends.
+type stream interface {
+	send(ctx context.Context, node plan.NodeID, shard int, rows arrow.Record) error
+}
+
+// rowSender sends the rows that a worker collects to its task manager, on their way to
+// the client, each batch as an Arrow stream of its own. Nothing is held here, so that
+// no budget bounds what a job collects but the client's.
+type rowSender struct {
+	voice *workerVoice
+	mem   memory.Allocator
+}
+
+// send sends a borrowed batch, in pieces where it is large.
+func (s *rowSender) send(ctx context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
+	n := int(rows.NumRows())
+	if n == 0 {
+		return nil
+	}
+	if n > 1 && batch.Size(rows) > collectedBytes {
+		for part := range batch.Rechunk(rows, (n+1)/2) {
+			err := s.send(ctx, node, shard, part)
+			part.Release()
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if size := batch.Size(rows); size > wire.MaxFrame-collectedBytes {
+		return fmt.Errorf("a row to collect takes %s, and at most %s can travel to the client: write it to a file",
+			task.FormatBytes(size), task.FormatBytes(wire.MaxFrame-collectedBytes))
+	}
+	data, err := encodeRows(rows, s.mem)
+	if err != nil {
+		return err
+	}
+	return s.voice.send(ctx, &wire.FromWorker{Collected: &wire.Collected{Node: int(node), Shard: shard, Rows: data}})
+}
+
+// encodeRows returns an Arrow stream with one batch, borrowed.
+func encodeRows(rows arrow.Record, mem memory.Allocator) ([]byte, error) {
+	var out bytes.Buffer
+	w := batch.NewStreamWriter(&out, rows.Schema(), mem)
+	err := w.Write(rows)
+	if closed := w.Close(); err == nil {
+		err = closed
+	}
+	return out.Bytes(), err
+}
+
+// textSender sends what operators show to people to the task manager, on its way to
+// the client's standard output. What one call of Write takes stays together unless it
+// is large.
+type textSender struct {
+	voice *workerVoice
+	ctx   context.Context // of the worker
+	mu    sync.Mutex
+}
+
+var _ io.Writer = (*textSender)(nil)
+
+// Write sends the text; it blocks while the client does not take it.
+func (s *textSender) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sent := 0
+	for sent < len(text) {
+		piece := text[sent:min(len(text), sent+outputBytes)]
+		m := &wire.FromWorker{Output: &wire.Output{Text: bytes.Clone(piece)}}
+		if err := s.voice.send(s.ctx, m); err != nil {
+			return sent, fmt.Errorf("write to the client's standard output: %w", err)
+		}
+		sent += len(piece)
+	}
+	return sent, nil
+}

@@ -1,0 +1,333 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// runWorker is the life of a worker process. It returns the exit code: 0 where the
+// worker did all that it was told to, 1 otherwise.
+//
+// The goroutine that calls it decides, as workerState says; one reads what the task
+// manager says, one writes what the worker says, and one at a time does the work.
+func runWorker(world workerWorld) int {
+	w := &worker{
+		world:  world.withDefaults(),
+		heard:  make(chan *wire.ToWorker),
+		unsaid: make(chan error, 1),
+		gone:   make(chan struct{}),
+		done:   make(chan struct{}),
+		work:   make(chan workOutcome, 1),
+	}
+	w.context, w.cancel = context.WithCancelCause(context.Background())
+	defer w.cancel(nil)
+	w.ended = sync.OnceFunc(func() { close(w.done) })
+	defer w.ended()
+	frames := wire.NewWriter[wire.FromWorker](w.world.out)
+	w.voice = newWorkerVoice(frames, w.world.beat, func(err error) { w.alone(fmt.Sprintf("cannot be written to (%v)", err)) }, func(err error) {
+		select {
+		case w.unsaid <- err:
+		default: // the first one ends the worker already
+		}
+	})
+	if err := checkProtocol(world.version); err != nil {
+		w.fail(misused(err))
+		w.end()
+		return w.close()
+	}
+	go w.listen(wire.NewReader[wire.ToWorker](w.world.in))
+	for w.state != workerEnded {
+		select {
+		case m := <-w.heard:
+			w.hear(m)
+		case o := <-w.work:
+			w.worked(o)
+		case <-w.late:
+			w.fail(w.lateness())
+			w.step(workLate)
+		case err := <-w.unsaid:
+			w.fail(fmt.Errorf("what the worker has to tell cannot be told: %w", err))
+			w.step(workUntold)
+		case <-w.gone:
+			w.abandon()
+			return exitFailed
+		}
+	}
+	return w.close()
+}
+
+// withDefaults returns the world with its times set.
+func (world workerWorld) withDefaults() workerWorld {
+	if world.beat == 0 {
+		world.beat = beatEvery
+	}
+	if world.patience == 0 {
+		world.patience = workerPatience
+	}
+	return world
+}
+
+// checkProtocol compares the version of the task manager's protocol with this
+// program's.
+func checkProtocol(text string) error {
+	version, err := strconv.Atoi(text)
+	if err != nil {
+		return fmt.Errorf("the environment's %s is %q: want the version of the protocol, a number", wire.WorkerEnv, text)
+	}
+	return wire.CheckVersions(version, "the task manager", "the job's program")
+}
+
+// worker is a worker process.
+type worker struct {
+	world   workerWorld
+	voice   *workerVoice
+	state   workerState
+	context context.Context // of all work; ended by doStop
+	cancel  context.CancelCauseFunc
+
+	heard  chan *wire.ToWorker
+	work   chan workOutcome
+	unsaid chan error
+	late   <-chan time.Time // when what was told to end should have
+	gone   chan struct{}    // closed when the task manager is
+	lost   sync.Once        // closes gone
+	done   chan struct{}    // closed when the worker has ended
+	ended  func()           // closes done
+	busy   bool             // a piece of work is under way
+	doing  string           // what the latest one is
+
+	word    string           // of the task manager, the latest
+	job     *workerJob       // as it was deployed; nil before
+	start   *wire.Start      // of doRun
+	commit  *wire.Commit     // of doCommit
+	answer  *wire.FromWorker // what has come of the latest work
+	failure *wire.Failure    // why the worker fails
+	cause   error            // the same, as it was first known
+}
+
+// workOutcome is how a piece of work ended.
+type workOutcome struct {
+	event  workerEvent
+	answer *wire.FromWorker
+	err    error
+}
+
+// listen hands on what the task manager says. When that ends, so does the process, at
+// once: there is nobody left to work for, nor anybody to end this process later.
+func (w *worker) listen(frames *wire.Reader[wire.ToWorker]) {
+	for {
+		m, err := frames.Next()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				w.alone("has ended")
+			} else {
+				w.alone(fmt.Sprintf("cannot be read (%v)", err))
+			}
+			return
+		}
+		select {
+		case w.heard <- m:
+		case <-w.done:
+			return
+		}
+		if m.Exit != nil {
+			return // the task manager may close the pipe now
+		}
+	}
+}
+
+// alone ends the process whose task manager is gone, unless it has come to its end
+// anyway.
+func (w *worker) alone(what string) {
+	select {
+	case <-w.done:
+		return
+	default:
+	}
+	fmt.Fprintf(w.world.stderr, "the pipe to the task manager %s: the worker exits\n", what)
+	w.world.exit(exitFailed)
+	w.lost.Do(func() { close(w.gone) }) // which matters to tests, where exit returns
+}
+
+// abandon ends what is under way where exit has returned.
+func (w *worker) abandon() {
+	w.cancel(errAlone)
+	if w.busy {
+		<-w.work
+		w.busy = false
+	}
+	w.release()
+	_ = w.voice.close(0)
+}
+
+// hear takes a word of the task manager.
+func (w *worker) hear(m *wire.ToWorker) {
+	w.word = wordOf(m)
+	w.step(w.understand(m))
+}
+
+// understand returns the event that a message is to this worker.
+func (w *worker) understand(m *wire.ToWorker) workerEvent {
+	first := w.job != nil && w.job.deployment.Worker == 0
+	switch {
+	case m.Deployment != nil && w.job == nil:
+		w.job = newWorkerJob(w, m.Deployment)
+		return hearDeploy
+	case m.Prepare != nil && first:
+		return hearPrepare
+	case m.Start != nil && (w.state == workerPrepared) == first:
+		w.start = m.Start
+		return hearStart
+	case m.Commit != nil && first:
+		w.commit = m.Commit
+		return hearCommit
+	case m.Cancel != nil:
+		if !w.state.ending() && w.state < workerCommitting {
+			w.fail(cancelled(m.Cancel.Reason))
+		}
+		return hearCancel
+	case m.Exit != nil:
+		return hearExit
+	}
+	return hearNonsense
+}
+
+// wordOf names a message.
+func wordOf(m *wire.ToWorker) string {
+	switch {
+	case m.Deployment != nil:
+		return "Deployment"
+	case m.Prepare != nil:
+		return "Prepare"
+	case m.Start != nil:
+		return "Start"
+	case m.Commit != nil:
+		return "Commit"
+	}
+	return "something unknown"
+}
+
+// worked takes the end of a piece of work.
+func (w *worker) worked(o workOutcome) {
+	w.busy = false
+	if o.err != nil {
+		w.fail(o.err)
+	}
+	w.answer = o.answer
+	w.step(o.event)
+}
+
+// fail keeps the first cause of the worker's failure. What is known later of functions
+// that go on, or of output that stays, is added to it.
+func (w *worker) fail(err error) {
+	f := w.failureOf(err)
+	if w.failure == nil {
+		w.failure, w.cause = f, err
+		return
+	}
+	if adds(err) {
+		w.failure.Message = clipMessage(w.failure.Message + "; " + f.Message)
+	}
+}
+
+// step makes a transition and does what it asks for.
+func (w *worker) step(e workerEvent) {
+	step := w.state.step(e)
+	if step.do == doRefuse && w.failure == nil {
+		w.fail(clusterFault(fmt.Errorf("the task manager says %s to a worker that is %v: they do not understand each other", w.word, w.state)))
+	}
+	before := w.state
+	w.state = step.to
+	switch step.do {
+	case doBuild:
+		w.begin("building the job", w.job.build)
+	case doPrepare:
+		w.begin("the sinks' begin", w.job.prepare)
+	case doRun:
+		w.begin("the run", func(ctx context.Context) workOutcome { return w.job.run(ctx, w.start) })
+	case doCommit:
+		w.begin("the sinks' commit", func(context.Context) workOutcome { return w.job.commit(w.commit) })
+	case doAnswer:
+		w.tell()
+	default:
+		w.leave(before)
+	}
+}
+
+// leave does what leads to the state in which the worker ends.
+func (w *worker) leave(before workerState) {
+	if w.state == before {
+		return
+	}
+	switch w.state {
+	case workerStopping:
+		w.cancel(cmp.Or(w.cause, errTold))
+		w.late = time.After(w.world.patience + time.Second) // after the run's own limit
+	case workerAborting:
+		w.cancel(cmp.Or(w.cause, errTold))
+		w.late = time.After(w.world.patience)
+		w.begin("removing what was written", func(context.Context) workOutcome { return w.job.abort() })
+	case workerEnded:
+		w.end()
+	}
+}
+
+// begin does a piece of work, whose end worked hears of.
+func (w *worker) begin(what string, f func(ctx context.Context) workOutcome) {
+	w.busy, w.doing = true, what
+	go func() { w.work <- f(w.context) }()
+}
+
+// tell says what has come of the latest work.
+func (w *worker) tell() {
+	w.voice.say(w.answer)
+	w.answer = nil
+}
+
+// end says the last word.
+func (w *worker) end() {
+	w.ended()
+	switch {
+	case w.answer != nil && w.answer.Committed != nil: // which nothing undoes
+		w.tell()
+	case w.failure != nil:
+		w.voice.say(&wire.FromWorker{Failed: w.failure})
+	case w.answer != nil:
+		w.tell()
+	}
+}
+
+// close gives up what the worker holds and returns the exit code.
+func (w *worker) close() int {
+	w.cancel(errTold)
+	hung := time.AfterFunc(lastResort, func() {
+		fmt.Fprintf(w.world.stderr, "the worker does not come to an end within %v: it exits\n", lastResort)
+		w.world.exit(exitFailed)
+	})
+	defer hung.Stop()
+	w.release()
+	if err := w.voice.close(lastWords); err != nil {
+		fmt.Fprintf(w.world.stderr, "%v: the worker exits\n", err)
+		return exitFailed
+	}
+	if w.failure != nil {
+		return exitFailed
+	}
+	return exitOK
+}
+
+// release gives up what the job holds, unless something that did not end in time may
+// be using it.
+func (w *worker) release() {
+	if w.job != nil && !w.busy {
+		w.job.close()
+	}
+}

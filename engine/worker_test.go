@@ -1,0 +1,362 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+func one(m wire.ToWorker) []wire.ToWorker { return []wire.ToWorker{m} }
+
+var (
+	prepareWord = wire.ToWorker{Prepare: &wire.Prepare{}}
+	startWord   = wire.ToWorker{Start: &wire.Start{Addresses: []string{"127.0.0.1:4711"}}}
+	commitWord  = wire.ToWorker{Commit: &wire.Commit{Outcomes: [][]byte{[]byte("outcome")}}}
+	cancelWord  = wire.ToWorker{Cancel: &wire.Cancel{Reason: "the user asked for it"}}
+	exitWord    = wire.ToWorker{Exit: &wire.Exit{}}
+)
+
+// The whole life of a worker that does all that it is told.
+func TestWorkerLivesThroughAJob(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{}
+		world, plane := fakeWorld(part)
+		h := startWorker(t, world)
+		at := 0
+		h.say(deployment(spec, 0, 1))
+		ready := h.next(&at)
+		require.Equal(t, "127.0.0.1:4711", ready.Ready.Address)
+		c, err := newConfig([]Option{Shards(16), Parallelism(1)})
+		require.NoError(t, err)
+		local, err := buildTwice(squares, squaresArgs{N: 4}, c)
+		require.NoError(t, err)
+		require.Equal(t, local.graph.Fingerprint(), ready.Ready.Fingerprint)
+		require.Equal(t, 1, plane.config.Workers)
+		require.Equal(t, int64(64<<20), part.env.env.MemoryBudget)
+
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		h.say(startWord)
+		require.Equal(t, "outcome", string(h.next(&at).Finished.Outcome))
+		h.say(commitWord)
+		require.NotNil(t, h.next(&at).Committed)
+		h.say(exitWord)
+		require.Nil(t, h.next(&at))
+		require.Equal(t, exitOK, h.end())
+		require.Equal(t, []string{"make", "prepare", "run", "commit outcome", "close"}, part.called())
+		require.Empty(t, h.exited())
+		require.Empty(t, h.stderr.String())
+	})
+}
+
+func TestWorkerBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		world, _ := fakeWorld(&fakePart{})
+		h := startWorker(t, world)
+		time.Sleep(10*beatEvery + time.Millisecond)
+		h.say(exitWord)
+		require.Equal(t, exitOK, h.end())
+		require.Equal(t, 10, h.beats)
+	})
+}
+
+// What becomes of a worker that fails, is cancelled, or is told what makes no sense, in
+// each of its states.
+func TestWorkerEndsEarly(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	deploy := deployment(spec, 0, 1)
+	broken := errors.New("broken")
+	for _, test := range []struct {
+		name  string
+		part  *fakePart
+		block string // the call during which the last word is said
+		words []wire.ToWorker
+		kind  wire.FailureKind
+		want  string // of the failure; "" is none
+		code  int
+		calls string
+	}{
+		{name: "exit before anything", words: one(exitWord)},
+		{name: "cancel before anything", words: one(cancelWord), code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it"},
+		{name: "start before anything", words: one(startWord), code: 1, kind: wire.ClusterFailure,
+			want: "the task manager says Start to a worker that is awaiting: they do not understand each other"},
+		{name: "nothing known", words: one(wire.ToWorker{}), code: 1, kind: wire.ClusterFailure,
+			want: "the task manager says something unknown to a worker that is awaiting: they do not understand each other"},
+		{name: "exit when ready", words: []wire.ToWorker{deploy, exitWord}, calls: "make abort close"},
+		{name: "cancel when ready", words: []wire.ToWorker{deploy, cancelWord}, code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it", calls: "make abort close"},
+		{name: "a part that cannot be made", part: &fakePart{fail: map[string]error{"make": broken}}, words: one(deploy), code: 1, kind: wire.ClusterFailure, want: "broken", calls: "make"},
+		{name: "start before prepare", words: []wire.ToWorker{deploy, startWord}, code: 1, kind: wire.ClusterFailure,
+			want: "the task manager says Start to a worker that is ready: they do not understand each other", calls: "make abort close"},
+		{name: "deployed twice", words: []wire.ToWorker{deploy, deploy}, code: 1, kind: wire.ClusterFailure,
+			want: "the task manager says Deployment to a worker that is ready: they do not understand each other", calls: "make abort close"},
+		{name: "sinks that do not begin", part: &fakePart{fail: map[string]error{"prepare": broken}}, words: []wire.ToWorker{deploy, prepareWord}, code: 1,
+			want: "broken (paths of a job are those of its workers, here of task manager host0)", calls: "make prepare abort close"},
+		{name: "cancel when prepared", words: []wire.ToWorker{deploy, prepareWord, cancelWord}, code: 1, kind: wire.PeerFailure, want: "cancelled: the user asked for it",
+			calls: "make prepare abort close"},
+		{name: "exit when prepared", words: []wire.ToWorker{deploy, prepareWord, exitWord}, calls: "make prepare abort close"},
+		{name: "too few addresses", words: []wire.ToWorker{deploy, prepareWord, {Start: &wire.Start{}}}, code: 1, kind: wire.ClusterFailure,
+			want: "the worker was told of 0 addresses, and there are 1 workers", calls: "make prepare abort close"},
+		{name: "a run that fails", part: &fakePart{fail: map[string]error{"run": broken}}, words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, want: "broken",
+			calls: "make prepare run abort close"},
+		{name: "a run that fails, and an abort", part: &fakePart{fail: map[string]error{"run": broken, "abort": errors.New("full disk")}},
+			words: []wire.ToWorker{deploy, prepareWord, startWord}, code: 1, want: "broken; full disk", calls: "make prepare run abort close"},
+		{name: "cancel during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.PeerFailure,
+			want: "cancelled: the user asked for it", calls: "make prepare run abort close"},
+		{name: "exit during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, exitWord}, code: 1, kind: wire.PeerFailure,
+			want: "the worker was told to end", calls: "make prepare run abort close"},
+		{name: "prepare during the run", block: "run", words: []wire.ToWorker{deploy, prepareWord, startWord, prepareWord, cancelWord}, code: 1, kind: wire.ClusterFailure,
+			want: `the task manager says Prepare to a worker that is running: they do not understand each other`, calls: "make prepare run abort close"},
+		{name: "cancel when finished", words: []wire.ToWorker{deploy, prepareWord, startWord, cancelWord}, code: 1, kind: wire.PeerFailure,
+			want: "cancelled: the user asked for it", calls: "make prepare run abort close"},
+		{name: "exit when finished", words: []wire.ToWorker{deploy, prepareWord, startWord, exitWord}, calls: "make prepare run close"},
+		{name: "a commit that fails", part: &fakePart{fail: map[string]error{"commit outcome": broken}}, words: []wire.ToWorker{deploy, prepareWord, startWord, commitWord}, code: 1,
+			want: "broken", calls: "make prepare run commit outcome abort close"},
+		{name: "cancel when committed", words: []wire.ToWorker{deploy, prepareWord, startWord, commitWord, cancelWord}, calls: "make prepare run commit outcome close"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				part := test.part
+				if part == nil {
+					part = &fakePart{}
+				}
+				if test.block != "" {
+					part.block = map[string]chan struct{}{test.block: make(chan struct{})}
+				}
+				world, _ := fakeWorld(part)
+				h := startWorker(t, world)
+				for _, m := range test.words {
+					h.say(m)
+					synctest.Wait()
+				}
+				require.Equal(t, test.code, h.end())
+				require.Empty(t, h.exited())
+				require.Equal(t, test.calls, strings.Join(part.called(), " "))
+				var failed *wire.Failure
+				for i, m := range h.all() {
+					if m.Failed != nil {
+						require.Equal(t, len(h.all())-1, i, "it is the last word")
+						failed = m.Failed
+					}
+				}
+				if test.want == "" {
+					require.Nil(t, failed)
+					return
+				}
+				require.Equal(t, test.want, failed.Message)
+				require.Equal(t, test.kind, failed.Kind)
+				require.Equal(t, -1, failed.ExitCode)
+			})
+		})
+	}
+}
+
+// A commit is not stopped by a cancellation, and what it made visible is told.
+func TestWorkerCommitsThoughCancelled(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		block := make(chan struct{})
+		part := &fakePart{block: map[string]chan struct{}{"commit outcome": block}}
+		world, _ := fakeWorld(part)
+		h := startWorker(t, world)
+		for _, m := range []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord, commitWord, cancelWord} {
+			h.say(m)
+			synctest.Wait()
+		}
+		time.Sleep(time.Hour)
+		close(block)
+		require.Equal(t, exitOK, h.end())
+		said := h.all()
+		require.NotNil(t, said[len(said)-1].Committed)
+	})
+}
+
+// Functions that do not hear of the end are left behind after some time, and the
+// process ends.
+func TestWorkerAbandons(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	for _, test := range []struct{ block, want string }{
+		{"prepare", "cancelled: the user asked for it; abandoned after 1s: the sinks' begin did not end when the worker was told to"},
+		{"run", "cancelled: the user asked for it; abandoned after 1s: the run did not end when the worker was told to"},
+		{"abort", "cancelled: the user asked for it; abandoned after 1s: removing what was written did not end when the worker was told to"},
+	} {
+		t.Run(test.block, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				block := make(chan struct{})
+				part := &fakePart{deaf: true, block: map[string]chan struct{}{test.block: block}}
+				world, _ := fakeWorld(part)
+				h := startWorker(t, world)
+				began := time.Now()
+				words := []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord, cancelWord}
+				if test.block == "prepare" {
+					words = []wire.ToWorker{words[0], prepareWord, cancelWord}
+				}
+				for _, m := range words {
+					h.say(m)
+					synctest.Wait()
+				}
+				require.Equal(t, exitFailed, h.end())
+				require.LessOrEqual(t, time.Since(began), 2*time.Second)
+				said := h.all()
+				require.Equal(t, test.want, said[len(said)-1].Failed.Message)
+				require.NotContains(t, part.called(), "close", "what is left behind may be using it")
+				close(block)
+			})
+		})
+	}
+}
+
+// What Run says of functions that it left behind reaches the user.
+func TestWorkerTellsOfAbandonedFunctions(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{run: func(ctx context.Context) ([]byte, error) {
+			<-ctx.Done()
+			return nil, &task.AbandonedError{Functions: []string{"operator Map"}, After: time.Second, Err: context.Cause(ctx)}
+		}}
+		world, _ := fakeWorld(part)
+		h := startWorker(t, world)
+		for _, m := range []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord, cancelWord} {
+			h.say(m)
+			synctest.Wait()
+		}
+		require.Equal(t, exitFailed, h.end())
+		said := h.all()
+		last := said[len(said)-1].Failed
+		require.Contains(t, last.Message, "cancelled: the user asked for it; abandoned after 1s: operator Map did not return")
+		require.Equal(t, wire.PeerFailure, last.Kind)
+	})
+}
+
+// A worker without a task manager exits at once, whatever it is doing.
+func TestWorkerLeftAlone(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	for _, words := range [][]wire.ToWorker{nil, one(deployment(spec, 0, 1)), {deployment(spec, 0, 1), prepareWord, startWord}} {
+		synctest.Test(t, func(t *testing.T) {
+			part := &fakePart{block: map[string]chan struct{}{"run": make(chan struct{})}}
+			world, _ := fakeWorld(part)
+			h := startWorker(t, world)
+			for _, m := range words {
+				h.say(m)
+				synctest.Wait()
+			}
+			began := time.Now()
+			h.stdin.Close()
+			require.Equal(t, exitFailed, h.end())
+			require.Zero(t, time.Since(began))
+			require.Equal(t, []int{exitFailed}, h.exited())
+			require.Equal(t, "the pipe to the task manager has ended: the worker exits\n", h.stderr.String())
+		})
+	}
+}
+
+// Garbage on the pipe is as bad as its end, and a pipe that nobody reads too.
+func TestWorkerPipes(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		world, _ := fakeWorld(&fakePart{})
+		h := startWorker(t, world)
+		_, err := io.WriteString(h.stdin, "GET / HTTP/1.1\r\n\r\n")
+		_ = err // the worker may have gone before the end of it
+		require.Equal(t, exitFailed, h.end())
+		require.Equal(t, []int{exitFailed}, h.exited())
+		require.Contains(t, h.stderr.String(), "the pipe to the task manager cannot be read (frame ToWorker: a length of")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		world, _ := fakeWorld(&fakePart{})
+		h := startWorker(t, world)
+		h.stdout.Close()
+		require.Equal(t, exitFailed, h.end())
+		require.Contains(t, h.stderr.String(), "the pipe to the task manager cannot be written to (")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		world, _ := fakeWorld(&fakePart{})
+		h := startWorker(t, world)
+		resume := h.pause()
+		h.say(deployment(spec, 0, 1))
+		time.Sleep(time.Minute)
+		h.say(exitWord)
+		code := <-h.code
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, h.stderr.String(), "did not read the worker's last word within 5s: the worker exits")
+		resume()
+		h.stdin.Close()
+	})
+}
+
+// Another version of the protocol is told in words that any version reads.
+func TestWorkerOfAnotherVersion(t *testing.T) {
+	for version, want := range map[string]string{
+		"2":   "the task manager speaks version 2 of the protocol and the job's program version 1: upgrade the job's program",
+		"0":   "the task manager speaks version 0 of the protocol and the job's program version 1: upgrade the task manager",
+		"yes": `the environment's SUPERSTEP_WORKER is "yes": want the version of the protocol, a number`,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := startWorker(t, workerWorld{version: version})
+			require.Equal(t, exitFailed, h.end())
+			said := h.all()
+			require.Len(t, said, 1)
+			require.Equal(t, want, said[0].Failed.Message)
+			require.Equal(t, wire.MisuseFailure, said[0].Failed.Kind)
+		})
+	}
+}
+
+// What is too large to tell fails the worker rather than the pipe.
+func TestWorkerOutcomeTooLarge(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{run: func(context.Context) ([]byte, error) { return make([]byte, wire.MaxFrame), nil }}
+		world, _ := fakeWorld(part)
+		h := startWorker(t, world)
+		for _, m := range []wire.ToWorker{deployment(spec, 0, 1), prepareWord, startWord} {
+			h.say(m)
+			synctest.Wait()
+		}
+		require.Equal(t, exitFailed, h.end())
+		said := h.all()
+		require.Contains(t, said[len(said)-1].Failed.Message, "what the worker has to tell cannot be told: frame: a message FromWorker of 671")
+		require.Equal(t, []string{"make", "prepare", "run", "abort", "close"}, part.called())
+	})
+}
+
+// The failure of the data plane reaches what runs the subtasks, also when it comes
+// before they are there.
+func TestWorkerDataPlaneFails(t *testing.T) {
+	p := &fakePart{}
+	var f planeFailure
+	f.fail(errors.New("worker 3 was lost"))
+	require.Empty(t, p.called())
+	f.tell(p.Fail)
+	require.Equal(t, []string{"fail: worker 3 was lost"}, p.called())
+	p = &fakePart{}
+	f = planeFailure{}
+	f.tell(p.Fail)
+	f.fail(errors.New("worker 2 was lost"))
+	require.Equal(t, []string{"fail: worker 2 was lost"}, p.called())
+}
+
+func TestWorkerMainOffersJobs(t *testing.T) {
+	require.Empty(t, os.Getenv(wire.WorkerEnv))
+	before := offered.Load()
+	defer offered.Store(before)
+	offered.Store(nil)
+	require.ErrorContains(t, checkOffered("squares"), `job "squares" cannot run on a cluster, as this program would not know that it is a worker there: call engine.WorkerMain with its jobs first in main, or use engine.Main`)
+	WorkerMain()
+	require.ErrorContains(t, checkOffered("squares"), `it is not among the jobs that engine.WorkerMain was called with (none)`)
+	WorkerMain(squares, nil, (*Job[squaresArgs])(nil), Anonymous(func(*Builder) error { return nil }))
+	WorkerMain(squares)
+	require.NoError(t, checkOffered("squares"))
+	require.ErrorContains(t, checkOffered("cubes"), `(squares): add it there`)
+	require.ErrorContains(t, checkOffered(""), `the job has no name`)
+}
