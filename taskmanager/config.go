@@ -26,11 +26,12 @@ type Config struct {
 	// Name is what people call this task manager; the default is its host with the
 	// start of its identity.
 	Name string
-	// Host is by what name or address the others reach this machine. The default is
-	// 127.0.0.1 if the job manager is reached by loopback, else the machine's name.
+	// Host is the name or address of this machine, the default of the two below. Its own
+	// default is 127.0.0.1 if the job manager is reached by loopback, else the machine's
+	// name.
 	Host string
 	// Listen is the host on which workers take data connections, Advertise the one by
-	// which other workers reach them. The default of both is Host.
+	// which the others reach them, and for which they get certificates.
 	Listen, Advertise string
 
 	// Slots is how many subtasks of each vertex it has place for; the default is the

@@ -234,7 +234,7 @@ func (m *manager) command(c *wire.WorkerCommand) {
 func (m *manager) registration() *wire.Register {
 	return &wire.Register{
 		Version: wire.Version, Build: wire.Build(),
-		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Host, PID: os.Getpid(),
+		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
 		Slots: m.Slots, Memory: m.Memory, Platform: wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH},
 		Running: m.outbox.reconnect(),
 	}

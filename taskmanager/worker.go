@@ -200,7 +200,7 @@ func (w *worker) step(h happening, p payload) {
 	case deliver:
 		w.hand = &hand{piece: p.piece}
 	case giveUp:
-		w.failure = p.failure
+		w.failure = w.reason(h, from, p.failure)
 		w.cancel()
 	case kill:
 		w.kill(w.reason(h, from, p.failure))

@@ -1,0 +1,51 @@
+package taskmanager
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+func TestWorkDir(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a", "b")
+	d, err := openWorkDir(path)
+	require.NoError(t, err)
+	id := d.id
+	for _, job := range []wire.JobID{"20260102-job", "../../../etc", "a/b\x00\n", wire.JobID(strings.Repeat("long", 1000)), ""} {
+		made, err := d.forWorker(wire.WorkerRef{Job: job, Attempt: 2, Worker: 3})
+		require.NoError(t, err)
+		require.Equal(t, d.workers(), filepath.Dir(made))
+		info, err := os.Stat(made)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o700), info.Mode().Perm())
+	}
+	require.Error(t, d.close(), "there are workers")
+
+	// What was left is removed, and the identity stays.
+	d, err = openWorkDir(path)
+	require.NoError(t, err)
+	require.Equal(t, id, d.id)
+	require.Empty(t, names(t, d.workers()))
+	_, err = openWorkDir(path)
+	require.ErrorContains(t, err, "another task manager uses it")
+	require.NoError(t, d.close())
+
+	for _, wrong := range []string{"", "short", "has/slash-and-more", strings.Repeat("x", 65), "with\nnewline1"} {
+		require.NoError(t, os.WriteFile(filepath.Join(path, "id"), []byte(wrong), 0o600))
+		_, err = openWorkDir(path)
+		require.ErrorContains(t, err, "does not hold an identity")
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(path, "id"), []byte("my-task-manager\n"), 0o600))
+	d, err = openWorkDir(path)
+	require.NoError(t, err)
+	require.Equal(t, "my-task-manager", d.id)
+	require.NoError(t, d.close())
+
+	_, err = openWorkDir(filepath.Join(path, "id"))
+	require.ErrorContains(t, err, "work directory")
+}

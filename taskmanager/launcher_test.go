@@ -1,0 +1,120 @@
+package taskmanager
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// script writes a shell script to a file, which it leaves open for writing.
+func script(t *testing.T, text string) (path string, open *os.File) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "script")
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o700)
+	require.NoError(t, err)
+	_, err = f.WriteString("#!/bin/sh\n" + text)
+	require.NoError(t, err)
+	t.Cleanup(func() { f.Close() })
+	return path, f
+}
+
+// launchScript starts a script without a task manager.
+func launchScript(t *testing.T, l *launcher, path string) (Process, error) {
+	t.Helper()
+	ours, its, err := makePipes()
+	require.NoError(t, err)
+	t.Cleanup(ours.close)
+	defer its.close()
+	its.Executable, its.Dir = path, t.TempDir()
+	return l.Launch(its)
+}
+
+func TestLauncher(t *testing.T) {
+	l := newLauncher()
+	defer l.Close()
+	var all sync.WaitGroup
+	for _, test := range []struct {
+		text string
+		exit Exit
+	}{
+		{"exit 0", Exit{}},
+		{"exit 5", Exit{Code: 5}},
+		{"kill -9 $$", Exit{Code: -1, Signal: "killed"}},
+		{"kill -TERM $$", Exit{Code: -1, Signal: "terminated"}},
+	} {
+		path, f := script(t, test.text)
+		require.NoError(t, f.Close())
+		p, err := launchScript(t, l, path)
+		require.NoError(t, err)
+		all.Go(func() {
+			exit, err := p.Wait()
+			if err != nil || exit != test.exit {
+				t.Errorf("%s: %+v, %v", test.text, exit, err)
+			}
+			if err := p.Kill(); err != nil {
+				t.Errorf("%s: killed again: %v", test.text, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestBusyExecutable starts what is open for writing, as it is for a moment in a
+// process that was forked while it was written.
+func TestBusyExecutable(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // elsewhere that is no error
+	}
+	l := newLauncher()
+	defer l.Close()
+	path, f := script(t, "exit 0")
+	closed := time.AfterFunc(50*time.Millisecond, func() { f.Close() })
+	defer closed.Stop()
+	p, err := launchScript(t, l, path)
+	require.NoError(t, err)
+	exit, err := p.Wait()
+	require.NoError(t, err)
+	require.Equal(t, Exit{}, exit)
+}
+
+// TestClosedLauncher closes a launcher with a process that goes on: on Linux the
+// kernel ends it.
+func TestClosedLauncher(t *testing.T) {
+	l := newLauncher()
+	path, f := script(t, "exec sleep 1000")
+	require.NoError(t, f.Close())
+	p, err := launchScript(t, l, path)
+	require.NoError(t, err)
+	l.Close()
+	l.Close()
+	if runtime.GOOS != "linux" {
+		require.NoError(t, p.Kill())
+	}
+	exit, err := p.Wait()
+	require.NoError(t, err)
+	require.Equal(t, "killed", exit.Signal)
+	_, err = launchScript(t, l, path)
+	require.ErrorIs(t, err, ErrClosed)
+}
+
+// broken is a launcher whose machine has no room for another process.
+type broken struct{ err error }
+
+func (b broken) Launch(Launch) (Process, error) { return nil, b.err }
+
+func TestNoProcess(t *testing.T) {
+	t.Parallel()
+	b := manage(t, newBoss(t), func(c *Config) { c.Launcher = broken{errors.New("no room")} })
+	b.deploy(t, "obey")
+	f := b.ended(t)
+	require.Equal(t, &wire.Failure{Kind: wire.ClusterFailure, Message: "start the worker: no room", TaskManager: "tm", ExitCode: -1}, f)
+	require.Empty(t, names(t, filepath.Join(b.dir, "workers")))
+}

@@ -1,0 +1,130 @@
+package taskmanager
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// printLife writes the table: a row for each happening, a column for each state.
+func printLife() string {
+	table := lifeTable()
+	var out strings.Builder
+	fmt.Fprintf(&out, "%-13s", "")
+	for s := range states {
+		fmt.Fprintf(&out, " %-23s", state(s))
+	}
+	for h := range happenings {
+		fmt.Fprintf(&out, "\n%-13s", happening(h))
+		for s := range states {
+			m := table[s][h]
+			cell := "."
+			switch {
+			case m.to != state(s):
+				cell = m.to.String() + " (" + m.do.String() + ")"
+			case m.do != none:
+				cell = "(" + m.do.String() + ")"
+			}
+			fmt.Fprintf(&out, " %-23s", cell)
+		}
+	}
+	lines := strings.Split(out.String(), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// TestLifeTable compares every (state, happening) with the reviewed table.
+func TestLifeTable(t *testing.T) {
+	const path = "testdata/life.txt"
+	if os.Getenv("REWRITE") != "" {
+		require.NoError(t, os.WriteFile(path, []byte(printLife()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), printLife(), "run with REWRITE=1 and review the difference")
+}
+
+// TestLifeRules checks what holds of every entry.
+func TestLifeRules(t *testing.T) {
+	table := lifeTable()
+	for s := range state(states) {
+		for h := range happening(happenings) {
+			m := table[s][h]
+			at := fmt.Sprintf("%s, %s: %s (%s)", s, h, m.to, m.do)
+			if s == gone {
+				require.Equal(t, move{gone, none}, m, "%s: gone is for good", at)
+			}
+			require.Equal(t, m.do == end, s != gone && m.to == gone, "%s: the end is told on the way to gone alone", at)
+			require.Equal(t, m.do == kill || m.do == giveUp, s != killed && m.to == killed, "%s: killed when it is killed", at)
+			if m.do == giveUp {
+				require.Equal(t, fetching, s, at)
+			}
+			if m.do == kill || m.do == relay || m.do == drop || m.do == report || m.do == deliver {
+				require.NotContains(t, []state{fetching, killed, gone}, s, "%s: there is no process", at)
+			}
+			if m.do == launch {
+				require.Equal(t, fetching, s, at)
+			}
+			if m.do == relay || m.do == drop {
+				require.True(t, h >= toldPrepare && h <= toldExit, at)
+				require.NotEqual(t, s, m.to, "%s: a command is relayed once", at)
+			}
+			if m.do == report || m.do == deliver {
+				require.True(t, h >= saidBeat && h <= saidFailed, at)
+			}
+		}
+	}
+	// Whatever it does, it can be brought to its end.
+	for s := range gone {
+		m := table[s][toldKill]
+		require.Contains(t, []state{killed}, m.to, "%s", s)
+		require.Contains(t, []state{s, killed}, table[s][stopped].to)
+		if s != fetching {
+			require.Equal(t, gone, table[s][exited].to, "%s", s)
+		} else {
+			require.Equal(t, gone, table[s][unstarted].to)
+		}
+	}
+}
+
+// TestLivesAtRandom lives lives of random happenings: the commands that reach a worker
+// fit its queue, and its events have the order that the job manager expects.
+func TestLivesAtRandom(t *testing.T) {
+	table := lifeTable()
+	rapid.Check(t, func(t *rapid.T) {
+		s := fetching
+		relayed, ends := 0, 0
+		said := map[happening]int{}
+		for _, h := range rapid.SliceOfN(rapid.Custom(func(t *rapid.T) happening {
+			return happening(rapid.IntRange(0, happenings-1).Draw(t, "happening"))
+		}), 1, 60).Draw(t, "life") {
+			m := table[s][h]
+			switch m.do {
+			case relay, drop, launch:
+				relayed++
+			case end:
+				ends++
+			case report:
+				if said[h]++; said[h] > 1 && h != saidProgress && s != cancelling {
+					t.Fatalf("%s was told twice", h)
+				}
+				if h == saidFinished && s != cancelling && said[saidReady] == 0 {
+					t.Fatalf("finished without having been ready")
+				}
+			}
+			s = m.to
+		}
+		if relayed > 8 {
+			t.Fatalf("%d messages for the worker", relayed)
+		}
+		if (s == gone) != (ends == 1) {
+			t.Fatalf("%s with %d ends", s, ends)
+		}
+	})
+}

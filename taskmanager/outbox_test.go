@@ -1,0 +1,103 @@
+package taskmanager
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestOutbox runs the scripts in testdata/outbox. Each command prints what it returns.
+func TestOutbox(t *testing.T) {
+	datadriven.Walk(t, "testdata/outbox", func(t *testing.T, path string) {
+		o := newOutbox()
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			worker := wire.WorkerRef{Job: "j", Attempt: 1}
+			if d.HasArg("worker") {
+				d.ScanArgs(t, "worker", &worker.Worker)
+			}
+			rows := int64(0)
+			if d.HasArg("rows") {
+				d.ScanArgs(t, "rows", &rows)
+			}
+			switch d.Cmd {
+			case "deployed":
+				o.deployed(worker)
+			case "ready":
+				o.put(wire.WorkerEvent{WorkerRef: worker, Ready: &wire.Ready{}})
+			case "progress":
+				o.put(wire.WorkerEvent{WorkerRef: worker, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: rows}}}})
+			case "finished":
+				o.put(wire.WorkerEvent{WorkerRef: worker, Finished: &wire.Finished{}})
+			case "ended":
+				o.put(wire.WorkerEvent{WorkerRef: worker, Ended: &wire.Ended{}})
+			case "beat":
+				o.beat()
+			case "farewell":
+				o.farewell("bye")
+			case "acknowledged":
+				var n uint64
+				d.ScanArgs(t, "number", &n)
+				o.acknowledged(n)
+			case "forget":
+				o.forget()
+			case "reconnect":
+				return "running " + printRefs(o.reconnect()) + "\n"
+			case "tell":
+				return printTold(o)
+			default:
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+			}
+			return ""
+		})
+	})
+}
+
+func printRefs(refs []wire.WorkerRef) string {
+	names := []string{}
+	for _, r := range refs {
+		names = append(names, r.String())
+	}
+	return "[" + strings.Join(names, " ") + "]"
+}
+
+// printTold tells everything.
+func printTold(o *outbox) string {
+	var out strings.Builder
+	for m := o.pop(); m != nil; m = o.pop() {
+		switch {
+		case m.Heartbeat != nil:
+			fmt.Fprintf(&out, "heartbeat %d %s\n", m.Heartbeat.Number, printRefs(m.Heartbeat.Running))
+		case m.Leave != nil:
+			fmt.Fprintf(&out, "leave %s\n", m.Leave.Reason)
+		case m.Worker.Ready != nil:
+			fmt.Fprintf(&out, "%s ready\n", m.Worker.WorkerRef)
+		case m.Worker.Progress != nil:
+			fmt.Fprintf(&out, "%s progress %d\n", m.Worker.WorkerRef, m.Worker.Progress.Vertices[0].Rows)
+		case m.Worker.Finished != nil:
+			fmt.Fprintf(&out, "%s finished\n", m.Worker.WorkerRef)
+		case m.Worker.Ended != nil:
+			fmt.Fprintf(&out, "%s ended\n", m.Worker.WorkerRef)
+		}
+	}
+	return out.String()
+}
+
+// TestOutboxIsBounded has a job manager away for long, and one that acknowledges
+// nothing.
+func TestOutboxIsBounded(t *testing.T) {
+	o := newOutbox()
+	for i := range 10_000 {
+		o.put(wire.WorkerEvent{WorkerRef: ref, Progress: &wire.Progress{Vertices: make([]wire.VertexProgress, 1)}})
+		o.beat()
+		if i%2 == 0 {
+			printTold(o)
+		}
+	}
+	require.LessOrEqual(t, len(o.waiting)+len(o.told), 1)
+	require.LessOrEqual(t, len(o.marks), maxBeats)
+}

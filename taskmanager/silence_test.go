@@ -1,0 +1,63 @@
+package taskmanager
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTurns(t *testing.T) {
+	turns := newTurns(16*time.Second, 5*time.Second)
+	require.Equal(t, time.Second, turns.tick(6*time.Second))
+	require.Equal(t, 500*time.Millisecond, turns.tick(6500*time.Millisecond))
+	// A process that was stopped for an hour had one turn in it.
+	require.Equal(t, 2*time.Second, turns.tick(time.Hour))
+	require.Equal(t, time.Second, turns.tick(time.Hour+time.Second))
+	require.Positive(t, func() time.Duration { n := newTurns(1, 0); return n.period }())
+}
+
+func TestLease(t *testing.T) {
+	const s = time.Second
+	var l lease
+	l.renew(10 * s)
+	l.beats(1)
+	l.tick(4 * s)
+	l.beats(2)
+	l.tick(4 * s)
+	require.False(t, l.lapsed())
+	l.acknowledged(1) // which was sent 8 s ago
+	l.tick(1 * s)
+	require.False(t, l.lapsed())
+	l.acknowledged(2) // 5 s ago
+	l.acknowledged(1) // late
+	l.acknowledged(7) // never sent
+	l.tick(4 * s)
+	require.False(t, l.lapsed())
+	l.beats(3)
+	l.lost()
+	l.acknowledged(3)
+	l.tick(1 * s)
+	require.True(t, l.lapsed(), "what was acknowledged last was sent 10 s ago")
+	l.renew(10 * s)
+	require.False(t, l.lapsed())
+	for i := range uint64(5000) {
+		l.beats(i)
+	}
+	require.Len(t, l.sent, maxBeats)
+}
+
+func TestBackoff(t *testing.T) {
+	a, b := newBackoff(7), newBackoff(7)
+	full := firstWait
+	for range 20 {
+		wait := a.wait()
+		require.Equal(t, wait, b.wait(), "a function of the seed")
+		require.GreaterOrEqual(t, wait, full/2)
+		require.LessOrEqual(t, wait, full)
+		full = min(2*full, lastWait)
+	}
+	require.Equal(t, lastWait, full)
+	a.reset()
+	require.LessOrEqual(t, a.wait(), firstWait)
+}
