@@ -1,4 +1,4 @@
-// Package task runs a plan in one process.
+// Package task runs a plan, in one process or in parts.
 //
 //	report, err := task.Run(ctx, plan, graph, bindings, task.Env{})
 //
@@ -13,13 +13,34 @@
 //
 //  1. The bindings are compared with the plan; nothing has been called yet.
 //  2. A private directory for temporary files is made, and what killed runs left
-//     beside it is swept.
+//     beside it is swept. The receiving ends of all edges are made, and listen.
 //  3. Sinks begin, in node order.
-//  4. The parts are built: for each edge its receiving ends, for each vertex and
-//     rank a subtask with its operators and sending ends, for each queue a gang.
+//  4. The rest is built: for each queue a gang, for each vertex and rank a subtask
+//     with its operators and sending ends.
 //  5. All subtasks run at once, one goroutine each.
 //  6. Sinks commit, in node order, when every subtask has succeeded. Otherwise,
 //     and where a commit fails, they are aborted.
+//
+// # Parts
+//
+// A plan may run as several workers, each in a process of its own, which has the
+// subtasks of some slots; a Part says which. Run is the life of the one Worker that
+// has all of them, and there is no other code for it:
+//
+//	        worker 0              worker 1, 2, …
+//	1, 2    NewWorker             NewWorker            then all listen
+//	3       Prepare                                    the sinks have begun
+//	4, 5    Run ─► outcome        Run ─► outcome       the others join the sinks
+//	6       Commit(outcomes)                           or Abort, on all
+//	        Close                 Close
+//
+// Whatever happens once happens on worker 0, which has subtask 0: single vertices,
+// the criterion of queues, the commit. Rows go to the worker where their reader is;
+// each worker has one account per edge of the source shards that have ended, and one
+// copy of a side input. What must be combined, such as accumulators, comes out of a
+// run by shard, so that MergeOutcomes folds it as one process would: the bits are the
+// same. A worker that ends because of another one fails with an error that FollowsPeer
+// knows. RunParts puts such workers into one process, for tests.
 //
 // # A subtask
 //
@@ -55,7 +76,8 @@
 //
 // The vertices of a queue run as one gang: a goroutine per rank runs the stages
 // of each superstep in order, and all meet for the verdict of subtask 0. The
-// failure of one ends the collectives of all.
+// failure of one ends the collectives of all. Where the ranks are in several processes
+// they meet for a verdict only if there is a criterion to make one; see verdict.
 //
 // # Failures
 //
@@ -69,7 +91,8 @@
 //
 // # Where to look
 //
-// run.go is the life of a run, build.go makes its parts, subtask.go and chain.go
+// worker.go is the life of a worker, run.go that of its subtasks, build.go makes them,
+// sinks.go begins and commits, outcome.go is what comes of it, subtask.go and chain.go
 // drive operators, output.go and inbox.go are the two ends of an exchange, ends.go
 // says when it is over, spill.go is its file, side.go broadcast inputs,
 // superstep.go the loop of queues, record.go the report.

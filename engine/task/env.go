@@ -20,7 +20,7 @@ type Env struct {
 	// It reaches no result.
 	BatchRows int
 	// MemoryBudget is the number of bytes that exchanges and operators may hold
-	// before they spill, split evenly over the slots. Exchanges take at most half
+	// before they spill, split evenly over the slots of the process. Exchanges take at most half
 	// of a slot's part, so that operators find room whatever comes before them. It
 	// counts what is held: garbage that is not collected yet comes on top, up to as
 	// much again where GOMEMLIMIT does not keep the collector to less. 0
@@ -58,8 +58,8 @@ const DefaultBatchRows = 1024
 // Progress is one event of a run: of a vertex where Queue is empty, otherwise of
 // a queue.
 type Progress struct {
-	// Vertex has taken or produced Rows so far, over all subtasks, and ended
-	// ShardsDone of its shards.
+	// Vertex has taken or produced Rows so far, over all subtasks of the process, and
+	// ended ShardsDone of its shards.
 	Vertex     plan.VertexID
 	Rows       int64
 	ShardsDone int

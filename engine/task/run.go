@@ -167,8 +167,7 @@ func (r *run) execute(ctx context.Context) error {
 	}
 	r.started = true
 	for _, g := range r.gangs {
-		stop := g.abortOn(r.context)
-		defer stop()
+		defer g.abortOn(r.context)()
 	}
 	var running sync.WaitGroup
 	for i, t := range r.subtasks {

@@ -556,9 +556,19 @@ func (g *gang) closeUnstarted() error {
 	return errors.Join(errs...)
 }
 
-// abortOn ends the group's collectives when the run ends; stop takes that back.
-func (g *gang) abortOn(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { g.group.Abort(peerFailed(g.here.Lo, context.Cause(ctx))) })
+// abortOn ends the group's collectives when the run ends; stop takes that back, or
+// waits until it is done.
+func (g *gang) abortOn(ctx context.Context) (stop func()) {
+	aborted := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(aborted)
+		g.group.Abort(peerFailed(g.here.Lo, context.Cause(ctx)))
+	})
+	return func() {
+		if !forget() {
+			<-aborted
+		}
+	}
 }
 
 // peerFailed is the cause of a group's end for a failure of this process. In the other
