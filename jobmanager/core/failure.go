@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,24 +15,34 @@ const (
 	maxLine    = 4 << 10
 )
 
-// cancelAsked ends a job because someone wants it.
+// cancelAsked ends a job because someone wants it. While worker 0 makes the results
+// visible it is too late, as that cannot be undone: the job finishes, unless that takes
+// longer than a worker gets that is to end.
 func (c *Core) cancelAsked(e CancelAsked) {
 	j := c.jobs[e.ID]
 	if j == nil {
 		return
 	}
-	reason := e.Reason
-	if reason == "" {
-		reason = "no reason given"
+	reason := "cancelled: " + shorten(cmp.Or(e.Reason, "no reason given"), maxMessage)
+	if j.info.State != wire.JobCommitting || !j.committing {
+		c.cancel(j, reason)
+	} else if j.cancelLate == "" {
+		j.cancelLate, j.since = reason, c.clock.paid
+		j.info.Detail += fmt.Sprintf("; it is to be cancelled if that takes longer than %s", c.config.KillAfter)
+		c.emit(Changed{Job: j.snapshot()})
 	}
+}
+
+// cancel ends a job for a reason.
+func (c *Core) cancel(j *job, reason string) {
 	c.noteCommit(j)
-	if !c.moveJob(j, jobCancels, "cancelled: "+shorten(reason, maxMessage)) {
+	if !c.moveJob(j, jobCancels, reason) {
 		return
 	}
 	if j.processes > 0 {
 		c.record(j, false)
 	}
-	c.stopAll(j, toldCancel, j.info.Detail)
+	c.stopAll(j, toldCancel, reason)
 	c.settle(j)
 }
 

@@ -23,9 +23,10 @@ type job struct {
 	ready     int       // of them
 	processes int       // that are not gone, the resolver included
 
-	preparing  bool // worker 0 was told to prepare
-	committing bool // worker 0 was told to commit
-	finished   int  // workers
+	preparing  bool   // worker 0 was told to prepare
+	committing bool   // worker 0 was told to commit
+	cancelLate string // why it is to be cancelled if the commit takes too long
+	finished   int    // workers
 	outcomes   [][]byte
 
 	deciding bool          // it failed as a worker lost another one, and nobody has said why yet
@@ -364,6 +365,10 @@ func (c *Core) hurry(j *job) {
 	case wire.JobDeploying:
 		if waited >= c.config.DeployTimeout {
 			c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: j.notReady(c.config.DeployTimeout), Worker: -1, ExitCode: -1})
+		}
+	case wire.JobCommitting:
+		if j.cancelLate != "" && waited >= c.config.KillAfter {
+			c.cancel(j, j.cancelLate)
 		}
 	case wire.JobFailing:
 		if j.deciding && c.clock.paid >= j.decideBy {

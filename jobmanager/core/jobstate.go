@@ -37,7 +37,8 @@ func (e jobEvent) String() string { return jobEvents[e] }
 // A job that fails or is cancelled stays in failing or cancelling until all its
 // workers are gone, so that one that has ended so holds no slots. What came first
 // decides: a failure of a cancelling job, or a cancellation of a failing one, changes
-// nothing. Finished, failed and cancelled are for good.
+// nothing. A cancellation waits for a commit that has begun, for a while (cancelAsked).
+// Finished, failed and cancelled are for good.
 var jobTable = table[wire.JobState, jobEvent]{
 	wire.JobResolving: {
 		jobResolved: wire.JobWaiting,
