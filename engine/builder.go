@@ -31,6 +31,7 @@ type Builder struct {
 	sealed  bool              // the function returned
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
+	outputs []*broughtBack // of the program that called Run
 }
 
 // newBuilder returns the builder of one call of a job's function.
@@ -114,6 +115,10 @@ type Spec struct {
 	Operator func() Operator
 	// Sink, with Operator, commits what the subtasks wrote.
 	Sink Sink
+	// AtClient has Operator and Sink run in the program that called Run, also where a
+	// cluster runs the rest. They have one input then, whose rows are held in memory
+	// until the job has finished. See ClientPath.
+	AtClient bool
 }
 
 // Add adds an operator and returns the rows it emits, or nil for a sink. Where
@@ -146,7 +151,9 @@ func (b *Builder) Add(spec Spec) *Dataset {
 	if spec.Schema != nil {
 		return &Dataset{builder: b, node: id, schema: schema}
 	}
-	if spec.Sink != nil {
+	if spec.AtClient {
+		b.bringBack(id, &spec)
+	} else if spec.Sink != nil {
 		b.bind.Sinks[id] = spec.Sink
 	}
 	return nil
@@ -205,6 +212,8 @@ func (b *Builder) checkSpec(spec *Spec) (*arrow.Schema, error) {
 		return nil, errors.New("a sink is an operator that emits no rows")
 	case spec.Source != nil && spec.Schema == nil:
 		return nil, errors.New("a source needs a schema")
+	case spec.AtClient && (spec.Sink == nil || len(spec.Inputs) != 1 || spec.Inputs[0].Side):
+		return nil, errors.New("what runs at the client is a sink with one input")
 	}
 	if err := b.checkPorts(spec.Inputs); err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type display struct {
 	live    string        // line on the screen, to be overwritten
 	printed time.Duration // when the last plain line was
 	ended   map[string]bool
+	state   string // of a job on a cluster, as last shown in a line that stays
 }
 
 func newDisplay(mode progressMode, out io.Writer, width func() int) *display {
@@ -102,7 +103,11 @@ func (d *display) update(p Progress) {
 	switch d.mode {
 	case progressOff:
 	case progressJSON:
-		if p.Done || d.due(p) {
+		d.stateObject(p)
+		if p.State == detachedState && p.Err == nil {
+			return
+		}
+		if p.Done || len(p.Vertices) > 0 && d.due(p) {
 			d.object(progressObject(p))
 		}
 	case progressLive:
@@ -128,9 +133,15 @@ func (d *display) due(p Progress) bool {
 	return due
 }
 
-// plain writes lines that stay: one per queue that ended, one every plainEvery,
-// and the outcome.
+// plain writes lines that stay: one per state of a job on a cluster, one per queue
+// that ended, one every plainEvery, and the outcome.
 func (d *display) plain(p Progress) {
+	if shown := p.State + " " + steadyDetail(p); p.State != "" && !p.Done && shown != d.state {
+		d.state, d.printed = shown, p.Elapsed
+		if worthALine(p) {
+			fmt.Fprintln(d, renderState(p, math.MaxInt))
+		}
+	}
 	for _, q := range p.Queues {
 		if q.Ended && !d.ended[q.Name] {
 			d.ended[q.Name] = true
@@ -138,14 +149,18 @@ func (d *display) plain(p Progress) {
 		}
 	}
 	if p.Done {
-		if p.Err == nil {
+		if p.Err == nil && p.State != detachedState {
 			fmt.Fprintln(d, renderDone(p))
 		}
 		return
 	}
 	if p.Elapsed-d.printed >= plainEvery {
 		d.printed = p.Elapsed
-		fmt.Fprintln(d, renderLine(p, math.MaxInt))
+		if runs(p) {
+			fmt.Fprintln(d, renderLine(p, math.MaxInt))
+		} else if p.State == uploadingState {
+			fmt.Fprintln(d, renderState(p, math.MaxInt))
+		}
 	}
 }
 
@@ -154,7 +169,9 @@ func (d *display) overwrite(p Progress) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !p.Done {
-		d.live = renderLine(p, d.width())
+		if d.live = renderLine(p, d.width()); !runs(p) {
+			d.live = renderState(p, d.width())
+		}
 		io.WriteString(d.out, eraseLine+d.live)
 		return
 	}
@@ -168,7 +185,7 @@ func (d *display) overwrite(p Progress) {
 			erase = ""
 		}
 	}
-	if p.Err == nil {
+	if p.Err == nil && p.State != detachedState {
 		erase += clipLine(renderDone(p), d.width()) + "\n"
 	}
 	io.WriteString(d.out, erase)
@@ -283,7 +300,25 @@ func renderQueue(q QueueProgress) string {
 	for _, v := range q.Values {
 		fmt.Fprintf(&b, " %s=%.6g", v.Name, v.Value)
 	}
+	if q.Ended || q.PerSecond <= 0 {
+		return b.String()
+	}
+	fmt.Fprintf(&b, ", %s/s", formatRate(q.PerSecond))
+	if q.Left >= time.Second {
+		fmt.Fprintf(&b, ", at most %s left", formatElapsed(q.Left))
+	}
 	return b.String()
+}
+
+// formatRate writes a rate with about two digits: "0.25", "3.1", "42", "1.2k".
+func formatRate(perSecond float64) string {
+	switch {
+	case perSecond < 1:
+		return strconv.FormatFloat(perSecond, 'f', 2, 64)
+	case perSecond < 10:
+		return strconv.FormatFloat(perSecond, 'f', 1, 64)
+	}
+	return formatCount(perSecond)
 }
 
 // renderQueueEnd writes how a queue ended, and when, if elapsed is not 0.

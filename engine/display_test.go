@@ -277,7 +277,7 @@ func TestWatchTellsInTime(t *testing.T) {
 		time.Sleep(ProgressInterval)
 		told := l.heard()
 		require.Len(t, told, 1)
-		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}}}, told[0].Queues)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 2, Max: 3, Values: []Value{{Name: "loss", Value: 2}}, PerSecond: 10, Left: ProgressInterval}}, told[0].Queues)
 
 		// The end of a queue is told at once, and once.
 		w.event(task.Progress{Queue: "q", Step: 3, Values: []Value{{Name: "loss", Value: 1}}})

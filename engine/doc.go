@@ -26,6 +26,13 @@
 //	if err != nil { … }
 //	defer result.Release()
 //
+// # On a cluster
+//
+// Cluster, or --cluster on the command line, has the same program run by a cluster, with
+// the same results. The program is sent there, and its processes build the job anew
+// from its arguments. Paths are those of the cluster's machines; an output whose path
+// begins with ClientPath is written where the program was started.
+//
 // # Building twice
 //
 // Every process of a run builds the graph for itself, by calling the same

@@ -10,13 +10,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
 
 // engineFlags are the flags that every program gets from Main.
 type engineFlags struct {
-	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor."`
+	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor, or on a cluster one per slot."`
 	Shards      int          `placeholder:"S" default:"${shards}" help:"Shards that data are cut into, a power of two (default: ${shards})."`
 	Explain     explainForm  `placeholder:"FORM" help:"Print the plan as text, json or dot instead of running it; text if no form is given."`
 	Progress    progressMode `enum:"auto,plain,json,off" default:"auto" placeholder:"MODE" help:"How to show progress on standard error: auto, plain, json or off (default: auto, a live line on a terminal)."`
@@ -27,6 +28,52 @@ type engineFlags struct {
 	Memory      byteSize     `placeholder:"SIZE" help:"Memory that exchanges and results may hold before they spill, such as 512MiB or 4GB (default: a share of what there is)."`
 	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files (default: the system's)."`
 	Version     versionFlag  `help:"Print the version and exit."`
+	clusterFlags
+}
+
+// clusterFlags say where a job runs, if not in this process. Defaults come from the
+// environment, see fromEnvironment.
+type clusterFlags struct {
+	Cluster      string        `placeholder:"HOST:PORT" help:"Run on the cluster of the job manager there; the port is 6123 unless given (default: SUPERSTEP_CLUSTER; local runs in this process)."`
+	Detach       bool          `help:"Leave the job to the cluster: print its name and exit, without results."`
+	TokenFile    string        `placeholder:"FILE" help:"File with the cluster's token (default: SUPERSTEP_TOKEN_FILE, or where a job manager of this user left it)."`
+	TLSCA        string        `name:"tls-ca" placeholder:"FILE" help:"Certificate of the authority that vouches for the job manager (default: SUPERSTEP_TLS_CA)."`
+	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate that this program shows to the job manager (default: SUPERSTEP_TLS_CERT)."`
+	TLSKey       string        `name:"tls-key" placeholder:"FILE" help:"Key of that certificate (default: SUPERSTEP_TLS_KEY)."`
+	Insecure     bool          `help:"Talk to a job manager on another machine without TLS: who reads along learns the token."`
+	WorkerBinary string        `placeholder:"FILE" help:"Build of this program for the cluster's platform (default: this executable)."`
+	WaitTimeout  time.Duration `placeholder:"TIME" help:"Give up a job that waited for slots so long, such as 10m (default: wait for ever)."`
+}
+
+// fromEnvironment fills in what the command line left out.
+func (c *clusterFlags) fromEnvironment(getenv func(string) string) {
+	for name, flag := range map[string]*string{
+		"SUPERSTEP_CLUSTER": &c.Cluster, "SUPERSTEP_TLS_CA": &c.TLSCA,
+		"SUPERSTEP_TLS_CERT": &c.TLSCert, "SUPERSTEP_TLS_KEY": &c.TLSKey,
+	} {
+		if *flag == "" {
+			*flag = getenv(name)
+		}
+	}
+}
+
+// options turns the flags into options of a run.
+func (c *clusterFlags) options() []Option {
+	var opts []Option
+	given := func(is bool, option Option) {
+		if is {
+			opts = append(opts, option)
+		}
+	}
+	given(c.Cluster != "", Cluster(c.Cluster))
+	given(c.Cluster == "local", Local())
+	given(c.TokenFile != "", ClusterTokenFile(c.TokenFile))
+	given(c.TLSCA != "" || c.TLSCert != "" || c.TLSKey != "", ClusterTLS(c.TLSCA, c.TLSCert, c.TLSKey))
+	given(c.Insecure, ClusterInsecure())
+	given(c.Detach, Detach())
+	given(c.WorkerBinary != "", WorkerBinary(c.WorkerBinary))
+	given(c.WaitTimeout != 0, WaitTimeout(c.WaitTimeout))
+	return opts
 }
 
 // seedFlag stands apart because a job may have a flag of that name itself.
@@ -289,8 +336,8 @@ func (c *commandLine) options() []Option {
 	if c.IfExists == "replace" {
 		exists = Replace
 	}
-	return []Option{
+	return append(c.clusterFlags.options(),
 		Parallelism(c.Parallelism), Shards(c.Shards), Seed(c.Seed), IfExists(exists),
 		BatchRows(c.BatchRows), MemoryBudget(int64(c.Memory)), SpillDir(c.SpillDir),
-	}
+	)
 }

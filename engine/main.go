@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -46,7 +48,11 @@ const (
 // An interrupt cancels the run, a second one ends the process at once, and so does
 // the first while the job is being built, as nothing has started then. Hooks run
 // with signals handled as in any program.
+//
+// With --cluster the job runs on a cluster, see Cluster, and everything else is the
+// same, but that --detach prints the job's name on standard output and calls no hooks.
 func Main[A any](job *Job[A], opts ...MainOption[A]) {
+	WorkerMain(job)
 	os.Exit(mainWith(context.Background(), job, world{
 		name:   filepath.Base(os.Args[0]),
 		args:   os.Args[1:],
@@ -54,6 +60,7 @@ func Main[A any](job *Job[A], opts ...MainOption[A]) {
 		stderr: os.Stderr,
 		getenv: os.Getenv,
 		width:  func() int { return terminalWidth(os.Stderr) },
+		ask:    terminalAsk(os.Stdin, os.Stderr),
 		listen: listen,
 		exit:   os.Exit,
 	}, opts...))
@@ -63,7 +70,9 @@ func Main[A any](job *Job[A], opts ...MainOption[A]) {
 type MainOption[A any] func(*mainConfig[A])
 
 type mainConfig[A any] struct {
-	after []func(args A, r *Result) error
+	after   []func(args A, r *Result) error
+	options []Option
+	line    []string // the program's name and its words, if not those of the process
 }
 
 // AfterRun sets a function that Main calls after the job succeeded, to print or
@@ -71,6 +80,18 @@ type mainConfig[A any] struct {
 // order given; the result is released after the last one.
 func AfterRun[A any](f func(args A, r *Result) error) MainOption[A] {
 	return func(c *mainConfig[A]) { c.after = append(c.after, f) }
+}
+
+// RunWith sets options of the run, which flags change where they are given.
+func RunWith[A any](opts ...Option) MainOption[A] {
+	return func(c *mainConfig[A]) { c.options = append(c.options, opts...) }
+}
+
+// CommandLine sets the program's name, for messages, and the words of its command
+// line, in place of those of the process: for one command of a program that has
+// several.
+func CommandLine[A any](name string, words ...string) MainOption[A] {
+	return func(c *mainConfig[A]) { c.line = append([]string{name}, words...) }
 }
 
 // world is what a program takes from its surroundings.
@@ -81,6 +102,9 @@ type world struct {
 	getenv         func(string) string
 	// width returns the width of the terminal that stderr is, 0 if it is none.
 	width func() int
+	// ask asks the user a question to answer with yes or no; nil where nobody would
+	// answer.
+	ask func(question string) bool
 	// listen begins to receive the signals that cancel, until stop; before and after,
 	// they end the process as ever.
 	listen func() (signals <-chan os.Signal, stop func())
@@ -108,6 +132,9 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 			opt(&mc)
 		}
 	}
+	if len(mc.line) > 0 {
+		w.name, w.args = mc.line[0], mc.line[1:]
+	}
 	p := program{world: w}
 	if err := job.check(); err != nil {
 		return p.fail(err)
@@ -124,24 +151,26 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 	if line.ended {
 		return exitOK
 	}
+	line.fromEnvironment(w.getenv)
 	if line.Explain != "" {
-		compiled, err := Compile(job, args, line.options()...)
+		compiled, err := Compile(job, args, slices.Concat(mc.options, line.options())...)
 		if err != nil {
 			return p.fail(err)
 		}
 		return p.fail(explain(w.stdout, compiled, line.Explain))
 	}
-	return p.fail(runMain(ctx, job, args, line, &p, mc.after))
+	return p.fail(runMain(ctx, job, args, line, &p, &mc))
 }
 
 // runMain runs the job with progress, and the hooks after it.
-func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, after []func(A, *Result) error) error {
+func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig[A]) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	interrupts := p.interrupts()
 	defer interrupts.stop()
 	screen := p.display(line.Progress)
-	opts := append(line.options(), Logger(p.logger(line, screen)), Stdout(beside{screen, p.stdout}))
+	opts := slices.Concat(mc.options, line.options())
+	opts = append(opts, Logger(p.logger(line, screen)), Stdout(beside{screen, p.stdout}))
 	if screen.mode != progressOff {
 		opts = append(opts, OnProgress(screen.update))
 	}
@@ -150,19 +179,25 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		return err
 	}
 	limitHeap(c.memory, p.getenv)
-	ready, err := prepare(job, args, c)
-	if err != nil {
-		return err
+	var result *Result
+	if c.cluster.address != "" {
+		c.cluster.hooks = p.clusterHooks(screen, func() { interrupts.cancelWith(cancel) })
+		result, err = runOnCluster(ctx, job, args, c)
+	} else {
+		result, err = runHere(ctx, job, args, c, func(p *plan.Plan) {
+			screen.begin(p)
+			interrupts.cancelWith(cancel)
+		})
 	}
-	screen.begin(ready.plan)
-	interrupts.cancelWith(cancel)
-	result, err := ready.run(ctx, c)
 	interrupts.stop() // nothing is left to cancel, and hooks do not watch a context
 	if err != nil {
 		return err
 	}
 	defer result.Release()
-	for _, f := range after {
+	if result.detached {
+		return p.sayDetached(screen, result.JobID)
+	}
+	for _, f := range mc.after {
 		// The exit code of a Go program that panics is that of wrong usage, so a hook
 		// must not.
 		if err := guarded(func() error { return f(args, result) }); err != nil {
@@ -170,6 +205,68 @@ func runMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine,
 		}
 	}
 	return nil
+}
+
+// runHere runs the job in this process. begin is told the plan before anything runs.
+func runHere[A any](ctx context.Context, job *Job[A], args A, c *config, begin func(*plan.Plan)) (*Result, error) {
+	ready, err := prepare(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	begin(ready.plan)
+	return ready.run(ctx, c)
+}
+
+// clusterHooks are what the program shows and does while a cluster runs its job. began
+// is called once signals are to cancel the run rather than to end the process.
+func (p *program) clusterHooks(screen *display, began func()) clusterHooks {
+	return clusterHooks{
+		began:   began,
+		planned: screen.begin,
+		confirm: p.ask,
+		say:     func(line string) { fmt.Fprintf(screen, "%s: %s\n", p.name, line) },
+		cancelling: func(job string) {
+			fmt.Fprintf(screen, "%s: cancelling %s; press Ctrl-C again to leave at once, without waiting for its end\n", p.name, job)
+		},
+		getenv: p.getenv,
+	}
+}
+
+// sayDetached prints the name of a job that was left to its cluster, for programs, and
+// what can be done with it, for people.
+func (p *program) sayDetached(screen *display, job string) error {
+	if screen.mode != progressOff {
+		fmt.Fprintf(screen, "%s: the cluster has the job; `superstep show %s` tells how it stands, `superstep logs %s` what it writes, `superstep cancel %s` ends it\n", p.name, job, job, job)
+	}
+	_, err := fmt.Fprintln(p.stdout, job)
+	return err
+}
+
+// terminalAsk returns a function that asks on a terminal, nil if there is none to
+// answer on. An empty answer is yes.
+func terminalAsk(in, out *os.File) func(string) bool {
+	if terminalWidth(out) == 0 || !term.IsTerminal(int(in.Fd())) {
+		return nil
+	}
+	return func(question string) bool { return askOn(in, out, question) }
+}
+
+// askOn asks until the answer is clear; the end of what is read is no.
+func askOn(in io.Reader, out io.Writer, question string) bool {
+	answers := bufio.NewScanner(in)
+	for {
+		fmt.Fprintf(out, "%s [Y/n] ", question)
+		if !answers.Scan() {
+			fmt.Fprintln(out)
+			return false
+		}
+		switch strings.ToLower(strings.TrimSpace(answers.Text())) {
+		case "", "y", "yes":
+			return true
+		case "n", "no":
+			return false
+		}
+	}
 }
 
 // heapMargin is what a program needs besides the memory that --memory gives its

@@ -48,7 +48,7 @@ func (e Existing) String() string {
 
 // config is what the options say, with the defaults filled in.
 type config struct {
-	parallelism     int // 0: as many as processors, at most one per shard
+	parallelism     int // 0: as many as processors, or on a cluster slots, at most one per shard
 	shards          int
 	seed            uint64
 	batchRows       int
@@ -60,6 +60,7 @@ type config struct {
 	allocator       memory.Allocator
 	checkBroadcasts bool
 	stdout          io.Writer
+	cluster         clusterConfig
 }
 
 // newConfig applies the options to the defaults and checks the outcome.
@@ -88,11 +89,14 @@ func newConfig(opts []Option) (*config, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if c.parallelism == 0 {
-		c.parallelism = min(runtime.GOMAXPROCS(0), c.shards)
+	if c.parallelism == 0 && c.cluster.address == "" {
+		c.parallelism = c.localParallelism()
 	}
 	return c, nil
 }
+
+// localParallelism is the number of subtasks where the options leave it to the engine.
+func (c *config) localParallelism() int { return min(runtime.GOMAXPROCS(0), c.shards) }
 
 // optionError is a value of an option that cannot be used. The command line
 // takes it as wrong usage.
@@ -122,16 +126,16 @@ func (c *config) check() error {
 	case c.ifExists != Fail && c.ifExists != Replace:
 		return bad("--if-exists is %v: want fail or replace", c.ifExists)
 	}
-	return nil
+	return c.cluster.check()
 }
 
 // Local runs the job in this process. It is the default.
-func Local() Option { return func(*config) {} }
+func Local() Option { return func(c *config) { c.cluster.address = "" } }
 
 // Parallelism sets the number of subtasks of each vertex. It decides who works
 // on which shards, never what is computed. 0, the default, is one per processor
-// the Go runtime uses, but at most one per shard; more than one per shard is an
-// error.
+// the Go runtime uses, or on a cluster one per slot that it has, but at most one per
+// shard; more than one per shard is an error.
 func Parallelism(n int) Option { return func(c *config) { c.parallelism = n } }
 
 // Shards sets the number of shards that data are cut into, a power of two; the

@@ -18,6 +18,12 @@ const ProgressInterval = 100 * time.Millisecond
 type Progress struct {
 	Job     string
 	Elapsed time.Duration
+	// JobID is the job's name on a cluster, "" before it has one and in this process.
+	JobID string
+	// State is where the job is in its life on a cluster: "uploading" its executable,
+	// "resolving", "waiting", "deploying", "running", "committing" and so on; "" in this
+	// process. Detail says more, such as what the job waits for.
+	State, Detail string
 	// Done is set in the last call, Err there where the run failed.
 	Done bool
 	Err  error
@@ -25,8 +31,9 @@ type Progress struct {
 	// many per second lately.
 	Rows          int64
 	RowsPerSecond float64
-	Vertices      []VertexProgress // in plan order
-	Queues        []QueueProgress  // in plan order
+	// Vertices and Queues are empty until the plan is known.
+	Vertices []VertexProgress // in plan order
+	Queues   []QueueProgress  // in plan order
 }
 
 // VertexProgress says how a vertex stands.
@@ -49,6 +56,11 @@ type QueueProgress struct {
 	Ended bool
 	// Values are those reported in the last superstep, such as an inertia.
 	Values []Value
+	// PerSecond is how many supersteps were done per second lately, and Left the time
+	// that the rest up to Max takes at that rate, unless the criterion ends the loop
+	// before; both are 0 where they are not known.
+	PerSecond float64
+	Left      time.Duration
 }
 
 // Value is a named number that a queue reported.
@@ -68,10 +80,13 @@ func (p *Progress) clone() Progress {
 // watch gathers the events of a run and tells them to the user's function, from
 // one goroutine and no more often than needed. A nil watch does nothing.
 type watch struct {
-	tell   func(Progress)
-	cancel context.CancelCauseFunc // ends the run where tell fails
-	start  time.Time
-	// ends carries word that a queue ended; one waiting is enough.
+	tell func(Progress)
+	// tellPlan is told the plan that a cluster made; nil does not want to know.
+	tellPlan func(*plan.Plan)
+	cancel   context.CancelCauseFunc // ends the run where tell fails
+	start    time.Time
+	// ends carries word that a queue ended, or that there are news; one waiting is
+	// enough.
 	ends chan struct{}
 	quit chan struct{}
 	gone chan struct{}
@@ -85,28 +100,50 @@ type watch struct {
 	queues map[string]int // position in state.Queues
 	of     []string       // by vertex, the queue whose stages it runs
 	rate   rate
+	steps  []rate    // by queue
+	news   []jobNews // states not told yet
 }
 
 // startWatch begins to tell how the run of a plan stands. A function that panics
 // ends the run by cancel.
 func startWatch(p *plan.Plan, c *config, cancel context.CancelCauseFunc) *watch {
+	w := newWatch(p.Job, c, cancel)
+	w.planned(p)
+	return w
+}
+
+// newWatch is startWatch of a job whose plan comes later.
+func newWatch(job string, c *config, cancel context.CancelCauseFunc) *watch {
 	if c.onProgress == nil {
 		return nil
 	}
 	w := &watch{
-		tell:   c.onProgress,
-		cancel: cancel,
-		start:  time.Now(),
-		ends:   make(chan struct{}, 1),
-		quit:   make(chan struct{}),
-		gone:   make(chan struct{}),
-		state:  Progress{Job: p.Job},
-		queues: map[string]int{},
+		tell:     c.onProgress,
+		tellPlan: c.cluster.hooks.planned,
+		cancel:   cancel,
+		start:    time.Now(),
+		ends:     make(chan struct{}, 1),
+		quit:     make(chan struct{}),
+		gone:     make(chan struct{}),
+		state:    Progress{Job: job},
+		queues:   map[string]int{},
 	}
+	go w.loop()
+	return w
+}
+
+// planned takes the plan of the run.
+func (w *watch) planned(p *plan.Plan) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, q := range p.Queues {
 		w.queues[q.Name] = i
 		w.state.Queues = append(w.state.Queues, QueueProgress{Name: q.Name, Max: q.MaxSupersteps})
 	}
+	w.steps = make([]rate, len(p.Queues))
 	fed := map[plan.VertexID]bool{}
 	for _, e := range p.Edges {
 		fed[e.To] = true
@@ -115,8 +152,6 @@ func startWatch(p *plan.Plan, c *config, cancel context.CancelCauseFunc) *watch 
 		w.of = append(w.of, v.Queue)
 		w.state.Vertices = append(w.state.Vertices, VertexProgress{Name: v.Name, Source: !fed[v.ID], Shards: p.Shards})
 	}
-	go w.loop()
-	return w
 }
 
 // loop tells the state in time, and a last time at stop. All calls come from here,
@@ -135,12 +170,24 @@ func (w *watch) loop() {
 	for last := false; !last; {
 		select {
 		case <-w.quit:
-			w.finish()
 			last = true
 		case <-w.ends:
 		case <-tick.C:
 		}
-		w.tell(w.snapshot())
+		for n, ok := w.nextNews(); ok; n, ok = w.nextNews() {
+			if n.plan == nil {
+				w.tell(w.snapshot())
+			} else if w.tellPlan != nil {
+				w.tellPlan(n.plan)
+			}
+		}
+		if last {
+			w.finish()
+		}
+		// Where nothing is known yet, the user may be answering a question.
+		if p := w.snapshot(); p.Done || p.State != "" || len(p.Vertices) > 0 {
+			w.tell(p)
+		}
 	}
 	returned = true
 }
@@ -157,6 +204,15 @@ func (w *watch) snapshot() Progress {
 		}
 	}
 	w.state.RowsPerSecond = w.rate.at(w.state.Elapsed, w.state.Rows)
+	for i := range w.state.Queues {
+		q := &w.state.Queues[i]
+		if q.PerSecond, q.Left = w.steps[i].at(w.state.Elapsed, int64(q.Superstep)), 0; q.Ended {
+			q.PerSecond = 0
+		}
+		if q.PerSecond > 0 && q.Max > 0 {
+			q.Left = time.Duration(float64(q.Max-q.Superstep) / q.PerSecond * float64(time.Second))
+		}
+	}
 	return w.state.clone()
 }
 
@@ -196,6 +252,11 @@ func (w *watch) end(q *QueueProgress) {
 		return
 	}
 	q.Ended = true
+	w.nudge()
+}
+
+// nudge has the state told at once.
+func (w *watch) nudge() {
 	select {
 	case w.ends <- struct{}{}:
 	default:
@@ -223,11 +284,31 @@ func (w *watch) finish() {
 	if w.report == nil {
 		return
 	}
+	for i, r := range w.report.Vertices {
+		// A cluster tells of rows now and then only, and not at the end.
+		if i < len(w.state.Vertices) {
+			at := &w.state.Vertices[i]
+			at.Rows = max(at.Rows, rowsOf(r, at.Source))
+		}
+	}
 	for _, r := range w.report.Queues {
 		if i, known := w.queues[r.Name]; known {
 			w.state.Queues[i].Superstep, w.state.Queues[i].Ended = r.Supersteps, true
 		}
 	}
+}
+
+// rowsOf is how many rows a vertex has taken or, as a source, produced.
+func rowsOf(v task.VertexReport, source bool) int64 {
+	var rows int64
+	for _, s := range v.Subtasks {
+		if !source {
+			rows += s.RowsIn
+		} else if len(s.Operators) > 0 {
+			rows += s.Operators[0].RowsOut
+		}
+	}
+	return rows
 }
 
 // rate estimates rows per second over the last second or so.

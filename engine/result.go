@@ -20,17 +20,23 @@ type Result struct {
 	Report *task.Report
 	// Plan is the plan that ran.
 	Plan *plan.Plan
-	// Graph is the graph that the plan was compiled from.
+	// Graph is the graph that the plan was compiled from; without facts where they were
+	// resolved on a cluster.
 	Graph *plan.Graph
+	// JobID is the job's name on the cluster that ran it, "" if it ran in this process.
+	JobID string
 
-	store *resultStore
+	store    *resultStore
+	detached bool // nothing of the run came back; Plan is nil
 }
 
 // Names returns the names of the collected results, in the order collected.
 func (r *Result) Names() []string {
-	names := make([]string, len(r.store.results))
-	for i, c := range r.store.results {
-		names[i] = c.name
+	names := make([]string, 0, len(r.store.results))
+	for _, c := range r.store.results {
+		if c.name != "" { // else it held rows on their way to a sink
+			names = append(names, c.name)
+		}
 	}
 	return names
 }
@@ -63,6 +69,9 @@ func (r *Result) Schema(name string) (*arrow.Schema, error) {
 func (r *Result) collected(name string) (*collected, error) {
 	if c := r.store.find(name); c != nil {
 		return c, nil
+	}
+	if r.detached {
+		return nil, fmt.Errorf("no result %q is here: the job %s was left to its cluster (--detach)", name, r.JobID)
 	}
 	names := r.Names()
 	if near := spelling.Near(name, names); len(near) > 0 {

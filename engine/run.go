@@ -9,15 +9,19 @@ import (
 	"github.com/superstep-ml/superstep/engine/task"
 )
 
-// Run builds the job's graph, compiles it and runs it to its end. Cancelling ctx
-// ends the run; nothing is left running then, and sinks leave nothing behind.
-// The caller releases the result.
+// Run builds the job's graph, compiles it and runs it to its end, in this process or
+// on a Cluster. Cancelling ctx ends the run; nothing is left running then, and sinks
+// leave nothing behind. The caller releases the result.
 //
-// What is wrong with the graph comes back as a *BuildError, before anything ran.
+// What is wrong with the graph comes back as a *BuildError, before anything ran; a job
+// that a cluster could not finish as a *JobError.
 func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Result, error) {
 	c, err := newConfig(opts)
 	if err != nil {
 		return nil, err
+	}
+	if c.cluster.address != "" {
+		return runOnCluster(ctx, job, args, c)
 	}
 	made, err := prepare(job, args, c)
 	if err != nil {
@@ -67,7 +71,11 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := plan.Compile(b.graph, c.parallelism)
+	parallelism := c.parallelism
+	if parallelism == 0 { // of options for a cluster, which Compile does not ask
+		parallelism = c.localParallelism()
+	}
+	p, err := plan.Compile(b.graph, parallelism)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", job.title(), err)
 	}

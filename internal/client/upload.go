@@ -20,8 +20,8 @@ import (
 const chunkSize = 256 << 10
 
 // Upload gives the job manager the executable at path, unless it has it, and returns
-// the name it has there, the SHA-256 of its bytes in hex. While bytes go out,
-// progress is called with the number sent; it may be nil, and is not called where
+// the name it has there, the SHA-256 of its bytes in hex. Before and while bytes
+// go out progress is called with the number sent; it may be nil, and is not called where
 // the executable is there already. A job manager that takes no more bytes for
 // Options.StallTimeout ends the upload with an error.
 func (c *Client) Upload(ctx context.Context, path string, progress func(sent, total int64)) (hash string, err error) {
@@ -90,6 +90,9 @@ func (c *Client) send(ctx context.Context, r io.Reader, hash string, size int64,
 	limit := c.options.StallTimeout
 	watchdog := time.AfterFunc(limit, func() { cancel(&stalledError{limit}) })
 	defer watchdog.Stop()
+	if progress != nil {
+		progress(0, size)
+	}
 	stream, err := c.UploadArtifact(ctx)
 	if err == nil {
 		err = sendChunks(stream, r, hash, size, func(sent int64) {

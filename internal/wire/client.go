@@ -77,8 +77,11 @@ type JobInfo struct {
 	Failure     *Failure  `msgpack:"failure" json:"failure,omitempty"`
 	Workers     []Placed  `msgpack:"workers" json:"workers,omitempty"`
 	Progress    *Progress `msgpack:"progress" json:"progress,omitempty"`
-	Plan        []byte    `msgpack:"plan" json:"-"`     // plan.Plan in JSON; of Show only
-	Outcomes    [][]byte  `msgpack:"outcomes" json:"-"` // of a finished job, of Show only
+	Plan        []byte    `msgpack:"plan" json:"-"` // plan.Plan in JSON; of Show only
+	// Graph is the plan.Graph in JSON with the facts that a worker resolved, for a client
+	// that could not; with the plan, and empty where the client had sent the graph.
+	Graph    []byte   `msgpack:"graph,omitempty" json:"-"`
+	Outcomes [][]byte `msgpack:"outcomes" json:"-"` // of a finished job, of Show only
 }
 
 // Placed says where a worker of a job runs.

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/security"
+)
+
+// clusterConfig is what the options say of the cluster that a job is to run on.
+type clusterConfig struct {
+	address      string // "" runs the job in this process
+	tokenFile    string
+	tls          security.TLSFiles
+	insecure     bool
+	detach       bool
+	builtIn      bool
+	workerBinary string
+	waitTimeout  time.Duration
+	hooks        clusterHooks
+}
+
+// clusterHooks are what the command line wants to be told, and to answer. Any may be
+// nil.
+type clusterHooks struct {
+	// began is called when no question is left to ask, before anything is sent.
+	began func()
+	// planned is called with the plan as the cluster runs it, in turn with OnProgress.
+	planned func(*plan.Plan)
+	// confirm asks the user a question that is answered with yes or no.
+	confirm func(question string) bool
+	// cancelling is called when the end of the context has the job cancelled.
+	cancelling func(job string)
+	// say shows a line to the user.
+	say func(line string)
+	// getenv reads the environment; nil is os.Getenv.
+	getenv func(string) string
+}
+
+// Cluster runs the job on a cluster: address is that of its job manager, "host:port"
+// or "host" with port 6123. The program is sent there, so that its functions run in
+// processes of its own build; the results are the same, bit for bit. Run stays
+// attached, which is to say that the job is cancelled when ctx is or this process
+// ends, unless Detach says otherwise.
+//
+// The token is found where a job manager of the same user left it, or where
+// ClusterTokenFile, or the environment's SUPERSTEP_TOKEN_FILE or SUPERSTEP_TOKEN,
+// say. A job manager on another machine is talked to by TLS only, see ClusterTLS.
+//
+// A program with a main of its own calls WorkerMain first. Paths that a job reads and
+// writes are those of the cluster's machines.
+//
+// Without Parallelism a job gets all slots that the cluster has, at most one per
+// shard: no result depends on it. BatchRows, IfExists and CheckBroadcasts hold on the
+// cluster too; MemoryBudget there is the budget of each slot, and here that of the
+// collected results. SpillDir is each task manager's own.
+func Cluster(address string) Option { return func(c *config) { c.cluster.address = address } }
+
+// ClusterTokenFile names the file that has the cluster's token.
+func ClusterTokenFile(path string) Option { return func(c *config) { c.cluster.tokenFile = path } }
+
+// ClusterTLS has the connection to the job manager encrypted: ca is the file with the
+// certificate of the authority that vouches for the job manager, cert and key are
+// those by which it knows this program, "" if it does not ask for them. `superstep
+// tls init` makes all of them.
+func ClusterTLS(ca, cert, key string) Option {
+	return func(c *config) { c.cluster.tls = security.TLSFiles{CA: ca, Cert: cert, Key: key} }
+}
+
+// ClusterInsecure permits a job manager on another machine without TLS. Whoever can
+// read along then learns the token, and with it may run programs on the cluster.
+func ClusterInsecure() Option { return func(c *config) { c.cluster.insecure = true } }
+
+// Detach has Run return once the cluster has the job, with a result that has its name
+// there, Result.JobID, and neither rows nor report. The job goes on by itself.
+func Detach() Option { return func(c *config) { c.cluster.detach = true } }
+
+// WorkerBinary names the build of this program to send to the cluster, for one whose
+// platform is another; the default is the running executable.
+func WorkerBinary(path string) Option { return func(c *config) { c.cluster.workerBinary = path } }
+
+// WaitTimeout bounds the time that a job waits for slots on a cluster; it fails then,
+// saying how many were missing. 0, the default, waits for ever.
+func WaitTimeout(d time.Duration) Option { return func(c *config) { c.cluster.waitTimeout = d } }
+
+// BuiltIn says that the job is one that the cluster's own executable has, as those of
+// the superstep command are: then nothing is uploaded.
+func BuiltIn() Option { return func(c *config) { c.cluster.builtIn = true } }
+
+// check says which option cannot be used, "" if all can.
+func (c *clusterConfig) check() error {
+	bad := func(text string) error { return &optionError{text} }
+	if c.address == "" {
+		if c.detach {
+			return bad("--detach leaves a job to a cluster: say which with --cluster host:port")
+		}
+		return nil
+	}
+	if _, _, err := client.ParseAddress(c.address); err != nil {
+		return bad("--cluster: " + err.Error())
+	}
+	switch {
+	case c.waitTimeout < 0:
+		return bad("--wait-timeout is negative: want how long to wait for slots, or 0 to wait for ever")
+	case (c.tls.Cert == "") != (c.tls.Key == ""):
+		return bad("--tls-cert and --tls-key go together: the certificate is of no use without its key")
+	case c.builtIn && c.workerBinary != "":
+		return bad("--worker-binary is of no use to a built-in job, as nothing is uploaded")
+	}
+	return nil
+}
+
+// options returns how to reach the job manager.
+func (c *clusterConfig) options(cfg *config) client.Options {
+	return client.Options{
+		Address: c.address, TokenFile: c.tokenFile, TLS: c.tls, Insecure: c.insecure,
+		Logger: cfg.logger, Getenv: c.hooks.getenv,
+	}
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// textSink writes numbers as lines, by shard, to a file that must not exist.
+type textSink struct {
+	path  string
+	lines []string // by shard
+	begun bool
+}
+
+func (s *textSink) Begin() error {
+	if _, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		return errors.New("output " + s.path + " exists")
+	}
+	s.begun = true
+	return nil
+}
+
+func (s *textSink) Commit() error {
+	return os.WriteFile(s.path, []byte(strings.Join(s.lines, "")), 0o600)
+}
+
+func (s *textSink) Abort() error { s.begun = false; return nil }
+
+type textOperator struct {
+	swallower
+	sink *textSink
+}
+
+func (o textOperator) Process(_ *Context, _, shard int, rows arrow.Record, _ Output) error {
+	if !o.sink.begun {
+		return errors.New("the sink has not begun")
+	}
+	for _, v := range rows.Column(0).(*array.Int64).Int64Values() {
+		o.sink.lines[shard] += strconv.FormatInt(v, 10) + "\n"
+	}
+	return nil
+}
+
+// writes writes the squares of 0..3 at the client, and reads a file that may be elsewhere.
+var writes = Define("writes", func(b *Builder, a writesArgs) error {
+	if a.Input != "" {
+		_, err := b.Fact("size of "+a.Input, func() (string, error) {
+			info, err := os.Stat(a.Input)
+			if err != nil {
+				return "", err
+			}
+			return strconv.FormatInt(info.Size(), 10), nil
+		})
+		if err != nil {
+			b.Errorf("Read: %w", err)
+			return nil
+		}
+	}
+	d := transform(numbers(b, 4), "square", square)
+	sink := &textSink{path: a.Output, lines: make([]string, b.Shards())}
+	b.Add(Spec{
+		Op: "WriteText", Attrs: []Attr{{Key: "path", Value: ClientPath + a.Output}}, Inputs: []Port{{From: d}},
+		Operator: func() Operator { return textOperator{sink: sink} }, Sink: sink, AtClient: true,
+	})
+	return nil
+})
+
+type writesArgs struct{ Input, Output string }
+
+func TestBringBack(t *testing.T) {
+	offerAll(t, writes)
+	out := filepath.Join(t.TempDir(), "out")
+	result, err := Run(t.Context(), writes, writesArgs{Output: out}, Shards(8), checkedAllocator(t))
+	require.NoError(t, err)
+	require.Empty(t, result.Names())
+	result.Release()
+	want := read(t, out)
+	require.Equal(t, "0\n1\n4\n9\n", want)
+
+	f := newFakeCluster(t, ranSquares)
+	f.report = func(p *plan.Plan) ([][]byte, error) {
+		return outcomesOf(p, writes, writesArgs{Output: filepath.Join(t.TempDir(), "x")})
+	}
+	_, err = Run(t.Context(), writes, writesArgs{Output: out}, f.options()...)
+	require.EqualError(t, err, `job "writes": WriteText: output `+out+" exists")
+	require.Empty(t, f.specs, "it is known before anything is sent")
+
+	require.NoError(t, os.Remove(out))
+	result, err = Run(t.Context(), writes, writesArgs{Output: out}, f.options()...)
+	require.NoError(t, err)
+	require.Equal(t, want, read(t, out))
+	require.Empty(t, result.Names())
+	result.Release()
+}
+
+func TestBringBackOfWhatTheClientCannotSee(t *testing.T) {
+	offerAll(t, writes)
+	dir := t.TempDir()
+	args := writesArgs{Input: filepath.Join(dir, "in"), Output: filepath.Join(dir, "out")}
+	require.NoError(t, os.WriteFile(args.Input, []byte("x"), 0o600))
+	graph, err := BuildGraph(writes, args, Shards(8))
+	require.NoError(t, err)
+	require.NoError(t, os.Remove(args.Input))
+	data, err := graph.JSON()
+	require.NoError(t, err)
+
+	compiled := func() *plan.Plan {
+		p, err := plan.Compile(graph, 2)
+		if err != nil {
+			panic(err)
+		}
+		return p
+	}
+	f := newFakeCluster(t, func(p *player) { p.run(); <-p.stream.Context().Done() })
+	f.build = compiled
+	_, err = Run(t.Context(), writes, args, f.options()...)
+	require.ErrorContains(t, err, "the job manager did not tell the facts that the job rests on: upgrade it")
+
+	f = newFakeCluster(t, ranSquares)
+	f.build, f.resolved = compiled, data
+	f.report = func(p *plan.Plan) ([][]byte, error) {
+		require.NoError(t, os.WriteFile(args.Input, []byte("x"), 0o600))
+		defer func() { require.NoError(t, os.Remove(args.Input)) }()
+		return outcomesOf(p, writes, writesArgs{Input: args.Input, Output: args.Output})
+	}
+	result, err := Run(t.Context(), writes, args, f.options()...)
+	require.NoError(t, err)
+	defer result.Release()
+	require.Equal(t, "0\n1\n4\n9\n", read(t, args.Output))
+	require.Equal(t, graph.Fingerprint(), result.Graph.Fingerprint())
+}
+
+func TestBringBackMisuse(t *testing.T) {
+	require.Contains(t, buildFails(t, func(b *Builder) error {
+		d := numbers(b, 1)
+		b.Add(Spec{Op: "Write", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }, AtClient: true})
+		return nil
+	}), "Write: what runs at the client is a sink with one input")
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(data)
+}

@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// executable is the file to upload.
+type executable struct {
+	path     string
+	platform wire.Platform
+	aside    string // directory made for it, "" if none was
+}
+
+// remove deletes what was made.
+func (e *executable) remove() {
+	if e.aside != "" {
+		_ = os.RemoveAll(e.aside) // in the system's temporary directory, if it fails
+	}
+}
+
+// executable finds or builds the executable that the cluster can run: the one the
+// options name, this one where a task manager has its platform, or else one built
+// for theirs.
+func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
+	platforms := r.client.Cluster().Platforms
+	if path := r.c.cluster.workerBinary; path != "" {
+		return namedBinary(path, platforms)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program's executable: %w", err)
+	}
+	here := wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	// Without task managers nothing is known yet; those to come are most likely like
+	// this machine, and the job manager looks again.
+	if len(platforms) == 0 || slices.Contains(platforms, here) {
+		return &executable{path: self, platform: here}, nil
+	}
+	info, _ := debug.ReadBuildInfo()
+	b := crossBuild{from: here, to: platforms[0], goTool: goTool}
+	if info != nil {
+		b.pkg = info.Path
+		b.tags = setting(info, "-tags")
+	}
+	return b.build(ctx, r.c.cluster.hooks.confirm)
+}
+
+// namedBinary looks at an executable that the user built for the cluster.
+func namedBinary(path string, platforms []wire.Platform) (*executable, error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--worker-binary: %s is not a Go program: %w", path, err)
+	}
+	e := &executable{path: path, platform: wire.Platform{OS: setting(info, "GOOS"), Arch: setting(info, "GOARCH")}}
+	if self, ok := debug.ReadBuildInfo(); ok && self.Path != "" && info.Path != "" && info.Path != self.Path {
+		return nil, fmt.Errorf("--worker-binary: %s is a build of %s, but this program is %s", path, info.Path, self.Path)
+	}
+	if len(platforms) > 0 && !slices.Contains(platforms, e.platform) {
+		return nil, fmt.Errorf("--worker-binary: %s is for %s, but the cluster's task managers are %s", path, e.platform, listPlatforms(platforms))
+	}
+	return e, nil
+}
+
+// setting returns a setting of a build, "" if it is not recorded.
+func setting(info *debug.BuildInfo, key string) string {
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// crossBuild builds this program for another platform.
+type crossBuild struct {
+	pkg      string // path of the main package
+	tags     string // of the build
+	from, to wire.Platform
+	// goTool runs the go command with additional environment and returns what it wrote.
+	goTool func(ctx context.Context, env []string, args ...string) (string, error)
+}
+
+// command is what a user would type to build it.
+func (b *crossBuild) command(output string) string {
+	return fmt.Sprintf("%s go %s", strings.Join(b.env(), " "), strings.Join(b.args(output), " "))
+}
+
+func (b *crossBuild) env() []string {
+	return []string{"GOOS=" + b.to.OS, "GOARCH=" + b.to.Arch, "CGO_ENABLED=0"}
+}
+
+func (b *crossBuild) args(output string) []string {
+	args := []string{"build", "-o", output}
+	if b.tags != "" {
+		args = append(args, "-tags="+b.tags)
+	}
+	return append(args, b.packageName())
+}
+
+// packageName is the main package; what was run from single files has none.
+func (b *crossBuild) packageName() string {
+	if b.pkg == "" || b.pkg == "command-line-arguments" {
+		return "PACKAGE"
+	}
+	return b.pkg
+}
+
+// build asks, and builds. Where nobody answers, or the source is not there, the error
+// says how to do it by hand.
+func (b *crossBuild) build(ctx context.Context, confirm func(question string) bool) (*executable, error) {
+	byHand := fmt.Errorf("the cluster's task managers are %s and this program is %s: build it for them and name the file,\n  %s\n  … --worker-binary worker", b.to, b.from, b.command("worker"))
+	if confirm == nil || b.packageName() != b.pkg {
+		return nil, byHand
+	}
+	// Where the package does not have its source, asking would raise hopes in vain.
+	if _, err := b.goTool(ctx, b.env(), "list", "-f", "{{.Dir}}", b.pkg); err != nil {
+		return nil, byHand
+	}
+	if !confirm(fmt.Sprintf("The cluster's task managers are %s and this program is %s. Build it for them now (go build %s)?", b.to, b.from, b.pkg)) {
+		return nil, byHand
+	}
+	aside, err := os.MkdirTemp("", "superstep-build-")
+	if err != nil {
+		return nil, err
+	}
+	e := &executable{path: filepath.Join(aside, "worker"), platform: b.to, aside: aside}
+	if text, err := b.goTool(ctx, b.env(), b.args(e.path)...); err != nil {
+		e.remove()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("build %s for %s: %w\n%s", b.pkg, b.to, err, strings.TrimSpace(text))
+	}
+	return e, nil
+}
+
+// goTool runs the go command.
+func goTool(ctx context.Context, env []string, args ...string) (string, error) {
+	path, err := exec.LookPath("go")
+	if err != nil {
+		return "", errors.New("there is no go command here")
+	}
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// listPlatforms writes platforms for a message.
+func listPlatforms(platforms []wire.Platform) string {
+	names := make([]string, len(platforms))
+	for i, p := range platforms {
+		names[i] = p.String()
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,80 @@
+package engine
+
+import "strings"
+
+// The states of a job on a cluster that are shown in ways of their own.
+const (
+	uploadingState  = "uploading"
+	runningState    = "running"
+	committingState = "committing"
+	// detachedState is the last one of a job that is left to its cluster.
+	detachedState = "detached"
+)
+
+// runs reports whether there are rows and supersteps to show: in this process always,
+// on a cluster once the job runs there.
+func runs(p Progress) bool {
+	return p.State == "" || p.State == runningState && len(p.Vertices) > 0
+}
+
+// worthALine reports whether a state is worth a line that stays: not one that passes
+// without a word, nor what the lines of the plan and of the outcome tell.
+func worthALine(p Progress) bool {
+	return p.Detail != "" && p.State != runningState && p.State != committingState && !final(p)
+}
+
+// final reports whether a job on a cluster has come to its end, or its client to its
+// own.
+func final(p Progress) bool {
+	switch p.State {
+	case "finished", "failed", "cancelled", detachedState:
+		return true
+	}
+	return false
+}
+
+// steadyDetail is what of a state's detail is worth a line that stays: not how many
+// bytes are uploaded.
+func steadyDetail(p Progress) string {
+	if p.State == uploadingState {
+		return ""
+	}
+	return p.Detail
+}
+
+// renderState writes the state of a job on a cluster on one line: "iris-kmeans · 3.2s ·
+// waiting: 4 more slots are needed · 20260102-150405-iris-kmeans-7f3a".
+func renderState(p Progress, width int) string {
+	state := p.State
+	switch {
+	case p.Detail != "" && state == uploadingState:
+		state += " " + p.Detail
+	case strings.HasPrefix(p.Detail, state): // "waiting for 6 slots"
+		state = p.Detail
+	case p.Detail != "":
+		state += ": " + p.Detail
+	}
+	parts := []string{formatElapsed(p.Elapsed), state}
+	if p.Job != "" {
+		parts = append([]string{p.Job}, parts...)
+	}
+	if p.JobID != "" {
+		parts = append(parts, p.JobID)
+	}
+	return clipLine(strings.Join(parts, " · "), width)
+}
+
+// stateObject writes the state of a job on a cluster, where it is another one.
+func (d *display) stateObject(p Progress) {
+	if shown := p.State + " " + steadyDetail(p); p.State != "" && !p.Done && shown != d.state {
+		d.state = shown
+		d.object(struct {
+			Event   string  `json:"event"`
+			Job     string  `json:"job"`
+			ID      string  `json:"id,omitempty"`
+			State   string  `json:"state"`
+			Detail  string  `json:"detail,omitempty"`
+			Seconds float64 `json:"seconds"`
+		}{"state", p.Job, p.JobID, p.State, p.Detail, float64(p.Elapsed.Milliseconds()) / 1000})
+	}
+}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// JobError says that a job on a cluster did not finish.
+type JobError struct {
+	Job   string // its name on the cluster
+	Name  string // given to Define
+	State string // "failed" or "cancelled"
+	// Detail is what the job manager says of the end.
+	Detail string
+	// Failure is the first cause, nil where there is none.
+	Failure *Failure
+}
+
+// Failure is why a job on a cluster failed.
+type Failure struct {
+	Message string // with operator, source line, subtask and shard where known
+	// Worker is the number of the worker that failed first, -1 if it is no worker's
+	// failure; TaskManager the name of where it ran.
+	Worker      int
+	TaskManager string
+	// ExitCode is that of the worker's process, -1 if a signal ended it or it was alive;
+	// Signal names that signal.
+	ExitCode int
+	Signal   string
+	// LastLines are the last lines of the worker's output.
+	LastLines []string
+}
+
+// newJobError says how a job ended that did not finish.
+func newJobError(info *wire.JobInfo) *JobError {
+	e := &JobError{Job: string(info.ID), Name: info.Name, State: info.State.String(), Detail: info.Detail}
+	if f := info.Failure; f != nil {
+		e.Failure = &Failure{
+			Message: f.Message, Worker: f.Worker, TaskManager: f.TaskManager,
+			ExitCode: f.ExitCode, Signal: f.Signal, LastLines: f.LastLines,
+		}
+	}
+	return e
+}
+
+// Error writes the cause, where it was, and the last lines that the worker wrote.
+func (e *JobError) Error() string {
+	title := jobTitle(e.Name)
+	f := e.Failure
+	if f == nil {
+		text := fmt.Sprintf("%s was %s", title, e.State)
+		if e.State == wire.JobFailed.String() {
+			text = title + " failed"
+		}
+		if e.Detail != "" {
+			text += ": " + e.Detail
+		}
+		return fmt.Sprintf("%s (%s)", text, e.Job)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s", title, f.Message)
+	if where := f.where(); where != "" {
+		fmt.Fprintf(&b, "\n  in %s", where)
+	}
+	if len(f.LastLines) > 0 {
+		b.WriteString("\n  the last lines of its output:")
+		for _, line := range f.LastLines {
+			// A stray escape sequence must not paint the user's terminal.
+			b.WriteString("\n    " + clipLine(strings.ReplaceAll(strings.TrimRight(line, "\r\n"), "\t", "    "), maxOutputLine))
+		}
+	}
+	return b.String()
+}
+
+// maxOutputLine bounds the lines of a worker's output in a message, in characters.
+const maxOutputLine = 500
+
+// where names the worker, and how its process ended if it did.
+func (f *Failure) where() string {
+	if f.Worker < 0 {
+		return ""
+	}
+	text := fmt.Sprintf("worker %d", f.Worker)
+	if f.TaskManager != "" {
+		text += " on task manager " + f.TaskManager
+	}
+	switch {
+	case f.Signal != "":
+		text += ", ended by signal " + f.Signal
+	case f.ExitCode > 0:
+		text += fmt.Sprintf(", exit code %d", f.ExitCode)
+	}
+	return text
+}

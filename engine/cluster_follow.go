@@ -1,0 +1,265 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// cancelWait is how long a cancelled job may take to end before its client leaves.
+const cancelWait = 30 * time.Second
+
+// cancelRequestWait bounds the request that cancels a job.
+const cancelRequestWait = 10 * time.Second
+
+// attend follows the job to its end. Where ctx ends, the job is cancelled and followed
+// on, so that the cause of its end is told truly and nothing goes on unseen.
+func (r *clusterRun) attend(ctx context.Context) (*Result, error) {
+	following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
+	var canceller sync.WaitGroup
+	canceller.Go(func() {
+		select {
+		case <-following.Done():
+		case <-ctx.Done():
+			leave(r.cancelled(following, context.Cause(ctx)))
+		}
+	})
+	var refused error // of an event
+	info, err := r.client.FollowToEnd(following, r.id, true, func(e *wire.Event) error {
+		refused = r.event(e)
+		return refused
+	})
+	leave(nil)
+	canceller.Wait()
+	switch {
+	case refused != nil:
+		return nil, r.abandon(ctx, refused)
+	case err != nil:
+		return nil, err
+	case info.State == wire.JobFinished:
+		return r.result(ctx, info)
+	case info.State == wire.JobCancelled && info.Failure == nil && ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return nil, newJobError(info)
+}
+
+// event takes one event of the job.
+func (r *clusterRun) event(e *wire.Event) error {
+	switch {
+	case e.State != nil:
+		return r.state(e.State)
+	case e.Progress != nil:
+		r.watch.cluster(e.Progress)
+	case e.Collected != nil:
+		if err := r.collect(e.Collected); err != nil {
+			return fmt.Errorf("take collected rows: %w", err)
+		}
+	case e.Output != nil:
+		if _, err := r.c.stdout.Write(e.Output.Text); err != nil {
+			return fmt.Errorf("write what operators print: %w", err)
+		}
+	}
+	return nil
+}
+
+// state takes a new state of the job.
+func (r *clusterRun) state(info *wire.JobInfo) error {
+	if info.Attempt > r.attempt {
+		if r.attempt > 0 {
+			r.store.release() // rows of an attempt that did not succeed
+		}
+		r.attempt = info.Attempt
+	}
+	if r.plan == nil && len(info.Plan) > 0 {
+		if err := r.planned(info.Plan, info.Graph); err != nil {
+			return err
+		}
+	}
+	r.watch.enter(info.State.String(), info.Detail)
+	return nil
+}
+
+// planned takes the plan, which is known once the job is scheduled, and the graph
+// where the cluster resolved its facts.
+func (r *clusterRun) planned(data, graph []byte) error {
+	p, err := plan.DecodePlan(data)
+	if err != nil {
+		return fmt.Errorf("the plan that the job manager made cannot be read: %w", err)
+	}
+	inferred := r.graph == nil && len(graph) == 0
+	switch {
+	case inferred:
+		err = r.infer(p)
+	case r.graph == nil:
+		err = r.resolved(graph)
+	}
+	if err != nil {
+		return err
+	}
+	if want := r.graph.Fingerprint(); !inferred && p.Fingerprint != want {
+		return fmt.Errorf("the job manager made a plan of another job (fingerprint %s instead of %s)", p.Fingerprint, want)
+	}
+	r.plan = p
+	r.watch.made(p)
+	return nil
+}
+
+// resolved takes the graph with the facts that the cluster resolved, and builds the
+// job from them.
+func (r *clusterRun) resolved(data []byte) error {
+	g, err := plan.DecodeGraph(data)
+	if err != nil {
+		return fmt.Errorf("the graph that the cluster resolved cannot be read: %w", err)
+	}
+	b, err := r.rebuild(g.Facts)
+	if err != nil {
+		return fmt.Errorf("build the job from what the cluster resolved: %w", err)
+	}
+	r.takes(b)
+	return tryOutputs(r.outputs)
+}
+
+// infer takes from the plan of a job what there is to collect, and as much of the
+// graph as it has.
+func (r *clusterRun) infer(p *plan.Plan) error {
+	for i := range p.Nodes {
+		for _, a := range p.Nodes[i].Attrs {
+			if p.Nodes[i].Sink && strings.HasPrefix(a.Value, ClientPath) {
+				return fmt.Errorf("%s: the output %s cannot be written here, as the job manager did not tell the facts that the job rests on: upgrade it", p.Nodes[i].Op, a.Value)
+			}
+		}
+	}
+	if err := r.store.collectsOf(p); err != nil {
+		return err
+	}
+	r.bound()
+	r.graph = &plan.Graph{Job: p.Job, Shards: p.Shards, Seed: p.Seed, Nodes: p.Nodes, Queues: p.Queues}
+	return nil
+}
+
+// collectsOf makes room for the results that a plan collects.
+func (s *resultStore) collectsOf(p *plan.Plan) error {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Op != collectOp || !n.Sink || len(n.Inputs) != 1 {
+			continue
+		}
+		from := n.Inputs[0].From
+		if from < 0 || int(from) >= len(p.Nodes) {
+			return fmt.Errorf("the plan's operator %d has an input that does not exist", n.ID)
+		}
+		var columns []batch.Column
+		for _, c := range p.Nodes[from].Schema {
+			columns = append(columns, batch.Column{Name: c.Name, Type: c.Type, Nullable: c.Nullable})
+		}
+		schema, err := batch.Schema(columns)
+		if err != nil {
+			return fmt.Errorf("the columns of the result %q: %w", n.Name, err)
+		}
+		s.add(n.ID, n.Name, schema, p.Shards)
+	}
+	return nil
+}
+
+// collectOp is the kind of operator that Collect adds.
+const collectOp = "Collect"
+
+// collect takes rows of a Collect.
+func (r *clusterRun) collect(rows *wire.Collected) error {
+	c := r.store.at(plan.NodeID(rows.Node))
+	if c == nil {
+		return fmt.Errorf("operator %d collects rows under no name", rows.Node)
+	}
+	if rows.Shard < 0 || rows.Shard >= len(c.shards) {
+		return fmt.Errorf("result %q: rows of shard %d, but there are %d shards", c.name, rows.Shard, len(c.shards))
+	}
+	in, err := batch.NewStreamReader(bytes.NewReader(rows.Rows), r.c.allocator)
+	if err != nil {
+		return fmt.Errorf("result %q: %w", c.name, err)
+	}
+	defer in.Release()
+	if !in.Schema().Equal(c.schema) {
+		return fmt.Errorf("result %q: the columns that came are not those that were built: %v", c.name, in.Schema())
+	}
+	for {
+		rec, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("result %q, shard %d: %w", c.name, rows.Shard, err)
+		}
+		err = c.put(rows.Shard, rec)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// at returns the result of a node, nil if it collects none.
+func (s *resultStore) at(node plan.NodeID) *collected {
+	for _, c := range s.results {
+		if c.node == node {
+			return c
+		}
+	}
+	return nil
+}
+
+// cancelled has the job cancelled as ctx ended by cause, and waits for its end. It
+// returns why the client leaves if the end does not come in time.
+func (r *clusterRun) cancelled(following context.Context, cause error) error {
+	if told := r.c.cluster.hooks.cancelling; told != nil {
+		told(string(r.id))
+	}
+	err := r.cancelJob(following, "its client was cancelled: "+cause.Error())
+	if err != nil {
+		return fmt.Errorf("%w; and the job %s could not be cancelled: %w", cause, r.id, err)
+	}
+	select {
+	case <-following.Done():
+		return nil
+	case <-time.After(cancelWait):
+		return fmt.Errorf("%w; the job %s was told to end, and had not %v later", cause, r.id, cancelWait)
+	}
+}
+
+// abandon has the job cancelled that this client cannot follow any more because of
+// err, which it returns.
+func (r *clusterRun) abandon(ctx context.Context, err error) error {
+	if failed := r.cancelJob(context.WithoutCancel(ctx), "its client cannot go on: "+err.Error()); failed != nil {
+		return fmt.Errorf("%w\nthe job %s could not be cancelled: %w", err, r.id, failed)
+	}
+	return err
+}
+
+// cancelJob asks the job manager to cancel the job.
+func (r *clusterRun) cancelJob(ctx context.Context, reason string) error {
+	ctx, stop := context.WithTimeout(ctx, cancelRequestWait)
+	defer stop()
+	_, err := r.client.Cancel(ctx, &wire.CancelRequest{Job: r.id, Reason: reason})
+	return r.client.Explain(err)
+}
+
+// logLevel is the level that a logger has, in words.
+func logLevel(l hclog.Logger) string {
+	switch level := l.GetLevel(); level {
+	case hclog.NoLevel:
+		return hclog.Off.String()
+	default:
+		return level.String()
+	}
+}

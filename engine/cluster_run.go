@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// clusterRun is one run of a job on a cluster, as its client sees it.
+type clusterRun struct {
+	c    *config
+	name string // of the job
+	args []byte
+	// graph is nil where the client cannot see what its facts rest on: then the cluster
+	// resolves them, and the plan says what there is to collect.
+	graph   *plan.Graph
+	store   *resultStore
+	outputs []*broughtBack // to be written here
+	// rebuild builds the job from facts that the cluster resolved.
+	rebuild func(known []plan.Fact) (*Builder, error)
+	watch   *watch
+	client  *client.Client
+	id      wire.JobID
+	attempt int
+	plan    *plan.Plan // once the cluster has told
+}
+
+// runOnCluster runs a job on the cluster that the options name.
+func runOnCluster[A any](ctx context.Context, job *Job[A], args A, c *config) (*Result, error) {
+	r, err := newClusterRun(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.watch = newWatch(job.name, c, cancel)
+	result, err := r.run(ctx)
+	if err != nil && r.id == "" && ctx.Err() != nil {
+		err = context.Cause(ctx) // in whatever words the request that was under way says so
+	}
+	var report *task.Report
+	if err == nil {
+		report = result.Report
+	}
+	if untold := r.watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
+		err = errors.Join(err, untold)
+	}
+	if err != nil {
+		r.store.release()
+		var ended *JobError
+		if errors.As(err, &ended) {
+			return nil, err // which names the job
+		}
+		return nil, fmt.Errorf("%s: %w", jobTitle(job.name), err)
+	}
+	return result, nil
+}
+
+// newClusterRun builds the job, as every process of the run will.
+func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
+	if err := job.check(); err != nil {
+		return nil, err
+	}
+	if job.name == "" {
+		return nil, errors.New("an anonymous job runs in its own process only, as no other could tell which function it is: give it a name with engine.Define to run it on a cluster")
+	}
+	if !c.cluster.builtIn {
+		if err := checkOffered(job.name); err != nil {
+			return nil, err
+		}
+	}
+	r := &clusterRun{c: c, name: job.name, store: newResultStore(c.memory)}
+	r.rebuild = func(known []plan.Fact) (*Builder, error) { return build(job, args, c, replaying(known)) }
+	var err error
+	if r.args, err = encodeArgs(args); err != nil {
+		return nil, fmt.Errorf("%s: %w", job.title(), err)
+	}
+	b, err := buildTwice(job, args, c)
+	switch {
+	case err == nil:
+		r.takes(b)
+		if err := tryOutputs(r.outputs); err != nil {
+			return nil, fmt.Errorf("%s: %w", job.title(), err)
+		}
+	case !unseen(err):
+		return nil, err
+	default:
+		c.logger.Info("the job's inputs are not here, the cluster looks for them", "job", job.name, "error", err)
+		c.cluster.hooks.tell("inputs that are not here are looked for on the cluster: " + firstMisuse(err))
+	}
+	return r, nil
+}
+
+// takes makes a build of the job that of the run.
+func (r *clusterRun) takes(b *Builder) {
+	r.graph, r.store, r.outputs = b.graph, b.store, b.outputs
+	r.bound()
+}
+
+// bound bounds what the results may hold where the options did not: no collector
+// opens in this process, which would say.
+func (r *clusterRun) bound() {
+	if r.store.limit == 0 {
+		r.store.limit = task.DefaultBudget()
+	}
+}
+
+// unseen says that all that is wrong with a job is that files do not exist, which may
+// be on the cluster's machines.
+func unseen(err error) bool {
+	var built *BuildError
+	if !errors.As(err, &built) || len(built.Misuses) == 0 {
+		return false
+	}
+	for _, m := range built.Misuses {
+		if !errors.Is(m.Err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
+}
+
+// firstMisuse returns the first thing that is wrong with a job, where several are.
+func firstMisuse(err error) string {
+	var built *BuildError
+	if errors.As(err, &built) && len(built.Misuses) > 0 {
+		return built.Misuses[0].Error()
+	}
+	return err.Error()
+}
+
+// run connects, submits and follows.
+func (r *clusterRun) run(ctx context.Context) (result *Result, err error) {
+	hooks := &r.c.cluster.hooks
+	if r.client, err = client.Dial(ctx, r.c.cluster.options(r.c)); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closed := r.client.Close(); closed != nil && err == nil {
+			err = fmt.Errorf("close the connection to the job manager: %w", closed)
+		}
+	}()
+	spec, err := r.spec()
+	if err != nil {
+		return nil, err
+	}
+	if !r.c.cluster.builtIn {
+		exe, err := r.executable(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer exe.remove()
+		hooks.begin()
+		spec.Platform = exe.platform
+		if spec.Artifact, err = r.upload(ctx, exe.path); err != nil {
+			return nil, err
+		}
+	} else {
+		hooks.begin()
+	}
+	if err := r.submit(ctx, spec); err != nil {
+		return nil, err
+	}
+	if r.c.cluster.detach {
+		r.watch.enter(detachedState, "")
+		r.store.release()
+		return &Result{Report: &task.Report{}, Graph: r.graph, JobID: string(r.id), store: newResultStore(0), detached: true}, nil
+	}
+	return r.attend(ctx)
+}
+
+// spec returns what to submit, but for the executable.
+func (r *clusterRun) spec() (*wire.JobSpec, error) {
+	c := r.c
+	parallelism, err := r.parallelism()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("find the working directory, which relative paths start from: %w", err)
+	}
+	spec := &wire.JobSpec{
+		Name: r.name, Args: r.args, Dir: dir,
+		Parallelism: parallelism, Shards: c.shards, Seed: c.seed,
+		Attached: !c.cluster.detach, WaitTimeout: c.cluster.waitTimeout, Version: wire.Version,
+		Run: wire.RunOptions{
+			BatchRows: c.batchRows, IfExists: c.ifExists.String(), CheckBroadcasts: c.checkBroadcasts,
+			LogLevel: logLevel(c.logger),
+		},
+	}
+	if c.memory > 0 {
+		spec.Run.Memory = max(c.memory/int64(parallelism), 1)
+	}
+	if r.graph != nil {
+		if _, err := plan.Compile(r.graph, parallelism); err != nil {
+			return nil, err // as the job manager would find, one upload later
+		}
+		if spec.Graph, err = r.graph.JSON(); err != nil {
+			return nil, err
+		}
+	}
+	return spec, nil
+}
+
+// parallelism is what the options ask for, or as much as the cluster has slots.
+func (r *clusterRun) parallelism() (int, error) {
+	if r.c.parallelism > 0 {
+		return r.c.parallelism, nil
+	}
+	if slots := r.client.Cluster().Slots; slots > 0 {
+		return min(slots, r.c.shards), nil
+	}
+	return 0, fmt.Errorf("the cluster at %s has no slots yet, and without --parallelism a job gets as many subtasks as there are: start a task manager (`superstep taskmanager`), or give --parallelism to wait for one", r.client.Address())
+}
+
+// upload gives the executable to the job manager.
+func (r *clusterRun) upload(ctx context.Context, path string) (string, error) {
+	return r.client.Upload(ctx, path, func(sent, total int64) {
+		r.watch.enter(uploadingState, fmt.Sprintf("%s of %s", task.FormatBytes(sent), task.FormatBytes(total)))
+	})
+}
+
+// submitWait bounds the wait for the job manager to take a job.
+const submitWait = 30 * time.Second
+
+// submit hands in the job. It is not given up when ctx ends meanwhile: a job whose
+// name is not known could not be cancelled.
+func (r *clusterRun) submit(ctx context.Context, spec *wire.JobSpec) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), submitWait)
+	defer cancel()
+	reply, err := r.client.Submit(bounded, &wire.SubmitRequest{Spec: *spec})
+	if err != nil {
+		return r.client.Explain(err)
+	}
+	r.id = reply.Job
+	r.watch.submitted(string(r.id))
+	return nil
+}
+
+// result puts together what a finished job gives.
+func (r *clusterRun) result(ctx context.Context, info *wire.JobInfo) (*Result, error) {
+	if r.plan == nil {
+		return nil, fmt.Errorf("the job %s finished, but the job manager did not tell its plan", r.id)
+	}
+	report, err := task.MergeOutcomes(r.plan, info.Outcomes)
+	if err != nil {
+		return nil, fmt.Errorf("the job %s finished, but what its workers report cannot be read: %w", r.id, err)
+	}
+	if err := writeOutputs(ctx, r.outputs, r.c); err != nil {
+		return nil, err
+	}
+	return &Result{Report: report, Plan: r.plan, Graph: r.graph, JobID: string(r.id), store: r.store}, nil
+}
+
+// begin calls the hook of that name.
+func (h *clusterHooks) begin() {
+	if h.began != nil {
+		h.began()
+	}
+}
+
+// tell shows a line.
+func (h *clusterHooks) tell(line string) {
+	if h.say != nil {
+		h.say(line)
+	}
+}
