@@ -49,6 +49,11 @@ type TCPConfig struct {
 	// whatever ClientAuth says; without ClientCAs the RootCAs count for both roles.
 	TLS *tls.Config
 
+	// Secret is known to the processes of the group and to nobody else, if given. Both
+	// sides of every connection prove that they know it, without sending it, before they
+	// say anything else; whoever does not is refused.
+	Secret []byte
+
 	// Checksum adds a checksum to the data of each message, beyond TCP's own.
 	Checksum bool
 
@@ -118,7 +123,7 @@ func NewTCPGroup(ctx context.Context, rank int, cfg TCPConfig) (*TCPGroup, error
 	g := &TCPGroup{local: newGroup(size, hosts[me]), ended: make(chan struct{}), stop: make(chan struct{}), left: make(chan error, 1)}
 	g.mesh, err = mesh.JoinTCP(ctx, mesh.TCPConfig{
 		Size: size, Ranks: hosts[me], Group: cfg.name(), Attempt: cfg.Attempt,
-		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Checksum: cfg.Checksum, SocketBuffer: cfg.SocketBuffer,
+		Listen: cfg.listen(hosts, me), TLS: cfg.TLS, Secret: cfg.Secret, Checksum: cfg.Checksum, SocketBuffer: cfg.SocketBuffer,
 		ConnectTimeout: cfg.JoinTimeout,
 		Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 			var err error
@@ -194,7 +199,7 @@ func (cfg *TCPConfig) listen(hosts [][]int, me int) string {
 func (cfg *TCPConfig) membership(size int, hosts [][]int, me int, data string, states func() []membership.State) membership.Config {
 	m := membership.Config{
 		Process: me, Processes: len(hosts), Ranks: hosts[me], Size: size, Store: cfg.Store,
-		DataAddress: data, Group: cfg.name(), Attempt: cfg.Attempt, TLS: cfg.TLS,
+		DataAddress: data, Group: cfg.name(), Attempt: cfg.Attempt, TLS: cfg.TLS, Secret: cfg.Secret,
 		Detection: cfg.Detection, StallTimeout: cfg.Stall, JoinTimeout: cfg.JoinTimeout, State: states, Logger: cfg.Logger,
 	}
 	if len(cfg.Addresses) > 0 {

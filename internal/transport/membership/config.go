@@ -43,6 +43,11 @@ type Config struct {
 	// host as server name unless it has one, and by process 0 as the server.
 	TLS *tls.Config
 
+	// Secret, if not empty, is what all processes of the group know, and nobody else.
+	// Both sides of a control connection prove that they do before anything else is
+	// said.
+	Secret []byte
+
 	// Detection is how soon a process that is silent, but not known to be dead, is
 	// declared dead; 0 is 4 s. Process 0 decides for all.
 	Detection time.Duration

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -236,15 +237,36 @@ func (c *coordinator) greet(nc net.Conn) (hello, net.Conn, bool) {
 	if c.cfg.TLS != nil {
 		secure = tls.Server(nc, c.cfg.TLS)
 	}
+	begun, unproved := Verify(secure, c.cfg.Secret, purpose)
+	if begun == nil {
+		c.distrust(nc, unproved)
+		return hello{}, nil, false
+	}
 	var scratch []byte
-	m, err := readFrame(secure, &scratch)
+	m, err := readFrame(begun, &scratch)
 	h, ok := m.(hello)
+	if ok && unproved != nil {
+		c.distrust(nc, unproved)
+		if frame, err := appendFrame(nil, refuse{refusedForGood, unproved}); err == nil {
+			secure.Write(frame)
+		}
+		return h, nil, false
+	}
 	if !ok {
 		c.cfg.Logger.Warn("closed a connection without a hello", "from", nc.RemoteAddr(), "error", err)
 		return h, nil, false
 	}
 	nc.SetDeadline(time.Time{})
 	return h, secure, true
+}
+
+// distrust notes a connection on which the secret was not proved, or nothing was said:
+// who waits for the group to form is told of the former.
+func (c *coordinator) distrust(nc net.Conn, err error) {
+	c.cfg.Logger.Warn("refused a connection", "from", nc.RemoteAddr(), "reason", err)
+	if errors.Is(err, ErrSecret) || errors.Is(err, ErrNoSecret) {
+		c.step(func(time.Duration) []command { return c.core.distrust(nc.RemoteAddr().String(), err) })
+	}
 }
 
 // ipOf is the IP address of an end of a connection, invalid if it has none.

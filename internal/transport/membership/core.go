@@ -33,6 +33,7 @@ type core struct {
 	out     []command     // of the event under way
 	watch   watch         // whether this process itself was asleep
 	beaten  time.Duration // last beats sent
+	doubted string        // who was turned away last without the secret, and why
 
 	ranks  []standing       // by rank, from running on
 	recent [recentOps]sight // operations seen of late, at their number modulo

@@ -55,6 +55,15 @@ func (c *core) check(h hello, from netip.Addr) (refusal, error) {
 	return 0, nil
 }
 
+// distrust handles that somebody wanted to join who did not prove to know the secret.
+func (c *core) distrust(from string, reason error) []command {
+	if c.phase == forming {
+		c.doubted = fmt.Sprintf("a process at %s: %v", from, reason)
+		c.tellMissing()
+	}
+	return c.take()
+}
+
 // agree says where a process sees another group than the coordinator.
 func (c *core) agree(h hello) error {
 	switch {
@@ -93,6 +102,11 @@ func (c *core) wait(now time.Duration) {
 		c.turnAway(&textError{fmt.Sprintf("the group is not complete after %v: %s", c.join, c.missing()), ErrTimeout})
 		return
 	}
+	c.tellMissing()
+}
+
+// tellMissing tells those who have joined whom they wait for.
+func (c *core) tellMissing() {
 	missing := c.missing()
 	for i := range c.members {
 		if m := &c.members[i]; m.presence == present {
@@ -121,6 +135,9 @@ func (c *core) missing() string {
 				refused = append(refused, m.refused)
 			}
 		}
+	}
+	if c.doubted != "" {
+		refused = append(refused, c.doubted)
 	}
 	s := fmt.Sprintf("waiting for %s of %d: have they started?", list("process", "processes", numbers), c.processes)
 	if refused != nil {

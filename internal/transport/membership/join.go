@@ -178,6 +178,9 @@ func tryAll(ctx, late context.Context, cfg *Config) (*Membership, error) {
 // missing.
 const verdictSlack = time.Second
 
+// purpose tells the proofs of control connections from others.
+const purpose = "control"
+
 // try joins at one address.
 func try(ctx, late context.Context, cfg *Config, address string) (*Membership, error) {
 	short, cancel := context.WithTimeout(ctx, oneTry)
@@ -197,6 +200,13 @@ func try(ctx, late context.Context, cfg *Config, address string) (*Membership, e
 	secure, err := secured(short, cfg, nc, address)
 	if err != nil {
 		nc.Close()
+		return nil, err
+	}
+	if err := Prove(secure, cfg.Secret, purpose); err != nil {
+		nc.Close()
+		if errors.Is(err, ErrSecret) || errors.Is(err, ErrNoSecret) {
+			err = &finalError{err}
+		}
 		return nil, err
 	}
 	link := newConn(secure, cfg.Detection)

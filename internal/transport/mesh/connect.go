@@ -17,6 +17,9 @@ import (
 // circle. A connection whose answer got lost is made anew: what was accepted, but
 // not yet given to its rank, is replaced.
 
+// purpose tells the proofs of data connections from others.
+const purpose = "data"
+
 // open makes the routes of a rank to ranks of other processes, all in parallel.
 func (t *TCP) open(ctx context.Context, n *node, routes []Route, conns []Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, t.cfg.ConnectTimeout)
@@ -202,6 +205,9 @@ func (t *TCP) greet(ctx context.Context, sock net.Conn, n *node, r Route, try ui
 		}
 		conn = secure
 	}
+	if err := membership.Prove(conn, t.cfg.Secret, purpose); err != nil {
+		return nil, !errors.Is(err, membership.ErrSecret) && !errors.Is(err, membership.ErrNoSecret), err
+	}
 	var b [helloBytes]byte
 	(&hello{attempt: t.fence.attempt, group: t.fence.group,
 		from: uint32(n.rank), to: uint32(r.Peer), channel: uint32(r.Channel), try: try}).encode(&b)
@@ -317,12 +323,19 @@ func (t *TCP) hear(sock net.Conn) (net.Conn, hello, error) {
 	}
 	var b [helloBytes]byte
 	var m hello
-	if _, err := io.ReadFull(conn, b[:]); err != nil {
+	begun, unproved := membership.Verify(conn, t.cfg.Secret, purpose)
+	if begun == nil {
+		return nil, m, unproved
+	}
+	if _, err := io.ReadFull(begun, b[:]); err != nil {
 		return nil, m, err
 	}
 	v, err := m.decode(&b)
 	if err == nil {
 		v, err = t.judge(&m)
+	}
+	if unproved != nil && v != 0 {
+		v, err = refused, unproved
 	}
 	if v == 0 {
 		return nil, m, err

@@ -53,6 +53,10 @@ type TCPConfig struct {
 	// with no ClientCAs the RootCAs count for both roles. Nil: no encryption.
 	TLS *tls.Config
 
+	// Secret, if not empty, is what all processes of the group know, and nobody else.
+	// Both sides of a connection prove that they do before it is used.
+	Secret []byte
+
 	// ConnectTimeout bounds the time that Open takes; 0 stands for 30 s.
 	ConnectTimeout time.Duration
 	// KeepAlive is how long a connection is idle before the system probes it, and

@@ -1,0 +1,61 @@
+package mesh
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// TestSecret: connections between those who know it work, with and without TLS.
+func TestSecret(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		certs := certificates(t)
+		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) {
+			c.Secret = []byte("known to both")
+			if secure {
+				c.TLS = certs
+			}
+		})
+		a, b := couple(t, nodes[0], nodes[1], 0)
+		h := Header{Seq: 1, Length: 3}
+		require.NoError(t, a.Send(&h, []byte("abc")))
+		var got Header
+		require.NoError(t, b.Next(&got))
+		data := make([]byte, 3)
+		require.NoError(t, b.Read(data))
+		require.Equal(t, "abc", string(data))
+	}
+}
+
+// TestWrongSecret: the dialer is told why, and the group ends with it on both sides.
+func TestWrongSecret(t *testing.T) {
+	for says, secrets := range map[string][2]string{
+		membership.ErrSecret.Error():                                     {"one", "other"},
+		membership.ErrNoSecret.Error() + ": the other has none":          {"one", ""},
+		membership.ErrNoSecret.Error() + ": who connects proves nothing": {"", "other"},
+	} {
+		given := make(chan string, 2)
+		given <- secrets[0]
+		given <- secrets[1]
+		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.Secret = []byte(<-given) })
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		_, err := nodes[0].Open(ctx, []Route{{Peer: 1}})
+		cancel()
+		require.ErrorContains(t, err, "refuses channel 0 of rank 0: "+says)
+		<-nodes[1].Failed()
+		require.ErrorContains(t, nodes[1].Err(), says)
+	}
+}
+
+// TestStrangerWithoutSecret says a perfect hello and is refused in words.
+func TestStrangerWithoutSecret(t *testing.T) {
+	meshes, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.Secret = []byte("known to both") })
+	_, v, reason := shake(t, meshes[1].Address(), helloOf())
+	require.Equal(t, refused, v)
+	require.Contains(t, reason, membership.ErrNoSecret.Error())
+	couple(t, nodes[0], nodes[1], 0)
+}
