@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
@@ -61,12 +62,20 @@ func (m *Manager) UploadArtifact(stream wire.ClientStream[wire.Chunk, wire.Uploa
 			return chunk.Data, nil
 		})
 		if err != nil {
-			m.log.Warn("an upload was refused", "hash", clip(hash), "size", size, "error", err)
+			m.log.Warn("an upload was refused", "from", from(stream.Context()), "hash", clip(hash), "size", size, "error", err)
 			return uploadError(err)
 		}
-		m.log.Info("an executable was uploaded", "hash", hash, "size", size)
+		m.log.Info("an executable was uploaded", "from", from(stream.Context()), "hash", hash, "size", size)
 		return stream.SendAndClose(&wire.UploadReply{})
 	})
+}
+
+// from returns the address of who calls, for the log.
+func from(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return "this process"
 }
 
 // uploadError gives an error of an upload its code, if it has none from the stream.

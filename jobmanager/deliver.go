@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 
@@ -127,29 +128,26 @@ func (m *Manager) takeIn(j *job, ref wire.WorkerRef, stream wire.ClientStream[wi
 func (m *Manager) failWorker(ref wire.WorkerRef, f *wire.Failure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	host := m.hostOf(ref)
 	for id, c := range m.conns {
-		if !m.runs(c.peer().ID, ref) {
+		if host == "" || c.peer().ID != host {
 			continue
 		}
+		// The core listens to the one connection on which the task manager is registered.
 		m.decide(core.Reported{Conn: id, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Failed: f}})
-		// The core expects a worker that has failed to end by itself; this one does not
-		// know that it has.
+		// It expects a worker that has failed to end by itself; this one does not know that
+		// it has.
 		c.push(outgoing{message: wire.ToTaskManager{Worker: &wire.WorkerCommand{WorkerRef: ref, Cancel: &wire.Cancel{Reason: f.Message}}}})
-		return
 	}
 }
 
-// runs reports whether a task manager has a worker. The caller holds mu.
-func (m *Manager) runs(id string, ref wire.WorkerRef) bool {
+// hostOf returns the identity of the task manager that has a worker. The caller holds
+// mu.
+func (m *Manager) hostOf(ref wire.WorkerRef) string {
 	for _, node := range m.core.Nodes(m.clock()) {
-		if node.ID != id {
-			continue
-		}
-		for _, w := range node.Workers {
-			if w == ref {
-				return true
-			}
+		if slices.Contains(node.Workers, ref) {
+			return node.ID
 		}
 	}
-	return false
+	return ""
 }

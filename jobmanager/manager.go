@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"sync"
@@ -168,6 +169,7 @@ func (m *Manager) recover(records []record) {
 		infos[i] = r.Info
 		m.past[r.Info.ID] = record{Whole: r.Whole, Events: r.Events}
 	}
+	m.sweep()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.core = core.New(core.Config{
@@ -176,6 +178,24 @@ func (m *Manager) recover(records []record) {
 		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos,
 	})
 	m.perform(m.core.Recover())
+}
+
+// sweep removes the files of jobs that are not on record: the job manager stopped
+// before they were, or while it forgot them.
+func (m *Manager) sweep() {
+	entries, err := fs.ReadDir(m.root.FS(), jobsDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		m.log.Error("the files of jobs cannot be listed", "error", err)
+	}
+	for _, e := range entries {
+		id := wire.JobID(e.Name())
+		if _, ok := m.past[id]; ok {
+			continue
+		}
+		if err := m.root.RemoveAll(jobDir(id)); err != nil {
+			m.log.Error("the files of a job that is not on record cannot be removed", "job", id, "error", err)
+		}
+	}
 }
 
 func (m *Manager) serve() {

@@ -105,9 +105,12 @@ func (r *recorder) do(unwritten []change, batch []entry) []change {
 		unwritten = nil
 	}
 	for _, e := range batch {
-		if e.then != nil {
+		switch {
+		case e.then != nil && e.change == nil:
+			e.then(nil)
+		case e.then != nil:
 			e.then(err)
-		} else if err != nil && e.change != nil {
+		case e.change != nil && err != nil:
 			unwritten = append(unwritten, *e.change)
 		}
 	}

@@ -1,0 +1,136 @@
+package jobmanager
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// obedient is a task manager whose workers do as they are told, and send ten rows.
+func obedient(tm *manager) {
+	orders := tm.told
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	for m := range orders {
+		switch {
+		case m.Deploy != nil:
+			ref := m.Deploy.WorkerRef
+			tm.mu.Lock()
+			tm.running = append(tm.running, ref)
+			tm.mu.Unlock()
+			tm.send(&wire.FromTaskManager{Worker: &wire.WorkerEvent{WorkerRef: ref, Ready: &wire.Ready{Address: "x:1"}}})
+		case m.Worker == nil:
+		case m.Worker.Prepare != nil:
+			tm.send(&wire.FromTaskManager{Worker: &wire.WorkerEvent{WorkerRef: m.Worker.WorkerRef, Prepared: &wire.Prepared{}}})
+		case m.Worker.Start != nil:
+			ref := m.Worker.WorkerRef
+			workers.Go(func() { sendRows(tm, ref) })
+		case m.Worker.Commit != nil:
+			tm.send(&wire.FromTaskManager{Worker: &wire.WorkerEvent{WorkerRef: m.Worker.WorkerRef, Committed: &wire.Committed{}}})
+		default: // Cancel, Exit, Kill
+			tm.mu.Lock()
+			for i, r := range tm.running {
+				if r == m.Worker.WorkerRef {
+					tm.running = append(tm.running[:i], tm.running[i+1:]...)
+					break
+				}
+			}
+			tm.mu.Unlock()
+			tm.send(&wire.FromTaskManager{Worker: &wire.WorkerEvent{WorkerRef: m.Worker.WorkerRef, Ended: &wire.Ended{}}})
+		}
+	}
+}
+
+func sendRows(tm *manager, ref wire.WorkerRef) {
+	s, err := tm.client.Deliver(tm.stream.Context())
+	if err != nil {
+		return
+	}
+	if s.Send(&wire.Delivery{Worker: &ref}) != nil {
+		return
+	}
+	for i := range 10 {
+		if s.Send(collected(fmt.Sprintf("%s/%d/%d", ref.Job, ref.Worker, i))) != nil {
+			break
+		}
+		tm.send(&wire.FromTaskManager{Worker: &wire.WorkerEvent{WorkerRef: ref, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(i)}}}}})
+	}
+	if _, err := s.CloseAndRecv(); err == nil {
+		tm.send(&wire.FromTaskManager{Worker: &wire.WorkerEvent{WorkerRef: ref, Finished: &wire.Finished{Outcome: []byte("o")}}})
+	}
+}
+
+// Many jobs of many clients at once, some of which are cancelled: every follower sees
+// one story, in which each worker's rows come once and in order, and at the end all
+// slots are free.
+func TestCrowd(t *testing.T) {
+	const managers, clients, each = 4, 6, 8
+	m := start(t, func(c *Config) { c.KeepJobs = clients * each })
+	for i := range managers {
+		c := dial(t, m, testToken, nil)
+		tm := join(t, c, registration(fmt.Sprint(i), 2))
+		tm.work.Go(func() { obedient(tm) })
+	}
+	var all sync.WaitGroup
+	for n := range clients {
+		c := dial(t, m, testToken, nil)
+		draw := rand.New(rand.NewPCG(1, uint64(n)))
+		all.Go(func() {
+			for range each {
+				spec := specOf(t, 1+draw.IntN(6))
+				spec.Attached = true
+				id := submit(t, c, spec)
+				if draw.IntN(4) == 0 {
+					all.Go(func() {
+						time.Sleep(time.Duration(draw.IntN(3)) * time.Millisecond)
+						c.Cancel(bounded(t), &wire.CancelRequest{Job: id})
+					})
+				}
+				story, last := follow(t, c, &wire.FollowRequest{Job: id, Attach: true})
+				again, _ := follow(t, c, &wire.FollowRequest{Job: id, From: 1})
+				if !equal(story, again) {
+					t.Errorf("two stories of one job:\n%q\n%q", story, again)
+				}
+				checkRows(t, id, story, last)
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "all slots are free", func() bool { s := m.Stats(); return s.Free == managers*2 })
+	stats := m.Stats()
+	require.EqualValues(t, clients*each, stats.Ended[wire.JobFinished]+stats.Ended[wire.JobCancelled])
+}
+
+func equal(a, b []string) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
+
+// checkRows checks that each worker's rows are there in order, all of them if the job
+// has finished.
+func checkRows(t *testing.T, id wire.JobID, story []string, last *wire.JobInfo) {
+	next := make([]int, len(last.Workers))
+	for _, line := range story {
+		for w := range next {
+			if line == fmt.Sprintf("rows %s/%d/%d", id, w, next[w]) {
+				next[w]++
+			}
+		}
+	}
+	total := 0
+	for _, n := range next {
+		total += n
+	}
+	rows := 0
+	for _, line := range story {
+		if line[:5] == "rows " {
+			rows++
+		}
+	}
+	if rows != total || last.State == wire.JobFinished && total != 10*len(next) || !last.State.Ended() {
+		t.Errorf("job %s %s: %d rows in order of %d, from %d workers:\n%q", id, last.State, total, rows, len(next), story)
+	}
+}

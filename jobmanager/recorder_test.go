@@ -1,0 +1,139 @@
+package jobmanager
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// disk is where a recorder writes in tests: it notes what, and can be full.
+type disk struct {
+	mu      sync.Mutex
+	full    bool
+	written []string
+	tries   int
+}
+
+var errDiskFull = errors.New("no space")
+
+func (d *disk) write(changes []change) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tries++
+	if d.full {
+		return errDiskFull
+	}
+	for _, c := range changes {
+		d.written = append(d.written, string(c.id)+"="+string(c.record))
+	}
+	return nil
+}
+
+func (d *disk) setFull(full bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = full
+}
+
+func put(r *recorder, id, record string, then func(error)) {
+	r.put(entry{change: &change{id: wire.JobID(id), record: []byte(record)}, then: then})
+}
+
+func TestRecorderKeepsOrder(t *testing.T) {
+	d := &disk{}
+	r := newRecorder(d.write, func(err error) { t.Error(err) }, time.Hour)
+	var want []string
+	var then []int // by the recorder's goroutine alone, until close
+	for i := range 1000 {
+		record := string(rune('a' + i%26))
+		want = append(want, "j="+record)
+		put(r, "j", record, func(error) { then = append(then, i) })
+	}
+	r.close()
+	require.Equal(t, want, d.written)
+	require.Len(t, then, 1000)
+	require.IsIncreasing(t, then)
+	require.Less(t, d.tries, 1000, "many are written at once")
+}
+
+// What comes in the course of what is done at the end is done too.
+func TestRecorderClosesEmpty(t *testing.T) {
+	d := &disk{}
+	r := newRecorder(d.write, func(err error) { t.Error(err) }, time.Hour)
+	put(r, "a", "1", func(error) {
+		put(r, "b", "2", func(error) { put(r, "c", "3", nil) })
+	})
+	r.close()
+	require.Equal(t, []string{"a=1", "b=2", "c=3"}, d.written)
+}
+
+// On a full disk those who wait are told, and what nobody waits for is tried again, in
+// order, and before what comes later.
+func TestRecorderOnFullDisk(t *testing.T) {
+	d := &disk{full: true}
+	r := newRecorder(d.write, func(error) {}, time.Millisecond)
+	told := make(chan error)
+	put(r, "a", "1", nil)
+	put(r, "b", "1", func(err error) { told <- err })
+	require.ErrorIs(t, <-told, errDiskFull)
+	put(r, "a", "2", nil)
+	r.put(entry{then: func(err error) { told <- err }})
+	require.NoError(t, <-told, "nothing of it was to be written")
+	d.setFull(false)
+	put(r, "c", "1", func(err error) { told <- err })
+	require.NoError(t, <-told)
+	r.close()
+	require.Equal(t, []string{"a=1", "a=2", "c=1"}, d.written)
+}
+
+func TestRecorderTriesAgainByItself(t *testing.T) {
+	d := &disk{full: true}
+	r := newRecorder(d.write, func(error) {}, time.Millisecond)
+	put(r, "a", "1", nil)
+	eventually(t, "it was tried again", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return d.tries > 2 })
+	d.setFull(false)
+	eventually(t, "it was written", func() bool { d.mu.Lock(); defer d.mu.Unlock(); return len(d.written) == 1 })
+	r.close()
+	require.Equal(t, []string{"a=1"}, d.written)
+}
+
+// A job that cannot be put on record is not accepted, and one that cannot be is not
+// committed.
+func TestHistoryCannotBeWritten(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	id := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	require.NoError(t, m.history.close())
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Finished: &wire.Finished{}})
+	require.NotNil(t, tm.next().Worker.Cancel, "and no commit")
+	tm.ended(d.WorkerRef, nil)
+	eventually(t, "the job has failed", func() bool { info, _, err := m.find(id); return err == nil && info.State == wire.JobFailed })
+	info, _, err := m.find(id)
+	require.NoError(t, err)
+	require.Contains(t, info.Failure.Message, "could not put the job on record")
+	_, err = c.Submit(bounded(t), &wire.SubmitRequest{Spec: specOf(t, 1)})
+	require.Equal(t, codes.Internal, wire.Code(err))
+	require.ErrorContains(t, err, "on record")
+	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: id, From: 2})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
+}
+
+func TestFilesWithoutRecordSwept(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(dir+"/"+jobDir("stray"), 0o700))
+	start(t, func(c *Config) { c.Dir = dir })
+	entries, err := os.ReadDir(dir + "/" + jobsDir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
