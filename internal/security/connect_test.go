@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -139,6 +140,16 @@ func TestNoTokenOpensNothing(t *testing.T) {
 	address := serve(t, TokenOptions(Token{})...)
 	err := call(t, address, nil, grpc.WithPerRPCCredentials(TokenCredentials(Token{}, false)))
 	require.Equal(t, codes.Unauthenticated, wire.Code(err))
+}
+
+func TestOneTokenIsShown(t *testing.T) {
+	token := newToken(t)
+	shown := "Bearer " + token.Reveal()
+	require.NoError(t, admit(token, metadata.Pairs(header, shown)))
+	require.NoError(t, admit(token, metadata.Pairs("Authorization", shown)))
+	require.ErrorContains(t, admit(token, metadata.Pairs(header, shown, header, shown)), wrongToken)
+	require.ErrorContains(t, admit(token, metadata.Pairs(header, "")), wrongToken)
+	require.ErrorContains(t, admit(token, nil), noToken)
 }
 
 func TestTokenIsNotSentInTheClear(t *testing.T) {

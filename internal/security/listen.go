@@ -45,5 +45,5 @@ func loopbackHost(host string) bool {
 		return true
 	}
 	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
+	return err == nil && ip.Unmap().IsLoopback() // also of IPv4 within IPv6
 }

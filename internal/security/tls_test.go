@@ -156,6 +156,22 @@ func TestFilesThatDoNotServe(t *testing.T) {
 	require.NoError(t, err, "the key of a service")
 }
 
+func TestOldTLSIsRefused(t *testing.T) {
+	set := makeTLS(t)
+	for _, files := range []TLSFiles{set.JobManager, {Cert: set.JobManager.Cert, Key: set.JobManager.Key}} {
+		server, err := files.Server()
+		require.NoError(t, err)
+		old := clientTLS(t, set.Client)
+		old.ServerName = "localhost"
+		ofServer, ofClient := converse(t, server, old)
+		require.NoError(t, ofServer)
+		require.NoError(t, ofClient)
+		old.MinVersion, old.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+		ofServer, _ = converse(t, server, old)
+		require.ErrorContains(t, ofServer, "unsupported versions")
+	}
+}
+
 func TestTimesOfCertificates(t *testing.T) {
 	made := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	set := initAt(t, made)
@@ -254,7 +270,7 @@ func TestStrangersToAnAttempt(t *testing.T) {
 		"another attempt's certificate": workerTLS(t, mixed),
 		"a client of the cluster":       clientTLS(t, set.Client),
 		"no certificate":                {InsecureSkipVerify: true},
-		"old TLS":                       {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12},
+		"old TLS":                       {InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12, Certificates: workerTLS(t, mine).Certificates},
 	} {
 		ofServer, ofClient := converse(t, workerTLS(t, mine), other)
 		require.Error(t, ofServer, name)
