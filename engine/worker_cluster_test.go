@@ -13,6 +13,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
@@ -126,6 +127,50 @@ func TestWorkersRunQueues(t *testing.T) {
 		return nil
 	})
 	sameBits(t, job, func(out string) outArgs { return outArgs{out} }, engine.Seed(3))
+}
+
+// Rows and collectives are encrypted, and travel wherever the workers listen.
+func TestWorkersOverTLS(t *testing.T) {
+	authority, err := security.NewAuthority()
+	require.NoError(t, err)
+	job := engine.Define("secure", func(b *engine.Builder, _ struct{}) error {
+		rows := operators.Generate(b, 500, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64(), draws.NormFloat64()} })
+		points := operators.Map(rows, func(v []float64) point { return point{v} })
+		operators.Collect(b, "model", kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 4}))
+		return nil
+	})
+	want, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(16), engine.Parallelism(2))
+	require.NoError(t, err)
+	defer want.Release()
+	got := engine.RunOnWorkersWith(t, job, struct{}{}, []int{1, 2, 1}, func(d *wire.Deployment) {
+		d.Listen, d.Advertise = "0.0.0.0", "127.0.0.1"
+		d.Credential.Authority = authority.PEM()
+		d.Credential.Certificate, d.Credential.Key, err = authority.Issue(nil)
+		require.NoError(t, err)
+	})
+	require.NotNil(t, got.Result, "%v", got.Failures)
+	defer got.Result.Release()
+	require.Equal(t, engine.ResultText(want), engine.ResultText(got.Result))
+}
+
+// point is a row with a vector.
+type point struct{ At []float64 }
+
+// A worker of another attempt's secret is not let in, and the job fails.
+func TestWorkersOfAnotherSecret(t *testing.T) {
+	job := engine.Define("mixed", func(b *engine.Builder, _ struct{}) error {
+		operators.Collect(b, "rows", operators.Rebalance(operators.Generate(b, 500, makeReading)))
+		return nil
+	})
+	got := engine.RunOnWorkersWith(t, job, struct{}{}, []int{1, 1}, func(d *wire.Deployment) {
+		if d.Worker == 1 {
+			d.Credential.Secret = []byte("fedcba9876543210fedcba9876543210")
+		}
+	})
+	require.Nil(t, got.Result)
+	for _, f := range got.Failures {
+		require.Equal(t, wire.PeerFailure, f.Kind, f.Message)
+	}
 }
 
 // What a worker says of its progress adds up to what was done.

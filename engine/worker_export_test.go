@@ -34,6 +34,12 @@ type OnWorkers struct {
 // to the test are gone through one by one.
 func RunOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, opts ...Option) *OnWorkers {
 	t.Helper()
+	return RunOnWorkersWith(t, job, args, slots, func(*wire.Deployment) {}, opts...)
+}
+
+// RunOnWorkersWith is RunOnWorkers with deployments that are changed.
+func RunOnWorkersWith[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), opts ...Option) *OnWorkers {
+	t.Helper()
 	parallelism := 0
 	ranges := make([]wire.SlotRange, len(slots))
 	for i, n := range slots {
@@ -45,6 +51,7 @@ func RunOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, opts ..
 	for i := range slots {
 		m := deployment(spec, i, len(slots))
 		m.Deployment.Slots, m.Deployment.WorkDir = ranges, t.TempDir()
+		change(m.Deployment)
 		hands[i] = startWorker(t, workerWorld{jobs: []Runnable{job}, allocator: checked(t)})
 		hands[i].say(m)
 	}

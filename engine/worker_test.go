@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,9 +11,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -291,6 +297,76 @@ func TestWorkerPipes(t *testing.T) {
 		require.Contains(t, h.stderr.String(), "did not read the worker's last word within 5s: the worker exits")
 		resume()
 		h.stdin.Close()
+	})
+}
+
+// memPlane is a data plane for one worker.
+type memPlane struct{ *transport.Mem }
+
+func (memPlane) Address() string         { return "127.0.0.1:4711" }
+func (memPlane) Connect([]string) error  { return nil }
+func (memPlane) Store() collective.Store { return nil }
+
+// A client that reads slowly slows the worker down, which holds no rows for it; and
+// when the job is cancelled, those who wait for the client end at once.
+func TestWorkerOfASlowClient(t *testing.T) {
+	const n = 1 << 14
+	spec := specOf(t, squares, squaresArgs{N: n}, 1)
+	spec.Run.BatchRows = 64
+	slow := func(t *testing.T) (h *hand, resume func()) {
+		open := func(planeConfig) (dataPlane, error) { return memPlane{transport.NewMem(0)}, nil }
+		h = startWorker(t, workerWorld{jobs: []Runnable{squares}, allocator: checked(t), open: open})
+		m, at := deployment(spec, 0, 1), 0
+		m.Deployment.WorkDir = t.TempDir()
+		h.say(m)
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(prepareWord)
+		require.NotNil(t, h.next(&at).Prepared)
+		resume = h.pause()
+		h.say(startWord)
+		time.Sleep(time.Minute)
+		require.LessOrEqual(t, len(h.all()), 4, "it waits for its reader, rather than to run to its end")
+		return h, resume
+	}
+	synctest.Test(t, func(t *testing.T) {
+		h, resume := slow(t)
+		resume()
+		at := 2
+		finished := h.next(&at).Finished
+		require.NotNil(t, finished)
+		h.say(wire.ToWorker{Commit: &wire.Commit{Outcomes: [][]byte{finished.Outcome}}})
+		require.NotNil(t, h.next(&at).Committed)
+		h.say(exitWord)
+		require.Equal(t, exitOK, h.end())
+		rows, shard := int64(0), 0
+		for _, m := range h.all() {
+			if m.Collected == nil {
+				continue
+			}
+			require.GreaterOrEqual(t, m.Collected.Shard, shard, "shards of a subtask come in order")
+			shard = m.Collected.Shard
+			r, err := batch.NewStreamReader(bytes.NewReader(m.Collected.Rows), memory.DefaultAllocator)
+			require.NoError(t, err)
+			rec, err := r.Read()
+			require.NoError(t, err)
+			require.Equal(t, rows*rows, rec.Column(0).(*array.Int64).Value(0))
+			rows += rec.NumRows()
+			rec.Release()
+			r.Release()
+		}
+		require.Equal(t, int64(n), rows)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h, resume := slow(t)
+		began := time.Now()
+		h.say(cancelWord)
+		synctest.Wait() // until the worker has its last word to say, and nobody hears it
+		require.Zero(t, time.Since(began))
+		resume()
+		require.Equal(t, exitFailed, h.end())
+		said := h.all()
+		require.Equal(t, "cancelled: the user asked for it", said[len(said)-1].Failed.Message)
+		require.Zero(t, time.Since(began))
 	})
 }
 
