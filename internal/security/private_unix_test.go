@@ -4,6 +4,9 @@ package security
 
 import (
 	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -53,3 +56,57 @@ func TestOwnersAndModes(t *testing.T) {
 type noOwner struct{ owned }
 
 func (noOwner) Sys() any { return nil }
+
+func TestTokenFilesThatAreRefused(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	_, err := CreateToken(good)
+	require.NoError(t, err)
+	text, err := os.ReadFile(good)
+	require.NoError(t, err)
+	write := func(name, content string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), mode))
+		require.NoError(t, os.Chmod(path, mode))
+		return path
+	}
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(good, link))
+	dangling := filepath.Join(dir, "dangling")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "nowhere"), dangling))
+	pipe := filepath.Join(dir, "pipe")
+	makePipe(t, pipe)
+	for _, c := range []struct{ path, want string }{
+		{write("group", string(text), 0o640), "others may use it (mode 0640): run chmod 600"},
+		{write("all", string(text), 0o604), "others may use it (mode 0604)"},
+		{write("writable", string(text), 0o602), "others may use it (mode 0602)"},
+		{link, "symbolic link"},
+		{dangling, "symbolic link"},
+		{pipe, "not a regular file"},
+		{dir, "not a regular file"},
+		{write("empty", "", 0o600), "the token is empty; remove the file"},
+		{write("short", "secret", 0o600), "has 6 characters"},
+		{write("binary", strings.Repeat("\x00", 43), 0o600), "character 1 of the token"},
+		{write("large", strings.Repeat("a", 1<<20), 0o600), "more than 512"},
+		{filepath.Join(good, "below"), "not a directory"},
+	} {
+		_, err := ReadToken(c.path)
+		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, c.path)
+		_, err = CreateToken(c.path)
+		require.ErrorContains(t, err, c.want, "and it is not replaced")
+	}
+	_, err = ReadToken(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+func TestFoldersThatAreRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "open")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, os.Chmod(dir, 0o777))
+	_, err := CreateToken(filepath.Join(dir, "token"))
+	require.ErrorContains(t, err, "others may replace files in it (mode 0777): run chmod 700")
+	require.NoError(t, os.Chmod(dir, 0o777|fs.ModeSticky))
+	_, err = CreateToken(filepath.Join(dir, "token"))
+	require.NoError(t, err)
+}
