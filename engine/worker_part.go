@@ -156,7 +156,7 @@ func (j *workerJob) joiner(secure *tls.Config) func(ctx context.Context, queue s
 		g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
 			Store: j.plane.Store(), Size: size, Hosts: ranks, Listen: net.JoinHostPort(host, "0"),
 			Group: fmt.Sprintf("%s %s", d.Job, queue), Attempt: uint32(d.Attempt),
-			TLS: secure, Logger: j.logger.Named("queue"),
+			TLS: secure, Secret: d.Credential.Secret, Logger: j.logger.Named("queue"),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("queue %q: %w", queue, err)

@@ -1,0 +1,31 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// A program with a main of its own says which jobs a cluster may have it run, before
+// it does anything else. Here, as nobody started it as a worker, it goes on.
+func ExampleWorkerMain() {
+	type args struct{ N int64 }
+	doubled := engine.Define("doubled", func(b *engine.Builder, a args) error {
+		numbers := operators.Range(b, 0, a.N)
+		operators.Collect(b, "doubled", operators.Map(numbers, func(n int64) int64 { return 2 * n }))
+		return nil
+	})
+	engine.WorkerMain(doubled)
+
+	result, err := engine.Run(context.Background(), doubled, args{N: 3}) // with engine.Cluster("host:6123") it would run there
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer result.Release()
+	rows, err := engine.Rows[int64](result, "doubled")
+	fmt.Println(rows, err)
+	// Output: [0 2 4] <nil>
+}
