@@ -76,4 +76,14 @@
 //
 // A function given to Add is shared by all subtasks of a process and keeps no
 // state; what has state is added with AddNew, one instance per subtask.
+//
+// # Several processes
+//
+// On a cluster the subtasks of a queue are in several processes, and no bit changes.
+// Broadcast data are there once per process. Subtasks in different processes wait for
+// each other in communicate functions, and for the verdict of the criterion, if there
+// is one; a queue with neither lets them be supersteps apart. What subtasks report by
+// shard is folded as ever, but reaches those who follow the job in rounds, about ten a
+// second and at most 64 supersteps apart, so that reporting does not slow supersteps
+// down; the training record has every value in its place.
 package comqueue

@@ -115,14 +115,20 @@ type vertexProgress struct {
 func (r *run) record(te *TaskError) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ended := r.context != nil && r.context.Err() != nil
-	if ended && (followsCancel(te.Err, context.Cause(r.context)) || FollowsPeer(te.Err) || errors.Is(te.Err, transport.ErrClosed)) {
+	if r.context != nil && r.context.Err() != nil && r.follows(te.Err) {
 		return
 	}
 	r.failures.errs = append(r.failures.errs, te)
 	if r.cancel != nil {
 		r.cancel(te)
 	}
+}
+
+// follows tells errors that are due to the end of the run, by itself or by its network,
+// from those that may have caused it; mu is held.
+func (r *run) follows(err error) bool {
+	return followsCancel(err, context.Cause(r.context)) || FollowsPeer(err) ||
+		errors.Is(err, transport.ErrClosed) || r.broken != nil && errors.Is(err, r.broken.err)
 }
 
 // fail ends the run because the network cannot go on.

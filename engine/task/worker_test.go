@@ -164,6 +164,9 @@ func TestNetworkFails(t *testing.T) {
 					if s == 0 {
 						return fmt.Errorf("send: %w", transport.ErrClosed)
 					}
+					if s%2 == 0 {
+						return fmt.Errorf("send: %w", lost)
+					}
 					return fmt.Errorf("send: %w", &lostPeer{})
 				}}
 				env := Env{SpillDir: t.TempDir(), Collector: &taps{}}
