@@ -201,9 +201,12 @@ func (c *core) lose(now time.Duration, conn int, reason string) []command {
 
 // tick handles the passing of time; it is due every watch.period.
 func (c *core) tick(now time.Duration) []command {
+	before := c.watch.ticked
 	counts, asleep := c.watch.tick(now)
 	if asleep {
 		c.moved = max(c.moved, now) // what this process slept through does not count
+	} else {
+		c.moved += now - before - counts // nor what it had no turns in
 	}
 	switch c.phase {
 	case forming:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -105,8 +106,7 @@ func (c *conn) write() {
 		c.queue = spare[:0]
 		c.mu.Unlock()
 		if len(queue) > 0 {
-			c.nc.SetWriteDeadline(time.Now().Add(c.patience))
-			if _, err := c.nc.Write(queue); err != nil {
+			if err := c.put(queue); err != nil {
 				c.nc.Close() // the reader finds out
 				over = true
 			}
@@ -127,6 +127,20 @@ func (c *conn) write() {
 			return
 		}
 	}
+}
+
+// put writes bytes to the peer, which has as long as the patience with it to make
+// room. A write that had no turn before its time was over, as this process was stopped
+// or starved, gets another: it is not the peer who was late.
+func (c *conn) put(b []byte) error {
+	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
+	n, err := c.nc.Write(b)
+	if _, secure := c.nc.(*tls.Conn); secure || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err // a TLS connection is of no use after a timeout
+	}
+	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
+	_, err = c.nc.Write(b[n:])
+	return err
 }
 
 func (c *conn) receive() (message, error) { return readFrame(c.nc, &c.scratch) }

@@ -277,3 +277,25 @@ func TestWordsThatNobodyHasReadAreNoSilence(t *testing.T) {
 		require.Equal(t, running, c.phase)
 	}
 }
+
+// TestStarvedProcessSeesNoStandstill gives the coordinator a turn every three ticks
+// only: a group that moves a byte at every tenth of them does not stand still, and one
+// that moves nothing is found out after as many turns as ever.
+func TestStarvedProcessSeesNoStandstill(t *testing.T) {
+	c := newCore(settings{group: "g", processes: 1, size: 1, detection: defaultDetection, stall: defaultStall, join: defaultJoin})
+	h := hello{version: version, group: "g", processes: 1, size: 1, ranks: []int{0}, address: "host:7"}
+	c.arrive(0, local, h, netip.Addr{}, netip.Addr{})
+	require.Equal(t, running, c.phase)
+	var now, moved time.Duration
+	for turn := 0; c.phase == running; turn++ {
+		now += 3 * c.watch.period
+		if turn%10 == 9 && turn < 100 {
+			moved = now
+		}
+		c.receive(now, local, state{ranks: []rankState{{rank: 0, seq: 1, inside: true, hash: 1, progress: uint64(moved)}}})
+		c.tick(now)
+	}
+	require.Equal(t, failed, c.phase)
+	require.ErrorContains(t, c.cause, "no rank has made progress")
+	require.InDelta(t, float64(defaultStall*3/2), float64(now-moved), float64(4*c.watch.period))
+}

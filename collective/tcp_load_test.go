@@ -1,0 +1,126 @@
+package collective
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// loadVariable makes the test binary a process of TestNobodyIsLostUnderLoad; it has
+// the rest as JSON.
+const loadVariable = "COLLECTIVE_TEST_LOAD"
+
+// loaded is what such a process is told.
+type loaded struct {
+	Rank, Size int // Size 0: it only burns
+	Store      string
+}
+
+// TestLoadedProcess is the life of such a process, and nothing in the test itself: it
+// reduces, while other goroutines burn all the time that it can get, until its
+// standard input ends, and says how often.
+func TestLoadedProcess(t *testing.T) {
+	text := os.Getenv(loadVariable)
+	if text == "" {
+		return
+	}
+	var l loaded
+	require.NoError(t, json.Unmarshal([]byte(text), &l))
+	var stop atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		io.Copy(io.Discard, os.Stdin)
+		stop.Store(true)
+	}()
+	burned := make(chan bool)
+	for range 2 {
+		go func() {
+			for !stop.Load() { // a computation without a call
+				for x := 1.0; x < 1e6; x++ {
+					_ = x * x
+				}
+			}
+			burned <- true
+		}()
+	}
+	if l.Size > 0 {
+		fmt.Fprintf(os.Stderr, "steps %d\n", reduceUntil(t, l, &stop))
+	}
+	<-ended
+	<-burned
+	<-burned
+}
+
+// reduceUntil joins the group and reduces until the process of rank 0 is told to stop.
+func reduceUntil(t *testing.T, l loaded, stop *atomic.Bool) (steps int) {
+	ctx := context.Background()
+	g, err := NewTCPGroup(ctx, l.Rank, TCPConfig{Store: FileStore(l.Store), Size: l.Size, Group: "load", JoinTimeout: 2 * time.Minute})
+	require.NoError(t, err)
+	in, out := make([]float64, 512), make([]float64, 512)
+	for more := true; more; steps++ {
+		for i := range in {
+			in[i] = float64(l.Rank)
+		}
+		require.NoError(t, AllReduce(g.Rank(l.Rank), &Reduction[float64]{Name: "load", Op: Sum[float64](), Whole: in, Out: out}))
+		require.Equal(t, float64(l.Size*(l.Size-1)/2), out[511])
+		more, err = g.Rank(l.Rank).BroadcastBool(ctx, 0, !stop.Load())
+		require.NoError(t, err)
+	}
+	require.NoError(t, g.Close())
+	return steps
+}
+
+// TestNobodyIsLostUnderLoad runs a group of processes each of which burns more than
+// its share of the machine, with others beside that do nothing else. All are alive,
+// and none may be taken for dead. How many, and for how long, loadProcesses, loadHogs
+// and loadTime say.
+func TestNobodyIsLostUnderLoad(t *testing.T) {
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	type process struct {
+		cmd *exec.Cmd
+		in  io.Closer
+		out bytes.Buffer
+	}
+	var all []*process
+	start := func(l loaded) {
+		text, err := json.Marshal(l)
+		require.NoError(t, err)
+		p := &process{cmd: exec.Command(binary, "-test.run=^TestLoadedProcess$", "-test.timeout=0")}
+		p.cmd.Env = append(os.Environ(), loadVariable+"="+string(text))
+		p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+		p.in, err = p.cmd.StdinPipe()
+		require.NoError(t, err)
+		require.NoError(t, p.cmd.Start())
+		all = append(all, p)
+		t.Cleanup(func() { p.in.Close(); p.cmd.Process.Kill(); p.cmd.Wait() })
+	}
+	for r := range loadProcesses {
+		start(loaded{Rank: r, Size: loadProcesses, Store: dir})
+	}
+	for range loadHogs {
+		start(loaded{})
+	}
+	<-time.After(loadTime)
+	for _, p := range all {
+		p.in.Close()
+	}
+	for i, p := range all {
+		require.NoError(t, p.cmd.Wait(), "process %d: %s", i, &p.out)
+		if i < loadProcesses {
+			require.Regexp(t, `steps \d+`, p.out.String())
+		}
+	}
+	t.Logf("%s", all[0].out.String())
+}
