@@ -13,6 +13,8 @@ import (
 
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/internal/transport/remote"
 )
 
 // joinTCP brings the ranks of workers together over TCP, as their processes would.
@@ -34,14 +36,58 @@ func joinTCP(dir string) func(worker int) joinFunc {
 	}
 }
 
-// runOverTCP is runParts with queues over TCP.
-func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) (*Report, error) {
+// overTCP is workers that reach each other as processes do.
+func overTCP(t testing.TB, workers int) *together {
+	all, addresses := make([]*remote.Network, workers), make([]string, workers)
+	for w := range all {
+		var err error
+		all[w], err = remote.New(remote.Config{
+			Worker: w, Workers: workers, Secret: []byte("0123456789abcdef"), Job: "test", Attempt: 1,
+		})
+		require.NoError(t, err)
+		addresses[w] = all[w].Address()
+	}
+	for _, n := range all {
+		require.NoError(t, n.Connect(addresses))
+	}
+	return &together{
+		join:    joinTCP(t.TempDir()),
+		network: func(worker int) (transport.Network, error) { return all[worker], nil },
+	}
+}
+
+// runOverTCP is runParts over TCP.
+func (g *testGraph) runOverTCP(t testing.TB, ctx context.Context, p, workers int, env Env, h func(worker int) hooks) result {
 	compiled, err := plan.Compile(g.Graph, p)
 	require.NoError(t, err)
-	env.SpillDir, env.Collector = t.TempDir(), &taps{}
-	return new(together).runParts(ctx, compiled, g.Graph, split(compiled, workers), func(worker int) (Bindings, Env, error) {
+	taps := &taps{}
+	env.SpillDir, env.Collector = t.TempDir(), taps
+	report, err := overTCP(t, workers).runParts(ctx, compiled, g.Graph, split(compiled, workers), func(worker int) (Bindings, Env, error) {
 		return g.bindings(h(worker)), env, nil
-	}, joinTCP(t.TempDir()))
+	})
+	return result{taps: taps.rows, report: report, err: err}
+}
+
+// TestPartsOverTCP: exchanges between processes, with every way to place rows and a
+// broadcast.
+func TestPartsOverTCP(t *testing.T) {
+	g := parseGraph(16, `
+		a = source rows=900
+		b = source rows=40
+		c = union a/hash b/rebalance
+		d = addside c/range b/side
+		e = number d/custom
+		f = last e single=1
+		g = tap e/hash
+		h = tap f`)
+	local := g.run(t, context.Background(), 5, Env{BatchRows: 7}, hooks{})
+	require.NoError(t, local.err)
+	for _, workers := range []int{1, 2, 5} {
+		got := g.runOverTCP(t, context.Background(), 5, workers, Env{BatchRows: 7}, noHooks)
+		require.NoError(t, got.err)
+		require.Equal(t, g.reference(), got.taps)
+		sameReport(t, local.report, got.report)
+	}
 }
 
 // summing is a gang whose stage sums 8 numbers over the subtasks.
@@ -83,9 +129,10 @@ func TestQueuesOverTCP(t *testing.T) {
 		require.NoError(t, local.err)
 		for _, workers := range []int{2, 5} {
 			for _, check := range []bool{false, true} {
-				report, err := g.runOverTCP(t, context.Background(), 5, workers, Env{CheckBroadcasts: check}, h)
-				require.NoError(t, err)
-				sameReport(t, local.report, report)
+				got := g.runOverTCP(t, context.Background(), 5, workers, Env{CheckBroadcasts: check}, h)
+				require.NoError(t, got.err)
+				require.Equal(t, local.taps, got.taps)
+				sameReport(t, local.report, got.report)
 			}
 		}
 	}
@@ -105,10 +152,10 @@ func TestQueueFailsOverTCP(t *testing.T) {
 		compiled, err := plan.Compile(g.Graph, 4)
 		require.NoError(t, err)
 		errs := map[int]error{}
-		both := &together{}
+		both := overTCP(t, 2)
 		_, err = both.runParts(context.Background(), compiled, g.Graph, split(compiled, 2), func(worker int) (Bindings, Env, error) {
 			return g.bindings(queueHooks(30, summing(0, fail))), Env{SpillDir: t.TempDir(), Collector: &taps{}}, nil
-		}, joinTCP(t.TempDir()))
+		})
 		require.EqualError(t, err, fmt.Sprintf("operator compute (test.txt:4), subtask %d of 4: boom", subtask))
 		for i, w := range both.parts {
 			errs[i] = w.err
@@ -161,11 +208,11 @@ func BenchmarkSuperstepOverTCP(b *testing.B) {
 		b.Run(fmt.Sprintf("criterion=%t", criterion), func(b *testing.B) {
 			n := max(b.N, 100)
 			g := queueGraph(8, n, criterion, plan.Compute)
-			report, err := g.runOverTCP(b, context.Background(), 4, 4, Env{}, func(int) hooks { return queueHooks(n, summing(0, nil)) })
-			if err != nil {
-				b.Fatal(err)
+			got := g.runOverTCP(b, context.Background(), 4, 4, Env{}, func(int) hooks { return queueHooks(n, summing(0, nil)) })
+			if got.err != nil {
+				b.Fatal(got.err)
 			}
-			each := report.Queues[0].Elapsed / time.Duration(n)
+			each := got.report.Queues[0].Elapsed / time.Duration(n)
 			b.ReportMetric(float64(each.Nanoseconds()), "ns/superstep")
 		})
 	}

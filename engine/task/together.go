@@ -22,25 +22,26 @@ import (
 // worker that failed by itself, of several by the rule for shards that Run follows.
 func RunParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
 	t := &together{groups: make(map[string]*collective.LocalGroup)}
-	return t.runParts(ctx, p, g, slots, bind, func(int) joinFunc { return t.join })
-}
-
-// joinFunc is the Join of a part.
-type joinFunc = func(ctx context.Context, queue string, ranks [][]int) (Group, error)
-
-// runParts is RunParts with another way for a worker's queues to come together.
-func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error), join func(worker int) joinFunc) (*Report, error) {
-	t.parts = make([]*partWorker, len(slots))
-	defer t.close()
 	mem := transport.NewMem(0)
 	defer mem.Close() // also where there is no worker to do so
+	t.join = func(int) joinFunc { return t.joinHere }
+	t.network = func(int) (transport.Network, error) { return mem, nil }
+	return t.runParts(ctx, p, g, slots, bind)
+}
+
+// runParts is RunParts where the workers reach each other as t says.
+func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, slots []shared.Range, bind func(worker int) (Bindings, Env, error)) (*Report, error) {
+	t.parts = make([]*partWorker, len(slots))
+	defer t.close()
 	for i := range slots {
 		b, env, err := bind(i)
 		if err != nil {
 			return nil, err
 		}
-		env.Network = mem
-		w, err := NewWorker(p, g, b, env, Part{Worker: i, Slots: slots, Join: join(i)})
+		if env.Network, err = t.network(i); err != nil {
+			return nil, err
+		}
+		w, err := NewWorker(p, g, b, env, Part{Worker: i, Slots: slots, Join: t.join(i)})
 		if err != nil {
 			return nil, err
 		}
@@ -65,9 +66,14 @@ func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 	return MergeOutcomes(p, outcomes)
 }
 
+// joinFunc is the Join of a part.
+type joinFunc = func(ctx context.Context, queue string, ranks [][]int) (Group, error)
+
 // together is the workers of RunParts.
 type together struct {
-	parts []*partWorker
+	parts   []*partWorker
+	join    func(worker int) joinFunc
+	network func(worker int) (transport.Network, error)
 
 	mu     sync.Mutex
 	groups map[string]*collective.LocalGroup
@@ -121,8 +127,8 @@ func (t *together) run(ctx context.Context) error {
 	return first
 }
 
-// join brings the ranks of a queue together in a group that all workers share.
-func (t *together) join(_ context.Context, queue string, ranks [][]int) (Group, error) {
+// joinHere brings the ranks of a queue together in a group that all workers share.
+func (t *together) joinHere(_ context.Context, queue string, ranks [][]int) (Group, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.groups[queue] == nil {

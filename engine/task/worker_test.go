@@ -109,7 +109,7 @@ func TestWorkerRefuses(t *testing.T) {
 	compiled, err := plan.Compile(g.Graph, 4)
 	require.NoError(t, err)
 	h := queueHooks(3, &testGang{body: func(int) *testBody { return &testBody{} }})
-	join := (&together{}).join
+	join := (&together{}).joinHere
 	r := func(lo, hi int) shared.Range { return shared.Range{Lo: lo, Hi: hi} }
 	for want, part := range map[string]Part{
 		"worker 2 of 2":                               {Worker: 2, Slots: []shared.Range{r(0, 2), r(2, 4)}, Join: join},
@@ -213,10 +213,13 @@ func outcomesOf(t testing.TB) (*plan.Plan, [][]byte) {
 	compiled, err := plan.Compile(g.Graph, 4)
 	require.NoError(t, err)
 	both := &together{groups: map[string]*collective.LocalGroup{}}
+	both.join = func(int) joinFunc { return both.joinHere }
+	mem := transport.NewMem(0)
+	both.network = func(int) (transport.Network, error) { return mem, nil }
 	_, err = both.runParts(context.Background(), compiled, g.Graph, split(compiled, 2), func(int) (Bindings, Env, error) {
 		h := queueHooks(3, &testGang{body: func(int) *testBody { return &testBody{} }})
 		return g.bindings(h), Env{SpillDir: t.TempDir(), Collector: &taps{}}, nil
-	}, func(int) joinFunc { return both.join })
+	})
 	require.NoError(t, err)
 	return compiled, [][]byte{both.parts[0].outcome, both.parts[1].outcome}
 }
