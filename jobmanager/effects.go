@@ -70,6 +70,10 @@ func (m *Manager) send(e core.Send) {
 	c.push(out)
 }
 
+// maxOutcomes bounds what all workers of a job report at their end, so that a message
+// has room for it.
+const maxOutcomes = wire.MaxFrame - 1<<20
+
 // fits reports whether the outcomes of a job's workers can be told to the one that
 // commits; if not, the job fails.
 func (m *Manager) fits(w *wire.WorkerCommand) bool {
@@ -77,12 +81,12 @@ func (m *Manager) fits(w *wire.WorkerCommand) bool {
 	for _, outcome := range w.Commit.Outcomes {
 		size += len(outcome)
 	}
-	if size <= wire.MaxFrame-64<<10 {
+	if size <= maxOutcomes {
 		return true
 	}
 	m.tasks.Go(func() {
 		m.failWorker(w.WorkerRef, &wire.Failure{Kind: wire.UserFailure, ExitCode: -1, Message: fmt.Sprintf(
-			"what the workers report at their end, accumulators above all, takes %d bytes; the limit is %d", size, wire.MaxFrame-64<<10)})
+			"what the workers report at their end, accumulators above all, takes %d bytes; the limit is %d", size, maxOutcomes)})
 	})
 	return false
 }

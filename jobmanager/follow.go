@@ -218,7 +218,7 @@ func (m *Manager) complete(info *wire.JobInfo) error {
 	if err != nil {
 		return wire.Error(codes.Internal, "%v", err)
 	}
-	if size+len(plan) <= wire.MaxFrame-1<<20 {
+	if size+len(plan) <= maxOutcomes {
 		info.Plan = plan
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -30,6 +31,8 @@ type Manager struct {
 	history   *history
 	artifacts *artifacts
 	recorder  *recorder
+	ailing    atomic.Pointer[error] // of the last write of the history
+	token     security.Token
 	listener  net.Listener
 	server    *grpc.Server
 	tls       bool      // on connections, and so on the data plane
@@ -85,7 +88,12 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	}
 	m.server = grpc.NewServer(options...)
 	wire.RegisterJobManager(m.server, m)
-	m.recorder = newRecorder(m.history.write, func(err error) { m.log.Error("the history of jobs cannot be written", "error", err) }, time.Second)
+	write := func(changes []change) error {
+		err := m.history.write(changes)
+		m.ailing.Store(&err)
+		return err
+	}
+	m.recorder = newRecorder(write, func(err error) { m.log.Error("the history of jobs cannot be written", "error", err) }, time.Second)
 	m.recover(records)
 	m.tasks.Go(m.tick)
 	m.tasks.Go(m.serve)
@@ -116,8 +124,8 @@ func (m *Manager) listen() error {
 
 // options are those of the server: who may call, and how.
 func (m *Manager) options() ([]grpc.ServerOption, error) {
-	token := m.config.Token
-	if token.IsZero() {
+	m.token, m.config.Token = m.config.Token, security.Token{}
+	if m.token.IsZero() {
 		path := m.config.TokenFile
 		if tcp, ok := m.listener.Addr().(*net.TCPAddr); ok && path == "" {
 			path = security.DefaultTokenFile(tcp.Port)
@@ -126,13 +134,13 @@ func (m *Manager) options() ([]grpc.ServerOption, error) {
 			return nil, errors.New("a job manager needs a token: name its file with --token-file")
 		}
 		var err error
-		if token, err = security.CreateToken(path); err != nil {
+		if m.token, err = security.CreateToken(path); err != nil {
 			return nil, err
 		}
 		m.log.Info("clients and task managers show the token in this file", "file", path)
 	}
 	options := append(wire.ServerOptions(), grpc.WaitForHandlers(true))
-	options = append(options, security.TokenOptions(token)...)
+	options = append(options, security.TokenOptions(m.token)...)
 	if m.tls {
 		config, err := m.config.TLS.Server()
 		if err != nil {
@@ -207,6 +215,23 @@ func (m *Manager) serve() {
 
 // Address returns the address on which the job manager serves.
 func (m *Manager) Address() string { return m.listener.Addr().String() }
+
+// Token returns what clients and task managers must show.
+func (m *Manager) Token() security.Token { return m.token }
+
+// Config returns the configuration with its defaults, and without the token.
+func (m *Manager) Config() Config { return m.config }
+
+// Ready returns nil while jobs can be taken in, and else why they cannot.
+func (m *Manager) Ready() error {
+	if m.ctx.Err() != nil {
+		return errors.New("the job manager stops")
+	}
+	if err := m.ailing.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
 
 // Done is closed when the job manager has stopped, of itself or by Close.
 func (m *Manager) Done() <-chan struct{} { return m.done }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -182,6 +183,29 @@ func TestAttachedClientGone(t *testing.T) {
 	require.Equal(t, wire.JobWaiting, shown.State)
 }
 
+// However long a job takes, it goes on while its client is there.
+func TestAttachedClientStays(t *testing.T) {
+	var ahead atomic.Int64 // of the clock
+	m := start(t, func(c *Config) {
+		c.AttachGrace = time.Minute
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	c := dial(t, m, testToken, nil)
+	spec := specOf(t, 1)
+	spec.Attached = true
+	watched, left := submit(t, c, spec), submit(t, c, spec)
+	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: watched, Attach: true})
+	require.NoError(t, err)
+	_, err = stream.Recv()
+	require.NoError(t, err)
+	ahead.Store(int64(time.Hour))
+	_, last := follow(t, c, &wire.FollowRequest{Job: left})
+	require.Equal(t, wire.JobCancelled, last.State)
+	shown, err := c.Show(bounded(t), &wire.ShowRequest{Job: watched})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobWaiting, shown.State)
+}
+
 // A client that does not read holds up neither the job nor others, and is cut off.
 func TestSlowFollower(t *testing.T) {
 	t.Parallel()
@@ -210,6 +234,60 @@ func TestSlowFollower(t *testing.T) {
 	}
 	require.Equal(t, codes.DeadlineExceeded, wire.Code(err))
 	require.ErrorContains(t, err, "did nothing for 300ms")
+}
+
+// Workers may report as often as they like; followers hear now and then, and the last.
+func TestProgressIsRare(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	id := submit(t, c, specOf(t, 1))
+	d := tm.run()
+	begin := time.Now()
+	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: id})
+	require.NoError(t, err)
+	const reports = 500
+	for i := range reports {
+		tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: int64(i + 1)}}}})
+	}
+	heard, rows := 0, int64(0)
+	for rows < reports {
+		e, err := stream.Recv()
+		require.NoError(t, err)
+		if e.Progress != nil {
+			require.Greater(t, e.Progress.Vertices[0].Rows, rows, "news each time")
+			rows = e.Progress.Vertices[0].Rows
+			heard++
+		}
+	}
+	require.LessOrEqual(t, heard, 2+int(time.Since(begin)/progressEvery))
+	tm.succeed(d.WorkerRef, "")
+}
+
+// What workers report at their end has to fit into one message to the one that commits.
+func TestOutcomesTooLarge(t *testing.T) {
+	m := start(t)
+	c := dial(t, m, testToken, nil)
+	a, b := join(t, c, registration("a", 1)), join(t, c, registration("b", 1))
+	id := submit(t, c, specOf(t, 2))
+	refs := map[*manager]wire.WorkerRef{}
+	for _, tm := range []*manager{a, b} {
+		refs[tm] = tm.deployed().WorkerRef
+		tm.says(wire.WorkerEvent{WorkerRef: refs[tm], Ready: &wire.Ready{Address: "x:1", Fingerprint: "f"}})
+	}
+	require.NotNil(t, a.next().Worker.Prepare)
+	a.says(wire.WorkerEvent{WorkerRef: refs[a], Prepared: &wire.Prepared{}})
+	for _, tm := range []*manager{a, b} {
+		require.NotNil(t, tm.next().Worker.Start)
+		tm.says(wire.WorkerEvent{WorkerRef: refs[tm], Finished: &wire.Finished{Outcome: make([]byte, 40<<20)}})
+	}
+	for _, tm := range []*manager{a, b} {
+		require.NotNil(t, tm.next().Worker.Cancel)
+		tm.ended(refs[tm], nil)
+	}
+	_, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, wire.JobFailed, last.State)
+	require.Contains(t, last.Failure.Message, "accumulators")
 }
 
 // A job that sends more than is kept fails, and says what to do.

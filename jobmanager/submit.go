@@ -15,8 +15,12 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// maxName bounds the name of a job, in bytes.
-const maxName = 200
+const (
+	// maxName bounds the name of a job, in bytes.
+	maxName = 200
+	// maxPlan bounds a plan in JSON, which goes to followers with every state.
+	maxPlan = wire.MaxFrame / 2
+)
 
 // Submit takes in a job. When it returns the job is on record.
 func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
@@ -140,8 +144,8 @@ func compile(s *wire.JobSpec, data []byte) (slots int, planned []byte, err error
 		return 0, nil, err
 	}
 	planned, err = p.JSON()
-	if err == nil && len(planned) > plan.MaxJSON {
-		err = fmt.Errorf("the plan has %d bytes, the limit is %d: make a smaller graph", len(planned), plan.MaxJSON)
+	if err == nil && len(planned) > maxPlan {
+		err = fmt.Errorf("the plan has %d bytes, the limit is %d: make a smaller graph, or lower --parallelism", len(planned), maxPlan)
 	}
 	return p.Slots, planned, err
 }
