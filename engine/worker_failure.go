@@ -73,7 +73,7 @@ func (w *worker) failureOf(err error) *wire.Failure {
 		d := w.job.deployment
 		f.Worker, f.TaskManager = d.Worker, d.TaskManager
 		// Whoever reads it knows which job it is.
-		text = strings.TrimPrefix(text, jobTitle(d.Spec.Name)+": ") + w.job.pathHint(err)
+		text = untitled{err, d.Spec.Name}.Error() + w.job.pathHint(err)
 	}
 	f.Message = clipMessage(text)
 	return f

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -193,7 +194,7 @@ func rebuild(job Runnable, d *wire.Deployment, c *config) (*Builder, error) {
 // sees them, and returns the graph with its facts.
 func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 	at := func(err error) error {
-		return fmt.Errorf("on task manager %s, which was asked because the client cannot see the inputs: %w", d.TaskManager, err)
+		return fmt.Errorf("on task manager %s, which was asked because the client cannot see the inputs: %w", d.TaskManager, untitled{err, job.Name()})
 	}
 	first, err := job.rebuild(d.Spec.Args, c, resolving())
 	if err != nil {
@@ -211,6 +212,16 @@ func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 	}
 	return second.graph.JSON()
 }
+
+// untitled is an error whose message does not begin with the job's name, as that of
+// the whole will.
+type untitled struct {
+	error
+	job string
+}
+
+func (e untitled) Error() string { return strings.TrimPrefix(e.error.Error(), jobTitle(e.job)+": ") }
+func (e untitled) Unwrap() error { return e.error }
 
 // prepare has the sinks begin. Where one cannot, it is for its place as a rule.
 func (j *workerJob) prepare(context.Context) workOutcome {

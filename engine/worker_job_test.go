@@ -171,7 +171,7 @@ func TestWorkerResolves(t *testing.T) {
 	answer, code = deployTo(t, world, resolve(spec))
 	require.Equal(t, exitFailed, code)
 	require.Equal(t, wire.MisuseFailure, answer.Failed.Kind)
-	require.Contains(t, answer.Failed.Message, "on task manager host0, which was asked because the client cannot see the inputs: ")
+	require.Contains(t, answer.Failed.Message, "on task manager host0, which was asked because the client cannot see the inputs: worker_job_test.go:")
 	require.Contains(t, answer.Failed.Message, "stat "+path+": no such file or directory (paths of a job are those of its workers, here of task manager host0)")
 
 	spec.Name = "drifting"
