@@ -95,5 +95,5 @@
 // sinks.go begins and commits, outcome.go is what comes of it, subtask.go and chain.go
 // drive operators, output.go and inbox.go are the two ends of an exchange, ends.go
 // says when it is over, spill.go is its file, side.go broadcast inputs,
-// superstep.go the loop of queues, record.go the report.
+// superstep.go the loop of queues, gang.go their state, record.go the report.
 package task

@@ -1,0 +1,166 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// gang is what a process has of a queue: its stages are one goroutine per subtask,
+// which meet in collectives, here and in other processes, and agree on when to stop.
+type gang struct {
+	run    *run
+	queue  *plan.Queue
+	here   shared.Range // the subtasks in this process
+	spread bool         // there are others elsewhere
+	group  Group
+	state  Gang
+	check  interface{ CheckShared(step int) error } // nil where it is not asked for
+
+	members []*member
+	running atomic.Int32 // members that have not ended
+
+	// Of member 0's goroutine.
+	steps   int
+	stopped bool
+	elapsed time.Duration
+	names   map[string]int // of series
+	series  []Series
+	first   []int   // superstep of each series' first value
+	values  []Value // reported in the superstep at hand
+}
+
+// record keeps a reported value.
+func (g *gang) record(name string, step int, value float64) {
+	if step < 1 {
+		return
+	}
+	i, known := g.names[name]
+	if !known {
+		i = g.addSeries(name, step)
+	}
+	s := &g.series[i]
+	for len(s.Values) < step {
+		s.Values = append(s.Values, math.NaN())
+	}
+	s.Values[step-1] = value
+	for j := range g.values {
+		if g.values[j].Name == name {
+			g.values[j].Value = value
+			return
+		}
+	}
+	g.values = append(g.values, Value{Name: name, Value: value})
+}
+
+// addSeries begins a series, behind those that began no later. Values of shards may
+// come supersteps late where the queue is in several processes, which must not change
+// the order.
+func (g *gang) addSeries(name string, step int) int {
+	i := len(g.first)
+	for i > 0 && g.first[i-1] > step {
+		i--
+	}
+	values := make([]float64, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))
+	g.series = slices.Insert(g.series, i, Series{Name: name, Values: values})
+	g.first = slices.Insert(g.first, i, step)
+	for k := i; k < len(g.series); k++ {
+		g.names[g.series[k].Name] = k
+	}
+	return i
+}
+
+// publish shows a superstep to whoever follows the run.
+func (g *gang) publish(step int) {
+	if f := g.run.env.Progress; f != nil {
+		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values})
+	}
+	g.values = g.values[:0]
+}
+
+// report says how the queue ran.
+func (g *gang) report() QueueReport {
+	r := QueueReport{Name: g.queue.Name, Supersteps: g.steps, Stopped: g.stopped, Series: g.series, Elapsed: g.elapsed}
+	at := make(map[plan.NodeID]int) // in r.Stages
+	for _, m := range g.members {
+		eachStage(m.stages, func(s *boundStage) {
+			i, known := at[s.Node]
+			if !known {
+				i = len(r.Stages)
+				at[s.Node] = i
+				r.Stages = append(r.Stages, StageReport{Node: s.Node, Name: operatorName(s.link.node)})
+			}
+			sum := &r.Stages[i]
+			sum.Calls += s.calls
+			sum.Busy += s.busy
+			sum.Bytes += s.bytes
+			if sum.Program == "" {
+				sum.Program = s.program
+			}
+		})
+	}
+	for i := range r.Series {
+		s := &r.Series[i]
+		for len(s.Values) < g.steps {
+			s.Values = append(s.Values, math.NaN())
+		}
+	}
+	return r
+}
+
+// eachStage calls f for stages and those of their inner loops, in plan order.
+func eachStage(stages []*boundStage, f func(*boundStage)) {
+	for _, s := range stages {
+		f(s)
+		eachStage(s.inner, f)
+	}
+}
+
+// closeUnstarted gives up bodies and state of a gang that will not run.
+func (g *gang) closeUnstarted() error {
+	var errs []error
+	for _, m := range g.members {
+		if m.body != nil {
+			errs = append(errs, guard(m.body.Close))
+		}
+	}
+	if g.state != nil {
+		errs = append(errs, guard(g.state.Close))
+	}
+	if g.group != nil {
+		g.group.Abort(peerFailed(g.here.Lo, errStopped))
+	}
+	return errors.Join(errs...)
+}
+
+// abortOn ends the group's collectives when the run ends; stop takes that back, or
+// waits until it is done.
+func (g *gang) abortOn(ctx context.Context) (stop func()) {
+	aborted := make(chan struct{})
+	forget := context.AfterFunc(ctx, func() {
+		defer close(aborted)
+		g.group.Abort(peerFailed(g.here.Lo, context.Cause(ctx)))
+	})
+	return func() {
+		if !forget() {
+			<-aborted
+		}
+	}
+}
+
+// peerFailed is the cause of a group's end for a failure of this process. In the other
+// processes it has the type that FollowsPeer looks for, so that they do not take it for
+// their own; in this one it still wraps the failure, which the run knows.
+func peerFailed(rank int, err error) error {
+	if FollowsPeer(err) {
+		return err
+	}
+	return &collective.PeerError{Rank: rank, Reporter: rank, Reason: "ended: " + err.Error(), Kind: err}
+}

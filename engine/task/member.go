@@ -1,0 +1,79 @@
+package task
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+)
+
+// memberInput reads the data ports of a queue.
+type memberInput member
+
+// Next returns the next rows of a shard.
+func (in *memberInput) Next(number, shard int) (arrow.Record, error) {
+	p, err := in.port(number)
+	if err != nil {
+		return nil, err
+	}
+	if !p.inbox.dst.Contains(shard) || shard < p.inbox.shard {
+		return nil, fmt.Errorf("read shard %d of input %d after shard %d: want the shards of %v in increasing order", shard, number, p.inbox.shard, p.inbox.dst)
+	}
+	rows, err := p.inbox.next(in.context, shard, &in.waiting)
+	if err != nil {
+		return nil, err // io.EOF is the shard's end
+	}
+	in.rowsIn += rows.NumRows()
+	in.advance(rows.NumRows())
+	return rows, nil
+}
+
+// Skip drops the rest of a port.
+func (in *memberInput) Skip(number int) error {
+	p, err := in.port(number)
+	if err == nil {
+		p.inbox.drop()
+	}
+	return err
+}
+
+func (in *memberInput) port(number int) (port, error) {
+	for _, p := range in.ports {
+		if p.number == number {
+			return p, nil
+		}
+	}
+	return port{}, fmt.Errorf("input %d is not a data input of queue %q", number, in.gang.queue.Name)
+}
+
+var _ Input = (*memberInput)(nil)
+
+// memberOutput takes the rows of a queue, shard by shard.
+type memberOutput struct {
+	m    *member
+	next int // the shard at hand
+}
+
+// Emit ends the shards before the given one and emits rows under it.
+func (o *memberOutput) Emit(shard int, rows arrow.Record) error {
+	if r := o.m.vertex.Ranges[o.m.index]; shard < o.next || shard >= r.Hi {
+		return o.m.failAt(o.m.tail, fmt.Errorf("emit under shard %d after shard %d: want the shards of %v in increasing order", shard, o.next, r))
+	}
+	if err := o.endUntil(shard); err != nil {
+		return err
+	}
+	o.m.shard.Store(int32(shard))
+	return o.m.tail.Emit(shard, rows)
+}
+
+// endUntil ends all shards before the given one.
+func (o *memberOutput) endUntil(shard int) error {
+	hi := o.m.vertex.Ranges[o.m.index].Hi
+	for ; o.next < shard; o.next++ {
+		o.m.shard.Store(int32(o.next))
+		if err := o.m.tail.endShard(o.next, o.next == hi-1); err != nil {
+			return err
+		}
+		o.m.shardDone()
+	}
+	return nil
+}
