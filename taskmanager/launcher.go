@@ -68,6 +68,24 @@ func newLauncher() *launcher {
 func (l *launcher) run() {
 	defer close(l.ended)
 	runtime.LockOSThread() // and never unlock: the thread is to end with this goroutine
+	if !onMainThread() {
+		l.serve()
+		return
+	}
+	// The first thread of a process does not end before that. While it is held here,
+	// another goroutine has another one.
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		runtime.LockOSThread()
+		l.serve()
+	}()
+	<-served
+	runtime.UnlockOSThread()
+}
+
+// serve starts processes until the launcher is closed.
+func (l *launcher) serve() {
 	for {
 		select {
 		case r := <-l.requests:

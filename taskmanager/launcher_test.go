@@ -1,3 +1,5 @@
+//go:build unix
+
 package taskmanager
 
 import (
@@ -35,6 +37,27 @@ func launchScript(t *testing.T, l *launcher, path string) (Process, error) {
 	defer its.close()
 	its.Executable, its.Dir = path, t.TempDir()
 	return l.Launch(its)
+}
+
+// wait waits for a process, but not for ever.
+func wait(t *testing.T, p Process) Exit {
+	t.Helper()
+	over := make(chan struct{})
+	var exit Exit
+	var err error
+	go func() {
+		defer close(over)
+		exit, err = p.Wait()
+	}()
+	select {
+	case <-over:
+	case <-time.After(enough):
+		require.NoError(t, p.Kill())
+		<-over
+		require.FailNow(t, "the process went on")
+	}
+	require.NoError(t, err)
+	return exit
 }
 
 func TestLauncher(t *testing.T) {
@@ -80,14 +103,19 @@ func TestBusyExecutable(t *testing.T) {
 	defer closed.Stop()
 	p, err := launchScript(t, l, path)
 	require.NoError(t, err)
-	exit, err := p.Wait()
-	require.NoError(t, err)
-	require.Equal(t, Exit{}, exit)
+	require.Equal(t, Exit{}, wait(t, p))
 }
 
 // TestClosedLauncher closes a launcher with a process that goes on: on Linux the
 // kernel ends it.
 func TestClosedLauncher(t *testing.T) {
+	for range 10 { // on whatever threads
+		testClosedLauncher(t)
+	}
+}
+
+func testClosedLauncher(t *testing.T) {
+	t.Helper()
 	l := newLauncher()
 	path, f := script(t, "exec sleep 1000")
 	require.NoError(t, f.Close())
@@ -98,9 +126,7 @@ func TestClosedLauncher(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		require.NoError(t, p.Kill())
 	}
-	exit, err := p.Wait()
-	require.NoError(t, err)
-	require.Equal(t, "killed", exit.Signal)
+	require.Equal(t, "killed", wait(t, p).Signal)
 	_, err = launchScript(t, l, path)
 	require.ErrorIs(t, err, ErrClosed)
 }

@@ -17,6 +17,9 @@ func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// onMainThread reports whether this is the first thread of the process.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }
+
 // awaitEnd waits until a process has ended, and leaves it to be reaped: until then its
 // number, and that of its group, are its own.
 func awaitEnd(pid int) {

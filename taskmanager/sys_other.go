@@ -11,6 +11,7 @@ import (
 var errPlatform = errors.New("task managers run on Linux and other kinds of Unix only, as workers need process groups and pipes")
 
 func workerAttr() *syscall.SysProcAttr { return nil }
+func onMainThread() bool               { return false }
 func awaitEnd(int)                     {}
 func machineMemory() int64             { return 0 }
 func memoryKills() int64               { return -1 }

@@ -11,6 +11,9 @@ func workerAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
+// onMainThread returns false: which thread it is matters on Linux alone.
+func onMainThread() bool { return false }
+
 // awaitEnd returns at once: there is no portable way to wait without reaping.
 func awaitEnd(int) {}
 
