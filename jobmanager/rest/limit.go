@@ -1,0 +1,64 @@
+package rest
+
+import (
+	"net"
+	"sync"
+)
+
+// limitListener lets in at most n connections at a time; more wait in the queue of the
+// operating system. It keeps those who open connections and say nothing from taking the
+// file descriptors that task managers need.
+func limitListener(inner net.Listener, n int) net.Listener {
+	return &limited{Listener: inner, free: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+type limited struct {
+	net.Listener
+	free   chan struct{} // holds an element per connection
+	closed chan struct{}
+	once   sync.Once
+	err    error
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.free <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.free
+		return nil, err
+	}
+	return &limitedConn{Conn: c, free: l.free}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() {
+		close(l.closed)
+		l.err = l.Listener.Close()
+	})
+	return l.err
+}
+
+type limitedConn struct {
+	net.Conn
+	free <-chan struct{}
+	once sync.Once
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() { <-c.free })
+	return err
+}
+
+// CloseWrite ends what this side says, so that a client which is refused while it still
+// sends can read why: net/http looks for it.
+func (c *limitedConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+package rest
+
+import "net/http"
+
+// page is for whoever opens the address in a browser. It has no script and no style:
+// the policy in its headers allows none.
+func (s *Server) page(w http.ResponseWriter, _ *http.Request) error {
+	s.send(w, http.StatusOK, mediaHTML, []byte(page))
+	return nil
+}
+
+const page = `<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>Superstep job manager</title></head>
+<body>
+<h1>Superstep job manager</h1>
+<p>The API is at <code>` + base + `</code>, described by <code>` + base + `/openapi.json</code>; metrics for Prometheus are at <code>/metrics</code>.
+Both want the job manager's token:</p>
+<pre>curl -H "Authorization: Bearer $(cat TOKEN_FILE)" ` + base + `/overview</pre>
+<p><a href="/healthz">/healthz</a> and <a href="/readyz">/readyz</a> are open.</p>
+<p>From a terminal: <code>superstep list</code>, <code>superstep show</code>, <code>superstep nodes</code>.</p>
+</body>
+</html>
+`

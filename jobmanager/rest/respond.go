@@ -1,0 +1,191 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// problem is an error with its HTTP status and with what to do about it.
+type problem struct {
+	code       int
+	text, hint string
+}
+
+func (p *problem) Error() string { return p.text }
+
+// Errors of every route.
+var (
+	errTooLarge = &problem{code: http.StatusRequestEntityTooLarge, text: fmt.Sprintf("the request's body is larger than %d bytes", maxBody),
+		hint: "programs and data do not travel by HTTP: submit a job with the superstep command, or name paths that the task managers see"}
+	errBusy = &problem{code: http.StatusServiceUnavailable, text: "too many streams are open", hint: "close some, or ask again later"}
+)
+
+func badRequest(hint, format string, args ...any) *problem {
+	return &problem{code: http.StatusBadRequest, text: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// statuses are those of the codes of the job manager's errors. What is not here is a
+// failure of the job manager itself.
+var statuses = map[codes.Code]int{
+	codes.NotFound:           http.StatusNotFound,
+	codes.InvalidArgument:    http.StatusBadRequest,
+	codes.FailedPrecondition: http.StatusConflict,
+	codes.ResourceExhausted:  http.StatusTooManyRequests,
+	codes.Unavailable:        http.StatusServiceUnavailable,
+	codes.Canceled:           http.StatusServiceUnavailable,
+	codes.DeadlineExceeded:   http.StatusGatewayTimeout,
+}
+
+// asProblem finds out how an error is answered.
+func asProblem(err error) *problem {
+	var p *problem
+	if errors.As(err, &p) {
+		return p
+	}
+	code, ok := statuses[wire.Code(err)]
+	if !ok {
+		code = http.StatusInternalServerError
+	}
+	p = &problem{code: code, text: wire.Reason(err)}
+	switch code {
+	case http.StatusNotFound:
+		p.hint = "GET " + base + "/jobs lists the jobs that are kept; the start of an ID is enough where it fits one only"
+	case http.StatusServiceUnavailable:
+		p.hint = "ask again in a moment"
+	case http.StatusInternalServerError:
+		p.hint = "the log of the job manager may say more"
+	}
+	return p
+}
+
+// fail answers with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	p := asProblem(err)
+	if p.code >= http.StatusInternalServerError {
+		s.log.Warn("an HTTP request failed", "method", r.Method, "path", clip(r.URL.Path), "status", p.code, "error", p.text)
+	}
+	if p.code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // whoever is gone needs none
+}
+
+// caught runs a handler, and makes an error of its panic. One that aborts the
+// connection on purpose goes on.
+func (s *Server) caught(f func(http.ResponseWriter, *http.Request) error, w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		p := recover()
+		if p == nil {
+			return
+		}
+		if p == http.ErrAbortHandler {
+			panic(p)
+		}
+		s.log.Error("an HTTP handler panicked, which is a bug", "path", clip(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
+		err = &problem{code: http.StatusInternalServerError, text: "the job manager has a bug there", hint: "its log has the stack: please report it"}
+	}()
+	return f(w, r)
+}
+
+// sendJSON answers with a value in JSON.
+func (s *Server) sendJSON(w http.ResponseWriter, code int, v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // it is no page: its type says so, and nosniff holds browsers to it
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("write the answer in JSON: %w", err)
+	}
+	s.send(w, code, mediaJSON, b.Bytes())
+	return nil
+}
+
+// send answers with a body, which the client has WriteTimeout to read.
+func (s *Server) send(w http.ResponseWriter, code int, media string, body []byte) {
+	s.grant(w)
+	w.Header().Set("Content-Type", media)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(code)
+	_, _ = w.Write(body) // a client that is gone is no concern
+}
+
+// grant gives the client WriteTimeout from now on for what is written next.
+func (s *Server) grant(w http.ResponseWriter) {
+	// Only writers of tests have no deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.config.WriteTimeout))
+}
+
+// checkQuery refuses a query with what the route does not know, which would be ignored.
+func (r *route) checkQuery(req *http.Request) error {
+	query, err := url.ParseQuery(req.URL.RawQuery)
+	if err != nil {
+		return badRequest("encode it as application/x-www-form-urlencoded", "the query does not parse: %v", err)
+	}
+	for name, values := range query {
+		i := slices.IndexFunc(r.query, func(p parameter) bool { return p.name == name })
+		if i < 0 {
+			return badRequest(r.known(), "unknown parameter %q", clip(name))
+		}
+		if len(values) > 1 && !r.query[i].many {
+			return badRequest("give it once", "parameter %q is given %d times", name, len(values))
+		}
+		for _, v := range values {
+			if err := r.query[i].check(v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *route) known() string {
+	if len(r.query) == 0 {
+		return "this path takes none"
+	}
+	var names []string
+	for _, p := range r.query {
+		names = append(names, p.name)
+	}
+	return "this path knows " + strings.Join(names, ", ")
+}
+
+func (p *parameter) check(value string) error {
+	if p.integer {
+		if n, err := strconv.Atoi(value); err != nil || n < p.minimum {
+			return badRequest(p.about, "parameter %s=%q: want a whole number from %d on", p.name, clip(value), p.minimum)
+		}
+		return nil
+	}
+	if !slices.Contains(p.values, value) {
+		return badRequest(p.about, "parameter %s=%q: want one of %s", p.name, clip(value), strings.Join(p.values, ", "))
+	}
+	return nil
+}
+
+// number returns an integer of a checked query.
+func number(r *http.Request, name string, absent int) int {
+	if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil {
+		return n
+	}
+	return absent
+}
+
+// clip bounds a text that somebody else chose.
+func clip(text string) string {
+	if len(text) > 100 {
+		return strings.ToValidUTF8(text[:100], "") + "…"
+	}
+	return strings.ToValidUTF8(text, "�")
+}

@@ -1,0 +1,180 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/superstep-ml/superstep/internal/security"
+)
+
+const (
+	maxBody   = 1 << 20     // bytes of a request's body
+	maxHeader = 32 << 10    // bytes of its headers
+	parting   = time.Second // how long requests may take to end when the server closes
+)
+
+// Server serves a job manager by HTTP until it is closed.
+type Server struct {
+	config   Config
+	log      hclog.Logger
+	listener net.Listener
+	tls      bool
+	routes   []route
+	openapi  []byte
+	http     *http.Server
+	streams  chan struct{} // a token per stream
+
+	ending      context.Context    // of streams
+	endStreams  context.CancelFunc // when the server begins to close
+	endRequests context.CancelFunc // when requests have had their time
+	serving     chan struct{}      // closed when no connection is taken any more
+	failed      error              // why, before Close; read after serving
+	connections sync.WaitGroup
+	closing     sync.Once
+	closed      error
+}
+
+// New starts a server. It serves when New returns; Close ends it.
+func New(config Config) (*Server, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, log: config.Logger, streams: make(chan struct{}, config.MaxStreams), serving: make(chan struct{})}
+	s.routes = s.table()
+	if s.openapi, err = s.document(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		return nil, err
+	}
+	s.ending, s.endStreams = context.WithCancel(context.Background())
+	requests, end := context.WithCancel(context.Background())
+	s.endRequests = end
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true) // one request at a time: a deadline cuts who is slow, and nobody else
+	s.http = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: config.ReadTimeout / 3,
+		ReadTimeout:       config.ReadTimeout,
+		WriteTimeout:      config.ReadTimeout + config.WriteTimeout, // of what has no deadline of its own
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeader,
+		Protocols:         protocols,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnState:         s.count,
+		ErrorLog:          s.log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+	if err := s.secure(); err != nil {
+		s.endStreams()
+		s.endRequests()
+		return nil, errors.Join(err, s.listener.Close())
+	}
+	go s.serve()
+	s.log.Info("HTTP is served", "url", s.URL())
+	return s, nil
+}
+
+// listen takes the address, if that is safe.
+func (s *Server) listen() (err error) {
+	s.tls = !s.config.TLS.IsZero()
+	address := s.config.Listen
+	if s.config.Listener != nil {
+		address = s.config.Listener.Addr().String()
+	}
+	if err := security.CheckListen(address, s.tls, s.config.Insecure); err != nil {
+		return fmt.Errorf("HTTP: %w", err)
+	}
+	s.listener = s.config.Listener
+	if s.listener == nil {
+		if s.listener, err = net.Listen("tcp", address); err != nil {
+			return fmt.Errorf("listen for HTTP: %w; another job manager may run, choose another address with --http", err)
+		}
+	}
+	return nil
+}
+
+// secure adds TLS, which the listener is wrapped in after the limit on connections, so
+// that those who never finish a handshake count too.
+func (s *Server) secure() (err error) {
+	s.listener = limitListener(s.listener, s.config.MaxConnections)
+	if !s.tls {
+		return nil
+	}
+	s.http.TLSConfig, err = s.config.TLS.Server()
+	if err != nil {
+		return fmt.Errorf("HTTP: %w", err)
+	}
+	return nil
+}
+
+// serve takes connections until the server closes.
+func (s *Server) serve() {
+	defer close(s.serving)
+	var err error
+	if s.tls {
+		err = s.http.ServeTLS(s.listener, "", "")
+	} else {
+		err = s.http.Serve(s.listener)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
+		s.failed = fmt.Errorf("HTTP is not served any more: %w", err)
+		s.log.Error("HTTP is not served any more", "error", err)
+	}
+}
+
+// count counts connections. A new one is reported by the goroutine that takes it, and a
+// closed one by its own when its last request has ended.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.connections.Add(1)
+	case http.StateClosed:
+		s.connections.Done()
+	}
+}
+
+// Address is where the server listens.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// URL is where a person on this machine finds the server, such as
+// "http://127.0.0.1:8081".
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.tls {
+		scheme = "https"
+	}
+	host, port, err := net.SplitHostPort(s.Address())
+	if err != nil {
+		return scheme + "://" + s.Address()
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// Close stops the server: streams end, other requests have a moment to. When it
+// returns, nothing of the server runs any more. It may be called more than once.
+func (s *Server) Close() error {
+	s.closing.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), parting)
+		defer cancel()
+		s.endStreams()
+		if err := s.http.Shutdown(ctx); err != nil {
+			s.closed = s.http.Close() // whoever is not done by now is cut
+		}
+		s.endRequests()
+		<-s.serving
+		s.connections.Wait()
+		s.closed = errors.Join(s.closed, s.failed)
+	})
+	return s.closed
+}

@@ -1,0 +1,245 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// Submission is a job to run: one that every task manager has built in.
+type Submission struct {
+	Name            string         `json:"name" doc:"of the built-in job, such as kmeans"`
+	Args            map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are those of the task managers"`
+	Parallelism     int            `json:"parallelism,omitempty" doc:"default 1"`
+	Shards          int            `json:"shards,omitempty" doc:"a power of two, part of the result; default 128"`
+	Seed            uint64         `json:"seed,omitempty"`
+	Dir             string         `json:"dir,omitempty" doc:"absolute path that relative paths begin at; default: where the task managers start workers"`
+	WaitTimeout     string         `json:"wait_timeout,omitempty" doc:"how long to wait for slots, such as 90s or 1h30m; default: for ever"`
+	BatchRows       int            `json:"batch_rows,omitempty" doc:"rows per batch; 0: the default"`
+	Memory          int64          `json:"memory,omitempty" doc:"budget of exchanges per slot, in bytes; 0: the task manager's share"`
+	IfExists        string         `json:"if_exists,omitempty" enum:"exists" doc:"what to do where a result is there already; default fail"`
+	CheckBroadcasts bool           `json:"check_broadcasts,omitempty" doc:"whether to check that every subtask sees the same broadcast rows"`
+	LogLevel        string         `json:"log_level,omitempty" enum:"level" doc:"of the workers"`
+}
+
+// Cancellation says why a job is cancelled.
+type Cancellation struct {
+	Reason string `json:"reason,omitempty" doc:"for people; one line of at most 500 bytes"`
+}
+
+const (
+	defaultShards = 128
+	maxReason     = 500
+	maxDepth      = 64 // of lists and objects in arguments
+)
+
+var (
+	ifExists  = []string{"fail", "replace"}
+	logLevels = []string{"trace", "debug", "info", "warn", "error", "off"}
+)
+
+func (s *Server) submit(w http.ResponseWriter, r *http.Request) error {
+	var body Submission
+	if err := readJSON(r, &body); err != nil {
+		return err
+	}
+	spec, err := body.spec()
+	if err != nil {
+		return err
+	}
+	reply, err := s.config.Manager.Submit(r.Context(), &wire.SubmitRequest{Spec: spec})
+	if err != nil {
+		return err
+	}
+	s.log.Info("a job was submitted by HTTP", "job", reply.Job, "from", r.RemoteAddr)
+	w.Header().Set("Location", base+"/jobs/"+url.PathEscape(string(reply.Job)))
+	return s.sendJSON(w, http.StatusCreated, Submitted{ID: string(reply.Job)})
+}
+
+// spec makes of a submission what a client would send. What it leaves unchecked the job
+// manager checks.
+func (b *Submission) spec() (wire.JobSpec, error) {
+	spec := wire.JobSpec{
+		Name: b.Name, Parallelism: b.Parallelism, Shards: b.Shards, Seed: b.Seed, Dir: b.Dir, Version: wire.Version,
+		Run: wire.RunOptions{BatchRows: b.BatchRows, Memory: b.Memory, IfExists: b.IfExists, CheckBroadcasts: b.CheckBroadcasts, LogLevel: b.LogLevel},
+	}
+	if spec.Parallelism == 0 {
+		spec.Parallelism = 1
+	}
+	if spec.Shards == 0 {
+		spec.Shards = defaultShards
+	}
+	if spec.Run.IfExists == "" {
+		spec.Run.IfExists = ifExists[0]
+	}
+	if b.Name == "" {
+		return spec, badRequest(`such as {"name": "kmeans", "args": {…}}`, "the job has no name")
+	}
+	if b.Dir != "" && !filepath.IsAbs(b.Dir) {
+		return spec, badRequest("give a path that begins at the root, and is there on every task manager", "dir %q is no absolute path", clip(b.Dir))
+	}
+	if !oneOf(b.LogLevel, logLevels) {
+		return spec, badRequest("want one of "+strings.Join(logLevels, ", "), "unknown log_level %q", clip(b.LogLevel))
+	}
+	if !oneOf(b.IfExists, ifExists) {
+		return spec, badRequest("want one of "+strings.Join(ifExists, ", "), "unknown if_exists %q", clip(b.IfExists))
+	}
+	if b.WaitTimeout != "" {
+		wait, err := time.ParseDuration(b.WaitTimeout)
+		if err != nil || wait < 0 {
+			return spec, badRequest("give a number with a unit, such as 90s", "wait_timeout %q is no time to wait", clip(b.WaitTimeout))
+		}
+		spec.WaitTimeout = wait
+	}
+	var err error
+	spec.Args, err = encodeArgs(b.Args)
+	return spec, err
+}
+
+// oneOf reports whether a text that may be left out is one of the words.
+func oneOf(text string, words []string) bool {
+	for _, w := range words {
+		if text == w {
+			return true
+		}
+	}
+	return text == ""
+}
+
+func (s *Server) cancel(w http.ResponseWriter, r *http.Request) error {
+	var body Cancellation
+	if r.ContentLength != 0 {
+		if err := readJSON(r, &body); err != nil {
+			return err
+		}
+	}
+	if len(body.Reason) > maxReason || strings.ContainsFunc(body.Reason, unicode.IsControl) {
+		return badRequest("shorten it", "the reason is not one line of at most %d bytes", maxReason)
+	}
+	if body.Reason == "" {
+		body.Reason = "asked for by HTTP"
+	}
+	reply, err := s.config.Manager.Cancel(r.Context(), &wire.CancelRequest{Job: wire.JobID(r.PathValue("id")), Reason: body.Reason})
+	if err != nil {
+		return err
+	}
+	return s.sendJSON(w, http.StatusOK, jobOf(&reply.Job))
+}
+
+// readJSON reads a body that is one JSON object with known fields. Numbers of open types
+// keep their digits.
+func readJSON(r *http.Request, into any) error {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || media != mediaJSON {
+		return &problem{code: http.StatusUnsupportedMediaType, text: fmt.Sprintf("the body is of type %q", clip(r.Header.Get("Content-Type"))),
+			hint: "send JSON, and the header Content-Type: " + mediaJSON}
+	}
+	data, err := io.ReadAll(r.Body) // bounded by MaxBytesReader
+	if err != nil {
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			return errTooLarge
+		}
+		return badRequest("send it again", "the body could not be read: %v", err)
+	}
+	const hint = "GET " + base + "/openapi.json says what the body may have"
+	if data = bytes.TrimSpace(data); len(data) == 0 || data[0] != '{' {
+		return badRequest(hint, "the body is no JSON object")
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	dec.UseNumber()
+	if err := dec.Decode(into); err != nil {
+		return badRequest(hint, "the body is no JSON that fits: %v", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return badRequest(hint, "the body goes on after its JSON object, at byte %d", dec.InputOffset())
+	}
+	return nil
+}
+
+// encodeArgs gives arguments the form in which they travel to workers: a map of msgpack,
+// which the job's program decodes into its struct by the names of the fields.
+func encodeArgs(args map[string]any) ([]byte, error) {
+	plain, err := plainMap(args, 1)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	enc := msgpack.NewEncoder(&b)
+	enc.SetSortMapKeys(true)
+	enc.UseCompactInts(true)
+	if err := enc.Encode(plain); err != nil {
+		return nil, fmt.Errorf("the arguments cannot travel to workers: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func plainMap(m map[string]any, depth int) (map[string]any, error) {
+	out := make(map[string]any, len(m))
+	for key, v := range m {
+		value, err := plainValue(v, depth)
+		if err != nil {
+			return nil, err
+		}
+		out[key] = value
+	}
+	return out, nil
+}
+
+// plainValue makes of JSON what a decoder of msgpack takes for the field's own type:
+// a whole number, however it is written, becomes an integer, which integers and floats
+// both take.
+func plainValue(v any, depth int) (any, error) {
+	if depth > maxDepth {
+		return nil, badRequest("flatten them", "the arguments are more than %d levels deep", maxDepth)
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		return plainMap(v, depth+1)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			value, err := plainValue(v[i], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = value
+		}
+		return out, nil
+	case json.Number:
+		return plainNumber(v.String())
+	}
+	return v, nil
+}
+
+func plainNumber(text string) (any, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && text != "-0" {
+		return n, nil
+	}
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return n, nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return nil, badRequest("64 bits is what there is", "%s is too large a number", clip(text))
+	}
+	if f == math.Trunc(f) && math.Abs(f) <= 1<<53 && !(f == 0 && math.Signbit(f)) {
+		return int64(f), nil
+	}
+	return f, nil
+}

@@ -1,0 +1,67 @@
+package rest
+
+import "net/http"
+
+// base is what the paths of the API begin with.
+const base = "/api/v1"
+
+// Errors that routes may answer with, besides those that all have.
+var (
+	ofJob  = []int{http.StatusBadRequest, http.StatusNotFound}
+	ofPost = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
+)
+
+func ok(of any, about string) []answer {
+	return []answer{{code: http.StatusOK, media: mediaJSON, about: about, of: of}}
+}
+
+// table is everything that can be asked for.
+func (s *Server) table() []route {
+	return append([]route{
+		{method: "GET", path: "/", id: "page", summary: "A page that says what this is", open: true, serve: s.page,
+			answers: []answer{{code: http.StatusOK, media: mediaHTML, about: "the page"}}},
+		{method: "GET", path: "/healthz", id: "health", summary: "Whether the server is alive", open: true, serve: s.health,
+			answers: ok(Status{}, "it is")},
+		{method: "GET", path: "/readyz", id: "readiness", summary: "Whether the job manager takes jobs", open: true, serve: s.ready,
+			answers: ok(Status{}, "it does"), errors: []int{http.StatusServiceUnavailable}},
+		{method: "GET", path: base + "/openapi.json", id: "describe", summary: "This document", serve: s.describe,
+			answers: ok(map[string]any{}, "OpenAPI 3.1")},
+		{method: "GET", path: base + "/overview", id: "overview", summary: "The cluster at a glance", serve: s.overview,
+			answers: ok(Overview{}, "the cluster")},
+		{method: "GET", path: base + "/config", id: "config", summary: "The settings of the job manager", serve: s.settings,
+			answers: ok(map[string]any{}, "the settings")},
+		{method: "GET", path: base + "/taskmanagers", id: "listTaskManagers", summary: "The task managers, by name", serve: s.taskManagers,
+			answers: ok([]TaskManager{}, "the task managers")},
+	}, s.jobTable()...)
+}
+
+// jobTable is what can be asked for of jobs.
+func (s *Server) jobTable() []route {
+	const job = base + "/jobs/{id}"
+	return []route{
+		{method: "GET", path: base + "/jobs", id: "listJobs", summary: "Jobs, newest first", serve: s.listJobs,
+			query: []parameter{
+				{name: "state", about: "only jobs in this state; may be given more than once", values: jobStates(), many: true},
+				{name: "limit", about: "at most so many jobs; 0: all", integer: true},
+			},
+			answers: ok([]Job{}, "the jobs, without progress")},
+		{method: "POST", path: base + "/jobs", id: "submitJob", summary: "Submit a built-in job", serve: s.submit, body: Submission{},
+			answers: []answer{{code: http.StatusCreated, media: mediaJSON, about: "the job is on record; Location has its path", of: Submitted{}}},
+			errors:  append([]int{http.StatusConflict}, ofPost...)},
+		{method: "GET", path: job, id: "showJob", summary: "One job", serve: s.showJob,
+			answers: ok(Job{}, "the job"), errors: ofJob},
+		{method: "POST", path: job + "/cancel", id: "cancelJob", summary: "Cancel a job; one that has ended stays as it is", serve: s.cancel,
+			body: Cancellation{}, optional: true,
+			answers: ok(Job{}, "the job as it stands"), errors: append([]int{http.StatusNotFound}, ofPost...)},
+		{method: "GET", path: job + "/plan", id: "showPlan", summary: "The plan of a job", serve: s.plan,
+			query: []parameter{{name: "form", about: "json (the default), text, or dot for Graphviz", values: []string{"json", "text", "dot"}}},
+			answers: []answer{
+				{code: http.StatusOK, media: mediaJSON, about: "the plan", of: map[string]any{}},
+				{code: http.StatusOK, media: mediaText}, {code: http.StatusOK, media: mediaDOT},
+			}, errors: ofJob},
+		{method: "GET", path: job + "/vertices", id: "listVertices", summary: "The vertices of a job's plan, and how far they are", serve: s.vertices,
+			answers: ok([]Vertex{}, "the vertices"), errors: ofJob},
+		{method: "GET", path: job + "/supersteps", id: "listQueues", summary: "The iterative computations of a job, and how far they are", serve: s.supersteps,
+			answers: ok([]Queue{}, "the queues"), errors: ofJob},
+	}
+}
