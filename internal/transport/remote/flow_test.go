@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -320,7 +319,7 @@ func TestWhatCannotBeSent(t *testing.T) {
 // TestAllToAll has 16 workers send to all inboxes of all, with few credits.
 func TestAllToAll(t *testing.T) {
 	const workers, inboxes, messages = 16, 2, 10
-	j := newJob(t, workers, func(_ int, c *Config) { c.Credits = 2; c.Detection = 20 * time.Second })
+	j := newJob(t, workers, func(_ int, c *Config) { c.Credits = 2 })
 	three := j.rows(3)
 	defer three.Release()
 	var senders sync.WaitGroup
