@@ -49,6 +49,9 @@ type Config struct {
 	MaxLog int64
 	// KeepJobs is how many jobs that have ended are kept; default 1000.
 	KeepJobs int
+	// KeepBytes bounds the results and logs of all jobs that have ended, in bytes;
+	// default 16 GiB. Those of the oldest go first, though the jobs stay in the history.
+	KeepBytes int64
 
 	// Heartbeat, Detection and Lease are the times by which task managers are watched;
 	// zero: those of core.Config.
@@ -85,7 +88,7 @@ func (c Config) withDefaults() (Config, error) {
 		value int64
 	}{
 		{"max-artifact", c.MaxArtifact}, {"artifact-cache", c.ArtifactCache}, {"max-result", c.MaxResult}, {"max-log", c.MaxLog},
-		{"keep-jobs", int64(c.KeepJobs)}, {"heartbeat", int64(c.Heartbeat)}, {"detection", int64(c.Detection)}, {"lease", int64(c.Lease)},
+		{"keep-jobs", int64(c.KeepJobs)}, {"keep-bytes", c.KeepBytes}, {"heartbeat", int64(c.Heartbeat)}, {"detection", int64(c.Detection)}, {"lease", int64(c.Lease)},
 		{"attach-grace", int64(c.AttachGrace)}, {"write-timeout", int64(c.WriteTimeout)},
 	} {
 		if n.value < 0 {
@@ -101,6 +104,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.MaxResult = cmp.Or(c.MaxResult, 4<<30)
 	c.MaxLog = cmp.Or(c.MaxLog, 4<<20)
 	c.KeepJobs = cmp.Or(c.KeepJobs, 1000)
+	c.KeepBytes = cmp.Or(c.KeepBytes, 16<<30)
 	c.AttachGrace = cmp.Or(c.AttachGrace, 5*time.Second)
 	c.WriteTimeout = cmp.Or(c.WriteTimeout, 30*time.Second)
 	c.Build = cmp.Or(c.Build, wire.Build())

@@ -250,8 +250,10 @@ func (m *Manager) lastLines(j *job) {
 		break
 	}
 	j.logs.close()
+	size := m.sizeOf(j.id)
 	m.mu.Lock()
 	delete(m.jobs, j.id)
+	m.retain(j.id, size)
 	if j.forgotten {
 		m.forget(j.id)
 	}
@@ -271,19 +273,4 @@ func (m *Manager) processes(id wire.JobID) (n int) {
 		}
 	}
 	return n
-}
-
-// forget removes all that is kept of a job that ended long ago. The caller holds mu.
-func (m *Manager) forget(id wire.JobID) {
-	if j := m.jobs[id]; j != nil { // not that long: it is still being put on record
-		j.forgotten = true
-		return
-	}
-	delete(m.past, id)
-	m.recorder.put(entry{change: &change{id: id, forget: true}})
-	m.recorder.put(entry{then: func(error) {
-		if err := m.root.RemoveAll(jobDir(id)); err != nil {
-			m.log.Error("the files of an old job cannot be removed", "job", id, "error", err)
-		}
-	}})
 }

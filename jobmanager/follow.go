@@ -53,6 +53,7 @@ type follower struct {
 	spool   *spool
 	reader  spoolReader
 	file    *os.File // of the reader, once there is one
+	gone    bool     // the spool was removed
 	lost    error    // why not all events can be read
 	planned []byte   // the job's plan, once it is known
 }
@@ -72,7 +73,7 @@ func (m *Manager) newFollower(req *wire.FollowRequest, send func(*wire.Event) er
 	case err == nil:
 		f.spool = pastSpool(stat.Size())
 	case errors.Is(err, fs.ErrNotExist):
-		f.spool = pastSpool(0)
+		f.spool, f.gone = pastSpool(0), true
 	default:
 		return nil, wire.Error(codes.Internal, "the events of job %s cannot be read: %v", info.ID, err)
 	}
@@ -170,6 +171,9 @@ func (f *follower) last(ctx context.Context) error {
 	info, past, err := f.m.ended(f.id, f.job)
 	if err != nil {
 		return err
+	}
+	if past.Whole && past.Events > 0 && f.gone {
+		return wire.Error(codes.DataLoss, "what job %s sent to its client is not kept any more; superstep show tells how it ended, and --keep-bytes of the job manager how much is kept", f.id)
 	}
 	if past.Whole && (f.lost != nil || f.reader.number != past.Events) {
 		return wire.Error(codes.DataLoss, "the job manager has lost some of what job %s sent to its client: %d of %d events are there (%v)",

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"sync"
@@ -54,6 +53,7 @@ type Manager struct {
 	conns  map[int]*conn
 	last   int // number of the last connection
 	totals totals
+	files  retention
 }
 
 var _ wire.JobManager = (*Manager)(nil)
@@ -177,33 +177,15 @@ func (m *Manager) recover(records []record) {
 		infos[i] = r.Info
 		m.past[r.Info.ID] = record{Whole: r.Whole, Events: r.Events}
 	}
-	m.sweep()
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.core = core.New(core.Config{
 		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
 		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,
 		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos,
 	})
+	m.sweep()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.perform(m.core.Recover())
-}
-
-// sweep removes the files of jobs that are not on record: the job manager stopped
-// before they were, or while it forgot them.
-func (m *Manager) sweep() {
-	entries, err := fs.ReadDir(m.root.FS(), jobsDir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		m.log.Error("the files of jobs cannot be listed", "error", err)
-	}
-	for _, e := range entries {
-		id := wire.JobID(e.Name())
-		if _, ok := m.past[id]; ok {
-			continue
-		}
-		if err := m.root.RemoveAll(jobDir(id)); err != nil {
-			m.log.Error("the files of a job that is not on record cannot be removed", "job", id, "error", err)
-		}
-	}
 }
 
 func (m *Manager) serve() {
