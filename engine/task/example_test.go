@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // numbers is a source that emits ten numbers per shard.
@@ -79,4 +80,33 @@ func Example() {
 	// Numbers: 0 rows in, 80 rows out
 	// Sum: 80 rows in, 80 rows out
 	// sum = 3160
+}
+
+// The same plan on two workers, of which the first has two of the three slots. Each
+// has bindings of its own, as processes do.
+func ExampleRunParts() {
+	graph := &plan.Graph{Shards: 8, Nodes: []plan.Node{
+		{ID: 0, Op: "Numbers", Schema: []plan.Column{{Name: "n", Type: "int64"}}},
+		{ID: 1, Op: "Sum", Sink: true, Inputs: []plan.Input{{From: 0, Partitioner: plan.Hash, Keys: []string{"n"}}}},
+	}}
+	compiled, err := plan.Compile(graph, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	bind := func(worker int) (task.Bindings, task.Env, error) {
+		return task.Bindings{
+			Sources:   map[plan.NodeID]func() task.Source{0: func() task.Source { return numbers{} }},
+			Operators: map[plan.NodeID]func() task.Operator{1: func() task.Operator { return sum{} }},
+		}, task.Env{SpillDir: os.TempDir()}, nil
+	}
+	slots := []shared.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 3}}
+	report, err := task.RunParts(context.Background(), compiled, graph, slots, bind)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(report.Vertices[1].Subtasks), "subtasks,", report.Accumulators[0].Name, "=", report.Accumulators[0].Value)
+	// Output:
+	// 3 subtasks, sum = 3160
 }
