@@ -81,12 +81,12 @@ func (m *Manager) fits(w *wire.WorkerCommand) bool {
 	for _, outcome := range w.Commit.Outcomes {
 		size += len(outcome)
 	}
-	if size <= maxOutcomes {
+	if size <= m.outcomes {
 		return true
 	}
 	m.tasks.Go(func() {
 		m.failWorker(w.WorkerRef, &wire.Failure{Kind: wire.UserFailure, ExitCode: -1, Message: fmt.Sprintf(
-			"what the workers report at their end, accumulators above all, takes %d bytes; the limit is %d", size, maxOutcomes)})
+			"what the workers report at their end, accumulators above all, takes %d bytes; the limit is %d", size, m.outcomes)})
 	})
 	return false
 }

@@ -45,15 +45,16 @@ type Manager struct {
 	closing sync.Once
 	err     error // before done is closed
 
-	mu     sync.Mutex // guards what follows, and fields of jobs and connections that say so
-	closed bool       // nothing is decided any more
-	core   *core.Core
-	jobs   map[wire.JobID]*job   // until their workers' last word is kept
-	past   map[wire.JobID]record // of jobs that have ended: Whole and Events only
-	conns  map[int]*conn
-	last   int // number of the last connection
-	totals totals
-	files  retention
+	mu       sync.Mutex // guards what follows, and fields of jobs and connections that say so
+	closed   bool       // nothing is decided any more
+	core     *core.Core
+	jobs     map[wire.JobID]*job   // until their workers' last word is kept
+	outcomes int                   // maxOutcomes
+	past     map[wire.JobID]record // of jobs that have ended: Whole and Events only
+	conns    map[int]*conn
+	last     int // number of the last connection
+	totals   totals
+	files    retention
 }
 
 var _ wire.JobManager = (*Manager)(nil)
@@ -66,7 +67,8 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	}
 	m := &Manager{
 		config: config, log: config.Logger, began: config.Now(), done: make(chan struct{}),
-		jobs: make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn),
+		outcomes: maxOutcomes,
+		jobs:     make(map[wire.JobID]*job), past: make(map[wire.JobID]record), conns: make(map[int]*conn),
 	}
 	m.ctx, m.cancel = context.WithCancel(ctx)
 	defer func() {

@@ -276,6 +276,9 @@ func TestProgressIsRare(t *testing.T) {
 // What workers report at their end has to fit into one message to the one that commits.
 func TestOutcomesTooLarge(t *testing.T) {
 	m := start(t)
+	m.mu.Lock()
+	m.outcomes = 1000
+	m.mu.Unlock()
 	c := dial(t, m, testToken, nil)
 	a, b := join(t, c, registration("a", 1)), join(t, c, registration("b", 1))
 	id := submit(t, c, specOf(t, 2))
@@ -288,7 +291,7 @@ func TestOutcomesTooLarge(t *testing.T) {
 	a.says(wire.WorkerEvent{WorkerRef: refs[a], Prepared: &wire.Prepared{}})
 	for _, tm := range []*manager{a, b} {
 		require.NotNil(t, tm.next().Worker.Start)
-		tm.says(wire.WorkerEvent{WorkerRef: refs[tm], Finished: &wire.Finished{Outcome: make([]byte, 40<<20)}})
+		tm.says(wire.WorkerEvent{WorkerRef: refs[tm], Finished: &wire.Finished{Outcome: make([]byte, 600)}})
 	}
 	for _, tm := range []*manager{a, b} {
 		require.NotNil(t, tm.next().Worker.Cancel)
