@@ -64,7 +64,7 @@ func (e *JobError) Error() string {
 	if where := f.where(); where != "" {
 		fmt.Fprintf(&b, "\n  in %s", where)
 	}
-	if len(f.LastLines) > 0 {
+	if len(f.LastLines) > 0 && !f.told() {
 		b.WriteString("\n  the last lines of its output:")
 		for _, line := range f.LastLines {
 			// A stray escape sequence must not paint the user's terminal.
@@ -72,6 +72,16 @@ func (e *JobError) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// told reports whether the message has the last lines already, as that of a panic has.
+func (f *Failure) told() bool {
+	for _, line := range f.LastLines {
+		if !strings.Contains(f.Message, strings.TrimSpace(line)) {
+			return false
+		}
+	}
+	return true
 }
 
 // maxOutputLine bounds the lines of a worker's output in a message, in characters.

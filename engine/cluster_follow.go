@@ -225,7 +225,11 @@ func (r *clusterRun) cancelled(following context.Context, cause error) error {
 	if told := r.c.cluster.hooks.cancelling; told != nil {
 		told(string(r.id))
 	}
-	err := r.cancelJob(following, "its client was cancelled: "+cause.Error())
+	reason := "by its client"
+	if !errors.Is(cause, errInterrupted) && !errors.Is(cause, context.Canceled) {
+		reason += ": " + cause.Error()
+	}
+	err := r.cancelJob(following, reason)
 	if err != nil {
 		return fmt.Errorf("%w; and the job %s could not be cancelled: %w", cause, r.id, err)
 	}

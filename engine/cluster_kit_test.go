@@ -34,6 +34,7 @@ type fakeCluster struct {
 	uploaded  int64                              // bytes
 	specs     []wire.JobSpec                     // submitted
 	attached  []bool                             // of the follows
+	reason    string                             // of the cancel that awaitCancel heard
 	cancelled chan string                        // reasons
 	build     func() *plan.Plan                  // of a job submitted without a graph
 	resolved  []byte                             // the graph of such a job, as a worker built it
@@ -229,6 +230,9 @@ func (p *player) fail(f *wire.Failure) {
 func (p *player) awaitCancel() {
 	select {
 	case reason := <-p.f.cancelled:
+		p.f.mu.Lock()
+		p.f.reason = reason
+		p.f.mu.Unlock()
 		p.state(wire.JobCancelling, "")
 		p.state(wire.JobCancelled, reason)
 	case <-p.stream.Context().Done():

@@ -239,6 +239,7 @@ func TestJobErrorTexts(t *testing.T) {
 		`job "x" failed: waited 1m0s for 3 slots (id)`:                             {Job: "id", Name: "x", State: "failed", Detail: "waited 1m0s for 3 slots"},
 		`job "x": the disk is full`:                                                {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "the disk is full", Worker: -1}},
 		"job \"x\": gone\n  in worker 0 on task manager a, ended by signal killed": {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "gone", TaskManager: "a", ExitCode: -1, Signal: "killed"}},
+		"job \"x\": panic: boom\n\ngoroutine 1:\nmain.f()\n  in worker 3":          {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "panic: boom\n\ngoroutine 1:\nmain.f()", Worker: 3, LastLines: []string{"panic: boom", "", "goroutine 1:", "main.f()"}}},
 		"job \"x\": gone\n  in worker 3":                                           {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "gone", Worker: 3}},
 	} {
 		require.EqualError(t, e, want)
@@ -256,6 +257,7 @@ func TestClusterCancelled(t *testing.T) {
 	_, err := Run(ctx, squares, squaresArgs{N: 4}, f.options()...)
 	require.EqualError(t, err, `job "squares": cancelled`)
 	require.True(t, onlyInterrupted(err))
+	require.Equal(t, "by its client", f.reason)
 
 	// By someone else.
 	f = newFakeCluster(t, func(p *player) {

@@ -3,6 +3,7 @@ package client
 import (
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -28,7 +29,7 @@ func ParseAddress(text string) (address string, port int, err error) {
 	case strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]"):
 		host = text[1 : len(text)-1]
 	case colons > 1 && !strings.HasPrefix(text, "["):
-		if net.ParseIP(text) == nil {
+		if !isIP(text) {
 			return bad("it has several colons")
 		}
 	case colons > 0:
@@ -39,8 +40,11 @@ func ParseAddress(text string) (address string, port int, err error) {
 			return bad("the port is empty")
 		}
 	}
-	if host == "" {
+	switch {
+	case host == "":
 		return bad("the host is empty")
+	case strings.ContainsAny(host, "[]"), strings.Contains(host, ":") && !isIP(host):
+		return bad("what is in brackets is no IPv6 address")
 	}
 	port = DefaultPort
 	if portText != "" {
@@ -49,4 +53,10 @@ func ParseAddress(text string) (address string, port int, err error) {
 		}
 	}
 	return net.JoinHostPort(host, strconv.Itoa(port)), port, nil
+}
+
+// isIP reports whether a host is an IP address, with a zone perhaps.
+func isIP(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }

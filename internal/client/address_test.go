@@ -14,6 +14,7 @@ func TestParseAddress(t *testing.T) {
 		"::1":              "[::1]:6123",
 		"[::1]":            "[::1]:6123",
 		"[::1]:80":         "[::1]:80",
+		"fe80::1%eth0":     "[fe80::1%eth0]:6123",
 	} {
 		got, _, err := ParseAddress(text)
 		require.NoError(t, err, text)
@@ -22,7 +23,7 @@ func TestParseAddress(t *testing.T) {
 	_, port, err := ParseAddress("host:81")
 	require.NoError(t, err)
 	require.Equal(t, 81, port)
-	for _, text := range []string{"", " ", ":6123", "host:", "host:0", "host:65536", "host:http", "a:b:c", "http://host:6123", "host/path", "two hosts", "[::1", "[]"} {
+	for _, text := range []string{"", " ", ":6123", "host:", "host:0", "host:65536", "host:http", "a:b:c", "http://host:6123", "host/path", "two hosts", "[::1", "[]", "[", "[host]:1x", "[a:b:c]:1"} {
 		_, _, err := ParseAddress(text)
 		require.ErrorContains(t, err, "is no address of a job manager", text)
 		require.ErrorContains(t, err, "such as localhost:6123", text)

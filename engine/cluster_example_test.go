@@ -1,0 +1,38 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// Squares is a job that a cluster runs as this process does.
+var Squares = engine.Define("squares", func(b *engine.Builder, n int64) error {
+	operators.Collect(b, "squares", operators.Map(operators.Range(b, 0, n), func(v int64) int64 { return v * v }))
+	return nil
+})
+
+// A program with a main of its own makes itself a worker first, and then runs jobs on
+// a cluster as it would here. What failed there says where.
+func ExampleCluster() {
+	engine.WorkerMain(Squares)
+
+	result, err := engine.Run(context.Background(), Squares, 10,
+		engine.Cluster("localhost:6123"), engine.Parallelism(6), engine.WaitTimeout(time.Minute))
+	var failed *engine.JobError
+	switch {
+	case errors.As(err, &failed) && failed.Failure != nil:
+		fmt.Println("failed on", failed.Failure.TaskManager, failed.Failure.Message)
+		return
+	case err != nil:
+		fmt.Println(err)
+		return
+	}
+	defer result.Release()
+	squares, err := engine.Rows[int64](result, "squares")
+	fmt.Println(squares, err)
+}
