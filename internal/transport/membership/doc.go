@@ -52,5 +52,7 @@
 //     specification by example.
 //   - coordinator and link (coordinator.go, link.go): goroutines and sockets around
 //     the core and the membership.
+//   - proof.go: how both sides of a connection prove that they know the group's
+//     secret, if it has one. Package mesh uses it too.
 //   - wire.go, cause.go: the messages, and the errors in them.
 package membership

@@ -38,7 +38,8 @@
 // The attempt and the group in every hello and every header fence off whoever is of
 // another run. What is no message of this protocol is refused before anything is
 // allocated for it; strangers at the listener are answered or closed, and end
-// nothing.
+// nothing. Where the group has a secret both sides prove before the hello that they
+// know it (membership.Prove and Verify).
 //
 // # By plan
 //
