@@ -62,6 +62,9 @@ func (r *route) operation(schemas *schemas, failure object) object {
 	if r.body != nil {
 		op["requestBody"] = object{"required": !r.optional, "content": object{mediaJSON: object{"schema": schemas.of(reflect.TypeOf(r.body), "")}}}
 	}
+	for _, v := range r.also {
+		schemas.of(reflect.TypeOf(v), "")
+	}
 	responses := object{}
 	for _, a := range r.answers {
 		code := strconv.Itoa(a.code)
@@ -98,6 +101,9 @@ func (r *route) parameters() (all []any) {
 			all = append(all, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true,
 				"description": "a job's ID, or the start of it if it fits no other", "schema": object{"type": "string"}})
 		}
+	}
+	for _, p := range r.header {
+		all = append(all, object{"name": p.name, "in": "header", "description": p.about, "schema": object{"type": "integer", "minimum": p.minimum}})
 	}
 	for _, p := range r.query {
 		schema := object{"type": "string", "enum": p.values}

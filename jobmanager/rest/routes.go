@@ -18,10 +18,13 @@ type route struct {
 	id           string // operationId
 	summary      string
 	open         bool // to those without a token
+	stream       bool // the answer goes on for long, and HEAD makes no sense
 	query        []parameter
+	header       []parameter
 	body         any  // a value of the type of the request's body, nil: none
 	optional     bool // the body may be left out
 	answers      []answer
+	also         []any // values of further types that its texts are made of
 	errors       []int // further codes, with an Error
 	serve        func(w http.ResponseWriter, r *http.Request) error
 }
@@ -40,7 +43,7 @@ type answer struct {
 	code  int
 	media string // "" if there is no body
 	about string
-	of    any // a value of the type of a JSON body, or of one line of JSON; nil: see media
+	of    any // a value of the type of a JSON body; nil: it is text
 }
 
 const (
@@ -53,7 +56,7 @@ const (
 )
 
 // handler puts the routes behind everything that guards them, outermost first: headers
-// for browsers, panics, hosts and origins, the token, sizes.
+// for browsers, hosts and origins, the token, sizes.
 func (s *Server) handler() http.Handler {
 	open, guarded := http.NewServeMux(), http.NewServeMux()
 	guarded.Handle("/", s.action(noSuchPath))
@@ -63,7 +66,11 @@ func (s *Server) handler() http.Handler {
 		if methods[r.path] == nil {
 			methods[r.path] = make(map[string]http.Handler)
 		}
-		methods[r.path][r.method] = s.action(r.checked)
+		h := s.action(r.checked)
+		methods[r.path][r.method] = h
+		if r.method == http.MethodGet && !r.stream {
+			methods[r.path][http.MethodHead] = h // net/http leaves the body out
+		}
 		public[r.path] = r.open
 	}
 	for path, of := range methods {
@@ -92,20 +99,13 @@ func exact(path string) string {
 // byMethod serves a path by the methods it has.
 func (s *Server) byMethod(of map[string]http.Handler) http.Handler {
 	allowed := slices.Sorted(maps.Keys(of))
-	if of[http.MethodGet] != nil {
-		allowed = append(allowed, http.MethodHead)
-	}
 	refuse := s.action(func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		return &problem{code: http.StatusMethodNotAllowed, text: fmt.Sprintf("%s cannot be asked of %s", clip(r.Method), clip(r.URL.Path)),
 			hint: "it takes " + strings.Join(allowed, " and ")}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		method := r.Method
-		if method == http.MethodHead {
-			method = http.MethodGet // net/http leaves the body out
-		}
-		if h := of[method]; h != nil {
+		if h := of[r.Method]; h != nil {
 			h.ServeHTTP(w, r)
 			return
 		}
@@ -142,8 +142,7 @@ func (s *Server) limited(next http.Handler) http.Handler {
 	})
 }
 
-// guard sets headers that keep browsers from making more of an answer than it is, and
-// turns a panic of a handler, which is a bug of ours, into an error.
+// guard sets headers that keep browsers from making more of an answer than it is.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()

@@ -63,5 +63,22 @@ func (s *Server) jobTable() []route {
 			answers: ok([]Vertex{}, "the vertices"), errors: ofJob},
 		{method: "GET", path: job + "/supersteps", id: "listQueues", summary: "The iterative computations of a job, and how far they are", serve: s.supersteps,
 			answers: ok([]Queue{}, "the queues"), errors: ofJob},
+		{method: "GET", path: job + "/events", id: "followJob", stream: true, serve: s.events,
+			summary: "What happens to a job, to its end, as server-sent events named state, progress and, where the stream itself fails, failure; their data are an Event or an Error",
+			header:  []parameter{{name: "Last-Event-ID", about: "the id of the last event that was heard", integer: true}},
+			answers: []answer{
+				{code: http.StatusOK, media: mediaEvents, about: "the events"},
+				{code: http.StatusNoContent, about: "the job has ended, and all was heard"},
+			}, errors: ofJob, also: []any{Event{}}},
+		{method: "GET", path: job + "/logs", id: "readLogs", summary: "What the workers of a job wrote, as far as it is kept", stream: true, serve: s.logs,
+			query: []parameter{
+				{name: "worker", about: "only of this worker; default: all", integer: true},
+				{name: "follow", about: "whether to go on to the end of the job; default false", values: []string{"true", "false"}},
+				{name: "form", about: "text (the default), with each line's worker unless one was asked for, or json, a LogLines per line", values: []string{"text", "json"}},
+			},
+			answers: []answer{
+				{code: http.StatusOK, media: mediaText, about: "the lines; a connection that breaks has not sent all"},
+				{code: http.StatusOK, media: mediaLines},
+			}, errors: ofJob, also: []any{LogLines{}}},
 	}
 }
