@@ -2,7 +2,6 @@ package jobmanager
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -129,13 +128,4 @@ func TestHistoryCannotBeWritten(t *testing.T) {
 	require.NoError(t, err)
 	_, err = stream.Recv()
 	require.Equal(t, codes.Internal, wire.Code(err), "the plan cannot be read")
-}
-
-func TestFilesWithoutRecordSwept(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(dir+"/"+jobDir("stray"), 0o700))
-	start(t, func(c *Config) { c.Dir = dir })
-	entries, err := os.ReadDir(dir + "/" + jobsDir)
-	require.NoError(t, err)
-	require.Empty(t, entries)
 }
