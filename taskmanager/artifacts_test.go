@@ -310,7 +310,11 @@ func TestExecutables(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := manage(t, newBoss(t), func(c *Config) { c.Startup = 500 * time.Millisecond })
+			b := manage(t, newBoss(t), func(c *Config) {
+				if name == "goes on" {
+					c.Startup = 500 * time.Millisecond
+				}
+			})
 			d := deployment("obey")
 			d.Spec.Artifact = b.keep(test.content)
 			b.say(t, &wire.ToTaskManager{Deploy: d})

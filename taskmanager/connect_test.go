@@ -266,7 +266,7 @@ func TestKilledTaskManager(t *testing.T) {
 	})
 	boss.await(t, "registration", func() bool { return boss.stream != nil })
 	b := &site{boss: boss, dir: dir}
-	b.deploy(t, "never-ready") // which does not notice the end of its pipe
+	b.deploy(t, "never-speaks") // which does not notice the end of its pipe
 	pid := b.pid(t)
 	require.NoError(t, tm.Process.Kill())
 	requireGone(t, pid, time.Second)
