@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -66,11 +65,15 @@ func (s *staging) recover(target string) error {
 // a worker of an earlier attempt, on a machine that was thought dead, finds nothing to
 // write to, and cannot spoil what this one writes.
 func (s *staging) makeParts() (string, error) {
-	var id [8]byte
-	if _, err := rand.Read(id[:]); err != nil {
+	dir, err := os.MkdirTemp(s.dir, partsDir+"*")
+	if err == nil {
+		// It may become the output itself, with the permissions of any directory. Nobody
+		// takes the name meanwhile: whoever would holds the lock, which is here.
+		err = os.Remove(dir)
+	}
+	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(s.dir, partsDir+hex.EncodeToString(id[:]))
 	return dir, os.Mkdir(dir, 0o777)
 }
 
