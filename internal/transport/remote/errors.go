@@ -53,11 +53,20 @@ func reason(err error) string {
 	switch {
 	case errors.Is(err, ErrProtocol):
 		return "sent what is " + err.Error()
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe),
-		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case closed(err):
 		return "closed its connection without a good-bye"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "did not answer in time"
 	}
 	return "lost its connection: " + err.Error()
+}
+
+// closed reports whether an error says that the other side has closed a connection.
+func closed(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
 }

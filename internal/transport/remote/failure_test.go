@@ -86,8 +86,8 @@ func discard() transport.Receiver {
 	return receive(func(m transport.Message) { m.Release() })
 }
 
-// TestCutConnections cuts the connection after a number of bytes: in a handshake,
-// where the dialer tries again, in a head, in rows.
+// TestCutConnections cuts the connection after a number of bytes: in a frame, between
+// two, in rows.
 func TestCutConnections(t *testing.T) {
 	for _, after := range []int64{300, 3000, 3001, 30000, 300003} {
 		for _, how := range []string{"cut", "half", "garbage"} {
@@ -349,4 +349,31 @@ func (s *syncBuffer) String() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.b.String()
+}
+
+// TestHandshakeIsTriedAgain cuts the first connections in their handshakes: nobody is
+// there yet who could be lost.
+func TestHandshakeIsTriedAgain(t *testing.T) {
+	cuts := make(chan int64, 5)
+	for _, after := range []int64{0, 7, 95, 96, 135} { // the hello has 96 bytes, the proof 40
+		cuts <- after
+	}
+	j := between(t, nil, func(to, from net.Conn) {
+		select {
+		case after := <-cuts:
+			io.CopyN(to, from, after)
+			to.Close()
+			from.Close()
+		default:
+			io.Copy(to, from)
+			to.(*net.TCPConn).CloseWrite()
+		}
+	})
+	k := newKeeper(1)
+	j.listen(at(0, 0, 1), k)
+	require.NoError(t, j.dial(0, at(0, 0, 1)).Send(soon(t), transport.Message{Seq: 3}))
+	require.EqualValues(t, 3, k.next(t).Seq)
+	require.Empty(t, cuts)
+	j.close()
+	j.noFailures()
 }

@@ -221,8 +221,11 @@ func (n *Network) ask(ctx context.Context, nc net.Conn, worker int, address stri
 	if err := reply(nc, nil, n.proof(dialerLabel, raw, nonce)); err != nil {
 		return nil, true, err
 	}
+	// The other side may have welcomed this one from here on: giving up would look like
+	// a death. Only if it has closed the connection another try does no harm.
+	nc.SetDeadline(time.Now().Add(n.cfg.ConnectTimeout))
 	if err := readReply(nc, nil); err != nil {
-		return nil, true, err
+		return nil, !closed(err), err
 	}
 	if !stop() {
 		return nil, true, context.Cause(ctx)

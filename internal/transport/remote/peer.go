@@ -141,14 +141,12 @@ func (p *peer) connect() {
 
 // try dials and shakes hands once.
 func (p *peer) try(ctx context.Context, address string) (net.Conn, bool, error) {
-	short, cancel := context.WithTimeout(ctx, helloTimeout)
-	defer cancel()
-	var d net.Dialer
-	nc, err := d.DialContext(short, "tcp", address)
+	d := net.Dialer{Timeout: helloTimeout}
+	nc, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, false, err
 	}
-	secure, final, err := p.n.ask(short, nc, p.worker, address)
+	secure, final, err := p.n.ask(ctx, nc, p.worker, address)
 	if err != nil {
 		nc.Close()
 	}
