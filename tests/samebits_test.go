@@ -48,7 +48,8 @@ type sweep struct {
 	parallelism []int
 	batchRows   []int
 	procs       []int
-	rounds      int // more than one: with delays that differ by round
+	rounds      int    // more than one: with delays that differ by round
+	cluster     string // job manager; "": one process
 }
 
 // args returns the command line that runs a workload.
@@ -64,6 +65,9 @@ func (s sweep) args(workload, out string) []string {
 	list("--procs", s.procs)
 	if s.rounds > 1 {
 		args = append(args, "--jitter", "--rounds", strconv.Itoa(s.rounds))
+	}
+	if s.cluster != "" {
+		args = append(args, "--cluster", s.cluster)
 	}
 	return args
 }

@@ -1,4 +1,17 @@
-// Command jobmanager runs superstep jobmanager.
+// Command jobmanager is superstep jobmanager as a binary of its own.
 package main
 
-func main() {}
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/superstep-ml/superstep/cmd/internal/commands"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
+	os.Exit(commands.Main(ctx, "jobmanager", "Superstep's jobmanager.", new(commands.JobManagerCommand), os.Args[1:], commands.Standard()))
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
@@ -52,7 +53,7 @@ type collectiveCommand struct {
 func (c *collectiveCommand) Run(ctx context.Context, s *streams) error {
 	work, err := c.plan()
 	if err != nil {
-		return usageError{err}
+		return commands.Usage(err)
 	}
 	switch {
 	case c.Simulate:

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/collective"
 )
 
@@ -67,7 +68,7 @@ func (c *collectiveCommand) runProcesses(ctx context.Context, s *streams, work [
 	}
 	f.end(err)
 	if err != nil && f.said.has(err) {
-		return quietError{err}
+		return commands.Quiet(err)
 	}
 	return err
 }

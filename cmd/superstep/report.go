@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/algorithm"
 	"github.com/superstep-ml/superstep/collective/program"
@@ -33,7 +34,7 @@ func (p *printer) printf(format string, args ...any) error {
 	}
 	err = fmt.Errorf("writing results: %w", err)
 	if errors.Is(err, syscall.EPIPE) {
-		return quietError{err}
+		return commands.Quiet(err)
 	}
 	return err
 }

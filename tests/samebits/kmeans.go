@@ -18,7 +18,7 @@ func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p 
 	model := kmeans.Train(points, p)
 	operators.Collect(b, modelPrefix+name, model)
 	predicted := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: p.VectorCol, NonFinite: p.NonFinite})
-	operators.WriteCSV(predicted, e.out+"/"+name+".csv", operators.CSVWriteOptions{})
+	operators.WriteCSV(predicted, e.Out+"/"+name+".csv", operators.CSVWriteOptions{})
 }
 
 // modelFiles returns the text of each model's file.
@@ -40,7 +40,7 @@ func modelFiles(r *engine.Result) ([]piece, error) {
 
 // irisClusters clusters the bundled iris.
 func irisClusters(b *engine.Builder, e *env) error {
-	rows := operators.ReadCSV(b, e.iris, operators.CSVOptions{
+	rows := operators.ReadCSV(b, e.Iris, operators.CSVOptions{
 		Header: true, TrimSpace: true,
 		Names: []string{"sepal_length", "sepal_width", "petal_length", "petal_width", "species"},
 	})
@@ -91,13 +91,13 @@ func wideClusters(b *engine.Builder, e *env) error {
 // files reads sparse vectors, clusters them, and writes rows in every way that
 // there is.
 func files(b *engine.Builder, e *env) error {
-	rows := operators.ReadLibSVM(b, e.heart, operators.LibSVMOptions{})
+	rows := operators.ReadLibSVM(b, e.Heart, operators.LibSVMOptions{})
 	p := kmeans.Params{VectorCol: "features", K: 3, MaxIter: 8}
 	model := kmeans.Train(rows, p)
 	operators.Collect(b, modelPrefix+"sparse", model)
 	predicted := operators.Rebalance(kmeans.Predict(rows, model, kmeans.PredictOptions{}))
-	operators.WriteArrow(predicted, e.out+"/one.arrow", operators.ArrowWriteOptions{})
-	operators.WriteArrow(predicted, e.out+"/arrow", operators.ArrowWriteOptions{PerShard: true})
-	operators.WriteCSV(predicted, e.out+"/csv", operators.CSVWriteOptions{PerShard: true})
+	operators.WriteArrow(predicted, e.Out+"/one.arrow", operators.ArrowWriteOptions{})
+	operators.WriteArrow(predicted, e.Out+"/arrow", operators.ArrowWriteOptions{PerShard: true})
+	operators.WriteCSV(predicted, e.Out+"/csv", operators.CSVWriteOptions{PerShard: true})
 	return nil
 }

@@ -27,10 +27,12 @@ type flags struct {
 	Jitter      bool     `help:"Delay the workload's functions, differently in each round."`
 	Iris        string   `default:"examples/kmeans/data/iris.csv" help:"The CSV file with the iris."`
 	Heart       string   `default:"examples/queue/data/heart_scale.libsvm" help:"The LibSVM file with the heart disease data."`
+	Cluster     string   `help:"Job manager of the cluster to run on; this process alone if not given."`
 	Out         string   `help:"Directory that keeps the bytes of every piece under their digest."`
 }
 
 func main() {
+	engine.WorkerMain(job)
 	var f flags
 	kong.Parse(&f, kong.Description("Runs workloads at many settings and prints digests of their results."))
 	if err := run(&f, os.Stdout); err != nil {
@@ -124,17 +126,16 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	e := &env{out: filepath.Join(dir, "out"), iris: f.Iris, heart: f.Heart}
+	e := env{Workload: s.Workload, Out: filepath.Join(dir, "out"), Iris: f.Iris, Heart: f.Heart}
 	if f.Jitter {
-		e.jitter = uint64(s.Round) + 1
+		e.Jitter = uint64(s.Round) + 1
 	}
 	spill := filepath.Join(dir, "spill")
-	for _, d := range []string{e.out, spill} {
+	for _, d := range []string{e.Out, spill} {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	job := engine.Define("samebits-"+s.Workload, func(b *engine.Builder, _ struct{}) error { return w.build(b, e) })
 	options := []engine.Option{
 		engine.Parallelism(s.Parallelism), engine.Shards(s.Shards), engine.BatchRows(s.BatchRows),
 		engine.Seed(17), engine.SpillDir(spill),
@@ -142,7 +143,10 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 	if w.memory > 0 {
 		options = append(options, engine.MemoryBudget(w.memory))
 	}
-	result, err := engine.Run(context.Background(), job, struct{}{}, options...)
+	if f.Cluster != "" {
+		options = append(options, engine.Cluster(f.Cluster))
+	}
+	result, err := engine.Run(context.Background(), job, e, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +167,6 @@ func runOnce(w workload, s setting, f *flags) (pieces []piece, err error) {
 		}
 		pieces = append(pieces, added...)
 	}
-	files, err := filePieces(e.out)
+	files, err := filePieces(e.Out)
 	return append(pieces, files...), err
 }

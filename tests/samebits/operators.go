@@ -71,7 +71,7 @@ func sorting(b *engine.Builder, e *env) error {
 	operators.Collect(b, "by value", e.place(operators.Sort(rows, operators.Desc("value")), "by value"))
 	operators.Collect(b, "by key", e.place(operators.Sort(rows, operators.Asc("label"), operators.Desc("key")), "by key"))
 	operators.Collect(b, "ranges", e.place(operators.PartitionByRange(rows, operators.Asc("key")), "ranges"))
-	operators.WriteCSV(operators.Sort(rows, operators.Asc("weight")), e.out+"/sorted.csv", operators.CSVWriteOptions{})
+	operators.WriteCSV(operators.Sort(rows, operators.Asc("weight")), e.Out+"/sorted.csv", operators.CSVWriteOptions{})
 	return nil
 }
 

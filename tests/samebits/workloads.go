@@ -34,21 +34,27 @@ var workloads = map[string]workload{
 	"ranks":     {build: rankSums},
 }
 
-// env is what a workload knows of the program.
+// env is what a workload knows of the program: the arguments of the job.
 type env struct {
-	out    string // directory for files
-	iris   string // CSV file
-	heart  string // LibSVM file
-	jitter uint64 // 0: no delays
+	Workload string
+	Out      string // directory for files
+	Iris     string // CSV file
+	Heart    string // LibSVM file
+	Jitter   uint64 // 0: no delays
 }
+
+// job runs one workload.
+var job = engine.Define("samebits", func(b *engine.Builder, e env) error {
+	return workloads[e.Workload].build(b, &e)
+})
 
 // pause takes a time that depends on the jitter and on where it is called, and is
 // sometimes long enough for every other subtask to get on.
 func (e *env) pause(where, index int) {
-	if e.jitter == 0 {
+	if e.Jitter == 0 {
 		return
 	}
-	high, low := bits.Mul64(e.jitter*0x9e3779b97f4a7c15^uint64(where)<<32^uint64(index), 0xd6e8feb86659fd93)
+	high, low := bits.Mul64(e.Jitter*0x9e3779b97f4a7c15^uint64(where)<<32^uint64(index), 0xd6e8feb86659fd93)
 	turns := (high ^ low) % 8
 	if turns == 0 {
 		turns = 200

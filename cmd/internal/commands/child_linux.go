@@ -1,0 +1,22 @@
+package commands
+
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// childAttributes has the system end a child when this process is killed, and keeps
+// Ctrl-C of the terminal from it: it is told in good order.
+func childAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+}
+
+// machineMemory is the machine's memory in bytes, 0 where it is not known.
+func machineMemory() int64 {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0
+	}
+	return int64(info.Totalram) * int64(info.Unit)
+}

@@ -1,0 +1,22 @@
+package commands
+
+// Cluster is the commands that have to do with clusters; the superstep binary embeds
+// them beside its others.
+type Cluster struct {
+	JobManager  JobManagerCommand  `cmd:"" name:"jobmanager" help:"Run a job manager."`
+	TaskManager TaskManagerCommand `cmd:"" name:"taskmanager" help:"Run a task manager, which offers slots to a job manager."`
+	Dev         DevCommand         `cmd:"" help:"Run a whole cluster on this machine, until Ctrl-C."`
+
+	Run    RunCommand    `cmd:"" help:"Run a built-in job or a program, and wait for it."`
+	Submit SubmitCommand `cmd:"" help:"Submit a built-in job or a program to a cluster, and leave."`
+	List   listCommand   `cmd:"" help:"List jobs."`
+	Show   showCommand   `cmd:"" help:"Show a job: state, placement, progress, plan."`
+	Logs   logsCommand   `cmd:"" help:"Print what the workers of a job wrote."`
+	Cancel cancelCommand `cmd:"" help:"Cancel jobs."`
+	Nodes  nodesCommand  `cmd:"" help:"List task managers and their slots."`
+
+	TLS        TLSCommand        `cmd:"" name:"tls" help:"Make certificates."`
+	Config     ConfigCommand     `cmd:"" help:"Show the configuration."`
+	Completion CompletionCommand `cmd:"" help:"Print a script that completes commands and flags in a shell."`
+	Version    VersionCommand    `cmd:"" help:"Print the version."`
+}

@@ -1,0 +1,54 @@
+package commands
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// jobManager is what commands ask of a job manager.
+type jobManager interface {
+	List(context.Context, *wire.ListRequest) (*wire.ListReply, error)
+	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
+	Cancel(context.Context, *wire.CancelRequest) (*wire.CancelReply, error)
+	Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error)
+	Logs(context.Context, *wire.LogsRequest) (grpc.ServerStreamingClient[wire.LogChunk], error)
+}
+
+// clusterFlags say which job manager, and who is asking.
+type clusterFlags struct {
+	ConfigFlag
+	Cluster string `setting:"cluster" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
+	tokenFlag
+	tlsFlags
+}
+
+// tokenFlag says where the cluster's token is.
+type tokenFlag struct {
+	TokenFile string `setting:"token-file" placeholder:"FILE" help:"File with the cluster's token (default: the user's own, in the runtime directory)."`
+}
+
+// tlsFlags are the files for TLS.
+type tlsFlags struct {
+	TLSCA   string `name:"tls-ca" setting:"tls.ca" placeholder:"FILE" help:"Certificate authority of the cluster, in PEM."`
+	TLSCert string `name:"tls-cert" setting:"tls.cert" placeholder:"FILE" help:"Certificate of this process, in PEM."`
+	TLSKey  string `name:"tls-key" setting:"tls.key" placeholder:"FILE" help:"Private key of the certificate, in PEM."`
+}
+
+func (f *tlsFlags) files() security.TLSFiles {
+	return security.TLSFiles{CA: f.TLSCA, Cert: f.TLSCert, Key: f.TLSKey}
+}
+
+// with asks a job manager.
+func (f *clusterFlags) with(ctx context.Context, s *Streams, ask func(context.Context, jobManager) error) error {
+	c, err := client.Dial(ctx, client.Options{Address: f.Cluster, TokenFile: f.TokenFile, TLS: f.files()})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return ask(ctx, c)
+}

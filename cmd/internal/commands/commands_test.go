@@ -1,0 +1,182 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// run runs a command line with an environment and returns what it printed.
+func run(t *testing.T, env map[string]string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	lookup := func(key string) (string, bool) { v, ok := env[key]; return v, ok }
+	code = Main(t.Context(), "superstep", "About.", new(Cluster), args, &Streams{Out: &o, Err: &e, Lookup: lookup})
+	return code, o.String(), e.String()
+}
+
+func TestWrongCommandLines(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte("taskmanager:\n  slot: 3\n"), 0o600))
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{}, "expected one of"},
+		{[]string{"lst"}, `unexpected argument lst`},
+		{[]string{"list", "--state", "done"}, `unknown job state "done"; the states are resolving, waiting`},
+		{[]string{"list", "--config", filepath.Join(dir, "none")}, "does not exist"},
+		{[]string{"list", "--config"}, "want a file"},
+		{[]string{"list", "--config", config}, `config.yaml:2: there is no setting "taskmanager.slot"; did you mean "taskmanager.slots"?`},
+		{[]string{"dev", "--taskmanagers", "0"}, "want at least one of both"},
+		{[]string{"dev", "--listen", "0.0.0.0:6123"}, "dev is for this machine alone"},
+		{[]string{"dev", "--memory", "lots"}, `"lots" is no size`},
+		{[]string{"jobmanager", "--listen", "nowhere"}, "--listen"},
+		{[]string{"jobmanager", "--listen", "127.0.0.1:0"}, "needs --token-file"},
+		{[]string{"jobmanager", "--placement", "best"}, "pack"},
+		{[]string{"taskmanager", "--listen", "0.0.0.0"}, "--insecure"},
+		{[]string{"taskmanager", "--jobmanager", "http://x"}, "--jobmanager"},
+		{[]string{"run", "kmeens"}, "did you mean kmeans?"},
+		{[]string{"completion", "tcsh"}, "tcsh"},
+	} {
+		code, out, errOut := run(t, nil, c.args...)
+		require.Equal(t, exitUsage, code, "%q: %s%s", c.args, out, errOut)
+		require.Contains(t, errOut, c.want, c.args)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	for _, command := range []string{"list", "nodes"} {
+		code, _, errOut := run(t, nil, command, "--cluster", "127.0.0.1:1", "--token-file", filepath.Join(t.TempDir(), "none"))
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, errOut, "none")
+	}
+}
+
+func TestConfigShow(t *testing.T) {
+	code, out, errOut := run(t, map[string]string{"SUPERSTEP_TASKMANAGER_SLOTS": "7", "HOME": "/home/u"}, "config", "show")
+	require.Zero(t, code, errOut)
+	require.Regexp(t, `(?m)^taskmanager\.slots +7 +environment SUPERSTEP_TASKMANAGER_SLOTS$`, out)
+	require.Regexp(t, `(?m)^jobmanager\.dir +/home/u/\.local/state/superstep/jobmanager +default$`, out)
+	code, out, _ = run(t, nil, "config", "show", "-o", "json")
+	require.Zero(t, code)
+	require.Contains(t, out, `"key": "jobmanager.listen"`)
+}
+
+func TestCompletion(t *testing.T) {
+	_, script, _ := run(t, nil, "completion", "bash")
+	require.Contains(t, script, `"taskmanager") path="taskmanager" ;;`)
+	require.Regexp(t, `(?m)^    "cancel"\) COMPREPLY=\(\$\(compgen -W "[^"]*--cluster[^"]*" `, script)
+	require.Contains(t, script, `"tls init"`)
+	_, script, _ = run(t, nil, "completion", "zsh")
+	require.True(t, strings.HasPrefix(script, "autoload"))
+	_, script, _ = run(t, nil, "completion", "fish")
+	require.Contains(t, script, `complete -c superstep -n "__fish_use_subcommand" -a nodes`)
+}
+
+func TestVersion(t *testing.T) {
+	code, out, _ := run(t, nil, "version")
+	require.Zero(t, code)
+	require.Equal(t, "superstep "+wire.Build()+", protocol 1\n", out)
+}
+
+// now is the time at which tables are printed.
+var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+func TestJobTables(t *testing.T) {
+	jobs := []wire.JobInfo{
+		{ID: "j2", Name: "evil\x1b[2J\nname", State: wire.JobWaiting, Detail: "waiting for 6 slots", Submitted: now.Add(-90 * time.Second)},
+		{ID: "j1", Name: "kmeans", State: wire.JobFinished, Slots: 6, Submitted: now.Add(-50 * time.Hour), Started: now.Add(-49 * time.Hour), Ended: now.Add(-49*time.Hour + 1500*time.Millisecond)},
+	}
+	var out bytes.Buffer
+	require.NoError(t, writeJobs(&out, jobs, now))
+	require.Equal(t, `JOB  NAME           STATE     SLOTS  SUBMITTED  RAN   DETAIL
+j2   evil?[2J name  waiting   -      1m30s ago  -     waiting for 6 slots
+j1   kmeans         finished  6      2d2h ago   1.5s
+`, out.String())
+	out.Reset()
+	require.NoError(t, writeJobs(&out, nil, now))
+	require.Equal(t, "no jobs\n", out.String())
+}
+
+func TestOneJob(t *testing.T) {
+	g := &plan.Graph{Job: "j", Shards: 8, Nodes: []plan.Node{{Op: "Range", Schema: []plan.Column{{Name: "x", Type: "int64"}}}, {ID: 1, Op: "Print", Sink: true, Inputs: []plan.Input{{}}}}}
+	p, err := plan.Compile(g, 2)
+	require.NoError(t, err)
+	data, err := p.JSON()
+	require.NoError(t, err)
+	j := &wire.JobInfo{
+		ID: "j1", Name: "j", State: wire.JobFailed, Parallelism: 2, Shards: 8, Submitted: now,
+		Failure: &wire.Failure{Message: "operator Map: no", Worker: 1, TaskManager: "tm1", LastLines: []string{"last\x07 words"}},
+		Workers: []wire.Placed{{TaskManager: "tm0", Slots: wire.SlotRange{Hi: 1}, Address: "a:1"}, {TaskManager: "tm1", Slots: wire.SlotRange{Lo: 1, Hi: 2}}},
+		Plan:    data, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: 12, ShardsDone: 3}}},
+	}
+	p, err = planOf(j)
+	require.NoError(t, err)
+	var out bytes.Buffer
+	require.NoError(t, writeJob(&out, j, p, now))
+	for _, want := range []string{"operator Map: no (worker 1 on task manager tm1)", "| last? words", "1       tm1           1–1", "Range → Print", "12    3 of 8"} {
+		require.Contains(t, out.String(), want)
+	}
+	for _, form := range []string{"text", "json", "dot"} {
+		out.Reset()
+		require.NoError(t, writePlan(&out, p, form))
+		require.Contains(t, out.String(), "Range")
+	}
+	require.ErrorContains(t, writePlan(&out, nil, "text"), "no plan yet")
+	_, err = planOf(&wire.JobInfo{ID: "j", Plan: []byte("{")})
+	require.ErrorContains(t, err, "the plan of job j")
+}
+
+func TestNodeTable(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, writeNodes(&out, []wire.NodeInfo{
+		{Name: "tm0", State: "alive", Slots: 4, Free: 1, Memory: 3 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, HeardAgo: 120 * time.Millisecond, Workers: make([]wire.WorkerRef, 2)},
+		{Name: "tm1", State: "lost", HeardAgo: 2 * time.Hour},
+	}))
+	require.Equal(t, `TASK MANAGER  STATE  SLOTS  FREE  MEMORY  PLATFORM     HEARD      WORKERS
+tm0           alive  4      1     3 GiB   linux/amd64  120ms ago  2
+tm1           lost   0      0     0 B     /            2h0m ago   0
+
+1 of 4 slots are free
+`, out.String())
+	out.Reset()
+	require.NoError(t, writeNodes(&out, nil))
+	require.Contains(t, out.String(), "superstep taskmanager")
+}
+
+func TestPrefixedLines(t *testing.T) {
+	var out bytes.Buffer
+	w := (&lineWriter{out: &out}).prefixed("[a] ")
+	for _, s := range []string{"one\ntw", "o\n", strings.Repeat("x", 3*maxLine), "\nend\x1b\n"} {
+		n, err := w.Write([]byte(s))
+		require.NoError(t, err)
+		require.Equal(t, len(s), n)
+	}
+	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+	require.Equal(t, []string{"[a] one", "[a] two"}, lines[:2])
+	require.Equal(t, "[a] end?", lines[len(lines)-1])
+	require.Equal(t, 3*maxLine, strings.Count(out.String(), "x"))
+}
+
+func TestExitCodes(t *testing.T) {
+	var out bytes.Buffer
+	s := &Streams{Err: &out}
+	require.Equal(t, 0, fail(s, "x", nil))
+	require.Equal(t, 7, fail(s, "x", ExitError(7)))
+	require.Equal(t, 1, fail(s, "x", Quiet(errors.New("known"))))
+	require.Empty(t, out.String())
+	require.Equal(t, 2, fail(s, "x", Usage(errors.New("bad"))))
+	require.Equal(t, 1, fail(s, "x", context.Canceled))
+}

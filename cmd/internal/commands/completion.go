@@ -1,0 +1,86 @@
+package commands
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// CompletionCommand prints a script that completes commands and flags in a shell.
+type CompletionCommand struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Run prints the script.
+func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
+	words := map[string][]string{} // by the commands typed so far
+	gather(k.Model.Node, "", words)
+	paths := make([]string, 0, len(words))
+	for path := range words {
+		paths = append(paths, path)
+	}
+	sort.Strings(paths)
+	name := k.Model.Name
+	var err error
+	switch c.Shell {
+	case "fish":
+		_, err = fmt.Fprint(s.Out, fish(name, paths, words))
+	case "zsh":
+		_, err = fmt.Fprintf(s.Out, "autoload -U +X bashcompinit && bashcompinit\n%s", bash(name, paths, words))
+	default:
+		_, err = fmt.Fprint(s.Out, bash(name, paths, words))
+	}
+	return err
+}
+
+// gather collects what may follow each command.
+func gather(n *kong.Node, path string, into map[string][]string) {
+	into[path] = wordsOf(n)
+	for _, child := range n.Children {
+		if !child.Hidden {
+			gather(child, strings.TrimSpace(path+" "+child.Name), into)
+		}
+	}
+}
+
+// bash is a completion function that follows the commands typed so far and offers
+// what may come next.
+func bash(name string, paths []string, words map[string][]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s completion for bash: source <(%s completion bash)\n_%s() {\n", name, name, name)
+	b.WriteString("  local word path=\"\" i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    word=${COMP_WORDS[i]}\n    case \"${path:+$path }$word\" in\n")
+	for _, path := range paths {
+		if path != "" {
+			fmt.Fprintf(&b, "      %q) path=%q ;;\n", path, path)
+		}
+	}
+	b.WriteString("    esac\n  done\n  case \"$path\" in\n")
+	for _, path := range paths {
+		fmt.Fprintf(&b, "    %q) COMPREPLY=($(compgen -W %q -- \"${COMP_WORDS[COMP_CWORD]}\")) ;;\n", path, strings.Join(words[path], " "))
+	}
+	fmt.Fprintf(&b, "  esac\n}\ncomplete -o default -F _%s %s\n", name, name)
+	return b.String()
+}
+
+// fish is a line for each command and each flag.
+func fish(name string, paths []string, words map[string][]string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s completion for fish: %s completion fish | source\n", name, name)
+	for _, path := range paths {
+		condition := "__fish_use_subcommand"
+		if path != "" {
+			parts := strings.Fields(path)
+			condition = "__fish_seen_subcommand_from " + parts[len(parts)-1]
+		}
+		for _, w := range words[path] {
+			if flag, ok := strings.CutPrefix(w, "--"); ok {
+				fmt.Fprintf(&b, "complete -c %s -n %q -l %s\n", name, condition, flag)
+			} else {
+				fmt.Fprintf(&b, "complete -c %s -n %q -a %s\n", name, condition, w)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,224 @@
+package commands
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/superstep-ml/superstep/cmd/internal/settings"
+	"github.com/superstep-ml/superstep/internal/security"
+)
+
+// DevCommand runs a whole cluster on this machine: the job manager in this process,
+// and its task managers, as processes of their own, below it.
+type DevCommand struct {
+	ConfigFlag
+	TaskManagers int           `name:"taskmanagers" setting:"dev.taskmanagers" default:"1" placeholder:"N" help:"Task managers (default: ${default})."`
+	Slots        int           `setting:"dev.slots" default:"2" placeholder:"N" help:"Slots of each (default: ${default})."`
+	Memory       settings.Size `setting:"dev.memory" placeholder:"SIZE" help:"Memory of each for workers (default: an equal share of three quarters of the machine's)."`
+	Listen       string        `setting:"jobmanager.listen" default:"127.0.0.1:6123" placeholder:"HOST:PORT" help:"Where clients connect (default: ${default})."`
+	HTTP         string        `name:"http" setting:"jobmanager.http" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where REST and metrics are served (default: ${default}); \"off\" for nowhere."`
+	Placement    string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
+	Dir          string        `setting:"dev.dir" placeholder:"DIR" help:"Where everything is kept (default: a directory that is removed at the end)."`
+	tokenFlag
+	logFlags
+}
+
+// Run starts the cluster, says so, and ends it with the context.
+func (c *DevCommand) Run(ctx context.Context, s *Streams) error {
+	if c.TaskManagers < 1 || c.TaskManagers > 1000 || c.Slots < 1 {
+		return UsageError{fmt.Errorf("%d task managers of %d slots: want at least one of both, and at most 1000 task managers", c.TaskManagers, c.Slots)}
+	}
+	if err := security.CheckListen(c.Listen, false, false); err != nil {
+		return UsageError{fmt.Errorf("dev is for this machine alone: %w", err)}
+	}
+	dir := c.Dir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "superstep-dev-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+	}
+	command := JobManagerCommand{
+		Listen: c.Listen, HTTP: c.HTTP, Placement: c.Placement, Dir: filepath.Join(dir, "jobmanager"),
+		MaxArtifact: 1 << 30, MaxResult: 1 << 30, KeepJobs: 1000, Detection: 4 * time.Second, Lease: 8 * time.Second,
+		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
+	}
+	lines := &lineWriter{out: s.Err}
+	m, err := command.start(ctx, &Streams{Out: s.Out, Err: lines})
+	if err != nil {
+		return err
+	}
+	crew := c.start(dir, m.Address(), lines)
+	err = c.ready(ctx, m, crew)
+	if err == nil {
+		c.announce(s, m)
+		select {
+		case <-ctx.Done():
+		case <-m.Done():
+		case <-crew.empty:
+			err = errors.New("all task managers have ended")
+		}
+	}
+	crew.stop()
+	return errors.Join(err, m.Close())
+}
+
+// announce says that the cluster is up, and how to use it.
+func (c *DevCommand) announce(s *Streams, m *manager) {
+	fmt.Fprintf(s.Out, "cluster at %s: %d task managers, %d slots\n", m.Address(), c.TaskManagers, c.TaskManagers*c.Slots)
+	m.announceHTTP(s)
+	fmt.Fprintf(s.Out, "\nIn another terminal:\n  go run ./examples/kmeans --cluster %s --parallelism %d\n\nCtrl-C ends the cluster.\n", m.Address(), c.TaskManagers*c.Slots)
+}
+
+// ready waits until all task managers have registered.
+func (c *DevCommand) ready(ctx context.Context, m *manager, crew *crew) error {
+	late := time.NewTimer(30 * time.Second)
+	defer late.Stop()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		registered := m.Stats().Slots / c.Slots
+		if registered >= c.TaskManagers {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-crew.empty:
+			return errors.New("the task managers have ended: their messages stand above")
+		case <-late.C:
+			return fmt.Errorf("%d of %d task managers have registered after 30 s: the messages of the others stand above", registered, c.TaskManagers)
+		case <-look.C:
+		}
+	}
+}
+
+// crew is the task managers' processes.
+type crew struct {
+	processes []*exec.Cmd
+	empty     chan struct{} // closed when all have ended
+	alive     sync.WaitGroup
+}
+
+// start starts the task managers. One that does not start says so and is missing.
+func (c *DevCommand) start(dir, address string, lines *lineWriter) *crew {
+	w := &crew{empty: make(chan struct{})}
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	for i := range c.TaskManagers {
+		name := fmt.Sprintf("taskmanager-%d", i+1)
+		args := []string{"taskmanager", "--jobmanager", address, "--name", name, "--slots", strconv.Itoa(c.Slots),
+			"--dir", filepath.Join(dir, name), "--log-level", c.LogLevel}
+		if c.TokenFile != "" {
+			args = append(args, "--token-file", c.TokenFile)
+		}
+		if memory := c.share(); memory > 0 {
+			args = append(args, "--memory", strconv.FormatInt(memory, 10))
+		}
+		if c.LogJSON {
+			args = append(args, "--log-json")
+		}
+		cmd := exec.Command(self, args...)
+		own := lines.prefixed(fmt.Sprintf("[%s] ", name))
+		cmd.Stdout, cmd.Stderr = own, own
+		cmd.SysProcAttr = childAttributes()
+		if err := cmd.Start(); err != nil {
+			fmt.Fprintf(own, "cannot be started: %v\n", err)
+			continue
+		}
+		w.processes = append(w.processes, cmd)
+		w.alive.Go(func() {
+			if err := cmd.Wait(); err != nil {
+				fmt.Fprintf(own, "ended: %v\n", err)
+			}
+		})
+	}
+	go func() {
+		w.alive.Wait()
+		close(w.empty)
+	}()
+	return w
+}
+
+// share is the memory of each task manager; 0 where it is not known.
+func (c *DevCommand) share() int64 {
+	if c.Memory > 0 {
+		return int64(c.Memory)
+	}
+	return machineMemory() / 4 * 3 / int64(c.TaskManagers)
+}
+
+// stop ends the task managers, gently first, and waits for them.
+func (w *crew) stop() {
+	for _, p := range w.processes {
+		_ = p.Process.Signal(syscall.SIGTERM)
+	}
+	patience := time.NewTimer(5 * time.Second)
+	defer patience.Stop()
+	select {
+	case <-w.empty:
+		return
+	case <-patience.C:
+	}
+	for _, p := range w.processes {
+		_ = p.Process.Kill()
+	}
+	<-w.empty
+}
+
+// lineWriter lets whole lines of several writers pass, one at a time.
+type lineWriter struct {
+	mu  sync.Mutex
+	out io.Writer
+}
+
+// Write passes text on.
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.out.Write(p)
+}
+
+// prefixed returns a writer that puts a prefix before each line. It is used by one
+// goroutine at a time.
+func (w *lineWriter) prefixed(prefix string) io.Writer { return &prefixWriter{to: w, prefix: prefix} }
+
+// maxLine bounds what is kept of a line that does not end.
+const maxLine = 16 << 10
+
+type prefixWriter struct {
+	to     *lineWriter
+	prefix string
+	part   []byte
+}
+
+// Write passes on the lines that are whole.
+func (w *prefixWriter) Write(p []byte) (int, error) {
+	w.part = append(w.part, p...)
+	for {
+		n, line, _ := bufio.ScanLines(w.part, false)
+		if n == 0 && len(w.part) > maxLine {
+			n, line = maxLine, w.part[:maxLine]
+		}
+		if n == 0 {
+			return len(p), nil
+		}
+		if _, err := fmt.Fprintf(w.to, "%s%s\n", w.prefix, terminalText(string(line))); err != nil {
+			return 0, err
+		}
+		w.part = w.part[:copy(w.part, w.part[n:])]
+	}
+}

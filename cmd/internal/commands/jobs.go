@@ -1,0 +1,363 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// listCommand lists jobs.
+type listCommand struct {
+	clusterFlags
+	State  []string   `placeholder:"STATE" help:"Only jobs in these states, such as running, waiting, failed."`
+	Limit  int        `short:"n" default:"50" placeholder:"N" help:"At most so many, newest first; 0 is all (default: ${default})."`
+	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
+}
+
+// Run prints the jobs.
+func (c *listCommand) Run(ctx context.Context, s *Streams) error {
+	req := wire.ListRequest{Limit: c.Limit}
+	for _, text := range c.State {
+		state, err := wire.ParseJobState(strings.ToLower(text))
+		if err != nil {
+			return UsageError{fmt.Errorf("--state: %w; the states are %s", err, strings.Join(stateNames(), ", "))}
+		}
+		req.States = append(req.States, state)
+	}
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		reply, err := jm.List(ctx, &req)
+		if err != nil {
+			return err
+		}
+		if c.Output == "json" {
+			jobs := make([]jobObject, 0, len(reply.Jobs))
+			for i := range reply.Jobs {
+				jobs = append(jobs, objectOf(&reply.Jobs[i]))
+			}
+			return writeJSON(s.Out, jobs)
+		}
+		return writeJobs(s.Out, reply.Jobs, time.Now())
+	})
+}
+
+func stateNames() []string {
+	var names []string
+	for state := wire.JobResolving; state <= wire.JobCancelled; state++ {
+		names = append(names, state.String())
+	}
+	return names
+}
+
+// jobObject is a job as JSON, with its state in words.
+type jobObject struct {
+	State string `json:"state"`
+	wire.JobInfo
+	Plan *plan.Plan `json:"plan,omitempty"`
+}
+
+func objectOf(j *wire.JobInfo) jobObject { return jobObject{State: j.State.String(), JobInfo: *j} }
+
+// writeJobs prints jobs as a table.
+func writeJobs(w io.Writer, jobs []wire.JobInfo, now time.Time) error {
+	if len(jobs) == 0 {
+		_, err := fmt.Fprintln(w, "no jobs")
+		return err
+	}
+	t := table{head: []string{"job", "name", "state", "slots", "submitted", "ran", "detail"}}
+	for i := range jobs {
+		j := &jobs[i]
+		t.row(string(j.ID), j.Name, j.State.String(), slotsOf(j), ago(now, j.Submitted), ran(j, now), j.Detail)
+	}
+	return t.write(w)
+}
+
+// slotsOf is the number of slots a job needs; a job that is not compiled has none
+// yet.
+func slotsOf(j *wire.JobInfo) string {
+	if j.Slots == 0 {
+		return "-"
+	}
+	return strconv.Itoa(j.Slots)
+}
+
+// ran is how long a job has been at work.
+func ran(j *wire.JobInfo, now time.Time) string {
+	if j.Started.IsZero() {
+		return "-"
+	}
+	end := now
+	if !j.Ended.IsZero() {
+		end = j.Ended
+	}
+	return span(end.Sub(j.Started))
+}
+
+// showCommand shows one job.
+type showCommand struct {
+	clusterFlags
+	Job    string `arg:"" help:"The job, or the beginning of its name that fits no other."`
+	Plan   string `enum:"none,text,json,dot" default:"none" placeholder:"FORM" help:"Print the plan as text, json or dot instead."`
+	Output string `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
+}
+
+// Run prints the job.
+func (c *showCommand) Run(ctx context.Context, s *Streams) error {
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		j, err := jm.Show(ctx, &wire.ShowRequest{Job: wire.JobID(c.Job)})
+		if err != nil {
+			return err
+		}
+		p, err := planOf(j)
+		if err != nil {
+			return err
+		}
+		switch {
+		case c.Plan != "none":
+			return writePlan(s.Out, p, c.Plan)
+		case c.Output == "json":
+			o := objectOf(j)
+			o.Plan = p
+			return writeJSON(s.Out, o)
+		}
+		return writeJob(s.Out, j, p, time.Now())
+	})
+}
+
+// planOf decodes the plan of a job, nil where there is none yet.
+func planOf(j *wire.JobInfo) (*plan.Plan, error) {
+	if len(j.Plan) == 0 {
+		return nil, nil
+	}
+	p, err := plan.DecodePlan(j.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("the plan of job %s: %w", j.ID, err)
+	}
+	return p, nil
+}
+
+func writePlan(w io.Writer, p *plan.Plan, form string) error {
+	if p == nil {
+		return errors.New("the job has no plan yet: its inputs are still being resolved")
+	}
+	text := ""
+	switch form {
+	case "json":
+		data, err := p.JSON()
+		if err != nil {
+			return err
+		}
+		text = string(data)
+	case "dot":
+		text = p.DOT()
+	default:
+		text = p.Text()
+	}
+	_, err := fmt.Fprintln(w, strings.TrimRight(text, "\n"))
+	return err
+}
+
+// writeJob prints what there is to know of a job.
+func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
+	lines := [][2]string{
+		{"job", string(j.ID)},
+		{"name", j.Name},
+		{"state", j.State.String()},
+		{"detail", j.Detail},
+		{"submitted", j.Submitted.Format(time.RFC3339) + " (" + ago(now, j.Submitted) + ")"},
+		{"ran", ran(j, now)},
+		{"parallelism", fmt.Sprintf("%d of %d shards, seed %d", j.Parallelism, j.Shards, j.Seed)},
+		{"artifact", cmp.Or(j.Artifact, "built in")},
+		{"fingerprint", j.Fingerprint},
+	}
+	for _, l := range lines {
+		if l[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "%-12s %s\n", l[0], plain(l[1])); err != nil {
+			return err
+		}
+	}
+	if f := j.Failure; f != nil {
+		fmt.Fprintf(w, "\n%s\n", terminalText(f.Error()))
+		for _, line := range f.LastLines {
+			fmt.Fprintf(w, "  | %s\n", plain(line))
+		}
+	}
+	if len(j.Workers) > 0 {
+		fmt.Fprintln(w)
+		t := table{head: []string{"worker", "task manager", "slots", "address"}}
+		for i, at := range j.Workers {
+			t.row(strconv.Itoa(i), at.TaskManager, fmt.Sprintf("%d–%d", at.Slots.Lo, at.Slots.Hi-1), at.Address)
+		}
+		if err := t.write(w); err != nil {
+			return err
+		}
+	}
+	return writeProgress(w, j.Progress, p)
+}
+
+// writeProgress prints how far the vertices and queues of a job are.
+func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
+	if at == nil || p == nil {
+		return nil
+	}
+	t := table{head: []string{"vertex", "name", "parallelism", "rows", "shards done"}}
+	for i, v := range p.Vertices {
+		if i >= len(at.Vertices) {
+			break
+		}
+		rows, shards := strconv.FormatInt(at.Vertices[i].Rows, 10), fmt.Sprintf("%d of %d", at.Vertices[i].ShardsDone, p.Shards)
+		if v.Queue != "" && p.Nodes[v.Chain[0].Node].Stage != plan.QueueInit {
+			rows, shards = "-", "-" // what passes between the stages of a queue is no rows
+		}
+		t.row(strconv.Itoa(i), v.Name, strconv.Itoa(v.Parallelism), rows, shards)
+	}
+	fmt.Fprintln(w)
+	if err := t.write(w); err != nil {
+		return err
+	}
+	for i, q := range p.Queues {
+		if i >= len(at.Queues) {
+			break
+		}
+		now := at.Queues[i]
+		limit := ""
+		if q.MaxSupersteps > 0 {
+			limit = fmt.Sprintf(" of at most %d", q.MaxSupersteps)
+		}
+		var values []string
+		for _, v := range now.Values {
+			values = append(values, fmt.Sprintf("%s %g", plain(v.Name), v.Value))
+		}
+		if _, err := fmt.Fprintf(w, "\nqueue %s: superstep %d%s  %s\n", plain(q.Name), now.Superstep, limit, strings.Join(values, "  ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// terminalText is plain for text of several lines.
+func terminalText(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		indent := len(lines[i]) - len(strings.TrimLeft(lines[i], " \t"))
+		lines[i] = strings.Repeat(" ", indent) + plain(lines[i][indent:])
+	}
+	return strings.Join(lines, "\n")
+}
+
+// logsCommand prints what workers wrote.
+type logsCommand struct {
+	clusterFlags
+	Job    string `arg:"" help:"The job, or the beginning of its name that fits no other."`
+	Worker int    `default:"-1" placeholder:"N" help:"Only of this worker; all of them if not given."`
+	Follow bool   `short:"f" help:"Go on until the job ends."`
+}
+
+// Run prints the lines, those of several workers with their number in front.
+func (c *logsCommand) Run(ctx context.Context, s *Streams) error {
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		stream, err := jm.Logs(ctx, &wire.LogsRequest{Job: wire.JobID(c.Job), Worker: c.Worker, Follow: c.Follow})
+		if err != nil {
+			return err
+		}
+		for {
+			chunk, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, line := range strings.Split(strings.TrimSuffix(string(chunk.Text), "\n"), "\n") {
+				if c.Worker < 0 {
+					line = fmt.Sprintf("[%d %s] %s", chunk.Worker, chunk.TaskManager, line)
+				}
+				if _, err := fmt.Fprintln(s.Out, terminalText(line)); err != nil {
+					return QuietError{err}
+				}
+			}
+		}
+	})
+}
+
+// cancelCommand cancels jobs.
+type cancelCommand struct {
+	clusterFlags
+	Jobs []string `arg:"" help:"The jobs, or the beginnings of their names."`
+}
+
+// Run cancels them, all that can be.
+func (c *cancelCommand) Run(ctx context.Context, s *Streams) error {
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		var errs []error
+		for _, id := range c.Jobs {
+			reply, err := jm.Cancel(ctx, &wire.CancelRequest{Job: wire.JobID(id), Reason: "by the cancel command"})
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			fmt.Fprintf(s.Out, "%s is %s\n", reply.Job.ID, reply.Job.State)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// nodesCommand lists task managers.
+type nodesCommand struct {
+	clusterFlags
+	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
+}
+
+// Run prints the task managers and the cluster's slots.
+func (c *nodesCommand) Run(ctx context.Context, s *Streams) error {
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		reply, err := jm.Nodes(ctx, &wire.NodesRequest{})
+		if err != nil {
+			return err
+		}
+		if c.Output == "json" {
+			return writeJSON(s.Out, reply.Nodes)
+		}
+		return writeNodes(s.Out, reply.Nodes)
+	})
+}
+
+func writeNodes(w io.Writer, nodes []wire.NodeInfo) error {
+	if len(nodes) == 0 {
+		_, err := fmt.Fprintln(w, "no task managers: start one with \"superstep taskmanager\"")
+		return err
+	}
+	t := table{head: []string{"task manager", "state", "slots", "free", "memory", "platform", "heard", "workers"}}
+	slots, free := 0, 0
+	for i := range nodes {
+		n := &nodes[i]
+		slots, free = slots+n.Slots, free+n.Free
+		t.row(n.Name, n.State, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(),
+			span(n.HeardAgo)+" ago", strconv.Itoa(len(n.Workers)))
+	}
+	if err := t.write(w); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d slots are free\n", free, slots)
+	return err
+}
+
+// sizeText writes a number of bytes with three digits.
+func sizeText(n int64) string {
+	f, unit := float64(n), 0
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for f >= 1000 && unit < len(units)-1 {
+		f /= 1024
+		unit++
+	}
+	return strconv.FormatFloat(f, 'g', 3, 64) + " " + units[unit]
+}

@@ -1,0 +1,197 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/cmd/internal/settings"
+)
+
+// Streams are where a command reads and writes, and what it knows of its
+// surroundings.
+type Streams struct {
+	Out, Err io.Writer
+	Lookup   func(string) (string, bool) // environment
+}
+
+// Standard returns the streams of the process.
+func Standard() *Streams { return &Streams{Out: os.Stdout, Err: os.Stderr, Lookup: os.LookupEnv} }
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// UsageError is a command line that cannot be used.
+type UsageError struct{ error }
+
+// Unwrap returns what is wrong with it.
+func (e UsageError) Unwrap() error { return e.error }
+
+// QuietError is an error that whoever is to know it knows.
+type QuietError struct{ error }
+
+// Unwrap returns the error.
+func (e QuietError) Unwrap() error { return e.error }
+
+// Usage makes an error one of the command line.
+func Usage(err error) error { return UsageError{err} }
+
+// Quiet makes an error one that is not told again.
+func Quiet(err error) error { return QuietError{err} }
+
+// ExitError asks for an exit code, and says nothing.
+type ExitError int
+
+// Error names the code.
+func (e ExitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Main reads a command line into cli, a pointer to a kong struct, runs the command,
+// and returns the exit code: 2 for a command line or configuration that cannot be
+// used, 1 for anything else that went wrong. Bind is handed to the Run methods of
+// commands that ask for it.
+func Main(ctx context.Context, name, description string, cli any, args []string, s *Streams, bind ...any) int {
+	given, err := configFlag(args)
+	if err != nil {
+		return fail(s, name, UsageError{err})
+	}
+	file, err := settings.Read(settings.Path(given, s.Lookup), s.Lookup)
+	if err != nil {
+		return fail(s, name, UsageError{err})
+	}
+	exited, code := false, 0
+	parser, err := kong.New(cli, kong.Name(name), kong.Description(description), kong.Writers(s.Out, s.Err),
+		kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Exit(func(n int) { exited, code = true, n }), file.Option(),
+		kong.Vars(defaults(s.Lookup)))
+	if err != nil {
+		return fail(s, name, err)
+	}
+	parsed, err := parser.Parse(args)
+	if exited {
+		return code
+	}
+	if err != nil {
+		return fail(s, name, UsageError{err})
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	return fail(s, name, parsed.Run(append(bind, s, file, parser)...))
+}
+
+// fail tells an error and returns the exit code.
+func fail(s *Streams, name string, err error) int {
+	var exit ExitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &exit):
+		return int(exit)
+	}
+	if !errors.As(err, new(QuietError)) {
+		fmt.Fprintf(s.Err, "%s: %v\n", name, err)
+	}
+	if errors.As(err, new(UsageError)) {
+		fmt.Fprintf(s.Err, "\"%s --help\" lists the commands and flags.\n", name)
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// ConfigFlag is the flag for the configuration file. It is read before all others,
+// as they depend on it; commands embed it for --help.
+type ConfigFlag struct {
+	Config string `type:"path" placeholder:"FILE" help:"Configuration file (default: $$SUPERSTEP_CONFIG, or superstep/config.yaml under the user's configuration directory or /etc)."`
+}
+
+// configFlag finds the configuration file on the command line, up to "--".
+func configFlag(args []string) (string, error) {
+	for i, arg := range args {
+		switch {
+		case arg == "--":
+			return "", nil
+		case arg == "--config" && i+1 < len(args):
+			return args[i+1], nil
+		case arg == "--config":
+			return "", errors.New("--config: want a file")
+		case strings.HasPrefix(arg, "--config="):
+			return strings.TrimPrefix(arg, "--config="), nil
+		}
+	}
+	return "", nil
+}
+
+// ConfigCommand shows the configuration.
+type ConfigCommand struct {
+	Show configShow `cmd:"" help:"Show every setting, its value, and where that comes from."`
+}
+
+type configShow struct {
+	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
+}
+
+// Run prints the settings of all commands.
+func (c *configShow) Run(s *Streams, file *settings.Settings, parser *kong.Kong) error {
+	shown := file.Show(parser)
+	if c.Output == "json" {
+		type row struct {
+			Key    string `json:"key"`
+			Value  string `json:"value"`
+			Origin string `json:"origin"`
+		}
+		rows := make([]row, 0, len(shown))
+		for _, v := range shown {
+			rows = append(rows, row{v.Key, v.Value, v.Origin})
+		}
+		return writeJSON(s.Out, rows)
+	}
+	t := table{head: []string{"setting", "value", "origin"}}
+	for _, v := range shown {
+		t.row(v.Key, v.Value, v.Origin)
+	}
+	return t.write(s.Out)
+}
+
+// defaults are values that depend on the machine, for the help texts and defaults of
+// flags.
+func defaults(lookup func(string) (string, bool)) kong.Vars {
+	return kong.Vars{"state": stateDir(lookup)}
+}
+
+// stateDir is where managers keep what outlives them.
+func stateDir(lookup func(string) (string, bool)) string {
+	if dir, ok := lookup("XDG_STATE_HOME"); ok && strings.HasPrefix(dir, "/") {
+		return dir + "/superstep"
+	}
+	if home, ok := lookup("HOME"); ok && strings.HasPrefix(home, "/") {
+		return home + "/.local/state/superstep"
+	}
+	return os.TempDir() + "/superstep"
+}
+
+// wordsOf returns the names of a kong command's flags and children, for completion.
+func wordsOf(n *kong.Node) []string {
+	var words []string
+	for _, child := range n.Children {
+		if !child.Hidden {
+			words = append(words, child.Name)
+		}
+	}
+	for at := n; at != nil; at = at.Parent {
+		for _, f := range at.Flags {
+			if !f.Hidden {
+				words = append(words, "--"+f.Name)
+			}
+		}
+	}
+	slices.Sort(words)
+	return slices.Compact(words)
+}

@@ -1,0 +1,238 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/grpc"
+
+	"github.com/superstep-ml/superstep/cmd/internal/settings"
+	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/jobmanager"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+	"github.com/superstep-ml/superstep/jobmanager/rest"
+	"github.com/superstep-ml/superstep/taskmanager"
+)
+
+// logFlags say what is logged.
+type logFlags struct {
+	LogLevel string `setting:"log.level" enum:"trace,debug,info,warn,error,off" default:"info" placeholder:"LEVEL" help:"Least level logged on standard error: trace, debug, info, warn, error or off (default: ${default})."`
+	LogJSON  bool   `name:"log-json" setting:"log.json" help:"Log as JSON, one object per line."`
+}
+
+func (f *logFlags) logger(name string, w io.Writer) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.LevelFromString(f.LogLevel), Output: w, JSONFormat: f.LogJSON})
+}
+
+// JobManagerCommand runs a job manager.
+type JobManagerCommand struct {
+	ConfigFlag
+	Listen      string        `setting:"jobmanager.listen" default:"127.0.0.1:6123" placeholder:"HOST:PORT" help:"Where task managers and clients connect (default: ${default}). Anything but this machine needs TLS, or --insecure."`
+	HTTP        string        `name:"http" setting:"jobmanager.http" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Where REST and metrics are served (default: ${default}); \"off\" for nowhere."`
+	AllowHost   []string      `setting:"jobmanager.allow-hosts" placeholder:"HOST" help:"Further names by which browsers may reach the HTTP port."`
+	Dir         string        `setting:"jobmanager.dir" default:"${state}/jobmanager" placeholder:"DIR" help:"Where artifacts, results and history are kept (default: ${default})."`
+	MaxArtifact settings.Size `setting:"jobmanager.max-artifact" default:"1GiB" placeholder:"SIZE" help:"Largest executable that may be uploaded (default: ${default})."`
+	NoUploads   bool          `setting:"jobmanager.no-uploads" help:"Take no executables: built-in jobs only."`
+	MaxResult   settings.Size `setting:"jobmanager.max-result" default:"1GiB" placeholder:"SIZE" help:"How much the collected rows of a job may take (default: ${default})."`
+	KeepJobs    int           `setting:"jobmanager.keep-jobs" default:"1000" placeholder:"N" help:"How many ended jobs are remembered (default: ${default})."`
+	Placement   string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
+	Detection   time.Duration `setting:"jobmanager.detection" default:"4s" placeholder:"TIME" help:"How long a task manager may be silent before it counts as lost (default: ${default})."`
+	Lease       time.Duration `setting:"jobmanager.lease" default:"8s" placeholder:"TIME" help:"How long task managers go on with their workers while they do not hear from here (default: ${default})."`
+	Insecure    bool          `setting:"insecure" help:"Allow other machines to connect without TLS. The token, programs and data can then be read and changed on the way."`
+	tokenFlag
+	tlsFlags
+	logFlags
+}
+
+// Run serves until the context ends.
+func (c *JobManagerCommand) Run(ctx context.Context, s *Streams) error {
+	if c.Insecure {
+		fmt.Fprintln(s.Err, "jobmanager: WARNING: --insecure: whoever can see the network can read the token and run programs here")
+	}
+	m, err := c.start(ctx, s)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Out, "job manager at %s\n", m.Address())
+	m.announceHTTP(s)
+	select {
+	case <-ctx.Done():
+	case <-m.Done():
+	}
+	return m.Close()
+}
+
+// manager is a job manager with its HTTP server.
+type manager struct {
+	*jobmanager.Manager
+	http *rest.Server // nil: off
+}
+
+// start starts both servers.
+func (c *JobManagerCommand) start(ctx context.Context, s *Streams) (*manager, error) {
+	policy, err := core.ParsePolicy(c.Placement)
+	if err != nil {
+		return nil, UsageError{err}
+	}
+	logger := c.logger("jobmanager", s.Err)
+	token, err := c.ownToken()
+	if err != nil {
+		return nil, err
+	}
+	m, err := jobmanager.New(ctx, jobmanager.Config{
+		Listen: c.Listen, Dir: c.Dir, Token: token, TLS: c.files(), Insecure: c.Insecure,
+		MaxArtifact: int64(c.MaxArtifact), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs,
+		Policy: policy, Detection: c.Detection, Lease: c.Lease, Logger: logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &manager{Manager: m}
+	if c.HTTP == "off" {
+		return all, nil
+	}
+	all.http, err = rest.New(rest.Config{
+		Listen: c.HTTP, Manager: m, Token: token, TLS: c.files(), Insecure: c.Insecure, AllowHosts: c.AllowHost, Logger: logger.Named("http"),
+	})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return all, nil
+}
+
+// ownToken is the cluster's token, made if it is not there.
+func (c *JobManagerCommand) ownToken() (security.Token, error) {
+	path := c.TokenFile
+	if path == "" {
+		_, text, err := net.SplitHostPort(c.Listen)
+		if err != nil {
+			return security.Token{}, UsageError{fmt.Errorf("--listen: %w", err)}
+		}
+		port, err := net.LookupPort("tcp", text)
+		if err != nil {
+			return security.Token{}, UsageError{fmt.Errorf("--listen: %w", err)}
+		}
+		if port == 0 {
+			return security.Token{}, UsageError{errors.New("--listen at port 0 needs --token-file: clients look for the token by the port")}
+		}
+		path = security.DefaultTokenFile(port)
+	}
+	return security.CreateToken(path)
+}
+
+// announceHTTP says where the HTTP server is.
+func (m *manager) announceHTTP(s *Streams) {
+	if m.http != nil {
+		fmt.Fprintf(s.Out, "HTTP at %s\n", m.http.URL())
+	}
+}
+
+// Close ends both servers.
+func (m *manager) Close() error {
+	if m.http == nil {
+		return m.Manager.Close()
+	}
+	return errors.Join(m.http.Close(), m.Manager.Close())
+}
+
+// TaskManagerCommand runs a task manager.
+type TaskManagerCommand struct {
+	ConfigFlag
+	JobManager string        `name:"jobmanager" setting:"taskmanager.jobmanager" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
+	Name       string        `setting:"taskmanager.name" placeholder:"NAME" help:"What people see (default: host name and process number)."`
+	Slots      int           `setting:"taskmanager.slots" placeholder:"N" help:"Slots offered (default: one per processor)."`
+	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: three quarters of the machine's)."`
+	Dir        string        `setting:"taskmanager.dir" default:"${state}/taskmanager" placeholder:"DIR" help:"Where executables and temporary files are kept; one task manager per directory (default: ${default})."`
+	Cache      settings.Size `setting:"taskmanager.cache" default:"4GiB" placeholder:"SIZE" help:"How much kept executables may take (default: ${default})."`
+	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Interface on which workers hear each other (default: ${default}). Anything but this machine needs TLS, or --insecure."`
+	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that interface (default: that of --listen)."`
+	Insecure   bool          `setting:"insecure" help:"Allow other machines to connect without TLS."`
+	tokenFlag
+	tlsFlags
+	logFlags
+}
+
+// Run offers slots until the context ends.
+func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
+	secure := !c.files().IsZero()
+	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
+		return UsageError{err}
+	}
+	address, options, err := c.dialling()
+	if err != nil {
+		return err
+	}
+	executable, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("the path of this program, which runs built-in jobs: %w", err)
+	}
+	cfg := taskmanager.Config{
+		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
+		Dir: c.Dir, CacheLimit: int64(c.Cache), Listen: c.Listen, Advertise: c.Advertise,
+		Executable: executable, Logger: c.logger("taskmanager", s.Err),
+	}
+	return taskmanager.Run(ctx, cfg)
+}
+
+// dialling is how a task manager reaches the job manager.
+func (c *TaskManagerCommand) dialling() (address string, options []grpc.DialOption, err error) {
+	address, port, err := client.ParseAddress(c.JobManager)
+	if err != nil {
+		return "", nil, UsageError{fmt.Errorf("--jobmanager: %w", err)}
+	}
+	var token security.Token
+	if c.TokenFile != "" {
+		token, err = security.ReadToken(c.TokenFile)
+	} else {
+		token, err = security.FindToken(port)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	config, err := c.files().Client()
+	if err != nil {
+		return "", nil, err
+	}
+	if local, err := security.IsLoopback(address); config == nil && (err != nil || !local && !c.Insecure) {
+		return "", nil, UsageError{errors.Join(err, fmt.Errorf("the job manager at %s is on another machine, and without TLS whoever can read along learns the token: give --tls-ca, --tls-cert and --tls-key (superstep tls init makes them), or --insecure", address))}
+	}
+	return address, []grpc.DialOption{
+		grpc.WithTransportCredentials(security.ClientCredentials(config)), grpc.WithPerRPCCredentials(security.TokenCredentials(token, config != nil)), grpc.WithNoProxy(),
+	}, nil
+}
+
+// TLSCommand makes certificates.
+type TLSCommand struct {
+	Init tlsInit `cmd:"" help:"Make a certificate authority, and certificates for job managers, task managers and clients."`
+}
+
+type tlsInit struct {
+	Dir     string   `arg:"" help:"Directory for the files; it is made if need be."`
+	Hosts   []string `name:"host" placeholder:"HOST" help:"Names and addresses by which the job manager is reached, beside localhost."`
+	Replace bool     `help:"Replace files that are there."`
+}
+
+// Run makes the files and says how to use them.
+func (c *tlsInit) Run(s *Streams) error {
+	set, err := security.InitTLS(c.Dir, c.Hosts, c.Replace)
+	if err != nil {
+		return err
+	}
+	flags := func(f security.TLSFiles) string {
+		return fmt.Sprintf("--tls-ca %s --tls-cert %s --tls-key %s", f.CA, f.Cert, f.Key)
+	}
+	fmt.Fprintf(s.Out, "certificates for %s, good until %s\n\n", strings.Join(set.Hosts, ", "), set.Expires.Format(time.DateOnly))
+	fmt.Fprintf(s.Out, "superstep jobmanager --listen 0.0.0.0:6123 %s\n", flags(set.JobManager))
+	fmt.Fprintf(s.Out, "superstep taskmanager --jobmanager HOST:6123 --listen 0.0.0.0 %s\n", flags(set.TaskManager))
+	fmt.Fprintf(s.Out, "superstep list --cluster HOST:6123 %s\n\n", flags(set.Client))
+	fmt.Fprintf(s.Out, "Keep %s off the machines: who has it can make certificates that the cluster trusts.\n", set.AuthorityKey)
+	return nil
+}

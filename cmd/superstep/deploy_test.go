@@ -1,0 +1,205 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+// accepts requires that the binary takes a command line, without running it.
+func accepts(t *testing.T, words []string) {
+	t.Helper()
+	k, err := kong.New(new(cli), kong.Vars{"state": "/state"}, kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+	require.NoError(t, err)
+	_, err = k.Parse(words)
+	require.NoError(t, err, "%q", words)
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{"..", ".."}, path...)...))
+	require.NoError(t, err)
+	return string(data)
+}
+
+// TestUnits parses the systemd units: sections, keys known to systemd, and command
+// lines that the binary takes.
+func TestUnits(t *testing.T) {
+	keys := map[string][]string{
+		"Unit":    {"Description", "Documentation", "After", "Wants"},
+		"Service": {"User", "Group", "StateDirectory", "RuntimeDirectory", "RuntimeDirectoryMode", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "TimeoutStopSec", "KillMode", "NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "LimitNOFILE"},
+		"Install": {"WantedBy"},
+	}
+	units, err := filepath.Glob("../../deploy/systemd/*.service")
+	require.NoError(t, err)
+	require.Len(t, units, 2)
+	for _, path := range units {
+		section, started := "", 0
+		for _, line := range strings.Split(read(t, "deploy", "systemd", filepath.Base(path)), "\n") {
+			if name, ok := strings.CutPrefix(line, "["); ok {
+				section = strings.TrimSuffix(name, "]")
+				require.Contains(t, keys, section, path)
+				continue
+			}
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			key, value, ok := strings.Cut(line, "=")
+			require.True(t, ok, "%s: %s", path, line)
+			require.Contains(t, keys[section], key, path)
+			if key == "ExecStart" {
+				started++
+				words := strings.Fields(value)
+				require.Equal(t, "/usr/local/bin/superstep", words[0])
+				accepts(t, words[1:])
+			}
+		}
+		require.Equal(t, 1, started, path)
+	}
+}
+
+// object is a Kubernetes object as far as the test reads it.
+type object struct {
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Selector    map[string]any
+		ServiceName string `yaml:"serviceName"`
+		Ports       []struct {
+			Port       int
+			TargetPort string `yaml:"targetPort"`
+		}
+		Template struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct {
+				Containers []struct {
+					Args         []string
+					Ports        []struct{ Name string }
+					VolumeMounts []struct {
+						Name      string
+						MountPath string `yaml:"mountPath"`
+						SubPath   string `yaml:"subPath"`
+					} `yaml:"volumeMounts"`
+				}
+				Volumes []struct {
+					Name   string
+					Secret struct {
+						SecretName string `yaml:"secretName"`
+					}
+				}
+			}
+		}
+		VolumeClaimTemplates []struct{ Metadata struct{ Name string } } `yaml:"volumeClaimTemplates"`
+	}
+	StringData map[string]string `yaml:"stringData"`
+}
+
+func objects(t *testing.T, file string) []object {
+	t.Helper()
+	var all []object
+	d := yaml.NewDecoder(strings.NewReader(read(t, "deploy", "kubernetes", file)))
+	for {
+		var o object
+		err := d.Decode(&o)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err, file)
+		all = append(all, o)
+	}
+}
+
+// TestManifests holds the Kubernetes manifests together: the binary takes the
+// arguments, services reach ports that containers have, volumes that are mounted
+// exist, and secrets have the files that arguments name.
+func TestManifests(t *testing.T) {
+	secrets := map[string]object{}
+	for _, o := range objects(t, "secrets.yaml") {
+		secrets[o.Metadata.Name] = o
+	}
+	kinds := map[string]int{}
+	named := 0 // files of secrets
+	all := objects(t, "superstep.yaml")
+	for _, o := range all {
+		kinds[o.Kind]++
+		for _, c := range o.Spec.Template.Spec.Containers {
+			accepts(t, c.Args)
+			secretOf := map[string]string{}
+			var volumes []string
+			for _, v := range o.Spec.Template.Spec.Volumes {
+				volumes = append(volumes, v.Name)
+				secretOf[v.Name] = v.Secret.SecretName
+			}
+			for _, v := range o.Spec.VolumeClaimTemplates {
+				volumes = append(volumes, v.Metadata.Name)
+			}
+			for _, m := range c.VolumeMounts {
+				require.Contains(t, volumes, m.Name)
+				for _, arg := range c.Args {
+					_, path, _ := strings.Cut(arg, "=")
+					file, ok := strings.CutPrefix(path, m.MountPath+"/")
+					if m.SubPath != "" {
+						file, ok = m.SubPath, path == m.MountPath
+					}
+					if ok && secretOf[m.Name] != "" {
+						require.Contains(t, secrets[secretOf[m.Name]].StringData, file, arg)
+						named++
+					}
+				}
+			}
+		}
+		if o.Kind == "Service" {
+			i := slices.IndexFunc(all, func(p object) bool {
+				return p.Kind != "Service" && p.Spec.Template.Metadata.Labels["component"] == o.Spec.Selector["component"]
+			})
+			require.GreaterOrEqual(t, i, 0, "nobody is behind service %s", o.Metadata.Name)
+			for _, port := range o.Spec.Ports {
+				require.True(t, slices.ContainsFunc(all[i].Spec.Template.Spec.Containers[0].Ports, func(p struct{ Name string }) bool { return p.Name == port.TargetPort }))
+			}
+		}
+	}
+	require.Equal(t, 8, named)
+	require.Equal(t, map[string]int{"Service": 2, "PersistentVolumeClaim": 1, "Deployment": 1, "StatefulSet": 1, "NetworkPolicy": 2}, kinds)
+}
+
+// TestImage checks what can be without building it: every path that the Dockerfile
+// copies out of the sources exists, and the entry point is what was built.
+func TestImage(t *testing.T) {
+	text := read(t, "deploy", "Dockerfile")
+	require.Contains(t, text, "CGO_ENABLED=0")
+	require.Contains(t, text, "-o /out/superstep ./cmd/superstep")
+	require.Contains(t, text, "COPY --from=build /out/superstep /superstep")
+	require.Contains(t, text, `ENTRYPOINT ["/superstep"]`)
+	require.Regexp(t, `(?m)^FROM scratch$`, text)
+	require.NotRegexp(t, `(?m)^USER (root|0)`, text)
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
+	require.Contains(t, text, "golang:"+version[1]+" ")
+}
+
+// TestDeploymentPage has every superstep command line of the page taken by the binary,
+// and every file of the folder mentioned.
+func TestDeploymentPage(t *testing.T) {
+	page := read(t, "docs", "deploy.md")
+	lines := 0
+	for _, m := range regexp.MustCompile("(?m)(?:^    |`)superstep ([a-z][^`\n]*?)(?: &)?(?:`|$)").FindAllStringSubmatch(page, -1) {
+		words := strings.Fields(strings.ReplaceAll(m[1], "'", ""))
+		if i := slices.Index(words, ">"); i >= 0 {
+			words = words[:i]
+		}
+		accepts(t, words)
+		lines++
+	}
+	require.GreaterOrEqual(t, lines, 8)
+	for _, name := range []string{"deploy/Dockerfile", "deploy/systemd", "deploy/kubernetes/superstep.yaml", "secrets.yaml"} {
+		require.Contains(t, page, name)
+	}
+}

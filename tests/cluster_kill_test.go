@@ -1,0 +1,358 @@
+//go:build linux
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A managed cluster is made of processes that tests end and start one by one.
+type managed struct {
+	t       testing.TB
+	dir     string
+	address string
+	environ []string
+	said    *transcript
+	manager *exec.Cmd
+	tasks   []*exec.Cmd // by number; nil where it was killed
+	slots   int
+}
+
+// startManaged starts a job manager and task managers.
+func startManaged(t testing.TB, taskManagers, slots int) *managed {
+	t.Helper()
+	dir := t.TempDir()
+	m := &managed{
+		t: t, dir: dir, said: new(transcript), slots: slots,
+		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
+		tasks:   make([]*exec.Cmd, taskManagers),
+	}
+	t.Cleanup(func() {
+		for _, p := range append(m.tasks, m.manager) {
+			if p != nil {
+				_ = p.Process.Kill()
+				_ = p.Wait()
+			}
+		}
+		if t.Failed() {
+			t.Logf("the cluster said:\n%s", m.said)
+		}
+	})
+	m.startManager("127.0.0.1:0")
+	for i := range m.tasks {
+		m.startTask(i)
+	}
+	m.requireFree()
+	return m
+}
+
+var managerLine = regexp.MustCompile(`(?m)^job manager at (\S+)$`)
+
+func (m *managed) startManager(listen string) {
+	m.t.Helper()
+	cmd := exec.Command(program(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
+		"--dir", filepath.Join(m.dir, "jm"), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
+	said := new(transcript)
+	cmd.Stdout, cmd.Stderr = said, m.said
+	require.NoError(m.t, cmd.Start())
+	m.manager = cmd
+	require.Eventually(m.t, func() bool {
+		found := managerLine.FindStringSubmatch(said.String())
+		if found != nil {
+			m.address = found[1]
+		}
+		return found != nil
+	}, 20*time.Second, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
+}
+
+// startTask starts a task manager, in place of one that was killed.
+func (m *managed) startTask(i int) {
+	m.t.Helper()
+	cmd := exec.Command(program(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
+		"--name", fmt.Sprintf("tm%d", i), "--slots", strconv.Itoa(m.slots), "--memory", "1GiB",
+		"--dir", filepath.Join(m.dir, fmt.Sprintf("tm%d", i)), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
+	cmd.Stdout, cmd.Stderr = m.said, m.said
+	require.NoError(m.t, cmd.Start())
+	m.tasks[i] = cmd
+}
+
+// client runs a client command to its end.
+func (m *managed) client(args ...string) outcome {
+	return execute(m.t, m.environ, program(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
+}
+
+// requireFree waits until every slot of the cluster is free, and there are as many as
+// there should be.
+func (m *managed) requireFree() {
+	m.t.Helper()
+	want := len(m.tasks) * m.slots
+	last := ""
+	for end := time.Now().Add(30 * time.Second); ; {
+		got := m.client("nodes")
+		last = got.stdout + got.stderr
+		if strings.Contains(last, fmt.Sprintf("\n%d of %d slots are free", want, want)) {
+			return
+		}
+		require.True(m.t, time.Now().Before(end), "want %d free slots: %s", want, last)
+	}
+}
+
+// workers returns the processes of jobs below a task manager.
+func workersOf(t testing.TB, pid int) []int {
+	t.Helper()
+	var found []int
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	require.NoError(t, err)
+	for _, path := range tasks {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for _, field := range strings.Fields(string(data)) {
+			child, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			found = append(found, child)
+		}
+	}
+	return found
+}
+
+// allWorkers returns the processes of jobs.
+func (m *managed) allWorkers() []int {
+	var all []int
+	for _, p := range m.tasks {
+		if p != nil {
+			all = append(all, workersOf(m.t, p.Process.Pid)...)
+		}
+	}
+	return all
+}
+
+// gone reports whether a process has ended.
+func gone(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	after := data[bytes.LastIndexByte(data, ')')+1:]
+	return len(after) > 1 && after[1] == 'Z'
+}
+
+// clientRun is a client at work.
+type clientRun struct {
+	cmd      *exec.Cmd
+	out, err transcript
+	ended    chan struct{}
+}
+
+// submit starts the client of a job that would run for long.
+func (m *managed) submit(more ...string) *clientRun {
+	m.t.Helper()
+	args := append([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
+		"--progress", "json", "--steps", "1000000", "--pause", "1ms"}, more...)
+	c := &clientRun{cmd: exec.Command(program(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), m.environ...)
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	require.NoError(m.t, c.cmd.Start())
+	go func() {
+		_ = c.cmd.Wait()
+		close(c.ended)
+	}()
+	return c
+}
+
+// wait waits for the client's end and returns its exit code.
+func (c *clientRun) wait(t testing.TB, limit time.Duration) int {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+		_ = c.cmd.Process.Kill()
+		<-c.ended
+		t.Fatalf("the client goes on after %v: %s", limit, c.err.String())
+	}
+	return c.cmd.ProcessState.ExitCode()
+}
+
+// A kill ends something of a cluster at work. Its return is what the client's error
+// must say, "" if the client itself is gone, and whether it ended a task manager.
+type kill struct {
+	name string
+	do   func(m *managed, c *clientRun, draw *rand.Rand) (want string, task int)
+}
+
+var kills = []kill{
+	{"worker killed", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+		i := draw.IntN(len(m.tasks))
+		for _, pid := range workersOf(m.t, m.tasks[i].Process.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		return fmt.Sprintf("tm%d", i), -1
+	}},
+	{"worker stopped", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+		i := draw.IntN(len(m.tasks))
+		for _, pid := range workersOf(m.t, m.tasks[i].Process.Pid) {
+			_ = syscall.Kill(pid, syscall.SIGSTOP)
+		}
+		return fmt.Sprintf("tm%d", i), -1
+	}},
+	{"task manager killed", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+		i := draw.IntN(len(m.tasks))
+		_ = m.tasks[i].Process.Kill()
+		return fmt.Sprintf("tm%d", i), i
+	}},
+	{"task manager stopped", func(m *managed, _ *clientRun, draw *rand.Rand) (string, int) {
+		i := draw.IntN(len(m.tasks))
+		_ = m.tasks[i].Process.Signal(syscall.SIGSTOP)
+		return fmt.Sprintf("tm%d", i), i
+	}},
+	{"client killed", func(_ *managed, c *clientRun, _ *rand.Rand) (string, int) {
+		_ = c.cmd.Process.Kill()
+		return "", -1
+	}},
+}
+
+// TestKills kills parts of a cluster at random moments of a run. Each time the job
+// fails with the first cause in good time, its processes are gone, all slots are free,
+// and the next job runs.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	rounds := 10
+	if soak {
+		rounds = 100
+	}
+	m := startManaged(t, 3, 2)
+	for seed := range rounds {
+		k := kills[seed%len(kills)]
+		t.Logf("seed %d: %s", seed, k.name)
+		m.kill(k, uint64(seed))
+	}
+}
+
+// kill runs a job, kills, and looks at what is left.
+func (m *managed) kill(k kill, seed uint64) {
+	t := m.t
+	draw := rand.New(rand.NewPCG(seed, 4))
+	c := m.submit()
+	workers := m.deployed(c, draw)
+	began := time.Now()
+	want, task := k.do(m, c, draw)
+	if want != "" {
+		require.NotZero(t, c.wait(t, time.Minute), "seed %d, %s", seed, k.name)
+		took := time.Since(began)
+		require.Less(t, took, 7*time.Second, "seed %d, %s: %s", seed, k.name, c.err.String())
+		require.Contains(t, c.err.String(), want, "seed %d, %s", seed, k.name)
+	} else {
+		<-c.ended
+	}
+	if task >= 0 {
+		_ = m.tasks[task].Process.Kill()
+		_ = m.tasks[task].Wait()
+		m.startTask(task)
+	}
+	for _, pid := range workers {
+		require.Eventually(t, func() bool { return gone(pid) }, 15*time.Second, 20*time.Millisecond, "seed %d, %s: worker %d goes on", seed, k.name, pid)
+	}
+	m.requireFree()
+	next := execute(t, m.environ, program(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks)*m.slots), "--progress", "off")
+	require.Zero(t, next.code, "seed %d, %s: the next job: %s", seed, k.name, next.stderr)
+}
+
+// deployed waits until the job is under way, and then for a random while.
+func (m *managed) deployed(c *clientRun, draw *rand.Rand) []int {
+	t := m.t
+	var workers []int
+	require.Eventually(t, func() bool {
+		workers = m.allWorkers()
+		return len(workers) == len(m.tasks)
+	}, 30*time.Second, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
+	late := time.NewTimer(time.Duration(draw.IntN(1500)) * time.Millisecond)
+	defer late.Stop()
+	<-late.C
+	return workers
+}
+
+// TestJobManagerKilled kills the job manager: the workers are gone within the lease,
+// the task managers come back, the client is told, and the job is history.
+func TestJobManagerKilled(t *testing.T) {
+	t.Parallel()
+	m := startManaged(t, 2, 2)
+	done := execute(t, m.environ, program(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
+	require.Zero(t, done.code, done.stderr)
+	c := m.submit()
+	workers := m.deployed(c, rand.New(rand.NewPCG(1, 4)))
+	require.NoError(t, m.manager.Process.Kill())
+	_ = m.manager.Wait()
+	for _, pid := range workers {
+		require.Eventually(t, func() bool { return gone(pid) }, 20*time.Second, 20*time.Millisecond, "worker %d goes on", pid)
+	}
+	m.startManager(m.address)
+	m.requireFree()
+	require.NotZero(t, c.wait(t, time.Minute))
+	require.Contains(t, c.err.String(), "restarted")
+	got := m.client("list", "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var jobs []struct{ State, Detail string }
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &jobs))
+	require.Len(t, jobs, 2)
+	require.Equal(t, "failed", jobs[0].State)
+	require.Equal(t, "finished", jobs[1].State)
+	next := execute(t, m.environ, program(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
+	require.Zero(t, next.code, next.stderr)
+}
+
+// TestUserCodeOnACluster has user code go wrong on one worker. The attempt fails with
+// the cause, the task managers stay, and the next job runs.
+func TestUserCodeOnACluster(t *testing.T) {
+	t.Parallel()
+	m := startManaged(t, 2, 2)
+	path := program(t, "./tests/clusterjobs")
+	for _, f := range []struct {
+		fault string
+		by    int
+		want  []string
+	}{
+		{"error", 3, []string{"the fault that was asked for: TEXT", `Compute "fault"`, "main.go:", "subtask 3 of 4"}},
+		{"panic", 0, []string{"panic: the panic that was asked for", "main.go:", "subtask 0 of 4"}},
+		{"gopanic", 2, []string{"panic: the panic of a goroutine"}},
+		{"exit", 1, []string{"3", "about to exit"}},
+		{"exit0", 2, []string{"os.Exit", "0"}},
+		{"kill", 3, []string{"killed"}},
+		{"stop", 0, []string{"silent"}},
+		{"memory", 2, []string{"memory"}},
+		{"input", 0, []string{"tm", "no/such/file.csv"}},
+	} {
+		got := execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--pause", "2ms",
+			"--fault", f.fault, "--by", strconv.Itoa(f.by), "--text", "TEXT", "--input", "no/such/file.csv")
+		require.Equal(t, 1, got.code, "%s: %s", f.fault, got.stderr)
+		for _, want := range f.want {
+			require.Contains(t, got.stderr, want, f.fault)
+		}
+		m.requireFree()
+	}
+	noise := execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--fault", "noise", "--text", "after the noise")
+	require.Zero(t, noise.code, noise.stderr)
+	plain := execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off")
+	require.Zero(t, plain.code, plain.stderr)
+	require.Equal(t, plain.stdout, noise.stdout, "nonsense on a worker's own output does not reach the client's")
+	local := execute(t, nil, path, "--progress", "off")
+	require.Equal(t, local.stdout, plain.stdout)
+	require.Empty(t, m.allWorkers())
+}

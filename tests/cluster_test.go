@@ -1,0 +1,223 @@
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A devCluster is "superstep dev" as a user starts it, with all its processes.
+type devCluster struct {
+	address string
+	environ []string // of clients
+	cmd     *exec.Cmd
+	dir     string
+	said    *transcript
+}
+
+// transcript keeps what a process says, for messages of failing tests.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write keeps text.
+func (w *transcript) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.Write(p)
+}
+
+// String is all that was said so far.
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+var clusterLine = regexp.MustCompile(`^cluster at (\S+): (\d+) task managers, (\d+) slots$`)
+
+// startDev starts a cluster and waits until it is up. It ends with the test, in good
+// order and leaving nothing behind.
+func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster {
+	t.Helper()
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	args := append([]string{"dev", "--taskmanagers", strconv.Itoa(taskManagers), "--slots", strconv.Itoa(slots),
+		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--token-file", token, "--dir", filepath.Join(dir, "dev"),
+		"--log-level", "warn"}, more...)
+	c := &devCluster{
+		cmd:     exec.Command(program(t, "./cmd/superstep"), args...),
+		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token},
+		dir:     dir, said: new(transcript),
+	}
+	c.cmd.Env = os.Environ()
+	c.cmd.Stderr = c.said
+	out, err := c.cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.cmd.Start())
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		fmt.Fprintln(c.said, lines.Text())
+		if m := clusterLine.FindStringSubmatch(lines.Text()); m != nil {
+			c.address = m[1]
+			break
+		}
+	}
+	rest := make(chan struct{})
+	go func() {
+		defer close(rest)
+		_, _ = io.Copy(c.said, out)
+	}()
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Signal(syscall.SIGTERM)
+		<-rest
+		err := c.cmd.Wait()
+		if c.address != "" {
+			require.NoError(t, err, "%s", c.said)
+		}
+		if t.Failed() {
+			t.Logf("the cluster said:\n%s", c.said)
+		}
+	})
+	require.NotEmpty(t, c.address, "the cluster did not come up: %s", c.said)
+	return c
+}
+
+// ask runs a client command to its end.
+func (c *devCluster) ask(t testing.TB, args ...string) outcome {
+	t.Helper()
+	return execute(t, c.environ, program(t, "./cmd/superstep"), append(args, "--cluster", c.address)...)
+}
+
+// free returns how many of the cluster's slots are free.
+func (c *devCluster) free(t testing.TB) (free, of int) {
+	t.Helper()
+	got := c.ask(t, "nodes")
+	require.Zero(t, got.code, got.stderr)
+	m := regexp.MustCompile(`(\d+) of (\d+) slots are free`).FindStringSubmatch(got.stdout)
+	require.NotNil(t, m, got.stdout)
+	free, _ = strconv.Atoi(m[1])
+	of, _ = strconv.Atoi(m[2])
+	return free, of
+}
+
+// layouts are clusters of at least six slots.
+var layouts = []struct {
+	taskManagers, slots int
+	placement           string
+}{
+	{1, 6, "pack"}, {2, 3, "spread"}, {3, 2, "spread"}, {3, 4, "pack"}, {4, 2, "spread"}, {5, 2, "pack"}, {6, 1, "spread"},
+}
+
+// TestSameBitsOnClusters runs the workloads of the same-bits suite on clusters and
+// requires every byte to be that of one subtask in one process.
+func TestSameBitsOnClusters(t *testing.T) {
+	t.Parallel()
+	some := layouts[2:4]
+	parallelism := []int{6, 2}
+	if soak {
+		some, parallelism = layouts, []int{6, 1, 2, 3, 5}
+	}
+	path := program(t, "./tests/samebits")
+	for _, w := range workloads {
+		local := sweep{build: "one process", path: path, shards: 128, parallelism: parallelism, batchRows: []int{1024}, procs: []int{0}}
+		out := t.TempDir()
+		digests := local.run(t, w.name, out)
+		for _, l := range some {
+			c := sharedDev(t, l.taskManagers, l.slots, l.placement)
+			s := local
+			s.build, s.environ = fmt.Sprintf("%d task managers of %d slots, %s", l.taskManagers, l.slots, l.placement), c.environ
+			s.cluster = c.address
+			digests = append(digests, s.run(t, w.name, out)...)
+		}
+		require.Empty(t, differences(digests, w.dependsOnParallelism, out), w.name)
+	}
+}
+
+// sharedDev starts a cluster of a layout once per test.
+func sharedDev(t *testing.T, taskManagers, slots int, placement string) *devCluster {
+	t.Helper()
+	key := fmt.Sprintf("%s %d×%d %s", t.Name(), taskManagers, slots, placement)
+	started.mu.Lock()
+	defer started.mu.Unlock()
+	if c := started.clusters[key]; c != nil {
+		return c
+	}
+	c := startDev(t, taskManagers, slots, "--placement", placement)
+	started.clusters[key] = c
+	return c
+}
+
+var started = struct {
+	mu       sync.Mutex
+	clusters map[string]*devCluster
+}{clusters: map[string]*devCluster{}}
+
+// TestTheSameProgramOnACluster runs the first example, unchanged, here and there.
+func TestTheSameProgramOnACluster(t *testing.T) {
+	t.Parallel()
+	path := program(t, "./examples/kmeans")
+	here := execute(t, nil, path, "--parallelism", "6", "--progress", "off")
+	require.Zero(t, here.code, here.stderr)
+	c := startDev(t, 3, 2)
+	for range 2 { // the second time the executable is there already
+		there := execute(t, c.environ, path, "--cluster", c.address, "--parallelism", "6", "--progress", "off")
+		require.Zero(t, there.code, "%s\n%s", there.stderr, c.said)
+		require.Equal(t, withoutTimes(here.stdout), withoutTimes(there.stdout))
+	}
+	free, of := c.free(t)
+	require.Equal(t, 6, of)
+	require.Equal(t, of, free)
+	list := c.ask(t, "list")
+	require.Zero(t, list.code, list.stderr)
+	require.Equal(t, 2, strings.Count(list.stdout, "finished"), list.stdout)
+}
+
+var times = regexp.MustCompile(`[0-9.]+ ?(ms|µs|ns|s)\b`)
+
+// withoutTimes replaces durations, which differ from run to run.
+func withoutTimes(s string) string { return times.ReplaceAllString(s, "TIME") }
+
+// interrupted runs a client that is sent a signal once a text has appeared.
+func interrupted(t testing.TB, environ []string, text string, signal os.Signal, path string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.Env = "..", append(os.Environ(), environ...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var said strings.Builder
+	sent := false
+	for buf := make([]byte, 4096); ; {
+		n, err := stderr.Read(buf)
+		said.Write(buf[:n])
+		if !sent && strings.Contains(said.String(), text) {
+			sent = true
+			require.NoError(t, cmd.Process.Signal(signal))
+		}
+		if err != nil {
+			break
+		}
+	}
+	_ = cmd.Wait()
+	require.True(t, sent, "%q did not appear in %s", text, said.String())
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), said.String()}
+}

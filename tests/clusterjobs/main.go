@@ -1,0 +1,132 @@
+//go:build unix
+
+// Command clusterjobs is a program whose job goes wrong, on a worker of a cluster, in
+// the ways that user code can; or runs until something happens to it.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// args are the job's arguments.
+type args struct {
+	Rows  int64         `default:"2000" help:"Rows to generate."`
+	Steps int           `default:"20" help:"Supersteps."`
+	Pause time.Duration `default:"0s" help:"How long each superstep waits on each subtask."`
+	Fault string        `enum:"none,error,panic,gopanic,exit,exit0,kill,stop,memory,noise,spin,input" default:"none" help:"What the subtask does at the step: nothing, return an error, panic, panic on a goroutine of its own, end the process with 3 or 0, kill or stop the process, take all memory, write nonsense to its outputs, ignore that the job was cancelled; or read an input that is not there."`
+	At    int           `default:"5" help:"The superstep of the fault."`
+	By    int           `default:"1" help:"The subtask of the fault."`
+	Text  string        `help:"Text for the job's outputs."`
+	Input string        `help:"CSV file to read."`
+}
+
+// row is a row of the job.
+type row struct {
+	Key   int64
+	Value float64
+}
+
+var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
+	if a.Fault == "input" {
+		operators.Collect(b, "rows", operators.ReadCSV(b, a.Input, operators.CSVOptions{}))
+		return nil
+	}
+	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
+		return row{i % 101, draws.Float64() - 0.5}
+	})
+	var (
+		data = comqueue.PartitionedRows("rows")
+		sums = shared.Scratch[[]float64]("sums")
+	)
+	model := comqueue.New(b, "sums").
+		InitWithPartitionedData(data, operators.PartitionByHash(rows, "key")).
+		Add(comqueue.Named("preallocate", func(ctx *comqueue.ComContext) error {
+			if ctx.StepNo() == 1 {
+				sums.Put(ctx, make([]float64, 8))
+			}
+			return nil
+		})).
+		Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+			keys := data.Get(ctx, shard).Ints("key")
+			for i, v := range data.Get(ctx, shard).Floats("value") {
+				out[keys[i]%8] += v / (1 + float64(ctx.StepNo()))
+			}
+			return nil
+		})).
+		Add(comqueue.AllReduce(sums)).
+		Add(comqueue.Named("fault", a.fault)).
+		SetMaxIter(a.Steps).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
+		Exec()
+	operators.Print(model, operators.PrintOptions{})
+	operators.Collect(b, "sums", model)
+	return nil
+})
+
+// fault waits, and does what the arguments say.
+func (a args) fault(ctx *comqueue.ComContext) error {
+	ctx.Report("step", float64(ctx.StepNo()))
+	if a.Pause > 0 {
+		select {
+		case <-time.After(a.Pause):
+		case <-ctx.Context().Done():
+			return ctx.Context().Err()
+		}
+	}
+	if ctx.StepNo() != a.At || ctx.TaskID() != a.By {
+		return nil
+	}
+	switch a.Fault {
+	case "error":
+		return fmt.Errorf("the fault that was asked for: %s", a.Text)
+	case "panic":
+		panic("the panic that was asked for")
+	case "gopanic":
+		go func() { panic("the panic of a goroutine") }()
+		time.Sleep(time.Minute)
+	case "exit":
+		fmt.Fprintln(os.Stderr, "about to exit")
+		os.Exit(3)
+	case "exit0":
+		os.Exit(0)
+	case "kill":
+		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "stop":
+		return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	case "memory":
+		return takeMemory()
+	case "noise":
+		fmt.Println(strings.Repeat("\x00\x01\xff\x1b[2Jnonsense", 1000))
+		fmt.Fprint(os.Stderr, strings.Repeat("no line end ", 10000))
+		fmt.Println(a.Text)
+	case "spin":
+		for { // ignores that the job ends
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// takeMemory allocates until the Go runtime gives up, within a limit, so that the
+// machine does not suffer.
+func takeMemory() error {
+	limit := syscall.Rlimit{Cur: 4 << 30, Max: 4 << 30}
+	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {
+		return err
+	}
+	var held [][]byte
+	for {
+		held = append(held, make([]byte, 64<<20))
+	}
+}
+
+func main() { engine.Main(job) }

@@ -1,0 +1,6 @@
+//go:build !soak
+
+package tests
+
+// soak says that tests run at their full counts.
+const soak = false
