@@ -18,6 +18,8 @@ type (
 	Context = task.Context
 	// Sink makes what its subtasks wrote aside visible, or removes it; see task.Sink.
 	Sink = task.Sink
+	// PartSink is a Sink that several workers can write; see task.PartSink.
+	PartSink = task.PartSink
 	// Partition computes the destination shard of every row of a batch; see task.Partition.
 	Partition = task.Partition
 )

@@ -70,3 +70,6 @@ func closed(err error) bool {
 	}
 	return false
 }
+
+// PeerLost says that what failed follows from the loss of another worker.
+func (*PeerError) PeerLost() bool { return true }
