@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -60,19 +61,24 @@ const (
 // cluster every worker writes its shards into that directory, which therefore must be
 // one that all of them see, at the same path.
 //
+// A path that begins with "client:" (engine.ClientPath) is written where the program
+// was started, whichever machines run the job. The rows are held in memory until it
+// has finished, so that this is for results that are small.
+//
 // Where path exists, engine.IfExists decides. Two sinks of a job cannot have the
 // same path; a source may have it, as the old file stays until the job has ended.
 func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 	b := builderOf(f.Op, d)
-	if path == "" {
+	if path == "" || path == engine.ClientPath {
 		b.Errorf("%s: the output path is empty", f.Op)
 		return
 	}
 	if !claimOutput(b, f.Op, path) || !usable(d) {
 		return
 	}
+	here, atClient := strings.CutPrefix(path, engine.ClientPath)
 	out := &fileOutput{
-		path: path, perShard: perShard, format: f, schema: d.Schema(), shards: b.Shards(),
+		path: here, perShard: perShard, format: f, schema: d.Schema(), shards: b.Shards(),
 		replace: b.IfExists() == engine.Replace, mem: b.Allocator(),
 	}
 	attrs := append([]engine.Attr{{Key: "path", Value: path}}, f.Attrs...)
@@ -85,6 +91,7 @@ func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 		Inputs:   []engine.Port{{From: d}},
 		Operator: func() engine.Operator { return &fileWriter{out: out} },
 		Sink:     out,
+		AtClient: atClient,
 	})
 }
 
