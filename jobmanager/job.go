@@ -83,10 +83,12 @@ type attempt struct {
 }
 
 func newAttempt(number int, tls bool) (*attempt, error) {
-	a := &attempt{number: number, secret: make([]byte, 32)}
-	rand.Read(a.secret)
+	a := &attempt{number: number}
+	var err error
+	if a.secret, err = security.NewSecret(); err != nil {
+		return nil, err
+	}
 	if tls {
-		var err error
 		if a.authority, err = security.NewAuthority(); err != nil {
 			return nil, fmt.Errorf("make certificates for the data plane of the attempt: %w", err)
 		}

@@ -29,11 +29,14 @@ func (m *Manager) sizeOf(id wire.JobID) (size int64) {
 	return size
 }
 
-// retain counts the files of a job that has ended, and removes those of older ones if
-// all take too much. The caller holds mu.
+// retain counts the files of a job that has ended, and removes those of the oldest if
+// all take too much; one job's stay in any case. The caller holds mu.
 func (m *Manager) retain(id wire.JobID, size int64) {
 	if m.files.sizes == nil {
 		m.files.sizes = make(map[wire.JobID]int64)
+	}
+	if size == 0 {
+		return
 	}
 	m.files.sizes[id] = size
 	m.files.total += size
@@ -41,8 +44,8 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 		return
 	}
 	all := m.core.Jobs() // newest first
-	for i := len(all) - 1; i >= 0 && m.files.total > m.config.KeepBytes; i-- {
-		if old := all[i].ID; old != id && m.files.sizes[old] > 0 {
+	for i := len(all) - 1; i >= 0 && m.files.total > m.config.KeepBytes && len(m.files.sizes) > 1; i-- {
+		if old := all[i].ID; m.files.sizes[old] > 0 {
 			m.log.Info("the results and logs of a job go, as those of all jobs take too much", "job", old, "bytes", m.files.sizes[old])
 			m.remove(old)
 		}
