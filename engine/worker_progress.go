@@ -58,6 +58,7 @@ func (w *workerProgress) event(e task.Progress) {
 	q := &w.state.Queues[i]
 	q.Superstep = e.Step
 	q.Ended = w.maxima[i] > 0 && e.Step >= w.maxima[i]
+	q.Compute, q.Communicate = e.Compute.Seconds(), e.Communicate.Seconds()
 	q.Values = q.Values[:0]
 	for _, v := range e.Values {
 		q.Values = append(q.Values, wire.ReportedValue{Name: v.Name, Value: v.Value})

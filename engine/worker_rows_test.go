@@ -178,7 +178,7 @@ func TestWorkerProgress(t *testing.T) {
 		w.event(task.Progress{Vertex: 1, Rows: 7}) // late
 		w.event(task.Progress{Vertex: 9, Rows: 7})
 		values := []task.Value{{Name: "inertia", Value: 2.5}}
-		w.event(task.Progress{Queue: "a", Step: 3, Values: values})
+		w.event(task.Progress{Queue: "a", Step: 3, Values: values, Compute: 2 * time.Second, Communicate: 500 * time.Millisecond})
 		values[0].Value = 0 // which are valid during the call only
 		w.event(task.Progress{Queue: "a", Step: 2})
 		w.event(task.Progress{Queue: "b", Step: 1})
@@ -190,7 +190,7 @@ func TestWorkerProgress(t *testing.T) {
 		require.GreaterOrEqual(t, len(said), 6)
 		before, last := said[len(said)-2].Progress, said[len(said)-1].Progress
 		require.Equal(t, []wire.VertexProgress{{}, {Rows: 49, ShardsDone: 4}}, last.Vertices)
-		a := wire.QueueProgress{Superstep: 3, Ended: true, Values: []wire.ReportedValue{{Name: "inertia", Value: 2.5}}}
+		a := wire.QueueProgress{Superstep: 3, Ended: true, Compute: 2, Communicate: 0.5, Values: []wire.ReportedValue{{Name: "inertia", Value: 2.5}}}
 		require.Equal(t, []wire.QueueProgress{a, {Superstep: 1}}, before.Queues)
 		require.Equal(t, []wire.QueueProgress{a, {Superstep: 1, Ended: true}}, last.Queues)
 	})

@@ -57,7 +57,7 @@ type Config struct {
 	Silence time.Duration
 	// Startup is how long a process may take to say its first word; the default is 30 s.
 	Startup time.Duration
-	// Grace is how long a worker that was told to end may go on; the default is 20 s. A
+	// Grace is how long a worker that was told to end may go on; the default is 25 s. A
 	// worker gives user code 10 s of it.
 	Grace time.Duration
 
@@ -82,7 +82,7 @@ const (
 	defaultMemory  = 1 << 30
 	defaultSilence = 4 * time.Second
 	defaultStartup = 30 * time.Second
-	defaultGrace   = 20 * time.Second
+	defaultGrace   = 25 * time.Second
 
 	maxSlots = 1 << 16
 )

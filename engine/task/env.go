@@ -68,6 +68,9 @@ type Progress struct {
 	Queue  string
 	Step   int
 	Values []Value
+	// Compute and Communicate are what subtask 0 has spent so far in stages of either
+	// kind, waiting for others included in the latter.
+	Compute, Communicate time.Duration
 }
 
 // Value is a reported value of a superstep.

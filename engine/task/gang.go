@@ -80,9 +80,28 @@ func (g *gang) addSeries(name string, step int) int {
 // publish shows a superstep to whoever follows the run.
 func (g *gang) publish(step int) {
 	if f := g.run.env.Progress; f != nil {
-		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values})
+		compute, communicate := g.members[0].spent()
+		f(Progress{Queue: g.queue.Name, Step: step, Values: g.values, Compute: compute, Communicate: communicate})
 	}
 	g.values = g.values[:0]
+}
+
+// spent is what the member has spent so far in stages that compute and in those that
+// communicate. It belongs to the member's goroutine.
+func (m *member) spent() (compute, communicate time.Duration) { return spentIn(m.stages) }
+
+func spentIn(stages []*boundStage) (compute, communicate time.Duration) {
+	for _, s := range stages {
+		if s.link.node.Stage.Exchanges() {
+			communicate += s.busy + s.waiting
+		} else {
+			compute += s.busy
+			communicate += s.waiting // for the verdict of an inner loop
+		}
+		within, among := spentIn(s.inner)
+		compute, communicate = compute+within, communicate+among
+	}
+	return compute, communicate
 }
 
 // report says how the queue ran.
