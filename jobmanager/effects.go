@@ -192,9 +192,6 @@ func (m *Manager) finish(info wire.JobInfo) {
 	}
 	j.final = &info
 	m.totals.add(j, &info)
-	if j.spec.Artifact != "" {
-		m.artifacts.unpin(j.spec.Artifact)
-	}
 	plan := j.plan
 	// What followers were told before is in the recorder's queue, and so is this.
 	m.recorder.put(entry{then: func(error) {
@@ -208,6 +205,9 @@ func (m *Manager) finish(info wire.JobInfo) {
 
 // bury does what finish says, without the lock.
 func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
+	if j.spec.Artifact != "" {
+		m.artifacts.unpin(j.spec.Artifact)
+	}
 	events, err := j.spool.seal()
 	if err != nil {
 		m.log.Error("not all that a job sent to its client is kept", "job", j.id, "error", err)

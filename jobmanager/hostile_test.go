@@ -121,10 +121,15 @@ func TestUploads(t *testing.T) {
 	require.ErrorContains(t, err, "runs on linux/amd64")
 	spec.Platform = linux
 	id := submit(t, c, spec)
-	require.Equal(t, 1, m.artifacts.kept[hash].pins)
+	pins := func() int {
+		m.artifacts.mu.Lock()
+		defer m.artifacts.mu.Unlock()
+		return m.artifacts.kept[hash].pins
+	}
+	require.Equal(t, 1, pins())
 	_, err = c.Cancel(bounded(t), &wire.CancelRequest{Job: id})
 	require.NoError(t, err)
-	require.Zero(t, m.artifacts.kept[hash].pins)
+	eventually(t, "the executable is let go of", func() bool { return pins() == 0 })
 }
 
 // An upload that stands still is ended, and nothing of it stays.

@@ -21,22 +21,24 @@ import (
 // The frames are the events from number 1 on. The last event of a job, its final
 // state, is not in the file: it is in the history, and whoever reads adds it.
 //
-// A spool is safe for concurrent use.
+// A spool is safe for concurrent use. Only those who append, or seal, wait for the disk.
 type spool struct {
 	limit int64 // bytes of collected rows and output
+	open  func() (*os.File, error)
 
-	mu       sync.Mutex
-	file     *os.File // nil before the first frame, and once sealed
-	open     func() (*os.File, error)
-	size     int64  // of whole frames
-	events   uint64 // frames
-	rows     int64  // bytes of collected rows and output
+	writing  sync.Mutex // held by who writes, taken before mu; guards the next three
+	file     *os.File   // nil before the first frame, and once sealed
 	unsynced bool
+	buf      []byte
+
+	mu       sync.Mutex // guards what follows; never held while the disk is waited for
+	size     int64      // of whole frames
+	events   uint64     // frames
+	rows     int64      // bytes of collected rows and output
 	sealed   bool
 	progress *wire.Progress
 	steps    uint64        // grows when progress changes
 	changed  chan struct{} // closed, and made anew, whenever anything above changes
-	buf      []byte
 }
 
 // errOverLimit is what append says of rows and output beyond the limit.
@@ -61,9 +63,12 @@ func pastSpool(size int64) *spool {
 
 // append adds an event, and gives it its number.
 func (s *spool) append(e *wire.Event) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sealed {
+	sealed, size, rows, number := s.sealed, s.size, s.rows, s.events+1
+	s.mu.Unlock()
+	if sealed {
 		return errSealed
 	}
 	weight := int64(0)
@@ -73,32 +78,44 @@ func (s *spool) append(e *wire.Event) error {
 	case e.Output != nil:
 		weight = int64(len(e.Output.Text))
 	}
-	if s.rows+weight > s.limit {
+	if rows+weight > s.limit {
 		return fmt.Errorf("%w: %d bytes, the limit is %d; write large results with a sink such as WriteCSV, or raise --max-result of the job manager",
-			errOverLimit, s.rows+weight, s.limit)
+			errOverLimit, rows+weight, s.limit)
 	}
-	e.Number = s.events + 1
-	payload, err := wire.Marshal(e)
+	e.Number = number
+	frame, err := s.frame(e)
 	if err != nil {
 		return err
 	}
-	s.buf = binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(payload)))
-	s.buf = binary.LittleEndian.AppendUint32(s.buf, crc32.Checksum(payload, castagnoli))
-	s.buf = append(s.buf, payload...)
-	if err := s.write(s.buf); err != nil {
+	if err := s.write(frame, size); err != nil {
 		return fmt.Errorf("keep what the job sends to its client: %w", err)
 	}
-	if cap(s.buf) > 1<<20 {
-		s.buf = nil
-	}
-	s.rows += weight
-	s.events++
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.size, s.rows, s.events = size+int64(len(frame)), rows+weight, number
 	s.notify()
 	return nil
 }
 
-// write adds a whole frame or, if the disk is full, nothing. The caller holds mu.
-func (s *spool) write(frame []byte) error {
+// frame encodes an event. The frame is good until the next one. The caller holds
+// writing.
+func (s *spool) frame(e *wire.Event) ([]byte, error) {
+	payload, err := wire.Marshal(e)
+	if err != nil {
+		return nil, err
+	}
+	if cap(s.buf) > 1<<20 {
+		s.buf = nil
+	}
+	s.buf = binary.LittleEndian.AppendUint32(s.buf[:0], uint32(len(payload)))
+	s.buf = binary.LittleEndian.AppendUint32(s.buf, crc32.Checksum(payload, castagnoli))
+	s.buf = append(s.buf, payload...)
+	return s.buf, nil
+}
+
+// write adds a whole frame at the end or, if the disk is full, nothing. The caller
+// holds writing.
+func (s *spool) write(frame []byte, end int64) error {
 	if s.file == nil {
 		f, err := s.open()
 		if err != nil {
@@ -106,10 +123,9 @@ func (s *spool) write(frame []byte) error {
 		}
 		s.file = f
 	}
-	if _, err := s.file.WriteAt(frame, s.size); err != nil {
-		return errors.Join(err, s.file.Truncate(s.size))
+	if _, err := s.file.WriteAt(frame, end); err != nil {
+		return errors.Join(err, s.file.Truncate(end))
 	}
-	s.size += int64(len(frame))
 	s.unsynced = true
 	return nil
 }
@@ -135,16 +151,17 @@ func (s *spool) advance(p *wire.Progress) {
 // seal ends the spool: what it has is on disk when seal returns, and no more comes.
 // It returns the number of events.
 func (s *spool) seal() (events uint64, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.sealed {
-		return s.events, nil
+	if !s.sealed {
+		s.sealed, s.progress = true, nil
+		s.notify()
 	}
-	s.sealed = true
-	s.progress = nil
-	s.notify()
+	events = s.events
+	s.mu.Unlock()
 	if s.file == nil {
-		return s.events, nil
+		return events, nil
 	}
 	if s.unsynced {
 		err = s.file.Sync()
@@ -152,9 +169,9 @@ func (s *spool) seal() (events uint64, err error) {
 	err = errors.Join(err, s.file.Close())
 	s.file, s.buf = nil, nil
 	if err != nil {
-		return s.events, fmt.Errorf("keep what the job sent to its client: %w", err)
+		return events, fmt.Errorf("keep what the job sent to its client: %w", err)
 	}
-	return s.events, nil
+	return events, nil
 }
 
 // sent returns the bytes of rows and output so far.

@@ -79,6 +79,29 @@ func TestSpoolLimit(t *testing.T) {
 	require.Len(t, events, 2)
 }
 
+// While the disk does not answer, only those who write wait.
+func TestSpoolOnStuckDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events")
+	asked, answer := make(chan struct{}), make(chan struct{})
+	s := newSpool(1000, func() (*os.File, error) {
+		close(asked)
+		<-answer
+		return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	})
+	appended := make(chan error)
+	go func() { appended <- s.append(rows(0, "late")) }()
+	<-asked
+	s.advance(&wire.Progress{})
+	require.NotNil(t, s.view().progress)
+	require.Zero(t, s.sent())
+	close(answer)
+	require.NoError(t, <-appended)
+	require.EqualValues(t, 4, s.sent())
+	n, err := s.seal()
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+}
+
 // A frame that does not reach the disk whole leaves no trace: what follows is read.
 func TestSpoolOnFullDisk(t *testing.T) {
 	s, path := testSpool(t, 1000)

@@ -68,6 +68,7 @@ func (t *totals) add(j *job, info *wire.JobInfo) {
 
 // Stats returns the job manager in numbers.
 func (m *Manager) Stats() Stats {
+	kept := m.artifacts.bytes() // which may wait for a disk
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	o := m.core.Overview()
@@ -75,7 +76,7 @@ func (m *Manager) Stats() Stats {
 		Jobs: make(map[wire.JobState]int), Ended: make(map[wire.JobState]uint64),
 		Nodes: m.core.Nodes(m.clock()), Slots: o.Slots, Free: o.Free,
 		ResultBytes:   m.totals.result,
-		ArtifactBytes: m.artifacts.bytes(), ArtifactCache: m.config.ArtifactCache,
+		ArtifactBytes: kept, ArtifactCache: m.config.ArtifactCache,
 	}
 	for name, n := range o.Jobs {
 		if state, err := wire.ParseJobState(name); err == nil {
