@@ -15,9 +15,6 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 // ready asks the job manager something that takes its lock, and so finds one that is
 // stuck.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	if s.ending.Err() != nil {
-		return &problem{code: http.StatusServiceUnavailable, text: "the job manager stops", hint: "ask again when it is back"}
-	}
 	if _, err := s.glance(r); err != nil {
 		return &problem{code: http.StatusServiceUnavailable, text: "the job manager is not ready: " + wire.Reason(err), hint: "ask again in a moment"}
 	}

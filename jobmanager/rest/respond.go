@@ -77,8 +77,11 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if p.code >= http.StatusInternalServerError {
 		s.log.Warn("an HTTP request failed", "method", r.Method, "path", clip(r.URL.Path), "status", p.code, "error", p.text)
 	}
-	if p.code == http.StatusServiceUnavailable {
+	switch p.code {
+	case http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", "1")
+	case http.StatusRequestEntityTooLarge:
+		w.Header().Set("Connection", "close") // the rest of it is not read
 	}
 	_ = s.sendJSON(w, p.code, Error{Error: p.text, Hint: p.hint}) // whoever is gone needs none
 }

@@ -82,9 +82,7 @@ func (s *Server) handler() http.Handler {
 	}
 	open.Handle("/", s.action(noSuchPath))
 	open.Handle("/api", s.action(noSuchPath)) // or ServeMux would redirect it
-	for _, prefix := range []string{"/api/", "/metrics"} {
-		open.Handle(prefix, security.BearerToken(s.config.Token, s.limited(guarded)))
-	}
+	open.Handle("/api/", security.BearerToken(s.config.Token, s.limited(guarded)))
 	return s.guard(security.HostGuard(s.config.AllowHosts, s.cleanOnly(open)))
 }
 
@@ -128,10 +126,7 @@ func (s *Server) cleanOnly(next http.Handler) http.Handler {
 // limited refuses a body that is too large before any of it is read, and stops reading
 // one that turns out to be.
 func (s *Server) limited(next http.Handler) http.Handler {
-	refuse := s.action(func(w http.ResponseWriter, _ *http.Request) error {
-		w.Header().Set("Connection", "close")
-		return errTooLarge
-	})
+	refuse := s.action(func(http.ResponseWriter, *http.Request) error { return errTooLarge })
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength > maxBody {
 			refuse.ServeHTTP(w, r)

@@ -1,0 +1,325 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager"
+)
+
+var _ Manager = (*jobmanager.Manager)(nil)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var born = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+// fake is a job manager with the jobs, events and logs that a test gives it.
+type fake struct {
+	mu        sync.Mutex
+	jobs      []wire.JobInfo // newest first
+	nodes     []wire.NodeInfo
+	stats     jobmanager.Stats
+	submitted []wire.JobSpec
+	cancelled []wire.CancelRequest
+	followed  []wire.FollowRequest
+	down      error // what Overview answers, if it is set
+
+	// watch and log replace what Watch and Log do once the job is found.
+	watch func(ctx context.Context, from uint64, send func(*wire.Event) error) error
+	log   func(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
+}
+
+func (f *fake) find(id wire.JobID) (*wire.JobInfo, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var fit []wire.JobInfo
+	for _, j := range f.jobs {
+		if strings.HasPrefix(string(j.ID), string(id)) {
+			fit = append(fit, j)
+		}
+	}
+	switch len(fit) {
+	case 0:
+		return nil, wire.Error(codes.NotFound, "there is no job %q", id)
+	case 1:
+		return &fit[0], nil
+	}
+	return nil, wire.Error(codes.InvalidArgument, "%q may be several", id)
+}
+
+func (f *fake) Submit(_ context.Context, req *wire.SubmitRequest) (*wire.SubmitReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if req.Spec.Parallelism < 0 {
+		return nil, wire.Error(codes.InvalidArgument, "parallelism %d: want at least 1", req.Spec.Parallelism)
+	}
+	f.submitted = append(f.submitted, req.Spec)
+	return &wire.SubmitReply{Job: "20260102-150405-new"}, nil
+}
+
+func (f *fake) List(_ context.Context, req *wire.ListRequest) (*wire.ListReply, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	reply := new(wire.ListReply)
+	for _, j := range f.jobs {
+		for _, state := range append([]wire.JobState{-1}, req.States...) {
+			if state == j.State || state < 0 && len(req.States) == 0 {
+				reply.Jobs = append(reply.Jobs, j)
+			}
+		}
+	}
+	if req.Limit > 0 && len(reply.Jobs) > req.Limit {
+		reply.Jobs = reply.Jobs[:req.Limit]
+	}
+	return reply, nil
+}
+
+func (f *fake) Show(_ context.Context, req *wire.ShowRequest) (*wire.JobInfo, error) {
+	return f.find(req.Job)
+}
+
+func (f *fake) Cancel(_ context.Context, req *wire.CancelRequest) (*wire.CancelReply, error) {
+	info, err := f.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cancelled = append(f.cancelled, *req)
+	return &wire.CancelReply{Job: *info}, nil
+}
+
+func (f *fake) Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error) {
+	return &wire.NodesReply{Nodes: f.nodes}, nil
+}
+
+func (f *fake) Overview(_ context.Context, req *wire.OverviewRequest) (*wire.Overview, error) {
+	if err := wire.CheckVersion(req.Version, "the client"); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down != nil {
+		return nil, f.down
+	}
+	return &wire.Overview{Version: wire.Version, Build: "v1", Cluster: "c", Started: born, TaskManagers: 1, Slots: 4, Free: 2,
+		Jobs: map[string]int{"running": 1}, Platforms: []wire.Platform{{OS: "linux", Arch: "amd64"}}, Uploads: true, MaxArtifact: 1 << 30}, nil
+}
+
+func (f *fake) Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error {
+	info, err := f.find(req.Job)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	f.followed = append(f.followed, *req)
+	f.mu.Unlock()
+	if f.watch != nil {
+		return f.watch(ctx, req.From, send)
+	}
+	return replay(story(*info), req.From, send)
+}
+
+func (f *fake) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error {
+	if _, err := f.find(req.Job); err != nil {
+		return err
+	}
+	if f.log != nil {
+		return f.log(ctx, req, send)
+	}
+	for worker := range 2 {
+		if req.Worker >= 0 && req.Worker != worker {
+			continue
+		}
+		if err := send(&wire.LogChunk{Worker: worker, TaskManager: "tm", Text: []byte("one\ntwo\xff\n")}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fake) Stats() jobmanager.Stats { return f.stats }
+
+// story is a job's life: waiting (1), rows (2), a progress, running (3), the end (4).
+func story(end wire.JobInfo) []wire.Event {
+	waiting, running := end, end
+	waiting.State, running.State, end.State = wire.JobWaiting, wire.JobRunning, wire.JobFinished
+	return []wire.Event{
+		{Number: 1, Time: born, State: &waiting},
+		{Number: 2, Time: born, Collected: &wire.Collected{Rows: []byte("secret rows")}},
+		{Number: 2, Time: born, Progress: progress()},
+		{Number: 3, Time: born, State: &running},
+		{Number: 4, Time: born, State: &end},
+	}
+}
+
+// replay sends the events from a number on, progress among them as a job manager does.
+func replay(events []wire.Event, from uint64, send func(*wire.Event) error) error {
+	for i := range events {
+		if e := &events[i]; e.Number >= from {
+			if err := send(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func progress() *wire.Progress {
+	return &wire.Progress{
+		Vertices: []wire.VertexProgress{{Rows: 10, ShardsDone: 3}},
+		Queues:   []wire.QueueProgress{{Superstep: 7, Values: []wire.ReportedValue{{Name: "inertia", Value: math.NaN()}, {Name: "moved", Value: 0.5}}, Compute: 1.5, Communicate: 0.5}},
+	}
+}
+
+// planOf is a small plan with a queue.
+func planOf(t testing.TB) []byte {
+	t.Helper()
+	p := &plan.Plan{
+		Job: "kmeans", Shards: 8, Seed: 1, Parallelism: 2, Fingerprint: "f", Slots: 2,
+		Nodes: []plan.Node{{ID: 0, Op: "ReadCSV"}, {ID: 1, Op: "Map", Name: "scale", Inputs: []plan.Input{{From: 0}}}},
+		Vertices: []plan.Vertex{{ID: 0, Name: "ReadCSV -> scale", Parallelism: 2, SlotGroup: "default",
+			Chain: []plan.Chained{{Node: 0, Parent: -1}, {Node: 1, Parent: 0}}}},
+		Queues: []plan.Queue{{Name: "train", MaxSupersteps: 20, HasCriterion: true}},
+	}
+	require.NoError(t, json.Unmarshal([]byte(`[{"lo":0,"hi":4},{"lo":4,"hi":8}]`), &p.Vertices[0].Ranges))
+	data, err := p.JSON()
+	require.NoError(t, err)
+	_, err = plan.DecodePlan(data)
+	require.NoError(t, err)
+	return data
+}
+
+// newFake has one job in each of four lives, and two task managers.
+func newFake(t testing.TB) *fake {
+	return &fake{
+		jobs: []wire.JobInfo{
+			{ID: "run-1", Name: "kmeans", State: wire.JobRunning, Parallelism: 2, Slots: 2, Shards: 8, Seed: math.MaxUint64, Attempt: 1, Fingerprint: "f", Submitted: born, Started: born,
+				Workers:  []wire.Placed{{TaskManager: "tm", Slots: wire.SlotRange{Lo: 0, Hi: 2}, Address: "10.0.0.1:1"}},
+				Progress: progress(), Plan: planOf(t)},
+			{ID: "new-1", Name: "kmeans", State: wire.JobResolving, Detail: "the inputs are looked at", Parallelism: 1, Shards: 128, Submitted: born},
+			{ID: "bad-1", Name: "iris", State: wire.JobFailed, Detail: "worker 0", Parallelism: 1, Slots: 1, Shards: 128, Attempt: 1, Artifact: "ab", Submitted: born, Started: born, Ended: born,
+				Failure: &wire.Failure{Kind: wire.UserFailure, Message: "panic: boom", Worker: 0, TaskManager: "tm", ExitCode: 2, LastLines: []string{"goroutine 1"}}},
+			{ID: "bad-2", Name: "iris", State: wire.JobFailed, Parallelism: 1, Slots: 1, Shards: 128, Submitted: born, Ended: born,
+				Failure: &wire.Failure{Kind: wire.ClusterFailure, Message: "disk full", Worker: -1, ExitCode: -1}},
+		},
+		nodes: []wire.NodeInfo{
+			{ID: "a", Name: "tm", Host: "h", PID: 1, State: "alive", Slots: 4, Free: 2, Memory: 1 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, Build: "v1",
+				HeardAgo: 250 * time.Millisecond, Since: born, Workers: []wire.WorkerRef{{Job: "run-1", Attempt: 1, Worker: 0}}},
+			{ID: "b", Name: "tm", Host: "h", State: "lost", Since: born},
+		},
+		stats: jobmanager.Stats{
+			Jobs: map[wire.JobState]int{wire.JobRunning: 1, wire.JobFailed: 2}, Ended: map[wire.JobState]uint64{wire.JobFailed: 5},
+			Nodes: []wire.NodeInfo{{ID: "a", Name: "tm", State: "alive", HeardAgo: 250 * time.Millisecond}, {ID: "a", Name: "tm", State: "alive"}, {ID: "\xff", Name: "\xfe", State: "away"}, {ID: "b", Name: "gone", State: "lost"}},
+			Slots: 4, Free: 2, Supersteps: 9, Compute: 1.5, Communicate: 0.25, Rows: 1000, ResultBytes: 12, ArtifactBytes: 34, ArtifactCache: 56, Followers: 3,
+		},
+	}
+}
+
+const tokenText = "0123456789abcdef0123456789abcdef"
+
+// site is a server of a fake, on a port of its own.
+type site struct {
+	*Server
+	t    testing.TB
+	fake *fake
+}
+
+func serve(t testing.TB, f *fake, change func(*Config)) *site {
+	t.Helper()
+	token, err := security.ParseToken(tokenText)
+	require.NoError(t, err)
+	config := Config{Listen: "127.0.0.1:0", Manager: f, Token: token}
+	if change != nil {
+		change(&config)
+	}
+	s, err := New(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Close()) })
+	return &site{Server: s, t: t, fake: f}
+}
+
+// reply is an answer whose body was read.
+type reply struct {
+	code   int
+	header http.Header
+	body   string
+}
+
+// ask asks for "METHOD /path" with headers as "Name: value", in this process: the
+// handlers with all that guards them, without a connection.
+func (s *site) ask(what, body string, headers ...string) reply {
+	s.t.Helper()
+	method, path, _ := strings.Cut(what, " ")
+	r := httptest.NewRequest(method, "http://localhost:8081"+path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+tokenText)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			r.Host = value
+			continue
+		}
+		r.Header.Set(name, value)
+		if value == "" {
+			r.Header.Del(name)
+		}
+	}
+	w := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(w, r)
+	return reply{w.Code, w.Header(), w.Body.String()}
+}
+
+// get asks over a connection.
+func (s *site) get(client *http.Client, path string) (*http.Response, error) {
+	r, err := http.NewRequest("GET", s.URL()+path, nil)
+	require.NoError(s.t, err)
+	r.Header.Set("Authorization", "Bearer "+tokenText)
+	return client.Do(r)
+}
+
+// client makes a client whose connections end with the test.
+func client(t testing.TB) *http.Client {
+	transport := &http.Transport{DisableCompression: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+func (r reply) problem(t testing.TB) Error {
+	t.Helper()
+	require.Equal(t, mediaJSON, r.header.Get("Content-Type"))
+	var e Error
+	dec := json.NewDecoder(strings.NewReader(r.body))
+	dec.DisallowUnknownFields()
+	require.NoError(t, dec.Decode(&e), r.body)
+	require.NotEmpty(t, e.Error)
+	return e
+}
+
+func (r reply) String() string { return fmt.Sprintf("%d %s", r.code, r.body) }
+
+func readAll(t testing.TB, body io.ReadCloser) string {
+	t.Helper()
+	data, err := io.ReadAll(body)
+	require.NoError(t, err)
+	require.NoError(t, body.Close())
+	return string(data)
+}

@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/security"
+)
+
+// occupied is an address that somebody listens on.
+func occupied(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String()
+}
+
+// dial opens a connection that breaks, and the test with it, before it hangs.
+func (s *site) dial() net.Conn {
+	c, err := net.Dial("tcp", s.Address())
+	require.NoError(s.t, err)
+	require.NoError(s.t, c.SetDeadline(time.Now().Add(20*time.Second)))
+	s.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+func (s *site) header(method, path, more string) string {
+	return fmt.Sprintf("%s %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%s\r\n", method, path, s.Address(), tokenText, more)
+}
+
+// A body of 100 MB is refused before it is sent, whether its length is announced or
+// not.
+func TestLargeBodies(t *testing.T) {
+	s := serve(t, newFake(t), nil)
+	const size = 100 << 20
+	for _, how := range []string{fmt.Sprintf("Content-Length: %d\r\n", size), "Transfer-Encoding: chunked\r\n"} {
+		c := s.dial()
+		_, err := io.WriteString(c, s.header("POST", "/api/v1/jobs", "Content-Type: application/json\r\n"+how))
+		require.NoError(t, err)
+		sent := make(chan int)
+		go func() {
+			chunk := []byte(fmt.Sprintf("%x\r\n%s\r\n", 64<<10, "{"+strings.Repeat(" ", 64<<10-1)))
+			n := 0
+			for n < size {
+				k, err := c.Write(chunk)
+				if n += k; err != nil {
+					break
+				}
+			}
+			sent <- n
+		}()
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err, how)
+		require.Equal(t, http.StatusRequestEntityTooLarge, r.StatusCode, how)
+		require.Contains(t, readAll(t, r.Body), "larger than")
+		require.Less(t, <-sent, size/2, how)
+	}
+	require.Empty(t, s.fake.submitted)
+}
+
+func TestGarbageOnThePort(t *testing.T) {
+	s := serve(t, newFake(t), nil)
+	random := make([]byte, 1<<12)
+	for i, source := 0, rand.New(rand.NewPCG(1, 2)); i < len(random); i++ {
+		random[i] = byte(source.Uint32())
+	}
+	for _, garbage := range []string{
+		string(random), strings.Repeat("A", 1<<20), "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+		"GET /api/v1/jobs HTTP/1.1\r\n\r\n", "GET http://[::1 HTTP/1.1\r\nHost: x\r\n\r\n", s.header("POST", "/api/v1/jobs", "Content-Length: -1\r\n"),
+		s.header("POST", "/api/v1/jobs", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), s.header("GET", "/healthz", "A: "+strings.Repeat("x", 1<<17)+"\r\n"), "\r\n\r\n",
+	} {
+		c := s.dial()
+		_, _ = io.WriteString(c, garbage) // it may be cut before the end
+		_ = c.(*net.TCPConn).CloseWrite()
+		answer, _ := io.ReadAll(c)
+		require.NotContains(t, string(answer), "HTTP/1.1 2", "%.80q", garbage)
+	}
+	r, err := s.get(client(t), "/api/v1/jobs")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	readAll(t, r.Body)
+}
+
+// Who sends a request slowly, or none at all, is cut, and does not keep others out.
+func TestSlowSenders(t *testing.T) {
+	s := serve(t, newFake(t), func(c *Config) { c.ReadTimeout = 90 * time.Millisecond; c.MaxConnections = 2 })
+	silent, slow := s.dial(), s.dial()
+	_, err := io.WriteString(slow, s.header("POST", "/api/v1/jobs", "Content-Type: application/json\r\nContent-Length: 10\r\n")+"{")
+	require.NoError(t, err)
+	third := s.dial() // waits for a place
+	_, err = io.WriteString(third, s.header("GET", "/api/v1/jobs", "Connection: close\r\n"))
+	require.NoError(t, err)
+	for _, c := range []net.Conn{silent, slow, third} {
+		answer, err := io.ReadAll(c)
+		require.NoError(t, err)
+		require.Equal(t, c == third, strings.HasPrefix(string(answer), "HTTP/1.1 200 "), string(answer))
+	}
+}
+
+func TestTLS(t *testing.T) {
+	dir := t.TempDir()
+	_, err := security.InitTLS(dir, []string{"localhost", "127.0.0.1"}, false)
+	require.NoError(t, err)
+	file := func(name string) string { return filepath.Join(dir, name) }
+	s := serve(t, newFake(t), func(c *Config) {
+		c.TLS = security.TLSFiles{CA: file("ca.pem"), Cert: file("jobmanager.pem"), Key: file("jobmanager-key.pem")}
+	})
+	require.True(t, strings.HasPrefix(s.URL(), "https://127.0.0.1:"), s.URL())
+
+	with := func(files security.TLSFiles) *http.Client {
+		config, err := files.Client()
+		require.NoError(t, err)
+		transport := &http.Transport{TLSClientConfig: config}
+		t.Cleanup(transport.CloseIdleConnections)
+		return &http.Client{Transport: transport}
+	}
+	r, err := s.get(with(security.TLSFiles{CA: file("ca.pem"), Cert: file("client.pem"), Key: file("client-key.pem")}), "/api/v1/overview")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	require.EqualValues(t, tls.VersionTLS13, r.TLS.Version)
+	readAll(t, r.Body)
+
+	_, err = s.get(with(security.TLSFiles{CA: file("ca.pem")}), "/healthz")
+	require.Error(t, err, "without a certificate")
+	plain := s.dial()
+	_, err = io.WriteString(plain, s.header("GET", "/api/v1/jobs", ""))
+	require.NoError(t, err)
+	answer, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	require.Contains(t, string(answer), "400 Bad Request")
+}
+
+func TestURLNamesAHostThatIsServed(t *testing.T) {
+	s := serve(t, newFake(t), func(c *Config) { c.Listen = "0.0.0.0:0"; c.Insecure = true })
+	require.True(t, strings.HasPrefix(s.URL(), "http://localhost:"), s.URL())
+	r, err := s.get(client(t), "/readyz")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, r.StatusCode)
+	readAll(t, r.Body)
+}
+
+// A server whose listener breaks says so when it is closed, and not before.
+func TestListenerBreaks(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	token, err := security.NewToken()
+	require.NoError(t, err)
+	s, err := New(Config{Listener: l, Manager: newFake(t), Token: token})
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	<-s.serving
+	require.ErrorIs(t, s.Close(), net.ErrClosed)
+	require.ErrorIs(t, s.Close(), net.ErrClosed)
+}
