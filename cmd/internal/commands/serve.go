@@ -40,8 +40,10 @@ type JobManagerCommand struct {
 	AllowHost   []string      `setting:"jobmanager.allow-hosts" placeholder:"HOST" help:"Further names by which browsers may reach the HTTP port."`
 	Dir         string        `setting:"jobmanager.dir" default:"${state}/jobmanager" placeholder:"DIR" help:"Where artifacts, results and history are kept (default: ${default})."`
 	MaxArtifact settings.Size `setting:"jobmanager.max-artifact" default:"1GiB" placeholder:"SIZE" help:"Largest executable that may be uploaded (default: ${default})."`
+	Cache       settings.Size `name:"artifact-cache" setting:"jobmanager.artifact-cache" default:"8GiB" placeholder:"SIZE" help:"How much all kept executables may take (default: ${default})."`
 	NoUploads   bool          `setting:"jobmanager.no-uploads" help:"Take no executables: built-in jobs only."`
 	MaxResult   settings.Size `setting:"jobmanager.max-result" default:"1GiB" placeholder:"SIZE" help:"How much the collected rows of a job may take (default: ${default})."`
+	KeepBytes   settings.Size `setting:"jobmanager.keep-bytes" default:"16GiB" placeholder:"SIZE" help:"How much the results and logs of ended jobs may take; the oldest go first (default: ${default})."`
 	KeepJobs    int           `setting:"jobmanager.keep-jobs" default:"1000" placeholder:"N" help:"How many ended jobs are remembered (default: ${default})."`
 	Placement   string        `setting:"jobmanager.placement" enum:"pack,spread" default:"spread" placeholder:"POLICY" help:"pack jobs onto few task managers, or spread them (default: ${default})."`
 	Detection   time.Duration `setting:"jobmanager.detection" default:"4s" placeholder:"TIME" help:"How long a task manager may be silent before it counts as lost (default: ${default})."`
@@ -89,7 +91,7 @@ func (c *JobManagerCommand) start(ctx context.Context, s *Streams) (*manager, er
 	}
 	m, err := jobmanager.New(ctx, jobmanager.Config{
 		Listen: c.Listen, Dir: c.Dir, Token: token, TLS: c.files(), Insecure: c.Insecure,
-		MaxArtifact: int64(c.MaxArtifact), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs,
+		MaxArtifact: int64(c.MaxArtifact), ArtifactCache: int64(c.Cache), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs, KeepBytes: int64(c.KeepBytes),
 		Policy: policy, Detection: c.Detection, Lease: c.Lease, Logger: logger,
 	})
 	if err != nil {
