@@ -85,12 +85,8 @@ func (c *JobManagerCommand) start(ctx context.Context, s *Streams) (*manager, er
 		return nil, UsageError{err}
 	}
 	logger := c.logger("jobmanager", s.Err)
-	token, err := c.ownToken()
-	if err != nil {
-		return nil, err
-	}
 	m, err := jobmanager.New(ctx, jobmanager.Config{
-		Listen: c.Listen, Dir: c.Dir, Token: token, TLS: c.files(), Insecure: c.Insecure,
+		Listen: c.Listen, Dir: c.Dir, TokenFile: c.TokenFile, TLS: c.files(), Insecure: c.Insecure,
 		MaxArtifact: int64(c.MaxArtifact), ArtifactCache: int64(c.Cache), NoUploads: c.NoUploads, MaxResult: int64(c.MaxResult), KeepJobs: c.KeepJobs, KeepBytes: int64(c.KeepBytes),
 		Policy: policy, Detection: c.Detection, Lease: c.Lease, Logger: logger,
 	})
@@ -102,32 +98,12 @@ func (c *JobManagerCommand) start(ctx context.Context, s *Streams) (*manager, er
 		return all, nil
 	}
 	all.http, err = rest.New(rest.Config{
-		Listen: c.HTTP, Manager: m, Token: token, TLS: c.files(), Insecure: c.Insecure, AllowHosts: c.AllowHost, Logger: logger.Named("http"),
+		Listen: c.HTTP, Manager: m, Token: m.Token(), TLS: c.files(), Insecure: c.Insecure, AllowHosts: c.AllowHost, Logger: logger.Named("http"),
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
 	return all, nil
-}
-
-// ownToken is the cluster's token, made if it is not there.
-func (c *JobManagerCommand) ownToken() (security.Token, error) {
-	path := c.TokenFile
-	if path == "" {
-		_, text, err := net.SplitHostPort(c.Listen)
-		if err != nil {
-			return security.Token{}, UsageError{fmt.Errorf("--listen: %w", err)}
-		}
-		port, err := net.LookupPort("tcp", text)
-		if err != nil {
-			return security.Token{}, UsageError{fmt.Errorf("--listen: %w", err)}
-		}
-		if port == 0 {
-			return security.Token{}, UsageError{errors.New("--listen at port 0 needs --token-file: clients look for the token by the port")}
-		}
-		path = security.DefaultTokenFile(port)
-	}
-	return security.CreateToken(path)
 }
 
 // announceHTTP says where the HTTP server is.
