@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
+	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -57,7 +58,7 @@ func (m *manager) converse(ctx context.Context) error {
 		}
 		wait := waits.wait()
 		if failures == 0 || failures%10 == 9 { // the first time, and then a reminder
-			m.Logger.Warn("no connection to the job manager, trying again", "address", m.JobManager, "error", wire.Reason(err))
+			m.Logger.Warn("no connection to the job manager, trying again", "address", m.JobManager, "error", wire.Reason(security.ExplainDial(err)))
 		}
 		select {
 		case <-time.After(wait):

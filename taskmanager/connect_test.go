@@ -4,6 +4,7 @@ package taskmanager
 
 import (
 	"context"
+	"crypto/tls"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -105,6 +108,31 @@ func TestRefusedForNow(t *testing.T) {
 	boss.await(t, "more tries", func() bool { return len(boss.registers) >= 3 })
 	boss.change(func() { boss.refuse = nil })
 	boss.await(t, "registration", func() bool { return boss.stream != nil })
+}
+
+// TestTLSToPlaintext has the task manager expect TLS of a job manager that has none: its
+// log says what to do.
+func TestTLSToPlaintext(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.refuse = &wire.Refused{} // so that nobody waits for a registration
+	said := make(lines, 16)
+	manage(t, boss, func(c *Config) {
+		c.DialOptions = append(c.DialOptions, grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13})))
+		c.Logger = hclog.New(&hclog.LoggerOptions{Output: said, Level: hclog.Warn})
+	})
+	require.Contains(t, <-said, "the job manager does not speak TLS: drop --tls-ca")
+}
+
+// lines passes on what is logged, as far as there is room.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	select {
+	case l <- string(p):
+	default:
+	}
+	return len(p), nil
 }
 
 // TestWrongToken has the job manager turn the task manager away before it is heard.
