@@ -323,6 +323,7 @@ const (
 	leadBarrier leadKind = iota
 	leadBroadcast
 	leadSharing
+	leadLetters
 )
 
 func (c *Comm) leading(what leadKind, ctx context.Context) leader {
@@ -336,6 +337,8 @@ func (l *leading) lead(c *Comm) error {
 		return c.spreadValue(l.ctx)
 	case leadSharing:
 		return c.shareAll()
+	case leadLetters:
+		return c.exchangeLetters(l.ctx)
 	default:
 		return c.meetRemotely(l.ctx)
 	}

@@ -45,6 +45,7 @@ const (
 	callBroadcastInt64
 	callAllReduce
 	callCollective // which, coll says
+	callObjects    // a gathering of what ranks bring to a reduction of objects
 )
 
 // titles are the names of collectives in messages.
@@ -70,6 +71,7 @@ type slot struct {
 	nodes   []shared.Node // of a forest, one per entry
 	reducer any           // *AllReducer[T]
 	request *request      // of a collective
+	letter  []byte        // of a reduction of objects
 	_       [64]byte
 }
 
@@ -98,6 +100,12 @@ func (h *header) describe() string {
 		return fmt.Sprintf("AllReduce %q%s (%d %s, %s, %s%s)", h.name, h.number(), h.count, h.dtype, op, what, by)
 	case callCollective:
 		return h.describeCollective()
+	case callObjects:
+		what := "whole values"
+		if h.shards > 0 {
+			what = fmt.Sprintf("forests over %d shards", h.shards)
+		}
+		return fmt.Sprintf("AllReduce of objects %q%s (%s)", h.name, h.number(), what)
 	default:
 		return "nothing"
 	}

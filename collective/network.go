@@ -31,6 +31,7 @@ type network struct {
 	request request
 	header  header
 	word    [8]byte
+	letters [][]byte // of the latest reduction of objects, by rank
 	whole   *parties
 	shards  map[int]*parties
 }

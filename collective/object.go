@@ -159,6 +159,9 @@ func (r *ObjectReduction[V]) merge(entries []shared.Entry[V], size int) (V, bool
 // gatherBytes brings every rank's bytes to every rank, and sees to it that all mean the
 // same number of shards.
 func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
+	if c.group.net != nil {
+		return gatherRemotely(c, mine, shards, o)
+	}
 	heads := make([]int64, 2*c.Size())
 	if err := AllGather(c, []int64{int64(len(mine)), int64(shards)}, heads, o); err != nil {
 		return nil, err
@@ -168,10 +171,10 @@ func gatherBytes(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
 	for r := range counts {
 		n := heads[2*r]
 		if other := heads[2*r+1]; other != int64(shards) {
-			return nil, c.failed(&MismatchError{
-				Rank: c.Rank(), Doing: fmt.Sprintf("AllReduce of objects %q over %d shards", o.name, shards),
-				Other: r, OtherDoing: fmt.Sprintf("one over %d (0 stands for whole values)", other),
-			})
+			mine := header{kind: callObjects, name: o.name, shards: shards}
+			theirs := mine
+			theirs.shards = int(other)
+			return nil, c.failed(&MismatchError{Rank: c.Rank(), Doing: mine.describe(), Other: r, OtherDoing: theirs.describe()})
 		}
 		if n < 0 || n > maxGathered || total+int(n) > maxGathered {
 			return nil, c.failed(fmt.Errorf("ranks bring more than %d MiB to %q in all", maxGathered>>20, o.name))

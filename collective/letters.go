@@ -1,0 +1,149 @@
+package collective
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// gatherRemotely is gatherBytes in a group whose ranks are in several processes. The
+// ranks of one meet, and the last to come puts their letters into one packet and
+// exchanges packets with the other processes: one AllGather of the packets' heads,
+// which hold all of small ones, and one of the rest of the others, whatever the number
+// of ranks. An exchange from rank to rank would cost as many messages as there are
+// ranks, in each process and for each of its ranks.
+//
+// The parts are shared by the ranks of the process, which only read them.
+func gatherRemotely(c *Comm, mine []byte, shards int, o Option) ([][]byte, error) {
+	if err := c.begin(o.ctx); err != nil {
+		return nil, err
+	}
+	g := c.group
+	start := g.now()
+	s := &g.slots[c.index]
+	s.header = header{kind: callObjects, seq: c.seq, name: o.name, shards: shards}
+	s.letter = mine
+	err := c.meet(o.ctx, c.leading(leadLetters, o.ctx))
+	s.letter = nil
+	if err != nil {
+		return nil, err
+	}
+	// Nobody writes letters before this rank comes to the next meeting.
+	parts, bytes := g.net.letters, int64(0)
+	if c.index == 0 {
+		bytes = g.agreed.bytes // of the whole process
+	}
+	c.by = g.agreed.by
+	c.account(bytes, g.now()-start)
+	return parts, nil
+}
+
+// headBytes is the size of a packet's head: its length, and as much of it as fits.
+const headBytes = 512
+
+// exchangeLetters brings the letters of the ranks of this process to all others, and
+// theirs here. The caller leads a meeting.
+func (c *Comm) exchangeLetters(ctx context.Context) error {
+	g := c.group
+	packet := []byte{}
+	for i := range g.slots {
+		letter := g.slots[i].letter
+		packet = binary.AppendUvarint(packet, uint64(len(letter)))
+		packet = append(packet, letter...)
+	}
+	g.agreed = agreement{}
+	packets, err := c.exchangePackets(ctx, packet)
+	if err != nil {
+		return err
+	}
+	n := g.net
+	n.letters = make([][]byte, n.size)
+	for h, p := range packets {
+		if err := openPacket(p, n.hosts[h], n.letters); err != nil {
+			return fmt.Errorf("what the process of rank %d sent to %s: %w", n.hosts[h][0], g.slots[c.index].header.describe(), err)
+		}
+	}
+	return nil
+}
+
+// exchangePackets gives every process the packets of all.
+func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, error) {
+	n := c.group.net
+	size := len(n.hosts)
+	heads := make([]byte, size*headBytes)
+	mine := heads[n.me*headBytes:][:headBytes]
+	binary.LittleEndian.PutUint64(mine, uint64(len(packet)))
+	rest := packet[copy(mine[8:], packet):]
+	if err := c.gatherAmongProcesses(ctx, heads, mine, nil); err != nil {
+		return nil, err
+	}
+	packets, counts, total := make([][]byte, size), make([]int, size), 0
+	for h := range packets {
+		head := heads[h*headBytes:][:headBytes]
+		length := binary.LittleEndian.Uint64(head)
+		if length > maxGathered || total+int(length) > maxGathered {
+			return nil, fmt.Errorf("ranks bring more than %d MiB to %s in all", maxGathered>>20, c.group.slots[c.index].header.describe())
+		}
+		total += int(length)
+		here := min(int(length), headBytes-8)
+		packets[h], counts[h] = head[8:8+here:8+here], int(length)-here
+	}
+	left := 0
+	for _, n := range counts {
+		left += n
+	}
+	if left == 0 {
+		return packets, nil
+	}
+	all := make([]byte, left)
+	if err := c.gatherAmongProcesses(ctx, all, rest, counts); err != nil {
+		return nil, err
+	}
+	for h, k := range counts {
+		packets[h] = slices.Concat(packets[h], all[:k])
+		all = all[k:]
+	}
+	return packets, nil
+}
+
+// gatherAmongProcesses is an AllGather of bytes in which processes take the part of
+// ranks, evenly or by counts.
+func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, counts []int) error {
+	g, n := c.group, c.group.net
+	n.header = g.slots[c.index].header
+	if counts != nil {
+		n.header.counts = 1 // all cut by the heads that they have agreed on
+	}
+	n.request = request{
+		header: &n.header, ctx: ctx, coll: program.AllGather, elem: 1,
+		n: len(all), counts: counts, in: append(n.request.in[:0], mine), out: all,
+	}
+	_, err := c.remotely(&n.request)
+	clear(n.request.in)
+	n.request.out, n.request.counts = nil, nil
+	if last := n.calls.last; err == nil && last != nil {
+		g.agreed.bytes += last.sent
+		g.agreed.by = last.prog.Algorithm
+	}
+	return err
+}
+
+// openPacket finds the letters of ranks in a packet.
+func openPacket(packet []byte, ranks []int, letters [][]byte) error {
+	for _, r := range ranks {
+		length, k := binary.Uvarint(packet)
+		if k <= 0 || length > uint64(len(packet)-k) {
+			return fmt.Errorf("it ends within the letter of rank %d", r)
+		}
+		letters[r] = packet[k : k+int(length) : k+int(length)]
+		packet = packet[k+int(length):]
+	}
+	if len(packet) > 0 {
+		return errors.New("something follows the last letter")
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package collective
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// TestLettersOfAnyLength has ranks in several processes bring objects that fit into a
+// packet's head, just so, or not, and some nothing.
+func TestLettersOfAnyLength(t *testing.T) {
+	lengths := []int{0, 1, 100, headBytes - 20, headBytes - 8, headBytes, 5000, 1 << 18}
+	executors(t, func(t *testing.T, of ends) {
+		for k := range lengths {
+			for _, err := range callOn(t, of, func(c *Comm) error {
+				text := func(rank int) string {
+					return strings.Repeat(string(rune('a'+rank)), lengths[(k+rank)%len(lengths)])
+				}
+				r := &ObjectReduction[string]{
+					Name: "text", Codec: shared.Msgpack[string](), Merge: func(a, b string) string { return a + b },
+				}
+				want := ""
+				for rank := range c.Size() {
+					if rank != 1 {
+						want += text(rank)
+					}
+				}
+				if mine := text(c.Rank()); c.Rank() != 1 {
+					r.Value = &mine
+				}
+				got, any, err := AllReduceObject(c, r)
+				if err == nil && (!any || got != want) {
+					err = fmt.Errorf("%t, %d bytes instead of %d", any, len(got), len(want))
+				}
+				return err
+			}) {
+				require.NoError(t, err, "case %d", k)
+			}
+		}
+	})
+}
+
+// FuzzOpenPacket opens any packet, and finds in one made of letters these letters.
+func FuzzOpenPacket(f *testing.F) {
+	f.Add([]byte{0, 0, 0}, 3)
+	f.Add([]byte{1, 'a', 2, 'b', 'c'}, 2)
+	f.Add([]byte{5, 'a'}, 1)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, 1)
+	f.Fuzz(func(t *testing.T, packet []byte, n int) {
+		n &= 7
+		ranks := make([]int, n)
+		for i := range ranks {
+			ranks[i] = i
+		}
+		letters := make([][]byte, n)
+		if openPacket(packet, ranks, letters) == nil && len(slices.Concat(letters...)) > len(packet) {
+			t.Fatal("letters came of nothing")
+		}
+		letter := packet[:min(len(packet), 100)]
+		two := make([][]byte, 2)
+		err := openPacket(slices.Concat([]byte{byte(len(letter))}, letter, []byte{0}), []int{1, 0}, two)
+		if err != nil || len(two[0]) != 0 || !bytes.Equal(two[1], letter) {
+			t.Fatalf("%v %v", two, err)
+		}
+	})
+}
