@@ -27,6 +27,7 @@ type args struct {
 	By    int           `default:"1" help:"The subtask of the fault."`
 	Text  string        `help:"Text for the job's outputs."`
 	Input string        `help:"CSV file to read."`
+	Bulk  int64         `help:"Further rows to collect, for clients that are to have much to read."`
 }
 
 // row is a row of the job.
@@ -67,6 +68,11 @@ var job = engine.Define("clusterjobs", func(b *engine.Builder, a args) error {
 		SetMaxIter(a.Steps).
 		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
 		Exec()
+	if a.Bulk > 0 {
+		operators.Collect(b, "bulk", operators.Generate(b, a.Bulk, func(draws shared.Random, i int64) row {
+			return row{i, draws.Float64()}
+		}))
+	}
 	operators.Print(model, operators.PrintOptions{})
 	operators.Collect(b, "sums", model)
 	return nil

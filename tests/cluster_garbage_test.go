@@ -1,0 +1,334 @@
+//go:build linux
+
+package tests
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// listening returns the TCP ports on which a process listens: those sockets of the
+// kernel's table that are among the process's open files.
+func listening(pid int) []int {
+	open := map[string]bool{}
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid)) // none where it has ended
+	for _, f := range files {
+		if to, err := os.Readlink(f); err == nil && strings.HasPrefix(to, "socket:[") {
+			open[strings.TrimSuffix(strings.TrimPrefix(to, "socket:["), "]")] = true
+		}
+	}
+	var ports []int
+	for _, table := range []string{"tcp", "tcp6"} {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			// The columns are those of proc_net_tcp: local address, state, inode.
+			field := strings.Fields(line)
+			if len(field) < 10 || field[3] != "0A" || !open[field[9]] {
+				continue
+			}
+			_, port, _ := strings.Cut(field[1], ":")
+			if n, err := strconv.ParseUint(port, 16, 16); err == nil {
+				ports = append(ports, int(n))
+			}
+		}
+	}
+	return ports
+}
+
+// rubbish is what strangers send.
+func rubbish() [][]byte {
+	random := make([]byte, 4096)
+	_, _ = rand.Read(random)
+	hello, _ := hex.DecodeString("160301007a0100007603034b") // of TLS, cut short
+	return [][]byte{
+		nil, // comes and goes
+		[]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+		[]byte("POST /api/v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999999\r\n\r\n{"),
+		[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+		[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\xff\xff\xff\x01\x05\x00\x00\x00\x01"),
+		hello,
+		[]byte(strings.Repeat("\xff", 1<<16)),
+		[]byte(strings.Repeat("\x00", 1<<16)),
+		[]byte("\xff\xff\xff\x7f and little else"),
+		[]byte("\x00\x00\x00\x08superstep"),
+		random,
+	}
+}
+
+// throw sends rubbish to a port. Every other time the connection is held open, as by
+// somebody who waits for an answer; those are returned.
+func throw(port, round int) (held []net.Conn) {
+	for i, data := range rubbish() {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), time.Second)
+		if err != nil {
+			continue // it is gone already
+		}
+		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+		_, _ = c.Write(data) // it may be cut off meanwhile
+		if (i+round)%2 == 0 && round < 4 {
+			held = append(held, c)
+			continue
+		}
+		_ = c.Close()
+	}
+	return held
+}
+
+// pelt throws rubbish at every port of the site's processes until told to stop, and
+// returns how many different ports of workers it hit.
+func (s *site) pelt(stop <-chan struct{}) (workers int) {
+	rounds := map[int]int{}
+	var held []net.Conn
+	defer func() {
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}()
+	for {
+		for _, pid := range s.allWorkers() {
+			for _, port := range listening(pid) {
+				if rounds[port] == 0 {
+					workers++
+				}
+				held = append(held, throw(port, rounds[port])...)
+				rounds[port]++
+			}
+		}
+		for _, p := range append(s.tasks, s.manager) {
+			for _, port := range listening(p.Process.Pid) {
+				held = append(held, throw(port, rounds[port])...)
+				rounds[port]++
+			}
+		}
+		select {
+		case <-stop:
+			return workers
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// TestGarbageOnEveryPort throws rubbish at the ports of job manager, task managers and
+// workers, those for rows and those for collectives, from the moment they listen to the
+// end of the job. It gives the same bits.
+func TestGarbageOnEveryPort(t *testing.T) {
+	t.Parallel()
+	for _, secured := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TLS %v", secured), func(t *testing.T) {
+			t.Parallel()
+			s := startSite(t, siteOptions{tls: secured, taskManagers: 2, slots: 2})
+			steps := "300"
+			if soak {
+				steps = "10000"
+			}
+			local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off", "--steps", steps)
+			require.Zero(t, local.code, local.stderr)
+			stop, hit := make(chan struct{}), make(chan int)
+			go func() { hit <- s.pelt(stop) }()
+			var got outcome
+			for range 2 {
+				got = s.run("--parallelism", "4", "--steps", steps, "--pause", "5ms")
+				if got.code != 0 {
+					break
+				}
+			}
+			close(stop)
+			ports := <-hit
+			require.Zero(t, got.code, got.stderr)
+			require.Equal(t, local.stdout, got.stdout)
+			require.GreaterOrEqual(t, ports, 4, "each worker has a port for rows and one for collectives, in two runs")
+			s.survived(t)
+		})
+	}
+}
+
+// peak is the most memory that a process has had at once, in bytes.
+func peak(t testing.TB, pid int) int64 {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			require.NoError(t, err)
+			return n << 10
+		}
+	}
+	require.Fail(t, "the kernel does not tell the peak")
+	return 0
+}
+
+// zeros is a body that counts how much of it was taken.
+type zeros struct{ left, taken int64 }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), z.left)
+	clear(p[:n])
+	z.left -= n
+	z.taken += n
+	return int(n), nil
+}
+
+// hugeBody posts 100 MB, with the length told ahead and not.
+func hugeBody(t *testing.T, s *site) {
+	const size = 100_000_000
+	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
+	require.NoError(t, err)
+	before := peak(t, s.manager.Process.Pid)
+	for name, length := range map[string]int64{"length told": size, "in chunks": -1} {
+		body := &zeros{left: size}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.http+"/api/v1/jobs", body)
+		require.NoError(t, err)
+		req.ContentLength = length
+		req.Header.Set("Authorization", "Bearer "+token.Reveal())
+		req.Header.Set("Content-Type", "application/json")
+		transport := new(http.Transport)
+		answer, err := (&http.Client{Transport: transport, Timeout: 30 * time.Second}).Do(req)
+		require.NoError(t, err, name)
+		defer transport.CloseIdleConnections()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err, name)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusRequestEntityTooLarge, answer.StatusCode, "%s: %s", name, text)
+		require.Less(t, body.taken, int64(size/4), name)
+	}
+	require.Less(t, peak(t, s.manager.Process.Pid)-before, int64(32<<20))
+}
+
+// stoppedReaders follow a job with much to tell, and read nothing: by gRPC, by HTTP, and
+// as the stopped process of the client that the job belongs to.
+func stoppedReaders(t *testing.T, s *site) {
+	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
+	local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
+	require.Zero(t, local.code, local.stderr)
+	cmd := exec.Command(program(t, "./tests/clusterjobs"), append(args, "--cluster", s.address, "--progress", "json")...)
+	cmd.Env = append(os.Environ(), s.environ...)
+	owner := &clientRun{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &owner.out, &owner.err
+	require.NoError(t, cmd.Start())
+	go func() {
+		_ = cmd.Wait()
+		close(owner.ended)
+	}()
+	s.deployedAll(t)
+	c := s.dial(t)
+	jobs, err := c.List(t.Context(), &wire.ListRequest{Limit: 1})
+	require.NoError(t, err)
+	id := jobs.Jobs[0].ID
+	require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 8 {
+		_, err := c.Follow(ctx, &wire.FollowRequest{Job: id})
+		require.NoError(t, err)
+		_, err = c.Logs(ctx, &wire.LogsRequest{Job: id, Worker: -1, Follow: true})
+		require.NoError(t, err)
+		defer s.deafEvents(t, id).Close()
+	}
+	// The others are not held up, and the job reaches its end without its client.
+	require.Eventually(t, func() bool {
+		began := time.Now()
+		got := s.client("list", "--state", "finished")
+		require.Less(t, time.Since(began), 5*time.Second, "the job manager is held up")
+		return strings.Contains(got.stdout, string(id))
+	}, time.Minute, 50*time.Millisecond, "%s", s.said)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+	require.Zero(t, owner.wait(t, time.Minute), owner.err.String())
+	require.Equal(t, local.stdout, owner.out.String())
+	require.Less(t, peak(t, s.manager.Process.Pid), int64(400<<20))
+}
+
+// deafEvents asks for the events of a job by HTTP, and reads only the first line of
+// the answer.
+func (s *site) deafEvents(t *testing.T, id wire.JobID) net.Conn {
+	t.Helper()
+	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
+	require.NoError(t, err)
+	address := strings.TrimPrefix(s.http, "http://")
+	d := net.Dialer{Timeout: 10 * time.Second, Control: func(_, _ string, c syscall.RawConn) (err error) {
+		return c.Control(func(fd uintptr) { err = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 1) })
+	}}
+	conn, err := d.Dial("tcp", address)
+	require.NoError(t, err)
+	_, err = fmt.Fprintf(conn, "GET /api/v1/jobs/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", id, address, token.Reveal())
+	require.NoError(t, err)
+	line, err := bufio.NewReaderSize(conn, 16).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, "200")
+	return conn
+}
+
+// TestFullDisk has no room left under the executables of a task manager: the job fails
+// and says where and why; once there is room, the next one runs.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{slots: 2})
+	dir := filepath.Join(s.dir, "tm0")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	cmd := s.taskManager("tm0")
+	makeRoom := onSmallDisk(t, cmd, dir)
+	s.tasks = append(s.tasks, cmd)
+	s.requireFree()
+	for range 2 { // the second time it is tried again
+		got := s.run("--parallelism", "2")
+		require.Equal(t, 1, got.code)
+		says(t, got.stderr, "fetch executable", "no space left on device", "tm0")
+		s.requireFree()
+	}
+	makeRoom()
+	local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off")
+	got := s.run("--parallelism", "2")
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, local.stdout, got.stdout)
+	require.False(t, gone(cmd.Process.Pid))
+}
+
+// onSmallDisk starts a command that sees a directory as a disk of its own, all but
+// full. The disk is there in the command's namespace alone, and so goes with it. Who is
+// not root becomes so in a namespace of users.
+func onSmallDisk(t testing.TB, cmd *exec.Cmd, dir string) (makeRoom func()) {
+	t.Helper()
+	const script = `mount -t tmpfs -o size=192m superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`
+	args := append([]string{"sh", "-c", script, dir, cmd.Path}, cmd.Args[1:]...)
+	shell, err := exec.LookPath("sh")
+	require.NoError(t, err)
+	cmd.Path, cmd.Args = shell, args
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if os.Getuid() != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{
+			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
+		}
+	}
+	require.NoError(t, cmd.Start())
+	return sync.OnceFunc(func() {
+		require.NoError(t, os.Remove(fmt.Sprintf("/proc/%d/root%s/filler", cmd.Process.Pid, dir)))
+	})
+}

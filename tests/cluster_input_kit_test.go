@@ -1,0 +1,258 @@
+//go:build linux
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A site is a cluster of processes that is given bad input: it must survive it.
+type site struct {
+	*managed
+	http  string // "" without HTTP
+	plain string // what the plain job prints
+	tls   string // directory of the certificates, "" without TLS
+}
+
+// siteOptions say how a site differs from the ordinary one.
+type siteOptions struct {
+	taskManagers, slots int
+	tls                 bool
+	manager             []string // further flags of the job manager
+}
+
+var httpLine = regexp.MustCompile(`(?m)^HTTP at (\S+)$`)
+
+// startSite starts a job manager, with HTTP, and task managers.
+func startSite(t testing.TB, o siteOptions) *site {
+	t.Helper()
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	s := &site{managed: &managed{
+		t: t, dir: dir, said: new(transcript), slots: o.slots,
+		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token}, tasks: make([]*exec.Cmd, o.taskManagers),
+	}}
+	args := append([]string{"jobmanager", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
+		"--dir", filepath.Join(dir, "jm"), "--token-file", token, "--log-level", "info"}, o.manager...)
+	if o.tls {
+		s.tls = filepath.Join(dir, "tls")
+		made := execute(t, nil, program(t, "./cmd/superstep"), "tls", "init", s.tls)
+		require.Zero(t, made.code, made.stderr)
+		args = append(args, s.certificates("jobmanager")...)
+	}
+	t.Cleanup(s.end)
+	s.manager = exec.Command(program(t, "./cmd/superstep"), args...)
+	said := new(transcript)
+	s.manager.Stdout, s.manager.Stderr = said, s.said
+	require.NoError(t, s.manager.Start())
+	require.Eventually(t, func() bool {
+		at, web := managerLine.FindStringSubmatch(said.String()), httpLine.FindStringSubmatch(said.String())
+		if at != nil && web != nil {
+			s.address, s.http = at[1], web[1]
+		}
+		return at != nil && web != nil
+	}, 20*time.Second, 10*time.Millisecond, "the job manager did not come up: %s", s.said)
+	for i := range s.tasks {
+		s.tasks[i] = s.taskManager(fmt.Sprintf("tm%d", i))
+		require.NoError(t, s.tasks[i].Start())
+	}
+	if len(s.tasks) > 0 {
+		s.requireFree()
+		got := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off")
+		require.Zero(t, got.code, got.stderr)
+		s.plain = got.stdout
+	}
+	return s
+}
+
+// taskManager makes the command of a task manager, with a directory of its own.
+func (s *site) taskManager(name string, more ...string) *exec.Cmd {
+	args := append([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
+		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
+	cmd := exec.Command(program(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
+	cmd.Stdout, cmd.Stderr = s.said, s.said
+	return cmd
+}
+
+// certificates are the flags of a role's certificates, none without TLS.
+func (s *site) certificates(role string) []string {
+	if s.tls == "" {
+		return nil
+	}
+	return []string{"--tls-ca", filepath.Join(s.tls, "ca.pem"), "--tls-cert", filepath.Join(s.tls, role+".pem"), "--tls-key", filepath.Join(s.tls, role+"-key.pem")}
+}
+
+// end ends all processes.
+func (s *site) end() {
+	for _, p := range append(s.tasks, s.manager) {
+		if p != nil && p.Process != nil {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		}
+	}
+	if s.t.Failed() {
+		s.t.Logf("the cluster said:\n%s", s.said)
+	}
+}
+
+// with is the same site as seen by those who have other certificates, none if tls is "".
+func (s *site) with(tls string) *site {
+	return &site{managed: s.managed, http: s.http, plain: s.plain, tls: tls}
+}
+
+// run runs the program of the job on the site, to its end.
+func (s *site) run(more ...string) outcome {
+	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
+	return execute(s.t, s.environ, program(s.t, "./tests/clusterjobs"), append(args, more...)...)
+}
+
+// client runs a client command to its end.
+func (s *site) client(args ...string) outcome {
+	return s.managed.client(append(args, s.certificates("client")...)...)
+}
+
+// requireFree waits until every slot of the site is free, and there are as many as
+// there should be.
+func (s *site) requireFree() {
+	s.t.Helper()
+	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
+	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").stdout, want) }, 30*time.Second, 10*time.Millisecond, "%s: %s", want, s.said)
+}
+
+// survived requires that every process of the site goes on, that all slots are free
+// and that the next job gives the same bits as ever.
+func (s *site) survived(t testing.TB) {
+	t.Helper()
+	for _, p := range append(s.tasks, s.manager) {
+		require.False(t, gone(p.Process.Pid), "%s has ended: %s", p, s.said)
+	}
+	s.requireFree()
+	got := s.run("--parallelism", strconv.Itoa(len(s.tasks)*s.slots))
+	require.Zero(t, got.code, got.stderr)
+	require.Equal(t, s.plain, got.stdout)
+}
+
+// dial connects as a client does.
+func (s *site) dial(t testing.TB) *client.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	o := client.Options{Address: s.address, TokenFile: filepath.Join(s.dir, "token")}
+	if s.tls != "" {
+		o.TLS = security.TLSFiles{CA: filepath.Join(s.tls, "ca.pem"), Cert: filepath.Join(s.tls, "client.pem"), Key: filepath.Join(s.tls, "client-key.pem")}
+	}
+	c, err := client.Dial(ctx, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// jobArgs are the arguments of the program clusterjobs, as they travel.
+type jobArgs struct {
+	Rows  int64
+	Steps int
+	Fault string
+	At    int
+	By    int
+}
+
+// handmade is a submission that no program makes: tests bend it.
+func handmade(t testing.TB, hash string) wire.JobSpec {
+	t.Helper()
+	args, err := msgpack.Marshal(jobArgs{Rows: 100, Steps: 3, Fault: "none"})
+	require.NoError(t, err)
+	return wire.JobSpec{
+		Name: "clusterjobs", Args: args, Parallelism: 2, Shards: 128, Artifact: hash, Version: wire.Version,
+		Platform: wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH},
+	}
+}
+
+// submitted submits a job by hand, waits for its end and returns it as people see it.
+func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (info *wire.JobInfo, shown string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: spec})
+	require.NoError(t, err)
+	_, err = c.FollowToEnd(ctx, reply.Job, false, nil)
+	require.NoError(t, err)
+	info, err = c.Show(ctx, &wire.ShowRequest{Job: reply.Job})
+	require.NoError(t, err)
+	got := s.client("show", string(reply.Job))
+	require.Zero(t, got.code, got.stderr)
+	return info, got.stdout
+}
+
+// uploadBytes sends bytes as an executable under a hash and of a size.
+func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data []byte) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stream, err := c.UploadArtifact(ctx)
+	require.NoError(t, err)
+	for first := true; first || len(data) > 0; first = false {
+		n := min(len(data), 256<<10)
+		chunk := &wire.Chunk{Data: data[:n]}
+		if first {
+			chunk.Hash, chunk.Size = hash, size
+		}
+		if err := stream.Send(chunk); errors.Is(err, io.EOF) {
+			break // the answer says why
+		} else {
+			require.NoError(t, err)
+		}
+		data = data[n:]
+	}
+	_, err = stream.CloseAndRecv()
+	return err
+}
+
+// sha256Of names an executable.
+func sha256Of(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// within runs a command that is to end by itself in good time.
+func within(t testing.TB, limit time.Duration, cmd *exec.Cmd, environ ...string) outcome {
+	t.Helper()
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.Env = append(os.Environ(), environ...)
+	require.NoError(t, cmd.Start())
+	late := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
+	defer late.Stop()
+	_ = cmd.Wait()
+	require.NotEqual(t, -1, cmd.ProcessState.ExitCode(), "%s goes on after %v: %s", cmd, limit, said.String())
+	return outcome{cmd.ProcessState.ExitCode(), out.String(), said.String()}
+}
+
+// says requires a text to have every one of some words.
+func says(t testing.TB, text string, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		require.True(t, strings.Contains(text, w), "%q is not in:\n%s", w, text)
+	}
+}

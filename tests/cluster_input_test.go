@@ -1,0 +1,433 @@
+//go:build linux
+
+package tests
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"debug/elf"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/security"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestBadInputOfClusters gives one cluster everything that users and strangers get wrong. Each
+// time the one who did is told what to do, and the cluster goes on: the same processes,
+// all slots free, the next job with the same bits.
+func TestBadInputOfClusters(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{taskManagers: 2, slots: 2})
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, s *site)
+	}{
+		{"wrong token", wrongToken},
+		{"no token", noToken},
+		{"TLS to plaintext", tlsToPlaintext},
+		{"task managers of other versions", otherVersions},
+		{"submissions by hand", badSubmissions},
+		{"more parallelism than slots", tooFewSlots},
+		{"inputs of the client alone", inputsOfTheClient},
+		{"artifacts", badArtifacts},
+		{"two task managers of one identity", twins},
+		{"a body of 100 MB", hugeBody},
+		{"clients that stop reading", stoppedReaders},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.test(t, s)
+			s.survived(t)
+		})
+	}
+}
+
+// wrongToken has everyone who needs a token show that of another cluster.
+func wrongToken(t *testing.T, s *site) {
+	path := filepath.Join(t.TempDir(), "token")
+	other, err := security.CreateToken(path)
+	require.NoError(t, err)
+	const why = "this is not the token of this job manager"
+	got := s.run("--token-file", path)
+	require.Equal(t, 1, got.code)
+	require.Empty(t, got.stdout)
+	says(t, got.stderr, why, "--token-file", "the token shown was from "+path)
+	got = s.client("nodes", "--token-file", path)
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, why)
+	got = within(t, 20*time.Second, s.taskManager("stranger", "--token-file", path))
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "refuses this task manager", why)
+	require.Equal(t, http.StatusUnauthorized, s.get(t, other.Reveal()))
+	for _, said := range []string{got.stderr, s.said.String()} {
+		require.NotContains(t, said, other.Reveal(), "a token is in a message")
+	}
+}
+
+// get asks by HTTP with a token, and returns the code of the answer.
+func (s *site) get(t *testing.T, token string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http+"/api/v1/jobs", nil)
+	require.NoError(t, err)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	answer, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	return answer.StatusCode
+}
+
+// noToken has them show none, as where nobody has left one for them.
+func noToken(t *testing.T, s *site) {
+	none := []string{"SUPERSTEP_TOKEN_FILE=", "SUPERSTEP_TOKEN=", "XDG_RUNTIME_DIR=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
+	for _, cmd := range []*exec.Cmd{
+		exec.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address),
+		exec.Command(program(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
+		exec.Command(program(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
+	} {
+		got := within(t, 20*time.Second, cmd, none...)
+		require.Equal(t, 1, got.code, got.stderr)
+		says(t, got.stderr, "no token for port", "--token-file")
+	}
+	require.Equal(t, http.StatusUnauthorized, s.get(t, ""))
+	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, s.get(t, token.Reveal()))
+}
+
+// tlsToPlaintext has clients and task managers expect TLS of a job manager without.
+func tlsToPlaintext(t *testing.T, s *site) {
+	secured := s.with(filepath.Join(t.TempDir(), "tls"))
+	_, err := security.InitTLS(secured.tls, nil, false)
+	require.NoError(t, err)
+	const why = "the job manager does not speak TLS: drop --tls-ca"
+	got := secured.run()
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, why)
+	got = secured.client("list")
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, why)
+	says(t, warned(t, secured.taskManager("secured"), "no connection to the job manager"), why)
+}
+
+// TestPlaintextToTLS is the other way round: who does not speak TLS is told that
+// the job manager does, and with it the job runs.
+func TestPlaintextToTLS(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{tls: true, taskManagers: 2, slots: 1})
+	plain := s.with("")
+	const why = "what answers there speaks no gRPC without TLS: if it is a job manager with TLS, give --tls-ca"
+	got := plain.run("--parallelism", "2")
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, why)
+	got = plain.client("nodes")
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, why)
+	says(t, warned(t, plain.taskManager("plain"), "no connection to the job manager"), why)
+
+	got = plain.run("--tls-ca", filepath.Join(s.tls, "ca.pem"))
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "the job manager wants a certificate: give --tls-cert and --tls-key")
+	got = plain.run(s.certificates("jobmanager")...)
+	require.Equal(t, 1, got.code, "a certificate of a job manager is none of a client")
+	says(t, got.stderr, "certificate")
+	other := s.with(filepath.Join(t.TempDir(), "tls"))
+	_, err := security.InitTLS(other.tls, nil, false)
+	require.NoError(t, err)
+	got = other.run()
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "of an authority that we do not know: give its ca.pem with --tls-ca")
+	answer, err := http.Get("http" + strings.TrimPrefix(s.http, "https") + "/healthz")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusBadRequest, answer.StatusCode, "plaintext to HTTPS")
+	s.survived(t)
+}
+
+// warned starts a process that goes on trying, waits until it says so, ends it, and
+// returns what it said.
+func warned(t *testing.T, cmd *exec.Cmd, mark string) string {
+	t.Helper()
+	said := new(transcript)
+	cmd.Stdout, cmd.Stderr = said, said
+	require.NoError(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), mark) }, 20*time.Second, 5*time.Millisecond, "%s", said)
+	return said.String()
+}
+
+// otherVersions has task managers of the version before and the one after register.
+func otherVersions(t *testing.T, s *site) {
+	c := s.dial(t)
+	for version, upgrade := range map[int]string{wire.Version - 1: "upgrade the task manager", wire.Version + 1: "upgrade the job manager"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		stream, err := c.Connect(ctx)
+		require.NoError(t, err)
+		require.NoError(t, stream.Send(&wire.FromTaskManager{Register: &wire.Register{
+			Version: version, Build: "another", ID: rand.Text(), Incarnation: rand.Text(), Name: "stranger", Slots: 64, Memory: 1 << 30,
+		}}))
+		answer, err := stream.Recv()
+		require.NoError(t, err)
+		require.NotNil(t, answer.Refused)
+		require.True(t, answer.Refused.Final, "trying again is of no use")
+		says(t, answer.Refused.Reason, upgrade)
+		cancel()
+		got := s.client("nodes")
+		require.NotContains(t, got.stdout, "stranger")
+		spec := handmade(t, "")
+		spec.Version = version
+		_, err = c.Submit(t.Context(), &wire.SubmitRequest{Spec: spec})
+		require.ErrorContains(t, err, "upgrade the "+map[bool]string{true: "client", false: "job manager"}[version < wire.Version])
+	}
+}
+
+// badSubmissions are jobs that the program, which is there, does not have.
+func badSubmissions(t *testing.T, s *site) {
+	got := s.run("--parallelism", "4") // which uploads the program
+	require.Zero(t, got.code, got.stderr)
+	data, err := os.ReadFile(program(t, "./tests/clusterjobs"))
+	require.NoError(t, err)
+	hash, c := sha256Of(data), s.dial(t)
+	info, _ := s.submitted(t, c, handmade(t, hash))
+	require.Equal(t, wire.JobFinished, info.State, "a worker resolves what was sent without a graph: %+v", info.Failure)
+	bend := func(change func(g *plan.Graph)) []byte {
+		p, err := plan.DecodePlan(info.Plan)
+		require.NoError(t, err)
+		g := &plan.Graph{Job: p.Job, Shards: p.Shards, Seed: p.Seed, Nodes: p.Nodes, Queues: p.Queues}
+		require.Equal(t, p.Fingerprint, g.Fingerprint())
+		change(g)
+		bent, err := g.JSON()
+		require.NoError(t, err)
+		return bent
+	}
+	unknown, err := msgpack.Marshal(map[string]any{"Rows": 100, "Shoe": 43})
+	require.NoError(t, err)
+	text, err := msgpack.Marshal(map[string]any{"Rows": "many"})
+	require.NoError(t, err)
+	for name, b := range map[string]struct {
+		change func(*wire.JobSpec)
+		says   []string
+	}{
+		"another job": {func(spec *wire.JobSpec) { spec.Name = "kmeens" }, []string{`"kmeens"`, "clusterjobs"}},
+		"another job with a graph": {func(spec *wire.JobSpec) {
+			spec.Name, spec.Graph = "kmeens", bend(func(g *plan.Graph) { g.Job = "kmeens" })
+		}, []string{`"kmeens"`, "clusterjobs"}},
+		"built-in job":            {func(spec *wire.JobSpec) { spec.Artifact = "" }, []string{`"clusterjobs"`, "kmeans"}},
+		"arguments it has not":    {func(spec *wire.JobSpec) { spec.Args = unknown }, []string{"arguments do not decode", "Shoe"}},
+		"arguments of other type": {func(spec *wire.JobSpec) { spec.Args, spec.Graph = text, bend(func(*plan.Graph) {}) }, []string{"arguments do not decode"}},
+		"arguments cut short":     {func(spec *wire.JobSpec) { spec.Args = spec.Args[:len(spec.Args)/2] }, []string{"arguments do not decode"}},
+		"arguments of garbage":    {func(spec *wire.JobSpec) { spec.Args = bytes.Repeat([]byte{0xc1}, 100) }, []string{"arguments do not decode"}},
+		"arguments that are huge": {func(spec *wire.JobSpec) { spec.Args = []byte{0xdf, 0xff, 0xff, 0xff, 0xff} }, []string{"arguments do not decode"}},
+		"another fingerprint": {func(spec *wire.JobSpec) {
+			spec.Graph = bend(func(g *plan.Graph) { g.Nodes[0].Func = "main.other other.go:1" })
+		}, []string{"builds another graph", "main.other other.go:1", "main.go:"}},
+		"other facts": {func(spec *wire.JobSpec) {
+			spec.Graph = bend(func(g *plan.Graph) { g.Facts = append(g.Facts, plan.Fact{Name: "moon", Value: "full"}) })
+		}, []string{"moon"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spec := handmade(t, hash)
+			b.change(&spec)
+			info, shown := s.submitted(t, c, spec)
+			require.Equal(t, wire.JobFailed, info.State)
+			require.NotNil(t, info.Failure)
+			require.Equal(t, wire.MisuseFailure, info.Failure.Kind, info.Failure.Message)
+			says(t, shown, b.says...)
+		})
+	}
+}
+
+// tooFewSlots asks for more than there are: the job waits, says for what, and gives up
+// when it is told to.
+func tooFewSlots(t *testing.T, s *site) {
+	got := execute(t, s.environ, program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "waiting for 9 slots", "the cluster has 4 slots in all", "5 too few", "gave up after 1s")
+	got = execute(t, s.environ, program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "7", "--detach")
+	require.Zero(t, got.code, got.stderr)
+	id := strings.TrimSpace(got.stdout)
+	list := s.client("list", "--state", "waiting")
+	require.Zero(t, list.code, list.stderr)
+	says(t, list.stdout, id, "waiting", "3 too few")
+	cancelled := s.client("cancel", id)
+	require.Zero(t, cancelled.code, cancelled.stderr)
+	got = execute(t, s.environ, program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "200")
+	require.Equal(t, 2, got.code, "more than shards is a command line that cannot be")
+	says(t, got.stderr, "128 shards")
+}
+
+// inputsOfTheClient are read by workers, which do not have what the client saw when it
+// built the job. On one machine the input is taken away while the job waits for slots.
+func inputsOfTheClient(t *testing.T, s *site) {
+	for _, c := range []struct {
+		name   string
+		input  string // as the user types it
+		spoil  func(dir string) error
+		reason string
+	}{
+		{"absolute path", "DIR/points.csv", func(dir string) error { return os.Remove(filepath.Join(dir, "points.csv")) }, "does not exist"},
+		{"relative path", "points.csv", func(dir string) error { return os.Remove(filepath.Join(dir, "points.csv")) }, "does not exist"},
+		{"directory of the client", "points.csv", os.RemoveAll, "which is not there"},
+		{"a directory instead", "points.csv", func(dir string) error {
+			path := filepath.Join(dir, "points.csv")
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			return os.Mkdir(path, 0o700)
+		}, "changed"},
+		{"other contents", "points.csv", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "points.csv"), []byte("x\n1\n2\n3\n4\n"), 0o600)
+		}, "changed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "points.csv")
+			require.NoError(t, os.WriteFile(path, []byte("x\n1\n2\n"), 0o600))
+			before := s.submit() // takes all slots
+			s.deployedAll(t)
+			input := strings.ReplaceAll(c.input, "DIR", dir)
+			cmd := exec.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
+				"--progress", "json", "--fault", "input", "--input", input)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), s.environ...)
+			run := &clientRun{cmd: cmd, ended: make(chan struct{})}
+			cmd.Stdout, cmd.Stderr = &run.out, &run.err
+			require.NoError(t, cmd.Start())
+			go func() {
+				_ = cmd.Wait()
+				close(run.ended)
+			}()
+			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, 20*time.Second, 5*time.Millisecond, "%s", &run.err)
+			require.NoError(t, c.spoil(dir))
+			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // which cancels its job
+			require.Equal(t, 1, before.wait(t, time.Minute))
+			require.Equal(t, 1, run.wait(t, time.Minute))
+			says(t, run.err.String(), "tm", "points.csv", c.reason)
+		})
+	}
+}
+
+// deployedAll waits until every task manager has a worker.
+func (s *site) deployedAll(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, 30*time.Second, 5*time.Millisecond, "%s", s.said)
+}
+
+// badArtifacts are executables that are none, or not what they should be.
+func badArtifacts(t *testing.T, s *site) {
+	path := program(t, "./tests/clusterjobs")
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	require.NoError(t, os.WriteFile(text, []byte("#!/bin/sh\nexit 0\n"), 0o755))
+	got := s.run("--worker-binary", text)
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "--worker-binary", text, "is not a Go program")
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	large := filepath.Join(dir, "large")
+	require.NoError(t, os.WriteFile(large, data, 0o755))
+	require.NoError(t, os.Truncate(large, 2<<30)) // with a hole
+	got = s.run("--worker-binary", large)
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "it has 2.0 GiB, more than the 1.0 GiB that the cluster accepts", "-ldflags=-s")
+
+	c := s.dial(t)
+	script, half, marked := []byte("#!/bin/sh\n"), data[:len(data)/2], append([]byte("x"), data...)
+	for name, u := range map[string]struct {
+		hash string
+		size int64
+		data []byte
+		says string
+	}{
+		"wrong hash":      {sha256Of(script), int64(len(marked)), marked, "its SHA-256 is"},
+		"cut short":       {sha256Of(marked), int64(len(marked)), marked[:1000], "cut short"},
+		"half a program":  {sha256Of(half), int64(len(half)), half, "headers do not make an executable"},
+		"a script":        {sha256Of(script), int64(len(script)), script, "it is a script"},
+		"no executable":   {sha256Of(marked), int64(len(marked)), marked, "as no executable does"},
+		"too large":       {sha256Of(half), 2 << 30, half, "--max-artifact"},
+		"a path for hash": {"../../token", int64(len(data)), data, "not a SHA-256"},
+	} {
+		err := uploadBytes(t, c, u.hash, u.size, u.data)
+		require.Error(t, err, name)
+		says(t, err.Error(), u.says)
+	}
+	spec := handmade(t, sha256Of(half))
+	_, err = c.Submit(t.Context(), &wire.SubmitRequest{Spec: spec})
+	require.ErrorContains(t, err, "upload it first")
+
+	for name, u := range map[string]struct {
+		data []byte
+		says []string
+	}{
+		"no program of ours": {elsewhere(t), []string{"code 0", "it is no Superstep program"}},
+		"damaged":            {damaged(t, path), []string{"killed by signal", "it is damaged"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hash := sha256Of(u.data)
+			require.NoError(t, uploadBytes(t, c, hash, int64(len(u.data)), u.data))
+			info, shown := s.submitted(t, c, handmade(t, hash))
+			require.Equal(t, wire.JobFailed, info.State)
+			says(t, shown, append(u.says, "tm")...)
+		})
+	}
+	stray, err := filepath.Glob(filepath.Join(s.dir, "jm", "*", "*.part"))
+	require.NoError(t, err)
+	require.Empty(t, stray)
+}
+
+// elsewhere is an executable that has nothing to do with this project.
+func elsewhere(t *testing.T) []byte {
+	t.Helper()
+	path, err := exec.LookPath("true")
+	require.NoError(t, err)
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return data
+}
+
+// damaged is the program with the code where it begins wiped out, as by a bad disk
+// before it was hashed.
+func damaged(t *testing.T, path string) []byte {
+	t.Helper()
+	f, err := elf.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_LOAD && p.Vaddr <= f.Entry && f.Entry < p.Vaddr+p.Filesz {
+			clear(data[p.Off+f.Entry-p.Vaddr:][:64])
+		}
+	}
+	return data
+}
+
+// twins are two task managers of one directory, and of one identity in two.
+func twins(t *testing.T, s *site) {
+	again := s.taskManager("tm0")
+	got := within(t, 20*time.Second, again)
+	require.Equal(t, 1, got.code)
+	says(t, got.stderr, "another task manager uses it", "give this one a directory of its own")
+
+	id, err := os.ReadFile(filepath.Join(s.dir, "tm0", "id"))
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(s.dir, "twin"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "twin", "id"), id, 0o600))
+	said := warned(t, s.taskManager("twin"), "no connection to the job manager")
+	says(t, said, "two task managers have the identity", "tm0 (process", "twin (process", "give one of them a work directory of its own")
+	require.NotContains(t, s.client("nodes").stdout, "twin")
+}
