@@ -11,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager"
 )
 
 // Manager is what a server needs of a job manager; *jobmanager.Manager has it.
@@ -23,6 +24,7 @@ type Manager interface {
 	Overview(ctx context.Context, req *wire.OverviewRequest) (*wire.Overview, error)
 	Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error
 	Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
+	Stats() jobmanager.Stats
 }
 
 // DefaultListen is where a job manager serves HTTP.

@@ -1,5 +1,5 @@
 // Package rest serves a job manager by HTTP: a JSON API with an OpenAPI document,
-// streams of events and logs, and health checks.
+// streams of events and logs, health checks, and metrics for Prometheus.
 //
 //	s, err := rest.New(rest.Config{Manager: m, Token: token})
 //	if err != nil { ... }
@@ -23,6 +23,7 @@
 //	GET  /api/v1/taskmanagers
 //	GET  /api/v1/config
 //	GET  /api/v1/openapi.json
+//	GET  /metrics
 //	GET  /healthz, /readyz                 without a token
 //
 // Errors are {"error": "what was wrong", "hint": "what to do"} with the status that
@@ -30,7 +31,7 @@
 //
 // # Who may ask
 //
-// Everything under /api wants the job manager's token in the header
+// Everything under /api and /metrics wants the job manager's token in the header
 // Authorization, on every request. Requests must name the server by a host that is its
 // own, and pages of other origins are refused, whatever the method. An address that
 // other machines reach needs TLS or Config.Insecure.
@@ -47,4 +48,28 @@
 // client that comes back with Last-Event-ID goes on where it was, and one that has heard
 // the end gets status 204. How far a job is comes as it changes, the latest only;
 // comments show that the stream lives while nothing happens.
+//
+// # Metrics
+//
+//	superstep_build_info                always 1; label version
+//	superstep_slots                     slots of the task managers
+//	superstep_slots_free                slots that no job has
+//	superstep_jobs                      jobs that are kept; label state
+//	superstep_jobs_ended_total          jobs that have ended; label state
+//	superstep_task_managers             task managers; label state
+//	superstep_heartbeat_age_seconds     since a task manager was heard; labels task_manager, id
+//	superstep_supersteps_total          supersteps of all queues of all jobs
+//	superstep_superstep_seconds_total   that subtask 0 spent in them; label kind: compute or communicate
+//	superstep_rows_total                rows that vertices have taken in
+//	superstep_result_bytes_total        collected rows and printed text that jobs sent
+//	superstep_artifact_bytes            of executables that are kept
+//	superstep_artifact_limit_bytes      that they may take
+//	superstep_followers                 clients to which jobs are attached
+//	superstep_http_requests_total       requests answered; labels route, method, code
+//	superstep_http_request_seconds      histogram of how long they took, streams excepted; label route
+//	superstep_http_streams              open streams of events and logs
+//	process_*, go_*                     the process, and the Go runtime
+//
+// Those that end in _total count up from the start of the job manager. They are read
+// when they are asked for, all at one moment.
 package rest

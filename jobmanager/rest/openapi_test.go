@@ -191,6 +191,8 @@ var requests = []struct {
 	{"GET", "/", "/", "", nil, 200},
 	{"GET", "/healthz", "/healthz", "", nil, 200},
 	{"GET", "/readyz", "/readyz", "", nil, 200},
+	{"GET", "/metrics", "/metrics", "", nil, 200},
+	{"GET", "/metrics", "/metrics", "", []string{"Authorization: "}, 401},
 	{"GET", "/api/v1/openapi.json", "/api/v1/openapi.json", "", nil, 200},
 	{"GET", "/api/v1/overview", "/api/v1/overview", "", nil, 200},
 	{"GET", "/api/v1/overview", "/api/v1/overview", "", []string{"Authorization: Bearer x"}, 401},
@@ -265,7 +267,7 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
 	paths := doc["paths"].(map[string]any)
-	require.Equal(t, 15, len(paths))
+	require.Equal(t, 16, len(paths))
 	for path, item := range paths {
 		got := s.ask("DELETE "+strings.ReplaceAll(path, "{id}", "run-1"), "")
 		require.Equal(t, http.StatusMethodNotAllowed, got.code, path)

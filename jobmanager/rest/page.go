@@ -14,8 +14,8 @@ const page = `<!DOCTYPE html>
 <head><meta charset="utf-8"><title>Superstep job manager</title></head>
 <body>
 <h1>Superstep job manager</h1>
-<p>The API is at <code>` + base + `</code>, described by <code>` + base + `/openapi.json</code>.
-It wants the job manager's token:</p>
+<p>The API is at <code>` + base + `</code>, described by <code>` + base + `/openapi.json</code>; metrics for Prometheus are at <code>/metrics</code>.
+Both want the job manager's token:</p>
 <pre>curl -H "Authorization: Bearer $(cat TOKEN_FILE)" http://HOST:PORT` + base + `/overview</pre>
 <p><a href="/healthz">/healthz</a> and <a href="/readyz">/readyz</a> are open.</p>
 <p>From a terminal: <code>superstep list</code>, <code>superstep show</code>, <code>superstep nodes</code>.</p>

@@ -3,6 +3,7 @@ package rest
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +55,5 @@ func TestRealJobManager(t *testing.T) {
 	require.Contains(t, last.data, "seen enough")
 	require.Equal(t, http.StatusNoContent, s.ask("GET "+path+"/events", "", "Last-Event-ID: "+last.id).code)
 	require.Contains(t, s.ask("GET /api/v1/jobs/nope", "").problem(t).Error, "there is no job")
+	require.True(t, strings.Contains(s.ask("GET /metrics", "").body, "superstep_jobs_ended_total{state=\"cancelled\"} 1\n"))
 }

@@ -56,7 +56,7 @@ const (
 )
 
 // handler puts the routes behind everything that guards them, outermost first: headers
-// for browsers, hosts and origins, the token, sizes.
+// for browsers, metrics, hosts and origins, the token, sizes.
 func (s *Server) handler() http.Handler {
 	open, guarded := http.NewServeMux(), http.NewServeMux()
 	guarded.Handle("/", s.action(noSuchPath))
@@ -82,8 +82,10 @@ func (s *Server) handler() http.Handler {
 	}
 	open.Handle("/", s.action(noSuchPath))
 	open.Handle("/api", s.action(noSuchPath)) // or ServeMux would redirect it
-	open.Handle("/api/", security.BearerToken(s.config.Token, s.limited(guarded)))
-	return s.guard(security.HostGuard(s.config.AllowHosts, s.cleanOnly(open)))
+	for _, prefix := range []string{"/api/", "/metrics"} {
+		open.Handle(prefix, security.BearerToken(s.config.Token, s.limited(guarded)))
+	}
+	return s.guard(s.observe(security.HostGuard(s.config.AllowHosts, s.cleanOnly(open))))
 }
 
 // exact makes a pattern of a path match the path alone.

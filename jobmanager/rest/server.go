@@ -28,6 +28,7 @@ type Server struct {
 	tls      bool
 	routes   []route
 	openapi  []byte
+	metrics  *metrics
 	http     *http.Server
 	streams  chan struct{} // a token per stream
 
@@ -49,6 +50,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, log: config.Logger, streams: make(chan struct{}, config.MaxStreams), serving: make(chan struct{})}
 	s.routes = s.table()
+	s.metrics = newMetrics(s)
 	if s.openapi, err = s.document(); err != nil {
 		return nil, err
 	}

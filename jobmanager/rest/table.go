@@ -24,6 +24,8 @@ func (s *Server) table() []route {
 			answers: ok(Status{}, "it is")},
 		{method: "GET", path: "/readyz", id: "readiness", summary: "Whether the job manager takes jobs", open: true, serve: s.ready,
 			answers: ok(Status{}, "it does"), errors: []int{http.StatusServiceUnavailable}},
+		{method: "GET", path: "/metrics", id: "metrics", summary: "Metrics for Prometheus", serve: s.scrape,
+			answers: []answer{{code: http.StatusOK, media: "text/plain", about: "the metrics, in a form that the request may choose"}}},
 		{method: "GET", path: base + "/openapi.json", id: "describe", summary: "This document", serve: s.describe,
 			answers: ok(map[string]any{}, "OpenAPI 3.1")},
 		{method: "GET", path: base + "/overview", id: "overview", summary: "The cluster at a glance", serve: s.overview,

@@ -1,0 +1,186 @@
+package rest
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// metrics is what Prometheus is told, in a registry of its own. The table in doc.go
+// lists the names.
+type metrics struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+	requests *prometheus.CounterVec   // route, method, code
+	seconds  *prometheus.HistogramVec // route
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "superstep_http_requests_total", Help: "HTTP requests answered, by route, method and status.",
+	}, []string{"route", "method", "code"})
+	m.seconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "superstep_http_request_seconds", Help: "Seconds that HTTP requests took, streams excepted.",
+		Buckets: []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30},
+	}, []string{"route"})
+	streams := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "superstep_http_streams", Help: "Open streams of events and logs.",
+	}, func() float64 { return float64(len(s.streams)) })
+	m.registry.MustRegister(m.requests, m.seconds, streams, clusterCollector{s.config.Manager},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
+		ErrorLog:      complaints{s},
+		ErrorHandling: promhttp.ContinueOnError,
+	})
+	return m
+}
+
+// complaints takes what the Prometheus client finds wrong.
+type complaints struct{ s *Server }
+
+func (c complaints) Println(v ...any) { c.s.log.Error("metrics are incomplete", "error", v) }
+
+func (s *Server) scrape(w http.ResponseWriter, r *http.Request) error {
+	s.grant(w)
+	s.metrics.handler.ServeHTTP(w, r)
+	return nil
+}
+
+// observe counts the requests that pass, by the route that served them.
+func (s *Server) observe(next http.Handler) http.Handler {
+	routes := make(map[string]*route)
+	for i := range s.routes {
+		routes[exact(s.routes[i].path)] = &s.routes[i]
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began, seen := time.Now(), &observed{ResponseWriter: w, code: http.StatusOK}
+		defer func() { // also when the connection is aborted
+			name, long := "none", false
+			if route := routes[r.Pattern]; route != nil {
+				name, long = route.path, route.stream
+			}
+			s.metrics.requests.WithLabelValues(name, methodLabel(r.Method), strconv.Itoa(seen.code)).Inc()
+			if !long {
+				s.metrics.seconds.WithLabelValues(name).Observe(time.Since(began).Seconds())
+			}
+		}()
+		next.ServeHTTP(seen, r)
+	})
+}
+
+// methodLabel keeps made-up methods from becoming time series.
+func methodLabel(method string) string {
+	known := []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodConnect, http.MethodTrace}
+	if slices.Contains(known, method) {
+		return method
+	}
+	return "other"
+}
+
+// observed remembers the status of an answer.
+type observed struct {
+	http.ResponseWriter
+	code int
+	told bool
+}
+
+func (o *observed) WriteHeader(code int) {
+	if !o.told && code >= http.StatusOK {
+		o.code, o.told = code, true
+	}
+	o.ResponseWriter.WriteHeader(code)
+}
+
+func (o *observed) Write(p []byte) (int, error) {
+	o.told = true
+	return o.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }
+
+// clusterCollector asks the job manager for its numbers when Prometheus asks for them,
+// so that they are of one moment.
+type clusterCollector struct{ manager Manager }
+
+func newDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("superstep_"+name, help, labels, nil)
+}
+
+var (
+	descBuild        = newDesc("build_info", "Always 1; the version of the job manager is a label.", "version")
+	descSlots        = newDesc("slots", "Slots of the task managers.")
+	descFree         = newDesc("slots_free", "Slots that no job has.")
+	descJobs         = newDesc("jobs", "Jobs that are kept, by state.", "state")
+	descEnded        = newDesc("jobs_ended_total", "Jobs that have ended, by state.", "state")
+	descTaskManagers = newDesc("task_managers", "Task managers, by state.", "state")
+	descHeard        = newDesc("heartbeat_age_seconds", "Seconds since a task manager was heard.", "task_manager", "id")
+	descSupersteps   = newDesc("supersteps_total", "Supersteps of all queues of all jobs.")
+	descSeconds      = newDesc("superstep_seconds_total", "Seconds that subtask 0 spent in supersteps, by kind of stage: compute or communicate.", "kind")
+	descRows         = newDesc("rows_total", "Rows that vertices of all jobs have taken in.")
+	descResults      = newDesc("result_bytes_total", "Bytes of collected rows and printed text that jobs sent.")
+	descArtifacts    = newDesc("artifact_bytes", "Bytes of the executables that are kept.")
+	descCache        = newDesc("artifact_limit_bytes", "Bytes that kept executables may take.")
+	descFollowers    = newDesc("followers", "Clients to which jobs are attached.")
+)
+
+func (c clusterCollector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descBuild, descSlots, descFree, descJobs, descEnded, descTaskManagers, descHeard, descSupersteps,
+		descSeconds, descRows, descResults, descArtifacts, descCache, descFollowers} {
+		out <- d
+	}
+}
+
+func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
+	s := c.manager.Stats()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	gauge(descBuild, 1, wire.Build())
+	gauge(descSlots, float64(s.Slots))
+	gauge(descFree, float64(s.Free))
+	for state := wire.JobResolving; state <= wire.JobCancelled; state++ { // also those that no job is in
+		gauge(descJobs, float64(s.Jobs[state]), state.String())
+		if state.Ended() {
+			counter(descEnded, float64(s.Ended[state]), state.String())
+		}
+	}
+	counter(descSupersteps, float64(s.Supersteps))
+	counter(descSeconds, s.Compute, "compute")
+	counter(descSeconds, s.Communicate, "communicate")
+	counter(descRows, float64(s.Rows))
+	counter(descResults, float64(s.ResultBytes))
+	gauge(descArtifacts, float64(s.ArtifactBytes))
+	gauge(descCache, float64(s.ArtifactCache))
+	gauge(descFollowers, float64(s.Followers))
+	collectNodes(s.Nodes, gauge)
+}
+
+// collectNodes counts task managers. Their names come from elsewhere: what Prometheus
+// would refuse, and everything else with it, is made good.
+func collectNodes(nodes []wire.NodeInfo, gauge func(*prometheus.Desc, float64, ...string)) {
+	states, seen := map[string]int{"alive": 0, "silent": 0, "away": 0}, make(map[string]bool)
+	for i := range nodes {
+		n := &nodes[i]
+		states[strings.ToValidUTF8(n.State, "�")]++
+		if id := clip(n.ID); !seen[id] && n.State != "lost" && n.State != "left" { // who is gone is not waited for
+			seen[id] = true
+			gauge(descHeard, n.HeardAgo.Seconds(), clip(n.Name), id)
+		}
+	}
+	for state, count := range states {
+		gauge(descTaskManagers, float64(count), state)
+	}
+}
