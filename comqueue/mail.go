@@ -2,6 +2,7 @@ package comqueue
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"time"
@@ -95,7 +96,7 @@ func (m *mail) round(b *body, step int) error {
 		m.since = now
 	}
 	all, _, err := collective.AllReduceObject(b.comm, &collective.ObjectReduction[letters]{
-		Name: "reports of shards", Codec: shared.Msgpack[letters](), Value: &mine, Merge: mergeLetters, Context: b.context.Context(),
+		Name: "reports of shards", Codec: lettersCodec{reports: b.subtask == 0}, Value: &mine, Merge: mergeLetters, Context: b.context.Context(),
 	})
 	if err != nil {
 		return err
@@ -105,6 +106,34 @@ func (m *mail) round(b *body, step int) error {
 		m.arrived = append(m.arrived, all.Reports...)
 	}
 	return nil
+}
+
+// lettersCodec encodes letters: the number, and then the reports. Those who do not want
+// the reports do not decode them: all subtasks get what all have sent.
+type lettersCodec struct{ reports bool }
+
+var reportsCodec = shared.Msgpack[[]shardReport]()
+
+// Append implements shared.Codec.
+func (lettersCodec) Append(dst []byte, l letters) ([]byte, error) {
+	dst = binary.AppendUvarint(dst, uint64(l.Next))
+	if len(l.Reports) == 0 {
+		return dst, nil
+	}
+	return reportsCodec.Append(dst, l.Reports)
+}
+
+// Decode implements shared.Codec.
+func (c lettersCodec) Decode(src []byte) (l letters, err error) {
+	next, n := binary.Uvarint(src)
+	if n <= 0 || next > maxLag {
+		return l, fmt.Errorf("letters of %d bytes do not begin with the number of supersteps to the next", len(src))
+	}
+	l.Next = int(next)
+	if src = src[n:]; c.reports && len(src) > 0 {
+		l.Reports, err = reportsCodec.Decode(src)
+	}
+	return l, err
 }
 
 func mergeLetters(left, right letters) letters {
