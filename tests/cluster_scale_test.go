@@ -1,0 +1,143 @@
+//go:build linux
+
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The largest cluster that tests start on one machine.
+const (
+	manyTaskManagers = 20
+	manySlots        = 10
+	manyShards       = 1024
+)
+
+// TestManySlots runs jobs on all slots of many task managers, one of which has ten
+// vertices and more, and requires the bits to be those of one subtask in one process.
+func TestManySlots(t *testing.T) {
+	t.Parallel()
+	path := program(t, "./tests/samebits")
+	c := startDev(t, manyTaskManagers, manySlots)
+	before := c.nodes(t)
+	for _, workload := range []string{"operators", "sums"} {
+		out := t.TempDir()
+		s := sweep{build: "one process", path: path, shards: manyShards, parallelism: []int{1}, batchRows: []int{1024}, procs: []int{0}}
+		digests := s.run(t, workload, out)
+		s.build, s.environ, s.cluster = "many task managers", c.environ, c.address
+		s.parallelism = []int{manyTaskManagers * manySlots}
+		digests = append(digests, s.run(t, workload, out)...)
+		require.Empty(t, differences(digests, false, out), workload)
+	}
+	jobs := c.jobs(t)
+	require.Len(t, jobs, 2)
+	for _, j := range jobs {
+		require.Equal(t, "finished", j.State)
+		require.Len(t, j.Workers, manyTaskManagers, "every task manager has a worker")
+	}
+	c.requireSteady(t, before)
+}
+
+// TestNobodyIsLost keeps every slot of a cluster busy on a machine that has more to do
+// than that, job after job. No task manager and no worker may be taken for lost: the
+// jobs succeed, and the task managers are those that there were.
+func TestNobodyIsLost(t *testing.T) {
+	t.Parallel()
+	long, hogs, steps := time.Second, 1, "10"
+	if soak {
+		long, hogs, steps = 10*time.Minute, 4, "100"
+	}
+	path := program(t, "./tests/clusterjobs")
+	c := startDev(t, manyTaskManagers, manySlots)
+	before := c.nodes(t)
+	hog(t, hogs)
+	loads := [][]string{
+		{"--rows", "400000", "--steps", steps}, // rows of all go to all, then computing
+		{"--rows", "2000", "--steps", steps, "--pause", "20ms"},
+		{"--rows", "1000000", "--steps", "5"},
+	}
+	runs := 0
+	for end := time.Now().Add(long); time.Now().Before(end); runs++ {
+		args := append([]string{"--cluster", c.address, "--parallelism", strconv.Itoa(manyTaskManagers * manySlots),
+			"--shards", strconv.Itoa(manyShards), "--progress", "off"}, loads[runs%len(loads)]...)
+		began := time.Now()
+		got := execute(t, c.environ, path, args...)
+		require.Zero(t, got.code, "job %d: %s", runs, got.stderr)
+		t.Logf("job %d took %v", runs, time.Since(began).Round(time.Millisecond))
+		c.requireSteady(t, before)
+	}
+	require.NotZero(t, runs)
+	for _, j := range c.jobs(t) {
+		require.Equal(t, "finished", j.State)
+		require.Equal(t, 1, j.Attempt, "nothing was tried again")
+	}
+}
+
+// hog starts processes that compute for nothing until the test, or this process, ends.
+func hog(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		cmd := exec.Command("/bin/sh", "-c", `while kill -0 $PPID; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; done`)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// node is a task manager as "superstep nodes" tells it. One that was lost comes back
+// with another identity and another time.
+type node struct {
+	ID, Name, State string
+	Since           time.Time
+	Slots           int
+}
+
+// nodes returns the task managers by name.
+func (c *devCluster) nodes(t testing.TB) []node {
+	t.Helper()
+	return askJSON[node](t, c, "nodes")
+}
+
+// requireSteady requires that the task managers are those that there were, and free.
+func (c *devCluster) requireSteady(t testing.TB, before []node) {
+	t.Helper()
+	require.Len(t, before, manyTaskManagers)
+	require.True(t, slices.Equal(before, c.nodes(t)), "want %v: %v\n%s", before, c.nodes(t), c.said)
+	require.Eventually(t, func() bool {
+		free, of := c.free(t)
+		return free == of
+	}, 10*time.Second, 20*time.Millisecond)
+}
+
+// ranJob is a job as "superstep list" tells it.
+type ranJob struct {
+	ID, State string
+	Attempt   int
+	Workers   []struct{}
+}
+
+// jobs returns the jobs of the cluster.
+func (c *devCluster) jobs(t testing.TB) []ranJob {
+	t.Helper()
+	return askJSON[ranJob](t, c, "list")
+}
+
+// askJSON runs a client command that prints a list.
+func askJSON[T any](t testing.TB, c *devCluster, command string) []T {
+	t.Helper()
+	got := c.ask(t, command, "-o", "json")
+	require.Zero(t, got.code, got.stderr)
+	var all []T
+	require.NoError(t, json.Unmarshal([]byte(got.stdout), &all), fmt.Sprintf("%s: %s", command, got.stdout))
+	return all
+}
