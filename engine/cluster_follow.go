@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -177,15 +178,18 @@ func (s *resultStore) collectsOf(p *plan.Plan) error {
 const collectOp = "Collect"
 
 // collect takes rows of a Collect.
-func (r *clusterRun) collect(rows *wire.Collected) error {
-	c := r.store.at(plan.NodeID(rows.Node))
+func (r *clusterRun) collect(rows *wire.Collected) error { return r.store.take(rows, r.c.allocator) }
+
+// take takes rows of a Collect as they travel.
+func (s *resultStore) take(rows *wire.Collected, mem memory.Allocator) error {
+	c := s.at(plan.NodeID(rows.Node))
 	if c == nil {
 		return fmt.Errorf("operator %d collects rows under no name", rows.Node)
 	}
 	if rows.Shard < 0 || rows.Shard >= len(c.shards) {
 		return fmt.Errorf("result %q: rows of shard %d, but there are %d shards", c.name, rows.Shard, len(c.shards))
 	}
-	in, err := batch.NewStreamReader(bytes.NewReader(rows.Rows), r.c.allocator)
+	in, err := batch.NewStreamReader(bytes.NewReader(rows.Rows), mem)
 	if err != nil {
 		return fmt.Errorf("result %q: %w", c.name, err)
 	}

@@ -60,6 +60,7 @@ type config struct {
 	allocator       memory.Allocator
 	checkBroadcasts bool
 	stdout          io.Writer
+	workers         int // in this process; 0 runs the job as a whole
 	cluster         clusterConfig
 }
 
@@ -123,14 +124,16 @@ func (c *config) check() error {
 		return bad("--batch-rows is %d: want at least 1", c.batchRows)
 	case c.memory < 0:
 		return bad("--memory is %d bytes: want at least 1, or 0 for a share of what there is", c.memory)
+	case c.workers < 0:
+		return bad("the option Workers is %d: want at least 1, or 0 to run the job as a whole", c.workers)
 	case c.ifExists != Fail && c.ifExists != Replace:
 		return bad("--if-exists is %v: want fail or replace", c.ifExists)
 	}
 	return c.cluster.check()
 }
 
-// Local runs the job in this process. It is the default.
-func Local() Option { return func(c *config) { c.cluster.address = "" } }
+// Local runs the job in this process, as a whole. It is the default.
+func Local() Option { return func(c *config) { c.cluster.address, c.workers = "", 0 } }
 
 // Parallelism sets the number of subtasks of each vertex. It decides who works
 // on which shards, never what is computed. 0, the default, is one per processor

@@ -23,6 +23,9 @@ func Run[A any](ctx context.Context, job *Job[A], args A, opts ...Option) (*Resu
 	if c.cluster.address != "" {
 		return runOnCluster(ctx, job, args, c)
 	}
+	if c.workers > 0 {
+		return runAsWorkers(ctx, job, args, c)
+	}
 	made, err := prepare(job, args, c)
 	if err != nil {
 		return nil, err

@@ -316,7 +316,7 @@ func TestConsolidate(t *testing.T) {
 				Collect(b, "a", d)
 				Collect(b, "b", d)
 				return nil
-			}), struct{}{}, opts...)
+			}), struct{}{}, append(opts, engine.Workers(0))...) // rows that come from workers are copies
 			require.NoError(t, err)
 			defer result.Release()
 			a, err := result.Records("a")

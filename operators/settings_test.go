@@ -20,19 +20,38 @@ import (
 // quick, and at least the largest parallelism.
 const testShards = 8
 
+// setting is how a job is run: at a parallelism, with a number of rows per batch, and
+// as a number of workers, or as a whole where that is 0.
+type setting struct{ p, rows, workers int }
+
+func (s setting) String() string {
+	if s.workers == 0 {
+		return fmt.Sprintf("p=%d,rows=%d", s.p, s.rows)
+	}
+	return fmt.Sprintf("p=%d,rows=%d,workers=%d", s.p, s.rows, s.workers)
+}
+
+func (s setting) options() []engine.Option {
+	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
+}
+
 // forEachSetting runs a test at parallelism 1, 2, 3 and 8 with 1, 7 and 1024 rows
-// per batch and a checked allocator. It passes the options to run the job with;
-// further ones go behind them.
+// per batch, as a whole and as workers, and with a checked allocator. It passes the
+// options to run the job with; further ones go behind them.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()
+	var settings []setting
 	for _, p := range []int{1, 2, 3, 8} {
 		for _, rows := range []int{1, 7, 1024} {
-			t.Run(fmt.Sprintf("p=%d,rows=%d", p, rows), func(t *testing.T) {
-				run(t, engine.Parallelism(p), engine.BatchRows(rows), engine.Shards(testShards),
-					engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(spill))
-			})
+			settings = append(settings, setting{p: p, rows: rows})
 		}
+	}
+	for _, s := range append(settings, asWorkers()...) {
+		t.Run(s.String(), func(t *testing.T) {
+			run(t, append(s.options(), engine.Shards(testShards),
+				engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(spill))...)
+		})
 	}
 }
 

@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Workers runs the job as n workers within this process, the way a cluster runs it in
+// n processes; the results are the same, bit for bit. It is for tests of jobs, operators
+// and queues: each worker builds the job by itself, from arguments and facts that have
+// travelled, so that what one build shares among its subtasks, and a cluster could not
+// share among processes, shows.
+//
+// Where the job has fewer slots than n there is a worker for each slot. 0, the default,
+// runs the job as a whole. The closures of an anonymous job may run here too, though
+// what they capture is shared, which on a cluster it would not be.
+func Workers(n int) Option {
+	return func(c *config) {
+		if c.workers = n; n != 0 {
+			c.cluster.address = ""
+		}
+	}
+}
+
+// workersRun is one run of a job as several workers of this process.
+type workersRun struct {
+	c    *config
+	job  Runnable
+	args []byte
+	// client is the build of the caller of Run, which runs nothing but takes the rows
+	// that come back.
+	client *Builder
+	graph  []byte // the client's, as it is sent
+	plan   *plan.Plan
+	slots  []shared.Range // by worker
+}
+
+// runAsWorkers runs a job as several workers of this process.
+func runAsWorkers[A any](ctx context.Context, job *Job[A], args A, c *config) (*Result, error) {
+	r, err := newWorkersRun(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	result, err := r.run(ctx)
+	if err != nil {
+		r.client.store.release()
+		return nil, fmt.Errorf("%s: %w", job.title(), err)
+	}
+	return result, nil
+}
+
+// newWorkersRun builds the job as its client would.
+func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
+	client, err := buildTwice(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	r := &workersRun{c: c, job: job, client: client}
+	if r.args, err = encodeArgs(args); err == nil {
+		r.graph, err = client.graph.JSON()
+	}
+	if err == nil {
+		r.plan, err = plan.Compile(client.graph, c.parallelism)
+	}
+	if err == nil {
+		err = tryOutputs(client.outputs)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", job.title(), err)
+	}
+	workers := min(c.workers, max(r.plan.Slots, 1))
+	for w := range workers {
+		r.slots = append(r.slots, shared.Split(max(r.plan.Slots, 1), workers, w))
+	}
+	if client.store.limit == 0 {
+		client.store.limit = task.DefaultBudget()
+	}
+	return r, nil
+}
+
+// run runs the workers to their end and writes what is the client's to write.
+func (r *workersRun) run(ctx context.Context) (*Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := startWatch(r.plan, r.c, cancel)
+	progress := newSumOfWorkers(len(r.plan.Vertices), len(r.slots), watch)
+	report, err := task.RunParts(ctx, r.plan, r.client.graph, r.slots, func(worker int) (task.Bindings, task.Env, error) {
+		return r.worker(worker, progress)
+	})
+	if err == nil {
+		err = writeOutputs(ctx, r.client.outputs, r.c)
+	}
+	if untold := watch.stop(report, err); untold != nil && !errors.Is(err, untold) {
+		err = errors.Join(err, untold)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Report: report, Plan: r.plan, Graph: r.client.graph, store: r.client.store}, nil
+}
+
+// worker builds the job for one worker.
+func (r *workersRun) worker(worker int, progress *sumOfWorkers) (task.Bindings, task.Env, error) {
+	b, err := rebuild(r.job, &wire.Deployment{Spec: wire.JobSpec{Args: r.args, Graph: r.graph}}, r.c)
+	if err != nil {
+		return task.Bindings{}, task.Env{}, err
+	}
+	b.store.stream = &rowsHome{to: r.client.store, mem: r.c.allocator}
+	env := task.Env{
+		Allocator:       r.c.allocator,
+		BatchRows:       r.c.batchRows,
+		MemoryBudget:    r.memory(worker),
+		SpillDir:        r.c.spillDir,
+		Logger:          r.c.logger,
+		Collector:       b.store,
+		CheckBroadcasts: r.c.checkBroadcasts,
+	}
+	if progress != nil {
+		env.Progress = func(e task.Progress) { progress.event(worker, e) }
+	}
+	return b.bind, env, nil
+}
+
+// memory is a worker's budget: that of the run is divided by slots.
+func (r *workersRun) memory(worker int) int64 {
+	budget := r.c.memory
+	if budget == 0 {
+		budget = task.DefaultBudget()
+	}
+	return max(budget/int64(max(r.plan.Slots, 1)), 1) * int64(r.slots[worker].Len())
+}
+
+// rowsHome takes the rows that a worker collects to the client, by way of the bytes in
+// which they would travel.
+type rowsHome struct {
+	to  *resultStore
+	mem memory.Allocator
+}
+
+func (h *rowsHome) send(_ context.Context, node plan.NodeID, shard int, rows arrow.Record) error {
+	if rows.NumRows() == 0 {
+		return nil
+	}
+	data, err := encodeRows(rows, h.mem)
+	if err != nil {
+		return err
+	}
+	return h.to.take(&wire.Collected{Node: int(node), Shard: shard, Rows: data}, h.mem)
+}
+
+// sumOfWorkers makes the progress of a run out of that of its workers.
+type sumOfWorkers struct {
+	watch *watch
+
+	mu    sync.Mutex
+	parts [][]vertexShare // by vertex and worker
+}
+
+// vertexShare is how far a vertex has come on one worker.
+type vertexShare struct {
+	rows   int64
+	shards int
+}
+
+// newSumOfWorkers returns nil where nobody watches.
+func newSumOfWorkers(vertices, workers int, w *watch) *sumOfWorkers {
+	if w == nil {
+		return nil
+	}
+	s := &sumOfWorkers{watch: w, parts: make([][]vertexShare, vertices)}
+	for i := range s.parts {
+		s.parts[i] = make([]vertexShare, workers)
+	}
+	return s
+}
+
+// event takes one event of a worker. As those of a run they come in any order. Queues
+// are told by the worker of subtask 0, as on a cluster.
+func (s *sumOfWorkers) event(worker int, e task.Progress) {
+	if e.Queue != "" {
+		if worker == 0 {
+			s.watch.event(e)
+		}
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	parts := s.parts[e.Vertex]
+	mine := &parts[worker]
+	mine.rows, mine.shards = max(mine.rows, e.Rows), max(mine.shards, e.ShardsDone)
+	e.Rows, e.ShardsDone = 0, 0
+	for _, p := range parts {
+		e.Rows += p.rows
+		e.ShardsDone += p.shards
+	}
+	s.watch.event(e)
+}
