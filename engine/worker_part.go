@@ -89,13 +89,15 @@ func (j *workerJob) connect(c *config) error {
 	}
 	j.plane = plane
 	j.progress = newWorkerProgress(j.plan, d.Worker == 0, j.worker.voice)
+	counted := newTraffic(j.plane, len(j.plan.Edges))
+	j.progress.sent = counted.take
 	j.builder.store.stream = &rowSender{voice: j.worker.voice, mem: c.allocator}
 	part, err := world.part(partConfig{
 		plan: j.plan, graph: j.builder.graph, bind: j.builder.bind,
 		env: task.Env{
 			Allocator: c.allocator, BatchRows: c.batchRows, MemoryBudget: c.memory, SpillDir: c.spillDir, Logger: c.logger,
 			Collector: j.builder.store, Progress: j.progress.event, CheckBroadcasts: c.checkBroadcasts,
-			AbandonAfter: world.patience, Network: j.plane,
+			AbandonAfter: world.patience, Network: counted,
 		},
 		part: task.Part{Worker: d.Worker, Slots: slotRanges(d), Join: j.joiner(secure)},
 	})

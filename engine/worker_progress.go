@@ -17,6 +17,8 @@ type workerProgress struct {
 	voice  *workerVoice
 	queues map[string]int // position in state.Queues; empty but on worker 0
 
+	sent func() []wire.EdgeProgress // over the exchanges; nil where nobody counts
+
 	mu      sync.Mutex
 	state   wire.Progress
 	changed bool
@@ -76,6 +78,9 @@ func (w *workerProgress) take(end bool) *wire.Progress {
 	}
 	w.changed = false
 	p := wire.Progress{Vertices: slices.Clone(w.state.Vertices), Queues: slices.Clone(w.state.Queues)}
+	if w.sent != nil {
+		p.Edges = w.sent()
+	}
 	for i := range p.Queues {
 		p.Queues[i].Ended = p.Queues[i].Ended || end
 		p.Queues[i].Values = slices.Clone(p.Queues[i].Values)

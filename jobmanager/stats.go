@@ -1,6 +1,11 @@
 package jobmanager
 
-import "github.com/superstep-ml/superstep/internal/wire"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
 
 // Stats is the job manager in numbers, at one moment. What counts up counts from the
 // start of the process.
@@ -19,6 +24,10 @@ type Stats struct {
 	Compute, Communicate float64
 	// Rows counts up what the vertices of all jobs have taken in.
 	Rows uint64
+	// ExchangeRows and ExchangeBytes count up what went over the exchanges of all jobs,
+	// Exchanges what went over each one of the jobs that are live.
+	ExchangeRows, ExchangeBytes uint64
+	Exchanges                   []ExchangeStats
 	// ResultBytes counts up the collected rows and printed text that jobs sent.
 	ResultBytes uint64
 
@@ -26,6 +35,13 @@ type Stats struct {
 	ArtifactBytes, ArtifactCache int64
 	// Followers are the clients to which live jobs are attached.
 	Followers int
+}
+
+// ExchangeStats is what went over one exchange of a live job.
+type ExchangeStats struct {
+	Job         wire.JobID
+	Edge        int // of its plan
+	Rows, Bytes int64
 }
 
 // totals are the sums over jobs that have ended.
@@ -40,6 +56,7 @@ type work struct {
 	supersteps           uint64
 	compute, communicate float64
 	rows                 uint64
+	sentRows, sentBytes  uint64 // over exchanges
 }
 
 func (w *work) add(p *wire.Progress) {
@@ -48,6 +65,10 @@ func (w *work) add(p *wire.Progress) {
 	}
 	for _, v := range p.Vertices {
 		w.rows += uint64(max(0, v.Rows))
+	}
+	for _, e := range p.Edges {
+		w.sentRows += uint64(max(0, e.Rows))
+		w.sentBytes += uint64(max(0, e.Bytes))
 	}
 	for _, q := range p.Queues {
 		w.supersteps += uint64(max(0, q.Superstep))
@@ -90,10 +111,30 @@ func (m *Manager) Stats() Stats {
 	for _, j := range m.jobs {
 		s.Followers += j.attached
 		if j.final == nil {
-			w.add(m.core.Progress(j.id))
+			p := m.core.Progress(j.id)
+			w.add(p)
+			s.Exchanges = append(s.Exchanges, exchangesOf(j.id, p)...)
 			s.ResultBytes += uint64(j.spool.sent())
 		}
 	}
 	s.Supersteps, s.Compute, s.Communicate, s.Rows = w.supersteps, w.compute, w.communicate, w.rows
+	s.ExchangeRows, s.ExchangeBytes = w.sentRows, w.sentBytes
+	slices.SortFunc(s.Exchanges, func(a, b ExchangeStats) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Edge, b.Edge))
+	})
 	return s
+}
+
+// exchangesOf lists the exchanges over which something went.
+func exchangesOf(id wire.JobID, p *wire.Progress) []ExchangeStats {
+	if p == nil {
+		return nil
+	}
+	var all []ExchangeStats
+	for i, e := range p.Edges {
+		if e.Rows > 0 {
+			all = append(all, ExchangeStats{Job: id, Edge: i, Rows: e.Rows, Bytes: e.Bytes})
+		}
+	}
+	return all
 }

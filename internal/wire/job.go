@@ -169,6 +169,7 @@ func (w WorkerRef) String() string { return fmt.Sprintf("%s/%d/%d", w.Job, w.Att
 // Progress is how the part of a job stands that one worker, or all together, run.
 type Progress struct {
 	Vertices []VertexProgress `msgpack:"vertices"` // by vertex of the plan
+	Edges    []EdgeProgress   `msgpack:"edges"`    // by edge of the plan
 	Queues   []QueueProgress  `msgpack:"queues"`   // by queue of the plan; subtask 0's worker only
 }
 
@@ -176,6 +177,13 @@ type Progress struct {
 type VertexProgress struct {
 	Rows       int64 `msgpack:"rows"`
 	ShardsDone int   `msgpack:"shards_done"`
+}
+
+// EdgeProgress is what was sent over an exchange: rows, and the bytes that they take in
+// memory. A broadcast counts once for each worker that gets it.
+type EdgeProgress struct {
+	Rows  int64 `msgpack:"rows"`
+	Bytes int64 `msgpack:"bytes"`
 }
 
 // QueueProgress is the last superstep of a queue.

@@ -130,6 +130,8 @@ func TestProgressAddsUp(t *testing.T) {
 		return p
 	}
 	a, b := report(1, 2), report(10, 20, 30)
+	a.Edges = []wire.EdgeProgress{{Rows: 1, Bytes: 10}}
+	b.Edges = []wire.EdgeProgress{{Rows: 2, Bytes: 20}, {Rows: 3, Bytes: 30}}
 	a.Queues = []wire.QueueProgress{{Superstep: 4}}
 	b.Queues = []wire.QueueProgress{{Superstep: 9}}
 	j := &job{workers: []*worker{
@@ -139,6 +141,7 @@ func TestProgressAddsUp(t *testing.T) {
 	}}
 	got := j.progress()
 	require.Equal(t, []wire.VertexProgress{{Rows: 11, ShardsDone: 2}, {Rows: 22, ShardsDone: 2}, {Rows: 30, ShardsDone: 1}}, got.Vertices)
+	require.Equal(t, []wire.EdgeProgress{{Rows: 3, Bytes: 30}, {Rows: 3, Bytes: 30}}, got.Edges)
 	require.Equal(t, a.Queues, got.Queues)
 	require.Equal(t, report(1, 2).Vertices, a.Vertices)
 }

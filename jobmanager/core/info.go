@@ -37,6 +37,13 @@ func (j *job) progress() *wire.Progress {
 			sum.Vertices[i].Rows += v.Rows
 			sum.Vertices[i].ShardsDone += v.ShardsDone
 		}
+		for i, e := range w.progress.Edges {
+			if i == len(sum.Edges) {
+				sum.Edges = append(sum.Edges, wire.EdgeProgress{})
+			}
+			sum.Edges[i].Rows += e.Rows
+			sum.Edges[i].Bytes += e.Bytes
+		}
 		if w.ref.Worker == 0 {
 			sum.Queues = slices.Clone(w.progress.Queues)
 		}

@@ -61,6 +61,10 @@
 //	superstep_supersteps_total          supersteps of all queues of all jobs
 //	superstep_superstep_seconds_total   that subtask 0 spent in them; label kind: compute or communicate
 //	superstep_rows_total                rows that vertices have taken in
+//	superstep_exchange_rows_total       rows that went over exchanges
+//	superstep_exchange_bytes_total      and their bytes in memory
+//	superstep_job_exchange_rows         of one exchange of a live job; labels job, edge (of its plan)
+//	superstep_job_exchange_bytes        likewise
 //	superstep_result_bytes_total        collected rows and printed text that jobs sent
 //	superstep_artifact_bytes            of executables that are kept
 //	superstep_artifact_limit_bytes      that they may take

@@ -127,6 +127,10 @@ var (
 	descSupersteps   = newDesc("supersteps_total", "Supersteps of all queues of all jobs.")
 	descSeconds      = newDesc("superstep_seconds_total", "Seconds that subtask 0 spent in supersteps, by kind of stage: compute or communicate.", "kind")
 	descRows         = newDesc("rows_total", "Rows that vertices of all jobs have taken in.")
+	descSentRows     = newDesc("exchange_rows_total", "Rows that went over the exchanges of all jobs.")
+	descSentBytes    = newDesc("exchange_bytes_total", "Bytes in memory of the rows that went over the exchanges of all jobs.")
+	descEdgeRows     = newDesc("job_exchange_rows", "Rows that went over an exchange of a live job, by edge of its plan.", "job", "edge")
+	descEdgeBytes    = newDesc("job_exchange_bytes", "Bytes in memory of the rows that went over an exchange of a live job, by edge of its plan.", "job", "edge")
 	descResults      = newDesc("result_bytes_total", "Bytes of collected rows and printed text that jobs sent.")
 	descArtifacts    = newDesc("artifact_bytes", "Bytes of the executables that are kept.")
 	descCache        = newDesc("artifact_limit_bytes", "Bytes that kept executables may take.")
@@ -135,7 +139,7 @@ var (
 
 func (c clusterCollector) Describe(out chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descBuild, descSlots, descFree, descJobs, descEnded, descTaskManagers, descHeard, descSupersteps,
-		descSeconds, descRows, descResults, descArtifacts, descCache, descFollowers} {
+		descSeconds, descRows, descSentRows, descSentBytes, descEdgeRows, descEdgeBytes, descResults, descArtifacts, descCache, descFollowers} {
 		out <- d
 	}
 }
@@ -161,6 +165,12 @@ func (c clusterCollector) Collect(out chan<- prometheus.Metric) {
 	counter(descSeconds, s.Compute, "compute")
 	counter(descSeconds, s.Communicate, "communicate")
 	counter(descRows, float64(s.Rows))
+	counter(descSentRows, float64(s.ExchangeRows))
+	counter(descSentBytes, float64(s.ExchangeBytes))
+	for _, e := range s.Exchanges {
+		gauge(descEdgeRows, float64(e.Rows), string(e.Job), strconv.Itoa(e.Edge))
+		gauge(descEdgeBytes, float64(e.Bytes), string(e.Job), strconv.Itoa(e.Edge))
+	}
 	counter(descResults, float64(s.ResultBytes))
 	gauge(descArtifacts, float64(s.ArtifactBytes))
 	gauge(descCache, float64(s.ArtifactCache))
