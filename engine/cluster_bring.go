@@ -61,6 +61,11 @@ func (s *broughtBack) Commit() error {
 	return s.sink.Commit()
 }
 
+// Resume has nothing to do: the rows were sent before any worker had finished, and
+// the client writes them.
+func (s *broughtBack) Resume([][]byte) error { return nil }
+func (s *broughtBack) Settle() error         { return nil }
+
 func (s *broughtBack) Abort() error {
 	if s.away() {
 		return nil

@@ -190,6 +190,10 @@ func (s *resultStore) hold(d arrow.ArrayData) int64 {
 func (c *collected) Begin() error  { return nil }
 func (c *collected) Commit() error { return nil }
 
+// Resume has nothing to do: the rows were sent before any worker had finished.
+func (c *collected) Resume([][]byte) error { return nil }
+func (c *collected) Settle() error         { return nil }
+
 // Abort drops the rows; the other results of a failed run are dropped likewise.
 func (c *collected) Abort() error {
 	c.store.release()

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -26,6 +27,7 @@ type workerJob struct {
 	plan     *plan.Plan
 	plane    dataPlane
 	part     subtasks
+	resumed  *task.Resumption // instead of plane, part and progress, to finish a commit
 	progress *workerProgress
 }
 
@@ -79,6 +81,9 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	if ctx.Err() != nil { // not while the job's function ran, which has no context
 		return failed(context.Cause(ctx))
 	}
+	if d.Mode == wire.CommitMode {
+		return j.resume()
+	}
 	if err := j.connect(c); err != nil {
 		return failed(err)
 	}
@@ -87,10 +92,20 @@ func (j *workerJob) build(ctx context.Context) workOutcome {
 	}}}
 }
 
+// resume makes what finishes the commit of a run whose workers are gone. Nothing of the
+// job runs, so that there is no data plane.
+func (j *workerJob) resume() workOutcome {
+	var err error
+	if j.resumed, err = task.NewResumption(j.plan, j.builder.bind, j.logger); err != nil {
+		return workOutcome{event: workFailed, err: clusterFault(err)}
+	}
+	return workOutcome{event: workDone, answer: &wire.FromWorker{Ready: &wire.Ready{Fingerprint: j.builder.graph.Fingerprint()}}}
+}
+
 // checkDeployment checks what the rest relies on.
 func checkDeployment(d *wire.Deployment) error {
 	switch {
-	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode:
+	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:
 		return fmt.Errorf("the deployment has mode %d, which this version does not know", d.Mode)
 	case d.Mode == wire.ResolveMode:
 		return nil
@@ -251,7 +266,11 @@ func (j *workerJob) run(ctx context.Context, s *wire.Start) workOutcome {
 
 // commit makes the results visible.
 func (j *workerJob) commit(c *wire.Commit) workOutcome {
-	if err := j.part.Commit(c.Outcomes); err != nil {
+	var part interface{ Commit(outcomes [][]byte) error } = j.part
+	if j.resumed != nil {
+		part = j.resumed
+	}
+	if err := part.Commit(c.Outcomes); err != nil {
 		return workOutcome{event: workFailed, err: err}
 	}
 	return workOutcome{event: workDone, answer: &wire.FromWorker{Committed: &wire.Committed{}}}
@@ -273,6 +292,9 @@ func (j *workerJob) close() {
 	var errs []error
 	if j.part != nil {
 		j.part.Close()
+	}
+	if j.resumed != nil {
+		j.resumed.Close()
 	}
 	if j.plane != nil {
 		errs = append(errs, j.plane.Close())

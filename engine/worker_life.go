@@ -14,6 +14,8 @@ import "fmt"
 //	                                                                 ▼
 //	       ended ◄──exit── committed ◄──done── committing ◄──commit── finished ──exit──► ended
 //
+//	A worker that is there to finish a commit goes from ready to committing at once.
+//
 //	What fails, is cancelled or told to exit before its time comes to its end this way:
 //
 //	  something is under way ──► stopping ──it returned──► aborting ──► ended
@@ -166,6 +168,7 @@ var workerSteps = map[workerState]map[workerEvent]workerStep{
 	workerReady: {
 		hearPrepare: {workerPreparing, doPrepare},
 		hearStart:   {workerRunning, doRun},
+		hearCommit:  {workerCommitting, doCommit}, // of a run whose workers are gone
 	},
 	workerPreparing: {
 		workDone: {workerPrepared, doAnswer},

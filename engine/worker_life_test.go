@@ -14,7 +14,7 @@ const lifeTable = `
             deploy           prepare            start            commit              cancel           exit             nonsense         done              resolved        failed          untold           late
 awaiting    building/build   ended/refuse       ended/refuse     ended/refuse        ended/end        ended/end        ended/refuse     -                 -               -               ended/end        -
 building    stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  ready/answer      ended/end       aborting/abort  stopping/stop    -
-ready       aborting/refuse  preparing/prepare  running/run      aborting/refuse     aborting/abort   aborting/abort   aborting/refuse  -                 -               -               aborting/abort   -
+ready       aborting/refuse  preparing/prepare  running/run      committing/commit   aborting/abort   aborting/abort   aborting/refuse  -                 -               -               aborting/abort   -
 preparing   stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  prepared/answer   -               aborting/abort  stopping/stop    -
 prepared    aborting/refuse  aborting/refuse    running/run      aborting/refuse     aborting/abort   aborting/abort   aborting/refuse  -                 -               -               aborting/abort   -
 running     stopping/refuse  stopping/refuse    stopping/refuse  stopping/refuse     stopping/stop    stopping/stop    stopping/refuse  finished/answer   -               aborting/abort  stopping/stop    -

@@ -177,16 +177,17 @@ func (w *worker) hear(m *wire.ToWorker) {
 // understand returns the event that a message is to this worker.
 func (w *worker) understand(m *wire.ToWorker) workerEvent {
 	first := w.job != nil && w.job.deployment.Worker == 0
+	resumes := w.job != nil && w.job.deployment.Mode == wire.CommitMode
 	switch {
 	case m.Deployment != nil && w.job == nil:
 		w.job = newWorkerJob(w, m.Deployment)
 		return hearDeploy
-	case m.Prepare != nil && first:
+	case m.Prepare != nil && first && !resumes:
 		return hearPrepare
-	case m.Start != nil && (w.state == workerPrepared) == first:
+	case m.Start != nil && (w.state == workerPrepared) == first && !resumes:
 		w.start = m.Start
 		return hearStart
-	case m.Commit != nil && first:
+	case m.Commit != nil && first && (w.state == workerReady) == resumes:
 		w.commit = m.Commit
 		return hearCommit
 	case m.Cancel != nil:

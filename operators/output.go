@@ -59,7 +59,8 @@ const (
 // place only when the job has succeeded; nothing half-written is ever visible,
 // and what a killed run left behind is removed by the next one with this path. On a
 // cluster every worker writes its shards into that directory, which therefore must be
-// one that all of them see, at the same path.
+// one that all of them see, at the same path. There a single file needs twice its space
+// until it takes its place, so that the machine that puts it together may fail.
 //
 // A path that begins with "client:" (engine.ClientPath) is written where the program
 // was started, whichever machines run the job. The rows are held in memory until it

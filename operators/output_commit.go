@@ -23,6 +23,7 @@ const (
 	goneDir   = "gone"   // these, when they are given up
 	wholeFile = "whole"  // the file they are put together to
 	oldDir    = "old"    // the directory that was replaced
+	sealFile  = "seal"   // says that what takes the place is complete (output_resume.go)
 )
 
 // fileOutput is the sink behind WriteFiles: what the subtasks wrote aside takes
@@ -44,6 +45,15 @@ type fileOutput struct {
 
 	mu    sync.Mutex
 	wrote []partFile // by the subtasks of this process
+
+	// keep has parts stay until all of them are put together, so that a commit that was
+	// cut off can begin again.
+	keep bool
+	// step is called after each step on disk of a commit that can be resumed, where a
+	// test wants to cut it off; nil is nothing.
+	step func(name string)
+	// swap is exchange where it is nil; a test has one that the system lacks.
+	swap func(a, b string) error
 }
 
 // Begin refuses an output that exists or cannot be written, and makes the
@@ -165,7 +175,7 @@ func (o *fileOutput) commit() error {
 // place moves what is complete to where it belongs.
 func (o *fileOutput) place(from string) error {
 	if o.perShard {
-		return placeDir(from, o.target, filepath.Join(o.stage.dir, oldDir), o.replace)
+		return o.placeDir(from)
 	}
 	if o.replace {
 		return os.Rename(from, o.target)
@@ -177,19 +187,37 @@ func (o *fileOutput) place(from string) error {
 	return err
 }
 
+// placeDir is place of one file per shard.
+func (o *fileOutput) placeDir(from string) error {
+	if !o.replace {
+		return renameDir(from, o.target, func() { o.did("make room") })
+	}
+	swap := exchange
+	if o.swap != nil {
+		swap = o.swap
+	}
+	return placeDir(from, o.target, filepath.Join(o.stage.dir, oldDir), swap, func() { o.did("make room") })
+}
+
+// did notes a step of a commit.
+func (o *fileOutput) did(step string) {
+	if o.step != nil {
+		o.step(step)
+	}
+}
+
 // placeDir moves a directory to target. A directory that stands there goes to
 // old: in one step where the system can exchange the two, otherwise in a first
-// one, which newStaging takes back if the second did not happen.
-func placeDir(from, target, old string, replace bool) error {
-	if !replace {
-		return renameDir(from, target)
-	}
-	if exchange(from, target) == nil {
+// one, which newStaging takes back if the second did not happen;
+// moved is called between the two.
+func placeDir(from, target, old string, swap func(a, b string) error, moved func()) error {
+	if swap(from, target) == nil {
 		return nil
 	}
 	if err := os.Rename(target, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	moved()
 	if err := os.Rename(from, target); err != nil {
 		if back := os.Rename(old, target); back != nil && !errors.Is(back, fs.ErrNotExist) {
 			return errors.Join(err, back)
@@ -200,10 +228,11 @@ func placeDir(from, target, old string, replace bool) error {
 }
 
 // renameDir moves a directory to a place where none or an empty one stands.
-func renameDir(from, target string) error {
+func renameDir(from, target string, moved func()) error {
 	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("something else wrote to %s while the job ran: %w", target, err)
 	}
+	moved()
 	return os.Rename(from, target)
 }
 
@@ -240,7 +269,8 @@ func (o *fileOutput) join(path string) (err error) {
 }
 
 // joinText appends the text of one shard after another. Each part is removed when
-// it has been copied, so that the output needs the space of one part twice only.
+// it has been copied, so that the output needs the space of one part twice only,
+// unless the parts are kept.
 func (o *fileOutput) joinText(file *os.File) error {
 	if o.format.Head != nil {
 		if err := o.format.Head(file); err != nil {
@@ -300,7 +330,7 @@ func (o *fileOutput) readPart(part *os.File, chunks *chunker) error {
 }
 
 // eachPart opens the parts of the shards that have rows, in order, and removes
-// them when they have been used.
+// them when they have been used, unless they are kept.
 func (o *fileOutput) eachPart(use func(part *os.File) error) error {
 	for shard := range o.shards {
 		part, err := os.Open(o.shardPath(shard))
@@ -310,9 +340,14 @@ func (o *fileOutput) eachPart(use func(part *os.File) error) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(use(part), part.Close(), os.Remove(part.Name())); err != nil {
+		err = errors.Join(use(part), part.Close())
+		if err == nil && !o.keep {
+			err = os.Remove(part.Name())
+		}
+		if err != nil {
 			return err
 		}
+		o.did("join a part")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package operators
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 )
 
@@ -22,6 +23,9 @@ func lockFile(path string) (*os.File, error) {
 
 // unlockFile closes the file, which must precede its removal here.
 func unlockFile(f *os.File) error { return errors.Join(f.Close(), os.Remove(f.Name())) }
+
+// fileID is not known here, where exchange, for which it matters, cannot be done.
+func fileID(fs.FileInfo) uint64 { return 0 }
 
 // syncDir does nothing: directories cannot be synchronised here.
 func syncDir(string) error { return nil }

@@ -89,6 +89,14 @@ func (o *fileOutput) Written() ([]byte, error) {
 // CommitParts makes the output visible, all at once, when what the workers wrote is
 // all here.
 func (o *fileOutput) CommitParts(written [][]byte) error {
+	if err := o.checkParts(written); err != nil {
+		return err
+	}
+	return o.seal()
+}
+
+// checkParts looks for what the workers wrote.
+func (o *fileOutput) checkParts(written [][]byte) error {
 	by := make([]int, o.shards) // 1 + the worker that wrote the shard
 	for worker, data := range written {
 		w, err := writtenCodec.Decode(data)
@@ -118,7 +126,7 @@ func (o *fileOutput) CommitParts(written [][]byte) error {
 			}
 		}
 	}
-	return o.Commit()
+	return nil
 }
 
 // verify looks for the file of a shard.

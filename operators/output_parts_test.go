@@ -192,6 +192,7 @@ func TestPartsAreVerified(t *testing.T) {
 			continue
 		}
 		require.NoError(t, out.CommitParts(one))
+		require.NoError(t, out.Settle())
 		require.Equal(t, map[string]string{"out": "n\nfive\n"}, tree(t, dir))
 	}
 }
@@ -243,6 +244,7 @@ func FuzzCommitParts(f *testing.F) {
 			require.Empty(t, tree(t, dir))
 			return
 		}
+		require.NoError(t, out.Settle())
 		require.Equal(t, map[string]string{"out": "n\n"}, tree(t, dir))
 	})
 }

@@ -58,7 +58,7 @@ func (s *staging) recover(target string) error {
 			}
 		}
 	}
-	return os.RemoveAll(s.dir)
+	return errors.Join(os.RemoveAll(s.dir), removeIfThere(receiptPath(target)))
 }
 
 // makeParts makes the directory for the files of shards. Its name is this run's alone:
@@ -81,6 +81,10 @@ func (s *staging) makeParts() (string, error) {
 // directory. The files of shards lose their place first, so that workers that still
 // write add no more of them meanwhile.
 func (s *staging) remove() error {
+	// A seal without what it seals would say that this has taken its place.
+	if err := removeIfThere(filepath.Join(s.dir, sealFile)); err != nil {
+		return errors.Join(err, s.lock.Close())
+	}
 	if parts, err := findParts(s.dir); err == nil {
 		_ = os.Rename(parts, filepath.Join(s.dir, goneDir)) // what stays is removed all the same
 	}
@@ -88,6 +92,15 @@ func (s *staging) remove() error {
 }
 
 // errInUse says that the lock of an output is held.
-func errInUse(path string) error {
-	return fmt.Errorf("another run, or another sink of this job, is writing it just now (%s is locked)", path)
+func errInUse(path string) error { return &inUseError{path} }
+
+// errLocked is what an error that says so is.
+var errLocked = errors.New("the output is locked")
+
+type inUseError struct{ path string }
+
+func (e *inUseError) Error() string {
+	return fmt.Sprintf("another run, or another sink of this job, is writing it just now (%s is locked)", e.path)
 }
+
+func (e *inUseError) Unwrap() error { return errLocked }

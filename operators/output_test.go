@@ -408,9 +408,9 @@ func TestPlaceDirWithoutExchange(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"new/a": "new", "target/a": "old"})
 	in := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, os.Rename(in("target"), in("old")))
-	require.NoError(t, placeDir(in("new"), in("target"), in("spare"), true)) // nothing to exchange with
+	require.NoError(t, placeDir(in("new"), in("target"), in("spare"), exchange, func() {})) // nothing to exchange with
 	require.Equal(t, "new", tree(t, dir)["target/a"])
-	require.Error(t, placeDir(in("none"), in("target"), in("spare"), true))
+	require.Error(t, placeDir(in("none"), in("target"), in("spare"), exchange, func() {}))
 	require.Equal(t, "new", tree(t, dir)["target/a"], "the old one came back")
 	require.NoError(t, renameFree(in("target/a"), in("b")))
 	require.ErrorIs(t, renameFree(in("b"), in("old/a")), os.ErrExist)

@@ -4,7 +4,9 @@ package operators
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -36,6 +38,15 @@ func lockFile(path string) (*os.File, error) {
 // unlockFile removes the file and gives up its lock, in this order, so that
 // nobody can lock a file that is about to go.
 func unlockFile(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
+
+// fileID tells files of one file system apart that exist at the same time; it is 0
+// where that is not known.
+func fileID(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return stat.Ino
+	}
+	return 0
+}
 
 // syncDir makes names in a directory last.
 func syncDir(dir string) error {

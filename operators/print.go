@@ -134,6 +134,23 @@ func (p *printer) Commit() error {
 	return nil
 }
 
+// Resume says that the table is not shown again: the rows were in the process that
+// ended, and it cannot be known whether it wrote them before.
+func (p *printer) Resume([][]byte) error {
+	title := p.opts.Title
+	if title == "" {
+		title = "a table"
+	}
+	_, err := fmt.Fprintf(p.opts.Writer, "(%s is not shown again: if it is not above, it was lost when the job's results were about to be shown)\n", plainText(title, 1000))
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// Settle has nothing to forget.
+func (p *printer) Settle() error { return nil }
+
 // Abort forgets the table.
 func (p *printer) Abort() error { return p.Begin() }
 

@@ -13,7 +13,7 @@ import "fmt"
 //	                                   ▼                                     ▼
 //	                               prepared ───────────Start───────────► running
 //	                                                                         │ Finished
-//	                      committed ◄──Committed── committing ◄──Commit──── done
+//	                      committed ◄──Committed── committing ◄──Commit──── done, idle
 //
 //	starting … committed ──Cancel──► cancelling
 //	starting … cancelling ──Exit, Failed, Resolved──► leaving
@@ -196,9 +196,9 @@ func lifeTable() (t [states][happenings]move) {
 	}
 	set(toldPrepare, relay, preparing, idle)
 	set(toldStart, relay, running, idle, prepared)
-	set(toldCommit, relay, committing, done)
+	set(toldCommit, relay, committing, done, idle) // idle: one that is there for that alone
 	set(toldStart, kill, killed, preparing)
-	set(toldCommit, kill, killed, idle, preparing, prepared, running)
+	set(toldCommit, kill, killed, preparing, prepared, running)
 	set(toldCancel, drop, cancelling, active...)
 	set(toldExit, relay, leaving, alive...)
 	for _, h := range []happening{toldCancel, toldExit, toldKill, stopped} {

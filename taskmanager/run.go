@@ -209,7 +209,7 @@ func unfit(d *wire.Deployment) *wire.Failure {
 		return because("number %d of %d", d.Worker, len(d.Slots))
 	case d.Slots[d.Worker].Hi <= d.Slots[d.Worker].Lo:
 		return because("it has slots %d to %d", d.Slots[d.Worker].Lo, d.Slots[d.Worker].Hi)
-	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode:
+	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:
 		return because("mode %d is unknown", d.Mode)
 	}
 	return nil

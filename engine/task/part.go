@@ -50,3 +50,19 @@ type PartSink interface {
 	// worker 0's to remove.
 	Leave() error
 }
+
+// ResumeSink is a sink whose commit another process can finish, where that of worker 0
+// ended before anyone could know whether it had committed. What subtasks wrote is on
+// disk by then, as Written says; Resume begins where CommitParts has come to, whichever
+// step that is.
+type ResumeSink interface {
+	Sink
+	// Resume is CommitParts in a process that has neither begun nor joined the sink. It
+	// may be called again, after it has succeeded too. Where it cannot tell that the
+	// output of this very run is visible when it returns, it fails. A sink that is not a
+	// PartSink is given nil.
+	Resume(written [][]byte) error
+	// Settle is called when nobody will ask for Resume any more, and removes by what that
+	// would have known that all is done.
+	Settle() error
+}

@@ -20,6 +20,7 @@ type boundSink struct {
 	Sink
 	node *plan.Node
 	held bool // begun or joined, and neither committed, aborted nor left
+	done bool // committed or resumed, and not settled
 }
 
 // newSinks finds what is bound to a plan.
@@ -87,8 +88,9 @@ func (s *sinks) commit(outcomes []*outcome) error {
 	for i := range s.all {
 		b := &s.all[i]
 		commit := b.Commit
-		if sink, ok := b.Sink.(PartSink); ok && len(outcomes) > 1 {
+		if sink, ok := b.Sink.(PartSink); ok && inParts(b.node.ID, outcomes) {
 			commit = func() error { return sink.CommitParts(writtenTo(b.node.ID, outcomes)) }
+			b.done = true // as far as it comes
 		}
 		if err := guard(commit); err != nil {
 			return also(b.error("commit", err), s.abort())
@@ -96,6 +98,51 @@ func (s *sinks) commit(outcomes []*outcome) error {
 		b.held = false
 	}
 	return nil
+}
+
+// resume finishes the commit of one sink after the other, whose outcomes are those of
+// a run in other processes. Where one cannot, those after it stay as they are, for
+// whoever tries again.
+func (s *sinks) resume(outcomes []*outcome) error {
+	for i := range s.all {
+		b := &s.all[i]
+		sink, ok := b.Sink.(ResumeSink)
+		if !ok {
+			return b.error("finish the commit", errors.New("it cannot be told whether it committed before its process ended, and it cannot commit twice"))
+		}
+		var parts [][]byte
+		if _, ok := b.Sink.(PartSink); ok {
+			parts = writtenTo(b.node.ID, outcomes)
+		}
+		if err := guard(func() error { return sink.Resume(parts) }); err != nil {
+			return b.error("finish the commit", err)
+		}
+		b.done = true
+	}
+	return nil
+}
+
+// settle tells the sinks that have committed that nobody will ask about it.
+func (s *sinks) settle() error {
+	var errs []error
+	for i := range s.all {
+		b := &s.all[i]
+		sink, ok := b.Sink.(ResumeSink)
+		if !ok || !b.done {
+			continue
+		}
+		b.done = false
+		if err := guard(sink.Settle); err != nil {
+			errs = append(errs, b.error("settle", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inParts reports whether the workers said what they wrote to a sink, which those of a
+// run in one part need not.
+func inParts(node plan.NodeID, outcomes []*outcome) bool {
+	return len(outcomes) > 1 || len(outcomes) == 1 && writtenTo(node, outcomes)[0] != nil
 }
 
 // writtenTo collects what all workers wrote to a sink, by worker.

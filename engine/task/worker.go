@@ -156,6 +156,10 @@ func (w *Worker) Run(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Written, err = w.sinks.written(); err != nil {
+		w.stage = workerFailed
+		return nil, err
+	}
 	return o.encode()
 }
 
@@ -177,12 +181,6 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 		return nil, err
 	}
 	o := w.run.result()
-	if len(w.run.part.Slots) > 1 {
-		var err error
-		if o.Written, err = w.sinks.written(); err != nil {
-			return nil, err
-		}
-	}
 	w.stage = workerRan
 	return o, nil
 }
@@ -236,6 +234,9 @@ func (w *Worker) Close() {
 	}
 	if err := w.sinks.abort(); err != nil {
 		log.Warn("output is left over", "error", err)
+	}
+	if err := w.sinks.settle(); err != nil {
+		log.Warn("the receipt of an output is left over", "error", err)
 	}
 	if s := w.run.scratch; s != nil {
 		w.run.scratch = nil

@@ -16,6 +16,8 @@ package wire
 //	           ◄────────────────────── Committed
 //	Exit ────────────────────────────►            ends with code 0
 //
+// A worker in CommitMode is told Commit right after its Ready, which has no address.
+//
 // Cancel may come at any time after Deployment: the worker stops, aborts its sinks,
 // answers Failed, and ends. A worker beats all along. One whose pipe ends was left
 // alone, as its task manager is gone, and exits at once.
@@ -38,6 +40,9 @@ const (
 	RunMode WorkerMode = iota
 	// ResolveMode builds the graph where the data are, answers Resolved and ends.
 	ResolveMode
+	// CommitMode finishes the commit of a job whose own workers are gone: the worker
+	// builds the job, runs nothing, and is told to Commit when it is Ready.
+	CommitMode
 )
 
 // Deployment tells a worker what it is.

@@ -1,0 +1,71 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A worker that is there to finish a commit builds the job, opens no data plane and
+// runs nothing.
+func TestWorkerResumesACommit(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	for _, c := range []struct {
+		name string
+		word wire.ToWorker
+		want string
+		code int
+	}{
+		{"prepare", prepareWord, "the task manager says Prepare to a worker that is ready", exitFailed},
+		{"start", startWord, "the task manager says Start to a worker that is ready", exitFailed},
+		{"cancel", cancelWord, "cancelled: the user asked for it", exitFailed},
+		{"no outcomes", wire.ToWorker{Commit: &wire.Commit{}}, "without an outcome of its workers", exitFailed},
+		{"garbage", commitWord, "the outcome of worker 0", exitFailed},
+		{"commit", wire.ToWorker{Commit: &wire.Commit{Outcomes: [][]byte{{0x80}}}}, "", exitOK},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				part := &fakePart{}
+				world, plane := fakeWorld(part)
+				h := startWorker(t, world)
+				at := 0
+				d := deployment(spec, 0, 1)
+				d.Deployment.Mode = wire.CommitMode
+				h.say(d)
+				ready := h.next(&at).Ready
+				require.NotEmpty(t, ready.Fingerprint)
+				require.Empty(t, ready.Address)
+				h.say(c.word)
+				if got := h.next(&at); c.want == "" {
+					require.NotNil(t, got.Committed)
+					h.say(exitWord)
+				} else {
+					require.Contains(t, got.Failed.Message, c.want)
+				}
+				require.Equal(t, c.code, h.end())
+				require.Empty(t, part.called())
+				require.Zero(t, plane.config)
+			})
+		})
+	}
+}
+
+// A worker that runs subtasks cannot be told to commit before.
+func TestWorkerCommitsAfterItsRunAlone(t *testing.T) {
+	spec := specOf(t, squares, squaresArgs{N: 4}, 1)
+	synctest.Test(t, func(t *testing.T) {
+		part := &fakePart{}
+		world, _ := fakeWorld(part)
+		h := startWorker(t, world)
+		at := 0
+		h.say(deployment(spec, 0, 1))
+		require.NotNil(t, h.next(&at).Ready)
+		h.say(commitWord)
+		require.Contains(t, h.next(&at).Failed.Message, "says Commit to a worker that is ready")
+		require.Equal(t, exitFailed, h.end())
+		require.Equal(t, []string{"make", "abort", "close"}, part.called())
+	})
+}
