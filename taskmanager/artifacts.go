@@ -19,14 +19,15 @@ import (
 type source func(ctx context.Context, hash string) (next func() (*wire.Chunk, error), err error)
 
 // artifacts keeps executables by the SHA-256 of their bytes, in a directory of its own
-// and up to a number of bytes. What is in use stays; of the rest the one that was used
-// longest ago goes first. A file gets its name when its bytes have been checked. What
-// is found at the start is checked when it is first used: a machine that crashed may
-// have kept a name without the bytes.
+// and up to a number of bytes. They are fetched, or linked where near has them. What is
+// in use stays; of the rest the one that was used longest ago goes first. A file gets
+// its name when its bytes have been checked. What is found at the start is checked when
+// it is first used: a machine that crashed may have kept a name without the bytes.
 type artifacts struct {
 	dir   string
 	limit int64
 	fetch source
+	near  string // directory in which there may be links to make instead of fetching; "" if none
 
 	mu      sync.Mutex
 	entries map[string]*artifact
@@ -50,7 +51,7 @@ type artifact struct {
 const partSuffix = ".part"
 
 // openArtifacts opens the cache in a directory, which it makes if need be.
-func openArtifacts(dir string, limit int64, fetch source) (*artifacts, error) {
+func openArtifacts(dir string, limit int64, near string, fetch source) (*artifacts, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("artifact cache: %w", err)
 	}
@@ -58,7 +59,7 @@ func openArtifacts(dir string, limit int64, fetch source) (*artifacts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("artifact cache: %w", err)
 	}
-	a := &artifacts{dir: dir, limit: limit, fetch: fetch, entries: map[string]*artifact{}}
+	a := &artifacts{dir: dir, limit: limit, near: near, fetch: fetch, entries: map[string]*artifact{}}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		info, err := f.Info()
@@ -188,6 +189,12 @@ func (a *artifacts) bring(ctx context.Context, e *artifact) error {
 		}
 		a.shrink(e)
 	}
+	if a.near != "" {
+		if err := a.link(e, path); err == nil {
+			return nil
+		}
+		a.shrink(e) // it may not be there, not be whole, or be on another file system
+	}
 	if err := a.download(ctx, e, path); err != nil {
 		a.shrink(e)
 		if ctx.Err() != nil {
@@ -215,6 +222,37 @@ func verify(path, hash string) error {
 func sameHash(sum []byte, want string) error {
 	if got := hex.EncodeToString(sum); got != want {
 		return fmt.Errorf("its SHA-256 is %s: it was damaged on the way, or where it is kept", got)
+	}
+	return nil
+}
+
+// link gives an executable that is nearby a second name in the cache, if its bytes are
+// right. Task managers that share a machine with the job manager so share what is kept,
+// on disk and in memory, and an executable is there in no time.
+func (a *artifacts) link(e *artifact, path string) error {
+	source, part := filepath.Join(a.near, e.hash), filepath.Join(a.dir, e.hash[:12]+"-link"+partSuffix)
+	info, err := os.Lstat(source)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is no file", source)
+	}
+	if err := a.grow(e, info.Size()); err != nil {
+		return err
+	}
+	if err := os.Link(source, part); err != nil {
+		return err
+	}
+	err = verify(part, e.hash)
+	if err == nil {
+		err = os.Chmod(part, 0o700)
+	}
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part))
 	}
 	return nil
 }

@@ -80,7 +80,7 @@ func (s *store) fetch(ctx context.Context, hash string) (func() (*wire.Chunk, er
 
 func openTest(t *testing.T, dir string, limit int64, s *store) *artifacts {
 	t.Helper()
-	a, err := openArtifacts(dir, limit, s.fetch)
+	a, err := openArtifacts(dir, limit, "", s.fetch)
 	require.NoError(t, err)
 	t.Cleanup(a.close)
 	return a
@@ -124,6 +124,44 @@ func TestArtifactIsFetchedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o700), info.Mode())
 	require.Equal(t, []string{hash}, names(t, a.dir))
+}
+
+// TestArtifactIsLinked has executables nearby, of which those that are whole need no
+// fetch.
+func TestArtifactIsLinked(t *testing.T) {
+	s := newStore()
+	whole, damaged, pointed, absent, large := s.add(50, '1'), s.add(50, '2'), s.add(50, '3'), s.add(50, '4'), s.add(500, '5')
+	near := t.TempDir()
+	for hash, data := range map[string][]byte{whole: s.content[whole], damaged: []byte("something else"), large: s.content[large], "target": s.content[pointed]} {
+		require.NoError(t, os.WriteFile(filepath.Join(near, hash), data, 0o600))
+	}
+	require.NoError(t, os.Symlink("target", filepath.Join(near, pointed)))
+	a, err := openArtifacts(t.TempDir(), 250, near, s.fetch)
+	require.NoError(t, err)
+	t.Cleanup(a.close)
+	for hash, fetches := range map[string]int{whole: 0, damaged: 1, pointed: 1, absent: 1} {
+		path, release, err := a.acquire(t.Context(), hash)
+		require.NoError(t, err)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, s.content[hash], data)
+		require.Equal(t, fetches, s.fetches[hash])
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o700), info.Mode())
+		release()
+	}
+	_, _, err = a.acquire(t.Context(), large)
+	require.ErrorContains(t, err, "raise its limit")
+	for _, e := range a.entries {
+		require.Equal(t, int64(50), e.size)
+	}
+	require.Len(t, names(t, a.dir), 4, "nothing else is left")
+	mine, err := os.Stat(filepath.Join(a.dir, whole))
+	require.NoError(t, err)
+	theirs, err := os.Stat(filepath.Join(near, whole))
+	require.NoError(t, err)
+	require.True(t, os.SameFile(mine, theirs))
 }
 
 func TestArtifactsAreBounded(t *testing.T) {

@@ -26,12 +26,13 @@ type Config struct {
 	// Name is what people call this task manager; the default is its host with the
 	// start of its identity.
 	Name string
-	// Host is the name or address of this machine, the default of the two below. Its own
+	// Host is the name or address of this machine, the default of Listen. Its own
 	// default is 127.0.0.1 if the job manager is reached by loopback, else the machine's
 	// name.
 	Host string
 	// Listen is the host on which workers take data connections, Advertise the one by
-	// which the others reach them, and for which they get certificates.
+	// which the others reach them, and for which they get certificates. The default of
+	// Advertise is Listen, unless that is all interfaces, "0.0.0.0" or "::".
 	Listen, Advertise string
 
 	// Slots is how many subtasks of each vertex it has place for; the default is the
@@ -50,6 +51,11 @@ type Config struct {
 	Executable string
 	// CacheLimit bounds the bytes of the artifacts kept; the default is 4 GiB.
 	CacheLimit int64
+
+	// Near is a directory in which executables may be found by hash, on the same file
+	// system as Dir: that of a job manager on this machine, run by the same user. Those
+	// are linked instead of fetched. The default is that there is none.
+	Near string
 
 	// Heartbeat and Lease replace what the job manager says.
 	Heartbeat, Lease time.Duration
@@ -115,6 +121,9 @@ func (c Config) complete() (Config, error) {
 		c.Host = hostFor(c.JobManager)
 	}
 	c.Listen = cmp.Or(c.Listen, c.Host)
+	if ip := net.ParseIP(c.Listen); c.Advertise == "" && (ip == nil || !ip.IsUnspecified()) {
+		c.Advertise = c.Listen
+	}
 	c.Advertise = cmp.Or(c.Advertise, c.Host)
 	c.Slots = cmp.Or(c.Slots, runtime.NumCPU())
 	c.Memory = cmp.Or(c.Memory, machineMemory()/4, defaultMemory)

@@ -47,7 +47,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer conn.Close()
 	client := wire.NewClient(conn)
-	kept, err := openArtifacts(dir.artifacts(), c.CacheLimit, fetcher(client))
+	kept, err := openArtifacts(dir.artifacts(), c.CacheLimit, c.Near, fetcher(client))
 	if err != nil {
 		return fmt.Errorf("task manager: %w", err)
 	}

@@ -121,7 +121,7 @@ func (c *DevCommand) start(dir, address string, lines *lineWriter) *crew {
 	for i := range c.TaskManagers {
 		name := fmt.Sprintf("taskmanager-%d", i+1)
 		args := []string{"taskmanager", "--jobmanager", address, "--name", name, "--slots", strconv.Itoa(c.Slots),
-			"--dir", filepath.Join(dir, name), "--log-level", c.LogLevel}
+			"--dir", filepath.Join(dir, name), "--near", filepath.Join(dir, "jobmanager", "artifacts"), "--log-level", c.LogLevel}
 		if c.TokenFile != "" {
 			args = append(args, "--token-file", c.TokenFile)
 		}

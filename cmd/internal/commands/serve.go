@@ -130,6 +130,7 @@ type TaskManagerCommand struct {
 	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: three quarters of the machine's)."`
 	Dir        string        `setting:"taskmanager.dir" default:"${state}/taskmanager" placeholder:"DIR" help:"Where executables and temporary files are kept; one task manager per directory (default: ${default})."`
 	Cache      settings.Size `setting:"taskmanager.cache" default:"4GiB" placeholder:"SIZE" help:"How much kept executables may take (default: ${default})."`
+	Near       string        `setting:"taskmanager.near" placeholder:"DIR" help:"Where the job manager keeps executables, if it is on this machine and of this user: they are linked instead of fetched."`
 	Listen     string        `setting:"taskmanager.listen" default:"127.0.0.1" placeholder:"HOST" help:"Interface on which workers hear each other (default: ${default}). Anything but this machine needs TLS, or --insecure."`
 	Advertise  string        `setting:"taskmanager.advertise" placeholder:"HOST" help:"Name by which other machines reach that interface (default: that of --listen)."`
 	Insecure   bool          `setting:"insecure" help:"Allow other machines to connect without TLS."`
@@ -154,7 +155,7 @@ func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	}
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
-		Dir: c.Dir, CacheLimit: int64(c.Cache), Listen: c.Listen, Advertise: c.Advertise,
+		Dir: c.Dir, CacheLimit: int64(c.Cache), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise,
 		Executable: executable, Logger: c.logger("taskmanager", s.Err),
 	}
 	return taskmanager.Run(ctx, cfg)
