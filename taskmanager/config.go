@@ -32,7 +32,8 @@ type Config struct {
 	Host string
 	// Listen is the host on which workers take data connections, Advertise the one by
 	// which the others reach them, and for which they get certificates. The default of
-	// Advertise is Listen, unless that is all interfaces, "0.0.0.0" or "::".
+	// Advertise is Listen; where that is all interfaces ("0.0.0.0"), Host if it is given,
+	// or else the address with which this machine reaches the job manager.
 	Listen, Advertise string
 
 	// Slots is how many subtasks of each vertex it has place for; the default is the
@@ -117,14 +118,13 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("task manager: find its own executable: %w", err)
 		}
 	}
+	if c.Advertise == "" {
+		c.Advertise = advertised(c.JobManager, c.Host, c.Listen)
+	}
 	if c.Host == "" {
 		c.Host = hostFor(c.JobManager)
 	}
 	c.Listen = cmp.Or(c.Listen, c.Host)
-	if ip := net.ParseIP(c.Listen); c.Advertise == "" && (ip == nil || !ip.IsUnspecified()) {
-		c.Advertise = c.Listen
-	}
-	c.Advertise = cmp.Or(c.Advertise, c.Host)
 	c.Slots = cmp.Or(c.Slots, runtime.NumCPU())
 	c.Memory = cmp.Or(c.Memory, machineMemory()/4, defaultMemory)
 	c.CacheLimit = cmp.Or(c.CacheLimit, defaultCache)

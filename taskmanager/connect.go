@@ -96,6 +96,9 @@ func (m *manager) connection(ctx context.Context) (registered bool, err error) {
 	late.Stop()
 	beat := m.welcomed(welcome)
 	m.Logger.Info("registered", "job manager", m.JobManager, "cluster", welcome.Cluster, "heartbeat", beat)
+	if m.secluded() {
+		m.Logger.Warn("workers here are heard by this machine alone, while the job manager is on another one: a job on several task managers fails unless they listen on an address that the others reach, see --listen", "listen", m.Advertise)
+	}
 
 	heard := make(chan error, 1)
 	go func() { heard <- m.listen(stream) }()

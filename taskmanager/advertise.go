@@ -1,0 +1,45 @@
+package taskmanager
+
+import (
+	"net"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/security"
+)
+
+// lookUp bounds the search for the job manager's address.
+const lookUp = 5 * time.Second
+
+// advertised returns by which host other machines reach the workers of this one, where
+// nobody says. The machine's name is the last resort: on many machines it is that of the
+// loopback interface to themselves, and unknown to the others.
+func advertised(jobManager, host, listen string) string {
+	if ip := net.ParseIP(listen); listen != "" && (ip == nil || !ip.IsUnspecified()) {
+		return listen
+	}
+	if host != "" {
+		return host
+	}
+	// Nothing is sent: the system looks for the route and says which address it begins at.
+	route, err := net.DialTimeout("udp", jobManager, lookUp)
+	if err != nil {
+		return hostFor(jobManager)
+	}
+	defer route.Close()
+	here, ok := route.LocalAddr().(*net.UDPAddr)
+	if !ok || here.Zone != "" || here.IP.IsUnspecified() {
+		return hostFor(jobManager)
+	}
+	return here.IP.String()
+}
+
+// secluded reports whether other machines cannot reach the workers here, though there
+// are others.
+func (c *Config) secluded() bool {
+	heard, err := security.IsLoopback(net.JoinHostPort(c.Advertise, "0"))
+	if err != nil || !heard {
+		return false
+	}
+	asked, err := security.IsLoopback(c.JobManager)
+	return err == nil && !asked
+}
