@@ -1,0 +1,267 @@
+//go:build linux
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A network is hosts made of network namespaces, which see each other through a bridge
+// and nothing else. The bridge has a namespace of its own, so that the machine's network
+// is left alone, and deleting the namespaces takes all there is.
+//
+//	          namespace "net": bridge
+//	             │        │        │        one veth pair each
+//	namespace "jm"      "tm0"    "tm1"
+//	    10.97.0.1   10.97.0.2  10.97.0.3
+type network struct {
+	t      testing.TB
+	prefix string // of the namespaces' names, by process, so that runs do not meet
+	hosts  []string
+}
+
+const namespacePrefix = "superstep-test-"
+
+// newNetwork makes hosts. Where namespaces cannot be made the test is not run, and says
+// why: they need root, and a machine or container that lets root make them.
+func newNetwork(t testing.TB, hosts ...string) *network {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("NOT RUN: network namespaces need root; run this test as root to have a cluster across hosts tested")
+	}
+	if _, err := exec.LookPath("ip"); err != nil {
+		t.Skip("NOT RUN: network namespaces are made with the command ip (iproute2), which is not here")
+	}
+	sweepNamespaces(t)
+	n := &network{t: t, prefix: fmt.Sprintf("%s%d-", namespacePrefix, os.Getpid()), hosts: hosts}
+	if out, err := exec.Command("ip", "netns", "add", n.prefix+"net").CombinedOutput(); err != nil {
+		if strings.Contains(string(out), "ermission denied") || strings.Contains(string(out), "not permitted") {
+			t.Skipf("NOT RUN: this machine does not let root make network namespaces: %s", out)
+		}
+		require.NoError(t, err, "%s", out)
+	}
+	t.Cleanup(func() {
+		for _, host := range append(n.hosts, "net") {
+			_ = exec.Command("ip", "netns", "del", n.prefix+host).Run() // it may not have come to be
+		}
+	})
+	n.in("net", "link", "add", "bridge", "type", "bridge")
+	n.in("net", "link", "set", "bridge", "up")
+	for _, host := range hosts {
+		n.ip("netns", "add", n.prefix+host)
+		n.ip("link", "add", "to-"+host, "netns", n.prefix+"net", "type", "veth", "peer", "name", "eth0", "netns", n.prefix+host)
+		n.in("net", "link", "set", "to-"+host, "master", "bridge", "up")
+		n.in(host, "link", "set", "lo", "up")
+		n.in(host, "address", "add", n.address(host)+"/24", "dev", "eth0")
+		n.in(host, "link", "set", "eth0", "up")
+	}
+	return n
+}
+
+// sweepNamespaces deletes those of runs that were killed before they could.
+func sweepNamespaces(t testing.TB) {
+	t.Helper()
+	found, err := filepath.Glob("/run/netns/" + namespacePrefix + "*")
+	require.NoError(t, err)
+	for _, path := range found {
+		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), namespacePrefix), "-")
+		if n, err := strconv.Atoi(pid); err == nil && gone(n) {
+			_ = exec.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may be as quick
+		}
+	}
+}
+
+// ip runs the command of that name.
+func (n *network) ip(args ...string) {
+	n.t.Helper()
+	out, err := exec.Command("ip", args...).CombinedOutput()
+	require.NoError(n.t, err, "ip %s: %s", strings.Join(args, " "), out)
+}
+
+// in runs it in a namespace.
+func (n *network) in(host string, args ...string) {
+	n.t.Helper()
+	n.ip(append([]string{"-n", n.prefix + host}, args...)...)
+}
+
+// address is that of a host.
+func (n *network) address(host string) string {
+	for i, h := range n.hosts {
+		if h == host {
+			return fmt.Sprintf("10.97.0.%d", i+1)
+		}
+	}
+	require.Fail(n.t, "no such host", host)
+	return ""
+}
+
+// link sets the link of a host "up" or "down", as a cable that is pulled: the host's own
+// end notices no more than that nothing comes.
+func (n *network) link(host, state string) { n.in("net", "link", "set", "to-"+host, state) }
+
+// command makes a command that runs on a host. Its process is that of the program.
+func (n *network) command(host, path string, args ...string) *exec.Cmd {
+	return exec.Command("ip", append([]string{"netns", "exec", n.prefix + host, path}, args...)...)
+}
+
+// A spread is a cluster with a job manager on one host, where its clients are too, and
+// task managers on others.
+type spread struct {
+	*network
+	dir      string
+	said     *transcript
+	programs []*exec.Cmd // the job manager, the task managers
+}
+
+// startSpread starts it as a user does: certificates for the job manager's address, a
+// token that is copied to where it is needed.
+func startSpread(t testing.TB, n *network) *spread {
+	t.Helper()
+	s := &spread{network: n, dir: t.TempDir(), said: new(transcript)}
+	made := execute(t, nil, program(t, "./cmd/superstep"), "tls", "init", filepath.Join(s.dir, "tls"), "--host", n.address("jm"))
+	require.Zero(t, made.code, made.stderr)
+	t.Cleanup(func() {
+		for _, p := range s.programs {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		}
+		if t.Failed() {
+			t.Logf("the cluster said:\n%s", s.said)
+		}
+	})
+	token := filepath.Join(s.dir, "token")
+	up := new(transcript)
+	s.start("jm", up, append([]string{"jobmanager", "--listen", n.address("jm") + ":6123", "--http", "off",
+		"--dir", filepath.Join(s.dir, "jm"), "--token-file", token}, s.flags("jobmanager")...)...)
+	require.Eventually(t, func() bool { return managerLine.MatchString(up.String()) }, 20*time.Second, 10*time.Millisecond, "%s", s.said)
+	for _, host := range n.hosts[1:] {
+		data, err := os.ReadFile(token)
+		require.NoError(t, err)
+		copied := filepath.Join(s.dir, "token-"+host)
+		require.NoError(t, os.WriteFile(copied, data, 0o600))
+		s.start(host, s.said, append([]string{"taskmanager", "--jobmanager", n.address("jm") + ":6123", "--name", host,
+			"--slots", "2", "--memory", "1GiB", "--dir", filepath.Join(s.dir, host), "--listen", n.address(host),
+			"--token-file", copied}, s.flags("taskmanager")...)...)
+	}
+	s.requireFree()
+	return s
+}
+
+// flags are those of a role's certificates.
+func (s *spread) flags(role string) []string {
+	at := func(name string) string { return filepath.Join(s.dir, "tls", name) }
+	return []string{"--tls-ca", at("ca.pem"), "--tls-cert", at(role + ".pem"), "--tls-key", at(role + "-key.pem")}
+}
+
+// start starts a server on a host.
+func (s *spread) start(host string, out *transcript, args ...string) {
+	s.t.Helper()
+	cmd := s.command(host, program(s.t, "./cmd/superstep"), args...)
+	cmd.Stdout, cmd.Stderr = out, s.said
+	require.NoError(s.t, cmd.Start())
+	s.programs = append(s.programs, cmd)
+}
+
+// client makes the command of a client.
+func (s *spread) client(path string, args ...string) *exec.Cmd {
+	args = append(args, "--cluster", s.address("jm")+":6123", "--token-file", filepath.Join(s.dir, "token"))
+	cmd := s.command("jm", path, append(args, s.flags("client")...)...)
+	cmd.Dir = ".."
+	return cmd
+}
+
+// run runs a client to its end.
+func (s *spread) run(path string, args ...string) outcome {
+	return within(s.t, time.Minute, s.client(path, args...))
+}
+
+// requireFree waits until every slot is free.
+func (s *spread) requireFree() {
+	s.t.Helper()
+	slots := 2 * (len(s.hosts) - 1)
+	want := fmt.Sprintf("\n%d of %d slots are free", slots, slots)
+	require.Eventually(s.t, func() bool {
+		return strings.Contains(s.run(program(s.t, "./cmd/superstep"), "nodes").stdout, want)
+	}, 40*time.Second, 20*time.Millisecond, "want %s: %s", want, s.said)
+}
+
+// TestAcrossHosts runs jobs over TLS across hosts, with the same output as locally, and
+// then cuts links.
+func TestAcrossHosts(t *testing.T) {
+	t.Parallel()
+	s := startSpread(t, newNetwork(t, "jm", "tm0", "tm1"))
+	s.sameOutput()
+	cuts := []string{"tm1"}
+	if soak {
+		cuts = []string{"tm1", "tm0", "jm", "tm0", "tm1"}
+	}
+	for _, host := range cuts {
+		t.Run("cut "+host, func(t *testing.T) { s.cut(t, host) })
+	}
+}
+
+// sameOutput runs programs there and here.
+func (s *spread) sameOutput() {
+	t := s.t
+	for _, pkg := range []string{"./tests/clusterjobs", "./examples/kmeans"} {
+		path := program(t, pkg)
+		here := execute(t, nil, path, "--parallelism", "4", "--progress", "off")
+		require.Zero(t, here.code, here.stderr)
+		there := s.run(path, "--parallelism", "4", "--progress", "off")
+		require.Zero(t, there.code, "%s\n%s", there.stderr, s.said)
+		require.Equal(t, withoutTimes(here.stdout), withoutTimes(there.stdout), pkg)
+	}
+}
+
+// cut takes a host off the network while a job runs. The client learns which task
+// manager is lost; workers that nobody can tell end by themselves, when the lease of
+// their task manager lapses; once the link is back, so is the task manager.
+func (s *spread) cut(t *testing.T, host string) {
+	cmd := s.client(program(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
+	c := &clientRun{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &c.out, &c.err
+	require.NoError(t, cmd.Start())
+	go func() {
+		_ = cmd.Wait()
+		close(c.ended)
+	}()
+	defer func() { _ = cmd.Process.Signal(syscall.SIGKILL) }()
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, 30*time.Second, 5*time.Millisecond, "%s", &c.err)
+	var workers []int
+	for _, p := range s.programs[1:] {
+		workers = append(workers, workersOf(t, p.Process.Pid)...)
+	}
+	require.Len(t, workers, 2)
+
+	s.link(host, "down")
+	defer s.link(host, "up")
+	began := time.Now()
+	require.Equal(t, 1, c.wait(t, time.Minute))
+	took := time.Since(began)
+	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
+	require.Less(t, took, 7*time.Second, "%s", &c.err)
+	cause := c.err.String()[strings.LastIndex(strings.TrimSpace(c.err.String()), "error: "):]
+	lost := "task manager " + host
+	if host == "jm" {
+		lost = "task manager tm" // either
+	}
+	says(t, cause, lost, "was silent")
+	for _, pid := range workers {
+		require.Eventually(t, func() bool { return gone(pid) }, 15*time.Second, 20*time.Millisecond, "worker %d goes on", pid)
+	}
+	t.Logf("the workers were gone %v after the cut", time.Since(began).Round(time.Millisecond))
+
+	s.link(host, "up")
+	s.requireFree()
+	s.sameOutput()
+}
