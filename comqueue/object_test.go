@@ -202,7 +202,7 @@ func TestReplacedObjectsAreReleased(t *testing.T) {
 		}),
 		comqueue.AllReduceObject(key, func(left, _ *released) *released { return left }))
 	require.NoError(t, err)
-	require.Equal(t, int64(3*4+3), n.Load(), "one in each superstep, the last when the queue ends")
+	require.Equal(t, int64(runs(3)*(3*4+3)), n.Load(), "one in each superstep, the last when the queue ends")
 }
 
 // vector makes a sparse vector of the elements of x that are not zero, or a dense one.

@@ -80,12 +80,14 @@ func TestSumOverShards(t *testing.T) {
 	})
 	for _, n := range []int{0, 1, 7, 1000} {
 		for _, p := range []int{1, 2, 3, 8} {
-			result, err := engine.Run(context.Background(), job, n, engine.Parallelism(p))
-			require.NoError(t, err)
-			rows, err := engine.Rows[row](result, "sum")
-			require.NoError(t, err)
-			require.Equal(t, []row{{float64(n*(n-1)) / 2}}, rows)
-			result.Release()
+			for _, workers := range append([]int{0}, asWorkers(p)...) {
+				result, err := engine.Run(context.Background(), job, n, engine.Parallelism(p), engine.Workers(workers))
+				require.NoError(t, err)
+				rows, err := engine.Rows[row](result, "sum")
+				require.NoError(t, err)
+				require.Equal(t, []row{{float64(n*(n-1)) / 2}}, rows)
+				result.Release()
+			}
 		}
 	}
 }

@@ -13,13 +13,39 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/shared"
 )
 
 var data = comqueue.PartitionedRows("data")
 
-// run builds and runs a job around one queue and returns its rows.
+// run builds and runs a job around one queue and returns its rows. It runs it as
+// workers too, which must give the same; runs says how often that is.
 func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
+	t.Helper()
+	rows, result, err := runOnce(t, build, options...)
+	slots := 3 // of a job that fails it is not known
+	if err == nil {
+		slots = result.Plan.Slots
+	}
+	for _, workers := range asWorkers(slots) {
+		got, parts, failed := runOnce(t, build, append(slices.Clone(options), engine.Workers(workers))...)
+		if err != nil {
+			require.Error(t, failed, "%d workers", workers)
+			continue
+		}
+		require.NoError(t, failed, "%d workers", workers)
+		require.Equal(t, bitsOf(rows), bitsOf(got), "%d workers", workers)
+		require.Len(t, parts.Report.Queues, len(result.Report.Queues))
+		for i, q := range result.Report.Queues {
+			requireSameReport(t, &q, &parts.Report.Queues[i])
+		}
+	}
+	return rows, result, err
+}
+
+// runOnce runs a job as a whole, unless the options say otherwise.
+func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
 	t.Helper()
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		if d := build(b); d != nil {
@@ -35,6 +61,33 @@ func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ..
 	rows, err := engine.Rows[row](result, "rows")
 	require.NoError(t, err)
 	return rows, result, nil
+}
+
+// runs is how often run runs a job of so many slots.
+func runs(slots int) int { return 1 + len(asWorkers(slots)) }
+
+// bitsOf makes rows comparable.
+func bitsOf(rows []row) []uint64 {
+	values := make([]float64, len(rows))
+	for i, r := range rows {
+		values[i] = r.Value
+	}
+	return bits(values)
+}
+
+// requireSameReport requires that a queue did the same, wherever its subtasks were.
+func requireSameReport(t *testing.T, want, got *task.QueueReport) {
+	t.Helper()
+	require.Equal(t, []any{want.Name, want.Supersteps, want.Stopped}, []any{got.Name, got.Supersteps, got.Stopped})
+	require.Len(t, got.Series, len(want.Series))
+	for i, s := range want.Series {
+		require.Equal(t, s.Name, got.Series[i].Name)
+		require.Equal(t, bits(s.Values), bits(got.Series[i].Values), s.Name)
+	}
+	require.Len(t, got.Stages, len(want.Stages))
+	for i, s := range want.Stages {
+		require.Equal(t, []any{s.Node, s.Name, s.Calls}, []any{got.Stages[i].Node, got.Stages[i].Name, got.Stages[i].Calls})
+	}
 }
 
 // nothing closes a queue without rows.
@@ -77,9 +130,9 @@ func TestStagesRunInOrderOnEverySubtask(t *testing.T) {
 	_, result, err := run(t, build, engine.Shards(16), engine.Parallelism(5))
 	require.NoError(t, err)
 	for i := range trace {
-		require.Equal(t, "a1 b1 a2 b2 a3 b3 ", trace[i].String(), "subtask %d", i)
+		require.Equal(t, strings.Repeat("a1 b1 a2 b2 a3 b3 ", runs(5)), trace[i].String(), "subtask %d", i)
 	}
-	require.Equal(t, "1 2 3 ", criterion.String())
+	require.Equal(t, strings.Repeat("1 2 3 ", runs(5)), criterion.String())
 	queue := result.Report.Queues[0]
 	require.Equal(t, 3, queue.Supersteps)
 	require.True(t, queue.Stopped)
@@ -227,7 +280,7 @@ func TestRepeatIsALoopWithinTheSuperstep(t *testing.T) {
 	}
 	_, result, err := run(t, build, engine.Parallelism(3))
 	require.NoError(t, err)
-	require.Equal(t, int64(2+5), rounds.Load(), "the criterion runs on subtask 0 only")
+	require.Equal(t, int64(runs(3)*(2+5)), rounds.Load(), "the criterion runs on subtask 0 only")
 	calls := map[string]int64{}
 	for _, s := range result.Report.Queues[0].Stages {
 		calls[s.Name] += s.Calls
@@ -257,7 +310,7 @@ func TestAddNewMakesOneInstancePerSubtask(t *testing.T) {
 	}
 	_, _, err := run(t, build, engine.Parallelism(4))
 	require.NoError(t, err)
-	require.Equal(t, int64(4), made.Load())
+	require.Equal(t, int64(runs(4)*4), made.Load())
 }
 
 func TestCloseWithGivesRowsInShardOrder(t *testing.T) {

@@ -302,10 +302,10 @@ func TestGroupByOfManyShards(t *testing.T) {
 	rows := sales(1500)
 	const shards = 128
 	want := expectGroups(t, rows, shards, engine.Shards(shards))
-	for p, batchRows := range map[int]int{1: 1024, 3: 1, 8: 7} {
+	for _, s := range []setting{{1, 1024, 0}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}} {
 		got := groupOutcome[saleGroup](t, func(b *engine.Builder) *engine.Dataset {
 			return GroupBy(FromSlice(b, rows), "shop", "kind").Aggregate(saleAggregates...)
-		}, engine.Shards(shards), engine.Parallelism(p), engine.BatchRows(batchRows), engine.Allocator(batchtest.Allocator(t)))
+		}, append(s.options(), engine.Shards(shards), engine.Allocator(batchtest.Allocator(t)))...)
 		require.Equal(t, want, showGroups(got))
 	}
 }
@@ -339,7 +339,7 @@ func TestGroupByProperties(t *testing.T) {
 		shards := rapid.SampledFrom([]int{1, 2, 8, 128}).Draw(rt, "shards")
 		opts := []engine.Option{
 			engine.Shards(shards), engine.Parallelism(min(shards, rapid.SampledFrom([]int{1, 2, 3, 8}).Draw(rt, "parallelism"))),
-			engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")),
+			engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")), drawWorkers(rt),
 		}
 		got := groupOutcome[saleGroup](rt, func(b *engine.Builder) *engine.Dataset {
 			return GroupBy(FromSlice(b, rows), "shop", "kind").Aggregate(saleAggregates...)
@@ -475,7 +475,7 @@ func TestLateGroups(t *testing.T) {
 		defer mem.AssertSize(rt, 0)
 		opts := []engine.Option{
 			engine.Shards(testShards), engine.Parallelism(rapid.SampledFrom([]int{1, 3}).Draw(rt, "parallelism")),
-			engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")), engine.Allocator(mem),
+			engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")), engine.Allocator(mem), drawWorkers(rt),
 		}
 		got := groupOutcome[saleGroup](rt, func(b *engine.Builder) *engine.Dataset {
 			keys, d := []string{"shop", "kind"}, FromSlice(b, rows)

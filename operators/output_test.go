@@ -260,7 +260,7 @@ func TestOutputOverItsOwnInput(t *testing.T) {
 // replaced stands.
 func TestOutputOfAFailedJob(t *testing.T) {
 	for _, o := range []CSVWriteOptions{{}, {PerShard: true}} {
-		for _, p := range []int{1, 3} {
+		for _, s := range []setting{{1, 4, 0}, {3, 4, 0}, {3, 4, 2}} {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "out")
 			job := func(bad int64) func(b *engine.Builder) {
@@ -274,11 +274,11 @@ func TestOutputOfAFailedJob(t *testing.T) {
 					WriteCSV(rows, path, o)
 				}
 			}
-			require.ErrorContains(t, runSink(t, job(60), engine.Parallelism(p), engine.BatchRows(4)), "bad row")
+			require.ErrorContains(t, runSink(t, job(60), s.options()...), "bad row")
 			require.Empty(t, tree(t, dir))
-			require.NoError(t, runSink(t, job(-1), engine.Parallelism(p)))
+			require.NoError(t, runSink(t, job(-1), s.options()...))
 			before := tree(t, dir)
-			require.ErrorContains(t, runSink(t, job(99), engine.Parallelism(p), engine.IfExists(engine.Replace)), "bad row")
+			require.ErrorContains(t, runSink(t, job(99), append(s.options(), engine.IfExists(engine.Replace))...), "bad row")
 			require.Equal(t, before, tree(t, dir))
 		}
 	}

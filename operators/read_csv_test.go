@@ -194,8 +194,8 @@ func TestReadCSVBadRows(t *testing.T) {
 	} {
 		dir := writeFiles(t, map[string]string{"x.csv": text})
 		o := CSVOptions{Header: true, Types: map[string]string{"a": "float64", "b": "float64"}}
-		for _, p := range []int{1, 3, 8} {
-			err := runError(t, csvOf(dir, o), engine.Parallelism(p), engine.BatchRows(p))
+		for _, s := range []setting{{1, 1, 0}, {3, 3, 0}, {8, 8, 0}, {3, 3, 2}} {
+			err := runError(t, csvOf(dir, o), s.options()...)
 			for _, word := range append(words, "operator ReadCSV (read_csv_test.go:", "subtask") {
 				require.ErrorContains(t, err, word)
 			}

@@ -65,7 +65,7 @@ func TestReduceProperties(t *testing.T) {
 		p := rapid.IntRange(1, min(shards, 9)).Draw(rt, "parallelism")
 		got := groupOutcome[expression](rt, func(b *engine.Builder) *engine.Dataset {
 			return Reduce(FromSlice(b, expressions(n)), combine)
-		}, engine.Shards(shards), engine.Parallelism(p), engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")))
+		}, engine.Shards(shards), engine.Parallelism(p), engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")), drawWorkers(rt))
 		require.Equal(rt, []expression{{expressionOf(shards, n, 0, shards)}}, got)
 	})
 }

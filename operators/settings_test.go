@@ -10,6 +10,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -53,6 +54,11 @@ func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option))
 				engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(spill))...)
 		})
 	}
+}
+
+// drawWorkers has a third of the runs of a property be by several workers.
+func drawWorkers(rt *rapid.T) engine.Option {
+	return engine.Workers(rapid.SampledFrom([]int{0, 0, 0, 0, 2, 3}).Draw(rt, "workers"))
 }
 
 // outcome runs a job that builds one dataset and returns its rows as text: the

@@ -79,15 +79,15 @@ func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Datas
 	t.Helper()
 	var want []string
 	for _, setting := range []struct {
-		budget int64
-		p      int
-	}{{0, 2}, {256 << 10, 1}, {16 << 10, 3}} {
+		budget     int64
+		p, workers int
+	}{{0, 2, 0}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {16 << 10, 3, 2}} {
 		budget, p := setting.budget, setting.p
 		dir := t.TempDir()
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 			Collect(b, "out", digest(build(b)))
 			return nil
-		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.MemoryBudget(budget),
+		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.Workers(setting.workers), engine.MemoryBudget(budget),
 			engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(dir))
 		require.NoError(t, err, "budget %d, parallelism %d", budget, p)
 		recs, err := result.Records("out")

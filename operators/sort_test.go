@@ -202,7 +202,7 @@ func TestSortProperties(t *testing.T) {
 		opts := []engine.Option{
 			engine.Shards(shards), engine.Parallelism(min(parallelism, shards)),
 			engine.BatchRows(rapid.SampledFrom([]int{1, 7, 1024}).Draw(rt, "batch rows")),
-			engine.Seed(rapid.Uint64().Draw(rt, "seed")),
+			engine.Seed(rapid.Uint64().Draw(rt, "seed")), drawWorkers(rt),
 		}
 		want := slices.Clone(rows)
 		slices.SortStableFunc(want, compareBy(keys))

@@ -131,7 +131,7 @@ func TestCSVRoundTrip(t *testing.T) {
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 			Collect(b, "rows", ReadCSV(b, path, read))
 			return nil
-		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.BatchRows(n), engine.Allocator(mem))
+		}), struct{}{}, engine.Shards(testShards), engine.Parallelism(p), engine.BatchRows(n), engine.Allocator(mem), drawWorkers(rt))
 		require.NoError(rt, err)
 		defer result.Release()
 		got, err := engine.Rows[csvRow](result, "rows")

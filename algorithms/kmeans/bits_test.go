@@ -27,6 +27,10 @@ func wild(n, d int) data {
 	return m
 }
 
+// placement is a parallelism, and how many workers the subtasks are divided among; 0
+// runs the job as a whole.
+type placement struct{ p, workers int }
+
 // requireSame asserts that two outcomes are the same, bit for bit.
 func requireSame(t *testing.T, want, got outcome) {
 	t.Helper()
@@ -68,12 +72,12 @@ func TestSameBitsAtAnyParallelism(t *testing.T) {
 					}
 					t.Run(fmt.Sprintf("%s %v %v S=%d", name, init, distance, shards), func(t *testing.T) {
 						var first outcome
-						for i, p := range []int{1, 2, 3, 5, 8, 16} {
-							if p > shards {
+						for i, at := range placements {
+							if at.p > shards {
 								continue
 							}
 							o := train(t, m, kmeans.Params{K: 5, Init: init, Distance: distance, MaxIter: 6, Tol: -1, Seed: 3},
-								engine.Shards(shards), engine.Parallelism(p), engine.BatchRows([]int{7, 1024, 1}[i%3]))
+								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows([]int{7, 1024, 1}[i%3]))
 							if i == 0 {
 								first = o
 							}

@@ -7,3 +7,15 @@ const (
 	wildRows      = 100_000
 	referenceRows = 100_000
 )
+
+// placements are how the thorough tests divide a job: as a whole, and in every way among
+// two or three workers.
+var placements = func() (all []placement) {
+	for _, p := range []int{1, 2, 3, 5, 8, 16} {
+		all = append(all, placement{p, 0})
+		for workers := 2; workers <= min(p, 3); workers++ {
+			all = append(all, placement{p, workers})
+		}
+	}
+	return all
+}()

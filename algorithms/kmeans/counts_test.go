@@ -7,3 +7,6 @@ const (
 	wildRows      = 1000
 	referenceRows = 20_000
 )
+
+// placements are how the quick tests divide a job: as a whole and as workers.
+var placements = []placement{{1, 0}, {2, 0}, {3, 0}, {8, 0}, {2, 2}, {5, 3}, {16, 3}}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -58,20 +59,25 @@ func run(t require.TestingT, mem memory.Allocator, build func(b *engine.Builder)
 	}), struct{}{}, append([]engine.Option{engine.Shards(shards), engine.Allocator(mem)}, opts...)...)
 }
 
-// setting is how a job is run.
-type setting struct{ p, rows int }
+// setting is how a job is run: as a number of workers, or as a whole where that is 0.
+type setting struct{ p, rows, workers int }
 
-// settings are all combinations; fewSettings has each number once.
+func (s setting) options() []engine.Option {
+	return []engine.Option{engine.Parallelism(s.p), engine.BatchRows(s.rows), engine.Workers(s.workers)}
+}
+
+// wholeSettings are all combinations of a job run as a whole; fewSettings has each
+// number once.
 var (
-	fewSettings = []setting{{1, 7}, {2, 1024}, {3, 1}, {8, 7}}
-	settings    = []setting{{1, 1}, {1, 7}, {1, 1024}, {2, 1}, {2, 7}, {2, 1024}, {3, 1}, {3, 7}, {3, 1024}, {8, 1}, {8, 7}, {8, 1024}}
+	fewSettings   = []setting{{1, 7, 0}, {2, 1024, 2}, {3, 1, 0}, {8, 7, 0}, {8, 7, 3}}
+	wholeSettings = []setting{{1, 1, 0}, {1, 7, 0}, {1, 1024, 0}, {2, 1, 0}, {2, 7, 0}, {2, 1024, 0}, {3, 1, 0}, {3, 7, 0}, {3, 1024, 0}, {8, 1, 0}, {8, 7, 0}, {8, 1024, 0}}
 )
 
 // requireRows requires that a dataset has the rows at the settings.
 func requireRows(t testing.TB, at []setting, want arrow.Record, build func(b *engine.Builder) *engine.Dataset) {
 	for _, s := range at {
 		mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
-		result, err := run(t, mem, func(b *engine.Builder) { operators.Collect(b, "rows", build(b)) }, engine.Parallelism(s.p), engine.BatchRows(s.rows))
+		result, err := run(t, mem, func(b *engine.Builder) { operators.Collect(b, "rows", build(b)) }, s.options()...)
 		require.NoError(t, err)
 		schema, err := result.Schema("rows")
 		require.NoError(t, err)
@@ -122,7 +128,7 @@ func TestRoundTrip(t *testing.T) {
 		for _, n := range []int{0, 60} {
 			at := fewSettings
 			if k == 0 && n > 0 {
-				at = settings
+				at = append(slices.Clone(wholeSettings), asWorkers()...)
 			}
 			rec := record(t, memory.NewGoAllocator(), n)
 			var first map[string]string
@@ -132,7 +138,7 @@ func TestRoundTrip(t *testing.T) {
 				mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
 				result, err := run(t, mem, func(b *engine.Builder) {
 					Write(operators.FromRecords(b, []arrow.Record{rec}), filepath.Join(dir, "x"), o)
-				}, engine.Parallelism(s.p), engine.BatchRows(s.rows))
+				}, s.options()...)
 				require.NoError(t, err)
 				result.Release()
 				mem.AssertSize(t, 0)
@@ -181,12 +187,12 @@ func TestRowsAreCutByIndex(t *testing.T) {
 		for k := range 3 {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprint(k)), written(t, rec, groupRows, false), 0o600))
 		}
-		for _, p := range []int{1, 3, 8} {
+		for _, s := range []setting{{1, 7, 0}, {3, 7, 0}, {8, 7, 0}, {3, 7, 2}} {
 			out := filepath.Join(t.TempDir(), "out")
 			result, err := run(t, memory.NewGoAllocator(), func(b *engine.Builder) {
 				d := Read(b, dir, ReadOptions{Columns: []string{"x", "n"}})
 				operators.WriteCSV(d, out, operators.CSVWriteOptions{PerShard: true, NoHeader: true})
-			}, engine.Parallelism(p))
+			}, s.options()...)
 			require.NoError(t, err)
 			result.Release()
 			got := files(t, out)

@@ -1,0 +1,15 @@
+//go:build soak
+
+package parquet
+
+// asWorkers are all settings with two or three workers that there can be.
+func asWorkers() (all []setting) {
+	for _, p := range []int{1, 2, 3, 8} {
+		for _, rows := range []int{1, 7, 1024} {
+			for workers := 2; workers <= min(p, 3); workers++ {
+				all = append(all, setting{p, rows, workers})
+			}
+		}
+	}
+	return append(all, setting{1, 7, 1})
+}
