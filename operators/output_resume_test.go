@@ -76,7 +76,7 @@ type died struct{ step string }
 
 // until runs f, which ends as by the end of its process after the given step, and
 // reports whether it came that far. Locks are given up, nothing else is.
-func until(o *fileOutput, step int, f func() error) (err error, last string) {
+func until(o *fileOutput, step int, f func() error) (last string, err error) {
 	n := 0
 	o.step = func(name string) {
 		if n++; n == step {
@@ -95,7 +95,7 @@ func until(o *fileOutput, step int, f func() error) (err error, last string) {
 			panic(d)
 		}
 	}()
-	return f(), ""
+	return "", f()
 }
 
 // filesOf is a tree without the names of directories.
@@ -127,7 +127,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 					at := fmt.Sprintf("cut %d, %d", first, second)
 					o := c.output(dir)
 					written := c.write(t, o)
-					err, cut := until(o, first, func() error { return o.CommitParts(written) })
+					cut, err := until(o, first, func() error { return o.CommitParts(written) })
 					require.NoError(t, err, at)
 					if cut == "" {
 						require.NoError(t, o.Settle())
@@ -138,7 +138,7 @@ func TestResumeAfterEachStep(t *testing.T) {
 					cuts[cut] = true
 					c.standing(t, dir, cut)
 					o = c.output(dir)
-					err, again := until(o, second, func() error { return o.Resume(written) })
+					again, err := until(o, second, func() error { return o.Resume(written) })
 					require.NoError(t, err, "%s after %s", at, cut)
 					ended = again == ""
 					c.standing(t, dir, again)
@@ -181,7 +181,7 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 			// Another run with the output has begun, and ended.
 			o = c.output(dir)
 			written = c.write(t, o)
-			_, cut := until(o, 1, func() error { return o.CommitParts(written) })
+			cut, _ := until(o, 1, func() error { return o.CommitParts(written) })
 			require.NotEmpty(t, cut)
 			next := c.output(dir)
 			require.NoError(t, next.CommitParts(c.write(t, next)))
@@ -200,7 +200,7 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 	for step := 1; step <= 4; step++ {
 		o := c.output(dir)
 		written := c.write(t, o)
-		_, cut := until(o, step, func() error { return o.CommitParts(written) })
+		cut, _ := until(o, step, func() error { return o.CommitParts(written) })
 		require.Contains(t, []string{"join a part", "complete", "seal"}, cut)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), []byte("mine"), 0o666))
 		require.Error(t, c.output(dir).Resume(written))
