@@ -44,6 +44,9 @@ type Config struct {
 	// ResolveTimeout bounds the time in which a worker learns the facts of a graph, for
 	// which it may have to read inputs; default 10 min.
 	ResolveTimeout time.Duration
+	// ResumeTimeout bounds how long a job whose commit is to be finished after a restart
+	// waits for a slot; default 5 min.
+	ResumeTimeout time.Duration
 	// KillAfter is how long a worker that was told to end may take before it is killed;
 	// default 12 s, which leaves it 10 s to abandon user code that does not return.
 	KillAfter time.Duration
@@ -56,10 +59,15 @@ type Config struct {
 	// History is the jobs on record. Those that have not ended failed because the job
 	// manager stopped.
 	History []wire.JobInfo
-	// Committed says of jobs on record as committing what the shell has found out: true,
-	// their results are visible and they have finished; false, nothing of them is and
-	// they failed. Of those not in it nobody knows, and their failure says so.
-	Committed map[wire.JobID]bool
+	// Resume has what it takes to finish the commit of jobs on record as committing. Of
+	// those not in it nobody knows what is visible, and their failure says so.
+	Resume map[wire.JobID]Resumable
+}
+
+// Resumable is what finishes the commit of a job, with what its record has.
+type Resumable struct {
+	Spec     wire.JobSpec // as the workers were given it, with the graph
+	Outcomes [][]byte     // of the workers
 }
 
 func (c Config) withDefaults() Config {
@@ -70,6 +78,7 @@ func (c Config) withDefaults() Config {
 	c.Slack = cmp.Or(c.Slack, 500*time.Millisecond)
 	c.DeployTimeout = cmp.Or(c.DeployTimeout, 2*time.Minute)
 	c.ResolveTimeout = cmp.Or(c.ResolveTimeout, 10*time.Minute)
+	c.ResumeTimeout = cmp.Or(c.ResumeTimeout, 5*time.Minute)
 	c.KillAfter = cmp.Or(c.KillAfter, 12*time.Second)
 	c.Keep = max(0, cmp.Or(c.Keep, 1000))
 	return c

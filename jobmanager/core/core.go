@@ -36,8 +36,8 @@ func New(config Config) *Core {
 		nodes:  make(map[string]*node),
 		jobs:   make(map[wire.JobID]*job),
 	}
-	c.config.History, c.config.Committed = nil, nil
-	c.recover(config.History, config.Committed)
+	c.config.History, c.config.Resume = nil, nil
+	c.recover(config.History, config.Resume)
 	return c
 }
 

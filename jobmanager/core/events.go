@@ -110,6 +110,9 @@ type Disconnect struct {
 type Persist struct {
 	Job     wire.JobInfo
 	Barrier bool
+	// Spec is that of a job that commits, nil of others: with the outcomes it is what
+	// Config.Resume needs after a restart.
+	Spec *wire.JobSpec
 }
 
 // Changed tells those who follow a job how it stands now. The last one of a job has a

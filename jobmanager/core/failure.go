@@ -51,6 +51,9 @@ func (c *Core) noteCommit(j *job) {
 	if j.info.State == wire.JobCommitting && j.committing {
 		j.note = "; its results were being made visible, all, some or none of them may be"
 	}
+	if j.info.State == wire.JobCommitting && j.resumes {
+		j.note = leftAside
+	}
 }
 
 // blame fails a job over one of its workers. The first cause stays, with one

@@ -15,6 +15,7 @@ type job struct {
 	info wire.JobInfo // without progress and outcomes until it has ended
 
 	queued bool          // waits for slots
+	early  time.Duration // attention before which it gets none; 0 once that is over
 	since  time.Duration // attention paid when it began to wait for what it waits for
 
 	resolver  *worker
@@ -25,6 +26,7 @@ type job struct {
 
 	preparing  bool   // worker 0 was told to prepare
 	committing bool   // worker 0 was told to commit
+	resumes    bool   // it is there for its commit to be finished (resume.go)
 	cancelLate string // why it is to be cancelled if the commit takes too long
 	finished   int    // workers
 	outcomes   [][]byte
@@ -53,7 +55,7 @@ func (j *job) platform() wire.Platform {
 
 // wants is how many slots it waits for.
 func (j *job) wants() int {
-	if j.info.State == wire.JobResolving {
+	if j.info.State == wire.JobResolving || j.resumes {
 		return 1
 	}
 	return j.info.Slots
@@ -79,7 +81,12 @@ func (c *Core) record(j *job, barrier bool) {
 	if j.info.State == wire.JobCommitting || j.info.State == wire.JobFinished {
 		info.Outcomes = j.outcomes
 	}
-	c.emit(Persist{Job: info, Barrier: barrier})
+	var spec *wire.JobSpec
+	if j.info.State == wire.JobCommitting {
+		s := j.spec
+		spec = &s
+	}
+	c.emit(Persist{Job: info, Barrier: barrier, Spec: spec})
 	c.emit(Changed{Job: info})
 }
 
@@ -128,7 +135,7 @@ func (c *Core) schedule() {
 	offers := c.offers()
 	line := queue{}
 	for _, j := range slices.Clone(c.live) {
-		if !j.queued {
+		if !j.waits() {
 			continue
 		}
 		request := Request{Slots: j.wants(), Platform: j.platform(), Policy: c.config.Policy}
@@ -176,6 +183,10 @@ func (c *Core) place(j *job, shares []Share) {
 		c.record(j, false)
 		return
 	}
+	if j.resumes {
+		c.placeResumed(j, nodes[0], placed, ranges)
+		return
+	}
 	c.moveJob(j, jobPlaced, fmt.Sprintf("starting %s on %s", count(j.info.Slots, "slot"), count(len(nodes), "task manager")))
 	j.info.Workers = placed
 	j.workers = make([]*worker, len(nodes))
@@ -216,6 +227,10 @@ func (c *Core) ready(w *worker, r *wire.Ready) {
 	j := w.job
 	w.fingerprint = r.Fingerprint
 	j.info.Workers[w.ref.Worker].Address = r.Address
+	if w.mode == wire.CommitMode {
+		c.resumeCommit(w)
+		return
+	}
 	if j.info.State != wire.JobDeploying {
 		return
 	}
@@ -369,6 +384,8 @@ func (c *Core) hurry(j *job) {
 	case wire.JobCommitting:
 		if j.cancelLate != "" && waited >= c.config.KillAfter {
 			c.cancel(j, j.cancelLate)
+		} else if j.resumes && !j.committing {
+			c.hurryResumed(j, waited)
 		}
 	case wire.JobFailing:
 		if j.deciding && c.clock.paid >= j.decideBy {
@@ -392,7 +409,7 @@ func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 		if o == j {
 			break
 		}
-		if o.queued {
+		if o.waits() {
 			line.join(o.platform())
 		}
 	}

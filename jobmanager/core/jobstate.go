@@ -39,6 +39,9 @@ func (e jobEvent) String() string { return jobEvents[e] }
 // decides: a failure of a cancelling job, or a cancellation of a failing one, changes
 // nothing. A cancellation waits for a commit that has begun, for a while (cancelAsked).
 // Finished, failed and cancelled are for good.
+//
+// A job that was committing when the job manager stopped is still in that state when it
+// starts again, and waits there for a worker that finishes the commit (resume.go).
 var jobTable = table[wire.JobState, jobEvent]{
 	wire.JobResolving: {
 		jobResolved: wire.JobWaiting,

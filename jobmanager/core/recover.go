@@ -10,15 +10,20 @@ import (
 // recover takes in the jobs on record. There is no worker of theirs any more: task
 // managers end them when their lease on the job manager lapses, and those that
 // register before are told to.
-func (c *Core) recover(history []wire.JobInfo, committed map[wire.JobID]bool) {
+func (c *Core) recover(history []wire.JobInfo, resume map[wire.JobID]Resumable) {
 	jobs := slices.Clone(history)
 	slices.SortStableFunc(jobs, func(a, b wire.JobInfo) int {
 		return cmp.Or(a.Submitted.Compare(b.Submitted), cmp.Compare(a.ID, b.ID))
 	})
 	for _, info := range jobs {
-		if !info.State.Ended() && c.jobs[info.ID] == nil {
-			c.bury(info, committed)
-		} else if c.jobs[info.ID] == nil {
+		r, resumes := resume[info.ID]
+		switch {
+		case c.jobs[info.ID] != nil:
+		case info.State == wire.JobCommitting && resumes:
+			c.revive(info, r)
+		case !info.State.Ended():
+			c.bury(info)
+		default:
 			c.remember(info)
 		}
 	}
@@ -35,19 +40,12 @@ func (c *Core) remember(info wire.JobInfo) *job {
 	return j
 }
 
-// bury ends a job that was alive when the job manager stopped. Persist and Changed of
-// one that had finished after all have its outcomes.
-func (c *Core) bury(info wire.JobInfo, committed map[wire.JobID]bool) {
-	outcomes := info.Outcomes
+// bury ends a job that was alive when the job manager stopped.
+func (c *Core) bury(info wire.JobInfo) {
 	j := c.remember(info)
 	was := info.State
-	done, known := committed[info.ID]
 	message := "the job manager restarted while it ran"
 	switch {
-	case was == wire.JobCommitting && done:
-		message = ""
-	case was == wire.JobCommitting && known:
-		message = "the job manager restarted before its results were made visible"
 	case was == wire.JobCommitting:
 		message = "the job manager restarted while its results were being made visible; all, some or none of them may be"
 	case was == wire.JobCancelling:
@@ -61,9 +59,6 @@ func (c *Core) bury(info wire.JobInfo, committed map[wire.JobID]bool) {
 	}
 	j.info.Ended = c.wall()
 	switch {
-	case was == wire.JobCommitting && done:
-		j.info.State, j.info.Detail = wire.JobFinished, ""
-		j.outcomes = outcomes
 	case was == wire.JobCancelling:
 		j.info.State = wire.JobCancelled
 	default:
@@ -73,5 +68,4 @@ func (c *Core) bury(info wire.JobInfo, committed map[wire.JobID]bool) {
 		}
 	}
 	c.record(j, false)
-	j.outcomes = nil
 }

@@ -18,7 +18,8 @@ import (
 
 // TestStories plays the scripts of testdata. A script is a list of blocks of lines,
 // each an event; what the core answers stands below. Blocks begin with "play" (or
-// "start", which makes a new core of options such as detection=2s policy=spread).
+// "start", which makes a new core of options such as detection=2s policy=spread
+// resume=(JOB,...), those whose commit can be finished).
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
 //	beat CONN [running=]       running is by default what was deployed there and has not ended
@@ -43,6 +44,10 @@ func TestStories(t *testing.T) {
 					config.History = s.stored()
 				}
 				for _, a := range d.CmdArgs {
+					if a.Key == "resume" {
+						config.Resume = s.resumable(a.Vals)
+						continue
+					}
 					require.NoError(t, configure(&config, a.Key, a.Vals))
 				}
 				records := s.restart()
@@ -71,8 +76,8 @@ func configure(c *Config, key string, vals []string) error {
 		c.Keep, err = strconv.Atoi(vals[0])
 	case "deploy":
 		c.DeployTimeout, err = time.ParseDuration(vals[0])
-	case "committed":
-		c.Committed = map[wire.JobID]bool{wire.JobID(vals[0]): vals[1] == "true"}
+	case "wait":
+		c.ResumeTimeout, err = time.ParseDuration(vals[0])
 	default:
 		err = fmt.Errorf("unknown option %s", key)
 	}
@@ -87,12 +92,13 @@ type story struct {
 	on       map[wire.WorkerRef]int // processes, and the connection of their task manager
 	open     map[int]bool           // connections
 	records  map[wire.JobID]wire.JobInfo
+	specs    map[wire.JobID]wire.JobSpec // of those that commit
 	beats    uint64
 	muteAcks bool
 }
 
 func newStory(t *testing.T, c Config) *story {
-	return &story{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}}
+	return &story{t: t, core: New(c), on: map[wire.WorkerRef]int{}, open: map[int]bool{}, records: map[wire.JobID]wire.JobInfo{}, specs: map[wire.JobID]wire.JobSpec{}}
 }
 
 // restart returns what is on record.
@@ -101,6 +107,18 @@ func (s *story) restart() map[wire.JobID]wire.JobInfo {
 		return nil
 	}
 	return s.records
+}
+
+// resumable is what finishes the commits of jobs on record.
+func (s *story) resumable(ids []string) map[wire.JobID]Resumable {
+	all := map[wire.JobID]Resumable{}
+	for _, text := range ids {
+		id := wire.JobID(text)
+		spec, ok := s.specs[id]
+		require.True(s.t, ok, "job %s has no specification on record", id)
+		all[id] = Resumable{Spec: spec, Outcomes: s.records[id].Outcomes}
+	}
+	return all
 }
 
 func (s *story) stored() []wire.JobInfo {
@@ -336,6 +354,10 @@ func (s *story) text(effects []Effect) string {
 			delete(s.open, e.Conn)
 		case Persist:
 			s.records[e.Job.ID] = e.Job
+			require.Equal(s.t, e.Job.State == wire.JobCommitting, e.Spec != nil)
+			if e.Spec != nil {
+				s.specs[e.Job.ID] = *e.Spec
+			}
 			fmt.Fprintf(&b, "  persist %s%s%s\n", e.Job.ID, map[bool]string{true: ", and say so"}[e.Barrier], outcomesText(e.Job.Outcomes))
 		case Changed:
 			fmt.Fprintf(&b, "  %s\n", jobText(e.Job))
@@ -362,7 +384,7 @@ func messageText(m wire.ToTaskManager) string {
 	case m.Deploy != nil:
 		d := m.Deploy
 		return fmt.Sprintf("deploy %s on %s%s, slots %v, memory %d, listens on %s", d.WorkerRef, d.TaskManager,
-			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve"}[d.Mode], d.Slots, d.Memory, d.Listen)
+			map[wire.WorkerMode]string{wire.ResolveMode: " to resolve", wire.CommitMode: " to commit"}[d.Mode], d.Slots, d.Memory, d.Listen)
 	}
 	w := m.Worker
 	switch {

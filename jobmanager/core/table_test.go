@@ -57,7 +57,7 @@ func TestWorkerTable(t *testing.T) {
 	matrix(t, workerTable, len(workerStates), len(workerEvents), WorkerState.String, workerEvent.String, WorkerState.Gone, `
 	          ready  resolved  prepared  start    finished  committed  failed  ended  lost
 	deploying ready  resolved  .         .        .         .          failed  ended  lost
-	ready     .      .         prepared  running  .         .          failed  ended  lost
+	ready     .      .         prepared  running  .         committed  failed  ended  lost
 	prepared  .      .         .         running  .         .          failed  ended  lost
 	running   .      .         .         .        finished  .          failed  ended  lost
 	finished  .      .         .         .        .         committed  failed  ended  lost
@@ -84,7 +84,7 @@ func TestRepeats(t *testing.T) {
 	want := strings.Split(strings.TrimSpace(`
 	          ready   resolved  prepared  finished  committed  failed
 	deploying news    news      early     early     early      news
-	ready     before  early     news      early     early      news
+	ready     before  early     news      early     news       news
 	prepared  before  early     before    early     early      news
 	running   before  early     before    news      early      news
 	finished  before  early     before    before    news       news

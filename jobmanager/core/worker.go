@@ -86,7 +86,7 @@ func (c *Core) remind(w *worker) {
 		c.command(w, wire.WorkerCommand{Prepare: &wire.Prepare{}})
 	case w.state == WorkerRunning && !w.heard:
 		c.command(w, wire.WorkerCommand{Start: j.start()})
-	case w.state == WorkerFinished && j.committing && w.ref.Worker == 0:
+	case (w.state == WorkerFinished || w.mode == wire.CommitMode && w.state == WorkerReady) && j.committing && w.ref.Worker == 0:
 		c.command(w, wire.WorkerCommand{Commit: &wire.Commit{Outcomes: j.outcomes}})
 	}
 }
@@ -162,7 +162,7 @@ func (w *worker) mayCome(e workerEvent) bool {
 	case saidResolved:
 		return w.mode == wire.ResolveMode
 	case saidReady:
-		return w.mode == wire.RunMode
+		return w.mode != wire.ResolveMode
 	case saidPrepared:
 		return w.ref.Worker == 0 && w.job.preparing
 	case saidCommitted:

@@ -61,7 +61,8 @@ func (e workerEvent) String() string { return workerEvents[e] }
 //
 //	           ready         prepared            start           finished            committed
 //	deploying ──────► ready ──────────► prepared ─────► running ──────────► finished ──────────► committed
-//	    │               └─────────────── start ────────────▲
+//	    │               ├─────────────── start ────────────▲                       ▲
+//	    │               └─────────────── committed (CommitMode) ───────────────────┘
 //	    │ resolved
 //	    └─────────► resolved
 //
@@ -78,7 +79,8 @@ var workerTable = table[WorkerState, workerEvent]{
 	},
 	WorkerReady: {
 		saidPrepared: WorkerPrepared, toldStart: WorkerRunning,
-		saidFailed: WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
+		saidCommitted: WorkerCommitted, // of one in CommitMode
+		saidFailed:    WorkerFailed, processEnded: WorkerEnded, managerLost: WorkerLost,
 	},
 	WorkerPrepared: {
 		toldStart:  WorkerRunning,
