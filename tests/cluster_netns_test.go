@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -208,6 +207,70 @@ func TestAcrossHosts(t *testing.T) {
 	for _, host := range cuts {
 		t.Run("cut "+host, func(t *testing.T) { s.cut(t, host) })
 	}
+	t.Run("workers apart", s.apart)
+}
+
+// part has two hosts not see each other any more, though the third sees both, or makes
+// it good. Ports of a bridge that are isolated reach only those that are not.
+func (n *network) part(one, other, isolated string) {
+	n.t.Helper()
+	for _, host := range []string{one, other} {
+		n.in("net", "link", "set", "to-"+host, "type", "bridge_slave", "isolated", isolated)
+	}
+}
+
+// apart parts the task managers while a job runs. The job manager hears both, so it is
+// for the workers to say that they lost each other.
+func (s *spread) apart(t *testing.T) {
+	c, workers := s.running(t)
+	s.part("tm0", "tm1", "on")
+	defer s.part("tm0", "tm1", "off")
+	began := time.Now()
+	require.Equal(t, 1, c.wait(t, time.Minute))
+	require.Less(t, time.Since(began), 7*time.Second, "%s", &c.err)
+	says(t, lastError(c), "worker ", "(10.97.0.", "was silent", "on task manager tm")
+	requireGone(t, workers)
+	s.part("tm0", "tm1", "off")
+	s.requireFree()
+	s.sameOutput()
+}
+
+// running starts a job that would run for long, and returns it with its workers once it
+// iterates.
+func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
+	t.Helper()
+	cmd := s.client(program(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
+	c = &clientRun{cmd: cmd, ended: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &c.out, &c.err
+	require.NoError(t, cmd.Start())
+	go func() {
+		_ = cmd.Wait()
+		close(c.ended)
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-c.ended
+	})
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, 30*time.Second, 5*time.Millisecond, "%s", &c.err)
+	for _, p := range s.programs[1:] {
+		workers = append(workers, workersOf(t, p.Process.Pid)...)
+	}
+	require.Len(t, workers, 2)
+	return c, workers
+}
+
+// lastError is what a client says at its end.
+func lastError(c *clientRun) string {
+	said := c.err.String()
+	return said[max(strings.LastIndex(said, "error: "), 0):]
+}
+
+// requireGone waits until processes have ended, which takes a lease at most.
+func requireGone(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		require.Eventually(t, func() bool { return gone(pid) }, 15*time.Second, 20*time.Millisecond, "process %d goes on", pid)
+	}
 }
 
 // sameOutput runs programs there and here.
@@ -227,22 +290,7 @@ func (s *spread) sameOutput() {
 // manager is lost; workers that nobody can tell end by themselves, when the lease of
 // their task manager lapses; once the link is back, so is the task manager.
 func (s *spread) cut(t *testing.T, host string) {
-	cmd := s.client(program(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
-	c := &clientRun{cmd: cmd, ended: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &c.out, &c.err
-	require.NoError(t, cmd.Start())
-	go func() {
-		_ = cmd.Wait()
-		close(c.ended)
-	}()
-	defer func() { _ = cmd.Process.Signal(syscall.SIGKILL) }()
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, 30*time.Second, 5*time.Millisecond, "%s", &c.err)
-	var workers []int
-	for _, p := range s.programs[1:] {
-		workers = append(workers, workersOf(t, p.Process.Pid)...)
-	}
-	require.Len(t, workers, 2)
-
+	c, workers := s.running(t)
 	s.link(host, "down")
 	defer s.link(host, "up")
 	began := time.Now()
@@ -250,15 +298,12 @@ func (s *spread) cut(t *testing.T, host string) {
 	took := time.Since(began)
 	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
 	require.Less(t, took, 7*time.Second, "%s", &c.err)
-	cause := c.err.String()[strings.LastIndex(strings.TrimSpace(c.err.String()), "error: "):]
 	lost := "task manager " + host
 	if host == "jm" {
 		lost = "task manager tm" // either
 	}
-	says(t, cause, lost, "was silent")
-	for _, pid := range workers {
-		require.Eventually(t, func() bool { return gone(pid) }, 15*time.Second, 20*time.Millisecond, "worker %d goes on", pid)
-	}
+	says(t, lastError(c), lost, "was silent")
+	requireGone(t, workers)
 	t.Logf("the workers were gone %v after the cut", time.Since(began).Round(time.Millisecond))
 
 	s.link(host, "up")
