@@ -214,7 +214,11 @@ func (a *AllReducer[T]) Sum() error {
 	end := met
 	if g.net != nil {
 		c.state = settled
-		a.accountMessages(start, g.agreed.bytes, g.agreed.by)
+		bytes := int64(0)
+		if c.index == 0 {
+			bytes = g.agreed.bytes // of the whole process
+		}
+		a.accountMessages(start, bytes, g.agreed.by)
 		return nil
 	}
 	if g.agreed.complete {

@@ -13,7 +13,8 @@ type Stats struct {
 	// Bytes that the algorithms of all collectives but barriers and broadcasts of
 	// single values move away from this rank. Of an AllReduce these are its partial
 	// values of what others fold (a forest has several), and the results it gives the
-	// others. It is the same whether messages or shared memory carry them.
+	// others. It is the same whether messages or shared memory carry them. What the ranks
+	// of a process of several send to other processes together, the lowest of them counts.
 	Bytes int64
 	// Results is the part of Bytes that is results given to others.
 	Results int64

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // tcpGroups makes a group whose hosts all live in this process, each with its own
@@ -199,4 +200,34 @@ func TestAGroupThatNobodyJoins(t *testing.T) {
 		_, err := NewTCPGroup(t.Context(), 0, cfg)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestBytesOfProcessesCountOnce has two processes of two ranks exchange one buffer, which
+// each sends once, whatever the number of its ranks; and small objects, as heads.
+func TestBytesOfProcessesCountOnce(t *testing.T) {
+	hosts := [][]int{{0, 1}, {2, 3}}
+	groups := tcpGroups(t, 4, hosts)
+	sent := make(chan Stats, 4)
+	for _, err := range outcomesOf(groups, 4, func(c *Comm) error {
+		x := make([]float64, 10)
+		if err := AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x}); err != nil {
+			return err
+		}
+		reduced := c.Stats()
+		mine := c.Rank()
+		_, _, err := AllReduceObject(c, &ObjectReduction[int]{
+			Name: "o", Codec: shared.Msgpack[int](), Merge: func(a, b int) int { return a + b }, Value: &mine,
+		})
+		sent <- Stats{Bytes: reduced.Bytes, Results: c.Stats().Bytes - reduced.Bytes}
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	var sum Stats
+	for range 4 {
+		sum.Add(<-sent)
+	}
+	require.Equal(t, int64(2*10*8), sum.Bytes)
+	require.Equal(t, int64(2*headBytes), sum.Results)
+	closeAll(t, groups)
 }
