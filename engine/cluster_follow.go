@@ -78,8 +78,8 @@ func (r *clusterRun) event(e *wire.Event) error {
 // state takes a new state of the job.
 func (r *clusterRun) state(info *wire.JobInfo) error {
 	if info.Attempt > r.attempt {
-		if r.attempt > 0 {
-			r.store.release() // rows of an attempt that did not succeed
+		if r.attempt > 0 && info.State != wire.JobCommitting {
+			r.store.release() // rows of an attempt that did not succeed; a commit that goes on keeps them
 		}
 		r.attempt = info.Attempt
 	}

@@ -51,6 +51,12 @@ func (m *Manager) send(e core.Send) {
 	if w := e.Message.Worker; w != nil && w.Commit != nil && !m.fits(w) {
 		return
 	}
+	if w := e.Message.Worker; w != nil && w.Exit != nil {
+		if j := m.jobs[w.Job]; j != nil && j.final != nil {
+			m.exitLater(c, j, out)
+			return
+		}
+	}
 	if d := e.Message.Deploy; d != nil {
 		j := m.jobs[d.Job]
 		if j == nil {
@@ -68,6 +74,18 @@ func (m *Manager) send(e core.Send) {
 		out.credits = j.credits
 	}
 	c.push(out)
+}
+
+// exitLater lets a worker go when it is on disk that its job has ended: it keeps what
+// another one would go by that had to finish its commit. The caller holds mu.
+func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
+	m.tasks.Go(func() {
+		select {
+		case <-j.done:
+			c.push(out)
+		case <-m.ctx.Done():
+		}
+	})
 }
 
 // maxOutcomes bounds what all workers of a job report at their end, so that a message
@@ -93,6 +111,10 @@ func (m *Manager) fits(w *wire.WorkerCommand) bool {
 
 // persist puts a live job on record.
 func (m *Manager) persist(e core.Persist) {
+	if e.Spec != nil {
+		m.persistCommit(e)
+		return
+	}
 	j := m.jobs[e.Job.ID]
 	c, err := newChange(record{Info: e.Job})
 	if j != nil {
@@ -212,6 +234,7 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 	if err != nil {
 		m.log.Error("not all that a job sent to its client is kept", "job", j.id, "error", err)
 	}
+	events += j.missing
 	r := record{Info: info, Whole: err == nil, Events: events}
 	c, err := newChange(r)
 	c.plan = plan

@@ -1,6 +1,7 @@
 package jobmanager
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -28,7 +29,8 @@ type record struct {
 	// Info is without plan and outcomes.
 	Info wire.JobInfo `msgpack:"info"`
 	// Whole says that the spool of a job that has ended was closed in order, and Events
-	// how many it has. It is not where the job manager stopped before.
+	// how many it has. It is not where the job manager stopped before; of a job that
+	// commits Events is how many were on disk before it did.
 	Whole  bool   `msgpack:"whole"`
 	Events uint64 `msgpack:"events"`
 }
@@ -37,6 +39,7 @@ var (
 	jobsBucket     = []byte("jobs")
 	plansBucket    = []byte("plans")
 	outcomesBucket = []byte("outcomes")
+	specsBucket    = []byte("specs") // of jobs that commit
 	metaBucket     = []byte("meta")
 	formatKey      = []byte("format")
 )
@@ -71,7 +74,7 @@ func openHistory(root *os.Root) (*history, error) {
 		} else if string(v) != historyFormat {
 			err = fmt.Errorf("it has format %q, this build knows format %s: use the build that wrote it, or another directory", v, historyFormat)
 		}
-		for _, name := range [][]byte{jobsBucket, plansBucket, outcomesBucket} {
+		for _, name := range [][]byte{jobsBucket, plansBucket, outcomesBucket, specsBucket} {
 			if err == nil {
 				_, err = tx.CreateBucketIfNotExists(name)
 			}
@@ -92,12 +95,14 @@ type change struct {
 	record   []byte // encoded
 	plan     []byte
 	outcomes []byte // encoded
+	spec     []byte // encoded
+	ended    bool   // the specification is of no use any more
 	forget   bool   // everything of the job
 }
 
 // newChange puts a job on record as it stands, with its outcomes if it has any.
 func newChange(r record) (change, error) {
-	c := change{id: r.Info.ID}
+	c := change{id: r.Info.ID, ended: r.Info.State.Ended()}
 	var err error
 	if r.Info.Outcomes != nil {
 		if c.outcomes, err = msgpack.Marshal(r.Info.Outcomes); err != nil {
@@ -131,10 +136,10 @@ func (c *change) apply(tx *bbolt.Tx) error {
 	key := []byte(c.id)
 	for _, part := range []struct {
 		bucket, data []byte
-	}{{jobsBucket, c.record}, {plansBucket, c.plan}, {outcomesBucket, c.outcomes}} {
+	}{{jobsBucket, c.record}, {plansBucket, c.plan}, {outcomesBucket, c.outcomes}, {specsBucket, c.spec}} {
 		var err error
 		switch b := tx.Bucket(part.bucket); {
-		case c.forget:
+		case c.forget, c.ended && len(part.data) == 0 && bytes.Equal(part.bucket, specsBucket):
 			err = b.Delete(key)
 		case part.data != nil:
 			err = b.Put(key, part.data)
@@ -191,4 +196,19 @@ func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 		return nil, fmt.Errorf("read the outcomes of job %s: %w", id, err)
 	}
 	return outcomes, nil
+}
+
+// spec returns what was submitted as a job that commits, nil if it is not on record.
+func (h *history) spec(id wire.JobID) (spec *wire.JobSpec, err error) {
+	err = h.db.View(func(tx *bbolt.Tx) error {
+		if data := tx.Bucket(specsBucket).Get([]byte(id)); data != nil {
+			spec = new(wire.JobSpec)
+			return wire.Unmarshal(data, spec)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the specification of job %s: %w", id, err)
+	}
+	return spec, nil
 }

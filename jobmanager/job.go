@@ -30,8 +30,9 @@ type job struct {
 	final    *wire.JobInfo // set once it has ended (guarded, readable once done is closed)
 	over     chan struct{} // closed when nothing more of its workers is kept
 
-	saving    bool // its first record is on its way to disk (guarded)
-	forgotten bool // it is to be forgotten once it is over (guarded)
+	saving    bool   // its first record is on its way to disk (guarded)
+	forgotten bool   // it is to be forgotten once it is over (guarded)
+	missing   uint64 // events that its spool lost when a job manager ended before
 
 	shown    shown     // (guarded)
 	dirty    bool      // there is progress that was not told (guarded)

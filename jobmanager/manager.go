@@ -179,10 +179,11 @@ func (m *Manager) recover(records []record) {
 		infos[i] = r.Info
 		m.past[r.Info.ID] = record{Whole: r.Whole, Events: r.Events}
 	}
+	resume := m.resumable(records)
 	m.core = core.New(core.Config{
 		Cluster: rand.Text(), Build: m.config.Build, Started: m.began,
 		Heartbeat: m.config.Heartbeat, Detection: m.config.Detection, Lease: m.config.Lease,
-		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos,
+		Policy: m.config.Policy, Keep: m.config.KeepJobs, History: infos, Resume: resume,
 	})
 	m.sweep()
 	m.mu.Lock()
@@ -228,7 +229,7 @@ func (m *Manager) Wait() error {
 
 // Close stops the job manager and waits until nothing of it is left. Jobs that run are
 // ended by their task managers, and have failed when a job manager is started again on
-// the same work directory.
+// the same work directory, but for those that commit: that is finished then.
 func (m *Manager) Close() error {
 	m.closing.Do(func() {
 		m.cancel()

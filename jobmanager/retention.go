@@ -85,6 +85,9 @@ func (m *Manager) sweep() {
 	defer m.mu.Unlock()
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
+		if m.jobs[id] != nil {
+			continue // it goes on
+		}
 		if _, ok := m.past[id]; ok {
 			m.retain(id, m.sizeOf(id))
 			continue

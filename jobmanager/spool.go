@@ -61,6 +61,43 @@ func pastSpool(size int64) *spool {
 	return &spool{size: size, sealed: true, changed: make(chan struct{})}
 }
 
+// resumeSpool goes on with the spool of a job that had not ended when the job manager
+// did. A record at the end that is not whole is cut off. The spool owns the file.
+func resumeSpool(limit int64, file *os.File) (*spool, error) {
+	stat, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("go on with a job's events: %w", err)
+	}
+	s := &spool{limit: limit, file: file, changed: make(chan struct{})}
+	reader := spoolReader{file: file}
+	for {
+		e, err := reader.next(stat.Size(), 0)
+		switch {
+		case errors.Is(err, io.EOF):
+			return s, nil
+		case errors.Is(err, errTorn):
+			if err := file.Truncate(s.size); err != nil {
+				return nil, fmt.Errorf("cut off a record of the job's events that is not whole: %w", err)
+			}
+			return s, nil
+		case err != nil:
+			return nil, err
+		}
+		s.size, s.events, s.rows = reader.offset, reader.number, s.rows+weigh(e)
+	}
+}
+
+// weigh returns the bytes of rows and output of an event.
+func weigh(e *wire.Event) int64 {
+	switch {
+	case e.Collected != nil:
+		return int64(len(e.Collected.Rows))
+	case e.Output != nil:
+		return int64(len(e.Output.Text))
+	}
+	return 0
+}
+
 // append adds an event, and gives it its number.
 func (s *spool) append(e *wire.Event) error {
 	s.writing.Lock()
@@ -71,13 +108,7 @@ func (s *spool) append(e *wire.Event) error {
 	if sealed {
 		return errSealed
 	}
-	weight := int64(0)
-	switch {
-	case e.Collected != nil:
-		weight = int64(len(e.Collected.Rows))
-	case e.Output != nil:
-		weight = int64(len(e.Output.Text))
-	}
+	weight := weigh(e)
 	if rows+weight > s.limit {
 		return fmt.Errorf("%w: %d bytes, the limit is %d; write large results with a sink such as WriteCSV, or raise --max-result of the job manager",
 			errOverLimit, rows+weight, s.limit)
@@ -146,6 +177,22 @@ func (s *spool) advance(p *wire.Progress) {
 	s.progress = p
 	s.steps++
 	s.notify()
+}
+
+// sync returns when what there is by now is on disk, and how many events that are.
+func (s *spool) sync() (events uint64, err error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	events = s.events
+	s.mu.Unlock()
+	if s.file != nil && s.unsynced {
+		if err := s.file.Sync(); err != nil {
+			return events, fmt.Errorf("keep what the job sent to its client: %w", err)
+		}
+		s.unsynced = false
+	}
+	return events, nil
 }
 
 // seal ends the spool: what it has is on disk when seal returns, and no more comes.

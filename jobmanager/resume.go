@@ -1,0 +1,132 @@
+package jobmanager
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// A job that commits is on record with all that another worker needs to finish that:
+// its specification, with arguments and graph, and the outcomes of its workers. What it
+// sent to its client is on disk before. So a job manager that starts again goes on with
+// the job where the one before ended; its executable is held until then.
+
+// persistCommit puts a job on record that commits.
+func (m *Manager) persistCommit(e core.Persist) {
+	j := m.jobs[e.Job.ID]
+	if j == nil {
+		return
+	}
+	m.recorder.put(entry{then: func(error) {
+		c, err := m.commitChange(j, e)
+		next := entry{change: &c}
+		if err != nil {
+			m.log.Error("a job cannot be put on record", "job", j.id, "error", err)
+			next.change = nil
+		}
+		if e.Barrier {
+			next.then = func(failed error) {
+				if err != nil {
+					failed = err
+				}
+				m.step(core.Persisted{ID: j.id, Err: failed})
+			}
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		// What came to be of the job meanwhile is in the queue already, and stays.
+		if info, ok := m.core.Job(j.id); ok && info.State == wire.JobCommitting {
+			m.recorder.put(next)
+		}
+	}})
+}
+
+// commitChange syncs what a job has sent to its client, and makes the record.
+func (m *Manager) commitChange(j *job, e core.Persist) (change, error) {
+	events, err := j.spool.sync()
+	if err != nil {
+		return change{}, err
+	}
+	c, err := newChange(record{Info: e.Job, Events: events + j.missing})
+	if err == nil {
+		c.spec, err = wire.Marshal(e.Spec)
+	}
+	if err != nil {
+		return change{}, fmt.Errorf("put the commit of job %s on record: %w", j.id, err)
+	}
+	return c, nil
+}
+
+// resumable finds the jobs on record that are to go on, and takes them in. Why one
+// cannot is logged; it has failed then.
+func (m *Manager) resumable(records []record) map[wire.JobID]core.Resumable {
+	all := make(map[wire.JobID]core.Resumable)
+	for _, r := range records {
+		if r.Info.State != wire.JobCommitting {
+			continue
+		}
+		resume, err := m.revive(r)
+		if err != nil {
+			m.log.Error("a job that was making its results visible cannot go on with that", "job", r.Info.ID, "error", err)
+			continue
+		}
+		all[r.Info.ID] = resume
+	}
+	return all
+}
+
+// revive takes in a job that is to go on.
+func (m *Manager) revive(r record) (resume core.Resumable, err error) {
+	id := r.Info.ID
+	spec, err := m.history.spec(id)
+	if err != nil {
+		return resume, err
+	}
+	if spec == nil {
+		return resume, errors.New("its specification is not on record")
+	}
+	outcomes, err := m.history.outcomes(id)
+	if err != nil {
+		return resume, err
+	}
+	resume = core.Resumable{Spec: *spec, Outcomes: outcomes}
+	// Its client could not have stayed; what it has made must not be lost for that.
+	resume.Spec.Attached = false
+	j := newJob(m.root, id, resume.Spec, nil, &m.config)
+	file, err := m.root.OpenFile(spoolName(id), os.O_RDWR, 0)
+	if err == nil {
+		j.spool, err = resumeSpool(m.config.MaxResult, file)
+		if err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return resume, err
+	}
+	if j.logs.workers, err = m.pastLogs(id); err == nil && spec.Artifact != "" {
+		err = m.artifacts.pin(spec.Artifact, spec.Platform)
+	}
+	if err != nil {
+		_, sealed := j.spool.seal()
+		return resume, errors.Join(err, sealed)
+	}
+	for _, l := range j.logs.workers {
+		l.half = max(m.config.MaxLog/2, 1)
+	}
+	if events := j.spool.events; events < r.Events {
+		j.missing = r.Events - events
+		m.log.Error("some of what a job sent to its client is lost", "job", id, "events", j.missing)
+	}
+	j.saving = true
+	close(j.recorded)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs[id] = j
+	return resume, nil
+}

@@ -1,0 +1,155 @@
+package jobmanager
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// committing brings a job to where worker 0 was told to commit, which has not answered.
+func committing(t *testing.T, tm *manager, spec wire.JobSpec) wire.JobID {
+	id := submit(t, tm.client, spec)
+	d := tm.run()
+	s := tm.deliver(d.WorkerRef)
+	require.NoError(t, s.Send(collected("rows")))
+	require.NoError(t, s.Send(&wire.Delivery{Log: []byte("before\n")}))
+	_, err := s.CloseAndRecv()
+	require.NoError(t, err)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Finished: &wire.Finished{Outcome: []byte("outcome")}})
+	require.NotNil(t, tm.next().Worker.Commit)
+	return id
+}
+
+// resumes takes the deployment that is to finish a commit, and says it is ready.
+func resumes(t *testing.T, tm *manager, want wire.JobSpec) *wire.Deployment {
+	d := tm.deployed()
+	require.Equal(t, wire.CommitMode, d.Mode)
+	require.Equal(t, 2, d.Attempt)
+	require.Equal(t, want, d.Spec)
+	require.Equal(t, []wire.SlotRange{{Lo: 0, Hi: 1}}, d.Slots)
+	require.NotEmpty(t, d.Credential.Secret)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Ready: &wire.Ready{Fingerprint: "f"}})
+	require.Equal(t, [][]byte{[]byte("outcome")}, tm.next().Worker.Commit.Outcomes)
+	return d
+}
+
+// TestCommitGoesOn: the job manager ends before worker 0 has said that it committed. A
+// job manager on the same directory has another worker finish, and the client that
+// follows then has everything that was sent before.
+func TestCommitGoesOn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(c *Config) { c.Dir, c.Lease = dir, 200*time.Millisecond }
+	m := start(t, in)
+	spec := specOf(t, 1)
+	spec.Args, spec.Attached = []byte("args"), true
+	spec.Run.IfExists = "replace"
+	id := committing(t, join(t, dial(t, m, testToken, nil), registration("a", 1)), spec)
+	require.NoError(t, m.Close())
+
+	m = start(t, in, func(c *Config) { c.AttachGrace = time.Millisecond })
+	c := dial(t, m, testToken, nil)
+	info, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobCommitting, info.State)
+	require.Contains(t, info.Detail, "the job manager restarted")
+	spec.Attached = false // nobody could have stayed
+	tm := join(t, c, registration("a", 1))
+	d := resumes(t, tm, spec)
+	s := tm.deliver(d.WorkerRef)
+	require.NoError(t, s.Send(&wire.Delivery{Log: []byte("after\n")}))
+	_, err = s.CloseAndRecv()
+	require.NoError(t, err)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Committed: &wire.Committed{}})
+	require.NotNil(t, tm.next().Worker.Exit)
+	kept, err := m.history.spec(id)
+	require.NoError(t, err)
+	require.Nil(t, kept, "it is on disk that the job has finished when its worker is let go")
+	tm.ended(d.WorkerRef, nil)
+	story, last := follow(t, c, &wire.FollowRequest{Job: id})
+	require.Equal(t, wire.JobFinished, last.State)
+	require.Equal(t, [][]byte{[]byte("outcome")}, last.Outcomes)
+	require.NotEmpty(t, last.Plan)
+	require.Contains(t, story, "rows rows")
+	require.Equal(t, "before\nafter\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1, Follow: true}))
+
+	// And it is history like any other.
+	require.NoError(t, m.Close())
+	m = start(t, in)
+	again, _ := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id})
+	require.Equal(t, story, again)
+}
+
+// TestCommitGoesOnWithoutRows: what the job sent to its client was cut off, which must
+// not be passed over, though its outputs are finished.
+func TestCommitGoesOnWithoutRows(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	in := func(c *Config) { c.Dir, c.Lease = dir, 200*time.Millisecond }
+	m := start(t, in)
+	id := committing(t, join(t, dial(t, m, testToken, nil), registration("a", 1)), specOf(t, 1))
+	require.NoError(t, m.Close())
+	require.NoError(t, os.Truncate(dir+"/"+spoolName(id), 20))
+
+	m = start(t, in)
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	d := resumes(t, tm, specOf(t, 1))
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Committed: &wire.Committed{}})
+	require.NotNil(t, tm.next().Worker.Exit)
+	tm.ended(d.WorkerRef, nil)
+	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: id})
+	require.NoError(t, err)
+	for err == nil {
+		_, err = stream.Recv()
+	}
+	require.Equal(t, codes.DataLoss, wire.Code(err))
+	info, err := c.Show(bounded(t), &wire.ShowRequest{Job: id})
+	require.NoError(t, err)
+	require.Equal(t, wire.JobFinished, info.State)
+}
+
+// TestCommitHoldsItsArtifact: the executable of a job that is to go on stays, and a job
+// whose executable is gone fails.
+func TestCommitHoldsItsArtifact(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []bool{false, true} {
+		dir := t.TempDir()
+		in := func(c *Config) { c.Dir, c.Lease = dir, 200*time.Millisecond }
+		m := start(t, in)
+		c := dial(t, m, testToken, nil)
+		program := executable("resume")
+		hash := hashOf(program)
+		require.NoError(t, upload(t, c, hash, int64(len(program)), program))
+		spec := specOf(t, 1)
+		spec.Artifact, spec.Platform = hash, linux
+		id := committing(t, join(t, c, registration("a", 1)), spec)
+		require.NoError(t, m.Close())
+		if gone {
+			require.NoError(t, os.Remove(dir+"/"+artifactsDir+"/"+hash))
+		}
+		m = start(t, in)
+		c = dial(t, m, testToken, nil)
+		if gone {
+			_, last := follow(t, c, &wire.FollowRequest{Job: id})
+			require.Equal(t, wire.JobFailed, last.State)
+			require.Contains(t, last.Detail, "all, some or none of them may be")
+			continue
+		}
+		require.Equal(t, 1, m.artifacts.kept[hash].pins)
+		_, err := c.Cancel(bounded(t), &wire.CancelRequest{Job: id})
+		require.NoError(t, err)
+		_, last := follow(t, c, &wire.FollowRequest{Job: id})
+		require.Equal(t, wire.JobCancelled, last.State)
+		eventually(t, "the executable is let go", func() bool {
+			m.artifacts.mu.Lock()
+			defer m.artifacts.mu.Unlock()
+			return m.artifacts.kept[hash].pins == 0
+		})
+	}
+}
