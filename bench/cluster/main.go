@@ -1,11 +1,16 @@
-// Command cluster measures what a superstep costs over four worker processes of a
-// cluster on this machine, beside one AllReduce of the same length by the collective
-// benchmark, in turn.
+// Command cluster measures a cluster of processes on this machine.
 //
-//	go build -o superstep ./cmd/superstep && go run ./bench/cluster --superstep ./superstep
+//	go build -o bin/ ./cmd/superstep
+//	bin/superstep dev --taskmanagers 4 --slots 1
+//	go run ./bench/cluster --superstep bin/superstep --cluster localhost:6123 supersteps
 //
-// A superstep here computes nothing and reduces eight float64; with a criterion, all
-// subtasks learn its verdict besides.
+// "supersteps" tells what a superstep costs over four worker processes, beside one
+// AllReduce of the same length by the collective benchmark, in turn. A superstep here
+// computes nothing and reduces eight float64; with a criterion, all subtasks learn its
+// verdict besides.
+//
+// "start" tells how long it takes from the submission of a job to the start of all its
+// subtasks: on superstep dev --taskmanagers 20 --slots 10.
 package main
 
 import (
@@ -59,35 +64,42 @@ var job = engine.Define("bench-superstep", func(b *engine.Builder, a args) error
 // flags are the command line.
 type flags struct {
 	Superstep string `required:"" type:"path" help:"The superstep binary."`
-	Workers   int    `default:"4" help:"Worker processes."`
-	Steps     int    `default:"5000" help:"Supersteps of a run."`
-	Rounds    int    `default:"5" help:"Rounds; the figures are medians."`
-	Cluster   string `help:"Job manager of a cluster with as many task managers, spread, as workers (superstep dev --taskmanagers 4 --slots 1)." required:""`
+	Cluster   string `required:"" help:"Job manager of the cluster."`
+
+	Supersteps superstepsCommand `cmd:"" help:"What a superstep costs, on as many task managers of one slot as workers."`
+	Start      startCommand      `cmd:"" help:"How long a job takes to start, on as many slots as its parallelism."`
 }
 
 func main() {
-	engine.WorkerMain(job)
+	engine.WorkerMain(job, wide)
 	var f flags
-	kong.Parse(&f, kong.Description("Measures supersteps over worker processes."))
-	if err := run(&f); err != nil {
+	command := kong.Parse(&f, kong.Description("Measures a cluster of processes on this machine."))
+	if err := command.Run(&f); err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 		os.Exit(1)
 	}
 }
 
-// run measures in turn and prints the medians and their ratios.
-func run(f *flags) error {
+// superstepsCommand measures supersteps.
+type superstepsCommand struct {
+	Workers int `default:"4" help:"Worker processes."`
+	Steps   int `default:"5000" help:"Supersteps of a run."`
+	Rounds  int `default:"5" help:"Rounds; the figures are medians."`
+}
+
+// Run measures in turn and prints the medians and their ratios.
+func (s *superstepsCommand) Run(f *flags) error {
 	var plain, judged, reduce, ratio, judgedRatio []float64
-	for range f.Rounds {
-		r, err := f.allReduce()
+	for range s.Rounds {
+		r, err := s.allReduce(f)
 		if err != nil {
 			return err
 		}
-		p, err := f.superstep(false)
+		p, err := s.superstep(f, false)
 		if err != nil {
 			return err
 		}
-		j, err := f.superstep(true)
+		j, err := s.superstep(f, true)
 		if err != nil {
 			return err
 		}
@@ -106,9 +118,9 @@ func median(values []float64) float64 {
 }
 
 // superstep returns the microseconds of a superstep on the cluster.
-func (f *flags) superstep(criterion bool) (float64, error) {
-	r, err := engine.Run(context.Background(), job, args{f.Steps, criterion},
-		engine.Cluster(f.Cluster), engine.Parallelism(f.Workers))
+func (s *superstepsCommand) superstep(f *flags, criterion bool) (float64, error) {
+	r, err := engine.Run(context.Background(), job, args{s.Steps, criterion},
+		engine.Cluster(f.Cluster), engine.Parallelism(s.Workers))
 	if err != nil {
 		return 0, err
 	}
@@ -119,8 +131,8 @@ func (f *flags) superstep(criterion bool) (float64, error) {
 
 // allReduce returns the microseconds of an AllReduce of eight float64 by the collective
 // benchmark: the median.
-func (f *flags) allReduce() (float64, error) {
-	cmd := exec.Command(f.Superstep, "bench", "collective", "-p", strconv.Itoa(f.Workers), "-b", "64", "-e", "64", "--json", "--no-raw")
+func (s *superstepsCommand) allReduce(f *flags) (float64, error) {
+	cmd := exec.Command(f.Superstep, "bench", "collective", "-p", strconv.Itoa(s.Workers), "-b", "64", "-e", "64", "--json", "--no-raw")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
