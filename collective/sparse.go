@@ -64,8 +64,8 @@ func (r *SparseReduction[T]) agree(c *Comm, entries []shared.Entry[SparseVector[
 	for i := range entries {
 		stored += int64(len(entries[i].Value.Value))
 	}
-	heads := make([]int64, 3*c.Size())
-	if err := AllGather(c, []int64{stored, int64(r.Length), int64(r.Shards)}, heads, o); err != nil {
+	heads, err := gatherNumbers(c, []int64{stored, int64(r.Length), int64(r.Shards)}, o)
+	if err != nil {
 		return 0, err
 	}
 	total := int64(0)
