@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -19,8 +20,18 @@ import (
 
 var data = comqueue.PartitionedRows("data")
 
-// run builds and runs a job around one queue and returns its rows. It runs it as
-// workers too, which must give the same; runs says how often that is.
+// turns counts, by the name of a test, the jobs that could run as workers.
+var turns sync.Map
+
+// myTurn says whether a job of a test is to be run as workers too: the first and every
+// so-many-th after it.
+func myTurn(t *testing.T) bool {
+	n, _ := turns.LoadOrStore(t.Name(), new(atomic.Int64))
+	return n.(*atomic.Int64).Add(1)%everyRun == 1%everyRun
+}
+
+// run builds and runs a job around one queue and returns its rows. When it is its turn
+// it runs it as workers too, which must give the same.
 func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) ([]row, *engine.Result, error) {
 	t.Helper()
 	rows, result, err := runOnce(t, build, options...)
@@ -28,7 +39,11 @@ func run(t *testing.T, build func(b *engine.Builder) *engine.Dataset, options ..
 	if err == nil {
 		slots = result.Plan.Slots
 	}
-	for _, workers := range asWorkers(slots) {
+	among := asWorkers(slots)
+	if len(among) > 0 && !myTurn(t) {
+		among = nil
+	}
+	for _, workers := range among {
 		got, parts, failed := runOnce(t, build, append(slices.Clone(options), engine.Workers(workers))...)
 		if err != nil {
 			require.Error(t, failed, "%d workers", workers)
@@ -63,7 +78,7 @@ func runOnce(t *testing.T, build func(b *engine.Builder) *engine.Dataset, option
 	return rows, result, nil
 }
 
-// runs is how often run runs a job of so many slots.
+// runs is how often run runs the first job of a test, of so many slots.
 func runs(slots int) int { return 1 + len(asWorkers(slots)) }
 
 // bitsOf makes rows comparable.

@@ -81,7 +81,7 @@ func requireSameOnDisk(t *testing.T, build func(b *engine.Builder) *engine.Datas
 	for _, setting := range []struct {
 		budget     int64
 		p, workers int
-	}{{0, 2, 0}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {16 << 10, 3, 2}} {
+	}{{0, 2, 0}, {256 << 10, 1, 0}, {16 << 10, 3, 0}, {64 << 10, 3, 2}} {
 		budget, p := setting.budget, setting.p
 		dir := t.TempDir()
 		result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
