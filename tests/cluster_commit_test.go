@@ -1,0 +1,151 @@
+//go:build linux
+
+package tests
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the
+// workers too, at a moment of a job's end. Started again it brings the job to its end,
+// and the output is there once and whole, or as it was where the job had not come to
+// its commit.
+func TestJobManagerKilledWhileCommitting(t *testing.T) {
+	t.Parallel()
+	rounds := 3
+	if soak {
+		rounds = 30
+	}
+	dir := t.TempDir()
+	want := map[bool]map[string]string{}
+	for _, perShard := range []bool{false, true} {
+		path := filepath.Join(dir, "want", map[bool]string{false: "file", true: "shards"}[perShard], "out")
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		got := execute(t, nil, program(t, "./tests/commitjobs"), commitArgs(path, perShard)...)
+		require.Zero(t, got.code, got.stderr)
+		want[perShard] = filesBelow(t, filepath.Dir(path))
+	}
+	m := startManaged(t, 2, 2)
+	for seed := range rounds {
+		k := commitKill{seed: uint64(seed), perShard: seed%3 == 2, workers: seed%3 == 1}
+		m.killCommit(filepath.Join(dir, "round", string(rune('a'+seed))), k, want[k.perShard])
+	}
+}
+
+func commitArgs(path string, perShard bool) []string {
+	args := []string{"--rows", "600000", "--shards", "16", "--progress", "off", "--output", path}
+	if perShard {
+		args = append(args, "--per-shard", "--if-exists", "replace")
+	}
+	return args
+}
+
+// goesOn is what the job manager says of a job whose commit it has finished.
+const goesOn = "the job manager restarted while the results were being made visible"
+
+// commitKill is one round.
+type commitKill struct {
+	seed              uint64
+	perShard, workers bool
+}
+
+func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
+	t := m.t
+	draw := rand.New(rand.NewPCG(k.seed, 9))
+	require.NoError(t, os.MkdirAll(dir, 0o700))
+	out := filepath.Join(dir, "out")
+	before := map[string]string{}
+	if k.perShard { // which has something to replace
+		require.NoError(t, os.Mkdir(out, 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
+		before = filesBelow(t, dir)
+	}
+	args := append(commitArgs(out, k.perShard), "--cluster", m.address, "--parallelism", "4", "--detach")
+	got := execute(t, m.environ, program(t, "./tests/commitjobs"), args...)
+	require.Zero(t, got.code, got.stderr)
+
+	// The commit of one file begins when the parts are put together, which is after it is
+	// on record. That of a directory is one step, at about the end of the last part.
+	staging := filepath.Join(dir, ".superstep-out")
+	seen := filepath.Join(staging, "whole")
+	if k.perShard {
+		seen = filepath.Join(staging, "parts-*", "part-00015.csv")
+	}
+	require.Eventually(t, func() bool {
+		found, err := filepath.Glob(seen)
+		require.NoError(t, err)
+		return len(found) > 0
+	}, time.Minute, time.Millisecond, "the job does not come to its end: %s", m.said)
+	span := 15
+	if k.perShard {
+		span = 150
+	}
+	late := time.NewTimer(time.Duration(draw.IntN(span)) * time.Millisecond)
+	<-late.C
+	require.NoError(t, m.manager.Process.Kill())
+	_ = m.manager.Wait()
+	if k.workers {
+		for _, pid := range m.allWorkers() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	resumed := strings.Count(m.said.String(), goesOn)
+	m.startManager(m.address)
+	state, detail := "", ""
+	require.Eventually(t, func() bool {
+		list := m.client("list", "-o", "json")
+		var jobs []struct{ State, Detail string }
+		if list.code != 0 || json.Unmarshal([]byte(list.stdout), &jobs) != nil || len(jobs) == 0 {
+			return false
+		}
+		state, detail = jobs[0].State, jobs[0].Detail
+		return state == "finished" || state == "failed"
+	}, time.Minute, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
+	t.Logf("seed %d: the job has %s: %s", k.seed, state, detail)
+	m.requireFree()
+	if state == "failed" && k.perShard {
+		require.Contains(t, detail, "restarted while it ran", "seed %d", k.seed)
+		require.Equal(t, before, shownBelow(t, dir), "seed %d", k.seed)
+		return
+	}
+	require.Equal(t, "finished", state, "seed %d: %s", k.seed, detail)
+	if !k.perShard {
+		require.Greater(t, strings.Count(m.said.String(), goesOn), resumed, "seed %d: it was killed too late", k.seed)
+	}
+	require.Equal(t, want, filesBelow(t, dir), "seed %d: the output, and nothing beside it", k.seed)
+}
+
+// filesBelow returns the files below a directory, with their content.
+func filesBelow(t testing.TB, dir string) map[string]string {
+	all := map[string]string{}
+	require.NoError(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		all[name] = string(data)
+		return err
+	}))
+	return all
+}
+
+// shownBelow is filesBelow without what is hidden.
+func shownBelow(t testing.TB, dir string) map[string]string {
+	all := filesBelow(t, dir)
+	for name := range all {
+		if strings.HasPrefix(name, ".") {
+			delete(all, name)
+		}
+	}
+	return all
+}
