@@ -70,3 +70,21 @@ func FuzzOpenPacket(f *testing.F) {
 		}
 	})
 }
+
+// TestLettersWithinOneProcess has a group that could have others elsewhere, and has not.
+func TestLettersWithinOneProcess(t *testing.T) {
+	groups := tcpGroups(t, 3, [][]int{{0, 1, 2}})
+	for _, err := range outcomesOf(groups, 3, func(c *Comm) error {
+		mine := fmt.Sprint(c.Rank())
+		got, _, err := AllReduceObject(c, &ObjectReduction[string]{
+			Name: "text", Codec: shared.Msgpack[string](), Merge: func(a, b string) string { return a + b }, Value: &mine,
+		})
+		if err == nil && got != "012" {
+			err = fmt.Errorf("%q", got)
+		}
+		return err
+	}) {
+		require.NoError(t, err)
+	}
+	closeAll(t, groups)
+}
