@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -142,12 +143,14 @@ type Failure struct {
 	LastLines   []string `msgpack:"last_lines"` // of its output
 }
 
-// Error writes the failure with where it happened.
+// Error writes the failure with where it happened. The place stands on the last line of
+// a message that has several, such as one that shows how two graphs differ.
 func (f *Failure) Error() string {
+	message := strings.TrimRight(f.Message, "\n")
 	if f.Worker < 0 || f.TaskManager == "" {
-		return f.Message
+		return message
 	}
-	return fmt.Sprintf("%s (worker %d on task manager %s)", f.Message, f.Worker, f.TaskManager)
+	return fmt.Sprintf("%s (worker %d on task manager %s)", message, f.Worker, f.TaskManager)
 }
 
 // SlotRange is the slots, and so the subtask indices, that one worker runs.

@@ -212,3 +212,16 @@ func TestFieldsOfThePastAreZero(t *testing.T) {
 		require.Equal(t, m, came.Interface())
 	}
 }
+
+// TestFailureText writes failures for people.
+func TestFailureText(t *testing.T) {
+	for want, f := range map[string]Failure{
+		"it broke":      {Message: "it broke", Worker: -1, TaskManager: "tm0"},
+		"it broke, too": {Message: "it broke, too", Worker: 1},
+		"it broke (worker 1 on task manager tm0)":      {Message: "it broke", Worker: 1, TaskManager: "tm0"},
+		"a\n- b\n+ c (worker 0 on task manager tm0)":   {Message: "a\n- b\n+ c\n", TaskManager: "tm0"},
+		"the last line ends the message, not the text": {Message: "the last line ends the message, not the text\n", Worker: -1},
+	} {
+		require.Equal(t, want, f.Error())
+	}
+}
