@@ -60,5 +60,7 @@
 // # Writing operators
 //
 // Operators live in their own packages and use Builder.Add, Builder.AddQueue,
-// Builder.Fact and Builder.Errorf; see Spec and QueueSpec.
+// Builder.Fact and Builder.Errorf; see Spec and QueueSpec. Tests of operators, and of jobs,
+// run them with Workers too: what works in one process by sharing more than it may then
+// fails before a cluster finds out.
 package engine
