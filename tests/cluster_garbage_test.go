@@ -141,7 +141,7 @@ func TestGarbageOnEveryPort(t *testing.T) {
 			s := startSite(t, siteOptions{tls: secured, taskManagers: 2, slots: 2})
 			steps := "300"
 			if soak {
-				steps = "10000"
+				steps = "3000"
 			}
 			local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off", "--steps", steps)
 			require.Zero(t, local.code, local.stderr)
