@@ -119,6 +119,7 @@ func (m *Manager) persist(e core.Persist) {
 	c, err := newChange(record{Info: e.Job})
 	if j != nil {
 		c.plan, j.plan = j.plan, nil
+		c.graph, j.graph = j.graph, nil
 	}
 	next := entry{change: &c}
 	first := j != nil && !j.saving

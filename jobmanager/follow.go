@@ -222,8 +222,16 @@ func (m *Manager) complete(info *wire.JobInfo) error {
 	if err != nil {
 		return wire.Error(codes.Internal, "%v", err)
 	}
+	graph, err := m.history.graph(info.ID)
+	if err != nil {
+		return wire.Error(codes.Internal, "%v", err)
+	}
 	if size+len(plan) <= maxOutcomes {
 		info.Plan = plan
+		size += len(plan)
+	}
+	if size+len(graph) <= maxOutcomes {
+		info.Graph = graph
 	}
 	return nil
 }

@@ -38,6 +38,7 @@ type record struct {
 var (
 	jobsBucket     = []byte("jobs")
 	plansBucket    = []byte("plans")
+	graphsBucket   = []byte("graphs") // that workers resolved
 	outcomesBucket = []byte("outcomes")
 	specsBucket    = []byte("specs") // of jobs that commit
 	metaBucket     = []byte("meta")
@@ -74,7 +75,7 @@ func openHistory(root *os.Root) (*history, error) {
 		} else if string(v) != historyFormat {
 			err = fmt.Errorf("it has format %q, this build knows format %s: use the build that wrote it, or another directory", v, historyFormat)
 		}
-		for _, name := range [][]byte{jobsBucket, plansBucket, outcomesBucket, specsBucket} {
+		for _, name := range [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket} {
 			if err == nil {
 				_, err = tx.CreateBucketIfNotExists(name)
 			}
@@ -94,6 +95,7 @@ type change struct {
 	id       wire.JobID
 	record   []byte // encoded
 	plan     []byte
+	graph    []byte
 	outcomes []byte // encoded
 	spec     []byte // encoded
 	ended    bool   // the specification is of no use any more
@@ -109,7 +111,7 @@ func newChange(r record) (change, error) {
 			return c, fmt.Errorf("encode the outcomes of job %s: %w", c.id, err)
 		}
 	}
-	r.Info.Plan, r.Info.Outcomes = nil, nil
+	r.Info.Plan, r.Info.Graph, r.Info.Outcomes = nil, nil, nil
 	if c.record, err = wire.Marshal(&r); err != nil {
 		return c, fmt.Errorf("encode the record of job %s: %w", c.id, err)
 	}
@@ -136,7 +138,7 @@ func (c *change) apply(tx *bbolt.Tx) error {
 	key := []byte(c.id)
 	for _, part := range []struct {
 		bucket, data []byte
-	}{{jobsBucket, c.record}, {plansBucket, c.plan}, {outcomesBucket, c.outcomes}, {specsBucket, c.spec}} {
+	}{{jobsBucket, c.record}, {plansBucket, c.plan}, {graphsBucket, c.graph}, {outcomesBucket, c.outcomes}, {specsBucket, c.spec}} {
 		var err error
 		switch b := tx.Bucket(part.bucket); {
 		case c.forget, c.ended && len(part.data) == 0 && bytes.Equal(part.bucket, specsBucket):
@@ -171,17 +173,32 @@ func (h *history) all() ([]record, error) {
 }
 
 // plan returns a job's plan in JSON, nil if there is none.
-func (h *history) plan(id wire.JobID) (plan []byte, err error) {
-	err = h.db.View(func(tx *bbolt.Tx) error {
-		if data := tx.Bucket(plansBucket).Get([]byte(id)); data != nil {
-			plan = append([]byte(nil), data...)
-		}
-		return nil
-	})
+func (h *history) plan(id wire.JobID) ([]byte, error) {
+	data, err := h.read(plansBucket, id)
 	if err != nil {
 		return nil, fmt.Errorf("read the plan of job %s: %w", id, err)
 	}
-	return plan, nil
+	return data, nil
+}
+
+// graph returns the graph in JSON that a worker resolved for a job, nil if none did.
+func (h *history) graph(id wire.JobID) ([]byte, error) {
+	data, err := h.read(graphsBucket, id)
+	if err != nil {
+		return nil, fmt.Errorf("read the graph of job %s: %w", id, err)
+	}
+	return data, nil
+}
+
+// read returns a copy of what a bucket has of a job, nil if that is nothing.
+func (h *history) read(bucket []byte, id wire.JobID) (found []byte, err error) {
+	err = h.db.View(func(tx *bbolt.Tx) error {
+		if data := tx.Bucket(bucket).Get([]byte(id)); data != nil {
+			found = append([]byte(nil), data...)
+		}
+		return nil
+	})
+	return found, err
 }
 
 // outcomes returns the outcomes of a job's workers, nil if there are none.

@@ -23,6 +23,7 @@ type job struct {
 	logs  *joblogs
 
 	plan     []byte        // in JSON, until it is on disk (guarded)
+	graph    []byte        // likewise, where a worker resolved it (guarded)
 	recorded chan struct{} // closed when the job is on record, or could not be
 	unsaved  error         // why it could not be; before recorded is closed
 	done     chan struct{} // closed when the final state is on record

@@ -399,6 +399,7 @@ func TestGraphResolvedByWorker(t *testing.T) {
 	require.Equal(t, "resolving", story[0])
 	require.Equal(t, "finished", story[len(story)-1])
 	require.NotEmpty(t, last.Plan)
+	require.Equal(t, graph, last.Graph, "which a client needs that could not build it")
 
 	submit(t, c, spec)
 	d = tm.deployed()

@@ -162,7 +162,7 @@ func (m *Manager) compileResolved(e core.Compile) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil && j.final == nil {
-		j.plan = planned
+		j.plan, j.graph = planned, e.Graph
 	}
 	m.decide(core.Compiled{ID: e.ID, Graph: e.Graph, Slots: slots, Err: err})
 }

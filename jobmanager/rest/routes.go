@@ -134,7 +134,17 @@ func (s *Server) limited(next http.Handler) http.Handler {
 			refuse.ServeHTTP(w, r)
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		// The server's own writer: it takes from the reader that the connection is to end
+		// gently, so that the answer arrives although more is being sent.
+		own := w
+		for {
+			u, ok := own.(interface{ Unwrap() http.ResponseWriter })
+			if !ok {
+				break
+			}
+			own = u.Unwrap()
+		}
+		r.Body = http.MaxBytesReader(own, r.Body, maxBody)
 		next.ServeHTTP(w, r)
 	})
 }

@@ -57,7 +57,7 @@ type Config struct {
 	// it counts as lost; 0 is 4 s. One whose connection ends is known at once.
 	Detection time.Duration
 
-	// ConnectTimeout is how long it may take to reach another worker; 0 is 30 s.
+	// ConnectTimeout is how long it may take to reach another worker; 0 is 20 s.
 	ConnectTimeout time.Duration
 
 	Logger hclog.Logger // nil: none
@@ -71,7 +71,7 @@ const MaxMessage = 256 << 20
 
 const (
 	defaultDetection = 4 * time.Second
-	defaultConnect   = 30 * time.Second
+	defaultConnect   = 20 * time.Second // less than groups take to give up, as this says more
 	minDetection     = 50 * time.Millisecond
 	minSecret        = 16
 	maxWorkers       = 1 << 16
