@@ -35,7 +35,7 @@ type engineFlags struct {
 // environment, see fromEnvironment.
 type clusterFlags struct {
 	Cluster      string        `placeholder:"HOST:PORT" help:"Run on the cluster of the job manager there; the port is 6123 unless given (default: SUPERSTEP_CLUSTER; local runs in this process)."`
-	Detach       bool          `help:"Leave the job to the cluster: print its name and exit, without results."`
+	Detach       bool          `help:"Leave the job to the cluster: print its ID and exit, without results."`
 	TokenFile    string        `placeholder:"FILE" help:"File with the cluster's token (default: SUPERSTEP_TOKEN_FILE, or where a job manager of this user left it)."`
 	TLSCA        string        `name:"tls-ca" placeholder:"FILE" help:"Certificate of the authority that vouches for the job manager (default: SUPERSTEP_TLS_CA)."`
 	TLSCert      string        `name:"tls-cert" placeholder:"FILE" help:"Certificate that this program shows to the job manager (default: SUPERSTEP_TLS_CERT)."`

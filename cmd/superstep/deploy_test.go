@@ -36,7 +36,7 @@ func read(t *testing.T, path ...string) string {
 func TestUnits(t *testing.T) {
 	keys := map[string][]string{
 		"Unit":    {"Description", "Documentation", "After", "Wants"},
-		"Service": {"User", "Group", "StateDirectory", "RuntimeDirectory", "RuntimeDirectoryMode", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "TimeoutStopSec", "KillMode", "NoNewPrivileges", "ProtectSystem", "ProtectHome", "PrivateTmp", "LimitNOFILE"},
+		"Service": {"User", "Group", "StateDirectory", "RuntimeDirectory", "RuntimeDirectoryMode", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "TimeoutStopSec", "KillMode", "NoNewPrivileges", "ProtectSystem", "ReadWritePaths", "ProtectHome", "PrivateTmp", "LimitNOFILE"},
 		"Install": {"WantedBy"},
 	}
 	units, err := filepath.Glob("../../deploy/systemd/*.service")
@@ -94,6 +94,7 @@ type object struct {
 					Name   string
 					Secret struct {
 						SecretName string `yaml:"secretName"`
+						Items      []struct{ Key string }
 					}
 				}
 			}
@@ -133,15 +134,21 @@ func TestManifests(t *testing.T) {
 		kinds[o.Kind]++
 		for _, c := range o.Spec.Template.Spec.Containers {
 			accepts(t, c.Args)
-			secretOf := map[string]string{}
+			secretOf, items := map[string]string{}, map[string]int{}
 			var volumes []string
 			for _, v := range o.Spec.Template.Spec.Volumes {
 				volumes = append(volumes, v.Name)
 				secretOf[v.Name] = v.Secret.SecretName
+				items[v.Name] = len(v.Secret.Items)
+				for _, i := range v.Secret.Items {
+					// User code may read what is mounted: nothing of other roles.
+					require.True(t, slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasSuffix(arg, "/"+i.Key) }), i.Key)
+				}
 			}
 			for _, v := range o.Spec.VolumeClaimTemplates {
 				volumes = append(volumes, v.Metadata.Name)
 			}
+			require.Equal(t, 3, items["tls"])
 			for _, m := range c.VolumeMounts {
 				require.Contains(t, volumes, m.Name)
 				for _, arg := range c.Args {

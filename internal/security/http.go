@@ -125,5 +125,7 @@ func refuse(w http.ResponseWriter, code int, message string) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": message}) // the client may be gone
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)                            // it is no page, and people read it
+	_ = e.Encode(map[string]string{"error": message}) // the client may be gone
 }

@@ -70,6 +70,12 @@ func TestConfigShow(t *testing.T) {
 	code, out, _ = run(t, nil, "config", "show", "-o", "json")
 	require.Zero(t, code)
 	require.Contains(t, out, `"key": "jobmanager.listen"`)
+
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("taskmanager:\n  slots: 8\n"), 0o600))
+	code, out, errOut = run(t, nil, "config", "show", "--config", file)
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, " "+file+":2\n")
 }
 
 func TestCompletion(t *testing.T) {
@@ -77,6 +83,7 @@ func TestCompletion(t *testing.T) {
 	require.Contains(t, script, `"taskmanager") path="taskmanager" ;;`)
 	require.Regexp(t, `(?m)^    "cancel"\) COMPREPLY=\(\$\(compgen -W "[^"]*--cluster[^"]*" `, script)
 	require.Contains(t, script, `"tls init"`)
+	require.Regexp(t, `(?m)^    "completion"\) COMPREPLY=\(\$\(compgen -W "[^"]*bash fish zsh`, script)
 	_, script, _ = run(t, nil, "completion", "zsh")
 	require.True(t, strings.HasPrefix(script, "autoload"))
 	_, script, _ = run(t, nil, "completion", "fish")
@@ -94,7 +101,7 @@ var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
 func TestJobTables(t *testing.T) {
 	jobs := []wire.JobInfo{
-		{ID: "j2", Name: "evil\x1b[2J\nname", State: wire.JobWaiting, Detail: "waiting for 6 slots", Submitted: now.Add(-90 * time.Second)},
+		{ID: "j2", Name: "evil\x1b[2J\nname", State: wire.JobWaiting, Detail: "waiting for 6 slots\nand more", Submitted: now.Add(-90 * time.Second)},
 		{ID: "j1", Name: "kmeans", State: wire.JobFinished, Slots: 6, Submitted: now.Add(-50 * time.Hour), Started: now.Add(-49 * time.Hour), Ended: now.Add(-49*time.Hour + 1500*time.Millisecond)},
 	}
 	var out bytes.Buffer

@@ -74,7 +74,8 @@ func writeJobs(w io.Writer, jobs []wire.JobInfo, now time.Time) error {
 	t := table{head: []string{"job", "name", "state", "slots", "submitted", "ran", "detail"}}
 	for i := range jobs {
 		j := &jobs[i]
-		t.row(string(j.ID), j.Name, j.State.String(), slotsOf(j), ago(now, j.Submitted), ran(j, now), j.Detail)
+		detail, _, _ := strings.Cut(j.Detail, "\n") // a panic's stack is for show
+		t.row(string(j.ID), j.Name, j.State.String(), slotsOf(j), ago(now, j.Submitted), ran(j, now), detail)
 	}
 	return t.write(w)
 }
@@ -103,7 +104,7 @@ func ran(j *wire.JobInfo, now time.Time) string {
 // showCommand shows one job.
 type showCommand struct {
 	clusterFlags
-	Job    string `arg:"" help:"The job, or the beginning of its name that fits no other."`
+	Job    string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
 	Plan   string `enum:"none,text,json,dot" default:"none" placeholder:"FORM" help:"Print the plan as text, json or dot instead."`
 	Output string `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
 }
@@ -233,11 +234,11 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 		if q.MaxSupersteps > 0 {
 			limit = fmt.Sprintf(" of at most %d", q.MaxSupersteps)
 		}
-		var values []string
+		line := fmt.Sprintf("queue %s: superstep %d%s", plain(q.Name), now.Superstep, limit)
 		for _, v := range now.Values {
-			values = append(values, fmt.Sprintf("%s %g", plain(v.Name), v.Value))
+			line += fmt.Sprintf("  %s %g", plain(v.Name), v.Value)
 		}
-		if _, err := fmt.Fprintf(w, "\nqueue %s: superstep %d%s  %s\n", plain(q.Name), now.Superstep, limit, strings.Join(values, "  ")); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n", line); err != nil {
 			return err
 		}
 	}
@@ -257,7 +258,7 @@ func terminalText(s string) string {
 // logsCommand prints what workers wrote.
 type logsCommand struct {
 	clusterFlags
-	Job    string `arg:"" help:"The job, or the beginning of its name that fits no other."`
+	Job    string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
 	Worker int    `default:"-1" placeholder:"N" help:"Only of this worker; all of them if not given."`
 	Follow bool   `short:"f" help:"Go on until the job ends."`
 }
@@ -292,7 +293,7 @@ func (c *logsCommand) Run(ctx context.Context, s *Streams) error {
 // cancelCommand cancels jobs.
 type cancelCommand struct {
 	clusterFlags
-	Jobs []string `arg:"" help:"The jobs, or the beginnings of their names."`
+	Jobs []string `arg:"" help:"IDs of the jobs, or the beginnings of them."`
 }
 
 // Run cancels them, all that can be.

@@ -135,6 +135,7 @@ type ConfigCommand struct {
 }
 
 type configShow struct {
+	ConfigFlag
 	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
 }
 
@@ -177,12 +178,18 @@ func stateDir(lookup func(string) (string, bool)) string {
 	return os.TempDir() + "/superstep"
 }
 
-// wordsOf returns the names of a kong command's flags and children, for completion.
+// wordsOf returns the names of a kong command's flags and children, and the values that
+// its arguments may have, for completion.
 func wordsOf(n *kong.Node) []string {
 	var words []string
 	for _, child := range n.Children {
 		if !child.Hidden {
 			words = append(words, child.Name)
+		}
+	}
+	for _, p := range n.Positional {
+		if p.Enum != "" {
+			words = append(words, strings.Split(p.Enum, ",")...)
 		}
 	}
 	for at := n; at != nil; at = at.Parent {
