@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -60,7 +61,7 @@ func (e *JobError) Error() string {
 		return fmt.Sprintf("%s (%s)", text, e.Job)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s", title, f.Message)
+	fmt.Fprintf(&b, "%s: %s", title, harmless(f.Message))
 	if where := f.where(); where != "" {
 		fmt.Fprintf(&b, "\n  in %s", where)
 	}
@@ -72,6 +73,17 @@ func (e *JobError) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// harmless is text of several lines without what would paint the user's terminal: user
+// code, or data that it quotes, wrote it on another machine.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 // told reports whether the message has the last lines already, as that of a panic has.

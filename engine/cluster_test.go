@@ -237,6 +237,7 @@ func TestJobErrorTexts(t *testing.T) {
 		`job "x" was cancelled: by superstep cancel (id)`:                          {Job: "id", Name: "x", State: "cancelled", Detail: "by superstep cancel"},
 		`job "x" was cancelled (id)`:                                               {Job: "id", Name: "x", State: "cancelled"},
 		`job "x" failed: waited 1m0s for 3 slots (id)`:                             {Job: "id", Name: "x", State: "failed", Detail: "waited 1m0s for 3 slots"},
+		"job \"x\": row ?[2J?]0;x?\n\tis wrong":                                    {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "row \x1b[2J\x1b]0;x\a\n\tis wrong", Worker: -1}},
 		`job "x": the disk is full`:                                                {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "the disk is full", Worker: -1}},
 		"job \"x\": gone\n  in worker 0 on task manager a, ended by signal killed": {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "gone", TaskManager: "a", ExitCode: -1, Signal: "killed"}},
 		"job \"x\": panic: boom\n\ngoroutine 1:\nmain.f()\n  in worker 3":          {Job: "id", Name: "x", State: "failed", Failure: &Failure{Message: "panic: boom\n\ngoroutine 1:\nmain.f()", Worker: 3, LastLines: []string{"panic: boom", "", "goroutine 1:", "main.f()"}}},
