@@ -221,3 +221,17 @@ func interrupted(t testing.TB, environ []string, text string, signal os.Signal, 
 	require.True(t, sent, "%q did not appear in %s", text, said.String())
 	return outcome{cmd.ProcessState.ExitCode(), out.String(), said.String()}
 }
+
+// TestCtrlCOnACluster interrupts a client: the job is cancelled, its slots are free.
+func TestCtrlCOnACluster(t *testing.T) {
+	t.Parallel()
+	c := startDev(t, 2, 2)
+	got := interrupted(t, c.environ, "running", os.Interrupt, program(t, "./tests/clusterjobs"),
+		"--cluster", c.address, "--parallelism", "4", "--steps", "1000000", "--pause", "1ms", "--progress", "json")
+	require.Equal(t, 1, got.code, got.stderr)
+	require.Contains(t, got.stderr, "cancel")
+	list := c.ask(t, "list")
+	require.Contains(t, list.stdout, "cancelled", list.stdout)
+	free, of := c.free(t)
+	require.Equal(t, of, free)
+}

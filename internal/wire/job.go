@@ -15,8 +15,8 @@ type JobID string
 
 // Platform is what an executable runs on, in Go's words: "linux", "amd64".
 type Platform struct {
-	OS   string `msgpack:"os"`
-	Arch string `msgpack:"arch"`
+	OS   string `msgpack:"os" json:"os"`
+	Arch string `msgpack:"arch" json:"arch"`
 }
 
 // String writes the platform as "linux/amd64".
@@ -24,7 +24,7 @@ func (p Platform) String() string { return p.OS + "/" + p.Arch }
 
 // JobSpec is what a client submits: everything but the executable.
 type JobSpec struct {
-	Name string `msgpack:"name"` // given to engine.Define
+	Name string `msgpack:"name" json:"name"` // given to engine.Define
 	// Args are the job's arguments in msgpack. Only the job's program reads them.
 	Args []byte `msgpack:"args"`
 	// Graph is the plan.Graph in JSON with its facts. Empty: the client could not see
@@ -132,15 +132,15 @@ const (
 
 // Failure is why a job failed, as a person reads it.
 type Failure struct {
-	Kind    FailureKind `msgpack:"kind"`
-	Message string      `msgpack:"message"` // with operator, line, subtask and shard where known
+	Kind    FailureKind `msgpack:"kind" json:"kind"`
+	Message string      `msgpack:"message" json:"message"` // with operator, line, subtask and shard where known
 	// Worker is the number of the worker in its job, -1 if it is no worker's failure;
 	// TaskManager the name of where it ran.
-	Worker      int      `msgpack:"worker"`
-	TaskManager string   `msgpack:"task_manager"`
-	ExitCode    int      `msgpack:"exit_code"`  // of the process, -1 if it was a signal or goes on
-	Signal      string   `msgpack:"signal"`     // such as "killed", "" if none
-	LastLines   []string `msgpack:"last_lines"` // of its output
+	Worker      int      `msgpack:"worker" json:"worker"`
+	TaskManager string   `msgpack:"task_manager" json:"task_manager"`
+	ExitCode    int      `msgpack:"exit_code" json:"exit_code"`   // of the process, -1 if it was a signal or goes on
+	Signal      string   `msgpack:"signal" json:"signal"`         // such as "killed", "" if none
+	LastLines   []string `msgpack:"last_lines" json:"last_lines"` // of its output
 }
 
 // Error writes the failure with where it happened. The place stands on the last line of
@@ -155,15 +155,15 @@ func (f *Failure) Error() string {
 
 // SlotRange is the slots, and so the subtask indices, that one worker runs.
 type SlotRange struct {
-	Lo int `msgpack:"lo"`
-	Hi int `msgpack:"hi"` // exclusive
+	Lo int `msgpack:"lo" json:"lo"`
+	Hi int `msgpack:"hi" json:"hi"` // exclusive
 }
 
 // WorkerRef names one worker process of a job.
 type WorkerRef struct {
-	Job     JobID `msgpack:"job"`
-	Attempt int   `msgpack:"attempt"` // from 1; fences what earlier attempts say
-	Worker  int   `msgpack:"worker"`  // from 0
+	Job     JobID `msgpack:"job" json:"job"`
+	Attempt int   `msgpack:"attempt" json:"attempt"` // from 1; fences what earlier attempts say
+	Worker  int   `msgpack:"worker" json:"worker"`   // from 0
 }
 
 // String writes the reference as "job/attempt/worker".
@@ -171,37 +171,37 @@ func (w WorkerRef) String() string { return fmt.Sprintf("%s/%d/%d", w.Job, w.Att
 
 // Progress is how the part of a job stands that one worker, or all together, run.
 type Progress struct {
-	Vertices []VertexProgress `msgpack:"vertices"` // by vertex of the plan
-	Edges    []EdgeProgress   `msgpack:"edges"`    // by edge of the plan
-	Queues   []QueueProgress  `msgpack:"queues"`   // by queue of the plan; subtask 0's worker only
+	Vertices []VertexProgress `msgpack:"vertices" json:"vertices"` // by vertex of the plan
+	Edges    []EdgeProgress   `msgpack:"edges" json:"edges"`       // by edge of the plan
+	Queues   []QueueProgress  `msgpack:"queues" json:"queues"`     // by queue of the plan; subtask 0's worker only
 }
 
 // VertexProgress counts over subtasks.
 type VertexProgress struct {
-	Rows       int64 `msgpack:"rows"`
-	ShardsDone int   `msgpack:"shards_done"`
+	Rows       int64 `msgpack:"rows" json:"rows"`
+	ShardsDone int   `msgpack:"shards_done" json:"shards_done"`
 }
 
 // EdgeProgress is what was sent over an exchange: rows, and the bytes that they take in
 // memory. A broadcast counts once for each worker that gets it.
 type EdgeProgress struct {
-	Rows  int64 `msgpack:"rows"`
-	Bytes int64 `msgpack:"bytes"`
+	Rows  int64 `msgpack:"rows" json:"rows"`
+	Bytes int64 `msgpack:"bytes" json:"bytes"`
 }
 
 // QueueProgress is the last superstep of a queue.
 type QueueProgress struct {
-	Superstep int             `msgpack:"superstep"`
-	Ended     bool            `msgpack:"ended"`
-	Values    []ReportedValue `msgpack:"values"`
+	Superstep int             `msgpack:"superstep" json:"superstep"`
+	Ended     bool            `msgpack:"ended" json:"ended"`
+	Values    []ReportedValue `msgpack:"values" json:"values"`
 	// Compute and Communicate are the seconds that subtask 0 has spent in stages of
 	// either kind so far.
-	Compute     float64 `msgpack:"compute"`
-	Communicate float64 `msgpack:"communicate"`
+	Compute     float64 `msgpack:"compute" json:"compute"`
+	Communicate float64 `msgpack:"communicate" json:"communicate"`
 }
 
 // ReportedValue is a number that a queue reported, such as an inertia.
 type ReportedValue struct {
-	Name  string  `msgpack:"name"`
-	Value float64 `msgpack:"value"`
+	Name  string  `msgpack:"name" json:"name"`
+	Value float64 `msgpack:"value" json:"value"`
 }

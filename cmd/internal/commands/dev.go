@@ -55,7 +55,8 @@ func (c *DevCommand) Run(ctx context.Context, s *Streams) error {
 		tokenFlag: c.tokenFlag, logFlags: c.logFlags,
 	}
 	lines := &lineWriter{out: s.Err}
-	m, err := command.start(ctx, &Streams{Out: s.Out, Err: lines})
+	// The task managers end before the job manager does, so that they need not look for it.
+	m, err := command.start(context.WithoutCancel(ctx), &Streams{Out: s.Out, Err: lines})
 	if err != nil {
 		return err
 	}

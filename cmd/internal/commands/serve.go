@@ -127,7 +127,7 @@ type TaskManagerCommand struct {
 	JobManager string        `name:"jobmanager" setting:"taskmanager.jobmanager" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
 	Name       string        `setting:"taskmanager.name" placeholder:"NAME" help:"What people see (default: host name and process number)."`
 	Slots      int           `setting:"taskmanager.slots" placeholder:"N" help:"Slots offered (default: one per processor)."`
-	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: three quarters of the machine's)."`
+	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: a quarter of the machine's)."`
 	Dir        string        `setting:"taskmanager.dir" default:"${state}/taskmanager" placeholder:"DIR" help:"Where executables and temporary files are kept; one task manager per directory (default: ${default})."`
 	Cache      settings.Size `setting:"taskmanager.cache" default:"4GiB" placeholder:"SIZE" help:"How much kept executables may take (default: ${default})."`
 	Near       string        `setting:"taskmanager.near" placeholder:"DIR" help:"Where the job manager keeps executables, if it is on this machine and of this user: they are linked instead of fetched."`
