@@ -81,7 +81,7 @@ func (m *Manager) send(e core.Send) {
 func (m *Manager) exitLater(c *conn, j *job, out outgoing) {
 	m.tasks.Go(func() {
 		select {
-		case <-j.done:
+		case <-j.kept:
 			c.push(out)
 		case <-m.ctx.Done():
 		}
@@ -249,14 +249,37 @@ func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
 		j.past = record{Whole: r.Whole, Events: events}
 		m.past[j.id] = j.past
 		m.mu.Unlock()
-		close(j.done)
+		close(j.kept)
 	}})
 	select {
-	case <-j.done:
+	case <-j.kept:
 	case <-m.ctx.Done():
 		return
 	}
+	if info.State == wire.JobFinished {
+		m.settled(j.id)
+	}
+	close(j.done)
 	m.lastLines(j)
+}
+
+// settlePatience bounds the wait for workers that are let go.
+const settlePatience = 2 * time.Second
+
+// settled waits until the workers of a job that has finished are gone: nothing of them
+// is beside its outputs then, and its slots are free when its client hears of the end.
+func (m *Manager) settled(id wire.JobID) {
+	timeout := time.NewTimer(settlePatience)
+	defer timeout.Stop()
+	for pause := 4 * time.Millisecond; m.processes(id) > 0; pause = min(2*pause, core.TickEvery) {
+		select {
+		case <-time.After(pause):
+		case <-timeout.C:
+			return
+		case <-m.ctx.Done():
+			return
+		}
+	}
 }
 
 // lastLines waits for what the workers of a job that has ended still write, and lets
