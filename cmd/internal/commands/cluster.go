@@ -22,7 +22,8 @@ type jobManager interface {
 // clusterFlags say which job manager, and who is asking.
 type clusterFlags struct {
 	ConfigFlag
-	Cluster string `setting:"cluster" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
+	Cluster  string `setting:"cluster" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
+	Insecure bool   `setting:"insecure" help:"Talk to a job manager on another machine without TLS: who reads along learns the token."`
 	tokenFlag
 	tlsFlags
 }
@@ -45,7 +46,7 @@ func (f *tlsFlags) files() security.TLSFiles {
 
 // with asks a job manager.
 func (f *clusterFlags) with(ctx context.Context, s *Streams, ask func(context.Context, jobManager) error) error {
-	c, err := client.Dial(ctx, client.Options{Address: f.Cluster, TokenFile: f.TokenFile, TLS: f.files()})
+	c, err := client.Dial(ctx, client.Options{Address: f.Cluster, TokenFile: f.TokenFile, TLS: f.files(), Insecure: f.Insecure})
 	if err != nil {
 		return err
 	}

@@ -59,6 +59,13 @@ func TestUnreachable(t *testing.T) {
 		code, _, errOut := run(t, nil, command, "--cluster", "127.0.0.1:1", "--token-file", filepath.Join(t.TempDir(), "none"))
 		require.Equal(t, exitFailed, code)
 		require.Contains(t, errOut, "none")
+
+		elsewhere := []string{command, "--cluster", "jobs.invalid:1", "--token-file", filepath.Join(t.TempDir(), "none")}
+		code, _, errOut = run(t, nil, elsewhere...)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, errOut, "--insecure")
+		_, _, errOut = run(t, nil, append(elsewhere, "--insecure")...)
+		require.Contains(t, errOut, "none", "it is asked for the token")
 	}
 }
 
