@@ -76,8 +76,12 @@ func TestSameBitsAtAnyParallelism(t *testing.T) {
 							if at.p > shards {
 								continue
 							}
+							rows := []int{7, 1024, 1}[i%3]
+							if at.workers > 0 && m.n > 10_000 {
+								rows = 1024 // each batch that a worker collects travels by itself
+							}
 							o := train(t, m, kmeans.Params{K: 5, Init: init, Distance: distance, MaxIter: 6, Tol: -1, Seed: 3},
-								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows([]int{7, 1024, 1}[i%3]))
+								engine.Shards(shards), engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(rows))
 							if i == 0 {
 								first = o
 							}
