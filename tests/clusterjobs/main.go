@@ -129,10 +129,10 @@ func takeMemory() error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_AS, &limit); err != nil {
 		return err
 	}
-	var held [][]byte
-	for {
+	for held := [][]byte{nil}; len(held) > 0; {
 		held = append(held, make([]byte, 64<<20))
 	}
+	return nil
 }
 
 func main() { engine.Main(job) }
