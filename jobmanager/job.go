@@ -19,6 +19,7 @@ import (
 type job struct {
 	id    wire.JobID
 	spec  wire.JobSpec // without arguments and graph
+	size  int64        // of these
 	spool *spool
 	logs  *joblogs
 

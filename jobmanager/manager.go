@@ -104,6 +104,10 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 	return m, nil
 }
 
+// maxConnections bounds what strangers can hold open before they show a token; task
+// managers have one each, and one for each worker that has something to deliver.
+const maxConnections = 8192
+
 // listen takes the address, if that is safe.
 func (m *Manager) listen() error {
 	m.tls = m.config.TLS != security.TLSFiles{}
@@ -121,6 +125,7 @@ func (m *Manager) listen() error {
 	if m.listener, err = net.Listen("tcp", m.config.Listen); err != nil {
 		return fmt.Errorf("listen for task managers and clients: %w; another job manager may run, choose another address with --listen", err)
 	}
+	m.listener = security.LimitListener(m.listener, maxConnections)
 	return nil
 }
 
@@ -155,8 +160,8 @@ func (m *Manager) options() ([]grpc.ServerOption, error) {
 
 // openStores opens what is on disk, and returns the jobs on record.
 func (m *Manager) openStores() ([]record, error) {
-	if err := os.MkdirAll(m.config.Dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the work directory: %w", err)
+	if err := security.PrivateFolder(m.config.Dir); err != nil {
+		return nil, fmt.Errorf("work directory %s: %w", m.config.Dir, err)
 	}
 	var err error
 	if m.root, err = os.OpenRoot(m.config.Dir); err != nil {

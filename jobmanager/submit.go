@@ -67,15 +67,51 @@ func (m *Manager) enter(spec wire.JobSpec, slots int, planned []byte) (*job, err
 	if m.closed {
 		return nil, wire.Error(codes.Unavailable, "the job manager stops")
 	}
+	size := int64(len(spec.Args) + len(spec.Graph))
+	if err := m.room(size); err != nil {
+		return nil, err
+	}
 	now := m.config.Now()
 	id := newID(spec.Name, now)
 	for m.known(id) {
 		id = newID(spec.Name, now)
 	}
 	j := newJob(m.root, id, spec, planned, &m.config)
+	j.size = size
 	m.jobs[id] = j
 	m.decide(core.Submitted{ID: id, Spec: spec, Slots: slots, At: now})
 	return j, nil
+}
+
+// Bounds of the jobs that have not ended: each keeps files open, and its arguments and
+// graph in memory.
+const (
+	maxLive      = 1000
+	maxLiveBytes = 512 << 20
+)
+
+// room says no to a job that is one too many.
+func (m *Manager) room(size int64) error {
+	live := 0
+	for _, j := range m.jobs {
+		if j.final == nil {
+			live++
+			size += j.size
+		}
+	}
+	return admit(live, size)
+}
+
+// admit judges a job beside so many others that have not ended, whose arguments and
+// graphs take size bytes together with its own.
+func admit(live int, size int64) error {
+	switch {
+	case live >= maxLive:
+		return wire.Error(codes.ResourceExhausted, "%d jobs wait or run already, the most there may be: submit this one when some have ended", live)
+	case size > maxLiveBytes:
+		return wire.Error(codes.ResourceExhausted, "the arguments and graphs of the jobs that wait or run would take more than %d MiB: submit this one when some have ended", maxLiveBytes>>20)
+	}
+	return nil
 }
 
 func (m *Manager) known(id wire.JobID) bool {
@@ -114,7 +150,7 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 
 func hasControl(text string) bool {
 	for _, r := range text {
-		if unicode.IsControl(r) {
+		if !unicode.IsPrint(r) { // nor what changes the direction of the text around it
 			return true
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -29,7 +30,7 @@ type workDir struct {
 // was killed left there of its workers is removed.
 func openWorkDir(path string) (*workDir, error) {
 	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := security.PrivateFolder(path); err != nil {
 		return nil, fail(err)
 	}
 	lock, err := lockDir(path)

@@ -23,6 +23,14 @@ func openPrivate(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
+// PrivateFolder makes a folder for this user alone, if need be.
+func PrivateFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return checkFolder(dir)
+}
+
 func checkFolder(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {

@@ -56,6 +56,22 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 	return nil
 }
 
+// PrivateFolder makes a folder for this user alone, if need be, and refuses one whose
+// files others could replace.
+func PrivateFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := checkFolder(dir); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o022 != 0 {
+		err = fmt.Errorf("others may write to it (mode %04o): run chmod 700 on it, or choose another", info.Mode().Perm())
+	}
+	return err
+}
+
 // checkFolder judges the folder of a private file: others must not be able to replace
 // what is in it.
 func checkFolder(dir string) error {

@@ -111,15 +111,23 @@ func tokenFiles(port int) []string {
 }
 
 // FindToken reads the token of a job manager on this machine that listens on port and
-// runs as the same user. Where there is none the error says where it was looked for,
+// runs as the same user. A token that is there while somebody else listens on the port,
+// as its job manager has ended, is an error: it would be given away. Where there is none the error says where it was looked for,
 // and errors.Is(err, fs.ErrNotExist).
 func FindToken(port int) (Token, error) {
 	files := tokenFiles(port)
 	for _, file := range files {
 		t, err := ReadToken(file)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return t, err
+		if err == nil {
+			err = checkListener(port)
 		}
+		if err != nil && errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return Token{}, err
+		}
+		return t, nil
 	}
 	return Token{}, &advised{
 		text: fmt.Sprintf("no token for port %d at %s: is a job manager running here as this user? If it runs elsewhere, copy its token file and give it with --token-file",

@@ -106,7 +106,7 @@ func (s *Server) listen() (err error) {
 // secure adds TLS, which the listener is wrapped in after the limit on connections, so
 // that those who never finish a handshake count too.
 func (s *Server) secure() (err error) {
-	s.listener = limitListener(s.listener, s.config.MaxConnections)
+	s.listener = security.LimitListener(s.listener, s.config.MaxConnections)
 	if !s.tls {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/superstep-ml/superstep/cmd/internal/settings"
 	"github.com/superstep-ml/superstep/internal/security"
 )
@@ -34,7 +36,7 @@ type DevCommand struct {
 }
 
 // Run starts the cluster, says so, and ends it with the context.
-func (c *DevCommand) Run(ctx context.Context, s *Streams) error {
+func (c *DevCommand) Run(ctx context.Context, s *Streams, file *settings.Settings, parser *kong.Kong) error {
 	if c.TaskManagers < 1 || c.TaskManagers > 1000 || c.Slots < 1 {
 		return UsageError{fmt.Errorf("%d task managers of %d slots: want at least one of both, and at most 1000 task managers", c.TaskManagers, c.Slots)}
 	}
@@ -56,7 +58,7 @@ func (c *DevCommand) Run(ctx context.Context, s *Streams) error {
 	}
 	lines := &lineWriter{out: s.Err}
 	// The task managers end before the job manager does, so that they need not look for it.
-	m, err := command.start(context.WithoutCancel(ctx), &Streams{Out: s.Out, Err: lines})
+	m, err := command.start(context.WithoutCancel(ctx), &Streams{Out: s.Out, Err: lines}, file.Show(parser))
 	if err != nil {
 		return err
 	}

@@ -143,22 +143,28 @@ type configShow struct {
 func (c *configShow) Run(s *Streams, file *settings.Settings, parser *kong.Kong) error {
 	shown := file.Show(parser)
 	if c.Output == "json" {
-		type row struct {
-			Key    string `json:"key"`
-			Value  string `json:"value"`
-			Origin string `json:"origin"`
-		}
-		rows := make([]row, 0, len(shown))
-		for _, v := range shown {
-			rows = append(rows, row{v.Key, v.Value, v.Origin})
-		}
-		return writeJSON(s.Out, rows)
+		return writeJSON(s.Out, settingRows(shown))
 	}
 	t := table{head: []string{"setting", "value", "origin"}}
 	for _, v := range shown {
 		t.row(v.Key, v.Value, v.Origin)
 	}
 	return t.write(s.Out)
+}
+
+// settingRow is a setting as JSON.
+type settingRow struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+func settingRows(shown []settings.Shown) []settingRow {
+	rows := make([]settingRow, 0, len(shown))
+	for _, v := range shown {
+		rows = append(rows, settingRow{v.Key, v.Value, v.Origin})
+	}
+	return rows
 }
 
 // defaults are values that depend on the machine, for the help texts and defaults of

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/alecthomas/kong"
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 
@@ -55,11 +56,11 @@ type JobManagerCommand struct {
 }
 
 // Run serves until the context ends.
-func (c *JobManagerCommand) Run(ctx context.Context, s *Streams) error {
+func (c *JobManagerCommand) Run(ctx context.Context, s *Streams, file *settings.Settings, parser *kong.Kong) error {
 	if c.Insecure {
 		fmt.Fprintln(s.Err, "jobmanager: WARNING: --insecure: whoever can see the network can read the token and run programs here")
 	}
-	m, err := c.start(ctx, s)
+	m, err := c.start(ctx, s, file.Show(parser))
 	if err != nil {
 		return err
 	}
@@ -78,8 +79,8 @@ type manager struct {
 	http *rest.Server // nil: off
 }
 
-// start starts both servers.
-func (c *JobManagerCommand) start(ctx context.Context, s *Streams) (*manager, error) {
+// start starts both servers. Shown are the settings that they show to who asks.
+func (c *JobManagerCommand) start(ctx context.Context, s *Streams, shown []settings.Shown) (*manager, error) {
 	policy, err := core.ParsePolicy(c.Placement)
 	if err != nil {
 		return nil, UsageError{err}
@@ -99,6 +100,7 @@ func (c *JobManagerCommand) start(ctx context.Context, s *Streams) (*manager, er
 	}
 	all.http, err = rest.New(rest.Config{
 		Listen: c.HTTP, Manager: m, Token: m.Token(), TLS: c.files(), Insecure: c.Insecure, AllowHosts: c.AllowHost, Logger: logger.Named("http"),
+		Settings: func() any { return settingRows(shown) },
 	})
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
@@ -125,7 +127,7 @@ func (m *manager) Close() error {
 type TaskManagerCommand struct {
 	ConfigFlag
 	JobManager string        `name:"jobmanager" setting:"taskmanager.jobmanager" default:"localhost:6123" placeholder:"HOST:PORT" help:"The job manager (default: ${default})."`
-	Name       string        `setting:"taskmanager.name" placeholder:"NAME" help:"What people see (default: host name and process number)."`
+	Name       string        `setting:"taskmanager.name" placeholder:"NAME" help:"What people see (default: the host and the start of its identity)."`
 	Slots      int           `setting:"taskmanager.slots" placeholder:"N" help:"Slots offered (default: one per processor)."`
 	Memory     settings.Size `setting:"taskmanager.memory" placeholder:"SIZE" help:"Memory for workers, such as 16GiB (default: a quarter of the machine's)."`
 	Dir        string        `setting:"taskmanager.dir" default:"${state}/taskmanager" placeholder:"DIR" help:"Where executables and temporary files are kept; one task manager per directory (default: ${default})."`
@@ -141,6 +143,10 @@ type TaskManagerCommand struct {
 
 // Run offers slots until the context ends.
 func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
+	keepOwnFiles()
+	if c.Insecure {
+		fmt.Fprintln(s.Err, "taskmanager: WARNING: --insecure: whoever can see the network can read the token, programs and data")
+	}
 	secure := !c.files().IsZero()
 	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
 		return UsageError{err}

@@ -1,14 +1,14 @@
-package rest
+package security
 
 import (
 	"net"
 	"sync"
 )
 
-// limitListener lets in at most n connections at a time; more wait in the queue of the
+// LimitListener lets in at most n connections at a time; more wait in the queue of the
 // operating system. It keeps those who open connections and say nothing from taking the
 // file descriptors that task managers need.
-func limitListener(inner net.Listener, n int) net.Listener {
+func LimitListener(inner net.Listener, n int) net.Listener {
 	return &limited{Listener: inner, free: make(chan struct{}, n), closed: make(chan struct{})}
 }
 

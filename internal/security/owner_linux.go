@@ -1,0 +1,63 @@
+package security
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// listenerOf returns the user who listens on a port of the loopback interface, or of
+// all; known is false where nobody does, or that cannot be told.
+func listenerOf(port int) (uid int, known bool) {
+	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		f, err := os.Open(table)
+		if err != nil {
+			continue
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() && !known {
+			uid, known = listensAt(lines.Text(), port)
+		}
+		f.Close()
+		if known {
+			return uid, true
+		}
+	}
+	return 0, false
+}
+
+// listensAt reads a line of the kernel's table: whether it is a listener at a port of
+// this machine's own address or of any, and whose.
+func listensAt(line string, port int) (uid int, ok bool) {
+	const listening = "0A"
+	fields := strings.Fields(line)
+	if len(fields) < 8 || fields[3] != listening {
+		return 0, false
+	}
+	address, portText, _ := strings.Cut(fields[1], ":")
+	if n, err := strconv.ParseUint(portText, 16, 16); err != nil || int(n) != port {
+		return 0, false
+	}
+	switch {
+	case strings.Trim(address, "0") == "": // any
+	case len(address) == 8 && strings.HasSuffix(address, "7F"): // 127.0.0.0/8, in the order of the machine
+	case address == "00000000000000000000000001000000": // ::1
+	case strings.HasPrefix(address, "0000000000000000FFFF0000") && strings.HasSuffix(address, "7F"):
+	default:
+		return 0, false
+	}
+	uid, err := strconv.Atoi(fields[7])
+	return uid, err == nil
+}
+
+// checkListener refuses to show a token of this user's to somebody else who listens
+// where the job manager that made it did. Root may have started a service for others.
+func checkListener(port int) error {
+	uid, known := listenerOf(port)
+	if !known || uid == os.Getuid() || uid == 0 {
+		return nil
+	}
+	return fmt.Errorf("user %d listens on port %d, and the token for it is this user's, %d: it would be given away; if that is the job manager you want, give its token with --token-file", uid, port, os.Getuid())
+}
