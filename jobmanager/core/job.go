@@ -127,7 +127,8 @@ func (c *Core) submit(e Submitted) {
 
 // schedule gives slots to those that wait, first in, first out: behind a job that does
 // not fit all others wait for slots of its platform, though they may fit, as otherwise
-// small jobs could keep a large one waiting for ever.
+// small jobs could keep a large one waiting for ever. Only one that all slots together
+// would not be enough for holds up nobody: it waits for task managers, not for slots.
 func (c *Core) schedule() {
 	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
 		return
@@ -148,7 +149,9 @@ func (c *Core) schedule() {
 			c.place(j, shares)
 			continue
 		}
-		line.join(request.Platform)
+		if request.Slots <= short.Total {
+			line.join(request.Platform) // one that the whole cluster could not run holds up nobody
+		}
 		if detail := "waiting for " + short.String(); detail != j.info.Detail {
 			j.info.Detail = detail
 			c.emit(Changed{Job: j.snapshot()})
