@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/engine/task"
@@ -158,13 +160,22 @@ func (j *workerJob) joiner(secure *tls.Config) func(ctx context.Context, queue s
 		g, err := collective.NewTCPGroup(ctx, d.Slots[d.Worker].Lo, collective.TCPConfig{
 			Store: j.plane.Store(), Size: size, Hosts: ranks, Listen: net.JoinHostPort(host, "0"),
 			Group: fmt.Sprintf("%s %s", d.Job, queue), Attempt: uint32(d.Attempt),
-			TLS: secure, Secret: d.Credential.Secret, Logger: j.logger.Named("queue"),
+			TLS: secure, Secret: d.Credential.Secret, Logger: j.groupLogger(),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("queue %q: %w", queue, err)
 		}
 		return g, nil
 	}
+}
+
+// groupLogger is for the groups of queues. Their failures come back as errors, which
+// the worker reports: they are logged for those who look closely only.
+func (j *workerJob) groupLogger() hclog.Logger {
+	if !j.logger.IsDebug() {
+		return hclog.NewNullLogger()
+	}
+	return j.logger.Named("queue")
 }
 
 // localGroup is a group that has nothing to close.

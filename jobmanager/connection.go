@@ -149,6 +149,10 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 			}
 			return "lost its connection: " + wire.Reason(err), err
 		case err := <-said:
+			if errors.Is(err, context.Canceled) || wire.Code(err) == codes.Canceled {
+				said = nil // the connection is gone, and who hears knows why
+				continue
+			}
 			if err != nil {
 				return "could not be told: " + wire.Reason(err), err
 			}

@@ -52,6 +52,7 @@ type boss struct {
 	fetches   int
 	fetchGate chan struct{} // fetches wait for it, if there is one
 	readGate  chan struct{} // deliveries wait for it, if there is one
+	held      int           // deliveries that came to it
 }
 
 type grpcStream = wire.BidiStream[wire.FromTaskManager, wire.ToTaskManager]
@@ -209,6 +210,7 @@ func (b *boss) Deliver(s wire.ClientStream[wire.Delivery, wire.Delivered]) error
 		gate := b.readGate
 		b.mu.Unlock()
 		if gate != nil {
+			b.change(func() { b.held++ })
 			select {
 			case <-gate:
 			case <-s.Context().Done():

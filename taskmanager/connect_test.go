@@ -333,7 +333,7 @@ func TestRowsLost(t *testing.T) {
 	boss.readGate = make(chan struct{})
 	b := manage(t, boss, nil)
 	b.begin(t, "obey 200")
-	b.event(t, "progress", func(e *wire.WorkerEvent) bool { return e.Progress != nil })
+	boss.await(t, "rows on their way", func() bool { return boss.held > 0 })
 	boss.server.Stop()
 	boss.change(func() { boss.readGate = nil })
 	boss.start()

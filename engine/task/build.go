@@ -270,7 +270,7 @@ func (r *run) joinQueues() error {
 		}
 		var err error
 		if g.group, err = r.part.Join(r.context, q.Name, ranks); err != nil {
-			return fmt.Errorf("queue %q: its %d workers did not come together: %w", q.Name, len(ranks), err)
+			return &apartError{queue: q.Name, workers: len(ranks), err: err}
 		}
 	}
 	return nil

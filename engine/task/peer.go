@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/superstep-ml/superstep/collective"
 )
@@ -22,3 +23,20 @@ type networkError struct{ err error }
 
 func (e *networkError) Error() string { return e.err.Error() }
 func (e *networkError) Unwrap() error { return e.err }
+
+// apartError says that the workers of a queue could not make a group: whoever is
+// missing, or what keeps it away, is the cause.
+type apartError struct {
+	queue   string
+	workers int
+	err     error
+}
+
+func (e *apartError) Error() string {
+	return fmt.Sprintf("queue %q: its %d workers did not come together: %v", e.queue, e.workers, e.err)
+}
+
+func (e *apartError) Unwrap() error { return e.err }
+
+// PeerLost is for FollowsPeer.
+func (*apartError) PeerLost() bool { return true }

@@ -44,7 +44,11 @@ func (c *listCommand) Run(ctx context.Context, s *Streams) error {
 			}
 			return writeJSON(s.Out, jobs)
 		}
-		return writeJobs(s.Out, reply.Jobs, time.Now())
+		if err := writeJobs(s.Out, reply.Jobs, time.Now()); err != nil || c.Limit <= 0 || len(reply.Jobs) < c.Limit {
+			return err
+		}
+		_, err = fmt.Fprintf(s.Out, "\nthe newest %d; there may be more, which --limit 0 shows\n", c.Limit)
+		return err
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -151,7 +152,7 @@ func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	if err := security.CheckListen(net.JoinHostPort(c.Listen, "0"), secure, c.Insecure); err != nil {
 		return UsageError{err}
 	}
-	address, options, err := c.dialling()
+	address, options, err := c.dialling(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -168,17 +169,12 @@ func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 }
 
 // dialling is how a task manager reaches the job manager.
-func (c *TaskManagerCommand) dialling() (address string, options []grpc.DialOption, err error) {
+func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams) (address string, options []grpc.DialOption, err error) {
 	address, port, err := client.ParseAddress(c.JobManager)
 	if err != nil {
 		return "", nil, UsageError{fmt.Errorf("--jobmanager: %w", err)}
 	}
-	var token security.Token
-	if c.TokenFile != "" {
-		token, err = security.ReadToken(c.TokenFile)
-	} else {
-		token, err = security.FindToken(port)
-	}
+	token, err := c.awaitToken(ctx, s, port)
 	if err != nil {
 		return "", nil, err
 	}
@@ -192,6 +188,31 @@ func (c *TaskManagerCommand) dialling() (address string, options []grpc.DialOpti
 	return address, []grpc.DialOption{
 		grpc.WithTransportCredentials(security.ClientCredentials(config)), grpc.WithPerRPCCredentials(security.TokenCredentials(token, config != nil)), grpc.WithNoProxy(),
 	}, nil
+}
+
+// awaitToken reads the cluster's token. A task manager may be started before the job
+// manager that makes it, and then waits.
+func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, port int) (security.Token, error) {
+	look := time.NewTicker(250 * time.Millisecond)
+	defer look.Stop()
+	for told := false; ; {
+		token, err := security.FindToken(port)
+		if c.TokenFile != "" {
+			token, err = security.ReadToken(c.TokenFile)
+		}
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return token, err
+		}
+		if !told {
+			told = true
+			fmt.Fprintf(s.Err, "taskmanager: waiting for the token: %v\n", err)
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return token, err
+		}
+	}
 }
 
 // TLSCommand makes certificates.
