@@ -310,7 +310,7 @@ func TestFullDisk(t *testing.T) {
 // not root becomes so in a namespace of users.
 func onSmallDisk(t testing.TB, cmd *exec.Cmd, dir string) (makeRoom func()) {
 	t.Helper()
-	const script = `mount -t tmpfs -o size=192m superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`
+	const script = `mount -t tmpfs -o size=192m,mode=0700 superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`
 	args := append([]string{"sh", "-c", script, dir, cmd.Path}, cmd.Args[1:]...)
 	shell, err := exec.LookPath("sh")
 	require.NoError(t, err)

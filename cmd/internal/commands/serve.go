@@ -190,11 +190,17 @@ func (c *TaskManagerCommand) dialling(ctx context.Context, s *Streams) (address 
 	}, nil
 }
 
-// awaitToken reads the cluster's token. A task manager may be started before the job
-// manager that makes it, and then waits.
+// tokenWait is how long a task manager waits for a job manager that is started beside
+// it to make the token.
+const tokenWait = 10 * time.Second
+
+// awaitToken reads the cluster's token. A task manager may be started just before the
+// job manager that makes it, and then waits a little.
 func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, port int) (security.Token, error) {
 	look := time.NewTicker(250 * time.Millisecond)
 	defer look.Stop()
+	late := time.NewTimer(tokenWait)
+	defer late.Stop()
 	for told := false; ; {
 		token, err := security.FindToken(port)
 		if c.TokenFile != "" {
@@ -209,6 +215,8 @@ func (c *TaskManagerCommand) awaitToken(ctx context.Context, s *Streams, port in
 		}
 		select {
 		case <-look.C:
+		case <-late.C:
+			return token, err
 		case <-ctx.Done():
 			return token, err
 		}
