@@ -1,0 +1,19 @@
+package task
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Workers that do not come together tell of whoever is missing, not of themselves.
+func TestWorkersApartFollowAPeer(t *testing.T) {
+	cause := errors.New("process 1 of 3 is missing")
+	err := fmt.Errorf("run: %w", &apartError{queue: "sums", workers: 3, err: cause})
+	require.True(t, FollowsPeer(err))
+	require.ErrorIs(t, err, cause)
+	require.EqualError(t, err, `run: queue "sums": its 3 workers did not come together: process 1 of 3 is missing`)
+	require.False(t, FollowsPeer(cause))
+}
