@@ -35,7 +35,7 @@ func (e ending) failure() *wire.Failure {
 // asTold reports whether this is how a worker ends that was told to, or that had said
 // why it must.
 func (e ending) asTold() bool {
-	return (e.in == leaving || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
+	return (e.in == leaving || e.in == concluding || e.in == cancelling) && e.exit.Signal == "" && e.exit.Code <= 1
 }
 
 func (e ending) cause() (wire.FailureKind, string) {

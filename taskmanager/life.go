@@ -17,6 +17,7 @@ import "fmt"
 //
 //	starting … committed ──Cancel──► cancelling
 //	starting … cancelling ──Exit, Failed, Resolved──► leaving
+//	committing ──Exit──► concluding ──Committed──► leaving
 //	starting … leaving ──Kill, silence, misuse, the task manager stops──► killed
 //	starting … killed ──the process is gone──► gone
 //	fetching ──no artifact──► gone;   fetching ──Cancel, Exit, Kill, stop──► killed
@@ -40,13 +41,14 @@ const (
 	committing              // it makes the results visible
 	committed               // they are
 	cancelling              // it was told to stop
+	concluding              // it was told to end while it committed, and finishes that first
 	leaving                 // it is about to end by itself
 	killed                  // it was killed, or its fetch given up; not gone yet
 	gone                    // for good
 	states     = iota
 )
 
-var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "leaving", "killed", "gone"}
+var stateNames = [states]string{"fetching", "starting", "building", "idle", "preparing", "prepared", "running", "done", "committing", "committed", "cancelling", "concluding", "leaving", "killed", "gone"}
 
 // String returns the state in lower case.
 func (s state) String() string {
@@ -163,7 +165,9 @@ func lifeTable() (t [states][happenings]move) {
 	set(fetched, launch, starting, fetching)
 	set(fetched, end, gone, killed)
 	set(unstarted, end, gone, fetching, starting, killed)
-	set(exited, end, gone, append(alive, leaving, killed)...)
+	ending := append(append([]state{}, alive...), concluding, leaving)
+
+	set(exited, end, gone, append(ending, killed)...)
 
 	// Frames. One that the state does not expect is a breach of the protocol.
 	for _, h := range []happening{saidReady, saidResolved, saidPrepared, saidFinished, saidCommitted} {
@@ -180,7 +184,8 @@ func lifeTable() (t [states][happenings]move) {
 	set(saidCommitted, report, committed, committing)
 	set(saidFailed, report, leaving, alive...)
 	stay(saidProgress, report, running)
-	stay(saidCommitted, report, leaving) // told to exit while it committed, it ends that first
+	set(saidCommitted, report, leaving, concluding)
+	set(saidFailed, report, leaving, concluding)
 	stay(saidBulk, deliver, building)
 	stay(saidBulk, deliver, working...)
 	// What was done before a worker heard that it is cancelled stays true.
@@ -201,14 +206,15 @@ func lifeTable() (t [states][happenings]move) {
 	set(toldCommit, kill, killed, preparing, prepared, running)
 	set(toldCancel, drop, cancelling, active...)
 	set(toldExit, relay, leaving, alive...)
+	set(toldExit, relay, concluding, committing)
 	for _, h := range []happening{toldCancel, toldExit, toldKill, stopped} {
 		set(h, giveUp, killed, fetching)
 	}
 
-	set(toldKill, kill, killed, append(alive, leaving)...)
-	set(stopped, kill, killed, append(alive, leaving)...)
+	set(toldKill, kill, killed, ending...)
+	set(stopped, kill, killed, ending...)
 	set(fellSilent, kill, killed, append(append([]state{building}, working...), cancelling)...)
 	set(undeliverable, kill, killed, active...)
-	set(ranOut, kill, killed, starting, cancelling, leaving)
+	set(ranOut, kill, killed, starting, cancelling, concluding, leaving)
 	return t
 }

@@ -283,7 +283,7 @@ func (w *worker) tick(now time.Duration) {
 			w.step(ranOut, payload{})
 		}
 		return
-	case cancelling, leaving:
+	case cancelling, concluding, leaving:
 		if w.inState >= w.Grace {
 			w.step(ranOut, payload{})
 			return
