@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // textError is a cause as it arrives at processes other than the one that found
@@ -18,10 +19,22 @@ func (e *textError) Unwrap() error { return e.of }
 
 // kinds are the errors that keep their identity on the way, by number. The first
 // stands for none.
-var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded}
+var kinds = []error{nil, lostPeer{}, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded}
+
+// lostPeer stands for an error with a method PeerLost() bool that returns true: who
+// reports it, a network beside this one, only says that somebody else is gone. Where
+// it arrives it must not pass for the cause either.
+type lostPeer struct{}
+
+func (lostPeer) Error() string  { return "another process is lost" }
+func (lostPeer) PeerLost() bool { return true }
 
 // kindOf is the index in kinds of what err is.
 func kindOf(err error) int {
+	var lost interface{ PeerLost() bool }
+	if errors.As(err, &lost) && lost.PeerLost() {
+		return slices.Index(kinds, error(lostPeer{}))
+	}
 	for i, k := range kinds[1:] {
 		if errors.Is(err, k) {
 			return i + 1

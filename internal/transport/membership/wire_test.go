@@ -37,6 +37,7 @@ func samples() map[string]message {
 		"report unknown": report{&MismatchError{Rank: 1, Doing: "Barrier #4", Other: 2}, 4, 0xfeed},
 		"abort wrapped":  abort{&textError{"epoch 3: " + peer.Error(), peer}},
 		"abort both":     abort{&textError{"epoch 3: " + mismatch.Error(), mismatch}},
+		"abort lost":     abort{&textError{"rank 1 was cancelled: worker 2 was silent for 4s", lostPeer{}}},
 		"abort stalled":  abort{&textError{"no rank has made progress for 4s", ErrTimeout}},
 		"goodbye":        goodbye{true},
 		"bye":            bye{},
