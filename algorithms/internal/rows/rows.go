@@ -1,0 +1,82 @@
+package rows
+
+import (
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// LabelKind says what labels are.
+type LabelKind int
+
+const (
+	// NoLabel is for algorithms that take none.
+	NoLabel LabelKind = iota
+	// NumberLabel is a number column, taken as float64.
+	NumberLabel
+	// ClassLabel is a column of any scalar type. Its distinct values in ascending order,
+	// numbers by value, text by bytes, false before true, are the classes 0, 1, …; a row's
+	// label is the number of its class.
+	ClassLabel
+)
+
+// Columns names what is read of a dataset.
+type Columns struct {
+	// Vector names a vector column, dense or sparse; Features name number columns
+	// instead. With neither the dataset's only vector column is taken.
+	Vector   string
+	Features []string
+	Label    string
+	Weight   string // empty: every row weighs 1
+	Offset   string // empty: 0
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped" in the run's report. Otherwise such a row is an error that names row
+	// and column.
+	Skip bool
+}
+
+// Table is a checked dataset: what is known when the job is built.
+type Table struct {
+	// Rows has the checked rows, one batch a shard.
+	Rows *engine.Dataset
+	// Facts has one row, encoded Facts.
+	Facts *engine.Dataset
+	// Inputs describes the columns read, for models.
+	Sparse, Weighted, Shifted bool
+	Label                     LabelKind
+}
+
+// Facts are what is known of all rows before training; the same on every subtask.
+type Facts struct {
+	// Declared is the number of features that the column's type or the largest index says.
+	Declared int
+	// Columns are, in ascending order, the features that occur, where training runs over
+	// these alone (sparse rows of very many declared features); nil where it runs over all.
+	Columns []int32
+	Rows    int64
+	Weight  float64 // total
+	// Of each feature that training runs over, weighted, absent entries counting as 0.
+	Mean, Std, MaxAbs []float64 // Std with division by the weight
+	// Classes are the values of a ClassLabel as text; ClassWeights their weights.
+	Classes      []string
+	ClassWeights []float64
+	// Of a NumberLabel, weighted.
+	LabelMean, LabelStd, LabelMin, LabelMax float64
+}
+
+// Dim returns the number of features that training runs over.
+func (f *Facts) Dim() int {
+	if f.Columns != nil {
+		return len(f.Columns)
+	}
+	return f.Declared
+}
+
+// Block is the rows of one shard, as views.
+type Block struct {
+	N, D   int
+	Dense  []float64  // row-major N×D, where rows are dense
+	Sparse kernel.CSR // where they are not
+	Label  []float64  // nil where there are none
+	Weight []float64  // nil where every row weighs 1
+	Offset []float64  // nil where it is 0
+}

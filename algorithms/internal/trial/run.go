@@ -1,0 +1,100 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Try runs what build adds to a job, over 8 shards unless the options say otherwise,
+// with broadcast objects checked, and fails the test where memory is left once the
+// result, which the caller releases, is released.
+func Try(t testing.TB, build func(b *engine.Builder), options ...engine.Option) (*engine.Result, error) {
+	t.Helper()
+	mem := memory.NewCheckedAllocator(memory.NewGoAllocator())
+	t.Cleanup(func() { mem.AssertSize(t, 0) })
+	job := engine.Define("trial", func(b *engine.Builder, _ struct{}) error {
+		build(b)
+		return nil
+	})
+	options = append([]engine.Option{engine.Allocator(mem), engine.Shards(8), engine.CheckBroadcasts(true)}, options...)
+	return engine.Run(context.Background(), job, struct{}{}, options...)
+}
+
+// Run is Try of a job that succeeds; the result is released when the test ends.
+func Run(t testing.TB, build func(b *engine.Builder), options ...engine.Option) *engine.Result {
+	t.Helper()
+	r, err := Try(t, build, options...)
+	require.NoError(t, err)
+	t.Cleanup(r.Release)
+	return r
+}
+
+// Fails asserts that the job fails with an error that contains each of the texts, and
+// returns the error.
+func Fails(t testing.TB, build func(b *engine.Builder), texts ...string) error {
+	t.Helper()
+	r, err := Try(t, build)
+	if err == nil {
+		r.Release()
+	}
+	require.Error(t, err)
+	for _, text := range texts {
+		require.ErrorContains(t, err, text)
+	}
+	return err
+}
+
+// places are the parallelism, workers and batch sizes that SameBits runs a job at.
+var places = []struct{ p, workers, batch int }{{1, 0, 1024}, {2, 0, 7}, {3, 3, 1024}, {8, 0, 1}}
+
+// SameBits runs what build adds to a job at parallelism 1, 2, 3 and 8, the third among
+// three workers, with several batch sizes, and asserts that everything it collects has
+// the same bits, and so has every value that a queue of the given names reported.
+func SameBits(t *testing.T, build func(b *engine.Builder), queues ...string) {
+	t.Helper()
+	var first string
+	for _, at := range places {
+		r := Run(t, build, engine.Parallelism(at.p), engine.Workers(at.workers), engine.BatchRows(at.batch))
+		text := Print(t, r, queues...)
+		if first == "" {
+			first = text
+		}
+		require.Equal(t, first, text, "p=%d, %d workers, batches of %d", at.p, at.workers, at.batch)
+	}
+	require.NotEmpty(t, first)
+}
+
+// Print writes all collected rows, and the values that queues reported, with every bit.
+func Print(t testing.TB, r *engine.Result, queues ...string) string {
+	t.Helper()
+	var out strings.Builder
+	for _, name := range r.Names() {
+		recs, err := r.Records(name)
+		require.NoError(t, err)
+		fmt.Fprintf(&out, "%s\n", name)
+		for _, rec := range recs {
+			for i := range int(rec.NumRows()) {
+				for c := range int(rec.NumCols()) {
+					fmt.Fprintf(&out, "%s\t", batch.FormatValue(rec.Column(c), i))
+				}
+				out.WriteByte('\n')
+			}
+		}
+	}
+	for _, queue := range queues {
+		report := r.Queue(queue)
+		require.NotNil(t, report, "no queue %q", queue)
+		for _, series := range report.Series {
+			fmt.Fprintf(&out, "%s %s %x\n", queue, series.Name, series.Values)
+		}
+	}
+	return out.String()
+}

@@ -1,0 +1,133 @@
+package trial
+
+import (
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Table is rows of features, with or without labels, weights and offsets.
+type Table struct {
+	N, D   int
+	X      []float64 // row-major N×D
+	Label  []float64 // nil: none
+	Words  []string  // labels that are text, in place of Label
+	Weight []float64 // nil: none
+	Offset []float64 // nil: none
+	Sparse bool      // give the features as sparse[D], without the zeros
+}
+
+// TableOf returns a table of the given rows.
+func TableOf(label []float64, rows ...[]float64) Table {
+	t := Table{N: len(rows), Label: label}
+	for _, r := range rows {
+		t.D = len(r)
+		t.X = append(t.X, r...)
+	}
+	return t
+}
+
+// Row returns the features of row i.
+func (t Table) Row(i int) []float64 { return t.X[i*t.D : (i+1)*t.D] }
+
+// Wild returns n rows of d features with magnitudes from 1e-8 to 1e16, so that the order
+// of additions shows in their sums, with labels 0 and 1 and weights below 3.
+func Wild(n, d int) Table {
+	t := Table{N: n, D: d}
+	r := shared.NewRandom(7, "wild", 0, 0)
+	for range n {
+		for range d {
+			magnitude := math.Pow(10, -8+24*r.Float64())
+			t.X = append(t.X, magnitude*(2*r.Float64()-1))
+		}
+		t.Label = append(t.Label, math.Floor(2*r.Float64()))
+		t.Weight = append(t.Weight, 3*r.Float64())
+	}
+	return t
+}
+
+// Gaussian returns n rows of d features drawn from the standard normal distribution by
+// the polar method, without labels.
+func Gaussian(seed uint64, n, d int) Table {
+	t := Table{N: n, D: d, X: make([]float64, 0, n*d)}
+	r := shared.NewRandom(seed, "gaussian", 0, 0)
+	for len(t.X) < n*d {
+		u, v := 2*r.Float64()-1, 2*r.Float64()-1
+		s := u*u + v*v
+		if s == 0 || s >= 1 {
+			continue
+		}
+		f := math.Sqrt(-2 * math.Log(s) / s)
+		t.X = append(t.X, u*f, v*f)
+	}
+	t.X = t.X[:n*d]
+	return t
+}
+
+// Dataset adds the table to a job, with the columns "id", "features", and "label",
+// "weight" and "offset" where the table has them.
+func (t Table) Dataset(b *engine.Builder) *engine.Dataset {
+	return operators.FromRecords(b, []arrow.Record{t.Record()})
+}
+
+// Record returns the table as a batch in memory of the garbage collector's, which
+// nobody needs to release.
+func (t Table) Record() arrow.Record {
+	mem := memory.NewGoAllocator()
+	var fields []arrow.Field
+	var columns []arrow.Array
+	add := func(name string, column arrow.Array) {
+		fields = append(fields, arrow.Field{Name: name, Type: column.DataType()})
+		columns = append(columns, column)
+	}
+	ids := array.NewInt64Builder(mem)
+	for i := range t.N {
+		ids.Append(int64(i))
+	}
+	add("id", ids.NewArray())
+	add("features", t.features(mem))
+	for _, c := range []struct {
+		name   string
+		values []float64
+	}{{"label", t.Label}, {"weight", t.Weight}, {"offset", t.Offset}} {
+		if c.values != nil {
+			numbers := array.NewFloat64Builder(mem)
+			numbers.AppendValues(c.values, nil)
+			add(c.name, numbers.NewArray())
+		}
+	}
+	if t.Words != nil {
+		words := array.NewStringBuilder(mem)
+		words.AppendValues(t.Words, nil)
+		add("label", words.NewArray())
+	}
+	return array.NewRecord(arrow.NewSchema(fields, nil), columns, int64(t.N))
+}
+
+// features returns the column of vectors.
+func (t Table) features(mem memory.Allocator) arrow.Array {
+	if !t.Sparse {
+		return batch.NewVectorArray(mem, t.X, t.D)
+	}
+	csr := batch.CSR{Size: t.D, Indptr: []int32{0}}
+	for i := range t.N {
+		for j, v := range t.Row(i) {
+			if v != 0 {
+				csr.Indices, csr.Values = append(csr.Indices, int32(j)), append(csr.Values, v)
+			}
+		}
+		csr.Indptr = append(csr.Indptr, int32(len(csr.Indices)))
+	}
+	column, err := batch.NewSparseArray(mem, csr)
+	if err != nil {
+		panic(err)
+	}
+	return column
+}

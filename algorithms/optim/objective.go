@@ -1,0 +1,66 @@
+package optim
+
+import "github.com/superstep-ml/superstep/comqueue"
+
+// Objective is the sum over rows that is minimised. One value serves all subtasks.
+type Objective interface {
+	// Open is called once on each subtask, in the first superstep of the queue.
+	Open(ctx *comqueue.ComContext) (Evaluator, error)
+}
+
+// Evaluator has the rows of the shards of one subtask, and belongs to its goroutine.
+// Its methods that take a shard add the part of that shard, which the subtask owns and
+// which has rows, to out; out is zeroed before. They allocate nothing after the first
+// superstep. What they return as an error names the row.
+type Evaluator interface {
+	// Len returns the number of parameters, the same on every subtask.
+	Len() int
+	// Weight returns the total weight of the rows of all shards.
+	Weight() float64
+	// Factors returns what each parameter is multiplied with in the penalty, 0 where it
+	// is not penalised. It must not be modified.
+	Factors() []float64
+	// Evaluate adds Σ weight·loss to out[0] and its gradient to out[1:], with one read of
+	// the rows.
+	Evaluate(shard int, v, out []float64) error
+}
+
+// LinearEvaluator is an Evaluator whose losses depend on v through margins that are
+// linear in it. It keeps, for each row, the margins at the current point m, set by
+// Start and moved by Advance, and those of a direction q, set by Along.
+type LinearEvaluator interface {
+	Evaluator
+	// Start sets the margins to those at v, and is Evaluate besides. One read.
+	Start(shard int, v, out []float64) error
+	// Along sets the margins of the direction p, and adds loss and gradient, as Evaluate
+	// does, at the current point plus step·p. One read.
+	Along(shard int, p []float64, step float64, out []float64) error
+	// Trials adds for each step t, at the current point plus t·direction, Σ weight·loss to
+	// out[2i] and its derivative by t to out[2i+1]. No read.
+	Trials(shard int, steps, out []float64) error
+	// Gradient adds loss and gradient, as Evaluate does, at the current point plus step
+	// times the direction. One read.
+	Gradient(shard int, step float64, out []float64) error
+	// Advance moves the current point by step times the direction. No read.
+	Advance(shard int, step float64) error
+}
+
+// CurvedEvaluator is an Evaluator that knows second derivatives, or what stands for
+// them, such as the Fisher information.
+type CurvedEvaluator interface {
+	Evaluator
+	// Hessian adds, at v, Σ weight·loss to out[0], the gradient to out[1:1+n], and the
+	// lower triangle of the matrix of second derivatives, row by row, to
+	// out[1+n : 1+n+n(n+1)/2], with n = Len(). One read.
+	Hessian(shard int, v, out []float64) error
+}
+
+// SampledEvaluator is an Evaluator that evaluates some rows of a shard alone.
+type SampledEvaluator interface {
+	Evaluator
+	// Rows returns the number of rows of a shard.
+	Rows(shard int) int
+	// EvaluateRows is Evaluate for the rows of the given indices, which may repeat; out[0]
+	// gets their loss, out[1:1+n] the gradient, and out[1+n] their weight.
+	EvaluateRows(shard int, rows []int32, v, out []float64) error
+}

@@ -1,0 +1,42 @@
+package optim
+
+// Reason says why training ended.
+type Reason string
+
+// The reasons.
+const (
+	GradientSmall Reason = "gradient"           // the gradient is as small as Tol asks
+	LossSettled   Reason = "loss"               // the objective falls no faster than LossTol
+	StepSmall     Reason = "parameters"         // the parameters move no more than StepTol
+	Exhausted     Reason = "precision"          // no step along any direction lowers the objective any more
+	MaxIterations Reason = "maximum iterations" // MaxIter was reached first
+)
+
+// Result is what was found. It is the same on every subtask, at any parallelism.
+type Result struct {
+	Method     Method
+	Parameters []float64
+	// Loss is the objective at Parameters, penalty included.
+	Loss float64
+	// GradientNorm is the largest component of the gradient there, of the pseudo-gradient
+	// with L1.
+	GradientNorm float64
+	Iterations   int
+	// Reads is how often the rows were read, in all.
+	Reads     float64
+	Converged bool
+	Reason    Reason
+	// Record has an entry for the start and for every iteration.
+	Record []Iteration
+	// Information is the lower triangle, row by row, of the matrix of second derivatives
+	// of the mean loss, without the penalty, where Settings asked for it.
+	Information []float64
+}
+
+// Iteration is the record of an iteration: where it arrived.
+type Iteration struct {
+	Loss         float64 `json:"loss"`
+	GradientNorm float64 `json:"gradient_norm"`
+	Step         float64 `json:"step"`
+	Reads        float64 `json:"reads"` // of the rows, by this iteration
+}

@@ -1,0 +1,94 @@
+package optim
+
+// Method is an optimiser.
+type Method int
+
+const (
+	// Auto takes what suits the objective: OWLQN with an L1 penalty, else Newton where
+	// the parameters are few and the objective is curved, else LBFGS.
+	Auto Method = iota
+	// LBFGS keeps a history of gradients and steps in place of second derivatives.
+	LBFGS
+	// OWLQN is LBFGS for objectives with an L1 penalty.
+	OWLQN
+	// Newton solves with the matrix of second derivatives.
+	Newton
+	// GD follows the gradient.
+	GD
+	// SGD follows the gradient of a few rows at a time.
+	SGD
+)
+
+// Settings say how to minimise. The zero value is the default of every field.
+type Settings struct {
+	Method Method
+	// L1 and L2 are the strengths of the penalty, 0 or more.
+	L1, L2 float64
+	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 100.
+	MaxIter int
+	// Tol ends training when the largest component of the gradient (of the pseudo-gradient
+	// with L1) is at most Tol times the larger of 1 and that at the start; 0 means 1e-6, a
+	// negative value turns the test off.
+	Tol float64
+	// LossTol ends training when the objective fell by at most LossTol relatively; 0 turns
+	// the test off.
+	LossTol float64
+	// StepTol ends training when no parameter moved more than StepTol relatively; 0 turns
+	// the test off.
+	StepTol float64
+	// Start are the first parameters; nil means zeros.
+	Start []float64
+	// History is how many steps LBFGS and OWLQN remember; 0 means 10.
+	History int
+	// Stochastic are the settings of SGD.
+	Stochastic Stochastic
+	// Information asks for the matrix of second derivatives at the end.
+	Information bool
+	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	Seed uint64
+}
+
+// Update is how SGD turns gradients into steps.
+type Update int
+
+const (
+	// Plain steps along the gradient, with Momentum if that is set.
+	Plain Update = iota
+	// Adam scales by running means of gradients and their squares.
+	Adam
+	// AdaGrad scales by the sum of squared gradients.
+	AdaGrad
+)
+
+// Schedule is how the learning rate of SGD changes with the number t of steps done.
+type Schedule int
+
+const (
+	// InverseScaling is rate/(1+t)^Power.
+	InverseScaling Schedule = iota
+	// Constant keeps the rate.
+	Constant
+	// Exponential multiplies the rate by Decay after every epoch.
+	Exponential
+	// Optimal is 1/(L2·(t0+t)), with t0 so that the first step is Rate.
+	Optimal
+)
+
+// Stochastic are the settings of SGD. The zero value is the default of every field.
+type Stochastic struct {
+	// Batch is the number of rows of a step, about; 0 means one of each shard.
+	Batch    int
+	Update   Update
+	Schedule Schedule
+	// Rate is the first learning rate; 0 means 0.1 (0.01 for Adam).
+	Rate float64
+	// Power of InverseScaling; 0 means 0.5.
+	Power float64
+	// Decay of Exponential; 0 means 0.95.
+	Decay float64
+	// Momentum of Plain, 0 to 1; Nesterov's if Nesterov is set.
+	Momentum float64
+	Nesterov bool
+	// Average returns the mean of the parameters of the last half of the steps.
+	Average bool
+}
