@@ -1,0 +1,2 @@
+// Package evaluate measures predictions: binary, multiclass, regression, clustering and ranking.
+package evaluate

@@ -1,0 +1,2 @@
+// Package fm trains factorisation machines.
+package fm

@@ -1,0 +1,2 @@
+// Package glm trains generalised linear models by iteratively reweighted least squares.
+package glm

@@ -1,0 +1,2 @@
+// Package gmm fits mixtures of Gaussian distributions by expectation maximisation.
+package gmm

@@ -1,0 +1,2 @@
+// Package linear trains linear regressions: least squares, ridge, lasso and elastic net.
+package linear

@@ -1,0 +1,2 @@
+// Package logistic trains logistic regressions, binary and multinomial.
+package logistic

@@ -1,0 +1,2 @@
+// Package mlp trains multilayer perceptrons.
+package mlp

@@ -1,0 +1,2 @@
+// Package naivebayes trains naive Bayes classifiers: Gaussian, multinomial and Bernoulli.
+package naivebayes

@@ -1,0 +1,2 @@
+// Package pipeline chains preparations and an estimator, to be trained, kept and applied as one.
+package pipeline

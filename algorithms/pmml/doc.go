@@ -1,0 +1,2 @@
+// Package pmml writes models as PMML, and reads what it wrote.
+package pmml
