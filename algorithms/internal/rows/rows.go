@@ -28,6 +28,9 @@ type Columns struct {
 	Label    string
 	Weight   string // empty: every row weighs 1
 	Offset   string // empty: 0
+	// Censor names a column of numbers or bools that says whether what the label tells was
+	// seen (1) or only lies beyond it (0); empty: seen in every row.
+	Censor string
 	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error that names row
 	// and column.
@@ -41,7 +44,7 @@ type Table struct {
 	// Facts has one row, encoded Facts.
 	Facts *engine.Dataset
 	// Inputs describes the columns read, for models.
-	Sparse, Weighted, Shifted bool
+	Sparse, Weighted, Shifted, Censored bool
 	Label                     LabelKind
 }
 
@@ -79,4 +82,5 @@ type Block struct {
 	Label  []float64  // nil where there are none
 	Weight []float64  // nil where every row weighs 1
 	Offset []float64  // nil where it is 0
+	Censor []float64  // 0 or 1; nil where it is 1
 }

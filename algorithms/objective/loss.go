@@ -1,0 +1,52 @@
+package objective
+
+import "github.com/superstep-ml/superstep/algorithms/internal/rows"
+
+// Loss is a loss of a row's label and its margins, which are linear in the parameters.
+// A Loss is a small value without state: one serves all subtasks.
+type Loss interface {
+	// String names the loss, such as "logistic".
+	String() string
+	// Label says what labels the loss takes.
+	Label() rows.LabelKind
+	// Shape checks the parameters of the loss against the facts, such as the number of
+	// classes, and says how many margins a row has.
+	Shape(f *rows.Facts) (Shape, error)
+	// Refuses says why a label does not suit the loss, "" where it does.
+	Refuses(label float64) string
+	// At evaluates the loss for the rows of a batch.
+	At(b *Batch)
+}
+
+// Shape says what the margins of a row are made of.
+type Shape struct {
+	// Margins is the number of margins that have coefficients, and an intercept unless
+	// that is left out.
+	Margins int
+	// Constants is the number of further margins that are one parameter each, the same
+	// for every row, such as the logarithm of a scale. They are never penalised.
+	Constants int
+}
+
+// Total returns the number of margins of a row.
+func (s Shape) Total() int { return s.Margins + s.Constants }
+
+// Batch is a block of rows as losses see them. The slices belong to the caller.
+type Batch struct {
+	N, K int // rows, margins of each
+	// Label has N labels, Censor N indicators (nil: every row was seen in full).
+	Label, Censor []float64
+	// Prox has, for a Smooth loss, the N multipliers that it is drawn to; nil: zeros.
+	Prox []float64
+	// Margin has N×K margins, row by row.
+	Margin []float64
+	// Loss, N values, is written.
+	Loss []float64
+	// Slope, N×K first derivatives by the margins, is written.
+	Slope []float64
+	// Curve is written where it is not nil: second derivatives, or what stands for them,
+	// by margins a and b ≤ a, for all rows one behind the other, at (a(a+1)/2+b)·N.
+	Curve []float64
+	// Work has room for N×K values.
+	Work []float64
+}
