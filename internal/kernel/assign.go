@@ -26,6 +26,16 @@ func SquaredDistance(x, c []float64) float64 {
 	return acc
 }
 
+// SquaredDistances writes to out the squared distances of x to the k centres:
+// out[a] = [SquaredDistance](x, centre a), with the same bits. x has at least
+// c.D() values.
+func SquaredDistances(x []float64, c *Centers, out []float64) {
+	x, out = x[:c.d], out[:c.k]
+	for a := range out {
+		out[a] = SquaredDistance(x, c.Row(a))
+	}
+}
+
 // Nearest returns the centre nearest to x and the Euclidean distance to it:
 // the smallest [SquaredDistance], on a tie of squared distances the lowest
 // index, and the square root of that. A distance that is NaN never wins; if

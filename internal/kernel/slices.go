@@ -42,3 +42,19 @@ func SoftplusTo(dst, src []float64) {
 		dst[i] = Softplus(v)
 	}
 }
+
+// Log1pTo sets dst[i] = [Log1p](src[i]).
+func Log1pTo(dst, src []float64) {
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = Log1p(v)
+	}
+}
+
+// Expm1To sets dst[i] = [Expm1](src[i]).
+func Expm1To(dst, src []float64) {
+	src = src[:len(dst)]
+	for i, v := range src {
+		dst[i] = Expm1(v)
+	}
+}
