@@ -1,0 +1,133 @@
+package kernel
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestProductsEqualDefinition holds the products of matrices to the loops that
+// define them.
+func TestProductsEqualDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(31, 32))
+	for _, d := range []int{0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 33, 67} {
+		for _, n := range []int{0, 1, 3, 4, 5, 11, 66} {
+			for _, k := range []int{1, 2, 3, 4, 5, 8, 9, 17} {
+				x, _, h := matrix[float64](rng, n, d, (n+d)%8)
+				rows, _, _ := matrix[float64](rng, k, d, k%3)
+				coef, _, _ := matrix[float64](rng, n, k, d%3)
+				w := NewPacked(k, d)
+				w.Set(rows)
+				require.Equal(t, []int{k, d}, []int{w.K(), w.D()})
+				want, got := make([]float64, n*k), make([]float64, n*k)
+				for i := range n {
+					for c := range k {
+						want[i*k+c] = Dot(x[i*d:i*d+d], rows[c*d:c*d+d])
+					}
+				}
+				MulRows(x, n, w, got)
+				requireBits(t, want, got, n, d, k)
+
+				outer, sums := fill(rng, make([]float64, k*d), 2), make([]float64, k*d)
+				copy(sums, outer)
+				for i := range n {
+					for c := range k {
+						for j := range d {
+							outer[c*d+j] += float64(coef[i*k+c] * x[i*d+j])
+						}
+					}
+				}
+				AddOuterRows(x, n, d, coef, k, sums)
+				requireBits(t, outer, sums, n, d, k)
+
+				if k > 2 {
+					continue
+				}
+				if k == 2 {
+					h = nil
+				}
+				gram, sum := fill(rng, make([]float64, d*(d+1)/2), 2), make([]float64, d*(d+1)/2)
+				copy(sum, gram)
+				for i := range n {
+					weight := 1.0
+					if h != nil {
+						weight = h[i]
+					}
+					for a := range d {
+						for b := range a + 1 {
+							gram[a*(a+1)/2+b] += float64(float64(weight*x[i*d+a]) * x[i*d+b])
+						}
+					}
+				}
+				GramRows(x, n, d, h, sum)
+				requireBits(t, gram, sum, n, d)
+			}
+		}
+	}
+}
+
+// TestSparseProductsEqualDefinition does the same for sparse rows, some empty.
+func TestSparseProductsEqualDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(33, 34))
+	for _, d := range []int{1, 2, 9, 100} {
+		for n := range 14 {
+			x := CSR{RowPtr: []int64{0}}
+			for range n {
+				for j := range d {
+					if rng.IntN(3) == 0 {
+						x.Col = append(x.Col, int32(j))
+						x.Val = append(x.Val, hostile(rng, 2))
+					}
+				}
+				x.RowPtr = append(x.RowPtr, int64(len(x.Val)))
+			}
+			w, coef := fill(rng, make([]float64, d), 2), fill(rng, make([]float64, n), 2)
+			dots, sum, squares := make([]float64, n), append([]float64(nil), w...), append([]float64(nil), w...)
+			plain := append([]float64(nil), w...)
+			for i := range n {
+				for p := x.RowPtr[i]; p < x.RowPtr[i+1]; p++ {
+					j, v := x.Col[p], x.Val[p]
+					dots[i] += float64(v * w[j])
+					sum[j] += float64(coef[i] * v)
+					squares[j] += float64(float64(coef[i]*v) * v)
+					plain[j] += float64(v * v)
+				}
+			}
+			got := make([]float64, n)
+			DotCSR(x, w, got)
+			requireBits(t, dots, got)
+			to := append([]float64(nil), w...)
+			AddScaledCSR(x, coef, to)
+			requireBits(t, sum, to)
+			copy(to, w)
+			SquareCSR(x, coef, to)
+			requireBits(t, squares, to)
+			copy(to, w)
+			SquareCSR(x, nil, to)
+			requireBits(t, plain, to)
+		}
+	}
+	DotCSR(CSR{}, nil, nil)
+	AddScaledCSR(CSR{}, nil, nil)
+	SquareCSR(CSR{}, nil, nil)
+}
+
+// TestSquaredDistances compares one row's distances to all centres with those
+// to each.
+func TestSquaredDistances(t *testing.T) {
+	rng := rand.New(rand.NewPCG(35, 36))
+	for d := range 20 {
+		for k := 1; k < 40; k++ {
+			x, centers := fill(rng, make([]float64, d), 2), fill(rng, make([]float64, k*d), 2)
+			c := NewCenters(k, d)
+			c.Set(centers)
+			want, got := make([]float64, k), make([]float64, k)
+			for a := range want {
+				want[a] = SquaredDistance(x, centers[a*d:a*d+d])
+			}
+			SquaredDistances(x, c, got)
+			requireBits(t, want, got, d, k)
+		}
+	}
+}
