@@ -158,7 +158,7 @@ func (m *Manager) changed(info *wire.JobInfo) {
 	if j.shown == now {
 		return
 	}
-	if j.shown.state != now.state {
+	if j.shown.state != now.state || now.state == wire.JobCommitting {
 		m.log.Info("job "+now.state.String(), "job", info.ID, "detail", info.Detail)
 	}
 	j.shown = now

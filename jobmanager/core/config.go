@@ -44,8 +44,8 @@ type Config struct {
 	// ResolveTimeout bounds the time in which a worker learns the facts of a graph, for
 	// which it may have to read inputs; default 10 min.
 	ResolveTimeout time.Duration
-	// ResumeTimeout bounds how long a job whose commit is to be finished after a restart
-	// waits for a slot; default 5 min.
+	// ResumeTimeout bounds how long a job whose commit another worker is to finish waits
+	// for a slot; default 5 min.
 	ResumeTimeout time.Duration
 	// KillAfter is how long a worker that was told to end may take before it is killed;
 	// default 12 s, which leaves it 10 s to abandon user code that does not return.

@@ -26,7 +26,7 @@
 //
 //   - Attempts are numbered from 1 and count all deployments of a job: of one whose
 //     graph is resolved first, the worker that does so is attempt 1, and the run is 2.
-//     A commit that is finished after a restart is an attempt of its own, too.
+//     A commit that another worker finishes is an attempt of its own, too.
 //   - Whatever is said on a connection that is not registered, any more or yet, is
 //     ignored. A report of a worker that is not known is answered with Kill.
 //   - A connection that breaks costs nothing if the task manager is back in time. What

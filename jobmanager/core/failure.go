@@ -48,11 +48,12 @@ func (c *Core) cancel(j *job, reason string) {
 
 // noteCommit notes that a job ends otherwise while worker 0 makes its results visible.
 func (c *Core) noteCommit(j *job) {
-	if j.info.State == wire.JobCommitting && j.committing {
+	switch {
+	case j.info.State != wire.JobCommitting:
+	case j.resume.due:
+		j.note = j.resume.note(j.committing)
+	case j.committing:
 		j.note = "; its results were being made visible, all, some or none of them may be"
-	}
-	if j.info.State == wire.JobCommitting && j.resumes {
-		j.note = leftAside
 	}
 }
 
@@ -64,7 +65,9 @@ func (c *Core) noteCommit(j *job) {
 // kind is heard, or all are gone, or the time has passed in which a task manager is
 // found to be silent.
 //
-// Worker 0 alone commits; what becomes of the others meanwhile fails nothing.
+// Worker 0 alone commits; what becomes of the others meanwhile fails nothing. Where it
+// is lost itself, another one goes on (orphaned); this here is for what it says that it
+// failed of.
 func (c *Core) blame(w *worker, f *wire.Failure) {
 	j := w.job
 	known := bounded(f)

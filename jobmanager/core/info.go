@@ -19,11 +19,8 @@ func (c *Core) progressed(w *worker, p *wire.Progress) {
 // progress sums up what the workers have said: their vertices added up, and the queues
 // as worker 0 has them, where subtask 0 runs. It is nil where nobody has said anything.
 func (j *job) progress() *wire.Progress {
-	if j.workers == nil {
-		return j.info.Progress
-	}
 	var sum *wire.Progress
-	for _, w := range j.workers {
+	for w := range j.all() {
 		if w.progress == nil {
 			continue
 		}

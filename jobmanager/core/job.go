@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ type job struct {
 	info wire.JobInfo // without progress and outcomes until it has ended
 
 	queued bool          // waits for slots
-	early  time.Duration // attention before which it gets none; 0 once that is over
+	early  time.Duration // attention before which one is only kept for it; 0 once that is over
 	since  time.Duration // attention paid when it began to wait for what it waits for
 
 	resolver  *worker
@@ -25,10 +26,11 @@ type job struct {
 	processes int       // that are not gone, the resolver included
 
 	preparing  bool   // worker 0 was told to prepare
+	recorded   bool   // as one that commits
 	committing bool   // worker 0 was told to commit
-	resumes    bool   // it is there for its commit to be finished (resume.go)
 	cancelLate string // why it is to be cancelled if the commit takes too long
 	finished   int    // workers
+	resume     resume // what is known of a commit that another worker is to finish
 	outcomes   [][]byte
 
 	deciding bool          // it failed as a worker lost another one, and nobody has said why yet
@@ -55,7 +57,7 @@ func (j *job) platform() wire.Platform {
 
 // wants is how many slots it waits for.
 func (j *job) wants() int {
-	if j.info.State == wire.JobResolving || j.resumes {
+	if j.info.State == wire.JobResolving || j.resume.due {
 		return 1
 	}
 	return j.info.Slots
@@ -129,6 +131,7 @@ func (c *Core) submit(e Submitted) {
 // not fit all others wait for slots of its platform, though they may fit, as otherwise
 // small jobs could keep a large one waiting for ever. Only one that all slots together
 // would not be enough for holds up nobody: it waits for task managers, not for slots.
+// For one that cannot go on yet its slots are kept.
 func (c *Core) schedule() {
 	if !slices.ContainsFunc(c.live, func(j *job) bool { return j.queued }) {
 		return
@@ -136,23 +139,28 @@ func (c *Core) schedule() {
 	offers := c.offers()
 	line := queue{}
 	for _, j := range slices.Clone(c.live) {
-		if !j.waits() {
+		if !j.queued {
 			continue
 		}
 		request := Request{Slots: j.wants(), Platform: j.platform(), Policy: c.config.Policy}
-		before := line.before(request.Platform)
-		shares, short := line.place(offers, request, before)
+		shares, short := j.find(&line, offers, request)
 		if short == nil {
 			for _, s := range shares {
 				offers[s.Offer].Free -= s.Slots.Hi - s.Slots.Lo
 			}
-			c.place(j, shares)
+			if j.waits() {
+				c.place(j, shares)
+			}
 			continue
 		}
 		if request.Slots <= short.Total {
 			line.join(request.Platform) // one that the whole cluster could not run holds up nobody
 		}
-		if detail := "waiting for " + short.String(); detail != j.info.Detail {
+		detail := "waiting for " + short.String()
+		if j.resume.due {
+			detail = j.resume.cause() + "; to go on with that it is " + detail
+		}
+		if j.waits() && detail != j.info.Detail {
 			j.info.Detail = detail
 			c.emit(Changed{Job: j.snapshot()})
 		}
@@ -186,7 +194,7 @@ func (c *Core) place(j *job, shares []Share) {
 		c.record(j, false)
 		return
 	}
-	if j.resumes {
+	if j.resume.due {
 		c.placeResumed(j, nodes[0], placed, ranges)
 		return
 	}
@@ -287,11 +295,16 @@ func (c *Core) finished(w *worker, outcome []byte) {
 // persisted lets worker 0 commit.
 func (c *Core) persisted(e Persisted) {
 	j := c.jobs[e.ID]
-	if j == nil || j.info.State != wire.JobCommitting || j.committing {
+	if j == nil || j.info.State != wire.JobCommitting || j.recorded {
 		return
 	}
 	if e.Err != nil {
 		c.fail(j, &wire.Failure{Kind: wire.ClusterFailure, Message: "the job manager could not put the job on record: " + e.Err.Error(), Worker: -1, ExitCode: -1})
+		return
+	}
+	j.recorded = true
+	if j.resume.due { // worker 0 was lost meanwhile
+		c.rethink = true
 		return
 	}
 	j.committing = true
@@ -309,10 +322,24 @@ func (c *Core) committed(j *job) {
 	c.settle(j)
 }
 
+// all returns the workers of the job, and of the attempt that ran where another one
+// finishes its commit.
+func (j *job) all() iter.Seq[*worker] {
+	return func(yield func(*worker) bool) {
+		for _, list := range [...][]*worker{j.resume.ran, j.workers} {
+			for _, w := range list {
+				if !yield(w) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // stopAll tells all workers of a job to end.
 func (c *Core) stopAll(j *job, how ending, reason string) {
 	c.stop(j.resolver, how, reason)
-	for _, w := range j.workers {
+	for w := range j.all() {
 		c.stop(w, how, reason)
 	}
 }
@@ -337,7 +364,7 @@ func (c *Core) settle(j *job) {
 		c.close(j)
 	}
 	if j.info.State.Ended() {
-		j.spec, j.resolver, j.workers, j.outcomes = wire.JobSpec{}, nil, nil, nil
+		j.spec, j.resolver, j.workers, j.outcomes, j.resume = wire.JobSpec{}, nil, nil, nil, resume{}
 		c.live = slices.DeleteFunc(c.live, func(o *job) bool { return o == j })
 		c.forget()
 	}
@@ -347,7 +374,7 @@ func (c *Core) settle(j *job) {
 func (c *Core) close(j *job) {
 	j.info.Ended = c.wall()
 	j.info.Progress = j.progress()
-	for _, w := range j.workers {
+	for w := range j.all() {
 		w.progress = nil
 	}
 	c.record(j, false)
@@ -387,7 +414,7 @@ func (c *Core) hurry(j *job) {
 	case wire.JobCommitting:
 		if j.cancelLate != "" && waited >= c.config.KillAfter {
 			c.cancel(j, j.cancelLate)
-		} else if j.resumes && !j.committing {
+		} else if j.resume.due && !j.committing {
 			c.hurryResumed(j, waited)
 		}
 	case wire.JobFailing:
@@ -397,7 +424,7 @@ func (c *Core) hurry(j *job) {
 	}
 	if j.processes > 0 {
 		c.killLate(j.resolver)
-		for _, w := range j.workers {
+		for w := range j.all() {
 			c.killLate(w)
 		}
 	}
@@ -412,7 +439,7 @@ func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 		if o == j {
 			break
 		}
-		if o.waits() {
+		if o.queued {
 			line.join(o.platform())
 		}
 	}

@@ -10,20 +10,23 @@ const (
 	jobPlaced                    // it has its slots
 	jobStarted                   // all workers were ready, and told to start
 	jobCommits                   // all workers have finished
+	jobOrphaned                  // whoever made its results visible is lost
 	jobCommitted                 // its results are visible
 	jobFails                     // something of it failed
 	jobCancels                   // someone asked for its end
 	jobEmptied                   // the last of its workers is gone
 )
 
-var jobEvents = [...]string{"resolved", "placed", "started", "commits", "committed", "fails", "cancels", "emptied"}
+var jobEvents = [...]string{"resolved", "placed", "started", "commits", "orphaned", "committed", "fails", "cancels", "emptied"}
 
 // String returns the event in lower case.
 func (e jobEvent) String() string { return jobEvents[e] }
 
 // jobTable is the life of a job.
 //
-//	            resolved           placed             started            commits               committed
+//	                                                                             orphaned
+//	                                                                              ┌────┐
+//	            resolved           placed             started            commits  │    ▼  committed
 //	resolving ──────────► waiting ────────► deploying ────────► running ────────► committing ──────────► finished
 //	    │                    │                  │                  │                  │
 //	    ├────────────────────┴──────── fails ───┴──────────────────┴──────────────────┤
@@ -40,8 +43,9 @@ func (e jobEvent) String() string { return jobEvents[e] }
 // nothing. A cancellation waits for a commit that has begun, for a while (cancelAsked).
 // Finished, failed and cancelled are for good.
 //
-// A job that was committing when the job manager stopped is still in that state when it
-// starts again, and waits there for a worker that finishes the commit (resume.go).
+// A job whose worker 0 is lost while it commits stays in that state and waits there for
+// another worker, which finishes the commit; so does one that was committing when the
+// job manager stopped and starts again (resume.go).
 var jobTable = table[wire.JobState, jobEvent]{
 	wire.JobResolving: {
 		jobResolved: wire.JobWaiting,
@@ -64,6 +68,7 @@ var jobTable = table[wire.JobState, jobEvent]{
 		jobCancels: wire.JobCancelling,
 	},
 	wire.JobCommitting: {
+		jobOrphaned:  wire.JobCommitting,
 		jobCommitted: wire.JobFinished,
 		jobFails:     wire.JobFailing,
 		jobCancels:   wire.JobCancelling,

@@ -36,6 +36,7 @@ func live(t *rapid.T) {
 		"advance2": w.advance, // more often than the others
 		"advance3": w.advance,
 		"report":   w.report,
+		"orphan":   w.orphan,
 		"tick":     w.tick,
 	})
 	w.settle(t)
@@ -64,6 +65,9 @@ type world struct {
 	owner    map[wire.WorkerRef]*manager
 	slots    map[wire.WorkerRef]int
 	said     map[wire.WorkerRef]map[workerEvent]bool
+	heard    map[wire.WorkerRef]time.Duration // when the task manager that has it was last
+	gone     map[wire.WorkerRef]bool          // as that has said
+	resumed  map[wire.JobID]int               // workers that were to finish the commit
 }
 
 func newWorld(t *rapid.T) *world {
@@ -75,6 +79,7 @@ func newWorld(t *rapid.T) *world {
 		byConn: map[int]*manager{},
 		seen:   map[wire.JobID]wire.JobState{}, stored: map[wire.JobID]wire.JobState{}, may: map[wire.JobID]bool{},
 		owner: map[wire.WorkerRef]*manager{}, slots: map[wire.WorkerRef]int{}, said: map[wire.WorkerRef]map[workerEvent]bool{},
+		heard: map[wire.WorkerRef]time.Duration{}, gone: map[wire.WorkerRef]bool{}, resumed: map[wire.JobID]int{},
 	}
 	for i := range 3 {
 		w.managers = append(w.managers, &manager{id: fmt.Sprint("m", i), running: map[wire.WorkerRef]bool{}, told: map[wire.WorkerRef]bool{}})
@@ -86,6 +91,7 @@ func (w *world) some(t *rapid.T) *manager { return rapid.SampledFrom(w.managers)
 
 // step gives the core an event, does what it says, and checks each effect.
 func (w *world) step(t require.TestingT, e Event) {
+	w.hear(e)
 	for _, effect := range w.core.Step(w.now, e) {
 		switch e := effect.(type) {
 		case Send:
@@ -98,7 +104,8 @@ func (w *world) step(t require.TestingT, e Event) {
 			}
 		case Persist:
 			w.stored[e.Job.ID] = e.Job.State
-			require.Equal(t, e.Job.State == wire.JobCommitting, e.Barrier)
+			require.Equal(t, e.Job.State == wire.JobCommitting, e.Spec != nil)
+			require.Equal(t, e.Job.State == wire.JobCommitting && w.seen[e.Job.ID] != wire.JobCommitting, e.Barrier)
 		case Changed:
 			w.changed(t, e.Job)
 		case Forget:
@@ -106,6 +113,53 @@ func (w *world) step(t require.TestingT, e Event) {
 			w.jobs = slices.DeleteFunc(w.jobs, func(id wire.JobID) bool { return id == e.ID })
 		}
 	}
+}
+
+// hear notes what a task manager says of its workers with an event.
+func (w *world) hear(e Event) {
+	var n *node
+	var running []wire.WorkerRef
+	all := false // running is all it has
+	switch e := e.(type) {
+	case Registered:
+		if n = w.core.nodes[e.ID]; n != nil && n.Incarnation != e.Incarnation {
+			n = nil
+		}
+		running, all = e.Running, true
+	case Heartbeat:
+		n, running, all = w.core.conns[e.Conn], e.Running, true
+	case Reported:
+		if n = w.core.conns[e.Conn]; n != nil && n.workers[e.WorkerRef] != nil && e.Ended != nil {
+			w.gone[e.WorkerRef] = true
+		}
+	case Left:
+		n, all = w.core.conns[e.Conn], true
+	}
+	if n == nil {
+		return
+	}
+	for ref := range n.workers {
+		w.heard[ref] = w.now
+		if all && !slices.Contains(running, ref) {
+			w.gone[ref] = true
+		}
+	}
+}
+
+// resumes checks that a worker which is to finish a commit is the only one that could.
+func (w *world) resumes(t require.TestingT, ref wire.WorkerRef) {
+	before := wire.WorkerRef{Job: ref.Job, Attempt: ref.Attempt - 1}
+	require.Contains(t, w.owner, before)
+	if !w.gone[before] {
+		require.GreaterOrEqual(t, w.now-w.heard[before], w.core.config.Lease, "the lease of %s has not lapsed", before)
+	}
+	for _, n := range w.core.order {
+		require.NotContains(t, n.workers, before)
+	}
+	require.Equal(t, wire.JobCommitting, w.stored[ref.Job])
+	require.True(t, w.may[ref.Job], "it is not on record that it commits")
+	w.resumed[ref.Job]++
+	require.LessOrEqual(t, w.resumed[ref.Job], resumeTries)
 }
 
 // offered is how many slots there are for new work, free or not.
@@ -130,6 +184,9 @@ func (w *world) deliver(t require.TestingT, e Send) {
 				require.NotEqual(t, wire.JobWaiting, w.seen[id], "%s was overtaken by %s", id, d.Job)
 			}
 		}
+		if d.Mode == wire.CommitMode {
+			w.resumes(t, d.WorkerRef)
+		}
 		if arrives {
 			m.running[d.WorkerRef] = true
 		}
@@ -148,6 +205,7 @@ func (w *world) deliver(t require.TestingT, e Send) {
 		case c.Commit != nil:
 			require.True(t, w.may[c.Job], "committed before it was on record")
 			require.Equal(t, 0, c.WorkerRef.Worker)
+			require.Equal(t, w.core.jobs[c.Job].info.Attempt, c.Attempt)
 		case c.Start != nil:
 			for _, ref := range w.refs {
 				if ref.Job == c.Job && ref.Attempt == c.Attempt {
@@ -310,7 +368,7 @@ func (w *world) shell(t *rapid.T) {
 	if rapid.IntRange(0, 5).Draw(t, "full") == 0 {
 		e.Err = fmt.Errorf("disk full")
 	}
-	w.may[id] = w.stored[id] == wire.JobCommitting
+	w.may[id] = w.may[id] || e.Err == nil && w.stored[id] == wire.JobCommitting
 	w.step(t, e)
 }
 
@@ -364,6 +422,21 @@ func (w *world) advance(t *rapid.T) {
 					w.say(t, m.conn, ref, e)
 					return
 				}
+			}
+		}
+	}
+}
+
+// orphan has a worker end before its time that commits, or is about to.
+func (w *world) orphan(t *rapid.T) {
+	for _, m := range w.managers {
+		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
+			if w.seen[ref.Job] == wire.JobCommitting && ref.Worker == 0 && m.conn != 0 {
+				delete(m.running, ref)
+				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{
+					Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1},
+				}}})
+				return
 			}
 		}
 	}

@@ -1,40 +1,177 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// A job that was committing when the job manager stopped goes on in that state: its
-// rows are all written, and only its worker 0 could have known whether they had become
-// visible. It waits until no worker of its last attempt can be alive, as task managers
-// end them when their lease lapses; then one worker in CommitMode, in an attempt of its
-// own, finishes what was begun, from whatever step it had come to.
+// A job whose worker 0 is gone while it commits goes on in that state: its rows are all
+// written, and only that worker could have known whether they had become visible. One
+// worker in CommitMode, in an attempt of its own, finishes what was begun, from whatever
+// step it had come to. So it is where worker 0 is lost, its process or its task manager,
+// and where the job manager itself was started anew. What a worker says that its commit
+// failed of, such as a full disk, would be the same again, and fails the job.
+//
+// # What keeps the worker of before from meddling
+//
+// The next one is deployed when the one before is gone, as far as can be known:
+//
+//   - Its task manager says that the process has ended, or that it leaves, which it does
+//     without workers: then at once.
+//   - Its task manager is lost, or the job manager was down. A task manager that lives
+//     ends its workers when its lease lapses, counted from when it was last heard; one
+//     that is gone takes its workers with it. So the next one waits that long.
+//   - What it says later is not heard: its attempt is not the job's any more. The task
+//     manager that brings it back is told to kill it.
+//
+// What can outlive that is a worker that was stopped together with its task manager
+// (whose lease counts the time in which it runs), as when a machine sleeps; or one that
+// runs on while its task manager alone was stopped. The sinks themselves guard against
+// both: who commits a file or directory holds its lock, which the system gives up with
+// the process. A worker that runs on finishes, and leaves a receipt by which the next
+// one knows. Behind one that is stopped and keeps the lock the next one waits 10 s, and
+// fails then, naming the lock, before it has touched anything; the job fails of that,
+// and when the stopped one wakes up it either ends or puts whole outputs in their place.
+// On file systems without locks names alone guard: parts, seal and receipt are those of
+// one run, outputs take their place by a rename, and where the next one has finished
+// nothing is left to be renamed. But a worker that wakes up there just while the next one
+// puts a file together begins that file again under its hands.
 
-// leftAside says what becomes of a commit that nobody finishes.
-const leftAside = "; its results were being made visible, all, some or none of them may be; " +
-	"what is left of them beside the outputs is removed by the next job that writes those"
+// resumeTries is how many workers in a row may be lost that are to finish a commit.
+const resumeTries = 3
+
+// resume is what is known of a commit that another worker is to finish.
+type resume struct {
+	due   bool      // there is such a commit
+	begun bool      // something of it may be visible
+	loss  string    // what became of the worker before; "" if the job manager restarted
+	ran   []*worker // of the attempt whose results these are, as far as they are known here
+	seen  []string  // names of their task managers, which have seen the outputs' directories
+	last  string    // identity of the task manager where a worker was lost last
+	tries int       // workers that were deployed for it
+}
+
+// cause says why the commit has to be finished.
+func (r *resume) cause() string {
+	return cmp.Or(r.loss, "the job manager restarted") + " while the results were being made visible"
+}
+
+// note says what becomes of a commit that nobody finishes.
+func (r *resume) note(committing bool) string {
+	const aside = "; what is left of them beside the outputs is removed by the next job that writes those"
+	when := ""
+	if r.loss != "" {
+		when = " when " + r.loss
+	}
+	if !r.begun && !committing {
+		return "; its results were about to be made visible" + when + ", none of them is" + aside
+	}
+	return "; its results were being made visible" + when + ", all, some or none of them may be" + aside
+}
 
 // revive takes in a job whose commit is to be finished.
 func (c *Core) revive(info wire.JobInfo, r Resumable) {
+	j := &job{spec: r.Spec, outcomes: r.Outcomes, recorded: true, queued: true, since: c.clock.paid}
+	j.resume = resume{due: true, begun: true}
+	for _, p := range info.Workers {
+		j.resume.seen = append(j.resume.seen, p.TaskManager)
+	}
 	info.Plan, info.Outcomes = nil, nil
-	wait := c.config.Lease + c.config.Slack
-	info.Detail = fmt.Sprintf("the job manager restarted while the results were being made visible; going on with that in %.1fs, when no worker of before can be left", wait.Seconds())
-	j := &job{spec: r.Spec, info: info, outcomes: r.Outcomes, resumes: true, queued: true, early: c.clock.paid + wait, since: c.clock.paid}
+	j.info = info
 	c.jobs[info.ID] = j
 	c.live = append(c.live, j)
+	c.resumeAfter(j, c.clock.paid+c.config.Lease+c.config.Slack)
+}
+
+// commits reports whether a worker is the one that makes the results of its job visible.
+func (w *worker) commits() bool {
+	return w.job.info.State == wire.JobCommitting && w.ref.Worker == 0 && w.ref.Attempt == w.job.info.Attempt
+}
+
+// orphaned has another worker finish the commit of one that is lost. The others of its
+// attempt are let go: what they wrote is on disk. A job that is to be cancelled is now.
+func (c *Core) orphaned(w *worker, e workerEvent, f *wire.Failure) {
+	j := w.job
+	r := &j.resume
+	if r.tries == resumeTries {
+		last := *f
+		last.Message = fmt.Sprintf("%s; it was the last of %d workers that were to finish the commit", shorten(f.Message, maxMessage), resumeTries)
+		c.blame(w, &last)
+		return
+	}
+	if !r.due {
+		r.ran = j.workers
+		for _, p := range j.info.Workers {
+			r.seen = append(r.seen, p.TaskManager)
+		}
+	}
+	r.due, r.begun, r.last = true, r.begun || j.committing, w.node.ID
+	r.loss = fmt.Sprintf("worker 0 on task manager %s was lost (%s)", w.node.Name, shorten(f.Message, maxText))
+	j.workers, j.preparing, j.committing = nil, false, false
+	if j.cancelLate != "" {
+		c.cancel(j, j.cancelLate)
+		return
+	}
+	for _, o := range r.ran {
+		c.stop(o, toldExit, "")
+	}
+	c.moveJob(j, jobOrphaned, "")
+	j.queued, c.rethink = true, true
+	sure := e == processEnded || w.node.state == NodeLeft
+	if ends := w.node.heard + c.config.Lease + c.config.Slack; !sure && ends > c.clock.paid {
+		c.resumeAfter(j, ends)
+		return
+	}
+	c.resumeAfter(j, 0)
+}
+
+// resumeAfter says that a commit is to be finished, and from when on.
+func (c *Core) resumeAfter(j *job, early time.Duration) {
+	j.early = early
+	j.info.Detail = j.resume.cause() + "; going on with that"
+	if early > 0 {
+		j.info.Detail += fmt.Sprintf(" in %.1fs, when no worker of before can be left", (early - c.clock.paid).Seconds())
+	}
 	c.record(j, false)
 }
 
 // waits reports whether a job can have slots.
-func (j *job) waits() bool { return j.queued && j.early == 0 }
+func (j *job) waits() bool { return j.queued && j.early == 0 && (j.recorded || !j.resume.due) }
+
+// find looks for slots for a job that waits. A commit is best finished where its workers
+// ran, who all have seen the directories of the outputs, and rather not where the last
+// one was lost; else wherever there is room.
+func (j *job) find(line *queue, offers []Offer, r Request) ([]Share, *Shortage) {
+	before := line.before(r.Platform)
+	if j.resume.due {
+		for _, last := range []string{j.resume.last, ""} {
+			near := slices.Clone(offers)
+			for i, o := range near {
+				if o.ID == last || !slices.Contains(j.resume.seen, o.Name) {
+					near[i].Free = 0
+				}
+			}
+			if shares, short := line.place(near, r, before); short == nil {
+				return shares, nil
+			}
+		}
+	}
+	return line.place(offers, r, before)
+}
 
 // placeResumed deploys the worker that is to finish a commit.
 func (c *Core) placeResumed(j *job, n *node, placed []wire.Placed, ranges []wire.SlotRange) {
 	j.queued, j.since = false, c.clock.paid
-	j.info.Detail = "making the results visible, after a restart of the job manager, from task manager " + n.Name
+	j.resume.tries++
+	after := "a restart of the job manager"
+	if j.resume.loss != "" {
+		after = "the loss of worker 0"
+	}
+	j.info.Detail = fmt.Sprintf("making the results visible, after %s, from task manager %s", after, n.Name)
 	j.info.Workers = placed
 	j.workers = []*worker{c.deploy(j, n, wire.CommitMode, 0, ranges)}
 	c.record(j, false)
@@ -43,7 +180,7 @@ func (c *Core) placeResumed(j *job, n *node, placed []wire.Placed, ranges []wire
 // resumeCommit has the worker commit that is there for it.
 func (c *Core) resumeCommit(w *worker) {
 	j := w.job
-	if j.info.State != wire.JobCommitting || w.told != nothing {
+	if !w.commits() || w.told != nothing {
 		return
 	}
 	if w.fingerprint != j.info.Fingerprint {
@@ -66,8 +203,10 @@ func (c *Core) hurryResumed(j *job, waited time.Duration) {
 	}
 	var message string
 	switch {
+	case j.queued && waited >= c.config.ResumeTimeout && j.resume.loss != "":
+		message = fmt.Sprintf("no task manager had a slot within %s to finish the commit", c.config.ResumeTimeout)
 	case j.queued && waited >= c.config.ResumeTimeout:
-		message = fmt.Sprintf("the job manager restarted while the results were being made visible, and no task manager had a slot to finish that within %s", c.config.ResumeTimeout)
+		message = fmt.Sprintf("%s, and no task manager had a slot to finish that within %s", j.resume.cause(), c.config.ResumeTimeout)
 	case !j.queued && waited >= c.config.DeployTimeout:
 		message = fmt.Sprintf("the worker that was to make the results visible, on task manager %s, was not ready %s after its deployment", j.workers[0].node.Name, c.config.DeployTimeout)
 	default:

@@ -40,17 +40,17 @@ func matrix[S, E ~int](t *testing.T, m table[S, E], states, events int, text fun
 
 func TestJobTable(t *testing.T) {
 	matrix(t, jobTable, int(wire.JobCancelled)+1, len(jobEvents), wire.JobState.String, jobEvent.String, wire.JobState.Ended, `
-	           resolved  placed     started  commits     committed  fails    cancels     emptied
-	resolving  waiting   .          .        .           .          failing  cancelling  .
-	waiting    .         deploying  .        .           .          failing  cancelling  .
-	deploying  .         .          running  .           .          failing  cancelling  .
-	running    .         .          .        committing  .          failing  cancelling  .
-	committing .         .          .        .           finished   failing  cancelling  .
-	failing    .         .          .        .           .          .        .           failed
-	cancelling .         .          .        .           .          .        .           cancelled
-	finished   .         .          .        .           .          .        .           .
-	failed     .         .          .        .           .          .        .           .
-	cancelled  .         .          .        .           .          .        .           .`)
+	           resolved  placed     started  commits     orphaned    committed  fails    cancels     emptied
+	resolving  waiting   .          .        .           .           .          failing  cancelling  .
+	waiting    .         deploying  .        .           .           .          failing  cancelling  .
+	deploying  .         .          running  .           .           .          failing  cancelling  .
+	running    .         .          .        committing  .           .          failing  cancelling  .
+	committing .         .          .        .           committing  finished   failing  cancelling  .
+	failing    .         .          .        .           .           .          .        .           failed
+	cancelling .         .          .        .           .           .          .        .           cancelled
+	finished   .         .          .        .           .           .          .        .           .
+	failed     .         .          .        .           .           .          .        .           .
+	cancelled  .         .          .        .           .           .          .        .           .`)
 }
 
 func TestWorkerTable(t *testing.T) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -206,16 +207,22 @@ func (c *Core) workerGone(w *worker, e workerEvent, f *wire.Failure) {
 	w.node.used -= w.slots
 	w.job.processes--
 	c.rethink = true
-	switch {
-	case w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded:
+	if w.told != nothing || before == WorkerResolved || before == WorkerFailed && e == processEnded {
 		// It was to end. How it did may tell more about why.
 		w.job.learn(w, f)
-	case f == nil:
-		c.blame(w, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before)))
-	default:
-		c.blame(w, f)
+	} else {
+		c.workerDied(w, e, cmp.Or(f, lost(fmt.Sprintf("the worker ended before its time, while it was %s", before))))
 	}
 	c.settle(w.job)
+}
+
+// workerDied decides what becomes of a job of which a worker is gone that was not to go.
+func (c *Core) workerDied(w *worker, e workerEvent, f *wire.Failure) {
+	if w.commits() && f.Kind == wire.LostFailure {
+		c.orphaned(w, e, f)
+		return
+	}
+	c.blame(w, f)
 }
 
 // lost returns the failure of a worker that is gone for no reason of its own.

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
@@ -13,6 +15,7 @@ type args struct {
 	Rows     int64  `default:"1000" help:"Rows to generate."`
 	Output   string `required:"" help:"CSV file or directory to write."`
 	PerShard bool   `help:"Write one file per shard."`
+	Outputs  int    `default:"1" help:"Outputs of the same rows to write; if several, with a number behind their path."`
 }
 
 // row is a row of the job.
@@ -26,7 +29,13 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 	rows := operators.Generate(b, a.Rows, func(draws shared.Random, i int64) row {
 		return row{i, draws.Float64(), "a text that takes some room, so that the file is large enough"}
 	})
-	operators.WriteCSV(rows, a.Output, operators.CSVWriteOptions{PerShard: a.PerShard})
+	for i := range a.Outputs {
+		path := a.Output
+		if a.Outputs > 1 {
+			path = fmt.Sprintf("%s-%d", a.Output, i)
+		}
+		operators.WriteCSV(rows, path, operators.CSVWriteOptions{PerShard: a.PerShard})
+	}
 	operators.Collect(b, "first", operators.First(rows, 3))
 	return nil
 })

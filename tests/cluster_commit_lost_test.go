@@ -1,0 +1,194 @@
+//go:build linux
+
+package tests
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A committer is what is lost of a cluster while a job makes its results visible, the
+// job manager being alive.
+type committer struct {
+	name    string
+	files   bool // one file instead of directories
+	replace bool // outputs that stand there
+	after   int  // directories that are in their place
+	signal  syscall.Signal
+	worker  bool // it gets the signal
+	task    bool // its task manager does
+}
+
+// TestWorkerLostWhileCommitting kills worker 0, and in some rounds its task manager, when
+// some of the outputs are visible and others are not. Another worker finishes: the
+// client, which stays, is told so and ends well, and the outputs are there, whole, once,
+// with nothing beside them.
+func TestWorkerLostWhileCommitting(t *testing.T) {
+	t.Parallel()
+	groups := [][]committer{
+		{{name: "one file, worker and task manager", files: true, signal: syscall.SIGKILL, worker: true, task: true}},
+		{
+			{name: "directories, worker", after: 1, signal: syscall.SIGKILL, worker: true},
+			{name: "directories replaced, worker and task manager", replace: true, after: 3, signal: syscall.SIGKILL, worker: true, task: true},
+		},
+	}
+	if soak {
+		for after := range 6 {
+			groups = append(groups, []committer{
+				{name: fmt.Sprintf("worker after %d directories", after), replace: after%2 == 0, after: after, signal: syscall.SIGKILL, worker: true},
+				{name: fmt.Sprintf("task manager after %d directories", after), replace: after%2 == 1, after: after, signal: syscall.SIGKILL, task: true},
+				{name: fmt.Sprintf("worker stopped after %d directories", after), after: after, signal: syscall.SIGSTOP, worker: true},
+				{name: fmt.Sprintf("task manager stopped after %d directories", after), after: after, signal: syscall.SIGSTOP, task: true},
+			})
+		}
+	}
+	dir := t.TempDir()
+	want := map[bool]map[string]string{}
+	for _, files := range []bool{false, true} {
+		c := committer{files: files}
+		path := filepath.Join(dir, fmt.Sprint("want-", files))
+		require.NoError(t, os.Mkdir(path, 0o700))
+		got := execute(t, nil, program(t, "./tests/commitjobs"), append(c.args(path), "--progress", "off")...)
+		require.Zero(t, got.code, got.stderr)
+		want[files] = filesBelow(t, path)
+	}
+	for i, rounds := range groups {
+		t.Run(rounds[0].name, func(t *testing.T) {
+			t.Parallel()
+			m := startHasty(t)
+			for k, c := range rounds {
+				m.loseCommitter(filepath.Join(dir, fmt.Sprintf("%d-%d", i, k)), c, want[c.files])
+			}
+		})
+	}
+}
+
+// directories is how many outputs a job of this test has.
+const directories = 8
+
+func (c *committer) args(dir string) []string {
+	out := filepath.Join(dir, "out")
+	if c.files {
+		return []string{"--rows", "600000", "--shards", "16", "--output", out}
+	}
+	args := []string{"--rows", "4000", "--shards", "8", "--per-shard", "--outputs", strconv.Itoa(directories), "--output", out}
+	if c.replace {
+		args = append(args, "--if-exists", "replace")
+	}
+	return args
+}
+
+// seen is a path that is there when the round's moment has come.
+func (c *committer) seen(dir string) string {
+	if c.files {
+		return filepath.Join(dir, ".superstep-out", "whole")
+	}
+	if c.after == 0 {
+		return filepath.Join(dir, ".superstep-out-0", "seal")
+	}
+	return filepath.Join(dir, fmt.Sprintf(".superstep-out-%d.done", c.after-1))
+}
+
+// startHasty starts a cluster of two task managers that soon gives up those it does not
+// hear of.
+func startHasty(t testing.TB) *managed {
+	t.Helper()
+	const tasks, slots = 2, 2
+	dir := t.TempDir()
+	m := &managed{
+		t: t, dir: dir, said: new(transcript), slots: slots,
+		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
+		tasks:   make([]*exec.Cmd, tasks),
+	}
+	t.Cleanup(func() {
+		for _, p := range append(m.tasks, m.manager) {
+			if p != nil {
+				_ = p.Process.Kill()
+				_ = p.Wait()
+			}
+		}
+		if t.Failed() {
+			t.Logf("the cluster said:\n%s", m.said)
+		}
+	})
+	said := new(transcript)
+	m.manager = exec.Command(program(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
+		"--detection", "2s", "--lease", "3s",
+		"--dir", filepath.Join(dir, "jm"), "--token-file", filepath.Join(dir, "token"), "--log-level", "info")
+	m.manager.Stdout, m.manager.Stderr = said, m.said
+	require.NoError(t, m.manager.Start())
+	require.Eventually(t, func() bool {
+		found := managerLine.FindStringSubmatch(said.String())
+		if found != nil {
+			m.address = found[1]
+		}
+		return found != nil
+	}, 20*time.Second, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
+	for i := range m.tasks {
+		m.startTask(i)
+	}
+	m.requireFree()
+	return m
+}
+
+// loseCommitter is one round.
+func (m *managed) loseCommitter(dir string, k committer, want map[string]string) {
+	t := m.t
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	for i := range directories {
+		if out := filepath.Join(dir, fmt.Sprint("out-", i)); k.replace {
+			require.NoError(t, os.Mkdir(out, 0o700))
+			require.NoError(t, os.WriteFile(filepath.Join(out, "part-00000.csv"), []byte("old\n"), 0o600))
+		}
+	}
+	args := append(k.args(dir), "--cluster", m.address, "--parallelism", "4", "--progress", "json")
+	c := &clientRun{cmd: exec.Command(program(t, "./tests/commitjobs"), args...), ended: make(chan struct{})}
+	c.cmd.Env = append(os.Environ(), m.environ...)
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	require.NoError(t, c.cmd.Start())
+	go func() {
+		_ = c.cmd.Wait()
+		close(c.ended)
+	}()
+	var worker int
+	seen, first := k.seen(dir), m.tasks[0].Process.Pid // worker 0 is on the first task manager
+	require.Eventually(t, func() bool {
+		if _, err := os.Lstat(seen); err != nil {
+			return false
+		}
+		workers := workersOf(t, first)
+		if len(workers) != 1 {
+			return false
+		}
+		worker = workers[0]
+		return true
+	}, time.Minute, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
+	if k.worker {
+		require.NoError(t, syscall.Kill(worker, k.signal))
+	}
+	if k.task {
+		require.NoError(t, syscall.Kill(first, k.signal))
+	}
+	require.Zero(t, c.wait(t, time.Minute), "%s: %s", k.name, c.err.String())
+	require.Contains(t, c.err.String(), "worker 0 on task manager tm0 was lost (", "%s: it was lost too late, or the client is not told", k.name)
+	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs, and nothing beside them", k.name)
+	if k.task {
+		if k.signal == syscall.SIGSTOP {
+			require.NoError(t, syscall.Kill(first, syscall.SIGCONT))
+		} else {
+			_ = m.tasks[0].Wait()
+			m.startTask(0)
+		}
+	}
+	m.requireFree()
+	require.True(t, gone(worker), "%s: the worker of before goes on", k.name)
+	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs when all have ended", k.name)
+}
