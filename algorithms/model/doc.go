@@ -1,5 +1,11 @@
 // Package model is what all trained models have in common: what they can do, how they
-// are written to files, and how the stages of a pipeline see them.
+// are written to files, how they are applied in a job and to single rows, and how the
+// stages of a pipeline see them.
+//
+//	file, err := model.ReadFile("model.json")      // any kind's
+//	kind, err := model.KindOf(file)                // such as "logistic"
+//	f, err := model.Decode(file, "logistic", 1)    // checked: checksum, kind, version
+//	err = model.Unmarshal(f.Payload, &payload)     // strict
 //
 // # The file of a model
 //
@@ -17,5 +23,27 @@
 //	  "checksum": "xxh3:16 hex digits"       of the object without spaces and checksum
 //	}
 //
-// Numbers are the shortest decimals that read back to the same float64.
+// All members are there, in any order and each once; the summary may be null. Numbers are
+// the shortest decimals that read back to the same float64.
+//
+// The checksum is the 64-bit xxh3 hash of the members but the checksum, in the order
+// above, without white space outside of strings: white space and the order of the seven
+// members may change, anything else may not. Reading is strict: an unknown member, a key
+// that an object has twice, anything behind the object, an object that ends too early, a
+// wrong checksum, another format or kind and a newer version are errors that say so. A
+// file is at most MaxFile bytes.
+//
+// # Applying a model
+//
+// Apply adds the operator that receives a model by broadcast and computes columns batch
+// by batch, for algorithms with kernels over many rows. ApplyRows does so row by row for
+// models that implement Binder: they compute a row from cells, without an engine, and the
+// operator runs the same code, so that both give the same bits:
+//
+//	layout := model.NewLayout("age", "fare")       // the columns of a row
+//	step, err := m.Bind(layout)                    // resolves columns, adds the model's own
+//	row := layout.NewRow()
+//	row[0].SetFloat(31)
+//	row[1].SetFloat(7.25)
+//	err = step(row)                                // no allocation, concurrent with other rows
 package model

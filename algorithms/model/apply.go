@@ -1,0 +1,143 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Application is how a model computes columns in a job.
+type Application struct {
+	// Op names the operator in plans and messages, such as "KMeansPredict".
+	Op string
+	// Attrs are what the plan shows of it.
+	Attrs []engine.Attr
+	// Outputs are the columns that are added behind those of the rows.
+	Outputs []arrow.Field
+	// Replace has an output take the place of a column of its name; otherwise such a
+	// column is an error.
+	Replace bool
+	// Open decodes the model's file for one subtask, before its first batch. schema is
+	// that of the rows.
+	Open func(file []byte, schema *arrow.Schema) (Compute, error)
+}
+
+// Compute returns the columns of Outputs for a batch of rows, which is borrowed; the
+// columns are the caller's. first is the number within its shard of the first row, for
+// messages. What it computes for a row must depend on that row alone. It is called by one
+// goroutine at a time.
+type Compute func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error)
+
+// Apply adds the operator that receives a model, a dataset of one row as training or
+// Dataset give it, by broadcast, and adds columns to rows batch by batch. Rows stay in
+// place. What is wrong is reported with the line of the caller, the message beginning
+// with caller, such as "kmeans.Predict".
+func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, func(made *arrow.Schema, at []int) engine.Operator {
+		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
+	})
+}
+
+// addOperator checks what all applications share and adds an operator.
+func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []arrow.Field, replace bool,
+	make func(made *arrow.Schema, at []int) engine.Operator,
+) *engine.Dataset {
+	b := BuilderOf(caller, rows)
+	switch {
+	case rows.Poisoned():
+		return rows
+	case model == nil:
+		b.Errorf("%s: the model is nil: give it the dataset that training returned", caller)
+		return b.Poisoned(caller)
+	case model.Poisoned():
+		return model
+	case !model.Schema().HasField(Column):
+		b.Errorf("%s: the model has no column %q: give it the dataset that training returned", caller, Column)
+		return b.Poisoned(caller)
+	}
+	made, at, err := withColumns(rows.Schema(), outputs, replace)
+	if err != nil {
+		b.Errorf("%s: %w", caller, err)
+		return b.Poisoned(caller)
+	}
+	return b.Add(engine.Spec{
+		Op: op, Attrs: attrs, Schema: made,
+		Inputs:   []engine.Port{{From: rows}, {From: model, Partitioner: engine.Broadcast, Side: true}},
+		Operator: func() engine.Operator { return make(made, at) },
+	})
+}
+
+// applied is the operator behind Apply.
+type applied struct {
+	schema *arrow.Schema
+	at     []int // of the outputs
+	input  *arrow.Schema
+	a      Application
+
+	compute Compute
+	rows    int // of the shard at hand, seen so far
+}
+
+// Open reads the model.
+func (p *applied) Open(c *engine.Context) error {
+	file, err := Side(c, 1)
+	if err != nil {
+		return err
+	}
+	p.compute, err = p.a.Open(file, p.input)
+	return err
+}
+
+// Process adds the columns to a batch.
+func (p *applied) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	columns, err := p.compute(c, p.rows, rows)
+	if err != nil {
+		return err
+	}
+	made, err := join(p.schema, p.at, rows, columns)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.a.Op, err)
+	}
+	defer made.Release()
+	p.rows += int(rows.NumRows())
+	return out.Emit(shard, made)
+}
+
+// join returns rows with the columns at their places, and releases the columns.
+func join(schema *arrow.Schema, at []int, rows arrow.Record, columns []arrow.Array) (arrow.Record, error) {
+	defer func() {
+		for _, c := range columns {
+			c.Release()
+		}
+	}()
+	if len(columns) != len(at) {
+		return nil, fmt.Errorf("%d columns were computed, %d declared", len(columns), len(at))
+	}
+	all := make([]arrow.Array, schema.NumFields())
+	copy(all, rows.Columns())
+	for i, c := range columns {
+		field := schema.Field(at[i])
+		switch {
+		case int64(c.Len()) != rows.NumRows():
+			return nil, fmt.Errorf("column %q has %d values for %d rows", field.Name, c.Len(), rows.NumRows())
+		case !arrow.TypeEqual(c.DataType(), field.Type):
+			return nil, fmt.Errorf("column %q is %v, declared %v", field.Name, c.DataType(), field.Type)
+		case c.NullN() > 0 && !field.Nullable:
+			return nil, fmt.Errorf("column %q has nulls and is declared without", field.Name)
+		}
+		all[at[i]] = c
+	}
+	return array.NewRecord(schema, all, rows.NumRows()), nil
+}
+
+// EndShard counts rows from 0 again.
+func (p *applied) EndShard(*engine.Context, int, engine.Output) error {
+	p.rows = 0
+	return nil
+}
+
+func (p *applied) Finish(*engine.Context, engine.Output) error { return nil }
+func (p *applied) Close() error                                { return nil }

@@ -1,0 +1,86 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
+)
+
+// Binder is a Model that computes single rows without an engine.
+type Binder interface {
+	Model
+	// Bind finds the columns that the model reads in a layout, adds those that it computes,
+	// and returns the function that computes them. A column that is missing is an error.
+	Bind(l *Layout) (Step, error)
+}
+
+// Step computes what a model adds to a row of the layout that it was bound to. Any number
+// of goroutines may call it, each with a row of its own. It allocates nothing once the
+// row's cells have been as long as they get. An error names the column; ErrSkip says that
+// the row is to be left out.
+type Step func(row []Cell) error
+
+// ErrSkip is what a Step returns for a row that its model leaves out.
+var ErrSkip = errors.New("the model leaves the row out")
+
+// Layout says which columns the cells of a row are. Models that are bound to it one after
+// the other see the columns of those before. It is used by one goroutine at a time.
+type Layout struct {
+	names []string // of the cells; "" for one whose name went to a later one
+	read  []bool
+}
+
+// NewLayout returns the layout of rows with the given columns, whose cells come first and
+// in this order.
+func NewLayout(columns ...string) *Layout {
+	l := &Layout{}
+	for _, name := range columns {
+		l.Add(name)
+	}
+	return l
+}
+
+// Find returns the index of the cell that has a column, and notes that it is read. The
+// error tells near names.
+func (l *Layout) Find(column string) (int, error) {
+	if i := l.index(column); i >= 0 {
+		l.read[i] = true
+		return i, nil
+	}
+	if near := spelling.Near(column, l.names); len(near) > 0 {
+		return 0, fmt.Errorf("the row has no column %q: did you mean %q?", column, near[0])
+	}
+	return 0, fmt.Errorf("the row has no column %q", column)
+}
+
+// Has tells whether there is a column of a name.
+func (l *Layout) Has(column string) bool { return l.index(column) >= 0 }
+
+func (l *Layout) index(column string) int {
+	for i, name := range l.names {
+		if name == column && column != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// Add adds a cell for a column and returns its index. If there is a column of the name
+// already, its cell stays, for those who found it, and the name goes to the new one.
+func (l *Layout) Add(column string) int {
+	if i := l.index(column); i >= 0 {
+		l.names[i] = ""
+	}
+	l.names, l.read = append(l.names, column), append(l.read, false)
+	return len(l.names) - 1
+}
+
+// Len returns the number of cells.
+func (l *Layout) Len() int { return len(l.names) }
+
+// Reads tells whether a model that was bound to the layout reads a cell.
+func (l *Layout) Reads(cell int) bool { return l.read[cell] }
+
+// NewRow returns a row of nulls. It is to be made once all models are bound.
+func (l *Layout) NewRow() []Cell { return make([]Cell, len(l.names)) }

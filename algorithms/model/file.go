@@ -1,0 +1,257 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/internal/spelling"
+)
+
+// Format is what the member "format" of every model says.
+const Format = "superstep/model"
+
+// MaxFile is the largest size of a model's file in bytes: what a column of text can hold,
+// since models travel through jobs as one.
+const MaxFile = 1<<31 - 1
+
+// members are the keys of the object, in the order of the checksum, which is the last.
+var members = []string{"format", "kind", "version", "inputs", "summary", "payload", "checksum"}
+
+// File is a model's file after the checks that all kinds share.
+type File struct {
+	Kind    string
+	Version int
+	Inputs  []Input
+	// Summary and Payload are the members as written, without white space; see Unmarshal.
+	// Summary is "null" where there is none.
+	Summary, Payload json.RawMessage
+}
+
+// Encode returns the file of a model, the same bytes for the same arguments. The version
+// is that of the kind's payload, from 1. summary, which may be nil, and payload are
+// written by encoding/json: a NaN or an infinity in them is an error.
+func Encode(kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
+	switch {
+	case kind == "":
+		return nil, errors.New("model: the kind is empty")
+	case version < 1:
+		return nil, fmt.Errorf("model of kind %q: version %d: versions begin at 1", kind, version)
+	}
+	if inputs == nil {
+		inputs = []Input{}
+	}
+	values := make([]json.RawMessage, len(members)-1)
+	for i, v := range []any{Format, kind, version, inputs, summary, payload} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
+		}
+		if err := checkKeys(text); err != nil {
+			return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
+		}
+		values[i] = text
+	}
+	if string(values[5]) == "null" {
+		return nil, fmt.Errorf("model of kind %q: there is no payload", kind)
+	}
+	text := canonical(values)
+	sum := checksum(text)
+	text = append(text[:len(text)-1], `,"checksum":"`+sum+`"}`...)
+	if len(text) > MaxFile {
+		return nil, fmt.Errorf("model of kind %q: it takes %d bytes, a model's file at most %d", kind, len(text), MaxFile)
+	}
+	return text, nil
+}
+
+// canonical writes the members but the checksum, which must be without white space.
+func canonical(values []json.RawMessage) []byte {
+	size := 2
+	for i, v := range values {
+		size += len(members[i]) + 4 + len(v)
+	}
+	text := append(make([]byte, 0, size+40), '{')
+	for i, v := range values {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, '"')
+		text = append(text, members[i]...)
+		text = append(text, `":`...)
+		text = append(text, v...)
+	}
+	return append(text, '}')
+}
+
+func checksum(text []byte) string { return fmt.Sprintf("xxh3:%016x", xxh3.Hash(text)) }
+
+// Decode reads what Encode wrote for a kind, of which the caller understands the versions
+// up to newest. Input that is truncated or altered, no model, of another kind or of a
+// newer version is an error that says so.
+func Decode(file []byte, kind string, newest int) (*File, error) {
+	object, err := split(file)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{}
+	if f.Kind, err = object.kind(); err != nil {
+		return nil, err
+	}
+	if f.Kind != kind {
+		return nil, fmt.Errorf("model of kind %q: want one of kind %q", f.Kind, kind)
+	}
+	if err := json.Unmarshal(object["version"], &f.Version); err != nil {
+		return nil, fmt.Errorf("model is damaged: version: %w", err)
+	}
+	switch {
+	case f.Version > newest:
+		return nil, fmt.Errorf("model of kind %q and version %d: this program reads up to version %d and must be updated to read it", kind, f.Version, newest)
+	case f.Version < 1:
+		return nil, fmt.Errorf("model is damaged: version is %d, versions begin at 1", f.Version)
+	}
+	if err := object.verify(); err != nil {
+		return nil, err
+	}
+	if err := Unmarshal(object["inputs"], &f.Inputs); err != nil {
+		return nil, fmt.Errorf("model is damaged: inputs: %w", err)
+	}
+	f.Summary, f.Payload = object["summary"], object["payload"]
+	return f, nil
+}
+
+// KindOf returns the kind of a model's file. Of the file it checks no more than that.
+// Files from before kinds had a common format name theirs in the member "format".
+func KindOf(file []byte) (string, error) {
+	object, err := split(file)
+	if err != nil {
+		return "", err
+	}
+	return object.kind()
+}
+
+// object is a model's file by members, with white space removed.
+type object map[string]json.RawMessage
+
+// split parses the file, and refuses what is no object or has a key twice.
+func split(file []byte) (object, error) {
+	if len(file) > MaxFile {
+		return nil, fmt.Errorf("model has %d bytes: a model's file has at most %d", len(file), MaxFile)
+	}
+	if len(bytes.TrimSpace(file)) == 0 {
+		return nil, errors.New("model is empty")
+	}
+	var compact bytes.Buffer
+	compact.Grow(len(file))
+	if err := json.Compact(&compact, file); err != nil {
+		return nil, syntaxError(file, err)
+	}
+	if compact.Bytes()[0] != '{' {
+		return nil, errors.New("not a model: it is no JSON object")
+	}
+	if err := checkKeys(compact.Bytes()); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	var o object
+	if err := json.Unmarshal(compact.Bytes(), &o); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return o, nil
+}
+
+// syntaxError says whether input that is no JSON ends too early or too late.
+func syntaxError(file []byte, err error) error {
+	var syntax *json.SyntaxError
+	whole := json.NewDecoder(bytes.NewReader(file))
+	switch wrong := whole.Decode(new(json.RawMessage)); {
+	case wrong == nil:
+		return fmt.Errorf("model is damaged: it ends after %d of %d bytes, and something else is behind it: %w", whole.InputOffset(), len(file), err)
+	case errors.Is(wrong, io.ErrUnexpectedEOF), errors.Is(wrong, io.EOF):
+		return fmt.Errorf("model is truncated after %d bytes: %w", len(file), err)
+	case errors.As(wrong, &syntax) && syntax.Offset >= int64(len(file)):
+		return fmt.Errorf("model is truncated after %d bytes: %w", len(file), err)
+	}
+	return fmt.Errorf("model is damaged: %w", err)
+}
+
+// kind reads format and kind.
+func (o object) kind() (string, error) {
+	var format, kind string
+	if err := json.Unmarshal(o["format"], &format); err != nil {
+		return "", errors.New(`not a model: it has no text "format"`)
+	}
+	if old, ok := strings.CutPrefix(format, "superstep/"); ok && format != Format && o["kind"] == nil {
+		return old, nil
+	}
+	if format != Format {
+		return "", fmt.Errorf("not a model: format is %q, want %q", format, Format)
+	}
+	if err := json.Unmarshal(o["kind"], &kind); err != nil || kind == "" {
+		return "", errors.New("model is damaged: it has no kind")
+	}
+	return kind, nil
+}
+
+// verify checks that there are the members that there must be, and their checksum.
+func (o object) verify() error {
+	values := make([]json.RawMessage, len(members)-1)
+	for i, name := range members {
+		value, ok := o[name]
+		if !ok || string(value) == "null" && name != "summary" {
+			return fmt.Errorf("model is damaged: it has no %q", name)
+		}
+		if i < len(values) {
+			values[i] = value
+		}
+	}
+	if len(o) > len(members) {
+		return fmt.Errorf("model is damaged: %w", o.unknown())
+	}
+	var written string
+	if err := json.Unmarshal(o["checksum"], &written); err != nil {
+		return fmt.Errorf("model is damaged: checksum: %w", err)
+	}
+	if want := checksum(canonical(values)); written != want {
+		return fmt.Errorf("model is damaged: the checksum of what was read is %s, the model says %q", want, written)
+	}
+	return nil
+}
+
+// unknown names a member that no model has, the first in order of text.
+func (o object) unknown() error {
+	first := ""
+	for name := range o {
+		known := false
+		for _, m := range members {
+			known = known || m == name
+		}
+		if !known && (first == "" || name < first) {
+			first = name
+		}
+	}
+	if near := spelling.Near(first, members); len(near) > 0 {
+		return fmt.Errorf("it has an unknown member %q: did the writer mean %q?", first, near[0])
+	}
+	return fmt.Errorf("it has an unknown member %q", first)
+}
+
+// Unmarshal reads a summary or payload into a value, strictly: a member that the value
+// has no field for and a null in place of it are errors.
+func Unmarshal(text json.RawMessage, into any) error {
+	if string(bytes.TrimSpace(text)) == "null" {
+		return errors.New("it is null")
+	}
+	strict := json.NewDecoder(bytes.NewReader(text))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(into); err != nil {
+		return err
+	}
+	if rest := bytes.TrimSpace(text[strict.InputOffset():]); len(rest) > 0 {
+		return fmt.Errorf("something is behind it after %d bytes", strict.InputOffset())
+	}
+	return nil
+}

@@ -1,0 +1,192 @@
+package model_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+type payload struct {
+	Numbers []float64         `json:"numbers"`
+	Words   map[string]string `json:"words"`
+}
+
+func file(t testing.TB) []byte {
+	t.Helper()
+	text, err := model.Encode("ruler", 2, []model.Input{{Column: "x \"y\"", Type: "float64"}}, map[string]int{"rows": 3},
+		payload{Numbers: []float64{0.1, -1e300, 5e-324}, Words: map[string]string{"b": "<&> \\\" ", "a": "{[,"}})
+	require.NoError(t, err)
+	return text
+}
+
+func TestFileReadsBack(t *testing.T) {
+	text := file(t)
+	require.Equal(t, text, file(t))
+	f, err := model.Decode(text, "ruler", 2)
+	require.NoError(t, err)
+	require.Equal(t, "ruler", f.Kind)
+	require.Equal(t, 2, f.Version)
+	require.Equal(t, []model.Input{{Column: "x \"y\"", Type: "float64"}}, f.Inputs)
+	require.JSONEq(t, `{"rows": 3}`, string(f.Summary))
+	var p payload
+	require.NoError(t, model.Unmarshal(f.Payload, &p))
+	require.Equal(t, []float64{0.1, -1e300, 5e-324}, p.Numbers)
+	require.Equal(t, "<&> \\\" ", p.Words["b"])
+	kind, err := model.KindOf(text)
+	require.NoError(t, err)
+	require.Equal(t, "ruler", kind)
+}
+
+func TestFileMayBeWrittenWithSpacesAndInAnotherOrder(t *testing.T) {
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(file(t), &members))
+	text, err := json.MarshalIndent(members, " ", "\t")
+	require.NoError(t, err)
+	f, err := model.Decode(append(text, "\n\n"...), "ruler", 7)
+	require.NoError(t, err)
+	require.NotContains(t, string(f.Payload), "\t")
+}
+
+func TestFileOfAnEarlierFormatNamesItsKind(t *testing.T) {
+	kind, err := model.KindOf([]byte(`{"format": "superstep/kmeans", "version": 1}`))
+	require.NoError(t, err)
+	require.Equal(t, "kmeans", kind)
+}
+
+func TestEveryTruncationIsAnError(t *testing.T) {
+	text := file(t)
+	for n := range text {
+		_, err := model.Decode(text[:n], "ruler", 2)
+		require.Error(t, err, "%d bytes", n)
+		if n > 0 {
+			require.ErrorContains(t, err, "truncated", "%d bytes", n)
+		}
+	}
+}
+
+// Whatever single byte changes, the file is refused.
+func TestEveryAlterationIsAnError(t *testing.T) {
+	text := file(t)
+	for i := range text {
+		for _, c := range []byte{'0', 'x', '"', '\\', text[i] ^ 0x20} {
+			if c == text[i] {
+				continue
+			}
+			altered := append([]byte(nil), text...)
+			altered[i] = c
+			_, err := model.Decode(altered, "ruler", 2)
+			require.Error(t, err, "%s", altered)
+		}
+	}
+}
+
+func TestDecodeTellsWhatIsWrong(t *testing.T) {
+	text := string(file(t))
+	for _, c := range []struct{ text, want string }{
+		{"", "empty"},
+		{" \n", "empty"},
+		{"[]", "no JSON object"},
+		{"3", "no JSON object"},
+		{"{}", "not a model"},
+		{`{"format": 3}`, "not a model"},
+		{`{"format": "csv"}`, `format is "csv", want "superstep/model"`},
+		{`{"format": "superstep/model"}`, "no kind"},
+		{`{"format": "superstep/model", "kind": "svm", "version": 9}`, `of kind "svm": want one of kind "ruler"`},
+		{`{"format": "superstep/model", "kind": "ruler", "version": 3, "new": 1}`, "reads up to version 2 and must be updated"},
+		{`{"format": "superstep/model", "kind": "ruler", "version": 1.5}`, "version"},
+		{`{"format": "superstep/model", "kind": "ruler", "version": 0}`, "versions begin at 1"},
+		{`{"format": "superstep/model", "kind": "ruler", "version": 1}`, `no "inputs"`},
+		{text + "{}", "something else is behind it"},
+		{text + "x", "something else is behind it"},
+		{strings.Replace(text, `"rows":3`, `"rows":3,"rows":4`, 1), `key "rows" twice`},
+		{strings.Replace(text, `"kind":"ruler"`, `"kind":"ruler","kin\u0064":"svm"`, 1), `key "kind" twice`},
+		{strings.Replace(text, `{"format"`, `{"sumary":1,"format"`, 1), `unknown member "sumary": did the writer mean "summary"`},
+		{strings.Replace(text, `{"format"`, `{"zzzzzz":1,"format"`, 1), `unknown member "zzzzzz"`},
+		{strings.Replace(text, `"rows":3`, `"rows":4`, 1), "checksum of what was read"},
+		{strings.Replace(text, `"payload":{`, `"payload": nul{`, 1), "damaged"},
+	} {
+		_, err := model.Decode([]byte(c.text), "ruler", 2)
+		require.ErrorContains(t, err, c.want, "%s", c.text)
+	}
+	_, err := model.KindOf([]byte("{"))
+	require.ErrorContains(t, err, "truncated after 1 bytes")
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	for _, c := range []struct {
+		kind    string
+		version int
+		payload any
+		want    string
+	}{
+		{"", 1, 3, "kind is empty"},
+		{"a", 0, 3, "versions begin at 1"},
+		{"a", 1, nil, "no payload"},
+		{"a", 1, func() {}, "payload"},
+		{"a", 1, json.RawMessage(`{"a":1,"a":2}`), `key "a" twice`},
+	} {
+		_, err := model.Encode(c.kind, c.version, nil, nil, c.payload)
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestUnmarshalIsStrict(t *testing.T) {
+	var p payload
+	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"number": 1}`), &p), "number")
+	require.ErrorContains(t, model.Unmarshal(json.RawMessage(` null`), &p), "null")
+	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{} 1`), &p), "behind it")
+	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"numbers": ["a"]}`), &p), "numbers")
+}
+
+func TestSaveReplacesWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "m.json")
+	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
+	require.NoError(t, model.Save(path, ruler{Length: 3}))
+	text, err := model.ReadFile(path)
+	require.NoError(t, err)
+	m, err := decodeRuler(text)
+	require.NoError(t, err)
+	require.Equal(t, 3.0, m.Length)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+
+	require.ErrorContains(t, model.Save(filepath.Join(dir, "none", "m.json"), ruler{Length: 1}), "save model")
+	require.ErrorContains(t, model.Save(path, ruler{Length: -1}), "length")
+	_, err = model.ReadFile(filepath.Join(dir, "none"))
+	require.ErrorContains(t, err, "load model")
+	again, err := model.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, text, again)
+}
+
+// FuzzDecode: whatever is decoded encodes to a file that decodes to the same.
+func FuzzDecode(f *testing.F) {
+	text := file(f)
+	f.Add(text)
+	f.Add(text[:len(text)/2])
+	f.Add([]byte(`{"format":"superstep/model","kind":"ruler","version":1,"inputs":[],"summary":null,"payload":{"a":["\"",{}],"b":{}},"checksum":""}`))
+	f.Add([]byte(`{"a":{"a":{"a":"\\"}},"b":[[[{"a":1,"\u0061":2}]]]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := model.Decode(text, "ruler", 2)
+		if err != nil {
+			return
+		}
+		again, err := model.Encode(file.Kind, file.Version, file.Inputs, file.Summary, file.Payload)
+		require.NoError(t, err)
+		same, err := model.Decode(again, "ruler", 2)
+		require.NoError(t, err)
+		require.Equal(t, file.Inputs, same.Inputs)
+		require.Equal(t, file.Version, same.Version)
+	})
+}

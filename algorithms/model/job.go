@@ -1,0 +1,107 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// EncodedRow is the row of a dataset that holds a model: what a training queue gives as
+// its rows.
+type EncodedRow struct {
+	Model string `column:"model"`
+}
+
+// Dataset makes a model a dataset of the job, one row with the file in Column, as
+// training returns one. An error of Encode is reported as the job's.
+func Dataset(b *engine.Builder, m Model) *engine.Dataset {
+	const op = "model.Dataset"
+	if m == nil {
+		b.Errorf("%s: the model is nil", op)
+		return b.Poisoned(op)
+	}
+	text, err := m.Encode()
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	return operators.FromSlice(b, []EncodedRow{{string(text)}}).Named(m.Kind() + " model")
+}
+
+// Encoded returns the file of the model that was collected under a name, for the Decode
+// of its kind.
+func Encoded(result *engine.Result, name string) ([]byte, error) {
+	rows, err := engine.Rows[EncodedRow](result, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 {
+		return nil, fmt.Errorf("result %q has %d rows: a model is one row, as training gives it", name, len(rows))
+	}
+	return []byte(rows[0].Model), nil
+}
+
+// Side returns the file of the model that an operator got by broadcast at a port. It is
+// for operators that do not go through Apply.
+func Side(c *engine.Context, port int) ([]byte, error) {
+	var file []byte
+	for _, rows := range c.Side(port) {
+		i, err := batch.FindColumn(rows.Schema(), Column)
+		if err != nil {
+			return nil, fmt.Errorf("the model: %w", err)
+		}
+		column, ok := rows.Column(i).(*array.String)
+		if !ok || column.NullN() > 0 {
+			return nil, fmt.Errorf("the model's column %q is not text without nulls", Column)
+		}
+		for row := range column.Len() {
+			if file != nil {
+				return nil, fmt.Errorf("the model has more than one row")
+			}
+			file = []byte(column.Value(row))
+		}
+	}
+	if file == nil {
+		return nil, fmt.Errorf("the model has no row")
+	}
+	return file, nil
+}
+
+// BuilderOf returns the builder of a dataset. Where the dataset is nil there is no
+// builder to record that with: the job's function ends, with the operator named.
+func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
+	if d == nil || d.Builder() == nil {
+		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
+	}
+	return d.Builder()
+}
+
+// withColumns returns the schema with columns appended, or, where replace says so and a
+// column of the name is there, put in its place. at has the index of each.
+func withColumns(schema *arrow.Schema, columns []arrow.Field, replace bool) (made *arrow.Schema, at []int, err error) {
+	fields := append([]arrow.Field(nil), schema.Fields()...)
+	for i, f := range columns {
+		for _, other := range columns[:i] {
+			if other.Name == f.Name {
+				return nil, nil, fmt.Errorf("two of the columns to add are named %q", f.Name)
+			}
+		}
+		found := schema.FieldIndices(f.Name)
+		switch {
+		case len(found) > 0 && !replace:
+			return nil, nil, fmt.Errorf("column %q exists already: choose another name", f.Name)
+		case len(found) > 0:
+			fields[found[0]] = f
+			at = append(at, found[0])
+		default:
+			at = append(at, len(fields))
+			fields = append(fields, f)
+		}
+	}
+	return arrow.NewSchema(fields, nil), at, nil
+}

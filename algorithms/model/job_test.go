@@ -1,0 +1,93 @@
+package model_test
+
+import (
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+type point struct {
+	X float64 `column:"x"`
+}
+
+type measured struct {
+	X     float64 `column:"x"`
+	Units float64 `column:"units"`
+}
+
+func TestApplyAddsColumns(t *testing.T) {
+	trial.SameBits(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
+		operators.Collect(b, "made", ruler{Length: 3}.Transform(rows))
+		operators.Collect(b, "none", ruler{Length: 3}.Transform(operators.FromSlice(b, []point(nil))))
+	})
+	r := trial.Run(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, []point{{1}, {2}, {0.3}})
+		m := model.Dataset(b, ruler{Length: 4})
+		operators.Collect(b, "model", m)
+		operators.Collect(b, "made", measure(rows, m))
+	})
+	rows, err := engine.Rows[measured](r, "made")
+	require.NoError(t, err)
+	require.Equal(t, []measured{{1, 0.25}, {2, 0.5}, {0.3, 0.3 / 4}}, rows)
+
+	text, err := model.Encoded(r, "model")
+	require.NoError(t, err)
+	m, err := decodeRuler(text)
+	require.NoError(t, err)
+	require.Equal(t, 4.0, m.Length)
+	_, err = model.Encoded(r, "made")
+	require.Error(t, err)
+	_, err = model.Encoded(r, "nothing")
+	require.Error(t, err)
+}
+
+func TestApplyTellsWhatIsWrong(t *testing.T) {
+	points := func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, []point{{1}, {-2}}) }
+	trial.Fails(t, func(b *engine.Builder) { measure(points(b), points(b)) }, "ruler.Measure", `no column "model"`, "ruler_test.go")
+	trial.Fails(t, func(b *engine.Builder) { measure(points(b), nil) }, "the model is nil")
+	trial.Fails(t, func(b *engine.Builder) { measure(nil, nil) }, "the dataset is nil")
+	trial.Fails(t, func(b *engine.Builder) { model.Dataset(b, nil) }, "the model is nil")
+	trial.Fails(t, func(b *engine.Builder) { model.Dataset(b, ruler{}) }, "length is 0")
+	trial.Fails(t, func(b *engine.Builder) { ruler{Length: 1}.Transform(ruler{Length: 1}.Transform(points(b))) }, `column "units" exists already`)
+
+	run := func(rows ...model.EncodedRow) func(b *engine.Builder) {
+		return func(b *engine.Builder) {
+			operators.Collect(b, "made", measure(points(b), operators.FromSlice(b, rows)))
+		}
+	}
+	trial.Fails(t, run(), "the model has no row")
+	trial.Fails(t, run(model.EncodedRow{"a"}, model.EncodedRow{"b"}), "more than one row")
+	trial.Fails(t, run(model.EncodedRow{"{"}), "truncated")
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "made", ruler{Length: 1}.Transform(points(b)))
+	}, `row 1 of the shard: column "x" is -2`)
+}
+
+func TestApplyChecksTheColumns(t *testing.T) {
+	for _, c := range []struct {
+		output arrow.Field
+		want   string
+	}{
+		{arrow.Field{Name: "units", Type: arrow.PrimitiveTypes.Int64}, "declared"},
+	} {
+		trial.Fails(t, func(b *engine.Builder) {
+			rows := operators.FromSlice(b, []point{{1}})
+			operators.Collect(b, "made", model.Apply("test", rows, model.Dataset(b, ruler{Length: 1}), model.Application{
+				Op: "Nothing", Outputs: []arrow.Field{c.output},
+				Open: func([]byte, *arrow.Schema) (model.Compute, error) {
+					return func(_ *engine.Context, _ int, rows arrow.Record) ([]arrow.Array, error) {
+						rows.Column(0).Retain()
+						return []arrow.Array{rows.Column(0)}, nil
+					}, nil
+				},
+			}))
+		}, c.want)
+	}
+}

@@ -1,0 +1,59 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// checkKeys refuses an object that has a key twice, at any depth, which encoding/json
+// would take as the last of them. The text must be valid JSON without white space; it is
+// walked once, byte by byte, as payloads are mostly long arrays of numbers.
+func checkKeys(text []byte) error {
+	var open []map[string]bool // of the brackets around; nil for an array
+	key := false               // whether the next string is a key
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{':
+			open, key = append(open, map[string]bool{}), true
+		case '[':
+			open, key = append(open, nil), false
+		case '}', ']':
+			open, key = open[:len(open)-1], false
+		case ',':
+			key = open[len(open)-1] != nil
+		case '"':
+			end, escaped := stringEnd(text, i)
+			if key {
+				name := string(text[i+1 : end])
+				if escaped {
+					if err := json.Unmarshal(text[i:end+1], &name); err != nil {
+						return err
+					}
+				}
+				keys := open[len(open)-1]
+				if keys[name] {
+					return fmt.Errorf("an object has the key %q twice", name)
+				}
+				keys[name] = true
+				key = false
+			}
+			i = end
+		}
+	}
+	return nil
+}
+
+// stringEnd returns where the quote is that closes a string, and whether something in
+// it is escaped.
+func stringEnd(text []byte, begin int) (end int, escaped bool) {
+	for i := begin + 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			escaped = true
+			i++
+		case '"':
+			return i, escaped
+		}
+	}
+	return len(text) - 1, escaped
+}

@@ -1,0 +1,64 @@
+package model_test
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// ruler is a model for tests: it measures the column x in units of its length.
+type ruler struct {
+	Length float64 `json:"length"`
+}
+
+func (r ruler) Kind() string          { return "ruler" }
+func (r ruler) Inputs() []model.Input { return []model.Input{{Column: "x", Type: "float64"}} }
+
+func (r ruler) Encode() ([]byte, error) {
+	if r.Length <= 0 {
+		return nil, fmt.Errorf("ruler: length is %v: want a positive number", r.Length)
+	}
+	return model.Encode(r.Kind(), 1, r.Inputs(), nil, r)
+}
+
+func decodeRuler(file []byte) (ruler, error) {
+	f, err := model.Decode(file, "ruler", 1)
+	if err != nil {
+		return ruler{}, err
+	}
+	var r ruler
+	return r, model.Unmarshal(f.Payload, &r)
+}
+
+func (r ruler) Transform(rows *engine.Dataset) *engine.Dataset {
+	return measure(rows, model.Dataset(model.BuilderOf("ruler", rows), r))
+}
+
+// measure adds the column "units".
+func measure(rows, m *engine.Dataset) *engine.Dataset {
+	return model.Apply("ruler.Measure", rows, m, model.Application{
+		Op: "Measure", Outputs: []arrow.Field{{Name: "units", Type: arrow.PrimitiveTypes.Float64}},
+		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
+			r, err := decodeRuler(file)
+			if err != nil {
+				return nil, err
+			}
+			at := schema.FieldIndices("x")[0]
+			return func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+				made := array.NewFloat64Builder(c.Allocator)
+				defer made.Release()
+				for i, v := range rows.Column(at).(*array.Float64).Float64Values() {
+					if v < 0 {
+						return nil, fmt.Errorf("row %d of the shard: column %q is %v: want at least 0", first+i, "x", v)
+					}
+					made.Append(v / r.Length)
+				}
+				return []arrow.Array{made.NewArray()}, nil
+			}, nil
+		},
+	})
+}
