@@ -1,6 +1,7 @@
 package jobmanager
 
 import (
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -83,6 +84,56 @@ func TestCommitGoesOn(t *testing.T) {
 	m = start(t, in)
 	again, _ := follow(t, dial(t, m, testToken, nil), &wire.FollowRequest{Job: id})
 	require.Equal(t, story, again)
+}
+
+// TestCommitOfALostWorker: the process of worker 0 is killed while it commits. Another
+// worker goes on at once, and the client, which stays, is told.
+func TestCommitOfALostWorker(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := start(t, func(c *Config) { c.Dir = dir })
+	c := dial(t, m, testToken, nil)
+	tm := join(t, c, registration("a", 1))
+	spec := specOf(t, 1)
+	id := committing(t, tm, spec)
+	before := wire.WorkerRef{Job: id, Attempt: 1}
+	tm.ended(before, &wire.Failure{Kind: wire.LostFailure, Message: "killed", Signal: "killed", ExitCode: -1})
+	d := resumes(t, tm, spec)
+	records, err := m.history.all()
+	require.NoError(t, err)
+	require.Len(t, records, 1)
+	require.Equal(t, wire.JobCommitting, records[0].Info.State, "so that it would go on after a restart, too")
+	s := tm.deliver(before)
+	_, err = s.CloseAndRecv()
+	require.ErrorContains(t, err, "is in attempt 2", "what the one of before still has to say")
+	tm.says(wire.WorkerEvent{WorkerRef: before, Committed: &wire.Committed{}})
+	require.NotNil(t, tm.next().Worker.Kill)
+	tm.says(wire.WorkerEvent{WorkerRef: d.WorkerRef, Committed: &wire.Committed{}})
+	require.NotNil(t, tm.next().Worker.Exit)
+	tm.ended(d.WorkerRef, nil)
+	stream, err := c.Follow(bounded(t), &wire.FollowRequest{Job: id})
+	require.NoError(t, err)
+	var told []string
+	rows := 0
+	for {
+		e, err := stream.Recv()
+		if err != nil {
+			require.ErrorIs(t, err, io.EOF)
+			break
+		}
+		if e.State != nil && e.State.State == wire.JobCommitting {
+			told = append(told, e.State.Detail)
+		}
+		if e.Collected != nil {
+			rows++
+		}
+	}
+	require.Equal(t, []string{
+		"making the results visible",
+		"worker 0 on task manager tm-a was lost (killed) while the results were being made visible; going on with that",
+		"making the results visible, after the loss of worker 0, from task manager tm-a",
+	}, told)
+	require.Equal(t, 1, rows, "once")
 }
 
 // TestCommitGoesOnWithoutRows: what the job sent to its client was cut off, which must

@@ -4,6 +4,10 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"time"
+
+	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -16,6 +20,8 @@ type args struct {
 	Output   string `required:"" help:"CSV file or directory to write."`
 	PerShard bool   `help:"Write one file per shard."`
 	Outputs  int    `default:"1" help:"Outputs of the same rows to write; if several, with a number behind their path."`
+	Hold     string `help:"A file that is made when some of the outputs are in their place; the commit goes on when it is gone."`
+	HoldAt   int    `help:"How many outputs that are."`
 }
 
 // row is a row of the job.
@@ -30,6 +36,13 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 		return row{i, draws.Float64(), "a text that takes some room, so that the file is large enough"}
 	})
 	for i := range a.Outputs {
+		if a.Hold != "" && i == a.HoldAt {
+			b.Add(engine.Spec{
+				Op: "Hold", Inputs: []engine.Port{{From: rows}},
+				Operator: func() engine.Operator { return ignore{} },
+				Sink:     hold(a.Hold),
+			})
+		}
 		path := a.Output
 		if a.Outputs > 1 {
 			path = fmt.Sprintf("%s-%d", a.Output, i)
@@ -39,5 +52,37 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 	operators.Collect(b, "first", operators.First(rows, 3))
 	return nil
 })
+
+// hold is a sink that holds up the commit of those behind it.
+type hold string
+
+func (h hold) Begin() error { return nil }
+func (h hold) Abort() error { return nil }
+
+// Commit makes the file and waits until somebody removes it.
+func (h hold) Commit() error {
+	if err := os.WriteFile(string(h), nil, 0o600); err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Lstat(string(h)); err != nil {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Resume holds up nobody.
+func (h hold) Resume([][]byte) error { return nil }
+func (h hold) Settle() error         { return nil }
+
+// ignore takes the rows of hold.
+type ignore struct{}
+
+func (ignore) Open(*engine.Context) error                                           { return nil }
+func (ignore) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+func (ignore) EndShard(*engine.Context, int, engine.Output) error                   { return nil }
+func (ignore) Finish(*engine.Context, engine.Output) error                          { return nil }
+func (ignore) Close() error                                                         { return nil }
 
 func main() { engine.Main(job) }
