@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/term"
@@ -45,9 +46,10 @@ const (
 // Results belong on standard output, by hooks such as AfterRun. Progress, logs
 // and errors go to standard error; colours are left out where NO_COLOR is set.
 //
-// An interrupt cancels the run, a second one ends the process at once, and so does
-// the first while the job is being built, as nothing has started then. Hooks run
-// with signals handled as in any program.
+// An interrupt cancels the run, a second one ends the process at once, unless it comes
+// within a quarter of a second, as two that mean one do; and so does the first while
+// the job is being built, as nothing has started then. Hooks run with signals handled
+// as in any program.
 //
 // With --cluster the job runs on a cluster, see Cluster, and everything else is the
 // same, but that --detach prints the job's name on standard output and calls no hooks.
@@ -62,6 +64,7 @@ func Main[A any](job *Job[A], opts ...MainOption[A]) {
 		width:  func() int { return terminalWidth(os.Stderr) },
 		ask:    terminalAsk(os.Stdin, os.Stderr),
 		listen: listen,
+		now:    time.Now,
 		exit:   os.Exit,
 	}, opts...))
 }
@@ -108,6 +111,7 @@ type world struct {
 	// listen begins to receive the signals that cancel, until stop; before and after,
 	// they end the process as ever.
 	listen func() (signals <-chan os.Signal, stop func())
+	now    func() time.Time
 	exit   func(code int) // ends the process at once
 }
 

@@ -62,11 +62,23 @@ func runIn[A any](t *testing.T, job *Job[A], w world, line string, opts ...MainO
 	if w.exit == nil {
 		w.exit = func(int) { panic("exit") }
 	}
+	if w.now == nil {
+		w.now = slowly()
+	}
 	if w.listen == nil {
 		w.listen = hears(nil)
 	}
 	code := mainWith(t.Context(), job, w, opts...)
 	return outcome{code, stdout.String(), stderr.String()}
+}
+
+// slowly is a clock by which signals are a second apart, as those of people.
+func slowly() func() time.Time {
+	at := time.Unix(0, 0)
+	return func() time.Time {
+		at = at.Add(time.Second)
+		return at
+	}
 }
 
 // hears makes a program receive the given signals.

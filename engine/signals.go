@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/superstep-ml/superstep/engine/task"
 )
@@ -22,6 +23,11 @@ func listen() (<-chan os.Signal, func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
+// sameSignal is how long after a signal that cancels another one counts as the same:
+// a terminal, a shell or timeout(1) may tell a process both by itself and as one of its
+// group. Nobody presses a key twice that fast to say something else.
+const sameSignal = 250 * time.Millisecond
+
 // interrupts is what signals do to a program: while the job runs, the first one
 // cancels it; otherwise, one ends the process.
 type interrupts struct {
@@ -31,6 +37,7 @@ type interrupts struct {
 	mu     sync.Mutex              // held while the process is ended, so that no run begins
 	cancel context.CancelCauseFunc // of the run, until a signal came
 	told   bool                    // that a signal came
+	at     time.Time               // when it did
 }
 
 // interrupts begins to listen.
@@ -63,8 +70,12 @@ func (in *interrupts) signal() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.cancel != nil {
+		in.told, in.at = true, in.program.now()
 		in.cancel(errInterrupted)
-		in.cancel, in.told = nil, true
+		in.cancel = nil
+		return
+	}
+	if in.told && in.program.now().Sub(in.at) < sameSignal {
 		return
 	}
 	if !in.told {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -118,6 +119,28 @@ func TestMainSecondSignal(t *testing.T) {
 	})
 	got := runIn(t, job, world{listen: hears(signals), exit: func(code int) { exited <- code }}, "--progress off --parallelism 1")
 	require.Equal(t, exitFailed, got.code)
+}
+
+// TestMainSignalsAtOnce sends a program the same signal several times within a moment,
+// as timeout(1) does, which tells the process and then its group: that is one.
+func TestMainSignalsAtOnce(t *testing.T) {
+	signals := make(chan os.Signal) // a send returns when the signals before it were dealt with
+	begin := time.Unix(0, 0)
+	at := begin
+	job := Define("slow", func(b *Builder, _ struct{}) error {
+		Collect(transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
+			signals <- os.Interrupt
+			<-c.Done()
+			at = begin.Add(sameSignal - 1)
+			signals <- os.Interrupt
+			signals <- os.Interrupt
+			return 0, context.Cause(c)
+		}), "x")
+		return nil
+	})
+	w := world{listen: hears(signals), now: func() time.Time { return at }, exit: func(int) { t.Error("the run is left before it has ended") }}
+	got := runIn(t, job, w, "--progress off --parallelism 1")
+	require.Equal(t, outcome{exitFailed, "", "prog: cancelled\n"}, got)
 }
 
 func TestMainAbandonsWhatIgnoresCancellation(t *testing.T) {

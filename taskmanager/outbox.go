@@ -76,12 +76,13 @@ func (o *outbox) put(e wire.WorkerEvent) {
 	o.waiting = append(o.waiting, event{o.next, e})
 }
 
-// forget drops what is waiting but for the ends of workers: the job manager has given
-// them up by now.
+// forget drops what is waiting but for the ends of workers, and why they failed: the
+// job manager has given them up by now, but one that was merely stopped for a while
+// has not, and hears the cause then.
 func (o *outbox) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting = slices.DeleteFunc(append(o.told, o.waiting...), func(e event) bool { return e.Ended == nil })
+	o.waiting = slices.DeleteFunc(append(o.told, o.waiting...), func(e event) bool { return e.Ended == nil && e.Failed == nil })
 	o.told = nil
 	clear(o.marks)
 }

@@ -35,6 +35,8 @@ func TestOutbox(t *testing.T) {
 				o.put(wire.WorkerEvent{WorkerRef: worker, Progress: &wire.Progress{Vertices: []wire.VertexProgress{{Rows: rows}}}})
 			case "finished":
 				o.put(wire.WorkerEvent{WorkerRef: worker, Finished: &wire.Finished{}})
+			case "failed":
+				o.put(wire.WorkerEvent{WorkerRef: worker, Failed: &wire.Failure{}})
 			case "ended":
 				o.put(wire.WorkerEvent{WorkerRef: worker, Ended: &wire.Ended{}})
 			case "beat":
@@ -82,6 +84,8 @@ func printTold(o *outbox) string {
 			fmt.Fprintf(&out, "%s progress %d\n", m.Worker.WorkerRef, m.Worker.Progress.Vertices[0].Rows)
 		case m.Worker.Finished != nil:
 			fmt.Fprintf(&out, "%s finished\n", m.Worker.WorkerRef)
+		case m.Worker.Failed != nil:
+			fmt.Fprintf(&out, "%s failed\n", m.Worker.WorkerRef)
 		case m.Worker.Ended != nil:
 			fmt.Fprintf(&out, "%s ended\n", m.Worker.WorkerRef)
 		}

@@ -36,12 +36,13 @@ func read(t *testing.T, path ...string) string {
 func TestUnits(t *testing.T) {
 	keys := map[string][]string{
 		"Unit":    {"Description", "Documentation", "After", "Wants"},
-		"Service": {"User", "Group", "StateDirectory", "RuntimeDirectory", "RuntimeDirectoryMode", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "TimeoutStopSec", "KillMode", "NoNewPrivileges", "ProtectSystem", "ReadWritePaths", "ProtectHome", "PrivateTmp", "LimitNOFILE"},
+		"Service": {"User", "Group", "StateDirectory", "RuntimeDirectory", "RuntimeDirectoryMode", "EnvironmentFile", "ExecStart", "Restart", "RestartSec", "TimeoutStopSec", "KillMode", "OOMPolicy", "NoNewPrivileges", "ProtectSystem", "ReadWritePaths", "ProtectHome", "PrivateTmp", "LimitNOFILE"},
 		"Install": {"WantedBy"},
 	}
 	units, err := filepath.Glob("../../deploy/systemd/*.service")
 	require.NoError(t, err)
 	require.Len(t, units, 2)
+	require.Contains(t, read(t, "deploy", "systemd", "superstep-taskmanager.service"), "\nOOMPolicy=continue\n", "else a worker out of memory takes the task manager with it")
 	for _, path := range units {
 		section, started := "", 0
 		for _, line := range strings.Split(read(t, "deploy", "systemd", filepath.Base(path)), "\n") {

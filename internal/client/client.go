@@ -11,8 +11,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -91,10 +89,8 @@ func Dial(ctx context.Context, options Options) (*Client, error) {
 		if c.tls, err = options.TLS.Client(); err != nil {
 			return nil, err
 		}
-		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(c.tls)))
-	} else {
-		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
+	dial = append(dial, grpc.WithTransportCredentials(security.ClientCredentials(c.tls)))
 	if !c.token.token.IsZero() {
 		dial = append(dial, grpc.WithPerRPCCredentials(security.TokenCredentials(c.token.token, secured)))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -94,7 +95,34 @@ func TestCompletion(t *testing.T) {
 	_, script, _ = run(t, nil, "completion", "zsh")
 	require.True(t, strings.HasPrefix(script, "autoload"))
 	_, script, _ = run(t, nil, "completion", "fish")
-	require.Contains(t, script, `complete -c superstep -n "__fish_use_subcommand" -a nodes`)
+	require.Contains(t, script, `complete -c superstep -n "__superstep_at ''" -a nodes`)
+	// "show" is a command, and one below "config", which asks no cluster.
+	require.Contains(t, script, "-n \"__superstep_at 'show'\" -l cluster\n")
+	require.Contains(t, script, "-n \"__superstep_at 'config show'\" -l output\n")
+	require.NotContains(t, script, "-n \"__superstep_at 'config show'\" -l cluster\n")
+	require.Contains(t, script, "-n \"__superstep_at 'config'\" -f\n", "no file can follow it")
+	require.NotContains(t, script, "-n \"__superstep_at 'run'\" -f\n", "a program may follow it")
+}
+
+// TestCompletionInShells has the shells that are here read their scripts, and asks those
+// that can be asked what they offer.
+func TestCompletionInShells(t *testing.T) {
+	for shell, ask := range map[string]string{
+		"bash": `COMP_WORDS=(superstep config show --); COMP_CWORD=3; _superstep; printf '%s\n' "${COMPREPLY[@]}"`,
+		"fish": `complete -C "superstep config show --"`,
+	} {
+		path, err := exec.LookPath(shell)
+		if err != nil {
+			t.Logf("there is no %s here: what its script says is looked at above", shell)
+			continue
+		}
+		_, script, _ := run(t, nil, "completion", shell)
+		cmd := exec.CommandContext(t.Context(), path, "-c", script+ask)
+		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Equal(t, []string{"--config", "--help", "--output"}, strings.Fields(string(out)), shell)
+	}
 }
 
 func TestVersion(t *testing.T) {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -64,16 +65,28 @@ func bash(name string, paths []string, words map[string][]string) string {
 	return b.String()
 }
 
-// fish is a line for each command and each flag.
+// fish is a function that follows the commands typed so far, and a line for each command
+// and each flag.
 func fish(name string, paths []string, words map[string][]string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s completion for fish: %s completion fish | source\n", name, name)
+	// What was typed decides, word by word, as in the others: a word that is a command
+	// in one place may be the argument of another.
+	fmt.Fprintf(&b, "function __%s_at\n  set -l at ''\n  for word in (commandline -opc)[2..-1]\n    switch (string trim \"$at $word\")\n", name)
 	for _, path := range paths {
-		condition := "__fish_use_subcommand"
 		if path != "" {
-			parts := strings.Fields(path)
-			condition = "__fish_seen_subcommand_from " + parts[len(parts)-1]
+			fmt.Fprintf(&b, "      case '%s'\n        set at '%s'\n", path, path)
 		}
+	}
+	b.WriteString("    end\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n")
+	// Where a command has commands of its own, no file can follow.
+	for _, path := range paths {
+		if below := slices.ContainsFunc(paths, func(p string) bool { return p != path && strings.HasPrefix(p, strings.TrimSpace(path+" ")) }); below {
+			fmt.Fprintf(&b, "complete -c %s -n \"__%s_at '%s'\" -f\n", name, name, path)
+		}
+	}
+	for _, path := range paths {
+		condition := fmt.Sprintf("__%s_at '%s'", name, path)
 		for _, w := range words[path] {
 			if flag, ok := strings.CutPrefix(w, "--"); ok {
 				fmt.Fprintf(&b, "complete -c %s -n %q -l %s\n", name, condition, flag)

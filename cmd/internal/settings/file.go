@@ -49,7 +49,7 @@ func Path(given string, lookup func(string) (string, bool)) string {
 
 // Read reads a configuration file; "" is an empty one.
 func Read(path string, lookup func(string) (string, bool)) (*Settings, error) {
-	s := &Settings{path: path, lookup: lookup, origins: map[string]string{}}
+	s := &Settings{path: path, lookup: lookup}
 	if path == "" {
 		return s, nil
 	}

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -15,10 +16,9 @@ const Tag = "setting"
 
 // Settings are what the environment and a file say. It serves one command line.
 type Settings struct {
-	path    string
-	lookup  func(string) (string, bool)
-	file    map[string]entry
-	origins map[string]string // by key, of those that were asked for and found
+	path   string
+	lookup func(string) (string, bool)
+	file   map[string]entry
 }
 
 // EnvName is the environment variable of a setting.
@@ -55,7 +55,9 @@ func (s *Settings) Validate(app *kong.Application) error {
 	return wrong[0]
 }
 
-// Resolve gives a flag that is not on the command line its value.
+// Resolve gives a flag that is not on the command line its value. One that the flag
+// cannot have is an error that says where it is from: the parser would name the flag
+// alone, which nobody gave.
 func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, error) {
 	key := f.Tag.Get(Tag)
 	if key == "" {
@@ -65,8 +67,19 @@ func (s *Settings) Resolve(_ *kong.Context, _ *kong.Path, f *kong.Flag) (any, er
 	if !ok {
 		return nil, nil
 	}
-	s.origins[key] = origin
+	if err := fits(f, value); err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", origin, key, err)
+	}
 	return value, nil
+}
+
+// fits tries a value of a flag, as the parser will.
+func fits(f *kong.Flag, value string) error {
+	if f.Enum != "" && !slices.Contains(strings.Split(f.Enum, ","), value) {
+		return fmt.Errorf("%q is none of %s", value, strings.Join(strings.Split(f.Enum, ","), ", "))
+	}
+	target := reflect.New(f.Target.Type()).Elem()
+	return f.Mapper.Decode(&kong.DecodeContext{Value: f.Value, Scan: kong.Scan().PushTyped(value, kong.FlagValueToken)}, target)
 }
 
 // find looks a setting up.

@@ -22,6 +22,8 @@ type cli struct {
 		Hosts  []string      `setting:"serve.hosts"`
 		Loud   bool          `setting:"serve.loud"`
 		Word   string        `setting:"serve.word" secret:""`
+		Manner string        `setting:"serve.manner" enum:"kind,brisk" default:"kind"`
+		Slots  int           `setting:"serve.slots"`
 		Other  string        `default:"not a setting"`
 	} `cmd:""`
 	Ask struct {
@@ -79,6 +81,8 @@ func TestOrder(t *testing.T) {
 		"serve.hosts":  "a,b from file:5",
 		"serve.loud":   "true from environment SUPERSTEP_SERVE_LOUD",
 		"serve.word":   " from default",
+		"serve.manner": "kind from default",
+		"serve.slots":  " from default",
 		"server":       "there:1 from file:6",
 	}, origins)
 
@@ -117,6 +121,31 @@ func TestWrongFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(large, make([]byte, 2<<20), 0o600))
 	_, err = settings.Read(large, os.LookupEnv)
 	require.ErrorContains(t, err, "is it the right one?")
+}
+
+// TestWrongValuesNameTheirOrigin has every kind of value wrong, in the environment and
+// in a file: the error says where, as nobody has given the flag.
+func TestWrongValuesNameTheirOrigin(t *testing.T) {
+	for _, c := range []struct{ key, value, want string }{
+		{"slots", "many", `"many"`},
+		{"slots", "2.5", `"2.5"`},
+		{"wait", "soon", `"soon"`},
+		{"room", "3 apples", `"3 apples" is no size`},
+		{"loud", "perhaps", `"perhaps"`},
+		{"manner", "rude", `"rude" is none of kind, brisk`},
+	} {
+		name := settings.EnvName("serve." + c.key)
+		_, _, err := parsed(t, map[string]string{name: c.value}, "", "serve")
+		require.ErrorContains(t, err, "--"+c.key+": environment "+name+": serve."+c.key+": ")
+		require.ErrorContains(t, err, c.want)
+		_, _, err = parsed(t, nil, "server: x\nserve:\n  "+c.key+": "+c.value+"\n", "serve")
+		require.ErrorContains(t, err, "config.yaml:3: serve."+c.key+": ")
+		require.ErrorContains(t, err, c.want)
+		_, _, err = parsed(t, map[string]string{name: c.value}, "", "ask")
+		require.NoError(t, err, "it is nothing to this command")
+	}
+	_, _, err := parsed(t, map[string]string{"SUPERSTEP_SERVE_SLOTS": "many"}, "", "serve", "--slots", "3")
+	require.NoError(t, err, "the command line counts before")
 }
 
 func TestWhichFile(t *testing.T) {

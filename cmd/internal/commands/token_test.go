@@ -1,0 +1,87 @@
+package commands
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/security"
+)
+
+// waitsFor is a task manager that is started before its token is there, and what it
+// says.
+func waitsFor(file string) (*TaskManagerCommand, *Streams, *bytes.Buffer) {
+	said := new(bytes.Buffer)
+	c := new(TaskManagerCommand)
+	c.TokenFile = file
+	return c, &Streams{Out: said, Err: said}, said
+}
+
+// TestTokenThatComes starts a task manager a moment before the job manager that makes
+// the token.
+func TestTokenThatComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "token")
+		c, s, said := waitsFor(file)
+		made := make(chan security.Token, 1)
+		begin := time.Now()
+		time.AfterFunc(3*time.Second, func() {
+			token, err := security.CreateToken(file)
+			if err != nil {
+				t.Error(err)
+			}
+			made <- token
+		})
+		token, err := c.awaitToken(t.Context(), s, 6123)
+		require.NoError(t, err)
+		require.Equal(t, (<-made).Reveal(), token.Reveal())
+		require.InDelta(t, 3, time.Since(begin).Seconds(), 0.3)
+		require.Equal(t, 1, strings.Count(said.String(), "taskmanager: waiting for the token: "), said.String())
+	})
+}
+
+// TestTokenThatDoesNotCome waits for a token for ten seconds, and says what is missing.
+func TestTokenThatDoesNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "token")
+		c, s, said := waitsFor(file)
+		begin := time.Now()
+		_, err := c.awaitToken(t.Context(), s, 6123)
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		require.ErrorContains(t, err, file)
+		require.Equal(t, tokenWait, time.Since(begin))
+		require.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
+	})
+}
+
+// TestTokenNotWaitedFor ends the wait with its context, and does not begin one where a
+// file is there that is no good.
+func TestTokenNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "token")
+		c, s, said := waitsFor(file)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begin := time.Now()
+		_, err := c.awaitToken(ctx, s, 6123)
+		require.Error(t, err)
+		require.Equal(t, time.Second, time.Since(begin))
+
+		said.Reset()
+		require.NoError(t, os.WriteFile(file, []byte("short"), 0o600))
+		_, err = c.awaitToken(t.Context(), s, 6123)
+		require.ErrorContains(t, err, "could be guessed")
+		require.False(t, errors.Is(err, fs.ErrNotExist))
+		require.Equal(t, time.Second, time.Since(begin))
+		require.Empty(t, said.String())
+	})
+}
