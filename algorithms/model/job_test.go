@@ -67,7 +67,7 @@ func TestApplyTellsWhatIsWrong(t *testing.T) {
 	trial.Fails(t, run(model.EncodedRow{"{"}), "truncated")
 	trial.Fails(t, func(b *engine.Builder) {
 		operators.Collect(b, "made", ruler{Length: 1}.Transform(points(b)))
-	}, `row 1 of the shard: column "x" is -2`)
+	}, `row 0 of the shard: column "x" is -2`)
 }
 
 func TestApplyChecksTheColumns(t *testing.T) {

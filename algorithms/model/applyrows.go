@@ -1,0 +1,143 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// RowApplication is how a model that computes single rows is applied in a job.
+type RowApplication struct {
+	// Op names the operator in plans and messages.
+	Op string
+	// Attrs are what the plan shows of it.
+	Attrs []engine.Attr
+	// Outputs are the columns that are added. A column of the rows that has the name of one
+	// gives it its place if Replace says so, and is an error otherwise.
+	Outputs []arrow.Field
+	Replace bool
+	// Decode reads the model's file, once for each subtask.
+	Decode func(file []byte) (Binder, error)
+}
+
+// ApplyRows adds the operator that receives a model by broadcast and runs its Step on every
+// row, so that the columns have the bits that the Step gives elsewhere. Rows stay in place
+// but those that the Step leaves out. Mistakes are reported as Apply does.
+func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, func(made *arrow.Schema, at []int) engine.Operator {
+		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
+	})
+}
+
+// rowwise is the operator behind ApplyRows.
+type rowwise struct {
+	schema *arrow.Schema
+	at     []int
+	input  *arrow.Schema
+	a      RowApplication
+
+	step   Step
+	reader *Reader
+	writer *writer
+	row    []Cell
+	kept   []int32
+	rows   int // of the shard at hand, seen so far
+}
+
+// Open reads the model and binds it to the columns of the rows.
+func (p *rowwise) Open(c *engine.Context) error {
+	file, err := Side(c, 1)
+	if err != nil {
+		return err
+	}
+	binder, err := p.a.Decode(file)
+	if err != nil {
+		return err
+	}
+	layout := &Layout{}
+	for _, f := range p.input.Fields() {
+		layout.Add(f.Name)
+	}
+	if p.step, err = binder.Bind(layout); err != nil {
+		return err
+	}
+	var cells []int
+	for _, f := range p.a.Outputs {
+		cell := layout.index(f.Name)
+		if cell < 0 {
+			return fmt.Errorf("the model computes no column %q", f.Name)
+		}
+		cells = append(cells, cell)
+		layout.read[cell] = true
+	}
+	if p.reader, err = NewReader(p.input, layout); err != nil {
+		return err
+	}
+	p.row = layout.NewRow()
+	p.writer, err = newWriter(c.Allocator, p.a.Outputs, cells)
+	return err
+}
+
+// Process adds the columns to a batch.
+func (p *rowwise) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	n := int(rows.NumRows())
+	p.reader.Reset(rows)
+	p.kept = p.kept[:0]
+	for i := range n {
+		p.reader.Read(i, p.row)
+		err := p.step(p.row)
+		if err == nil {
+			err = p.writer.append(p.row)
+		}
+		switch {
+		case err == nil:
+			p.kept = append(p.kept, int32(i))
+		case !errors.Is(err, ErrSkip):
+			return fmt.Errorf("row %d of the shard: %w", p.rows+i, err)
+		}
+	}
+	p.rows += n
+	columns, err := p.writer.columns()
+	if err != nil {
+		return err
+	}
+	kept := rows
+	if len(p.kept) < n {
+		if kept, err = batch.Take(c.Allocator, rows, p.kept); err != nil {
+			for _, c := range columns {
+				c.Release()
+			}
+			return err
+		}
+		defer kept.Release()
+	}
+	made, err := join(p.schema, p.at, kept, columns)
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.a.Op, err)
+	}
+	defer made.Release()
+	if made.NumRows() == 0 {
+		return nil
+	}
+	return out.Emit(shard, made)
+}
+
+// EndShard counts rows from 0 again.
+func (p *rowwise) EndShard(*engine.Context, int, engine.Output) error {
+	p.rows = 0
+	return nil
+}
+
+func (p *rowwise) Finish(*engine.Context, engine.Output) error { return nil }
+
+// Close gives back the memory of the columns being built.
+func (p *rowwise) Close() error {
+	if p.writer != nil {
+		p.writer.release()
+	}
+	return nil
+}
