@@ -4,3 +4,6 @@ package kernel
 
 // ulpPoints is the number of rounds of random arguments per function.
 const ulpPoints = 40000
+
+// formShapes divides the shapes at which assembly is compared with pure Go.
+const formShapes = 8

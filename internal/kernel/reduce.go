@@ -9,8 +9,13 @@ type Number interface {
 
 // AddTo sets dst[i] = dst[i] + src[i]. src is at least as long as dst, the
 // rest of it is ignored; integers wrap around.
-func AddTo[T Number](dst, src []T) {
+func AddTo[T Number](dst, src []T) { addTo(active, dst, src) }
+
+func addTo[T Number](k dispatch, dst, src []T) {
 	src = src[:len(dst)]
+	if k.avx2 && len(dst) >= 8 && combineFloats(dst, src, false) {
+		return
+	}
 	if d, ok := any(dst).([]uint8); ok {
 		addBytes(d, any(src).([]uint8))
 		return
@@ -30,6 +35,38 @@ func AddTo[T Number](dst, src []T) {
 	for ; i < len(dst); i++ {
 		dst[i] += src[i]
 	}
+}
+
+// combineFloats runs AddTo or ProdTo in assembly where there is a form for the
+// element type, and tells whether there is.
+func combineFloats[T Number](dst, src []T, product bool) bool {
+	switch d := any(dst).(type) {
+	case []float64:
+		s := any(src).([]float64)
+		for len(d) > 0 {
+			n := min(len(d), callSize)
+			if product {
+				prodTo64(&d[0], &s[0], n)
+			} else {
+				addTo64(&d[0], &s[0], n)
+			}
+			d, s = d[n:], s[n:]
+		}
+	case []float32:
+		s := any(src).([]float32)
+		for len(d) > 0 {
+			n := min(len(d), callSize)
+			if product {
+				prodTo32(&d[0], &s[0], n)
+			} else {
+				addTo32(&d[0], &s[0], n)
+			}
+			d, s = d[n:], s[n:]
+		}
+	default:
+		return false
+	}
+	return true
 }
 
 // addBytes adds eight bytes at a time in one word: the low seven bits of each
@@ -60,8 +97,13 @@ func word(b []uint8) uint64 {
 
 // ProdTo sets dst[i] = dst[i] * src[i]. src is at least as long as dst;
 // integers wrap around.
-func ProdTo[T Number](dst, src []T) {
+func ProdTo[T Number](dst, src []T) { prodTo(active, dst, src) }
+
+func prodTo[T Number](k dispatch, dst, src []T) {
 	src = src[:len(dst)]
+	if k.avx2 && len(dst) >= 8 && combineFloats(dst, src, true) {
+		return
+	}
 	i := 0
 	for ; i+8 <= len(dst); i += 8 {
 		p, q := (*[8]T)(dst[i:i+8]), (*[8]T)(src[i:i+8])

@@ -1,9 +1,29 @@
 package kernel
 
+import "unsafe"
+
 // Float is the set of element types of the vector primitives.
 type Float interface {
 	float32 | float64
 }
+
+// is64 tells the element type; the compiler knows the answer.
+func is64[T Float]() bool {
+	var v T
+	return unsafe.Sizeof(v) == 8
+}
+
+// lanesOf returns the number of elements of a register.
+func lanesOf[T Float]() int {
+	if is64[T]() {
+		return 4
+	}
+	return 8
+}
+
+// of64 and of32 return the first element of a slice for assembly.
+func of64[T Float](x []T) *float64 { return (*float64)(unsafe.Pointer(unsafe.SliceData(x))) }
+func of32[T Float](x []T) *float32 { return (*float32)(unsafe.Pointer(unsafe.SliceData(x))) }
 
 // Dot returns the inner product of x and y, which have the same length:
 // acc = acc + x[i]*y[i] from 0 in increasing i. Being one output it is one
@@ -28,8 +48,19 @@ func Sum[T Float](x []T) T {
 }
 
 // Axpy sets dst[i] = dst[i] + a*x[i].
-func Axpy[T Float](a T, x, dst []T) {
+func Axpy[T Float](a T, x, dst []T) { axpy(active, a, x, dst) }
+
+func axpy[T Float](k dispatch, a T, x, dst []T) {
 	x = x[:len(dst)]
+	for k.avx2 && len(dst) >= 8 {
+		n := min(len(dst), callSize)
+		if is64[T]() {
+			axpy64(float64(a), of64(x), of64(dst), n)
+		} else {
+			axpy32(float32(a), of32(x), of32(dst), n)
+		}
+		x, dst = x[n:], dst[n:]
+	}
 	i := 0
 	for ; i+4 <= len(dst); i += 4 {
 		p, q := (*[4]T)(dst[i:i+4]), (*[4]T)(x[i:i+4])
@@ -44,7 +75,18 @@ func Axpy[T Float](a T, x, dst []T) {
 }
 
 // Scale sets dst[i] = a*dst[i].
-func Scale[T Float](a T, dst []T) {
+func Scale[T Float](a T, dst []T) { scaleBy(active, a, dst) }
+
+func scaleBy[T Float](k dispatch, a T, dst []T) {
+	for k.avx2 && len(dst) >= 8 {
+		n := min(len(dst), callSize)
+		if is64[T]() {
+			scale64(float64(a), of64(dst), n)
+		} else {
+			scale32(float32(a), of32(dst), n)
+		}
+		dst = dst[n:]
+	}
 	for i := range dst {
 		dst[i] *= a
 	}
@@ -52,9 +94,21 @@ func Scale[T Float](a T, dst []T) {
 
 // RowNorms writes the squared Euclidean norm of each of the len(dst) rows of x
 // to dst. Each is the sum of squares in increasing feature order.
-func RowNorms[T Float](x []T, d int, dst []T) {
+func RowNorms[T Float](x []T, d int, dst []T) { rowNorms(active, x, d, dst) }
+
+func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 	n := len(dst)
+	x = x[:n*d]
 	i := 0
+	for step := rowsPerCall(d); k.avx2 && n-i >= lanesOf[T](); {
+		m := min(n-i, step)
+		if is64[T]() {
+			rowNorms64(of64(x[i*d:]), m, d, of64(dst[i:]))
+		} else {
+			rowNorms32(of32(x[i*d:]), m, d, of32(dst[i:]))
+		}
+		i += m
+	}
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		var a0, a1, a2, a3 T
@@ -84,12 +138,24 @@ func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 }
 
 // DotRows multiplies a matrix by a vector: out[i] = [Dot](row i of x, w) for
-// the n rows of x, with the bits of Dot. Four rows advance together, so that
-// four chains of additions hide each other's latency.
-func DotRows[T Float](x []T, n, d int, w, out []T) {
+// the n rows of x, with the bits of Dot. Several rows advance together, so that
+// their chains of additions hide each other's latency.
+func DotRows[T Float](x []T, n, d int, w, out []T) { dotRows(active, x, n, d, w, out) }
+
+func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
+	x = x[:n*d]
 	w = w[:d]
 	out = out[:n]
 	i := 0
+	for step := rowsPerCall(d); k.avx2 && n-i >= lanesOf[T](); {
+		m := min(n-i, step)
+		if is64[T]() {
+			dotRows64(of64(x[i*d:]), m, d, of64(w), of64(out[i:]))
+		} else {
+			dotRows32(of32(x[i*d:]), m, d, of32(w), of32(out[i:]))
+		}
+		i += m
+	}
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
 		w := w[:len(r0)]
@@ -111,27 +177,32 @@ func DotRows[T Float](x []T, n, d int, w, out []T) {
 
 // AddScaledRows adds to out the rows of x scaled by coef, in row order:
 // out[j] = out[j] + coef[i]*x[i][j] for i = 0, 1, …, n-1. It is the gradient of
-// a linear model, with one coefficient a row. Four rows are taken in one pass
+// a linear model, with one coefficient a row. Several rows are taken in one pass
 // over out; each out[j] still receives them one after the other.
 func AddScaledRows[T Float](x []T, n, d int, coef, out []T) {
+	addScaledRows(active, x, n, d, coef, out)
+}
+
+func addScaledRows[T Float](k dispatch, x []T, n, d int, coef, out []T) {
+	x = x[:n*d]
 	coef = coef[:n]
 	out = out[:d]
 	i := 0
+	for step := rowsPerCall(d); k.avx2 && i < n; {
+		m := min(n-i, step)
+		if is64[T]() {
+			addScaledRows64(of64(x[i*d:]), m, d, of64(coef[i:]), of64(out))
+		} else {
+			addScaledRows32(of32(x[i*d:]), m, d, of32(coef[i:]), of32(out))
+		}
+		i += m
+	}
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
-		out := out[:len(r0)]
-		k := (*[4]T)(coef[i : i+4])
-		k0, k1, k2, k3 := k[0], k[1], k[2], k[3]
-		for j, v := range r0 {
-			o := out[j]
-			o += T(k0 * v)
-			o += T(k1 * r1[j])
-			o += T(k2 * r2[j])
-			o += T(k3 * r3[j])
-			out[j] = o
-		}
+		c := (*[4]T)(coef[i : i+4])
+		addScaled4(c[0], c[1], c[2], c[3], r0, r1, r2, r3, out)
 	}
 	for ; i < n; i++ {
-		Axpy(coef[i], x[i*d:i*d+d], out)
+		axpy(k, coef[i], x[i*d:i*d+d], out)
 	}
 }

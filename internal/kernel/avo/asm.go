@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	op "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// a is where the functions of this program write.
+var a *build.Context
+
+func use(context *build.Context) { a = context }
+
+// float is one of the two element types and the instructions for it.
+type float struct {
+	suffix string // of function names
+	size   int    // in bytes
+	lanes  int    // in a YMM register
+	elem   string // Go type
+
+	move, add, sub, mul     func(ops ...op.Op) // packed
+	move1, add1, mul1, sub1 func(ops ...op.Op) // of one element
+	broadcast               func(ops ...op.Op)
+}
+
+func float64s() float {
+	return float{
+		suffix: "64", size: 8, lanes: 4, elem: "float64",
+		move: a.VMOVUPD, add: a.VADDPD, sub: a.VSUBPD, mul: a.VMULPD,
+		move1: a.VMOVSD, add1: a.VADDSD, mul1: a.VMULSD, sub1: a.VSUBSD,
+		broadcast: a.VBROADCASTSD,
+	}
+}
+
+func float32s() float {
+	return float{
+		suffix: "32", size: 4, lanes: 8, elem: "float32",
+		move: a.VMOVUPS, add: a.VADDPS, sub: a.VSUBPS, mul: a.VMULPS,
+		move1: a.VMOVSS, add1: a.VADDSS, mul1: a.VMULSS, sub1: a.VSUBSS,
+		broadcast: a.VBROADCASTSS,
+	}
+}
+
+// function opens a function that keeps no reference to its arguments.
+func function(name, doc, signature string) {
+	a.Function(name)
+	a.Attributes(attr.NOSPLIT)
+	a.SignatureExpr(signature)
+	a.Pragma("noescape")
+	a.Doc(name + " " + doc)
+}
+
+// done closes it.
+func done() {
+	a.VZEROUPPER()
+	a.RET()
+}
+
+// argument loads an argument of eight bytes.
+func argument(name string) reg.GPVirtual { return a.Load(a.Param(name), a.GP64()).(reg.GPVirtual) }
+
+// at is the memory at a pointer plus bytes.
+func at(p reg.Register, bytes int) op.Mem { return op.Mem{Base: p, Disp: bytes} }
+
+// atIndex is the memory at a pointer plus an index times its scale plus bytes.
+func atIndex(p, index reg.Register, scale uint8, bytes int) op.Mem {
+	return op.Mem{Base: p, Index: index, Scale: scale, Disp: bytes}
+}
+
+// labels makes the labels of loops distinct.
+var labels int
+
+// while runs body as long as at least step of the elements that n counts are
+// left, and takes them off.
+func while(n reg.GPVirtual, step int, body func()) {
+	labels++
+	loop, end := fmt.Sprintf("loop%d", labels), fmt.Sprintf("end%d", labels)
+	a.CMPQ(n, op.Imm(uint64(step)))
+	a.JLT(op.LabelRef(end))
+	a.Label(loop)
+	body()
+	a.SUBQ(op.Imm(uint64(step)), n)
+	a.CMPQ(n, op.Imm(uint64(step)))
+	a.JGE(op.LabelRef(loop))
+	a.Label(end)
+}
+
+// ifNotZero runs body if n is not zero.
+func ifNotZero(n reg.GPVirtual, body func()) {
+	labels++
+	end := fmt.Sprintf("end%d", labels)
+	a.TESTQ(n, n)
+	a.JZ(op.LabelRef(end))
+	body()
+	a.Label(end)
+}
+
+// copyOf returns a new register with the value of another.
+func copyOf(r reg.GPVirtual) reg.GPVirtual {
+	c := a.GP64()
+	a.MOVQ(r, c)
+	return c
+}
+
+// ymms returns n registers.
+func ymms(n int) []reg.VecVirtual {
+	v := make([]reg.VecVirtual, n)
+	for i := range v {
+		v[i] = a.YMM()
+	}
+	return v
+}
+
+// zero clears registers.
+func zero(v ...reg.VecVirtual) {
+	for _, r := range v {
+		a.VXORPD(r, r, r)
+	}
+}

@@ -1,0 +1,114 @@
+// Command avo writes the AVX2 forms of the loops of package kernel: the
+// assembly, its Go declarations, and declarations for other processors. It is a
+// module of its own, so that the library does not depend on what generates it.
+//
+// Every loop computes each of its outputs by the sequence of operations that
+// the pure Go form has, each rounded separately: a product is one instruction
+// and the addition to it another. Lanes of a register always belong to
+// different outputs.
+//
+//	go generate ./internal/kernel
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"go/format"
+	"log"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+)
+
+func main() {
+	log.SetFlags(0)
+	dir := flag.String("dir", "..", "directory of package kernel")
+	flag.Parse()
+	for _, part := range []struct {
+		name     string
+		generate func()
+	}{
+		{"vector", vectors},
+		{"rows", rows},
+	} {
+		context := build.NewContext()
+		use(context)
+		context.ConstraintExpr("amd64")
+		part.generate()
+		if err := write(context, *dir, part.name); err != nil {
+			log.Fatalf("%s: %v", part.name, err)
+		}
+	}
+}
+
+// write compiles what a context holds and writes it as name_amd64.s,
+// name_amd64.go and name_other.go.
+func write(context *build.Context, dir, name string) error {
+	file, err := context.Result()
+	if err != nil {
+		return err
+	}
+	if err := pass.Compile.Execute(file); err != nil {
+		return err
+	}
+	config := printer.Config{Argv: []string{"go", "generate"}, Pkg: "kernel"}
+	assembly, err := printer.NewGoAsm(config).Print(file)
+	if err != nil {
+		return err
+	}
+	if err := onlyAVX2(assembly); err != nil {
+		return err
+	}
+	stubs, err := printer.NewStubs(config).Print(file)
+	if err != nil {
+		return err
+	}
+	other, err := elsewhere(config, file)
+	if err != nil {
+		return err
+	}
+	for suffix, text := range map[string][]byte{"_amd64.s": assembly, "_amd64.go": stubs, "_other.go": other} {
+		if err := os.WriteFile(filepath.Join(dir, name+suffix), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	// Registers that only AVX-512 has; the allocator hands them out when the
+	// first sixteen are in use.
+	beyondAVX2 = regexp.MustCompile(`\b([XY](1[6-9]|2[0-9]|3[01])|Z[0-9]+|K[0-7])\b`)
+	fused      = regexp.MustCompile(`\bVFN?M(ADD|SUB)\w*`)
+)
+
+// onlyAVX2 refuses what a processor with no more than AVX2 cannot run, and
+// what would round once where the definition rounds twice.
+func onlyAVX2(assembly []byte) error {
+	for i, line := range bytes.Split(assembly, []byte("\n")) {
+		if m := beyondAVX2.Find(line); m != nil {
+			return fmt.Errorf("line %d needs the register %s, which AVX2 does not have: %s", i+1, m, line)
+		}
+		if m := fused.Find(line); m != nil {
+			return fmt.Errorf("line %d has the fused instruction %s", i+1, m)
+		}
+	}
+	return nil
+}
+
+// elsewhere returns the declarations for processors without this assembly. They
+// are never called there: the dispatch is off.
+func elsewhere(config printer.Config, file *ir.File) ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "// %s\n\n//go:build !amd64\n\npackage %s\n", config.GeneratedWarning(), config.Pkg)
+	for _, f := range file.Functions() {
+		fmt.Fprintf(&b, "\nfunc %s%s { panic(\"kernel: no assembly\") }\n", f.Name, f.Signature.String())
+	}
+	return format.Source(b.Bytes())
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	op "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// vectors writes the element-wise loops.
+func vectors() {
+	for _, f := range []float{float64s(), float32s()} {
+		axpy(f)
+		scale(f)
+		combine(f, "addTo", "sets dst[i] = dst[i] + src[i].", f.add, f.add1)
+		combine(f, "prodTo", "sets dst[i] = dst[i] * src[i].", f.mul, f.mul1)
+	}
+}
+
+// elementwise runs packed over blocks of four registers, then over one, and
+// single over the elements that are left. Each is called with the distance in
+// bytes from the pointers, which advance.
+func elementwise(f float, n reg.GPVirtual, pointers []reg.GPVirtual, packed func(disps []int), single func()) {
+	advance := func(bytes int) {
+		for _, p := range pointers {
+			a.ADDQ(op.Imm(uint64(bytes)), p)
+		}
+	}
+	while(n, 4*f.lanes, func() {
+		packed([]int{0, 32, 64, 96})
+		advance(128)
+	})
+	while(n, f.lanes, func() {
+		packed([]int{0})
+		advance(32)
+	})
+	while(n, 1, func() {
+		single()
+		advance(f.size)
+	})
+	done()
+}
+
+func axpy(f float) {
+	function("axpy"+f.suffix, "sets dst[i] = dst[i] + a*x[i].", "func(a "+f.elem+", x, dst *"+f.elem+", n int)")
+	scalar := a.YMM()
+	f.broadcast(parameter("a"), scalar)
+	x, dst, n := argument("x"), argument("dst"), argument("n")
+	elementwise(f, n, []reg.GPVirtual{x, dst}, func(disps []int) {
+		v := ymms(len(disps))
+		for i, disp := range disps {
+			f.mul(at(x, disp), scalar, v[i])
+		}
+		for i, disp := range disps {
+			f.add(at(dst, disp), v[i], v[i])
+		}
+		for i, disp := range disps {
+			f.move(v[i], at(dst, disp))
+		}
+	}, func() {
+		v := a.XMM()
+		f.move1(at(x, 0), v)
+		f.mul1(v, scalar.AsX(), v)
+		f.add1(at(dst, 0), v, v)
+		f.move1(v, at(dst, 0))
+	})
+}
+
+func scale(f float) {
+	function("scale"+f.suffix, "sets dst[i] = a*dst[i].", "func(a "+f.elem+", dst *"+f.elem+", n int)")
+	scalar := a.YMM()
+	f.broadcast(parameter("a"), scalar)
+	dst, n := argument("dst"), argument("n")
+	elementwise(f, n, []reg.GPVirtual{dst}, func(disps []int) {
+		v := ymms(len(disps))
+		for i, disp := range disps {
+			f.mul(at(dst, disp), scalar, v[i])
+		}
+		for i, disp := range disps {
+			f.move(v[i], at(dst, disp))
+		}
+	}, func() {
+		v := a.XMM()
+		f.mul1(at(dst, 0), scalar.AsX(), v)
+		f.move1(v, at(dst, 0))
+	})
+}
+
+func combine(f float, name, doc string, packed, single func(ops ...op.Op)) {
+	function(name+f.suffix, doc, "func(dst, src *"+f.elem+", n int)")
+	dst, src, n := argument("dst"), argument("src"), argument("n")
+	elementwise(f, n, []reg.GPVirtual{dst, src}, func(disps []int) {
+		v := ymms(len(disps))
+		for i, disp := range disps {
+			f.move(at(dst, disp), v[i])
+		}
+		for i, disp := range disps {
+			packed(at(src, disp), v[i], v[i])
+		}
+		for i, disp := range disps {
+			f.move(v[i], at(dst, disp))
+		}
+	}, func() {
+		v := a.XMM()
+		f.move1(at(dst, 0), v)
+		single(at(src, 0), v, v)
+		f.move1(v, at(dst, 0))
+	})
+}
+
+// parameter is the memory of an argument.
+func parameter(name string) op.Mem {
+	component, err := a.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return component.Addr
+}

@@ -1,0 +1,172 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/cpu"
+)
+
+// The tests of this file hold the assembly to pure Go, bit for bit: at every
+// length, at offsets that no register is aligned to, and with values that are
+// infinite, subnormal, zero of either sign or not a number. Slices are guarded:
+// nothing outside of them may change.
+
+// assembled is the form in assembly, as far as this processor has one.
+var assembled = dispatch{avx2: cpu.X86.HasAVX2}
+
+// strange are the values that break shortcuts.
+var strange = []float64{
+	0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.NaN(), 5e-324, -5e-324, 0x1p-1022, -0x1.fp-1030,
+	math.MaxFloat64, -math.MaxFloat64, 1, -1, 0x1p-149, -0x1p-127, math.MaxFloat32, 1e-30, 1e30,
+}
+
+// mixed draws n values at an offset: ordinary ones in style 0, some strange ones
+// in style 1, otherwise of many magnitudes. guard values follow the slice.
+func mixed[T Float](rng *rand.Rand, n, offset, style int) []T {
+	s := make([]T, offset+n+guard)
+	for i := range s {
+		switch {
+		case i >= offset+n:
+			s[i] = guardValue
+		case style == 1 && rng.IntN(8) == 0:
+			s[i] = T(strange[rng.IntN(len(strange))])
+		case style == 2:
+			s[i] = T(rng.NormFloat64() * math.Pow(10, float64(rng.IntN(25)-8)))
+		default:
+			s[i] = T(rng.NormFloat64())
+		}
+	}
+	return s[offset : offset+n]
+}
+
+const (
+	guard      = 16
+	guardValue = 12345
+)
+
+// clone copies a slice with its guard and its offset.
+func clone[T Float](x []T) []T {
+	c := make([]T, len(x)+guard)
+	copy(c, x[:len(x)+guard])
+	return c[:len(x)]
+}
+
+// same compares bits, taking all NaNs as one, and looks at the guards.
+func same[T Float](t require.TestingT, want, got []T, msg ...any) {
+	if !equalBits(want, got) {
+		require.Equal(t, bits(want), bits(got), msg...)
+	}
+	for _, v := range got[:len(got)+guard][len(got):] {
+		if v != guardValue {
+			require.Fail(t, "written beyond the end", msg...)
+		}
+	}
+}
+
+func equalBits[T Float](a, b []T) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, v := range a {
+		if v != b[i] && (v == v || b[i] == b[i]) || v == 0 && math.Signbit(float64(v)) != math.Signbit(float64(b[i])) {
+			return false
+		}
+	}
+	return true
+}
+
+// testElementwise runs every element-wise loop at one length.
+func testElementwise[T Float](t *testing.T, rng *rand.Rand, n, offset, style int) {
+	x, y := mixed[T](rng, n, offset, style), mixed[T](rng, n, (offset+3)%8, style)
+	scalar := mixed[T](rng, 1, 0, style)[0]
+	for name, run := range map[string]func(k dispatch, dst, src []T){
+		"axpy":  func(k dispatch, dst, src []T) { axpy(k, scalar, src, dst) },
+		"scale": func(k dispatch, dst, _ []T) { scaleBy(k, scalar, dst) },
+		"add":   addTo[T],
+		"prod":  prodTo[T],
+	} {
+		for _, aliased := range []bool{false, true} {
+			want, got := clone(y), clone(y)
+			from, to := x, x
+			if aliased {
+				from, to = want, got
+			}
+			run(dispatch{}, want, from)
+			run(assembled, got, to)
+			same(t, want, got, "%s n=%d offset=%d style=%d", name, n, offset, style)
+		}
+	}
+}
+
+// testRows runs every product of a matrix with a vector at one shape.
+func testRows[T Float](t *testing.T, rng *rand.Rand, n, d, offset, style int) {
+	x, w := mixed[T](rng, n*d, offset, style), mixed[T](rng, d, (offset+1)%8, style)
+	coef, out := mixed[T](rng, n, (offset+5)%8, style), mixed[T](rng, n, offset%3, 0)
+	at := fmt.Sprintf("n=%d d=%d offset=%d style=%d", n, d, offset, style)
+	want, got := clone(out), clone(out)
+	dotRows(dispatch{}, x, n, d, w, want)
+	dotRows(assembled, x, n, d, w, got)
+	same(t, want, got, "dotRows", at)
+	rowNorms(dispatch{}, x, d, want)
+	rowNorms(assembled, x, d, got)
+	same(t, want, got, "rowNorms", at)
+	want, got = clone(w), clone(w)
+	addScaledRows(dispatch{}, x, n, d, coef, want)
+	addScaledRows(assembled, x, n, d, coef, got)
+	same(t, want, got, "addScaledRows", at)
+}
+
+func TestElementwiseForms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(41, 42))
+	for n := range 71 {
+		for offset := range 8 {
+			testElementwise[float64](t, rng, n, offset, (n+offset)%3)
+			testElementwise[float32](t, rng, n, offset, (n+offset)%3)
+		}
+	}
+	testElementwise[float64](t, rng, 3*callSize+5, 1, 0)
+	testElementwise[float32](t, rng, 3*callSize+5, 1, 0)
+}
+
+func TestRowForms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(43, 44))
+	for d := range 71 {
+		for n := range 71 {
+			if formShapes == 1 && n > 20 && n != 33+d%32 {
+				continue
+			}
+			offset, style := (n+d)%8, (n+d/2)%3
+			testRows[float64](t, rng, n, d, offset, style)
+			testRows[float32](t, rng, n, d, offset, style)
+		}
+	}
+	testRows[float64](t, rng, 3*rowsPerCall(300)+1, 300, 3, 1)
+	testRows[float32](t, rng, 3*rowsPerCall(300)+1, 300, 3, 1)
+}
+
+func FuzzForms(f *testing.F) {
+	f.Add(uint64(1), uint8(9), uint8(11), uint8(3), uint8(1))
+	f.Fuzz(func(t *testing.T, seed uint64, n, d, offset, style uint8) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		testElementwise[float64](t, rng, int(n), int(offset%8), int(style%3))
+		testElementwise[float32](t, rng, int(n), int(offset%8), int(style%3))
+		testRows[float64](t, rng, int(n), int(d), int(offset%8), int(style%3))
+		testRows[float32](t, rng, int(n), int(d), int(offset%8), int(style%3))
+	})
+}
+
+func TestChoose(t *testing.T) {
+	on := dispatch{avx2: !raceDetector}
+	for settings, want := range map[string]dispatch{
+		"": on, "kernel.asm=on": on, "other=1,kernel.asm=off": {}, " kernel.asm=off ,x": {}, "kernel.asm": on,
+	} {
+		require.Equal(t, want, choose(true, settings), settings)
+		require.Equal(t, dispatch{}, choose(false, settings), settings)
+	}
+	require.Contains(t, []string{"avx2", "none"}, Assembly())
+	require.Equal(t, active.avx2, Assembly() == "avx2")
+}
