@@ -43,9 +43,16 @@ type Table struct {
 	Rows *engine.Dataset
 	// Facts has one row, encoded Facts.
 	Facts *engine.Dataset
-	// Inputs describes the columns read, for models.
+	// Whether rows are sparse, and whether there are weights, offsets and censoring.
 	Sparse, Weighted, Shifted, Censored bool
-	Label                     LabelKind
+	Label                               LabelKind
+
+	columns   Columns
+	vector    string // the vector column, for messages
+	names     []string
+	layout    layout
+	dim       int // 0 where only the data show it
+	labelType string
 }
 
 // Facts are what is known of all rows before training; the same on every subtask.
@@ -57,13 +64,19 @@ type Facts struct {
 	Columns []int32
 	Rows    int64
 	Weight  float64 // total
-	// Of each feature that training runs over, weighted, absent entries counting as 0.
-	Mean, Std, MaxAbs []float64 // Std with division by the weight
-	// Classes are the values of a ClassLabel as text; ClassWeights their weights.
+	// Of each feature that training runs over, weighted, absent entries counting as 0. Std
+	// is with division by the weight, and 0 for a column that is constant but for rounding.
+	// Rows of weight 0 are left out.
+	Mean, Std, MaxAbs []float64
+	// Classes are the values of a ClassLabel as text, in ascending order of the values;
+	// ClassWeights their weights; LabelType the type of the column, as schemas print it.
 	Classes      []string
 	ClassWeights []float64
-	// Of a NumberLabel, weighted.
+	LabelType    string
+	// Of a NumberLabel, mean and deviation weighted.
 	LabelMean, LabelStd, LabelMin, LabelMax float64
+
+	keys []string // of the classes, see classSet
 }
 
 // Dim returns the number of features that training runs over.

@@ -1,0 +1,79 @@
+package rows
+
+import (
+	"math/bits"
+	"sort"
+)
+
+// columnSpace maps declared features to the columns that training runs over. The zero
+// value but for declared maps each to itself.
+type columnSpace struct {
+	declared int
+	columns  []int32
+	// Column j occurs where bit j&63 of word j>>6 is set, and is then number before[j>>6]
+	// and as many as bits below it are set. This takes declared/5 bytes, where a table of
+	// numbers would take 4·declared.
+	word   []uint64
+	before []int32
+}
+
+func newColumnSpace(columns []int32, declared int) columnSpace {
+	s := columnSpace{declared: declared, columns: columns, word: make([]uint64, declared/64+1), before: make([]int32, declared/64+1)}
+	for _, j := range columns {
+		s.word[j>>6] |= 1 << (j & 63)
+	}
+	var n int32
+	for i, w := range s.word {
+		s.before[i] = n
+		n += int32(bits.OnesCount64(w))
+	}
+	return s
+}
+
+// identity says that every column is its own number.
+func (s *columnSpace) identity() bool { return s.word == nil }
+
+// number returns the number of a column that occurs.
+func (s *columnSpace) number(j int32) int32 {
+	if s.word == nil {
+		return j
+	}
+	return s.before[j>>6] + int32(bits.OnesCount64(s.word[j>>6]&(1<<(j&63)-1)))
+}
+
+// declaredRange returns the declared columns [lo, hi) that the numbers [first, last)
+// lie among; the range may be of none.
+func (s *columnSpace) declaredRange(first, last int) (lo, hi int32) {
+	if s.word == nil {
+		return int32(first), int32(last)
+	}
+	if first >= last {
+		return 0, 0
+	}
+	return s.columns[first], s.columns[last-1] + 1
+}
+
+// columnsOf returns the numbers of the set bits.
+func columnsOf(words []int64) []int32 {
+	n := 0
+	for _, w := range words {
+		n += bits.OnesCount64(uint64(w))
+	}
+	columns := make([]int32, 0, n)
+	for i, w := range words {
+		for rest := uint64(w); rest != 0; rest &= rest - 1 {
+			columns = append(columns, int32(i*64+bits.TrailingZeros64(rest)))
+		}
+	}
+	return columns
+}
+
+// within returns the entries of a sparse row whose columns are from lo up to hi.
+func within(col []int32, val []float64, lo, hi int32) ([]int32, []float64) {
+	if len(col) == 0 || col[0] >= lo && col[len(col)-1] < hi {
+		return col, val
+	}
+	from := sort.Search(len(col), func(p int) bool { return col[p] >= lo })
+	to := from + sort.Search(len(col)-from, func(p int) bool { return col[from+p] >= hi })
+	return col[from:to], val[from:to]
+}

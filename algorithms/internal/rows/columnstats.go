@@ -1,0 +1,214 @@
+package rows
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// statRows is how many rows the statistics of dense features take at a time, so that
+// the rows stay in the cache while their columns are gone through.
+const statRows = 64
+
+// ones are weights of rows that all weigh 1.
+func ones() (one [statRows]float64) {
+	for i := range one {
+		one[i] = 1
+	}
+	return one
+}
+
+// sumColumns adds Σ weight·x of each column of the window to out, and behind that, for
+// sparse rows, the weight of the rows that have the column.
+func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := surveyor.Get(ctx)
+	b := *s.blocks.at(shard)
+	width := s.window.Len()
+	if s.table.layout == sparseRows {
+		s.sparseEntries(b, func(weight float64, at int32, x float64) {
+			out[at] += float64(weight * x)
+			out[width+int(at)] += weight
+		})
+		return nil
+	}
+	one := ones()
+	for lo := 0; lo < b.N; lo += statRows {
+		part := b.Rows(lo, min(lo+statRows, b.N))
+		weight := part.Weight
+		if weight == nil {
+			weight = one[:part.N]
+		}
+		if width == b.D {
+			kernel.AddScaledRows(part.Dense, part.N, b.D, weight, out)
+			continue
+		}
+		for i := range part.N {
+			kernel.Axpy(weight[i], part.Dense[i*b.D+s.window.Lo:i*b.D+s.window.Hi], out)
+		}
+	}
+	return nil
+}
+
+// sparseEntries calls f with the entries of the window, row by row: the row's weight,
+// the column's place in the window, and the value.
+func (s *survey) sparseEntries(b *Block, f func(weight float64, at int32, x float64)) {
+	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
+	for i := range b.N {
+		weight := 1.0
+		if b.Weight != nil {
+			weight = b.Weight[i]
+		}
+		col, val := b.Sparse.Row(i)
+		col, val = within(col, val, lo, hi)
+		for p, j := range col {
+			f(weight, s.space.number(j)-int32(s.window.Lo), val[p])
+		}
+	}
+}
+
+// means divides the sums of the window.
+func means(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	sums := columnSums.Get(ctx)
+	for j := range s.mean {
+		s.mean[j] = sums[j] / s.facts.Weight
+		if !finite(s.mean[j]) {
+			return s.overflow(j)
+		}
+	}
+	copy(s.present, sums[len(s.mean):])
+	return nil
+}
+
+// overflow tells that a column's statistics leave float64.
+func (s *survey) overflow(at int) error {
+	j := s.window.Lo + at
+	if s.facts.Columns != nil {
+		j = int(s.facts.Columns[j])
+	}
+	name := fmt.Sprintf("column %q: component %d", s.table.vector, j)
+	if j < len(s.table.names) {
+		name = s.table.names[j]
+	}
+	return fmt.Errorf("%s: the values are so large that their mean or spread exceeds float64: scale them down", name)
+}
+
+// spreadColumns adds Σ weight·(x−mean) of each column of the window to out, behind that
+// Σ weight·(x−mean)², both over the rows that have the column, and notes the extremes.
+func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := surveyor.Get(ctx)
+	b := *s.blocks.at(shard)
+	width := s.window.Len()
+	rest, squares := out[:width], out[width:]
+	if s.table.layout == sparseRows {
+		s.sparseEntries(b, func(weight float64, at int32, x float64) {
+			t := x - s.mean[at]
+			wt := float64(weight * t)
+			rest[at] += wt
+			squares[at] += float64(wt * t)
+			if weight > 0 {
+				s.high[at], s.low[at] = max(s.high[at], x), min(s.low[at], x)
+			}
+		})
+		return nil
+	}
+	for i := range b.N {
+		weight := 1.0
+		if b.Weight != nil {
+			weight = b.Weight[i]
+		}
+		if weight > 0 {
+			spreadRow(b.Dense[i*b.D+s.window.Lo:i*b.D+s.window.Hi], s.mean, weight, rest, squares, s.high, s.low)
+		}
+	}
+	return nil
+}
+
+// spreadRow is spreadColumns of one dense row.
+func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []float64) {
+	mean, rest, squares = mean[:len(row)], rest[:len(row)], squares[:len(row)]
+	high, low = high[:len(row)], low[:len(row)]
+	for j, x := range row {
+		t := x - mean[j]
+		wt := float64(weight * t)
+		rest[j] += wt
+		squares[j] += float64(wt * t)
+		if x > high[j] {
+			high[j] = x
+		}
+		if x < low[j] {
+			low[j] = x
+		}
+	}
+}
+
+// extremes hands out the largest values and the negatives of the smallest ones. They
+// were taken over all shards of the subtask at once, as the order does not matter, and
+// stand in the buffer of its first one.
+func extremes(ctx *comqueue.ComContext, _ int, out []float64) error {
+	s := surveyor.Get(ctx)
+	if s.handedOver {
+		return nil
+	}
+	s.handedOver = true
+	for j := range s.high {
+		out[j], out[len(s.high)+j] = s.high[j], -s.low[j]
+	}
+	return nil
+}
+
+// note makes the statistics of the window and begins the next one.
+func note(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	spread, extreme := columnSpread.Get(ctx), columnRange.Get(ctx)
+	width := s.window.Len()
+	for j := range width {
+		mean, std, top := s.statistics(j, spread[j], spread[width+j], extreme[j], -extreme[width+j])
+		if !finite(mean) || !finite(std) {
+			return s.overflow(j)
+		}
+		if ctx.TaskID() == 0 {
+			at := s.window.Lo + j
+			s.facts.Mean[at], s.facts.Std[at], s.facts.MaxAbs[at] = mean, std, top
+		}
+	}
+	if s.window.Hi >= s.facts.Dim() {
+		s.window.Lo = s.facts.Dim()
+		return nil
+	}
+	s.begin(ctx, s.window.Hi)
+	return nil
+}
+
+// constantSpread is how small, beside its largest value, the deviation of a column is
+// that differs from a constant by rounding alone.
+const constantSpread = 0x1p-49
+
+// statistics returns mean, deviation and largest absolute value of column j of the
+// window from its sums over the rows that have it.
+func (s *survey) statistics(j int, rest, squares, high, low float64) (mean, std, top float64) {
+	total, mean := s.facts.Weight, s.mean[j]
+	if s.table.layout == sparseRows {
+		if absent := total - s.present[j]; absent > 0 {
+			rest -= float64(absent * mean)
+			squares += float64(absent*mean) * mean
+			high, low = max(high, 0), min(low, 0)
+		}
+	}
+	if high < low { // no row has a weight in this column
+		return 0, 0, 0
+	}
+	top = max(math.Abs(high), math.Abs(low))
+	if high == low {
+		return high, 0, top
+	}
+	shift := rest / total
+	mean += shift
+	std = math.Sqrt(max(0, squares/total-float64(shift*shift)))
+	if std <= constantSpread*top {
+		std = 0
+	}
+	return mean, std, top
+}

@@ -1,0 +1,110 @@
+package rows
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// factsRow is the row of the dataset of facts. What grows with the features stands in
+// vectors, which the subtasks of a process then share.
+type factsRow struct {
+	Facts []byte `column:"facts"` // the rest, as JSON
+	// The columns that training runs over, and their means.
+	Mean   batch.SparseVector `column:"mean"`
+	Std    []float64          `column:"std"`
+	MaxAbs []float64          `column:"max_abs"`
+}
+
+// factsFile is the JSON of a factsRow.
+type factsFile struct {
+	Declared     int       `json:"declared"`
+	Compact      bool      `json:"compact"` // Columns are not nil
+	Rows         int64     `json:"rows"`
+	Weight       float64   `json:"weight"`
+	Classes      []string  `json:"classes,omitempty"`
+	Keys         [][]byte  `json:"keys,omitempty"`
+	ClassWeights []float64 `json:"class_weights,omitempty"`
+	LabelType    string    `json:"label_type,omitempty"`
+	LabelMean    float64   `json:"label_mean"`
+	LabelStd     float64   `json:"label_std"`
+	LabelMin     float64   `json:"label_min"`
+	LabelMax     float64   `json:"label_max"`
+}
+
+// outputFacts gives the row of the queue.
+func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
+	f := surveyor.Get(ctx).facts
+	file := factsFile{
+		Declared: f.Declared, Compact: f.Columns != nil, Rows: f.Rows, Weight: f.Weight,
+		Classes: f.Classes, ClassWeights: f.ClassWeights, LabelType: f.LabelType,
+		LabelMean: f.LabelMean, LabelStd: f.LabelStd, LabelMin: f.LabelMin, LabelMax: f.LabelMax,
+	}
+	for _, key := range f.keys {
+		file.Keys = append(file.Keys, []byte(key))
+	}
+	text, err := json.Marshal(file)
+	if err != nil {
+		return nil, err
+	}
+	columns := f.Columns
+	if columns == nil {
+		columns = make([]int32, f.Declared)
+		for j := range columns {
+			columns[j] = int32(j)
+		}
+	}
+	return []factsRow{{
+		Facts: text, Mean: batch.SparseVector{Indices: columns, Values: f.Mean}, Std: f.Std, MaxAbs: f.MaxAbs,
+	}}, nil
+}
+
+// decodeFacts returns the facts of a row, as views where they grow with the features.
+func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
+	if frame.Rows() != 1 {
+		return nil, fmt.Errorf("there are %d rows of facts, want one", frame.Rows())
+	}
+	record := frame.Record()
+	reader, err := factsCodec.Bind(record.Schema())
+	if err != nil {
+		return nil, err
+	}
+	var row factsRow
+	if err := errors.Join(reader.Reset(record), reader.Read(0, &row)); err != nil {
+		return nil, err
+	}
+	var file factsFile
+	if err := json.Unmarshal(row.Facts, &file); err != nil {
+		return nil, fmt.Errorf("facts: %w", err)
+	}
+	f := &Facts{
+		Declared: file.Declared, Rows: file.Rows, Weight: file.Weight,
+		Mean: row.Mean.Values, Std: row.Std, MaxAbs: row.MaxAbs,
+		Classes: file.Classes, ClassWeights: file.ClassWeights, LabelType: file.LabelType,
+		LabelMean: file.LabelMean, LabelStd: file.LabelStd, LabelMin: file.LabelMin, LabelMax: file.LabelMax,
+	}
+	if file.Compact {
+		f.Columns = row.Mean.Indices
+		if f.Columns == nil {
+			f.Columns = []int32{}
+		}
+	}
+	for _, key := range file.Keys {
+		f.keys = append(f.keys, string(key))
+	}
+	return f, nil
+}
+
+// factsCodec reads rows of facts; it is never written to.
+var factsCodec = mustCodec()
+
+func mustCodec() *batch.Codec[factsRow] {
+	codec, err := batch.NewCodec[factsRow]()
+	if err != nil {
+		panic(err)
+	}
+	return codec
+}

@@ -1,0 +1,195 @@
+package rows
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Objects of the queues that train.
+var (
+	factsRows    = comqueue.BroadcastRows("facts")
+	decodedFacts = shared.Scratch[*Facts]("decoded facts")
+)
+
+// Init gives a queue the checked rows and the facts about them.
+func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+	return q.InitWithPartitionedData(checkedRows, t.Rows).InitWithBroadcastData(factsRows, t.Facts)
+}
+
+// FactsOf returns the facts, within a queue that Init was given. They belong to the
+// queue and must not be modified; what is to outlive it is copied.
+func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, error) {
+	if f, ok := decodedFacts.Lookup(ctx); ok {
+		return f, nil
+	}
+	f, err := decodeFacts(factsRows.Get(ctx))
+	if err != nil {
+		return nil, err
+	}
+	decodedFacts.Put(ctx, f)
+	return f, nil
+}
+
+// Data is the rows of the shards of a subtask. It is good until the queue ends.
+type Data struct {
+	Facts  *Facts
+	blocks shardBlocks
+}
+
+// Block returns the rows of a shard that the subtask owns; it has none where the shard
+// is empty.
+func (d *Data) Block(shard int) *Block {
+	if b := d.blocks.at(shard); *b != nil {
+		return *b
+	}
+	return &Block{D: d.Facts.Dim()}
+}
+
+// Open returns the rows of the subtask as views of the queue's data. What is copied are
+// the offsets of sparse rows and, where Facts.Columns are not nil, their indices, as
+// numbers into Columns; classes become their numbers.
+func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
+	facts, err := t.FactsOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	space := columnSpace{declared: facts.Declared}
+	if facts.Columns != nil {
+		space = newColumnSpace(facts.Columns, facts.Declared)
+	}
+	d := &Data{Facts: facts, blocks: newShardBlocks(ctx)}
+	err = ctx.ForShards(func(shard int) error {
+		frame := checkedRows.Get(ctx, shard)
+		b, err := t.view(frame)
+		if err != nil {
+			return err
+		}
+		b.D = facts.Dim()
+		if t.Sparse && !space.identity() {
+			b.Sparse = space.compact(b.Sparse)
+		}
+		if t.Label == ClassLabel {
+			if err := t.classNumbers(frame, facts, b); err != nil {
+				return err
+			}
+		}
+		*d.blocks.at(shard) = b
+		return nil
+	})
+	return d, err
+}
+
+// classNumbers fills in the labels of a block.
+func (t Table) classNumbers(frame *comqueue.Frame, facts *Facts, b *Block) error {
+	i, err := batch.FindColumn(frame.Record().Schema(), labelColumn)
+	if err != nil {
+		return err
+	}
+	b.Label = make([]float64, b.N)
+	classes := classSet{Keys: facts.keys}
+	if err := classes.numbers(frame.Record().Column(i), b.Label); err != nil {
+		return fmt.Errorf("column %q: %w", t.columns.Label, err)
+	}
+	return nil
+}
+
+// compact returns rows with the numbers of their columns in place of these.
+func (s *columnSpace) compact(x kernel.CSR) kernel.CSR {
+	n := x.Rows()
+	from, to := x.RowPtr[0], x.RowPtr[n]
+	y := kernel.CSR{RowPtr: x.RowPtr, Col: make([]int32, to-from), Val: x.Val[from:to]}
+	for p, j := range x.Col[from:to] {
+		y.Col[p] = s.number(j)
+	}
+	for i := range y.RowPtr {
+		y.RowPtr[i] -= from
+	}
+	return y
+}
+
+// view returns the rows of a frame, with indices as they are and without classes.
+func (t Table) view(f *comqueue.Frame) (*Block, error) {
+	b := &Block{N: f.Rows()}
+	if t.Label == NumberLabel {
+		b.Label = f.Floats(labelColumn)
+	}
+	if t.Weighted {
+		b.Weight = f.Floats(weightColumn)
+	}
+	if t.Shifted {
+		b.Offset = f.Floats(offsetColumn)
+	}
+	if t.Censored {
+		b.Censor = f.Floats(censorColumn)
+	}
+	switch t.layout {
+	case denseRows:
+		m := f.Matrix(vectorColumn)
+		b.D, b.Dense = m.Cols, m.Data
+	case raggedRows:
+		indptr, values, ok := batch.RaggedView(f.Record().Column(0))
+		if !ok {
+			return nil, fmt.Errorf("column %q has nulls", t.vector)
+		}
+		if b.N == 0 {
+			return b, nil
+		}
+		b.D = int(indptr[1] - indptr[0])
+		b.Dense = values[indptr[0]:indptr[b.N]]
+	case sparseRows:
+		m := f.Sparse(vectorColumn)
+		b.D = t.dim
+		b.Sparse = kernel.CSR{RowPtr: make([]int64, b.N+1), Col: m.Indices, Val: m.Values}
+		for i, at := range m.Offsets[:b.N+1] {
+			b.Sparse.RowPtr[i] = int64(at)
+		}
+	}
+	return b, nil
+}
+
+// sameLength reports the first row of a frame that has not d components.
+func (t Table) sameLength(f *comqueue.Frame, d int) error {
+	if t.layout != raggedRows {
+		return nil
+	}
+	indptr, _, _ := batch.RaggedView(f.Record().Column(0))
+	for i := range f.Rows() {
+		if got := int(indptr[i+1] - indptr[i]); got != d {
+			return fmt.Errorf("row %d of the shard: column %q has %d components, where other rows have %d: vectors are of one size", i, t.vector, got, d)
+		}
+	}
+	return nil
+}
+
+// shardBlocks are the rows of the shards of a subtask, nil where a shard is empty.
+type shardBlocks struct {
+	lo    int
+	block []*Block
+}
+
+func newShardBlocks(ctx *comqueue.ComContext) shardBlocks {
+	own := ctx.Shards()
+	return shardBlocks{lo: own.Lo, block: make([]*Block, own.Len())}
+}
+
+func (b shardBlocks) at(shard int) **Block { return &b.block[shard-b.lo] }
+
+// Rows returns the rows [lo, hi) of a block as a block.
+func (b *Block) Rows(lo, hi int) Block {
+	part := Block{N: hi - lo, D: b.D}
+	if b.Dense != nil {
+		part.Dense = b.Dense[lo*b.D : hi*b.D]
+	} else if b.Sparse.RowPtr != nil {
+		part.Sparse = kernel.CSR{RowPtr: b.Sparse.RowPtr[lo : hi+1], Col: b.Sparse.Col, Val: b.Sparse.Val}
+	}
+	for _, c := range []struct{ to, from *[]float64 }{{&part.Label, &b.Label}, {&part.Weight, &b.Weight}, {&part.Offset, &b.Offset}, {&part.Censor, &b.Censor}} {
+		if *c.from != nil {
+			*c.to = (*c.from)[lo:hi]
+		}
+	}
+	return part
+}

@@ -1,0 +1,345 @@
+package rows
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// The queue of the facts has one superstep:
+//
+//	look              per shard: rows, dimension, weight, labels, classes
+//	merge             up the tree over shards
+//	agree             one dimension, some weight, not too many classes
+//	mark columns      per shard, sparse rows of many declared features: a bitmap of those
+//	                  that occur
+//	AllReduce         or
+//	choose columns    all, or those that occur
+//	then, for one window of columns after the other, so that buffers stay small:
+//	  sums            per shard: Σ weight·x, and, of sparse rows, the weight of those that
+//	                  have the column
+//	  AllReduce
+//	  means
+//	  spreads         per shard: Σ weight·(x−mean) and Σ weight·(x−mean)²
+//	  AllReduce
+//	  extremes        the largest and the smallest value; in any order the same
+//	  AllReduce
+//	  note            means corrected by Σ weight·(x−mean), deviations, on subtask 0
+//
+// The variance is that of the corrected two-pass algorithm (Chan, Golub and LeVeque,
+// Algorithms for computing the sample variance, The American Statistician 37, 1983).
+
+const (
+	// windowColumns is how many columns the buffers of the statistics have.
+	windowColumns = 1 << 17
+	// compactFrom is the number of declared features from which on sparse rows are
+	// looked at for those that occur.
+	compactFrom = 1 << 16
+)
+
+// Objects of the queue.
+var (
+	checkedRows  = comqueue.PartitionedRows("rows")
+	shardLook    = shared.PerShard("look", shared.Msgpack[look]())
+	wholeLook    = shared.Replicated("agreed", shared.Msgpack[look]())
+	marked       = shared.Scratch[[]int64]("marked columns")
+	columnSums   = shared.Scratch[[]float64]("sums")
+	columnSpread = shared.Scratch[[]float64]("spreads")
+	columnRange  = shared.Scratch[[]float64]("extremes")
+	surveyor     = shared.Scratch[*survey]("survey")
+)
+
+// look is what a shard shows at first sight.
+type look struct {
+	Rows     int64
+	Dim      int // of a dense row; the largest index and 1 of sparse ones
+	Weight   float64
+	Classes  classSet
+	Label    moments
+	Min, Max float64 // of number labels
+}
+
+// merge returns the look of two neighbouring ranges of shards.
+func (l look) merge(o look) look {
+	dim := l.Dim // dense shards that differ are found when they are opened
+	if dim < o.Dim {
+		dim = o.Dim
+	}
+	return look{
+		Rows: l.Rows + o.Rows, Dim: dim, Weight: l.Weight + o.Weight,
+		Classes: l.Classes.merge(o.Classes), Label: l.Label.merge(o.Label),
+		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max),
+	}
+}
+
+// moments are the weighted mean and sum of squared deviations of some numbers.
+type moments struct{ Weight, Mean, Squares float64 }
+
+// merge returns the moments of both (Chan, Golub and LeVeque).
+func (m moments) merge(o moments) moments {
+	total := m.Weight + o.Weight
+	if !(total > 0) {
+		return moments{}
+	}
+	apart := o.Mean - m.Mean
+	return moments{
+		Weight:  total,
+		Mean:    m.Mean + float64(apart*(o.Weight/total)),
+		Squares: m.Squares + o.Squares + float64(float64(apart*apart)*(float64(m.Weight*o.Weight)/total)),
+	}
+}
+
+// momentsOf returns the moments of numbers; nil weights are all 1.
+func momentsOf(x, weight []float64) moments {
+	var m moments
+	at := func(i int) float64 {
+		if weight == nil {
+			return 1
+		}
+		return weight[i]
+	}
+	var sum float64
+	for i, v := range x {
+		m.Weight += at(i)
+		sum += float64(at(i) * v)
+	}
+	if !(m.Weight > 0) {
+		return moments{}
+	}
+	m.Mean = sum / m.Weight
+	var rest float64
+	for i, v := range x {
+		t := v - m.Mean
+		wt := float64(at(i) * t)
+		rest += wt
+		m.Squares += float64(wt * t)
+	}
+	shift := rest / m.Weight
+	m.Mean += shift
+	m.Squares = max(0, m.Squares-float64(shift*rest))
+	return m
+}
+
+// survey is the state of the queue on one subtask.
+type survey struct {
+	table  Table
+	blocks shardBlocks
+	facts  Facts // without the statistics of features, but on subtask 0
+	space  columnSpace
+
+	window     shared.Range // of columns
+	sized      int          // width that the buffers have
+	mean       []float64    // of the window
+	present    []float64    // weight of the sparse rows that have a column of the window
+	high, low  []float64    // over the shards of the subtask
+	handedOver bool         // extremes are in a shard's buffer
+}
+
+// survey adds the queue.
+func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
+	or := comqueue.CommutativeOperator("or", int64(0), func(dst, src []int64) {
+		for i, v := range src[:len(dst)] {
+			dst[i] |= v
+		}
+	})
+	return comqueue.New(b, op+" facts").
+		InitWithPartitionedData(checkedRows, t.Rows).
+		Add(comqueue.Named("look", t.look)).
+		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
+		Add(comqueue.Named("agree", t.agree)).
+		Add(comqueue.Named("mark columns", comqueue.ForEachShard(marked, markColumns))).
+		Add(comqueue.AllReduce(marked, or)).
+		Add(comqueue.Named("choose columns", chooseColumns)).
+		Add(comqueue.Repeat(math.MaxInt32, lastWindow,
+			comqueue.Named("sums of columns", comqueue.ForEachShard(columnSums, sumColumns)),
+			comqueue.AllReduce(columnSums),
+			comqueue.Named("means", means),
+			comqueue.Named("spreads of columns", comqueue.ForEachShard(columnSpread, spreadColumns)),
+			comqueue.AllReduce(columnSpread),
+			comqueue.Named("extremes of columns", comqueue.ForEachShard(columnRange, extremes)),
+			comqueue.AllReduce(columnRange, comqueue.Max),
+			comqueue.Named("note", note))).
+		SetMaxIter(1).
+		CloseOnNode0(comqueue.Output(outputFacts)).
+		Exec().Named("facts")
+}
+
+// look opens the shards and looks at each.
+func (t Table) look(ctx *comqueue.ComContext) error {
+	s := &survey{table: t}
+	surveyor.Put(ctx, s)
+	marked.Put(ctx, nil)
+	columnSums.Put(ctx, nil)
+	columnSpread.Put(ctx, nil)
+	columnRange.Put(ctx, nil)
+	s.blocks = newShardBlocks(ctx)
+	return ctx.ForShards(func(shard int) error {
+		frame := checkedRows.Get(ctx, shard)
+		block, err := t.view(frame)
+		if err != nil {
+			return err
+		}
+		*s.blocks.at(shard) = block
+		l := look{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
+		if t.layout == sparseRows {
+			l.Dim = highestColumn(block)
+		}
+		l.Weight = totalWeight(block)
+		switch t.Label {
+		case NumberLabel:
+			l.Label = momentsOf(block.Label, block.Weight)
+			for _, y := range block.Label {
+				l.Min, l.Max = min(l.Min, y), max(l.Max, y)
+			}
+		case ClassLabel:
+			i, err := batch.FindColumn(frame.Record().Schema(), labelColumn)
+			if err != nil {
+				return err
+			}
+			if l.Classes, err = classesOf(frame.Record().Column(i), block.Weight); err != nil {
+				return fmt.Errorf("column %q: %w", t.columns.Label, err)
+			}
+		}
+		shardLook.Put(ctx, shard, l)
+		return nil
+	})
+}
+
+func totalWeight(b *Block) float64 {
+	if b.Weight == nil {
+		return float64(b.N)
+	}
+	var total float64
+	for _, w := range b.Weight {
+		total += w
+	}
+	return total
+}
+
+// highestColumn returns the largest index of sparse rows and 1.
+func highestColumn(b *Block) int {
+	high := int32(0)
+	for i := range b.N {
+		if col, _ := b.Sparse.Row(i); len(col) > 0 {
+			high = max(high, col[len(col)-1]+1)
+		}
+	}
+	return int(high)
+}
+
+// agree turns what the shards show into facts, or tells why they are none.
+func (t Table) agree(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	all, ok := wholeLook.Lookup(ctx)
+	switch {
+	case !ok || all.Rows == 0:
+		if t.columns.Skip {
+			return errors.New("there are no rows to train on: the input is empty, or every row was skipped")
+		}
+		return errors.New("there are no rows to train on: the input is empty")
+	case t.Weighted && all.Weight == 0:
+		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", t.columns.Weight)
+	case !finite(all.Weight):
+		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", t.columns.Weight)
+	case len(all.Classes.Keys) > MaxClasses:
+		return fmt.Errorf("column %q: %w", t.columns.Label, tooManyClasses())
+	case t.Label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)):
+		return fmt.Errorf("the labels in column %q are so large that their mean or spread exceeds float64: scale them down", t.columns.Label)
+	}
+	dim := t.dim
+	if dim == 0 {
+		dim = all.Dim
+	}
+	if dim == 0 && t.layout != sparseRows {
+		return fmt.Errorf("column %q: the vectors have no components", t.vector)
+	}
+	s.facts = Facts{
+		Declared: dim, Rows: all.Rows, Weight: all.Weight,
+		Classes: all.Classes.Texts, ClassWeights: all.Classes.Weight, keys: all.Classes.Keys, LabelType: t.labelType,
+	}
+	if t.Label == NumberLabel {
+		s.facts.LabelMean, s.facts.LabelStd = all.Label.Mean, math.Sqrt(all.Label.Squares/all.Label.Weight)
+		s.facts.LabelMin, s.facts.LabelMax = all.Min, all.Max
+	}
+	if t.layout != sparseRows {
+		return ctx.ForShards(func(shard int) error {
+			return t.sameLength(checkedRows.Get(ctx, shard), dim)
+		})
+	}
+	for _, b := range s.blocks.block {
+		if b != nil {
+			b.D = dim
+		}
+	}
+	if dim > compactFrom {
+		marked.Put(ctx, make([]int64, (dim+63)/64))
+	}
+	return nil
+}
+
+// markColumns sets the bits of the columns that a shard has.
+func markColumns(ctx *comqueue.ComContext, shard int, out []int64) error {
+	if len(out) == 0 {
+		return nil
+	}
+	b := *surveyor.Get(ctx).blocks.at(shard)
+	for _, j := range b.Sparse.Col[b.Sparse.RowPtr[0]:b.Sparse.RowPtr[b.N]] {
+		out[j>>6] |= 1 << (j & 63)
+	}
+	return nil
+}
+
+// chooseColumns decides which columns training runs over, and begins the first window.
+func chooseColumns(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.space = columnSpace{declared: s.facts.Declared}
+	if bits := marked.Get(ctx); len(bits) > 0 {
+		if columns := columnsOf(bits); 2*len(columns) <= s.facts.Declared {
+			s.facts.Columns = columns
+			s.space = newColumnSpace(columns, s.facts.Declared)
+		}
+		marked.Put(ctx, nil)
+	}
+	d := s.facts.Dim()
+	if ctx.TaskID() == 0 {
+		s.facts.Mean, s.facts.Std, s.facts.MaxAbs = make([]float64, d), make([]float64, d), make([]float64, d)
+	}
+	s.begin(ctx, 0)
+	return nil
+}
+
+// begin makes the buffers of the window that begins at a column.
+func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
+	s.window = shared.Range{Lo: lo, Hi: min(lo+windowColumns, s.facts.Dim())}
+	width := s.window.Len()
+	if s.sized != width {
+		s.sized = width
+		s.mean, s.present = make([]float64, width), make([]float64, width)
+		s.high, s.low = make([]float64, width), make([]float64, width)
+		columnSums.Put(ctx, make([]float64, s.sumsLength(width)))
+		columnSpread.Put(ctx, make([]float64, 2*width))
+		columnRange.Put(ctx, make([]float64, 2*width))
+	}
+	for j := range s.high {
+		s.high[j], s.low[j] = math.Inf(-1), math.Inf(1)
+	}
+	s.handedOver = false
+}
+
+func (s *survey) sumsLength(width int) int {
+	if s.table.layout == sparseRows {
+		return 2 * width
+	}
+	return width
+}
+
+func lastWindow(ctx *comqueue.ComContext) (bool, error) {
+	return surveyor.Get(ctx).window.Lo >= surveyor.Get(ctx).facts.Dim(), nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
