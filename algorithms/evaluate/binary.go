@@ -1,0 +1,401 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// BinaryOptions say what Binary reads. LabelCol and ScoreCol are required; the zero value
+// of the other fields is their default.
+type BinaryOptions struct {
+	// LabelCol names the column of the true labels, of any scalar type.
+	LabelCol string
+	// ScoreCol names a number column: the larger, the likelier the row is positive. A
+	// probability, unless Margins is set.
+	ScoreCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
+	// row weighs 1. A row of weight 2 counts as two rows.
+	WeightCol string
+	// Positive is the text of the positive label; all others are negative then. Empty means
+	// true for a bool column, and 1 for a number column that has nothing but 1 and either 0
+	// or -1. Text needs it.
+	Positive string
+	// Margins says that scores are no probabilities: LogLoss and Brier are not computed.
+	Margins bool
+	// Threshold is the least score that counts as a positive prediction; 0 means 0.5, or 0
+	// itself with Margins.
+	Threshold float64
+	// CurvePoints bounds the number of points of the curve; 0 means 200.
+	CurvePoints int
+	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
+	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	Skip bool
+}
+
+// Validate tells what is wrong with the options, apart from columns.
+func (o BinaryOptions) Validate() error {
+	switch {
+	case math.IsNaN(o.Threshold) || math.IsInf(o.Threshold, 0):
+		return fmt.Errorf("Threshold is %v: want a number", o.Threshold)
+	case o.CurvePoints < 0 || o.CurvePoints == 1 || o.CurvePoints > 1_000_000:
+		return fmt.Errorf("CurvePoints is %d: want 2 to 1000000, or 0 for 200", o.CurvePoints)
+	}
+	return nil
+}
+
+func (o BinaryOptions) withDefaults() BinaryOptions {
+	if o.Threshold == 0 && !o.Margins {
+		o.Threshold = 0.5
+	}
+	if o.CurvePoints == 0 {
+		o.CurvePoints = 200
+	}
+	return o
+}
+
+// BinaryReport measures scores of two classes. A number without a value is NaN, and
+// Undefined says why.
+type BinaryReport struct {
+	// Weight is that of all rows (their number where rows have no weights), Positive and
+	// Negative that of each class.
+	Weight   float64 `json:"weight"`
+	Positive float64 `json:"positive"`
+	Negative float64 `json:"negative"`
+	// AUC is the area under the ROC curve: the share of pairs of a positive and a negative
+	// row, by the product of their weights, in which the positive one has the larger score;
+	// pairs with equal scores count half.
+	AUC float64 `json:"auc"`
+	// PRAUC is the average precision: the sum over distinct scores of precision times gain in
+	// recall, without interpolation.
+	PRAUC float64 `json:"pr_auc"`
+	// LogLoss is the mean of -log of the probability given to the true class, the scores
+	// being cut to [2^-52, 1-2^-52].
+	LogLoss float64 `json:"log_loss"`
+	// Brier is the mean squared difference of the score and 1 or 0.
+	Brier float64 `json:"brier"`
+	// KS is the largest difference of the true and the false positive rate (of Kolmogorov and
+	// Smirnov), KSScore the score where it is taken, the largest of several.
+	KS      float64 `json:"ks"`
+	KSScore float64 `json:"ks_score"`
+	// Threshold is the one of what follows: a row with that score or more is predicted to be
+	// positive.
+	Threshold     float64 `json:"threshold"`
+	TruePositive  float64 `json:"true_positive"`
+	FalsePositive float64 `json:"false_positive"`
+	TrueNegative  float64 `json:"true_negative"`
+	FalseNegative float64 `json:"false_negative"`
+	Accuracy      float64 `json:"accuracy"`
+	Precision     float64 `json:"precision"`
+	Recall        float64 `json:"recall"`
+	Specificity   float64 `json:"specificity"`
+	F1            float64 `json:"f1"`
+	// MCC is the correlation of Matthews; 0 where predictions or labels are of one class.
+	MCC float64 `json:"mcc"`
+	// Curve has points of the ROC, precision-recall, lift and gain curves, from the largest
+	// score down. The first stands before all rows, the last has all of them; those between
+	// are true corners of the curves, about evenly spaced.
+	Curve     []CurvePoint `json:"curve"`
+	Undefined []string     `json:"undefined"`
+}
+
+// CurvePoint is what predicting "positive" from a score on gives.
+type CurvePoint struct {
+	Score float64 `json:"score" column:"score"` // +Inf at the first point
+	// Share is the part of all rows that is predicted to be positive.
+	Share float64 `json:"share" column:"share"`
+	// TPR is the part of the positive rows among them: recall, or gain. FPR is the part of
+	// the negative rows.
+	TPR float64 `json:"tpr" column:"tpr"`
+	FPR float64 `json:"fpr" column:"fpr"`
+	// Precision is the part of the predicted rows that is positive, 1 at the first point;
+	// Lift is Precision over that part among all rows.
+	Precision float64 `json:"precision" column:"precision"`
+	Lift      float64 `json:"lift" column:"lift"`
+}
+
+// MarshalJSON implements json.Marshaler; a NaN becomes null.
+func (r BinaryReport) MarshalJSON() ([]byte, error) { return encodeReport(&r) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *BinaryReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
+
+// String returns the numbers as a table.
+func (r BinaryReport) String() string {
+	var t text
+	t.numbersOf(r)
+	t.undefined(r.Undefined)
+	return t.String()
+}
+
+// Binary measures scores of rows of two classes. It returns a dataset of one row with a
+// BinaryReport, see ReportOf; Curve makes rows of its curve. Rows are grouped by score and
+// brought in order, so that any number of them can be measured.
+func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
+	const op = "evaluate.Binary"
+	in := table{skip: o.Skip}
+	label, score, weight := in.read("LabelCol", o.LabelCol, labelRole), in.read("ScoreCol", o.ScoreCol, numberRole), in.readWeight(o.WeightCol)
+	if refused, ok := begin(op, rows, o.Validate(), &in); !ok {
+		return refused
+	}
+	kind := in.fields[label].kind
+	if o.Positive == "" && !isNumber(kind) && kind.ID() != arrow.BOOL {
+		b := rows.Builder()
+		b.Errorf("%s: column %q is %s: set Positive to the label that is the positive one", op, o.LabelCol, batch.TypeName(kind))
+		return b.Poisoned(op)
+	}
+	o = o.withDefaults()
+	grouped := grouper(rows, "BinaryScores", in, func(dst []weighted, rec arrow.Record, first int) ([]weighted, error) {
+		truth := newPositive(o.Positive)
+		printer := batch.NewPrinter(rec.Column(label))
+		scores := numbers(rec.Column(score), nil)
+		var w []float64
+		if weight >= 0 {
+			w = numbers(rec.Column(weight), nil)
+		}
+		for i, s := range scores {
+			truth.text = printer.Append(truth.text[:0], i)
+			positive, ok := truth.of(truth.text)
+			if !ok {
+				return nil, fmt.Errorf("used row %d of the shard: column %q: %s", first+i, o.LabelCol, truth.problem())
+			}
+			dst = append(dst, scoreOf(s, positive, weightOf(w, i)))
+		}
+		return dst, nil
+	})
+	states := sweepGroups(grouped, "BinarySweep", true, nil, o.visit)
+	return reporting[binaryState, BinaryReport]{
+		op:     "Binary",
+		merge:  (*binaryState).merge,
+		report: o.report,
+	}.finish(states)
+}
+
+// MeasureBinary is Binary of slices: truth has the labels, weight may be nil. Options that
+// name columns are not read.
+func MeasureBinary[L Label](truth []L, score, weight []float64, o BinaryOptions) (*BinaryReport, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSlices(len(truth), map[string][]float64{"score": score}, weight); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	p := newPositive(o.Positive)
+	values := make([]weighted, len(truth))
+	for i, l := range truth {
+		text, ok := appendLabel(p.text[:0], l)
+		p.text = text
+		positive := false
+		if ok {
+			positive, ok = p.of(text)
+		}
+		if !ok {
+			return nil, fmt.Errorf("label %d: %s", i, p.problem())
+		}
+		values[i] = scoreOf(score[i], positive, weightOf(weight, i))
+	}
+	var s binaryState
+	sweepSlice(values, true, func(t *step) { o.visit(&s, t) })
+	return o.report(&s)
+}
+
+// Curve makes rows of the points of the curve in a report, which Binary returned.
+func Curve(report *engine.Dataset) *engine.Dataset {
+	return partsOf("evaluate.Curve", report, func(r *BinaryReport) []CurvePoint { return r.Curve })
+}
+
+// scoreOf returns a row's part in the groups.
+func scoreOf(score float64, positive bool, w float64) weighted {
+	if positive {
+		return weighted{score + 0, w, 0} // +0 of -0
+	}
+	return weighted{score + 0, 0, w}
+}
+
+// positive tells positive labels from negative ones by their texts.
+type positive struct {
+	label string // "": by the rule of BinaryOptions.Positive
+	text  []byte
+}
+
+func newPositive(label string) *positive { return &positive{label: label} }
+
+func (p *positive) of(text []byte) (positive, ok bool) {
+	if p.label != "" {
+		return string(text) == p.label, true
+	}
+	switch string(text) {
+	case "1", "true":
+		return true, true
+	case "0", "-0", "-1", "false":
+		return false, true
+	}
+	return false, false
+}
+
+func (p *positive) problem() string {
+	return fmt.Sprintf("the label is %s: want 1, and 0 or -1; or set Positive to the label that is the positive one", p.text)
+}
+
+// binaryState is what a sweep over scores adds up.
+type binaryState struct {
+	Total                         totals
+	Pairs, Steps, LogLoss, Square sum
+	KS, KSScore                   float64
+	TP, FP                        float64
+	NoProbability                 bool
+	Points                        []CurvePoint // but Precision and Lift
+	Swept                         bool
+}
+
+func (s *binaryState) merge(o *binaryState) {
+	s.Pairs.merge(&o.Pairs)
+	s.Steps.merge(&o.Steps)
+	s.LogLoss.merge(&o.LogLoss)
+	s.Square.merge(&o.Square)
+	if o.Swept && (!s.Swept || o.KS > s.KS) { // states come from the largest scores down
+		s.KS, s.KSScore = o.KS, o.KSScore
+	}
+	s.TP, s.FP = max(s.TP, o.TP), max(s.FP, o.FP)
+	s.NoProbability = s.NoProbability || o.NoProbability
+	s.Points = append(s.Points, o.Points...)
+	if o.Swept {
+		s.Total, s.Swept = o.Total, true
+	}
+}
+
+// visit takes one distinct score; a is the weight of positive rows, b of negative ones.
+func (o BinaryOptions) visit(s *binaryState, t *step) {
+	if !s.Swept {
+		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
+	}
+	p, n := t.total.a, t.total.b
+	s.Pairs.add(float64(t.b * (t.beforeA + t.a/2)))
+	if t.afterA+t.afterB > 0 {
+		s.Steps.add(float64(t.a * (t.afterA / (t.afterA + t.afterB))))
+	}
+	if t.value >= o.Threshold {
+		s.TP, s.FP = t.afterA, t.afterB
+	}
+	if p > 0 && n > 0 {
+		if ks := math.Abs(t.afterA/p - t.afterB/n); ks > s.KS {
+			s.KS, s.KSScore = ks, t.value
+		}
+	}
+	if half := float64(o.CurvePoints / 2); slot(half, t.beforeA, p) != slot(half, t.afterA, p) || slot(half, t.beforeB, n) != slot(half, t.afterB, n) {
+		s.Points = append(s.Points, o.point(t.value, t.afterA, t.afterB, p, n))
+	}
+	if o.Margins || s.NoProbability || t.value < 0 || t.value > 1 {
+		s.NoProbability = true
+		return
+	}
+	const least = 0x1p-52
+	cut := min(max(t.value, least), 1-least)
+	if t.a > 0 {
+		s.LogLoss.add(float64(t.a * -kernel.Log(cut)))
+		s.Square.add(float64(t.a * float64((1-t.value)*(1-t.value))))
+	}
+	if t.b > 0 {
+		s.LogLoss.add(float64(t.b * -kernel.Log1p(-cut)))
+		s.Square.add(float64(t.b * float64(t.value*t.value)))
+	}
+}
+
+// slot says in which of n parts of a total a weight lies.
+func slot(n, weight, total float64) float64 {
+	if total == 0 {
+		return 0
+	}
+	return math.Floor(n * (weight / total))
+}
+
+// point returns the point of the curve where the rows of a score and above have the
+// weights a and b, of p and n in all.
+func (o BinaryOptions) point(score, a, b, p, n float64) CurvePoint {
+	point := CurvePoint{Score: score, Share: (a + b) / (p + n), TPR: a / p, FPR: b / n, Precision: 1}
+	if a+b > 0 {
+		point.Precision = a / (a + b)
+	}
+	point.Lift = point.Precision / (p / (p + n))
+	return point
+}
+
+// report makes the report of a state.
+func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
+	s.Total.round()
+	p, n := s.Total.a, s.Total.b
+	r := &BinaryReport{
+		Weight: p + n, Positive: p, Negative: n, Threshold: o.Threshold,
+		TruePositive: s.TP, FalsePositive: s.FP, TrueNegative: n - s.FP, FalseNegative: p - s.TP,
+	}
+	var u undefined
+	switch {
+	case p+n == 0:
+		r.AUC, r.PRAUC, r.KS, r.KSScore = math.NaN(), math.NaN(), math.NaN(), math.NaN()
+		u.none("all", "there are no rows of positive weight")
+	case p == 0 || n == 0:
+		class := "positive"
+		if p == 0 {
+			class = "negative"
+		}
+		r.AUC = u.none("auc", "every row is "+class)
+		r.KS = u.none("ks", "every row is "+class)
+		r.KSScore = math.NaN()
+		if r.PRAUC = s.Steps.value() / p; p == 0 {
+			r.PRAUC = u.none("pr_auc", "no row is positive")
+		}
+	default:
+		r.AUC = s.Pairs.value() / p / n
+		if product := p * n; !math.IsInf(product, 0) && product > 0 {
+			r.AUC = s.Pairs.value() / product
+		}
+		r.PRAUC = s.Steps.value() / p
+		r.KS, r.KSScore = s.KS, s.KSScore
+	}
+	r.LogLoss, r.Brier = s.LogLoss.value()/(p+n), s.Square.value()/(p+n)
+	if s.NoProbability && p+n > 0 {
+		why := "a score lies outside of 0 to 1"
+		if o.Margins {
+			why = "scores are margins"
+		}
+		r.LogLoss, r.Brier = u.none("log_loss", why), u.none("brier", why)
+	}
+	r.confusion(&u)
+	if p+n > 0 {
+		r.Curve = append([]CurvePoint{o.point(math.Inf(1), 0, 0, p, n)}, s.Points...)
+	}
+	r.Undefined = u
+	return r, nil
+}
+
+// confusion computes what the four counts at the threshold give.
+func (r *BinaryReport) confusion(u *undefined) {
+	tp, fp, tn, fn := r.TruePositive, r.FalsePositive, r.TrueNegative, r.FalseNegative
+	if r.Weight == 0 {
+		u = new(undefined) // the reason is told already
+	}
+	r.Accuracy = u.ratio("accuracy", tp+tn, r.Weight, "there are no rows")
+	r.Precision = u.ratio("precision", tp, tp+fp, "no row is predicted to be positive")
+	r.Recall = u.ratio("recall", tp, r.Positive, "no row is positive")
+	r.Specificity = u.ratio("specificity", tn, r.Negative, "no row is negative")
+	r.F1 = u.ratio("f1", 2*tp, (tp+fp)+(tp+fn), "no row is positive or predicted to be")
+	r.MCC = matthews(tp, fp, tn, fn)
+	if r.Weight == 0 {
+		r.MCC = math.NaN()
+	}
+}
+
+// matthews returns the correlation of two kinds of classes from their four counts.
+func matthews(tp, fp, tn, fn float64) float64 {
+	root := math.Sqrt(tp+fp) * math.Sqrt(tp+fn) * math.Sqrt(tn+fp) * math.Sqrt(tn+fn)
+	if root == 0 {
+		return 0
+	}
+	return (float64(tp*tn) - float64(fp*fn)) / root
+}

@@ -1,0 +1,265 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// role is what a column is read as.
+type role int
+
+const (
+	numberRole role = iota // finite numbers
+	weightRole             // finite numbers of 0 or more
+	labelRole              // values of any scalar type
+	vectorRole             // finite vectors
+)
+
+// field is a column that an evaluation reads.
+type field struct {
+	what  string // of the option that names it, such as "LabelCol"
+	name  string
+	role  role
+	index int
+	kind  arrow.DataType
+}
+
+// table is what an evaluation reads of its rows, in a fixed order, and what becomes of
+// rows in which something is missing.
+type table struct {
+	fields []field
+	skip   bool
+}
+
+// read adds a column and returns its place.
+func (t *table) read(what, name string, r role) int {
+	t.fields = append(t.fields, field{what: what, name: name, role: r})
+	return len(t.fields) - 1
+}
+
+// readWeight adds a column of weights unless its name is empty: then it returns -1.
+func (t *table) readWeight(name string) int {
+	if name == "" {
+		return -1
+	}
+	return t.read("WeightCol", name, weightRole)
+}
+
+// bind finds the columns in a schema and checks their types.
+func (t *table) bind(schema *arrow.Schema) error {
+	for i := range t.fields {
+		f := &t.fields[i]
+		if f.name == "" {
+			return fmt.Errorf("%s is empty: name the column", f.what)
+		}
+		index, err := batch.FindColumn(schema, f.name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.what, err)
+		}
+		f.index, f.kind = index, schema.Field(index).Type
+		switch {
+		case f.role == vectorRole && !batch.IsVector(f.kind):
+			return fmt.Errorf("%s: column %q is %s, not a vector: operators.Vectorize makes one of number columns", f.what, f.name, batch.TypeName(f.kind))
+		case f.role == labelRole && batch.IsVector(f.kind):
+			return fmt.Errorf("%s: column %q is %s: want numbers, text or another scalar type", f.what, f.name, batch.TypeName(f.kind))
+		case (f.role == numberRole || f.role == weightRole) && !isNumber(f.kind):
+			return fmt.Errorf("%s: column %q is %s, not a number", f.what, f.name, batch.TypeName(f.kind))
+		}
+	}
+	return nil
+}
+
+func isNumber(dt arrow.DataType) bool { return arrow.IsInteger(dt.ID()) || isFloat(dt) }
+
+func isFloat(dt arrow.DataType) bool {
+	return dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32
+}
+
+// attrs are the names of the columns, for the plan.
+func (t *table) attrs() []engine.Attr {
+	var attrs []engine.Attr
+	for _, f := range t.fields {
+		attrs = append(attrs, engine.Attr{Key: f.what, Value: f.name})
+	}
+	return attrs
+}
+
+// clean returns a batch of the table's columns alone, with the rows in which nothing is
+// missing; owned. first is the number of the batch's first row within its shard. Without
+// skip a row that lacks something is an error.
+func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
+	n := int(rows.NumRows())
+	var missing []bool
+	for _, f := range t.fields {
+		column := rows.Column(f.index)
+		for at := 0; at < n; {
+			row, problem := firstProblem(column, f, at)
+			if problem == "" {
+				break
+			}
+			if negative := problem[0] == '-' && f.role == weightRole; negative || !t.skip {
+				return nil, fmt.Errorf("row %d of the shard: column %q is %s%s", first+row, f.name, problem, advice(f, negative))
+			}
+			if missing == nil {
+				missing = make([]bool, n)
+			}
+			missing[row] = true
+			at = row + 1
+		}
+	}
+	columns, fields := make([]arrow.Array, len(t.fields)), make([]arrow.Field, len(t.fields))
+	for i, f := range t.fields {
+		columns[i] = rows.Column(f.index)
+		fields[i] = arrow.Field{Name: fmt.Sprint(i), Type: f.kind, Nullable: true}
+	}
+	all := array.NewRecord(arrow.NewSchema(fields, nil), columns, int64(n))
+	if missing == nil {
+		return all, nil
+	}
+	defer all.Release()
+	keep := make([]int32, 0, n)
+	for i, bad := range missing {
+		if !bad {
+			keep = append(keep, int32(i))
+		}
+	}
+	c.Count("rows skipped", int64(n-len(keep)))
+	return batch.Take(c.Allocator, all, keep)
+}
+
+// advice says what to do about a row that was refused.
+func advice(f field, negative bool) string {
+	if negative {
+		return ": want a weight of 0 or more"
+	}
+	return "; set Skip to leave such rows out"
+}
+
+// firstProblem finds the first row from at on whose value cannot be used, and says what
+// is wrong with it; "" where there is none.
+func firstProblem(column arrow.Array, f field, at int) (int, string) {
+	nulls := column.NullN() > 0
+	if f.role == vectorRole {
+		return firstVectorProblem(column, at)
+	}
+	floats := isFloat(f.kind)
+	if !nulls && !floats && f.role != weightRole {
+		return 0, ""
+	}
+	for i := at; i < column.Len(); i++ {
+		if nulls && column.IsNull(i) {
+			return i, "null"
+		}
+		if !floats && f.role != weightRole {
+			continue
+		}
+		v := numberAt(column, i)
+		if v-v != 0 && (f.role != labelRole || math.IsNaN(v)) {
+			return i, fmt.Sprint(v)
+		}
+		if f.role == weightRole && v < 0 {
+			return i, fmt.Sprint(v)
+		}
+	}
+	return 0, ""
+}
+
+func firstVectorProblem(column arrow.Array, at int) (int, string) {
+	rest := array.NewSlice(column, int64(at), int64(column.Len()))
+	defer rest.Release()
+	row, component, bad := batch.FirstNonFinite(rest)
+	end := rest.Len()
+	if bad {
+		end = row
+	}
+	if rest.NullN() > 0 {
+		for i := range end {
+			if rest.IsNull(i) {
+				return at + i, "null"
+			}
+		}
+	}
+	if bad {
+		return at + row, fmt.Sprintf("not finite in component %d", component)
+	}
+	return 0, ""
+}
+
+// numbers returns a number column without nulls as float64, in dst if it must be
+// converted.
+func numbers(column arrow.Array, dst []float64) []float64 {
+	if f, ok := column.(*array.Float64); ok {
+		return f.Float64Values()
+	}
+	dst = dst[:0]
+	for i := range column.Len() {
+		dst = append(dst, numberAt(column, i))
+	}
+	return dst
+}
+
+// numberAt returns a value of a number column as float64.
+func numberAt(column arrow.Array, i int) float64 {
+	switch arr := column.(type) {
+	case *array.Float64:
+		return arr.Value(i)
+	case *array.Float32:
+		return float64(arr.Value(i))
+	case *array.Int8:
+		return float64(arr.Value(i))
+	case *array.Int16:
+		return float64(arr.Value(i))
+	case *array.Int32:
+		return float64(arr.Value(i))
+	case *array.Int64:
+		return float64(arr.Value(i))
+	case *array.Uint8:
+		return float64(arr.Value(i))
+	case *array.Uint16:
+		return float64(arr.Value(i))
+	case *array.Uint32:
+		return float64(arr.Value(i))
+	case *array.Uint64:
+		return float64(arr.Value(i))
+	}
+	return math.NaN()
+}
+
+// weightOf returns the weight of row i: 1 where there are no weights.
+func weightOf(w []float64, i int) float64 {
+	if w == nil {
+		return 1
+	}
+	return w[i]
+}
+
+// checkSlices checks what functions on slices are given: equal lengths, and the same as
+// the operators check of columns.
+func checkSlices(n int, columns map[string][]float64, weight []float64) error {
+	for _, name := range sortedKeys(columns) {
+		v := columns[name]
+		if len(v) != n {
+			return fmt.Errorf("there are %d values of %s, want %d", len(v), name, n)
+		}
+		for i, x := range v {
+			if x-x != 0 {
+				return fmt.Errorf("%s %d is %v: want a finite number", name, i, x)
+			}
+		}
+	}
+	if weight != nil && len(weight) != n {
+		return fmt.Errorf("there are %d weights, want %d, or none", len(weight), n)
+	}
+	for i, w := range weight {
+		if !(w >= 0 && w <= math.MaxFloat64) {
+			return fmt.Errorf("weight %d is %v: want a finite number of 0 or more", i, w)
+		}
+	}
+	return nil
+}

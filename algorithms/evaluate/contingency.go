@@ -1,0 +1,111 @@
+package evaluate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// contingency counts pairs of labels: how much weight the rows have whose truth is one
+// label and whose prediction, or cluster, another.
+type contingency struct {
+	Classes classes
+	Rows    int64
+	Truth   []int32 // of each cell, the numbers of its labels
+	Given   []int32
+	Weight  []sum
+
+	cells map[uint64]int32
+}
+
+// maxLabels bounds the number of distinct labels, since matrices have its square.
+const maxLabels = 2000
+
+// at returns the place of a cell.
+func (c *contingency) at(truth, given int32) int32 {
+	key := uint64(truth)<<32 | uint64(given)
+	if at, ok := c.cells[key]; ok {
+		return at
+	}
+	if c.cells == nil {
+		c.cells = make(map[uint64]int32, len(c.Truth)+1)
+		for i := range c.Truth {
+			c.cells[uint64(c.Truth[i])<<32|uint64(c.Given[i])] = int32(i)
+		}
+		return c.at(truth, given)
+	}
+	at := int32(len(c.Truth))
+	c.Truth, c.Given, c.Weight = append(c.Truth, truth), append(c.Given, given), append(c.Weight, sum{})
+	c.cells[key] = at
+	return at
+}
+
+// add counts rows; w may be nil.
+func (c *contingency) add(truth, given []int32, w []float64) error {
+	for i, t := range truth {
+		c.Weight[c.at(t, given[i])].add(weightOf(w, i))
+	}
+	c.Rows += int64(len(truth))
+	return c.check()
+}
+
+func (c *contingency) check() error {
+	if len(c.Classes.Texts) > maxLabels {
+		return fmt.Errorf("there are more than %d distinct labels, such as %q and %q: are these numbers to be measured as a regression?", maxLabels, c.Classes.Texts[0], c.Classes.Texts[1])
+	}
+	return nil
+}
+
+// merge adds the counts of another table.
+func (c *contingency) merge(o *contingency) {
+	ids := make([]int32, len(o.Classes.Texts))
+	for i, t := range o.Classes.Texts {
+		ids[i] = c.Classes.id([]byte(t))
+	}
+	for i := range o.Truth {
+		at := c.at(ids[o.Truth[i]], ids[o.Given[i]])
+		c.Weight[at].merge(&o.Weight[i])
+	}
+	c.Rows += o.Rows
+}
+
+// cell is the rounded weight of a pair of labels, by their places in ascending order.
+type cell struct {
+	truth, given int32
+	weight       float64
+}
+
+// counts is a table in order: cells of positive weight by truth and then by what is given,
+// and the weight of each label on either side.
+type counts struct {
+	labels       []string
+	cells        []cell
+	truth, given []float64
+	total        float64
+}
+
+// counts puts the table in order. Labels are those of either side; those of rows without
+// weight are among them.
+func (c *contingency) counts(byValue bool) *counts {
+	rank, labels := c.Classes.ranked(byValue)
+	n := len(labels)
+	truth, given, total := make([]sum, n), make([]sum, n), sum{}
+	r := &counts{labels: labels}
+	for i := range c.Truth {
+		t, g := rank[c.Truth[i]], rank[c.Given[i]]
+		truth[t].merge(&c.Weight[i])
+		given[g].merge(&c.Weight[i])
+		total.merge(&c.Weight[i])
+		if w := c.Weight[i].value(); w > 0 {
+			r.cells = append(r.cells, cell{t, g, w})
+		}
+	}
+	slices.SortFunc(r.cells, func(a, b cell) int {
+		return cmp.Or(cmp.Compare(a.truth, b.truth), cmp.Compare(a.given, b.given))
+	})
+	for i := range n {
+		r.truth, r.given = append(r.truth, truth[i].value()), append(r.given, given[i].value())
+	}
+	r.total = total.value()
+	return r
+}

@@ -1,0 +1,235 @@
+package evaluate
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// An evaluation has two operators, or more of the first kind where it goes over the rows
+// again: one folds the rows of each subtask into a state, the other, with one subtask,
+// merges the states and writes the report. States are made of exact sums, counts and
+// extremes, so that neither the order of rows nor where they lie shows in them, and
+// functions on slices give the same bits by filling one state.
+
+// stateRow is how states travel.
+type stateRow struct {
+	Shard int64  `column:"shard"`
+	State []byte `column:"state"`
+}
+
+// noop is what operators that need no more than Process have in common.
+type noop struct{}
+
+func (noop) Open(*engine.Context) error                         { return nil }
+func (noop) EndShard(*engine.Context, int, engine.Output) error { return nil }
+func (noop) Finish(*engine.Context, engine.Output) error        { return nil }
+func (noop) Close() error                                       { return nil }
+
+// builderOf returns the builder of a dataset. Where the dataset is nil there is no
+// builder to record that with: the job's function ends.
+func builderOf(op string, d *engine.Dataset) *engine.Builder {
+	if d == nil || d.Builder() == nil {
+		panic(engine.Misuse{Err: fmt.Errorf("%s: the dataset is nil", op)})
+	}
+	return d.Builder()
+}
+
+// emitRows emits values as one batch.
+func emitRows[T any](c *engine.Context, shard int, out engine.Output, rows ...T) error {
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		return err
+	}
+	rec, err := codec.Record(c.Allocator, rows)
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	return out.Emit(shard, rec)
+}
+
+// schemaOf returns the columns of T.
+func schemaOf[T any]() *arrow.Schema {
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		panic(err) // of a type of ours
+	}
+	return codec.Schema()
+}
+
+// readStates merges the states of a batch into s.
+func readStates[S any](rec arrow.Record, each func(shard int, state *S)) error {
+	shards, states := rec.Column(0).(*array.Int64), rec.Column(1).(*array.Binary)
+	for i := range states.Len() {
+		one, err := shared.Msgpack[S]().Decode(states.Value(i))
+		if err != nil {
+			return fmt.Errorf("read a partial evaluation: %w", err)
+		}
+		each(int(shards.Value(i)), &one)
+	}
+	return nil
+}
+
+// folding says how rows are folded into states of type S.
+type folding[S any] struct {
+	op   string
+	in   table
+	side *engine.Dataset // states that open reads; nil: none
+	// open prepares a state, given the batches of side.
+	open func(s *S, side []arrow.Record) error
+	// add adds a batch of the table's columns without anything missing. first is the number
+	// of its first row among the rows of the shard that are used.
+	add func(s *S, rows arrow.Record, first int) error
+	// perShard has a state for every shard that has rows; otherwise there is one for every
+	// subtask, with or without.
+	perShard bool
+}
+
+// fold adds the operator and returns the dataset of states.
+func (f folding[S]) fold(rows *engine.Dataset) *engine.Dataset {
+	inputs := []engine.Port{{From: rows}}
+	if f.side != nil {
+		inputs = append(inputs, engine.Port{From: f.side, Partitioner: engine.Broadcast, Side: true})
+	}
+	return rows.Builder().Add(engine.Spec{
+		Op:       f.op,
+		Attrs:    f.in.attrs(),
+		Schema:   schemaOf[stateRow](),
+		Inputs:   inputs,
+		Operator: func() engine.Operator { return &folder[S]{folding: f} },
+	})
+}
+
+// folder is the operator behind folding on one subtask.
+type folder[S any] struct {
+	noop
+	folding[S]
+	state *S
+	row   int // of the shard at hand
+	used  int // of those
+}
+
+func (o *folder[S]) Open(c *engine.Context) error { return o.renew(c) }
+
+func (o *folder[S]) renew(c *engine.Context) error {
+	o.state = new(S)
+	if o.open == nil {
+		return nil
+	}
+	var side []arrow.Record
+	if o.side != nil {
+		side = c.Side(1)
+	}
+	return o.open(o.state, side)
+}
+
+func (o *folder[S]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	clean, err := o.in.clean(c, rows, o.row)
+	if err != nil {
+		return err
+	}
+	defer clean.Release()
+	o.row += int(rows.NumRows())
+	if clean.NumRows() == 0 {
+		return nil
+	}
+	err = o.add(o.state, clean, o.used)
+	o.used += int(clean.NumRows())
+	return err
+}
+
+func (o *folder[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	used := o.used
+	o.row, o.used = 0, 0
+	if !o.perShard || used == 0 {
+		return nil
+	}
+	if err := emitState(c, shard, o.state, out); err != nil {
+		return err
+	}
+	return o.renew(c)
+}
+
+func (o *folder[S]) Finish(c *engine.Context, out engine.Output) error {
+	if o.perShard {
+		return nil
+	}
+	return emitState(c, c.Range.Hi-1, o.state, out)
+}
+
+func emitState[S any](c *engine.Context, shard int, s *S, out engine.Output) error {
+	text, err := shared.Msgpack[S]().Append(nil, *s)
+	if err != nil {
+		return err
+	}
+	return emitRows(c, shard, out, stateRow{int64(shard), text})
+}
+
+// reporting says how states become a report of type R, a struct.
+type reporting[S, R any] struct {
+	op     string
+	attrs  []engine.Attr
+	merge  func(s, o *S)
+	report func(s *S) (*R, error)
+}
+
+// finish adds the operator that merges states and returns the dataset of the report.
+func (f reporting[S, R]) finish(states *engine.Dataset) *engine.Dataset {
+	schema := reportSchema[R]()
+	return states.Builder().Add(engine.Spec{
+		Op:       f.op,
+		Attrs:    f.attrs,
+		Schema:   schema,
+		Inputs:   []engine.Port{{From: states}},
+		Single:   true,
+		Operator: func() engine.Operator { return &reporter[S, R]{reporting: f, schema: schema, state: new(S)} },
+	})
+}
+
+// reporter is the operator behind reporting.
+type reporter[S, R any] struct {
+	noop
+	reporting[S, R]
+	schema *arrow.Schema
+	state  *S
+}
+
+func (o *reporter[S, R]) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	return readStates(rows, func(_ int, s *S) { o.merge(o.state, s) })
+}
+
+func (o *reporter[S, R]) Finish(c *engine.Context, out engine.Output) error {
+	report, err := o.report(o.state)
+	if err != nil {
+		return err
+	}
+	rec, err := reportRecord(c.Allocator, o.schema, report)
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	return out.Emit(c.Range.Hi-1, rec)
+}
+
+// begin checks what every evaluation is given: rows, options and columns. It is false
+// where nothing can be evaluated; the dataset is what to return then.
+func begin(op string, rows *engine.Dataset, invalid error, t *table) (*engine.Dataset, bool) {
+	b := builderOf(op, rows)
+	if rows.Poisoned() {
+		return rows, false
+	}
+	if invalid == nil {
+		invalid = t.bind(rows.Schema())
+	}
+	if invalid != nil {
+		b.Errorf("%s: %w", op, invalid)
+		return b.Poisoned(op), false
+	}
+	return nil, true
+}

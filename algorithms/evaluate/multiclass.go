@@ -1,0 +1,449 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// MulticlassOptions say what Multiclass reads. LabelCol is required, and so is one of
+// PredictionCol and ProbabilityCols; the zero value of the other fields is their default.
+type MulticlassOptions struct {
+	// LabelCol names the column of the true labels, of any scalar type.
+	LabelCol string
+	// PredictionCol names the column of the predicted labels: numbers where the labels are
+	// numbers, else of the same type. Empty means the class of the largest probability, the
+	// first of several.
+	PredictionCol string
+	// ProbabilityCols name the columns of the probabilities, one for each of Classes, or one
+	// vector column that has all of them. They are what LogLoss and TopK need.
+	ProbabilityCols []string
+	// Classes are the texts of the labels that probabilities belong to, in their order. A
+	// label that is none of them has probability 0.
+	Classes []string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
+	// row weighs 1. A row of weight 2 counts as two rows.
+	WeightCol string
+	// TopK is the k of TopKAccuracy; 0 means that it is not computed.
+	TopK int
+	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
+	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	Skip bool
+}
+
+// Validate tells what is wrong with the options, apart from columns.
+func (o MulticlassOptions) Validate() error {
+	switch {
+	case o.TopK < 0:
+		return fmt.Errorf("TopK is %d: want at least 1, or 0 for none", o.TopK)
+	case o.TopK > 0 && len(o.Classes) == 0:
+		return fmt.Errorf("TopK is set, but there are no Classes of probabilities")
+	}
+	for i, c := range o.Classes {
+		if slices.Index(o.Classes, c) != i {
+			return fmt.Errorf("Classes has %q twice", c)
+		}
+	}
+	return nil
+}
+
+// validateColumns tells what is wrong with the columns that are named.
+func (o MulticlassOptions) validateColumns() error {
+	switch {
+	case o.PredictionCol == "" && len(o.ProbabilityCols) == 0:
+		return fmt.Errorf("PredictionCol and ProbabilityCols are empty: name one of them")
+	case len(o.ProbabilityCols) > 0 && len(o.Classes) == 0:
+		return fmt.Errorf("ProbabilityCols are set, but Classes are not: name the label of each probability")
+	case len(o.ProbabilityCols) == 0 && len(o.Classes) > 0:
+		return fmt.Errorf("Classes are set, but ProbabilityCols are not")
+	case len(o.ProbabilityCols) > 1 && len(o.ProbabilityCols) != len(o.Classes):
+		return fmt.Errorf("there are %d ProbabilityCols for %d Classes", len(o.ProbabilityCols), len(o.Classes))
+	}
+	return o.Validate()
+}
+
+// MulticlassReport measures predictions of classes. A number without a value is NaN, and
+// Undefined says why, unless it was not asked for.
+type MulticlassReport struct {
+	Weight   float64 `json:"weight"` // of all rows
+	Accuracy float64 `json:"accuracy"`
+	// Macro averages count every class alike, weighted ones by the weight of its rows; micro
+	// averages count rows. Where a class is never predicted its precision counts as 0, where
+	// it never occurs its recall does.
+	PrecisionMacro    float64 `json:"precision_macro"`
+	RecallMacro       float64 `json:"recall_macro"`
+	F1Macro           float64 `json:"f1_macro"`
+	PrecisionMicro    float64 `json:"precision_micro"`
+	RecallMicro       float64 `json:"recall_micro"`
+	F1Micro           float64 `json:"f1_micro"`
+	PrecisionWeighted float64 `json:"precision_weighted"`
+	RecallWeighted    float64 `json:"recall_weighted"`
+	F1Weighted        float64 `json:"f1_weighted"`
+	// Kappa is Cohen's: agreement beyond that of chance.
+	Kappa float64 `json:"kappa"`
+	// LogLoss is the mean of -log of the probability given to the true class, cut to
+	// [2^-52, 1-2^-52].
+	LogLoss float64 `json:"log_loss"`
+	// TopKAccuracy is the part of the rows whose class is among the TopK of the largest
+	// probabilities; of equal ones the earlier in Classes goes first.
+	TopKAccuracy float64 `json:"top_k_accuracy"`
+	// Classes are the labels that occur or are predicted, numbers in order of value, text of
+	// bytes; PerClass and Confusion follow them. Confusion[t][p] is the weight of the rows of
+	// class t that are predicted to be p.
+	Classes   []string      `json:"classes"`
+	PerClass  []ClassReport `json:"per_class"`
+	Confusion [][]float64   `json:"confusion"`
+	Undefined []string      `json:"undefined"`
+}
+
+// ClassReport measures the predictions of one class.
+type ClassReport struct {
+	Class     string  `json:"class"`
+	Weight    float64 `json:"weight"` // of its rows
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// MarshalJSON implements json.Marshaler; a NaN becomes null.
+func (r MulticlassReport) MarshalJSON() ([]byte, error) { return encodeReport(&r) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *MulticlassReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
+
+// String returns the numbers, those of classes, and the confusion matrix as tables.
+func (r MulticlassReport) String() string {
+	var t text
+	t.numbersOf(r)
+	t.undefined(r.Undefined)
+	list := [][]string{{"class", "weight", "precision", "recall", "f1"}}
+	for _, c := range r.PerClass {
+		list = append(list, []string{c.Class, shortNumber(c.Weight), shortNumber(c.Precision), shortNumber(c.Recall), shortNumber(c.F1)})
+	}
+	t.grid(list)
+	matrix := [][]string{append([]string{"truth \\ predicted"}, r.Classes...)}
+	for i, row := range r.Confusion {
+		line := []string{r.Classes[i]}
+		for _, w := range row {
+			line = append(line, shortNumber(w))
+		}
+		matrix = append(matrix, line)
+	}
+	t.grid(matrix)
+	return t.String()
+}
+
+// ConfusionCell is a cell of a confusion matrix as a row.
+type ConfusionCell struct {
+	Truth     string  `column:"truth"`
+	Predicted string  `column:"predicted"`
+	Weight    float64 `column:"weight"`
+}
+
+// Confusion makes rows of the confusion matrix in a report, which Multiclass returned, by
+// truth and then by prediction; cells without weight are among them.
+func Confusion(report *engine.Dataset) *engine.Dataset {
+	return partsOf("evaluate.Confusion", report, func(r *MulticlassReport) []ConfusionCell {
+		var cells []ConfusionCell
+		for t, row := range r.Confusion {
+			for p, w := range row {
+				cells = append(cells, ConfusionCell{r.Classes[t], r.Classes[p], w})
+			}
+		}
+		return cells
+	})
+}
+
+// multiState is what rows of classes add up to.
+type multiState struct {
+	Counts        contingency
+	LogLoss       sum
+	Top           sum
+	NoProbability bool
+
+	place        []int32 // in o.Classes, of each number of a label; -1: none
+	truth, given []int32
+	row          []float64
+	best         [][]byte
+}
+
+func (s *multiState) merge(o *multiState) {
+	s.Counts.merge(&o.Counts)
+	s.LogLoss.merge(&o.LogLoss)
+	s.Top.merge(&o.Top)
+	s.NoProbability = s.NoProbability || o.NoProbability
+}
+
+// Multiclass measures predictions of classes. It returns a dataset of one row with a
+// MulticlassReport, see ReportOf; Confusion makes rows of its matrix.
+func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
+	const op = "evaluate.Multiclass"
+	in := table{skip: o.Skip}
+	label, weight := in.read("LabelCol", o.LabelCol, labelRole), in.readWeight(o.WeightCol)
+	predicted := -1
+	if o.PredictionCol != "" {
+		predicted = in.read("PredictionCol", o.PredictionCol, labelRole)
+	}
+	columns, vector := o.readProbabilities(&in, rows)
+	if refused, ok := begin(op, rows, o.validateColumns(), &in); !ok {
+		return refused
+	}
+	byValue := isNumber(in.fields[label].kind)
+	if predicted >= 0 {
+		if l, p := in.fields[label].kind, in.fields[predicted].kind; byValue != isNumber(p) || !byValue && l.ID() != p.ID() {
+			b := rows.Builder()
+			b.Errorf("%s: column %q is %s but column %q is %s: labels and predictions are of one type", op, o.LabelCol, batch.TypeName(l), o.PredictionCol, batch.TypeName(p))
+			return b.Poisoned(op)
+		}
+	}
+	states := folding[multiState]{
+		op: "MulticlassCounts",
+		in: in,
+		add: func(s *multiState, rec arrow.Record, first int) error {
+			s.truth = s.Counts.Classes.column(rec.Column(label), s.truth)
+			var w []float64
+			if weight >= 0 {
+				w = numbers(rec.Column(weight), nil)
+			}
+			probability, err := o.probabilities(s, rec, columns, vector, first)
+			if err != nil {
+				return err
+			}
+			if predicted >= 0 {
+				s.given = s.Counts.Classes.column(rec.Column(predicted), s.given)
+			} else {
+				s.given = o.likeliest(s, probability, s.given)
+			}
+			return o.add(s, s.truth, s.given, probability, w)
+		},
+	}.fold(rows)
+	return reporting[multiState, MulticlassReport]{
+		op: "Multiclass", merge: (*multiState).merge,
+		report: func(s *multiState) (*MulticlassReport, error) { return o.report(s, byValue) },
+	}.finish(states)
+}
+
+// readProbabilities adds the columns of the probabilities, numbers or one vector.
+func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (columns []int, vector bool) {
+	if len(o.ProbabilityCols) == 1 && rows != nil && !rows.Poisoned() {
+		i, err := batch.FindColumn(rows.Schema(), o.ProbabilityCols[0])
+		vector = err == nil && batch.IsVector(rows.Schema().Field(i).Type)
+	}
+	for _, name := range o.ProbabilityCols {
+		r := numberRole
+		if vector {
+			r = vectorRole
+		}
+		columns = append(columns, in.read("ProbabilityCols", name, r))
+	}
+	return columns, vector
+}
+
+// probabilities returns the probabilities of a batch, row by row; nil where there are none.
+func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, columns []int, vector bool, first int) ([]float64, error) {
+	if columns == nil {
+		return nil, nil
+	}
+	n, k := int(rec.NumRows()), len(o.Classes)
+	s.row = resized(s.row, n*k)
+	if vector {
+		v, err := openVectors(rec.Column(columns[0]), k)
+		if err != nil {
+			return nil, err
+		}
+		for i := range n {
+			row := v.at(i)
+			if len(row) != k {
+				return nil, fmt.Errorf("used row %d of the shard: column %q has %d components, but there are %d Classes", first+i, o.ProbabilityCols[0], len(row), k)
+			}
+			copy(s.row[i*k:], row)
+		}
+		return s.row, nil
+	}
+	for j, c := range columns {
+		for i, v := range numbers(rec.Column(c), nil) {
+			s.row[i*k+j] = v
+		}
+	}
+	return s.row, nil
+}
+
+// likeliest returns the number of the label of each row's largest probability.
+func (o MulticlassOptions) likeliest(s *multiState, probability []float64, dst []int32) []int32 {
+	if s.best == nil {
+		for _, c := range o.Classes {
+			s.best = append(s.best, []byte(c))
+		}
+	}
+	dst = dst[:0]
+	for k := len(o.Classes); len(probability) > 0; probability = probability[k:] {
+		best := 0
+		for j, p := range probability[:k] {
+			if p > probability[best] {
+				best = j
+			}
+		}
+		dst = append(dst, s.Counts.Classes.id(s.best[best]))
+	}
+	return dst
+}
+
+// add adds rows; probability has len(Classes) values each, or none.
+func (o MulticlassOptions) add(s *multiState, truth, given []int32, probability, w []float64) error {
+	if err := s.Counts.add(truth, given, w); err != nil || probability == nil {
+		return err
+	}
+	for i := len(s.place); i < len(s.Counts.Classes.Texts); i++ {
+		s.place = append(s.place, int32(slices.Index(o.Classes, s.Counts.Classes.Texts[i])))
+	}
+	k := len(o.Classes)
+	for i, t := range truth {
+		row, at, own := probability[i*k:(i+1)*k], s.place[t], 0.0
+		if at >= 0 {
+			own = row[at]
+		}
+		before := 0
+		for j, p := range row {
+			s.NoProbability = s.NoProbability || p < 0 || p > 1
+			if p > own || p == own && int32(j) < at {
+				before++
+			}
+		}
+		weight := weightOf(w, i)
+		if at >= 0 && before < o.TopK {
+			s.Top.add(weight)
+		}
+		const least = 0x1p-52
+		s.LogLoss.add(float64(weight * -kernel.Log(min(max(own, least), 1-least))))
+	}
+	return nil
+}
+
+// MeasureMulticlass is Multiclass of slices: truth and predicted have the labels, weight
+// may be nil, and so may one of predicted and probability, which has a row of
+// len(o.Classes) values for each label. Options that name columns are not read.
+func MeasureMulticlass[L Label](truth, predicted []L, probability [][]float64, weight []float64, o MulticlassOptions) (*MulticlassReport, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSlices(len(truth), nil, weight); err != nil {
+		return nil, err
+	}
+	if predicted == nil && probability == nil && len(truth) > 0 {
+		return nil, fmt.Errorf("there are neither predictions nor probabilities")
+	}
+	if predicted != nil && len(predicted) != len(truth) {
+		return nil, fmt.Errorf("there are %d predictions for %d labels", len(predicted), len(truth))
+	}
+	var flat []float64
+	if probability != nil {
+		flat = make([]float64, 0, len(truth)*len(o.Classes))
+		if len(probability) != len(truth) {
+			return nil, fmt.Errorf("there are %d rows of probabilities for %d labels", len(probability), len(truth))
+		}
+		for i, row := range probability {
+			if len(row) != len(o.Classes) || len(row) == 0 {
+				return nil, fmt.Errorf("row %d has %d probabilities, but there are %d Classes", i, len(row), len(o.Classes))
+			}
+			flat = append(flat, row...)
+		}
+		if err := checkSlices(len(flat), map[string][]float64{"probability": flat}, nil); err != nil {
+			return nil, err
+		}
+	}
+	var s multiState
+	t, err := labelIDs(&s.Counts.Classes, truth, "label")
+	if err != nil {
+		return nil, err
+	}
+	var p []int32
+	if predicted == nil {
+		p = o.likeliest(&s, flat, nil)
+	} else if p, err = labelIDs(&s.Counts.Classes, predicted, "prediction"); err != nil {
+		return nil, err
+	}
+	if err := o.add(&s, t, p, flat, weight); err != nil {
+		return nil, err
+	}
+	return o.report(&s, isNumberLabel[L]())
+}
+
+// report makes the report of a state.
+func (o MulticlassOptions) report(s *multiState, byValue bool) (*MulticlassReport, error) {
+	if err := s.Counts.check(); err != nil {
+		return nil, err
+	}
+	c := s.Counts.counts(byValue)
+	r := &MulticlassReport{Weight: c.total, Classes: c.labels, LogLoss: math.NaN(), TopKAccuracy: math.NaN()}
+	var u undefined
+	if c.total == 0 {
+		u.none("all", "there are no rows of positive weight")
+	}
+	var hits sum
+	right := make([]float64, len(c.labels))
+	for range c.labels {
+		r.Confusion = append(r.Confusion, make([]float64, len(c.labels)))
+	}
+	for _, cell := range c.cells {
+		r.Confusion[cell.truth][cell.given] = cell.weight
+		if cell.truth == cell.given {
+			right[cell.truth] = cell.weight
+			hits.add(cell.weight)
+		}
+	}
+	r.Accuracy = hits.value() / c.total
+	r.PrecisionMicro, r.RecallMicro, r.F1Micro = r.Accuracy, r.Accuracy, r.Accuracy
+	r.averages(c, right)
+	var chance sum
+	for i := range c.labels {
+		chance.add(float64((c.truth[i] / c.total) * (c.given[i] / c.total)))
+	}
+	if expected := chance.value(); expected < 1 {
+		r.Kappa = (r.Accuracy - expected) / (1 - expected)
+	} else if r.Kappa = math.NaN(); c.total > 0 {
+		r.Kappa = u.none("kappa", "labels and predictions are all of one class")
+	}
+	if c.total == 0 {
+		r.Kappa = math.NaN()
+	}
+	if len(o.Classes) > 0 {
+		r.LogLoss = s.LogLoss.value() / c.total
+		if s.NoProbability {
+			r.LogLoss = u.none("log_loss", "a probability lies outside of 0 to 1")
+		}
+		if o.TopK > 0 {
+			r.TopKAccuracy = s.Top.value() / c.total
+		}
+	}
+	r.Undefined = u
+	return r, nil
+}
+
+// averages computes the numbers of each class and their averages.
+func (r *MulticlassReport) averages(c *counts, right []float64) {
+	var macro, weighted [3]sum
+	for i, name := range c.labels {
+		one := ClassReport{Class: name, Weight: c.truth[i]}
+		if right[i] > 0 {
+			one.Precision, one.Recall = right[i]/c.given[i], right[i]/c.truth[i]
+			one.F1 = 2 * right[i] / (c.given[i] + c.truth[i])
+		}
+		r.PerClass = append(r.PerClass, one)
+		for j, v := range []float64{one.Precision, one.Recall, one.F1} {
+			macro[j].add(v)
+			weighted[j].add(float64(v * c.truth[i]))
+		}
+	}
+	k := float64(len(c.labels))
+	if c.total == 0 {
+		k = 0
+	}
+	r.PrecisionMacro, r.RecallMacro, r.F1Macro = macro[0].value()/k, macro[1].value()/k, macro[2].value()/k
+	r.PrecisionWeighted, r.RecallWeighted, r.F1Weighted = weighted[0].value()/c.total, weighted[1].value()/c.total, weighted[2].value()/c.total
+}

@@ -1,0 +1,355 @@
+package evaluate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// What needs all rows in order of a value (of scores, of errors) is computed in a sweep
+// over the distinct values. Two weights belong to each: that of its positive rows and that
+// of the others, say. On datasets,
+//
+//	group     rows of a shard with equal values become one, with the sums of the weights
+//	range     groups move to the shard of their range of values
+//	totals    of each shard, which every subtask gets
+//	sweep     shard by shard, going on from the totals of the shards before
+//
+// Weights are added exactly. A step of the sweep sees them rounded once, so it sees the
+// same numbers wherever the shards end, and on slices too.
+
+// weighted is a value with its weights.
+type weighted struct{ value, a, b float64 }
+
+// group is the distinct value of some rows and their weights.
+type group struct {
+	value float64
+	a, b  sum
+}
+
+// groups sorts values, in place, and calls each for every distinct one in ascending
+// order, or in descending order. The group is lent.
+func groups(values []weighted, descending bool, each func(g *group) error) error {
+	slices.SortFunc(values, func(x, y weighted) int {
+		if descending {
+			return cmp.Compare(y.value, x.value)
+		}
+		return cmp.Compare(x.value, y.value)
+	})
+	for i := 0; i < len(values); {
+		g := group{value: values[i].value}
+		for ; i < len(values) && values[i].value == g.value; i++ {
+			g.a.add(values[i].a)
+			g.b.add(values[i].b)
+		}
+		if err := each(&g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step is what a sweep shows of a distinct value: its weights, those of the values before
+// it, and those up to and with it.
+type step struct {
+	value            float64
+	a, b             float64
+	beforeA, beforeB float64
+	afterA, afterB   float64
+	total            *totals
+}
+
+// totals are the weights of all values.
+type totals struct {
+	A, B sum
+	a, b float64 // the same, rounded
+}
+
+func (t *totals) merge(o *totals) {
+	t.A.merge(&o.A)
+	t.B.merge(&o.B)
+}
+
+func (t *totals) round() { t.a, t.b = t.A.value(), t.B.value() }
+
+// sweeping goes over groups in their order.
+type sweeping struct {
+	seen  totals
+	total *totals
+}
+
+// next returns the step of the next group.
+func (s *sweeping) next(g *group) step {
+	t := step{value: g.value, a: g.a.value(), b: g.b.value(), beforeA: s.seen.a, beforeB: s.seen.b, total: s.total}
+	s.seen.A.merge(&g.a)
+	s.seen.B.merge(&g.b)
+	s.seen.round()
+	t.afterA, t.afterB = s.seen.a, s.seen.b
+	return t
+}
+
+// sweepSlice sweeps over values in memory, which it sorts in place.
+func sweepSlice(values []weighted, descending bool, visit func(t *step)) *totals {
+	all := new(totals)
+	for _, v := range values {
+		all.A.add(v.a)
+		all.B.add(v.b)
+	}
+	all.round()
+	s := sweeping{total: all}
+	_ = groups(values, descending, func(g *group) error {
+		t := s.next(g)
+		visit(&t)
+		return nil
+	})
+	return all
+}
+
+// groupRow is how groups travel. Several rows with one value are one group: where the
+// sum of a weight is no float64, it takes more than one.
+type groupRow struct {
+	Value float64 `column:"value"`
+	A     float64 `column:"a"`
+	B     float64 `column:"b"`
+}
+
+// components appends float64 values that add up to a sum exactly.
+func (s *sum) components(dst []float64) []float64 {
+	switch {
+	case !s.finite() || s.Big == nil && s.Lo == 0:
+		return append(dst, s.value())
+	case s.Big == nil:
+		return append(dst, s.Hi, s.Lo)
+	}
+	rest := s.exact()
+	for rest.Sign() != 0 {
+		f, _ := rest.Float64()
+		f = min(max(f, -math.MaxFloat64), math.MaxFloat64) // a sum may be beyond float64
+		dst = append(dst, f)
+		rest.Sub(rest, newExact().SetFloat64(f))
+	}
+	return dst
+}
+
+// grouper adds the operator that groups the rows of each shard. extract appends the
+// values of a clean batch; first is the number of its first row among those used.
+func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weighted, rows arrow.Record, first int) ([]weighted, error)) *engine.Dataset {
+	return rows.Builder().Add(engine.Spec{
+		Op:       op,
+		Attrs:    in.attrs(),
+		Schema:   schemaOf[groupRow](),
+		Inputs:   []engine.Port{{From: rows}},
+		Operator: func() engine.Operator { return &groupOperator{in: in, extract: extract} },
+	})
+}
+
+// groupOperator is the operator behind grouper on one subtask.
+type groupOperator struct {
+	noop
+	in      table
+	extract func([]weighted, arrow.Record, int) ([]weighted, error)
+	row     int
+	held    holding
+}
+
+func (o *groupOperator) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	clean, err := o.in.clean(c, rows, o.row)
+	if err != nil {
+		return err
+	}
+	defer clean.Release()
+	o.row += int(rows.NumRows())
+	if err := o.held.grow(c, int(clean.NumRows())); err != nil {
+		return err
+	}
+	o.held.values, err = o.extract(o.held.values, clean, len(o.held.values))
+	return err
+}
+
+func (o *groupOperator) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	o.row = 0
+	rows := make([]groupRow, 0, min(len(o.held.values), c.BatchRows))
+	flush := func() error {
+		if len(rows) == 0 {
+			return nil
+		}
+		defer func() { rows = rows[:0] }()
+		return emitRows(c, shard, out, rows...)
+	}
+	var a, b []float64
+	err := groups(o.held.values, false, func(g *group) error {
+		a, b = g.a.components(a[:0]), g.b.components(b[:0])
+		for i := range max(len(a), len(b)) {
+			r := groupRow{Value: g.value}
+			if i < len(a) {
+				r.A = a[i]
+			}
+			if i < len(b) {
+				r.B = b[i]
+			}
+			rows = append(rows, r)
+		}
+		if len(rows) < c.BatchRows {
+			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	o.held.drop(c)
+	return flush()
+}
+
+func (o *groupOperator) Close() error {
+	o.held.drop(nil)
+	return nil
+}
+
+// holding is the values of a shard, which count against the run's budget.
+type holding struct {
+	values   []weighted
+	memory   interface{ Release(int64) }
+	reserved int64
+}
+
+const weightedBytes = 24
+
+// grow makes room for n more values.
+func (h *holding) grow(c *engine.Context, n int) error {
+	if len(h.values)+n > cap(h.values) {
+		h.values = slices.Grow(h.values, max(n, cap(h.values)/2))
+	}
+	if want := int64(cap(h.values)) * weightedBytes; want > h.reserved {
+		if err := c.Memory.Reserve(want - h.reserved); err != nil {
+			return fmt.Errorf("hold the values of a shard: %w, or cut the data into more shards", err)
+		}
+		h.memory, h.reserved = c.Memory, want
+	}
+	return nil
+}
+
+// drop forgets the values of the shard; without a context also their room.
+func (h *holding) drop(c *engine.Context) {
+	h.values = h.values[:0]
+	if c == nil && h.memory != nil {
+		h.memory.Release(h.reserved)
+		h.reserved = 0
+	}
+}
+
+// sweepGroups adds the operators that sweep over groups: visit is called with a state for
+// each shard, and the step of each distinct value. It returns the dataset of the states.
+func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs []engine.Attr, visit func(s *S, t *step)) *engine.Dataset {
+	by := operators.Asc("value")
+	if descending {
+		by = operators.Desc("value")
+	}
+	ranges := operators.PartitionByRange(parts, by)
+	total := folding[totals]{
+		op: op + "Totals",
+		in: groupTable(),
+		add: func(s *totals, rows arrow.Record, _ int) error {
+			a, b := rows.Column(1).(*array.Float64).Float64Values(), rows.Column(2).(*array.Float64).Float64Values()
+			for i := range a {
+				s.A.add(a[i])
+				s.B.add(b[i])
+			}
+			return nil
+		},
+		perShard: true,
+	}
+	if err := total.in.bind(ranges.Schema()); err != nil {
+		panic(err) // a schema of ours
+	}
+	return parts.Builder().Add(engine.Spec{
+		Op:     op,
+		Attrs:  attrs,
+		Schema: schemaOf[stateRow](),
+		Inputs: []engine.Port{{From: ranges}, {From: total.fold(ranges), Partitioner: engine.Broadcast, Side: true}},
+		Operator: func() engine.Operator {
+			return &sweeper[S]{descending: descending, visit: visit}
+		},
+	})
+}
+
+// groupTable is the table of groups, whose values need no check but are read by one.
+func groupTable() table {
+	var t table
+	for _, name := range []string{"value", "a", "b"} {
+		t.read(name, name, numberRole)
+	}
+	return t
+}
+
+// sweeper is the operator behind sweepGroups on one subtask.
+type sweeper[S any] struct {
+	noop
+	descending bool
+	visit      func(s *S, t *step)
+	all        totals
+	shards     []*totals // by shard, nil where it has no groups
+	held       holding
+}
+
+func (o *sweeper[S]) Open(c *engine.Context) error {
+	o.shards = make([]*totals, c.Shards)
+	for _, rec := range c.Side(1) {
+		err := readStates(rec, func(shard int, t *totals) {
+			o.shards[shard] = t
+			o.all.merge(t)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	o.all.round()
+	return nil
+}
+
+func (o *sweeper[S]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if err := o.held.grow(c, int(rows.NumRows())); err != nil {
+		return err
+	}
+	value, a, b := rows.Column(0).(*array.Float64), rows.Column(1).(*array.Float64), rows.Column(2).(*array.Float64)
+	for i := range value.Len() {
+		o.held.values = append(o.held.values, weighted{value.Value(i), a.Value(i), b.Value(i)})
+	}
+	return nil
+}
+
+func (o *sweeper[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	if len(o.held.values) == 0 {
+		return nil
+	}
+	s := sweeping{total: &o.all}
+	for _, before := range o.shards[:shard] {
+		if before != nil {
+			s.seen.merge(before)
+		}
+	}
+	s.seen.round()
+	state := new(S)
+	err := groups(o.held.values, o.descending, func(g *group) error {
+		t := s.next(g)
+		o.visit(state, &t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	o.held.drop(c)
+	return emitState(c, shard, state, out)
+}
+
+func (o *sweeper[S]) Close() error {
+	o.held.drop(nil)
+	return nil
+}
