@@ -13,6 +13,9 @@ import (
 // started, whichever machines run the job: "client:model.csv".
 const ClientPath = "client:"
 
+// detachedOutputs is what is wrong with such an output of a job that nobody waits for.
+const detachedOutputs = "--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written by the client when it has: give them paths of the workers, or stay"
+
 // bringBack makes the sink of a specification one whose output is written by the
 // program that called Run. In one process nothing changes; on a cluster the workers
 // send the rows there, as those of a Collect, and a second run there, of the sink

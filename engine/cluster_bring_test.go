@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // textSink writes numbers as lines, by shard, to a file that must not exist.
@@ -139,6 +140,37 @@ func TestBringBackOfWhatTheClientCannotSee(t *testing.T) {
 	defer result.Release()
 	require.Equal(t, "0\n1\n4\n9\n", read(t, args.Output))
 	require.Equal(t, graph.Fingerprint(), result.Graph.Fingerprint())
+}
+
+// TestBringBackOfADetachedJob refuses outputs that nobody would be there to write:
+// before anything is sent, or, where the client cannot build the job, on the worker that
+// finds out what the client could not.
+func TestBringBackOfADetachedJob(t *testing.T) {
+	offerAll(t, writes)
+	dir := t.TempDir()
+	f := newFakeCluster(t, ranSquares)
+	_, err := Run(t.Context(), writes, writesArgs{Output: filepath.Join(dir, "out")}, f.options(Detach())...)
+	require.EqualError(t, err, `--detach leaves before the job has ended, and outputs at "client:" are written by the client when it has: give them paths of the workers, or stay`)
+	require.ErrorAs(t, err, new(*optionError))
+	require.Empty(t, f.specs)
+	require.Zero(t, f.uploaded)
+
+	args := writesArgs{Input: filepath.Join(dir, "in"), Output: filepath.Join(dir, "out")}
+	require.NoError(t, os.WriteFile(args.Input, []byte("x"), 0o600))
+	encoded, err := encodeArgs(args)
+	require.NoError(t, err)
+	c, err := newConfig([]Option{Shards(8)})
+	require.NoError(t, err)
+	for _, attached := range []bool{true, false} {
+		d := &wire.Deployment{Spec: wire.JobSpec{Args: encoded, Attached: attached}}
+		_, err = resolveGraph(writes, d, c)
+		if attached {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, detachedOutputs)
+		}
+	}
+	require.NoFileExists(t, args.Output)
 }
 
 func TestBringBackMisuse(t *testing.T) {

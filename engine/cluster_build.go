@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -54,12 +56,31 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 		b.pkg = info.Path
 		b.tags = setting(info, "-tags")
 	}
-	return b.build(ctx, r.c.cluster.hooks.confirm)
+	return b.build(ctx, r.confirmBuild())
+}
+
+// confirmBuild asks as the hook does, nil where nobody answers. From a yes on, signals
+// cancel: a build that is under way has files to remove.
+func (r *clusterRun) confirmBuild() func(question string) bool {
+	hooks := &r.c.cluster.hooks
+	if hooks.confirm == nil {
+		return nil
+	}
+	return func(question string) bool {
+		yes := hooks.confirm(question)
+		if yes {
+			hooks.begin()
+		}
+		return yes
+	}
 }
 
 // namedBinary looks at an executable that the user built for the cluster.
 func namedBinary(path string, platforms []wire.Platform) (*executable, error) {
 	info, err := buildinfo.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("--worker-binary: %w", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("--worker-binary: %s is not a Go program: %w", path, err)
 	}
@@ -146,6 +167,9 @@ func (b *crossBuild) build(ctx context.Context, confirm func(question string) bo
 	return e, nil
 }
 
+// goPatience is how long the go command may take to end once it is interrupted.
+const goPatience = 5 * time.Second
+
 // goTool runs the go command.
 func goTool(ctx context.Context, env []string, args ...string) (string, error) {
 	path, err := exec.LookPath("go")
@@ -154,6 +178,9 @@ func goTool(ctx context.Context, env []string, args ...string) (string, error) {
 	}
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = append(os.Environ(), env...)
+	// Interrupted, the go command ends its compilers and removes its files.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = goPatience
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -70,4 +72,92 @@ func TestCrossBuild(t *testing.T) {
 	b.pkg = "command-line-arguments"
 	_, err = b.build(t.Context(), yes)
 	require.ErrorContains(t, err, "go build -o worker -tags=big PACKAGE")
+}
+
+// TestCrossBuildForReal has the real go command build a program, the smallest there is,
+// for a cluster of another platform: the file that is made is one of that platform.
+func TestCrossBuildForReal(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOWORK", "off")
+	module := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(module, "go.mod"), []byte("module example.com/small\n\ngo 1.26\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(module, "main.go"), []byte("package main\n\nfunc main() {}\n"), 0o600))
+	t.Chdir(module)
+	b := crossBuild{pkg: "example.com/small", goTool: goTool, from: wire.Platform{OS: "linux", Arch: "amd64"}, to: wire.Platform{OS: "linux", Arch: "arm64"}}
+	e, err := b.build(t.Context(), func(string) bool { return true })
+	require.NoError(t, err)
+	defer e.remove()
+	f, err := elf.Open(e.path)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Equal(t, elf.EM_AARCH64, f.Machine)
+
+	_, err = namedBinary(e.path, []wire.Platform{b.to})
+	require.ErrorContains(t, err, "is a build of example.com/small, but this program is ", "it is not the program that asks")
+	require.NoError(t, os.WriteFile("main.go", []byte("package main\n\nfunc main() { undefined() }\n"), 0o600))
+	_, err = b.build(t.Context(), func(string) bool { return true })
+	require.ErrorContains(t, err, "build example.com/small for linux/arm64: exit status 1\n")
+	require.ErrorContains(t, err, "main.go:3:15: undefined: undefined")
+	e.remove()
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestCrossBuildForACluster runs a job on a cluster of another platform: what is sent is
+// what was built, and signals cancel from the answer on, so that nothing is left.
+func TestCrossBuildForACluster(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	offerAll(t, squares)
+	f := newFakeCluster(t, ranSquares)
+	f.overview.Platforms = []wire.Platform{{OS: "plan9", Arch: "arm"}}
+	_, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options()...)
+	require.ErrorContains(t, err, "the cluster's task managers are plan9/arm and this program is ")
+	require.Empty(t, f.specs)
+	require.Zero(t, f.uploaded, "nothing is sent that could not run")
+
+	asked, began := false, false
+	r := &clusterRun{c: &config{}}
+	require.Nil(t, r.confirmBuild(), "nobody answers")
+	r.c.cluster.hooks = clusterHooks{
+		confirm: func(string) bool { asked = true; require.False(t, began); return true },
+		began:   func() { began = true },
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	g := &fakeGo{}
+	b := crossBuild{pkg: "example.com/train", to: f.overview.Platforms[0], goTool: func(ctx context.Context, env []string, args ...string) (string, error) {
+		if args[0] == "build" {
+			require.True(t, asked)
+			require.True(t, began)
+			_, _ = g.run(ctx, env, args...)
+			cancel(errInterrupted)
+			return "", ctx.Err()
+		}
+		return g.run(ctx, env, args...)
+	}}
+	_, err = b.build(ctx, r.confirmBuild())
+	require.ErrorIs(t, err, errInterrupted)
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// TestWorkerBinaryThatIsNone names files that cannot be sent.
+func TestWorkerBinaryThatIsNone(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\n"), 0o700))
+	_, err := namedBinary(script, nil)
+	require.ErrorContains(t, err, "--worker-binary: "+script+" is not a Go program: ")
+	_, err = namedBinary(filepath.Join(dir, "none"), nil)
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.NotContains(t, err.Error(), "Go program")
+	self, err := os.Executable()
+	require.NoError(t, err)
+	_, err = namedBinary(self, []wire.Platform{{OS: "plan9", Arch: "arm"}})
+	require.ErrorContains(t, err, "but the cluster's task managers are plan9/arm")
+	e, err := namedBinary(self, nil)
+	require.NoError(t, err)
+	require.Equal(t, runtime.GOARCH, e.platform.Arch)
 }

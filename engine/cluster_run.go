@@ -88,7 +88,7 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	case err == nil:
 		r.takes(b)
 		if len(r.outputs) > 0 && c.cluster.detach {
-			return nil, &optionError{"--detach leaves before the job has ended, and outputs at \"" + ClientPath + "\" are written here when it has: give them paths of the workers, or stay"}
+			return nil, &optionError{detachedOutputs}
 		}
 		if err := tryOutputs(r.outputs); err != nil {
 			return nil, fmt.Errorf("%s: %w", job.title(), err)

@@ -225,6 +225,9 @@ func resolveGraph(job Runnable, d *wire.Deployment, c *config) ([]byte, error) {
 	if first.graph.Fingerprint() != second.graph.Fingerprint() {
 		return nil, &DifferenceError{Job: job.Name(), Diff: plan.Diff(first.graph, second.graph)}
 	}
+	if len(second.outputs) > 0 && !d.Spec.Attached {
+		return nil, errors.New(detachedOutputs) // which a client that cannot build the job did not know
+	}
 	return second.graph.JSON()
 }
 
