@@ -42,7 +42,7 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 		},
 	}
 	if soak {
-		for after := range 6 {
+		for after := range directories {
 			groups = append(groups, []committer{
 				{name: fmt.Sprintf("worker after %d directories", after), replace: after%2 == 0, after: after, signal: syscall.SIGKILL, worker: true},
 				{name: fmt.Sprintf("task manager after %d directories", after), replace: after%2 == 1, after: after, signal: syscall.SIGKILL, task: true},
@@ -168,10 +168,11 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		if _, err := os.Lstat(seen); err != nil {
 			return false
 		}
-		if workers := workersOf(t, first); len(workers) == 1 {
+		workers := workersOf(t, first)
+		if len(workers) == 1 {
 			worker = workers[0]
 		}
-		return true
+		return len(workers) == 1 || k.files // which may have come to their end
 	}, time.Minute, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
 	if k.worker && worker != 0 {
 		_ = syscall.Kill(worker, k.signal)
@@ -196,7 +197,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 	m.requireFree()
 	require.True(t, worker == 0 || gone(worker), "%s: the worker of before goes on", k.name)
 	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs when all have ended", k.name)
-	return strings.Contains(c.err.String(), "worker 0 on task manager tm0 was lost (")
+	return strings.Contains(c.err.String(), "making the results visible, after the loss of worker 0")
 }
 
 // placed returns the directories of the job that are in their place.

@@ -427,18 +427,48 @@ func (w *world) advance(t *rapid.T) {
 	}
 }
 
-// orphan has a worker end before its time that commits, or is about to.
+// orphan has a worker end before its time that commits, or is about to; or cuts off its
+// task manager for as long as it takes, while the others live.
 func (w *world) orphan(t *rapid.T) {
 	for _, m := range w.managers {
 		for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
-			if w.seen[ref.Job] == wire.JobCommitting && ref.Worker == 0 && m.conn != 0 {
-				delete(m.running, ref)
-				w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{
-					Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1},
-				}}})
+			if w.seen[ref.Job] != wire.JobCommitting || ref.Worker != 0 || m.conn == 0 {
+				continue
+			}
+			if rapid.Bool().Draw(t, "cut") {
+				conn := m.conn
+				m.conn = 0
+				w.step(t, Disconnected{Conn: conn})
+				w.live(t, rapid.IntRange(20, 120).Draw(t, "ticks"))
 				return
 			}
+			delete(m.running, ref)
+			w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{
+				Failure: &wire.Failure{Kind: wire.LostFailure, Signal: "killed", ExitCode: -1},
+			}}})
+			return
 		}
+	}
+}
+
+// live lets time pass in which task managers that are connected do as they are told.
+func (w *world) live(t *rapid.T, ticks int) {
+	for range ticks {
+		w.now += TickEvery
+		for _, m := range w.managers {
+			if m.conn == 0 {
+				continue
+			}
+			for _, ref := range slices.SortedFunc(maps.Keys(m.running), compareRefs) {
+				if m.told[ref] {
+					delete(m.running, ref)
+					w.step(t, Reported{Conn: m.conn, WorkerEvent: wire.WorkerEvent{WorkerRef: ref, Ended: &wire.Ended{}}})
+				}
+			}
+			w.step(t, Heartbeat{Conn: m.conn, Heartbeat: wire.Heartbeat{Running: slices.SortedFunc(maps.Keys(m.running), compareRefs)}})
+		}
+		w.step(t, Tick{})
+		w.check(t)
 	}
 }
 
