@@ -10,6 +10,9 @@ const (
 	StepSmall     Reason = "parameters"         // the parameters move no more than StepTol
 	Exhausted     Reason = "precision"          // no step along any direction lowers the objective any more
 	MaxIterations Reason = "maximum iterations" // MaxIter was reached first
+	// Diverging: without a penalty, parameters grow without end while the loss goes to 0,
+	// as with classes that are separable. There is no optimum; a penalty makes one.
+	Diverging Reason = "diverging"
 )
 
 // Result is what was found. It is the same on every subtask, at any parallelism.

@@ -46,6 +46,13 @@ type Settings struct {
 	Information bool
 	// Seed is what the draws of SGD start from; 0 means the seed of the job.
 	Seed uint64
+	// Trials is how many steps a line search tries at a time where that needs no read of
+	// the rows, 1 to 64; 0 means 1. One costs least arithmetic, several at a time need
+	// fewer rounds of communication.
+	Trials int
+	// MaxBytes bounds what the matrix of second derivatives may take on a subtask, in
+	// all of its copies; 0 means 4 GiB.
+	MaxBytes int64
 }
 
 // Update is how SGD turns gradients into steps.

@@ -1,0 +1,72 @@
+package optim
+
+import (
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// blocks cut the index space of the parameters into pieces that depend on their number
+// and on that of the shards alone. Every sum over parameters is one of sums per block,
+// folded up the aligned tree over the blocks: so it has the same bits whether one
+// subtask adds all blocks or each those that bear the numbers of its shards.
+type blocks struct {
+	n      int // parameters
+	length int // of a block, the last may be shorter
+	count  int
+	sums   []float64 // working space of dot, one a block
+}
+
+// shortest is the least length of a block: below, the tree would cost more than the sums.
+const shortest = 64
+
+func newBlocks(n, shards int) blocks {
+	b := blocks{n: n, length: max(shortest, (n+shards-1)/shards)}
+	b.count = (n + b.length - 1) / b.length
+	b.sums = make([]float64, max(b.count, 1))
+	return b
+}
+
+// at returns the parameters of a block.
+func (b *blocks) at(i int) shared.Range {
+	return shared.Range{Lo: min(i*b.length, b.n), Hi: min((i+1)*b.length, b.n)}
+}
+
+// own returns the blocks that bear the numbers of shards.
+func (b *blocks) own(shards shared.Range) shared.Range {
+	return shared.Range{Lo: min(shards.Lo, b.count), Hi: min(shards.Hi, b.count)}
+}
+
+// dot returns the inner product of two vectors of all parameters.
+func (b *blocks) dot(x, y []float64) float64 {
+	for i := range b.count {
+		r := b.at(i)
+		b.sums[i] = kernel.Dot(x[r.Lo:r.Hi], y[r.Lo:r.Hi])
+	}
+	return b.fold()
+}
+
+// sum returns the sum of f over the blocks, of which it gets the parameters.
+func (b *blocks) sum(f func(r shared.Range) float64) float64 {
+	for i := range b.count {
+		b.sums[i] = f(b.at(i))
+	}
+	return b.fold()
+}
+
+// fold adds up the sums of all blocks.
+func (b *blocks) fold() float64 {
+	if b.count == 0 {
+		return 0
+	}
+	foldRows(b.sums[:b.count], b.count, 1)
+	return b.sums[0]
+}
+
+// foldRows adds n rows of the given width up the aligned tree, into row 0.
+func foldRows(rows []float64, n, width int) {
+	for stride := 1; stride < n; stride *= 2 {
+		for i := 0; i+stride < n; i += 2 * stride {
+			kernel.AddTo(rows[i*width:(i+1)*width], rows[(i+stride)*width:(i+stride+1)*width])
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and
+// Newton. A superstep is an iteration, the first one the evaluation of the start:
+//
+//	correlate      products of the newest pair and the gradient with the history
+//	AllGather      ... of all subtasks, where the history is split among them
+//	combine        the direction from them, or by Cholesky
+//	AllGather      ... of all subtasks
+//	aim            the derivative along it, the first step
+//	repeat         until a point is accepted:
+//	  read rows      per shard: loss and gradient (and second derivatives) at a step
+//	  AllReduce
+//	  weigh          is the step accepted?
+//	  repeat         where margins are cached, until a step is:
+//	    try steps      per shard: losses and derivatives at further steps, without a read
+//	    AllReduce
+//	    choose step
+//	arrive         move, test, record
+//
+// and with Settings.Information, once training has ended, a read of second derivatives.
+// Parameters, gradient and direction are replicated, made from the same sums everywhere.
+type descent struct {
+	problem Problem
+	// splitFrom is the number of parameters from which on the history is split among
+	// subtasks by blocks, which changes no bit; 0 means widely.
+	splitFrom int
+}
+
+// widely is the number of parameters from which on every subtask keeping the whole history
+// costs more than two more meetings an iteration.
+const widely = 1 << 16
+
+// mostReads is the largest number of reads of an iteration.
+const mostReads = mostSteps + 2
+
+// addTo adds the stages and returns the dataset of the closer's rows.
+func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
+	q = q.
+		Add(comqueue.Named("correlate", d.correlate)).
+		Add(comqueue.AllGather(ownSums, allSums)).
+		Add(comqueue.Named("combine", d.combine)).
+		Add(comqueue.AllGather(ownPart, whole)).
+		Add(comqueue.Named("aim", d.aim)).
+		Add(comqueue.Repeat(mostReads, d.settled,
+			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows)),
+			comqueue.AllReduce(reading),
+			comqueue.Named("weigh", d.weigh),
+			comqueue.Repeat(mostSteps, d.chosen,
+				comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
+				comqueue.AllReduce(trials),
+				comqueue.Named("choose step", d.chooseStep)))).
+		Add(comqueue.Named("arrive", d.arrive))
+	if d.problem.Settings.Information {
+		q = q.
+			Add(comqueue.Named("read information", comqueue.ForEachShard(curvatures, d.readInformation))).
+			Add(comqueue.AllReduce(curvatures))
+	}
+	return q.
+		SetCompareCriterionOfNode0(d.done).
+		SetMaxIter(d.problem.Settings.MaxIter + 1).
+		CloseOnNode0(d.problem.Closer).
+		Exec()
+}
+
+// correlate opens the objective in the first superstep. In others it gives the inner
+// products that the direction is made of, of the blocks that the subtask keeps.
+func (d descent) correlate(ctx *comqueue.ComContext) error {
+	if !working.Has(ctx) {
+		return d.prepare(ctx)
+	}
+	w := working.Get(ctx)
+	if w.history == nil || w.steepest {
+		return nil
+	}
+	sums := w.history.products(w.pseudo)
+	if w.split {
+		ownSums.Put(ctx, sums)
+	}
+	return nil
+}
+
+// combine makes the direction: the part of the blocks that the subtask keeps, or for
+// Newton's method all of it on subtask 0.
+func (d descent) combine(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
+	switch {
+	case ctx.StepNo() == 1:
+	case w.steepest:
+		for i, g := range w.pseudo {
+			w.direction[i] = -g
+		}
+	case w.factor != nil:
+		if ctx.TaskID() == 0 {
+			w.factor.solve(reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction)
+		}
+	case w.history != nil:
+		sums := w.history.partial
+		if w.split {
+			sums = allSums.Get(ctx)
+		}
+		w.history.settle(sums)
+		w.history.direction(w.pseudo, w.direction[w.first:])
+	}
+	if ctx.NumTask() == 1 {
+		return nil
+	}
+	switch {
+	case ctx.StepNo() == 1 || w.steepest || w.factor == nil && !w.split, w.factor != nil && ctx.TaskID() != 0:
+		ownPart.Put(ctx, nil)
+	case w.factor != nil:
+		ownPart.Put(ctx, w.direction)
+	default:
+		ownPart.Put(ctx, w.direction[w.first:w.last])
+	}
+	return nil
+}
+
+// aim finds the derivative along the direction, and asks for the first step.
+func (d descent) aim(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
+	if ctx.StepNo() == 1 {
+		return nil
+	}
+	w.reads, w.trialing, w.final, w.failed, w.settled = 0, false, false, false, false
+	if all := whole.Get(ctx); len(all) == w.n {
+		copy(w.direction, all)
+	}
+	w.aim()
+	return nil
+}
+
+// readRows evaluates a shard where the iteration asks for it.
+func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
+	return d.wrap(ctx, working.Get(ctx).readShard(shard, out))
+}
+
+// weigh takes what was read.
+func (d descent) weigh(ctx *comqueue.ComContext) error {
+	return d.wrap(ctx, working.Get(ctx).weigh(reading.Get(ctx)))
+}
+
+// settled ends the reads of a superstep.
+func (d descent) settled(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).settled, nil
+}
+
+// trySteps evaluates a shard at further steps, without a read.
+func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := working.Get(ctx)
+	if !w.trialing {
+		return nil
+	}
+	return d.wrap(ctx, w.linear.Trials(shard, w.steps, out))
+}
+
+// chooseStep takes what was tried.
+func (d descent) chooseStep(ctx *comqueue.ComContext) error {
+	if w := working.Get(ctx); w.trialing {
+		return d.wrap(ctx, w.choose(trials.Get(ctx)))
+	}
+	return nil
+}
+
+// chosen ends the trials between two reads.
+func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
+	return !working.Get(ctx).trialing, nil
+}
+
+// arrive moves to the point that was accepted, records it and decides whether it is the
+// last.
+func (d descent) arrive(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
+	if ctx.StepNo() > 1 && !w.failed && w.linear != nil && w.factor == nil {
+		if err := ctx.ForShards(w.advance); err != nil {
+			return d.wrap(ctx, err)
+		}
+	}
+	w.arrive()
+	w.report(ctx)
+	if w.state.Done && d.problem.Settings.Information {
+		curvatures.Put(ctx, w.information)
+	}
+	return nil
+}
+
+// readInformation evaluates the second derivatives of a shard, once training has ended.
+func (d descent) readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := working.Get(ctx)
+	if !w.state.Done {
+		return nil
+	}
+	return d.wrap(ctx, w.curved.Hessian(shard, w.v, out))
+}
+
+// done is the criterion.
+func (d descent) done(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).state.Done, nil
+}
+
+// wrap says where in training an error arose.
+func (d descent) wrap(ctx *comqueue.ComContext, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%v, superstep %d: %w", working.Get(ctx).state.Method, ctx.StepNo(), err)
+}

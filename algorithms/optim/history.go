@@ -1,0 +1,211 @@
+package optim
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// history is what L-BFGS remembers: pairs of steps s and differences of gradients y
+// (Nocedal and Wright, Numerical Optimization, 2nd ed., section 7.2). The two loops of
+// its algorithm 7.4 run on inner products alone, which are kept (the form of Chen, Wang
+// and Zhou, Large-scale L-BFGS using MapReduce, NIPS 2014): then one pass over the pairs
+// gives the products of the newest with all others, and one more the direction, so that
+// subtasks which have some blocks of the parameters each meet twice an iteration,
+// whatever the length of the history.
+type history struct {
+	space *blocks
+	own   shared.Range // blocks kept here
+	size  int          // pairs to remember
+	slots int          // size+1: the newest pair waits in one until it is admitted
+
+	// pairs are the vectors, block after block: within one, row 2k is s of slot k, and
+	// row 2k+1 its y.
+	pairs  []float64
+	order  []int // slots in use, oldest first
+	newest int   // slot of the pair that waits, -1 for none
+
+	sy, yy []float64 // s_i·y_j and y_i·y_j at i*slots+j
+	sg, yg []float64 // s_i·g and y_i·g
+	gg     float64
+
+	partial []float64 // products per block kept here, width of them each
+	alpha   []float64
+	coef    []float64 // of the rows, then of g
+}
+
+// cautious is ε of Li and Fukushima, On the global convergence of the BFGS method for
+// nonconvex unconstrained optimization problems, SIAM J. Optim. 11 (2001): a pair is
+// admitted where y·s ≥ ε·|g|·|s|², with their α = 1.
+const cautious = 1e-10
+
+func newHistory(space *blocks, own shared.Range, size int) *history {
+	h := &history{space: space, own: own, size: size, slots: size + 1, newest: -1}
+	rows := 2 * h.slots
+	h.pairs = make([]float64, own.Len()*rows*space.length)
+	h.order = make([]int, 0, h.slots)
+	h.sy, h.yy = make([]float64, h.slots*h.slots), make([]float64, h.slots*h.slots)
+	h.sg, h.yg = make([]float64, h.slots), make([]float64, h.slots)
+	h.partial = make([]float64, own.Len()*h.width())
+	h.alpha, h.coef = make([]float64, h.slots), make([]float64, rows+1)
+	return h
+}
+
+// width is the number of products of a block: of all rows with s, y and g, then g·g.
+func (h *history) width() int { return 6*h.slots + 1 }
+
+// block returns the rows of a block kept here, each as long as the block.
+func (h *history) block(i int) (rows []float64, r shared.Range) {
+	r = h.space.at(i)
+	stride := 2 * h.slots * h.space.length
+	at := (i - h.own.Lo) * stride
+	return h.pairs[at : at+2*h.slots*r.Len()], r
+}
+
+// push has the pair of a step wait: s = step·direction, y = next - previous.
+func (h *history) push(step float64, direction, previous, next []float64) {
+	h.newest = h.free()
+	for i := h.own.Lo; i < h.own.Hi; i++ {
+		rows, r := h.block(i)
+		n := r.Len()
+		s, y := rows[2*h.newest*n:(2*h.newest+1)*n], rows[(2*h.newest+1)*n:(2*h.newest+2)*n]
+		for j := range n {
+			s[j] = step * direction[r.Lo+j]
+			y[j] = next[r.Lo+j] - previous[r.Lo+j]
+		}
+	}
+}
+
+// free returns a slot that is not in use.
+func (h *history) free() int {
+	for slot := range h.slots {
+		used := false
+		for _, k := range h.order {
+			used = used || k == slot
+		}
+		if !used {
+			return slot
+		}
+	}
+	panic("optim: the history has no free slot")
+}
+
+// forget drops all pairs.
+func (h *history) forget() { h.order, h.newest = h.order[:0], -1 }
+
+// rows is the number of rows up to the last slot in use.
+func (h *history) rows() int {
+	top := h.newest
+	for _, k := range h.order {
+		top = max(top, k)
+	}
+	return 2 * (top + 1)
+}
+
+// products returns the inner products of the blocks kept here, block after block.
+func (h *history) products(g []float64) []float64 {
+	width, rows := h.width(), h.rows()
+	for i := h.own.Lo; i < h.own.Hi; i++ {
+		x, r := h.block(i)
+		n := r.Len()
+		out := h.partial[(i-h.own.Lo)*width : (i-h.own.Lo+1)*width]
+		clear(out)
+		if h.newest >= 0 {
+			s, y := x[2*h.newest*n:(2*h.newest+1)*n], x[(2*h.newest+1)*n:(2*h.newest+2)*n]
+			kernel.DotRows(x, rows, n, s, out[:rows])
+			kernel.DotRows(x, rows, n, y, out[2*h.slots:2*h.slots+rows])
+		}
+		kernel.DotRows(x, rows, n, g[r.Lo:r.Hi], out[4*h.slots:4*h.slots+rows])
+		out[width-1] = kernel.Dot(g[r.Lo:r.Hi], g[r.Lo:r.Hi])
+	}
+	return h.partial
+}
+
+// settle takes the products of all blocks, admits the pair that waits if it is fit, and
+// finds the coefficients of the direction.
+func (h *history) settle(all []float64) {
+	width := h.width()
+	foldRows(all, h.space.count, width)
+	withS, withY, withG := all[:2*h.slots], all[2*h.slots:4*h.slots], all[4*h.slots:6*h.slots]
+	h.gg = all[width-1]
+	if k := h.newest; k >= 0 {
+		ss, sy, yy := withS[2*k], withS[2*k+1], withY[2*k+1]
+		fit := sy >= cautious*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy)
+		if fit && !math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0 {
+			h.order = append(h.order, k)
+			for _, j := range h.order {
+				h.sy[k*h.slots+j], h.sy[j*h.slots+k] = withS[2*j+1], withY[2*j]
+				h.yy[k*h.slots+j], h.yy[j*h.slots+k] = withY[2*j+1], withY[2*j+1]
+			}
+			if len(h.order) > h.size {
+				copy(h.order, h.order[1:])
+				h.order = h.order[:h.size]
+			}
+		} else {
+			h.erase(k)
+		}
+		h.newest = -1
+	}
+	for _, j := range h.order {
+		h.sg[j], h.yg[j] = withG[2*j], withG[2*j+1]
+	}
+	h.coefficients()
+}
+
+// erase makes a slot that was not admitted one of zeros, which may be multiplied with 0.
+func (h *history) erase(slot int) {
+	for i := h.own.Lo; i < h.own.Hi; i++ {
+		rows, r := h.block(i)
+		clear(rows[2*slot*r.Len() : (2*slot+2)*r.Len()])
+	}
+}
+
+// coefficients runs the two loops on inner products: the direction is
+// -γ·g + Σ γ·α_j·y_j - Σ (α_j-β_j)·s_j.
+func (h *history) coefficients() {
+	clear(h.coef)
+	last := len(h.order) - 1
+	if last < 0 {
+		h.coef[2*h.slots] = -1
+		return
+	}
+	for i := last; i >= 0; i-- {
+		k := h.order[i]
+		a := h.sg[k]
+		for _, j := range h.order[i+1:] {
+			a -= float64(h.alpha[j] * h.sy[k*h.slots+j])
+		}
+		h.alpha[k] = a / h.sy[k*h.slots+k]
+	}
+	k := h.order[last]
+	gamma := h.sy[k*h.slots+k] / h.yy[k*h.slots+k]
+	for i, k := range h.order {
+		b := h.yg[k]
+		for _, j := range h.order {
+			b -= float64(h.alpha[j] * h.yy[k*h.slots+j])
+		}
+		b *= gamma
+		for _, j := range h.order[:i] {
+			b -= float64(h.coef[2*j] * h.sy[j*h.slots+k])
+		}
+		h.coef[2*k] = b/h.sy[k*h.slots+k] - h.alpha[k]
+		h.coef[2*k+1] = gamma * h.alpha[k]
+	}
+	h.coef[2*h.slots] = -gamma
+}
+
+// direction writes the direction's blocks kept here to out, which begins with the first
+// of them.
+func (h *history) direction(g, out []float64) {
+	rows, first := h.rows(), h.space.at(h.own.Lo).Lo
+	for i := h.own.Lo; i < h.own.Hi; i++ {
+		x, r := h.block(i)
+		n := r.Len()
+		p := out[r.Lo-first : r.Hi-first]
+		for j := range p {
+			p[j] = h.coef[2*h.slots] * g[r.Lo+j]
+		}
+		kernel.AddScaledRows(x, rows, n, h.coef[:rows], p)
+	}
+}

@@ -1,0 +1,336 @@
+package optim_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"sync/atomic"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var points = comqueue.PartitionedRows("points")
+
+// objective is a sum over the rows of a table: the loss of a row is a function of its
+// label and its margin, the inner product of parameters and features plus the last
+// parameter, which is not penalised, unless there is no intercept.
+type objective struct {
+	table       trial.Table
+	loss        func(m, y float64) (l, d, dd float64)
+	can         ability
+	noIntercept bool
+	reads       *atomic.Int64 // rows read, where it is set
+}
+
+// ability is which of the evaluator interfaces there is.
+type ability int
+
+const (
+	everything ability = iota
+	linearOnly
+	curvedOnly
+	sampledOnly
+	nothing
+)
+
+func squared(m, y float64) (l, d, dd float64) { return (m - y) * (m - y) / 2, m - y, 1 }
+
+// logistic takes labels 0 and 1.
+func logistic(m, y float64) (l, d, dd float64) {
+	s := 2*y - 1
+	z := s * m
+	p := 1 / (1 + math.Exp(z))
+	l = math.Log1p(math.Exp(-z))
+	if z < -30 {
+		l = -z
+	}
+	return l, -s * p, p * (1 - p)
+}
+
+// poisson takes counts.
+func poisson(m, y float64) (l, d, dd float64) {
+	e := math.Exp(m)
+	return e - y*m, e - y, e
+}
+
+func (o objective) parameters() int {
+	if o.noIntercept {
+		return o.table.D
+	}
+	return o.table.D + 1
+}
+
+func (o objective) totalWeight() float64 {
+	if o.table.Weight == nil {
+		return float64(o.table.N)
+	}
+	var sum float64
+	for _, w := range o.table.Weight {
+		sum += w
+	}
+	return sum
+}
+
+func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	e := &evaluator{objective: o, rows: map[int][]row{}, factors: make([]float64, o.parameters())}
+	for i := range o.table.D {
+		e.factors[i] = 1
+	}
+	err := ctx.ForShards(func(shard int) error {
+		f := points.Get(ctx, shard)
+		x, y := f.Matrix("features"), f.Floats("label")
+		for i := range x.Rows {
+			r := row{x: x.Row(i), y: y[i], w: 1}
+			if o.table.Weight != nil {
+				r.w = f.Floats("weight")[i]
+			}
+			e.rows[shard] = append(e.rows[shard], r)
+		}
+		return nil
+	})
+	switch o.can {
+	case linearOnly:
+		return struct{ optim.LinearEvaluator }{e}, err
+	case curvedOnly:
+		return struct{ optim.CurvedEvaluator }{e}, err
+	case sampledOnly:
+		return struct{ optim.SampledEvaluator }{e}, err
+	case nothing:
+		return struct{ optim.Evaluator }{e}, err
+	}
+	return e, err
+}
+
+// row has the margins of the current point and of the direction besides.
+type row struct {
+	x          []float64
+	y, w, m, q float64
+}
+
+type evaluator struct {
+	objective
+	rows    map[int][]row
+	factors []float64
+}
+
+func (e *evaluator) Len() int           { return e.parameters() }
+func (e *evaluator) Weight() float64    { return e.totalWeight() }
+func (e *evaluator) Factors() []float64 { return e.factors }
+
+func (e *evaluator) margin(r *row, v []float64) float64 {
+	var m float64
+	for j, x := range r.x {
+		m += x * v[j]
+	}
+	if !e.noIntercept {
+		m += v[len(v)-1]
+	}
+	return m
+}
+
+// add adds loss and gradient of a row at a margin.
+func (e *evaluator) add(r *row, m float64, out []float64) {
+	l, d, _ := e.loss(m, r.y)
+	out[0] += r.w * l
+	for j, x := range r.x {
+		out[1+j] += r.w * d * x
+	}
+	if !e.noIntercept {
+		out[len(r.x)+1] += r.w * d
+	}
+}
+
+func (e *evaluator) each(shard int, reads bool, f func(r *row)) error {
+	rows := e.rows[shard]
+	if len(rows) == 0 {
+		return errors.New("a shard without rows is evaluated")
+	}
+	for i := range rows {
+		f(&rows[i])
+	}
+	if reads && e.reads != nil {
+		e.reads.Add(int64(len(rows)))
+	}
+	return nil
+}
+
+func (e *evaluator) Evaluate(shard int, v, out []float64) error {
+	return e.each(shard, true, func(r *row) { e.add(r, e.margin(r, v), out) })
+}
+
+func (e *evaluator) Start(shard int, v, out []float64) error {
+	return e.each(shard, true, func(r *row) {
+		r.m = e.margin(r, v)
+		e.add(r, r.m, out)
+	})
+}
+
+func (e *evaluator) Along(shard int, p []float64, step float64, out []float64) error {
+	return e.each(shard, true, func(r *row) {
+		r.q = e.margin(r, p)
+		e.add(r, r.m+step*r.q, out)
+	})
+}
+
+func (e *evaluator) Trials(shard int, steps, out []float64) error {
+	return e.each(shard, false, func(r *row) {
+		for i, t := range steps {
+			l, d, _ := e.loss(r.m+t*r.q, r.y)
+			out[2*i] += r.w * l
+			out[2*i+1] += r.w * d * r.q
+		}
+	})
+}
+
+func (e *evaluator) Gradient(shard int, step float64, out []float64) error {
+	return e.each(shard, true, func(r *row) { e.add(r, r.m+step*r.q, out) })
+}
+
+func (e *evaluator) Advance(shard int, step float64) error {
+	return e.each(shard, false, func(r *row) { r.m += step * r.q })
+}
+
+func (e *evaluator) Hessian(shard int, v, out []float64) error {
+	n := e.Len()
+	h := out[1+n:]
+	return e.each(shard, true, func(r *row) {
+		m := e.margin(r, v)
+		e.add(r, m, out)
+		_, _, dd := e.loss(m, r.y)
+		for i := range n {
+			for j := range i + 1 {
+				xi, xj := 1.0, 1.0
+				if i < len(r.x) {
+					xi = r.x[i]
+				}
+				if j < len(r.x) {
+					xj = r.x[j]
+				}
+				h[i*(i+1)/2+j] += r.w * dd * xi * xj
+			}
+		}
+	})
+}
+
+func (e *evaluator) Rows(shard int) int { return len(e.rows[shard]) }
+
+func (e *evaluator) EvaluateRows(shard int, rows []int32, v, out []float64) error {
+	for _, i := range rows {
+		r := &e.rows[shard][i]
+		e.add(r, e.margin(r, v), out[:1+e.Len()])
+		out[1+e.Len()] += r.w
+	}
+	if e.reads != nil {
+		e.reads.Add(int64(len(rows)))
+	}
+	return nil
+}
+
+// sum is an objective that is a sum of terms of any kind, one a row of a table.
+type sum struct {
+	parameters int
+	// term adds the gradient of a term to g and returns its value.
+	term func(i int, v, g []float64) float64
+	// curve, where it is set, adds its second derivatives to the packed triangle h.
+	curve func(i int, v, h []float64)
+	reads *atomic.Int64
+}
+
+func (s sum) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	e := &sumEvaluator{sum: s, ids: map[int][]int64{}, factors: make([]float64, s.parameters)}
+	for i := range e.factors {
+		e.factors[i] = 1
+	}
+	err := ctx.ForShards(func(shard int) error {
+		e.ids[shard] = points.Get(ctx, shard).Ints("id")
+		return nil
+	})
+	if s.curve != nil {
+		return curvedSum{e}, err
+	}
+	return e, err
+}
+
+type sumEvaluator struct {
+	sum
+	ids     map[int][]int64
+	factors []float64
+}
+
+func (e *sumEvaluator) Len() int           { return e.parameters }
+func (e *sumEvaluator) Weight() float64    { return 1 }
+func (e *sumEvaluator) Factors() []float64 { return e.factors }
+func (e *sumEvaluator) Evaluate(shard int, v, out []float64) error {
+	for _, id := range e.ids[shard] {
+		out[0] += e.term(int(id), v, out[1:])
+	}
+	if e.reads != nil {
+		e.reads.Add(int64(len(e.ids[shard])))
+	}
+	return nil
+}
+
+type curvedSum struct{ *sumEvaluator }
+
+func (e curvedSum) Hessian(shard int, v, out []float64) error {
+	for _, id := range e.ids[shard] {
+		e.curve(int(id), v, out[1+e.parameters:])
+	}
+	return e.Evaluate(shard, v, out[:1+e.parameters])
+}
+
+// text is the row that the tests' closer gives: the result as JSON, with every bit.
+type text struct {
+	Result string `column:"result"`
+}
+
+var asText = comqueue.Output(func(ctx *comqueue.ComContext) ([]text, error) {
+	out, err := json.Marshal(optim.ResultOf(ctx))
+	return []text{{string(out)}}, err
+})
+
+// build returns what adds a minimisation over the rows of a table to a job.
+func build(table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		rows := table.Dataset(b)
+		operators.Collect(b, "result", optim.Minimize(b, optim.Problem{
+			Name: "minimize", Objective: o, Settings: s, Closer: asText,
+			Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+				return q.InitWithPartitionedData(points, rows)
+			},
+		}))
+	}
+}
+
+// minimize runs a minimisation.
+func minimize(t testing.TB, table trial.Table, o optim.Objective, s optim.Settings, options ...engine.Option) *optim.Result {
+	t.Helper()
+	return decode(t, trial.Run(t, build(table, o, s), options...))
+}
+
+// solve is minimize of an objective over its own table.
+func solve(t testing.TB, o objective, s optim.Settings, options ...engine.Option) *optim.Result {
+	t.Helper()
+	return minimize(t, o.table, o, s, options...)
+}
+
+func decode(t testing.TB, r *engine.Result) *optim.Result {
+	t.Helper()
+	batches, err := r.Records("result")
+	require.NoError(t, err)
+	require.Len(t, batches, 1)
+	var result optim.Result
+	require.NoError(t, json.Unmarshal([]byte(batches[0].Column(0).(*array.String).Value(0)), &result))
+	return &result
+}

@@ -1,0 +1,76 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Problem is what Minimize adds to a job.
+type Problem struct {
+	// Name is that of the queue.
+	Name string
+	// Init gives the queue the data that Objective opens; nil means that it needs none.
+	Init      func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue
+	Objective Objective
+	Settings  Settings
+	// Closer gives the queue's rows at the end, on subtask 0; it calls ResultOf.
+	Closer comqueue.Closer
+}
+
+// Objects of the queue of a minimisation.
+var (
+	opened     = shared.Scratch[*evaluation]("optim evaluator")
+	parameters = shared.Replicated("optim parameters", shared.Float64s())
+	progress   = shared.Replicated("optim progress", shared.Msgpack[*state]())
+	reading    = shared.Scratch[[]float64]("optim gradient")
+	trials     = shared.Scratch[[]float64]("optim trials")
+	curvatures = shared.Scratch[[]float64]("optim information")
+	ownSums    = shared.Scratch[[]float64]("optim own products")
+	allSums    = shared.Scratch[[]float64]("optim products")
+	ownPart    = shared.Scratch[[]float64]("optim own direction")
+	whole      = shared.Scratch[[]float64]("optim direction")
+	working    = shared.Scratch[*work]("optim work")
+)
+
+// Minimize adds a queue that minimises an objective, and returns the dataset of the rows
+// that its Closer gives. What is wrong with the problem is reported with the caller's
+// line when the job is built.
+func Minimize(b *engine.Builder, p Problem) *engine.Dataset {
+	if err := p.validate(); err != nil {
+		b.Errorf("minimize %q: %w", p.Name, err)
+		return b.Poisoned("Minimize")
+	}
+	p.Settings = p.Settings.withDefaults()
+	if p.Settings.Seed == 0 {
+		p.Settings.Seed = b.Seed()
+	}
+	q := comqueue.New(b, p.Name)
+	if p.Init != nil {
+		q = p.Init(q)
+	}
+	return descent{problem: p}.addTo(q)
+}
+
+func (p Problem) validate() error {
+	if p.Objective == nil {
+		return fmt.Errorf("the objective is nil")
+	}
+	if p.Closer == nil {
+		return fmt.Errorf("there is no Closer, so the queue would have no result")
+	}
+	if p.Settings.Method == SGD {
+		return fmt.Errorf("SGD has no queue")
+	}
+	return p.Settings.Validate()
+}
+
+// ResultOf returns what was found. It is called within the Closer of a Problem, and the
+// result is the caller's.
+func ResultOf(ctx *comqueue.ComContext) *Result { return working.Get(ctx).result(ctx) }
+
+// EvaluatorOf returns what Open of the objective returned. It is called within the
+// Closer of a Problem.
+func EvaluatorOf(ctx *comqueue.ComContext) Evaluator { return opened.Get(ctx).Evaluator }

@@ -1,0 +1,47 @@
+package optim
+
+import "math"
+
+// What OWL-QN adds to L-BFGS (Andrew and Gao, Scalable training of L1-regularized
+// log-linear models, ICML 2007): directions are made of the pseudo-gradient, and a step
+// stays in the orthant of the parameters, or for those that are 0 the one that the
+// negative pseudo-gradient points into.
+//
+// They search along the path of points projected onto the orthant, which is not linear
+// in the step, so that each trial would be a read. Here the direction itself is replaced
+// by the way to the projected point of the full step: there the loss is read, coordinates
+// that would cross are exactly 0. If that point is refused, the search goes back along the
+// straight way to it, all of which lies in the closed orthant, where F is smooth and
+// margins are linear: no read. The way descends, since each of its components is one of
+// the aligned direction, shortened.
+
+// align takes out of the direction what does not follow the negative pseudo-gradient.
+func (w *work) align() {
+	for i, p := range w.direction {
+		if w.penalised(i) && !(p*w.pseudo[i] < 0) {
+			w.direction[i] = 0
+		}
+	}
+}
+
+// project replaces the direction by the way to the projected point of a step along it.
+func (w *work) project(step float64) {
+	for i, p := range w.direction {
+		by := float64(step * p)
+		if w.moved(i, by) == 0 {
+			by = -w.v[i]
+		}
+		w.direction[i] = by
+	}
+}
+
+// leeway returns how often the direction can be gone before a parameter changes sign.
+func (w *work) leeway() float64 {
+	limit := math.Inf(1)
+	for i, p := range w.direction {
+		if w.penalised(i) && p*w.v[i] < 0 {
+			limit = min(limit, -w.v[i]/p)
+		}
+	}
+	return max(limit, 1)
+}

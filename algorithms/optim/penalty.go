@@ -1,0 +1,112 @@
+package optim
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// penalty is the penalty on the parameters.
+type penalty struct {
+	l1, l2  float64
+	factors []float64
+	space   *blocks
+}
+
+// at returns the penalty of the parameters v.
+func (p *penalty) at(v []float64) float64 { return p.absolute(v, nil) + p.squares(v, v)/2 }
+
+// squares returns L2·Σ (f·x)·(f·y).
+func (p *penalty) squares(x, y []float64) float64 {
+	if p.l2 == 0 {
+		return 0
+	}
+	return p.l2 * p.space.sum(func(r shared.Range) float64 {
+		var sum float64
+		for i := r.Lo; i < r.Hi; i++ {
+			sum += float64((p.factors[i] * x[i]) * (p.factors[i] * y[i]))
+		}
+		return sum
+	})
+}
+
+// absolute returns L1·Σ |f·(v+q)|; a nil q is zeros.
+func (p *penalty) absolute(v, q []float64) float64 {
+	if p.l1 == 0 {
+		return 0
+	}
+	return p.l1 * p.space.sum(func(r shared.Range) float64 {
+		var sum float64
+		for i := r.Lo; i < r.Hi; i++ {
+			at := v[i]
+			if q != nil {
+				at += q[i]
+			}
+			sum += math.Abs(p.factors[i] * at)
+		}
+		return sum
+	})
+}
+
+// gradient sets g to the gradient of the smooth part of F at v + step·q, of which sums
+// is that of the losses: of the squares, but not of the absolute values. A nil q is
+// zeros.
+func (p *penalty) gradient(sums []float64, weight float64, v, q []float64, step float64, g []float64) {
+	for i := range g {
+		g[i] = sums[i] / weight
+	}
+	if p.l2 == 0 {
+		return
+	}
+	for i := range g {
+		at := v[i]
+		if q != nil {
+			at += float64(step * q[i])
+		}
+		g[i] += float64(float64(p.l2*p.factors[i]) * (p.factors[i] * at))
+	}
+}
+
+// pseudo sets pg to the pseudo-gradient at v, where g is the gradient of the smooth
+// part: of the subgradients the one nearest to zero (Andrew and Gao, Scalable training
+// of L1-regularized log-linear models, ICML 2007, equation 4).
+func (p *penalty) pseudo(v, g, pg []float64) {
+	for i := range pg {
+		c := p.l1 * math.Abs(p.factors[i])
+		switch {
+		case v[i] > 0:
+			pg[i] = g[i] + c
+		case v[i] < 0:
+			pg[i] = g[i] - c
+		case g[i]+c < 0:
+			pg[i] = g[i] + c
+		case g[i]-c > 0:
+			pg[i] = g[i] - c
+		default:
+			pg[i] = 0
+		}
+	}
+}
+
+// line is the penalty along v + t·q: quadratic in t, where no coordinate changes sign.
+type line struct {
+	at, slope, bend float64
+	kink            float64 // what of the slope is that of the absolute values
+}
+
+func (p *penalty) along(v, q []float64) line {
+	l := line{at: p.squares(v, v) / 2, slope: p.squares(v, q), bend: p.squares(q, q)}
+	if p.l1 > 0 {
+		at := p.absolute(v, nil)
+		l.at += at
+		l.kink = p.absolute(v, q) - at
+		l.slope += l.kink
+	}
+	return l
+}
+
+// value and derivative are those of the penalty at a step.
+func (l line) value(t float64) float64 {
+	return l.at + float64(t*(l.slope+float64(t*l.bend)/2))
+}
+func (l line) derivative(t float64) float64 { return l.slope + float64(t*l.bend) }

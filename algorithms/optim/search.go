@@ -1,0 +1,204 @@
+package optim
+
+import "math"
+
+// search is a line search as a machine: it is told values of φ(t) = F(v + t·p) and their
+// derivatives, and says which steps it wants to know next. It looks for the strong Wolfe
+// conditions
+//
+//	φ(t) ≤ φ(0) + c1·t·φ'(0) + noise    |φ'(t)| ≤ c2·|φ'(0)|
+//
+// by bracketing and zooming with safeguarded cubic interpolation (Nocedal and Wright,
+// Numerical Optimization, 2nd ed., algorithms 3.5 and 3.6). The noise is what rounding
+// may do to φ: without it the first condition turns random where the optimum is near
+// (Hager and Zhang, A new conjugate gradient method with guaranteed descent and an
+// efficient line search, SIAM J. Optim. 16, 2005, have the like). Several steps may be
+// asked for at a time; then they cut the bracket into as many parts.
+type search struct {
+	f0, d0 float64
+	noise  float64
+	limit  float64 // largest step
+	backs  bool    // the first condition is enough for a step that was cut, or is the limit
+	zooms  bool    // the bracket is known
+	lo, hi point   // its ends, lo the better; before, lo is the latest point
+	before point   // lo before that
+	wide   float64 // width of the bracket two points ago
+	width  float64 // ... and one
+	tried  int
+	best   point // the lowest that meets the first condition, at t > 0
+}
+
+// point is φ at a step.
+type point struct{ t, f, d float64 }
+
+const (
+	armijo    = 1e-4  // c1
+	curvature = 0.9   // c2
+	rounding  = 1e-13 // noise, relative to φ(0)
+	mostSteps = 40    // that a search tries
+)
+
+// verdict is what a search makes of a point.
+type verdict int
+
+const (
+	seeks   verdict = iota // further steps are needed
+	accepts                // the point is one to go to
+	fails                  // the search is over; best is all there is
+)
+
+// begin starts a search along a direction with the derivative d0 < 0.
+func (s *search) begin(f0, d0, limit float64, backs bool) {
+	*s = search{
+		f0: f0, d0: d0, noise: rounding * math.Abs(f0), limit: limit, backs: backs,
+		lo: point{0, f0, d0}, before: point{0, f0, d0}, wide: math.Inf(1), width: math.Inf(1),
+	}
+}
+
+// low reports whether a point meets the first condition.
+func (s *search) low(p point) bool {
+	return p.f <= s.f0+float64(float64(armijo*p.t)*s.d0)+s.noise
+}
+
+// suits reports whether a low point is one to go to.
+func (s *search) suits(p point) bool {
+	if s.backs && s.zooms || p.t >= s.limit && p.d <= 0 {
+		return true
+	}
+	if s.backs {
+		return p.t >= s.limit || p.d >= curvature*s.d0
+	}
+	return math.Abs(p.d) <= -curvature*s.d0
+}
+
+// feed tells the machine φ(t) and φ'(t). Points outside of the bracket are ignored.
+func (s *search) feed(t, f, d float64) verdict {
+	if s.zooms && !(min(s.lo.t, s.hi.t) < t && t < max(s.lo.t, s.hi.t)) || !s.zooms && t <= s.lo.t {
+		return seeks
+	}
+	s.tried++
+	p := point{t, f, d}
+	if !finite(f) || !finite(d) {
+		p.f, p.d = math.Inf(1), math.Inf(1)
+	}
+	low := s.low(p)
+	if low {
+		if s.best.t == 0 || p.f < s.best.f {
+			s.best = p
+		}
+		if s.suits(p) {
+			s.best = p
+			return accepts
+		}
+	}
+	switch {
+	case !low || p.f > s.lo.f+s.noise:
+		s.hi, s.zooms = p, true
+	case !s.zooms && p.d >= 0:
+		s.lo, s.hi, s.zooms = p, s.lo, true
+	case !s.zooms:
+		s.before, s.lo = s.lo, p
+	case p.d*(s.hi.t-s.lo.t) >= 0:
+		s.lo, s.hi = p, s.lo
+	default:
+		s.lo = p
+	}
+	if s.tried >= mostSteps || s.zooms && s.spent() {
+		return fails
+	}
+	return seeks
+}
+
+// spent reports whether no point within the bracket can be told from its ends.
+func (s *search) spent() bool {
+	w := math.Abs(s.hi.t - s.lo.t)
+	if w <= 1e-15*max(s.hi.t, s.lo.t) {
+		return true
+	}
+	return s.lo.t == 0 && -s.d0*s.hi.t <= 1e-3*s.noise
+}
+
+// propose fills steps with what the machine wants to know next, in ascending order.
+func (s *search) propose(steps []float64) {
+	if s.zooms {
+		s.within(steps)
+		return
+	}
+	// Beyond: at least a little farther, at most ten times, where the cubic turns.
+	t := cubic(s.before, s.lo, s.noise)
+	if !(t >= 1.1*s.lo.t) { // or NaN
+		t = 2 * s.lo.t
+	}
+	t = min(t, 10*s.lo.t)
+	for i := range steps {
+		steps[i] = min(t, s.limit)
+		t *= 2
+	}
+}
+
+// within cuts the bracket.
+func (s *search) within(steps []float64) {
+	lo, hi := s.lo.t, s.hi.t
+	w := hi - lo
+	if len(steps) == 1 {
+		steps[0] = s.cut()
+		s.wide, s.width = s.width, math.Abs(w)
+		return
+	}
+	for i := range steps {
+		part := float64(i+1) / float64(len(steps)+1)
+		if math.IsInf(s.hi.f, 1) { // far outside: look on all scales
+			part = math.Pow10(-(len(steps) - i))
+		}
+		if w < 0 {
+			part = float64(len(steps)-i) / float64(len(steps)+1)
+		}
+		steps[i] = lo + float64(part*w)
+	}
+	if at := s.cut(); !math.IsInf(s.hi.f, 1) {
+		nearest := 0
+		for i, t := range steps {
+			if math.Abs(t-at) < math.Abs(steps[nearest]-at) {
+				nearest = i
+			}
+		}
+		steps[nearest] = at
+	}
+}
+
+// cut returns a step within the bracket.
+func (s *search) cut() float64 {
+	lo, hi := s.lo.t, s.hi.t
+	w := hi - lo
+	if math.IsInf(s.hi.f, 1) {
+		if lo == 0 {
+			return 0.1 * hi
+		}
+		return lo + float64(0.5*w)
+	}
+	t := cubic(s.lo, s.hi, s.noise)
+	if !finite(t) || math.Abs(w) > 0.66*s.wide {
+		return lo + float64(0.5*w)
+	}
+	from, to := lo+float64(0.1*w), hi-float64(0.1*w)
+	return max(min(from, to), min(max(from, to), t))
+}
+
+// cubic returns where the cubic through two points and their slopes has its minimum, NaN
+// where it has none. Where the values differ by no more than noise, the slopes alone are
+// used.
+func cubic(a, b point, noise float64) float64 {
+	w := b.t - a.t
+	if math.Abs(a.f-b.f) <= noise {
+		return a.t - a.d*w/(b.d-a.d)
+	}
+	d1 := a.d + b.d - 3*(b.f-a.f)/w
+	q := float64(d1*d1) - float64(a.d*b.d)
+	if !(q >= 0) {
+		return math.NaN()
+	}
+	d2 := math.Copysign(math.Sqrt(q), w)
+	return b.t - float64(w*((b.d+d2-d1)/(b.d-a.d+float64(2*d2))))
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

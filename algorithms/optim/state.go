@@ -1,0 +1,120 @@
+package optim
+
+import (
+	"math"
+	"slices"
+)
+
+// state is how far training has come, the same on every subtask.
+type state struct {
+	Method       Method
+	Iteration    int // iterations done
+	Loss         float64
+	GradientNorm float64
+	FirstLoss    float64
+	FirstNorm    float64
+	Reads        float64
+	Done         bool
+	Reason       Reason
+	Record       []Iteration
+
+	LowestLoss, LowestNorm float64
+	Stalled                int     // iterations since either fell
+	Size                   float64 // of the parameters: the largest
+	Growing                int     // iterations in which they grew and the loss fell
+}
+
+// Thresholds of what ends training besides the settings.
+const (
+	mostStalled  = 5     // iterations in which neither loss nor gradient fell
+	growth       = 1.01  // of parameters that diverge, by an iteration
+	fall         = 0.9   // of the loss meanwhile
+	mostGrowing  = 3     // iterations in a row like that
+	nearlyZero   = 1e-3  // of the first loss: little enough to call growing parameters diverging
+	utterlyZero  = 1e-10 // ... to end training for it
+	scalingFalls = 1.0   // d log F / d log scale of parameters that diverge, at least, negated
+)
+
+// arrival is what is known of the point that an iteration arrived at.
+type arrival struct {
+	loss, norm, step, reads float64
+	moved                   float64 // largest relative change of a parameter
+	size                    float64 // largest parameter
+	along                   float64 // derivative of F along the parameters themselves
+	failed                  bool    // no step was found, and there is no other direction
+}
+
+// arrive enters the end of an iteration, or the start, and decides whether training ends.
+func (s *state) arrive(a arrival, set *Settings) {
+	first := len(s.Record) == 0
+	before := s.Loss
+	s.Loss, s.GradientNorm = a.loss, a.norm
+	s.Reads += a.reads
+	s.Record = append(s.Record, Iteration{Loss: a.loss, GradientNorm: a.norm, Step: a.step, Reads: a.reads})
+	if first {
+		s.FirstLoss, s.FirstNorm = a.loss, a.norm
+		s.LowestLoss, s.LowestNorm, s.Size = a.loss, a.norm, a.size
+	} else {
+		s.Iteration++
+		s.observe(a, before)
+	}
+	switch {
+	case set.Tol >= 0 && a.norm <= set.Tol*max(1, s.FirstNorm):
+		s.end(GradientSmall)
+	case !first && a.step > 0 && set.LossTol > 0 && before-a.loss <= set.LossTol*max(math.Abs(before), math.Abs(a.loss)):
+		s.end(LossSettled)
+	case !first && a.step > 0 && set.StepTol > 0 && a.moved <= set.StepTol:
+		s.end(StepSmall)
+	case a.failed || s.Stalled >= mostStalled:
+		s.end(Exhausted)
+	case s.Iteration >= set.MaxIter:
+		s.end(MaxIterations)
+	}
+	s.judge(a, set)
+}
+
+// end notes why training ended.
+func (s *state) end(r Reason) { s.Done, s.Reason = true, r }
+
+// observe follows loss, gradient and parameters over the iterations.
+func (s *state) observe(a arrival, before float64) {
+	s.Stalled++
+	if a.loss < s.LowestLoss {
+		s.LowestLoss, s.Stalled = a.loss, 0
+	}
+	if a.norm < s.LowestNorm {
+		s.LowestNorm, s.Stalled = a.norm, 0
+	}
+	if a.size >= growth*s.Size && a.loss <= fall*before {
+		s.Growing++
+	} else {
+		s.Growing = 0
+	}
+	s.Size = a.size
+}
+
+// judge tells parameters that diverge from those that converge. Where nothing holds the
+// parameters, as with separable classes and no penalty, the loss goes to 0 while they grow
+// without end, and scaling all of them up lowers it: then there is no optimum to converge
+// to, however small the gradient became.
+func (s *state) judge(a arrival, set *Settings) {
+	if set.L1 > 0 || set.L2 > 0 || s.Growing < mostGrowing || -a.along < scalingFalls*a.loss {
+		return
+	}
+	if s.Done && a.loss <= nearlyZero*s.FirstLoss || a.loss <= utterlyZero*s.FirstLoss {
+		s.end(Diverging)
+	}
+}
+
+// converged reports whether the point is an optimum, as far as can be told.
+func (s *state) converged() bool {
+	return s.Done && s.Reason != MaxIterations && s.Reason != Diverging
+}
+
+// result returns what was found, as the caller's.
+func (s *state) result(v []float64) *Result {
+	return &Result{
+		Method: s.Method, Parameters: slices.Clone(v), Loss: s.Loss, GradientNorm: s.GradientNorm,
+		Iterations: s.Iteration, Reads: s.Reads, Converged: s.converged(), Reason: s.Reason, Record: slices.Clone(s.Record),
+	}
+}

@@ -1,0 +1,157 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+)
+
+// work is what a subtask has of a minimisation by descent. All of it but the blocks of a
+// split history is the same on every subtask.
+type work struct {
+	*evaluation
+	set     Settings
+	penalty penalty
+	space   blocks
+	state   *state
+
+	v         []float64 // parameters
+	gradient  []float64 // of the smooth part of F, at v
+	next      []float64 // ... at the point read last
+	pseudo    []float64 // what directions are made of: the gradient, with L1 the pseudo-gradient
+	direction []float64
+	point     []float64 // parameters of the point to read, where margins are not cached
+
+	history     *history // of LBFGS and OWLQN
+	factor      *cholesky
+	split       bool // the history is split among subtasks
+	first, last int  // parameters whose direction is made here
+
+	steepest bool // the direction of this superstep is the negative (pseudo-)gradient
+	asks     asked
+	step     float64 // that is asked for, or accepted
+	line     line
+	search   search
+	steps    []float64 // to try next
+	trialing bool      // they are to be tried
+	final    bool      // the point that is read was accepted already
+	settled  bool
+	failed   bool    // no step was found
+	losses   float64 // mean loss at the point read last
+	reads    float64 // of this superstep
+
+	lastStep, lastSlope float64 // of the iteration before, for GD
+	information         []float64
+	advance             func(shard int) error
+}
+
+// asked is what the reads of a superstep are asked for.
+type asked int
+
+const (
+	theStart asked = iota // loss and gradient at the first parameters
+	thePoint              // ... at point
+	theRay                // ... along a new direction, whose margins are set
+	theStep               // ... at a step along it
+	nothing
+)
+
+// prepare opens the objective and makes what the supersteps use.
+func (d descent) prepare(ctx *comqueue.ComContext) error {
+	p := d.problem
+	ev, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	n := ev.n
+	w := &work{
+		evaluation: ev, set: p.Settings, space: newBlocks(n, ctx.TotalShards()),
+		v: make([]float64, n), gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
+		steps: make([]float64, p.Settings.Trials),
+		state: &state{Method: p.Settings.Method, Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
+	}
+	copy(w.v, p.Settings.Start)
+	w.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &w.space}
+	if w.state.Method == Auto {
+		w.state.Method = LBFGS
+		if ev.curved != nil && n <= fewParameters {
+			w.state.Method = Newton
+		}
+	}
+	w.pseudo = w.gradient
+	if p.Settings.L1 > 0 {
+		w.pseudo = make([]float64, n)
+	}
+	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
+	w.steepest = w.state.Method != Newton
+	length := 1 + n
+	own := ctx.Shards()
+	switch w.state.Method {
+	case Newton:
+		if ev.curved == nil {
+			return fmt.Errorf("the objective has no second derivatives, which Newton needs: use LBFGS")
+		}
+		if err := p.allowMatrix(ctx, n); err != nil {
+			return err
+		}
+		length += triangle(n)
+		w.factor, w.linear = newCholesky(n, ctx.TaskID() == 0), nil
+	case LBFGS, OWLQN:
+		from := d.splitFrom
+		if from == 0 {
+			from = widely
+		}
+		if w.split = ctx.NumTask() > 1 && n >= from; !w.split {
+			own.Lo, own.Hi = 0, ctx.TotalShards()
+		}
+		w.history = newHistory(&w.space, w.space.own(own), p.Settings.History)
+		w.first, w.last = w.space.at(w.history.own.Lo).Lo, w.space.at(w.history.own.Hi).Lo
+	}
+	if w.linear == nil {
+		w.point = make([]float64, n)
+	}
+	if p.Settings.Information {
+		if err := p.allowMatrix(ctx, n); err != nil {
+			return err
+		}
+		w.information = make([]float64, 1+n+triangle(n))
+		curvatures.Put(ctx, nil)
+	}
+	working.Put(ctx, w)
+	opened.Put(ctx, ev)
+	parameters.Put(ctx, w.v)
+	progress.Put(ctx, w.state)
+	reading.Put(ctx, make([]float64, length))
+	trials.Put(ctx, make([]float64, 2*len(w.steps)))
+	ownSums.Put(ctx, nil)
+	allSums.Put(ctx, nil)
+	ownPart.Put(ctx, nil)
+	whole.Put(ctx, nil)
+	return nil
+}
+
+// fewParameters is up to how many Auto takes Newton's method.
+const fewParameters = 64
+
+// readShard evaluates a shard as asked.
+func (w *work) readShard(shard int, out []float64) error {
+	switch w.asks {
+	case theRay:
+		return w.linear.Along(shard, w.direction, w.step, out)
+	case theStep:
+		return w.linear.Gradient(shard, w.step, out)
+	case theStart, thePoint:
+		at := w.v
+		if w.asks == thePoint {
+			at = w.point
+		}
+		switch {
+		case w.factor != nil:
+			return w.curved.Hessian(shard, at, out)
+		case w.linear != nil:
+			return w.linear.Start(shard, at, out)
+		}
+		return w.Evaluate(shard, at, out)
+	}
+	return nil
+}
