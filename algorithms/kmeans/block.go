@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -15,6 +18,7 @@ type block struct {
 	n      int
 	d      int
 	dense  []float64  // row-major n×d, where the rows are dense
+	single []float32  // the same in single precision
 	sparse kernel.CSR // where they are not
 	w      []float64  // weights; nil where every row weighs 1
 }
@@ -30,9 +34,12 @@ func (b *block) weight(i int) float64 {
 // rows returns the rows [lo, hi) as a block.
 func (b *block) rows(lo, hi int) block {
 	part := block{n: hi - lo, d: b.d}
-	if b.dense != nil {
+	switch {
+	case b.dense != nil:
 		part.dense = b.dense[lo*b.d : hi*b.d]
-	} else {
+	case b.single != nil:
+		part.single = b.single[lo*b.d : hi*b.d]
+	default:
 		part.sparse = kernel.CSR{RowPtr: b.sparse.RowPtr[lo : hi+1], Col: b.sparse.Col, Val: b.sparse.Val}
 	}
 	if b.w != nil {
@@ -44,9 +51,14 @@ func (b *block) rows(lo, hi int) block {
 // expand writes row i to dst as d values; cosine asks for the unit vector.
 func (b *block) expand(i int, cosine bool, dst []float64) {
 	row := dst[:b.d]
-	if b.dense != nil {
+	switch {
+	case b.dense != nil:
 		row = b.dense[i*b.d : (i+1)*b.d]
-	} else {
+	case b.single != nil:
+		for j, v := range b.single[i*b.d : (i+1)*b.d] {
+			row[j] = float64(v)
+		}
+	default:
 		clear(row)
 		col, val := b.sparse.Row(i)
 		for p, j := range col {
@@ -70,8 +82,8 @@ func (in input) dimension(f *comqueue.Frame) int {
 	case in.dim > 0:
 		return in.dim
 	case in.layout == raggedRows:
-		indptr, _, _ := batch.RaggedView(f.Record().Column(0))
-		return int(indptr[1] - indptr[0])
+		from, to := f.Record().Column(0).(*array.List).ValueOffsets(0)
+		return int(to - from)
 	}
 	var dim int32
 	for _, j := range f.Sparse(vectorColumn).Indices {
@@ -88,6 +100,9 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 	}
 	if in.weighted {
 		b.w = f.Floats(weightColumn)
+	}
+	if in.single {
+		return in.openSingle(f, b)
 	}
 	switch in.layout {
 	case denseRows:
@@ -116,6 +131,32 @@ func (in input) open(f *comqueue.Frame, d int) (block, error) {
 			}
 		}
 	}
+	return b, nil
+}
+
+// openSingle is open for vectors of float32, of one length or of any.
+func (in input) openSingle(f *comqueue.Frame, b block) (block, error) {
+	lo, hi := 0, 0
+	var values *array.Float32
+	switch arr := f.Record().Column(0).(type) {
+	case *array.FixedSizeList:
+		size := int(arr.DataType().(*arrow.FixedSizeListType).Len())
+		if size != b.d {
+			return b, in.wrongLength(0, size, b.d)
+		}
+		values, lo = arr.ListValues().(*array.Float32), arr.Offset()*b.d
+		hi = lo + b.n*b.d
+	case *array.List:
+		for i := range b.n {
+			if from, to := arr.ValueOffsets(i); int(to-from) != b.d {
+				return b, in.wrongLength(i, int(to-from), b.d)
+			}
+		}
+		from, _ := arr.ValueOffsets(0)
+		values, lo = arr.ListValues().(*array.Float32), int(from)
+		hi = lo + b.n*b.d
+	}
+	b.single = values.Float32Values()[lo:hi]
 	return b, nil
 }
 
@@ -159,6 +200,7 @@ const sameDirection = 1e-12
 type searcher struct {
 	in     input
 	dense  *kernel.Centers
+	single *singleSearch
 	sparse *kernel.SparseCenters
 	lists  []kernel.CSR // after setRows: the centres' non-zero components, as one row each
 	dist   []float64
@@ -167,9 +209,12 @@ type searcher struct {
 
 func newSearcher(in input, k, d int) *searcher {
 	s := &searcher{in: in, dist: make([]float64, chunkRows), near: make([]int32, chunkRows)}
-	if in.layout == sparseRows {
+	switch {
+	case in.single:
+		s.single = newSingleSearch(k, d)
+	case in.layout == sparseRows:
 		s.sparse = kernel.NewSparseCenters(k, d)
-	} else {
+	default:
 		s.dense = kernel.NewCenters(k, d)
 	}
 	return s
@@ -177,9 +222,12 @@ func newSearcher(in input, k, d int) *searcher {
 
 // set copies the centres, k*d values; those of cosine distance have norm 1.
 func (s *searcher) set(centers []float64) {
-	if s.sparse != nil {
+	switch {
+	case s.single != nil:
+		s.single.set(centers)
+	case s.sparse != nil:
 		s.sparse.Set(centers)
-	} else {
+	default:
 		s.dense.Set(centers)
 	}
 }
@@ -187,6 +235,8 @@ func (s *searcher) set(centers []float64) {
 // assign writes the nearest centre and the distance to it for each row of b.
 func (s *searcher) assign(b *block, near []int32, dist []float64) {
 	switch {
+	case s.single != nil:
+		s.single.assign(b.single, b.n, near, dist)
 	case s.sparse != nil && s.in.cosine:
 		kernel.AssignSparseCosine(b.sparse, s.sparse, near, dist)
 	case s.sparse != nil:

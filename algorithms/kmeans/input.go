@@ -35,6 +35,7 @@ type input struct {
 	dim      int // 0 where only the data show it
 	weighted bool
 	cosine   bool
+	single   bool // float32
 }
 
 // vectorInput returns how the vector column of a schema is laid out.
@@ -69,12 +70,20 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 	if err != nil {
 		return nil, in, err
 	}
+	in.single = p.Precision == Single
+	if in.single && in.layout == sparseRows {
+		return nil, in, fmt.Errorf("column %q is sparse: single precision needs a dense vector", p.VectorCol)
+	}
 	if p.Init == Given && in.dim > 0 && in.dim != len(p.Centers[0]) {
 		return nil, in, fmt.Errorf("column %q has %d components, the given centres have %d", p.VectorCol, in.dim, len(p.Centers[0]))
 	}
 	attrs := []engine.Attr{{Key: "vector", Value: p.VectorCol}, {Key: "non-finite", Value: p.NonFinite.String()}}
 	vector, _ := batch.FindColumn(schema, p.VectorCol)
-	fields := []arrow.Field{{Name: vectorColumn, Type: doublePrecision(schema.Field(vector).Type)}}
+	if in.single {
+		attrs = append(attrs, engine.Attr{Key: "precision", Value: p.Precision.String()})
+	}
+	values := p.Precision.arrowType()
+	fields := []arrow.Field{{Name: vectorColumn, Type: vectorsOf(schema.Field(vector).Type, values)}}
 	weight := -1
 	if p.WeightCol != "" {
 		if weight, err = batch.FindColumn(schema, p.WeightCol); err != nil {
@@ -99,13 +108,17 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 	}), in, nil
 }
 
-// doublePrecision returns the vector type of float64 for one of float32.
-func doublePrecision(dt arrow.DataType) arrow.DataType {
+// vectorsOf returns the type of dense vectors like dt whose components are of a type;
+// other types as they are.
+func vectorsOf(dt, values arrow.DataType) arrow.DataType {
 	switch t := dt.(type) {
 	case *arrow.FixedSizeListType:
-		return arrow.FixedSizeListOfNonNullable(t.Len(), arrow.PrimitiveTypes.Float64)
+		return arrow.FixedSizeListOfNonNullable(t.Len(), values)
 	case *arrow.ListType:
-		return batch.VariableVectorType()
+		if arrow.TypeEqual(values, arrow.PrimitiveTypes.Float64) {
+			return batch.VariableVectorType()
+		}
+		return arrow.ListOfNonNullable(values)
 	}
 	return dt
 }
@@ -177,10 +190,8 @@ func (o *pointChecker) drop() {
 
 // check returns the usable rows of a batch in the checked schema, owned.
 func (o *pointChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-	vectors, err := toFloat64(c.Allocator, rows.Column(o.vector))
-	if err != nil {
-		return nil, err
-	}
+	vectors := rows.Column(o.vector)
+	vectors = toPrecision(c.Allocator, vectors, o.params.Precision)
 	defer vectors.Release()
 	columns := []arrow.Array{vectors}
 	if o.weight >= 0 {
@@ -192,7 +203,7 @@ func (o *pointChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record
 		columns = append(columns, weights)
 	}
 	n := int(rows.NumRows())
-	if err := o.usable(vectors, n); err != nil {
+	if err := o.usable(vectors, rows.Column(o.vector), n); err != nil {
 		return nil, err
 	}
 	all := array.NewRecord(o.schema, columns, rows.NumRows())
@@ -204,8 +215,9 @@ func (o *pointChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record
 	return batch.Take(c.Allocator, all, o.keep)
 }
 
-// usable lists in o.keep the rows to train on, or names one that is refused.
-func (o *pointChecker) usable(vectors arrow.Array, n int) error {
+// usable lists in o.keep the rows to train on, or names one that is refused; given are
+// the vectors before their precision was changed.
+func (o *pointChecker) usable(vectors, given arrow.Array, n int) error {
 	o.keep = o.keep[:0]
 	// Most batches have nothing to refuse: one pass tells.
 	row, component, bad := batch.FirstNonFinite(vectors)
@@ -218,7 +230,7 @@ func (o *pointChecker) usable(vectors arrow.Array, n int) error {
 			continue
 		case bad && i == row:
 			if o.params.NonFinite == Refuse {
-				return o.refuse(i, fmt.Sprintf("component %d is %s", component, nonFiniteText(vectors, row, component)))
+				return o.refuse(i, fmt.Sprintf("component %d is %s", component, nonFiniteText(given, row, component)))
 			}
 			rest := array.NewSlice(vectors, int64(i+1), int64(n))
 			next, at, more := batch.FirstNonFinite(rest)
@@ -244,9 +256,12 @@ func (o *pointChecker) refuse(i int, problem string) error {
 
 // nonFiniteText names the value that FirstNonFinite found.
 func nonFiniteText(vectors arrow.Array, row, component int) string {
-	if value := componentOf(vectors, row, component); math.IsNaN(value) {
+	switch value := componentOf(vectors, row, component); {
+	case math.IsNaN(value):
 		return "NaN"
-	} else if value > 0 {
+	case finite(value):
+		return fmt.Sprintf("%v, beyond the range of float32", value)
+	case value > 0:
 		return "+Inf"
 	}
 	return "-Inf"
@@ -265,11 +280,9 @@ func componentOf(vectors arrow.Array, row, component int) float64 {
 		}
 		return 0
 	}
-	if data, _, ok := batch.DenseView(one); ok {
-		return data[component]
-	}
-	indptr, values, _ := batch.RaggedView(one)
-	return values[int(indptr[0])+component]
+	whole := toPrecision(memory.DefaultAllocator, one, Double)
+	defer whole.Release()
+	return denseRow(whole, 0)[component]
 }
 
 // zeroRow reports whether every component of a vector is 0.
@@ -339,33 +352,4 @@ func numberAt(column arrow.Array, i int) float64 {
 		return float64(arr.Value(i))
 	}
 	return math.NaN()
-}
-
-// toFloat64 returns vectors of float32 as vectors of float64, others as they are;
-// the result is owned.
-func toFloat64(mem memory.Allocator, vectors arrow.Array) (arrow.Array, error) {
-	var singles *array.Float32
-	var ok bool
-	switch arr := vectors.(type) {
-	case *array.FixedSizeList:
-		singles, ok = arr.ListValues().(*array.Float32)
-	case *array.List:
-		singles, ok = arr.ListValues().(*array.Float32)
-	}
-	if !ok {
-		vectors.Retain()
-		return vectors, nil
-	}
-	b := array.NewFloat64Builder(mem)
-	defer b.Release()
-	b.Reserve(singles.Len())
-	for _, v := range singles.Float32Values() {
-		b.UnsafeAppend(float64(v))
-	}
-	doubles := b.NewArray()
-	defer doubles.Release()
-	d := vectors.Data()
-	data := array.NewData(doublePrecision(vectors.DataType()), d.Len(), d.Buffers(), []arrow.ArrayData{doubles.Data()}, d.NullN(), d.Offset())
-	defer data.Release()
-	return array.MakeFromData(data), nil
 }

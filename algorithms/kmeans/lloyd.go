@@ -1,6 +1,7 @@
 package kmeans
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -55,7 +56,8 @@ type lloydState struct {
 type lloydWork struct {
 	blocks
 	near   [][]int32 // nearest centre by shard and row; a guess between supersteps
-	search *searcher
+	assign assigner
+	cost   []float64 // of a chunk of rows
 	next   []float64 // centres being made
 	empty  []int     // clusters without weight
 	chosen []farRow  // rows that reseed them, in the same order
@@ -109,11 +111,11 @@ func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	w := &lloydWork{blocks: open, search: newSearcher(t.in, k, d), next: make([]float64, k*d), empty: make([]int, 0, k)}
+	w := &lloydWork{blocks: open, assign: newAssigner(t.in, k, open, d), cost: make([]float64, chunkRows), next: make([]float64, k*d), empty: make([]int, 0, k)}
 	for i := range open.block {
 		w.near = append(w.near, make([]int32, open.block[i].n))
 	}
-	w.search.set(centroids.Get(ctx))
+	w.assign.set(centroids.Get(ctx))
 	lloydScratch.Put(ctx, w)
 	centroidSums.Put(ctx, make([]float64, k*(d+1)+1))
 	farthestRows.Put(ctx, nil)
@@ -129,6 +131,9 @@ func (t lloyd) firstCenters(f *comqueue.Frame) ([]float64, error) {
 	}
 	first := make([]float64, indptr[f.Rows()]-indptr[0])
 	copy(first, values[indptr[0]:])
+	if t.in.single && !roundSingle(first) {
+		return nil, errors.New("a component of the first centres is beyond the range of float32: use double precision")
+	}
 	if t.in.cosine {
 		d := len(first) / t.params.K
 		for a := range t.params.K {
@@ -142,7 +147,7 @@ func (t lloyd) firstCenters(f *comqueue.Frame) ([]float64, error) {
 // assignCluster adds each row of a shard to the sums of its nearest centre.
 func (t lloyd) assignCluster(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := lloydScratch.Get(ctx)
-	out[len(out)-1] = w.search.accumulate(w.at(shard), w.near[shard-w.lo], out[:len(out)-1])
+	out[len(out)-1] = w.assign.accumulate(w.at(shard), shard-w.lo, w.near[shard-w.lo], out[:len(out)-1])
 	return nil
 }
 
@@ -198,6 +203,9 @@ func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
 	for a := range k {
 		old, next := current[a*d:(a+1)*d], w.next[a*d:(a+1)*d]
 		t.center(sums[a*(d+1):a*(d+1)+d], sums[a*(d+1)+d], old, next)
+		if t.in.single && !roundSingle(next) {
+			return t.params.overflow()
+		}
 		step := math.Sqrt(kernel.SquaredDistance(next, old))
 		if !finite(step) {
 			return t.params.overflow()
@@ -205,7 +213,7 @@ func (t lloyd) updateCentroids(ctx *comqueue.ComContext) error {
 		moved = max(moved, step)
 	}
 	copy(current, w.next)
-	w.search.set(current)
+	w.assign.set(current)
 	state.Updates++
 	state.Reseeded = len(w.chosen) > 0
 	state.Settled = moved <= t.params.Tol

@@ -148,10 +148,7 @@ func (p *predictor) Open(c *engine.Context) error {
 // Process adds the two columns to a batch.
 func (p *predictor) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
 	n := int(rows.NumRows())
-	vectors, err := toFloat64(c.Allocator, rows.Column(p.vector))
-	if err != nil {
-		return err
-	}
+	vectors := toPrecision(c.Allocator, rows.Column(p.vector), Double)
 	defer vectors.Release()
 	near, dist, valid := make([]int32, n), make([]float64, n), make([]bool, n)
 	if err := p.assign(vectors, near, dist, valid); err != nil {

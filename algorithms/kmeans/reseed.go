@@ -57,12 +57,12 @@ func (t lloyd) findFarthest(ctx *comqueue.ComContext, shard int, out []float64) 
 		return nil
 	}
 	var far []farRow
-	b, s := w.at(shard), w.search
+	b, near := w.at(shard), w.near[shard-w.lo]
 	for lo := 0; lo < b.n; lo += chunkRows {
-		part := b.rows(lo, min(lo+chunkRows, b.n))
-		s.costs(&part, s.near[:part.n], s.dist[:part.n])
-		for i, cost := range s.dist[:part.n] {
-			if cost > 0 && part.weight(i) > 0 {
+		hi := min(lo+chunkRows, b.n)
+		w.assign.costs(b, lo, hi, near, w.cost)
+		for i, cost := range w.cost[:hi-lo] {
+			if cost > 0 && b.weight(lo+i) > 0 {
 				far = insert(far, e, farRow{shard, lo + i, cost})
 			}
 		}

@@ -1,0 +1,74 @@
+package kmeans
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// assigner is the inner loop of training on one subtask: it finds the nearest centre of
+// every row of its shards.
+type assigner interface {
+	// set copies the centres, k*d values.
+	set(centers []float64)
+	// accumulate assigns the rows of a shard, the subtask's at-th, and adds them to sums,
+	// d sums and a weight for each centre. It returns their inertia. near is the
+	// assignment of the superstep before, or any guess.
+	accumulate(b *block, at int, near []int32, sums []float64) float64
+	// costs writes what each of the rows [lo, hi), at most chunkRows, adds to the objective
+	// per unit of weight, after accumulate with the same centres.
+	costs(b *block, lo, hi int, near []int32, cost []float64)
+}
+
+// newAssigner returns what is fastest for the rows: bounds prune the distances of dense
+// rows where there is room for any.
+func newAssigner(in input, k int, open blocks, d int) assigner {
+	switch {
+	case in.single:
+		p := newSinglePruner(k, d, groupsFor(k, d, 4))
+		return newPruned(p, open, func(b *block) []float32 { return b.single })
+	case !in.cosine && in.layout != sparseRows && k > 1 && groupsFor(k, d, 8) > 0:
+		p := newPruner(k, d, groupsFor(k, d, 8))
+		return newPruned(p, open, func(b *block) []float64 { return b.dense })
+	}
+	return unpruned{newSearcher(in, k, d)}
+}
+
+// pruned assigns with a pruner.
+type pruned[T kernel.Float] struct {
+	*pruner[T]
+	rows  func(b *block) []T
+	shard []*bounds
+}
+
+func newPruned[T kernel.Float](p *pruner[T], open blocks, rows func(b *block) []T) pruned[T] {
+	a := pruned[T]{pruner: p, rows: rows}
+	for i := range open.block {
+		a.shard = append(a.shard, p.newBounds(open.block[i].n))
+	}
+	return a
+}
+
+func (a pruned[T]) accumulate(b *block, at int, near []int32, sums []float64) float64 {
+	return a.pruner.accumulate(a.rows(b), b.n, b.w, near, a.shard[at], sums)
+}
+
+func (a pruned[T]) costs(b *block, lo, hi int, near []int32, cost []float64) {
+	a.own(a.rows(b)[lo*a.d:hi*a.d], near[lo:hi])
+	for i, key := range a.key[:hi-lo] {
+		v := math.Sqrt(float64(key))
+		cost[i] = v * v
+	}
+}
+
+// unpruned assigns with a searcher.
+type unpruned struct{ *searcher }
+
+func (a unpruned) accumulate(b *block, _ int, near []int32, sums []float64) float64 {
+	return a.searcher.accumulate(b, near, sums)
+}
+
+func (a unpruned) costs(b *block, lo, hi int, _ []int32, cost []float64) {
+	part := b.rows(lo, hi)
+	a.searcher.costs(&part, a.near[:part.n], cost)
+}

@@ -1,0 +1,93 @@
+package kmeans
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// grouping divides centres into groups of equal size, give or take one, of centres
+// that are near each other: they are skipped together, and move alike. It is found by
+// cutting the centres in two along the line through two that are far apart, and each
+// half again. Which centres share a group makes nothing but speed.
+type grouping[T kernel.Float] struct {
+	d      int
+	groups int
+	of     []int32 // group by centre
+	member []int32 // centres by group, in ascending order within each
+	side   []float64
+}
+
+func newGrouping[T kernel.Float](k, d, groups int) grouping[T] {
+	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), side: make([]float64, k)}
+}
+
+// span returns where the centres of the groups [lo, hi) stand in member.
+func (g *grouping[T]) span(lo, hi int) (from, to int) {
+	k := len(g.member)
+	return lo * k / g.groups, hi * k / g.groups
+}
+
+// divide makes the groups anew.
+func (g *grouping[T]) divide(centers []T) {
+	for a := range g.member {
+		g.member[a] = int32(a)
+	}
+	g.cut(centers, 0, g.groups)
+	for i := range g.groups {
+		from, to := g.span(i, i+1)
+		slices.Sort(g.member[from:to])
+		for _, a := range g.member[from:to] {
+			g.of[a] = int32(i)
+		}
+	}
+}
+
+// cut orders the centres of the groups [lo, hi) so that each group has its own.
+func (g *grouping[T]) cut(centers []T, lo, hi int) {
+	if hi-lo < 2 {
+		return
+	}
+	from, to := g.span(lo, hi)
+	own := g.member[from:to]
+	one := g.farthest(centers, own, own[0])
+	two := g.farthest(centers, own, one)
+	for _, a := range own {
+		g.side[a] = g.distance(centers, a, one) - g.distance(centers, a, two)
+	}
+	slices.SortFunc(own, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(g.side[a], g.side[b]), cmp.Compare(a, b))
+	})
+	mid := (lo + hi) / 2
+	g.cut(centers, lo, mid)
+	g.cut(centers, mid, hi)
+}
+
+// farthest returns the centre that is farthest from one.
+func (g *grouping[T]) farthest(centers []T, own []int32, from int32) int32 {
+	at, most := from, -1.0
+	for _, a := range own {
+		if v := g.distance(centers, a, from); v > most {
+			at, most = a, v
+		}
+	}
+	return at
+}
+
+func (g *grouping[T]) distance(centers []T, a, b int32) float64 {
+	x, y := centers[int(a)*g.d:int(a+1)*g.d], centers[int(b)*g.d:int(b+1)*g.d]
+	return float64(squared(x, y))
+}
+
+// squared returns the squared distance of x and y, in their own precision, with the
+// bits of kernel.SquaredDistance for float64.
+func squared[T kernel.Float](x, y []T) T {
+	y = y[:len(x)]
+	var sum T
+	for j, v := range x {
+		t := v - y[j]
+		sum += T(t * t)
+	}
+	return sum
+}

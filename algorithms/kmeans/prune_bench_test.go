@@ -1,0 +1,92 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// blobs is n rows around the given number of centres; without any it is uniform noise.
+func blobs(n, d, centers int, noise float64) []float64 {
+	r := shared.NewRandom(1, "blobs", 0, 0)
+	x := make([]float64, n*d)
+	if centers == 0 {
+		for i := range x {
+			x[i] = r.Float64()
+		}
+		return x
+	}
+	means := make([]float64, centers*d)
+	for i := range means {
+		means[i] = r.NormFloat64()
+	}
+	for i := range n {
+		a := r.IntN(centers)
+		for j := range d {
+			x[i*d+j] = means[a*d+j] + noise*r.NormFloat64()
+		}
+	}
+	return x
+}
+
+func BenchmarkSupersteps(b *testing.B) {
+	for _, s := range []struct{ n, d, k int }{{200_000, 16, 10}, {100_000, 32, 64}, {20_000, 100, 256}} {
+		for _, noise := range []float64{0, 0.3, 0.7} {
+			centers := s.k * 3 / 4
+			if noise == 0 {
+				centers = 0
+			}
+			x := blobs(s.n, s.d, centers, noise)
+			for _, mode := range []string{"panels"} {
+				b.Run(fmt.Sprintf("n=%d d=%d k=%d noise=%g %s", s.n, s.d, s.k, noise, mode), func(b *testing.B) {
+					for b.Loop() {
+						var p *pruner[float64]
+						groups := groupsFor(s.k, s.d, 8)
+						if mode == "panels" {
+							p = preparePruner(s.k, s.d, groups, func(k int) distances[float64] { return newPanels[float64](k, s.d) })
+							p.add = kernel.AccumulateCentroids
+						} else {
+							p = newPruner(s.k, s.d, groups)
+						}
+						near, low := make([]int32, s.n), p.newBounds(s.n)
+						c := kernel.NewCenters(s.k, s.d)
+						centers := append([]float64(nil), x[:s.k*s.d]...)
+						sums := make([]float64, s.k*(s.d+1))
+						var began time.Time
+						var steps string
+						var total time.Duration
+						for range 21 {
+							began = time.Now()
+							clear(sums)
+							if mode == "kernel" {
+								c.Set(centers)
+								kernel.AssignAccumulate(x, s.n, c, nil, near, nil, sums, 0)
+							} else {
+								p.set(centers)
+								p.accumulate(x, s.n, nil, near, low, sums)
+							}
+							for a := range s.k {
+								for j := range s.d {
+									if w := sums[a*(s.d+1)+s.d]; w > 0 {
+										centers[a*s.d+j] = sums[a*(s.d+1)+j] / w
+									}
+								}
+							}
+							took := time.Since(began)
+							total += took
+							steps += fmt.Sprintf(" %.0f", 1e9*took.Seconds()/float64(s.n))
+						}
+						fmt.Println(steps)
+						b.ReportMetric(0, "ns/op")
+						b.ReportMetric(1e9*total.Seconds()/float64(s.n)/21, "ns/row")
+						_ = math.Pi
+					}
+				})
+			}
+		}
+	}
+}

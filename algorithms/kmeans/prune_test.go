@@ -1,0 +1,212 @@
+package kmeans
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// magnitudes are components of every kind: small integers, which tie, usual numbers, and
+// those whose squares underflow or overflow.
+func magnitudes() *rapid.Generator[float64] {
+	return rapid.OneOf(
+		rapid.Map(rapid.IntRange(-2, 2), func(v int) float64 { return float64(v) }),
+		rapid.Float64Range(-1, 1),
+		rapid.Map(rapid.IntRange(-3, 3), func(v int) float64 { return 1 + float64(v)*0x1p-52 }),
+		rapid.Map(rapid.IntRange(-300, 300), func(v int) float64 { return math.Pow(10, float64(v)) }),
+		rapid.Map(rapid.IntRange(-3, 3), func(v int) float64 { return float64(v) * 5e-324 }),
+		rapid.SampledFrom([]float64{0, math.MaxFloat64, -math.MaxFloat64, 0x1p-450, 0x1p-451, 0x1p511, 0x1p512}),
+	)
+}
+
+// moved returns where centres go next: nowhere, a little, to the sums, or elsewhere.
+func moved(t *rapid.T, k, d int, centers, sums []float64, component *rapid.Generator[float64]) []float64 {
+	next := append([]float64(nil), centers...)
+	how := rapid.SampledFrom([]string{"mean", "mean", "mean", "nudge", "stay", "jump", "onto"}).Draw(t, "how")
+	for a := range k {
+		for j := range d {
+			c := &next[a*d+j]
+			switch how {
+			case "mean":
+				if w := sums[a*(d+1)+d]; w > 0 {
+					*c = sums[a*(d+1)+j] / w
+				}
+			case "nudge":
+				*c *= 1 + float64(a-j)*0x1p-30
+			}
+			if math.IsNaN(*c) || math.IsInf(*c, 0) {
+				*c = 0
+			}
+		}
+	}
+	a := rapid.IntRange(0, k-1).Draw(t, "who")
+	switch how {
+	case "jump":
+		for j := range d {
+			next[a*d+j] = component.Draw(t, "to")
+		}
+	case "onto": // another centre
+		b := rapid.IntRange(0, k-1).Draw(t, "whom")
+		copy(next[a*d:(a+1)*d], next[b*d:(b+1)*d])
+	}
+	return next
+}
+
+// Whatever bounds rule out, assignments, sums and inertia have the bits of computing
+// every distance, over supersteps in which centres move, jump, coincide and empty.
+func TestPrunedIsUnpruned(t *testing.T) {
+	pruned := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n, d, k := rapid.IntRange(1, 60).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "d"), rapid.IntRange(2, 24).Draw(t, "k")
+		groups := rapid.IntRange(1, k).Draw(t, "groups")
+		component := rapid.SampledFrom([]*rapid.Generator[float64]{rapid.Float64Range(-1, 1), rapid.Float64Range(1e8, 1e8+1), magnitudes()}).Draw(t, "component")
+		x := rapid.SliceOfN(component, n*d, n*d).Draw(t, "x")
+		for i := range n / 3 { // duplicates
+			copy(x[i*d:(i+1)*d], x[(n-1-i)*d:(n-i)*d])
+		}
+		var w []float64
+		if rapid.Bool().Draw(t, "weighted") {
+			w = rapid.SliceOfN(rapid.Float64Range(0, 3), n, n).Draw(t, "w")
+		}
+		centers := rapid.SliceOfN(component, k*d, k*d).Draw(t, "centers")
+		for a := range min(k, n) / 2 {
+			copy(centers[a*d:(a+1)*d], x[a*d:(a+1)*d])
+		}
+		p := newPruner(k, d, groups)
+		all := kernel.NewCenters(k, d)
+		near, want := make([]int32, n), make([]int32, n)
+		low := p.newBounds(n)
+		sums, wantSums := make([]float64, k*(d+1)), make([]float64, k*(d+1))
+		for range rapid.IntRange(1, 8).Draw(t, "supersteps") {
+			if rapid.IntRange(0, 9).Draw(t, "resume") == 0 { // scratch is made anew
+				p, low = newPruner(k, d, groups), p.newBounds(n)
+				clear(near)
+			}
+			clear(sums)
+			clear(wantSums)
+			p.set(centers)
+			all.Set(centers)
+			before := append([]int32(nil), near...)
+			got := p.accumulate(x, n, w, near, low, sums)
+			inertia := kernel.AssignAccumulate(x, n, all, w, want, nil, wantSums, 0)
+			require.Equal(t, want, near)
+			require.Equal(t, math.Float64bits(inertia), math.Float64bits(got))
+			requireBits(t, wantSums, sums)
+			requireBounds(t, p, x, near, low)
+			pruned += p.skipped(before, low)
+			centers = moved(t, k, d, centers, sums, component)
+		}
+	})
+	require.Positive(t, pruned)
+}
+
+func requireBits(t require.TestingT, want, got []float64) {
+	for i := range want {
+		require.Equal(t, math.Float64bits(want[i]), math.Float64bits(got[i]), "value %d", i)
+	}
+}
+
+// requireBounds asserts that no centre of a group but the row's own is nearer than
+// the group's bound says, in computed distances.
+func requireBounds(t require.TestingT, p *pruner[float64], x []float64, near []int32, b *bounds) {
+	for i, a := range near {
+		for c := range p.k {
+			g := int(p.near.of[c])
+			left := float64(b.low[i*len(p.part)+g]) - p.drift[g]
+			if c == int(a) || left <= 0 {
+				continue
+			}
+			to := kernel.SquaredDistance(x[i*p.d:(i+1)*p.d], p.centers[c*p.d:(c+1)*p.d])
+			require.GreaterOrEqual(t, math.Sqrt(to), left*(1-p.limits.slack), "row %d, centre %d", i, c)
+		}
+	}
+}
+
+// skipped counts the groups that today's bounds rule out for rows that stayed.
+func (p *pruner[T]) skipped(before []int32, b *bounds) (n int) {
+	groups := len(p.part)
+	for i := range before {
+		for g, l := range b.low[i*groups : (i+1)*groups] {
+			if float64(l)-p.drift[g] > 0 {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// A bound that were a rounding too high would show here: rows exactly between two
+// centres, which move by the smallest steps there are.
+func TestTiesAreNotPruned(t *testing.T) {
+	for _, at := range []float64{0, 1, 1e8, 1e-8} {
+		for _, gap := range []float64{1, 3, 0.1} {
+			t.Run(fmt.Sprintf("%v±%v", at, gap), func(t *testing.T) {
+				x := []float64{at}
+				p, all := newPruner(2, 1, 2), kernel.NewCenters(2, 1)
+				low, near, want := p.newBounds(1), make([]int32, 1), make([]int32, 1)
+				left, right := at-gap, at+gap
+				for step := range 200 {
+					centers := []float64{right, left}
+					p.set(centers)
+					all.Set(centers)
+					sums := make([]float64, 4)
+					p.accumulate(x, 1, nil, near, low, sums)
+					kernel.AssignAccumulate(x, 1, all, nil, want, nil, make([]float64, 4), 0)
+					require.Equal(t, want, near, "step %d", step)
+					if step%3 == 0 {
+						left = math.Nextafter(left, right)
+					} else if step%3 == 1 {
+						right = math.Nextafter(right, left)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Bounds take at most a quarter of the rows' room.
+func TestRoomOfBounds(t *testing.T) {
+	for _, size := range []int{4, 8} {
+		for d := 1; d < 200; d++ {
+			for _, k := range []int{1, 2, 7, 8, 9, 64, 100, 256, 5000} {
+				groups := groupsFor(k, d, size)
+				require.LessOrEqual(t, 4*groups, d*size/4)
+				require.LessOrEqual(t, groups, k)
+				if d*size >= 16 {
+					require.Positive(t, groups)
+				}
+			}
+		}
+	}
+}
+
+func TestGroupsAreEven(t *testing.T) {
+	x := blobs(103, 3, 5, 0.1)
+	for _, groups := range []int{1, 2, 5, 13, 103} {
+		g := newGrouping[float64](103, 3, groups)
+		g.divide(x)
+		seen := make([]int, groups)
+		for a, own := range g.of {
+			seen[own]++
+			from, to := g.span(int(own), int(own)+1)
+			require.Contains(t, g.member[from:to], int32(a))
+			require.InDelta(t, 103.0/float64(groups), to-from, 1)
+		}
+		require.NotContains(t, seen, 0)
+	}
+	// Centres of different blobs share no group where there is no need.
+	var far []float64
+	for a := range 32 {
+		far = append(far, float64(a%4)*100+float64(a/4))
+	}
+	g := newGrouping[float64](32, 1, 4)
+	g.divide(far)
+	for a := range 32 {
+		require.Equal(t, g.of[a%4], g.of[a])
+	}
+}
