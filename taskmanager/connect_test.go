@@ -236,6 +236,32 @@ func TestDeaf(t *testing.T) {
 	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 })
 }
 
+// TestWhyTheConnectionBroke has the log say why a connection that stood is no more: that
+// of a job manager that ends, and of one that is stopped.
+func TestWhyTheConnectionBroke(t *testing.T) {
+	t.Parallel()
+	boss := newBoss(t)
+	boss.lease = 500 * time.Millisecond
+	said := make(lines, 64)
+	manage(t, boss, func(c *Config) {
+		c.Logger = hclog.New(&hclog.LoggerOptions{Output: said, Level: hclog.Warn})
+	})
+	boss.change(func() { boss.deaf = true })
+	require.Contains(t, <-said, "the job manager was not heard for 500ms: killing the workers")
+	line := <-said
+	require.Contains(t, line, "no connection to the job manager, trying again: address=localhost:6123")
+	require.Contains(t, line, `error="the job manager was not heard for 500ms"`)
+
+	boss.change(func() { boss.deaf = false })
+	boss.await(t, "another registration", func() bool { return len(boss.registers) >= 2 && boss.stream != nil })
+	boss.passBeats(t, 2)
+	boss.server.Stop()
+	line = <-said
+	require.Contains(t, line, "no connection to the job manager, trying again")
+	require.Regexp(t, `error="[^"]*(EOF|closed|ended|reset)[^"]*"`, line)
+	require.NotContains(t, line, "cancel", "nobody here has cancelled anything")
+}
+
 // TestAnotherJobManager has one come back within the lease that knows nothing of the
 // jobs of the one before.
 func TestAnotherJobManager(t *testing.T) {
