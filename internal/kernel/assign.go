@@ -29,10 +29,49 @@ func SquaredDistance(x, c []float64) float64 {
 // SquaredDistances writes to out the squared distances of x to the k centres:
 // out[a] = [SquaredDistance](x, centre a), with the same bits. x has at least
 // c.D() values.
-func SquaredDistances(x []float64, c *Centers, out []float64) {
+func SquaredDistances(x []float64, c *Centers, out []float64) { squaredDistances(active, x, c, out) }
+
+func squaredDistances(form dispatch, x []float64, c *Centers, out []float64) {
 	x, out = x[:c.d], out[:c.k]
-	for a := range out {
+	if form.avx2 && c.d > 0 {
+		distanceTiles(x, c, out)
+		return
+	}
+	a := 0
+	for ; a+4 <= c.k; a += 4 {
+		r0, r1, r2, r3 := rows4(c.rows, a, c.d)
+		x := x[:len(r0)]
+		var a0, a1, a2, a3 float64
+		for j, v := range x {
+			t0, t1, t2, t3 := v-r0[j], v-r1[j], v-r2[j], v-r3[j]
+			a0 += float64(t0 * t0)
+			a1 += float64(t1 * t1)
+			a2 += float64(t2 * t2)
+			a3 += float64(t3 * t3)
+		}
+		q := (*[4]float64)(out[a : a+4])
+		q[0], q[1], q[2], q[3] = a0, a1, a2, a3
+	}
+	for ; a < c.k; a++ {
 		out[a] = SquaredDistance(x, c.Row(a))
+	}
+}
+
+// SquaredDistanceRows writes to out the squared distances of the n rows of x to
+// the k centres, n*k values row by row, as [SquaredDistances] does for each row.
+func SquaredDistanceRows(x []float64, n int, c *Centers, out []float64) {
+	squaredDistanceRows(active, x, n, c, out)
+}
+
+func squaredDistanceRows(form dispatch, x []float64, n int, c *Centers, out []float64) {
+	d, k := c.d, c.k
+	x, out = x[:n*d], out[:n*k]
+	if form.avx2 && n >= 4 && d > 0 {
+		innerTiles(x, n, d, c.panels, k, out, true)
+		return
+	}
+	for i := range n {
+		squaredDistances(form, x[i*d:i*d+d], c, out[i*k:i*k+k])
 	}
 }
 

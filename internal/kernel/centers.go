@@ -9,6 +9,7 @@ type Centers struct {
 	k, d   int
 	rows   []float64 // k*d, row-major
 	groups []group
+	panels []float64 // for assembly, as in Packed, padded with NaN centres
 
 	// reach[a] is the bits of a squared distance such that a row whose computed
 	// squared distance to centre a is below it has a as its nearest centre,
@@ -54,6 +55,10 @@ func NewCenters(k, d int) *Centers {
 		}
 		c.groups = append(c.groups, g)
 	}
+	c.panels = newPanels(k, d)
+	for i := range c.panels {
+		c.panels[i] = math.NaN()
+	}
 	c.Set(c.rows)
 	return c
 }
@@ -71,6 +76,7 @@ func (c *Centers) Row(j int) []float64 { return c.rows[j*c.d : (j+1)*c.d] }
 // searches. It allocates nothing and must not run beside a search.
 func (c *Centers) Set(centers []float64) {
 	copy(c.rows, centers[:c.k*c.d])
+	setPanels(c.panels, c.rows, c.k, c.d)
 	for i := range c.groups {
 		g := &c.groups[i]
 		for j := range c.d {

@@ -46,9 +46,16 @@ func setPanels(panels, rows []float64, k, d int) {
 
 // MulRows multiplies the n rows of x by the rows of w: out[i*k+c] = [Dot](row i
 // of x, row c of w), with the bits of Dot, n*k values row by row.
-func MulRows(x []float64, n int, w *Packed, out []float64) {
+func MulRows(x []float64, n int, w *Packed, out []float64) { mulRows(active, x, n, w, out) }
+
+func mulRows(form dispatch, x []float64, n int, w *Packed, out []float64) {
 	k, d := w.k, w.d
+	x = x[:n*d]
 	out = out[:n*k]
+	if form.avx2 && n >= 4 && d > 0 {
+		innerTiles(x, n, d, w.panels, k, out, false)
+		return
+	}
 	for i := range n {
 		row := x[i*d : i*d+d]
 		to := out[i*k : i*k+k]

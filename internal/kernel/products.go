@@ -5,8 +5,17 @@ package kernel
 // It is the gradient of a model with k outputs, coef holding k values a row and
 // out k rows of d features. For k = 1 it is [AddScaledRows].
 func AddOuterRows(x []float64, n, d int, coef []float64, k int, out []float64) {
+	addOuterRows(active, x, n, d, coef, k, out)
+}
+
+func addOuterRows(form dispatch, x []float64, n, d int, coef []float64, k int, out []float64) {
+	x = x[:n*d]
 	coef = coef[:n*k]
 	out = out[:k*d]
+	if form.avx2 && n > 0 && k > 0 {
+		addOuterTiles(x, n, d, coef, k, out)
+		return
+	}
 	i := 0
 	for ; i+4 <= n; i += 4 {
 		r0, r1, r2, r3 := rows4(x, i, d)
@@ -18,7 +27,7 @@ func AddOuterRows(x []float64, n, d int, coef []float64, k int, out []float64) {
 	for ; i < n; i++ {
 		row := x[i*d : i*d+d]
 		for c, v := range coef[i*k : i*k+k] {
-			Axpy(v, row, out[c*d:c*d+d])
+			axpy(form, v, row, out[c*d:c*d+d])
 		}
 	}
 }
@@ -41,10 +50,17 @@ func addScaled4[T Float](k0, k1, k2, k3 T, r0, r1, r2, r3, out []T) {
 // for b ≤ a and i = 0, 1, …, n-1. It is the Hessian of a linear model. out is
 // the lower triangle row by row, d*(d+1)/2 values. A nil h means that every row
 // weighs 1.
-func GramRows(x []float64, n, d int, h, out []float64) {
+func GramRows(x []float64, n, d int, h, out []float64) { gramRows(active, x, n, d, h, out) }
+
+func gramRows(form dispatch, x []float64, n, d int, h, out []float64) {
+	x = x[:n*d]
 	out = out[:d*(d+1)/2]
 	if h != nil {
 		h = h[:n]
+	}
+	if form.avx2 && d >= lanes {
+		gramTiles(x, n, d, h, out)
+		return
 	}
 	i := 0
 	for ; i+4 <= n; i += 4 {
@@ -67,7 +83,7 @@ func GramRows(x []float64, n, d int, h, out []float64) {
 		r := x[i*d : i*d+d]
 		row := out
 		for a, v := range r {
-			Axpy(float64(weight*v), r[:a+1], row[:a+1])
+			axpy(form, float64(weight*v), r[:a+1], row[:a+1])
 			row = row[a+1:]
 		}
 	}

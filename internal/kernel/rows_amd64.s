@@ -15,9 +15,9 @@ TEXT ·dotRows64(SB), NOSPLIT, $0-40
 	MOVQ BX, SI
 	LEAQ (BX)(BX*2), SI
 	CMPQ CX, $0x10
-	JLT  end25
+	JLT  end1
 
-loop25:
+loop1:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	VXORPD Y1, Y1, Y1
@@ -29,9 +29,9 @@ loop25:
 	MOVQ   w+24(FP), R11
 	MOVQ   d+16(FP), R12
 	CMPQ   R12, $0x04
-	JLT    end26
+	JLT    end2
 
-loop26:
+loop2:
 	VBROADCASTF128 (R11), Y4
 	VBROADCASTF128 16(R11), Y5
 	VBROADCASTF128 (DI), Y6
@@ -121,13 +121,13 @@ loop26:
 	ADDQ           $0x20, R11
 	SUBQ           $0x04, R12
 	CMPQ           R12, $0x04
-	JGE            loop26
+	JGE            loop2
 
-end26:
+end2:
 	CMPQ R12, $0x01
-	JLT  end27
+	JLT  end3
 
-loop27:
+loop3:
 	VBROADCASTSD (R11), Y4
 	VBROADCASTSD (DI), Y5
 	VMOVHPD      (DI)(BX*1), X5, X5
@@ -164,9 +164,9 @@ loop27:
 	ADDQ         $0x08, R11
 	SUBQ         $0x01, R12
 	CMPQ         R12, $0x01
-	JGE          loop27
+	JGE          loop3
 
-end27:
+end3:
 	VMOVUPD Y0, (DX)
 	VMOVUPD Y1, 32(DX)
 	VMOVUPD Y2, 64(DX)
@@ -177,21 +177,21 @@ end27:
 	ADDQ    DI, AX
 	SUBQ    $0x10, CX
 	CMPQ    CX, $0x10
-	JGE     loop25
+	JGE     loop1
 
-end25:
+end1:
 	CMPQ CX, $0x04
-	JLT  end28
+	JLT  end4
 
-loop28:
+loop4:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	MOVQ   w+24(FP), R8
 	MOVQ   d+16(FP), R9
 	CMPQ   R9, $0x04
-	JLT    end29
+	JLT    end5
 
-loop29:
+loop5:
 	VBROADCASTF128 (R8), Y1
 	VBROADCASTF128 16(R8), Y2
 	VBROADCASTF128 (DI), Y3
@@ -218,13 +218,13 @@ loop29:
 	ADDQ           $0x20, R8
 	SUBQ           $0x04, R9
 	CMPQ           R9, $0x04
-	JGE            loop29
+	JGE            loop5
 
-end29:
+end5:
 	CMPQ R9, $0x01
-	JLT  end30
+	JLT  end6
 
-loop30:
+loop6:
 	VBROADCASTSD (R8), Y1
 	VBROADCASTSD (DI), Y2
 	VMOVHPD      (DI)(BX*1), X2, X2
@@ -237,9 +237,9 @@ loop30:
 	ADDQ         $0x08, R8
 	SUBQ         $0x01, R9
 	CMPQ         R9, $0x01
-	JGE          loop30
+	JGE          loop6
 
-end30:
+end6:
 	VMOVUPD Y0, (DX)
 	ADDQ    $0x20, DX
 	MOVQ    BX, DI
@@ -247,11 +247,11 @@ end30:
 	ADDQ    DI, AX
 	SUBQ    $0x04, CX
 	CMPQ    CX, $0x04
-	JGE     loop28
+	JGE     loop4
 
-end28:
+end4:
 	TESTQ  CX, CX
-	JZ     end31
+	JZ     end7
 	MOVQ   $+4, DI
 	SUBQ   CX, DI
 	MOVQ   DI, CX
@@ -263,9 +263,9 @@ end28:
 	MOVQ   w+24(FP), CX
 	MOVQ   d+16(FP), DI
 	CMPQ   DI, $0x04
-	JLT    end32
+	JLT    end8
 
-loop32:
+loop8:
 	VBROADCASTF128 (CX), Y1
 	VBROADCASTF128 16(CX), Y2
 	VBROADCASTF128 (AX), Y3
@@ -292,13 +292,13 @@ loop32:
 	ADDQ           $0x20, CX
 	SUBQ           $0x04, DI
 	CMPQ           DI, $0x04
-	JGE            loop32
+	JGE            loop8
 
-end32:
+end8:
 	CMPQ DI, $0x01
-	JLT  end33
+	JLT  end9
 
-loop33:
+loop9:
 	VBROADCASTSD (CX), Y1
 	VBROADCASTSD (AX), Y2
 	VMOVHPD      (AX)(BX*1), X2, X2
@@ -311,12 +311,12 @@ loop33:
 	ADDQ         $0x08, CX
 	SUBQ         $0x01, DI
 	CMPQ         DI, $0x01
-	JGE          loop33
+	JGE          loop9
 
-end33:
+end9:
 	VMOVUPD Y0, (DX)
 
-end31:
+end7:
 	VZEROUPPER
 	RET
 
@@ -331,9 +331,9 @@ TEXT ·rowNorms64(SB), NOSPLIT, $0-32
 	MOVQ BX, SI
 	LEAQ (BX)(BX*2), SI
 	CMPQ CX, $0x10
-	JLT  end34
+	JLT  end1
 
-loop34:
+loop1:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	VXORPD Y1, Y1, Y1
@@ -344,9 +344,9 @@ loop34:
 	LEAQ   (R9)(BX*4), R10
 	MOVQ   d+16(FP), R11
 	CMPQ   R11, $0x04
-	JLT    end35
+	JLT    end2
 
-loop35:
+loop2:
 	VBROADCASTF128 (DI), Y4
 	VINSERTF128    $0x01, (DI)(BX*2), Y4, Y4
 	VBROADCASTF128 (DI)(BX*1), Y5
@@ -433,13 +433,13 @@ loop35:
 	ADDQ           $0x20, R10
 	SUBQ           $0x04, R11
 	CMPQ           R11, $0x04
-	JGE            loop35
+	JGE            loop2
 
-end35:
+end2:
 	CMPQ R11, $0x01
-	JLT  end36
+	JLT  end3
 
-loop36:
+loop3:
 	VBROADCASTSD (DI), Y4
 	VMOVHPD      (DI)(BX*1), X4, X4
 	VMOVSD       (DI)(BX*2), X5
@@ -474,9 +474,9 @@ loop36:
 	ADDQ         $0x08, R10
 	SUBQ         $0x01, R11
 	CMPQ         R11, $0x01
-	JGE          loop36
+	JGE          loop3
 
-end36:
+end3:
 	VMOVUPD Y0, (DX)
 	VMOVUPD Y1, 32(DX)
 	VMOVUPD Y2, 64(DX)
@@ -487,20 +487,20 @@ end36:
 	ADDQ    DI, AX
 	SUBQ    $0x10, CX
 	CMPQ    CX, $0x10
-	JGE     loop34
+	JGE     loop1
 
-end34:
+end1:
 	CMPQ CX, $0x04
-	JLT  end37
+	JLT  end4
 
-loop37:
+loop4:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	MOVQ   d+16(FP), R8
 	CMPQ   R8, $0x04
-	JLT    end38
+	JLT    end5
 
-loop38:
+loop5:
 	VBROADCASTF128 (DI), Y1
 	VINSERTF128    $0x01, (DI)(BX*2), Y1, Y1
 	VBROADCASTF128 (DI)(BX*1), Y2
@@ -524,13 +524,13 @@ loop38:
 	ADDQ           $0x20, DI
 	SUBQ           $0x04, R8
 	CMPQ           R8, $0x04
-	JGE            loop38
+	JGE            loop5
 
-end38:
+end5:
 	CMPQ R8, $0x01
-	JLT  end39
+	JLT  end6
 
-loop39:
+loop6:
 	VBROADCASTSD (DI), Y1
 	VMOVHPD      (DI)(BX*1), X1, X1
 	VMOVSD       (DI)(BX*2), X2
@@ -541,9 +541,9 @@ loop39:
 	ADDQ         $0x08, DI
 	SUBQ         $0x01, R8
 	CMPQ         R8, $0x01
-	JGE          loop39
+	JGE          loop6
 
-end39:
+end6:
 	VMOVUPD Y0, (DX)
 	ADDQ    $0x20, DX
 	MOVQ    BX, DI
@@ -551,11 +551,11 @@ end39:
 	ADDQ    DI, AX
 	SUBQ    $0x04, CX
 	CMPQ    CX, $0x04
-	JGE     loop37
+	JGE     loop4
 
-end37:
+end4:
 	TESTQ  CX, CX
-	JZ     end40
+	JZ     end7
 	MOVQ   $+4, DI
 	SUBQ   CX, DI
 	MOVQ   DI, CX
@@ -566,9 +566,9 @@ end37:
 	VXORPD Y0, Y0, Y0
 	MOVQ   d+16(FP), CX
 	CMPQ   CX, $0x04
-	JLT    end41
+	JLT    end8
 
-loop41:
+loop8:
 	VBROADCASTF128 (AX), Y1
 	VINSERTF128    $0x01, (AX)(BX*2), Y1, Y1
 	VBROADCASTF128 (AX)(BX*1), Y2
@@ -592,13 +592,13 @@ loop41:
 	ADDQ           $0x20, AX
 	SUBQ           $0x04, CX
 	CMPQ           CX, $0x04
-	JGE            loop41
+	JGE            loop8
 
-end41:
+end8:
 	CMPQ CX, $0x01
-	JLT  end42
+	JLT  end9
 
-loop42:
+loop9:
 	VBROADCASTSD (AX), Y1
 	VMOVHPD      (AX)(BX*1), X1, X1
 	VMOVSD       (AX)(BX*2), X2
@@ -609,12 +609,12 @@ loop42:
 	ADDQ         $0x08, AX
 	SUBQ         $0x01, CX
 	CMPQ         CX, $0x01
-	JGE          loop42
+	JGE          loop9
 
-end42:
+end9:
 	VMOVUPD Y0, (DX)
 
-end40:
+end7:
 	VZEROUPPER
 	RET
 
@@ -628,9 +628,9 @@ TEXT ·addScaledRows64(SB), NOSPLIT, $0-40
 	SHLQ $0x03, BX
 	LEAQ (BX)(BX*2), SI
 	CMPQ CX, $0x08
-	JLT  end43
+	JLT  end1
 
-loop43:
+loop1:
 	VBROADCASTSD (DX), Y0
 	VBROADCASTSD 8(DX), Y1
 	VBROADCASTSD 16(DX), Y2
@@ -644,9 +644,9 @@ loop43:
 	MOVQ         AX, R9
 	LEAQ         (AX)(BX*4), R10
 	CMPQ         R8, $0x08
-	JLT          end44
+	JLT          end2
 
-loop44:
+loop2:
 	VMOVUPD (DI), Y8
 	VMOVUPD 32(DI), Y9
 	VMULPD  (R9), Y0, Y10
@@ -688,13 +688,13 @@ loop44:
 	ADDQ    $0x40, DI
 	SUBQ    $0x08, R8
 	CMPQ    R8, $0x08
-	JGE     loop44
+	JGE     loop2
 
-end44:
+end2:
 	CMPQ R8, $0x04
-	JLT  end45
+	JLT  end3
 
-loop45:
+loop3:
 	VMOVUPD (DI), Y8
 	VMULPD  (R9), Y0, Y9
 	VADDPD  Y9, Y8, Y8
@@ -718,13 +718,13 @@ loop45:
 	ADDQ    $0x20, DI
 	SUBQ    $0x04, R8
 	CMPQ    R8, $0x04
-	JGE     loop45
+	JGE     loop3
 
-end45:
+end3:
 	CMPQ R8, $0x01
-	JLT  end46
+	JLT  end4
 
-loop46:
+loop4:
 	VMOVSD (DI), X8
 	VMULSD (R9), X0, X9
 	VADDSD X9, X8, X8
@@ -748,20 +748,20 @@ loop46:
 	ADDQ   $0x08, DI
 	SUBQ   $0x01, R8
 	CMPQ   R8, $0x01
-	JGE    loop46
+	JGE    loop4
 
-end46:
+end4:
 	ADDQ $0x40, DX
 	LEAQ (AX)(BX*8), AX
 	SUBQ $0x08, CX
 	CMPQ CX, $0x08
-	JGE  loop43
+	JGE  loop1
 
-end43:
+end1:
 	CMPQ CX, $0x04
-	JLT  end47
+	JLT  end5
 
-loop47:
+loop5:
 	VBROADCASTSD (DX), Y0
 	VBROADCASTSD 8(DX), Y1
 	VBROADCASTSD 16(DX), Y2
@@ -770,9 +770,9 @@ loop47:
 	MOVQ         d+16(FP), R8
 	MOVQ         AX, R9
 	CMPQ         R8, $0x08
-	JLT          end48
+	JLT          end6
 
-loop48:
+loop6:
 	VMOVUPD (DI), Y4
 	VMOVUPD 32(DI), Y5
 	VMULPD  (R9), Y0, Y6
@@ -797,13 +797,13 @@ loop48:
 	ADDQ    $0x40, DI
 	SUBQ    $0x08, R8
 	CMPQ    R8, $0x08
-	JGE     loop48
+	JGE     loop6
 
-end48:
+end6:
 	CMPQ R8, $0x04
-	JLT  end49
+	JLT  end7
 
-loop49:
+loop7:
 	VMOVUPD (DI), Y4
 	VMULPD  (R9), Y0, Y5
 	VADDPD  Y5, Y4, Y4
@@ -818,13 +818,13 @@ loop49:
 	ADDQ    $0x20, DI
 	SUBQ    $0x04, R8
 	CMPQ    R8, $0x04
-	JGE     loop49
+	JGE     loop7
 
-end49:
+end7:
 	CMPQ R8, $0x01
-	JLT  end50
+	JLT  end8
 
-loop50:
+loop8:
 	VMOVSD (DI), X4
 	VMULSD (R9), X0, X5
 	VADDSD X5, X4, X4
@@ -839,28 +839,28 @@ loop50:
 	ADDQ   $0x08, DI
 	SUBQ   $0x01, R8
 	CMPQ   R8, $0x01
-	JGE    loop50
+	JGE    loop8
 
-end50:
+end8:
 	ADDQ $0x20, DX
 	LEAQ (AX)(BX*4), AX
 	SUBQ $0x04, CX
 	CMPQ CX, $0x04
-	JGE  loop47
+	JGE  loop5
 
-end47:
+end5:
 	CMPQ CX, $0x01
-	JLT  end51
+	JLT  end9
 
-loop51:
+loop9:
 	VBROADCASTSD (DX), Y0
 	MOVQ         out+32(FP), SI
 	MOVQ         d+16(FP), DI
 	MOVQ         AX, R8
 	CMPQ         DI, $0x08
-	JLT          end52
+	JLT          end10
 
-loop52:
+loop10:
 	VMOVUPD (SI), Y1
 	VMOVUPD 32(SI), Y2
 	VMULPD  (R8), Y0, Y3
@@ -873,13 +873,13 @@ loop52:
 	ADDQ    $0x40, SI
 	SUBQ    $0x08, DI
 	CMPQ    DI, $0x08
-	JGE     loop52
+	JGE     loop10
 
-end52:
+end10:
 	CMPQ DI, $0x04
-	JLT  end53
+	JLT  end11
 
-loop53:
+loop11:
 	VMOVUPD (SI), Y1
 	VMULPD  (R8), Y0, Y2
 	VADDPD  Y2, Y1, Y1
@@ -888,13 +888,13 @@ loop53:
 	ADDQ    $0x20, SI
 	SUBQ    $0x04, DI
 	CMPQ    DI, $0x04
-	JGE     loop53
+	JGE     loop11
 
-end53:
+end11:
 	CMPQ DI, $0x01
-	JLT  end54
+	JLT  end12
 
-loop54:
+loop12:
 	VMOVSD (SI), X1
 	VMULSD (R8), X0, X2
 	VADDSD X2, X1, X1
@@ -903,16 +903,16 @@ loop54:
 	ADDQ   $0x08, SI
 	SUBQ   $0x01, DI
 	CMPQ   DI, $0x01
-	JGE    loop54
+	JGE    loop12
 
-end54:
+end12:
 	ADDQ $0x08, DX
 	ADDQ BX, AX
 	SUBQ $0x01, CX
 	CMPQ CX, $0x01
-	JGE  loop51
+	JGE  loop9
 
-end51:
+end9:
 	VZEROUPPER
 	RET
 
@@ -927,9 +927,9 @@ TEXT ·dotRows32(SB), NOSPLIT, $0-40
 	MOVQ BX, SI
 	LEAQ (BX)(BX*2), SI
 	CMPQ CX, $0x18
-	JLT  end55
+	JLT  end1
 
-loop55:
+loop1:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	LEAQ   (DI)(BX*4), R8
@@ -942,9 +942,9 @@ loop55:
 	MOVQ   w+24(FP), R13
 	MOVQ   d+16(FP), R14
 	CMPQ   R14, $0x04
-	JLT    end56
+	JLT    end2
 
-loop56:
+loop2:
 	VBROADCASTF128 (R13), Y3
 	VBROADCASTF128 (DI), Y4
 	VINSERTF128    $0x01, (R8), Y4, Y4
@@ -1027,13 +1027,13 @@ loop56:
 	ADDQ           $0x10, R13
 	SUBQ           $0x04, R14
 	CMPQ           R14, $0x04
-	JGE            loop56
+	JGE            loop2
 
-end56:
+end2:
 	CMPQ R14, $0x01
-	JLT  end57
+	JLT  end3
 
-loop57:
+loop3:
 	VBROADCASTSS (R13), Y3
 	VBROADCASTSS (DI), Y4
 	VBROADCASTSS (R8), X5
@@ -1077,9 +1077,9 @@ loop57:
 	ADDQ         $0x04, R13
 	SUBQ         $0x01, R14
 	CMPQ         R14, $0x01
-	JGE          loop57
+	JGE          loop3
 
-end57:
+end3:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	VMOVUPS Y2, 64(DX)
@@ -1089,22 +1089,22 @@ end57:
 	ADDQ    DI, AX
 	SUBQ    $0x18, CX
 	CMPQ    CX, $0x18
-	JGE     loop55
+	JGE     loop1
 
-end55:
+end1:
 	CMPQ CX, $0x08
-	JLT  end58
+	JLT  end4
 
-loop58:
+loop4:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	LEAQ   (DI)(BX*4), R8
 	MOVQ   w+24(FP), R9
 	MOVQ   d+16(FP), R10
 	CMPQ   R10, $0x04
-	JLT    end59
+	JLT    end5
 
-loop59:
+loop5:
 	VBROADCASTF128 (R9), Y1
 	VBROADCASTF128 (DI), Y2
 	VINSERTF128    $0x01, (R8), Y2, Y2
@@ -1135,13 +1135,13 @@ loop59:
 	ADDQ           $0x10, R9
 	SUBQ           $0x04, R10
 	CMPQ           R10, $0x04
-	JGE            loop59
+	JGE            loop5
 
-end59:
+end5:
 	CMPQ R10, $0x01
-	JLT  end60
+	JLT  end6
 
-loop60:
+loop6:
 	VBROADCASTSS (R9), Y1
 	VBROADCASTSS (DI), Y2
 	VBROADCASTSS (R8), X3
@@ -1159,9 +1159,9 @@ loop60:
 	ADDQ         $0x04, R9
 	SUBQ         $0x01, R10
 	CMPQ         R10, $0x01
-	JGE          loop60
+	JGE          loop6
 
-end60:
+end6:
 	VMOVUPS Y0, (DX)
 	ADDQ    $0x20, DX
 	MOVQ    BX, DI
@@ -1169,11 +1169,11 @@ end60:
 	ADDQ    DI, AX
 	SUBQ    $0x08, CX
 	CMPQ    CX, $0x08
-	JGE     loop58
+	JGE     loop4
 
-end58:
+end4:
 	TESTQ  CX, CX
-	JZ     end61
+	JZ     end7
 	MOVQ   $+8, DI
 	SUBQ   CX, DI
 	MOVQ   DI, CX
@@ -1186,9 +1186,9 @@ end58:
 	MOVQ   w+24(FP), DI
 	MOVQ   d+16(FP), R8
 	CMPQ   R8, $0x04
-	JLT    end62
+	JLT    end8
 
-loop62:
+loop8:
 	VBROADCASTF128 (DI), Y1
 	VBROADCASTF128 (AX), Y2
 	VINSERTF128    $0x01, (CX), Y2, Y2
@@ -1219,13 +1219,13 @@ loop62:
 	ADDQ           $0x10, DI
 	SUBQ           $0x04, R8
 	CMPQ           R8, $0x04
-	JGE            loop62
+	JGE            loop8
 
-end62:
+end8:
 	CMPQ R8, $0x01
-	JLT  end63
+	JLT  end9
 
-loop63:
+loop9:
 	VBROADCASTSS (DI), Y1
 	VBROADCASTSS (AX), Y2
 	VBROADCASTSS (CX), X3
@@ -1243,12 +1243,12 @@ loop63:
 	ADDQ         $0x04, DI
 	SUBQ         $0x01, R8
 	CMPQ         R8, $0x01
-	JGE          loop63
+	JGE          loop9
 
-end63:
+end9:
 	VMOVUPS Y0, (DX)
 
-end61:
+end7:
 	VZEROUPPER
 	RET
 
@@ -1263,9 +1263,9 @@ TEXT ·rowNorms32(SB), NOSPLIT, $0-32
 	MOVQ BX, SI
 	LEAQ (BX)(BX*2), SI
 	CMPQ CX, $0x18
-	JLT  end64
+	JLT  end1
 
-loop64:
+loop1:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	LEAQ   (DI)(BX*4), R8
@@ -1277,9 +1277,9 @@ loop64:
 	LEAQ   (R11)(BX*4), R12
 	MOVQ   d+16(FP), R13
 	CMPQ   R13, $0x04
-	JLT    end65
+	JLT    end2
 
-loop65:
+loop2:
 	VBROADCASTF128 (DI), Y3
 	VINSERTF128    $0x01, (R8), Y3, Y3
 	VMULPS         Y3, Y3, Y3
@@ -1360,13 +1360,13 @@ loop65:
 	ADDQ           $0x10, R12
 	SUBQ           $0x04, R13
 	CMPQ           R13, $0x04
-	JGE            loop65
+	JGE            loop2
 
-end65:
+end2:
 	CMPQ R13, $0x01
-	JLT  end66
+	JLT  end3
 
-loop66:
+loop3:
 	VBROADCASTSS (DI), Y3
 	VBROADCASTSS (R8), X4
 	VINSERTPS    $0x10, (DI)(BX*1), X3, X3
@@ -1408,9 +1408,9 @@ loop66:
 	ADDQ         $0x04, R12
 	SUBQ         $0x01, R13
 	CMPQ         R13, $0x01
-	JGE          loop66
+	JGE          loop3
 
-end66:
+end3:
 	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, 32(DX)
 	VMOVUPS Y2, 64(DX)
@@ -1420,21 +1420,21 @@ end66:
 	ADDQ    DI, AX
 	SUBQ    $0x18, CX
 	CMPQ    CX, $0x18
-	JGE     loop64
+	JGE     loop1
 
-end64:
+end1:
 	CMPQ CX, $0x08
-	JLT  end67
+	JLT  end4
 
-loop67:
+loop4:
 	VXORPD Y0, Y0, Y0
 	MOVQ   AX, DI
 	LEAQ   (DI)(BX*4), R8
 	MOVQ   d+16(FP), R9
 	CMPQ   R9, $0x04
-	JLT    end68
+	JLT    end5
 
-loop68:
+loop5:
 	VBROADCASTF128 (DI), Y1
 	VINSERTF128    $0x01, (R8), Y1, Y1
 	VMULPS         Y1, Y1, Y1
@@ -1463,13 +1463,13 @@ loop68:
 	ADDQ           $0x10, R8
 	SUBQ           $0x04, R9
 	CMPQ           R9, $0x04
-	JGE            loop68
+	JGE            loop5
 
-end68:
+end5:
 	CMPQ R9, $0x01
-	JLT  end69
+	JLT  end6
 
-loop69:
+loop6:
 	VBROADCASTSS (DI), Y1
 	VBROADCASTSS (R8), X2
 	VINSERTPS    $0x10, (DI)(BX*1), X1, X1
@@ -1485,9 +1485,9 @@ loop69:
 	ADDQ         $0x04, R8
 	SUBQ         $0x01, R9
 	CMPQ         R9, $0x01
-	JGE          loop69
+	JGE          loop6
 
-end69:
+end6:
 	VMOVUPS Y0, (DX)
 	ADDQ    $0x20, DX
 	MOVQ    BX, DI
@@ -1495,11 +1495,11 @@ end69:
 	ADDQ    DI, AX
 	SUBQ    $0x08, CX
 	CMPQ    CX, $0x08
-	JGE     loop67
+	JGE     loop4
 
-end67:
+end4:
 	TESTQ  CX, CX
-	JZ     end70
+	JZ     end7
 	MOVQ   $+8, DI
 	SUBQ   CX, DI
 	MOVQ   DI, CX
@@ -1511,9 +1511,9 @@ end67:
 	LEAQ   (AX)(BX*4), CX
 	MOVQ   d+16(FP), DI
 	CMPQ   DI, $0x04
-	JLT    end71
+	JLT    end8
 
-loop71:
+loop8:
 	VBROADCASTF128 (AX), Y1
 	VINSERTF128    $0x01, (CX), Y1, Y1
 	VMULPS         Y1, Y1, Y1
@@ -1542,13 +1542,13 @@ loop71:
 	ADDQ           $0x10, CX
 	SUBQ           $0x04, DI
 	CMPQ           DI, $0x04
-	JGE            loop71
+	JGE            loop8
 
-end71:
+end8:
 	CMPQ DI, $0x01
-	JLT  end72
+	JLT  end9
 
-loop72:
+loop9:
 	VBROADCASTSS (AX), Y1
 	VBROADCASTSS (CX), X2
 	VINSERTPS    $0x10, (AX)(BX*1), X1, X1
@@ -1564,12 +1564,12 @@ loop72:
 	ADDQ         $0x04, CX
 	SUBQ         $0x01, DI
 	CMPQ         DI, $0x01
-	JGE          loop72
+	JGE          loop9
 
-end72:
+end9:
 	VMOVUPS Y0, (DX)
 
-end70:
+end7:
 	VZEROUPPER
 	RET
 
@@ -1583,9 +1583,9 @@ TEXT ·addScaledRows32(SB), NOSPLIT, $0-40
 	SHLQ $0x02, BX
 	LEAQ (BX)(BX*2), SI
 	CMPQ CX, $0x08
-	JLT  end73
+	JLT  end1
 
-loop73:
+loop1:
 	VBROADCASTSS (DX), Y0
 	VBROADCASTSS 4(DX), Y1
 	VBROADCASTSS 8(DX), Y2
@@ -1599,9 +1599,9 @@ loop73:
 	MOVQ         AX, R9
 	LEAQ         (AX)(BX*4), R10
 	CMPQ         R8, $0x10
-	JLT          end74
+	JLT          end2
 
-loop74:
+loop2:
 	VMOVUPS (DI), Y8
 	VMOVUPS 32(DI), Y9
 	VMULPS  (R9), Y0, Y10
@@ -1643,13 +1643,13 @@ loop74:
 	ADDQ    $0x40, DI
 	SUBQ    $0x10, R8
 	CMPQ    R8, $0x10
-	JGE     loop74
+	JGE     loop2
 
-end74:
+end2:
 	CMPQ R8, $0x08
-	JLT  end75
+	JLT  end3
 
-loop75:
+loop3:
 	VMOVUPS (DI), Y8
 	VMULPS  (R9), Y0, Y9
 	VADDPS  Y9, Y8, Y8
@@ -1673,13 +1673,13 @@ loop75:
 	ADDQ    $0x20, DI
 	SUBQ    $0x08, R8
 	CMPQ    R8, $0x08
-	JGE     loop75
+	JGE     loop3
 
-end75:
+end3:
 	CMPQ R8, $0x01
-	JLT  end76
+	JLT  end4
 
-loop76:
+loop4:
 	VMOVSS (DI), X8
 	VMULSS (R9), X0, X9
 	VADDSS X9, X8, X8
@@ -1703,20 +1703,20 @@ loop76:
 	ADDQ   $0x04, DI
 	SUBQ   $0x01, R8
 	CMPQ   R8, $0x01
-	JGE    loop76
+	JGE    loop4
 
-end76:
+end4:
 	ADDQ $0x20, DX
 	LEAQ (AX)(BX*8), AX
 	SUBQ $0x08, CX
 	CMPQ CX, $0x08
-	JGE  loop73
+	JGE  loop1
 
-end73:
+end1:
 	CMPQ CX, $0x04
-	JLT  end77
+	JLT  end5
 
-loop77:
+loop5:
 	VBROADCASTSS (DX), Y0
 	VBROADCASTSS 4(DX), Y1
 	VBROADCASTSS 8(DX), Y2
@@ -1725,9 +1725,9 @@ loop77:
 	MOVQ         d+16(FP), R8
 	MOVQ         AX, R9
 	CMPQ         R8, $0x10
-	JLT          end78
+	JLT          end6
 
-loop78:
+loop6:
 	VMOVUPS (DI), Y4
 	VMOVUPS 32(DI), Y5
 	VMULPS  (R9), Y0, Y6
@@ -1752,13 +1752,13 @@ loop78:
 	ADDQ    $0x40, DI
 	SUBQ    $0x10, R8
 	CMPQ    R8, $0x10
-	JGE     loop78
+	JGE     loop6
 
-end78:
+end6:
 	CMPQ R8, $0x08
-	JLT  end79
+	JLT  end7
 
-loop79:
+loop7:
 	VMOVUPS (DI), Y4
 	VMULPS  (R9), Y0, Y5
 	VADDPS  Y5, Y4, Y4
@@ -1773,13 +1773,13 @@ loop79:
 	ADDQ    $0x20, DI
 	SUBQ    $0x08, R8
 	CMPQ    R8, $0x08
-	JGE     loop79
+	JGE     loop7
 
-end79:
+end7:
 	CMPQ R8, $0x01
-	JLT  end80
+	JLT  end8
 
-loop80:
+loop8:
 	VMOVSS (DI), X4
 	VMULSS (R9), X0, X5
 	VADDSS X5, X4, X4
@@ -1794,28 +1794,28 @@ loop80:
 	ADDQ   $0x04, DI
 	SUBQ   $0x01, R8
 	CMPQ   R8, $0x01
-	JGE    loop80
+	JGE    loop8
 
-end80:
+end8:
 	ADDQ $0x10, DX
 	LEAQ (AX)(BX*4), AX
 	SUBQ $0x04, CX
 	CMPQ CX, $0x04
-	JGE  loop77
+	JGE  loop5
 
-end77:
+end5:
 	CMPQ CX, $0x01
-	JLT  end81
+	JLT  end9
 
-loop81:
+loop9:
 	VBROADCASTSS (DX), Y0
 	MOVQ         out+32(FP), SI
 	MOVQ         d+16(FP), DI
 	MOVQ         AX, R8
 	CMPQ         DI, $0x10
-	JLT          end82
+	JLT          end10
 
-loop82:
+loop10:
 	VMOVUPS (SI), Y1
 	VMOVUPS 32(SI), Y2
 	VMULPS  (R8), Y0, Y3
@@ -1828,13 +1828,13 @@ loop82:
 	ADDQ    $0x40, SI
 	SUBQ    $0x10, DI
 	CMPQ    DI, $0x10
-	JGE     loop82
+	JGE     loop10
 
-end82:
+end10:
 	CMPQ DI, $0x08
-	JLT  end83
+	JLT  end11
 
-loop83:
+loop11:
 	VMOVUPS (SI), Y1
 	VMULPS  (R8), Y0, Y2
 	VADDPS  Y2, Y1, Y1
@@ -1843,13 +1843,13 @@ loop83:
 	ADDQ    $0x20, SI
 	SUBQ    $0x08, DI
 	CMPQ    DI, $0x08
-	JGE     loop83
+	JGE     loop11
 
-end83:
+end11:
 	CMPQ DI, $0x01
-	JLT  end84
+	JLT  end12
 
-loop84:
+loop12:
 	VMOVSS (SI), X1
 	VMULSS (R8), X0, X2
 	VADDSS X2, X1, X1
@@ -1858,15 +1858,15 @@ loop84:
 	ADDQ   $0x04, SI
 	SUBQ   $0x01, DI
 	CMPQ   DI, $0x01
-	JGE    loop84
+	JGE    loop12
 
-end84:
+end12:
 	ADDQ $0x04, DX
 	ADDQ BX, AX
 	SUBQ $0x01, CX
 	CMPQ CX, $0x01
-	JGE  loop81
+	JGE  loop9
 
-end81:
+end9:
 	VZEROUPPER
 	RET

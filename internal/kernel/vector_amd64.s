@@ -73,9 +73,9 @@ TEXT ·scale64(SB), NOSPLIT, $0-24
 	MOVQ         dst+8(FP), AX
 	MOVQ         n+16(FP), CX
 	CMPQ         CX, $0x10
-	JLT          end4
+	JLT          end1
 
-loop4:
+loop1:
 	VMULPD  (AX), Y0, Y1
 	VMULPD  32(AX), Y0, Y2
 	VMULPD  64(AX), Y0, Y3
@@ -87,33 +87,33 @@ loop4:
 	ADDQ    $0x80, AX
 	SUBQ    $0x10, CX
 	CMPQ    CX, $0x10
-	JGE     loop4
+	JGE     loop1
 
-end4:
+end1:
 	CMPQ CX, $0x04
-	JLT  end5
+	JLT  end2
 
-loop5:
+loop2:
 	VMULPD  (AX), Y0, Y1
 	VMOVUPD Y1, (AX)
 	ADDQ    $0x20, AX
 	SUBQ    $0x04, CX
 	CMPQ    CX, $0x04
-	JGE     loop5
+	JGE     loop2
 
-end5:
+end2:
 	CMPQ CX, $0x01
-	JLT  end6
+	JLT  end3
 
-loop6:
+loop3:
 	VMULSD (AX), X0, X1
 	VMOVSD X1, (AX)
 	ADDQ   $0x08, AX
 	SUBQ   $0x01, CX
 	CMPQ   CX, $0x01
-	JGE    loop6
+	JGE    loop3
 
-end6:
+end3:
 	VZEROUPPER
 	RET
 
@@ -124,9 +124,9 @@ TEXT ·addTo64(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 	CMPQ DX, $0x10
-	JLT  end7
+	JLT  end1
 
-loop7:
+loop1:
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
 	VMOVUPD 64(AX), Y2
@@ -143,13 +143,13 @@ loop7:
 	ADDQ    $0x80, CX
 	SUBQ    $0x10, DX
 	CMPQ    DX, $0x10
-	JGE     loop7
+	JGE     loop1
 
-end7:
+end1:
 	CMPQ DX, $0x04
-	JLT  end8
+	JLT  end2
 
-loop8:
+loop2:
 	VMOVUPD (AX), Y0
 	VADDPD  (CX), Y0, Y0
 	VMOVUPD Y0, (AX)
@@ -157,13 +157,13 @@ loop8:
 	ADDQ    $0x20, CX
 	SUBQ    $0x04, DX
 	CMPQ    DX, $0x04
-	JGE     loop8
+	JGE     loop2
 
-end8:
+end2:
 	CMPQ DX, $0x01
-	JLT  end9
+	JLT  end3
 
-loop9:
+loop3:
 	VMOVSD (AX), X0
 	VADDSD (CX), X0, X0
 	VMOVSD X0, (AX)
@@ -171,9 +171,9 @@ loop9:
 	ADDQ   $0x08, CX
 	SUBQ   $0x01, DX
 	CMPQ   DX, $0x01
-	JGE    loop9
+	JGE    loop3
 
-end9:
+end3:
 	VZEROUPPER
 	RET
 
@@ -184,9 +184,9 @@ TEXT ·prodTo64(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 	CMPQ DX, $0x10
-	JLT  end10
+	JLT  end1
 
-loop10:
+loop1:
 	VMOVUPD (AX), Y0
 	VMOVUPD 32(AX), Y1
 	VMOVUPD 64(AX), Y2
@@ -203,13 +203,13 @@ loop10:
 	ADDQ    $0x80, CX
 	SUBQ    $0x10, DX
 	CMPQ    DX, $0x10
-	JGE     loop10
+	JGE     loop1
 
-end10:
+end1:
 	CMPQ DX, $0x04
-	JLT  end11
+	JLT  end2
 
-loop11:
+loop2:
 	VMOVUPD (AX), Y0
 	VMULPD  (CX), Y0, Y0
 	VMOVUPD Y0, (AX)
@@ -217,13 +217,13 @@ loop11:
 	ADDQ    $0x20, CX
 	SUBQ    $0x04, DX
 	CMPQ    DX, $0x04
-	JGE     loop11
+	JGE     loop2
 
-end11:
+end2:
 	CMPQ DX, $0x01
-	JLT  end12
+	JLT  end3
 
-loop12:
+loop3:
 	VMOVSD (AX), X0
 	VMULSD (CX), X0, X0
 	VMOVSD X0, (AX)
@@ -231,9 +231,9 @@ loop12:
 	ADDQ   $0x08, CX
 	SUBQ   $0x01, DX
 	CMPQ   DX, $0x01
-	JGE    loop12
+	JGE    loop3
 
-end12:
+end3:
 	VZEROUPPER
 	RET
 
@@ -245,9 +245,9 @@ TEXT ·axpy32(SB), NOSPLIT, $0-32
 	MOVQ         dst+16(FP), CX
 	MOVQ         n+24(FP), DX
 	CMPQ         DX, $0x20
-	JLT          end13
+	JLT          end1
 
-loop13:
+loop1:
 	VMULPS  (AX), Y0, Y1
 	VMULPS  32(AX), Y0, Y2
 	VMULPS  64(AX), Y0, Y3
@@ -264,13 +264,13 @@ loop13:
 	ADDQ    $0x80, CX
 	SUBQ    $0x20, DX
 	CMPQ    DX, $0x20
-	JGE     loop13
+	JGE     loop1
 
-end13:
+end1:
 	CMPQ DX, $0x08
-	JLT  end14
+	JLT  end2
 
-loop14:
+loop2:
 	VMULPS  (AX), Y0, Y1
 	VADDPS  (CX), Y1, Y1
 	VMOVUPS Y1, (CX)
@@ -278,13 +278,13 @@ loop14:
 	ADDQ    $0x20, CX
 	SUBQ    $0x08, DX
 	CMPQ    DX, $0x08
-	JGE     loop14
+	JGE     loop2
 
-end14:
+end2:
 	CMPQ DX, $0x01
-	JLT  end15
+	JLT  end3
 
-loop15:
+loop3:
 	VMOVSS (AX), X1
 	VMULSS X1, X0, X1
 	VADDSS (CX), X1, X1
@@ -293,9 +293,9 @@ loop15:
 	ADDQ   $0x04, CX
 	SUBQ   $0x01, DX
 	CMPQ   DX, $0x01
-	JGE    loop15
+	JGE    loop3
 
-end15:
+end3:
 	VZEROUPPER
 	RET
 
@@ -306,9 +306,9 @@ TEXT ·scale32(SB), NOSPLIT, $0-24
 	MOVQ         dst+8(FP), AX
 	MOVQ         n+16(FP), CX
 	CMPQ         CX, $0x20
-	JLT          end16
+	JLT          end1
 
-loop16:
+loop1:
 	VMULPS  (AX), Y0, Y1
 	VMULPS  32(AX), Y0, Y2
 	VMULPS  64(AX), Y0, Y3
@@ -320,33 +320,33 @@ loop16:
 	ADDQ    $0x80, AX
 	SUBQ    $0x20, CX
 	CMPQ    CX, $0x20
-	JGE     loop16
+	JGE     loop1
 
-end16:
+end1:
 	CMPQ CX, $0x08
-	JLT  end17
+	JLT  end2
 
-loop17:
+loop2:
 	VMULPS  (AX), Y0, Y1
 	VMOVUPS Y1, (AX)
 	ADDQ    $0x20, AX
 	SUBQ    $0x08, CX
 	CMPQ    CX, $0x08
-	JGE     loop17
+	JGE     loop2
 
-end17:
+end2:
 	CMPQ CX, $0x01
-	JLT  end18
+	JLT  end3
 
-loop18:
+loop3:
 	VMULSS (AX), X0, X1
 	VMOVSS X1, (AX)
 	ADDQ   $0x04, AX
 	SUBQ   $0x01, CX
 	CMPQ   CX, $0x01
-	JGE    loop18
+	JGE    loop3
 
-end18:
+end3:
 	VZEROUPPER
 	RET
 
@@ -357,9 +357,9 @@ TEXT ·addTo32(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 	CMPQ DX, $0x20
-	JLT  end19
+	JLT  end1
 
-loop19:
+loop1:
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS 64(AX), Y2
@@ -376,13 +376,13 @@ loop19:
 	ADDQ    $0x80, CX
 	SUBQ    $0x20, DX
 	CMPQ    DX, $0x20
-	JGE     loop19
+	JGE     loop1
 
-end19:
+end1:
 	CMPQ DX, $0x08
-	JLT  end20
+	JLT  end2
 
-loop20:
+loop2:
 	VMOVUPS (AX), Y0
 	VADDPS  (CX), Y0, Y0
 	VMOVUPS Y0, (AX)
@@ -390,13 +390,13 @@ loop20:
 	ADDQ    $0x20, CX
 	SUBQ    $0x08, DX
 	CMPQ    DX, $0x08
-	JGE     loop20
+	JGE     loop2
 
-end20:
+end2:
 	CMPQ DX, $0x01
-	JLT  end21
+	JLT  end3
 
-loop21:
+loop3:
 	VMOVSS (AX), X0
 	VADDSS (CX), X0, X0
 	VMOVSS X0, (AX)
@@ -404,9 +404,9 @@ loop21:
 	ADDQ   $0x04, CX
 	SUBQ   $0x01, DX
 	CMPQ   DX, $0x01
-	JGE    loop21
+	JGE    loop3
 
-end21:
+end3:
 	VZEROUPPER
 	RET
 
@@ -417,9 +417,9 @@ TEXT ·prodTo32(SB), NOSPLIT, $0-24
 	MOVQ src+8(FP), CX
 	MOVQ n+16(FP), DX
 	CMPQ DX, $0x20
-	JLT  end22
+	JLT  end1
 
-loop22:
+loop1:
 	VMOVUPS (AX), Y0
 	VMOVUPS 32(AX), Y1
 	VMOVUPS 64(AX), Y2
@@ -436,13 +436,13 @@ loop22:
 	ADDQ    $0x80, CX
 	SUBQ    $0x20, DX
 	CMPQ    DX, $0x20
-	JGE     loop22
+	JGE     loop1
 
-end22:
+end1:
 	CMPQ DX, $0x08
-	JLT  end23
+	JLT  end2
 
-loop23:
+loop2:
 	VMOVUPS (AX), Y0
 	VMULPS  (CX), Y0, Y0
 	VMOVUPS Y0, (AX)
@@ -450,13 +450,13 @@ loop23:
 	ADDQ    $0x20, CX
 	SUBQ    $0x08, DX
 	CMPQ    DX, $0x08
-	JGE     loop23
+	JGE     loop2
 
-end23:
+end2:
 	CMPQ DX, $0x01
-	JLT  end24
+	JLT  end3
 
-loop24:
+loop3:
 	VMOVSS (AX), X0
 	VMULSS (CX), X0, X0
 	VMOVSS X0, (AX)
@@ -464,8 +464,8 @@ loop24:
 	ADDQ   $0x04, CX
 	SUBQ   $0x01, DX
 	CMPQ   DX, $0x01
-	JGE    loop24
+	JGE    loop3
 
-end24:
+end3:
 	VZEROUPPER
 	RET

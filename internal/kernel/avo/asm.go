@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -46,11 +47,12 @@ func float32s() float {
 
 // function opens a function that keeps no reference to its arguments.
 func function(name, doc, signature string) {
+	labels = 0
 	a.Function(name)
 	a.Attributes(attr.NOSPLIT)
 	a.SignatureExpr(signature)
 	a.Pragma("noescape")
-	a.Doc(name + " " + doc)
+	a.Doc(strings.Split(name+" "+doc, "\n")...)
 }
 
 // done closes it.
@@ -70,7 +72,7 @@ func atIndex(p, index reg.Register, scale uint8, bytes int) op.Mem {
 	return op.Mem{Base: p, Index: index, Scale: scale, Disp: bytes}
 }
 
-// labels makes the labels of loops distinct.
+// labels counts the labels of a function.
 var labels int
 
 // while runs body as long as at least step of the elements that n counts are

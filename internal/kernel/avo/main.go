@@ -36,6 +36,7 @@ func main() {
 	}{
 		{"vector", vectors},
 		{"rows", rows},
+		{"tile", tiles},
 	} {
 		context := build.NewContext()
 		use(context)

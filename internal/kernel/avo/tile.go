@@ -1,0 +1,145 @@
+package main
+
+import (
+	op "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// tiles writes the products of matrices with matrices, of which each call
+// computes a few rows by eight columns that stay in registers throughout.
+func tiles() {
+	outerTile()
+	scalePanel()
+	innerTile("mulTile", "sets four rows of out to the inner products of four rows of x and the eight rows of a panel.", false)
+	innerTile("distanceTile", "sets four rows of out to the squared distances of four rows of x and the eight rows of a panel.", true)
+	distanceRow("distanceRow32", "sets 32 values of out to the squared distances of x and the rows of four panels.", 4)
+	distanceRow("distanceRow8", "sets eight values of out to the squared distances of x and the rows of a panel.", 1)
+}
+
+// quad is the memory of rows 0 to 3 behind a pointer, s bytes from row to row.
+func quad(p, s, s3 reg.Register, r, bytes int) op.Mem {
+	g := group{p: []reg.GPVirtual{p.(reg.GPVirtual)}, s: s.(reg.GPVirtual), s3: s3.(reg.GPVirtual)}
+	return g.row(r, bytes)
+}
+
+// triple returns a register of three times another.
+func triple(s reg.GPVirtual) reg.GPVirtual {
+	s3 := a.GP64()
+	a.LEAQ(atIndex(s, s, 2, 0), s3)
+	return s3
+}
+
+// outerTile adds outer products to a tile of four by eight: rows of the data are
+// the innermost loop.
+func outerTile() {
+	function("outerTile", "adds to four rows of eight values, for each of n rows, the product of one of four\n"+
+		"values at left and eight at x, which are gs and xs bytes apart from row to row.",
+		"func(left *float64, gs int, x *float64, xs, n int, out0, out1, out2, out3 *float64)")
+	g, gs, x, xs, n := argument("left"), argument("gs"), argument("x"), argument("xs"), argument("n")
+	at4 := []reg.GPVirtual{argument("out0"), argument("out1"), argument("out2"), argument("out3")}
+	acc := ymms(8)
+	for i, v := range acc {
+		a.VMOVUPD(at(at4[i/2], i%2*32), v)
+	}
+	while(n, 1, func() {
+		lo, hi := a.YMM(), a.YMM()
+		a.VMOVUPD(at(x, 0), lo)
+		a.VMOVUPD(at(x, 32), hi)
+		for r := range 4 {
+			c, t := a.YMM(), a.YMM()
+			a.VBROADCASTSD(at(g, 8*r), c)
+			a.VMULPD(lo, c, t)
+			a.VMULPD(hi, c, c)
+			a.VADDPD(t, acc[2*r], acc[2*r])
+			a.VADDPD(c, acc[2*r+1], acc[2*r+1])
+		}
+		a.ADDQ(gs, g)
+		a.ADDQ(xs, x)
+	})
+	for i, v := range acc {
+		a.VMOVUPD(v, at(at4[i/2], i%2*32))
+	}
+	done()
+}
+
+// scalePanel prepares the left side of a Gram matrix.
+func scalePanel() {
+	function("scalePanel", "sets four values of left for each of n rows: the product of h and the four values at x,\n"+
+		"rows being xs bytes apart.", "func(h, x *float64, xs, n int, left *float64)")
+	h, x, xs, n, g := argument("h"), argument("x"), argument("xs"), argument("n"), argument("left")
+	while(n, 1, func() {
+		v := a.YMM()
+		a.VBROADCASTSD(at(h, 0), v)
+		a.VMULPD(at(x, 0), v, v)
+		a.VMOVUPD(v, at(g, 0))
+		a.ADDQ(op.Imm(8), h)
+		a.ADDQ(xs, x)
+		a.ADDQ(op.Imm(32), g)
+	})
+	done()
+}
+
+// term adds to acc the product of v and w, or the square of their difference.
+func term(v, w op.Op, acc reg.VecVirtual, distance bool) {
+	t := a.YMM()
+	if distance {
+		a.VSUBPD(w, v, t)
+		a.VMULPD(t, t, t)
+	} else {
+		a.VMULPD(w, v, t)
+	}
+	a.VADDPD(t, acc, acc)
+}
+
+// innerTile writes the loop over features for four rows and one panel.
+func innerTile(name, doc string, distance bool) {
+	function(name, doc+" Strides are in bytes.", "func(x *float64, xs, d int, panel, out *float64, outs int)")
+	x, xs, d, panel := argument("x"), argument("xs"), argument("d"), argument("panel")
+	xs3 := triple(xs)
+	acc := ymms(8)
+	zero(acc...)
+	while(d, 1, func() {
+		lo, hi := a.YMM(), a.YMM()
+		a.VMOVUPD(at(panel, 0), lo)
+		a.VMOVUPD(at(panel, 32), hi)
+		for r := range 4 {
+			v := a.YMM()
+			a.VBROADCASTSD(quad(x, xs, xs3, r, 0), v)
+			term(v, lo, acc[2*r], distance)
+			term(v, hi, acc[2*r+1], distance)
+		}
+		a.ADDQ(op.Imm(8), x)
+		a.ADDQ(op.Imm(64), panel)
+	})
+	out, outs := argument("out"), argument("outs")
+	outs3 := triple(outs)
+	for i, v := range acc {
+		a.VMOVUPD(v, quad(out, outs, outs3, i/2, i%2*32))
+	}
+	done()
+}
+
+// distanceRow writes the loop over features for one row and several panels.
+func distanceRow(name, doc string, panels int) {
+	function(name, doc+"\nPanels are of d features each.", "func(x *float64, d int, panel, out *float64)")
+	x, d, panel := argument("x"), argument("d"), argument("panel")
+	s := copyOf(d)
+	a.SHLQ(op.Imm(6), s)
+	s3 := triple(s)
+	acc := ymms(2 * panels)
+	zero(acc...)
+	while(d, 1, func() {
+		v := a.YMM()
+		a.VBROADCASTSD(at(x, 0), v)
+		for i := range acc {
+			term(v, quad(panel, s, s3, i/2, i%2*32), acc[i], true)
+		}
+		a.ADDQ(op.Imm(8), x)
+		a.ADDQ(op.Imm(64), panel)
+	})
+	out := argument("out")
+	for i, v := range acc {
+		a.VMOVUPD(v, at(out, 32*i))
+	}
+	done()
+}
