@@ -1,12 +1,18 @@
 package objective
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
 )
 
 // Linear is the weighted sum of a loss over checked rows, with margins that are linear
-// in the features: an objective for package optim, whose evaluators are linear, curved
-// and sampled ones.
+// in the features: an objective for package optim. What it opens is an [*Evaluator].
 //
 // # Parameters
 //
@@ -14,7 +20,13 @@ import (
 // intercept, unless NoIntercept; then the constants of the loss. The coefficients are
 // those of scaled features: (x−mean)/std for dense rows with an intercept, x/std
 // otherwise; the data are neither copied nor changed for it. A feature that is constant
-// beside an intercept has coefficient 0.
+// beside an intercept, or is always 0, has coefficient 0 and does not matter.
+//
+// # The penalty
+//
+// The factors of the coefficients are 1, so that a penalty is on those of scaled features,
+// or with NoStandardize 1/std, so that it is on those of the features as they are. Those
+// of intercepts and constants are 0.
 type Linear struct {
 	Table rows.Table
 	Loss  Loss
@@ -26,15 +38,141 @@ type Linear struct {
 	// ClassWeights multiply the weights of the rows of classes, by the text of the class;
 	// classes that are not named keep theirs.
 	ClassWeights map[string]float64
-	// Balanced multiplies the weights of each class so that all classes weigh the same
-	// and the total stays.
+	// Balanced multiplies the weights of the rows of each class by a number that makes all
+	// classes weigh the same and leaves the total as it is.
 	Balanced bool
 }
 
-// Coefficients are parameters on the scale of the features as they are.
-type Coefficients struct {
-	Margins, D int
-	Weights    []float64 // Margins×D, row by row
-	Intercepts []float64 // Margins; zeros without intercepts
-	Constants  []float64 // of the loss
+var _ interface {
+	optim.LinearEvaluator
+	optim.CurvedEvaluator
+	optim.SampledEvaluator
+} = (*Evaluator)(nil)
+
+// Open implements optim.Objective.
+func (l Linear) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	data, err := l.Table.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e, err := l.evaluator(data.Facts)
+	if err != nil {
+		return nil, err
+	}
+	own := ctx.Shards()
+	e.lo, e.shards = own.Lo, make([]*shardRows, own.Len())
+	classes, err := l.classFactors(data.Facts)
+	if err != nil {
+		return nil, err
+	}
+	err = ctx.ForShards(func(shard int) error {
+		b := data.Block(shard)
+		if err := l.labels(b); err != nil {
+			return err
+		}
+		s := &shardRows{Block: b, weight: b.Weight, chunk: e.chunkRows(b)}
+		if classes != nil {
+			s.weight = make([]float64, b.N)
+			for i, y := range b.Label {
+				s.weight[i] = classes[int(y)]
+				if b.Weight != nil {
+					s.weight[i] *= b.Weight[i]
+				}
+			}
+		}
+		e.shards[shard-own.Lo] = s
+		e.longest = max(e.longest, s.chunk)
+		e.grow(s.chunk)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
 }
+
+// labels reports the first label that does not suit the loss.
+func (l Linear) labels(b *rows.Block) error {
+	if b.Label == nil {
+		return fmt.Errorf("the %s loss needs labels", l.Loss)
+	}
+	for i, y := range b.Label {
+		if problem := l.Loss.Refuses(y); problem != "" {
+			return fmt.Errorf("row %d of the shard: the label %s", i, problem)
+		}
+	}
+	return nil
+}
+
+// shape checks the objective against the facts.
+func (l Linear) shape(f *rows.Facts) (Shape, error) {
+	if l.Loss == nil {
+		return Shape{}, errors.New("the objective has no loss")
+	}
+	shape, err := l.Loss.Shape(f)
+	if err != nil {
+		return Shape{}, err
+	}
+	if l.Table.Shifted && shape.Margins > 1 {
+		return Shape{}, fmt.Errorf("the %s loss has %d margins: an offset is for losses of one", l.Loss, shape.Margins)
+	}
+	if f.Dim() == 0 && l.NoIntercept && shape.Constants == 0 {
+		return Shape{}, errors.New("there are no features and no intercept: nothing can be trained")
+	}
+	return shape, nil
+}
+
+// classFactors returns what the weights of rows are multiplied with, by class; nil where
+// that is 1 for all.
+func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
+	if len(l.ClassWeights) == 0 && !l.Balanced {
+		return nil, nil
+	}
+	if l.Table.Label != rows.ClassLabel {
+		return nil, errors.New("class weights are for classifiers: the label is a number")
+	}
+	if len(l.ClassWeights) > 0 && l.Balanced {
+		return nil, errors.New("class weights are both given and to be balanced: choose one")
+	}
+	factors := make([]float64, len(f.Classes))
+	for i := range factors {
+		factors[i] = 1
+		if l.Balanced {
+			factors[i] = f.Weight / (float64(len(factors)) * f.ClassWeights[i])
+		}
+	}
+	names := make([]string, 0, len(l.ClassWeights))
+	for name := range l.ClassWeights {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		w := l.ClassWeights[name]
+		i := slices.Index(f.Classes, name)
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("class weights name %q, which is no class: there are %s", name, fewOf(f.Classes))
+		case !finitePositive(w):
+			return nil, fmt.Errorf("the weight of class %q is %v: want a number above 0", name, w)
+		}
+		factors[i] = w
+	}
+	return factors, nil
+}
+
+// Validate reports what is wrong with the objective by itself, before any row is seen.
+func (l Linear) Validate() error {
+	if l.Loss == nil {
+		return errors.New("the objective has no loss")
+	}
+	if l.Loss.Label() != l.Table.Label {
+		return fmt.Errorf("the %s loss does not take such labels", l.Loss)
+	}
+	if len(l.ClassWeights) > 0 && l.Table.Label != rows.ClassLabel {
+		return errors.New("class weights are for classifiers: the label is a number")
+	}
+	return nil
+}
+
+// String describes the objective in a word or two.
+func (l Linear) String() string { return strings.TrimSpace(l.Loss.String() + " loss") }

@@ -1,6 +1,12 @@
 package objective
 
-import "github.com/superstep-ml/superstep/algorithms/internal/rows"
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+)
 
 // Loss is a loss of a row's label and its margins, which are linear in the parameters.
 // A Loss is a small value without state: one serves all subtasks.
@@ -50,3 +56,43 @@ type Batch struct {
 	// Work has room for N×K values.
 	Work []float64
 }
+
+// sign returns −1 for class 0 and +1 for class 1.
+func sign(class float64) float64 {
+	if class > 0 {
+		return 1
+	}
+	return -1
+}
+
+// twoClasses is the shape of losses of two classes.
+func twoClasses(f *rows.Facts) (Shape, error) {
+	switch {
+	case len(f.Classes) == 1:
+		return Shape{}, fmt.Errorf("every label is %q: a classifier needs two classes", f.Classes[0])
+	case len(f.Classes) > 2:
+		return Shape{}, fmt.Errorf("the labels have %d classes, and this loss takes two: %s", len(f.Classes), fewOf(f.Classes))
+	}
+	return Shape{Margins: 1}, weighty(f)
+}
+
+// weighty reports a class all of whose rows weigh 0.
+func weighty(f *rows.Facts) error {
+	for i, w := range f.ClassWeights {
+		if !(w > 0) {
+			return fmt.Errorf("every row of class %q weighs 0: leave such rows out, or give some a weight", f.Classes[i])
+		}
+	}
+	return nil
+}
+
+// fewOf lists the first of some names.
+func fewOf(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// finitePositive says that v is a number above 0.
+func finitePositive(v float64) bool { return v > 0 && v <= math.MaxFloat64 }

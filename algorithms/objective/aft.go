@@ -1,0 +1,68 @@
+package objective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// AFT is the negative log-likelihood of an accelerated failure time model with Weibull
+// errors (Kalbfleisch and Prentice, The Statistical Analysis of Failure Time Data): the
+// logarithm of the survival time y > 0 is m + σ·ε with ε from the standard minimum extreme
+// value distribution. With z = (log y − m)/σ, a row whose event was seen has the loss
+// exp(z) − z + log σ, and one that was censored, whose Censor is 0, has exp(z). (The density
+// is that of log y: that of y itself has log y more, which no parameter changes.)
+//
+// log σ is the constant of the loss, its last parameter. The loss is not convex in it and
+// the margin together, so that Newton's method needs its fallback far from the optimum.
+type AFT struct{}
+
+// String implements Loss.
+func (AFT) String() string { return "accelerated failure time" }
+
+// Label implements Loss.
+func (AFT) Label() rows.LabelKind { return rows.NumberLabel }
+
+// Shape implements Loss.
+func (AFT) Shape(*rows.Facts) (Shape, error) { return Shape{Margins: 1, Constants: 1}, nil }
+
+// Refuses implements Loss.
+func (AFT) Refuses(label float64) string {
+	if label <= 0 {
+		return fmt.Sprintf("%v is not above 0, as survival times are", label)
+	}
+	return ""
+}
+
+// At implements Loss.
+func (AFT) At(b *Batch) {
+	z, e := b.Work[:b.N], b.Work[b.N:2*b.N]
+	kernel.LogTo(z, b.Label[:b.N])
+	for i := range z {
+		e[i] = -b.Margin[2*i+1]
+	}
+	kernel.ExpTo(e, e)
+	// The inverse scale goes where the first slope will be.
+	for i, inverse := range e {
+		b.Slope[2*i] = inverse
+		z[i] = (z[i] - b.Margin[2*i]) * inverse
+	}
+	kernel.ExpTo(e, z)
+	for i, ez := range e {
+		seen := 1.0
+		if b.Censor != nil {
+			seen = b.Censor[i]
+		}
+		inverse, theta := b.Slope[2*i], b.Margin[2*i+1]
+		b.Loss[i] = ez - float64(seen*(z[i]-theta))
+		b.Slope[2*i] = -inverse * (ez - seen)
+		b.Slope[2*i+1] = seen - float64(z[i]*(ez-seen))
+		if b.Curve != nil {
+			zez := float64(z[i] * ez)
+			b.Curve[i] = float64(inverse*inverse) * ez
+			b.Curve[b.N+i] = inverse * (ez - seen + zez)
+			b.Curve[2*b.N+i] = z[i] * (ez - seen + zez)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package objective
+
+// trialRows is how many rows are taken at a time where no features are read.
+const trialRows = 256
+
+// keep makes room for the margins of a shard, once.
+func (e *Evaluator) keep(s *shardRows) {
+	if s.m == nil {
+		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
+		e.grow(trialRows)
+	}
+}
+
+// Start implements optim.LinearEvaluator.
+func (e *Evaluator) Start(shard int, v, out []float64) error {
+	s := e.at(shard)
+	e.keep(s)
+	e.point(v)
+	sum := e.begin(out)
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		m := s.m[lo*e.k : (lo+part.N)*e.k]
+		e.margins(&part, part.Offset, m)
+		e.lossAt(s, &part, lo, m)
+		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
+		e.addGradient(&part, sum.gradient)
+	}
+	e.finish(sum, out)
+	return nil
+}
+
+// Along implements optim.LinearEvaluator.
+func (e *Evaluator) Along(shard int, p []float64, step float64, out []float64) error {
+	s := e.at(shard)
+	e.point(p)
+	sum := e.begin(out)
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		e.margins(&part, nil, s.q[lo*e.k:(lo+part.N)*e.k])
+		e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
+		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
+		e.addGradient(&part, sum.gradient)
+	}
+	e.finish(sum, out)
+	return nil
+}
+
+// moved returns the margins of rows lo to lo+n at the current point plus step times the
+// direction.
+func (e *Evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
+	t := e.margin[:n*e.k]
+	m, q := s.m[lo*e.k:(lo+n)*e.k], s.q[lo*e.k:(lo+n)*e.k]
+	m, q = m[:len(t)], q[:len(t)]
+	for i := range t {
+		t[i] = m[i] + float64(step*q[i])
+	}
+	return t
+}
+
+// Trials implements optim.LinearEvaluator.
+func (e *Evaluator) Trials(shard int, steps, out []float64) error {
+	s := e.at(shard)
+	for lo := 0; lo < s.N; lo += trialRows {
+		part := s.Rows(lo, min(lo+trialRows, s.N))
+		q := s.q[lo*e.k : (lo+part.N)*e.k]
+		for i, step := range steps {
+			e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
+			out[2*i] = e.addLoss(s, lo, part.N, out[2*i])
+			slope := out[2*i+1]
+			for j, c := range e.coef[:len(q)] {
+				slope += float64(c * q[j])
+			}
+			out[2*i+1] = slope
+		}
+	}
+	return nil
+}
+
+// Gradient implements optim.LinearEvaluator.
+func (e *Evaluator) Gradient(shard int, step float64, out []float64) error {
+	s := e.at(shard)
+	sum := e.begin(out)
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
+		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
+		e.addGradient(&part, sum.gradient)
+	}
+	e.finish(sum, out)
+	return nil
+}
+
+// Advance implements optim.LinearEvaluator.
+func (e *Evaluator) Advance(shard int, step float64) error {
+	s := e.at(shard)
+	for i, q := range s.q {
+		s.m[i] += float64(step * q)
+	}
+	return nil
+}

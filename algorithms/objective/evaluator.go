@@ -1,0 +1,347 @@
+package objective
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Evaluator evaluates a Linear objective on the rows of a subtask: an
+// optim.LinearEvaluator, CurvedEvaluator and SampledEvaluator. It goes through rows in
+// chunks that stay in the cache between the products with the coefficients, the loss,
+// and the sums for the gradient, so that the features come from memory once. Where chunks
+// end changes no bit.
+type Evaluator struct {
+	scaling
+	loss    Loss
+	k       int     // margins of a row
+	weight  float64 // of all rows
+	penalty []float64
+
+	lo      int
+	shards  []*shardRows
+	longest int // rows of the longest chunk
+
+	beta, add []float64 // coefficients and what is added, of a point or a direction
+	packed    *kernel.Packed
+	batch     Batch     // room for a chunk
+	margin    []float64 // room for the margins of a chunk
+	narrow    []float64 // room for the margins that have coefficients, where there are others
+	coef      []float64 // room for what the rows of a chunk are multiplied with
+	single    []float64 // room for one of several margins
+	raw       []float64 // Margins×d sums of several margins
+	sums      []float64 // k sums of coef
+	curve     []float64 // room for curvatures
+	hessian   hessianWork
+	sample    sampleWork
+}
+
+// shardRows are the rows of a shard, and what is kept for each of them.
+type shardRows struct {
+	*rows.Block
+	weight []float64 // with class weights; nil where every row weighs 1
+	chunk  int       // rows at a time
+	m, q   []float64 // margins at the current point and of the direction, N×k
+	prox   []float64 // multipliers of a Smooth loss; nil while they are 0
+}
+
+// cacheBytes is about what a chunk of features may take: half of a first-level cache.
+const cacheBytes = 24 << 10
+
+// chunkRows returns how many rows of a block make a chunk.
+func (e *Evaluator) chunkRows(b *rows.Block) int {
+	row := 8 * b.D
+	if b.Dense == nil && b.N > 0 {
+		row = 12 * (int(b.Sparse.RowPtr[b.N]-b.Sparse.RowPtr[0])/b.N + 1)
+	}
+	n := cacheBytes / max(row, 1)
+	return min(max(n&^3, 4), 256)
+}
+
+// evaluator returns an evaluator without rows.
+func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
+	if err := l.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := l.scaling(f)
+	if err != nil {
+		return nil, err
+	}
+	classes, err := l.classFactors(f)
+	if err != nil {
+		return nil, err
+	}
+	e := &Evaluator{scaling: s, loss: l.Loss, k: s.Total(), weight: f.Weight, penalty: s.factors(l.NoStandardize)}
+	if classes != nil {
+		e.weight = 0
+		for i, c := range classes {
+			e.weight += float64(c * f.ClassWeights[i])
+		}
+	}
+	e.beta, e.add, e.sums = make([]float64, s.Margins*s.d), make([]float64, e.k), make([]float64, e.k)
+	if s.Margins > 1 && !l.Table.Sparse {
+		e.packed = kernel.NewPacked(s.Margins, s.d)
+		e.raw = make([]float64, s.Margins*s.d)
+	}
+	return e, nil
+}
+
+// grow makes room for chunks of n rows.
+func (e *Evaluator) grow(n int) {
+	if n <= len(e.batch.Loss) {
+		return
+	}
+	e.batch.Loss = make([]float64, n)
+	e.batch.Slope = make([]float64, n*e.k)
+	e.batch.Work = make([]float64, n*e.k)
+	e.margin = make([]float64, n*e.k)
+	e.coef = make([]float64, n*e.k)
+	e.single = make([]float64, n)
+	if e.k > e.Margins {
+		e.narrow = make([]float64, n*e.Margins)
+	}
+}
+
+// Len implements optim.Evaluator.
+func (e *Evaluator) Len() int { return e.parameters() }
+
+// Weight implements optim.Evaluator.
+func (e *Evaluator) Weight() float64 { return e.weight }
+
+// Factors implements optim.Evaluator.
+func (e *Evaluator) Factors() []float64 { return e.penalty }
+
+// at returns the rows of a shard.
+func (e *Evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
+
+// Evaluate implements optim.Evaluator.
+func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
+	s := e.at(shard)
+	e.point(v)
+	sum := e.begin(out)
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		m := e.margin[:part.N*e.k]
+		e.margins(&part, part.Offset, m)
+		e.lossAt(s, &part, lo, m)
+		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
+		e.addGradient(&part, sum.gradient)
+	}
+	e.finish(sum, out)
+	return nil
+}
+
+// point takes the coefficients of parameters, or of a direction.
+func (e *Evaluator) point(v []float64) {
+	e.spread(v, e.beta, e.add)
+	if e.packed != nil {
+		e.packed.Set(e.beta)
+	}
+}
+
+// margins writes the margins of rows at the point, offsets included, to m.
+func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
+	n := b.N
+	switch {
+	case e.k == 1:
+		if b.Dense != nil {
+			kernel.DotRows(b.Dense, n, b.D, e.beta, m)
+		} else {
+			kernel.DotCSR(b.Sparse, e.beta, m)
+		}
+		add := e.add[0]
+		if offset == nil {
+			for i := range m {
+				m[i] += add
+			}
+			return
+		}
+		for i := range m {
+			m[i] = (m[i] + add) + offset[i]
+		}
+		return
+	case e.k == e.Margins:
+		e.products(b, m)
+	default:
+		narrow := e.narrow[:n*e.Margins]
+		e.products(b, narrow)
+		for i := range n {
+			copy(m[i*e.k:], narrow[i*e.Margins:(i+1)*e.Margins])
+			clear(m[i*e.k+e.Margins : (i+1)*e.k])
+		}
+	}
+	for i := range n {
+		row := m[i*e.k : (i+1)*e.k]
+		for a, add := range e.add {
+			row[a] += add
+		}
+		if offset != nil {
+			row[0] += offset[i]
+		}
+	}
+}
+
+// products writes the products of rows and the coefficients of all margins to m.
+func (e *Evaluator) products(b *rows.Block, m []float64) {
+	switch {
+	case b.Dense != nil && e.packed != nil:
+		kernel.MulRows(b.Dense, b.N, e.packed, m)
+	case b.Dense != nil:
+		kernel.DotRows(b.Dense, b.N, b.D, e.beta, m)
+	case e.Margins == 1:
+		kernel.DotCSR(b.Sparse, e.beta, m)
+	default:
+		single := e.single[:b.N]
+		for a := range e.Margins {
+			kernel.DotCSR(b.Sparse, e.beta[a*e.d:(a+1)*e.d], single)
+			for i, v := range single {
+				m[i*e.Margins+a] = v
+			}
+		}
+	}
+}
+
+// lossAt evaluates the loss of rows, the first of which is row lo of the shard, at margins m.
+func (e *Evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
+	t := &e.batch
+	t.N, t.K, t.Label, t.Censor, t.Margin = b.N, e.k, b.Label, b.Censor, m
+	t.Prox = nil
+	if s.prox != nil {
+		t.Prox = s.prox[lo : lo+b.N]
+	}
+	e.loss.At(t)
+	return t
+}
+
+// sums are what a pass over a shard adds up.
+type passSums struct {
+	loss     float64
+	gradient []float64 // Margins×stride, of the features as they are
+}
+
+// begin starts a pass whose loss and gradient go to out, which is zeroed.
+func (e *Evaluator) begin(out []float64) passSums {
+	clear(e.sums)
+	clear(e.raw)
+	return passSums{gradient: out[1 : 1+e.parameters()]}
+}
+
+// addLoss adds the weighted losses of the batch, rows lo to lo+n of the shard, to sum,
+// row by row, and turns the slopes into what rows are multiplied with. A row without
+// weight counts for nothing, whatever its loss.
+func (e *Evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
+	loss, slope, coef := e.batch.Loss[:n], e.batch.Slope[:n*e.k], e.coef[:n*e.k]
+	if s.weight == nil {
+		for _, l := range loss {
+			sum += l
+		}
+		copy(coef, slope)
+		return sum
+	}
+	for i, w := range s.weight[lo : lo+n] {
+		if w == 0 {
+			clear(coef[i*e.k : (i+1)*e.k])
+			continue
+		}
+		sum += float64(w * loss[i])
+		for a := i * e.k; a < (i+1)*e.k; a++ {
+			coef[a] = w * slope[a]
+		}
+	}
+	return sum
+}
+
+// addGradient adds the rows of b, each times its coefficient, to the gradient.
+func (e *Evaluator) addGradient(b *rows.Block, gradient []float64) {
+	coef := e.coef[:b.N*e.k]
+	if e.k == 1 {
+		if b.Dense != nil {
+			kernel.AddScaledRows(b.Dense, b.N, b.D, coef, gradient[:e.d])
+		} else {
+			kernel.AddScaledCSR(b.Sparse, coef, gradient[:e.d])
+		}
+		sum := e.sums[0]
+		for _, c := range coef {
+			sum += c
+		}
+		e.sums[0] = sum
+		return
+	}
+	for i := range b.N {
+		for a, c := range coef[i*e.k : (i+1)*e.k] {
+			e.sums[a] += c
+		}
+	}
+	if e.outer() {
+		kernel.AddOuterRows(b.Dense, b.N, e.d, coef, e.Margins, e.raw)
+		return
+	}
+	single := e.single[:b.N]
+	for a := range e.Margins {
+		for i := range single {
+			single[i] = coef[i*e.k+a]
+		}
+		own := gradient[a*e.stride() : a*e.stride()+e.d]
+		if b.Dense != nil {
+			kernel.AddScaledRows(b.Dense, b.N, e.d, single, own)
+		} else {
+			kernel.AddScaledCSR(b.Sparse, single, own)
+		}
+	}
+}
+
+// outer says that the sums of several margins of dense rows are taken together, in raw.
+func (e *Evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
+
+// finish writes loss and gradient, the latter by the parameters: of the sums G and S of
+// rows and coefficients, (G − mean·S)/scale.
+func (e *Evaluator) finish(sum passSums, out []float64) {
+	out[0] += sum.loss
+	for a := range e.Margins {
+		own := sum.gradient[a*e.stride() : (a+1)*e.stride()]
+		if e.outer() {
+			copy(own, e.raw[a*e.d:(a+1)*e.d])
+		}
+		s := e.sums[a]
+		if e.centred {
+			for j, inverse := range e.inverse {
+				own[j] = (own[j] - float64(e.mean[j]*s)) * inverse
+			}
+		} else {
+			for j, inverse := range e.inverse {
+				own[j] *= inverse
+			}
+		}
+		if e.intercept {
+			own[e.d] = s
+		}
+	}
+	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
+}
+
+// Diagnose names the first row of the shard whose loss, or its slope, is not a finite
+// number at v; nil where there is none. One read.
+func (e *Evaluator) Diagnose(shard int, v []float64) error {
+	s := e.at(shard)
+	e.point(v)
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		m := e.margin[:part.N*e.k]
+		e.margins(&part, part.Offset, m)
+		t := e.lossAt(s, &part, lo, m)
+		for i := range part.N {
+			ok := finite(t.Loss[i])
+			for _, slope := range t.Slope[i*e.k : (i+1)*e.k] {
+				ok = ok && finite(slope)
+			}
+			if !ok && (s.weight == nil || s.weight[lo+i] > 0) {
+				return fmt.Errorf("row %d of the shard: the %s loss is %v at margin %v", lo+i, e.loss, t.Loss[i], m[i*e.k])
+			}
+		}
+	}
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,174 @@
+package objective
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// hessianWork is the room that Hessian needs, made when it is first called.
+type hessianWork struct {
+	rows []float64 // a chunk of scaled rows, with a 1 behind each for the intercept
+	h    []float64 // weighted curvature of a pair of margins, of a chunk
+	gram []float64 // a triangle for each pair of margins that have coefficients
+	line []float64 // stride sums for each pair of a constant and a margin that has some
+	dot  []float64 // a sum for each pair of constants
+}
+
+// Hessian implements optim.CurvedEvaluator. The features are scaled and centred before
+// they are multiplied, in a chunk that stays in the cache: the difference of products of
+// features as they are would lose what they have in common.
+func (e *Evaluator) Hessian(shard int, v, out []float64) error {
+	s := e.at(shard)
+	e.prepareHessian()
+	e.point(v)
+	sum := e.begin(out)
+	w := &e.hessian
+	triangle := out[1+e.parameters():]
+	gram := w.gram
+	if e.k == 1 {
+		gram = triangle // one margin: its triangle is the matrix
+	}
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		m := e.margin[:part.N*e.k]
+		e.margins(&part, part.Offset, m)
+		e.batch.Curve = e.curve[:e.k*(e.k+1)/2*part.N]
+		e.lossAt(s, &part, lo, m)
+		e.batch.Curve = nil
+		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
+		e.addGradient(&part, sum.gradient)
+		e.scaleRows(&part)
+		e.addCurvature(s, lo, part.N, gram)
+	}
+	e.finish(sum, out)
+	if e.k > 1 {
+		e.assemble(triangle)
+	}
+	return nil
+}
+
+// prepareHessian makes the room, and clears what is summed.
+func (e *Evaluator) prepareHessian() {
+	w := &e.hessian
+	if n := e.longest; len(w.h) < n {
+		w.rows, w.h = make([]float64, n*e.stride()), make([]float64, n)
+		e.curve = make([]float64, n*e.k*(e.k+1)/2)
+	}
+	if w.gram == nil && e.k > 1 {
+		t := e.stride() * (e.stride() + 1) / 2
+		w.gram = make([]float64, e.Margins*(e.Margins+1)/2*t)
+		w.line = make([]float64, e.Constants*e.Margins*e.stride())
+		w.dot = make([]float64, e.Constants*(e.Constants+1)/2)
+	}
+	clear(w.gram)
+	clear(w.line)
+	clear(w.dot)
+}
+
+// scaleRows writes the rows of b as the parameters see them.
+func (e *Evaluator) scaleRows(b *rows.Block) {
+	width := e.stride()
+	to := e.hessian.rows[:b.N*width]
+	if b.Dense == nil {
+		clear(to)
+	}
+	for i := range b.N {
+		row := to[i*width : (i+1)*width]
+		switch {
+		case b.Dense == nil:
+			col, val := b.Sparse.Row(i)
+			for p, j := range col {
+				row[j] = val[p] * e.inverse[j]
+			}
+		case e.centred:
+			for j, x := range b.Dense[i*e.d : (i+1)*e.d] {
+				row[j] = (x - e.mean[j]) * e.inverse[j]
+			}
+		default:
+			for j, x := range b.Dense[i*e.d : (i+1)*e.d] {
+				row[j] = x * e.inverse[j]
+			}
+		}
+		if e.intercept {
+			row[e.d] = 1
+		}
+	}
+}
+
+// addCurvature adds the weighted second derivatives of the batch, rows lo to lo+n of the
+// shard, to gram, and for constants to line and dot.
+func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) {
+	w := &e.hessian
+	width := e.stride()
+	z, h := w.rows[:n*width], w.h[:n]
+	size := width * (width + 1) / 2
+	pair := 0
+	for a := range e.k {
+		for b := range a + 1 {
+			e.weigh(s, lo, e.curve[pair*n:(pair+1)*n], h)
+			switch {
+			case a < e.Margins:
+				kernel.GramRows(z, n, width, h, gram[pair*size:(pair+1)*size])
+			case b < e.Margins:
+				at := ((a-e.Margins)*e.Margins + b) * width
+				kernel.AddScaledRows(z, n, width, h, w.line[at:at+width])
+			default:
+				c := a - e.Margins
+				sum := &w.dot[c*(c+1)/2+b-e.Margins]
+				for _, v := range h {
+					*sum += v
+				}
+			}
+			pair++
+		}
+	}
+}
+
+// weigh writes weight times curvature to h, 0 where a row has no weight.
+func (e *Evaluator) weigh(s *shardRows, lo int, curve, h []float64) {
+	if s.weight == nil {
+		copy(h, curve)
+		return
+	}
+	for i, u := range s.weight[lo : lo+len(h)] {
+		h[i] = 0
+		if u != 0 {
+			h[i] = u * curve[i]
+		}
+	}
+}
+
+// assemble writes the lower triangle of the matrix of all parameters.
+func (e *Evaluator) assemble(out []float64) {
+	w := &e.hessian
+	width := e.stride()
+	size := width * (width + 1) / 2
+	pair := 0
+	for a := range e.k {
+		for b := range a + 1 {
+			switch {
+			case a < e.Margins:
+				block := w.gram[pair*size : (pair+1)*size]
+				for i := range width {
+					row := a*width + i
+					to := out[row*(row+1)/2+b*width:]
+					for j := range width {
+						if a == b && j > i {
+							break
+						}
+						to[j] = block[max(i, j)*(max(i, j)+1)/2+min(i, j)]
+					}
+				}
+			case b < e.Margins:
+				row := e.Margins*width + a - e.Margins
+				at := ((a-e.Margins)*e.Margins + b) * width
+				copy(out[row*(row+1)/2+b*width:], w.line[at:at+width])
+			default:
+				row, column := e.Margins*width+a-e.Margins, e.Margins*width+b-e.Margins
+				c := a - e.Margins
+				out[row*(row+1)/2+column] = w.dot[c*(c+1)/2+b-e.Margins]
+			}
+			pair++
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package objective
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+)
+
+// Huber is ½r² for |r| ≤ Delta and Delta·|r| − ½Delta² beyond, with r = m−y (Huber, Robust
+// estimation of a location parameter, Annals of Mathematical Statistics 35, 1964). Delta
+// is in the units of the label; 0 means 1.35.
+type Huber struct{ Delta float64 }
+
+// defaultDelta is 95 % efficient for errors that are standard normal.
+const defaultDelta = 1.35
+
+// String implements Loss.
+func (Huber) String() string { return "huber" }
+
+// Label implements Loss.
+func (Huber) Label() rows.LabelKind { return rows.NumberLabel }
+
+// Shape implements Loss.
+func (l Huber) Shape(*rows.Facts) (Shape, error) {
+	if l.Delta != 0 && !finitePositive(l.Delta) {
+		return Shape{}, fmt.Errorf("the delta of the huber loss is %v: want a number above 0, or 0 for %v", l.Delta, defaultDelta)
+	}
+	return Shape{Margins: 1}, nil
+}
+
+// Refuses implements Loss.
+func (Huber) Refuses(float64) string { return "" }
+
+// At implements Loss.
+func (l Huber) At(b *Batch) {
+	delta := l.Delta
+	if delta == 0 {
+		delta = defaultDelta
+	}
+	for i, m := range b.Margin[:b.N] {
+		r := m - b.Label[i]
+		loss, slope, curve := 0.5*float64(r*r), r, 1.0
+		if a := math.Abs(r); a > delta {
+			loss, slope, curve = delta*(a-0.5*delta), math.Copysign(delta, r), 0
+		}
+		b.Loss[i], b.Slope[i] = loss, slope
+		if b.Curve != nil {
+			b.Curve[i] = curve
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package objective
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Logistic is the logistic loss of two classes, log(1+exp(−s·m)) with s = −1 for class
+// 0 and +1 for class 1: the negative logarithm of the probability of the row's class,
+// where that of class 1 is 1/(1+exp(−m)).
+type Logistic struct{}
+
+// String implements Loss.
+func (Logistic) String() string { return "logistic" }
+
+// Label implements Loss.
+func (Logistic) Label() rows.LabelKind { return rows.ClassLabel }
+
+// Shape implements Loss.
+func (Logistic) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
+
+// Refuses implements Loss.
+func (Logistic) Refuses(float64) string { return "" }
+
+// At implements Loss. Everything is a function of t = −s·m, whose Softplus and Sigmoid
+// keep their relative accuracy in both tails.
+func (Logistic) At(b *Batch) {
+	t := b.Work[:b.N]
+	for i, m := range b.Margin[:b.N] {
+		t[i] = -sign(b.Label[i]) * m
+	}
+	kernel.SoftplusTo(b.Loss[:b.N], t)
+	kernel.SigmoidTo(b.Slope[:b.N], t)
+	for i, p := range b.Slope[:b.N] {
+		if b.Curve != nil {
+			b.Curve[i] = p * (1 - p)
+		}
+		b.Slope[i] = -sign(b.Label[i]) * p
+	}
+}

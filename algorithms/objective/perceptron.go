@@ -1,0 +1,36 @@
+package objective
+
+import "github.com/superstep-ml/superstep/algorithms/internal/rows"
+
+// Perceptron is max(0, −s·m), with s = −1 for class 0 and +1 for class 1 (Rosenblatt, The
+// perceptron, Psychological Review 65, 1958). Where a row lies on the plane, as every row
+// does at zero parameters, the slope is that of a row on the wrong side, so that learning
+// begins. Zero parameters are a minimum of it all the same: of the optimisers SGD, which
+// takes steps without looking at the loss, finds a plane that separates.
+type Perceptron struct{}
+
+// String implements Loss.
+func (Perceptron) String() string { return "perceptron" }
+
+// Label implements Loss.
+func (Perceptron) Label() rows.LabelKind { return rows.ClassLabel }
+
+// Shape implements Loss.
+func (Perceptron) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
+
+// Refuses implements Loss.
+func (Perceptron) Refuses(float64) string { return "" }
+
+// At implements Loss, with the curvature 0 that it has but at the kink.
+func (Perceptron) At(b *Batch) {
+	for i, m := range b.Margin[:b.N] {
+		s := sign(b.Label[i])
+		b.Loss[i], b.Slope[i] = 0, 0
+		if t := -s * m; !(t < 0) {
+			b.Loss[i], b.Slope[i] = t, -s
+		}
+	}
+	if b.Curve != nil {
+		clear(b.Curve[:b.N])
+	}
+}

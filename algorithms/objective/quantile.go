@@ -1,0 +1,60 @@
+package objective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+)
+
+// Quantile is the pinball loss max(Q·(y−m), (Q−1)·(y−m)), which the quantile Q minimises
+// (Koenker and Bassett, Regression quantiles, Econometrica 46, 1978); Q 0 means 0.5, the
+// median. It has a kink, see Smooth for how to minimise it.
+type Quantile struct{ Q float64 }
+
+func (l Quantile) q() float64 {
+	if l.Q == 0 {
+		return 0.5
+	}
+	return l.Q
+}
+
+// String implements Loss.
+func (Quantile) String() string { return "quantile" }
+
+// Label implements Loss.
+func (Quantile) Label() rows.LabelKind { return rows.NumberLabel }
+
+// Shape implements Loss.
+func (l Quantile) Shape(*rows.Facts) (Shape, error) {
+	if q := l.q(); !(q > 0 && q < 1) {
+		return Shape{}, fmt.Errorf("the quantile is %v: want one between 0 and 1, or 0 for the median", q)
+	}
+	return Shape{Margins: 1}, nil
+}
+
+// Refuses implements Loss.
+func (Quantile) Refuses(float64) string { return "" }
+
+// At implements Loss, with the curvature 0 that it has but at the kink, and there the
+// slope 0.
+func (l Quantile) At(b *Batch) {
+	q := l.q()
+	for i, m := range b.Margin[:b.N] {
+		r := b.Label[i] - m
+		switch {
+		case r > 0:
+			b.Loss[i], b.Slope[i] = q*r, -q
+		case r < 0:
+			b.Loss[i], b.Slope[i] = (q-1)*r, 1-q
+		default:
+			b.Loss[i], b.Slope[i] = r, r // 0, or NaN
+		}
+	}
+	if b.Curve != nil {
+		clear(b.Curve[:b.N])
+	}
+}
+
+func (l Quantile) line(label float64) line {
+	return line{s: 1, c: label, lo: l.q() - 1, hi: l.q()}
+}

@@ -1,0 +1,106 @@
+package objective
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// sampleWork is the room for a chunk of the rows of a sample.
+type sampleWork struct {
+	block shardRows
+	room  rows.Block // what block is cut from
+	prox  []float64
+}
+
+// Rows implements optim.SampledEvaluator.
+func (e *Evaluator) Rows(shard int) int {
+	if s := e.at(shard); s != nil {
+		return s.N
+	}
+	return 0
+}
+
+// EvaluateRows implements optim.SampledEvaluator. The rows are copied together, a chunk at
+// a time.
+func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) error {
+	s := e.at(shard)
+	e.point(v)
+	sum := e.begin(out)
+	var weight float64
+	for lo := 0; lo < len(indices); lo += s.chunk {
+		part := e.gather(s, indices[lo:min(lo+s.chunk, len(indices))])
+		m := e.margin[:part.N*e.k]
+		e.margins(part.Block, part.Offset, m)
+		e.lossAt(part, part.Block, 0, m)
+		sum.loss = e.addLoss(part, 0, part.N, sum.loss)
+		e.addGradient(part.Block, sum.gradient)
+		if part.weight == nil {
+			weight += float64(part.N)
+		}
+		for _, w := range part.weight {
+			weight += w
+		}
+	}
+	e.finish(sum, out)
+	out[1+e.parameters()] += weight
+	return nil
+}
+
+// gather copies rows of a shard together.
+func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
+	w := &e.sample
+	room, n := &w.room, len(indices)
+	if w.block.Block == nil {
+		w.block.Block = new(rows.Block)
+	}
+	b := w.block.Block
+	*b = rows.Block{N: n, D: s.D}
+	if s.Dense != nil {
+		room.Dense = atLeast(room.Dense, s.chunk*s.D)
+		b.Dense = room.Dense[:n*s.D]
+		for i, row := range indices {
+			copy(b.Dense[i*s.D:(i+1)*s.D], s.Dense[int(row)*s.D:])
+		}
+	} else {
+		b.Sparse = e.gatherSparse(s, indices)
+	}
+	b.Label = pick(&room.Label, s.Label, s.chunk, indices)
+	b.Censor = pick(&room.Censor, s.Censor, s.chunk, indices)
+	b.Offset = pick(&room.Offset, s.Offset, s.chunk, indices)
+	w.block.weight = pick(&room.Weight, s.weight, s.chunk, indices)
+	w.block.prox = pick(&w.prox, s.prox, s.chunk, indices)
+	return &w.block
+}
+
+// gatherSparse copies sparse rows together.
+func (e *Evaluator) gatherSparse(s *shardRows, indices []int32) kernel.CSR {
+	x := &e.sample.room.Sparse
+	x.RowPtr, x.Col, x.Val = append(x.RowPtr[:0], 0), x.Col[:0], x.Val[:0]
+	for _, row := range indices {
+		col, val := s.Sparse.Row(int(row))
+		x.Col, x.Val = append(x.Col, col...), append(x.Val, val...)
+		x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
+	}
+	return *x
+}
+
+// pick copies the values of some rows to room; nil where there are none.
+func pick(room *[]float64, from []float64, most int, indices []int32) []float64 {
+	if from == nil {
+		return nil
+	}
+	*room = atLeast(*room, most)
+	to := (*room)[:len(indices)]
+	for i, row := range indices {
+		to[i] = from[row]
+	}
+	return to
+}
+
+// atLeast returns room of n values, the same if it is large enough.
+func atLeast(room []float64, n int) []float64 {
+	if cap(room) < n {
+		return make([]float64, n)
+	}
+	return room[:n]
+}

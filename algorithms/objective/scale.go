@@ -1,0 +1,199 @@
+package objective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// scaling is how parameters relate to the features as they are.
+type scaling struct {
+	Shape
+	d         int
+	intercept bool
+	centred   bool
+	mean      []float64 // nil where not centred
+	inverse   []float64 // 1/scale of each feature; 0 where the coefficient does not matter
+}
+
+// scaling returns how the parameters of l relate to the features.
+func (l Linear) scaling(f *rows.Facts) (scaling, error) {
+	shape, err := l.shape(f)
+	if err != nil {
+		return scaling{}, err
+	}
+	s := scaling{Shape: shape, d: f.Dim(), intercept: !l.NoIntercept, inverse: make([]float64, f.Dim())}
+	s.centred = s.intercept && !l.Table.Sparse
+	if s.centred {
+		s.mean = f.Mean
+	}
+	for j, std := range f.Std {
+		switch {
+		case std > 0:
+			s.inverse[j] = 1 / std
+		case s.intercept || f.MaxAbs[j] == 0:
+			// The intercept does what a constant feature could.
+		default:
+			s.inverse[j] = 1 / f.MaxAbs[j]
+		}
+	}
+	return s, nil
+}
+
+// stride is the number of parameters of a margin that has coefficients.
+func (s *scaling) stride() int {
+	if s.intercept {
+		return s.d + 1
+	}
+	return s.d
+}
+
+// parameters is the number of all parameters.
+func (s *scaling) parameters() int { return s.Margins*s.stride() + s.Constants }
+
+// spread turns parameters into coefficients for the features as they are, Margins×d in
+// beta, and one number for each margin to be added.
+func (s *scaling) spread(v, beta, add []float64) {
+	for a := range s.Margins {
+		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*s.d:(a+1)*s.d]
+		for j, inverse := range s.inverse {
+			b[j] = own[j] * inverse
+		}
+		add[a] = 0
+		if s.intercept {
+			add[a] = own[s.d]
+		}
+		if s.centred {
+			add[a] -= kernel.Dot(b, s.mean)
+		}
+	}
+	copy(add[s.Margins:], v[s.Margins*s.stride():])
+}
+
+// factors returns what parameters are multiplied with in the penalty.
+func (s *scaling) factors(original bool) []float64 {
+	f := make([]float64, s.parameters())
+	for a := range s.Margins {
+		for j, inverse := range s.inverse {
+			f[a*s.stride()+j] = 1
+			if original && inverse > 0 {
+				f[a*s.stride()+j] = inverse
+			}
+		}
+	}
+	return f
+}
+
+// Coefficients are parameters on the scale of the features as they are.
+type Coefficients struct {
+	Margins, D int
+	Weights    []float64 // Margins×D, row by row
+	Intercepts []float64 // Margins; zeros without intercepts
+	Constants  []float64 // of the loss
+}
+
+// Coefficients returns parameters on the scale of the features as they are, of those that
+// training ran over.
+func (l Linear) Coefficients(f *rows.Facts, parameters []float64) (Coefficients, error) {
+	s, err := l.scaling(f)
+	if err != nil {
+		return Coefficients{}, err
+	}
+	if len(parameters) != s.parameters() {
+		return Coefficients{}, fmt.Errorf("there are %d parameters, want %d", len(parameters), s.parameters())
+	}
+	c := Coefficients{Margins: s.Margins, D: s.d, Weights: make([]float64, s.Margins*s.d), Intercepts: make([]float64, s.Total())}
+	s.spread(parameters, c.Weights, c.Intercepts)
+	c.Intercepts, c.Constants = c.Intercepts[:s.Margins:s.Margins], c.Intercepts[s.Margins:]
+	return c, nil
+}
+
+// Parameters is the inverse of Coefficients, for a warm start. Coefficients of features
+// that do not matter are lost, as they are part of the intercept.
+func (l Linear) Parameters(f *rows.Facts, c Coefficients) ([]float64, error) {
+	s, err := l.scaling(f)
+	if err != nil {
+		return nil, err
+	}
+	if c.Margins != s.Margins || c.D != s.d || len(c.Weights) != s.Margins*s.d || len(c.Intercepts) != s.Margins || len(c.Constants) != s.Constants {
+		return nil, fmt.Errorf("there are coefficients of %d features for %d margins, and %d constants; want %d, %d and %d",
+			c.D, c.Margins, len(c.Constants), s.d, s.Margins, s.Constants)
+	}
+	v := make([]float64, s.parameters())
+	for a := range s.Margins {
+		own, beta := v[a*s.stride():(a+1)*s.stride()], c.Weights[a*s.d:(a+1)*s.d]
+		shift := c.Intercepts[a]
+		for j, inverse := range s.inverse {
+			switch {
+			case inverse > 0:
+				own[j] = beta[j] / inverse
+				if s.centred {
+					shift += float64(beta[j] * s.mean[j])
+				}
+			case s.intercept:
+				shift += float64(beta[j] * f.Mean[j])
+			}
+		}
+		if s.intercept {
+			own[s.d] = shift
+		}
+	}
+	copy(v[s.Margins*s.stride():], c.Constants)
+	return v, nil
+}
+
+// Covariance turns a covariance of parameters, the lower triangle row by row, into that
+// of the coefficients on the scale of the features as they are, in the same places.
+func (l Linear) Covariance(f *rows.Facts, covariance []float64) ([]float64, error) {
+	s, err := l.scaling(f)
+	if err != nil {
+		return nil, err
+	}
+	n := s.parameters()
+	if len(covariance) != n*(n+1)/2 {
+		return nil, fmt.Errorf("the covariance has %d values, want %d", len(covariance), n*(n+1)/2)
+	}
+	full := make([]float64, n*n)
+	for a := range n {
+		for b := range a + 1 {
+			full[a*n+b] = covariance[a*(a+1)/2+b]
+			full[b*n+a] = full[a*n+b]
+		}
+	}
+	// The coefficients are J·v with J as spread has it: J·C·Jᵀ, by rows and then columns.
+	row := make([]float64, n)
+	for a := range n {
+		s.linear(full[a*n:(a+1)*n], row)
+		copy(full[a*n:(a+1)*n], row)
+	}
+	column := make([]float64, n)
+	for b := range n {
+		for a := range n {
+			column[a] = full[a*n+b]
+		}
+		s.linear(column, row)
+		for a := range n {
+			full[a*n+b] = row[a]
+		}
+	}
+	out := make([]float64, len(covariance))
+	for a := range n {
+		copy(out[a*(a+1)/2:], full[a*n:a*n+a+1])
+	}
+	return out, nil
+}
+
+// linear writes the coefficients of parameters v to to, in the same places.
+func (s *scaling) linear(v, to []float64) {
+	copy(to, v)
+	for a := range s.Margins {
+		own := to[a*s.stride() : (a+1)*s.stride()]
+		for j, inverse := range s.inverse {
+			own[j] *= inverse
+		}
+		if s.centred {
+			own[s.d] -= kernel.Dot(own[:s.d], s.mean)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package objective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+)
+
+// Kinked is a loss of one margin that is piecewise linear: the largest of α·r − ε·|α| over
+// α from lo to hi, where r is linear in the margin. Hinge, EpsilonInsensitive and Quantile
+// are.
+type Kinked interface {
+	Loss
+	line(label float64) line
+}
+
+// line is a Kinked loss of one row: r = c − s·m, and α from lo, 0 or less, to hi, 0 or more.
+type line struct{ s, c, lo, hi, epsilon float64 }
+
+// Smooth is a Kinked loss made smooth so that methods for smooth functions minimise it:
+//
+//	max over α in [lo, hi] of α·r − ε·|α| − ½·Mu·(α−a)²
+//
+// where a, one number for each row, is at first 0: then it is below the loss by at most
+// ½·Mu, and equal to it but near the kinks (Nesterov, Smooth minimization of non-smooth
+// functions, Mathematical Programming 103, 2005). Every a is then moved to the α that
+// attains the maximum, and one minimises again, from the parameters found: that is the
+// proximal point method on the dual problem (Rockafellar, Augmented Lagrangians and
+// applications of the proximal point algorithm, Mathematics of Operations Research 1,
+// 1976), which reaches the minimum of the loss itself at any fixed Mu, in few rounds. So
+// Mu need not become small, which would make the problem hard for L-BFGS and Newton's
+// method alike.
+//
+// An evaluator for a Smooth loss is a Tightener: it moves a, and tells the duality gap.
+type Smooth struct {
+	Loss Kinked
+	// Mu is how far the kinks are rounded off; 0 means 0.1. The loss is quadratic where r
+	// changes by Mu, times hi−lo.
+	Mu float64
+}
+
+func (l Smooth) mu() float64 {
+	if l.Mu == 0 {
+		return 0.1
+	}
+	return l.Mu
+}
+
+// String implements Loss.
+func (l Smooth) String() string { return "smooth " + l.Loss.String() }
+
+// Label implements Loss.
+func (l Smooth) Label() rows.LabelKind { return l.Loss.Label() }
+
+// Shape implements Loss.
+func (l Smooth) Shape(f *rows.Facts) (Shape, error) {
+	if l.Mu != 0 && !finitePositive(l.Mu) {
+		return Shape{}, fmt.Errorf("the smoothing of the %s loss is %v: want a number above 0, or 0 for 0.1", l.Loss, l.Mu)
+	}
+	return l.Loss.Shape(f)
+}
+
+// Refuses implements Loss.
+func (l Smooth) Refuses(label float64) string { return l.Loss.Refuses(label) }
+
+// At implements Loss.
+func (l Smooth) At(b *Batch) {
+	mu := l.mu()
+	for i, m := range b.Margin[:b.N] {
+		a := 0.0
+		if b.Prox != nil {
+			a = b.Prox[i]
+		}
+		row := l.Loss.line(b.Label[i])
+		r := row.c - float64(row.s*m)
+		alpha, inside := row.attains(r, a, mu)
+		apart := alpha - a
+		loss := float64(alpha * r)
+		if alpha < 0 {
+			loss += float64(row.epsilon * alpha)
+		} else {
+			loss -= float64(row.epsilon * alpha)
+		}
+		b.Loss[i] = loss - 0.5*float64(mu*float64(apart*apart))
+		b.Slope[i] = -row.s * alpha
+		if b.Curve != nil {
+			b.Curve[i] = 0
+			if inside {
+				b.Curve[i] = float64(row.s*row.s) / mu
+			}
+		}
+	}
+}
+
+// attains returns the α that attains the maximum, and whether it moves with r.
+func (l line) attains(r, a, mu float64) (alpha float64, inside bool) {
+	alpha = a + r/mu
+	if l.epsilon > 0 {
+		t := l.epsilon / mu
+		switch {
+		case alpha > t:
+			alpha -= t
+		case alpha < -t:
+			alpha += t
+		case alpha == alpha:
+			return 0, false
+		}
+	}
+	switch {
+	case alpha <= l.lo:
+		return l.lo, false
+	case alpha >= l.hi:
+		return l.hi, false
+	}
+	return alpha, true
+}

@@ -1,0 +1,110 @@
+package objective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Softmax is the cross entropy of K classes, log Σ exp(m_k) − m_y.
+//
+// Each class has coefficients of its own, K·(d+1) in all, one set more than the
+// probabilities need: adding the same vector to those of every class changes nothing. A
+// penalty on the coefficients makes them unique, but for the intercepts, of which only
+// the differences matter. The Hessian is singular in those directions, and in d+1 of
+// them without a penalty: Newton's method must leave them alone, as a Cholesky
+// factorisation that skips vanishing pivots does. Methods that start at zeros and follow
+// gradients stay where the coefficients of the classes add up to zero by themselves.
+type Softmax struct {
+	// K is the number of classes; 0 means as many as the labels have, more means classes
+	// without rows.
+	K int
+}
+
+// String implements Loss.
+func (Softmax) String() string { return "softmax" }
+
+// Label implements Loss.
+func (Softmax) Label() rows.LabelKind { return rows.ClassLabel }
+
+// Shape implements Loss.
+func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
+	k := s.K
+	if k == 0 {
+		k = len(f.Classes)
+	}
+	switch {
+	case k < 0:
+		return Shape{}, fmt.Errorf("softmax of %d classes: want 2 or more, or 0 for those of the labels", k)
+	case k < 2 && len(f.Classes) == 1:
+		return Shape{}, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	case k < len(f.Classes):
+		return Shape{}, fmt.Errorf("softmax of %d classes: the labels have %d", k, len(f.Classes))
+	}
+	return Shape{Margins: k}, weighty(f)
+}
+
+// Refuses implements Loss.
+func (Softmax) Refuses(float64) string { return "" }
+
+// At implements Loss. With the largest margin subtracted, one exponential of a row is
+// exactly 1, and the sum of the others keeps its accuracy where they are small.
+func (Softmax) At(b *Batch) {
+	k := b.K
+	e := b.Work[:b.N*k]
+	for i := range b.N {
+		m := b.Margin[i*k : i*k+k]
+		top := m[0]
+		for _, v := range m[1:] {
+			top = max(top, v)
+		}
+		for a, v := range m {
+			e[i*k+a] = v - top
+		}
+	}
+	kernel.ExpTo(e, e)
+	for i := range b.N {
+		b.softmaxRow(i, e[i*k:i*k+k])
+	}
+}
+
+// softmaxRow finishes row i, with e the exponentials of the margins less the largest.
+func (b *Batch) softmaxRow(i int, e []float64) {
+	k := b.K
+	m, slope := b.Margin[i*k:i*k+k], b.Slope[i*k:i*k+k]
+	y := int(b.Label[i])
+	top := 0 // the first class with the largest margin
+	for a, v := range m {
+		if v > m[top] {
+			top = a
+		}
+	}
+	var rest float64 // of the exponentials, but that of top
+	for a, v := range e {
+		if a != top {
+			rest += v
+		}
+	}
+	b.Loss[i] = (m[top] - m[y]) + kernel.Log1p(rest)
+	total := 1 + rest
+	var others float64 // probability of the other classes
+	for a, v := range e {
+		slope[a] = v / total
+		if a != y {
+			others += slope[a]
+		}
+	}
+	if b.Curve != nil {
+		at := i
+		for a := range k {
+			for c := range a {
+				b.Curve[at] = -(slope[a] * slope[c])
+				at += b.N
+			}
+			b.Curve[at] = slope[a] * (1 - slope[a])
+			at += b.N
+		}
+	}
+	slope[y] = -others
+}

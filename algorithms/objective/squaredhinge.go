@@ -1,0 +1,35 @@
+package objective
+
+import "github.com/superstep-ml/superstep/algorithms/internal/rows"
+
+// SquaredHinge is max(0, 1−s·m)², with s = −1 for class 0 and +1 for class 1.
+type SquaredHinge struct{}
+
+// String implements Loss.
+func (SquaredHinge) String() string { return "squared hinge" }
+
+// Label implements Loss.
+func (SquaredHinge) Label() rows.LabelKind { return rows.ClassLabel }
+
+// Shape implements Loss.
+func (SquaredHinge) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
+
+// Refuses implements Loss.
+func (SquaredHinge) Refuses(float64) string { return "" }
+
+// At implements Loss. The second derivative jumps where the loss reaches 0; it is the
+// generalised one of Mangasarian (A finite Newton method for classification,
+// Optimization Methods and Software 17, 2002).
+func (SquaredHinge) At(b *Batch) {
+	for i, m := range b.Margin[:b.N] {
+		s := sign(b.Label[i])
+		loss, slope, curve := 0.0, 0.0, 0.0
+		if t := 1 - s*m; !(t <= 0) {
+			loss, slope, curve = t*t, -2*float64(s*t), 2
+		}
+		b.Loss[i], b.Slope[i] = loss, slope
+		if b.Curve != nil {
+			b.Curve[i] = curve
+		}
+	}
+}
