@@ -128,6 +128,7 @@ func TestManifests(t *testing.T) {
 	for _, o := range objects(t, "secrets.yaml") {
 		secrets[o.Metadata.Name] = o
 	}
+	require.NotContains(t, strings.ReplaceAll(read(t, "deploy", "kubernetes", "superstep.yaml"), "# Not httpGet", ""), "httpGet", "a kubelet has no certificate to show")
 	kinds := map[string]int{}
 	named := 0 // files of secrets
 	all := objects(t, "superstep.yaml")
