@@ -1,0 +1,377 @@
+package evaluate_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+type scored struct {
+	Label  int64
+	Score  float64
+	Weight float64
+}
+
+var (
+	binaryTruth  = []int64{0, 1, 1, 0, 1, 0, 1, 1, 0, 0, 1, 0}
+	binaryScore  = []float64{0.1, 0.4, 0.35, 0.35, 0.8, 0.6, 0.35, 0.9, 0.2, 0.4, 0.4, 0.05}
+	binaryWeight = []float64{1, 2, 0.5, 1.5, 1, 1, 3, 0.25, 2, 1, 0.75, 1}
+	binaryCols   = evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "score", WeightCol: "weight"}
+)
+
+func scoredRows(truth []int64, score, weight []float64) []scored {
+	rows := make([]scored, len(truth))
+	for i := range rows {
+		rows[i] = scored{truth[i], score[i], 1}
+		if weight != nil {
+			rows[i].Weight = weight[i]
+		}
+	}
+	return rows
+}
+
+func binary(o evaluate.BinaryOptions) func(*engine.Dataset) *engine.Dataset {
+	return func(d *engine.Dataset) *engine.Dataset { return evaluate.Binary(d, o) }
+}
+
+// Values of scikit-learn's roc_auc_score, average_precision_score, log_loss,
+// brier_score_loss, roc_curve and the functions of predictions, with sample_weight.
+func TestBinaryEqualsScikitLearn(t *testing.T) {
+	o := binaryCols
+	o.Threshold = 0.4
+	for _, c := range []struct {
+		weight                                                                []float64
+		auc, ap, loss, brier, ks, tn, fp, fn, tp, acc, precision, recall, mcc float64
+	}{
+		{nil, 0.7777777777777778, 0.7777777777777778, 0.541535534400824, 0.1925, 0.5, 4, 2, 2, 4, 0.6666666666666666, 0.6666666666666666, 0.6666666666666666, 0.3333333333333333},
+		{binaryWeight, 0.7555555555555555, 0.7292929292929293, 0.6079928180720393, 0.2205, 0.5333333333333333, 5.5, 2, 3.5, 4, 0.6333333333333333, 0.6666666666666666, 0.5333333333333333, 0.2721655269759087},
+	} {
+		r := measured[evaluate.BinaryReport](t, scoredRows(binaryTruth, binaryScore, c.weight), binary(o))
+		local, err := evaluate.MeasureBinary(binaryTruth, binaryScore, c.weight, o)
+		require.NoError(t, err)
+		requireSame(t, r, local)
+		for _, v := range []struct {
+			name      string
+			want, got float64
+		}{
+			{"auc", c.auc, r.AUC}, {"ap", c.ap, r.PRAUC}, {"loss", c.loss, r.LogLoss}, {"brier", c.brier, r.Brier}, {"ks", c.ks, r.KS}, {"at", 0.35, r.KSScore},
+			{"tn", c.tn, r.TrueNegative}, {"fp", c.fp, r.FalsePositive}, {"fn", c.fn, r.FalseNegative}, {"tp", c.tp, r.TruePositive},
+			{"accuracy", c.acc, r.Accuracy}, {"precision", c.precision, r.Precision}, {"recall", c.recall, r.Recall}, {"mcc", c.mcc, r.MCC},
+			{"f1", 2 * c.precision * c.recall / (c.precision + c.recall), r.F1}, {"specificity", c.tn / (c.tn + c.fp), r.Specificity},
+		} {
+			requireClose(t, v.want, v.got, v.name)
+		}
+		require.Empty(t, r.Undefined)
+	}
+}
+
+// With as few rows every corner of the curves is a point.
+func TestBinaryCurveHasTheCorners(t *testing.T) {
+	r, err := evaluate.MeasureBinary(binaryTruth, binaryScore, binaryWeight, evaluate.BinaryOptions{})
+	require.NoError(t, err)
+	fpr := []float64{0, 0, 0, 0.13333333333333333, 0.26666666666666666, 0.4666666666666667, 0.7333333333333333, 0.8666666666666667, 1}
+	tpr := []float64{0, 0.03333333333333333, 0.16666666666666666, 0.16666666666666666, 0.5333333333333333, 1, 1, 1, 1}
+	score := []float64{math.Inf(1), 0.9, 0.8, 0.6, 0.4, 0.35, 0.2, 0.1, 0.05}
+	require.Len(t, r.Curve, len(fpr))
+	for i, p := range r.Curve {
+		requireClose(t, fpr[i], p.FPR, "fpr")
+		requireClose(t, tpr[i], p.TPR, "tpr")
+		require.Equal(t, score[i], p.Score)
+		requireClose(t, (7.5*p.TPR+7.5*p.FPR)/15, p.Share, "share")
+		if i > 0 {
+			requireClose(t, p.TPR/(p.TPR+p.FPR), p.Precision, "precision")
+		}
+		requireClose(t, p.Precision/0.5, p.Lift, "lift")
+	}
+}
+
+func TestBinaryCurveIsBoundedAndExact(t *testing.T) {
+	draws := shared.NewRandom(1, "curve", 0, 0)
+	truth, score := make([]bool, 5000), make([]float64, 5000)
+	for i := range truth {
+		score[i] = draws.Float64()
+		truth[i] = draws.Float64() < score[i]
+	}
+	o := evaluate.BinaryOptions{CurvePoints: 20}
+	r, err := evaluate.MeasureBinary(truth, score, nil, o)
+	require.NoError(t, err)
+	require.Greater(t, len(r.Curve), 10)
+	require.LessOrEqual(t, len(r.Curve), 21)
+	last := r.Curve[len(r.Curve)-1]
+	require.Equal(t, []float64{1, 1, 1, 1}, []float64{last.Share, last.TPR, last.FPR, last.Lift})
+	for _, p := range r.Curve {
+		var tp, fp float64
+		for i, s := range score {
+			if s >= p.Score && truth[i] {
+				tp++
+			} else if s >= p.Score {
+				fp++
+			}
+		}
+		require.Equal(t, []float64{tp / r.Positive, fp / r.Negative, (tp + fp) / 5000}, []float64{p.TPR, p.FPR, p.Share})
+	}
+}
+
+// The area by its definition, pair by pair, and the rest by loops over rows.
+func TestBinaryEqualsItsDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(0, 30).Draw(t, "n")
+		truth, score, weight := make([]bool, n), make([]float64, n), make([]float64, n)
+		for i := range n {
+			truth[i] = rapid.Bool().Draw(t, "truth")
+			score[i] = float64(rapid.IntRange(0, 8).Draw(t, "score")) / 8
+			weight[i] = float64(rapid.IntRange(0, 5).Draw(t, "weight")) / 4
+		}
+		r, err := evaluate.MeasureBinary(truth, score, weight, evaluate.BinaryOptions{})
+		require.NoError(t, err)
+		var pairs, all, p, steps, brier, ks float64
+		rates := func(at float64) (tp, fp float64) {
+			for j, s := range score {
+				if s >= at && truth[j] {
+					tp += weight[j]
+				} else if s >= at {
+					fp += weight[j]
+				}
+			}
+			return tp, fp
+		}
+		p, all = rates(0)
+		for i := range n {
+			for j := range n {
+				if truth[i] && !truth[j] {
+					if score[i] > score[j] {
+						pairs += weight[i] * weight[j]
+					} else if score[i] == score[j] {
+						pairs += weight[i] * weight[j] / 2
+					}
+				}
+			}
+			tp, fp := rates(score[i])
+			if truth[i] && tp > 0 {
+				steps += weight[i] * tp / (tp + fp)
+			}
+			ks = max(ks, math.Abs(tp/p-fp/all))
+			target := 0.0
+			if truth[i] {
+				target = 1
+			}
+			brier += weight[i] * (score[i] - target) * (score[i] - target)
+		}
+		if p > 0 && all > 0 {
+			requireClose(t, pairs/(p*all), r.AUC, "auc")
+			requireClose(t, steps/p, r.PRAUC, "ap")
+			requireClose(t, ks, r.KS, "ks")
+		} else {
+			require.True(t, math.IsNaN(r.AUC) && math.IsNaN(r.KS))
+			require.NotEmpty(t, r.Undefined)
+		}
+		requireClose(t, brier/(p+all), r.Brier, "brier")
+	})
+}
+
+// Any order of the rows, any number of shards: the same bits, on slices too.
+func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
+	n := 700
+	draws := shared.NewRandom(2, "binary", 0, 0)
+	truth, score, weight := make([]int64, n), make([]float64, n), wildNumbers("weights", n)
+	for i := range n {
+		truth[i] = int64(draws.IntN(2))
+		score[i] = float64(draws.IntN(90)) / 90
+		weight[i] = math.Abs(weight[i])
+	}
+	rows := scoredRows(truth, score, weight)
+	want, err := evaluate.MeasureBinary(truth, score, weight, binaryCols)
+	require.NoError(t, err)
+	slices.Reverse(rows)
+	for _, shards := range []int{1, 8, 128} {
+		requireSame(t, want, measured[evaluate.BinaryReport](t, rows, binary(binaryCols), engine.Shards(shards), engine.Parallelism(min(shards, 3))))
+	}
+	// Margins of all magnitudes, most of them distinct.
+	margins := wildNumbers("margins", n)
+	o := binaryCols
+	o.Margins = true
+	want, err = evaluate.MeasureBinary(truth, margins, weight, o)
+	require.NoError(t, err)
+	requireSame(t, want, measured[evaluate.BinaryReport](t, scoredRows(truth, margins, weight), binary(o)))
+}
+
+func TestBinarySameBits(t *testing.T) {
+	table := trial.Wild(150, 1)
+	o := evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "offset", WeightCol: "weight", Margins: true}
+	table.Offset = table.X
+	trial.SameBits(t, func(b *engine.Builder) {
+		report := evaluate.Binary(table.Dataset(b), o)
+		operators.Collect(b, "report", report)
+		operators.Collect(b, "curve", evaluate.Curve(report))
+	})
+}
+
+func TestBinaryOfOneClassAndOfNothing(t *testing.T) {
+	score := []float64{0.25, 0.5}
+	for _, c := range []struct {
+		truth     []int64
+		score     []float64
+		undefined []string
+	}{
+		{[]int64{1, 1}, score, []string{"auc: every row is positive", "ks: every row is positive", "specificity: no row is negative"}},
+		{[]int64{0, 0}, score, []string{"auc: every row is negative", "ks: every row is negative", "pr_auc: no row is positive", "recall: no row is positive"}},
+		{[]int64{1}, []float64{0.1}, []string{"auc: every row is positive", "ks: every row is positive", "precision: no row is predicted to be positive", "specificity: no row is negative"}},
+		{nil, nil, []string{"all: there are no rows of positive weight"}},
+	} {
+		o := binaryCols
+		o.WeightCol = ""
+		r := measured[evaluate.BinaryReport](t, scoredRows(c.truth, c.score, nil), binary(o))
+		local, err := evaluate.MeasureBinary(c.truth, c.score, nil, o)
+		require.NoError(t, err)
+		requireSame(t, local, r)
+		require.Equal(t, c.undefined, r.Undefined)
+		require.True(t, math.IsNaN(r.AUC))
+		require.Contains(t, r.String(), c.undefined[0])
+	}
+	r, err := evaluate.MeasureBinary([]bool{true, false}, score, []float64{0, 0}, evaluate.BinaryOptions{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"all: there are no rows of positive weight"}, r.Undefined)
+	require.True(t, math.IsNaN(r.MCC) && math.IsNaN(r.F1) && math.IsNaN(r.LogLoss))
+}
+
+func TestBinaryLabelsOfAnyType(t *testing.T) {
+	score := []float64{0.9, 0.8, 0.3}
+	for _, r := range []*evaluate.BinaryReport{
+		must(evaluate.MeasureBinary([]bool{true, false, false}, score, nil, evaluate.BinaryOptions{})),
+		must(evaluate.MeasureBinary([]float64{1, -1, -1}, score, nil, evaluate.BinaryOptions{})),
+		must(evaluate.MeasureBinary([]string{"yes", "no", "maybe"}, score, nil, evaluate.BinaryOptions{Positive: "yes"})),
+		must(evaluate.MeasureBinary([]uint8{2, 1, 3}, score, nil, evaluate.BinaryOptions{Positive: "2"})),
+	} {
+		require.Equal(t, 1.0, r.AUC)
+		require.Equal(t, 1.0, r.Positive)
+	}
+	type word struct {
+		Label string
+		Score float64
+	}
+	o := evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "score"}
+	words := []word{{"yes", 0.9}, {"no", 0.1}}
+	requireFailure(t, words, binary(o), `column "label" is utf8: set Positive to the label that is the positive one`)
+	o.Positive = "yes"
+	require.Equal(t, 1.0, measured[evaluate.BinaryReport](t, words, binary(o)).AUC)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestBinaryRefusesWhatItCannotMeasure(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	rows := func(r ...scored) []scored { return r }
+	requireFailure(t, rows(scored{1, nan, 1}), binary(binaryCols), `row 0 of the shard: column "score" is NaN; set Skip`)
+	requireFailure(t, rows(scored{1, inf, 1}), binary(binaryCols), `column "score" is +Inf`)
+	requireFailure(t, rows(scored{1, 1, -2}), binary(binaryCols), `column "weight" is -2: want a weight of 0 or more`)
+	requireFailure(t, rows(scored{1, 1, nan}), binary(binaryCols), `column "weight" is NaN`)
+	requireFailure(t, rows(scored{7, 1, 1}), binary(binaryCols), `column "label": the label is 7: want 1, and 0 or -1; or set Positive`)
+	requireFailure(t, rows(scored{1, 1, 1}), binary(evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "scores"}), `ScoreCol: `, `"score"`)
+	requireFailure(t, rows(scored{1, 1, 1}), binary(evaluate.BinaryOptions{ScoreCol: "score"}), `LabelCol is empty`)
+	requireFailure(t, rows(scored{1, 1, 1}), binary(evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "score", CurvePoints: -1}), `CurvePoints is -1`)
+	requireFailure(t, rows(scored{1, 1, 1}), binary(evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "score", Threshold: nan}), `Threshold is NaN`)
+	for _, err := range []error{
+		second(evaluate.MeasureBinary([]bool{true}, nil, nil, evaluate.BinaryOptions{})),
+		second(evaluate.MeasureBinary([]bool{true}, []float64{nan}, nil, evaluate.BinaryOptions{})),
+		second(evaluate.MeasureBinary([]bool{true}, []float64{1}, []float64{-1}, evaluate.BinaryOptions{})),
+		second(evaluate.MeasureBinary([]bool{true}, []float64{1}, []float64{1, 2}, evaluate.BinaryOptions{})),
+		second(evaluate.MeasureBinary([]float64{nan}, []float64{1}, nil, evaluate.BinaryOptions{Positive: "x"})),
+		second(evaluate.MeasureBinary([]string{"x"}, []float64{1}, nil, evaluate.BinaryOptions{})),
+		second(evaluate.MeasureBinary([]bool{true}, []float64{1}, nil, evaluate.BinaryOptions{CurvePoints: 1})),
+	} {
+		require.Error(t, err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
+	type row struct {
+		Label  *int64
+		Score  *float64
+		Weight float64
+	}
+	one, zero := int64(1), int64(0)
+	s := func(v float64) *float64 { return &v }
+	rows := []row{{&one, s(0.9), 1}, {nil, s(0.5), 1}, {&zero, nil, 1}, {&zero, s(math.NaN()), 1}, {&zero, s(0.2), 1}, {&one, s(0.1), math.Inf(1)}}
+	requireFailure(t, rows[:2], binary(binaryCols), `column "label" is null; set Skip to leave such rows out`)
+	o := binaryCols
+	o.Skip = true
+	result := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "report", evaluate.Binary(operators.FromSlice(b, rows), o))
+	})
+	r, err := evaluate.ReportOf[evaluate.BinaryReport](result, "report")
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 2}, []float64{r.AUC, r.Weight})
+	require.Contains(t, result.Summary(), "rows skipped")
+	rows[0].Weight = -1
+	requireFailure(t, rows, binary(o), "want a weight of 0 or more")
+}
+
+func TestScoresOutsideOfProbabilities(t *testing.T) {
+	r := must(evaluate.MeasureBinary([]bool{true, false}, []float64{2, -3}, nil, evaluate.BinaryOptions{}))
+	require.Equal(t, []string{"log_loss: a score lies outside of 0 to 1", "brier: a score lies outside of 0 to 1"}, r.Undefined)
+	require.Equal(t, 1.0, r.AUC)
+	r = must(evaluate.MeasureBinary([]bool{true, false}, []float64{0.25, -3}, nil, evaluate.BinaryOptions{Margins: true}))
+	require.Equal(t, []float64{0, 1, 1}, []float64{r.Threshold, r.TruePositive, r.Accuracy})
+	// Probabilities of exactly 0 and 1 are cut.
+	r = must(evaluate.MeasureBinary([]bool{true, false}, []float64{0, 1}, nil, evaluate.BinaryOptions{}))
+	requireClose(t, 52*math.Ln2, r.LogLoss, "log-loss")
+}
+
+func TestReportsSurviveJSON(t *testing.T) {
+	r := must(evaluate.MeasureBinary([]int{1, 1}, []float64{0.1, 3}, nil, evaluate.BinaryOptions{}))
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"auc":null`)
+	require.Contains(t, string(text), `"score":"+Inf"`)
+	var back evaluate.BinaryReport
+	require.NoError(t, json.Unmarshal(text, &back))
+	requireSame(t, r, &back)
+	require.True(t, math.IsNaN(back.AUC))
+	for _, bad := range []string{
+		strings.Replace(string(text), `"auc"`, `"area"`, 1), strings.Replace(string(text), `"auc":null`, `"auc":"x"`, 1),
+		"{", "null", `[1]`, strings.TrimSuffix(string(text), "}") + `,"more":1}`, strings.Replace(string(text), `"curve":[`, `"curve":[7,`, 1),
+	} {
+		require.Error(t, json.Unmarshal([]byte(bad), new(evaluate.BinaryReport)), bad)
+	}
+	// The numbers are columns as well.
+	result := trial.Run(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, scoredRows(binaryTruth, binaryScore, nil))
+		operators.Collect(b, "report", evaluate.Binary(rows, binaryCols))
+		operators.Collect(b, "rows", rows)
+	})
+	type numbers struct {
+		AUC      float64 `column:"auc"`
+		Positive float64 `column:"positive"`
+	}
+	values, err := engine.Rows[numbers](result, "report")
+	require.NoError(t, err)
+	require.Equal(t, []numbers{{0.7777777777777778, 6}}, values)
+	_, err = evaluate.ReportOf[evaluate.MulticlassReport](result, "report")
+	require.ErrorContains(t, err, "not the JSON of a MulticlassReport")
+	_, err = evaluate.ReportOf[evaluate.BinaryReport](result, "rows")
+	require.Error(t, err)
+	_, err = evaluate.ReportOf[evaluate.BinaryReport](result, "nothing")
+	require.Error(t, err)
+}
+
+func TestCurveRefusesOtherDatasets(t *testing.T) {
+	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is no report of a BinaryReport")
+}
