@@ -1,0 +1,66 @@
+//go:build linux
+
+package tests
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestJobManagerStopped stops the job manager for a while and lets it go on. For less
+// than the others wait for it, nothing comes of that: the job finishes with the result
+// that it has anywhere. For longer, its workers are gone by then, and what the client is
+// told is that, and not what became of the workers because of it.
+func TestJobManagerStopped(t *testing.T) {
+	t.Parallel()
+	path := program(t, "./tests/clusterjobs")
+	here := execute(t, nil, path, "--progress", "off")
+	require.Zero(t, here.code, here.stderr)
+	m := startManaged(t, 2, 1)
+
+	c := m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
+	m.awaitWorkers(c)
+	m.stopManager(2 * time.Second)
+	require.Zero(t, c.wait(t, time.Minute), c.err.String())
+	require.Equal(t, here.stdout, c.out.String())
+	m.requireFree()
+
+	if !soak {
+		return // the rest takes a lease of 8 s
+	}
+	for range 5 {
+		c = m.submit()
+		workers := m.awaitWorkers(c)
+		m.stopManager(12 * time.Second)
+		for _, pid := range workers {
+			require.True(t, gone(pid), "worker %d goes on", pid)
+		}
+		require.NotZero(t, c.wait(t, time.Minute))
+		require.Contains(t, c.err.String(), "the job manager was not heard for 8s")
+		m.requireFree()
+	}
+}
+
+// stopManager stops the job manager, and has it go on after a while.
+func (m *managed) stopManager(d time.Duration) {
+	m.t.Helper()
+	require.NoError(m.t, m.manager.Process.Signal(syscall.SIGSTOP))
+	passed := time.NewTimer(d)
+	defer passed.Stop()
+	<-passed.C
+	require.NoError(m.t, m.manager.Process.Signal(syscall.SIGCONT))
+}
+
+// awaitWorkers waits until a job has its workers.
+func (m *managed) awaitWorkers(c *clientRun) []int {
+	m.t.Helper()
+	var workers []int
+	require.Eventually(m.t, func() bool {
+		workers = m.allWorkers()
+		return len(workers) == len(m.tasks)
+	}, 30*time.Second, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
+	return workers
+}
