@@ -1,8 +1,6 @@
 package optim
 
 import (
-	"fmt"
-
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -58,13 +56,9 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 				comqueue.AllReduce(trials),
 				comqueue.Named("choose step", d.chooseStep)))).
 		Add(comqueue.Named("arrive", d.arrive))
-	if d.problem.Settings.Information {
-		q = q.
-			Add(comqueue.Named("read information", comqueue.ForEachShard(curvatures, d.readInformation))).
-			Add(comqueue.AllReduce(curvatures))
-	}
+	q = d.problem.addInformation(q)
 	return q.
-		SetCompareCriterionOfNode0(d.done).
+		SetCompareCriterionOfNode0(done).
 		SetMaxIter(d.problem.Settings.MaxIter + 1).
 		CloseOnNode0(d.problem.Closer).
 		Exec()
@@ -139,12 +133,12 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 
 // readRows evaluates a shard where the iteration asks for it.
 func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
-	return d.wrap(ctx, working.Get(ctx).readShard(shard, out))
+	return wrap(ctx, working.Get(ctx).readShard(shard, out))
 }
 
 // weigh takes what was read.
 func (d descent) weigh(ctx *comqueue.ComContext) error {
-	return d.wrap(ctx, working.Get(ctx).weigh(reading.Get(ctx)))
+	return wrap(ctx, working.Get(ctx).weigh(reading.Get(ctx)))
 }
 
 // settled ends the reads of a superstep.
@@ -158,13 +152,13 @@ func (d descent) trySteps(ctx *comqueue.ComContext, shard int, out []float64) er
 	if !w.trialing {
 		return nil
 	}
-	return d.wrap(ctx, w.linear.Trials(shard, w.steps, out))
+	return wrap(ctx, w.linear.Trials(shard, w.steps, out))
 }
 
 // chooseStep takes what was tried.
 func (d descent) chooseStep(ctx *comqueue.ComContext) error {
 	if w := working.Get(ctx); w.trialing {
-		return d.wrap(ctx, w.choose(trials.Get(ctx)))
+		return wrap(ctx, w.choose(trials.Get(ctx)))
 	}
 	return nil
 }
@@ -180,35 +174,10 @@ func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	if ctx.StepNo() > 1 && !w.failed && w.linear != nil && w.factor == nil {
 		if err := ctx.ForShards(w.advance); err != nil {
-			return d.wrap(ctx, err)
+			return wrap(ctx, err)
 		}
 	}
 	w.arrive()
-	w.report(ctx)
-	if w.state.Done && d.problem.Settings.Information {
-		curvatures.Put(ctx, w.information)
-	}
+	w.tell(ctx)
 	return nil
-}
-
-// readInformation evaluates the second derivatives of a shard, once training has ended.
-func (d descent) readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
-	w := working.Get(ctx)
-	if !w.state.Done {
-		return nil
-	}
-	return d.wrap(ctx, w.curved.Hessian(shard, w.v, out))
-}
-
-// done is the criterion.
-func (d descent) done(ctx *comqueue.ComContext) (bool, error) {
-	return working.Get(ctx).state.Done, nil
-}
-
-// wrap says where in training an error arose.
-func (d descent) wrap(ctx *comqueue.ComContext, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%v, superstep %d: %w", working.Get(ctx).state.Method, ctx.StepNo(), err)
 }

@@ -9,8 +9,9 @@ import (
 // evaluation is an opened objective and what it is known to do.
 type evaluation struct {
 	Evaluator
-	linear LinearEvaluator // nil where it is not one
-	curved CurvedEvaluator // nil where it is not one
+	linear  LinearEvaluator  // nil where it is not one
+	curved  CurvedEvaluator  // nil where it is not one
+	sampled SampledEvaluator // nil where it is not one
 
 	n       int
 	weight  float64
@@ -29,6 +30,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	e := &evaluation{Evaluator: ev, n: ev.Len(), weight: ev.Weight(), factors: ev.Factors()}
 	e.linear, _ = ev.(LinearEvaluator)
 	e.curved, _ = ev.(CurvedEvaluator)
+	e.sampled, _ = ev.(SampledEvaluator)
 	switch {
 	case e.n < 0:
 		return nil, fmt.Errorf("the objective has %d parameters", e.n)
@@ -39,7 +41,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	case !(e.weight > 0):
 		return nil, fmt.Errorf("there is nothing to train on: no rows, or none with a weight above 0")
 	case p.Settings.Start != nil && len(p.Settings.Start) != e.n:
-		return nil, fmt.Errorf("Start has %d parameters, the objective has %d", len(p.Settings.Start), e.n)
+		return nil, refuse("Start", "has %d parameters, the objective has %d", len(p.Settings.Start), e.n)
 	case p.Settings.Information && e.curved == nil:
 		return nil, fmt.Errorf("the objective has no second derivatives, which Information asks for")
 	}

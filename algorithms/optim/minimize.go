@@ -22,7 +22,7 @@ type Problem struct {
 
 // Objects of the queue of a minimisation.
 var (
-	opened     = shared.Scratch[*evaluation]("optim evaluator")
+	trained    = shared.Scratch[*training]("optim training")
 	parameters = shared.Replicated("optim parameters", shared.Float64s())
 	progress   = shared.Replicated("optim progress", shared.Msgpack[*state]())
 	reading    = shared.Scratch[[]float64]("optim gradient")
@@ -33,6 +33,7 @@ var (
 	ownPart    = shared.Scratch[[]float64]("optim own direction")
 	whole      = shared.Scratch[[]float64]("optim direction")
 	working    = shared.Scratch[*work]("optim work")
+	stepping   = shared.Scratch[*stepper]("optim steps")
 )
 
 // Minimize adds a queue that minimises an objective, and returns the dataset of the rows
@@ -51,6 +52,9 @@ func Minimize(b *engine.Builder, p Problem) *engine.Dataset {
 	if p.Init != nil {
 		q = p.Init(q)
 	}
+	if p.Settings.Method == SGD {
+		return stochastic{p}.addTo(q)
+	}
 	return descent{problem: p}.addTo(q)
 }
 
@@ -61,16 +65,13 @@ func (p Problem) validate() error {
 	if p.Closer == nil {
 		return fmt.Errorf("there is no Closer, so the queue would have no result")
 	}
-	if p.Settings.Method == SGD {
-		return fmt.Errorf("SGD has no queue")
-	}
 	return p.Settings.Validate()
 }
 
 // ResultOf returns what was found. It is called within the Closer of a Problem, and the
 // result is the caller's.
-func ResultOf(ctx *comqueue.ComContext) *Result { return working.Get(ctx).result(ctx) }
+func ResultOf(ctx *comqueue.ComContext) *Result { return trained.Get(ctx).result(ctx) }
 
 // EvaluatorOf returns what Open of the objective returned. It is called within the
 // Closer of a Problem.
-func EvaluatorOf(ctx *comqueue.ComContext) Evaluator { return opened.Get(ctx).Evaluator }
+func EvaluatorOf(ctx *comqueue.ComContext) Evaluator { return trained.Get(ctx).Evaluator }

@@ -3,8 +3,6 @@ package optim
 import (
 	"fmt"
 	"math"
-
-	"github.com/superstep-ml/superstep/comqueue"
 )
 
 // aim completes the direction, finds the derivative along it and asks for the first step.
@@ -224,26 +222,4 @@ func (w *work) move() float64 {
 		w.v[i] = to
 	}
 	return most
-}
-
-// report tells of the superstep to those who follow the job.
-func (w *work) report(ctx *comqueue.ComContext) {
-	last := w.state.Record[len(w.state.Record)-1]
-	ctx.Report("loss", last.Loss)
-	ctx.Report("gradient norm", last.GradientNorm)
-	ctx.Report("step", last.Step)
-	ctx.Report("reads", last.Reads)
-}
-
-// result returns what was found.
-func (w *work) result(ctx *comqueue.ComContext) *Result {
-	r := w.state.result(w.v)
-	if w.set.Information {
-		r.Information = make([]float64, triangle(w.n))
-		for i, h := range curvatures.Get(ctx)[1+w.n:] {
-			r.Information[i] = h / w.weight
-		}
-		r.Reads++
-	}
-	return r
 }

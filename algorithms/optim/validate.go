@@ -19,7 +19,7 @@ func (s Settings) Validate() error {
 		}
 	}
 	if !finite(s.Tol) {
-		return fmt.Errorf("Tol is %v; want a number, negative to turn the test off", s.Tol)
+		return refuse("Tol", "is %v; want a number, negative to turn the test off", s.Tol)
 	}
 	if s.L1 > 0 && (s.Method == LBFGS || s.Method == Newton || s.Method == GD) {
 		return fmt.Errorf("%v cannot minimise an L1 penalty, which has no gradient at 0: use Auto, OWLQN or SGD", s.Method)
@@ -33,7 +33,7 @@ func (s Settings) Validate() error {
 		}
 	}
 	if s.MaxBytes < 0 {
-		return fmt.Errorf("MaxBytes is %d; want a number of bytes, or 0 for the default", s.MaxBytes)
+		return refuse("MaxBytes", "is %d; want a number of bytes, or 0 for the default", s.MaxBytes)
 	}
 	for i, v := range s.Start {
 		if !finite(v) {
@@ -41,7 +41,7 @@ func (s Settings) Validate() error {
 		}
 	}
 	if err := s.Stochastic.validate(s.L2); err != nil && s.Method == SGD {
-		return fmt.Errorf("Stochastic: %w", err)
+		return fmt.Errorf("the settings of SGD: %w", err)
 	}
 	return nil
 }
@@ -49,27 +49,32 @@ func (s Settings) Validate() error {
 func (s Stochastic) validate(l2 float64) error {
 	switch {
 	case s.Batch < 0 || s.Batch > math.MaxInt32:
-		return fmt.Errorf("Batch is %d; want a number of rows, or 0 for the default", s.Batch)
+		return refuse("Batch", "is %d; want a number of rows, or 0 for the default", s.Batch)
 	case s.Update < Plain || s.Update > AdaGrad:
-		return fmt.Errorf("Update is %d; want Plain, Adam or AdaGrad", int(s.Update))
+		return refuse("Update", "is %d; want Plain, Adam or AdaGrad", int(s.Update))
 	case s.Schedule < InverseScaling || s.Schedule > Optimal:
-		return fmt.Errorf("Schedule is %d; want InverseScaling, Constant, Exponential or Optimal", int(s.Schedule))
+		return refuse("Schedule", "is %d; want InverseScaling, Constant, Exponential or Optimal", int(s.Schedule))
 	case !(s.Rate >= 0) || math.IsInf(s.Rate, 0):
-		return fmt.Errorf("Rate is %v; want a number above 0, or 0 for the default", s.Rate)
+		return refuse("Rate", "is %v; want a number above 0, or 0 for the default", s.Rate)
 	case !(s.Power >= 0) || math.IsInf(s.Power, 0):
-		return fmt.Errorf("Power is %v; want a number above 0, or 0 for the default", s.Power)
+		return refuse("Power", "is %v; want a number above 0, or 0 for the default", s.Power)
 	case !(s.Decay >= 0 && s.Decay <= 1):
-		return fmt.Errorf("Decay is %v; want a number above 0 and at most 1, or 0 for the default", s.Decay)
+		return refuse("Decay", "is %v; want a number above 0 and at most 1, or 0 for the default", s.Decay)
 	case !(s.Momentum >= 0 && s.Momentum < 1):
-		return fmt.Errorf("Momentum is %v; want a number of 0 or more and below 1", s.Momentum)
+		return refuse("Momentum", "is %v; want a number of 0 or more and below 1", s.Momentum)
 	case s.Update != Plain && (s.Momentum > 0 || s.Nesterov):
-		return fmt.Errorf("Momentum and Nesterov are for Plain updates")
+		return refuse("Momentum", "and Nesterov are for Plain updates")
 	case s.Nesterov && s.Momentum == 0:
-		return fmt.Errorf("Nesterov needs a Momentum")
+		return refuse("Nesterov", "needs a Momentum")
 	case s.Schedule == Optimal && l2 == 0:
 		return fmt.Errorf("the Optimal schedule is made from L2, which is 0: use another schedule")
 	}
 	return nil
+}
+
+// refuse is an error about the field of a name.
+func refuse(field, format string, a ...any) error {
+	return fmt.Errorf("%s %s", field, fmt.Sprintf(format, a...))
 }
 
 // withDefaults puts the default in place of fields that are 0.

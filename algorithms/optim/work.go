@@ -9,13 +9,8 @@ import (
 // work is what a subtask has of a minimisation by descent. All of it but the blocks of a
 // split history is the same on every subtask.
 type work struct {
-	*evaluation
-	set     Settings
-	penalty penalty
-	space   blocks
-	state   *state
+	*training
 
-	v         []float64 // parameters
 	gradient  []float64 // of the smooth part of F, at v
 	next      []float64 // ... at the point read last
 	pseudo    []float64 // what directions are made of: the gradient, with L1 the pseudo-gradient
@@ -41,7 +36,6 @@ type work struct {
 	reads    float64 // of this superstep
 
 	lastStep, lastSlope float64 // of the iteration before, for GD
-	information         []float64
 	advance             func(shard int) error
 }
 
@@ -59,22 +53,18 @@ const (
 // prepare opens the objective and makes what the supersteps use.
 func (d descent) prepare(ctx *comqueue.ComContext) error {
 	p := d.problem
-	ev, err := p.open(ctx)
+	base, err := p.begin(ctx)
 	if err != nil {
 		return err
 	}
-	n := ev.n
+	n := base.n
 	w := &work{
-		evaluation: ev, set: p.Settings, space: newBlocks(n, ctx.TotalShards()),
-		v: make([]float64, n), gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
+		training: base, gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
 		steps: make([]float64, p.Settings.Trials),
-		state: &state{Method: p.Settings.Method, Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
 	}
-	copy(w.v, p.Settings.Start)
-	w.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &w.space}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
-		if ev.curved != nil && n <= fewParameters {
+		if w.curved != nil && n <= fewParameters {
 			w.state.Method = Newton
 		}
 	}
@@ -88,7 +78,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	own := ctx.Shards()
 	switch w.state.Method {
 	case Newton:
-		if ev.curved == nil {
+		if w.curved == nil {
 			return fmt.Errorf("the objective has no second derivatives, which Newton needs: use LBFGS")
 		}
 		if err := p.allowMatrix(ctx, n); err != nil {
@@ -110,17 +100,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if w.linear == nil {
 		w.point = make([]float64, n)
 	}
-	if p.Settings.Information {
-		if err := p.allowMatrix(ctx, n); err != nil {
-			return err
-		}
-		w.information = make([]float64, 1+n+triangle(n))
-		curvatures.Put(ctx, nil)
-	}
 	working.Put(ctx, w)
-	opened.Put(ctx, ev)
-	parameters.Put(ctx, w.v)
-	progress.Put(ctx, w.state)
 	reading.Put(ctx, make([]float64, length))
 	trials.Put(ctx, make([]float64, 2*len(w.steps)))
 	ownSums.Put(ctx, nil)

@@ -31,6 +31,8 @@ type gang struct {
 	steps   int
 	stopped bool
 	elapsed time.Duration
+	took    []StepReport   // by the supersteps so far
+	ended   StepReport     // sums of them
 	names   map[string]int // of series
 	series  []Series
 	first   []int   // superstep of each series' first value
@@ -77,6 +79,27 @@ func (g *gang) addSeries(name string, step int) int {
 	return i
 }
 
+// take notes what a superstep took, of all that member 0 has taken since it began.
+func (g *gang) take(sofar StepReport) {
+	if g.took == nil {
+		g.took = make([]StepReport, 0, min(max(g.queue.MaxSupersteps, 64), 1<<12))
+	}
+	g.took = append(g.took, StepReport{Elapsed: sofar.Elapsed - g.ended.Elapsed, Bytes: sofar.Bytes - g.ended.Bytes})
+	g.ended = sofar
+}
+
+// moved returns the bytes that stages and those of their inner loops have moved so far.
+func moved(stages []*boundStage) int64 {
+	var sum int64
+	for _, s := range stages {
+		if s.Bytes != nil {
+			sum += s.Bytes()
+		}
+		sum += moved(s.inner)
+	}
+	return sum
+}
+
 // publish shows a superstep to whoever follows the run.
 func (g *gang) publish(step int) {
 	if f := g.run.env.Progress; f != nil {
@@ -106,7 +129,7 @@ func spentIn(stages []*boundStage) (compute, communicate time.Duration) {
 
 // report says how the queue ran.
 func (g *gang) report() QueueReport {
-	r := QueueReport{Name: g.queue.Name, Supersteps: g.steps, Stopped: g.stopped, Series: g.series, Elapsed: g.elapsed}
+	r := QueueReport{Name: g.queue.Name, Supersteps: g.steps, Stopped: g.stopped, Series: g.series, Elapsed: g.elapsed, Steps: g.took}
 	at := make(map[plan.NodeID]int) // in r.Stages
 	for _, m := range g.members {
 		eachStage(m.stages, func(s *boundStage) {

@@ -68,6 +68,14 @@ type QueueReport struct {
 	Stages []StageReport // in plan order
 	// Elapsed is the wall time of the supersteps on subtask 0.
 	Elapsed time.Duration
+	// Steps says what each superstep took on subtask 0; index 0 is superstep 1.
+	Steps []StepReport
+}
+
+// StepReport says what a superstep took on one subtask.
+type StepReport struct {
+	Elapsed time.Duration // wall time, from the end of the one before
+	Bytes   int64         // moved away from the subtask
 }
 
 // Series is one reported value over the supersteps; missing values are NaN.

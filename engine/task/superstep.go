@@ -297,6 +297,7 @@ func (m *member) settleStep(step int, last bool) error {
 	if err := m.body.After(step); err != nil {
 		return err
 	}
+	g.take(StepReport{Elapsed: m.now, Bytes: moved(m.stages)})
 	g.publish(step)
 	return nil
 }

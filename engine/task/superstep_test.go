@@ -240,6 +240,14 @@ func TestQueue(t *testing.T) {
 			require.Len(t, q.Stages, 4)
 			require.Equal(t, plan.NodeID(4), q.Stages[1].Node)
 			require.EqualValues(t, 10*p, q.Stages[1].Bytes)
+			require.Len(t, q.Steps, 5)
+			var took StepReport
+			for _, s := range q.Steps {
+				require.GreaterOrEqual(t, s.Elapsed, time.Duration(0))
+				took.Elapsed, took.Bytes = took.Elapsed+s.Elapsed, took.Bytes+s.Bytes
+			}
+			require.LessOrEqual(t, took.Elapsed, q.Elapsed)
+			require.EqualValues(t, 10, took.Bytes, "of subtask 0 alone")
 			require.Equal(t, "direct", q.Stages[1].Program)
 			require.EqualValues(t, 5*p, q.Stages[3].Calls)
 			require.Equal(t, p+1, strings.Count(strings.Join(gang.events, ","), "closed"))

@@ -1,0 +1,289 @@
+package optim
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// stochastic is the queue of SGD. A superstep is a step, along the gradient of a few rows
+// of each shard, so that an epoch takes each row once, in a random order that is a
+// function of seed, shard and epoch; the first superstep evaluates the start and counts
+// the rows, the last one evaluates the result, both on all rows:
+//
+//	draw       at the beginning of an epoch: the order of rows
+//	read rows  per shard: loss and gradient of the rows of the step
+//	AllReduce
+//	step       move; at the end of an epoch: record, test
+type stochastic struct{ problem Problem }
+
+// stepper is what a subtask has of a minimisation by SGD.
+type stepper struct {
+	*training
+	update
+	phase phase
+	rows  int // of all shards
+	steps int // of an epoch
+	epoch int // at hand, from 0
+	done  int // steps of this epoch
+	total int // steps of all epochs
+
+	first int       // shard of the subtask
+	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
+	at    []int32   // the order being shuffled
+	swap  func(i, j int)
+
+	gradient []float64
+	before   []float64 // parameters at the end of the epoch before, where StepTol asks
+	mean     []float64 // of parameters, where Average asks
+	means    int
+	losses   float64 // summed over the rows of this epoch
+	seen     float64 // rows of this epoch
+	norm     float64 // of the latest gradient
+}
+
+// phase is what a superstep of SGD is for.
+type phase int
+
+const (
+	beginning phase = iota
+	walking
+	ending
+)
+
+// addTo adds the stages and returns the dataset of the closer's rows.
+func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
+	q = q.
+		Add(comqueue.Named("draw", d.draw)).
+		Add(comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows))).
+		Add(comqueue.AllReduce(reading)).
+		Add(comqueue.Named("step", d.step))
+	return d.problem.addInformation(q).
+		SetCompareCriterionOfNode0(done).
+		CloseOnNode0(d.problem.Closer).
+		Exec()
+}
+
+// What follows loss and gradient in the buffer of a superstep.
+const (
+	weightAt = iota // of the rows read
+	countAt         // their number
+	shardsAt        // number of shards that have rows
+	tail
+)
+
+// draw opens the objective in the first superstep, and brings the rows of an epoch into a
+// random order.
+func (d stochastic) draw(ctx *comqueue.ComContext) error {
+	if !stepping.Has(ctx) {
+		return d.prepare(ctx)
+	}
+	s := stepping.Get(ctx)
+	if s.phase != walking || s.done > 0 {
+		return nil
+	}
+	return ctx.ForShards(func(shard int) error {
+		order := s.order[shard-s.first]
+		for i := range order {
+			order[i] = int32(i)
+		}
+		s.at = order
+		r := shared.NewRandom(s.set.Seed, "rows of an epoch", shard, s.epoch)
+		r.Shuffle(len(order), s.swap)
+		return nil
+	})
+}
+
+func (d stochastic) prepare(ctx *comqueue.ComContext) error {
+	base, err := d.problem.begin(ctx)
+	if err != nil {
+		return err
+	}
+	if base.sampled == nil {
+		return fmt.Errorf("the objective cannot evaluate some rows alone, which SGD needs: use another method")
+	}
+	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.n)}
+	s.update = newUpdate(&s.set, base.n)
+	s.swap = func(i, j int) { s.at[i], s.at[j] = s.at[j], s.at[i] }
+	if s.set.StepTol > 0 {
+		s.before = make([]float64, base.n)
+		copy(s.before, s.v)
+	}
+	if s.set.Stochastic.Average {
+		s.mean = make([]float64, base.n)
+	}
+	if err := ctx.ForShards(func(shard int) error {
+		s.order[shard-s.first] = make([]int32, s.sampled.Rows(shard))
+		return nil
+	}); err != nil {
+		return err
+	}
+	stepping.Put(ctx, s)
+	reading.Put(ctx, make([]float64, 1+base.n+tail))
+	return nil
+}
+
+// readRows evaluates the rows of a shard that the superstep takes.
+func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := stepping.Get(ctx)
+	order := s.order[shard-s.first]
+	sums, rest := out[:1+s.n], out[1+s.n:]
+	if s.phase != walking {
+		rest[countAt], rest[shardsAt] = float64(len(order)), 1
+		return wrap(ctx, s.Evaluate(shard, s.v, sums))
+	}
+	// Each shard gives its share of every step; they begin at different places of the
+	// epoch, so that those that have fewer rows than there are steps do not all skip the
+	// same ones.
+	rows, offset := int64(len(order)), int64(shard)*int64(s.steps)/int64(ctx.TotalShards())
+	lo := (int64(s.done)*rows + offset) / int64(s.steps)
+	hi := (int64(s.done+1)*rows + offset) / int64(s.steps)
+	if lo == hi {
+		return nil
+	}
+	rest[countAt] = float64(hi - lo)
+	return wrap(ctx, s.sampled.EvaluateRows(shard, order[lo:hi], s.v, out[:1+s.n+countAt]))
+}
+
+// step takes what was read.
+func (d stochastic) step(ctx *comqueue.ComContext) error {
+	s, sums := stepping.Get(ctx), reading.Get(ctx)
+	switch s.phase {
+	case beginning:
+		rest := sums[1+s.n:]
+		s.rows = int(rest[countAt])
+		batch := s.set.Stochastic.Batch
+		if batch == 0 {
+			batch = int(rest[shardsAt])
+		}
+		s.steps = max(1, (s.rows+batch-1)/max(batch, 1))
+		s.phase = walking
+		a, err := s.exact(sums, "at the start: check the features, or give other parameters to start from")
+		if err != nil {
+			return wrap(ctx, err)
+		}
+		s.state.arrive(a, &s.set)
+	case walking:
+		if err := s.walk(sums); err != nil {
+			return wrap(ctx, err)
+		}
+		ctx.Report("loss", s.losses/max(s.seen, 1)*(float64(s.rows)/s.weight)+s.penalty.at(s.v))
+		ctx.Report("gradient norm", s.norm)
+		ctx.Report("step", s.rate)
+		ctx.Report("reads", sums[1+s.n+countAt]/float64(s.rows))
+		if s.done == s.steps {
+			s.endEpoch()
+		}
+		return nil
+	case ending:
+		a, err := s.exact(sums, "at the end: lower Rate")
+		if err != nil {
+			return wrap(ctx, err)
+		}
+		s.finish(a)
+	}
+	s.tell(ctx)
+	return nil
+}
+
+// walk moves along the gradient of the rows of a step. Their mean is scaled by the mean
+// weight of all rows, not of these: then it is unbiased, whatever the weights.
+func (s *stepper) walk(sums []float64) error {
+	count := sums[1+s.n+countAt]
+	s.done++
+	s.total++
+	if count > 0 {
+		if !finite(sums[0]) {
+			return fmt.Errorf("epoch %d, step %d: the loss is %v: lower Rate, or standardise the features", s.epoch+1, s.done, sums[0])
+		}
+		s.losses += sums[0]
+		s.seen += count
+		s.penalty.gradient(sums[1:1+s.n], s.weight*(count/float64(s.rows)), s.v, nil, 0, s.gradient)
+		s.norm = 0
+		for _, g := range s.gradient {
+			s.norm = max(s.norm, math.Abs(g))
+		}
+		s.move(&s.set, s.total-1, s.epoch, s.gradient, s.v, &s.penalty)
+	}
+	if s.mean != nil && s.averages() {
+		s.means++
+		for i, v := range s.v {
+			s.mean[i] += (v - s.mean[i]) / float64(s.means)
+		}
+	}
+	return nil
+}
+
+// averages reports whether training is in its last half.
+func (s *stepper) averages() bool { return 2*s.total > s.steps*s.set.MaxIter }
+
+// endEpoch records an epoch and decides whether it is the last. Its loss is the mean over
+// the steps, each at its own parameters: the objective itself would be a read more.
+func (s *stepper) endEpoch() {
+	last := s.state.Loss
+	it := Iteration{
+		Loss:         s.losses/s.weight*(float64(s.rows)/max(s.seen, 1)) + s.penalty.at(s.v),
+		GradientNorm: s.norm, Step: s.rate, Reads: s.seen / float64(s.rows),
+	}
+	s.state.Loss, s.state.GradientNorm = it.Loss, it.GradientNorm
+	s.state.Reads += it.Reads
+	s.state.Record = append(s.state.Record, it)
+	s.epoch++
+	s.state.Iteration = s.epoch
+	s.losses, s.seen, s.done = 0, 0, 0
+	var moved float64
+	for i := range s.before {
+		moved = max(moved, math.Abs(s.v[i]-s.before[i])/max(1, math.Abs(s.v[i])))
+	}
+	copy(s.before, s.v)
+	mayEnd := s.mean == nil || s.averages()
+	switch {
+	case mayEnd && s.set.LossTol > 0 && math.Abs(last-it.Loss) <= s.set.LossTol*max(math.Abs(last), math.Abs(it.Loss)):
+		s.state.Reason = LossSettled
+	case mayEnd && s.before != nil && moved <= s.set.StepTol:
+		s.state.Reason = StepSmall
+	case s.epoch >= s.set.MaxIter:
+		s.state.Reason = MaxIterations
+	default:
+		return
+	}
+	s.phase = ending
+	if s.mean != nil {
+		copy(s.v, s.mean)
+	}
+}
+
+// exact takes loss and gradient on all rows.
+func (s *stepper) exact(sums []float64, what string) (arrival, error) {
+	a := arrival{loss: sums[0]/s.weight + s.penalty.at(s.v), reads: 1}
+	s.penalty.gradient(sums[1:1+s.n], s.weight, s.v, nil, 0, s.gradient)
+	if s.set.L1 > 0 {
+		s.penalty.pseudo(s.v, s.gradient, s.gradient)
+	}
+	bad := !finite(a.loss)
+	for i, g := range s.gradient {
+		a.norm, a.size = max(a.norm, math.Abs(g)), max(a.size, math.Abs(s.v[i]))
+		bad = bad || !finite(g)
+	}
+	if bad {
+		return a, fmt.Errorf("the loss is %v and the largest derivative %v %s", a.loss, a.norm, what)
+	}
+	a.along = s.space.dot(s.gradient, s.v)
+	return a, nil
+}
+
+// finish ends training: the last epoch's entry gets the objective itself.
+func (s *stepper) finish(a arrival) {
+	last := &s.state.Record[len(s.state.Record)-1]
+	last.Loss, last.GradientNorm = a.loss, a.norm
+	last.Reads++
+	s.state.Reads++
+	s.state.Loss, s.state.GradientNorm = a.loss, a.norm
+	if s.set.Tol >= 0 && a.norm <= s.set.Tol*max(1, s.state.FirstNorm) {
+		s.state.Reason = GradientSmall
+	}
+	s.state.Done = true
+}

@@ -1,0 +1,101 @@
+package optim
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+)
+
+// training is what a subtask has of a minimisation by any method. All of it is the same
+// on every subtask, but for the rows of the evaluation.
+type training struct {
+	*evaluation
+	set         Settings
+	penalty     penalty
+	space       blocks
+	state       *state
+	v           []float64 // parameters
+	information []float64 // room for second derivatives, where they are asked for
+}
+
+// begin opens the objective on a subtask and puts the objects that all methods have.
+func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
+	ev, err := p.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &training{
+		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()), v: make([]float64, ev.n),
+		state: &state{Method: p.Settings.Method, Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
+	}
+	copy(t.v, p.Settings.Start)
+	t.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &t.space}
+	if p.Settings.Information {
+		if err := p.allowMatrix(ctx, ev.n); err != nil {
+			return nil, err
+		}
+		t.information = make([]float64, 1+ev.n+triangle(ev.n))
+		curvatures.Put(ctx, nil)
+	}
+	trained.Put(ctx, t)
+	parameters.Put(ctx, t.v)
+	progress.Put(ctx, t.state)
+	return t, nil
+}
+
+// tell reports the last entry of the record to those who follow the job, and has the
+// second derivatives read if it is the last of all and they are asked for.
+func (t *training) tell(ctx *comqueue.ComContext) {
+	last := t.state.Record[len(t.state.Record)-1]
+	ctx.Report("loss", last.Loss)
+	ctx.Report("gradient norm", last.GradientNorm)
+	ctx.Report("step", last.Step)
+	ctx.Report("reads", last.Reads)
+	if t.state.Done && t.set.Information {
+		curvatures.Put(ctx, t.information)
+	}
+}
+
+// addInformation adds the stages that read second derivatives in the last superstep,
+// where the settings ask for them.
+func (p Problem) addInformation(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+	if !p.Settings.Information {
+		return q
+	}
+	return q.
+		Add(comqueue.Named("read information", comqueue.ForEachShard(curvatures, readInformation))).
+		Add(comqueue.AllReduce(curvatures))
+}
+
+// readInformation evaluates the second derivatives of a shard, once training has ended.
+func readInformation(ctx *comqueue.ComContext, shard int, out []float64) error {
+	t := trained.Get(ctx)
+	if !t.state.Done {
+		return nil
+	}
+	return wrap(ctx, t.curved.Hessian(shard, t.v, out))
+}
+
+// done is the criterion.
+func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).state.Done, nil }
+
+// result returns what was found, as the caller's.
+func (t *training) result(ctx *comqueue.ComContext) *Result {
+	r := t.state.result(t.v)
+	if t.set.Information {
+		r.Information = make([]float64, triangle(t.n))
+		for i, h := range curvatures.Get(ctx)[1+t.n:] {
+			r.Information[i] = h / t.weight
+		}
+		r.Reads++
+	}
+	return r
+}
+
+// wrap says where in training an error arose.
+func wrap(ctx *comqueue.ComContext, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%v, superstep %d: %w", trained.Get(ctx).state.Method, ctx.StepNo(), err)
+}

@@ -1,0 +1,114 @@
+package optim
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// update turns gradients into steps, by the formulas of their authors:
+//
+//	Plain    u = Momentum·u + g; v -= rate·u, Nesterov's v -= rate·(g + Momentum·u)
+//	         (Sutskever, Martens, Dahl and Hinton, On the importance of initialization and
+//	         momentum in deep learning, ICML 2013, in the form where the rate scales u)
+//	Adam     Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015
+//	AdaGrad  Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 12 (2011)
+//
+// An L1 penalty is no part of the gradient: each step is followed by its proximal map,
+// which makes parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
+// using forward backward splitting, JMLR 10, 2009).
+type update struct {
+	rate           float64 // of the latest step
+	velocity       []float64
+	squares        []float64 // running mean or sum of squared gradients
+	decay1, decay2 float64   // beta1^t and beta2^t
+	factor         float64   // Decay^epoch
+	epochs         int       // that factor stands for
+}
+
+const (
+	beta1   = 0.9
+	beta2   = 0.999
+	epsilon = 1e-8
+)
+
+func newUpdate(set *Settings, n int) update {
+	u := update{decay1: 1, decay2: 1, factor: 1}
+	s := &set.Stochastic
+	if s.Update == Adam || s.Momentum > 0 {
+		u.velocity = make([]float64, n)
+	}
+	if s.Update != Plain {
+		u.squares = make([]float64, n)
+	}
+	return u
+}
+
+// learningRate returns the rate after t steps, in an epoch that counts from 0.
+func (u *update) learningRate(set *Settings, t, epoch int) float64 {
+	s := &set.Stochastic
+	switch s.Schedule {
+	case InverseScaling:
+		return s.Rate / kernel.Pow(1+float64(t), s.Power)
+	case Exponential:
+		for ; u.epochs < epoch; u.epochs++ {
+			u.factor *= s.Decay
+		}
+		return s.Rate * u.factor
+	case Optimal:
+		return 1 / (1/s.Rate + float64(set.L2*float64(t)))
+	}
+	return s.Rate
+}
+
+// move changes the parameters v by the step number t, from 0.
+func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
+	u.rate = u.learningRate(set, t, epoch)
+	s := &set.Stochastic
+	switch s.Update {
+	case Adam:
+		u.decay1, u.decay2 = u.decay1*beta1, u.decay2*beta2
+		first, second := 1-u.decay1, 1-u.decay2
+		for i, d := range g {
+			u.velocity[i] = float64(beta1*u.velocity[i]) + float64((1-beta1)*d)
+			u.squares[i] = float64(beta2*u.squares[i]) + float64((1-beta2)*float64(d*d))
+			rate := u.rate / (math.Sqrt(u.squares[i]/second) + epsilon)
+			v[i] = p.shrink(i, v[i]-float64(rate*(u.velocity[i]/first)), rate)
+		}
+	case AdaGrad:
+		for i, d := range g {
+			u.squares[i] += float64(d * d)
+			rate := u.rate / (math.Sqrt(u.squares[i]) + epsilon)
+			v[i] = p.shrink(i, v[i]-float64(rate*d), rate)
+		}
+	default:
+		for i, d := range g {
+			if u.velocity != nil {
+				u.velocity[i] = float64(s.Momentum*u.velocity[i]) + d
+				if s.Nesterov {
+					d += float64(s.Momentum * u.velocity[i])
+				} else {
+					d = u.velocity[i]
+				}
+			}
+			v[i] = p.shrink(i, v[i]-float64(u.rate*d), u.rate)
+		}
+	}
+}
+
+// shrink is the proximal map of the L1 penalty of parameter i.
+func (p *penalty) shrink(i int, v, rate float64) float64 {
+	if p.l1 == 0 {
+		return v
+	}
+	by := rate * (p.l1 * math.Abs(p.factors[i]))
+	switch {
+	case v > by:
+		return v - by
+	case v < -by:
+		return v + by
+	case by == 0:
+		return v
+	}
+	return 0
+}
