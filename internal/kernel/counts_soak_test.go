@@ -7,3 +7,6 @@ const ulpPoints = 40000
 
 // formShapes divides the shapes at which assembly is compared with pure Go.
 const formShapes = 8
+
+// formPoints is the number of rounds of arguments for the forms of a function.
+const formPoints = 20000

@@ -4,57 +4,99 @@ package kernel
 // scalar form. dst and src have the same length and may be the same slice.
 
 // ExpTo sets dst[i] = [Exp](src[i]).
-func ExpTo(dst, src []float64) {
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = Exp(v)
-	}
-}
-
-// LogTo sets dst[i] = [Log](src[i]).
-func LogTo(dst, src []float64) {
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = Log(v)
-	}
-}
-
-// TanhTo sets dst[i] = [Tanh](src[i]).
-func TanhTo(dst, src []float64) {
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = Tanh(v)
-	}
-}
-
-// SigmoidTo sets dst[i] = [Sigmoid](src[i]).
-func SigmoidTo(dst, src []float64) {
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = Sigmoid(v)
-	}
-}
-
-// SoftplusTo sets dst[i] = [Softplus](src[i]).
-func SoftplusTo(dst, src []float64) {
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = Softplus(v)
-	}
-}
-
-// Log1pTo sets dst[i] = [Log1p](src[i]).
-func Log1pTo(dst, src []float64) {
-	src = src[:len(dst)]
-	for i, v := range src {
-		dst[i] = Log1p(v)
-	}
-}
+func ExpTo(dst, src []float64) { apply(active, expOf, dst, src) }
 
 // Expm1To sets dst[i] = [Expm1](src[i]).
-func Expm1To(dst, src []float64) {
+func Expm1To(dst, src []float64) { apply(active, expm1Of, dst, src) }
+
+// LogTo sets dst[i] = [Log](src[i]).
+func LogTo(dst, src []float64) { apply(active, logOf, dst, src) }
+
+// Log1pTo sets dst[i] = [Log1p](src[i]).
+func Log1pTo(dst, src []float64) { apply(active, log1pOf, dst, src) }
+
+// SigmoidTo sets dst[i] = [Sigmoid](src[i]).
+func SigmoidTo(dst, src []float64) { apply(active, sigmoidOf, dst, src) }
+
+// SoftplusTo sets dst[i] = [Softplus](src[i]).
+func SoftplusTo(dst, src []float64) { apply(active, softplusOf, dst, src) }
+
+// TanhTo sets dst[i] = [Tanh](src[i]).
+func TanhTo(dst, src []float64) { apply(active, tanhOf, dst, src) }
+
+// function names an elementary function that has a form in assembly.
+type function int
+
+const (
+	expOf function = iota
+	expm1Of
+	logOf
+	log1pOf
+	sigmoidOf
+	softplusOf
+	tanhOf
+	functionCount
+)
+
+// apply runs a function over slices. Assembly takes groups of four up to the
+// first that holds a special argument; that group goes through the scalar form,
+// as does what is left at the end.
+func apply(k dispatch, f function, dst, src []float64) {
 	src = src[:len(dst)]
+	for k.avx2 && len(dst) >= 4 {
+		n := min(len(dst), callSize)
+		done := n - f.groups(&dst[0], &src[0], n)
+		next := min(done+4, len(dst))
+		f.scalars(dst[done:next], src[done:next])
+		dst, src = dst[next:], src[next:]
+	}
+	f.scalars(dst, src)
+}
+
+// groups calls the assembly for n arguments and returns how many it left.
+func (f function) groups(dst, src *float64, n int) int {
+	switch f {
+	case expOf:
+		return expGroups(dst, src, n, &expTable, &logTable)
+	case expm1Of:
+		return expm1Groups(dst, src, n, &expTable, &logTable)
+	case logOf:
+		return logGroups(dst, src, n, &expTable, &logTable)
+	case log1pOf:
+		return log1pGroups(dst, src, n, &expTable, &logTable)
+	case sigmoidOf:
+		return sigmoidGroups(dst, src, n, &expTable, &logTable)
+	case softplusOf:
+		return softplusGroups(dst, src, n, &expTable, &logTable)
+	default:
+		return tanhGroups(dst, src, n, &expTable, &logTable)
+	}
+}
+
+// scalars runs the scalar form over slices of one length.
+func (f function) scalars(dst, src []float64) {
+	scalar := f.scalar()
 	for i, v := range src {
-		dst[i] = Expm1(v)
+		dst[i] = scalar(v)
+	}
+}
+
+// scalar returns the scalar form.
+func (f function) scalar() func(float64) float64 {
+	switch f {
+	case expOf:
+		return Exp
+	case expm1Of:
+		return Expm1
+	case logOf:
+		return Log
+	case log1pOf:
+		return Log1p
+	case sigmoidOf:
+		return Sigmoid
+	case softplusOf:
+		return Softplus
+	default:
+		return Tanh
 	}
 }

@@ -37,6 +37,7 @@ func main() {
 		{"vector", vectors},
 		{"rows", rows},
 		{"tile", tiles},
+		{"elementary", elementaries},
 	} {
 		context := build.NewContext()
 		use(context)

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"math"
+
+	op "github.com/mmcloughlin/avo/operand"
+)
+
+// elementaries writes the elementary functions, four arguments at a time, each
+// by the operations of the scalar form in the same order. A group with an
+// argument for which the scalar form takes another way is left to it.
+func elementaries() {
+	constants = map[uint64]op.Mem{}
+	within := func(lo, hi float64) func(x vec) vec {
+		return func(x vec) vec {
+			size := abs(x)
+			bad := compare(notAtMost, size, num(hi))
+			if lo > 0 {
+				bad = or(bad, compare(less, size, num(lo)))
+			}
+			return bad
+		}
+	}
+	elementary("expGroups", "e^x", within(0, 708), func(f functions, x vec) vec {
+		r := f.reduceExp(x)
+		h, _ := r.pair()
+		return mul(h, r.z)
+	})
+	elementary("expm1Groups", "e^x - 1", within(0x1p-54, 40), func(f functions, x vec) vec {
+		h, _ := f.expm1Pair(x)
+		return h
+	})
+	elementary("logGroups", "log x", func(x vec) vec {
+		return or(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022)))
+	}, func(f functions, x vec) vec {
+		m, k := split(x)
+		none := a.YMM()
+		zero(none)
+		h, _ := f.logPair(m, none, numbers(k))
+		return h
+	})
+	elementary("log1pGroups", "log(1+x)", func(x vec) vec {
+		bad := or(compare(notAtMost, x, num(0x1p1000)), compare(atMost, x, num(-1)))
+		return or(bad, compare(less, abs(x), num(0x1p-54)))
+	}, func(f functions, x vec) vec {
+		s, c := twoSum(num(1), x)
+		h, _ := f.logPairSum(s, c)
+		return h
+	})
+	elementary("sigmoidGroups", "1/(1+e^-x)", within(0, 40), sigmoid)
+	elementary("tanhGroups", "tanh x", within(0x1p-28, 22), tanh)
+	elementary("softplusGroups", "log(1+e^x)", within(0, 45), softplus)
+}
+
+// functions are the tables that the elementary functions need.
+type functions struct{ exp, log table }
+
+// elementary writes the loop over groups of four. bad sets the lanes that are
+// for the scalar form.
+func elementary(name, what string, bad func(x vec) vec, body func(f functions, x vec) vec) {
+	function(name, "sets dst[i] to "+what+" of src[i] in groups of four until a group has an argument that is\n"+
+		"for the scalar form, or less than four are left. It returns the number left.",
+		"func(dst, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int")
+	dst, src, n := argument("dst"), argument("src"), argument("n")
+	f := functions{exp: table{argument("exp")}, log: table{argument("log")}}
+	a.Label("loop")
+	a.CMPQ(n, op.Imm(4))
+	a.JLT(op.LabelRef("end"))
+	x := a.YMM()
+	a.VMOVUPD(at(src, 0), x)
+	mask := bad(x)
+	a.VTESTPD(mask, mask)
+	a.JNZ(op.LabelRef("end"))
+	a.VMOVUPD(body(f, x), at(dst, 0))
+	a.ADDQ(op.Imm(32), src)
+	a.ADDQ(op.Imm(32), dst)
+	a.SUBQ(op.Imm(4), n)
+	a.JMP(op.LabelRef("loop"))
+	a.Label("end")
+	a.VZEROUPPER()
+	a.Store(n, a.ReturnIndex(0))
+	a.RET()
+}
+
+const (
+	ln2by64Hi  = 0x1.62e42fefap-7
+	ln2by64Lo  = 0x1.cf79abc9e3b398p-46
+	rLn2by64   = 0x1.71547652b82fep+6
+	roundShift = 0x1.8p52
+	ln2Hi      = 0x1.62e42fefa38p-1
+	ln2Lo      = 0x1.ef35793c7673p-45
+)
+
+// reduced is what reduceExp returns: (s + sl)·(1 + r + t)·z.
+type reduced struct{ s, sl, r, t, z vec }
+
+// reduceExp is for |x| ≤ 708, so that z is a normal power of two. Adding
+// roundShift leaves the quotient in the low bits of the sum: its last six are the
+// place in the table, the others the exponent.
+func (f functions) reduceExp(x vec) reduced {
+	shifted := add(mul(x, num(rLn2by64)), num(roundShift))
+	n := sub(shifted, num(roundShift))
+	rh := sub(x, mul(n, num(ln2by64Hi)))
+	none := a.YMM()
+	zero(none)
+	rl := sub(none, mul(n, num(ln2by64Lo)))
+	r := add(rh, rl)
+	t := add(add(sub(rh, r), rl), expTail(r))
+	s, sl := f.exp.pairs(and(shifted, bitsOf(63)))
+	z := plus(shiftLeft(and(shifted, bitsOf(^uint64(63))), 46), bitsOf(1023<<52))
+	return reduced{s, sl, r, t, z}
+}
+
+func expTail(r vec) vec {
+	w := mul(r, r)
+	p := add(add(num(1.0/24), mul(r, num(1.0/120))), mul(w, num(1.0/720)))
+	p = add(add(num(0.5), mul(r, num(1.0/6))), mul(w, p))
+	return mul(w, p)
+}
+
+// pair joins the parts, without z.
+func (r reduced) pair() (h, l vec) {
+	p := add(r.sl, mul(r.s, add(r.r, r.t)))
+	h = add(r.s, p)
+	return h, add(sub(r.s, h), p)
+}
+
+func (f functions) expm1Pair(x vec) (h, l vec) {
+	r := f.reduceExp(x)
+	s, sl := mul(r.s, r.z), mul(r.sl, r.z)
+	top, low := twoSum(s, num(-1))
+	h = add(top, r.r)
+	p := add(r.r, r.t)
+	l = add(add(sub(top, h), r.r), add(add(r.t, mul(top, p)), add(add(sl, mul(sl, p)), low)))
+	sum := add(h, l)
+	return sum, add(sub(h, sum), l)
+}
+
+// split returns m and k with x = m·2^k and √½ < m ≤ √2 approximately, for positive
+// normal x.
+func split(x vec) (m, k vec) {
+	const sqrt2 = 0x6a09e667f3bcd // its fraction
+	fraction := and(x, bitsOf(1<<52-1))
+	above := a.YMM() // -1 in the lanes that are beyond √2
+	a.VPCMPGTQ(bitsOf(sqrt2), fraction, above)
+	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(above, 52))
+	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), above)
+	return m, k
+}
+
+// numbers turns small integers into numbers.
+func numbers(k vec) vec {
+	return sub(plus(k, num(roundShift)), num(roundShift))
+}
+
+// logPair is the logarithm of (m+ml)·2^k, kf being k.
+func (f functions) logPair(m, ml, kf vec) (h, l vec) {
+	whole := a.YMM()
+	a.VROUNDPD(op.Imm(3), add(mul(m, num(128)), num(0.5)), whole)
+	first, second := f.log.pairs(minus(add(whole, num(roundShift)), plus(load(num(roundShift)), bitsOf(90))))
+	c := mul(whole, num(1.0/128))
+	n := sub(m, c)
+	top := add(n, ml)
+	topLo := add(sub(n, top), ml)
+
+	den := add(m, c)
+	dh := high(den)
+	dl := add(sub(m, sub(dh, c)), ml)
+	inv := div(num(1), den)
+	z := mul(top, inv)
+	zh := high(z)
+	zl := mul(add(sub(sub(top, mul(zh, dh)), mul(zh, dl)), topLo), inv)
+
+	w := mul(z, z)
+	p := add(num(1.0/7), mul(w, num(1.0/9)))
+	p = add(num(1.0/5), mul(w, p))
+	p = add(num(1.0/3), mul(w, p))
+	tail := mul(mul(num(2), z), mul(w, p))
+
+	big := add(mul(kf, num(ln2Hi)), first)
+	small := add(mul(kf, num(ln2Lo)), second)
+	zh, zl = add(zh, zh), add(zl, zl)
+	h = add(big, zh)
+	l = add(add(sub(big, h), zh), add(zl, add(tail, small)))
+	sum := add(h, l)
+	return sum, add(sub(h, sum), l)
+}
+
+// logPairSum is logPair of s + c.
+func (f functions) logPairSum(s, c vec) (h, l vec) {
+	m, k := split(s)
+	power := shiftLeft(minus(load(bitsOf(1023)), k), 52)
+	return f.logPair(m, mul(c, power), numbers(k))
+}
+
+// scaledPair is the pair of e^x times its power of two.
+func (f functions) scaledPair(x vec) (h, l, z vec) {
+	r := f.reduceExp(x)
+	h, l = r.pair()
+	return mul(h, r.z), mul(l, r.z), r.z
+}
+
+const signs = 1 << 63
+
+func sigmoid(f functions, x vec) vec {
+	h, l, _ := f.scaledPair(or(x, bitsOf(signs)))
+	den := add(num(1), h)
+	denLo := add(sub(h, sub(den, num(1))), l)
+	none := a.YMM()
+	zero(none)
+	positive := compare(atLeast, x, none)
+	q := div(choose(positive, num(1), h), den)
+	yes := sub(q, mul(mul(q, denLo), q))
+	no := add(q, mul(sub(l, mul(q, denLo)), sub(num(1), q)))
+	return choose(positive, yes, no)
+}
+
+func tanh(f functions, x vec) vec {
+	size := abs(x)
+	h, l := f.expm1Pair(mul(num(2), size))
+	large := compare(atLeast, size, num(1))
+	den, denLo := twoSum(num(2), h)
+	q := div(choose(large, num(2), h), den)
+	yes := sub(num(1), q)
+	no := add(q, mul(sub(l, mul(q, add(denLo, l))), mul(num(0.5), sub(num(1), q))))
+	return or(choose(large, yes, no), and(x, bitsOf(signs)))
+}
+
+func softplus(f functions, x vec) vec {
+	h, l, z := f.scaledPair(or(x, bitsOf(signs)))
+	tiny := compare(less, z, num(0x1p-30))
+	series := add(h, sub(l, mul(mul(h, h), sub(num(0.5), mul(h, num(1.0/3))))))
+	one := add(num(1), h)
+	lh, ll := f.logPairSum(one, add(sub(h, sub(one, num(1))), l))
+	none := a.YMM()
+	zero(none)
+	lh, ll = choose(tiny, series, lh), choose(tiny, none, ll)
+	sum, err := twoSum(abs(x), lh)
+	return choose(compare(atMost, x, none), lh, add(sum, add(err, ll)))
+}
