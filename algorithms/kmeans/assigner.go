@@ -21,17 +21,29 @@ type assigner interface {
 }
 
 // newAssigner returns what is fastest for the rows: bounds prune the distances of dense
-// rows where there is room for any.
-func newAssigner(in input, k int, open blocks, d int) assigner {
+// rows where there is room for any, if there is to be more than one superstep.
+func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
+	groups := 0
+	if again {
+		groups = groupsFor(k, d, in.valueSize())
+	}
 	switch {
 	case in.single:
-		p := newSinglePruner(k, d, groupsFor(k, d, 4))
+		p := newSinglePruner(k, d, groups)
 		return newPruned(p, open, func(b *block) []float32 { return b.single })
-	case !in.cosine && in.layout != sparseRows && k > 1 && groupsFor(k, d, 8) > 0:
-		p := newPruner(k, d, groupsFor(k, d, 8))
+	case !in.cosine && in.layout != sparseRows && k > 1 && groups > 0:
+		p := newPruner(k, d, groups)
 		return newPruned(p, open, func(b *block) []float64 { return b.dense })
 	}
 	return unpruned{newSearcher(in, k, d)}
+}
+
+// valueSize is the size of a component of a dense row in bytes.
+func (in input) valueSize() int {
+	if in.single {
+		return 4
+	}
+	return 8
 }
 
 // pruned assigns with a pruner.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/apache/arrow/go/v15/arrow/array"
+
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -43,6 +45,7 @@ var (
 
 // lloydState is how far training has come, the same on every subtask.
 type lloydState struct {
+	Before   int  // how often the centres were moved by the queue that made them
 	Updates  int  // how often the centres moved
 	Settled  bool // the last update was the last one needed
 	Reseeded bool // the last update gave rows to empty clusters
@@ -101,7 +104,10 @@ func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 			return err
 		}
 		centroids.Put(ctx, first)
+		made := initialCenters.Get(ctx)
 		trainState.Put(ctx, &lloydState{
+			Before:  int(made.Ints("updates")[0]),
+			Settled: made.Record().Column(2).(*array.Boolean).Value(0),
 			Sizes:   make([]float64, t.params.K),
 			History: make([]Superstep, 0, min(t.params.MaxIter+1, 1<<10)),
 		})
@@ -111,7 +117,7 @@ func (t lloyd) preallocate(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	w := &lloydWork{blocks: open, assign: newAssigner(t.in, k, open, d), cost: make([]float64, chunkRows), next: make([]float64, k*d), empty: make([]int, 0, k)}
+	w := &lloydWork{blocks: open, assign: newAssigner(t.in, k, open, d, t.params.MaxIter > 0), cost: make([]float64, chunkRows), next: make([]float64, k*d), empty: make([]int, 0, k)}
 	for i := range open.block {
 		w.near = append(w.near, make([]int32, open.block[i].n))
 	}
@@ -274,7 +280,7 @@ func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]modelRow, error) {
 	state, c := trainState.Get(ctx), centroids.Get(ctx)
 	d := len(c) / t.params.K
 	m := &Model{
-		Sizes: state.Sizes, Inertia: state.Inertia, Iterations: state.Updates, Converged: state.Settled,
+		Sizes: state.Sizes, Inertia: state.Inertia, Iterations: state.Before + state.Updates, Converged: state.Settled,
 		Distance: t.params.Distance, Dim: d, VectorCol: t.params.VectorCol, History: state.History,
 	}
 	for a := range t.params.K {

@@ -77,7 +77,7 @@ func TestModelsThatCannotBeSaved(t *testing.T) {
 		"size 0 is -1":                   func(m *kmeans.Model) { m.Sizes[0] = -1 },
 		"inertia is NaN":                 func(m *kmeans.Model) { m.Inertia = math.NaN() },
 		"entry 0 of history":             func(m *kmeans.Model) { m.History[0].Movement = math.Inf(1) },
-		"there are 2 entries in history for 2 iterations": func(m *kmeans.Model) { m.Iterations = 2 },
+		"there are 2 entries in history for 0 iterations": func(m *kmeans.Model) { m.Iterations = 0 },
 		"iterations is -1":                    func(m *kmeans.Model) { m.Iterations = -1 },
 		"there are no centers":                func(m *kmeans.Model) { m.Centers = nil },
 		"there are 1 sizes for 2 centers":     func(m *kmeans.Model) { m.Sizes = m.Sizes[:1] },

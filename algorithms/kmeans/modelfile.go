@@ -103,8 +103,8 @@ func (f *modelFile) check() error {
 		return fmt.Errorf("there are %d sizes for %d centers", len(f.Sizes), k)
 	case f.Iterations < 0:
 		return fmt.Errorf("iterations is %d", f.Iterations)
-	case len(f.History) != 0 && len(f.History) != f.Iterations+1:
-		return fmt.Errorf("there are %d entries in history for %d iterations: want one more than iterations", len(f.History), f.Iterations)
+	case len(f.History) > f.Iterations+1:
+		return fmt.Errorf("there are %d entries in history for %d iterations: want at most one more than iterations", len(f.History), f.Iterations)
 	case !(f.Inertia >= 0) || !finite(f.Inertia):
 		return fmt.Errorf("inertia is %v", f.Inertia)
 	}

@@ -56,7 +56,10 @@ const (
 )
 
 // Validate tells what is wrong with the parameters, all of it.
-func (p Params) Validate() error {
+func (p Params) Validate() error { return errors.Join(p.problems()...) }
+
+// problems lists what is wrong with the parameters.
+func (p Params) problems() []error {
 	var errs []error
 	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if p.VectorCol == "" {
@@ -92,7 +95,7 @@ func (p Params) Validate() error {
 		bad("WeightCol and VectorCol are both %q", p.WeightCol)
 	}
 	p.validateCenters(bad)
-	return errors.Join(errs...)
+	return errs
 }
 
 // validateCenters checks the given centres by themselves, up to the first mistake.

@@ -45,6 +45,10 @@ func builderOf(op string, d *engine.Dataset) *engine.Builder {
 // centerRow is a row of the datasets of first centres.
 type centerRow struct {
 	Center []float64 `column:"center"`
+	// Updates is how often the centres were moved so far, and Settled that it was enough;
+	// the same in every row.
+	Updates int64 `column:"updates"`
+	Settled bool  `column:"settled"`
 }
 
 // firstCenters returns the dataset of K first centres.

@@ -1,0 +1,91 @@
+package kmeans
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// BisectingParams are the parameters of TrainBisecting. Of Params, MaxIter is the largest
+// number of updates within a bisection, Tol ends a bisection, Init must be left at its
+// zero value, since bisections draw their own first centres, and Precision must be
+// Double.
+type BisectingParams struct {
+	Params
+	// Split says which cluster is cut in two next; the zero value is LargestInertia.
+	Split Split
+	// Trials is how often each cut is tried, from other rows; the one of least inertia
+	// counts. 0 means 3.
+	Trials int
+}
+
+const defaultTrials = 3
+
+// Split says which cluster is cut in two next.
+type Split int
+
+const (
+	// LargestInertia cuts the cluster of largest inertia.
+	LargestInertia Split = iota
+	// LargestSize cuts the cluster of largest weight.
+	LargestSize
+)
+
+var splitNames = []string{"largest inertia", "largest size"}
+
+// String returns "largest inertia" or "largest size".
+func (s Split) String() string { return enumName("Split", int(s), splitNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Split) MarshalText() ([]byte, error) { return enumText("Split", int(s), splitNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (s *Split) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(s), "split", text, splitNames)
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p BisectingParams) Validate() error {
+	errs := p.Params.problems()
+	if p.Init != KMeansParallel {
+		errs = append(errs, fmt.Errorf("Init is %v: bisecting draws its first centres itself", p.Init))
+	}
+	if p.Trials < 0 || p.Trials > math.MaxInt16 {
+		errs = append(errs, fmt.Errorf("Trials is %d: want 1 to %d, or 0 for %d", p.Trials, math.MaxInt16, defaultTrials))
+	}
+	if _, err := p.Split.MarshalText(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, p.Params.doubleOnly("bisections")...)...)
+}
+
+// TrainBisecting is Train by bisecting k-means: it begins with all rows in one cluster
+// and cuts one cluster in two, by k-means with two centres, until there are K. A
+// superstep of it reads the rows of one cluster only, so that all K-1 cuts together read
+// each row about log2 K times as often as one bisection has supersteps; it suits large K,
+// and its clusters are of more even size.
+//
+// The result is a model like that of Train, with the centres of the K last clusters, in
+// the order in which they were cut off. It predicts the nearest centre. That need not be
+// the cluster to which the cuts led a row, and gives an inertia that is no larger; one
+// more pass evaluates the centres, so that sizes and inertia of the model are those of
+// predicting the training rows. Given to Train as Centers they may be improved further.
+//
+// Its queue is named "kmeans bisecting" and reports "clusters", and "inertia" of the best
+// trial in each superstep of a bisection.
+func TrainBisecting(points *engine.Dataset, p BisectingParams) *engine.Dataset {
+	if p.Trials == 0 {
+		p.Trials = defaultTrials
+	}
+	if p.K == 1 && p.Validate() == nil {
+		// Nothing to cut: the mean of all rows, wherever its search begins.
+		p.Init = Random
+		return Train(points, p.Params)
+	}
+	return trainBy("kmeans.TrainBisecting", points, p.Params, p.Validate(), func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
+		p.Params = own
+		return bisecting{in, p}.addQueue(b, rows)
+	})
+}

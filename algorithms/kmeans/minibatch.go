@@ -1,0 +1,300 @@
+package kmeans
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Mini-batch k-means (Sculley, Web-scale k-means clustering, WWW 2010). Each superstep
+// draws a batch of rows, assigns them to their nearest centres, and moves each centre
+// towards its rows with a rate of one over the number it has had: so that it is the mean
+// of all rows that were ever assigned to it, whose sum is what is kept. The rows of a
+// batch move no centre before all are assigned, as in Sculley's algorithm.
+//
+// A shard gives a batch rows in proportion to its own, drawn with replacement, each draw
+// being a function of seed, shard and superstep alone.
+
+// MiniBatchParams are the parameters of TrainMiniBatch. Of Params, MaxIter is the largest
+// number of batches, where 0 means 1000, Tol ends training once a batch moved no centre
+// farther, and Precision must be Double.
+type MiniBatchParams struct {
+	Params
+	// BatchSize is the number of rows in a batch; 0 means 1024.
+	BatchSize int
+	// Patience ends training after as many batches in succession without a new least of
+	// the smoothed inertia: the mean of the batches' inertias with weights that fall off
+	// within about half a pass over the data. 0 means 10; negative means to go on.
+	Patience int
+}
+
+const (
+	defaultBatchSize = 1024
+	defaultBatches   = 1000
+	defaultPatience  = 10
+)
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p MiniBatchParams) Validate() error {
+	errs := p.Params.problems()
+	if p.BatchSize < 0 || p.BatchSize > math.MaxInt32 {
+		errs = append(errs, fmt.Errorf("BatchSize is %d: want 1 to %d, or 0 for %d", p.BatchSize, math.MaxInt32, defaultBatchSize))
+	}
+	return errors.Join(append(errs, p.Params.doubleOnly("mini-batches")...)...)
+}
+
+// doubleOnly tells whether the precision is one that only Train knows.
+func (p Params) doubleOnly(who string) []error {
+	if p.Precision == Single {
+		return []error{fmt.Errorf("Precision is single: %s compute in double precision", who)}
+	}
+	return nil
+}
+
+// TrainMiniBatch is Train by mini-batches: each superstep looks at a batch of rows in
+// place of all. It reaches an inertia a few percent above that of Train after reading a
+// small part of the rows as often; one more pass evaluates the centres, so that sizes and
+// inertia of the model are those of predicting the training rows.
+//
+// Its queue is named "kmeans mini-batch" and reports "inertia", smoothed and per unit of
+// weight, and "movement" for every batch. A centre that no row of a batch is nearest to
+// stays where it is; clusters may end empty.
+func TrainMiniBatch(points *engine.Dataset, p MiniBatchParams) *engine.Dataset {
+	if p.MaxIter == 0 {
+		p.MaxIter = defaultBatches
+	}
+	if p.BatchSize == 0 {
+		p.BatchSize = defaultBatchSize
+	}
+	if p.Patience == 0 {
+		p.Patience = defaultPatience
+	}
+	return trainBy("kmeans.TrainMiniBatch", points, p.Params, p.Validate(), func(b *engine.Builder, rows *engine.Dataset, in input, own Params) *engine.Dataset {
+		p.Params = own
+		return miniBatch{in, p}.addQueue(b, rows, firstCenters(b, rows, in, own))
+	})
+}
+
+// trainBy adds a training whose centres a queue of its own finds; Lloyd's then only
+// evaluates them.
+func trainBy(op string, points *engine.Dataset, p Params, problem error, centers func(b *engine.Builder, rows *engine.Dataset, in input, p Params) *engine.Dataset) *engine.Dataset {
+	b := builderOf(op, points)
+	if problem != nil {
+		b.Errorf("%s: %w", op, problem)
+		return b.Poisoned(op)
+	}
+	if points.Poisoned() {
+		return points
+	}
+	p = p.withDefaults(b.Seed())
+	rows, in, err := checkPoints(points, p)
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	found := centers(b, rows, in, p)
+	p.MaxIter = 0
+	return lloyd{in, p}.addQueue(b, rows, found)
+}
+
+// Objects of the queue.
+var (
+	batchState   = shared.Replicated("state", shared.Msgpack[*batchesState]())
+	batchSums    = shared.Scratch[[]float64]("sumsAllReduce")
+	batchScratch = shared.Scratch[*batchWork]("work")
+)
+
+// batchesState is how far the queue has come, the same on every subtask.
+type batchesState struct {
+	Dim      int
+	Before   []float64 // rows in the shards before each, and in all
+	Centers  []float64
+	Sums     []float64 // d sums and a weight for each centre, of all batches
+	Batches  int
+	Smoothed float64
+	Least    float64 // of Smoothed
+	Since    int     // batches since then
+	Settled  bool
+}
+
+// batchWork is what a subtask needs besides.
+type batchWork struct {
+	blocks
+	gather *gatherer
+	search *searcher
+	rows   []int32
+	next   []float64
+}
+
+// miniBatch has the parameters of the queue; its methods are the stages.
+type miniBatch struct {
+	in     input
+	params MiniBatchParams
+}
+
+func (t miniBatch) addQueue(b *engine.Builder, rows, centers *engine.Dataset) *engine.Dataset {
+	return comqueue.New(b, "kmeans mini-batch").
+		InitWithPartitionedData(points, rows).
+		InitWithBroadcastData(initialCenters, centers).
+		Add(comqueue.Named("preallocate", t.preallocate)).
+		Add(comqueue.Named("measure", comqueue.ForEachShard(rowMass, t.in.measure))).
+		Add(comqueue.AllReduce(rowMass)).
+		Add(comqueue.Named("open", t.open)).
+		Add(comqueue.Named("assign batch", comqueue.ForEachShard(batchSums, t.assign))).
+		Add(comqueue.AllReduce(batchSums)).
+		Add(comqueue.Named("move centroids", t.move)).
+		SetCompareCriterionOfNode0(t.complete).
+		SetMaxIter(t.params.MaxIter).
+		CloseOnNode0(comqueue.Output(t.output)).
+		Exec()
+}
+
+// preallocate makes room.
+func (t miniBatch) preallocate(ctx *comqueue.ComContext) error {
+	if !rowMass.Has(ctx) {
+		rowMass.Put(ctx, make([]float64, massSize*ctx.TotalShards()))
+		batchSums.Put(ctx, nil)
+	}
+	return nil
+}
+
+// open makes what the supersteps use, from the measures of the first.
+func (t miniBatch) open(ctx *comqueue.ComContext) error {
+	if batchScratch.Has(ctx) {
+		return nil
+	}
+	k := t.params.K
+	if !batchState.Has(ctx) {
+		slots := rowMass.Get(ctx)
+		if _, _, err := t.params.measured(slots); err != nil {
+			return err
+		}
+		first, err := lloyd{t.in, t.params.Params}.firstCenters(initialCenters.Get(ctx))
+		if err != nil {
+			return err
+		}
+		d := len(first) / k
+		state := &batchesState{Dim: d, Centers: first, Sums: make([]float64, k*(d+1)), Before: []float64{0}, Least: math.Inf(1)}
+		for s := range ctx.TotalShards() {
+			state.Before = append(state.Before, state.Before[s]+slots[massSize*s])
+		}
+		batchState.Put(ctx, state)
+	}
+	d := batchState.Get(ctx).Dim
+	open, err := t.in.openBlocks(ctx, d)
+	if err != nil {
+		return err
+	}
+	w := &batchWork{blocks: open, gather: newGatherer(t.in, d), search: newSearcher(t.in, k, d), next: make([]float64, k*d)}
+	w.search.set(batchState.Get(ctx).Centers)
+	batchScratch.Put(ctx, w)
+	resize(ctx, rowMass, 0)
+	batchSums.Put(ctx, make([]float64, k*(d+1)+1))
+	return nil
+}
+
+// share returns how many rows of a batch come from a shard.
+func (t miniBatch) share(state *batchesState, shard int) int {
+	all := state.Before[len(state.Before)-1]
+	upTo := func(s int) int { return int(math.Floor(float64(t.params.BatchSize) * (state.Before[s] / all))) }
+	return upTo(shard+1) - upTo(shard)
+}
+
+// assign draws the shard's part of a batch and adds it to the sums of its centres.
+func (t miniBatch) assign(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w, state := batchScratch.Get(ctx), batchState.Get(ctx)
+	b, share := w.at(shard), t.share(state, shard)
+	random := draws(t.params.Seed, "kmeans batch", shard, state.Batches)
+	for lo := 0; lo < share; lo += chunkRows {
+		w.rows = w.rows[:0]
+		for i := lo; i < min(lo+chunkRows, share); i++ {
+			w.rows = append(w.rows, int32(random.Float64At(uint64(i))*float64(b.n)))
+		}
+		part := w.gather.take(b, w.rows)
+		clear(w.gather.near)
+		out[len(out)-1] += w.search.accumulate(part, w.gather.near[:part.n], out[:len(out)-1])
+	}
+	return nil
+}
+
+// move moves the centres and decides whether to go on.
+func (t miniBatch) move(ctx *comqueue.ComContext) error {
+	w, state, sums := batchScratch.Get(ctx), batchState.Get(ctx), batchSums.Get(ctx)
+	k, d := t.params.K, state.Dim
+	var weight, moved float64
+	train := lloyd{t.in, t.params.Params}
+	for a := range k {
+		got := sums[a*(d+1) : (a+1)*(d+1)]
+		old, next := state.Centers[a*d:(a+1)*d], w.next[a*d:(a+1)*d]
+		copy(next, old)
+		weight += got[d]
+		if got[d] > 0 {
+			all := state.Sums[a*(d+1) : (a+1)*(d+1)]
+			for j, v := range got {
+				all[j] += v
+			}
+			train.center(all[:d], all[d], old, next)
+		}
+		step := math.Sqrt(squared(next, old))
+		if !finite(step) {
+			return t.params.overflow()
+		}
+		moved = max(moved, step)
+	}
+	copy(state.Centers, w.next)
+	w.search.set(state.Centers)
+	inertia := sums[len(sums)-1]
+	if !finite(inertia) || !finite(weight) {
+		return t.params.overflow()
+	}
+	t.smooth(state, inertia, weight)
+	state.Settled = weight > 0 && moved <= t.params.Tol
+	ctx.Report("inertia", state.Smoothed)
+	ctx.Report("movement", moved)
+	return nil
+}
+
+// smooth adds the inertia of a batch to the smoothed one. A batch without weight says
+// nothing.
+func (t miniBatch) smooth(state *batchesState, inertia, weight float64) {
+	state.Batches++
+	if weight == 0 {
+		return
+	}
+	inertia /= weight
+	// Half a pass over the rows outweighs all before, as scikit-learn has it.
+	rate := min(2*float64(t.params.BatchSize)/(state.Before[len(state.Before)-1]+1), 1)
+	if state.Batches > 1 {
+		inertia = state.Smoothed + float64(rate*(inertia-state.Smoothed))
+	}
+	state.Smoothed = inertia
+	state.Since++
+	if inertia < state.Least {
+		state.Least, state.Since = inertia, 0
+	}
+}
+
+// complete is the criterion: the centres have settled, or improve no more.
+func (t miniBatch) complete(ctx *comqueue.ComContext) (bool, error) {
+	state := batchState.Get(ctx)
+	return state.Settled || t.params.Patience > 0 && state.Since >= t.params.Patience, nil
+}
+
+// output gives the centres.
+func (t miniBatch) output(ctx *comqueue.ComContext) ([]centerRow, error) {
+	state := batchState.Get(ctx)
+	stopped, err := t.complete(ctx)
+	return found(centerRows(state.Centers, state.Dim), state.Batches, stopped), err
+}
+
+// found says of centres how often they were updated, and whether that was enough.
+func found(rows []centerRow, updates int, settled bool) []centerRow {
+	for i := range rows {
+		rows[i].Updates, rows[i].Settled = int64(updates), settled
+	}
+	return rows
+}
