@@ -1,0 +1,93 @@
+package evaluate
+
+import "github.com/superstep-ml/superstep/internal/kernel"
+
+// devianceState adds up deviances: of the predictions, and of the mean label in their
+// place.
+type devianceState struct {
+	Own, Null     sum
+	BadLabel      bool
+	BadPrediction bool
+	BadMean       bool
+
+	mean float64
+}
+
+func (s *devianceState) merge(o *devianceState) {
+	s.Own.merge(&o.Own)
+	s.Null.merge(&o.Null)
+	s.BadLabel = s.BadLabel || o.BadLabel
+	s.BadPrediction = s.BadPrediction || o.BadPrediction
+	s.BadMean = s.BadMean || o.BadMean
+}
+
+// add adds a row; rows without weight count for nothing, also where they have no deviance.
+func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
+	if w == 0 {
+		return
+	}
+	power := o.Power
+	switch o.Deviance {
+	case PoissonDeviance:
+		power = 1
+	case GammaDeviance:
+		power = 2
+	}
+	if power >= 1 && power < 2 && label < 0 || power >= 2 && label <= 0 {
+		s.BadLabel = true
+		return
+	}
+	if power != 0 && prediction <= 0 {
+		s.BadPrediction = true
+		return
+	}
+	s.Own.add(float64(w * unitDeviance(power, label, prediction)))
+	switch {
+	case s.mean > 0 || power == 0:
+		s.Null.add(float64(w * unitDeviance(power, label, s.mean)))
+	case s.mean < 0: // at 0 every label is, and has no deviance
+		s.BadMean = true
+	}
+}
+
+// unitDeviance is that of one label y from the mean m for a variance of m^power (Jørgensen,
+// Exponential Dispersion Models, 1987).
+func unitDeviance(power, y, m float64) float64 {
+	switch power {
+	case 0:
+		return float64((y - m) * (y - m))
+	case 1:
+		d := m - y
+		if y > 0 {
+			d += float64(y * kernel.Log(y/m))
+		}
+		return 2 * d
+	case 2:
+		return 2 * (kernel.Log(m/y) + y/m - 1)
+	}
+	d := kernel.Pow(m, 2-power)/(2-power) - float64(y*kernel.Pow(m, 1-power))/(1-power)
+	if y > 0 {
+		d += kernel.Pow(y, 2-power) / float64((1-power)*(2-power))
+	}
+	return 2 * d
+}
+
+// report sets the report's deviances.
+func (s *devianceState) report(r *RegressionReport, u *undefined, w float64) {
+	why := ""
+	switch {
+	case s.BadLabel:
+		why = "a label is negative, or 0 where that has no deviance"
+	case s.BadPrediction:
+		why = "a prediction is 0 or less"
+	default:
+		r.Deviance = s.Own.value() / w
+		if s.BadMean {
+			r.D2Deviance = u.none("d2_deviance", "the mean label is negative")
+			return
+		}
+		r.D2Deviance = 1 - u.ratio("d2_deviance", s.Own.value(), s.Null.value(), "the labels of all rows are equal")
+		return
+	}
+	r.Deviance, r.D2Deviance = u.none("deviance", why), u.none("d2_deviance", why)
+}

@@ -1,0 +1,74 @@
+package evaluate
+
+import (
+	"math"
+	"math/big"
+)
+
+// quantiles finds the q-quantile of values in a sweep over them in ascending order, and
+// what the pinball loss of that one value is: the loss of the best constant.
+type quantiles struct {
+	HasLower, HasUpper bool
+	// Lower is the least value at which the weight up to it reaches q of all, Upper the least
+	// at which it exceeds that.
+	Lower, Upper float64
+	// Sums of weights and of weight times value: of values below Lower, and of the others.
+	BelowWeight, Below, AboveWeight, Above sum
+}
+
+// visit takes a distinct value; its weight is a.
+func (s *quantiles) visit(q float64, t *step) {
+	at := float64(q * t.total.a)
+	if t.afterA < at {
+		s.BelowWeight.add(t.a)
+		s.Below.addProduct(t.a, t.value)
+		return
+	}
+	s.AboveWeight.add(t.a)
+	s.Above.addProduct(t.a, t.value)
+	if !s.HasLower {
+		s.HasLower, s.Lower = true, t.value
+	}
+	if t.afterA > at && !s.HasUpper {
+		s.HasUpper, s.Upper = true, t.value
+	}
+}
+
+// merge adds what was seen of larger values, or of smaller ones.
+func (s *quantiles) merge(o *quantiles) {
+	if o.HasLower && (!s.HasLower || o.Lower < s.Lower) {
+		s.HasLower, s.Lower = true, o.Lower
+	}
+	if o.HasUpper && (!s.HasUpper || o.Upper < s.Upper) {
+		s.HasUpper, s.Upper = true, o.Upper
+	}
+	s.BelowWeight.merge(&o.BelowWeight)
+	s.Below.merge(&o.Below)
+	s.AboveWeight.merge(&o.AboveWeight)
+	s.Above.merge(&o.Above)
+}
+
+// value returns the quantile: between two values, their mean.
+func (s *quantiles) value() float64 {
+	if !s.HasUpper || s.Lower == s.Upper {
+		return s.Lower
+	}
+	return s.Lower + (s.Upper-s.Lower)/2
+}
+
+// loss returns the sum of weight times pinball loss of Lower for q, rounded once.
+func (s *quantiles) loss(q float64) float64 {
+	for _, part := range []*sum{&s.BelowWeight, &s.Below, &s.AboveWeight, &s.Above} {
+		if !part.finite() {
+			return math.NaN()
+		}
+	}
+	at, share := newExact().SetFloat64(s.Lower), newExact().SetFloat64(q)
+	above, below := s.Above.exact(), s.Below.exact()
+	above.Sub(above, newExact().Mul(at, s.AboveWeight.exact()))
+	below.Sub(newExact().Mul(at, s.BelowWeight.exact()), below)
+	above.Mul(above, share)
+	below.Mul(below, share.Sub(big.NewFloat(1), share))
+	v, _ := above.Add(above, below).Float64()
+	return max(v, 0)
+}
