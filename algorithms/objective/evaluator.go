@@ -45,6 +45,8 @@ type shardRows struct {
 	chunk  int       // rows at a time
 	m, q   []float64 // margins at the current point and of the direction, N×k
 	prox   []float64 // multipliers of a Smooth loss; nil while they are 0
+	next   []float64 // those that Tighten makes prox
+	mu     float64   // smoothing of a Smooth loss; 0 while it is the first
 }
 
 // cacheBytes is about what a chunk of features may take: half of a first-level cache.
@@ -207,7 +209,7 @@ func (e *Evaluator) products(b *rows.Block, m []float64) {
 func (e *Evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Batch {
 	t := &e.batch
 	t.N, t.K, t.Label, t.Censor, t.Margin = b.N, e.k, b.Label, b.Censor, m
-	t.Prox = nil
+	t.Prox, t.Mu = nil, s.mu
 	if s.prox != nil {
 		t.Prox = s.prox[lo : lo+b.N]
 	}

@@ -42,8 +42,10 @@ type Batch struct {
 	N, K int // rows, margins of each
 	// Label has N labels, Censor N indicators (nil: every row was seen in full).
 	Label, Censor []float64
-	// Prox has, for a Smooth loss, the N multipliers that it is drawn to; nil: zeros.
+	// Prox has, for a Smooth loss, the N multipliers that it is drawn to, nil for zeros, and
+	// Mu its smoothing, 0 for the first.
 	Prox []float64
+	Mu   float64
 	// Margin has N×K margins, row by row.
 	Margin []float64
 	// Loss, N values, is written.

@@ -68,6 +68,7 @@ func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	b.Censor = pick(&room.Censor, s.Censor, s.chunk, indices)
 	b.Offset = pick(&room.Offset, s.Offset, s.chunk, indices)
 	w.block.weight = pick(&room.Weight, s.weight, s.chunk, indices)
+	w.block.mu = s.mu
 	w.block.prox = pick(&w.prox, s.prox, s.chunk, indices)
 	return &w.block
 }

@@ -19,24 +19,34 @@ type line struct{ s, c, lo, hi, epsilon float64 }
 
 // Smooth is a Kinked loss made smooth so that methods for smooth functions minimise it:
 //
-//	max over α in [lo, hi] of α·r − ε·|α| − ½·Mu·(α−a)²
+//	max over α in [lo, hi] of α·r − ε·|α| − ½·μ·(α−a)²
 //
 // where a, one number for each row, is at first 0: then it is below the loss by at most
-// ½·Mu, and equal to it but near the kinks (Nesterov, Smooth minimization of non-smooth
+// ½·μ, and equal to it but near the kinks (Nesterov, Smooth minimization of non-smooth
 // functions, Mathematical Programming 103, 2005). Every a is then moved to the α that
-// attains the maximum, and one minimises again, from the parameters found: that is the
-// proximal point method on the dual problem (Rockafellar, Augmented Lagrangians and
-// applications of the proximal point algorithm, Mathematics of Operations Research 1,
-// 1976), which reaches the minimum of the loss itself at any fixed Mu, in few rounds. So
-// Mu need not become small, which would make the problem hard for L-BFGS and Newton's
-// method alike.
+// attains the maximum, μ is divided by Shrink, and one minimises again, from the parameters
+// found: that is the proximal point method on the dual problem (Rockafellar, Augmented
+// Lagrangians and applications of the proximal point algorithm, Mathematics of Operations
+// Research 1, 1976). It reaches the minimum of the loss itself even at a fixed μ, and in
+// few rounds with one that falls slowly; where μ alone were made small, and a left 0, it
+// would have to be as small as the error allowed, and the problem so hard that neither
+// L-BFGS nor Newton's method solved it.
 //
-// An evaluator for a Smooth loss is a Tightener: it moves a, and tells the duality gap.
+// The Evaluator moves a, by Tighten, and tells the duality gap, by Bound and Gap.
 type Smooth struct {
 	Loss Kinked
-	// Mu is how far the kinks are rounded off; 0 means 0.1. The loss is quadratic where r
-	// changes by Mu, times hi−lo.
+	// Mu is the first μ, how far the kinks are rounded off, in units of the margins; 0 means
+	// 0.1. The loss is quadratic where r changes by μ, times hi−lo.
 	Mu float64
+	// Shrink is what μ is divided by from round to round, 1 or more; 0 means 10.
+	Shrink float64
+}
+
+func (l Smooth) shrink() float64 {
+	if l.Shrink == 0 {
+		return 10
+	}
+	return l.Shrink
 }
 
 func (l Smooth) mu() float64 {
@@ -57,6 +67,9 @@ func (l Smooth) Shape(f *rows.Facts) (Shape, error) {
 	if l.Mu != 0 && !finitePositive(l.Mu) {
 		return Shape{}, fmt.Errorf("the smoothing of the %s loss is %v: want a number above 0, or 0 for 0.1", l.Loss, l.Mu)
 	}
+	if l.Shrink != 0 && !(l.Shrink >= 1 && finitePositive(l.Shrink)) {
+		return Shape{}, fmt.Errorf("the smoothing of the %s loss is to shrink by %v: want 1 or more, or 0 for 10", l.Loss, l.Shrink)
+	}
 	return l.Loss.Shape(f)
 }
 
@@ -66,6 +79,9 @@ func (l Smooth) Refuses(label float64) string { return l.Loss.Refuses(label) }
 // At implements Loss.
 func (l Smooth) At(b *Batch) {
 	mu := l.mu()
+	if b.Mu > 0 {
+		mu = b.Mu
+	}
 	for i, m := range b.Margin[:b.N] {
 		a := 0.0
 		if b.Prox != nil {

@@ -1,0 +1,116 @@
+package objective_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+)
+
+// minimize goes to the minimum of the mean loss with a penalty by damped Newton steps.
+func (o opened) minimize(t *testing.T, v []float64, l2 float64) {
+	n := o.e.Len()
+	value := func(sums, at []float64) float64 {
+		f := sums[0] / o.e.Weight()
+		for j, x := range at {
+			f += l2 / 2 * square(o.e.Factors()[j]*x)
+		}
+		return f
+	}
+	const damping = 1e-3 // the intercept has no curvature where no row is near a kink
+	for range 400 {
+		sums := o.sum(t, 1+n+n*(n+1)/2, func(shard int, out []float64) error { return o.e.Hessian(shard, v, out) })
+		g := mat.NewVecDense(n, nil)
+		h := mat.NewSymDense(n, nil)
+		norm := 0.0
+		for a := range n {
+			f := l2 * square(o.e.Factors()[a])
+			g.SetVec(a, sums[1+a]/o.e.Weight()+f*v[a])
+			norm = math.Max(norm, math.Abs(g.AtVec(a)))
+			for b := range a + 1 {
+				h.SetSym(a, b, sums[1+n+a*(a+1)/2+b]/o.e.Weight())
+			}
+			h.SetSym(a, a, h.At(a, a)+f+damping)
+		}
+		if norm < 1e-9 {
+			return
+		}
+		var chol mat.Cholesky
+		require.True(t, chol.Factorize(h))
+		var p mat.VecDense
+		require.NoError(t, chol.SolveVecTo(&p, g))
+		now := value(sums, v)
+		moved := false
+		for length := 1.0; length > 1e-9 && !moved; length /= 2 {
+			u := make([]float64, n)
+			for j := range u {
+				u[j] = v[j] - length*p.AtVec(j)
+			}
+			if value(o.evaluate(t, u), u) < now {
+				copy(v, u)
+				moved = true
+			}
+		}
+		if !moved { // the rest is rounding
+			return
+		}
+	}
+}
+
+func TestRoundsCloseTheDualityGap(t *testing.T) {
+	for _, l := range []kind{kinds()[3], kinds()[5], kinds()[8]} {
+		for _, d := range []design{{}, {sparse: true, weighted: true, shifted: true}, {noIntercept: true}} {
+			for _, l2 := range []float64{0.001, 0.1, 3} {
+				table := tableFor(l, d)
+				smooth := objective.Smooth{Loss: l.loss.(objective.Kinked), Mu: 0.2}
+				with(t, table, objective.Linear{Loss: smooth, NoIntercept: d.noIntercept}, func(o opened) {
+					v := make([]float64, o.e.Len())
+					var gaps []float64
+					for range 10 {
+						o.minimize(t, v, l2)
+						sums := o.sum(t, o.e.BoundLen(), func(shard int, out []float64) error { return o.e.Bound(shard, v, out) })
+						value, bound := o.e.Gap(v, sums, 0, l2)
+						require.LessOrEqual(t, bound, value+1e-12)
+						c, err := o.linear.Coefficients(o.facts, v)
+						require.NoError(t, err)
+						want := reference(table, l, c) / o.e.Weight()
+						for j := range o.e.Factors() {
+							want += l2 / 2 * square(o.e.Factors()[j]*v[j])
+						}
+						require.InEpsilon(t, want, value, 1e-9)
+						gaps = append(gaps, value-bound)
+						if value-bound < 1e-7 {
+							break
+						}
+						require.NoError(t, o.ctx.ForShards(o.e.Tighten))
+					}
+					require.Less(t, gaps[len(gaps)-1], 1e-6, "%v %v %v: %.1e", l.loss, d, l2, gaps)
+					require.Greater(t, gaps[0], 1e-6) // smoothing alone is not enough
+				})
+			}
+		}
+	}
+}
+
+func TestBoundOfOtherLosses(t *testing.T) {
+	table := tableFor(kinds()[0], design{})
+	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {
+		require.ErrorContains(t, o.e.Bound(0, make([]float64, 6), make([]float64, o.e.BoundLen())), "Smooth")
+		require.ErrorContains(t, o.e.Tighten(0), "Smooth")
+	})
+}
+
+func TestGapWithoutPenalty(t *testing.T) {
+	table := trial.TableOf([]float64{0, 1, 2}, []float64{1}, []float64{2}, []float64{4})
+	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.EpsilonInsensitive{}}}, func(o opened) {
+		v := make([]float64, 2)
+		sums := o.sum(t, o.e.BoundLen(), func(shard int, out []float64) error { return o.e.Bound(shard, v, out) })
+		value, bound := o.e.Gap(v, sums, 0, 0)
+		require.InDelta(t, 1, value, 1e-15)
+		require.True(t, math.IsInf(bound, -1))
+	})
+}

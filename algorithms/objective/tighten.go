@@ -1,0 +1,170 @@
+package objective
+
+import (
+	"errors"
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// A Kinked loss is minimised through Smooth in rounds. Each minimises the smooth objective
+// from where the last one ended; then Bound, whose sums are reduced over shards, tells by
+// Gap how far the parameters are from the minimum of the Kinked loss itself, and if that
+// is too far Tighten moves the multipliers:
+//
+//	minimise F with Smooth{Loss}                 any optimiser for smooth functions
+//	sums = Σ over shards of Bound(shard, v)      one read
+//	objective, bound = Gap(v, sums, l1, l2)      bound ≤ minimum ≤ objective
+//	until objective − bound ≤ tolerance: Tighten each shard, begin again
+
+// BoundLen returns the length of the sums of Bound.
+func (e *Evaluator) BoundLen() int { return 5 + 2*e.d }
+
+var errNotSmooth = errors.New("only an objective with a Smooth loss has a bound, and is tightened after it was found")
+
+// Bound finds for each row of the shard the multiplier that the smooth loss has at v, and
+// adds to out what Gap needs: the loss without smoothing, and for the rows that draw the
+// margin up and those that draw it down apart, so that Gap can balance them, their part in
+// the dual objective, their multipliers, and their multipliers times features. One read.
+func (e *Evaluator) Bound(shard int, v, out []float64) error {
+	smooth, ok := e.loss.(Smooth)
+	if !ok {
+		return errNotSmooth
+	}
+	s := e.at(shard)
+	if s.next == nil {
+		s.next = make([]float64, s.N)
+	}
+	mu := s.mu
+	if mu == 0 {
+		mu = smooth.mu()
+	}
+	e.point(v)
+	up, down := out[5:5+e.d], out[5+e.d:5+2*e.d]
+	for lo := 0; lo < s.N; lo += s.chunk {
+		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		m := e.margin[:part.N]
+		e.margins(&part, part.Offset, m)
+		upper, lower := e.coef[:part.N], e.batch.Work[:part.N]
+		for i, margin := range m {
+			a, w, shift := 0.0, 1.0, 0.0
+			if s.prox != nil {
+				a = s.prox[lo+i]
+			}
+			if s.weight != nil {
+				w = s.weight[lo+i]
+			}
+			if part.Offset != nil {
+				shift = part.Offset[i]
+			}
+			row := smooth.Loss.line(part.Label[i])
+			r := row.c - float64(row.s*margin)
+			alpha, _ := row.attains(r, a, mu)
+			s.next[lo+i] = alpha
+			upper[i], lower[i] = 0, 0
+			if w == 0 {
+				continue
+			}
+			out[0] += float64(w * row.value(r))
+			part := float64(w * (float64(alpha*(row.c-float64(row.s*shift))) - float64(row.epsilon*math.Abs(alpha))))
+			if pull := float64(w * float64(row.s*alpha)); pull > 0 {
+				out[1] += part
+				out[3] += pull
+				upper[i] = pull
+			} else {
+				out[2] += part
+				out[4] += pull
+				lower[i] = pull
+			}
+		}
+		if part.Dense != nil {
+			kernel.AddScaledRows(part.Dense, part.N, e.d, upper, up)
+			kernel.AddScaledRows(part.Dense, part.N, e.d, lower, down)
+		} else {
+			kernel.AddScaledCSR(part.Sparse, upper, up)
+			kernel.AddScaledCSR(part.Sparse, lower, down)
+		}
+	}
+	e.scaleSums(up, out[3])
+	e.scaleSums(down, out[4])
+	return nil
+}
+
+// scaleSums turns sums of features as they are into those of scaled ones.
+func (e *Evaluator) scaleSums(sums []float64, total float64) {
+	for j, inverse := range e.inverse {
+		if e.centred {
+			sums[j] -= float64(e.mean[j] * total)
+		}
+		sums[j] *= inverse
+	}
+}
+
+// value returns the loss of a row.
+func (l line) value(r float64) float64 {
+	switch {
+	case r > l.epsilon:
+		return l.hi * (r - l.epsilon)
+	case r < -l.epsilon:
+		return l.lo * (r + l.epsilon)
+	case r == r:
+		return 0
+	}
+	return r
+}
+
+// Gap returns the mean Kinked loss with its penalty at v, and a lower bound of the minimum
+// of that: the value of the dual problem at the multipliers of Bound, whose reduced sums
+// are given. Where nothing penalises the coefficients there is no bound, −Inf.
+func (e *Evaluator) Gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
+	objective = sums[0] / e.weight
+	for j, f := range e.penalty {
+		x := math.Abs(f * v[j])
+		objective += float64(l1*x) + 0.5*float64(l2*float64(x*x))
+	}
+	if !(l2 > 0) {
+		return objective, math.Inf(-1)
+	}
+	// An intercept, which nothing penalises, asks the pulls of both sides to be equal: the
+	// greater ones are made smaller, which keeps them within their bounds.
+	up, down := 1.0, 1.0
+	if e.intercept {
+		switch above, below := sums[3], -sums[4]; {
+		case above > below:
+			up = below / above
+		case below > above:
+			down = above / below
+		}
+	}
+	bound = (float64(up*sums[1]) + float64(down*sums[2])) / e.weight
+	for j, f := range e.penalty[:e.d] {
+		if f == 0 {
+			continue
+		}
+		pull := (float64(up*sums[5+j]) + float64(down*sums[5+e.d+j])) / e.weight
+		if over := math.Abs(pull)/f - l1; over > 0 {
+			bound -= float64(over*over) / (2 * l2)
+		}
+	}
+	return objective, bound
+}
+
+// Tighten makes the multipliers of the last Bound those that the smooth loss of the
+// shard's rows is drawn to, and makes the smoothing less. No read; margins kept for the
+// shard stay as they are, but losses and gradients are other ones from now on.
+func (e *Evaluator) Tighten(shard int) error {
+	s := e.at(shard)
+	smooth, ok := e.loss.(Smooth)
+	if !ok || s.next == nil {
+		return errNotSmooth
+	}
+	if s.mu == 0 {
+		s.mu = smooth.mu()
+	}
+	s.mu /= smooth.shrink()
+	if s.prox == nil {
+		s.prox = make([]float64, s.N)
+	}
+	copy(s.prox, s.next)
+	return nil
+}
