@@ -33,7 +33,7 @@ func (c *cholesky) solve(packed []float64, weight float64, p *penalty, g, out []
 		if c.decompose(packed, weight, p, shift, largest) {
 			break
 		}
-		shift = max(100*shift, 1e-12*largest, -1.01*least, 1e-300)
+		shift = max(10*shift, 1e-12*largest, -1.5*least, 1e-300)
 	}
 	c.substitute(g, out)
 }

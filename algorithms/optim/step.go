@@ -17,9 +17,6 @@ func (w *work) aim() {
 			w.project(1)
 			limit = 1
 		}
-		if w.state.Method == Newton {
-			limit = 1
-		}
 		if slope := w.space.dot(w.pseudo, w.direction); !(slope < 0) || !finite(slope) {
 			w.turn()
 		}
