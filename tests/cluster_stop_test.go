@@ -3,6 +3,7 @@
 package tests
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -31,9 +32,10 @@ func TestJobManagerStopped(t *testing.T) {
 	if !soak {
 		return // the rest takes a lease of 8 s
 	}
-	for range 5 {
+	for range 3 {
 		c = m.submit()
 		workers := m.awaitWorkers(c)
+		c.awaitSaid(t, `"step":`) // it follows the job
 		m.stopManager(12 * time.Second)
 		for _, pid := range workers {
 			require.True(t, gone(pid), "worker %d goes on", pid)
@@ -52,6 +54,12 @@ func (m *managed) stopManager(d time.Duration) {
 	defer passed.Stop()
 	<-passed.C
 	require.NoError(m.t, m.manager.Process.Signal(syscall.SIGCONT))
+}
+
+// awaitSaid waits until the client has said something.
+func (c *clientRun) awaitSaid(t testing.TB, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, 30*time.Second, 5*time.Millisecond, "the client does not say %s", text)
 }
 
 // awaitWorkers waits until a job has its workers.

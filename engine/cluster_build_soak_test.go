@@ -1,0 +1,16 @@
+//go:build soak
+
+package engine
+
+import (
+	"testing"
+
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestCrossBuildForReal builds for other platforms, and the standard library with it.
+func TestCrossBuildForReal(t *testing.T) {
+	for _, arch := range []string{"arm64", "amd64"} {
+		t.Run(arch, func(t *testing.T) { buildForReal(t, wire.Platform{OS: "linux", Arch: arch}) })
+	}
+}
