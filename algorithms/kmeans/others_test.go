@@ -3,6 +3,8 @@ package kmeans_test
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -144,4 +146,141 @@ func TestOthersGiveTheSameBits(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestOthersTellWhatIsWrong(t *testing.T) {
+	good := kmeans.Params{VectorCol: "x", K: 2}
+	given := kmeans.Params{VectorCol: "x", Init: kmeans.Given, Centers: [][]float64{{1}}}
+	single := good
+	single.Precision = kmeans.Single
+	for want, p := range map[string]interface{ Validate() error }{
+		"VectorCol is empty: name the column of the points\nK is 0: want at least 1 cluster": kmeans.MiniBatchParams{},
+		"BatchSize is -1: want 1 to 2147483647, or 0 for 1024":                               kmeans.MiniBatchParams{Params: good, BatchSize: -1},
+		"Precision is single: mini-batches compute in double precision":                      kmeans.MiniBatchParams{Params: single},
+		"K is -2: want at least 1 cluster":                                                   kmeans.BisectingParams{Params: kmeans.Params{VectorCol: "x", K: -2}},
+		"Init is given: bisecting draws its first centres itself":                            kmeans.BisectingParams{Params: given},
+		"Trials is -1: want 1 to 32767, or 0 for 3":                                          kmeans.BisectingParams{Params: good, Trials: -1},
+		"Split(7) is none of the package's constants":                                        kmeans.BisectingParams{Params: good, Split: 7},
+		"Precision is single: bisections compute in double precision":                        kmeans.BisectingParams{Params: single},
+	} {
+		require.EqualError(t, p.Validate(), want)
+	}
+	require.NoError(t, kmeans.MiniBatchParams{Params: given, Patience: -1}.Validate())
+	require.NoError(t, kmeans.BisectingParams{Params: good, Split: kmeans.LargestSize}.Validate())
+	var s kmeans.Split
+	require.NoError(t, s.UnmarshalText([]byte("largest size")))
+	require.Equal(t, kmeans.LargestSize, s)
+	text, err := s.MarshalText()
+	require.NoError(t, err)
+	require.Equal(t, "largest size", string(text))
+
+	for _, c := range []struct {
+		build func(rows *engine.Dataset)
+		want  []string
+	}{
+		{func(rows *engine.Dataset) { kmeans.TrainMiniBatch(rows, kmeans.MiniBatchParams{}) }, []string{"others_test.go:", "kmeans.TrainMiniBatch: VectorCol is empty"}},
+		{func(rows *engine.Dataset) { kmeans.TrainBisecting(rows, kmeans.BisectingParams{}) }, []string{"others_test.go:", "kmeans.TrainBisecting: VectorCol is empty"}},
+		{func(rows *engine.Dataset) {
+			kmeans.TrainBisecting(rows, kmeans.BisectingParams{Params: kmeans.Params{VectorCol: "feature", K: 2}})
+		}, []string{`did you mean "features"`}},
+		{func(*engine.Dataset) { kmeans.TrainMiniBatch(nil, kmeans.MiniBatchParams{}) }, []string{"kmeans.TrainMiniBatch: the dataset is nil"}},
+		{func(*engine.Dataset) { kmeans.TrainBisecting(nil, kmeans.BisectingParams{}) }, []string{"kmeans.TrainBisecting: the dataset is nil"}},
+	} {
+		got := built(t, func(_ *engine.Builder, rows *engine.Dataset) { c.build(rows) })
+		for _, want := range c.want {
+			require.Contains(t, got, want)
+		}
+	}
+
+	nan := math.NaN()
+	weightless := rowsOf([]float64{1}, []float64{2})
+	weightless.w = []float64{0, 0}
+	for _, tr := range trainers {
+		for _, c := range []struct {
+			m    data
+			p    kmeans.Params
+			want string
+		}{
+			{data{d: 2}, kmeans.Params{K: 2}, "there are no rows to cluster"},
+			{rowsOf([]float64{nan}), kmeans.Params{K: 2}, "component 0 is NaN"},
+			{weightless, kmeans.Params{K: 2}, `every weight in column "weight" is 0`},
+			{rowsOf([]float64{1e200}, []float64{-1e200}, []float64{3e200}), kmeans.Params{K: 2}, "exceed the range of float64"},
+			{rowsOf([]float64{1}, []float64{2}, []float64{1}), kmeans.Params{K: 3}, "3 clusters are more than the 2 distinct points"},
+			{rowsOf([]float64{1, 1}, []float64{3, 3}), kmeans.Params{K: 2, Distance: kmeans.Cosine}, "2 clusters are more than the 1 distinct direction"},
+		} {
+			_, err := tr.try(t, c.m, c.p)
+			require.ErrorContains(t, err, c.want, tr.name)
+		}
+	}
+}
+
+func TestOthersOnFewRows(t *testing.T) {
+	for _, tr := range trainers {
+		one := tr.run(t, rowsOf([]float64{3, -4}), kmeans.Params{K: 1}, engine.Parallelism(8))
+		require.Equal(t, [][]float64{{3, -4}}, one.model.Centers)
+		require.Zero(t, one.model.Inertia)
+		m := rowsOf([]float64{0, 0}, []float64{0, 2}, []float64{9, 9}, []float64{9, 9})
+		three := tr.run(t, m, kmeans.Params{K: 3}, engine.Parallelism(8))
+		require.ElementsMatch(t, [][]float64{{0, 0}, {0, 2}, {9, 9}}, three.model.Centers)
+		require.Zero(t, three.model.Inertia)
+	}
+	// A row without weight gets a cluster but shapes none.
+	m := rowsOf([]float64{0}, []float64{1}, []float64{10}, []float64{11}, []float64{1e6})
+	m.w = []float64{1, 1, 1, 1, 0}
+	for _, tr := range trainers {
+		o := tr.run(t, m, kmeans.Params{K: 2, Tol: -1, MaxIter: 500})
+		require.Equal(t, []float64{2, 2}, o.model.Sizes)
+		require.InDelta(t, 1, o.model.Inertia, 0.1)
+	}
+}
+
+// One bisection is k-means with two centres, and ends at its optimum.
+func TestBisectionIsTwoMeans(t *testing.T) {
+	m := mixture(3, 500, 3, 2, 0.5)
+	o := trainers[1].run(t, m, kmeans.Params{K: 2, Tol: -1})
+	centers, near, inertia := referenceLloyd(m, o.model.Centers, 100, 0)
+	requireCenters(t, centers, o.model.Centers)
+	require.InEpsilon(t, inertia, o.model.Inertia, 1e-12)
+	for i, p := range o.predictions {
+		require.Equal(t, int64(near[i]), p.Cluster)
+	}
+}
+
+// By size, the clusters of one dense blob and one far point are cut where the rows are.
+func TestWhichClusterIsCut(t *testing.T) {
+	m := mixture(8, 400, 1, 1, 0.01)
+	m.x[0], m.x[1] = 1e6, 2e6
+	bisect := func(split kmeans.Split) []float64 {
+		tr := trainers[1]
+		tr.train = func(points *engine.Dataset, p kmeans.Params) *engine.Dataset {
+			return kmeans.TrainBisecting(points, kmeans.BisectingParams{Params: p, Split: split})
+		}
+		return tr.run(t, m, kmeans.Params{K: 3}).model.Sizes
+	}
+	require.ElementsMatch(t, []float64{398, 1, 1}, bisect(kmeans.LargestInertia))
+	sizes := bisect(kmeans.LargestSize)
+	require.Less(t, slices.Max(sizes), 399.0)
+	require.Less(t, slices.Min(sizes), 3.0)
+}
+
+// A mini-batch run ends by patience, by tolerance or by the number of batches.
+func TestMiniBatchesEnd(t *testing.T) {
+	m := mixture(5, 2000, 2, 5, 0.5)
+	batches := func(p kmeans.MiniBatchParams) *kmeans.Model {
+		tr := trainers[0]
+		tr.train = func(points *engine.Dataset, own kmeans.Params) *engine.Dataset {
+			p.Params = own
+			return kmeans.TrainMiniBatch(points, p)
+		}
+		return tr.run(t, m, p.Params).model
+	}
+	all := batches(kmeans.MiniBatchParams{Params: kmeans.Params{K: 5, MaxIter: 60, Tol: -1}, BatchSize: 100, Patience: -1})
+	require.Equal(t, 60, all.Iterations)
+	require.False(t, all.Converged)
+	patient := batches(kmeans.MiniBatchParams{Params: kmeans.Params{K: 5, MaxIter: 900, Tol: -1}, BatchSize: 100})
+	require.Less(t, patient.Iterations, 900)
+	require.True(t, patient.Converged)
+	loose := batches(kmeans.MiniBatchParams{Params: kmeans.Params{K: 5, Tol: 100}})
+	require.Equal(t, 1, loose.Iterations)
+	require.True(t, loose.Converged)
 }

@@ -82,6 +82,9 @@ func TestUnitVectorsOfAnyMagnitude(t *testing.T) {
 // The state of each queue survives its codec, as checkpoints need.
 func TestStatesSurviveTheirCodecs(t *testing.T) {
 	requireCodec(t, &lloydState{Updates: 3, Settled: true, Sizes: []float64{1, 2}, Inertia: 4, History: []Superstep{{5, 6}, {4, 0}}})
+	requireCodec(t, &batchesState{Dim: 1, Before: []float64{0, 2}, Centers: []float64{3}, Sums: []float64{4, 5}, Batches: 6, Smoothed: 7, Least: 8, Since: 9, Settled: true})
+	requireCodec(t, &bisectingState{Dim: 1, Leaves: []bisectLeaves{{[]float64{1}, 2, 3, true}}, Phase: cut, Target: 4, Cuts: 5,
+		Trials: []bisectTrial{{[]float64{6, 7}, 8, 2, true}}, Best: 9, Updates: 10, Moves: 11, Done: true})
 	requireCodec(t, &plusPlusState{Dim: 2, Centers: []float64{1, 2}, Shards: []float64{3}})
 	requireCodec(t, &parallelInitState{Dim: 1, Rounds: 2, Candidates: []float64{7}, Mass: []float64{8}, Cost: 9, Enough: true})
 }
@@ -94,4 +97,11 @@ func requireCodec[T any](t *testing.T, want T) {
 	got, err := codec.Decode(text)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
+}
+
+// The rows of a leaf stand together, in order, as dividing leaves would have left them.
+func TestRowsByLeaf(t *testing.T) {
+	order, span := listByLeaf([]int64{1, 0, 2, 1, 1, 0}, 4, 5)
+	require.Equal(t, []int32{1, 5, 0, 3, 4, 2}, order)
+	require.Equal(t, []shared.Range{{Lo: 0, Hi: 2}, {Lo: 2, Hi: 5}, {Lo: 5, Hi: 6}, {Lo: 6, Hi: 6}}, span)
 }

@@ -141,7 +141,7 @@ func (p *pruner[T]) setReach() {
 				least = min(least, float64(v))
 			}
 		}
-		// Rounded down: T may be coarser.
+		// The margin of the reach is far more than T may round it up by.
 		p.reach[a] = T(p.limits.reach(least))
 		p.spread += math.Sqrt(least) / 2 / float64(len(measured))
 	}

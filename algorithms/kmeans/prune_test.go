@@ -105,6 +105,65 @@ func TestPrunedIsUnpruned(t *testing.T) {
 	require.Positive(t, pruned)
 }
 
+// The same in single precision, against the plainest loop.
+func TestPrunedIsUnprunedInSinglePrecision(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, d, k := rapid.IntRange(1, 50).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "d"), rapid.IntRange(1, 20).Draw(t, "k")
+		groups := rapid.IntRange(0, k).Draw(t, "groups")
+		component := rapid.OneOf(rapid.Float64Range(-1, 1), rapid.Map(rapid.IntRange(-2, 2), func(v int) float64 { return float64(v) }),
+			rapid.Map(rapid.IntRange(-45, 18), func(v int) float64 { return math.Pow(10, float64(v)) }))
+		x := make([]float32, n*d)
+		for i := range x {
+			x[i] = float32(component.Draw(t, "x"))
+		}
+		for i := range n / 3 {
+			copy(x[i*d:(i+1)*d], x[(n-1-i)*d:(n-i)*d])
+		}
+		var w []float64
+		if rapid.Bool().Draw(t, "weighted") {
+			w = rapid.SliceOfN(rapid.Float64Range(0, 3), n, n).Draw(t, "w")
+		}
+		centers := rapid.SliceOfN(component, k*d, k*d).Draw(t, "centers")
+		p := newSinglePruner(k, d, groups)
+		near, low := make([]int32, n), p.newBounds(n)
+		sums := make([]float64, k*(d+1))
+		for range rapid.IntRange(1, 8).Draw(t, "supersteps") {
+			roundSingle(centers)
+			p.set(centers)
+			clear(sums)
+			inertia := p.accumulate(x, n, w, near, low, sums)
+			want, wantSums := 0.0, make([]float64, k*(d+1))
+			for i := range n {
+				row, least, at := x[i*d:(i+1)*d], float32(math.Inf(1)), 0
+				for a := range k {
+					var sum float32
+					for j, v := range row {
+						difference := v - float32(centers[a*d+j])
+						sum += float32(difference * difference)
+					}
+					if sum < least {
+						least, at = sum, a
+					}
+				}
+				weight := 1.0
+				if w != nil {
+					weight = w[i]
+				}
+				distance := math.Sqrt(float64(least))
+				want += float64(weight * float64(distance*distance))
+				for j, v := range row {
+					wantSums[at*(d+1)+j] += float64(weight * float64(v))
+				}
+				wantSums[at*(d+1)+d] += weight
+				require.Equal(t, int32(at), near[i])
+			}
+			require.Equal(t, math.Float64bits(want), math.Float64bits(inertia))
+			requireBits(t, wantSums, sums)
+			centers = moved(t, k, d, centers, sums, component)
+		}
+	})
+}
+
 func requireBits(t require.TestingT, want, got []float64) {
 	for i := range want {
 		require.Equal(t, math.Float64bits(want[i]), math.Float64bits(got[i]), "value %d", i)
