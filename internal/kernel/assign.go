@@ -96,7 +96,11 @@ func Nearest(x []float64, c *Centers) (int, float64) {
 // with the assignment of the superstep before, most rows cost one distance
 // instead of k. Any values will do.
 func AssignEuclidean(x []float64, n int, c *Centers, assign []int32, dist []float64) {
-	var s search
+	assignEuclidean(active, x, n, c, assign, dist)
+}
+
+func assignEuclidean(form dispatch, x []float64, n int, c *Centers, assign []int32, dist []float64) {
+	s := search{form: form}
 	for lo := 0; lo < n; lo += chunk {
 		hi := min(lo+chunk, n)
 		s.assign(x[lo*c.d:hi*c.d], c, assign[lo:hi])
@@ -112,6 +116,7 @@ func distance(key uint64) float64 { return math.Sqrt(math.Float64frombits(key)) 
 
 // search is the working memory of an assignment, on the stack of the caller.
 type search struct {
+	form dispatch
 	key  [chunk]uint64
 	todo [chunk]int32
 	rest int // chunks for which guesses are not worth a try
@@ -135,13 +140,50 @@ func (s *search) assign(x []float64, c *Centers, assign []int32) {
 			todo[i] = int32(i)
 		}
 	}
+	s.find(x, c, todo, assign)
+}
+
+// find searches all centres for the rows of x listed in todo, which it may
+// reorder.
+func (s *search) find(x []float64, c *Centers, todo []int32, near []int32) {
+	if s.form.avx2 && c.d > 0 && len(todo) > 1 {
+		todo = s.findQuads(x, c, todo, near)
+	}
+	if len(todo) == 0 {
+		return
+	}
 	for _, i := range todo {
 		s.key[i] = noKey
-		assign[i] = -1
+		near[i] = -1
 	}
 	for g := range c.groups {
-		c.groups[g].scan(x, c.d, todo, s.key[:], assign)
+		c.groups[g].scan(x, c.d, todo, s.key[:], near)
 	}
+}
+
+// findQuads is find in assembly, four rows at a time; rows that are missing to
+// the last four are repeated. It returns the rows for which it found nothing
+// less than +Inf.
+func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 {
+	x, near, key := x[:len(near)*c.d], near[:min(len(near), chunk)], &s.key
+	step := max(8*callSize/max(c.k*c.d, 1)&^3, 4)
+	for lo := 0; lo+4 <= len(todo); lo += step {
+		n := min(step, len(todo)-lo) &^ 3
+		nearestRows(&x[0], c.d, &todo[lo], n, &c.panels[0], c.k, &key[0], &near[0])
+	}
+	if done := len(todo) &^ 3; done < len(todo) {
+		last := [4]int32{todo[done], todo[done], todo[done], todo[done]}
+		copy(last[:], todo[done:])
+		nearestRows(&x[0], c.d, &last[0], 4, &c.panels[0], c.k, &key[0], &near[0])
+	}
+	m := 0
+	for _, i := range todo {
+		todo[m] = i
+		if near[i] < 0 {
+			m++
+		}
+	}
+	return todo[:m]
 }
 
 // try computes the distance of each row to its guessed centre and returns the

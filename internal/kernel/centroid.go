@@ -71,7 +71,11 @@ func Inertia(n int, w, dist []float64, inertia float64) float64 {
 // that enters the inertia is the square of the rounded distance, as Inertia has
 // it. A nil dist is not written.
 func AssignAccumulate(x []float64, n int, c *Centers, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
-	var s search
+	return assignAccumulate(active, x, n, c, w, assign, dist, sums, inertia)
+}
+
+func assignAccumulate(form dispatch, x []float64, n int, c *Centers, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
+	s := search{form: form}
 	var buf [chunk]float64
 	d := c.d
 	for lo := 0; lo < n; lo += chunk {

@@ -39,21 +39,23 @@ func BenchmarkAssign(b *testing.B) {
 			c.Set(centers)
 			assign, dist := make([]int32, n), make([]float64, n)
 			sums := make([]float64, s.k*(s.d+1))
-			b.Run(fmt.Sprintf("fused/d=%d/k=%d/noise=%g", s.d, s.k, noise), func(b *testing.B) {
-				for b.Loop() {
-					AssignAccumulate(x, n, c, nil, assign, nil, sums, 0)
-				}
-				reportPair(b, n*s.d*s.k)
-			})
-			b.Run(fmt.Sprintf("unguided/d=%d/k=%d/noise=%g", s.d, s.k, noise), func(b *testing.B) {
-				saved := append([]uint64(nil), c.reach...)
-				clear(c.reach)
-				for b.Loop() {
-					AssignEuclidean(x, n, c, assign, dist)
-				}
-				copy(c.reach, saved)
-				reportPair(b, n*s.d*s.k)
-			})
+			for _, form := range forms {
+				b.Run(fmt.Sprintf("fused/d=%d/k=%d/noise=%g/%s", s.d, s.k, noise, form.name), func(b *testing.B) {
+					for b.Loop() {
+						assignAccumulate(form.k, x, n, c, nil, assign, nil, sums, 0)
+					}
+					reportPair(b, n*s.d*s.k)
+				})
+				b.Run(fmt.Sprintf("unguided/d=%d/k=%d/noise=%g/%s", s.d, s.k, noise, form.name), func(b *testing.B) {
+					saved := append([]uint64(nil), c.reach...)
+					clear(c.reach)
+					for b.Loop() {
+						assignEuclidean(form.k, x, n, c, assign, dist)
+					}
+					copy(c.reach, saved)
+					reportPair(b, n*s.d*s.k)
+				})
+			}
 			b.Run(fmt.Sprintf("naive/d=%d/k=%d/noise=%g", s.d, s.k, noise), func(b *testing.B) {
 				for b.Loop() {
 					for i := range n {

@@ -2,8 +2,12 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // testTiles runs every product of matrices at one shape.
@@ -45,6 +49,66 @@ func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	same(t, want, got, "gramRows", at)
 }
 
+// testSearch runs the search of the nearest centre at one shape, from guesses that
+// may be wrong.
+func testSearch(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
+	at := fmt.Sprintf("n=%d d=%d k=%d offset=%d style=%d", n, d, k, offset, style)
+	x, rows := mixed[float64](rng, n*d, offset, style), mixed[float64](rng, k*d, 0, style)
+	switch {
+	case style == 2 && k > 2 && d > 0:
+		copy(rows[(k-1)*d:], rows[:d]) // a tie
+		copy(x, rows[:min(d, len(x))])
+	case style == 1 && rng.IntN(3) == 0:
+		for i := range rows {
+			rows[i] = math.Inf(1)
+		}
+	}
+	c := NewCenters(k, d)
+	c.Set(rows)
+	w := mixed[float64](rng, n, offset, 0)
+	guess := make([]int32, n)
+	for i := range guess {
+		guess[i] = int32(rng.IntN(k+2)) - 1
+	}
+	for _, weights := range [][]float64{nil, w} {
+		var near [2][]int32
+		var dist, sums [2][]float64
+		var inertia [2]float64
+		for i, form := range []dispatch{{}, assembled} {
+			near[i], dist[i], sums[i] = slices.Clone(guess), mixed[float64](rng, n, offset, 0), make([]float64, k*(d+1)+guard)[:k*(d+1)]
+			for g := range guard {
+				sums[i][:k*(d+1)+guard][k*(d+1)+g] = guardValue
+			}
+			inertia[i] = assignAccumulate(form, x, n, c, weights, near[i], dist[i], sums[i], 1)
+		}
+		require.Equal(t, near[0], near[1], at)
+		same(t, dist[0], dist[1], "dist", at)
+		same(t, sums[0], sums[1], "sums", at)
+		require.Equal(t, bits(inertia[:1]), bits(inertia[1:]), at)
+	}
+	for i := range n {
+		want, square := Nearest(x[i*d:i*d+d], c)
+		near, dist := slices.Clone(guess[i:i+1]), []float64{0}
+		assignEuclidean(assembled, x[i*d:i*d+d], 1, c, near, dist)
+		require.Equal(t, int32(want), near[0], at)
+		requireBits(t, []float64{square}, dist, at)
+	}
+}
+
+func TestSearchForms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(55, 56))
+	for d := range 40 {
+		for k := 1; k <= 40; k++ {
+			if formShapes == 1 && (d+k)%4 != 0 && d > 9 {
+				continue
+			}
+			testSearch(t, rng, (d+7*k)%19, d, k, (d+k)%8, rng.IntN(3))
+		}
+	}
+	testSearch(t, rng, 3*chunk+5, 40, 300, 1, 0)
+	testSearch(t, rng, 3*chunk+5, 40, 300, 1, 1)
+}
+
 func TestTileForms(t *testing.T) {
 	rng := rand.New(rand.NewPCG(51, 52))
 	for d := range 71 {
@@ -63,6 +127,7 @@ func FuzzTiles(f *testing.F) {
 	f.Add(uint64(1), uint8(9), uint8(11), uint8(3), uint8(1), uint8(1))
 	f.Fuzz(func(t *testing.T, seed uint64, n, d, k, offset, style uint8) {
 		testTiles(t, rand.New(rand.NewPCG(seed, 1)), int(n), int(d), int(k%50)+1, int(offset%8), int(style%3))
+		testSearch(t, rand.New(rand.NewPCG(seed, 2)), int(n), int(d), int(k%50)+1, int(offset%8), int(style%3))
 	})
 }
 

@@ -18,13 +18,15 @@ type vec = reg.VecVirtual
 // constants are the data of the file being written, by the bits of the value.
 var constants map[uint64]op.Mem
 
+const rodata = attr.RODATA | attr.NOPTR
+
 // bitsOf is four copies of a 64-bit constant.
 func bitsOf(bits uint64) op.Mem {
 	if m, ok := constants[bits]; ok {
 		return m
 	}
 	m := a.StaticGlobal(fmt.Sprintf("c%016x", bits))
-	a.DataAttributes(attr.RODATA | attr.NOPTR)
+	a.DataAttributes(rodata)
 	for range 4 {
 		a.AppendDatum(op.U64(bits))
 	}
@@ -91,8 +93,8 @@ func high(x vec) vec { return and(x, bitsOf(^uint64(1<<27-1))) }
 
 // The predicates of compare. The negated ones hold where an operand is NaN.
 const (
+	equal     = 0x00
 	less      = 0x11
-	notLess   = 0x15
 	notAtMost = 0x16
 	atLeast   = 0x1d
 	atMost    = 0x12

@@ -38,6 +38,7 @@ func main() {
 		{"rows", rows},
 		{"tile", tiles},
 		{"elementary", elementaries},
+		{"nearest", searches},
 	} {
 		context := build.NewContext()
 		use(context)
