@@ -66,6 +66,8 @@ func (t *table) bind(schema *arrow.Schema) error {
 		switch {
 		case f.role == vectorRole && !batch.IsVector(f.kind):
 			return fmt.Errorf("%s: column %q is %s, not a vector: operators.Vectorize makes one of number columns", f.what, f.name, batch.TypeName(f.kind))
+		case f.role == vectorRole && f.kind.ID() == arrow.STRUCT && batch.VectorDim(f.kind) == 0:
+			return fmt.Errorf("%s: column %q is %s, which does not say the number of components: want sparse[n]", f.what, f.name, batch.TypeName(f.kind))
 		case f.role == labelRole && batch.IsVector(f.kind):
 			return fmt.Errorf("%s: column %q is %s: want numbers, text or another scalar type", f.what, f.name, batch.TypeName(f.kind))
 		case (f.role == numberRole || f.role == weightRole) && !isNumber(f.kind):
@@ -92,8 +94,17 @@ func (t *table) attrs() []engine.Attr {
 
 // clean returns a batch of the table's columns alone, with the rows in which nothing is
 // missing; owned. first is the number of the batch's first row within its shard. Without
-// skip a row that lacks something is an error.
+// skip a row that lacks something is an error. Rows left out are counted.
 func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
+	used, err := t.use(c, rows, first)
+	if err == nil && used.NumRows() < rows.NumRows() {
+		c.Count("rows skipped", rows.NumRows()-used.NumRows())
+	}
+	return used, err
+}
+
+// use is clean without the counting, for rows that are looked at again.
+func (t *table) use(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
 	n := int(rows.NumRows())
 	var missing []bool
 	for _, f := range t.fields {
@@ -104,7 +115,7 @@ func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Re
 				break
 			}
 			if negative := problem[0] == '-' && f.role == weightRole; negative || !t.skip {
-				return nil, fmt.Errorf("row %d of the shard: column %q is %s%s", first+row, f.name, problem, advice(f, negative))
+				return nil, fmt.Errorf("row %d of the shard: column %q is %s%s", first+row, f.name, problem, advice(negative))
 			}
 			if missing == nil {
 				missing = make([]bool, n)
@@ -129,12 +140,11 @@ func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Re
 			keep = append(keep, int32(i))
 		}
 	}
-	c.Count("rows skipped", int64(n-len(keep)))
 	return batch.Take(c.Allocator, all, keep)
 }
 
 // advice says what to do about a row that was refused.
-func advice(f field, negative bool) string {
+func advice(negative bool) string {
 	if negative {
 		return ": want a weight of 0 or more"
 	}

@@ -78,11 +78,11 @@ func readStates[S any](rec arrow.Record, each func(shard int, state *S)) error {
 
 // folding says how rows are folded into states of type S.
 type folding[S any] struct {
-	op   string
-	in   table
-	side *engine.Dataset // states that open reads; nil: none
-	// open prepares a state, given the batches of side.
-	open func(s *S, side []arrow.Record) error
+	op string
+	in table
+	// sides are read by open, as Side(1), Side(2) of the context.
+	sides []*engine.Dataset
+	open  func(c *engine.Context, s *S) error // prepares a state; may be nil
 	// add adds a batch of the table's columns without anything missing. first is the number
 	// of its first row among the rows of the shard that are used.
 	add func(s *S, rows arrow.Record, first int) error
@@ -94,8 +94,8 @@ type folding[S any] struct {
 // fold adds the operator and returns the dataset of states.
 func (f folding[S]) fold(rows *engine.Dataset) *engine.Dataset {
 	inputs := []engine.Port{{From: rows}}
-	if f.side != nil {
-		inputs = append(inputs, engine.Port{From: f.side, Partitioner: engine.Broadcast, Side: true})
+	for _, side := range f.sides {
+		inputs = append(inputs, engine.Port{From: side, Partitioner: engine.Broadcast, Side: true})
 	}
 	return rows.Builder().Add(engine.Spec{
 		Op:       f.op,
@@ -122,11 +122,7 @@ func (o *folder[S]) renew(c *engine.Context) error {
 	if o.open == nil {
 		return nil
 	}
-	var side []arrow.Record
-	if o.side != nil {
-		side = c.Side(1)
-	}
-	return o.open(o.state, side)
+	return o.open(c, o.state)
 }
 
 func (o *folder[S]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {

@@ -187,12 +187,12 @@ type eachRow func(rec arrow.Record, f func(label, prediction, w float64))
 // deviances adds the second look at the rows, when their mean label is known.
 func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each eachRow) *engine.Dataset {
 	return folding[regressionState]{
-		op:   "RegressionDeviance",
-		in:   in,
-		side: sums,
-		open: func(s *regressionState, side []arrow.Record) error {
+		op:    "RegressionDeviance",
+		in:    in,
+		sides: []*engine.Dataset{sums},
+		open: func(c *engine.Context, s *regressionState) error {
 			var all moments
-			for _, rec := range side {
+			for _, rec := range c.Side(1) {
 				if err := readStates(rec, func(_ int, one *regressionState) { all.merge(&one.Label) }); err != nil {
 					return err
 				}

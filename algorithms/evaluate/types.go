@@ -1,4 +1,3 @@
 package evaluate
 
-type ClusteringReport struct{ A float64 }
 type RankingReport struct{ A float64 }

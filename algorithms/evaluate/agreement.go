@@ -1,0 +1,75 @@
+package evaluate
+
+import "github.com/superstep-ml/superstep/internal/kernel"
+
+// agreement compares clusters with true labels.
+type agreement struct {
+	ari, nmi, purity, homogeneity, completeness, v float64
+}
+
+// agreement computes the measures from a table of truth and cluster with positive weight.
+func (c *counts) agreement() agreement {
+	var a agreement
+	n := c.total
+	best := make([]float64, len(c.labels))
+	var pairs, mutual, pure sum
+	for _, cell := range c.cells {
+		best[cell.given] = max(best[cell.given], cell.weight)
+		pairs.add(choose2(cell.weight))
+		ratio := kernel.Log(cell.weight) - kernel.Log(c.truth[cell.truth]) - kernel.Log(c.given[cell.given]) + kernel.Log(n)
+		mutual.add(float64(cell.weight / n * ratio))
+	}
+	for _, w := range best {
+		pure.add(w)
+	}
+	a.purity = pure.value() / n
+
+	// Hubert and Arabie, Comparing partitions, Journal of Classification 2, 1985.
+	truth, given := sumPairs(c.truth), sumPairs(c.given)
+	expected, most := float64(truth*(given/choose2(n))), (truth+given)/2
+	a.ari = 1
+	if most != expected {
+		a.ari = (pairs.value() - expected) / (most - expected)
+	}
+
+	// Rosenberg and Hirschberg, V-Measure, EMNLP-CoNLL 2007.
+	classes, clusters := entropy(c.truth, n), entropy(c.given, n)
+	information := max(mutual.value(), 0)
+	a.homogeneity, a.completeness = 1, 1
+	if classes > 0 {
+		a.homogeneity = min(information/classes, 1)
+	}
+	if clusters > 0 {
+		a.completeness = min(information/clusters, 1)
+	}
+	if a.homogeneity+a.completeness > 0 {
+		a.v = 2 * a.homogeneity * a.completeness / (a.homogeneity + a.completeness)
+	}
+	a.nmi = 1
+	if classes+clusters > 0 {
+		a.nmi = min(information/((classes+clusters)/2), 1)
+	}
+	return a
+}
+
+// choose2 is the number of pairs among n rows.
+func choose2(n float64) float64 { return n * (n - 1) / 2 }
+
+func sumPairs(weights []float64) float64 {
+	var s sum
+	for _, w := range weights {
+		s.add(choose2(w))
+	}
+	return s.value()
+}
+
+// entropy is that of a distribution, in nats.
+func entropy(weights []float64, n float64) float64 {
+	var s sum
+	for _, w := range weights {
+		if w > 0 {
+			s.add(float64(w / n * (kernel.Log(n) - kernel.Log(w))))
+		}
+	}
+	return max(s.value(), 0)
+}

@@ -1,0 +1,428 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// ClusteringOptions say what Clustering reads. ClusterCol is required, and so is one of
+// VectorCol and LabelCol; the zero value of the other fields is their default.
+type ClusteringOptions struct {
+	// ClusterCol names the column of the clusters, of any scalar type.
+	ClusterCol string
+	// VectorCol names the column of the points, for the measures of how compact and how far
+	// apart clusters are.
+	VectorCol string
+	// LabelCol names a column of true labels, of any scalar type, for the measures of how
+	// well clusters agree with them.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
+	// row weighs 1. A row of weight 2 counts as two rows, but a silhouette leaves out all of
+	// a row's own weight.
+	WeightCol string
+	// Exact computes ExactSilhouette as well, from the distances of all pairs of rows.
+	Exact bool
+	// ExactRows is the largest number of rows for which Exact does so; 0 means 20,000. More
+	// are an error.
+	ExactRows int
+	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
+	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	Skip bool
+}
+
+// Validate tells what is wrong with the options, apart from columns.
+func (o ClusteringOptions) Validate() error {
+	if o.ExactRows < 0 {
+		return fmt.Errorf("ExactRows is %d: want at least 1, or 0 for %d", o.ExactRows, defaultExactRows)
+	}
+	return nil
+}
+
+const defaultExactRows = 20_000
+
+// validateColumns tells what is wrong with the columns that are named.
+func (o ClusteringOptions) validateColumns() error {
+	switch {
+	case o.VectorCol == "" && o.LabelCol == "":
+		return fmt.Errorf("VectorCol and LabelCol are empty: name one of them, or both")
+	case o.Exact && o.VectorCol == "":
+		return fmt.Errorf("Exact is set, but there is no VectorCol")
+	}
+	return o.Validate()
+}
+
+func (o ClusteringOptions) checkRows(n int64) error {
+	limit := int64(o.ExactRows)
+	if limit == 0 {
+		limit = defaultExactRows
+	}
+	if o.Exact && n > limit {
+		return fmt.Errorf("the exact silhouette of %d rows takes the distances of all pairs; ExactRows permits %d", n, limit)
+	}
+	return nil
+}
+
+// ClusteringReport measures clusters. A number without a value is NaN, and Undefined says
+// why, unless the columns that it needs were not named.
+type ClusteringReport struct {
+	Weight float64 `json:"weight"` // of all rows
+	// Silhouette is the mean of (b-a)/max(a,b) over rows, where a is a row's mean squared
+	// Euclidean distance to the others of its cluster and b that to the nearest other
+	// cluster; 0 for a row alone in its cluster. It takes two looks at the rows.
+	Silhouette float64 `json:"silhouette"`
+	// ExactSilhouette is the same with Euclidean distances.
+	ExactSilhouette float64 `json:"exact_silhouette"`
+	// DaviesBouldin is the mean over clusters of the largest (s+t)/d to another one, where s
+	// and t are mean distances to the centres and d that of the centres, which are means;
+	// less is better. Clusters with one and the same centre are not compared.
+	DaviesBouldin float64 `json:"davies_bouldin"`
+	// CalinskiHarabasz is the variance between clusters over that within them.
+	CalinskiHarabasz float64 `json:"calinski_harabasz"`
+	// Within is the sum of weight times squared distance to the cluster's mean.
+	Within float64 `json:"within"`
+	// ARI is the adjusted Rand index of labels and clusters: 1 if they are the same, about 0
+	// by chance. NMI is their mutual information over the mean of the two entropies.
+	ARI float64 `json:"ari"`
+	NMI float64 `json:"nmi"`
+	// Purity is the part of the rows that has the most frequent label of its cluster.
+	Purity float64 `json:"purity"`
+	// Homogeneity is the part of the labels' entropy that clusters explain, Completeness that
+	// of the clusters' that labels explain; 1 where there is none. VMeasure is their harmonic
+	// mean.
+	Homogeneity  float64         `json:"homogeneity"`
+	Completeness float64         `json:"completeness"`
+	VMeasure     float64         `json:"v_measure"`
+	Clusters     []ClusterReport `json:"clusters"` // in ascending order of their labels
+	Undefined    []string        `json:"undefined"`
+}
+
+// ClusterReport measures one cluster. But for Weight it needs vectors.
+type ClusterReport struct {
+	Cluster    string    `json:"cluster"`
+	Weight     float64   `json:"weight"`
+	Silhouette float64   `json:"silhouette"`
+	Distance   float64   `json:"distance"` // mean distance to the centre
+	Center     []float64 `json:"center"`
+}
+
+// MarshalJSON implements json.Marshaler; a NaN becomes null.
+func (r ClusteringReport) MarshalJSON() ([]byte, error) { return encodeReport(&r) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *ClusteringReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
+
+// String returns the numbers, and those of clusters, as tables.
+func (r ClusteringReport) String() string {
+	var t text
+	t.numbersOf(r)
+	t.undefined(r.Undefined)
+	list := [][]string{{"cluster", "weight", "silhouette", "distance"}}
+	for _, c := range r.Clusters {
+		list = append(list, []string{c.Cluster, shortNumber(c.Weight), shortNumber(c.Silhouette), shortNumber(c.Distance)})
+	}
+	t.grid(list)
+	return t.String()
+}
+
+// clusteringState is what rows of clusters add up to. Operators fill a part each.
+type clusteringState struct {
+	Geometry geometryState
+	Table    contingency
+	Scatter  scatterState
+	Problem  string // of merging
+}
+
+func (s *clusteringState) merge(o *clusteringState) {
+	if err := s.Geometry.merge(&o.Geometry); err != nil && s.Problem == "" {
+		s.Problem = err.Error()
+	}
+	s.Table.merge(&o.Table)
+	s.Scatter.merge(&o.Scatter)
+}
+
+// clusteringInput are the columns of a clean batch.
+type clusteringInput struct {
+	table
+	cluster, label, vector, weight int
+	byValue                        bool
+}
+
+// of returns the vectors and weights of a batch.
+func (in *clusteringInput) of(rec arrow.Record) (x *vectorReader, w []float64, err error) {
+	if in.weight >= 0 {
+		w = numbers(rec.Column(in.weight), nil)
+	}
+	if in.vector >= 0 {
+		x, err = openVectors(rec.Column(in.vector), 0)
+	}
+	return x, w, err
+}
+
+// Clustering measures clusters: by the vectors of the rows, by true labels, or both. It
+// returns a dataset of one row with a ClusteringReport, see ReportOf.
+func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
+	const op = "evaluate.Clustering"
+	in := clusteringInput{table: table{skip: o.Skip}, label: -1, vector: -1}
+	in.cluster = in.read("ClusterCol", o.ClusterCol, labelRole)
+	if o.VectorCol != "" {
+		in.vector = in.read("VectorCol", o.VectorCol, vectorRole)
+	}
+	if o.LabelCol != "" {
+		in.label = in.read("LabelCol", o.LabelCol, labelRole)
+	}
+	in.weight = in.readWeight(o.WeightCol)
+	if refused, ok := begin(op, rows, o.validateColumns(), &in.table); !ok {
+		return refused
+	}
+	in.byValue = isNumber(in.fields[in.cluster].kind)
+	sums := folding[clusteringState]{
+		op: "ClusteringSums",
+		in: in.table,
+		add: func(s *clusteringState, rec arrow.Record, first int) error {
+			x, w, err := in.of(rec)
+			if err != nil {
+				return err
+			}
+			if in.label >= 0 {
+				known := s.Table.Classes.column(rec.Column(in.label), nil)
+				if err := s.Table.add(known, s.Table.Classes.column(rec.Column(in.cluster), nil), w); err != nil {
+					return err
+				}
+			}
+			if in.vector < 0 {
+				return nil
+			}
+			s.Geometry.ids = s.Geometry.Clusters.column(rec.Column(in.cluster), s.Geometry.ids)
+			return s.Geometry.add(x, s.Geometry.ids, w, first)
+		},
+	}.fold(rows)
+	states := []*engine.Dataset{sums}
+	if in.vector >= 0 {
+		states = append(states, o.scatter(rows, sums, in))
+	}
+	return reporting[clusteringState, ClusteringReport]{
+		op: "Clustering", merge: (*clusteringState).merge,
+		report: func(s *clusteringState) (*ClusteringReport, error) { return o.report(s, in.byValue) },
+	}.finish(operators.Union(states[0], states[1:]...))
+}
+
+// scatter adds the second look at the rows, when the centres of the clusters are known.
+func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
+	f := folding[clusteringState]{
+		op:    "ClusteringScatter",
+		in:    in.table,
+		sides: []*engine.Dataset{sums},
+		open:  func(c *engine.Context, s *clusteringState) error { return o.openScatter(c, s, in) },
+		add: func(s *clusteringState, rec arrow.Record, _ int) error {
+			x, w, err := in.of(rec)
+			if err != nil {
+				return err
+			}
+			s.Scatter.ids = s.Scatter.clusters.column(rec.Column(in.cluster), s.Scatter.ids)
+			s.Scatter.add(x, s.Scatter.ids, w)
+			return nil
+		},
+	}
+	if o.Exact {
+		f.sides = append(f.sides, rows)
+	}
+	return f.fold(rows)
+}
+
+// openScatter computes the centres from the sums of all rows, and for exact silhouettes
+// takes in all rows.
+func (o ClusteringOptions) openScatter(c *engine.Context, s *clusteringState, in clusteringInput) error {
+	var all clusteringState
+	for _, rec := range c.Side(1) {
+		if err := readStates(rec, func(_ int, one *clusteringState) { all.merge(one) }); err != nil {
+			return err
+		}
+	}
+	if all.Problem != "" {
+		return fmt.Errorf("column %q: %s", o.VectorCol, all.Problem)
+	}
+	if err := o.checkRows(all.Geometry.Rows); err != nil {
+		return err
+	}
+	g := all.Geometry.geometry(in.byValue)
+	var others *neighbours
+	if o.Exact {
+		others = newNeighbours(g)
+		for _, rec := range c.Side(2) {
+			clean, err := in.use(c, rec, 0)
+			if err != nil {
+				return err
+			}
+			x, w, err := in.of(clean)
+			if err == nil {
+				others.take(g, x, all.Geometry.Clusters.column(clean.Column(in.cluster), nil), w)
+			}
+			clean.Release()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	s.Scatter.open(g, all.Geometry.Clusters, others)
+	return nil
+}
+
+// MeasureClustering is Clustering of slices: x has the vectors, or is nil; truth has the
+// true labels, or is nil; weight may be nil. Options that name columns are not read.
+func MeasureClustering[C, L Label](cluster []C, x [][]float64, truth []L, weight []float64, o ClusteringOptions) (*ClusteringReport, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSlices(len(cluster), nil, weight); err != nil {
+		return nil, err
+	}
+	var s clusteringState
+	if truth != nil {
+		if len(truth) != len(cluster) {
+			return nil, fmt.Errorf("there are %d labels for %d clusters", len(truth), len(cluster))
+		}
+		known, err := labelIDs(&s.Table.Classes, truth, "label")
+		if err != nil {
+			return nil, err
+		}
+		given, err := labelIDs(&s.Table.Classes, cluster, "cluster")
+		if err != nil {
+			return nil, err
+		}
+		if err := s.Table.add(known, given, weight); err != nil {
+			return nil, err
+		}
+		o.LabelCol = "truth"
+	}
+	if x != nil {
+		if err := o.measureVectors(&s, x, len(cluster), weight, func(k *classes) ([]int32, error) { return labelIDs(k, cluster, "cluster") }, isNumberLabel[C]()); err != nil {
+			return nil, err
+		}
+		o.VectorCol = "x"
+	}
+	return o.report(&s, isNumberLabel[C]())
+}
+
+// measureVectors fills the parts of the state that vectors give.
+func (o ClusteringOptions) measureVectors(s *clusteringState, x [][]float64, n int, weight []float64, number func(*classes) ([]int32, error), byValue bool) error {
+	if len(x) != n {
+		return fmt.Errorf("there are %d vectors for %d clusters", len(x), n)
+	}
+	for i, v := range x {
+		if err := checkSlices(len(v), map[string][]float64{fmt.Sprintf("vector %d, component", i): v}, nil); err != nil {
+			return err
+		}
+	}
+	ids, err := number(&s.Geometry.Clusters)
+	if err != nil {
+		return err
+	}
+	if err := s.Geometry.add(sliceRows(x), ids, weight, 0); err != nil {
+		return err
+	}
+	if err := o.checkRows(int64(n)); err != nil {
+		return err
+	}
+	g := s.Geometry.geometry(byValue)
+	var others *neighbours
+	if o.Exact {
+		others = newNeighbours(g)
+		others.take(g, sliceRows(x), ids, weight)
+	}
+	s.Scatter.open(g, s.Geometry.Clusters, others)
+	s.Scatter.add(sliceRows(x), ids, weight)
+	return nil
+}
+
+// report makes the report of a state.
+func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*ClusteringReport, error) {
+	if s.Problem != "" {
+		return nil, fmt.Errorf("column %q: %s", o.VectorCol, s.Problem)
+	}
+	nan := math.NaN()
+	r := &ClusteringReport{
+		Silhouette: nan, ExactSilhouette: nan, DaviesBouldin: nan, CalinskiHarabasz: nan, Within: nan,
+		ARI: nan, NMI: nan, Purity: nan, Homogeneity: nan, Completeness: nan, VMeasure: nan,
+	}
+	var u undefined
+	if o.LabelCol != "" {
+		if err := s.Table.check(); err != nil {
+			return nil, err
+		}
+		c := s.Table.counts(byValue)
+		if r.Weight = c.total; c.total > 0 {
+			a := c.agreement()
+			r.ARI, r.NMI, r.Purity, r.Homogeneity, r.Completeness, r.VMeasure = a.ari, a.nmi, a.purity, a.homogeneity, a.completeness, a.v
+			if o.VectorCol == "" {
+				r.listClusters(c)
+			}
+		}
+	}
+	if o.VectorCol != "" {
+		g := s.Geometry.geometry(byValue)
+		if r.Weight = g.total; g.total > 0 {
+			o.measureGeometry(r, g, &s.Scatter, &u)
+		}
+	}
+	if r.Weight == 0 {
+		u.none("all", "there are no rows of positive weight")
+	}
+	r.Undefined = u
+	return r, nil
+}
+
+// listClusters lists the clusters of rows without vectors.
+func (r *ClusteringReport) listClusters(c *counts) {
+	for i, name := range c.labels {
+		if c.given[i] > 0 {
+			r.Clusters = append(r.Clusters, ClusterReport{Cluster: name, Weight: c.given[i], Silhouette: math.NaN(), Distance: math.NaN()})
+		}
+	}
+}
+
+// measureGeometry sets what vectors tell of clusters, of which there is at least one.
+func (o ClusteringOptions) measureGeometry(r *ClusteringReport, g *geometry, s *scatterState, u *undefined) {
+	k := len(g.names)
+	for c, name := range g.names {
+		r.Clusters = append(r.Clusters, ClusterReport{
+			Cluster: name, Weight: g.weight[c], Center: g.center[c],
+			Silhouette: s.Silhouette[c].value() / g.weight[c], Distance: s.Distance[c].value() / g.weight[c],
+		})
+	}
+	r.Within = g.within
+	if k < 2 {
+		const why = "there is one cluster"
+		r.Silhouette, r.DaviesBouldin, r.CalinskiHarabasz = u.none("silhouette", why), u.none("davies_bouldin", why), u.none("calinski_harabasz", why)
+		r.Clusters[0].Silhouette = math.NaN()
+		return
+	}
+	var all, exact, between, worst sum
+	for c := range g.names {
+		all.merge(&s.Silhouette[c])
+		exact.merge(&s.Exact[c])
+		between.add(float64(g.weight[c] * kernel.SquaredDistance(g.center[c], g.mean)))
+		top := 0.0
+		for other := range g.names {
+			if d := math.Sqrt(kernel.SquaredDistance(g.center[c], g.center[other])); d > 0 {
+				top = max(top, (r.Clusters[c].Distance+r.Clusters[other].Distance)/d)
+			}
+		}
+		worst.add(top)
+	}
+	r.Silhouette = all.value() / g.total
+	if o.Exact {
+		r.ExactSilhouette = exact.value() / g.total
+	}
+	r.DaviesBouldin = worst.value() / float64(k)
+	if free := g.total - float64(k); free > 0 {
+		r.CalinskiHarabasz = u.ratio("calinski_harabasz", between.value()/float64(k-1), g.within/free, "every row is at its cluster's centre")
+	} else {
+		r.CalinskiHarabasz = u.none("calinski_harabasz", "there are no more rows than clusters")
+	}
+}

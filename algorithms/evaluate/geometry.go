@@ -1,0 +1,284 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// geometryState is what vectors and their clusters add up to.
+type geometryState struct {
+	Clusters classes
+	Dim      int // 0 before the first row
+	Rows     int64
+	// Of each cluster: the sums of weights, of weight times each feature, and of weight times
+	// squared length.
+	Weight  []sum
+	Total   []sum // Dim of each
+	Squares []sum
+
+	ids []int32
+}
+
+// rows is vectors with their clusters and weights.
+type rows interface{ at(i int) []float64 }
+
+// add adds vectors of clusters by their numbers; w may be nil. first names rows in errors.
+func (s *geometryState) add(x rows, ids []int32, w []float64, first int) error {
+	for i, c := range ids {
+		v := x.at(i)
+		if s.Dim == 0 {
+			s.Dim = len(v)
+		}
+		if len(v) != s.Dim || len(v) == 0 {
+			return fmt.Errorf("used row %d: the vector has %d components, those before have %d", first+i, len(v), s.Dim)
+		}
+		s.grow(int(c) + 1)
+		weight := weightOf(w, i)
+		s.Weight[c].add(weight)
+		total, squares := s.Total[int(c)*s.Dim:], &s.Squares[c]
+		for j, a := range v {
+			if a == 0 {
+				continue
+			}
+			p := float64(weight * a)
+			total[j].add(p)
+			squares.addProduct(p, a)
+			if weight != 1 {
+				if e := productError(weight, a, p); e != 0 {
+					total[j].add(e)
+					squares.addProduct(e, a)
+				}
+			}
+		}
+	}
+	s.Rows += int64(len(ids))
+	if len(s.Clusters.Texts) > maxLabels {
+		return fmt.Errorf("there are more than %d clusters", maxLabels)
+	}
+	return nil
+}
+
+// grow makes room for n clusters.
+func (s *geometryState) grow(n int) {
+	for len(s.Weight) < n {
+		s.Weight, s.Squares = append(s.Weight, sum{}), append(s.Squares, sum{})
+		s.Total = append(s.Total, make([]sum, s.Dim)...)
+	}
+}
+
+func (s *geometryState) merge(o *geometryState) error {
+	if o.Dim == 0 {
+		return nil
+	}
+	if s.Dim != 0 && s.Dim != o.Dim {
+		return fmt.Errorf("there are vectors of %d components and of %d", min(s.Dim, o.Dim), max(s.Dim, o.Dim))
+	}
+	s.Dim = o.Dim
+	for i, t := range o.Clusters.Texts {
+		c := int(s.Clusters.id([]byte(t)))
+		s.grow(c + 1)
+		if i >= len(o.Weight) {
+			continue
+		}
+		s.Weight[c].merge(&o.Weight[i])
+		s.Squares[c].merge(&o.Squares[i])
+		for j := range s.Dim {
+			s.Total[c*s.Dim+j].merge(&o.Total[i*s.Dim+j])
+		}
+	}
+	s.Rows += o.Rows
+	return nil
+}
+
+// geometry is where clusters lie and how wide they are. Clusters without weight are left
+// out; the others are in ascending order of their labels.
+type geometry struct {
+	names  []string
+	place  []int32 // of each number of a label; -1: left out
+	dim    int
+	rows   int64
+	weight []float64
+	center [][]float64
+	spread []float64 // mean squared distance to the centre
+	total  float64   // weight of all
+	mean   []float64 // of all
+	within float64   // sum of weight times squared distance to the centre
+}
+
+// geometry computes the centres from the sums.
+func (s *geometryState) geometry(byValue bool) *geometry {
+	rank, labels := s.Clusters.ranked(byValue)
+	order := make([]int, len(labels))
+	for id, place := range rank {
+		order[place] = id
+	}
+	g := &geometry{dim: s.Dim, rows: s.Rows, place: make([]int32, len(labels)), mean: make([]float64, s.Dim)}
+	all, total, within := make([]sum, s.Dim), sum{}, sum{}
+	for place, id := range order {
+		g.place[id] = -1
+		if id >= len(s.Weight) || !(s.Weight[id].value() > 0) {
+			continue
+		}
+		g.place[id] = int32(len(g.names))
+		w := s.Weight[id].value()
+		own := s.Total[id*s.Dim : (id+1)*s.Dim]
+		center := make([]float64, s.Dim)
+		for j := range own {
+			center[j] = own[j].value() / w
+			all[j].merge(&own[j])
+		}
+		wide := s.wide(id, own)
+		total.merge(&s.Weight[id])
+		within.add(wide)
+		g.names, g.weight = append(g.names, labels[place]), append(g.weight, w)
+		g.center, g.spread = append(g.center, center), append(g.spread, wide/w)
+	}
+	g.total, g.within = total.value(), within.value()
+	for j := range all {
+		g.mean[j] = all[j].value() / g.total
+	}
+	return g
+}
+
+// wide returns the sum of squared distances of a cluster's rows to its centre.
+func (s *geometryState) wide(id int, own []sum) float64 {
+	if !s.Squares[id].finite() {
+		return math.NaN()
+	}
+	left, w, square := s.Squares[id].exact(), s.Weight[id].exact(), newExact()
+	for j := range own {
+		t := own[j].exact()
+		square.Mul(t, t)
+		left.Sub(left, t.Quo(square, w))
+	}
+	v, _ := left.Float64()
+	return max(v, 0)
+}
+
+// scatterState is what a second look at the rows adds up to, when centres are known.
+type scatterState struct {
+	// Of each cluster of the geometry: sums of weight times silhouette, times distance to the
+	// centre, and times exact silhouette.
+	Silhouette, Distance, Exact []sum
+
+	g        *geometry
+	clusters classes
+	others   *neighbours
+	squared  []float64
+	ids      []int32
+}
+
+// open prepares the state for rows.
+func (s *scatterState) open(g *geometry, clusters classes, others *neighbours) {
+	k := len(g.names)
+	s.g, s.clusters, s.others = g, classes{Texts: clusters.Texts}, others
+	s.Silhouette, s.Distance, s.Exact = make([]sum, k), make([]sum, k), make([]sum, k)
+	s.squared = make([]float64, k)
+}
+
+func (s *scatterState) merge(o *scatterState) {
+	if s.Silhouette == nil {
+		s.Silhouette, s.Distance, s.Exact = o.Silhouette, o.Distance, o.Exact
+		return
+	}
+	for i := range o.Silhouette {
+		s.Silhouette[i].merge(&o.Silhouette[i])
+		s.Distance[i].merge(&o.Distance[i])
+		s.Exact[i].merge(&o.Exact[i])
+	}
+}
+
+// add adds rows. The mean squared distance of a row x to the rows of a cluster is
+// |x-centre|² + spread, and without the row itself W/(W-w) times that.
+func (s *scatterState) add(x rows, ids []int32, w []float64) {
+	g := s.g
+	for i, id := range ids {
+		weight := weightOf(w, i)
+		if weight == 0 || len(g.names) == 0 {
+			continue
+		}
+		own, v := int(g.place[id]), x.at(i)
+		for c := range g.names {
+			s.squared[c] = kernel.SquaredDistance(v, g.center[c])
+		}
+		s.Distance[own].add(float64(weight * math.Sqrt(s.squared[own])))
+		for c := range g.names {
+			s.squared[c] += g.spread[c]
+		}
+		rest := g.weight[own] - weight
+		s.squared[own] = float64(s.squared[own] * (g.weight[own] / rest))
+		s.Silhouette[own].add(float64(weight * silhouette(s.squared, own, rest)))
+		if s.others != nil {
+			s.Exact[own].add(float64(weight * silhouette(s.others.distances(v, own, rest), own, rest)))
+		}
+	}
+}
+
+// silhouette is that of a row whose mean distance to the other rows of each cluster is
+// given; rest is the weight of the others in its own cluster, without which it is 0
+// (Rousseeuw, Journal of Computational and Applied Mathematics 20, 1987).
+func silhouette(mean []float64, own int, rest float64) float64 {
+	if !(rest > 0) {
+		return 0
+	}
+	a, b := mean[own], math.Inf(1)
+	for c, d := range mean {
+		if c != own {
+			b = min(b, d)
+		}
+	}
+	if top := max(a, b); top > 0 && !math.IsInf(top, 0) {
+		return (b - a) / top
+	}
+	return 0
+}
+
+// neighbours are all rows, for exact silhouettes.
+type neighbours struct {
+	dim    int
+	x      []float64 // row-major
+	place  []int32
+	weight []float64
+	sums   []sum
+	means  []float64
+	total  []float64 // weight of each cluster
+}
+
+func newNeighbours(g *geometry) *neighbours {
+	return &neighbours{dim: g.dim, sums: make([]sum, len(g.names)), means: make([]float64, len(g.names)), total: g.weight}
+}
+
+// take adds rows to compare with.
+func (n *neighbours) take(g *geometry, x rows, ids []int32, w []float64) {
+	for i, id := range ids {
+		if weight := weightOf(w, i); weight > 0 {
+			n.x = append(n.x, x.at(i)...)
+			n.place, n.weight = append(n.place, g.place[id]), append(n.weight, weight)
+		}
+	}
+}
+
+// distances returns the mean distance of a row to the rows of each cluster, its own row
+// left out by its distance 0 and by rest, the weight of the others.
+func (n *neighbours) distances(v []float64, own int, rest float64) []float64 {
+	clear(n.sums)
+	for i, c := range n.place {
+		d := math.Sqrt(kernel.SquaredDistance(v, n.x[i*n.dim:(i+1)*n.dim]))
+		n.sums[c].add(float64(n.weight[i] * d))
+	}
+	for c := range n.sums {
+		weight := n.total[c]
+		if c == own {
+			weight = rest
+		}
+		n.means[c] = n.sums[c].value() / weight
+	}
+	return n.means
+}
+
+// sliceRows are rows in memory.
+type sliceRows [][]float64
+
+func (r sliceRows) at(i int) []float64 { return r[i] }
