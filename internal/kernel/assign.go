@@ -16,12 +16,14 @@ const chunk = 128
 // feature). Its inner loop takes about one and a half times as long as that of the
 // dot form, which would need an error margin and a second look at near ties to
 // name the same winner.
-func SquaredDistance(x, c []float64) float64 {
+func SquaredDistance(x, c []float64) float64 { return squaredDistance(x, c) }
+
+func squaredDistance[T Float](x, c []T) T {
 	c = c[:len(x)]
-	var acc float64
+	var acc T
 	for j, v := range x {
 		t := v - c[j]
-		acc += float64(t * t)
+		acc += T(t * t)
 	}
 	return acc
 }
@@ -32,29 +34,7 @@ func SquaredDistance(x, c []float64) float64 {
 func SquaredDistances(x []float64, c *Centers, out []float64) { squaredDistances(active, x, c, out) }
 
 func squaredDistances(form dispatch, x []float64, c *Centers, out []float64) {
-	x, out = x[:c.d], out[:c.k]
-	if form.avx2 && c.d > 0 {
-		distanceTiles(x, c, out)
-		return
-	}
-	a := 0
-	for ; a+4 <= c.k; a += 4 {
-		r0, r1, r2, r3 := rows4(c.rows, a, c.d)
-		x := x[:len(r0)]
-		var a0, a1, a2, a3 float64
-		for j, v := range x {
-			t0, t1, t2, t3 := v-r0[j], v-r1[j], v-r2[j], v-r3[j]
-			a0 += float64(t0 * t0)
-			a1 += float64(t1 * t1)
-			a2 += float64(t2 * t2)
-			a3 += float64(t3 * t3)
-		}
-		q := (*[4]float64)(out[a : a+4])
-		q[0], q[1], q[2], q[3] = a0, a1, a2, a3
-	}
-	for ; a < c.k; a++ {
-		out[a] = SquaredDistance(x, c.Row(a))
-	}
+	panelDistances(form, x[:c.d], c.panels, out[:c.k])
 }
 
 // SquaredDistanceRows writes to out the squared distances of the n rows of x to
@@ -187,8 +167,7 @@ func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 
 }
 
 // try computes the distance of each row to its guessed centre and returns the
-// rows for which that does not settle the search; see [Centers.setReach]. Four
-// rows advance together to hide the latency of their chains of additions.
+// rows for which that does not settle the search; see [Centers.setReach].
 func (s *search) try(x []float64, c *Centers, assign []int32) []int32 {
 	d, n := c.d, len(assign)
 	for i, a := range assign {
@@ -196,24 +175,10 @@ func (s *search) try(x []float64, c *Centers, assign []int32) []int32 {
 			assign[i] = 0
 		}
 	}
-	i := 0
-	for ; i+4 <= n; i += 4 {
-		r0, r1, r2, r3 := rows4(x, i, d)
-		c0, c1 := c.Row(int(assign[i]))[:len(r0)], c.Row(int(assign[i+1]))[:len(r0)]
-		c2, c3 := c.Row(int(assign[i+2]))[:len(r0)], c.Row(int(assign[i+3]))[:len(r0)]
-		var a0, a1, a2, a3 float64
-		for j, v := range r0 {
-			t0, t1, t2, t3 := v-c0[j], r1[j]-c1[j], r2[j]-c2[j], r3[j]-c3[j]
-			a0 += float64(t0 * t0)
-			a1 += float64(t1 * t1)
-			a2 += float64(t2 * t2)
-			a3 += float64(t3 * t3)
-		}
-		q := (*[4]uint64)(s.key[i : i+4])
-		q[0], q[1], q[2], q[3] = math.Float64bits(a0), math.Float64bits(a1), math.Float64bits(a2), math.Float64bits(a3)
-	}
-	for ; i < n; i++ {
-		s.key[i] = math.Float64bits(SquaredDistance(x[i*d:i*d+d], c.Row(int(assign[i]))))
+	var square [chunk]float64
+	ownDistances(s.form, x, n, d, c.rows, assign, square[:])
+	for i, v := range square[:n] {
+		s.key[i] = math.Float64bits(v)
 	}
 	m := 0
 	for i, a := range assign {

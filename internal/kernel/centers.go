@@ -55,7 +55,7 @@ func NewCenters(k, d int) *Centers {
 		}
 		c.groups = append(c.groups, g)
 	}
-	c.panels = newPanels(k, d)
+	c.panels = newPanels[float64](k, d)
 	for i := range c.panels {
 		c.panels[i] = math.NaN()
 	}

@@ -6,44 +6,77 @@ package kernel
 // weight + w. A nil w means that every row weighs 1. A row assigned to no
 // centre (-1) is left out.
 func AccumulateCentroids(x []float64, n, d int, w []float64, assign []int32, sums []float64) {
+	accumulateCentroids(active, x, n, d, w, assign, sums)
+}
+
+// AccumulateCentroids32 is [AccumulateCentroids] for rows of float32, which are
+// widened: weights and sums are float64.
+func AccumulateCentroids32(x []float32, n, d int, w []float64, assign []int32, sums []float64) {
+	accumulateCentroids(active, x, n, d, w, assign, sums)
+}
+
+func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, assign []int32, sums []float64) {
+	x, assign = x[:n*d], assign[:n]
 	if w != nil {
-		accumulateWeighted(x, n, d, w, assign, sums)
+		w = w[:n]
+	}
+	if form.avx2 && d > 0 && n > 0 {
+		accumulateInAssembly(x, n, d, w, assign, sums)
 		return
 	}
-	for i, a := range assign[:n] {
+	for i, a := range assign {
 		if a < 0 {
 			continue
 		}
 		s := sums[int(a)*(d+1) : int(a)*(d+1)+d+1]
-		s[d]++
 		row := x[i*d : i*d+d]
+		if w != nil {
+			s[d] += w[i]
+			for j, v := range row {
+				s[j] += float64(w[i] * float64(v))
+			}
+			continue
+		}
+		s[d]++
 		s = s[:d]
 		for len(row) >= 8 && len(s) >= 8 {
-			s[0] += row[0]
-			s[1] += row[1]
-			s[2] += row[2]
-			s[3] += row[3]
-			s[4] += row[4]
-			s[5] += row[5]
-			s[6] += row[6]
-			s[7] += row[7]
+			s[0] += float64(row[0])
+			s[1] += float64(row[1])
+			s[2] += float64(row[2])
+			s[3] += float64(row[3])
+			s[4] += float64(row[4])
+			s[5] += float64(row[5])
+			s[6] += float64(row[6])
+			s[7] += float64(row[7])
 			s, row = s[8:], row[8:]
 		}
 		for j, v := range row {
-			s[j] += v
+			s[j] += float64(v)
 		}
 	}
 }
 
-func accumulateWeighted(x []float64, n, d int, w []float64, assign []int32, sums []float64) {
-	w = w[:n]
-	for i, a := range assign[:n] {
-		if a < 0 {
-			continue
+func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32, sums []float64) {
+	most := int32(-1)
+	for _, a := range assign {
+		most = max(most, a)
+	}
+	if int(most) >= len(sums)/(d+1) {
+		panic("kernel: the number of a centre is out of range")
+	}
+	for step, i := rowsPerCall(d), 0; i < n; i += step {
+		m := min(step, n-i)
+		switch {
+		case len(sums) == 0: // no row is assigned
+		case is64[T]() && w == nil:
+			accumulate64(of64(x[i*d:]), m, d, &assign[i], &sums[0])
+		case is64[T]():
+			accumulateWeighted64(of64(x[i*d:]), m, d, &w[i], &assign[i], &sums[0])
+		case w == nil:
+			accumulate32(of32(x[i*d:]), m, d, &assign[i], &sums[0])
+		default:
+			accumulateWeighted32(of32(x[i*d:]), m, d, &w[i], &assign[i], &sums[0])
 		}
-		s := sums[int(a)*(d+1) : int(a)*(d+1)+d+1]
-		s[d] += w[i]
-		Axpy(w[i], x[i*d:i*d+d], s[:d])
 	}
 }
 
@@ -86,7 +119,7 @@ func assignAccumulate(form dispatch, x []float64, n int, c *Centers, w []float64
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		AccumulateCentroids(rows, hi-lo, d, weights, a, sums)
+		accumulateCentroids(form, rows, hi-lo, d, weights, a, sums)
 		to := buf[:hi-lo]
 		if dist != nil {
 			to = dist[lo:hi]

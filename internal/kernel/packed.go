@@ -1,7 +1,7 @@
 package kernel
 
-// lanes is the number of outputs that one panel of [Packed] and of [Centers]
-// holds side by side.
+// lanes is the number of outputs that one panel of [Packed], [Panels]
+// and [Centers] holds side by side.
 const lanes = 8
 
 // Packed is a k by d matrix laid out for products with rows: eight of its rows
@@ -16,7 +16,7 @@ type Packed struct {
 // NewPacked returns room for k rows of d features, all 0. All memory is taken
 // here.
 func NewPacked(k, d int) *Packed {
-	return &Packed{k: k, d: d, panels: newPanels(k, d)}
+	return &Packed{k: k, d: d, panels: newPanels[float64](k, d)}
 }
 
 // K returns the number of rows, which are outputs of [MulRows].
@@ -30,11 +30,11 @@ func (w *Packed) D() int { return w.d }
 func (w *Packed) Set(rows []float64) { setPanels(w.panels, rows, w.k, w.d) }
 
 // newPanels returns the panels of k rows of d features, all 0.
-func newPanels(k, d int) []float64 { return make([]float64, (k+lanes-1)/lanes*lanes*d) }
+func newPanels[T Float](k, d int) []T { return make([]T, (k+lanes-1)/lanes*lanes*d) }
 
 // setPanels copies k rows of d features into panels and leaves the padding as it
 // is.
-func setPanels(panels, rows []float64, k, d int) {
+func setPanels[T Float](panels, rows []T, k, d int) {
 	for a := range k {
 		row := rows[a*d : a*d+d]
 		panel := panels[a/lanes*lanes*d:]

@@ -26,14 +26,80 @@ func mulTile(x *float64, xs int, d int, panel *float64, out *float64, outs int)
 //go:noescape
 func distanceTile(x *float64, xs int, d int, panel *float64, out *float64, outs int)
 
-// distanceRow32 sets 32 values of out to the squared distances of x and the rows of four panels.
-// Panels are of d features each.
+// distance4Panels64 sets 32 values of out to the squared distances of x
+// and the rows of panels of d features each.
 //
 //go:noescape
-func distanceRow32(x *float64, d int, panel *float64, out *float64)
+func distance4Panels64(x *float64, d int, panel *float64, out *float64)
 
-// distanceRow8 sets eight values of out to the squared distances of x and the rows of a panel.
-// Panels are of d features each.
+// distance2Panels64 sets 16 values of out to the squared distances of x
+// and the rows of panels of d features each.
 //
 //go:noescape
-func distanceRow8(x *float64, d int, panel *float64, out *float64)
+func distance2Panels64(x *float64, d int, panel *float64, out *float64)
+
+// distance1Panels64 sets 8 values of out to the squared distances of x
+// and the rows of panels of d features each.
+//
+//go:noescape
+func distance1Panels64(x *float64, d int, panel *float64, out *float64)
+
+// ownDistances64 sets out[i] to the squared distance of row i of x and row near[i] of centers, for
+// at least four rows.
+//
+//go:noescape
+func ownDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64)
+
+// accumulate64 adds the n rows of x, and 1 each, to d+1 sums of the centre each is
+// assigned to; those assigned to a negative one are left out.
+//
+//go:noescape
+func accumulate64(x *float64, n int, d int, assign *int32, sums *float64)
+
+// accumulateWeighted64 adds the n rows of x and 1, times their weights, to d+1 sums of the centre each is
+// assigned to; those assigned to a negative one are left out.
+//
+//go:noescape
+func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64)
+
+// distance8Panels32 sets 64 values of out to the squared distances of x
+// and the rows of panels of d features each.
+//
+//go:noescape
+func distance8Panels32(x *float32, d int, panel *float32, out *float32)
+
+// distance4Panels32 sets 32 values of out to the squared distances of x
+// and the rows of panels of d features each.
+//
+//go:noescape
+func distance4Panels32(x *float32, d int, panel *float32, out *float32)
+
+// distance2Panels32 sets 16 values of out to the squared distances of x
+// and the rows of panels of d features each.
+//
+//go:noescape
+func distance2Panels32(x *float32, d int, panel *float32, out *float32)
+
+// distance1Panels32 sets 8 values of out to the squared distances of x
+// and the rows of panels of d features each.
+//
+//go:noescape
+func distance1Panels32(x *float32, d int, panel *float32, out *float32)
+
+// ownDistances32 sets out[i] to the squared distance of row i of x and row near[i] of centers, for
+// at least four rows.
+//
+//go:noescape
+func ownDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32)
+
+// accumulate32 adds the n rows of x, and 1 each, to d+1 sums of the centre each is
+// assigned to; those assigned to a negative one are left out.
+//
+//go:noescape
+func accumulate32(x *float32, n int, d int, assign *int32, sums *float64)
+
+// accumulateWeighted32 adds the n rows of x and 1, times their weights, to d+1 sums of the centre each is
+// assigned to; those assigned to a negative one are left out.
+//
+//go:noescape
+func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64)

@@ -228,9 +228,9 @@ end1:
 	VZEROUPPER
 	RET
 
-// func distanceRow32(x *float64, d int, panel *float64, out *float64)
+// func distance4Panels64(x *float64, d int, panel *float64, out *float64)
 // Requires: AVX
-TEXT ·distanceRow32(SB), NOSPLIT, $0-32
+TEXT ·distance4Panels64(SB), NOSPLIT, $0-32
 	MOVQ   x+0(FP), AX
 	MOVQ   d+8(FP), CX
 	MOVQ   panel+16(FP), DX
@@ -293,9 +293,54 @@ end1:
 	VZEROUPPER
 	RET
 
-// func distanceRow8(x *float64, d int, panel *float64, out *float64)
+// func distance2Panels64(x *float64, d int, panel *float64, out *float64)
 // Requires: AVX
-TEXT ·distanceRow8(SB), NOSPLIT, $0-32
+TEXT ·distance2Panels64(SB), NOSPLIT, $0-32
+	MOVQ   x+0(FP), AX
+	MOVQ   d+8(FP), CX
+	MOVQ   panel+16(FP), DX
+	MOVQ   CX, BX
+	SHLQ   $0x06, BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	CMPQ   CX, $0x01
+	JLT    end1
+
+loop1:
+	VBROADCASTSD (AX), Y4
+	VSUBPD       (DX), Y4, Y5
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y5, Y0, Y0
+	VSUBPD       32(DX), Y4, Y5
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y5, Y1, Y1
+	VSUBPD       (DX)(BX*1), Y4, Y5
+	VMULPD       Y5, Y5, Y5
+	VADDPD       Y5, Y2, Y2
+	VSUBPD       32(DX)(BX*1), Y4, Y4
+	VMULPD       Y4, Y4, Y4
+	VADDPD       Y4, Y3, Y3
+	ADDQ         $0x08, AX
+	ADDQ         $0x40, DX
+	SUBQ         $0x01, CX
+	CMPQ         CX, $0x01
+	JGE          loop1
+
+end1:
+	MOVQ    out+24(FP), AX
+	VMOVUPD Y0, (AX)
+	VMOVUPD Y1, 32(AX)
+	VMOVUPD Y2, 64(AX)
+	VMOVUPD Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func distance1Panels64(x *float64, d int, panel *float64, out *float64)
+// Requires: AVX
+TEXT ·distance1Panels64(SB), NOSPLIT, $0-32
 	MOVQ   x+0(FP), AX
 	MOVQ   d+8(FP), CX
 	MOVQ   panel+16(FP), DX
@@ -325,5 +370,749 @@ end1:
 	MOVQ    out+24(FP), AX
 	VMOVUPD Y0, (AX)
 	VMOVUPD Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func ownDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64)
+// Requires: AVX
+TEXT ·ownDistances64(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ near+32(FP), DX
+	MOVQ out+40(FP), BX
+	CMPQ CX, $0x04
+	JLT  end1
+
+loop1:
+	MOVQ    d+16(FP), SI
+	MOVQ    centers+24(FP), DI
+	MOVLQSX (DX), R8
+	IMULQ   SI, R8
+	LEAQ    (DI)(R8*8), R8
+	LEAQ    (AX)(SI*8), R10
+	MOVLQSX 4(DX), R9
+	IMULQ   SI, R9
+	LEAQ    (DI)(R9*8), R9
+	LEAQ    (R10)(SI*8), R12
+	MOVLQSX 8(DX), R11
+	IMULQ   SI, R11
+	LEAQ    (DI)(R11*8), R11
+	LEAQ    (R12)(SI*8), R14
+	MOVLQSX 12(DX), R13
+	IMULQ   SI, R13
+	LEAQ    (DI)(R13*8), R13
+	VXORPD  Y0, Y0, Y0
+	XORQ    DI, DI
+	CMPQ    SI, $0x04
+	JLT     end2
+
+loop2:
+	VMOVUPD    (AX)(DI*8), Y1
+	VSUBPD     (R8)(DI*8), Y1, Y1
+	VMULPD     Y1, Y1, Y1
+	VMOVUPD    (R10)(DI*8), Y2
+	VSUBPD     (R9)(DI*8), Y2, Y2
+	VMULPD     Y2, Y2, Y2
+	VMOVUPD    (R12)(DI*8), Y3
+	VSUBPD     (R11)(DI*8), Y3, Y3
+	VMULPD     Y3, Y3, Y3
+	VMOVUPD    (R14)(DI*8), Y4
+	VSUBPD     (R13)(DI*8), Y4, Y4
+	VMULPD     Y4, Y4, Y4
+	VUNPCKLPD  Y2, Y1, Y5
+	VUNPCKHPD  Y2, Y1, Y1
+	VUNPCKLPD  Y4, Y3, Y2
+	VUNPCKHPD  Y4, Y3, Y3
+	VPERM2F128 $0x20, Y2, Y5, Y4
+	VPERM2F128 $0x20, Y3, Y1, Y8
+	VPERM2F128 $0x31, Y2, Y5, Y2
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VADDPD     Y4, Y0, Y0
+	VADDPD     Y8, Y0, Y0
+	VADDPD     Y2, Y0, Y0
+	VADDPD     Y1, Y0, Y0
+	ADDQ       $0x04, DI
+	SUBQ       $0x04, SI
+	CMPQ       SI, $0x04
+	JGE        loop2
+
+end2:
+	CMPQ SI, $0x01
+	JLT  end3
+
+loop3:
+	VMOVSD     (AX)(DI*8), X6
+	VSUBSD     (R8)(DI*8), X6, X6
+	VMULSD     X6, X6, X6
+	VMOVSD     (R10)(DI*8), X1
+	VSUBSD     (R9)(DI*8), X1, X1
+	VMULSD     X1, X1, X1
+	VMOVSD     (R12)(DI*8), X7
+	VSUBSD     (R11)(DI*8), X7, X7
+	VMULSD     X7, X7, X7
+	VMOVSD     (R14)(DI*8), X2
+	VSUBSD     (R13)(DI*8), X2, X2
+	VMULSD     X2, X2, X2
+	VUNPCKLPD  X1, X6, X6
+	VUNPCKLPD  X2, X7, X7
+	VPERM2F128 $0x20, Y7, Y6, Y1
+	VADDPD     Y1, Y0, Y0
+	INCQ       DI
+	SUBQ       $0x01, SI
+	CMPQ       SI, $0x01
+	JGE        loop3
+
+end3:
+	VMOVUPD Y0, (BX)
+	MOVQ    d+16(FP), SI
+	SHLQ    $0x05, SI
+	ADDQ    SI, AX
+	ADDQ    $0x10, DX
+	ADDQ    $0x20, BX
+	SUBQ    $0x04, CX
+	CMPQ    CX, $0x04
+	JGE     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func accumulate64(x *float64, n int, d int, assign *int32, sums *float64)
+// Requires: AVX
+TEXT ·accumulate64(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ assign+24(FP), DX
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	MOVQ    d+16(FP), SI
+	MOVQ    AX, DI
+	LEAQ    (AX)(SI*8), AX
+	MOVLQSX (DX), BX
+	TESTQ   BX, BX
+	JS      next
+	LEAQ    1(SI), R8
+	IMULQ   R8, BX
+	SHLQ    $0x03, BX
+	ADDQ    sums+32(FP), BX
+	VMOVUPD c3ff0000000000000<>+0(SB), Y0
+	CMPQ    SI, $0x10
+	JLT     end2
+
+loop2:
+	VMOVUPD (DI), Y1
+	VMOVUPD 32(DI), Y2
+	VMOVUPD 64(DI), Y3
+	VMOVUPD 96(DI), Y4
+	VADDPD  (BX), Y1, Y1
+	VADDPD  32(BX), Y2, Y2
+	VADDPD  64(BX), Y3, Y3
+	VADDPD  96(BX), Y4, Y4
+	VMOVUPD Y1, (BX)
+	VMOVUPD Y2, 32(BX)
+	VMOVUPD Y3, 64(BX)
+	VMOVUPD Y4, 96(BX)
+	ADDQ    $0x80, DI
+	ADDQ    $0x80, BX
+	SUBQ    $0x10, SI
+	CMPQ    SI, $0x10
+	JGE     loop2
+
+end2:
+	CMPQ SI, $0x04
+	JLT  end3
+
+loop3:
+	VMOVUPD (DI), Y1
+	VADDPD  (BX), Y1, Y1
+	VMOVUPD Y1, (BX)
+	ADDQ    $0x20, DI
+	ADDQ    $0x20, BX
+	SUBQ    $0x04, SI
+	CMPQ    SI, $0x04
+	JGE     loop3
+
+end3:
+	CMPQ SI, $0x01
+	JLT  end4
+
+loop4:
+	VMOVSD (DI), X1
+	VADDSD (BX), X1, X1
+	VMOVSD X1, (BX)
+	ADDQ   $0x08, DI
+	ADDQ   $0x08, BX
+	SUBQ   $0x01, SI
+	CMPQ   SI, $0x01
+	JGE    loop4
+
+end4:
+	VADDSD (BX), X0, X0
+	VMOVSD X0, (BX)
+
+next:
+	ADDQ $0x04, DX
+	SUBQ $0x01, CX
+	CMPQ CX, $0x01
+	JGE  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+DATA c3ff0000000000000<>+0(SB)/8, $0x3ff0000000000000
+DATA c3ff0000000000000<>+8(SB)/8, $0x3ff0000000000000
+DATA c3ff0000000000000<>+16(SB)/8, $0x3ff0000000000000
+DATA c3ff0000000000000<>+24(SB)/8, $0x3ff0000000000000
+GLOBL c3ff0000000000000<>(SB), RODATA|NOPTR, $32
+
+// func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64)
+// Requires: AVX
+TEXT ·accumulateWeighted64(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ assign+32(FP), DX
+	MOVQ w+24(FP), BX
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	MOVQ         d+16(FP), DI
+	MOVQ         AX, R8
+	LEAQ         (AX)(DI*8), AX
+	MOVLQSX      (DX), SI
+	TESTQ        SI, SI
+	JS           next
+	LEAQ         1(DI), R9
+	IMULQ        R9, SI
+	SHLQ         $0x03, SI
+	ADDQ         sums+40(FP), SI
+	VBROADCASTSD (BX), Y0
+	CMPQ         DI, $0x10
+	JLT          end2
+
+loop2:
+	VMULPD  (R8), Y0, Y1
+	VMULPD  32(R8), Y0, Y2
+	VMULPD  64(R8), Y0, Y3
+	VMULPD  96(R8), Y0, Y4
+	VADDPD  (SI), Y1, Y1
+	VADDPD  32(SI), Y2, Y2
+	VADDPD  64(SI), Y3, Y3
+	VADDPD  96(SI), Y4, Y4
+	VMOVUPD Y1, (SI)
+	VMOVUPD Y2, 32(SI)
+	VMOVUPD Y3, 64(SI)
+	VMOVUPD Y4, 96(SI)
+	ADDQ    $0x80, R8
+	ADDQ    $0x80, SI
+	SUBQ    $0x10, DI
+	CMPQ    DI, $0x10
+	JGE     loop2
+
+end2:
+	CMPQ DI, $0x04
+	JLT  end3
+
+loop3:
+	VMULPD  (R8), Y0, Y1
+	VADDPD  (SI), Y1, Y1
+	VMOVUPD Y1, (SI)
+	ADDQ    $0x20, R8
+	ADDQ    $0x20, SI
+	SUBQ    $0x04, DI
+	CMPQ    DI, $0x04
+	JGE     loop3
+
+end3:
+	CMPQ DI, $0x01
+	JLT  end4
+
+loop4:
+	VMOVSD (R8), X1
+	VMULSD X1, X0, X1
+	VADDSD (SI), X1, X1
+	VMOVSD X1, (SI)
+	ADDQ   $0x08, R8
+	ADDQ   $0x08, SI
+	SUBQ   $0x01, DI
+	CMPQ   DI, $0x01
+	JGE    loop4
+
+end4:
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (SI)
+
+next:
+	ADDQ $0x04, DX
+	ADDQ $0x08, BX
+	SUBQ $0x01, CX
+	CMPQ CX, $0x01
+	JGE  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func distance8Panels32(x *float32, d int, panel *float32, out *float32)
+// Requires: AVX
+TEXT ·distance8Panels32(SB), NOSPLIT, $0-32
+	MOVQ   x+0(FP), AX
+	MOVQ   d+8(FP), CX
+	MOVQ   panel+16(FP), DX
+	MOVQ   CX, BX
+	SHLQ   $0x05, BX
+	LEAQ   (BX)(BX*2), SI
+	LEAQ   (DX)(BX*4), DI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	VXORPD Y4, Y4, Y4
+	VXORPD Y5, Y5, Y5
+	VXORPD Y6, Y6, Y6
+	VXORPD Y7, Y7, Y7
+	CMPQ   CX, $0x01
+	JLT    end1
+
+loop1:
+	VBROADCASTSS (AX), Y8
+	VSUBPS       (DX), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y0, Y0
+	VSUBPS       (DX)(BX*1), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y1, Y1
+	VSUBPS       (DX)(BX*2), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y2, Y2
+	VSUBPS       (DX)(SI*1), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y3, Y3
+	VSUBPS       (DI), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y4, Y4
+	VSUBPS       (DI)(BX*1), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y5, Y5
+	VSUBPS       (DI)(BX*2), Y8, Y9
+	VMULPS       Y9, Y9, Y9
+	VADDPS       Y9, Y6, Y6
+	VSUBPS       (DI)(SI*1), Y8, Y8
+	VMULPS       Y8, Y8, Y8
+	VADDPS       Y8, Y7, Y7
+	ADDQ         $0x04, AX
+	ADDQ         $0x20, DX
+	ADDQ         $0x20, DI
+	SUBQ         $0x01, CX
+	CMPQ         CX, $0x01
+	JGE          loop1
+
+end1:
+	MOVQ    out+24(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VMOVUPS Y4, 128(AX)
+	VMOVUPS Y5, 160(AX)
+	VMOVUPS Y6, 192(AX)
+	VMOVUPS Y7, 224(AX)
+	VZEROUPPER
+	RET
+
+// func distance4Panels32(x *float32, d int, panel *float32, out *float32)
+// Requires: AVX
+TEXT ·distance4Panels32(SB), NOSPLIT, $0-32
+	MOVQ   x+0(FP), AX
+	MOVQ   d+8(FP), CX
+	MOVQ   panel+16(FP), DX
+	MOVQ   CX, BX
+	SHLQ   $0x05, BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+	CMPQ   CX, $0x01
+	JLT    end1
+
+loop1:
+	VBROADCASTSS (AX), Y4
+	VSUBPS       (DX), Y4, Y5
+	VMULPS       Y5, Y5, Y5
+	VADDPS       Y5, Y0, Y0
+	VSUBPS       (DX)(BX*1), Y4, Y5
+	VMULPS       Y5, Y5, Y5
+	VADDPS       Y5, Y1, Y1
+	VSUBPS       (DX)(BX*2), Y4, Y5
+	VMULPS       Y5, Y5, Y5
+	VADDPS       Y5, Y2, Y2
+	VSUBPS       (DX)(SI*1), Y4, Y4
+	VMULPS       Y4, Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	ADDQ         $0x04, AX
+	ADDQ         $0x20, DX
+	SUBQ         $0x01, CX
+	CMPQ         CX, $0x01
+	JGE          loop1
+
+end1:
+	MOVQ    out+24(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VMOVUPS Y2, 64(AX)
+	VMOVUPS Y3, 96(AX)
+	VZEROUPPER
+	RET
+
+// func distance2Panels32(x *float32, d int, panel *float32, out *float32)
+// Requires: AVX
+TEXT ·distance2Panels32(SB), NOSPLIT, $0-32
+	MOVQ   x+0(FP), AX
+	MOVQ   d+8(FP), CX
+	MOVQ   panel+16(FP), DX
+	MOVQ   CX, BX
+	SHLQ   $0x05, BX
+	LEAQ   (BX)(BX*2), SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	CMPQ   CX, $0x01
+	JLT    end1
+
+loop1:
+	VBROADCASTSS (AX), Y2
+	VSUBPS       (DX), Y2, Y3
+	VMULPS       Y3, Y3, Y3
+	VADDPS       Y3, Y0, Y0
+	VSUBPS       (DX)(BX*1), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	VADDPS       Y2, Y1, Y1
+	ADDQ         $0x04, AX
+	ADDQ         $0x20, DX
+	SUBQ         $0x01, CX
+	CMPQ         CX, $0x01
+	JGE          loop1
+
+end1:
+	MOVQ    out+24(FP), AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func distance1Panels32(x *float32, d int, panel *float32, out *float32)
+// Requires: AVX
+TEXT ·distance1Panels32(SB), NOSPLIT, $0-32
+	MOVQ   x+0(FP), AX
+	MOVQ   d+8(FP), CX
+	MOVQ   panel+16(FP), DX
+	MOVQ   CX, BX
+	SHLQ   $0x05, BX
+	LEAQ   (BX)(BX*2), BX
+	VXORPD Y0, Y0, Y0
+	CMPQ   CX, $0x01
+	JLT    end1
+
+loop1:
+	VBROADCASTSS (AX), Y1
+	VSUBPS       (DX), Y1, Y1
+	VMULPS       Y1, Y1, Y1
+	VADDPS       Y1, Y0, Y0
+	ADDQ         $0x04, AX
+	ADDQ         $0x20, DX
+	SUBQ         $0x01, CX
+	CMPQ         CX, $0x01
+	JGE          loop1
+
+end1:
+	MOVQ    out+24(FP), AX
+	VMOVUPS Y0, (AX)
+	VZEROUPPER
+	RET
+
+// func ownDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32)
+// Requires: AVX
+TEXT ·ownDistances32(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ near+32(FP), DX
+	MOVQ out+40(FP), BX
+	CMPQ CX, $0x04
+	JLT  end1
+
+loop1:
+	MOVQ    d+16(FP), SI
+	MOVQ    centers+24(FP), DI
+	MOVLQSX (DX), R8
+	IMULQ   SI, R8
+	LEAQ    (DI)(R8*4), R8
+	LEAQ    (AX)(SI*4), R10
+	MOVLQSX 4(DX), R9
+	IMULQ   SI, R9
+	LEAQ    (DI)(R9*4), R9
+	LEAQ    (R10)(SI*4), R12
+	MOVLQSX 8(DX), R11
+	IMULQ   SI, R11
+	LEAQ    (DI)(R11*4), R11
+	LEAQ    (R12)(SI*4), R14
+	MOVLQSX 12(DX), R13
+	IMULQ   SI, R13
+	LEAQ    (DI)(R13*4), R13
+	VXORPD  X0, X0, X0
+	XORQ    DI, DI
+	CMPQ    SI, $0x04
+	JLT     end2
+
+loop2:
+	VMOVUPS   (AX)(DI*4), X1
+	VSUBPS    (R8)(DI*4), X1, X1
+	VMULPS    X1, X1, X1
+	VMOVUPS   (R10)(DI*4), X2
+	VSUBPS    (R9)(DI*4), X2, X2
+	VMULPS    X2, X2, X2
+	VMOVUPS   (R12)(DI*4), X3
+	VSUBPS    (R11)(DI*4), X3, X3
+	VMULPS    X3, X3, X3
+	VMOVUPS   (R14)(DI*4), X4
+	VSUBPS    (R13)(DI*4), X4, X4
+	VMULPS    X4, X4, X4
+	VUNPCKLPS X2, X1, X5
+	VUNPCKHPS X2, X1, X1
+	VUNPCKLPS X4, X3, X2
+	VUNPCKHPS X4, X3, X3
+	VUNPCKLPD X2, X5, X4
+	VUNPCKHPD X2, X5, X2
+	VUNPCKLPD X3, X1, X5
+	VUNPCKHPD X3, X1, X1
+	VADDPS    X4, X0, X0
+	VADDPS    X2, X0, X0
+	VADDPS    X5, X0, X0
+	VADDPS    X1, X0, X0
+	ADDQ      $0x04, DI
+	SUBQ      $0x04, SI
+	CMPQ      SI, $0x04
+	JGE       loop2
+
+end2:
+	CMPQ SI, $0x01
+	JLT  end3
+
+loop3:
+	VMOVSS    (AX)(DI*4), X1
+	VSUBSS    (R8)(DI*4), X1, X1
+	VMULSS    X1, X1, X1
+	VMOVSS    (R10)(DI*4), X2
+	VSUBSS    (R9)(DI*4), X2, X2
+	VMULSS    X2, X2, X2
+	VMOVSS    (R12)(DI*4), X3
+	VSUBSS    (R11)(DI*4), X3, X3
+	VMULSS    X3, X3, X3
+	VMOVSS    (R14)(DI*4), X4
+	VSUBSS    (R13)(DI*4), X4, X4
+	VMULSS    X4, X4, X4
+	VUNPCKLPS X2, X1, X1
+	VUNPCKLPS X4, X3, X3
+	VUNPCKLPD X3, X1, X1
+	VADDPS    X1, X0, X0
+	INCQ      DI
+	SUBQ      $0x01, SI
+	CMPQ      SI, $0x01
+	JGE       loop3
+
+end3:
+	VMOVUPS X0, (BX)
+	MOVQ    d+16(FP), SI
+	SHLQ    $0x04, SI
+	ADDQ    SI, AX
+	ADDQ    $0x10, DX
+	ADDQ    $0x10, BX
+	SUBQ    $0x04, CX
+	CMPQ    CX, $0x04
+	JGE     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func accumulate32(x *float32, n int, d int, assign *int32, sums *float64)
+// Requires: AVX
+TEXT ·accumulate32(SB), NOSPLIT, $0-40
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ assign+24(FP), DX
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	MOVQ    d+16(FP), SI
+	MOVQ    AX, DI
+	LEAQ    (AX)(SI*4), AX
+	MOVLQSX (DX), BX
+	TESTQ   BX, BX
+	JS      next
+	LEAQ    1(SI), R8
+	IMULQ   R8, BX
+	SHLQ    $0x03, BX
+	ADDQ    sums+32(FP), BX
+	VMOVUPD c3ff0000000000000<>+0(SB), Y0
+	CMPQ    SI, $0x10
+	JLT     end2
+
+loop2:
+	VCVTPS2PD (DI), Y1
+	VCVTPS2PD 16(DI), Y2
+	VCVTPS2PD 32(DI), Y3
+	VCVTPS2PD 48(DI), Y4
+	VADDPD    (BX), Y1, Y1
+	VADDPD    32(BX), Y2, Y2
+	VADDPD    64(BX), Y3, Y3
+	VADDPD    96(BX), Y4, Y4
+	VMOVUPD   Y1, (BX)
+	VMOVUPD   Y2, 32(BX)
+	VMOVUPD   Y3, 64(BX)
+	VMOVUPD   Y4, 96(BX)
+	ADDQ      $0x40, DI
+	ADDQ      $0x80, BX
+	SUBQ      $0x10, SI
+	CMPQ      SI, $0x10
+	JGE       loop2
+
+end2:
+	CMPQ SI, $0x04
+	JLT  end3
+
+loop3:
+	VCVTPS2PD (DI), Y1
+	VADDPD    (BX), Y1, Y1
+	VMOVUPD   Y1, (BX)
+	ADDQ      $0x10, DI
+	ADDQ      $0x20, BX
+	SUBQ      $0x04, SI
+	CMPQ      SI, $0x04
+	JGE       loop3
+
+end3:
+	CMPQ SI, $0x01
+	JLT  end4
+
+loop4:
+	VMOVSS    (DI), X1
+	VCVTSS2SD X1, X1, X1
+	VADDSD    (BX), X1, X1
+	VMOVSD    X1, (BX)
+	ADDQ      $0x04, DI
+	ADDQ      $0x08, BX
+	SUBQ      $0x01, SI
+	CMPQ      SI, $0x01
+	JGE       loop4
+
+end4:
+	VADDSD (BX), X0, X0
+	VMOVSD X0, (BX)
+
+next:
+	ADDQ $0x04, DX
+	SUBQ $0x01, CX
+	CMPQ CX, $0x01
+	JGE  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64)
+// Requires: AVX
+TEXT ·accumulateWeighted32(SB), NOSPLIT, $0-48
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ assign+32(FP), DX
+	MOVQ w+24(FP), BX
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	MOVQ         d+16(FP), DI
+	MOVQ         AX, R8
+	LEAQ         (AX)(DI*4), AX
+	MOVLQSX      (DX), SI
+	TESTQ        SI, SI
+	JS           next
+	LEAQ         1(DI), R9
+	IMULQ        R9, SI
+	SHLQ         $0x03, SI
+	ADDQ         sums+40(FP), SI
+	VBROADCASTSD (BX), Y0
+	CMPQ         DI, $0x10
+	JLT          end2
+
+loop2:
+	VCVTPS2PD (R8), Y1
+	VMULPD    Y1, Y0, Y1
+	VCVTPS2PD 16(R8), Y2
+	VMULPD    Y2, Y0, Y2
+	VCVTPS2PD 32(R8), Y3
+	VMULPD    Y3, Y0, Y3
+	VCVTPS2PD 48(R8), Y4
+	VMULPD    Y4, Y0, Y4
+	VADDPD    (SI), Y1, Y1
+	VADDPD    32(SI), Y2, Y2
+	VADDPD    64(SI), Y3, Y3
+	VADDPD    96(SI), Y4, Y4
+	VMOVUPD   Y1, (SI)
+	VMOVUPD   Y2, 32(SI)
+	VMOVUPD   Y3, 64(SI)
+	VMOVUPD   Y4, 96(SI)
+	ADDQ      $0x40, R8
+	ADDQ      $0x80, SI
+	SUBQ      $0x10, DI
+	CMPQ      DI, $0x10
+	JGE       loop2
+
+end2:
+	CMPQ DI, $0x04
+	JLT  end3
+
+loop3:
+	VCVTPS2PD (R8), Y1
+	VMULPD    Y1, Y0, Y1
+	VADDPD    (SI), Y1, Y1
+	VMOVUPD   Y1, (SI)
+	ADDQ      $0x10, R8
+	ADDQ      $0x20, SI
+	SUBQ      $0x04, DI
+	CMPQ      DI, $0x04
+	JGE       loop3
+
+end3:
+	CMPQ DI, $0x01
+	JLT  end4
+
+loop4:
+	VMOVSS    (R8), X1
+	VCVTSS2SD X1, X1, X1
+	VMULSD    X1, X0, X1
+	VADDSD    (SI), X1, X1
+	VMOVSD    X1, (SI)
+	ADDQ      $0x04, R8
+	ADDQ      $0x08, SI
+	SUBQ      $0x01, DI
+	CMPQ      DI, $0x01
+	JGE       loop4
+
+end4:
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (SI)
+
+next:
+	ADDQ $0x04, DX
+	ADDQ $0x08, BX
+	SUBQ $0x01, CX
+	CMPQ CX, $0x01
+	JGE  loop1
+
+end1:
 	VZEROUPPER
 	RET

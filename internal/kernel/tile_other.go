@@ -18,6 +18,40 @@ func distanceTile(x *float64, xs int, d int, panel *float64, out *float64, outs 
 	panic("kernel: no assembly")
 }
 
-func distanceRow32(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }
+func distance4Panels64(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }
 
-func distanceRow8(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }
+func distance2Panels64(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }
+
+func distance1Panels64(x *float64, d int, panel *float64, out *float64) { panic("kernel: no assembly") }
+
+func ownDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64) {
+	panic("kernel: no assembly")
+}
+
+func accumulate64(x *float64, n int, d int, assign *int32, sums *float64) {
+	panic("kernel: no assembly")
+}
+
+func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64) {
+	panic("kernel: no assembly")
+}
+
+func distance8Panels32(x *float32, d int, panel *float32, out *float32) { panic("kernel: no assembly") }
+
+func distance4Panels32(x *float32, d int, panel *float32, out *float32) { panic("kernel: no assembly") }
+
+func distance2Panels32(x *float32, d int, panel *float32, out *float32) { panic("kernel: no assembly") }
+
+func distance1Panels32(x *float32, d int, panel *float32, out *float32) { panic("kernel: no assembly") }
+
+func ownDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32) {
+	panic("kernel: no assembly")
+}
+
+func accumulate32(x *float32, n int, d int, assign *int32, sums *float64) {
+	panic("kernel: no assembly")
+}
+
+func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64) {
+	panic("kernel: no assembly")
+}

@@ -49,6 +49,74 @@ func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	same(t, want, got, "gramRows", at)
 }
 
+// testCentres runs the distances and sums of k-means in one precision.
+func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
+	at := fmt.Sprintf("n=%d d=%d k=%d offset=%d style=%d", n, d, k, offset, style)
+	x, rows := mixed[T](rng, n*d, offset, style), mixed[T](rng, k*d, (offset+1)%8, style)
+	p := NewPanels[T](k, d)
+	p.Set(rows)
+	require.Equal(t, []int{k, d}, []int{p.K(), p.D()})
+	near, assign := make([]int32, n), make([]int32, n)
+	for i := range near {
+		near[i], assign[i] = int32(rng.IntN(k)), int32(rng.IntN(k+1))-1
+	}
+	if n > 0 {
+		want, got := mixed[T](rng, k, offset, 0), mixed[T](rng, k, offset, 0)
+		for a := range k {
+			want[a] = squaredDistance(x[:d], rows[a*d:a*d+d])
+		}
+		p.to(dispatch{}, x, got)
+		same(t, want, got, "panels", at)
+		p.to(assembled, x, got)
+		same(t, want, got, "panels", at)
+	}
+	want, got := mixed[T](rng, n, offset, 0), mixed[T](rng, n, offset, 0)
+	for i, a := range near {
+		want[i] = squaredDistance(x[i*d:i*d+d], rows[int(a)*d:int(a)*d+d])
+	}
+	ownDistances(dispatch{}, x, n, d, rows, near, got)
+	same(t, want, got, "own", at)
+	ownDistances(assembled, x, n, d, rows, near, got)
+	same(t, want, got, "own", at)
+
+	for _, w := range [][]float64{nil, mixed[float64](rng, n, offset, style)} {
+		before := mixed[float64](rng, k*(d+1), (offset+2)%8, style)
+		want, got := clone(before), clone(before)
+		for i, a := range assign {
+			for j := 0; a >= 0 && j <= d; j++ {
+				weight, v := 1.0, 1.0
+				if w != nil {
+					weight = w[i]
+				}
+				if j < d {
+					v = float64(x[i*d+j])
+				}
+				want[int(a)*(d+1)+j] += float64(weight * v)
+			}
+		}
+		accumulateCentroids(assembled, x, n, d, w, assign, got)
+		same(t, want, got, "sums", at)
+		got = clone(before)
+		accumulateCentroids(dispatch{}, x, n, d, w, assign, got)
+		same(t, want, got, "sums", at)
+	}
+}
+
+// TestWrongCentre makes sure that assembly is never given an index out of range.
+func TestWrongCentre(t *testing.T) {
+	for _, form := range []dispatch{{}, assembled} {
+		x, out, centers := make([]float64, 16), make([]float64, 8), make([]float64, 6)
+		for _, wrong := range []int32{3, -1, math.MaxInt32, math.MinInt32} {
+			near := []int32{0, 1, 2, 0, 1, 2, wrong, 1}
+			require.Panics(t, func() { ownDistances(form, x, 8, 2, centers, near, out) })
+			if wrong > 0 {
+				require.Panics(t, func() { accumulateCentroids(form, x, 8, 2, nil, near, make([]float64, 9)) })
+			}
+		}
+		accumulateCentroids(form, x, 8, 2, nil, []int32{-1, -2, -1, -1, -1, -1, -1, -1}, nil)
+	}
+}
+
 // testSearch runs the search of the nearest centre at one shape, from guesses that
 // may be wrong.
 func testSearch(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
@@ -103,7 +171,13 @@ func TestSearchForms(t *testing.T) {
 				continue
 			}
 			testSearch(t, rng, (d+7*k)%19, d, k, (d+k)%8, rng.IntN(3))
+			testCentres[float64](t, rng, (d+7*k)%19, d, k, (d+k)%8, rng.IntN(3))
+			testCentres[float32](t, rng, (d+7*k)%19, d, k, (d+k)%8, rng.IntN(3))
 		}
+	}
+	for k := 60; k < 200; k += 7 {
+		testCentres[float64](t, rng, 9, 5, k, 1, 2)
+		testCentres[float32](t, rng, 9, 5, k, 1, 2)
 	}
 	testSearch(t, rng, 3*chunk+5, 40, 300, 1, 0)
 	testSearch(t, rng, 3*chunk+5, 40, 300, 1, 1)
@@ -127,6 +201,8 @@ func FuzzTiles(f *testing.F) {
 	f.Add(uint64(1), uint8(9), uint8(11), uint8(3), uint8(1), uint8(1))
 	f.Fuzz(func(t *testing.T, seed uint64, n, d, k, offset, style uint8) {
 		testTiles(t, rand.New(rand.NewPCG(seed, 1)), int(n), int(d), int(k%50)+1, int(offset%8), int(style%3))
+		testCentres[float64](t, rand.New(rand.NewPCG(seed, 3)), int(n), int(d), int(k)+1, int(offset%8), int(style%3))
+		testCentres[float32](t, rand.New(rand.NewPCG(seed, 4)), int(n), int(d), int(k)+1, int(offset%8), int(style%3))
 		testSearch(t, rand.New(rand.NewPCG(seed, 2)), int(n), int(d), int(k%50)+1, int(offset%8), int(style%3))
 	})
 }
@@ -147,5 +223,27 @@ func BenchmarkTileForms(b *testing.B) {
 		benchForms(b, "AddOuterRows"+at, 8*n*d, 2*n*d*k, func(f dispatch) { addOuterRows(f, x, n, d, coef, k, rows) })
 		benchForms(b, "SquaredDistanceRows"+at, 8*n*d, 3*n*d*k, func(f dispatch) { squaredDistanceRows(f, x, n, c, out) })
 		benchForms(b, "SquaredDistances"+at, 8*d, 3*d*k, func(f dispatch) { squaredDistances(f, x, c, out) })
+	}
+}
+
+func benchCentres[T Float](b *testing.B, element string, size, n, d, k int) {
+	rng := rand.New(rand.NewPCG(57, 58))
+	x, rows := mixed[T](rng, n*d, 0, 0), mixed[T](rng, k*d, 0, 0)
+	p, near, out, one := NewPanels[T](k, d), make([]int32, n), make([]T, n), make([]T, k)
+	p.Set(rows)
+	for i := range near {
+		near[i] = int32(rng.IntN(k))
+	}
+	sums := make([]float64, k*(d+1))
+	at := fmt.Sprintf("/%s/d=%d,k=%d", element, d, k)
+	benchForms(b, "Panels"+at, size*k*d, 3*k*d, func(f dispatch) { p.to(f, x, one) })
+	benchForms(b, "OwnDistances"+at, size*n*d, 3*n*d, func(f dispatch) { ownDistances(f, x, n, d, rows, near, out) })
+	benchForms(b, "AccumulateCentroids"+at, size*n*d, n*d, func(f dispatch) { accumulateCentroids(f, x, n, d, nil, near, sums) })
+}
+
+func BenchmarkCentreForms(b *testing.B) {
+	for _, s := range []struct{ d, k int }{{16, 10}, {32, 64}, {100, 256}} {
+		benchCentres[float64](b, "float64", 8, 1000, s.d, s.k)
+		benchCentres[float32](b, "float32", 4, 1000, s.d, s.k)
 	}
 }

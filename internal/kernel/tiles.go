@@ -140,19 +140,3 @@ func innerTiles(x []float64, n, d int, panels []float64, k int, out []float64, d
 		}
 	}
 }
-
-// distanceTiles is [SquaredDistances].
-func distanceTiles(x []float64, c *Centers, out []float64) {
-	p, d := 0, c.d
-	for ; p+4*lanes <= c.k; p += 4 * lanes {
-		distanceRow32(&x[0], d, &c.panels[p*d], &out[p])
-	}
-	for ; p+lanes <= c.k; p += lanes {
-		distanceRow8(&x[0], d, &c.panels[p*d], &out[p])
-	}
-	if p < c.k {
-		var edge [lanes]float64
-		distanceRow8(&x[0], d, &c.panels[p*d], &edge[0])
-		copy(out[p:], edge[:])
-	}
-}

@@ -8,12 +8,21 @@ import (
 // tiles writes the products of matrices with matrices, of which each call
 // computes a few rows by eight columns that stay in registers throughout.
 func tiles() {
+	constants = map[uint64]op.Mem{}
 	outerTile()
 	scalePanel()
 	innerTile("mulTile", "sets four rows of out to the inner products of four rows of x and the eight rows of a panel.", false)
 	innerTile("distanceTile", "sets four rows of out to the squared distances of four rows of x and the eight rows of a panel.", true)
-	distanceRow("distanceRow32", "sets 32 values of out to the squared distances of x and the rows of four panels.", 4)
-	distanceRow("distanceRow8", "sets eight values of out to the squared distances of x and the rows of a panel.", 1)
+	for _, f := range []float{float64s(), float32s()} {
+		for _, panels := range []int{8, 4, 2, 1} {
+			if 8*panels <= 8*f.lanes {
+				distancePanels(f, panels)
+			}
+		}
+		ownDistances(f)
+		accumulate(f, false)
+		accumulate(f, true)
+	}
 }
 
 // quad is the memory of rows 0 to 3 behind a pointer, s bytes from row to row.
@@ -80,15 +89,15 @@ func scalePanel() {
 }
 
 // term adds to acc the product of v and w, or the square of their difference.
-func term(v, w op.Op, acc reg.VecVirtual, distance bool) {
+func term(f float, v, w op.Op, acc reg.VecVirtual, distance bool) {
 	t := a.YMM()
 	if distance {
-		a.VSUBPD(w, v, t)
-		a.VMULPD(t, t, t)
+		f.sub(w, v, t)
+		f.mul(t, t, t)
 	} else {
-		a.VMULPD(w, v, t)
+		f.mul(w, v, t)
 	}
-	a.VADDPD(t, acc, acc)
+	f.add(t, acc, acc)
 }
 
 // innerTile writes the loop over features for four rows and one panel.
@@ -105,8 +114,8 @@ func innerTile(name, doc string, distance bool) {
 		for r := range 4 {
 			v := a.YMM()
 			a.VBROADCASTSD(quad(x, xs, xs3, r, 0), v)
-			term(v, lo, acc[2*r], distance)
-			term(v, hi, acc[2*r+1], distance)
+			term(float64s(), v, lo, acc[2*r], distance)
+			term(float64s(), v, hi, acc[2*r+1], distance)
 		}
 		a.ADDQ(op.Imm(8), x)
 		a.ADDQ(op.Imm(64), panel)
@@ -115,31 +124,6 @@ func innerTile(name, doc string, distance bool) {
 	outs3 := triple(outs)
 	for i, v := range acc {
 		a.VMOVUPD(v, quad(out, outs, outs3, i/2, i%2*32))
-	}
-	done()
-}
-
-// distanceRow writes the loop over features for one row and several panels.
-func distanceRow(name, doc string, panels int) {
-	function(name, doc+"\nPanels are of d features each.", "func(x *float64, d int, panel, out *float64)")
-	x, d, panel := argument("x"), argument("d"), argument("panel")
-	s := copyOf(d)
-	a.SHLQ(op.Imm(6), s)
-	s3 := triple(s)
-	acc := ymms(2 * panels)
-	zero(acc...)
-	while(d, 1, func() {
-		v := a.YMM()
-		a.VBROADCASTSD(at(x, 0), v)
-		for i := range acc {
-			term(v, quad(panel, s, s3, i/2, i%2*32), acc[i], true)
-		}
-		a.ADDQ(op.Imm(8), x)
-		a.ADDQ(op.Imm(64), panel)
-	})
-	out := argument("out")
-	for i, v := range acc {
-		a.VMOVUPD(v, at(out, 32*i))
 	}
 	done()
 }
