@@ -147,6 +147,9 @@ func (m *Manager) converse(c *conn, registered <-chan struct{}, heard, said <-ch
 			if errors.Is(err, io.EOF) {
 				return "closed its connection", nil
 			}
+			if wire.Code(err) == codes.Canceled {
+				return "lost its connection", err // gRPC's word for one that broke; nobody cancelled it
+			}
 			return "lost its connection: " + wire.Reason(err), err
 		case err := <-said:
 			if errors.Is(err, context.Canceled) || wire.Code(err) == codes.Canceled {

@@ -241,14 +241,21 @@ func (m *Manager) attach(j *job, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	j.attached += n
-	j.away = m.config.Now()
+	j.away = 0
 }
 
-// findBereft cancels the jobs whose client went away. The caller holds mu.
+// findBereft cancels the jobs whose client went away. Only time in which this process
+// had its turns counts: after a standstill, a client that waits to be heard is there.
+// The caller holds mu.
 func (m *Manager) findBereft() {
 	now := m.config.Now()
+	passed := min(max(0, now.Sub(m.looked)), 2*core.TickEvery)
+	m.looked = now
 	for _, j := range m.jobs {
-		if !j.spec.Attached || j.bereft || j.attached > 0 || j.final != nil || now.Sub(j.away) < m.config.AttachGrace {
+		if !j.spec.Attached || j.bereft || j.attached > 0 || j.final != nil {
+			continue
+		}
+		if j.away += passed; j.away < m.config.AttachGrace {
 			continue
 		}
 		j.bereft = true

@@ -37,13 +37,13 @@ type job struct {
 	forgotten bool   // it is to be forgotten once it is over (guarded)
 	missing   uint64 // events that its spool lost when a job manager ended before
 
-	shown    shown     // (guarded)
-	dirty    bool      // there is progress that was not told (guarded)
-	told     time.Time // when progress was told (guarded)
-	attached int       // streams of the client to which it is attached (guarded)
-	away     time.Time // since when there is none (guarded)
-	bereft   bool      // it was cancelled for that (guarded)
-	credits  *attempt  // credentials of the current attempt (guarded)
+	shown    shown         // (guarded)
+	dirty    bool          // there is progress that was not told (guarded)
+	told     time.Time     // when progress was told (guarded)
+	attached int           // streams of the client to which it is attached (guarded)
+	away     time.Duration // for how long there has been none, while this process had its turns (guarded)
+	bereft   bool          // it was cancelled for that (guarded)
+	credits  *attempt      // credentials of the current attempt (guarded)
 }
 
 // shown is what of a state followers are told of when it changes.
@@ -60,7 +60,6 @@ func newJob(root *os.Root, id wire.JobID, spec wire.JobSpec, plan []byte, c *Con
 		recorded: make(chan struct{}), kept: make(chan struct{}), done: make(chan struct{}), over: make(chan struct{}),
 		shown: shown{state: -1},
 		// The client comes back with a stream of its own after the submission.
-		away: c.Now(),
 	}
 	j.spool = newSpool(c.MaxResult, func() (*os.File, error) {
 		if err := root.MkdirAll(jobDir(id), 0o700); err != nil {

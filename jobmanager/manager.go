@@ -52,7 +52,8 @@ type Manager struct {
 	outcomes int                   // maxOutcomes
 	past     map[wire.JobID]record // of jobs that have ended: Whole and Events only
 	conns    map[int]*conn
-	last     int // number of the last connection
+	last     int       // number of the last connection
+	looked   time.Time // when findBereft looked for clients that went away
 	totals   totals
 	files    retention
 }
