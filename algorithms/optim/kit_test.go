@@ -91,7 +91,7 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		f := points.Get(ctx, shard)
 		x, y := f.Matrix("features"), f.Floats("label")
 		for i := range x.Rows {
-			r := row{x: x.Row(i), y: y[i], w: 1}
+			r := row{x: x.Row(i)[:o.table.D], y: y[i], w: 1}
 			if o.table.Weight != nil {
 				r.w = f.Floats("weight")[i]
 			}

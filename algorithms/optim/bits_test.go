@@ -1,0 +1,144 @@
+package optim_test
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// methods are settings of every method, with and without its options.
+var methods = []optim.Settings{
+	{Method: optim.LBFGS, L2: 0.01},
+	{Method: optim.LBFGS, L2: 0.01, Trials: 4, History: 2, Information: true},
+	{Method: optim.OWLQN, L1: 0.01, L2: 0.001},
+	{Method: optim.Newton, L2: 0.01, Information: true},
+	{Method: optim.GD, L2: 0.01, MaxIter: 8},
+	{Method: optim.SGD, L1: 0.001, MaxIter: 2, StepTol: 1e-3, Stochastic: optim.Stochastic{Momentum: 0.9, Nesterov: true, Average: true}},
+	{Method: optim.SGD, L2: 0.01, MaxIter: 2, Stochastic: optim.Stochastic{Update: optim.Adam, Batch: 30, Schedule: optim.Exponential}},
+	{Method: optim.SGD, L2: 0.01, MaxIter: 2, Stochastic: optim.Stochastic{Update: optim.AdaGrad, Batch: 3, Schedule: optim.Optimal}},
+}
+
+func TestSameBits(t *testing.T) {
+	o := objective{table: weighted(noisy(1, 150, 5)), loss: logistic}
+	for _, s := range methods {
+		t.Run(fmt.Sprintf("%v %+v", s.Method, s.Stochastic), func(t *testing.T) {
+			trial.SameBits(t, build(o.table, o, s), "minimize")
+		})
+	}
+	o.can = nothing
+	trial.SameBits(t, build(o.table, o, optim.Settings{L2: 0.01}), "minimize")
+	trial.SameBits(t, build(o.table, o, optim.Settings{L1: 0.01}), "minimize")
+}
+
+// Data whose magnitudes differ so that any other order of additions shows.
+func TestSameBitsOfWildRows(t *testing.T) {
+	o := objective{table: trial.Wild(100, 3), loss: squared}
+	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.GD} {
+		trial.SameBits(t, build(o.table, o, optim.Settings{Method: m, MaxIter: 6, Tol: -1}), "minimize")
+	}
+}
+
+// atShards runs a minimisation at parallelism 1, 2, 3 and 8 over a number of shards and
+// returns the one text they all print.
+func atShards(t *testing.T, shards int, build func(b *engine.Builder)) string {
+	var first string
+	for _, p := range []int{1, 2, 3, 8} {
+		if p > shards {
+			continue
+		}
+		text := trial.Print(t, trial.Run(t, build, engine.Shards(shards), engine.Parallelism(p)), "minimize")
+		if first == "" {
+			first = text
+		}
+		require.Equal(t, first, text, "parallelism %d of %d shards", p, shards)
+	}
+	return first
+}
+
+// Few shards, many, and more subtasks than rows.
+func TestSameBitsOverShards(t *testing.T) {
+	for _, rows := range []int{1, 3, 90} {
+		o := objective{table: noisy(1, rows, 4), loss: logistic}
+		for _, shards := range []int{1, 8, 128} {
+			for _, s := range []optim.Settings{methods[0], methods[2], methods[3], methods[5]} {
+				atShards(t, shards, build(o.table, o, s))
+			}
+		}
+	}
+}
+
+// A history that is split among subtasks gives the bits of one that is not.
+func TestSplitHistoryHasTheSameBits(t *testing.T) {
+	const n = 520
+	table := trial.Gaussian(3, 40, n)
+	for i := range table.N {
+		table.Label = append(table.Label, float64(i%2))
+	}
+	o := objective{table: table, loss: logistic}
+	for _, s := range []optim.Settings{{Method: optim.LBFGS, L2: 1e-3, History: 4, Tol: 1e-7}, {Method: optim.OWLQN, L1: 1e-3, Tol: 1e-7, History: 4}} {
+		split := func(from int) func(b *engine.Builder) {
+			return func(b *engine.Builder) {
+				rows := table.Dataset(b)
+				operators.Collect(b, "result", optim.MinimizeSplit(b, optim.Problem{
+					Name: "minimize", Objective: o, Settings: s, Closer: asText,
+					Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+						return q.InitWithPartitionedData(points, rows)
+					},
+				}, from))
+			}
+		}
+		for _, shards := range []int{8, 128} {
+			text := atShards(t, shards, split(1))
+			require.Equal(t, atShards(t, shards, split(n+100)), text)
+			require.Equal(t, atShards(t, shards, build(table, o, s)), text)
+		}
+		trial.SameBits(t, split(1), "minimize")
+	}
+}
+
+// What Result says of reads is what an evaluator counts; few steps are refused.
+func TestReadsAreCounted(t *testing.T) {
+	var worst float64
+	for _, s := range methods {
+		for _, can := range []ability{everything, nothing} {
+			if can == nothing && (s.Method == optim.Newton || s.Method == optim.SGD || s.Information) {
+				continue
+			}
+			var reads atomic.Int64
+			o := objective{table: noisy(1, 150, 5), loss: logistic, can: can, reads: &reads}
+			r := solve(t, o, s, engine.Parallelism(3))
+			require.InDelta(t, float64(reads.Load())/150, r.Reads, 1e-12, "%+v", s)
+			var sum float64
+			for _, it := range r.Record {
+				sum += it.Reads
+			}
+			if s.Information {
+				sum++
+			}
+			require.InDelta(t, r.Reads, sum, 1e-12)
+			require.Len(t, r.Record, r.Iterations+1)
+			if s.Method != optim.SGD && s.Method != optim.GD {
+				worst = max(worst, r.Reads/float64(r.Iterations))
+			}
+		}
+	}
+	require.Less(t, worst, 1.4)
+}
+
+// A wide objective is asked only for shards that have rows; some subtasks have none.
+func TestShardsWithoutRows(t *testing.T) {
+	o := objective{table: noisy(1, 2, 3), loss: squared}
+	for _, s := range methods {
+		r := solve(t, o, s, engine.Shards(128), engine.Parallelism(8))
+		require.False(t, math.IsNaN(r.Loss))
+	}
+}
