@@ -183,11 +183,11 @@ func TestNodeTable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeNodes(&out, []wire.NodeInfo{
 		{Name: "tm0", State: "alive", Slots: 4, Free: 1, Memory: 3 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, HeardAgo: 120 * time.Millisecond, Workers: make([]wire.WorkerRef, 2)},
-		{Name: "tm1", State: "lost", HeardAgo: 2 * time.Hour},
+		{Name: "tm1", State: "left", Slots: 2, HeardAgo: 2 * time.Hour},
 	}))
 	require.Equal(t, `TASK MANAGER  STATE  SLOTS  FREE  MEMORY  PLATFORM     HEARD      WORKERS
 tm0           alive  4      1     3 GiB   linux/amd64  120ms ago  2
-tm1           lost   0      0     0 B     /            2h0m ago   0
+tm1           left   2      0     0 B     /            2h0m ago   0
 
 1 of 4 slots are free
 `, out.String())

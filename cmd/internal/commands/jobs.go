@@ -345,7 +345,9 @@ func writeNodes(w io.Writer, nodes []wire.NodeInfo) error {
 	slots, free := 0, 0
 	for i := range nodes {
 		n := &nodes[i]
-		slots, free = slots+n.Slots, free+n.Free
+		if n.State == "alive" { // the slots of others are none that anybody could use
+			slots, free = slots+n.Slots, free+n.Free
+		}
 		t.row(n.Name, n.State, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(),
 			span(n.HeardAgo)+" ago", strconv.Itoa(len(n.Workers)))
 	}
