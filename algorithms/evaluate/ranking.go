@@ -1,0 +1,430 @@
+package evaluate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// RankingOptions say what Ranking reads. QueryCol, LabelCol and ScoreCol are required; the
+// zero value of the other fields is their default.
+type RankingOptions struct {
+	// QueryCol names the column of any scalar type whose equal values are one list.
+	QueryCol string
+	// LabelCol names the number column of relevance, from 0 to 500.
+	LabelCol string
+	// ScoreCol names the number column that lists are ordered by, the largest first.
+	ScoreCol string
+	// WeightCol names a column of weights of queries, the same number of 0 or more in all rows
+	// of a query; empty means that every query weighs 1.
+	WeightCol string
+	// K is the length of the head of the list that is looked at; 0 means 10.
+	K int
+	// Relevant is the least label of a relevant row, for all measures but NDCG; 0 means 1.
+	Relevant float64
+	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
+	// "rows skipped" in the run's report. Otherwise such a row is an error.
+	Skip bool
+}
+
+// Validate tells what is wrong with the options, apart from columns.
+func (o RankingOptions) Validate() error {
+	switch {
+	case o.K < 0 || o.K > 1<<24:
+		return fmt.Errorf("K is %d: want 1 to %d, or 0 for 10", o.K, 1<<24)
+	case !(o.Relevant >= 0 && o.Relevant <= maxRelevance):
+		return fmt.Errorf("Relevant is %v: want more than 0, at most %d, or 0 for 1", o.Relevant, maxRelevance)
+	}
+	return nil
+}
+
+const maxRelevance = 500
+
+func (o RankingOptions) withDefaults() RankingOptions {
+	if o.K == 0 {
+		o.K = 10
+	}
+	if o.Relevant == 0 {
+		o.Relevant = 1
+	}
+	return o
+}
+
+// RankingReport measures ordered lists. Each measure is a mean over queries, and where rows
+// of a query have equal scores, the mean over all their orders. A number without a value is
+// NaN, and Undefined says why.
+type RankingReport struct {
+	Weight  float64 `json:"weight"`  // of all queries
+	Queries int64   `json:"queries"` // their number
+	// NDCG is the sum over the first K rows of (2^label-1)/log2(1+place), over that of the
+	// best order; queries whose labels are all 0 are left out.
+	NDCG float64 `json:"ndcg"`
+	// The others leave out queries without relevant rows, of which there are Irrelevant. MAP is
+	// the sum over the relevant rows among the first K of the precision down to them, over
+	// min(K, number of relevant rows).
+	MAP        float64 `json:"map"`
+	Irrelevant int64   `json:"irrelevant"`
+	// MRR is 1 over the place of the first relevant row, in the whole list.
+	MRR float64 `json:"mrr"`
+	// Precision is the number of relevant rows among the first K over K, Recall over that of
+	// all relevant rows.
+	Precision float64  `json:"precision"`
+	Recall    float64  `json:"recall"`
+	K         int64    `json:"k"`
+	Undefined []string `json:"undefined"`
+}
+
+// MarshalJSON implements json.Marshaler; a NaN becomes null.
+func (r RankingReport) MarshalJSON() ([]byte, error) { return encodeReport(&r) }
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *RankingReport) UnmarshalJSON(data []byte) error { return decodeReport(data, r) }
+
+// String returns the numbers as a table.
+func (r RankingReport) String() string {
+	var t text
+	t.numbersOf(r)
+	t.undefined(r.Undefined)
+	return t.String()
+}
+
+// listed is a row of a list.
+type listed struct {
+	Query  string  `column:"query"`
+	Label  float64 `column:"label"`
+	Score  float64 `column:"score"`
+	Weight float64 `column:"weight"`
+}
+
+// rankingState is what queries add up to.
+type rankingState struct {
+	Queries, Irrelevant                int64
+	Weight, GainWeight, RelevantWeight sum
+	NDCG, MAP, MRR, Precision, Recall  sum
+}
+
+func (s *rankingState) merge(o *rankingState) {
+	s.Queries += o.Queries
+	s.Irrelevant += o.Irrelevant
+	for _, p := range [][2]*sum{
+		{&s.Weight, &o.Weight}, {&s.GainWeight, &o.GainWeight}, {&s.RelevantWeight, &o.RelevantWeight},
+		{&s.NDCG, &o.NDCG}, {&s.MAP, &o.MAP}, {&s.MRR, &o.MRR}, {&s.Precision, &o.Precision}, {&s.Recall, &o.Recall},
+	} {
+		p[0].merge(p[1])
+	}
+}
+
+// Ranking measures lists in the order of their scores. It returns a dataset of one row with
+// a RankingReport, see ReportOf. The rows of a query are brought into one shard.
+func Ranking(rows *engine.Dataset, o RankingOptions) *engine.Dataset {
+	const op = "evaluate.Ranking"
+	in := table{skip: o.Skip}
+	in.read("QueryCol", o.QueryCol, labelRole)
+	in.read("LabelCol", o.LabelCol, numberRole)
+	in.read("ScoreCol", o.ScoreCol, numberRole)
+	weight := in.readWeight(o.WeightCol)
+	if refused, ok := begin(op, rows, o.Validate(), &in); !ok {
+		return refused
+	}
+	o = o.withDefaults()
+	lists := rows.Builder().Add(engine.Spec{
+		Op: "RankingRows", Attrs: in.attrs(), Schema: schemaOf[listed](), Inputs: []engine.Port{{From: rows}},
+		Operator: func() engine.Operator { return &lister{in: in, weight: weight} },
+	})
+	together := operators.PartitionByHash(lists, "query")
+	states := rows.Builder().Add(engine.Spec{
+		Op: "RankingLists", Schema: schemaOf[stateRow](), Inputs: []engine.Port{{From: together}},
+		Operator: func() engine.Operator { return &ranker{ranking: newRanking(o)} },
+	})
+	return reporting[rankingState, RankingReport]{op: "Ranking", merge: (*rankingState).merge, report: o.report}.finish(states)
+}
+
+// lister is the operator that checks rows and gives queries their texts.
+type lister struct {
+	noop
+	in     table
+	weight int
+	row    int // of the shard
+	used   int // of those
+	rows   []listed
+}
+
+func (o *lister) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	clean, err := o.in.clean(c, rows, o.row)
+	if err != nil {
+		return err
+	}
+	defer clean.Release()
+	label, score := numbers(clean.Column(1), nil), numbers(clean.Column(2), nil)
+	var w []float64
+	if o.weight >= 0 {
+		w = numbers(clean.Column(o.weight), nil)
+	}
+	printer := batch.NewPrinter(clean.Column(0))
+	o.rows = o.rows[:0]
+	var text []byte
+	for i, l := range label {
+		if !(l >= 0 && l <= maxRelevance) {
+			return fmt.Errorf("used row %d of the shard: column %q is %v: want a relevance of 0 to %d", o.used+i, o.in.fields[1].name, l, maxRelevance)
+		}
+		text = printer.Append(text[:0], i)
+		o.rows = append(o.rows, listed{plainZero(string(text)), l, score[i] + 0, weightOf(w, i)})
+	}
+	o.row += int(rows.NumRows())
+	o.used += len(o.rows)
+	if len(o.rows) == 0 {
+		return nil
+	}
+	return emitRows(c, shard, out, o.rows...)
+}
+
+func (o *lister) EndShard(*engine.Context, int, engine.Output) error {
+	o.row, o.used = 0, 0
+	return nil
+}
+
+// plainZero makes the queries -0 and 0 one.
+func plainZero(query string) string {
+	if query == "-0" {
+		return "0"
+	}
+	return query
+}
+
+// ranker is the operator that measures the lists of each shard.
+type ranker struct {
+	noop
+	*ranking
+	rows     []listed
+	memory   interface{ Release(int64) }
+	reserved int64
+}
+
+const listedBytes = 80 // with a short text
+
+func (o *ranker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	bytes := int64(rows.NumRows()) * listedBytes
+	if err := c.Memory.Reserve(bytes); err != nil {
+		return fmt.Errorf("hold the lists of a shard: %w, or cut the data into more shards", err)
+	}
+	o.memory, o.reserved = c.Memory, o.reserved+bytes
+	query, label, score, weight := rows.Column(0).(*array.String), rows.Column(1).(*array.Float64), rows.Column(2).(*array.Float64), rows.Column(3).(*array.Float64)
+	for i := range query.Len() {
+		o.rows = append(o.rows, listed{strings.Clone(query.Value(i)), label.Value(i), score.Value(i), weight.Value(i)})
+	}
+	return nil
+}
+
+func (o *ranker) EndShard(*engine.Context, int, engine.Output) error {
+	err := o.lists(o.rows)
+	clear(o.rows)
+	o.rows = o.rows[:0]
+	o.free()
+	return err
+}
+
+func (o *ranker) Finish(c *engine.Context, out engine.Output) error {
+	return emitState(c, c.Range.Hi-1, &o.state, out)
+}
+
+func (o *ranker) Close() error {
+	o.free()
+	return nil
+}
+
+func (o *ranker) free() {
+	if o.memory != nil {
+		o.memory.Release(o.reserved)
+	}
+	o.reserved = 0
+}
+
+// MeasureRanking is Ranking of slices; weight may be nil. Options that name columns are not
+// read.
+func MeasureRanking[Q Label](query []Q, label, score, weight []float64, o RankingOptions) (*RankingReport, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := checkSlices(len(query), map[string][]float64{"label": label, "score": score}, weight); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	rows := make([]listed, len(query))
+	for i, q := range query {
+		text, ok := appendLabel(nil, q)
+		if !ok {
+			return nil, fmt.Errorf("query %d is NaN", i)
+		}
+		if l := label[i]; l < 0 || l > maxRelevance {
+			return nil, fmt.Errorf("label %d is %v: want a relevance of 0 to %d", i, l, maxRelevance)
+		}
+		rows[i] = listed{plainZero(string(text)), label[i], score[i] + 0, weightOf(weight, i)}
+	}
+	r := newRanking(o)
+	if err := r.lists(rows); err != nil {
+		return nil, err
+	}
+	return o.report(&r.state)
+}
+
+// ranking measures lists.
+type ranking struct {
+	options  RankingOptions
+	state    rankingState
+	discount []float64 // 1/log2(1+place), by place less 1
+	labels   []float64
+}
+
+func newRanking(o RankingOptions) *ranking { return &ranking{options: o} }
+
+// lists measures the lists of rows, which it sorts in place.
+func (r *ranking) lists(rows []listed) error {
+	// By label as well, so that sums go in one order whatever order rows come in.
+	slices.SortFunc(rows, func(a, b listed) int {
+		return cmp.Or(cmp.Compare(a.Query, b.Query), cmp.Compare(b.Score, a.Score), cmp.Compare(b.Label, a.Label))
+	})
+	for lo := 0; lo < len(rows); {
+		hi := lo + 1
+		for hi < len(rows) && rows[hi].Query == rows[lo].Query {
+			if rows[hi].Weight != rows[lo].Weight {
+				return fmt.Errorf("query %q has rows of weights %v and %v: all rows of a query have the same", rows[lo].Query, min(rows[lo].Weight, rows[hi].Weight), max(rows[lo].Weight, rows[hi].Weight))
+			}
+			hi++
+		}
+		r.list(rows[lo:hi])
+		lo = hi
+	}
+	return nil
+}
+
+// list measures one list in order. Rows of equal scores are taken together, by the
+// expectation over their orders (McSherry and Najork, Computing Information Retrieval
+// Performance Measures Efficiently in the Presence of Tied Scores, ECIR 2008).
+func (r *ranking) list(rows []listed) {
+	o, s, w := r.options, &r.state, rows[0].Weight
+	s.Queries++
+	s.Weight.add(w)
+	relevant, best := 0, r.best(rows)
+	for _, row := range rows {
+		if row.Label >= o.Relevant {
+			relevant++
+		}
+	}
+	var gain, found, average, first float64
+	for lo, before := 0, 0; lo < len(rows); {
+		hi, hits, gains := lo, 0, 0.0
+		for ; hi < len(rows) && rows[hi].Score == rows[lo].Score; hi++ {
+			gains += gainOf(rows[hi].Label)
+			if rows[hi].Label >= o.Relevant {
+				hits++
+			}
+		}
+		size := float64(hi - lo)
+		gain += float64(gains / size * r.discounts(lo, min(hi, o.K)))
+		if before == 0 && hits > 0 {
+			first = reciprocal(lo, hi-lo, hits)
+		}
+		for i := lo; i < min(hi, o.K); i++ {
+			p := float64(hits) / size
+			found += p
+			above := float64(before+1) + between(i-lo, hits-1, hi-lo-1)
+			average += float64(p * (above / float64(i+1)))
+		}
+		before += hits
+		lo = hi
+	}
+	if best > 0 {
+		s.GainWeight.add(w)
+		s.NDCG.add(float64(w * (gain / best)))
+	}
+	if relevant == 0 {
+		s.Irrelevant++
+		return
+	}
+	s.RelevantWeight.add(w)
+	s.MAP.add(float64(w * (average / float64(min(o.K, relevant)))))
+	s.MRR.add(float64(w * first))
+	s.Precision.add(float64(w * (found / float64(o.K))))
+	s.Recall.add(float64(w * (found / float64(relevant))))
+}
+
+// between is the expected number of relevant rows among n of a tie, one relevant row left
+// out: of rest other rows hits are relevant.
+func between(n, hits, rest int) float64 {
+	if rest == 0 {
+		return 0
+	}
+	return float64(float64(n)*float64(hits)) / float64(rest)
+}
+
+func gainOf(label float64) float64 { return kernel.Exp2(label) - 1 }
+
+// best returns the sum of discounted gains in the best order.
+func (r *ranking) best(rows []listed) float64 {
+	r.labels = r.labels[:0]
+	for _, row := range rows {
+		r.labels = append(r.labels, row.Label)
+	}
+	slices.SortFunc(r.labels, func(a, b float64) int { return cmp.Compare(b, a) })
+	// Equal labels together, as the list takes equal scores, so that a perfect order is 1.
+	var best float64
+	for lo := 0; lo < len(r.labels); {
+		hi, gains := lo, 0.0
+		for ; hi < len(r.labels) && r.labels[hi] == r.labels[lo]; hi++ {
+			gains += gainOf(r.labels[hi])
+		}
+		best += float64(gains / float64(hi-lo) * r.discounts(lo, min(hi, r.options.K)))
+		lo = hi
+	}
+	return best
+}
+
+// discounts returns the sum of the discounts of the places from lo up to hi, counted from 0.
+func (r *ranking) discounts(lo, hi int) float64 {
+	for len(r.discount) < hi {
+		r.discount = append(r.discount, 1/kernel.Log2(float64(len(r.discount)+2)))
+	}
+	var s float64
+	for i := lo; i < hi; i++ {
+		s += r.discount[i]
+	}
+	return s
+}
+
+// reciprocal is the expectation of 1/place of the first relevant row, where hits of size
+// rows of a tie are relevant and lo rows stand before.
+func reciprocal(lo, size, hits int) float64 {
+	var s float64
+	p := float64(hits) / float64(size) // that the relevant one is the first, the second, …
+	for x := 1; x <= size-hits+1; x++ {
+		s += p / float64(lo+x)
+		p = float64(p * (float64(size-x-hits+1) / float64(size-x)))
+	}
+	return s
+}
+
+// report makes the report of a state.
+func (o RankingOptions) report(s *rankingState) (*RankingReport, error) {
+	r := &RankingReport{Weight: s.Weight.value(), Queries: s.Queries, Irrelevant: s.Irrelevant, K: int64(o.K)}
+	var u undefined
+	w := s.RelevantWeight.value()
+	r.NDCG = u.ratio("ndcg", s.NDCG.value(), s.GainWeight.value(), "no query of positive weight has a label above 0")
+	r.MAP = u.ratio("map", s.MAP.value(), w, "no query of positive weight has a relevant row")
+	r.MRR = u.ratio("mrr", s.MRR.value(), w, "no query of positive weight has a relevant row")
+	r.Precision, r.Recall = s.Precision.value()/w, s.Recall.value()/w
+	if w == 0 {
+		r.Precision, r.Recall = math.NaN(), math.NaN()
+	}
+	r.Undefined = u
+	return r, nil
+}

@@ -1,3 +1,0 @@
-package evaluate
-
-type RankingReport struct{ A float64 }
