@@ -15,7 +15,7 @@ import (
 //	AdaGrad  Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 12 (2011)
 //
 // An L1 penalty is no part of the gradient: each step is followed by its proximal map,
-// which makes parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
+// which can make parameters exactly 0 (Duchi and Singer, Efficient online and batch learning
 // using forward backward splitting, JMLR 10, 2009).
 type update struct {
 	rate           float64 // of the latest step
