@@ -67,7 +67,7 @@ func (e *Evaluator) Trials(shard int, steps, out []float64) error {
 			e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
 			out[2*i] = e.addLoss(s, lo, part.N, out[2*i])
 			slope := out[2*i+1]
-			for j, c := range e.coef[:len(q)] {
+			for j, c := range e.pull {
 				slope += float64(c * q[j])
 			}
 			out[2*i+1] = slope

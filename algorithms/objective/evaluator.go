@@ -29,7 +29,8 @@ type Evaluator struct {
 	batch     Batch     // room for a chunk
 	margin    []float64 // room for the margins of a chunk
 	narrow    []float64 // room for the margins that have coefficients, where there are others
-	coef      []float64 // room for what the rows of a chunk are multiplied with
+	coef      []float64 // room for weighted slopes
+	pull      []float64 // what the rows of a chunk are multiplied with for the gradient
 	single    []float64 // room for one of several margins
 	raw       []float64 // Margins×d sums of several margins
 	sums      []float64 // k sums of coef
@@ -231,59 +232,60 @@ func (e *Evaluator) begin(out []float64) passSums {
 }
 
 // addLoss adds the weighted losses of the batch, rows lo to lo+n of the shard, to sum,
-// row by row, and turns the slopes into what rows are multiplied with. A row without
-// weight counts for nothing, whatever its loss.
+// row by row, and makes e.pull of the slopes, what rows are multiplied with for the
+// gradient. A row without weight counts for nothing, whatever its loss.
 func (e *Evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
-	loss, slope, coef := e.batch.Loss[:n], e.batch.Slope[:n*e.k], e.coef[:n*e.k]
+	loss, slope := e.batch.Loss[:n], e.batch.Slope[:n*e.k]
 	if s.weight == nil {
+		e.pull = slope
 		for _, l := range loss {
 			sum += l
 		}
-		copy(coef, slope)
 		return sum
 	}
-	for i, w := range s.weight[lo : lo+n] {
+	e.pull = e.coef[:n*e.k]
+	weight := s.weight[lo : lo+n]
+	for i, w := range weight {
 		if w == 0 {
-			clear(coef[i*e.k : (i+1)*e.k])
+			clear(e.pull[i*e.k : (i+1)*e.k])
 			continue
 		}
 		sum += float64(w * loss[i])
 		for a := i * e.k; a < (i+1)*e.k; a++ {
-			coef[a] = w * slope[a]
+			e.pull[a] = w * slope[a]
 		}
 	}
 	return sum
 }
 
-// addGradient adds the rows of b, each times its coefficient, to the gradient.
+// addGradient adds the rows of b, each times its pull, to the gradient.
 func (e *Evaluator) addGradient(b *rows.Block, gradient []float64) {
-	coef := e.coef[:b.N*e.k]
 	if e.k == 1 {
 		if b.Dense != nil {
-			kernel.AddScaledRows(b.Dense, b.N, b.D, coef, gradient[:e.d])
+			kernel.AddScaledRows(b.Dense, b.N, b.D, e.pull, gradient[:e.d])
 		} else {
-			kernel.AddScaledCSR(b.Sparse, coef, gradient[:e.d])
+			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.d])
 		}
 		sum := e.sums[0]
-		for _, c := range coef {
+		for _, c := range e.pull {
 			sum += c
 		}
 		e.sums[0] = sum
 		return
 	}
 	for i := range b.N {
-		for a, c := range coef[i*e.k : (i+1)*e.k] {
+		for a, c := range e.pull[i*e.k : (i+1)*e.k] {
 			e.sums[a] += c
 		}
 	}
 	if e.outer() {
-		kernel.AddOuterRows(b.Dense, b.N, e.d, coef, e.Margins, e.raw)
+		kernel.AddOuterRows(b.Dense, b.N, e.d, e.pull, e.Margins, e.raw)
 		return
 	}
 	single := e.single[:b.N]
 	for a := range e.Margins {
 		for i := range single {
-			single[i] = coef[i*e.k+a]
+			single[i] = e.pull[i*e.k+a]
 		}
 		own := gradient[a*e.stride() : a*e.stride()+e.d]
 		if b.Dense != nil {

@@ -23,18 +23,23 @@ func (Logistic) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 func (Logistic) Refuses(float64) string { return "" }
 
 // At implements Loss. Everything is a function of t = −s·m, whose Softplus and Sigmoid
-// keep their relative accuracy in both tails.
+// keep their relative accuracy in both tails. The labels are 0 and 1, so that −s is
+// 1−2·label, without a branch that half the rows would take.
 func (Logistic) At(b *Batch) {
-	t := b.Work[:b.N]
-	for i, m := range b.Margin[:b.N] {
-		t[i] = -sign(b.Label[i]) * m
+	n := b.N
+	t, label, margin, slope := b.Work[:n], b.Label[:n], b.Margin[:n], b.Slope[:n]
+	for i, y := range label {
+		t[i] = (1 - 2*y) * margin[i]
 	}
-	kernel.SoftplusTo(b.Loss[:b.N], t)
-	kernel.SigmoidTo(b.Slope[:b.N], t)
-	for i, p := range b.Slope[:b.N] {
-		if b.Curve != nil {
-			b.Curve[i] = p * (1 - p)
+	kernel.SoftplusTo(b.Loss[:n], t)
+	kernel.SigmoidTo(slope, t)
+	if b.Curve != nil {
+		curve := b.Curve[:n]
+		for i, p := range slope {
+			curve[i] = p * (1 - p)
 		}
-		b.Slope[i] = -sign(b.Label[i]) * p
+	}
+	for i, y := range label {
+		slope[i] *= 1 - 2*y
 	}
 }

@@ -1,0 +1,134 @@
+package objective_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+func TestPassesAllocateNothing(t *testing.T) {
+	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13], kinds()[14]} {
+		for _, sparse := range []bool{false, true} {
+			table := tableFor(l, design{sparse: sparse, weighted: true})
+			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
+				n := o.e.Len()
+				v, steps, indices := parametersFor(n), []float64{0.5, 1}, []int32{0, 3, 3}
+				out := make([]float64, 1+n+n*(n+1)/2+o.e.BoundLen())
+				pass := func() {
+					clear(out)
+					first := o.ctx.Shards().Lo
+					_ = o.e.Evaluate(first, v, out)
+					_ = o.e.Start(first, v, out)
+					_ = o.e.Along(first, v, 1, out)
+					_ = o.e.Trials(first, steps, out)
+					_ = o.e.Gradient(first, 0.5, out)
+					_ = o.e.Advance(first, 0.5)
+					_ = o.e.Hessian(first, v, out)
+					_ = o.e.EvaluateRows(first, indices, v, out)
+					if _, ok := l.loss.(objective.Smooth); ok {
+						_ = o.e.Bound(first, v, out)
+						_ = o.e.Tighten(first)
+					}
+				}
+				require.Zero(t, testing.AllocsPerRun(5, pass), "%v", l.loss)
+			})
+		}
+	}
+}
+
+// sums are reduced over shards as a queue that minimises does.
+var sums = shared.Scratch[[]float64]("sums")
+
+func TestSameBits(t *testing.T) {
+	wild := trial.Wild(200, 4)
+	for _, l := range []objective.Loss{objective.Logistic{}, objective.Softmax{}, objective.Hinge{}} {
+		for _, sparse := range []bool{false, true} {
+			table := wild
+			table.Sparse = sparse
+			trial.SameBits(t, func(b *engine.Builder) { collectSums(b, table, l) })
+		}
+	}
+	aft := tableFor(kinds()[13], design{weighted: true})
+	trial.SameBits(t, func(b *engine.Builder) { collectSums(b, aft, objective.AFT{}) })
+}
+
+// collectSums collects what the passes over all rows add up to.
+func collectSums(b *engine.Builder, table trial.Table, loss objective.Loss) {
+	checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), loss.Label())
+	if err != nil {
+		b.Errorf("%w", err)
+		return
+	}
+	l := objective.Linear{Table: checked, Loss: loss}
+	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
+	operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
+		Add(func(ctx *comqueue.ComContext) error {
+			e, err := l.Open(ctx)
+			if err != nil {
+				return err
+			}
+			evaluator.Put(ctx, e.(*objective.Evaluator))
+			n := e.Len()
+			sums.Put(ctx, make([]float64, 4*(1+n)+n*(n+1)/2))
+			return nil
+		}).
+		Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+			e := evaluator.Get(ctx)
+			n := 1 + e.Len()
+			v := parametersFor(e.Len())
+			if err := e.Start(shard, v, out[:n]); err != nil {
+				return err
+			}
+			if err := e.Along(shard, v, 0.5, out[n:2*n]); err != nil {
+				return err
+			}
+			if err := e.Trials(shard, []float64{0.25}, out[2*n:3*n]); err != nil {
+				return err
+			}
+			return e.Hessian(shard, v, out[3*n:])
+		})).
+		Add(comqueue.AllReduce(sums)).
+		SetMaxIter(1).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
+		Exec())
+}
+
+func TestCovarianceOfCoefficients(t *testing.T) {
+	// The coefficients are linear in the parameters, so that a covariance v·vᵀ must become
+	// that of the coefficients of v, without what v adds nothing to.
+	for _, d := range []design{{}, {sparse: true}, {noIntercept: true}} {
+		table := tableFor(kinds()[0], d)
+		with(t, table, objective.Linear{Loss: objective.Squared{}, NoIntercept: d.noIntercept}, func(o opened) {
+			v := parametersFor(o.e.Len())
+			c, err := o.linear.Coefficients(o.facts, v)
+			require.NoError(t, err)
+			want := append([]float64(nil), c.Weights...)
+			if !d.noIntercept {
+				want = append(want, c.Intercepts[0])
+			}
+			var outer []float64
+			for a := range v {
+				for b := range a + 1 {
+					outer = append(outer, v[a]*v[b])
+				}
+			}
+			got, err := o.linear.Covariance(o.facts, outer)
+			require.NoError(t, err)
+			at := 0
+			for a := range v {
+				for b := range a + 1 {
+					require.InDelta(t, want[a]*want[b], got[at], 1e-10*(1+want[a]*want[a]+want[b]*want[b]))
+					at++
+				}
+			}
+		})
+	}
+}
