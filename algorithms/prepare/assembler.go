@@ -1,0 +1,348 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Form says how an assembler writes vectors.
+type Form int
+
+const (
+	// Automatic is Sparse where one of the columns is, and otherwise Dense.
+	Automatic Form = iota
+	// Dense vectors have all components.
+	Dense
+	// Sparse vectors have the components that are not zero.
+	Sparse
+)
+
+var formNames = []string{"automatic", "dense", "sparse"}
+
+// String returns "automatic", "dense" or "sparse".
+func (f Form) String() string { return enumName("Form", int(f), formNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Form) MarshalText() ([]byte, error) { return enumText("Form", int(f), formNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (f *Form) UnmarshalText(text []byte) error { return parseEnum((*int)(f), "form", text, formNames) }
+
+// VectorAssembler makes one vector of the columns of numbers, bools and vectors, in their
+// order. The sizes of vector columns whose type leaves them open are learned from the rows.
+type VectorAssembler struct {
+	// Columns are the columns to put together. Required.
+	Columns []string `json:"columns"`
+	// Output names the vector column; empty means "features".
+	Output string `json:"output,omitempty"`
+	// Form says whether it is dense or sparse.
+	Form Form `json:"form"`
+	// Unknown says what becomes of nulls. Keep makes the components NaN.
+	Unknown Unknown `json:"unknown"`
+}
+
+// Kind returns "vector-assembler".
+func (VectorAssembler) Kind() string { return "vector-assembler" }
+
+const defaultFeatures = "features"
+
+func (p VectorAssembler) output() string {
+	if p.Output == "" {
+		return defaultFeatures
+	}
+	return p.Output
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p VectorAssembler) Validate() error {
+	errs := []error{checkNames(p.Columns, nil), checkEnum(p.Form), checkEnum(p.Unknown)}
+	if p.Unknown == Zeros {
+		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
+	}
+	return errors.Join(errs...)
+}
+
+// form returns whether vectors made of columns are sparse, and how many components they
+// have, 0 where only the rows show it.
+func (p VectorAssembler) form(fields []arrow.Field) (sparse bool, size int) {
+	sparse = p.Form == Sparse
+	open := false
+	for _, f := range fields {
+		sparse = sparse || p.Form == Automatic && kindOf(f.Type) == sparseColumns
+		n := sizeOfType(f.Type)
+		open = open || n == 0
+		size += n
+	}
+	if open {
+		size = 0
+	}
+	return sparse, size
+}
+
+// sizeOfType returns the components of a column, 0 where the type does not say.
+func sizeOfType(dt arrow.DataType) int {
+	if batch.IsVector(dt) {
+		return batch.VectorDim(dt)
+	}
+	return 1
+}
+
+func (p VectorAssembler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	fields, err := find(schema, p.Columns, numberColumns|vectorColumns, "numbers, bools or vectors")
+	if err != nil {
+		return nil, err
+	}
+	sparse, size := p.form(fields)
+	dt, err := vectorType(sparse, size)
+	return []arrow.Field{{Name: p.output(), Type: dt}}, err
+}
+
+// vectorType returns the type of vectors, of an open size if it is 0.
+func vectorType(sparse bool, size int) (arrow.DataType, error) {
+	switch {
+	case sparse:
+		return batch.SparseType(size)
+	case size == 0:
+		return batch.VariableVectorType(), nil
+	}
+	return batch.VectorType(size)
+}
+
+// Fit learns the sizes that types leave open.
+func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		fields, _ := find(rows.Schema(), p.Columns, numberColumns|vectorColumns, "") // fit has checked them
+		m := AssemblerModel{Params: p}
+		m.Sparse, _ = p.form(fields)
+		return learnSizes(p, rows, fields, func(f *facts, inputs []model.Input) (preparation, error) {
+			made := m
+			made.Learned, made.Sizes = Learned{p.Kind(), inputs, f.Rows}, f.Size
+			return &made, nil
+		})
+	})
+}
+
+// learnSizes returns the dataset of a model that depends on the sizes of columns alone. It
+// looks at rows only if types leave some open.
+func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish func(f *facts, inputs []model.Input) (preparation, error)) *engine.Dataset {
+	known := &facts{}
+	var columns []string
+	open := false
+	for _, field := range fields {
+		columns = append(columns, field.Name)
+		known.Size = append(known.Size, sizeOfType(field.Type))
+		open = open || sizeOfType(field.Type) == 0
+	}
+	if open {
+		return survey{name: p.Kind(), lax: true, columns: columns, finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
+			for c, n := range f.Size {
+				if n == 0 {
+					return nil, fmt.Errorf("column %q has no components in any row", columns[c])
+				}
+			}
+			return finish(f, inputs)
+		}}.add(rows)
+	}
+	b := rows.Builder()
+	m, err := finish(known, knownInputs(rows.Schema(), columns))
+	if err != nil {
+		b.Errorf("%s: %w", callerOf(p), err)
+		return b.Poisoned(callerOf(p))
+	}
+	return model.Dataset(b, m)
+}
+
+// Apply adds the vectors to rows.
+func (p VectorAssembler) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// AssemblerModel is what a VectorAssembler learned.
+type AssemblerModel struct {
+	Learned `json:"-"`
+	Params  VectorAssembler `json:"params"`
+	Sizes   []int           `json:"sizes"`  // components of each column
+	Sparse  bool            `json:"sparse"` // of the vectors made
+}
+
+// Size returns how many components the vectors have.
+func (m *AssemblerModel) Size() int {
+	size := 0
+	for _, n := range m.Sizes {
+		size += n
+	}
+	return size
+}
+
+// Encode returns the model's file.
+func (m *AssemblerModel) Encode() ([]byte, error) { return encode(m) }
+
+// Transform adds the vectors to rows.
+func (m *AssemblerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
+
+func (m *AssemblerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	fields, err := m.Params.outputs(schema)
+	if err != nil {
+		return nil, err
+	}
+	if _, sparse := fields[0].Type.(*arrow.StructType); sparse != m.Sparse {
+		return nil, fmt.Errorf("some columns are sparse that were dense in training, or the other way round: set Form")
+	}
+	return fields, nil
+}
+
+func (m *AssemblerModel) check() error {
+	if err := m.Params.Validate(); err != nil {
+		return err
+	}
+	if len(m.Sizes) != len(m.Params.Columns) {
+		return fmt.Errorf("there are %d columns and %d sizes", len(m.Params.Columns), len(m.Sizes))
+	}
+	size := 0
+	for i, n := range m.Sizes {
+		if n < 1 || n > batch.MaxDim-size {
+			return fmt.Errorf("column %q has %d components", m.Params.Columns[i], n)
+		}
+		size += n
+	}
+	return nil
+}
+
+// Bind implements model.Binder.
+func (m *AssemblerModel) Bind(l *model.Layout) (model.Step, error) {
+	in, out, err := bindColumns(l, m.Params.Columns, []string{m.Params.output()})
+	if err != nil {
+		return nil, err
+	}
+	size := m.Size()
+	return func(row []model.Cell) error {
+		to, n := &row[out[0]], 0
+		for i := range in {
+			c := &row[in[i]]
+			if err := checkSize(c, m.Sizes[i]); err != nil {
+				return columnError(m.Params.Columns[i], err)
+			}
+			if c.Kind == model.NullCell && m.Params.Unknown == Skip {
+				return model.ErrSkip
+			} else if c.Kind == model.NullCell && m.Params.Unknown == Refuse {
+				return columnError(m.Params.Columns[i], unknownValue(c))
+			}
+			n += entries(c, m.Sizes[i])
+		}
+		if m.Sparse {
+			indices, values := to.MakeSparse(size, n)
+			at, k := 0, 0
+			for i := range in {
+				k += putSparse(&row[in[i]], at, m.Sizes[i], indices[k:], values[k:])
+				at += m.Sizes[i]
+			}
+			return nil
+		}
+		values := to.MakeDense(size)
+		for i := range in {
+			putDense(&row[in[i]], values[:m.Sizes[i]])
+			values = values[m.Sizes[i]:]
+		}
+		return nil
+	}, nil
+}
+
+// checkSize checks that a cell has n components, unless it is null.
+func checkSize(c *model.Cell, n int) error {
+	switch c.Kind {
+	case model.NullCell:
+	case model.DenseCell:
+		if len(c.Values) != n {
+			return fmt.Errorf("it has %d components, the model was trained on %d", len(c.Values), n)
+		}
+	case model.SparseCell:
+		if k := len(c.Indices); k > 0 && int(c.Indices[k-1]) >= n {
+			return fmt.Errorf("it has a component %d, the model was trained on %d components", c.Indices[k-1], n)
+		}
+	default:
+		if _, ok := c.Number(); !ok || n != 1 {
+			return fmt.Errorf("it is %s, the model was trained on another type", c.Kind)
+		}
+	}
+	return nil
+}
+
+// entries returns how many components of a cell are not zero; of a sparse vector, how many
+// it lists.
+func entries(c *model.Cell, size int) int {
+	n := 0
+	switch c.Kind {
+	case model.NullCell:
+		return size
+	case model.SparseCell:
+		return len(c.Indices)
+	case model.DenseCell:
+		for _, v := range c.Values {
+			if v != 0 {
+				n++
+			}
+		}
+	default:
+		if v, _ := c.Number(); v != 0 {
+			n = 1
+		}
+	}
+	return n
+}
+
+// putSparse writes the entries of a cell whose first component is at, and returns their
+// number.
+func putSparse(c *model.Cell, at, size int, indices []int32, values []float64) int {
+	n := 0
+	put := func(j int, v float64) {
+		indices[n], values[n] = int32(at+j), v
+		n++
+	}
+	switch c.Kind {
+	case model.NullCell:
+		for j := range size {
+			put(j, nan())
+		}
+	case model.SparseCell:
+		for k, j := range c.Indices {
+			put(int(j), c.Values[k])
+		}
+	case model.DenseCell:
+		for j, v := range c.Values {
+			if v != 0 {
+				put(j, v)
+			}
+		}
+	default:
+		if v, _ := c.Number(); v != 0 {
+			put(0, v)
+		}
+	}
+	return n
+}
+
+// putDense writes the components of a cell.
+func putDense(c *model.Cell, to []float64) {
+	switch c.Kind {
+	case model.NullCell:
+		for j := range to {
+			to[j] = nan()
+		}
+	case model.DenseCell:
+		copy(to, c.Values)
+	case model.SparseCell:
+		clear(to)
+		for k, j := range c.Indices {
+			to[j] = c.Values[k]
+		}
+	default:
+		to[0], _ = c.Number()
+	}
+}

@@ -1,0 +1,237 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Bucketizer puts numbers into buckets between given bounds: n bounds make n+1 buckets, and
+// the number of a value's bucket, of type int64, is how many bounds are at most the value.
+type Bucketizer struct {
+	// Columns are the columns of numbers. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the columns of buckets; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Bounds are those of each column, or one list for all: finite and increasing. Required.
+	Bounds [][]float64 `json:"bounds"`
+	// Unknown says what becomes of null and NaN. Keep gives them the number behind the last.
+	Unknown Unknown `json:"unknown"`
+}
+
+// Kind returns "bucketizer".
+func (Bucketizer) Kind() string { return "bucketizer" }
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Bucketizer) Validate() error {
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
+	if p.Unknown == Zeros {
+		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
+	}
+	if n := len(p.Bounds); n == 0 || n != 1 && n != len(p.Columns) {
+		errs = append(errs, fmt.Errorf("there are Bounds of %d columns for %d Columns: want a list for each, or one for all", n, len(p.Columns)))
+	}
+	for i, list := range p.Bounds {
+		if len(list) == 0 {
+			errs = append(errs, wrong("Bounds[%d] is empty", i))
+		}
+		errs = append(errs, checkBounds(fmt.Sprintf("Bounds[%d]", i), list))
+	}
+	return errors.Join(errs...)
+}
+
+// checkBounds checks that bounds are finite and increase.
+func checkBounds(what string, list []float64) error {
+	for k, v := range list {
+		if v-v != 0 {
+			return fmt.Errorf("%s[%d] is %v: want a finite number", what, k, v)
+		}
+		if k > 0 && list[k-1] >= v {
+			return fmt.Errorf("%s[%d] is %v, behind %v: want increasing numbers", what, k, v, list[k-1])
+		}
+	}
+	return nil
+}
+
+func (p Bucketizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return indexFields(schema, p.Columns, p.Outputs, numberColumns, "numbers")
+}
+
+// Fit returns the model, for which it needs no rows.
+func (p Bucketizer) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		m := &BucketModel{Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
+		m.Learned = Learned{kind: p.Kind(), inputs: knownInputs(rows.Schema(), p.Columns)}
+		for i := range p.Columns {
+			m.Bounds = append(m.Bounds, p.Bounds[min(i, len(p.Bounds)-1)])
+		}
+		return model.Dataset(rows.Builder(), m)
+	})
+}
+
+// knownInputs describes columns that are known to be in a schema.
+func knownInputs(schema *arrow.Schema, columns []string) []model.Input {
+	var fields []arrow.Field
+	for _, name := range columns {
+		fields = append(fields, schema.Field(schema.FieldIndices(name)[0]))
+	}
+	return inputsOf(arrow.NewSchema(fields, nil))
+}
+
+// Apply adds the columns of buckets to rows.
+func (p Bucketizer) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// QuantileDiscretizer puts numbers into buckets of about as many rows each: the bounds are
+// the quantiles 1/n, 2/n, … (n-1)/n of the values that are not missing, exact and with
+// linear interpolation. Bounds that are the same are taken as one, so that there may be
+// fewer buckets. Buckets are numbered as Bucketizer does.
+type QuantileDiscretizer struct {
+	// Columns are the columns of numbers. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the columns of buckets; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Buckets is their number, at least 2; 0 means 10.
+	Buckets int `json:"buckets,omitempty"`
+	// Unknown says what becomes of null and NaN. Keep gives them the number behind the last.
+	Unknown Unknown `json:"unknown"`
+}
+
+// Kind returns "quantile-discretizer".
+func (QuantileDiscretizer) Kind() string { return "quantile-discretizer" }
+
+const (
+	defaultBuckets = 10
+	maxBuckets     = 10_000
+)
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p QuantileDiscretizer) Validate() error {
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
+	if p.Unknown == Zeros {
+		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
+	}
+	if p.Buckets != 0 && (p.Buckets < 2 || p.Buckets > maxBuckets) {
+		errs = append(errs, wrong("Buckets is %d: want 2 to %d, or 0 for %d", p.Buckets, maxBuckets, defaultBuckets))
+	}
+	return errors.Join(errs...)
+}
+
+func (p QuantileDiscretizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return indexFields(schema, p.Columns, p.Outputs, numberColumns, "numbers")
+}
+
+// Fit learns the quantiles.
+func (p QuantileDiscretizer) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		n := p.Buckets
+		if n == 0 {
+			n = defaultBuckets
+		}
+		var wanted []float64
+		for i := 1; i < n; i++ {
+			wanted = append(wanted, float64(i)/float64(n))
+		}
+		return survey{
+			name: p.Kind(), columns: p.Columns,
+			passes: append([]pass{moments(p.Columns, make([]bool, len(p.Columns)), nil)}, selection(quantileTargets(wanted))...),
+			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
+				m := &BucketModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
+				for c := range p.Columns {
+					bounds := make([]float64, len(wanted))
+					for i := range wanted {
+						bounds[i] = f.quantile(c, i, wanted)
+					}
+					m.Bounds = append(m.Bounds, increasing(bounds))
+				}
+				return m, nil
+			},
+		}.add(rows)
+	})
+}
+
+// increasing drops bounds that are not above those before them.
+func increasing(bounds []float64) []float64 {
+	kept := bounds[:1]
+	for _, v := range bounds[1:] {
+		if v > kept[len(kept)-1] {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// Apply adds the columns of buckets to rows.
+func (p QuantileDiscretizer) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// BucketModel has the bounds of a Bucketizer or QuantileDiscretizer.
+type BucketModel struct {
+	Learned `json:"-"`
+	Columns []string    `json:"columns"`
+	Outputs []string    `json:"outputs"`
+	Bounds  [][]float64 `json:"bounds"` // by column, increasing
+	Unknown Unknown     `json:"unknown"`
+}
+
+// Encode returns the model's file.
+func (m *BucketModel) Encode() ([]byte, error) { return encode(m) }
+
+// Transform adds the columns of buckets to rows, in place of those of their names.
+func (m *BucketModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
+
+func (m *BucketModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return indexFields(schema, m.Columns, m.Outputs, numberColumns, "numbers")
+}
+
+func (m *BucketModel) check() error {
+	if len(m.Bounds) != len(m.Columns) || len(m.Outputs) != len(m.Columns) {
+		return fmt.Errorf("there are %d columns, %d outputs and bounds of %d", len(m.Columns), len(m.Outputs), len(m.Bounds))
+	}
+	return Bucketizer{Columns: m.Columns, Outputs: m.Outputs, Bounds: m.Bounds, Unknown: m.Unknown}.Validate()
+}
+
+// Bind implements model.Binder.
+func (m *BucketModel) Bind(l *model.Layout) (model.Step, error) {
+	in, out, err := bindColumns(l, m.Columns, m.Outputs)
+	if err != nil {
+		return nil, err
+	}
+	return func(row []model.Cell) error {
+		for i := range in {
+			from := &row[in[i]]
+			v, ok := from.Number()
+			bucket := len(m.Bounds[i]) + 1
+			switch {
+			case ok && v == v:
+				bucket = bucketOf(m.Bounds[i], v)
+			case !ok && from.Kind != model.NullCell:
+				return columnError(m.Columns[i], fmt.Errorf("it is %s: want a number", from.Kind))
+			case m.Unknown == Keep:
+			case m.Unknown == Skip:
+				return model.ErrSkip
+			default:
+				return columnError(m.Columns[i], unknownValue(from))
+			}
+			row[out[i]].SetInt(int64(bucket))
+		}
+		return nil
+	}, nil
+}
+
+// bucketOf returns how many bounds are at most v.
+func bucketOf(bounds []float64, v float64) int {
+	at, found := slices.BinarySearch(bounds, v)
+	if found {
+		at++
+	}
+	return at
+}

@@ -1,0 +1,122 @@
+package prepare
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+// categories counts the distinct values of columns.
+type categories struct {
+	Columns [][]category // by column, in order of text
+}
+
+// category is a distinct value, as Cell.Category writes it, and its rows.
+type category struct {
+	Text  string
+	Count int64
+}
+
+// countCategories counts the distinct values of the wanted columns of a shard's rows. Null
+// and NaN are none.
+func countCategories(w *work, wanted []bool) (*categories, error) {
+	counts := make([]map[string]*int64, len(w.names))
+	for c := range counts {
+		counts[c] = map[string]*int64{}
+	}
+	err := w.each(func(row []model.Cell) error {
+		for c := range row {
+			if !wanted[c] {
+				continue
+			}
+			text, ok := categoryOf(&row[c])
+			if !ok {
+				continue
+			}
+			n := counts[c][string(text)]
+			if n == nil {
+				n = new(int64)
+				counts[c][string(text)] = n
+			}
+			*n++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := &categories{}
+	for _, of := range counts {
+		list := make([]category, 0, len(of))
+		for text, n := range of {
+			list = append(list, category{text, *n})
+		}
+		slices.SortFunc(list, func(a, b category) int { return cmp.Compare(a.Text, b.Text) })
+		all.Columns = append(all.Columns, list)
+	}
+	return all, nil
+}
+
+// counting is the pass that counts the categories of columns.
+func counting(wanted []bool) pass {
+	return pass{name: "categories", size: func(*facts) (int, int) { return 0, 0 }, count: wanted}
+}
+
+// all returns n trues.
+func all(n int) []bool {
+	wanted := make([]bool, n)
+	for i := range wanted {
+		wanted[i] = true
+	}
+	return wanted
+}
+
+// categoryOf returns the text of a cell's value; null and NaN have none.
+func categoryOf(c *model.Cell) (text []byte, ok bool) {
+	if c.Kind == model.FloatCell && c.Float != c.Float {
+		return nil, false
+	}
+	return c.Category()
+}
+
+// mergeCategories adds up the counts of two sets of shards.
+func mergeCategories(left, right *categories) *categories {
+	merged := &categories{}
+	for c := range left.Columns {
+		a, b := left.Columns[c], right.Columns[c]
+		list := make([]category, 0, max(len(a), len(b)))
+		for len(a) > 0 && len(b) > 0 {
+			switch order := cmp.Compare(a[0].Text, b[0].Text); {
+			case order < 0:
+				list, a = append(list, a[0]), a[1:]
+			case order > 0:
+				list, b = append(list, b[0]), b[1:]
+			default:
+				list = append(list, category{a[0].Text, a[0].Count + b[0].Count})
+				a, b = a[1:], b[1:]
+			}
+		}
+		merged.Columns = append(merged.Columns, append(append(list, a...), b...))
+	}
+	return merged
+}
+
+// compareValues orders the texts of values of a column: numbers by value, and the rest by
+// bytes, which has false before true.
+func compareValues(number bool) func(a, b string) int {
+	if !number {
+		return cmp.Compare[string]
+	}
+	return func(a, b string) int {
+		i, wrong := strconv.ParseInt(a, 10, 64)
+		j, wrongToo := strconv.ParseInt(b, 10, 64)
+		if wrong == nil && wrongToo == nil {
+			return cmp.Compare(i, j)
+		}
+		x, _ := strconv.ParseFloat(a, 64)
+		y, _ := strconv.ParseFloat(b, 64)
+		return cmp.Or(cmp.Compare(x, y), cmp.Compare(a, b))
+	}
+}

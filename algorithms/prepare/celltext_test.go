@@ -1,0 +1,36 @@
+package prepare_test
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+// text tells what a cell holds with every bit, NaN by its kind alone.
+func text(c model.Cell) string {
+	switch c.Kind {
+	case model.NullCell:
+		return "null"
+	case model.TextCell:
+		return c.Text
+	case model.DenseCell:
+		return fmt.Sprint("vector ", bits(c.Values))
+	case model.SparseCell:
+		return fmt.Sprint("sparse ", c.Indices, bits(c.Values))
+	case model.FloatCell:
+		return fmt.Sprint("number ", bits([]float64{c.Float}))
+	}
+	return fmt.Sprint(c.Kind, " ", c.Int)
+}
+
+func bits(values []float64) []string {
+	made := make([]string, len(values))
+	for i, v := range values {
+		made[i] = fmt.Sprintf("%x", math.Float64bits(v))
+		if v != v {
+			made[i] = "NaN"
+		}
+	}
+	return made
+}

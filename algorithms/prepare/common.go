@@ -1,0 +1,300 @@
+package prepare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// preparation is a model of this package.
+type preparation interface {
+	model.Binder
+	head() *Learned
+	// check tells what of a file that was read does not hold together.
+	check() error
+	// outputs returns the columns that the model computes of rows with a schema, or what is
+	// wrong with the columns that it reads.
+	outputs(schema *arrow.Schema) ([]arrow.Field, error)
+}
+
+// Learned is what the models of all preparations have in common.
+type Learned struct {
+	kind   string
+	inputs []model.Input
+	rows   int64
+}
+
+// Kind names the preparation, as in the file.
+func (l *Learned) Kind() string { return l.kind }
+
+// Inputs are the columns that the model reads.
+func (l *Learned) Inputs() []model.Input { return slices.Clone(l.inputs) }
+
+// Rows is how many rows the model was learned from; 0 if it needed none.
+func (l *Learned) Rows() int64 { return l.rows }
+
+func (l *Learned) head() *Learned { return l }
+
+// summary is the member of the file.
+type summary struct {
+	Rows int64 `json:"rows"`
+}
+
+// version is that of all payloads of this package.
+const version = 1
+
+// encode writes a model's file.
+func encode(m preparation) ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", m.Kind(), err)
+	}
+	return model.Encode(m.Kind(), version, m.Inputs(), summary{m.head().rows}, m)
+}
+
+// decodeInto reads a file into a model of its kind.
+func decodeInto(file []byte, kind string, m preparation) error {
+	f, err := model.Decode(file, kind, version)
+	if err != nil {
+		return err
+	}
+	var s summary
+	if err := model.Unmarshal(f.Summary, &s); err != nil {
+		return fmt.Errorf("model of kind %q is damaged: summary: %w", kind, err)
+	}
+	if err := model.Unmarshal(f.Payload, m); err != nil {
+		return fmt.Errorf("model of kind %q is damaged: payload: %w", kind, err)
+	}
+	*m.head() = Learned{kind: kind, inputs: f.Inputs, rows: s.Rows}
+	if err := m.check(); err != nil {
+		return fmt.Errorf("model of kind %q is damaged: %w", kind, err)
+	}
+	return nil
+}
+
+// parameters are what users set of a preparation.
+type parameters interface {
+	Kind() string
+	// Validate tells what is wrong with the parameters, all of it.
+	Validate() error
+	outputs(schema *arrow.Schema) ([]arrow.Field, error)
+}
+
+// callerOf is how messages call a preparation: the name of its parameters.
+func callerOf(p any) string {
+	name := fmt.Sprintf("%T", p)
+	return "prepare." + name[strings.LastIndexByte(name, '.')+1:]
+}
+
+// fit checks parameters and columns and, if they are right, adds what learns the model.
+func fit(p parameters, rows *engine.Dataset, learn func() *engine.Dataset) *engine.Dataset {
+	caller := callerOf(p)
+	b := model.BuilderOf(caller, rows)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", caller, err)
+		return b.Poisoned(caller)
+	}
+	if rows.Poisoned() {
+		return rows
+	}
+	if _, err := p.outputs(rows.Schema()); err != nil {
+		b.Errorf("%s: %w", caller, err)
+		return b.Poisoned(caller)
+	}
+	return learn()
+}
+
+// apply adds what applies the model of a preparation to rows. outputs are those of the
+// parameters, while the model is not known, or of the model.
+func apply(p any, kind string, rows, m *engine.Dataset, outputs func(*arrow.Schema) ([]arrow.Field, error)) *engine.Dataset {
+	caller := callerOf(p)
+	b := model.BuilderOf(caller, rows)
+	if rows.Poisoned() {
+		return rows
+	}
+	fields, err := outputs(rows.Schema())
+	if err != nil {
+		b.Errorf("%s: %w", caller, err)
+		return b.Poisoned(caller)
+	}
+	var names []string
+	for _, f := range fields {
+		names = append(names, f.Name)
+	}
+	return model.ApplyRows(caller, rows, m, model.RowApplication{
+		Op: strings.TrimPrefix(caller, "prepare."), Attrs: []engine.Attr{{Key: "columns", Value: strings.Join(names, ", ")}},
+		Outputs: fields, Replace: true,
+		Decode: func(file []byte) (model.Binder, error) { return decode(file, kind) },
+	})
+}
+
+// transform adds a model that is known to a job.
+func transform(m preparation, rows *engine.Dataset) *engine.Dataset {
+	b := model.BuilderOf(callerOf(m), rows)
+	return apply(m, m.Kind(), rows, model.Dataset(b, m), m.outputs)
+}
+
+// checkNames checks lists of columns: there must be inputs, and as many outputs if any,
+// none twice.
+func checkNames(columns, outputs []string) error {
+	var errs []error
+	if len(columns) == 0 {
+		errs = append(errs, wrong("Columns is empty: name the columns to prepare"))
+	}
+	if len(outputs) > 0 && len(outputs) != len(columns) {
+		errs = append(errs, fmt.Errorf("there are %d Outputs for %d Columns: want one for each, or none to replace the columns", len(outputs), len(columns)))
+	}
+	return errors.Join(append(errs, unique("Columns", columns), unique("Outputs", outputs))...)
+}
+
+func unique(what string, names []string) error {
+	for i, name := range names {
+		if name == "" {
+			return fmt.Errorf("%s[%d] is empty", what, i)
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("%s has %q twice", what, name)
+		}
+	}
+	return nil
+}
+
+// namesOf returns the outputs of columns: by default they replace their inputs.
+func namesOf(columns, outputs []string) []string {
+	if len(outputs) == 0 {
+		return columns
+	}
+	return outputs
+}
+
+// columnKind says what columns a preparation takes.
+type columnKind int
+
+const (
+	numberColumns columnKind = 1 << iota // ints, floats, bools
+	textColumns                          // text
+	dateColumns                          // dates and timestamps
+	denseColumns                         // vector
+	sparseColumns                        // sparse
+	scalarColumns = numberColumns | textColumns | dateColumns
+	vectorColumns = denseColumns | sparseColumns
+)
+
+// kindOf returns the kind of a type, 0 of one that no preparation takes.
+func kindOf(dt arrow.DataType) columnKind {
+	switch dt.ID() {
+	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64,
+		arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT32, arrow.FLOAT64:
+		return numberColumns
+	case arrow.STRING:
+		return textColumns
+	case arrow.DATE32, arrow.TIMESTAMP:
+		return dateColumns
+	}
+	switch {
+	case !batch.IsVector(dt):
+		return 0
+	case dt.ID() == arrow.STRUCT:
+		return sparseColumns
+	}
+	return denseColumns
+}
+
+// find returns columns of a schema, or why they cannot be taken.
+func find(schema *arrow.Schema, columns []string, want columnKind, help string) ([]arrow.Field, error) {
+	fields := make([]arrow.Field, 0, len(columns))
+	for _, name := range columns {
+		i, err := batch.FindColumn(schema, name)
+		if err != nil {
+			return nil, err
+		}
+		f := schema.Field(i)
+		if kindOf(f.Type)&want == 0 {
+			return nil, fmt.Errorf("column %q is %s: want %s", name, batch.TypeName(f.Type), help)
+		}
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// sparseOf tells which of some columns are of sparse vectors.
+func sparseOf(fields []arrow.Field) []bool {
+	sparse := make([]bool, len(fields))
+	for i, f := range fields {
+		sparse[i] = kindOf(f.Type) == sparseColumns
+	}
+	return sparse
+}
+
+// float64Like returns the type of numbers or vectors of float64 in the shape of a type.
+func float64Like(dt arrow.DataType) arrow.DataType {
+	switch kindOf(dt) {
+	case sparseColumns:
+		return dt
+	case denseColumns:
+		if d := batch.VectorDim(dt); d > 0 {
+			vector, _ := batch.VectorType(d) // d is that of a type
+			return vector
+		}
+		return batch.VariableVectorType()
+	}
+	return arrow.PrimitiveTypes.Float64
+}
+
+// bindColumns finds the cells of inputs and then adds those of outputs.
+func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err error) {
+	for _, name := range columns {
+		cell, err := l.Find(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		in = append(in, cell)
+	}
+	for _, name := range outputs {
+		out = append(out, l.Add(name))
+	}
+	return in, out, nil
+}
+
+// columnError says in which column something is wrong.
+func columnError(column string, err error) error { return fmt.Errorf("column %q: %w", column, err) }
+
+func enumName(kind string, v int, names []string) string {
+	if v < 0 || v >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, v)
+	}
+	return names[v]
+}
+
+func enumText(kind string, v int, names []string) ([]byte, error) {
+	if v < 0 || v >= len(names) {
+		return nil, fmt.Errorf("%s(%d) is none of the package's constants", kind, v)
+	}
+	return []byte(names[v]), nil
+}
+
+func parseEnum(v *int, what string, text []byte, names []string) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
+	}
+	*v = i
+	return nil
+}
+
+// checkEnum tells that a constant is none of the package's.
+func checkEnum(v fmt.Stringer) error {
+	if text := v.String(); strings.HasSuffix(text, ")") {
+		return fmt.Errorf("%s is none of the package's constants", text)
+	}
+	return nil
+}
+
+// wrong is fmt.Errorf for messages that begin with the name of a field.
+func wrong(format string, a ...any) error { return fmt.Errorf(format, a...) }

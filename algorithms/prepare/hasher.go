@@ -1,0 +1,187 @@
+package prepare
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// FeatureHasher makes one sparse vector of a fixed size of columns, without learning
+// anything of the rows: a number is added to the component that a hash of its column names,
+// and for any other value 1 is added to that of a hash of column and value, or subtracted,
+// as another bit of the hash says, so that collisions cancel out on average (Weinberger,
+// Dasgupta, Langford, Smola and Attenberg, Feature hashing for large scale multitask
+// learning, ICML 2009). Null and NaN add nothing.
+//
+// The hash is the 64-bit xxh3 of the value's text (see model.Cell.Category), of nothing for
+// numbers, with the xxh3 of the column's name as seed. Its lowest bit is the sign, and the
+// others modulo Size the component.
+type FeatureHasher struct {
+	// Columns are numbers, bools, text and dates. Required.
+	Columns []string `json:"columns"`
+	// Output names the vector column; empty means "features".
+	Output string `json:"output,omitempty"`
+	// Size is the number of components; 0 means 262,144.
+	Size int `json:"size,omitempty"`
+	// Categories are those of the columns of numbers whose values are hashed as categories.
+	// Bools, text and dates always are.
+	Categories []string `json:"categories,omitempty"`
+	// Unsigned adds 1 always, and numbers as they are.
+	Unsigned bool `json:"unsigned,omitempty"`
+}
+
+const defaultHashSize = 1 << 18
+
+// Kind returns "feature-hasher".
+func (FeatureHasher) Kind() string { return "feature-hasher" }
+
+func (p FeatureHasher) size() int {
+	if p.Size == 0 {
+		return defaultHashSize
+	}
+	return p.Size
+}
+
+func (p FeatureHasher) output() string {
+	if p.Output == "" {
+		return defaultFeatures
+	}
+	return p.Output
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p FeatureHasher) Validate() error {
+	errs := []error{checkNames(p.Columns, nil), unique("Categories", p.Categories)}
+	if p.Size < 0 || p.Size > batch.MaxDim {
+		errs = append(errs, fmt.Errorf("Size is %d: want 1 to %d, or 0 for %d", p.Size, batch.MaxDim, defaultHashSize))
+	}
+	for _, name := range p.Categories {
+		if !slices.Contains(p.Columns, name) {
+			errs = append(errs, wrong("Categories has %q, which is not among Columns", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p FeatureHasher) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	if _, err := find(schema, p.Columns, scalarColumns, "numbers, bools, text or dates"); err != nil {
+		return nil, err
+	}
+	dt, err := batch.SparseType(p.size())
+	return []arrow.Field{{Name: p.output(), Type: dt}}, err
+}
+
+// Fit returns the model, for which it needs no rows.
+func (p FeatureHasher) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		m := &HasherModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(rows.Schema(), p.Columns)}, Params: p}
+		return model.Dataset(rows.Builder(), m)
+	})
+}
+
+// Apply adds the vectors to rows.
+func (p FeatureHasher) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// HasherModel is a FeatureHasher with the types of its columns.
+type HasherModel struct {
+	Learned `json:"-"`
+	Params  FeatureHasher `json:"params"`
+}
+
+// Encode returns the model's file.
+func (m *HasherModel) Encode() ([]byte, error) { return encode(m) }
+
+// Transform adds the vectors to rows.
+func (m *HasherModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
+
+func (m *HasherModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return m.Params.outputs(schema)
+}
+
+func (m *HasherModel) check() error {
+	if len(m.inputs) != len(m.Params.Columns) {
+		return fmt.Errorf("there are %d columns and %d inputs", len(m.Params.Columns), len(m.inputs))
+	}
+	return m.Params.Validate()
+}
+
+// numeric tells by column whether it is of numbers that are taken as such.
+func (m *HasherModel) numeric() []bool {
+	made := make([]bool, len(m.inputs))
+	for i, in := range m.inputs {
+		dt, err := batch.ParseType(in.Type)
+		made[i] = err == nil && kindOf(dt) == numberColumns && dt.ID() != arrow.BOOL && !slices.Contains(m.Params.Categories, in.Column)
+	}
+	return made
+}
+
+// Bind implements model.Binder.
+func (m *HasherModel) Bind(l *model.Layout) (model.Step, error) {
+	in, out, err := bindColumns(l, m.Params.Columns, []string{m.Params.output()})
+	if err != nil {
+		return nil, err
+	}
+	numeric, size := m.numeric(), m.Params.size()
+	seeds := make([]uint64, len(in))
+	for i, name := range m.Params.Columns {
+		seeds[i] = xxh3.HashString(name)
+	}
+	return func(row []model.Cell) error {
+		indices, values := row[out[0]].MakeSparse(size, len(in))
+		n := 0
+		for i := range in {
+			c := &row[in[i]]
+			text, ok := categoryOf(c)
+			add := 1.0
+			switch {
+			case c.Kind == model.NullCell || c.Kind == model.FloatCell && !ok:
+				continue
+			case !ok:
+				return columnError(m.Params.Columns[i], fmt.Errorf("it is %s: want a number, a bool, text or a date", c.Kind))
+			case numeric[i]:
+				if add, ok = c.Number(); !ok {
+					return columnError(m.Params.Columns[i], fmt.Errorf("it is %s: want a number", c.Kind))
+				}
+				text = nil
+			}
+			hash := xxh3.HashSeed(text, seeds[i])
+			if hash&1 != 0 && !m.Params.Unsigned {
+				add = -add
+			}
+			n = insert(indices, values, n, int32((hash>>1)%uint64(size)), add)
+		}
+		// What cancels out is left out.
+		kept := 0
+		for k := range n {
+			if values[k] != 0 {
+				indices[kept], values[kept] = indices[k], values[k]
+				kept++
+			}
+		}
+		row[out[0]].SetSparse(size, indices[:kept], values[:kept])
+		return nil
+	}, nil
+}
+
+// insert adds v to the entry of an index among the n first, which ascend, and returns how
+// many there are then.
+func insert(indices []int32, values []float64, n int, index int32, v float64) int {
+	at, found := slices.BinarySearch(indices[:n], index)
+	if found {
+		values[at] += v
+		return n
+	}
+	copy(indices[at+1:n+1], indices[at:n])
+	copy(values[at+1:n+1], values[at:n])
+	indices[at], values[at] = index, v
+	return n + 1
+}

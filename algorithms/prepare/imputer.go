@@ -1,0 +1,339 @@
+package prepare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Strategy says what an imputer puts in place of missing values.
+type Strategy int
+
+const (
+	// Mean is the mean of the values that are there. The column becomes float64.
+	Mean Strategy = iota
+	// Median is their median, of an even number the mean of the two in the middle. The
+	// column becomes float64.
+	Median
+	// Mode is the value that most rows have, of several the least: numbers by value, text by
+	// bytes, false before true. The column keeps its type.
+	Mode
+	// Constant is a given value. The column keeps its type.
+	Constant
+)
+
+var strategyNames = []string{"mean", "median", "mode", "constant"}
+
+// String returns "mean", "median", "mode" or "constant".
+func (s Strategy) String() string { return enumName("Strategy", int(s), strategyNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Strategy) MarshalText() ([]byte, error) { return enumText("Strategy", int(s), strategyNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (s *Strategy) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(s), "strategy", text, strategyNames)
+}
+
+// Imputer puts values in place of missing ones: of null, and of NaN in columns of numbers.
+// Mean and median are for numbers and for dense vectors, whose components are filled each
+// by itself; the others take numbers, bools, text and dates. What it makes has no nulls.
+type Imputer struct {
+	// Columns are the columns to fill. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the filled columns; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Strategy is that of all columns.
+	Strategy Strategy `json:"strategy"`
+	// Strategies, if there are any, has one for each column instead.
+	Strategies []Strategy `json:"strategies,omitempty"`
+	// Values are what Constant puts in: text that is a value of the column's type, such as
+	// "0", "unknown" or "true", for each column, those of other strategies empty; or one for
+	// all. Dates are given as days, timestamps as microseconds since 1970.
+	Values []string `json:"values,omitempty"`
+}
+
+// Kind returns "imputer".
+func (Imputer) Kind() string { return "imputer" }
+
+func (p Imputer) strategy(column int) Strategy {
+	if len(p.Strategies) > 0 {
+		return p.Strategies[column]
+	}
+	return p.Strategy
+}
+
+func (p Imputer) value(column int) string {
+	if len(p.Values) == 1 {
+		return p.Values[0]
+	}
+	return p.Values[column]
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Imputer) Validate() error {
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Strategy)}
+	if n := len(p.Strategies); n > 0 && n != len(p.Columns) {
+		return errors.Join(append(errs, fmt.Errorf("there are %d Strategies for %d Columns", n, len(p.Columns)))...)
+	}
+	constant := false
+	for i, s := range p.Strategies {
+		errs = append(errs, checkEnum(s))
+		constant = constant || p.strategy(i) == Constant
+	}
+	constant = constant || len(p.Strategies) == 0 && p.Strategy == Constant
+	switch n := len(p.Values); {
+	case constant && n != 1 && n != len(p.Columns):
+		errs = append(errs, fmt.Errorf("there are %d Values for %d Columns: Constant needs one for each, or one for all", n, len(p.Columns)))
+	case !constant && n > 0:
+		errs = append(errs, errors.New("there are Values, but no column is filled by Constant"))
+	}
+	return errors.Join(errs...)
+}
+
+func (p Imputer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	var made []arrow.Field
+	for i, name := range namesOf(p.Columns, p.Outputs) {
+		want, help := scalarColumns, "numbers, bools, text or dates for "+p.strategy(i).String()
+		if s := p.strategy(i); s == Mean || s == Median {
+			want, help = numberColumns|denseColumns, "numbers or dense vectors for "+s.String()
+		}
+		fields, err := find(schema, p.Columns[i:i+1], want, help)
+		if err != nil {
+			return nil, err
+		}
+		f := arrow.Field{Name: name, Type: fields[0].Type}
+		if want&denseColumns != 0 {
+			f.Type = float64Like(f.Type)
+		}
+		if p.strategy(i) == Constant {
+			if err := parseCell(batch.TypeName(f.Type), p.value(i), &model.Cell{}); err != nil {
+				return nil, columnError(p.Columns[i], fmt.Errorf("the constant: %w", err))
+			}
+		}
+		made = append(made, f)
+	}
+	return made, nil
+}
+
+// Fit learns what to put in.
+func (p Imputer) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		n := len(p.Columns)
+		numeric, modes := make([]bool, n), make([]bool, n)
+		var number, median, mode bool
+		for i := range n {
+			s := p.strategy(i)
+			numeric[i], modes[i] = s == Mean || s == Median, s == Mode
+			number, median, mode = number || numeric[i], median || s == Median, mode || modes[i]
+		}
+		var passes []pass
+		if number {
+			passes = append(passes, moments(p.Columns, make([]bool, n), numeric))
+		}
+		if median {
+			passes = append(passes, selection(quantileTargets([]float64{0.5}))...)
+		}
+		if mode {
+			passes = append(passes, counting(modes))
+		}
+		return survey{name: p.Kind(), columns: p.Columns, passes: passes, finish: p.finish}.add(rows)
+	})
+}
+
+func (p Imputer) finish(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
+	m := &ImputerModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p}
+	for i, column := range p.Columns {
+		var fill Fill
+		switch p.strategy(i) {
+		case Mean:
+			fill.Numbers = f.Mean[f.Offset[i] : f.Offset[i]+f.Size[i]]
+		case Median:
+			for j := range f.Size[i] {
+				fill.Numbers = append(fill.Numbers, f.quantile(f.Offset[i]+j, 0, []float64{0.5}))
+			}
+		case Mode:
+			if len(f.Categories.Columns[i]) == 0 {
+				return nil, fmt.Errorf("column %q has no value: every row is null or NaN", column)
+			}
+			compare := compareValues(isNumber(inputs[i].Type))
+			fill.Value = slices.MinFunc(f.Categories.Columns[i], func(a, b category) int {
+				return cmp.Or(cmp.Compare(b.Count, a.Count), compare(a.Text, b.Text))
+			}).Text
+		case Constant:
+			fill.Value = p.value(i)
+		}
+		m.Fills = append(m.Fills, fill)
+	}
+	return m, nil
+}
+
+// isNumber tells whether a type, as text, is one of numbers or dates, which are counted.
+func isNumber(text string) bool {
+	dt, err := batch.ParseType(text)
+	return err == nil && dt.ID() != arrow.BOOL && kindOf(dt)&(numberColumns|dateColumns) != 0
+}
+
+// parseCell reads the text of a value of a type, as Cell.Category writes it, into a cell.
+func parseCell(kind, text string, c *model.Cell) error {
+	dt, err := batch.ParseType(kind)
+	if err != nil {
+		return err
+	}
+	switch id := dt.ID(); {
+	case id == arrow.STRING:
+		c.SetText(text)
+	case id == arrow.BOOL:
+		v, err := strconv.ParseBool(text)
+		if err != nil {
+			return fmt.Errorf("%q is no bool", text)
+		}
+		c.SetBool(v)
+	case id == arrow.FLOAT64, id == arrow.FLOAT32:
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || v-v != 0 {
+			return fmt.Errorf("%q is no finite number", text)
+		}
+		c.SetFloat(v)
+	default:
+		v, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("%q is no %s", text, kind)
+		}
+		c.SetInt(v)
+	}
+	return nil
+}
+
+// Apply adds the filled columns to rows.
+func (p Imputer) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// ImputerModel is what an Imputer learned.
+type ImputerModel struct {
+	Learned `json:"-"`
+	Params  Imputer `json:"params"`
+	Fills   []Fill  `json:"fills"` // by column
+}
+
+// Fill is what is put in place of missing values of a column.
+type Fill struct {
+	// Numbers are those of the components, for Mean and Median; one of a column of numbers.
+	Numbers []float64 `json:"numbers,omitempty"`
+	// Value is the text of the value, for Mode and Constant.
+	Value string `json:"value,omitempty"`
+}
+
+// Encode returns the model's file.
+func (m *ImputerModel) Encode() ([]byte, error) { return encode(m) }
+
+// Transform adds the filled columns to rows, in place of those of their names.
+func (m *ImputerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
+
+func (m *ImputerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return m.Params.outputs(schema)
+}
+
+func (m *ImputerModel) check() error {
+	if err := m.Params.Validate(); err != nil {
+		return err
+	}
+	if n := len(m.Params.Columns); len(m.Fills) != n || len(m.inputs) != n {
+		return fmt.Errorf("there are %d columns, %d inputs and %d fills", n, len(m.inputs), len(m.Fills))
+	}
+	for i, f := range m.Fills {
+		if m.Params.strategy(i) >= Mode {
+			if err := parseCell(m.inputs[i].Type, f.Value, &model.Cell{}); err != nil {
+				return columnError(m.Params.Columns[i], err)
+			}
+		} else if len(f.Numbers) == 0 {
+			return fmt.Errorf("column %q has no fill", m.Params.Columns[i])
+		}
+	}
+	return nil
+}
+
+// Bind implements model.Binder.
+func (m *ImputerModel) Bind(l *model.Layout) (model.Step, error) {
+	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	if err != nil {
+		return nil, err
+	}
+	fills := make([]model.Cell, len(in))
+	numeric, vector := make([]bool, len(in)), make([]bool, len(in))
+	for i, f := range m.Fills {
+		if dt, err := batch.ParseType(m.inputs[i].Type); err == nil {
+			vector[i] = batch.IsVector(dt)
+		}
+		if numeric[i] = m.Params.strategy(i) < Mode; numeric[i] {
+			continue
+		}
+		if err := parseCell(m.inputs[i].Type, f.Value, &fills[i]); err != nil {
+			return nil, columnError(m.Params.Columns[i], err)
+		}
+	}
+	return func(row []model.Cell) error {
+		for i := range in {
+			from, to := &row[in[i]], &row[out[i]]
+			if numeric[i] {
+				if err := fillNumbers(from, to, m.Fills[i].Numbers, vector[i]); err != nil {
+					return columnError(m.Params.Columns[i], err)
+				}
+				continue
+			}
+			if from.Kind == model.NullCell || from.Kind == model.FloatCell && from.Float != from.Float {
+				from = &fills[i]
+			}
+			copyScalar(from, to)
+		}
+		return nil
+	}, nil
+}
+
+// copyScalar copies a value that is no vector.
+func copyScalar(from, to *model.Cell) {
+	to.Kind, to.Int, to.Float, to.Text = from.Kind, from.Int, from.Float, from.Text
+}
+
+// fillNumbers copies a number or dense vector with what is missing put in.
+func fillNumbers(from, to *model.Cell, fills []float64, vector bool) error {
+	switch from.Kind {
+	case model.NullCell:
+		if vector {
+			copy(to.MakeDense(len(fills)), fills)
+		} else {
+			to.SetFloat(fills[0])
+		}
+	case model.DenseCell:
+		if len(from.Values) != len(fills) {
+			return fmt.Errorf("it has %d components, the model was trained on %d", len(from.Values), len(fills))
+		}
+		made := to.MakeDense(len(fills))
+		for j, v := range from.Values {
+			if v != v {
+				v = fills[j]
+			}
+			made[j] = v
+		}
+	default:
+		v, ok := from.Number()
+		if !ok || len(fills) != 1 {
+			return fmt.Errorf("it is %s, the model was trained on another type", from.Kind)
+		}
+		if v != v {
+			v = fills[0]
+		}
+		to.SetFloat(v)
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package prepare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Order is the order in which distinct values are numbered.
+type Order int
+
+const (
+	// FrequencyDescending numbers the value that most rows have first; of several the least.
+	FrequencyDescending Order = iota
+	// ValueAscending numbers the least first: numbers by value, text by bytes, false before true.
+	ValueAscending
+	// ValueDescending numbers the largest first.
+	ValueDescending
+)
+
+var orderNames = []string{"frequency-descending", "value-ascending", "value-descending"}
+
+// String returns "frequency-descending", "value-ascending" or "value-descending".
+func (o Order) String() string { return enumName("Order", int(o), orderNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (o Order) MarshalText() ([]byte, error) { return enumText("Order", int(o), orderNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (o *Order) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(o), "order", text, orderNames)
+}
+
+// StringIndexer numbers the distinct values of columns from 0 and puts the numbers, of type
+// int64, in their place. It takes text, numbers, bools and dates.
+type StringIndexer struct {
+	// Columns are the columns to number. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the columns of numbers; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Order is that of the numbers.
+	Order Order `json:"order"`
+	// Unknown says what becomes of values that were not there in training, of null and of
+	// NaN. Keep gives all of them the number behind the last.
+	Unknown Unknown `json:"unknown"`
+}
+
+// Kind returns "string-indexer".
+func (StringIndexer) Kind() string { return "string-indexer" }
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p StringIndexer) Validate() error {
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Order), checkEnum(p.Unknown)}
+	if p.Unknown == Zeros {
+		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
+	}
+	return errors.Join(errs...)
+}
+
+func (p StringIndexer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return indexFields(schema, p.Columns, p.Outputs, scalarColumns, "text, numbers, bools or dates")
+}
+
+// indexFields returns columns of int64.
+func indexFields(schema *arrow.Schema, columns, outputs []string, want columnKind, help string) ([]arrow.Field, error) {
+	fields, err := find(schema, columns, want, help)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range namesOf(columns, outputs) {
+		fields[i] = arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64}
+	}
+	return fields, nil
+}
+
+// Fit learns the distinct values.
+func (p StringIndexer) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		return survey{
+			name: p.Kind(), columns: p.Columns, passes: []pass{counting(all(len(p.Columns)))},
+			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
+				values, err := orderCategories(f, p.Columns, inputs, p.Order)
+				return &IndexerModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Values: values}, err
+			},
+		}.add(rows)
+	})
+}
+
+// orderCategories returns the distinct values of each column in an order.
+func orderCategories(f *facts, columns []string, inputs []model.Input, order Order) ([][]string, error) {
+	var values [][]string
+	for i, list := range f.Categories.Columns {
+		if len(list) == 0 {
+			return nil, fmt.Errorf("column %q has no value: every row is null or NaN", columns[i])
+		}
+		compare := compareValues(isNumber(inputs[i].Type))
+		slices.SortFunc(list, func(a, b category) int {
+			switch order {
+			case FrequencyDescending:
+				return cmp.Or(cmp.Compare(b.Count, a.Count), compare(a.Text, b.Text))
+			case ValueDescending:
+				return compare(b.Text, a.Text)
+			}
+			return compare(a.Text, b.Text)
+		})
+		texts := make([]string, len(list))
+		for k, c := range list {
+			texts[k] = c.Text
+		}
+		values = append(values, texts)
+	}
+	return values, nil
+}
+
+// Apply adds the columns of numbers to rows.
+func (p StringIndexer) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// IndexerModel is what a StringIndexer learned.
+type IndexerModel struct {
+	Learned `json:"-"`
+	Params  StringIndexer `json:"params"`
+	// Values are the distinct values of each column as text, in the order of their numbers;
+	// see model.Cell.Category.
+	Values [][]string `json:"values"`
+}
+
+// Encode returns the model's file.
+func (m *IndexerModel) Encode() ([]byte, error) { return encode(m) }
+
+// Transform adds the columns of numbers to rows, in place of those of their names.
+func (m *IndexerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
+
+func (m *IndexerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return m.Params.outputs(schema)
+}
+
+func (m *IndexerModel) check() error {
+	if err := m.Params.Validate(); err != nil {
+		return err
+	}
+	return checkValues(m.Params.Columns, m.Values)
+}
+
+// checkValues checks the lists of distinct values of columns.
+func checkValues(columns []string, values [][]string) error {
+	if len(values) != len(columns) {
+		return fmt.Errorf("there are %d columns and values of %d", len(columns), len(values))
+	}
+	for i, list := range values {
+		if n := len(numbering(list)); n != len(list) || n == 0 {
+			return fmt.Errorf("column %q has %d values, of which %d are distinct", columns[i], len(list), n)
+		}
+	}
+	return nil
+}
+
+// numbering returns the number of each value.
+func numbering(values []string) map[string]int {
+	numbers := make(map[string]int, len(values))
+	for i, v := range values {
+		numbers[v] = i
+	}
+	return numbers
+}
+
+// unknownValue tells what is unknown about a cell.
+func unknownValue(c *model.Cell) error {
+	const help = "set Unknown to say what becomes of it"
+	text, ok := categoryOf(c)
+	switch {
+	case ok:
+		return fmt.Errorf("%q was not there in training: %s", text, help)
+	case c.Kind == model.FloatCell:
+		return fmt.Errorf("it is NaN: %s", help)
+	}
+	return fmt.Errorf("it is %s: %s", c.Kind, help)
+}
+
+// Bind implements model.Binder.
+func (m *IndexerModel) Bind(l *model.Layout) (model.Step, error) {
+	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	if err != nil {
+		return nil, err
+	}
+	var numbers []map[string]int
+	for _, list := range m.Values {
+		numbers = append(numbers, numbering(list))
+	}
+	return func(row []model.Cell) error {
+		for i := range in {
+			from := &row[in[i]]
+			text, ok := categoryOf(from)
+			number, known := numbers[i][string(text)]
+			switch {
+			case ok && known:
+			case m.Params.Unknown == Keep:
+				number = len(m.Values[i])
+			case m.Params.Unknown == Skip:
+				return model.ErrSkip
+			default:
+				return columnError(m.Params.Columns[i], unknownValue(from))
+			}
+			row[out[i]].SetInt(int64(number))
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,233 @@
+package prepare
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// featureName tells a feature in messages: its column and component.
+func (f *facts) featureName(feature int, names []string) string {
+	c := f.columnOf(feature)
+	if f.Size[c] == 1 {
+		return fmt.Sprintf("column %q", names[c])
+	}
+	return fmt.Sprintf("component %d of column %q", feature-f.Offset[c], names[c])
+}
+
+// columnOf returns the column of a feature.
+func (f *facts) columnOf(feature int) int {
+	c := len(f.Offset) - 1
+	for feature < f.Offset[c] || f.Size[c] == 0 {
+		c--
+	}
+	return c
+}
+
+// absent returns by feature how many entries sparse vectors leave out, which are zeros.
+func (f *facts) absent(sparse []bool, listed []float64) []float64 {
+	zeros := make([]float64, f.Dim)
+	for c := range f.Size {
+		if sparse[c] {
+			for j := f.Offset[c]; j < f.Offset[c]+f.Size[c]; j++ {
+				zeros[j] = float64(f.Present[c]) - listed[j]
+			}
+		}
+	}
+	return zeros
+}
+
+// moments is the pass for counts, means, least and largest values. sparse tells which
+// columns are of sparse vectors, needed which ones must have a value; nil means all.
+func moments(names []string, sparse, needed []bool) pass {
+	return pass{
+		name: "moments",
+		size: func(f *facts) (int, int) { return 3 * f.Dim, 2 * f.Dim },
+		sum: func(w *work, out []float64) error {
+			d := w.facts.Dim
+			err := w.values(func(j int, v float64) {
+				out[j]++
+				out[d+j] += v
+			})
+			if err != nil {
+				return err
+			}
+			// Entries listed, missing ones too, tell how many are left out.
+			return w.each(func(row []model.Cell) error {
+				for c := range row {
+					if row[c].Kind == model.SparseCell {
+						for _, j := range row[c].Indices {
+							out[2*d+w.facts.Offset[c]+int(j)]++
+						}
+					}
+				}
+				return nil
+			})
+		},
+		most: func(w *work, out []float64) error {
+			d := w.facts.Dim
+			return w.values(func(j int, v float64) {
+				out[j] = max(out[j], v)
+				out[d+j] = max(out[d+j], -v)
+			})
+		},
+		settle: func(f *facts, sums, most []float64) error {
+			d := f.Dim
+			zeros := f.absent(sparse, sums[2*d:])
+			f.Count, f.Mean, f.Least, f.Most = make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
+			for j := range d {
+				f.Count[j] = sums[j] + zeros[j]
+				if f.Count[j] == 0 {
+					if needed != nil && !needed[f.columnOf(j)] {
+						continue
+					}
+					return fmt.Errorf("%s has no value: every row is null or NaN", f.featureName(j, names))
+				}
+				f.Mean[j] = sums[d+j] / f.Count[j]
+				if math.IsInf(sums[d+j], 0) {
+					return fmt.Errorf("the sum over %s exceeds the range of float64: scale it down", f.featureName(j, names))
+				}
+				f.Least[j], f.Most[j] = -most[d+j], most[j]
+				if zeros[j] > 0 && sums[j] == 0 {
+					f.Least[j], f.Most[j] = 0, 0
+				} else if zeros[j] > 0 {
+					f.Least[j], f.Most[j] = min(f.Least[j], 0), max(f.Most[j], 0)
+				}
+				if f.Least[j] == f.Most[j] {
+					f.Mean[j] = f.Least[j] // exactly, whatever the rounding of the sum
+				}
+				f.Least[j], f.Most[j], f.Mean[j] = f.Least[j]+0, f.Most[j]+0, f.Mean[j]+0 // no -0
+			}
+			return nil
+		},
+	}
+}
+
+// deviations is the pass for the squared distances to the means, after moments.
+func deviations(names []string) pass {
+	return pass{
+		name: "deviations",
+		size: func(f *facts) (int, int) { return 2 * f.Dim, 0 },
+		sum: func(w *work, out []float64) error {
+			mean, d := w.facts.Mean, w.facts.Dim
+			return w.values(func(j int, v float64) {
+				x := v - mean[j]
+				out[j] += float64(x * x)
+				out[d+j]++
+			})
+		},
+		settle: func(f *facts, sums, _ []float64) error {
+			f.Deviation = sums[:f.Dim:f.Dim]
+			for j := range f.Deviation {
+				zeros := f.Count[j] - sums[f.Dim+j]
+				f.Deviation[j] += float64(float64(f.Mean[j]*f.Mean[j]) * zeros)
+				if math.IsInf(f.Deviation[j], 0) {
+					return fmt.Errorf("the variance of %s exceeds the range of float64: scale it down", f.featureName(j, names))
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// covarianceRows is how many rows the pass of covariances takes at a time, so that a row
+// of the triangle stays in the cache while their products are added to it. No bit depends
+// on it: each entry adds the rows in order.
+const covarianceRows = 64
+
+// covariance is the pass for the products of distances to the means, after moments.
+func covariance(names []string) pass {
+	return pass{
+		name: "covariance",
+		size: func(f *facts) (int, int) { return f.Dim * (f.Dim + 1) / 2, 0 },
+		sum: func(w *work, out []float64) error {
+			d := w.facts.Dim
+			if w.scratch == nil {
+				w.scratch = make([]float64, covarianceRows*d)
+			}
+			n := 0
+			err := w.each(func(row []model.Cell) error {
+				if n == covarianceRows {
+					addProducts(w.scratch, n, d, out)
+					n = 0
+				}
+				x := w.scratch[n*d : (n+1)*d]
+				n++
+				return center(row, w.facts.Size, w.facts.Mean, x, names)
+			})
+			if err == nil {
+				addProducts(w.scratch, n, d, out)
+			}
+			return err
+		},
+		settle: func(f *facts, sums, _ []float64) error {
+			for _, v := range sums {
+				if v-v != 0 {
+					return fmt.Errorf("a covariance exceeds the range of float64: scale the columns down")
+				}
+			}
+			f.Covariance = sums
+			return nil
+		},
+	}
+}
+
+// addProducts adds the products of n rows of d to an upper triangle.
+func addProducts(x []float64, n, d int, out []float64) {
+	for i := range d {
+		for r := range n {
+			row := x[r*d : (r+1)*d]
+			kernel.Axpy(row[i], row[i:], out[:d-i])
+		}
+		out = out[d-i:]
+	}
+}
+
+// center writes the features of a row less their means; a missing value is an error.
+func center(row []model.Cell, size []int, mean, x []float64, names []string) error {
+	at := 0
+	for c, n := range size {
+		to, from := x[at:at+n], mean[at:at+n]
+		if err := flatten(&row[c], to); err != nil {
+			return fmt.Errorf("column %q: %w", names[c], err)
+		}
+		for j := range to {
+			to[j] -= from[j]
+		}
+		at += n
+	}
+	return nil
+}
+
+// flatten writes a cell as components; a missing value is an error.
+func flatten(c *model.Cell, to []float64) error {
+	switch c.Kind {
+	case model.DenseCell:
+		if len(c.Values) != len(to) {
+			return fmt.Errorf("it has %d components, want %d", len(c.Values), len(to))
+		}
+		copy(to, c.Values)
+	case model.SparseCell:
+		clear(to)
+		for k, j := range c.Indices {
+			if int(j) >= len(to) {
+				return fmt.Errorf("it has a component %d, want %d components", j, len(to))
+			}
+			to[j] = c.Values[k]
+		}
+	default:
+		v, ok := c.Number()
+		if !ok {
+			return fmt.Errorf("it is %s: want a number; an imputer fills nulls in", c.Kind)
+		}
+		to[0] = v
+	}
+	for j, v := range to {
+		if v != v {
+			return fmt.Errorf("component %d is NaN: an imputer fills it in", j)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package prepare
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Norm is a length of vectors.
+type Norm int
+
+const (
+	// L2 is the Euclidean length.
+	L2 Norm = iota
+	// L1 is the sum of absolute values.
+	L1
+	// Max is the largest absolute value.
+	Max
+)
+
+var normNames = []string{"l2", "l1", "max"}
+
+// String returns "l2", "l1" or "max".
+func (n Norm) String() string { return enumName("Norm", int(n), normNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (n Norm) MarshalText() ([]byte, error) { return enumText("Norm", int(n), normNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (n *Norm) UnmarshalText(text []byte) error { return parseEnum((*int)(n), "norm", text, normNames) }
+
+// Normalizer divides each vector by its length, row by row, without learning anything.
+// Vectors of zeros stay as they are, null stays null.
+type Normalizer struct {
+	// Columns are the vector columns. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the columns made; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Norm is the length; the zero value is L2.
+	Norm Norm `json:"norm"`
+}
+
+// Kind returns "normalizer".
+func (Normalizer) Kind() string { return "normalizer" }
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Normalizer) Validate() error {
+	return errors.Join(checkNames(p.Columns, p.Outputs), checkEnum(p.Norm))
+}
+
+func (p Normalizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return scaledFields(schema, p.Columns, p.Outputs, vectorColumns, "vectors: VectorAssembler makes one of numbers")
+}
+
+// Fit returns the model, for which it needs no rows.
+func (p Normalizer) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		m := &NormalizerModel{Learned: Learned{kind: p.Kind(), inputs: knownInputs(rows.Schema(), p.Columns)}, Params: p}
+		return model.Dataset(rows.Builder(), m)
+	})
+}
+
+// Apply adds the divided vectors to rows.
+func (p Normalizer) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
+
+// NormalizerModel is a Normalizer with the types of its columns.
+type NormalizerModel struct {
+	Learned `json:"-"`
+	Params  Normalizer `json:"params"`
+}
+
+// Encode returns the model's file.
+func (m *NormalizerModel) Encode() ([]byte, error) { return encode(m) }
+
+// Transform adds the divided vectors to rows, in place of the columns of their names.
+func (m *NormalizerModel) Transform(rows *engine.Dataset) *engine.Dataset { return transform(m, rows) }
+
+func (m *NormalizerModel) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return m.Params.outputs(schema)
+}
+
+func (m *NormalizerModel) check() error { return m.Params.Validate() }
+
+// Bind implements model.Binder.
+func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
+	in, out, err := bindColumns(l, m.Params.Columns, namesOf(m.Params.Columns, m.Params.Outputs))
+	if err != nil {
+		return nil, err
+	}
+	return func(row []model.Cell) error {
+		for i := range in {
+			from, to := &row[in[i]], &row[out[i]]
+			var made []float64
+			switch from.Kind {
+			case model.NullCell:
+				to.SetNull()
+				continue
+			case model.DenseCell:
+				made = to.MakeDense(len(from.Values))
+			case model.SparseCell:
+				var indices []int32
+				indices, made = to.MakeSparse(from.Size, len(from.Values))
+				copy(indices, from.Indices)
+			default:
+				return columnError(m.Params.Columns[i], fmt.Errorf("it is %s: want a vector", from.Kind))
+			}
+			normalize(from.Values, made, m.Params.Norm)
+		}
+		return nil
+	}, nil
+}
+
+// The squares of lengths outside of these bounds lose bits or leave the range of float64.
+const (
+	leastSquares = 0x1p-900
+	mostSquares  = 0x1p900
+)
+
+// normalize writes x divided by its length. Components are added in their order.
+func normalize(x, made []float64, norm Norm) {
+	most, sum, squares := 0.0, 0.0, 0.0
+	for _, v := range x {
+		v = math.Abs(v)
+		most = max(most, v)
+		sum += v
+		squares += float64(v * v)
+	}
+	length := most
+	switch {
+	case most == 0: // also of no components
+		copy(made, x)
+		return
+	case norm == L1 && sum-sum == 0:
+		length = sum
+	case norm == L2 && squares > leastSquares && squares < mostSquares:
+		length = math.Sqrt(squares)
+	case norm != Max && most-most == 0:
+		// In units of the largest component the length is in range.
+		sum, squares = 0, 0
+		for j, v := range x {
+			made[j] = v / most
+			v = math.Abs(made[j])
+			sum += v
+			squares += float64(v * v)
+		}
+		if length = sum; norm == L2 {
+			length = math.Sqrt(squares)
+		}
+		x = made
+	}
+	for j, v := range x {
+		made[j] = v / length
+	}
+}
+
+func nan() float64 { return math.NaN() }

@@ -1,0 +1,165 @@
+package prepare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Exact order statistics, by radix selection. Numbers are mapped to unsigned integers of
+// the same order; eight passes fix eight bits of each wanted value, the highest first, by
+// counting how many values with the bits fixed so far have which next ones. A result is a
+// function of the multiset of values alone, however they are spread over shards, and takes
+// 8 passes and 256 counters for each distinct prefix, not a sort of the data.
+
+// target is a wanted order statistic: the value of a rank, from 0, among the values of a
+// feature that are not missing.
+type target struct {
+	Feature int
+	Rank    int64  // among the values with the prefix
+	Prefix  uint64 // bits fixed so far; the whole key in the end
+}
+
+// group is a prefix that some target of a feature has.
+type group struct {
+	Feature int
+	Prefix  uint64
+}
+
+const (
+	radixBits   = 8
+	radixPasses = 64 / radixBits
+)
+
+// orderKey maps a number, no NaN, to an integer of the same order; -0 and 0 are the same.
+func orderKey(v float64) uint64 {
+	bits := math.Float64bits(v + 0)
+	if bits>>63 != 0 {
+		return ^bits
+	}
+	return bits | 1<<63
+}
+
+// orderValue is the inverse of orderKey.
+func orderValue(key uint64) float64 {
+	if key>>63 != 0 {
+		return math.Float64frombits(key &^ (1 << 63))
+	}
+	return math.Float64frombits(^key)
+}
+
+// selection are the passes that find the targets which begin, called after the moments,
+// asks for.
+func selection(begin func(f *facts) []target) []pass {
+	var passes []pass
+	for i := range radixPasses {
+		shift := 64 - radixBits*(i+1)
+		passes = append(passes, pass{
+			name: "select",
+			size: func(f *facts) (int, int) {
+				if i == 0 && f.Targets == nil {
+					f.Targets = begin(f)
+					f.regroup()
+				}
+				return len(f.Groups) << radixBits, 0
+			},
+			sum: func(w *work, out []float64) error {
+				first := make([]int, w.facts.Dim+1) // of the groups of a feature
+				for _, g := range w.facts.Groups {
+					first[g.Feature+1]++
+				}
+				for j := range w.facts.Dim {
+					first[j+1] += first[j]
+				}
+				return w.values(func(j int, v float64) {
+					key := orderKey(v)
+					groups := w.facts.Groups[first[j]:first[j+1]]
+					// Shifts by 64, in the first pass, give 0, the prefix of no bits.
+					at, ok := slices.BinarySearchFunc(groups, key>>(shift+radixBits), func(g group, p uint64) int { return cmp.Compare(g.Prefix, p) })
+					if ok {
+						out[(first[j]+at)<<radixBits|int(key>>shift&(1<<radixBits-1))]++
+					}
+				})
+			},
+			settle: func(f *facts, sums, _ []float64) error { return f.narrow(sums) },
+		})
+	}
+	return passes
+}
+
+// regroup lists the distinct prefixes of the targets in order.
+func (f *facts) regroup() {
+	f.Groups = f.Groups[:0]
+	for _, t := range f.Targets {
+		f.Groups = append(f.Groups, group{t.Feature, t.Prefix})
+	}
+	slices.SortFunc(f.Groups, compareGroups)
+	f.Groups = slices.Compact(f.Groups)
+}
+
+func compareGroups(a, b group) int {
+	return cmp.Or(cmp.Compare(a.Feature, b.Feature), cmp.Compare(a.Prefix, b.Prefix))
+}
+
+// narrow fixes the next bits of every target.
+func (f *facts) narrow(counts []float64) error {
+	for i := range f.Targets {
+		t := &f.Targets[i]
+		at, _ := slices.BinarySearchFunc(f.Groups, group{t.Feature, t.Prefix}, compareGroups)
+		found := false
+		for next, n := range counts[at<<radixBits : (at+1)<<radixBits] {
+			if t.Rank < int64(n) {
+				t.Prefix, found = t.Prefix<<radixBits|uint64(next), true
+				break
+			}
+			t.Rank -= int64(n)
+		}
+		if !found {
+			return fmt.Errorf("a value of feature %d is beyond the last", t.Feature)
+		}
+	}
+	f.regroup()
+	return nil
+}
+
+// quantileTargets asks for the two values around each probability of each feature that has
+// values, as quantile takes them.
+func quantileTargets(probabilities []float64) func(f *facts) []target {
+	return func(f *facts) []target {
+		targets := make([]target, 0, 2*len(probabilities)*f.Dim)
+		for j := range f.Dim {
+			for _, p := range probabilities {
+				if f.Count[j] == 0 {
+					break
+				}
+				lo, hi, _ := quantileRanks(f.Count[j], p)
+				targets = append(targets, target{Feature: j, Rank: lo}, target{Feature: j, Rank: hi})
+			}
+		}
+		return targets
+	}
+}
+
+// quantileRanks returns the ranks that a quantile lies between, and how far.
+func quantileRanks(count, p float64) (lo, hi int64, between float64) {
+	at := float64((count - 1) * p)
+	floor := math.Floor(at)
+	lo, hi = int64(floor), int64(min(floor+1, count-1))
+	return lo, hi, at - floor
+}
+
+// quantile returns a quantile by linear interpolation between the values of the ranks
+// around (count-1)·p (type 7 of Hyndman and Fan, Sample quantiles in statistical packages,
+// The American Statistician 50, 1996), after the selection of quantileTargets.
+func (f *facts) quantile(feature, index int, probabilities []float64) float64 {
+	at, _ := slices.BinarySearchFunc(f.Targets, feature, func(t target, feature int) int { return cmp.Compare(t.Feature, feature) })
+	at += 2 * index
+	a, b := orderValue(f.Targets[at].Prefix), orderValue(f.Targets[at+1].Prefix)
+	_, _, between := quantileRanks(f.Count[feature], probabilities[index])
+	if between == 0 || a == b {
+		return a
+	}
+	// Written so that a difference beyond the range of float64 does no harm.
+	return float64(a*(1-between)) + float64(b*between)
+}

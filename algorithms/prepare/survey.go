@@ -1,0 +1,357 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// A survey is the queue that a preparation learns by. Each superstep is a pass over the
+// rows, which adds up numbers, takes maxima, or counts categories; the first is always
+// that of shapes. Sums are per shard and up the tree over shards.
+//
+// Columns are seen as features, one behind the other: a scalar column is one, a vector
+// column as many as it has components. Null and NaN are missing values; an infinity is an
+// error.
+
+// Objects of the queue.
+var (
+	surveyRows   = comqueue.PartitionedRows("rows")
+	surveyFacts  = shared.Replicated("facts", shared.Msgpack[*facts]())
+	surveySums   = shared.Scratch[[]float64]("sums")
+	surveyMaxima = shared.Scratch[[]float64]("maxima")
+	surveyWork   = shared.Scratch[*work]("work")
+	shardCounts  = shared.PerShard("counts", shared.Msgpack[*categories]())
+	totalCounts  = shared.Replicated("categories", shared.Msgpack[*categories]())
+)
+
+// facts are what a survey has learned so far, the same on every subtask.
+type facts struct {
+	Pass    int     // done so far
+	Rows    int64   // of all shards
+	Present []int64 // by column: rows that are not null
+	Size    []int   // by column: components; 1 for a scalar
+	Offset  []int   // by column: its first feature
+	Dim     int     // features
+
+	Count     []float64 // by feature: values that are not missing
+	Mean      []float64
+	Deviation []float64 // by feature: sum of squared distances to the mean
+	Least     []float64
+	Most      []float64
+
+	Targets    []target  // order statistics wanted
+	Groups     []group   // of keys still possible
+	Covariance []float64 // upper triangle by rows: sums of products of distances to the means
+
+	Categories *categories
+}
+
+// pass is one superstep of a survey. Its functions are called by all subtasks at once and
+// keep no state.
+type pass struct {
+	name string
+	// size returns how many sums and maxima the pass needs.
+	size func(f *facts) (sums, maxima int)
+	// sum and most add the rows of a shard to them; nil where there are none.
+	sum, most func(w *work, out []float64) error
+	// settle takes the results.
+	settle func(f *facts, sums, most []float64) error
+	// count tells by column whether to count its categories; nil means none.
+	count []bool
+}
+
+// work is what a subtask needs to read its rows.
+type work struct {
+	facts   *facts
+	names   []string
+	dense   []bool // by column: rows are seen whole, not only entries other than zero
+	reader  *model.Reader
+	row     []model.Cell
+	frame   arrow.Record
+	scratch []float64
+}
+
+// survey describes a queue to add.
+type survey struct {
+	name    string // of the queue
+	lax     bool   // infinities are let through
+	columns []string
+	passes  []pass // behind that of shapes
+	finish  func(ctx context.Context, f *facts, inputs []model.Input) (model.Model, error)
+}
+
+// add adds the queue and returns the dataset of the model.
+func (s survey) add(rows *engine.Dataset) *engine.Dataset {
+	b := rows.Builder()
+	rows = operators.Select(rows, s.columns...)
+	if rows.Poisoned() {
+		return rows
+	}
+	schema := rows.Schema()
+	s.passes = append([]pass{shapes(schema, s.lax)}, s.passes...)
+	return comqueue.New(b, s.name).
+		InitWithPartitionedData(surveyRows, rows).
+		Add(comqueue.Named("plan", func(ctx *comqueue.ComContext) error { return s.plan(ctx, schema) })).
+		Add(comqueue.Named("sum", comqueue.ForEachShard(surveySums, s.sum))).
+		Add(comqueue.AllReduce(surveySums)).
+		Add(comqueue.Named("extremes", comqueue.ForEachShard(surveyMaxima, s.most))).
+		Add(comqueue.AllReduce(surveyMaxima, comqueue.Max)).
+		Add(comqueue.Named("count", s.count)).
+		Add(comqueue.AllReduceShardObjects(shardCounts, totalCounts, mergeCategories)).
+		Add(comqueue.Named("settle", s.settle)).
+		SetMaxIter(len(s.passes)).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
+			m, err := s.finish(ctx.Context(), surveyFacts.Get(ctx), inputsOf(schema))
+			if err != nil {
+				return nil, err
+			}
+			text, err := m.Encode()
+			return []model.EncodedRow{{Model: string(text)}}, err
+		})).
+		Exec()
+}
+
+// inputsOf describes columns for a model's file.
+func inputsOf(schema *arrow.Schema) []model.Input {
+	var inputs []model.Input
+	for _, c := range batch.Columns(schema) {
+		inputs = append(inputs, model.Input{Column: c.Name, Type: c.Type})
+	}
+	return inputs
+}
+
+// plan makes room for what the superstep adds up.
+func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
+	if !surveyFacts.Has(ctx) {
+		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns))})
+	}
+	if !surveyWork.Has(ctx) {
+		layout := model.NewLayout(s.columns...)
+		for _, name := range s.columns {
+			if _, err := layout.Find(name); err != nil {
+				return err
+			}
+		}
+		reader, err := model.NewReader(schema, layout)
+		if err != nil {
+			return err
+		}
+		w := &work{names: s.columns, reader: reader, row: layout.NewRow()}
+		for _, field := range schema.Fields() {
+			_, sparse := field.Type.(*arrow.StructType)
+			w.dense = append(w.dense, !sparse)
+		}
+		surveyWork.Put(ctx, w)
+	}
+	f := surveyFacts.Get(ctx)
+	surveyWork.Get(ctx).facts = f
+	sums, maxima := s.passes[f.Pass].size(f)
+	surveySums.Put(ctx, make([]float64, sums))
+	surveyMaxima.Put(ctx, make([]float64, maxima))
+	return nil
+}
+
+func (s survey) sum(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := surveyWork.Get(ctx)
+	if p := s.passes[w.facts.Pass]; p.sum != nil {
+		return p.sum(w.open(ctx, shard), out)
+	}
+	return nil
+}
+
+func (s survey) most(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := surveyWork.Get(ctx)
+	if p := s.passes[w.facts.Pass]; p.most != nil {
+		return p.most(w.open(ctx, shard), out)
+	}
+	return nil
+}
+
+func (s survey) count(ctx *comqueue.ComContext) error {
+	w := surveyWork.Get(ctx)
+	wanted := s.passes[w.facts.Pass].count
+	return ctx.ForShards(func(shard int) error {
+		if wanted == nil {
+			shardCounts.Remove(ctx, shard)
+			return nil
+		}
+		c, err := countCategories(w.open(ctx, shard), wanted)
+		if err != nil {
+			return err
+		}
+		shardCounts.Put(ctx, shard, c)
+		return nil
+	})
+}
+
+func (s survey) settle(ctx *comqueue.ComContext) error {
+	f := surveyFacts.Get(ctx)
+	p := s.passes[f.Pass]
+	if p.count != nil {
+		f.Categories, _ = totalCounts.Lookup(ctx)
+	}
+	if p.settle != nil {
+		if err := p.settle(f, surveySums.Get(ctx), surveyMaxima.Get(ctx)); err != nil {
+			return err
+		}
+	}
+	f.Pass++
+	if f.Rows == 0 {
+		return errors.New("there are no rows to learn from")
+	}
+	return nil
+}
+
+// open points the work at the rows of a shard.
+func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
+	w.frame = surveyRows.Get(ctx, shard).Record()
+	w.reader.Reset(w.frame)
+	return w
+}
+
+// each calls visit with the cells of every row of the shard.
+func (w *work) each(visit func(row []model.Cell) error) error {
+	for i := range int(w.frame.NumRows()) {
+		w.reader.Read(i, w.row)
+		if err := visit(w.row); err != nil {
+			return fmt.Errorf("row %d of the shard: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// values calls visit with every value of the shard that is there and not missing: its
+// feature and itself. Entries that sparse vectors leave out are not visited.
+func (w *work) values(visit func(feature int, v float64)) error {
+	return w.each(func(row []model.Cell) error {
+		for c := range row {
+			at := w.facts.Offset[c]
+			switch cell := &row[c]; cell.Kind {
+			case model.NullCell:
+			case model.DenseCell:
+				for j, v := range cell.Values {
+					if v == v {
+						visit(at+j, v)
+					}
+				}
+			case model.SparseCell:
+				for k, v := range cell.Values {
+					if v == v {
+						visit(at+int(cell.Indices[k]), v)
+					}
+				}
+			default:
+				if v, ok := cell.Number(); ok && v == v {
+					visit(at, v)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// shapes is the first pass: it checks the values and learns rows and sizes.
+func shapes(schema *arrow.Schema, lax bool) pass {
+	n := schema.NumFields()
+	ragged := make([]bool, n)
+	for c, field := range schema.Fields() {
+		_, ragged[c] = field.Type.(*arrow.ListType)
+	}
+	return pass{
+		name: "shapes",
+		size: func(*facts) (int, int) { return 1 + n, 2 * n },
+		sum: func(w *work, out []float64) error {
+			return w.each(func(row []model.Cell) error {
+				out[0]++
+				for c := range row {
+					if row[c].Kind == model.NullCell {
+						continue
+					}
+					out[1+c]++
+					if err := checkFinite(&row[c]); err != nil && !lax {
+						return fmt.Errorf("column %q: %w", w.names[c], err)
+					}
+				}
+				return nil
+			})
+		},
+		most: func(w *work, out []float64) error {
+			return w.each(func(row []model.Cell) error {
+				for c := range row {
+					if size := sizeOf(&row[c]); size >= 0 {
+						out[2*c] = max(out[2*c], float64(size))
+						out[2*c+1] = max(out[2*c+1], -float64(size))
+					}
+				}
+				return nil
+			})
+		},
+		settle: func(f *facts, sums, most []float64) error {
+			f.Rows = int64(sums[0])
+			f.Offset = make([]int, n)
+			for c, field := range schema.Fields() {
+				f.Present[c], f.Size[c], f.Offset[c] = int64(sums[1+c]), 1, f.Dim
+				if batch.IsVector(field.Type) {
+					f.Size[c] = batch.VectorDim(field.Type)
+					if f.Present[c] > 0 && f.Size[c] == 0 {
+						f.Size[c] = int(most[2*c])
+					}
+					if least := int(-most[2*c+1]); f.Present[c] > 0 && ragged[c] && least != f.Size[c] {
+						return fmt.Errorf("column %q has vectors of %d to %d components: want the same number in every row", field.Name, least, f.Size[c])
+					}
+				}
+				f.Dim += f.Size[c]
+			}
+			return nil
+		},
+	}
+}
+
+// checkFinite refuses infinities.
+func checkFinite(c *model.Cell) error {
+	switch c.Kind {
+	case model.FloatCell:
+		if math.IsInf(c.Float, 0) {
+			return fmt.Errorf("it is %v: want a finite number", c.Float)
+		}
+	case model.DenseCell, model.SparseCell:
+		for k, v := range c.Values {
+			if math.IsInf(v, 0) {
+				j := k
+				if c.Kind == model.SparseCell {
+					j = int(c.Indices[k])
+				}
+				return fmt.Errorf("component %d is %v: want a finite number", j, v)
+			}
+		}
+	}
+	return nil
+}
+
+// sizeOf returns the components of a cell, -1 of a null. Of a sparse vector whose size is
+// open it is the least that its indices allow.
+func sizeOf(c *model.Cell) int {
+	switch c.Kind {
+	case model.NullCell:
+		return -1
+	case model.DenseCell:
+		return len(c.Values)
+	case model.SparseCell:
+		if c.Size == 0 && len(c.Indices) > 0 {
+			return int(c.Indices[len(c.Indices)-1]) + 1
+		}
+		return c.Size
+	}
+	return 1
+}

@@ -1,0 +1,29 @@
+package prepare
+
+// Unknown says what becomes of a row with a value that a preparation has no place for: one
+// that was not there in training, null, or NaN.
+type Unknown int
+
+const (
+	// Refuse fails the run, or the scoring of the row, naming column and value.
+	Refuse Unknown = iota
+	// Keep gives such values a place of their own; see the preparation for which.
+	Keep
+	// Skip leaves the row out; a single row is answered with model.ErrSkip.
+	Skip
+	// Zeros, of OneHotEncoder only, makes all components 0.
+	Zeros
+)
+
+var unknownNames = []string{"refuse", "keep", "skip", "zeros"}
+
+// String returns "refuse", "keep", "skip" or "zeros".
+func (u Unknown) String() string { return enumName("Unknown", int(u), unknownNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (u Unknown) MarshalText() ([]byte, error) { return enumText("Unknown", int(u), unknownNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (u *Unknown) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(u), "policy for unknown values", text, unknownNames)
+}
