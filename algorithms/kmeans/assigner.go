@@ -46,6 +46,9 @@ func (in input) valueSize() int {
 	return 8
 }
 
+// sampledRows is about how many rows tell a subtask whether bounds are worth it.
+const sampledRows = 256
+
 // pruned assigns with a pruner.
 type pruned[T kernel.Float] struct {
 	*pruner[T]
@@ -56,7 +59,13 @@ type pruned[T kernel.Float] struct {
 func newPruned[T kernel.Float](p *pruner[T], open blocks, rows func(b *block) []T) pruned[T] {
 	a := pruned[T]{pruner: p, rows: rows}
 	for i := range open.block {
-		a.shard = append(a.shard, p.newBounds(open.block[i].n))
+		b := &open.block[i]
+		a.shard = append(a.shard, p.newBounds(b.n))
+		few := min(b.n, 1+sampledRows/len(open.block))
+		for r := range few {
+			at := r * b.n / few * b.d
+			p.sample = append(p.sample, rows(b)[at:at+b.d]...)
+		}
 	}
 	return a
 }

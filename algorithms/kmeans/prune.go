@@ -21,16 +21,25 @@ type pruner[T kernel.Float] struct {
 	part    []distances[T] // to those of a group
 	reach   []T            // see limits.reach
 	drift   []float64      // by group, since the groups were made
-	spread  float64        // mean distance of a centre to the nearest other, halved
+	move    []float64      // by centre, in the last update
 	epoch   int            // counts how often the groups were made
+	keep    bool           // whether there is room for bounds
 
-	keep bool // whether there is room for bounds
+	// Where bounds rule out little, as while centres still move far, every distance is
+	// computed with less effort by every, unless that is nil.
+	every   everyDistance[T]
+	bounded bool // in this superstep
+	fresh   bool // this superstep's bounds are its first
+	sample  []T  // some of the rows
+	asked   int  // rows since set
+	pend    int  // groups that had to be searched for them
 
 	// add adds rows to the sums of their clusters.
 	add func(x []T, n, d int, w []float64, near []int32, sums []float64)
 
-	set0    []T // centres in the order of groups
-	row     []T // distances of one row
+	first   []int32 // where each group's centres begin in near.member
+	ordered []T     // centres in the order of groups
+	row     []T     // distances of one row
 	pending []int32
 	kept    []float32 // bounds of one row, where none are kept
 	key     []T       // squared distances of a chunk
@@ -49,20 +58,34 @@ type bounds struct {
 	epoch int // of the groups they are for
 }
 
+// everyDistance assigns rows by computing every distance, with the bits of
+// pruner.accumulate. It keeps no bounds.
+type everyDistance[T kernel.Float] interface {
+	set(centers []float64)
+	accumulate(x []T, n int, w []float64, near []int32, sums []float64) float64
+}
+
 // maxReach is the largest number of centres whose reach is worth k distances each a
 // superstep; that of others is left at 0.
 const maxReach = 512
 
-// farMove is the mean over groups of the farthest move of a centre, in half distances
-// between neighbours, beyond which the groups are made anew.
-const farMove = 0.5
-
 // newPruner returns a pruner for k centres in d dimensions that keeps as many bounds a
 // row as groups says. With 0 it keeps none.
 func newPruner(k, d, groups int) *pruner[float64] {
-	p := preparePruner(k, d, groups, func(k int) distances[float64] { return newPanels[float64](k, d) })
+	p := preparePruner(k, d, groups, func(k int) distances[float64] { return doubleDistances{kernel.NewCenters(k, d)} })
 	p.add = kernel.AccumulateCentroids
+	p.every = doubleDistances{kernel.NewCenters(k, d)}
 	return p
+}
+
+// doubleDistances computes distances with the kernel for float64.
+type doubleDistances struct{ c *kernel.Centers }
+
+func (s doubleDistances) set(centers []float64) { s.c.Set(centers) }
+func (s doubleDistances) to(x, out []float64)   { kernel.SquaredDistances(x, s.c, out) }
+
+func (s doubleDistances) accumulate(x []float64, n int, w []float64, near []int32, sums []float64) float64 {
+	return kernel.AssignAccumulate(x, n, s.c, w, near, nil, sums, 0)
 }
 
 func preparePruner[T kernel.Float](k, d, groups int, search func(k int) distances[T]) *pruner[T] {
@@ -71,13 +94,14 @@ func preparePruner[T kernel.Float](k, d, groups int, search func(k int) distance
 	p := &pruner[T]{
 		k: k, d: d, limits: limitsOf[T](d), centers: make([]T, k*d), keep: keep,
 		near: newGrouping[T](k, d, groups), all: search(k),
-		reach: make([]T, k), drift: make([]float64, groups),
-		set0: make([]T, k*d), row: make([]T, k), pending: make([]int32, groups), kept: make([]float32, groups),
+		reach: make([]T, k), move: make([]float64, k), drift: make([]float64, groups),
+		first: make([]int32, groups+1), ordered: make([]T, k*d), row: make([]T, k), pending: make([]int32, groups), kept: make([]float32, groups),
 		key: make([]T, chunkRows), dist: make([]float64, chunkRows),
 	}
 	for g := range groups {
 		from, to := p.near.span(g, g+1)
 		p.part = append(p.part, search(to-from))
+		p.first[g+1] = int32(to)
 	}
 	return p
 }
@@ -92,48 +116,118 @@ func (p *pruner[T]) newBounds(n int) *bounds {
 
 // set copies the centres and brings the bounds' drifts up to date.
 func (p *pruner[T]) set(centers []float64) {
-	var sum float64
-	for g := range p.drift {
-		from, to := p.near.span(g, g+1)
-		var most float64
-		for _, a := range p.near.member[from:to] {
-			lo, hi := int(a)*p.d, int(a+1)*p.d
-			var moved T
-			for j, v := range centers[lo:hi] {
-				t := T(v) - p.centers[lo+j]
-				moved += T(t * t)
-			}
-			most = max(most, p.limits.moves(float64(moved)))
+	for a := range p.move {
+		own := p.centers[a*p.d : (a+1)*p.d]
+		var moved T
+		for j, v := range centers[a*p.d : (a+1)*p.d] {
+			t := T(v) - own[j]
+			moved += T(t * t)
+			own[j] = T(v)
 		}
-		p.drift[g] = drifts(p.drift[g], most)
-		sum += most
+		p.move[a] = p.limits.moves(float64(moved))
 	}
-	for i, v := range centers {
-		p.centers[i] = T(v)
+	for g := range p.drift {
+		p.drift[g] = drifts(p.drift[g], p.farthestMove(g))
 	}
-	// Where centres move far, bounds are of little use, and making others costs little.
-	if p.epoch == 0 || sum > farMove*p.spread*float64(len(p.drift)) {
+	again := p.epoch == 0 || !p.bounded || p.expensive()
+	if again {
 		p.epoch++
 		p.near.divide(p.centers)
 		clear(p.drift)
 	}
 	for i, a := range p.near.member {
-		copy(p.set0[i*p.d:(i+1)*p.d], p.centers[int(a)*p.d:])
+		copy(p.ordered[i*p.d:(i+1)*p.d], p.centers[int(a)*p.d:])
 	}
-	p.all.set(p.set0)
+	p.all.set(p.ordered)
 	for g := range p.part {
 		from, to := p.near.span(g, g+1)
-		p.part[g].set(p.set0[from*p.d : to*p.d])
+		p.part[g].set(p.ordered[from*p.d : to*p.d])
 	}
 	p.setReach()
+	if again {
+		p.bounded = p.worthIt()
+	}
+	p.fresh = again
+	if !p.bounded {
+		p.every.set(centers)
+	}
+	p.asked, p.pend = 0, 0
+}
+
+// farthestMove returns how far the centre of a group that moved farthest did.
+func (p *pruner[T]) farthestMove(g int) (most float64) {
+	for _, a := range p.near.member[p.first[g]:p.first[g+1]] {
+		most = max(most, p.move[a])
+	}
+	return most
+}
+
+// The cost of a superstep for a row, in units of what a feature of a centre costs where
+// every distance is computed: with bounds a row costs ownCost for each of its features
+// and askCost for each group, and a group that must be searched what its features do and
+// searchCost.
+const (
+	ownCost    = 8
+	askCost    = 12
+	searchCost = 160
+	// gain is the share of the cost of computing every distance that bounds must be
+	// expected to stay below where there are none yet.
+	gain = 0.8
+)
+
+// cost returns the cost of rows of which some groups have to be searched.
+func (p *pruner[T]) cost(rows, searched int) float64 {
+	groups := len(p.part)
+	one := float64(p.k*p.d)/float64(groups) + searchCost
+	return float64(rows*(ownCost*p.d+askCost*groups)) + float64(searched)*one
+}
+
+// expensive reports whether the superstep before would have cost less without bounds,
+// which it had and did not have to take.
+func (p *pruner[T]) expensive() bool {
+	return p.every != nil && !p.fresh && p.cost(p.asked, p.pend) > float64(p.asked*p.k*p.d)
+}
+
+// worthIt reports whether bounds that this superstep takes are likely to rule out enough
+// in the next: it tries that on a few rows, with centres that move as they last did. It
+// decides about speed alone.
+func (p *pruner[T]) worthIt() bool {
+	rows := len(p.sample) / p.d
+	if p.every == nil || rows == 0 {
+		return true
+	}
+	searched := 0
+	for i := range rows {
+		p.all.to(p.sample[i*p.d:(i+1)*p.d], p.row)
+		own, at := math.Inf(1), int32(0)
+		for l, v := range p.row {
+			if float64(v) < own {
+				own, at = float64(v), p.near.member[l]
+			}
+		}
+		if own < float64(p.reach[at]) {
+			continue
+		}
+		asks := math.Sqrt(own) + p.move[at]
+		for g := range p.part {
+			least := math.Inf(1)
+			for l := p.first[g]; l < p.first[g+1]; l++ {
+				if p.near.member[l] != at {
+					least = min(least, float64(p.row[l]))
+				}
+			}
+			if math.Sqrt(least)-p.farthestMove(g) < asks {
+				searched++
+			}
+		}
+	}
+	return p.cost(rows, searched) < gain*float64(rows*p.k*p.d)
 }
 
 // setReach finds how far each centre's nearest neighbour is.
 func (p *pruner[T]) setReach() {
 	clear(p.reach)
-	measured := p.near.member[:min(p.k, maxReach)]
-	p.spread = 0
-	for i, a := range measured {
+	for i, a := range p.near.member[:min(p.k, maxReach)] {
 		p.all.to(p.centers[int(a)*p.d:int(a+1)*p.d], p.row)
 		least := math.Inf(1)
 		for other, v := range p.row {
@@ -143,7 +237,6 @@ func (p *pruner[T]) setReach() {
 		}
 		// The margin of the reach is far more than T may round it up by.
 		p.reach[a] = T(p.limits.reach(least))
-		p.spread += math.Sqrt(least) / 2 / float64(len(measured))
 	}
 }
 
@@ -151,6 +244,9 @@ func (p *pruner[T]) setReach() {
 // near, adds them to sums, and returns their inertia, with the bits of
 // kernel.AssignAccumulate.
 func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bounds, sums []float64) float64 {
+	if !p.bounded {
+		return p.every.accumulate(x, n, w, near, sums)
+	}
 	if b.epoch != p.epoch {
 		clear(b.low)
 		b.epoch = p.epoch
@@ -182,6 +278,7 @@ func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 	if p.k == 1 {
 		return
 	}
+	p.asked += len(near)
 	groups := len(p.part)
 	for i, a := range near {
 		key := p.key[i]
@@ -203,6 +300,7 @@ func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 			}
 		}
 		if n > 0 {
+			p.pend += n
 			near[i], p.key[i] = p.search(x[i*p.d:(i+1)*p.d], a, key, kept, pending[:n])
 		}
 	}
@@ -250,23 +348,18 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 	// The group that arg is in and the least distance of its other centres, once known.
 	home, second := int32(-1), uint64(0)
 	for _, g := range pending {
-		from, to := p.near.span(int(g), int(g)+1)
+		from, to := p.first[g], p.first[g+1]
 		out := p.row[from:to]
 		if !whole {
 			p.part[g].to(x, out)
 		}
-		// Bits of numbers of 0 or more order as they do, and select without a branch.
-		m1, m2, at := math.Float64bits(float64(out[0])), uint64(math.MaxUint64), 0
-		for l, v := range out[1:] {
-			bits := math.Float64bits(float64(v))
-			m2 = min(m2, max(m1, bits))
-			if bits < m1 {
-				m1, at = bits, l+1
-			}
+		least := leastOf(out)
+		kept[g] = p.limits.keeps(math.Float64frombits(least), p.drift[g])
+		if least > best {
+			continue
 		}
-		kept[g] = p.limits.keeps(math.Float64frombits(m1), p.drift[g])
-		if c := p.near.member[from+at]; m1 < best || m1 == best && c <= arg {
-			best, arg, home, second = m1, c, g, m2
+		if at, other := twoLeast(out); least < best || p.near.member[int(from)+at] <= arg {
+			best, arg, home, second = least, p.near.member[int(from)+at], g, other
 		}
 	}
 	if home >= 0 {
@@ -278,6 +371,36 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		kept[was] = min(kept[was], p.limits.keeps(float64(key), p.drift[was]))
 	}
 	return arg, T(math.Float64frombits(best))
+}
+
+// leastOf returns the bits of the least of some numbers of 0 or more. As integers they
+// order as the numbers do, and select without a branch.
+func leastOf[T kernel.Float](out []T) uint64 {
+	if len(out) != 8 {
+		least := math.Float64bits(float64(out[0]))
+		for _, v := range out[1:] {
+			least = min(least, math.Float64bits(float64(v)))
+		}
+		return least
+	}
+	o := (*[8]T)(out)
+	return min(
+		min(min(math.Float64bits(float64(o[0])), math.Float64bits(float64(o[1]))), min(math.Float64bits(float64(o[2])), math.Float64bits(float64(o[3])))),
+		min(min(math.Float64bits(float64(o[4])), math.Float64bits(float64(o[5]))), min(math.Float64bits(float64(o[6])), math.Float64bits(float64(o[7])))))
+}
+
+// twoLeast returns the place of the least number, of equal ones the first, and the bits
+// of the least of the others.
+func twoLeast[T kernel.Float](out []T) (at int, second uint64) {
+	least, second := math.Float64bits(float64(out[0])), uint64(math.MaxUint64)
+	for l, v := range out[1:] {
+		bits := math.Float64bits(float64(v))
+		second = min(second, max(least, bits))
+		if bits < least {
+			least, at = bits, l+1
+		}
+	}
+	return at, second
 }
 
 // infinity is the bits of +Inf.

@@ -41,16 +41,14 @@ func BenchmarkSupersteps(b *testing.B) {
 				centers = 0
 			}
 			x := blobs(s.n, s.d, centers, noise)
-			for _, mode := range []string{"panels"} {
+			for _, mode := range []string{"kernel", "pruned"} {
 				b.Run(fmt.Sprintf("n=%d d=%d k=%d noise=%g %s", s.n, s.d, s.k, noise, mode), func(b *testing.B) {
 					for b.Loop() {
 						var p *pruner[float64]
 						groups := groupsFor(s.k, s.d, 8)
-						if mode == "panels" {
-							p = preparePruner(s.k, s.d, groups, func(k int) distances[float64] { return newPanels[float64](k, s.d) })
-							p.add = kernel.AccumulateCentroids
-						} else {
-							p = newPruner(s.k, s.d, groups)
+						p = newPruner(s.k, s.d, groups)
+						for i := range 256 {
+							p.sample = append(p.sample, x[i*(s.n/256)*s.d:][:s.d]...)
 						}
 						near, low := make([]int32, s.n), p.newBounds(s.n)
 						c := kernel.NewCenters(s.k, s.d)
