@@ -1,6 +1,7 @@
 // Package kernel holds the arithmetic that every algorithm shares: vector
-// primitives, the distance blocks of k-means, the element-wise operators of
-// collectives, and elementary functions with fixed bits.
+// primitives, products of blocks of rows, the distance blocks of k-means, the
+// element-wise operators of collectives, and elementary functions with fixed
+// bits.
 //
 // # The contract: one definition, the same bits everywhere
 //
@@ -19,6 +20,22 @@
 //
 // The one exception is the payload and sign of a NaN, which processors choose
 // differently; [MaxTo] and [MinTo] make theirs canonical.
+//
+// # Assembly
+//
+// On amd64 with AVX2 the inner loops run in assembly, which the module in the
+// directory avo generates. It keeps the contract by construction: the lanes of a
+// register are different outputs (rows for [DotRows], columns for
+// [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each
+// goes through the operations of the pure Go form in their order, and no
+// instruction is fused. Arguments that the elementary functions treat apart go
+// to the scalar form. The pure Go form is the twin that tests compare with, bit
+// for bit, and what runs elsewhere, under the race detector, and with
+//
+//	SUPERSTEP_DEBUG=kernel.asm=off
+//
+// in the environment. [Assembly] tells which is in use. One call into assembly
+// is kept short, as nothing interrupts it.
 //
 // # Shapes and ownership
 //

@@ -30,9 +30,16 @@ func main() {
 	log.SetFlags(0)
 	dir := flag.String("dir", "..", "directory of package kernel")
 	flag.Parse()
+	if err := generate(*dir); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// generate writes all files to a directory.
+func generate(dir string) error {
 	for _, part := range []struct {
-		name     string
-		generate func()
+		name string
+		fill func()
 	}{
 		{"vector", vectors},
 		{"rows", rows},
@@ -43,11 +50,12 @@ func main() {
 		context := build.NewContext()
 		use(context)
 		context.ConstraintExpr("amd64")
-		part.generate()
-		if err := write(context, *dir, part.name); err != nil {
-			log.Fatalf("%s: %v", part.name, err)
+		part.fill()
+		if err := write(context, dir, part.name); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
+	return nil
 }
 
 // write compiles what a context holds and writes it as name_amd64.s,
