@@ -42,9 +42,9 @@ type BinaryOptions struct {
 func (o BinaryOptions) Validate() error {
 	switch {
 	case math.IsNaN(o.Threshold) || math.IsInf(o.Threshold, 0):
-		return fmt.Errorf("Threshold is %v: want a number", o.Threshold)
+		return invalid("Threshold is %v: want a number", o.Threshold)
 	case o.CurvePoints < 0 || o.CurvePoints == 1 || o.CurvePoints > 1_000_000:
-		return fmt.Errorf("CurvePoints is %d: want 2 to 1000000, or 0 for 200", o.CurvePoints)
+		return invalid("CurvePoints is %d: want 2 to 1000000, or 0 for 200", o.CurvePoints)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ type ClusteringOptions struct {
 // Validate tells what is wrong with the options, apart from columns.
 func (o ClusteringOptions) Validate() error {
 	if o.ExactRows < 0 {
-		return fmt.Errorf("ExactRows is %d: want at least 1, or 0 for %d", o.ExactRows, defaultExactRows)
+		return invalid("ExactRows is %d: want at least 1, or 0 for %d", o.ExactRows, defaultExactRows)
 	}
 	return nil
 }
@@ -50,9 +50,9 @@ const defaultExactRows = 20_000
 func (o ClusteringOptions) validateColumns() error {
 	switch {
 	case o.VectorCol == "" && o.LabelCol == "":
-		return fmt.Errorf("VectorCol and LabelCol are empty: name one of them, or both")
+		return invalid("VectorCol and LabelCol are empty: name one of them, or both")
 	case o.Exact && o.VectorCol == "":
-		return fmt.Errorf("Exact is set, but there is no VectorCol")
+		return invalid("Exact is set, but there is no VectorCol")
 	}
 	return o.Validate()
 }

@@ -273,3 +273,6 @@ func checkSlices(n int, columns map[string][]float64, weight []float64) error {
 	}
 	return nil
 }
+
+// invalid is an error that begins with the name of an option.
+func invalid(format string, a ...any) error { return fmt.Errorf(format, a...) }

@@ -41,13 +41,13 @@ type MulticlassOptions struct {
 func (o MulticlassOptions) Validate() error {
 	switch {
 	case o.TopK < 0:
-		return fmt.Errorf("TopK is %d: want at least 1, or 0 for none", o.TopK)
+		return invalid("TopK is %d: want at least 1, or 0 for none", o.TopK)
 	case o.TopK > 0 && len(o.Classes) == 0:
-		return fmt.Errorf("TopK is set, but there are no Classes of probabilities")
+		return invalid("TopK is set, but there are no Classes of probabilities")
 	}
 	for i, c := range o.Classes {
 		if slices.Index(o.Classes, c) != i {
-			return fmt.Errorf("Classes has %q twice", c)
+			return invalid("Classes has %q twice", c)
 		}
 	}
 	return nil
@@ -57,11 +57,11 @@ func (o MulticlassOptions) Validate() error {
 func (o MulticlassOptions) validateColumns() error {
 	switch {
 	case o.PredictionCol == "" && len(o.ProbabilityCols) == 0:
-		return fmt.Errorf("PredictionCol and ProbabilityCols are empty: name one of them")
+		return invalid("PredictionCol and ProbabilityCols are empty: name one of them")
 	case len(o.ProbabilityCols) > 0 && len(o.Classes) == 0:
-		return fmt.Errorf("ProbabilityCols are set, but Classes are not: name the label of each probability")
+		return invalid("ProbabilityCols are set, but Classes are not: name the label of each probability")
 	case len(o.ProbabilityCols) == 0 && len(o.Classes) > 0:
-		return fmt.Errorf("Classes are set, but ProbabilityCols are not")
+		return invalid("Classes are set, but ProbabilityCols are not")
 	case len(o.ProbabilityCols) > 1 && len(o.ProbabilityCols) != len(o.Classes):
 		return fmt.Errorf("there are %d ProbabilityCols for %d Classes", len(o.ProbabilityCols), len(o.Classes))
 	}

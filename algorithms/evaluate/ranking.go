@@ -41,9 +41,9 @@ type RankingOptions struct {
 func (o RankingOptions) Validate() error {
 	switch {
 	case o.K < 0 || o.K > 1<<24:
-		return fmt.Errorf("K is %d: want 1 to %d, or 0 for 10", o.K, 1<<24)
+		return invalid("K is %d: want 1 to %d, or 0 for 10", o.K, 1<<24)
 	case !(o.Relevant >= 0 && o.Relevant <= maxRelevance):
-		return fmt.Errorf("Relevant is %v: want more than 0, at most %d, or 0 for 1", o.Relevant, maxRelevance)
+		return invalid("Relevant is %v: want more than 0, at most %d, or 0 for 1", o.Relevant, maxRelevance)
 	}
 	return nil
 }

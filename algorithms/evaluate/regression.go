@@ -38,13 +38,13 @@ type RegressionOptions struct {
 func (o RegressionOptions) Validate() error {
 	switch {
 	case !(o.Quantile >= 0 && o.Quantile < 1):
-		return fmt.Errorf("Quantile is %v: want more than 0 and less than 1, or 0 for 0.5", o.Quantile)
+		return invalid("Quantile is %v: want more than 0 and less than 1, or 0 for 0.5", o.Quantile)
 	case o.Deviance < NoDeviance || o.Deviance > TweedieDeviance:
 		return fmt.Errorf("%v is none of the package's constants", o.Deviance)
 	case o.Power != 0 && o.Deviance != TweedieDeviance:
-		return fmt.Errorf("Power is %v but Deviance is %v: only that of Tweedie has a power", o.Power, o.Deviance)
+		return invalid("Power is %v but Deviance is %v: only that of Tweedie has a power", o.Power, o.Deviance)
 	case math.IsNaN(o.Power) || math.IsInf(o.Power, 0) || o.Power > 0 && o.Power < 1:
-		return fmt.Errorf("Power is %v: want 0 or less, or 1 or more", o.Power)
+		return invalid("Power is %v: want 0 or less, or 1 or more", o.Power)
 	}
 	return nil
 }
