@@ -74,7 +74,7 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 	if w.history == nil || w.steepest {
 		return nil
 	}
-	sums := w.history.products(w.pseudo)
+	sums := w.history.products(w.pseudo, w.held)
 	if w.split {
 		ownSums.Put(ctx, sums)
 	}

@@ -32,6 +32,8 @@ type history struct {
 
 	partial []float64 // products per block kept here, width of them each
 	alpha   []float64
+	usable  []int     // slots that the direction is made of, oldest first
+	masked  []float64 // a y of a block, 0 where parameters are held
 	coef    []float64 // of the rows, then of g
 }
 
@@ -40,11 +42,16 @@ type history struct {
 // admitted where y·s ≥ ε·|g|·|s|², with their α = 1.
 const cautious = 1e-10
 
-func newHistory(space *blocks, own shared.Range, size int) *history {
+// newHistory returns a history of size pairs that keeps some blocks. With holds, some
+// parameters may be held at 0 in an iteration, see products.
+func newHistory(space *blocks, own shared.Range, size int, holds bool) *history {
 	h := &history{space: space, own: own, size: size, slots: size + 1, newest: -1}
 	rows := 2 * h.slots
+	if holds {
+		h.masked = make([]float64, space.length)
+	}
 	h.pairs = make([]float64, own.Len()*rows*space.length)
-	h.order = make([]int, 0, h.slots)
+	h.order, h.usable = make([]int, 0, h.slots), make([]int, 0, h.slots)
 	h.sy, h.yy = make([]float64, h.slots*h.slots), make([]float64, h.slots*h.slots)
 	h.sg, h.yg = make([]float64, h.slots), make([]float64, h.slots)
 	h.partial = make([]float64, own.Len()*h.width())
@@ -52,8 +59,24 @@ func newHistory(space *blocks, own shared.Range, size int) *history {
 	return h
 }
 
-// width is the number of products of a block: of all rows with s, y and g, then g·g.
-func (h *history) width() int { return 6*h.slots + 1 }
+// The products of a block, in this order.
+//
+//	with g       those of all rows with g, then g·g
+//	with newest  those of all rows with s and y of the newest slot
+//	with each    where parameters are held: those of all rows with the masked y of each slot
+func (h *history) width() int {
+	w := 2*h.slots + 1 + 4*h.slots
+	if h.masked != nil {
+		w += 2 * h.slots * h.slots
+	}
+	return w
+}
+
+// parts cuts the products of a block.
+func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, withY, withEach []float64) {
+	rows := 2 * h.slots
+	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
+}
 
 // block returns the rows of a block kept here, each as long as the block.
 func (h *history) block(i int) (rows []float64, r shared.Range) {
@@ -103,21 +126,38 @@ func (h *history) rows() int {
 	return 2 * (top + 1)
 }
 
-// products returns the inner products of the blocks kept here, block after block.
-func (h *history) products(g []float64) []float64 {
+// products returns the inner products of the blocks kept here, block after block. Where
+// the history holds parameters, held says which: they are 0, and will stay so. Then the
+// direction is that of the others alone, for which pairs without the held parameters
+// stand (as in Byrd, Chin, Nocedal and Oztoprak, A family of second-order methods for
+// convex l1-regularized optimization, Math. Program. 159, 2016). g is 0 where they are held.
+func (h *history) products(g []float64, held func(i int) bool) []float64 {
 	width, rows := h.width(), h.rows()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		x, r := h.block(i)
 		n := r.Len()
 		out := h.partial[(i-h.own.Lo)*width : (i-h.own.Lo+1)*width]
 		clear(out)
-		if h.newest >= 0 {
-			s, y := x[2*h.newest*n:(2*h.newest+1)*n], x[(2*h.newest+1)*n:(2*h.newest+2)*n]
-			kernel.DotRows(x, rows, n, s, out[:rows])
-			kernel.DotRows(x, rows, n, y, out[2*h.slots:2*h.slots+rows])
+		withG, gg, withS, withY, withEach := h.parts(out)
+		kernel.DotRows(x, rows, n, g[r.Lo:r.Hi], withG[:rows])
+		*gg = kernel.Dot(g[r.Lo:r.Hi], g[r.Lo:r.Hi])
+		if k := h.newest; k >= 0 {
+			kernel.DotRows(x, rows, n, x[2*k*n:(2*k+1)*n], withS[:rows])
+			kernel.DotRows(x, rows, n, x[(2*k+1)*n:(2*k+2)*n], withY[:rows])
 		}
-		kernel.DotRows(x, rows, n, g[r.Lo:r.Hi], out[4*h.slots:4*h.slots+rows])
-		out[width-1] = kernel.Dot(g[r.Lo:r.Hi], g[r.Lo:r.Hi])
+		if h.masked == nil {
+			continue
+		}
+		for k := range rows / 2 {
+			y, masked := x[(2*k+1)*n:(2*k+2)*n], h.masked[:n]
+			for j := range masked {
+				masked[j] = y[j]
+				if held(r.Lo + j) {
+					masked[j] = 0
+				}
+			}
+			kernel.DotRows(x, rows, n, masked, withEach[2*h.slots*k:2*h.slots*k+rows])
+		}
 	}
 	return h.partial
 }
@@ -125,14 +165,11 @@ func (h *history) products(g []float64) []float64 {
 // settle takes the products of all blocks, admits the pair that waits if it is fit, and
 // finds the coefficients of the direction.
 func (h *history) settle(all []float64) {
-	width := h.width()
-	foldRows(all, h.space.count, width)
-	withS, withY, withG := all[:2*h.slots], all[2*h.slots:4*h.slots], all[4*h.slots:6*h.slots]
-	h.gg = all[width-1]
+	foldRows(all, h.space.count, h.width())
+	withG, gg, withS, withY, withEach := h.parts(all[:h.width()])
+	h.gg = *gg
 	if k := h.newest; k >= 0 {
-		ss, sy, yy := withS[2*k], withS[2*k+1], withY[2*k+1]
-		fit := sy >= cautious*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy)
-		if fit && !math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0 {
+		if h.admits(withS[2*k], withS[2*k+1], withY[2*k+1]) {
 			h.order = append(h.order, k)
 			for _, j := range h.order {
 				h.sy[k*h.slots+j], h.sy[j*h.slots+k] = withS[2*j+1], withY[2*j]
@@ -147,10 +184,29 @@ func (h *history) settle(all []float64) {
 		}
 		h.newest = -1
 	}
-	for _, j := range h.order {
+	h.usable = append(h.usable[:0], h.order...)
+	if h.masked != nil {
+		h.usable = h.usable[:0]
+		for _, k := range h.order {
+			with := withEach[2*h.slots*k : 2*h.slots*(k+1)]
+			for _, j := range h.order {
+				h.sy[j*h.slots+k], h.yy[j*h.slots+k] = with[2*j], with[2*j+1]
+			}
+			if sy, yy := with[2*k], with[2*k+1]; sy*sy/yy > 0 && sy > 0 {
+				h.usable = append(h.usable, k)
+			}
+		}
+	}
+	for _, j := range h.usable {
 		h.sg[j], h.yg[j] = withG[2*j], withG[2*j+1]
 	}
 	h.coefficients()
+}
+
+// admits reports whether a pair is fit: its curvature is safely positive.
+func (h *history) admits(ss, sy, yy float64) bool {
+	return sy >= cautious*math.Sqrt(h.gg)*ss && sy > 1e-14*math.Sqrt(ss)*math.Sqrt(yy) &&
+		!math.IsInf(sy, 0) && !math.IsInf(yy, 0) && sy*sy/yy > 0
 }
 
 // erase makes a slot that was not admitted one of zeros, which may be multiplied with 0.
@@ -165,28 +221,28 @@ func (h *history) erase(slot int) {
 // -γ·g + Σ γ·α_j·y_j - Σ (α_j-β_j)·s_j.
 func (h *history) coefficients() {
 	clear(h.coef)
-	last := len(h.order) - 1
+	last := len(h.usable) - 1
 	if last < 0 {
 		h.coef[2*h.slots] = -1
 		return
 	}
 	for i := last; i >= 0; i-- {
-		k := h.order[i]
+		k := h.usable[i]
 		a := h.sg[k]
-		for _, j := range h.order[i+1:] {
+		for _, j := range h.usable[i+1:] {
 			a -= float64(h.alpha[j] * h.sy[k*h.slots+j])
 		}
 		h.alpha[k] = a / h.sy[k*h.slots+k]
 	}
-	k := h.order[last]
+	k := h.usable[last]
 	gamma := h.sy[k*h.slots+k] / h.yy[k*h.slots+k]
-	for i, k := range h.order {
+	for i, k := range h.usable {
 		b := h.yg[k]
-		for _, j := range h.order {
+		for _, j := range h.usable {
 			b -= float64(h.alpha[j] * h.yy[k*h.slots+j])
 		}
 		b *= gamma
-		for _, j := range h.order[:i] {
+		for _, j := range h.usable[:i] {
 			b -= float64(h.coef[2*j] * h.sy[j*h.slots+k])
 		}
 		h.coef[2*k] = b/h.sy[k*h.slots+k] - h.alpha[k]

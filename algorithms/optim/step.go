@@ -13,8 +13,7 @@ func (w *work) aim() {
 	step, limit := 1.0, math.Inf(1)
 	if !w.steepest {
 		if w.state.Method == OWLQN {
-			w.align()
-			w.project(1)
+			w.enter()
 			limit = 1
 		}
 		if slope := w.space.dot(w.pseudo, w.direction); !(slope < 0) || !finite(slope) {

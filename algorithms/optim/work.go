@@ -37,6 +37,7 @@ type work struct {
 
 	lastStep, lastSlope float64 // of the iteration before, for GD
 	advance             func(shard int) error
+	held                func(i int) bool // parameters that are 0 and stay so in this iteration
 }
 
 // asked is what the reads of a superstep are asked for.
@@ -73,6 +74,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		w.pseudo = make([]float64, n)
 	}
 	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
+	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
 	w.steepest = w.state.Method != Newton
 	length := 1 + n
 	own := ctx.Shards()
@@ -94,7 +96,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		if w.split = ctx.NumTask() > 1 && n >= from; !w.split {
 			own.Lo, own.Hi = 0, ctx.TotalShards()
 		}
-		w.history = newHistory(&w.space, w.space.own(own), p.Settings.History)
+		w.history = newHistory(&w.space, w.space.own(own), p.Settings.History, w.state.Method == OWLQN)
 		w.first, w.last = w.space.at(w.history.own.Lo).Lo, w.space.at(w.history.own.Hi).Lo
 	}
 	if w.linear == nil {
