@@ -1,0 +1,235 @@
+package affine
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Application is how the model of an estimator is applied in a job.
+type Application struct {
+	Op string // such as "LogisticPredict", for plans
+	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
+	// trained on.
+	VectorCol   string
+	FeatureCols []string
+	OffsetCol   string
+	// Skip gives rows with a NaN or an infinity among their features null in place of failing
+	// the run. Rows with nulls get null in either case.
+	Skip bool
+	// Outputs are the columns that are added, which must be nullable; Replace puts them in the
+	// place of columns of their names.
+	Outputs []arrow.Field
+	Replace bool
+	// Open decodes the model's file, once for each subtask, and returns what turns margins
+	// into columns.
+	Open func(file []byte) (*Model, Score, error)
+}
+
+// Score appends a row to the builders of the outputs, given its margins; nil margins ask
+// for nulls, and are handled before Score is called where the row has none.
+type Score func(b *batch.RecordBuilder, margins []float64) error
+
+// LabelOutput returns the output for classes of the type that the dataset of a model tells.
+func LabelOutput(caller, name string, made *engine.Dataset) (arrow.Field, error) {
+	if made == nil || made.Poisoned() || !made.Schema().HasField(model.Column) {
+		return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}, nil // Apply says what is wrong
+	}
+	dt, err := labelType(made)
+	return arrow.Field{Name: name, Type: dt, Nullable: true}, err
+}
+
+// Apply adds the operator that receives a model by broadcast and adds its columns to rows.
+// Margins have the bits that MarginsTo and SparseMarginsTo give, and where there is an
+// offset, that is added to the first. Mistakes are reported with the caller's line.
+func Apply(caller string, rows, made *engine.Dataset, a Application) *engine.Dataset {
+	b := model.BuilderOf(caller, rows)
+	if a.VectorCol != "" && len(a.FeatureCols) > 0 {
+		b.Errorf("%s: both VectorCol and FeatureCols are set: name one vector column or number columns", caller)
+		return b.Poisoned(caller)
+	}
+	return model.Apply(caller, rows, made, model.Application{
+		Op: a.Op, Outputs: a.Outputs, Replace: a.Replace,
+		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
+			m, score, err := a.Open(file)
+			if err != nil {
+				return nil, err
+			}
+			p := &applied{a: a, m: m, score: score, schema: arrow.NewSchema(a.Outputs, nil)}
+			if err := p.find(schema); err != nil {
+				return nil, err
+			}
+			return p.compute, nil
+		},
+	})
+}
+
+// applied computes the columns for batches. One goroutine at a time.
+type applied struct {
+	a      Application
+	m      *Model
+	score  Score
+	schema *arrow.Schema
+
+	vector  int   // the vector column, or
+	columns []int // those that are joined
+	names   []string
+	offset  int // -1: none
+
+	x       []float64 // rows, joined or widened
+	margins []float64
+	valid   []bool
+}
+
+// find finds the columns that the model reads.
+func (p *applied) find(schema *arrow.Schema) error {
+	p.offset = -1
+	names := p.a.FeatureCols
+	if v := p.m.vector(); p.a.VectorCol != "" || len(names) == 0 && v != "" {
+		if p.a.VectorCol != "" {
+			v = p.a.VectorCol
+		}
+		i, err := batch.FindColumn(schema, v)
+		if err != nil {
+			return fmt.Errorf("features: %w", err)
+		}
+		dt := schema.Field(i).Type
+		if !batch.IsVector(dt) {
+			return fmt.Errorf("features: column %q is %s, the model reads a vector of %d", v, batch.TypeName(dt), p.m.Dim)
+		}
+		if d := batch.VectorDim(dt); d != 0 && d != p.m.Dim {
+			return fmt.Errorf("features: column %q is %s, the model was trained on %d features", v, batch.TypeName(dt), p.m.Dim)
+		}
+		p.vector, p.names = i, []string{v}
+	} else {
+		if len(names) == 0 {
+			for _, in := range p.m.Reads {
+				names = append(names, in.Column)
+			}
+		}
+		width := 0
+		for _, name := range names {
+			i, err := batch.FindColumn(schema, name)
+			if err != nil {
+				return fmt.Errorf("features: %w", err)
+			}
+			dt := schema.Field(i).Type
+			if !isNumber(dt) && dt.ID() != arrow.FIXED_SIZE_LIST {
+				return fmt.Errorf("features: column %q is %s, not a number", name, batch.TypeName(dt))
+			}
+			width += max(1, batch.VectorDim(dt))
+			p.columns = append(p.columns, i)
+		}
+		if width != p.m.Dim {
+			return fmt.Errorf("the feature columns have %d components, the model was trained on %d features", width, p.m.Dim)
+		}
+		p.names = names
+	}
+	if name := p.a.OffsetCol; name != "" || p.m.OffsetCol != "" {
+		if name == "" {
+			name = p.m.OffsetCol
+		}
+		i, err := batch.FindColumn(schema, name)
+		if err != nil {
+			return fmt.Errorf("offset: %w", err)
+		}
+		if dt := schema.Field(i).Type; !isNumber(dt) {
+			return fmt.Errorf("offset: column %q is %s, not a number", name, batch.TypeName(dt))
+		}
+		p.offset = i
+	}
+	return nil
+}
+
+// compute is the model.Compute.
+func (p *applied) compute(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
+	n, k := int(rows.NumRows()), p.m.Margins()
+	p.margins = grow(p.margins, n*k)
+	if cap(p.valid) < n {
+		p.valid = make([]bool, n)
+	}
+	p.valid = p.valid[:n]
+	for i := range p.valid {
+		p.valid[i] = true
+	}
+	if err := p.fill(first, rows, n); err != nil {
+		return nil, err
+	}
+	if p.offset >= 0 {
+		if err := p.shift(first, rows.Column(p.offset), rows.ColumnName(p.offset)); err != nil {
+			return nil, err
+		}
+	}
+	b, err := batch.NewRecordBuilder(c.Allocator, p.schema)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	for i, ok := range p.valid {
+		if !ok {
+			for f := range p.schema.NumFields() {
+				batch.AppendNull(b.Field(f))
+			}
+			continue
+		}
+		if err := p.score(b, p.margins[i*k:(i+1)*k]); err != nil {
+			return nil, fmt.Errorf("row %d of the shard: %w", first+i, err)
+		}
+	}
+	made, err := b.NewRecord()
+	if err != nil {
+		return nil, err
+	}
+	defer made.Release()
+	columns := append([]arrow.Array(nil), made.Columns()...)
+	for _, column := range columns {
+		column.Retain()
+	}
+	return columns, nil
+}
+
+// shift adds the offsets to the first margins.
+func (p *applied) shift(first int, column arrow.Array, name string) error {
+	value, err := numbersOf(column)
+	if err != nil {
+		return fmt.Errorf("column %q: %w", name, err)
+	}
+	k := p.m.Margins()
+	for i := range p.valid {
+		if !p.valid[i] || column.IsNull(i) {
+			p.valid[i] = false
+			continue
+		}
+		o := value(i)
+		if !finite(o) {
+			if !p.a.Skip {
+				return refuse(first+i, fmt.Sprintf("column %q", name), o)
+			}
+			p.valid[i] = false
+			continue
+		}
+		p.margins[i*k] += o
+	}
+	return nil
+}
+
+// refuse says that a value of a row is no number that a margin can be made of.
+func refuse(row int, where string, v float64) error {
+	what := "NaN"
+	if math.IsInf(v, 0) {
+		what = "infinite"
+	}
+	return fmt.Errorf("row %d of the shard: %s is %s; set Skip to give such rows null", row, where, what)
+}
+
+func grow(buf []float64, n int) []float64 {
+	if cap(buf) < n {
+		return make([]float64, n)
+	}
+	return buf[:n]
+}
