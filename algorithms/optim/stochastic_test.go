@@ -26,7 +26,7 @@ func classes(seed uint64, n, d int) objective {
 }
 
 func TestSGDComesClose(t *testing.T) {
-	o := classes(5, 400, 4)
+	o := classes(5, 200, 3)
 	quick := []engine.Option{engine.CheckBroadcasts(false), engine.Parallelism(1)}
 	const l2 = 0.01
 	best, _ := o.independent(t, optim.Settings{L2: l2})
