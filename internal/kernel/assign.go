@@ -47,7 +47,7 @@ func squaredDistanceRows(form dispatch, x []float64, n int, c *Centers, out []fl
 	d, k := c.d, c.k
 	x, out = x[:n*d], out[:n*k]
 	if form.avx2 && n >= 4 && d > 0 {
-		innerTiles(x, n, d, c.panels, k, out, true)
+		innerTiles(form, x, n, d, c.panels, k, out, true)
 		return
 	}
 	for i := range n {
@@ -141,20 +141,27 @@ func (s *search) find(x []float64, c *Centers, todo []int32, near []int32) {
 	}
 }
 
-// findQuads is find in assembly, four rows at a time; rows that are missing to
-// the last four are repeated. It returns the rows for which it found nothing
+// findQuads is find in assembly, eight or four rows at a time; rows that are
+// missing to the last four are repeated. It returns the rows for which it found nothing
 // less than +Inf.
 func (s *search) findQuads(x []float64, c *Centers, todo, near []int32) []int32 {
 	x, near, key := x[:len(near)*c.d], near[:min(len(near), chunk)], &s.key
-	step := max(8*callSize/max(c.k*c.d, 1)&^3, 4)
-	for lo := 0; lo+4 <= len(todo); lo += step {
-		n := min(step, len(todo)-lo) &^ 3
-		nearestRows(&x[0], c.d, &todo[lo], n, &c.panels[0], c.k, &key[0], &near[0])
+	step := max(8*callSize/max(c.k*c.d, 1)&^(quad-1), quad)
+	done := 0
+	for s.form.avx512 && len(todo)-done >= wide {
+		n := min(max(step&^(wide-1), wide), (len(todo)-done)&^(wide-1))
+		wideNearestRows(&x[0], c.d, &todo[done], n, &c.panels[0], c.k, &key[0], &near[0])
+		done += n
 	}
-	if done := len(todo) &^ 3; done < len(todo) {
-		last := [4]int32{todo[done], todo[done], todo[done], todo[done]}
+	for len(todo)-done >= quad {
+		n := min(step, (len(todo)-done)&^(quad-1))
+		nearestRows(&x[0], c.d, &todo[done], n, &c.panels[0], c.k, &key[0], &near[0])
+		done += n
+	}
+	if done < len(todo) {
+		last := [quad]int32{todo[done], todo[done], todo[done], todo[done]}
 		copy(last[:], todo[done:])
-		nearestRows(&x[0], c.d, &last[0], 4, &c.panels[0], c.k, &key[0], &near[0])
+		nearestRows(&x[0], c.d, &last[0], quad, &c.panels[0], c.k, &key[0], &near[0])
 	}
 	m := 0
 	for _, i := range todo {

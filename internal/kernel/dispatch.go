@@ -10,36 +10,53 @@ import (
 //go:generate go run -C avo . -dir ..
 
 // dispatch says which form of the loops runs: the assembly for a processor, or
-// pure Go. Both give the same bits.
+// pure Go. All give the same bits.
 type dispatch struct {
-	avx2 bool
+	avx2   bool
+	avx512 bool // beside avx2, for the loops that are bound by arithmetic
 }
 
 // active is the form that the exported functions use; it is chosen once.
-var active = choose(cpu.X86.HasAVX2, os.Getenv("SUPERSTEP_DEBUG"))
+var active = choose(available(), os.Getenv("SUPERSTEP_DEBUG"))
 
-// choose returns the form for a processor. settings are name=value pairs
-// separated by commas, of which kernel.asm=off is for this package. Under the
-// race detector, which does not see into assembly, pure Go runs.
-func choose(avx2 bool, settings string) dispatch {
-	for setting := range strings.SplitSeq(settings, ",") {
-		if strings.TrimSpace(setting) == "kernel.asm=off" {
-			return dispatch{}
-		}
-	}
-	return dispatch{avx2: avx2 && !raceDetector}
+// available returns what the processor has, less what GODEBUG turns off.
+func available() dispatch {
+	return dispatch{avx2: cpu.X86.HasAVX2, avx512: cpu.X86.HasAVX2 && cpu.X86.HasAVX512F}
 }
 
-// Assembly names the assembly in use: "avx2", or "none" where pure Go runs.
-// Results are the same bits with either.
+// choose returns the form to use. settings are name=value pairs separated by
+// commas, of which kernel.asm is for this package: off, or avx2 for no more than
+// that. Under the race detector, which does not see into assembly, pure Go runs.
+func choose(form dispatch, settings string) dispatch {
+	for setting := range strings.SplitSeq(settings, ",") {
+		switch strings.TrimSpace(setting) {
+		case "kernel.asm=off":
+			return dispatch{}
+		case "kernel.asm=avx2":
+			form.avx512 = false
+		}
+	}
+	if raceDetector {
+		return dispatch{}
+	}
+	return form
+}
+
+// Assembly names the assembly in use: "avx512", "avx2", or "none" where pure Go
+// runs. Results are the same bits with each.
 //
 // SUPERSTEP_DEBUG=kernel.asm=off in the environment turns assembly off when the
-// process starts, as does GODEBUG=cpu.avx2=off.
+// process starts, as does GODEBUG=cpu.avx2=off; kernel.asm=avx2 keeps it from
+// more than AVX2.
 func Assembly() string {
-	if active.avx2 {
+	switch {
+	case active.avx512:
+		return "avx512"
+	case active.avx2:
 		return "avx2"
+	default:
+		return "none"
 	}
-	return "none"
 }
 
 // callSize bounds the elements that one call into assembly reads: the scheduler

@@ -24,7 +24,7 @@
 // # Assembly
 //
 // On amd64 with AVX2 the inner loops run in assembly, which the module in the
-// directory avo generates. It keeps the contract by construction: the lanes of a
+// directory avo generates; those bound by arithmetic use AVX-512 where it is. It keeps the contract by construction: the lanes of a
 // register are different outputs (rows for [DotRows], columns for
 // [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each
 // goes through the operations of the pure Go form in their order, and no

@@ -5,13 +5,20 @@ import (
 	"testing"
 )
 
-// forms are the two forms of every loop, for benchmarks that compare them.
-var forms = []struct {
+// forms are the forms of every loop, for benchmarks that compare them.
+var forms = func() (list []namedForm) {
+	for i, form := range append([]dispatch{{}}, assembled...) {
+		list = append(list, namedForm{[]string{"go", "avx2", "avx512"}[i], form})
+	}
+	return list
+}()
+
+type namedForm struct {
 	name string
 	k    dispatch
-}{{"go", dispatch{}}, {"avx2", assembled}}
+}
 
-// benchForms runs a loop in both forms and reports the bytes it reads and the
+// benchForms runs a loop in all forms and reports the bytes it reads and the
 // arithmetic it does per second.
 func benchForms(b *testing.B, name string, bytes, flops int, run func(k dispatch)) {
 	for _, f := range forms {

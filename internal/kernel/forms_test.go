@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/cpu"
 )
 
 // The tests of this file hold the assembly to pure Go, bit for bit: at every
@@ -15,8 +14,16 @@ import (
 // infinite, subnormal, zero of either sign or not a number. Slices are guarded:
 // nothing outside of them may change.
 
-// assembled is the form in assembly, as far as this processor has one.
-var assembled = dispatch{avx2: cpu.X86.HasAVX2}
+// assembled are the forms in assembly that this processor has.
+var assembled = func() (list []dispatch) {
+	if available().avx2 {
+		list = append(list, dispatch{avx2: true})
+	}
+	if available().avx512 {
+		list = append(list, available())
+	}
+	return list
+}()
 
 // strange are the values that break shortcuts.
 var strange = []float64{
@@ -90,14 +97,19 @@ func testElementwise[T Float](t *testing.T, rng *rand.Rand, n, offset, style int
 		"prod":  prodTo[T],
 	} {
 		for _, aliased := range []bool{false, true} {
-			want, got := clone(y), clone(y)
-			from, to := x, x
+			want, from := clone(y), x
 			if aliased {
-				from, to = want, got
+				from = want
 			}
 			run(dispatch{}, want, from)
-			run(assembled, got, to)
-			same(t, want, got, "%s n=%d offset=%d style=%d", name, n, offset, style)
+			for _, form := range assembled {
+				got, from := clone(y), x
+				if aliased {
+					from = got
+				}
+				run(form, got, from)
+				same(t, want, got, "%s n=%d offset=%d style=%d", name, n, offset, style)
+			}
 		}
 	}
 }
@@ -107,17 +119,20 @@ func testRows[T Float](t *testing.T, rng *rand.Rand, n, d, offset, style int) {
 	x, w := mixed[T](rng, n*d, offset, style), mixed[T](rng, d, (offset+1)%8, style)
 	coef, out := mixed[T](rng, n, (offset+5)%8, style), mixed[T](rng, n, offset%3, 0)
 	at := fmt.Sprintf("n=%d d=%d offset=%d style=%d", n, d, offset, style)
-	want, got := clone(out), clone(out)
-	dotRows(dispatch{}, x, n, d, w, want)
-	dotRows(assembled, x, n, d, w, got)
-	same(t, want, got, "dotRows", at)
-	rowNorms(dispatch{}, x, d, want)
-	rowNorms(assembled, x, d, got)
-	same(t, want, got, "rowNorms", at)
-	want, got = clone(w), clone(w)
-	addScaledRows(dispatch{}, x, n, d, coef, want)
-	addScaledRows(assembled, x, n, d, coef, got)
-	same(t, want, got, "addScaledRows", at)
+	compare(t, out, "dotRows "+at, func(f dispatch, out []T) { dotRows(f, x, n, d, w, out) })
+	compare(t, out, "rowNorms "+at, func(f dispatch, out []T) { rowNorms(f, x, d, out) })
+	compare(t, w, "addScaledRows "+at, func(f dispatch, out []T) { addScaledRows(f, x, n, d, coef, out) })
+}
+
+// compare runs a loop over copies of out in all forms.
+func compare[T Float](t require.TestingT, out []T, at string, run func(f dispatch, out []T)) {
+	want := clone(out)
+	run(dispatch{}, want)
+	for _, form := range assembled {
+		got := clone(out)
+		run(form, got)
+		same(t, want, got, at, form)
+	}
 }
 
 func TestElementwiseForms(t *testing.T) {
@@ -160,13 +175,17 @@ func FuzzForms(f *testing.F) {
 }
 
 func TestChoose(t *testing.T) {
-	on := dispatch{avx2: !raceDetector}
-	for settings, want := range map[string]dispatch{
-		"": on, "kernel.asm=on": on, "other=1,kernel.asm=off": {}, " kernel.asm=off ,x": {}, "kernel.asm": on,
-	} {
-		require.Equal(t, want, choose(true, settings), settings)
-		require.Equal(t, dispatch{}, choose(false, settings), settings)
+	all, narrow := dispatch{avx2: true, avx512: true}, dispatch{avx2: true}
+	if raceDetector {
+		all, narrow = dispatch{}, dispatch{}
 	}
-	require.Contains(t, []string{"avx2", "none"}, Assembly())
-	require.Equal(t, active.avx2, Assembly() == "avx2")
+	for settings, want := range map[string]dispatch{
+		"": all, "kernel.asm=on": all, "other=1,kernel.asm=off": {}, " kernel.asm=off ,x": {}, "kernel.asm": all,
+		"kernel.asm=avx2": narrow, "kernel.asm=avx2,kernel.asm=off": {},
+	} {
+		require.Equal(t, want, choose(dispatch{avx2: true, avx512: true}, settings), settings)
+		require.Equal(t, dispatch{}, choose(dispatch{}, settings), settings)
+	}
+	require.Contains(t, []string{"avx512", "avx2", "none"}, Assembly())
+	require.Equal(t, active == dispatch{}, Assembly() == "none")
 }

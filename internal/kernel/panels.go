@@ -41,7 +41,7 @@ func (p *Panels[T]) to(form dispatch, x, out []T) {
 func panelDistances[T Float](form dispatch, x, panels, out []T) {
 	d := len(x)
 	if form.avx2 && d > 0 {
-		panelDistancesInAssembly(x, panels, out)
+		panelDistancesInAssembly(form, x, panels, out)
 		return
 	}
 	for p := 0; p < len(out); p += lanes {
@@ -74,12 +74,15 @@ func panelDistances[T Float](form dispatch, x, panels, out []T) {
 
 // panelDistancesInAssembly takes as many panels at a time as fill the registers;
 // what is beyond the last centre goes to a buffer.
-func panelDistancesInAssembly[T Float](x, panels, out []T) {
+func panelDistancesInAssembly[T Float](form dispatch, x, panels, out []T) {
 	d, k := len(x), len(out)
 	var edge [8 * lanes]T
 	for p := 0; p < k; {
 		left := (k - p + lanes - 1) / lanes
 		count := min(left, lanesOf[T]())
+		if form.avx512 && left >= 8 {
+			count = 8
+		}
 		for count&(count-1) != 0 {
 			count &= count - 1 // the largest power of two that is not more
 		}
@@ -89,6 +92,8 @@ func panelDistancesInAssembly[T Float](x, panels, out []T) {
 		}
 		panel := panels[p*d:]
 		switch {
+		case is64[T]() && count == 8:
+			wideDistance8Panels(of64(x), d, of64(panel), of64(to))
 		case is64[T]() && count == 4:
 			distance4Panels64(of64(x), d, of64(panel), of64(to))
 		case is64[T]() && count == 2:

@@ -13,7 +13,7 @@ func addOuterRows(form dispatch, x []float64, n, d int, coef []float64, k int, o
 	coef = coef[:n*k]
 	out = out[:k*d]
 	if form.avx2 && n > 0 && k > 0 {
-		addOuterTiles(x, n, d, coef, k, out)
+		addOuterTiles(form, x, n, d, coef, k, out)
 		return
 	}
 	i := 0
@@ -59,7 +59,7 @@ func gramRows(form dispatch, x []float64, n, d int, h, out []float64) {
 		h = h[:n]
 	}
 	if form.avx2 && d >= lanes {
-		gramTiles(x, n, d, h, out)
+		gramTiles(form, x, n, d, h, out)
 		return
 	}
 	i := 0

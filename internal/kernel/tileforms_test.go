@@ -20,33 +20,17 @@ func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 	w.Set(rows)
 	c.Set(rows)
 	out := mixed[float64](rng, n*k, (offset+3)%8, 0)
-	want, got := clone(out), clone(out)
-	mulRows(dispatch{}, x, n, w, want)
-	mulRows(assembled, x, n, w, got)
-	same(t, want, got, "mulRows", at)
-	squaredDistanceRows(dispatch{}, x, n, c, want)
-	squaredDistanceRows(assembled, x, n, c, got)
-	same(t, want, got, "squaredDistanceRows", at)
+	compare(t, out, "mulRows "+at, func(f dispatch, out []float64) { mulRows(f, x, n, w, out) })
+	compare(t, out, "squaredDistanceRows "+at, func(f dispatch, out []float64) { squaredDistanceRows(f, x, n, c, out) })
 	if n > 0 {
-		want, got := mixed[float64](rng, k, offset, 0), mixed[float64](rng, k, offset, 0)
-		squaredDistances(dispatch{}, x, c, want)
-		squaredDistances(assembled, x, c, got)
-		same(t, want, got, "squaredDistances", at)
+		compare(t, mixed[float64](rng, k, offset, 0), "squaredDistances "+at, func(f dispatch, out []float64) { squaredDistances(f, x, c, out) })
 	}
-
-	want, got = clone(rows), clone(rows)
-	addOuterRows(dispatch{}, x, n, d, coef, k, want)
-	addOuterRows(assembled, x, n, d, coef, k, got)
-	same(t, want, got, "addOuterRows", at)
-
+	compare(t, rows, "addOuterRows "+at, func(f dispatch, out []float64) { addOuterRows(f, x, n, d, coef, k, out) })
 	if k%2 == 0 {
 		h = nil
 	}
 	gram := mixed[float64](rng, d*(d+1)/2, offset, style)
-	want, got = clone(gram), clone(gram)
-	gramRows(dispatch{}, x, n, d, h, want)
-	gramRows(assembled, x, n, d, h, got)
-	same(t, want, got, "gramRows", at)
+	compare(t, gram, "gramRows "+at, func(f dispatch, out []float64) { gramRows(f, x, n, d, h, out) })
 }
 
 // testCentres runs the distances and sums of k-means in one precision.
@@ -60,28 +44,29 @@ func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style i
 	for i := range near {
 		near[i], assign[i] = int32(rng.IntN(k)), int32(rng.IntN(k+1))-1
 	}
+	every := append([]dispatch{{}}, assembled...)
 	if n > 0 {
 		want, got := mixed[T](rng, k, offset, 0), mixed[T](rng, k, offset, 0)
 		for a := range k {
 			want[a] = squaredDistance(x[:d], rows[a*d:a*d+d])
 		}
-		p.to(dispatch{}, x, got)
-		same(t, want, got, "panels", at)
-		p.to(assembled, x, got)
-		same(t, want, got, "panels", at)
+		for _, form := range every {
+			p.to(form, x, got)
+			same(t, want, got, "panels", at, form)
+		}
 	}
 	want, got := mixed[T](rng, n, offset, 0), mixed[T](rng, n, offset, 0)
 	for i, a := range near {
 		want[i] = squaredDistance(x[i*d:i*d+d], rows[int(a)*d:int(a)*d+d])
 	}
-	ownDistances(dispatch{}, x, n, d, rows, near, got)
-	same(t, want, got, "own", at)
-	ownDistances(assembled, x, n, d, rows, near, got)
-	same(t, want, got, "own", at)
+	for _, form := range every {
+		ownDistances(form, x, n, d, rows, near, got)
+		same(t, want, got, "own", at, form)
+	}
 
 	for _, w := range [][]float64{nil, mixed[float64](rng, n, offset, style)} {
 		before := mixed[float64](rng, k*(d+1), (offset+2)%8, style)
-		want, got := clone(before), clone(before)
+		want := clone(before)
 		for i, a := range assign {
 			for j := 0; a >= 0 && j <= d; j++ {
 				weight, v := 1.0, 1.0
@@ -94,17 +79,17 @@ func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style i
 				want[int(a)*(d+1)+j] += float64(weight * v)
 			}
 		}
-		accumulateCentroids(assembled, x, n, d, w, assign, got)
-		same(t, want, got, "sums", at)
-		got = clone(before)
-		accumulateCentroids(dispatch{}, x, n, d, w, assign, got)
-		same(t, want, got, "sums", at)
+		for _, form := range every {
+			got := clone(before)
+			accumulateCentroids(form, x, n, d, w, assign, got)
+			same(t, want, got, "sums", at, form)
+		}
 	}
 }
 
 // TestWrongCentre makes sure that assembly is never given an index out of range.
 func TestWrongCentre(t *testing.T) {
-	for _, form := range []dispatch{{}, assembled} {
+	for _, form := range append([]dispatch{{}}, assembled...) {
 		x, out, centers := make([]float64, 16), make([]float64, 8), make([]float64, 6)
 		for _, wrong := range []int32{3, -1, math.MaxInt32, math.MinInt32} {
 			near := []int32{0, 1, 2, 0, 1, 2, wrong, 1}
@@ -139,27 +124,26 @@ func testSearch(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 		guess[i] = int32(rng.IntN(k+2)) - 1
 	}
 	for _, weights := range [][]float64{nil, w} {
-		var near [2][]int32
-		var dist, sums [2][]float64
-		var inertia [2]float64
-		for i, form := range []dispatch{{}, assembled} {
-			near[i], dist[i], sums[i] = slices.Clone(guess), mixed[float64](rng, n, offset, 0), make([]float64, k*(d+1)+guard)[:k*(d+1)]
-			for g := range guard {
-				sums[i][:k*(d+1)+guard][k*(d+1)+g] = guardValue
-			}
-			inertia[i] = assignAccumulate(form, x, n, c, weights, near[i], dist[i], sums[i], 1)
+		near, dist, sums := slices.Clone(guess), mixed[float64](rng, n, offset, 0), mixed[float64](rng, k*(d+1), offset, 0)
+		begin := clone(sums)
+		inertia := assignAccumulate(dispatch{}, x, n, c, weights, near, dist, sums, 1)
+		for _, form := range assembled {
+			gotNear, gotDist, gotSums := slices.Clone(guess), clone(dist), clone(begin)
+			got := assignAccumulate(form, x, n, c, weights, gotNear, gotDist, gotSums, 1)
+			require.Equal(t, near, gotNear, at)
+			same(t, dist, gotDist, "dist", at, form)
+			same(t, sums, gotSums, "sums", at, form)
+			require.Equal(t, bits([]float64{inertia}), bits([]float64{got}), at)
 		}
-		require.Equal(t, near[0], near[1], at)
-		same(t, dist[0], dist[1], "dist", at)
-		same(t, sums[0], sums[1], "sums", at)
-		require.Equal(t, bits(inertia[:1]), bits(inertia[1:]), at)
 	}
 	for i := range n {
 		want, square := Nearest(x[i*d:i*d+d], c)
-		near, dist := slices.Clone(guess[i:i+1]), []float64{0}
-		assignEuclidean(assembled, x[i*d:i*d+d], 1, c, near, dist)
-		require.Equal(t, int32(want), near[0], at)
-		requireBits(t, []float64{square}, dist, at)
+		for _, form := range assembled {
+			near, dist := slices.Clone(guess[i:i+1]), []float64{0}
+			assignEuclidean(form, x[i*d:i*d+d], 1, c, near, dist)
+			require.Equal(t, int32(want), near[0], at)
+			requireBits(t, []float64{square}, dist, at)
+		}
 	}
 }
 

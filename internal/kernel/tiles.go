@@ -1,14 +1,15 @@
 package kernel
 
 // The functions of this file lead the assembly of tile_amd64.s over whole
-// matrices: four rows of outputs by eight columns stay in registers while the
+// matrices: four or eight rows of outputs by eight columns stay in registers while the
 // innermost loop runs, over rows of the data for outer products, over features
 // for inner products. What is left at the edges is computed in full tiles whose
 // surplus is dropped.
 
 const (
-	tileRows = 4
-	tileSize = tileRows * lanes
+	quad     = 4 // rows of a tile
+	wide     = 8 // rows of a tile with AVX-512
+	tileSize = wide * lanes
 
 	// blockRows is the most rows of data that tiles go over at a time, blockBytes
 	// what of them should stay in the first-level cache, and blockColumns the
@@ -20,13 +21,39 @@ const (
 
 // rowBlock returns the number of rows of d columns that tiles take at a time.
 func rowBlock(d int) int {
-	return max(min(blockBytes/(8*min(d, blockColumns)), blockRows), tileRows)
+	return max(min(blockBytes/(8*min(d, blockColumns)), blockRows), quad)
+}
+
+// tileRows returns the rows of the largest tiles.
+func (form dispatch) tileRows() int {
+	if form.avx512 {
+		return wide
+	}
+	return quad
+}
+
+// outerTileOf adds outer products to a tile whose rows are at out: eight rows, or
+// the first four.
+func outerTileOf(rows int, left *float64, gs int, x *float64, xs, n int, out *[wide]*float64) {
+	if rows == wide {
+		wideOuterTile(left, gs, x, xs, n, out)
+	} else {
+		outerTile(left, gs, x, xs, n, out[0], out[1], out[2], out[3])
+	}
+}
+
+// rowsAt returns where the rows of a tile in a buffer begin.
+func rowsAt(edge *[tileSize]float64) (at [wide]*float64) {
+	for r := range at {
+		at[r] = &edge[r*lanes]
+	}
+	return at
 }
 
 // addOuterTiles is [AddOuterRows]. The outputs that do not fill tiles go row by
 // row.
-func addOuterTiles(x []float64, n, d int, coef []float64, k int, out []float64) {
-	tiled := k &^ (tileRows - 1)
+func addOuterTiles(form dispatch, x []float64, n, d int, coef []float64, k int, out []float64) {
+	tiled := k &^ (quad - 1)
 	if d < lanes {
 		tiled = 0
 	}
@@ -35,21 +62,11 @@ func addOuterTiles(x []float64, n, d int, coef []float64, k int, out []float64) 
 		m := min(step, n-lo)
 		block, c := x[lo*d:(lo+m)*d], coef[lo*k:(lo+m)*k]
 		for b := 0; b < d && tiled > 0; b += lanes {
-			for a := 0; a < tiled; a += tileRows {
-				to := out[a*d : (a+tileRows)*d]
-				if b+lanes <= d {
-					outerTile(&c[a], 8*k, &block[b], 8*d, m, &to[b], &to[d+b], &to[2*d+b], &to[3*d+b])
-					continue
+			for a, rows := 0, form.tileRows(); a < tiled; a += rows {
+				if a+rows > tiled {
+					rows = quad
 				}
-				from := d - lanes
-				var edge [tileSize]float64
-				for r := range tileRows {
-					copy(edge[r*lanes+b-from:(r+1)*lanes], to[r*d+b:r*d+d])
-				}
-				outerTile(&c[a], 8*k, &block[from], 8*d, m, &edge[0], &edge[lanes], &edge[2*lanes], &edge[3*lanes])
-				for r := range tileRows {
-					copy(to[r*d+b:r*d+d], edge[r*lanes+b-from:(r+1)*lanes])
-				}
+				addOuterTile(rows, c[a:], k, block, m, d, b, out[a*d:(a+rows)*d])
 			}
 		}
 		for a := tiled; a < k && d > 0; a++ {
@@ -61,16 +78,39 @@ func addOuterTiles(x []float64, n, d int, coef []float64, k int, out []float64) 
 	}
 }
 
+// addOuterTile is one tile of addOuterTiles: its rows are to, its columns begin at
+// b.
+func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int, to []float64) {
+	if b+lanes <= d {
+		var at [wide]*float64
+		for r := range rows {
+			at[r] = &to[r*d+b]
+		}
+		outerTileOf(rows, &coef[0], 8*k, &block[b], 8*d, m, &at)
+		return
+	}
+	from := d - lanes
+	var edge [tileSize]float64
+	for r := range rows {
+		copy(edge[r*lanes+b-from:(r+1)*lanes], to[r*d+b:r*d+d])
+	}
+	at := rowsAt(&edge)
+	outerTileOf(rows, &coef[0], 8*k, &block[from], 8*d, m, &at)
+	for r := range rows {
+		copy(to[r*d+b:r*d+d], edge[r*lanes+b-from:(r+1)*lanes])
+	}
+}
+
 // gramTiles is [GramRows] for d of at least eight. The left side of the products
-// is scaled by h into a panel of four columns, which then meets all columns up
+// is scaled by h into a panel of a tile's rows, which then meets all columns up
 // to its own.
-func gramTiles(x []float64, n, d int, h, out []float64) {
-	var left [blockRows * tileRows]float64
+func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
+	var left [blockRows * wide]float64
 	var weights [blockRows]float64
 	for i := range weights {
 		weights[i] = 1
 	}
-	step := rowBlock(d)
+	rows, step := form.tileRows(), rowBlock(d)
 	for lo := 0; lo < n; lo += step {
 		m := min(step, n-lo)
 		block := x[lo*d : (lo+m)*d]
@@ -78,65 +118,89 @@ func gramTiles(x []float64, n, d int, h, out []float64) {
 			copy(weights[:], h[lo:lo+m])
 		}
 		for first := 0; first < d; first += blockColumns {
-			for a := first; a < d; a += tileRows {
-				from := min(a, d-tileRows)
-				scalePanel(&weights[0], &block[from], 8*d, m, &left[0])
-				for b := first; b < min(first+blockColumns, a+tileRows, d); b += lanes {
-					if b+lanes <= a+1 && from == a {
-						o := out[a*(a+1)/2+b:]
-						outerTile(&left[0], 8*tileRows, &block[b], 8*d, m, &o[0], &o[a+1], &o[2*a+3], &o[3*a+6])
-						continue
-					}
-					gramEdge(block, m, d, &left, from, a, b, out)
+			for a, rows := first, rows; a < d; a += rows {
+				if d-a <= quad {
+					rows = quad
+				}
+				from := min(a, d-rows)
+				if rows == wide {
+					wideScalePanel(&weights[0], &block[from], 8*d, m, &left[0])
+				} else {
+					scalePanel(&weights[0], &block[from], 8*d, m, &left[0])
+				}
+				for b := first; b < min(first+blockColumns, a+rows, d); b += lanes {
+					gramTile(rows, &left, block, m, d, from, a, b, out)
 				}
 			}
 		}
 	}
 }
 
-// gramEdge is a tile at the diagonal or at the end of the columns: rows from..
-// of which those before a are done, columns from b, of which none is beyond its
-// row.
-func gramEdge(block []float64, m, d int, left *[blockRows * tileRows]float64, from, a, b int, out []float64) {
-	at := min(b, d-lanes)
-	var edge [tileSize]float64
-	for r := a - from; r < tileRows; r++ {
-		row := from + r
-		copy(edge[r*lanes+b-at:(r+1)*lanes], out[row*(row+1)/2+b:row*(row+1)/2+row+1])
+// gramTile is one tile of gramTiles: rows from.. of which those before a are done,
+// columns from b, of which none is beyond its row.
+func gramTile(rows int, left *[blockRows * wide]float64, block []float64, m, d, from, a, b int, out []float64) {
+	if b+lanes <= a+1 && from == a {
+		var at [wide]*float64
+		for r := range rows {
+			row := a + r
+			at[r] = &out[row*(row+1)/2+b]
+		}
+		outerTileOf(rows, &left[0], 8*rows, &block[b], 8*d, m, &at)
+		return
 	}
-	outerTile(&left[0], 8*tileRows, &block[at], 8*d, m, &edge[0], &edge[lanes], &edge[2*lanes], &edge[3*lanes])
-	for r := a - from; r < tileRows; r++ {
+	first := min(b, d-lanes)
+	var edge [tileSize]float64
+	for r := a - from; r < rows; r++ {
 		row := from + r
-		copy(out[row*(row+1)/2+b:row*(row+1)/2+row+1], edge[r*lanes+b-at:(r+1)*lanes])
+		copy(edge[r*lanes+b-first:(r+1)*lanes], out[row*(row+1)/2+b:row*(row+1)/2+row+1])
+	}
+	at := rowsAt(&edge)
+	outerTileOf(rows, &left[0], 8*rows, &block[first], 8*d, m, &at)
+	for r := a - from; r < rows; r++ {
+		row := from + r
+		copy(out[row*(row+1)/2+b:row*(row+1)/2+row+1], edge[r*lanes+b-first:(r+1)*lanes])
 	}
 }
 
 // innerTiles is [MulRows], or [SquaredDistanceRows], for n of at least four. The
 // last rows may be computed twice.
-func innerTiles(x []float64, n, d int, panels []float64, k int, out []float64, distance bool) {
+func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, out []float64, distance bool) {
 	const block = 64
 	for lo := 0; lo < n; lo += block {
 		hi := min(lo+block, n)
 		for p := 0; p < k; p += lanes {
-			panel := &panels[p*d]
-			for i := lo; i < hi; i += tileRows {
-				i := min(i, n-tileRows)
-				var edge [tileSize]float64
-				to, stride := &edge[0], lanes
-				if p+lanes <= k {
-					to, stride = &out[i*k+p], k
+			for i, rows := lo, form.tileRows(); i < hi; i += rows {
+				if i+rows > hi {
+					rows = quad
 				}
-				if distance {
-					distanceTile(&x[i*d], 8*d, d, panel, to, 8*stride)
-				} else {
-					mulTile(&x[i*d], 8*d, d, panel, to, 8*stride)
-				}
-				if p+lanes > k {
-					for r := range tileRows {
-						copy(out[(i+r)*k+p:(i+r)*k+k], edge[r*lanes:])
-					}
-				}
+				from := min(i, n-rows)
+				innerTile(rows, x[from*d:], d, panels[p*d:], k-p, out[from*k+p:], k, distance)
 			}
+		}
+	}
+}
+
+// innerTile is one tile of innerTiles: its outputs begin at out and are k apart
+// from row to row; left of them are wanted.
+func innerTile(rows int, x []float64, d int, panel []float64, left int, out []float64, k int, distance bool) {
+	var edge [tileSize]float64
+	to, stride := &edge[0], lanes
+	if lanes <= left {
+		to, stride = &out[0], k
+	}
+	switch {
+	case rows == wide && distance:
+		wideDistanceTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
+	case rows == wide:
+		wideMulTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
+	case distance:
+		distanceTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
+	default:
+		mulTile(&x[0], 8*d, d, &panel[0], to, 8*stride)
+	}
+	if lanes > left {
+		for r := range rows {
+			copy(out[r*k:r*k+left], edge[r*lanes:])
 		}
 	}
 }

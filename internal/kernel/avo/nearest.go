@@ -14,11 +14,11 @@ func searches() {
 	nearestRows()
 }
 
-// sequence is a constant of four 64-bit integers that ascend by one.
-func sequence() op.Mem {
-	m := a.StaticGlobal("sequence")
+// sequence is a constant of 64-bit integers that ascend by one.
+func sequence(name string, count int) op.Mem {
+	m := a.StaticGlobal(name)
 	a.DataAttributes(rodata)
-	for i := range uint64(4) {
+	for i := range count {
 		a.AppendDatum(op.U64(i))
 	}
 	return m
@@ -34,7 +34,7 @@ func nearestRows() {
 		"the squared distance goes to key and the centre to near, at the row's place. Where no distance is\n"+
 		"less than +Inf, near is -1. Centres stand in panels, padded with NaN.",
 		"func(x *float64, d int, todo *int32, n int, panels *float64, k int, key *uint64, near *int32)")
-	ascending := sequence()
+	ascending := sequence("sequence", 4)
 	best, place := a.AllocLocal(128), a.AllocLocal(128)
 	part := func(m op.Mem, r int) op.Mem { return m.Offset(32 * r) }
 	todo, n := argument("todo"), argument("n")
@@ -107,13 +107,7 @@ func nearestRows() {
 		// Rows become lanes, and the four sets of centres are compared.
 		values := transposed([4]op.Mem{part(best, 0), part(best, 1), part(best, 2), part(best, 3)})
 		places := transposed([4]op.Mem{part(place, 0), part(place, 1), part(place, 2), part(place, 3)})
-		value, at4 := values[0], places[0]
-		for l := 1; l < 4; l++ {
-			lower := a.YMM()
-			a.VPCMPGTQ(places[l], at4, lower)
-			better := or(compare(less, values[l], value), and(lower, compare(equal, values[l], value)))
-			value, at4 = choose(better, values[l], value), choose(better, places[l], at4)
-		}
+		value, at4 := leastOf(values[:], places[:])
 		a.VMOVUPD(value, part(best, 0))
 		a.VMOVUPD(at4, part(place, 0))
 		key, near := argument("key"), argument("near")
@@ -128,6 +122,19 @@ func nearestRows() {
 		a.ADDQ(op.Imm(16), todo)
 	})
 	done()
+}
+
+// leastOf returns, lane by lane, the least of several values and its place, of
+// equal ones the lowest place.
+func leastOf(values, places []vec) (value, place vec) {
+	value, place = values[0], places[0]
+	for l := 1; l < len(values); l++ {
+		lower := a.YMM()
+		a.VPCMPGTQ(places[l], place, lower)
+		better := or(compare(less, values[l], value), and(lower, compare(equal, values[l], value)))
+		value, place = choose(better, values[l], value), choose(better, places[l], place)
+	}
+	return value, place
 }
 
 // features runs body for j from 0 to d, which may be 0.
