@@ -49,11 +49,12 @@ func (s *Split) UnmarshalText(text []byte) error {
 // Validate tells what is wrong with the parameters, all of it.
 func (p BisectingParams) Validate() error {
 	errs := p.Params.problems()
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	if p.Init != KMeansParallel {
-		errs = append(errs, fmt.Errorf("Init is %v: bisecting draws its first centres itself", p.Init))
+		bad("Init is %v: bisecting draws its first centres itself", p.Init)
 	}
 	if p.Trials < 0 || p.Trials > math.MaxInt16 {
-		errs = append(errs, fmt.Errorf("Trials is %d: want 1 to %d, or 0 for %d", p.Trials, math.MaxInt16, defaultTrials))
+		bad("Trials is %d: want 1 to %d, or 0 for %d", p.Trials, math.MaxInt16, defaultTrials)
 	}
 	if _, err := p.Split.MarshalText(); err != nil {
 		errs = append(errs, err)

@@ -16,11 +16,21 @@ type grouping[T kernel.Float] struct {
 	groups int
 	of     []int32 // group by centre
 	member []int32 // centres by group, in ascending order within each
-	side   []float64
+	sides  []side
+}
+
+// side is how much nearer a centre is to one of two others.
+type side struct {
+	much   float64
+	center int32
+}
+
+func (s side) compare(o side) int {
+	return cmp.Or(cmp.Compare(s.much, o.much), cmp.Compare(s.center, o.center))
 }
 
 func newGrouping[T kernel.Float](k, d, groups int) grouping[T] {
-	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), side: make([]float64, k)}
+	return grouping[T]{d: d, groups: groups, of: make([]int32, k), member: make([]int32, k), sides: make([]side, k)}
 }
 
 // span returns where the centres of the groups [lo, hi) stand in member.
@@ -53,12 +63,14 @@ func (g *grouping[T]) cut(centers []T, lo, hi int) {
 	own := g.member[from:to]
 	one := g.farthest(centers, own, own[0])
 	two := g.farthest(centers, own, one)
-	for _, a := range own {
-		g.side[a] = g.distance(centers, a, one) - g.distance(centers, a, two)
+	sides := g.sides[:len(own)]
+	for i, a := range own {
+		sides[i] = side{g.distance(centers, a, one) - g.distance(centers, a, two), a}
 	}
-	slices.SortFunc(own, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(g.side[a], g.side[b]), cmp.Compare(a, b))
-	})
+	slices.SortFunc(sides, side.compare)
+	for i, s := range sides {
+		own[i] = s.center
+	}
 	mid := (lo + hi) / 2
 	g.cut(centers, lo, mid)
 	g.cut(centers, mid, hi)

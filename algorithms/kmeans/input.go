@@ -31,6 +31,7 @@ const (
 // the job is built.
 type input struct {
 	column   string // the user's vector column, for messages
+	kind     string // its type, as schemas print it
 	layout   layout
 	dim      int // 0 where only the data show it
 	weighted bool
@@ -44,7 +45,7 @@ func vectorInput(schema *arrow.Schema, column string, distance Distance) (input,
 	if err != nil {
 		return input{}, err
 	}
-	in := input{column: column, dim: batch.VectorDim(schema.Field(i).Type), cosine: distance == Cosine}
+	in := input{column: column, kind: batch.TypeName(schema.Field(i).Type), dim: batch.VectorDim(schema.Field(i).Type), cosine: distance == Cosine}
 	switch dt := schema.Field(i).Type.(type) {
 	case *arrow.FixedSizeListType:
 		in.layout = denseRows

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -270,18 +271,13 @@ func (t lloyd) evaluated(ctx *comqueue.ComContext) (bool, error) {
 	return trainState.Get(ctx).Stop, nil
 }
 
-// modelRow is the row of the model's dataset.
-type modelRow struct {
-	Model string `column:"model"`
-}
-
 // outputModel gives the model's row.
-func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]modelRow, error) {
+func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 	state, c := trainState.Get(ctx), centroids.Get(ctx)
 	d := len(c) / t.params.K
 	m := &Model{
 		Sizes: state.Sizes, Inertia: state.Inertia, Iterations: state.Before + state.Updates, Converged: state.Settled,
-		Distance: t.params.Distance, Dim: d, VectorCol: t.params.VectorCol, History: state.History,
+		Distance: t.params.Distance, Dim: d, VectorCol: t.params.VectorCol, VectorType: t.in.kind, History: state.History,
 	}
 	for a := range t.params.K {
 		m.Centers = append(m.Centers, c[a*d:(a+1)*d])
@@ -290,7 +286,7 @@ func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]modelRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []modelRow{{string(text)}}, nil
+	return []model.EncodedRow{{Model: string(text)}}, nil
 }
 
 // resize puts a buffer of n elements, unless it has that length.

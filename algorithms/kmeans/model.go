@@ -5,9 +5,9 @@ import (
 	"math"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // Model is a set of trained centres. It is used by pointer and not changed once
@@ -21,7 +21,8 @@ type Model struct {
 	// Inertia is the sum over rows of weight times squared distance to their centre
 	// (of weight times distance, for Cosine).
 	Inertia float64
-	// Iterations is how often the centres were updated.
+	// Iterations is how often the centres were updated: of mini-batches their number, of
+	// bisections that of all together.
 	Iterations int
 	// Converged tells that the last update moved no centre farther than Tol.
 	Converged bool
@@ -29,10 +30,11 @@ type Model struct {
 	Distance Distance
 	// Dim is the number of components of points and centres.
 	Dim int
-	// VectorCol names the column the model was trained on.
-	VectorCol string
-	// History has an entry for every superstep: for each update of the centres, and
-	// one for the final ones.
+	// VectorCol names the column the model was trained on, and VectorType its type as
+	// schemas print it; empty means vector[Dim].
+	VectorCol, VectorType string
+	// History has an entry for every superstep over all rows: for each update of the
+	// centres and one for the final ones, or, of mini-batches and bisections, just that.
 	History []Superstep
 
 	once   sync.Once
@@ -101,30 +103,100 @@ func (m *Model) PredictSparse(indices []int32, values []float64) (cluster int, d
 	return kernel.NearestSparse(indices, values, m.sparse)
 }
 
+// Kind returns "kmeans".
+func (m *Model) Kind() string { return modelKind }
+
+// Inputs returns the vector column.
+func (m *Model) Inputs() []model.Input {
+	kind := m.VectorType
+	if kind == "" {
+		kind = fmt.Sprintf("vector[%d]", m.Dim)
+	}
+	return []model.Input{{Column: m.VectorCol, Type: kind}}
+}
+
+// Transform adds the columns "cluster" and "distance" to points, as Predict does.
+func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
+	b := builderOf("kmeans.Model.Transform", points)
+	return Predict(points, m.Dataset(b), PredictOptions{VectorCol: m.VectorCol})
+}
+
+// Bind makes a step that adds the cells "cluster" and "distance" to single rows. A vector
+// that is null or not finite gives nulls.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	at, err := l.Find(m.VectorCol)
+	if err != nil {
+		return nil, err
+	}
+	cluster, distance := l.Add("cluster"), l.Add("distance")
+	m.prepare()
+	return func(row []model.Cell) error {
+		var a int
+		var v float64
+		switch x := &row[at]; x.Kind {
+		case model.DenseCell:
+			if len(x.Values) != m.Dim {
+				return fmt.Errorf("column %q has %d components, the model was trained on %d", m.VectorCol, len(x.Values), m.Dim)
+			}
+			a, v = m.Predict(x.Values)
+		case model.SparseCell:
+			if n := len(x.Indices); n > 0 && int(x.Indices[n-1]) >= m.Dim {
+				return fmt.Errorf("column %q has %d components, the model was trained on %d", m.VectorCol, x.Indices[n-1]+1, m.Dim)
+			}
+			a, v = m.PredictSparse(x.Indices, x.Values)
+		case model.NullCell:
+			a = -1
+		default:
+			return fmt.Errorf("column %q is %v, not a vector", m.VectorCol, x.Kind)
+		}
+		if a < 0 || !finiteValues(row[at].Values) {
+			row[cluster].SetNull()
+			row[distance].SetNull()
+			return nil
+		}
+		row[cluster].SetInt(int64(a))
+		row[distance].SetFloat(v)
+		return nil
+	}, nil
+}
+
+func finiteValues(values []float64) bool {
+	for _, v := range values {
+		if !finite(v) {
+			return false
+		}
+	}
+	return true
+}
+
 // Dataset makes the model a dataset of the job, as Train returns one, so that a
 // saved model can be given to Predict.
-func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
-	text, err := m.Encode()
-	if err != nil {
-		b.Errorf("kmeans.Model: %w", err)
-		return b.Poisoned("KMeansModel")
-	}
-	return operators.FromSlice(b, []modelRow{{string(text)}})
-}
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
 
 // ModelOf returns the model that was collected under a name from the dataset that
 // Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	rows, err := engine.Rows[modelRow](result, name)
+	text, err := model.Encoded(result, name)
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) != 1 {
-		return nil, fmt.Errorf("result %q has %d rows: a model is one row, as kmeans.Train gives it", name, len(rows))
-	}
-	m, err := Decode([]byte(rows[0].Model))
+	m, err := Decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("result %q: %w", name, err)
 	}
 	return m, nil
+}
+
+// Kinds lists how models of this package are read by those who do not know the kind.
+func Kinds() []model.Kind {
+	return []model.Kind{{
+		Name: modelKind, About: "clusters of rows around K centres",
+		Decode: func(file []byte) (model.Model, error) {
+			m, err := Decode(file)
+			if err != nil {
+				return nil, err
+			}
+			return m, nil
+		},
+	}}
 }

@@ -14,8 +14,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden model anew; files of released versions must stay as they are")
@@ -24,13 +27,44 @@ var rewrite = flag.Bool("rewrite", false, "write the golden model anew; files of
 func sample() *kmeans.Model {
 	return &kmeans.Model{
 		Centers: [][]float64{{0.1, -2.5e-8}, {1e16, 1.0 / 3}}, Sizes: []float64{2, 0.5}, Inertia: 12.25,
-		Iterations: 1, Converged: true, Distance: kmeans.Euclidean, Dim: 2, VectorCol: "features",
+		Iterations: 1, Converged: true, Distance: kmeans.Euclidean, Dim: 2, VectorCol: "features", VectorType: "vector[2]",
 		History: []kmeans.Superstep{{Inertia: 40, Movement: 1.5}, {Inertia: 12.25}},
 	}
 }
 
+// Files of version 1 are still read, and written anew in the version of today.
 func TestModelFileOfVersion1(t *testing.T) {
-	golden := filepath.Join("testdata", "model_v1.json")
+	m, err := kmeans.Load(filepath.Join("testdata", "model_v1.json"))
+	require.NoError(t, err)
+	require.Equal(t, sample(), m)
+	text, err := m.Encode()
+	require.NoError(t, err)
+	again, err := kmeans.Decode(text)
+	require.NoError(t, err)
+	require.Equal(t, m, again)
+
+	old, err := os.ReadFile(filepath.Join("testdata", "model_v1.json"))
+	require.NoError(t, err)
+	for want, change := range map[string][2]string{
+		"the checksum of what was read is xxh3:":     {"0.1", "0.2"},
+		`unknown field "weights"`:                    {`"sizes"`, `"weights"`},
+		"center 0 has 2 components, dim is 3":        {`"dim":2`, `"dim":3`},
+		"version 3 was never of this format":         {`"version":1`, `"version":3`},
+		`unknown distance "chebyshev"`:               {"euclidean", "chebyshev"},
+		"there are 2 entries in history for 0 itera": {`"iterations":1`, `"iterations":0`},
+	} {
+		_, err := kmeans.Decode([]byte(strings.Replace(string(old), change[0], change[1], 1)))
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "model is damaged")
+	}
+	for _, cut := range []int{1, 2, len(old) / 2} {
+		_, err := kmeans.Decode(old[:len(old)-1-cut])
+		require.ErrorContains(t, err, "truncated")
+	}
+}
+
+func TestModelFileOfVersion2(t *testing.T) {
+	golden := filepath.Join("testdata", "model_v2.json")
 	if *rewrite {
 		os.Remove(golden)
 		require.NoError(t, sample().Save(golden))
@@ -121,16 +155,20 @@ func TestDamagedModels(t *testing.T) {
 		{alter("12.25", "12.250000000001"), "the checksum"},
 		{alter("[2,0.5]", "[0.5,2]"), "the checksum"},
 		{alter("features", "feature"), "the checksum"},
+		{alter("vector[2]", "vector[3]"), "the checksum"},
 		{alter("true", "false"), "the checksum"},
 		{alter("euclidean", "cosine"), "the checksum"},
-		{alter("euclidean", "chebyshev"), `unknown distance "chebyshev"`},
-		{alter(`"sizes"`, `"weights"`), `unknown field "weights"`},
-		{alter(`"dim":2`, `"dim":3`), "center 0 has 2 components, dim is 3"},
-		{alter(`"version":1`, `"version":2`), "model of version 2: this program reads up to version 1 and must be updated"},
-		{alter(`"version":1`, `"version":0`), "model of version 0: versions begin at 1"},
-		{alter("superstep/kmeans", "superstep/trees"), `not a k-means model: format is "superstep/trees", want "superstep/kmeans"`},
-		{[]byte(`{"a":1}`), `not a k-means model: format is ""`},
-		{[]byte(`[1]`), "model is damaged: "},
+		{alter(`"version":2`, `"version":3`), `model of kind "kmeans" and version 3: this program reads up to version 2 and must be updated`},
+		{alter(`"version":2`, `"version":0`), "version is 0, versions begin at 1"},
+		{alter(`"kind":"kmeans"`, `"kind":"gmm"`), `model of kind "gmm": want one of kind "kmeans"`},
+		{forged(t, "[]", "{}", "{}"), "it has 0 inputs, want one"},
+		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "null", "{}"), "summary: it is null"},
+		{forged(t, `[{"column":"x","type":"vector[1]"}]`, `{"history":{"inertia":[1]}}`, "{}"), "history has 1 inertias and 0 movements"},
+		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"center":[]}`), `payload: json: unknown field "center"`},
+		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"distance":"chebyshev"}`), `unknown distance "chebyshev"`},
+		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"distance":"cosine","dim":1,"centers":[[1,2]],"sizes":[1]}`), "center 0 has 2 components, dim is 1"},
+		{[]byte(`{"a":1}`), `not a model: it has no text "format"`},
+		{[]byte(`[1]`), "not a model"},
 		{[]byte(`hello`), "model is damaged: "},
 	} {
 		_, err := kmeans.Decode(c.text)
@@ -144,12 +182,86 @@ func TestDamagedModels(t *testing.T) {
 	require.Equal(t, sample(), m)
 }
 
+// forged returns a file with the right checksum that no model wrote.
+func forged(t *testing.T, inputs, summary, payload string) []byte {
+	t.Helper()
+	var in []model.Input
+	require.NoError(t, json.Unmarshal([]byte(inputs), &in))
+	text, err := model.Encode("kmeans", 2, in, json.RawMessage(summary), json.RawMessage(payload))
+	require.NoError(t, err)
+	return text
+}
+
+// A model is a model like all others: read by kind, applied in jobs and to single rows.
+func TestCommonModel(t *testing.T) {
+	m := iris(t)
+	o := train(t, m, kmeans.Params{K: 3})
+	require.Equal(t, "vector[4]", o.model.VectorType)
+	kinds := kmeans.Kinds()
+	require.Len(t, kinds, 1)
+	common, err := kinds[0].Decode(o.text)
+	require.NoError(t, err)
+	require.Equal(t, "kmeans", common.Kind())
+	require.Equal(t, []model.Input{{Column: "features", Type: "vector[4]"}}, common.Inputs())
+	_, err = kinds[0].Decode(o.text[1:])
+	require.Error(t, err)
+
+	p := kmeans.Params{VectorCol: "features", K: 3}
+	for _, stage := range []model.Stage{p, kmeans.MiniBatchParams{Params: p}, kmeans.BisectingParams{Params: p}} {
+		require.Equal(t, "kmeans", stage.Kind())
+		r := trial.Run(t, func(b *engine.Builder) {
+			points := m.dataset(b)
+			trained := stage.Fit(points)
+			operators.Collect(b, "model", trained)
+			operators.Collect(b, "predictions", stage.Apply(points, trained))
+			operators.Collect(b, "transformed", common.Transform(points))
+		})
+		own, err := kmeans.ModelOf(r, "model")
+		require.NoError(t, err)
+		predictions, err := engine.Rows[prediction](r, "predictions")
+		require.NoError(t, err)
+		transformed, err := engine.Rows[prediction](r, "transformed")
+		require.NoError(t, err)
+		require.Equal(t, o.predictions, transformed)
+		layout := model.NewLayout("id", "features")
+		step, err := own.Bind(layout)
+		require.NoError(t, err)
+		row := layout.NewRow()
+		for i, want := range predictions {
+			row[1].SetDense(m.row(i))
+			require.NoError(t, step(row))
+			require.Equal(t, want.Cluster, row[2].Int)
+			require.Equal(t, math.Float64bits(want.Distance), math.Float64bits(row[3].Float))
+			row[1].SetSparse(4, []int32{0, 1, 2, 3}, m.row(i))
+			require.NoError(t, step(row))
+			require.Equal(t, want.Cluster, row[2].Int)
+		}
+		row[1].SetDense([]float64{1, math.NaN(), 2, 3})
+		require.NoError(t, step(row))
+		require.Equal(t, model.NullCell, row[2].Kind)
+		row[1].SetNull()
+		require.NoError(t, step(row))
+		require.Equal(t, model.NullCell, row[3].Kind)
+		row[1].SetDense(m.row(0)[:3])
+		require.ErrorContains(t, step(row), `column "features" has 3 components, the model was trained on 4`)
+		row[1].SetSparse(9, []int32{8}, []float64{1})
+		require.ErrorContains(t, step(row), `column "features" has 9 components, the model was trained on 4`)
+		row[1].SetInt(7)
+		require.ErrorContains(t, step(row), `column "features" is `)
+		_, err = own.Bind(model.NewLayout("feature"))
+		require.ErrorContains(t, err, `did you mean "feature"`)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	text, err := sample().Encode()
 	require.NoError(f, err)
 	f.Add(text)
 	f.Add(text[:40])
 	f.Add([]byte(`{"format":"superstep/kmeans","version":1}`))
+	old, err := os.ReadFile(filepath.Join("testdata", "model_v1.json"))
+	require.NoError(f, err)
+	f.Add(old)
 	f.Fuzz(func(t *testing.T, text []byte) {
 		m, err := kmeans.Decode(text)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -30,7 +31,7 @@ type PredictOptions struct {
 // Predict adds to each row of points its cluster in a model and the distance to
 // the cluster's centre, the same as Model.Predict returns. The model is a dataset
 // of one row, from Train or from Model.Dataset. Rows stay in place.
-func Predict(points, model *engine.Dataset, o PredictOptions) *engine.Dataset {
+func Predict(points, trained *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "kmeans.Predict"
 	b := builderOf(op, points)
 	if points.Poisoned() {
@@ -41,7 +42,7 @@ func Predict(points, model *engine.Dataset, o PredictOptions) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	if model != nil && !model.Poisoned() && !model.Schema().HasField("model") {
+	if trained != nil && !trained.Poisoned() && !trained.Schema().HasField(model.Column) {
 		b.Errorf("%s: the model has no column \"model\": give it the dataset that kmeans.Train returned", op)
 		return b.Poisoned(op)
 	}
@@ -52,7 +53,7 @@ func Predict(points, model *engine.Dataset, o PredictOptions) *engine.Dataset {
 			{Key: "non-finite", Value: o.NonFinite.String()},
 		},
 		Schema:   p.schema,
-		Inputs:   []engine.Port{{From: points}, {From: model, Partitioner: engine.Broadcast, Side: true}},
+		Inputs:   []engine.Port{{From: points}, {From: trained, Partitioner: engine.Broadcast, Side: true}},
 		Operator: func() engine.Operator { one := p; return &one },
 	})
 }
@@ -119,29 +120,11 @@ func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 
 // Open reads the model.
 func (p *predictor) Open(c *engine.Context) error {
-	var text *string
-	for _, rows := range c.Side(1) {
-		i, err := batch.FindColumn(rows.Schema(), "model")
-		if err != nil {
-			return err
-		}
-		column, ok := rows.Column(i).(*array.String)
-		if !ok || column.NullN() > 0 {
-			return fmt.Errorf("the model's column \"model\" is not text without nulls")
-		}
-		for row := range column.Len() {
-			if text != nil {
-				return fmt.Errorf("the model has more than one row")
-			}
-			value := column.Value(row)
-			text = &value
-		}
+	text, err := model.Side(c, 1)
+	if err != nil {
+		return err
 	}
-	if text == nil {
-		return fmt.Errorf("the model has no row")
-	}
-	var err error
-	p.model, err = Decode([]byte(*text))
+	p.model, err = Decode(text)
 	return err
 }
 

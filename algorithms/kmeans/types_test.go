@@ -77,6 +77,7 @@ func tryTrained[T any](t *testing.T, rows []T, p kmeans.Params) (string, error) 
 	defer r.Release()
 	m, err := kmeans.ModelOf(r, "model")
 	require.NoError(t, err)
+	m.VectorType = "" // is that of the column
 	text, err := m.Encode()
 	require.NoError(t, err)
 	return string(text), nil
