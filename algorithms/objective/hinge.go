@@ -23,7 +23,7 @@ func (Hinge) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := sign(b.Label[i])
 		b.Loss[i], b.Slope[i] = 0, 0
-		if t := 1 - s*m; !(t <= 0) {
+		if t := 1 - float64(s*m); !(t <= 0) {
 			b.Loss[i], b.Slope[i] = t, -s
 		}
 	}

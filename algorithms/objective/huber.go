@@ -42,7 +42,7 @@ func (l Huber) At(b *Batch) {
 		r := m - b.Label[i]
 		loss, slope, curve := 0.5*float64(r*r), r, 1.0
 		if a := math.Abs(r); a > delta {
-			loss, slope, curve = delta*(a-0.5*delta), math.Copysign(delta, r), 0
+			loss, slope, curve = delta*(a-float64(0.5*delta)), math.Copysign(delta, r), 0
 		}
 		b.Loss[i], b.Slope[i] = loss, slope
 		if b.Curve != nil {

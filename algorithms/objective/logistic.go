@@ -23,13 +23,12 @@ func (Logistic) Shape(f *rows.Facts) (Shape, error) { return twoClasses(f) }
 func (Logistic) Refuses(float64) string { return "" }
 
 // At implements Loss. Everything is a function of t = −s·m, whose Softplus and Sigmoid
-// keep their relative accuracy in both tails. The labels are 0 and 1, so that −s is
-// 1−2·label, without a branch that half the rows would take.
+// keep their relative accuracy in both tails.
 func (Logistic) At(b *Batch) {
 	n := b.N
 	t, label, margin, slope := b.Work[:n], b.Label[:n], b.Margin[:n], b.Slope[:n]
 	for i, y := range label {
-		t[i] = (1 - 2*y) * margin[i]
+		t[i] = -sign(y) * margin[i]
 	}
 	kernel.SoftplusTo(b.Loss[:n], t)
 	kernel.SigmoidTo(slope, t)
@@ -40,6 +39,6 @@ func (Logistic) At(b *Batch) {
 		}
 	}
 	for i, y := range label {
-		slope[i] *= 1 - 2*y
+		slope[i] *= -sign(y)
 	}
 }

@@ -59,8 +59,9 @@ type Batch struct {
 	Work []float64
 }
 
-// sign returns −1 for class 0 and +1 for class 1, without a branch.
-func sign(class float64) float64 { return 2*class - 1 }
+// sign returns −1 for class 0 and +1 for class 1, without a branch, which half the
+// rows would take.
+func sign(class float64) float64 { return float64(2*class) - 1 }
 
 // twoClasses is the shape of losses of two classes.
 func twoClasses(f *rows.Facts) (Shape, error) {

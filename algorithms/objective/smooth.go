@@ -97,7 +97,7 @@ func (l Smooth) At(b *Batch) {
 		} else {
 			loss -= float64(row.epsilon * alpha)
 		}
-		b.Loss[i] = loss - 0.5*float64(mu*float64(apart*apart))
+		b.Loss[i] = loss - float64(0.5*float64(mu*float64(apart*apart)))
 		b.Slope[i] = -row.s * alpha
 		if b.Curve != nil {
 			b.Curve[i] = 0

@@ -24,7 +24,7 @@ func (SquaredHinge) At(b *Batch) {
 	for i, m := range b.Margin[:b.N] {
 		s := sign(b.Label[i])
 		loss, slope, curve := 0.0, 0.0, 0.0
-		if t := 1 - s*m; !(t <= 0) {
+		if t := 1 - float64(s*m); !(t <= 0) {
 			loss, slope, curve = t*t, -2*float64(s*t), 2
 		}
 		b.Loss[i], b.Slope[i] = loss, slope

@@ -120,7 +120,7 @@ func (e *Evaluator) Gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 	objective = sums[0] / e.weight
 	for j, f := range e.penalty {
 		x := math.Abs(f * v[j])
-		objective += float64(l1*x) + 0.5*float64(l2*float64(x*x))
+		objective += float64(l1*x) + float64(0.5*float64(l2*float64(x*x)))
 	}
 	if !(l2 > 0) {
 		return objective, math.Inf(-1)

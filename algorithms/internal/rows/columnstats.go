@@ -193,7 +193,7 @@ func (s *survey) statistics(j int, rest, squares, high, low float64) (mean, std,
 	if s.table.layout == sparseRows {
 		if absent := total - s.present[j]; absent > 0 {
 			rest -= float64(absent * mean)
-			squares += float64(absent*mean) * mean
+			squares += float64(float64(absent*mean) * mean)
 			high, low = max(high, 0), min(low, 0)
 		}
 	}
