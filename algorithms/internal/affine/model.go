@@ -295,3 +295,10 @@ func (m *Model) checkReads() error {
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// Take makes m the model that a training found. (A Model must not be copied: it holds what
+// the first prediction prepares.)
+func (m *Model) Take(from *Model) {
+	m.Reads, m.OffsetCol, m.Dim, m.Columns = from.Reads, from.OffsetCol, from.Dim, from.Columns
+	m.Coefficients, m.Intercepts, m.Summary = from.Coefficients, from.Intercepts, from.Summary
+}

@@ -28,9 +28,34 @@ type Summary struct {
 	Reads float64 `json:"reads"`
 	// Record has an entry for the start and for every iteration.
 	Record []optim.Iteration `json:"record"`
+	// Measures say how well the model fits its rows, as far as they are defined.
+	Measures []Measure `json:"measures,omitempty"`
 	// Inference is the table of standard errors, nil where it was not asked for or is not
 	// defined.
 	Inference *Inference `json:"inference,omitempty"`
+}
+
+// Measure is a measure of fit.
+type Measure struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
+
+// Note enters a measure, unless its value is not a finite number.
+func (s *Summary) Note(name string, value float64) {
+	if finite(value) {
+		s.Measures = append(s.Measures, Measure{name, value})
+	}
+}
+
+// Measure returns the measure of a name. ok is false where it is not defined for the model.
+func (s *Summary) Measure(name string) (value float64, ok bool) {
+	for _, m := range s.Measures {
+		if m.Name == name {
+			return m.Value, true
+		}
+	}
+	return 0, false
 }
 
 // Inference is what the second derivatives at the optimum tell of the coefficients.
@@ -73,6 +98,11 @@ func (s *Summary) check(features int) error {
 	for _, v := range []float64{s.Weight, s.Loss, s.Objective, s.GradientNorm, s.Reads} {
 		if !finite(v) {
 			return fmt.Errorf("there is a number %v", v)
+		}
+	}
+	for _, m := range s.Measures {
+		if !finite(m.Value) {
+			return fmt.Errorf("the measure %q is %v", m.Name, m.Value)
 		}
 	}
 	switch {

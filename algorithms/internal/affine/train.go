@@ -31,6 +31,14 @@ type Training struct {
 	Loss   objective.Loss
 	LossOf func(f *rows.Facts) (objective.Loss, error)
 	Label  rows.LabelKind
+	// NewtonUpTo is up to how many features Newton's method is taken where the parameters leave
+	// the method open, there is no L1 penalty, and the type of a dense column tells the number;
+	// 0 leaves it to package optim.
+	NewtonUpTo int
+	// TableUpTo is up to how many features, where the type of the column tells the number, a
+	// training without a penalty makes its table of standard errors; 0: none unless the
+	// parameters ask for it.
+	TableUpTo int
 	// ClassWeights and Balanced are those of objective.Linear.
 	ClassWeights map[string]float64
 	Balanced     bool
@@ -78,6 +86,13 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	table, err := rows.Check(t.Op, d, t.Params.columns(), t.Label)
 	if err != nil {
 		return fail(err)
+	}
+	known := table.Dim()
+	if known > 0 && known <= t.TableUpTo && !t.Params.Penalised() {
+		t.Params.Inference = true
+	}
+	if known > 0 && known <= t.NewtonUpTo && !table.Sparse && t.Params.Method == optim.Auto && t.Params.L1 == 0 {
+		t.Params.Method = optim.Newton
 	}
 	objective := &opening{t: t, linear: objective.Linear{
 		Table: table, Loss: t.Loss, NoIntercept: t.Params.NoIntercept, NoStandardize: t.Params.NoStandardize,

@@ -1,0 +1,262 @@
+package linear
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Model is a trained regression. It is used by pointer and not changed once it predicts;
+// any number of goroutines may use one.
+//
+// Coefficients has one row, and Intercepts one value, on the scale of the features as they
+// are.
+type Model struct {
+	affine.Model
+	// Huber is the parameter of that name that the model was trained with.
+	Huber float64
+	// PredictionCol names the column of predictions.
+	PredictionCol string
+}
+
+// Summary tells about a training, and Inference is its table of standard errors.
+type (
+	Summary   = affine.Summary
+	Inference = affine.Inference
+	Term      = affine.Term
+)
+
+// Measures of fit in Summary.Measures.
+const (
+	// RSquared is the part of the label's weighted variance, without an intercept of its
+	// square, that the model explains. It is defined for squares without an offset.
+	RSquared = "r_squared"
+	// AdjustedRSquared takes the number of coefficients into account; where there is a table.
+	AdjustedRSquared = "adjusted_r_squared"
+	// ResidualStdError is the square root of the weighted residual sum of squares over the
+	// residual degrees of freedom; where there is a table.
+	ResidualStdError = "residual_std_error"
+	// FStatistic tests all coefficients but the intercept at once, FPValue is its p value;
+	// where there is a table.
+	FStatistic = "f_statistic"
+	FPValue    = "f_p_value"
+	// MeanSquaredError is the weighted mean of squared residuals, for squares.
+	MeanSquaredError = "mean_squared_error"
+)
+
+// Predict returns the prediction for a row, to which the caller adds the offset if there is
+// one. A row that has not Dim features gives NaN. It allocates nothing, the first call
+// excepted.
+func (m *Model) Predict(x []float64) float64 { return m.Margin(x) }
+
+// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
+// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
+// give NaN.
+func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
+	return m.SparseMargin(indices, values)
+}
+
+// finish makes the model.
+func (p Params) finish(f *affine.Fit) (model.Model, error) {
+	m := &Model{Huber: p.Huber, PredictionCol: p.PredictionCol}
+	m.Take(f.Model)
+	s := &m.Summary
+	if p.Huber > 0 {
+		return m, nil
+	}
+	s.Note(MeanSquaredError, 2*s.Loss)
+	var err error
+	if s.Inference, err = f.TTable(); err != nil {
+		return nil, err
+	}
+	variance := float64(f.Facts.LabelStd * f.Facts.LabelStd)
+	if p.NoIntercept {
+		variance += float64(f.Facts.LabelMean * f.Facts.LabelMean)
+	}
+	r2 := 1 - 2*s.Loss/variance
+	if p.OffsetCol == "" {
+		s.Note(RSquared, r2)
+	}
+	if s.Inference == nil || !(s.Inference.Freedom > 0) {
+		return m, nil
+	}
+	freedom, rank := s.Inference.Freedom, float64(s.Inference.Rank)
+	all, used := float64(s.Rows), rank
+	if !p.NoIntercept {
+		all, used = all-1, rank-1
+	}
+	s.Note(ResidualStdError, math.Sqrt(2*s.Loss*s.Weight/freedom))
+	if p.OffsetCol == "" {
+		s.Note(AdjustedRSquared, 1-(1-r2)*all/freedom)
+		if used > 0 {
+			statistic := (r2 / used) / ((1 - r2) / freedom)
+			s.Note(FStatistic, statistic)
+			s.Note(FPValue, affine.FTail(statistic, used, freedom))
+		}
+	}
+	return m, nil
+}
+
+// payload is what a model's file holds.
+type payload struct {
+	affine.Payload
+	Huber         float64 `json:"huber"`
+	PredictionCol string  `json:"prediction_column,omitempty"`
+}
+
+const version = 1
+
+// Kind implements model.Model.
+func (m *Model) Kind() string { return kind }
+
+// Encode returns the model's file, the same bytes for the same model. A model that does not
+// hold together is an error.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", kind, err)
+	}
+	return model.Encode(kind, version, m.Inputs(), m.Summary, payload{m.Payload(), m.Huber, m.PredictionCol})
+}
+
+// check tells what does not hold together.
+func (m *Model) check() error {
+	if m.Margins() != 1 {
+		return fmt.Errorf("there are coefficients of %d margins, want 1", m.Margins())
+	}
+	if !(m.Huber >= 0) {
+		return fmt.Errorf("Huber is %v", m.Huber)
+	}
+	return m.Check()
+}
+
+// Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
+// newer version is an error that says so.
+func Decode(file []byte) (*Model, error) {
+	f, err := model.Decode(file, kind, version)
+	if err != nil {
+		return nil, err
+	}
+	var p payload
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	m := &Model{Huber: p.Huber, PredictionCol: p.PredictionCol}
+	if err := m.Fill(f, p.Payload); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// Save writes the model to a file. The file is either the old one or the whole new one.
+func (m *Model) Save(path string) error { return model.Save(path, m) }
+
+// Load reads a model that Save wrote.
+func Load(path string) (*Model, error) {
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ModelOf returns the model that was collected under a name from the dataset that Train
+// returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// Dataset makes the model a dataset of the job, as Train returns one, so that a saved model
+// can be given to Predict.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
+
+// Transform implements model.Model: it is Predict with the columns of training.
+func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
+	b := model.BuilderOf("linear.Model.Transform", d)
+	return Predict(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol})
+}
+
+// Bind implements model.Binder.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	in, err := m.Model.Bind(l)
+	if err != nil {
+		return nil, err
+	}
+	to := l.Add(predictionName(m.PredictionCol))
+	return func(row []model.Cell) error {
+		var one [1]float64
+		switch ok, err := in.MarginsTo(row, one[:]); {
+		case err != nil:
+			return err
+		case !ok:
+			row[to].SetNull()
+		default:
+			row[to].SetFloat(one[0])
+		}
+		return nil
+	}, nil
+}
+
+func predictionName(name string) string {
+	if name == "" {
+		return defaultPrediction
+	}
+	return name
+}
+
+// PredictOptions change what Predict reads and writes.
+type PredictOptions struct {
+	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
+	// trained on; empty means those.
+	VectorCol   string
+	FeatureCols []string
+	OffsetCol   string
+	// PredictionCol names the new float64 column of predictions; empty means "prediction".
+	PredictionCol string
+	// Replace puts it in the place of a column of its name, which otherwise is an error.
+	Replace bool
+	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
+	// with nulls are given null in either case.
+	Skip bool
+}
+
+// Predict adds the prediction of a model to each row, with the bits that Model.Predict and
+// PredictSparse return. The model is a dataset of one row, from Train or from
+// Model.Dataset. Rows stay in place.
+func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
+	return affine.Apply("linear.Predict", d, made, affine.Application{
+		Op: "LinearPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
+		Outputs: []arrow.Field{{Name: predictionName(o.PredictionCol), Type: arrow.PrimitiveTypes.Float64, Nullable: true}},
+		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+			m, err := Decode(file)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
+				b.Field(0).(*array.Float64Builder).Append(margins[0])
+				return nil
+			}, nil
+		},
+	})
+}
