@@ -84,3 +84,14 @@ func (l *Layout) Reads(cell int) bool { return l.read[cell] }
 
 // NewRow returns a row of nulls. It is to be made once all models are bound.
 func (l *Layout) NewRow() []Cell { return make([]Cell, len(l.names)) }
+
+// Columns returns the cell of each column.
+func (l *Layout) Columns() map[string]int {
+	cells := make(map[string]int, len(l.names))
+	for i, name := range l.names {
+		if name != "" {
+			cells[name] = i
+		}
+	}
+	return cells
+}

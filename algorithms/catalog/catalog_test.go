@@ -1,0 +1,51 @@
+package catalog_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/catalog"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+func TestKindsAreDistinctAndDescribed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, k := range catalog.Kinds() {
+		require.NotEmpty(t, k.Name)
+		require.NotEmpty(t, k.About, k.Name)
+		require.False(t, seen[k.Name], k.Name)
+		seen[k.Name] = true
+		// Each reads files of its own kind alone.
+		_, err := k.Decode([]byte("{"))
+		require.ErrorContains(t, err, "truncated", k.Name)
+		other, err := model.Encode("abacus", 1, nil, nil, 3)
+		require.NoError(t, err)
+		_, err = k.Decode(other)
+		require.ErrorContains(t, err, `"abacus"`, k.Name)
+	}
+}
+
+func TestDecodeTellsUnknownKinds(t *testing.T) {
+	file, err := model.Encode("abacus", 1, nil, nil, 3)
+	require.NoError(t, err)
+	_, err = catalog.Decode(file)
+	require.ErrorContains(t, err, `model of kind "abacus": this program knows`)
+	require.ErrorContains(t, err, "imputer")
+	_, err = catalog.Decode(nil)
+	require.ErrorContains(t, err, "empty")
+}
+
+// batchOnly is a model that cannot score single rows.
+type batchOnly struct{}
+
+func (batchOnly) Kind() string                                   { return "batch-only" }
+func (batchOnly) Inputs() []model.Input                          { return nil }
+func (batchOnly) Encode() ([]byte, error)                        { return nil, nil }
+func (batchOnly) Transform(rows *engine.Dataset) *engine.Dataset { return rows }
+
+func TestBindTellsWhatCannotScoreRows(t *testing.T) {
+	_, err := catalog.Bind(batchOnly{}, model.NewLayout())
+	require.ErrorContains(t, err, `"batch-only" cannot score single rows`)
+}

@@ -1,0 +1,232 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/catalog"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Model is a trained pipeline. It is immutable and safe for concurrent use.
+type Model struct {
+	stages []model.Model
+	inputs []model.Input
+}
+
+var _ model.Binder = (*Model)(nil)
+
+const (
+	modelVersion = 1
+	// maxDepth bounds how deep pipelines are within each other, as each checks the checksums
+	// of those within.
+	maxDepth = 8
+)
+
+// payload is the member of the file.
+type payload struct {
+	Stages []json.RawMessage `json:"stages"`
+}
+
+// summary is the member of the file.
+type summary struct {
+	Kinds []string `json:"kinds"`
+}
+
+// NewModel returns a pipeline of models that are trained already, in the order in which rows
+// go through them.
+func NewModel(stages ...model.Model) (*Model, error) {
+	for i, m := range stages {
+		if m == nil {
+			return nil, fmt.Errorf("stage %d is nil", i)
+		}
+	}
+	if len(stages) == 0 {
+		return nil, errors.New("the pipeline has no stages")
+	}
+	return &Model{stages: slices.Clone(stages), inputs: inputsOf(stages)}, nil
+}
+
+// newModel makes a pipeline of the files of its stages.
+func newModel(files [][]byte, depth int) (*Model, error) {
+	var stages []model.Model
+	for i, file := range files {
+		stage, err := decodeAny(file, depth+1)
+		if err != nil {
+			return nil, fmt.Errorf("stage %d: %w", i, err)
+		}
+		stages = append(stages, stage)
+	}
+	return NewModel(stages...)
+}
+
+// inputsOf returns what the stages read that none before them makes.
+func inputsOf(stages []model.Model) []model.Input {
+	layout := model.NewLayout()
+	var inputs []model.Input
+	for _, s := range stages {
+		for _, in := range s.Inputs() {
+			if !layout.Has(in.Column) {
+				layout.Add(in.Column)
+				inputs = append(inputs, in)
+			}
+		}
+		// The columns that the stage adds are known to the next ones. A stage that cannot compute
+		// single rows adds none here, and says so when a Scorer is asked for.
+		_, _ = catalog.Bind(s, layout)
+	}
+	return inputs
+}
+
+// Stages returns the models of the stages.
+func (m *Model) Stages() []model.Model { return slices.Clone(m.stages) }
+
+// Kind returns "pipeline".
+func (m *Model) Kind() string { return Kind }
+
+// Inputs are the columns that the stages read and none of them makes.
+func (m *Model) Inputs() []model.Input { return slices.Clone(m.inputs) }
+
+// Encode returns the model's file, the same bytes for the same model.
+func (m *Model) Encode() ([]byte, error) {
+	var s summary
+	var p payload
+	for i, stage := range m.stages {
+		file, err := stage.Encode()
+		if err != nil {
+			return nil, fmt.Errorf("stage %d (%s): %w", i, stage.Kind(), err)
+		}
+		s.Kinds, p.Stages = append(s.Kinds, stage.Kind()), append(p.Stages, file)
+	}
+	return model.Encode(Kind, modelVersion, m.inputs, s, p)
+}
+
+// stageFiles returns the files of the stages in the file of a pipeline.
+func stageFiles(file []byte) ([][]byte, error) {
+	f, err := model.Decode(file, Kind, modelVersion)
+	if err != nil {
+		return nil, err
+	}
+	var p payload
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model of kind %q is damaged: payload: %w", Kind, err)
+	}
+	files := make([][]byte, len(p.Stages))
+	for i, s := range p.Stages {
+		files[i] = s
+	}
+	return files, nil
+}
+
+// Decode reads what Encode wrote. Input that is truncated or altered, no pipeline, or of a
+// newer version is an error that says so, and so is a stage of a kind that this program does
+// not know.
+func Decode(file []byte) (*Model, error) { return decode(file, 0) }
+
+func decode(file []byte, depth int) (*Model, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("pipelines are more than %d deep within each other", maxDepth)
+	}
+	files, err := stageFiles(file)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newModel(files, depth)
+	if err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", Kind, err)
+	}
+	return m, nil
+}
+
+// DecodeAny reads the file of a model of any kind, pipelines among them.
+func DecodeAny(file []byte) (model.Model, error) { return decodeAny(file, 0) }
+
+func decodeAny(file []byte, depth int) (model.Model, error) {
+	kind, err := model.KindOf(file)
+	if err != nil {
+		return nil, err
+	}
+	if kind == Kind {
+		return decode(file, depth)
+	}
+	return catalog.Decode(file)
+}
+
+// Save writes the model to a file, as model.Save does.
+func (m *Model) Save(path string) error { return model.Save(path, m) }
+
+// Load reads a model that Save wrote.
+func Load(path string) (*Model, error) {
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ModelOf returns the model that was collected under a name from the dataset that
+// Pipeline.Fit returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// Transform adds to rows what the stages compute, one after the other.
+func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
+	for _, s := range m.stages {
+		rows = s.Transform(rows)
+	}
+	return rows
+}
+
+// Dataset makes the model a dataset of the job for Pipeline.Apply, as Fit returns one.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
+	var parts []*engine.Dataset
+	for _, s := range m.stages {
+		if own, ok := s.(interface {
+			Dataset(b *engine.Builder) *engine.Dataset
+		}); ok {
+			parts = append(parts, own.Dataset(b))
+		} else {
+			parts = append(parts, model.Dataset(b, s))
+		}
+	}
+	return join(b, parts)
+}
+
+// Bind implements model.Binder: it binds the stages one after the other.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	var steps []model.Step
+	for i, s := range m.stages {
+		step, err := catalog.Bind(s, l)
+		if err != nil {
+			return nil, fmt.Errorf("stage %d (%s): %w", i, s.Kind(), err)
+		}
+		steps = append(steps, step)
+	}
+	return func(row []model.Cell) error {
+		for i, step := range steps {
+			if err := step(row); err != nil {
+				if errors.Is(err, model.ErrSkip) {
+					return err
+				}
+				return fmt.Errorf("stage %d (%s): %w", i, m.stages[i].Kind(), err)
+			}
+		}
+		return nil
+	}, nil
+}

@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Kind is the kind of a pipeline's model.
+const Kind = "pipeline"
+
+// Pipeline is a chain of stages: preparations and estimators, by their parameters, in the
+// order in which rows go through them. It is a stage itself.
+type Pipeline struct {
+	Stages []model.Stage
+}
+
+var _ model.Stage = Pipeline{}
+
+// Kind returns "pipeline".
+func (Pipeline) Kind() string { return Kind }
+
+// Validate tells what is wrong with the stages, as far as they tell by themselves.
+func (p Pipeline) Validate() error {
+	if len(p.Stages) == 0 {
+		return errors.New("the pipeline has no stages")
+	}
+	var errs []error
+	for i, s := range p.Stages {
+		if s == nil {
+			errs = append(errs, fmt.Errorf("stage %d is nil", i))
+			continue
+		}
+		if v, ok := s.(interface{ Validate() error }); ok {
+			if err := v.Validate(); err != nil {
+				errs = append(errs, fmt.Errorf("stage %d (%s): %w", i, s.Kind(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Fit adds the training of all stages to the job, each on the rows as those before it make
+// them, and returns the model of the pipeline as a dataset of one row.
+func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
+	const op = "pipeline.Fit"
+	b := model.BuilderOf(op, rows)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	var models []*engine.Dataset
+	for i, s := range p.Stages {
+		trained := s.Fit(rows)
+		models = append(models, trained)
+		if i < len(p.Stages)-1 {
+			rows = s.Apply(rows, trained)
+		}
+	}
+	return join(b, models)
+}
+
+// Apply adds to rows what the stages compute by the model that Fit returned, or that
+// Model.Dataset returns.
+func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
+	const op = "pipeline.Apply"
+	b := model.BuilderOf(op, rows)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	switch {
+	case rows.Poisoned():
+		return rows
+	case trained == nil:
+		b.Errorf("%s: the model is nil: give it the dataset that Fit returned", op)
+		return b.Poisoned(op)
+	case trained.Poisoned():
+		return trained
+	case !trained.Schema().HasField(model.Column):
+		b.Errorf("%s: the model has no column %q: give it the dataset that Fit returned", op, model.Column)
+		return b.Poisoned(op)
+	}
+	for i, s := range p.Stages {
+		rows = s.Apply(rows, part(trained, i, len(p.Stages)))
+	}
+	return rows
+}
+
+// String returns the kinds of the stages, such as "imputer → kmeans".
+func (p Pipeline) String() string {
+	var kinds []string
+	for _, s := range p.Stages {
+		kinds = append(kinds, s.Kind())
+	}
+	return strings.Join(kinds, " → ")
+}
