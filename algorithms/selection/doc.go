@@ -1,2 +1,30 @@
-// Package selection compares settings: cross-validation and grid search, all folds in one job.
+// Package selection compares ways to train: it divides rows into folds, and cross-validates
+// any number of candidates, all in one job.
+//
+//	candidates := selection.Grid(kmeans.Params{VectorCol: "x"}, stageOf,
+//		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, 2, 3, 4))
+//	found := selection.CrossValidate(rows, candidates, selection.Options{
+//		Metrics: selection.Clustering(evaluate.ClusteringOptions{VectorCol: "x", ClusterCol: "cluster"}, "silhouette"),
+//		K: 5, Refit: true,
+//	})
+//	operators.Collect(b, "scores", found.Scores)
+//	operators.Collect(b, "model", found.Best)
+//	…
+//	table, err := selection.TableOf(result, "scores")
+//	fmt.Print(table)
+//
+// A candidate is any model.Stage: the parameters of an estimator, or a pipeline.
+//
+// # Folds
+//
+// KFold, Stratified and Split divide rows by a random permutation of their places in the
+// dataset, or of the places among the rows with the same label. So parts are of equal size,
+// up to one row. Where a row goes depends on the seed and on the rows before it, not on
+// parallelism nor on the number of shards. Rows stay in their shards and in their order.
+//
+// # One job
+//
+// The rows come from one source, are numbered once, and every fold picks its own. The
+// trainings of all folds and candidates then run side by side; each holds the rows it
+// trains on, which Options.AtOnce bounds. Results do not depend on it.
 package selection

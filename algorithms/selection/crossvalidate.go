@@ -1,0 +1,379 @@
+package selection
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Options say how candidates are compared. Metrics are required; the zero value of the
+// other fields is their default.
+type Options struct {
+	// Metrics are computed for every candidate and fold. The first ranks the candidates.
+	Metrics []Metric
+	// K is the number of folds; 0 means 5. It must be 0 with Folds.
+	K int
+	// Stratify names a label column whose values each fold has in the same proportions; empty
+	// means none.
+	Stratify string
+	// Seed is what the division into folds starts from; 0 means the seed of the job.
+	Seed uint64
+	// Folds are used in place of K folds made at random, such as one of Split.
+	Folds []Fold
+	// Refit trains the best candidate on all rows, in the same job. As the best is known at
+	// the end only, every candidate is trained on all rows, which adds 1/(K-1) to the time.
+	Refit bool
+	// AtOnce bounds the number of candidates that are trained at the same time: further ones
+	// wait for earlier ones to be measured, while their rows wait in memory or on disk. 0
+	// means all at once.
+	AtOnce int
+}
+
+// Validate tells what is wrong with the options, apart from columns.
+func (o Options) Validate() error {
+	switch {
+	case len(o.Metrics) == 0:
+		return invalid("Metrics are empty: name what to compare candidates by")
+	case o.Folds != nil && (o.K != 0 || o.Stratify != "" || o.Seed != 0):
+		return invalid("Folds are given: K, Stratify and Seed have no meaning then")
+	case o.Folds == nil && o.K != 0 && (o.K < 2 || o.K > 10_000):
+		return invalid("K is %d: want 2 to 10000 folds, or 0 for 5", o.K)
+	case o.Folds != nil && len(o.Folds) == 0:
+		return invalid("Folds are given, but there is none")
+	case o.AtOnce < 0:
+		return invalid("AtOnce is %d: want at least 1, or 0 for all", o.AtOnce)
+	}
+	for i, m := range o.Metrics {
+		if err := m.check(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(o.Metrics[:i], func(other Metric) bool { return other.Name == m.Name }) {
+			return fmt.Errorf("metric %q is given twice", m.Name)
+		}
+	}
+	return nil
+}
+
+// Comparison is what comes of comparing candidates.
+type Comparison struct {
+	// Scores has a row of type Score for every candidate, metric and fold, in that order of
+	// precedence. Collect it and read it with TableOf.
+	Scores *engine.Dataset
+	// Best has the encoded model of the best candidate, trained on all rows, as Fit of its
+	// stage returns one; nil without Refit. Where candidates are of several kinds, model.KindOf
+	// tells which it is.
+	Best *engine.Dataset
+}
+
+// CrossValidate compares candidates: each is trained on the rows of every fold and measured
+// on those held out, all in one job. The rows are read once. Candidates are ranked by the
+// mean of the first metric over the folds; of several that are as good, the first is the
+// best.
+//
+// A candidate whose training fails fails the job.
+func CrossValidate(rows *engine.Dataset, candidates []Candidate, o Options) Comparison {
+	const op = "selection.CrossValidate"
+	b := builderOf(op, rows)
+	if err := checkAll(candidates, o); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return poisonedComparison(rows, op)
+	}
+	if o.K == 0 {
+		o.K = 5
+	}
+	list := o.Folds
+	if list == nil {
+		list = folds(op, rows, o.Stratify, o.K, o.Seed)
+	}
+	for i, f := range list {
+		if f.Train == nil || f.Test == nil || f.Train.Builder() != b || f.Test.Builder() != b {
+			b.Errorf("%s: fold %d has no datasets of this job", op, i)
+			return poisonedComparison(rows, op)
+		}
+	}
+	c := comparing{op: op, b: b, options: o, folds: list, candidates: candidates}
+	for i := range candidates {
+		if !c.addCandidate(i, rows) {
+			return poisonedComparison(rows, op)
+		}
+	}
+	result := Comparison{Scores: c.addScores()}
+	if o.Refit {
+		result.Best = c.addBest(result.Scores)
+	}
+	return result
+}
+
+func checkAll(candidates []Candidate, o Options) error {
+	if len(candidates) == 0 {
+		return fmt.Errorf("there are no candidates")
+	}
+	for i, c := range candidates {
+		switch {
+		case c.Stage == nil:
+			return fmt.Errorf("candidate %d has no stage", i)
+		case c.Name == "":
+			return fmt.Errorf("candidate %d has no name", i)
+		case slices.ContainsFunc(candidates[:i], func(other Candidate) bool { return other.Name == c.Name }):
+			return fmt.Errorf("two candidates are named %q", c.Name)
+		}
+	}
+	return o.Validate()
+}
+
+func poisonedComparison(rows *engine.Dataset, op string) Comparison {
+	p := rows.Builder().Poisoned(op)
+	return Comparison{Scores: p, Best: p}
+}
+
+// comparing is the part of a graph that compares candidates.
+type comparing struct {
+	op         string
+	b          *engine.Builder
+	options    Options
+	folds      []Fold
+	candidates []Candidate
+
+	evaluations []*engine.Dataset // in the order they are added
+	read        []reading         // what of each
+	done        []*engine.Dataset // of each candidate, what says that it is measured
+	refitted    []*engine.Dataset // of each candidate
+}
+
+// reading says what the row of an evaluation tells.
+type reading struct {
+	candidate, fold int
+	metrics         []int // of Options.Metrics
+	columns         []int // of the evaluation's row
+}
+
+// addCandidate trains a candidate on each fold and on all rows. It is false where
+// something was refused, which has been reported.
+func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
+	var wait *engine.Dataset
+	if n := c.options.AtOnce; n > 0 && i >= n {
+		wait = c.done[i-n]
+	}
+	stage, first := c.candidates[i].Stage, len(c.evaluations)
+	for k, f := range c.folds {
+		trained := stage.Fit(after(f.Train, wait))
+		applied := stage.Apply(after(f.Test, wait), trained)
+		if !c.addEvaluations(i, k, applied) {
+			return false
+		}
+	}
+	measured := c.evaluations[first:]
+	if c.options.Refit {
+		m := stage.Fit(after(rows, wait))
+		if m == nil || m.Poisoned() {
+			return false
+		}
+		if fields := m.Schema().FieldIndices(model.Column); len(fields) != 1 || m.Schema().Field(fields[0]).Type.ID() != arrow.STRING {
+			c.b.Errorf("%s: the model of candidate %q has no column %q of text", c.op, c.candidates[i].Name, model.Column)
+			return false
+		}
+		c.refitted = append(c.refitted, m)
+		measured = append(slices.Clone(measured), m)
+	}
+	if c.options.AtOnce > 0 {
+		c.done = append(c.done, c.addDone(measured))
+	}
+	return true
+}
+
+// addEvaluations measures what a candidate gives for the held-out rows of a fold.
+func (c *comparing) addEvaluations(candidate, fold int, applied *engine.Dataset) bool {
+	if applied == nil || applied.Poisoned() {
+		return false
+	}
+	var seen []*Evaluation
+	for _, m := range c.options.Metrics {
+		if slices.Contains(seen, m.Evaluation) {
+			continue
+		}
+		seen = append(seen, m.Evaluation)
+		d := m.Evaluation.Evaluate(applied)
+		if d == nil || d.Poisoned() {
+			return false
+		}
+		r := reading{candidate: candidate, fold: fold}
+		for j, other := range c.options.Metrics {
+			if other.Evaluation != m.Evaluation {
+				continue
+			}
+			column, err := other.columnOf(d.Schema())
+			if err != nil {
+				c.b.Errorf("%s: %w", c.op, err)
+				return false
+			}
+			r.metrics, r.columns = append(r.metrics, j), append(r.columns, column)
+		}
+		c.evaluations, c.read = append(c.evaluations, d), append(c.read, r)
+	}
+	return true
+}
+
+// after returns the rows once another dataset is complete; at once where it is nil.
+func after(rows, other *engine.Dataset) *engine.Dataset {
+	if other == nil || rows.Poisoned() {
+		return rows
+	}
+	return rows.Builder().Add(engine.Spec{
+		Op: "Wait", Schema: rows.Schema(),
+		Inputs:   []engine.Port{{From: rows}, {From: other, Partitioner: engine.Broadcast, Side: true}},
+		Operator: func() engine.Operator { return waiter{} },
+	})
+}
+
+// waiter hands rows on. That its side input is complete before it opens is its purpose.
+type waiter struct{ noop }
+
+func (waiter) Process(_ *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	return out.Emit(shard, rows)
+}
+
+// doneRow is a row of what says that something is complete; there is none.
+type doneRow struct{ Done bool }
+
+// addDone returns a dataset without rows that is complete when others are.
+func (c *comparing) addDone(others []*engine.Dataset) *engine.Dataset {
+	var inputs []engine.Port
+	for _, d := range others {
+		inputs = append(inputs, engine.Port{From: d})
+	}
+	return c.b.Add(engine.Spec{
+		Op: "Done", Schema: schemaOf[doneRow](), Inputs: inputs, Single: true,
+		Operator: func() engine.Operator { return swallower{} },
+	})
+}
+
+// swallower takes rows and gives none.
+type swallower struct{ noop }
+
+func (swallower) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+
+// addScores adds the operator that gathers all evaluations.
+func (c *comparing) addScores() *engine.Dataset {
+	var inputs []engine.Port
+	for _, d := range c.evaluations {
+		inputs = append(inputs, engine.Port{From: d})
+	}
+	var attrs []engine.Attr
+	for _, m := range c.options.Metrics {
+		attrs = append(attrs, engine.Attr{Key: "metric", Value: m.Name})
+	}
+	return c.b.Add(engine.Spec{
+		Op: "Scores", Attrs: attrs, Schema: schemaOf[Score](), Inputs: inputs, Single: true,
+		Operator: func() engine.Operator { return &gatherer{comparing: c, values: c.emptyScores()} },
+	})
+}
+
+// gatherer is the operator behind addScores.
+type gatherer struct {
+	noop
+	*comparing
+	values [][][]float64 // by candidate, metric and fold
+	rows   int
+}
+
+func (c *comparing) emptyScores() [][][]float64 {
+	values := make([][][]float64, len(c.candidates))
+	for i := range values {
+		for range c.options.Metrics {
+			values[i] = append(values[i], make([]float64, len(c.folds)))
+		}
+	}
+	return values
+}
+
+func (o *gatherer) Process(_ *engine.Context, port, _ int, rows arrow.Record, _ engine.Output) error {
+	r := o.read[port]
+	for j, column := range r.columns {
+		values := rows.Column(column).(*array.Float64)
+		for i := range values.Len() {
+			if values.IsNull(i) {
+				return fmt.Errorf("metric %q of candidate %q is null", o.options.Metrics[r.metrics[j]].Name, o.candidates[r.candidate].Name)
+			}
+			o.values[r.candidate][r.metrics[j]][r.fold] = values.Value(i)
+		}
+	}
+	o.rows += int(rows.NumRows())
+	return nil
+}
+
+func (o *gatherer) Finish(c *engine.Context, out engine.Output) error {
+	if o.rows != len(o.evaluations) {
+		return fmt.Errorf("%d evaluations gave %d rows: each must give one", len(o.evaluations), o.rows)
+	}
+	var names []string
+	for _, candidate := range o.candidates {
+		names = append(names, candidate.Name)
+	}
+	return emitRows(c, c.Range.Hi-1, out, scores(names, o.options.Metrics, o.values)...)
+}
+
+// encoded is the row of a model.
+type encoded struct {
+	Model string `column:"model"`
+}
+
+// addBest adds the operator that picks the model of the best candidate.
+func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
+	inputs := []engine.Port{}
+	for _, d := range c.refitted {
+		inputs = append(inputs, engine.Port{From: d})
+	}
+	inputs = append(inputs, engine.Port{From: ranked, Partitioner: engine.Broadcast, Side: true})
+	return c.b.Add(engine.Spec{
+		Op: "Best", Schema: schemaOf[encoded](), Inputs: inputs, Single: true,
+		Operator: func() engine.Operator { return &chooser{models: len(c.refitted)} },
+	})
+}
+
+// chooser is the operator behind addBest.
+type chooser struct {
+	noop
+	models int
+	best   int
+}
+
+func (o *chooser) Open(c *engine.Context) error {
+	list, err := readRows[Score](c.Side(o.models))
+	if err != nil {
+		return err
+	}
+	best := (&Table{Scores: list}).Best()
+	if best == nil {
+		return fmt.Errorf("no candidate is the best: every mean of the first metric is NaN")
+	}
+	o.best = int(best.Index)
+	return nil
+}
+
+func (o *chooser) Process(c *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+	if port != o.best || rows.NumRows() == 0 {
+		return nil
+	}
+	i, err := batch.FindColumn(rows.Schema(), model.Column)
+	if err != nil {
+		return err
+	}
+	return emitModel(c, shard, rows.Column(i).(*array.String), out)
+}
+
+// emitModel emits the one model of a column.
+func emitModel(c *engine.Context, shard int, column *array.String, out engine.Output) error {
+	if column.Len() != 1 || column.IsNull(0) {
+		return fmt.Errorf("training gave %d models, want one", column.Len())
+	}
+	return emitRows(c, shard, out, encoded{column.Value(0)})
+}
+
+// invalid is an error that begins with the name of an option.
+func invalid(format string, a ...any) error { return fmt.Errorf(format, a...) }

@@ -1,0 +1,368 @@
+package selection
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Fold is a way to divide rows: what to train on, and what to measure by.
+type Fold struct {
+	Train, Test *engine.Dataset
+}
+
+// KFold divides rows at random into k parts of sizes that differ by at most one, and
+// returns k folds: each tests on one part and trains on the others. Rows stay in their
+// places. A seed of 0 is that of the job.
+func KFold(rows *engine.Dataset, k int, seed uint64) []Fold {
+	return folds("selection.KFold", rows, "", k, seed)
+}
+
+// Stratified is KFold in which the rows of each value of a label column are divided evenly
+// too: the numbers of rows with a label differ by at most one among the parts, and so do
+// those of all rows. A label that fewer than k rows have is missing in some parts. The label
+// is of any scalar type; null is one as well.
+func Stratified(rows *engine.Dataset, label string, k int, seed uint64) []Fold {
+	const op = "selection.Stratified"
+	if label == "" {
+		builderOf(op, rows).Errorf("%s: the label column is not named", op)
+		return poisonedFolds(op, rows, k)
+	}
+	return folds(op, rows, label, k, seed)
+}
+
+// SplitOptions say how Split divides rows. The zero value of each field is its default.
+type SplitOptions struct {
+	// Test is the part of the rows to test on, between 0 and 1; 0 means a quarter. Of two rows
+	// or more, at least one is on either side.
+	Test float64
+	// Stratify names a label column whose values both sides have in the same proportions, up
+	// to one row; empty means none.
+	Stratify string
+	// Seed is what the random draws start from; 0 means the seed of the job.
+	Seed uint64
+}
+
+// Split divides rows at random into some to train on and some to test on, in numbers that
+// are as near to the proportion as whole rows allow. Rows stay in their places.
+func Split(rows *engine.Dataset, o SplitOptions) Fold {
+	const op = "selection.Split"
+	b := builderOf(op, rows)
+	if !(o.Test >= 0 && o.Test < 1) {
+		b.Errorf("%s: Test is %v: want more than 0 and less than 1, or 0 for a quarter", op, o.Test)
+		return poisonedFolds(op, rows, 1)[0]
+	}
+	if o.Test == 0 {
+		o.Test = 0.25
+	}
+	return divide(op, rows, division{stratify: o.Stratify, test: o.Test, seed: o.Seed})[0]
+}
+
+// folds adds k folds.
+func folds(op string, rows *engine.Dataset, label string, k int, seed uint64) []Fold {
+	b := builderOf(op, rows)
+	if k < 2 || k > 10_000 {
+		b.Errorf("%s: k is %d: want 2 to 10000 folds", op, k)
+		return poisonedFolds(op, rows, max(min(k, 10_000), 0))
+	}
+	return divide(op, rows, division{stratify: label, parts: k, seed: seed})
+}
+
+func poisonedFolds(op string, rows *engine.Dataset, k int) []Fold {
+	list := make([]Fold, k)
+	for i := range list {
+		p := rows.Builder().Poisoned(op)
+		list[i] = Fold{p, p}
+	}
+	return list
+}
+
+// divide adds the operators that number the parts and those that pick them.
+func divide(op string, rows *engine.Dataset, d division) []Fold {
+	b := rows.Builder()
+	list := make([]Fold, max(d.parts, 1))
+	if rows.Poisoned() {
+		return poisonedFolds(op, rows, len(list))
+	}
+	if d.seed == 0 {
+		d.seed = b.Seed()
+	}
+	schema := rows.Schema()
+	d.column = -1
+	if d.stratify != "" {
+		i, err := batch.FindColumn(schema, d.stratify)
+		if err == nil && batch.IsVector(schema.Field(i).Type) {
+			err = fmt.Errorf("column %q is %s: want numbers, text or another scalar type", d.stratify, batch.TypeName(schema.Field(i).Type))
+		}
+		if err != nil {
+			b.Errorf("%s: %w", op, err)
+			return poisonedFolds(op, rows, len(list))
+		}
+		d.column = i
+	}
+	name := "part"
+	for schema.HasField(name) {
+		name += "'"
+	}
+	numbered := arrow.NewSchema(append(slices.Clone(schema.Fields()), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int32}), nil)
+	attrs := []engine.Attr{{Key: "seed", Value: fmt.Sprint(d.seed)}}
+	if d.stratify != "" {
+		attrs = append(attrs, engine.Attr{Key: "stratify", Value: d.stratify})
+	}
+	counts := b.Add(engine.Spec{
+		Op: "CountClasses", Schema: schemaOf[classCount](), Inputs: []engine.Port{{From: rows}},
+		Operator: func() engine.Operator { return &classCounter{division: d} },
+	})
+	assigned := b.Add(engine.Spec{
+		Op: "Divide", Attrs: attrs, Schema: numbered,
+		Inputs:   []engine.Port{{From: rows}, {From: counts, Partitioner: engine.Broadcast, Side: true}},
+		Operator: func() engine.Operator { return &divider{division: d, schema: numbered} },
+	})
+	pick := func(part int, others bool) *engine.Dataset {
+		attrs := []engine.Attr{{Key: "part", Value: fmt.Sprint(part + 1)}, {Key: "others", Value: fmt.Sprint(others)}}
+		return b.Add(engine.Spec{
+			Op: "PickPart", Attrs: attrs, Schema: schema, Inputs: []engine.Port{{From: assigned}},
+			Operator: func() engine.Operator { return &picker{schema: schema, part: int32(part), others: others} },
+		})
+	}
+	for i := range list {
+		part := i
+		if d.parts == 0 {
+			part = testPart
+		}
+		list[i] = Fold{Train: pick(part, true), Test: pick(part, false)}
+	}
+	return list
+}
+
+// testPart is the part to test on of rows that are divided by proportion; the other is 0.
+const testPart = 1
+
+// division says how rows are divided: into parts, or, with none, by test into 0 and 1.
+type division struct {
+	stratify string
+	column   int // of the classes; -1: all rows are of one class
+	parts    int
+	test     float64
+	seed     uint64
+}
+
+// maxClasses bounds the number of classes, which every subtask holds for every shard.
+const maxClasses = 10_000
+
+// classCount is how many rows of a class a shard has.
+type classCount struct {
+	Class string `column:"class"`
+	Shard int64  `column:"shard"`
+	Rows  int64  `column:"rows"`
+}
+
+// classOf appends what tells the class of a row; nulls are a class of their own.
+func classOf(dst []byte, p *batch.Printer, row int) []byte {
+	if p.Null(row) {
+		return append(dst, "null"...)
+	}
+	return p.Append(append(dst, '='), row)
+}
+
+// classCounter counts the classes of each shard.
+type classCounter struct {
+	noop
+	division
+	rows map[string]int64
+	text []byte
+}
+
+func (o *classCounter) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if o.rows == nil {
+		o.rows = make(map[string]int64)
+	}
+	if o.column < 0 {
+		o.rows[""] += rows.NumRows()
+		return nil
+	}
+	p := batch.NewPrinter(rows.Column(o.column))
+	for i := range int(rows.NumRows()) {
+		o.text = classOf(o.text[:0], &p, i)
+		if n, ok := o.rows[string(o.text)]; ok {
+			o.rows[string(o.text)] = n + 1
+			continue
+		}
+		if len(o.rows) == maxClasses {
+			return fmt.Errorf("column %q has more than %d distinct values: stratify by a label with few", o.stratify, maxClasses)
+		}
+		o.rows[string(o.text)] = 1
+	}
+	return nil
+}
+
+func (o *classCounter) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	var list []classCount
+	for class, n := range o.rows {
+		list = append(list, classCount{class, int64(shard), n})
+	}
+	clear(o.rows)
+	if list == nil {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b classCount) int {
+		if a.Class < b.Class {
+			return -1
+		}
+		return 1
+	})
+	return emitRows(c, shard, out, list...)
+}
+
+// divider gives every row the number of its part.
+type divider struct {
+	noop
+	division
+	schema *arrow.Schema
+
+	ids    map[string]int
+	starts map[int][]int64 // by shard: how many rows of each class stand before it
+	orders []permutation   // of each class
+	offset []int64         // added to the places of a class, so that sizes even out
+	tests  []int64         // how many rows of each class to test on
+
+	next []int64 // in the shard at hand
+	text []byte
+}
+
+func (o *divider) Open(c *engine.Context) error {
+	counts, err := readRows[classCount](c.Side(1))
+	if err != nil {
+		return err
+	}
+	classes := make(map[string]int64)
+	for _, n := range counts {
+		classes[n.Class] += n.Rows
+	}
+	if len(classes) > maxClasses {
+		return fmt.Errorf("column %q has more than %d distinct values: stratify by a label with few", o.stratify, maxClasses)
+	}
+	var names []string
+	total := int64(0)
+	for name, n := range classes {
+		names = append(names, name)
+		total += n
+	}
+	slices.Sort(names)
+	if total > 0 && total < int64(o.parts) {
+		return fmt.Errorf("%d rows cannot be divided into %d parts", total, o.parts)
+	}
+	o.plan(names, classes, total)
+	o.starts = make(map[int][]int64)
+	seen := make([]int64, len(names))
+	for i := 0; i < len(counts); {
+		shard := counts[i].Shard
+		o.starts[int(shard)] = slices.Clone(seen)
+		for ; i < len(counts) && counts[i].Shard == shard; i++ {
+			seen[o.ids[counts[i].Class]] += counts[i].Rows
+		}
+	}
+	return nil
+}
+
+// plan says for each class, in ascending order, where its rows go.
+func (o *divider) plan(names []string, rows map[string]int64, total int64) {
+	o.ids = make(map[string]int, len(names))
+	tests := int64(math.Round(float64(o.test * float64(total))))
+	if total > 1 {
+		tests = min(max(tests, 1), total-1)
+	}
+	before := int64(0)
+	for id, name := range names {
+		n := rows[name]
+		o.ids[name] = id
+		o.orders = append(o.orders, newPermutation(o.seed, "divide", id, n))
+		o.offset = append(o.offset, before)
+		o.tests = append(o.tests, share(tests, before+n, total)-share(tests, before, total))
+		before += n
+	}
+}
+
+func (o *divider) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	if o.next == nil {
+		o.next = slices.Clone(o.starts[shard])
+	}
+	n := int(rows.NumRows())
+	b := array.NewInt32Builder(c.Allocator)
+	defer b.Release()
+	b.Reserve(n)
+	var p batch.Printer
+	if o.column >= 0 {
+		p = batch.NewPrinter(rows.Column(o.column))
+	}
+	for i := range n {
+		id := 0
+		if o.column >= 0 {
+			o.text = classOf(o.text[:0], &p, i)
+			id = o.ids[string(o.text)]
+		}
+		b.UnsafeAppend(o.part(id, o.next[id]))
+		o.next[id]++
+	}
+	parts := b.NewArray()
+	defer parts.Release()
+	made := array.NewRecord(o.schema, append(slices.Clone(rows.Columns()), parts), rows.NumRows())
+	defer made.Release()
+	return out.Emit(shard, made)
+}
+
+// part returns the part of the i-th row of a class.
+func (o *divider) part(class int, i int64) int32 {
+	place := o.orders[class].at(i)
+	if o.parts > 0 {
+		return int32((place + o.offset[class]) % int64(o.parts))
+	}
+	if place < o.tests[class] {
+		return testPart
+	}
+	return 0
+}
+
+func (o *divider) EndShard(*engine.Context, int, engine.Output) error {
+	o.next = nil
+	return nil
+}
+
+// picker keeps the rows of a part, or those of the others, without their number.
+type picker struct {
+	noop
+	schema *arrow.Schema
+	part   int32
+	others bool
+	keep   []int32
+}
+
+func (o *picker) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	last := int(rows.NumCols()) - 1
+	o.keep = o.keep[:0]
+	for i, part := range rows.Column(last).(*array.Int32).Int32Values() {
+		if (part == o.part) != o.others {
+			o.keep = append(o.keep, int32(i))
+		}
+	}
+	if len(o.keep) == 0 {
+		return nil
+	}
+	plain := array.NewRecord(o.schema, rows.Columns()[:last], rows.NumRows())
+	defer plain.Release()
+	if len(o.keep) == int(rows.NumRows()) {
+		return out.Emit(shard, plain)
+	}
+	picked, err := batch.Take(c.Allocator, plain, o.keep)
+	if err != nil {
+		return err
+	}
+	defer picked.Release()
+	return out.Emit(shard, picked)
+}

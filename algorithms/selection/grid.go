@@ -1,0 +1,59 @@
+package selection
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+// Candidate is a way to train: an estimator with its parameters, or a whole pipeline.
+type Candidate struct {
+	Name  string // unique among the candidates
+	Stage model.Stage
+}
+
+// Axis is a parameter and the values it is to take, made by Over.
+type Axis[P any] struct {
+	name   string
+	values []func(p *P) string // each sets a value and returns its text
+}
+
+// Over returns an axis: set stores a value in parameters.
+func Over[P, V any](name string, set func(p *P, value V), values ...V) Axis[P] {
+	a := Axis[P]{name: name}
+	for _, v := range values {
+		a.values = append(a.values, func(p *P) string {
+			set(p, v)
+			return fmt.Sprint(v)
+		})
+	}
+	return a
+}
+
+// Grid returns a candidate for every combination of the values of some axes, the last axis
+// changing fastest, with the other parameters as in base. stage makes a stage of
+// parameters. Candidates are named after their values, such as "k=3 seed=1".
+//
+//	selection.Grid(kmeans.Params{VectorCol: "x"}, stageOf,
+//		selection.Over("k", func(p *kmeans.Params, k int) { p.K = k }, 2, 3, 4),
+//		selection.Over("init", func(p *kmeans.Params, i kmeans.Init) { p.Init = i }, kmeans.KMeansParallel, kmeans.Random))
+//
+// An axis without values makes a grid without candidates.
+func Grid[P any](base P, stage func(p P) model.Stage, axes ...Axis[P]) []Candidate {
+	count := 1
+	for _, a := range axes {
+		count *= len(a.values)
+	}
+	list := make([]Candidate, 0, count)
+	for i := range count {
+		p, names, block := base, make([]string, len(axes)), count
+		for j, a := range axes { // in the order given, as one may build on another
+			n := len(a.values)
+			block /= n
+			names[j] = a.name + "=" + a.values[i/block%n](&p)
+		}
+		list = append(list, Candidate{Name: strings.Join(names, " "), Stage: stage(p)})
+	}
+	return list
+}

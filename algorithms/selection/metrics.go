@@ -1,0 +1,104 @@
+package selection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Metric is a number that says how good predictions are.
+type Metric struct {
+	Name string // of the metric, and of the column of Evaluation that has it
+	// LessIsBetter says so; otherwise more is.
+	LessIsBetter bool
+	Evaluation   *Evaluation
+}
+
+// Evaluation computes metrics. Metrics that share one, by pointer, are computed together.
+type Evaluation struct {
+	// Evaluate takes rows that a model was applied to and returns a dataset of one row, with a
+	// number column for each metric. The functions of package evaluate do.
+	Evaluate func(applied *engine.Dataset) *engine.Dataset
+}
+
+// Names of the metrics of each evaluation of package evaluate: those of which more is
+// better, and those of which less is.
+var metricNames = map[string][2][]string{
+	"binary":     {{"auc", "pr_auc", "ks", "accuracy", "precision", "recall", "specificity", "f1", "mcc"}, {"log_loss", "brier"}},
+	"multiclass": {{"accuracy", "precision_macro", "recall_macro", "f1_macro", "precision_micro", "recall_micro", "f1_micro", "precision_weighted", "recall_weighted", "f1_weighted", "kappa", "top_k_accuracy"}, {"log_loss"}},
+	"regression": {{"r2", "explained_variance", "d2_absolute", "d2_pinball", "d2_deviance"}, {"mse", "rmse", "mae", "median_ae", "max_error", "mape", "pinball", "deviance"}},
+	"clustering": {{"silhouette", "exact_silhouette", "calinski_harabasz", "ari", "nmi", "purity", "homogeneity", "completeness", "v_measure"}, {"davies_bouldin", "within"}},
+	"ranking":    {{"ndcg", "map", "mrr", "precision", "recall"}, nil},
+}
+
+// metricsOf returns the named metrics of an evaluation. One that is not known has no
+// evaluation, which CrossValidate reports.
+func metricsOf(kind string, names []string, evaluate func(*engine.Dataset) *engine.Dataset) []Metric {
+	known := metricNames[kind]
+	shared := &Evaluation{Evaluate: evaluate}
+	var list []Metric
+	for _, name := range names {
+		m := Metric{Name: name, Evaluation: shared}
+		switch {
+		case slices.Contains(known[1], name):
+			m.LessIsBetter = true
+		case !slices.Contains(known[0], name):
+			m.Name = fmt.Sprintf("%s: a %s evaluation has no such metric; it has %s", name, kind, strings.Join(append(slices.Clone(known[0]), known[1]...), ", "))
+			m.Evaluation = nil
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// Binary returns metrics of scores of two classes by name, such as "auc" and "log_loss".
+func Binary(o evaluate.BinaryOptions, names ...string) []Metric {
+	return metricsOf("binary", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Binary(d, o) })
+}
+
+// Multiclass returns metrics of predicted classes by name, such as "accuracy".
+func Multiclass(o evaluate.MulticlassOptions, names ...string) []Metric {
+	return metricsOf("multiclass", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Multiclass(d, o) })
+}
+
+// Regression returns metrics of predicted numbers by name, such as "rmse" and "r2".
+func Regression(o evaluate.RegressionOptions, names ...string) []Metric {
+	return metricsOf("regression", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) })
+}
+
+// Clustering returns metrics of clusters by name, such as "silhouette".
+func Clustering(o evaluate.ClusteringOptions, names ...string) []Metric {
+	return metricsOf("clustering", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Clustering(d, o) })
+}
+
+// Ranking returns metrics of ranked lists by name, such as "ndcg".
+func Ranking(o evaluate.RankingOptions, names ...string) []Metric {
+	return metricsOf("ranking", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Ranking(d, o) })
+}
+
+// check says what is wrong with a metric.
+func (m Metric) check() error {
+	switch {
+	case m.Evaluation == nil:
+		return fmt.Errorf("metric %s", m.Name)
+	case m.Name == "":
+		return fmt.Errorf("a metric has no name")
+	case m.Evaluation.Evaluate == nil:
+		return fmt.Errorf("metric %q has no function that evaluates", m.Name)
+	}
+	return nil
+}
+
+// columnOf returns the place of the metric's column in the row of its evaluation.
+func (m Metric) columnOf(row *arrow.Schema) (int, error) {
+	at := row.FieldIndices(m.Name)
+	if len(at) != 1 || row.Field(at[0]).Type.ID() != arrow.FLOAT64 {
+		return 0, fmt.Errorf("metric %q: the evaluation gives no column of that name and of type float64", m.Name)
+	}
+	return at[0], nil
+}
