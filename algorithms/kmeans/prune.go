@@ -17,13 +17,13 @@ type pruner[T kernel.Float] struct {
 	limits  limits
 	centers []T // row-major
 	near    grouping[T]
-	all     distances[T]   // to all centres, in the order of near.member
-	part    []distances[T] // to those of a group
-	reach   []T            // see limits.reach
-	drift   []float64      // by group, since the groups were made
-	move    []float64      // by centre, in the last update
-	epoch   int            // counts how often the groups were made
-	keep    bool           // whether there is room for bounds
+	all     *kernel.Panels[T]   // to all centres, in the order of near.member
+	part    []*kernel.Panels[T] // to those of a group
+	reach   []T                 // see limits.reach
+	drift   []float64           // by group, since the groups were made
+	move    []float64           // by centre, in the last update
+	epoch   int                 // counts how often the groups were made
+	keep    bool                // whether there is room for bounds
 
 	// Where bounds rule out little, as while centres still move far, every distance is
 	// computed with less effort by every, unless that is nil.
@@ -46,12 +46,6 @@ type pruner[T kernel.Float] struct {
 	dist    []float64
 }
 
-// distances computes the squared distances of a row to some centres.
-type distances[T kernel.Float] interface {
-	set(centers []T)   // row-major
-	to(x []T, out []T) // one per centre
-}
-
 // bounds are the bounds of the rows of a shard, as many a row as there are groups.
 type bounds struct {
 	low   []float32
@@ -72,35 +66,34 @@ const maxReach = 512
 // newPruner returns a pruner for k centres in d dimensions that keeps as many bounds a
 // row as groups says. With 0 it keeps none.
 func newPruner(k, d, groups int) *pruner[float64] {
-	p := preparePruner(k, d, groups, func(k int) distances[float64] { return doubleDistances{kernel.NewCenters(k, d)} })
+	p := preparePruner[float64](k, d, groups)
 	p.add = kernel.AccumulateCentroids
-	p.every = doubleDistances{kernel.NewCenters(k, d)}
+	p.every = doubleEvery{kernel.NewCenters(k, d)}
 	return p
 }
 
-// doubleDistances computes distances with the kernel for float64.
-type doubleDistances struct{ c *kernel.Centers }
+// doubleEvery computes every distance with the kernel for float64.
+type doubleEvery struct{ c *kernel.Centers }
 
-func (s doubleDistances) set(centers []float64) { s.c.Set(centers) }
-func (s doubleDistances) to(x, out []float64)   { kernel.SquaredDistances(x, s.c, out) }
+func (s doubleEvery) set(centers []float64) { s.c.Set(centers) }
 
-func (s doubleDistances) accumulate(x []float64, n int, w []float64, near []int32, sums []float64) float64 {
+func (s doubleEvery) accumulate(x []float64, n int, w []float64, near []int32, sums []float64) float64 {
 	return kernel.AssignAccumulate(x, n, s.c, w, near, nil, sums, 0)
 }
 
-func preparePruner[T kernel.Float](k, d, groups int, search func(k int) distances[T]) *pruner[T] {
+func preparePruner[T kernel.Float](k, d, groups int) *pruner[T] {
 	keep := groups > 0
 	groups = max(groups, 1)
 	p := &pruner[T]{
 		k: k, d: d, limits: limitsOf[T](d), centers: make([]T, k*d), keep: keep,
-		near: newGrouping[T](k, d, groups), all: search(k),
+		near: newGrouping[T](k, d, groups), all: kernel.NewPanels[T](k, d),
 		reach: make([]T, k), move: make([]float64, k), drift: make([]float64, groups),
 		first: make([]int32, groups+1), ordered: make([]T, k*d), row: make([]T, k), pending: make([]int32, groups), kept: make([]float32, groups),
 		key: make([]T, chunkRows), dist: make([]float64, chunkRows),
 	}
 	for g := range groups {
 		from, to := p.near.span(g, g+1)
-		p.part = append(p.part, search(to-from))
+		p.part = append(p.part, kernel.NewPanels[T](to-from, d))
 		p.first[g+1] = int32(to)
 	}
 	return p
@@ -138,10 +131,10 @@ func (p *pruner[T]) set(centers []float64) {
 	for i, a := range p.near.member {
 		copy(p.ordered[i*p.d:(i+1)*p.d], p.centers[int(a)*p.d:])
 	}
-	p.all.set(p.ordered)
+	p.all.Set(p.ordered)
 	for g := range p.part {
 		from, to := p.near.span(g, g+1)
-		p.part[g].set(p.ordered[from*p.d : to*p.d])
+		p.part[g].Set(p.ordered[from*p.d : to*p.d])
 	}
 	p.setReach()
 	if again {
@@ -198,7 +191,7 @@ func (p *pruner[T]) worthIt() bool {
 	}
 	searched := 0
 	for i := range rows {
-		p.all.to(p.sample[i*p.d:(i+1)*p.d], p.row)
+		p.all.To(p.sample[i*p.d:(i+1)*p.d], p.row)
 		own, at := math.Inf(1), int32(0)
 		for l, v := range p.row {
 			if float64(v) < own {
@@ -228,7 +221,7 @@ func (p *pruner[T]) worthIt() bool {
 func (p *pruner[T]) setReach() {
 	clear(p.reach)
 	for i, a := range p.near.member[:min(p.k, maxReach)] {
-		p.all.to(p.centers[int(a)*p.d:int(a+1)*p.d], p.row)
+		p.all.To(p.centers[int(a)*p.d:int(a+1)*p.d], p.row)
 		least := math.Inf(1)
 		for other, v := range p.row {
 			if other != i {
@@ -306,30 +299,9 @@ func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 	}
 }
 
-// own computes the squared distance of each row of a chunk to its centre. Four rows
-// advance together to hide the latency of their chains of additions.
+// own computes the squared distance of each row of a chunk to its centre.
 func (p *pruner[T]) own(x []T, near []int32) {
-	d, n := p.d, len(near)
-	i := 0
-	for ; i+4 <= n; i += 4 {
-		r0 := x[i*d : i*d+d]
-		r1, r2, r3 := x[(i+1)*d:][:len(r0)], x[(i+2)*d:][:len(r0)], x[(i+3)*d:][:len(r0)]
-		c0, c1 := p.centers[int(near[i])*d:][:len(r0)], p.centers[int(near[i+1])*d:][:len(r0)]
-		c2, c3 := p.centers[int(near[i+2])*d:][:len(r0)], p.centers[int(near[i+3])*d:][:len(r0)]
-		var a0, a1, a2, a3 T
-		for j, v := range r0 {
-			t0, t1, t2, t3 := v-c0[j], r1[j]-c1[j], r2[j]-c2[j], r3[j]-c3[j]
-			a0 += T(t0 * t0)
-			a1 += T(t1 * t1)
-			a2 += T(t2 * t2)
-			a3 += T(t3 * t3)
-		}
-		key := (*[4]T)(p.key[i : i+4])
-		key[0], key[1], key[2], key[3] = a0, a1, a2, a3
-	}
-	for ; i < n; i++ {
-		p.key[i] = squared(x[i*d:i*d+d], p.centers[int(near[i])*d:][:d])
-	}
+	kernel.OwnDistances(x, len(near), p.d, p.centers, near, p.key)
 }
 
 // search looks for a centre nearer to a row than its own, a, at the squared distance
@@ -338,7 +310,7 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 	groups := len(p.part)
 	whole := 4*len(pending) >= 3*groups
 	if whole {
-		p.all.to(x, p.row)
+		p.all.To(x, p.row)
 		pending = p.pending[:groups]
 		for g := range pending {
 			pending[g] = int32(g)
@@ -351,7 +323,7 @@ func (p *pruner[T]) search(x []T, a int32, key T, kept []float32, pending []int3
 		from, to := p.first[g], p.first[g+1]
 		out := p.row[from:to]
 		if !whole {
-			p.part[g].to(x, out)
+			p.part[g].To(x, out)
 		}
 		least := leastOf(out)
 		kept[g] = p.limits.keeps(math.Float64frombits(least), p.drift[g])
