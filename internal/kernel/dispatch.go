@@ -21,7 +21,7 @@ var active = choose(available(), os.Getenv("SUPERSTEP_DEBUG"))
 
 // available returns what the processor has, less what GODEBUG turns off.
 func available() dispatch {
-	return dispatch{avx2: cpu.X86.HasAVX2, avx512: cpu.X86.HasAVX2 && cpu.X86.HasAVX512F}
+	return dispatch{avx2: cpu.X86.HasAVX2, avx512: cpu.X86.HasAVX2 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ}
 }
 
 // choose returns the form to use. settings are name=value pairs separated by

@@ -177,7 +177,7 @@ loop:
 	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y1
 	VCMPPD         $0x16, c4044000000000000<>+0(SB), Y1, Y2
 	VCMPPD         $0x11, c3c90000000000000<>+0(SB), Y1, Y1
-	VORPD          Y1, Y2, Y1
+	VORPD          Y2, Y1, Y1
 	VTESTPD        Y1, Y1
 	JNZ            end
 	VMULPD         c40571547652b82fe<>+0(SB), Y0, Y1
@@ -285,7 +285,7 @@ loop:
 	VMOVUPD        (CX), Y0
 	VCMPPD         $0x16, c7fefffffffffffff<>+0(SB), Y0, Y1
 	VCMPPD         $0x11, c0010000000000000<>+0(SB), Y0, Y2
-	VORPD          Y2, Y1, Y1
+	VORPD          Y1, Y2, Y1
 	VTESTPD        Y1, Y1
 	JNZ            end
 	VANDPD         c000fffffffffffff<>+0(SB), Y0, Y1
@@ -485,10 +485,10 @@ loop:
 	VMOVUPD        (CX), Y0
 	VCMPPD         $0x16, c7e70000000000000<>+0(SB), Y0, Y1
 	VCMPPD         $0x12, cbff0000000000000<>+0(SB), Y0, Y2
-	VORPD          Y2, Y1, Y1
+	VORPD          Y1, Y2, Y1
 	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y2
 	VCMPPD         $0x11, c3c90000000000000<>+0(SB), Y2, Y2
-	VORPD          Y2, Y1, Y1
+	VORPD          Y1, Y2, Y1
 	VTESTPD        Y1, Y1
 	JNZ            end
 	VADDPD         c3ff0000000000000<>+0(SB), Y0, Y1
@@ -708,7 +708,7 @@ loop:
 	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y1
 	VCMPPD         $0x16, c4036000000000000<>+0(SB), Y1, Y2
 	VCMPPD         $0x11, c3e30000000000000<>+0(SB), Y1, Y1
-	VORPD          Y1, Y2, Y1
+	VORPD          Y2, Y1, Y1
 	VTESTPD        Y1, Y1
 	JNZ            end
 	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y1

@@ -38,19 +38,39 @@ const (
 	functionCount
 )
 
-// apply runs a function over slices. Assembly takes groups of four up to the
-// first that holds a special argument; that group goes through the scalar form,
-// as does what is left at the end.
+// apply runs a function over slices. Assembly takes groups up to the first that
+// holds a special argument; that group goes through the scalar form, as does what
+// is left at the end.
 func apply(k dispatch, f function, dst, src []float64) {
 	src = src[:len(dst)]
-	for k.avx2 && len(dst) >= 4 {
+	if k.avx512 {
+		dst, src = f.inGroups(wide, dst, src)
+	}
+	if k.avx2 {
+		dst, src = f.inGroups(quad, dst, src)
+	}
+	f.scalars(dst, src)
+}
+
+// inGroups runs a function over the groups of a size and returns what is left.
+func (f function) inGroups(size int, dst, src []float64) (dstLeft, srcLeft []float64) {
+	for len(dst) >= size {
 		n := min(len(dst), callSize)
-		done := n - f.groups(&dst[0], &src[0], n)
-		next := min(done+4, len(dst))
+		var done int
+		if size == wide {
+			done = n - f.wideGroups(&dst[0], &src[0], n)
+		} else {
+			done = n - f.groups(&dst[0], &src[0], n)
+		}
+		if n-done < size {
+			dst, src = dst[done:], src[done:] // all groups are done
+			continue
+		}
+		next := done + size
 		f.scalars(dst[done:next], src[done:next])
 		dst, src = dst[next:], src[next:]
 	}
-	f.scalars(dst, src)
+	return dst, src
 }
 
 // groups calls the assembly for n arguments and returns how many it left.
@@ -70,6 +90,26 @@ func (f function) groups(dst, src *float64, n int) int {
 		return softplusGroups(dst, src, n, &expTable, &logTable)
 	default:
 		return tanhGroups(dst, src, n, &expTable, &logTable)
+	}
+}
+
+// wideGroups is groups for AVX-512.
+func (f function) wideGroups(dst, src *float64, n int) int {
+	switch f {
+	case expOf:
+		return wideExpGroups(dst, src, n, &expTable, &logTable)
+	case expm1Of:
+		return wideExpm1Groups(dst, src, n, &expTable, &logTable)
+	case logOf:
+		return wideLogGroups(dst, src, n, &expTable, &logTable)
+	case log1pOf:
+		return wideLog1pGroups(dst, src, n, &expTable, &logTable)
+	case sigmoidOf:
+		return wideSigmoidGroups(dst, src, n, &expTable, &logTable)
+	case softplusOf:
+		return wideSoftplusGroups(dst, src, n, &expTable, &logTable)
+	default:
+		return wideTanhGroups(dst, src, n, &expTable, &logTable)
 	}
 }
 

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	op "github.com/mmcloughlin/avo/operand"
 )
@@ -10,13 +12,30 @@ import (
 // by the operations of the scalar form in the same order. A group with an
 // argument for which the scalar form takes another way is left to it.
 func elementaries() {
+	everyFunction("")
+}
+
+// wideElementaries writes them for eight arguments at a time.
+func wideElementaries() {
+	vectorLanes = 8
+	defer func() { vectorLanes = 4 }()
+	everyFunction("wide")
+}
+
+func everyFunction(prefix string) {
 	constants = map[uint64]op.Mem{}
-	within := func(lo, hi float64) func(x vec) vec {
-		return func(x vec) vec {
+	elementary := func(name, what string, bad func(x vec) mask, body func(f functions, x vec) vec) {
+		if prefix != "" {
+			name = prefix + strings.ToUpper(name[:1]) + name[1:]
+		}
+		groupLoop(name, what, bad, body)
+	}
+	within := func(lo, hi float64) func(x vec) mask {
+		return func(x vec) mask {
 			size := abs(x)
 			bad := compare(notAtMost, size, num(hi))
 			if lo > 0 {
-				bad = or(bad, compare(less, size, num(lo)))
+				bad = either(bad, compare(less, size, num(lo)))
 			}
 			return bad
 		}
@@ -30,18 +49,16 @@ func elementaries() {
 		h, _ := f.expm1Pair(x)
 		return h
 	})
-	elementary("logGroups", "log x", func(x vec) vec {
-		return or(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022)))
+	elementary("logGroups", "log x", func(x vec) mask {
+		return either(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022)))
 	}, func(f functions, x vec) vec {
 		m, k := split(x)
-		none := a.YMM()
-		zero(none)
-		h, _ := f.logPair(m, none, numbers(k))
+		h, _ := f.logPair(m, nothing(), numbers(k))
 		return h
 	})
-	elementary("log1pGroups", "log(1+x)", func(x vec) vec {
-		bad := or(compare(notAtMost, x, num(0x1p1000)), compare(atMost, x, num(-1)))
-		return or(bad, compare(less, abs(x), num(0x1p-54)))
+	elementary("log1pGroups", "log(1+x)", func(x vec) mask {
+		bad := either(compare(notAtMost, x, num(0x1p1000)), compare(atMost, x, num(-1)))
+		return either(bad, compare(less, abs(x), num(0x1p-54)))
 	}, func(f functions, x vec) vec {
 		s, c := twoSum(num(1), x)
 		h, _ := f.logPairSum(s, c)
@@ -55,26 +72,25 @@ func elementaries() {
 // functions are the tables that the elementary functions need.
 type functions struct{ exp, log table }
 
-// elementary writes the loop over groups of four. bad sets the lanes that are
-// for the scalar form.
-func elementary(name, what string, bad func(x vec) vec, body func(f functions, x vec) vec) {
-	function(name, "sets dst[i] to "+what+" of src[i] in groups of four until a group has an argument that is\n"+
-		"for the scalar form, or less than four are left. It returns the number left.",
+// groupLoop writes the loop over groups. bad sets the lanes that are for the
+// scalar form.
+func groupLoop(name, what string, bad func(x vec) mask, body func(f functions, x vec) vec) {
+	function(name, fmt.Sprintf("sets dst[i] to %s of src[i] in groups of %d until a group has an argument that is\n", what, vectorLanes)+
+		"for the scalar form, or less than a group is left. It returns the number left.",
 		"func(dst, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int")
 	dst, src, n := argument("dst"), argument("src"), argument("n")
 	f := functions{exp: table{argument("exp")}, log: table{argument("log")}}
+	bytes := op.Imm(uint64(8 * vectorLanes))
 	a.Label("loop")
-	a.CMPQ(n, op.Imm(4))
+	a.CMPQ(n, op.Imm(uint64(vectorLanes)))
 	a.JLT(op.LabelRef("end"))
-	x := a.YMM()
+	x := newVec()
 	a.VMOVUPD(at(src, 0), x)
-	mask := bad(x)
-	a.VTESTPD(mask, mask)
-	a.JNZ(op.LabelRef("end"))
+	ifAny(bad(x), "end")
 	a.VMOVUPD(body(f, x), at(dst, 0))
-	a.ADDQ(op.Imm(32), src)
-	a.ADDQ(op.Imm(32), dst)
-	a.SUBQ(op.Imm(4), n)
+	a.ADDQ(bytes, src)
+	a.ADDQ(bytes, dst)
+	a.SUBQ(op.Imm(uint64(vectorLanes)), n)
 	a.JMP(op.LabelRef("loop"))
 	a.Label("end")
 	a.VZEROUPPER()
@@ -101,9 +117,7 @@ func (f functions) reduceExp(x vec) reduced {
 	shifted := add(mul(x, num(rLn2by64)), num(roundShift))
 	n := sub(shifted, num(roundShift))
 	rh := sub(x, mul(n, num(ln2by64Hi)))
-	none := a.YMM()
-	zero(none)
-	rl := sub(none, mul(n, num(ln2by64Lo)))
+	rl := sub(nothing(), mul(n, num(ln2by64Lo)))
 	r := add(rh, rl)
 	t := add(add(sub(rh, r), rl), expTail(r))
 	s, sl := f.exp.pairs(and(shifted, bitsOf(63)))
@@ -141,10 +155,9 @@ func (f functions) expm1Pair(x vec) (h, l vec) {
 func split(x vec) (m, k vec) {
 	const sqrt2 = 0x6a09e667f3bcd // its fraction
 	fraction := and(x, bitsOf(1<<52-1))
-	above := a.YMM() // -1 in the lanes that are beyond √2
-	a.VPCMPGTQ(bitsOf(sqrt2), fraction, above)
-	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(above, 52))
-	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), above)
+	beyond := above(fraction, bitsOf(sqrt2)) // -1 where it is
+	m = plus(or(fraction, bitsOf(1023<<52)), shiftLeft(beyond, 52))
+	k = minus(minus(shiftRight(x, 52), bitsOf(1023)), beyond)
 	return m, k
 }
 
@@ -155,8 +168,7 @@ func numbers(k vec) vec {
 
 // logPair is the logarithm of (m+ml)·2^k, kf being k.
 func (f functions) logPair(m, ml, kf vec) (h, l vec) {
-	whole := a.YMM()
-	a.VROUNDPD(op.Imm(3), add(mul(m, num(128)), num(0.5)), whole)
+	whole := truncated(add(mul(m, num(128)), num(0.5)))
 	first, second := f.log.pairs(minus(add(whole, num(roundShift)), plus(load(num(roundShift)), bitsOf(90))))
 	c := mul(whole, num(1.0/128))
 	n := sub(m, c)
@@ -206,9 +218,7 @@ func sigmoid(f functions, x vec) vec {
 	h, l, _ := f.scaledPair(or(x, bitsOf(signs)))
 	den := add(num(1), h)
 	denLo := add(sub(h, sub(den, num(1))), l)
-	none := a.YMM()
-	zero(none)
-	positive := compare(atLeast, x, none)
+	positive := compare(atLeast, x, nothing())
 	q := div(choose(positive, num(1), h), den)
 	yes := sub(q, mul(mul(q, denLo), q))
 	no := add(q, mul(sub(l, mul(q, denLo)), sub(num(1), q)))
@@ -232,8 +242,7 @@ func softplus(f functions, x vec) vec {
 	series := add(h, sub(l, mul(mul(h, h), sub(num(0.5), mul(h, num(1.0/3))))))
 	one := add(num(1), h)
 	lh, ll := f.logPairSum(one, add(sub(h, sub(one, num(1))), l))
-	none := a.YMM()
-	zero(none)
+	none := nothing()
 	lh, ll = choose(tiny, series, lh), choose(tiny, none, ll)
 	sum, err := twoSum(abs(x), lh)
 	return choose(compare(atMost, x, none), lh, add(sum, add(err, ll)))

@@ -10,31 +10,46 @@ import (
 )
 
 // The functions of this file are the vocabulary of the elementary functions:
-// each returns a new register of four float64, or four 64-bit integers. Operands
-// are registers or constants in memory.
+// each returns a new register of float64, or 64-bit integers: four with AVX2,
+// eight with AVX-512. Operands are registers or constants in memory.
 
 type vec = reg.VecVirtual
+
+// mask says which lanes a condition holds in: a register of all ones and zeros,
+// or with AVX-512 one of bits.
+type mask = reg.Register
+
+// vectorLanes is the number of lanes that are being written for.
+var vectorLanes = 4
+
+// newVec returns a register of that width.
+func newVec() vec {
+	if vectorLanes == 8 {
+		return a.ZMM()
+	}
+	return a.YMM()
+}
 
 // constants are the data of the file being written, by the bits of the value.
 var constants map[uint64]op.Mem
 
 const rodata = attr.RODATA | attr.NOPTR
 
-// bitsOf is four copies of a 64-bit constant.
+// bitsOf is a 64-bit constant for all lanes.
 func bitsOf(bits uint64) op.Mem {
 	if m, ok := constants[bits]; ok {
 		return m
 	}
 	m := a.StaticGlobal(fmt.Sprintf("c%016x", bits))
 	a.DataAttributes(rodata)
-	for range 4 {
+	for range vectorLanes {
 		a.AppendDatum(op.U64(bits))
 	}
 	constants[bits] = m
 	return m
 }
 
-// num is four copies of a number.
+// num is a number for all lanes.
 func num(x float64) op.Mem { return bitsOf(math.Float64bits(x)) }
 
 // load returns a register with an operand.
@@ -42,14 +57,14 @@ func load(x op.Op) vec {
 	if v, ok := x.(vec); ok {
 		return v
 	}
-	v := a.YMM()
+	v := newVec()
 	a.VMOVUPD(x, v)
 	return v
 }
 
 // binary computes x op y; only y may be in memory.
 func binary(instruction func(ops ...op.Op), x, y op.Op) vec {
-	v := a.YMM()
+	v := newVec()
 	instruction(y, load(x), v)
 	return v
 }
@@ -74,13 +89,13 @@ func plus(x, y op.Op) vec  { return commuting(a.VPADDQ, x, y) }
 func minus(x, y op.Op) vec { return binary(a.VPSUBQ, x, y) }
 
 func shiftLeft(x vec, bits int) vec {
-	v := a.YMM()
+	v := newVec()
 	a.VPSLLQ(op.Imm(uint64(bits)), x, v)
 	return v
 }
 
 func shiftRight(x vec, bits int) vec {
-	v := a.YMM()
+	v := newVec()
 	a.VPSRLQ(op.Imm(uint64(bits)), x, v)
 	return v
 }
@@ -100,17 +115,95 @@ const (
 	atMost    = 0x12
 )
 
-// compare returns all ones in the lanes where the predicate holds.
-func compare(predicate int, x vec, y op.Op) vec {
-	v := a.YMM()
-	a.VCMPPD(op.Imm(uint64(predicate)), y, x, v)
+// newMask returns a register for a condition.
+func newMask() mask {
+	if vectorLanes == 8 {
+		return a.K()
+	}
+	return a.YMM()
+}
+
+// compare returns the lanes where the predicate holds.
+func compare(predicate int, x vec, y op.Op) mask {
+	m := newMask()
+	a.VCMPPD(op.Imm(uint64(predicate)), y, x, m)
+	return m
+}
+
+// either and both combine conditions.
+func either(x, y mask) mask {
+	m := newMask()
+	if vectorLanes == 8 {
+		a.KORW(x, y, m)
+	} else {
+		a.VORPD(x, y, m)
+	}
+	return m
+}
+
+func both(x, y mask) mask {
+	m := newMask()
+	if vectorLanes == 8 {
+		a.KANDW(x, y, m)
+	} else {
+		a.VANDPD(x, y, m)
+	}
+	return m
+}
+
+// choose returns yes in the lanes where m holds, no in the others.
+func choose(m mask, yes, no op.Op) vec {
+	v := newVec()
+	if vectorLanes == 8 {
+		a.VBLENDMPD(yes, load(no), m, v)
+	} else {
+		a.VBLENDVPD(m, yes, load(no), v)
+	}
 	return v
 }
 
-// choose returns yes in the lanes where mask is set, no in the others.
-func choose(mask vec, yes, no op.Op) vec {
-	v := a.YMM()
-	a.VBLENDVPD(mask, yes, load(no), v)
+// ifAny jumps if a condition holds in some lane.
+func ifAny(m mask, label string) {
+	if vectorLanes == 8 {
+		a.KORTESTW(m, m)
+	} else {
+		a.VTESTPD(m, m)
+	}
+	a.JNZ(op.LabelRef(label))
+}
+
+// above returns -1 in the lanes where the integer x is greater than y, else 0.
+func above(x vec, y op.Op) vec {
+	v := newVec()
+	if vectorLanes == 8 {
+		m := a.K()
+		a.VPCMPGTQ(y, x, m)
+		a.VPMOVM2Q(m, v)
+	} else {
+		a.VPCMPGTQ(y, x, v)
+	}
+	return v
+}
+
+// truncated drops the fractions.
+func truncated(x vec) vec {
+	v := newVec()
+	if vectorLanes == 8 {
+		a.VRNDSCALEPD(op.Imm(3), x, v)
+	} else {
+		a.VROUNDPD(op.Imm(3), x, v)
+	}
+	return v
+}
+
+// nothing returns zeros.
+func nothing() vec {
+	v := newVec()
+	if vectorLanes == 8 {
+		a.VPXORQ(v, v, v)
+	} else {
+		a.VXORPD(v, v, v)
+	}
 	return v
 }
 
@@ -124,9 +217,11 @@ func twoSum(x, y op.Op) (sum, err vec) {
 // table is a table of pairs of numbers.
 type table struct{ at reg.GPVirtual }
 
-// pairs returns the first and second parts of four entries; index holds their
-// places.
+// pairs returns the first and second parts of entries; index holds their places.
 func (t table) pairs(index vec) (first, second vec) {
+	if vectorLanes == 8 {
+		return t.gather(index, 0), t.gather(index, 8)
+	}
 	offsets := shiftLeft(index, 4)
 	upper := a.XMM()
 	a.VEXTRACTI128(op.Imm(1), offsets, upper)
@@ -144,4 +239,12 @@ func (t table) pairs(index vec) (first, second vec) {
 	a.VUNPCKLPD(odd, even, first)
 	a.VUNPCKHPD(odd, even, second)
 	return first, second
+}
+
+// gather returns the numbers at a distance in bytes from entries.
+func (t table) gather(index vec, bytes int) vec {
+	twice, all, v := shiftLeft(index, 1), a.K(), nothing()
+	a.KXNORW(all, all, all)
+	a.VGATHERQPD(atIndex(t.at, twice, 8, bytes), all, v)
+	return v
 }

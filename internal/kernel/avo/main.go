@@ -48,6 +48,7 @@ func generate(dir string) error {
 		{"elementary", elementaries, onlyAVX2},
 		{"nearest", searches, onlyAVX2},
 		{"wide", wides, notFused},
+		{"wideelementary", wideElementaries, notFused},
 	} {
 		context := build.NewContext()
 		use(context)

@@ -129,9 +129,8 @@ func nearestRows() {
 func leastOf(values, places []vec) (value, place vec) {
 	value, place = values[0], places[0]
 	for l := 1; l < len(values); l++ {
-		lower := a.YMM()
-		a.VPCMPGTQ(places[l], place, lower)
-		better := or(compare(less, values[l], value), and(lower, compare(equal, values[l], value)))
+		lower := above(place, places[l])
+		better := either(compare(less, values[l], value), both(lower, compare(equal, values[l], value)))
 		value, place = choose(better, values[l], value), choose(better, places[l], place)
 	}
 	return value, place
