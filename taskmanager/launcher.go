@@ -30,6 +30,9 @@ type Launcher interface {
 // Process is a worker process that was started.
 type Process interface {
 	PID() int
+	// Stopped reports whether the process does not run until it is told to go on. It is
+	// false where that cannot be known.
+	Stopped() bool
 	// Kill ends the process and what it has started, at once. It may be called at any
 	// time, by several goroutines.
 	Kill() error
@@ -157,6 +160,13 @@ type process struct {
 
 // PID implements Process.
 func (p *process) PID() int { return p.cmd.Process.Pid }
+
+// Stopped implements Process.
+func (p *process) Stopped() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.reaped && isStopped(p.PID())
+}
 
 // Kill implements Process.
 func (p *process) Kill() error {

@@ -213,7 +213,7 @@ func lifeTable() (t [states][happenings]move) {
 
 	set(toldKill, kill, killed, ending...)
 	set(stopped, kill, killed, ending...)
-	set(fellSilent, kill, killed, append(append([]state{building}, working...), cancelling)...)
+	set(fellSilent, kill, killed, alive...)
 	set(undeliverable, kill, killed, active...)
 	set(ranOut, kill, killed, starting, cancelling, concluding, leaving)
 	return t

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -99,6 +100,20 @@ func TestStopped(t *testing.T) {
 	require.Equal(t, wire.LostFailure, f.Kind)
 	require.Contains(t, f.Message, "the worker was silent for")
 	require.Equal(t, "killed", f.Signal)
+}
+
+// TestStoppedEarly stops a worker before it has said anything, when it may take long.
+func TestStoppedEarly(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		return // elsewhere it is not known that a process is stopped, and Startup bounds it
+	}
+	b := manage(t, newBoss(t), func(c *Config) { c.Silence, c.Startup = time.Second, time.Hour })
+	b.deploy(t, "stop-early")
+	f := b.ended(t)
+	require.NotNil(t, f)
+	require.Equal(t, wire.LostFailure, f.Kind)
+	require.Contains(t, f.Message, "the worker was silent for")
 }
 
 func TestClosedPipe(t *testing.T) {

@@ -158,6 +158,10 @@ var scripts = map[string]func(w *scripted, arg string){
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		select {}
 	},
+	"stop-early": func(w *scripted, _ string) {
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	},
 	"allocate": func(w *scripted, _ string) {
 		w.started()
 		const limit = 1 << 30

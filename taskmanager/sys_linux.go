@@ -31,6 +31,16 @@ func awaitEnd(pid int) {
 	}
 }
 
+// isStopped reports whether a process was stopped by a signal, or by a debugger.
+func isStopped(pid int) bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	_, rest, found := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" "))
+	return found && len(rest) > 0 && (rest[0] == 'T' || rest[0] == 't')
+}
+
 // machineMemory returns the bytes of memory of the machine, or the limit of this
 // process's control group where that is lower; 0 if unknown.
 func machineMemory() int64 {

@@ -13,6 +13,7 @@ var errPlatform = errors.New("task managers run on Linux and other kinds of Unix
 func workerAttr() *syscall.SysProcAttr { return nil }
 func onMainThread() bool               { return false }
 func awaitEnd(int)                     {}
+func isStopped(int) bool               { return false }
 func machineMemory() int64             { return 0 }
 func memoryKills() int64               { return -1 }
 func killGroup(int) error              { return errPlatform }

@@ -17,6 +17,9 @@ func onMainThread() bool { return false }
 // awaitEnd returns at once: there is no portable way to wait without reaping.
 func awaitEnd(int) {}
 
+// isStopped returns false: there is no portable way to ask.
+func isStopped(int) bool { return false }
+
 // machineMemory returns 0: there is no portable way to ask.
 func machineMemory() int64 { return 0 }
 

@@ -279,8 +279,12 @@ func (w *worker) tick(now time.Duration) {
 	}
 	switch w.state {
 	case starting:
-		if w.inState >= w.Startup && w.unheard() {
+		switch {
+		case w.inState >= w.Startup && w.unheard():
 			w.step(ranOut, payload{})
+		case w.inState >= w.Silence-w.turns.period && w.process.Stopped() && w.unheard():
+			// It may be long before the first word, but not while it does not run.
+			w.step(fellSilent, payload{})
 		}
 		return
 	case cancelling, concluding, leaving:
