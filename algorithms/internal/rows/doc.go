@@ -7,4 +7,29 @@
 //	...
 //	data, err := t.Open(ctx)                    // in a stage, once for each subtask
 //	block := data.Block(shard)                  // views: n rows, d features, labels, weights
+//
+// # In the job
+//
+// Check adds three things: a Vectorize where number columns are named, an operator that
+// checks rows and joins those of a shard into one batch, and a queue of one superstep,
+// named after the algorithm, for the facts. The batches are held once, however many queues
+// read them, and blocks are views of them. Where training is to know of rows only what
+// Facts say, its Facts dataset alone is enough.
+//
+// # Facts
+//
+// Means and deviations are weighted and take two passes, the second about the means of
+// the first, so that they are good to the last digits for features far from 0. The sums of
+// a shard are folded up the tree over shards: the same bits at any parallelism. Buffers are
+// as long as a window of columns at most. Sparse rows that declare very many features of
+// which few occur are renumbered: Facts.Columns has those that occur.
+//
+// # What is refused
+//
+// Nulls, NaN and infinities (or their rows are skipped and counted), negative weights,
+// censoring other than 0 and 1, vectors of different lengths, sparse indices that are out
+// of range, repeated or out of order, no rows, no weight, too many classes, values beyond
+// the range of float64 when squared. Messages tell the row of the shard and the column. The
+// row numbers are those of the checked dataset's input; with Skip and number columns, rows
+// with a null in those are left out before.
 package rows
