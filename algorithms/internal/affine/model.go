@@ -116,16 +116,8 @@ func (m *Model) MarginsTo(x, dst []float64) bool {
 	if len(x) != m.Dim || len(dst) != len(m.Coefficients) {
 		return false
 	}
-	for a, own := range m.Coefficients {
-		var sum float64
-		if m.Columns == nil {
-			sum = kernel.Dot(x, own)
-		} else {
-			for k, j := range m.Columns {
-				sum += float64(x[j] * own[k])
-			}
-		}
-		dst[a] = sum + m.Intercepts[a]
+	for a := range m.Coefficients {
+		dst[a] = m.dense(a, x)
 	}
 	return true
 }
@@ -147,14 +139,8 @@ func (m *Model) SparseMarginsTo(indices []int32, values, dst []float64) bool {
 	if len(dst) != len(m.Coefficients) || m.badSparse(indices, values) != "" {
 		return false
 	}
-	for a, own := range m.Coefficients {
-		var sum float64
-		for p, j := range indices {
-			if k := f.number(j); k >= 0 {
-				sum += float64(values[p] * own[k])
-			}
-		}
-		dst[a] = sum + m.Intercepts[a]
+	for a := range m.Coefficients {
+		dst[a] = m.sparse(f, a, indices, values)
 	}
 	return true
 }
@@ -301,4 +287,60 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 func (m *Model) Take(from *Model) {
 	m.Reads, m.OffsetCol, m.Dim, m.Columns = from.Reads, from.OffsetCol, from.Dim, from.Columns
 	m.Coefficients, m.Intercepts, m.Summary = from.Coefficients, from.Intercepts, from.Summary
+}
+
+// Largest returns the number of the largest margin of a row, of equal ones the first; −1
+// for a row that has not Dim features or whose margins are all NaN. It allocates nothing.
+func (m *Model) Largest(x []float64) int {
+	m.prepare()
+	if len(x) != m.Dim {
+		return -1
+	}
+	best, at := math.Inf(-1), -1
+	for a := range m.Coefficients {
+		if v := m.dense(a, x); v > best || at < 0 && v == v {
+			best, at = v, a
+		}
+	}
+	return at
+}
+
+// SparseLargest is Largest for a sparse row.
+func (m *Model) SparseLargest(indices []int32, values []float64) int {
+	f := m.prepare()
+	if m.badSparse(indices, values) != "" {
+		return -1
+	}
+	best, at := math.Inf(-1), -1
+	for a := range m.Coefficients {
+		if v := m.sparse(f, a, indices, values); v > best || at < 0 && v == v {
+			best, at = v, a
+		}
+	}
+	return at
+}
+
+// dense returns margin a of a row of Dim features.
+func (m *Model) dense(a int, x []float64) float64 {
+	own := m.Coefficients[a]
+	if m.Columns == nil {
+		return kernel.Dot(x, own) + m.Intercepts[a]
+	}
+	var sum float64
+	for k, j := range m.Columns {
+		sum += float64(x[j] * own[k])
+	}
+	return sum + m.Intercepts[a]
+}
+
+// sparse returns margin a of a sparse row.
+func (m *Model) sparse(f *layout, a int, indices []int32, values []float64) float64 {
+	own := m.Coefficients[a]
+	var sum float64
+	for p, j := range indices {
+		if k := f.number(j); k >= 0 {
+			sum += float64(values[p] * own[k])
+		}
+	}
+	return sum + m.Intercepts[a]
 }

@@ -1,0 +1,259 @@
+package logistic
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Model is a trained regression. It is used by pointer and not changed once it predicts;
+// any number of goroutines may use one.
+//
+// Of a binary model Coefficients has one row, and Intercepts one value, those of the log
+// odds of the second class; of a multinomial one they have one for each class. They are on
+// the scale of the features as they are.
+type Model struct {
+	affine.Model
+	// Classes are the classes in ascending order, and the type of their column.
+	Classes affine.Classes
+	// Threshold is the probability of the second of two classes above which it is predicted.
+	Threshold float64
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and "probability".
+	PredictionCol, ProbabilityCol string
+}
+
+// Summary tells about a training, and Inference is its table of standard errors.
+type (
+	Summary   = affine.Summary
+	Inference = affine.Inference
+	Term      = affine.Term
+)
+
+// Measures of fit in Summary.Measures.
+const (
+	// LogLikelihood is that of the weighted rows.
+	LogLikelihood = "log_likelihood"
+	// NullLogLikelihood is that with an intercept alone; defined with an intercept, without
+	// class weights and offset.
+	NullLogLikelihood = "null_log_likelihood"
+	// PseudoRSquared is McFadden's, 1 − LogLikelihood/NullLogLikelihood.
+	PseudoRSquared = "pseudo_r_squared"
+	// AIC is 2·coefficients − 2·LogLikelihood; where there is a table.
+	AIC = "aic"
+)
+
+// binary reports whether two classes share one set of coefficients.
+func (m *Model) binary() bool { return m.Margins() == 1 }
+
+// Predict returns the number, among Classes.Values, of the class that is predicted for a
+// row: of two the second if its probability is above Threshold, else the most probable one,
+// the first of equals. A row that has not Dim features, or has a NaN, gives -1. It
+// allocates nothing, the first call excepted. Offsets count as 0.
+func (m *Model) Predict(x []float64) int {
+	if m.binary() {
+		return m.decide(m.Margin(x))
+	}
+	return m.Largest(x)
+}
+
+// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
+// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
+// give -1.
+func (m *Model) PredictSparse(indices []int32, values []float64) int {
+	if m.binary() {
+		return m.decide(m.SparseMargin(indices, values))
+	}
+	return m.SparseLargest(indices, values)
+}
+
+// PredictProbability writes the probability of each class to dst, which has a value for
+// each. A row that has not Dim features, or a dst of another length, is left, and gives
+// false. It allocates nothing, the first call excepted.
+func (m *Model) PredictProbability(x, dst []float64) bool {
+	if len(dst) != len(m.Classes.Values) || !m.MarginsTo(x, dst[:m.Margins()]) {
+		return false
+	}
+	m.probabilities(dst)
+	return true
+}
+
+// PredictProbabilitySparse is PredictProbability for a sparse row.
+func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
+	if len(dst) != len(m.Classes.Values) || !m.SparseMarginsTo(indices, values, dst[:m.Margins()]) {
+		return false
+	}
+	m.probabilities(dst)
+	return true
+}
+
+// decide returns the class for the log odds of the second one.
+func (m *Model) decide(margin float64) int {
+	switch p := kernel.Sigmoid(margin); {
+	case p != p:
+		return -1
+	case p > m.Threshold:
+		return 1
+	}
+	return 0
+}
+
+// largest returns the class with the largest margin, the first of equals.
+func largest(margins []float64) int {
+	best := 0
+	for a, v := range margins {
+		if v > margins[best] {
+			best = a
+		}
+	}
+	return best
+}
+
+// probabilities turns the margins at the head of dst into probabilities.
+func (m *Model) probabilities(dst []float64) {
+	if m.binary() {
+		dst[0], dst[1] = kernel.Sigmoid(-dst[0]), kernel.Sigmoid(dst[0])
+		return
+	}
+	top := dst[largest(dst)]
+	var sum float64
+	for a, v := range dst {
+		dst[a] = kernel.Exp(v - top)
+		sum += dst[a]
+	}
+	for a := range dst {
+		dst[a] /= sum
+	}
+}
+
+// finish makes the model.
+func (p Params) finish(f *affine.Fit) (model.Model, error) {
+	m := &Model{
+		Classes: affine.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Threshold: p.Threshold,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
+	}
+	if m.Threshold == 0 {
+		m.Threshold = defaultThreshold
+	}
+	m.Take(f.Model)
+	s := &m.Summary
+	likelihood := -(s.Weight * s.Loss)
+	s.Note(LogLikelihood, likelihood)
+	if !p.NoIntercept && p.OffsetCol == "" && !p.Balanced && len(p.ClassWeights) == 0 {
+		var null float64
+		for _, w := range f.Facts.ClassWeights {
+			null += float64(w * kernel.Log(w/s.Weight))
+		}
+		s.Note(NullLogLikelihood, null)
+		s.Note(PseudoRSquared, 1-likelihood/null)
+	}
+	if !p.Inference || f.Result.Reason == optim.Diverging {
+		return m, nil
+	}
+	var err error
+	if s.Inference, err = f.ZTable(nil); err != nil {
+		return nil, err
+	}
+	if s.Inference != nil {
+		s.Note(AIC, 2*float64(s.Inference.Rank)-2*likelihood)
+	}
+	return m, nil
+}
+
+// payload is what a model's file holds.
+type payload struct {
+	affine.Payload
+	affine.Classes
+	Threshold      float64 `json:"threshold"`
+	PredictionCol  string  `json:"prediction_column,omitempty"`
+	ProbabilityCol string  `json:"probability_column,omitempty"`
+}
+
+const version = 1
+
+// Kind implements model.Model.
+func (m *Model) Kind() string { return kind }
+
+// Encode returns the model's file, the same bytes for the same model. A model that does not
+// hold together is an error.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", kind, err)
+	}
+	return model.Encode(kind, version, m.Inputs(), m.Summary,
+		payload{m.Payload(), m.Classes, m.Threshold, m.PredictionCol, m.ProbabilityCol})
+}
+
+// check tells what does not hold together.
+func (m *Model) check() error {
+	k := len(m.Classes.Values)
+	if err := m.Classes.Check(2); err != nil {
+		return err
+	}
+	if m.Margins() != k && (m.Margins() != 1 || k != 2) {
+		return fmt.Errorf("there are coefficients of %d margins for %d classes", m.Margins(), k)
+	}
+	if !(m.Threshold > 0 && m.Threshold < 1) {
+		return fmt.Errorf("the threshold is %v", m.Threshold)
+	}
+	return m.Check()
+}
+
+// Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
+// newer version is an error that says so.
+func Decode(file []byte) (*Model, error) {
+	f, err := model.Decode(file, kind, version)
+	if err != nil {
+		return nil, err
+	}
+	var p payload
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	m := &Model{Classes: p.Classes, Threshold: p.Threshold, PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol}
+	if err := m.Fill(f, p.Payload); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// Save writes the model to a file. The file is either the old one or the whole new one.
+func (m *Model) Save(path string) error { return model.Save(path, m) }
+
+// Load reads a model that Save wrote.
+func Load(path string) (*Model, error) {
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ModelOf returns the model that was collected under a name from the dataset that Train
+// returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// Dataset makes the model a dataset of the job, as Train returns one, so that a saved model
+// can be given to Predict.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }

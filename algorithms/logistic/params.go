@@ -1,0 +1,238 @@
+package logistic
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Params are the parameters of Train. The zero value of each field but LabelCol is its
+// default.
+type Params struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// number columns instead, which are joined in their order. With neither the dataset's only
+	// vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// LabelCol names the column of the classes, of any type: its distinct values in ascending
+	// order, numbers by value, text by bytes, false before true, are the classes. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// OffsetCol names a column of numbers that are added to the margins of two classes, in
+	// training and wherever the model is applied to a dataset; empty: none.
+	OffsetCol string
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and "probability".
+	PredictionCol, ProbabilityCol string
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
+
+	// Family says how classes are modelled; the zero value decides by their number.
+	Family Family
+	// ClassWeights multiply the weights of the rows of classes, by the class as text; classes
+	// that are not named keep theirs. Balanced makes all classes weigh the same instead.
+	ClassWeights map[string]float64
+	Balanced     bool
+	// Threshold is the probability of the second of two classes above which it is predicted,
+	// above 0 and below 1; 0 means 0.5.
+	Threshold float64
+
+	// NoIntercept leaves the intercepts out.
+	NoIntercept bool
+	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
+	// of those of features divided by their standard deviations. Without a penalty it changes
+	// nothing.
+	NoStandardize bool
+	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
+	// mean weighted loss. Intercepts are not penalised. With W the total weight, scikit-learn's
+	// C is L2 = 1/(C·W) and NoStandardize.
+	L1, L2 float64
+	// Inference asks for the table of standard errors, z and p values, which takes one more
+	// read of the rows. It is for two classes without a penalty.
+	Inference bool
+
+	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
+	// method up to 64 parameters, and LBFGS beyond that.
+	Method optim.Method
+	// MaxIter is the largest number of iterations; 0 means 100.
+	MaxIter int
+	// Tol ends training when the largest component of the gradient, by standardised
+	// coefficients, is at most Tol times the larger of 1 and that at the start; 0 means 1e-6, a
+	// negative value turns the test off.
+	Tol float64
+	// LossTol and StepTol end training when the objective falls by at most LossTol relatively,
+	// or no parameter moves more than StepTol; 0 turns the test off.
+	LossTol, StepTol float64
+	// Stochastic are the settings of the method SGD.
+	Stochastic optim.Stochastic
+	// Start is a model to start from, of the same features and classes; nil: zeros.
+	Start *Model
+	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	Seed uint64
+}
+
+// Family is how classes are modelled.
+type Family int
+
+const (
+	// Auto takes Binary for two classes and Multinomial for more.
+	Auto Family = iota
+	// Binary gives two classes one set of coefficients: the margin is the log odds of the
+	// second class.
+	Binary
+	// Multinomial gives each class coefficients of its own: probabilities are in proportion
+	// to the exponentials of the margins.
+	Multinomial
+)
+
+var familyNames = [...]string{"auto", "binary", "multinomial"}
+
+// String returns "auto", "binary" or "multinomial".
+func (f Family) String() string {
+	if f < 0 || int(f) >= len(familyNames) {
+		return fmt.Sprintf("Family(%d)", int(f))
+	}
+	return familyNames[f]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Family) MarshalText() ([]byte, error) {
+	if f < Auto || f > Multinomial {
+		return nil, fmt.Errorf("%v is none of the package's constants", f)
+	}
+	return []byte(f.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (f *Family) UnmarshalText(text []byte) error {
+	for i, name := range familyNames {
+		if name == string(text) {
+			*f = Family(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown family %q: want auto, binary or multinomial", text)
+}
+
+// Names.
+const (
+	kind               = "logistic"
+	defaultPrediction  = "prediction"
+	defaultProbability = "probability"
+	defaultThreshold   = 0.5
+)
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	errs := []error{p.common().Validate()}
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.Family < Auto || p.Family > Multinomial {
+		bad("%v is none of the package's constants", p.Family)
+	}
+	if !(p.Threshold >= 0 && p.Threshold < 1) {
+		bad("Threshold is %v: want a probability above 0 and below 1, or 0 for %v", p.Threshold, defaultThreshold)
+	}
+	if p.Threshold != 0 && p.Family == Multinomial {
+		bad("Threshold is for two classes, and Family is multinomial")
+	}
+	if p.Inference && p.common().Penalised() {
+		bad("Inference asks for standard errors, which are not defined with a penalty: leave L1 and L2 out")
+	}
+	if p.Inference && p.Family == Multinomial {
+		bad("Inference asks for standard errors, which are for two classes, and Family is multinomial")
+	}
+	if p.OffsetCol != "" && p.Family == Multinomial {
+		bad("OffsetCol is for two classes, and Family is multinomial")
+	}
+	if p.Balanced && len(p.ClassWeights) > 0 {
+		bad("ClassWeights are given and Balanced is set: choose one")
+	}
+	if p.predictionName() == p.probabilityName() {
+		bad("PredictionCol and ProbabilityCol are both %q", p.predictionName())
+	}
+	return errors.Join(errs...)
+}
+
+func (p Params) predictionName() string  { return orName(p.PredictionCol, defaultPrediction) }
+func (p Params) probabilityName() string { return orName(p.ProbabilityCol, defaultProbability) }
+
+func orName(name, otherwise string) string {
+	if name == "" {
+		return otherwise
+	}
+	return name
+}
+
+// common returns what all linear models share.
+func (p Params) common() affine.Params {
+	return affine.Params{
+		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol,
+		Skip: p.Skip, NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2, Inference: p.Inference,
+		Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
+	}
+}
+
+// loss returns the loss for the classes that there are.
+func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
+	k := len(f.Classes)
+	switch {
+	case k == 1:
+		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	case k == 2 && p.Family != Multinomial:
+		return objective.Logistic{}, nil
+	case p.Family == Binary:
+		return nil, fmt.Errorf("the labels have %d classes, and Family is binary", k)
+	case k > 2 && p.Threshold != 0:
+		return nil, fmt.Errorf("the labels have %d classes: Threshold is for two", k)
+	case k > 2 && p.Inference:
+		return nil, fmt.Errorf("the labels have %d classes: Inference asks for standard errors, which are for two", k)
+	case k > 2 && p.OffsetCol != "":
+		return nil, fmt.Errorf("the labels have %d classes: OffsetCol is for two", k)
+	}
+	return objective.Softmax{}, nil
+}
+
+// Train fits a logistic regression and returns the model as a dataset of one row, whose
+// column "model" holds what Model.Encode returns. Collect it and read it with ModelOf, or
+// give it to Predict. (A second column, null, has the type of the labels.)
+//
+// Its queue is named "logistic" and reports "loss", the objective, "gradient norm", "step"
+// and "reads" for the start and every iteration. What is wrong with the parameters or with
+// the columns they name is reported when the job is built, with the caller's line. Where
+// classes are separable and there is no penalty, there is no optimum: training stops with
+// the reason "diverging", and the run's report counts a warning.
+func Train(d *engine.Dataset, p Params) *engine.Dataset {
+	const op = "logistic.Train"
+	b := model.BuilderOf(op, d)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	t := affine.Training{
+		Op: op, Queue: kind, Params: p.common(), Loss: objective.Logistic{}, LossOf: p.loss, Label: rows.ClassLabel,
+		ClassWeights: p.ClassWeights, Balanced: p.Balanced, Finish: p.finish,
+	}
+	if p.Start != nil {
+		t.Start, t.StartClasses = &p.Start.Model, p.Start.Classes.Values
+	}
+	return t.Add(d)
+}
+
+// Kind implements model.Stage.
+func (p Params) Kind() string { return kind }
+
+// Fit implements model.Stage: it is Train.
+func (p Params) Fit(d *engine.Dataset) *engine.Dataset { return Train(d, p) }
+
+// Apply implements model.Stage: it is Predict with the parameters' columns.
+func (p Params) Apply(d, made *engine.Dataset) *engine.Dataset {
+	return Predict(d, made, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
+}
