@@ -64,7 +64,7 @@ func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32,
 	if int(most) >= len(sums)/(d+1) {
 		panic("kernel: the number of a centre is out of range")
 	}
-	for step, i := rowsPerCall(d), 0; i < n; i += step {
+	for step, i := rowsPerCall[T](d), 0; i < n; i += step {
 		m := min(step, n-i)
 		switch {
 		case len(sums) == 0: // no row is assigned

@@ -63,6 +63,12 @@ func Assembly() string {
 // cannot interrupt it, and a collection of garbage waits for it.
 const callSize = 1 << 16
 
-// rowsPerCall returns the rows of d features that one call takes, a multiple of
-// 64.
-func rowsPerCall(d int) int { return max(callSize/max(d, 1)&^63, 64) }
+// rowsPerCall returns the rows of d features that one call takes: a multiple of
+// what the loops take in a pass, and no less.
+func rowsPerCall[T Float](d int) int {
+	pass := 16
+	if !is64[T]() {
+		pass = 24
+	}
+	return max(callSize/max(d, 1)/pass, 1) * pass
+}

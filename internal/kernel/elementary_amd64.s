@@ -45,27 +45,27 @@ loop:
 	VADDPD         Y2, Y0, Y0
 	VANDPD         c000000000000003f<>+0(SB), Y1, Y2
 	VPSLLQ         $0x04, Y2, Y2
-	VEXTRACTI128   $0x01, Y2, X4
 	VMOVQ          X2, SI
 	VPEXTRQ        $0x01, X2, DI
-	VMOVQ          X4, R8
-	VPEXTRQ        $0x01, X4, R9
-	VBROADCASTF128 (BX)(SI*1), Y2
-	VINSERTF128    $0x01, (BX)(R8*1), Y2, Y2
-	VBROADCASTF128 (BX)(DI*1), Y4
-	VINSERTF128    $0x01, (BX)(R9*1), Y4, Y4
-	VUNPCKLPD      Y4, Y2, Y5
-	VUNPCKHPD      Y4, Y2, Y2
+	VBROADCASTF128 (BX)(SI*1), Y4
+	VBROADCASTF128 (BX)(DI*1), Y5
+	VEXTRACTI128   $0x01, Y2, X2
+	VMOVQ          X2, SI
+	VPEXTRQ        $0x01, X2, DI
+	VINSERTF128    $0x01, (BX)(SI*1), Y4, Y4
+	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
+	VUNPCKLPD      Y5, Y4, Y2
+	VUNPCKHPD      Y5, Y4, Y4
 	VANDPD         cffffffffffffffc0<>+0(SB), Y1, Y1
 	VPSLLQ         $0x2e, Y1, Y1
 	VPADDQ         c3ff0000000000000<>+0(SB), Y1, Y1
 	VADDPD         Y0, Y3, Y0
-	VMULPD         Y0, Y5, Y0
+	VMULPD         Y0, Y2, Y0
+	VADDPD         Y0, Y4, Y0
+	VADDPD         Y0, Y2, Y3
+	VSUBPD         Y3, Y2, Y2
 	VADDPD         Y0, Y2, Y0
-	VADDPD         Y0, Y5, Y2
-	VSUBPD         Y2, Y5, Y3
-	VADDPD         Y0, Y3, Y0
-	VMULPD         Y1, Y2, Y0
+	VMULPD         Y1, Y3, Y0
 	VMOVUPD        Y0, (AX)
 	ADDQ           $0x20, CX
 	ADDQ           $0x20, AX
@@ -204,38 +204,38 @@ loop:
 	VADDPD         Y2, Y0, Y0
 	VANDPD         c000000000000003f<>+0(SB), Y1, Y2
 	VPSLLQ         $0x04, Y2, Y2
-	VEXTRACTI128   $0x01, Y2, X4
 	VMOVQ          X2, SI
 	VPEXTRQ        $0x01, X2, DI
-	VMOVQ          X4, R8
-	VPEXTRQ        $0x01, X4, R9
-	VBROADCASTF128 (BX)(SI*1), Y2
-	VINSERTF128    $0x01, (BX)(R8*1), Y2, Y2
-	VBROADCASTF128 (BX)(DI*1), Y4
-	VINSERTF128    $0x01, (BX)(R9*1), Y4, Y4
-	VUNPCKLPD      Y4, Y2, Y5
-	VUNPCKHPD      Y4, Y2, Y2
+	VBROADCASTF128 (BX)(SI*1), Y4
+	VBROADCASTF128 (BX)(DI*1), Y5
+	VEXTRACTI128   $0x01, Y2, X2
+	VMOVQ          X2, SI
+	VPEXTRQ        $0x01, X2, DI
+	VINSERTF128    $0x01, (BX)(SI*1), Y4, Y4
+	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
+	VUNPCKLPD      Y5, Y4, Y2
+	VUNPCKHPD      Y5, Y4, Y4
 	VANDPD         cffffffffffffffc0<>+0(SB), Y1, Y1
 	VPSLLQ         $0x2e, Y1, Y1
 	VPADDQ         c3ff0000000000000<>+0(SB), Y1, Y1
-	VMULPD         Y1, Y5, Y4
-	VMULPD         Y1, Y2, Y1
-	VADDPD         cbff0000000000000<>+0(SB), Y4, Y2
-	VSUBPD         Y4, Y2, Y5
-	VSUBPD         Y5, Y2, Y6
-	VSUBPD         Y6, Y4, Y4
+	VMULPD         Y1, Y2, Y2
+	VMULPD         Y1, Y4, Y1
+	VADDPD         cbff0000000000000<>+0(SB), Y2, Y4
+	VSUBPD         Y2, Y4, Y5
+	VSUBPD         Y5, Y4, Y6
+	VSUBPD         Y6, Y2, Y2
 	VMOVUPD        cbff0000000000000<>+0(SB), Y6
 	VSUBPD         Y5, Y6, Y5
-	VADDPD         Y5, Y4, Y4
-	VADDPD         Y3, Y2, Y5
+	VADDPD         Y5, Y2, Y2
+	VADDPD         Y3, Y4, Y5
 	VADDPD         Y0, Y3, Y6
-	VSUBPD         Y5, Y2, Y7
+	VSUBPD         Y5, Y4, Y7
 	VADDPD         Y3, Y7, Y3
-	VMULPD         Y6, Y2, Y2
-	VADDPD         Y2, Y0, Y0
-	VMULPD         Y6, Y1, Y2
-	VADDPD         Y2, Y1, Y1
+	VMULPD         Y6, Y4, Y4
+	VADDPD         Y4, Y0, Y0
+	VMULPD         Y6, Y1, Y4
 	VADDPD         Y4, Y1, Y1
+	VADDPD         Y2, Y1, Y1
 	VADDPD         Y1, Y0, Y0
 	VADDPD         Y0, Y3, Y0
 	VADDPD         Y0, Y5, Y1
@@ -307,22 +307,22 @@ loop:
 	VPADDQ         c000000000000005a<>+0(SB), Y5, Y5
 	VPSUBQ         Y5, Y4, Y4
 	VPSLLQ         $0x04, Y4, Y4
-	VEXTRACTI128   $0x01, Y4, X5
 	VMOVQ          X4, SI
 	VPEXTRQ        $0x01, X4, DI
-	VMOVQ          X5, R8
-	VPEXTRQ        $0x01, X5, R9
-	VBROADCASTF128 (BX)(SI*1), Y4
-	VINSERTF128    $0x01, (BX)(R8*1), Y4, Y4
-	VBROADCASTF128 (BX)(DI*1), Y5
-	VINSERTF128    $0x01, (BX)(R9*1), Y5, Y5
-	VUNPCKLPD      Y5, Y4, Y6
-	VUNPCKHPD      Y5, Y4, Y4
+	VBROADCASTF128 (BX)(SI*1), Y5
+	VBROADCASTF128 (BX)(DI*1), Y6
+	VEXTRACTI128   $0x01, Y4, X4
+	VMOVQ          X4, SI
+	VPEXTRQ        $0x01, X4, DI
+	VINSERTF128    $0x01, (BX)(SI*1), Y5, Y5
+	VINSERTF128    $0x01, (BX)(DI*1), Y6, Y6
+	VUNPCKLPD      Y6, Y5, Y4
+	VUNPCKHPD      Y6, Y5, Y5
 	VMULPD         c3f80000000000000<>+0(SB), Y3, Y3
-	VSUBPD         Y3, Y1, Y5
-	VADDPD         Y2, Y5, Y7
-	VSUBPD         Y7, Y5, Y5
-	VADDPD         Y2, Y5, Y5
+	VSUBPD         Y3, Y1, Y6
+	VADDPD         Y2, Y6, Y7
+	VSUBPD         Y7, Y6, Y6
+	VADDPD         Y2, Y6, Y6
 	VADDPD         Y3, Y1, Y8
 	VANDPD         cfffffffff8000000<>+0(SB), Y8, Y9
 	VSUBPD         Y3, Y9, Y3
@@ -336,22 +336,22 @@ loop:
 	VSUBPD         Y9, Y7, Y7
 	VMULPD         Y1, Y8, Y1
 	VSUBPD         Y1, Y7, Y1
-	VADDPD         Y5, Y1, Y1
+	VADDPD         Y6, Y1, Y1
 	VMULPD         Y2, Y1, Y1
 	VMULPD         Y3, Y3, Y2
-	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y5
-	VADDPD         c3fc2492492492492<>+0(SB), Y5, Y5
-	VMULPD         Y5, Y2, Y5
-	VADDPD         c3fc999999999999a<>+0(SB), Y5, Y5
-	VMULPD         Y5, Y2, Y5
-	VADDPD         c3fd5555555555555<>+0(SB), Y5, Y5
+	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y6
+	VADDPD         c3fc2492492492492<>+0(SB), Y6, Y6
+	VMULPD         Y6, Y2, Y6
+	VADDPD         c3fc999999999999a<>+0(SB), Y6, Y6
+	VMULPD         Y6, Y2, Y6
+	VADDPD         c3fd5555555555555<>+0(SB), Y6, Y6
 	VMULPD         c4000000000000000<>+0(SB), Y3, Y3
-	VMULPD         Y5, Y2, Y2
+	VMULPD         Y6, Y2, Y2
 	VMULPD         Y2, Y3, Y2
 	VMULPD         c3fe62e42fefa3800<>+0(SB), Y0, Y3
-	VADDPD         Y6, Y3, Y3
+	VADDPD         Y4, Y3, Y3
 	VMULPD         c3d2ef35793c76730<>+0(SB), Y0, Y0
-	VADDPD         Y4, Y0, Y0
+	VADDPD         Y5, Y0, Y0
 	VADDPD         Y8, Y8, Y4
 	VADDPD         Y1, Y1, Y1
 	VADDPD         Y4, Y3, Y5
@@ -520,22 +520,22 @@ loop:
 	VPADDQ         c000000000000005a<>+0(SB), Y5, Y5
 	VPSUBQ         Y5, Y4, Y4
 	VPSLLQ         $0x04, Y4, Y4
-	VEXTRACTI128   $0x01, Y4, X5
 	VMOVQ          X4, SI
 	VPEXTRQ        $0x01, X4, DI
-	VMOVQ          X5, R8
-	VPEXTRQ        $0x01, X5, R9
-	VBROADCASTF128 (BX)(SI*1), Y4
-	VINSERTF128    $0x01, (BX)(R8*1), Y4, Y4
-	VBROADCASTF128 (BX)(DI*1), Y5
-	VINSERTF128    $0x01, (BX)(R9*1), Y5, Y5
-	VUNPCKLPD      Y5, Y4, Y6
-	VUNPCKHPD      Y5, Y4, Y4
+	VBROADCASTF128 (BX)(SI*1), Y5
+	VBROADCASTF128 (BX)(DI*1), Y6
+	VEXTRACTI128   $0x01, Y4, X4
+	VMOVQ          X4, SI
+	VPEXTRQ        $0x01, X4, DI
+	VINSERTF128    $0x01, (BX)(SI*1), Y5, Y5
+	VINSERTF128    $0x01, (BX)(DI*1), Y6, Y6
+	VUNPCKLPD      Y6, Y5, Y4
+	VUNPCKHPD      Y6, Y5, Y5
 	VMULPD         c3f80000000000000<>+0(SB), Y3, Y3
-	VSUBPD         Y3, Y2, Y5
-	VADDPD         Y0, Y5, Y7
-	VSUBPD         Y7, Y5, Y5
-	VADDPD         Y0, Y5, Y5
+	VSUBPD         Y3, Y2, Y6
+	VADDPD         Y0, Y6, Y7
+	VSUBPD         Y7, Y6, Y6
+	VADDPD         Y0, Y6, Y6
 	VADDPD         Y3, Y2, Y8
 	VANDPD         cfffffffff8000000<>+0(SB), Y8, Y9
 	VSUBPD         Y3, Y9, Y3
@@ -549,22 +549,22 @@ loop:
 	VSUBPD         Y9, Y7, Y7
 	VMULPD         Y0, Y8, Y0
 	VSUBPD         Y0, Y7, Y0
-	VADDPD         Y5, Y0, Y0
+	VADDPD         Y6, Y0, Y0
 	VMULPD         Y2, Y0, Y0
 	VMULPD         Y3, Y3, Y2
-	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y5
-	VADDPD         c3fc2492492492492<>+0(SB), Y5, Y5
-	VMULPD         Y5, Y2, Y5
-	VADDPD         c3fc999999999999a<>+0(SB), Y5, Y5
-	VMULPD         Y5, Y2, Y5
-	VADDPD         c3fd5555555555555<>+0(SB), Y5, Y5
+	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y6
+	VADDPD         c3fc2492492492492<>+0(SB), Y6, Y6
+	VMULPD         Y6, Y2, Y6
+	VADDPD         c3fc999999999999a<>+0(SB), Y6, Y6
+	VMULPD         Y6, Y2, Y6
+	VADDPD         c3fd5555555555555<>+0(SB), Y6, Y6
 	VMULPD         c4000000000000000<>+0(SB), Y3, Y3
-	VMULPD         Y5, Y2, Y2
+	VMULPD         Y6, Y2, Y2
 	VMULPD         Y2, Y3, Y2
 	VMULPD         c3fe62e42fefa3800<>+0(SB), Y1, Y3
-	VADDPD         Y6, Y3, Y3
+	VADDPD         Y4, Y3, Y3
 	VMULPD         c3d2ef35793c76730<>+0(SB), Y1, Y1
-	VADDPD         Y4, Y1, Y1
+	VADDPD         Y5, Y1, Y1
 	VADDPD         Y8, Y8, Y4
 	VADDPD         Y0, Y0, Y0
 	VADDPD         Y4, Y3, Y5
@@ -635,27 +635,27 @@ loop:
 	VADDPD         Y3, Y1, Y1
 	VANDPD         c000000000000003f<>+0(SB), Y2, Y3
 	VPSLLQ         $0x04, Y3, Y3
-	VEXTRACTI128   $0x01, Y3, X5
 	VMOVQ          X3, SI
 	VPEXTRQ        $0x01, X3, DI
-	VMOVQ          X5, R8
-	VPEXTRQ        $0x01, X5, R9
-	VBROADCASTF128 (BX)(SI*1), Y3
-	VINSERTF128    $0x01, (BX)(R8*1), Y3, Y3
-	VBROADCASTF128 (BX)(DI*1), Y5
-	VINSERTF128    $0x01, (BX)(R9*1), Y5, Y5
-	VUNPCKLPD      Y5, Y3, Y6
-	VUNPCKHPD      Y5, Y3, Y3
+	VBROADCASTF128 (BX)(SI*1), Y5
+	VBROADCASTF128 (BX)(DI*1), Y6
+	VEXTRACTI128   $0x01, Y3, X3
+	VMOVQ          X3, SI
+	VPEXTRQ        $0x01, X3, DI
+	VINSERTF128    $0x01, (BX)(SI*1), Y5, Y5
+	VINSERTF128    $0x01, (BX)(DI*1), Y6, Y6
+	VUNPCKLPD      Y6, Y5, Y3
+	VUNPCKHPD      Y6, Y5, Y5
 	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
 	VPSLLQ         $0x2e, Y2, Y2
 	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
 	VADDPD         Y1, Y4, Y1
-	VMULPD         Y1, Y6, Y1
+	VMULPD         Y1, Y3, Y1
+	VADDPD         Y1, Y5, Y1
+	VADDPD         Y1, Y3, Y4
+	VSUBPD         Y4, Y3, Y3
 	VADDPD         Y1, Y3, Y1
-	VADDPD         Y1, Y6, Y3
-	VSUBPD         Y3, Y6, Y4
-	VADDPD         Y1, Y4, Y1
-	VMULPD         Y2, Y3, Y3
+	VMULPD         Y2, Y4, Y3
 	VMULPD         Y2, Y1, Y1
 	VADDPD         c3ff0000000000000<>+0(SB), Y3, Y2
 	VSUBPD         c3ff0000000000000<>+0(SB), Y2, Y4
@@ -737,38 +737,38 @@ loop:
 	VADDPD         Y4, Y2, Y2
 	VANDPD         c000000000000003f<>+0(SB), Y3, Y4
 	VPSLLQ         $0x04, Y4, Y4
-	VEXTRACTI128   $0x01, Y4, X6
 	VMOVQ          X4, SI
 	VPEXTRQ        $0x01, X4, DI
-	VMOVQ          X6, R8
-	VPEXTRQ        $0x01, X6, R9
-	VBROADCASTF128 (BX)(SI*1), Y4
-	VINSERTF128    $0x01, (BX)(R8*1), Y4, Y4
-	VBROADCASTF128 (BX)(DI*1), Y6
-	VINSERTF128    $0x01, (BX)(R9*1), Y6, Y6
-	VUNPCKLPD      Y6, Y4, Y7
-	VUNPCKHPD      Y6, Y4, Y4
+	VBROADCASTF128 (BX)(SI*1), Y6
+	VBROADCASTF128 (BX)(DI*1), Y7
+	VEXTRACTI128   $0x01, Y4, X4
+	VMOVQ          X4, SI
+	VPEXTRQ        $0x01, X4, DI
+	VINSERTF128    $0x01, (BX)(SI*1), Y6, Y6
+	VINSERTF128    $0x01, (BX)(DI*1), Y7, Y7
+	VUNPCKLPD      Y7, Y6, Y4
+	VUNPCKHPD      Y7, Y6, Y6
 	VANDPD         cffffffffffffffc0<>+0(SB), Y3, Y3
 	VPSLLQ         $0x2e, Y3, Y3
 	VPADDQ         c3ff0000000000000<>+0(SB), Y3, Y3
-	VMULPD         Y3, Y7, Y6
-	VMULPD         Y3, Y4, Y3
-	VADDPD         cbff0000000000000<>+0(SB), Y6, Y4
-	VSUBPD         Y6, Y4, Y7
-	VSUBPD         Y7, Y4, Y8
-	VSUBPD         Y8, Y6, Y6
+	VMULPD         Y3, Y4, Y4
+	VMULPD         Y3, Y6, Y3
+	VADDPD         cbff0000000000000<>+0(SB), Y4, Y6
+	VSUBPD         Y4, Y6, Y7
+	VSUBPD         Y7, Y6, Y8
+	VSUBPD         Y8, Y4, Y4
 	VMOVUPD        cbff0000000000000<>+0(SB), Y8
 	VSUBPD         Y7, Y8, Y7
-	VADDPD         Y7, Y6, Y6
-	VADDPD         Y5, Y4, Y7
+	VADDPD         Y7, Y4, Y4
+	VADDPD         Y5, Y6, Y7
 	VADDPD         Y2, Y5, Y8
-	VSUBPD         Y7, Y4, Y9
+	VSUBPD         Y7, Y6, Y9
 	VADDPD         Y5, Y9, Y5
-	VMULPD         Y8, Y4, Y4
-	VADDPD         Y4, Y2, Y2
-	VMULPD         Y8, Y3, Y4
-	VADDPD         Y4, Y3, Y3
+	VMULPD         Y8, Y6, Y6
+	VADDPD         Y6, Y2, Y2
+	VMULPD         Y8, Y3, Y6
 	VADDPD         Y6, Y3, Y3
+	VADDPD         Y4, Y3, Y3
 	VADDPD         Y3, Y2, Y2
 	VADDPD         Y2, Y5, Y2
 	VADDPD         Y2, Y7, Y3
@@ -862,27 +862,27 @@ loop:
 	VADDPD         Y3, Y1, Y1
 	VANDPD         c000000000000003f<>+0(SB), Y2, Y3
 	VPSLLQ         $0x04, Y3, Y3
-	VEXTRACTI128   $0x01, Y3, X5
 	VMOVQ          X3, DI
 	VPEXTRQ        $0x01, X3, R8
-	VMOVQ          X5, R9
-	VPEXTRQ        $0x01, X5, R10
-	VBROADCASTF128 (BX)(DI*1), Y3
-	VINSERTF128    $0x01, (BX)(R9*1), Y3, Y3
-	VBROADCASTF128 (BX)(R8*1), Y5
-	VINSERTF128    $0x01, (BX)(R10*1), Y5, Y5
-	VUNPCKLPD      Y5, Y3, Y6
-	VUNPCKHPD      Y5, Y3, Y3
+	VBROADCASTF128 (BX)(DI*1), Y5
+	VBROADCASTF128 (BX)(R8*1), Y6
+	VEXTRACTI128   $0x01, Y3, X3
+	VMOVQ          X3, DI
+	VPEXTRQ        $0x01, X3, R8
+	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
+	VINSERTF128    $0x01, (BX)(R8*1), Y6, Y6
+	VUNPCKLPD      Y6, Y5, Y3
+	VUNPCKHPD      Y6, Y5, Y5
 	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
 	VPSLLQ         $0x2e, Y2, Y2
 	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
 	VADDPD         Y1, Y4, Y1
-	VMULPD         Y1, Y6, Y1
+	VMULPD         Y1, Y3, Y1
+	VADDPD         Y1, Y5, Y1
+	VADDPD         Y1, Y3, Y4
+	VSUBPD         Y4, Y3, Y3
 	VADDPD         Y1, Y3, Y1
-	VADDPD         Y1, Y6, Y3
-	VSUBPD         Y3, Y6, Y4
-	VADDPD         Y1, Y4, Y1
-	VMULPD         Y2, Y3, Y3
+	VMULPD         Y2, Y4, Y3
 	VMULPD         Y2, Y1, Y1
 	VCMPPD         $0x11, c3e10000000000000<>+0(SB), Y2, Y2
 	VMULPD         Y3, Y3, Y4
@@ -918,22 +918,22 @@ loop:
 	VPADDQ         c000000000000005a<>+0(SB), Y8, Y8
 	VPSUBQ         Y8, Y7, Y7
 	VPSLLQ         $0x04, Y7, Y7
-	VEXTRACTI128   $0x01, Y7, X8
 	VMOVQ          X7, DI
 	VPEXTRQ        $0x01, X7, R8
-	VMOVQ          X8, R9
-	VPEXTRQ        $0x01, X8, R10
-	VBROADCASTF128 (SI)(DI*1), Y7
-	VINSERTF128    $0x01, (SI)(R9*1), Y7, Y7
-	VBROADCASTF128 (SI)(R8*1), Y8
-	VINSERTF128    $0x01, (SI)(R10*1), Y8, Y8
-	VUNPCKLPD      Y8, Y7, Y9
-	VUNPCKHPD      Y8, Y7, Y7
+	VBROADCASTF128 (SI)(DI*1), Y8
+	VBROADCASTF128 (SI)(R8*1), Y9
+	VEXTRACTI128   $0x01, Y7, X7
+	VMOVQ          X7, DI
+	VPEXTRQ        $0x01, X7, R8
+	VINSERTF128    $0x01, (SI)(DI*1), Y8, Y8
+	VINSERTF128    $0x01, (SI)(R8*1), Y9, Y9
+	VUNPCKLPD      Y9, Y8, Y7
+	VUNPCKHPD      Y9, Y8, Y8
 	VMULPD         c3f80000000000000<>+0(SB), Y6, Y6
-	VSUBPD         Y6, Y3, Y8
-	VADDPD         Y1, Y8, Y10
-	VSUBPD         Y10, Y8, Y8
-	VADDPD         Y1, Y8, Y8
+	VSUBPD         Y6, Y3, Y9
+	VADDPD         Y1, Y9, Y10
+	VSUBPD         Y10, Y9, Y9
+	VADDPD         Y1, Y9, Y9
 	VADDPD         Y6, Y3, Y11
 	VANDPD         cfffffffff8000000<>+0(SB), Y11, Y12
 	VSUBPD         Y6, Y12, Y6
@@ -947,22 +947,22 @@ loop:
 	VSUBPD         Y12, Y10, Y10
 	VMULPD         Y1, Y11, Y1
 	VSUBPD         Y1, Y10, Y1
-	VADDPD         Y8, Y1, Y1
+	VADDPD         Y9, Y1, Y1
 	VMULPD         Y3, Y1, Y1
 	VMULPD         Y6, Y6, Y3
-	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y3, Y8
-	VADDPD         c3fc2492492492492<>+0(SB), Y8, Y8
-	VMULPD         Y8, Y3, Y8
-	VADDPD         c3fc999999999999a<>+0(SB), Y8, Y8
-	VMULPD         Y8, Y3, Y8
-	VADDPD         c3fd5555555555555<>+0(SB), Y8, Y8
+	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y3, Y9
+	VADDPD         c3fc2492492492492<>+0(SB), Y9, Y9
+	VMULPD         Y9, Y3, Y9
+	VADDPD         c3fc999999999999a<>+0(SB), Y9, Y9
+	VMULPD         Y9, Y3, Y9
+	VADDPD         c3fd5555555555555<>+0(SB), Y9, Y9
 	VMULPD         c4000000000000000<>+0(SB), Y6, Y6
-	VMULPD         Y8, Y3, Y3
+	VMULPD         Y9, Y3, Y3
 	VMULPD         Y3, Y6, Y3
 	VMULPD         c3fe62e42fefa3800<>+0(SB), Y5, Y6
-	VADDPD         Y9, Y6, Y6
+	VADDPD         Y7, Y6, Y6
 	VMULPD         c3d2ef35793c76730<>+0(SB), Y5, Y5
-	VADDPD         Y7, Y5, Y5
+	VADDPD         Y8, Y5, Y5
 	VADDPD         Y11, Y11, Y7
 	VADDPD         Y1, Y1, Y1
 	VADDPD         Y7, Y6, Y8

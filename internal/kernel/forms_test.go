@@ -159,8 +159,8 @@ func TestRowForms(t *testing.T) {
 			testRows[float32](t, rng, n, d, offset, style)
 		}
 	}
-	testRows[float64](t, rng, 3*rowsPerCall(300)+1, 300, 3, 1)
-	testRows[float32](t, rng, 3*rowsPerCall(300)+1, 300, 3, 1)
+	testRows[float64](t, rng, 3*callSize/300+1, 300, 3, 1)
+	testRows[float32](t, rng, 3*callSize/300+1, 300, 3, 1)
 }
 
 func FuzzForms(f *testing.F) {

@@ -128,7 +128,7 @@ func ownDistances[T Float](form dispatch, x []T, n, d int, centers []T, near []i
 	i := 0
 	if form.avx2 && d > 0 && n >= 4 {
 		checkRows(near, len(centers)/d)
-		for step := rowsPerCall(d); n-i >= 4; {
+		for step := rowsPerCall[T](d); n-i >= 4; {
 			m := min(step, n-i) &^ 3
 			if is64[T]() {
 				ownDistances64(of64(x[i*d:]), m, d, of64(centers), &near[i], of64(out[i:]))

@@ -100,7 +100,7 @@ func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 	n := len(dst)
 	x = x[:n*d]
 	i := 0
-	for step := rowsPerCall(d); k.avx2 && n-i >= lanesOf[T](); {
+	for step := rowsPerCall[T](d); k.avx2 && n-i >= lanesOf[T](); {
 		m := min(n-i, step)
 		if is64[T]() {
 			rowNorms64(of64(x[i*d:]), m, d, of64(dst[i:]))
@@ -147,7 +147,7 @@ func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 	w = w[:d]
 	out = out[:n]
 	i := 0
-	for step := rowsPerCall(d); k.avx2 && n-i >= lanesOf[T](); {
+	for step := rowsPerCall[T](d); k.avx2 && n-i >= lanesOf[T](); {
 		m := min(n-i, step)
 		if is64[T]() {
 			dotRows64(of64(x[i*d:]), m, d, of64(w), of64(out[i:]))
@@ -188,7 +188,7 @@ func addScaledRows[T Float](k dispatch, x []T, n, d int, coef, out []T) {
 	coef = coef[:n]
 	out = out[:d]
 	i := 0
-	for step := rowsPerCall(d); k.avx2 && i < n; {
+	for step := rowsPerCall[T](d); k.avx2 && i < n; {
 		m := min(n-i, step)
 		if is64[T]() {
 			addScaledRows64(of64(x[i*d:]), m, d, of64(coef[i:]), of64(out))

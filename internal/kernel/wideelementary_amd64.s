@@ -14,59 +14,73 @@ TEXT ·wideExpGroups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), SI
 
 loop:
-	CMPQ       DX, $0x08
-	JLT        end
-	VMOVUPD    (CX), Z0
-	VANDPD     c7fffffffffffffff<>+0(SB), Z0, Z1
-	VCMPPD     $0x16, c4086200000000000<>+0(SB), Z1, K1
-	KORTESTW   K1, K1
-	JNZ        end
-	VMULPD     c40571547652b82fe<>+0(SB), Z0, Z1
-	VADDPD     c4338000000000000<>+0(SB), Z1, Z1
-	VSUBPD     c4338000000000000<>+0(SB), Z1, Z5
-	VMULPD     c3f862e42fefa0000<>+0(SB), Z5, Z6
-	VSUBPD     Z6, Z0, Z0
-	VPXORQ     Z2, Z2, Z2
-	VMULPD     c3d1cf79abc9e3b3a<>+0(SB), Z5, Z5
-	VSUBPD     Z5, Z2, Z5
-	VADDPD     Z5, Z0, Z6
-	VSUBPD     Z6, Z0, Z0
-	VADDPD     Z5, Z0, Z0
-	VMULPD     Z6, Z6, Z5
-	VMULPD     c3f81111111111111<>+0(SB), Z6, Z7
-	VADDPD     c3fa5555555555555<>+0(SB), Z7, Z7
-	VMULPD     c3f56c16c16c16c17<>+0(SB), Z5, Z8
-	VADDPD     Z8, Z7, Z7
-	VMULPD     c3fc5555555555555<>+0(SB), Z6, Z8
-	VADDPD     c3fe0000000000000<>+0(SB), Z8, Z8
-	VMULPD     Z7, Z5, Z7
-	VADDPD     Z7, Z8, Z7
-	VMULPD     Z7, Z5, Z5
-	VADDPD     Z5, Z0, Z0
-	VANDPD     c000000000000003f<>+0(SB), Z1, Z5
-	VPSLLQ     $0x01, Z5, Z7
-	VPXORQ     Z3, Z3, Z3
-	KXNORW     K2, K2, K2
-	VGATHERQPD (BX)(Z7*8), K2, Z3
-	VPSLLQ     $0x01, Z5, Z5
-	VPXORQ     Z4, Z4, Z4
-	KXNORW     K3, K3, K3
-	VGATHERQPD 8(BX)(Z5*8), K3, Z4
-	VANDPD     cffffffffffffffc0<>+0(SB), Z1, Z1
-	VPSLLQ     $0x2e, Z1, Z1
-	VPADDQ     c3ff0000000000000<>+0(SB), Z1, Z1
-	VADDPD     Z0, Z6, Z0
-	VMULPD     Z0, Z3, Z0
-	VADDPD     Z0, Z4, Z0
-	VADDPD     Z0, Z3, Z5
-	VSUBPD     Z5, Z3, Z6
-	VADDPD     Z0, Z6, Z0
-	VMULPD     Z1, Z5, Z0
-	VMOVUPD    Z0, (AX)
-	ADDQ       $0x40, CX
-	ADDQ       $0x40, AX
-	SUBQ       $0x08, DX
-	JMP        loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VCMPPD          $0x16, c4086200000000000<>+0(SB), Z1, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VMULPD          c40571547652b82fe<>+0(SB), Z0, Z1
+	VADDPD          c4338000000000000<>+0(SB), Z1, Z1
+	VSUBPD          c4338000000000000<>+0(SB), Z1, Z3
+	VMULPD          c3f862e42fefa0000<>+0(SB), Z3, Z4
+	VSUBPD          Z4, Z0, Z0
+	VPXORQ          Z2, Z2, Z2
+	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z3, Z3
+	VSUBPD          Z3, Z2, Z3
+	VADDPD          Z3, Z0, Z4
+	VSUBPD          Z4, Z0, Z0
+	VADDPD          Z3, Z0, Z0
+	VMULPD          Z4, Z4, Z3
+	VMULPD          c3f81111111111111<>+0(SB), Z4, Z5
+	VADDPD          c3fa5555555555555<>+0(SB), Z5, Z5
+	VMULPD          c3f56c16c16c16c17<>+0(SB), Z3, Z6
+	VADDPD          Z6, Z5, Z5
+	VMULPD          c3fc5555555555555<>+0(SB), Z4, Z6
+	VADDPD          c3fe0000000000000<>+0(SB), Z6, Z6
+	VMULPD          Z5, Z3, Z5
+	VADDPD          Z5, Z6, Z5
+	VMULPD          Z5, Z3, Z3
+	VADDPD          Z3, Z0, Z0
+	VANDPD          c000000000000003f<>+0(SB), Z1, Z3
+	VPSLLQ          $0x04, Z3, Z3
+	VMOVQ           X3, SI
+	VPEXTRQ         $0x01, X3, DI
+	VBROADCASTF64X2 (BX)(SI*1), Z5
+	VBROADCASTF64X2 (BX)(DI*1), Z6
+	VEXTRACTI64X2   $0x01, Z3, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x01, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x02, Z3, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x02, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x03, Z3, X3
+	VMOVQ           X3, SI
+	VPEXTRQ         $0x01, X3, DI
+	VINSERTF64X2    $0x03, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z6, Z6
+	VUNPCKLPD       Z6, Z5, Z3
+	VUNPCKHPD       Z6, Z5, Z5
+	VANDPD          cffffffffffffffc0<>+0(SB), Z1, Z1
+	VPSLLQ          $0x2e, Z1, Z1
+	VPADDQ          c3ff0000000000000<>+0(SB), Z1, Z1
+	VADDPD          Z0, Z4, Z0
+	VMULPD          Z0, Z3, Z0
+	VADDPD          Z0, Z5, Z0
+	VADDPD          Z0, Z3, Z4
+	VSUBPD          Z4, Z3, Z3
+	VADDPD          Z0, Z3, Z0
+	VMULPD          Z1, Z4, Z0
+	VMOVUPD         Z0, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER
@@ -223,77 +237,91 @@ TEXT ·wideExpm1Groups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), SI
 
 loop:
-	CMPQ       DX, $0x08
-	JLT        end
-	VMOVUPD    (CX), Z0
-	VANDPD     c7fffffffffffffff<>+0(SB), Z0, Z1
-	VCMPPD     $0x16, c4044000000000000<>+0(SB), Z1, K1
-	VCMPPD     $0x11, c3c90000000000000<>+0(SB), Z1, K2
-	KORW       K1, K2, K1
-	KORTESTW   K1, K1
-	JNZ        end
-	VMULPD     c40571547652b82fe<>+0(SB), Z0, Z1
-	VADDPD     c4338000000000000<>+0(SB), Z1, Z1
-	VSUBPD     c4338000000000000<>+0(SB), Z1, Z5
-	VMULPD     c3f862e42fefa0000<>+0(SB), Z5, Z6
-	VSUBPD     Z6, Z0, Z0
-	VPXORQ     Z2, Z2, Z2
-	VMULPD     c3d1cf79abc9e3b3a<>+0(SB), Z5, Z5
-	VSUBPD     Z5, Z2, Z5
-	VADDPD     Z5, Z0, Z6
-	VSUBPD     Z6, Z0, Z0
-	VADDPD     Z5, Z0, Z0
-	VMULPD     Z6, Z6, Z5
-	VMULPD     c3f81111111111111<>+0(SB), Z6, Z7
-	VADDPD     c3fa5555555555555<>+0(SB), Z7, Z7
-	VMULPD     c3f56c16c16c16c17<>+0(SB), Z5, Z8
-	VADDPD     Z8, Z7, Z7
-	VMULPD     c3fc5555555555555<>+0(SB), Z6, Z8
-	VADDPD     c3fe0000000000000<>+0(SB), Z8, Z8
-	VMULPD     Z7, Z5, Z7
-	VADDPD     Z7, Z8, Z7
-	VMULPD     Z7, Z5, Z5
-	VADDPD     Z5, Z0, Z0
-	VANDPD     c000000000000003f<>+0(SB), Z1, Z5
-	VPSLLQ     $0x01, Z5, Z7
-	VPXORQ     Z3, Z3, Z3
-	KXNORW     K3, K3, K3
-	VGATHERQPD (BX)(Z7*8), K3, Z3
-	VPSLLQ     $0x01, Z5, Z5
-	VPXORQ     Z4, Z4, Z4
-	KXNORW     K4, K4, K4
-	VGATHERQPD 8(BX)(Z5*8), K4, Z4
-	VANDPD     cffffffffffffffc0<>+0(SB), Z1, Z1
-	VPSLLQ     $0x2e, Z1, Z1
-	VPADDQ     c3ff0000000000000<>+0(SB), Z1, Z1
-	VMULPD     Z1, Z3, Z5
-	VMULPD     Z1, Z4, Z1
-	VADDPD     cbff0000000000000<>+0(SB), Z5, Z7
-	VSUBPD     Z5, Z7, Z8
-	VSUBPD     Z8, Z7, Z9
-	VSUBPD     Z9, Z5, Z5
-	VMOVUPD    cbff0000000000000<>+0(SB), Z9
-	VSUBPD     Z8, Z9, Z8
-	VADDPD     Z8, Z5, Z5
-	VADDPD     Z6, Z7, Z8
-	VADDPD     Z0, Z6, Z9
-	VSUBPD     Z8, Z7, Z10
-	VADDPD     Z6, Z10, Z6
-	VMULPD     Z9, Z7, Z7
-	VADDPD     Z7, Z0, Z0
-	VMULPD     Z9, Z1, Z7
-	VADDPD     Z7, Z1, Z1
-	VADDPD     Z5, Z1, Z1
-	VADDPD     Z1, Z0, Z0
-	VADDPD     Z0, Z6, Z0
-	VADDPD     Z0, Z8, Z1
-	VSUBPD     Z1, Z8, Z5
-	VADDPD     Z0, Z5, Z0
-	VMOVUPD    Z1, (AX)
-	ADDQ       $0x40, CX
-	ADDQ       $0x40, AX
-	SUBQ       $0x08, DX
-	JMP        loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VCMPPD          $0x16, c4044000000000000<>+0(SB), Z1, K1
+	VCMPPD          $0x11, c3c90000000000000<>+0(SB), Z1, K2
+	KORW            K1, K2, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VMULPD          c40571547652b82fe<>+0(SB), Z0, Z1
+	VADDPD          c4338000000000000<>+0(SB), Z1, Z1
+	VSUBPD          c4338000000000000<>+0(SB), Z1, Z3
+	VMULPD          c3f862e42fefa0000<>+0(SB), Z3, Z4
+	VSUBPD          Z4, Z0, Z0
+	VPXORQ          Z2, Z2, Z2
+	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z3, Z3
+	VSUBPD          Z3, Z2, Z3
+	VADDPD          Z3, Z0, Z4
+	VSUBPD          Z4, Z0, Z0
+	VADDPD          Z3, Z0, Z0
+	VMULPD          Z4, Z4, Z3
+	VMULPD          c3f81111111111111<>+0(SB), Z4, Z5
+	VADDPD          c3fa5555555555555<>+0(SB), Z5, Z5
+	VMULPD          c3f56c16c16c16c17<>+0(SB), Z3, Z6
+	VADDPD          Z6, Z5, Z5
+	VMULPD          c3fc5555555555555<>+0(SB), Z4, Z6
+	VADDPD          c3fe0000000000000<>+0(SB), Z6, Z6
+	VMULPD          Z5, Z3, Z5
+	VADDPD          Z5, Z6, Z5
+	VMULPD          Z5, Z3, Z3
+	VADDPD          Z3, Z0, Z0
+	VANDPD          c000000000000003f<>+0(SB), Z1, Z3
+	VPSLLQ          $0x04, Z3, Z3
+	VMOVQ           X3, SI
+	VPEXTRQ         $0x01, X3, DI
+	VBROADCASTF64X2 (BX)(SI*1), Z5
+	VBROADCASTF64X2 (BX)(DI*1), Z6
+	VEXTRACTI64X2   $0x01, Z3, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x01, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x02, Z3, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x02, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x03, Z3, X3
+	VMOVQ           X3, SI
+	VPEXTRQ         $0x01, X3, DI
+	VINSERTF64X2    $0x03, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z6, Z6
+	VUNPCKLPD       Z6, Z5, Z3
+	VUNPCKHPD       Z6, Z5, Z5
+	VANDPD          cffffffffffffffc0<>+0(SB), Z1, Z1
+	VPSLLQ          $0x2e, Z1, Z1
+	VPADDQ          c3ff0000000000000<>+0(SB), Z1, Z1
+	VMULPD          Z1, Z3, Z3
+	VMULPD          Z1, Z5, Z1
+	VADDPD          cbff0000000000000<>+0(SB), Z3, Z5
+	VSUBPD          Z3, Z5, Z6
+	VSUBPD          Z6, Z5, Z7
+	VSUBPD          Z7, Z3, Z3
+	VMOVUPD         cbff0000000000000<>+0(SB), Z7
+	VSUBPD          Z6, Z7, Z6
+	VADDPD          Z6, Z3, Z3
+	VADDPD          Z4, Z5, Z6
+	VADDPD          Z0, Z4, Z7
+	VSUBPD          Z6, Z5, Z8
+	VADDPD          Z4, Z8, Z4
+	VMULPD          Z7, Z5, Z5
+	VADDPD          Z5, Z0, Z0
+	VMULPD          Z7, Z1, Z5
+	VADDPD          Z5, Z1, Z1
+	VADDPD          Z3, Z1, Z1
+	VADDPD          Z1, Z0, Z0
+	VADDPD          Z0, Z4, Z0
+	VADDPD          Z0, Z6, Z1
+	VSUBPD          Z1, Z6, Z3
+	VADDPD          Z0, Z3, Z0
+	VMOVUPD         Z1, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER
@@ -340,91 +368,105 @@ TEXT ·wideLogGroups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), BX
 
 loop:
-	CMPQ        DX, $0x08
-	JLT         end
-	VMOVUPD     (CX), Z0
-	VCMPPD      $0x16, c7fefffffffffffff<>+0(SB), Z0, K1
-	VCMPPD      $0x11, c0010000000000000<>+0(SB), Z0, K2
-	KORW        K1, K2, K1
-	KORTESTW    K1, K1
-	JNZ         end
-	VANDPD      c000fffffffffffff<>+0(SB), Z0, Z1
-	VPCMPGTQ    c0006a09e667f3bcd<>+0(SB), Z1, K1
-	VPMOVM2Q    K1, Z2
-	VORPD       c3ff0000000000000<>+0(SB), Z1, Z1
-	VPSLLQ      $0x34, Z2, Z6
-	VPADDQ      Z6, Z1, Z1
-	VPSRLQ      $0x34, Z0, Z0
-	VPSUBQ      c00000000000003ff<>+0(SB), Z0, Z0
-	VPSUBQ      Z2, Z0, Z0
-	VPXORQ      Z3, Z3, Z3
-	VPADDQ      c4338000000000000<>+0(SB), Z0, Z0
-	VSUBPD      c4338000000000000<>+0(SB), Z0, Z0
-	VMULPD      c4060000000000000<>+0(SB), Z1, Z2
-	VADDPD      c3fe0000000000000<>+0(SB), Z2, Z2
-	VRNDSCALEPD $0x03, Z2, Z2
-	VADDPD      c4338000000000000<>+0(SB), Z2, Z6
-	VMOVUPD     c4338000000000000<>+0(SB), Z7
-	VPADDQ      c000000000000005a<>+0(SB), Z7, Z7
-	VPSUBQ      Z7, Z6, Z6
-	VPSLLQ      $0x01, Z6, Z7
-	VPXORQ      Z4, Z4, Z4
-	KXNORW      K3, K3, K3
-	VGATHERQPD  (BX)(Z7*8), K3, Z4
-	VPSLLQ      $0x01, Z6, Z6
-	VPXORQ      Z5, Z5, Z5
-	KXNORW      K4, K4, K4
-	VGATHERQPD  8(BX)(Z6*8), K4, Z5
-	VMULPD      c3f80000000000000<>+0(SB), Z2, Z2
-	VSUBPD      Z2, Z1, Z6
-	VADDPD      Z3, Z6, Z7
-	VSUBPD      Z7, Z6, Z6
-	VADDPD      Z3, Z6, Z6
-	VADDPD      Z2, Z1, Z8
-	VANDPD      cfffffffff8000000<>+0(SB), Z8, Z9
-	VSUBPD      Z2, Z9, Z2
-	VSUBPD      Z2, Z1, Z1
-	VADDPD      Z3, Z1, Z1
-	VMOVUPD     c3ff0000000000000<>+0(SB), Z2
-	VDIVPD      Z8, Z2, Z2
-	VMULPD      Z2, Z7, Z8
-	VANDPD      cfffffffff8000000<>+0(SB), Z8, Z10
-	VMULPD      Z9, Z10, Z9
-	VSUBPD      Z9, Z7, Z7
-	VMULPD      Z1, Z10, Z1
-	VSUBPD      Z1, Z7, Z1
-	VADDPD      Z6, Z1, Z1
-	VMULPD      Z2, Z1, Z1
-	VMULPD      Z8, Z8, Z2
-	VMULPD      c3fbc71c71c71c71c<>+0(SB), Z2, Z6
-	VADDPD      c3fc2492492492492<>+0(SB), Z6, Z6
-	VMULPD      Z6, Z2, Z6
-	VADDPD      c3fc999999999999a<>+0(SB), Z6, Z6
-	VMULPD      Z6, Z2, Z6
-	VADDPD      c3fd5555555555555<>+0(SB), Z6, Z6
-	VMULPD      c4000000000000000<>+0(SB), Z8, Z7
-	VMULPD      Z6, Z2, Z2
-	VMULPD      Z2, Z7, Z2
-	VMULPD      c3fe62e42fefa3800<>+0(SB), Z0, Z6
-	VADDPD      Z4, Z6, Z6
-	VMULPD      c3d2ef35793c76730<>+0(SB), Z0, Z0
-	VADDPD      Z5, Z0, Z0
-	VADDPD      Z10, Z10, Z7
-	VADDPD      Z1, Z1, Z1
-	VADDPD      Z7, Z6, Z8
-	VSUBPD      Z8, Z6, Z6
-	VADDPD      Z7, Z6, Z6
-	VADDPD      Z0, Z2, Z0
-	VADDPD      Z0, Z1, Z0
-	VADDPD      Z0, Z6, Z0
-	VADDPD      Z0, Z8, Z1
-	VSUBPD      Z1, Z8, Z2
-	VADDPD      Z0, Z2, Z0
-	VMOVUPD     Z1, (AX)
-	ADDQ        $0x40, CX
-	ADDQ        $0x40, AX
-	SUBQ        $0x08, DX
-	JMP         loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VCMPPD          $0x16, c7fefffffffffffff<>+0(SB), Z0, K1
+	VCMPPD          $0x11, c0010000000000000<>+0(SB), Z0, K2
+	KORW            K1, K2, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VANDPD          c000fffffffffffff<>+0(SB), Z0, Z1
+	VPCMPGTQ        c0006a09e667f3bcd<>+0(SB), Z1, K1
+	VPMOVM2Q        K1, Z2
+	VORPD           c3ff0000000000000<>+0(SB), Z1, Z1
+	VPSLLQ          $0x34, Z2, Z4
+	VPADDQ          Z4, Z1, Z1
+	VPSRLQ          $0x34, Z0, Z0
+	VPSUBQ          c00000000000003ff<>+0(SB), Z0, Z0
+	VPSUBQ          Z2, Z0, Z0
+	VPXORQ          Z3, Z3, Z3
+	VPADDQ          c4338000000000000<>+0(SB), Z0, Z0
+	VSUBPD          c4338000000000000<>+0(SB), Z0, Z0
+	VMULPD          c4060000000000000<>+0(SB), Z1, Z2
+	VADDPD          c3fe0000000000000<>+0(SB), Z2, Z2
+	VRNDSCALEPD     $0x03, Z2, Z2
+	VADDPD          c4338000000000000<>+0(SB), Z2, Z4
+	VMOVUPD         c4338000000000000<>+0(SB), Z5
+	VPADDQ          c000000000000005a<>+0(SB), Z5, Z5
+	VPSUBQ          Z5, Z4, Z4
+	VPSLLQ          $0x04, Z4, Z4
+	VMOVQ           X4, SI
+	VPEXTRQ         $0x01, X4, DI
+	VBROADCASTF64X2 (BX)(SI*1), Z5
+	VBROADCASTF64X2 (BX)(DI*1), Z6
+	VEXTRACTI64X2   $0x01, Z4, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x01, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x02, Z4, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x02, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x03, Z4, X4
+	VMOVQ           X4, SI
+	VPEXTRQ         $0x01, X4, DI
+	VINSERTF64X2    $0x03, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z6, Z6
+	VUNPCKLPD       Z6, Z5, Z4
+	VUNPCKHPD       Z6, Z5, Z5
+	VMULPD          c3f80000000000000<>+0(SB), Z2, Z2
+	VSUBPD          Z2, Z1, Z6
+	VADDPD          Z3, Z6, Z7
+	VSUBPD          Z7, Z6, Z6
+	VADDPD          Z3, Z6, Z6
+	VADDPD          Z2, Z1, Z8
+	VANDPD          cfffffffff8000000<>+0(SB), Z8, Z9
+	VSUBPD          Z2, Z9, Z2
+	VSUBPD          Z2, Z1, Z1
+	VADDPD          Z3, Z1, Z1
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z2
+	VDIVPD          Z8, Z2, Z2
+	VMULPD          Z2, Z7, Z8
+	VANDPD          cfffffffff8000000<>+0(SB), Z8, Z10
+	VMULPD          Z9, Z10, Z9
+	VSUBPD          Z9, Z7, Z7
+	VMULPD          Z1, Z10, Z1
+	VSUBPD          Z1, Z7, Z1
+	VADDPD          Z6, Z1, Z1
+	VMULPD          Z2, Z1, Z1
+	VMULPD          Z8, Z8, Z2
+	VMULPD          c3fbc71c71c71c71c<>+0(SB), Z2, Z6
+	VADDPD          c3fc2492492492492<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z2, Z6
+	VADDPD          c3fc999999999999a<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z2, Z6
+	VADDPD          c3fd5555555555555<>+0(SB), Z6, Z6
+	VMULPD          c4000000000000000<>+0(SB), Z8, Z7
+	VMULPD          Z6, Z2, Z2
+	VMULPD          Z2, Z7, Z2
+	VMULPD          c3fe62e42fefa3800<>+0(SB), Z0, Z6
+	VADDPD          Z4, Z6, Z4
+	VMULPD          c3d2ef35793c76730<>+0(SB), Z0, Z0
+	VADDPD          Z5, Z0, Z0
+	VADDPD          Z10, Z10, Z5
+	VADDPD          Z1, Z1, Z1
+	VADDPD          Z5, Z4, Z6
+	VSUBPD          Z6, Z4, Z4
+	VADDPD          Z5, Z4, Z4
+	VADDPD          Z0, Z2, Z0
+	VADDPD          Z0, Z1, Z0
+	VADDPD          Z0, Z4, Z0
+	VADDPD          Z0, Z6, Z1
+	VSUBPD          Z1, Z6, Z2
+	VADDPD          Z0, Z2, Z0
+	VMOVUPD         Z1, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER
@@ -601,104 +643,118 @@ TEXT ·wideLog1pGroups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), BX
 
 loop:
-	CMPQ        DX, $0x08
-	JLT         end
-	VMOVUPD     (CX), Z0
-	VCMPPD      $0x16, c7e70000000000000<>+0(SB), Z0, K1
-	VCMPPD      $0x12, cbff0000000000000<>+0(SB), Z0, K2
-	KORW        K1, K2, K1
-	VANDPD      c7fffffffffffffff<>+0(SB), Z0, Z1
-	VCMPPD      $0x11, c3c90000000000000<>+0(SB), Z1, K2
-	KORW        K1, K2, K1
-	KORTESTW    K1, K1
-	JNZ         end
-	VADDPD      c3ff0000000000000<>+0(SB), Z0, Z1
-	VSUBPD      c3ff0000000000000<>+0(SB), Z1, Z4
-	VSUBPD      Z4, Z1, Z5
-	VMOVUPD     c3ff0000000000000<>+0(SB), Z6
-	VSUBPD      Z5, Z6, Z5
-	VSUBPD      Z4, Z0, Z0
-	VADDPD      Z0, Z5, Z0
-	VANDPD      c000fffffffffffff<>+0(SB), Z1, Z4
-	VPCMPGTQ    c0006a09e667f3bcd<>+0(SB), Z4, K1
-	VPMOVM2Q    K1, Z5
-	VORPD       c3ff0000000000000<>+0(SB), Z4, Z4
-	VPSLLQ      $0x34, Z5, Z6
-	VPADDQ      Z6, Z4, Z4
-	VPSRLQ      $0x34, Z1, Z1
-	VPSUBQ      c00000000000003ff<>+0(SB), Z1, Z1
-	VPSUBQ      Z5, Z1, Z1
-	VMOVUPD     c00000000000003ff<>+0(SB), Z5
-	VPSUBQ      Z1, Z5, Z5
-	VPSLLQ      $0x34, Z5, Z5
-	VMULPD      Z5, Z0, Z0
-	VPADDQ      c4338000000000000<>+0(SB), Z1, Z1
-	VSUBPD      c4338000000000000<>+0(SB), Z1, Z1
-	VMULPD      c4060000000000000<>+0(SB), Z4, Z5
-	VADDPD      c3fe0000000000000<>+0(SB), Z5, Z5
-	VRNDSCALEPD $0x03, Z5, Z5
-	VADDPD      c4338000000000000<>+0(SB), Z5, Z6
-	VMOVUPD     c4338000000000000<>+0(SB), Z7
-	VPADDQ      c000000000000005a<>+0(SB), Z7, Z7
-	VPSUBQ      Z7, Z6, Z6
-	VPSLLQ      $0x01, Z6, Z7
-	VPXORQ      Z2, Z2, Z2
-	KXNORW      K3, K3, K3
-	VGATHERQPD  (BX)(Z7*8), K3, Z2
-	VPSLLQ      $0x01, Z6, Z6
-	VPXORQ      Z3, Z3, Z3
-	KXNORW      K4, K4, K4
-	VGATHERQPD  8(BX)(Z6*8), K4, Z3
-	VMULPD      c3f80000000000000<>+0(SB), Z5, Z5
-	VSUBPD      Z5, Z4, Z6
-	VADDPD      Z0, Z6, Z7
-	VSUBPD      Z7, Z6, Z6
-	VADDPD      Z0, Z6, Z6
-	VADDPD      Z5, Z4, Z8
-	VANDPD      cfffffffff8000000<>+0(SB), Z8, Z9
-	VSUBPD      Z5, Z9, Z5
-	VSUBPD      Z5, Z4, Z4
-	VADDPD      Z0, Z4, Z0
-	VMOVUPD     c3ff0000000000000<>+0(SB), Z4
-	VDIVPD      Z8, Z4, Z4
-	VMULPD      Z4, Z7, Z5
-	VANDPD      cfffffffff8000000<>+0(SB), Z5, Z8
-	VMULPD      Z9, Z8, Z9
-	VSUBPD      Z9, Z7, Z7
-	VMULPD      Z0, Z8, Z0
-	VSUBPD      Z0, Z7, Z0
-	VADDPD      Z6, Z0, Z0
-	VMULPD      Z4, Z0, Z0
-	VMULPD      Z5, Z5, Z4
-	VMULPD      c3fbc71c71c71c71c<>+0(SB), Z4, Z6
-	VADDPD      c3fc2492492492492<>+0(SB), Z6, Z6
-	VMULPD      Z6, Z4, Z6
-	VADDPD      c3fc999999999999a<>+0(SB), Z6, Z6
-	VMULPD      Z6, Z4, Z6
-	VADDPD      c3fd5555555555555<>+0(SB), Z6, Z6
-	VMULPD      c4000000000000000<>+0(SB), Z5, Z5
-	VMULPD      Z6, Z4, Z4
-	VMULPD      Z4, Z5, Z4
-	VMULPD      c3fe62e42fefa3800<>+0(SB), Z1, Z5
-	VADDPD      Z2, Z5, Z5
-	VMULPD      c3d2ef35793c76730<>+0(SB), Z1, Z1
-	VADDPD      Z3, Z1, Z1
-	VADDPD      Z8, Z8, Z6
-	VADDPD      Z0, Z0, Z0
-	VADDPD      Z6, Z5, Z7
-	VSUBPD      Z7, Z5, Z5
-	VADDPD      Z6, Z5, Z5
-	VADDPD      Z1, Z4, Z1
-	VADDPD      Z1, Z0, Z0
-	VADDPD      Z0, Z5, Z0
-	VADDPD      Z0, Z7, Z1
-	VSUBPD      Z1, Z7, Z4
-	VADDPD      Z0, Z4, Z0
-	VMOVUPD     Z1, (AX)
-	ADDQ        $0x40, CX
-	ADDQ        $0x40, AX
-	SUBQ        $0x08, DX
-	JMP         loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VCMPPD          $0x16, c7e70000000000000<>+0(SB), Z0, K1
+	VCMPPD          $0x12, cbff0000000000000<>+0(SB), Z0, K2
+	KORW            K1, K2, K1
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VCMPPD          $0x11, c3c90000000000000<>+0(SB), Z1, K2
+	KORW            K1, K2, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VADDPD          c3ff0000000000000<>+0(SB), Z0, Z1
+	VSUBPD          c3ff0000000000000<>+0(SB), Z1, Z2
+	VSUBPD          Z2, Z1, Z3
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z4
+	VSUBPD          Z3, Z4, Z3
+	VSUBPD          Z2, Z0, Z0
+	VADDPD          Z0, Z3, Z0
+	VANDPD          c000fffffffffffff<>+0(SB), Z1, Z2
+	VPCMPGTQ        c0006a09e667f3bcd<>+0(SB), Z2, K1
+	VPMOVM2Q        K1, Z3
+	VORPD           c3ff0000000000000<>+0(SB), Z2, Z2
+	VPSLLQ          $0x34, Z3, Z4
+	VPADDQ          Z4, Z2, Z2
+	VPSRLQ          $0x34, Z1, Z1
+	VPSUBQ          c00000000000003ff<>+0(SB), Z1, Z1
+	VPSUBQ          Z3, Z1, Z1
+	VMOVUPD         c00000000000003ff<>+0(SB), Z3
+	VPSUBQ          Z1, Z3, Z3
+	VPSLLQ          $0x34, Z3, Z3
+	VMULPD          Z3, Z0, Z0
+	VPADDQ          c4338000000000000<>+0(SB), Z1, Z1
+	VSUBPD          c4338000000000000<>+0(SB), Z1, Z1
+	VMULPD          c4060000000000000<>+0(SB), Z2, Z3
+	VADDPD          c3fe0000000000000<>+0(SB), Z3, Z3
+	VRNDSCALEPD     $0x03, Z3, Z3
+	VADDPD          c4338000000000000<>+0(SB), Z3, Z4
+	VMOVUPD         c4338000000000000<>+0(SB), Z5
+	VPADDQ          c000000000000005a<>+0(SB), Z5, Z5
+	VPSUBQ          Z5, Z4, Z4
+	VPSLLQ          $0x04, Z4, Z4
+	VMOVQ           X4, SI
+	VPEXTRQ         $0x01, X4, DI
+	VBROADCASTF64X2 (BX)(SI*1), Z5
+	VBROADCASTF64X2 (BX)(DI*1), Z6
+	VEXTRACTI64X2   $0x01, Z4, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x01, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x02, Z4, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x02, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z6, Z6
+	VEXTRACTI64X2   $0x03, Z4, X4
+	VMOVQ           X4, SI
+	VPEXTRQ         $0x01, X4, DI
+	VINSERTF64X2    $0x03, (BX)(SI*1), Z5, Z5
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z6, Z6
+	VUNPCKLPD       Z6, Z5, Z4
+	VUNPCKHPD       Z6, Z5, Z5
+	VMULPD          c3f80000000000000<>+0(SB), Z3, Z3
+	VSUBPD          Z3, Z2, Z6
+	VADDPD          Z0, Z6, Z7
+	VSUBPD          Z7, Z6, Z6
+	VADDPD          Z0, Z6, Z6
+	VADDPD          Z3, Z2, Z8
+	VANDPD          cfffffffff8000000<>+0(SB), Z8, Z9
+	VSUBPD          Z3, Z9, Z3
+	VSUBPD          Z3, Z2, Z2
+	VADDPD          Z0, Z2, Z0
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z2
+	VDIVPD          Z8, Z2, Z2
+	VMULPD          Z2, Z7, Z3
+	VANDPD          cfffffffff8000000<>+0(SB), Z3, Z8
+	VMULPD          Z9, Z8, Z9
+	VSUBPD          Z9, Z7, Z7
+	VMULPD          Z0, Z8, Z0
+	VSUBPD          Z0, Z7, Z0
+	VADDPD          Z6, Z0, Z0
+	VMULPD          Z2, Z0, Z0
+	VMULPD          Z3, Z3, Z2
+	VMULPD          c3fbc71c71c71c71c<>+0(SB), Z2, Z6
+	VADDPD          c3fc2492492492492<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z2, Z6
+	VADDPD          c3fc999999999999a<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z2, Z6
+	VADDPD          c3fd5555555555555<>+0(SB), Z6, Z6
+	VMULPD          c4000000000000000<>+0(SB), Z3, Z3
+	VMULPD          Z6, Z2, Z2
+	VMULPD          Z2, Z3, Z2
+	VMULPD          c3fe62e42fefa3800<>+0(SB), Z1, Z3
+	VADDPD          Z4, Z3, Z3
+	VMULPD          c3d2ef35793c76730<>+0(SB), Z1, Z1
+	VADDPD          Z5, Z1, Z1
+	VADDPD          Z8, Z8, Z4
+	VADDPD          Z0, Z0, Z0
+	VADDPD          Z4, Z3, Z5
+	VSUBPD          Z5, Z3, Z3
+	VADDPD          Z4, Z3, Z3
+	VADDPD          Z1, Z2, Z1
+	VADDPD          Z1, Z0, Z0
+	VADDPD          Z0, Z3, Z0
+	VADDPD          Z0, Z5, Z1
+	VSUBPD          Z1, Z5, Z2
+	VADDPD          Z0, Z2, Z0
+	VMOVUPD         Z1, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER
@@ -725,79 +781,93 @@ TEXT ·wideSigmoidGroups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), SI
 
 loop:
-	CMPQ       DX, $0x08
-	JLT        end
-	VMOVUPD    (CX), Z0
-	VANDPD     c7fffffffffffffff<>+0(SB), Z0, Z1
-	VCMPPD     $0x16, c4044000000000000<>+0(SB), Z1, K1
-	KORTESTW   K1, K1
-	JNZ        end
-	VORPD      c8000000000000000<>+0(SB), Z0, Z1
-	VMULPD     c40571547652b82fe<>+0(SB), Z1, Z8
-	VADDPD     c4338000000000000<>+0(SB), Z8, Z8
-	VSUBPD     c4338000000000000<>+0(SB), Z8, Z9
-	VMULPD     c3f862e42fefa0000<>+0(SB), Z9, Z10
-	VSUBPD     Z10, Z1, Z1
-	VPXORQ     Z2, Z2, Z2
-	VMULPD     c3d1cf79abc9e3b3a<>+0(SB), Z9, Z9
-	VSUBPD     Z9, Z2, Z9
-	VADDPD     Z9, Z1, Z10
-	VSUBPD     Z10, Z1, Z1
-	VADDPD     Z9, Z1, Z1
-	VMULPD     Z10, Z10, Z9
-	VMULPD     c3f81111111111111<>+0(SB), Z10, Z11
-	VADDPD     c3fa5555555555555<>+0(SB), Z11, Z11
-	VMULPD     c3f56c16c16c16c17<>+0(SB), Z9, Z12
-	VADDPD     Z12, Z11, Z11
-	VMULPD     c3fc5555555555555<>+0(SB), Z10, Z12
-	VADDPD     c3fe0000000000000<>+0(SB), Z12, Z12
-	VMULPD     Z11, Z9, Z11
-	VADDPD     Z11, Z12, Z11
-	VMULPD     Z11, Z9, Z9
-	VADDPD     Z9, Z1, Z1
-	VANDPD     c000000000000003f<>+0(SB), Z8, Z9
-	VPSLLQ     $0x01, Z9, Z11
-	VPXORQ     Z3, Z3, Z3
-	KXNORW     K2, K2, K2
-	VGATHERQPD (BX)(Z11*8), K2, Z3
-	VPSLLQ     $0x01, Z9, Z9
-	VPXORQ     Z4, Z4, Z4
-	KXNORW     K3, K3, K3
-	VGATHERQPD 8(BX)(Z9*8), K3, Z4
-	VANDPD     cffffffffffffffc0<>+0(SB), Z8, Z8
-	VPSLLQ     $0x2e, Z8, Z8
-	VPADDQ     c3ff0000000000000<>+0(SB), Z8, Z8
-	VADDPD     Z1, Z10, Z1
-	VMULPD     Z1, Z3, Z1
-	VADDPD     Z1, Z4, Z1
-	VADDPD     Z1, Z3, Z9
-	VSUBPD     Z9, Z3, Z10
-	VADDPD     Z1, Z10, Z1
-	VMULPD     Z8, Z9, Z9
-	VMULPD     Z8, Z1, Z1
-	VADDPD     c3ff0000000000000<>+0(SB), Z9, Z8
-	VSUBPD     c3ff0000000000000<>+0(SB), Z8, Z10
-	VSUBPD     Z10, Z9, Z10
-	VADDPD     Z1, Z10, Z10
-	VPXORQ     Z5, Z5, Z5
-	VCMPPD     $0x1d, Z5, Z0, K1
-	VBLENDMPD  c3ff0000000000000<>+0(SB), Z9, K1, Z6
-	VDIVPD     Z8, Z6, Z0
-	VMULPD     Z10, Z0, Z8
-	VMULPD     Z0, Z8, Z8
-	VSUBPD     Z8, Z0, Z8
-	VMULPD     Z10, Z0, Z9
-	VSUBPD     Z9, Z1, Z1
-	VMOVUPD    c3ff0000000000000<>+0(SB), Z9
-	VSUBPD     Z0, Z9, Z9
-	VMULPD     Z9, Z1, Z1
-	VADDPD     Z1, Z0, Z0
-	VBLENDMPD  Z8, Z0, K1, Z7
-	VMOVUPD    Z7, (AX)
-	ADDQ       $0x40, CX
-	ADDQ       $0x40, AX
-	SUBQ       $0x08, DX
-	JMP        loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VCMPPD          $0x16, c4044000000000000<>+0(SB), Z1, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VORPD           c8000000000000000<>+0(SB), Z0, Z1
+	VMULPD          c40571547652b82fe<>+0(SB), Z1, Z6
+	VADDPD          c4338000000000000<>+0(SB), Z6, Z6
+	VSUBPD          c4338000000000000<>+0(SB), Z6, Z7
+	VMULPD          c3f862e42fefa0000<>+0(SB), Z7, Z8
+	VSUBPD          Z8, Z1, Z1
+	VPXORQ          Z2, Z2, Z2
+	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z7, Z7
+	VSUBPD          Z7, Z2, Z7
+	VADDPD          Z7, Z1, Z8
+	VSUBPD          Z8, Z1, Z1
+	VADDPD          Z7, Z1, Z1
+	VMULPD          Z8, Z8, Z7
+	VMULPD          c3f81111111111111<>+0(SB), Z8, Z9
+	VADDPD          c3fa5555555555555<>+0(SB), Z9, Z9
+	VMULPD          c3f56c16c16c16c17<>+0(SB), Z7, Z10
+	VADDPD          Z10, Z9, Z9
+	VMULPD          c3fc5555555555555<>+0(SB), Z8, Z10
+	VADDPD          c3fe0000000000000<>+0(SB), Z10, Z10
+	VMULPD          Z9, Z7, Z9
+	VADDPD          Z9, Z10, Z9
+	VMULPD          Z9, Z7, Z7
+	VADDPD          Z7, Z1, Z1
+	VANDPD          c000000000000003f<>+0(SB), Z6, Z7
+	VPSLLQ          $0x04, Z7, Z7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VBROADCASTF64X2 (BX)(SI*1), Z9
+	VBROADCASTF64X2 (BX)(DI*1), Z10
+	VEXTRACTI64X2   $0x01, Z7, X11
+	VMOVQ           X11, SI
+	VPEXTRQ         $0x01, X11, DI
+	VINSERTF64X2    $0x01, (BX)(SI*1), Z9, Z9
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z10, Z10
+	VEXTRACTI64X2   $0x02, Z7, X11
+	VMOVQ           X11, SI
+	VPEXTRQ         $0x01, X11, DI
+	VINSERTF64X2    $0x02, (BX)(SI*1), Z9, Z9
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z10, Z10
+	VEXTRACTI64X2   $0x03, Z7, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x03, (BX)(SI*1), Z9, Z9
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z10, Z10
+	VUNPCKLPD       Z10, Z9, Z7
+	VUNPCKHPD       Z10, Z9, Z9
+	VANDPD          cffffffffffffffc0<>+0(SB), Z6, Z6
+	VPSLLQ          $0x2e, Z6, Z6
+	VPADDQ          c3ff0000000000000<>+0(SB), Z6, Z6
+	VADDPD          Z1, Z8, Z1
+	VMULPD          Z1, Z7, Z1
+	VADDPD          Z1, Z9, Z1
+	VADDPD          Z1, Z7, Z8
+	VSUBPD          Z8, Z7, Z7
+	VADDPD          Z1, Z7, Z1
+	VMULPD          Z6, Z8, Z7
+	VMULPD          Z6, Z1, Z1
+	VADDPD          c3ff0000000000000<>+0(SB), Z7, Z6
+	VSUBPD          c3ff0000000000000<>+0(SB), Z6, Z8
+	VSUBPD          Z8, Z7, Z8
+	VADDPD          Z1, Z8, Z8
+	VPXORQ          Z3, Z3, Z3
+	VCMPPD          $0x1d, Z3, Z0, K1
+	VBLENDMPD       c3ff0000000000000<>+0(SB), Z7, K1, Z4
+	VDIVPD          Z6, Z4, Z0
+	VMULPD          Z8, Z0, Z6
+	VMULPD          Z0, Z6, Z6
+	VSUBPD          Z6, Z0, Z6
+	VMULPD          Z8, Z0, Z7
+	VSUBPD          Z7, Z1, Z1
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z7
+	VSUBPD          Z0, Z7, Z7
+	VMULPD          Z7, Z1, Z1
+	VADDPD          Z1, Z0, Z0
+	VBLENDMPD       Z6, Z0, K1, Z5
+	VMOVUPD         Z5, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER
@@ -824,102 +894,116 @@ TEXT ·wideTanhGroups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), SI
 
 loop:
-	CMPQ       DX, $0x08
-	JLT        end
-	VMOVUPD    (CX), Z0
-	VANDPD     c7fffffffffffffff<>+0(SB), Z0, Z1
-	VCMPPD     $0x16, c4036000000000000<>+0(SB), Z1, K1
-	VCMPPD     $0x11, c3e30000000000000<>+0(SB), Z1, K2
-	KORW       K1, K2, K1
-	KORTESTW   K1, K1
-	JNZ        end
-	VANDPD     c7fffffffffffffff<>+0(SB), Z0, Z1
-	VMULPD     c4000000000000000<>+0(SB), Z1, Z7
-	VMULPD     c40571547652b82fe<>+0(SB), Z7, Z8
-	VADDPD     c4338000000000000<>+0(SB), Z8, Z8
-	VSUBPD     c4338000000000000<>+0(SB), Z8, Z9
-	VMULPD     c3f862e42fefa0000<>+0(SB), Z9, Z10
-	VSUBPD     Z10, Z7, Z7
-	VPXORQ     Z2, Z2, Z2
-	VMULPD     c3d1cf79abc9e3b3a<>+0(SB), Z9, Z9
-	VSUBPD     Z9, Z2, Z9
-	VADDPD     Z9, Z7, Z10
-	VSUBPD     Z10, Z7, Z7
-	VADDPD     Z9, Z7, Z7
-	VMULPD     Z10, Z10, Z9
-	VMULPD     c3f81111111111111<>+0(SB), Z10, Z11
-	VADDPD     c3fa5555555555555<>+0(SB), Z11, Z11
-	VMULPD     c3f56c16c16c16c17<>+0(SB), Z9, Z12
-	VADDPD     Z12, Z11, Z11
-	VMULPD     c3fc5555555555555<>+0(SB), Z10, Z12
-	VADDPD     c3fe0000000000000<>+0(SB), Z12, Z12
-	VMULPD     Z11, Z9, Z11
-	VADDPD     Z11, Z12, Z11
-	VMULPD     Z11, Z9, Z9
-	VADDPD     Z9, Z7, Z7
-	VANDPD     c000000000000003f<>+0(SB), Z8, Z9
-	VPSLLQ     $0x01, Z9, Z11
-	VPXORQ     Z3, Z3, Z3
-	KXNORW     K3, K3, K3
-	VGATHERQPD (BX)(Z11*8), K3, Z3
-	VPSLLQ     $0x01, Z9, Z9
-	VPXORQ     Z4, Z4, Z4
-	KXNORW     K4, K4, K4
-	VGATHERQPD 8(BX)(Z9*8), K4, Z4
-	VANDPD     cffffffffffffffc0<>+0(SB), Z8, Z8
-	VPSLLQ     $0x2e, Z8, Z8
-	VPADDQ     c3ff0000000000000<>+0(SB), Z8, Z8
-	VMULPD     Z8, Z3, Z9
-	VMULPD     Z8, Z4, Z8
-	VADDPD     cbff0000000000000<>+0(SB), Z9, Z11
-	VSUBPD     Z9, Z11, Z12
-	VSUBPD     Z12, Z11, Z13
-	VSUBPD     Z13, Z9, Z9
-	VMOVUPD    cbff0000000000000<>+0(SB), Z13
-	VSUBPD     Z12, Z13, Z12
-	VADDPD     Z12, Z9, Z9
-	VADDPD     Z10, Z11, Z12
-	VADDPD     Z7, Z10, Z13
-	VSUBPD     Z12, Z11, Z14
-	VADDPD     Z10, Z14, Z10
-	VMULPD     Z13, Z11, Z11
-	VADDPD     Z11, Z7, Z7
-	VMULPD     Z13, Z8, Z11
-	VADDPD     Z11, Z8, Z8
-	VADDPD     Z9, Z8, Z8
-	VADDPD     Z8, Z7, Z7
-	VADDPD     Z7, Z10, Z7
-	VADDPD     Z7, Z12, Z8
-	VSUBPD     Z8, Z12, Z9
-	VADDPD     Z7, Z9, Z7
-	VCMPPD     $0x1d, c3ff0000000000000<>+0(SB), Z1, K1
-	VADDPD     c4000000000000000<>+0(SB), Z8, Z1
-	VSUBPD     c4000000000000000<>+0(SB), Z1, Z9
-	VSUBPD     Z9, Z1, Z10
-	VMOVUPD    c4000000000000000<>+0(SB), Z11
-	VSUBPD     Z10, Z11, Z10
-	VSUBPD     Z9, Z8, Z9
-	VADDPD     Z9, Z10, Z9
-	VBLENDMPD  c4000000000000000<>+0(SB), Z8, K1, Z5
-	VDIVPD     Z1, Z5, Z1
-	VMOVUPD    c3ff0000000000000<>+0(SB), Z8
-	VSUBPD     Z1, Z8, Z8
-	VADDPD     Z7, Z9, Z9
-	VMULPD     Z9, Z1, Z9
-	VSUBPD     Z9, Z7, Z7
-	VMOVUPD    c3ff0000000000000<>+0(SB), Z9
-	VSUBPD     Z1, Z9, Z9
-	VMULPD     c3fe0000000000000<>+0(SB), Z9, Z9
-	VMULPD     Z9, Z7, Z7
-	VADDPD     Z7, Z1, Z1
-	VBLENDMPD  Z8, Z1, K1, Z6
-	VANDPD     c8000000000000000<>+0(SB), Z0, Z0
-	VORPD      Z0, Z6, Z0
-	VMOVUPD    Z0, (AX)
-	ADDQ       $0x40, CX
-	ADDQ       $0x40, AX
-	SUBQ       $0x08, DX
-	JMP        loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VCMPPD          $0x16, c4036000000000000<>+0(SB), Z1, K1
+	VCMPPD          $0x11, c3e30000000000000<>+0(SB), Z1, K2
+	KORW            K1, K2, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VMULPD          c4000000000000000<>+0(SB), Z1, Z5
+	VMULPD          c40571547652b82fe<>+0(SB), Z5, Z6
+	VADDPD          c4338000000000000<>+0(SB), Z6, Z6
+	VSUBPD          c4338000000000000<>+0(SB), Z6, Z7
+	VMULPD          c3f862e42fefa0000<>+0(SB), Z7, Z8
+	VSUBPD          Z8, Z5, Z5
+	VPXORQ          Z2, Z2, Z2
+	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z7, Z7
+	VSUBPD          Z7, Z2, Z7
+	VADDPD          Z7, Z5, Z8
+	VSUBPD          Z8, Z5, Z5
+	VADDPD          Z7, Z5, Z5
+	VMULPD          Z8, Z8, Z7
+	VMULPD          c3f81111111111111<>+0(SB), Z8, Z9
+	VADDPD          c3fa5555555555555<>+0(SB), Z9, Z9
+	VMULPD          c3f56c16c16c16c17<>+0(SB), Z7, Z10
+	VADDPD          Z10, Z9, Z9
+	VMULPD          c3fc5555555555555<>+0(SB), Z8, Z10
+	VADDPD          c3fe0000000000000<>+0(SB), Z10, Z10
+	VMULPD          Z9, Z7, Z9
+	VADDPD          Z9, Z10, Z9
+	VMULPD          Z9, Z7, Z7
+	VADDPD          Z7, Z5, Z5
+	VANDPD          c000000000000003f<>+0(SB), Z6, Z7
+	VPSLLQ          $0x04, Z7, Z7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VBROADCASTF64X2 (BX)(SI*1), Z9
+	VBROADCASTF64X2 (BX)(DI*1), Z10
+	VEXTRACTI64X2   $0x01, Z7, X11
+	VMOVQ           X11, SI
+	VPEXTRQ         $0x01, X11, DI
+	VINSERTF64X2    $0x01, (BX)(SI*1), Z9, Z9
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z10, Z10
+	VEXTRACTI64X2   $0x02, Z7, X11
+	VMOVQ           X11, SI
+	VPEXTRQ         $0x01, X11, DI
+	VINSERTF64X2    $0x02, (BX)(SI*1), Z9, Z9
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z10, Z10
+	VEXTRACTI64X2   $0x03, Z7, X7
+	VMOVQ           X7, SI
+	VPEXTRQ         $0x01, X7, DI
+	VINSERTF64X2    $0x03, (BX)(SI*1), Z9, Z9
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z10, Z10
+	VUNPCKLPD       Z10, Z9, Z7
+	VUNPCKHPD       Z10, Z9, Z9
+	VANDPD          cffffffffffffffc0<>+0(SB), Z6, Z6
+	VPSLLQ          $0x2e, Z6, Z6
+	VPADDQ          c3ff0000000000000<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z7, Z7
+	VMULPD          Z6, Z9, Z6
+	VADDPD          cbff0000000000000<>+0(SB), Z7, Z9
+	VSUBPD          Z7, Z9, Z10
+	VSUBPD          Z10, Z9, Z11
+	VSUBPD          Z11, Z7, Z7
+	VMOVUPD         cbff0000000000000<>+0(SB), Z11
+	VSUBPD          Z10, Z11, Z10
+	VADDPD          Z10, Z7, Z7
+	VADDPD          Z8, Z9, Z10
+	VADDPD          Z5, Z8, Z11
+	VSUBPD          Z10, Z9, Z12
+	VADDPD          Z8, Z12, Z8
+	VMULPD          Z11, Z9, Z9
+	VADDPD          Z9, Z5, Z5
+	VMULPD          Z11, Z6, Z9
+	VADDPD          Z9, Z6, Z6
+	VADDPD          Z7, Z6, Z6
+	VADDPD          Z6, Z5, Z5
+	VADDPD          Z5, Z8, Z5
+	VADDPD          Z5, Z10, Z6
+	VSUBPD          Z6, Z10, Z7
+	VADDPD          Z5, Z7, Z5
+	VCMPPD          $0x1d, c3ff0000000000000<>+0(SB), Z1, K1
+	VADDPD          c4000000000000000<>+0(SB), Z6, Z1
+	VSUBPD          c4000000000000000<>+0(SB), Z1, Z7
+	VSUBPD          Z7, Z1, Z8
+	VMOVUPD         c4000000000000000<>+0(SB), Z9
+	VSUBPD          Z8, Z9, Z8
+	VSUBPD          Z7, Z6, Z7
+	VADDPD          Z7, Z8, Z7
+	VBLENDMPD       c4000000000000000<>+0(SB), Z6, K1, Z3
+	VDIVPD          Z1, Z3, Z1
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z6
+	VSUBPD          Z1, Z6, Z6
+	VADDPD          Z5, Z7, Z7
+	VMULPD          Z7, Z1, Z7
+	VSUBPD          Z7, Z5, Z5
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z7
+	VSUBPD          Z1, Z7, Z7
+	VMULPD          c3fe0000000000000<>+0(SB), Z7, Z7
+	VMULPD          Z7, Z5, Z5
+	VADDPD          Z5, Z1, Z1
+	VBLENDMPD       Z6, Z1, K1, Z4
+	VANDPD          c8000000000000000<>+0(SB), Z0, Z0
+	VORPD           Z0, Z4, Z0
+	VMOVUPD         Z0, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER
@@ -956,162 +1040,190 @@ TEXT ·wideSoftplusGroups(SB), NOSPLIT, $0-48
 	MOVQ log+32(FP), SI
 
 loop:
-	CMPQ        DX, $0x08
-	JLT         end
-	VMOVUPD     (CX), Z0
-	VANDPD      c7fffffffffffffff<>+0(SB), Z0, Z1
-	VCMPPD      $0x16, c4046800000000000<>+0(SB), Z1, K1
-	KORTESTW    K1, K1
-	JNZ         end
-	VORPD       c8000000000000000<>+0(SB), Z0, Z1
-	VMULPD      c40571547652b82fe<>+0(SB), Z1, Z11
-	VADDPD      c4338000000000000<>+0(SB), Z11, Z11
-	VSUBPD      c4338000000000000<>+0(SB), Z11, Z12
-	VMULPD      c3f862e42fefa0000<>+0(SB), Z12, Z13
-	VSUBPD      Z13, Z1, Z1
-	VPXORQ      Z2, Z2, Z2
-	VMULPD      c3d1cf79abc9e3b3a<>+0(SB), Z12, Z12
-	VSUBPD      Z12, Z2, Z12
-	VADDPD      Z12, Z1, Z13
-	VSUBPD      Z13, Z1, Z1
-	VADDPD      Z12, Z1, Z1
-	VMULPD      Z13, Z13, Z12
-	VMULPD      c3f81111111111111<>+0(SB), Z13, Z14
-	VADDPD      c3fa5555555555555<>+0(SB), Z14, Z14
-	VMULPD      c3f56c16c16c16c17<>+0(SB), Z12, Z15
-	VADDPD      Z15, Z14, Z14
-	VMULPD      c3fc5555555555555<>+0(SB), Z13, Z15
-	VADDPD      c3fe0000000000000<>+0(SB), Z15, Z15
-	VMULPD      Z14, Z12, Z14
-	VADDPD      Z14, Z15, Z14
-	VMULPD      Z14, Z12, Z12
-	VADDPD      Z12, Z1, Z1
-	VANDPD      c000000000000003f<>+0(SB), Z11, Z12
-	VPSLLQ      $0x01, Z12, Z14
-	VPXORQ      Z3, Z3, Z3
-	KXNORW      K2, K2, K2
-	VGATHERQPD  (BX)(Z14*8), K2, Z3
-	VPSLLQ      $0x01, Z12, Z12
-	VPXORQ      Z4, Z4, Z4
-	KXNORW      K3, K3, K3
-	VGATHERQPD  8(BX)(Z12*8), K3, Z4
-	VANDPD      cffffffffffffffc0<>+0(SB), Z11, Z11
-	VPSLLQ      $0x2e, Z11, Z11
-	VPADDQ      c3ff0000000000000<>+0(SB), Z11, Z11
-	VADDPD      Z1, Z13, Z1
-	VMULPD      Z1, Z3, Z1
-	VADDPD      Z1, Z4, Z1
-	VADDPD      Z1, Z3, Z12
-	VSUBPD      Z12, Z3, Z13
-	VADDPD      Z1, Z13, Z1
-	VMULPD      Z11, Z12, Z12
-	VMULPD      Z11, Z1, Z1
-	VCMPPD      $0x11, c3e10000000000000<>+0(SB), Z11, K1
-	VMULPD      Z12, Z12, Z11
-	VMULPD      c3fd5555555555555<>+0(SB), Z12, Z13
-	VMOVUPD     c3fe0000000000000<>+0(SB), Z14
-	VSUBPD      Z13, Z14, Z13
-	VMULPD      Z13, Z11, Z11
-	VSUBPD      Z11, Z1, Z11
-	VADDPD      Z11, Z12, Z11
-	VADDPD      c3ff0000000000000<>+0(SB), Z12, Z13
-	VSUBPD      c3ff0000000000000<>+0(SB), Z13, Z14
-	VSUBPD      Z14, Z12, Z12
-	VADDPD      Z1, Z12, Z1
-	VANDPD      c000fffffffffffff<>+0(SB), Z13, Z12
-	VPCMPGTQ    c0006a09e667f3bcd<>+0(SB), Z12, K6
-	VPMOVM2Q    K6, Z14
-	VORPD       c3ff0000000000000<>+0(SB), Z12, Z12
-	VPSLLQ      $0x34, Z14, Z15
-	VPADDQ      Z15, Z12, Z12
-	VPSRLQ      $0x34, Z13, Z13
-	VPSUBQ      c00000000000003ff<>+0(SB), Z13, Z13
-	VPSUBQ      Z14, Z13, Z13
-	VMOVUPD     c00000000000003ff<>+0(SB), Z14
-	VPSUBQ      Z13, Z14, Z14
-	VPSLLQ      $0x34, Z14, Z14
-	VMULPD      Z14, Z1, Z1
-	VPADDQ      c4338000000000000<>+0(SB), Z13, Z13
-	VSUBPD      c4338000000000000<>+0(SB), Z13, Z13
-	VMULPD      c4060000000000000<>+0(SB), Z12, Z14
-	VADDPD      c3fe0000000000000<>+0(SB), Z14, Z14
-	VRNDSCALEPD $0x03, Z14, Z14
-	VADDPD      c4338000000000000<>+0(SB), Z14, Z15
-	VMOVUPD     c4338000000000000<>+0(SB), Z16
-	VPADDQ      c000000000000005a<>+0(SB), Z16, Z16
-	VPSUBQ      Z16, Z15, Z15
-	VPSLLQ      $0x01, Z15, Z16
-	VPXORQ      Z5, Z5, Z5
-	KXNORW      K4, K4, K4
-	VGATHERQPD  (SI)(Z16*8), K4, Z5
-	VPSLLQ      $0x01, Z15, Z15
-	VPXORQ      Z6, Z6, Z6
-	KXNORW      K5, K5, K5
-	VGATHERQPD  8(SI)(Z15*8), K5, Z6
-	VMULPD      c3f80000000000000<>+0(SB), Z14, Z14
-	VSUBPD      Z14, Z12, Z15
-	VADDPD      Z1, Z15, Z16
-	VSUBPD      Z16, Z15, Z15
-	VADDPD      Z1, Z15, Z15
-	VADDPD      Z14, Z12, Z17
-	VANDPD      cfffffffff8000000<>+0(SB), Z17, Z18
-	VSUBPD      Z14, Z18, Z14
-	VSUBPD      Z14, Z12, Z12
-	VADDPD      Z1, Z12, Z1
-	VMOVUPD     c3ff0000000000000<>+0(SB), Z12
-	VDIVPD      Z17, Z12, Z12
-	VMULPD      Z12, Z16, Z14
-	VANDPD      cfffffffff8000000<>+0(SB), Z14, Z17
-	VMULPD      Z18, Z17, Z18
-	VSUBPD      Z18, Z16, Z16
-	VMULPD      Z1, Z17, Z1
-	VSUBPD      Z1, Z16, Z1
-	VADDPD      Z15, Z1, Z1
-	VMULPD      Z12, Z1, Z1
-	VMULPD      Z14, Z14, Z12
-	VMULPD      c3fbc71c71c71c71c<>+0(SB), Z12, Z15
-	VADDPD      c3fc2492492492492<>+0(SB), Z15, Z15
-	VMULPD      Z15, Z12, Z15
-	VADDPD      c3fc999999999999a<>+0(SB), Z15, Z15
-	VMULPD      Z15, Z12, Z15
-	VADDPD      c3fd5555555555555<>+0(SB), Z15, Z15
-	VMULPD      c4000000000000000<>+0(SB), Z14, Z14
-	VMULPD      Z15, Z12, Z12
-	VMULPD      Z12, Z14, Z12
-	VMULPD      c3fe62e42fefa3800<>+0(SB), Z13, Z14
-	VADDPD      Z5, Z14, Z14
-	VMULPD      c3d2ef35793c76730<>+0(SB), Z13, Z13
-	VADDPD      Z6, Z13, Z13
-	VADDPD      Z17, Z17, Z15
-	VADDPD      Z1, Z1, Z1
-	VADDPD      Z15, Z14, Z16
-	VSUBPD      Z16, Z14, Z14
-	VADDPD      Z15, Z14, Z14
-	VADDPD      Z13, Z12, Z12
-	VADDPD      Z12, Z1, Z1
-	VADDPD      Z1, Z14, Z1
-	VADDPD      Z1, Z16, Z12
-	VSUBPD      Z12, Z16, Z13
-	VADDPD      Z1, Z13, Z1
-	VPXORQ      Z7, Z7, Z7
-	VBLENDMPD   Z11, Z12, K1, Z8
-	VBLENDMPD   Z7, Z1, K1, Z9
-	VANDPD      c7fffffffffffffff<>+0(SB), Z0, Z1
-	VADDPD      Z8, Z1, Z11
-	VSUBPD      Z1, Z11, Z12
-	VSUBPD      Z12, Z11, Z13
-	VSUBPD      Z13, Z1, Z1
-	VSUBPD      Z12, Z8, Z12
-	VADDPD      Z12, Z1, Z1
-	VCMPPD      $0x12, Z7, Z0, K1
-	VADDPD      Z9, Z1, Z0
-	VADDPD      Z0, Z11, Z0
-	VBLENDMPD   Z8, Z0, K1, Z10
-	VMOVUPD     Z10, (AX)
-	ADDQ        $0x40, CX
-	ADDQ        $0x40, AX
-	SUBQ        $0x08, DX
-	JMP         loop
+	CMPQ            DX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VCMPPD          $0x16, c4046800000000000<>+0(SB), Z1, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VORPD           c8000000000000000<>+0(SB), Z0, Z1
+	VMULPD          c40571547652b82fe<>+0(SB), Z1, Z7
+	VADDPD          c4338000000000000<>+0(SB), Z7, Z7
+	VSUBPD          c4338000000000000<>+0(SB), Z7, Z8
+	VMULPD          c3f862e42fefa0000<>+0(SB), Z8, Z9
+	VSUBPD          Z9, Z1, Z1
+	VPXORQ          Z2, Z2, Z2
+	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z8, Z8
+	VSUBPD          Z8, Z2, Z8
+	VADDPD          Z8, Z1, Z9
+	VSUBPD          Z9, Z1, Z1
+	VADDPD          Z8, Z1, Z1
+	VMULPD          Z9, Z9, Z8
+	VMULPD          c3f81111111111111<>+0(SB), Z9, Z10
+	VADDPD          c3fa5555555555555<>+0(SB), Z10, Z10
+	VMULPD          c3f56c16c16c16c17<>+0(SB), Z8, Z11
+	VADDPD          Z11, Z10, Z10
+	VMULPD          c3fc5555555555555<>+0(SB), Z9, Z11
+	VADDPD          c3fe0000000000000<>+0(SB), Z11, Z11
+	VMULPD          Z10, Z8, Z10
+	VADDPD          Z10, Z11, Z10
+	VMULPD          Z10, Z8, Z8
+	VADDPD          Z8, Z1, Z1
+	VANDPD          c000000000000003f<>+0(SB), Z7, Z8
+	VPSLLQ          $0x04, Z8, Z8
+	VMOVQ           X8, DI
+	VPEXTRQ         $0x01, X8, R8
+	VBROADCASTF64X2 (BX)(DI*1), Z10
+	VBROADCASTF64X2 (BX)(R8*1), Z11
+	VEXTRACTI64X2   $0x01, Z8, X12
+	VMOVQ           X12, DI
+	VPEXTRQ         $0x01, X12, R8
+	VINSERTF64X2    $0x01, (BX)(DI*1), Z10, Z10
+	VINSERTF64X2    $0x01, (BX)(R8*1), Z11, Z11
+	VEXTRACTI64X2   $0x02, Z8, X12
+	VMOVQ           X12, DI
+	VPEXTRQ         $0x01, X12, R8
+	VINSERTF64X2    $0x02, (BX)(DI*1), Z10, Z10
+	VINSERTF64X2    $0x02, (BX)(R8*1), Z11, Z11
+	VEXTRACTI64X2   $0x03, Z8, X8
+	VMOVQ           X8, DI
+	VPEXTRQ         $0x01, X8, R8
+	VINSERTF64X2    $0x03, (BX)(DI*1), Z10, Z10
+	VINSERTF64X2    $0x03, (BX)(R8*1), Z11, Z11
+	VUNPCKLPD       Z11, Z10, Z8
+	VUNPCKHPD       Z11, Z10, Z10
+	VANDPD          cffffffffffffffc0<>+0(SB), Z7, Z7
+	VPSLLQ          $0x2e, Z7, Z7
+	VPADDQ          c3ff0000000000000<>+0(SB), Z7, Z7
+	VADDPD          Z1, Z9, Z1
+	VMULPD          Z1, Z8, Z1
+	VADDPD          Z1, Z10, Z1
+	VADDPD          Z1, Z8, Z9
+	VSUBPD          Z9, Z8, Z8
+	VADDPD          Z1, Z8, Z1
+	VMULPD          Z7, Z9, Z8
+	VMULPD          Z7, Z1, Z1
+	VCMPPD          $0x11, c3e10000000000000<>+0(SB), Z7, K1
+	VMULPD          Z8, Z8, Z7
+	VMULPD          c3fd5555555555555<>+0(SB), Z8, Z9
+	VMOVUPD         c3fe0000000000000<>+0(SB), Z10
+	VSUBPD          Z9, Z10, Z9
+	VMULPD          Z9, Z7, Z7
+	VSUBPD          Z7, Z1, Z7
+	VADDPD          Z7, Z8, Z7
+	VADDPD          c3ff0000000000000<>+0(SB), Z8, Z9
+	VSUBPD          c3ff0000000000000<>+0(SB), Z9, Z10
+	VSUBPD          Z10, Z8, Z8
+	VADDPD          Z1, Z8, Z1
+	VANDPD          c000fffffffffffff<>+0(SB), Z9, Z8
+	VPCMPGTQ        c0006a09e667f3bcd<>+0(SB), Z8, K2
+	VPMOVM2Q        K2, Z10
+	VORPD           c3ff0000000000000<>+0(SB), Z8, Z8
+	VPSLLQ          $0x34, Z10, Z11
+	VPADDQ          Z11, Z8, Z8
+	VPSRLQ          $0x34, Z9, Z9
+	VPSUBQ          c00000000000003ff<>+0(SB), Z9, Z9
+	VPSUBQ          Z10, Z9, Z9
+	VMOVUPD         c00000000000003ff<>+0(SB), Z10
+	VPSUBQ          Z9, Z10, Z10
+	VPSLLQ          $0x34, Z10, Z10
+	VMULPD          Z10, Z1, Z1
+	VPADDQ          c4338000000000000<>+0(SB), Z9, Z9
+	VSUBPD          c4338000000000000<>+0(SB), Z9, Z9
+	VMULPD          c4060000000000000<>+0(SB), Z8, Z10
+	VADDPD          c3fe0000000000000<>+0(SB), Z10, Z10
+	VRNDSCALEPD     $0x03, Z10, Z10
+	VADDPD          c4338000000000000<>+0(SB), Z10, Z11
+	VMOVUPD         c4338000000000000<>+0(SB), Z12
+	VPADDQ          c000000000000005a<>+0(SB), Z12, Z12
+	VPSUBQ          Z12, Z11, Z11
+	VPSLLQ          $0x04, Z11, Z11
+	VMOVQ           X11, DI
+	VPEXTRQ         $0x01, X11, R8
+	VBROADCASTF64X2 (SI)(DI*1), Z12
+	VBROADCASTF64X2 (SI)(R8*1), Z13
+	VEXTRACTI64X2   $0x01, Z11, X14
+	VMOVQ           X14, DI
+	VPEXTRQ         $0x01, X14, R8
+	VINSERTF64X2    $0x01, (SI)(DI*1), Z12, Z12
+	VINSERTF64X2    $0x01, (SI)(R8*1), Z13, Z13
+	VEXTRACTI64X2   $0x02, Z11, X14
+	VMOVQ           X14, DI
+	VPEXTRQ         $0x01, X14, R8
+	VINSERTF64X2    $0x02, (SI)(DI*1), Z12, Z12
+	VINSERTF64X2    $0x02, (SI)(R8*1), Z13, Z13
+	VEXTRACTI64X2   $0x03, Z11, X11
+	VMOVQ           X11, DI
+	VPEXTRQ         $0x01, X11, R8
+	VINSERTF64X2    $0x03, (SI)(DI*1), Z12, Z12
+	VINSERTF64X2    $0x03, (SI)(R8*1), Z13, Z13
+	VUNPCKLPD       Z13, Z12, Z11
+	VUNPCKHPD       Z13, Z12, Z12
+	VMULPD          c3f80000000000000<>+0(SB), Z10, Z10
+	VSUBPD          Z10, Z8, Z13
+	VADDPD          Z1, Z13, Z14
+	VSUBPD          Z14, Z13, Z13
+	VADDPD          Z1, Z13, Z13
+	VADDPD          Z10, Z8, Z15
+	VANDPD          cfffffffff8000000<>+0(SB), Z15, Z16
+	VSUBPD          Z10, Z16, Z10
+	VSUBPD          Z10, Z8, Z8
+	VADDPD          Z1, Z8, Z1
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z8
+	VDIVPD          Z15, Z8, Z8
+	VMULPD          Z8, Z14, Z10
+	VANDPD          cfffffffff8000000<>+0(SB), Z10, Z15
+	VMULPD          Z16, Z15, Z16
+	VSUBPD          Z16, Z14, Z14
+	VMULPD          Z1, Z15, Z1
+	VSUBPD          Z1, Z14, Z1
+	VADDPD          Z13, Z1, Z1
+	VMULPD          Z8, Z1, Z1
+	VMULPD          Z10, Z10, Z8
+	VMULPD          c3fbc71c71c71c71c<>+0(SB), Z8, Z13
+	VADDPD          c3fc2492492492492<>+0(SB), Z13, Z13
+	VMULPD          Z13, Z8, Z13
+	VADDPD          c3fc999999999999a<>+0(SB), Z13, Z13
+	VMULPD          Z13, Z8, Z13
+	VADDPD          c3fd5555555555555<>+0(SB), Z13, Z13
+	VMULPD          c4000000000000000<>+0(SB), Z10, Z10
+	VMULPD          Z13, Z8, Z8
+	VMULPD          Z8, Z10, Z8
+	VMULPD          c3fe62e42fefa3800<>+0(SB), Z9, Z10
+	VADDPD          Z11, Z10, Z10
+	VMULPD          c3d2ef35793c76730<>+0(SB), Z9, Z9
+	VADDPD          Z12, Z9, Z9
+	VADDPD          Z15, Z15, Z11
+	VADDPD          Z1, Z1, Z1
+	VADDPD          Z11, Z10, Z12
+	VSUBPD          Z12, Z10, Z10
+	VADDPD          Z11, Z10, Z10
+	VADDPD          Z9, Z8, Z8
+	VADDPD          Z8, Z1, Z1
+	VADDPD          Z1, Z10, Z1
+	VADDPD          Z1, Z12, Z8
+	VSUBPD          Z8, Z12, Z9
+	VADDPD          Z1, Z9, Z1
+	VPXORQ          Z3, Z3, Z3
+	VBLENDMPD       Z7, Z8, K1, Z4
+	VBLENDMPD       Z3, Z1, K1, Z5
+	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
+	VADDPD          Z4, Z1, Z7
+	VSUBPD          Z1, Z7, Z8
+	VSUBPD          Z8, Z7, Z9
+	VSUBPD          Z9, Z1, Z1
+	VSUBPD          Z8, Z4, Z8
+	VADDPD          Z8, Z1, Z1
+	VCMPPD          $0x12, Z3, Z0, K1
+	VADDPD          Z5, Z1, Z0
+	VADDPD          Z0, Z7, Z0
+	VBLENDMPD       Z4, Z0, K1, Z6
+	VMOVUPD         Z6, (AX)
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, AX
+	SUBQ            $0x08, DX
+	JMP             loop
 
 end:
 	VZEROUPPER

@@ -218,33 +218,44 @@ func twoSum(x, y op.Op) (sum, err vec) {
 type table struct{ at reg.GPVirtual }
 
 // pairs returns the first and second parts of entries; index holds their places.
+// Loads of whole entries are faster than two gathers.
 func (t table) pairs(index vec) (first, second vec) {
-	if vectorLanes == 8 {
-		return t.gather(index, 0), t.gather(index, 8)
-	}
 	offsets := shiftLeft(index, 4)
-	upper := a.XMM()
-	a.VEXTRACTI128(op.Imm(1), offsets, upper)
-	r := [4]reg.GPVirtual{a.GP64(), a.GP64(), a.GP64(), a.GP64()}
-	a.VMOVQ(offsets.AsX(), r[0])
-	a.VPEXTRQ(op.Imm(1), offsets.AsX(), r[1])
-	a.VMOVQ(upper, r[2])
-	a.VPEXTRQ(op.Imm(1), upper, r[3])
-	even, odd := a.YMM(), a.YMM()
-	a.VBROADCASTF128(atIndex(t.at, r[0], 1, 0), even)
-	a.VINSERTF128(op.Imm(1), atIndex(t.at, r[2], 1, 0), even, even)
-	a.VBROADCASTF128(atIndex(t.at, r[1], 1, 0), odd)
-	a.VINSERTF128(op.Imm(1), atIndex(t.at, r[3], 1, 0), odd, odd)
-	first, second = a.YMM(), a.YMM()
+	even, odd := newVec(), newVec()
+	for part := range vectorLanes / 2 {
+		two := offsets.AsX()
+		if part > 0 {
+			two = a.XMM()
+			if vectorLanes == 8 {
+				a.VEXTRACTI64X2(op.Imm(uint64(part)), offsets, two)
+			} else {
+				a.VEXTRACTI128(op.Imm(uint64(part)), offsets, two)
+			}
+		}
+		r, q := a.GP64(), a.GP64()
+		a.VMOVQ(two, r)
+		a.VPEXTRQ(op.Imm(1), two, q)
+		t.entry(r, part, even)
+		t.entry(q, part, odd)
+	}
+	first, second = newVec(), newVec()
 	a.VUNPCKLPD(odd, even, first)
 	a.VUNPCKHPD(odd, even, second)
 	return first, second
 }
 
-// gather returns the numbers at a distance in bytes from entries.
-func (t table) gather(index vec, bytes int) vec {
-	twice, all, v := shiftLeft(index, 1), a.K(), nothing()
-	a.KXNORW(all, all, all)
-	a.VGATHERQPD(atIndex(t.at, twice, 8, bytes), all, v)
-	return v
+// entry loads the entry at an offset into a part of a register, the first part
+// into all of it.
+func (t table) entry(offset reg.GPVirtual, part int, v vec) {
+	entry := atIndex(t.at, offset, 1, 0)
+	switch {
+	case part == 0 && vectorLanes == 8:
+		a.VBROADCASTF64X2(entry, v)
+	case part == 0:
+		a.VBROADCASTF128(entry, v)
+	case vectorLanes == 8:
+		a.VINSERTF64X2(op.Imm(uint64(part)), entry, v, v)
+	default:
+		a.VINSERTF128(op.Imm(uint64(part)), entry, v, v)
+	}
 }
