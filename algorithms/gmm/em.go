@@ -1,0 +1,371 @@
+package gmm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// A superstep of the queue is an iteration of EM:
+//
+//	preallocate  once: views of the rows, room for the rest
+//	expect       per shard: the log-likelihood and the moments of each component
+//	AllReduce
+//	maximise     the next weights, means and covariances, or the end
+//
+// The moments of component c are Σ r, Σ r·t and the lower triangle of Σ r·t·tᵀ (its
+// diagonal only, for Diagonal and Spherical; the sum over all components, for Tied), where
+// r is the row's weight times the probability of c and t = x − mean of c. The first
+// superstep takes for r what training begins with, unless that is a mixture.
+//
+// The superstep that finds the end evaluates the mixture without changing it.
+
+// Objects of the queue.
+var (
+	clusters = comqueue.BroadcastRows("clusters")
+	fitted   = shared.Replicated("mixture", shared.Float64s())
+	progress = shared.Replicated("progress", shared.Msgpack[*state]())
+	moments  = shared.Scratch[[]float64]("moments")
+	fitting  = shared.Scratch[*fit]("fit")
+)
+
+// state is how far training has come, the same on every subtask.
+type state struct {
+	Assigning bool // the superstep takes the first components from what is given
+	Updates   int
+	Stop      bool
+	Converged bool
+	Record    []float64 // mean log-likelihood before each update, and that of the end
+}
+
+// fit is what a subtask has of a training.
+type fit struct {
+	data *rows.Data
+	mix  *mixture
+	work *work
+	r    []float64 // of a chunk and component
+	near *kernel.Centers
+	hard []int32 // components that rows of a chunk belong to at first
+	dist []float64
+}
+
+// em has the parameters of a training queue; its methods are the stages.
+type em struct {
+	params  Params
+	table   rows.Table
+	columns features
+}
+
+func (q em) preallocate(ctx *comqueue.ComContext) error {
+	if fitting.Has(ctx) {
+		return nil
+	}
+	data, err := q.table.Open(ctx)
+	if err != nil {
+		return err
+	}
+	d, k := data.Facts.Dim(), q.params.K
+	if d == 0 {
+		return errors.New("the vectors have no components")
+	}
+	if err := q.params.affordable(d); err != nil {
+		return err
+	}
+	s := &state{Assigning: q.params.Start == nil, Record: make([]float64, 0, min(q.params.MaxIter+1, 1<<12))}
+	f := &fit{data: data, mix: newMixture(q.params.Covariance, k, d), work: newWork(chunk, k, d), r: make([]float64, chunk), hard: make([]int32, chunk), dist: make([]float64, chunk)}
+	if err := q.begin(ctx, f); err != nil {
+		return err
+	}
+	fitting.Put(ctx, f)
+	progress.Put(ctx, s)
+	fitted.Put(ctx, f.mix.values)
+	moments.Put(ctx, make([]float64, 1+k*(1+d)+f.mix.shapes()*q.second(d)))
+	return nil
+}
+
+// second returns how many second moments a component has.
+func (q em) second(d int) int {
+	if q.params.Covariance == Spherical {
+		return d
+	}
+	return q.params.Covariance.size(d)
+}
+
+// begin sets the means that the first moments are about, and, with a model to start from,
+// the rest of the mixture.
+func (q em) begin(ctx *comqueue.ComContext, f *fit) error {
+	d := f.mix.d
+	switch {
+	case q.params.Start != nil:
+		q.params.Start.fill(f.mix)
+		return f.mix.prepare()
+	case q.params.ComponentCol != "":
+		for c := range f.mix.k {
+			copy(f.mix.means[c*d:], f.data.Facts.Mean)
+		}
+		return nil
+	}
+	centers := q.params.Means
+	if centers == nil {
+		reader, err := clusterCodec.Bind(clusters.Get(ctx).Record().Schema())
+		if err != nil {
+			return err
+		}
+		var row model.EncodedRow
+		if err := errors.Join(reader.Reset(clusters.Get(ctx).Record()), reader.Read(0, &row)); err != nil {
+			return err
+		}
+		m, err := kmeans.Decode([]byte(row.Model))
+		if err != nil {
+			return err
+		}
+		centers = m.Centers
+	}
+	for c, mean := range centers {
+		if len(mean) != d {
+			return fmt.Errorf("the points have %d components, the first means have %d", d, len(mean))
+		}
+		copy(f.mix.means[c*d:], mean)
+	}
+	f.near = kernel.NewCenters(f.mix.k, d)
+	f.near.Set(f.mix.means)
+	return nil
+}
+
+// expect adds the log-likelihood and the moments of a shard's rows.
+func (q em) expect(ctx *comqueue.ComContext, shard int, out []float64) error {
+	f, s := fitting.Get(ctx), progress.Get(ctx)
+	b := f.data.Block(shard)
+	for lo := 0; lo < b.N; lo += chunk {
+		part := b.Rows(lo, min(lo+chunk, b.N))
+		if s.Assigning {
+			if err := f.assign(&part, lo); err != nil {
+				return fmt.Errorf("column %q: %w", q.params.ComponentCol, err)
+			}
+		} else if err := f.expectRows(&part, lo, out); err != nil {
+			return err
+		}
+		f.addMoments(&part, out)
+	}
+	return nil
+}
+
+// assign gives each row of a chunk, in f.work.log, to its first component alone.
+func (f *fit) assign(b *rows.Block, first int) error {
+	k := f.mix.k
+	if f.near != nil {
+		clear(f.hard)
+		kernel.AssignEuclidean(b.Dense, b.N, f.near, f.hard, f.dist)
+	}
+	for i := range b.N {
+		if f.near == nil {
+			v := b.Label[i]
+			if v != math.Trunc(v) || v < 0 || v >= float64(k) {
+				return fmt.Errorf("row %d of the shard: the component is %v: want an integer from 0 to %d", first+i, v, k-1)
+			}
+			f.hard[i] = int32(v)
+		}
+		row := f.work.log[i*k : (i+1)*k]
+		clear(row)
+		row[f.hard[i]] = 1
+	}
+	return nil
+}
+
+// expectRows computes the probabilities of a chunk's rows and adds their log-likelihood.
+func (f *fit) expectRows(b *rows.Block, first int, out []float64) error {
+	k := f.mix.k
+	f.mix.densities(b.Dense, b.N, f.work)
+	for i := range b.N {
+		log := posterior(f.work.log[i*k : (i+1)*k])
+		if !finite(log) {
+			return fmt.Errorf("row %d of the shard: its log-density is %v: it is too far from every component for float64: scale the features, or leave such rows out", first+i, log)
+		}
+		if b.Weight != nil {
+			log *= b.Weight[i]
+		}
+		out[0] += log
+	}
+	return nil
+}
+
+// addMoments adds the moments of a chunk's rows, given the probabilities in f.work.log.
+func (f *fit) addMoments(b *rows.Block, out []float64) {
+	m, d, k := f.mix, f.mix.d, f.mix.k
+	seconds := out[1+k*(1+d):]
+	size := len(seconds) / m.shapes()
+	for c := range k {
+		sums := out[1+c*(1+d) : 1+(c+1)*(1+d)]
+		r := f.r[:b.N]
+		for i := range r {
+			r[i] = f.work.log[i*k+c]
+			if b.Weight != nil {
+				r[i] *= b.Weight[i]
+			}
+			sums[0] += r[i]
+		}
+		m.shifted(b.Dense, b.N, c, f.work.t)
+		kernel.AddScaledRows(f.work.t, b.N, d, r, sums[1:])
+		at := min(c, m.shapes()-1)
+		second := seconds[at*size : (at+1)*size]
+		if m.whiten != nil {
+			kernel.GramRows(f.work.t, b.N, d, r, second)
+			continue
+		}
+		for i, v := range f.work.t[:b.N*d] {
+			f.work.y[i] = v * v
+		}
+		kernel.AddScaledRows(f.work.y, b.N, d, r, second)
+	}
+}
+
+// maximise takes the reduced moments and makes the next mixture, unless this one is the
+// last.
+func (q em) maximise(ctx *comqueue.ComContext) error {
+	f, s, sums := fitting.Get(ctx), progress.Get(ctx), moments.Get(ctx)
+	weight := f.data.Facts.Weight
+	if s.Assigning {
+		s.Assigning = false
+		if err := f.full(sums); err != nil {
+			return err
+		}
+		return q.update(f, sums, weight)
+	}
+	mean := sums[0] / weight
+	if !finite(mean) {
+		return fmt.Errorf("the log-likelihood is %v: scale the features down", mean)
+	}
+	if n := len(s.Record); n > 0 {
+		s.Converged = mean-s.Record[n-1] <= q.params.Tol
+	}
+	s.Record = append(s.Record, mean)
+	ctx.Report("log-likelihood", mean)
+	if s.Converged || s.Updates == q.params.MaxIter {
+		s.Stop = true
+		return nil
+	}
+	s.Updates++
+	return q.update(f, sums, weight)
+}
+
+// full reports a component that begins without rows.
+func (f *fit) full(sums []float64) error {
+	for c := range f.mix.k {
+		if !(sums[1+c*(1+f.mix.d)] > 0) {
+			return fmt.Errorf("component %d begins without rows of positive weight: lower K, or begin elsewhere", c)
+		}
+	}
+	return nil
+}
+
+// update is the M step: weights, means and covariances from the moments about the means.
+func (q em) update(f *fit, sums []float64, total float64) error {
+	m, d, k := f.mix, f.mix.d, f.mix.k
+	seconds := sums[1+k*(1+d):]
+	if q.params.Covariance == Tied {
+		for i := range m.covariances {
+			m.covariances[i] = seconds[i] / total
+		}
+	}
+	for c := range k {
+		own := sums[1+c*(1+d) : 1+(c+1)*(1+d)]
+		r, shift := own[0], own[1:]
+		m.weights[c] = r / total
+		if r <= 0x1p-49*total {
+			m.weights[c] = 0
+			continue
+		}
+		for j := range shift {
+			shift[j] /= r
+			m.means[c*d+j] += shift[j]
+		}
+		size := len(seconds) / m.shapes()
+		if q.params.Covariance == Tied {
+			subtractOuter(shift, r/total, m.covariances)
+			continue
+		}
+		m.shape.covarianceOf(seconds[c*size:(c+1)*size], shift, r, m.covariance(c))
+		q.regularize(m.covariance(c), d)
+	}
+	if q.params.Covariance == Tied {
+		q.regularize(m.covariances, d)
+	}
+	return m.prepare()
+}
+
+// covarianceOf writes the covariance of a component of weight r to cov, given its second
+// moments about a point that its mean is shift away from.
+func (shape Covariance) covarianceOf(second, shift []float64, r float64, cov []float64) {
+	switch shape {
+	case Diagonal:
+		for j, s := range shift {
+			cov[j] = max(0, second[j]/r-float64(s*s))
+		}
+	case Spherical:
+		var sum float64
+		for j, s := range shift {
+			sum += max(0, second[j]/r-float64(s*s))
+		}
+		cov[0] = sum / float64(len(shift))
+	default:
+		for i := range cov {
+			cov[i] = second[i] / r
+		}
+		subtractOuter(shift, 1, cov)
+	}
+}
+
+// subtractOuter subtracts factor·v·vᵀ from a lower triangle.
+func subtractOuter(v []float64, factor float64, cov []float64) {
+	at := 0
+	for i, a := range v {
+		a *= factor
+		for _, b := range v[:i+1] {
+			cov[at] -= float64(a * b)
+			at++
+		}
+	}
+}
+
+// regularize adds to the variances of a covariance.
+func (q em) regularize(cov []float64, d int) {
+	if q.params.Covariance == Diagonal || q.params.Covariance == Spherical {
+		for j := range cov {
+			cov[j] += q.params.Regularization
+		}
+		return
+	}
+	for j := range d {
+		cov[triangle(j)+j] += q.params.Regularization
+	}
+}
+
+// done is the criterion.
+func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(ctx).Stop, nil }
+
+// output gives the model's row.
+func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
+	f, s := fitting.Get(ctx), progress.Get(ctx)
+	facts := f.data.Facts
+	columns := q.columns
+	columns.complete(facts.Dim())
+	mean := s.Record[len(s.Record)-1]
+	m := &Model{
+		Covariance: q.params.Covariance, Dim: facts.Dim(), Weights: f.mix.weights,
+		LogLikelihood: mean * facts.Weight, Rows: facts.Rows, Weight: facts.Weight,
+		Iterations: s.Updates, Converged: s.Converged, Record: s.Record, columns: columns,
+	}
+	m.take(f.mix)
+	text, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return []model.EncodedRow{{Model: string(text)}}, nil
+}

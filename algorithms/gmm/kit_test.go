@@ -1,0 +1,71 @@
+package gmm_test
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// iris returns the four measurements of the 150 flowers.
+func iris(t testing.TB) trial.Table {
+	text, err := os.ReadFile("testdata/iris.csv")
+	require.NoError(t, err)
+	table := trial.Table{D: 4}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
+		for _, cell := range strings.Split(line, ",")[:4] {
+			v, err := strconv.ParseFloat(cell, 64)
+			require.NoError(t, err)
+			table.X = append(table.X, v)
+		}
+		table.N++
+	}
+	require.Equal(t, 150, table.N)
+	return table
+}
+
+// blobs returns n points around k centres that are apart by about 4 standard deviations in
+// each of d dimensions, with a full covariance.
+func blobs(seed uint64, n, d, k int) trial.Table {
+	t := trial.Gaussian(seed, n, d)
+	r := shared.NewRandom(seed, "blobs", 0, 0)
+	for i := range n {
+		row, c := t.Row(i), r.IntN(k)
+		for j := d - 1; j > 0; j-- {
+			row[j] += 0.5 * row[j-1] * float64(1+c)
+		}
+		for j := range row {
+			row[j] += 4 * float64((c+j)%k)
+		}
+	}
+	return t
+}
+
+// train returns the model of a table.
+func train(t testing.TB, table trial.Table, p gmm.Params, options ...engine.Option) *gmm.Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", gmm.Train(table.Dataset(b), p))
+	}, options...)
+	m, err := gmm.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// fails asserts that training fails.
+func fails(t *testing.T, table trial.Table, p gmm.Params, texts ...string) {
+	t.Helper()
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", gmm.Train(table.Dataset(b), p))
+	}, texts...)
+}
+
+var shapes = []gmm.Covariance{gmm.Full, gmm.Diagonal, gmm.Spherical, gmm.Tied}

@@ -1,0 +1,216 @@
+package gmm
+
+import (
+	"fmt"
+	"math"
+	"sync"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Kind is that of the models of this package.
+const Kind = "gmm"
+
+// Model is a trained mixture. It is used by pointer and not changed once it predicts; any
+// number of goroutines may use one.
+type Model struct {
+	// Covariance is the shape of the components.
+	Covariance Covariance
+	// Dim is the number of components of points.
+	Dim int
+	// Weights are those of the components; they sum to 1. A component of weight 0 lost its
+	// rows in training.
+	Weights []float64
+	// Means holds the mean of each component.
+	Means [][]float64
+	// Covariances holds, for each component, for Tied once: the lower triangle of the
+	// matrix, row by row, for Full and Tied; a variance for each feature for Diagonal; one
+	// variance for Spherical. Matrix writes it out.
+	Covariances [][]float64
+	// LogLikelihood is that of the training rows: Σ weight·log density.
+	LogLikelihood float64
+	// Rows is how many rows the mixture was trained on, Weight their total weight.
+	Rows   int64
+	Weight float64
+	// Iterations is the number of updates, and Converged tells that the last one raised the
+	// mean log-likelihood by at most Tol.
+	Iterations int
+	Converged  bool
+	// Record has the mean log-likelihood of a row before each update, and at the end.
+	Record []float64
+
+	columns features
+	once    sync.Once
+	mix     *mixture
+	works   sync.Pool // of *work
+}
+
+var _ model.Binder = (*Model)(nil)
+
+// Kind returns "gmm".
+func (m *Model) Kind() string { return Kind }
+
+// Inputs are the columns that the model was trained on.
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns.inputs...) }
+
+// Matrix returns the covariance matrix of a component.
+func (m *Model) Matrix(component int) [][]float64 {
+	out := make([][]float64, m.Dim)
+	for i := range out {
+		out[i] = make([]float64, m.Dim)
+	}
+	cov := m.Covariances[min(component, len(m.Covariances)-1)]
+	for i := range out {
+		switch m.Covariance {
+		case Diagonal, Spherical:
+			out[i][i] = cov[min(i, len(cov)-1)]
+		default:
+			for j := range i + 1 {
+				out[i][j] = cov[triangle(i)+j]
+				out[j][i] = out[i][j]
+			}
+		}
+	}
+	return out
+}
+
+// Parameters returns how many free numbers the mixture has.
+func (m *Model) Parameters() int { return m.Covariance.parameters(len(m.Weights), m.Dim) }
+
+// AIC is Akaike's criterion on the training rows: 2·Parameters − 2·LogLikelihood. Of
+// several mixtures for the same rows the one with the least is taken.
+func (m *Model) AIC() float64 { return float64(2*m.Parameters()) - float64(2*m.LogLikelihood) }
+
+// BIC is the Bayesian criterion: log(Weight)·Parameters − 2·LogLikelihood. See AIC.
+func (m *Model) BIC() float64 {
+	return float64(kernel.Log(m.Weight)*float64(m.Parameters())) - float64(2*m.LogLikelihood)
+}
+
+// Predict returns the most probable component of a point, of several the lowest, and its
+// probability. A point that has not Dim components, or is too far away for any density to
+// be told, gives -1 and NaN.
+//
+// It allocates nothing, the first calls excepted.
+func (m *Model) Predict(x []float64) (component int, probability float64) {
+	if len(x) != m.Dim {
+		return -1, math.NaN()
+	}
+	w := m.take1()
+	defer m.works.Put(w)
+	component = -1
+	if math.IsNaN(m.evaluate(x, w)) {
+		return -1, math.NaN()
+	}
+	return best(w.log)
+}
+
+// best returns the index of the first of the largest values, and the value.
+func best(p []float64) (int, float64) {
+	at := 0
+	for c, v := range p {
+		if v > p[at] {
+			at = c
+		}
+	}
+	return at, p[at]
+}
+
+// Probabilities writes the probability of each component for a point to out, which has
+// room for one each, and returns the logarithm of the density there. All are NaN where
+// Predict gives -1. It allocates nothing, the first calls excepted.
+func (m *Model) Probabilities(x, out []float64) float64 {
+	if len(x) != m.Dim {
+		for c := range m.Weights {
+			out[c] = math.NaN()
+		}
+		return math.NaN()
+	}
+	w := m.take1()
+	defer m.works.Put(w)
+	log := m.evaluate(x, w)
+	copy(out, w.log)
+	return log
+}
+
+// LogDensity returns the logarithm of the density at a point; see Probabilities.
+func (m *Model) LogDensity(x []float64) float64 {
+	if len(x) != m.Dim {
+		return math.NaN()
+	}
+	w := m.take1()
+	defer m.works.Put(w)
+	return m.evaluate(x, w)
+}
+
+// evaluate writes the probabilities of a point to w.log and returns its log-density.
+func (m *Model) evaluate(x []float64, w *work) float64 {
+	m.mix.densities(x, 1, w)
+	return posterior(w.log)
+}
+
+// take1 returns room for one row.
+func (m *Model) take1() *work {
+	m.once.Do(m.prepare)
+	if w, ok := m.works.Get().(*work); ok {
+		return w
+	}
+	return newWork(1, m.mix.k, m.mix.d)
+}
+
+// prepare lays the mixture out. Models that were trained or decoded pass; one put together
+// by hand whose covariances have no inverse gives NaN.
+func (m *Model) prepare() {
+	m.mix = newMixture(m.Covariance, len(m.Weights), m.Dim)
+	m.fill(m.mix)
+	if err := m.mix.prepare(); err != nil {
+		for c := range m.mix.constant {
+			m.mix.constant[c] = math.NaN()
+		}
+	}
+}
+
+// fill copies the model to a mixture of its shape.
+func (m *Model) fill(to *mixture) {
+	copy(to.weights, m.Weights)
+	for c, mean := range m.Means {
+		copy(to.means[c*m.Dim:], mean)
+	}
+	size := m.Covariance.size(m.Dim)
+	for c, cov := range m.Covariances {
+		copy(to.covariances[c*size:], cov)
+	}
+}
+
+// take views a mixture as means and covariances of the model.
+func (m *Model) take(from *mixture) {
+	for c := range from.k {
+		m.Means = append(m.Means, from.means[c*from.d:(c+1)*from.d])
+	}
+	for c := range from.shapes() {
+		m.Covariances = append(m.Covariances, from.covariance(c))
+	}
+}
+
+// Transform adds the columns of Predict with default options to rows.
+func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
+	return Predict(rows, m.Dataset(model.BuilderOf("gmm.Model", rows)), PredictOptions{})
+}
+
+// Dataset makes the model a dataset of the job, as Train returns one.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
+
+// ModelOf returns the model that was collected under a name from the dataset that Train
+// returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}

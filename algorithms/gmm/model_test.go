@@ -1,0 +1,180 @@
+package gmm_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+func TestModelFile(t *testing.T) {
+	table := blobs(2, 90, 3, 2)
+	for _, shape := range shapes {
+		m := train(t, table, gmm.Params{K: 2, Covariance: shape})
+		path := filepath.Join(t.TempDir(), "m.json")
+		require.NoError(t, m.Save(path))
+		again, err := gmm.Load(path)
+		require.NoError(t, err)
+		a, err := m.Encode()
+		require.NoError(t, err)
+		b, err := again.Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(a), string(b))
+		kind, err := model.KindOf(a)
+		require.NoError(t, err)
+		require.Equal(t, "gmm", kind)
+		for i := range table.N {
+			require.Equal(t, m.LogDensity(table.Row(i)), again.LogDensity(table.Row(i)))
+		}
+		require.Equal(t, []model.Input{{Column: "features", Type: "vector[3]"}}, again.Inputs())
+
+		_, err = gmm.Decode(a[:len(a)/2])
+		require.ErrorContains(t, err, "truncated")
+		_, err = gmm.Decode([]byte(strings.Replace(string(a), `"dim":3`, `"dim":4`, 1)))
+		require.ErrorContains(t, err, "checksum")
+		_, err = gmm.Decode([]byte(strings.Replace(string(a), `"version":1`, `"version":2`, 1)))
+		require.ErrorContains(t, err, "must be updated")
+	}
+	_, err := gmm.Load(filepath.Join(t.TempDir(), "none"))
+	require.Error(t, err)
+}
+
+// A file whose checksum is right may hold nonsense all the same.
+func TestModelsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		change func(m *gmm.Model)
+		want   string
+	}{
+		{func(m *gmm.Model) { m.Covariance = 9 }, "Covariance(9)"},
+		{func(m *gmm.Model) { m.Dim = 0 }, "dim is 0"},
+		{func(m *gmm.Model) { m.Dim = 3 }, "the inputs have 2 components, dim is 3"},
+		{func(m *gmm.Model) { m.Weights = nil }, "no components"},
+		{func(m *gmm.Model) { m.Means = m.Means[:1] }, "2 weights, 1 means"},
+		{func(m *gmm.Model) { m.Weights[0] = 0.9 }, "sum to"},
+		{func(m *gmm.Model) { m.Weights[0] = math.NaN() }, "weight 0 is NaN"},
+		{func(m *gmm.Model) { m.Means[1] = []float64{1} }, "mean 1 has 1 numbers"},
+		{func(m *gmm.Model) { m.Means[1][0] = math.Inf(1) }, "number 0 of mean 1 is +Inf"},
+		{func(m *gmm.Model) { m.Covariances[0] = []float64{1, 5, 1} }, "not positive definite"},
+		{func(m *gmm.Model) { m.LogLikelihood = math.NaN() }, "NaN"},
+	} {
+		m := train(t, blobs(2, 50, 2, 2), gmm.Params{K: 2, MaxIter: 1})
+		c.change(m)
+		_, err := m.Encode()
+		require.ErrorContains(t, err, c.want)
+	}
+	_, err := (&gmm.Model{Dim: 1, Weights: []float64{1}, Means: [][]float64{{0}}, Covariances: [][]float64{{1}}}).Encode()
+	require.ErrorContains(t, err, "no inputs")
+}
+
+func TestFileOfVersion1(t *testing.T) {
+	file, err := os.ReadFile("testdata/model_v1.json")
+	require.NoError(t, err)
+	m, err := gmm.Decode(file)
+	require.NoError(t, err)
+	require.Equal(t, gmm.Tied, m.Covariance)
+	require.Equal(t, []model.Input{{Column: "length", Type: "float64"}, {Column: "width", Type: "float64"}}, m.Inputs())
+	require.Equal(t, 0.25, m.Weights[0])
+	component, probability := m.Predict([]float64{0, 0})
+	require.Equal(t, 0, component)
+	require.Greater(t, probability, 0.99)
+	component, _ = m.Predict([]float64{8, 8})
+	require.Equal(t, 1, component)
+}
+
+// What the operator, the methods and a bound model compute is the same, at once in
+// several goroutines, and allocates nothing.
+func TestPredictEverywhereTheSame(t *testing.T) {
+	table := blobs(4, 100, 3, 3)
+	for _, shape := range shapes {
+		m := train(t, table, gmm.Params{K: 3, Covariance: shape, MaxIter: 5})
+		r := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "rows", gmm.Predict(table.Dataset(b), m.Dataset(b), gmm.PredictOptions{DensityCol: "density"}))
+			operators.Collect(b, "plain", m.Transform(table.Dataset(b)))
+		})
+		type row struct {
+			Component     int64
+			Probabilities []float64
+			Density       float64
+		}
+		rows, err := engine.Rows[row](r, "rows")
+		require.NoError(t, err)
+		layout := model.NewLayout("features")
+		step, err := m.Bind(layout)
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				out, cells := make([]float64, 3), layout.NewRow()
+				for i := range table.N {
+					component, probability := m.Predict(table.Row(i))
+					if int64(component) != rows[i].Component || probability != rows[i].Probabilities[component] {
+						t.Errorf("row %d: %d %v", i, component, rows[i])
+					}
+					if density := m.Probabilities(table.Row(i), out); density != rows[i].Density || out[1] != rows[i].Probabilities[1] {
+						t.Errorf("row %d: %v %v", i, density, rows[i])
+					}
+					cells[0].SetDense(table.Row(i))
+					if err := step(cells); err != nil || cells[1].Int != rows[i].Component {
+						t.Errorf("row %d: %v %v", i, err, cells)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	m := train(t, table, gmm.Params{K: 2, MaxIter: 1})
+	component, probability := m.Predict([]float64{1})
+	require.Equal(t, -1, component)
+	require.True(t, math.IsNaN(probability))
+	require.True(t, math.IsNaN(m.LogDensity(nil)))
+	out := make([]float64, 2)
+	require.True(t, math.IsNaN(m.Probabilities([]float64{1, 2}, out)))
+	require.True(t, math.IsNaN(out[0]))
+}
+
+// Features may be number columns, and vectors beside them.
+func TestFeatureColumns(t *testing.T) {
+	type row struct {
+		X float64   `column:"x"`
+		N int32     `column:"n"`
+		V []float64 `column:"v,dim=2"`
+	}
+	var rows []row
+	table := blobs(12, 60, 4, 2)
+	for i := range table.N {
+		x := table.Row(i)
+		x[1] = math.Round(x[1])
+		rows = append(rows, row{x[0], int32(x[1]), x[2:]})
+	}
+	p := gmm.Params{K: 2, FeatureCols: []string{"x", "n", "v"}, MaxIter: 5}
+	r := trial.Run(t, func(b *engine.Builder) {
+		data := operators.FromSlice(b, rows)
+		m := p.Fit(data)
+		operators.Collect(b, "model", m)
+		operators.Collect(b, "rows", p.Apply(data, m))
+	})
+	m, err := gmm.ModelOf(r, "model")
+	require.NoError(t, err)
+	require.Equal(t, []model.Input{{Column: "x", Type: "float64"}, {Column: "n", Type: "int32"}, {Column: "v", Type: "vector[2]"}}, m.Inputs())
+	plain := train(t, table, gmm.Params{K: 2, MaxIter: 5})
+	require.Equal(t, plain.Means, m.Means)
+	type predicted struct{ Component int64 }
+	got, err := engine.Rows[predicted](r, "rows")
+	require.NoError(t, err)
+	for i := range got {
+		component, _ := plain.Predict(table.Row(i))
+		require.EqualValues(t, component, got[i].Component)
+	}
+	_, err = m.Bind(model.NewLayout("x", "v"))
+	require.ErrorContains(t, err, `"n"`)
+}

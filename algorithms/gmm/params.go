@@ -1,0 +1,249 @@
+package gmm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Params are the parameters of Train. The zero value of each field but K is its default.
+// Params are a stage of pipelines.
+type Params struct {
+	// VectorCol names the column of the points, a dense vector; FeatureCols name number
+	// columns instead. With neither the dataset's only vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
+	// row weighs 1.
+	WeightCol string
+	// K is the number of components, at least 1. Required; with Means or Start, 0 means as
+	// many as those have.
+	K int
+	// Covariance is the shape of the components; the zero value is Full.
+	Covariance Covariance
+	// MaxIter is the largest number of updates after the first components; 0 means 200.
+	MaxIter int
+	// Tol ends training once the mean log-likelihood of a row rose by at most this in an
+	// update. 0 means 1e-6; a negative value means exactly 0: go on until nothing rises.
+	Tol float64
+	// Regularization is added to all variances, in squared units of the features; 0 means
+	// 1e-6, a negative value means none.
+	Regularization float64
+	// Restarts is how often training begins anew from another k-means; the most likely
+	// mixture is returned. 0 means 1.
+	Restarts int
+	// Means are the first means: each row belongs at first to the nearest one.
+	Means [][]float64
+	// ComponentCol names a column of the component, 0 to K-1, that each row belongs to at
+	// first.
+	ComponentCol string
+	// Start is a mixture to go on from, of the same Covariance.
+	Start *Model
+	// Seed is what the draws of k-means start from; 0 means the seed of the job.
+	Seed uint64
+	// Skip leaves rows out in which something is null, NaN or infinite; otherwise such a row
+	// is an error.
+	Skip bool
+}
+
+const (
+	defaultMaxIter        = 200
+	defaultTol            = 1e-6
+	defaultRegularization = 1e-6
+)
+
+var _ model.Stage = Params{}
+
+// Kind returns "gmm".
+func (Params) Kind() string { return Kind }
+
+// Fit is Train.
+func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
+
+// Apply is Predict with default options.
+func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return Predict(rows, m, PredictOptions{})
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.K < 0 || p.K == 0 && p.Means == nil && p.Start == nil || p.K > math.MaxInt32 {
+		bad("K is %d: want at least 1 component", p.K)
+	}
+	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
+		bad("both VectorCol and FeatureCols are set: set one of them")
+	}
+	if text := p.Covariance.String(); strings.HasSuffix(text, ")") {
+		bad("%s is none of the package's constants", text)
+	}
+	if p.MaxIter < 0 || p.MaxIter > math.MaxInt32-2 {
+		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-2, defaultMaxIter)
+	}
+	if !finite(p.Tol) {
+		bad("Tol is %v: want a number", p.Tol)
+	}
+	if !finite(p.Regularization) {
+		bad("Regularization is %v: want a number", p.Regularization)
+	}
+	begins := 0
+	for _, set := range []bool{p.Means != nil, p.ComponentCol != "", p.Start != nil} {
+		if set {
+			begins++
+		}
+	}
+	if begins > 1 {
+		bad("of Means, ComponentCol and Start more than one is set: training begins from one")
+	}
+	if p.Restarts < 0 || p.Restarts > maxRestarts {
+		bad("Restarts is %d: want 1 to %d, or 0 for 1", p.Restarts, maxRestarts)
+	} else if p.Restarts > 1 && begins > 0 {
+		bad("Restarts is %d, but training begins from what is given: every restart would be the same", p.Restarts)
+	}
+	if p.Means != nil {
+		errs = append(errs, p.checkMeans())
+	}
+	if p.Start != nil {
+		errs = append(errs, p.checkStart())
+	}
+	return errors.Join(errs...)
+}
+
+const maxRestarts = 1000
+
+// checkMeans reports what is first wrong with the given means.
+func (p Params) checkMeans() error {
+	if len(p.Means) == 0 || p.K > 0 && p.K != len(p.Means) {
+		return fmt.Errorf("there are %d Means but K is %d", len(p.Means), p.K)
+	}
+	for i, m := range p.Means {
+		if len(m) == 0 || len(m) != len(p.Means[0]) {
+			return fmt.Errorf("given Means[%d] has %d components, Means[0] has %d: want the same number, at least 1", i, len(m), len(p.Means[0]))
+		}
+		for j, v := range m {
+			if !finite(v) {
+				return fmt.Errorf("given Means[%d][%d] is %v: want a finite number", i, j, v)
+			}
+		}
+	}
+	return nil
+}
+
+// checkStart reports what is wrong with the model to start from.
+func (p Params) checkStart() error {
+	if err := p.Start.check(); err != nil {
+		return fmt.Errorf("model Start: %w", err)
+	}
+	if p.K > 0 && p.K != len(p.Start.Weights) {
+		return fmt.Errorf("model Start has %d components but K is %d", len(p.Start.Weights), p.K)
+	}
+	if p.Covariance != p.Start.Covariance {
+		return fmt.Errorf("model Start has %v covariances but Covariance is %v", p.Start.Covariance, p.Covariance)
+	}
+	return nil
+}
+
+// withDefaults returns valid parameters with every zero replaced by what it means.
+func (p Params) withDefaults(jobSeed uint64) Params {
+	switch {
+	case p.Means != nil:
+		p.K = len(p.Means)
+	case p.Start != nil:
+		p.K = len(p.Start.Weights)
+	}
+	if p.MaxIter == 0 {
+		p.MaxIter = defaultMaxIter
+	}
+	if p.Tol == 0 {
+		p.Tol = defaultTol
+	}
+	p.Tol = max(p.Tol, 0)
+	if p.Regularization == 0 {
+		p.Regularization = defaultRegularization
+	}
+	p.Regularization = max(p.Regularization, 0)
+	p.Restarts = max(p.Restarts, 1)
+	if p.Seed == 0 {
+		p.Seed = jobSeed
+	}
+	return p
+}
+
+// columns says what is read of the rows.
+func (p Params) columns() rows.Columns {
+	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.ComponentCol, Weight: p.WeightCol, Skip: p.Skip}
+}
+
+// Covariance is the shape of components.
+type Covariance int
+
+const (
+	// Full gives each component a covariance matrix of its own.
+	Full Covariance = iota
+	// Diagonal gives each component a variance for each feature.
+	Diagonal
+	// Spherical gives each component one variance, the mean of those of its features.
+	Spherical
+	// Tied gives all components the same covariance matrix.
+	Tied
+)
+
+var covarianceNames = []string{"full", "diagonal", "spherical", "tied"}
+
+// String returns "full", "diagonal", "spherical" or "tied".
+func (c Covariance) String() string {
+	if c < 0 || int(c) >= len(covarianceNames) {
+		return fmt.Sprintf("Covariance(%d)", int(c))
+	}
+	return covarianceNames[c]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Covariance) MarshalText() ([]byte, error) {
+	if c < 0 || int(c) >= len(covarianceNames) {
+		return nil, fmt.Errorf("%v is none of the package's constants", c)
+	}
+	return []byte(c.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (c *Covariance) UnmarshalText(text []byte) error {
+	i := slices.Index(covarianceNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown covariance %q: want one of %s", text, strings.Join(covarianceNames, ", "))
+	}
+	*c = Covariance(i)
+	return nil
+}
+
+// size returns how many numbers the covariance of a component is, in d dimensions.
+func (c Covariance) size(d int) int {
+	switch c {
+	case Diagonal:
+		return d
+	case Spherical:
+		return 1
+	}
+	return triangle(d)
+}
+
+// parameters returns how many free numbers a mixture has.
+func (c Covariance) parameters(k, d int) int {
+	shapes := k
+	if c == Tied {
+		shapes = 1
+	}
+	return k - 1 + k*d + shapes*c.size(d)
+}
+
+func finite(v float64) bool { return v-v == 0 }
+
+// triangle is the size of the lower triangle of an n by n matrix, kept row by row.
+func triangle(n int) int { return n * (n + 1) / 2 }

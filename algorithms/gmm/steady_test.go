@@ -1,0 +1,54 @@
+//go:build !race
+
+// The race detector allocates for itself, which is not what is counted here.
+
+package gmm_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Supersteps allocate nothing: a training of many allocates what one of few does, but for
+// the lists of what was reported, and for chance in the Go runtime.
+func TestSuperstepsAllocateNothing(t *testing.T) {
+	const few, many = 10, 50
+	table := blobs(7, 1000, 3, 3)
+	for _, shape := range shapes {
+		mallocs := func(updates int) float64 {
+			p := gmm.Params{Means: [][]float64{{0, 4, 8}, {4, 8, 0}, {8, 0, 4}}, Tol: -1, MaxIter: updates, Covariance: shape}
+			job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
+				engine.Collect(gmm.Train(table.Dataset(b), p), "model")
+				return nil
+			})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(2), engine.Shards(8))
+			runtime.ReadMemStats(&after)
+			require.NoError(t, err)
+			defer r.Release()
+			return float64(after.Mallocs - before.Mallocs)
+		}
+		mallocs(few)
+		least := func(updates int) float64 { return min(mallocs(updates), mallocs(updates), mallocs(updates)) }
+		perStep := (least(many) - least(few)) / (many - few)
+		t.Logf("%v: %.2f allocations per superstep", shape, perStep)
+		require.Less(t, perStep, 3.0) // the file of the model grows by a number
+	}
+}
+
+func TestPredictAllocatesNothing(t *testing.T) {
+	table := blobs(7, 100, 3, 2)
+	m := train(t, table, gmm.Params{K: 2, MaxIter: 3})
+	out := make([]float64, 2)
+	require.Zero(t, testing.AllocsPerRun(200, func() {
+		m.Predict(table.Row(3))
+		m.Probabilities(table.Row(5), out)
+	}))
+}

@@ -1,0 +1,124 @@
+package gmm
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Train fits a mixture to the rows of points and returns the model as a dataset of one
+// row, whose column model.Column holds what Model.Encode returns.
+//
+// Its queue is named "gmm", those of further restarts "gmm 2", "gmm 3", and so on; each
+// reports "log-likelihood", the mean over rows, for every superstep. What is wrong with
+// the parameters or with the columns they name is reported when the job is built, with the
+// caller's line.
+func Train(points *engine.Dataset, p Params) *engine.Dataset {
+	const op = "gmm.Train"
+	b := model.BuilderOf(op, points)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if points.Poisoned() {
+		return points
+	}
+	p = p.withDefaults(b.Seed())
+	label := rows.NoLabel
+	if p.ComponentCol != "" {
+		label = rows.NumberLabel
+	}
+	t, err := rows.Check(op, points, p.columns(), label)
+	if err == nil {
+		err = p.suits(t)
+	}
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	queue := em{params: p, table: t, columns: featuresOf(t, p.FeatureCols, points.Schema())}
+	made := queue.addQueue(b, "gmm", p.Seed)
+	for again := 2; again <= p.Restarts; again++ {
+		seed := shared.NewRandom(p.Seed, "gmm restarts", -1, again)
+		next := queue.addQueue(b, fmt.Sprintf("gmm %d", again), seed.At(0)|1)
+		made = operators.Reduce(operators.Union(made, next), likelier)
+	}
+	return made
+}
+
+// suits reports what is wrong with columns that can be told when the job is built.
+func (p Params) suits(t rows.Table) error {
+	d := t.Dim()
+	switch {
+	case t.Sparse:
+		return fmt.Errorf("column %q is sparse: a mixture is of dense vectors, which operators.Vectorize makes of number columns", t.Vector())
+	case d == 0:
+		return nil
+	case p.Means != nil && d != len(p.Means[0]):
+		return fmt.Errorf("the points have %d components, the given means have %d", d, len(p.Means[0]))
+	}
+	return p.affordable(d)
+}
+
+// maxStatistics bounds the bytes of one buffer of moments.
+const maxStatistics = 1 << 30
+
+// affordable reports moments that are too large, and a start of other dimensions.
+func (p Params) affordable(d int) error {
+	if p.Start != nil && d != p.Start.Dim {
+		return fmt.Errorf("the points have %d components, Start has %d", d, p.Start.Dim)
+	}
+	if bytes := 8 * float64(p.K) * float64(1+d+p.Covariance.size(d)); bytes > maxStatistics {
+		return fmt.Errorf("the moments of %d %v components in %d dimensions take %.0f MB, at most %d MB are allowed: use diagonal covariances, or fewer features",
+			p.K, p.Covariance, d, bytes/(1<<20), maxStatistics>>20)
+	}
+	return nil
+}
+
+// likelier returns the row of the more likely model; of equals that of the earlier restart.
+func likelier(left, right model.EncodedRow) model.EncodedRow {
+	a, err := Decode([]byte(left.Model))
+	if err != nil {
+		panic(err) // a queue of this package wrote it
+	}
+	b, err := Decode([]byte(right.Model))
+	if err != nil {
+		panic(err)
+	}
+	if b.LogLikelihood > a.LogLikelihood {
+		return right
+	}
+	return left
+}
+
+// addQueue adds a training queue, and that of its k-means where it begins with one.
+func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Dataset {
+	queue := q.table.Init(comqueue.New(b, name))
+	if q.fromKMeans() {
+		p := kmeans.Params{VectorCol: "vector", K: q.params.K, Seed: seed}
+		if q.table.Weighted {
+			p.WeightCol = "weight"
+		}
+		queue = queue.InitWithBroadcastData(clusters, kmeans.Train(q.table.Rows, p))
+	}
+	return queue.
+		Add(comqueue.Named("preallocate", q.preallocate)).
+		Add(comqueue.Named("expect", comqueue.ForEachShard(moments, q.expect))).
+		Add(comqueue.AllReduce(moments)).
+		Add(comqueue.Named("maximise", q.maximise)).
+		SetCompareCriterionOfNode0(q.done).
+		SetMaxIter(q.params.MaxIter + 2).
+		CloseOnNode0(comqueue.Output(q.output)).
+		Exec()
+}
+
+// fromKMeans says that training begins with k-means.
+func (q em) fromKMeans() bool {
+	return q.params.Means == nil && q.params.ComponentCol == "" && q.params.Start == nil
+}
