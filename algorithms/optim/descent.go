@@ -23,6 +23,12 @@ import (
 //	    choose step
 //	arrive         move, test, record
 //
+// with Settings.GapTol, where the stand-in is minimised, see rounds.go,
+//
+//	bound          per shard: a read
+//	AllReduce
+//	tighten        end, or make a better stand-in and begin again
+//
 // and with Settings.Information, once training has ended, a read of second derivatives.
 // Parameters, gradient and direction are replicated, made from the same sums everywhere.
 type descent struct {
@@ -56,10 +62,10 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 				comqueue.AllReduce(trials),
 				comqueue.Named("choose step", d.chooseStep)))).
 		Add(comqueue.Named("arrive", d.arrive))
-	q = d.problem.addInformation(q)
+	q = d.problem.addInformation(d.addRounds(q))
 	return q.
 		SetCompareCriterionOfNode0(done).
-		SetMaxIter(d.problem.Settings.MaxIter + 1).
+		SetMaxIter(d.problem.Settings.MaxIter + 1 + d.restarts()).
 		CloseOnNode0(d.problem.Closer).
 		Exec()
 }
@@ -71,7 +77,7 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 		return d.prepare(ctx)
 	}
 	w := working.Get(ctx)
-	if w.history == nil || w.steepest {
+	if w.history == nil || w.steepest || w.starting {
 		return nil
 	}
 	sums := w.history.products(w.pseudo, w.held)
@@ -86,7 +92,7 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 func (d descent) combine(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
-	case ctx.StepNo() == 1:
+	case w.starting:
 	case w.steepest:
 		for i, g := range w.pseudo {
 			w.direction[i] = -g
@@ -107,7 +113,7 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 		return nil
 	}
 	switch {
-	case ctx.StepNo() == 1 || w.steepest || w.factor == nil && !w.split, w.factor != nil && ctx.TaskID() != 0:
+	case w.starting || w.steepest || w.factor == nil && !w.split, w.factor != nil && ctx.TaskID() != 0:
 		ownPart.Put(ctx, nil)
 	case w.factor != nil:
 		ownPart.Put(ctx, w.direction)
@@ -120,10 +126,11 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 // aim finds the derivative along the direction, and asks for the first step.
 func (d descent) aim(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if ctx.StepNo() == 1 {
+	w.reads, w.trialing, w.final, w.failed, w.settled = 0, false, false, false, false
+	if w.starting {
+		w.asks = theStart
 		return nil
 	}
-	w.reads, w.trialing, w.final, w.failed, w.settled = 0, false, false, false, false
 	if all := whole.Get(ctx); len(all) == w.n {
 		copy(w.direction, all)
 	}
@@ -172,12 +179,16 @@ func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
 // last.
 func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if ctx.StepNo() > 1 && !w.failed && w.linear != nil && w.factor == nil {
+	if !w.starting && !w.failed && w.linear != nil && w.factor == nil {
 		if err := ctx.ForShards(w.advance); err != nil {
 			return wrap(ctx, err)
 		}
 	}
+	again := w.starting && len(w.state.Record) > 0
 	w.arrive()
-	w.tell(ctx)
+	w.begins(ctx)
+	if !again {
+		w.tell(ctx)
+	}
 	return nil
 }

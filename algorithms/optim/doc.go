@@ -53,6 +53,9 @@
 // a penalty there may be no optimum, as with classes that a plane separates: parameters
 // grow without end and the loss goes to 0. That is told apart as [Diverging].
 //
+// Losses with kinks are minimised by smooth stand-ins of them, in rounds, until the gap to
+// a lower bound of the minimum is closed, see [StagedEvaluator] and Settings.GapTol.
+//
 // Where the loss is infinite or NaN at a step, the step is shortened; if that does not
 // help, or it is so at the start, training fails with an error that names the superstep.
 //

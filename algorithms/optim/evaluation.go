@@ -12,6 +12,7 @@ type evaluation struct {
 	linear  LinearEvaluator  // nil where it is not one
 	curved  CurvedEvaluator  // nil where it is not one
 	sampled SampledEvaluator // nil where it is not one
+	staged  StagedEvaluator  // nil where it is not one
 
 	n       int
 	weight  float64
@@ -31,6 +32,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	e.linear, _ = ev.(LinearEvaluator)
 	e.curved, _ = ev.(CurvedEvaluator)
 	e.sampled, _ = ev.(SampledEvaluator)
+	e.staged, _ = ev.(StagedEvaluator)
 	switch {
 	case e.n < 0:
 		return nil, fmt.Errorf("the objective has %d parameters", e.n)
@@ -42,6 +44,8 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 		return nil, fmt.Errorf("there is nothing to train on: no rows, or none with a weight above 0")
 	case p.Settings.Start != nil && len(p.Settings.Start) != e.n:
 		return nil, refuse("Start", "has %d parameters, the objective has %d", len(p.Settings.Start), e.n)
+	case p.Settings.GapTol > 0 && e.staged == nil:
+		return nil, fmt.Errorf("the objective gives no lower bound of its minimum, which GapTol needs")
 	case p.Settings.Information && e.curved == nil:
 		return nil, fmt.Errorf("the objective has no second derivatives, which Information asks for")
 	}

@@ -27,6 +27,7 @@ var (
 	progress   = shared.Replicated("optim progress", shared.Msgpack[*state]())
 	reading    = shared.Scratch[[]float64]("optim gradient")
 	trials     = shared.Scratch[[]float64]("optim trials")
+	bounds     = shared.Scratch[[]float64]("optim bound")
 	curvatures = shared.Scratch[[]float64]("optim information")
 	ownSums    = shared.Scratch[[]float64]("optim own products")
 	allSums    = shared.Scratch[[]float64]("optim products")

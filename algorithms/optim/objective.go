@@ -45,6 +45,23 @@ type LinearEvaluator interface {
 	Advance(shard int, step float64) error
 }
 
+// StagedEvaluator is an Evaluator whose losses are a smooth stand-in for others that have
+// kinks. Where Settings.GapTol asks for it, training goes in rounds: each minimises the
+// stand-in, from where the last one ended, then Bound and Gap tell how far the parameters
+// are from the minimum that is meant, and Tighten makes a better stand-in for the next.
+type StagedEvaluator interface {
+	Evaluator
+	// BoundLen returns the length of the sums of Bound.
+	BoundLen() int
+	// Bound adds what Gap needs of the shard to out. One read.
+	Bound(shard int, v, out []float64) error
+	// Gap returns the objective that is meant at v, penalty included, and a lower bound of
+	// its minimum, from the sums of Bound over all shards.
+	Gap(v, sums []float64, l1, l2 float64) (objective, bound float64)
+	// Tighten makes the stand-in of the shard's rows a better one, after Bound. No read.
+	Tighten(shard int) error
+}
+
 // CurvedEvaluator is an Evaluator that knows second derivatives, or what stands for
 // them, such as the Fisher information.
 type CurvedEvaluator interface {

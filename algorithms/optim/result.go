@@ -10,6 +10,7 @@ const (
 	StepSmall     Reason = "parameters"         // the parameters move no more than StepTol
 	Exhausted     Reason = "precision"          // no step along any direction lowers the objective any more
 	MaxIterations Reason = "maximum iterations" // MaxIter was reached first
+	GapClosed     Reason = "gap"                // the objective is as close to its lower bound as GapTol asks
 	// Diverging: without a penalty, parameters grow without end while the loss goes to 0,
 	// as with classes that are separable. There is no optimum; a penalty makes one.
 	Diverging Reason = "diverging"
@@ -19,8 +20,10 @@ const (
 type Result struct {
 	Method     Method
 	Parameters []float64
-	// Loss is the objective at Parameters, penalty included.
+	// Loss is the objective at Parameters, penalty included. With GapTol it is the one that
+	// is meant, and Gap how far it is above a lower bound of its minimum, at most.
 	Loss float64
+	Gap  float64 `json:",omitempty"`
 	// GradientNorm is the largest component of the gradient there, of the pseudo-gradient
 	// with L1.
 	GradientNorm float64

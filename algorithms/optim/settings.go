@@ -36,6 +36,10 @@ type Settings struct {
 	// StepTol ends training when no parameter moved more than StepTol relatively; 0 turns
 	// the test off.
 	StepTol float64
+	// GapTol has an objective whose evaluator is staged minimised in rounds, until the
+	// objective that is meant is at most GapTol relatively above a lower bound of its
+	// minimum; 0 means one round, whose result is the stand-in's.
+	GapTol float64
 	// Start are the first parameters; nil means zeros.
 	Start []float64
 	// History is how many steps LBFGS and OWLQN remember; 0 means 10.

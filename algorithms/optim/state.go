@@ -20,6 +20,7 @@ type state struct {
 
 	LowestLoss, LowestNorm float64
 	Stalled                int     // iterations since either fell
+	Gap                    float64 // where rounds are asked for
 	Size                   float64 // of the parameters: the largest
 	Growing                int     // iterations in which they grew and the loss fell
 }
@@ -73,6 +74,17 @@ func (s *state) arrive(a arrival, set *Settings) {
 	s.judge(a, set)
 }
 
+// again enters the start of another round.
+func (s *state) again(a arrival, set *Settings) {
+	s.Loss, s.GradientNorm = a.loss, a.norm
+	s.Reads += a.reads
+	s.Record[len(s.Record)-1].Reads += a.reads
+	s.LowestLoss, s.LowestNorm, s.Stalled, s.Growing = a.loss, a.norm, 0, 0
+	if set.Tol >= 0 && a.norm <= set.Tol*max(1, s.FirstNorm) {
+		s.end(GradientSmall)
+	}
+}
+
 // end notes why training ended.
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }
 
@@ -114,7 +126,7 @@ func (s *state) converged() bool {
 // result returns what was found, as the caller's.
 func (s *state) result(v []float64) *Result {
 	return &Result{
-		Method: s.Method, Parameters: slices.Clone(v), Loss: s.Loss, GradientNorm: s.GradientNorm,
+		Method: s.Method, Parameters: slices.Clone(v), Loss: s.Loss, Gap: s.Gap, GradientNorm: s.GradientNorm,
 		Iterations: s.Iteration, Reads: s.Reads, Converged: s.converged(), Reason: s.Reason, Record: slices.Clone(s.Record),
 	}
 }

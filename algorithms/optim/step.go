@@ -176,7 +176,7 @@ func (w *work) arrive() {
 	s := w.state
 	a := arrival{reads: w.reads, loss: s.Loss}
 	switch {
-	case len(s.Record) == 0:
+	case w.starting:
 		w.gradient, w.next = w.next, w.gradient
 	case w.failed:
 		a.failed = w.steepest
@@ -205,7 +205,12 @@ func (w *work) arrive() {
 		a.size = max(a.size, math.Abs(w.v[i]))
 	}
 	a.along = w.space.dot(w.pseudo, w.v)
-	s.arrive(a, &w.set)
+	if w.starting && len(s.Record) > 0 {
+		s.again(a, &w.set)
+	} else {
+		s.arrive(a, &w.set)
+	}
+	w.starting = false
 }
 
 // move moves the parameters and returns the largest relative change.

@@ -13,13 +13,16 @@ func (s Settings) Validate() error {
 	for _, v := range []struct {
 		name  string
 		value float64
-	}{{"L1", s.L1}, {"L2", s.L2}, {"LossTol", s.LossTol}, {"StepTol", s.StepTol}} {
+	}{{"L1", s.L1}, {"L2", s.L2}, {"LossTol", s.LossTol}, {"StepTol", s.StepTol}, {"GapTol", s.GapTol}} {
 		if !(v.value >= 0) || math.IsInf(v.value, 0) {
 			return fmt.Errorf("%s is %v; want a number of 0 or more", v.name, v.value)
 		}
 	}
 	if !finite(s.Tol) {
 		return refuse("Tol", "is %v; want a number, negative to turn the test off", s.Tol)
+	}
+	if s.GapTol > 0 && s.Method == SGD {
+		return refuse("GapTol", "is for the other methods than SGD")
 	}
 	if s.L1 > 0 && (s.Method == LBFGS || s.Method == Newton || s.Method == GD) {
 		return fmt.Errorf("%v cannot minimise an L1 penalty, which has no gradient at 0: use Auto, OWLQN or SGD", s.Method)

@@ -22,6 +22,10 @@ type work struct {
 	split       bool // the history is split among subtasks
 	first, last int  // parameters whose direction is made here
 
+	starting bool // the superstep evaluates v, from which a round begins
+	bounding bool // a round has ended in this superstep
+	ended    Reason
+	rounds   int
 	steepest bool // the direction of this superstep is the negative (pseudo-)gradient
 	asks     asked
 	step     float64 // that is asked for, or accepted
@@ -35,7 +39,8 @@ type work struct {
 	losses   float64 // mean loss at the point read last
 	reads    float64 // of this superstep
 
-	lastStep, lastSlope float64 // of the iteration before, for GD
+	lastStep, lastSlope float64   // of the iteration before, for GD
+	sums                []float64 // of bounds
 	advance             func(shard int) error
 	held                func(i int) bool // parameters that are 0 and stay so in this iteration
 }
@@ -61,7 +66,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	n := base.n
 	w := &work{
 		training: base, gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
-		steps: make([]float64, p.Settings.Trials),
+		steps: make([]float64, p.Settings.Trials), starting: true,
 	}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
@@ -103,6 +108,10 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		w.point = make([]float64, n)
 	}
 	working.Put(ctx, w)
+	if p.Settings.GapTol > 0 {
+		bounds.Put(ctx, nil)
+		w.sums = make([]float64, w.staged.BoundLen())
+	}
 	reading.Put(ctx, make([]float64, length))
 	trials.Put(ctx, make([]float64, 2*len(w.steps)))
 	ownSums.Put(ctx, nil)

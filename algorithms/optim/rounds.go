@@ -1,0 +1,85 @@
+package optim
+
+import (
+	"github.com/superstep-ml/superstep/comqueue"
+)
+
+// mostRounds is the largest number of rounds over stand-ins. A stand-in that is made ten
+// times better each time is beyond all precision by then.
+const mostRounds = 40
+
+// restarts is how many supersteps begin a round but the first.
+func (d descent) restarts() int {
+	if d.problem.Settings.GapTol > 0 {
+		return mostRounds
+	}
+	return 0
+}
+
+// addRounds adds the stages between rounds, where the settings ask for them.
+func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+	if d.problem.Settings.GapTol == 0 {
+		return q
+	}
+	return q.
+		Add(comqueue.Named("bound", comqueue.ForEachShard(bounds, d.readBound))).
+		Add(comqueue.AllReduce(bounds)).
+		Add(comqueue.Named("tighten", d.tighten))
+}
+
+// begins has the bound read if training would end, and there are rounds.
+func (w *work) begins(ctx *comqueue.ComContext) {
+	if w.set.GapTol == 0 || !w.state.Done {
+		return
+	}
+	w.ended, w.bounding = w.state.Reason, true
+	w.state.Done, w.state.Reason = false, ""
+	bounds.Put(ctx, w.sums)
+}
+
+// readBound evaluates the bound of a shard, at the end of a round.
+func (d descent) readBound(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := working.Get(ctx)
+	if !w.bounding {
+		return nil
+	}
+	return wrap(ctx, w.staged.Bound(shard, w.v, out))
+}
+
+// tighten ends training, if the gap is closed or cannot be, or begins another round.
+func (d descent) tighten(ctx *comqueue.ComContext) error {
+	w, s := working.Get(ctx), trained.Get(ctx).state
+	if !w.bounding {
+		return nil
+	}
+	w.bounding = false
+	w.rounds++
+	s.Reads++
+	s.Record[len(s.Record)-1].Reads++
+	objective, bound := w.staged.Gap(w.v, bounds.Get(ctx), w.set.L1, w.set.L2)
+	bounds.Put(ctx, nil)
+	s.Loss, s.Gap = objective, objective-bound
+	ctx.Report("gap", s.Gap)
+	switch {
+	case s.Gap <= w.set.GapTol*max(objective, -objective):
+		s.end(GapClosed)
+	case w.ended == MaxIterations || w.ended == Diverging:
+		s.end(w.ended)
+	case w.rounds >= mostRounds || !finite(s.Gap):
+		s.end(Exhausted)
+	}
+	if s.Done {
+		s.Record[len(s.Record)-1].Loss = s.Loss
+		if w.set.Information {
+			curvatures.Put(ctx, w.information)
+		}
+		return nil
+	}
+	w.starting = true
+	w.steepest = w.factor == nil
+	w.lastStep = 0
+	if w.history != nil {
+		w.history.forget()
+	}
+	return wrap(ctx, ctx.ForShards(w.staged.Tighten))
+}
