@@ -156,13 +156,16 @@ func (p *pruner[T]) farthestMove(g int) (most float64) {
 }
 
 // The cost of a superstep for a row, in units of what a feature of a centre costs where
-// every distance is computed: with bounds a row costs ownCost for each of its features
-// and askCost for each group, and a group that must be searched what its features do and
-// searchCost.
+// every distance is computed, as measured: computing every distance costs everyCost more
+// than its features. With bounds a row costs ownCost for each of its features and askCost
+// for each group, and a group that is searched searchCost and searchTimes what its features
+// do, since it is searched for one row at a time.
 const (
-	ownCost    = 8
-	askCost    = 12
-	searchCost = 160
+	everyCost   = 200
+	ownCost     = 12
+	askCost     = 24
+	searchCost  = 900
+	searchTimes = 2
 	// gain is the share of the cost of computing every distance that bounds must be
 	// expected to stay below where there are none yet.
 	gain = 0.8
@@ -171,14 +174,17 @@ const (
 // cost returns the cost of rows of which some groups have to be searched.
 func (p *pruner[T]) cost(rows, searched int) float64 {
 	groups := len(p.part)
-	one := float64(p.k*p.d)/float64(groups) + searchCost
+	one := float64(searchTimes*p.k*p.d)/float64(groups) + searchCost
 	return float64(rows*(ownCost*p.d+askCost*groups)) + float64(searched)*one
 }
+
+// costOfEvery returns the cost of rows of which every distance is computed.
+func (p *pruner[T]) costOfEvery(rows int) float64 { return float64(rows * (p.k*p.d + everyCost)) }
 
 // expensive reports whether the superstep before would have cost less without bounds,
 // which it had and did not have to take.
 func (p *pruner[T]) expensive() bool {
-	return p.every != nil && !p.fresh && p.cost(p.asked, p.pend) > float64(p.asked*p.k*p.d)
+	return p.every != nil && !p.fresh && p.cost(p.asked, p.pend) > p.costOfEvery(p.asked)
 }
 
 // worthIt reports whether bounds that this superstep takes are likely to rule out enough
@@ -214,7 +220,7 @@ func (p *pruner[T]) worthIt() bool {
 			}
 		}
 	}
-	return p.cost(rows, searched) < gain*float64(rows*p.k*p.d)
+	return p.cost(rows, searched) < gain*p.costOfEvery(rows)
 }
 
 // setReach finds how far each centre's nearest neighbour is.
