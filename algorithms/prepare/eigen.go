@@ -168,7 +168,7 @@ func qlStep(diagonal, beside []float64, z [][]float64, first, last int) {
 	corner := diagonal[last] - shift
 	sin, cos, moved := 1.0, 1.0, 0.0
 	for i := last - 1; i >= first; i-- {
-		bulge, kept := sin*beside[i], cos*beside[i]
+		bulge, kept := float64(sin*beside[i]), float64(cos*beside[i])
 		r := length(bulge, corner)
 		beside[i+1] = r
 		if r == 0 {
@@ -180,7 +180,7 @@ func qlStep(diagonal, beside []float64, z [][]float64, first, last int) {
 		sin, cos = bulge/r, corner/r
 		g := diagonal[i+1] - moved
 		t := float64((diagonal[i]-g)*sin) + float64(2*float64(cos*kept))
-		moved = sin * t
+		moved = float64(sin * t)
 		diagonal[i+1] = g + moved
 		corner = float64(cos*t) - kept
 		rotate(z[i], z[i+1], sin, cos)
