@@ -35,17 +35,22 @@ type task struct {
 	Shape      shape
 }
 
-// Kinds of contestant.
+// Kinds of contestant, by their names in tables.
 const (
 	loopKind    = "loop"
 	engineKind  = "engine"
+	singleKind  = "engine float32"
 	sklearnKind = "scikit-learn"
+	elkanKind   = "scikit-learn elkan"
 )
 
 // run runs a contestant of ours in this process.
 func (t task) run() (outcome, error) {
-	if t.Contestant == engineKind {
-		return runEngine(t)
+	switch t.Contestant {
+	case engineKind:
+		return runEngine(t, kmeans.Double)
+	case singleKind:
+		return runEngine(t, kmeans.Single)
 	}
 	return runLoop(t)
 }
@@ -78,7 +83,7 @@ func (t task) measure() (outcome, error) {
 }
 
 // runEngine trains with algorithms/kmeans.
-func runEngine(t task) (outcome, error) {
+func runEngine(t task, precision kmeans.Precision) (outcome, error) {
 	f, err := os.Open(t.File)
 	if err != nil {
 		return outcome{}, err
@@ -94,7 +99,7 @@ func runEngine(t task) (outcome, error) {
 			return err
 		}
 		operators.Collect(b, "model", kmeans.Train(rows, kmeans.Params{
-			VectorCol: vectorColumn, Init: kmeans.Given, Centers: asRows(first, t.Shape.Features), MaxIter: t.Shape.Moves, Tol: -1,
+			VectorCol: vectorColumn, Init: kmeans.Given, Centers: asRows(first, t.Shape.Features), MaxIter: t.Shape.Moves, Tol: -1, Precision: precision,
 		}))
 		return nil
 	})

@@ -21,7 +21,8 @@ type shape struct {
 	Rows     int
 	Features int
 	Clusters int
-	// Components is the number of normal distributions that the rows come from.
+	// Components is the number of normal distributions that the rows come from; with 0
+	// they are uniform in the unit cube, where there are no clusters to find.
 	Components int
 	// Moves is how often the centres are moved; there is one pass more.
 	Moves int
@@ -33,8 +34,8 @@ func (s shape) bytes() int64 { return int64(s.Rows) * int64(s.Features) * 8 }
 // passes is how often all rows are assigned.
 func (s shape) passes() int { return s.Moves + 1 }
 
-// generateRows writes the rows of a mixture as float64, little-endian, row by
-// row. A row is a function of seed and index.
+// generateRows writes the rows of a mixture, or uniform ones, as float64, little-endian,
+// row by row. A row is a function of seed and index.
 func generateRows(w io.Writer, s shape, noise float64, seed uint64) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	draw := shared.NewRandom(seed, "bench/kmeans components", 0, 0)
@@ -45,6 +46,16 @@ func generateRows(w io.Writer, s shape, noise float64, seed uint64) error {
 	buf := make([]byte, 0, 8*s.Features)
 	for i := range s.Rows {
 		draw := shared.NewRandom(seed, "bench/kmeans rows", 0, i)
+		if s.Components == 0 {
+			buf = buf[:0]
+			for range s.Features {
+				buf = binary.LittleEndian.AppendUint64(buf, math.Float64bits(draw.Float64()))
+			}
+			if _, err := out.Write(buf); err != nil {
+				return err
+			}
+			continue
+		}
 		own := means[draw.IntN(s.Components)*s.Features:][:s.Features]
 		buf = buf[:0]
 		for _, mean := range own {

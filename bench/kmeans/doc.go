@@ -3,6 +3,8 @@
 //
 //	go run ./bench/kmeans
 //	go run ./bench/kmeans --python bench/.venv/bin/python --rounds 7 --check
+//	go run ./bench/kmeans --python bench/.venv/bin/python --uniform --single \
+//	    --shapes 1000000x32x64,200000x100x256,1000000x16x10 --noise 0.5 --rounds 3
 //	go run ./bench/kmeans --json > bench/results/kmeans.json
 //
 // scikit-learn takes part where --python names a Python that has it:
@@ -20,7 +22,8 @@
 //   - loop split by hand: the same over halves of the rows on two goroutines;
 //   - engine: algorithms/kmeans at parallelism 1 and 2, fed by a source that reads
 //     its shards of the file;
-//   - scikit-learn: Lloyd's algorithm with one and two threads.
+//   - with --single, the engine with float32 rows and distances;
+//   - scikit-learn: its algorithms "lloyd" and "elkan" with one and two threads.
 //
 // Each runs in a process of its own, so that its memory can be told, and all take
 // turns, in another order every round, so that a busy machine treats them alike.
@@ -39,7 +42,10 @@
 // each feature. There are fewer --components than clusters, so that some are split
 // and centres go on moving for long. Rows much closer to their centre than it is
 // to its neighbours need one distance to be assigned, others all k: the table says
-// what share of rows is settled so.
+// what share of rows is settled so. With --uniform there is a table of rows that are
+// uniform in the unit cube: there is nothing to find, and bounds rule out least. The last
+// column of a table with scikit-learn says how many passes a contestant makes while the
+// quicker of its two algorithms makes one.
 //
 // # Budgets
 //

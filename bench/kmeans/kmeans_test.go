@@ -29,8 +29,7 @@ func TestMain(m *testing.M) {
 func rowsFile(t testing.TB, s shape, noise float64) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "rows")
-	o := options{Rows: s.Rows, Features: s.Features, Clusters: s.Clusters, Components: s.Components, Iterations: s.Moves, Seed: 3}
-	require.NoError(t, writeRows(&o, noise, file))
+	require.NoError(t, writeRows(problem{s, noise}, 3, file))
 	return file
 }
 
@@ -198,6 +197,15 @@ func TestCompare(t *testing.T) {
 	out.Reset()
 	_, err = compare(&o, &out, &progress)
 	require.NoError(t, err)
+	o.JSON, o.Noise, o.Uniform, o.Single = false, []float64{0.4}, true, true
+	o.Shapes = []string{"3000x5x4"}
+	var more strings.Builder
+	_, err = compare(&o, &more, &progress)
+	require.NoError(t, err)
+	for _, want := range []string{"3000 rows × 5 features (0 MB), k = 4, 4 passes, noise 0.4", "4 passes, uniform", "engine float32, 2 subtasks"} {
+		require.Contains(t, more.String(), want)
+	}
+	o.Noise, o.Uniform, o.Single, o.Shapes = []float64{0.3, 1}, false, false, nil
 	var tables []table
 	require.NoError(t, json.Unmarshal([]byte(out.String()), &tables))
 	require.Len(t, tables, 2)
@@ -215,9 +223,11 @@ func TestCompare(t *testing.T) {
 // TestBudgets: a ratio, or memory, beyond its budget is told, and so is a
 // contestant that found something else.
 func TestBudgets(t *testing.T) {
-	o := options{Rows: 1000, Features: 10, Clusters: 2, Components: 1, Iterations: 1, Python: "python"}
+	o := options{Rows: 1000, Features: 10, Clusters: 2, Components: 1, Iterations: 1, Python: "python", Noise: []float64{1}}
 	made := func(change func(l *line)) *table {
-		tab := newTable(&o, 1)
+		problems, err := o.problems()
+		require.NoError(t, err)
+		tab := newTable(&o, problems[0])
 		for _, l := range tab.Lines {
 			l.Rounds = []outcome{{Pass: 3, Peak: 1, Inertia: 7}, {Pass: 1, Peak: 2, Inertia: 7}, {Pass: 2, Peak: 3, Inertia: 7}}
 			change(l)
@@ -227,12 +237,13 @@ func TestBudgets(t *testing.T) {
 	tab := made(func(*line) {})
 	require.NoError(t, tab.sum())
 	require.True(t, tab.within())
-	require.Len(t, tab.Lines, 6)
+	require.Len(t, tab.Lines, 8)
+	require.True(t, tab.peers())
 	require.Equal(t, 2.0, tab.Lines[0].Pass)
 	require.Equal(t, 1.0, tab.Lines[0].Best)
 	require.Equal(t, int64(2), tab.Lines[0].Peak)
-	require.Equal(t, 1.0, tab.Lines[5].Ratio)
-	require.Zero(t, tab.Lines[5].RatioCPU, "processor time was not known")
+	require.Equal(t, 1.0, tab.Lines[7].Ratio)
+	require.Zero(t, tab.Lines[7].RatioCPU, "processor time was not known")
 	require.Equal(t, int64(1.3*80_000+100e6), tab.Budgets.Peak)
 
 	of := func(kind string, change func(r *outcome)) func(*line) {
@@ -247,11 +258,15 @@ func TestBudgets(t *testing.T) {
 	slower := func(r *outcome) { r.Pass *= 1.06 }
 	tab = made(of(engineKind, slower))
 	require.NoError(t, tab.sum())
-	require.InDelta(t, 1.06, tab.Lines[4].Ratio, 1e-12)
+	require.InDelta(t, 1.06, tab.Lines[5].Ratio, 1e-12)
+	require.InDelta(t, 1/1.06, tab.faster(tab.Lines[5]), 1e-12)
 	require.False(t, tab.within())
 	tab = made(of(sklearnKind, slower))
 	require.NoError(t, tab.sum())
 	require.True(t, tab.within())
+	tab = made(of(elkanKind, func(r *outcome) { r.Pass /= 2 }))
+	require.NoError(t, tab.sum())
+	require.InDelta(t, 0.5, tab.faster(tab.Lines[5]), 1e-12, "the quicker algorithm counts")
 	tab = made(of(engineKind, func(r *outcome) { r.Peak = 101e6 }))
 	require.NoError(t, tab.sum())
 	require.False(t, tab.within())
@@ -263,6 +278,7 @@ func TestOptions(t *testing.T) {
 	good := options{Rows: 10, Features: 1, Clusters: 2, Components: 1, Iterations: 1, Rounds: 1, Noise: []float64{0}}
 	require.NoError(t, good.Validate())
 	for name, change := range map[string]func(o *options){
+		"shape": func(o *options) { o.Shapes = []string{"10x1"} }, "few": func(o *options) { o.Shapes = []string{"1x1x2"} },
 		"rows": func(o *options) { o.Rows = 1 }, "features": func(o *options) { o.Features = 0 },
 		"clusters": func(o *options) { o.Clusters = 1 }, "components": func(o *options) { o.Components = 0 },
 		"iterations": func(o *options) { o.Iterations = 0 }, "rounds": func(o *options) { o.Rounds = 0 },

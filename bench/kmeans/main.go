@@ -22,7 +22,10 @@ type options struct {
 	Clusters   int       `short:"k" default:"10" help:"Clusters to find."`
 	Components int       `default:"8" help:"Normal distributions to draw the rows from."`
 	Iterations int       `default:"20" help:"How often the centres are moved."`
+	Shapes     []string  `placeholder:"ROWSxFEATURESxCLUSTERS" help:"Several sizes in place of rows, features and clusters; components are then three quarters of the clusters."`
 	Noise      []float64 `default:"0.5,0.7" help:"Standard deviations of the clusters, one table each."`
+	Uniform    bool      `help:"One table more, of uniform rows without clusters."`
+	Single     bool      `help:"Have the engine take part in single precision, too."`
 	Rounds     int       `default:"5" help:"How often each contestant runs."`
 	Seed       uint64    `default:"1" help:"Seed of the rows."`
 	Python     string    `placeholder:"FILE" help:"A Python that has scikit-learn, to take part."`
@@ -46,11 +49,42 @@ func (o *options) Validate() error {
 			return fmt.Errorf("noise is %v, want 0 or more", v)
 		}
 	}
-	return nil
+	_, err := o.problems()
+	return err
 }
 
-func (o *options) shape() shape {
-	return shape{o.Rows, o.Features, o.Clusters, o.Components, o.Iterations}
+// problem is what a table is about.
+type problem struct {
+	shape
+	noise float64 // of a mixture
+}
+
+// problems lists the tables: every shape with every noise, and uniform.
+func (o *options) problems() (all []problem, err error) {
+	shapes := []shape{{o.Rows, o.Features, o.Clusters, o.Components, o.Iterations}}
+	if len(o.Shapes) > 0 {
+		shapes = nil
+	}
+	for _, text := range o.Shapes {
+		s := shape{Moves: o.Iterations}
+		if n, err := fmt.Sscanf(text, "%dx%dx%d", &s.Rows, &s.Features, &s.Clusters); n != 3 || err != nil {
+			return nil, fmt.Errorf("shape %q: want ROWSxFEATURESxCLUSTERS, such as 1000000x32x64", text)
+		}
+		if s.Features < 1 || s.Clusters < 2 || s.Rows < s.Clusters {
+			return nil, fmt.Errorf("shape %q: want at least 1 feature, 2 clusters, and as many rows as clusters", text)
+		}
+		s.Components = max(s.Clusters*3/4, 1)
+		shapes = append(shapes, s)
+	}
+	for _, s := range shapes {
+		for _, noise := range o.Noise {
+			all = append(all, problem{s, noise})
+		}
+		if s.Components = 0; o.Uniform {
+			all = append(all, problem{s, 0})
+		}
+	}
+	return all, nil
 }
 
 func main() {
@@ -84,8 +118,12 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	var tables []*table
 	within = true
-	for _, noise := range o.Noise {
-		t, err := compareAt(o, noise, filepath.Join(dir, "rows"), progress)
+	problems, err := o.problems()
+	if err != nil {
+		return false, err
+	}
+	for _, p := range problems {
+		t, err := compareAt(o, p, filepath.Join(dir, "rows"), progress)
 		if err != nil {
 			return false, err
 		}
@@ -107,11 +145,11 @@ func compare(o *options, out, progress io.Writer) (within bool, err error) {
 
 // compareAt makes one table. Every round begins with another contestant and every
 // second one goes backwards.
-func compareAt(o *options, noise float64, file string, progress io.Writer) (*table, error) {
-	if err := writeRows(o, noise, file); err != nil {
+func compareAt(o *options, p problem, file string, progress io.Writer) (*table, error) {
+	if err := writeRows(p, o.Seed, file); err != nil {
 		return nil, err
 	}
-	t := newTable(o, noise)
+	t := newTable(o, p)
 	for round := range o.Rounds {
 		order := slices.Clone(t.Lines)
 		turn := round / 2 % len(order)
@@ -120,8 +158,8 @@ func compareAt(o *options, noise float64, file string, progress io.Writer) (*tab
 			slices.Reverse(order)
 		}
 		for _, l := range order {
-			fmt.Fprintf(progress, "noise %g, round %d of %d: %s\n", noise, round+1, o.Rounds, l.title())
-			out, err := o.runLine(l, file)
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", t.data(), round+1, o.Rounds, l.title())
+			out, err := o.runLine(l, p.shape, file)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", l.title(), err)
 			}
@@ -132,12 +170,12 @@ func compareAt(o *options, noise float64, file string, progress io.Writer) (*tab
 }
 
 // writeRows writes the file of rows.
-func writeRows(o *options, noise float64, file string) error {
+func writeRows(p problem, seed uint64, file string) error {
 	f, err := os.Create(file)
 	if err != nil {
 		return err
 	}
-	err = generateRows(f, o.shape(), noise, o.Seed)
+	err = generateRows(f, p.shape, p.noise, seed)
 	return errors.Join(err, f.Close())
 }
 
@@ -158,12 +196,15 @@ func runChild(text string, w io.Writer) error {
 }
 
 // runLine runs a contestant in a process of its own.
-func (o *options) runLine(l *line, file string) (out outcome, err error) {
-	s := o.shape()
+func (o *options) runLine(l *line, s shape, file string) (out outcome, err error) {
+	algorithm := "lloyd"
+	if l.Contestant == elkanKind {
+		algorithm = "elkan"
+	}
 	child := exec.Command(o.Python, "-c", sklearnScript, file,
-		strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.Clusters), strconv.Itoa(s.Moves))
+		strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.Clusters), strconv.Itoa(s.Moves), algorithm)
 	child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
-	if l.Contestant != sklearnKind {
+	if l.Contestant != sklearnKind && l.Contestant != elkanKind {
 		self, err := os.Executable()
 		if err != nil {
 			return out, err

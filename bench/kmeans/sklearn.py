@@ -1,6 +1,6 @@
 """Trains k-means with scikit-learn on a file of rows and prints what it took.
 
-Arguments: file, rows, features, clusters, moves. The number of threads comes from
+Arguments: file, rows, features, clusters, moves, algorithm (lloyd or elkan). The number of threads comes from
 OMP_NUM_THREADS. Seconds per pass are the difference of a fit of all moves and one
 of a single move, so that checks, copies and the last labelling do not count.
 """
@@ -13,14 +13,14 @@ import warnings
 import numpy
 from sklearn.cluster import KMeans
 
-file, rows, features, clusters, moves = sys.argv[1], *map(int, sys.argv[2:])
+file, rows, features, clusters, moves = sys.argv[1], *map(int, sys.argv[2:6])
 warnings.filterwarnings("ignore")  # that it did not converge is the point
 
 
 def fit(x, iterations):
     began = time.perf_counter(), time.process_time()
     model = KMeans(clusters, init=x[:clusters].copy(), n_init=1, max_iter=iterations,
-                   tol=0, algorithm="lloyd").fit(x)
+                   tol=0, algorithm=sys.argv[6]).fit(x)
     if model.n_iter_ != iterations:
         sys.exit(f"scikit-learn stopped after {model.n_iter_} of {iterations} iterations")
     return model, time.perf_counter() - began[0], time.process_time() - began[1]

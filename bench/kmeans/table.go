@@ -17,6 +17,9 @@ const (
 	// agreement is how far a sum of squared distances may be from the loop's: rows
 	// are added in other orders, which moves centres by a rounding each time.
 	agreement = 1e-9
+	// agreementSingle is the same in single precision, which rounds distances, and counts
+	// rows that are nearly as far from two centres for either.
+	agreementSingle = 1e-4
 )
 
 // line is a contestant and what it did.
@@ -39,7 +42,7 @@ type line struct {
 }
 
 func (l *line) title() string {
-	of := map[string]string{loopKind: "goroutine", engineKind: "subtask", sklearnKind: "thread"}[l.Contestant]
+	of := map[string]string{loopKind: "goroutine", engineKind: "subtask", singleKind: "subtask", sklearnKind: "thread", elkanKind: "thread"}[l.Contestant]
 	if l.Threads > 1 {
 		of += "s"
 	}
@@ -62,13 +65,16 @@ type table struct {
 
 // newTable lists the contestants; the loop with as many threads comes before
 // those that are compared with it.
-func newTable(o *options, noise float64) *table {
-	t := &table{Shape: o.shape(), Noise: noise, Seed: o.Seed, CPUs: runtime.NumCPU()}
+func newTable(o *options, p problem) *table {
+	t := &table{Shape: p.shape, Noise: p.noise, Seed: o.Seed, CPUs: runtime.NumCPU()}
 	t.Budgets.Ratio = passBudget
 	t.Budgets.Peak = int64(memoryFactor*float64(t.Shape.bytes())) + memoryExtra
 	kinds := []string{loopKind, engineKind}
+	if o.Single {
+		kinds = append(kinds, singleKind)
+	}
 	if o.Python != "" {
-		kinds = append(kinds, sklearnKind)
+		kinds = append(kinds, sklearnKind, elkanKind)
 	}
 	for _, threads := range []int{1, 2} {
 		for _, kind := range kinds {
@@ -78,20 +84,10 @@ func newTable(o *options, noise float64) *table {
 	return t
 }
 
-// loop returns the loop with as many threads.
-func (t *table) loop(threads int) *line {
-	for _, l := range t.Lines {
-		if l.Contestant == loopKind && l.Threads == threads {
-			return l
-		}
-	}
-	return nil
-}
-
 // sum computes the medians, and refuses contestants that found something else.
 func (t *table) sum() error {
 	for _, l := range t.Lines {
-		yard := t.loop(l.Threads)
+		yard := t.find(loopKind, l.Threads)
 		var ratios, cpu []float64
 		for i, r := range l.Rounds {
 			ratios = append(ratios, r.Pass/yard.Rounds[i].Pass)
@@ -99,7 +95,11 @@ func (t *table) sum() error {
 				cpu = append(cpu, r.CPU/base)
 			}
 			want := t.Lines[0].Rounds[0].Inertia
-			if !(math.Abs(r.Inertia-want) <= agreement*want) {
+			within := agreement
+			if l.Contestant == singleKind {
+				within = agreementSingle
+			}
+			if !(math.Abs(r.Inertia-want) <= within*want) {
 				return fmt.Errorf("%s ended with an inertia of %v, the loop with %v", l.title(), r.Inertia, want)
 			}
 		}
@@ -117,6 +117,30 @@ func (t *table) sum() error {
 	return nil
 }
 
+// peers tells whether scikit-learn took part.
+func (t *table) peers() bool { return t.find(sklearnKind, 1) != nil }
+
+// find returns the line of a contestant with as many threads.
+func (t *table) find(kind string, threads int) *line {
+	for _, l := range t.Lines {
+		if l.Contestant == kind && l.Threads == threads {
+			return l
+		}
+	}
+	return nil
+}
+
+// faster returns the median over rounds of how often a contestant makes a pass while the
+// quicker algorithm of scikit-learn makes one, with as many threads in the same round.
+func (t *table) faster(l *line) float64 {
+	lloyd, elkan := t.find(sklearnKind, l.Threads), t.find(elkanKind, l.Threads)
+	var ratios []float64
+	for i, r := range l.Rounds {
+		ratios = append(ratios, min(lloyd.Rounds[i].Pass, elkan.Rounds[i].Pass)/r.Pass)
+	}
+	return median(ratios)
+}
+
 // within reports whether the engine kept its budgets.
 func (t *table) within() bool {
 	for _, l := range t.Lines {
@@ -127,20 +151,37 @@ func (t *table) within() bool {
 	return true
 }
 
+// data says what the rows are.
+func (t *table) data() string {
+	if t.Shape.Components == 0 {
+		return "uniform"
+	}
+	return fmt.Sprintf("noise %g", t.Noise)
+}
+
 // print writes the table for people.
 func (t *table) print(w io.Writer) error {
 	s := t.Shape
-	fmt.Fprintf(w, "%d rows × %d features (%.0f MB), k = %d, %d passes, noise %g: %.0f %% of rows settled by one distance; medians of %d rounds on %d CPUs\n\n",
-		s.Rows, s.Features, float64(s.bytes())/1e6, s.Clusters, s.passes(), t.Noise, 100*t.Settled, len(t.Lines[0].Rounds), t.CPUs)
+	fmt.Fprintf(w, "%d rows × %d features (%.0f MB), k = %d, %d passes, %s: %.0f %% of rows settled by one distance; medians of %d rounds on %d CPUs\n\n",
+		s.Rows, s.Features, float64(s.bytes())/1e6, s.Clusters, s.passes(), t.data(), 100*t.Settled, len(t.Lines[0].Rounds), t.CPUs)
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "contestant\tper pass\tbest\tCPU\ttotal\tpeak memory\tratio to loop\tCPU ratio\t")
+	peers := t.peers()
+	head := "contestant\tper pass\tbest\tCPU\ttotal\tpeak memory\tratio to loop\tCPU ratio\t"
+	if peers {
+		head += "times as fast as scikit-learn\t"
+	}
+	fmt.Fprintln(tw, head)
 	for _, l := range t.Lines {
 		memory := "unknown"
 		if l.Peak > 0 {
 			memory = fmt.Sprintf("%.0f MB", float64(l.Peak)/1e6)
 		}
-		fmt.Fprintf(tw, "%s\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f s\t%s\t%.3f\t%.3f\t\n",
+		fmt.Fprintf(tw, "%s\t%.2f ms\t%.2f ms\t%.2f ms\t%.2f s\t%s\t%.3f\t%.3f\t",
 			l.title(), 1e3*l.Pass, 1e3*l.Best, 1e3*l.CPU, l.Total, memory, l.Ratio, l.RatioCPU)
+		if peers {
+			fmt.Fprintf(tw, "%.2f\t", t.faster(l))
+		}
+		fmt.Fprintln(tw)
 	}
 	if err := tw.Flush(); err != nil {
 		return err
