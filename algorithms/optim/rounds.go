@@ -8,6 +8,9 @@ import (
 // times better each time is beyond all precision by then.
 const mostRounds = 40
 
+// leastTol is what Tol becomes at least, where rounds need a smaller one than was set.
+const leastTol = 1e-13
+
 // restarts is how many supersteps begin a round but the first.
 func (d descent) restarts() int {
 	if d.problem.Settings.GapTol > 0 {
@@ -80,6 +83,13 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 	w.lastStep = 0
 	if w.history != nil {
 		w.history.forget()
+	}
+	// A gap that hardly falls is one of minimising too little, which a better stand-in
+	// would only make harder.
+	before := w.gap
+	if w.gap = s.Gap; w.gap > before/2 && w.set.Tol > leastTol {
+		w.set.Tol = max(w.set.Tol/100, leastTol)
+		return nil
 	}
 	return wrap(ctx, ctx.ForShards(w.staged.Tighten))
 }

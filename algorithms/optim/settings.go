@@ -38,7 +38,8 @@ type Settings struct {
 	StepTol float64
 	// GapTol has an objective whose evaluator is staged minimised in rounds, until the
 	// objective that is meant is at most GapTol relatively above a lower bound of its
-	// minimum; 0 means one round, whose result is the stand-in's.
+	// minimum; 0 means one round, whose result is the stand-in's. Rounds use a smaller Tol
+	// than that set where the gap needs it.
 	GapTol float64
 	// Start are the first parameters; nil means zeros.
 	Start []float64

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
 )
@@ -26,7 +27,8 @@ type work struct {
 	bounding bool // a round has ended in this superstep
 	ended    Reason
 	rounds   int
-	steepest bool // the direction of this superstep is the negative (pseudo-)gradient
+	gap      float64 // of the round before
+	steepest bool    // the direction of this superstep is the negative (pseudo-)gradient
 	asks     asked
 	step     float64 // that is asked for, or accepted
 	line     line
@@ -66,7 +68,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	n := base.n
 	w := &work{
 		training: base, gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
-		steps: make([]float64, p.Settings.Trials), starting: true,
+		steps: make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1),
 	}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
