@@ -26,7 +26,7 @@ func (c *counts) agreement() agreement {
 
 	// Hubert and Arabie, Comparing partitions, Journal of Classification 2, 1985.
 	truth, given := sumPairs(c.truth), sumPairs(c.given)
-	expected, most := float64(truth*(given/choose2(n))), (truth+given)/2
+	expected, most := float64(truth*(given/choose2(n))), float64((truth+given)/2)
 	a.ari = 1 // where there is one way to agree
 	if most > expected || most < expected {
 		a.ari = (pairs.value() - expected) / (most - expected)

@@ -276,7 +276,7 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
 	}
 	p, n := t.total.a, t.total.b
-	s.Pairs.add(float64(t.b * (t.beforeA + t.a/2)))
+	s.Pairs.add(float64(t.b * (t.beforeA + float64(t.a/2))))
 	if t.afterA+t.afterB > 0 {
 		s.Steps.add(float64(t.a * (t.afterA / (t.afterA + t.afterB))))
 	}

@@ -53,7 +53,7 @@ func (s *quantiles) value() float64 {
 	if !s.HasUpper || s.Lower == s.Upper {
 		return s.Lower
 	}
-	return s.Lower + (s.Upper-s.Lower)/2
+	return s.Lower + float64((s.Upper-s.Lower)/2)
 }
 
 // loss returns the sum of weight times pinball loss of Lower for q, rounded once.

@@ -66,13 +66,19 @@ func Multiclass(o evaluate.MulticlassOptions, names ...string) []Metric {
 	return metricsOf("multiclass", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Multiclass(d, o) })
 }
 
-// Regression returns metrics of predicted numbers by name, such as "rmse" and "r2".
+// Regression returns metrics of predicted numbers by name, such as "rmse" and "r2". Rows are
+// brought in order only if a metric needs it.
 func Regression(o evaluate.RegressionOptions, names ...string) []Metric {
+	o.NoMedian = !slices.ContainsFunc(names, func(name string) bool {
+		return name == "median_ae" || name == "d2_absolute" || name == "d2_pinball"
+	})
 	return metricsOf("regression", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Regression(d, o) })
 }
 
 // Clustering returns metrics of clusters by name, such as "silhouette".
+// "exact_silhouette" needs no Exact.
 func Clustering(o evaluate.ClusteringOptions, names ...string) []Metric {
+	o.Exact = slices.Contains(names, "exact_silhouette")
 	return metricsOf("clustering", names, func(d *engine.Dataset) *engine.Dataset { return evaluate.Clustering(d, o) })
 }
 
