@@ -16,11 +16,11 @@ func TestImputer(t *testing.T) {
 	near(t, r, "age", 22.0, 23.083333333333332, 38.0, 26.5, 23.083333333333332, -4.0, 54.0, 2.0)
 	near(t, r, "rooms", 3, 1, 3, 2, 7, 0, -2, 3)
 
-	_, r = try(t, rows, prepare.Imputer{Columns: []string{"age", "vector"}, Strategy: prepare.Median})
+	_, r = quick(t, rows, prepare.Imputer{Columns: []string{"age", "vector"}, Strategy: prepare.Median})
 	near(t, r, "age", 22.0, 24.25, 38.0, 26.5, 24.25, -4.0, 54.0, 2.0)
 	near(t, r, "vector", 1, -2, 5, 2, 4, 5, 3, 0, 5, 4, 8, 5, 5, -1, 5, 6, 3, 5, 7, 3, 5, 8, 3, 5)
 
-	_, r = try(t, rows, prepare.Imputer{Columns: []string{"city", "good", "rooms"}, Strategy: prepare.Mode})
+	_, r = quick(t, rows, prepare.Imputer{Columns: []string{"city", "good", "rooms"}, Strategy: prepare.Mode})
 	require.Equal(t, "Oslo Rome Rome Rome Bern Oslo Rome Paris", strings.Join(column(t, r, "city"), " "))
 	require.Equal(t, "true", column(t, r, "good")[3])
 
@@ -38,7 +38,7 @@ func TestImputer(t *testing.T) {
 	for i, n := range []int64{10, 9, 9, 10, 100, 7, 8, 3} {
 		many[i].Rooms = n
 	}
-	m, _ = try(t, table(many), prepare.Imputer{Columns: []string{"rooms"}, Strategy: prepare.Mode})
+	m, _ = quick(t, table(many), prepare.Imputer{Columns: []string{"rooms"}, Strategy: prepare.Mode})
 	require.Equal(t, "9", m.(*prepare.ImputerModel).Fills[0].Value)
 }
 
@@ -114,10 +114,10 @@ func TestOneHotEncoder(t *testing.T) {
 	require.Equal(t, "[2:1] [4:1] [4:1] [0:1] [1:1] [2:1] [4:1] [3:1]", strings.Join(column(t, r, "c"), " "))
 	require.Equal(t, 5, m.(*prepare.OneHotModel).Size(0))
 	golden(t, m)
-	m, r = try(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, DropLast: true, Unknown: prepare.Zeros})
+	m, r = quick(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, DropLast: true, Unknown: prepare.Zeros})
 	require.Equal(t, "[1:1] [] [] [] [0:1] [1:1] [] [2:1]", strings.Join(column(t, r, "city"), " "))
 	require.Equal(t, 3, m.(*prepare.OneHotModel).Size(0))
-	_, r = try(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: prepare.Skip})
+	_, r = quick(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: prepare.Skip})
 	require.Len(t, column(t, r, "city"), 7)
 	fails(t, samples(false), prepare.OneHotEncoder{Columns: []string{"city"}}, `column "city": it is null`)
 	fails(t, samples(true), prepare.OneHotEncoder{Columns: []string{"age"}}, `column "age"`)
@@ -129,7 +129,7 @@ func TestBucketizer(t *testing.T) {
 	require.Equal(t, "2 4 2 2 4 0 3 1", strings.Join(column(t, r, "age"), " "))
 	require.Equal(t, "1 0 1 0 1 0 0 1", strings.Join(column(t, r, "rooms"), " "))
 	golden(t, m)
-	_, r = try(t, rows, prepare.Bucketizer{Columns: []string{"age", "rooms"}, Bounds: [][]float64{{0}}, Unknown: prepare.Skip})
+	_, r = quick(t, rows, prepare.Bucketizer{Columns: []string{"age", "rooms"}, Bounds: [][]float64{{0}}, Unknown: prepare.Skip})
 	require.Len(t, column(t, r, "age"), 6)
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{0}}}, `column "age": it is `)
 	fails(t, samples(true), prepare.Bucketizer{Columns: []string{"age"}, Bounds: [][]float64{{1, 1}}}, "Bounds[0][1] is 1, behind 1")
@@ -144,10 +144,10 @@ func TestQuantileDiscretizer(t *testing.T) {
 	require.Equal(t, []float64{0.75, 2.5, 3}, m.(*prepare.BucketModel).Bounds[0])
 	require.Equal(t, "3 1 3 1 3 0 0 3", strings.Join(column(t, r, "rooms"), " "))
 	golden(t, m)
-	m, r = try(t, rows, prepare.QuantileDiscretizer{Columns: []string{"rooms"}, Buckets: 3})
+	m, r = quick(t, rows, prepare.QuantileDiscretizer{Columns: []string{"rooms"}, Buckets: 3})
 	require.InDeltaSlice(t, []float64{4.0 / 3, 3}, m.(*prepare.BucketModel).Bounds[0], 1e-15)
 	require.Equal(t, "2 0 2 1 2 0 0 2", strings.Join(column(t, r, "rooms"), " "))
-	m, _ = try(t, rows, prepare.QuantileDiscretizer{Columns: []string{"same"}})
+	m, _ = quick(t, rows, prepare.QuantileDiscretizer{Columns: []string{"same"}})
 	require.Equal(t, [][]float64{{0.1}}, m.(*prepare.BucketModel).Bounds)
 	fails(t, samples(true), prepare.QuantileDiscretizer{Columns: []string{"rooms"}, Buckets: 1}, "Buckets is 1")
 	fails(t, nil, prepare.QuantileDiscretizer{Columns: []string{"rooms"}}, "no rows")

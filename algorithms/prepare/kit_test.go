@@ -72,10 +72,7 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 		operators.Collect(b, "made", s.Apply(in, m))
 	}
 	trial.SameBits(t, build)
-	r := trial.Run(t, build)
-	m, err := prepare.ModelOf(r, "model")
-	require.NoError(t, err)
-	require.Equal(t, s.Kind(), m.Kind())
+	m, r := quick(t, rows, s)
 
 	file, err := m.Encode()
 	require.NoError(t, err)
@@ -92,6 +89,23 @@ func try(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Sta
 	alone := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "made", s.Apply(rows(b), model.Dataset(b, m))) })
 	want := trial.Print(t, alone)
 	require.Equal(t, want, trial.Print(t, transformed))
+	return m, r
+}
+
+// quick trains a stage on rows and applies it to them once, and asserts that single rows
+// have the bits of the operator. It returns the model and the result.
+func quick(t *testing.T, rows func(b *engine.Builder) *engine.Dataset, s model.Stage) (model.Binder, *engine.Result) {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) {
+		in := rows(b)
+		operators.Collect(b, "in", in)
+		m := s.Fit(in)
+		operators.Collect(b, "model", m)
+		operators.Collect(b, "made", s.Apply(in, m))
+	})
+	m, err := prepare.ModelOf(r, "model")
+	require.NoError(t, err)
+	require.Equal(t, s.Kind(), m.Kind())
 	inProcess(t, m, r)
 	return m, r
 }

@@ -21,19 +21,19 @@ func TestPCA(t *testing.T) {
 	require.Equal(t, "vector[2]", typeOf(t, r, "components"))
 	golden(t, m)
 
-	m, _ = try(t, rows, prepare.PCA{Columns: columns})
+	m, _ = quick(t, rows, prepare.PCA{Columns: columns})
 	pca := m.(*prepare.PCAModel)
 	require.InDeltaSlice(t, []float64{27.475648641078926, 17.36693391914211, 8.399795889693857, 4.40679096912066, 0.9486699916787573, 0}, pca.Variance, 1e-13)
 	require.InDeltaSlice(t, []float64{0.46888501209918587, 0.2963749874362545, 0.14334651199030385, 0.07520398385737925, 0.01618950461687668, 0}, pca.Ratio, 1e-14)
 	require.InDeltaSlice(t, []float64{0.37199248397704243, 0.13717363576670882, -0.12429617500082801, 0, 0.339105991232872, 0.8440157422141288}, pca.Components[0], 1e-14)
 
-	_, r = try(t, rows, prepare.PCA{Columns: columns, K: 2, Whiten: true, Output: "white"})
+	_, r = quick(t, rows, prepare.PCA{Columns: columns, K: 2, Whiten: true, Output: "white"})
 	near(t, r, "white", -0.24668372131732397, -1.147414735503835, -0.24738251630414215, -0.4164354485843541, -0.42003537692089443, -1.3642023317893706, -0.28202923186242923, 0.9747328515363111,
 		1.5040582318170452, -0.4548845997845405, -1.2391099475918292, 1.1856990917046502, -0.6277622111081348, 0.19966600692332587, 1.5589447732877084, 1.0228391654978137)
 	// Of a constant nothing is left, and nothing is divided by nothing.
-	_, r = try(t, rows, prepare.PCA{Columns: []string{"same"}, Whiten: true})
+	_, r = quick(t, rows, prepare.PCA{Columns: []string{"same"}, Whiten: true})
 	near(t, r, "components", 0, 0, 0, 0, 0, 0, 0, 0)
-	try(t, rows, prepare.PCA{Columns: []string{"sparse"}, K: 3})
+	quick(t, rows, prepare.PCA{Columns: []string{"sparse"}, K: 3})
 }
 
 // Variances and directions of many rows and components are those of gonum's solver.

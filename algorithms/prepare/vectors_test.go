@@ -21,25 +21,25 @@ func TestVectorAssembler(t *testing.T) {
 	require.Zero(t, m.(*prepare.AssemblerModel).Rows())
 	golden(t, m)
 
-	m, r = try(t, rows, prepare.VectorAssembler{Columns: []string{"rooms", "ragged"}})
+	m, r = quick(t, rows, prepare.VectorAssembler{Columns: []string{"rooms", "ragged"}})
 	require.Equal(t, "[3 1 0]", column(t, r, "features")[0])
 	require.Equal(t, "vector", typeOf(t, r, "features"))
 	require.Equal(t, []int{1, 2}, m.(*prepare.AssemblerModel).Sizes)
 	require.EqualValues(t, 8, m.(*prepare.AssemblerModel).Rows())
 
-	m, r = try(t, rows, prepare.VectorAssembler{Columns: []string{"sparse", "rooms", "vector"}, Output: "all"})
+	m, r = quick(t, rows, prepare.VectorAssembler{Columns: []string{"sparse", "rooms", "vector"}, Output: "all"})
 	require.Equal(t, "[0:1 3:-4 4:3 5:1 6:-2 7:5]", column(t, r, "all")[0])
 	require.Equal(t, "[0:0.25 1:1 5:6 6:2.5 7:5]", column(t, r, "all")[5])
 	require.Equal(t, 8, m.(*prepare.AssemblerModel).Size())
 
-	_, r = try(t, rows, prepare.VectorAssembler{Columns: []string{"sparse", "rooms"}, Form: prepare.Dense})
+	_, r = quick(t, rows, prepare.VectorAssembler{Columns: []string{"sparse", "rooms"}, Form: prepare.Dense})
 	require.Equal(t, "[1 0 0 -4 3]", column(t, r, "features")[0])
-	_, r = try(t, rows, prepare.VectorAssembler{Columns: []string{"rooms", "vector"}, Form: prepare.Sparse})
+	_, r = quick(t, rows, prepare.VectorAssembler{Columns: []string{"rooms", "vector"}, Form: prepare.Sparse})
 	require.Equal(t, "[0:3 1:3 3:5]", column(t, r, "features")[2])
 	require.Equal(t, "sparse[4]", typeOf(t, r, "features"))
-	_, r = try(t, rows, prepare.VectorAssembler{Columns: []string{"age", "good"}, Unknown: prepare.Skip})
+	_, r = quick(t, rows, prepare.VectorAssembler{Columns: []string{"age", "good"}, Unknown: prepare.Skip})
 	require.Equal(t, "1 3 5 6 7 8", strings.Join(column(t, r, "id"), " "))
-	_, r = try(t, rows, prepare.VectorAssembler{Columns: []string{"age", "sparse"}, Unknown: prepare.Keep})
+	_, r = quick(t, rows, prepare.VectorAssembler{Columns: []string{"age", "sparse"}, Unknown: prepare.Keep})
 	require.Equal(t, "[0:NaN]", column(t, r, "features")[1])
 
 	fails(t, samples(false), prepare.VectorAssembler{Columns: []string{"age"}}, `column "age": it is null`)
@@ -81,7 +81,7 @@ func TestFeatureHasher(t *testing.T) {
 	}
 	require.Equal(t, want, denseOf(t, r, "features", 1000)[0])
 	// Null and NaN add nothing; categories are hashed by their value; few components collide.
-	_, r = try(t, rows, prepare.FeatureHasher{Columns: []string{"age", "rooms"}, Size: 3, Categories: []string{"rooms"}, Unsigned: true, Output: "h"})
+	_, r = quick(t, rows, prepare.FeatureHasher{Columns: []string{"age", "rooms"}, Size: 3, Categories: []string{"rooms"}, Unsigned: true, Output: "h"})
 	for i, v := range denseOf(t, r, "h", 3) {
 		sum := v[0] + v[1] + v[2]
 		require.InDelta(t, []float64{23, 1, 39, 27.5, 1, -3, 55, 3}[i], sum, 1e-12)
@@ -97,10 +97,10 @@ func TestPolynomialFeatures(t *testing.T) {
 	near(t, r, "features", 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 4.0, 0.0, 0.0, 0.0, 8.0, 1.0, -3.0, 0.5, 9.0, -1.5, 0.25, -27.0, 4.5, -0.75, 0.125)
 	require.Equal(t, [][]int{{0, 0}, {1, 0}, {0, 1}, {2, 0}, {1, 1}, {0, 2}, {3, 0}, {2, 1}, {1, 2}, {0, 3}}, m.(*prepare.PolynomialModel).Powers())
 	golden(t, m)
-	_, r = try(t, table(samples(false)[:2]), prepare.PolynomialFeatures{Columns: []string{"vector"}, Degree: 3, InteractionOnly: true, Output: "p"})
+	_, r = quick(t, table(samples(false)[:2]), prepare.PolynomialFeatures{Columns: []string{"vector"}, Degree: 3, InteractionOnly: true, Output: "p"})
 	near(t, r, "p", 1.0, -2.0, 5.0, -2.0, 5.0, -10.0, -10.0, 2.0, 4.0, 5.0, 8.0, 10.0, 20.0, 40.0)
 	require.Equal(t, "vector[7]", typeOf(t, r, "p"))
-	_, r = try(t, rows, prepare.PolynomialFeatures{Columns: []string{"rooms", "good"}})
+	_, r = quick(t, rows, prepare.PolynomialFeatures{Columns: []string{"rooms", "good"}})
 	near(t, r, "features", 3, 1, 9, 3, 1, 1, 0, 1, 0, 0, 3, 1, 9, 3, 1)
 	fails(t, samples(false), prepare.PolynomialFeatures{Columns: []string{"age"}}, `column "age": it is null`)
 	fails(t, samples(false), prepare.PolynomialFeatures{Columns: []string{"sparse"}}, `column "sparse"`)
@@ -112,7 +112,7 @@ func TestNormalizer(t *testing.T) {
 	rows := table(samples(false))
 	_, r := try(t, rows, prepare.Normalizer{Columns: []string{"ragged"}, Norm: prepare.L1})
 	near(t, r, "ragged", 1.0, 0.0, 0.0, 1.0, -0.8571428571428571, 0.14285714285714285, 0.9997500624843788, 0.0002499375156210947, 0.4166666666666667, 0.5833333333333334, 0.46153846153846156, -0.5384615384615384, 0.0, 0.0, 0.5, 0.5)
-	_, r = try(t, rows, prepare.Normalizer{Columns: []string{"ragged"}})
+	_, r = quick(t, rows, prepare.Normalizer{Columns: []string{"ragged"}})
 	near(t, r, "ragged", 1.0, 0.0, 0.0, 1.0, -0.9863939238321437, 0.1643989873053573, 0.9999999687500015, 0.0002499999921875004, 0.5812381937190965, 0.813733471206735, 0.6507913734559685, -0.7592566023652966, 0.0, 0.0, 0.7071067811865475, 0.7071067811865475)
 	m, r := try(t, rows, prepare.Normalizer{Columns: []string{"ragged", "sparse"}, Outputs: []string{"n", "s"}, Norm: prepare.Max})
 	near(t, r, "n", 1.0, 0.0, 0.0, 1.0, -1.0, 0.16666666666666666, 1.0, 0.00025, 0.7142857142857143, 1.0, 0.8571428571428571, -1.0, 0.0, 0.0, 1.0, 1.0)
@@ -121,10 +121,10 @@ func TestNormalizer(t *testing.T) {
 	// Lengths whose squares are beyond the range of float64, or below it.
 	far := samples(false)[:2]
 	far[0].Ragged, far[1].Ragged = []float64{3e200, -4e200}, []float64{3e-200, 4e-200}
-	_, r = try(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}})
+	_, r = quick(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}})
 	near(t, r, "ragged", 0.6, -0.8, 0.6, 0.8)
 	far[0].Ragged = []float64{1.5e308, 1.5e308}
-	_, r = try(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}, Norm: prepare.L1})
+	_, r = quick(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}, Norm: prepare.L1})
 	near(t, r, "ragged", 0.5, 0.5, 3.0/7, 4.0/7)
 	fails(t, samples(false), prepare.Normalizer{Columns: []string{"age"}}, `column "age" is float64: want vectors`)
 	fails(t, samples(false), prepare.Normalizer{Columns: []string{"ragged"}, Norm: 5}, "Norm(5)")
