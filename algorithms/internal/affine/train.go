@@ -130,7 +130,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 }
 
 // divergingRuns is what a run counts for a training whose coefficients grew without end.
-const divergingRuns = "warnings: coefficients diverge without a penalty, as where classes are separable"
+const divergingRuns = "warnings: training diverges, no optimum"
 
 // warn counts trainings that diverged.
 func (t Training) warn(made *engine.Dataset) *engine.Dataset {
