@@ -4,13 +4,38 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
 // Kinds returns every kind of model, the estimators first.
 func Kinds() []model.Kind {
-	return prepare.Kinds()
+	return append(estimators(), prepare.Kinds()...)
+}
+
+// estimators returns the kinds of models that predict.
+func estimators() []model.Kind {
+	return []model.Kind{
+		kind("kmeans", "clusters by their nearest centre", kmeans.Decode),
+		kind("gmm", "clusters by a mixture of Gaussian distributions", gmm.Decode),
+		kind("linear", "numbers by linear regression", linear.Decode),
+		kind("logistic", "classes by logistic regression", logistic.Decode),
+	}
+}
+
+// kind makes a kind of what reads its models.
+func kind[M model.Model](name, about string, decode func(file []byte) (M, error)) model.Kind {
+	return model.Kind{Name: name, About: about, Decode: func(file []byte) (model.Model, error) {
+		m, err := decode(file)
+		if err != nil {
+			return nil, err
+		}
+		return m, nil
+	}}
 }
 
 // Decode reads the file of a model of any kind.

@@ -49,3 +49,27 @@ func TestBindTellsWhatCannotScoreRows(t *testing.T) {
 	_, err := catalog.Bind(batchOnly{}, model.NewLayout())
 	require.ErrorContains(t, err, `"batch-only" cannot score single rows`)
 }
+
+// Files that earlier versions wrote are read by their kind.
+func TestOldFilesAreRead(t *testing.T) {
+	for path, kind := range map[string]string{
+		"../kmeans/testdata/model_v1.json":            "kmeans",
+		"../kmeans/testdata/model_v2.json":            "kmeans",
+		"../gmm/testdata/model_v1.json":               "gmm",
+		"../prepare/testdata/pca.v1.json":             "pca",
+		"../prepare/testdata/standard-scaler.v1.json": "standard-scaler",
+	} {
+		file, err := model.ReadFile(path)
+		require.NoError(t, err)
+		m, err := catalog.Decode(file)
+		require.NoError(t, err, path)
+		require.Equal(t, kind, m.Kind())
+		layout := model.NewLayout()
+		for _, in := range m.Inputs() {
+			layout.Add(in.Column)
+		}
+		step, err := catalog.Bind(m, layout)
+		require.NoError(t, err, path)
+		require.NotNil(t, step)
+	}
+}

@@ -86,6 +86,9 @@ func BuilderOf(op string, d *engine.Dataset) *engine.Builder {
 func withColumns(schema *arrow.Schema, columns []arrow.Field, replace bool) (made *arrow.Schema, at []int, err error) {
 	fields := append([]arrow.Field(nil), schema.Fields()...)
 	for i, f := range columns {
+		if f.Type == nil {
+			return nil, nil, fmt.Errorf("column %q, which is to be added, has no type", f.Name)
+		}
 		for _, other := range columns[:i] {
 			if other.Name == f.Name {
 				return nil, nil, fmt.Errorf("two of the columns to add are named %q", f.Name)
