@@ -1,0 +1,232 @@
+package logistic_test
+
+import (
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+var (
+	_ model.Binder = (*logistic.Model)(nil)
+	_ model.Stage  = logistic.Params{}
+)
+
+// sparseOf returns the entries of a row that are not 0.
+func sparseOf(x []float64) (indices []int32, values []float64) {
+	for j, v := range x {
+		if v != 0 {
+			indices, values = append(indices, int32(j)), append(values, v)
+		}
+	}
+	return indices, values
+}
+
+// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
+// dense and on sparse rows, and the step that pipelines run.
+func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
+	for _, table := range []trial.Table{heart(t), iris(t)} {
+		m := train(t, table, logistic.Params{L2: 0.01})
+		for _, sparse := range []bool{false, true} {
+			table.Sparse = sparse
+			r := trial.Run(t, func(b *engine.Builder) {
+				operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), m.Dataset(b), logistic.PredictOptions{}))
+			}, engine.BatchRows(7))
+			type row struct {
+				Probability []float64 `column:"probability"`
+			}
+			rows, err := engine.Rows[row](r, "predictions")
+			require.NoError(t, err)
+			require.Len(t, rows, table.N)
+			layout := model.NewLayout("features")
+			step, err := m.Bind(layout)
+			require.NoError(t, err)
+			cells := layout.NewRow()
+			k := len(m.Classes.Values)
+			for i := range table.N {
+				x := table.Row(i)
+				want := probabilities(t, m, x)
+				indices, values := sparseOf(x)
+				got := make([]float64, k)
+				require.True(t, m.PredictProbabilitySparse(indices, values, got))
+				require.Equal(t, want, got)
+				require.Equal(t, want, rows[i].Probability)
+				require.Equal(t, m.Predict(x), m.PredictSparse(indices, values))
+				if sparse {
+					cells[0].SetSparse(table.D, indices, values)
+				} else {
+					cells[0].SetDense(x)
+				}
+				require.NoError(t, step(cells))
+				require.Equal(t, want, cells[2].Values)
+				text, ok := cells[1].Category()
+				require.True(t, ok)
+				require.Equal(t, m.Classes.Values[m.Predict(x)], string(text))
+				var sum float64
+				for _, p := range want {
+					sum += p
+				}
+				require.InDelta(t, 1, sum, 1e-15)
+			}
+		}
+	}
+}
+
+func TestPredictAllocatesNothing(t *testing.T) {
+	for _, table := range []trial.Table{heart(t), iris(t)} {
+		m := train(t, table, logistic.Params{L2: 0.01})
+		x, p := table.Row(0), make([]float64, len(m.Classes.Values))
+		indices, values := sparseOf(x)
+		layout := model.NewLayout("features")
+		step, err := m.Bind(layout)
+		require.NoError(t, err)
+		cells := layout.NewRow()
+		cells[0].SetDense(x)
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			m.Predict(x)
+			m.PredictSparse(indices, values)
+			m.PredictProbability(x, p)
+			m.PredictProbabilitySparse(indices, values, p)
+			if step(cells) != nil {
+				panic("step")
+			}
+		}))
+	}
+}
+
+func TestPredictConcurrently(t *testing.T) {
+	table := heart(t)
+	trained := train(t, table, logistic.Params{L2: 0.01})
+	file, err := trained.Encode()
+	require.NoError(t, err)
+	m, err := logistic.Decode(file)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	got := make([][]int, 4)
+	for g := range got {
+		all.Go(func() {
+			for i := range table.N {
+				got[g] = append(got[g], m.Predict(table.Row(i)))
+			}
+		})
+	}
+	all.Wait()
+	for _, other := range got[1:] {
+		require.Equal(t, got[0], other)
+	}
+}
+
+func TestPredictOfRowsThatDoNotFit(t *testing.T) {
+	m := train(t, heart(t), logistic.Params{L2: 0.01})
+	p := make([]float64, 2)
+	require.Equal(t, -1, m.Predict(make([]float64, 12)))
+	require.Equal(t, -1, m.Predict(append(make([]float64, 12), math.NaN())))
+	require.False(t, m.PredictProbability(make([]float64, 14), p))
+	require.False(t, m.PredictProbability(make([]float64, 13), p[:1]))
+	for _, indices := range [][]int32{{3, 2}, {1, 1}, {-1, 2}, {0, 13}, {0}} {
+		require.Equal(t, -1, m.PredictSparse(indices, []float64{1, 2}), indices)
+		require.False(t, m.PredictProbabilitySparse(indices, []float64{1, 2}, p), indices)
+	}
+}
+
+// TestPredictRowsThatCannotBe: nulls get null; NaN fails, naming row and column, or is
+// skipped.
+func TestPredictRowsThatCannotBe(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	m := train(t, trial.TableOf([]float64{0, 0, 1, 1, 0, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{3.5}, []float64{2}), logistic.Params{L2: 0.1})
+	column := array.NewFloat64Builder(mem)
+	column.AppendValues([]float64{1, math.Inf(1), 0, 4}, []bool{true, true, false, true})
+	record := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil), []arrow.Array{column.NewArray()}, 4)
+	job := func(o logistic.PredictOptions) func(b *engine.Builder) {
+		o.FeatureCols = []string{"x"}
+		return func(b *engine.Builder) {
+			operators.Collect(b, "predictions", logistic.Predict(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o))
+		}
+	}
+	trial.Fails(t, job(logistic.PredictOptions{}), "row 0 of the shard", `column "x"`, "infinite", "Skip")
+	r := trial.Run(t, job(logistic.PredictOptions{Skip: true, PredictionCol: "class"}))
+	type row struct {
+		Class       *float64   `column:"class"`
+		Probability *[]float64 `column:"probability"`
+	}
+	rows, err := engine.Rows[row](r, "predictions")
+	require.NoError(t, err)
+	for i, known := range []bool{true, false, false, true} {
+		require.Equal(t, known, rows[i].Class != nil, i)
+		require.Equal(t, known, rows[i].Probability != nil, i)
+	}
+}
+
+// TestPredictRefuses what cannot be applied.
+func TestPredictRefuses(t *testing.T) {
+	table := heart(t)
+	m := train(t, table, logistic.Params{L2: 0.01})
+	other := trial.Gaussian(1, 10, 12)
+	apply := func(table trial.Table, o logistic.PredictOptions) func(b *engine.Builder) {
+		return func(b *engine.Builder) {
+			operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), m.Dataset(b), o))
+		}
+	}
+	trial.Fails(t, apply(other, logistic.PredictOptions{}), "vector[12]", "13 features")
+	other.Sparse = true
+	trial.Fails(t, apply(other, logistic.PredictOptions{}), "sparse[12]", "13 features")
+	trial.Fails(t, apply(table, logistic.PredictOptions{VectorCol: "feature"}), `"feature"`)
+	trial.Fails(t, apply(table, logistic.PredictOptions{VectorCol: "label"}), `column "label" is float64`)
+	trial.Fails(t, apply(table, logistic.PredictOptions{FeatureCols: []string{"label"}}), "1 components", "13 features")
+	trial.Fails(t, apply(table, logistic.PredictOptions{VectorCol: "features", FeatureCols: []string{"label"}}), "both VectorCol and FeatureCols")
+	trial.Fails(t, apply(table, logistic.PredictOptions{PredictionCol: "label"}), `"label" exists already`)
+	trial.Fails(t, apply(table, logistic.PredictOptions{OffsetCol: "features"}), "not a number")
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), model.Dataset(b, m), logistic.PredictOptions{}))
+	}, "type of the labels")
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "predictions", logistic.Predict(table.Dataset(b), nil, logistic.PredictOptions{}))
+	}, "the model is nil")
+	trial.Run(t, apply(table, logistic.PredictOptions{PredictionCol: "label", Replace: true}))
+}
+
+// TestOffset is added wherever the model is applied to columns, but not in-process.
+func TestOffset(t *testing.T) {
+	table := twoClasses(80, 2)
+	for i := range table.N {
+		table.Offset = append(table.Offset, math.Cos(float64(i)))
+	}
+	m := train(t, table, logistic.Params{L2: 0.01})
+	require.Equal(t, []model.Input{{Column: "features", Type: "vector[2]"}, {Column: "offset", Type: "float64"}}, m.Inputs())
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(table.Dataset(b))) })
+	type row struct {
+		Probability []float64 `column:"probability"`
+	}
+	rows, err := engine.Rows[row](r, "predictions")
+	require.NoError(t, err)
+	layout := model.NewLayout("features", "offset")
+	step, err := m.Bind(layout)
+	require.NoError(t, err)
+	cells := layout.NewRow()
+	for i := range table.N {
+		margin := m.Margin(table.Row(i)) + table.Offset[i]
+		require.InDelta(t, 1/(1+math.Exp(-margin)), rows[i].Probability[1], 1e-15)
+		cells[0].SetDense(table.Row(i))
+		cells[1].SetFloat(table.Offset[i])
+		require.NoError(t, step(cells))
+		require.Equal(t, rows[i].Probability, cells[3].Values)
+	}
+	cells[1].SetNull()
+	require.NoError(t, step(cells))
+	require.Equal(t, model.NullCell, cells[2].Kind)
+	cells[1].SetText("x")
+	require.ErrorContains(t, step(cells), `column "offset"`)
+	unshifted := table
+	unshifted.Offset = nil
+	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(unshifted.Dataset(b))) }, `"offset"`)
+}
