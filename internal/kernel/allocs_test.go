@@ -1,0 +1,49 @@
+package kernel
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestProductsAllocateNothing runs the exported loops on shapes with edges.
+func TestProductsAllocateNothing(t *testing.T) {
+	const n, d, k = 37, 21, 13
+	rng := rand.New(rand.NewPCG(71, 72))
+	x, rows, coef, h := mixed[float64](rng, n*d, 0, 0), mixed[float64](rng, k*d, 0, 0), mixed[float64](rng, n*k, 0, 0), mixed[float64](rng, n, 0, 0)
+	x32, rows32 := mixed[float32](rng, n*d, 0, 0), mixed[float32](rng, k*d, 0, 0)
+	w, c, p, p32 := NewPacked(k, d), NewCenters(k, d), NewPanels[float64](k, d), NewPanels[float32](k, d)
+	near, sums, gram := make([]int32, n), make([]float64, k*(d+1)), make([]float64, d*(d+1)/2)
+	out, out32, wide := make([]float64, n), make([]float32, n), make([]float64, n*k)
+	require.Zero(t, testing.AllocsPerRun(5, func() {
+		w.Set(rows)
+		c.Set(rows)
+		p.Set(rows)
+		p32.Set(rows32)
+		DotRows(x, n, d, rows[:d], out)
+		DotRows(x32, n, d, rows32[:d], out32)
+		RowNorms(x, d, out)
+		AddScaledRows(x, n, d, h, sums[:d])
+		Axpy(2, rows, rows)
+		Scale(0.5, rows32)
+		AddTo(rows, rows)
+		ProdTo(rows32, rows32)
+		GramRows(x, n, d, h, gram)
+		GramRows(x, n, d, nil, gram)
+		MulRows(x, n, w, wide)
+		AddOuterRows(x, n, d, coef, k, rows)
+		SquaredDistances(x, c, wide)
+		SquaredDistanceRows(x, n, c, wide)
+		p.To(x, wide)
+		p32.To(x32, out32)
+		OwnDistances(x, n, d, rows, near, out)
+		OwnDistances(x32, n, d, rows32, near, out32)
+		AccumulateCentroids(x, n, d, h, near, sums)
+		AccumulateCentroids32(x32, n, d, nil, near, sums)
+		AssignEuclidean(x, n, c, near, out)
+		for _, to := range []func(dst, src []float64){ExpTo, Expm1To, LogTo, Log1pTo, SigmoidTo, SoftplusTo, TanhTo} {
+			to(out, h)
+		}
+	}))
+}
