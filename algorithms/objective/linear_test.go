@@ -92,11 +92,14 @@ func reference(table trial.Table, l kind, c objective.Coefficients) float64 {
 }
 
 func TestEvaluateIsTheSumOfLosses(t *testing.T) {
-	for _, l := range kinds() {
+	for i, l := range kinds() {
 		if _, smooth := l.loss.(objective.Smooth); smooth {
 			continue // its naive form is a search over a grid
 		}
-		for _, d := range designs() {
+		for j, d := range designs() {
+			if (i+j)%everyDesign != 0 {
+				continue
+			}
 			t.Run(fmt.Sprint(l.loss, " ", d), func(t *testing.T) {
 				table := tableFor(l, d)
 				linear := objective.Linear{Loss: l.loss, NoIntercept: d.noIntercept, NoStandardize: d.noStandardize}

@@ -178,25 +178,30 @@ func TestRowsThatDoNotFitTogether(t *testing.T) {
 		`column "x": component 1: the values are so large`)
 }
 
+// classLimit is a number of classes beyond MaxClasses, and of shards.
+type classLimit struct{ beyond, shards int }
+
 func TestTooManyClasses(t *testing.T) {
 	type row struct {
 		Y int64
 		X []float64 `column:"x,dim=1"`
 	}
 	x := []float64{1}
-	for _, n := range []int64{rows.MaxClasses, rows.MaxClasses + 1} {
-		build := func(b *engine.Builder) {
-			all := make([]row, n)
-			for i := range all {
-				all[i] = row{int64(i), x}
-			}
+	for _, at := range classLimits {
+		all := make([]row, rows.MaxClasses+at.beyond)
+		for i := range all {
+			all[i] = row{int64(i), x}
+		}
+		r, err := trial.Try(t, func(b *engine.Builder) {
 			operators.Collect(b, "facts", facts(b, operators.FromSlice(b, all), rows.Columns{Label: "y"}))
+		}, engine.Shards(at.shards))
+		if at.beyond == 0 {
+			require.NoError(t, err)
+			r.Release()
+			continue
 		}
-		if n > rows.MaxClasses {
-			trial.Fails(t, build, `column "y": the label has more than 100000 distinct values`, "train a regression")
-		} else {
-			trial.Run(t, build)
-		}
+		require.ErrorContains(t, err, `column "y": the label has more than 100000 distinct values`)
+		require.ErrorContains(t, err, "train a regression")
 	}
 }
 

@@ -148,27 +148,50 @@ func TestWideRowsRunOverTheColumnsThatOccur(t *testing.T) {
 func square(v float64) float64 { return v * v }
 
 func TestManyWindowsOfColumns(t *testing.T) {
-	// 300,000 features that all occur take three windows.
-	type row struct {
-		V batch.SparseVector `column:"v,size=300000"`
+	// 150,000 features, all of which occur, take two windows.
+	const features = 150_000
+	type dense struct{ X []float64 }
+	type sparse struct {
+		X batch.SparseVector `column:"x,size=150000"`
 	}
-	data := func(b *engine.Builder) *engine.Dataset {
-		return operators.Generate(b, 3_000, func(_ shared.Random, i int64) row {
-			v := batch.SparseVector{Size: 300_000}
-			for k := range int64(200) {
-				v.Indices = append(v.Indices, int32(1_500*k+i/2))
-				v.Values = append(v.Values, float64(1+i%2))
-			}
-			return row{v}
+	type statistics struct {
+		Std    []float64
+		MaxAbs []float64
+	}
+	for name, data := range map[string]func(b *engine.Builder) *engine.Dataset{
+		"dense": func(b *engine.Builder) *engine.Dataset {
+			return operators.Generate(b, 3, func(_ shared.Random, i int64) dense {
+				x := make([]float64, features)
+				for j := range x {
+					x[j] = float64(int64(j) * (i - 1))
+				}
+				return dense{x}
+			})
+		},
+		"sparse": func(b *engine.Builder) *engine.Dataset {
+			return operators.Generate(b, 3, func(_ shared.Random, i int64) sparse {
+				v := batch.SparseVector{Size: features}
+				for j := range features {
+					if i != 1 {
+						v.Indices, v.Values = append(v.Indices, int32(j)), append(v.Values, float64(int64(j)*(i-1)))
+					}
+				}
+				return sparse{v}
+			})
+		},
+	} {
+		r := trial.Run(t, func(b *engine.Builder) {
+			checked, err := rows.Check("test", data(b), rows.Columns{}, rows.NoLabel)
+			require.NoError(t, err)
+			operators.Collect(b, "facts", checked.Facts)
 		})
-	}
-	f, _ := look(t, data, rows.Columns{}, rows.NoLabel)
-	require.Nil(t, f.Columns)
-	require.Equal(t, 300_000, f.Dim())
-	for _, j := range []int{0, 131_071, 131_072, 262_144, 299_999} {
-		require.InEpsilon(t, 3.0/3000, f.Mean[j], 1e-14)
-		require.InEpsilon(t, math.Sqrt(5.0/3000-square(3.0/3000)), f.Std[j], 1e-12)
-		require.Equal(t, 2.0, f.MaxAbs[j])
+		found, err := engine.Rows[statistics](r, "facts")
+		require.NoError(t, err)
+		require.Len(t, found[0].Std, features)
+		for _, j := range []int{0, 1, 131_071, 131_072, features - 1} {
+			require.InDelta(t, float64(j)*math.Sqrt(2.0/3), found[0].Std[j], 1e-10, "%s %d", name, j)
+			require.EqualValues(t, j, found[0].MaxAbs[j])
+		}
 	}
 }
 

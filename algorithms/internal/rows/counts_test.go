@@ -1,0 +1,7 @@
+//go:build !soak
+
+package rows_test
+
+// classLimits are numbers of classes beyond the limit that are tried, in one shard and in
+// several.
+var classLimits = []classLimit{{1, 1}}

@@ -1,0 +1,6 @@
+//go:build soak
+
+package objective_test
+
+// everyDesign is how many designs there are between two that a loss is tested with.
+const everyDesign = 1
