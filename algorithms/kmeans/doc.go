@@ -19,7 +19,14 @@
 //	m, err = kmeans.Load("model.json")
 //
 // A Model needs no job: its Predict may be called by any number of goroutines. In
-// a job Model.Dataset makes it a dataset for Predict.
+// a job Model.Dataset makes it a dataset for Predict. Parameters and models are also what
+// package model calls stages and models, for pipelines and for files of any kind.
+//
+// # Other trainings, the same model
+//
+// TrainMiniBatch looks at a batch of rows in each superstep, where passes over all rows
+// take too long. TrainBisecting cuts clusters in two until there are K, where K is large.
+// Both end with one pass over all rows that evaluates the centres.
 //
 // # What is computed
 //
@@ -31,6 +38,14 @@
 // evaluates the centres, so that the model's sizes and inertia are exactly those
 // that predicting the training rows gives. By Cosine rows count by their direction
 // alone; see there.
+//
+// For dense rows and Euclidean distance, bounds on distances rule out most of them once
+// centres move little (Hamerly, Elkan, Yinyang; see bounds.go): every assignment, centre
+// and inertia has the bits that it has without. Bounds take at most a quarter of the
+// rows' room, are used where a sample of the rows says that they save time, and are not
+// part of the state of training: where it resumes they are taken anew.
+//
+// Params.Precision has dense rows kept and compared as float32.
 //
 // A cluster that no row of positive weight is nearest to is given the row that is
 // farthest from its own centre, ties going by order of rows. K above the number
@@ -54,7 +69,10 @@
 // shard; a queue for the first centres, named after its method; and the queue
 // "kmeans", which reports "inertia" and "movement" per superstep. Files: input.go
 // is the operator, block.go the rows of a shard and searches over them, lloyd.go
-// and reseed.go the training queue, parallel.go, plusplus.go and random.go the
-// others, local.go the clustering of candidates on one subtask, model.go and
-// modelfile.go the model and its file, predict.go the operator that predicts.
+// and reseed.go the training queue, assigner.go, prune.go, bounds.go, group.go and
+// single.go its inner loop, parallel.go, plusplus.go and random.go the queues of the
+// first centres, local.go the clustering of candidates on one subtask, minibatch.go,
+// bisect.go, bisectqueue.go and gather.go the other trainings, model.go, modelfile.go and
+// modelfilev1.go the model and its file, stage.go the stages, predict.go the operator that
+// predicts.
 package kmeans

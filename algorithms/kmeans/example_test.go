@@ -65,3 +65,36 @@ func ExampleModel_Predict() {
 	fmt.Println(cluster, distance)
 	// Output: 1 5
 }
+
+// Many clusters of many rows: cut in two again and again, then improved by a few updates
+// over all rows.
+func ExampleTrainBisecting() {
+	type reading struct {
+		Values []float64 `column:"values,dim=1"`
+	}
+	readings := []reading{{[]float64{1}}, {[]float64{2}}, {[]float64{11}}, {[]float64{12}}, {[]float64{21}}, {[]float64{22}}}
+	run := func(train func(points *engine.Dataset) *engine.Dataset) *kmeans.Model {
+		job := engine.Define("readings", func(b *engine.Builder, _ struct{}) error {
+			operators.Collect(b, "model", train(operators.FromSlice(b, readings)))
+			return nil
+		})
+		result, err := engine.Run(context.Background(), job, struct{}{})
+		if err != nil {
+			panic(err)
+		}
+		defer result.Release()
+		model, err := kmeans.ModelOf(result, "model")
+		if err != nil {
+			panic(err)
+		}
+		return model
+	}
+	cut := run(func(points *engine.Dataset) *engine.Dataset {
+		return kmeans.TrainBisecting(points, kmeans.BisectingParams{Params: kmeans.Params{VectorCol: "values", K: 3, Seed: 1}})
+	})
+	better := run(func(points *engine.Dataset) *engine.Dataset {
+		return kmeans.Train(points, kmeans.Params{VectorCol: "values", Init: kmeans.Given, Centers: cut.Centers})
+	})
+	fmt.Println(better.Sizes, better.Inertia)
+	// Output: [2 2 2] 1.5
+}
