@@ -14,20 +14,20 @@ type penalty struct {
 }
 
 // at returns the penalty of the parameters v.
-func (p *penalty) at(v []float64) float64 { return p.absolute(v, nil) + p.squares(v, v)/2 }
+func (p *penalty) at(v []float64) float64 { return p.absolute(v, nil) + float64(p.squares(v, v)/2) }
 
 // squares returns L2·Σ (f·x)·(f·y).
 func (p *penalty) squares(x, y []float64) float64 {
 	if p.l2 == 0 {
 		return 0
 	}
-	return p.l2 * p.space.sum(func(r shared.Range) float64 {
+	return float64(p.l2 * p.space.sum(func(r shared.Range) float64 {
 		var sum float64
 		for i := r.Lo; i < r.Hi; i++ {
 			sum += float64((p.factors[i] * x[i]) * (p.factors[i] * y[i]))
 		}
 		return sum
-	})
+	}))
 }
 
 // absolute returns L1·Σ |f·(v+q)|; a nil q is zeros.
@@ -35,7 +35,7 @@ func (p *penalty) absolute(v, q []float64) float64 {
 	if p.l1 == 0 {
 		return 0
 	}
-	return p.l1 * p.space.sum(func(r shared.Range) float64 {
+	return float64(p.l1 * p.space.sum(func(r shared.Range) float64 {
 		var sum float64
 		for i := r.Lo; i < r.Hi; i++ {
 			at := v[i]
@@ -45,7 +45,7 @@ func (p *penalty) absolute(v, q []float64) float64 {
 			sum += math.Abs(p.factors[i] * at)
 		}
 		return sum
-	})
+	}))
 }
 
 // gradient sets g to the gradient of the smooth part of F at v + step·q, of which sums
@@ -72,7 +72,7 @@ func (p *penalty) gradient(sums []float64, weight float64, v, q []float64, step 
 // of L1-regularized log-linear models, ICML 2007, equation 4).
 func (p *penalty) pseudo(v, g, pg []float64) {
 	for i := range pg {
-		c := p.l1 * math.Abs(p.factors[i])
+		c := float64(p.l1 * math.Abs(p.factors[i]))
 		switch {
 		case v[i] > 0:
 			pg[i] = g[i] + c
@@ -95,7 +95,7 @@ type line struct {
 }
 
 func (p *penalty) along(v, q []float64) line {
-	l := line{at: p.squares(v, v) / 2, slope: p.squares(v, q), bend: p.squares(q, q)}
+	l := line{at: float64(p.squares(v, v) / 2), slope: p.squares(v, q), bend: p.squares(q, q)}
 	if p.l1 > 0 {
 		at := p.absolute(v, nil)
 		l.at += at
@@ -107,6 +107,6 @@ func (p *penalty) along(v, q []float64) line {
 
 // value and derivative are those of the penalty at a step.
 func (l line) value(t float64) float64 {
-	return l.at + float64(t*(l.slope+float64(t*l.bend)/2))
+	return l.at + float64(t*(l.slope+float64(float64(t*l.bend)/2)))
 }
 func (l line) derivative(t float64) float64 { return l.slope + float64(t*l.bend) }

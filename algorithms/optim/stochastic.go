@@ -170,7 +170,7 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 		if err := s.walk(sums); err != nil {
 			return wrap(ctx, err)
 		}
-		ctx.Report("loss", s.losses/max(s.seen, 1)*(float64(s.rows)/s.weight)+s.penalty.at(s.v))
+		ctx.Report("loss", float64(s.losses/max(s.seen, 1)*(float64(s.rows)/s.weight))+s.penalty.at(s.v))
 		ctx.Report("gradient norm", s.norm)
 		ctx.Report("step", s.rate)
 		ctx.Report("reads", sums[1+s.n+countAt]/float64(s.rows))
@@ -225,7 +225,7 @@ func (s *stepper) averages() bool { return 2*s.total > s.steps*s.set.MaxIter }
 func (s *stepper) endEpoch() {
 	last := s.state.Loss
 	it := Iteration{
-		Loss:         s.losses/s.weight*(float64(s.rows)/max(s.seen, 1)) + s.penalty.at(s.v),
+		Loss:         float64(s.losses/s.weight*(float64(s.rows)/max(s.seen, 1))) + s.penalty.at(s.v),
 		GradientNorm: s.norm, Step: s.rate, Reads: s.seen / float64(s.rows),
 	}
 	s.state.Loss, s.state.GradientNorm = it.Loss, it.GradientNorm

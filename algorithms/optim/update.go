@@ -67,7 +67,7 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 	s := &set.Stochastic
 	switch s.Update {
 	case Adam:
-		u.decay1, u.decay2 = u.decay1*beta1, u.decay2*beta2
+		u.decay1, u.decay2 = float64(u.decay1*beta1), float64(u.decay2*beta2)
 		first, second := 1-u.decay1, 1-u.decay2
 		for i, d := range g {
 			u.velocity[i] = float64(beta1*u.velocity[i]) + float64((1-beta1)*d)
@@ -101,7 +101,7 @@ func (p *penalty) shrink(i int, v, rate float64) float64 {
 	if p.l1 == 0 {
 		return v
 	}
-	by := rate * (p.l1 * math.Abs(p.factors[i]))
+	by := float64(rate * (p.l1 * math.Abs(p.factors[i])))
 	switch {
 	case v > by:
 		return v - by
