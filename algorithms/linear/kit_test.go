@@ -1,6 +1,10 @@
 package linear_test
 
 import (
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,3 +54,69 @@ func predict(t testing.TB, table trial.Table, m *linear.Model, o linear.PredictO
 	}
 	return out
 }
+
+// read returns the columns of a file of testdata, the last one as labels.
+func read(t testing.TB, name string, first, last int) trial.Table {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	table := trial.Table{D: last - first}
+	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		for i, f := range strings.Split(strings.TrimSpace(line), ",")[first : last+1] {
+			v, err := strconv.ParseFloat(f, 64)
+			require.NoError(t, err)
+			if first+i == last {
+				table.Label = append(table.Label, v)
+			} else {
+				table.X = append(table.X, v)
+			}
+		}
+		table.N++
+	}
+	return table
+}
+
+func machine(t testing.TB) trial.Table { return read(t, "machine.data", 2, 8) }
+func abalone(t testing.TB) trial.Table { return read(t, "abalone.csv", 1, 8) }
+
+// expected reads a JSON file of testdata.
+func expected[T any](t testing.TB, name string) (all T) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &all))
+	return all
+}
+
+// solve returns x with A·x = b for a symmetric positive definite matrix of n rows, by
+// Gauss' elimination with pivots.
+func solve(a [][]float64, b []float64) []float64 {
+	n := len(b)
+	for k := range n {
+		p := k
+		for i := k; i < n; i++ {
+			if abs(a[i][k]) > abs(a[p][k]) {
+				p = i
+			}
+		}
+		a[k], a[p], b[k], b[p] = a[p], a[k], b[p], b[k]
+		for i := k + 1; i < n; i++ {
+			f := a[i][k] / a[k][k]
+			for j := k; j < n; j++ {
+				a[i][j] -= f * a[k][j]
+			}
+			b[i] -= f * b[k]
+		}
+	}
+	x := make([]float64, n)
+	for k := n - 1; k >= 0; k-- {
+		x[k] = b[k]
+		for j := k + 1; j < n; j++ {
+			x[k] -= a[k][j] * x[j]
+		}
+		x[k] /= a[k][k]
+	}
+	return x
+}
+
+func abs(v float64) float64 { return max(v, -v) }

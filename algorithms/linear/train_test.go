@@ -2,21 +2,367 @@ package linear_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
+// trains returns a job that trains on a table.
+func trains(table trial.Table, p linear.Params) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		operators.Collect(b, "model", linear.Train(table.Dataset(b), columns(table, p)))
+	}
+}
+
 // TestPublishedLeastSquares: rows 1 and 2 of a case of four rows and four coefficients that
-// has been published with the predictions below.
+// has been published with the predictions below. The first feature is constant.
 func TestPublishedLeastSquares(t *testing.T) {
 	table := trial.TableOf([]float64{16.8, 6.7, 6.9, 8.0}, []float64{1, 7, 9}, []float64{1, 3, 3}, []float64{1, 2, 4}, []float64{1, 3, 4})
+	for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
+		m := train(t, table, linear.Params{Method: method, Tol: 1e-10})
+		require.InDelta(t, 16.81478873, m.Predict(table.Row(0)), 1e-8)
+		require.InDelta(t, 6.77394366, m.Predict(table.Row(1)), 1e-8)
+		require.Equal(t, []int{0}, m.Summary.Inference.Collinear)
+		require.Equal(t, 3, m.Summary.Inference.Rank)
+	}
+}
+
+// target gives random rows a label that is linear in them, with noise, and weights.
+func target(n, d int) trial.Table {
+	table := trial.Gaussian(3, n, d)
+	noise := trial.Gaussian(4, n, 1)
+	for i := range n {
+		x := table.Row(i)
+		y := 3 + 0.5*noise.X[i]
+		for j := range x {
+			x[j] = (x[j] + 0.3*float64(j)) * math.Pow(10, float64(j%4-2))
+			y += x[j] * math.Cos(float64(j)) * math.Pow(10, -float64(j%4-2))
+		}
+		table.Label = append(table.Label, y)
+		table.Weight = append(table.Weight, 0.5+float64(i%4))
+	}
+	return table
+}
+
+// closedForm solves the normal equations of mean weighted squares, ½·residual², and
+// ½·l2·|f·w|², where f is the deviation of the feature, or 1.
+func closedForm(table trial.Table, l2 float64, standardise bool) (coefficients []float64, objective float64) {
+	d := table.D
+	mean, std := make([]float64, d), make([]float64, d)
+	var label, total float64
+	weight := func(i int) float64 {
+		if table.Weight == nil {
+			return 1
+		}
+		return table.Weight[i]
+	}
+	y := func(i int) float64 {
+		if table.Offset == nil {
+			return table.Label[i]
+		}
+		return table.Label[i] - table.Offset[i]
+	}
+	for i := range table.N {
+		total += weight(i)
+		label += weight(i) * y(i)
+		for j, x := range table.Row(i) {
+			mean[j] += weight(i) * x
+		}
+	}
+	label /= total
+	for j := range mean {
+		mean[j] /= total
+	}
+	a, b := make([][]float64, d), make([]float64, d)
+	for j := range a {
+		a[j] = make([]float64, d)
+	}
+	for i := range table.N {
+		for j, x := range table.Row(i) {
+			for k, z := range table.Row(i) {
+				a[j][k] += weight(i) * (x - mean[j]) * (z - mean[k]) / total
+			}
+			b[j] += weight(i) * (x - mean[j]) * (y(i) - label) / total
+		}
+	}
+	penalty := make([]float64, d)
+	for j := range a {
+		std[j] = math.Sqrt(a[j][j])
+		penalty[j] = l2
+		if standardise {
+			penalty[j] *= a[j][j]
+		}
+	}
+	for j := range a {
+		a[j][j] += penalty[j]
+	}
+	w := solve(a, b)
+	intercept := label
+	for j, v := range w {
+		intercept -= v * mean[j]
+	}
+	for i := range table.N {
+		r := y(i) - intercept
+		for j, x := range table.Row(i) {
+			r -= w[j] * x
+		}
+		objective += 0.5 * weight(i) * r * r / total
+	}
+	for j, v := range w {
+		objective += 0.5 * penalty[j] * v * v
+	}
+	return append(w, intercept), objective
+}
+
+// TestOptimumIsTheClosedForm of least squares and ridge regression, by all methods, on dense
+// and sparse rows.
+func TestOptimumIsTheClosedForm(t *testing.T) {
+	table := target(200, 6)
+	shifted := table
+	for i := range table.N {
+		shifted.Offset = append(shifted.Offset, 5*math.Sin(float64(i)))
+	}
+	plain := table
+	plain.Weight = nil
+	for name, table := range map[string]trial.Table{"weights": table, "offset": shifted, "plain": plain} {
+		for _, l2 := range []float64{0, 0.1} {
+			for _, original := range []bool{false, true} {
+				want, objective := closedForm(table, l2, !original)
+				for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
+					for _, sparse := range []bool{false, true} {
+						t.Run(fmt.Sprint(name, l2, original, method, sparse), func(t *testing.T) {
+							table := table
+							table.Sparse = sparse
+							m := train(t, table, linear.Ridge(l2, linear.Params{Method: method, NoStandardize: original, Tol: 1e-9, MaxIter: 1000}))
+							require.True(t, m.Summary.Converged, m.Summary.Reason)
+							require.InEpsilon(t, objective, m.Summary.Objective, 1e-9)
+							for j, v := range want[:table.D] {
+								require.InEpsilon(t, v, m.Coefficients[0][j], 1e-6)
+							}
+							require.InEpsilon(t, want[table.D], m.Intercepts[0], 1e-6)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestCoefficientsAreScikitLearns: those of lasso and elastic net with their zeros, and of
+// ridge with alpha = L2·rows.
+func TestCoefficientsAreScikitLearns(t *testing.T) {
+	type fit struct {
+		Data         string
+		Alpha, Ratio float64
+		Coefficients []float64
+		Intercept    float64
+	}
+	tables := map[string]trial.Table{"machine": machine(t), "abalone": abalone(t)}
+	zeros := 0
+	for _, want := range expected[[]fit](t, "scikit-learn.json") {
+		t.Run(fmt.Sprint(want.Data, want.Alpha, want.Ratio), func(t *testing.T) {
+			table := tables[want.Data]
+			p := linear.Params{NoStandardize: true, Tol: 1e-11, MaxIter: 3000}
+			switch want.Ratio {
+			case -1:
+				p = linear.Ridge(want.Alpha/float64(table.N), p)
+			case 1:
+				p = linear.Lasso(want.Alpha, p)
+			default:
+				p = linear.ElasticNet(want.Alpha, want.Ratio, p)
+			}
+			m := train(t, table, p)
+			for j, v := range want.Coefficients {
+				got := m.Coefficients[0][j]
+				require.Equal(t, v == 0, got == 0, "coefficient %d is %v, want %v", j, got, v)
+				if v == 0 {
+					zeros++
+				}
+				require.InDelta(t, v, got, 1e-6*max(1, abs(v)), "coefficient %d", j)
+			}
+			require.InDelta(t, want.Intercept, m.Intercepts[0], 1e-6*abs(want.Intercept))
+		})
+	}
+	require.Greater(t, zeros, 10)
+}
+
+// TestTables compares the tables with those of a QR decomposition in another language.
+func TestTables(t *testing.T) {
+	type table struct {
+		B, SE, T, P           []float64
+		R2, Adj, Sigma, F, FP float64
+	}
+	weighted := machine(t)
+	for i := range weighted.N {
+		weighted.Weight = append(weighted.Weight, float64(1+i%3))
+	}
+	tables := map[string]trial.Table{"machine": machine(t), "abalone": abalone(t), "machine weighted": weighted, "machine no intercept": machine(t)}
+	for name, want := range expected[map[string]table](t, "tables.json") {
+		for _, sparse := range []bool{false, true} {
+			rows := tables[name]
+			rows.Sparse = sparse
+			m := train(t, rows, linear.Regression(linear.Params{NoIntercept: name == "machine no intercept", Tol: 1e-12}))
+			require.NotNil(t, m.Summary.Inference, name)
+			require.Equal(t, "t", m.Summary.Inference.Statistic)
+			require.Len(t, m.Summary.Inference.Terms, len(want.B), name)
+			require.Equal(t, len(want.B), m.Summary.Inference.Rank)
+			require.EqualValues(t, rows.N-len(want.B), m.Summary.Inference.Freedom)
+			for j, term := range m.Summary.Inference.Terms {
+				require.True(t, term.Defined)
+				require.InEpsilon(t, want.B[j], term.Estimate, 1e-8, "%s %s", name, term.Name)
+				require.InEpsilon(t, want.SE[j], term.StdError, 1e-8, "%s %s", name, term.Name)
+				require.InEpsilon(t, want.T[j], term.Statistic, 1e-8, "%s %s", name, term.Name)
+				require.InEpsilon(t, want.P[j], term.PValue, 1e-6, "%s %s", name, term.Name)
+			}
+			for measure, v := range map[string]float64{
+				linear.RSquared: want.R2, linear.AdjustedRSquared: want.Adj, linear.ResidualStdError: want.Sigma,
+				linear.FStatistic: want.F, linear.FPValue: want.FP,
+			} {
+				got, ok := m.Summary.Measure(measure)
+				require.True(t, ok, measure)
+				require.InEpsilon(t, v, got, 1e-6, "%s %s", name, measure)
+			}
+		}
+	}
+}
+
+// TestHuber holds the solution to its definition: the clipped residuals are orthogonal to
+// the features, and an outlier moves it little.
+func TestHuber(t *testing.T) {
+	table := target(150, 3)
+	table.Label[7] += 1e6
+	const delta = 0.8
+	m := train(t, table, linear.Params{Huber: delta, Tol: 1e-12, MaxIter: 500})
+	sums := make([]float64, 4)
+	clipped := 0
+	var scale float64
+	for i := range table.N {
+		r := m.Predict(table.Row(i)) - table.Label[i]
+		if abs(r) > delta {
+			r = math.Copysign(delta, r)
+			clipped++
+		}
+		for j, x := range table.Row(i) {
+			sums[j] += table.Weight[i] * r * x
+		}
+		sums[3] += table.Weight[i] * r
+		scale += table.Weight[i]
+	}
+	for _, s := range sums {
+		require.InDelta(t, 0, s/scale, 1e-6)
+	}
+	require.Greater(t, clipped, 5)
+	require.Nil(t, m.Summary.Inference)
+	_, ok := m.Summary.Measure(linear.RSquared)
+	require.False(t, ok)
+	require.Equal(t, delta, m.Huber)
+}
+
+// TestCollinearAndConstantColumns: they are told, nothing is NaN, the predictions are those
+// without them, and coefficients are shared rather than opposed.
+func TestCollinearAndConstantColumns(t *testing.T) {
+	table := target(100, 2)
+	more := table
+	more.D, more.X = 5, nil
+	for i := range table.N {
+		x := table.Row(i)
+		more.X = append(more.X, 4, x[0], x[1], x[0], x[0]-3*x[1])
+	}
+	want := train(t, table, linear.Params{})
+	for _, sparse := range []bool{false, true} {
+		for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
+			more.Sparse = sparse
+			got := train(t, more, linear.Params{Method: method, Tol: 1e-10})
+			require.Equal(t, []int{0, 3, 4}, got.Summary.Inference.Collinear)
+			require.Equal(t, 3, got.Summary.Inference.Rank)
+			for _, j := range got.Summary.Inference.Collinear {
+				require.False(t, got.Summary.Inference.Terms[j].Defined)
+			}
+			for i := range table.N {
+				require.InDelta(t, want.Predict(table.Row(i)), got.Predict(more.Row(i)), 1e-6)
+			}
+			// Twins have the same coefficient in the solution of least change.
+			require.InDelta(t, got.Coefficients[0][1], got.Coefficients[0][3], 1e-3*abs(got.Coefficients[0][1]))
+			first, _ := want.Summary.Measure(linear.AdjustedRSquared)
+			second, _ := got.Summary.Measure(linear.AdjustedRSquared)
+			require.InEpsilon(t, first, second, 1e-9)
+		}
+	}
+}
+
+// TestMoreFeaturesThanRows: the rows are met exactly, and there is no table.
+func TestMoreFeaturesThanRows(t *testing.T) {
+	table := target(8, 20)
+	m := train(t, table, linear.Params{Tol: 1e-9})
+	for i := range table.N {
+		require.InDelta(t, table.Label[i], m.Predict(table.Row(i)), 1e-5*max(1, abs(table.Label[i])))
+	}
+	require.Equal(t, 8, m.Summary.Inference.Rank)
+	for _, term := range m.Summary.Inference.Terms {
+		require.False(t, term.Defined)
+	}
+	_, ok := m.Summary.Measure(linear.ResidualStdError)
+	require.False(t, ok)
+	one := trial.TableOf([]float64{5}, []float64{1, 2})
+	require.InDelta(t, 5, train(t, one, linear.Params{}).Predict(one.Row(0)), 1e-9)
+}
+
+// TestConstantLabel has nothing to explain.
+func TestConstantLabel(t *testing.T) {
+	table := target(30, 2)
+	for i := range table.Label {
+		table.Label[i] = 2
+	}
 	m := train(t, table, linear.Params{})
-	fmt.Printf("%+v\n", m.Summary)
-	fmt.Printf("%+v\n", m.Summary.Inference)
-	require.InDelta(t, 16.81478873, m.Predict(table.Row(0)), 1e-8)
-	require.InDelta(t, 6.77394366, m.Predict(table.Row(1)), 1e-8)
+	require.InDelta(t, 2, m.Predict(table.Row(3)), 1e-9)
+	_, ok := m.Summary.Measure(linear.RSquared)
+	require.False(t, ok)
+}
+
+func TestSameBits(t *testing.T) {
+	wild := trial.Wild(120, 3)
+	wild.Offset = make([]float64, wild.N)
+	for i := range wild.Offset {
+		wild.Offset[i] = math.Sin(float64(i)) * math.Pow(10, float64(i%9-4))
+	}
+	sparse := wild
+	sparse.Sparse = true
+	for name, c := range map[string]struct {
+		table trial.Table
+		p     linear.Params
+	}{
+		"least squares": {wild, linear.Params{}},
+		"ridge":         {sparse, linear.Ridge(0.1, linear.Params{Method: optim.LBFGS, MaxIter: 6})},
+		"lasso":         {wild, linear.Lasso(0.01, linear.Params{MaxIter: 6})},
+		"elastic net":   {sparse, linear.ElasticNet(0.01, 0.5, linear.Params{MaxIter: 6})},
+		"huber":         {wild, linear.Params{Huber: 0.3, MaxIter: 5}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.SameBits(t, func(b *engine.Builder) {
+				rows := c.table.Dataset(b)
+				made := linear.Train(rows, columns(c.table, c.p))
+				operators.Collect(b, "model", made)
+				operators.Collect(b, "predictions", linear.Predict(rows, made, linear.PredictOptions{}))
+			}, "linear")
+		})
+	}
+}
+
+// TestStart: training from the optimum has nothing to do.
+func TestStart(t *testing.T) {
+	table := target(200, 4)
+	p := linear.Ridge(0.02, linear.Params{Method: optim.LBFGS, Tol: 1e-8})
+	cold := train(t, table, p)
+	require.Greater(t, cold.Summary.Iterations, 2)
+	p.Start, p.Tol = cold, 1e-6
+	warm := train(t, table, p)
+	require.Zero(t, warm.Summary.Iterations)
+	require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Objective, 1e-12)
 }

@@ -1,0 +1,167 @@
+package affine_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// fileOf returns the checked file of a payload.
+func fileOf(t *testing.T, m *affine.Model) *model.File {
+	t.Helper()
+	file, err := model.Encode("some", 1, m.Inputs(), m.Summary, m.Payload())
+	require.NoError(t, err)
+	f, err := model.Decode(file, "some", 1)
+	require.NoError(t, err)
+	return f
+}
+
+// sample returns a model with coefficients for few of many features.
+func sample() *affine.Model {
+	return &affine.Model{
+		Reads: []model.Input{{Column: "x", Type: "sparse[200]"}}, OffsetCol: "o", Dim: 200, Columns: []int32{0, 63, 64, 130, 199},
+		Coefficients: [][]float64{{1, 2, 3, 4, 5}, {-1, 0.5, 0, 7, -5}}, Intercepts: []float64{10, 20},
+	}
+}
+
+// TestMarginsOfFewColumns holds the search for columns to the plain sum over all features.
+func TestMarginsOfFewColumns(t *testing.T) {
+	m := sample()
+	full := make([][]float64, 2)
+	for a := range full {
+		full[a] = make([]float64, 200)
+		for k, j := range m.Columns {
+			full[a][j] = m.Coefficients[a][k]
+		}
+	}
+	got, again := make([]float64, 2), make([]float64, 2)
+	for j := range 200 {
+		x := make([]float64, 200)
+		x[j], x[(j*7+3)%200] = 2.5, -1.25
+		require.True(t, m.MarginsTo(x, got))
+		var indices []int32
+		var values []float64
+		for i, v := range x {
+			if v != 0 {
+				indices, values = append(indices, int32(i)), append(values, v)
+			}
+		}
+		require.True(t, m.SparseMarginsTo(indices, values, again))
+		require.Equal(t, got, again)
+		for a := range got {
+			want := m.Intercepts[a]
+			for i, v := range x {
+				want += v * full[a][i]
+			}
+			require.InDelta(t, want, got[a], 1e-12)
+		}
+		best := 0
+		if got[1] > got[0] {
+			best = 1
+		}
+		require.Equal(t, best, m.Largest(x))
+		require.Equal(t, best, m.SparseLargest(indices, values))
+	}
+	require.Zero(t, testing.AllocsPerRun(10, func() { m.SparseMarginsTo([]int32{63, 199}, []float64{1, 2}, got) }))
+	require.False(t, m.MarginsTo(make([]float64, 200), got[:1]))
+	require.Equal(t, -1, m.Largest(nil))
+	require.True(t, math.IsNaN(m.Margin(make([]float64, 200))), "a model of two margins has no one margin")
+	require.Equal(t, "x[130]", m.FeatureName(3))
+}
+
+func TestPayloadRoundTrip(t *testing.T) {
+	m := sample()
+	m.Summary.Note("finite", 3)
+	m.Summary.Note("not finite", math.NaN())
+	require.NoError(t, m.Check())
+	f := fileOf(t, m)
+	var p affine.Payload
+	require.NoError(t, model.Unmarshal(f.Payload, &p))
+	var back affine.Model
+	require.NoError(t, back.Fill(f, p))
+	require.Equal(t, m.Payload(), back.Payload())
+	require.Equal(t, m.Inputs(), back.Inputs())
+	require.Equal(t, m.Summary.Measures, back.Summary.Measures)
+	_, ok := back.Summary.Measure("not finite")
+	require.False(t, ok)
+	none := &affine.Model{Reads: []model.Input{{Column: "x", Type: "sparse[70000]"}}, Dim: 70000, Columns: []int32{}, Coefficients: [][]float64{{}}, Intercepts: []float64{1}}
+	f = fileOf(t, none)
+	p = affine.Payload{}
+	require.NoError(t, model.Unmarshal(f.Payload, &p))
+	back = affine.Model{}
+	require.NoError(t, back.Fill(f, p))
+	require.NotNil(t, back.Columns)
+	require.EqualValues(t, 1, back.Margin(make([]float64, 70000)))
+}
+
+// TestFillRefuses payloads that do not hold together.
+func TestFillRefuses(t *testing.T) {
+	good := sample()
+	f := fileOf(t, good)
+	for text, change := range map[string]func(p *affine.Payload){
+		"is not the last input":       func(p *affine.Payload) { p.OffsetCol = "other" },
+		"there are -1 features":       func(p *affine.Payload) { p.Features = -1 },
+		"below 100 is due":            func(p *affine.Payload) { p.Features = 100 },
+		"margin 1 has 4 coefficients": func(p *affine.Payload) { p.Coefficients = [][]float64{{1, 2, 3, 4, 5}, {1, 2, 3, 4}} },
+		"2 margins and 1 intercepts":  func(p *affine.Payload) { p.Intercepts = p.Intercepts[:1] },
+		"have 200 components":         func(p *affine.Payload) { p.Features = 201 },
+	} {
+		p := good.Payload()
+		change(&p)
+		var m affine.Model
+		require.ErrorContains(t, m.Fill(f, p), text)
+	}
+	bad := *f
+	bad.Summary = json.RawMessage(`{"rows":-1}`)
+	var m affine.Model
+	require.ErrorContains(t, m.Fill(&bad, good.Payload()), "-1 rows")
+	bad.Summary = json.RawMessage(`{"lines":1}`)
+	require.Error(t, new(affine.Model).Fill(&bad, good.Payload()))
+	bad.Summary = json.RawMessage(`{"inference":{"terms":[{"name":"a","p_value":2}]}}`)
+	require.ErrorContains(t, new(affine.Model).Fill(&bad, good.Payload()), "1 terms for 5 features")
+}
+
+func TestClasses(t *testing.T) {
+	c := affine.Classes{Type: "int16", Values: []string{"-3", "7"}}
+	require.NoError(t, c.Check(2))
+	require.ErrorContains(t, c.Check(3), "want 3 or more")
+	dt, err := batch.ParseType(c.Type)
+	require.NoError(t, err)
+	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	for _, class := range []int{1, -1, 0} {
+		require.NoError(t, c.Append(b, class))
+	}
+	column := b.NewArray().(*array.Int16)
+	require.EqualValues(t, 7, column.Value(0))
+	require.True(t, column.IsNull(1))
+	require.EqualValues(t, -3, column.Value(2))
+	for kind, c := range map[model.CellKind]affine.Classes{
+		model.IntCell: c, model.TextCell: {Type: "utf8", Values: []string{"a", "b"}}, model.BoolCell: {Type: "bool", Values: []string{"false", "true"}},
+		model.FloatCell: {Type: "float32", Values: []string{"0.5", "2"}},
+	} {
+		set, err := c.Setter()
+		require.NoError(t, err)
+		var cell model.Cell
+		set(&cell, 1)
+		require.Equal(t, kind, cell.Kind)
+		text, ok := cell.Category()
+		require.True(t, ok)
+		require.Equal(t, c.Values[1], string(text))
+		set(&cell, -1)
+		require.Equal(t, model.NullCell, cell.Kind)
+	}
+	days, err := affine.Classes{Type: "date32", Values: []string{"1970-01-02"}}.Setter()
+	require.NoError(t, err)
+	var cell model.Cell
+	days(&cell, 0)
+	require.EqualValues(t, 1, cell.Int)
+	require.ErrorContains(t, affine.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
+}
