@@ -1,0 +1,4 @@
+package naivebayes
+
+// Affordable is for tests.
+var Affordable = affordable

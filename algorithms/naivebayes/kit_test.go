@@ -1,0 +1,92 @@
+package naivebayes_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/naivebayes"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+var families = []naivebayes.Family{naivebayes.Gaussian, naivebayes.Multinomial, naivebayes.Complement, naivebayes.Bernoulli}
+
+// small returns 24 rows of 6 small counts, three classes and weights.
+func small() trial.Table {
+	t := trial.Table{N: 24, D: 6}
+	for i := range t.N {
+		for j := range t.D {
+			t.X = append(t.X, float64((i*7+j*3+i*j)%5))
+		}
+		class := 1
+		if i%5 != 0 {
+			class = (i*i + i) % 3
+		}
+		t.Label = append(t.Label, float64(class))
+		t.Weight = append(t.Weight, 1+float64(i%4)*0.5)
+	}
+	return t
+}
+
+// widened returns the rows with d features, those of t at every stride.
+func widened(t trial.Table, d, stride int) trial.Table {
+	w := trial.Table{N: t.N, D: d, Label: t.Label, Weight: t.Weight, X: make([]float64, t.N*d)}
+	for i := range t.N {
+		for j, v := range t.Row(i) {
+			w.X[i*d+j*stride] = v
+		}
+	}
+	return w
+}
+
+// of returns parameters of a family that suit small counts.
+func of(f naivebayes.Family) naivebayes.Params {
+	p := naivebayes.Params{LabelCol: "label", Family: f}
+	if f != naivebayes.Gaussian {
+		p.Smoothing = 0.5
+	}
+	if f == naivebayes.Bernoulli {
+		p.Binarize = 1
+	}
+	return p
+}
+
+// train returns the model of a table.
+func train(t testing.TB, table trial.Table, p naivebayes.Params, options ...engine.Option) *naivebayes.Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", naivebayes.Train(table.Dataset(b), p))
+	}, options...)
+	m, err := naivebayes.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// fails asserts that training fails.
+func fails(t *testing.T, table trial.Table, p naivebayes.Params, texts ...string) {
+	t.Helper()
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", naivebayes.Train(table.Dataset(b), p))
+	}, texts...)
+}
+
+// probabilities returns those of a row.
+func probabilities(t testing.TB, m *naivebayes.Model, x []float64) []float64 {
+	t.Helper()
+	out := make([]float64, len(m.Priors))
+	require.True(t, m.PredictProbability(x, out), fmt.Sprint(x))
+	return out
+}
+
+// sparseOf returns the entries of a row that are not 0.
+func sparseOf(x []float64) (indices []int32, values []float64) {
+	for j, v := range x {
+		if v != 0 {
+			indices, values = append(indices, int32(j)), append(values, v)
+		}
+	}
+	return indices, values
+}

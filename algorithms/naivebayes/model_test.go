@@ -1,0 +1,221 @@
+package naivebayes_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/naivebayes"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+func TestModelFile(t *testing.T) {
+	for _, f := range families {
+		m := train(t, small(), of(f))
+		path := filepath.Join(t.TempDir(), "m.json")
+		require.NoError(t, m.Save(path))
+		again, err := naivebayes.Load(path)
+		require.NoError(t, err)
+		a, err := m.Encode()
+		require.NoError(t, err)
+		b, err := again.Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(a), string(b))
+		require.Equal(t, "naivebayes", again.Kind())
+		require.Equal(t, []model.Input{{Column: "features", Type: "vector[6]"}}, again.Inputs())
+		require.Equal(t, probabilities(t, m, small().Row(5)), probabilities(t, again, small().Row(5)))
+
+		_, err = naivebayes.Decode(a[:len(a)/2])
+		require.ErrorContains(t, err, "truncated")
+		_, err = naivebayes.Decode([]byte(strings.Replace(string(a), `"dim":6`, `"dim":7`, 1)))
+		require.ErrorContains(t, err, "checksum")
+		_, err = naivebayes.Decode([]byte(strings.Replace(string(a), `"version":1`, `"version":2`, 1)))
+		require.ErrorContains(t, err, "must be updated")
+	}
+	_, err := naivebayes.Load(filepath.Join(t.TempDir(), "none"))
+	require.Error(t, err)
+}
+
+func TestModelsAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		family naivebayes.Family
+		change func(m *naivebayes.Model)
+		want   string
+	}{
+		{0, func(m *naivebayes.Model) { m.Family = 9 }, "Family(9)"},
+		{0, func(m *naivebayes.Model) { m.Classes.Values = nil }, "no classes"},
+		{0, func(m *naivebayes.Model) { m.Classes.Values = []string{"1", "1", "2"} }, "twice"},
+		{0, func(m *naivebayes.Model) { m.Classes.Values = []string{"a", "1", "2"} }, `class "a"`},
+		{0, func(m *naivebayes.Model) { m.Classes.Type = "vector[2]" }, "labels are vector[2]"},
+		{0, func(m *naivebayes.Model) { m.Priors = m.Priors[1:] }, "2 priors"},
+		{0, func(m *naivebayes.Model) { m.Priors[0] = 0 }, "has prior 0"},
+		{0, func(m *naivebayes.Model) { m.Dim = 7 }, "the inputs have 6 features, dim is 7"},
+		{0, func(m *naivebayes.Model) { m.Dim = 0 }, "dim is 0"},
+		{0, func(m *naivebayes.Model) { m.Columns = []int32{3, 2} }, "do not ascend"},
+		{0, func(m *naivebayes.Model) { m.Variances[1][2] = 0 }, `variances of class "1": number 2 is 0`},
+		{0, func(m *naivebayes.Model) { m.Means[1][2] = math.NaN() }, "number 2 is NaN"},
+		{0, func(m *naivebayes.Model) { m.Means = m.Means[1:] }, "means of 2 classes"},
+		{1, func(m *naivebayes.Model) { m.Counts[0][0] = -1 }, "is -1"},
+		{1, func(m *naivebayes.Model) { m.Counts[0] = nil }, `there are 0 counts of class "0"`},
+		{1, func(m *naivebayes.Model) { m.Smoothing = 0 }, "smoothing is 0"},
+		{3, func(m *naivebayes.Model) { m.Binarize = math.NaN() }, "binarize is NaN"},
+	} {
+		m := train(t, small(), of(c.family))
+		c.change(m)
+		_, err := m.Encode()
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestFileOfVersion1(t *testing.T) {
+	file, err := os.ReadFile("testdata/model_v1.json")
+	require.NoError(t, err)
+	m, err := naivebayes.Decode(file)
+	require.NoError(t, err)
+	require.Equal(t, naivebayes.Bernoulli, m.Family)
+	require.Equal(t, naivebayes.Classes{Type: "utf8", Values: []string{"no", "yes"}}, m.Classes)
+	require.Equal(t, []model.Input{{Column: "words", Type: "sparse[4]"}}, m.Inputs())
+	require.Equal(t, []int32{0, 2}, m.Columns)
+	require.Equal(t, "answer", m.PredictionCol)
+	// (3+1)/(4+2) and (1+1)/(4+2) have the feature, of as many rows.
+	got := make([]float64, 2)
+	require.True(t, m.PredictProbabilitySparse([]int32{0}, []float64{1}, got))
+	// Feature 2: 1 of 4 and 4 of 4 rows have it, so the row lacks it with 4/6 and 1/6.
+	yes, no := 2./6*1./6, 4./6*4./6
+	require.InDelta(t, yes/(yes+no), got[1], 1e-12)
+}
+
+// What the operator, the methods and a bound model compute is the same, with labels of any
+// type, dense and sparse, at once in several goroutines.
+func TestPredictEverywhereTheSame(t *testing.T) {
+	table := small()
+	table.Weight = nil
+	for _, f := range families {
+		for _, sparse := range []bool{false, true} {
+			table.Sparse = sparse
+			r := trial.Run(t, func(b *engine.Builder) {
+				rows := table.Dataset(b)
+				m := of(f).Fit(rows)
+				operators.Collect(b, "model", m)
+				operators.Collect(b, "rows", of(f).Apply(rows, m))
+			})
+			m, err := naivebayes.ModelOf(r, "model")
+			require.NoError(t, err)
+			type row struct {
+				Prediction  float64
+				Probability []float64
+			}
+			rows, err := engine.Rows[row](r, "rows")
+			require.NoError(t, err)
+			layout := model.NewLayout("features")
+			step, err := m.Bind(layout)
+			require.NoError(t, err)
+			var all sync.WaitGroup
+			for range 3 {
+				all.Go(func() {
+					cells, got := layout.NewRow(), make([]float64, 3)
+					for i := range table.N {
+						class := m.Predict(table.Row(i))
+						m.PredictProbability(table.Row(i), got)
+						cells[0].SetDense(table.Row(i))
+						if sparse {
+							indices, values := sparseOf(table.Row(i))
+							class = m.PredictSparse(indices, values)
+							m.PredictProbabilitySparse(indices, values, got)
+							cells[0].SetSparse(6, indices, values)
+						}
+						if float64(class) != rows[i].Prediction || fmt.Sprint(got) != fmt.Sprint(rows[i].Probability) {
+							t.Errorf("row %d: %v %v, want %v", i, class, got, rows[i])
+						}
+						if err := step(cells); err != nil || cells[1].Float != rows[i].Prediction {
+							t.Errorf("row %d: %v", i, err)
+						}
+					}
+				})
+			}
+			all.Wait()
+		}
+	}
+}
+
+func TestLabelsOfAnyType(t *testing.T) {
+	type flags struct {
+		X     float64 `column:"x"`
+		Label bool    `column:"label"`
+	}
+	type whole struct {
+		X     float64 `column:"x"`
+		Label int32   `column:"label"`
+	}
+	type text struct {
+		X     float64 `column:"x"`
+		Label string  `column:"label"`
+	}
+	p := naivebayes.Params{LabelCol: "label", FeatureCols: []string{"x"}, PredictionCol: "guess"}
+	run := func(source func(b *engine.Builder) *engine.Dataset) *engine.Result {
+		return trial.Run(t, func(b *engine.Builder) {
+			d := source(b)
+			m := naivebayes.Train(d, p)
+			operators.Collect(b, "model", m)
+			operators.Collect(b, "rows", p.Apply(d, m))
+		})
+	}
+	values := []float64{1, 2, 9, 1.5, 8, 10}
+	r := run(func(b *engine.Builder) *engine.Dataset {
+		var rows []flags
+		for _, v := range values {
+			rows = append(rows, flags{v, v > 5})
+		}
+		return operators.FromSlice(b, rows)
+	})
+	type guess[T any] struct {
+		Label T
+		Guess T
+	}
+	a, err := engine.Rows[guess[bool]](r, "rows")
+	require.NoError(t, err)
+	for _, g := range a {
+		require.Equal(t, g.Label, g.Guess)
+	}
+	r = run(func(b *engine.Builder) *engine.Dataset {
+		var rows []whole
+		for _, v := range values {
+			rows = append(rows, whole{v, int32(-3 + int(v)/5*10)})
+		}
+		return operators.FromSlice(b, rows)
+	})
+	w, err := engine.Rows[guess[int32]](r, "rows")
+	require.NoError(t, err)
+	for _, g := range w {
+		require.Equal(t, g.Label, g.Guess)
+	}
+	r = run(func(b *engine.Builder) *engine.Dataset {
+		var rows []text
+		for _, v := range values {
+			rows = append(rows, text{v, fmt.Sprint("large: ", v > 5)})
+		}
+		return operators.FromSlice(b, rows)
+	})
+	s, err := engine.Rows[guess[string]](r, "rows")
+	require.NoError(t, err)
+	for _, g := range s {
+		require.Equal(t, g.Label, g.Guess)
+	}
+	m, err := naivebayes.ModelOf(r, "model")
+	require.NoError(t, err)
+	again := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "rows", m.Transform(operators.FromSlice(b, []text{{X: 9}})))
+	})
+	s, err = engine.Rows[guess[string]](again, "rows")
+	require.NoError(t, err)
+	require.Equal(t, "large: true", s[0].Guess)
+}

@@ -1,0 +1,214 @@
+package naivebayes
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Params are the parameters of Train. The zero value of each field but LabelCol is its
+// default. Params are a stage of pipelines.
+type Params struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// number columns instead, which are joined in their order. With neither the dataset's only
+	// vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// LabelCol names the column of the classes, of any type: its distinct values in ascending
+	// order, numbers by value, text by bytes, false before true, are the classes. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and "probability".
+	PredictionCol, ProbabilityCol string
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
+
+	// Family is how features are distributed within a class; the zero value is Gaussian.
+	Family Family
+	// Smoothing is added to each count of Multinomial, Complement and Bernoulli, above 0; 0
+	// means 1.
+	Smoothing float64
+	// VarSmoothing times the largest variance of a feature over all rows is added to the
+	// variances of Gaussian, above 0; 0 means 1e-9.
+	VarSmoothing float64
+	// Binarize is the value above which a feature counts as present for Bernoulli; for sparse
+	// rows 0 or more.
+	Binarize float64
+	// Priors are the probabilities of the classes, by the class as text, all of them;
+	// UniformPriors gives each the same. Otherwise they are in proportion to the weights of
+	// the classes' rows.
+	Priors        map[string]float64
+	UniformPriors bool
+}
+
+const (
+	defaultSmoothing    = 1
+	defaultVarSmoothing = 1e-9
+)
+
+var _ model.Stage = Params{}
+
+// Kind returns "naivebayes".
+func (Params) Kind() string { return Kind }
+
+// Fit is Train.
+func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
+
+// Apply is Predict with the parameters' columns.
+func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.LabelCol == "" {
+		bad("LabelCol is empty: name the column of the classes")
+	}
+	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
+		bad("both VectorCol and FeatureCols are set: set one of them")
+	}
+	if text := p.Family.String(); strings.HasSuffix(text, ")") {
+		bad("%s is none of the package's constants", text)
+	}
+	if !(p.Smoothing >= 0 && finite(p.Smoothing)) {
+		bad("Smoothing is %v: want a number above 0, or 0 for %v", p.Smoothing, defaultSmoothing)
+	}
+	if !(p.VarSmoothing >= 0 && finite(p.VarSmoothing)) {
+		bad("VarSmoothing is %v: want a number above 0, or 0 for %v", p.VarSmoothing, defaultVarSmoothing)
+	}
+	if !finite(p.Binarize) {
+		bad("Binarize is %v: want a number", p.Binarize)
+	}
+	if p.Binarize != 0 && p.Family != Bernoulli {
+		bad("Binarize is for Bernoulli, and Family is %v", p.Family)
+	}
+	if len(p.Priors) > 0 && p.UniformPriors {
+		bad("Priors are given and UniformPriors is set: choose one")
+	}
+	if len(p.Priors) > 0 {
+		errs = append(errs, checkPriors(p.Priors))
+	}
+	if or(p.PredictionCol, "prediction") == or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", or(p.PredictionCol, "prediction"))
+	}
+	return errors.Join(errs...)
+}
+
+// checkPriors checks given priors by themselves.
+func checkPriors(priors map[string]float64) error {
+	names := make([]string, 0, len(priors))
+	for name := range priors {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var sum float64
+	for _, name := range names {
+		v := priors[name]
+		if !(v > 0 && v <= 1) {
+			return fmt.Errorf("the prior of class %q is %v: want a probability above 0", name, v)
+		}
+		sum += v
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		return fmt.Errorf("the Priors sum to %v: want 1", sum)
+	}
+	return nil
+}
+
+// withDefaults returns valid parameters with every zero replaced by what it means.
+func (p Params) withDefaults() Params {
+	if p.Smoothing == 0 {
+		p.Smoothing = defaultSmoothing
+	}
+	if p.VarSmoothing == 0 {
+		p.VarSmoothing = defaultVarSmoothing
+	}
+	return p
+}
+
+// columns says what is read of the rows.
+func (p Params) columns() rows.Columns {
+	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
+}
+
+// priors returns the probability of each class.
+func (p Params) priors(f *rows.Facts) ([]float64, error) {
+	k := len(f.Classes)
+	priors := make([]float64, k)
+	if len(p.Priors) > 0 && len(p.Priors) != k {
+		return nil, fmt.Errorf("there are %d Priors for %d classes", len(p.Priors), k)
+	}
+	for c, name := range f.Classes {
+		if !(f.ClassWeights[c] > 0) {
+			return nil, fmt.Errorf("the class %q has no row of positive weight: leave its rows out", name)
+		}
+		switch {
+		case p.UniformPriors:
+			priors[c] = 1 / float64(k)
+		case len(p.Priors) > 0:
+			v, ok := p.Priors[name]
+			if !ok {
+				return nil, fmt.Errorf("the class %q has no prior in Priors", name)
+			}
+			priors[c] = v
+		default:
+			priors[c] = f.ClassWeights[c] / f.Weight
+		}
+	}
+	return priors, nil
+}
+
+// Family is how features are distributed within a class.
+type Family int
+
+const (
+	// Gaussian takes each feature as normally distributed.
+	Gaussian Family = iota
+	// Multinomial takes rows as counts of drawn features: numbers of 0 or more.
+	Multinomial
+	// Complement judges a class by the counts of the rows of all others (Rennie, Shih, Teevan
+	// and Karger, "Tackling the Poor Assumptions of Naive Bayes Text Classifiers", ICML 2003),
+	// which suits classes of very different weights. Priors do not enter.
+	Complement
+	// Bernoulli takes each feature as present, above Binarize, or absent.
+	Bernoulli
+)
+
+var familyNames = []string{"gaussian", "multinomial", "complement", "bernoulli"}
+
+// String returns "gaussian", "multinomial", "complement" or "bernoulli".
+func (f Family) String() string {
+	if f < 0 || int(f) >= len(familyNames) {
+		return fmt.Sprintf("Family(%d)", int(f))
+	}
+	return familyNames[f]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (f Family) MarshalText() ([]byte, error) {
+	if f < 0 || int(f) >= len(familyNames) {
+		return nil, fmt.Errorf("%v is none of the package's constants", f)
+	}
+	return []byte(f.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (f *Family) UnmarshalText(text []byte) error {
+	i := slices.Index(familyNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown family %q: want one of %s", text, strings.Join(familyNames, ", "))
+	}
+	*f = Family(i)
+	return nil
+}

@@ -1,0 +1,37 @@
+//go:build !race
+
+// The race detector allocates for itself, which is not what is counted here.
+
+package naivebayes_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+func TestPredictAllocatesNothing(t *testing.T) {
+	table := small()
+	for _, f := range families {
+		m := train(t, table, of(f))
+		out := make([]float64, 3)
+		indices, values := sparseOf(table.Row(2))
+		layout := model.NewLayout("features")
+		step, err := m.Bind(layout)
+		require.NoError(t, err)
+		row := layout.NewRow()
+		row[0].SetDense(table.Row(1))
+		require.NoError(t, step(row))
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			m.Predict(table.Row(3))
+			m.PredictSparse(indices, values)
+			m.PredictProbability(table.Row(5), out)
+			m.PredictProbabilitySparse(indices, values, out)
+			if step(row) != nil {
+				panic("the step fails")
+			}
+		}))
+	}
+}

@@ -1,0 +1,297 @@
+package naivebayes
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Train fits a classifier and returns the model as a dataset of one row, whose column
+// "model" holds what Model.Encode returns. (A second column, null, has the type of the
+// labels.)
+//
+// Its queue is named "naivebayes" and has one superstep, with Gaussian two: class means,
+// then variances about them. What is wrong with the parameters or with the columns they
+// name is reported when the job is built, with the caller's line.
+func Train(d *engine.Dataset, p Params) *engine.Dataset {
+	const op = "naivebayes.Train"
+	b := model.BuilderOf(op, d)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if d.Poisoned() {
+		return d
+	}
+	t, err := rows.Check(op, d, p.columns(), rows.ClassLabel)
+	if err == nil && t.Sparse && p.Binarize < 0 {
+		err = fmt.Errorf("column %q is sparse and Binarize is %v: what sparse rows leave out would be present; want 0 or more", t.Vector(), p.Binarize)
+	}
+	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
+	if err = errors.Join(err, missing); err == nil {
+		_, err = Classes{Type: batch.TypeName(d.Schema().Field(i).Type)}.cells()
+	}
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	q := counting{params: p.withDefaults(), table: t, schema: d.Schema()}
+	supersteps := 1
+	if p.Family == Gaussian {
+		supersteps = 2
+	}
+	return t.Init(comqueue.New(b, Kind)).
+		Add(comqueue.Named("preallocate", q.preallocate)).
+		Add(comqueue.Named("count", comqueue.ForEachShard(counts, q.count))).
+		Add(comqueue.AllReduce(counts)).
+		Add(comqueue.Named("note", q.note)).
+		SetMaxIter(supersteps).
+		CloseOnNode0(closer(d.Schema().Field(i).Type, q.finish)).
+		Exec()
+}
+
+// Objects of the queue.
+var (
+	counts  = shared.Scratch[[]float64]("counts")
+	counted = shared.Scratch[*sums]("sums")
+)
+
+// sums is what a subtask has of a training. Matrices have a row for each class.
+type sums struct {
+	data    *rows.Data
+	k, d    int
+	priors  []float64
+	means   []float64 // Gaussian, k*d, from the first superstep
+	present []float64 // Gaussian, sparse rows: weight of the rows that have the feature
+}
+
+// counting has the parameters of a training; its methods are the stages.
+type counting struct {
+	params Params
+	table  rows.Table
+	schema *arrow.Schema
+}
+
+// maxCounts bounds the bytes of the counts of a shard.
+const maxCounts = 1 << 30
+
+func (q counting) preallocate(ctx *comqueue.ComContext) error {
+	if counted.Has(ctx) {
+		s := counted.Get(ctx)
+		counts.Put(ctx, make([]float64, 2*s.k*s.d))
+		return nil
+	}
+	data, err := q.table.Open(ctx)
+	if err != nil {
+		return err
+	}
+	s := &sums{data: data, k: len(data.Facts.Classes), d: data.Facts.Dim()}
+	if data.Facts.Declared == 0 {
+		return errors.New("there are no features")
+	}
+	if s.priors, err = q.params.priors(data.Facts); err != nil {
+		return err
+	}
+	if err := affordable(s.k, s.d); err != nil {
+		return err
+	}
+	counted.Put(ctx, s)
+	size := s.k * s.d
+	if q.params.Family == Gaussian && q.table.Sparse {
+		size *= 2
+	}
+	counts.Put(ctx, make([]float64, size))
+	return nil
+}
+
+// affordable reports counts that are too large.
+func affordable(classes, features int) error {
+	if bytes := 16 * float64(classes) * float64(features); bytes > maxCounts {
+		return fmt.Errorf("the counts of %d classes and %d features take %.0f MB, at most %d MB are allowed: hash the features into fewer", classes, features, bytes/(1<<20), maxCounts>>20)
+	}
+	return nil
+}
+
+// count adds, in the first superstep, weight·x of each row to its class, of features that
+// are present 1 for Bernoulli; in the second, weight·t and weight·t² for t = x − mean.
+func (q counting) count(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := counted.Get(ctx)
+	b := s.data.Block(shard)
+	for i := range b.N {
+		weight, c := 1.0, int(b.Label[i])
+		if b.Weight != nil {
+			weight = b.Weight[i]
+		}
+		var err error
+		switch {
+		case q.params.Family != Gaussian:
+			err = q.countRow(s, b, i, weight, out[c*s.d:(c+1)*s.d])
+		case s.means == nil:
+			s.addRow(b, i, c, weight, out)
+		default:
+			s.spreadRow(b, i, c, weight, out)
+		}
+		if err != nil {
+			return fmt.Errorf("row %d of the shard: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// countRow adds the counts of a row to those of its class.
+func (q counting) countRow(s *sums, b *rows.Block, i int, weight float64, out []float64) error {
+	col, val := []int32(nil), []float64(nil)
+	if q.table.Sparse {
+		col, val = b.Sparse.Row(i)
+	} else {
+		val = b.Dense[i*b.D : (i+1)*b.D]
+	}
+	for j, v := range val {
+		if col != nil {
+			j = int(col[j])
+		}
+		switch {
+		case q.params.Family == Bernoulli:
+			if v > q.params.Binarize {
+				out[j] += weight
+			}
+		case v < 0:
+			return fmt.Errorf("feature %d is %v: the %v family counts, and takes numbers of 0 or more", s.feature(j), v, q.params.Family)
+		default:
+			out[j] += float64(weight * v)
+		}
+	}
+	return nil
+}
+
+// feature returns the declared number of a feature.
+func (s *sums) feature(j int) int {
+	if s.data.Facts.Columns != nil {
+		return int(s.data.Facts.Columns[j])
+	}
+	return j
+}
+
+// addRow adds a row to the sums of its class.
+func (s *sums) addRow(b *rows.Block, i, c int, weight float64, out []float64) {
+	if b.Dense != nil {
+		kernel.Axpy(weight, b.Dense[i*s.d:(i+1)*s.d], out[c*s.d:(c+1)*s.d])
+		return
+	}
+	own, present := out[c*s.d:(c+1)*s.d], out[(s.k+c)*s.d:(s.k+c+1)*s.d]
+	col, val := b.Sparse.Row(i)
+	for q, j := range col {
+		own[j] += float64(weight * val[q])
+		present[j] += weight
+	}
+}
+
+// spreadRow adds the deviations of a row from the means of its class, and their squares.
+func (s *sums) spreadRow(b *rows.Block, i, c int, weight float64, out []float64) {
+	mean := s.means[c*s.d : (c+1)*s.d]
+	rest, squares := out[c*s.d:(c+1)*s.d], out[(s.k+c)*s.d:(s.k+c+1)*s.d]
+	if b.Dense != nil {
+		x := b.Dense[i*s.d : (i+1)*s.d]
+		for j, m := range mean {
+			t := x[j] - m
+			wt := float64(weight * t)
+			rest[j] += wt
+			squares[j] += float64(wt * t)
+		}
+		return
+	}
+	col, val := b.Sparse.Row(i)
+	for q, j := range col {
+		t := val[q] - mean[j]
+		wt := float64(weight * t)
+		rest[j] += wt
+		squares[j] += float64(wt * t)
+	}
+}
+
+// note makes the means of the classes after the first superstep of Gaussian.
+func (q counting) note(ctx *comqueue.ComContext) error {
+	s, sum := counted.Get(ctx), counts.Get(ctx)
+	for i, v := range sum {
+		if !finite(v) {
+			return fmt.Errorf("feature %d: the values are so large that their sums exceed float64: scale them down", s.feature(i%s.d))
+		}
+	}
+	if q.params.Family != Gaussian || s.means != nil {
+		return nil
+	}
+	s.means = make([]float64, s.k*s.d)
+	for c, w := range s.data.Facts.ClassWeights {
+		for j := range s.d {
+			s.means[c*s.d+j] = sum[c*s.d+j] / w
+		}
+	}
+	if q.table.Sparse {
+		s.present = append([]float64(nil), sum[s.k*s.d:]...)
+	}
+	return nil
+}
+
+// finish makes the model.
+func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
+	s, sum := counted.Get(ctx), counts.Get(ctx)
+	f := s.data.Facts
+	m := &Model{
+		Family: q.params.Family, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared, Columns: f.Columns,
+		Priors: s.priors, Weights: f.ClassWeights, Rows: f.Rows,
+		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
+		columns: featuresOf(q.table, q.params.FeatureCols, q.schema, f.Declared),
+	}
+	if m.Family != Gaussian {
+		m.Smoothing, m.Binarize = q.params.Smoothing, q.params.Binarize
+		m.Counts = matrix(sum, s.k, s.d)
+		return m, nil
+	}
+	floor := q.params.VarSmoothing * largestVariance(f)
+	if floor == 0 {
+		floor = q.params.VarSmoothing
+	}
+	variances := make([]float64, s.k*s.d)
+	for at := range variances {
+		c := at / s.d
+		w, mean, rest, squares := f.ClassWeights[c], s.means[at], sum[at], sum[s.k*s.d+at]
+		if q.table.Sparse {
+			if absent := w - s.present[at]; absent > 0 {
+				rest -= float64(absent * mean)
+				squares += float64(float64(absent*mean) * mean)
+			}
+		}
+		shift := rest / w
+		s.means[at] = mean + shift
+		variances[at] = max(0, squares/w-float64(shift*shift)) + floor
+	}
+	m.Means, m.Variances = matrix(s.means, s.k, s.d), matrix(variances, s.k, s.d)
+	return m, nil
+}
+
+// largestVariance is that of the feature that varies most over all rows.
+func largestVariance(f *rows.Facts) float64 {
+	var top float64
+	for _, std := range f.Std {
+		top = max(top, std*std)
+	}
+	return top
+}
+
+// matrix copies k rows of d values.
+func matrix(flat []float64, k, d int) [][]float64 {
+	rows := make([][]float64, k)
+	for c := range rows {
+		rows[c] = append(make([]float64, 0, d), flat[c*d:(c+1)*d]...)
+	}
+	return rows
+}
