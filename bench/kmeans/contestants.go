@@ -23,6 +23,7 @@ type outcome struct {
 	Total   float64     `json:"total"`   // seconds from the first byte read to the model
 	Peak    int64       `json:"peak"`    // most bytes resident in its process; 0 where not known
 	Settled float64     `json:"settled"` // share of rows that one distance settles; of loops only
+	Emptied bool        `json:"emptied"` // a cluster of a loop was empty, which loops leave so
 	Inertia float64     `json:"inertia"`
 	Centers [][]float64 `json:"centers"`
 }
@@ -145,10 +146,12 @@ func runLoop(t task) (outcome, error) {
 		pass = splitPass(t.Threads)
 	}
 	ready := time.Now()
-	inertia := pass(x, s, centers, assign, means)
+	inertia, emptied := pass(x, s, centers, assign, means)
 	for range s.Moves {
 		centers.Set(means)
-		inertia = pass(x, s, centers, assign, means)
+		var empty bool
+		inertia, empty = pass(x, s, centers, assign, means)
+		emptied = emptied || empty
 	}
 	done := time.Now()
 	last := make([]float64, 0, s.Clusters*s.Features)
@@ -157,25 +160,24 @@ func runLoop(t task) (outcome, error) {
 	}
 	return outcome{
 		Pass: done.Sub(ready).Seconds() / float64(s.passes()), Total: done.Sub(began).Seconds(),
-		Settled: settled(x, s, last, assign), Inertia: inertia, Centers: asRows(last, s.Features),
+		Settled: settled(x, s, last, assign), Emptied: emptied, Inertia: inertia, Centers: asRows(last, s.Features),
 	}, nil
 }
 
 // passFunc assigns all rows, writes the means of the clusters, and returns the
-// inertia.
-type passFunc func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) float64
+// inertia and whether a cluster was empty.
+type passFunc func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) (inertia float64, empty bool)
 
 // onePass is the plain loop: all rows, one accumulator.
-func onePass(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) float64 {
+func onePass(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) (float64, bool) {
 	sums := make([]float64, s.Clusters*(s.Features+1))
 	inertia := kernel.AssignAccumulate(x, s.Rows, c, nil, assign, nil, sums, 0)
-	divide(sums, s, means)
-	return inertia
+	return inertia, divide(sums, s, means)
 }
 
 // splitPass is the plain loop over equal parts of the rows.
 func splitPass(threads int) passFunc {
-	return func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) float64 {
+	return func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) (float64, bool) {
 		sums, inertia := make([][]float64, threads), make([]float64, threads)
 		var all sync.WaitGroup
 		for t := range threads {
@@ -193,23 +195,24 @@ func splitPass(threads int) passFunc {
 				sums[0][i] += v
 			}
 		}
-		divide(sums[0], s, means)
-		return inertia[0]
+		return inertia[0], divide(sums[0], s, means)
 	}
 }
 
-// divide writes the mean of each cluster that has rows.
-func divide(sums []float64, s shape, means []float64) {
+// divide writes the mean of each cluster that has rows, and tells whether one has none.
+func divide(sums []float64, s shape, means []float64) (empty bool) {
 	d := s.Features
 	for a := range s.Clusters {
 		own := sums[a*(d+1) : (a+1)*(d+1)]
 		if own[d] == 0 {
+			empty = true
 			continue
 		}
 		for j, v := range own[:d] {
 			means[a*d+j] = v / own[d]
 		}
 	}
+	return empty
 }
 
 // settled returns the share of rows that are closer to their centre than half

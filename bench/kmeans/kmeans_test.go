@@ -264,6 +264,14 @@ func TestBudgets(t *testing.T) {
 	tab = made(of(sklearnKind, slower))
 	require.NoError(t, tab.sum())
 	require.True(t, tab.within())
+	emptied := made(func(l *line) {
+		for i := range l.Rounds {
+			if l.Contestant == loopKind {
+				l.Rounds[i].Inertia, l.Rounds[i].Emptied = 9, true
+			}
+		}
+	})
+	require.NoError(t, emptied.sum(), "loops leave clusters empty, engine and scikit-learn agree")
 	tab = made(of(elkanKind, func(r *outcome) { r.Pass /= 2 }))
 	require.NoError(t, tab.sum())
 	require.InDelta(t, 0.5, tab.faster(tab.Lines[5]), 1e-12, "the quicker algorithm counts")
