@@ -85,6 +85,22 @@ func TestRobustScaler(t *testing.T) {
 	near(t, r, "rooms", 0.10416666666666669, -0.31250000000000006, 0.10416666666666669, -0.10416666666666669, 0.9375000000000002, -0.5208333333333335, -0.9375000000000002, 0.10416666666666669)
 }
 
+// The mean of many equal numbers is that number, though the sum of them is rounded.
+func TestStandardScalerOfAConstant(t *testing.T) {
+	rows := make([]sample, 1000)
+	for i := range rows {
+		rows[i] = samples(false)[0]
+	}
+	sum := 0.0
+	for range 125 { // of a shard
+		sum += rows[0].Same
+	}
+	require.NotEqual(t, 0.1, sum/125)
+	m, r := quick(t, table(rows), prepare.StandardScaler{Columns: []string{"same"}})
+	require.Equal(t, [][]float64{{0.1}}, m.(*prepare.ScalerModel).Shift)
+	require.Equal(t, "0", column(t, r, "same")[999])
+}
+
 func TestScalersOfOneRow(t *testing.T) {
 	one := table(samples(false)[:1])
 	_, r := try(t, one, prepare.StandardScaler{Columns: []string{"age", "vector"}})
