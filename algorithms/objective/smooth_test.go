@@ -99,6 +99,29 @@ func TestRoundsCloseTheDualityGap(t *testing.T) {
 	}
 }
 
+func TestBoundsHoldAnywhere(t *testing.T) {
+	// Every label is a class that the intercept alone would push: away from the minimum the
+	// pulls of the two sides differ, and only balanced ones give a bound.
+	table := trial.TableOf([]float64{0, 1, 1, 1}, []float64{1}, []float64{2}, []float64{2.5}, []float64{4})
+	with(t, table, objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}, func(o opened) {
+		bounds := func(v []float64) (float64, float64) {
+			sums := o.sum(t, o.e.BoundLen(), func(shard int, out []float64) error { return o.e.Bound(shard, v, out) })
+			return o.e.Gap(v, sums, 0, 1)
+		}
+		least := math.Inf(1)
+		var all []float64
+		for i := range 41 {
+			for j := range 41 {
+				value, bound := bounds([]float64{float64(i-20) / 10, float64(j-20) / 10})
+				least, all = math.Min(least, value), append(all, bound)
+			}
+		}
+		for _, bound := range all {
+			require.LessOrEqual(t, bound, least+1e-12)
+		}
+	})
+}
+
 func TestBoundOfOtherLosses(t *testing.T) {
 	table := tableFor(kinds()[0], design{})
 	with(t, table, objective.Linear{Loss: objective.Squared{}}, func(o opened) {
