@@ -206,6 +206,16 @@ func TestBinaryIsAFunctionOfTheRows(t *testing.T) {
 	requireSame(t, want, measured[evaluate.BinaryReport](t, scoredRows(truth, margins, weight), binary(o)))
 }
 
+// The largest difference of rates at several scores, in several shards.
+func TestKSNamesTheLargestScore(t *testing.T) {
+	truth, score := []int64{1, 0, 1, 0, 1, 0, 1, 0}, []float64{8, 7, 6, 5, 4, 3, 2, 1}
+	o := binaryCols
+	o.Margins = true
+	want := must(evaluate.MeasureBinary(truth, score, nil, o))
+	require.Equal(t, []float64{0.25, 8}, []float64{want.KS, want.KSScore})
+	requireSame(t, want, measured[evaluate.BinaryReport](t, scoredRows(truth, score, nil), binary(o), engine.Parallelism(8)))
+}
+
 func TestBinarySameBits(t *testing.T) {
 	table := trial.Wild(150, 1)
 	o := evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "offset", WeightCol: "weight", Margins: true}
@@ -322,6 +332,11 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	require.Contains(t, result.Summary(), "rows skipped")
 	rows[0].Weight = -1
 	requireFailure(t, rows, binary(o), "want a weight of 0 or more")
+	rows[0].Weight = 1
+	// Several such rows in one batch.
+	rows = append(append(rows, rows...), rows...)
+	got := measured[evaluate.BinaryReport](t, rows, binary(o), engine.Shards(1), engine.Parallelism(1))
+	require.Equal(t, []float64{1, 6, 3}, []float64{got.AUC, got.Weight, got.Positive})
 }
 
 func TestScoresOutsideOfProbabilities(t *testing.T) {

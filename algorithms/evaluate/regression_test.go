@@ -154,6 +154,8 @@ func TestRegressionFarFromZero(t *testing.T) {
 	r := must(evaluate.MeasureRegression(label, guess, nil, evaluate.RegressionOptions{}))
 	require.Equal(t, 0.8, r.R2)
 	require.Equal(t, 0.75, r.D2Absolute)
+	r = must(evaluate.MeasureRegression(label, guess, []float64{0.1, 0.1, 0.1, 0.1}, evaluate.RegressionOptions{}))
+	require.InDelta(t, 0.8, r.R2, 1e-15)
 }
 
 func TestRegressionIsAFunctionOfTheRows(t *testing.T) {
@@ -186,7 +188,7 @@ func TestRegressionOfLittleAndOfNothing(t *testing.T) {
 	requireSame(t, must(evaluate.MeasureRegression(nil, nil, nil, o)), r)
 	require.Equal(t, []string{"all: there are no rows of positive weight"}, r.Undefined)
 	require.True(t, math.IsNaN(r.MSE) && math.IsNaN(r.R2) && math.IsNaN(r.MedianAE) && math.IsNaN(r.MaxError))
-	r = measured[evaluate.RegressionReport](t, []predicted{{3, 2, 1}}, regression(o))
+	r = measured[evaluate.RegressionReport](t, []predicted{{3, 2, 1}}, regression(o), engine.Parallelism(8))
 	require.Equal(t, []float64{1, 1, -1}, []float64{r.MSE, r.MedianAE, r.Bias})
 	require.Len(t, r.Undefined, 5)
 	require.Contains(t, r.String(), "the labels of all rows are equal")

@@ -44,6 +44,46 @@ func TestSumIsTheTrueSum(t *testing.T) {
 	})
 }
 
+// What is left when the large values have cancelled.
+func TestSumKeepsWhatIsSmall(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var values []float64
+		for range rapid.IntRange(1, 12).Draw(t, "n") {
+			v := math.Ldexp(1+rapid.Float64Range(0, 1).Draw(t, "mantissa"), rapid.IntRange(-1000, 1000).Draw(t, "exponent"))
+			values = append(values, v)
+			if rapid.IntRange(0, 4).Draw(t, "keep") > 0 {
+				values = append(values, -v)
+			}
+		}
+		values = rapid.Permutation(values).Draw(t, "order")
+		var s sum
+		for _, v := range values {
+			s.add(v)
+		}
+		require.Equal(t, trueSum(values)+0, s.value())
+		require.Equal(t, s.value(), trueSum(s.components(nil))+0)
+	})
+	var s sum
+	for _, v := range []float64{1e300, 1, 1e-300, -1e300, -1} {
+		s.add(v)
+	}
+	require.Equal(t, 1e-300, s.value())
+}
+
+// Digits that are full are handed on before others are added to them.
+func TestSumMergesFullDigits(t *testing.T) {
+	full := func() *sum {
+		s := &sum{Big: make([]int64, bigDigits), Adds: maxAdds}
+		s.Big[40] = 1<<62 - 1
+		return s
+	}
+	a, b := full(), full()
+	want := 2 * a.value()
+	a = full()
+	a.merge(b)
+	require.Equal(t, want, a.value())
+}
+
 func TestSumOfProductsIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 20).Draw(t, "n")
