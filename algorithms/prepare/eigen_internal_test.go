@@ -2,6 +2,7 @@ package prepare
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
@@ -96,14 +97,28 @@ func TestSymmetricEigen(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
+// BenchmarkSymmetricEigen sets the solver beside gonum's, on the same matrix.
 func BenchmarkSymmetricEigen(b *testing.B) {
-	const n = 500
-	draws := shared.NewRandom(5, "matrix", 0, 0)
-	a := matrix(n, func(int, int) float64 { return 2*draws.Float64() - 1 })
-	for b.Loop() {
-		if _, _, err := symmetricEigen(context.Background(), append([]float64(nil), a...), n); err != nil {
-			b.Fatal(err)
-		}
+	for _, n := range []int{50, 500} {
+		draws := shared.NewRandom(5, "matrix", 0, 0)
+		a := matrix(n, func(int, int) float64 { return 2*draws.Float64() - 1 })
+		b.Run(fmt.Sprintf("ours/n=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				if _, _, err := symmetricEigen(context.Background(), append([]float64(nil), a...), n); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("gonum/n=%d", n), func(b *testing.B) {
+			for b.Loop() {
+				var solver mat.EigenSym
+				var vectors mat.Dense
+				if !solver.Factorize(mat.NewSymDense(n, append([]float64(nil), a...)), true) {
+					b.Fatal("gonum's solver gave up")
+				}
+				solver.VectorsTo(&vectors)
+			}
+		})
 	}
 }
 
