@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
 )
 
@@ -24,6 +25,7 @@ func estimators() []model.Kind {
 		kind("gmm", "clusters by a mixture of Gaussian distributions", gmm.Decode),
 		kind("linear", "numbers by linear regression", linear.Decode),
 		kind("logistic", "classes by logistic regression", logistic.Decode),
+		kind("naivebayes", "classes by naive Bayes", naivebayes.Decode),
 	}
 }
 
