@@ -73,7 +73,7 @@ func (l limits) keeps(m, drift float64) float32 {
 	if m < l.tiny {
 		return 0
 	}
-	v := (math.Sqrt(min(m, l.huge))*(1-l.slack) + drift) * (1 - 0x1p-22)
+	v := (float64(math.Sqrt(min(m, l.huge))*(1-l.slack)) + drift) * (1 - 0x1p-22)
 	if v < 0x1p-126 {
 		return 0
 	}
@@ -96,7 +96,7 @@ func (l limits) reach(m float64) float64 {
 	if !(m >= l.tiny && m <= l.huge/4) {
 		return 0
 	}
-	return m * (1 - 4*l.slack)
+	return m * (1 - float64(4*l.slack))
 }
 
 // boundsShare is the largest part of the size of the rows that their bounds may have.

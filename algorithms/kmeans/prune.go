@@ -175,7 +175,7 @@ const (
 func (p *pruner[T]) cost(rows, searched int) float64 {
 	groups := len(p.part)
 	one := float64(searchTimes*p.k*p.d)/float64(groups) + searchCost
-	return float64(rows*(ownCost*p.d+askCost*groups)) + float64(searched)*one
+	return float64(rows*(ownCost*p.d+askCost*groups)) + float64(float64(searched)*one)
 }
 
 // costOfEvery returns the cost of rows of which every distance is computed.
