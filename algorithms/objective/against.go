@@ -1,0 +1,91 @@
+package objective
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+)
+
+// HingeAgainst is Hinge with s = +1 for one class and −1 for all others: of as many of
+// these as there are classes, each with parameters of its own, a classifier of one class
+// against the rest is made. With two classes and Class 1 it is Hinge.
+type HingeAgainst struct{ Class int }
+
+// String implements Loss.
+func (HingeAgainst) String() string { return "hinge" }
+
+// Label implements Loss.
+func (HingeAgainst) Label() rows.LabelKind { return rows.ClassLabel }
+
+// Shape implements Loss.
+func (l HingeAgainst) Shape(f *rows.Facts) (Shape, error) { return against(f, l.Class) }
+
+// Refuses implements Loss.
+func (HingeAgainst) Refuses(float64) string { return "" }
+
+// At implements Loss, with the curvature 0 that it has but at the kink.
+func (l HingeAgainst) At(b *Batch) {
+	for i, m := range b.Margin[:b.N] {
+		s := side(b.Label[i], l.Class)
+		b.Loss[i], b.Slope[i] = 0, 0
+		if t := 1 - float64(s*m); !(t <= 0) {
+			b.Loss[i], b.Slope[i] = t, -s
+		}
+	}
+	if b.Curve != nil {
+		clear(b.Curve[:b.N])
+	}
+}
+
+func (l HingeAgainst) line(label float64) line {
+	return line{s: side(label, l.Class), c: 1, lo: 0, hi: 1}
+}
+
+// SquaredHingeAgainst is SquaredHinge with s = +1 for one class and −1 for all others.
+type SquaredHingeAgainst struct{ Class int }
+
+// String implements Loss.
+func (SquaredHingeAgainst) String() string { return "squared hinge" }
+
+// Label implements Loss.
+func (SquaredHingeAgainst) Label() rows.LabelKind { return rows.ClassLabel }
+
+// Shape implements Loss.
+func (l SquaredHingeAgainst) Shape(f *rows.Facts) (Shape, error) { return against(f, l.Class) }
+
+// Refuses implements Loss.
+func (SquaredHingeAgainst) Refuses(float64) string { return "" }
+
+// At implements Loss, with the generalised second derivative of SquaredHinge.
+func (l SquaredHingeAgainst) At(b *Batch) {
+	for i, m := range b.Margin[:b.N] {
+		s := side(b.Label[i], l.Class)
+		loss, slope, curve := 0.0, 0.0, 0.0
+		if t := 1 - float64(s*m); !(t <= 0) {
+			loss, slope, curve = t*t, -2*float64(s*t), 2
+		}
+		b.Loss[i], b.Slope[i] = loss, slope
+		if b.Curve != nil {
+			b.Curve[i] = curve
+		}
+	}
+}
+
+// side returns +1 for the class and −1 for all others.
+func side(label float64, class int) float64 {
+	if label == float64(class) {
+		return 1
+	}
+	return -1
+}
+
+// against is the shape of losses of one class against the rest.
+func against(f *rows.Facts, class int) (Shape, error) {
+	switch k := len(f.Classes); {
+	case k == 1:
+		return Shape{}, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	case class < 0 || class >= k:
+		return Shape{}, fmt.Errorf("class %d is to be told from the rest, and the labels have %d classes", class, k)
+	}
+	return Shape{Margins: 1}, weighty(f)
+}

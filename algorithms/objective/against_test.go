@@ -1,0 +1,56 @@
+package objective_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+)
+
+// TestAgainstIsTheLossOfTwoClasses: one class against the rest is the loss of two classes
+// on labels that say whether a row is of the class.
+func TestAgainstIsTheLossOfTwoClasses(t *testing.T) {
+	const n, classes = 60, 4
+	facts := &rows.Facts{Classes: []string{"a", "b", "c", "d"}, ClassWeights: []float64{1, 1, 1, 1}}
+	for class := range classes {
+		label, is, margin := make([]float64, n), make([]float64, n), make([]float64, n)
+		for i := range n {
+			label[i], margin[i] = float64(i*7%classes), float64(i%9-4)/2
+			if i*7%classes == class {
+				is[i] = 1
+			}
+		}
+		for _, pair := range [][2]objective.Loss{
+			{objective.HingeAgainst{Class: class}, objective.Hinge{}},
+			{objective.SquaredHingeAgainst{Class: class}, objective.SquaredHinge{}},
+			{objective.Smooth{Loss: objective.HingeAgainst{Class: class}}, objective.Smooth{Loss: objective.Hinge{}}},
+		} {
+			shape, err := pair[0].Shape(facts)
+			require.NoError(t, err)
+			require.Equal(t, objective.Shape{Margins: 1}, shape)
+			require.Equal(t, rows.ClassLabel, pair[0].Label())
+			require.Empty(t, pair[0].Refuses(2))
+			require.Equal(t, pair[1].String(), pair[0].String())
+			var got [2]objective.Batch
+			for k, loss := range pair {
+				b := objective.Batch{N: n, K: 1, Label: label, Margin: margin, Loss: make([]float64, n), Slope: make([]float64, n), Curve: make([]float64, n), Work: make([]float64, n)}
+				if k == 1 {
+					b.Label = is
+				}
+				loss.At(&b)
+				got[k] = b
+			}
+			require.Equal(t, got[1].Loss, got[0].Loss)
+			require.Equal(t, got[1].Slope, got[0].Slope)
+			require.Equal(t, got[1].Curve, got[0].Curve)
+		}
+	}
+	_, err := objective.HingeAgainst{Class: 4}.Shape(facts)
+	require.ErrorContains(t, err, "class 4 is to be told")
+	_, err = objective.SquaredHingeAgainst{}.Shape(&rows.Facts{Classes: []string{"a"}})
+	require.ErrorContains(t, err, `every label is "a"`)
+	_, err = objective.HingeAgainst{}.Shape(&rows.Facts{Classes: []string{"a", "b"}, ClassWeights: []float64{1, 0}})
+	require.ErrorContains(t, err, `class "b" weighs 0`)
+}
