@@ -52,6 +52,6 @@
 //
 // # Files
 //
-// One file a preparation; survey.go is the queue that they learn by, moments.go, quantiles.go
+// One file a preparation; scale.go is what scalers share, survey.go the queue that they learn by, moments.go, quantiles.go
 // and categories.go its passes, eigen.go the eigenvectors of PCA.
 package prepare

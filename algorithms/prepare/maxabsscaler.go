@@ -1,0 +1,38 @@
+package prepare
+
+import (
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// MaxAbsScaler divides columns by their largest absolute value, so that they lie between
+// -1 and 1 and zeros stay zeros. It takes numbers and vectors, also sparse ones, each
+// component by itself. Missing values count for nothing and stay missing.
+type MaxAbsScaler struct {
+	// Columns are the columns to scale. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the scaled columns; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+}
+
+// Kind returns "max-abs-scaler".
+func (MaxAbsScaler) Kind() string { return "max-abs-scaler" }
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p MaxAbsScaler) Validate() error { return checkNames(p.Columns, p.Outputs) }
+
+func (p MaxAbsScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return scaledFields(schema, p.Columns, p.Outputs, numberColumns|vectorColumns, "numbers or vectors")
+}
+
+// Fit learns the largest absolute values.
+func (p MaxAbsScaler) Fit(rows *engine.Dataset) *engine.Dataset {
+	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: 1}, nil,
+		func(f *facts, j int, _ bool) (shift, scale float64) { return 0, max(f.Most[j], -f.Least[j]) })
+}
+
+// Apply adds the scaled columns to rows.
+func (p MaxAbsScaler) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}

@@ -1,0 +1,95 @@
+package prepare
+
+import (
+	"context"
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// QuantileDiscretizer puts numbers into buckets of about as many rows each: the bounds are
+// the quantiles 1/n, 2/n, … (n-1)/n of the values that are not missing, exact and with
+// linear interpolation. Bounds that are the same are taken as one, so that there may be
+// fewer buckets. Buckets are numbered as Bucketizer does.
+type QuantileDiscretizer struct {
+	// Columns are the columns of numbers. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the columns of buckets; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Buckets is their number, at least 2; 0 means 10.
+	Buckets int `json:"buckets,omitempty"`
+	// Unknown says what becomes of null and NaN. Keep gives them the number behind the last.
+	Unknown Unknown `json:"unknown"`
+}
+
+// Kind returns "quantile-discretizer".
+func (QuantileDiscretizer) Kind() string { return "quantile-discretizer" }
+
+const (
+	defaultBuckets = 10
+	maxBuckets     = 10_000
+)
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p QuantileDiscretizer) Validate() error {
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
+	if p.Unknown == Zeros {
+		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
+	}
+	if p.Buckets != 0 && (p.Buckets < 2 || p.Buckets > maxBuckets) {
+		errs = append(errs, wrong("Buckets is %d: want 2 to %d, or 0 for %d", p.Buckets, maxBuckets, defaultBuckets))
+	}
+	return errors.Join(errs...)
+}
+
+func (p QuantileDiscretizer) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return indexFields(schema, p.Columns, p.Outputs, numberColumns, "numbers")
+}
+
+// Fit learns the quantiles.
+func (p QuantileDiscretizer) Fit(rows *engine.Dataset) *engine.Dataset {
+	return fit(p, rows, func() *engine.Dataset {
+		n := p.Buckets
+		if n == 0 {
+			n = defaultBuckets
+		}
+		var wanted []float64
+		for i := 1; i < n; i++ {
+			wanted = append(wanted, float64(i)/float64(n))
+		}
+		return survey{
+			name: p.Kind(), columns: p.Columns,
+			passes: append([]pass{moments(p.Columns, make([]bool, len(p.Columns)), nil)}, selection(quantileTargets(wanted))...),
+			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
+				m := &BucketModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}
+				for c := range p.Columns {
+					bounds := make([]float64, len(wanted))
+					for i := range wanted {
+						bounds[i] = f.quantile(c, i, wanted)
+					}
+					m.Bounds = append(m.Bounds, increasing(bounds))
+				}
+				return m, nil
+			},
+		}.add(rows)
+	})
+}
+
+// increasing drops bounds that are not above those before them.
+func increasing(bounds []float64) []float64 {
+	kept := bounds[:1]
+	for _, v := range bounds[1:] {
+		if v > kept[len(kept)-1] {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// Apply adds the columns of buckets to rows.
+func (p QuantileDiscretizer) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}

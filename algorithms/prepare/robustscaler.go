@@ -1,0 +1,73 @@
+package prepare
+
+import (
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// RobustScaler subtracts the median and divides by the distance between two quantiles, by
+// default the quartiles, which outliers do not move. It takes numbers and dense vectors,
+// each component by itself. Where the quantiles are the same it only centres. Quantiles are
+// exact, with linear interpolation. Missing values count for nothing and stay missing.
+type RobustScaler struct {
+	// Columns are the columns to scale. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the scaled columns; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// Lower and Upper are the quantiles, as fractions; 0 for both means 0.25 and 0.75.
+	Lower float64 `json:"lower,omitempty"`
+	Upper float64 `json:"upper,omitempty"`
+	// NoCenter leaves the medians as they are.
+	NoCenter bool `json:"no_center,omitempty"`
+	// NoScale leaves the spread as it is.
+	NoScale bool `json:"no_scale,omitempty"`
+}
+
+// Kind returns "robust-scaler".
+func (RobustScaler) Kind() string { return "robust-scaler" }
+
+func (p RobustScaler) bounds() (lower, upper float64) {
+	if p.Lower == 0 && p.Upper == 0 {
+		return 0.25, 0.75
+	}
+	return p.Lower, p.Upper
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p RobustScaler) Validate() error {
+	err := checkNames(p.Columns, p.Outputs)
+	if lower, upper := p.bounds(); !(0 <= lower && lower < upper && upper <= 1) {
+		return errors.Join(err, wrong("Lower is %v and Upper is %v: want fractions from 0 to 1, the first one lower", p.Lower, p.Upper))
+	}
+	return err
+}
+
+func (p RobustScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return scaledFields(schema, p.Columns, p.Outputs, numberColumns|denseColumns,
+		"numbers or dense vectors; MaxAbsScaler takes sparse ones, whose zeros it keeps")
+}
+
+// Fit learns medians and quantiles.
+func (p RobustScaler) Fit(rows *engine.Dataset) *engine.Dataset {
+	lower, upper := p.bounds()
+	wanted := []float64{0.5, lower, upper}
+	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: 1}, selection(quantileTargets(wanted)),
+		func(f *facts, j int, _ bool) (shift, scale float64) {
+			scale = 1
+			if !p.NoCenter {
+				shift = f.quantile(j, 0, wanted)
+			}
+			if !p.NoScale {
+				scale = f.quantile(j, 2, wanted) - f.quantile(j, 1, wanted)
+			}
+			return shift, scale
+		})
+}
+
+// Apply adds the scaled columns to rows.
+func (p RobustScaler) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}

@@ -1,0 +1,54 @@
+package prepare
+
+import (
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// StandardScaler makes columns have mean 0 and standard deviation 1, with division by the
+// number of values. It takes numbers and vectors, each component by itself. Sparse vectors
+// are scaled without being centred. A constant component has no deviation and is only
+// centred. Missing values, null and NaN, count for nothing and stay missing.
+type StandardScaler struct {
+	// Columns are the columns to scale. Required.
+	Columns []string `json:"columns"`
+	// Outputs names the scaled columns; none means that they replace Columns.
+	Outputs []string `json:"outputs,omitempty"`
+	// NoCenter leaves the means as they are.
+	NoCenter bool `json:"no_center,omitempty"`
+	// NoScale leaves the deviations as they are.
+	NoScale bool `json:"no_scale,omitempty"`
+}
+
+// Kind returns "standard-scaler".
+func (StandardScaler) Kind() string { return "standard-scaler" }
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p StandardScaler) Validate() error { return checkNames(p.Columns, p.Outputs) }
+
+func (p StandardScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
+	return scaledFields(schema, p.Columns, p.Outputs, numberColumns|vectorColumns, "numbers or vectors")
+}
+
+// Fit learns means and deviations.
+func (p StandardScaler) Fit(rows *engine.Dataset) *engine.Dataset {
+	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: 1}, []pass{deviations(p.Columns)},
+		func(f *facts, j int, sparse bool) (shift, scale float64) {
+			scale = 1
+			if !p.NoCenter && !sparse {
+				shift = f.Mean[j]
+			}
+			if !p.NoScale {
+				scale = math.Sqrt(f.Deviation[j] / f.Count[j])
+			}
+			return shift, scale
+		})
+}
+
+// Apply adds the scaled columns to rows.
+func (p StandardScaler) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return apply(p, p.Kind(), rows, m, p.outputs)
+}
