@@ -52,6 +52,7 @@
 //
 // # Files
 //
-// One file a preparation; scale.go is what scalers share, survey.go the queue that they learn by, moments.go, quantiles.go
-// and categories.go its passes, eigen.go the eigenvectors of PCA.
+// One file a preparation; scale.go is what scalers share, survey.go the queue that all of
+// them learn by, moments.go, quantiles.go and categories.go its passes, eigen.go the
+// eigenvectors of PCA.
 package prepare
