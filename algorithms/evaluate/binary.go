@@ -17,8 +17,12 @@ type BinaryOptions struct {
 	// LabelCol names the column of the true labels, of any scalar type.
 	LabelCol string
 	// ScoreCol names a number column: the larger, the likelier the row is positive. A
-	// probability, unless Margins is set.
+	// probability, unless Margins is set. It may be a vector column with a number for each
+	// class, as classifiers give them.
 	ScoreCol string
+	// Component says which number of a vector is the score, from 1 on; 0 means the last, which
+	// is that of 1 and of true.
+	Component int
 	// WeightCol names a column of row weights, numbers of 0 or more; empty means that every
 	// row weighs 1. A row of weight 2 counts as two rows.
 	WeightCol string
@@ -43,6 +47,8 @@ func (o BinaryOptions) Validate() error {
 	switch {
 	case math.IsNaN(o.Threshold) || math.IsInf(o.Threshold, 0):
 		return invalid("Threshold is %v: want a number", o.Threshold)
+	case o.Component < 0:
+		return invalid("Component is %d: want at least 1, or 0 for the last", o.Component)
 	case o.CurvePoints < 0 || o.CurvePoints == 1 || o.CurvePoints > 1_000_000:
 		return invalid("CurvePoints is %d: want 2 to 1000000, or 0 for 200", o.CurvePoints)
 	}
@@ -139,7 +145,9 @@ func (r BinaryReport) String() string {
 func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	const op = "evaluate.Binary"
 	in := table{skip: o.Skip}
-	label, score, weight := in.read("LabelCol", o.LabelCol, labelRole), in.read("ScoreCol", o.ScoreCol, numberRole), in.readWeight(o.WeightCol)
+	label := in.read("LabelCol", o.LabelCol, labelRole)
+	score, vector := in.readNumbers("ScoreCol", o.ScoreCol, rows)
+	weight := in.readWeight(o.WeightCol)
 	if refused, ok := begin(op, rows, o.Validate(), &in); !ok {
 		return refused
 	}
@@ -153,7 +161,10 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 	grouped := grouper(rows, "BinaryScores", in, func(dst []weighted, rec arrow.Record, first int) ([]weighted, error) {
 		truth := newPositive(o.Positive)
 		printer := batch.NewPrinter(rec.Column(label))
-		scores := numbers(rec.Column(score), nil)
+		scores, err := o.scores(rec.Column(score), vector, first)
+		if err != nil {
+			return nil, err
+		}
 		var w []float64
 		if weight >= 0 {
 			w = numbers(rec.Column(weight), nil)
@@ -174,6 +185,30 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 		merge:  (*binaryState).merge,
 		report: o.report,
 	}.finish(states)
+}
+
+// scores returns the scores of a column.
+func (o BinaryOptions) scores(column arrow.Array, vector bool, first int) ([]float64, error) {
+	if !vector {
+		return numbers(column, nil), nil
+	}
+	v, err := openVectors(column, 0)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]float64, column.Len())
+	for i := range list {
+		row := v.at(i)
+		at := o.Component - 1
+		if at < 0 {
+			at = len(row) - 1
+		}
+		if at < 0 || at >= len(row) {
+			return nil, fmt.Errorf("used row %d of the shard: column %q has %d components, Component is %d", first+i, o.ScoreCol, len(row), o.Component)
+		}
+		list[i] = row[at]
+	}
+	return list, nil
 }
 
 // MeasureBinary is Binary of slices: truth has the labels, weight may be nil. Options that

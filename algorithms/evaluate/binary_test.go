@@ -277,6 +277,32 @@ func TestBinaryLabelsOfAnyType(t *testing.T) {
 	require.Equal(t, 1.0, measured[evaluate.BinaryReport](t, words, binary(o)).AUC)
 }
 
+func TestBinaryScoresInVectors(t *testing.T) {
+	type row struct {
+		Label  bool
+		P      []float64
+		Weight float64
+	}
+	rows := make([]row, len(binaryTruth))
+	for i, s := range binaryScore {
+		rows[i] = row{binaryTruth[i] == 1, []float64{1 - s, s}, binaryWeight[i]}
+	}
+	want := must(evaluate.MeasureBinary(binaryTruth, binaryScore, binaryWeight, evaluate.BinaryOptions{}))
+	o := evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "p", WeightCol: "weight"}
+	requireSame(t, want, measured[evaluate.BinaryReport](t, rows, binary(o)))
+	o.Component = 2
+	requireSame(t, want, measured[evaluate.BinaryReport](t, rows, binary(o)))
+	o.Component, o.Positive = 1, "false"
+	requireClose(t, want.AUC, measured[evaluate.BinaryReport](t, rows, binary(o)).AUC, "of the other class")
+	o.Component = 3
+	requireFailure(t, rows, binary(o), `column "p" has 2 components, Component is 3`)
+	o.Component = -1
+	requireFailure(t, rows, binary(o), "Component is -1")
+	o.Component = 0
+	rows[2].P = []float64{}
+	requireFailure(t, rows, binary(o), `column "p" has 0 components`)
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

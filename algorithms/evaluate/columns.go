@@ -51,6 +51,18 @@ func (t *table) readWeight(name string) int {
 	return t.read("WeightCol", name, weightRole)
 }
 
+// readNumbers adds a column of numbers, or of vectors if it is one in the rows.
+func (t *table) readNumbers(what, name string, rows *engine.Dataset) (at int, vector bool) {
+	if rows != nil && !rows.Poisoned() {
+		i, err := batch.FindColumn(rows.Schema(), name)
+		vector = err == nil && batch.IsVector(rows.Schema().Field(i).Type)
+	}
+	if vector {
+		return t.read(what, name, vectorRole), true
+	}
+	return t.read(what, name, numberRole), false
+}
+
 // bind finds the columns in a schema and checks their types.
 func (t *table) bind(schema *arrow.Schema) error {
 	for i := range t.fields {

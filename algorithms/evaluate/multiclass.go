@@ -231,18 +231,14 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 
 // readProbabilities adds the columns of the probabilities, numbers or one vector.
 func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (columns []int, vector bool) {
-	if len(o.ProbabilityCols) == 1 && rows != nil && !rows.Poisoned() {
-		i, err := batch.FindColumn(rows.Schema(), o.ProbabilityCols[0])
-		vector = err == nil && batch.IsVector(rows.Schema().Field(i).Type)
+	if len(o.ProbabilityCols) == 1 {
+		at, vector := in.readNumbers("ProbabilityCols", o.ProbabilityCols[0], rows)
+		return []int{at}, vector
 	}
 	for _, name := range o.ProbabilityCols {
-		r := numberRole
-		if vector {
-			r = vectorRole
-		}
-		columns = append(columns, in.read("ProbabilityCols", name, r))
+		columns = append(columns, in.read("ProbabilityCols", name, numberRole))
 	}
-	return columns, vector
+	return columns, false
 }
 
 // probabilities returns the probabilities of a batch, row by row; nil where there are none.
