@@ -67,7 +67,7 @@ type Comparison struct {
 	Scores *engine.Dataset
 	// Best has the encoded model of the best candidate, trained on all rows, as Fit of its
 	// stage returns one; nil without Refit. Where candidates are of several kinds, model.KindOf
-	// tells which it is.
+	// tells which it is, and there may be no more than the column of the model.
 	Best *engine.Dataset
 }
 
@@ -323,16 +323,22 @@ type encoded struct {
 	Model string `column:"model"`
 }
 
-// addBest adds the operator that picks the model of the best candidate.
+// addBest adds the operator that picks the model of the best candidate. Beside the model a
+// dataset may tell more, such as the type of labels: it is kept where all have the same
+// columns.
 func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 	inputs := []engine.Port{}
+	schema := c.refitted[0].Schema()
 	for _, d := range c.refitted {
 		inputs = append(inputs, engine.Port{From: d})
+		if !d.Schema().Equal(schema) {
+			schema = schemaOf[encoded]()
+		}
 	}
 	inputs = append(inputs, engine.Port{From: ranked, Partitioner: engine.Broadcast, Side: true})
 	return c.b.Add(engine.Spec{
-		Op: "Best", Schema: schemaOf[encoded](), Inputs: inputs, Single: true,
-		Operator: func() engine.Operator { return &chooser{models: len(c.refitted)} },
+		Op: "Best", Schema: schema, Inputs: inputs, Single: true,
+		Operator: func() engine.Operator { return &chooser{models: len(c.refitted), schema: schema} },
 	})
 }
 
@@ -340,6 +346,7 @@ func (c *comparing) addBest(ranked *engine.Dataset) *engine.Dataset {
 type chooser struct {
 	noop
 	models int
+	schema *arrow.Schema
 	best   int
 }
 
@@ -356,23 +363,24 @@ func (o *chooser) Open(c *engine.Context) error {
 	return nil
 }
 
-func (o *chooser) Process(c *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
+func (o *chooser) Process(_ *engine.Context, port, shard int, rows arrow.Record, out engine.Output) error {
 	if port != o.best || rows.NumRows() == 0 {
 		return nil
 	}
-	i, err := batch.FindColumn(rows.Schema(), model.Column)
-	if err != nil {
-		return err
+	if rows.NumRows() != 1 {
+		return fmt.Errorf("training gave %d models, want one", rows.NumRows())
 	}
-	return emitModel(c, shard, rows.Column(i).(*array.String), out)
-}
-
-// emitModel emits the one model of a column.
-func emitModel(c *engine.Context, shard int, column *array.String, out engine.Output) error {
-	if column.Len() != 1 || column.IsNull(0) {
-		return fmt.Errorf("training gave %d models, want one", column.Len())
+	columns := make([]arrow.Array, o.schema.NumFields())
+	for i, f := range o.schema.Fields() {
+		at, err := batch.FindColumn(rows.Schema(), f.Name)
+		if err != nil {
+			return err
+		}
+		columns[i] = rows.Column(at)
 	}
-	return emitRows(c, shard, out, encoded{column.Value(0)})
+	made := array.NewRecord(o.schema, columns, 1)
+	defer made.Release()
+	return out.Emit(shard, made)
 }
 
 // invalid is an error that begins with the name of an option.
