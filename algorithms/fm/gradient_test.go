@@ -1,0 +1,126 @@
+package fm
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// opened returns an evaluator of n random rows of d features in one shard.
+func opened(p Params, n, d int, sparse bool) *evaluator {
+	r := shared.NewRandom(p.Seed, "rows", 0, 0)
+	b := &rows.Block{N: n, D: d}
+	f := &rows.Facts{Declared: d, Rows: int64(n), Classes: []string{"0", "1"}}
+	b.Sparse.RowPtr = []int64{0}
+	for range n {
+		for j := range d {
+			x := 2*r.Float64() - 1
+			if r.IntN(3) == 0 {
+				x = 0
+			}
+			if !sparse {
+				b.Dense = append(b.Dense, x)
+			} else if x != 0 {
+				b.Sparse.Col, b.Sparse.Val = append(b.Sparse.Col, int32(j)), append(b.Sparse.Val, x)
+			}
+		}
+		b.Sparse.RowPtr = append(b.Sparse.RowPtr, int64(len(b.Sparse.Col)))
+		b.Label = append(b.Label, math.Floor(2*r.Float64()))
+		b.Weight = append(b.Weight, 0.5+r.Float64())
+		f.Weight += b.Weight[len(b.Weight)-1]
+	}
+	if sparse {
+		b.Dense = nil
+	}
+	e := newEvaluator(p.withDefaults(1), f)
+	e.blocks = []*rows.Block{b}
+	return e
+}
+
+// The gradient is that of finite differences, with and without penalties and intercept.
+func TestGradient(t *testing.T) {
+	for _, p := range []Params{
+		{Seed: 1, Factors: 3, InitialSpread: 0.5},
+		{Seed: 2, Factors: 2, InitialSpread: 0.5, Task: Classification, L2: 0.3, L2Factors: 0.7},
+		{Seed: 3, Factors: -1, L2: 0.1},
+		{Seed: 4, Factors: 1, InitialSpread: 1, NoIntercept: true, Task: Classification},
+	} {
+		for _, sparse := range []bool{false, true} {
+			e := opened(p, 7, 4, sparse)
+			n := e.Len()
+			r := shared.NewRandom(9, "point", 0, 0)
+			v := make([]float64, n)
+			for i := range v {
+				v[i] = r.Float64() - 0.5
+			}
+			if p.NoIntercept {
+				v[0] = 0
+			}
+			value := func() float64 {
+				out := make([]float64, 1+n)
+				require.NoError(t, e.Evaluate(0, v, out))
+				return out[0]
+			}
+			got := make([]float64, 1+n)
+			require.NoError(t, e.Evaluate(0, v, got))
+			for i := range v {
+				if i == 0 && p.NoIntercept {
+					require.Zero(t, got[1])
+					continue
+				}
+				const h = 1e-5
+				at := v[i]
+				v[i] = at + h
+				above := value()
+				v[i] = at - h
+				below := value()
+				v[i] = at
+				require.InDelta(t, (above-below)/(2*h), got[1+i], 1e-7, "parameter %d of %+v", i, p)
+			}
+			// All rows one by one are all rows.
+			sampled := make([]float64, 2+n)
+			require.NoError(t, e.EvaluateRows(0, []int32{6, 0, 1, 2, 3, 4, 5}, v, sampled))
+			require.InDeltaSlice(t, got, sampled[:1+n], 1e-12)
+			require.InDelta(t, e.Weight(), sampled[1+n], 1e-12)
+			require.Equal(t, 7, e.Rows(0))
+		}
+	}
+}
+
+// The margin in linear time is that of the sum over pairs.
+func TestMargin(t *testing.T) {
+	e := opened(Params{Seed: 5, Factors: 3, InitialSpread: 1}, 5, 6, false)
+	v := make([]float64, e.Len())
+	for i := range v[:7] {
+		v[i] = float64(i) - 2.5
+	}
+	e.move(v)
+	b := e.blocks[0]
+	for i := range b.N {
+		x := b.Dense[i*6 : (i+1)*6]
+		want := e.machine.parameters[0] + kernel.Dot(e.machine.parameters[1:7], x)
+		for a := range 6 {
+			for c := range a {
+				want += kernel.Dot(e.machine.parameters[7+a*3:10+a*3], e.machine.parameters[7+c*3:10+c*3]) * x[a] * x[c]
+			}
+		}
+		require.InDelta(t, want, e.machine.margin(nil, x, e.sums), 1e-12)
+	}
+}
+
+func BenchmarkEvaluate(b *testing.B) {
+	e := opened(Params{Seed: 6, Factors: 8}, 10000, 30, true)
+	v, out := make([]float64, e.Len()), make([]float64, 1+e.Len())
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := e.Evaluate(0, v, out); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(e.blocks[0].Sparse.Val)*8), "ns/entry·factor")
+}

@@ -1,0 +1,63 @@
+package fm_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// products returns rows whose label is 3 + x0 − 2·x1 + 1.5·x0·x1 − x1·x2, or whether that
+// is above 3.
+func products(n int, classes bool) trial.Table {
+	t := trial.Gaussian(4, n, 3)
+	for i := range n {
+		x := t.Row(i)
+		y := 3 + x[0] - 2*x[1] + 1.5*x[0]*x[1] - x[1]*x[2]
+		if classes {
+			y = math.Max(0, math.Copysign(1, y-3))
+		}
+		t.Label = append(t.Label, y)
+		t.Weight = append(t.Weight, 1+float64(i%3))
+	}
+	return t
+}
+
+// train returns the model of a table.
+func train(t testing.TB, table trial.Table, p fm.Params, options ...engine.Option) *fm.Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", fm.Train(table.Dataset(b), p))
+	}, options...)
+	m, err := fm.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// fails asserts that training fails.
+func fails(t *testing.T, table trial.Table, p fm.Params, texts ...string) {
+	t.Helper()
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", fm.Train(table.Dataset(b), p))
+	}, texts...)
+}
+
+// sparseOf returns the entries of a row that are not 0.
+func sparseOf(x []float64) (indices []int32, values []float64) {
+	for j, v := range x {
+		if v != 0 {
+			indices, values = append(indices, int32(j)), append(values, v)
+		}
+	}
+	return indices, values
+}
+
+var (
+	regression     = fm.Params{LabelCol: "label", Factors: 3, Seed: 1}
+	classification = fm.Params{LabelCol: "label", Factors: 3, Seed: 1, Task: fm.Classification, L2: 1e-3, L2Factors: 1e-3}
+)

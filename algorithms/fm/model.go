@@ -1,0 +1,259 @@
+package fm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"sync"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Kind is that of the models of this package.
+const Kind = "fm"
+
+// Model is a trained machine. It is used by pointer and not changed once it predicts; any
+// number of goroutines may use one.
+type Model struct {
+	// Task is what the machine predicts, and Classes are those of a classification, in
+	// ascending order.
+	Task    Task
+	Classes Classes
+	// Dim is the number of features. Columns are, where they are not nil, the features that
+	// occurred in training, in ascending order, which weights and factors are of; the others
+	// count as 0.
+	Dim     int
+	Columns []int32
+	// Intercept, Linear and Factors are the parameters: the weight of each feature and its
+	// factors.
+	Intercept float64
+	Linear    []float64
+	Factors   [][]float64
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and "probability".
+	PredictionCol, ProbabilityCol string
+	// Summary tells about the training.
+	Summary Summary
+
+	columns features
+	once    sync.Once
+	machine machine
+	sums    sync.Pool // of *[]float64, two values for each factor
+}
+
+// Summary tells about a training.
+type Summary struct {
+	Rows   int64   `json:"rows"`
+	Weight float64 `json:"weight"`
+	Method string  `json:"method"`
+	// Loss is the mean weighted loss with the penalty, and GradientNorm the largest component
+	// of its gradient.
+	Loss         float64 `json:"loss"`
+	GradientNorm float64 `json:"gradient_norm"`
+	Iterations   int     `json:"iterations"`
+	// Reads is how often the rows were read.
+	Reads     float64           `json:"reads"`
+	Converged bool              `json:"converged"`
+	Reason    optim.Reason      `json:"reason"`
+	Record    []optim.Iteration `json:"record"`
+}
+
+var _ model.Binder = (*Model)(nil)
+
+// Kind returns "fm".
+func (m *Model) Kind() string { return Kind }
+
+// Inputs are the columns that the model was trained on.
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns.inputs...) }
+
+// prepare lays the parameters out, once.
+func (m *Model) prepare() {
+	m.once.Do(func() {
+		d := len(m.Linear)
+		if d > 0 {
+			m.machine.k = len(m.Factors[0])
+		}
+		m.machine.d = d
+		m.machine.parameters = append(make([]float64, 0, 1+d+d*m.machine.k), m.Intercept)
+		m.machine.parameters = append(m.machine.parameters, m.Linear...)
+		for _, own := range m.Factors {
+			m.machine.parameters = append(m.machine.parameters, own...)
+		}
+	})
+}
+
+// margin returns the margin of a point, NaN of one that has not the features of the model.
+func (m *Model) margin(x point) float64 {
+	if x.indices == nil && len(x.values) != m.Dim || x.indices != nil && (len(x.indices) != len(x.values) || !ascending(x.indices, m.Dim)) {
+		return math.NaN()
+	}
+	m.prepare()
+	sums, ok := m.sums.Get().(*[]float64)
+	if !ok {
+		room := make([]float64, 2*m.machine.k)
+		sums = &room
+	}
+	defer m.sums.Put(sums)
+	if m.Columns == nil {
+		return m.machine.margin(x.indices, x.values, *sums)
+	}
+	return m.compactMargin(x, *sums)
+}
+
+// compactMargin is machine.margin where the machine is over some features alone.
+func (m *Model) compactMargin(x point, s []float64) float64 {
+	clear(s)
+	margin := m.Intercept
+	for q, v := range x.values {
+		j := q
+		if x.indices != nil {
+			j = int(x.indices[q])
+		}
+		at := sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
+		if v != 0 && at < len(m.Columns) && int(m.Columns[at]) == j {
+			margin += m.machine.addEntry(at, v, s)
+		}
+	}
+	return margin + m.machine.pairs(s)
+}
+
+// class returns the class of a margin, -1 of NaN.
+func class(margin float64) int {
+	switch {
+	case math.IsNaN(margin):
+		return -1
+	case margin > 0:
+		return 1
+	}
+	return 0
+}
+
+// Margin returns the margin of a row: the prediction of a regression, or the log odds of
+// the second class. A row that has not Dim features gives NaN. It allocates nothing, the
+// first calls excepted.
+func (m *Model) Margin(x []float64) float64 { return m.margin(point{values: x}) }
+
+// MarginSparse is Margin for a row of which only the entries that are not 0 are given,
+// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
+// give NaN.
+func (m *Model) MarginSparse(indices []int32, values []float64) float64 {
+	return m.margin(sparsePoint(indices, values))
+}
+
+// Predict returns the prediction for a row: the number of a regression, or the number,
+// among Classes.Values, of the more probable class, the first of equals. What has no
+// margin gives NaN, or the class -1. See Margin.
+func (m *Model) Predict(x []float64) float64 { return m.predicted(m.Margin(x)) }
+
+// PredictSparse is Predict for a sparse row; see MarginSparse.
+func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
+	return m.predicted(m.MarginSparse(indices, values))
+}
+
+func (m *Model) predicted(margin float64) float64 {
+	if m.Task == Classification {
+		return float64(class(margin))
+	}
+	return margin
+}
+
+// PredictProbability returns the probability of the second class of a classification,
+// Sigmoid of Margin.
+func (m *Model) PredictProbability(x []float64) float64 { return kernel.Sigmoid(m.Margin(x)) }
+
+// version is that of the payload.
+const version = 1
+
+type payload struct {
+	Task           Task        `json:"task"`
+	Classes                    // label_type, classes
+	Dim            int         `json:"dim"`
+	Columns        []int32     `json:"columns,omitempty"`
+	Intercept      float64     `json:"intercept"`
+	Linear         []float64   `json:"linear"`
+	Factors        [][]float64 `json:"factors"`
+	PredictionCol  string      `json:"prediction_column,omitempty"`
+	ProbabilityCol string      `json:"probability_column,omitempty"`
+}
+
+// Encode returns the model's file, the same bytes for the same model. A model that does
+// not hold together is an error.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	return model.Encode(Kind, version, m.columns.inputs, m.Summary, payload{
+		m.Task, m.Classes, m.Dim, m.Columns, m.Intercept, m.Linear, m.Factors, m.PredictionCol, m.ProbabilityCol,
+	})
+}
+
+// Decode reads what Encode wrote.
+func Decode(file []byte) (*Model, error) {
+	f, err := model.Decode(file, Kind, version)
+	if err != nil {
+		return nil, err
+	}
+	var s Summary
+	var p payload
+	if err := model.Unmarshal(f.Summary, &s); err != nil {
+		return nil, fmt.Errorf("model is damaged: summary: %w", err)
+	}
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+	}
+	m := &Model{
+		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Columns: p.Columns, Intercept: p.Intercept, Linear: p.Linear, Factors: p.Factors,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: features{f.Inputs},
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// check tells what does not hold together.
+func (m *Model) check() error {
+	d := m.Dim
+	if m.Columns != nil {
+		d = len(m.Columns)
+	}
+	switch {
+	case m.Task < Regression || m.Task > Classification:
+		return fmt.Errorf("%v is none of the package's constants", m.Task)
+	case m.Task == Classification && len(m.Classes.Values) != 2:
+		return fmt.Errorf("there are %d classes, want 2", len(m.Classes.Values))
+	case m.Task == Regression && (m.Classes.Type != "" || len(m.Classes.Values) > 0):
+		return errors.New("a regression has no classes")
+	case m.Dim < 1 || m.Dim > batch.MaxDim:
+		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
+	case m.Columns != nil && !ascending(m.Columns, m.Dim):
+		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
+	case len(m.Linear) != d || len(m.Factors) != d:
+		return fmt.Errorf("there are %d weights and factors of %d features, want %d", len(m.Linear), len(m.Factors), d)
+	case !finite(m.Intercept):
+		return fmt.Errorf("the intercept is %v", m.Intercept)
+	}
+	if m.Task == Classification {
+		if _, err := m.Classes.cells(); err != nil {
+			return err
+		}
+	}
+	for j, w := range m.Linear {
+		if !finite(w) {
+			return fmt.Errorf("weight %d is %v", j, w)
+		}
+		if len(m.Factors[j]) != len(m.Factors[0]) {
+			return fmt.Errorf("feature %d has %d factors, feature 0 has %d", j, len(m.Factors[j]), len(m.Factors[0]))
+		}
+		for _, v := range m.Factors[j] {
+			if !finite(v) {
+				return fmt.Errorf("a factor of feature %d is %v", j, v)
+			}
+		}
+	}
+	return m.columns.check(m.Dim)
+}

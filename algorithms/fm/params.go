@@ -1,0 +1,216 @@
+package fm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Params are the parameters of Train. The zero value of each field but LabelCol is its
+// default. Params are a stage of pipelines.
+type Params struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// number columns instead, which are joined in their order. With neither the dataset's only
+	// vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// LabelCol names the column of the labels: numbers for Regression, two classes of any
+	// type for Classification. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and, for Classification, "probability".
+	PredictionCol, ProbabilityCol string
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
+
+	// Task is what is predicted; the zero value is Regression.
+	Task Task
+	// Factors is the number of factors of each feature; 0 means 8, a negative value none,
+	// which leaves a linear model.
+	Factors int
+	// NoIntercept leaves the intercept out.
+	NoIntercept bool
+	// L2 and L2Factors are the strengths of the penalty on linear weights and on factors:
+	// ½·L2·Σw² + ½·L2Factors·Σv² is added to the mean weighted loss. The intercept is not
+	// penalised.
+	L2, L2Factors float64
+	// InitialSpread is the standard deviation of the first factors, above 0, which are drawn
+	// uniformly about 0; 0 means 0.05.
+	InitialSpread float64
+
+	// Method is the optimiser: LBFGS, the zero value's choice, GD or SGD.
+	Method optim.Method
+	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
+	MaxIter int
+	// Tol ends training when the largest component of the gradient is at most Tol times the
+	// larger of 1 and that at the start; 0 means 1e-5, a negative value turns the test off.
+	Tol float64
+	// LossTol ends training when the objective falls by at most LossTol relatively; 0 turns
+	// the test off.
+	LossTol float64
+	// Stochastic are the settings of the method SGD.
+	Stochastic optim.Stochastic
+	// Seed is what the first factors and the draws of SGD start from; 0 means the seed of the
+	// job.
+	Seed uint64
+}
+
+const (
+	defaultFactors = 8
+	defaultSpread  = 0.05
+	defaultMaxIter = 200
+	defaultTol     = 1e-5
+	maxFactors     = 1 << 16
+)
+
+var _ model.Stage = Params{}
+
+// Kind returns "fm".
+func (Params) Kind() string { return Kind }
+
+// Fit is Train.
+func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
+
+// Apply is Predict with the parameters' columns.
+func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.LabelCol == "" {
+		bad("LabelCol is empty: name the column of the labels")
+	}
+	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
+		bad("both VectorCol and FeatureCols are set: set one of them")
+	}
+	if text := p.Task.String(); strings.HasSuffix(text, ")") {
+		bad("%s is none of the package's constants", text)
+	}
+	if p.Factors > maxFactors {
+		bad("Factors is %d: want at most %d", p.Factors, maxFactors)
+	}
+	for _, v := range []struct {
+		name  string
+		value float64
+	}{{"L2", p.L2}, {"L2Factors", p.L2Factors}, {"InitialSpread", p.InitialSpread}} {
+		if !(v.value >= 0 && finite(v.value)) {
+			bad("%s is %v: want a number of 0 or more", v.name, v.value)
+		}
+	}
+	switch p.Method {
+	case optim.Auto, optim.LBFGS, optim.GD, optim.SGD:
+	default:
+		bad("Method is %v: want LBFGS, GD or SGD", p.Method)
+	}
+	if or(p.PredictionCol, "prediction") == or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", or(p.PredictionCol, "prediction"))
+	}
+	errs = append(errs, p.settings().Validate())
+	return errors.Join(errs...)
+}
+
+// settings are those of the optimiser.
+func (p Params) settings() optim.Settings {
+	s := optim.Settings{Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed}
+	if s.Method == optim.Auto {
+		s.Method = optim.LBFGS
+	}
+	if s.MaxIter == 0 {
+		s.MaxIter = defaultMaxIter
+	}
+	if s.Tol == 0 {
+		s.Tol = defaultTol
+	}
+	return s
+}
+
+// withDefaults returns valid parameters with every zero replaced by what it means.
+func (p Params) withDefaults(jobSeed uint64) Params {
+	if p.Factors == 0 {
+		p.Factors = defaultFactors
+	}
+	p.Factors = max(p.Factors, 0)
+	if p.InitialSpread == 0 {
+		p.InitialSpread = defaultSpread
+	}
+	if p.Seed == 0 {
+		p.Seed = jobSeed
+	}
+	return p
+}
+
+// columns says what is read of the rows.
+func (p Params) columns() rows.Columns {
+	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
+}
+
+// label says what labels are.
+func (p Params) label() rows.LabelKind {
+	if p.Task == Classification {
+		return rows.ClassLabel
+	}
+	return rows.NumberLabel
+}
+
+// affordable reports parameters that are too many.
+func (p Params) affordable(features int) error {
+	const most = 1 << 27
+	if n := 1 + float64(features)*float64(1+p.Factors); n > most {
+		return fmt.Errorf("%d features with %d factors are %.0f parameters, at most %d are allowed: take fewer factors, or hash the features into fewer", features, p.Factors, n, most)
+	}
+	return nil
+}
+
+// Task is what a machine predicts.
+type Task int
+
+const (
+	// Regression predicts a number: the loss is half the squared difference.
+	Regression Task = iota
+	// Classification predicts one of two classes: the loss is logistic.
+	Classification
+)
+
+var taskNames = []string{"regression", "classification"}
+
+// String returns "regression" or "classification".
+func (t Task) String() string {
+	if t < 0 || int(t) >= len(taskNames) {
+		return fmt.Sprintf("Task(%d)", int(t))
+	}
+	return taskNames[t]
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Task) MarshalText() ([]byte, error) {
+	if t < 0 || int(t) >= len(taskNames) {
+		return nil, fmt.Errorf("%v is none of the package's constants", t)
+	}
+	return []byte(t.String()), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (t *Task) UnmarshalText(text []byte) error {
+	i := slices.Index(taskNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown task %q: want one of %s", text, strings.Join(taskNames, ", "))
+	}
+	*t = Task(i)
+	return nil
+}
+
+// spreadOf is half the width of the uniform distribution of a standard deviation.
+func spreadOf(deviation float64) float64 { return deviation * math.Sqrt(3) }

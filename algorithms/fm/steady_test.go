@@ -1,0 +1,33 @@
+//go:build !race
+
+// The race detector allocates for itself, which is not what is counted here.
+
+package fm_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+func TestPredictAllocatesNothing(t *testing.T) {
+	table := products(50, true)
+	m := train(t, table, classification)
+	indices, values := sparseOf(table.Row(2))
+	layout := model.NewLayout("features")
+	step, err := m.Bind(layout)
+	require.NoError(t, err)
+	row := layout.NewRow()
+	row[0].SetDense(table.Row(1))
+	require.NoError(t, step(row))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		m.Predict(table.Row(3))
+		m.PredictSparse(indices, values)
+		m.PredictProbability(table.Row(5))
+		if step(row) != nil {
+			panic("the step fails")
+		}
+	}))
+}
