@@ -9,6 +9,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -44,8 +45,8 @@ func Wild(n, d int) Table {
 	r := shared.NewRandom(7, "wild", 0, 0)
 	for range n {
 		for range d {
-			magnitude := math.Pow(10, -8+24*r.Float64())
-			t.X = append(t.X, magnitude*(2*r.Float64()-1))
+			magnitude := kernel.Pow(10, float64(24*r.Float64())-8)
+			t.X = append(t.X, magnitude*(float64(2*r.Float64())-1))
 		}
 		t.Label = append(t.Label, math.Floor(2*r.Float64()))
 		t.Weight = append(t.Weight, 3*r.Float64())
@@ -59,12 +60,12 @@ func Gaussian(seed uint64, n, d int) Table {
 	t := Table{N: n, D: d, X: make([]float64, 0, n*d)}
 	r := shared.NewRandom(seed, "gaussian", 0, 0)
 	for len(t.X) < n*d {
-		u, v := 2*r.Float64()-1, 2*r.Float64()-1
-		s := u*u + v*v
+		u, v := float64(2*r.Float64())-1, float64(2*r.Float64())-1
+		s := float64(u*u) + float64(v*v)
 		if s == 0 || s >= 1 {
 			continue
 		}
-		f := math.Sqrt(-2 * math.Log(s) / s)
+		f := math.Sqrt(-2 * kernel.Log(s) / s)
 		t.X = append(t.X, u*f, v*f)
 	}
 	t.X = t.X[:n*d]
