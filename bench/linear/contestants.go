@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/bench/internal/usage"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// outcome is what a contestant did.
+type outcome struct {
+	// Trace has the value of the objective after each step, and the seconds since the start.
+	Trace []point `json:"trace"`
+	// Total is from the first byte read to the model, in seconds, for ours.
+	Total float64 `json:"total"`
+	// Survey is the part of the time that looked at the columns, for ours.
+	Survey float64 `json:"survey"`
+	Reads  float64 `json:"reads"` // of the rows, 0 where not known
+	Method string  `json:"method"`
+	Peak   int64   `json:"peak"` // most bytes resident, 0 where not known
+}
+
+type point struct {
+	Seconds   float64 `json:"seconds"`
+	Objective float64 `json:"objective"`
+}
+
+// until returns the time at which the objective was within tolerance of the optimum, and
+// how many steps that took; ok is false where it never was.
+func (o outcome) until(optimum float64) (seconds float64, steps int, ok bool) {
+	for i, p := range o.Trace {
+		if p.Objective <= optimum+closeness*abs(optimum) {
+			return p.Seconds, i, true
+		}
+	}
+	return 0, 0, false
+}
+
+// closeness is how near to the optimum the clock stops.
+const closeness = 1e-6
+
+func abs(v float64) float64 { return max(v, -v) }
+
+// task is what a contestant of ours is to do.
+type task struct {
+	Dir      string
+	Shape    shape
+	L1, L2   float64
+	Parallel int
+	Method   optim.Method
+}
+
+// run trains with algorithms/logistic, beyond the point where the clock stops.
+func (t task) run() (outcome, error) {
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		rows, err := fileRows(b, t.Dir, t.Shape)
+		if err != nil {
+			return err
+		}
+		operators.Collect(b, "model", logistic.Train(rows, logistic.Params{
+			VectorCol: vectorColumn, LabelCol: labelColumn, L1: t.L1, L2: t.L2, NoIntercept: true, NoStandardize: true,
+			Method: t.Method, Tol: 1e-8, LossTol: 1e-10, MaxIter: 500,
+		}))
+		return nil
+	})
+	began := time.Now()
+	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(t.Parallel))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer result.Release()
+	out := outcome{Total: time.Since(began).Seconds()}
+	m, err := logistic.ModelOf(result, "model")
+	if err != nil {
+		return outcome{}, err
+	}
+	survey := result.Queue("logistic.Train facts")
+	times := optim.Times(result, "logistic")
+	if survey == nil || len(times) < len(m.Summary.Record) {
+		return outcome{}, fmt.Errorf("the run has no times of its supersteps")
+	}
+	out.Survey = survey.Elapsed.Seconds()
+	passed := out.Survey
+	for i, r := range m.Summary.Record {
+		passed += times[i].Elapsed.Seconds()
+		out.Trace = append(out.Trace, point{passed, r.Loss})
+	}
+	out.Reads, out.Method = m.Summary.Reads, m.Summary.Method
+	if out.Peak, err = usage.PeakRSS(); err != nil {
+		out.Peak = 0 // not known on this system
+	}
+	return out, nil
+}
+
+// sklearnScript trains with scikit-learn and prints an outcome.
+//
+//go:embed scikit.py
+var sklearnScript string

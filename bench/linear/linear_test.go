@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"math"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
+
+// TestMain runs a contestant where this process is one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		exitOn(runChild(text, os.Stdout))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestContestantsAgree: all methods of ours come to one optimum, on small rows.
+func TestContestantsAgree(t *testing.T) {
+	for name, s := range map[string]shape{"dense": {Rows: 400, Features: 5}, "sparse": {Rows: 400, Features: 60, PerRow: 4}} {
+		dir := t.TempDir()
+		require.NoError(t, generate(dir, s, 3), name)
+		var all []*line
+		for _, method := range []optim.Method{optim.Auto, optim.Newton, optim.LBFGS} {
+			for _, p := range []int{1, 2} {
+				got, err := task{Dir: dir, Shape: s, L2: 1 / float64(s.Rows), Parallel: p, Method: method}.run()
+				require.NoError(t, err)
+				all = append(all, &line{Rounds: []outcome{got}})
+			}
+		}
+		least := optimum(all)
+		require.Less(t, least, math.Ln2)
+		for _, l := range all {
+			seconds, steps, ok := l.Rounds[0].until(least)
+			require.True(t, ok)
+			require.Positive(t, seconds)
+			require.Positive(t, steps)
+		}
+	}
+}
+
+// TestRows: the file holds ascending columns, and both labels.
+func TestRows(t *testing.T) {
+	s := shape{Rows: 300, Features: 40, PerRow: 6}
+	dir := t.TempDir()
+	require.NoError(t, generate(dir, s, 1))
+	labels, err := os.ReadFile(dir + "/" + labelsFile)
+	require.NoError(t, err)
+	require.Len(t, labels, 300*8)
+	indices, err := os.ReadFile(dir + "/" + indicesFile)
+	require.NoError(t, err)
+	require.Len(t, indices, 300*6*4)
+	for i := range 300 {
+		last := -1
+		for p := range 6 {
+			at := int(indices[(6*i+p)*4]) // below 256
+			require.Greater(t, at, last)
+			require.Less(t, at, 40)
+			last = at
+		}
+	}
+	require.InDelta(t, 0.1, s.scale(0), 1e-12)
+	require.InDelta(t, 3, s.scale(39), 1e-12)
+}
+
+// TestTable runs the whole comparison on few rows, without scikit-learn.
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	o := options{Problem: []string{"dense"}, Methods: []string{"Auto"}, Rounds: 2, Scale: 0.002, Seed: 1, Dir: t.TempDir()}
+	require.NoError(t, compare(&o, &out, io.Discard))
+	require.Contains(t, out.String(), "dense: 1000 rows × 50 features")
+	require.Contains(t, out.String(), "Newton")
+	o.Python = "python3"
+	for name, count := range map[string]int{"dense": 5, "lasso": 3} {
+		all, err := o.lines(problem{Name: name, Lasso: name == "lasso"})
+		require.NoError(t, err)
+		require.Len(t, all, count)
+	}
+	o.Python, o.Methods = "", []string{"Simplex"}
+	require.ErrorContains(t, compare(&o, &out, io.Discard), `no method "Simplex"`)
+	o.Rounds = 0
+	require.Error(t, compare(&o, &out, io.Discard))
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
+
+// options are the flags.
+type options struct {
+	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
+	Problem []string `help:"What to run: dense, sparse, lasso." enum:"dense,sparse,lasso" default:"dense,sparse,lasso"`
+	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
+	Rounds  int      `help:"How often each contestant runs." default:"3"`
+	Scale   float64  `help:"Part of the rows to take." default:"1"`
+	Seed    uint64   `help:"Seed of the rows." default:"1"`
+	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
+}
+
+// problem is one of the problems.
+type problem struct {
+	Name  string
+	Shape shape
+	Lasso bool
+}
+
+var problems = []problem{
+	{"dense", shape{Rows: 500_000, Features: 50}, false},
+	{"sparse", shape{Rows: 200_000, Features: 10_000, PerRow: 50}, false},
+	{"lasso", shape{Rows: 200_000, Features: 10_000, PerRow: 50}, true},
+}
+
+// line is a contestant and what it did.
+type line struct {
+	Title   string
+	Method  optim.Method // of ours
+	Solver  string       // of scikit-learn, "" for ours
+	Threads int
+	Rounds  []outcome
+}
+
+func main() {
+	if text := os.Getenv(childVariable); text != "" {
+		exitOn(runChild(text, os.Stdout))
+		return
+	}
+	var o options
+	kong.Parse(&o, kong.Name("linear"), kong.Description("Compares logistic regression on this engine with scikit-learn."), kong.UsageOnError())
+	exitOn(compare(&o, os.Stdout, os.Stderr))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "linear:", err)
+		os.Exit(1)
+	}
+}
+
+// compare runs everything and prints the tables.
+func compare(o *options, out, progress io.Writer) error {
+	if o.Rounds < 1 || !(o.Scale > 0 && o.Scale <= 1) {
+		return errors.New("want at least 1 round, and a scale above 0 and at most 1")
+	}
+	for _, p := range problems {
+		if !slices.Contains(o.Problem, p.Name) {
+			continue
+		}
+		p.Shape.Rows = int(math.Ceil(o.Scale * float64(p.Shape.Rows)))
+		if err := o.compareOn(p, out, progress); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// lines lists the contestants of a problem.
+func (o *options) lines(p problem) ([]*line, error) {
+	var all []*line
+	for _, threads := range []int{1, 2} {
+		for _, name := range o.Methods {
+			m, err := methodOf(name)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, &line{Title: fmt.Sprintf("ours, %s, %d", name, threads), Method: m, Threads: threads})
+		}
+		if o.Python != "" && !p.Lasso {
+			all = append(all, &line{Title: fmt.Sprintf("scikit-learn lbfgs, %d", threads), Solver: "lbfgs", Threads: threads})
+		}
+	}
+	if o.Python != "" {
+		all = append(all, &line{Title: "liblinear, 1", Solver: "liblinear", Threads: 1})
+	}
+	return all, nil
+}
+
+func methodOf(name string) (optim.Method, error) {
+	for m := optim.Auto; m <= optim.SGD; m++ {
+		if m.String() == name {
+			return m, nil
+		}
+	}
+	return 0, fmt.Errorf("there is no method %q", name)
+}
+
+// compareOn makes one table. Every second round goes backwards.
+func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := generate(dir, p.Shape, o.Seed); err != nil {
+		return err
+	}
+	all, err := o.lines(p)
+	if err != nil {
+		return err
+	}
+	for round := range o.Rounds {
+		order := slices.Clone(all)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, l := range order {
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.Title)
+			got, err := o.runLine(l, p, dir)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.Title, err)
+			}
+			l.Rounds = append(l.Rounds, got)
+		}
+	}
+	return print(out, p, all)
+}
+
+// childVariable holds the task of a process that is to run a contestant.
+const childVariable = "SUPERSTEP_BENCH_LINEAR"
+
+// runChild runs a contestant and prints its outcome.
+func runChild(text string, w io.Writer) error {
+	var t task
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return err
+	}
+	got, err := t.run()
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(got)
+}
+
+// runLine runs a contestant in a process of its own.
+func (o *options) runLine(l *line, p problem, dir string) (got outcome, err error) {
+	s := p.Shape
+	penalty := "l2"
+	t := task{Dir: dir, Shape: s, L2: 1 / float64(s.Rows), Parallel: l.Threads, Method: l.Method}
+	if p.Lasso {
+		penalty, t.L1, t.L2 = "l1", t.L2, 0
+	}
+	var child *exec.Cmd
+	if l.Solver != "" {
+		child = exec.Command(o.Python, "-c", sklearnScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), l.Solver, penalty)
+		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
+	} else {
+		self, err := os.Executable()
+		if err != nil {
+			return got, err
+		}
+		text, err := json.Marshal(t)
+		if err != nil {
+			return got, err
+		}
+		child = exec.Command(self)
+		child.Env = append(os.Environ(), childVariable+"="+string(text))
+	}
+	child.Stderr = os.Stderr
+	text, err := child.Output()
+	if err != nil {
+		return got, err
+	}
+	return got, json.Unmarshal(text, &got)
+}
+
+// optimum returns the lowest value that any contestant came to.
+func optimum(all []*line) float64 {
+	least := math.Inf(1)
+	for _, l := range all {
+		for _, r := range l.Rounds {
+			for _, p := range r.Trace {
+				least = min(least, p.Objective)
+			}
+		}
+	}
+	return least
+}
+
+// print writes the table: medians and the best over the rounds, and the median of the ratios
+// to the first line, ours with one subtask, in the same round.
+func print(w io.Writer, p problem, all []*line) error {
+	least := optimum(all)
+	fmt.Fprintf(w, "%s: %d rows × %d features, optimum %.9g; seconds to within %g of it, medians of %d rounds on %d CPUs\n\n",
+		p.Name, p.Shape.Rows, p.Shape.Features, least, closeness, len(all[0].Rounds), runtime.NumCPU())
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "contestant\tmethod\tmedian\tbest\tsteps\tof it survey\treads in all\tpeak memory\ttimes ours, 1\t")
+	for _, l := range all {
+		var times, ratios []float64
+		var steps int
+		for i, r := range l.Rounds {
+			seconds, n, ok := r.until(least)
+			if !ok {
+				continue
+			}
+			times, steps = append(times, seconds), n
+			if base, _, ok := all[0].Rounds[i].until(least); ok {
+				ratios = append(ratios, seconds/base)
+			}
+		}
+		first := l.Rounds[0]
+		if len(times) == 0 {
+			fmt.Fprintf(tw, "%s\t%s\tnever\t\t%d\t\t\t%.0f MB\t\t\n", l.Title, first.Method, len(first.Trace), float64(first.Peak)/1e6)
+			continue
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%.3f\t%.3f\t%d\t%.3f\t%.1f\t%.0f MB\t%.2f\t\n",
+			l.Title, first.Method, median(times), slices.Min(times), steps, first.Survey, first.Reads, float64(first.Peak)/1e6, median(ratios))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// median returns the middle value, of an even number the lower one of the two; NaN of none.
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Clone(all)
+	slices.Sort(sorted)
+	return sorted[(len(sorted)-1)/2]
+}
