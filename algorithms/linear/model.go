@@ -131,7 +131,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("there are coefficients of %d margins, want 1", m.Margins())
 	}
 	if !(m.Huber >= 0) {
-		return fmt.Errorf("Huber is %v", m.Huber)
+		return fmt.Errorf("the parameter Huber is %v", m.Huber)
 	}
 	return m.Check()
 }

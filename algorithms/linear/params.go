@@ -108,7 +108,7 @@ const (
 func (p Params) Validate() error {
 	errs := []error{p.common().Validate()}
 	if !(p.Huber >= 0) || math.IsInf(p.Huber, 0) {
-		errs = append(errs, fmt.Errorf("Huber is %v: want a number above 0, or 0 for squares", p.Huber))
+		errs = append(errs, fmt.Errorf("the parameter Huber is %v: want a number above 0, or 0 for squares", p.Huber))
 	}
 	return errors.Join(errs...)
 }

@@ -141,7 +141,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 	}
 	m.Take(f.Model)
 	s := &m.Summary
-	likelihood := -(s.Weight * s.Loss)
+	likelihood := -float64(s.Weight*s.Loss)
 	s.Note(LogLikelihood, likelihood)
 	if !p.NoIntercept && p.OffsetCol == "" && !p.Balanced && len(p.ClassWeights) == 0 {
 		var null float64
@@ -159,7 +159,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 		return nil, err
 	}
 	if s.Inference != nil {
-		s.Note(AIC, 2*float64(s.Inference.Rank)-2*likelihood)
+		s.Note(AIC, float64(2*s.Inference.Rank)-float64(2*likelihood))
 	}
 	return m, nil
 }

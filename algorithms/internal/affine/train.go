@@ -221,11 +221,11 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 func (f *Fit) penalty(factors []float64) float64 {
 	var absolute, squares float64
 	for i, v := range f.Result.Parameters {
-		v *= factors[i]
+		v = float64(v * factors[i])
 		absolute += max(v, -v)
 		squares += float64(v * v)
 	}
-	return float64(f.Params.L1*absolute) + 0.5*float64(f.Params.L2*squares)
+	return float64(f.Params.L1*absolute) + float64(0.5*float64(f.Params.L2*squares))
 }
 
 // opening is the objective of a training: a Linear whose loss the facts may decide, and
