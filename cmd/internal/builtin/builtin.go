@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"io"
 	"os"
 	"slices"
 
@@ -11,32 +12,65 @@ import (
 type program struct {
 	name  string
 	about string
+	job   engine.Runnable
+	args  func() any // a pointer to new arguments, whose fields are the flags
 	main  func(name string, words []string)
 }
 
-var programs = []program{
-	{"kmeans", "cluster the rows of files around k centres", func(name string, words []string) {
-		engine.Main(KMeans, engine.CommandLine[KMeansArgs](name, words...), engine.RunWith[KMeansArgs](engine.BuiltIn()),
-			engine.AfterRun(func(a KMeansArgs, r *engine.Result) error { return report(os.Stdout, a, r) }))
-	}},
+// define makes a program of a job and of what reports its results.
+func define[A any](name, about string, job *engine.Job[A], report func(w io.Writer, a A, r *engine.Result) error) program {
+	return program{name, about, job, func() any { return new(A) }, func(name string, words []string) {
+		engine.Main(job, engine.CommandLine[A](name, words...), engine.RunWith[A](engine.BuiltIn()),
+			engine.AfterRun(func(a A, r *engine.Result) error { return report(os.Stdout, a, r) }))
+	}}
 }
 
+// training makes a program that trains an algorithm, whose flags are A.
+func training[A trainer](name, about string) program {
+	job := engine.Define("train-"+name, func(b *engine.Builder, a A) error { return build(b, a) }).
+		Describe("Trains a model that predicts " + about + ".")
+	return define(name, about, job, trainedReport[A])
+}
+
+// The programs by the command that runs them.
+var (
+	programs  = []program{define("kmeans", "cluster the rows of files around k centres", KMeans, report)}
+	predict   = define("predict", "", Predict, predictedReport)
+	evaluator = define("evaluate", "", Evaluate, evaluatedReport)
+)
+
 // Jobs are all built-in jobs, for engine.WorkerMain.
-func Jobs() []engine.Runnable { return []engine.Runnable{KMeans} }
+func Jobs() []engine.Runnable {
+	var jobs []engine.Runnable
+	for _, p := range slices.Concat(programs, algorithms, []program{predict, evaluator}) {
+		jobs = append(jobs, p.job)
+	}
+	return jobs
+}
 
 // Names returns the names of the built-in jobs.
-func Names() []string {
+func Names() []string { return namesOf(programs) }
+
+// Algorithms returns the names of the algorithms that Train trains.
+func Algorithms() []string { return namesOf(algorithms) }
+
+func namesOf(list []program) []string {
 	var names []string
-	for _, p := range programs {
+	for _, p := range list {
 		names = append(names, p.name)
 	}
 	return names
 }
 
 // About says what the built-in jobs do, a line each.
-func About() []string {
+func About() []string { return aboutOf(programs) }
+
+// AboutAlgorithms says what the algorithms do, a line each.
+func AboutAlgorithms() []string { return aboutOf(algorithms) }
+
+func aboutOf(list []program) []string {
 	var lines []string
-	for _, p := range programs {
+	for _, p := range list {
 		lines = append(lines, p.name+": "+p.about)
 	}
 	return lines
@@ -44,11 +78,25 @@ func About() []string {
 
 // Main runs a built-in job as the whole of the process, which it ends, with words as
 // its command line. It returns false if there is no job of that name.
-func Main(command, name string, words []string) bool {
-	i := slices.IndexFunc(programs, func(p program) bool { return p.name == name })
+func Main(command, name string, words []string) bool { return mainOf(programs, command, name, words) }
+
+// Train is Main for the training of an algorithm.
+func Train(command, algorithm string, words []string) bool {
+	return mainOf(algorithms, command, algorithm, words)
+}
+
+func mainOf(list []program, command, name string, words []string) bool {
+	i := slices.IndexFunc(list, func(p program) bool { return p.name == name })
 	if i < 0 {
 		return false
 	}
-	programs[i].main(command+" "+name, words)
+	list[i].main(command+" "+name, words)
 	return true
 }
+
+// PredictMain applies a model, and EvaluateMain measures predictions, as the whole of the
+// process.
+func PredictMain(command string, words []string) { predict.main(command, words) }
+
+// EvaluateMain measures predictions as the whole of the process.
+func EvaluateMain(command string, words []string) { evaluator.main(command, words) }

@@ -1,11 +1,16 @@
 package commands
 
-// Cluster is the commands that have to do with clusters; the superstep binary embeds
-// them beside its others.
+// Cluster is the commands that have to do with clusters, jobs and models; the superstep
+// binary embeds them beside its others.
 type Cluster struct {
 	JobManager  JobManagerCommand  `cmd:"" name:"jobmanager" help:"Run a job manager."`
 	TaskManager TaskManagerCommand `cmd:"" name:"taskmanager" help:"Run a task manager, which offers slots to a job manager."`
 	Dev         DevCommand         `cmd:"" help:"Run a whole cluster on this machine, until Ctrl-C."`
+
+	Train    TrainCommand    `cmd:"" help:"Train a model on the rows of files."`
+	Predict  PredictCommand  `cmd:"" passthrough:"" help:"Apply a model to the rows of files."`
+	Evaluate EvaluateCommand `cmd:"" passthrough:"" help:"Measure predictions."`
+	Inspect  InspectCommand  `cmd:"" help:"Show what is in the file of a model."`
 
 	Run    RunCommand    `cmd:"" help:"Run a built-in job or a program, and wait for it."`
 	Submit SubmitCommand `cmd:"" help:"Submit a built-in job or a program to a cluster, and leave."`

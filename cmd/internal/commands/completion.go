@@ -39,6 +39,16 @@ func (c *CompletionCommand) Run(s *Streams, k *kong.Kong) error {
 // gather collects what may follow each command.
 func gather(n *kong.Node, path string, into map[string][]string) {
 	into[path] = wordsOf(n)
+	if n.Target.CanAddr() {
+		if c, ok := n.Target.Addr().Interface().(interface{ continued() map[string][]string }); ok {
+			for below, words := range c.continued() {
+				below = strings.TrimSpace(path + " " + below)
+				words = append(words, into[below]...)
+				slices.Sort(words)
+				into[below] = slices.Compact(words)
+			}
+		}
+	}
 	for _, child := range n.Children {
 		if !child.Hidden {
 			gather(child, strings.TrimSpace(path+" "+child.Name), into)

@@ -1,0 +1,172 @@
+package builtin
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/naivebayes"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
+
+// algorithms are what `superstep train` can train. One more is its flags, a line here, one
+// in kindsOf, and a case where portraits of models are made.
+var algorithms = []program{
+	training[KMeansTrain]("kmeans", "clusters around k centres"),
+	training[GMMTrain]("gmm", "clusters as a mixture of k Gaussian distributions"),
+	training[LinearTrain]("linear", "numbers by linear regression: least squares, ridge, lasso, elastic net, Huber"),
+	training[LogisticTrain]("logistic", "classes by logistic regression, of two or more"),
+	training[NaiveBayesTrain]("naivebayes", "classes by naive Bayes"),
+}
+
+// kindOf is what commands have to know of the models of an algorithm.
+type kindOf struct {
+	goal        goal
+	prediction  string // the column that is added
+	probability string // the vector column of classes, "" where there is none
+	margins     bool   // it holds margins, no probabilities
+}
+
+var kindsOf = map[string]kindOf{
+	"kmeans":     {goal: clustersGoal, prediction: "cluster"},
+	"gmm":        {goal: clustersGoal, prediction: "component", probability: "probabilities"},
+	"linear":     {goal: numbersGoal, prediction: "prediction"},
+	"logistic":   {goal: classesGoal, prediction: "prediction", probability: "probability"},
+	"naivebayes": {goal: classesGoal, prediction: "prediction", probability: "probability"},
+}
+
+// KMeansTrain are the flags of training k-means.
+type KMeansTrain struct {
+	TrainArgs
+	K        int     `required:"" placeholder:"N" help:"Number of clusters."`
+	Init     string  `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
+	Distance string  `help:"What near means: euclidean (the default) or cosine." enum:"euclidean,cosine" default:"euclidean"`
+	MaxIter  int     `placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`
+	Tol      float64 `placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001)."`
+}
+
+func (KMeansTrain) goal() goal { return clustersGoal }
+
+// Validate refuses what cannot be meant.
+func (a KMeansTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+
+func (a KMeansTrain) stage(c columns) model.Stage {
+	p := kmeans.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Init: inits[a.Init], MaxIter: a.MaxIter, Tol: a.Tol}
+	if a.Distance == "cosine" {
+		p.Distance = kmeans.Cosine
+	}
+	if c.skip {
+		p.NonFinite = kmeans.Skip
+	}
+	return p
+}
+
+// GMMTrain are the flags of training mixtures.
+type GMMTrain struct {
+	TrainArgs
+	K              int            `required:"" placeholder:"N" help:"Number of components."`
+	Covariance     gmm.Covariance `placeholder:"SHAPE" help:"Shape of the components: full (the default), diagonal, spherical, or tied, the same for all." default:"full"`
+	Restarts       int            `placeholder:"N" help:"How often to begin anew; the most likely mixture is kept (default: 1)."`
+	Regularization float64        `placeholder:"VARIANCE" help:"Added to all variances (default: 0.000001)."`
+	MaxIter        int            `placeholder:"N" help:"Largest number of updates (default: 200)."`
+	Tol            float64        `placeholder:"GAIN" help:"Training ends when an update raised the mean log-likelihood by no more (default: 0.000001)."`
+}
+
+func (GMMTrain) goal() goal { return clustersGoal }
+
+// Validate refuses what cannot be meant.
+func (a GMMTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+
+func (a GMMTrain) stage(c columns) model.Stage {
+	return gmm.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Covariance: a.Covariance, Restarts: a.Restarts,
+		Regularization: a.Regularization, MaxIter: a.MaxIter, Tol: a.Tol, Skip: c.skip}
+}
+
+// PenaltyArgs are the flags of models that are linear in the features.
+type PenaltyArgs struct {
+	L1            float64 `name:"l1" placeholder:"STRENGTH" help:"Strength of the lasso penalty: L1·Σ|w| is added to the mean loss (default: 0)."`
+	L2            float64 `name:"l2" placeholder:"STRENGTH" help:"Strength of the ridge penalty: ½·L2·Σw² is added to the mean loss (default: 0)."`
+	NoStandardize bool    `help:"Put the penalty on coefficients of the features as they are, not divided by their deviations."`
+	NoIntercept   bool    `help:"Leave the intercept out."`
+	Offset        string  `placeholder:"COLUMN" help:"Column of numbers that are added to what the model gives, in training and prediction."`
+}
+
+// OptimiserArgs are the flags of algorithms that minimise a loss.
+type OptimiserArgs struct {
+	Method  string  `enum:"auto,lbfgs,owlqn,newton,gd,sgd" default:"auto" placeholder:"NAME" help:"Optimiser: lbfgs, owlqn, newton, gd, sgd, or auto (the default): what suits features and penalty."`
+	MaxIter int     `placeholder:"N" help:"Largest number of iterations, of sgd passes over the data (default: 100)."`
+	Tol     float64 `placeholder:"NORM" help:"Training ends when the gradient is as small as this, relative to the first if that is above 1 (default: 0.000001)."`
+	Batch   int     `placeholder:"ROWS" help:"Rows of a step of sgd (default: about one a shard)."`
+	Rate    float64 `placeholder:"RATE" help:"First learning rate of sgd (default: 0.1)."`
+}
+
+var methods = map[string]optim.Method{"lbfgs": optim.LBFGS, "owlqn": optim.OWLQN, "newton": optim.Newton, "gd": optim.GD, "sgd": optim.SGD}
+
+func (o OptimiserArgs) method() optim.Method { return methods[o.Method] }
+
+func (o OptimiserArgs) stochastic() optim.Stochastic {
+	return optim.Stochastic{Batch: o.Batch, Rate: o.Rate}
+}
+
+// LinearTrain are the flags of linear regression.
+type LinearTrain struct {
+	TrainArgs
+	PenaltyArgs
+	OptimiserArgs
+	Huber float64 `placeholder:"RESIDUAL" help:"Make the loss linear in residuals beyond this, so that outliers count for less (default: squares throughout)."`
+}
+
+func (LinearTrain) goal() goal { return numbersGoal }
+
+// Validate refuses what cannot be meant.
+func (a LinearTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+
+func (a LinearTrain) stage(c columns) model.Stage {
+	return linear.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset, Huber: a.Huber,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+}
+
+// LogisticTrain are the flags of logistic regression.
+type LogisticTrain struct {
+	TrainArgs
+	PenaltyArgs
+	OptimiserArgs
+	ClassWeights map[string]float64 `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	Balanced     bool               `help:"Make all classes weigh the same."`
+	Inference    bool               `help:"Add standard errors, z and p values to the coefficients: for two classes, without a penalty."`
+	Threshold    float64            `placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`
+}
+
+func (LogisticTrain) goal() goal { return classesGoal }
+
+// Validate refuses what cannot be meant.
+func (a LogisticTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+
+func (a LogisticTrain) stage(c columns) model.Stage {
+	return logistic.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
+		ClassWeights: a.ClassWeights, Balanced: a.Balanced, Threshold: a.Threshold, Inference: a.Inference,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+}
+
+// NaiveBayesTrain are the flags of naive Bayes.
+type NaiveBayesTrain struct {
+	TrainArgs
+	Family        naivebayes.Family `placeholder:"FAMILY" help:"How features are distributed within a class: gaussian (the default), multinomial or complement for counts, bernoulli." default:"gaussian"`
+	Smoothing     float64           `placeholder:"COUNT" help:"Added to each count (default: 1)."`
+	VarSmoothing  float64           `placeholder:"SHARE" help:"Of gaussian: this times the largest variance is added to all (default: 0.000000001)."`
+	Binarize      float64           `placeholder:"VALUE" help:"Of bernoulli: the value above which a feature is there (default: 0)."`
+	UniformPriors bool              `help:"Take all classes as equally likely before a row is seen."`
+}
+
+func (NaiveBayesTrain) goal() goal { return classesGoal }
+
+// Validate refuses what cannot be meant.
+func (a NaiveBayesTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+
+func (a NaiveBayesTrain) stage(c columns) model.Stage {
+	return naivebayes.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+		Family: a.Family, Smoothing: a.Smoothing, VarSmoothing: a.VarSmoothing, Binarize: a.Binarize, UniformPriors: a.UniformPriors}
+}

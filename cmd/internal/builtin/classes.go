@@ -1,0 +1,86 @@
+package builtin
+
+import (
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/naivebayes"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+)
+
+// stagesOf returns the models that rows go through: of a pipeline its stages.
+func stagesOf(m model.Model) []model.Model {
+	p, ok := m.(*pipeline.Model)
+	if !ok {
+		return []model.Model{m}
+	}
+	var all []model.Model
+	for _, s := range p.Stages() {
+		all = append(all, stagesOf(s)...)
+	}
+	return all
+}
+
+// lastOf returns the model that predicts.
+func lastOf(m model.Model) model.Model {
+	all := stagesOf(m)
+	return all[len(all)-1]
+}
+
+// classesOf returns the classes that a model predicts, as text and in their order; nil
+// where it predicts none.
+func classesOf(m model.Model) []string {
+	switch m := m.(type) {
+	case *logistic.Model:
+		return m.Classes.Values
+	case *naivebayes.Model:
+		return m.Classes.Values
+	}
+	return nil
+}
+
+// componentsOf returns the numbers of the components of a mixture.
+func componentsOf(m model.Model) []string {
+	var all []string
+	if m, ok := m.(*gmm.Model); ok {
+		for c := range m.Weights {
+			all = append(all, strconv.Itoa(c))
+		}
+	}
+	return all
+}
+
+// predictionColumn and probabilityColumn return the columns that a model adds: those that
+// training named, or else those of its kind.
+func predictionColumn(m model.Model) string {
+	named := ""
+	switch m := m.(type) {
+	case *linear.Model:
+		named = m.PredictionCol
+	case *logistic.Model:
+		named = m.PredictionCol
+	case *naivebayes.Model:
+		named = m.PredictionCol
+	}
+	if named == "" {
+		named = kindsOf[m.Kind()].prediction
+	}
+	return named
+}
+
+func probabilityColumn(m model.Model) string {
+	named := ""
+	switch m := m.(type) {
+	case *logistic.Model:
+		named = m.ProbabilityCol
+	case *naivebayes.Model:
+		named = m.ProbabilityCol
+	}
+	if named == "" {
+		named = kindsOf[m.Kind()].probability
+	}
+	return named
+}

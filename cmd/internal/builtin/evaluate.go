@@ -1,0 +1,237 @@
+package builtin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// EvaluateArgs are the flags of measuring predictions.
+type EvaluateArgs struct {
+	Input      string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
+	Kind       string    `enum:"binary,multiclass,regression,clustering," default:"" placeholder:"KIND" help:"What is measured: binary, scores of two classes; multiclass, predicted classes; regression, numbers; clustering (default: what the model predicts)."`
+	Label      string    `placeholder:"COLUMN" help:"Column of the truth. Of clusters it may be left out. LibSVM files call it label."`
+	Prediction string    `placeholder:"COLUMN" help:"Column of the prediction: a class, a number or a cluster."`
+	Score      string    `placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive."`
+	Positive   string    `placeholder:"LABEL" help:"Of binary: the positive label (default: 1 or true; of a model the second class)."`
+	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0."`
+	Features   []string  `placeholder:"COLUMN" help:"Of clustering: columns of the points, for the measures of how compact clusters are."`
+	Weight     string    `placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
+	Model      ModelFile `placeholder:"FILE" help:"File of a model on this machine, whose predictions for the rows are measured, in place of --prediction and --score."`
+	Output     string    `enum:"text,json" default:"text" placeholder:"FORM" help:"Print text (the default) or json."`
+	Plot       string    `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
+	PlotOf     string    `enum:"auto,roc,pr,lift,confusion" default:"auto" placeholder:"WHAT" help:"Of binary roc (the default), pr or lift; of multiclass confusion."`
+	InputArgs
+}
+
+// The kinds of evaluations.
+const (
+	binaryKind     = "binary"
+	multiclassKind = "multiclass"
+	regressionKind = "regression"
+	clusteringKind = "clustering"
+)
+
+// Validate refuses what cannot be meant.
+func (a EvaluateArgs) Validate() error {
+	modelled := a.Model.given()
+	switch {
+	case a.Kind == "" && !modelled:
+		return errors.New("--kind is missing: binary, multiclass, regression or clustering")
+	case a.Kind == binaryKind && a.Score == "" && !modelled:
+		return errors.New("--score is missing: binary measures scores (multiclass measures predicted classes)")
+	case a.Kind != binaryKind && a.Kind != "" && a.Prediction == "" && !modelled:
+		return errors.New("--prediction is missing")
+	case modelled && (a.Prediction != "" || a.Score != ""):
+		return errors.New("--model does not go with --prediction and --score")
+	case modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0):
+		return errors.New("--positive, --margins and --features do not go with --model, which tells what they say")
+	case a.Label == "" && a.Kind != clusteringKind && !modelled && a.form(a.Input) != libsvmForm:
+		return errors.New("--label is missing: name the column of the truth")
+	case a.Kind == clusteringKind && !modelled && a.Label == "" && len(a.Features) == 0:
+		return errors.New("clustering needs --label, --features or both")
+	case a.PlotOf != "auto" && a.PlotOf != "" && a.Plot == "":
+		return errors.New("--plot-of says something only with --plot")
+	case a.Plot != "" && a.Kind != "" && a.Kind != binaryKind && a.Kind != multiclassKind:
+		return errors.New("--plot is for binary and multiclass")
+	case a.Kind == binaryKind && a.PlotOf == "confusion", a.Kind == multiclassKind && slices.Contains([]string{"roc", "pr", "lift"}, a.PlotOf):
+		return fmt.Errorf("--plot-of %s does not go with --kind %s", a.PlotOf, a.Kind)
+	}
+	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
+}
+
+// Evaluate measures predictions.
+var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs) error {
+	if a.Model.given() {
+		return a.ofModel(b)
+	}
+	rows, err := a.read(b, a.Input, nil)
+	if err != nil || rows.Poisoned() {
+		return err
+	}
+	a.Label = a.label(rows.Schema())
+	s := rows.Schema()
+	err = errors.Join(known("--label", a.Input, s, a.Label), known("--prediction", a.Input, s, a.Prediction),
+		known("--score", a.Input, s, a.Score), known("--weight", a.Input, s, a.Weight), known("--features", a.Input, s, a.Features...))
+	if err != nil {
+		return err
+	}
+	points := ""
+	if len(a.Features) > 0 {
+		points = unused(s, "superstep features")
+		rows = operators.Vectorize(rows, points, a.Features...)
+	}
+	switch a.Kind {
+	case binaryKind:
+		operators.Collect(b, testResult, evaluate.Binary(rows, evaluate.BinaryOptions{
+			LabelCol: a.Label, ScoreCol: a.Score, WeightCol: a.Weight, Positive: a.Positive, Margins: a.Margins,
+		}))
+	case multiclassKind:
+		operators.Collect(b, testResult, evaluate.Multiclass(rows, evaluate.MulticlassOptions{LabelCol: a.Label, PredictionCol: a.Prediction, WeightCol: a.Weight}))
+	case regressionKind:
+		operators.Collect(b, testResult, evaluate.Regression(rows, evaluate.RegressionOptions{LabelCol: a.Label, PredictionCol: a.Prediction, WeightCol: a.Weight}))
+	default:
+		operators.Collect(b, testResult, clustering(rows, a.Prediction, points, a.Label, a.Weight))
+	}
+	return mayDraw(b, a.Plot)
+}).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
+
+// label returns the column of the truth.
+func (a EvaluateArgs) label(schema *arrow.Schema) string {
+	if a.Label == "" && a.form(a.Input) == libsvmForm && schema.HasField("label") {
+		return "label"
+	}
+	return a.Label
+}
+
+// ofModel measures the predictions of a model for the rows.
+func (a EvaluateArgs) ofModel(b *engine.Builder) error {
+	m, err := a.Model.model()
+	if err != nil {
+		return err
+	}
+	last := lastOf(m)
+	kind, predicts := kindsOf[last.Kind()]
+	if !predicts {
+		return fmt.Errorf("%s is a model of kind %s, which predicts nothing that can be measured", a.Model.Path, last.Kind())
+	}
+	want := a.Kind
+	if want == "" {
+		want = a.kindFor(kind.goal, last)
+	}
+	if want == "" || !slices.Contains(kind.evaluations(last), want) {
+		return fmt.Errorf("--kind is %s, but a model of kind %s is measured as %s", want, last.Kind(), strings.Join(kind.evaluations(last), " or "))
+	}
+	rows, err := a.read(b, a.Input, m.Inputs())
+	if err != nil || rows.Poisoned() {
+		return err
+	}
+	label := a.label(rows.Schema())
+	if label == "" && want != clusteringKind {
+		return errors.New("--label is missing: name the column of the truth")
+	}
+	err = errors.Join(fits(a.Input, m, rows.Schema()), known("--label", a.Input, rows.Schema(), label), known("--weight", a.Input, rows.Schema(), a.Weight))
+	if err != nil {
+		return err
+	}
+	made, _ := applied(m, rows)
+	if made.Poisoned() {
+		return nil
+	}
+	switch want {
+	case binaryKind:
+		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, a.Weight))
+	case multiclassKind:
+		operators.Collect(b, testResult, multiclass(made, label, predictionColumn(last), a.Weight))
+	case regressionKind:
+		operators.Collect(b, testResult, regression(made, label, predictionColumn(last), a.Weight))
+	default:
+		made, points := pointsOf(made, last)
+		operators.Collect(b, testResult, clustering(made, predictionColumn(last), points, label, a.Weight))
+	}
+	return mayDraw(b, a.Plot)
+}
+
+// pointsOf returns rows with the vectors that a model of clusters read, and their column.
+func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
+	inputs := m.Inputs()
+	if field, ok := rows.Schema().FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && sortOf(field[0].Type) == vectors {
+		return rows, inputs[0].Column
+	}
+	var columns []string
+	for _, in := range inputs {
+		columns = append(columns, in.Column)
+	}
+	name := unused(rows.Schema(), "superstep features")
+	return operators.Vectorize(rows, name, columns...), name
+}
+
+// kindFor returns the kind of evaluation that suits a model and --plot-of.
+func (a EvaluateArgs) kindFor(g goal, m model.Model) string {
+	all := kindOf{goal: g, probability: kindsOf[m.Kind()].probability}.evaluations(m)
+	if a.PlotOf == "confusion" && slices.Contains(all, multiclassKind) {
+		return multiclassKind
+	}
+	return all[0]
+}
+
+// evaluations returns the kinds of evaluation that suit a model, the best first.
+func (k kindOf) evaluations(m model.Model) []string {
+	switch {
+	case k.goal == numbersGoal:
+		return []string{regressionKind}
+	case k.goal == clustersGoal:
+		return []string{clusteringKind}
+	case len(classesOf(m)) == 2 && k.probability != "":
+		return []string{binaryKind, multiclassKind}
+	}
+	return []string{multiclassKind}
+}
+
+// evaluatedReport prints a report, and draws the plot.
+func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) error {
+	f, err := findings(r)
+	if err != nil {
+		return err
+	}
+	v := f.value()
+	if v == nil {
+		return errors.New("no row of the input has a label and a prediction")
+	}
+	if a.Output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		err = e.Encode(v)
+	} else {
+		_, err = fmt.Fprintln(w, strings.TrimRight(f.text(), "\n"))
+	}
+	if err != nil || a.Plot == "" {
+		return err
+	}
+	switch {
+	case f.binary != nil:
+		what := a.PlotOf
+		if what == "auto" || what == "" {
+			what = "roc"
+		}
+		err = drawCurve(a.Plot, what, f.binary, "rows of "+a.Input)
+	case f.multiclass != nil:
+		err = drawConfusion(a.Plot, f.multiclass, "rows of "+a.Input)
+	default:
+		err = errors.New("--plot is for binary and multiclass")
+	}
+	if err == nil && a.Output != "json" {
+		fmt.Fprintf(w, "plot written to %s\n", a.Plot)
+	}
+	return err
+}

@@ -1,0 +1,203 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/spelling"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// InputArgs are flags that say how files of rows are written.
+type InputArgs struct {
+	Format    string `enum:"auto,csv,libsvm,arrow" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, the rest CSV."`
+	Delimiter string `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
+	NoHeader  bool   `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
+}
+
+// The forms of files.
+const (
+	csvForm    = "csv"
+	libsvmForm = "libsvm"
+	arrowForm  = "arrow"
+)
+
+// form returns how a file is written.
+func (a InputArgs) form(path string) string {
+	if a.Format != "auto" && a.Format != "" {
+		return a.Format
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".libsvm", ".svm":
+		return libsvmForm
+	case ".arrow", ".feather":
+		return arrowForm
+	}
+	return csvForm
+}
+
+// Validate refuses what cannot be meant.
+func (a InputArgs) Validate() error {
+	_, err := a.delimiter("")
+	return err
+}
+
+func (a InputArgs) delimiter(path string) (byte, error) {
+	switch {
+	case a.Delimiter == "" && strings.EqualFold(filepath.Ext(path), ".tsv"), a.Delimiter == "tab", a.Delimiter == `\t`:
+		return '\t', nil
+	case a.Delimiter == "":
+		return ',', nil
+	case len(a.Delimiter) == 1 && a.Delimiter[0] < 0x80:
+		return a.Delimiter[0], nil
+	}
+	return 0, fmt.Errorf("--delimiter is %q: want one ASCII character, or tab", a.Delimiter)
+}
+
+// read adds the rows of files. Columns of CSV that a model reads get the types it was
+// trained on; the others are inferred. Rows of LibSVM get as many features as the model has.
+func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input) (*engine.Dataset, error) {
+	switch a.form(path) {
+	case libsvmForm:
+		size := 0
+		for _, in := range inputs {
+			size = max(size, sizeOf(in.Type))
+		}
+		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size}), nil
+	case arrowForm:
+		return operators.ReadArrow(b, path, operators.ArrowOptions{}), nil
+	}
+	delimiter, err := a.delimiter(path)
+	if err != nil {
+		return nil, err
+	}
+	rows := operators.ReadCSV(b, path, operators.CSVOptions{Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: typesOf(inputs)})
+	return rows, nil
+}
+
+// typesOf returns the types that CSV files are read with for a model: a number may be any.
+func typesOf(inputs []model.Input) map[string]string {
+	types := map[string]string{}
+	for _, in := range inputs {
+		switch {
+		case strings.Contains(in.Type, "vector"), strings.Contains(in.Type, "sparse"):
+		case strings.HasPrefix(in.Type, "int"), strings.HasPrefix(in.Type, "uint"), strings.HasPrefix(in.Type, "float"):
+			types[in.Column] = "float64"
+		default:
+			types[in.Column] = in.Type
+		}
+	}
+	return types
+}
+
+// sizeOf returns the number of components that the type of a vector tells, or 0.
+func sizeOf(kind string) int {
+	_, rest, ok := strings.Cut(kind, "[")
+	if !ok || !strings.HasPrefix(kind, "sparse") && !strings.HasPrefix(kind, "vector") {
+		return 0
+	}
+	n, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// vectorSize returns the number of components that a column's type tells, or 0.
+func vectorSize(dt arrow.DataType) int {
+	switch dt := dt.(type) {
+	case *arrow.FixedSizeListType:
+		return int(dt.Len())
+	case *arrow.StructType: // sparse: the size stands beside the indices
+		for _, v := range dt.Field(0).Metadata.Values() {
+			if n, err := strconv.Atoi(v); err == nil {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// sort of a column, by what can be done with it.
+type sort int
+
+const (
+	numbers sort = iota
+	texts
+	vectors
+	others
+)
+
+func (s sort) String() string {
+	return [...]string{"numbers", "text", "vectors", "neither numbers, text nor vectors"}[s]
+}
+
+// sortOf returns the sort of a column.
+func sortOf(dt arrow.DataType) sort {
+	switch dt.ID() {
+	case arrow.BOOL, arrow.INT8, arrow.INT16, arrow.INT32, arrow.INT64,
+		arrow.UINT8, arrow.UINT16, arrow.UINT32, arrow.UINT64, arrow.FLOAT32, arrow.FLOAT64:
+		return numbers
+	case arrow.STRING:
+		return texts
+	case arrow.LIST, arrow.FIXED_SIZE_LIST, arrow.STRUCT:
+		return vectors
+	}
+	return others
+}
+
+// names returns the columns of a schema.
+func names(schema *arrow.Schema) []string {
+	var all []string
+	for _, f := range schema.Fields() {
+		all = append(all, f.Name)
+	}
+	return all
+}
+
+// known refuses columns that a flag names and a file has not.
+func known(flag, path string, schema *arrow.Schema, columns ...string) error {
+	var errs []error
+	for _, c := range columns {
+		if c == "" || schema.HasField(c) {
+			continue
+		}
+		err := fmt.Errorf("%s: %s has no column %q", flag, path, c)
+		if near := spelling.Near(c, names(schema)); len(near) > 0 {
+			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+		} else {
+			err = fmt.Errorf("%w; it has %s", err, listed(names(schema)))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// listed writes names for a message, not too many.
+func listed(names []string) string {
+	const most = 12
+	quoted := make([]string, 0, most)
+	for _, n := range names[:min(len(names), most)] {
+		quoted = append(quoted, strconv.Quote(n))
+	}
+	list := strings.Join(quoted, ", ")
+	if n := len(names) - most; n > 0 {
+		list += fmt.Sprintf(" and %d more", n)
+	}
+	return list
+}
+
+// unused returns a name, longer where need be, that no column has.
+func unused(schema *arrow.Schema, name string) string {
+	for schema.HasField(name) {
+		name += "_"
+	}
+	return name
+}

@@ -1,0 +1,43 @@
+package builtin
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+// Inspect prints what is in the file of a model of any kind, of each table at most some
+// rows (0: all), as text or JSON, and draws a plot of its training unless the path is
+// empty.
+func Inspect(w io.Writer, path string, asJSON bool, rows int, plot, plotOf string) error {
+	if err := validPlot(plot); err != nil {
+		return err
+	}
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	p, err := portrayFile(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		err = e.Encode(p)
+	} else {
+		if rows == 0 {
+			rows = maxNamed
+		}
+		err = p.write(w, rows)
+	}
+	if err != nil || plot == "" {
+		return err
+	}
+	if plotOf == "coefficients" {
+		return drawCoefficients(plot, p)
+	}
+	return drawLoss(plot, p)
+}

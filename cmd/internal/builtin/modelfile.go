@@ -1,0 +1,88 @@
+package builtin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+)
+
+// maxCarried is the largest model that travels with the arguments of a job, in bytes.
+const maxCarried = 4 << 20
+
+// ModelFile is a flag that names the file of a model, on the machine where the command
+// runs. Up to 4 MiB it travels to the workers with the arguments of the job. Of a larger
+// one they get the path and read the file themselves: it must be there for them too, with
+// the same content, which its hash tells.
+type ModelFile struct {
+	Path    string // absolute
+	File    []byte // the content, nil where workers read it
+	Hash    string // of the content
+	Problem string // why it could not be read
+}
+
+// Decode implements kong.MapperValue: it reads the file. What is wrong with it is the
+// job's to tell, since the command line is right.
+func (m *ModelFile) Decode(ctx *kong.DecodeContext) error {
+	var path string
+	if err := ctx.Scan.PopValueInto("file", &path); err != nil {
+		return err
+	}
+	at, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	*m = readModel(at)
+	return nil
+}
+
+// readModel reads the file of a model for the arguments of a job.
+func readModel(path string) ModelFile {
+	m := ModelFile{Path: path}
+	file, err := model.ReadFile(path)
+	if err != nil {
+		m.Problem = err.Error()
+		return m
+	}
+	m.Hash = hashOf(file)
+	if len(file) <= maxCarried {
+		m.File = file
+	}
+	return m
+}
+
+func hashOf(file []byte) string {
+	sum := sha256.Sum256(file)
+	return hex.EncodeToString(sum[:])
+}
+
+// given says whether there is one.
+func (m ModelFile) given() bool { return m.Path != "" }
+
+// model returns the model, of whatever kind.
+func (m ModelFile) model() (model.Model, error) {
+	if m.Problem != "" {
+		return nil, errors.New(m.Problem)
+	}
+	file := m.File
+	if file == nil {
+		var err error
+		if file, err = model.ReadFile(m.Path); err != nil {
+			return nil, fmt.Errorf("the model is larger than %d MiB, so that every worker reads it: %w", maxCarried>>20, err)
+		}
+		if hashOf(file) != m.Hash {
+			return nil, fmt.Errorf("%s here is another file than where the command runs: a model larger than %d MiB must be the same for every worker", m.Path, maxCarried>>20)
+		}
+	}
+	made, err := pipeline.DecodeAny(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Path, err)
+	}
+	return made, nil
+}

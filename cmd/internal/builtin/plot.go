@@ -1,0 +1,376 @@
+package builtin
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"image/color"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+)
+
+// The size of pictures: 672 by 480 pixels.
+const (
+	plotWidth  = 7 * vg.Inch
+	plotHeight = 5 * vg.Inch
+)
+
+// The colours of Okabe and Ito, which people with any colour vision can tell apart;
+// what comes beyond them begins anew with another shape.
+var (
+	palette = []color.RGBA{
+		{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
+		{0x56, 0xb4, 0xe9, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0xf0, 0xe4, 0x42, 0xff},
+	}
+	glyphs = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.RingGlyph{}}
+	grey   = color.RGBA{0x99, 0x99, 0x99, 0xff}
+)
+
+// validPlot says whether a picture can be written to a path; "" stands for none.
+func validPlot(path string) error {
+	if path == "" {
+		return nil
+	}
+	if ext := filepath.Ext(path); ext != ".png" && ext != ".svg" && ext != ".pdf" {
+		return fmt.Errorf("--plot %s: want a name that ends in .png, .svg or .pdf", path)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("--plot %s: there is no directory %s", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// canvas returns an empty picture.
+func canvas(title, x, y string) *plot.Plot {
+	p := plot.New()
+	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = clipped(title, 80), clipped(x, 60), clipped(y, 60)
+	p.Title.Padding, p.Legend.Padding = vg.Points(8), vg.Points(3)
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(ticks), plot.TickerFunc(ticks)
+	for _, style := range []*text.Style{
+		&p.Title.TextStyle, &p.X.Label.TextStyle, &p.Y.Label.TextStyle,
+		&p.X.Tick.Label, &p.Y.Tick.Label, &p.Legend.TextStyle,
+	} {
+		style.Font.Variant = "Sans"
+	}
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+// clipped keeps the end of names too long for a picture.
+func clipped(s string, most int) string {
+	if r := []rune(s); len(r) > most {
+		return "…" + string(r[len(r)-most+1:])
+	}
+	return s
+}
+
+// ticks marks between four and eight round numbers of an axis: multiples of 1, 2 or 5
+// times a power of ten.
+func ticks(lo, hi float64) []plot.Tick {
+	if !(hi > lo) || math.IsInf(hi-lo, 0) {
+		return []plot.Tick{{Value: lo, Label: strconv.FormatFloat(lo, 'g', 6, 64)}}
+	}
+	step := 1.0
+	for ; (hi-lo)/step > 8; step *= 10 {
+	}
+	for ; (hi-lo)/step < 1; step /= 10 {
+	}
+	switch n := (hi - lo) / step; {
+	case n < 2:
+		step /= 5
+	case n < 4:
+		step /= 2
+	}
+	var marks []plot.Tick
+	for i := range 10 { // where the axis is too short for its place, steps vanish
+		if at := (math.Ceil(lo/step) + float64(i)) * step; at <= hi {
+			marks = append(marks, plot.Tick{Value: at, Label: strconv.FormatFloat(at, 'g', 6, 64)})
+		}
+	}
+	return marks
+}
+
+// curve adds a line.
+func curve(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) (*plotter.Line, error) {
+	line, err := plotter.NewLine(points)
+	if err != nil {
+		return nil, fmt.Errorf("plot: %w", err)
+	}
+	line.Color, line.Width = c, vg.Points(1.6)
+	if dashed {
+		line.Dashes, line.Width = []vg.Length{vg.Points(4), vg.Points(3)}, vg.Points(1)
+	}
+	p.Add(line)
+	return line, nil
+}
+
+// drawLoss draws what training reported of each iteration.
+func drawLoss(path string, about *portrait) error {
+	about = about.predicts()
+	var points plotter.XYs
+	for i, v := range about.loss {
+		if math.Abs(v) < 1e300 { // NaN is not
+			points = append(points, plotter.XY{X: float64(i), Y: v})
+		}
+	}
+	if len(points) == 0 {
+		return fmt.Errorf("a model of kind %s has no curve of training to draw", about.Kind)
+	}
+	p := canvas(about.Kind+": training", "iteration", about.lossName)
+	if _, err := curve(p, points, palette[0], false); err != nil {
+		return err
+	}
+	if len(points) <= 60 {
+		dots, err := plotter.NewScatter(points)
+		if err != nil {
+			return fmt.Errorf("plot: %w", err)
+		}
+		dots.GlyphStyle = draw.GlyphStyle{Color: palette[0], Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
+		p.Add(dots)
+	}
+	margins(p)
+	return savePlot(p, path)
+}
+
+// margins leaves room around what is drawn.
+func margins(p *plot.Plot) {
+	width, height := (p.X.Max-p.X.Min)/32, (p.Y.Max-p.Y.Min)/32
+	if width == 0 {
+		width = 0.5
+	}
+	if height == 0 {
+		height = max(math.Abs(p.Y.Max)/10, 1e-6)
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = p.X.Min-width, p.X.Max+width, p.Y.Min-height, p.Y.Max+height
+}
+
+// drawCurve draws the ROC, precision-recall or lift curve of a report.
+func drawCurve(path, what string, r *evaluate.BinaryReport, on string) error {
+	var points, chance plotter.XYs
+	p := canvas(fmt.Sprintf("ROC, area %.4f, %s", r.AUC, on), "false positive rate", "true positive rate")
+	share := r.Positive / r.Weight
+	switch what {
+	case "pr":
+		p = canvas(fmt.Sprintf("precision and recall, average precision %.4f, %s", r.PRAUC, on), "recall", "precision")
+		chance = plotter.XYs{{X: 0, Y: share}, {X: 1, Y: share}}
+	case "lift":
+		p = canvas("lift, "+on, "share of rows predicted to be positive", "lift")
+		chance = plotter.XYs{{X: 0, Y: 1}, {X: 1, Y: 1}}
+	default:
+		chance = plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}
+	}
+	for i, c := range r.Curve {
+		xy := plotter.XY{X: c.FPR, Y: c.TPR}
+		switch what {
+		case "pr":
+			xy = plotter.XY{X: c.TPR, Y: c.Precision}
+		case "lift":
+			xy = plotter.XY{X: c.Share, Y: c.Lift}
+			if i == 0 {
+				continue // before all rows there is no lift
+			}
+		}
+		if !math.IsNaN(xy.X) && !math.IsNaN(xy.Y) {
+			points = append(points, xy)
+		}
+	}
+	if len(points) == 0 {
+		return errors.New("there is no curve to draw: the rows are all of one class")
+	}
+	line, err := curve(p, points, palette[0], false)
+	if err != nil {
+		return err
+	}
+	by, err := curve(p, chance, grey, true)
+	if err != nil {
+		return err
+	}
+	p.Legend.Add("the model", line)
+	p.Legend.Add("chance", by)
+	p.Legend.Left = what == "pr"
+	p.Legend.Top = what == "lift"
+	p.X.Min, p.X.Max, p.Y.Min = -0.02, 1.02, -0.02
+	if what != "lift" {
+		p.Y.Max = 1.02
+	}
+	return savePlot(p, path)
+}
+
+// drawCoefficients draws the largest coefficients as bars, with what two standard errors
+// leave open where they are known.
+func drawCoefficients(path string, about *portrait) error {
+	about = about.predicts()
+	if len(about.coefficients) == 0 {
+		return fmt.Errorf("a model of kind %s has no coefficients to draw", about.Kind)
+	}
+	list := slices.Clone(about.coefficients)
+	slices.SortStableFunc(list, func(a, b coefficient) int { return cmp.Compare(math.Abs(b.value), math.Abs(a.value)) })
+	left := len(list)
+	list = list[:min(len(list), shownTerms)]
+	left -= len(list)
+	slices.Reverse(list) // the largest at the top
+	title := about.Kind + ": coefficients"
+	if left > 0 {
+		title += fmt.Sprintf(", the %d largest of %d", len(list), len(list)+left)
+	}
+	p := canvas(title, "estimate", "")
+	values, labels := make(plotter.Values, len(list)), make([]string, len(list))
+	for i, c := range list {
+		values[i], labels[i] = c.value, clipped(c.name, 28)
+	}
+	bars, err := plotter.NewBarChart(values, min(vg.Points(14), plotHeight/vg.Length(2*len(list))))
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	bars.Horizontal, bars.Color, bars.LineStyle.Width = true, palette[0], 0
+	p.Add(bars)
+	for i, c := range list {
+		if c.stdError == 0 {
+			continue
+		}
+		y, reach := float64(i), 2*c.stdError
+		if _, err := curve(p, plotter.XYs{{X: c.value - reach, Y: y}, {X: c.value + reach, Y: y}}, color.Black, false); err != nil {
+			return err
+		}
+	}
+	p.NominalY(labels...)
+	if _, err := curve(p, plotter.XYs{{X: 0, Y: -0.5}, {X: 0, Y: float64(len(list)) - 0.5}}, grey, false); err != nil {
+		return err
+	}
+	return savePlot(p, path)
+}
+
+// maxLegend is the number of clusters beyond which none is named in the picture: a legend
+// of more would cover the points.
+const maxLegend = 8
+
+// drawClusters draws rows by their first two features, coloured by cluster.
+func drawClusters(path string, rows []point, features []string) error {
+	if len(rows) == 0 {
+		return errors.New("there is no row to draw")
+	}
+	axes := [2]string{"first feature", ""}
+	copy(axes[:], features)
+	p := canvas("clusters", axes[0], axes[1])
+	byCluster := map[int64]plotter.XYs{}
+	for _, r := range rows {
+		byCluster[r.Cluster] = append(byCluster[r.Cluster], plotter.XY{X: r.X, Y: r.Y})
+	}
+	var clusters []int64
+	for c := range byCluster {
+		clusters = append(clusters, c)
+	}
+	slices.Sort(clusters)
+	for _, c := range clusters {
+		scatter, err := plotter.NewScatter(byCluster[c])
+		if err != nil {
+			return fmt.Errorf("plot: cluster %d: %w", c, err)
+		}
+		at := int(c)
+		scatter.GlyphStyle = draw.GlyphStyle{Color: palette[at%len(palette)], Radius: vg.Points(2.5), Shape: glyphs[at/len(palette)%len(glyphs)]}
+		p.Add(scatter)
+		if len(clusters) <= maxLegend {
+			p.Legend.Add(fmt.Sprintf("cluster %d", c), scatter)
+		}
+	}
+	p.Title.Text = fmt.Sprintf("%d clusters, %d rows", len(clusters), len(rows))
+	p.Legend.Top, p.Legend.Left = true, true
+	margins(p)
+	if len(clusters) <= maxLegend { // room for the legend
+		taken := 0.05 + 0.047*float64(len(clusters))
+		p.Y.Max += (p.Y.Max - p.Y.Min) * float64(taken/(1-taken))
+	}
+	return savePlot(p, path)
+}
+
+// maxConfused is the number of classes beyond which a confusion matrix is not readable.
+const maxConfused = 20
+
+// drawConfusion draws a confusion matrix: a row for each class, from white, none of its
+// rows, to the darkest, all of them, with their weight.
+func drawConfusion(path string, r *evaluate.MulticlassReport, on string) error {
+	n := len(r.Classes)
+	if n == 0 || n > maxConfused {
+		return fmt.Errorf("there are %d classes: a confusion matrix of 1 to %d can be drawn", n, maxConfused)
+	}
+	p := canvas(fmt.Sprintf("confusion, accuracy %.4f, %s", r.Accuracy, on), "predicted", "truth")
+	var labels []string
+	var at plotter.XYs
+	var texts []string
+	for t, row := range r.Confusion {
+		labels = append(labels, clipped(r.Classes[t], 16))
+		all := 0.0
+		for _, w := range row {
+			all += w
+		}
+		y := float64(n - 1 - t) // the first class at the top
+		for c, w := range row {
+			x := float64(c)
+			square, err := plotter.NewPolygon(plotter.XYs{{X: x - 0.5, Y: y - 0.5}, {X: x + 0.5, Y: y - 0.5}, {X: x + 0.5, Y: y + 0.5}, {X: x - 0.5, Y: y + 0.5}})
+			if err != nil {
+				return fmt.Errorf("plot: %w", err)
+			}
+			square.Color, square.LineStyle.Width = shade(w/max(all, 1e-300)), 0
+			p.Add(square)
+			at, texts = append(at, plotter.XY{X: x, Y: y}), append(texts, strconv.FormatFloat(w, 'g', 5, 64))
+		}
+	}
+	numbers, err := plotter.NewLabels(plotter.XYLabels{XYs: at, Labels: texts})
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	for i := range numbers.TextStyle {
+		numbers.TextStyle[i].XAlign, numbers.TextStyle[i].YAlign = text.XCenter, text.YCenter
+		numbers.TextStyle[i].Font.Variant = "Sans"
+	}
+	p.Add(numbers)
+	p.NominalX(labels...)
+	slices.Reverse(labels)
+	p.NominalY(labels...)
+	return savePlot(p, path)
+}
+
+// shade returns a blue for a share from 0 to 1 on which black text can be read.
+func shade(share float64) color.Color {
+	mix := func(full uint8) uint8 { return uint8(255 - share*0.7*float64(255-full)) }
+	return color.RGBA{mix(palette[0].R), mix(palette[0].G), mix(palette[0].B), 0xff}
+}
+
+// savePlot writes aside and renames, so that no half of a picture is ever seen.
+func savePlot(p *plot.Plot, path string) error {
+	content, err := p.WriterTo(plotWidth, plotHeight, strings.TrimPrefix(filepath.Ext(path), "."))
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".plot-*.partial")
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	defer os.Remove(file.Name())
+	_, err = content.WriteTo(file)
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Chmod(file.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("plot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,310 @@
+package builtin
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/superstep-ml/superstep/algorithms/catalog"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+)
+
+// portrait is what people are shown of a model, and programs as JSON.
+type portrait struct {
+	Kind    string          `json:"kind"`
+	About   string          `json:"about,omitempty"`
+	Version int             `json:"version"`
+	Bytes   int             `json:"bytes"`
+	Inputs  []model.Input   `json:"inputs"`
+	Columns []string        `json:"features,omitempty"` // names of features, the first of them
+	Classes []string        `json:"classes,omitempty"`
+	Summary json.RawMessage `json:"summary,omitempty"`
+	Tables  []tabled        `json:"tables,omitempty"`
+	Stages  []*portrait     `json:"stages,omitempty"`
+
+	facts        []fact
+	loss         []float64 // of training, by iteration
+	lossName     string
+	coefficients []coefficient
+}
+
+// fact is a line of a portrait.
+type fact struct{ name, value string }
+
+// tabled is a table of a portrait: cells are text and numbers.
+type tabled struct {
+	Title   string   `json:"title"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+}
+
+// coefficient is one of a linear model, for pictures: of classes each has its own.
+type coefficient struct {
+	name            string
+	value, stdError float64 // the latter 0 where there is none
+}
+
+// shownTerms is how many rows of a table, and shownColumns how many columns, a terminal
+// is shown.
+const (
+	shownTerms   = 20
+	shownColumns = 10
+)
+
+// portrayFile reads the file of a model of any kind.
+func portrayFile(file []byte) (*portrait, error) {
+	m, err := pipeline.DecodeAny(file)
+	if err != nil {
+		return nil, err
+	}
+	return portray(m, file, nil)
+}
+
+// portray describes a model; before are the models that rows go through first.
+func portray(m model.Model, file []byte, before []model.Model) (*portrait, error) {
+	p := &portrait{Kind: m.Kind(), Inputs: m.Inputs(), Bytes: len(file), Version: 1, Classes: classesOf(m)}
+	for _, k := range catalog.Kinds() {
+		if k.Name == p.Kind {
+			p.About = k.About
+		}
+	}
+	// Files from before kinds had a common format are of version 1 and have no summary.
+	if f, err := model.Decode(file, p.Kind, math.MaxInt); err == nil {
+		p.Version, p.Summary = f.Version, f.Summary
+	}
+	if string(p.Summary) == "null" {
+		p.Summary = nil
+	}
+	p.summarise()
+	if whole, ok := m.(*pipeline.Model); ok {
+		p.About = "a chain of preparations and an estimator"
+		for i, s := range whole.Stages() {
+			text, err := s.Encode()
+			if err != nil {
+				return nil, err
+			}
+			stage, err := portray(s, text, append(append([]model.Model(nil), before...), whole.Stages()[:i]...))
+			if err != nil {
+				return nil, err
+			}
+			p.Stages = append(p.Stages, stage)
+		}
+		return p, nil
+	}
+	p.tables(m, featureNames(before, p.Inputs))
+	return p, nil
+}
+
+// predicts returns the portrait of the model that predicts: of a pipeline its last stage.
+func (p *portrait) predicts() *portrait {
+	if n := len(p.Stages); n > 0 {
+		return p.Stages[n-1].predicts()
+	}
+	return p
+}
+
+// brief returns the portrait of the model that predicts with the columns of the file that
+// the whole reads.
+func (p *portrait) brief() *portrait {
+	last := *p.predicts()
+	last.Inputs = p.Inputs
+	return &last
+}
+
+// summarise makes facts of the summary: its plain members in order, the measures, and the
+// curve of training.
+func (p *portrait) summarise() {
+	d := json.NewDecoder(bytes.NewReader(p.Summary))
+	d.UseNumber()
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return
+		}
+		var value any
+		if d.Decode(&value) != nil {
+			return
+		}
+		name := strings.ReplaceAll(fmt.Sprint(key), "_", " ")
+		switch v := value.(type) {
+		case json.Number, bool, string:
+			if name == "rows" && textOf(v) == "0" {
+				continue // it needed none
+			}
+			p.facts = append(p.facts, fact{name, textOf(v)})
+		case []any:
+			p.list(name, v)
+		case map[string]any:
+			if name == "history" {
+				p.list("record", seriesOf(v, "inertia"))
+				p.lossName = "inertia"
+			}
+		}
+	}
+}
+
+// list takes what is known of lists in summaries.
+func (p *portrait) list(name string, all []any) {
+	for _, v := range all {
+		entry, _ := v.(map[string]any)
+		switch {
+		case name == "measures" && entry != nil:
+			p.facts = append(p.facts, fact{strings.ReplaceAll(fmt.Sprint(entry["name"]), "_", " "), textOf(entry["value"])})
+		case name == "record" && entry != nil:
+			p.loss, p.lossName = append(p.loss, numberOf(entry["loss"])), "loss"
+		case name == "record":
+			p.loss = append(p.loss, numberOf(v))
+		}
+	}
+	if name == "record" && p.lossName == "" {
+		p.lossName = "mean log-likelihood"
+	}
+}
+
+func seriesOf(history map[string]any, name string) []any {
+	list, _ := history[name].([]any)
+	return list
+}
+
+func numberOf(v any) float64 {
+	n, ok := v.(json.Number)
+	if !ok {
+		return math.NaN()
+	}
+	f, _ := n.Float64()
+	return f
+}
+
+// textOf writes a value for people.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return strconv.FormatInt(i, 10)
+		}
+		f, _ := v.Float64()
+		return textOf(f)
+	case float64:
+		if math.IsNaN(v) {
+			return "-"
+		}
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case nil:
+		return "-"
+	}
+	return printable(fmt.Sprint(v))
+}
+
+// printable makes text that came from a file safe for a terminal, on one line.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// write prints the portrait, of each table at most some rows.
+func (p *portrait) write(w io.Writer, rows int) error {
+	var b strings.Builder
+	p.print(&b, "", rows)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (p *portrait) print(b *strings.Builder, number string, rows int) {
+	title := p.Kind
+	if p.About != "" {
+		title += ": " + p.About
+	}
+	if number != "" {
+		title = number + " " + title
+	}
+	fmt.Fprintf(b, "%s\n", title)
+	facts := []fact{{"version", strconv.Itoa(p.Version)}, {"inputs", inputsText(p.Inputs)}}
+	if len(p.Classes) > 0 {
+		facts = append(facts, fact{"classes", printable(strings.Join(p.Classes[:min(len(p.Classes), shownTerms)], ", "))})
+	}
+	facts = append(facts, p.facts...)
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f.name))
+	}
+	for _, f := range facts {
+		fmt.Fprintf(b, "  %-*s  %s\n", width, f.name, f.value)
+	}
+	for _, t := range p.Tables {
+		t.print(b, rows)
+	}
+	for i, s := range p.Stages {
+		b.WriteString("\n")
+		s.print(b, number+strconv.Itoa(i+1)+".", rows)
+	}
+}
+
+// inputsText lists the columns that a model reads, those of one type together.
+func inputsText(inputs []model.Input) string {
+	const most = 8
+	var parts []string
+	for i, in := range inputs {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(inputs)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", printable(in.Column), in.Type))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// print writes a table with its columns aligned, numbers to the right.
+func (t tabled) print(b *strings.Builder, most int) {
+	fmt.Fprintf(b, "\n%s\n", t.Title)
+	columns := min(len(t.Columns), shownColumns+1)
+	cells := [][]string{t.Columns[:columns]}
+	for _, r := range t.Rows[:min(len(t.Rows), most)] {
+		var line []string
+		for _, v := range r[:columns] {
+			line = append(line, textOf(v))
+		}
+		cells = append(cells, line)
+	}
+	width := make([]int, columns)
+	for _, line := range cells {
+		for i, c := range line {
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	for _, line := range cells {
+		for i, c := range line {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
+			if i == 0 {
+				fmt.Fprintf(b, "  %s%s", c, pad)
+			} else {
+				fmt.Fprintf(b, "  %s%s", pad, c)
+			}
+		}
+		b.WriteString("\n")
+	}
+	if n := len(t.Rows) - most; n > 0 {
+		fmt.Fprintf(b, "  … and %d more rows\n", n)
+	}
+	if n := len(t.Columns) - columns; n > 0 {
+		fmt.Fprintf(b, "  … and %d more columns\n", n)
+	}
+}

@@ -1,0 +1,191 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/spelling"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// PredictArgs are the flags of applying a model.
+type PredictArgs struct {
+	Model  ModelFile `required:"" placeholder:"FILE" help:"File of the model, of any kind, on this machine. Up to 4 MiB it travels to the workers of a cluster; of a larger one they read the file at this path."`
+	Input  string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
+	Output string    `required:"" placeholder:"PATH" help:"File to write the rows to with what the model predicts: CSV, or Arrow where the name ends in .arrow or .feather. client:PATH writes it where the command runs."`
+	Keep   []string  `placeholder:"COLUMN" help:"Columns of the input to write beside the predictions (default: all but vectors)."`
+	InputArgs
+}
+
+// Validate refuses what cannot be meant.
+func (a PredictArgs) Validate() error { return a.InputArgs.Validate() }
+
+// Predict applies a model to the rows of files.
+var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) error {
+	m, err := a.Model.model()
+	if err != nil {
+		return err
+	}
+	rows, err := a.read(b, a.Input, m.Inputs())
+	if err != nil || rows.Poisoned() {
+		return err
+	}
+	if err := errors.Join(fits(a.Input, m, rows.Schema()), known("--keep", a.Input, rows.Schema(), a.Keep...)); err != nil {
+		return err
+	}
+	made, added := applied(m, rows)
+	if made.Poisoned() {
+		return nil
+	}
+	made = spread(made, lastOf(m))
+	kept := a.Keep
+	if len(kept) == 0 {
+		for _, f := range rows.Schema().Fields() {
+			if sortOf(f.Type) != vectors {
+				kept = append(kept, f.Name)
+			}
+		}
+	}
+	for _, f := range made.Schema().Fields() {
+		if !rows.Schema().HasField(f.Name) && !slices.Contains(kept, f.Name) && (added[f.Name] || strings.HasPrefix(f.Name, probabilityPrefix(lastOf(m)))) {
+			kept = append(kept, f.Name)
+		}
+	}
+	made = operators.Select(made, kept...)
+	if a.InputArgs.form(strings.TrimPrefix(a.Output, engine.ClientPath)) == arrowForm && a.Format == "auto" {
+		operators.WriteArrow(made, a.Output, operators.ArrowWriteOptions{})
+	} else {
+		operators.WriteCSV(made, a.Output, operators.CSVWriteOptions{})
+	}
+	return nil
+}).Describe("Applies a model of any kind, pipelines among them, to the rows of files.")
+
+// fits refuses rows that lack a column which a model reads, or have it of another sort.
+func fits(path string, m model.Model, schema *arrow.Schema) error {
+	var errs []error
+	for _, in := range m.Inputs() {
+		field, ok := schema.FieldsByName(in.Column)
+		if !ok {
+			err := fmt.Errorf("%s has no column %q, which the model reads", path, in.Column)
+			if near := spelling.Near(in.Column, names(schema)); len(near) > 0 {
+				err = fmt.Errorf("%w; did you mean %q?", err, near[0])
+			}
+			errs = append(errs, err)
+			continue
+		}
+		want := numbers
+		switch {
+		case in.Type == "utf8":
+			want = texts
+		case strings.HasPrefix(in.Type, "vector"), strings.HasPrefix(in.Type, "sparse"):
+			want = vectors
+		case sortOf(field[0].Type) == others:
+			continue // dates: the model knows better
+		}
+		if got := sortOf(field[0].Type); got != want {
+			errs = append(errs, fmt.Errorf("column %q of %s is %s, the model was trained on %s", in.Column, path, got, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// applied adds what a model computes to rows, and tells which columns its last stage made.
+func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added map[string]bool) {
+	made, before := rows, rows
+	for _, stage := range stagesOf(m) {
+		before, made = made, stage.Transform(made)
+	}
+	added = map[string]bool{}
+	if made.Poisoned() {
+		return made, added
+	}
+	for _, n := range names(made.Schema()) {
+		if !before.Schema().HasField(n) {
+			added[n] = true
+		}
+	}
+	return made, added
+}
+
+// probabilityPrefix begins the names of the columns of a model's probabilities.
+func probabilityPrefix(m model.Model) string {
+	if p := probabilityColumn(m); p != "" {
+		return p + "_"
+	}
+	return "\x00" // none
+}
+
+// spread puts a column for each class in place of the vector of probabilities, named
+// after it and the class.
+func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
+	column := probabilityColumn(m)
+	labels := classesOf(m)
+	if kindsOf[m.Kind()].goal == clustersGoal {
+		labels = componentsOf(m)
+	}
+	at := rows.Schema().FieldIndices(column)
+	if column == "" || len(labels) == 0 || len(at) == 0 {
+		return rows
+	}
+	fields := slices.Clone(rows.Schema().Fields())
+	made := make([]arrow.Field, len(labels))
+	for i, l := range labels {
+		made[i] = arrow.Field{Name: column + "_" + l, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+	}
+	schema := arrow.NewSchema(slices.Replace(fields, at[0], at[0]+1, made...), nil)
+	return operators.MapBatch(rows, schema, func(c *engine.Context, rec arrow.Record) (arrow.Record, error) {
+		return spreadBatch(c, rec, schema, at[0], len(labels))
+	})
+}
+
+// spreadBatch puts n columns in place of a vector column.
+func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, n int) (arrow.Record, error) {
+	layout := model.NewLayout(names(rec.Schema())...)
+	cell, err := layout.Find(rec.ColumnName(at))
+	if err != nil {
+		return nil, err
+	}
+	reader, err := model.NewReader(rec.Schema(), layout)
+	if err != nil {
+		return nil, err
+	}
+	reader.Reset(rec)
+	builders := make([]*array.Float64Builder, n)
+	for j := range builders {
+		builders[j] = array.NewFloat64Builder(c.Allocator)
+		defer builders[j].Release()
+	}
+	row := layout.NewRow()
+	for i := range int(rec.NumRows()) {
+		reader.Read(i, row)
+		values := row[cell].Values
+		for j, b := range builders {
+			if row[cell].Kind == model.NullCell || j >= len(values) {
+				b.AppendNull()
+			} else {
+				b.Append(values[j])
+			}
+		}
+	}
+	columns := slices.Clone(rec.Columns())
+	made := make([]arrow.Array, n)
+	for j, b := range builders {
+		made[j] = b.NewArray()
+		defer made[j].Release()
+	}
+	return array.NewRecord(schema, slices.Replace(columns, at, at+1, made...), rec.NumRows()), nil
+}
+
+// predictedReport tells where predictions are.
+func predictedReport(w io.Writer, a PredictArgs, _ *engine.Result) error {
+	_, err := fmt.Fprintf(w, "predictions written to %s\n", strings.TrimPrefix(a.Output, engine.ClientPath))
+	return err
+}

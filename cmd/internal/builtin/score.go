@@ -1,0 +1,246 @@
+package builtin
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// The columns that scored adds. Files have no columns of such names.
+const (
+	positiveCol = "superstep positive"
+	scoreCol    = "superstep score"
+)
+
+// scored adds what a curve needs of two classes: whether a row is of the second one, and
+// the score that the model gives that. It learns which classes there are from the model
+// when the job runs; where there are not two, both columns are null.
+func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
+	return model.Apply("superstep", predicted, trained, model.Application{
+		Op: "Score", Attrs: []engine.Attr{{Key: "label", Value: label}},
+		Outputs: []arrow.Field{
+			{Name: positiveCol, Type: arrow.FixedWidthTypes.Boolean, Nullable: true},
+			{Name: scoreCol, Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+		},
+		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) { return openScores(file, schema, label) },
+	})
+}
+
+// openScores returns what computes the columns of scored.
+func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute, error) {
+	m, err := pipeline.DecodeAny(file)
+	if err != nil {
+		return nil, err
+	}
+	last := lastOf(m)
+	classes := classesOf(last)
+	layout := model.NewLayout(names(schema)...)
+	truth, err := layout.Find(label)
+	if err != nil {
+		return nil, err
+	}
+	probabilities, err := layout.Find(probabilityColumn(last))
+	if err != nil {
+		return nil, err
+	}
+	reader, err := model.NewReader(schema, layout)
+	if err != nil {
+		return nil, err
+	}
+	row := layout.NewRow()
+	return func(c *engine.Context, _ int, rows arrow.Record) ([]arrow.Array, error) {
+		positive, score := array.NewBooleanBuilder(c.Allocator), array.NewFloat64Builder(c.Allocator)
+		defer positive.Release()
+		defer score.Release()
+		reader.Reset(rows)
+		for i := range int(rows.NumRows()) {
+			reader.Read(i, row)
+			name, ok := row[truth].Category()
+			given := row[probabilities].Values
+			if !ok || len(classes) != 2 || len(given) == 0 {
+				positive.AppendNull()
+				score.AppendNull()
+				continue
+			}
+			positive.Append(string(name) == classes[1])
+			score.Append(given[len(given)-1])
+		}
+		return []arrow.Array{positive.NewArray(), score.NewArray()}, nil
+	}, nil
+}
+
+// binary, multiclass, regression and clustering add evaluations of rows that a model of
+// this command line has predicted. Rows without a prediction are left out.
+func binary(rows *engine.Dataset, of kindOf, weight string) *engine.Dataset {
+	return evaluate.Binary(rows, evaluate.BinaryOptions{LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Skip: true})
+}
+
+func multiclass(rows *engine.Dataset, label, prediction, weight string) *engine.Dataset {
+	return evaluate.Multiclass(rows, evaluate.MulticlassOptions{LabelCol: label, PredictionCol: prediction, WeightCol: weight, Skip: true})
+}
+
+func regression(rows *engine.Dataset, label, prediction, weight string) *engine.Dataset {
+	return evaluate.Regression(rows, evaluate.RegressionOptions{LabelCol: label, PredictionCol: prediction, WeightCol: weight, Skip: true})
+}
+
+func clustering(rows *engine.Dataset, cluster, vector, label, weight string) *engine.Dataset {
+	return evaluate.Clustering(rows, evaluate.ClusteringOptions{ClusterCol: cluster, VectorCol: vector, LabelCol: label, WeightCol: weight, Skip: true})
+}
+
+// found is what evaluations of a run told.
+type found struct {
+	binary     *evaluate.BinaryReport
+	multiclass *evaluate.MulticlassReport
+	regression *evaluate.RegressionReport
+	clustering *evaluate.ClusteringReport
+}
+
+// findings reads the evaluations among the results of a run.
+func findings(r *engine.Result) (*found, error) {
+	f := &found{}
+	for _, name := range r.Names() {
+		schema, err := r.Schema(name)
+		if err != nil || name != testResult && name != scoreResult {
+			continue
+		}
+		switch {
+		case schema.HasField("auc"):
+			if f.binary, err = evaluate.ReportOf[evaluate.BinaryReport](r, name); err == nil && !(f.binary.Weight > 0) {
+				f.binary = nil // there are not two classes
+			}
+		case schema.HasField("f1_macro"):
+			f.multiclass, err = evaluate.ReportOf[evaluate.MulticlassReport](r, name)
+		case schema.HasField("rmse"):
+			f.regression, err = evaluate.ReportOf[evaluate.RegressionReport](r, name)
+		case schema.HasField("silhouette"):
+			f.clustering, err = evaluate.ReportOf[evaluate.ClusteringReport](r, name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// value returns the one report to be shown, of two classes that of scores.
+func (f *found) value() fmt.Stringer {
+	switch {
+	case f.binary != nil:
+		return f.binary
+	case f.multiclass != nil:
+		return f.multiclass
+	case f.regression != nil:
+		return f.regression
+	case f.clustering != nil:
+		return f.clustering
+	}
+	return nil
+}
+
+func (f *found) text() string {
+	v := f.value()
+	if v == nil {
+		return ""
+	}
+	return withoutUnasked(v.String())
+}
+
+// withoutUnasked leaves out the lines of measures that were not asked for, or that the
+// rows do not define.
+func withoutUnasked(report string) string {
+	var b strings.Builder
+	for line := range strings.Lines(report) {
+		if words := strings.Fields(line); len(words) != 2 || words[1] != "NaN" {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// point is a row of a picture of clusters.
+type point struct {
+	X, Y    float64
+	Cluster int64
+}
+
+// maxPoints bounds how many rows a picture shows.
+const maxPoints = 4096
+
+// collectPoints collects rows of every shard for a picture of clusters: their first two
+// features and their clusters.
+func collectPoints(b *engine.Builder, clustered *engine.Dataset, kind string, p *plan) error {
+	if clustered.Poisoned() {
+		return nil
+	}
+	most := max(1, maxPoints/b.Shards())
+	rows := operators.Select(clustered, p.vector, kindsOf[kind].prediction)
+	rows = operators.Rename(operators.Rename(rows, p.vector, "superstep x"), kindsOf[kind].prediction, "superstep c")
+	if field, _ := rows.Schema().FieldsByName("superstep x"); field[0].Type.ID() == arrow.STRUCT {
+		operators.Collect(b, pointsResult, operators.MapPartition(rows, drawn[sparseRow](most)))
+	} else {
+		operators.Collect(b, pointsResult, operators.MapPartition(rows, drawn[denseRow](most)))
+	}
+	return nil
+}
+
+// drawn returns a function that takes the first rows of a shard that have a place.
+func drawn[R interface{ point() (point, bool) }](most int) func(*operators.Shard[R], func(point)) error {
+	return func(s *operators.Shard[R], emit func(point)) error {
+		n := 0
+		for r := range s.Rows() {
+			if n == most {
+				break
+			}
+			if pt, ok := r.point(); ok {
+				emit(pt)
+				n++
+			}
+		}
+		return nil
+	}
+}
+
+// denseRow and sparseRow are rows with their cluster.
+type denseRow struct {
+	X []float64 `column:"superstep x"`
+	C *int64    `column:"superstep c"`
+}
+
+type sparseRow struct {
+	X operators.SparseVector `column:"superstep x"`
+	C *int64                 `column:"superstep c"`
+}
+
+// point returns the place of a row in a picture, if it has one.
+func (r denseRow) point() (point, bool) {
+	if r.C == nil || len(r.X) == 0 {
+		return point{}, false
+	}
+	return placed(append(append([]float64(nil), r.X[:min(2, len(r.X))]...), 0), *r.C)
+}
+
+func (r sparseRow) point() (point, bool) {
+	if r.C == nil {
+		return point{}, false
+	}
+	var xy [2]float64
+	for k, j := range r.X.Indices {
+		if j < 2 {
+			xy[j] = r.X.Values[k]
+		}
+	}
+	return placed(xy[:], *r.C)
+}
+
+func placed(xy []float64, cluster int64) (point, bool) {
+	return point{xy[0], xy[1], cluster}, math.Abs(xy[0]) < 1e300 && math.Abs(xy[1]) < 1e300
+}

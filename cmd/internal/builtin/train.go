@@ -1,0 +1,392 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// TrainArgs are the flags that every training has.
+type TrainArgs struct {
+	Input    string   `required:"" placeholder:"PATH" help:"File, directory or glob of rows to train on."`
+	Label    string   `placeholder:"COLUMN" help:"Column to predict; for clusters, known classes to compare them with. LibSVM files call it label."`
+	Features []string `placeholder:"COLUMN" help:"Columns to predict from (default: all but label and weight)."`
+	Weight   string   `placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
+	Test     string   `placeholder:"PATH" help:"File, directory or glob of rows to evaluate the model on."`
+	Model    string   `required:"" placeholder:"FILE" help:"File to write the model to, on this machine."`
+	Encode   bool     `help:"Make features of text: a component for each value that a column has. Without it a text column among the features is an error."`
+	Sparse   bool     `help:"Keep encoded features sparse: for text with very many values."`
+	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value."`
+	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
+	PlotOf   string   `enum:"auto,loss,coefficients,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): what suits the algorithm."`
+	InputArgs
+}
+
+// goal is what an algorithm predicts.
+type goal int
+
+const (
+	numbersGoal goal = iota
+	classesGoal
+	clustersGoal
+)
+
+// trainer is the flags of a training: TrainArgs and those of the algorithm.
+type trainer interface {
+	common() TrainArgs
+	Validate() error
+	// goal is what the algorithm predicts.
+	goal() goal
+	// stage returns what trains on given columns.
+	stage(c columns) model.Stage
+}
+
+// columns are the ones that an algorithm reads: a vector, or several of numbers.
+type columns struct {
+	vector   string
+	features []string
+	label    string
+	weight   string
+	skip     bool // rows with missing values
+}
+
+func (a TrainArgs) common() TrainArgs { return a }
+
+// validate refuses flags that cannot be meant; stage is the algorithm with its own.
+func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
+	c := columns{vector: "features", label: a.Label, weight: a.Weight}
+	if c.label == "" && g != clustersGoal {
+		c.label = "label"
+		if a.form(a.Input) != libsvmForm {
+			return errors.New("--label is missing: name the column to predict")
+		}
+	}
+	switch {
+	case a.form(a.Input) == libsvmForm && len(a.Features) > 0:
+		return errors.New("--features does not go with LibSVM files, whose features have no names")
+	case a.Sparse && !a.Encode:
+		return errors.New("--sparse says something only with --encode")
+	case a.PlotOf != "" && a.PlotOf != "auto" && a.Plot == "":
+		return errors.New("--plot-of says something only with --plot")
+	case a.PlotOf == "clusters" && g != clustersGoal:
+		return errors.New("--plot-of clusters is for kmeans and gmm")
+	case a.PlotOf == "roc" && g != classesGoal:
+		return errors.New("--plot-of roc is for algorithms that predict classes")
+	}
+	for _, f := range a.Features {
+		if f == a.Label || f == a.Weight {
+			return fmt.Errorf("--features has %q, which is the label or the weight", f)
+		}
+	}
+	if stage, ok := stage(c).(interface{ Validate() error }); ok {
+		if err := stage.Validate(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
+}
+
+// plan is how the columns of a file become what an algorithm reads.
+type plan struct {
+	columns
+	stages []model.Stage // before the algorithm
+}
+
+// arrange finds the features among the columns of a file.
+func (a TrainArgs) arrange(schema *arrow.Schema, g goal) (*plan, error) {
+	p := &plan{columns: columns{label: a.Label, weight: a.Weight, skip: a.Missing == "skip"}}
+	if p.label == "" && g != clustersGoal {
+		p.label = "label" // of LibSVM
+	}
+	err := errors.Join(known("--label", a.Input, schema, a.Label), known("--weight", a.Input, schema, a.Weight), known("--features", a.Input, schema, a.Features...))
+	if err != nil {
+		return nil, err
+	}
+	wanted := a.Features
+	if len(wanted) == 0 {
+		for _, n := range names(schema) {
+			if n != p.label && n != a.Weight && !(n == "label" && a.form(a.Input) == libsvmForm) {
+				wanted = append(wanted, n)
+			}
+		}
+	}
+	var of [others][]string
+	for _, n := range wanted {
+		field, _ := schema.FieldsByName(n)
+		switch s := sortOf(field[0].Type); {
+		case s == texts && !a.Encode:
+			return nil, fmt.Errorf("column %q of %s is text: name the columns of numbers with --features, or have text made features with --encode", n, a.Input)
+		case s == others:
+			return nil, fmt.Errorf("column %q of %s is %s: name the columns to use with --features", n, a.Input, field[0].Type)
+		default:
+			of[s] = append(of[s], n)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, fmt.Errorf("%s has no column left to predict from", a.Input)
+	}
+	p.route(a, schema, g, wanted, of)
+	return p, nil
+}
+
+// route decides between reading the columns as they are and a pipeline.
+func (p *plan) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []string, of [others][]string) {
+	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
+	if len(wanted) == 1 && len(of[vectors]) == 1 {
+		p.vector = wanted[0]
+		return
+	}
+	if !fill && len(of[texts]) == 0 && g != clustersGoal && len(of[vectors]) == 0 {
+		p.features = wanted
+		return
+	}
+	read := map[string]string{} // the column to read, by that of the file
+	for _, n := range wanted {
+		read[n] = n
+	}
+	rename := func(columns []string, suffix string) (from, to []string) {
+		for _, n := range columns {
+			made := unused(schema, n+suffix)
+			from, to, read[n] = append(from, read[n]), append(to, made), made
+		}
+		return from, to
+	}
+	if fill {
+		from, to := rename(slices.Concat(of[numbers], of[texts]), " filled")
+		strategies := slices.Repeat([]prepare.Strategy{prepare.Median}, len(of[numbers]))
+		strategies = append(strategies, slices.Repeat([]prepare.Strategy{prepare.Mode}, len(of[texts]))...)
+		for i, n := range of[numbers] { // of yes and no the more frequent
+			if f, _ := schema.FieldsByName(n); f[0].Type.ID() == arrow.BOOL {
+				strategies[i] = prepare.Mode
+			}
+		}
+		p.stages = append(p.stages, prepare.Imputer{Columns: from, Outputs: to, Strategies: strategies})
+	}
+	if len(of[texts]) > 0 {
+		unknown := prepare.Zeros
+		if p.skip {
+			unknown = prepare.Skip
+		}
+		from, to := rename(of[texts], " encoded")
+		p.stages = append(p.stages, prepare.OneHotEncoder{Columns: from, Outputs: to, DropLast: g == numbersGoal || g == classesGoal, Unknown: unknown})
+	}
+	p.vector = unused(schema, "features")
+	assemble := prepare.VectorAssembler{Output: p.vector, Form: prepare.Dense}
+	if a.Sparse || len(of[texts]) == 0 {
+		assemble.Form = prepare.Automatic
+	}
+	if p.skip {
+		assemble.Unknown = prepare.Skip
+	}
+	for _, n := range wanted {
+		assemble.Columns = append(assemble.Columns, read[n])
+	}
+	p.stages = append(p.stages, assemble)
+}
+
+// The names of what a training collects.
+const (
+	modelResult  = "model"
+	scoreResult  = "scores"
+	testResult   = "test"
+	pointsResult = "points"
+)
+
+// build adds a training to a job.
+func build[A trainer](b *engine.Builder, a A) error {
+	args := a.common()
+	rows, err := args.read(b, args.Input, nil)
+	if err != nil || rows.Poisoned() {
+		return err
+	}
+	p, err := args.arrange(rows.Schema(), a.goal())
+	if err != nil {
+		return err
+	}
+	stage := a.stage(p.columns)
+	if len(p.stages) > 0 {
+		stage = pipeline.Pipeline{Stages: append(p.stages, stage)}
+	}
+	trained := stage.Fit(rows)
+	operators.Collect(b, modelResult, trained)
+	writeModel(operators.Select(trained, model.Column), args.Model)
+	if err := mayDraw(b, args.Plot); err != nil {
+		return err
+	}
+	return args.after(b, a.goal(), p, stage, rows, trained)
+}
+
+// after adds evaluation and what plots need.
+func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, rows, trained *engine.Dataset) error {
+	tested := rows
+	if a.Test != "" {
+		var err error
+		if tested, err = a.readTest(b, rows.Schema()); err != nil || tested.Poisoned() {
+			return err
+		}
+		if err := known("--label", a.Test, tested.Schema(), p.label); err != nil {
+			return err
+		}
+	}
+	predicted := stage.Apply(tested, trained)
+	roc := a.plotOf(g) == "roc"
+	switch {
+	case predicted.Poisoned():
+	case g == clustersGoal && (a.Test != "" || p.label != ""):
+		clusters := kindsOf[stageKind(stage)]
+		operators.Collect(b, testResult, clustering(predicted, clusters.prediction, p.vector, p.label, a.Weight))
+	case g == numbersGoal && a.Test != "":
+		operators.Collect(b, testResult, regression(predicted, p.label, "prediction", a.Weight))
+	case g == classesGoal && (a.Test != "" || roc):
+		operators.Collect(b, testResult, multiclass(predicted, p.label, "prediction", a.Weight))
+		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], a.Weight))
+	}
+	if a.plotOf(g) == "clusters" {
+		return collectPoints(b, stage.Apply(rows, trained), stageKind(stage), p)
+	}
+	return nil
+}
+
+// readTest reads the rows of --test with the types of those of training.
+func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema) (*engine.Dataset, error) {
+	var inputs []model.Input
+	for _, f := range schema.Fields() {
+		switch {
+		case f.Type.ID() == arrow.STRUCT && a.form(a.Input) == libsvmForm:
+			inputs = append(inputs, model.Input{Column: f.Name, Type: fmt.Sprintf("sparse[%d]", vectorSize(f.Type))})
+		case sortOf(f.Type) == numbers || sortOf(f.Type) == texts:
+			inputs = append(inputs, model.Input{Column: f.Name, Type: f.Type.String()})
+		}
+	}
+	return a.read(b, a.Test, inputs)
+}
+
+// plotOf returns what --plot shows.
+func (a TrainArgs) plotOf(g goal) string {
+	switch {
+	case a.Plot == "":
+		return ""
+	case a.PlotOf != "auto" && a.PlotOf != "":
+		return a.PlotOf
+	case g == clustersGoal:
+		return "clusters"
+	case g == classesGoal && a.Test != "":
+		return "roc"
+	}
+	return "loss"
+}
+
+// stageKind returns the kind of the algorithm of a stage, of a pipeline its last.
+func stageKind(s model.Stage) string {
+	if p, ok := s.(pipeline.Pipeline); ok {
+		return stageKind(p.Stages[len(p.Stages)-1])
+	}
+	return s.Kind()
+}
+
+// writeModel adds a sink that writes a model's file where the command runs.
+func writeModel(trained *engine.Dataset, path string) {
+	operators.WriteFiles(trained, engine.ClientPath+path, false, operators.FileFormat{
+		Op: "WriteModel", Extension: "json",
+		Rows: func(w io.Writer) operators.RowWriter { return modelWriter{w} },
+	})
+}
+
+// modelWriter writes the text of a column, a line each.
+type modelWriter struct{ w io.Writer }
+
+func (m modelWriter) Write(rows arrow.Record) error {
+	for i, column := 0, rows.Column(0).(*array.String); i < column.Len(); i++ {
+		if _, err := io.WriteString(m.w, column.Value(i)+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (modelWriter) Close() error { return nil }
+
+// mayDraw refuses to draw over a file that is there. Whether it is, is a fact of where the
+// command runs, and none of where workers do.
+func mayDraw(b *engine.Builder, path string) error {
+	if path == "" || b.IfExists() == engine.Replace {
+		return nil
+	}
+	there, err := b.Fact("plot "+path, func() (string, error) {
+		if _, err := os.Lstat(path); err == nil {
+			return "exists", nil
+		}
+		return "", nil
+	})
+	if err == nil && there != "" {
+		err = fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
+	}
+	return err
+}
+
+// trainedReport prints what a training found, and draws the plot.
+func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) error {
+	args := a.common()
+	file, err := model.Encoded(r, modelResult)
+	if err != nil {
+		return err
+	}
+	about, err := portrayFile(file)
+	if err != nil {
+		return err
+	}
+	if err := about.brief().write(w, shownTerms); err != nil {
+		return err
+	}
+	on := "rows of " + args.Input
+	if args.Test != "" {
+		on = "rows of " + args.Test
+	}
+	found, err := findings(r)
+	if err != nil {
+		return err
+	}
+	if text := found.text(); text != "" {
+		fmt.Fprintf(w, "\non the %s:\n%s", on, strings.TrimRight(text, "\n")+"\n")
+	}
+	if args.Plot != "" {
+		if err := args.draw(a.goal(), about, found, on, r); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "plot written to %s\n", args.Plot)
+	}
+	_, err = fmt.Fprintf(w, "model written to %s\n", args.Model)
+	return err
+}
+
+// draw makes the picture.
+func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *engine.Result) error {
+	switch a.plotOf(g) {
+	case "clusters":
+		points, err := engine.Rows[point](r, pointsResult)
+		if err != nil {
+			return err
+		}
+		return drawClusters(a.Plot, points, about.predicts().Columns)
+	case "roc":
+		if found.binary == nil {
+			return errors.New("--plot-of roc: there are not two classes")
+		}
+		return drawCurve(a.Plot, "roc", found.binary, on)
+	case "coefficients":
+		return drawCoefficients(a.Plot, about)
+	}
+	return drawLoss(a.Plot, about)
+}

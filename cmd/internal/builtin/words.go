@@ -1,0 +1,44 @@
+package builtin
+
+import (
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// engineFlags are the flags that engine.Main adds to those of every job.
+var engineFlags = []string{
+	"--batch-rows", "--cluster", "--detach", "--explain", "--help", "--if-exists", "--insecure", "--log-json", "--log-level",
+	"--memory", "--parallelism", "--progress", "--seed", "--shards", "--spill-dir", "--tls-ca", "--tls-cert", "--tls-key",
+	"--token-file", "--version", "--wait-timeout", "--worker-binary",
+}
+
+// Words returns what may follow a command, by what was typed behind it: "" has what
+// follows at once.
+func Words(command string) map[string][]string {
+	words := map[string][]string{}
+	switch command {
+	case "train":
+		words[""] = Algorithms()
+		for _, p := range algorithms {
+			words[p.name] = p.flags()
+		}
+	case "predict":
+		words[""] = predict.flags()
+	case "evaluate":
+		words[""] = evaluator.flags()
+	}
+	return words
+}
+
+// flags returns all flags of a program.
+func (p program) flags() []string {
+	all := slices.Clone(engineFlags)
+	if parser, err := kong.New(p.args()); err == nil {
+		for _, f := range parser.Model.Flags {
+			all = append(all, "--"+f.Name)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
