@@ -1,0 +1,23 @@
+//go:build !race
+
+package mlp
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Reading the rows allocates nothing.
+func TestEvaluateAllocatesNothing(t *testing.T) {
+	for _, sparse := range []bool{false, true} {
+		e := opened(t, Params{Seed: 6, L2: 0.1, Task: Classification, Hidden: []int{5, 4}}, 100, 10, sparse)
+		v, out := make([]float64, e.Len()), make([]float64, 2+e.Len())
+		list := []int32{3, 1}
+		require.Zero(t, testing.AllocsPerRun(20, func() {
+			if e.Evaluate(0, v, out) != nil || e.EvaluateRows(0, list, v, out) != nil {
+				panic("evaluation fails")
+			}
+		}))
+	}
+}

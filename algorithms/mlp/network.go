@@ -1,0 +1,196 @@
+package mlp
+
+import "github.com/superstep-ml/superstep/internal/kernel"
+
+// A network of layers of sizes d, h₁, …, out is, layer by layer, a matrix of weights with
+// a row for each input and a column for each unit, and then the units' biases, all in one
+// slice of parameters. So the row of an input is what an entry of a sparse row adds to the
+// units, and the matrix as it stands is what takes errors back through the layer.
+type network struct {
+	sizes      []int
+	activation Activation
+	parameters []float64
+	at         []int            // of each layer in the parameters; the last is their number
+	forward    []*kernel.Packed // by layer: units by inputs; nil for the first one of sparse rows
+	back       []*kernel.Packed // inputs by units; nil for the first layer, and without training
+	transposed []float64        // room
+}
+
+// newNetwork returns a network of zeros. One for sparse rows does not multiply the first
+// layer as a matrix; one that does not train takes no errors back.
+func newNetwork(sizes []int, activation Activation, sparse, trains bool) *network {
+	n := &network{sizes: sizes, activation: activation, at: make([]int, 1, len(sizes))}
+	largest := 0
+	for l, out := range sizes[1:] {
+		in := sizes[l]
+		n.at = append(n.at, n.at[l]+(in+1)*out)
+		n.forward, n.back = append(n.forward, nil), append(n.back, nil)
+		if l > 0 || !sparse {
+			n.forward[l] = kernel.NewPacked(out, in)
+			largest = max(largest, in*out)
+		}
+		if trains && l > 0 {
+			n.back[l] = kernel.NewPacked(in, out)
+		}
+	}
+	n.parameters = make([]float64, n.at[len(n.at)-1])
+	n.transposed = make([]float64, largest)
+	return n
+}
+
+// layers returns how many layers of units there are.
+func (n *network) layers() int { return len(n.sizes) - 1 }
+
+// weights and biases return those of a layer of some parameters.
+func (n *network) weights(l int, parameters []float64) []float64 {
+	return parameters[n.at[l] : n.at[l]+n.sizes[l]*n.sizes[l+1]]
+}
+
+func (n *network) biases(l int, parameters []float64) []float64 {
+	return parameters[n.at[l]+n.sizes[l]*n.sizes[l+1] : n.at[l+1]]
+}
+
+// pack lays the parameters out for products.
+func (n *network) pack() {
+	for l := range n.layers() {
+		in, out := n.sizes[l], n.sizes[l+1]
+		w := n.weights(l, n.parameters)
+		if n.forward[l] != nil {
+			t := n.transposed[:in*out]
+			for i := range in {
+				for o, v := range w[i*out : (i+1)*out] {
+					t[o*in+i] = v
+				}
+			}
+			n.forward[l].Set(t)
+		}
+		if n.back[l] != nil {
+			n.back[l].Set(w)
+		}
+	}
+}
+
+// pass is room for what the layers make of up to rows rows. It belongs to one goroutine.
+type pass struct {
+	x      []float64   // dense rows, scaled; nil where rows are sparse
+	values [][]float64 // by layer of units: what they give; of the last one the sums
+	errors [][]float64 // the same shapes: derivatives of the loss by the units' sums
+}
+
+func newPass(n *network, rows int, sparse, trains bool) *pass {
+	p := &pass{}
+	if !sparse {
+		p.x = make([]float64, rows*n.sizes[0])
+	}
+	for _, out := range n.sizes[1:] {
+		p.values = append(p.values, make([]float64, rows*out))
+		if trains {
+			p.errors = append(p.errors, make([]float64, rows*out))
+		}
+	}
+	return p
+}
+
+// multiply writes the sums of the first layer, without biases, for dense rows.
+func (n *network) multiply(p *pass, rows int) {
+	kernel.MulRows(p.x, rows, n.forward[0], p.values[0])
+}
+
+// addInput adds an input of a sparse row to the sums of the first layer, which are zero
+// before. With the inputs in ascending order the sums have the bits that multiply gives.
+func (n *network) addInput(j int, x float64, sums []float64) {
+	out := n.sizes[1]
+	kernel.Axpy(x, n.parameters[j*out:(j+1)*out], sums)
+}
+
+// finish computes all that follows the sums of the first layer.
+func (n *network) finish(p *pass, rows int) {
+	for l := range n.layers() {
+		out := n.sizes[l+1]
+		values := p.values[l][:rows*out]
+		if l > 0 {
+			kernel.MulRows(p.values[l-1], rows, n.forward[l], values)
+		}
+		biases := n.biases(l, n.parameters)
+		for i := range rows {
+			kernel.AddTo(values[i*out:(i+1)*out], biases)
+		}
+		if l < n.layers()-1 {
+			n.activation.apply(values)
+		}
+	}
+}
+
+// apply turns sums into what the units give.
+func (a Activation) apply(values []float64) {
+	switch a {
+	case Tanh:
+		kernel.TanhTo(values, values)
+	case Logistic:
+		kernel.SigmoidTo(values, values)
+	default:
+		for i, v := range values {
+			if v < 0 {
+				values[i] = 0
+			}
+		}
+	}
+}
+
+// slope multiplies errors with the derivatives of the activation, given what the units
+// gave.
+func (a Activation) slope(values, errors []float64) {
+	switch a {
+	case Tanh:
+		for i, v := range values {
+			errors[i] *= 1 - float64(v*v)
+		}
+	case Logistic:
+		for i, v := range values {
+			errors[i] *= v * (1 - v)
+		}
+	default:
+		for i, v := range values {
+			if !(v > 0) {
+				errors[i] = 0
+			}
+		}
+	}
+}
+
+// propagate adds to gradient the derivatives by all parameters but the weights of the
+// first layer, given the errors of the last one, and leaves those of all layers.
+func (n *network) propagate(p *pass, rows int, gradient []float64) {
+	for l := n.layers() - 1; l >= 0; l-- {
+		in, out := n.sizes[l], n.sizes[l+1]
+		errors := p.errors[l][:rows*out]
+		biases := n.biases(l, gradient)
+		for i := range rows {
+			kernel.AddTo(biases, errors[i*out:(i+1)*out])
+		}
+		if l == 0 {
+			return
+		}
+		kernel.AddOuterRows(errors, rows, out, p.values[l-1], in, n.weights(l, gradient))
+		kernel.MulRows(errors, rows, n.back[l], p.errors[l-1])
+		n.activation.slope(p.values[l-1][:rows*in], p.errors[l-1][:rows*in])
+	}
+}
+
+// softmax turns the sums of a row into probabilities and returns the logarithm of the sum
+// of the exponentials of the sums.
+func softmax(z []float64) float64 {
+	top := z[0]
+	for _, v := range z[1:] {
+		top = max(top, v)
+	}
+	var sum float64
+	for c, v := range z {
+		z[c] = kernel.Exp(v - top)
+		sum += z[c]
+	}
+	for c := range z {
+		z[c] /= sum
+	}
+	return top + kernel.Log(sum)
+}

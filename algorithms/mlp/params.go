@@ -1,0 +1,259 @@
+package mlp
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// Params are the parameters of Train. The zero value of each field but LabelCol is its
+// default. Params are a stage of pipelines.
+type Params struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// number columns instead, which are joined in their order. With neither the dataset's only
+	// vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
+	// Classification. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and, for Classification, "probability".
+	PredictionCol, ProbabilityCol string
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
+
+	// Task is what is predicted; the zero value is Regression.
+	Task Task
+	// Hidden are the numbers of units of the hidden layers, in order; nil means one layer of
+	// 32. An empty list that is not nil has none, which leaves a linear model.
+	Hidden []int
+	// Activation is that of the hidden units; the zero value is ReLU.
+	Activation Activation
+	// NoStandardize takes features as they are. By default dense ones are taken as
+	// (x − mean)/deviation over the rows, sparse ones as x/deviation.
+	NoStandardize bool
+	// L2 is the strength of the penalty: ½·L2·Σw² over all weights but biases is added to the
+	// mean weighted loss. scikit-learn's alpha is L2 times the number of rows.
+	L2 float64
+
+	// Method is the optimiser: LBFGS, the zero value's choice, GD or SGD.
+	Method optim.Method
+	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 200.
+	MaxIter int
+	// Tol ends training when the largest component of the gradient is at most Tol times the
+	// larger of 1 and that at the start; 0 means 1e-4, a negative value turns the test off.
+	Tol float64
+	// LossTol ends training when the objective falls by at most LossTol relatively; 0 turns
+	// the test off.
+	LossTol float64
+	// Stochastic are the settings of the method SGD.
+	Stochastic optim.Stochastic
+	// Seed is what the first weights and the draws of SGD start from; 0 means the seed of the
+	// job.
+	Seed uint64
+}
+
+const (
+	defaultHidden  = 32
+	defaultMaxIter = 200
+	defaultTol     = 1e-4
+	maxUnits       = 1 << 20
+)
+
+var _ model.Stage = Params{}
+
+// Kind returns "mlp".
+func (Params) Kind() string { return Kind }
+
+// Fit is Train.
+func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
+
+// Apply is Predict with the parameters' columns.
+func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
+	return Predict(rows, m, PredictOptions{PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.LabelCol == "" {
+		bad("LabelCol is empty: name the column of the labels")
+	}
+	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
+		bad("both VectorCol and FeatureCols are set: set one of them")
+	}
+	for _, enum := range []fmt.Stringer{p.Task, p.Activation} {
+		if text := enum.String(); strings.HasSuffix(text, ")") {
+			bad("%s is none of the package's constants", text)
+		}
+	}
+	for i, units := range p.Hidden {
+		if units < 1 || units > maxUnits {
+			bad("Hidden[%d] is %d: want 1 to %d units", i, units, maxUnits)
+		}
+	}
+	if !(p.L2 >= 0 && finite(p.L2)) {
+		bad("L2 is %v: want a number of 0 or more", p.L2)
+	}
+	switch p.Method {
+	case optim.Auto, optim.LBFGS, optim.GD, optim.SGD:
+	default:
+		bad("Method is %v: want LBFGS, GD or SGD", p.Method)
+	}
+	if or(p.PredictionCol, "prediction") == or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", or(p.PredictionCol, "prediction"))
+	}
+	errs = append(errs, p.settings().Validate())
+	return errors.Join(errs...)
+}
+
+// settings are those of the optimiser.
+func (p Params) settings() optim.Settings {
+	s := optim.Settings{Method: p.Method, MaxIter: p.MaxIter, Tol: p.Tol, LossTol: p.LossTol, Stochastic: p.Stochastic, Seed: p.Seed}
+	if s.Method == optim.Auto {
+		s.Method = optim.LBFGS
+	}
+	if s.MaxIter == 0 {
+		s.MaxIter = defaultMaxIter
+	}
+	if s.Tol == 0 {
+		s.Tol = defaultTol
+	}
+	return s
+}
+
+// withDefaults returns valid parameters with every zero replaced by what it means.
+func (p Params) withDefaults(jobSeed uint64) Params {
+	if p.Hidden == nil {
+		p.Hidden = []int{defaultHidden}
+	}
+	if p.Seed == 0 {
+		p.Seed = jobSeed
+	}
+	return p
+}
+
+// columns says what is read of the rows.
+func (p Params) columns() rows.Columns {
+	return rows.Columns{Vector: p.VectorCol, Features: p.FeatureCols, Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip}
+}
+
+// label says what labels are.
+func (p Params) label() rows.LabelKind {
+	if p.Task == Classification {
+		return rows.ClassLabel
+	}
+	return rows.NumberLabel
+}
+
+// sizes returns the widths of all layers for the facts of the rows, the features first.
+func (p Params) sizes(f *rows.Facts) ([]int, error) {
+	if f.Declared == 0 {
+		return nil, errors.New("there are no features")
+	}
+	if p.Task == Classification && len(f.Classes) < 2 {
+		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	}
+	sizes := append(append([]int{f.Dim()}, p.Hidden...), p.Task.outputs(len(f.Classes)))
+	const most = 1 << 27
+	n := 0.0
+	for l, out := range sizes[1:] {
+		n += float64(sizes[l]+1) * float64(out)
+	}
+	if n > most {
+		return nil, fmt.Errorf("layers of %v units have %.0f parameters, at most %d are allowed: take fewer units, or fewer features", sizes, n, most)
+	}
+	return sizes, nil
+}
+
+// Task is what a network predicts.
+type Task int
+
+const (
+	// Regression predicts a number: the output is a sum, the loss half the squared difference.
+	Regression Task = iota
+	// Classification predicts a class: the loss is the negative logarithm of the probability
+	// of the row's class. Two classes have one output, the log odds of the second; more have
+	// one each, which are probabilities by softmax.
+	Classification
+)
+
+// outputs returns how many outputs a network for a number of classes has.
+func (t Task) outputs(classes int) int {
+	if t == Regression || classes == 2 {
+		return 1
+	}
+	return classes
+}
+
+var taskNames = []string{"regression", "classification"}
+
+// String returns "regression" or "classification".
+func (t Task) String() string { return enumName("Task", int(t), taskNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Task) MarshalText() ([]byte, error) { return enumText(int(t), t.String(), taskNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (t *Task) UnmarshalText(text []byte) error { return parseEnum((*int)(t), "task", text, taskNames) }
+
+// Activation is what a hidden unit makes of its sum.
+type Activation int
+
+const (
+	// ReLU is max(0, z).
+	ReLU Activation = iota
+	// Tanh is the hyperbolic tangent.
+	Tanh
+	// Logistic is 1/(1+e⁻ᶻ).
+	Logistic
+)
+
+var activationNames = []string{"relu", "tanh", "logistic"}
+
+// String returns "relu", "tanh" or "logistic".
+func (a Activation) String() string { return enumName("Activation", int(a), activationNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (a Activation) MarshalText() ([]byte, error) {
+	return enumText(int(a), a.String(), activationNames)
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (a *Activation) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(a), "activation", text, activationNames)
+}
+
+func enumName(kind string, v int, names []string) string {
+	if v < 0 || v >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, v)
+	}
+	return names[v]
+}
+
+func enumText(v int, text string, names []string) ([]byte, error) {
+	if v < 0 || v >= len(names) {
+		return nil, fmt.Errorf("%s is none of the package's constants", text)
+	}
+	return []byte(text), nil
+}
+
+func parseEnum(v *int, what string, text []byte, names []string) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
+	}
+	*v = i
+	return nil
+}

@@ -1,0 +1,34 @@
+//go:build !race
+
+// The race detector allocates for itself, which is not what is counted here.
+
+package mlp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+func TestPredictAllocatesNothing(t *testing.T) {
+	table := rings(50)
+	m := train(t, table, classification)
+	indices, values := sparseOf(table.Row(2))
+	out := make([]float64, 2)
+	layout := model.NewLayout("features")
+	step, err := m.Bind(layout)
+	require.NoError(t, err)
+	row := layout.NewRow()
+	row[0].SetDense(table.Row(1))
+	require.NoError(t, step(row))
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		m.Predict(table.Row(3))
+		m.PredictSparse(indices, values)
+		m.PredictProbability(table.Row(5), out)
+		if step(row) != nil {
+			panic("the step fails")
+		}
+	}))
+}

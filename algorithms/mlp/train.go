@@ -1,0 +1,79 @@
+package mlp
+
+import (
+	"errors"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Train fits a multilayer perceptron and returns the model as a dataset of one row, whose
+// column "model" holds what Model.Encode returns. (Of a classification a second column,
+// null, has the type of the labels.)
+//
+// Its queue is named "mlp" and reports "loss", the objective with its penalty, "gradient
+// norm", "step" and "reads" for the start and every iteration. What is wrong with the
+// parameters or with the columns they name is reported when the job is built, with the
+// caller's line.
+func Train(d *engine.Dataset, p Params) *engine.Dataset {
+	const op = "mlp.Train"
+	b := model.BuilderOf(op, d)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if d.Poisoned() {
+		return d
+	}
+	p = p.withDefaults(b.Seed())
+	t, err := rows.Check(op, d, p.columns(), p.label())
+	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
+	var label arrow.DataType
+	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
+		label = d.Schema().Field(i).Type
+		_, err = Classes{Type: batch.TypeName(label)}.cells()
+	}
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	schema := d.Schema()
+	return optim.Minimize(b, optim.Problem{
+		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
+		Closer: closer(label, func(ctx *comqueue.ComContext) (model.Model, error) {
+			return p.finish(optim.ResultOf(ctx), optim.EvaluatorOf(ctx).(*evaluator), t, schema), nil
+		}),
+	})
+}
+
+// finish makes the model.
+func (p Params) finish(r *optim.Result, e *evaluator, t rows.Table, schema *arrow.Schema) *Model {
+	e.move(r.Parameters)
+	f := e.facts
+	m := &Model{
+		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Activation: p.Activation,
+		Dim: f.Declared, Columns: f.Columns, Shift: e.shift, Scale: e.scale,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
+		Summary: Summary{
+			Rows: f.Rows, Weight: f.Weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
+			Iterations: r.Iterations, Reads: r.Reads, Converged: r.Converged, Reason: r.Reason, Record: r.Record,
+		},
+		columns: featuresOf(t, p.FeatureCols, schema, f.Declared),
+	}
+	for l := range e.net.layers() {
+		layer := Layer{Biases: e.net.biases(l, e.net.parameters)}
+		out := e.net.sizes[l+1]
+		w := e.net.weights(l, e.net.parameters)
+		for i := range e.net.sizes[l] {
+			layer.Weights = append(layer.Weights, w[i*out:(i+1)*out])
+		}
+		m.Layers = append(m.Layers, layer)
+	}
+	return m
+}
