@@ -108,7 +108,12 @@ func (c *ComContext) takeMisuse(err error) error {
 // ForShards calls f for each shard the subtask owns that has rows, and names the
 // shard in errors.
 func (c *ComContext) ForShards(f func(shard int) error) error {
-	for shard := c.task.Range.Lo; shard < c.task.Range.Hi; shard++ {
+	return c.ForShardsWithin(c.task.Range, f)
+}
+
+// ForShardsWithin is ForShards for those shards of the subtask that lie within r.
+func (c *ComContext) ForShardsWithin(r shared.Range, f func(shard int) error) error {
+	for shard := max(r.Lo, c.task.Range.Lo); shard < min(r.Hi, c.task.Range.Hi); shard++ {
 		if c.Empty(shard) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package comqueue
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -15,14 +16,38 @@ import (
 //
 // The key's own buffer, put before by a compute function, gives the length and
 // receives the result of the AllReduce. A ReduceScatter uses it as working memory.
-func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error) Stage {
-	return &forEachShard[T]{key: key, f: f, name: functionName(f)}
+func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error, options ...ShardOption[T]) Stage {
+	s := &forEachShard[T]{key: key, f: f, name: functionName(f)}
+	for _, o := range options {
+		s.fold, s.misfit = o.fold, s.misfit || o.fold == nil
+	}
+	return s
+}
+
+// ShardOption changes a ForEachShard.
+type ShardOption[T Number] struct {
+	fold func(ctx *ComContext, shards shared.Range, out []T) (bool, error)
+}
+
+// FoldedBy lets a function fold the parts of shards itself, where it can do better than
+// a buffer for each: parts that are 0 nearly everywhere, and zeros of which are not
+// even looked at.
+//
+// fold is called once for each node of the tree over shards for which the subtask
+// brings a buffer: the fewest aligned nodes that cover its shards, of those with rows.
+// It adds to out what the parts that f gives for the shards that have rows come to when
+// they are folded up the tree: the same bits, or results depend on parallelism. It
+// returns true, or false without having touched out: then f is called for these shards.
+func FoldedBy[T Number](fold func(ctx *ComContext, shards shared.Range, out []T) (bool, error)) ShardOption[T] {
+	return ShardOption[T]{fold}
 }
 
 type forEachShard[T Number] struct {
-	key  shared.Key[[]T]
-	f    func(ctx *ComContext, shard int, out []T) error
-	name string
+	key    shared.Key[[]T]
+	f      func(ctx *ComContext, shard int, out []T) error
+	fold   func(ctx *ComContext, shards shared.Range, out []T) (bool, error)
+	misfit bool // an option is nil
+	name   string
 }
 
 // label implements what Named asks for.
@@ -35,6 +60,9 @@ func (s *forEachShard[T]) label(name string) Stage {
 func (s *forEachShard[T]) misuse() error {
 	if s.f == nil {
 		return fmt.Errorf("ForEachShard(%q): the function is nil", s.key.Name())
+	}
+	if s.misfit {
+		return fmt.Errorf("ForEachShard(%q): the function of FoldedBy is nil", s.key.Name())
 	}
 	return s.key.Err()
 }
@@ -66,12 +94,49 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 		fo.folder.Push(shard, out)
 		return c.takeMisuse(nil)
 	}
+	cover := shared.Cover(c.Shards())
 	run := func() error {
 		length := len(s.key.Get(c))
 		fo.reset(length)
-		return c.ForShards(perShard)
+		if s.fold == nil {
+			return c.ForShards(perShard)
+		}
+		for _, node := range cover {
+			if err := s.runNode(c, fo, node.Range(), perShard); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return []engine.Stage{{Node: b.takeNode(), Run: run, Shard: c.currentShard}}, nil
+}
+
+// runNode has the parts of the shards of a node folded by s.fold, or else by the tree.
+func (s *forEachShard[T]) runNode(c *ComContext, fo *forest[T], shards shared.Range, perShard func(shard int) error) error {
+	first := shards.Lo
+	for ; first < shards.Hi && c.Empty(first); first++ {
+	}
+	if first == shards.Hi {
+		return nil
+	}
+	if err := c.Context().Err(); err != nil {
+		return context.Cause(c.Context())
+	}
+	out := fo.take()
+	done, err := s.fold(c, shards, out)
+	if err == nil {
+		err = c.takeMisuse(nil)
+	}
+	switch {
+	case err != nil:
+		return err
+	case done:
+		// One shard stands for all: a node whose other shards are absent has its value.
+		fo.folder.Push(first, out)
+		return nil
+	}
+	fo.free = append(fo.free, out)
+	return c.ForShardsWithin(shards, perShard)
 }
 
 // forest folds the buffers of one subtask's shards and recycles them: as many

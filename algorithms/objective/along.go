@@ -15,33 +15,33 @@ func (e *Evaluator) keep(s *shardRows) {
 func (e *Evaluator) Start(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.keep(s)
-	e.point(v)
-	sum := e.begin(out)
+	e.point(s, v)
+	sum := e.begin(s, out)
 	for lo := 0; lo < s.N; lo += s.chunk {
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		m := s.m[lo*e.k : (lo+part.N)*e.k]
 		e.margins(&part, part.Offset, m)
 		e.lossAt(s, &part, lo, m)
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, sum.gradient)
+		e.addGradient(&part, &sum)
 	}
-	e.finish(sum, out)
+	e.finish(s, sum, out)
 	return nil
 }
 
 // Along implements optim.LinearEvaluator.
 func (e *Evaluator) Along(shard int, p []float64, step float64, out []float64) error {
 	s := e.at(shard)
-	e.point(p)
-	sum := e.begin(out)
+	e.point(s, p)
+	sum := e.begin(s, out)
 	for lo := 0; lo < s.N; lo += s.chunk {
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		e.margins(&part, nil, s.q[lo*e.k:(lo+part.N)*e.k])
 		e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, sum.gradient)
+		e.addGradient(&part, &sum)
 	}
-	e.finish(sum, out)
+	e.finish(s, sum, out)
 	return nil
 }
 
@@ -79,14 +79,14 @@ func (e *Evaluator) Trials(shard int, steps, out []float64) error {
 // Gradient implements optim.LinearEvaluator.
 func (e *Evaluator) Gradient(shard int, step float64, out []float64) error {
 	s := e.at(shard)
-	sum := e.begin(out)
+	sum := e.begin(s, out)
 	for lo := 0; lo < s.N; lo += s.chunk {
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, sum.gradient)
+		e.addGradient(&part, &sum)
 	}
-	e.finish(sum, out)
+	e.finish(s, sum, out)
 	return nil
 }
 

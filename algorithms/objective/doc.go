@@ -42,6 +42,13 @@
 // multiplications a row, Hessian d²/2 more, Trials none that grow with d; 2·K numbers are
 // kept for each row once a line search needs its margins, K being the margins of a row.
 //
+// # Very many features
+//
+// Where sparse rows of a shard have few of the features, it has numbers of its own for
+// those: then a pass costs what the entries cost, whatever the number of parameters, and
+// the sums of a subtask's shards are folded column by column, over the shards that have
+// the column, with the bits that buffers of all parameters give.
+//
 // # Kinks
 //
 // [Hinge], [EpsilonInsensitive] and [Quantile] are piecewise linear. Their evaluators give

@@ -25,6 +25,7 @@ type Evaluator struct {
 	longest int // rows of the longest chunk
 
 	beta, add []float64 // coefficients and what is added, of a point or a direction
+	width     int       // of the rows at hand: columns, d or those of a narrow shard
 	packed    *kernel.Packed
 	batch     Batch     // room for a chunk
 	margin    []float64 // room for the margins of a chunk
@@ -33,6 +34,8 @@ type Evaluator struct {
 	pull      []float64 // what the rows of a chunk are multiplied with for the gradient
 	single    []float64 // room for one of several margins
 	raw       []float64 // Margins×d sums of several margins
+	folds     bool      // shards are narrow
+	trees     []*tree   // how narrow shards are folded, see Fold
 	sums      []float64 // k sums of coef
 	curve     []float64 // room for curvatures
 	hessian   hessianWork
@@ -48,6 +51,7 @@ type shardRows struct {
 	prox   []float64 // multipliers of a Smooth loss; nil while they are 0
 	next   []float64 // those that Tighten makes prox
 	mu     float64   // smoothing of a Smooth loss; 0 while it is the first
+	kept   []float64 // of a narrow shard: what its latest pass came to, see Fold
 }
 
 // cacheBytes is about what a chunk of features may take: half of a first-level cache.
@@ -83,7 +87,7 @@ func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
 			e.weight += float64(c * f.ClassWeights[i])
 		}
 	}
-	e.beta, e.add, e.sums = make([]float64, s.Margins*s.d), make([]float64, e.k), make([]float64, e.k)
+	e.add, e.sums = make([]float64, e.k), make([]float64, e.k)
 	if s.Margins > 1 && !l.Table.Sparse {
 		e.packed = kernel.NewPacked(s.Margins, s.d)
 		e.raw = make([]float64, s.Margins*s.d)
@@ -122,26 +126,42 @@ func (e *Evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
 // Evaluate implements optim.Evaluator.
 func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
 	s := e.at(shard)
-	e.point(v)
-	sum := e.begin(out)
+	e.point(s, v)
+	sum := e.begin(s, out)
 	for lo := 0; lo < s.N; lo += s.chunk {
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		m := e.margin[:part.N*e.k]
 		e.margins(&part, part.Offset, m)
 		e.lossAt(s, &part, lo, m)
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, sum.gradient)
+		e.addGradient(&part, &sum)
 	}
-	e.finish(sum, out)
+	e.finish(s, sum, out)
 	return nil
 }
 
-// point takes the coefficients of parameters, or of a direction.
-func (e *Evaluator) point(v []float64) {
+// point takes the coefficients of parameters, or of a direction, for the rows of a shard.
+func (e *Evaluator) point(s *shardRows, v []float64) {
+	e.width = e.columns(s)
+	if n := e.Margins * e.width; len(e.beta) < n {
+		e.beta = make([]float64, n)
+	}
+	if s.Columns != nil {
+		e.spreadSome(v, s.Columns, e.beta, e.add)
+		return
+	}
 	e.spread(v, e.beta, e.add)
 	if e.packed != nil {
 		e.packed.Set(e.beta)
 	}
+}
+
+// columns returns how many columns the rows of a shard have numbers for.
+func (e *Evaluator) columns(s *shardRows) int {
+	if s.Columns != nil {
+		return len(s.Columns)
+	}
+	return e.d
 }
 
 // margins writes the margins of rows at the point, offsets included, to m.
@@ -198,7 +218,7 @@ func (e *Evaluator) products(b *rows.Block, m []float64) {
 	default:
 		single := e.single[:b.N]
 		for a := range e.Margins {
-			kernel.DotCSR(b.Sparse, e.beta[a*e.d:(a+1)*e.d], single)
+			kernel.DotCSR(b.Sparse, e.beta[a*e.width:(a+1)*e.width], single)
 			for i, v := range single {
 				m[i*e.Margins+a] = v
 			}
@@ -222,13 +242,18 @@ func (e *Evaluator) lossAt(s *shardRows, b *rows.Block, lo int, m []float64) *Ba
 type passSums struct {
 	loss     float64
 	gradient []float64 // Margins×stride, of the features as they are
+	stride   int
 }
 
-// begin starts a pass whose loss and gradient go to out, which is zeroed.
-func (e *Evaluator) begin(out []float64) passSums {
+// begin starts a pass over a shard whose loss and gradient go to out, which is zeroed.
+func (e *Evaluator) begin(s *shardRows, out []float64) passSums {
 	clear(e.sums)
 	clear(e.raw)
-	return passSums{gradient: out[1 : 1+e.parameters()]}
+	e.width = e.columns(s)
+	if s.Columns != nil {
+		return e.beginNarrow(s)
+	}
+	return passSums{gradient: out[1 : 1+e.parameters()], stride: e.stride()}
 }
 
 // addLoss adds the weighted losses of the batch, rows lo to lo+n of the shard, to sum,
@@ -259,12 +284,13 @@ func (e *Evaluator) addLoss(s *shardRows, lo, n int, sum float64) float64 {
 }
 
 // addGradient adds the rows of b, each times its pull, to the gradient.
-func (e *Evaluator) addGradient(b *rows.Block, gradient []float64) {
+func (e *Evaluator) addGradient(b *rows.Block, to *passSums) {
+	gradient := to.gradient
 	if e.k == 1 {
 		if b.Dense != nil {
 			kernel.AddScaledRows(b.Dense, b.N, b.D, e.pull, gradient[:e.d])
 		} else {
-			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.d])
+			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.width])
 		}
 		sum := e.sums[0]
 		for _, c := range e.pull {
@@ -287,7 +313,7 @@ func (e *Evaluator) addGradient(b *rows.Block, gradient []float64) {
 		for i := range single {
 			single[i] = e.pull[i*e.k+a]
 		}
-		own := gradient[a*e.stride() : a*e.stride()+e.d]
+		own := gradient[a*to.stride : a*to.stride+e.width]
 		if b.Dense != nil {
 			kernel.AddScaledRows(b.Dense, b.N, e.d, single, own)
 		} else {
@@ -301,25 +327,29 @@ func (e *Evaluator) outer() bool { return e.packed != nil && e.k == e.Margins }
 
 // finish writes loss and gradient, the latter by the parameters: of the sums G and S of
 // rows and coefficients, (G − mean·S)/scale.
-func (e *Evaluator) finish(sum passSums, out []float64) {
+func (e *Evaluator) finish(s *shardRows, sum passSums, out []float64) {
+	if s.Columns != nil {
+		e.finishNarrow(s, sum, out)
+		return
+	}
 	out[0] += sum.loss
 	for a := range e.Margins {
 		own := sum.gradient[a*e.stride() : (a+1)*e.stride()]
 		if e.outer() {
 			copy(own, e.raw[a*e.d:(a+1)*e.d])
 		}
-		s := e.sums[a]
+		total := e.sums[a]
 		if e.centred {
 			for j, inverse := range e.inverse {
-				own[j] = (own[j] - float64(e.mean[j]*s)) * inverse
+				own[j] = (own[j] - float64(e.mean[j]*total)) * inverse
 			}
 		} else {
 			for j, inverse := range e.inverse {
-				own[j] *= inverse
+				own[j] = float64(own[j]*inverse) + 0 // never −0, see Fold
 			}
 		}
 		if e.intercept {
-			own[e.d] = s
+			own[e.d] = total
 		}
 	}
 	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
@@ -329,7 +359,7 @@ func (e *Evaluator) finish(sum passSums, out []float64) {
 // number at v; nil where there is none. One read.
 func (e *Evaluator) Diagnose(shard int, v []float64) error {
 	s := e.at(shard)
-	e.point(v)
+	e.point(s, v)
 	for lo := 0; lo < s.N; lo += s.chunk {
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		m := e.margin[:part.N*e.k]

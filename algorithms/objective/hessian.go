@@ -20,8 +20,8 @@ type hessianWork struct {
 func (e *Evaluator) Hessian(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.prepareHessian()
-	e.point(v)
-	sum := e.begin(out)
+	e.point(s, v)
+	sum := e.begin(s, out)
 	w := &e.hessian
 	triangle := out[1+e.parameters():]
 	gram := w.gram
@@ -36,11 +36,11 @@ func (e *Evaluator) Hessian(shard int, v, out []float64) error {
 		e.lossAt(s, &part, lo, m)
 		e.batch.Curve = nil
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, sum.gradient)
+		e.addGradient(&part, &sum)
 		e.scaleRows(&part)
 		e.addCurvature(s, lo, part.N, gram)
 	}
-	e.finish(sum, out)
+	e.finish(s, sum, out)
 	if e.k > 1 {
 		e.assemble(triangle)
 	}
@@ -78,6 +78,9 @@ func (e *Evaluator) scaleRows(b *rows.Block) {
 		case b.Dense == nil:
 			col, val := b.Sparse.Row(i)
 			for p, j := range col {
+				if b.Columns != nil {
+					j = b.Columns[j]
+				}
 				row[j] = val[p] * e.inverse[j]
 			}
 		case e.centred:

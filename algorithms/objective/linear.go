@@ -47,14 +47,24 @@ var _ interface {
 	optim.LinearEvaluator
 	optim.CurvedEvaluator
 	optim.SampledEvaluator
+	optim.FoldingEvaluator
 } = (*Evaluator)(nil)
 
 // Open implements optim.Objective.
 func (l Linear) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
-	data, err := l.Table.Open(ctx)
+	data, err := l.Table.OpenNarrow(ctx)
 	if err != nil {
 		return nil, err
 	}
+	e, err := l.over(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// over returns an evaluator over the rows of a subtask.
+func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, error) {
 	e, err := l.evaluator(data.Facts)
 	if err != nil {
 		return nil, err
@@ -81,6 +91,7 @@ func (l Linear) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 			}
 		}
 		e.shards[shard-own.Lo] = s
+		e.folds = e.folds || b.Columns != nil
 		e.longest = max(e.longest, s.chunk)
 		e.grow(s.chunk)
 		return nil

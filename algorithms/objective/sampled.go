@@ -24,8 +24,8 @@ func (e *Evaluator) Rows(shard int) int {
 // a time.
 func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) error {
 	s := e.at(shard)
-	e.point(v)
-	sum := e.begin(out)
+	e.point(s, v)
+	sum := e.begin(s, out)
 	var weight float64
 	for lo := 0; lo < len(indices); lo += s.chunk {
 		part := e.gather(s, indices[lo:min(lo+s.chunk, len(indices))])
@@ -33,7 +33,7 @@ func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) e
 		e.margins(part.Block, part.Offset, m)
 		e.lossAt(part, part.Block, 0, m)
 		sum.loss = e.addLoss(part, 0, part.N, sum.loss)
-		e.addGradient(part.Block, sum.gradient)
+		e.addGradient(part.Block, &sum)
 		if part.weight == nil {
 			weight += float64(part.N)
 		}
@@ -41,7 +41,7 @@ func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) e
 			weight += w
 		}
 	}
-	e.finish(sum, out)
+	e.finish(s, sum, out)
 	out[1+e.parameters()] += weight
 	return nil
 }
@@ -54,7 +54,7 @@ func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
 		w.block.Block = new(rows.Block)
 	}
 	b := w.block.Block
-	*b = rows.Block{N: n, D: s.D}
+	*b = rows.Block{N: n, D: s.D, Columns: s.Columns}
 	if s.Dense != nil {
 		room.Dense = atLeast(room.Dense, s.chunk*s.D)
 		b.Dense = room.Dense[:n*s.D]

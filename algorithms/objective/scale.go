@@ -71,6 +71,22 @@ func (s *scaling) spread(v, beta, add []float64) {
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
+// spreadSome is spread for some features of rows that are not centred, Margins×len(columns)
+// in beta.
+func (s *scaling) spreadSome(v []float64, columns []int32, beta, add []float64) {
+	for a := range s.Margins {
+		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*len(columns):(a+1)*len(columns)]
+		for u, j := range columns {
+			b[u] = own[j] * s.inverse[j]
+		}
+		add[a] = 0
+		if s.intercept {
+			add[a] = own[s.d]
+		}
+	}
+	copy(add[s.Margins:], v[s.Margins*s.stride():])
+}
+
 // factors returns what parameters are multiplied with in the penalty.
 func (s *scaling) factors(original bool) []float64 {
 	f := make([]float64, s.parameters())

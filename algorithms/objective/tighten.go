@@ -39,7 +39,7 @@ func (e *Evaluator) Bound(shard int, v, out []float64) error {
 	if mu == 0 {
 		mu = smooth.mu()
 	}
-	e.point(v)
+	e.point(s, v)
 	up, down := out[5:5+e.d], out[5+e.d:5+2*e.d]
 	for lo := 0; lo < s.N; lo += s.chunk {
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
@@ -81,8 +81,8 @@ func (e *Evaluator) Bound(shard int, v, out []float64) error {
 			kernel.AddScaledRows(part.Dense, part.N, e.d, upper, up)
 			kernel.AddScaledRows(part.Dense, part.N, e.d, lower, down)
 		} else {
-			kernel.AddScaledCSR(part.Sparse, upper, up)
-			kernel.AddScaledCSR(part.Sparse, lower, down)
+			e.addEntries(&part, upper, up)
+			e.addEntries(&part, lower, down)
 		}
 	}
 	e.scaleSums(up, out[3])

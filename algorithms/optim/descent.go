@@ -3,6 +3,7 @@ package optim
 import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // descent is the queue of all methods that search along a line: GD, L-BFGS, OWL-QN and
@@ -54,7 +55,7 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Add(comqueue.AllGather(ownPart, whole)).
 		Add(comqueue.Named("aim", d.aim)).
 		Add(comqueue.Repeat(mostReads, d.settled,
-			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows)),
+			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows))),
 			comqueue.AllReduce(reading),
 			comqueue.Named("weigh", d.weigh),
 			comqueue.Repeat(mostSteps, d.chosen,
@@ -141,6 +142,22 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 // readRows evaluates a shard where the iteration asks for it.
 func (d descent) readRows(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return wrap(ctx, working.Get(ctx).readShard(shard, out))
+}
+
+// foldRows is readRows for the shards of a node, where the evaluator folds what they give.
+func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+	w := working.Get(ctx)
+	switch {
+	case w.asks == nothing:
+		return true, nil
+	case w.folding == nil || w.factor != nil:
+		return false, nil
+	}
+	err := ctx.ForShardsWithin(shards, w.keep)
+	if err == nil {
+		err = w.folding.Fold(shards, out)
+	}
+	return true, wrap(ctx, err)
 }
 
 // weigh takes what was read.

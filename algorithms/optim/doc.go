@@ -45,6 +45,10 @@
 // the full step, which is nearly always accepted. So an iteration takes between 1 and
 // 1.2 reads on average; [Result] has the count.
 //
+// Gradients of shards are buffers as long as the parameters, which are folded up the tree.
+// Of sparse rows they would be zeros nearly everywhere, if there are very many features:
+// an Evaluator that is a [FoldingEvaluator] folds them itself.
+//
 // # When it ends
 //
 // Training ends where the gradient is small (Tol, on by default), where the loss or the

@@ -13,6 +13,7 @@ type evaluation struct {
 	curved  CurvedEvaluator  // nil where it is not one
 	sampled SampledEvaluator // nil where it is not one
 	staged  StagedEvaluator  // nil where it is not one
+	folding FoldingEvaluator // nil where it is not one, or does not fold
 
 	n       int
 	weight  float64
@@ -33,6 +34,9 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	e.curved, _ = ev.(CurvedEvaluator)
 	e.sampled, _ = ev.(SampledEvaluator)
 	e.staged, _ = ev.(StagedEvaluator)
+	if e.folding, _ = ev.(FoldingEvaluator); e.folding != nil && !e.folding.Folds() {
+		e.folding = nil
+	}
 	switch {
 	case e.n < 0:
 		return nil, fmt.Errorf("the objective has %d parameters", e.n)

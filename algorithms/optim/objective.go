@@ -1,6 +1,9 @@
 package optim
 
-import "github.com/superstep-ml/superstep/comqueue"
+import (
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
 
 // Objective is the sum over rows that is minimised. One value serves all subtasks.
 type Objective interface {
@@ -23,6 +26,20 @@ type Evaluator interface {
 	// Evaluate adds Σ weight·loss to out[0] and its gradient to out[1:], with one read of
 	// the rows.
 	Evaluate(shard int, v, out []float64) error
+}
+
+// FoldingEvaluator is an Evaluator that can fold the parts of shards itself, where that
+// costs less than a buffer of all parameters for each shard. If it Folds, its methods that
+// give loss and gradient are called with a nil out, which tells them to keep the part of
+// the shard for Fold.
+type FoldingEvaluator interface {
+	Evaluator
+	// Folds reports whether parts are to be folded by Fold. It may differ among subtasks.
+	Folds() bool
+	// Fold adds to out, which is zeroed, what the parts kept for those of the shards that
+	// have rows come to when they are folded up the tree over shards, with the bits that
+	// buffers would have. The shards are those of a node of the tree.
+	Fold(shards shared.Range, out []float64) error
 }
 
 // LinearEvaluator is an Evaluator whose losses depend on v through margins that are

@@ -145,8 +145,12 @@ func TestClosedForm(t *testing.T) {
 	require.NoError(t, want.SolveVec(normal, right))
 	for _, m := range []optim.Method{optim.Auto, optim.LBFGS, optim.Newton, optim.OWLQN, optim.GD} {
 		r := solve(t, o, optim.Settings{Method: m, L2: l2, Tol: 1e-12, MaxIter: 3000, Information: true})
+		within := 1e-10
+		if m == optim.GD {
+			within = 1e-8 // it ends where no step lowers the loss, at about the root of its precision
+		}
 		for j, v := range r.Parameters {
-			require.InDelta(t, want.AtVec(j), v, 1e-10, "%v", m)
+			require.InDelta(t, want.AtVec(j), v, within, "%v", m)
 		}
 		for j := range 4 {
 			for k := range j + 1 {

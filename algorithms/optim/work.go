@@ -44,7 +44,8 @@ type work struct {
 	lastStep, lastSlope float64   // of the iteration before, for GD
 	sums                []float64 // of bounds
 	advance             func(shard int) error
-	held                func(i int) bool // parameters that are 0 and stay so in this iteration
+	keep                func(shard int) error // has a folding evaluator keep the part of a shard
+	held                func(i int) bool      // parameters that are 0 and stay so in this iteration
 }
 
 // asked is what the reads of a superstep are asked for.
@@ -81,6 +82,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		w.pseudo = make([]float64, n)
 	}
 	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
+	w.keep = func(shard int) error { return w.readShard(shard, nil) }
 	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
 	w.steepest = w.state.Method != Newton
 	length := 1 + n

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -52,7 +53,14 @@ func (d *Data) Block(shard int) *Block {
 // Open returns the rows of the subtask as views of the queue's data. What is copied are
 // the offsets of sparse rows and, where Facts.Columns are not nil, their indices, as
 // numbers into Columns; classes become their numbers.
-func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
+func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, false) }
+
+// OpenNarrow is Open, but where sparse rows of a shard have few of the columns that
+// training runs over, each block has numbers of its own for those of its rows: what is
+// kept for a column is then kept for these alone.
+func (t Table) OpenNarrow(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, true) }
+
+func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 	facts, err := t.FactsOf(ctx)
 	if err != nil {
 		return nil, err
@@ -69,9 +77,6 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 			return err
 		}
 		b.D = facts.Dim()
-		if t.Sparse && !space.identity() {
-			b.Sparse = space.compact(b.Sparse)
-		}
 		if t.Label == ClassLabel {
 			if err := t.classNumbers(frame, facts, b); err != nil {
 				return err
@@ -80,7 +85,71 @@ func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
 		*d.blocks.at(shard) = b
 		return nil
 	})
-	return d, err
+	if err != nil || !t.Sparse {
+		return d, err
+	}
+	var own *numbering
+	if narrow && d.blocks.narrow(facts.Dim()) {
+		own = newNumbering(facts.Dim())
+	}
+	for _, b := range d.blocks.block {
+		if b != nil && (own != nil || !space.identity()) {
+			b.Sparse = space.compact(b.Sparse)
+		}
+		if b != nil && own != nil {
+			b.Columns = own.number(b.Sparse.Col)
+		}
+	}
+	return d, nil
+}
+
+const (
+	// narrowFrom is the least number of columns, and narrowBy how many times more of them
+	// there are than entries of a shard, from which on blocks are narrow.
+	narrowFrom = 1 << 12
+	narrowBy   = 2
+)
+
+// narrow says that the shards have, on average, few of the d columns.
+func (b shardBlocks) narrow(d int) bool {
+	var entries, shards int64
+	for _, b := range b.block {
+		if b != nil && b.N > 0 {
+			entries += b.Sparse.RowPtr[b.N] - b.Sparse.RowPtr[0]
+			shards++
+		}
+	}
+	return d >= narrowFrom && narrowBy*entries < shards*int64(d)
+}
+
+// numbering gives the columns of a shard numbers.
+type numbering struct {
+	word   []uint64 // a bit for each column that occurs, see columnSpace
+	before []int32
+}
+
+func newNumbering(d int) *numbering {
+	return &numbering{word: make([]uint64, (d+63)/64), before: make([]int32, (d+63)/64)}
+}
+
+// number returns the distinct columns of some, and puts their numbers in the columns'
+// place.
+func (n *numbering) number(col []int32) []int32 {
+	for _, j := range col {
+		n.word[j>>6] |= 1 << (j & 63)
+	}
+	count := int32(0)
+	for i, w := range n.word {
+		n.before[i] = count
+		count += int32(bits.OnesCount64(w))
+	}
+	columns := make([]int32, count)
+	for p, j := range col {
+		at := n.before[j>>6] + int32(bits.OnesCount64(n.word[j>>6]&(1<<(j&63)-1)))
+		columns[at], col[p] = j, at
+	}
+	clear(n.word)
+	return columns
 }
 
 // classNumbers fills in the labels of a block.
@@ -97,7 +166,8 @@ func (t Table) classNumbers(frame *comqueue.Frame, facts *Facts, b *Block) error
 	return nil
 }
 
-// compact returns rows with the numbers of their columns in place of these.
+// compact returns rows with the numbers of their columns in place of these, in memory of
+// their own.
 func (s *columnSpace) compact(x kernel.CSR) kernel.CSR {
 	n := x.Rows()
 	from, to := x.RowPtr[0], x.RowPtr[n]
@@ -180,7 +250,7 @@ func (b shardBlocks) at(shard int) **Block { return &b.block[shard-b.lo] }
 
 // Rows returns the rows [lo, hi) of a block as a block.
 func (b *Block) Rows(lo, hi int) Block {
-	part := Block{N: hi - lo, D: b.D}
+	part := Block{N: hi - lo, D: b.D, Columns: b.Columns}
 	if b.Dense != nil {
 		part.Dense = b.Dense[lo*b.D : hi*b.D]
 	} else if b.Sparse.RowPtr != nil {

@@ -92,8 +92,11 @@ type Block struct {
 	N, D   int
 	Dense  []float64  // row-major N×D, where rows are dense
 	Sparse kernel.CSR // where they are not
-	Label  []float64  // nil where there are none
-	Weight []float64  // nil where every row weighs 1
-	Offset []float64  // nil where it is 0
-	Censor []float64  // 0 or 1; nil where it is 1
+	// Columns, where it is not nil, are the features that the shard's sparse rows have, in
+	// ascending order, and Sparse.Col are numbers into it. See OpenNarrow.
+	Columns []int32
+	Label   []float64 // nil where there are none
+	Weight  []float64 // nil where every row weighs 1
+	Offset  []float64 // nil where it is 0
+	Censor  []float64 // 0 or 1; nil where it is 1
 }

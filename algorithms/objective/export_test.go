@@ -1,0 +1,13 @@
+package objective
+
+import "github.com/superstep-ml/superstep/comqueue"
+
+// OpenWide is Open with buffers of all parameters for every shard, however few of the
+// features its rows have.
+func (l Linear) OpenWide(ctx *comqueue.ComContext) (*Evaluator, error) {
+	data, err := l.Table.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.over(ctx, data)
+}

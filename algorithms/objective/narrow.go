@@ -1,0 +1,219 @@
+package objective
+
+import (
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Where the sparse rows of a shard have few of the features, buffers of all parameters
+// would cost more than the rows: each would be filled with zeros, scaled, and added to
+// another of the kind, once for every shard. A narrow shard has numbers of its own for its
+// columns instead: coefficients are gathered for these, sums kept for these, and Fold adds
+// up the sums of each column over the shards that have it, in the order of the tree over
+// shards. A shard without the column would have added +0 there, which changes no sum, as
+// no sum is -0: sums begin at +0, and scaled ones have +0 added.
+
+// beginNarrow starts a pass over a narrow shard. What is kept of it is its loss, the sums
+// of the slopes of its margins, and the gradient by its columns, margin by margin.
+func (e *Evaluator) beginNarrow(s *shardRows) passSums {
+	width := len(s.Columns)
+	if s.kept == nil {
+		s.kept = make([]float64, 1+e.k+e.Margins*width)
+	}
+	clear(s.kept)
+	return passSums{gradient: s.kept[1+e.k:], stride: width}
+}
+
+// finishNarrow keeps loss and gradient of a narrow shard, by the parameters, and writes
+// them to out unless that is nil.
+func (e *Evaluator) finishNarrow(s *shardRows, sum passSums, out []float64) {
+	s.kept[0] = sum.loss
+	copy(s.kept[1:], e.sums)
+	for a := range e.Margins {
+		own := sum.gradient[a*sum.stride : (a+1)*sum.stride]
+		for u, j := range s.Columns {
+			own[u] = float64(own[u]*e.inverse[j]) + 0
+		}
+	}
+	if out == nil {
+		return
+	}
+	for a := range e.Margins {
+		to := out[1+a*e.stride():]
+		for u, j := range s.Columns {
+			to[j] = sum.gradient[a*sum.stride+u]
+		}
+	}
+	out[0] += sum.loss
+	e.putSums(e.sums, out)
+}
+
+// putSums writes the sums of slopes where the derivatives by what is added to margins stand.
+func (e *Evaluator) putSums(sums, out []float64) {
+	if e.intercept {
+		for a := range e.Margins {
+			out[1+a*e.stride()+e.d] = sums[a]
+		}
+	}
+	copy(out[1+e.Margins*e.stride():], sums[e.Margins:])
+}
+
+// addEntries is kernel.AddScaledCSR for sums of all features, wherever rows have their
+// columns.
+func (e *Evaluator) addEntries(b *rows.Block, coef, out []float64) {
+	if b.Columns == nil {
+		kernel.AddScaledCSR(b.Sparse, coef, out)
+		return
+	}
+	for i, c := range coef[:b.N] {
+		col, val := b.Sparse.Row(i)
+		for p, v := range val {
+			out[b.Columns[col[p]]] += float64(c * v)
+		}
+	}
+}
+
+// Folds implements optim.FoldingEvaluator.
+func (e *Evaluator) Folds() bool { return e.folds && len(e.shards) <= math.MaxUint16 }
+
+// Fold implements optim.FoldingEvaluator.
+func (e *Evaluator) Fold(shards shared.Range, out []float64) error {
+	t := e.treeOf(shards)
+	values := t.room[:len(t.shards)]
+	for part := range 1 + e.k {
+		for i, s := range t.shards {
+			values[i] = s.kept[part]
+		}
+		t.scalars[part] = t.fold(values)
+	}
+	out[0] += t.scalars[0]
+	e.putSums(t.scalars[1:], out)
+	for a := range e.Margins {
+		for i, s := range t.shards {
+			t.sums[i], t.next[i] = s.kept[1+e.k+a*len(s.Columns):][:len(s.Columns)], 0
+		}
+		t.foldColumns(out[1+a*e.stride() : 1+a*e.stride()+e.d])
+	}
+	return nil
+}
+
+// tree is how the narrow shards below a node are folded: for each column, which of them
+// have it.
+type tree struct {
+	within shared.Range
+	shards []*shardRows // those with rows
+	number []uint32     // theirs
+	// The shards of column j are, by their place in shards, have[from[j]:from[j+1]].
+	from []uint32
+	have []uint16
+
+	spine   spine
+	room    []float64
+	scalars []float64
+	sums    [][]float64 // of the columns of each shard
+	next    []uint32    // of them, the first that is still to be folded
+}
+
+// treeOf returns the tree of the shards of a node, made when it is first asked for.
+func (e *Evaluator) treeOf(within shared.Range) *tree {
+	i := slices.IndexFunc(e.trees, func(t *tree) bool { return t.within == within })
+	if i >= 0 {
+		return e.trees[i]
+	}
+	t := &tree{within: within, from: make([]uint32, e.d+2), scalars: make([]float64, 1+e.k)}
+	for shard := within.Lo; shard < within.Hi; shard++ {
+		if s := e.at(shard); s != nil {
+			t.shards, t.number = append(t.shards, s), append(t.number, uint32(shard))
+		}
+	}
+	n := len(t.shards)
+	t.room, t.sums, t.next = make([]float64, n), make([][]float64, n), make([]uint32, n)
+	// from[j+2] counts the shards of column j, then from[j+1] is where its next one goes.
+	for _, s := range t.shards {
+		for _, j := range s.Columns {
+			t.from[j+2]++
+		}
+	}
+	for j := 2; j < len(t.from); j++ {
+		t.from[j] += t.from[j-1]
+	}
+	t.have = make([]uint16, t.from[len(t.from)-1])
+	for i, s := range t.shards {
+		for _, j := range s.Columns {
+			t.have[t.from[j+1]] = uint16(i)
+			t.from[j+1]++
+		}
+	}
+	e.trees = append(e.trees, t)
+	return t
+}
+
+// spine is the way up the tree over shards from the one that came last: the sums of
+// subtrees that wait for what lies to their right.
+type spine struct {
+	depth int
+	first [24]uint32 // shard of a subtree
+	value [24]float64
+}
+
+// push adds the sum of a shard. Two neighbours meet below where the second meets the
+// shard if their numbers differ in lower bits alone: then nothing comes between them.
+func (s *spine) push(shard uint32, v float64) {
+	d := s.depth
+	for d >= 2 && s.first[d-2]^s.first[d-1] < s.first[d-1]^shard {
+		s.value[d-2] += s.value[d-1]
+		d--
+	}
+	s.first[d], s.value[d] = shard, v
+	s.depth = d + 1
+}
+
+// total returns the sum of all, and begins anew.
+func (s *spine) total() float64 {
+	for d := s.depth - 1; d > 0; d-- {
+		s.value[d-1] += s.value[d]
+	}
+	s.depth = 0
+	return s.value[0]
+}
+
+// fold returns the sum of a value of each shard.
+func (t *tree) fold(values []float64) float64 {
+	for i, v := range values {
+		t.spine.push(t.number[i], v)
+	}
+	return t.spine.total()
+}
+
+// foldColumns writes the sum of each column that a shard has to out.
+func (t *tree) foldColumns(out []float64) {
+	at := t.from[0]
+	for j := range out {
+		end := t.from[j+1]
+		have := t.have[at:end]
+		at = end
+		switch len(have) {
+		case 0:
+		case 1:
+			out[j] = t.take(have[0])
+		case 2:
+			out[j] = t.take(have[0]) + t.take(have[1])
+		default:
+			for _, i := range have {
+				t.spine.push(t.number[i], t.take(i))
+			}
+			out[j] = t.spine.total()
+		}
+	}
+}
+
+// take returns the next sum of a shard.
+func (t *tree) take(i uint16) float64 {
+	v := t.sums[i][t.next[i]]
+	t.next[i]++
+	return v
+}

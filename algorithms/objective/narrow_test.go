@@ -1,0 +1,191 @@
+package objective_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// passes is every pass that gives loss and gradient, one behind the other.
+const passes = 5
+
+// pass makes pass number i over a shard.
+func pass(e *objective.Evaluator, i, shard int, v, out []float64) error {
+	switch i {
+	case 0:
+		return e.Evaluate(shard, v, out)
+	case 1:
+		return e.Start(shard, v, out)
+	case 2:
+		return e.Along(shard, v, 0.5, out)
+	case 3:
+		return e.Gradient(shard, 0.25, out)
+	}
+	if err := e.Advance(shard, 0.25); err != nil {
+		return err
+	}
+	return e.Gradient(shard, 0, out)
+}
+
+// narrowSums returns what the passes over all rows add up to: by folding where the
+// evaluator does, in buffers of each shard, or with a wide evaluator.
+func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, folded bool, parallelism int) []float64 {
+	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
+	r := trial.Run(t, func(b *engine.Builder) {
+		checked, err := rows.Check("test", operators.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
+		require.NoError(t, err)
+		l.Table = checked
+		each := func(ctx *comqueue.ComContext, shard int, out []float64) error {
+			e := evaluator.Get(ctx)
+			n := 1 + e.Len()
+			for i := range passes {
+				if err := pass(e, i, shard, parametersFor(e.Len()), out[i*n:(i+1)*n]); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		fold := func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+			e := evaluator.Get(ctx)
+			n := 1 + e.Len()
+			if !folded {
+				return false, nil
+			}
+			require.True(t, e.Folds())
+			for i := range passes {
+				err := ctx.ForShardsWithin(shards, func(shard int) error { return pass(e, i, shard, parametersFor(e.Len()), nil) })
+				if err != nil {
+					return true, err
+				}
+				if err := e.Fold(shards, out[i*n:(i+1)*n]); err != nil {
+					return true, err
+				}
+			}
+			return true, nil
+		}
+		operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
+			Add(func(ctx *comqueue.ComContext) error {
+				var e *objective.Evaluator
+				if wide {
+					e, err = l.OpenWide(ctx)
+				} else {
+					var opened optim.Evaluator
+					opened, err = l.Open(ctx)
+					e, _ = opened.(*objective.Evaluator)
+				}
+				if err != nil {
+					return err
+				}
+				evaluator.Put(ctx, e)
+				sums.Put(ctx, make([]float64, passes*(1+e.Len())))
+				return nil
+			}).
+			Add(comqueue.ForEachShard(sums, each, comqueue.FoldedBy(fold))).
+			Add(comqueue.AllReduce(sums)).
+			SetMaxIter(1).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return sums.Get(ctx), nil })).
+			Exec())
+	}, engine.Parallelism(parallelism), engine.Shards(16), engine.CheckBroadcasts(false))
+	got, err := engine.Rows[float64](r, "sums")
+	require.NoError(t, err)
+	return got
+}
+
+// bitsOf makes sums comparable, the signs of zeros included.
+func bitsOf(values []float64) []uint64 {
+	bits := make([]uint64, len(values))
+	for i, v := range values {
+		bits[i] = math.Float64bits(v)
+	}
+	return bits
+}
+
+// Shards that have few of the features give the bits that buffers of all of them give,
+// folded or not, at any parallelism.
+func TestNarrowShardsGiveTheSameBits(t *testing.T) {
+	record := wideRecord(500, 6000, 20, 12)
+	for _, l := range []objective.Linear{
+		{Loss: objective.Logistic{}},
+		{Loss: objective.Softmax{}, NoIntercept: true},
+		{Loss: objective.AFT{}},
+	} {
+		want := bitsOf(narrowSums(t, record, l, true, false, 1))
+		for _, parallelism := range []int{1, 2, 3, 8} {
+			require.Equal(t, want, bitsOf(narrowSums(t, record, l, false, true, parallelism)), "%v, parallelism %d", l.Loss, parallelism)
+		}
+		require.Equal(t, want, bitsOf(narrowSums(t, record, l, false, false, 3)), "%v, not folded", l.Loss)
+	}
+}
+
+// Whole trainings over narrow shards, the other passes included, have the same bits at
+// any parallelism, and end where those over few features do.
+func TestTrainingOverNarrowShards(t *testing.T) {
+	record := wideRecord(200, 5000, 10, 2)
+	for _, s := range []optim.Settings{
+		{Method: optim.LBFGS, L2: 1e-3},
+		{Method: optim.OWLQN, L1: 1e-3, MaxIter: 10},
+		{Method: optim.SGD, L2: 1e-3, MaxIter: 2},
+	} {
+		var first fitted
+		for _, parallelism := range []int{1, 3, 8} {
+			f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
+				rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}}, s, engine.Parallelism(parallelism))
+			if parallelism == 1 {
+				first = f
+			}
+			require.Equal(t, bitsOf(first.Weights), bitsOf(f.Weights))
+			require.Equal(t, first.Loss, f.Loss)
+		}
+		require.Greater(t, len(first.Weights), 1500)
+	}
+	smooth := objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}
+	f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
+		rows.Columns{Vector: "features", Label: "label"}, smooth, optim.Settings{L2: 1e-2, GapTol: 1e-3, MaxIter: 1000}, engine.CheckBroadcasts(false))
+	require.Equal(t, string(optim.GapClosed), f.Reason)
+}
+
+// A pass over narrow shards, and folding them, allocates nothing once it has room.
+func TestNarrowPassesAllocateNothing(t *testing.T) {
+	called := false
+	record := wideRecord(200, 9000, 10, 1)
+	trial.Run(t, func(b *engine.Builder) {
+		l := objective.Linear{Loss: objective.Logistic{}}
+		checked, err := rows.Check("test", operators.FromRecords(b, []arrow.Record{record}), rows.Columns{Vector: "features", Label: "label"}, l.Loss.Label())
+		require.NoError(t, err)
+		l.Table = checked
+		operators.Collect(b, "none", checked.Init(comqueue.New(b, "evaluate")).
+			Add(func(ctx *comqueue.ComContext) error {
+				opened, err := l.Open(ctx)
+				if err != nil {
+					return err
+				}
+				e := opened.(*objective.Evaluator)
+				v, out := parametersFor(e.Len()), make([]float64, 1+e.Len())
+				called = true
+				require.Zero(t, testing.AllocsPerRun(2, func() {
+					clear(out)
+					for shard := ctx.Shards().Lo; shard < ctx.Shards().Hi; shard++ {
+						_ = e.Start(shard, v, nil)
+						_ = e.Along(shard, v, 0.5, nil)
+					}
+					_ = e.Fold(ctx.Shards(), out)
+				}))
+				return nil
+			}).
+			SetMaxIter(1).
+			CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]float64, error) { return nil, nil })).
+			Exec())
+	}, engine.Parallelism(1), engine.Shards(8))
+	require.True(t, called)
+}

@@ -1,0 +1,75 @@
+package objective_test
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// wideRecord returns rows with some entries each among columns that lie far apart, every
+// apart-th of apart·d declared ones, and classes 1 and 2 that a plane nearly separates.
+func wideRecord(n, d, entries, apart int) arrow.Record {
+	mem := memory.NewGoAllocator()
+	csr := batch.CSR{Size: apart * d, Indptr: []int32{0}}
+	labels := array.NewFloat64Builder(mem)
+	r := shared.NewRandom(5, "wide", 0, 0)
+	columns := make([]int32, 0, entries)
+	for range n {
+		columns = columns[:0]
+		for range entries {
+			columns = append(columns, int32(r.IntN(d)))
+		}
+		slices.Sort(columns)
+		columns = slices.Compact(columns)
+		var m float64
+		for _, j := range columns {
+			x := 0.5 + r.Float64()
+			csr.Indices, csr.Values = append(csr.Indices, j*int32(apart)), append(csr.Values, x)
+			m += x * float64(j%5-2)
+		}
+		csr.Indptr = append(csr.Indptr, int32(len(csr.Indices)))
+		labels.Append(1.5 + math.Copysign(0.5, m))
+	}
+	column, err := batch.NewSparseArray(mem, csr)
+	if err != nil {
+		panic(err)
+	}
+	y := labels.NewArray()
+	return array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "features", Type: column.DataType()}, {Name: "label", Type: y.DataType()}}, nil),
+		[]arrow.Array{column, y}, int64(n))
+}
+
+// BenchmarkWide trains over 20,000,000 declared features of which 2,000,000 occur, on
+// eight subtasks: busy seconds by iteration of the subtasks together, and the largest
+// heap.
+func BenchmarkWide(b *testing.B) {
+	record := wideRecord(400_000, 2_000_000, 30, 10)
+	data := func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) }
+	for b.Loop() {
+		runtime.GC()
+		f, r := fitOf(b, data, rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}},
+			optim.Settings{Method: optim.LBFGS, L2: 1e-6, MaxIter: 5, Tol: -1},
+			engine.Parallelism(8), engine.Shards(128), engine.CheckBroadcasts(false))
+		require.True(b, len(f.Weights) > 1_900_000)
+		b.ReportMetric(f.Reads, "reads")
+		b.ReportMetric(r.Queue("test facts").Elapsed.Seconds(), "s-facts")
+		b.ReportMetric(r.Queue("fit").Elapsed.Seconds(), "s-fit")
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.Sys)/(1<<30), "GiB-heap")
+	}
+}

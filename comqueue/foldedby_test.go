@@ -1,0 +1,89 @@
+package comqueue_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// part is what a shard adds to element i: sums of these differ with their order.
+func part(shard, i int) float64 {
+	return float64((shard*13+i*7)%101-50) * pow2((shard*29+i)%80-40)
+}
+
+// foldParts adds to out what the parts of some shards come to up the tree.
+func foldParts(ctx *comqueue.ComContext, shards shared.Range, out []float64) {
+	f := shared.NewFolder(shards, func(left, right float64) float64 { return left + right }, nil)
+	for i := range out {
+		f.Reset(shards)
+		for shard := shards.Lo; shard < shards.Hi; shard++ {
+			if !ctx.Empty(shard) {
+				f.Push(shard, part(shard, i))
+			}
+		}
+		out[i] += f.Forest()[0].Value
+	}
+}
+
+// A function that folds the parts of shards itself, everywhere or on some nodes alone,
+// gives the bits that buffers of shards give; each shard is asked for once.
+func TestFoldedBy(t *testing.T) {
+	sums := shared.Scratch[[]float64]("sums")
+	const n = 9
+	run := func(parallelism int, folds func(shards shared.Range) bool) []uint64 {
+		var got []uint64
+		_, err := supersteps(t, parallelism, 3,
+			do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]float64, n)) }),
+			comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				if folds(shared.Range{Lo: shard, Hi: shard}) {
+					return errors.New("a shard is asked for that was folded")
+				}
+				for i := range out {
+					out[i] += part(shard, i)
+				}
+				return nil
+			}, comqueue.FoldedBy(func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+				require.Equal(t, []shared.Node{shared.Cover(shards)[0]}, shared.Cover(shards), "one node")
+				if !folds(shards) {
+					return false, nil
+				}
+				require.Equal(t, make([]float64, n), out, "zeros")
+				foldParts(ctx, shards, out)
+				return true, nil
+			})),
+			comqueue.AllReduce(sums),
+			do(func(ctx *comqueue.ComContext) {
+				if ctx.TaskID() == 0 {
+					got = bits(sums.Get(ctx))
+				}
+			}))
+		require.NoError(t, err)
+		return got
+	}
+	want := run(1, func(shared.Range) bool { return false })
+	require.Len(t, want, n)
+	for _, p := range parallelisms {
+		require.Equal(t, want, run(p, func(shared.Range) bool { return false }), "parallelism %d, none", p)
+		require.Equal(t, want, run(p, func(shared.Range) bool { return true }), "parallelism %d, all", p)
+		if p > 1 {
+			halves := func(s shared.Range) bool { return s.Hi <= 8 && s.Lo < 8 }
+			require.Equal(t, want, run(p, halves), "parallelism %d, the first nodes", p)
+		}
+	}
+}
+
+// What a folding function returns as an error fails the job, and a nil one is misuse.
+func TestFoldedByFails(t *testing.T) {
+	sums := shared.Scratch[[]float64]("sums")
+	each := func(*comqueue.ComContext, int, []float64) error { return nil }
+	fold := func(*comqueue.ComContext, shared.Range, []float64) (bool, error) { return true, errors.New("no fold") }
+	begin := do(func(ctx *comqueue.ComContext) { sums.Put(ctx, make([]float64, 2)) })
+	_, err := supersteps(t, 2, 2, begin, comqueue.ForEachShard(sums, each, comqueue.FoldedBy(fold)), comqueue.AllReduce(sums))
+	require.ErrorContains(t, err, "no fold")
+	_, err = supersteps(t, 2, 2, begin, comqueue.ForEachShard(sums, each, comqueue.FoldedBy[float64](nil)), comqueue.AllReduce(sums))
+	require.ErrorContains(t, err, "the function of FoldedBy is nil")
+}
