@@ -1,0 +1,83 @@
+// Command titanic predicts who survived the Titanic: a pipeline fills in what is missing,
+// makes features of text and trains a logistic regression, which is then evaluated on
+// passengers that it has not seen.
+package main
+
+import (
+	"embed"
+	"errors"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+//go:embed data/titanic.csv
+var bundled embed.FS
+
+// args are the arguments of the job. Each field is a flag.
+type args struct {
+	Input string  `help:"CSV file with the columns of the bundled passengers (default: those)."`
+	L2    float64 `name:"l2" help:"Strength of the ridge penalty." default:"0.01"`
+	Every int     `help:"One passenger in so many is kept for the evaluation." default:"4"`
+	Model string  `help:"JSON file to write the pipeline's model to."`
+	Plot  string  `help:"PNG, SVG or PDF file to draw the ROC curve in."`
+}
+
+// Validate is called before the job is built; what it refuses is wrong usage.
+func (a args) Validate() error {
+	switch {
+	case a.Every < 2:
+		return errors.New("--every must be at least 2")
+	case a.L2 < 0:
+		return errors.New("--l2 must be 0 or more")
+	}
+	return validPlot(a.Plot)
+}
+
+// passengers is the pipeline: every stage is trained on what those before it make.
+func passengers(l2 float64) pipeline.Pipeline {
+	numbers := []string{"age", "fare", "sibsp", "parch"}
+	words := []string{"sex", "class", "embarked"}
+	encoded := []string{"sex is", "class is", "embarked is"}
+	return pipeline.Pipeline{Stages: []model.Stage{
+		prepare.Imputer{Columns: numbers, Strategy: prepare.Median},
+		prepare.Imputer{Columns: words, Strategy: prepare.Mode},
+		prepare.OneHotEncoder{Columns: words, Outputs: encoded, DropLast: true, Unknown: prepare.Zeros},
+		prepare.VectorAssembler{Columns: append(numbers, encoded...), Form: prepare.Dense},
+		logistic.Params{LabelCol: "survived", VectorCol: "features", L2: l2},
+	}}
+}
+
+// numbered is the column by which passengers are kept apart.
+type numbered struct{ Passenger int64 }
+
+// job says what to compute; the engine decides how, and runs it.
+var job = engine.Define("titanic", func(b *engine.Builder, a args) error {
+	path, csv := a.Input, operators.CSVOptions{Header: true}
+	if path == "" {
+		path, csv.FS = "data/titanic.csv", bundled
+	}
+	all := operators.ZipWithIndex(operators.ReadCSV(b, path, csv), "passenger")
+	every := int64(a.Every)
+	seen := operators.Filter(all, func(n numbered) bool { return n.Passenger%every != 0 })
+	unseen := operators.Filter(all, func(n numbered) bool { return n.Passenger%every == 0 })
+
+	p := passengers(a.L2)
+	trained := p.Fit(seen)
+	operators.Collect(b, "model", trained)
+	operators.Collect(b, "seen", quality(p.Apply(seen, trained)))
+	operators.Collect(b, "unseen", quality(p.Apply(unseen, trained)))
+	return nil
+}).Describe("Predicts who survived the Titanic.")
+
+// quality measures the probabilities of having survived, which are the last of each row.
+func quality(predicted *engine.Dataset) *engine.Dataset {
+	return evaluate.Binary(predicted, evaluate.BinaryOptions{LabelCol: "survived", ScoreCol: "probability"})
+}
+
+func main() { engine.Main(job, engine.AfterRun(report)) }
