@@ -22,7 +22,8 @@ import (
 type shape struct {
 	Rows     int
 	Features int
-	PerRow   int // features that are not 0 in a row; 0: dense rows
+	PerRow   int  // features that are not 0 in a row; 0: dense rows
+	Even     bool // every feature of sparse rows is as likely as any other
 }
 
 func (s shape) sparse() bool { return s.PerRow > 0 }
@@ -88,13 +89,16 @@ func generate(dir string, s shape, seed uint64) (err error) {
 }
 
 // columns draws the columns of a row, ascending: column j of sparse rows as often as words
-// of a text are, roughly, in proportion to (j+1)^(−2/3).
+// of a text are, roughly, in proportion to (j+1)^(−2/3), unless all are to be alike.
 func (s shape) columns(draw *shared.Random, columns []int) {
 	for p := range columns {
 		columns[p] = p
 		for s.sparse() {
 			u := draw.Float64()
-			columns[p] = int(float64(s.Features) * u * u * u)
+			if !s.Even {
+				u = u * u * u
+			}
+			columns[p] = int(float64(s.Features) * u)
 			if !slices.Contains(columns[:p], columns[p]) {
 				break
 			}

@@ -7,14 +7,16 @@
 //
 // # What is compared
 //
-// Three problems, all without an intercept, so that every solver has the same objective,
+// Five problems, all without an intercept, so that every solver has the same objective,
 // Σ loss/rows + penalty:
 //
 //   - dense: 500,000 rows of 50 features, whose standard deviations go from 0.1 to 3; the
 //     penalty is ½·|w|²/rows, C = 1 of scikit-learn;
 //   - sparse: 200,000 rows of 10,000 features, of which 50 are not 0 in a row, some features
 //     more often than others, as words are, with the same penalty;
-//   - lasso: the sparse rows with the penalty |w|/rows.
+//   - lasso: the sparse rows with the penalty |w|/rows;
+//   - even, even-lasso: the same where every feature is as frequent as any other, which
+//     solvers that do not scale features find much easier.
 //
 // Ours runs at parallelism 1 and 2, by the method that it picks itself. scikit-learn runs
 // its lbfgs with one and two threads, and liblinear, which has one. Each runs in a process of

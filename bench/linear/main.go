@@ -21,7 +21,7 @@ import (
 // options are the flags.
 type options struct {
 	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
-	Problem []string `help:"What to run: dense, sparse, lasso." enum:"dense,sparse,lasso" default:"dense,sparse,lasso"`
+	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso." enum:"dense,sparse,lasso,even,even-lasso" default:"dense,sparse,lasso,even,even-lasso"`
 	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
@@ -40,6 +40,8 @@ var problems = []problem{
 	{"dense", shape{Rows: 500_000, Features: 50}, false},
 	{"sparse", shape{Rows: 200_000, Features: 10_000, PerRow: 50}, false},
 	{"lasso", shape{Rows: 200_000, Features: 10_000, PerRow: 50}, true},
+	{"even", shape{Rows: 200_000, Features: 10_000, PerRow: 50, Even: true}, false},
+	{"even-lasso", shape{Rows: 200_000, Features: 10_000, PerRow: 50, Even: true}, true},
 }
 
 // line is a contestant and what it did.
