@@ -1,0 +1,198 @@
+package onnx
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"sort"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+)
+
+// numbersReady fills what is missing of the numbers, and makes features of them.
+func numbersReady(more ...model.Stage) []model.Stage {
+	return append([]model.Stage{
+		prepare.Imputer{Columns: []string{"age"}, Strategy: prepare.Median},
+		prepare.StandardScaler{Columns: []string{"age", "fare"}},
+		prepare.VectorAssembler{Columns: []string{"age", "fare", "deck", "alone"}},
+	}, more...)
+}
+
+// cases are trained models that between them use everything that is exported.
+func cases() map[string][]model.Stage {
+	numbers := []string{"age", "fare"}
+	features := func(s ...model.Stage) []model.Stage { return numbersReady(s...) }
+	return map[string][]model.Stage{
+		"logistic-text": {
+			prepare.Imputer{Columns: numbers, Strategy: prepare.Mean},
+			prepare.StandardScaler{Columns: numbers},
+			prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode},
+			prepare.StringIndexer{Columns: []string{"sex"}, Outputs: []string{"number"}, Unknown: prepare.Keep},
+			prepare.OneHotEncoder{Columns: []string{"sex", "deck", "number"}, Outputs: []string{"is_sex", "is_deck", "is_number"}, Unknown: prepare.Zeros, DropLast: true},
+			prepare.VectorAssembler{Columns: []string{"age", "fare", "is_sex", "is_deck", "is_number", "alone"}, Form: prepare.Dense},
+			logistic.Params{VectorCol: "features", LabelCol: "class", L2: 0.01},
+		},
+		"logistic-bool":    features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01, Threshold: 0.4}),
+		"logistic-int":     features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}),
+		"logistic-float":   {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "degree", L2: 0.01, OffsetCol: ""}},
+		"logistic-offset":  {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, OffsetCol: "degree"}},
+		"linear":           features(linear.Params{VectorCol: "features", LabelCol: "price"}),
+		"linear-offset":    {linear.Params{FeatureCols: []string{"fare", "alone", "deck"}, LabelCol: "price", OffsetCol: "degree"}},
+		"kmeans":           features(kmeans.Params{VectorCol: "features", K: 4}),
+		"kmeans-cosine":    features(kmeans.Params{VectorCol: "features", K: 3, Distance: kmeans.Cosine}),
+		"standard-scaler":  {prepare.StandardScaler{Columns: numbers}},
+		"min-max-scaler":   {prepare.MinMaxScaler{Columns: numbers, Min: -1, Max: 2, Clip: true}},
+		"max-abs-scaler":   {prepare.MaxAbsScaler{Columns: numbers, Outputs: []string{"a", "b"}}},
+		"robust-scaler":    features(prepare.RobustScaler{Columns: []string{"features"}}),
+		"imputer":          {prepare.Imputer{Columns: []string{"age", "sex", "alone", "deck"}, Strategy: prepare.Constant, Values: []string{"30", "unknown", "true", "7"}}},
+		"indexer-keep":     {prepare.StringIndexer{Columns: []string{"sex", "deck", "alone", "fare"}, Unknown: prepare.Keep}},
+		"indexer-refuse":   {prepare.StringIndexer{Columns: []string{"deck"}}, prepare.MaxAbsScaler{Columns: []string{"deck"}}},
+		"one-hot-keep":     {prepare.OneHotEncoder{Columns: []string{"sex", "alone"}, Unknown: prepare.Keep}},
+		"one-hot-refuse":   {prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode}, prepare.OneHotEncoder{Columns: []string{"sex"}}, prepare.VectorAssembler{Columns: []string{"sex", "fare"}, Form: prepare.Dense}},
+		"bucketizer":       {prepare.Bucketizer{Columns: []string{"age", "fare"}, Bounds: [][]float64{{10, 20, 40}}, Unknown: prepare.Keep}},
+		"quantiles":        {prepare.QuantileDiscretizer{Columns: []string{"fare"}, Outputs: []string{"fares"}, Buckets: 4}},
+		"normalizer-l1":    features(prepare.Normalizer{Columns: []string{"features"}, Norm: prepare.L1}),
+		"normalizer-l2":    features(prepare.Normalizer{Columns: []string{"features"}}),
+		"normalizer-max":   features(prepare.Normalizer{Columns: []string{"features"}, Norm: prepare.Max}),
+		"pca":              features(prepare.PCA{Columns: []string{"features"}, K: 3, Whiten: true}),
+		"polynomial":       features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, Bias: true}),
+		"polynomial-cross": features(prepare.PolynomialFeatures{Columns: []string{"features"}, Output: "products", Degree: 3, InteractionOnly: true}),
+	}
+}
+
+func names() []string {
+	var all []string
+	for name := range cases() {
+		all = append(all, name)
+	}
+	sort.Strings(all)
+	return all
+}
+
+// applied are rows to apply models to, with values that training did not have.
+func applied() []map[string]any {
+	var rows []map[string]any
+	for _, p := range passengers(12) {
+		rows = append(rows, p.cells())
+	}
+	odd := passengers(13)[12].cells()
+	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e6
+	return append(rows, odd)
+}
+
+// Each graph computes what its model does, and is read back as the same file.
+func TestExport(t *testing.T) {
+	for _, name := range names() {
+		t.Run(name, func(t *testing.T) {
+			m := train(t, cases()[name]...)
+			data, err := Export(m)
+			require.NoError(t, err)
+			again, err := Export(m)
+			require.NoError(t, err)
+			require.Equal(t, data, again)
+			f, err := decodeFile(data)
+			require.NoError(t, err)
+			require.Equal(t, data, f.encode())
+			requireSame(t, m, f, applied(), 1e-12)
+
+			back, err := Import(data)
+			require.NoError(t, err)
+			want, err := m.Encode()
+			require.NoError(t, err)
+			got, err := back.Encode()
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got))
+			fixture(t, name, m, data)
+		})
+	}
+}
+
+// In float32 the same holds within its rounding, and what is read back is written again.
+func TestExportSingle(t *testing.T) {
+	for _, name := range names() {
+		t.Run(name, func(t *testing.T) {
+			m := train(t, cases()[name]...)
+			data, err := ExportSingle(m)
+			if name == "indexer-keep" {
+				require.ErrorContains(t, err, "is no number of float32", "fares as categories")
+				return
+			}
+			require.NoError(t, err)
+			f, err := decodeFile(data)
+			require.NoError(t, err)
+			requireSame(t, m, f, applied(), 1e-5)
+			back, err := Import(data)
+			require.NoError(t, err)
+			again, err := ExportSingle(back)
+			require.NoError(t, err)
+			require.Equal(t, data, again)
+		})
+	}
+}
+
+// fixture holds a file to that in testdata, which onnxruntime was run on; see check.py.
+func fixture(t *testing.T, name string, m model.Model, data []byte) {
+	kept := map[string]bool{"logistic-text": true, "linear": true, "kmeans": true, "pca": true}
+	path := filepath.Join("testdata", name+".onnx")
+	if *rewrite {
+		writeRun(t, name, m)
+	}
+	if !kept[name] {
+		return
+	}
+	if *rewrite {
+		require.NoError(t, os.WriteFile(path, data, 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.True(t, string(want) == string(data), "%s differs from what is written now: run check.py on what -rewrite writes", path)
+}
+
+// run is what check.py reads: a file, inputs, and what our models make of them.
+type run struct {
+	Single  bool             `json:"single"`
+	File    []byte           `json:"file"`
+	Rows    []map[string]any `json:"rows"`
+	Inputs  []model.Input    `json:"inputs"`
+	Outputs map[string][]any `json:"outputs"`
+}
+
+// writeRun writes runs, which are not committed, to the directory that RUNS names.
+func writeRun(t *testing.T, name string, m model.Model) {
+	dir := os.Getenv("RUNS")
+	if dir == "" {
+		return
+	}
+	for suffix, write := range map[string]func(model.Model) ([]byte, error){"": Export, "-single": ExportSingle} {
+		data, err := write(m)
+		if err != nil {
+			continue
+		}
+		f, err := decodeFile(data)
+		require.NoError(t, err)
+		r := run{Single: suffix != "", File: data, Rows: applied(), Inputs: m.Inputs(), Outputs: map[string][]any{}}
+		for out, a := range evaluate(t, f, feed(t, m, r.Rows)) {
+			for i := range a.size() {
+				switch {
+				case a.isText:
+					r.Outputs[out] = append(r.Outputs[out], a.text[i])
+				case math.IsNaN(a.num[i]):
+					r.Outputs[out] = append(r.Outputs[out], nil)
+				default:
+					r.Outputs[out] = append(r.Outputs[out], a.num[i])
+				}
+			}
+		}
+		text, err := json.Marshal(r)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name+suffix+".json"), text, 0o644))
+	}
+}
