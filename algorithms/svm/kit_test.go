@@ -1,0 +1,219 @@
+package svm_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// classify trains a classifier on a table, whose columns are those of trial.
+func classify(t testing.TB, table trial.Table, p svm.LinearSVC, options ...engine.Option) *svm.SVCModel {
+	t.Helper()
+	p = svcColumns(table, p)
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVC(table.Dataset(b), p)) }, options...)
+	m, err := svm.SVCModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// regress trains a regression on a table, whose columns are those of trial.
+func regress(t testing.TB, table trial.Table, p svm.LinearSVR) *svm.SVRModel {
+	t.Helper()
+	p = svrColumns(table, p)
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVR(table.Dataset(b), p)) })
+	m, err := svm.SVRModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+func svcColumns(table trial.Table, p svm.LinearSVC) svm.LinearSVC {
+	p.LabelCol = "label"
+	if table.Weight != nil {
+		p.WeightCol = "weight"
+	}
+	return p
+}
+
+func svrColumns(table trial.Table, p svm.LinearSVR) svm.LinearSVR {
+	p.LabelCol = "label"
+	if table.Weight != nil {
+		p.WeightCol = "weight"
+	}
+	if table.Offset != nil {
+		p.OffsetCol = "offset"
+	}
+	return p
+}
+
+// several returns n rows of d features in k classes that overlap, with weights.
+func several(n, d, k int) trial.Table {
+	table := trial.Gaussian(uint64(n+k), n, d)
+	for i := range n {
+		x, class := table.Row(i), i%k
+		x[class%d] += 1.2
+		if class >= d {
+			x[0] -= 2
+		}
+		table.Label = append(table.Label, float64(class))
+		table.Weight = append(table.Weight, 0.5+float64(i%4)/2)
+	}
+	return table
+}
+
+// target returns n rows of d features and a label that depends on them, with outliers.
+func target(n, d int) trial.Table {
+	table := trial.Gaussian(uint64(3*n+d), n, d)
+	for i := range n {
+		y := 2.0
+		for j, x := range table.Row(i) {
+			y += float64(j%3-1)*x + 0.3*math.Sin(float64(5*i+j))
+		}
+		if i%9 == 4 {
+			y += 20
+		}
+		table.Label = append(table.Label, y)
+		table.Weight = append(table.Weight, 1+float64(i%3))
+	}
+	return table
+}
+
+// lines reads a file of testdata.
+func lines(t testing.TB, name string) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+func number(t testing.TB, text string) float64 {
+	t.Helper()
+	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	require.NoError(t, err)
+	return v
+}
+
+func heart(t testing.TB) trial.Table {
+	table := trial.Table{D: 13}
+	for _, line := range lines(t, "heart_scale") {
+		fields := strings.Fields(line)
+		x := make([]float64, 13)
+		for _, f := range fields[1:] {
+			at, v, _ := strings.Cut(f, ":")
+			x[int(number(t, at))-1] = number(t, v)
+		}
+		table.X, table.Label, table.N = append(table.X, x...), append(table.Label, number(t, fields[0])), table.N+1
+	}
+	return table
+}
+
+func iris(t testing.TB) trial.Table {
+	table := trial.Table{D: 4}
+	for _, line := range lines(t, "iris.csv")[1:] {
+		fields := strings.Split(line, ",")
+		for _, f := range fields[:4] {
+			table.X = append(table.X, number(t, f))
+		}
+		table.Words, table.N = append(table.Words, strings.TrimSpace(fields[4])), table.N+1
+	}
+	return table
+}
+
+func cancer(t testing.TB) trial.Table {
+	table := trial.Table{D: 9}
+	for _, line := range lines(t, "breast-cancer-wisconsin.csv") {
+		if strings.Contains(line, "?") {
+			continue
+		}
+		fields := strings.Split(line, ",")
+		for _, f := range fields[:9] {
+			table.X = append(table.X, number(t, f))
+		}
+		table.Label, table.N = append(table.Label, number(t, fields[9])), table.N+1
+	}
+	return table
+}
+
+// abalone returns the first rows, without the sex.
+func abalone(t testing.TB, n int) trial.Table {
+	table := trial.Table{D: 7}
+	for _, line := range lines(t, "abalone.csv")[:n] {
+		fields := strings.Split(line, ",")
+		for _, f := range fields[1:8] {
+			table.X = append(table.X, number(t, f))
+		}
+		table.Label, table.N = append(table.Label, number(t, fields[8])), table.N+1
+	}
+	return table
+}
+
+// fit is a model of scikit-learn's.
+type fit struct {
+	C, Epsilon float64
+	Rows       int
+	Coef       [][]float64
+	Intercept  []float64
+}
+
+func scikit(t testing.TB) map[string]fit {
+	t.Helper()
+	text, err := os.ReadFile("testdata/scikit-learn.json")
+	require.NoError(t, err)
+	var all map[string]fit
+	require.NoError(t, json.Unmarshal(text, &all))
+	return all
+}
+
+// loss is that of a margin, by the textbook: s is -1 or +1 for classes, else 0.
+func loss(s, y, margin, epsilon float64, squared bool) float64 {
+	v := math.Max(0, math.Abs(margin-y)-epsilon)
+	if s != 0 {
+		v = math.Max(0, 1-s*margin)
+	}
+	if squared {
+		v *= v
+	}
+	return v
+}
+
+// objective is the mean weighted loss and the penalty of coefficients on features as they
+// are, for the part whose class is given; -1: numbers.
+func objective(table trial.Table, class int, classOf func(i int) int, w []float64, c, epsilon float64, squared bool, l2 float64) float64 {
+	var sum, total float64
+	for i := range table.N {
+		margin, u, s, y := c, 1.0, 0.0, 0.0
+		for j, x := range table.Row(i) {
+			margin += w[j] * x
+		}
+		if table.Weight != nil {
+			u = table.Weight[i]
+		}
+		if class >= 0 {
+			s = -1
+			if classOf(i) == class {
+				s = 1
+			}
+		} else {
+			y = table.Label[i]
+		}
+		sum += u * loss(s, y, margin, epsilon, squared)
+		total += u
+	}
+	sum /= total
+	for _, v := range w {
+		sum += l2 / 2 * v * v
+	}
+	return sum
+}
+
+// trim prints a label as classes are.
+func trim(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -1,0 +1,280 @@
+package svm_test
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+var (
+	_ model.Binder = (*svm.SVCModel)(nil)
+	_ model.Binder = (*svm.SVRModel)(nil)
+	_ model.Stage  = svm.LinearSVC{}
+	_ model.Stage  = svm.LinearSVR{}
+)
+
+// sparseOf returns the entries of a row that are not 0.
+func sparseOf(x []float64) (indices []int32, values []float64) {
+	for j, v := range x {
+		if v != 0 {
+			indices, values = append(indices, int32(j)), append(values, v)
+		}
+	}
+	return indices, values
+}
+
+// TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
+// dense and on sparse rows, and the step that pipelines run, which allocate nothing.
+func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
+	for _, table := range []trial.Table{heart(t), iris(t)} {
+		m := classify(t, table, svm.LinearSVC{})
+		for _, sparse := range []bool{false, true} {
+			table.Sparse = sparse
+			r := trial.Run(t, func(b *engine.Builder) {
+				operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), m.Dataset(b), svm.PredictOptions{}))
+			}, engine.BatchRows(7))
+			type row struct {
+				Decision []float64 `column:"decision"`
+			}
+			rows, err := engine.Rows[row](r, "predictions")
+			require.NoError(t, err)
+			require.Len(t, rows, table.N)
+			layout := model.NewLayout("features")
+			step, err := m.Bind(layout)
+			require.NoError(t, err)
+			cells := layout.NewRow()
+			want, got := make([]float64, m.Margins()), make([]float64, m.Margins())
+			for i := range table.N {
+				x := table.Row(i)
+				require.True(t, m.Decision(x, want))
+				indices, values := sparseOf(x)
+				require.True(t, m.DecisionSparse(indices, values, got))
+				require.Equal(t, want, got)
+				require.Equal(t, want, rows[i].Decision)
+				require.Equal(t, m.Predict(x), m.PredictSparse(indices, values))
+				if sparse {
+					cells[0].SetSparse(table.D, indices, values)
+				} else {
+					cells[0].SetDense(x)
+				}
+				require.NoError(t, step(cells))
+				require.Equal(t, want, cells[2].Values)
+				text, ok := cells[1].Category()
+				require.True(t, ok)
+				require.Equal(t, m.Classes.Values[m.Predict(x)], string(text))
+			}
+			indices, values := sparseOf(table.Row(0))
+			require.Zero(t, testing.AllocsPerRun(20, func() {
+				m.Predict(table.Row(0))
+				m.Decision(table.Row(0), want)
+				m.PredictSparse(indices, values)
+				m.DecisionSparse(indices, values, want)
+				_ = step(cells)
+			}))
+		}
+		require.Equal(t, -1, m.Predict(make([]float64, table.D-1)))
+		require.Equal(t, -1, m.PredictSparse([]int32{2, 1}, []float64{1, 1}))
+		require.False(t, m.Decision(table.Row(0), make([]float64, 9)))
+	}
+	table := abalone(t, 100)
+	m := regress(t, table, svm.LinearSVR{Epsilon: 0.5})
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(table.Dataset(b))) })
+	type row struct {
+		Prediction float64 `column:"prediction"`
+	}
+	rows, err := engine.Rows[row](r, "predictions")
+	require.NoError(t, err)
+	layout := model.NewLayout("features")
+	step, err := m.Bind(layout)
+	require.NoError(t, err)
+	cells := layout.NewRow()
+	for i, row := range rows {
+		indices, values := sparseOf(table.Row(i))
+		require.Equal(t, m.Predict(table.Row(i)), row.Prediction)
+		require.Equal(t, row.Prediction, m.PredictSparse(indices, values))
+		cells[0].SetDense(table.Row(i))
+		require.NoError(t, step(cells))
+		require.Equal(t, row.Prediction, cells[1].Float)
+		require.Zero(t, testing.AllocsPerRun(1, func() { m.Predict(table.Row(i)); m.PredictSparse(indices, values); _ = step(cells) }))
+	}
+	cells[0].SetNull()
+	require.NoError(t, step(cells))
+	require.Equal(t, model.NullCell, cells[1].Kind)
+	require.True(t, math.IsNaN(m.Predict([]float64{1})))
+}
+
+func TestPredictConcurrently(t *testing.T) {
+	table := iris(t)
+	file, err := classify(t, table, svm.LinearSVC{}).Encode()
+	require.NoError(t, err)
+	m, err := svm.DecodeSVC(file)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	got := make([][]int, 4)
+	for g := range got {
+		all.Go(func() {
+			for i := range table.N {
+				got[g] = append(got[g], m.Predict(table.Row(i)))
+			}
+		})
+	}
+	all.Wait()
+	for _, other := range got[1:] {
+		require.Equal(t, got[0], other)
+	}
+}
+
+// TestPredictRowsThatCannotBe: nulls get null; infinities fail, naming row and column, or
+// are skipped.
+func TestPredictRowsThatCannotBe(t *testing.T) {
+	m := classify(t, trial.TableOf([]float64{0, 0, 1, 1}, []float64{1}, []float64{2}, []float64{3}, []float64{4}), svm.LinearSVC{})
+	column := array.NewFloat64Builder(memory.NewGoAllocator())
+	column.AppendValues([]float64{1, math.Inf(1), 0, 4}, []bool{true, true, false, true})
+	record := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Float64, Nullable: true}}, nil), []arrow.Array{column.NewArray()}, 4)
+	job := func(o svm.PredictOptions) func(b *engine.Builder) {
+		o.FeatureCols = []string{"x"}
+		return func(b *engine.Builder) {
+			operators.Collect(b, "predictions", svm.PredictSVC(operators.FromRecords(b, []arrow.Record{record}), m.Dataset(b), o))
+		}
+	}
+	trial.Fails(t, job(svm.PredictOptions{}), "row 0 of the shard", `column "x"`, "infinite", "Skip")
+	r := trial.Run(t, job(svm.PredictOptions{Skip: true, PredictionCol: "class"}))
+	type row struct {
+		Class    *float64   `column:"class"`
+		Decision *[]float64 `column:"decision"`
+	}
+	rows, err := engine.Rows[row](r, "predictions")
+	require.NoError(t, err)
+	for i, known := range []bool{true, false, false, true} {
+		require.Equal(t, known, rows[i].Class != nil, i)
+		require.Equal(t, known, rows[i].Decision != nil, i)
+	}
+	table := heart(t)
+	apply := func(o svm.PredictOptions) func(b *engine.Builder) {
+		return func(b *engine.Builder) {
+			operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), m.Dataset(b), o))
+		}
+	}
+	trial.Fails(t, apply(svm.PredictOptions{}), "vector[13]", "1 features")
+	trial.Fails(t, apply(svm.PredictOptions{VectorCol: "feature"}), `"feature"`)
+	trial.Fails(t, apply(svm.PredictOptions{VectorCol: "label"}), `column "label" is float64`)
+	trial.Fails(t, apply(svm.PredictOptions{OffsetCol: "label"}), "has no offsets")
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "predictions", svm.PredictSVR(table.Dataset(b), m.Dataset(b), svm.PredictOptions{}))
+	}, `kind "linear-svc"`)
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), nil, svm.PredictOptions{}))
+	}, "the model is nil")
+}
+
+// file is what both kinds of model have.
+type file interface {
+	model.Model
+	Save(path string) error
+}
+
+func TestModelFiles(t *testing.T) {
+	svc := func(file []byte) (file, error) { return svm.DecodeSVC(file) }
+	svr := func(file []byte) (file, error) { return svm.DecodeSVR(file) }
+	for name, c := range map[string]struct {
+		m      file
+		decode func([]byte) (file, error)
+	}{
+		"two classes": {classify(t, heart(t), svm.LinearSVC{PredictionCol: "class"}), svc},
+		"three":       {classify(t, iris(t), svm.LinearSVC{Squared: true}), svc},
+		"numbers":     {regress(t, abalone(t, 60), svm.LinearSVR{Epsilon: 0.25}), svr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "model.json")
+			require.NoError(t, c.m.Save(path))
+			written, err := model.ReadFile(path)
+			require.NoError(t, err)
+			back, err := c.decode(written)
+			require.NoError(t, err)
+			first, err := c.m.Encode()
+			require.NoError(t, err)
+			second, err := back.Encode()
+			require.NoError(t, err)
+			require.Equal(t, string(first), string(second))
+			require.Equal(t, c.m.Inputs(), back.Inputs())
+			for i := 0; i < len(first); i += 7 {
+				_, err := c.decode(first[:i])
+				require.Error(t, err, "cut at %d", i)
+			}
+			_, err = c.decode([]byte(strings.Replace(string(first), `"squared":`, `"squared": `, 1)))
+			require.NoError(t, err, "blanks are no alteration")
+			_, err = c.decode([]byte(strings.Replace(string(first), `"features":`, `"features":1`, 1)))
+			require.ErrorContains(t, err, "checksum")
+			_, err = c.decode([]byte(strings.Replace(string(first), `"version":1`, `"version":2`, 1)))
+			require.ErrorContains(t, err, "reads up to version 1")
+			_, err = c.decode([]byte(strings.Replace(string(first), `"kind":"linear-`, `"kind":"other-`, 1)))
+			require.ErrorContains(t, err, `kind "other-`)
+		})
+	}
+	_, err := svm.LoadSVC(filepath.Join(t.TempDir(), "none"))
+	require.Error(t, err)
+	_, err = svm.LoadSVR(filepath.Join(t.TempDir(), "none"))
+	require.Error(t, err)
+}
+
+// TestModelsOfVersion1 reads files that the first version wrote.
+func TestModelsOfVersion1(t *testing.T) {
+	m, err := svm.LoadSVC("testdata/svc_v1.json")
+	require.NoError(t, err)
+	require.Equal(t, []string{"Iris-setosa", "Iris-versicolor", "Iris-virginica"}, m.Classes.Values)
+	table, right := iris(t), 0
+	for i := range table.N {
+		if m.Classes.Values[m.Predict(table.Row(i))] == table.Words[i] {
+			right++
+		}
+	}
+	require.Equal(t, 141, right)
+	again, err := m.Encode()
+	require.NoError(t, err)
+	text, err := os.ReadFile("testdata/svc_v1.json")
+	require.NoError(t, err)
+	require.Equal(t, strings.TrimSpace(string(text)), string(again))
+
+	r, err := svm.LoadSVR("testdata/svr_v1.json")
+	require.NoError(t, err)
+	require.Equal(t, 0.5, r.Epsilon)
+	fresh := regress(t, abalone(t, 200), svm.LinearSVR{Epsilon: 0.5})
+	require.InDelta(t, fresh.Predict(abalone(t, 200).Row(3)), r.Predict(abalone(t, 200).Row(3)), 0.01)
+}
+
+// TestModelsThatDoNotHoldTogether are not written.
+func TestModelsThatDoNotHoldTogether(t *testing.T) {
+	trained := classify(t, heart(t), svm.LinearSVC{})
+	for what, change := range map[string]func(m *svm.SVCModel){
+		"coefficient 2 of margin 0 is NaN": func(m *svm.SVCModel) { m.Coefficients[0][2] = math.NaN() },
+		"1 margins for 3 classes":          func(m *svm.SVCModel) { m.Classes.Values = []string{"1", "2", "3"} },
+		"there are 1 classes":              func(m *svm.SVCModel) { m.Classes.Values = []string{"1"} },
+		"reads no columns":                 func(m *svm.SVCModel) { m.Reads = nil },
+	} {
+		file, err := trained.Encode()
+		require.NoError(t, err)
+		m, err := svm.DecodeSVC(file)
+		require.NoError(t, err)
+		change(m)
+		_, err = m.Encode()
+		require.ErrorContains(t, err, what)
+	}
+	r := regress(t, target(30, 2), svm.LinearSVR{})
+	r.Epsilon = -1
+	_, err := r.Encode()
+	require.ErrorContains(t, err, "epsilon is -1")
+}

@@ -1,0 +1,95 @@
+package svm
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// PredictOptions change what PredictSVC and PredictSVR read and write.
+type PredictOptions struct {
+	// VectorCol, FeatureCols and, by PredictSVR, OffsetCol are read in place of the columns
+	// that the model was trained on; empty means those.
+	VectorCol   string
+	FeatureCols []string
+	OffsetCol   string
+	// PredictionCol names the new column of predictions, classes in the type of the labels or
+	// float64; empty means "prediction".
+	PredictionCol string
+	// DecisionCol names, for PredictSVC, the new column of vectors with the margins; empty
+	// means "decision".
+	DecisionCol string
+	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	Replace bool
+	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
+	// with nulls are given null in either case.
+	Skip bool
+}
+
+// PredictSVC adds to each row the class that a model predicts and the margins, with the
+// bits that SVCModel.Predict, Decision and their sparse forms give. The model is a dataset
+// of one row, from TrainSVC or from SVCModel.Dataset. Rows stay in place.
+func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
+	const op = "svm.PredictSVC"
+	fail := func(err error) *engine.Dataset {
+		b := model.BuilderOf(op, d)
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if o.OffsetCol != "" {
+		return fail(fmt.Errorf("OffsetCol is %q: a classifier has no offsets", o.OffsetCol))
+	}
+	prediction, err := affine.LabelOutput(op, orName(o.PredictionCol, defaultPrediction), made)
+	if err != nil {
+		return fail(err)
+	}
+	decision := arrow.Field{Name: orName(o.DecisionCol, defaultDecision), Type: batch.VariableVectorType(), Nullable: true}
+	return affine.Apply(op, d, made, affine.Application{
+		Op: "LinearSVCPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip, Replace: o.Replace,
+		Outputs: []arrow.Field{prediction, decision},
+		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+			m, err := DecodeSVC(file)
+			if err != nil {
+				return nil, nil, err
+			}
+			if got := batch.TypeName(prediction.Type); got != m.Classes.Type {
+				return nil, nil, fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, got)
+			}
+			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
+				if err := m.Classes.Append(b.Field(0), classOf(margins)); err != nil {
+					return err
+				}
+				list := b.Field(1).(*array.ListBuilder)
+				list.Append(true)
+				list.ValueBuilder().(*array.Float64Builder).AppendValues(margins, nil)
+				return nil
+			}, nil
+		},
+	})
+}
+
+// PredictSVR adds the prediction of a model to each row, with the bits that
+// SVRModel.Predict and PredictSparse return. The model is a dataset of one row, from
+// TrainSVR or from SVRModel.Dataset. Rows stay in place.
+func PredictSVR(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
+	return affine.Apply("svm.PredictSVR", d, made, affine.Application{
+		Op: "LinearSVRPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
+		Outputs: []arrow.Field{{Name: orName(o.PredictionCol, defaultPrediction), Type: arrow.PrimitiveTypes.Float64, Nullable: true}},
+		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+			m, err := DecodeSVR(file)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
+				b.Field(0).(*array.Float64Builder).Append(margins[0])
+				return nil
+			}, nil
+		},
+	})
+}

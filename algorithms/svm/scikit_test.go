@@ -1,0 +1,127 @@
+package svm_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+)
+
+// TestClassifiersAreScikitLearns compares with LinearSVC where it does not penalise the
+// intercept (there is none, or its feature is scaled to be large), and otherwise with SVC of
+// the linear kernel, which does not: the coefficients, and by the textbook's objective that
+// none is better.
+func TestClassifiersAreScikitLearns(t *testing.T) {
+	tables := map[string]trial.Table{"heart": heart(t), "cancer": cancer(t), "iris": iris(t)}
+	for name, want := range scikit(t) {
+		table, ok := tables[strings.Fields(name)[0]]
+		if !ok {
+			continue
+		}
+		methods := []optim.Method{optim.Auto, optim.LBFGS}
+		if strings.HasPrefix(name, "iris hinge") {
+			methods = methods[:1] // of LBFGS' some hundred iterations there are enough others
+		}
+		for _, method := range methods {
+			t.Run(name+" "+method.String(), func(t *testing.T) {
+				table.Sparse = method == optim.Auto
+				require.Equal(t, want.Rows, table.N)
+				squared, l2 := strings.Contains(name, "squared"), 1/(want.C*float64(table.N))
+				m := classify(t, table, svm.LinearSVC{
+					Squared: squared, L2: l2, NoStandardize: true, NoIntercept: strings.Contains(name, "without"),
+					Method: method, Tol: tolFor(squared),
+				})
+				require.Len(t, m.Coefficients, len(want.Coef))
+				var own, theirs float64
+				for a := range want.Coef {
+					class := a
+					if len(want.Coef) == 1 {
+						class = 1
+					}
+					own += objective(table, class, classNumbers(m, table), m.Coefficients[a], m.Intercepts[a], 0, squared, l2)
+					theirs += objective(table, class, classNumbers(m, table), want.Coef[a], want.Intercept[a], 0, squared, l2)
+				}
+				require.InEpsilon(t, own, m.Summary.Objective, 1e-9)
+				checkGap(t, m.Summary, squared)
+				require.LessOrEqual(t, own, theirs*(1+1.1e-6))
+				require.GreaterOrEqual(t, own, theirs*(1-1.1e-6))
+				for a := range want.Coef {
+					require.InDeltaSlice(t, want.Coef[a], m.Coefficients[a], 5e-3, "%v", m.Summary.Reason)
+				}
+			})
+		}
+	}
+}
+
+// classNumbers returns what gives the class of a row.
+func classNumbers(m *svm.SVCModel, table trial.Table) func(i int) int {
+	return func(i int) int {
+		text := ""
+		if table.Words != nil {
+			text = table.Words[i]
+		} else {
+			text = trim(table.Label[i])
+		}
+		return slices.Index(m.Classes.Values, text)
+	}
+}
+
+// checkGap holds a summary to a duality gap of 1e-6.
+func checkGap(t *testing.T, s svm.Summary, squared bool) {
+	t.Helper()
+	require.True(t, s.Converged, s.Reason)
+	gap, ok := s.Measure(svm.RelativeDualityGap)
+	if squared {
+		require.False(t, ok)
+		require.Contains(t, []optim.Reason{optim.GradientSmall, optim.Exhausted}, s.Reason)
+		return
+	}
+	require.True(t, ok)
+	require.LessOrEqual(t, gap, 1e-6)
+	require.Equal(t, optim.GapClosed, s.Reason)
+	absolute, ok := s.Measure(svm.DualityGap)
+	require.True(t, ok)
+	require.InEpsilon(t, s.Objective*(1+gap), s.Objective+absolute, 1e-12)
+}
+
+// TestRegressionsAreScikitLearns compares with LinearSVR and SVR as
+// TestClassifiersAreScikitLearns does.
+func TestRegressionsAreScikitLearns(t *testing.T) {
+	table := abalone(t, 800)
+	for name, want := range scikit(t) {
+		if !strings.HasPrefix(name, "abalone") {
+			continue
+		}
+		for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
+			t.Run(name+" "+method.String(), func(t *testing.T) {
+				table.Sparse = method == optim.Auto
+				require.Equal(t, want.Rows, table.N)
+				squared, l2 := strings.Contains(name, "squared"), 1/(want.C*float64(table.N))
+				m := regress(t, table, svm.LinearSVR{
+					Squared: squared, Epsilon: want.Epsilon, L2: l2, NoStandardize: true, NoIntercept: strings.Contains(name, "without"),
+					Method: method, Tol: tolFor(squared),
+				})
+				own := objective(table, -1, nil, m.Coefficients[0], m.Intercepts[0], want.Epsilon, squared, l2)
+				theirs := objective(table, -1, nil, want.Coef[0], want.Intercept[0], want.Epsilon, squared, l2)
+				require.InEpsilon(t, own, m.Summary.Objective, 1e-9)
+				checkGap(t, m.Summary, squared)
+				require.LessOrEqual(t, own, theirs*(1+1.1e-6))
+				require.GreaterOrEqual(t, own, theirs*(1-1.1e-6))
+				require.InDeltaSlice(t, want.Coef[0], m.Coefficients[0], 0.2)
+			})
+		}
+	}
+}
+
+// tolFor asks for more where nothing but the gradient ends training.
+func tolFor(squared bool) float64 {
+	if squared {
+		return 1e-9
+	}
+	return 0
+}

@@ -1,0 +1,175 @@
+package svm
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// LinearSVC are the parameters of TrainSVC: a linear support vector classifier. The zero
+// value of each field but LabelCol is its default.
+type LinearSVC struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// number columns instead, which are joined in their order. With neither the dataset's only
+	// vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// LabelCol names the column of the classes, of any type: its distinct values in ascending
+	// order, numbers by value, text by bytes, false before true, are the classes. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
+	// and "decision".
+	PredictionCol, DecisionCol string
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
+
+	// Squared squares the hinge loss.
+	Squared bool
+	// ClassWeights multiply the weights of the rows of classes, by the class as text; classes
+	// that are not named keep theirs. Balanced makes all classes weigh the same instead.
+	ClassWeights map[string]float64
+	Balanced     bool
+
+	// NoIntercept leaves the intercepts out.
+	NoIntercept bool
+	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
+	// of those of features divided by their standard deviations.
+	NoStandardize bool
+	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
+	// mean weighted loss; both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
+	// total weight, scikit-learn's C is L2 = 1/(C·W) and NoStandardize.
+	L1, L2 float64
+
+	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
+	// method up to 64 parameters, and LBFGS beyond that.
+	Method optim.Method
+	// MaxIter is the largest number of iterations, of all rounds together; 0 means 1000, for
+	// SGD 100 epochs.
+	MaxIter int
+	// Tol ends training, without Squared a round of it, when the largest component of the
+	// gradient, by standardised coefficients, is at most Tol times the larger of 1 and that at
+	// the start; 0 means 1e-6, a negative value turns the test off. Rounds take a smaller one
+	// where the gap needs it.
+	Tol float64
+	// GapTol ends training without Squared when the objective is at most GapTol relatively
+	// above a lower bound of its minimum; 0 means 1e-6.
+	GapTol float64
+	// LossTol and StepTol end training, or a round of it, when the objective falls by at most
+	// LossTol relatively, or no parameter moves more than StepTol; 0 turns the test off.
+	LossTol, StepTol float64
+	// Stochastic are the settings of the method SGD.
+	Stochastic optim.Stochastic
+	// Start is a model to start from, of the same features and classes; nil: zeros.
+	Start *SVCModel
+	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	Seed uint64
+}
+
+// Names.
+const (
+	kindSVC           = "linear-svc"
+	defaultPrediction = "prediction"
+	defaultDecision   = "decision"
+)
+
+func orName(name, otherwise string) string {
+	if name == "" {
+		return otherwise
+	}
+	return name
+}
+
+// common returns what all linear models share.
+func (p LinearSVC) common() affine.Params {
+	return withDefaults(affine.Params{
+		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, Skip: p.Skip,
+		NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2, Method: p.Method, MaxIter: p.MaxIter,
+		Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
+	})
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p LinearSVC) Validate() error {
+	errs := validate(p.common(), p.Squared, p.GapTol)
+	if p.Balanced && len(p.ClassWeights) > 0 {
+		errs = append(errs, errors.New("ClassWeights are given and Balanced is set: choose one"))
+	}
+	if name := orName(p.PredictionCol, defaultPrediction); name == orName(p.DecisionCol, defaultDecision) {
+		errs = append(errs, fmt.Errorf("PredictionCol and DecisionCol are both %q", name))
+	}
+	return errors.Join(errs...)
+}
+
+// losses returns that of the second of two classes, or one for each class.
+func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
+	first, k := 0, len(f.Classes)
+	if k == 1 {
+		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	}
+	if k == 2 {
+		first = 1
+	}
+	var all []objective.Loss
+	for class := first; class < k; class++ {
+		if p.Squared {
+			all = append(all, objective.SquaredHingeAgainst{Class: class})
+		} else {
+			all = append(all, kinked(objective.HingeAgainst{Class: class}, p.Method))
+		}
+	}
+	return all, nil
+}
+
+// TrainSVC fits a linear support vector classifier and returns the model as a dataset of
+// one row, whose column "model" holds what SVCModel.Encode returns. Collect it and read it
+// with SVCModelOf, or give it to PredictSVC. (A second column, null, has the type of the
+// labels.)
+//
+// Its queue is named "linear-svc" and reports "loss", the objective that is minimised,
+// "gradient norm", "step" and "reads" for the start and every iteration, and "gap" at the
+// end of rounds. What is wrong with the parameters or with the columns they name is
+// reported when the job is built, with the caller's line.
+func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
+	const op = "svm.TrainSVC"
+	b := model.BuilderOf(op, d)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	t := machine{
+		op: op, queue: kindSVC, common: p.common(), gapTol: gapTolOf(p.GapTol, p.Squared, p.Method), label: rows.ClassLabel,
+		losses: p.losses, classWeights: p.ClassWeights, balanced: p.Balanced,
+		finish: func(m *affine.Model, f *rows.Facts) (model.Model, error) {
+			made := &SVCModel{
+				Classes: affine.Classes{Type: f.LabelType, Values: f.Classes}, Squared: p.Squared,
+				PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol,
+			}
+			made.Take(m)
+			return made, nil
+		},
+	}
+	if p.Start != nil {
+		t.start, t.startClasses = &p.Start.Model, p.Start.Classes.Values
+	}
+	return t.add(d)
+}
+
+// Kind implements model.Stage.
+func (p LinearSVC) Kind() string { return kindSVC }
+
+// Fit implements model.Stage: it is TrainSVC.
+func (p LinearSVC) Fit(d *engine.Dataset) *engine.Dataset { return TrainSVC(d, p) }
+
+// Apply implements model.Stage: it is PredictSVC with the parameters' columns.
+func (p LinearSVC) Apply(d, made *engine.Dataset) *engine.Dataset {
+	return PredictSVC(d, made, PredictOptions{PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol})
+}

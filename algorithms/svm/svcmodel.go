@@ -1,0 +1,223 @@
+package svm
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// SVCModel is a trained classifier. It is used by pointer and not changed once it predicts;
+// any number of goroutines may use one.
+//
+// For two classes Coefficients has one row, and Intercepts one value, those of the second;
+// for more they have one for each class. They are on the scale of the features as they are.
+type SVCModel struct {
+	affine.Model
+	// Classes are the classes in ascending order, and the type of their column.
+	Classes affine.Classes
+	// Squared is the parameter of that name that the model was trained with.
+	Squared bool
+	// PredictionCol and DecisionCol name the columns of predictions; empty means "prediction"
+	// and "decision".
+	PredictionCol, DecisionCol string
+}
+
+// Summary tells about a training.
+type Summary = affine.Summary
+
+// Predict returns the number, among Classes.Values, of the class that is predicted for a
+// row: of two the second if its margin is above 0, else the one with the largest margin,
+// the first of equals. A row that has not Dim features, or has a NaN, gives -1. It
+// allocates nothing, the first call excepted.
+func (m *SVCModel) Predict(x []float64) int {
+	if m.Margins() == 1 {
+		return side(m.Margin(x))
+	}
+	return m.Largest(x)
+}
+
+// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
+// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
+// give -1.
+func (m *SVCModel) PredictSparse(indices []int32, values []float64) int {
+	if m.Margins() == 1 {
+		return side(m.SparseMargin(indices, values))
+	}
+	return m.SparseLargest(indices, values)
+}
+
+// Decision writes the margins of a row to dst, which has a value for each: one for two
+// classes, above 0 for the second, else one for each class. A row that has not Dim
+// features, or a dst of another length, is left, and gives false. It allocates nothing, the
+// first call excepted.
+func (m *SVCModel) Decision(x, dst []float64) bool { return m.MarginsTo(x, dst) }
+
+// DecisionSparse is Decision for a sparse row.
+func (m *SVCModel) DecisionSparse(indices []int32, values, dst []float64) bool {
+	return m.SparseMarginsTo(indices, values, dst)
+}
+
+// side returns the class, of two, for a margin.
+func side(margin float64) int {
+	switch {
+	case margin != margin:
+		return -1
+	case margin > 0:
+		return 1
+	}
+	return 0
+}
+
+// classOf returns the class that is predicted at margins.
+func classOf(margins []float64) int {
+	if len(margins) == 1 {
+		return side(margins[0])
+	}
+	best := 0
+	for a, v := range margins {
+		if v > margins[best] {
+			best = a
+		}
+	}
+	return best
+}
+
+// svcPayload is what a model's file holds.
+type svcPayload struct {
+	affine.Payload
+	affine.Classes
+	Squared       bool   `json:"squared"`
+	PredictionCol string `json:"prediction_column,omitempty"`
+	DecisionCol   string `json:"decision_column,omitempty"`
+}
+
+const svcVersion = 1
+
+// Kind implements model.Model.
+func (m *SVCModel) Kind() string { return kindSVC }
+
+// Encode returns the model's file, the same bytes for the same model. A model that does not
+// hold together is an error.
+func (m *SVCModel) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", kindSVC, err)
+	}
+	return model.Encode(kindSVC, svcVersion, m.Inputs(), m.Summary, svcPayload{m.Payload(), m.Classes, m.Squared, m.PredictionCol, m.DecisionCol})
+}
+
+// check tells what does not hold together.
+func (m *SVCModel) check() error {
+	k := len(m.Classes.Values)
+	if err := m.Classes.Check(2); err != nil {
+		return err
+	}
+	if want := marginsOf(k); m.Margins() != want {
+		return fmt.Errorf("there are coefficients of %d margins for %d classes", m.Margins(), k)
+	}
+	return m.Check()
+}
+
+// DecodeSVC reads what SVCModel.Encode wrote. Input that is truncated, altered, of another
+// kind or of a newer version is an error that says so.
+func DecodeSVC(file []byte) (*SVCModel, error) {
+	f, err := model.Decode(file, kindSVC, svcVersion)
+	if err != nil {
+		return nil, err
+	}
+	var p svcPayload
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	m := &SVCModel{Classes: p.Classes, Squared: p.Squared, PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol}
+	if err := m.Fill(f, p.Payload); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// Save writes the model to a file. The file is either the old one or the whole new one.
+func (m *SVCModel) Save(path string) error { return model.Save(path, m) }
+
+// LoadSVC reads a model that SVCModel.Save wrote.
+func LoadSVC(path string) (*SVCModel, error) { return load(path, DecodeSVC) }
+
+// SVCModelOf returns the model that was collected under a name from the dataset that
+// TrainSVC returned.
+func SVCModelOf(result *engine.Result, name string) (*SVCModel, error) {
+	return collected(result, name, DecodeSVC)
+}
+
+// Dataset makes the model a dataset of the job, as TrainSVC returns one, so that a saved
+// model can be given to PredictSVC.
+func (m *SVCModel) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.Dataset(b, m) }
+
+// Transform implements model.Model: it is PredictSVC with the columns of training.
+func (m *SVCModel) Transform(d *engine.Dataset) *engine.Dataset {
+	b := model.BuilderOf("svm.SVCModel.Transform", d)
+	return PredictSVC(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol, DecisionCol: m.DecisionCol})
+}
+
+// Bind implements model.Binder.
+func (m *SVCModel) Bind(l *model.Layout) (model.Step, error) {
+	in, err := m.Model.Bind(l)
+	if err != nil {
+		return nil, err
+	}
+	set, err := m.Classes.Setter()
+	if err != nil {
+		return nil, err
+	}
+	prediction, decision := l.Add(orName(m.PredictionCol, defaultPrediction)), l.Add(orName(m.DecisionCol, defaultDecision))
+	return func(row []model.Cell) error {
+		dst := row[decision].MakeDense(m.Margins())
+		switch ok, err := in.MarginsTo(row, dst); {
+		case err != nil:
+			return err
+		case !ok:
+			row[prediction].SetNull()
+			row[decision].SetNull()
+		default:
+			set(&row[prediction], classOf(dst))
+		}
+		return nil
+	}, nil
+}
+
+// load reads a model from a file.
+func load[M any](path string, decode func(file []byte) (M, error)) (none M, err error) {
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return none, err
+	}
+	m, err := decode(file)
+	if err != nil {
+		return none, fmt.Errorf("load %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// collected reads a model from a result.
+func collected[M any](result *engine.Result, name string, decode func(file []byte) (M, error)) (none M, err error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return none, err
+	}
+	m, err := decode(file)
+	if err != nil {
+		return none, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// marginsOf returns the number of margins for a number of classes.
+func marginsOf(classes int) int {
+	if classes == 2 {
+		return 1
+	}
+	return classes
+}

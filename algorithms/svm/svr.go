@@ -1,0 +1,135 @@
+package svm
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// LinearSVR are the parameters of TrainSVR: linear support vector regression. The zero
+// value of each field but LabelCol is its default.
+type LinearSVR struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// number columns instead, which are joined in their order. With neither the dataset's only
+	// vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// LabelCol names the column of numbers to be predicted. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// OffsetCol names a column of numbers that are added to the predictions as they are, in
+	// training and wherever the model is applied to a dataset; empty: none.
+	OffsetCol string
+	// PredictionCol names the column of predictions; empty means "prediction".
+	PredictionCol string
+	// Skip leaves rows out in which something is null, NaN or infinite, and counts them as
+	// "rows skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
+
+	// Epsilon is how far a prediction may be from the label, in the label's units, without a
+	// loss, 0 or more.
+	Epsilon float64
+	// Squared squares the loss.
+	Squared bool
+
+	// NoIntercept leaves the intercept out.
+	NoIntercept bool
+	// NoStandardize puts the penalty on the coefficients of the features as they are, in place
+	// of those of features divided by their standard deviations.
+	NoStandardize bool
+	// L1 and L2 are the strengths of the penalty, 0 or more: L1·Σ|w| + ½·L2·Σw² is added to the
+	// mean weighted loss; both 0 means an L2 of 0.01. Without Squared, L2 is needed. With W the
+	// total weight, scikit-learn's C is L2 = 1/(C·W) and NoStandardize.
+	L1, L2 float64
+
+	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
+	// method up to 64 parameters, and LBFGS beyond that.
+	Method optim.Method
+	// MaxIter is the largest number of iterations, of all rounds together; 0 means 1000, for
+	// SGD 100 epochs.
+	MaxIter int
+	// Tol, GapTol, LossTol and StepTol are those of LinearSVC.
+	Tol, GapTol, LossTol, StepTol float64
+	// Stochastic are the settings of the method SGD.
+	Stochastic optim.Stochastic
+	// Start is a model to start from, of the same features; nil: zeros.
+	Start *SVRModel
+	// Seed is what the draws of SGD start from; 0 means the seed of the job.
+	Seed uint64
+}
+
+const kindSVR = "linear-svr"
+
+// common returns what all linear models share.
+func (p LinearSVR) common() affine.Params {
+	return withDefaults(affine.Params{
+		VectorCol: p.VectorCol, FeatureCols: p.FeatureCols, LabelCol: p.LabelCol, WeightCol: p.WeightCol, OffsetCol: p.OffsetCol, Skip: p.Skip,
+		NoIntercept: p.NoIntercept, NoStandardize: p.NoStandardize, L1: p.L1, L2: p.L2, Method: p.Method, MaxIter: p.MaxIter,
+		Tol: p.Tol, LossTol: p.LossTol, StepTol: p.StepTol, Stochastic: p.Stochastic, Seed: p.Seed,
+	})
+}
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p LinearSVR) Validate() error {
+	errs := validate(p.common(), p.Squared, p.GapTol)
+	if !(p.Epsilon >= 0) || math.IsInf(p.Epsilon, 0) {
+		errs = append(errs, fmt.Errorf("the parameter Epsilon is %v: want a number of 0 or more", p.Epsilon))
+	}
+	return errors.Join(errs...)
+}
+
+// losses returns the one loss.
+func (p LinearSVR) losses(*rows.Facts) ([]objective.Loss, error) {
+	if p.Squared {
+		return []objective.Loss{objective.SquaredEpsilonInsensitive{Epsilon: p.Epsilon}}, nil
+	}
+	return []objective.Loss{kinked(objective.EpsilonInsensitive{Epsilon: p.Epsilon}, p.Method)}, nil
+}
+
+// TrainSVR fits a linear support vector regression and returns the model as a dataset of
+// one row, whose column "model" holds what SVRModel.Encode returns. Collect it and read it
+// with SVRModelOf, or give it to PredictSVR.
+//
+// Its queue is named "linear-svr" and reports what that of TrainSVC does. What is wrong
+// with the parameters or with the columns they name is reported when the job is built, with
+// the caller's line.
+func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
+	const op = "svm.TrainSVR"
+	b := model.BuilderOf(op, d)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	t := machine{
+		op: op, queue: kindSVR, common: p.common(), gapTol: gapTolOf(p.GapTol, p.Squared, p.Method), label: rows.NumberLabel,
+		losses: p.losses,
+		finish: func(m *affine.Model, _ *rows.Facts) (model.Model, error) {
+			made := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}
+			made.Take(m)
+			return made, nil
+		},
+	}
+	if p.Start != nil {
+		t.start = &p.Start.Model
+	}
+	return t.add(d)
+}
+
+// Kind implements model.Stage.
+func (p LinearSVR) Kind() string { return kindSVR }
+
+// Fit implements model.Stage: it is TrainSVR.
+func (p LinearSVR) Fit(d *engine.Dataset) *engine.Dataset { return TrainSVR(d, p) }
+
+// Apply implements model.Stage: it is PredictSVR with the parameters' PredictionCol.
+func (p LinearSVR) Apply(d, made *engine.Dataset) *engine.Dataset {
+	return PredictSVR(d, made, PredictOptions{PredictionCol: p.PredictionCol})
+}
