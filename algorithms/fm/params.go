@@ -168,7 +168,7 @@ func (p Params) label() rows.LabelKind {
 // affordable reports parameters that are too many.
 func (p Params) affordable(features int) error {
 	const most = 1 << 27
-	if n := 1 + float64(features)*float64(1+p.Factors); n > most {
+	if n := 1 + float64(float64(features)*float64(1+p.Factors)); n > most {
 		return fmt.Errorf("%d features with %d factors are %.0f parameters, at most %d are allowed: take fewer factors, or hash the features into fewer", features, p.Factors, n, most)
 	}
 	return nil

@@ -85,11 +85,13 @@ func TestPredictChecks(t *testing.T) {
 	}
 	two := trial.TableOf(nil, []float64{1, math.NaN()})
 	predict(gmm.PredictOptions{}, two, `row 0 of the shard: column "features": component 1 is NaN`, "set Skip")
-	predict(gmm.PredictOptions{}, trial.TableOf(nil, []float64{1}), "the row has 1 components, the model was trained on 2")
+	predict(gmm.PredictOptions{}, trial.TableOf(nil, []float64{1}), "has 1 components, the model was trained on 2")
 	predict(gmm.PredictOptions{VectorCol: "point"}, two, `"point"`)
-	predict(gmm.PredictOptions{VectorCol: "id"}, two, `column "id" is int64, not a vector`)
+	predict(gmm.PredictOptions{VectorCol: "id"}, two, `column "id" is an integer, the model reads a vector of 2`)
 	predict(gmm.PredictOptions{ComponentCol: "id"}, two, `"id" exists already`)
-	predict(gmm.PredictOptions{}, trial.Table{N: 1, D: 2, X: []float64{1, 2}, Sparse: true}, "a sparse vector")
+	predict(gmm.PredictOptions{}, trial.Table{N: 1, D: 3, X: []float64{1, 2, 3}, Sparse: true}, "has 3 components, the model was trained on 2")
+	predict(gmm.PredictOptions{VectorCol: "features", FeatureCols: []string{"id"}}, two, "both VectorCol and FeatureCols")
+	predict(gmm.PredictOptions{FeatureCols: []string{"id"}}, two, "the columns have 1 components")
 	predict(gmm.PredictOptions{}, trial.TableOf(nil, []float64{1e300, -1e300}), "too far from every component")
 	trial.Fails(t, func(b *engine.Builder) { gmm.Predict(two.Dataset(b), nil, gmm.PredictOptions{}) }, "the model is nil")
 	trial.Fails(t, func(b *engine.Builder) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -58,9 +60,9 @@ type fit struct {
 
 // em has the parameters of a training queue; its methods are the stages.
 type em struct {
-	params  Params
-	table   rows.Table
-	columns features
+	params Params
+	table  rows.Table
+	schema *arrow.Schema // of the points
 }
 
 func (q em) preallocate(ctx *comqueue.ComContext) error {
@@ -354,13 +356,12 @@ func (q em) done(ctx *comqueue.ComContext) (bool, error) { return progress.Get(c
 func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 	f, s := fitting.Get(ctx), progress.Get(ctx)
 	facts := f.data.Facts
-	columns := q.columns
-	columns.complete(facts.Dim())
 	mean := s.Record[len(s.Record)-1]
 	m := &Model{
 		Covariance: q.params.Covariance, Dim: facts.Dim(), Weights: f.mix.weights,
 		LogLikelihood: mean * facts.Weight, Rows: facts.Rows, Weight: facts.Weight,
-		Iterations: s.Updates, Converged: s.Converged, Record: s.Record, columns: columns,
+		Iterations: s.Updates, Converged: s.Converged, Record: s.Record,
+		columns: featuresOf(q.table, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)
 	text, err := m.Encode()

@@ -10,111 +10,186 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// features are the columns that hold the components of a point: one vector, or numbers and
+// features are the columns that hold the features of a row: one vector, or numbers and
 // vectors that follow each other.
 type features struct{ inputs []model.Input }
 
-// featuresOf returns the columns that training reads.
-func featuresOf(t rows.Table, columns []string, schema *arrow.Schema) features {
+// featuresOf returns the columns that training read, with the number of features where the
+// type of a vector does not tell it.
+func featuresOf(t rows.Table, columns []string, schema *arrow.Schema, dim int) features {
 	if len(columns) == 0 {
 		columns = []string{t.Vector()}
 	}
 	f := features{}
 	for _, name := range columns {
 		i, _ := batch.FindColumn(schema, name) // rows.Check found it
-		f.inputs = append(f.inputs, model.Input{Column: name, Type: batch.TypeName(schema.Field(i).Type)})
+		dt := schema.Field(i).Type
+		text := batch.TypeName(dt)
+		if batch.IsVector(dt) && batch.VectorDim(dt) == 0 {
+			text = fmt.Sprintf("%s[%d]", text, dim)
+		}
+		f.inputs = append(f.inputs, model.Input{Column: name, Type: text})
 	}
 	return f
 }
 
-// complete notes how many components a lone vector has, where its type does not say.
-func (f *features) complete(d int) {
-	if dt, err := batch.ParseType(f.inputs[0].Type); len(f.inputs) == 1 && err == nil && batch.IsVector(dt) && batch.VectorDim(dt) == 0 {
-		f.inputs = []model.Input{{Column: f.inputs[0].Column, Type: fmt.Sprintf("%s[%d]", f.inputs[0].Type, d)}}
-	}
-}
-
-// dim returns the components of all columns, and what is wrong with their types.
-func (f features) dim() (int, error) {
+// check tells what does not hold together, given the number of features.
+func (f features) check(dim int) error {
 	d := 0
 	for _, in := range f.inputs {
 		dt, err := batch.ParseType(in.Type)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("input %q: %w", in.Column, err)
+			return fmt.Errorf("input %q: %w", in.Column, err)
 		case batch.IsVector(dt):
 			d += batch.VectorDim(dt)
 		case arrow.IsInteger(dt.ID()), arrow.IsFloating(dt.ID()):
 			d++
 		default:
-			return 0, fmt.Errorf("input %q is %s: want a number or a vector", in.Column, in.Type)
+			return fmt.Errorf("input %q is %s: want a number or a vector", in.Column, in.Type)
 		}
 	}
-	return d, nil
+	if d != dim || d == 0 {
+		return fmt.Errorf("the inputs have %d features, dim is %d", d, dim)
+	}
+	return nil
 }
 
-// bound reads the components of a point from the cells of a row.
-type bound struct {
-	features
-	cells []int
-	d     int
+// point is the features of a row: dense, or, with indices that are not nil, the entries
+// that are not 0.
+type point struct {
+	indices []int32
+	values  []float64
 }
 
-// bind finds the columns in a layout; vector, if not empty, names the vector column in
-// place of that of training.
-func (f features) bind(l *model.Layout, vector string, d int) (bound, error) {
+// reader reads points from the cells of rows.
+type reader struct {
+	names  []string
+	cells  []int
+	joined int // cell of the components of several columns, -1 for one vector
+	dim    int
+}
+
+// bind finds the columns in a layout; vector and columns, where they are given, are read
+// in place of those of training.
+func (f features) bind(l *model.Layout, vector string, columns []string, dim int) (*reader, error) {
+	r := &reader{names: columns, joined: -1, dim: dim}
 	if vector != "" {
-		f.inputs = []model.Input{{Column: vector, Type: "vector"}}
+		r.names = []string{vector}
 	}
-	b := bound{features: f, d: d}
-	for _, in := range f.inputs {
-		cell, err := l.Find(in.Column)
-		if err != nil {
-			return bound{}, err
+	if len(r.names) == 0 {
+		for _, in := range f.inputs {
+			r.names = append(r.names, in.Column)
 		}
-		b.cells = append(b.cells, cell)
 	}
-	return b, nil
+	for _, name := range r.names {
+		cell, err := l.Find(name)
+		if err != nil {
+			return nil, fmt.Errorf("features: %w", err)
+		}
+		r.cells = append(r.cells, cell)
+	}
+	if len(columns) > 0 || vector == "" && (len(f.inputs) > 1 || f.inputs[0].Type[0] != 'v' && f.inputs[0].Type[0] != 's') {
+		r.joined = l.Add("")
+	}
+	return r, nil
 }
 
-// read returns the components of a row's point: the row's own, or x filled. The error names
-// the column, and wraps errUnusable where a value is null, NaN or infinite.
-func (b bound) read(row []model.Cell, x []float64) ([]float64, error) {
+// errNonFinite says what of a row cannot be used; see PredictOptions.Skip.
+type errNonFinite struct{ what string }
+
+func (e errNonFinite) Error() string { return e.what }
+
+// read returns the features of a row, which are views of its cells. A row with a null has
+// none, which is told by ok. The error names the column.
+func (r *reader) read(row []model.Cell) (p point, ok bool, err error) {
+	for _, cell := range r.cells {
+		if row[cell].Kind == model.NullCell {
+			return point{}, false, nil
+		}
+	}
+	if r.joined >= 0 {
+		return r.join(row)
+	}
+	c := &row[r.cells[0]]
+	switch c.Kind {
+	case model.DenseCell:
+		if len(c.Values) != r.dim {
+			return point{}, false, fmt.Errorf("column %q has %d components, the model was trained on %d", r.names[0], len(c.Values), r.dim)
+		}
+		for j, v := range c.Values {
+			if !finite(v) {
+				return point{}, false, errNonFinite{fmt.Sprintf("column %q: component %d is %v", r.names[0], j, v)}
+			}
+		}
+		return point{values: c.Values}, true, nil
+	case model.SparseCell:
+		if c.Size != 0 && c.Size != r.dim {
+			return point{}, false, fmt.Errorf("column %q has %d components, the model was trained on %d", r.names[0], c.Size, r.dim)
+		}
+		if !ascending(c.Indices, r.dim) || len(c.Indices) != len(c.Values) {
+			return point{}, false, fmt.Errorf("column %q: the indices do not ascend within the %d features of the model", r.names[0], r.dim)
+		}
+		for q, v := range c.Values {
+			if !finite(v) {
+				return point{}, false, errNonFinite{fmt.Sprintf("column %q: component %d is %v", r.names[0], c.Indices[q], v)}
+			}
+		}
+		return sparsePoint(c.Indices, c.Values), true, nil
+	}
+	return point{}, false, fmt.Errorf("column %q is %s, the model reads a vector of %d", r.names[0], c.Kind, r.dim)
+}
+
+// join reads several columns one behind the other.
+func (r *reader) join(row []model.Cell) (p point, ok bool, err error) {
+	x := row[r.joined].MakeDense(r.dim)
 	at := 0
-	for i, cell := range b.cells {
+	for q, cell := range r.cells {
 		c := &row[cell]
-		name := b.inputs[i].Column
-		var values []float64
-		if v, ok := c.Number(); ok {
-			if at < b.d {
+		var one [1]float64
+		values := one[:]
+		switch v, number := c.Number(); {
+		case number:
+			one[0] = v
+		case c.Kind == model.DenseCell:
+			values = c.Values
+		default:
+			return point{}, false, fmt.Errorf("column %q is %s, not a number", r.names[q], c.Kind)
+		}
+		for _, v := range values {
+			if !finite(v) {
+				return point{}, false, errNonFinite{fmt.Sprintf("column %q is %v", r.names[q], v)}
+			}
+			if at < r.dim {
 				x[at] = v
 			}
-			values = x[min(at, b.d):min(at+1, b.d)]
 			at++
-		} else if c.Kind == model.DenseCell {
-			values = c.Values
-			if len(b.cells) == 1 {
-				x = values
-			} else if at+len(values) <= b.d {
-				copy(x[at:], values)
-			}
-			at += len(values)
-		} else if c.Kind == model.NullCell {
-			return nil, fmt.Errorf("column %q is null%w", name, errUnusable)
-		} else {
-			return nil, fmt.Errorf("column %q is %s: want numbers or a vector", name, c.Kind)
-		}
-		for j, v := range values {
-			if !finite(v) {
-				if len(values) == 1 {
-					return nil, fmt.Errorf("column %q is %v%w", name, v, errUnusable)
-				}
-				return nil, fmt.Errorf("column %q: component %d is %v%w", name, j, v, errUnusable)
-			}
 		}
 	}
-	if at != b.d {
-		return nil, fmt.Errorf("column %q: the row has %d components, the model was trained on %d", b.inputs[0].Column, at, b.d)
+	if at != r.dim {
+		return point{}, false, fmt.Errorf("the columns have %d components, the model was trained on %d", at, r.dim)
 	}
-	return x, nil
+	return point{values: x}, true, nil
+}
+
+// sparsePoint returns a point of the given entries.
+func sparsePoint(indices []int32, values []float64) point {
+	if indices == nil {
+		indices = noIndices
+	}
+	return point{indices, values}
+}
+
+var noIndices = []int32{}
+
+// ascending tells whether indices ascend from 0 to below dim.
+func ascending(indices []int32, dim int) bool {
+	last := int32(-1)
+	for _, j := range indices {
+		if j <= last || int(j) >= dim {
+			return false
+		}
+		last = j
+	}
+	return true
 }

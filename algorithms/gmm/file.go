@@ -94,8 +94,8 @@ func (m *Model) check() error {
 	if math.Abs(total-1) > 1e-6 {
 		return fmt.Errorf("the weights sum to %v, not 1", total)
 	}
-	if d, err := m.columns.dim(); err != nil || d != m.Dim {
-		return errors.Join(err, fmt.Errorf("the inputs have %d components, dim is %d", d, m.Dim))
+	if err := m.columns.check(m.Dim); err != nil {
+		return err
 	}
 	return m.checkShapes()
 }

@@ -57,7 +57,7 @@ func TestModelsAreChecked(t *testing.T) {
 	}{
 		{func(m *gmm.Model) { m.Covariance = 9 }, "Covariance(9)"},
 		{func(m *gmm.Model) { m.Dim = 0 }, "dim is 0"},
-		{func(m *gmm.Model) { m.Dim = 3 }, "the inputs have 2 components, dim is 3"},
+		{func(m *gmm.Model) { m.Dim = 3 }, "the inputs have 2 features, dim is 3"},
 		{func(m *gmm.Model) { m.Weights = nil }, "no components"},
 		{func(m *gmm.Model) { m.Means = m.Means[:1] }, "2 weights, 1 means"},
 		{func(m *gmm.Model) { m.Weights[0] = 0.9 }, "sum to"},
@@ -124,6 +124,9 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 						t.Errorf("row %d: %v %v", i, density, rows[i])
 					}
 					cells[0].SetDense(table.Row(i))
+					if i%2 == 0 {
+						cells[0].SetSparse(3, []int32{0, 1, 2}, table.Row(i))
+					}
 					if err := step(cells); err != nil || cells[1].Int != rows[i].Component {
 						t.Errorf("row %d: %v %v", i, err, cells)
 					}

@@ -1,7 +1,6 @@
 package gmm
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -14,8 +13,10 @@ import (
 
 // PredictOptions change what Predict reads and writes.
 type PredictOptions struct {
-	// VectorCol names the column of the points; empty means the columns of training.
-	VectorCol string
+	// VectorCol or FeatureCols are read in place of the columns that the mixture was trained
+	// on; empty means those.
+	VectorCol   string
+	FeatureCols []string
 	// ComponentCol names the new int64 column of the most probable component; empty means
 	// "component".
 	ComponentCol string
@@ -24,13 +25,12 @@ type PredictOptions struct {
 	ProbabilityCol string
 	// DensityCol, if not empty, names a new float64 column of the logarithm of the density.
 	DensityCol string
-	// Skip gives rows null in which something is null, NaN or infinite; otherwise such a
-	// row is an error.
+	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	Replace bool
+	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
+	// with nulls are given null in either case.
 	Skip bool
 }
-
-// errUnusable ends messages about rows that Skip takes.
-var errUnusable = errors.New("; fill it in, or set Skip to predict null for such rows")
 
 // Predict adds to each row of points its most probable component of a mixture and the
 // probabilities of all, the same as the methods of Model return. The mixture is a dataset
@@ -41,18 +41,12 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 	if points.Poisoned() {
 		return points
 	}
-	if o.VectorCol != "" {
-		i, err := batch.FindColumn(points.Schema(), o.VectorCol)
-		if err == nil && !batch.IsVector(points.Schema().Field(i).Type) {
-			err = fmt.Errorf("column %q is %s, not a vector", o.VectorCol, batch.TypeName(points.Schema().Field(i).Type))
-		}
-		if err != nil {
-			b.Errorf("%s: %w", op, err)
-			return b.Poisoned(op)
-		}
+	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
+		b.Errorf("%s: both VectorCol and FeatureCols are set: name one vector column or number columns", op)
+		return b.Poisoned(op)
 	}
 	return model.ApplyRows(op, points, mixture, model.RowApplication{
-		Op: "GMMPredict", Attrs: []engine.Attr{{Key: "columns", Value: o.names()}}, Outputs: o.outputs(),
+		Op: "GMMPredict", Replace: o.Replace, Attrs: []engine.Attr{{Key: "columns", Value: o.names()}}, Outputs: o.outputs(),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
 			return binder{m, o}, err
@@ -73,11 +67,11 @@ func or(name, otherwise string) string {
 // outputs are the columns that Predict adds.
 func (o PredictOptions) outputs() []arrow.Field {
 	fields := []arrow.Field{
-		{Name: o.component(), Type: arrow.PrimitiveTypes.Int64, Nullable: o.Skip},
-		{Name: o.probability(), Type: batch.VariableVectorType(), Nullable: o.Skip},
+		{Name: o.component(), Type: arrow.PrimitiveTypes.Int64, Nullable: true},
+		{Name: o.probability(), Type: batch.VariableVectorType(), Nullable: true},
 	}
 	if o.DensityCol != "" {
-		fields = append(fields, arrow.Field{Name: o.DensityCol, Type: arrow.PrimitiveTypes.Float64, Nullable: o.Skip})
+		fields = append(fields, arrow.Field{Name: o.DensityCol, Type: arrow.PrimitiveTypes.Float64, Nullable: true})
 	}
 	return fields
 }
@@ -103,7 +97,7 @@ type binder struct {
 func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
 
 func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
-	point, err := m.columns.bind(l, o.VectorCol, m.Dim)
+	in, err := m.columns.bind(l, o.VectorCol, o.FeatureCols, m.Dim)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +106,15 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 		density = l.Add(o.DensityCol)
 	}
 	return func(row []model.Cell) error {
-		w := m.take1()
-		defer m.works.Put(w)
-		x, err := point.read(row, w.x)
-		if err != nil && o.Skip && errors.Is(err, errUnusable) {
+		x, ok, err := in.read(row)
+		if err != nil {
+			if _, unusable := err.(errNonFinite); !unusable {
+				return err
+			} else if !o.Skip {
+				return fmt.Errorf("%w; set Skip to give such rows null", err)
+			}
+		}
+		if !ok {
 			row[component].SetNull()
 			row[probability].SetNull()
 			if density >= 0 {
@@ -123,12 +122,18 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 			}
 			return nil
 		}
-		if err != nil {
-			return err
+		w := m.take1()
+		defer m.works.Put(w)
+		if x.indices != nil {
+			clear(w.x)
+			for q, j := range x.indices {
+				w.x[j] = x.values[q]
+			}
+			x.values = w.x
 		}
-		log := m.evaluate(x, w)
+		log := m.evaluate(x.values, w)
 		if math.IsNaN(log) {
-			return fmt.Errorf("column %q: the point is too far from every component for float64", point.inputs[0].Column)
+			return fmt.Errorf("column %q: the point is too far from every component for float64", in.names[0])
 		}
 		at, _ := best(w.log)
 		row[component].SetInt(int64(at))

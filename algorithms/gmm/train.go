@@ -42,7 +42,7 @@ func Train(points *engine.Dataset, p Params) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	queue := em{params: p, table: t, columns: featuresOf(t, p.FeatureCols, points.Schema())}
+	queue := em{params: p, table: t, schema: points.Schema()}
 	made := queue.addQueue(b, "gmm", p.Seed)
 	for again := 2; again <= p.Restarts; again++ {
 		seed := shared.NewRandom(p.Seed, "gmm restarts", -1, again)

@@ -169,7 +169,7 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 	const most = 1 << 27
 	n := 0.0
 	for l, out := range sizes[1:] {
-		n += float64(sizes[l]+1) * float64(out)
+		n += float64(float64(sizes[l]+1) * float64(out))
 	}
 	if n > most {
 		return nil, fmt.Errorf("layers of %v units have %.0f parameters, at most %d are allowed: take fewer units, or fewer features", sizes, n, most)
