@@ -22,7 +22,7 @@ var algorithms = []program{
 
 // kindOf is what commands have to know of the models of an algorithm.
 type kindOf struct {
-	goal        goal
+	goal        goal   // of one with --task, that of regression; see kindOfModel
 	prediction  string // the column that is added
 	probability string // the vector column of classes, "" where there is none
 	margins     bool   // it holds margins, no probabilities
@@ -34,6 +34,15 @@ var kindsOf = map[string]kindOf{
 	"linear":     {goal: numbersGoal, prediction: "prediction"},
 	"logistic":   {goal: classesGoal, prediction: "prediction", probability: "probability"},
 	"naivebayes": {goal: classesGoal, prediction: "prediction", probability: "probability"},
+}
+
+// kindOfModel returns what is known of a model, and whether it is one that predicts.
+func kindOfModel(m model.Model) (kindOf, bool) {
+	k, ok := kindsOf[m.Kind()]
+	if len(classesOf(m)) > 0 {
+		k.goal = classesGoal
+	}
+	return k, ok
 }
 
 // KMeansTrain are the flags of training k-means.

@@ -121,15 +121,15 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		return err
 	}
 	last := lastOf(m)
-	kind, predicts := kindsOf[last.Kind()]
+	kind, predicts := kindOfModel(last)
 	if !predicts {
 		return fmt.Errorf("%s is a model of kind %s, which predicts nothing that can be measured", a.Model.Path, last.Kind())
 	}
 	want := a.Kind
 	if want == "" {
-		want = a.kindFor(kind.goal, last)
+		want = a.kindFor(kind.evaluations(last))
 	}
-	if want == "" || !slices.Contains(kind.evaluations(last), want) {
+	if !slices.Contains(kind.evaluations(last), want) {
 		return fmt.Errorf("--kind is %s, but a model of kind %s is measured as %s", want, last.Kind(), strings.Join(kind.evaluations(last), " or "))
 	}
 	rows, err := a.read(b, a.Input, m.Inputs())
@@ -176,9 +176,8 @@ func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	return operators.Vectorize(rows, name, columns...), name
 }
 
-// kindFor returns the kind of evaluation that suits a model and --plot-of.
-func (a EvaluateArgs) kindFor(g goal, m model.Model) string {
-	all := kindOf{goal: g, probability: kindsOf[m.Kind()].probability}.evaluations(m)
+// kindFor returns the one of the evaluations of a model that suits --plot-of.
+func (a EvaluateArgs) kindFor(all []string) string {
 	if a.PlotOf == "confusion" && slices.Contains(all, multiclassKind) {
 		return multiclassKind
 	}

@@ -98,7 +98,9 @@ func (p *portrait) linear(coefficients [][]float64, intercepts []float64, column
 				row, c.stdError = []any{called, term.Estimate, term.StdError, term.Statistic, term.PValue}, term.StdError
 			}
 			t.Rows = append(t.Rows, row)
-			p.coefficients = append(p.coefficients, c)
+			if k < len(coefficients[0]) { // pictures leave the intercept out: it has no scale in common
+				p.coefficients = append(p.coefficients, c)
+			}
 		}
 	default:
 		for m := range coefficients {

@@ -102,6 +102,7 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 type plan struct {
 	columns
 	stages []model.Stage // before the algorithm
+	reads  []string      // the columns of the file that are read
 }
 
 // arrange finds the features among the columns of a file.
@@ -136,6 +137,12 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal) (*plan, error) {
 	}
 	if len(wanted) == 0 {
 		return nil, fmt.Errorf("%s has no column left to predict from", a.Input)
+	}
+	p.reads = wanted
+	for _, n := range []string{p.label, p.weight} {
+		if n != "" {
+			p.reads = append(slices.Clone(p.reads), n)
+		}
 	}
 	p.route(a, schema, g, wanted, of)
 	return p, nil
@@ -233,10 +240,10 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 	tested := rows
 	if a.Test != "" {
 		var err error
-		if tested, err = a.readTest(b, rows.Schema()); err != nil || tested.Poisoned() {
+		if tested, err = a.readTest(b, rows.Schema(), p.reads); err != nil || tested.Poisoned() {
 			return err
 		}
-		if err := known("--label", a.Test, tested.Schema(), p.label); err != nil {
+		if err := known("--test", a.Test, tested.Schema(), p.reads...); err != nil {
 			return err
 		}
 	}
@@ -259,15 +266,17 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 	return nil
 }
 
-// readTest reads the rows of --test with the types of those of training.
-func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema) (*engine.Dataset, error) {
+// readTest reads the rows of --test, the columns of training with the types that they have
+// there.
+func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, columns []string) (*engine.Dataset, error) {
 	var inputs []model.Input
-	for _, f := range schema.Fields() {
-		switch {
-		case f.Type.ID() == arrow.STRUCT && a.form(a.Input) == libsvmForm:
-			inputs = append(inputs, model.Input{Column: f.Name, Type: fmt.Sprintf("sparse[%d]", vectorSize(f.Type))})
-		case sortOf(f.Type) == numbers || sortOf(f.Type) == texts:
-			inputs = append(inputs, model.Input{Column: f.Name, Type: f.Type.String()})
+	for _, n := range columns {
+		field, _ := schema.FieldsByName(n)
+		switch kind := field[0].Type; sortOf(kind) {
+		case vectors:
+			inputs = append(inputs, model.Input{Column: n, Type: fmt.Sprintf("sparse[%d]", vectorSize(kind))})
+		case numbers, texts:
+			inputs = append(inputs, model.Input{Column: n, Type: kind.String()})
 		}
 	}
 	return a.read(b, a.Test, inputs)

@@ -1,0 +1,186 @@
+package builtin_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/cmd/internal/builtin"
+	"github.com/superstep-ml/superstep/cmd/internal/commands"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// TestMain lets the test binary be the command, so that tests run it as users do: in a
+// process of its own, which it may end.
+func TestMain(m *testing.M) {
+	engine.WorkerMain(builtin.Jobs()...)
+	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
+		os.Exit(commands.Main(context.Background(), "superstep", "", new(commands.Cluster), os.Args[1:], commands.Standard()))
+	}
+	os.Exit(m.Run())
+}
+
+// workplace is a directory with the test data.
+type workplace struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newWorkplace(t *testing.T) *workplace {
+	t.Helper()
+	w := &workplace{t: t, dir: t.TempDir()}
+	data, err := filepath.Abs("testdata")
+	require.NoError(t, err)
+	files, err := os.ReadDir(data)
+	require.NoError(t, err)
+	for _, f := range files {
+		require.NoError(t, os.Symlink(filepath.Join(data, f.Name()), filepath.Join(w.dir, f.Name())))
+	}
+	return w
+}
+
+// run runs a command line, whose words have no blanks but those within quotes.
+func (w *workplace) run(line string) (code int, out, errOut string) {
+	w.t.Helper()
+	self, err := os.Executable()
+	require.NoError(w.t, err)
+	cmd := exec.CommandContext(w.t.Context(), self, split(line)...)
+	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
+	var o, e bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, &o, &e
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		require.NoError(w.t, err)
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
+
+// split cuts a line into words as a shell does, as far as quotes go.
+func split(line string) []string {
+	var words []string
+	var word strings.Builder
+	quote, open := rune(0), false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '\'' || r == '"'):
+			quote, open = r, true
+		case quote == 0 && (r == ' ' || r == '\n'):
+			if open {
+				words = append(words, word.String())
+			}
+			word.Reset()
+			open = false
+		default:
+			word.WriteRune(r)
+			open = true
+		}
+	}
+	if open {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+// ok runs a command line that works, and returns what it printed.
+func (w *workplace) ok(line string) string {
+	w.t.Helper()
+	code, out, errOut := w.run(line)
+	require.Zero(w.t, code, "%s: %s", line, errOut)
+	return out
+}
+
+// fails runs a command line that does not, and looks for what it says.
+func (w *workplace) fails(code int, line, want string) {
+	w.t.Helper()
+	got, out, errOut := w.run(line)
+	require.Equal(w.t, code, got, "%s: %s%s", line, out, errOut)
+	require.Contains(w.t, errOut, want, line)
+	require.NotContains(w.t, errOut, "panic", line)
+}
+
+func (w *workplace) path(name string) string { return filepath.Join(w.dir, name) }
+
+func (w *workplace) write(name, content string) {
+	w.t.Helper()
+	require.NoError(w.t, os.WriteFile(w.path(name), []byte(content), 0o600))
+}
+
+func (w *workplace) read(name string) string {
+	w.t.Helper()
+	content, err := os.ReadFile(w.path(name))
+	require.NoError(w.t, err)
+	return string(content)
+}
+
+// table reads a CSV file into rows by column.
+func (w *workplace) table(name string) []map[string]string {
+	w.t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(w.read(name))).ReadAll()
+	require.NoError(w.t, err)
+	var rows []map[string]string
+	for _, line := range lines[1:] {
+		row := map[string]string{}
+		for i, cell := range line {
+			row[lines[0][i]] = cell
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// json reads what a command line prints.
+func (w *workplace) json(line string, into any) {
+	w.t.Helper()
+	require.NoError(w.t, json.Unmarshal([]byte(w.ok(line)), into), line)
+}
+
+// picture requires a picture of the expected size that is not empty.
+func (w *workplace) picture(name string) {
+	w.t.Helper()
+	content := w.read(name)
+	if strings.HasSuffix(name, ".svg") {
+		require.Contains(w.t, content, `width="504pt" height="360pt"`)
+		d, elements := xml.NewDecoder(strings.NewReader(content)), 0
+		for {
+			token, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			require.NoError(w.t, err)
+			if _, ok := token.(xml.StartElement); ok {
+				elements++
+			}
+		}
+		require.Greater(w.t, elements, 20)
+		return
+	}
+	image, err := png.Decode(strings.NewReader(content))
+	require.NoError(w.t, err)
+	require.Equal(w.t, 672, image.Bounds().Dx())
+	require.Equal(w.t, 480, image.Bounds().Dy())
+	coloured := 0
+	for x := range 672 {
+		for y := range 480 {
+			if r, g, b, _ := image.At(x, y).RGBA(); b > r && b > g { // the first of the palette is blue
+				coloured++
+			}
+		}
+	}
+	require.Greater(w.t, coloured, 100, "nothing is drawn in %s", name)
+}

@@ -1,0 +1,89 @@
+package builtin_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is wrong with a model's file, or with rows that it does not fit, is told by every
+// command that reads it, with exit code 1.
+func TestModelsThatCannotBeUsed(t *testing.T) {
+	w := newWorkplace(t)
+	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
+	whole := w.read("m.json")
+	w.write("short.json", whole[:len(whole)/2])
+	w.write("altered.json", strings.Replace(whole, `"rows":150`, `"rows":151`, 1))
+	w.write("newer.json", strings.Replace(whole, `"version":1`, `"version":9`, 1))
+	w.write("other.json", strings.Replace(whole, `"kind":"logistic"`, `"kind":"forest"`, 1))
+	w.write("none.json", "hello")
+	for name, want := range map[string]string{
+		"short.json": "short.json", "altered.json": "checksum", "newer.json": "newer", "other.json": `"forest"`,
+		"none.json": "none.json", "absent.json": "no such file",
+	} {
+		for _, line := range []string{
+			"inspect " + name, "inspect -o json " + name,
+			"predict --model " + name + " --input iris.csv --output p.csv",
+			"evaluate --model " + name + " --input iris.csv --label Species",
+		} {
+			w.fails(1, line, want)
+		}
+	}
+	w.write("few.csv", "Sepal length,Sepal width,Petal lenght,Petal width\n1,2,3,4\n")
+	w.write("text.csv", "Sepal length,Sepal width,Petal length,Petal width\n1,2,x,4\n")
+	w.fails(1, "predict --model m.json --input few.csv --output p.csv", `no column "Petal length"; did you mean "Petal lenght"`)
+	w.fails(1, "predict --model m.json --input text.csv --output p.csv", `"x"`)
+	w.fails(1, "predict --model m.json --input heart_scale.libsvm --output p.csv", `no column "Sepal length"`)
+	w.fails(1, "predict --model m.json --input iris.csv --output p.csv --keep Specis", `did you mean "Species"?`)
+	w.fails(1, "predict --model m.json --input iris.csv --output iris.csv", "exists")
+	w.fails(2, "predict --input iris.csv --output p.csv", "--model")
+	require.NoFileExists(t, w.path("p.csv"))
+
+	w.fails(2, "inspect m.json --plot c.png --plot-of coefficient", "coefficients")
+	w.fails(2, "inspect m.json --rows -1", "--rows")
+	w.ok("inspect m.json --plot c.png --plot-of coefficients")
+	w.picture("c.png")
+	require.Contains(t, w.ok("inspect m.json --rows 1"), "… and 4 more rows")
+}
+
+func TestWrongEvaluations(t *testing.T) {
+	w := newWorkplace(t)
+	w.ok("train linear --input iris.csv --label 'Petal width' --features 'Petal length' --model m.json")
+	const iris = "evaluate --input iris.csv "
+	for _, x := range []struct {
+		code       int
+		line, want string
+	}{
+		{2, "evaluate --input iris.csv", "--kind is missing"},
+		{2, iris + "--kind binary --label x", "--score is missing"},
+		{2, iris + "--kind regression --label x", "--prediction is missing"},
+		{2, iris + "--kind regression --prediction x", "--label is missing"},
+		{2, iris + "--kind clustering --prediction x", "--label, --features or both"},
+		{2, iris + "--kind regression --prediction x --label y --plot x.png", "--plot is for"},
+		{2, iris + "--kind multiclass --prediction x --label y --plot x.png --plot-of roc", "does not go with"},
+		{2, iris + "--kind ranking", "ranking"},
+		{2, iris + "--model m.json --score x --label y", "does not go with"},
+		{2, iris + "--model m.json --label y --positive a", "do not go with"},
+		{1, iris + "--kind regression --prediction 'Petal lenght' --label 'Petal width'", `did you mean "Petal length"?`},
+		{1, iris + "--kind regression --prediction Species --label 'Petal width'", "Species"},
+		{1, iris + "--kind binary --score 'Petal width' --label Species", "Positive"},
+		{1, iris + "--model m.json --kind multiclass --label Species", "is measured as regression"},
+		{1, iris + "--model m.json", "--label is missing"},
+		{1, iris + "--model m.json --label Species", "Species"},
+	} {
+		w.fails(x.code, x.line, x.want)
+	}
+	out := w.ok(iris + "--kind binary --score 'Petal width' --label Species --positive Iris-virginica --margins")
+	require.Regexp(t, `(?m)^positive +50$`, out)
+}
+
+// A model too large for the arguments of a job is read where it is used.
+func TestLargeModels(t *testing.T) {
+	w := newWorkplace(t)
+	w.ok("train naivebayes --input iris.csv --label Species --model m.json")
+	w.write("large.json", w.read("m.json")+strings.Repeat(" ", 4<<20))
+	w.ok("predict --model m.json --input iris.csv --output p.csv")
+	w.ok("predict --model large.json --input iris.csv --output large.csv")
+	require.Equal(t, w.read("p.csv"), w.read("large.csv"))
+}

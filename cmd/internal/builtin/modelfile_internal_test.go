@@ -1,0 +1,40 @@
+package builtin
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A model beyond what travels with arguments is read where it is used, and must be the
+// same there.
+func TestModelsThatWorkersRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.json")
+	small, err := os.ReadFile("../../../algorithms/kmeans/testdata/model_v2.json")
+	require.NoError(t, err)
+	large := append(small, bytes.Repeat([]byte(" "), maxCarried)...)
+	require.NoError(t, os.WriteFile(path, large, 0o600))
+	m := readModel(path)
+	require.Empty(t, m.Problem)
+	require.Nil(t, m.File)
+	made, err := m.model()
+	require.NoError(t, err)
+	require.Equal(t, "kmeans", made.Kind())
+
+	require.NoError(t, os.WriteFile(path, append(large, '\n'), 0o600))
+	_, err = m.model()
+	require.ErrorContains(t, err, "another file than where the command runs")
+	require.NoError(t, os.Remove(path))
+	_, err = m.model()
+	require.ErrorContains(t, err, "every worker reads it")
+	require.NotEmpty(t, readModel(path).Problem)
+
+	require.NoError(t, os.WriteFile(path, small, 0o600))
+	m = readModel(path)
+	require.NoError(t, os.Remove(path))
+	_, err = m.model()
+	require.NoError(t, err, "a small one has travelled")
+}
