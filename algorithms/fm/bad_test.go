@@ -88,6 +88,8 @@ func TestPredictChecks(t *testing.T) {
 	require.True(t, recs[0].Column(3).IsNull(0))
 
 	require.Equal(t, -1.0, m.Predict([]float64{1}))
+	require.False(t, m.PredictProbability([]float64{1}, make([]float64, 2)))
+	require.False(t, m.PredictProbability([]float64{1, 2, 3}, make([]float64, 3)))
 	require.True(t, math.IsNaN(m.Margin([]float64{1})))
 	require.True(t, math.IsNaN(m.MarginSparse([]int32{1, 1}, []float64{1, 1})))
 	require.True(t, math.IsNaN(m.MarginSparse([]int32{3}, []float64{1})))

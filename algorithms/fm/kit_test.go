@@ -47,6 +47,18 @@ func fails(t *testing.T, table trial.Table, p fm.Params, texts ...string) {
 	}, texts...)
 }
 
+// probability returns that of the second class.
+func probability(t testing.TB, m *fm.Model, x ...float64) float64 {
+	t.Helper()
+	both, again := make([]float64, 2), make([]float64, 2)
+	require.True(t, m.PredictProbability(x, both))
+	indices, values := sparseOf(x)
+	require.True(t, m.PredictProbabilitySparse(indices, values, again))
+	require.Equal(t, both, again)
+	require.InDelta(t, 1, both[0]+both[1], 1e-15)
+	return both[1]
+}
+
 // sparseOf returns the entries of a row that are not 0.
 func sparseOf(x []float64) (indices []int32, values []float64) {
 	for j, v := range x {

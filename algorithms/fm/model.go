@@ -161,9 +161,22 @@ func (m *Model) predicted(margin float64) float64 {
 	return margin
 }
 
-// PredictProbability returns the probability of the second class of a classification,
-// Sigmoid of Margin.
-func (m *Model) PredictProbability(x []float64) float64 { return kernel.Sigmoid(m.Margin(x)) }
+// PredictProbability writes the probability of each class to dst, which has two values,
+// and reports whether they can be told: of a classification, for a row that has a margin.
+func (m *Model) PredictProbability(x, dst []float64) bool { return m.probabilities(m.Margin(x), dst) }
+
+// PredictProbabilitySparse is PredictProbability for a sparse row; see MarginSparse.
+func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
+	return m.probabilities(m.MarginSparse(indices, values), dst)
+}
+
+func (m *Model) probabilities(margin float64, dst []float64) bool {
+	if m.Task != Classification || len(dst) != 2 || math.IsNaN(margin) {
+		return false
+	}
+	dst[0], dst[1] = kernel.Sigmoid(-margin), kernel.Sigmoid(margin)
+	return true
+}
 
 // version is that of the payload.
 const version = 1

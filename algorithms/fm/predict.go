@@ -10,7 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -139,8 +138,7 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 			return nil
 		}
 		setCell(&row[prediction], &classes[class(margin)])
-		both := row[probability].MakeDense(2)
-		both[0], both[1] = kernel.Sigmoid(-margin), kernel.Sigmoid(margin)
+		m.probabilities(margin, row[probability].MakeDense(2))
 		return nil
 	}, nil
 }

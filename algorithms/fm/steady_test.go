@@ -16,6 +16,7 @@ func TestPredictAllocatesNothing(t *testing.T) {
 	table := products(50, true)
 	m := train(t, table, classification)
 	indices, values := sparseOf(table.Row(2))
+	out := make([]float64, 2)
 	layout := model.NewLayout("features")
 	step, err := m.Bind(layout)
 	require.NoError(t, err)
@@ -25,7 +26,7 @@ func TestPredictAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		m.Predict(table.Row(3))
 		m.PredictSparse(indices, values)
-		m.PredictProbability(table.Row(5))
+		m.PredictProbability(table.Row(5), out)
 		if step(row) != nil {
 			panic("the step fails")
 		}

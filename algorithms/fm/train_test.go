@@ -65,10 +65,10 @@ func TestExclusiveOr(t *testing.T) {
 	for i := range table.N {
 		require.Equal(t, table.Words[i], m.Classes.Values[int(m.Predict(table.Row(i)))])
 	}
-	require.Greater(t, m.PredictProbability([]float64{1, 1}), 0.9)
-	require.Less(t, m.PredictProbability([]float64{1, -1}), 0.1)
+	require.Greater(t, probability(t, m, 1, 1), 0.9)
+	require.Less(t, probability(t, m, 1, -1), 0.1)
 	p.Factors = -1
-	require.InDelta(t, 0.5, train(t, table, p).PredictProbability([]float64{1, 1}), 1e-3)
+	require.InDelta(t, 0.5, probability(t, train(t, table, p), 1, 1), 1e-3)
 }
 
 // SGD with AdaGrad comes near to what L-BFGS finds.
