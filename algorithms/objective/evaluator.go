@@ -40,6 +40,7 @@ type Evaluator struct {
 	curve     []float64 // room for curvatures
 	hessian   hessianWork
 	sample    sampleWork
+	byRow     foldRowsWork
 }
 
 // shardRows are the rows of a shard, and what is kept for each of them.
@@ -339,20 +340,24 @@ func (e *Evaluator) finish(s *shardRows, sum passSums, out []float64) {
 			copy(own, e.raw[a*e.d:(a+1)*e.d])
 		}
 		total := e.sums[a]
-		if e.centred {
-			for j, inverse := range e.inverse {
-				own[j] = (own[j] - float64(e.mean[j]*total)) * inverse
-			}
-		} else {
-			for j, inverse := range e.inverse {
-				own[j] = float64(own[j]*inverse) + 0 // never −0, see Fold
-			}
-		}
+		e.scaleGradient(own, total)
 		if e.intercept {
 			own[e.d] = total
 		}
 	}
 	copy(sum.gradient[e.Margins*e.stride():], e.sums[e.Margins:])
+}
+
+// scaleGradient turns the sums of rows times slopes, by features, into derivatives by their
+// parameters; total is the sum of the slopes. They are never −0, see Fold.
+func (e *Evaluator) scaleGradient(own []float64, total float64) {
+	own = own[:len(e.inverse)]
+	if e.centred {
+		kernel.Axpy(-total, e.mean, own)
+	}
+	for j, by := range e.inverse {
+		own[j] = float64(own[j]*by) + 0
+	}
 }
 
 // Diagnose names the first row of the shard whose loss, or its slope, is not a finite

@@ -48,6 +48,7 @@ var _ interface {
 	optim.CurvedEvaluator
 	optim.SampledEvaluator
 	optim.FoldingEvaluator
+	optim.FoldingSampledEvaluator
 } = (*Evaluator)(nil)
 
 // Open implements optim.Objective.

@@ -98,3 +98,13 @@ type SampledEvaluator interface {
 	// gets their loss, out[1:1+n] the gradient, and out[1+n] their weight.
 	EvaluateRows(shard int, rows []int32, v, out []float64) error
 }
+
+// FoldingSampledEvaluator is a SampledEvaluator that can evaluate some rows of many
+// shards together, where a step takes few of each.
+type FoldingSampledEvaluator interface {
+	SampledEvaluator
+	// FoldRows adds to out, which is zeroed, what EvaluateRows gives for some rows of each
+	// of some shards, ascending and below one node of the tree over shards, when it is
+	// folded up that tree, with the same bits; or it returns false and leaves out as it is.
+	FoldRows(shards []int, rows [][]int32, v, out []float64) (bool, error)
+}

@@ -92,7 +92,17 @@ type Stochastic struct {
 	Batch    int
 	Update   Update
 	Schedule Schedule
-	// Rate is the first learning rate; 0 means 0.1 (0.01 for Adam).
+	// Rate is the first learning rate. 0 means one for features of spread 1 and steps of
+	// 128 rows, with which each schedule ends within 1e-3 of the optimum in 50 epochs of
+	// some thousand rows:
+	//
+	//	         InverseScaling  Constant  Exponential  Optimal
+	//	Plain    1               0.1       0.3          0.1
+	//	Adam     0.1             0.003     0.01         0.003
+	//	AdaGrad  1               0.1       0.3          0.1
+	//
+	// Momentum makes it 1−Momentum times that, as steps add up to so much more; of fewer
+	// rows a step is noisier, and shorter by as much as there are more steps in an epoch.
 	Rate float64
 	// Power of InverseScaling; 0 means 0.5.
 	Power float64

@@ -36,6 +36,10 @@ type stepper struct {
 	at    []int32   // the order being shuffled
 	swap  func(i, j int)
 
+	folding FoldingSampledEvaluator // nil where the evaluator is not one
+	giving  []int                   // shards that give rows to the step
+	given   [][]int32               // these rows
+
 	gradient []float64
 	before   []float64 // parameters at the end of the epoch before, where StepTol asks
 	mean     []float64 // of parameters, where Average asks
@@ -58,7 +62,7 @@ const (
 func (d stochastic) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 	q = q.
 		Add(comqueue.Named("draw", d.draw)).
-		Add(comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows))).
+		Add(comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows)))).
 		Add(comqueue.AllReduce(reading)).
 		Add(comqueue.Named("step", d.step))
 	return d.problem.addInformation(q).
@@ -106,6 +110,7 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 		return fmt.Errorf("the objective cannot evaluate some rows alone, which SGD needs: use another method")
 	}
 	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.n)}
+	s.folding, _ = base.Evaluator.(FoldingSampledEvaluator)
 	s.update = newUpdate(&s.set, base.n)
 	s.swap = func(i, j int) { s.at[i], s.at[j] = s.at[j], s.at[i] }
 	if s.set.StepTol > 0 {
@@ -135,17 +140,44 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 		rest[countAt], rest[shardsAt] = float64(len(order)), 1
 		return wrap(ctx, s.Evaluate(shard, s.v, sums))
 	}
-	// Each shard gives its share of every step; they begin at different places of the
-	// epoch, so that those that have fewer rows than there are steps do not all skip the
-	// same ones.
-	rows, offset := int64(len(order)), int64(shard)*int64(s.steps)/int64(ctx.TotalShards())
-	lo := (int64(s.done)*rows + offset) / int64(s.steps)
-	hi := (int64(s.done+1)*rows + offset) / int64(s.steps)
-	if lo == hi {
+	rows := s.share(shard, ctx.TotalShards())
+	if len(rows) == 0 {
 		return nil
 	}
-	rest[countAt] = float64(hi - lo)
-	return wrap(ctx, s.sampled.EvaluateRows(shard, order[lo:hi], s.v, out[:1+s.n+countAt]))
+	rest[countAt] = float64(len(rows))
+	return wrap(ctx, s.sampled.EvaluateRows(shard, rows, s.v, out[:1+s.n+countAt]))
+}
+
+// share returns the rows of a shard that the step takes. Each shard gives its share of
+// every step; they begin at different places of the epoch, so that those that have fewer
+// rows than there are steps do not all skip the same ones.
+func (s *stepper) share(shard, shards int) []int32 {
+	order := s.order[shard-s.first]
+	rows, offset := int64(len(order)), int64(shard)*int64(s.steps)/int64(shards)
+	lo := (int64(s.done)*rows + offset) / int64(s.steps)
+	hi := (int64(s.done+1)*rows + offset) / int64(s.steps)
+	return order[lo:hi]
+}
+
+// foldRows is readRows for the shards of a node, where the evaluator takes them together.
+func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+	s := stepping.Get(ctx)
+	if s.phase != walking || s.folding == nil {
+		return false, nil
+	}
+	s.giving, s.given = s.giving[:0], s.given[:0]
+	count := 0
+	for shard := shards.Lo; shard < shards.Hi; shard++ {
+		if rows := s.share(shard, ctx.TotalShards()); len(rows) > 0 {
+			s.giving, s.given = append(s.giving, shard), append(s.given, rows)
+			count += len(rows)
+		}
+	}
+	done, err := s.folding.FoldRows(s.giving, s.given, s.v, out[:1+s.n+countAt])
+	if done {
+		out[1+s.n+countAt] = float64(count)
+	}
+	return done, wrap(ctx, err)
 }
 
 // step takes what was read.
@@ -160,6 +192,9 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 			batch = int(rest[shardsAt])
 		}
 		s.steps = max(1, (s.rows+batch-1)/max(batch, 1))
+		if s.set.Stochastic.Rate == 0 {
+			s.set.Stochastic.Rate = s.set.Stochastic.rate(batch)
+		}
 		s.phase = walking
 		a, err := s.exact(sums, "at the start: check the features, or give other parameters to start from")
 		if err != nil {

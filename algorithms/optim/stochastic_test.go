@@ -31,12 +31,12 @@ func TestSGDComesClose(t *testing.T) {
 	const l2 = 0.01
 	best, _ := o.independent(t, optim.Settings{L2: l2})
 	for name, s := range map[string]optim.Stochastic{
-		"default":     {Rate: 1},
+		"inverse":     {Rate: 1},
 		"constant":    {Schedule: optim.Constant, Rate: 0.06},
 		"exponential": {Schedule: optim.Exponential, Rate: 0.5, Decay: 0.9},
 		"optimal":     {Schedule: optim.Optimal, Rate: 1},
-		"momentum":    {Momentum: 0.9},
-		"nesterov":    {Momentum: 0.9, Nesterov: true},
+		"momentum":    {Momentum: 0.9, Rate: 0.1},
+		"nesterov":    {Momentum: 0.9, Nesterov: true, Rate: 0.1},
 		"adam":        {Update: optim.Adam, Schedule: optim.Exponential, Rate: 0.05, Decay: 0.9},
 		"adagrad":     {Update: optim.AdaGrad, Schedule: optim.Constant, Rate: 0.5},
 		"average":     {Schedule: optim.Constant, Rate: 0.1, Average: true},

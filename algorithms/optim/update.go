@@ -44,6 +44,31 @@ func newUpdate(set *Settings, n int) update {
 	return u
 }
 
+// usualBatch is how many rows a step has that the default rates are for.
+const usualBatch = 128
+
+// rate returns the default of Rate for steps of some rows. Of fewer rows than usual there
+// are as many times more steps in an epoch, and each has a gradient of as many times the
+// variance. Both are made up for by a rate in proportion to the rows, where the rate stays
+// what it is; where it falls with t^-Power by its power of 1−Power; Adam divides by the
+// root of the variance, and AdaGrad by that of the number of steps too.
+func (s Stochastic) rate(batch int) float64 {
+	rates := [...][4]float64{
+		Plain:   {InverseScaling: 1, Constant: 0.1, Exponential: 0.3, Optimal: 0.1},
+		Adam:    {InverseScaling: 0.1, Constant: 0.003, Exponential: 0.01, Optimal: 0.003},
+		AdaGrad: {InverseScaling: 1, Constant: 0.1, Exponential: 0.3, Optimal: 0.1},
+	}
+	rate := rates[s.Update][s.Schedule] * (1 - s.Momentum)
+	power := [...]float64{Plain: 1, Adam: 0.5, AdaGrad: 0}[s.Update]
+	if s.Schedule == InverseScaling {
+		power -= s.Power
+	}
+	if batch >= usualBatch || power <= 0 {
+		return rate
+	}
+	return rate * kernel.Pow(float64(batch)/usualBatch, power)
+}
+
 // learningRate returns the rate after t steps, in an epoch that counts from 0.
 func (u *update) learningRate(set *Settings, t, epoch int) float64 {
 	s := &set.Stochastic

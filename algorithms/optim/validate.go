@@ -99,10 +99,6 @@ func (s Settings) withDefaults() Settings {
 	if s.MaxBytes == 0 {
 		s.MaxBytes = 4 << 30
 	}
-	if s.Stochastic.Update == Adam {
-		or(&s.Stochastic.Rate, 0.01)
-	}
-	or(&s.Stochastic.Rate, 0.1)
 	or(&s.Stochastic.Power, 0.5)
 	or(&s.Stochastic.Decay, 0.95)
 	if s.Method == Auto && s.L1 > 0 {
