@@ -1,0 +1,168 @@
+package pmml
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/model"
+)
+
+// affine is what models with linear margins have in common.
+type affine struct {
+	reads        []model.Input
+	offset       string
+	columns      []int32
+	coefficients [][]float64
+	intercepts   []float64
+}
+
+// predictors returns the fields that have coefficients.
+func (b *builder) predictors(m affine) []string {
+	var names []string
+	var widths []int
+	for _, in := range m.reads {
+		names, widths = append(names, in.Column), append(widths, sizeOf(in.Type))
+	}
+	fields := b.join(names, widths)
+	if m.columns == nil || b.err != nil {
+		return fields
+	}
+	some := make([]string, len(m.columns))
+	for k, j := range m.columns {
+		some[k] = fields[j]
+	}
+	return some
+}
+
+// table returns the regression of a margin.
+func (b *builder) table(m affine, fields []string, a int, attributes ...string) element {
+	e := el("RegressionTable", append([]string{"intercept", number(m.intercepts[a])}, attributes...)...)
+	for j, f := range fields {
+		e.children = append(e.children, el("NumericPredictor", "name", f, "coefficient", number(m.coefficients[a][j])))
+	}
+	if m.offset != "" && a == 0 {
+		e.children = append(e.children, el("NumericPredictor", "name", b.numbers(m.offset, 1)[0], "coefficient", "1"))
+	}
+	return e
+}
+
+// schema returns the fields that are read, and the one that is predicted, if any.
+func (b *builder) schema(target string) element {
+	e := el("MiningSchema")
+	if target != "" {
+		e.children = append(e.children, el("MiningField", "name", target, "usageType", "target"))
+	}
+	for _, f := range b.active {
+		e.children = append(e.children, el("MiningField", "name", f, "invalidValueTreatment", "asIs"))
+	}
+	return e
+}
+
+// predicted declares the field that is predicted, whose name models do not know, and returns
+// that and the output field of predictions.
+func (b *builder) predicted(name, op, kind string, values ...string) (target string, output element) {
+	field := b.name("target")
+	e := el("DataField", "name", field, "optype", op, "dataType", kind)
+	for _, v := range values {
+		e.children = append(e.children, el("Value", "value", v))
+	}
+	b.target = append(b.target, e)
+	return field, el("OutputField", "name", b.name(name), "optype", op, "dataType", kind, "feature", "predictedValue")
+}
+
+// add adds the element of a model, of which a file of ours has one.
+func (b *builder) add(e element) {
+	if len(b.models) > 0 {
+		b.fail("the pipeline has a model before it, and a PMML file has one")
+	}
+	b.models = append(b.models, e)
+}
+
+func (b *builder) linear(m *linear.Model) {
+	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
+	fields := b.predictors(a)
+	if b.err != nil {
+		return
+	}
+	table := b.table(a, fields, 0)
+	target, out := b.predicted(orName(m.PredictionCol, "prediction"), "continuous", "double")
+	b.add(el("RegressionModel", "modelName", "linear", "functionName", "regression", "normalizationMethod", "none").
+		with(b.schema(target), el("Output").with(out), table))
+	b.refs = []string{"coefficients", "intercepts"}
+}
+
+func (b *builder) logistic(m *logistic.Model) {
+	if m.Threshold != 0.5 && len(m.Coefficients) == 1 {
+		b.fail("PMML predicts the more probable class: a threshold of %v has no counterpart", m.Threshold)
+	}
+	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
+	fields := b.predictors(a)
+	if b.err != nil {
+		return
+	}
+	classes := m.Classes.Values
+	method := "softmax"
+	var tables []element
+	if len(m.Coefficients) == 1 { // the last class is the one that is left
+		method = "logit"
+		tables = []element{b.table(a, fields, 0, "targetCategory", classes[1]), el("RegressionTable", "intercept", "0", "targetCategory", classes[0])}
+	} else {
+		for k := range m.Coefficients {
+			tables = append(tables, b.table(a, fields, k, "targetCategory", classes[k]))
+		}
+	}
+	target, first := b.predicted(orName(m.PredictionCol, "prediction"), "categorical", labelType(m.Classes.Type), classes...)
+	out := el("Output").with(first)
+	for k, text := range classes {
+		name := b.name(componentName(orName(m.ProbabilityCol, "probability"), k, true))
+		out.children = append(out.children, el("OutputField", "name", name, "optype", "continuous", "dataType", "double", "feature", "probability", "value", text))
+	}
+	b.add(el("RegressionModel", "modelName", "logistic", "functionName", "classification", "normalizationMethod", method).
+		with(b.schema(target), out).with(tables...))
+	b.refs = []string{"coefficients", "intercepts"}
+}
+
+// labelType returns the type of a field of labels: dates and the like are text.
+func labelType(kind string) string {
+	switch {
+	case kind == "bool":
+		return "boolean"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "integer"
+	case strings.HasPrefix(kind, "float"):
+		return "double"
+	}
+	return "string"
+}
+
+func (b *builder) kmeans(m *kmeans.Model) {
+	if m.Distance != kmeans.Euclidean {
+		b.fail("PMML has no cosine distance: normalize the vectors, and train by Euclidean distance")
+	}
+	fields := b.numbers(m.VectorCol, m.Dim)
+	if b.err != nil {
+		return
+	}
+	e := el("ClusteringModel", "modelName", "kmeans", "functionName", "clustering", "modelClass", "centerBased", "numberOfClusters", strconv.Itoa(len(m.Centers))).
+		with(b.schema(""), el("Output").with(
+			el("OutputField", "name", b.name("cluster"), "optype", "categorical", "dataType", "integer", "feature", "predictedValue"),
+			el("OutputField", "name", b.name("distance"), "optype", "continuous", "dataType", "double", "feature", "affinity"),
+		), el("ComparisonMeasure", "kind", "distance").with(el("euclidean")))
+	for _, f := range fields {
+		e.children = append(e.children, el("ClusteringField", "field", f, "compareFunction", "absDiff"))
+	}
+	for a, center := range m.Centers {
+		array := el("Array", "n", strconv.Itoa(len(center)), "type", "real")
+		parts := make([]string, len(center))
+		for j, v := range center {
+			parts[j] = number(v)
+		}
+		array.text = strings.Join(parts, " ")
+		e.children = append(e.children, el("Cluster", "id", strconv.Itoa(a)).with(array))
+	}
+	b.add(e)
+	b.refs = []string{"centers"}
+}
