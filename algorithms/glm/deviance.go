@@ -1,0 +1,281 @@
+package glm
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// deviance is half the unit deviance of a family whose variance is mean^power, or that of
+// proportions, as an objective.Loss of the linked mean. Its second derivatives are those
+// expected, the Fisher information, with which Newton's method is iteratively reweighted
+// least squares (Nelder and Wedderburn, Generalized linear models, Journal of the Royal
+// Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models).
+type deviance struct {
+	family Family
+	link   Link
+	power  float64
+	// shift is added to margins, so that parameters of 0 give the mean of all labels.
+	shift float64
+	// tally adds two constants that change nothing, but whose second derivatives are
+	// Pearson's statistic and the part of the log-likelihood that is no deviance: so the sums
+	// over the rows come with the last matrix, and need no read of their own.
+	tally bool
+}
+
+// Places of the tallies among the constants.
+const (
+	pearsonTally = iota
+	saturatedTally
+	tallies
+)
+
+// powers are those of the variance.
+var powers = [...]float64{Gaussian: 0, Poisson: 1, Gamma: 2}
+
+// devianceOf returns the loss of parameters that are valid.
+func (p Params) devianceOf(tally bool) deviance {
+	l := deviance{family: p.Family, link: p.link(), tally: tally}
+	switch p.Family {
+	case Tweedie:
+		l.power = p.power()
+	case Binomial:
+	default:
+		l.power = powers[p.Family]
+	}
+	return l
+}
+
+// String implements objective.Loss.
+func (l deviance) String() string { return l.family.String() }
+
+// Label implements objective.Loss.
+func (deviance) Label() rows.LabelKind { return rows.NumberLabel }
+
+// Shape implements objective.Loss.
+func (l deviance) Shape(*rows.Facts) (objective.Shape, error) {
+	if l.tally {
+		return objective.Shape{Margins: 1, Constants: tallies}, nil
+	}
+	return objective.Shape{Margins: 1}, nil
+}
+
+// Refuses implements objective.Loss.
+func (l deviance) Refuses(y float64) string {
+	switch {
+	case l.family == Gaussian:
+		return ""
+	case l.family == Binomial && !(y >= 0 && y <= 1):
+		return fmt.Sprintf("%v is no proportion: values of the family binomial are from 0 to 1", y)
+	case y < 0:
+		return fmt.Sprintf("%v is negative: values of the family %v are 0 or more", y, l.family)
+	case l.power >= 2 && y == 0:
+		return fmt.Sprintf("%v is not above 0, as values of the family %v are, with this power", y, l.family)
+	}
+	return ""
+}
+
+// At implements objective.Loss.
+func (l deviance) At(b *objective.Batch) {
+	n, k := b.N, b.K
+	m, work := b.Work[:n], b.Loss[:n]
+	for i := range m {
+		m[i] = b.Margin[i*k] + l.shift
+	}
+	if k > 1 {
+		clear(b.Slope[:n*k])
+		if b.Curve != nil {
+			clear(b.Curve[n : n*k*(k+1)/2])
+		}
+	}
+	switch {
+	case l.family == Binomial:
+		l.proportions(b, m)
+	case l.link == Log:
+		l.logarithmic(b, m, work)
+	default:
+		l.direct(b, m)
+	}
+}
+
+// put writes the derivatives of a row. mean and variance are for the tally.
+func (l deviance) put(b *objective.Batch, i int, slope, information, mean, variance float64) {
+	b.Slope[i*b.K] = slope
+	if b.Curve == nil {
+		return
+	}
+	b.Curve[i] = information
+	if !l.tally {
+		return
+	}
+	// By margins a and b ≤ a, at (a(a+1)/2+b)·N, and the constants are margins 1 and 2.
+	r := b.Label[i] - mean
+	b.Curve[2*b.N+i] = float64(r*r) / variance
+	if l.family == Poisson {
+		b.Curve[5*b.N+i] = saturated(b.Label[i])
+	}
+}
+
+// logarithmic is At with the link Log: with mean^(1−power) and mean^(2−power), there is
+// nothing else to be found of the mean, and no difference of large numbers.
+func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
+	p := l.power
+	for i, x := range m {
+		low, high := 1.0, 1.0
+		if p != 1 {
+			low = kernel.Exp((1 - p) * x)
+		}
+		if p != 2 {
+			high = kernel.Exp((2 - p) * x)
+		}
+		y := b.Label[i]
+		scaled := y * low
+		switch p {
+		case 0:
+			r := y - low
+			room[i] = 0.5 * float64(r*r)
+			l.put(b, i, -r*low, high, low, 1)
+			continue
+		case 1:
+			room[i] = high
+			if y > 0 {
+				room[i] = (high - y) - float64(y*(x-kernel.Log(y)))
+			}
+		case 2:
+			room[i] = (scaled - 1) - (kernel.Log(y) - x)
+		default:
+			room[i] = scaled/(p-1) + high/(2-p) - l.ofLabel(y)
+		}
+		mean := high / low
+		l.put(b, i, high-scaled, high, mean, float64(mean*mean)/high)
+	}
+}
+
+// ofLabel is the part of half the deviance that no mean changes, of powers other than 0, 1
+// and 2.
+func (l deviance) ofLabel(y float64) float64 {
+	if y == 0 {
+		return 0
+	}
+	return kernel.Pow(y, 2-l.power) / ((l.power - 1) * (2 - l.power))
+}
+
+// direct is At where the mean is the margin or its inverse. A mean that the family does not
+// have is an infinite loss, so that steps there are shortened.
+func (l deviance) direct(b *objective.Batch, m []float64) {
+	p := l.power
+	for i, x := range m {
+		mean, by := x, 1.0 // and its derivative by the margin
+		if l.link == Inverse {
+			mean = 1 / x
+			by = -float64(mean * mean)
+		}
+		y := b.Label[i]
+		if p == 0 {
+			r := y - mean
+			b.Loss[i] = 0.5 * float64(r*r)
+			l.put(b, i, -r*by, float64(by*by), mean, 1)
+			continue
+		}
+		if !(mean > 0) || math.IsInf(mean, 1) {
+			b.Loss[i] = math.Inf(1)
+			l.put(b, i, 0, 0, 1, 1)
+			continue
+		}
+		variance := mean
+		switch p {
+		case 1:
+			b.Loss[i] = mean
+			if y > 0 {
+				b.Loss[i] = (mean - y) - float64(y*kernel.Log(mean/y))
+			}
+		case 2:
+			variance = mean * mean
+			ratio := y / mean
+			b.Loss[i] = (ratio - 1) - kernel.Log(ratio)
+		default:
+			variance = kernel.Pow(mean, p)
+			b.Loss[i] = float64(y*kernel.Pow(mean, 1-p))/(p-1) + kernel.Pow(mean, 2-p)/(2-p) - l.ofLabel(y)
+		}
+		l.put(b, i, (mean-y)/variance*by, float64(by*by)/variance, mean, variance)
+	}
+}
+
+// proportions is At of the family Binomial.
+func (l deviance) proportions(b *objective.Batch, m []float64) {
+	for i, x := range m {
+		var mean, rest, logMean, logRest float64 // rest = 1−mean
+		by := 1.0
+		switch l.link {
+		case Logit:
+			mean, rest = kernel.Sigmoid(x), kernel.Sigmoid(-x)
+			logMean, logRest = -kernel.Softplus(-x), -kernel.Softplus(x)
+		case Log:
+			mean, rest = kernel.Exp(x), -kernel.Expm1(x)
+			logMean, by = x, mean
+			logRest = kernel.Log(rest)
+		default:
+			mean, rest = x, 1-x
+			logMean, logRest = kernel.Log(mean), kernel.Log(rest)
+		}
+		y := b.Label[i]
+		if l.link != Logit && !(mean > 0 && rest > 0) {
+			b.Loss[i] = math.Inf(1)
+			l.put(b, i, 0, 0, 0.5, 0.25)
+			continue
+		}
+		loss := 0.0
+		if y > 0 {
+			loss -= float64(y * (logMean - kernel.Log(y)))
+		}
+		if y < 1 {
+			loss -= float64((1 - y) * (logRest - kernel.Log(1-y)))
+		}
+		b.Loss[i] = loss
+		variance := mean * rest
+		if l.link == Logit {
+			l.put(b, i, mean-y, variance, mean, variance)
+		} else {
+			l.put(b, i, (mean-y)/variance*by, float64(by*by)/variance, mean, variance)
+		}
+	}
+}
+
+// saturated returns how far below 0 the log-likelihood of a count is where the mean is the
+// count itself: log y! − y·log y + y.
+func saturated(y float64) float64 {
+	if y == 0 {
+		return 0
+	}
+	return affine.LogGamma(y+1) - float64(y*kernel.Log(y)) + y
+}
+
+// mean returns the mean of a margin.
+func (l Link) mean(margin float64) float64 {
+	switch l {
+	case Log:
+		return kernel.Exp(margin)
+	case Logit:
+		return kernel.Sigmoid(margin)
+	case Inverse:
+		return 1 / margin
+	}
+	return margin
+}
+
+// of returns the margin of a mean; it is not finite where the mean has none.
+func (l Link) of(mean float64) float64 {
+	switch l {
+	case Log:
+		return kernel.Log(mean)
+	case Logit:
+		return kernel.Log(mean / (1 - mean))
+	case Inverse:
+		return 1 / mean
+	}
+	return mean
+}

@@ -1,0 +1,209 @@
+package glm
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Model is a trained generalised linear model. It is used by pointer and not changed once
+// it predicts; any number of goroutines may use one.
+//
+// Coefficients has one row, and Intercepts one value, those of the linked mean, on the
+// scale of the features as they are.
+type Model struct {
+	affine.Model
+	// Family and Link are those that the model was trained with, never Auto.
+	Family Family
+	Link   Link
+	// Power is that of the family Tweedie, else 0.
+	Power float64
+	// PredictionCol names the column of predictions; empty means "prediction".
+	PredictionCol string
+}
+
+// Summary tells about a training, and Inference is its table of standard errors.
+type (
+	Summary   = affine.Summary
+	Inference = affine.Inference
+	Term      = affine.Term
+)
+
+// Predict returns the mean that is predicted for a row, with an offset of 0. A row that has
+// not Dim features gives NaN. It allocates nothing, the first call excepted.
+func (m *Model) Predict(x []float64) float64 { return m.Mean(m.Margin(x)) }
+
+// PredictSparse is Predict for a row of which only the entries that are not 0 are given,
+// with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
+// give NaN.
+func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
+	return m.Mean(m.SparseMargin(indices, values))
+}
+
+// Mean returns the mean for a linked mean: Margin or SparseMargin of a row, and its offset.
+func (m *Model) Mean(margin float64) float64 { return m.Link.mean(margin) }
+
+// payload is what a model's file holds.
+type payload struct {
+	affine.Payload
+	Family        Family  `json:"family"`
+	Link          Link    `json:"link"`
+	Power         float64 `json:"power,omitempty"`
+	PredictionCol string  `json:"prediction_column,omitempty"`
+}
+
+const version = 1
+
+// Kind implements model.Model.
+func (m *Model) Kind() string { return kind }
+
+// Encode returns the model's file, the same bytes for the same model. A model that does not
+// hold together is an error.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model of kind %q: %w", kind, err)
+	}
+	return model.Encode(kind, version, m.Inputs(), m.Summary, payload{m.Payload(), m.Family, m.Link, m.Power, m.PredictionCol})
+}
+
+// check tells what does not hold together.
+func (m *Model) check() error {
+	if m.Margins() != 1 {
+		return fmt.Errorf("there are coefficients of %d margins, want 1", m.Margins())
+	}
+	if err := checkFamily(m.Family, m.Link, m.Power); err != nil {
+		return err
+	}
+	return m.Check()
+}
+
+// Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
+// newer version is an error that says so.
+func Decode(file []byte) (*Model, error) {
+	f, err := model.Decode(file, kind, version)
+	if err != nil {
+		return nil, err
+	}
+	var p payload
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	m := &Model{Family: p.Family, Link: p.Link, Power: p.Power, PredictionCol: p.PredictionCol}
+	if err := m.Fill(f, p.Payload); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// Save writes the model to a file. The file is either the old one or the whole new one.
+func (m *Model) Save(path string) error { return model.Save(path, m) }
+
+// Load reads a model that Save wrote.
+func Load(path string) (*Model, error) {
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return m, nil
+}
+
+// ModelOf returns the model that was collected under a name from the dataset that Train
+// returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// Dataset makes the model a dataset of the job, as Train returns one, so that a saved model
+// can be given to Predict.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Dataset(b, m) }
+
+// Transform implements model.Model: it is Predict with the columns of training.
+func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
+	b := model.BuilderOf("glm.Model.Transform", d)
+	return Predict(d, m.Dataset(b), PredictOptions{PredictionCol: m.PredictionCol})
+}
+
+// Bind implements model.Binder.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	in, err := m.Model.Bind(l)
+	if err != nil {
+		return nil, err
+	}
+	to := l.Add(predictionName(m.PredictionCol))
+	return func(row []model.Cell) error {
+		var one [1]float64
+		switch ok, err := in.MarginsTo(row, one[:]); {
+		case err != nil:
+			return err
+		case !ok:
+			row[to].SetNull()
+		default:
+			row[to].SetFloat(m.Mean(one[0]))
+		}
+		return nil
+	}, nil
+}
+
+func predictionName(name string) string {
+	if name == "" {
+		return defaultPrediction
+	}
+	return name
+}
+
+// PredictOptions change what Predict reads and writes.
+type PredictOptions struct {
+	// VectorCol, FeatureCols and OffsetCol are read in place of the columns that the model was
+	// trained on; empty means those.
+	VectorCol   string
+	FeatureCols []string
+	OffsetCol   string
+	// PredictionCol names the new float64 column of means; empty means "prediction".
+	PredictionCol string
+	// Replace puts it in the place of a column of its name, which otherwise is an error.
+	Replace bool
+	// Skip gives rows that hold a NaN or an infinity null in place of failing the run. Rows
+	// with nulls are given null in either case.
+	Skip bool
+}
+
+// Predict adds the mean that a model predicts to each row, with the bits that
+// Model.Predict, PredictSparse and Mean return. The model is a dataset of one row, from
+// Train or from Model.Dataset. Rows stay in place.
+func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
+	return affine.Apply("glm.Predict", d, made, affine.Application{
+		Op: "GLMPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
+		Outputs: []arrow.Field{{Name: predictionName(o.PredictionCol), Type: arrow.PrimitiveTypes.Float64, Nullable: true}},
+		Open: func(file []byte) (*affine.Model, affine.Score, error) {
+			m, err := Decode(file)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
+				b.Field(0).(*array.Float64Builder).Append(m.Mean(margins[0]))
+				return nil
+			}, nil
+		},
+	})
+}

@@ -1,0 +1,186 @@
+package glm_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+func TestSameBits(t *testing.T) {
+	wild := trial.Wild(100, 3)
+	table := counts(90, 3)
+	sparse := counts(90, 3)
+	sparse.Sparse = true
+	for i := range sparse.N {
+		sparse.Offset = append(sparse.Offset, math.Sin(float64(i)))
+	}
+	for name, c := range map[string]struct {
+		table trial.Table
+		p     glm.Params
+	}{
+		"wild":     {wild, glm.Params{Family: glm.Binomial, MaxIter: 4}},
+		"poisson":  {sparse, glm.Params{Family: glm.Poisson}},
+		"identity": {table, glm.Params{Family: glm.Gamma, Link: glm.Identity}},
+		"tweedie":  {table, glm.Params{Family: glm.Tweedie, L1: 0.01, L2: 0.01, MaxIter: 8}},
+		"lbfgs":    {sparse, glm.Params{Family: glm.Gamma, Method: optim.LBFGS, MaxIter: 8}},
+		"sgd":      {sparse, glm.Params{Family: glm.Gamma, Method: optim.SGD, MaxIter: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.SameBits(t, func(b *engine.Builder) {
+				rows := c.table.Dataset(b)
+				made := glm.Train(rows, columns(c.table, c.p))
+				operators.Collect(b, "model", made)
+				operators.Collect(b, "predictions", glm.Predict(rows, made, glm.PredictOptions{}))
+			}, "glm")
+		})
+	}
+}
+
+func TestBadParams(t *testing.T) {
+	table := counts(20, 2)
+	for text, p := range map[string]glm.Params{
+		"L1 is -1":                                 {L1: -1},
+		"L2 is NaN":                                {L2: math.NaN()},
+		"Family(9) is none of the":                 {Family: 9},
+		"has no link Link(8)":                      {Link: 8},
+		"the family poisson has no link logit":     {Family: glm.Poisson, Link: glm.Logit},
+		"the parameter Power is 1:":                {Family: glm.Tweedie, Power: 1},
+		"the parameter Power is NaN":               {Family: glm.Tweedie, Power: math.NaN()},
+		"which is for the family tweedie":          {Power: 1.5},
+		"NoIntercept is set with the link inverse": {Family: glm.Gamma, Link: glm.Inverse, NoIntercept: true},
+		"MaxIter is -1":                            {MaxIter: -1},
+		"both VectorCol":                           {VectorCol: "features", FeatureCols: []string{"id"}},
+		`"feature"`:                                {VectorCol: "feature"},
+	} {
+		p.LabelCol = "label"
+		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", glm.Train(table.Dataset(b), p)) }, "glm.Train", text)
+	}
+	require.ErrorContains(t, glm.Params{}.Validate(), "LabelCol is empty")
+	trial.Fails(t, func(b *engine.Builder) { glm.Train(nil, glm.Params{LabelCol: "y"}) }, "the dataset is nil")
+	var f glm.Family
+	require.NoError(t, f.UnmarshalText([]byte("gamma")))
+	require.Equal(t, glm.Gamma, f)
+	require.ErrorContains(t, f.UnmarshalText([]byte("x")), "unknown family")
+	var l glm.Link
+	require.ErrorContains(t, l.UnmarshalText([]byte("x")), "unknown link")
+	_, err := glm.Link(9).MarshalText()
+	require.Error(t, err)
+	_, err = glm.Family(-1).MarshalText()
+	require.Error(t, err)
+}
+
+func TestBadRows(t *testing.T) {
+	weightless, infinite, wrong, negative := counts(20, 2), counts(20, 2), counts(20, 2), counts(20, 2)
+	clear(weightless.Weight)
+	infinite.Label[11], wrong.X[5], negative.Weight[3] = math.Inf(-1), math.NaN(), -1
+	for text, table := range map[string]trial.Table{
+		"every weight":      weightless,
+		`column "label"`:    infinite,
+		`column "features"`: wrong,
+		`column "weight"`:   negative,
+		"no rows":           {D: 2, Label: []float64{}},
+	} {
+		trial.Fails(t, trains(table, glm.Params{Family: glm.Poisson}), text)
+	}
+	m := train(t, wrong, glm.Params{Family: glm.Poisson, Skip: true})
+	require.EqualValues(t, 19, m.Summary.Rows)
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "predictions", glm.Predict(wrong.Dataset(b), m.Dataset(b), glm.PredictOptions{}))
+	}, "row 0 of the shard", "component 1 is NaN")
+}
+
+// TestRowsThatTellLittle: one row, all labels alike, more features than rows, classes that
+// a plane separates, counts that are all 0.
+func TestRowsThatTellLittle(t *testing.T) {
+	for _, family := range []glm.Family{glm.Gaussian, glm.Poisson, glm.Gamma, glm.Tweedie} {
+		m := train(t, trial.TableOf([]float64{7}, []float64{2, 3}), glm.Params{Family: family})
+		require.InEpsilon(t, 7, m.Predict([]float64{2, 3}), 1e-6, family)
+		for _, term := range m.Summary.Inference.Terms[:2] {
+			require.False(t, term.Defined)
+		}
+		alike := counts(30, 2)
+		for i := range alike.Label {
+			alike.Label[i] = 4
+		}
+		same := train(t, alike, glm.Params{Family: family})
+		require.InDelta(t, 4, same.Predict([]float64{5, -5}), 1e-6)
+		deviance, ok := same.Summary.Measure(glm.Deviance)
+		require.True(t, ok)
+		require.InDelta(t, 0, deviance, 1e-9)
+		wide := counts(8, 20)
+		fitted := train(t, wide, glm.Params{Family: family, L2: 0.01})
+		require.True(t, fitted.Summary.Converged, "%v: %v", family, fitted.Summary.Reason)
+	}
+	apart := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})
+	m := train(t, apart, glm.Params{Family: glm.Binomial})
+	require.Equal(t, optim.Diverging, m.Summary.Reason)
+	require.Nil(t, m.Summary.Inference)
+	nothing := trial.TableOf(make([]float64, 6), []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})
+	zero := train(t, nothing, glm.Params{Family: glm.Poisson})
+	require.Less(t, zero.Predict([]float64{1}), 1e-3)
+	_, ok := zero.Summary.Measure(glm.NullDeviance)
+	require.False(t, ok, "an intercept alone has no optimum")
+}
+
+// TestCollinearAndConstantColumns: the table names them, and the predictions are those
+// without them.
+func TestCollinearAndConstantColumns(t *testing.T) {
+	table := counts(100, 2)
+	more := table
+	more.D, more.X = 5, nil
+	for i := range table.N {
+		x := table.Row(i)
+		more.X = append(more.X, 7, x[0], x[1], x[0]+x[1], 2*x[1])
+	}
+	want := train(t, table, glm.Params{Family: glm.Gamma})
+	for _, sparse := range []bool{false, true} {
+		more.Sparse = sparse
+		got := train(t, more, glm.Params{Family: glm.Gamma})
+		require.Equal(t, []int{0, 3, 4}, got.Summary.Inference.Collinear)
+		require.Equal(t, 97.0, got.Summary.Inference.Freedom)
+		for i := range table.N {
+			require.InEpsilon(t, want.Predict(table.Row(i)), got.Predict(more.Row(i)), 1e-6)
+		}
+	}
+}
+
+// TestNoInterceptAndNoInference.
+func TestNoInterceptAndNoInference(t *testing.T) {
+	table := counts(60, 3)
+	m := train(t, table, glm.Params{Family: glm.Poisson, NoIntercept: true, Tol: 1e-11})
+	require.Zero(t, m.Intercepts[0])
+	require.Len(t, m.Summary.Inference.Terms, 3)
+	var score [3]float64 // at the optimum residuals are orthogonal to features
+	for i := range table.N {
+		for j, x := range table.Row(i) {
+			score[j] += table.Weight[i] * x * (table.Label[i] - m.Predict(table.Row(i)))
+		}
+	}
+	require.InDeltaSlice(t, []float64{0, 0, 0}, score[:], 1e-6)
+	_, ok := m.Summary.Measure(glm.NullDeviance)
+	require.False(t, ok)
+	with := train(t, table, glm.Params{Family: glm.Poisson})
+	without := train(t, table, glm.Params{Family: glm.Poisson, NoInference: true})
+	require.Nil(t, without.Summary.Inference)
+	require.InDeltaSlice(t, with.Coefficients[0], without.Coefficients[0], 1e-7)
+}
+
+// TestL1MakesZeros of features that tell nothing.
+func TestL1MakesZeros(t *testing.T) {
+	table := trial.Gaussian(5, 300, 8)
+	for i := range table.N {
+		table.Label = append(table.Label, math.Exp(0.5*table.Row(i)[2]))
+	}
+	m := train(t, table, glm.Params{Family: glm.Gamma, L1: 0.1})
+	for j, v := range m.Coefficients[0] {
+		require.Equal(t, j == 2, v != 0, j)
+	}
+	require.InDelta(t, 0.4, m.Coefficients[0][2], 0.05, "0.5 less the penalty over the information, 1")
+}
