@@ -317,7 +317,7 @@ func (o *opening) summary(r *optim.Result, ev *joint, rows int64) affine.Summary
 		absolute += max(v, -v)
 		squares += float64(v * v)
 	}
-	penalty := float64(o.common.L1*absolute) + 0.5*float64(o.common.L2*squares)
+	penalty := float64(o.common.L1*absolute) + float64(0.5*float64(o.common.L2*squares))
 	reads := float64(len(ev.parts))
 	for i := range r.Record {
 		r.Record[i].Reads *= reads
