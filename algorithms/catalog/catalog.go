@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
@@ -11,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // Kinds returns every kind of model, the estimators first.
@@ -25,6 +27,9 @@ func estimators() []model.Kind {
 		kind("gmm", "clusters by a mixture of Gaussian distributions", gmm.Decode),
 		kind("linear", "numbers by linear regression", linear.Decode),
 		kind("logistic", "classes by logistic regression", logistic.Decode),
+		kind("linear-svc", "classes by linear support vector machines", svm.DecodeSVC),
+		kind("linear-svr", "numbers by a linear support vector machine", svm.DecodeSVR),
+		kind("glm", "means by generalised linear models", glm.Decode),
 		kind("naivebayes", "classes by naive Bayes", naivebayes.Decode),
 	}
 }

@@ -56,6 +56,9 @@ func TestOldFilesAreRead(t *testing.T) {
 		"../kmeans/testdata/model_v1.json":            "kmeans",
 		"../kmeans/testdata/model_v2.json":            "kmeans",
 		"../gmm/testdata/model_v1.json":               "gmm",
+		"../svm/testdata/svc_v1.json":                 "linear-svc",
+		"../svm/testdata/svr_v1.json":                 "linear-svr",
+		"../glm/testdata/model_v1.json":               "glm",
 		"../prepare/testdata/pca.v1.json":             "pca",
 		"../prepare/testdata/standard-scaler.v1.json": "standard-scaler",
 	} {
