@@ -7,11 +7,12 @@
 //
 // # What is written
 //
-// Linear and logistic regression, k-means, and of package prepare the scalers, imputer,
-// string indexer, one-hot encoder, bucketizer, quantile discretizer, vector assembler,
-// normalizer, polynomial features and PCA; pipelines of these, also within each other. The
-// hashes of a feature hasher cannot be expressed, nor can rows be left out, as the policy
-// prepare.Skip does: these are errors that name the stage.
+// Linear, logistic and generalised linear regression, linear support vector machines,
+// k-means, and of package prepare the scalers, imputer, string indexer, one-hot encoder,
+// bucketizer, quantile discretizer, vector assembler, normalizer, polynomial features and
+// PCA; pipelines of these, also within each other. The hashes of a feature hasher cannot be
+// expressed, nor can rows be left out, as the policy prepare.Skip does: these are errors
+// that name the stage.
 //
 // # The graph
 //

@@ -4,17 +4,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
-	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // affine is what models with linear margins have in common.
 type affine struct {
 	reads        []model.Input
 	offset       string
-	dim          int
 	columns      []int32
 	coefficients [][]float64
 	intercepts   []float64
@@ -75,15 +75,59 @@ func orName(name, otherwise string) string {
 	return name
 }
 
-func (b *builder) linear(m *linear.Model) {
-	a := affine{m.Reads, m.OffsetCol, m.Dim, m.Columns, m.Coefficients, m.Intercepts}
-	var y string
+// regression predicts the margin.
+func (b *builder) regression(m affine, prediction string) {
+	b.output(orName(prediction, "prediction"), b.margin(m), b.real, 1, "float64")
+}
+
+// margin returns the one margin of a model, by ONNX-ML's operator where that is as precise.
+func (b *builder) margin(m affine) string {
 	if b.real == typeFloat {
-		y = b.regressor(a)
-	} else {
-		y = b.margins(a)
+		return b.regressor(m)
+	}
+	return b.margins(m)
+}
+
+// glm predicts the mean for the linked mean.
+func (b *builder) glm(m *glm.Model) {
+	y := b.margin(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts})
+	if b.err != nil {
+		return
+	}
+	switch m.Link {
+	case glm.Log:
+		y = b.op("Exp", []string{y})
+	case glm.Logit:
+		y = b.op("Sigmoid", []string{y})
+	case glm.Inverse:
+		y = b.op("Div", []string{b.constant("one", 1), y})
+	case glm.Identity:
+	default:
+		b.fail("there is no operator for the link %v", m.Link)
 	}
 	b.output(orName(m.PredictionCol, "prediction"), y, b.real, 1, "float64")
+}
+
+// svc predicts the second of two classes where the margin is above 0, else the class with
+// the largest.
+func (b *builder) svc(m *svm.SVCModel) {
+	z := b.margins(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts})
+	if b.err != nil {
+		return
+	}
+	var at string
+	if len(m.Coefficients) == 1 {
+		at = b.cast(b.op("Greater", []string{z, b.constant("zero", 0)}), typeInt64)
+	} else {
+		at = b.largest(z)
+	}
+	b.classes(orName(m.PredictionCol, "prediction"), at, m.Classes.Type, m.Classes.Values)
+	b.output(orName(m.DecisionCol, "decision"), z, b.real, len(m.Coefficients), "vector")
+}
+
+// largest returns which number of each row is the largest, the first of equals.
+func (b *builder) largest(x string) string {
+	return b.op("ArgMax", []string{x}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
 }
 
 // floats returns an attribute of the stage's numbers, and remembers where they are.
@@ -120,7 +164,7 @@ func (b *builder) regressor(m affine) string {
 }
 
 func (b *builder) logistic(m *logistic.Model) {
-	a := affine{m.Reads, m.OffsetCol, m.Dim, m.Columns, m.Coefficients, m.Intercepts}
+	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
 	k := len(m.Classes.Values)
 	var p string
 	switch {
@@ -139,7 +183,7 @@ func (b *builder) logistic(m *logistic.Model) {
 	if len(a.coefficients) == 1 {
 		at = b.cast(b.op("Greater", []string{b.gather(p, []int64{1}), b.constant("threshold", m.Threshold)}), typeInt64)
 	} else {
-		at = b.op("ArgMax", []string{p}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
+		at = b.largest(p)
 	}
 	b.classes(orName(m.PredictionCol, "prediction"), at, m.Classes.Type, m.Classes.Values)
 	b.output(orName(m.ProbabilityCol, "probability"), p, b.real, k, "vector")

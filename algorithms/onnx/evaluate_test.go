@@ -119,7 +119,7 @@ func attributeOf(n node, name string) *attribute {
 }
 
 var unary = map[string]func(float64) float64{
-	"Abs": math.Abs, "Sqrt": math.Sqrt, "Neg": func(v float64) float64 { return -v },
+	"Abs": math.Abs, "Exp": math.Exp, "Sqrt": math.Sqrt, "Neg": func(v float64) float64 { return -v },
 	"Sigmoid": func(v float64) float64 { return 1 / (1 + math.Exp(-v)) },
 	"IsNaN":   func(v float64) float64 { return truth(v != v) },
 }

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 const (
@@ -140,9 +142,15 @@ func (b *builder) stages(m model.Model) {
 	case *prepare.PolynomialModel:
 		b.polynomial(m)
 	case *linear.Model:
-		b.linear(m)
+		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.PredictionCol)
 	case *logistic.Model:
 		b.logistic(m)
+	case *glm.Model:
+		b.glm(m)
+	case *svm.SVCModel:
+		b.svc(m)
+	case *svm.SVRModel:
+		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.PredictionCol)
 	case *kmeans.Model:
 		b.kmeans(m)
 	case *prepare.HasherModel:

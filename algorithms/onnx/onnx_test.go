@@ -2,19 +2,26 @@ package onnx
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // numbersReady fills what is missing of the numbers, and makes features of them.
@@ -42,7 +49,7 @@ func cases() map[string][]model.Stage {
 		},
 		"logistic-bool":    features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01, Threshold: 0.4}),
 		"logistic-int":     features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}),
-		"logistic-float":   {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "degree", L2: 0.01, OffsetCol: ""}},
+		"logistic-float":   {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "degree", L2: 0.01}},
 		"logistic-offset":  {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, OffsetCol: "degree"}},
 		"linear":           features(linear.Params{VectorCol: "features", LabelCol: "price"}),
 		"linear-offset":    {linear.Params{FeatureCols: []string{"fare", "alone", "deck"}, LabelCol: "price", OffsetCol: "degree"}},
@@ -88,11 +95,56 @@ func applied() []map[string]any {
 	return append(rows, odd)
 }
 
+// trained returns the model of each case.
+func trained(t *testing.T) map[string]model.Model {
+	all := lone(t)
+	for _, name := range names() {
+		all[name] = train(t, cases()[name]...)
+	}
+	return all
+}
+
+// lone are models that are in no pipeline.
+func lone(t *testing.T) map[string]model.Model {
+	all := map[string]model.Model{}
+	two := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1}
+	three := svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "class", L2: 0.01, Squared: true}
+	price := svm.LinearSVR{FeatureCols: []string{"fare", "alone"}, LabelCol: "price", L2: 0.1}
+	links := map[string]glm.Params{
+		"glm-identity": {LabelCol: "price"},
+		"glm-log":      {LabelCol: "fare", Family: glm.Poisson, OffsetCol: "degree"},
+		"glm-logit":    {LabelCol: "lived", Family: glm.Binomial},
+		"glm-inverse":  {LabelCol: "fare", Family: glm.Gamma, Link: glm.Inverse},
+	}
+	r := trial.Run(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, passengers(120))
+		operators.Collect(b, "two", two.Fit(rows))
+		operators.Collect(b, "three", three.Fit(rows))
+		operators.Collect(b, "price", price.Fit(rows))
+		for _, name := range slices.Sorted(maps.Keys(links)) {
+			p := links[name]
+			p.FeatureCols = []string{"deck", "alone"}
+			operators.Collect(b, name, p.Fit(rows))
+		}
+	})
+	var err error
+	for name := range links {
+		all[name], err = glm.ModelOf(r, name)
+		require.NoError(t, err)
+	}
+	all["svc-two"], err = svm.SVCModelOf(r, "two")
+	require.NoError(t, err)
+	all["svc-three"], err = svm.SVCModelOf(r, "three")
+	require.NoError(t, err)
+	all["svr"], err = svm.SVRModelOf(r, "price")
+	require.NoError(t, err)
+	return all
+}
+
 // Each graph computes what its model does, and is read back as the same file.
 func TestExport(t *testing.T) {
-	for _, name := range names() {
+	for name, m := range trained(t) {
 		t.Run(name, func(t *testing.T) {
-			m := train(t, cases()[name]...)
 			data, err := Export(m)
 			require.NoError(t, err)
 			again, err := Export(m)
@@ -117,9 +169,8 @@ func TestExport(t *testing.T) {
 
 // In float32 the same holds within its rounding, and what is read back is written again.
 func TestExportSingle(t *testing.T) {
-	for _, name := range names() {
+	for name, m := range trained(t) {
 		t.Run(name, func(t *testing.T) {
-			m := train(t, cases()[name]...)
 			data, err := ExportSingle(m)
 			if name == "indexer-keep" {
 				require.ErrorContains(t, err, "is no number of float32", "fares as categories")
