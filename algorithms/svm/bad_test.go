@@ -85,7 +85,7 @@ func TestRowsThatTellLittle(t *testing.T) {
 	for _, squared := range []bool{false, true} {
 		for _, sparse := range []bool{false, true} {
 			more.Sparse = sparse
-			m := classify(t, more, svm.LinearSVC{Squared: squared, L2: 0.1, GapTol: 1e-10, Tol: 1e-9})
+			m := classify(t, more, svm.LinearSVC{Squared: squared, L2: 0.1, GapTol: 1e-9, Tol: 1e-9})
 			require.True(t, m.Summary.Converged, m.Summary.Reason)
 			require.Zero(t, m.Coefficients[0][0])
 			require.InDelta(t, m.Coefficients[0][1], m.Coefficients[0][3], 1e-4)

@@ -31,11 +31,10 @@ func TestSameBits(t *testing.T) {
 		table trial.Table
 		p     svm.LinearSVC
 	}{
-		"wild":    {wild, svm.LinearSVC{L2: 0.1, MaxIter: 20}},
-		"newton":  {several(90, 3, 3), svm.LinearSVC{L2: 0.1, MaxIter: 30}},
-		"lbfgs":   {sparse, svm.LinearSVC{Method: optim.LBFGS, MaxIter: 30, Balanced: true}},
+		"wild":    {wild, svm.LinearSVC{L2: 0.1, MaxIter: 8}},
+		"newton":  {several(60, 2, 3), svm.LinearSVC{L2: 0.1, MaxIter: 14}},
+		"lbfgs":   {sparse, svm.LinearSVC{Method: optim.LBFGS, MaxIter: 10, Balanced: true}},
 		"owlqn":   {sparse, svm.LinearSVC{Squared: true, L1: 0.01, MaxIter: 8}},
-		"squared": {several(90, 3, 3), svm.LinearSVC{Squared: true}},
 		"sgd":     {sparse, svm.LinearSVC{Method: optim.SGD, MaxIter: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +50,7 @@ func TestSameBits(t *testing.T) {
 		table := target(90, 3)
 		trial.SameBits(t, func(b *engine.Builder) {
 			rows := table.Dataset(b)
-			made := svm.TrainSVR(rows, svrColumns(table, svm.LinearSVR{Epsilon: 0.1}))
+			made := svm.TrainSVR(rows, svrColumns(table, svm.LinearSVR{Epsilon: 0.1, MaxIter: 14}))
 			operators.Collect(b, "model", made)
 			operators.Collect(b, "predictions", svm.PredictSVR(rows, made, svm.PredictOptions{}))
 		}, "linear-svr")
@@ -61,10 +60,10 @@ func TestSameBits(t *testing.T) {
 // TestJointIsOneAgainstTheRest: training several classes together gives the classifiers of
 // each class alone against all others, by every method.
 func TestJointIsOneAgainstTheRest(t *testing.T) {
-	table := several(120, 3, 3)
+	table := several(90, 3, 3)
 	for _, p := range []svm.LinearSVC{
-		{L2: 0.05, GapTol: 1e-11}, {L2: 0.05, Squared: true, Tol: 1e-10}, {L2: 0.05, Squared: true, Method: optim.LBFGS, Tol: 1e-10},
-		{L1: 0.01, Squared: true, Tol: 1e-10}, {L1: 0.01, L2: 0.05, GapTol: 1e-9}, {L2: 0.1, GapTol: 1e-10, Method: optim.LBFGS, NoIntercept: true},
+		{L2: 0.05, GapTol: 1e-10}, {L2: 0.05, Squared: true, Tol: 1e-10}, {L2: 0.05, Squared: true, Method: optim.LBFGS, Tol: 1e-10},
+		{L1: 0.01, Squared: true, Tol: 1e-10}, {L2: 0.1, Squared: true, Tol: 1e-10, NoIntercept: true},
 	} {
 		m := classify(t, table, p)
 		require.Len(t, m.Coefficients, 3)
@@ -90,7 +89,7 @@ func TestJointIsOneAgainstTheRest(t *testing.T) {
 				right++
 			}
 		}
-		require.Greater(t, right, 80)
+		require.Greater(t, right, 50)
 	}
 }
 
@@ -195,9 +194,9 @@ func TestStart(t *testing.T) {
 
 // TestStochastic comes near the minimum of the loss as it is.
 func TestStochastic(t *testing.T) {
-	table := several(400, 3, 3)
+	table := several(150, 3, 3)
 	best := classify(t, table, svm.LinearSVC{L2: 0.05})
-	near := classify(t, table, svm.LinearSVC{L2: 0.05, Method: optim.SGD, MaxIter: 40, Stochastic: optim.Stochastic{Average: true}})
+	near := classify(t, table, svm.LinearSVC{L2: 0.05, Method: optim.SGD, MaxIter: 25, Stochastic: optim.Stochastic{Average: true}})
 	require.InEpsilon(t, best.Summary.Objective, near.Summary.Objective, 0.02)
 	_, ok := near.Summary.Measure(svm.DualityGap)
 	require.False(t, ok)
