@@ -65,8 +65,8 @@ func (SquaredEpsilonInsensitive) String() string { return "squared epsilon-insen
 func (SquaredEpsilonInsensitive) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements Loss.
-func (l SquaredEpsilonInsensitive) Shape(*rows.Facts) (Shape, error) {
-	return Shape{Margins: 1}, checkEpsilon(l.Epsilon)
+func (l SquaredEpsilonInsensitive) Shape(f *rows.Facts) (Shape, error) {
+	return Shape{Margins: 1, Unit: spread(f)}, checkEpsilon(l.Epsilon)
 }
 
 // Refuses implements Loss.

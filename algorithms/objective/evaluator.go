@@ -121,6 +121,14 @@ func (e *Evaluator) Weight() float64 { return e.weight }
 // Factors implements optim.Evaluator.
 func (e *Evaluator) Factors() []float64 { return e.penalty }
 
+// GradientUnit implements optim.UnitEvaluator.
+func (e *Evaluator) GradientUnit() float64 {
+	if e.Unit > 0 {
+		return e.Unit
+	}
+	return 1
+}
+
 // at returns the rows of a shard.
 func (e *Evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
 

@@ -22,11 +22,15 @@ func (Huber) String() string { return "huber" }
 func (Huber) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements Loss.
-func (l Huber) Shape(*rows.Facts) (Shape, error) {
+func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	if l.Delta != 0 && !finitePositive(l.Delta) {
 		return Shape{}, fmt.Errorf("the delta of the huber loss is %v: want a number above 0, or 0 for %v", l.Delta, defaultDelta)
 	}
-	return Shape{Margins: 1}, nil
+	delta := l.Delta
+	if delta == 0 {
+		delta = defaultDelta
+	}
+	return Shape{Margins: 1, Unit: min(delta, spread(f))}, nil
 }
 
 // Refuses implements Loss.

@@ -32,6 +32,9 @@ type Shape struct {
 	// Constants is the number of further margins that are one parameter each, the same
 	// for every row, such as the logarithm of a scale. They are never penalised.
 	Constants int
+	// Unit is what counts as a large slope: it has the unit of the loss's slopes, which for
+	// squares is that of the labels. 0 means 1.
+	Unit float64
 }
 
 // Total returns the number of margins of a row.
@@ -72,6 +75,14 @@ func twoClasses(f *rows.Facts) (Shape, error) {
 		return Shape{}, fmt.Errorf("the labels have %d classes, and this loss takes two: %s", len(f.Classes), fewOf(f.Classes))
 	}
 	return Shape{Margins: 1}, weighty(f)
+}
+
+// spread returns the unit of slopes that are differences from labels.
+func spread(f *rows.Facts) float64 {
+	if f.LabelStd > 0 {
+		return f.LabelStd
+	}
+	return math.Abs(f.LabelMean)
 }
 
 // weighty reports a class all of whose rows weigh 0.

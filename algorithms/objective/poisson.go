@@ -17,7 +17,7 @@ func (Poisson) String() string { return "poisson" }
 func (Poisson) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements Loss.
-func (Poisson) Shape(*rows.Facts) (Shape, error) { return Shape{Margins: 1}, nil }
+func (Poisson) Shape(f *rows.Facts) (Shape, error) { return Shape{Margins: 1, Unit: f.LabelMean}, nil }
 
 // Refuses implements Loss.
 func (Poisson) Refuses(label float64) string {

@@ -12,7 +12,9 @@ func (Squared) String() string { return "squared" }
 func (Squared) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements Loss.
-func (Squared) Shape(*rows.Facts) (Shape, error) { return Shape{Margins: 1}, nil }
+func (Squared) Shape(f *rows.Facts) (Shape, error) {
+	return Shape{Margins: 1, Unit: spread(f)}, nil
+}
 
 // Refuses implements Loss.
 func (Squared) Refuses(float64) string { return "" }

@@ -27,11 +27,15 @@ func (Tweedie) String() string { return "tweedie" }
 func (Tweedie) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements Loss.
-func (l Tweedie) Shape(*rows.Facts) (Shape, error) {
+func (l Tweedie) Shape(f *rows.Facts) (Shape, error) {
 	if p := l.power(); !(p > 1 && p < 2) {
 		return Shape{}, fmt.Errorf("the power of the tweedie loss is %v: want one between 1 (poisson) and 2 (gamma), or 0 for 1.5", p)
 	}
-	return Shape{Margins: 1}, nil
+	unit := 0.0
+	if f.LabelMean > 0 {
+		unit = kernel.Pow(f.LabelMean, 2-l.power())
+	}
+	return Shape{Margins: 1, Unit: unit}, nil
 }
 
 // Refuses implements Loss.

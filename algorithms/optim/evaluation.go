@@ -20,6 +20,14 @@ type evaluation struct {
 	factors []float64
 }
 
+// unit returns what counts as a large derivative of the mean loss.
+func (e *evaluation) unit() float64 {
+	if ev, ok := e.Evaluator.(UnitEvaluator); ok {
+		return ev.GradientUnit()
+	}
+	return 1
+}
+
 // open opens the objective of a problem on a subtask.
 func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	ev, err := p.Objective.Open(ctx)

@@ -79,6 +79,14 @@ type StagedEvaluator interface {
 	Tighten(shard int) error
 }
 
+// UnitEvaluator is an Evaluator whose losses have a unit, such as the square of that of
+// the labels. GradientUnit returns the size of a derivative of the mean loss that counts
+// as large; that of other evaluators is 1.
+type UnitEvaluator interface {
+	Evaluator
+	GradientUnit() float64
+}
+
 // CurvedEvaluator is an Evaluator that knows second derivatives, or what stands for
 // them, such as the Fisher information.
 type CurvedEvaluator interface {

@@ -29,7 +29,10 @@ type Result struct {
 	GradientNorm float64
 	Iterations   int
 	// Reads is how often the rows were read, in all.
-	Reads     float64
+	Reads float64
+	// Converged tells that Parameters are an optimum, as far as Settings asked and floating
+	// point allows. Where precision was exhausted it is false if the gradient is still
+	// above 1e-4 of what it was.
 	Converged bool
 	Reason    Reason
 	// Record has an entry for the start and for every iteration.

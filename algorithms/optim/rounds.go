@@ -70,6 +70,7 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 		s.end(w.ended)
 	case w.rounds >= mostRounds || !finite(s.Gap):
 		s.end(Exhausted)
+		s.Far = !(s.Gap <= farNorm*max(objective, -objective))
 	}
 	if s.Done {
 		s.Record[len(s.Record)-1].Loss = s.Loss

@@ -27,8 +27,8 @@ type Settings struct {
 	// MaxIter is the largest number of iterations, epochs for SGD; 0 means 100.
 	MaxIter int
 	// Tol ends training when the largest component of the gradient (of the pseudo-gradient
-	// with L1) is at most Tol times the larger of 1 and that at the start; 0 means 1e-6, a
-	// negative value turns the test off.
+	// with L1) is at most Tol times the larger of that at the start and the unit of the
+	// objective, see UnitEvaluator; 0 means 1e-6, a negative value turns the test off.
 	Tol float64
 	// LossTol ends training when the objective fell by at most LossTol relatively; 0 turns
 	// the test off.

@@ -14,7 +14,9 @@ type state struct {
 	FirstLoss    float64
 	FirstNorm    float64
 	Reads        float64
+	Unit         float64 // of gradients: what counts as a large one
 	Done         bool
+	Far          bool // precision was exhausted far from an optimum
 	Reason       Reason
 	Record       []Iteration
 
@@ -33,6 +35,7 @@ const (
 	mostGrowing  = 3     // iterations in a row like that
 	nearlyZero   = 1e-3  // of the first loss: little enough to call growing parameters diverging
 	utterlyZero  = 1e-10 // ... to end training for it
+	farNorm      = 1e-4  // of the first gradient: more is no optimum, whatever ended training
 	scalingFalls = 1.0   // d log F / d log scale of parameters that diverge, at least, negated
 )
 
@@ -60,7 +63,7 @@ func (s *state) arrive(a arrival, set *Settings) {
 		s.observe(a, before)
 	}
 	switch {
-	case set.Tol >= 0 && a.norm <= set.Tol*max(1, s.FirstNorm):
+	case set.Tol >= 0 && a.norm <= set.Tol*s.large():
 		s.end(GradientSmall)
 	case !first && a.step > 0 && set.LossTol > 0 && before-a.loss <= set.LossTol*max(math.Abs(before), math.Abs(a.loss)):
 		s.end(LossSettled)
@@ -68,6 +71,7 @@ func (s *state) arrive(a arrival, set *Settings) {
 		s.end(StepSmall)
 	case a.failed || s.Stalled >= mostStalled:
 		s.end(Exhausted)
+		s.Far = a.norm > farNorm*s.large()
 	case s.Iteration >= set.MaxIter:
 		s.end(MaxIterations)
 	}
@@ -80,10 +84,14 @@ func (s *state) again(a arrival, set *Settings) {
 	s.Reads += a.reads
 	s.Record[len(s.Record)-1].Reads += a.reads
 	s.LowestLoss, s.LowestNorm, s.Stalled, s.Growing = a.loss, a.norm, 0, 0
-	if set.Tol >= 0 && a.norm <= set.Tol*max(1, s.FirstNorm) {
+	if set.Tol >= 0 && a.norm <= set.Tol*s.large() {
 		s.end(GradientSmall)
 	}
 }
+
+// large returns what gradients are compared with: the first one, or the unit that the
+// objective gives them where training began near an optimum.
+func (s *state) large() float64 { return max(s.Unit, s.FirstNorm) }
 
 // end notes why training ended.
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }
@@ -120,7 +128,7 @@ func (s *state) judge(a arrival, set *Settings) {
 
 // converged reports whether the point is an optimum, as far as can be told.
 func (s *state) converged() bool {
-	return s.Done && s.Reason != MaxIterations && s.Reason != Diverging
+	return s.Done && s.Reason != MaxIterations && s.Reason != Diverging && !s.Far
 }
 
 // result returns what was found, as the caller's.

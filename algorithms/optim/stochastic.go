@@ -317,7 +317,7 @@ func (s *stepper) finish(a arrival) {
 	last.Reads++
 	s.state.Reads++
 	s.state.Loss, s.state.GradientNorm = a.loss, a.norm
-	if s.set.Tol >= 0 && a.norm <= s.set.Tol*max(1, s.state.FirstNorm) {
+	if s.set.Tol >= 0 && a.norm <= s.set.Tol*s.state.large() {
 		s.state.Reason = GradientSmall
 	}
 	s.state.Done = true

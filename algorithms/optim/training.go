@@ -26,7 +26,7 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	}
 	t := &training{
 		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()), v: make([]float64, ev.n),
-		state: &state{Method: p.Settings.Method, Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
+		state: &state{Method: p.Settings.Method, Unit: ev.unit(), Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
 	}
 	copy(t.v, p.Settings.Start)
 	t.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &t.space}

@@ -1,0 +1,78 @@
+package linear_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/linear"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// TestUnitsOfLabels trains on the same labels in other units: the coefficients are the
+// same in those units, by every method, as what counts as a small gradient has the
+// unit of the labels too.
+func TestUnitsOfLabels(t *testing.T) {
+	table := trial.Gaussian(11, 80, 3)
+	noise := trial.Gaussian(12, 80, 1)
+	label := make([]float64, table.N)
+	for i := range label {
+		x := table.Row(i)
+		label[i] = 2*x[0] - x[1] + 0.25*x[2] + 0.5*noise.X[i] + 3
+	}
+	for _, method := range []optim.Method{optim.Newton, optim.LBFGS, optim.GD, optim.OWLQN} {
+		t.Run(method.String(), func(t *testing.T) {
+			fit := func(unit float64) *linear.Model {
+				scaled := table
+				scaled.Label = make([]float64, table.N)
+				for i, y := range label {
+					scaled.Label[i] = y * unit
+				}
+				p := linear.Params{VectorCol: "features", LabelCol: "label", Method: method, MaxIter: 2000}
+				r := trial.Run(t, func(b *engine.Builder) {
+					operators.Collect(b, "model", linear.Train(scaled.Dataset(b), p))
+				})
+				m, err := linear.ModelOf(r, "model")
+				require.NoError(t, err)
+				return m
+			}
+			want := fit(1)
+			require.True(t, want.Summary.Converged)
+			for _, unit := range []float64{1e-12, 1e-7, 1e-3, 1e5, 1e12} {
+				got := fit(unit)
+				require.True(t, got.Summary.Converged, "unit %g: %s", unit, got.Summary.Reason)
+				for j, w := range want.Coefficients[0] {
+					require.InEpsilon(t, w, got.Coefficients[0][j]/unit, 1e-4, fmt.Sprintf("unit %g, coefficient %d", unit, j))
+				}
+				require.InEpsilon(t, want.Intercepts[0], got.Intercepts[0]/unit, 1e-4)
+			}
+		})
+	}
+}
+
+// TestFarFromAnOptimum has labels whose squares overflow: training may fail, but what it
+// gives is not called converged where it is not.
+func TestFarFromAnOptimum(t *testing.T) {
+	table := trial.Gaussian(11, 40, 2)
+	table.Label = make([]float64, table.N)
+	for i := range table.Label {
+		table.Label[i] = 1e100 * (table.Row(i)[0] - 2*table.Row(i)[1])
+	}
+	r, err := trial.Try(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", linear.Train(table.Dataset(b), linear.Params{VectorCol: "features", LabelCol: "label", Method: optim.LBFGS}))
+	})
+	if err != nil {
+		require.ErrorContains(t, err, "loss")
+		return
+	}
+	defer r.Release()
+	m, err := linear.ModelOf(r, "model")
+	require.NoError(t, err)
+	right := math.Abs(m.Coefficients[0][0]/1e100-1) < 1e-3 && math.Abs(m.Coefficients[0][1]/1e100+2) < 1e-3
+	require.Equal(t, right, m.Summary.Converged, "%v: %s", m.Coefficients, m.Summary.Reason)
+}
