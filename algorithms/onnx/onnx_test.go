@@ -48,6 +48,7 @@ func cases() map[string][]model.Stage {
 			logistic.Params{VectorCol: "features", LabelCol: "class", L2: 0.01},
 		},
 		"logistic-bool":    features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01, Threshold: 0.4}),
+		"logistic-two":     {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, Family: logistic.Multinomial}},
 		"logistic-int":     features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}),
 		"logistic-float":   {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "degree", L2: 0.01}},
 		"logistic-offset":  {logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, OffsetCol: "degree"}},

@@ -7,9 +7,12 @@
 //
 // # What is written
 //
-//	linear regression          RegressionModel, functionName regression
+//	linear regression, SVR     RegressionModel, functionName regression
 //	logistic regression        RegressionModel, classification; logit for two classes of
 //	                           one margin, else softmax
+//	linear SVC                 RegressionModel, classification, with the class alone: it has
+//	                           no probabilities
+//	generalised linear models  GeneralRegressionModel, generalizedLinear
 //	k-means                    ClusteringModel, center-based, euclidean
 //	scalers, imputer           DerivedField with Apply
 //	string indexer             MapValues for text, Discretize for numbers

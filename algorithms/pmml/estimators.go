@@ -4,10 +4,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
-	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // affine is what models with linear margins have in common.
@@ -21,6 +22,10 @@ type affine struct {
 
 // predictors returns the fields that have coefficients.
 func (b *builder) predictors(m affine) []string {
+	if len(m.coefficients[0]) == 0 {
+		b.fail("it has no coefficients")
+		return nil
+	}
 	var names []string
 	var widths []int
 	for _, in := range m.reads {
@@ -81,16 +86,62 @@ func (b *builder) add(e element) {
 	b.models = append(b.models, e)
 }
 
-func (b *builder) linear(m *linear.Model) {
-	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
-	fields := b.predictors(a)
+// regression predicts the margin.
+func (b *builder) regression(m affine, name, prediction string) {
+	fields := b.predictors(m)
 	if b.err != nil {
 		return
 	}
-	table := b.table(a, fields, 0)
-	target, out := b.predicted(orName(m.PredictionCol, "prediction"), "continuous", "double")
-	b.add(el("RegressionModel", "modelName", "linear", "functionName", "regression", "normalizationMethod", "none").
+	table := b.table(m, fields, 0)
+	target, out := b.predicted(orName(prediction, "prediction"), "continuous", "double")
+	b.add(el("RegressionModel", "modelName", name, "functionName", "regression", "normalizationMethod", "none").
 		with(b.schema(target), el("Output").with(out), table))
+	b.refs = []string{"coefficients", "intercepts"}
+}
+
+// links are the names of PMML.
+var links = map[glm.Link][]string{
+	glm.Identity: {"linkFunction", "identity"},
+	glm.Log:      {"linkFunction", "log"},
+	glm.Logit:    {"linkFunction", "logit"},
+	glm.Inverse:  {"linkFunction", "power", "linkParameter", "-1"},
+}
+
+// families are the names of PMML.
+var families = map[glm.Family]string{
+	glm.Gaussian: "normal", glm.Binomial: "binomial", glm.Poisson: "poisson", glm.Gamma: "gamma", glm.Tweedie: "tweedie",
+}
+
+// glm predicts the mean of a margin: parameter p0 is the intercept, and the others are those
+// of the fields, in order.
+func (b *builder) glm(m *glm.Model) {
+	fields := b.predictors(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts})
+	attributes := append([]string{"modelName", "glm", "modelType", "generalizedLinear", "functionName", "regression", "distribution", families[m.Family]}, links[m.Link]...)
+	if links[m.Link] == nil || families[m.Family] == "" {
+		b.fail("PMML has no name for the family %v with the link %v", m.Family, m.Link)
+	}
+	if m.Family == glm.Tweedie {
+		attributes = append(attributes, "distParameter", number(m.Power))
+	}
+	if m.OffsetCol != "" {
+		attributes = append(attributes, "offsetVariable", b.numbers(m.OffsetCol, 1)[0])
+	}
+	if b.err != nil {
+		return
+	}
+	parameters, covariates, matrix := el("ParameterList"), el("CovariateList"), el("PPMatrix")
+	parameters = parameters.with(el("Parameter", "name", "p0", "label", "Intercept"))
+	betas := el("ParamMatrix").with(el("PCell", "parameterName", "p0", "beta", number(m.Intercepts[0])))
+	for j, f := range fields {
+		p := "p" + strconv.Itoa(j+1)
+		parameters = parameters.with(el("Parameter", "name", p, "label", f))
+		covariates = covariates.with(el("Predictor", "name", f))
+		matrix = matrix.with(el("PPCell", "value", "1", "predictorName", f, "parameterName", p))
+		betas = betas.with(el("PCell", "parameterName", p, "beta", number(m.Coefficients[0][j])))
+	}
+	target, out := b.predicted(orName(m.PredictionCol, "prediction"), "continuous", "double")
+	b.add(el("GeneralRegressionModel", attributes...).
+		with(b.schema(target), el("Output").with(out), parameters, covariates, matrix, betas))
 	b.refs = []string{"coefficients", "intercepts"}
 }
 
@@ -99,28 +150,44 @@ func (b *builder) logistic(m *logistic.Model) {
 		b.fail("PMML predicts the more probable class: a threshold of %v has no counterpart", m.Threshold)
 	}
 	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
-	fields := b.predictors(a)
+	method := "softmax"
+	if len(m.Coefficients) == 1 {
+		method = "logit"
+	}
+	b.classification(a, "logistic", method, m.PredictionCol, m.Classes.Type, m.Classes.Values, orName(m.ProbabilityCol, "probability"))
+}
+
+// svc predicts the class with the largest margin, of two the second where its is above 0.
+// Softmax keeps their order; what it gives is no probability, and so no output.
+func (b *builder) svc(m *svm.SVCModel) {
+	a := affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}
+	b.classification(a, "linear-svc", "softmax", m.PredictionCol, m.Classes.Type, m.Classes.Values, "")
+}
+
+// classification adds a table for each class. Where two classes share a margin it is the
+// second's, and the first has 0. Probabilities are output under a name, if there is one.
+func (b *builder) classification(m affine, name, method, prediction, kind string, classes []string, probability string) {
+	fields := b.predictors(m)
 	if b.err != nil {
 		return
 	}
-	classes := m.Classes.Values
-	method := "softmax"
 	var tables []element
-	if len(m.Coefficients) == 1 { // the last class is the one that is left
-		method = "logit"
-		tables = []element{b.table(a, fields, 0, "targetCategory", classes[1]), el("RegressionTable", "intercept", "0", "targetCategory", classes[0])}
+	if len(m.coefficients) == 1 { // the last class is the one that is left
+		tables = []element{b.table(m, fields, 0, "targetCategory", classes[1]), el("RegressionTable", "intercept", "0", "targetCategory", classes[0])}
 	} else {
-		for k := range m.Coefficients {
-			tables = append(tables, b.table(a, fields, k, "targetCategory", classes[k]))
+		for k := range m.coefficients {
+			tables = append(tables, b.table(m, fields, k, "targetCategory", classes[k]))
 		}
 	}
-	target, first := b.predicted(orName(m.PredictionCol, "prediction"), "categorical", labelType(m.Classes.Type), classes...)
+	target, first := b.predicted(orName(prediction, "prediction"), "categorical", labelType(kind), classes...)
 	out := el("Output").with(first)
-	for k, text := range classes {
-		name := b.name(componentName(orName(m.ProbabilityCol, "probability"), k, true))
-		out.children = append(out.children, el("OutputField", "name", name, "optype", "continuous", "dataType", "double", "feature", "probability", "value", text))
+	if probability != "" {
+		for k, text := range classes {
+			field := b.name(componentName(probability, k, true))
+			out.children = append(out.children, el("OutputField", "name", field, "optype", "continuous", "dataType", "double", "feature", "probability", "value", text))
+		}
 	}
-	b.add(el("RegressionModel", "modelName", "logistic", "functionName", "classification", "normalizationMethod", method).
+	b.add(el("RegressionModel", "modelName", name, "functionName", "classification", "normalizationMethod", method).
 		with(b.schema(target), out).with(tables...))
 	b.refs = []string{"coefficients", "intercepts"}
 }

@@ -51,6 +51,9 @@ func evaluate(t testing.TB, root *element, row map[string]value) map[string]valu
 	if m := root.child("RegressionModel"); m != nil {
 		e.regression(m)
 	}
+	if m := root.child("GeneralRegressionModel"); m != nil {
+		e.general(m)
+	}
 	if m := root.child("ClusteringModel"); m != nil {
 		e.clustering(m)
 	}
@@ -282,5 +285,42 @@ func (e evaluation) clustering(m *element) {
 		} else {
 			e.fields[o.attr("name")] = parsed(e.t, id)
 		}
+	}
+}
+
+func (e evaluation) general(m *element) {
+	require.Equal(e.t, "generalizedLinear", m.attr("modelType"))
+	to := m.child("Output").child("OutputField").attr("name")
+	e.fields[to] = nil
+	terms := map[string]float64{}
+	for _, p := range m.child("ParameterList").all("Parameter") {
+		terms[p.attr("name")] = 1
+	}
+	for _, c := range m.child("PPMatrix").all("PPCell") {
+		v := e.field(c.attr("predictorName"))
+		if missing(v) {
+			return
+		}
+		terms[c.attr("parameterName")] *= math.Pow(v.(float64), parsed(e.t, c.attr("value")))
+	}
+	sum := 0.0
+	if name := m.attr("offsetVariable"); name != "" {
+		sum = e.field(name).(float64)
+	}
+	for _, c := range m.child("ParamMatrix").all("PCell") {
+		require.Contains(e.t, terms, c.attr("parameterName"))
+		sum += parsed(e.t, c.attr("beta")) * terms[c.attr("parameterName")]
+	}
+	switch m.attr("linkFunction") {
+	case "identity":
+		e.fields[to] = sum
+	case "log":
+		e.fields[to] = math.Exp(sum)
+	case "logit":
+		e.fields[to] = 1 / (1 + math.Exp(-sum))
+	case "power":
+		e.fields[to] = math.Pow(sum, 1/parsed(e.t, m.attr("linkParameter")))
+	default:
+		require.Fail(e.t, "no link", m.attr("linkFunction"))
 	}
 }

@@ -8,12 +8,14 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 const (
@@ -143,7 +145,13 @@ func (b *builder) single(m model.Model) {
 	case *prepare.PolynomialModel:
 		b.polynomial(m)
 	case *linear.Model:
-		b.linear(m)
+		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.Kind(), m.PredictionCol)
+	case *glm.Model:
+		b.glm(m)
+	case *svm.SVCModel:
+		b.svc(m)
+	case *svm.SVRModel:
+		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.Kind(), m.PredictionCol)
 	case *logistic.Model:
 		b.logistic(m)
 	case *kmeans.Model:

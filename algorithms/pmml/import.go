@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // Import reads what Export wrote: a model, or a *pipeline.Model, with the same file. The
@@ -122,7 +124,27 @@ func (r *reader) model(about manifest, depth int) (model.Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model of kind %q: %w", about.Kind, err)
 	}
-	return pipeline.DecodeAny(text)
+	return decodeAny(about.Kind, text)
+}
+
+// decodeAny reads the file of a model that is no pipeline.
+func decodeAny(kind string, text []byte) (model.Model, error) {
+	var m model.Model
+	var err error
+	switch kind {
+	case (*glm.Model).Kind(nil):
+		m, err = glm.Decode(text)
+	case (*svm.SVCModel).Kind(nil):
+		m, err = svm.DecodeSVC(text)
+	case (*svm.SVRModel).Kind(nil):
+		m, err = svm.DecodeSVR(text)
+	default:
+		m, err = pipeline.DecodeAny(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // fill puts the numbers of the model's element into a payload that leaves them to it.
@@ -152,12 +174,15 @@ func (r *reader) fill(payload map[string]any) error {
 // regression returns the coefficients of the tables. The last one of the first table is
 // that of the offset, if there is one.
 func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts []float64, err error) {
+	if e := r.root.child("GeneralRegressionModel"); e != nil {
+		return r.general(e)
+	}
 	e := r.root.child("RegressionModel")
 	if e == nil {
 		return nil, nil, errors.New("there is no <RegressionModel>")
 	}
 	tables := e.all("RegressionTable")
-	if e.attr("normalizationMethod") == "logit" && len(tables) == 2 {
+	if len(tables) == 2 && len(tables[1].children) == 0 { // two classes share one margin
 		tables = tables[:1]
 	}
 	for a, t := range tables {
@@ -182,6 +207,26 @@ func (r *reader) regression(offset bool) (coefficients [][]float64, intercepts [
 		coefficients, intercepts = append(coefficients, row), append(intercepts, c)
 	}
 	return coefficients, intercepts, nil
+}
+
+// general returns the parameters of a generalised linear model: the intercept is the first.
+func (r *reader) general(e *element) (coefficients [][]float64, intercepts []float64, err error) {
+	matrix := e.child("ParamMatrix")
+	if matrix == nil {
+		return nil, nil, errors.New("there is no <ParamMatrix>")
+	}
+	row := []float64{}
+	for _, c := range matrix.all("PCell") {
+		v, err := parseNumber(c.attr("beta"))
+		if err != nil {
+			return nil, nil, fmt.Errorf("the parameter %q: %w", c.attr("parameterName"), err)
+		}
+		row = append(row, v)
+	}
+	if len(row) == 0 {
+		return nil, nil, errors.New("there is no parameter of the intercept")
+	}
+	return [][]float64{row[1:]}, row[:1], nil
 }
 
 // centers returns the components of the clusters' arrays.

@@ -3,21 +3,28 @@ package pmml
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // features fills what is missing of the numbers, and makes features of them.
@@ -45,6 +52,7 @@ var cases = map[string]struct {
 		logistic.Params{VectorCol: "features", LabelCol: "class", L2: 0.01},
 	}, []string{"prediction", "probability", "is_sex", "is_deck", "number"}},
 	"logistic-bool":    {features(logistic.Params{VectorCol: "features", LabelCol: "lived", L2: 0.01}), []string{"prediction", "probability"}},
+	"logistic-two":     {[]model.Stage{logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, Family: logistic.Multinomial}}, []string{"prediction", "probability"}},
 	"logistic-int":     {features(logistic.Params{VectorCol: "features", LabelCol: "rank", L2: 0.01}), []string{"prediction", "probability"}},
 	"logistic-offset":  {[]model.Stage{logistic.Params{FeatureCols: []string{"fare", "deck"}, LabelCol: "lived", L2: 0.01, OffsetCol: "degree"}}, []string{"prediction", "probability"}},
 	"linear":           {features(linear.Params{VectorCol: "features", LabelCol: "price"}), []string{"prediction"}},
@@ -197,17 +205,57 @@ func scalar(t *testing.T, c *model.Cell, got value, format string, a ...any) {
 	near(t, want, got, format, a...)
 }
 
+// lone are models that are in no pipeline.
+func lone(t *testing.T) map[string]model.Model {
+	stages := map[string]model.Stage{
+		"svc-two":      svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "lived", L2: 0.1},
+		"svc-three":    svm.LinearSVC{FeatureCols: []string{"fare", "alone"}, LabelCol: "class", L2: 0.01, Squared: true},
+		"svr":          svm.LinearSVR{FeatureCols: []string{"fare", "alone"}, LabelCol: "price", L2: 0.1},
+		"glm-identity": glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "price"},
+		"glm-log":      glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "fare", Family: glm.Poisson, OffsetCol: "degree"},
+		"glm-tweedie":  glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "fare", Family: glm.Tweedie, Power: 1.5},
+		"glm-logit":    glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "lived", Family: glm.Binomial},
+		"glm-inverse":  glm.Params{FeatureCols: []string{"deck", "alone"}, LabelCol: "fare", Family: glm.Gamma, Link: glm.Inverse},
+	}
+	r := trial.Run(t, func(b *engine.Builder) {
+		rows := operators.FromSlice(b, passengers(120))
+		for _, name := range slices.Sorted(maps.Keys(stages)) {
+			operators.Collect(b, name, stages[name].Fit(rows))
+		}
+	})
+	all := map[string]model.Model{}
+	for name := range stages {
+		var err error
+		switch kind, _, _ := strings.Cut(name, "-"); kind {
+		case "svc":
+			all[name], err = svm.SVCModelOf(r, name)
+		case "svr":
+			all[name], err = svm.SVRModelOf(r, name)
+		default:
+			all[name], err = glm.ModelOf(r, name)
+		}
+		require.NoError(t, err)
+	}
+	return all
+}
+
 // Each document computes what its model does, and is read back as the same file.
 func TestExport(t *testing.T) {
+	all := lone(t)
 	for _, name := range names() {
+		all[name] = train(t, cases[name].stages...)
+	}
+	for name, m := range all {
 		t.Run(name, func(t *testing.T) {
-			one := cases[name]
-			m := train(t, one.stages...)
+			columns := cases[name].columns
+			if columns == nil {
+				columns = []string{"prediction"}
+			}
 			data, err := Export(m)
 			require.NoError(t, err)
 			root, err := parse(data)
 			require.NoError(t, err)
-			requireSame(t, m, root, one.columns, applied())
+			requireSame(t, m, root, columns, applied())
 			back, err := Import(data)
 			require.NoError(t, err)
 			want, err := m.Encode()
@@ -227,11 +275,8 @@ func TestExport(t *testing.T) {
 // the directory that RUNS names, for check.py.
 func writeRun(t *testing.T, name string, root *element, data []byte) {
 	dir := os.Getenv("RUNS")
-	model := root.child("RegressionModel")
-	if model == nil {
-		model = root.child("ClusteringModel")
-	}
-	if dir == "" || model == nil {
+	model := &root.children[len(root.children)-1]
+	if dir == "" || model.child("Output") == nil {
 		return
 	}
 	type row struct {
