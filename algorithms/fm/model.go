@@ -7,6 +7,7 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -15,6 +16,10 @@ import (
 
 // Kind is that of the models of this package.
 const Kind = "fm"
+
+// Classes are the classes of a classifier: their Type is that of the column of labels, their
+// Values are texts in the order of the classes. Those of a regression are empty.
+type Classes = columns.Classes
 
 // Model is a trained machine. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
@@ -39,7 +44,7 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns features
+	columns columns.Inputs
 	once    sync.Once
 	machine machine
 	sums    sync.Pool // of *[]float64, two values for each factor
@@ -68,7 +73,7 @@ var _ model.Binder = (*Model)(nil)
 func (m *Model) Kind() string { return Kind }
 
 // Inputs are the columns that the model was trained on.
-func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns.inputs...) }
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
 // prepare lays the parameters out, once.
 func (m *Model) prepare() {
@@ -87,8 +92,8 @@ func (m *Model) prepare() {
 }
 
 // margin returns the margin of a point, NaN of one that has not the features of the model.
-func (m *Model) margin(x point) float64 {
-	if x.indices == nil && len(x.values) != m.Dim || x.indices != nil && (len(x.indices) != len(x.values) || !ascending(x.indices, m.Dim)) {
+func (m *Model) margin(x columns.Point) float64 {
+	if !x.Fits(m.Dim) {
 		return math.NaN()
 	}
 	m.prepare()
@@ -99,19 +104,19 @@ func (m *Model) margin(x point) float64 {
 	}
 	defer m.sums.Put(sums)
 	if m.Columns == nil {
-		return m.machine.margin(x.indices, x.values, *sums)
+		return m.machine.margin(x.Indices, x.Values, *sums)
 	}
 	return m.compactMargin(x, *sums)
 }
 
 // compactMargin is machine.margin where the machine is over some features alone.
-func (m *Model) compactMargin(x point, s []float64) float64 {
+func (m *Model) compactMargin(x columns.Point, s []float64) float64 {
 	clear(s)
 	margin := m.Intercept
-	for q, v := range x.values {
+	for q, v := range x.Values {
 		j := q
-		if x.indices != nil {
-			j = int(x.indices[q])
+		if x.Indices != nil {
+			j = int(x.Indices[q])
 		}
 		at := sort.Search(len(m.Columns), func(i int) bool { return int(m.Columns[i]) >= j })
 		if v != 0 && at < len(m.Columns) && int(m.Columns[at]) == j {
@@ -135,13 +140,13 @@ func class(margin float64) int {
 // Margin returns the margin of a row: the prediction of a regression, or the log odds of
 // the second class. A row that has not Dim features gives NaN. It allocates nothing, the
 // first calls excepted.
-func (m *Model) Margin(x []float64) float64 { return m.margin(point{values: x}) }
+func (m *Model) Margin(x []float64) float64 { return m.margin(columns.Dense(x)) }
 
 // MarginSparse is Margin for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give NaN.
 func (m *Model) MarginSparse(indices []int32, values []float64) float64 {
-	return m.margin(sparsePoint(indices, values))
+	return m.margin(columns.Sparse(indices, values))
 }
 
 // Predict returns the prediction for a row: the number of a regression, or the number,
@@ -199,7 +204,7 @@ func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	return model.Encode(Kind, version, m.columns.inputs, m.Summary, payload{
+	return model.Encode(Kind, version, m.columns, m.Summary, payload{
 		m.Task, m.Classes, m.Dim, m.Columns, m.Intercept, m.Linear, m.Factors, m.PredictionCol, m.ProbabilityCol,
 	})
 }
@@ -220,7 +225,7 @@ func Decode(file []byte) (*Model, error) {
 	}
 	m := &Model{
 		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Columns: p.Columns, Intercept: p.Intercept, Linear: p.Linear, Factors: p.Factors,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: features{f.Inputs},
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: f.Inputs,
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
@@ -243,7 +248,7 @@ func (m *Model) check() error {
 		return errors.New("a regression has no classes")
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !ascending(m.Columns, m.Dim):
+	case m.Columns != nil && !columns.Ascending(m.Columns, m.Dim):
 		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case len(m.Linear) != d || len(m.Factors) != d:
 		return fmt.Errorf("there are %d weights and factors of %d features, want %d", len(m.Linear), len(m.Factors), d)
@@ -251,7 +256,7 @@ func (m *Model) check() error {
 		return fmt.Errorf("the intercept is %v", m.Intercept)
 	}
 	if m.Task == Classification {
-		if _, err := m.Classes.cells(); err != nil {
+		if _, err := m.Classes.Cells(); err != nil {
 			return err
 		}
 	}
@@ -268,5 +273,5 @@ func (m *Model) check() error {
 			}
 		}
 	}
-	return m.columns.check(m.Dim)
+	return m.columns.Check(m.Dim)
 }

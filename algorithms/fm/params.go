@@ -1,6 +1,7 @@
 package fm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -115,8 +116,8 @@ func (p Params) Validate() error {
 	default:
 		bad("Method is %v: want LBFGS, GD or SGD", p.Method)
 	}
-	if or(p.PredictionCol, "prediction") == or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", or(p.PredictionCol, "prediction"))
+	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
 	}
 	errs = append(errs, p.settings().Validate())
 	return errors.Join(errs...)
@@ -214,3 +215,5 @@ func (t *Task) UnmarshalText(text []byte) error {
 
 // spreadOf is half the width of the uniform distribution of a standard deviation.
 func spreadOf(deviation float64) float64 { return deviation * math.Sqrt(3) }
+
+func finite(v float64) bool { return v-v == 0 }

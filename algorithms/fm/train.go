@@ -5,6 +5,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -37,7 +38,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	var label arrow.DataType
 	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
 		label = d.Schema().Field(i).Type
-		_, err = Classes{Type: batch.TypeName(label)}.cells()
+		_, err = Classes{Type: batch.TypeName(label)}.Cells()
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -46,7 +47,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	schema := d.Schema()
 	return optim.Minimize(b, optim.Problem{
 		Name: Kind, Init: t.Init, Objective: objective{p, t}, Settings: p.settings(),
-		Closer: closer(label, func(ctx *comqueue.ComContext) (model.Model, error) {
+		Closer: columns.ModelCloser(label, func(ctx *comqueue.ComContext) (model.Model, error) {
 			return p.finish(optim.ResultOf(ctx), optim.EvaluatorOf(ctx).(*evaluator), t, schema), nil
 		}),
 	})
@@ -64,7 +65,7 @@ func (p Params) finish(r *optim.Result, e *evaluator, t rows.Table, schema *arro
 			Rows: f.Rows, Weight: f.Weight, Method: r.Method.String(), Loss: r.Loss, GradientNorm: r.GradientNorm,
 			Iterations: r.Iterations, Reads: r.Reads, Converged: r.Converged, Reason: r.Reason, Record: r.Record,
 		},
-		columns: featuresOf(t, p.FeatureCols, schema, f.Declared),
+		columns: columns.InputsOf(t, p.FeatureCols, schema, f.Declared),
 	}
 	m.Factors = make([][]float64, e.machine.d)
 	for j := range m.Factors {

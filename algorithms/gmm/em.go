@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -361,7 +362,7 @@ func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 		Covariance: q.params.Covariance, Dim: facts.Dim(), Weights: f.mix.weights,
 		LogLikelihood: mean * facts.Weight, Rows: facts.Rows, Weight: facts.Weight,
 		Iterations: s.Updates, Converged: s.Converged, Record: s.Record,
-		columns: featuresOf(q.table, q.params.FeatureCols, q.schema, facts.Dim()),
+		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)
 	text, err := m.Encode()

@@ -35,7 +35,7 @@ func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	return model.Encode(Kind, version, m.columns.inputs,
+	return model.Encode(Kind, version, m.columns,
 		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record},
 		payload{m.Covariance, m.Dim, m.Weights, m.Means, m.Covariances})
 }
@@ -57,7 +57,7 @@ func Decode(file []byte) (*Model, error) {
 	m := &Model{
 		Covariance: p.Covariance, Dim: p.Dim, Weights: p.Weights, Means: p.Means, Covariances: p.Covariances,
 		LogLikelihood: s.LogLikelihood, Rows: s.Rows, Weight: s.Weight, Iterations: s.Iterations, Converged: s.Converged,
-		Record: s.Record, columns: features{f.Inputs},
+		Record: s.Record, columns: f.Inputs,
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
@@ -81,7 +81,7 @@ func (m *Model) check() error {
 		return errors.New("there are no components")
 	case len(m.Means) != k || len(m.Covariances) != shapes:
 		return fmt.Errorf("there are %d weights, %d means and %d %v covariances", k, len(m.Means), len(m.Covariances), m.Covariance)
-	case len(m.columns.inputs) == 0:
+	case len(m.columns) == 0:
 		return errors.New("there are no inputs: models come from training")
 	}
 	var total float64
@@ -94,7 +94,7 @@ func (m *Model) check() error {
 	if math.Abs(total-1) > 1e-6 {
 		return fmt.Errorf("the weights sum to %v, not 1", total)
 	}
-	if err := m.columns.check(m.Dim); err != nil {
+	if err := m.columns.Check(m.Dim); err != nil {
 		return err
 	}
 	return m.checkShapes()

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -41,7 +42,7 @@ type Model struct {
 	// Record has the mean log-likelihood of a row before each update, and at the end.
 	Record []float64
 
-	columns features
+	columns columns.Inputs
 	once    sync.Once
 	mix     *mixture
 	works   sync.Pool // of *work
@@ -53,7 +54,7 @@ var _ model.Binder = (*Model)(nil)
 func (m *Model) Kind() string { return Kind }
 
 // Inputs are the columns that the model was trained on.
-func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns.inputs...) }
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
 // Matrix returns the covariance matrix of a component.
 func (m *Model) Matrix(component int) [][]float64 {

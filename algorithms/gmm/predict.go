@@ -1,11 +1,13 @@
 package gmm
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -41,8 +43,8 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 	if points.Poisoned() {
 		return points
 	}
-	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		b.Errorf("%s: both VectorCol and FeatureCols are set: name one vector column or number columns", op)
+	if err := o.features().Check(); err != nil {
+		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
 	return model.ApplyRows(op, points, mixture, model.RowApplication{
@@ -54,14 +56,12 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 	})
 }
 
-func (o PredictOptions) component() string   { return or(o.ComponentCol, "component") }
-func (o PredictOptions) probability() string { return or(o.ProbabilityCol, "probabilities") }
+func (o PredictOptions) component() string   { return cmp.Or(o.ComponentCol, "component") }
+func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probabilities") }
 
-func or(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
+// features says which columns are read.
+func (o PredictOptions) features() columns.Override {
+	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // outputs are the columns that Predict adds.
@@ -97,7 +97,7 @@ type binder struct {
 func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
 
 func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
-	in, err := m.columns.bind(l, o.VectorCol, o.FeatureCols, m.Dim)
+	in, err := m.columns.Bind(l, o.features(), m.Dim)
 	if err != nil {
 		return nil, err
 	}
@@ -106,13 +106,9 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 		density = l.Add(o.DensityCol)
 	}
 	return func(row []model.Cell) error {
-		x, ok, err := in.read(row)
+		x, ok, err := in.Read(row)
 		if err != nil {
-			if _, unusable := err.(errNonFinite); !unusable {
-				return err
-			} else if !o.Skip {
-				return fmt.Errorf("%w; set Skip to give such rows null", err)
-			}
+			return err
 		}
 		if !ok {
 			row[component].SetNull()
@@ -124,16 +120,16 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 		}
 		w := m.take1()
 		defer m.works.Put(w)
-		if x.indices != nil {
+		if x.Indices != nil {
 			clear(w.x)
-			for q, j := range x.indices {
-				w.x[j] = x.values[q]
+			for q, j := range x.Indices {
+				w.x[j] = x.Values[q]
 			}
-			x.values = w.x
+			x.Values = w.x
 		}
-		log := m.evaluate(x.values, w)
+		log := m.evaluate(x.Values, w)
 		if math.IsNaN(log) {
-			return fmt.Errorf("column %q: the point is too far from every component for float64", in.names[0])
+			return fmt.Errorf("column %q: the point is too far from every component for float64", in.Name())
 		}
 		at, _ := best(w.log)
 		row[component].SetInt(int64(at))

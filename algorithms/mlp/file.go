@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -30,7 +31,7 @@ func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	return model.Encode(Kind, version, m.columns.inputs, m.Summary, payload{
+	return model.Encode(Kind, version, m.columns, m.Summary, payload{
 		m.Task, m.Classes, m.Activation, m.Dim, m.Columns, m.Shift, m.Scale, m.Layers, m.PredictionCol, m.ProbabilityCol,
 	})
 }
@@ -51,7 +52,7 @@ func Decode(file []byte) (*Model, error) {
 	}
 	m := &Model{
 		Task: p.Task, Classes: p.Classes, Activation: p.Activation, Dim: p.Dim, Columns: p.Columns, Shift: p.Shift, Scale: p.Scale,
-		Layers: p.Layers, PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: features{f.Inputs},
+		Layers: p.Layers, PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s, columns: f.Inputs,
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
@@ -76,7 +77,7 @@ func (m *Model) check() error {
 		return errors.New("a regression has no classes")
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !ascending(m.Columns, m.Dim):
+	case m.Columns != nil && !columns.Ascending(m.Columns, m.Dim):
 		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case len(m.Shift) != d || len(m.Scale) != d:
 		return fmt.Errorf("there are %d shifts and %d scales of %d features", len(m.Shift), len(m.Scale), d)
@@ -89,11 +90,11 @@ func (m *Model) check() error {
 		}
 	}
 	if m.Task == Classification {
-		if _, err := m.Classes.cells(); err != nil {
+		if _, err := m.Classes.Cells(); err != nil {
 			return err
 		}
 	}
-	if err := m.columns.check(m.Dim); err != nil {
+	if err := m.columns.Check(m.Dim); err != nil {
 		return err
 	}
 	return m.checkLayers(d)

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -12,6 +13,10 @@ import (
 
 // Kind is that of the models of this package.
 const Kind = "mlp"
+
+// Classes are the classes of a classifier: their Type is that of the column of labels, their
+// Values are texts in the order of the classes. Those of a regression are empty.
+type Classes = columns.Classes
 
 // Model is a trained network. It is used by pointer and not changed once it predicts; any
 // number of goroutines may use one.
@@ -39,7 +44,7 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns features
+	columns columns.Inputs
 	once    sync.Once
 	net     *network
 	sparse  bool      // the first layer is taken entry by entry
@@ -77,7 +82,7 @@ var _ model.Binder = (*Model)(nil)
 func (m *Model) Kind() string { return Kind }
 
 // Inputs are the columns that the model was trained on.
-func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns.inputs...) }
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
 // prepare lays the network out, once.
 func (m *Model) prepare() {
@@ -103,8 +108,8 @@ func (m *Model) prepare() {
 }
 
 // evaluate returns a pass with the outputs of a point, or nil if the point has not the features of the model. The caller puts it back.
-func (m *Model) evaluate(x point) *pass {
-	if x.indices == nil && len(x.values) != m.Dim || x.indices != nil && (len(x.indices) != len(x.values) || !ascending(x.indices, m.Dim)) {
+func (m *Model) evaluate(x columns.Point) *pass {
+	if !x.Fits(m.Dim) {
 		return nil
 	}
 	m.prepare()
@@ -126,13 +131,13 @@ func (m *Model) outputs(p *pass) []float64 { return p.values[len(p.values)-1] }
 
 // load computes the sums of the first layer where features are shifted: those that a
 // sparse point leaves out are not 0 then. Features of such a model are all read.
-func (m *Model) load(x point, p *pass) {
-	if x.indices == nil {
-		copy(p.x, x.values)
+func (m *Model) load(x columns.Point, p *pass) {
+	if x.Indices == nil {
+		copy(p.x, x.Values)
 	} else {
 		clear(p.x)
-		for q, j := range x.indices {
-			p.x[j] = x.values[q]
+		for q, j := range x.Indices {
+			p.x[j] = x.Values[q]
 		}
 	}
 	for j, v := range p.x {
@@ -142,13 +147,13 @@ func (m *Model) load(x point, p *pass) {
 }
 
 // loadEntries computes them entry by entry.
-func (m *Model) loadEntries(x point, p *pass) {
+func (m *Model) loadEntries(x columns.Point, p *pass) {
 	sums := p.values[0]
 	clear(sums)
-	for q, v := range x.values {
+	for q, v := range x.Values {
 		at := q
-		if x.indices != nil {
-			at = int(x.indices[q])
+		if x.Indices != nil {
+			at = int(x.Indices[q])
 		}
 		if m.Columns != nil {
 			j := at
@@ -193,7 +198,7 @@ func (m *Model) write(outputs, dst []float64) {
 	softmax(dst)
 }
 
-func (m *Model) predict(x point) float64 {
+func (m *Model) predict(x columns.Point) float64 {
 	p := m.evaluate(x)
 	if p == nil {
 		if m.Task == Classification {
@@ -206,7 +211,7 @@ func (m *Model) predict(x point) float64 {
 	return v
 }
 
-func (m *Model) probabilities(x point, dst []float64) bool {
+func (m *Model) probabilities(x columns.Point, dst []float64) bool {
 	if m.Task != Classification || len(dst) != len(m.Classes.Values) {
 		return false
 	}
@@ -222,22 +227,22 @@ func (m *Model) probabilities(x point, dst []float64) bool {
 // Predict returns the prediction for a row: the number of a regression, or the number,
 // among Classes.Values, of the most probable class, the first of equals. A row that has not
 // Dim features gives NaN, or the class -1. It allocates nothing, the first calls excepted.
-func (m *Model) Predict(x []float64) float64 { return m.predict(point{values: x}) }
+func (m *Model) Predict(x []float64) float64 { return m.predict(columns.Dense(x)) }
 
 // PredictSparse is Predict for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give NaN, or the class -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
-	return m.predict(sparsePoint(indices, values))
+	return m.predict(columns.Sparse(indices, values))
 }
 
 // PredictProbability writes the probability of each class to dst, which has a value for
 // each, and reports whether they can be told; see Predict.
 func (m *Model) PredictProbability(x, dst []float64) bool {
-	return m.probabilities(point{values: x}, dst)
+	return m.probabilities(columns.Dense(x), dst)
 }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
-	return m.probabilities(sparsePoint(indices, values), dst)
+	return m.probabilities(columns.Sparse(indices, values), dst)
 }

@@ -1,6 +1,7 @@
 package mlp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -111,8 +112,8 @@ func (p Params) Validate() error {
 	default:
 		bad("Method is %v: want LBFGS, GD or SGD", p.Method)
 	}
-	if or(p.PredictionCol, "prediction") == or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", or(p.PredictionCol, "prediction"))
+	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
 	}
 	errs = append(errs, p.settings().Validate())
 	return errors.Join(errs...)
@@ -257,3 +258,5 @@ func parseEnum(v *int, what string, text []byte, names []string) error {
 	*v = i
 	return nil
 }
+
+func finite(v float64) bool { return v-v == 0 }

@@ -1,15 +1,13 @@
 package mlp
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -31,14 +29,12 @@ type PredictOptions struct {
 	Skip bool
 }
 
-func (o PredictOptions) prediction() string  { return or(o.PredictionCol, "prediction") }
-func (o PredictOptions) probability() string { return or(o.ProbabilityCol, "probability") }
+func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
+func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
 
-func or(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
+// features says which columns are read.
+func (o PredictOptions) features() columns.Override {
+	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // Predict adds to each row what a model predicts and, for classes, the probabilities of
@@ -47,40 +43,25 @@ func or(name, otherwise string) string {
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "mlp.Predict"
 	b := model.BuilderOf(op, d)
-	label := labelTypeOf(made)
-	var err error
-	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		err = errors.New("both VectorCol and FeatureCols are set: name one vector column or number columns")
-	}
-	if err != nil {
+	label := columns.LabelType(made)
+	if err := o.features().Check(); err != nil {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
 	return model.ApplyRows(op, d, made, model.RowApplication{
 		Op: "MLPPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: o.outputs(label),
+		Outputs: columns.Outputs(label, o.prediction(), o.probability()),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
 			if err == nil && (m.Task == Classification) != (label != nil) {
 				err = fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
-			} else if err == nil && label != nil && m.Classes.Type != batch.TypeName(label) {
-				err = fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, batch.TypeName(label))
+			} else if err == nil && label != nil {
+				err = m.Classes.Match(label)
 			}
 			return binder{m, o}, err
 		},
 	})
-}
-
-// outputs are the columns that Predict adds; label is nil for a regression.
-func (o PredictOptions) outputs(label arrow.DataType) []arrow.Field {
-	if label == nil {
-		return []arrow.Field{{Name: o.prediction(), Type: arrow.PrimitiveTypes.Float64, Nullable: true}}
-	}
-	return []arrow.Field{
-		{Name: o.prediction(), Type: label, Nullable: true},
-		{Name: o.probability(), Type: batch.VariableVectorType(), Nullable: true},
-	}
 }
 
 // binder is a model with options.
@@ -101,26 +82,22 @@ func (m *Model) options() PredictOptions {
 }
 
 func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
-	in, err := m.columns.bind(l, o.VectorCol, o.FeatureCols, m.Dim)
+	in, err := m.columns.Bind(l, o.features(), m.Dim)
 	if err != nil {
 		return nil, err
 	}
 	prediction, probability := l.Add(o.prediction()), -1
 	var classes []model.Cell
 	if m.Task == Classification {
-		if classes, err = m.Classes.cells(); err != nil {
+		if classes, err = m.Classes.Cells(); err != nil {
 			return nil, err
 		}
 		probability = l.Add(o.probability())
 	}
 	return func(row []model.Cell) error {
-		x, ok, err := in.read(row)
+		x, ok, err := in.Read(row)
 		if err != nil {
-			if _, unusable := err.(errNonFinite); !unusable {
-				return err
-			} else if !o.Skip {
-				return fmt.Errorf("%w; set Skip to give such rows null", err)
-			}
+			return err
 		}
 		if !ok {
 			row[prediction].SetNull()
@@ -131,19 +108,19 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 		}
 		p := m.evaluate(x)
 		if p == nil {
-			return fmt.Errorf("column %q: the model reads %d features", in.names[0], m.Dim)
+			return fmt.Errorf("column %q: the model reads %d features", in.Name(), m.Dim)
 		}
 		defer m.passes.Put(p)
 		outputs := m.outputs(p)
 		v := m.decide(outputs)
 		if math.IsNaN(v) || probability >= 0 && v < 0 {
-			return fmt.Errorf("column %q: the features are so large that nothing can be predicted", in.names[0])
+			return fmt.Errorf("column %q: the features are so large that nothing can be predicted", in.Name())
 		}
 		if probability < 0 {
 			row[prediction].SetFloat(v)
 			return nil
 		}
-		setCell(&row[prediction], &classes[int(v)])
+		columns.SetCell(&row[prediction], &classes[int(v)])
 		m.write(outputs, row[probability].MakeDense(len(classes)))
 		return nil
 	}, nil
@@ -155,7 +132,9 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 }
 
 // Dataset makes the model a dataset of the job, as Train returns one.
-func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.dataset(b, m) }
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
+	return columns.Dataset("mlp.Model", b, m.Classes, m)
+}
 
 // ModelOf returns the model that was collected under a name from the dataset that Train
 // returned.

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"sync"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -14,6 +15,10 @@ import (
 
 // Kind is that of the models of this package.
 const Kind = "naivebayes"
+
+// Classes are the classes of a classifier: their Type is that of the column of labels, their
+// Values are texts in the order of the classes.
+type Classes = columns.Classes
 
 // Model is a trained classifier. It is used by pointer and not changed once it predicts;
 // any number of goroutines may use one.
@@ -44,7 +49,7 @@ type Model struct {
 	// Rows is how many rows the model was trained on.
 	Rows int64
 
-	columns features
+	columns columns.Inputs
 	once    sync.Once
 	scores  []scorer
 }
@@ -66,7 +71,7 @@ var _ model.Binder = (*Model)(nil)
 func (m *Model) Kind() string { return Kind }
 
 // Inputs are the columns that the model was trained on.
-func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns.inputs...) }
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.columns...) }
 
 // prepare computes the scorers, once.
 func (m *Model) prepare() {
@@ -153,22 +158,22 @@ func (m *Model) bernoulli(prior float64, c int) scorer {
 }
 
 // score returns the score of a class for a row.
-func (m *Model) score(c int, x point) float64 {
+func (m *Model) score(c int, x columns.Point) float64 {
 	s := &m.scores[c]
 	if m.Family == Gaussian {
 		return m.gaussianScore(s, x)
 	}
 	score := s.bias
-	if x.indices == nil && m.Columns == nil && m.Family != Bernoulli {
-		return score + kernel.Dot(x.values, s.weights)
+	if x.Indices == nil && m.Columns == nil && m.Family != Bernoulli {
+		return score + kernel.Dot(x.Values, s.weights)
 	}
-	for q, v := range x.values {
+	for q, v := range x.Values {
 		if v == 0 && m.Family != Bernoulli {
 			continue
 		}
 		j := q
-		if x.indices != nil {
-			j = int(x.indices[q])
+		if x.Indices != nil {
+			j = int(x.Indices[q])
 		}
 		w := s.absent
 		if at := m.place(j); at >= 0 {
@@ -198,19 +203,19 @@ func (m *Model) place(j int) int {
 // gaussianScore takes features that did not occur in training, which were 0 in all classes,
 // as telling nothing. Sparse rows are taken by how they differ from a row of zeros, which
 // costs the digits by which the score of zeros is the larger.
-func (m *Model) gaussianScore(s *scorer, x point) float64 {
+func (m *Model) gaussianScore(s *scorer, x columns.Point) float64 {
 	var sum float64
-	if x.indices == nil && m.Columns == nil {
-		for j, v := range x.values {
+	if x.Indices == nil && m.Columns == nil {
+		for j, v := range x.Values {
 			t := v - s.mean[j]
 			sum += float64(float64(t*t) * s.inverse[j])
 		}
 		return s.bias - float64(0.5*sum)
 	}
-	for q, v := range x.values {
+	for q, v := range x.Values {
 		j := q
-		if x.indices != nil {
-			j = int(x.indices[q])
+		if x.Indices != nil {
+			j = int(x.Indices[q])
 		}
 		if at := m.place(j); at >= 0 && v != 0 {
 			sum += float64(float64(v*(v-float64(2*s.mean[at]))) * s.inverse[at])
@@ -219,17 +224,9 @@ func (m *Model) gaussianScore(s *scorer, x point) float64 {
 	return s.zero - float64(0.5*sum)
 }
 
-// usable tells whether a point has the features of the model.
-func (m *Model) usable(x point) bool {
-	if x.indices == nil {
-		return len(x.values) == m.Dim
-	}
-	return len(x.indices) == len(x.values) && ascending(x.indices, m.Dim)
-}
-
 // predict returns the class of a point, -1 where that cannot be told.
-func (m *Model) predict(x point) int {
-	if !m.usable(x) {
+func (m *Model) predict(x columns.Point) int {
+	if !x.Fits(m.Dim) {
 		return -1
 	}
 	m.prepare()
@@ -248,8 +245,8 @@ func (m *Model) predict(x point) int {
 
 // probabilities writes the probability of each class to dst and returns the most probable
 // class, -1 where that cannot be told.
-func (m *Model) probabilities(x point, dst []float64) int {
-	if !m.usable(x) || len(dst) != len(m.Priors) {
+func (m *Model) probabilities(x columns.Point, dst []float64) int {
+	if !x.Fits(m.Dim) || len(dst) != len(m.Priors) {
 		return -1
 	}
 	m.prepare()
@@ -278,24 +275,24 @@ func (m *Model) probabilities(x point, dst []float64) int {
 // Predict returns the number, among Classes.Values, of the most probable class of a row,
 // the first of equals. A row that has not Dim features, or holds a NaN, gives -1. It
 // allocates nothing, the first call excepted.
-func (m *Model) Predict(x []float64) int { return m.predict(point{values: x}) }
+func (m *Model) Predict(x []float64) int { return m.predict(columns.Dense(x)) }
 
 // PredictSparse is Predict for a row of which only the entries that are not 0 are given,
 // with their indices in ascending order. Indices that do not ascend or lie outside 0..Dim-1
 // give -1.
 func (m *Model) PredictSparse(indices []int32, values []float64) int {
-	return m.predict(sparsePoint(indices, values))
+	return m.predict(columns.Sparse(indices, values))
 }
 
 // PredictProbability writes the probability of each class to dst, which has a value for
 // each, and reports whether they can be told; see Predict.
 func (m *Model) PredictProbability(x, dst []float64) bool {
-	return m.probabilities(point{values: x}, dst) >= 0
+	return m.probabilities(columns.Dense(x), dst) >= 0
 }
 
 // PredictProbabilitySparse is PredictProbability for a sparse row.
 func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
-	return m.probabilities(sparsePoint(indices, values), dst) >= 0
+	return m.probabilities(columns.Sparse(indices, values), dst) >= 0
 }
 
 // version is that of the payload.
@@ -327,7 +324,7 @@ func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
-	return model.Encode(Kind, version, m.columns.inputs, summary{m.Rows}, payload{
+	return model.Encode(Kind, version, m.columns, summary{m.Rows}, payload{
 		m.Family, m.Classes, m.Priors, m.Weights, m.Dim, m.Columns, m.Means, m.Variances, m.Counts,
 		m.Smoothing, m.Binarize, m.PredictionCol, m.ProbabilityCol,
 	})
@@ -350,7 +347,7 @@ func Decode(file []byte) (*Model, error) {
 	m := &Model{
 		Family: p.Family, Classes: p.Classes, Priors: p.Priors, Weights: p.Weights, Dim: p.Dim, Columns: p.Columns,
 		Means: p.Means, Variances: p.Variances, Counts: p.Counts, Smoothing: p.Smoothing, Binarize: p.Binarize,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Rows: s.Rows, columns: features{f.Inputs},
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Rows: s.Rows, columns: f.Inputs,
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
@@ -370,14 +367,14 @@ func (m *Model) check() error {
 		return fmt.Errorf("there are %d priors and %d weights for %d classes", len(m.Priors), len(m.Weights), k)
 	case m.Dim < 1 || m.Dim > batch.MaxDim:
 		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
-	case m.Columns != nil && !ascending(m.Columns, m.Dim):
+	case m.Columns != nil && !columns.Ascending(m.Columns, m.Dim):
 		return fmt.Errorf("the columns do not ascend below dim %d", m.Dim)
 	case m.Family != Gaussian && !(m.Smoothing > 0 && finite(m.Smoothing)):
 		return fmt.Errorf("smoothing is %v", m.Smoothing)
 	case !finite(m.Binarize):
 		return fmt.Errorf("binarize is %v", m.Binarize)
 	}
-	if _, err := m.Classes.cells(); err != nil {
+	if _, err := m.Classes.Cells(); err != nil {
 		return err
 	}
 	for c, p := range m.Priors {
@@ -385,7 +382,7 @@ func (m *Model) check() error {
 			return fmt.Errorf("class %q has prior %v and weight %v", m.Classes.Values[c], p, m.Weights[c])
 		}
 	}
-	if err := m.columns.check(m.Dim); err != nil {
+	if err := m.columns.Check(m.Dim); err != nil {
 		return err
 	}
 	if m.Family == Gaussian {

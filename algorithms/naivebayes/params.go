@@ -1,6 +1,7 @@
 package naivebayes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -99,8 +100,8 @@ func (p Params) Validate() error {
 	if len(p.Priors) > 0 {
 		errs = append(errs, checkPriors(p.Priors))
 	}
-	if or(p.PredictionCol, "prediction") == or(p.ProbabilityCol, "probability") {
-		bad("PredictionCol and ProbabilityCol are both %q", or(p.PredictionCol, "prediction"))
+	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
 	}
 	return errors.Join(errs...)
 }
@@ -212,3 +213,5 @@ func (f *Family) UnmarshalText(text []byte) error {
 	*f = Family(i)
 	return nil
 }
+
+func finite(v float64) bool { return v-v == 0 }

@@ -1,14 +1,12 @@
 package naivebayes
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // PredictOptions change what Predict reads and writes.
@@ -30,14 +28,12 @@ type PredictOptions struct {
 	Skip bool
 }
 
-func (o PredictOptions) prediction() string  { return or(o.PredictionCol, "prediction") }
-func (o PredictOptions) probability() string { return or(o.ProbabilityCol, "probability") }
+func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
+func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
 
-func or(name, otherwise string) string {
-	if name == "" {
-		return otherwise
-	}
-	return name
+// features says which columns are read.
+func (o PredictOptions) features() columns.Override {
+	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
 }
 
 // Predict adds to each row the class that a model predicts and the probabilities of all
@@ -46,9 +42,9 @@ func or(name, otherwise string) string {
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "naivebayes.Predict"
 	b := model.BuilderOf(op, d)
-	label, err := labelTypeOf(made)
-	if err == nil && o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		err = errors.New("both VectorCol and FeatureCols are set: name one vector column or number columns")
+	label, err := columns.ClassType(made)
+	if err == nil {
+		err = o.features().Check()
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -56,15 +52,12 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	}
 	return model.ApplyRows(op, d, made, model.RowApplication{
 		Op: "NaiveBayesPredict", Replace: o.Replace,
-		Attrs: []engine.Attr{{Key: "columns", Value: o.prediction() + ", " + o.probability()}},
-		Outputs: []arrow.Field{
-			{Name: o.prediction(), Type: label, Nullable: true},
-			{Name: o.probability(), Type: batch.VariableVectorType(), Nullable: true},
-		},
+		Attrs:   []engine.Attr{{Key: "columns", Value: o.prediction() + ", " + o.probability()}},
+		Outputs: columns.Outputs(label, o.prediction(), o.probability()),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
-			if err == nil && m.Classes.Type != batch.TypeName(label) {
-				err = fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, batch.TypeName(label))
+			if err == nil {
+				err = m.Classes.Match(label)
 			}
 			return binder{m, o}, err
 		},
@@ -89,23 +82,19 @@ func (m *Model) options() PredictOptions {
 }
 
 func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
-	in, err := m.columns.bind(l, o.VectorCol, o.FeatureCols, m.Dim)
+	in, err := m.columns.Bind(l, o.features(), m.Dim)
 	if err != nil {
 		return nil, err
 	}
-	classes, err := m.Classes.cells()
+	classes, err := m.Classes.Cells()
 	if err != nil {
 		return nil, err
 	}
 	prediction, probability := l.Add(o.prediction()), l.Add(o.probability())
 	return func(row []model.Cell) error {
-		x, ok, err := in.read(row)
+		x, ok, err := in.Read(row)
 		if err != nil {
-			if _, unusable := err.(errNonFinite); !unusable {
-				return err
-			} else if !o.Skip {
-				return fmt.Errorf("%w; set Skip to give such rows null", err)
-			}
+			return err
 		}
 		if !ok {
 			row[prediction].SetNull()
@@ -114,9 +103,9 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 		}
 		class := m.probabilities(x, row[probability].MakeDense(len(classes)))
 		if class < 0 {
-			return fmt.Errorf("column %q: the features are so large that no probability can be told", in.names[0])
+			return fmt.Errorf("column %q: the features are so large that no probability can be told", in.Name())
 		}
-		setCell(&row[prediction], &classes[class])
+		columns.SetCell(&row[prediction], &classes[class])
 		return nil
 	}, nil
 }
@@ -127,7 +116,9 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 }
 
 // Dataset makes the model a dataset of the job, as Train returns one.
-func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return m.Classes.dataset(b, m) }
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
+	return columns.Dataset("naivebayes.Model", b, m.Classes, m)
+}
 
 // ModelOf returns the model that was collected under a name from the dataset that Train
 // returned.

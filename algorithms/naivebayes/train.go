@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
@@ -38,7 +39,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
 	if err = errors.Join(err, missing); err == nil {
-		_, err = Classes{Type: batch.TypeName(d.Schema().Field(i).Type)}.cells()
+		_, err = Classes{Type: batch.TypeName(d.Schema().Field(i).Type)}.Cells()
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -55,7 +56,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Add(comqueue.AllReduce(counts)).
 		Add(comqueue.Named("note", q.note)).
 		SetMaxIter(supersteps).
-		CloseOnNode0(closer(d.Schema().Field(i).Type, q.finish)).
+		CloseOnNode0(columns.ModelCloser(d.Schema().Field(i).Type, q.finish)).
 		Exec()
 }
 
@@ -249,7 +250,7 @@ func (q counting) finish(ctx *comqueue.ComContext) (model.Model, error) {
 		Family: q.params.Family, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared, Columns: f.Columns,
 		Priors: s.priors, Weights: f.ClassWeights, Rows: f.Rows,
 		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
-		columns: featuresOf(q.table, q.params.FeatureCols, q.schema, f.Declared),
+		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, f.Declared),
 	}
 	if m.Family != Gaussian {
 		m.Smoothing, m.Binarize = q.params.Smoothing, q.params.Binarize

@@ -1,0 +1,160 @@
+package columns_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+var classesOfTypes = []columns.Classes{
+	{Type: "utf8", Values: []string{"", "no", "yes"}},
+	{Type: "bool", Values: []string{"false", "true"}},
+	{Type: "int8", Values: []string{"-128", "127"}},
+	{Type: "int64", Values: []string{"-9223372036854775808", "9223372036854775807"}},
+	{Type: "uint64", Values: []string{"0", "18446744073709551615"}},
+	{Type: "float32", Values: []string{"-0.5", "0.1"}},
+	{Type: "float64", Values: []string{"0.1", "1e+300"}},
+	{Type: "date32", Values: []string{"1969-12-31", "2024-02-29"}},
+}
+
+// TestCells: classes as cells are what rows of a column of them hold.
+func TestCells(t *testing.T) {
+	for _, c := range classesOfTypes {
+		require.NoError(t, c.Check(2), c.Type)
+		dt, err := batch.ParseType(c.Type)
+		require.NoError(t, err)
+		b := array.NewBuilder(memory.NewGoAllocator(), dt)
+		for i := range c.Values {
+			require.NoError(t, c.Append(b, i))
+		}
+		require.NoError(t, c.Append(b, -1))
+		column := b.NewArray()
+		require.True(t, column.IsNull(len(c.Values)))
+		cells, err := c.Cells()
+		require.NoError(t, err)
+		require.Len(t, cells, len(c.Values))
+		schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: dt, Nullable: true}}, nil)
+		layout := model.NewLayout("x")
+		_, err = layout.Find("x")
+		require.NoError(t, err)
+		r, err := model.NewReader(schema, layout)
+		require.NoError(t, err)
+		r.Reset(array.NewRecord(schema, []arrow.Array{column}, int64(column.Len())))
+		row := layout.NewRow()
+		for i := range cells {
+			r.Read(i, row)
+			require.Equal(t, row[0], cells[i], "%s %q", c.Type, c.Values[i])
+			var set model.Cell
+			columns.SetCell(&set, &cells[i])
+			require.Equal(t, cells[i], set)
+		}
+	}
+}
+
+func TestBadClasses(t *testing.T) {
+	for text, c := range map[string]columns.Classes{
+		"the type of labels: ": {Type: "txt", Values: []string{"a"}},
+		"labels are vector[2]": {Type: "vector[2]", Values: []string{"a"}},
+		`"a" is there twice`:   {Type: "utf8", Values: []string{"a", "a"}},
+		`"a" is not a int16`:   {Type: "int16", Values: []string{"a"}},
+		`is not a uint8`:       {Type: "uint8", Values: []string{"256"}},
+	} {
+		require.ErrorContains(t, c.Check(1), text)
+		_, err := c.Cells()
+		require.ErrorContains(t, err, text)
+	}
+	require.ErrorContains(t, columns.Classes{Type: "utf8", Values: []string{"a"}}.Check(2), "there are 1 classes, want 2 or more")
+	raw := columns.Classes{Type: "binary", Values: []string{"\xff", "a"}}
+	require.NoError(t, raw.Check(2))
+	_, err := raw.Cells()
+	require.ErrorContains(t, err, "labels are binary: want numbers, bools, text or dates")
+}
+
+func TestMatch(t *testing.T) {
+	c := columns.Classes{Type: "int16"}
+	require.NoError(t, c.Match(arrow.PrimitiveTypes.Int16))
+	require.EqualError(t, c.Match(arrow.BinaryTypes.String), "the model predicts labels of type int16, its dataset says utf8")
+}
+
+// stub is a model of a few bytes.
+type stub struct{ err error }
+
+func (stub) Kind() string                                { return "stub" }
+func (stub) Inputs() []model.Input                       { return nil }
+func (m stub) Encode() ([]byte, error)                   { return []byte("bytes"), m.err }
+func (stub) Transform(d *engine.Dataset) *engine.Dataset { return d }
+
+// TestDatasets: what Dataset makes of a model is what a queue that closes with it gives,
+// null label and all, and it tells the type of labels.
+func TestDatasets(t *testing.T) {
+	for _, label := range []arrow.DataType{nil, arrow.PrimitiveTypes.Int16, arrow.BinaryTypes.String} {
+		c, row := columns.Classes{}, "bytes\t\n"
+		if label != nil {
+			c.Type, row = batch.TypeName(label), "bytes\t\t\n"
+		}
+		var tells arrow.DataType
+		var need error
+		r := trial.Run(t, func(b *engine.Builder) {
+			made := columns.Dataset("stub.Model", b, c, stub{})
+			tells = columns.LabelType(made)
+			_, need = columns.ClassType(made)
+			operators.Collect(b, "made", made)
+			operators.Collect(b, "trained", comqueue.New(b, "stub").
+				Add(comqueue.Named("nothing", func(*comqueue.ComContext) error { return nil })).
+				SetMaxIter(1).
+				CloseOnNode0(columns.ModelCloser(label, func(*comqueue.ComContext) (model.Model, error) { return stub{}, nil })).
+				Exec())
+		})
+		require.Equal(t, label, tells)
+		require.Equal(t, "made\n"+row+"trained\n"+row, trial.Print(t, r))
+		made, err := r.Schema("made")
+		require.NoError(t, err)
+		trained, err := r.Schema("trained")
+		require.NoError(t, err)
+		require.True(t, made.Equal(trained), "%v\n%v", made, trained)
+		if label == nil {
+			require.ErrorContains(t, need, `has no column "label", which tells the type of the labels`)
+		} else {
+			require.NoError(t, need)
+			rows, err := r.Records("trained")
+			require.NoError(t, err)
+			require.True(t, rows[0].Column(1).IsNull(0))
+		}
+	}
+}
+
+func TestDatasetFails(t *testing.T) {
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "made", columns.Dataset("stub.Model", b, columns.Classes{}, stub{errors.New("no bytes")}))
+	}, "stub.Model: no bytes")
+	require.Nil(t, columns.LabelType(nil))
+	text, err := columns.ClassType(nil)
+	require.NoError(t, err)
+	require.Equal(t, arrow.BinaryTypes.String, text)
+}
+
+func TestOutputs(t *testing.T) {
+	require.Equal(t, "[{p float64}]", typesOf(columns.Outputs(nil, "p", "q")))
+	require.Equal(t, "[{p int16} {q vector}]", typesOf(columns.Outputs(arrow.PrimitiveTypes.Int16, "p", "q")))
+}
+
+func typesOf(fields []arrow.Field) string {
+	var all []struct{ name, kind string }
+	for _, f := range fields {
+		all = append(all, struct{ name, kind string }{f.Name, batch.TypeName(f.Type)})
+	}
+	return fmt.Sprint(all)
+}

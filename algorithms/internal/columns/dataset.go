@@ -1,0 +1,133 @@
+package columns
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// LabelColumn is the column of the dataset of a classifier's model that has the type of
+// the labels. It is null: what the model is stands in model.Column.
+const LabelColumn = "label"
+
+// modelSchema is that of the one-row datasets of models; label is nil for regressions.
+func modelSchema(label arrow.DataType) *arrow.Schema {
+	fields := []arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}
+	if label != nil {
+		fields = append(fields, arrow.Field{Name: LabelColumn, Type: label, Nullable: true})
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+// modelRow returns the row of such a dataset, owned.
+func modelRow(schema *arrow.Schema, file []byte) (arrow.Record, error) {
+	b, err := batch.NewRecordBuilder(memory.NewGoAllocator(), schema)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	b.Field(0).(*array.StringBuilder).Append(string(file))
+	for i := 1; i < schema.NumFields(); i++ {
+		batch.AppendNull(b.Field(i))
+	}
+	return b.NewRecord()
+}
+
+// Closer gives the row of the encoded model that finish makes, with LabelColumn of a type
+// that is not nil.
+func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte, error)) comqueue.Closer {
+	schema := modelSchema(label)
+	return comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(arrow.Record) error) error {
+		file, err := finish(ctx)
+		if err != nil {
+			return err
+		}
+		row, err := modelRow(schema, file)
+		if err != nil {
+			return err
+		}
+		defer row.Release()
+		return emit(row)
+	})
+}
+
+// ModelCloser is Closer for a model that is not encoded yet.
+func ModelCloser(label arrow.DataType, finish func(ctx *comqueue.ComContext) (model.Model, error)) comqueue.Closer {
+	return Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
+		m, err := finish(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return m.Encode()
+	})
+}
+
+// Dataset makes a model a dataset of the job, as training returns one. Those of a
+// regression, which has no classes, lack LabelColumn. Mistakes are reported under the name
+// op.
+func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dataset {
+	row, err := c.encodedRow(m)
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	return operators.FromRecords(b, []arrow.Record{row}).Named(m.Kind() + " model")
+}
+
+func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
+	file, err := m.Encode()
+	if err != nil {
+		return nil, err
+	}
+	var label arrow.DataType
+	if c.Type != "" {
+		if label, err = batch.ParseType(c.Type); err != nil {
+			return nil, err
+		}
+	}
+	return modelRow(modelSchema(label), file)
+}
+
+// LabelType returns the type of labels that the dataset of a model tells, nil for a
+// regression and for what is no dataset of a model, which is for model.ApplyRows to say.
+func LabelType(made *engine.Dataset) arrow.DataType {
+	if made == nil || made.Poisoned() || !made.Schema().HasField(LabelColumn) {
+		return nil
+	}
+	i, _ := batch.FindColumn(made.Schema(), LabelColumn)
+	return made.Schema().Field(i).Type
+}
+
+// ClassType is LabelType for models that are classifiers: a dataset that does not tell the
+// type is an error. For what is no dataset of a model it is text.
+func ClassType(made *engine.Dataset) (arrow.DataType, error) {
+	if made == nil || made.Poisoned() || !made.Schema().HasField(model.Column) {
+		return arrow.BinaryTypes.String, nil
+	}
+	label := LabelType(made)
+	if label == nil {
+		return nil, fmt.Errorf("the dataset of the model has no column %q, which tells the type of the labels: give it the dataset that training returned, or that of the model's Dataset", LabelColumn)
+	}
+	return label, nil
+}
+
+// Outputs are the columns that prediction adds: of a classifier the predicted class, which
+// is of the type of the labels, and the probabilities of all; of a regression, whose label
+// is nil, the predicted number.
+func Outputs(label arrow.DataType, prediction, probability string) []arrow.Field {
+	if label == nil {
+		return []arrow.Field{{Name: prediction, Type: arrow.PrimitiveTypes.Float64, Nullable: true}}
+	}
+	return []arrow.Field{
+		{Name: prediction, Type: label, Nullable: true},
+		{Name: probability, Type: batch.VariableVectorType(), Nullable: true},
+	}
+}
