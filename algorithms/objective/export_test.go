@@ -1,10 +1,13 @@
 package objective
 
-import "github.com/superstep-ml/superstep/comqueue"
+import (
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+)
 
 // OpenWide is Open with buffers of all parameters for every shard, however few of the
 // features its rows have.
-func (l Linear) OpenWide(ctx *comqueue.ComContext) (*Evaluator, error) {
+func (l Linear) OpenWide(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	data, err := l.Table.Open(ctx)
 	if err != nil {
 		return nil, err

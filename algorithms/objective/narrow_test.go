@@ -76,17 +76,14 @@ func narrowSums(t *testing.T, record arrow.Record, l objective.Linear, wide, fol
 		}
 		operators.Collect(b, "sums", checked.Init(comqueue.New(b, "sum")).
 			Add(func(ctx *comqueue.ComContext) error {
-				var e *objective.Evaluator
+				opened, err := l.Open(ctx)
 				if wide {
-					e, err = l.OpenWide(ctx)
-				} else {
-					var opened optim.Evaluator
-					opened, err = l.Open(ctx)
-					e, _ = opened.(*objective.Evaluator)
+					opened, err = l.OpenWide(ctx)
 				}
 				if err != nil {
 					return err
 				}
+				e := opened.(*objective.Evaluator)
 				evaluator.Put(ctx, e)
 				sums.Put(ctx, make([]float64, passes*(1+e.Len())))
 				return nil
@@ -122,9 +119,12 @@ func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 	} {
 		want := bitsOf(narrowSums(t, record, l, true, false, 1))
 		for _, parallelism := range []int{1, 2, 3, 8} {
+			if _, ok := l.Loss.(objective.Logistic); !ok && parallelism != 3 && !thorough {
+				continue
+			}
 			require.Equal(t, want, bitsOf(narrowSums(t, record, l, false, true, parallelism)), "%v, parallelism %d", l.Loss, parallelism)
 		}
-		require.Equal(t, want, bitsOf(narrowSums(t, record, l, false, false, 3)), "%v, not folded", l.Loss)
+		require.Equal(t, want, bitsOf(narrowSums(t, record, l, false, false, 2)), "%v, not folded", l.Loss)
 	}
 }
 
@@ -133,14 +133,15 @@ func TestNarrowShardsGiveTheSameBits(t *testing.T) {
 func TestTrainingOverNarrowShards(t *testing.T) {
 	record := wideRecord(200, 5000, 10, 2)
 	for _, s := range []optim.Settings{
-		{Method: optim.LBFGS, L2: 1e-3},
-		{Method: optim.OWLQN, L1: 1e-3, MaxIter: 10},
-		{Method: optim.SGD, L2: 1e-3, MaxIter: 2},
+		{Method: optim.LBFGS, L2: 1e-3, MaxIter: 4},
+		{Method: optim.OWLQN, L1: 1e-3, MaxIter: 3},
+		{Method: optim.SGD, L2: 1e-3, MaxIter: 1},
 	} {
 		var first fitted
-		for _, parallelism := range []int{1, 3, 8} {
+		for _, parallelism := range []int{1, 3} {
 			f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
-				rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}}, s, engine.Parallelism(parallelism))
+				rows.Columns{Vector: "features", Label: "label"}, objective.Linear{Loss: objective.Logistic{}}, s,
+				engine.Parallelism(parallelism), engine.Shards(32), engine.CheckBroadcasts(false))
 			if parallelism == 1 {
 				first = f
 			}
@@ -151,7 +152,7 @@ func TestTrainingOverNarrowShards(t *testing.T) {
 	}
 	smooth := objective.Linear{Loss: objective.Smooth{Loss: objective.Hinge{}}}
 	f, _ := fitOf(t, func(b *engine.Builder) *engine.Dataset { return operators.FromRecords(b, []arrow.Record{record}) },
-		rows.Columns{Vector: "features", Label: "label"}, smooth, optim.Settings{L2: 1e-2, GapTol: 1e-3, MaxIter: 1000}, engine.CheckBroadcasts(false))
+		rows.Columns{Vector: "features", Label: "label"}, smooth, optim.Settings{L2: 0.1, GapTol: 0.01, MaxIter: 300}, engine.Shards(32), engine.CheckBroadcasts(false))
 	require.Equal(t, string(optim.GapClosed), f.Reason)
 }
 
