@@ -6,8 +6,8 @@ import (
 )
 
 // joint evaluates the sum of several objectives over the same rows, each with parameters of
-// its own, which stand one behind the other: those of the classes of a classifier. Of one
-// objective it is that one. It belongs to the goroutine of its subtask.
+// its own, which stand one behind the other: those of the classes of a classifier. It belongs
+// to the goroutine of its subtask.
 type joint struct {
 	parts   []*objective.Evaluator
 	width   int // parameters of a part
@@ -58,9 +58,6 @@ func (j *joint) zeros(n int) []float64 {
 // each has every part add its loss and gradient, which evaluate writes to room of their
 // own, to out.
 func (j *joint) each(out []float64, evaluate func(part int, e *objective.Evaluator, out []float64) error) error {
-	if len(j.parts) == 1 {
-		return evaluate(0, j.parts[0], out)
-	}
 	for k, e := range j.parts {
 		own := j.zeros(1 + j.width)
 		if err := evaluate(k, e, own); err != nil {
@@ -123,9 +120,6 @@ func (j *joint) Advance(shard int, step float64) error {
 // Hessian implements optim.CurvedEvaluator. Parts have no second derivatives in common: the
 // matrix has theirs as blocks on its diagonal.
 func (j *joint) Hessian(shard int, v, out []float64) error {
-	if len(j.parts) == 1 {
-		return j.parts[0].Hessian(shard, v, out)
-	}
 	n, all := j.width, j.Len()
 	for k, e := range j.parts {
 		own := j.zeros(1 + n + n*(n+1)/2)
@@ -150,9 +144,6 @@ func (j *joint) Rows(shard int) int { return j.parts[0].Rows(shard) }
 
 // EvaluateRows implements optim.SampledEvaluator.
 func (j *joint) EvaluateRows(shard int, indices []int32, v, out []float64) error {
-	if len(j.parts) == 1 {
-		return j.parts[0].EvaluateRows(shard, indices, v, out)
-	}
 	for k, e := range j.parts {
 		own := j.zeros(2 + j.width)
 		if err := e.EvaluateRows(shard, indices, j.of(k, v), own); err != nil {

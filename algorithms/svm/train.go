@@ -232,6 +232,9 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 			return nil, fmt.Errorf("the model to start from: %w", o.wrong)
 		}
 	}
+	if len(opened) == 1 {
+		return opened[0], nil // with all that it can do besides
+	}
 	return newJoint(opened), nil
 }
 
@@ -288,10 +291,11 @@ func (o *opening) made(ctx *comqueue.ComContext, input *arrow.Schema) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	ev, result := optim.EvaluatorOf(ctx).(*joint), optim.ResultOf(ctx)
+	ev, result := optim.EvaluatorOf(ctx), optim.ResultOf(ctx)
+	width := ev.Len() / len(parts)
 	m := &affine.Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: o.common.OffsetCol}
 	for k, part := range parts {
-		c, err := part.Coefficients(facts, ev.of(k, result.Parameters))
+		c, err := part.Coefficients(facts, result.Parameters[k*width:(k+1)*width])
 		if err != nil {
 			return nil, err
 		}
@@ -300,7 +304,7 @@ func (o *opening) made(ctx *comqueue.ComContext, input *arrow.Schema) ([]byte, e
 	if m.Reads, err = inputsOf(input, o.linear.Table, o.common.FeatureCols, facts.Declared); err != nil {
 		return nil, err
 	}
-	m.Summary = o.summary(result, ev, facts.Rows)
+	m.Summary = o.summary(result, ev, len(parts), facts.Rows)
 	made, err := o.finish(m, facts)
 	if err != nil {
 		return nil, err
@@ -310,15 +314,16 @@ func (o *opening) made(ctx *comqueue.ComContext, input *arrow.Schema) ([]byte, e
 
 // summary tells about a result. What the optimiser takes for one read of the rows is one
 // for each part.
-func (o *opening) summary(r *optim.Result, ev *joint, rows int64) affine.Summary {
+func (o *opening) summary(r *optim.Result, ev optim.Evaluator, parts int, rows int64) affine.Summary {
 	var absolute, squares float64
+	factors := ev.Factors()
 	for i, v := range r.Parameters {
-		v *= ev.factors[i]
+		v *= factors[i]
 		absolute += max(v, -v)
 		squares += float64(v * v)
 	}
 	penalty := float64(o.common.L1*absolute) + float64(0.5*float64(o.common.L2*squares))
-	reads := float64(len(ev.parts))
+	reads := float64(parts)
 	for i := range r.Record {
 		r.Record[i].Reads *= reads
 	}

@@ -31,11 +31,11 @@ func TestSameBits(t *testing.T) {
 		table trial.Table
 		p     svm.LinearSVC
 	}{
-		"wild":    {wild, svm.LinearSVC{L2: 0.1, MaxIter: 8}},
-		"newton":  {several(60, 2, 3), svm.LinearSVC{L2: 0.1, MaxIter: 14}},
-		"lbfgs":   {sparse, svm.LinearSVC{Method: optim.LBFGS, MaxIter: 10, Balanced: true}},
-		"owlqn":   {sparse, svm.LinearSVC{Squared: true, L1: 0.01, MaxIter: 8}},
-		"sgd":     {sparse, svm.LinearSVC{Method: optim.SGD, MaxIter: 2}},
+		"wild":   {wild, svm.LinearSVC{L2: 0.1, MaxIter: 8}},
+		"newton": {several(60, 2, 3), svm.LinearSVC{L2: 0.1, MaxIter: 14}},
+		"lbfgs":  {sparse, svm.LinearSVC{Method: optim.LBFGS, MaxIter: 10, Balanced: true}},
+		"owlqn":  {sparse, svm.LinearSVC{Squared: true, L1: 0.01, MaxIter: 8}},
+		"sgd":    {sparse, svm.LinearSVC{Method: optim.SGD, MaxIter: 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trial.SameBits(t, func(b *engine.Builder) {
