@@ -1,0 +1,35 @@
+package objective_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
+
+// The second derivatives of the softmax loss are singular: all coefficients of a feature
+// may move together. So are those of features one of which is the sum of others. Newton's
+// method ends at the optimum nevertheless, in few iterations.
+func TestNewtonWithoutCurvature(t *testing.T) {
+	table := trial.Gaussian(11, 240, 5)
+	noise := trial.Gaussian(12, 240, 1)
+	for i := range table.N {
+		x := table.Row(i)
+		x[4] = x[0] + x[1]
+		m := x[0] - x[2] + noise.X[i]
+		table.Label = append(table.Label, float64(int(max(0, min(2, m+1.5)))))
+	}
+	for _, l2 := range []float64{0, 1e-3} {
+		newton := fit(t, table, objective.Linear{Loss: objective.Softmax{}}, optim.Settings{Method: optim.Newton, L2: l2, Tol: 1e-9})
+		lbfgs := fit(t, table, objective.Linear{Loss: objective.Softmax{}}, optim.Settings{Method: optim.LBFGS, L2: l2, Tol: 1e-9, MaxIter: 500})
+		require.True(t, newton.Converged, newton.Reason)
+		require.InDelta(t, lbfgs.Loss, newton.Loss, 1e-9*lbfgs.Loss)
+		require.LessOrEqual(t, newton.Iterations, int64(15))
+		for _, w := range newton.Weights {
+			require.Less(t, max(w, -w), 100.0, "coefficients that do not matter stay small")
+		}
+	}
+}
