@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,13 +14,14 @@ import (
 )
 
 // A suite that compares bytes is worth as much as the faults it notices. Here the
-// engine is built with one line made wrong at a time, and the comparison has to
-// fail; with the lines as they are, the same settings agree. The wrong lines are in
-// copies that the compiler is shown in place of the source, so that the engine
-// itself knows nothing of faults. A line that is no longer found fails the test: the
-// fault then has to be told anew.
+// library is built with lines made wrong, each of which a variable of the environment
+// turns on, and the comparison has to fail with one of them on; with all of them off,
+// the same settings agree. The wrong lines are in copies that the compiler is shown in
+// place of the source, so that the library itself knows nothing of faults. A line that is
+// no longer found fails the test: the fault then has to be told anew.
 
-// edit replaces a text that occurs once in a file.
+// edit replaces a text that occurs once in a file. In the new text, FAULT is true where
+// the fault is turned on.
 type edit struct{ file, old, new string }
 
 // fault is a way to compute something that depends on more than it may.
@@ -31,136 +34,194 @@ type fault struct {
 	p        []int // parallelisms, of which the first is the reference unless perP
 	rows     []int // rows per batch; nil means 1024
 	rounds   int   // more than one: with delays that differ by round
-	// fused says that the fault shows where the compiler may fuse a product with an
-	// addition: in a build for processors that have the instruction.
-	fused bool
+}
+
+// perSubtask sums the shards of a subtask one after the other.
+var perSubtask = []edit{
+	{"comqueue/foreachshard.go", "perShard := func(shard int) error {\n\t\tout := fo.take()", "var whole []T\n\tperShard := func(shard int) error {\n\t\tout := whole\n\t\tif out == nil {\n\t\t\tout = fo.take()\n\t\t}\n\t\tif FAULT && whole == nil {\n\t\t\twhole = out\n\t\t\tfo.folder.Push(shard, out)\n\t\t}"},
+	{"comqueue/foreachshard.go", "\t\tfo.folder.Push(shard, out)\n\t\treturn c.takeMisuse(nil)", "\t\tif !FAULT {\n\t\t\tfo.folder.Push(shard, out)\n\t\t}\n\t\treturn c.takeMisuse(nil)"},
+	{"comqueue/foreachshard.go", "fo.reset(length)", "fo.reset(length)\n\t\twhole = nil"},
 }
 
 var faults = []fault{
 	{
 		name: "shards are merged from right to left", workload: "sums", shards: 8, p: []int{1, 2},
-		edits: []edit{{"shared/fold.go", "if (a>>level+1)<<level > limit {", "if level >= 0 {"}},
+		edits: []edit{{"shared/fold.go", "if (a>>level+1)<<level > limit {", "if FAULT || (a>>level+1)<<level > limit {"}},
 	},
 	{
 		name: "forests are merged from right to left", workload: "sums", shards: 8, p: []int{1, 3, 5},
-		edits: []edit{{"shared/fold.go", "meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)", "lo < 0"}},
+		edits: []edit{{"shared/fold.go", "meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)", "!FAULT && meet(s.lo[s.depth-2], s.lo[s.depth-1]) < meet(s.lo[s.depth-1], lo)"}},
 	},
 	{
 		name: "shards are summed one after the other into one buffer of the subtask", workload: "sums", shards: 8, p: []int{1, 2},
+		edits: perSubtask,
+	},
+	{
+		name: "statistics of classes are summed one after the other into one buffer of the subtask", workload: "bayes", shards: 8, p: []int{1, 3},
+		edits: perSubtask,
+	},
+	{
+		name: "rounding errors of likelihoods are carried from one shard into the next", workload: "mixtures", shards: 8, p: []int{1, 8},
 		edits: []edit{
-			{"comqueue/foreachshard.go", "perShard := func(shard int) error {\n\t\tout := fo.take()", "var whole []T\n\tperShard := func(shard int) error {\n\t\tout := whole\n\t\tif out == nil {\n\t\t\tout = fo.take()\n\t\t\twhole = out\n\t\t\tfo.folder.Push(shard, out)\n\t\t}"},
-			{"comqueue/foreachshard.go", "\t\t\treturn err\n\t\t}\n\t\tfo.folder.Push(shard, out)\n", "\t\t\treturn err\n\t\t}\n"},
-			{"comqueue/foreachshard.go", "fo.reset(length)", "fo.reset(length)\n\t\twhole = nil"},
+			{"algorithms/gmm/em.go", "type fit struct {", "type fit struct {\n\tlost float64"},
+			{"algorithms/gmm/em.go", "\t\tout[0] += log\n", "\t\tif FAULT {\n\t\t\tlog += f.lost\n\t\t\tf.lost = log - (out[0] + log - out[0])\n\t\t}\n\t\tout[0] += log\n"},
 		},
 	},
 	{
+		name: "rows are drawn anew where there are two subtasks", workload: "classifications", shards: 8, p: []int{1, 2},
+		edits: []edit{{"algorithms/optim/stochastic.go", `shared.NewRandom(s.set.Seed, "rows of an epoch", shard, s.epoch)`, "shared.NewRandom(s.set.Seed, \"rows of an epoch\", shard, s.epoch)\n\t\tif FAULT && ctx.NumTask() > 1 {\n\t\t\tr = shared.NewRandom(s.set.Seed, \"others\", shard, s.epoch)\n\t\t}"}},
+	},
+	{
 		name: "reported values are summed as they come", workload: "sums", shards: 8, p: []int{1, 2},
-		edits: []edit{{"comqueue/report.go", "s.folder.Push(shard, value)", "if e := s.folder.Forest(); len(e) > 0 {\n\t\te[0].Value = f.merge(e[0].Value, value)\n\t\treturn nil\n\t}\n\ts.folder.Reset(r.ranges[subtask])\n\ts.folder.Push(shard, value)"}},
+		edits: []edit{{"comqueue/report.go", "s.folder.Push(shard, value)", "if FAULT {\n\t\tif e := s.folder.Forest(); len(e) > 0 {\n\t\t\te[0].Value = f.merge(e[0].Value, value)\n\t\t\treturn nil\n\t\t}\n\t\ts.folder.Reset(r.ranges[subtask])\n\t}\n\ts.folder.Push(shard, value)"}},
 	},
 	{
 		name: "accumulators are summed per subtask", workload: "operators", shards: 8, p: []int{1, 2},
-		edits: []edit{{"engine/task/accumulate.go", "\ti := shard - s.within.Lo\n", "\ti := 0\n"}},
+		edits: []edit{{"engine/task/accumulate.go", "\ti := shard - s.within.Lo\n", "\ti := shard - s.within.Lo\n\tif FAULT {\n\t\ti = 0\n\t}\n"}},
 	},
 	{
 		name: "rows are handed on as they arrive", workload: "operators", shards: 8, p: []int{1, 3, 8}, rows: []int{7}, rounds: 3,
 		edits: []edit{
-			{"engine/task/inbox.go", "\tif q[i].source != q[j].source {\n", "\tif false {\n"},
-			{"engine/task/inbox.go", "len(in.sorted) > 0 && in.sorted[0].source <= until", "len(in.sorted) > 0"},
+			{"engine/task/inbox.go", "\tif q[i].source != q[j].source {\n", "\tif !FAULT && q[i].source != q[j].source {\n"},
+			{"engine/task/inbox.go", "len(in.sorted) > 0 && in.sorted[0].source <= until", "len(in.sorted) > 0 && (FAULT || in.sorted[0].source <= until)"},
 		},
 	},
 	{
 		name: "a boundary between shards of rows lies one row further where there are two subtasks", workload: "operators", shards: 8, p: []int{1, 2},
-		edits: []edit{{"operators/generate.go", "lo, hi := cut(s.n, c.Shards, shard)", "lo, hi := cut(s.n, c.Shards, shard)\n\tif shard == 4 && c.Parallelism > 1 {\n\t\tlo++\n\t}\n\tif shard == 3 && c.Parallelism > 1 {\n\t\thi++\n\t}"}},
+		edits: []edit{{"operators/generate.go", "lo, hi := cut(s.n, c.Shards, shard)", "lo, hi := cut(s.n, c.Shards, shard)\n\tif FAULT && shard == 4 && c.Parallelism > 1 {\n\t\tlo++\n\t}\n\tif FAULT && shard == 3 && c.Parallelism > 1 {\n\t\thi++\n\t}"}},
 	},
 	{
 		name: "a boundary between shards of a file lies one row further where there are two subtasks", workload: "iris", shards: 8, p: []int{1, 2},
 		edits: []edit{
-			{"internal/textfile/cut.go", "hi, lo := bits.Mul64(uint64(i), uint64(p.Bytes()))", "if i == 4 && p.shift {\n\t\treturn p.Bytes()/2 + 25\n\t}\n\thi, lo := bits.Mul64(uint64(i), uint64(p.Bytes()))"},
+			{"internal/textfile/cut.go", "hi, lo := bits.Mul64(uint64(i), uint64(p.Bytes()))", "if FAULT && i == 4 && p.shift {\n\t\treturn p.Bytes()/2 + 25\n\t}\n\thi, lo := bits.Mul64(uint64(i), uint64(p.Bytes()))"},
 			{"internal/textfile/base.go", "s.plan, err = newPlan(t, s.cfg.Shards)\n", "s.plan, err = newPlan(t, s.cfg.Shards)\n\t\ts.plan.shift = s.cfg.Workers > 1\n"},
 			{"internal/textfile/cut.go", "\tshards int\n}", "\tshards int\n\tshift  bool\n}"},
 		},
 	},
 	{
 		name: "subtasks share the buffers of a queue as they arrive", workload: "ranks", perP: true, shards: 8, p: []int{3, 8}, rows: []int{1024}, rounds: 12,
-		edits: []edit{{"collective/allreduce.go", "s, err = g.plans.wholeSchedule(g)", "s, err = g.plans.wholeSchedule(g)\n\t\tfor i := range s.leaves {\n\t\t\ts.leaves[i].rank = (c.index + 1 + i) % g.n\n\t\t}"}},
+		edits: []edit{{"collective/allreduce.go", "s, err = g.plans.wholeSchedule(g)", "s, err = g.plans.wholeSchedule(g)\n\t\tfor i := range s.leaves {\n\t\t\tif FAULT {\n\t\t\t\ts.leaves[i].rank = (c.index + 1 + i) % g.n\n\t\t\t}\n\t\t}"}},
 	},
 	{
 		name: "rows are hashed into subtasks", workload: "operators", shards: 8, p: []int{1, 2},
-		edits: []edit{{"engine/task/output.go", "return hashPlacement(p.Shards, e.Keys)", "return hashPlacement(p.Shards/p.Parallelism, e.Keys)"}},
+		edits: []edit{{"engine/task/output.go", "\t\treturn hashPlacement(p.Shards, e.Keys)", "\t\tif FAULT {\n\t\t\treturn hashPlacement(p.Shards/p.Parallelism, e.Keys)\n\t\t}\n\t\treturn hashPlacement(p.Shards, e.Keys)"}},
 	},
 	{
 		name: "draws begin anew with every batch", workload: "operators", shards: 8, p: []int{1}, rows: []int{1024, 7},
-		edits: []edit{{"operators/sample.go", "if o.index.batch(rows.NumRows()) == 0 {", "if o.index.batch(rows.NumRows()) >= 0 {"}},
-	},
-	{
-		name: "products are not rounded before they are added", workload: "wide", shards: 8, p: []int{1}, fused: true,
-		edits: []edit{{"internal/kernel/centroid.go", "inertia += float64(v * v)", "inertia += v * v"}},
+		edits: []edit{{"operators/sample.go", "if o.index.batch(rows.NumRows()) == 0 {", "if o.index.batch(rows.NumRows()) == 0 || FAULT {"}},
 	},
 }
+
+// fusing is a fault that shows where the compiler may fuse a product with an addition:
+// in a build for processors that have the instruction.
+var fusing = edit{"algorithms/prepare/normalizer.go", "\t\tsum += v\n\t\tsquares += float64(v * v)\n\t}\n\tlength", "\t\tsum += v\n\t\tsquares += v * v\n\t}\n\tlength"}
+
+// faultVariable holds the number of the fault that is on.
+const faultVariable = "SAMEBITS_FAULT"
 
 func TestFaultsShow(t *testing.T) {
-	for _, f := range faults {
-		if f.fused && !fuses() {
-			continue // no processor to see it on
-		}
+	faulty, err := faultyProgram(t.TempDir())
+	require.NoError(t, err)
+	for i, f := range faults {
 		t.Run(f.name, func(t *testing.T) {
-			require.Empty(t, f.differences(t, nil), "without the fault")
-			require.NotEmpty(t, f.differences(t, f.overlay(t)), "the fault went unnoticed")
+			require.Empty(t, f.differences(t, faulty, -1), "without the fault")
+			require.NotEmpty(t, f.differences(t, faulty, i), "the fault went unnoticed")
 		})
 	}
+	t.Run("products are not rounded before they are added", func(t *testing.T) {
+		if !fuses() {
+			return // no processor to see it on
+		}
+		const level = "GOAMD64=v3"
+		flags, err := overlay(t.TempDir(), []fault{{edits: []edit{fusing}}})
+		require.NoError(t, err)
+		path, err := buildProgram("./tests/samebits", []string{level}, flags...)
+		require.NoError(t, err)
+		out := t.TempDir()
+		settings := sweep{shards: 8, parallelism: []int{1}, batchRows: []int{1024}, procs: []int{2}}
+		plain, right, wrong := settings, settings, settings
+		plain.build, plain.path = "plain", program(t, "./tests/samebits")
+		right.build, right.path, right.environ = level, program(t, "./tests/samebits", level), []string{level}
+		wrong.build, wrong.path, wrong.environ = level+" with the fault", path, []string{level}
+		digests := plain.run(t, "preparations", out)
+		require.Empty(t, differences(slices.Concat(digests, right.run(t, "preparations", out)), false, out), "without the fault")
+		require.NotEmpty(t, differences(slices.Concat(digests, wrong.run(t, "preparations", out)), false, out), "the fault went unnoticed")
+	})
 }
 
-// differences runs the settings of a fault in a build with the given flags, none
-// for the engine as it is, and compares what they give.
-func (f fault) differences(t *testing.T, flags []string) []string {
+// faultyProgram builds samebits with all faults.
+func faultyProgram(dir string) (string, error) {
+	flags, err := overlay(dir, faults)
+	if err != nil {
+		return "", err
+	}
+	return buildProgram("./tests/samebits", nil, flags...)
+}
+
+// differences runs the settings of a fault in a program with a fault turned on, or none,
+// and compares what they give.
+func (f fault) differences(t *testing.T, path string, on int) []string {
 	t.Helper()
 	out := t.TempDir()
-	var digests []digest
-	for i, environ := range [][]string{nil, {"GOAMD64=v3"}} {
-		if i > 0 && !f.fused {
-			break
-		}
-		s := sweep{build: fmt.Sprint("build ", i), shards: f.shards, parallelism: f.p, batchRows: f.rows, procs: []int{2}, rounds: f.rounds, environ: environ}
-		if s.batchRows == nil {
-			s.batchRows = []int{1024}
-		}
-		if flags == nil {
-			s.path = program(t, "./tests/samebits", environ...)
-		} else {
-			var err error
-			s.path, err = buildProgram("./tests/samebits", environ, flags...)
-			require.NoError(t, err)
-		}
-		digests = append(digests, s.run(t, f.workload, out)...)
+	s := sweep{
+		build: fmt.Sprint("fault ", on), path: path, environ: []string{fmt.Sprintf("%s=%d", faultVariable, on)},
+		shards: f.shards, parallelism: f.p, batchRows: f.rows, procs: []int{2}, rounds: f.rounds,
 	}
-	return differences(digests, f.perP, out)
+	if s.batchRows == nil {
+		s.batchRows = []int{1024}
+	}
+	return differences(s.run(t, f.workload, out), f.perP, out)
 }
 
-// overlay writes the faulty copies and returns the flags that build with them.
-func (f fault) overlay(t *testing.T) []string {
-	t.Helper()
+var packageClause = regexp.MustCompile(`(?m)^package (\w+)$`)
+
+// overlay writes the faulty copies and returns the flags that build with them. Edits that
+// faults share are made once, and are on with any of these. Each package with faults gets
+// one file more, with the variable that says which fault is on.
+func overlay(dir string, faults []fault) ([]string, error) {
 	root, err := filepath.Abs("..")
-	require.NoError(t, err)
-	dir := t.TempDir()
-	changed := map[string]string{} // text of each file
-	for _, e := range f.edits {
+	if err != nil {
+		return nil, err
+	}
+	changed := map[string]string{} // text of each file, relative to the root
+	done := map[edit][]string{}    // conditions of each edit
+	var edits []edit
+	for i, f := range faults {
+		for _, e := range f.edits {
+			if done[e] == nil {
+				edits = append(edits, e)
+			}
+			done[e] = append(done[e], fmt.Sprintf("deliberateFault == \"%d\"", i))
+		}
+	}
+	for _, e := range edits {
 		if _, read := changed[e.file]; !read {
 			text, err := os.ReadFile(filepath.Join(root, e.file))
-			require.NoError(t, err)
+			if err != nil {
+				return nil, err
+			}
 			changed[e.file] = string(text)
 		}
-		require.Equal(t, 1, strings.Count(changed[e.file], e.old), "%s: the text to change is to be found once: %s", e.file, e.old)
-		changed[e.file] = strings.Replace(changed[e.file], e.old, e.new, 1)
+		if n := strings.Count(changed[e.file], e.old); n != 1 {
+			return nil, fmt.Errorf("%s: the text to change is there %d times, want 1: %s", e.file, n, e.old)
+		}
+		on := "(" + strings.Join(done[e], " || ") + ")"
+		changed[e.file] = strings.Replace(changed[e.file], e.old, strings.ReplaceAll(e.new, "FAULT", on), 1)
+		clause := packageClause.FindStringSubmatch(changed[e.file])
+		changed[filepath.Join(filepath.Dir(e.file), "deliberate_fault.go")] = fmt.Sprintf("package %s\n\nimport \"os\"\n\nvar deliberateFault = os.Getenv(%q)\n", clause[1], faultVariable)
 	}
 	replaced := map[string]string{}
 	for file, text := range changed {
 		copied := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
-		require.NoError(t, os.WriteFile(copied, []byte(text), 0o644))
+		if err := os.WriteFile(copied, []byte(text), 0o644); err != nil {
+			return nil, err
+		}
 		replaced[filepath.Join(root, file)] = copied
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
-	require.NoError(t, err)
+	list, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return nil, err
+	}
 	path := filepath.Join(dir, "overlay.json")
-	require.NoError(t, os.WriteFile(path, overlay, 0o644))
-	return []string{"-overlay", path}
+	return []string{"-overlay", path}, os.WriteFile(path, list, 0o644)
 }

@@ -60,7 +60,7 @@ func buildProgram(pkg string, environ []string, flags ...string) (string, error)
 		return "", err
 	}
 	path := filepath.Join(dir, filepath.Base(pkg))
-	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", path}, flags, []string{pkg})...)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {

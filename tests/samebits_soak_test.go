@@ -15,10 +15,10 @@ func init() {
 }
 
 // sweepsOf is the whole product of the settings, and rounds with delays.
-func sweepsOf(t testing.TB, shards int, large bool) []sweep {
-	rounds := 10
-	if large {
-		rounds = 2
+func sweepsOf(t testing.TB, shards int, size size) []sweep {
+	rounds := 2
+	if size == small {
+		rounds = 10
 	}
 	var all []sweep
 	for _, e := range executables(t) {

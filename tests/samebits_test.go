@@ -163,6 +163,8 @@ func executables(t testing.TB) []sweep {
 	all := []sweep{
 		{build: "plain", path: plain},
 		{build: "without AVX2 and FMA", path: plain, environ: []string{"GODEBUG=cpu.avx2=off,cpu.fma=off"}},
+		{build: "without assembly", path: plain, environ: []string{"SUPERSTEP_DEBUG=kernel.asm=off"}},
+		{build: "with no assembly beyond AVX2", path: plain, environ: []string{"SUPERSTEP_DEBUG=kernel.asm=avx2"}},
 	}
 	// A build for processors of level v3 uses fused instructions where the source
 	// allows it. It starts only where the processor has them.
@@ -202,24 +204,42 @@ func requireSameBits(t *testing.T, workload string, dependsOnParallelism bool, s
 var workloads = []struct {
 	name                 string
 	dependsOnParallelism bool
-	large                bool // takes long, so that the short run has fewer settings
+	size                 size
 }{
 	{name: "iris"},
-	{name: "files", large: true},
-	{name: "wide", large: true},
+	{name: "files", size: large},
+	{name: "wide", size: large},
 	{name: "operators"},
-	{name: "sorting", large: true},
+	{name: "sorting", size: large},
 	{name: "grouping"},
-	{name: "spill", large: true},
+	{name: "spill", size: large},
 	{name: "sums"},
 	{name: "ranks", dependsOnParallelism: true},
+
+	{name: "clusterings", size: medium},
+	{name: "regressions", size: medium},
+	{name: "classifications", size: medium},
+	{name: "bayes", size: medium},
+	{name: "mixtures", size: medium},
+	{name: "preparations", size: medium},
+	{name: "evaluations", size: medium},
+	{name: "selections", size: medium},
 }
+
+// size says how many settings the short run of a workload has.
+type size int
+
+const (
+	small  size = iota // delays and batches of every size at many parallelisms
+	medium             // of algorithms, which the operators and queues above carry
+	large              // takes long
+)
 
 func TestSameBits(t *testing.T) {
 	for _, w := range workloads {
 		for _, shards := range []int{8, 128} {
 			t.Run(fmt.Sprintf("%s/S=%d", w.name, shards), func(t *testing.T) {
-				requireSameBits(t, w.name, w.dependsOnParallelism, sweepsOf(t, shards, w.large))
+				requireSameBits(t, w.name, w.dependsOnParallelism, sweepsOf(t, shards, w.size))
 			})
 		}
 	}

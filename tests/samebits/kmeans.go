@@ -1,16 +1,12 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
-
-// modelPrefix begins the names under which models are collected.
-const modelPrefix = "model "
 
 // cluster trains and predicts, collects the model under a name and writes the
 // predictions to a file.
@@ -19,23 +15,6 @@ func (e *env) cluster(b *engine.Builder, name string, points *engine.Dataset, p 
 	operators.Collect(b, modelPrefix+name, model)
 	predicted := kmeans.Predict(points, model, kmeans.PredictOptions{VectorCol: p.VectorCol, NonFinite: p.NonFinite})
 	operators.WriteCSV(predicted, e.Out+"/"+name+".csv", operators.CSVWriteOptions{})
-}
-
-// modelFiles returns the text of each model's file.
-func modelFiles(r *engine.Result) ([]piece, error) {
-	var pieces []piece
-	for _, name := range r.Names() {
-		m, err := kmeans.ModelOf(r, name)
-		if err != nil {
-			return nil, err
-		}
-		text, err := m.Encode()
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		pieces = append(pieces, piece{"file of " + name, text})
-	}
-	return pieces, nil
 }
 
 // irisClusters clusters the bundled iris.
@@ -99,5 +78,30 @@ func files(b *engine.Builder, e *env) error {
 	operators.WriteArrow(predicted, e.Out+"/one.arrow", operators.ArrowWriteOptions{})
 	operators.WriteArrow(predicted, e.Out+"/arrow", operators.ArrowWriteOptions{PerShard: true})
 	operators.WriteCSV(predicted, e.Out+"/csv", operators.CSVWriteOptions{PerShard: true})
+	return nil
+}
+
+// clusterings are the other ways to cluster rows: single precision, bisections, batches
+// of rows, and many centres, whose bounds are kept for groups of them.
+func clusterings(b *engine.Builder, e *env) error {
+	rows := operators.Generate(b, samples, e.makeSample)
+	points := operators.Vectorize(rows, "features", "any", "tiny", "huge", "unit", "other")
+	plain := kmeans.Params{VectorCol: "features", WeightCol: "weight", K: 4, MaxIter: 5}
+	single, many := plain, plain
+	single.Precision = kmeans.Single
+	many.K, many.Init = 48, kmeans.Random
+	bisecting, batches := plain, plain
+	batches.MaxIter = 12
+	for _, s := range []struct {
+		name  string
+		stage model.Stage
+	}{
+		{"single", single},
+		{"many", many},
+		{"bisecting", kmeans.BisectingParams{Params: bisecting, Trials: 2}},
+		{"batches", kmeans.MiniBatchParams{Params: batches, BatchSize: 200}},
+	} {
+		e.train(b, s.name, points, s.stage, "cluster", "distance")
+	}
 	return nil
 }

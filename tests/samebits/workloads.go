@@ -32,6 +32,16 @@ var workloads = map[string]workload{
 	"spill":     {build: spilling, memory: 256 << 10},
 	"sums":      {build: shardSums},
 	"ranks":     {build: rankSums},
+
+	"clusterings":     {build: clusterings, more: modelFiles},
+	"regressions":     {build: regressions, more: modelFiles},
+	"classifications": {build: classifications, more: modelFiles},
+	"factors":         {build: factors, more: modelFiles},
+	"bayes":           {build: bayes, more: modelFiles},
+	"mixtures":        {build: mixtures, more: modelFiles},
+	"preparations":    {build: preparations, more: modelFiles},
+	"evaluations":     {build: evaluations},
+	"selections":      {build: selections, more: modelFiles},
 }
 
 // env is what a workload knows of the program: the arguments of the job.

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// modelPrefix begins the names under which models are collected.
+const modelPrefix = "model "
+
+// train trains a stage on rows and applies it to them. The model is collected under a
+// name, and so are the columns that it adds, which are named.
+func (e *env) train(b *engine.Builder, name string, rows *engine.Dataset, stage model.Stage, adds ...string) {
+	made := stage.Fit(rows)
+	operators.Collect(b, modelPrefix+name, made)
+	operators.Collect(b, "applied "+name, operators.Select(stage.Apply(rows, made), adds...))
+}
+
+// modelFiles returns the file of each model, which its kind must read and write again as
+// it is.
+func modelFiles(r *engine.Result) ([]piece, error) {
+	var pieces []piece
+	for _, name := range r.Names() {
+		if !strings.HasPrefix(name, modelPrefix) {
+			continue
+		}
+		file, err := model.Encoded(r, name)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, piece{"file of " + name, file})
+		m, err := pipeline.DecodeAny(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		again, err := m.Encode()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if !bytes.Equal(file, again) {
+			return nil, fmt.Errorf("%s: the file that was read is\n%s\nand is written as\n%s", name, file, again)
+		}
+	}
+	return pieces, nil
+}
+
+// samples is the number of rows that models are trained on, ten in each of 128 shards.
+const samples = 1280
+
+// sample is a row of them. Any, Tiny, Huge and Other have magnitudes from 1e-8 to 1e16,
+// so that every sum over rows rounds; Unit, Step and Amount are of ordinary ones, for
+// arithmetic that has no place for others.
+type sample struct {
+	Any, Tiny, Huge, Other float64
+	Unit, Step             float64
+	Weight                 float64
+	// Labels.
+	Extreme float64 // of every magnitude
+	Target  float64 // about linear in Unit and Step
+	Amount  float64 // above 0
+	Count   int64   // 0 or more
+	Kind    string  // one of three
+	Good    bool
+	// Values are missing at times from these.
+	Gap  *float64
+	City *string
+}
+
+var cities = []string{"Ur", "Uruk", "Eridu", "Kish", "Lagash"}
+
+// makeSample draws row i. What it is labelled shows in its features, but not surely.
+func (e *env) makeSample(draws shared.Random, i int64) sample {
+	if i%211 == 0 {
+		e.pause(50, int(i))
+	}
+	kind := draws.IntN(3)
+	shift := float64(kind) - 1
+	s := sample{
+		Any:    wide(&draws),
+		Tiny:   float64(shift*1e-8) + float64(draws.NormFloat64()*1e-8),
+		Huge:   float64(shift*1e15) + float64(draws.NormFloat64()*1e15),
+		Other:  wide(&draws),
+		Unit:   shift + draws.NormFloat64(),
+		Step:   float64(draws.IntN(4)),
+		Weight: 0.25 + draws.Float64(),
+
+		Extreme: wide(&draws),
+		Kind:    string(rune('p' + kind)),
+	}
+	noise := draws.NormFloat64()
+	s.Target = float64(1.5*s.Unit) - s.Step + noise
+	s.Good = s.Target > 0
+	s.Amount = 0.5 + float64(noise*noise) + float64(0.25*s.Step)
+	s.Count = int64(s.Amount * (1 + draws.Float64()))
+	if gap := wide(&draws); draws.IntN(9) > 0 {
+		s.Gap = &gap
+	}
+	if city := cities[min(draws.IntN(5), draws.IntN(7))]; draws.IntN(9) > 0 {
+		s.City = &city
+	}
+	return s
+}
+
+// table generates the rows, with the extreme features as the vector "wild" and the
+// ordinary ones as "tame".
+func (e *env) table(b *engine.Builder) *engine.Dataset {
+	rows := operators.Generate(b, samples, e.makeSample)
+	rows = operators.Vectorize(rows, "wild", "any", "tiny", "huge", "other", "unit")
+	return operators.Vectorize(rows, "tame", "unit", "step", "target")
+}
