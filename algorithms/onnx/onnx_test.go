@@ -93,7 +93,9 @@ func applied() []map[string]any {
 	}
 	odd := passengers(13)[12].cells()
 	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e6
-	return append(rows, odd)
+	edge := passengers(1)[0].cells()
+	edge["age"], edge["fare"] = 20.0, 40.0 // bounds of buckets
+	return append(rows, odd, edge)
 }
 
 // trained returns the model of each case.
@@ -164,30 +166,28 @@ func TestExport(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, string(want), string(got))
 			fixture(t, name, m, data)
+			requireSingle(t, name, m)
 		})
 	}
 }
 
-// In float32 the same holds within its rounding, and what is read back is written again.
-func TestExportSingle(t *testing.T) {
-	for name, m := range trained(t) {
-		t.Run(name, func(t *testing.T) {
-			data, err := ExportSingle(m)
-			if name == "indexer-keep" {
-				require.ErrorContains(t, err, "is no number of float32", "fares as categories")
-				return
-			}
-			require.NoError(t, err)
-			f, err := decodeFile(data)
-			require.NoError(t, err)
-			requireSame(t, m, f, applied(), 1e-5)
-			back, err := Import(data)
-			require.NoError(t, err)
-			again, err := ExportSingle(back)
-			require.NoError(t, err)
-			require.Equal(t, data, again)
-		})
+// requireSingle asserts that in float32 the same holds within its rounding, and that what is
+// read back is written again.
+func requireSingle(t *testing.T, name string, m model.Model) {
+	data, err := ExportSingle(m)
+	if name == "indexer-keep" {
+		require.ErrorContains(t, err, "is no number of float32", "fares as categories")
+		return
 	}
+	require.NoError(t, err)
+	f, err := decodeFile(data)
+	require.NoError(t, err)
+	requireSame(t, m, f, applied(), 1e-5)
+	back, err := Import(data)
+	require.NoError(t, err)
+	again, err := ExportSingle(back)
+	require.NoError(t, err)
+	require.Equal(t, data, again)
 }
 
 // fixture holds a file to that in testdata, which onnxruntime was run on; see check.py.

@@ -93,7 +93,9 @@ func applied() []map[string]any {
 	}
 	odd := passengers(13)[12].cells()
 	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e3
-	return append(rows, odd)
+	edge := passengers(1)[0].cells()
+	edge["age"], edge["fare"] = 20.0, 40.0 // bounds of buckets
+	return append(rows, odd, edge)
 }
 
 // fieldValues are the fields of a row.
