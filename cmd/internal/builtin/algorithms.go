@@ -18,6 +18,9 @@ var algorithms = []program{
 	training[LinearTrain]("linear", "numbers by linear regression: least squares, ridge, lasso, elastic net, Huber"),
 	training[LogisticTrain]("logistic", "classes by logistic regression, of two or more"),
 	training[NaiveBayesTrain]("naivebayes", "classes by naive Bayes"),
+	training[SVCTrain]("svc", "classes by linear support vectors"),
+	training[SVRTrain]("svr", "numbers by linear support vectors"),
+	training[GLMTrain]("glm", "means by generalised linear models: Gaussian, binomial, Poisson, gamma, Tweedie"),
 }
 
 // kindOf is what commands have to know of the models of an algorithm.
@@ -26,14 +29,21 @@ type kindOf struct {
 	prediction  string // the column that is added
 	probability string // the vector column of classes, "" where there is none
 	margins     bool   // it holds margins, no probabilities
+	curve       bool   // models have a record of their training
+	terms       bool   // models have coefficients
 }
 
 var kindsOf = map[string]kindOf{
-	"kmeans":     {goal: clustersGoal, prediction: "cluster"},
-	"gmm":        {goal: clustersGoal, prediction: "component", probability: "probabilities"},
-	"linear":     {goal: numbersGoal, prediction: "prediction"},
-	"logistic":   {goal: classesGoal, prediction: "prediction", probability: "probability"},
+	"kmeans":     {goal: clustersGoal, prediction: "cluster", curve: true},
+	"gmm":        {goal: clustersGoal, prediction: "component", probability: "probabilities", curve: true},
+	"linear":     {goal: numbersGoal, prediction: "prediction", curve: true, terms: true},
+	"logistic":   {goal: classesGoal, prediction: "prediction", probability: "probability", curve: true, terms: true},
 	"naivebayes": {goal: classesGoal, prediction: "prediction", probability: "probability"},
+	"linear-svc": {goal: classesGoal, prediction: "prediction", probability: "decision", margins: true, curve: true, terms: true},
+	"linear-svr": {goal: numbersGoal, prediction: "prediction", curve: true, terms: true},
+	"glm":        {goal: numbersGoal, prediction: "prediction", curve: true, terms: true},
+	"fm":         {goal: numbersGoal, prediction: "prediction", probability: "probability", curve: true, terms: true},
+	"mlp":        {goal: numbersGoal, prediction: "prediction", probability: "probability", curve: true},
 }
 
 // kindOfModel returns what is known of a model, and whether it is one that predicts.
@@ -104,8 +114,8 @@ type PenaltyArgs struct {
 // OptimiserArgs are the flags of algorithms that minimise a loss.
 type OptimiserArgs struct {
 	Method  string  `enum:"auto,lbfgs,owlqn,newton,gd,sgd" default:"auto" placeholder:"NAME" help:"Optimiser: lbfgs, owlqn, newton, gd, sgd, or auto (the default): what suits features and penalty."`
-	MaxIter int     `placeholder:"N" help:"Largest number of iterations, of sgd passes over the data (default: 100)."`
-	Tol     float64 `placeholder:"NORM" help:"Training ends when the gradient is as small as this, relative to the first if that is above 1 (default: 0.000001)."`
+	MaxIter int     `placeholder:"N" help:"Largest number of iterations, of sgd passes over the data (default: 100; of svc and svr 1000, of fm and mlp 200)."`
+	Tol     float64 `placeholder:"NORM" help:"Training ends when the gradient is as small as this, relative to the first if that is above 1 (default: 0.000001; of fm 0.00001, of mlp 0.0001)."`
 	Batch   int     `placeholder:"ROWS" help:"Rows of a step of sgd (default: about one a shard)."`
 	Rate    float64 `placeholder:"RATE" help:"First learning rate of sgd (default: 0.1)."`
 }

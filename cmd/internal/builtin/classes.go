@@ -3,12 +3,16 @@ package builtin
 import (
 	"strconv"
 
+	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/mlp"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // stagesOf returns the models that rows go through: of a pipeline its stages.
@@ -38,6 +42,12 @@ func classesOf(m model.Model) []string {
 		return m.Classes.Values
 	case *naivebayes.Model:
 		return m.Classes.Values
+	case *svm.SVCModel:
+		return m.Classes.Values
+	case *fm.Model:
+		return m.Classes.Values
+	case *mlp.Model:
+		return m.Classes.Values
 	}
 	return nil
 }
@@ -64,6 +74,16 @@ func predictionColumn(m model.Model) string {
 		named = m.PredictionCol
 	case *naivebayes.Model:
 		named = m.PredictionCol
+	case *svm.SVCModel:
+		named = m.PredictionCol
+	case *glm.Model:
+		named = m.PredictionCol
+	case *svm.SVRModel:
+		named = m.PredictionCol
+	case *fm.Model:
+		named = m.PredictionCol
+	case *mlp.Model:
+		named = m.PredictionCol
 	}
 	if named == "" {
 		named = kindsOf[m.Kind()].prediction
@@ -77,6 +97,12 @@ func probabilityColumn(m model.Model) string {
 	case *logistic.Model:
 		named = m.ProbabilityCol
 	case *naivebayes.Model:
+		named = m.ProbabilityCol
+	case *svm.SVCModel:
+		named = m.DecisionCol
+	case *fm.Model:
+		named = m.ProbabilityCol
+	case *mlp.Model:
 		named = m.ProbabilityCol
 	}
 	if named == "" {

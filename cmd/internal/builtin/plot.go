@@ -289,8 +289,8 @@ func drawClusters(path string, rows []point, features []string) error {
 	p.Legend.Top, p.Legend.Left = true, true
 	margins(p)
 	if len(clusters) <= maxLegend { // room for the legend
-		taken := 0.05 + 0.047*float64(len(clusters))
-		p.Y.Max += (p.Y.Max - p.Y.Min) * float64(taken/(1-taken))
+		taken := 0.05 + float64(0.047*float64(len(clusters)))
+		p.Y.Max += float64((p.Y.Max - p.Y.Min) * (taken / (1 - taken)))
 	}
 	return savePlot(p, path)
 }
@@ -344,7 +344,7 @@ func drawConfusion(path string, r *evaluate.MulticlassReport, on string) error {
 
 // shade returns a blue for a share from 0 to 1 on which black text can be read.
 func shade(share float64) color.Color {
-	mix := func(full uint8) uint8 { return uint8(255 - share*0.7*float64(255-full)) }
+	mix := func(full uint8) uint8 { return uint8(255 - float64(share*0.7*float64(255-full))) }
 	return color.RGBA{mix(palette[0].R), mix(palette[0].G), mix(palette[0].B), 0xff}
 }
 

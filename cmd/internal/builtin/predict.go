@@ -128,8 +128,11 @@ func probabilityPrefix(m model.Model) string {
 func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	column := probabilityColumn(m)
 	labels := classesOf(m)
-	if kindsOf[m.Kind()].goal == clustersGoal {
+	switch kind := kindsOf[m.Kind()]; {
+	case kind.goal == clustersGoal:
 		labels = componentsOf(m)
+	case kind.margins && len(labels) == 2:
+		labels = labels[1:] // two classes have one margin, that of the second
 	}
 	at := rows.Schema().FieldIndices(column)
 	if column == "" || len(labels) == 0 || len(at) == 0 {

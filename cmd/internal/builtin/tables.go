@@ -6,13 +6,17 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/mlp"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 )
 
 // tables adds the tables of a model; feature names features.
@@ -26,6 +30,25 @@ func (p *portrait) tables(m model.Model, feature func(i int) string) {
 		p.linear(m.Coefficients, m.Intercepts, m.Columns, nil, m.Summary.Inference, feature)
 	case *logistic.Model:
 		p.linear(m.Coefficients, m.Intercepts, m.Columns, m.Classes.Values, m.Summary.Inference, feature)
+	case *glm.Model:
+		p.linear(m.Coefficients, m.Intercepts, m.Columns, nil, m.Summary.Inference, feature)
+		p.facts = append([]fact{{"family", m.Family.String()}, {"link", m.Link.String()}}, p.facts...)
+	case *svm.SVCModel:
+		p.linear(m.Coefficients, m.Intercepts, m.Columns, m.Classes.Values, nil, feature)
+	case *svm.SVRModel:
+		p.linear(m.Coefficients, m.Intercepts, m.Columns, nil, nil, feature)
+	case *fm.Model:
+		p.linear([][]float64{m.Linear}, []float64{m.Intercept}, m.Columns, nil, nil, feature)
+		if len(m.Factors) > 0 {
+			p.facts = append(p.facts, fact{"factors", strconv.Itoa(len(m.Factors[0]))})
+		}
+	case *mlp.Model:
+		t := tabled{Title: "layers", Columns: []string{"layer", "units", "inputs"}}
+		for i, l := range m.Layers {
+			t.Rows = append(t.Rows, []any{strconv.Itoa(i + 1), float64(len(l.Biases)), float64(len(l.Weights))})
+		}
+		p.Tables = append(p.Tables, t)
+		p.facts = append(p.facts, fact{"activation", m.Activation.String()})
 	case *naivebayes.Model:
 		p.naiveBayes(m, feature)
 	case *prepare.ImputerModel:

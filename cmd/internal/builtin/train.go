@@ -30,7 +30,7 @@ type TrainArgs struct {
 	Sparse   bool     `help:"Keep encoded features sparse: for text with very many values."`
 	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value."`
 	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
-	PlotOf   string   `enum:"auto,loss,coefficients,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): what suits the algorithm."`
+	PlotOf   string   `enum:"auto,loss,coefficients,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
 	InputArgs
 }
 
@@ -90,10 +90,17 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 			return fmt.Errorf("--features has %q, which is the label or the weight", f)
 		}
 	}
-	if stage, ok := stage(c).(interface{ Validate() error }); ok {
-		if err := stage.Validate(); err != nil {
+	made := stage(c)
+	if made, ok := made.(interface{ Validate() error }); ok {
+		if err := made.Validate(); err != nil {
 			return err
 		}
+	}
+	switch kind := kindsOf[made.Kind()]; {
+	case a.PlotOf == "loss" && !kind.curve:
+		return errors.New("--plot-of loss: the training has no iterations to draw")
+	case a.PlotOf == "coefficients" && !kind.terms:
+		return errors.New("--plot-of coefficients: the model has none")
 	}
 	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
 }
@@ -248,7 +255,7 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 		}
 	}
 	predicted := stage.Apply(tested, trained)
-	roc := a.plotOf(g) == "roc"
+	plot := a.plotOf(g)
 	switch {
 	case predicted.Poisoned():
 	case g == clustersGoal && (a.Test != "" || p.label != ""):
@@ -256,11 +263,11 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 		operators.Collect(b, testResult, clustering(predicted, clusters.prediction, p.vector, p.label, a.Weight))
 	case g == numbersGoal && a.Test != "":
 		operators.Collect(b, testResult, regression(predicted, p.label, "prediction", a.Weight))
-	case g == classesGoal && (a.Test != "" || roc):
+	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
 		operators.Collect(b, testResult, multiclass(predicted, p.label, "prediction", a.Weight))
 		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], a.Weight))
 	}
-	if a.plotOf(g) == "clusters" {
+	if plot == "clusters" {
 		return collectPoints(b, stage.Apply(rows, trained), stageKind(stage), p)
 	}
 	return nil
@@ -291,8 +298,8 @@ func (a TrainArgs) plotOf(g goal) string {
 		return a.PlotOf
 	case g == clustersGoal:
 		return "clusters"
-	case g == classesGoal && a.Test != "":
-		return "roc"
+	case g == classesGoal:
+		return "quality"
 	}
 	return "loss"
 }
@@ -389,6 +396,11 @@ func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *eng
 			return err
 		}
 		return drawClusters(a.Plot, points, about.predicts().Columns)
+	case "quality":
+		if found.binary == nil && found.multiclass != nil {
+			return drawConfusion(a.Plot, found.multiclass, on)
+		}
+		return drawCurve(a.Plot, "roc", found.binary, on)
 	case "roc":
 		if found.binary == nil {
 			return errors.New("--plot-of roc: there are not two classes")

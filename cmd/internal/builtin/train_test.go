@@ -85,8 +85,14 @@ func TestEveryAlgorithm(t *testing.T) {
 		{"linear --label 'Petal width' --features 'Sepal length,Petal length'", `(?m)^  Petal length +0\.44993 +0\.0194\d* +23\.157\d* +6\.68\d*e-51$`, "coefficients"},
 		{"linear --label 'Petal width' --features 'Sepal length,Petal length' --l1 0.5", `(?m)^  Sepal length +0$`, "loss"},
 		{"logistic --l2 0.01", `(?m)^accuracy +0\.96`, "coefficients"},
-		{"naivebayes", `(?m)^accuracy +0\.96$`, ""},
+		{"svc --l2 0.01", `(?m)^  relative duality gap  \d\.?\d*e-0[789]$`, "coefficients"},
+		{"svr --label 'Petal width' --features 'Petal length' --epsilon 0.1", `(?m)^rmse +0\.205`, "loss"},
+		{"glm --family gamma --link log --label 'Petal width' --features 'Petal length'", `(?m)^  Petal length +0\.\d+ +0\.\d+ +\d+\.\d+ +\S+$`, "coefficients"},
+		{"naivebayes", `(?m)^accuracy +0\.96$`, "auto"},
 	} {
+		if race && !strings.HasPrefix(x.flags, "gmm") && !strings.HasPrefix(x.flags, "logistic") {
+			continue
+		}
 		line := "train " + x.flags + " --input iris.csv --test iris.csv --model m.json --if-exists replace"
 		if !strings.Contains(x.flags, "--label") {
 			line += " --label Species"
@@ -104,7 +110,7 @@ func TestEveryAlgorithm(t *testing.T) {
 		w.json("inspect -o json m.json", &about)
 		require.NotEmpty(t, about.Kind)
 		evaluate := "evaluate --model m.json --input iris.csv --label Species"
-		if strings.HasPrefix(x.flags, "linear") {
+		if strings.Contains(x.flags, "--label") {
 			evaluate = "evaluate --model m.json --input iris.csv --label 'Petal width'"
 		}
 		require.NotEmpty(t, w.ok(evaluate))
@@ -164,6 +170,8 @@ func TestWrongTrainings(t *testing.T) {
 		{2, "train linear --input iris.csv --label y --plot x.gif" + model, ".png"},
 		{2, "train linear --input iris.csv --label y --plot none/x.png" + model, "there is no directory none"},
 		{2, "train linear --input iris.csv --label y --plot x.png --plot-of roc" + model, "--plot-of roc is for"},
+		{2, "train naivebayes --input iris.csv --label y --plot x.png --plot-of loss" + model, "no iterations"},
+		{2, "train kmeans --k 2 --input iris.csv --plot x.png --plot-of coefficients" + model, "the model has none"},
 		{2, "train linear --input iris.csv --label y --plot-of loss" + model, "only with --plot"},
 		{2, "train linear --input iris.csv --label y --features y,a" + model, "which is the label"},
 		{2, "train linear --input iris.csv --label y --sparse" + model, "only with --encode"},

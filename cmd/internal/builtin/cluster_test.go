@@ -1,0 +1,59 @@
+package builtin_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// startCluster runs `superstep dev` with two task managers and returns its address.
+func startCluster(t *testing.T, w *workplace) string {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	token := filepath.Join(w.dir, "token")
+	cmd := exec.Command(self, "dev", "--taskmanagers", "2", "--slots", "1", "--memory", "256MiB",
+		"--listen", "127.0.0.1:0", "--http", "off", "--log-level", "warn", "--token-file", token, "--dir", filepath.Join(w.dir, "dev"))
+	cmd.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	m := regexp.MustCompile(`cluster at (\S+):`).FindStringSubmatch(line)
+	require.NotNil(t, m, line)
+	w.env = append(w.env, "SUPERSTEP_TOKEN_FILE="+token)
+	return m[1]
+}
+
+// A model is trained and applied by two workers, with the bytes of a run here.
+func TestACluster(t *testing.T) {
+	w := newWorkplace(t)
+	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --missing fill --test titanic.csv"
+	here := w.ok(train + " --model here.json")
+	on := " --cluster " + startCluster(t, w)
+	there := w.ok(train + " --model there.json --plot there.png" + on)
+	require.Equal(t, w.read("here.json"), w.read("there.json"))
+	require.Equal(t, strings.Count(here, "\n")+1, strings.Count(there, "\n"), "and the plot")
+	w.picture("there.png")
+
+	w.ok("predict --model here.json --input titanic.csv --output here.csv")
+	w.ok("predict --model there.json --input titanic.csv --output there.csv" + on)
+	require.Equal(t, w.read("here.csv"), w.read("there.csv"))
+	require.Equal(t, w.ok("evaluate --model here.json --input titanic.csv --label survived"), w.ok("evaluate --model there.json --input titanic.csv --label survived"+on))
+
+	// The model is written here, by who waits for it.
+	w.fails(2, train+" --model left.json --detach"+on, "--detach")
+}
