@@ -88,7 +88,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 		return m, nil
 	}
 	freedom, rank := s.Inference.Freedom, float64(s.Inference.Rank)
-	all, used := float64(s.Rows), rank
+	all, used := float64(f.Facts.Weighing), rank
 	if !p.NoIntercept {
 		all, used = all-1, rank-1
 	}

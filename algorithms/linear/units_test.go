@@ -76,3 +76,37 @@ func TestFarFromAnOptimum(t *testing.T) {
 	right := math.Abs(m.Coefficients[0][0]/1e100-1) < 1e-3 && math.Abs(m.Coefficients[0][1]/1e100+2) < 1e-3
 	require.Equal(t, right, m.Summary.Converged, "%v: %s", m.Coefficients, m.Summary.Reason)
 }
+
+// TestRowsWithoutWeight adds rows that weigh nothing: they change neither coefficients nor
+// what is said of them.
+func TestRowsWithoutWeight(t *testing.T) {
+	table, noise := trial.Gaussian(21, 90, 2), trial.Gaussian(22, 90, 1)
+	for i := range table.N {
+		w := 1.0
+		if i >= 60 {
+			w = 0
+		}
+		table.Weight = append(table.Weight, w)
+		table.Label = append(table.Label, table.Row(i)[0]+0.5*noise.X[i])
+	}
+	few := table
+	few.N, few.X, few.Label, few.Weight = 60, table.X[:120], table.Label[:60], table.Weight[:60]
+	fit := func(d trial.Table) *linear.Model {
+		r := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "model", linear.Train(d.Dataset(b), linear.Params{VectorCol: "features", LabelCol: "label", WeightCol: "weight"}))
+		})
+		m, err := linear.ModelOf(r, "model")
+		require.NoError(t, err)
+		return m
+	}
+	want, got := fit(few), fit(table)
+	require.Equal(t, 57.0, want.Summary.Inference.Freedom)
+	require.Equal(t, want.Summary.Inference.Freedom, got.Summary.Inference.Freedom)
+	for j, term := range want.Summary.Inference.Terms {
+		require.InEpsilon(t, term.StdError, got.Summary.Inference.Terms[j].StdError, 1e-10, term.Name)
+	}
+	require.Equal(t, len(want.Summary.Measures), len(got.Summary.Measures))
+	for i, m := range want.Summary.Measures {
+		require.InEpsilon(t, m.Value, got.Summary.Measures[i].Value, 1e-9, m.Name)
+	}
+}

@@ -2,6 +2,7 @@ package logistic
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -102,15 +103,16 @@ func (m *Model) decide(margin float64) int {
 	return 0
 }
 
-// largest returns the class with the largest margin, the first of equals.
+// largest returns the class with the largest margin, the first of equals, as
+// affine.Model.Largest does: NaN is never the largest, and −1 if all are NaN.
 func largest(margins []float64) int {
-	best := 0
+	best, at := math.Inf(-1), -1
 	for a, v := range margins {
-		if v > margins[best] {
-			best = a
+		if v > best || at < 0 && v == v {
+			best, at = v, a
 		}
 	}
-	return best
+	return at
 }
 
 // probabilities turns the margins at the head of dst into probabilities.
@@ -141,7 +143,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 	}
 	m.Take(f.Model)
 	s := &m.Summary
-	likelihood := -float64(s.Weight*s.Loss)
+	likelihood := -float64(s.Weight * s.Loss)
 	s.Note(LogLikelihood, likelihood)
 	if !p.NoIntercept && p.OffsetCol == "" && !p.Balanced && len(p.ClassWeights) == 0 {
 		var null float64

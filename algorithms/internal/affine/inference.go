@@ -93,7 +93,7 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 			table.Collinear = append(table.Collinear, j)
 		}
 	}
-	table.Freedom = float64(f.Facts.Rows) - float64(table.Rank)
+	table.Freedom = float64(f.Facts.Weighing) - float64(table.Rank)
 	by := scale(table.Freedom)
 	original, err := f.Objective.Covariance(f.Facts, inverse)
 	if err != nil {

@@ -268,3 +268,25 @@ func TestAnythingElseIsFine(t *testing.T) {
 	require.Equal(t, []float64{0, 0}, f.Std, "one row")
 	require.Equal(t, "1", fmt.Sprint(f.Rows))
 }
+
+// TestLabelsWithoutAName refuses labels that no file of a model could name.
+func TestLabelsWithoutAName(t *testing.T) {
+	type labelled struct {
+		X []float64 `column:"x"`
+		T string    `column:"t"`
+		B []byte    `column:"b"`
+	}
+	check := func(label string) func(b *engine.Builder) {
+		return func(b *engine.Builder) {
+			d := operators.FromSlice(b, []labelled{{[]float64{1}, "a\xff", []byte{255}}, {[]float64{2}, "b", []byte{0}}})
+			table, err := rows.Check("test", d, rows.Columns{Vector: "x", Label: label}, rows.ClassLabel)
+			if err != nil {
+				b.Errorf("%w", err)
+				return
+			}
+			operators.Collect(b, "facts", table.Facts)
+		}
+	}
+	trial.Fails(t, check("t"), `column "t": the label "a\xff" is not UTF-8`)
+	trial.Fails(t, check("b"), `column "b" is binary`, "make it text")
+}

@@ -3,6 +3,7 @@ package rows
 import (
 	"fmt"
 	"math"
+	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -169,7 +170,8 @@ func (o *rowChecker) checkNumbers(s source, column arrow.Array) {
 func (o *rowChecker) checkClasses(s source, column arrow.Array) {
 	n := column.Len()
 	floats := arrow.IsFloating(column.DataType().ID())
-	if column.NullN() == 0 && !floats {
+	text, _ := column.(*array.String)
+	if column.NullN() == 0 && !floats && text == nil {
 		return
 	}
 	for i := range n {
@@ -178,6 +180,10 @@ func (o *rowChecker) checkClasses(s source, column arrow.Array) {
 		}
 		if column.IsNull(i) {
 			o.report(i, n, true, fmt.Sprintf("column %q: the label is null", s.name))
+		} else if text != nil {
+			if !utf8.ValidString(text.Value(i)) { // a model's file could not name the class
+				o.report(i, n, true, fmt.Sprintf("column %q: the label %q is not UTF-8", s.name, text.Value(i)))
+			}
 		} else if floats {
 			if v := numberAt(column, i); math.IsNaN(v) || math.IsInf(v, 0) {
 				o.report(i, n, true, fmt.Sprintf("column %q: the label is %s", s.name, numberText(v)))

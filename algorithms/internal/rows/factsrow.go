@@ -24,6 +24,7 @@ type factsFile struct {
 	Declared     int       `json:"declared"`
 	Compact      bool      `json:"compact"` // Columns are not nil
 	Rows         int64     `json:"rows"`
+	Weighing     int64     `json:"weighing"`
 	Weight       float64   `json:"weight"`
 	Classes      []string  `json:"classes,omitempty"`
 	Keys         [][]byte  `json:"keys,omitempty"`
@@ -39,7 +40,7 @@ type factsFile struct {
 func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 	f := surveyor.Get(ctx).facts
 	file := factsFile{
-		Declared: f.Declared, Compact: f.Columns != nil, Rows: f.Rows, Weight: f.Weight,
+		Declared: f.Declared, Compact: f.Columns != nil, Rows: f.Rows, Weighing: f.Weighing, Weight: f.Weight,
 		Classes: f.Classes, ClassWeights: f.ClassWeights, LabelType: f.LabelType,
 		LabelMean: f.LabelMean, LabelStd: f.LabelStd, LabelMin: f.LabelMin, LabelMax: f.LabelMax,
 	}
@@ -81,7 +82,7 @@ func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
 		return nil, fmt.Errorf("facts: %w", err)
 	}
 	f := &Facts{
-		Declared: file.Declared, Rows: file.Rows, Weight: file.Weight,
+		Declared: file.Declared, Rows: file.Rows, Weighing: file.Weighing, Weight: file.Weight,
 		Mean: row.Mean.Values, Std: row.Std, MaxAbs: row.MaxAbs,
 		Classes: file.Classes, ClassWeights: file.ClassWeights, LabelType: file.LabelType,
 		LabelMean: file.LabelMean, LabelStd: file.LabelStd, LabelMin: file.LabelMin, LabelMax: file.LabelMax,

@@ -63,7 +63,9 @@ type Facts struct {
 	// these alone (sparse rows of very many declared features); nil where it runs over all.
 	Columns []int32
 	Rows    int64
-	Weight  float64 // total
+	// Weighing is the number of rows whose weight is above 0.
+	Weighing int64
+	Weight   float64 // total
 	// Of each feature that training runs over, weighted, absent entries counting as 0. Std
 	// is with division by the weight, and 0 for a column that is constant but for rounding.
 	// Rows of weight 0 are left out.

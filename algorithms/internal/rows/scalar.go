@@ -81,6 +81,8 @@ func (s source) as() string {
 // takes reports whether a column of a type will do.
 func (s source) takes(dt arrow.DataType) error {
 	switch {
+	case s.kind == classSource && dt.ID() == arrow.BINARY:
+		return fmt.Errorf("label: column %q is binary, which has no text that names its classes: make it text", s.name)
 	case s.kind == classSource && isScalar(dt), s.kind != classSource && isNumber(dt):
 		return nil
 	case s.kind == classSource:

@@ -57,7 +57,8 @@ var (
 // look is what a shard shows at first sight.
 type look struct {
 	Rows     int64
-	Dim      int // of a dense row; the largest index and 1 of sparse ones
+	Weighing int64 // rows of positive weight
+	Dim      int   // of a dense row; the largest index and 1 of sparse ones
 	Weight   float64
 	Classes  classSet
 	Label    moments
@@ -71,7 +72,7 @@ func (l look) merge(o look) look {
 		dim = o.Dim
 	}
 	return look{
-		Rows: l.Rows + o.Rows, Dim: dim, Weight: l.Weight + o.Weight,
+		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Dim: dim, Weight: l.Weight + o.Weight,
 		Classes: l.Classes.merge(o.Classes), Label: l.Label.merge(o.Label),
 		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max),
 	}
@@ -90,7 +91,7 @@ func (m moments) merge(o moments) moments {
 	return moments{
 		Weight:  total,
 		Mean:    m.Mean + float64(apart*(o.Weight/total)),
-		Squares: m.Squares + o.Squares + float64(float64(apart*apart)*(float64(m.Weight*o.Weight)/total)),
+		Squares: m.Squares + o.Squares + float64(float64(apart*apart)*float64(m.Weight*(o.Weight/total))),
 	}
 }
 
@@ -189,7 +190,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 		if t.layout == sparseRows {
 			l.Dim = highestColumn(block)
 		}
-		l.Weight = totalWeight(block)
+		l.Weight, l.Weighing = totalWeight(block), weighing(block)
 		switch t.Label {
 		case NumberLabel:
 			l.Label = momentsOf(block.Label, block.Weight)
@@ -219,6 +220,17 @@ func totalWeight(b *Block) float64 {
 		total += w
 	}
 	return total
+}
+
+// weighing counts the rows of positive weight.
+func weighing(b *Block) int64 {
+	n := int64(b.N)
+	for _, w := range b.Weight {
+		if w == 0 {
+			n--
+		}
+	}
+	return n
 }
 
 // highestColumn returns the largest index of sparse rows and 1.
@@ -259,7 +271,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 		return fmt.Errorf("column %q: the vectors have no components", t.vector)
 	}
 	s.facts = Facts{
-		Declared: dim, Rows: all.Rows, Weight: all.Weight,
+		Declared: dim, Rows: all.Rows, Weighing: all.Weighing, Weight: all.Weight,
 		Classes: all.Classes.Texts, ClassWeights: all.Classes.Weight, keys: all.Classes.Keys, LabelType: t.labelType,
 	}
 	if t.Label == NumberLabel {
