@@ -1,7 +1,9 @@
-// Superstep is the command line of the engine: clusters and their jobs, built-in jobs,
+// Superstep is the command line of the engine: clusters and their jobs, models, built-in jobs,
 // and benchmarks.
 //
 //	superstep dev --taskmanagers 3 --slots 2
+//	superstep train logistic --input rows.csv --label bought --model model.json --cluster localhost:6123
+//	superstep predict --model model.json --input others.csv --output predicted.csv
 //	superstep run kmeans --input points.csv --k 3 --cluster localhost:6123
 //	superstep list
 //	superstep bench collective --ranks 4
