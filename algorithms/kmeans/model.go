@@ -140,8 +140,8 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 			}
 			a, v = m.Predict(x.Values)
 		case model.SparseCell:
-			if n := len(x.Indices); n > 0 && int(x.Indices[n-1]) >= m.Dim {
-				return fmt.Errorf("column %q has %d components, the model was trained on %d", m.VectorCol, x.Indices[n-1]+1, m.Dim)
+			if err := x.CheckSparse(m.Dim); err != nil {
+				return fmt.Errorf("column %q: %w", m.VectorCol, err)
 			}
 			a, v = m.PredictSparse(x.Indices, x.Values)
 		case model.NullCell:

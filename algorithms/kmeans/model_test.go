@@ -245,7 +245,22 @@ func TestCommonModel(t *testing.T) {
 		row[1].SetDense(m.row(0)[:3])
 		require.ErrorContains(t, step(row), `column "features" has 3 components, the model was trained on 4`)
 		row[1].SetSparse(9, []int32{8}, []float64{1})
-		require.ErrorContains(t, step(row), `column "features" has 9 components, the model was trained on 4`)
+		require.ErrorContains(t, step(row), `column "features": it has 9 components, the model was trained on 4`)
+		for _, c := range []struct {
+			size    int
+			indices []int32
+			values  []float64
+			want    string
+		}{
+			{4, []int32{-1}, []float64{1}, "it has a component -1"},
+			{0, []int32{4}, []float64{1}, "it has a component 4, the model was trained on 4"},
+			{4, []int32{1, 1}, []float64{1, 2}, "it has component 1 twice"},
+			{4, []int32{1, 0}, []float64{1, 2}, "component 0 is behind component 1"},
+			{4, []int32{1, 2}, []float64{1}, "it has 2 indices and 1 values"},
+		} {
+			row[1].SetSparse(c.size, c.indices, c.values)
+			require.ErrorContains(t, step(row), `column "features": `+c.want)
+		}
 		row[1].SetInt(7)
 		require.ErrorContains(t, step(row), `column "features" is `)
 		_, err = own.Bind(model.NewLayout("feature"))

@@ -71,7 +71,8 @@ func (c *Cell) SetText(v string) { c.Kind, c.Text = TextCell, v }
 func (c *Cell) SetDense(values []float64) { c.Kind, c.Values = DenseCell, values }
 
 // SetSparse makes it a sparse vector, which is borrowed: as many indices as values, the
-// indices ascending from 0 to size-1. Size 0 leaves the size open.
+// indices ascending from 0 to size-1. Size 0 leaves the size open. It is not looked at
+// here: see CheckSparse.
 func (c *Cell) SetSparse(size int, indices []int32, values []float64) {
 	c.Kind, c.Size, c.Indices, c.Values = SparseCell, size, indices, values
 }

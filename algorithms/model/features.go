@@ -42,6 +42,9 @@ func (f *Features) Read(row []Cell) (features FeatureRow, ok bool, err error) {
 		case DenseCell:
 			return FeatureRow{Dense: c.Values}, true, nil
 		case SparseCell:
+			if err := c.CheckSparse(-1); err != nil {
+				return FeatureRow{}, false, fmt.Errorf("column %q: %w", f.names[0], err)
+			}
 			return FeatureRow{Sparse: true, Indices: c.Indices, Values: c.Values}, true, nil
 		}
 	}

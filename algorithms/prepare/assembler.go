@@ -263,9 +263,7 @@ func checkSize(c *model.Cell, n int) error {
 			return fmt.Errorf("it has %d components, the model was trained on %d", len(c.Values), n)
 		}
 	case model.SparseCell:
-		if k := len(c.Indices); k > 0 && int(c.Indices[k-1]) >= n {
-			return fmt.Errorf("it has a component %d, the model was trained on %d components", c.Indices[k-1], n)
-		}
+		return c.CheckSparse(n)
 	default:
 		if _, ok := c.Number(); !ok || n != 1 {
 			return fmt.Errorf("it is %s, the model was trained on another type", c.Kind)

@@ -210,11 +210,11 @@ func flatten(c *model.Cell, to []float64) error {
 		}
 		copy(to, c.Values)
 	case model.SparseCell:
+		if err := c.CheckSparse(len(to)); err != nil {
+			return err
+		}
 		clear(to)
 		for k, j := range c.Indices {
-			if int(j) >= len(to) {
-				return fmt.Errorf("it has a component %d, want %d components", j, len(to))
-			}
 			to[j] = c.Values[k]
 		}
 	default:

@@ -105,6 +105,9 @@ func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
 			case model.DenseCell:
 				made = to.MakeDense(len(from.Values))
 			case model.SparseCell:
+				if err := from.CheckSparse(-1); err != nil {
+					return columnError(m.Params.Columns[i], err)
+				}
 				var indices []int32
 				indices, made = to.MakeSparse(from.Size, len(from.Values))
 				copy(indices, from.Indices)

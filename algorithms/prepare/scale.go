@@ -99,12 +99,11 @@ func (m *ScalerModel) scale(from, to *model.Cell, shift, scale []float64) error 
 			made[j] = m.value(v, shift[j], scale[j])
 		}
 	case model.SparseCell:
-		n := len(from.Indices)
-		indices, values := to.MakeSparse(from.Size, n)
+		if err := from.CheckSparse(len(scale)); err != nil {
+			return err
+		}
+		indices, values := to.MakeSparse(from.Size, len(from.Indices))
 		for k, j := range from.Indices {
-			if int(j) >= len(scale) {
-				return fmt.Errorf("it has a component %d, the model was trained on %d components", j, len(scale))
-			}
 			indices[k], values[k] = j, m.value(from.Values[k], shift[j], scale[j])
 		}
 	default:
