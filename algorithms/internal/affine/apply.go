@@ -6,6 +6,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -37,10 +38,7 @@ type Score func(b *batch.RecordBuilder, margins []float64) error
 
 // LabelOutput returns the output for classes of the type that the dataset of a model tells.
 func LabelOutput(caller, name string, made *engine.Dataset) (arrow.Field, error) {
-	if made == nil || made.Poisoned() || !made.Schema().HasField(model.Column) {
-		return arrow.Field{Name: name, Type: arrow.BinaryTypes.String, Nullable: true}, nil // Apply says what is wrong
-	}
-	dt, err := labelType(made)
+	dt, err := columns.ClassType(made)
 	return arrow.Field{Name: name, Type: dt, Nullable: true}, err
 }
 
@@ -49,8 +47,8 @@ func LabelOutput(caller, name string, made *engine.Dataset) (arrow.Field, error)
 // offset, that is added to the first. Mistakes are reported with the caller's line.
 func Apply(caller string, rows, made *engine.Dataset, a Application) *engine.Dataset {
 	b := model.BuilderOf(caller, rows)
-	if a.VectorCol != "" && len(a.FeatureCols) > 0 {
-		b.Errorf("%s: both VectorCol and FeatureCols are set: name one vector column or number columns", caller)
+	if err := (columns.Override{VectorCol: a.VectorCol, FeatureCols: a.FeatureCols}).Check(); err != nil {
+		b.Errorf("%s: %w", caller, err)
 		return b.Poisoned(caller)
 	}
 	return model.Apply(caller, rows, made, model.Application{

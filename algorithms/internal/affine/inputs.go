@@ -4,9 +4,6 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/apache/arrow/go/v15/arrow"
-
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -23,29 +20,6 @@ func inputWidth(in model.Input) (int, error) {
 		return batch.VectorDim(dt), nil
 	}
 	return 1, nil
-}
-
-// inputsOf returns the columns of the features of a dataset that was checked, with the
-// number of features where the type of a vector column does not tell it.
-func inputsOf(schema *arrow.Schema, t rows.Table, features []string, dim int) ([]model.Input, error) {
-	names := features
-	if v := t.Vector(); v != "" {
-		names = []string{v}
-	}
-	var in []model.Input
-	for _, name := range names {
-		i, err := batch.FindColumn(schema, name)
-		if err != nil {
-			return nil, err
-		}
-		dt := schema.Field(i).Type
-		text := batch.TypeName(dt)
-		if batch.IsVector(dt) && batch.VectorDim(dt) == 0 && dim > 0 {
-			text = fmt.Sprintf("%s[%d]", text, dim)
-		}
-		in = append(in, model.Input{Column: name, Type: text})
-	}
-	return in, nil
 }
 
 // FeatureName names a feature that has a coefficient, by its place among the coefficients.

@@ -5,13 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // fileOf returns the checked file of a payload.
@@ -127,41 +124,4 @@ func TestFillRefuses(t *testing.T) {
 	require.Error(t, new(affine.Model).Fill(&bad, good.Payload()))
 	bad.Summary = json.RawMessage(`{"inference":{"terms":[{"name":"a","p_value":2}]}}`)
 	require.ErrorContains(t, new(affine.Model).Fill(&bad, good.Payload()), "1 terms for 5 features")
-}
-
-func TestClasses(t *testing.T) {
-	c := affine.Classes{Type: "int16", Values: []string{"-3", "7"}}
-	require.NoError(t, c.Check(2))
-	require.ErrorContains(t, c.Check(3), "want 3 or more")
-	dt, err := batch.ParseType(c.Type)
-	require.NoError(t, err)
-	b := array.NewBuilder(memory.NewGoAllocator(), dt)
-	for _, class := range []int{1, -1, 0} {
-		require.NoError(t, c.Append(b, class))
-	}
-	column := b.NewArray().(*array.Int16)
-	require.EqualValues(t, 7, column.Value(0))
-	require.True(t, column.IsNull(1))
-	require.EqualValues(t, -3, column.Value(2))
-	for kind, c := range map[model.CellKind]affine.Classes{
-		model.IntCell: c, model.TextCell: {Type: "utf8", Values: []string{"a", "b"}}, model.BoolCell: {Type: "bool", Values: []string{"false", "true"}},
-		model.FloatCell: {Type: "float32", Values: []string{"0.5", "2"}},
-	} {
-		set, err := c.Setter()
-		require.NoError(t, err)
-		var cell model.Cell
-		set(&cell, 1)
-		require.Equal(t, kind, cell.Kind)
-		text, ok := cell.Category()
-		require.True(t, ok)
-		require.Equal(t, c.Values[1], string(text))
-		set(&cell, -1)
-		require.Equal(t, model.NullCell, cell.Kind)
-	}
-	days, err := affine.Classes{Type: "date32", Values: []string{"1970-01-02"}}.Setter()
-	require.NoError(t, err)
-	var cell model.Cell
-	days(&cell, 0)
-	require.EqualValues(t, 1, cell.Int)
-	require.ErrorContains(t, affine.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
 }

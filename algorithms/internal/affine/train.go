@@ -9,8 +9,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
@@ -64,10 +64,6 @@ type Fit struct {
 	Model *Model
 }
 
-// LabelColumn is the column of the dataset that training a classifier returns which has
-// the type of the labels. It is null: what the model is stands in model.Column.
-const LabelColumn = "label"
-
 // Add checks the rows and adds the queue that trains. It returns a dataset of one row with
 // the encoded model, and for classifiers LabelColumn. What is wrong is reported with the
 // line of the caller.
@@ -107,24 +103,15 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 			return fail(err)
 		}
 	}
-	schema := arrow.NewSchema([]arrow.Field{{Name: model.Column, Type: arrow.BinaryTypes.String}}, nil)
+	var label arrow.DataType
 	if t.Label == rows.ClassLabel {
-		schema = datasetSchema(typeOf(d.Schema(), t.Params.LabelCol))
+		label = typeOf(d.Schema(), t.Params.LabelCol)
 	}
 	input := d.Schema()
 	return t.warn(optim.Minimize(b, optim.Problem{
 		Name: t.Queue, Init: table.Init, Objective: objective, Settings: settings,
-		Closer: comqueue.OutputBatches(schema, func(ctx *comqueue.ComContext, emit func(arrow.Record) error) error {
-			file, err := t.finish(ctx, objective, input)
-			if err != nil {
-				return err
-			}
-			row, err := datasetRow(schema, file)
-			if err != nil {
-				return err
-			}
-			defer row.Release()
-			return emit(row)
+		Closer: columns.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
+			return t.finish(ctx, objective, input)
 		}),
 	}))
 }
@@ -164,27 +151,6 @@ func typeOf(schema *arrow.Schema, name string) arrow.DataType {
 	return schema.Field(i).Type
 }
 
-// datasetSchema is that of the one-row datasets of classifiers.
-func datasetSchema(label arrow.DataType) *arrow.Schema {
-	return arrow.NewSchema([]arrow.Field{
-		{Name: model.Column, Type: arrow.BinaryTypes.String}, {Name: LabelColumn, Type: label, Nullable: true},
-	}, nil)
-}
-
-// datasetRow returns the row with a model's file, and null in other columns.
-func datasetRow(schema *arrow.Schema, file []byte) (arrow.Record, error) {
-	b, err := batch.NewRecordBuilder(memory.NewGoAllocator(), schema)
-	if err != nil {
-		return nil, err
-	}
-	defer b.Release()
-	b.Field(0).(*array.StringBuilder).Append(string(file))
-	for i := 1; i < schema.NumFields(); i++ {
-		batch.AppendNull(b.Field(i))
-	}
-	return b.NewRecord()
-}
-
 // finish makes the encoded model.
 func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Schema) ([]byte, error) {
 	facts, err := o.linear.Table.FactsOf(ctx)
@@ -205,9 +171,7 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	for a := range c.Margins {
 		f.Model.Coefficients = append(f.Model.Coefficients, c.Weights[a*c.D:(a+1)*c.D:(a+1)*c.D])
 	}
-	if f.Model.Reads, err = inputsOf(input, linear.Table, t.Params.FeatureCols, facts.Declared); err != nil {
-		return nil, err
-	}
+	f.Model.Reads = columns.InputsOf(linear.Table, t.Params.FeatureCols, input, facts.Declared)
 	ev := optim.EvaluatorOf(ctx)
 	f.Model.Summary = summaryOf(f.Result, facts.Rows, ev.Weight(), f.penalty(ev.Factors()))
 	made, err := t.Finish(f)

@@ -2,6 +2,7 @@ package columns
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -62,6 +63,63 @@ func (c Classes) Append(b array.Builder, class int) error {
 		return nil
 	}
 	return appendClass(b, c.Values[class])
+}
+
+// Setter returns what sets a cell to the value of a class, null for −1.
+func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
+	dt, err := batch.ParseType(c.Type)
+	if err != nil {
+		return nil, err
+	}
+	values := make([]model.Cell, len(c.Values))
+	for i, text := range c.Values {
+		v := &values[i]
+		switch {
+		case dt.ID() == arrow.STRING || dt.ID() == arrow.BINARY:
+			v.SetText(text)
+		case dt.ID() == arrow.BOOL:
+			v.SetBool(text == "true")
+		case arrow.IsFloating(dt.ID()):
+			x, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return nil, err
+			}
+			v.SetFloat(x)
+		default:
+			n, err := wholeClass(dt, text)
+			if err != nil {
+				return nil, err
+			}
+			v.SetInt(n)
+		}
+	}
+	return func(cell *model.Cell, class int) {
+		if class < 0 {
+			cell.SetNull()
+			return
+		}
+		SetCell(cell, &values[class])
+	}, nil
+}
+
+// wholeClass returns a class of a type that is held as integers, dates among them.
+func wholeClass(dt arrow.DataType, text string) (int64, error) {
+	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	defer b.Release()
+	if err := batch.ParseInto(b, []byte(text)); err != nil {
+		return 0, err
+	}
+	one := b.NewArray()
+	defer one.Release()
+	switch a := one.(type) {
+	case *array.Date32:
+		return int64(a.Value(0)), nil
+	case *array.Timestamp:
+		return int64(a.Value(0)), nil
+	case *array.Uint64:
+		return int64(a.Value(0)), nil
+	}
+	return strconv.ParseInt(text, 10, 64)
 }
 
 // Match tells that the dataset of a model promises another type of labels than its file

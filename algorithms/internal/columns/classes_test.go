@@ -30,6 +30,43 @@ var classesOfTypes = []columns.Classes{
 	{Type: "date32", Values: []string{"1969-12-31", "2024-02-29"}},
 }
 
+func TestClasses(t *testing.T) {
+	c := columns.Classes{Type: "int16", Values: []string{"-3", "7"}}
+	require.NoError(t, c.Check(2))
+	require.ErrorContains(t, c.Check(3), "want 3 or more")
+	dt, err := batch.ParseType(c.Type)
+	require.NoError(t, err)
+	b := array.NewBuilder(memory.NewGoAllocator(), dt)
+	for _, class := range []int{1, -1, 0} {
+		require.NoError(t, c.Append(b, class))
+	}
+	column := b.NewArray().(*array.Int16)
+	require.EqualValues(t, 7, column.Value(0))
+	require.True(t, column.IsNull(1))
+	require.EqualValues(t, -3, column.Value(2))
+	for kind, c := range map[model.CellKind]columns.Classes{
+		model.IntCell: c, model.TextCell: {Type: "utf8", Values: []string{"a", "b"}}, model.BoolCell: {Type: "bool", Values: []string{"false", "true"}},
+		model.FloatCell: {Type: "float32", Values: []string{"0.5", "2"}},
+	} {
+		set, err := c.Setter()
+		require.NoError(t, err)
+		var cell model.Cell
+		set(&cell, 1)
+		require.Equal(t, kind, cell.Kind)
+		text, ok := cell.Category()
+		require.True(t, ok)
+		require.Equal(t, c.Values[1], string(text))
+		set(&cell, -1)
+		require.Equal(t, model.NullCell, cell.Kind)
+	}
+	days, err := columns.Classes{Type: "date32", Values: []string{"1970-01-02"}}.Setter()
+	require.NoError(t, err)
+	var cell model.Cell
+	days(&cell, 0)
+	require.EqualValues(t, 1, cell.Int)
+	require.ErrorContains(t, columns.Classes{Type: "vector[2]", Values: []string{"a"}}.Check(1), "labels are vector[2]")
+}
+
 // TestCells: classes as cells are what rows of a column of them hold.
 func TestCells(t *testing.T) {
 	for _, c := range classesOfTypes {

@@ -82,6 +82,11 @@ func Dataset(op string, b *engine.Builder, c Classes, m model.Model) *engine.Dat
 	return operators.FromRecords(b, []arrow.Record{row}).Named(m.Kind() + " model")
 }
 
+// Dataset makes the model of a classifier a dataset of the job, as training returns one.
+func (c Classes) Dataset(b *engine.Builder, m model.Model) *engine.Dataset {
+	return Dataset("model.Dataset", b, c, m)
+}
+
 func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 	file, err := m.Encode()
 	if err != nil {

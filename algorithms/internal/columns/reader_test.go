@@ -85,7 +85,8 @@ func TestReader(t *testing.T) {
 	}{
 		{vector, columns.Override{}, 3, []float64{1, 2, 3}},
 		{numbers, columns.Override{}, 3, []float64{1, 4, 5}},
-		{vector[:1], columns.Override{VectorCol: "w"}, 1, []float64{4}},
+		{columns.Inputs{vector[0], {Column: "a", Type: "int8"}}, columns.Override{}, 4, []float64{1, 2, 3, 5}},
+		{vector, columns.Override{VectorCol: "w"}, 1, []float64{4}},
 		{numbers, columns.Override{VectorCol: "v"}, 3, []float64{1, 2, 3}},
 		{vector, columns.Override{FeatureCols: []string{"a", "w", "b"}}, 3, []float64{5, 4, 1}},
 		{columns.Inputs{{Column: "a", Type: "int8"}}, columns.Override{}, 1, []float64{5}},
