@@ -59,7 +59,7 @@ func (l Tweedie) At(b *Batch) {
 	kernel.ExpTo(high, high)
 	for i, h := range high {
 		y := b.Label[i]
-		g := y * low[i]
+		g := float64(y * low[i])
 		b.Loss[i] = g/down + h/up - kernel.Pow(y, up)/(down*up)
 		b.Slope[i] = h - g
 		if b.Curve != nil {
