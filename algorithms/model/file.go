@@ -35,7 +35,8 @@ type File struct {
 
 // Encode returns the file of a model, the same bytes for the same arguments. The version
 // is that of the kind's payload, from 1. summary, which may be nil, and payload are
-// written by encoding/json: a NaN or an infinity in them is an error.
+// written by encoding/json: a NaN or an infinity in them is an error, and so is text that
+// is not UTF-8, which JSON cannot hold.
 func Encode(kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	switch {
 	case kind == "":
@@ -52,8 +53,10 @@ func Encode(kind string, version int, inputs []Input, summary, payload any) ([]b
 		if err != nil {
 			return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
 		}
-		if err := checkKeys(text); err != nil {
-			return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
+		for _, err := range []error{checkKeys(text), checkUTF8(text, true)} {
+			if err != nil {
+				return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
+			}
 		}
 		values[i] = text
 	}
@@ -153,8 +156,10 @@ func split(file []byte) (object, error) {
 	if compact.Bytes()[0] != '{' {
 		return nil, errors.New("not a model: it is no JSON object")
 	}
-	if err := checkKeys(compact.Bytes()); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
+	for _, err := range []error{checkKeys(compact.Bytes()), checkUTF8(compact.Bytes(), false)} {
+		if err != nil {
+			return nil, fmt.Errorf("model is damaged: %w", err)
+		}
 	}
 	var o object
 	if err := json.Unmarshal(compact.Bytes(), &o); err != nil {

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -136,6 +137,47 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
+// JSON cannot hold bytes that are not UTF-8: they would come back as other text.
+func TestFilesRefuseBytesThatAreNoText(t *testing.T) {
+	type inner struct {
+		Values [][]string        `json:"values"`
+		Names  map[string]string `json:"names"`
+	}
+	type outer struct {
+		Rows   int     `json:"rows"`
+		Params *inner  `json:"params"`
+		Note   string  `json:"note"`
+		Slope  float64 `json:"slope"`
+	}
+	for _, c := range []struct {
+		kind    string
+		inputs  []model.Input
+		payload any
+		want    string
+	}{
+		{"a", nil, outer{Note: "a\xff"}, `payload: member "note": the text "a\ufffd" has bytes that are not UTF-8`},
+		{"a", nil, outer{Params: &inner{Values: [][]string{{"x"}, {"y", "\\", "\\\xfe"}}}}, `payload: member "params.values": the text "\\\ufffd" has`},
+		{"a", nil, outer{Params: &inner{Names: map[string]string{"b\xff": "c"}}}, `payload: member "params.names": the text "b\ufffd" has`},
+		{"a", nil, outer{Params: &inner{Names: map[string]string{"b": "\xff"}}}, `payload: member "params.names.b": the text "\ufffd" has`},
+		{"a", nil, "\xff" + strings.Repeat("x", 100), `payload: the text "\ufffdxxx`},
+		{"a", nil, json.RawMessage("[1,{\"a\":2},\"\xff\"]"), `payload: the text "\ufffd" has`},
+		{"a", []model.Input{{Column: "x\xff", Type: "int64"}}, 1, `inputs: member "column": the text "x\ufffd" has`},
+		{"k\xff", nil, 1, `kind: the text "k\ufffd" has`},
+	} {
+		_, err := model.Encode(c.kind, 1, c.inputs, nil, c.payload)
+		require.ErrorContains(t, err, c.want)
+	}
+	text, err := model.Encode("a", 1, nil, nil, outer{Note: "\uFFFD é \\ufffd \u2028", Params: &inner{}})
+	require.NoError(t, err)
+	file, err := model.Decode(text, "a", 1)
+	require.NoError(t, err)
+	var back outer
+	require.NoError(t, json.Unmarshal(file.Payload, &back))
+	require.Equal(t, "\uFFFD é \\ufffd \u2028", back.Note)
+	_, err = model.Decode(bytes.Replace(text, []byte("é"), []byte{0xff}, 1), "a", 1)
+	require.ErrorContains(t, err, `model is damaged: member "payload.note": the text`)
+}
+
 func TestUnmarshalIsStrict(t *testing.T) {
 	var p payload
 	require.ErrorContains(t, model.Unmarshal(json.RawMessage(`{"number": 1}`), &p), "number")
@@ -183,6 +225,10 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		again, err := model.Encode(file.Kind, file.Version, file.Inputs, file.Summary, file.Payload)
+		if bytes.Contains(text, []byte(`\ufffd`)) && err != nil { // a mark of bytes that were lost
+			require.ErrorContains(t, err, "not UTF-8")
+			return
+		}
 		require.NoError(t, err)
 		same, err := model.Decode(again, "ruler", 2)
 		require.NoError(t, err)

@@ -2,8 +2,10 @@ package prepare
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 )
@@ -20,7 +22,7 @@ type category struct {
 }
 
 // countCategories counts the distinct values of the wanted columns of a shard's rows. Null
-// and NaN are none.
+// and NaN are none; text that is not UTF-8 is an error.
 func countCategories(w *work, wanted []bool) (*categories, error) {
 	counts := make([]map[string]*int64, len(w.names))
 	for c := range counts {
@@ -37,6 +39,10 @@ func countCategories(w *work, wanted []bool) (*categories, error) {
 			}
 			n := counts[c][string(text)]
 			if n == nil {
+				// The first row of a category speaks for all of them.
+				if !utf8.Valid(text) {
+					return columnError(w.names[c], fmt.Errorf("the text %q is not UTF-8, which no model's file can hold: write it in UTF-8", text))
+				}
 				n = new(int64)
 				counts[c][string(text)] = n
 			}

@@ -108,6 +108,27 @@ func TestStringIndexerTellsWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}}, `column "city" has no value`)
 }
 
+// Texts that differ in bytes which are no UTF-8 would be one in a model's file.
+func TestCategoriesAreUTF8(t *testing.T) {
+	rows := samples(false)
+	rows[2].City = p("a\xff")
+	for _, s := range []model.Stage{
+		prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Keep},
+		prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: prepare.Keep},
+		prepare.Imputer{Columns: []string{"city"}, Strategy: prepare.Mode},
+	} {
+		fails(t, rows, s, `row 0 of the shard: column "city": the text "a\xff" is not UTF-8`)
+	}
+	rows[2].City = p("\uFFFD é")
+	m, _ := quick(t, table(rows), prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Keep})
+	file, err := m.Encode()
+	require.NoError(t, err)
+	again, err := prepare.Decode(file)
+	require.NoError(t, err)
+	require.Equal(t, m, again)
+	require.Contains(t, again.(*prepare.IndexerModel).Values[0], "\uFFFD é")
+}
+
 func TestOneHotEncoder(t *testing.T) {
 	rows := table(samples(false))
 	m, r := try(t, rows, prepare.OneHotEncoder{Columns: []string{"city", "rooms"}, Outputs: []string{"c", "r"}, Unknown: prepare.Keep})

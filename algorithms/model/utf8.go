@@ -1,0 +1,108 @@
+package model
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// replaced is what encoding/json writes in place of a byte that is no UTF-8. The character
+// U+FFFD itself, which is text like any other, it writes as its three bytes.
+const replaced = `\ufffd`
+
+// checkUTF8 refuses JSON, valid and without white space, with bytes that are no UTF-8. Where
+// written says that encoding/json has just written it, also text in which such bytes were
+// replaced: it would read back as another. The error names the member.
+func checkUTF8(text []byte, written bool) error {
+	at := -1
+	if !utf8.Valid(text) {
+		for at = 0; ; {
+			r, size := utf8.DecodeRune(text[at:])
+			if r == utf8.RuneError && size == 1 {
+				break
+			}
+			at += size
+		}
+	}
+	if written {
+		if i := findReplaced(text); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	begin, member := stringAround(text, at)
+	end, _ := stringEnd(text, begin)
+	value := text[begin : end+1]
+	const most = 60
+	more := ""
+	if len(value) > most {
+		value, more = value[:most], "..."
+	}
+	where := "the text"
+	if member != "" {
+		where = fmt.Sprintf("member %q: the text", member)
+	}
+	return fmt.Errorf("%s %s%s has bytes that are not UTF-8, which no model's file can hold: write it in UTF-8", where, bytes.ToValidUTF8(value, []byte(replaced)), more)
+}
+
+// findReplaced returns where the first byte was replaced, -1 if none. Behind an odd number of
+// backslashes the first of the escape is itself escaped.
+func findReplaced(text []byte) int {
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(replaced))
+		if i < 0 {
+			return -1
+		}
+		at += i
+		before := at
+		for before > 0 && text[before-1] == '\\' {
+			before--
+		}
+		if (at-before)%2 == 0 {
+			return at
+		}
+		at += len(replaced)
+	}
+}
+
+// stringAround returns where the string begins that has a byte of the text, and the path of
+// the keys that lead to it, such as "params.columns".
+func stringAround(text []byte, at int) (begin int, member string) {
+	var path []string // of the brackets around: the key at hand; "" for an array
+	var object []bool
+	key := false
+	for i := 0; i < at; i++ {
+		switch text[i] {
+		case '{', '[':
+			key = text[i] == '{'
+			path, object = append(path, ""), append(object, key)
+		case '}', ']':
+			path, object, key = path[:len(path)-1], object[:len(object)-1], false
+		case ',':
+			key = object[len(object)-1]
+		case '"':
+			end, _ := stringEnd(text, i)
+			if end > at {
+				begin, at = i, i // which ends the walk
+				break
+			}
+			if key {
+				path[len(path)-1], key = string(text[i+1:end]), false
+			}
+			i = end
+		}
+	}
+	if key && len(path) > 0 {
+		path = path[:len(path)-1] // the string is a key itself
+	}
+	var names []string
+	for _, name := range path {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	return begin, strings.Join(names, ".")
+}
