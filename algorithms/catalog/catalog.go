@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/fm"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/mlp"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
@@ -31,6 +33,8 @@ func estimators() []model.Kind {
 		kind("linear-svr", "numbers by a linear support vector machine", svm.DecodeSVR),
 		kind("glm", "means by generalised linear models", glm.Decode),
 		kind("naivebayes", "classes by naive Bayes", naivebayes.Decode),
+		kind("fm", "numbers or two classes by a factorisation machine", fm.Decode),
+		kind("mlp", "numbers or classes by a multilayer perceptron", mlp.Decode),
 	}
 }
 

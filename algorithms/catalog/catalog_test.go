@@ -59,6 +59,11 @@ func TestOldFilesAreRead(t *testing.T) {
 		"../svm/testdata/svc_v1.json":                 "linear-svc",
 		"../svm/testdata/svr_v1.json":                 "linear-svr",
 		"../glm/testdata/model_v1.json":               "glm",
+		"../fm/testdata/model_v1.json":                "fm",
+		"../mlp/testdata/model_v1.json":               "mlp",
+		"../linear/testdata/model_v1.json":            "linear",
+		"../logistic/testdata/model_v1.json":          "logistic",
+		"../naivebayes/testdata/model_v1.json":        "naivebayes",
 		"../prepare/testdata/pca.v1.json":             "pca",
 		"../prepare/testdata/standard-scaler.v1.json": "standard-scaler",
 	} {

@@ -20,6 +20,8 @@ var algorithms = []program{
 	training[NaiveBayesTrain]("naivebayes", "classes by naive Bayes"),
 	training[SVCTrain]("svc", "classes by linear support vectors"),
 	training[SVRTrain]("svr", "numbers by linear support vectors"),
+	training[FMTrain]("fm", "numbers or two classes by a factorisation machine"),
+	training[MLPTrain]("mlp", "numbers or classes by a multilayer perceptron"),
 	training[GLMTrain]("glm", "means by generalised linear models: Gaussian, binomial, Poisson, gamma, Tweedie"),
 }
 

@@ -88,6 +88,8 @@ func TestEveryAlgorithm(t *testing.T) {
 		{"svc --l2 0.01", `(?m)^  relative duality gap  \d\.?\d*e-0[789]$`, "coefficients"},
 		{"svr --label 'Petal width' --features 'Petal length' --epsilon 0.1", `(?m)^rmse +0\.205`, "loss"},
 		{"glm --family gamma --link log --label 'Petal width' --features 'Petal length'", `(?m)^  Petal length +0\.\d+ +0\.\d+ +\d+\.\d+ +\S+$`, "coefficients"},
+		{"fm --task regression --label 'Petal width' --features 'Petal length,Sepal length'", `(?m)^rmse +0\.20`, "loss"},
+		{"mlp --task classification --hidden 8 --l2 0.001 --max-iter 50", `(?m)^accuracy +(1|0\.9[5-9]\d*)$`, "auto"},
 		{"naivebayes", `(?m)^accuracy +0\.96$`, "auto"},
 	} {
 		if race && !strings.HasPrefix(x.flags, "gmm") && !strings.HasPrefix(x.flags, "logistic") {
