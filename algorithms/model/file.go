@@ -137,6 +137,9 @@ func KindOf(file []byte) (string, error) {
 	return object.kind()
 }
 
+// space is what JSON takes as white space.
+const space = " \t\r\n"
+
 // object is a model's file by members, with white space removed.
 type object map[string]json.RawMessage
 
@@ -145,13 +148,17 @@ func split(file []byte) (object, error) {
 	if len(file) > MaxFile {
 		return nil, fmt.Errorf("model has %d bytes: a model's file has at most %d", len(file), MaxFile)
 	}
-	if len(bytes.TrimSpace(file)) == 0 {
+	// What is around the object costs no memory.
+	lead := len(file) - len(bytes.TrimLeft(file, space))
+	whole := len(file)
+	file = bytes.TrimRight(file[lead:], space)
+	if len(file) == 0 {
 		return nil, errors.New("model is empty")
 	}
 	var compact bytes.Buffer
 	compact.Grow(len(file))
 	if err := json.Compact(&compact, file); err != nil {
-		return nil, syntaxError(file, err)
+		return nil, syntaxError(file, lead, whole, err)
 	}
 	if compact.Bytes()[0] != '{' {
 		return nil, errors.New("not a model: it is no JSON object")
@@ -168,17 +175,18 @@ func split(file []byte) (object, error) {
 	return o, nil
 }
 
-// syntaxError says whether input that is no JSON ends too early or too late.
-func syntaxError(file []byte, err error) error {
+// syntaxError says whether input that is no JSON ends too early or too late. The file is
+// what white space is around: lead bytes before it, and whole bytes in all.
+func syntaxError(file []byte, lead, whole int, err error) error {
 	var syntax *json.SyntaxError
-	whole := json.NewDecoder(bytes.NewReader(file))
-	switch wrong := whole.Decode(new(json.RawMessage)); {
+	reader := json.NewDecoder(bytes.NewReader(file))
+	switch wrong := reader.Decode(new(json.RawMessage)); {
 	case wrong == nil:
-		return fmt.Errorf("model is damaged: it ends after %d of %d bytes, and something else is behind it: %w", whole.InputOffset(), len(file), err)
+		return fmt.Errorf("model is damaged: it ends after %d of %d bytes, and something else is behind it: %w", lead+int(reader.InputOffset()), whole, err)
 	case errors.Is(wrong, io.ErrUnexpectedEOF), errors.Is(wrong, io.EOF):
-		return fmt.Errorf("model is truncated after %d bytes: %w", len(file), err)
+		return fmt.Errorf("model is truncated after %d bytes: %w", whole, err)
 	case errors.As(wrong, &syntax) && syntax.Offset >= int64(len(file)):
-		return fmt.Errorf("model is truncated after %d bytes: %w", len(file), err)
+		return fmt.Errorf("model is truncated after %d bytes: %w", whole, err)
 	}
 	return fmt.Errorf("model is damaged: %w", err)
 }
