@@ -122,7 +122,7 @@ func (r *Random) Perm(n int) []int {
 }
 
 // unit maps the upper 53 bits of x to [0, 1).
-func unit(x uint64) float64 { return float64(x>>11) * 0x1p-53 }
+func unit(x uint64) float64 { return float64(float64(x>>11) * 0x1p-53) }
 
 // philox is Philox2x64-10: the bijection that key selects, at the counter
 // (c0, c1).

@@ -214,6 +214,6 @@ func (t *Task) UnmarshalText(text []byte) error {
 }
 
 // spreadOf is half the width of the uniform distribution of a standard deviation.
-func spreadOf(deviation float64) float64 { return deviation * math.Sqrt(3) }
+func spreadOf(deviation float64) float64 { return float64(deviation * math.Sqrt(3)) }
 
 func finite(v float64) bool { return v-v == 0 }

@@ -133,7 +133,7 @@ func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 			high = kernel.Exp((2 - p) * x)
 		}
 		y := b.Label[i]
-		scaled := y * low
+		scaled := float64(y * low)
 		switch p {
 		case 0:
 			r := y - low
@@ -148,7 +148,7 @@ func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 		case 2:
 			room[i] = (scaled - 1) - (kernel.Log(y) - x)
 		default:
-			room[i] = scaled/(p-1) + high/(2-p) - l.ofLabel(y)
+			room[i] = scaled/(p-1) + high/(2-p) - float64(l.ofLabel(y))
 		}
 		mean := high / low
 		l.put(b, i, high-scaled, high, mean, float64(mean*mean)/high)

@@ -42,9 +42,9 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 	}
 	m.Take(f.Model)
 	s := &m.Summary
-	s.Note(Deviance, 2*(s.Weight*s.Loss))
+	s.Note(Deviance, float64(2*float64(s.Weight*s.Loss)))
 	if !p.NoIntercept && p.OffsetCol == "" && len(s.Record) > 0 && loss.shift == loss.link.of(f.Facts.LabelMean) {
-		s.Note(NullDeviance, 2*(s.Weight*s.Record[0].Loss))
+		s.Note(NullDeviance, float64(2*float64(s.Weight*s.Record[0].Loss)))
 	}
 	if f.Result.Information == nil || f.Result.Reason == optim.Diverging {
 		return m, nil
@@ -126,7 +126,7 @@ func (p Params) aic(f *affine.Fit, s *affine.Summary, below float64) (float64, b
 	case Binomial:
 		// Labels of 0 and 1 are those with the largest variance about their mean.
 		mean, std := f.Facts.LabelMean, f.Facts.LabelStd
-		largest := mean * (1 - mean)
+		largest := float64(mean * (1 - mean))
 		if math.Abs(float64(std*std)-largest) > 1e-9*largest {
 			return 0, false
 		}

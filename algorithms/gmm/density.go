@@ -90,7 +90,7 @@ func (m *mixture) prepare() error {
 			m.constant[c] = m.constant[0]
 		}
 	}
-	half := 0.5 * float64(float64(m.d)*log2Pi)
+	half := float64(0.5 * float64(float64(m.d)*log2Pi))
 	for c, w := range m.weights {
 		m.constant[c] = kernel.Log(w) - (half + m.constant[c])
 	}

@@ -27,7 +27,7 @@ func stirlingRest(z float64) float64 {
 	for k := len(stirling) - 2; k >= 0; k-- {
 		sum = float64(sum*square) + stirling[k]
 	}
-	return sum * inverse
+	return float64(sum * inverse)
 }
 
 // LogGamma returns the logarithm of Γ(z) for z > 0, with an absolute error near 1e-15
@@ -137,7 +137,7 @@ func GammaTail(a, x float64) float64 {
 		// P by the series DLMF 8.7.1.
 		sum, term := 1/a, 1/a
 		for k := 1; k <= fractionSteps; k++ {
-			term *= x / (a + float64(k))
+			term = float64(term * (x / (a + float64(k))))
 			sum += term
 			if term < sum*1e-17 {
 				break
