@@ -2,11 +2,14 @@ package main
 
 import (
 	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/mlp"
 	"github.com/superstep-ml/superstep/algorithms/naivebayes"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -55,6 +58,47 @@ func classifications(b *engine.Builder, e *env) error {
 	patients := operators.ReadLibSVM(b, e.Heart, operators.LibSVMOptions{})
 	e.train(b, "sparse", patients, sparse, "prediction", "probability")
 	e.train(b, "drawn", patients, drawn, "prediction", "probability")
+	return nil
+}
+
+// margins are support vector machines and generalised linear models.
+func margins(b *engine.Builder, e *env) error {
+	rows := e.table(b)
+	hinge := svm.LinearSVC{VectorCol: "wild", LabelCol: "good", WeightCol: "weight", L2: 0.01, MaxIter: 8}
+	kinds := hinge
+	kinds.LabelCol, kinds.Squared = "kind", true
+	e.train(b, "hinge", rows, hinge, "prediction", "decision")
+	e.train(b, "kinds", rows, kinds, "prediction", "decision")
+	e.train(b, "tube", rows, svm.LinearSVR{
+		VectorCol: "wild", LabelCol: "target", WeightCol: "weight", Epsilon: 0.3, L2: 0.01, MaxIter: 8,
+	}, "prediction")
+	for _, m := range []struct {
+		family glm.Family
+		link   glm.Link
+		label  string
+	}{
+		{glm.Gaussian, glm.Auto, "extreme"},
+		{glm.Poisson, glm.Auto, "count"},
+		{glm.Gamma, glm.Log, "amount"},
+		{glm.Tweedie, glm.Log, "amount"},
+	} {
+		e.train(b, m.family.String(), rows, glm.Params{
+			VectorCol: "wild", LabelCol: m.label, WeightCol: "weight", Family: m.family, Link: m.link, MaxIter: 5,
+		}, "prediction")
+	}
+	return nil
+}
+
+// networks are multilayer perceptrons.
+func networks(b *engine.Builder, e *env) error {
+	rows := e.table(b)
+	e.train(b, "numbers", rows, mlp.Params{
+		VectorCol: "wild", LabelCol: "target", WeightCol: "weight", Hidden: []int{5}, Activation: mlp.Tanh, MaxIter: 4,
+	}, "prediction")
+	e.train(b, "classes", rows, mlp.Params{
+		VectorCol: "wild", LabelCol: "kind", Task: mlp.Classification, Hidden: []int{4, 3}, MaxIter: 2,
+		Method: optim.SGD, Stochastic: optim.Stochastic{Batch: 100, Update: optim.Adam},
+	}, "prediction", "probability")
 	return nil
 }
 

@@ -36,6 +36,8 @@ var workloads = map[string]workload{
 	"clusterings":     {build: clusterings, more: modelFiles},
 	"regressions":     {build: regressions, more: modelFiles},
 	"classifications": {build: classifications, more: modelFiles},
+	"margins":         {build: margins, more: modelFiles},
+	"networks":        {build: networks, more: modelFiles},
 	"factors":         {build: factors, more: modelFiles},
 	"bayes":           {build: bayes, more: modelFiles},
 	"mixtures":        {build: mixtures, more: modelFiles},

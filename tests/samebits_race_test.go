@@ -1,0 +1,25 @@
+//go:build race && !soak
+
+package tests
+
+import "testing"
+
+// Under the race detector only those tests of this package run that have something to
+// show it. What checks sources or starts programs is built without it (see the build
+// constraints): the detector does not see into other processes, and the same checks
+// have passed without it. Instead samebits is built with the detector, which ends a
+// program that has a race with an error.
+
+// sweepsOf has a few settings, with enough subtasks for races. Programs that end do not
+// wait for a second, as they do otherwise: all goroutines have ended by then.
+func sweepsOf(t testing.TB, shards int, size size) []sweep {
+	s := sweep{
+		build: "with the race detector", path: program(t, "./tests/samebits", "GOFLAGS=-race"),
+		environ: []string{"GORACE=atexit_sleep_ms=0"},
+		shards:  shards, parallelism: []int{3}, batchRows: []int{1024}, procs: []int{2}, rounds: 1,
+	}
+	if shards == 8 && size != large {
+		s.parallelism, s.batchRows = []int{1, 3}, []int{7}
+	}
+	return []sweep{s}
+}
