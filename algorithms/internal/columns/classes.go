@@ -2,7 +2,6 @@ package columns
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -40,20 +39,11 @@ func (c Classes) Check(least int) error {
 			return fmt.Errorf("the class %q is there twice", v)
 		}
 		seen[v] = true
-		if err := appendClass(b, v); err != nil {
+		if err := batch.ParseInto(b, []byte(v)); err != nil {
 			return fmt.Errorf("a class: %w", err)
 		}
 	}
 	return nil
-}
-
-// appendClass appends the value that a class has in its column.
-func appendClass(b array.Builder, text string) error {
-	if raw, ok := b.(*array.BinaryBuilder); ok {
-		raw.Append([]byte(text))
-		return nil
-	}
-	return batch.ParseInto(b, []byte(text))
 }
 
 // Append appends a class to a column of the labels' type, null for −1.
@@ -62,36 +52,15 @@ func (c Classes) Append(b array.Builder, class int) error {
 		batch.AppendNull(b)
 		return nil
 	}
-	return appendClass(b, c.Values[class])
+	return batch.ParseInto(b, []byte(c.Values[class]))
 }
 
-// Setter returns what sets a cell to the value of a class, null for −1.
+// Setter returns what sets a cell to the value of a class, as a row of the label column
+// has it, null for −1.
 func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
-	dt, err := batch.ParseType(c.Type)
+	values, err := c.Cells()
 	if err != nil {
 		return nil, err
-	}
-	values := make([]model.Cell, len(c.Values))
-	for i, text := range c.Values {
-		v := &values[i]
-		switch {
-		case dt.ID() == arrow.STRING || dt.ID() == arrow.BINARY:
-			v.SetText(text)
-		case dt.ID() == arrow.BOOL:
-			v.SetBool(text == "true")
-		case arrow.IsFloating(dt.ID()):
-			x, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				return nil, err
-			}
-			v.SetFloat(x)
-		default:
-			n, err := wholeClass(dt, text)
-			if err != nil {
-				return nil, err
-			}
-			v.SetInt(n)
-		}
 	}
 	return func(cell *model.Cell, class int) {
 		if class < 0 {
@@ -100,26 +69,6 @@ func (c Classes) Setter() (func(cell *model.Cell, class int), error) {
 		}
 		SetCell(cell, &values[class])
 	}, nil
-}
-
-// wholeClass returns a class of a type that is held as integers, dates among them.
-func wholeClass(dt arrow.DataType, text string) (int64, error) {
-	b := array.NewBuilder(memory.NewGoAllocator(), dt)
-	defer b.Release()
-	if err := batch.ParseInto(b, []byte(text)); err != nil {
-		return 0, err
-	}
-	one := b.NewArray()
-	defer one.Release()
-	switch a := one.(type) {
-	case *array.Date32:
-		return int64(a.Value(0)), nil
-	case *array.Timestamp:
-		return int64(a.Value(0)), nil
-	case *array.Uint64:
-		return int64(a.Value(0)), nil
-	}
-	return strconv.ParseInt(text, 10, 64)
 }
 
 // Match tells that the dataset of a model promises another type of labels than its file
