@@ -108,6 +108,9 @@ func Decode(file []byte, kind string, newest int) (*File, error) {
 	if f.Kind != kind {
 		return nil, fmt.Errorf("model of kind %q: want one of kind %q", f.Kind, kind)
 	}
+	if object["version"] == nil {
+		return nil, errors.New(`model is damaged: it has no "version"`)
+	}
 	if err := json.Unmarshal(object["version"], &f.Version); err != nil {
 		return nil, fmt.Errorf("model is damaged: version: %w", err)
 	}
@@ -155,13 +158,17 @@ func split(file []byte) (object, error) {
 	if len(file) == 0 {
 		return nil, errors.New("model is empty")
 	}
+	switch first := file[0]; {
+	case first == '{':
+	case bytes.IndexByte([]byte(`["-0123456789tfn`), first) >= 0: // another JSON value
+		return nil, errors.New("not a model: it is no JSON object")
+	default:
+		return nil, fmt.Errorf("model is damaged: it is no JSON object: it begins with %+q", file[:1])
+	}
 	var compact bytes.Buffer
 	compact.Grow(len(file))
 	if err := json.Compact(&compact, file); err != nil {
 		return nil, syntaxError(file, lead, whole, err)
-	}
-	if compact.Bytes()[0] != '{' {
-		return nil, errors.New("not a model: it is no JSON object")
 	}
 	for _, err := range []error{checkKeys(compact.Bytes()), checkUTF8(compact.Bytes(), false)} {
 		if err != nil {
@@ -204,7 +211,7 @@ func (o object) kind() (string, error) {
 		return "", fmt.Errorf("not a model: format is %q, want %q", format, Format)
 	}
 	if err := json.Unmarshal(o["kind"], &kind); err != nil || kind == "" {
-		return "", errors.New("model is damaged: it has no kind")
+		return "", errors.New(`model is damaged: it has no "kind"`)
 	}
 	return kind, nil
 }
