@@ -165,6 +165,28 @@ func (g *guide) tidy() {
 	}
 	_, stderr, err = g.sh(g.module(), edit)
 	require.NoError(g.t, err, stderr)
+	g.shareBuilds()
+}
+
+// shareBuilds has the module replaced by the checkout itself, where the page says a
+// directory that leads there: the compiler keeps what it has made of packages by
+// directory, so that it would make all of them again.
+func (g *guide) shareBuilds() {
+	text, stderr, err := g.sh(g.module(), "go mod edit -json")
+	require.NoError(g.t, err, stderr)
+	var mod struct {
+		Replace []struct{ Old, New struct{ Path string } }
+	}
+	require.NoError(g.t, json.Unmarshal([]byte(text), &mod))
+	require.Len(g.t, mod.Replace, 1)
+	require.Equal(g.t, module, mod.Replace[0].Old.Path)
+	leads, err := filepath.EvalSymlinks(filepath.Join(g.module(), mod.Replace[0].New.Path))
+	require.NoError(g.t, err)
+	checkout, err := filepath.EvalSymlinks(g.checkout)
+	require.NoError(g.t, err)
+	require.Equal(g.t, checkout, leads)
+	_, stderr, err = g.sh(g.module(), "go mod edit -replace "+module+"="+g.checkout)
+	require.NoError(g.t, err, stderr)
 }
 
 var fingerprint = regexp.MustCompile(`graph [0-9a-f]+…`)

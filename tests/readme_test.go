@@ -38,22 +38,36 @@ func TestReadmeCommands(t *testing.T) {
 	require.Equal(t, []string{"go run ./examples/kmeans", "go test ./..."}, commands)
 }
 
-// The program that the README shows compiles against what there is.
-func TestReadmeProgram(t *testing.T) {
-	_, rest, ok := strings.Cut(readme(t), "```go\n")
-	require.True(t, ok)
-	program, _, ok := strings.Cut(rest, "```")
-	require.True(t, ok)
+// vetProgram compiles a program in a module of its own.
+func vetProgram(t *testing.T, source string) {
+	t.Helper()
 	g := newGuide(t)
 	_, stderr, err := g.sh(g.dir, "mkdir depot && cd depot && go mod init example.com/depot && go mod edit -replace "+module+"=../superstep")
 	require.NoError(t, err, stderr)
 	g.tidy()
-	source := `package main
+	require.NoError(t, os.WriteFile(filepath.Join(g.module(), "main.go"), []byte(source), 0o666))
+	_, stderr, err = g.sh(g.module(), "go vet .")
+	require.NoError(t, err, stderr)
+}
+
+// goBlock returns the first block of Go of a page.
+func goBlock(t *testing.T, page string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, "```go\n")
+	require.True(t, ok)
+	program, _, ok := strings.Cut(rest, "```")
+	require.True(t, ok)
+	return program
+}
+
+// The program that the README shows compiles against what there is.
+func TestReadmeProgram(t *testing.T) {
+	vetProgram(t, `package main
 
 import (
-	"` + module + `/algorithms/kmeans"
-	"` + module + `/engine"
-	"` + module + `/operators"
+	"`+module+`/algorithms/kmeans"
+	"`+module+`/engine"
+	"`+module+`/operators"
 )
 
 type args struct {
@@ -61,10 +75,18 @@ type args struct {
 	K             int
 }
 
-` + program
-	require.NoError(t, os.WriteFile(filepath.Join(g.module(), "main.go"), []byte(source), 0o666))
-	_, stderr, err = g.sh(g.module(), "go vet .")
-	require.NoError(t, err, stderr)
+`+goBlock(t, readme(t)))
+}
+
+// So does the pipeline of the page on training.
+func TestTrainingProgram(t *testing.T) {
+	page, err := os.ReadFile("../docs/training.md")
+	require.NoError(t, err)
+	imports := ""
+	for _, pkg := range []string{"algorithms/evaluate", "algorithms/logistic", "algorithms/model", "algorithms/pipeline", "algorithms/prepare", "engine", "operators"} {
+		imports += "\t\"" + module + "/" + pkg + "\"\n"
+	}
+	vetProgram(t, "package main\n\nimport (\n"+imports+")\n\nfunc main() {}\n\nfunc job(b *engine.Builder, rows, others *engine.Dataset) {\n"+goBlock(t, string(page))+"}\n")
 }
 
 // What the table says works today, by name, is an exported function of the
