@@ -52,8 +52,8 @@ func (p badProcess) run(t *testing.T, args ...string) outcome {
 	return await(t, ctx, cmd, cmd.Run)
 }
 
-// signalled runs the program, sends it signals once it is ready, and returns how it
-// ended. meanwhile is called before that.
+// signalled runs the program, sends it a signal once it is ready, the others after that
+// until it ends, and returns how it ended. meanwhile is called before that.
 func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -74,9 +74,8 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 		}
 	}
 	meanwhile()
-	for _, s := range signals {
-		require.NoError(t, cmd.Process.Signal(s))
-	}
+	require.NoError(t, cmd.Process.Signal(signals[0]))
+	defer insist(cmd.Process, signals[1:])()
 	var said bytes.Buffer
 	got := await(t, ctx, cmd, func() error {
 		_, err := said.ReadFrom(lines)
@@ -85,6 +84,31 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	})
 	got.stderr = said.String()
 	return got
+}
+
+// insist sends signals again and again, as those that come soon after the first one
+// count as the same, until the function that it returns is called.
+func insist(p *os.Process, signals []os.Signal) (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		again := time.NewTicker(50 * time.Millisecond)
+		defer again.Stop()
+		for {
+			select {
+			case <-stopped:
+				return
+			case <-again.C:
+			}
+			for _, s := range signals {
+				_ = p.Signal(s) // it may have ended
+			}
+		}
+	}()
+	return func() {
+		close(stopped)
+		<-done
+	}
 }
 
 // requireNothingLeft requires that neither an output nor a temporary file is there.
