@@ -1,6 +1,10 @@
 package evaluate
 
-import "github.com/superstep-ml/superstep/internal/kernel"
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
 
 // agreement compares clusters with true labels.
 type agreement struct {
@@ -28,7 +32,10 @@ func (c *counts) agreement() agreement {
 	truth, given := sumPairs(c.truth), sumPairs(c.given)
 	expected, most := float64(truth*(given/choose2(n))), float64((truth+given)/2)
 	a.ari = 1 // where there is one way to agree
-	if most > expected || most < expected {
+	switch {
+	case math.IsInf(float64(choose2(n))+truth+given, 0): // the numbers of pairs are beyond float64
+		a.ari = math.NaN()
+	case most > expected || most < expected:
 		a.ari = (pairs.value() - expected) / (most - expected)
 	}
 

@@ -311,7 +311,8 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 		s.Swept, s.Total, s.KSScore = true, *t.total, t.value
 	}
 	p, n := t.total.a, t.total.b
-	s.Pairs.add(float64(t.b * (t.beforeA + float64(t.a/2))))
+	power := inUnits(max(p, n))
+	s.Pairs.add(float64(scaled(t.b, power) * (scaled(t.beforeA, power) + float64(scaled(t.a, power)/2))))
 	if t.afterA+t.afterB > 0 {
 		s.Steps.add(float64(t.a * (t.afterA / (t.afterA + t.afterB))))
 	}
@@ -357,7 +358,10 @@ func (o BinaryOptions) point(score, a, b, p, n float64) CurvePoint {
 	if a+b > 0 {
 		point.Precision = a / (a + b)
 	}
-	point.Lift = point.Precision / (p / (p + n))
+	point.Lift = math.NaN() // of no positive rows
+	if share := p / (p + n); share > 0 {
+		point.Lift = point.Precision / share
+	}
 	return point
 }
 
@@ -386,8 +390,10 @@ func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 			r.PRAUC = u.none("pr_auc", "no row is positive")
 		}
 	default:
-		r.AUC = s.Pairs.value() / p / n
-		if product := p * n; !math.IsInf(product, 0) && product > 0 {
+		power := inUnits(max(p, n))
+		positive, negative := scaled(p, power), scaled(n, power)
+		r.AUC = s.Pairs.value() / positive / negative
+		if product := positive * negative; product > 0 {
 			r.AUC = s.Pairs.value() / product
 		}
 		r.PRAUC = s.Steps.value() / p
@@ -405,6 +411,7 @@ func (o BinaryOptions) report(s *binaryState) (*BinaryReport, error) {
 	if p+n > 0 {
 		r.Curve = append([]CurvePoint{o.point(math.Inf(1), 0, 0, p, n)}, s.Points...)
 	}
+	u.settle(r, p+n, "auc", "pr_auc", "log_loss", "brier", "ks", "accuracy", "precision", "recall", "specificity", "f1", "mcc")
 	r.Undefined = u
 	return r, nil
 }
@@ -419,7 +426,9 @@ func (r *BinaryReport) confusion(u *undefined) {
 	r.Precision = u.ratio("precision", tp, tp+fp, "no row is predicted to be positive")
 	r.Recall = u.ratio("recall", tp, r.Positive, "no row is positive")
 	r.Specificity = u.ratio("specificity", tn, r.Negative, "no row is negative")
-	r.F1 = u.ratio("f1", 2*tp, (tp+fp)+(tp+fn), "no row is positive or predicted to be")
+	if r.F1 = f1(tp, tp+fp, tp+fn); (tp+fp)+(tp+fn) == 0 {
+		r.F1 = u.none("f1", "no row is positive or predicted to be")
+	}
 	r.MCC = matthews(tp, fp, tn, fn)
 	if r.Weight == 0 {
 		r.MCC = math.NaN()
@@ -428,6 +437,8 @@ func (r *BinaryReport) confusion(u *undefined) {
 
 // matthews returns the correlation of two kinds of classes from their four counts.
 func matthews(tp, fp, tn, fn float64) float64 {
+	power := inUnits(max(tp, fp, tn, fn))
+	tp, fp, tn, fn = scaled(tp, power), scaled(fp, power), scaled(tn, power), scaled(fn, power)
 	root := math.Sqrt(tp+fp) * math.Sqrt(tp+fn) * math.Sqrt(tn+fp) * math.Sqrt(tn+fn)
 	if root == 0 {
 		return 0

@@ -351,12 +351,14 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 		ARI: nan, NMI: nan, Purity: nan, Homogeneity: nan, Completeness: nan, VMeasure: nan,
 	}
 	var u undefined
+	var asked []string // what the rows must give
 	if o.LabelCol != "" {
 		if err := s.Table.check(); err != nil {
 			return nil, err
 		}
 		c := s.Table.counts(byValue)
 		if r.Weight = c.total; c.total > 0 {
+			asked = append(asked, "ari", "nmi", "purity", "homogeneity", "completeness", "v_measure")
 			a := c.agreement()
 			r.ARI, r.NMI, r.Purity, r.Homogeneity, r.Completeness, r.VMeasure = a.ari, a.nmi, a.purity, a.homogeneity, a.completeness, a.v
 			if o.VectorCol == "" {
@@ -373,6 +375,13 @@ func (o ClusteringOptions) report(s *clusteringState, byValue bool) (*Clustering
 	if r.Weight == 0 {
 		u.none("all", "there are no rows of positive weight")
 	}
+	if o.VectorCol != "" {
+		asked = append(asked, "silhouette", "davies_bouldin", "calinski_harabasz", "within")
+		if o.Exact && len(r.Clusters) > 1 {
+			asked = append(asked, "exact_silhouette")
+		}
+	}
+	u.settle(r, r.Weight, asked...)
 	r.Undefined = u
 	return r, nil
 }

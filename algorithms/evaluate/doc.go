@@ -33,7 +33,8 @@
 //
 // A measure that is not defined for the rows at hand, such as the area under the ROC curve
 // when all of them are of one class, is NaN, and the report's Undefined says why. It is not
-// an error, since other measures are defined. In JSON a NaN is null.
+// an error, since other measures are defined. In JSON a NaN is null. The same goes for what
+// exceeds the range of float64: no measure is an infinity.
 //
 // A null, NaN or infinity in a column that is read is an error that names row and column,
 // unless Skip is set. A negative weight is always one.

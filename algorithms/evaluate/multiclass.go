@@ -417,6 +417,17 @@ func (o MulticlassOptions) report(s *multiState, byValue bool) (*MulticlassRepor
 			r.TopKAccuracy = s.Top.value() / c.total
 		}
 	}
+	asked := []string{
+		"accuracy", "precision_macro", "recall_macro", "f1_macro", "precision_micro", "recall_micro", "f1_micro",
+		"precision_weighted", "recall_weighted", "f1_weighted", "kappa",
+	}
+	if len(o.Classes) > 0 {
+		asked = append(asked, "log_loss")
+		if o.TopK > 0 {
+			asked = append(asked, "top_k_accuracy")
+		}
+	}
+	u.settle(r, c.total, asked...)
 	r.Undefined = u
 	return r, nil
 }
@@ -428,7 +439,7 @@ func (r *MulticlassReport) averages(c *counts, right []float64) {
 		one := ClassReport{Class: name, Weight: c.truth[i]}
 		if right[i] > 0 {
 			one.Precision, one.Recall = right[i]/c.given[i], right[i]/c.truth[i]
-			one.F1 = 2 * right[i] / (c.given[i] + c.truth[i])
+			one.F1 = f1(right[i], c.given[i], c.truth[i])
 		}
 		r.PerClass = append(r.PerClass, one)
 		for j, v := range []float64{one.Precision, one.Recall, one.F1} {

@@ -425,6 +425,10 @@ func (o RankingOptions) report(s *rankingState) (*RankingReport, error) {
 	if w == 0 {
 		r.Precision, r.Recall = math.NaN(), math.NaN()
 	}
+	if w > 0 {
+		u.settle(r, r.Weight, "precision", "recall")
+	}
+	u.settle(r, r.Weight, "ndcg", "map", "mrr")
 	r.Undefined = u
 	return r, nil
 }

@@ -307,6 +307,14 @@ func (o RegressionOptions) report(s *regressionState) (*RegressionReport, error)
 	if o.Deviance != NoDeviance {
 		s.Deviance.report(r, &u, w)
 	}
+	asked := []string{"mse", "rmse", "mae", "max_error", "bias", "r2", "explained_variance", "mape", "pinball"}
+	if !o.NoMedian {
+		asked = append(asked, "median_ae", "d2_absolute", "d2_pinball")
+	}
+	if o.Deviance != NoDeviance {
+		asked = append(asked, "deviance", "d2_deviance")
+	}
+	u.settle(r, w, asked...)
 	r.Undefined = u
 	return r, nil
 }

@@ -135,10 +135,14 @@ func partsOf[R, T any](op string, report *engine.Dataset, parts func(r *R) []T) 
 // undefined collects the names of metrics that have no value, and why.
 type undefined []string
 
-// ratio returns a/b, or NaN where b is 0 and the metric has no value.
+// ratio returns a/b, or NaN where b is 0 and the metric has no value, and where one of them
+// is beyond float64.
 func (u *undefined) ratio(name string, a, b float64, why string) float64 {
 	if b == 0 {
 		return u.none(name, why)
+	}
+	if a-a != 0 || b-b != 0 {
+		return u.none(name, beyondRange)
 	}
 	return a / b
 }

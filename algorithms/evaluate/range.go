@@ -1,0 +1,103 @@
+package evaluate
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// What exceeds the range of float64 has no value in a report: an infinity, or a ratio of
+// two, would look like a result.
+
+const (
+	beyondRange   = "a sum on the way to it exceeds the range of float64: scale weights and values down"
+	beyondWeights = "the weights of all rows add up to more than a float64 can hold: scale them down"
+)
+
+// settle takes infinities, and what they made, out of a report, a pointer to a struct, and
+// records why. asked names the metrics that rows must give: a NaN without a reason is
+// one that came from infinities.
+func (u *undefined) settle(report any, weight float64, asked ...string) {
+	if weight == 0 {
+		return // the reason is told
+	}
+	v := reflect.ValueOf(report).Elem()
+	all := math.IsInf(weight, 0)
+	if all {
+		*u = nil // what the infinite weight made look undefined
+		u.none("all", beyondWeights)
+	}
+	for _, m := range metrics(v.Type()) {
+		f := v.Field(m.index)
+		if f.Kind() != reflect.Float64 || m.name == "threshold" || m.name == "quantile" {
+			continue // what the options say
+		}
+		switch x := f.Float(); {
+		case all:
+			f.SetFloat(math.NaN())
+		case math.IsInf(x, 0), x != x && slices.Contains(asked, m.name) && !u.tells(m.name):
+			f.SetFloat(u.none(m.name, beyondRange))
+		}
+	}
+	for i := range v.NumField() {
+		if v.Field(i).Kind() == reflect.Slice && clearInfinities(v.Field(i)) && !all {
+			u.none(jsonName(v.Type().Field(i)), beyondRange)
+		}
+	}
+}
+
+// tells says whether it is recorded why a metric has no value.
+func (u *undefined) tells(name string) bool {
+	return slices.ContainsFunc(*u, func(why string) bool { return strings.HasPrefix(why, name+":") })
+}
+
+// clearInfinities makes infinities in a part of a report NaN, and reports whether there
+// were any. The score of a curve's first point is one by definition.
+func clearInfinities(v reflect.Value) (found bool) {
+	switch v.Kind() {
+	case reflect.Float64:
+		if found = math.IsInf(v.Float(), 0); found {
+			v.SetFloat(math.NaN())
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			found = clearInfinities(v.Index(i)) || found
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type() != reflect.TypeFor[CurvePoint]() || v.Type().Field(i).Name != "Score" {
+				found = clearInfinities(v.Field(i)) || found
+			}
+		}
+	}
+	return found
+}
+
+// inUnits returns the power of two to scale weights by whose products are taken, 0 where
+// the products of the largest are far within float64. Scaling by it is exact but for what
+// is lost against the largest.
+func inUnits(largest float64) int {
+	const far = 400 // bits: the square of a square is in range, too, if not by much
+	_, exponent := math.Frexp(largest)
+	if largest == 0 || math.IsInf(largest, 0) || exponent >= -far/2 && exponent <= far/2 {
+		return 0
+	}
+	return -exponent
+}
+
+// scaled returns x·2^power.
+func scaled(x float64, power int) float64 {
+	if power == 0 {
+		return x
+	}
+	return math.Ldexp(x, power)
+}
+
+// f1 returns the harmonic mean of right/given and right/truth, of which one is more than 0.
+func f1(right, given, truth float64) float64 {
+	if both := given + truth; !math.IsInf(both, 0) {
+		return right / both * 2
+	}
+	return right / (float64(given/2) + float64(truth/2))
+}
