@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/superstep-ml/superstep/algorithms/fm"
-	"github.com/superstep-ml/superstep/algorithms/mlp"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
@@ -38,7 +36,7 @@ func modelFiles(r *engine.Result) ([]piece, error) {
 			return nil, err
 		}
 		pieces = append(pieces, piece{"file of " + name, file})
-		m, err := decode(file)
+		m, err := pipeline.DecodeAny(file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -51,19 +49,6 @@ func modelFiles(r *engine.Result) ([]piece, error) {
 		}
 	}
 	return pieces, nil
-}
-
-// decode reads a model's file.
-func decode(file []byte) (model.Model, error) {
-	switch kind, err := model.KindOf(file); {
-	case err != nil:
-		return nil, err
-	case kind == fm.Kind:
-		return fm.Decode(file)
-	case kind == mlp.Kind:
-		return mlp.Decode(file)
-	}
-	return pipeline.DecodeAny(file)
 }
 
 // samples is the number of rows that models are trained on, ten in each of 128 shards.
