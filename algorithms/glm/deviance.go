@@ -57,11 +57,37 @@ func (l deviance) String() string { return l.family.String() }
 func (deviance) Label() rows.LabelKind { return rows.NumberLabel }
 
 // Shape implements objective.Loss.
-func (l deviance) Shape(*rows.Facts) (objective.Shape, error) {
+func (l deviance) Shape(f *rows.Facts) (objective.Shape, error) {
+	s := objective.Shape{Margins: 1, Unit: l.unit(f)}
 	if l.tally {
-		return objective.Shape{Margins: 1, Constants: tallies}, nil
+		s.Constants = tallies
 	}
-	return objective.Shape{Margins: 1}, nil
+	return s, nil
+}
+
+// unit returns what counts as a large slope: the slope by the mean is the difference from
+// the label over mean^power, and that by the margin has the slope of the mean besides.
+func (l deviance) unit(f *rows.Facts) float64 {
+	mean, apart := math.Abs(f.LabelMean), f.LabelStd
+	switch {
+	case l.family == Binomial:
+		return 1
+	case l.family != Gaussian:
+		apart = mean // what is not negative deviates by about its mean, or less
+	case apart == 0:
+		apart = mean
+	}
+	unit := apart
+	if l.power != 0 && mean > 0 {
+		unit = float64(apart * kernel.Pow(mean, -l.power))
+	}
+	switch l.link {
+	case Log:
+		unit *= mean
+	case Inverse:
+		unit *= float64(mean * mean)
+	}
+	return unit
 }
 
 // Refuses implements objective.Loss.

@@ -129,6 +129,14 @@ func (e *evaluator) Len() int { return len(e.first) }
 // Weight implements optim.Evaluator.
 func (e *evaluator) Weight() float64 { return e.facts.Weight }
 
+// GradientUnit implements optim.UnitEvaluator: slopes of squares have the unit of the labels.
+func (e *evaluator) GradientUnit() float64 {
+	if e.params.Task == Regression && e.facts.LabelStd > 0 {
+		return e.facts.LabelStd
+	}
+	return 1
+}
+
 // Factors implements optim.Evaluator: the penalty is part of the loss.
 func (e *evaluator) Factors() []float64 { return e.none }
 
