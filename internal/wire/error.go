@@ -109,7 +109,9 @@ func explain(s *status.Status) string {
 		return "cancelled"
 	case s.Code() == codes.Canceled && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
 		return "cancelled by the other side"
-	case s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, context.DeadlineExceeded.Error()):
+	case s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, context.DeadlineExceeded.Error()),
+		// The other side, which knows the deadline, was faster to give up.
+		s.Code() == codes.DeadlineExceeded && strings.HasPrefix(message, "stream terminated by RST_STREAM"):
 		return "no answer in time"
 	case strings.HasPrefix(message, "received message larger than max"), strings.HasPrefix(message, "trying to send message larger than max"):
 		return "a message is larger than the limit " + message[strings.Index(message, "("):]

@@ -390,3 +390,14 @@ func TestServiceIsWhole(t *testing.T) {
 
 // raw is bytes that are to travel as they are.
 type raw struct{ data []byte }
+
+// TestWhoeverGivesUpFirst: at a deadline both sides give up, and either may be faster; the
+// caller is told the same.
+func TestWhoeverGivesUpFirst(t *testing.T) {
+	for _, text := range []string{"context deadline exceeded", "stream terminated by RST_STREAM with error code: CANCEL"} {
+		err := plain(status.Error(codes.DeadlineExceeded, text))
+		require.EqualError(t, err, "no answer in time")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+	require.EqualError(t, plain(status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL")), "cancelled by the other side")
+}
