@@ -1,0 +1,2 @@
+// Package lightgbm reads and writes tree models in the text format of LightGBM.
+package lightgbm
