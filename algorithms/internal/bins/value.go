@@ -1,0 +1,90 @@
+package bins
+
+import "math"
+
+// Single returns the float32 that a feature is binned as: rounded to nearest, +0 for −0, and
+// the largest float32 for what is beyond it, the infinities too. Comparing a feature with a
+// threshold below which one of these is, and not the others, gives the same whether it was
+// clamped or not. NaN stays NaN.
+func Single(x float64) float32 {
+	y := float32(x)
+	switch {
+	case y > math.MaxFloat32:
+		return math.MaxFloat32
+	case y < -math.MaxFloat32:
+		return -math.MaxFloat32
+	}
+	return y + 0
+}
+
+// Bin returns the bin of a value: NaN is missing, and so is, for a categorical feature, what
+// is no code of a bin.
+func (f *Feature) Bin(x float32) int {
+	if x != x {
+		return f.Bins
+	}
+	if f.Categorical {
+		return f.categoryBin(x)
+	}
+	lo, hi := 0, len(f.Cuts)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if f.Cuts[mid] <= x {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return min(lo, f.Bins) // a feature that was always missing has no bin but that
+}
+
+func (f *Feature) categoryBin(x float32) int {
+	if !(x >= 0 && x <= MaxCategory) || x != float32(int32(x)) {
+		return f.Bins
+	}
+	code := int32(x)
+	lo, hi := 0, len(f.Codes)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if f.Codes[mid] < code {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(f.Codes) && f.Codes[lo] == code {
+		return lo
+	}
+	return f.Bins
+}
+
+// Bin returns the bin of a feature, by its number within Layout.Features, in a row. It is
+// for tests and for what looks at few rows.
+func (d *Data) Bin(row, feature int) int {
+	f := &d.Layout.Features[feature]
+	switch {
+	case f.Column >= 0:
+		c := &d.Layout.Columns[f.Column]
+		b := &d.Blocks[c.Block]
+		slot := c.Slot + int(b.Bins[row*b.Stride+c.Offset])
+		if slot < f.Slot || slot >= f.Slot+f.Stored() {
+			return f.Implicit
+		}
+		return f.BinOfSlot(slot)
+	case f.Slot < 0:
+		return 0
+	}
+	lo, hi := d.Sparse.RowPtr[row], d.Sparse.RowPtr[row+1]
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if int(d.Sparse.Slots[mid]) < f.Slot {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < d.Sparse.RowPtr[row+1] && int(d.Sparse.Slots[lo]) < f.Slot+f.Stored() {
+		return f.BinOfSlot(int(d.Sparse.Slots[lo]))
+	}
+	return f.Implicit
+}
