@@ -152,7 +152,7 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	case binaryKind:
 		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, a.Weight))
 	case multiclassKind:
-		operators.Collect(b, testResult, multiclass(made, label, predictionColumn(last), a.Weight))
+		operators.Collect(b, testResult, evaluate.Multiclass(made, multiclassOptions(last, kind, label, a.Weight)))
 	case regressionKind:
 		operators.Collect(b, testResult, regression(made, label, predictionColumn(last), a.Weight))
 	default:
@@ -160,6 +160,16 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		operators.Collect(b, testResult, clustering(made, predictionColumn(last), points, label, a.Weight))
 	}
 	return mayDraw(b, a.Plot)
+}
+
+// multiclassOptions say how the classes that a model predicts are measured, with its
+// probabilities where it has any.
+func multiclassOptions(m model.Model, kind kindOf, label, weight string) evaluate.MulticlassOptions {
+	o := evaluate.MulticlassOptions{LabelCol: label, PredictionCol: predictionColumn(m), WeightCol: weight, Skip: true}
+	if p := probabilityColumn(m); p != "" && !kind.margins && len(classesOf(m)) > 1 {
+		o.ProbabilityCols, o.Classes = []string{p}, classesOf(m)
+	}
+	return o
 }
 
 // pointsOf returns rows with the vectors that a model of clusters read, and their column.
@@ -199,7 +209,7 @@ func (k kindOf) evaluations(m model.Model) []string {
 
 // evaluatedReport prints a report, and draws the plot.
 func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) error {
-	f, err := findings(r)
+	f, err := findings(r, 0)
 	if err != nil {
 		return err
 	}

@@ -13,20 +13,22 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
 // InputArgs are flags that say how files of rows are written.
 type InputArgs struct {
-	Format    string `enum:"auto,csv,libsvm,arrow" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, the rest CSV."`
+	Format    string `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, .parquet Parquet, the rest CSV."`
 	Delimiter string `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool   `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 }
 
 // The forms of files.
 const (
-	csvForm    = "csv"
-	libsvmForm = "libsvm"
-	arrowForm  = "arrow"
+	csvForm     = "csv"
+	libsvmForm  = "libsvm"
+	arrowForm   = "arrow"
+	parquetForm = "parquet"
 )
 
 // form returns how a file is written.
@@ -39,6 +41,8 @@ func (a InputArgs) form(path string) string {
 		return libsvmForm
 	case ".arrow", ".feather":
 		return arrowForm
+	case ".parquet":
+		return parquetForm
 	}
 	return csvForm
 }
@@ -73,6 +77,8 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input) (*
 		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size}), nil
 	case arrowForm:
 		return operators.ReadArrow(b, path, operators.ArrowOptions{}), nil
+	case parquetForm:
+		return parquet.Read(b, path, parquet.ReadOptions{}), nil
 	}
 	delimiter, err := a.delimiter(path)
 	if err != nil {

@@ -14,13 +14,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/operators/parquet"
 )
 
 // PredictArgs are the flags of applying a model.
 type PredictArgs struct {
 	Model  ModelFile `required:"" placeholder:"FILE" help:"File of the model, of any kind, on this machine. Up to 4 MiB it travels to the workers of a cluster; of a larger one they read the file at this path."`
 	Input  string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
-	Output string    `required:"" placeholder:"PATH" help:"File to write the rows to with what the model predicts: CSV, or Arrow where the name ends in .arrow or .feather. client:PATH writes it where the command runs."`
+	Output string    `required:"" placeholder:"PATH" help:"File to write the rows to with what the model predicts: CSV, Arrow where the name ends in .arrow or .feather, or Parquet where it ends in .parquet. client:PATH writes it where the command runs."`
 	Keep   []string  `placeholder:"COLUMN" help:"Columns of the input to write beside the predictions (default: all but vectors)."`
 	InputArgs
 }
@@ -60,9 +61,12 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 		}
 	}
 	made = operators.Select(made, kept...)
-	if a.InputArgs.form(strings.TrimPrefix(a.Output, engine.ClientPath)) == arrowForm && a.Format == "auto" {
+	switch (InputArgs{}).form(a.Output) {
+	case arrowForm:
 		operators.WriteArrow(made, a.Output, operators.ArrowWriteOptions{})
-	} else {
+	case parquetForm:
+		parquet.Write(made, a.Output, parquet.WriteOptions{})
+	default:
 		operators.WriteCSV(made, a.Output, operators.CSVWriteOptions{})
 	}
 	return nil

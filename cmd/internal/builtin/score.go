@@ -21,9 +21,11 @@ const (
 	scoreCol    = "superstep score"
 )
 
-// scored adds what a curve needs of two classes: whether a row is of the second one, and
-// the score that the model gives that. It learns which classes there are from the model
-// when the job runs; where there are not two, both columns are null.
+// scored adds what measures of scores need. Of two classes that is whether a row is of the
+// second one, and the score that the model gives that. Of more it is the probability of the
+// class that the row is of, as if that were the second of two: then the log-loss is that of
+// all classes, and nothing else means anything. It learns which classes there are from the
+// model when the job runs.
 func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	return model.Apply("superstep", predicted, trained, model.Application{
 		Op: "Score", Attrs: []engine.Attr{{Key: "label", Value: label}},
@@ -43,6 +45,10 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 	}
 	last := lastOf(m)
 	classes := classesOf(last)
+	at := map[string]int{}
+	for i, c := range classes {
+		at[c] = i
+	}
 	layout := model.NewLayout(names(schema)...)
 	truth, err := layout.Find(label)
 	if err != nil {
@@ -66,13 +72,21 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 			reader.Read(i, row)
 			name, ok := row[truth].Category()
 			given := row[probabilities].Values
-			if !ok || len(classes) != 2 || len(given) == 0 {
+			class, known := at[string(name)]
+			switch {
+			case !ok || len(given) == 0 || len(classes) > 2 && len(given) != len(classes):
 				positive.AppendNull()
 				score.AppendNull()
-				continue
+			case len(classes) == 2:
+				positive.Append(known && class == 1)
+				score.Append(given[len(given)-1])
+			case known:
+				positive.Append(true)
+				score.Append(given[class])
+			default: // a class that training had no row of has no probability
+				positive.Append(true)
+				score.Append(0)
 			}
-			positive.Append(string(name) == classes[1])
-			score.Append(given[len(given)-1])
 		}
 		return []arrow.Array{positive.NewArray(), score.NewArray()}, nil
 	}, nil
@@ -104,8 +118,9 @@ type found struct {
 	clustering *evaluate.ClusteringReport
 }
 
-// findings reads the evaluations among the results of a run.
-func findings(r *engine.Result) (*found, error) {
+// findings reads the evaluations among the results of a run of a model with some number of
+// classes, 0 where that is not known.
+func findings(r *engine.Result, classes int) (*found, error) {
 	f := &found{}
 	for _, name := range r.Names() {
 		schema, err := r.Schema(name)
@@ -114,9 +129,7 @@ func findings(r *engine.Result) (*found, error) {
 		}
 		switch {
 		case schema.HasField("auc"):
-			if f.binary, err = evaluate.ReportOf[evaluate.BinaryReport](r, name); err == nil && !(f.binary.Weight > 0) {
-				f.binary = nil // there are not two classes
-			}
+			f.binary, err = evaluate.ReportOf[evaluate.BinaryReport](r, name)
 		case schema.HasField("f1_macro"):
 			f.multiclass, err = evaluate.ReportOf[evaluate.MulticlassReport](r, name)
 		case schema.HasField("rmse"):
@@ -127,6 +140,12 @@ func findings(r *engine.Result) (*found, error) {
 		if err != nil {
 			return nil, err
 		}
+	}
+	if f.binary != nil && classes != 0 && classes != 2 {
+		if f.multiclass != nil && f.binary.Weight > 0 {
+			f.multiclass.LogLoss = f.binary.LogLoss
+		}
+		f.binary = nil
 	}
 	return f, nil
 }

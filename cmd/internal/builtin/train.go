@@ -370,7 +370,7 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) error {
 	if args.Test != "" {
 		on = "rows of " + args.Test
 	}
-	found, err := findings(r)
+	found, err := findings(r, len(about.predicts().Classes))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package builtin_test
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -149,6 +151,38 @@ func TestOtherFiles(t *testing.T) {
 	// Arrow files, too.
 	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.arrow --keep c0")
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.arrow --kind binary --label c0 --score probability_1"))
+
+	// And Parquet, for predictions and rows.
+	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.parquet")
+	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.parquet --kind binary --label c0 --score probability_1"))
+	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("train logistic --input h.parquet --features "+strings.Join(higgsFeatures(), ",")+" --label c0 --l2 0.1 --model p.json --test h.parquet"))
+}
+
+// higgsFeatures are the columns of higgs.tsv that the model reads.
+func higgsFeatures() []string {
+	var all []string
+	for i := range 28 {
+		all = append(all, fmt.Sprintf("c%d", i+1))
+	}
+	return all
+}
+
+// Of three classes, the log-loss that training and evaluation tell is that of the
+// probabilities which prediction writes.
+func TestLogLossOfThreeClasses(t *testing.T) {
+	w := newWorkplace(t)
+	trained := w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json --test iris.csv")
+	w.ok("predict --model m.json --input iris.csv --output p.csv")
+	sum, rows := 0.0, w.table("p.csv")
+	for _, r := range rows {
+		p, err := strconv.ParseFloat(r["probability_"+r["Species"]], 64)
+		require.NoError(t, err)
+		sum -= math.Log(p)
+	}
+	want := fmt.Sprintf(`(?m)^log_loss +%.5g`, sum/float64(len(rows)))
+	require.Regexp(t, want, trained)
+	require.NotContains(t, trained, "auc")
+	require.Regexp(t, want, w.ok("evaluate --model m.json --input iris.csv --label Species"))
 }
 
 func TestWrongTrainings(t *testing.T) {
