@@ -254,6 +254,9 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 			return err
 		}
 	}
+	// Of the file only what is read: it may have columns of its own that are named as those
+	// which prediction adds.
+	rows, tested = operators.Select(rows, p.reads...), operators.Select(tested, p.reads...)
 	predicted := stage.Apply(tested, trained)
 	plot := a.plotOf(g)
 	switch {
