@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -59,12 +60,12 @@ type task struct {
 // run trains with algorithms/logistic, beyond the point where the clock stops.
 func (t task) run() (outcome, error) {
 	job := engine.Anonymous(func(b *engine.Builder) error {
-		rows, err := fileRows(b, t.Dir, t.Shape)
+		rows, err := rawrows.Dataset(b, t.Dir, t.Shape.Layout)
 		if err != nil {
 			return err
 		}
 		operators.Collect(b, "model", logistic.Train(rows, logistic.Params{
-			VectorCol: vectorColumn, LabelCol: labelColumn, L1: t.L1, L2: t.L2, NoIntercept: true, NoStandardize: true,
+			VectorCol: rawrows.VectorColumn, LabelCol: rawrows.LabelColumn, L1: t.L1, L2: t.L2, NoIntercept: true, NoStandardize: true,
 			Method: t.Method, Tol: 1e-8, LossTol: 1e-10, MaxIter: 500,
 		}))
 		return nil

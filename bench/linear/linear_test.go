@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
 // TestMain runs a contestant where this process is one.
@@ -23,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // TestContestantsAgree: all methods of ours come to one optimum, on small rows.
 func TestContestantsAgree(t *testing.T) {
-	for name, s := range map[string]shape{"dense": {Rows: 400, Features: 5}, "sparse": {Rows: 400, Features: 60, PerRow: 4}} {
+	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 400, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 400, Features: 60, PerRow: 4}}} {
 		dir := t.TempDir()
 		require.NoError(t, generate(dir, s, 3), name)
 		var all []*line
@@ -47,13 +48,13 @@ func TestContestantsAgree(t *testing.T) {
 
 // TestRows: the file holds ascending columns, and both labels.
 func TestRows(t *testing.T) {
-	s := shape{Rows: 300, Features: 40, PerRow: 6}
+	s := shape{Layout: rawrows.Layout{Rows: 300, Features: 40, PerRow: 6}}
 	dir := t.TempDir()
 	require.NoError(t, generate(dir, s, 1))
-	labels, err := os.ReadFile(dir + "/" + labelsFile)
+	labels, err := os.ReadFile(dir + "/" + rawrows.LabelsFile)
 	require.NoError(t, err)
 	require.Len(t, labels, 300*8)
-	indices, err := os.ReadFile(dir + "/" + indicesFile)
+	indices, err := os.ReadFile(dir + "/" + rawrows.IndicesFile)
 	require.NoError(t, err)
 	require.Len(t, indices, 300*6*4)
 	for i := range 300 {

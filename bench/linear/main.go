@@ -16,6 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
 )
 
 // options are the flags.
@@ -37,11 +38,11 @@ type problem struct {
 }
 
 var problems = []problem{
-	{"dense", shape{Rows: 500_000, Features: 50}, false},
-	{"sparse", shape{Rows: 200_000, Features: 10_000, PerRow: 50}, false},
-	{"lasso", shape{Rows: 200_000, Features: 10_000, PerRow: 50}, true},
-	{"even", shape{Rows: 200_000, Features: 10_000, PerRow: 50, Even: true}, false},
-	{"even-lasso", shape{Rows: 200_000, Features: 10_000, PerRow: 50, Even: true}, true},
+	{"dense", shape{Layout: rawrows.Layout{Rows: 500_000, Features: 50}}, false},
+	{"sparse", shape{Layout: rawrows.Layout{Rows: 200_000, Features: 10_000, PerRow: 50}}, false},
+	{"lasso", shape{Layout: rawrows.Layout{Rows: 200_000, Features: 10_000, PerRow: 50}}, true},
+	{"even", shape{Layout: rawrows.Layout{Rows: 200_000, Features: 10_000, PerRow: 50}, Even: true}, false},
+	{"even-lasso", shape{Layout: rawrows.Layout{Rows: 200_000, Features: 10_000, PerRow: 50}, Even: true}, true},
 }
 
 // line is a contestant and what it did.
