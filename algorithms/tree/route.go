@@ -1,0 +1,72 @@
+package tree
+
+import "math"
+
+// tiny is how far from zero a feature counts as missing under ZeroMissing: 1e-35 as a
+// float32, which is how LightGBM has it.
+const tiny = float64(float32(1e-35))
+
+// missing applies what the flags say of missing values: it returns the value to be compared,
+// and whether there is none.
+func (f Flags) missing(x float64) (float64, bool) {
+	if x != x && f&NaNIsZero != 0 {
+		x = 0
+	}
+	if f&ZeroMissing != 0 && x >= -tiny && x <= tiny {
+		return x, true
+	}
+	return x, x != x
+}
+
+// category returns the category that a value stands for: the value without its fraction.
+// Values below 0 and those that no int32 can hold are no category, and give -1.
+func category(x float64) int32 {
+	if !(x >= 0 && x <= math.MaxInt32) {
+		return -1
+	}
+	return int32(x)
+}
+
+// Has tells whether a category is in the set of a categorical node. Negative categories, and
+// those behind the last word of the set, are not.
+func (t *Tree) Has(node, category int32) bool {
+	n := &t.Nodes[node]
+	word := category >> 5
+	return category >= 0 && word < n.SetWords && t.Sets[n.Set+word]>>(category&31)&1 == 1
+}
+
+// Left tells whether a node sends a row left whose feature has the value x: the definition
+// that every faster form of prediction keeps. single rounds x to float32 first, as Single of
+// the ensemble says. At categorical nodes the category is x without its fraction; what is
+// negative, beyond the set or no category at all is not in the set. The node has children.
+func (t *Tree) Left(node int32, x float64, single bool) bool {
+	n := &t.Nodes[node]
+	if single {
+		x = float64(float32(x))
+	}
+	x, none := n.Flags.missing(x)
+	switch {
+	case none:
+		return n.Flags&DefaultLeft != 0
+	case n.Flags&Categorical != 0:
+		return t.Has(node, category(x)) != (n.Flags&SetRight != 0)
+	}
+	return x < n.Threshold
+}
+
+// Leaf returns the number of the node in which a row ends, by walking node after node. A
+// Scorer does so faster.
+func (t *Tree) Leaf(row []float64, single bool) int32 {
+	var at int32
+	for {
+		n := &t.Nodes[at]
+		switch {
+		case n.Leaf():
+			return at
+		case t.Left(at, row[n.Feature], single):
+			at = n.Left
+		default:
+			at = n.Right
+		}
+	}
+}
