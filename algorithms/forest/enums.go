@@ -1,0 +1,182 @@
+package forest
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Task is what a forest predicts.
+type Task int
+
+const (
+	// Regression predicts a number: the mean of the leaves' means.
+	Regression Task = iota
+	// Classification predicts a class: the one with the largest mean of the leaves' shares,
+	// the first of equals.
+	Classification
+)
+
+var taskNames = []string{"regression", "classification"}
+
+// String returns "regression" or "classification".
+func (t Task) String() string { return enumName("Task", int(t), taskNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Task) MarshalText() ([]byte, error) { return enumText(int(t), t.String(), taskNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (t *Task) UnmarshalText(text []byte) error { return parseEnum((*int)(t), "task", text, taskNames) }
+
+// Method is how the trees of a forest come to differ.
+type Method int
+
+const (
+	// RandomForest grows each tree on a bootstrap of the rows and takes the best split among
+	// some features at each node (Breiman, "Random Forests", Machine Learning 45, 2001).
+	RandomForest Method = iota
+	// ExtraTrees grows each tree on all rows and takes, of one random split of each of some
+	// features, the best (Geurts, Ernst and Wehenkel, "Extremely Randomized Trees", Machine
+	// Learning 63, 2006).
+	ExtraTrees
+	// SingleTree is one tree, on all rows and all features.
+	SingleTree
+)
+
+var methodNames = []string{"random-forest", "extra-trees", "single-tree"}
+
+// String returns "random-forest", "extra-trees" or "single-tree".
+func (m Method) String() string { return enumName("Method", int(m), methodNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (m Method) MarshalText() ([]byte, error) { return enumText(int(m), m.String(), methodNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (m *Method) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(m), "method", text, methodNames)
+}
+
+// Criterion is the impurity that splits lessen.
+type Criterion int
+
+const (
+	// AutoCriterion is Gini for Classification and Variance for Regression.
+	AutoCriterion Criterion = iota
+	// Gini is 1 − Σ share² over the classes.
+	Gini
+	// Entropy is −Σ share·log share over the classes, in nats.
+	Entropy
+	// Variance is the mean squared difference from the mean.
+	Variance
+	// Poisson is the mean of label·log(label/mean), half the deviance, for labels of 0 or
+	// more. Splits that would leave a side without a label above 0 are not made.
+	Poisson
+)
+
+var criterionNames = []string{"auto", "gini", "entropy", "variance", "poisson"}
+
+// String returns "auto", "gini", "entropy", "variance" or "poisson".
+func (c Criterion) String() string { return enumName("Criterion", int(c), criterionNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (c Criterion) MarshalText() ([]byte, error) {
+	return enumText(int(c), c.String(), criterionNames)
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (c *Criterion) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(c), "criterion", text, criterionNames)
+}
+
+// Sampling is how the rows that a tree grows on are drawn.
+type Sampling int
+
+const (
+	// AutoSampling is Bootstrap for RandomForest and Whole for the others.
+	AutoSampling Sampling = iota
+	// Bootstrap draws each row a number of times that has the Poisson distribution with mean
+	// SampleShare. That is what drawing as many rows as there are, with replacement, comes to
+	// where these are many, and needs no agreement between those who hold the rows.
+	Bootstrap
+	// Subset draws each row at most once, with probability SampleShare.
+	Subset
+	// Whole takes all rows.
+	Whole
+)
+
+var samplingNames = []string{"auto", "bootstrap", "subset", "whole"}
+
+// String returns "auto", "bootstrap", "subset" or "whole".
+func (s Sampling) String() string { return enumName("Sampling", int(s), samplingNames) }
+
+// MarshalText implements encoding.TextMarshaler.
+func (s Sampling) MarshalText() ([]byte, error) { return enumText(int(s), s.String(), samplingNames) }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
+func (s *Sampling) UnmarshalText(text []byte) error {
+	return parseEnum((*int)(s), "sampling", text, samplingNames)
+}
+
+func enumName(kind string, v int, names []string) string {
+	if v < 0 || v >= len(names) {
+		return fmt.Sprintf("%s(%d)", kind, v)
+	}
+	return names[v]
+}
+
+func enumText(v int, text string, names []string) ([]byte, error) {
+	if v < 0 || v >= len(names) {
+		return nil, fmt.Errorf("%s is none of the package's constants", text)
+	}
+	return []byte(text), nil
+}
+
+func parseEnum(v *int, what string, text []byte, names []string) error {
+	i := slices.Index(names, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
+	}
+	*v = i
+	return nil
+}
+
+// tried returns how many of d features are tried at a node.
+func (p Params) tried(d int) (int, error) {
+	text := p.MaxFeatures
+	if text == "" {
+		switch {
+		case p.Method == SingleTree:
+			text = "all"
+		case p.Task == Classification:
+			text = "sqrt"
+		default:
+			text = "third"
+		}
+	}
+	n := d
+	switch text {
+	case "all":
+	case "sqrt":
+		for n = 1; (n+1)*(n+1) <= d; n++ {
+		}
+	case "log2":
+		n = bits.Len(uint(d)) - 1
+	case "third":
+		n = d / 3
+	default:
+		if k, err := strconv.Atoi(text); err == nil && k >= 1 {
+			n = k
+			break
+		}
+		share, err := strconv.ParseFloat(text, 64)
+		if err != nil || !strings.Contains(text, ".") || !(share > 0 && share <= 1) {
+			return 0, fmt.Errorf("MaxFeatures is %q: want sqrt, log2, third, all, a number of 1 or more such as 7, or a share up to 1 such as 0.4", p.MaxFeatures)
+		}
+		n = int(share * float64(d))
+	}
+	return max(1, min(n, d)), nil
+}
+
+func finite(v float64) bool { return v-v == 0 }

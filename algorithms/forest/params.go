@@ -1,0 +1,265 @@
+package forest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Params are the parameters of Train. The zero value of each field but LabelCol is its
+// default. Params are a stage of pipelines.
+type Params struct {
+	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
+	// columns instead: numbers and bools, whose nulls are missing values, and text, which is
+	// categorical. With neither the dataset's only vector column is taken.
+	VectorCol   string
+	FeatureCols []string
+	// CategoricalCols names those of FeatureCols that are categorical although they are
+	// integers or bools.
+	CategoricalCols []string
+	// AbsentIsZero takes what sparse vectors leave out for 0; otherwise it is missing.
+	AbsentIsZero bool
+	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
+	// Classification. Required.
+	LabelCol string
+	// WeightCol names a column of row weights, numbers of 0 or more; empty: every row weighs 1.
+	WeightCol string
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and, for Classification, "probability".
+	PredictionCol, ProbabilityCol string
+
+	// Task is what is predicted; the zero value is Regression.
+	Task Task
+	// Method is how trees differ from each other; the zero value is RandomForest.
+	Method Method
+	// Criterion is what splits lessen; the zero value is Gini for Classification and Variance
+	// for Regression.
+	Criterion Criterion
+	// NumTrees is the number of trees, those of Start among them; 0 means 100, or 1 for
+	// SingleTree, which takes no other.
+	NumTrees int
+	// MaxDepth is the largest number of splits from the root to a leaf; 0 means 16, -1 no
+	// limit.
+	MaxDepth int
+	// MaxLeaves is the largest number of leaves of a tree, which then grows where a split
+	// gains most; 0 means no limit.
+	MaxLeaves int
+	// MinSamplesLeaf and MinSamplesSplit are the least numbers of rows in a leaf and in a node
+	// that is split; 0 means 1 and 2. Rows that a bootstrap draws several times count once.
+	MinSamplesLeaf, MinSamplesSplit int
+	// MinSplitGain is the least that a split must lessen the impurity, in proportion to the
+	// tree's weight: the share of the tree's weight in the node, times the node's impurity
+	// less that of its children. 0 splits whatever is impure.
+	MinSplitGain float64
+	// MaxFeatures is how many features are tried at a node, drawn anew at each: "sqrt",
+	// "log2", "third" or "all" of them, a number such as "7", or a share such as "0.4"; one at
+	// least. Features that are constant in the node do not count. Empty means sqrt for
+	// Classification, third for Regression, and all for SingleTree.
+	MaxFeatures string
+	// MaxBins is the largest number of bins of a feature; 0 means 255, the most there can be.
+	MaxBins int
+
+	// Sampling is how the rows of a tree are drawn; the zero value is Bootstrap for
+	// RandomForest and Whole for the others.
+	Sampling Sampling
+	// SampleShare is the share of the rows that Bootstrap draws, on average, or Subset; above
+	// 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset.
+	SampleShare float64
+	// ClassWeights multiply the weights of rows, by the class as text; classes that are left
+	// out weigh 1. BalancedClasses instead gives all classes the same weight in total.
+	ClassWeights    map[string]float64
+	BalancedClasses bool
+
+	// OOBScore measures the forest on the rows, each by the trees that did not draw it; see
+	// OutOfBag.
+	OOBScore bool
+	// Seed is what all draws start from; 0 means the seed of the job.
+	Seed uint64
+	// Start is a forest that stays as it is, and to which trees are added until there are
+	// NumTrees. It must have been trained on the same columns. With the same rows, parameters
+	// and Seed the result is the forest that would have been trained at once.
+	Start *Model
+	// Memory bounds, in bytes, the copy of all binned rows that each subtask keeps to grow
+	// trees by itself; 0 means 1 GiB. Rows that take more stay where they are, and all
+	// subtasks grow trees together.
+	Memory int64
+}
+
+const (
+	defaultTrees  = 100
+	defaultDepth  = 16
+	defaultSubset = 0.632
+	defaultMemory = 1 << 30
+	maxBins       = 255
+	maxTrees      = 1 << 20
+)
+
+// Validate tells what is wrong with the parameters, all of it.
+func (p Params) Validate() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if p.LabelCol == "" {
+		bad("LabelCol is empty: name the column of the labels")
+	}
+	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
+		bad("both VectorCol and FeatureCols are set: set one of them")
+	}
+	for _, name := range p.CategoricalCols {
+		if !slices.Contains(p.FeatureCols, name) {
+			bad("CategoricalCols has %q, which FeatureCols has not", name)
+		}
+	}
+	for _, enum := range []fmt.Stringer{p.Task, p.Method, p.Criterion, p.Sampling} {
+		if text := enum.String(); strings.HasSuffix(text, ")") {
+			bad("%s is none of the package's constants", text)
+		}
+	}
+	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
+		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
+	}
+	return errors.Join(append(errs, p.checkTrees(), p.checkSampling())...)
+}
+
+// checkTrees checks what trees are to be like.
+func (p Params) checkTrees() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	switch p.Criterion {
+	case Gini, Entropy:
+		if p.Task != Classification {
+			bad("Criterion is %v, which is for classes, and Task is %v", p.Criterion, p.Task)
+		}
+	case Variance, Poisson:
+		if p.Task != Regression {
+			bad("Criterion is %v, which is for numbers, and Task is %v", p.Criterion, p.Task)
+		}
+	}
+	if p.NumTrees < 0 || p.NumTrees > maxTrees {
+		bad("NumTrees is %d: want 1 to %d, or 0 for %d", p.NumTrees, maxTrees, defaultTrees)
+	}
+	if p.Method == SingleTree && p.NumTrees > 1 {
+		bad("NumTrees is %d, and a SingleTree is one tree", p.NumTrees)
+	}
+	if p.MaxDepth < -1 {
+		bad("MaxDepth is %d: want 1 or more, -1 for no limit, or 0 for %d", p.MaxDepth, defaultDepth)
+	}
+	if p.MaxLeaves < 0 || p.MaxLeaves == 1 {
+		bad("MaxLeaves is %d: want 2 or more, or 0 for no limit", p.MaxLeaves)
+	}
+	if p.MinSamplesLeaf < 0 {
+		bad("MinSamplesLeaf is %d: want 1 or more, or 0 for 1", p.MinSamplesLeaf)
+	}
+	if p.MinSamplesSplit < 0 || p.MinSamplesSplit == 1 {
+		bad("MinSamplesSplit is %d: want 2 or more, or 0 for 2", p.MinSamplesSplit)
+	}
+	if !(p.MinSplitGain >= 0 && finite(p.MinSplitGain)) {
+		bad("MinSplitGain is %v: want a number of 0 or more", p.MinSplitGain)
+	}
+	if _, err := p.tried(1 << 20); err != nil {
+		errs = append(errs, err)
+	}
+	if p.MaxBins < 0 || p.MaxBins == 1 || p.MaxBins > maxBins {
+		bad("MaxBins is %d: want 2 to %d, or 0 for %d", p.MaxBins, maxBins, maxBins)
+	}
+	if p.Memory < 0 {
+		bad("Memory is %d: want a number of bytes, or 0 for %d", p.Memory, defaultMemory)
+	}
+	return errors.Join(errs...)
+}
+
+// checkSampling checks how rows are drawn and weighed, and what trees are added to.
+func (p Params) checkSampling() error {
+	var errs []error
+	bad := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	if !(p.SampleShare >= 0 && p.SampleShare <= 1) {
+		bad("SampleShare is %v: want a share above 0 and up to 1, or 0 for the default", p.SampleShare)
+	}
+	s := p.sampling()
+	if s == Whole && p.SampleShare != 0 {
+		bad("SampleShare is %v, and Sampling is %v, which draws nothing", p.SampleShare, s)
+	}
+	if s == Whole && p.OOBScore {
+		bad("OOBScore is set, and Sampling is %v, which leaves no row out of a tree: choose Bootstrap or Subset", s)
+	}
+	if p.Task != Classification && (len(p.ClassWeights) > 0 || p.BalancedClasses) {
+		bad("ClassWeights and BalancedClasses are for classes, and Task is %v", p.Task)
+	}
+	if len(p.ClassWeights) > 0 && p.BalancedClasses {
+		bad("ClassWeights are given and BalancedClasses is set: choose one")
+	}
+	names := make([]string, 0, len(p.ClassWeights))
+	for name := range p.ClassWeights {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if w := p.ClassWeights[name]; !(w >= 0 && finite(w)) {
+			bad("the weight of class %q is %v: want a number of 0 or more", name, w)
+		}
+	}
+	if p.Start != nil {
+		if p.Start.Trees == nil {
+			bad("Start has no trees")
+		} else if p.Start.Task != p.Task {
+			bad("Start is a %v, and Task is %v", p.Start.Task, p.Task)
+		} else if have, want := len(p.Start.Trees.Trees), p.withDefaults(1).NumTrees; want <= have {
+			bad("NumTrees is %d, and Start has %d trees: NumTrees counts all of them, so want more", want, have)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// withDefaults returns valid parameters with every zero replaced by what it means.
+func (p Params) withDefaults(jobSeed uint64) Params {
+	p.Criterion = p.criterion()
+	p.Sampling = p.sampling()
+	if p.NumTrees == 0 {
+		p.NumTrees = defaultTrees
+		if p.Method == SingleTree {
+			p.NumTrees = 1
+		}
+	}
+	switch p.MaxDepth {
+	case 0:
+		p.MaxDepth = defaultDepth
+	case -1:
+		p.MaxDepth = math.MaxInt32
+	}
+	p.MinSamplesLeaf = cmp.Or(p.MinSamplesLeaf, 1)
+	p.MinSamplesSplit = cmp.Or(p.MinSamplesSplit, 2)
+	p.MaxBins = cmp.Or(p.MaxBins, maxBins)
+	if p.SampleShare == 0 {
+		p.SampleShare = 1
+		if p.Sampling == Subset {
+			p.SampleShare = defaultSubset
+		}
+	}
+	p.Seed = cmp.Or(p.Seed, jobSeed)
+	p.Memory = cmp.Or(p.Memory, defaultMemory)
+	return p
+}
+
+// criterion returns the criterion, by name.
+func (p Params) criterion() Criterion {
+	switch {
+	case p.Criterion != AutoCriterion:
+		return p.Criterion
+	case p.Task == Classification:
+		return Gini
+	}
+	return Variance
+}
+
+// sampling returns how rows are drawn, by name.
+func (p Params) sampling() Sampling {
+	switch {
+	case p.Sampling != AutoSampling:
+		return p.Sampling
+	case p.Method == RandomForest:
+		return Bootstrap
+	}
+	return Whole
+}
