@@ -1,0 +1,147 @@
+package xgboost
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// link is how margins become predictions.
+type link uint8
+
+const (
+	identity  link = iota
+	logistic       // 1/(1+exp(−x))
+	exponent       // exp(x)
+	softmax        // shares of classes
+	largest        // the number of the class with the largest margin
+	threshold      // 1 above 0, else 0
+)
+
+// objective is what files and predictions depend on of an objective.
+type objective struct {
+	link link
+	// classes says that the outputs are classes.
+	classes bool
+	// block is the member of the file with the parameters, "" if there is none; parameters
+	// are those that XGBoost wants to find, name and default behind one another.
+	block      string
+	parameters []string
+}
+
+// objectives are those of XGBoost 1.0 to 3.x, by their names.
+var objectives = map[string]objective{
+	"reg:squarederror":     {block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
+	"reg:squaredlogerror":  {block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
+	"reg:logistic":         {link: logistic, block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
+	"binary:logistic":      {link: logistic, block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
+	"binary:logitraw":      {block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
+	"binary:hinge":         {link: threshold},
+	"reg:absoluteerror":    {},
+	"reg:pseudohubererror": {block: "pseudo_huber_param", parameters: []string{"huber_slope", "1"}},
+	"reg:quantileerror":    {block: "quantile_loss_param", parameters: []string{"quantile_alpha", "[5E-1]"}},
+	"reg:gamma":            {link: exponent},
+	"reg:tweedie":          {link: exponent, block: "tweedie_regression_param", parameters: []string{"tweedie_variance_power", "1.5"}},
+	"count:poisson":        {link: exponent, block: "poisson_regression_param", parameters: []string{"max_delta_step", "0.7"}},
+	"survival:cox":         {link: exponent},
+	"survival:aft":         {link: exponent, block: "aft_loss_param", parameters: []string{"aft_loss_distribution", "normal", "aft_loss_distribution_scale", "1"}},
+	"multi:softmax":        {link: largest, classes: true, block: "softmax_multiclass_param"},
+	"multi:softprob":       {link: softmax, classes: true, block: "softmax_multiclass_param"},
+	"rank:pairwise":        {block: "lambdarank_param"},
+	"rank:ndcg":            {block: "lambdarank_param"},
+	"rank:map":             {block: "lambdarank_param"},
+}
+
+// Predictions returns how many numbers Transform makes of the margins of a row: one for each
+// output, but one alone, the class, for multi:softmax.
+func (m *Model) Predictions() int {
+	if objectives[m.Objective].link == largest {
+		return 1
+	}
+	return m.Ensemble.Outputs
+}
+
+// Transform makes predictions of the margins of a row, one for each output of the ensemble,
+// as XGBoost does: probabilities for logistic and softmax, means for logarithmic links,
+// hazards for survival:cox, and margins as they are for other objectives. The two may be
+// the same slice. Slices of other lengths than Outputs and Predictions, and an objective
+// that is not known, are mistakes of the caller, and panic.
+func (m *Model) Transform(margins, predictions []float64) {
+	o, err := objectiveOf(m.Objective)
+	if err != nil || len(margins) != m.Ensemble.Outputs || len(predictions) != m.Predictions() {
+		panic(fmt.Sprintf("xgboost: Transform of %d margins into %d predictions of %q with %d outputs", len(margins), len(predictions), m.Objective, m.Ensemble.Outputs))
+	}
+	switch o.link {
+	case softmax:
+		shares(margins, predictions)
+	case largest:
+		at := 0
+		for i, v := range margins {
+			if v > margins[at] {
+				at = i
+			}
+		}
+		predictions[0] = float64(at)
+	default:
+		for i, v := range margins {
+			predictions[i] = o.link.apply(v)
+		}
+	}
+}
+
+// shares is softmax, less the largest margin, so that nothing overflows.
+func shares(margins, predictions []float64) {
+	most, sum := math.Inf(-1), 0.0
+	for _, v := range margins {
+		most = max(most, v)
+	}
+	for i, v := range margins {
+		predictions[i] = kernel.Exp(v - most)
+		sum += predictions[i]
+	}
+	for i := range predictions {
+		predictions[i] /= sum
+	}
+}
+
+// apply is the link of one number.
+func (l link) apply(x float64) float64 {
+	switch l {
+	case logistic:
+		return kernel.Sigmoid(x)
+	case exponent:
+		return kernel.Exp(x)
+	case threshold:
+		if x > 0 {
+			return 1
+		}
+		return 0
+	}
+	return x
+}
+
+// margin is what base_score is in the space of margins. XGBoost keeps probabilities away
+// from 0 and 1 by 1e-6 since 3.1, and refused those before.
+func (l link) margin(score float64) (float64, error) {
+	switch l {
+	case logistic:
+		if !(score >= 0 && score <= 1) {
+			return 0, fmt.Errorf("base_score is %v: want a probability", score)
+		}
+		score = min(max(score, probabilityGap), 1-probabilityGap)
+		return kernel.Log(score) - kernel.Log1p(-score), nil
+	case exponent:
+		if !(score > 0) || math.IsInf(score, 1) {
+			return 0, fmt.Errorf("base_score is %v: want a mean above 0", score)
+		}
+		return kernel.Log(score), nil
+	}
+	if math.IsNaN(score) || math.IsInf(score, 0) {
+		return 0, fmt.Errorf("base_score is %v: want a number", score)
+	}
+	return score, nil
+}
+
+// probabilityGap is how near to 0 and 1 XGBoost lets base_score be.
+const probabilityGap = 1e-6
