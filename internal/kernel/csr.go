@@ -1,11 +1,20 @@
 package kernel
 
+import "unsafe"
+
 // DotCSR multiplies sparse rows by a vector: out[i] is acc = acc + value*w[column]
 // from 0 over the entries of row i in their order, for each row of x.
-func DotCSR(x CSR, w, out []float64) {
+func DotCSR(x CSR, w, out []float64) { dotCSR(active, x, w, out) }
+
+func dotCSR(k dispatch, x CSR, w, out []float64) {
 	n := x.Rows()
 	out = out[:n]
-	for i := range out {
+	for i := 0; i < n; {
+		if m := x.checked(k, i, len(w)); m > 0 {
+			dotCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), unsafe.SliceData(w), &out[i])
+			i += m
+			continue
+		}
 		col, val := x.Row(i)
 		col = col[:len(val)]
 		var acc float64
@@ -13,20 +22,72 @@ func DotCSR(x CSR, w, out []float64) {
 			acc += float64(v * w[col[p]])
 		}
 		out[i] = acc
+		i++
 	}
 }
 
 // AddScaledCSR adds to out the sparse rows of x scaled by coef, in row order
 // and the order of the entries: out[column] = out[column] + coef[i]*value. It is
 // the gradient of a linear model; an absent entry leaves out as it is.
-func AddScaledCSR(x CSR, coef, out []float64) {
-	for i, c := range coef[:x.Rows()] {
+func AddScaledCSR(x CSR, coef, out []float64) { addScaledCSR(active, x, coef, out) }
+
+func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
+	n := x.Rows()
+	coef = coef[:n]
+	for i := 0; i < n; {
+		if m := x.checked(k, i, len(out)); m > 0 {
+			addScaledCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), &coef[i], unsafe.SliceData(out))
+			i += m
+			continue
+		}
+		c := coef[i]
 		col, val := x.Row(i)
 		col = col[:len(val)]
 		for p, v := range val {
 			out[col[p]] += float64(c * v)
 		}
+		i++
 	}
+}
+
+// checked returns how many rows from row i on are for one call into assembly, which
+// trusts that entries lie within the slices and columns below d: 0 where row i is not.
+func (x CSR) checked(k dispatch, i, d int) int {
+	if !k.avx2 {
+		return 0
+	}
+	lo, m := x.RowPtr[i], 0
+	end := lo
+	for _, next := range x.RowPtr[i+1:] {
+		if next < end || next-lo > callSize {
+			break
+		}
+		end = next
+		m++
+	}
+	if lo < 0 || end > int64(min(len(x.Col), len(x.Val))) || !columnsBelow(x.Col[lo:end], d) {
+		return 0
+	}
+	return m
+}
+
+// columnsBelow reports whether all columns are from 0 to d-1, with assembly.
+func columnsBelow(col []int32, d int) bool {
+	const block = 64
+	if len(col) >= block {
+		whole := len(col) &^ (block - 1)
+		top := highestColumn64(&col[0], whole)
+		if whole < len(col) {
+			top = max(top, highestColumn64(&col[len(col)-block], block))
+		}
+		return int64(top) < int64(d)
+	}
+	for _, j := range col {
+		if uint64(int64(j)) >= uint64(d) {
+			return false
+		}
+	}
+	return true
 }
 
 // SquareCSR adds to out the squares of the entries of the sparse rows of x,

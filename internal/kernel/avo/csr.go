@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+
+	op "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// sparseRows writes the products of sparse rows with vectors. Entries of a row lie
+// anywhere, so that registers have one element each; what is gained is that several rows
+// advance together, and that columns are looked at before and not one by one.
+func sparseRows() {
+	highestColumn()
+	dotCSR()
+	addScaledCSR()
+}
+
+// highestColumn writes the search for the largest of some columns, as unsigned numbers,
+// so that a negative one is larger than all others.
+func highestColumn() {
+	function("highestColumn64", "returns the largest of n columns as unsigned numbers, n a multiple of 64 and not 0.",
+		"func(col *int32, n int) uint32")
+	col, n := argument("col"), argument("n")
+	top := ymms(4)
+	zero(top...)
+	while(n, 64, func() {
+		for i := range 8 {
+			a.VPMAXUD(at(col, 32*i), top[i%4], top[i%4])
+		}
+		a.ADDQ(op.U32(256), col)
+	})
+	a.VPMAXUD(top[1], top[0], top[0])
+	a.VPMAXUD(top[3], top[2], top[2])
+	a.VPMAXUD(top[2], top[0], top[0])
+	half := a.XMM()
+	a.VEXTRACTI128(op.U8(1), top[0], half)
+	a.VPMAXUD(top[0].AsX(), half, half)
+	other := a.XMM()
+	a.VPSHUFD(op.U8(0x4e), half, other)
+	a.VPMAXUD(other, half, half)
+	a.VPSHUFD(op.U8(0xb1), half, other)
+	a.VPMAXUD(other, half, half)
+	result := a.GP32()
+	a.VMOVD(half, result)
+	a.VZEROUPPER()
+	a.Store(result, a.ReturnIndex(0))
+	a.RET()
+}
+
+// entries are the rows of a CSR as the loops see them: one index goes through columns
+// and values.
+type entries struct{ col, val, w reg.GPVirtual }
+
+// product loads the entry bytes behind an index and multiplies it with its element of w.
+func (e entries) product(p reg.GPVirtual, ahead int) reg.VecVirtual {
+	j, v := a.GP64(), a.XMM()
+	a.MOVLQSX(atIndex(e.col, p, 4, 4*ahead), j)
+	a.VMOVSD(atIndex(e.val, p, 8, 8*ahead), v)
+	a.VMULSD(atIndex(e.w, j, 8, 0), v, v)
+	return v
+}
+
+// dotCSR writes the inner products of rows with a vector, four rows at a time as far as
+// the shortest of them goes: the chain of additions of a row hides those of the others.
+func dotCSR() {
+	function("dotCSR64", "sets out[i] to the inner product of row i and w, for n rows whose entries begin at ptr[i].\n"+
+		"It does not look at columns.", "func(ptr *int64, n int, col *int32, val, w, out *float64)")
+	ptr, n, out := argument("ptr"), argument("n"), argument("out")
+	e := entries{argument("col"), argument("val"), argument("w")}
+	rest := func(p, end reg.GPVirtual, acc reg.VecVirtual) {
+		labels++
+		again, done := fmt.Sprintf("again%d", labels), fmt.Sprintf("rest%d", labels)
+		a.CMPQ(p, end)
+		a.JGE(op.LabelRef(done))
+		a.Label(again)
+		a.VADDSD(e.product(p, 0), acc, acc)
+		a.INCQ(p)
+		a.CMPQ(p, end)
+		a.JLT(op.LabelRef(again))
+		a.Label(done)
+	}
+	while(n, 4, func() {
+		var p [4]reg.GPVirtual
+		acc := []reg.VecVirtual{a.XMM(), a.XMM(), a.XMM(), a.XMM()}
+		zero(acc...)
+		least, length := a.GP64(), a.GP64()
+		for r := range p {
+			p[r] = a.GP64()
+			a.MOVQ(at(ptr, 8*r), p[r])
+			to := length
+			if r == 0 {
+				to = least
+			}
+			a.MOVQ(at(ptr, 8*r+8), to)
+			a.SUBQ(p[r], to)
+			if r > 0 {
+				a.CMPQ(length, least)
+				a.CMOVQLT(length, least)
+			}
+		}
+		for _, step := range []int{2, 1} {
+			while(least, step, func() {
+				for ahead := range step {
+					for r := range p {
+						a.VADDSD(e.product(p[r], ahead), acc[r], acc[r])
+					}
+				}
+				for r := range p {
+					a.ADDQ(op.Imm(uint64(step)), p[r])
+				}
+			})
+		}
+		for r := range p {
+			end := a.GP64()
+			a.MOVQ(at(ptr, 8*r+8), end)
+			rest(p[r], end, acc[r])
+			a.VMOVSD(acc[r], at(out, 8*r))
+		}
+		a.ADDQ(op.Imm(32), ptr)
+		a.ADDQ(op.Imm(32), out)
+	})
+	while(n, 1, func() {
+		p, end, acc := a.GP64(), a.GP64(), a.XMM()
+		zero(acc)
+		a.MOVQ(at(ptr, 0), p)
+		a.MOVQ(at(ptr, 8), end)
+		rest(p, end, acc)
+		a.VMOVSD(acc, at(out, 0))
+		a.ADDQ(op.Imm(8), ptr)
+		a.ADDQ(op.Imm(8), out)
+	})
+	done()
+}
+
+// addScaledCSR writes the sum of scaled rows. Entries go one after the other: the next row
+// may have the same columns.
+func addScaledCSR() {
+	function("addScaledCSR64", "adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not\n"+
+		"look at columns.", "func(ptr *int64, n int, col *int32, val, coef, out *float64)")
+	ptr, n, coef := argument("ptr"), argument("n"), argument("coef")
+	col, val, out := argument("col"), argument("val"), argument("out")
+	while(n, 1, func() {
+		p, left, c := a.GP64(), a.GP64(), a.XMM()
+		a.MOVQ(at(ptr, 0), p)
+		a.MOVQ(at(ptr, 8), left)
+		a.SUBQ(p, left)
+		a.VMOVSD(at(coef, 0), c)
+		for _, step := range []int{4, 1} {
+			while(left, step, func() {
+				for ahead := range step {
+					j, v := a.GP64(), a.XMM()
+					a.MOVLQSX(atIndex(col, p, 4, 4*ahead), j)
+					a.VMULSD(atIndex(val, p, 8, 8*ahead), c, v)
+					a.VADDSD(atIndex(out, j, 8, 0), v, v)
+					a.VMOVSD(v, atIndex(out, j, 8, 0))
+				}
+				a.ADDQ(op.Imm(uint64(step)), p)
+			})
+		}
+		a.ADDQ(op.Imm(8), ptr)
+		a.ADDQ(op.Imm(8), coef)
+	})
+	done()
+}

@@ -1,0 +1,108 @@
+package kernel
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sparseMixed draws n rows of up to most entries in d columns, whose first row begins at
+// an entry that is not the first of the slices.
+func sparseMixed(rng *rand.Rand, n, d, most, style int) CSR {
+	x := CSR{RowPtr: []int64{int64(rng.IntN(3))}}
+	total := int(x.RowPtr[0])
+	for range n {
+		total += rng.IntN(most + 1)
+		x.RowPtr = append(x.RowPtr, int64(total))
+	}
+	x.Val = mixed[float64](rng, total+2, 1, style)
+	for range total + 2 {
+		x.Col = append(x.Col, int32(rng.IntN(d)))
+	}
+	for i := range n {
+		col, _ := x.Row(i)
+		slices.Sort(col)
+	}
+	return x
+}
+
+// testSparse holds the assembly to pure Go for rows that begin at from.
+func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
+	x.RowPtr = x.RowPtr[from:]
+	n := x.Rows()
+	w, coef := mixed[float64](rng, d, 3, style), mixed[float64](rng, n, 1, style)
+	want := mixed[float64](rng, n, 2, 0)
+	sum := mixed[float64](rng, d, 1, style)
+	product, added := clone(want), clone(sum)
+	dotCSR(dispatch{}, x, w, product)
+	addScaledCSR(dispatch{}, x, coef, added)
+	for _, form := range assembled {
+		got := clone(want)
+		dotCSR(form, x, w, got)
+		same(t, product, got, "dot of %d rows in %d columns from %d, style %d", n, d, from, style)
+		got = clone(sum)
+		addScaledCSR(form, x, coef, got)
+		same(t, added, got, "sum of %d rows in %d columns from %d, style %d", n, d, from, style)
+	}
+}
+
+func TestFormsOfSparseRows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(71, 72))
+	for n := range 14 {
+		for _, most := range []int{0, 1, 5, 70} {
+			for style := range 3 {
+				d := []int{1, 7, 300, 70_000}[rng.IntN(4)]
+				x := sparseMixed(rng, n, d, most, style)
+				testSparse(t, rng, x, d, 0, style)
+				testSparse(t, rng, x, d, min(n, 1), style)
+			}
+		}
+	}
+	// More entries than a call takes, in all and in a row.
+	testSparse(t, rng, sparseMixed(rng, 300, 1000, 1000, 1), 1000, 2, 1)
+	long := sparseMixed(rng, 2, 1000, 3*callSize, 0)
+	long.RowPtr = []int64{1, 3, int64(len(long.Col) - 2), int64(len(long.Col) - 1)}
+	testSparse(t, rng, long, 1000, 0, 2)
+}
+
+func FuzzSparseRows(f *testing.F) {
+	f.Add(uint64(1), uint64(2), uint8(9), uint8(60), uint16(500))
+	f.Fuzz(func(t *testing.T, a, b uint64, n, most uint8, d uint16) {
+		rng := rand.New(rand.NewPCG(a, b))
+		style := rng.IntN(3)
+		columns := int(d) + 1
+		testSparse(t, rng, sparseMixed(rng, int(n), columns, int(most), style), columns, rng.IntN(int(n)+1), style)
+	})
+}
+
+// A column out of range panics with every form, and nothing is read or written there.
+func TestSparseColumnsOutOfRangePanic(t *testing.T) {
+	rng := rand.New(rand.NewPCG(73, 74))
+	for _, entries := range []int{3, 64, 200, callSize + 5} {
+		for _, at := range []int{0, entries / 2, entries - 1} {
+			for _, column := range []int32{-1, 40, 1 << 30} {
+				x := CSR{RowPtr: []int64{0, int64(entries / 3), int64(entries)}, Col: make([]int32, entries), Val: make([]float64, entries)}
+				x.Col[at] = column
+				for _, form := range append([]dispatch{{}}, assembled...) {
+					w := mixed[float64](rng, 40, 0, 0)
+					require.Panics(t, func() { dotCSR(form, x, w, make([]float64, 2)) })
+					require.Panics(t, func() { addScaledCSR(form, x, []float64{1, 1}, w) })
+					same(t, w, clone(w))
+				}
+			}
+		}
+	}
+	bad := []CSR{
+		{RowPtr: []int64{0, 4, 2}, Col: make([]int32, 4), Val: make([]float64, 4)}, // a row ends before it begins
+		{RowPtr: []int64{0, 5}, Col: make([]int32, 5), Val: make([]float64, 4)},
+		{RowPtr: []int64{-1, 2}, Col: make([]int32, 5), Val: make([]float64, 4)},
+	}
+	for _, x := range bad {
+		for _, form := range append([]dispatch{{}}, assembled...) {
+			require.Panics(t, func() { dotCSR(form, x, make([]float64, 3), make([]float64, 2)) })
+			require.Panics(t, func() { addScaledCSR(form, x, make([]float64, 2), make([]float64, 3)) })
+		}
+	}
+}
