@@ -1,0 +1,77 @@
+package gbdt
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// counted is what objectives share whose margin is the logarithm of the mean.
+type counted struct{ number }
+
+func (counted) link() Link                { return Exponential }
+func (counted) base(mean float64) float64 { return kernel.Log(mean) }
+
+func (counted) check(r *Rows, i int) error {
+	if r.Label[i] < 0 {
+		return fmt.Errorf("the label is %v: want a number of 0 or more", r.Label[i])
+	}
+	return nil
+}
+
+// maxMargin bounds the margins whose powers of e are taken: beyond it nothing finite is left
+// to learn.
+const maxMargin = 690
+
+// power returns e to the margin, which it keeps from overflowing.
+func power(m float64) float64 { return kernel.Exp(max(-maxMargin, min(maxMargin, m))) }
+
+// poisson is e^m − y·m. Its hessian, e^m, is taken e^MaxDeltaStep times as large, so that
+// steps stay small where a count is far above its mean.
+type poisson struct {
+	counted
+	inflate float64
+}
+
+func (o *poisson) gradients(r *Rows, grad, hess [][]float64) error {
+	for i, m := range r.Margin[0] {
+		w, mean := r.weight(i), power(m)
+		grad[0][i], hess[0][i] = w*(mean-r.Label[i]), float64(w*mean)*o.inflate
+	}
+	return nil
+}
+
+// gamma is y·e^−m + m.
+type gamma struct{ counted }
+
+func (gamma) check(r *Rows, i int) error {
+	if !(r.Label[i] > 0) {
+		return fmt.Errorf("the label is %v: want a number above 0", r.Label[i])
+	}
+	return nil
+}
+
+func (gamma) gradients(r *Rows, grad, hess [][]float64) error {
+	for i, m := range r.Margin[0] {
+		w, ratio := r.weight(i), float64(r.Label[i]*power(-m))
+		grad[0][i], hess[0][i] = w*(1-ratio), w*ratio
+	}
+	return nil
+}
+
+// tweedie is e^((2−p)m)/(2−p) − y·e^((1−p)m)/(1−p), of variance mean^p.
+type tweedie struct {
+	counted
+	power float64
+}
+
+func (o *tweedie) gradients(r *Rows, grad, hess [][]float64) error {
+	a, b := 1-o.power, 2-o.power
+	for i, m := range r.Margin[0] {
+		w := r.weight(i)
+		below, above := float64(r.Label[i]*power(float64(a*m))), power(float64(b*m))
+		grad[0][i] = w * (above - below)
+		hess[0][i] = w * (float64(b*above) - float64(a*below))
+	}
+	return nil
+}

@@ -1,0 +1,357 @@
+package gbdt
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// CustomMetric is a metric given by functions. They run on every subtask, several at a time,
+// and depend on their arguments alone.
+type CustomMetric struct {
+	// Name is that of progress and record.
+	Name string
+	// MoreIsBetter says so; otherwise less is.
+	MoreIsBetter bool
+	// Sum returns a sum over rows, those of one shard, and what it is to be divided by, such
+	// as their weight. The sums of shards are added.
+	Sum func(r *Rows) (total, weight float64)
+	// Finish turns the mean into the metric; nil leaves it.
+	Finish func(mean float64) float64
+}
+
+func (m *CustomMetric) validate() error {
+	if m.Name == "" || m.Sum == nil {
+		return errors.New("a custom metric needs a Name and a Sum")
+	}
+	return nil
+}
+
+// metric is something that is measured: either sums over rows, or, of ordered ones, a
+// function of the rows in the order of their scores.
+type metric struct {
+	name string
+	more bool // more is better
+	// sum adds to out, two values: a total and what it is divided by. room has at least as
+	// many values as there are rows.
+	sum    func(r *Rows, room []float64, out []float64)
+	finish func(mean float64) float64
+	// ordered takes the rows as pairs of margin and weight, negative for negative ones, in the
+	// descending order of margins.
+	ordered func(pairs []pair) float64
+}
+
+// value returns the metric of its sums.
+func (m *metric) value(sums []float64) float64 {
+	v := sums[0] / sums[1]
+	if m.finish != nil {
+		v = m.finish(v)
+	}
+	return v
+}
+
+// better tells whether a value is better than the best so far by more than a tolerance. A
+// NaN is never better, anything else is better than a NaN.
+func (m *metric) better(v, best, tolerance float64) bool {
+	switch {
+	case v != v:
+		return false
+	case best != best:
+		return true
+	case m.more:
+		return v > best+tolerance
+	}
+	return v < best-tolerance
+}
+
+// metricsOf returns what is measured, by parameters with their defaults.
+func metricsOf(p *Params) ([]metric, error) {
+	names := p.Metrics
+	if names == nil {
+		names = defaultMetrics(p)
+	}
+	var found []metric
+	for _, name := range names {
+		m, err := parseMetric(name, p)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
+	}
+	if c := p.CustomObjective; p.Metrics == nil && c != nil && c.Metric != nil {
+		found = append(found, c.Metric.metric())
+	}
+	for i := range p.CustomMetrics {
+		found = append(found, p.CustomMetrics[i].metric())
+	}
+	return found, nil
+}
+
+func (m *CustomMetric) metric() metric {
+	return metric{name: m.Name, more: m.MoreIsBetter, finish: m.Finish, sum: func(r *Rows, _, out []float64) {
+		total, weight := m.Sum(r)
+		out[0] += total
+		out[1] += weight
+	}}
+}
+
+// defaultMetrics returns the metric that an objective is about.
+func defaultMetrics(p *Params) []string {
+	switch p.Objective {
+	case Squared:
+		return []string{"rmse"}
+	case Absolute:
+		return []string{"mae"}
+	case Logistic:
+		return []string{"logloss"}
+	case Softmax:
+		return []string{"mlogloss"}
+	case Poisson, Gamma, Tweedie:
+		return []string{p.Objective.String() + "_deviance"}
+	case AFT:
+		return []string{"aft_nloglik"}
+	case LambdaMART:
+		return []string{"ndcg@10"}
+	case Custom:
+		return nil
+	}
+	return []string{p.Objective.String()} // huber, quantile
+}
+
+// parseMetric returns the metric of a name. Those that are by row need the rows' values,
+// which depend on the link.
+func parseMetric(name string, p *Params) (metric, error) {
+	plain, at, cut := strings.Cut(name, "@")
+	places := 10
+	if cut {
+		var err error
+		if places, err = strconv.Atoi(at); err != nil || places < 1 || places > 1<<24 || plain != "ndcg" && plain != "map" {
+			return metric{}, fmt.Errorf("metric %q: want ndcg or map with @ and a number of places from 1", name)
+		}
+	}
+	if !measurable(plain, p) {
+		return metric{}, fmt.Errorf("metric %q does not go with the objective %v, or is none: want %s", name, p.Objective, strings.Join(metricsFor(p), ", "))
+	}
+	m := metric{name: name}
+	switch plain {
+	case "ndcg", "map":
+		m.more = true
+		m.sum = rankMetric(plain == "map", places)
+	case "auc":
+		m.more, m.ordered = true, areaUnderROC
+	case "aucpr":
+		m.more, m.ordered = true, averagePrecision
+	case "logloss":
+		m.sum = logLoss
+	case "error":
+		m.sum = errorRate
+	case "mlogloss":
+		m.sum = multiLogLoss
+	case "merror":
+		m.sum = multiError
+	case "aft_nloglik":
+		m.sum = aftLikelihood(p)
+	default:
+		m.sum = valueMetric(rowTerm(plain, p), linkOf(p))
+		if plain == "rmse" {
+			m.finish = math.Sqrt
+		}
+	}
+	return m, nil
+}
+
+// linkOf returns the link of an objective.
+func linkOf(p *Params) Link { return newLoss(p, 2).link() }
+
+// allMetrics are the names of metrics, in the order of the documentation.
+var allMetrics = []string{
+	"rmse", "mae", "huber", "quantile", "logloss", "error", "auc", "aucpr", "mlogloss", "merror",
+	"poisson_deviance", "gamma_deviance", "tweedie_deviance", "aft_nloglik", "ndcg", "map",
+}
+
+// metricsFor returns the names of those that go with an objective.
+func metricsFor(p *Params) []string {
+	var found []string
+	for _, name := range allMetrics {
+		if measurable(name, p) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// measurable tells whether a metric goes with an objective.
+func measurable(name string, p *Params) bool {
+	one := p.Objective != Softmax && p.Objective != AFT && !(p.Objective == Custom && p.CustomObjective != nil && p.CustomObjective.Outputs > 1)
+	custom := func(l Link) bool {
+		return p.Objective == Custom && p.CustomObjective != nil && p.CustomObjective.Link == l && one
+	}
+	switch name {
+	case "rmse", "mae", "huber", "quantile":
+		return one
+	case "logloss", "error", "auc", "aucpr":
+		return p.Objective == Logistic || custom(Sigmoid)
+	case "mlogloss", "merror":
+		return p.Objective == Softmax
+	case "poisson_deviance", "gamma_deviance", "tweedie_deviance":
+		return p.Objective == Poisson || p.Objective == Gamma && name != "poisson_deviance" || p.Objective == Tweedie && name != "gamma_deviance" || custom(Exponential)
+	case "aft_nloglik":
+		return p.Objective == AFT
+	case "ndcg", "map":
+		return p.Objective == LambdaMART || p.Objective == Custom && p.GroupCol != "" && one
+	}
+	return false
+}
+
+// rowTerm returns what a metric is the mean of: a function of label and prediction.
+func rowTerm(name string, p *Params) func(y, v float64) float64 {
+	switch name {
+	case "mae":
+		return func(y, v float64) float64 { return math.Abs(v - y) }
+	case "huber":
+		delta := p.HuberDelta
+		set(&delta, 1)
+		return func(y, v float64) float64 {
+			d := math.Abs(v - y)
+			if d <= delta {
+				return float64(d*d) / 2
+			}
+			return delta * (d - delta/2)
+		}
+	case "quantile":
+		at := p.QuantileAt
+		set(&at, 0.5)
+		return func(y, v float64) float64 { return max(float64(at*(y-v)), (1-at)*(v-y)) }
+	case "poisson_deviance":
+		return poissonDeviance
+	case "gamma_deviance":
+		return gammaDeviance
+	case "tweedie_deviance":
+		power := p.TweediePower
+		set(&power, defaultTweedie)
+		return func(y, v float64) float64 { return tweedieDeviance(y, v, power) }
+	}
+	return func(y, v float64) float64 { return (v - y) * (v - y) }
+}
+
+func poissonDeviance(y, v float64) float64 {
+	if y == 0 {
+		return 2 * v
+	}
+	return 2 * (float64(y*kernel.Log(y/v)) - (y - v))
+}
+
+func gammaDeviance(y, v float64) float64 { return 2 * ((y-v)/v - kernel.Log(y/v)) }
+
+func tweedieDeviance(y, v, power float64) float64 {
+	a, b := 1-power, 2-power
+	var own float64
+	if y > 0 {
+		own = kernel.Pow(y, b) / (a * b)
+	}
+	return 2 * (own - float64(y*kernel.Pow(v, a))/a + kernel.Pow(v, b)/b)
+}
+
+// valueMetric sums weighted terms of label and prediction.
+func valueMetric(term func(y, v float64) float64, link Link) func(r *Rows, room, out []float64) {
+	return func(r *Rows, room, out []float64) {
+		v := room[:r.N]
+		link.values(r.Margin[0][:r.N], v)
+		var total, weight float64
+		for i, y := range r.Label[:r.N] {
+			w := r.weight(i)
+			total += float64(w * term(y, v[i]))
+			weight += w
+		}
+		out[0] += total
+		out[1] += weight
+	}
+}
+
+// values writes what is predicted for margins of a single output.
+func (l Link) values(margins, dst []float64) {
+	switch l {
+	case Exponential:
+		kernel.ExpTo(dst, margins)
+	case Sigmoid:
+		kernel.SigmoidTo(dst, margins)
+	default:
+		copy(dst, margins)
+	}
+}
+
+// logLoss is softplus(m) − y·m, which loses nothing where probabilities are near 0 or 1.
+func logLoss(r *Rows, room, out []float64) {
+	m, v := r.Margin[0][:r.N], room[:r.N]
+	kernel.SoftplusTo(v, m)
+	var total, weight float64
+	for i, y := range r.Label[:r.N] {
+		w := r.weight(i)
+		total += float64(w * (v[i] - float64(y*m[i])))
+		weight += w
+	}
+	out[0] += total
+	out[1] += weight
+}
+
+// errorRate takes rows with a margin above 0 as positive.
+func errorRate(r *Rows, _, out []float64) {
+	for i, m := range r.Margin[0][:r.N] {
+		w := r.weight(i)
+		if (m > 0) != (r.Label[i] > 0.5) {
+			out[0] += w
+		}
+		out[1] += w
+	}
+}
+
+// multiLogLoss is log Σ e^m − m of the true class.
+func multiLogLoss(r *Rows, _, out []float64) {
+	for i := range r.N {
+		w, top := r.weight(i), math.Inf(-1)
+		for _, m := range r.Margin {
+			top = max(top, m[i])
+		}
+		var sum float64
+		for _, m := range r.Margin {
+			sum += kernel.Exp(m[i] - top)
+		}
+		out[0] += float64(w * (kernel.Log(sum) + top - r.Margin[int(r.Label[i])][i]))
+		out[1] += w
+	}
+}
+
+// multiError takes the class of the largest margin, the first of equals.
+func multiError(r *Rows, _, out []float64) {
+	for i := range r.N {
+		w, best := r.weight(i), 0
+		for k, m := range r.Margin {
+			if m[i] > r.Margin[best][i] {
+				best = k
+			}
+		}
+		if best != int(r.Label[i]) {
+			out[0] += w
+		}
+		out[1] += w
+	}
+}
+
+// aftLikelihood is the mean of −log of the likelihood.
+func aftLikelihood(p *Params) func(r *Rows, room, out []float64) {
+	o := aft{distribution: p.Time, scale: p.TimeScale}
+	set(&o.scale, 1)
+	return func(r *Rows, _, out []float64) {
+		for i, m := range r.Margin[0][:r.N] {
+			lower, upper := interval(r, i)
+			nll, _, _ := o.term(m, lower, upper)
+			w := r.weight(i)
+			out[0] += float64(w * nll)
+			out[1] += w
+		}
+	}
+}

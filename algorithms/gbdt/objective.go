@@ -1,0 +1,287 @@
+package gbdt
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// loss is an objective: a sum over rows (of ranking, over queries) of weighted terms.
+type loss interface {
+	// gradients writes the first and the second derivative by each margin of each row's term,
+	// times the row's weight: grad[k][i] of output k and row i. Hessians may be larger than
+	// the true ones, which makes steps smaller, and are not below 0.
+	gradients(r *Rows, grad, hess [][]float64) error
+	// target returns what the mean of an output's labels is taken of, for the prior.
+	target(r *Rows, i, output int) float64
+	// base returns the margin that the mean of targets asks for.
+	base(mean float64) float64
+	// check tells that a label is outside of the domain.
+	check(r *Rows, i int) error
+	// link says what is predicted.
+	link() Link
+}
+
+// newLoss returns the objective of parameters with their defaults, for labels of a number of
+// classes.
+func newLoss(p *Params, classes int) loss {
+	switch p.Objective {
+	case Absolute:
+		return &absolute{}
+	case Huber:
+		return &huber{delta: p.HuberDelta}
+	case Quantile:
+		return &pinball{at: p.QuantileAt}
+	case Logistic:
+		return &logistic{}
+	case Softmax:
+		return &softmax{classes: classes}
+	case Poisson:
+		return &poisson{inflate: kernel.Exp(p.MaxDeltaStep)}
+	case Gamma:
+		return &gamma{}
+	case Tweedie:
+		return &tweedie{power: p.TweediePower}
+	case AFT:
+		return &aft{distribution: p.Time, scale: p.TimeScale}
+	case LambdaMART:
+		return newLambdaMART(p.RankTruncation, !p.NoRankNormalization)
+	case Custom:
+		return &custom{p.CustomObjective}
+	}
+	return &squared{}
+}
+
+// outputs returns the number of margins of a row.
+func (p *Params) outputs(classes int) int {
+	switch {
+	case p.Objective == Softmax:
+		return classes
+	case p.Objective == Custom:
+		return max(1, p.CustomObjective.Outputs)
+	}
+	return 1
+}
+
+// number is what objectives share whose labels are numbers of any kind.
+type number struct{}
+
+func (number) target(r *Rows, i, _ int) float64 { return r.Label[i] }
+func (number) base(mean float64) float64        { return mean }
+func (number) check(*Rows, int) error           { return nil }
+func (number) link() Link                       { return Identity }
+
+// squared is ½(m−y)².
+type squared struct{ number }
+
+func (*squared) gradients(r *Rows, grad, hess [][]float64) error {
+	g, h, m := grad[0][:r.N], hess[0][:r.N], r.Margin[0][:r.N]
+	y := r.Label[:r.N]
+	if r.Weight == nil {
+		for i, v := range m {
+			g[i], h[i] = v-y[i], 1
+		}
+		return nil
+	}
+	for i, v := range m {
+		w := r.Weight[i]
+		g[i], h[i] = w*(v-y[i]), w
+	}
+	return nil
+}
+
+// absolute is |m−y|. Its leaves are medians of what is left, so that its hessian, 1, only
+// says which splits are large enough.
+type absolute struct{ number }
+
+func (*absolute) gradients(r *Rows, grad, hess [][]float64) error {
+	for i, m := range r.Margin[0] {
+		w := r.weight(i)
+		grad[0][i], hess[0][i] = w*sign(m-r.Label[i]), w
+	}
+	return nil
+}
+
+// pinball is at·(y−m) where the label is above, (1−at)·(m−y) where it is not.
+type pinball struct {
+	number
+	at float64
+}
+
+func (o *pinball) gradients(r *Rows, grad, hess [][]float64) error {
+	for i, m := range r.Margin[0] {
+		w := r.weight(i)
+		switch d := m - r.Label[i]; {
+		case d > 0:
+			grad[0][i] = w * (1 - o.at)
+		case d < 0:
+			grad[0][i] = -float64(w * o.at)
+		default:
+			grad[0][i] = 0
+		}
+		hess[0][i] = w
+	}
+	return nil
+}
+
+// huber is ½d² for |d| ≤ delta, delta·(|d|−½delta) beyond.
+type huber struct {
+	number
+	delta float64
+}
+
+func (o *huber) gradients(r *Rows, grad, hess [][]float64) error {
+	for i, m := range r.Margin[0] {
+		w := r.weight(i)
+		grad[0][i], hess[0][i] = w*max(-o.delta, min(o.delta, m-r.Label[i])), w
+	}
+	return nil
+}
+
+// minHessian keeps rows that are all but certain from counting for nothing.
+const minHessian = 1e-16
+
+// logistic is log(1+e^m) − y·m.
+type logistic struct{ number }
+
+func (*logistic) link() Link { return Sigmoid }
+
+func (*logistic) base(mean float64) float64 { return kernel.Log(mean) - kernel.Log1p(-mean) }
+
+func (*logistic) gradients(r *Rows, grad, hess [][]float64) error {
+	g, h, y := grad[0][:r.N], hess[0][:r.N], r.Label[:r.N]
+	kernel.SigmoidTo(g, r.Margin[0][:r.N])
+	if r.Weight == nil {
+		for i, p := range g {
+			g[i], h[i] = p-y[i], max(minHessian, p*(1-p))
+		}
+		return nil
+	}
+	for i, p := range g {
+		w := r.Weight[i]
+		g[i], h[i] = w*(p-y[i]), w*max(minHessian, p*(1-p))
+	}
+	return nil
+}
+
+// softmax is log Σ e^m − m of the true class. The hessian of an output is taken twice the
+// diagonal's, as all margins move in the same round (Friedman's (K−1)/K at two classes).
+type softmax struct{ classes int }
+
+func (*softmax) check(*Rows, int) error { return nil }
+func (*softmax) link() Link             { return Shares }
+
+func (*softmax) target(r *Rows, i, output int) float64 {
+	if int(r.Label[i]) == output {
+		return 1
+	}
+	return 0
+}
+
+func (*softmax) base(mean float64) float64 { return kernel.Log(mean) }
+
+func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
+	// hess[0] has the largest margin of each row first, and then the sum of powers.
+	top := hess[0][:r.N]
+	copy(top, r.Margin[0])
+	for _, m := range r.Margin[1:] {
+		for i, v := range top {
+			top[i] = max(v, m[i])
+		}
+	}
+	for k, m := range r.Margin {
+		g := grad[k][:r.N]
+		for i, v := range m[:r.N] {
+			g[i] = v - top[i]
+		}
+		kernel.ExpTo(g, g)
+	}
+	sum := top
+	copy(sum, grad[0])
+	for _, g := range grad[1:] {
+		for i, v := range g[:r.N] {
+			sum[i] += v
+		}
+	}
+	for k := len(grad) - 1; k >= 0; k-- { // hess[0], which has the sums, is written last
+		g, h := grad[k], hess[k]
+		for i := range r.N {
+			p, w := g[i]/sum[i], r.weight(i)
+			h[i] = w * max(minHessian, 2*p*(1-p))
+			if int(r.Label[i]) == k {
+				p--
+			}
+			g[i] = w * p
+		}
+	}
+	return nil
+}
+
+// sign returns −1, 0 or 1.
+func sign(v float64) float64 {
+	switch {
+	case v > 0:
+		return 1
+	case v < 0:
+		return -1
+	}
+	return 0
+}
+
+// CustomObjective is an objective given by functions. They run on every subtask, several at
+// a time, and depend on their arguments alone.
+type CustomObjective struct {
+	// Name stands in the model.
+	Name string
+	// Outputs is the number of margins of a row, each of which gets a tree in every round; 0
+	// means 1.
+	Outputs int
+	// Gradients writes the first and second derivatives of the rows' losses by their margins:
+	// grad[k][i] and hess[k][i] of output k and row i. The rows are all those of a shard.
+	// Weights, if there are any, are its to multiply with.
+	Gradients func(r *Rows, grad, hess [][]float64) error
+	// Link says what is predicted; the zero value predicts margins.
+	Link Link
+	// Metric is measured where Params.Metrics is nil; without it nothing is.
+	Metric *CustomMetric
+}
+
+func (c *CustomObjective) validate() error {
+	switch {
+	case c.Gradients == nil:
+		return errors.New("CustomObjective.Gradients is nil: give a function")
+	case c.Outputs < 0 || c.Outputs > maxOutputs:
+		return fmt.Errorf("CustomObjective.Outputs is %d: want 0 to %d", c.Outputs, maxOutputs)
+	case c.Link < Identity || c.Link > Sigmoid:
+		return fmt.Errorf("CustomObjective.Link is %v: want Identity, Exponential or Sigmoid", c.Link)
+	case c.Metric != nil:
+		return c.Metric.validate()
+	}
+	return nil
+}
+
+// maxOutputs bounds the number of trees of a round.
+const maxOutputs = 4096
+
+// custom is an objective of the user's.
+type custom struct{ *CustomObjective }
+
+func (o *custom) gradients(r *Rows, grad, hess [][]float64) error {
+	if err := o.Gradients(r, grad, hess); err != nil {
+		return fmt.Errorf("custom objective %q: %w", o.Name, err)
+	}
+	for k := range grad {
+		for i, g := range grad[k][:r.N] {
+			if h := hess[k][i]; !finite(g) || !(h >= 0 && finite(h)) {
+				return fmt.Errorf("custom objective %q: row %d of the shard has gradient %v and hessian %v of output %d: want numbers, hessians of 0 or more", o.Name, i, g, h, k)
+			}
+		}
+	}
+	return nil
+}
+
+func (*custom) target(*Rows, int, int) float64 { return 0 }
+func (*custom) base(float64) float64           { return 0 }
+func (*custom) check(*Rows, int) error         { return nil }
+func (o *custom) link() Link                   { return o.Link }

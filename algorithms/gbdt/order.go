@@ -1,0 +1,182 @@
+package gbdt
+
+import (
+	"math"
+	"slices"
+)
+
+// pair is a row as metrics of the order of rows see it: its margin, and its weight, which
+// is negative for rows of the first class. Rows of weight 0 are left out.
+type pair struct{ margin, weight float64 }
+
+// sortPairs brings pairs into descending order of margins, and of weights among equal ones,
+// so that sums over them do not depend on the order in which rows came.
+func sortPairs(pairs []pair) {
+	slices.SortFunc(pairs, func(a, b pair) int {
+		switch {
+		case a.margin > b.margin:
+			return -1
+		case a.margin < b.margin:
+			return 1
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
+		}
+		return 0
+	})
+}
+
+// appendPairs appends the rows to a list.
+func appendPairs(r *Rows, dst []float64) []float64 {
+	for i, m := range r.Margin[0][:r.N] {
+		w := r.weight(i)
+		switch {
+		case w == 0:
+			continue
+		case !(r.Label[i] > 0.5):
+			w = -w
+		}
+		dst = append(dst, m, w)
+	}
+	return dst
+}
+
+// runs calls f for each run of equal margins with the weights of its rows of either class.
+func runs(pairs []pair, f func(positive, negative float64)) {
+	for i := 0; i < len(pairs); {
+		m := pairs[i].margin
+		var positive, negative float64
+		for ; i < len(pairs) && pairs[i].margin == m; i++ {
+			if w := pairs[i].weight; w > 0 {
+				positive += w
+			} else {
+				negative -= w
+			}
+		}
+		f(positive, negative)
+	}
+}
+
+// areaUnderROC is the share of pairs of a positive and a negative row, by the product of
+// their weights, in which the positive one has the larger margin; equal ones count half. It
+// is NaN where one of the classes has no rows.
+func areaUnderROC(pairs []pair) float64 {
+	var above, below, area float64 // weights so far
+	runs(pairs, func(positive, negative float64) {
+		area += float64(negative * (above + positive/2))
+		above += positive
+		below += negative
+	})
+	if above == 0 || below == 0 {
+		return math.NaN()
+	}
+	return area / above / below
+}
+
+// averagePrecision is the sum over distinct margins of precision times gain in recall. It is
+// NaN where there are no positive rows.
+func averagePrecision(pairs []pair) float64 {
+	var hits, all, sum float64
+	runs(pairs, func(positive, negative float64) {
+		hits += positive
+		all += positive + negative
+		if all > 0 {
+			sum += float64(positive * (hits / all))
+		}
+	})
+	if hits == 0 {
+		return math.NaN()
+	}
+	return sum / hits
+}
+
+// rankMetric returns the sum over queries of NDCG or average precision down to a number of
+// places. Where rows of a query have equal margins it is the mean over all their orders.
+// Queries without relevant rows are left out.
+func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
+	return func(r *Rows, _, out []float64) {
+		var l lists
+		for q := range len(r.Groups) - 1 {
+			lo, hi := int(r.Groups[q]), int(r.Groups[q+1])
+			score, label := r.Margin[0][lo:hi], r.Label[lo:hi]
+			var v float64
+			var ok bool
+			if precision {
+				v, ok = l.precision(score, label, places)
+			} else {
+				v, ok = l.ndcg(score, label, places)
+			}
+			if w := r.weight(lo); ok {
+				out[0] += float64(w * v)
+				out[1] += w
+			}
+		}
+	}
+}
+
+// ndcg returns the discounted gain over that of the best order.
+func (l *lists) ndcg(score, label []float64, places int) (v float64, ok bool) {
+	ideal := l.ideal(label, places)
+	if ideal == 0 {
+		return 0, false
+	}
+	order, discounts := l.sort(score, label), l.discounts(min(places, len(label)))
+	var sum float64
+	for i := 0; i < len(discounts); {
+		first := i
+		var gains, room float64
+		for ; i < len(order) && score[order[i]] == score[order[first]]; i++ {
+			gains += l.gains[order[i]]
+			if i < len(discounts) {
+				room += discounts[i]
+			}
+		}
+		sum += float64(room * (gains / float64(i-first)))
+	}
+	return sum / ideal, true
+}
+
+// precision returns the mean over the relevant rows, those of labels of 1 or more, of the
+// precision down to them; the first places alone are looked at.
+func (l *lists) precision(score, label []float64, places int) (v float64, ok bool) {
+	relevant := 0
+	for _, y := range label {
+		if y >= 1 {
+			relevant++
+		}
+	}
+	if relevant == 0 {
+		return 0, false
+	}
+	order := l.sort(score, label)
+	var sum, before float64 // relevant rows before a run
+	for i := 0; i < min(places, len(order)); {
+		first := i
+		var own float64
+		for ; i < len(order) && score[order[i]] == score[order[first]]; i++ {
+			if label[order[i]] >= 1 {
+				own++
+			}
+		}
+		n := float64(i - first)
+		for j := first; j < min(i, places) && own > 0; j++ {
+			earlier := 0.0 // of the run, given that row j is relevant
+			if n > 1 {
+				earlier = float64(j-first) * (own - 1) / (n - 1)
+			}
+			sum += own / n * (before + 1 + earlier) / float64(j+1)
+		}
+		before += own
+	}
+	return sum / float64(min(places, relevant)), true
+}
+
+// pairsOf returns the pairs of a list that appendPairs made.
+func pairsOf(flat []float64) []pair {
+	pairs := make([]pair, len(flat)/2)
+	for i := range pairs {
+		pairs[i] = pair{flat[2*i], flat[2*i+1]}
+	}
+	return pairs
+}
