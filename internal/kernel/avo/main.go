@@ -48,6 +48,7 @@ func generate(dir string) error {
 		{"tile", tiles, onlyAVX2},
 		{"elementary", elementaries, onlyAVX2},
 		{"nearest", searches, onlyAVX2},
+		{"hist", histograms, onlyAVX2},
 		{"wide", wides, notFused},
 		{"wideelementary", wideElementaries, notFused},
 	} {

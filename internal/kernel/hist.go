@@ -1,0 +1,236 @@
+package kernel
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Histograms are collected in sums of columns of bytes: the sum of bin b of column c is at
+// c*HistogramStride+b, two words at twice that where sums are pairs. Sums wrap around; who
+// adds so much has to fold them in between.
+const (
+	// HistogramColumns is the largest number of columns that are collected together.
+	HistogramColumns = 32
+	// HistogramStride is the distance of columns. It is more than the 256 bins, so that
+	// equal bins of neighbouring columns do not fall on the same place of a memory page,
+	// which processors take for the same address at first.
+	HistogramStride = 264
+	// PackedRows is how many rows of packed pairs may be added before they are folded.
+	PackedRows = 8192
+	// PackedMax is the largest absolute value of either half of a packed pair: sums of
+	// PackedRows of them fit 32 bits with their sign.
+	PackedMax = 1 << 17
+)
+
+// Pack returns the packed pair of two integers: g·2^32 + h.
+func Pack(g, h int64) int64 { return g<<32 + h }
+
+// Unpack returns the two halves of a packed pair, or of a sum of such.
+func Unpack(v int64) (g, h int64) {
+	h = int64(int32(v))
+	return (v - h) >> 32, h
+}
+
+// histogramAhead is how far ahead of the row it adds the assembly reads lists of rows.
+const histogramAhead = 16
+
+// HistogramPacked adds pairs[r] to the sums of the bins of row r, for each r: row r has
+// bins[r*stride:(r+1)*stride], one for each column.
+func HistogramPacked(hist []int64, bins []byte, stride int, pairs []int64) {
+	histogramRows(active, packedSums, hist, bins, stride, pairs, len(pairs))
+}
+
+// HistogramPackedAt is HistogramPacked for the listed rows only, whose bins and pairs are
+// at the places that their numbers say.
+func HistogramPackedAt(hist []int64, bins []byte, stride int, pairs []int64, rows []int32) {
+	histogramAt(active, packedSums, hist, bins, stride, pairs, rows)
+}
+
+// HistogramCounted is HistogramPacked where sums are two words: that of the pairs, and the
+// number of rows.
+func HistogramCounted(hist []int64, bins []byte, stride int, pairs []int64) {
+	histogramRows(active, countedSums, hist, bins, stride, pairs, len(pairs))
+}
+
+// HistogramCountedAt is HistogramCounted for the listed rows only.
+func HistogramCountedAt(hist []int64, bins []byte, stride int, pairs []int64, rows []int32) {
+	histogramAt(active, countedSums, hist, bins, stride, pairs, rows)
+}
+
+// HistogramWide adds pairs[2*r] and pairs[2*r+1] to the two words of the sums of the bins
+// of row r, for each r.
+func HistogramWide(hist []int64, bins []byte, stride int, pairs []int64) {
+	histogramRows(active, wideSums, hist, bins, stride, pairs, len(pairs)/2)
+}
+
+// HistogramWideAt is HistogramWide for the listed rows only.
+func HistogramWideAt(hist []int64, bins []byte, stride int, pairs []int64, rows []int32) {
+	histogramAt(active, wideSums, hist, bins, stride, pairs, rows)
+}
+
+// HistogramClassesAt counts classes: it adds weights[r], or 1 where weights is nil, to word
+// classes[r] of the sum of each bin of the listed rows. Sums have width words: that of bin b
+// of column c is at (c*HistogramStride+b)*width.
+func HistogramClassesAt(hist []int64, bins []byte, stride, width int, classes []int32, weights []int64, rows []int32) {
+	checkHistogram(len(hist), width, stride)
+	for _, r := range rows {
+		weight := int64(1)
+		if weights != nil {
+			weight = weights[r]
+		}
+		row := bins[int(r)*stride:][:stride]
+		at := int(classes[r])
+		for _, b := range row {
+			hist[at+int(b)*width] += weight
+			at += HistogramStride * width
+		}
+	}
+}
+
+// histogramSums is the form of the sums.
+type histogramSums int
+
+const (
+	packedSums histogramSums = iota
+	countedSums
+	wideSums
+)
+
+// words is the number of words of a sum, pairWords that of a row's pair.
+func (s histogramSums) words() int     { return 1 + min(int(s), 1) }
+func (s histogramSums) pairWords() int { return 1 + int(s)/2 }
+
+func checkHistogram(sums, words, stride int) {
+	if stride < 0 || stride > HistogramColumns || sums < words*stride*HistogramStride {
+		panic(fmt.Sprintf("kernel: %d words of sums of %d for %d columns", sums, words, stride))
+	}
+}
+
+func histogramRows(k dispatch, s histogramSums, hist []int64, bins []byte, stride int, pairs []int64, n int) {
+	checkHistogram(len(hist), s.words(), stride)
+	if stride == 0 || n == 0 {
+		return
+	}
+	if len(bins) < n*stride {
+		panic(fmt.Sprintf("kernel: %d bytes for %d rows of %d columns", len(bins), n, stride))
+	}
+	if !k.avx2 {
+		for r := range n {
+			s.add(hist, bins[r*stride:][:stride], pairs[r*s.pairWords():])
+		}
+		return
+	}
+	for rows := callSize / stride; n > 0; n -= rows {
+		rows = min(rows, n)
+		switch s {
+		case packedSums:
+			histogramPacked(&hist[0], &bins[0], stride, &pairs[0], rows)
+		case countedSums:
+			histogramCounted(&hist[0], &bins[0], stride, &pairs[0], rows)
+		default:
+			histogramWide(&hist[0], &bins[0], stride, &pairs[0], rows)
+		}
+		bins, pairs = bins[rows*stride:], pairs[rows*s.pairWords():]
+	}
+}
+
+func histogramAt(k dispatch, s histogramSums, hist []int64, bins []byte, stride int, pairs []int64, rows []int32) {
+	checkHistogram(len(hist), s.words(), stride)
+	if stride == 0 {
+		return
+	}
+	if k.avx2 {
+		rows = histogramList(s, hist, bins, stride, pairs, rows)
+	}
+	for _, r := range rows {
+		s.add(hist, bins[int(r)*stride:][:stride], pairs[int(r)*s.pairWords():])
+	}
+}
+
+// histogramList has the assembly add all but the last rows of a list and returns those.
+func histogramList(s histogramSums, hist []int64, bins []byte, stride int, pairs []int64, rows []int32) []int32 {
+	n := len(rows) - histogramAhead
+	if n <= 0 {
+		return rows
+	}
+	checkList(rows, min(len(bins)/stride, len(pairs)/s.pairWords()))
+	for step := callSize / stride; n > 0; n -= step {
+		step = min(step, n)
+		switch s {
+		case packedSums:
+			histogramPackedAt(&hist[0], &bins[0], stride, &pairs[0], &rows[0], step)
+		case countedSums:
+			histogramCountedAt(&hist[0], &bins[0], stride, &pairs[0], &rows[0], step)
+		default:
+			histogramWideAt(&hist[0], &bins[0], stride, &pairs[0], &rows[0], step)
+		}
+		rows = rows[step:]
+	}
+	return rows
+}
+
+// checkList panics unless each number of a list, which assembly trusts, is below n.
+func checkList(rows []int32, n int) {
+	var highest uint32
+	for _, r := range rows {
+		highest = max(highest, uint32(r))
+	}
+	if len(rows) > 0 && int(highest) >= n {
+		panic(fmt.Sprintf("kernel: row %d of %d", int32(highest), n))
+	}
+}
+
+// add adds the pair of one row to the sums of its bins.
+func (s histogramSums) add(hist []int64, row []byte, pair []int64) {
+	switch s {
+	case packedSums:
+		v := pair[0]
+		for _, b := range row {
+			hist[b] += v
+			hist = hist[min(HistogramStride, len(hist)):]
+		}
+	case countedSums:
+		addTwo(hist, row, pair[0], 1)
+	default:
+		addTwo(hist, row, pair[0], pair[1])
+	}
+}
+
+func addTwo(hist []int64, row []byte, v, w int64) {
+	for _, b := range row {
+		hist[2*int(b)] += v
+		hist[2*int(b)+1] += w
+		hist = hist[min(2*HistogramStride, len(hist)):]
+	}
+}
+
+// PartitionRows sends each of the listed rows to left if the table has 1 for its byte, else
+// to right, where the table has 0, and returns how many went left. The byte of row r is
+// bins[r*stride]. Both keep the order of the list, and have room for as many rows as it
+// has; left may be the list itself.
+func PartitionRows(rows []int32, bins []byte, stride int, table *[256]byte, left, right []int32) int {
+	return partitionList(active, rows, bins, stride, table, left, right)
+}
+
+func partitionList(k dispatch, rows []int32, bins []byte, stride int, table *[256]byte, left, right []int32) int {
+	left, right = left[:len(rows)], right[:len(rows)]
+	l, done := 0, 0
+	if n := len(rows) - histogramAhead; k.avx2 && n > 0 {
+		checkList(rows, (len(bins)+stride-1)/stride)
+		for _, goes := range table {
+			if goes > 1 {
+				panic("kernel: a table for a partition has more than 0 and 1")
+			}
+		}
+		for step := callSize; done < n; done += step {
+			step = min(step, n-done)
+			l += partitionRows(&rows[done], step, unsafe.SliceData(bins), stride, &table[0], &left[l], &right[done-l])
+		}
+	}
+	for i, r := range rows[done:] {
+		goes := int(table[bins[int(r)*stride]] & 1)
+		left[l], right[done+i-l] = r, r
+		l += goes
+	}
+	return l
+}
