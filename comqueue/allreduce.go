@@ -82,6 +82,8 @@ type reduceConfig struct {
 	op     Op
 	user   *userOperator
 	length *shared.Key[int]
+	blocks *shared.Key[[]int]
+	exact  bool
 	by     *AlgorithmOption
 }
 
@@ -115,6 +117,9 @@ func (c reduceConfig) attrs() []engine.Attr {
 	if c.length != nil {
 		attrs = append(attrs, engine.Attr{Key: "length", Value: c.length.Name()})
 	}
+	if c.blocks != nil {
+		attrs = append(attrs, engine.Attr{Key: "blocks", Value: c.blocks.Name()})
+	}
 	if c.by != nil {
 		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: c.by.name})
 	}
@@ -131,6 +136,9 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 	if _, err := resolve[T](c); err != nil {
 		return err
 	}
+	if err := misuseOfBlocks[T](c, by == program.ReduceScatter); err != nil {
+		return err
+	}
 	a, _, err := c.by.find(by)
 	if err != nil {
 		return err
@@ -142,6 +150,9 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 // but for the user's, give one result in any order.
 func orderOf[T Number](c reduceConfig, by program.Collective, perShard bool) engine.Reduction {
 	if !perShard {
+		if c.exact {
+			return engine.ShardTree
+		}
 		return engine.RankTree
 	}
 	a, _, err := c.by.find(by)

@@ -11,8 +11,9 @@ import (
 
 // ReduceScatter combines a buffer of all subtasks element by element, as AllReduce
 // does, and gives each subtask its block of the result alone, under into: of n
-// elements shared.Split(n, ctx.NumTask(), ctx.TaskID()). So each subtask can go on
-// with its own part of an index range, such as the features of a histogram.
+// elements shared.Split(n, ctx.NumTask(), ctx.TaskID()), or as many as Blocks says. So
+// each subtask can go on with its own part of an index range, such as the features of a
+// histogram.
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that each
 // element is the same at any parallelism, unless an Algorithm is asked for that does
@@ -104,8 +105,17 @@ func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 				return err
 			}
 		}
-		block := s.block(c, buffer, n)
-		if err := collective.ReduceScatter(b.comm, op.op, buffer[:n], block, options...); err != nil {
+		lengths, err := s.config.lengths(c, s.from.Name(), n)
+		if err != nil {
+			return err
+		}
+		block := s.block(c, buffer, share(c, lengths, n).Len())
+		if lengths == nil {
+			err = collective.ReduceScatter(b.comm, op.op, buffer[:n], block, options...)
+		} else {
+			err = collective.ReduceScatterV(b.comm, op.op, buffer[:n], block, lengths, options...)
+		}
+		if err != nil {
 			return err
 		}
 		s.into.Put(c, block)
@@ -130,10 +140,10 @@ func (s *reduceScatter[T]) foldParts(parts *forest[T], buffer []T, n int) error 
 	return nil
 }
 
-// block returns a buffer for the subtask's block of n elements.
+// block returns a buffer for the subtask's block, of n elements.
 func (s *reduceScatter[T]) block(c *ComContext, buffer []T, n int) []T {
 	old, _ := s.into.Lookup(c)
-	return sized(apart(old, buffer), shared.Split(n, c.NumTask(), c.TaskID()).Len())
+	return sized(apart(old, buffer), n)
 }
 
 // bindTree reduces up the tree over shards: every subtask gets all of the result in
@@ -151,8 +161,12 @@ func (s *reduceScatter[T]) bindTree(b *body, position int) ([]engine.Stage, erro
 			}
 		}
 		result := r.request.Out
-		block := s.block(c, s.from.Get(c), len(result))
-		own := shared.Split(len(result), c.NumTask(), c.TaskID())
+		lengths, err := s.config.lengths(c, s.from.Name(), len(result))
+		if err != nil {
+			return err
+		}
+		own := share(c, lengths, len(result))
+		block := s.block(c, s.from.Get(c), own.Len())
 		copy(block, result[own.Lo:own.Hi])
 		s.into.Put(c, block)
 		return nil
