@@ -103,3 +103,11 @@ func (t task) run() (outcome, error) {
 //
 //go:embed scikit.py
 var sklearnScript string
+
+// sparkScript trains with Spark MLlib and prints an outcome.
+//
+//go:embed spark.py
+var sparkScript string
+
+// sparkSolver stands for Spark MLlib.
+const sparkSolver = "spark"

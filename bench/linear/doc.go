@@ -3,6 +3,7 @@
 //
 //	go run ./bench/linear --python /path/to/python
 //	go run ./bench/linear --python /path/to/python --problem dense --rounds 5
+//	go run ./bench/linear --python /path/to/python --problem dense --spark
 //	go run ./bench/linear --methods Newton,LBFGS          # ours alone, method by method
 //
 // # What is compared
@@ -19,7 +20,8 @@
 //     solvers that do not scale features find much easier.
 //
 // Ours runs at parallelism 1 and 2, by the method that it picks itself. scikit-learn runs
-// its lbfgs with one and two threads, and liblinear, which has one. Each runs in a process of
+// its lbfgs with one and two threads, and liblinear, which has one; Spark MLlib, if asked
+// for, runs in local mode. Each runs in a process of
 // its own, all take turns, and every second round goes backwards, so that a busy machine
 // treats them alike.
 //

@@ -23,6 +23,7 @@ import (
 type options struct {
 	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso." enum:"dense,sparse,lasso,even,even-lasso" default:"dense,sparse,lasso,even,even-lasso"`
+	Spark   bool     `help:"Run Spark MLlib, too: the Python must have pyspark, and there must be Java."`
 	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
@@ -49,7 +50,7 @@ var problems = []problem{
 type line struct {
 	Title   string
 	Method  optim.Method // of ours
-	Solver  string       // of scikit-learn, "" for ours
+	Solver  string       // of scikit-learn or "spark", "" for ours
 	Threads int
 	Rounds  []outcome
 }
@@ -101,6 +102,9 @@ func (o *options) lines(p problem) ([]*line, error) {
 		}
 		if o.Python != "" && !p.Lasso {
 			all = append(all, &line{Title: fmt.Sprintf("scikit-learn lbfgs, %d", threads), Solver: "lbfgs", Threads: threads})
+		}
+		if o.Python != "" && o.Spark {
+			all = append(all, &line{Title: fmt.Sprintf("Spark MLlib, %d", threads), Solver: sparkSolver, Threads: threads})
 		}
 	}
 	if o.Python != "" {
@@ -174,7 +178,9 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 		penalty, t.L1, t.L2 = "l1", t.L2, 0
 	}
 	var child *exec.Cmd
-	if l.Solver != "" {
+	if l.Solver == sparkSolver {
+		child = exec.Command(o.Python, "-c", sparkScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), penalty, strconv.Itoa(l.Threads))
+	} else if l.Solver != "" {
 		child = exec.Command(o.Python, "-c", sklearnScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), l.Solver, penalty)
 		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
 	} else {
