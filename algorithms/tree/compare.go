@@ -56,7 +56,7 @@ func diffTree(a, b *Tree) string {
 	switch {
 	case a.Output != b.Output:
 		return differ("output", a.Output, b.Output)
-	case bits(a.Weight) != bits(b.Weight):
+	case bitsOf(a.Weight) != bitsOf(b.Weight):
 		return differ("weight", a.Weight, b.Weight)
 	}
 	for i := range min(len(a.Nodes), len(b.Nodes)) {
@@ -93,16 +93,16 @@ func diffNode(a, b *Node) string {
 		name string
 		a, b float64
 	}{{"threshold", a.Threshold, b.Threshold}, {"value", a.Value, b.Value}, {"gain", a.Gain, b.Gain}, {"cover", a.Cover, b.Cover}} {
-		if bits(f.a) != bits(f.b) {
+		if bitsOf(f.a) != bitsOf(f.b) {
 			return differ(f.name, f.a, f.b)
 		}
 	}
 	return ""
 }
 
-// bits are those of a number, equal for all NaNs, of which an ensemble may hold some before it
+// bitsOf are those of a number, equal for all NaNs, of which an ensemble may hold some before it
 // is validated.
-func bits(x float64) uint64 {
+func bitsOf(x float64) uint64 {
 	if x != x {
 		x = math.NaN()
 	}
@@ -123,7 +123,7 @@ func firstOther[T comparable](a, b []T) int {
 
 func firstOtherBits(a, b []float64) int {
 	for i := range max(len(a), len(b)) {
-		if i >= len(a) || i >= len(b) || bits(a[i]) != bits(b[i]) {
+		if i >= len(a) || i >= len(b) || bitsOf(a[i]) != bitsOf(b[i]) {
 			return i
 		}
 	}

@@ -1,0 +1,271 @@
+package tree
+
+import (
+	"math"
+	"slices"
+)
+
+// lanes is the number of rows that go through a tree together: the bits of a word.
+const lanes = 64
+
+// maxTop bounds the levels of a tree that rows go down as bits of words. The work of a level
+// doubles with each, and is that of a step of a walk at about the eighth.
+const maxTop = 8
+
+// layout is an ensemble laid out for walking.
+//
+// The upper levels of a tree, its top, are a complete binary tree: position i, from 1, has the
+// children 2i and 2i+1. Blocks of 64 rows go down the top as bits of words. For every cut of
+// the ensemble, a slot and a key, the mask says which rows are above it, and at a node the rows
+// that reach it divide into those in the mask and those not. A mask serves all nodes with its
+// cut, and the masks of a slot's cuts contain each other: a binary search a row and one pass
+// over the cuts make them all. So a node costs a few operations for 64 rows.
+//
+// What is below the top, trees that do not fill one, nodes that look at categories, and all
+// trees for a single row, is walked along links. A node has its left child at a place it names
+// and the right one behind it. A leaf is its own left child and sends no row right, so that
+// rows that have arrived stay while others walk on, and several walks advance together.
+type layout[K key] struct {
+	e *Ensemble
+	// weights are, where the ensemble averages, the numbers of trees that add to outputs.
+	weights []float64
+	free    chan *area[K] // not in use
+
+	slots []slot
+	// first has, for each feature, the number of its first slot, and an end.
+	first []int32
+	// absent are the keys of a row that holds no feature, by the meaning of that.
+	absent [2][]K
+	// cuts are, for each slot, the keys that tops compare with, ascending. The mask of cut c
+	// of slot s is start[s]+1+c; mask start[s], and so mask 0, has no rows.
+	cuts  []cuts[K]
+	start []int32
+
+	tops []top
+	// masks are, for the positions of tops, the numbers of the masks.
+	masks []int32
+	// ends are the links at which tops end, for each way through them. values are the
+	// leaves' values there, times the weight of the tree, for trees that are nothing but
+	// top and have one output. There are 256 more at the end so that any byte is an index.
+	ends   []int32
+	values []float64
+
+	links []link[K]
+	// leaves are, for links that are leaves, the values times the weight of the tree;
+	// numbers are, for all links, the numbers of the nodes in their trees.
+	leaves  []float64
+	numbers []int32
+	sets    []set
+	words   []uint32
+}
+
+// link is a node to be walked: rows whose key at the slot is above go to the node behind left,
+// others to left. If slot is negative, its complement is the slot of a category, and above the
+// number of a set.
+type link[K key] struct {
+	above K
+	slot  int32
+	left  int32
+}
+
+// set is a stretch of words, and the flags of the node that looks categories up there.
+type set struct {
+	first, words int32
+	flags        Flags
+}
+
+// top is the upper part of a tree.
+type top struct {
+	// depth is the number of levels, 0 if the tree is walked from its root.
+	depth int32
+	// first is where the positions begin in masks, ends and values, 1<<depth each.
+	first int32
+	// whole tells that all rows end at a leaf there.
+	whole bool
+	// sets tells that the tree has nodes that look at categories.
+	sets bool
+	root int32
+}
+
+// newLayout lays a valid ensemble out.
+func newLayout[K key](e *Ensemble) *layout[K] {
+	l := &layout[K]{e: e, weights: treesOf(e), free: make(chan *area[K], areas())}
+	var place map[slot]int32
+	l.slots, place = slotsOf(e)
+	l.first = make([]int32, len(e.Features)+1)
+	for _, s := range l.slots {
+		l.first[s.feature+1]++
+	}
+	for f := range e.Features {
+		l.first[f+1] += l.first[f]
+	}
+	for s := range l.slots {
+		l.absent[AbsentIsMissing] = append(l.absent[AbsentIsMissing], l.keyAt(int32(s), math.NaN()))
+		l.absent[AbsentIsZero] = append(l.absent[AbsentIsZero], l.keyAt(int32(s), 0))
+	}
+	nodes := 0
+	for t := range e.Trees {
+		nodes += len(e.Trees[t].Nodes)
+	}
+	if nodes > math.MaxInt32 {
+		panic("tree: an ensemble of more than 2,147,483,647 nodes")
+	}
+	l.links = make([]link[K], 0, nodes)
+	l.leaves = make([]float64, 0, nodes)
+	l.numbers = make([]int32, 0, nodes)
+	l.tops = make([]top, len(e.Trees))
+	for t := range e.Trees {
+		l.link(&e.Trees[t], &l.tops[t], place)
+	}
+	l.placeTops(e)
+	return l
+}
+
+// treesOf returns the number of trees that add to each output.
+func treesOf(e *Ensemble) []float64 {
+	trees := make([]float64, e.Outputs)
+	for t := range e.Trees {
+		if e.Trees[t].Values == nil {
+			trees[e.Trees[t].Output]++
+			continue
+		}
+		for o := range trees {
+			trees[o]++
+		}
+	}
+	return trees
+}
+
+// link appends the links of a tree. The children of a node stand behind one another, and a
+// node's heavier child is followed first, so that the ways of most rows lie close together.
+func (l *layout[K]) link(t *Tree, top *top, place map[slot]int32) {
+	top.root = int32(len(l.links))
+	l.append(t, 0)
+	for open := []int32{top.root}; len(open) > 0; {
+		at := open[len(open)-1]
+		open = open[:len(open)-1]
+		n := &t.Nodes[l.numbers[at]]
+		if n.Leaf() {
+			continue
+		}
+		left := int32(len(l.links))
+		l.append(t, n.Left)
+		l.append(t, n.Right)
+		way := place[n.way()]
+		l.links[at] = link[K]{slot: way, left: left}
+		if n.Flags&Categorical != 0 {
+			top.sets = true
+			l.links[at].slot = ^way
+			l.links[at].above = K(len(l.sets))
+			l.sets = append(l.sets, set{first: int32(len(l.words)), words: n.SetWords, flags: n.Flags})
+			l.words = append(l.words, t.Sets[n.Set:n.Set+n.SetWords]...)
+		} else { // x < t if and only if not key(x) > key(t)-1
+			l.links[at].above = keyOf[K](n.Threshold) - 1
+		}
+		if t.Nodes[n.Left].Cover > t.Nodes[n.Right].Cover {
+			open = append(open, left+1, left)
+		} else {
+			open = append(open, left, left+1)
+		}
+	}
+}
+
+// append appends a node as a leaf.
+func (l *layout[K]) append(t *Tree, number int32) {
+	l.links = append(l.links, link[K]{above: ^lowest[K](), left: int32(len(l.links))})
+	l.leaves = append(l.leaves, t.Nodes[number].Value*t.Weight)
+	l.numbers = append(l.numbers, number)
+}
+
+// leaf tells whether rows end at a link.
+func (l *layout[K]) leaf(at int32) bool { return l.links[at].left == at }
+
+// split tells whether a link is a node of a top: one that compares numbers.
+func (l *layout[K]) split(at int32) bool { return !l.leaf(at) && l.links[at].slot >= 0 }
+
+// placeTops finds the tops of the trees, then the cuts they compare with, then fills them in.
+func (l *layout[K]) placeTops(e *Ensemble) {
+	var size int32
+	bySlot := make([][]K, len(l.slots))
+	level, next := []int32{}, []int32{}
+	for t := range l.tops {
+		top := &l.tops[t]
+		top.depth = l.topDepth(top.root, level, next)
+		top.first = size
+		size += 1 << top.depth
+		l.eachTop(top, func(_ int32, at int32, split bool) {
+			if split {
+				s := l.links[at].slot
+				bySlot[s] = append(bySlot[s], l.links[at].above)
+			}
+		})
+	}
+	l.start = make([]int32, len(l.slots)+1)
+	l.cuts = make([]cuts[K], len(l.slots))
+	for s, keys := range bySlot {
+		slices.Sort(keys)
+		bySlot[s] = slices.Compact(keys)
+		l.cuts[s] = newCuts(bySlot[s])
+		l.start[s+1] = l.start[s] + int32(len(bySlot[s])) + 1
+	}
+	l.masks = make([]int32, size)
+	l.ends = make([]int32, size)
+	l.values = make([]float64, size+256)
+	for t := range l.tops {
+		l.fillTop(&l.tops[t], bySlot, e.Trees[t].Values == nil)
+	}
+}
+
+// topDepth chooses the depth of a tree's top: that of the tree if it is small, or else as many
+// levels as are a quarter full.
+func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
+	level = append(level[:0], root)
+	for depth := int32(0); ; depth++ {
+		next = next[:0]
+		for _, at := range level {
+			if l.split(at) {
+				next = append(next, l.links[at].left, l.links[at].left+1)
+			}
+		}
+		if len(next) == 0 || depth == maxTop || depth > 5 && len(next) < 1<<depth>>1 {
+			return depth
+		}
+		level, next = next, level
+	}
+}
+
+// eachTop calls f with the positions of a top and the links there: for those of nodes with
+// split set, and for those at which the top ends with the number of the way through it.
+func (l *layout[K]) eachTop(top *top, f func(position, at int32, split bool)) {
+	var walk func(position, depth, at int32)
+	walk = func(position, depth, at int32) {
+		if depth == top.depth || !l.split(at) {
+			f(position<<(top.depth-depth)-1<<top.depth, at, false)
+			return
+		}
+		f(position, at, true)
+		walk(2*position, depth+1, l.links[at].left)
+		walk(2*position+1, depth+1, l.links[at].left+1)
+	}
+	walk(1, 0, top.root)
+}
+
+// fillTop enters the masks of a top's positions, and where its ways end. Ways that no row
+// takes, as the top goes on below a leaf, keep link and mask 0.
+func (l *layout[K]) fillTop(top *top, cuts [][]K, single bool) {
+	top.whole = true
+	l.eachTop(top, func(position, at int32, split bool) {
+		if split {
+			s := l.links[at].slot
+			c, _ := slices.BinarySearch(cuts[s], l.links[at].above)
+			l.masks[top.first+position] = l.start[s] + int32(c) + 1
+			return
+		}
+		l.ends[top.first+position] = at
+		if !l.leaf(at) {
+			top.whole = false
+		} else if single {
+			l.values[top.first+position] = l.leaves[at]
+		}
+	})
+}

@@ -1,0 +1,290 @@
+package tree
+
+import "runtime"
+
+// machine is a layout of either kind of keys.
+type machine interface {
+	// one takes row i of the source through all trees, and rows those from from to to. They
+	// write scores to out, leaves to numbers, or both.
+	one(src *source, i int, out []float64, numbers []int32)
+	rows(src *source, from, to int, out []float64, numbers []int32)
+}
+
+// source is rows in one of the forms they come in.
+type source struct {
+	x64    []float64
+	x32    []float32
+	stride int
+	csr    CSR
+	sparse bool
+	absent Absent
+}
+
+// few is the number of rows below which a block is not worth its masks.
+const few = 12
+
+// onStack is the number of slots up to which the keys of a single row need no area.
+const onStack = 256
+
+// area is the memory that a block of rows is worked on in.
+type area[K key] struct {
+	keys  []K                      // slot after slot, lanes rows each
+	masks []uint64                 // of the cuts
+	sums  []float64                // output after output, lanes rows each
+	trees [together]int32          // links of one row in several trees
+	at    [lanes]int32             // links of all rows in one tree
+	way   [lanes]uint8             // and their ways through its top
+	turns [maxTop]uint64           // bits of the ways
+	reach [1 << maxTop >> 1]uint64 // rows that reach the nodes of a level
+}
+
+// take returns an area for one block after the other; give takes it back.
+func (l *layout[K]) take() *area[K] {
+	select {
+	case a := <-l.free:
+		return a
+	default:
+		return &area[K]{
+			keys:  make([]K, len(l.slots)*lanes),
+			masks: make([]uint64, l.start[len(l.slots)]+1),
+			sums:  make([]float64, l.e.Outputs*lanes),
+		}
+	}
+}
+
+func (l *layout[K]) give(a *area[K]) {
+	select {
+	case l.free <- a:
+	default:
+	}
+}
+
+// areas is the number of areas that are kept.
+func areas() int { return 2 * runtime.GOMAXPROCS(0) }
+
+func (l *layout[K]) one(src *source, i int, out []float64, numbers []int32) {
+	if len(l.slots) <= onStack {
+		var keys [onStack]K
+		var trees [together]int32
+		l.row(src, i, keys[:len(l.slots)], trees[:], out, numbers)
+		return
+	}
+	a := l.take()
+	l.row(src, i, a.keys[:len(l.slots)], a.trees[:], out, numbers)
+	l.give(a)
+}
+
+// row takes one row through the trees, several at a time.
+func (l *layout[K]) row(src *source, i int, keys []K, trees []int32, out []float64, numbers []int32) {
+	l.fill(src, i, keys, 1)
+	if out != nil {
+		l.begin(out)
+	}
+	for t := 0; t < len(l.tops); t += len(trees) {
+		group := trees[:min(len(trees), len(l.tops)-t)]
+		for j := range group {
+			group[j] = l.tops[t+j].root
+		}
+		l.walk(keys, 1, 0, group, len(l.sets) > 0)
+		for j, at := range group {
+			if out != nil {
+				l.add(t+j, at, out, 1)
+			}
+			if numbers != nil {
+				numbers[t+j] = l.numbers[at]
+			}
+		}
+	}
+	if out != nil {
+		l.end(out)
+	}
+}
+
+// begin sets the sums of a row to what they are before any tree.
+func (l *layout[K]) begin(sums []float64) {
+	if l.e.Average {
+		clear(sums[:l.e.Outputs])
+		return
+	}
+	copy(sums, l.e.Base)
+}
+
+// add adds what tree t gives for a row that ends at a link, to sums[o*stride] for output o.
+func (l *layout[K]) add(t int, at int32, sums []float64, stride int) {
+	tree := &l.e.Trees[t]
+	if tree.Values == nil {
+		sums[int(tree.Output)*stride] += l.leaves[at]
+		return
+	}
+	k := l.e.Outputs
+	for o, v := range tree.Values[int(l.numbers[at])*k:][:k] {
+		sums[o*stride] += float64(v * tree.Weight)
+	}
+}
+
+// end makes of the sums of a row what the ensemble gives for it.
+func (l *layout[K]) end(sums []float64) {
+	if !l.e.Average {
+		return
+	}
+	for o := range l.e.Base {
+		sums[o] = l.mean(o, sums[o])
+	}
+}
+
+// mean is what an output is whose trees add to a sum, where the ensemble averages.
+func (l *layout[K]) mean(o int, sum float64) float64 {
+	if l.weights[o] > 0 {
+		sum /= l.weights[o]
+	}
+	return l.e.Base[o] + sum
+}
+
+func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int32) {
+	k, trees := l.e.Outputs, len(l.tops)
+	a := l.take()
+	for n := 0; from < to; from += n {
+		n = min(to-from, lanes)
+		var own []float64
+		var ownNumbers []int32
+		if out != nil {
+			own = out[from*k : (from+n)*k]
+		}
+		if numbers != nil {
+			ownNumbers = numbers[from*trees : (from+n)*trees]
+		}
+		if n >= few {
+			l.block(src, from, n, a, own, ownNumbers)
+			continue
+		}
+		for i := range n {
+			var rowOut []float64
+			var rowNumbers []int32
+			if out != nil {
+				rowOut = own[i*k : (i+1)*k]
+			}
+			if numbers != nil {
+				rowNumbers = ownNumbers[i*trees : (i+1)*trees]
+			}
+			l.row(src, from+i, a.keys[:len(l.slots)], a.trees[:], rowOut, rowNumbers)
+		}
+	}
+	l.give(a)
+}
+
+// block takes up to lanes rows through all trees, one tree after the other.
+func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, numbers []int32) {
+	l.fillBlock(src, from, n, a)
+	for o, base := range l.e.Base {
+		if l.e.Average {
+			base = 0
+		}
+		for i := range lanes {
+			a.sums[o*lanes+i] = base
+		}
+	}
+	for t := range l.tops {
+		top := &l.tops[t]
+		l.descend(top, a)
+		if top.whole && l.e.Trees[t].Values == nil && numbers == nil {
+			addWays((*[lanes]float64)(a.sums[int(l.e.Trees[t].Output)*lanes:]), (*[256]float64)(l.values[top.first:]), &a.way)
+			continue
+		}
+		ends := l.ends[top.first:][:1<<top.depth]
+		for i := range n {
+			a.at[i] = ends[a.way[i]]
+		}
+		if !top.whole {
+			l.walk(a.keys, lanes, 1, a.at[:n], top.sets)
+		}
+		for i, at := range a.at[:n] {
+			if out != nil {
+				l.add(t, at, a.sums[i:], lanes)
+			}
+			if numbers != nil {
+				numbers[i*len(l.tops)+t] = l.numbers[at]
+			}
+		}
+	}
+	if out == nil {
+		return
+	}
+	k := l.e.Outputs
+	for o := range k {
+		for i, sum := range a.sums[o*lanes:][:n] {
+			if l.e.Average {
+				sum = l.mean(o, sum)
+			}
+			out[i*k+o] = sum
+		}
+	}
+}
+
+// addWays adds to the sum of each row the value at the end of its way.
+func addWays(sums *[lanes]float64, values *[256]float64, way *[lanes]uint8) {
+	for i, w := range way {
+		sums[i] += values[w]
+	}
+}
+
+// fill writes the keys of one row, that of slot s to keys[s*width].
+func (l *layout[K]) fill(src *source, i int, keys []K, width int) {
+	switch {
+	case src.sparse:
+		l.fillSparse(src, i, keys, width)
+	case src.x64 != nil:
+		x := src.x64[i*src.stride:]
+		for s, slot := range l.slots {
+			fillKeys(slot, x[slot.feature:], 0, keys[s*width:][:1])
+		}
+	default:
+		x := src.x32[i*src.stride:]
+		for s, slot := range l.slots {
+			fillKeys(slot, x[slot.feature:], 0, keys[s*width:][:1])
+		}
+	}
+}
+
+// fillSparse is fill for a sparse row.
+func (l *layout[K]) fillSparse(src *source, i int, keys []K, width int) {
+	for s, k := range l.absent[src.absent] {
+		keys[s*width] = k
+	}
+	from, to := src.csr.RowPtr[i], src.csr.RowPtr[i+1]
+	for p, f := range src.csr.Col[from:to] {
+		if f < 0 || int(f) >= len(l.first)-1 {
+			continue
+		}
+		for s := l.first[f]; s < l.first[f+1]; s++ {
+			keys[int(s)*width] = l.keyAt(s, src.csr.Val[int(from)+p])
+		}
+	}
+}
+
+// keyAt is the key of a value at a slot.
+func (l *layout[K]) keyAt(s int32, x float64) (k K) {
+	var one [1]K
+	fillKeys(l.slots[s], []float64{x}, 0, one[:])
+	return one[0]
+}
+
+// fillBlock makes keys and masks of a block.
+func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
+	switch {
+	case src.sparse:
+		for i := range n {
+			l.fillSparse(src, from+i, a.keys[i:], lanes)
+		}
+	case src.x64 != nil:
+		x := src.x64[from*src.stride:]
+		for s, slot := range l.slots {
+			fillKeys(slot, x[slot.feature:], src.stride, a.keys[s*lanes:][:n])
+		}
+	default:
+		x := src.x32[from*src.stride:]
+		for s, slot := range l.slots {
+			fillKeys(slot, x[slot.feature:], src.stride, a.keys[s*lanes:][:n])
+		}
+	}
+	l.fillMasks(a.keys, n, a.masks)
+}
