@@ -28,6 +28,8 @@ type objective struct {
 	// are those that XGBoost wants to find, name and default behind one another.
 	block      string
 	parameters []string
+	// old is the name of the block before 2.0 where that differs; 1.x wants to find it.
+	old string
 }
 
 // objectives are those of XGBoost 1.0 to 3.x, by their names.
@@ -41,16 +43,16 @@ var objectives = map[string]objective{
 	"reg:absoluteerror":    {},
 	"reg:pseudohubererror": {block: "pseudo_huber_param", parameters: []string{"huber_slope", "1"}},
 	"reg:quantileerror":    {block: "quantile_loss_param", parameters: []string{"quantile_alpha", "[5E-1]"}},
-	"reg:gamma":            {link: exponent},
+	"reg:gamma":            {link: exponent, block: "reg_loss_param", parameters: []string{"scale_pos_weight", "1"}},
 	"reg:tweedie":          {link: exponent, block: "tweedie_regression_param", parameters: []string{"tweedie_variance_power", "1.5"}},
 	"count:poisson":        {link: exponent, block: "poisson_regression_param", parameters: []string{"max_delta_step", "0.7"}},
 	"survival:cox":         {link: exponent},
 	"survival:aft":         {link: exponent, block: "aft_loss_param", parameters: []string{"aft_loss_distribution", "normal", "aft_loss_distribution_scale", "1"}},
 	"multi:softmax":        {link: largest, classes: true, block: "softmax_multiclass_param"},
 	"multi:softprob":       {link: softmax, classes: true, block: "softmax_multiclass_param"},
-	"rank:pairwise":        {block: "lambdarank_param"},
-	"rank:ndcg":            {block: "lambdarank_param"},
-	"rank:map":             {block: "lambdarank_param"},
+	"rank:pairwise":        {block: "lambdarank_param", old: "lambda_rank_param"},
+	"rank:ndcg":            {block: "lambdarank_param", old: "lambda_rank_param"},
+	"rank:map":             {block: "lambdarank_param", old: "lambda_rank_param"},
 }
 
 // Predictions returns how many numbers Transform makes of the margins of a row: one for each
@@ -121,21 +123,26 @@ func (l link) apply(x float64) float64 {
 	return x
 }
 
-// margin is what base_score is in the space of margins. XGBoost keeps probabilities away
-// from 0 and 1 by 1e-6 since 3.1, and refused those before.
+// probabilityGap is how near to 0 and 1 XGBoost lets base_score be since 3.1; before, it
+// refused 0 and 1 alone.
+const probabilityGap = 1e-6
+
+// margin is what base_score is in the space of margins. Its steps are rounded to float32
+// where XGBoost's are: near 1 the difference shows.
 func (l link) margin(score float64) (float64, error) {
 	switch l {
 	case logistic:
 		if !(score >= 0 && score <= 1) {
 			return 0, fmt.Errorf("base_score is %v: want a probability", score)
 		}
-		score = min(max(score, probabilityGap), 1-probabilityGap)
-		return kernel.Log(score) - kernel.Log1p(-score), nil
+		p := float32(min(max(score, probabilityGap), 1-probabilityGap))
+		odds := 1/p - 1
+		return float64(-float32(kernel.Log(float64(odds)))), nil
 	case exponent:
 		if !(score > 0) || math.IsInf(score, 1) {
 			return 0, fmt.Errorf("base_score is %v: want a mean above 0", score)
 		}
-		return kernel.Log(score), nil
+		return float64(float32(kernel.Log(score))), nil
 	}
 	if math.IsNaN(score) || math.IsInf(score, 0) {
 		return 0, fmt.Errorf("base_score is %v: want a number", score)
@@ -143,5 +150,29 @@ func (l link) margin(score float64) (float64, error) {
 	return score, nil
 }
 
-// probabilityGap is how near to 0 and 1 XGBoost lets base_score be.
-const probabilityGap = 1e-6
+// score is the base_score whose margin is nearest to a base, and that margin. Where the
+// base_score would be too near to the ends of its range to be exact, it is that of margin 0.
+func (l link) score(base float64) (float32, float64) {
+	var score float32
+	switch l {
+	case logistic:
+		p := kernel.Sigmoid(base)
+		if score = float32(p); p < 1e-4 || p > 1-1e-4 {
+			score = 0.5
+		}
+	case exponent:
+		mean := kernel.Exp(base)
+		if score = float32(mean); mean < 1e-30 || mean > 1e30 {
+			score = 1
+		}
+	default:
+		if score = float32(base); math.IsInf(float64(score), 0) {
+			score = 0
+		}
+	}
+	margin, err := l.margin(float64(score))
+	if err != nil {
+		return 0, 0 // of bases that are no numbers, which Validate refuses
+	}
+	return score, margin
+}

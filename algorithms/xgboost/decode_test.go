@@ -1,0 +1,79 @@
+package xgboost
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// Models of three versions give what those versions said of them: margins, predictions, the
+// leaves in which rows end, and the margins of the first round alone.
+func TestModelsOfXGBoost(t *testing.T) {
+	all := map[string]expected{}
+	rows := map[string][][]float64{}
+	for _, v := range versions {
+		all[v], rows[v] = readExpected(t, v)
+	}
+	eachModel(t, func(version, name, path string) {
+		what := describe(version, path)
+		want, ok := all[version].Cases[name]
+		require.True(t, ok, what)
+		m, err := Load(path)
+		require.NoError(t, err, what)
+		require.Equal(t, want.Objective, m.Objective, what)
+		require.Equal(t, want.Rounds, m.Rounds(), what)
+		best, ok := m.BestRound()
+		require.Equal(t, want.Best >= 0, ok, what)
+		if ok {
+			require.Equal(t, want.Best+1, best, what)
+		}
+		requireNear(t, want.Margin, allMargins(m.Ensemble, rows[version]), what+" margins")
+		requireNear(t, want.Prediction, allPredictions(m, rows[version]), what+" predictions")
+		requireNear(t, want.First, allMargins(m.First(1).Ensemble, rows[version]), what+" first round")
+		for k := range m.Ensemble.Trees {
+			number := map[int32]int32{} // of leaves in the file, here
+			for i, row := range rows[version] {
+				leaf := m.Ensemble.Trees[k].Leaf(row, true)
+				if name != "pruned" { // whose files have nodes that nothing leads to
+					require.Equal(t, want.Leaf[i][k], leaf, "%s row %d tree %d", what, i, k)
+				}
+				if before, ok := number[want.Leaf[i][k]]; ok {
+					require.Equal(t, before, leaf, "%s row %d tree %d", what, i, k)
+				}
+				number[want.Leaf[i][k]] = leaf
+			}
+		}
+	})
+}
+
+// What was read is written, in both formats, and read again as the same.
+func TestRoundTrip(t *testing.T) {
+	eachModel(t, func(version, name, path string) {
+		what := describe(version, path)
+		m, err := Load(path)
+		require.NoError(t, err, what)
+		for format, encode := range encodings(m) {
+			data, err := encode()
+			require.NoError(t, err, what)
+			back, err := Decode(data)
+			require.NoError(t, err, what+format)
+			_, rows := readExpected(t, version)
+			requireNear(t, allMargins(m.Ensemble, rows), allMargins(back.Ensemble, rows), what+format)
+			if name != "softprob" && name != "parallel" && name != "softmax" && name != "dart-softprob" && name != "two" && name != "quantile" {
+				// The others have a base for each output, which goes into leaves.
+				require.Empty(t, tree.Diff(m.Ensemble, back.Ensemble), what+format)
+			}
+			require.Equal(t, m.Attributes, back.Attributes, what)
+			require.Equal(t, m.ParallelTrees, back.ParallelTrees, what)
+			require.Equal(t, [3]int{2, 1, 0}, back.Version, what)
+			for k, v := range m.Parameters {
+				require.Equal(t, v, back.Parameters[k], what)
+			}
+			again, err := encodings(back)[format]()
+			require.NoError(t, err)
+			require.Equal(t, data, again, what+format)
+		}
+	})
+}
