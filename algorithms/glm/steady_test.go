@@ -22,7 +22,7 @@ import (
 // model's file takes, which grows with the record, is measured apart and left out. An
 // allocation for each shard would be 8 or more.
 func TestSuperstepsAllocateNothing(t *testing.T) {
-	const few, many = 4, 22
+	const few, many = 3, 13
 	for name, table := range map[string]trial.Table{"dense": counts(1000, 8), "sparse": counts(1000, 8)} {
 		table.Sparse = name == "sparse"
 		for _, p := range []glm.Params{{Family: glm.Poisson, Method: optim.GD, L2: 1e-4}, {Family: glm.Gamma, Method: optim.OWLQN, L2: 1e-4}} {

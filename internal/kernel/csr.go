@@ -36,7 +36,8 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 	coef = coef[:n]
 	for i := 0; i < n; {
 		if m := x.checked(k, i, len(out)); m > 0 {
-			addScaledCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), &coef[i], unsafe.SliceData(out))
+			ahead := min(int(x.RowPtr[i+m]-x.RowPtr[i]), mostAhead)
+			addScaledCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), &coef[i], unsafe.SliceData(out), ahead)
 			i += m
 			continue
 		}
@@ -49,6 +50,10 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 		i++
 	}
 }
+
+// mostAhead is how many entries ahead of those that are added others are fetched from
+// memory at most: rows that are taken in blocks which stay in the cache come to them next.
+const mostAhead = 1 << 12
 
 // checked returns how many rows from row i on are for one call into assembly, which
 // trusts that entries lie within the slices and columns below d: 0 where row i is not.

@@ -16,7 +16,7 @@ func highestColumn64(col *int32, n int) uint32
 func dotCSR64(ptr *int64, n int, col *int32, val *float64, w *float64, out *float64)
 
 // addScaledCSR64 adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not
-// look at columns.
+// look at columns. It has the entries fetched that lie ahead by a number of them.
 //
 //go:noescape
-func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64)
+func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int)

@@ -252,61 +252,83 @@ end8:
 	VZEROUPPER
 	RET
 
-// func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64)
-// Requires: AVX
-TEXT ·addScaledCSR64(SB), NOSPLIT, $0-48
+// func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int)
+// Requires: AVX, MMX+
+TEXT ·addScaledCSR64(SB), NOSPLIT, $0-56
 	MOVQ ptr+0(FP), AX
 	MOVQ n+8(FP), CX
 	MOVQ coef+32(FP), DX
 	MOVQ col+16(FP), BX
 	MOVQ val+24(FP), SI
 	MOVQ out+40(FP), DI
+	MOVQ ahead+48(FP), R8
+	LEAQ (BX)(R8*4), R9
+	LEAQ (SI)(R8*8), R8
 	CMPQ CX, $0x01
 	JLT  end1
 
 loop1:
-	MOVQ   (AX), R8
-	MOVQ   8(AX), R9
-	SUBQ   R8, R9
+	MOVQ   (AX), R10
+	MOVQ   8(AX), R11
+	SUBQ   R10, R11
 	VMOVSD (DX), X0
-	CMPQ   R9, $0x04
+	CMPQ   R11, $0x08
 	JLT    end2
 
 loop2:
-	MOVLQSX (BX)(R8*4), R10
-	VMULSD  (SI)(R8*8), X0, X1
-	VADDSD  (DI)(R10*8), X1, X1
-	VMOVSD  X1, (DI)(R10*8)
-	MOVLQSX 4(BX)(R8*4), R10
-	VMULSD  8(SI)(R8*8), X0, X1
-	VADDSD  (DI)(R10*8), X1, X1
-	VMOVSD  X1, (DI)(R10*8)
-	MOVLQSX 8(BX)(R8*4), R10
-	VMULSD  16(SI)(R8*8), X0, X1
-	VADDSD  (DI)(R10*8), X1, X1
-	VMOVSD  X1, (DI)(R10*8)
-	MOVLQSX 12(BX)(R8*4), R10
-	VMULSD  24(SI)(R8*8), X0, X1
-	VADDSD  (DI)(R10*8), X1, X1
-	VMOVSD  X1, (DI)(R10*8)
-	ADDQ    $0x04, R8
-	SUBQ    $0x04, R9
-	CMPQ    R9, $0x04
-	JGE     loop2
+	PREFETCHT0 (R8)(R10*8)
+	PREFETCHT0 (R9)(R10*4)
+	MOVLQSX    (BX)(R10*4), R12
+	VMULSD     (SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    4(BX)(R10*4), R12
+	VMULSD     8(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    8(BX)(R10*4), R12
+	VMULSD     16(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    12(BX)(R10*4), R12
+	VMULSD     24(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    16(BX)(R10*4), R12
+	VMULSD     32(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    20(BX)(R10*4), R12
+	VMULSD     40(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    24(BX)(R10*4), R12
+	VMULSD     48(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	MOVLQSX    28(BX)(R10*4), R12
+	VMULSD     56(SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	ADDQ       $0x08, R10
+	SUBQ       $0x08, R11
+	CMPQ       R11, $0x08
+	JGE        loop2
 
 end2:
-	CMPQ R9, $0x01
+	CMPQ R11, $0x01
 	JLT  end3
 
 loop3:
-	MOVLQSX (BX)(R8*4), R10
-	VMULSD  (SI)(R8*8), X0, X1
-	VADDSD  (DI)(R10*8), X1, X1
-	VMOVSD  X1, (DI)(R10*8)
-	ADDQ    $0x01, R8
-	SUBQ    $0x01, R9
-	CMPQ    R9, $0x01
-	JGE     loop3
+	PREFETCHT0 (R8)(R10*8)
+	MOVLQSX    (BX)(R10*4), R12
+	VMULSD     (SI)(R10*8), X0, X1
+	VADDSD     (DI)(R12*8), X1, X1
+	VMOVSD     X1, (DI)(R12*8)
+	ADDQ       $0x01, R10
+	SUBQ       $0x01, R11
+	CMPQ       R11, $0x01
+	JGE        loop3
 
 end3:
 	ADDQ $0x08, AX

@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // statRows is how many rows the statistics of dense features take at a time, so that
@@ -20,17 +21,14 @@ func ones() (one [statRows]float64) {
 	return one
 }
 
-// sumColumns adds Σ weight·x of each column of the window to out, and behind that, for
-// sparse rows, the weight of the rows that have the column.
+// sumColumns adds Σ weight·x of each column of the window to out; of sparse rows Σ weight·x
+// and Σ weight·x² of column after column, see sparsestats.go.
 func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
 	width := s.window.Len()
 	if s.table.layout == sparseRows {
-		s.sparseEntries(b, func(weight float64, at int32, x float64) {
-			out[at] += float64(weight * x)
-			out[width+int(at)] += weight
-		})
+		s.sumEntries(b, out)
 		return nil
 	}
 	one := ones()
@@ -51,34 +49,20 @@ func sumColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	return nil
 }
 
-// sparseEntries calls f with the entries of the window, row by row: the row's weight,
-// the column's place in the window, and the value.
-func (s *survey) sparseEntries(b *Block, f func(weight float64, at int32, x float64)) {
-	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
-	for i := range b.N {
-		weight := 1.0
-		if b.Weight != nil {
-			weight = b.Weight[i]
-		}
-		col, val := b.Sparse.Row(i)
-		col, val = within(col, val, lo, hi)
-		for p, j := range col {
-			f(weight, s.space.number(j)-int32(s.window.Lo), val[p])
-		}
-	}
-}
-
-// means divides the sums of the window.
+// means divides the sums of the window. The spreads of sparse columns follow from these
+// too, but for some.
 func means(ctx *comqueue.ComContext) error {
 	s := surveyor.Get(ctx)
 	sums := columnSums.Get(ctx)
+	if s.table.layout == sparseRows {
+		return s.sparseMeans(ctx, sums)
+	}
 	for j := range s.mean {
 		s.mean[j] = sums[j] / s.facts.Weight
 		if !finite(s.mean[j]) {
 			return s.overflow(j)
 		}
 	}
-	copy(s.present, sums[len(s.mean):])
 	return nil
 }
 
@@ -96,24 +80,18 @@ func (s *survey) overflow(at int) error {
 }
 
 // spreadColumns adds Σ weight·(x−mean) of each column of the window to out, behind that
-// Σ weight·(x−mean)², both over the rows that have the column, and notes the extremes.
+// Σ weight·(x−mean)², and notes the extremes.
 func spreadColumns(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := surveyor.Get(ctx)
 	b := *s.blocks.at(shard)
 	width := s.window.Len()
-	rest, squares := out[:width], out[width:]
 	if s.table.layout == sparseRows {
-		s.sparseEntries(b, func(weight float64, at int32, x float64) {
-			t := x - s.mean[at]
-			wt := float64(weight * t)
-			rest[at] += wt
-			squares[at] += float64(wt * t)
-			if weight > 0 {
-				s.high[at], s.low[at] = max(s.high[at], x), min(s.low[at], x)
-			}
-		})
+		if len(out) > 0 {
+			s.spreadEntries(b, out)
+		}
 		return nil
 	}
+	rest, squares := out[:width], out[width:]
 	for i := range b.N {
 		weight := 1.0
 		if b.Weight != nil {
@@ -146,18 +124,21 @@ func spreadRow(row, mean []float64, weight float64, rest, squares, high, low []f
 
 // extremes hands out the largest values and the negatives of the smallest ones. They
 // were taken over all shards of the subtask at once, as the order does not matter, and
-// stand in the buffer of its first one.
-func extremes(ctx *comqueue.ComContext, _ int, out []float64) error {
+// stand in the buffer of the first node of the tree that asks for them.
+func extremes(ctx *comqueue.ComContext, _ shared.Range, out []float64) (bool, error) {
 	s := surveyor.Get(ctx)
 	if s.handedOver {
-		return nil
+		return true, nil
 	}
 	s.handedOver = true
 	for j := range s.high {
 		out[j], out[len(s.high)+j] = s.high[j], -s.low[j]
 	}
-	return nil
+	return true, nil
 }
+
+// extremesOfShard stands for a function that is not called, as extremes folds all shards.
+func extremesOfShard(*comqueue.ComContext, int, []float64) error { return nil }
 
 // note makes the statistics of the window and begins the next one.
 func note(ctx *comqueue.ComContext) error {
@@ -165,7 +146,16 @@ func note(ctx *comqueue.ComContext) error {
 	spread, extreme := columnSpread.Get(ctx), columnRange.Get(ctx)
 	width := s.window.Len()
 	for j := range width {
-		mean, std, top := s.statistics(j, spread[j], spread[width+j], extreme[j], -extreme[width+j])
+		var mean, std, top float64
+		high, low := extreme[j], -extreme[width+j]
+		switch {
+		case s.table.layout != sparseRows:
+			mean, std, top = s.statistics(j, spread[j], spread[width+j], high, low)
+		case s.twice != nil && s.twice[j]:
+			mean, std, top = s.statisticsWithAbsent(j, spread[3*j:3*j+3], high, low)
+		default:
+			mean, std, top = s.mean[j], s.deviation[j], high
+		}
 		if !finite(mean) || !finite(std) {
 			return s.overflow(j)
 		}
@@ -187,23 +177,16 @@ func note(ctx *comqueue.ComContext) error {
 const constantSpread = 0x1p-49
 
 // statistics returns mean, deviation and largest absolute value of column j of the
-// window from its sums over the rows that have it.
+// window from its sums over all rows.
 func (s *survey) statistics(j int, rest, squares, high, low float64) (mean, std, top float64) {
-	total, mean := s.facts.Weight, s.mean[j]
-	if s.table.layout == sparseRows {
-		if absent := total - s.present[j]; absent > 0 {
-			rest -= float64(absent * mean)
-			squares += float64(float64(absent*mean) * mean)
-			high, low = max(high, 0), min(low, 0)
-		}
-	}
-	if high < low { // no row has a weight in this column
+	if high < low { // no row has a weight
 		return 0, 0, 0
 	}
 	top = max(math.Abs(high), math.Abs(low))
 	if high == low {
 		return high, 0, top
 	}
+	total, mean := s.facts.Weight, s.mean[j]
 	shift := rest / total
 	mean += shift
 	std = math.Sqrt(max(0, squares/total-float64(shift*shift)))

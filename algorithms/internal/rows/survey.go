@@ -21,11 +21,11 @@ import (
 //	AllReduce         or
 //	choose columns    all, or those that occur
 //	then, for one window of columns after the other, so that buffers stay small:
-//	  sums            per shard: Σ weight·x, and, of sparse rows, the weight of those that
-//	                  have the column
+//	  sums            per shard: Σ weight·x, and of sparse rows Σ weight·x²
 //	  AllReduce
 //	  means
-//	  spreads         per shard: Σ weight·(x−mean) and Σ weight·(x−mean)²
+//	  spreads         per shard: Σ weight·(x−mean) and Σ weight·(x−mean)²; of sparse rows
+//	                  for some columns only, if for any
 //	  AllReduce
 //	  extremes        the largest and the smallest value; in any order the same
 //	  AllReduce
@@ -136,8 +136,9 @@ type survey struct {
 	window     shared.Range // of columns
 	sized      int          // width that the buffers have
 	mean       []float64    // of the window
-	present    []float64    // weight of the sparse rows that have a column of the window
-	high, low  []float64    // over the shards of the subtask
+	deviation  []float64    // ... of sparse rows, but for columns looked at twice
+	twice      []bool       // sparse columns that are; nil if none
+	high, low  []float64    // over the shards of the subtask; high the absolute values of sparse rows
 	handedOver bool         // extremes are in a shard's buffer
 }
 
@@ -162,7 +163,7 @@ func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
 			comqueue.Named("means", means),
 			comqueue.Named("spreads of columns", comqueue.ForEachShard(columnSpread, spreadColumns)),
 			comqueue.AllReduce(columnSpread),
-			comqueue.Named("extremes of columns", comqueue.ForEachShard(columnRange, extremes)),
+			comqueue.Named("extremes of columns", comqueue.ForEachShard(columnRange, extremesOfShard, comqueue.FoldedBy(extremes))),
 			comqueue.AllReduce(columnRange, comqueue.Max),
 			comqueue.Named("note", note))).
 		SetMaxIter(1).
@@ -331,23 +332,24 @@ func (s *survey) begin(ctx *comqueue.ComContext, lo int) {
 	width := s.window.Len()
 	if s.sized != width {
 		s.sized = width
-		s.mean, s.present = make([]float64, width), make([]float64, width)
+		s.mean = make([]float64, width)
 		s.high, s.low = make([]float64, width), make([]float64, width)
-		columnSums.Put(ctx, make([]float64, s.sumsLength(width)))
-		columnSpread.Put(ctx, make([]float64, 2*width))
 		columnRange.Put(ctx, make([]float64, 2*width))
+		if s.table.layout == sparseRows {
+			s.deviation = make([]float64, width)
+			columnSums.Put(ctx, make([]float64, 2*width))
+		} else {
+			columnSums.Put(ctx, make([]float64, width))
+			columnSpread.Put(ctx, make([]float64, 2*width))
+		}
 	}
 	for j := range s.high {
 		s.high[j], s.low[j] = math.Inf(-1), math.Inf(1)
+		if s.table.layout == sparseRows {
+			s.high[j], s.low[j] = 0, 0
+		}
 	}
 	s.handedOver = false
-}
-
-func (s *survey) sumsLength(width int) int {
-	if s.table.layout == sparseRows {
-		return 2 * width
-	}
-	return width
 }
 
 func lastWindow(ctx *comqueue.ComContext) (bool, error) {

@@ -134,24 +134,34 @@ func dotCSR() {
 }
 
 // addScaledCSR writes the sum of scaled rows. Entries go one after the other: the next row
-// may have the same columns.
+// may have the same columns. Meanwhile what lies behind the rows is fetched from memory: it
+// is where the caller goes next, and where products would otherwise wait for it.
 func addScaledCSR() {
 	function("addScaledCSR64", "adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not\n"+
-		"look at columns.", "func(ptr *int64, n int, col *int32, val, coef, out *float64)")
+		"look at columns. It has the entries fetched that lie ahead by a number of them.",
+		"func(ptr *int64, n int, col *int32, val, coef, out *float64, ahead int)")
 	ptr, n, coef := argument("ptr"), argument("n"), argument("coef")
 	col, val, out := argument("col"), argument("val"), argument("out")
+	ahead := argument("ahead")
+	nextCol, nextVal := a.GP64(), a.GP64()
+	a.LEAQ(atIndex(col, ahead, 4, 0), nextCol)
+	a.LEAQ(atIndex(val, ahead, 8, 0), nextVal)
 	while(n, 1, func() {
 		p, left, c := a.GP64(), a.GP64(), a.XMM()
 		a.MOVQ(at(ptr, 0), p)
 		a.MOVQ(at(ptr, 8), left)
 		a.SUBQ(p, left)
 		a.VMOVSD(at(coef, 0), c)
-		for _, step := range []int{4, 1} {
+		for _, step := range []int{8, 1} {
 			while(left, step, func() {
-				for ahead := range step {
+				a.PREFETCHT0(atIndex(nextVal, p, 8, 0))
+				if step > 1 {
+					a.PREFETCHT0(atIndex(nextCol, p, 4, 0))
+				}
+				for k := range step {
 					j, v := a.GP64(), a.XMM()
-					a.MOVLQSX(atIndex(col, p, 4, 4*ahead), j)
-					a.VMULSD(atIndex(val, p, 8, 8*ahead), c, v)
+					a.MOVLQSX(atIndex(col, p, 4, 4*k), j)
+					a.VMULSD(atIndex(val, p, 8, 8*k), c, v)
 					a.VADDSD(atIndex(out, j, 8, 0), v, v)
 					a.VMOVSD(v, atIndex(out, j, 8, 0))
 				}
