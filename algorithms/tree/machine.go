@@ -286,5 +286,5 @@ func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
 			fillKeys(slot, x[slot.feature:], src.stride, a.keys[s*lanes:][:n])
 		}
 	}
-	l.fillMasks(a.keys, n, a.masks)
+	l.fillMasks(a.keys, n, a)
 }

@@ -126,13 +126,17 @@ func (l *layout[K]) descend(t *top, a *area[K]) {
 
 // fillMasks makes the masks of a block from its keys: those of slot s for n rows stand from
 // keys[s*lanes].
-func (l *layout[K]) fillMasks(keys []K, n int, masks []uint64) {
-	clear(masks)
+func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
+	clear(a.masks)
 	for s := range l.cuts {
 		c := &l.cuts[s]
-		own := masks[l.start[s]:l.start[s+1]]
-		for i, k := range keys[s*lanes:][:n] {
-			own[c.rank(k)] |= 1 << i
+		own := a.masks[l.start[s]:l.start[s+1]]
+		if len(own) == 1 {
+			continue
+		}
+		rank(c.tree, c.depth, (*[lanes]K)(keys[s*lanes:]), &a.at)
+		for i, r := range a.at[:n] {
+			own[r] |= 1 << i
 		}
 		fold(own)
 	}
@@ -173,15 +177,30 @@ func newCuts[K key](keys []K) cuts[K] {
 	return c
 }
 
-// rank returns the number of cuts that a key is above.
-func (c *cuts[K]) rank(k K) int {
-	i := 1
-	for range c.depth {
-		right := 0
-		if k > c.tree[i] {
-			right = 1
+// rank finds for each key of a block how many entries of a search tree it is above.
+func rank[K key](tree []K, depth int, keys *[lanes]K, ranks *[lanes]int32) {
+	for from := 0; from < lanes; from += 4 { // four searches hide each other's latency
+		four := keys[from : from+4 : from+4]
+		ka, kb, kc, kd := four[0], four[1], four[2], four[3]
+		a, b, c, d := 1, 1, 1, 1
+		for range depth {
+			var ra, rb, rc, rd int
+			if ka > tree[a] {
+				ra = 1
+			}
+			if kb > tree[b] {
+				rb = 1
+			}
+			if kc > tree[c] {
+				rc = 1
+			}
+			if kd > tree[d] {
+				rd = 1
+			}
+			a, b, c, d = 2*a+ra, 2*b+rb, 2*c+rc, 2*d+rd
 		}
-		i = 2*i + right
+		r := ranks[from : from+4 : from+4]
+		base := 1 << depth
+		r[0], r[1], r[2], r[3] = int32(a-base), int32(b-base), int32(c-base), int32(d-base)
 	}
-	return i - 1<<c.depth
 }

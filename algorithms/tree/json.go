@@ -1,0 +1,270 @@
+package tree
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// The members of the JSON form, by their place in these lists.
+var (
+	ensembleMembers = []string{"features", "outputs", "base", "trees", "categories", "average", "single"}
+	categoryMembers = []string{"feature", "names"}
+	treeMembers     = []string{"feature", "left", "threshold", "value", "right", "flags", "set", "setWords", "gain", "cover", "count", "sets", "values", "output", "weight"}
+)
+
+// How many members of each list must be there.
+const (
+	ensembleRequired = 4
+	categoryRequired = 2
+	treeRequired     = 4
+)
+
+// MarshalJSON gives the form of an ensemble in model files: an object with the lists of each
+// tree's nodes column by column, in which numbers are the shortest decimals that read back to
+// the same bits.
+//
+//	{"features": ["age", "port"], "categories": [{"feature": 1, "names": ["C", "Q", "S"]}],
+//	 "outputs": 1, "base": [0.5], "single": true, "trees": [
+//	  {"feature": [0, 0, 0], "left": [1, 0, 0], "threshold": [31, 0, 0], "value": [0, -0.2, 0.3],
+//	   "gain": […], "cover": […], "count": […], "flags": […]}]}
+//
+// Of a tree, "feature", "left", "threshold" and "value" are always there. "right" is where a
+// right child does not stand behind the left one; lists of nothing but zeros, an output of 0, a
+// weight of 1, and "categories", "average" and "single" where they say nothing, are left out.
+// Infinite thresholds are the strings "inf" and "-inf". The same ensemble gives the same bytes.
+// Ensembles that are not valid, and names that are not UTF-8, are errors.
+func (e Ensemble) MarshalJSON() ([]byte, error) {
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	b := []byte(`{"features":`)
+	b, err := appendStrings(b, e.Features)
+	if err != nil {
+		return nil, err
+	}
+	if b, err = e.appendCategories(b); err != nil {
+		return nil, err
+	}
+	b = append(b, `,"outputs":`...)
+	b = strconv.AppendInt(b, int64(e.Outputs), 10)
+	b = appendList(b, "base", e.Base, appendFloat)
+	if e.Average {
+		b = append(b, `,"average":true`...)
+	}
+	if e.Single {
+		b = append(b, `,"single":true`...)
+	}
+	b = append(b, `,"trees":[`...)
+	for t := range e.Trees {
+		if t > 0 {
+			b = append(b, ',')
+		}
+		b = e.Trees[t].appendJSON(b)
+	}
+	return append(b, "]}"...), nil
+}
+
+func appendStrings(b []byte, all []string) ([]byte, error) {
+	b = append(b, '[')
+	for i, s := range all {
+		if !utf8.ValidString(s) {
+			return nil, fmt.Errorf("tree: the name %q is not UTF-8, which JSON cannot hold", s)
+		}
+		text, err := json.Marshal(s)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, text...)
+	}
+	return append(b, ']'), nil
+}
+
+func (e *Ensemble) appendCategories(b []byte) ([]byte, error) {
+	separator := `,"categories":[`
+	for f, names := range e.Categories {
+		if names == nil {
+			continue
+		}
+		b = append(b, separator...)
+		b = append(b, `{"feature":`...)
+		b = strconv.AppendInt(b, int64(f), 10)
+		b = append(b, `,"names":`...)
+		var err error
+		if b, err = appendStrings(b, names); err != nil {
+			return nil, err
+		}
+		b = append(b, '}')
+		separator = ","
+	}
+	if separator == "," {
+		b = append(b, ']')
+	}
+	return b, nil
+}
+
+func appendFloat(b []byte, x float64) []byte {
+	switch {
+	case x > math.MaxFloat64:
+		return append(b, `"inf"`...)
+	case x < -math.MaxFloat64:
+		return append(b, `"-inf"`...)
+	}
+	return strconv.AppendFloat(b, x, 'g', -1, 64)
+}
+
+func appendInt[T int32 | int64 | uint32 | Flags](b []byte, x T) []byte {
+	return strconv.AppendInt(b, int64(x), 10)
+}
+
+// appendList appends a member that is a list.
+func appendList[T any](b []byte, name string, list []T, each func([]byte, T) []byte) []byte {
+	b = append(append(append(b, `,"`...), name...), `":[`...)
+	for i, x := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = each(b, x)
+	}
+	return append(b, ']')
+}
+
+// appendColumn appends what all nodes have in one field, unless it is left out as all are 0.
+func appendColumn[T comparable](b []byte, name string, nodes []Node, always bool, field func(*Node) T, each func([]byte, T) []byte) []byte {
+	b = append(append(append(b, `,"`...), name...), `":[`...)
+	start, zeros := len(b), true
+	for i := range nodes {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = each(b, field(&nodes[i]))
+		zeros = zeros && b[len(b)-1] == '0' && (len(b)-start == 2*i+1)
+	}
+	if zeros && !always {
+		return b[:start-len(`,"":[`)-len(name)]
+	}
+	return append(b, ']')
+}
+
+func (t *Tree) appendJSON(b []byte) []byte {
+	open := len(b)
+	b = appendColumn(b, "feature", t.Nodes, true, func(n *Node) int32 { return n.Feature }, appendInt)
+	b[open] = '{'
+	b = appendColumn(b, "left", t.Nodes, true, func(n *Node) int32 { return n.Left }, appendInt)
+	if !t.adjacent() {
+		b = appendColumn(b, "right", t.Nodes, true, func(n *Node) int32 { return n.Right }, appendInt)
+	}
+	b = appendColumn(b, "threshold", t.Nodes, true, func(n *Node) float64 { return n.Threshold }, appendFloat)
+	b = appendColumn(b, "value", t.Nodes, true, func(n *Node) float64 { return n.Value }, appendFloat)
+	b = appendColumn(b, "flags", t.Nodes, false, func(n *Node) Flags { return n.Flags }, appendInt)
+	b = appendColumn(b, "gain", t.Nodes, false, func(n *Node) float64 { return n.Gain }, appendFloat)
+	b = appendColumn(b, "cover", t.Nodes, false, func(n *Node) float64 { return n.Cover }, appendFloat)
+	b = appendColumn(b, "count", t.Nodes, false, func(n *Node) int64 { return n.Count }, appendInt)
+	b = appendColumn(b, "set", t.Nodes, false, func(n *Node) int32 { return n.Set }, appendInt)
+	b = appendColumn(b, "setWords", t.Nodes, false, func(n *Node) int32 { return n.SetWords }, appendInt)
+	if len(t.Sets) > 0 {
+		b = appendList(b, "sets", t.Sets, appendInt)
+	}
+	if t.Values != nil {
+		b = appendList(b, "values", t.Values, appendFloat)
+	}
+	if t.Output != 0 {
+		b = append(b, `,"output":`...)
+		b = appendInt(b, t.Output)
+	}
+	if bitsOf(t.Weight) != bitsOf(1) {
+		b = append(b, `,"weight":`...)
+		b = appendFloat(b, t.Weight)
+	}
+	return append(b, '}')
+}
+
+// adjacent tells whether all right children stand behind the left ones.
+func (t *Tree) adjacent() bool {
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; !n.Leaf() && n.Right != n.Left+1 {
+			return false
+		}
+	}
+	return true
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, strictly: unknown members and such that are
+// there twice or missing, null, numbers out of range and lists of different lengths are errors,
+// and so is an ensemble that Validate finds a fault with. Memory is in proportion to the text.
+// After an error the ensemble is as before.
+func (e *Ensemble) UnmarshalJSON(text []byte) error {
+	if !json.Valid(text) {
+		return errors.New("tree: the ensemble is not JSON")
+	}
+	r := &reader{text: text}
+	var read Ensemble
+	if err := read.readJSON(r); err != nil {
+		return fmt.Errorf("tree: %w", err)
+	}
+	if err := read.Validate(); err != nil {
+		return err
+	}
+	*e = read
+	return nil
+}
+
+func (e *Ensemble) readJSON(r *reader) error {
+	type category struct {
+		feature int32
+		names   []string
+	}
+	var categories []category
+	err := r.object(ensembleMembers, ensembleRequired, func(member string) (err error) {
+		switch member {
+		case "features":
+			e.Features, err = list(r, (*reader).string)
+		case "outputs":
+			var n int32
+			n, err = integer[int32](r)
+			e.Outputs = int(n)
+		case "base":
+			e.Base, err = list(r, (*reader).float)
+		case "average":
+			e.Average, err = r.bool()
+		case "single":
+			e.Single, err = r.bool()
+		case "categories":
+			categories, err = list(r, func(r *reader) (c category, err error) {
+				return c, r.object(categoryMembers, categoryRequired, func(member string) (err error) {
+					if member == "feature" {
+						c.feature, err = integer[int32](r)
+						return err
+					}
+					c.names, err = list(r, (*reader).string)
+					return err
+				})
+			})
+		case "trees":
+			e.Trees, err = list(r, readTree)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, c := range categories {
+		if c.feature < 0 || int(c.feature) >= len(e.Features) {
+			return fmt.Errorf("categories of feature %d of %d", c.feature, len(e.Features))
+		}
+		if e.Categories == nil {
+			e.Categories = make([][]string, len(e.Features))
+		}
+		if e.Categories[c.feature] != nil {
+			return fmt.Errorf("categories of feature %d, twice", c.feature)
+		}
+		e.Categories[c.feature] = c.names
+	}
+	return nil
+}
