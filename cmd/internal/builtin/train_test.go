@@ -3,6 +3,7 @@ package builtin_test
 import (
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -235,4 +236,32 @@ func TestWrongTrainings(t *testing.T) {
 		require.Contains(t, w.ok(command+" --help"), "Usage:", command)
 	}
 	require.Contains(t, w.ok("train --help"), "naivebayes: classes by naive Bayes")
+}
+
+// What is exported and read again predicts the same.
+func TestExchangedModels(t *testing.T) {
+	w := newWorkplace(t)
+	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
+	w.ok("predict --model m.json --input iris.csv --output p.csv")
+	want, err := os.ReadFile(w.path("p.csv"))
+	require.NoError(t, err)
+	for _, format := range []string{"onnx", "pmml"} {
+		require.Equal(t, format+" written to m."+format+"\n", w.ok("export m.json --output m."+format))
+		w.fails(1, "export m.json --output m."+format, "exists")
+		require.Contains(t, w.ok("import m."+format+" --output "+format+".json"), "kind logistic")
+		w.ok("predict --model " + format + ".json --input iris.csv --output " + format + ".csv")
+		got, err := os.ReadFile(w.path(format + ".csv"))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+	w.ok("export m.json --output m.onnx --if-exists replace")
+	w.fails(2, "export m.json --output m.bin", "--to is missing")
+	w.fails(2, "export m.json --to onx --output m.bin", "want one of onnx")
+	w.fails(2, "import m.json --output x.json", "--from is missing")
+	w.fails(1, "import m.json --from pmml --output x.json", "m.json as pmml")
+	w.fails(1, "export none.json --output none.onnx", "none.json")
+	w.fails(1, "export iris.csv --output none.onnx", "iris.csv")
+	w.fails(1, "export m.json --output none/m.onnx", "none")
+	require.NoFileExists(t, w.path("x.json"))
+	require.Contains(t, w.ok("export --help"), "pmml: PMML 4.4")
 }

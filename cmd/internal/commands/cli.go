@@ -11,6 +11,8 @@ type Cluster struct {
 	Predict  PredictCommand  `cmd:"" passthrough:"" help:"Apply a model to the rows of files."`
 	Evaluate EvaluateCommand `cmd:"" passthrough:"" help:"Measure predictions."`
 	Inspect  InspectCommand  `cmd:"" help:"Show what is in the file of a model."`
+	Export   ExportCommand   `cmd:"" help:"Write a model in a format of other programs."`
+	Import   ImportCommand   `cmd:"" help:"Read a model that is in a format of other programs."`
 
 	Run    RunCommand    `cmd:"" help:"Run a built-in job or a program, and wait for it."`
 	Submit SubmitCommand `cmd:"" help:"Submit a built-in job or a program to a cluster, and leave."`

@@ -1,0 +1,51 @@
+package commands
+
+import (
+	"strings"
+
+	"github.com/superstep-ml/superstep/cmd/internal/builtin"
+)
+
+// ExportCommand writes a model in another format.
+type ExportCommand struct {
+	File     string `arg:"" help:"File of a model of any kind."`
+	To       string `placeholder:"FORMAT" help:"Format to write (default: by the ending of --output)."`
+	Output   string `required:"" placeholder:"FILE" help:"File to write."`
+	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
+}
+
+// Help lists the formats.
+func (c *ExportCommand) Help() string { return formatsHelp() }
+
+func formatsHelp() string { return "Formats:\n\n  " + strings.Join(builtin.Formats(), "\n\n  ") }
+
+// Run writes it.
+func (c *ExportCommand) Run(s *Streams) error {
+	ok, err := builtin.Export(s.Out, c.File, c.To, c.Output, c.IfExists == "replace")
+	return misuse(ok, err)
+}
+
+// ImportCommand reads a model in another format.
+type ImportCommand struct {
+	File     string `arg:"" help:"File of a model in another format."`
+	From     string `placeholder:"FORMAT" help:"Format to read (default: by the ending of the file)."`
+	Output   string `required:"" placeholder:"FILE" help:"File to write the model to, for predict, evaluate and inspect."`
+	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
+}
+
+// Help lists the formats.
+func (c *ImportCommand) Help() string { return formatsHelp() }
+
+// Run reads it.
+func (c *ImportCommand) Run(s *Streams) error {
+	ok, err := builtin.Import(s.Out, c.File, c.From, c.Output, c.IfExists == "replace")
+	return misuse(ok, err)
+}
+
+// misuse makes an error one of usage where the arguments cannot be meant.
+func misuse(ok bool, err error) error {
+	if ok || err == nil {
+		return err
+	}
+	return UsageError{err}
+}
