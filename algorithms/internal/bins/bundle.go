@@ -1,0 +1,215 @@
+package bins
+
+import (
+	"slices"
+	"sort"
+)
+
+// bundler finds which sparse features share a column. Features may share one if no row has
+// two of them stored, over all rows of the job and not over a sample, so that bundling loses
+// nothing (it is the conflict-free case of exclusive feature bundling: Ke et al., LightGBM,
+// NIPS 2017). Who meets whom is a matrix of bits, which subtasks combine; it is made for one
+// window of features after the other, as it grows with their square. Within a window the
+// features are taken by how many rows store them, most first, and each goes into the first
+// bundle that has room and nothing it meets: graph colouring, greedily.
+type bundler struct {
+	plan     *plan
+	features []Feature
+	missing  []int64 // rows in which each is missing
+	parts    []packed
+	rows     int64 // of the job
+
+	stored     []int64 // rows in which each feature is stored
+	candidates []int   // features that may share a column, by number
+	next       int     // the first candidate of the window
+	bundles    [][]int // of features; those of one alone, too
+}
+
+const (
+	// windowFeatures bounds the matrix of a window: 2 MB.
+	windowFeatures = 4096
+	// openBundles is how many bundles with room are tried for a feature.
+	openBundles = 256
+	// A byte for each row is worth it where one row in denseShare stores something: entries
+	// of Sparse take 4 bytes.
+	denseShare = 4
+	// meetRows is how many rows are looked at at a time.
+	meetRows = 1 << 10
+)
+
+func newBundler(p *plan, features []Feature, missing []int64, parts []packed, rows int64) bundler {
+	b := bundler{plan: p, features: features, missing: missing, parts: parts, rows: rows}
+	for i := range features {
+		if f := &features[i]; p.kind == sparseRows {
+			f.Implicit = f.Bins
+			if p.options.AbsentIsZero {
+				f.Implicit = f.Bin(0)
+			}
+		}
+	}
+	return b
+}
+
+// entries calls do with the entries of a feature in a part that are stored.
+func (f *Feature) entries(p *packed, do func(row int32)) {
+	_, rows, values := p.entries(int32(f.Number))
+	for i, x := range values {
+		if f.Bin(x) != f.Implicit {
+			do(rows[i])
+		}
+	}
+}
+
+func (b *bundler) countLength() int {
+	if b.plan.kind != sparseRows {
+		return 0
+	}
+	return len(b.features)
+}
+
+// count adds the rows in which each feature is stored.
+func (b *bundler) count(out []int64) {
+	for i := range out {
+		for k := range b.parts {
+			b.features[i].entries(&b.parts[k], func(int32) { out[i]++ })
+		}
+	}
+}
+
+// splits says that a feature can split rows.
+func (b *bundler) splits(i int) bool {
+	f := &b.features[i]
+	if f.Implicit >= 0 {
+		return b.stored[i] > 0 && (b.stored[i] < b.rows || f.Bins > 1)
+	}
+	return f.Bins > 1 || f.Bins == 1 && b.missing[i] > 0
+}
+
+// choose takes the sums of count and chooses the candidates.
+func (b *bundler) choose(sums []int64) {
+	if b.plan.kind != sparseRows {
+		return
+	}
+	b.stored = slices.Clone(sums)
+	for i := range b.features {
+		switch {
+		case !b.splits(i):
+		case b.plan.options.NoBundling || b.stored[i] == b.rows:
+			b.bundles = append(b.bundles, []int{i})
+		default:
+			b.candidates = append(b.candidates, i)
+		}
+	}
+}
+
+// window returns the candidates of the window.
+func (b *bundler) window() []int {
+	return b.candidates[b.next:min(b.next+windowFeatures, len(b.candidates))]
+}
+
+// words is the length of a row of the matrix of n features.
+func words(n int) int { return (n + 63) / 64 }
+
+func (b *bundler) done() bool { return b.next >= len(b.candidates) }
+
+// meetLength is the length of the matrix of the window.
+func (b *bundler) meetLength() int { return len(b.window()) * words(len(b.window())) }
+
+// meet sets the bits of the features that meet in own rows.
+func (b *bundler) meet(out []int64) {
+	if len(out) == 0 {
+		return
+	}
+	window := b.window()
+	width := words(len(window))
+	rows := make([]uint64, meetRows*width) // by row of the chunk, the features it stores
+	var seen []uint64                      // feature and row of what the chunk stores
+	for k := range b.parts {
+		p := &b.parts[k]
+		from := make([]int32, len(window)) // where the entries begin that are to come
+		for lo := 0; lo < p.n; lo += meetRows {
+			seen = b.storedIn(p, from, int32(min(lo+meetRows, p.n)), seen[:0])
+			clear(rows)
+			for _, w := range seen {
+				i, row := int(w>>32), int(uint32(w))-lo
+				rows[row*width+i/64] |= 1 << (i % 64)
+			}
+			for _, w := range seen {
+				i, row := int(w>>32), int(uint32(w))-lo
+				meets := out[i*width : (i+1)*width]
+				for at, m := range rows[row*width : (row+1)*width] {
+					meets[at] |= int64(m)
+				}
+			}
+		}
+	}
+	for i := range window {
+		out[i*width+i/64] &^= 1 << (i % 64) // a feature does not meet itself
+	}
+}
+
+// storedIn appends the features of the window, in the upper halves, and the rows below hi
+// that store them. from tells where the entries of the features begin that were not looked
+// at yet.
+func (b *bundler) storedIn(p *packed, from []int32, hi int32, dst []uint64) []uint64 {
+	for i, number := range b.window() {
+		f := &b.features[number]
+		_, rows, values := p.entries(int32(f.Number))
+		at := from[i]
+		for ; int(at) < len(rows) && rows[at] < hi; at++ {
+			if f.Bin(values[at]) != f.Implicit {
+				dst = append(dst, uint64(i)<<32|uint64(uint32(rows[at])))
+			}
+		}
+		from[i] = at
+	}
+	return dst
+}
+
+// bundle takes the combined matrix of the window and goes on to the next one.
+func (b *bundler) bundle(matrix []int64) {
+	window := b.window()
+	width := words(len(window))
+	order := make([]int, len(window))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(x, y int) bool { return b.stored[window[order[x]]] > b.stored[window[order[y]]] })
+	type open struct {
+		members []uint64
+		room    int
+		bundle  int
+	}
+	var all []open
+	for _, i := range order {
+		f := &b.features[window[i]]
+		meets := matrix[i*width : (i+1)*width]
+		fits := func(o *open) bool {
+			if o.room < f.Bins {
+				return false
+			}
+			for w, m := range o.members {
+				if m&uint64(meets[w]) != 0 {
+					return false
+				}
+			}
+			return true
+		}
+		at := slices.IndexFunc(all, func(o open) bool { return fits(&o) })
+		if at < 0 {
+			at = len(all)
+			if at == openBundles {
+				copy(all, all[1:]) // the oldest is closed
+				at--
+				all = all[:at]
+			}
+			all = append(all, open{members: make([]uint64, width), room: 255, bundle: len(b.bundles)})
+			b.bundles = append(b.bundles, nil)
+		}
+		o := &all[at]
+		o.members[i/64] |= 1 << (i % 64)
+		o.room -= f.Bins
+		b.bundles[o.bundle] = append(b.bundles[o.bundle], window[i])
+	}
+	b.next += len(window)
+}

@@ -1,0 +1,175 @@
+package bins
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Table is a checked dataset: what is known when the job is built.
+type Table struct {
+	// Rows has the checked rows, Facts the facts about those that train.
+	Rows, Facts *engine.Dataset
+	// Whether rows are sparse, and whether there are weights, margins and groups.
+	Sparse, Weighted, Grouped bool
+	Label                     LabelKind
+
+	plan *plan
+	name string // of an evaluation set; "" for the rows that train
+	rows comqueue.PartitionedData
+	data shared.Key[*Data]
+}
+
+// Objects of the queues that train.
+var (
+	factsRows    = comqueue.BroadcastRows("facts of the features")
+	decodedFacts = shared.Scratch[*known]("decoded facts of the features")
+)
+
+// Check adds to a job the operator that checks rows and packs those of each shard, and the
+// queue that learns the facts about all of them: the cuts and the layout of the binned rows.
+// op, such as "gbdt.Train", names that queue. What is wrong with the columns is returned,
+// without op; what is wrong with rows fails the run.
+func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) (Table, error) {
+	t := Table{Rows: d, Facts: d, Label: label}
+	if d.Poisoned() {
+		return t, nil
+	}
+	p, err := newPlan(d.Schema(), c, label, o)
+	if err != nil {
+		return Table{}, err
+	}
+	t = newTable("", p)
+	t.Rows = pack(d, p)
+	t.Facts = t.survey(d.Builder(), op)
+	return t, nil
+}
+
+// Other checks a dataset whose rows are binned by the cuts of t's: one that training is
+// evaluated on. name tells it from others within a queue. Its columns are those of the same
+// names, of the same types but for the widths of numbers. Categories that t does not have
+// are missing there; classes that t does not have are an error.
+func (t Table) Other(name string, d *engine.Dataset) (Table, error) {
+	o := Table{Rows: d, Facts: t.Facts, Label: t.Label}
+	if d.Poisoned() || t.plan == nil {
+		return o, nil
+	}
+	p, err := newPlan(d.Schema(), t.plan.columns, t.Label, t.plan.options)
+	if err == nil {
+		err = t.plan.match(p)
+	}
+	if err != nil {
+		return Table{}, fmt.Errorf("evaluation set %q: %w", name, err)
+	}
+	p.lenient = true
+	o = newTable(name, p)
+	o.Facts = t.Facts
+	o.Rows = pack(d, p)
+	return o, nil
+}
+
+func newTable(name string, p *plan) Table {
+	label := "packed rows"
+	if name != "" {
+		label += " of " + name
+	}
+	return Table{
+		Sparse: p.kind == sparseRows, Weighted: p.weightAt >= 0, Grouped: p.groupAt >= 0, Label: p.label,
+		plan: p, name: name,
+		rows: comqueue.PartitionedRows(label), data: shared.Scratch[*Data]("binned " + label),
+	}
+}
+
+// match says in what another plan differs such that its rows cannot be binned alike.
+func (p *plan) match(o *plan) error {
+	if p.kind != separate {
+		dense := func(k layoutKind) bool { return k == denseRows || k == raggedRows }
+		a, b := p.schema.Field(p.vector).Type, o.schema.Field(o.vector).Type
+		if p.kind != o.kind && !(dense(p.kind) && dense(o.kind)) || p.dim > 0 && o.dim > 0 && p.dim != o.dim {
+			return fmt.Errorf("column %q is %s, where that of the rows that train is %s", o.schema.Field(o.vector).Name, batch.TypeName(b), batch.TypeName(a))
+		}
+	}
+	for j, text := range p.text {
+		if o.text[j] != text {
+			a, b := p.schema.Field(p.features[j]).Type, o.schema.Field(o.features[j]).Type
+			return fmt.Errorf("column %q is %s, where that of the rows that train is %s", p.columns.Features[j], batch.TypeName(b), batch.TypeName(a))
+		}
+	}
+	if p.label == ClassLabel {
+		if a, b := batch.TypeName(p.schema.Field(p.labelAt).Type), batch.TypeName(o.schema.Field(o.labelAt).Type); a != b {
+			return fmt.Errorf("label column %q is %s, where that of the rows that train is %s", p.columns.Label, b, a)
+		}
+	}
+	return nil
+}
+
+// pack adds the operator that checks and packs rows.
+func pack(d *engine.Dataset, p *plan) *engine.Dataset {
+	if p.groupAt >= 0 {
+		d = operators.PartitionByHash(d, p.columns.Group)
+	}
+	return d.Builder().Add(engine.Spec{
+		Op:       "PackRows",
+		Attrs:    p.attrs(),
+		Schema:   packedSchema,
+		Inputs:   []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &checker{plan: p, width: -1} },
+	})
+}
+
+// Dim returns the number of features where the columns' types tell it, else 0.
+func (t Table) Dim() int { return t.plan.dim }
+
+// Vector returns the name of the vector column, "" where features are columns each.
+func (t Table) Vector() string {
+	if t.plan.kind == separate {
+		return ""
+	}
+	return t.plan.schema.Field(t.plan.vector).Name
+}
+
+// LabelType returns the type of the label column of a ClassLabel, as schemas print it.
+func (t Table) LabelType() string { return t.plan.labelType() }
+
+func (p *plan) labelType() string {
+	if p.label != ClassLabel {
+		return ""
+	}
+	return batch.TypeName(p.schema.Field(p.labelAt).Type)
+}
+
+// Init gives a queue the rows, and those that train also the facts: a queue that is given
+// those of Other is given those of the table it came from too.
+func (t Table) Init(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+	q = q.InitWithPartitionedData(t.rows, t.Rows)
+	if t.name == "" {
+		q = q.InitWithBroadcastData(factsRows, t.Facts)
+	}
+	return q
+}
+
+// FactsOf returns the facts and the layout, within a queue that Init was given. They belong
+// to the queue and must not be modified.
+func (t Table) FactsOf(ctx *comqueue.ComContext) (*Facts, *Layout, error) {
+	k, err := t.known(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &k.Facts, &k.Layout, nil
+}
+
+func (t Table) known(ctx *comqueue.ComContext) (*known, error) {
+	if k, ok := decodedFacts.Lookup(ctx); ok {
+		return k, nil
+	}
+	k, err := decodeKnown(factsRows.Get(ctx))
+	if err != nil {
+		return nil, err
+	}
+	decodedFacts.Put(ctx, k)
+	return k, nil
+}

@@ -1,0 +1,213 @@
+package bins
+
+import (
+	"math/bits"
+	"sort"
+)
+
+// column is what a subtask has of one feature while its cuts are sought: the values of its
+// rows that are not missing and have a weight, sorted.
+type column struct {
+	keys []uint32 // ascending, equal ones repeated
+	// cum has the weight of the first i keys; nil where each weighs 1.
+	cum []int64
+	// absent is the weight of the rows that do not have the feature, where that stands for 0.
+	absent  int64
+	missing int64 // rows without a value, whatever they weigh
+}
+
+// upTo returns the weight of the first i keys.
+func (c *column) upTo(i int) int64 {
+	if c.cum == nil {
+		return int64(i)
+	}
+	return c.cum[i]
+}
+
+// total returns the weight of all values.
+func (c *column) total() int64 { return c.upTo(len(c.keys)) + c.absent }
+
+// lowerBound returns the number of the first key within [lo, hi) that is not below key, or hi.
+func (c *column) lowerBound(lo, hi int, key uint32) int {
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if c.keys[mid] < key {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// distinct appends the distinct values to dst in ascending order, and reports false, with dst
+// as it was, where there are more than limit.
+func (c *column) distinct(dst []uint32, limit int) ([]uint32, bool) {
+	own := len(dst)
+	zero := c.absent > 0
+	for i := 0; i < len(c.keys); {
+		k := c.keys[i]
+		if zero && k >= zeroKey {
+			if k > zeroKey {
+				dst = append(dst, zeroKey)
+			}
+			zero = false
+		}
+		dst = append(dst, k)
+		if len(dst)-own > limit {
+			return dst[:own], false
+		}
+		i = c.after(i, k)
+	}
+	if zero {
+		dst = append(dst, zeroKey)
+	}
+	if len(dst)-own > limit {
+		return dst[:own], false
+	}
+	return dst, true
+}
+
+// after returns the number of the first key behind i that is above k, the key at i.
+func (c *column) after(i int, k uint32) int {
+	step := 1
+	for i+step < len(c.keys) && c.keys[i+step] == k {
+		i += step
+		step *= 2
+	}
+	hi := min(i+step, len(c.keys))
+	return i + sort.Search(hi-i, func(j int) bool { return c.keys[i+j] > k })
+}
+
+// neighbours returns the largest value below key and the smallest that is not, −1 and
+// 1<<32 where there is none.
+func (c *column) neighbours(key uint32) (a, b int64) {
+	i := c.lowerBound(0, len(c.keys), key)
+	a, b = -1, 1<<32
+	if i > 0 {
+		a = int64(c.keys[i-1])
+	}
+	if i < len(c.keys) {
+		b = int64(c.keys[i])
+	}
+	if c.absent > 0 {
+		if zeroKey < key {
+			a = max(a, zeroKey)
+		} else {
+			b = min(b, zeroKey)
+		}
+	}
+	return a, b
+}
+
+// Of a key, search learns this many bits a round.
+const (
+	roundBits = 4
+	fanOut    = 1 << roundBits
+	rounds    = 32 / roundBits
+)
+
+// search finds the values that stand at some positions of the weight of a column, all
+// subtasks' parts of it together: at position t the smallest value such that it and those
+// below it weigh more than t. It is a radix descent: each round sums, for every prefix of a
+// key that is still sought, the weight under each of its continuations. All fields but lo
+// and hi are the same on every subtask.
+type search struct {
+	at     []int64  // positions, ascending, from 0 to below the total
+	prefix []uint32 // the bits of the values known so far, the others 0
+	below  []int64  // weight of what is below the prefix
+	weight []int64  // weight of what has the prefix
+	lo, hi []int32  // the own keys that have the prefix
+	shift  int      // bits that are not known yet
+}
+
+// newSearch begins the search for the values at some positions.
+func newSearch(at []int64, c *column) *search {
+	n := len(at)
+	s := &search{at: at, prefix: make([]uint32, n), below: make([]int64, n), weight: make([]int64, n), lo: make([]int32, n), hi: make([]int32, n), shift: 32}
+	for i := range s.hi {
+		s.hi[i] = int32(len(c.keys))
+	}
+	return s
+}
+
+// begins says whether position i has another prefix than the one before it.
+func (s *search) begins(i int) bool { return i == 0 || s.prefix[i] != s.prefix[i-1] }
+
+// width is the number of sums of the next round.
+func (s *search) width() int {
+	n := 0
+	for i := range s.at {
+		if s.begins(i) {
+			n += fanOut
+		}
+	}
+	return n
+}
+
+// probe adds what the own part of the column weighs under each continuation.
+func (s *search) probe(c *column, out []int64) {
+	shift := s.shift - roundBits
+	for i := range s.at {
+		if !s.begins(i) {
+			continue
+		}
+		lo, hi := int(s.lo[i]), int(s.hi[i])
+		before := c.upTo(lo)
+		for b := range fanOut {
+			end := hi
+			if b < fanOut-1 && lo < hi {
+				end = c.lowerBound(lo, hi, s.prefix[i]+uint32(b+1)<<shift)
+			}
+			upTo := c.upTo(end)
+			out[b] += upTo - before
+			lo, before = end, upTo
+		}
+		if c.absent > 0 && (s.shift == 32 || (zeroKey^s.prefix[i])>>s.shift == 0) {
+			out[zeroKey>>shift&(fanOut-1)] += c.absent
+		}
+		out = out[fanOut:]
+	}
+}
+
+// narrow goes on to the continuations in which the positions are, given the sums of all
+// subtasks.
+func (s *search) narrow(c *column, sums []int64) {
+	shift := s.shift - roundBits
+	of := -fanOut
+	var prefix uint32
+	for i := range s.at {
+		if i == 0 || s.prefix[i] != prefix { // prefix is the one that sums are about
+			of += fanOut
+			prefix = s.prefix[i]
+		}
+		b := 0
+		for ; b < fanOut-1 && s.below[i]+sums[of+b] <= s.at[i]; b++ {
+			s.below[i] += sums[of+b]
+		}
+		s.weight[i] = sums[of+b]
+		s.lo[i] = int32(c.lowerBound(int(s.lo[i]), int(s.hi[i]), prefix+uint32(b)<<shift))
+		if b < fanOut-1 {
+			s.hi[i] = int32(c.lowerBound(int(s.lo[i]), int(s.hi[i]), prefix+uint32(b+1)<<shift))
+		}
+		s.prefix[i] = prefix + uint32(b)<<shift
+	}
+	s.shift = shift
+}
+
+// share returns ⌊i·w/n⌋ for 0 ≤ i ≤ n.
+func share(i, w, n int64) int64 {
+	hi, lo := bits.Mul64(uint64(i), uint64(w))
+	q, _ := bits.Div64(hi, lo, uint64(n))
+	return int64(q)
+}
+
+// shareRest is share, and the remainder of the division.
+func shareRest(i, w, n int64) (q, rest int64) {
+	hi, lo := bits.Mul64(uint64(i), uint64(w))
+	a, b := bits.Div64(hi, lo, uint64(n))
+	return int64(a), int64(b)
+}
+
+// bitLength is the number of bits of n, at least 1.
+func bitLength(n int64) int { return max(1, bits.Len64(uint64(n))) }

@@ -1,0 +1,169 @@
+package bins
+
+import (
+	"slices"
+	"sort"
+)
+
+// How values are cut into at most B bins, of which each is to weigh about the same.
+//
+// Where there are at most B distinct values, each has a bin. Otherwise a value is heavy if
+// it weighs more than the B-th part of all; fewer than B are. Heavy values stand alone. What
+// is light lies in segments, between one heavy value and the next; the bins that are left
+// are given to the segments in proportion to their weights, by largest remainders (Hamilton's
+// apportionment; of equal ones the lower segment has it). A segment without a bin joins the
+// heavy value above it, the topmost one that below it. A segment with k bins is cut next to
+// the values at the positions j/k of its weight, on that side of the value which is nearer,
+// below it where both are as near.
+//
+// Weights are integers, so every step is exact, and what comes out is a function of the
+// multiset of (value, weight) alone.
+
+// firstPositions returns positions among which every heavy value has one: with light values
+// alone they are where the cuts are sought.
+func firstPositions(total int64, bins int) []int64 {
+	at := make([]int64, 0, bins)
+	for i := range bins {
+		if t := share(int64(i), total, int64(bins)); len(at) == 0 || t > at[len(at)-1] {
+			at = append(at, t)
+		}
+	}
+	return at
+}
+
+// segment is a range of the weight in which all values are light.
+type segment struct {
+	lo, hi int64
+	bins   int64
+	rest   int64 // remainder of the apportionment
+}
+
+// division is how a column is divided, as far as it is known.
+type division struct {
+	cuts     []uint32 // each the smallest value that may stand right of a cut
+	segments []segment
+	at       []int64 // positions still to look at
+}
+
+// divide looks at the values that were found at firstPositions and tells which cuts they
+// make and where else to look.
+func divide(s *search, total int64, bins int) division {
+	type value struct {
+		key           uint32
+		below, weight int64
+	}
+	var heavy []value
+	for i, k := range s.prefix {
+		if (i == 0 || k != s.prefix[i-1]) && isHeavy(s.weight[i], total, bins) {
+			heavy = append(heavy, value{k, s.below[i], s.weight[i]})
+		}
+	}
+	if len(heavy) == 0 {
+		whole := []segment{{hi: total, bins: int64(bins)}}
+		return division{segments: whole, cuts: nearest(nil, s, whole)}
+	}
+	segments := make([]segment, 0, len(heavy)+1)
+	from := int64(0)
+	for _, h := range heavy {
+		segments = append(segments, segment{lo: from, hi: h.below})
+		from = h.below + h.weight
+	}
+	segments = append(segments, segment{lo: from, hi: total})
+	apportion(segments, int64(bins-len(heavy)))
+	d := division{segments: segments}
+	for i, h := range heavy {
+		if segments[i].bins > 0 || segments[i].lo == segments[i].hi {
+			d.cuts = append(d.cuts, h.key)
+		}
+		if last := i == len(heavy)-1; !(last && segments[i+1].bins == 0) && h.key < ^uint32(0) {
+			d.cuts = append(d.cuts, h.key+1)
+		}
+	}
+	for _, g := range segments {
+		for j := int64(1); j < g.bins; j++ {
+			if t := g.lo + share(j, g.hi-g.lo, g.bins); len(d.at) == 0 || t > d.at[len(d.at)-1] {
+				d.at = append(d.at, t)
+			}
+		}
+	}
+	return d
+}
+
+// isHeavy says that a weight is more than the bins-th part of the total.
+func isHeavy(weight, total int64, bins int) bool { return weight > share(1, total, int64(bins)) }
+
+// apportion gives the segments bins.
+func apportion(segments []segment, bins int64) {
+	var light int64
+	for _, g := range segments {
+		light += g.hi - g.lo
+	}
+	if light == 0 {
+		return
+	}
+	left := bins
+	order := make([]int, len(segments))
+	for i := range segments {
+		g := &segments[i]
+		g.bins, g.rest = shareRest(bins, g.hi-g.lo, light)
+		left -= g.bins
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return segments[order[a]].rest > segments[order[b]].rest })
+	for _, i := range order[:left] { // remainders add up to left: as many at least are above 0
+		segments[i].bins++
+	}
+}
+
+// nearest appends, for each position within a segment, the cut on the nearer side of the
+// value found there.
+func nearest(cuts []uint32, s *search, segments []segment) []uint32 {
+	g := 0
+	for i, t := range s.at {
+		for t >= segments[g].hi {
+			g++
+		}
+		if t == segments[g].lo {
+			continue // where a segment begins is no cut within it
+		}
+		if t-s.below[i] <= s.below[i]+s.weight[i]-t {
+			cuts = append(cuts, s.prefix[i])
+		} else if s.prefix[i] < ^uint32(0) {
+			cuts = append(cuts, s.prefix[i]+1)
+		}
+	}
+	return cuts
+}
+
+// cutsBetween turns cuts into thresholds, given the values next to each, as
+// column.neighbours tells them.
+func cutsBetween(a, b []int64) []float32 {
+	var cuts []float32
+	last := int64(-1)
+	for i := range a {
+		if a[i] < 0 || b[i] >= 1<<32 || b[i] == last {
+			continue // nothing on one side, or the same cut again
+		}
+		last = b[i]
+		cuts = append(cuts, between(valueOf(uint32(a[i])), valueOf(uint32(b[i]))))
+	}
+	return cuts
+}
+
+// cutsOf returns the thresholds between values that each have a bin.
+func cutsOf(distinct []uint32) []float32 {
+	if len(distinct) < 2 {
+		return nil
+	}
+	cuts := make([]float32, len(distinct)-1)
+	for i := range cuts {
+		cuts[i] = between(valueOf(distinct[i]), valueOf(distinct[i+1]))
+	}
+	return cuts
+}
+
+// tidy sorts cuts and leaves one of equal ones.
+func tidy(cuts []uint32) []uint32 {
+	slices.Sort(cuts)
+	return slices.Compact(cuts)
+}

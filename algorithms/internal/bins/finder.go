@@ -1,0 +1,482 @@
+package bins
+
+import (
+	"math"
+)
+
+// finder finds the cuts of features, a group of them at a time, on one subtask. Its steps
+// are local; between them whoever drives it adds up, over all subtasks, the numbers that
+// one step gives and the next one takes:
+//
+//	for f.load() {
+//		f.merge(all subtasks' f.distinct())
+//		f.begin(Σ f.counts)
+//		for f.searching() { f.narrow(Σ f.probe) }
+//		f.divide()
+//		for f.searching() { f.narrow(Σ f.probe) }
+//		f.finish(max of f.neighbours)
+//	}
+//
+// All numbers are integers, so the cuts do not depend on how rows are spread.
+type finder struct {
+	plan     *plan
+	features []Feature
+	missing  []int64 // by feature
+	expect   []int64 // entries that a subtask is expected to have, by feature
+	parts    []packed
+	weights  [][]int64 // by part; nil where every row weighs 1
+	weight   int64     // of the parts' rows
+	rows     int64
+
+	next         int // the first feature of the next group
+	work         []work
+	pairs, other []uint64 // room for sorting
+	spare        []uint32
+	free         []column // whose room the next columns take
+}
+
+// work is what is known of a feature of the group at hand. Only column and search.lo and hi
+// differ between subtasks.
+type work struct {
+	feature  int
+	column   column
+	values   []uint32 // the distinct ones, where they are few enough
+	many     bool     // they are not
+	total    int64
+	search   *search // nil where there is nothing to search for
+	division division
+	cuts     []uint32
+}
+
+// How large groups are.
+const (
+	// groupEntries is how many values a subtask sorts for a group, and groupLeast how many
+	// features it takes at least, so that rows are not gone through all too often; of
+	// weighted rows, of which more is held, half as many.
+	groupEntries = 4 << 20
+	groupLeast   = 4
+	groupMost    = 256
+)
+
+// load takes the next group of features and sorts the own values of them. It reports false
+// where there is none left.
+func (f *finder) load() bool {
+	f.work = f.work[:0]
+	least, room := groupLeast, int64(groupEntries)
+	if f.plan.weightAt >= 0 {
+		least, room = least/2, room/2
+	}
+	for f.next < len(f.features) && len(f.work) < groupMost {
+		if len(f.work) >= least && f.expect[f.next] > room {
+			break
+		}
+		room -= f.expect[f.next]
+		f.work = append(f.work, work{feature: f.next})
+		f.next++
+	}
+	f.extract()
+	for i := range f.work {
+		if f.features[f.work[i].feature].Categorical {
+			f.work[i].column.keys = f.work[i].column.keys[:0] // only what is missing was to be counted
+			f.work[i].column.absent = 0
+		}
+	}
+	return len(f.work) > 0
+}
+
+// extract makes the columns of the group.
+func (f *finder) extract() {
+	if f.weights != nil {
+		f.extractWeighted()
+		return
+	}
+	if f.plan.kind == sparseRows {
+		for i := range f.work {
+			f.extractSparse(&f.work[i])
+		}
+	} else {
+		f.extractDense()
+	}
+	for i := range f.work {
+		c := &f.work[i].column
+		if !f.features[f.work[i].feature].Categorical {
+			f.spare = room(f.spare, len(c.keys))
+			c.keys, f.spare = sortKeys(c.keys, f.spare[:len(c.keys)])
+		}
+	}
+}
+
+// newColumn returns a column with room for n keys, of one that is done with if there is one.
+func (f *finder) newColumn(n int) column {
+	for i, c := range f.free {
+		if cap(c.keys) >= n {
+			last := len(f.free) - 1
+			f.free[i], f.free = f.free[last], f.free[:last]
+			return column{keys: c.keys[:0], cum: c.cum[:0]}
+		}
+	}
+	return column{keys: make([]uint32, 0, n)}
+}
+
+// room returns a slice that has room for n elements.
+func room[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n)
+	}
+	return s[:cap(s)]
+}
+
+// extractDense reads the columns of a group of dense features.
+func (f *finder) extractDense() {
+	for i := range f.work {
+		f.work[i].column = f.newColumn(int(f.rows))
+	}
+	for _, p := range f.parts {
+		if p.raw != nil {
+			f.extractRaw(p)
+			continue
+		}
+		for i := range f.work {
+			w := &f.work[i]
+			keys := w.column.keys
+			for _, x := range p.values[w.feature*p.n : (w.feature+1)*p.n] {
+				if x == x {
+					keys = append(keys, keyOf(x))
+				}
+			}
+			w.column.missing += int64(p.n - (len(keys) - len(w.column.keys)))
+			w.column.keys = keys
+		}
+	}
+}
+
+// rawRows is how many rows are read for one feature after the other while they are in the
+// cache.
+const rawRows = 256
+
+// extractRaw reads the columns of a group out of rows.
+func (f *finder) extractRaw(p packed) {
+	first := f.work[0].feature
+	for lo := 0; lo < p.n; lo += rawRows {
+		hi := min(lo+rawRows, p.n)
+		for i := range f.work {
+			c := &f.work[i].column
+			keys, j := c.keys, first+i
+			for at := lo*p.d + j; at < hi*p.d; at += p.d {
+				if x := Single(p.raw[at]); x == x {
+					keys = append(keys, keyOf(x))
+				}
+			}
+			c.missing += int64(hi - lo - (len(keys) - len(c.keys)))
+			c.keys = keys
+		}
+	}
+}
+
+// extractSparse reads a sparse feature.
+func (f *finder) extractSparse(w *work) {
+	number := int32(f.features[w.feature].Number)
+	entries, nans := 0, 0
+	for _, p := range f.parts {
+		_, _, values := p.entries(number)
+		entries += len(values)
+	}
+	w.column = f.newColumn(entries)
+	c := &w.column
+	for _, p := range f.parts {
+		_, _, values := p.entries(number)
+		for _, x := range values {
+			if x != x {
+				nans++
+				continue
+			}
+			c.keys = append(c.keys, keyOf(x))
+		}
+	}
+	c.missing = int64(nans)
+	if f.plan.options.AbsentIsZero {
+		c.absent = f.rows - int64(entries)
+	} else {
+		c.missing += f.rows - int64(entries)
+	}
+}
+
+// extractWeighted makes the columns of a group of weighted rows. Rows without a weight do
+// not count.
+func (f *finder) extractWeighted() {
+	for i := range f.work {
+		w := &f.work[i]
+		c := &w.column
+		feature := &f.features[w.feature]
+		number := feature.Number
+		f.pairs = f.pairs[:0]
+		var offset, present int64
+		var of []int64 // weights in the order of the pairs' lower halves
+		c.absent, c.missing = f.weight, f.rows
+		if f.plan.kind == sparseRows {
+			of = make([]int64, 0, f.expect[w.feature])
+		}
+		for k := range f.parts {
+			p := &f.parts[k]
+			weights := f.weights[k]
+			p.column(f.plan.kind, number, func(row int, x float32) {
+				present++
+				c.absent -= weights[row]
+				if x != x {
+					return
+				}
+				c.missing--
+				if weights[row] == 0 {
+					return
+				}
+				at := uint64(offset) + uint64(row)
+				if f.plan.kind == sparseRows {
+					at = uint64(len(of))
+					of = append(of, weights[row])
+				}
+				f.pairs = append(f.pairs, uint64(keyOf(x))<<32|at)
+			})
+			offset += int64(p.n)
+		}
+		if !f.plan.options.AbsentIsZero || f.plan.kind != sparseRows {
+			c.absent = 0
+		} else {
+			c.missing -= f.rows - present
+		}
+		if !feature.Categorical {
+			f.cumulate(c, of)
+		}
+	}
+}
+
+// cumulate sorts the pairs into a column. of has the weights of the lower halves; where it is
+// nil these count the rows of all parts.
+func (f *finder) cumulate(c *column, of []int64) {
+	f.other = room(f.other, len(f.pairs))
+	sorted, rest := sortPairs(f.pairs, f.other[:len(f.pairs)])
+	if of == nil {
+		of = f.flatWeights()
+	}
+	own := f.newColumn(len(sorted))
+	c.keys, c.cum = own.keys[:len(sorted)], room(own.cum, len(sorted)+1)[:len(sorted)+1]
+	c.cum[0] = 0
+	for i, w := range sorted {
+		c.keys[i] = uint32(w >> 32)
+		c.cum[i+1] = c.cum[i] + of[uint32(w)]
+	}
+	f.pairs, f.other = sorted, rest
+}
+
+// flatWeights returns the weights of all parts one behind the other.
+func (f *finder) flatWeights() []int64 {
+	if len(f.weights) == 0 {
+		return nil
+	}
+	all := f.weights[0] // the parts' weights are views of one slice
+	return all[:f.rows:f.rows]
+}
+
+// setWeights turns the weights of the parts' rows into integers: on a scale, a power of two,
+// on which the weights of all rows of the job cannot add up to more than 2^62, rounded half
+// to even. A weight less than that of the heaviest row by as many bits as remain counts as 0.
+func (f *finder) setWeights(largest float64, rows int64) {
+	_, exponent := math.Frexp(largest)
+	scale := 62 - bitLength(rows) - exponent
+	all := make([]int64, 0, f.rows)
+	for _, p := range f.parts {
+		from := len(all)
+		for _, w := range p.weight {
+			v := int64(math.RoundToEven(math.Ldexp(w, scale)))
+			all = append(all, v)
+			f.weight += v
+		}
+		f.weights = append(f.weights, all[from:len(all):cap(all)])
+	}
+}
+
+// distinct returns the own distinct values of each feature of the group, as far as they may
+// be few enough: first their number, and −1 where there are too many.
+func (f *finder) distinct() []int32 {
+	var all []int32
+	var values []uint32
+	for i := range f.work {
+		w := &f.work[i]
+		var few bool
+		values, few = w.column.distinct(values[:0], f.plan.options.MaxBins)
+		if !few {
+			all = append(all, -1)
+			continue
+		}
+		all = append(all, int32(len(values)))
+		for _, k := range values {
+			all = append(all, int32(k))
+		}
+	}
+	return all
+}
+
+// merge takes what all subtasks gave as distinct, one behind the other.
+func (f *finder) merge(all []int32) {
+	for len(all) > 0 {
+		for i := range f.work {
+			w := &f.work[i]
+			n := all[0]
+			all = all[1:]
+			if n < 0 {
+				w.many = true
+				continue
+			}
+			for _, k := range all[:n] {
+				w.values = append(w.values, uint32(k))
+			}
+			all = all[n:]
+		}
+	}
+	for i := range f.work {
+		w := &f.work[i]
+		if w.values = tidy(w.values); len(w.values) > f.plan.options.MaxBins {
+			w.many = true
+		}
+	}
+}
+
+// countsLength is the number of sums that begin wants.
+func (f *finder) countsLength() int { return 2 * len(f.work) }
+
+// counts adds the weight of the own values of each feature, and the rows that miss it.
+func (f *finder) counts(out []int64) {
+	for i := range f.work {
+		out[2*i] += f.work[i].column.total()
+		out[2*i+1] += f.work[i].column.missing
+	}
+}
+
+// begin begins the search for the cuts of features with many values.
+func (f *finder) begin(sums []int64) {
+	for i := range f.work {
+		w := &f.work[i]
+		w.total = sums[2*i]
+		f.missing[w.feature] = sums[2*i+1]
+		if w.many {
+			w.search = newSearch(firstPositions(w.total, f.plan.options.MaxBins), &w.column)
+		}
+	}
+}
+
+// searching says that a search is not at its end.
+func (f *finder) searching() bool {
+	for i := range f.work {
+		if s := f.work[i].search; s != nil && s.shift > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// probeLength is the number of sums that narrow wants.
+func (f *finder) probeLength() int {
+	n := 0
+	for i := range f.work {
+		if s := f.work[i].search; s != nil && s.shift > 0 {
+			n += s.width()
+		}
+	}
+	return n
+}
+
+// probe adds what searches ask about the own values.
+func (f *finder) probe(out []int64) {
+	for i := range f.work {
+		if s := f.work[i].search; s != nil && s.shift > 0 {
+			s.probe(&f.work[i].column, out)
+			out = out[s.width():]
+		}
+	}
+}
+
+// narrow brings searches one round further.
+func (f *finder) narrow(sums []int64) {
+	for i := range f.work {
+		if s := f.work[i].search; s != nil && s.shift > 0 {
+			width := s.width()
+			s.narrow(&f.work[i].column, sums[:width])
+			sums = sums[width:]
+		}
+	}
+}
+
+// divide tells, where the first search has ended, what else to search for.
+func (f *finder) divide() {
+	for i := range f.work {
+		w := &f.work[i]
+		if w.search == nil {
+			continue
+		}
+		w.division = divide(w.search, w.total, f.plan.options.MaxBins)
+		w.search = nil
+		if len(w.division.at) > 0 {
+			w.search = newSearch(w.division.at, &w.column)
+		}
+	}
+}
+
+// settle makes the cuts of what the second search found.
+func (f *finder) settle() {
+	for i := range f.work {
+		w := &f.work[i]
+		w.cuts = w.division.cuts
+		if w.search != nil {
+			w.cuts = nearest(w.cuts, w.search, w.division.segments)
+			w.search = nil
+		}
+		w.cuts = tidy(w.cuts)
+	}
+}
+
+// neighboursLength is the number of maxima that finish wants.
+func (f *finder) neighboursLength() int {
+	n := 0
+	for i := range f.work {
+		n += 2 * len(f.work[i].cuts)
+	}
+	return n
+}
+
+// neighbours sets the largest own value below each cut, and the negative of the smallest
+// that is not.
+func (f *finder) neighbours(out []int64) {
+	for i := range f.work {
+		w := &f.work[i]
+		for k, cut := range w.cuts {
+			a, b := w.column.neighbours(cut)
+			out[2*k], out[2*k+1] = max(out[2*k], a), max(out[2*k+1], -b)
+		}
+		out = out[2*len(w.cuts):]
+	}
+}
+
+// finish makes the features of the group.
+func (f *finder) finish(extremes []int64) {
+	for i := range f.work {
+		w := &f.work[i]
+		feature := &f.features[w.feature]
+		n := len(w.cuts)
+		if len(f.free) < groupMost {
+			f.free = append(f.free, w.column)
+		}
+		switch {
+		case feature.Categorical:
+		case !w.many:
+			feature.Cuts, feature.Bins = cutsOf(w.values), len(w.values)
+		default:
+			a, b := make([]int64, n), make([]int64, n)
+			for k := range n {
+				a[k], b[k] = extremes[2*k], -extremes[2*k+1]
+			}
+			feature.Cuts = cutsBetween(a, b)
+			feature.Bins = len(feature.Cuts) + 1
+		}
+		extremes = extremes[2*n:]
+		*w = work{}
+	}
+}

@@ -1,0 +1,116 @@
+package bins
+
+import (
+	"math"
+	"slices"
+)
+
+// Keys are the float32 values as unsigned integers in the same order: of a positive number
+// the bits with the sign bit set, of a negative one all bits turned around.
+
+// zeroKey is the key of 0.
+const zeroKey = 1 << 31
+
+// keyOf returns the key of a value that Single gave and that is not NaN.
+func keyOf(x float32) uint32 {
+	b := math.Float32bits(x)
+	return b ^ (uint32(int32(b)>>31) | 1<<31)
+}
+
+// valueOf is the inverse of keyOf.
+func valueOf(key uint32) float32 {
+	if key&(1<<31) != 0 {
+		return math.Float32frombits(key &^ (1 << 31))
+	}
+	return math.Float32frombits(^key)
+}
+
+// between returns a float32 above a and at most b, where a is below b: their mean, or b where
+// that rounds to a.
+func between(a, b float32) float32 {
+	m := float32((float64(a) + float64(b)) / 2)
+	if m > a {
+		return m + 0
+	}
+	return b
+}
+
+// Digits of the radix sort: three of 11 bits hold 32.
+const (
+	digitBits = 11
+	digits    = 3
+	radix     = 1 << digitBits
+	// radixFrom is the number of keys from which on counting beats comparing.
+	radixFrom = 1 << 10
+)
+
+// sortKeys sorts keys in ascending order. spare is as long as keys; the sorted keys stand in
+// what is returned, the other one is spare again.
+func sortKeys(keys, spare []uint32) (sorted, rest []uint32) {
+	if len(keys) < radixFrom {
+		slices.Sort(keys)
+		return keys, spare
+	}
+	var count [digits][radix]uint32
+	for _, k := range keys {
+		count[0][k&(radix-1)]++
+		count[1][k>>digitBits&(radix-1)]++
+		count[2][k>>(2*digitBits)]++
+	}
+	spare = spare[:len(keys)]
+	for d := range digits {
+		shift := uint(d * digitBits)
+		at := &count[d]
+		if at[keys[0]>>shift&(radix-1)] == uint32(len(keys)) {
+			continue // all keys have the same digit
+		}
+		starts(at)
+		for _, k := range keys {
+			digit := k >> shift & (radix - 1)
+			spare[at[digit]] = k
+			at[digit]++
+		}
+		keys, spare = spare, keys
+	}
+	return keys, spare
+}
+
+// sortPairs is sortKeys of keys in the upper halves of words.
+func sortPairs(pairs, spare []uint64) (sorted, rest []uint64) {
+	if len(pairs) < radixFrom {
+		slices.Sort(pairs)
+		return pairs, spare
+	}
+	var count [digits][radix]uint32
+	for _, w := range pairs {
+		k := uint32(w >> 32)
+		count[0][k&(radix-1)]++
+		count[1][k>>digitBits&(radix-1)]++
+		count[2][k>>(2*digitBits)]++
+	}
+	spare = spare[:len(pairs)]
+	for d := range digits {
+		shift := uint(32 + d*digitBits)
+		at := &count[d]
+		if at[pairs[0]>>shift&(radix-1)] == uint32(len(pairs)) {
+			continue
+		}
+		starts(at)
+		for _, w := range pairs {
+			digit := w >> shift & (radix - 1)
+			spare[at[digit]] = w
+			at[digit]++
+		}
+		pairs, spare = spare, pairs
+	}
+	return pairs, spare
+}
+
+// starts turns counts into the places where what was counted begins.
+func starts(count *[radix]uint32) {
+	var at uint32
+	for i, n := range count {
+		count[i] = at
+		at += n
+	}
+}

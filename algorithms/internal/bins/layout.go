@@ -1,0 +1,100 @@
+package bins
+
+import "slices"
+
+// blockColumns is the largest number of columns side by side: a row of them is half a cache
+// line at most.
+const blockColumns = 32
+
+// layout decides where rows have each feature, and where histograms have it.
+func (b *bundler) layout() Layout {
+	l := Layout{Features: b.features}
+	if b.plan.kind != sparseRows {
+		for i := range l.Features {
+			if b.splits(i) {
+				l.column(i)
+			}
+		}
+		l.blocks()
+		l.Slots = l.ColumnSlots
+		return l
+	}
+	var loose []int // what stays Sparse
+	slices.SortFunc(b.bundles, func(x, y []int) int { return slices.Min(x) - slices.Min(y) })
+	for _, members := range b.bundles {
+		var stored int64
+		for _, i := range members {
+			stored += b.stored[i]
+		}
+		switch {
+		case stored*denseShare < b.rows:
+			loose = append(loose, members...)
+		case len(members) == 1:
+			l.Features[members[0]].Implicit = -1
+			l.column(members[0])
+		default:
+			l.bundle(members)
+		}
+	}
+	l.blocks()
+	l.Slots = l.ColumnSlots
+	slices.Sort(loose)
+	for _, i := range loose {
+		f := &l.Features[i]
+		f.Slot = l.Slots
+		l.Slots += f.Stored()
+	}
+	return l
+}
+
+// column gives a feature a column of its own.
+func (l *Layout) column(i int) {
+	f := &l.Features[i]
+	f.Column, f.Slot = len(l.Columns), l.ColumnSlots
+	l.add(Column{Width: f.Bins + 1, Features: []int{i}})
+}
+
+// bundle gives several features a column.
+func (l *Layout) bundle(members []int) {
+	slices.Sort(members)
+	c := Column{Width: 1, Features: members}
+	for _, i := range members {
+		f := &l.Features[i]
+		f.Column, f.Slot = len(l.Columns), l.ColumnSlots+c.Width
+		c.Width += f.Stored()
+	}
+	l.add(c)
+}
+
+func (l *Layout) add(c Column) {
+	c.Slot = l.ColumnSlots
+	l.ColumnSlots += c.Width
+	l.Columns = append(l.Columns, c)
+}
+
+// blocks puts the columns side by side in blocks of about the same width.
+func (l *Layout) blocks() {
+	for b, width := range l.Strides() {
+		first := 0
+		for _, w := range l.Strides()[:b] {
+			first += w
+		}
+		for o := range width {
+			l.Columns[first+o].Block, l.Columns[first+o].Offset = b, o
+		}
+	}
+}
+
+// Strides returns the number of columns of each block.
+func (l *Layout) Strides() []int {
+	n := len(l.Columns)
+	blocks := (n + blockColumns - 1) / blockColumns
+	strides := make([]int, blocks)
+	for b := range strides {
+		strides[b] = n / blocks
+		if b < n%blocks {
+			strides[b]++
+		}
+	}
+	return strides
+}

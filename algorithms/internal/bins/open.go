@@ -1,0 +1,259 @@
+package bins
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+)
+
+// Open returns the rows of the subtask, binned. The second call of a queue returns what the
+// first one made.
+func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) {
+	if d, ok := t.data.Lookup(ctx); ok {
+		return d, nil
+	}
+	k, err := t.known(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &Data{Facts: &k.Facts, Layout: &k.Layout}
+	var parts []packed
+	err = ctx.ForShards(func(shard int) error {
+		p, err := unpack(t.rows.Get(ctx, shard))
+		if err != nil || p.n == 0 {
+			return err
+		}
+		if p.d != k.Facts.Declared && (t.plan.kind != sparseRows || t.plan.dim > 0) {
+			return fmt.Errorf("evaluation set %q: rows have %d features, where those that train have %d", t.name, p.d, k.Facts.Declared)
+		}
+		d.Shards = append(d.Shards, Span{Shard: shard, First: d.Rows, Rows: p.n})
+		d.Rows += p.n
+		parts = append(parts, p)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if d.Rows > math.MaxInt32 {
+		return nil, fmt.Errorf("a subtask has %d rows, more than 2^31: use more subtasks", d.Rows)
+	}
+	if err := d.setScalars(t, k, parts); err != nil {
+		return nil, err
+	}
+	d.bin(t.plan, parts)
+	t.data.Put(ctx, d)
+	return d, nil
+}
+
+// setScalars joins labels, weights, margins and groups of the shards.
+func (d *Data) setScalars(t Table, k *known, parts []packed) error {
+	p := t.plan
+	join := func(wanted bool, width int, of func(p *packed) []float64) []float64 {
+		if !wanted {
+			return nil
+		}
+		all := make([]float64, 0, d.Rows*width)
+		for i := range parts {
+			all = append(all, of(&parts[i])...)
+		}
+		return all
+	}
+	d.Label = join(p.labelAt >= 0, 1, func(p *packed) []float64 { return p.label })
+	d.Upper = join(p.upperAt >= 0, 1, func(p *packed) []float64 { return p.upper })
+	d.Weight = join(p.weightAt >= 0, 1, func(p *packed) []float64 { return p.weight })
+	d.Outputs = len(p.marginsAt)
+	d.Margins = join(d.Outputs > 0, d.Outputs, func(p *packed) []float64 { return p.margins })
+	if p.groupAt >= 0 {
+		d.Groups = []int32{0}
+		for i, part := range parts {
+			for _, end := range part.groups[1:] {
+				d.Groups = append(d.Groups, int32(d.Shards[i].First)+end)
+			}
+		}
+	}
+	if p.label != ClassLabel {
+		return nil
+	}
+	classes := k.classes()
+	for i, part := range parts {
+		own := part.dictionaries[0]
+		number := make([]float64, len(own.Keys))
+		for c, key := range own.Keys {
+			at := classes.number(key)
+			if at < 0 {
+				return fmt.Errorf("evaluation set %q: column %q has the class %q, which the rows that train do not have", t.name, p.columns.Label, own.text(c))
+			}
+			number[c] = float64(at)
+		}
+		labels := d.Label[d.Shards[i].First:][:part.n]
+		for r, c := range labels {
+			labels[r] = number[int(c)]
+		}
+	}
+	return nil
+}
+
+// bin makes the bins of all rows.
+func (d *Data) bin(p *plan, parts []packed) {
+	first := 0
+	for _, stride := range d.Layout.Strides() {
+		b := Block{First: first, Stride: stride, Bins: make([]byte, d.Rows*stride)}
+		if p.kind == sparseRows {
+			d.fillSparse(&b, p, parts)
+		} else {
+			d.fillDense(&b, p, parts)
+		}
+		d.Blocks = append(d.Blocks, b)
+		first += stride
+	}
+	if d.Layout.Slots > d.Layout.ColumnSlots {
+		d.list(p, parts)
+	}
+}
+
+// binRows is how many rows are binned for one column after the other, so that the block's
+// rows stay in the cache.
+const binRows = 1 << 10
+
+// fillDense makes a block of dense features.
+func (d *Data) fillDense(b *Block, p *plan, parts []packed) {
+	binners := make([]*binner, b.Stride)
+	for c := range binners {
+		binners[c] = newBinner(&d.Layout.Features[d.Layout.Columns[b.First+c].Features[0]])
+	}
+	var values [binRows]float32
+	for i := range parts {
+		part := &parts[i]
+		codes := p.textBins(part, binners)
+		for lo := 0; lo < part.n; lo += binRows {
+			hi := min(lo+binRows, part.n)
+			to := b.Bins[(d.Shards[i].First+lo)*b.Stride:]
+			for c, one := range binners {
+				feature := one.feature.Number
+				from := values[:hi-lo]
+				if part.raw != nil {
+					for r := range from {
+						from[r] = Single(part.raw[(lo+r)*part.d+feature])
+					}
+				} else {
+					from = part.values[feature*part.n+lo : feature*part.n+hi]
+				}
+				if codes[c] != nil {
+					one.fillText(to[c:], b.Stride, from, codes[c])
+				} else {
+					one.fill(to[c:], b.Stride, from)
+				}
+			}
+		}
+	}
+}
+
+// fillText is fill of values that are numbers of a shard's own categories.
+func (b *binner) fillText(to []byte, stride int, values []float32, bin []uint8) {
+	for i, x := range values {
+		if x != x {
+			to[i*stride] = b.missing
+		} else {
+			to[i*stride] = bin[int(x)]
+		}
+	}
+}
+
+// textBins returns, for each of the features that is text, the bins of a shard's categories.
+func (p *plan) textBins(part *packed, binners []*binner) [][]uint8 {
+	all := make([][]uint8, len(binners))
+	for c, one := range binners {
+		if p.kind != separate || !p.text[one.feature.Number] {
+			continue
+		}
+		d := part.dictionaries[p.textDictionary(one.feature.Number)]
+		all[c] = make([]uint8, len(d.Keys))
+		for i, key := range d.Keys {
+			all[c][i] = one.missing
+			if bin := one.feature.Category(key); bin >= 0 {
+				all[c][i] = uint8(bin)
+			}
+		}
+	}
+	return all
+}
+
+// textDictionary returns the number of the dictionary of a feature that is text.
+func (p *plan) textDictionary(feature int) int {
+	n := 0
+	if p.label == ClassLabel {
+		n++
+	}
+	for _, text := range p.text[:feature] {
+		if text {
+			n++
+		}
+	}
+	return n
+}
+
+// fillSparse makes a block of sparse features.
+func (d *Data) fillSparse(b *Block, p *plan, parts []packed) {
+	for c := range b.Stride {
+		column := &d.Layout.Columns[b.First+c]
+		if f := &d.Layout.Features[column.Features[0]]; len(column.Features) == 1 {
+			absent := byte(f.Bins)
+			if p.options.AbsentIsZero {
+				absent = byte(f.Bin(0))
+			}
+			for at := c; at < len(b.Bins); at += b.Stride {
+				b.Bins[at] = absent
+			}
+		}
+		for _, i := range column.Features {
+			f := &d.Layout.Features[i]
+			one := newBinner(f)
+			for k := range parts {
+				part := &parts[k]
+				_, rows, values := part.entries(int32(f.Number))
+				to := b.Bins[d.Shards[k].First*b.Stride+c:]
+				for e, x := range values {
+					if bin := int(one.bin(x)); bin != f.Implicit {
+						to[int(rows[e])*b.Stride] = byte(f.SlotOf(bin) - column.Slot)
+					}
+				}
+			}
+		}
+	}
+}
+
+// list makes the rows' slots of the features that have no column.
+func (d *Data) list(p *plan, parts []packed) {
+	var loose []*Feature
+	for i := range d.Layout.Features {
+		if f := &d.Layout.Features[i]; f.Slot >= d.Layout.ColumnSlots {
+			loose = append(loose, f)
+		}
+	}
+	ptr := make([]int64, d.Rows+1)
+	each := func(do func(row int, slot uint32)) {
+		for _, f := range loose { // in the order of their slots
+			one := newBinner(f)
+			for k := range parts {
+				_, rows, values := parts[k].entries(int32(f.Number))
+				for e, x := range values {
+					if bin := int(one.bin(x)); bin != f.Implicit {
+						do(d.Shards[k].First+int(rows[e]), uint32(f.SlotOf(bin)))
+					}
+				}
+			}
+		}
+	}
+	each(func(row int, _ uint32) { ptr[row+1]++ })
+	for r := range d.Rows {
+		ptr[r+1] += ptr[r]
+	}
+	slots := make([]uint32, ptr[d.Rows])
+	next := append([]int64(nil), ptr[:d.Rows]...)
+	each(func(row int, slot uint32) {
+		slots[next[row]] = slot
+		next[row]++
+	})
+	d.Sparse = Sparse{RowPtr: ptr, Slots: slots}
+}

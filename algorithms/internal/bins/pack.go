@@ -1,0 +1,534 @@
+package bins
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// run is rows [from, to) of a batch that come to stand, in order, from out on.
+type run struct{ batch, from, to, out int }
+
+// pack returns the shard's rows as a batch, owned.
+func (o *checker) pack() (arrow.Record, error) {
+	p := o.plan
+	k := &packer{plan: p, batches: o.batches}
+	k.out.n = o.rows - int(o.skipped)
+	k.whole = o.skipped == 0
+	if k.whole {
+		for b, rec := range o.batches {
+			k.runs = append(k.runs, run{batch: b, to: int(rec.NumRows()), out: k.count()})
+		}
+	} else {
+		k.runs = runsOf(o.batches, o.skip)
+	}
+	if p.groupAt >= 0 {
+		if err := k.group(); err != nil {
+			return nil, err
+		}
+	}
+	if err := k.scalars(); err != nil {
+		return nil, err
+	}
+	raw, err := k.features(o.width)
+	if err != nil {
+		return nil, err
+	}
+	if raw != nil {
+		defer raw.Release()
+	}
+	return k.out.record(raw)
+}
+
+// runsOf returns the runs of the rows that are not left out.
+func runsOf(batches []arrow.Record, skip [][]bool) []run {
+	var all []run
+	out := 0
+	for b, rec := range batches {
+		n := int(rec.NumRows())
+		for from := 0; from < n; {
+			if skip[b] != nil && skip[b][from] {
+				from++
+				continue
+			}
+			to := from + 1
+			for to < n && (skip[b] == nil || !skip[b][to]) {
+				to++
+			}
+			all = append(all, run{batch: b, from: from, to: to, out: out})
+			out += to - from
+			from = to
+		}
+	}
+	return all
+}
+
+// packer packs the rows of a shard.
+type packer struct {
+	plan    *plan
+	batches []arrow.Record
+	runs    []run
+	whole   bool // every row, in the order they came
+	out     packed
+}
+
+// count is the number of rows that the runs have so far.
+func (k *packer) count() int {
+	if len(k.runs) == 0 {
+		return 0
+	}
+	last := k.runs[len(k.runs)-1]
+	return last.out + last.to - last.from
+}
+
+// each calls f with the rows of each run.
+func (k *packer) each(column int, f func(arr arrow.Array, from, to, out int)) {
+	for _, r := range k.runs {
+		f(k.batches[r.batch].Column(column), r.from, r.to, r.out)
+	}
+}
+
+// group brings the rows of a group together, in the order they had, and the groups in that
+// of their first rows.
+func (k *packer) group() error {
+	number := map[string]int32{}
+	of := make([]int32, k.out.n)
+	var size []int32
+	var key []byte
+	for _, r := range k.runs {
+		var keys batch.Keys
+		if err := keys.Reset(k.batches[r.batch], []int{k.plan.groupAt}); err != nil {
+			return err
+		}
+		for i := r.from; i < r.to; i++ {
+			key = keys.Append(key[:0], i)
+			g, ok := number[string(key)]
+			if !ok {
+				g = int32(len(size))
+				number[string(key)] = g
+				size = append(size, 0)
+			}
+			size[g]++
+			of[r.out+i-r.from] = g
+		}
+	}
+	k.out.groups = make([]int32, len(size)+1)
+	for g, n := range size {
+		k.out.groups[g+1] = k.out.groups[g] + n
+	}
+	if runs, moved := reorder(k.runs, of, k.out.groups); moved {
+		k.runs, k.whole = runs, false
+	}
+	return nil
+}
+
+// reorder returns the runs of the same rows sorted, stably, by the group that of tells, and
+// whether that is another order than they had. Rows of group g go to places from start[g] on.
+func reorder(runs []run, of, start []int32) ([]run, bool) {
+	type place struct{ batch, row int32 }
+	next := append([]int32(nil), start...)
+	at := make([]place, len(of))
+	same := true
+	for _, r := range runs {
+		for i := r.from; i < r.to; i++ {
+			g := of[r.out+i-r.from]
+			same = same && int(next[g]) == r.out+i-r.from
+			at[next[g]] = place{int32(r.batch), int32(i)}
+			next[g]++
+		}
+	}
+	if same {
+		return runs, false
+	}
+	var all []run
+	for out, p := range at {
+		if last := len(all) - 1; last >= 0 && all[last].batch == int(p.batch) && all[last].to == int(p.row) {
+			all[last].to++
+			continue
+		}
+		all = append(all, run{batch: int(p.batch), from: int(p.row), to: int(p.row) + 1, out: out})
+	}
+	return all, true
+}
+
+// scalars packs labels, weights and margins.
+func (k *packer) scalars() error {
+	p := k.plan
+	if p.weightAt >= 0 {
+		k.out.weight = k.numbers(p.weightAt, make([]float64, k.out.n), 1, 0)
+	}
+	if p.upperAt >= 0 {
+		k.out.upper = k.numbers(p.upperAt, make([]float64, k.out.n), 1, 0)
+	}
+	if m := len(p.marginsAt); m > 0 {
+		k.out.margins = make([]float64, k.out.n*m)
+		for i, at := range p.marginsAt {
+			k.numbers(at, k.out.margins, m, i)
+		}
+	}
+	if p.labelAt < 0 {
+		return nil
+	}
+	k.out.label = make([]float64, k.out.n)
+	if p.label != ClassLabel {
+		k.numbers(p.labelAt, k.out.label, 1, 0)
+		return nil
+	}
+	numbers := make([]int32, k.out.n)
+	d, err := k.dictionary(p.labelAt, numbers, rows.MaxClasses)
+	if err != nil {
+		return fmt.Errorf("column %q: %w", p.columns.Label, tooManyClasses())
+	}
+	d.Weight = make([]float64, len(d.Keys))
+	for i, c := range numbers {
+		k.out.label[i] = float64(c)
+		d.Weight[c] += k.weightOf(i)
+	}
+	k.out.dictionaries = append(k.out.dictionaries, d)
+	return nil
+}
+
+// weightOf returns the weight of a packed row.
+func (k *packer) weightOf(row int) float64 {
+	if k.out.weight == nil {
+		return 1
+	}
+	return k.out.weight[row]
+}
+
+// numbers writes a number column to to[row*stride+offset].
+func (k *packer) numbers(column int, to []float64, stride, offset int) []float64 {
+	k.each(column, func(arr arrow.Array, from, end, out int) {
+		for i := from; i < end; i++ {
+			to[(out+i-from)*stride+offset] = numberAt(arr, i)
+		}
+	})
+	return to
+}
+
+// dictionary gives the values of a column numbers, −1 for nulls, and counts those of rows
+// with a weight. It fails where there are more than limit.
+func (k *packer) dictionary(column int, numbers []int32, limit int) (dictionary, error) {
+	c := newCollector()
+	k.each(column, func(arr arrow.Array, from, to, out int) {
+		nulls := arr.NullN() > 0
+		for i := from; i < to; i++ {
+			n := int32(-1)
+			if (!nulls || !arr.IsNull(i)) && len(c.keys) <= limit {
+				n = c.number(arr, i)
+			}
+			numbers[out+i-from] = n
+		}
+	})
+	if len(c.keys) > limit {
+		return dictionary{}, fmt.Errorf("there are more than %d different values", limit)
+	}
+	d, place := c.sorted()
+	for i, n := range numbers {
+		if n >= 0 {
+			numbers[i] = place[n]
+			if k.weightOf(i) > 0 {
+				d.Count[place[n]]++
+			}
+		}
+	}
+	return d, nil
+}
+
+// features packs the features. Where it leaves them as they are it returns the array, owned,
+// that has them. width is that of ragged vectors.
+func (k *packer) features(width int) (raw arrow.Array, err error) {
+	p := k.plan
+	k.out.d = p.dim
+	switch p.kind {
+	case raggedRows:
+		k.out.d = max(0, width)
+	case sparseRows:
+		err = k.sparse()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.kind != sparseRows && int64(k.out.n)*int64(k.out.d) > math.MaxInt32 {
+		return nil, fmt.Errorf("a shard has %d rows of %d features, which is more than 2^31 values: cut the data into more shards", k.out.n, k.out.d)
+	}
+	switch p.kind {
+	case separate:
+		err = k.separate()
+	case denseRows, raggedRows:
+		if raw = k.inOnePiece(); raw == nil {
+			k.transpose()
+		}
+	}
+	if err == nil {
+		err = k.codes()
+	}
+	if err != nil && raw != nil {
+		raw.Release()
+		raw = nil
+	}
+	return raw, err
+}
+
+// column returns the packed values of a dense feature.
+func (k *packer) column(feature int) []float32 {
+	return k.out.values[feature*k.out.n : (feature+1)*k.out.n : (feature+1)*k.out.n]
+}
+
+// separate packs features that are columns each. Text becomes numbers of its dictionary.
+func (k *packer) separate() error {
+	k.out.values = make([]float32, k.out.n*k.out.d)
+	var numbers []int32
+	for j, at := range k.plan.features {
+		to := k.column(j)
+		if k.plan.text[j] {
+			if numbers == nil {
+				numbers = make([]int32, k.out.n)
+			}
+			d, err := k.dictionary(at, numbers, maxCategories)
+			if err != nil {
+				return fmt.Errorf("column %q: %w; that many categories tell nothing: leave the column out, or group them", k.plan.columns.Features[j], err)
+			}
+			k.out.dictionaries = append(k.out.dictionaries, d)
+			for i, n := range numbers {
+				if to[i] = float32(n); n < 0 {
+					to[i] = float32(math.NaN())
+				}
+			}
+			continue
+		}
+		k.each(at, func(arr arrow.Array, from, end, out int) {
+			if doubles, ok := arr.(*array.Float64); ok && arr.NullN() == 0 {
+				for i, v := range doubles.Float64Values()[from:end] {
+					to[out+i] = Single(v)
+				}
+				return
+			}
+			for i := from; i < end; i++ {
+				to[out+i-from] = Single(numberAt(arr, i))
+			}
+		})
+	}
+	return nil
+}
+
+// inOnePiece returns the values of dense rows, owned, where they stand one behind the other
+// in memory, as the parts of a larger batch do, and sets out.raw; nil where they do not.
+func (k *packer) inOnePiece() arrow.Array {
+	if !k.whole || k.plan.kind != denseRows || k.out.d == 0 {
+		return nil
+	}
+	var first *array.Float64
+	var at int
+	var all []float64
+	for _, rec := range k.batches {
+		list := rec.Column(k.plan.vector).(*array.FixedSizeList)
+		values, ok := list.ListValues().(*array.Float64)
+		if !ok || list.NullN() > 0 {
+			return nil
+		}
+		lo, _ := list.ValueOffsets(0)
+		_, hi := list.ValueOffsets(list.Len() - 1)
+		part := values.Float64Values()[lo:hi]
+		switch {
+		case first == nil:
+			first, at, all = values, int(lo), part
+		case cap(all)-len(all) >= len(part) && &all[:len(all)+1][len(all)] == &part[0]:
+			all = all[:len(all)+len(part)]
+		default:
+			return nil
+		}
+	}
+	d := first.Data()
+	data := array.NewData(d.DataType(), len(all), d.Buffers(), nil, 0, d.Offset()+at)
+	defer data.Release()
+	joined := array.NewFloat64Data(data)
+	k.out.raw = joined.Float64Values()
+	return joined
+}
+
+// tile is how many rows are transposed at a time: as many float32 as a cache line has.
+const tile = 16
+
+// transpose packs dense rows by feature.
+func (k *packer) transpose() {
+	n, d := k.out.n, k.out.d
+	k.out.values = make([]float32, n*d)
+	k.each(k.plan.vector, func(arr arrow.Array, from, to, out int) {
+		row := denseRowsOf(arr)
+		if doubles, ok := arr.(*array.FixedSizeList); ok && doubles.ListValues().DataType().ID() == arrow.FLOAT64 {
+			lo, _ := doubles.ValueOffsets(from)
+			all := doubles.ListValues().(*array.Float64).Float64Values()[lo:]
+			for i := from; i < to; i += tile {
+				transposeTile(all[(i-from)*d:], min(tile, to-i), d, k.out.values[out+i-from:], n)
+			}
+			return
+		}
+		for i := from; i < to; i++ {
+			for j, v := range row(i) {
+				k.out.values[j*n+out+i-from] = Single(v)
+			}
+		}
+	})
+}
+
+// transposeTile writes rows rows of d values by feature, n apart.
+func transposeTile(from []float64, rows, d int, to []float32, n int) {
+	for j := range d {
+		line := to[j*n : j*n+rows]
+		for i := range line {
+			line[i] = Single(from[i*d+j])
+		}
+	}
+}
+
+// sparse packs sparse rows by feature.
+func (k *packer) sparse() error {
+	entries := 0
+	for _, r := range k.runs {
+		entries += entriesOf(k.batches[r.batch].Column(k.plan.vector), r.from, r.to)
+	}
+	if entries > math.MaxInt32/4 {
+		return fmt.Errorf("a shard has %d entries: cut the data into more shards", entries)
+	}
+	at := make([]uint64, 0, entries) // feature in the upper half, number of the entry in the lower
+	rowOf := make([]int32, 0, entries)
+	values := make([]float32, 0, entries)
+	k.each(k.plan.vector, func(arr arrow.Array, from, to, out int) {
+		row := sparseRowsOf(arr)
+		for i := from; i < to; i++ {
+			if arr.IsNull(i) {
+				continue
+			}
+			indices, vals := row(i)
+			for e, index := range indices {
+				at = append(at, uint64(index)<<32|uint64(len(at)))
+				rowOf = append(rowOf, int32(out+i-from))
+				values = append(values, Single(vals[e]))
+				k.out.d = max(k.out.d, int(index)+1)
+			}
+		}
+	})
+	at, _ = sortPairs(at, make([]uint64, len(at)))
+	k.out.values, k.out.row = make([]float32, len(at)), make([]int32, len(at))
+	for i, w := range at {
+		if feature := int32(w >> 32); len(k.out.feature) == 0 || k.out.feature[len(k.out.feature)-1] != feature {
+			k.out.feature = append(k.out.feature, feature)
+			k.out.start = append(k.out.start, int32(i))
+		}
+		from := uint32(w)
+		k.out.values[i], k.out.row[i] = values[from], rowOf[from]
+	}
+	k.out.start = append(k.out.start, int32(len(at)))
+	return nil
+}
+
+// entriesOf returns the number of entries of rows [from, to) of a sparse column.
+func entriesOf(vectors arrow.Array, from, to int) int {
+	n := 0
+	row := sparseRowsOf(vectors)
+	for i := from; i < to; i++ {
+		if !vectors.IsNull(i) {
+			indices, _ := row(i)
+			n += len(indices)
+		}
+	}
+	return n
+}
+
+// codes counts the categories of features that hold codes.
+func (k *packer) codes() error {
+	for _, feature := range k.plan.categories() {
+		if _, text := k.plan.categorical(feature); text || k.plan.lenient {
+			continue
+		}
+		var count []int64
+		if feature < k.out.d || k.plan.kind == sparseRows {
+			count = make([]int64, MaxCategory+1)
+			seen := make([]bool, MaxCategory+1)
+			k.out.column(k.plan.kind, feature, func(row int, x float32) {
+				if x == x {
+					seen[int(x)] = true
+					if k.weightOf(row) > 0 {
+						count[int(x)]++
+					}
+				}
+			})
+			k.zeroCodes(feature, count, seen)
+			k.out.dictionaries = append(k.out.dictionaries, codeDictionary(count, seen))
+			continue
+		}
+		k.out.dictionaries = append(k.out.dictionaries, dictionary{})
+	}
+	return nil
+}
+
+// zeroCodes counts the rows that do not have a feature, where that stands for 0.
+func (k *packer) zeroCodes(feature int, count []int64, seen []bool) {
+	if k.plan.kind != sparseRows || !k.plan.options.AbsentIsZero {
+		return
+	}
+	has := make([]bool, k.out.n)
+	k.out.column(k.plan.kind, feature, func(row int, _ float32) { has[row] = true })
+	for row, ok := range has {
+		if !ok {
+			seen[0] = true
+			if k.weightOf(row) > 0 {
+				count[0]++
+			}
+		}
+	}
+}
+
+// codeDictionary returns the codes that were seen.
+func codeDictionary(count []int64, seen []bool) dictionary {
+	d := dictionary{}
+	for code, ok := range seen {
+		if ok {
+			d.Keys = append(d.Keys, codeKey(int32(code)))
+			d.Count = append(d.Count, count[code])
+		}
+	}
+	return d
+}
+
+// column calls f with the rows that have a feature, and its values.
+func (p *packed) column(kind layoutKind, feature int, f func(row int, x float32)) {
+	switch {
+	case kind == sparseRows:
+		_, rows, values := p.entries(int32(feature))
+		for i, x := range values {
+			f(int(rows[i]), x)
+		}
+	case p.raw != nil:
+		for i := range p.n {
+			f(i, Single(p.raw[i*p.d+feature]))
+		}
+	default:
+		for i, x := range p.values[feature*p.n : (feature+1)*p.n] {
+			f(i, x)
+		}
+	}
+}
+
+// entries returns the entries of a feature of sparse rows, and its place in p.feature.
+func (p *packed) entries(feature int32) (at int, rows []int32, values []float32) {
+	lo, hi := 0, len(p.feature)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if p.feature[mid] < feature {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo == len(p.feature) || p.feature[lo] != feature {
+		return -1, nil, nil
+	}
+	return lo, p.row[p.start[lo]:p.start[lo+1]], p.values[p.start[lo]:p.start[lo+1]]
+}

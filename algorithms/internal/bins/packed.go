@@ -1,0 +1,190 @@
+package bins
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// packed is the checked rows of a shard. As a dataset it is one row a shard, whose cells are
+// whole columns: so values stand by feature, as cutting and binning read them, and the
+// number of features need not be known when the job is built.
+//
+// Features stand in one of three ways. Raw are the rows as they came, row-major float64:
+// views of the dataset's own memory, where that has a shard's rows in one piece. Otherwise
+// Values are float32, by feature; of sparse rows only the entries, with their rows.
+type packed struct {
+	n, d   int
+	raw    []float64 // n×d
+	values []float32 // d×n, or the entries
+
+	feature []int32 // of sparse rows: the features that occur, ascending
+	start   []int32 // where the entries of each begin; one more than features
+	row     []int32 // of each entry, ascending within a feature
+
+	label, upper, weight []float64 // nil where there are none
+	margins              []float64 // n×outputs
+	groups               []int32   // the first row of each, and n; nil where there are none
+	dictionaries         []dictionary
+}
+
+// The columns of the dataset.
+const (
+	sizesCell = iota
+	rawCell
+	valuesCell
+	featureCell
+	startCell
+	rowCell
+	labelCell
+	upperCell
+	weightCell
+	marginsCell
+	groupsCell
+	dictionariesCell
+)
+
+var packedSchema = arrow.NewSchema([]arrow.Field{
+	{Name: "sizes", Type: batch.VariableVectorType()},
+	{Name: "raw", Type: batch.VariableVectorType()},
+	{Name: "values", Type: batch.VariableVector32Type()},
+	{Name: "feature", Type: arrow.BinaryTypes.Binary},
+	{Name: "start", Type: arrow.BinaryTypes.Binary},
+	{Name: "row", Type: arrow.BinaryTypes.Binary},
+	{Name: "label", Type: batch.VariableVectorType()},
+	{Name: "upper", Type: batch.VariableVectorType()},
+	{Name: "weight", Type: batch.VariableVectorType()},
+	{Name: "margins", Type: batch.VariableVectorType()},
+	{Name: "groups", Type: arrow.BinaryTypes.Binary},
+	{Name: "dictionaries", Type: arrow.BinaryTypes.Binary},
+}, nil)
+
+// dictionariesCodec writes the dictionaries of a shard.
+var dictionariesCodec = shared.Msgpack[[]dictionary]()
+
+// record returns the packed rows as a batch, owned, which refers to their memory; raw, where
+// it is not nil, is the array that p.raw is a view of.
+func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
+	if int64(p.n)*int64(p.d) > math.MaxInt32 && p.feature == nil || len(p.values) > math.MaxInt32/4 && p.feature != nil {
+		return nil, fmt.Errorf("%d rows of %d features are more than one shard holds: cut the data into more shards", p.n, p.d)
+	}
+	var texts []byte
+	if p.dictionaries != nil {
+		var err error
+		if texts, err = dictionariesCodec.Append(nil, p.dictionaries); err != nil {
+			return nil, err
+		}
+	}
+	var cells [dictionariesCell + 1]arrow.Array
+	cells[sizesCell] = doublesCell([]float64{float64(p.n), float64(p.d)})
+	if raw != nil {
+		cells[rawCell] = listCell(raw)
+	} else {
+		cells[rawCell] = doublesCell(nil)
+	}
+	cells[valuesCell] = singlesCell(p.values)
+	cells[featureCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.feature))
+	cells[startCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.start))
+	cells[rowCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.row))
+	cells[labelCell] = doublesCell(p.label)
+	cells[upperCell] = doublesCell(p.upper)
+	cells[weightCell] = doublesCell(p.weight)
+	cells[marginsCell] = doublesCell(p.margins)
+	cells[groupsCell] = bytesCell(arrow.Int32Traits.CastToBytes(p.groups))
+	cells[dictionariesCell] = bytesCell(texts)
+	rec := array.NewRecord(packedSchema, cells[:], 1)
+	for _, c := range cells {
+		c.Release()
+	}
+	return rec, nil
+}
+
+// unpack returns what a frame holds, as views; the zero value for a shard without rows.
+func unpack(f *comqueue.Frame) (packed, error) {
+	if f.Rows() == 0 {
+		return packed{}, nil
+	}
+	if f.Rows() != 1 {
+		return packed{}, fmt.Errorf("a shard has %d rows of packed columns, want one", f.Rows())
+	}
+	rec := f.Record()
+	doubles := func(cell int) []float64 {
+		l := rec.Column(cell).(*array.List)
+		lo, hi := l.ValueOffsets(0)
+		if lo == hi {
+			return nil
+		}
+		return l.ListValues().(*array.Float64).Float64Values()[lo:hi:hi]
+	}
+	ints := func(cell int) []int32 {
+		if b := rec.Column(cell).(*array.Binary).Value(0); len(b) > 0 {
+			return arrow.Int32Traits.CastFromBytes(b)
+		}
+		return nil
+	}
+	sizes := doubles(sizesCell)
+	p := packed{
+		n: int(sizes[0]), d: int(sizes[1]), raw: doubles(rawCell),
+		feature: ints(featureCell), start: ints(startCell), row: ints(rowCell),
+		label: doubles(labelCell), upper: doubles(upperCell), weight: doubles(weightCell), margins: doubles(marginsCell),
+		groups: ints(groupsCell),
+	}
+	l := rec.Column(valuesCell).(*array.List)
+	lo, hi := l.ValueOffsets(0)
+	p.values = l.ListValues().(*array.Float32).Float32Values()[lo:hi:hi]
+	if texts := rec.Column(dictionariesCell).(*array.Binary).Value(0); len(texts) > 0 {
+		var err error
+		if p.dictionaries, err = dictionariesCodec.Decode(texts); err != nil {
+			return packed{}, err
+		}
+	}
+	return p, nil
+}
+
+// listCell returns an array of one list, which is all of values, borrowed.
+func listCell(values arrow.Array) arrow.Array {
+	dt := arrow.DataType(batch.VariableVectorType())
+	if values.DataType().ID() == arrow.FLOAT32 {
+		dt = batch.VariableVector32Type()
+	}
+	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, int32(values.Len())}))
+	data := array.NewData(dt, 1, []*memory.Buffer{nil, offsets}, []arrow.ArrayData{values.Data()}, 0, 0)
+	defer data.Release()
+	return array.MakeFromData(data)
+}
+
+// doublesCell returns an array of one list that refers to values.
+func doublesCell(values []float64) arrow.Array {
+	child := plain(arrow.PrimitiveTypes.Float64, len(values), arrow.Float64Traits.CastToBytes(values))
+	defer child.Release()
+	return listCell(child)
+}
+
+// singlesCell is doublesCell of float32.
+func singlesCell(values []float32) arrow.Array {
+	child := plain(arrow.PrimitiveTypes.Float32, len(values), arrow.Float32Traits.CastToBytes(values))
+	defer child.Release()
+	return listCell(child)
+}
+
+// bytesCell returns an array of one cell of bytes, to which it refers.
+func bytesCell(b []byte) arrow.Array {
+	offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, int32(len(b))}))
+	data := array.NewData(arrow.BinaryTypes.Binary, 1, []*memory.Buffer{nil, offsets, memory.NewBufferBytes(b)}, nil, 0, 0)
+	defer data.Release()
+	return array.MakeFromData(data)
+}
+
+// plain returns an array of numbers of fixed size.
+func plain(dt arrow.DataType, n int, b []byte) arrow.Array {
+	data := array.NewData(dt, n, []*memory.Buffer{nil, memory.NewBufferBytes(b)}, nil, 0, 0)
+	defer data.Release()
+	return array.MakeFromData(data)
+}

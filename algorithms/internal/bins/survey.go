@@ -1,0 +1,489 @@
+package bins
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// The queue of the facts has one superstep:
+//
+//	look                 per shard: rows, features, weights, labels, classes, categories
+//	merge                up the tree over shards
+//	agree                what the features are, and the scale of the weights
+//	then, for one group of features after the other (see finder):
+//	  sort values        the own ones
+//	  AllGather          the distinct values, where they are few
+//	  count values       their weight, and the rows without one
+//	  AllReduce
+//	  begin
+//	  8 × probe, AllReduce, narrow     values at equal steps of the weight
+//	  divide             what is heavy stands alone
+//	  8 × probe, AllReduce, narrow     values at equal steps of what is light
+//	  next to cuts       the values on both sides
+//	  AllReduce
+//	  finish
+//	count entries        of sparse features, those stored
+//	AllReduce
+//	then, for one window of sparse features after the other (see bundler):
+//	  meetings           pairs of features that some row has both of
+//	  AllReduce
+//	  bundle
+//	lay out
+//
+// What is reduced are integers, each taken over all shards of a subtask at once, as no
+// order shows in it.
+
+// Objects of the queue.
+var (
+	packedRows = comqueue.PartitionedRows("packed rows")
+	shardLook  = shared.PerShard("look at the shard", shared.Msgpack[look]())
+	wholeLook  = shared.Replicated("look", shared.Msgpack[look]())
+	ownValues  = shared.Scratch[[]int32]("own values")
+	allValues  = shared.Scratch[[]int32]("values")
+	counts     = shared.Scratch[[]int64]("counts")
+	probes     = shared.Scratch[[]int64]("probes")
+	sides      = shared.Scratch[[]int64]("sides of cuts")
+	stored     = shared.Scratch[[]int64]("stored entries")
+	meetings   = shared.Scratch[[]int64]("meetings")
+	surveyor   = shared.Scratch[*survey]("survey of features")
+)
+
+// look is what a shard shows at first sight.
+type look struct {
+	Shards        []int32 // with rows
+	ShardRows     []int64
+	Rows          int64
+	Weighing      int64
+	Least, Most   int // features of a row; of sparse ones, Most is the largest index and 1
+	Weight        float64
+	MaxWeight     float64
+	Label         moments
+	Min, Max      float64
+	Groups        int64
+	Dictionaries  []dictionary
+	Feature       []int32 // of sparse rows: those that occur, ascending,
+	Entries       []int64 // and how often
+	TooMany       bool    // of the categories of a column of text
+	TooManyColumn int
+}
+
+// merge returns the look of two neighbouring ranges of shards.
+func (l look) merge(o look) look {
+	m := look{
+		Shards: append(append([]int32{}, l.Shards...), o.Shards...), ShardRows: append(append([]int64{}, l.ShardRows...), o.ShardRows...),
+		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Least: min(l.Least, o.Least), Most: max(l.Most, o.Most),
+		Weight: l.Weight + o.Weight, MaxWeight: max(l.MaxWeight, o.MaxWeight), Label: l.Label.merge(o.Label),
+		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max), Groups: l.Groups + o.Groups,
+	}
+	for i := range l.Dictionaries {
+		m.Dictionaries = append(m.Dictionaries, l.Dictionaries[i].merge(o.Dictionaries[i], dictionaryLimit))
+	}
+	m.Feature, m.Entries = mergeEntries(l, o)
+	return m
+}
+
+// dictionaryLimit is more than any dictionary may have.
+const dictionaryLimit = max(rows.MaxClasses, maxCategories)
+
+// mergeEntries merges the entries of sparse features.
+func mergeEntries(l, o look) (feature []int32, entries []int64) {
+	i, j := 0, 0
+	for i < len(l.Feature) || j < len(o.Feature) {
+		switch {
+		case j == len(o.Feature) || i < len(l.Feature) && l.Feature[i] < o.Feature[j]:
+			feature, entries = append(feature, l.Feature[i]), append(entries, l.Entries[i])
+			i++
+		case i == len(l.Feature) || o.Feature[j] < l.Feature[i]:
+			feature, entries = append(feature, o.Feature[j]), append(entries, o.Entries[j])
+			j++
+		default:
+			feature, entries = append(feature, l.Feature[i]), append(entries, l.Entries[i]+o.Entries[j])
+			i, j = i+1, j+1
+		}
+	}
+	return feature, entries
+}
+
+// survey is the state of the queue on one subtask.
+type survey struct {
+	table  Table
+	finder finder
+	bundle bundler
+	known  known
+	handed bool // the subtask's sums are in a buffer
+}
+
+// survey adds the queue.
+func (t Table) survey(b *engine.Builder, op string) *engine.Dataset {
+	or := comqueue.CommutativeOperator("or", int64(0), func(dst, src []int64) {
+		for i, v := range src[:len(dst)] {
+			dst[i] |= v
+		}
+	})
+	search := func() comqueue.Stage {
+		return comqueue.Repeat(rounds, searched,
+			once("probe values", probes, func(s *survey, out []int64) { s.finder.probe(out) }),
+			comqueue.AllReduce(probes),
+			comqueue.Named("narrow", narrow))
+	}
+	return comqueue.New(b, op+" facts").
+		InitWithPartitionedData(packedRows, t.Rows).
+		Add(comqueue.Named("look", t.look)).
+		Add(comqueue.AllReduceShardObjects(shardLook, wholeLook, look.merge)).
+		Add(comqueue.Named("agree", t.agree)).
+		Add(comqueue.Repeat(math.MaxInt32, lastGroup,
+			comqueue.Named("sort values", sortValues),
+			comqueue.AllGather(ownValues, allValues),
+			once("count values", counts, func(s *survey, out []int64) { s.finder.counts(out) }),
+			comqueue.AllReduce(counts),
+			comqueue.Named("begin", begin),
+			search(),
+			comqueue.Named("divide", divideWeight),
+			search(),
+			comqueue.Named("settle", settle),
+			once("next to cuts", sides, func(s *survey, out []int64) { s.finder.neighbours(out) }),
+			comqueue.AllReduce(sides, comqueue.Max),
+			comqueue.Named("finish", finish))).
+		Add(comqueue.Named("look at entries", lookAtEntries)).
+		Add(once("count entries", stored, func(s *survey, out []int64) { s.bundle.count(out) })).
+		Add(comqueue.AllReduce(stored)).
+		Add(comqueue.Named("choose features to bundle", chooseToBundle)).
+		Add(comqueue.Repeat(math.MaxInt32, lastWindow,
+			once("meetings", meetings, func(s *survey, out []int64) { s.bundle.meet(out) }),
+			comqueue.AllReduce(meetings, or),
+			comqueue.Named("bundle", bundle))).
+		Add(comqueue.Named("lay out", layOut)).
+		SetMaxIter(1).
+		CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]knownRow, error) {
+			row, err := surveyor.Get(ctx).known.encode()
+			return []knownRow{row}, err
+		})).
+		Exec().Named("facts")
+}
+
+// once returns a stage that brings what a subtask has of all its shards, as the part of one.
+func once(name string, key shared.Key[[]int64], fill func(s *survey, out []int64)) comqueue.Stage {
+	hand := func(ctx *comqueue.ComContext, out []int64) {
+		if s := surveyor.Get(ctx); !s.handed {
+			s.handed = true
+			fill(s, out)
+		}
+	}
+	return comqueue.Named(name, comqueue.ForEachShard(key,
+		func(ctx *comqueue.ComContext, _ int, out []int64) error {
+			hand(ctx, out)
+			return nil
+		},
+		comqueue.FoldedBy(func(ctx *comqueue.ComContext, _ shared.Range, out []int64) (bool, error) {
+			hand(ctx, out)
+			return true, nil
+		})))
+}
+
+// expect makes the buffer of sums that once is about to bring.
+func (s *survey) expect(ctx *comqueue.ComContext, key shared.Key[[]int64], n int) {
+	s.handed = false
+	if buffer, ok := key.Lookup(ctx); !ok || len(buffer) != n {
+		key.Put(ctx, make([]int64, n))
+	}
+}
+
+// look unpacks the shards and looks at each.
+func (t Table) look(ctx *comqueue.ComContext) error {
+	s := &survey{table: t}
+	s.finder.plan = t.plan
+	surveyor.Put(ctx, s)
+	for _, key := range []shared.Key[[]int64]{counts, probes, sides, stored, meetings} {
+		key.Put(ctx, nil)
+	}
+	return ctx.ForShards(func(shard int) error {
+		p, err := unpack(packedRows.Get(ctx, shard))
+		if err != nil || p.n == 0 {
+			return err
+		}
+		s.finder.parts = append(s.finder.parts, p)
+		s.finder.rows += int64(p.n)
+		shardLook.Put(ctx, shard, t.plan.look(shard, &p))
+		return nil
+	})
+}
+
+// look looks at a shard.
+func (p *plan) look(shard int, part *packed) look {
+	l := look{
+		Shards: []int32{int32(shard)}, ShardRows: []int64{int64(part.n)}, Rows: int64(part.n), Weighing: int64(part.n),
+		Least: part.d, Most: part.d, Weight: float64(part.n), MaxWeight: 1, Min: math.Inf(1), Max: math.Inf(-1),
+		Groups: int64(max(0, len(part.groups)-1)), Dictionaries: part.dictionaries,
+	}
+	if part.weight != nil {
+		l.Weight, l.MaxWeight = 0, 0
+		for _, w := range part.weight {
+			l.Weight += w
+			l.MaxWeight = max(l.MaxWeight, w)
+			if w == 0 {
+				l.Weighing--
+			}
+		}
+	}
+	if p.label == NumberLabel {
+		y := part.label
+		if p.upperAt >= 0 {
+			y = make([]float64, len(y)) // 0 where the lower end is infinite
+			for i, v := range part.label {
+				if !math.IsInf(v, 0) {
+					y[i] = v
+				}
+			}
+		}
+		l.Label = momentsOf(y, part.weight)
+		for _, v := range y {
+			l.Min, l.Max = min(l.Min, v), max(l.Max, v)
+		}
+	}
+	for i, f := range part.feature {
+		l.Feature = append(l.Feature, f)
+		l.Entries = append(l.Entries, int64(part.start[i+1]-part.start[i]))
+	}
+	return l
+}
+
+// compactFrom is the number of declared features from which on sparse rows are looked at
+// for those that occur.
+const compactFrom = 1 << 16
+
+// agree turns what the shards show into facts, or tells why they are none.
+func (t Table) agree(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	all, ok := wholeLook.Lookup(ctx)
+	if !ok {
+		all = look{}
+	}
+	p := t.plan
+	if err := p.usable(all); err != nil {
+		return err
+	}
+	facts := &s.known.Facts
+	*facts = Facts{
+		Declared: p.dim, Rows: all.Rows, Weighing: all.Weighing, Weight: all.Weight, LabelType: p.labelType(), Groups: all.Groups,
+		ShardRows: make([]int64, ctx.TotalShards()),
+	}
+	if facts.Declared == 0 {
+		facts.Declared = all.Most
+	}
+	for i, shard := range all.Shards {
+		facts.ShardRows[shard] = all.ShardRows[i]
+	}
+	if p.label == NumberLabel {
+		facts.LabelMean, facts.LabelStd = all.Label.Mean, math.Sqrt(all.Label.Squares/all.Label.Weight)
+		facts.LabelMin, facts.LabelMax = all.Min, all.Max
+	}
+	dictionaries := all.Dictionaries
+	if p.label == ClassLabel {
+		classes := dictionaries[0]
+		dictionaries = dictionaries[1:]
+		facts.ClassWeights = classes.Weight
+		for i, key := range classes.Keys {
+			s.known.Keys = append(s.known.Keys, []byte(key))
+			facts.Classes = append(facts.Classes, classes.text(i))
+		}
+	}
+	f := &s.finder
+	f.features = p.list(facts.Declared, all.Feature)
+	if err := p.setCategories(f.features, dictionaries); err != nil {
+		return err
+	}
+	f.prepare(all, ctx.NumTask())
+	return nil
+}
+
+// prepare makes a finder ready, of which features and parts are known.
+func (f *finder) prepare(all look, tasks int) {
+	f.missing, f.expect = make([]int64, len(f.features)), make([]int64, len(f.features))
+	next := 0
+	for i := range f.features {
+		f.expect[i] = all.Rows/int64(tasks) + 1
+		if f.plan.kind == sparseRows {
+			f.expect[i] = 1
+			for next < len(all.Feature) && int(all.Feature[next]) < f.features[i].Number {
+				next++
+			}
+			if next < len(all.Feature) && int(all.Feature[next]) == f.features[i].Number {
+				f.expect[i] = all.Entries[next]/int64(tasks) + 1
+			}
+		}
+	}
+	if f.plan.weightAt >= 0 {
+		f.setWeights(all.MaxWeight, all.Rows)
+	}
+}
+
+// usable says why rows cannot be trained on.
+func (p *plan) usable(all look) error {
+	c := p.columns
+	switch {
+	case all.Rows == 0 && c.Skip:
+		return errors.New("there are no rows to train on: the input is empty, or every row was skipped")
+	case all.Rows == 0:
+		return errors.New("there are no rows to train on: the input is empty")
+	case p.weightAt >= 0 && all.Weight == 0:
+		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", c.Weight)
+	case math.IsInf(all.Weight, 0):
+		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", c.Weight)
+	case p.label == ClassLabel && len(all.Dictionaries[0].Keys) > rows.MaxClasses:
+		return fmt.Errorf("column %q: %w", c.Label, tooManyClasses())
+	case p.label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)):
+		return fmt.Errorf("the labels in column %q are so large that their mean or spread exceeds float64: scale them down", c.Label)
+	case p.kind == raggedRows && all.Least != all.Most:
+		return fmt.Errorf("column %q has vectors of %d components and of %d: vectors are of one size", p.schema.Field(p.vector).Name, all.Least, all.Most)
+	case p.kind != sparseRows && all.Most == 0:
+		return fmt.Errorf("column %q: the vectors have no components", p.schema.Field(p.vector).Name)
+	}
+	for at := range p.codedAt {
+		if dim := max(p.dim, all.Most); at >= dim && p.kind != sparseRows {
+			return fmt.Errorf("categorical component %d is not one of column %q, which has %d", at, p.schema.Field(p.vector).Name, dim)
+		}
+	}
+	return nil
+}
+
+// list makes the features, given how many are declared and those that occur in sparse rows.
+func (p *plan) list(declared int, occur []int32) []Feature {
+	var all []Feature
+	add := func(number int) {
+		is, _ := p.categorical(number)
+		all = append(all, Feature{Name: p.nameOf(number), Number: number, Categorical: is, Column: -1, Slot: -1, Implicit: -1})
+	}
+	if p.kind == sparseRows && declared > compactFrom && 2*len(occur) <= declared {
+		for _, number := range occur {
+			add(int(number))
+		}
+		return all
+	}
+	for number := range declared {
+		add(number)
+	}
+	return all
+}
+
+// setCategories gives the categorical features their codes.
+func (p *plan) setCategories(features []Feature, dictionaries []dictionary) error {
+	at := map[int]*Feature{}
+	for i := range features {
+		at[features[i].Number] = &features[i]
+	}
+	for _, wanted := range []bool{true, false} { // dictionaries of text come first
+		for _, number := range p.categories() {
+			if _, text := p.categorical(number); text != wanted {
+				continue
+			}
+			d := dictionaries[0]
+			dictionaries = dictionaries[1:]
+			if wanted && len(d.Keys) > maxCategories {
+				return fmt.Errorf("column %q: there are more than %d different values; that many categories tell nothing: leave the column out, or group them", p.nameOf(number), maxCategories)
+			}
+			if f := at[number]; f != nil {
+				f.setCategories(d, wanted, p.options.MaxBins)
+			}
+		}
+	}
+	return nil
+}
+
+// once for each group of features
+
+func lastGroup(ctx *comqueue.ComContext) (bool, error) {
+	f := &surveyor.Get(ctx).finder
+	return f.next >= len(f.features), nil
+}
+
+func sortValues(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.finder.load()
+	ownValues.Put(ctx, s.finder.distinct())
+	allValues.Put(ctx, nil)
+	s.expect(ctx, counts, s.finder.countsLength())
+	return nil
+}
+
+func begin(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.finder.merge(allValues.Get(ctx))
+	s.finder.begin(counts.Get(ctx))
+	s.expect(ctx, probes, s.finder.probeLength())
+	return nil
+}
+
+func searched(ctx *comqueue.ComContext) (bool, error) {
+	return !surveyor.Get(ctx).finder.searching(), nil
+}
+
+func narrow(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.finder.narrow(probes.Get(ctx))
+	s.expect(ctx, probes, s.finder.probeLength())
+	return nil
+}
+
+func divideWeight(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.finder.divide()
+	s.expect(ctx, probes, s.finder.probeLength())
+	return nil
+}
+
+func settle(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.finder.settle()
+	s.expect(ctx, sides, s.finder.neighboursLength())
+	return nil
+}
+
+func finish(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.finder.finish(sides.Get(ctx))
+	return nil
+}
+
+// for sparse features
+
+func lookAtEntries(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	f := &s.finder
+	s.known.Facts.Missing = f.missing
+	s.bundle = newBundler(f.plan, f.features, f.missing, f.parts, s.known.Facts.Rows)
+	f.free, f.pairs, f.other, f.spare, f.weights = nil, nil, nil, nil, nil
+	s.expect(ctx, stored, s.bundle.countLength())
+	return nil
+}
+
+func chooseToBundle(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.bundle.choose(stored.Get(ctx))
+	s.expect(ctx, meetings, s.bundle.meetLength())
+	return nil
+}
+
+func bundle(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.bundle.bundle(meetings.Get(ctx))
+	s.expect(ctx, meetings, s.bundle.meetLength())
+	return nil
+}
+
+func lastWindow(ctx *comqueue.ComContext) (bool, error) {
+	return surveyor.Get(ctx).bundle.done(), nil
+}
+
+func layOut(ctx *comqueue.ComContext) error {
+	s := surveyor.Get(ctx)
+	s.known.Layout = s.bundle.layout()
+	return nil
+}
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
