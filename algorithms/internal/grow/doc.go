@@ -24,8 +24,7 @@
 //		s := g.State(ctx)
 //		t := s.Tree(0)                             // *tree.Tree, the same on every subtask
 //		s.EachLeaf(0, func(node int32, rows []int32) {})
-//		s.AddValues(0, margins, stride, column)    // margins += value of each row's leaf
-//		leaf := s.Leaves(0, leaf)                  // of each row, in the bag or not
+//		leaf = s.Leaves(0, leaf)                   // of each row, in the bag or not
 //		leaf = s.Route(0, evaluation, leaf)        // of the rows of another *bins.Data
 //		return nil
 //	})

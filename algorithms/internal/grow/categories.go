@@ -1,0 +1,102 @@
+package grow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+)
+
+// Where no row of a node misses a categorical feature, missing values and categories that
+// training has not seen go right, with those that the split does not single out.
+
+// oneHot tries to split one category off the others.
+func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64, order int32) {
+	w := s.scorer.width
+	missing := sums[f.Bins*w:][:w]
+	some := !zero(missing)
+	for b := range f.Bins {
+		bin := sums[b*w:][:w]
+		if zero(bin) {
+			continue
+		}
+		candidate := split{order: order, feature: number, place: int32(b), categorical: true}
+		candidate.set[b/64] = 1 << (b % 64)
+		s.bothWays(bin, missing, some, candidate)
+	}
+}
+
+// bothWays offers a split with missing values on the left, if there are some, and on the right.
+func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) {
+	if some {
+		candidate.missingLeft = true
+		s.offer(plus(s.lefts[0], left, missing), candidate)
+		candidate.missingLeft = false
+	}
+	s.offer(left, candidate)
+}
+
+// sorted tries to cut the categories of the node in two, in the order of their gradients
+// over their hessians: where the loss is convex the best of all subsets is among these
+// (Fisher, "On Grouping for Maximum Homogeneity", JASA 1958). Where classes are counted, of
+// which that holds for two, they are sorted by the share of each class in turn.
+func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64, order int32) {
+	if s.p.Criterion == Newton {
+		s.scorer.lambda += s.p.CategoryLambda
+		s.cuts(f, number, sums, order, 0)
+		s.scorer.lambda = s.p.Lambda
+		return
+	}
+	for class := range s.scorer.sums {
+		if class > 0 || s.scorer.sums > 2 || s.scorer.sums == 1 {
+			s.cuts(f, number, sums, order, class)
+		}
+	}
+}
+
+// cuts sorts categories by one of their sums and tries all cuts.
+func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32, by int) {
+	w := s.scorer.width
+	s.order, s.keys = s.order[:0], sized(s.keys, f.Bins)
+	for b := range f.Bins {
+		if bin := sums[b*w:][:w]; !zero(bin) {
+			s.order = append(s.order, int32(b))
+			s.keys[b] = s.key(bin, by)
+		}
+	}
+	keys := s.keys
+	slices.SortFunc(s.order, func(x, y int32) int {
+		if c := cmp.Compare(keys[x], keys[y]); c != 0 {
+			return c
+		}
+		return cmp.Compare(x, y)
+	})
+	missing := sums[f.Bins*w:][:w]
+	some := !zero(missing)
+	clear(s.acc)
+	candidate := split{order: order, feature: number, categorical: true}
+	for i, b := range s.order {
+		plus(s.acc, s.acc, sums[int(b)*w:][:w])
+		candidate.set[b/64] |= 1 << (b % 64)
+		candidate.place = int32(by<<8 + i)
+		if most := s.p.MaxCategories; most > 0 && min(i+1, len(s.order)-i-1) > most {
+			continue
+		}
+		if i == len(s.order)-1 && !some {
+			break
+		}
+		s.bothWays(s.acc, missing, some, candidate)
+	}
+}
+
+// key is what a category is sorted by.
+func (s *searcher) key(bin []int64, by int) float64 {
+	below := s.scorer.weight(bin) + s.p.CategorySmooth
+	if !(below > 0) {
+		return 0
+	}
+	if s.p.Criterion == Newton {
+		return float64(bin[0]) * s.scorer.unit.g / below
+	}
+	return float64(bin[by]) * s.scorer.unit.h / below
+}

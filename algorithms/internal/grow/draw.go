@@ -1,0 +1,86 @@
+package grow
+
+import (
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Draws of a tree are a function of the seed, the number of the tree, and the level or the
+// node: of a node its path from the root, as the number that has 1 for the root and 2i and
+// 2i+1 for the children of i. Each is a word of shared.Random mixed with the finaliser of
+// splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
+// OOPSLA 2014), which is cheap enough for each feature of each node.
+
+// golden is 2^64 over the golden ratio, the increment of splitmix64.
+const golden = 0x9e3779b97f4a7c15
+
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// draws are those of one tree.
+type draws struct{ levels, nodes, thresholds uint64 }
+
+// treeDraws returns the draws of a tree, and that of its features.
+func treeDraws(seed uint64, tree int) (draws, uint64) {
+	r := shared.NewRandom(seed, "grow", -1, tree)
+	return draws{r.At(0), r.At(1), r.At(2)}, r.At(3)
+}
+
+func (d draws) level(depth int32) uint64 { return mix(d.levels + golden*uint64(depth+1)) }
+func (d draws) node(path uint64) uint64  { return mix(d.nodes + golden*path) }
+func (d draws) threshold(path uint64, feature int32) uint64 {
+	return mix(mix(d.thresholds+golden*path) + golden*uint64(feature+1))
+}
+
+// share is how many of m a share takes.
+func share(part float64, m int) int {
+	if part == 0 {
+		return m
+	}
+	return min(max(1, int(float64(part*float64(m)))), m)
+}
+
+// chooser takes features by draws.
+type chooser struct{ keys []uint64 }
+
+// maxFeatures bounds the features that can be drawn from: keys hold their places.
+const maxFeatures = 1 << 24
+
+// order sorts features by their draws.
+func (c *chooser) order(features []int32, draw uint64, out []int32) []int32 {
+	c.keys = c.keys[:0]
+	for i, f := range features {
+		c.keys = append(c.keys, mix(draw+golden*uint64(f+1))&^(maxFeatures-1)|uint64(i))
+	}
+	slices.Sort(c.keys)
+	out = out[:0]
+	for _, k := range c.keys {
+		out = append(out, features[k&(maxFeatures-1)])
+	}
+	return out
+}
+
+// take returns k of the features, in ascending order, in out.
+func (c *chooser) take(features []int32, k int, draw uint64, out []int32) []int32 {
+	if k >= len(features) {
+		return append(out[:0], features...)
+	}
+	out = c.order(features, draw, out)[:k]
+	slices.Sort(out)
+	return out
+}
+
+// usable returns the numbers of the features that can split rows.
+func usable(l *bins.Layout) (features []int32) {
+	for i := range l.Features {
+		if l.Features[i].Stored() > 0 {
+			features = append(features, int32(i))
+		}
+	}
+	return features
+}

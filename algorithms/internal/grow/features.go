@@ -1,0 +1,84 @@
+package grow
+
+// drawFeatures draws the features that a tree looks at.
+func (s *State) drawFeatures(j *job) {
+	var draw uint64
+	j.draws, draw = treeDraws(s.p.Seed, j.number)
+	j.features = s.chooser.take(s.usable, share(s.p.ByTree, len(s.usable)), draw, j.features)
+	j.levels = j.levels[:0]
+}
+
+// level returns the features that a level of a tree looks at.
+func (s *State) level(j *job, depth int32) []int32 {
+	if s.p.ByLevel == 0 || s.p.ByLevel == 1 {
+		return j.features
+	}
+	for len(j.levels) <= int(depth) {
+		d := int32(len(j.levels))
+		j.levels = append(j.levels, s.chooser.take(j.features, share(s.p.ByLevel, len(j.features)), j.draws.level(d), nil))
+	}
+	return j.levels[depth]
+}
+
+// featuresOf returns the features that a node looks at, in ascending order, and those that
+// it tries one after the other if they give no split.
+func (s *State) featuresOf(j *job, n int32) (features, others []int32) {
+	v := &j.nodes[n]
+	features = s.level(j, v.depth)
+	if s.groups != nil {
+		s.allowed = s.meeting(j, n, features, s.allowed[:0])
+		features = s.allowed
+	}
+	if k := share(s.p.ByNode, len(features)); k < len(features) {
+		s.looked = s.chooser.take(features, k, j.draws.node(v.path), s.looked)
+		features = s.looked
+	}
+	if k := s.p.NodeFeatures; k > 0 && k < len(features) {
+		s.others = s.chooser.order(features, mix(j.draws.node(v.path)), s.others)
+		s.looked = append(s.looked[:0], s.others[:k]...)
+		sortInt32(s.looked)
+		return s.looked, s.others[k:]
+	}
+	return features, nil
+}
+
+func sortInt32(v []int32) {
+	for i := 1; i < len(v); i++ { // few
+		for k := i; k > 0 && v[k] < v[k-1]; k-- {
+			v[k], v[k-1] = v[k-1], v[k]
+		}
+	}
+}
+
+// meeting appends those of the features that may meet all features on the path to a node.
+func (s *State) meeting(j *job, n int32, features, out []int32) []int32 {
+	for _, f := range features {
+		if s.mayMeet(j, n, f) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// mayMeet tells whether a group has the feature and all those above the node, or the
+// feature is all there is above it.
+func (s *State) mayMeet(j *job, n, f int32) bool {
+	inGroup := func(member []bool) bool {
+		if member != nil && !member[f] {
+			return false
+		}
+		for up := j.nodes[n].parent; up >= 0; up = j.nodes[up].parent {
+			g := j.nodes[up].split.feature
+			if member == nil && g != f || member != nil && !member[g] {
+				return false
+			}
+		}
+		return true
+	}
+	for _, member := range s.groups {
+		if inGroup(member) {
+			return true
+		}
+	}
+	return inGroup(nil)
+}

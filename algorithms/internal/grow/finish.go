@@ -1,0 +1,294 @@
+package grow
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// Grown is a tree that has grown: the tree, and what sends binned rows through it. It is the
+// same on every subtask.
+type Grown struct {
+	// Tree has the splits, the values of all nodes, gains, covers and counts. Its weight is
+	// 1 and its output 0; the caller sets others.
+	Tree tree.Tree
+	// Bounds has the least and the largest value that monotone constraints leave to each
+	// node; nil without such constraints.
+	Bounds [][2]float64
+
+	rules   []rule
+	numbers []int32 // in the growing tree, of the tree's nodes
+}
+
+// sumLeaves sums the fine pairs of the subtask's rows in the leaves. Where histograms have
+// fine sums, and where classes are counted, the sums are known already.
+func (s *State) sumLeaves() {
+	out := s.buffers.leaves[:0]
+	for _, j := range s.active() {
+		t := j.target
+		if t.counting || t.isWide {
+			continue
+		}
+		for n := range j.nodes {
+			if j.nodes[n].left != 0 {
+				continue
+			}
+			var g, h int64
+			if j.listed {
+				for _, row := range j.list(int32(n)) {
+					a, b := t.pair(row)
+					g, h = g+a, h+b
+				}
+			} else {
+				for row := range int32(s.data.Rows) {
+					a, b := t.pair(row)
+					g, h = g+a, h+b
+				}
+			}
+			out = append(out, g, h)
+		}
+	}
+	s.buffers.leaves = out
+}
+
+// finish makes the trees, given the leaf sums of all subtasks.
+func (s *State) finish(all []int64) {
+	for _, j := range s.active() {
+		unit := j.unit
+		if t := j.target; !t.counting && !t.isWide {
+			all = s.takeLeaves(j, all)
+			unit = t.fine
+		}
+		s.make(j, unit)
+		for n := range j.nodes {
+			s.release(&j.nodes[n])
+		}
+	}
+}
+
+// takeLeaves puts the fine sums of leaves, and those that follow for the nodes above, in the
+// place of the others.
+func (s *State) takeLeaves(j *job, all []int64) []int64 {
+	for n := range j.nodes {
+		sums := j.total(int32(n), s.width)
+		clear(sums[:2])
+		if j.nodes[n].left == 0 {
+			copy(sums[:2], all[:2])
+			all = all[2:]
+		}
+	}
+	for n := len(j.nodes) - 1; n > 0; n-- {
+		own, up := j.total(int32(n), s.width), j.total(j.nodes[n].parent, s.width)
+		up[0] += own[0]
+		up[1] += own[1]
+	}
+	return all
+}
+
+// make writes a tree.
+func (s *State) make(j *job, unit scale) {
+	g := &j.grown
+	g.numbers = s.numbering(j, g.numbers[:0])
+	place := make([]int32, len(j.nodes))
+	for i, n := range g.numbers {
+		place[n] = int32(i)
+	}
+	// The nodes are the caller's to keep, beyond the batch.
+	g.Tree = tree.Tree{Nodes: make([]tree.Node, len(g.numbers)), Weight: 1}
+	g.rules = make([]rule, len(g.numbers))
+	g.Bounds = nil
+	if s.p.Monotone != nil {
+		g.Bounds = make([][2]float64, len(g.numbers))
+	}
+	if j.target.counting {
+		g.Tree.Values = make([]float64, len(g.numbers)*s.scored)
+	}
+	for i, n := range g.numbers {
+		v, to := &j.nodes[n], &g.Tree.Nodes[i]
+		sc := newScorer(&s.p, unit, s.width, s.scored)
+		sc.lo, sc.hi = v.lo, v.hi
+		sums := j.total(n, s.width)
+		to.Count, to.Cover = v.count, sc.weight(sums)
+		if g.Bounds != nil {
+			g.Bounds[i] = [2]float64{v.lo, v.hi}
+		}
+		if j.target.counting {
+			all := float64(total(sums[:s.scored]))
+			for c, x := range sums[:s.scored] {
+				if all > 0 {
+					g.Tree.Values[i*s.scored+c] = float64(x) / all
+				}
+			}
+		} else {
+			to.Value = sc.value(float64(sums[0])*unit.g, float64(sums[1])*unit.h) + 0 // no −0
+		}
+		if v.left == 0 {
+			continue
+		}
+		to.Left, to.Right, to.Gain = place[v.left], place[v.left+1], v.gain
+		g.rules[i] = v.split.rule()
+		s.describe(to, &g.Tree, &v.split)
+	}
+}
+
+// describe writes a split as trees have it.
+func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
+	f := &s.data.Layout.Features[p.feature]
+	to.Feature = int32(f.Number)
+	if p.missingLeft {
+		to.Flags |= tree.DefaultLeft
+	}
+	switch {
+	case p.categorical:
+		r := p.rule()
+		words, setRight := f.Set(func(bin int) bool { return r.left(bin, f.Bins) }, p.missingLeft)
+		to.Flags |= tree.Categorical
+		if setRight {
+			to.Flags |= tree.SetRight
+		}
+		to.Set, to.SetWords = int32(len(t.Sets)), int32(len(words))
+		t.Sets = append(t.Sets, words...)
+	case p.place < 0:
+		to.Threshold = math.Inf(-1) // nothing but what is missing goes left
+	default:
+		to.Threshold = float64(f.Cuts[p.place])
+	}
+}
+
+// numbering lists the nodes in the order of the tree: level by level, or, where trees grow
+// leaf by leaf, pair by pair as one split after the other makes them.
+func (s *State) numbering(j *job, out []int32) []int32 {
+	out = append(out, 0)
+	if !s.p.LeafWise {
+		for i := 0; i < len(out); i++ {
+			if v := &j.nodes[out[i]]; v.left != 0 {
+				out = append(out, v.left, v.left+1)
+			}
+		}
+		return out
+	}
+	q := &splitQueue{j: j}
+	for next := int32(0); ; {
+		if v := &j.nodes[next]; v.left != 0 {
+			out = append(out, v.left, v.left+1)
+			for n := v.left; n <= v.left+1; n++ {
+				if j.nodes[n].left != 0 {
+					heap.Push(q, n)
+				}
+			}
+		}
+		if len(q.nodes) == 0 {
+			return out
+		}
+		next = heap.Pop(q).(int32)
+	}
+}
+
+// splitQueue has nodes that were split, that which comes first on top.
+type splitQueue struct {
+	j     *job
+	nodes []int32
+}
+
+func (q *splitQueue) Len() int           { return len(q.nodes) }
+func (q *splitQueue) Less(x, y int) bool { return q.j.before(q.nodes[x], q.nodes[y]) }
+func (q *splitQueue) Swap(x, y int)      { q.nodes[x], q.nodes[y] = q.nodes[y], q.nodes[x] }
+func (q *splitQueue) Push(n any)         { q.nodes = append(q.nodes, n.(int32)) }
+func (q *splitQueue) Pop() any {
+	n := q.nodes[len(q.nodes)-1]
+	q.nodes = q.nodes[:len(q.nodes)-1]
+	return n
+}
+
+// Grown returns tree k of the batch. It is the caller's, and the State forgets it at the
+// next batch.
+func (s *State) Grown(k int) Grown { return s.active()[k].grown }
+
+// Tree returns tree k of the batch, of which the caller may change weight, output and the
+// values of nodes.
+func (s *State) Tree(k int) *tree.Tree { return &s.active()[k].grown.Tree }
+
+// EachLeaf calls f for each leaf of tree k with the subtask's rows in the bag that end
+// there, in ascending order, a row as often as it was drawn. They are borrowed.
+func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
+	j := s.active()[k]
+	s.listRows(j)
+	for i, n := range j.grown.numbers {
+		if j.nodes[n].left == 0 {
+			f(int32(i), j.list(n))
+		}
+	}
+}
+
+// Leaves writes to out, which it grows as needed, the node of tree k where each row of the
+// subtask ends, in the bag or not.
+func (s *State) Leaves(k int, out []int32) []int32 {
+	j := s.active()[k]
+	if j.bagged {
+		return j.grown.Route(s.data, nil, out)
+	}
+	out = sized(out, s.data.Rows)
+	s.EachLeaf(k, func(node int32, rows []int32) {
+		for _, row := range rows {
+			out[row] = node
+		}
+	})
+	return out
+}
+
+// Route writes to out the node of tree k where each row of a dataset ends; see Grown.Route.
+func (s *State) Route(k int, d *bins.Data, out []int32) []int32 {
+	return s.active()[k].grown.Route(d, nil, out)
+}
+
+// Route writes to out the node where each of the listed rows of a dataset ends, which was
+// binned as the training data; nil rows stand for all.
+func (g *Grown) Route(d *bins.Data, rows []int32, out []int32) []int32 {
+	n := len(rows)
+	if rows == nil {
+		n = d.Rows
+	}
+	out = sized(out, n)
+	tables := make([][256]byte, len(g.rules))
+	for i := range g.rules {
+		if node := &g.Tree.Nodes[i]; node.Left != 0 && d.Layout.Features[g.rules[i].feature].Column >= 0 {
+			tables[i] = g.rules[i].table(d.Layout)
+		}
+	}
+	for i := range out {
+		row := int32(i)
+		if rows != nil {
+			row = rows[i]
+		}
+		out[i] = g.route(d, tables, row)
+	}
+	return out
+}
+
+// route returns the node where a row ends.
+func (g *Grown) route(d *bins.Data, tables [][256]byte, row int32) int32 {
+	at := int32(0)
+	for {
+		node := &g.Tree.Nodes[at]
+		if node.Left == 0 {
+			return at
+		}
+		r := &g.rules[at]
+		f := &d.Layout.Features[r.feature]
+		left := false
+		if f.Column >= 0 {
+			c := &d.Layout.Columns[f.Column]
+			block := &d.Blocks[c.Block]
+			left = tables[at][block.Bins[int(row)*block.Stride+c.Offset]] == 1
+		} else {
+			left = r.sends(row, f, d)
+		}
+		if left {
+			at = node.Left
+		} else {
+			at = node.Right
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package grow
+
+import (
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// histogram makes the sums of the subtask's rows of a node, for all slots: of a slot that
+// subtask o owns at out[base(o)+slot*width].
+func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int) {
+	if j.target.counting {
+		s.classHistogram(j, n, out, base)
+		return
+	}
+	rows, all := []int32(nil), !j.listed
+	if !all {
+		rows = j.list(n)
+	}
+	for b := range s.data.Blocks {
+		s.blockHistogram(j, b, rows, all, out, base)
+	}
+	if s.data.Sparse.RowPtr != nil {
+		s.sparseHistogram(j, rows, all, out, base)
+	}
+}
+
+// blockHistogram makes those of the columns of a block.
+func (s *State) blockHistogram(j *job, block int, rows []int32, all bool, out []int64, base func(owner int) int) {
+	t, stride, bytes := j.target, s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
+	n := len(rows)
+	if all {
+		n = s.data.Rows
+	}
+	counted := s.width > s.scored
+	words := 1
+	if t.isWide || counted {
+		words = 2
+	}
+	work := s.work[:words*stride*kernel.HistogramStride]
+	step := kernel.PackedRows
+	if t.isWide {
+		step = max(n, 1)
+	}
+	for at := 0; at < n || at == 0; at += step {
+		hi := min(at+step, n)
+		clear(work)
+		switch {
+		case t.isWide && all:
+			kernel.HistogramWide(work, bytes, stride, t.wide)
+		case t.isWide:
+			kernel.HistogramWideAt(work, bytes, stride, t.wide, rows)
+		case counted && all:
+			kernel.HistogramCounted(work, bytes[at*stride:], stride, t.packed[at:hi])
+		case counted:
+			kernel.HistogramCountedAt(work, bytes, stride, t.packed, rows[at:hi])
+		case all:
+			kernel.HistogramPacked(work, bytes[at*stride:], stride, t.packed[at:hi])
+		default:
+			kernel.HistogramPackedAt(work, bytes, stride, t.packed, rows[at:hi])
+		}
+		s.fold(block, work, words, t.isWide, at == 0, out, base)
+	}
+	if t.isWide && counted {
+		s.countRows(block, rows, all, out, base)
+	}
+}
+
+// fold adds the sums of a block to where they belong, or, the first time, sets them.
+func (s *State) fold(block int, work []int64, words int, wide, first bool, out []int64, base func(owner int) int) {
+	for _, r := range s.slots.runs {
+		if r.block != block {
+			continue
+		}
+		from := work[words*(r.column*kernel.HistogramStride+r.from):][:words*r.n]
+		to := out[base(r.owner)+r.slot*s.width:][:r.n*s.width]
+		if first {
+			clear(to)
+		}
+		switch {
+		case words == 1:
+			foldPacked(to, from)
+		case !wide:
+			for i := 0; i < r.n; i++ {
+				g, h := kernel.Unpack(from[2*i])
+				to[3*i] += g
+				to[3*i+1] += h
+				to[3*i+2] += from[2*i+1]
+			}
+		default:
+			w := s.width
+			for i := 0; i < r.n; i++ {
+				to[w*i] += from[2*i]
+				to[w*i+1] += from[2*i+1]
+			}
+		}
+	}
+}
+
+func foldPacked(to, from []int64) {
+	for i, v := range from {
+		pair := to[2*i:][:2]
+		g, h := kernel.Unpack(v)
+		pair[0] += g
+		pair[1] += h
+	}
+}
+
+// countRows adds the numbers of rows to wide sums.
+func (s *State) countRows(block int, rows []int32, all bool, out []int64, base func(owner int) int) {
+	stride, bytes := s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
+	for len(s.ones) < s.data.Rows {
+		s.ones = append(s.ones, 1)
+	}
+	work := s.work[:stride*kernel.HistogramStride]
+	clear(work)
+	if all {
+		kernel.HistogramPacked(work, bytes, stride, s.ones[:s.data.Rows])
+	} else {
+		kernel.HistogramPackedAt(work, bytes, stride, s.ones, rows)
+	}
+	for _, r := range s.slots.runs {
+		if r.block == block {
+			to := out[base(r.owner)+r.slot*s.width:][:r.n*s.width]
+			for i, v := range work[r.column*kernel.HistogramStride+r.from:][:r.n] {
+				to[s.width*i+s.width-1] += v
+			}
+		}
+	}
+}
+
+// clearSparse clears the sums of the features that rows hold as sparse.
+func (s *State) clearSparse(out []int64, base func(owner int) int) {
+	l := s.data.Layout
+	for o := range s.tasks {
+		if lo, hi := max(s.slots.cut[o], l.ColumnSlots), s.slots.cut[o+1]; lo < hi {
+			at := base(o)
+			clear(out[at+lo*s.width : at+hi*s.width])
+		}
+	}
+}
+
+// sparseHistogram makes the sums of features that rows hold as sparse.
+func (s *State) sparseHistogram(j *job, rows []int32, all bool, out []int64, base func(owner int) int) {
+	s.clearSparse(out, base)
+	t, w, counted := j.target, s.width, s.width > s.scored
+	add := func(row int32) {
+		var g, h int64
+		if t.isWide {
+			g, h = t.wide[2*row], t.wide[2*row+1]
+		} else {
+			g, h = kernel.Unpack(t.packed[row])
+		}
+		owner, at := 0, base(0)
+		sparse := &s.data.Sparse
+		for _, slot := range sparse.Slots[sparse.RowPtr[row]:sparse.RowPtr[row+1]] {
+			for int(slot) >= s.slots.cut[owner+1] {
+				owner++
+				at = base(owner)
+			}
+			sum := out[at+int(slot)*w:][:w]
+			sum[0] += g
+			sum[1] += h
+			if counted {
+				sum[2]++
+			}
+		}
+	}
+	if all {
+		for r := range int32(s.data.Rows) {
+			add(r)
+		}
+		return
+	}
+	for _, r := range rows {
+		add(r)
+	}
+}
+
+// classHistogram counts classes, in the order of slots, and hands the sums out.
+func (s *State) classHistogram(j *job, n int32, out []int64, base func(owner int) int) {
+	l, w := s.data.Layout, s.width
+	local := out
+	if s.tasks > 1 {
+		s.local = sized(s.local, l.Slots*w)
+		local = s.local
+	}
+	clear(local[:l.Slots*w])
+	t, counted := j.target, s.width > s.scored
+	add := func(row int32) {
+		class, weight := int(t.class[row]), t.weight(row)
+		for b := range s.data.Blocks {
+			block := &s.data.Blocks[b]
+			for c, bin := range block.Bins[int(row)*block.Stride:][:block.Stride] {
+				sum := local[(l.Columns[block.First+c].Slot+int(bin))*w:][:w]
+				sum[class] += weight
+				if counted {
+					sum[w-1]++
+				}
+			}
+		}
+		if sparse := &s.data.Sparse; sparse.RowPtr != nil {
+			for _, slot := range sparse.Slots[sparse.RowPtr[row]:sparse.RowPtr[row+1]] {
+				sum := local[int(slot)*w:][:w]
+				sum[class] += weight
+				if counted {
+					sum[w-1]++
+				}
+			}
+		}
+	}
+	if j.listed {
+		for _, r := range j.list(n) {
+			add(r)
+		}
+	} else {
+		for r := range int32(s.data.Rows) {
+			add(r)
+		}
+	}
+	if s.tasks > 1 {
+		for o := range s.tasks {
+			lo, hi := s.slots.cut[o]*w, s.slots.cut[o+1]*w
+			copy(out[base(o)+lo:], local[lo:hi])
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package grow
+
+import (
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// rule is where a split sends bins of its feature.
+type rule struct {
+	feature     int32
+	place       int32
+	missingLeft bool
+	categorical bool
+	set         [4]uint64
+}
+
+func (p *split) rule() rule {
+	return rule{p.feature, p.place, p.missingLeft, p.categorical, p.set}
+}
+
+// left tells whether a bin goes left; bins is the number of those for values.
+func (r *rule) left(bin, bins int) bool {
+	switch {
+	case bin == bins:
+		return r.missingLeft
+	case r.categorical:
+		return r.set[bin/64]>>(bin%64)&1 == 1
+	}
+	return bin <= int(r.place)
+}
+
+// table returns 1 for the bytes of the feature's column that go left, else 0.
+func (r *rule) table(l *bins.Layout) (t [256]byte) {
+	f := &l.Features[r.feature]
+	slot := l.Columns[f.Column].Slot
+	rest := f.Implicit >= 0 && r.left(f.Implicit, f.Bins)
+	for b := range t {
+		left := rest
+		if at := slot + b; at >= f.Slot && at < f.Slot+f.Stored() {
+			left = r.left(f.BinOfSlot(at), f.Bins)
+		}
+		if left {
+			t[b] = 1
+		}
+	}
+	return t
+}
+
+// sends tells whether a row goes left by a feature that rows hold as sparse.
+func (r *rule) sends(row int32, f *bins.Feature, d *bins.Data) bool {
+	slots := d.Sparse.Slots[d.Sparse.RowPtr[row]:d.Sparse.RowPtr[row+1]]
+	lo, hi := 0, len(slots)
+	for lo < hi {
+		if mid := int(uint(lo+hi) >> 1); int(slots[mid]) < f.Slot {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	if lo < len(slots) && int(slots[lo]) < f.Slot+f.Stored() {
+		return r.left(f.BinOfSlot(int(slots[lo])), f.Bins)
+	}
+	return r.left(f.Implicit, f.Bins)
+}
+
+// partition puts rows that go left before those that go right, keeps their order otherwise,
+// and returns how many go left. spare has room for as many rows.
+func (r *rule) partition(d *bins.Data, rows, spare []int32) int {
+	f := &d.Layout.Features[r.feature]
+	left := 0
+	if f.Column >= 0 {
+		c := &d.Layout.Columns[f.Column]
+		block := &d.Blocks[c.Block]
+		if len(rows) == 0 {
+			return 0
+		}
+		table := r.table(d.Layout)
+		left = kernel.PartitionRows(rows, block.Bins[c.Offset:], block.Stride, &table, rows, spare)
+	} else {
+		right := spare[:0]
+		for _, row := range rows {
+			if r.sends(row, f, d) {
+				rows[left] = row
+				left++
+			} else {
+				right = append(right, row)
+			}
+		}
+	}
+	copy(rows[left:], spare[:len(rows)-left])
+	return left
+}
+
+// listRows lists the rows of the subtask that are in the bag of a job, those of its root.
+func (s *State) listRows(j *job) {
+	if !j.listed && !j.bagged {
+		j.rows = sized(j.rows, s.data.Rows)
+		for i := range j.rows {
+			j.rows[i] = int32(i)
+		}
+	}
+	j.listed = true
+}

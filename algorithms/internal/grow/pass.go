@@ -1,0 +1,468 @@
+package grow
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// A pass makes some histograms, shares them out, looks for the best splits of their nodes,
+// gathers those, splits nodes, and counts the rows of the children. It is cut into functions
+// between which subtasks communicate.
+
+const (
+	// passBytes bounds the histograms of a pass, keptBytes those kept from pass to pass.
+	passBytes = 128 << 20
+	keptBytes = 1 << 30
+)
+
+// mostOf returns how many nodes' histograms fit in some bytes; the same on every subtask.
+func (s *State) mostOf(bytes int) int {
+	return max(1, bytes/max(1, 8*s.width*s.data.Layout.Slots))
+}
+
+// alone tells whether there is nobody to communicate with.
+func (s *State) alone() bool { return s.tasks == 1 }
+
+// makeHistograms makes those of the next nodes.
+func (s *State) makeHistograms() {
+	n := min(len(s.pending), s.mostOf(passBytes))
+	s.building = append(s.building[:0], s.pending[:n]...)
+	s.pending = slices.Delete(s.pending, 0, n)
+	if s.alone() {
+		for _, b := range s.building {
+			j := s.jobs[b.job]
+			v := &j.nodes[b.node]
+			v.sums = s.sumsOf()
+			s.histogram(j, b.node, v.sums, func(int) int { return 0 })
+		}
+		return
+	}
+	s.buffers.sums = sized(s.buffers.sums, n*s.data.Layout.Slots*s.width)
+	for m, b := range s.building {
+		s.histogram(s.jobs[b.job], b.node, s.buffers.sums, func(owner int) int {
+			return s.slots.place(owner, 0, m, n) * s.width
+		})
+	}
+	s.buffers.blocks = sized(s.buffers.blocks, s.tasks)
+	for o := range s.tasks {
+		s.buffers.blocks[o] = n * s.slots.size(o) * s.width
+	}
+}
+
+// takeSums takes the subtask's block of the histograms of all subtasks.
+func (s *State) takeSums(block []int64) {
+	size := s.slots.size(s.task) * s.width
+	for m, b := range s.building {
+		v := &s.jobs[b.job].nodes[b.node]
+		v.sums = s.sumsOf()
+		copy(v.sums, block[m*size:(m+1)*size])
+	}
+}
+
+// lookFor finds the best splits by the subtask's features of the nodes whose histograms were
+// made and of their siblings, and writes them down one after the other.
+func (s *State) lookFor() {
+	s.buffers.found = s.buffers.found[:0]
+	for _, b := range s.building {
+		j := s.jobs[b.job]
+		if b.sibling >= 0 {
+			s.subtract(j, b)
+		}
+		if b.search {
+			s.lookAt(j, b.node)
+		}
+		if b.sibling >= 0 {
+			s.lookAt(j, b.sibling)
+		}
+	}
+}
+
+// subtract makes the sums of a sibling in the place of those of the parent.
+func (s *State) subtract(j *job, b build) {
+	own, other := &j.nodes[b.node], &j.nodes[b.sibling]
+	parent := &j.nodes[own.parent]
+	other.sums, parent.sums = parent.sums, nil
+	subtract(other.sums, own.sums)
+}
+
+// subtract does v[i] -= w[i].
+func subtract(v, w []int64) {
+	w = w[:len(v)]
+	for i, x := range w {
+		v[i] -= x
+	}
+}
+
+// lookAt finds the best split of a node and appends its record.
+func (s *State) lookAt(j *job, n int32) {
+	v := &j.nodes[n]
+	s.search.begin(s.scorerOf(j, v), j.total(n, s.width))
+	v.worth = s.search.worth
+	features, others := s.featuresOf(j, n)
+	lo := s.slots.cut[s.task]
+	look := func(f int32, order int32) {
+		feature := &s.data.Layout.Features[f]
+		if feature.Slot < lo || feature.Slot >= s.slots.cut[s.task+1] {
+			return
+		}
+		at := (feature.Slot - lo) * s.width
+		random := uint64(0)
+		if s.p.RandomThresholds {
+			random = j.draws.threshold(v.path, f)
+		}
+		s.search.feature(f, v.sums[at:at+feature.Stored()*s.width], order, random)
+	}
+	for _, f := range features {
+		look(f, 0)
+	}
+	for i, f := range others {
+		if s.search.best.found {
+			break
+		}
+		look(f, int32(i+1))
+	}
+	s.buffers.found = appendRecord(s.buffers.found, &s.search.best, s.width)
+}
+
+// recordWords is the length of a record without sums.
+const recordWords = 8
+
+// appendRecord writes a split as integers.
+func appendRecord(out []int64, b *split, width int) []int64 {
+	if !b.found {
+		for range recordWords + width {
+			out = append(out, 0)
+		}
+		return out
+	}
+	flags := int64(1)
+	if b.missingLeft {
+		flags |= 2
+	}
+	if b.categorical {
+		flags |= 4
+	}
+	out = append(out, flags|int64(b.order)<<3, int64(b.feature), int64(b.place), int64(math.Float64bits(b.score)))
+	for _, w := range b.set {
+		out = append(out, int64(w))
+	}
+	return append(out, b.left[:width]...)
+}
+
+// readRecord reads what appendRecord wrote; the sums are those of the record.
+func readRecord(in []int64, width int) (b split) {
+	b.found = in[0]&1 == 1
+	b.missingLeft, b.categorical = in[0]&2 != 0, in[0]&4 != 0
+	b.order, b.feature, b.place = int32(in[0]>>3), int32(in[1]), int32(in[2])
+	b.score = math.Float64frombits(uint64(in[3]))
+	for i := range b.set {
+		b.set[i] = uint64(in[4+i])
+	}
+	b.left = in[recordWords:][:width]
+	return b
+}
+
+// choose takes, of each node that was searched, the best of the splits that the subtasks
+// found, whose records stand one subtask's behind the other's.
+func (s *State) choose(records []int64) {
+	size := recordWords + s.width
+	n := len(records) / size / s.tasks
+	i := 0
+	take := func(j *job, number int32) {
+		best := split{}
+		for o := range s.tasks {
+			if r := readRecord(records[(o*n+i)*size:][:size], s.width); r.better(&best) {
+				best = r
+			}
+		}
+		i++
+		v := &j.nodes[number]
+		if best.found {
+			best.copyTo(&v.split)
+			v.gain, v.open = best.score-v.worth, true
+			if s.kept++; s.kept > s.mostOf(keptBytes) {
+				s.release(v) // its children's are made anew then
+			}
+			return
+		}
+		s.release(v)
+	}
+	for _, b := range s.building {
+		j := s.jobs[b.job]
+		if b.search {
+			take(j, b.node)
+		} else {
+			s.release(&j.nodes[b.node])
+		}
+		if b.sibling >= 0 {
+			take(j, b.sibling)
+		}
+	}
+	s.building = s.building[:0]
+}
+
+// close gives up on splitting an open leaf.
+func (s *State) close(v *node) {
+	v.open = false
+	s.kept--
+	s.release(v)
+}
+
+// splitNodes splits the open leaves whose turn it is, once all are searched, and counts the
+// subtask's rows of their children. The first time it sums up the roots instead.
+func (s *State) splitNodes() error {
+	s.splits, s.buffers.counts = s.splits[:0], s.buffers.counts[:0]
+	if s.phase == starting {
+		return s.sumRoots()
+	}
+	if len(s.pending) > 0 {
+		return nil
+	}
+	for k, j := range s.active() {
+		s.pick(j)
+		for _, n := range s.heap {
+			s.split(j, n)
+			s.splits = append(s.splits, task{int32(k), n})
+			v := &j.nodes[n]
+			left := &j.nodes[v.left]
+			s.buffers.counts = append(s.buffers.counts, int64(left.rows))
+		}
+	}
+	return nil
+}
+
+// pick lists, in s.heap, the open leaves of a job that are split next. Level by level these
+// are all of them, of largest gains first where leaves are limited. Leaf by leaf it is the
+// one of largest gain, and further ones only where they are split in any case: where leaves
+// are not limited, or are enough even if the subtrees of all leaves before become as large
+// as they can.
+func (s *State) pick(j *job) {
+	s.heap = s.heap[:0]
+	for n := range j.nodes {
+		if j.nodes[n].open {
+			s.heap = append(s.heap, int32(n))
+		}
+	}
+	limit := s.p.MaxLeaves
+	if limit == 0 {
+		return
+	}
+	slices.SortFunc(s.heap, func(x, y int32) int {
+		if j.before(x, y) {
+			return -1
+		}
+		return 1
+	})
+	budget, n := int64(limit-j.leaves), 0
+	for need := int64(0); n < len(s.heap) && need < budget; n++ {
+		if s.p.LeafWise {
+			need += min(j.splits(s.heap[n], &s.p), math.MaxInt32)
+		} else {
+			need++
+		}
+	}
+	for _, x := range s.heap[n:] {
+		if !s.p.LeafWise {
+			s.close(&j.nodes[x])
+		}
+	}
+	s.heap = s.heap[:n]
+	slices.Sort(s.heap)
+}
+
+// split gives a node its children and sends its rows there.
+func (s *State) split(j *job, n int32) {
+	s.listRows(j)
+	v := &j.nodes[n]
+	v.open = false
+	left := j.add(n, v.depth+1, 2*v.path, s.width)
+	right := j.add(n, v.depth+1, 2*v.path+1, s.width)
+	v = &j.nodes[n]
+	v.left = left
+	j.leaves++
+	l, r := &j.nodes[left], &j.nodes[right]
+	copy(j.total(left, s.width), v.split.left)
+	for k, all := range j.total(n, s.width) {
+		j.total(right, s.width)[k] = all - v.split.left[k]
+	}
+	s.bound(j, v, l, r)
+	rows := j.list(n)
+	s.spare = sized(s.spare, len(rows))
+	where := v.split.rule()
+	l.first, l.rows = v.first, where.partition(s.data, rows, s.spare)
+	r.first, r.rows = v.first+l.rows, v.rows-l.rows
+}
+
+// bound gives children the bounds that monotone constraints set to their values.
+func (s *State) bound(j *job, v, l, r *node) {
+	l.lo, l.hi, r.lo, r.hi = v.lo, v.hi, v.lo, v.hi
+	if s.p.Monotone == nil || v.split.categorical {
+		return
+	}
+	direction := s.p.Monotone[s.data.Layout.Features[v.split.feature].Number]
+	if direction == 0 {
+		return
+	}
+	sc := s.scorerOf(j, v)
+	value := func(child *node, n int32) float64 {
+		sums := j.total(n, s.width)
+		return sc.value(float64(sums[0])*j.unit.g, float64(sums[1])*j.unit.h)
+	}
+	middle := (value(l, v.left) + value(r, v.left+1)) / 2
+	if direction > 0 {
+		l.hi, r.lo = middle, middle
+	} else {
+		l.lo, r.hi = middle, middle
+	}
+}
+
+// counted takes the rows of all subtasks in the children and lists the histograms to make.
+func (s *State) counted(all []int64) error {
+	if s.phase == starting {
+		return s.plantRoots(all)
+	}
+	for i, t := range s.splits {
+		j := s.jobs[t.job]
+		v := &j.nodes[t.node]
+		l, r := &j.nodes[v.left], &j.nodes[v.left+1]
+		l.count, r.count = all[i], v.count-all[i]
+	}
+	for _, t := range s.splits {
+		s.plan(t)
+	}
+	s.endIfDone()
+	return nil
+}
+
+// endIfDone ends the growth where nothing can be split any more.
+func (s *State) endIfDone() {
+	if len(s.pending) > 0 {
+		return
+	}
+	for _, j := range s.active() {
+		if s.p.MaxLeaves > 0 && j.leaves >= s.p.MaxLeaves {
+			continue
+		}
+		for n := range j.nodes {
+			if j.nodes[n].open {
+				return
+			}
+		}
+	}
+	s.phase = grownUp
+}
+
+// plan lists the histograms that the children of a node need.
+func (s *State) plan(t task) {
+	j := s.jobs[t.job]
+	v := &j.nodes[t.node]
+	small, large := v.left, v.left+1
+	if j.nodes[large].count < j.nodes[small].count {
+		small, large = large, small
+	}
+	lookSmall, lookLarge := s.worthLooking(j, small), s.worthLooking(j, large)
+	s.kept--
+	if lookLarge && v.sums != nil {
+		s.pending = append(s.pending, build{task{t.job, small}, large, lookSmall})
+		return
+	}
+	s.release(v)
+	if lookLarge {
+		s.pending = append(s.pending, build{task{t.job, large}, -1, true})
+	}
+	if lookSmall {
+		s.pending = append(s.pending, build{task{t.job, small}, -1, true})
+	}
+}
+
+// worthLooking tells whether a new leaf may be split.
+func (s *State) worthLooking(j *job, n int32) bool {
+	v := &j.nodes[n]
+	if s.p.MaxDepth >= 0 && int(v.depth) >= s.p.MaxDepth || v.count < 2*int64(s.p.minRows()) {
+		return false
+	}
+	if s.p.MaxLeaves > 0 && j.leaves >= s.p.MaxLeaves {
+		return false
+	}
+	sums := j.total(n, s.width)
+	if j.target.counting && slices.Max(sums[:s.scored]) == total(sums[:s.scored]) {
+		return false // one class
+	}
+	return true
+}
+
+// sumRoots sums the pairs of the subtask's rows of each tree, and counts them.
+func (s *State) sumRoots() error {
+	for i, t := range s.targets[:s.batch.Targets] {
+		if t.uneven([2]int64{s.spreads[2*i], s.spreads[2*i+1]}, s.all) {
+			t.widen()
+		}
+	}
+	for _, j := range s.active() {
+		j.unit = j.target.coarse
+		at := len(s.buffers.counts)
+		for range s.width + 1 {
+			s.buffers.counts = append(s.buffers.counts, 0)
+		}
+		out := s.buffers.counts[at:]
+		n := s.data.Rows
+		if j.bagged {
+			n = len(j.rows)
+		}
+		out[s.width] = int64(n)
+		if s.width > s.scored {
+			out[s.scored] = int64(n)
+		}
+		for i := range n {
+			row := int32(i)
+			if j.bagged {
+				if row = j.rows[i]; row < 0 || int(row) >= s.data.Rows {
+					return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)
+				}
+			}
+			switch t := j.target; {
+			case t.counting:
+				class := t.class[row]
+				if class < 0 || int(class) >= s.scored {
+					return fmt.Errorf("grow: row %d of the subtask is of class %d, and there are %d", row, class, s.scored)
+				}
+				out[class] += t.weight(row)
+			case t.isWide:
+				out[0] += t.wide[2*row]
+				out[1] += t.wide[2*row+1]
+			default:
+				g, h := kernel.Unpack(t.packed[row])
+				out[0] += g
+				out[1] += h
+			}
+		}
+	}
+	return nil
+}
+
+// plantRoots makes the roots, given the sums of all subtasks.
+func (s *State) plantRoots(all []int64) error {
+	s.phase = growing
+	for k, j := range s.active() {
+		root := j.add(-1, 0, 1, s.width)
+		v := &j.nodes[root]
+		copy(j.total(root, s.width), all[k*(s.width+1):])
+		v.count = all[k*(s.width+1)+s.width]
+		if v.count > 16*s.all {
+			return fmt.Errorf("grow: the bag of tree %d has %d rows of %d, more than 16 times as many", j.number, v.count, s.all)
+		}
+		v.rows = s.data.Rows
+		if j.bagged {
+			v.rows, j.listed = len(j.rows), true
+		}
+		j.leaves = 1
+		if s.worthLooking(j, root) && len(s.usable) > 0 {
+			s.pending = append(s.pending, build{task{int32(k), root}, -1, true})
+		}
+	}
+	s.endIfDone()
+	return nil
+}

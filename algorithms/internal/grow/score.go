@@ -1,0 +1,165 @@
+package grow
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// scorer values the sums of a node. Sums are width integers: gradient and hessian, or the
+// weights of classes; then, where rows are counted, their number.
+type scorer struct {
+	p      *Params
+	unit   scale
+	width  int
+	sums   int // how many of the integers are not the number of rows
+	rowsAt int // which is it, −1 where they are not counted
+	// The bounds that monotone constraints set to the values of the node's children, the
+	// direction of the feature, and what is added to lambda.
+	lo, hi    float64
+	direction int8
+	lambda    float64
+}
+
+func newScorer(p *Params, unit scale, width, sums int) scorer {
+	s := scorer{p: p, unit: unit, width: width, sums: sums, rowsAt: -1, lambda: p.Lambda}
+	if width > sums {
+		s.rowsAt = sums
+	}
+	s.lo, s.hi = math.Inf(-1), math.Inf(1)
+	return s
+}
+
+// weight is the sum of hessians or of the weights of all classes.
+func (s *scorer) weight(v []int64) float64 {
+	if s.p.Criterion == Newton {
+		return float64(v[1]) * s.unit.h
+	}
+	return float64(total(v[:s.sums])) * s.unit.h
+}
+
+func total(v []int64) (sum int64) {
+	for _, c := range v {
+		sum += c
+	}
+	return sum
+}
+
+// score is what a node is worth: half the loss that its value saves, or Σc²/N, or
+// Σc·ln(c/N).
+func (s *scorer) score(v []int64) float64 {
+	switch s.p.Criterion {
+	case Newton:
+		g, h := float64(v[0])*s.unit.g, float64(v[1])*s.unit.h
+		return s.newton(g, h, s.value(g, h))
+	case Gini:
+		return float64(gini(v[:s.sums]) * s.unit.h)
+	default:
+		return float64(entropy(v[:s.sums]) * s.unit.h)
+	}
+}
+
+// threshold takes alpha off the absolute value of a gradient.
+func threshold(g, alpha float64) float64 {
+	switch {
+	case g > alpha:
+		return g - alpha
+	case g < -alpha:
+		return g + alpha
+	}
+	return 0
+}
+
+// value is that of a leaf with sums g and h: the minimum of g·w + (h+λ)w²/2 + α|w| within
+// the bounds.
+func (s *scorer) value(g, h float64) float64 {
+	h += s.lambda
+	if !(h > 0) {
+		return min(max(0, s.lo), s.hi)
+	}
+	w := -threshold(g, s.p.Alpha) / h
+	if d := s.p.MaxDeltaStep; d > 0 {
+		w = min(max(w, -d), d)
+	}
+	return min(max(w, s.lo), s.hi)
+}
+
+// newton is −2(g·w + (h+λ)w²/2 + α|w|): at the unbounded minimum T²/(h+λ).
+func (s *scorer) newton(g, h, w float64) float64 {
+	h += s.lambda
+	if !(h > 0) {
+		return 0
+	}
+	t := threshold(g, s.p.Alpha)
+	if best := -t / h; w == best {
+		return float64(t*t) / h
+	}
+	return -(2*float64(g*w) + float64(float64(h*w)*w) + 2*float64(s.p.Alpha*math.Abs(w)))
+}
+
+// gini is Σc²/N.
+func gini(counts []int64) float64 {
+	n, squares := 0.0, 0.0
+	for _, c := range counts {
+		v := float64(c)
+		n += v
+		squares += float64(v * v)
+	}
+	if n == 0 {
+		return 0
+	}
+	return squares / n
+}
+
+// entropy is Σc·ln(c/N).
+func entropy(counts []int64) float64 {
+	n := float64(total(counts))
+	sum := 0.0
+	for _, c := range counts {
+		if c > 0 {
+			sum += float64(float64(c) * kernel.Log(float64(c)/n))
+		}
+	}
+	return sum
+}
+
+// child tells whether a node with these sums may be a child.
+func (s *scorer) child(v []int64) bool {
+	if s.rowsAt >= 0 && v[s.rowsAt] < int64(s.p.minRows()) {
+		return false
+	}
+	if s.p.Criterion == Newton {
+		h := float64(v[1]) * s.unit.h
+		return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
+	}
+	n := total(v[:s.sums])
+	return n > 0 && (s.rowsAt >= 0 || n >= int64(s.p.minRows())) && float64(n)*s.unit.h >= s.p.MinChildWeight
+}
+
+// pair values a split into two children: the sum of their scores. It is false where
+// constraints forbid it.
+func (s *scorer) pair(left, right []int64) (float64, bool) {
+	if !s.child(left) || !s.child(right) {
+		return 0, false
+	}
+	if s.p.Criterion != Newton {
+		return s.score(left) + s.score(right), true
+	}
+	gl, hl := float64(left[0])*s.unit.g, float64(left[1])*s.unit.h
+	gr, hr := float64(right[0])*s.unit.g, float64(right[1])*s.unit.h
+	wl, wr := s.value(gl, hl), s.value(gr, hr)
+	if s.direction > 0 && wl > wr || s.direction < 0 && wl < wr {
+		return 0, false
+	}
+	return s.newton(gl, hl, wl) + s.newton(gr, hr, wr), true
+}
+
+// minRows is the least number of rows in a child.
+func (p *Params) minRows() int { return max(p.MinRows, 1) }
+
+// gain tells what a split into children of these scores wins over its node, and whether
+// that is enough: Gamma or more, and more than rounding can make of nothing.
+func (p *Params) gain(children, node float64) (float64, bool) {
+	g := children - node
+	return g, g >= p.Gamma && g > max(math.Abs(children), math.Abs(node))*0x1p-40
+}

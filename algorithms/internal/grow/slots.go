@@ -1,0 +1,85 @@
+package grow
+
+import (
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+)
+
+// slots says which subtask looks at which features, and where in the buffer that is
+// scattered the sums of a slot stand: for each subtask in turn, for each node in turn, the
+// subtask's slots, width words each.
+type slots struct {
+	layout *bins.Layout
+	// cut are the first slots of the subtasks' ranges, and the number of slots.
+	cut []int
+	// own are the numbers, within the layout, of the features that the subtask looks at.
+	own []int32
+	// runs are the pieces of the columns of bytes that lie within one range each.
+	runs []run
+}
+
+// run is consecutive slots of a column.
+type run struct {
+	block, column int // the block, and the column's place within it
+	from          int // first byte value
+	slot, n       int // first slot, and how many
+	owner         int
+}
+
+// newSlots shares the slots of a layout out among subtasks, in ranges of about one size
+// that begin with the first slot of a feature or column.
+func newSlots(l *bins.Layout, tasks, task int) *slots {
+	starts := []int{0}
+	for _, c := range l.Columns {
+		starts = append(starts, c.Slot)
+	}
+	for i := range l.Features {
+		// A feature that shares a column begins behind the byte that says that none is stored.
+		if f := &l.Features[i]; f.Slot >= 0 && (f.Column < 0 || f.Slot > l.Columns[f.Column].Slot+1) {
+			starts = append(starts, f.Slot)
+		}
+	}
+	slices.Sort(starts)
+	s := &slots{layout: l, cut: make([]int, tasks+1)}
+	for r := 1; r < tasks; r++ {
+		want := int(int64(l.Slots) * int64(r) / int64(tasks))
+		i, _ := slices.BinarySearch(starts, want)
+		switch {
+		case i == len(starts):
+			s.cut[r] = l.Slots
+		case i > 0 && want-starts[i-1] < starts[i]-want:
+			s.cut[r] = starts[i-1]
+		default:
+			s.cut[r] = starts[i]
+		}
+	}
+	s.cut[tasks] = l.Slots
+	for i := range l.Features {
+		if f := &l.Features[i]; f.Slot >= s.cut[task] && f.Slot < s.cut[task+1] && f.Stored() > 0 {
+			s.own = append(s.own, int32(i))
+		}
+	}
+	for _, c := range l.Columns {
+		owner := 0
+		for b := 0; b < c.Width; {
+			for c.Slot+b >= s.cut[owner+1] {
+				owner++
+			}
+			n := min(c.Width-b, s.cut[owner+1]-c.Slot-b)
+			s.runs = append(s.runs, run{c.Block, c.Offset, b, c.Slot + b, n, owner})
+			b += n
+		}
+	}
+	return s
+}
+
+// place returns where slot number slot, which subtask owner has, stands for node m of nodes
+// in a buffer of sums of one word.
+func (s *slots) place(owner, slot, m, nodes int) int {
+	lo, hi := s.cut[owner], s.cut[owner+1]
+	return nodes*lo + m*(hi-lo) + slot - lo
+}
+
+// size is the number of slots that a subtask owns.
+func (s *slots) size(task int) int { return s.cut[task+1] - s.cut[task] }

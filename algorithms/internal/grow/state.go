@@ -1,0 +1,242 @@
+package grow
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Grower adds the growth of trees to a queue. It is immutable and shared by all subtasks.
+type Grower struct {
+	p Params
+}
+
+// New returns a Grower, or what is wrong with the parameters.
+func New(p Params) (*Grower, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	return &Grower{p}, nil
+}
+
+// Objects of the queue.
+var (
+	states   = shared.Scratch[*State]("grow")
+	maxima   = shared.Scratch[[]float64]("grow.maxima")
+	spreads  = shared.Scratch[[]int64]("grow.spreads")
+	sums     = shared.Scratch[[]int64]("grow.sums")
+	ownSums  = shared.Scratch[[]int64]("grow.own")
+	blocks   = shared.Scratch[[]int]("grow.blocks")
+	found    = shared.Scratch[[]int64]("grow.found")
+	allFound = shared.Scratch[[]int64]("grow.best")
+	counts   = shared.Scratch[[]int64]("grow.counts")
+	leafSums = shared.Scratch[[]int64]("grow.leaves")
+)
+
+// State is what a subtask has of the growth. It belongs to the subtask's goroutine.
+type State struct {
+	p      Params
+	data   *bins.Data
+	slots  *slots
+	all    int64 // rows of the job
+	task   int
+	tasks  int
+	width  int // integers of a sum
+	scored int // of them those that are not the number of rows
+	usable []int32
+
+	batch   Batch
+	targets []*Target
+	jobs    []*job
+	phase   phase
+
+	pending  []build // histograms to make, in order
+	building []build // those of this pass
+	splits   []task  // nodes that were split in this pass
+	kept     int     // nodes whose sums are kept, of all jobs
+	free     [][]int64
+
+	search  *searcher
+	chooser chooser
+	looked  []int32 // features that a node looks at
+	others  []int32
+	allowed []int32
+	groups  [][]bool // interaction groups by feature number of the layout
+
+	work    []int64 // sums of a block
+	local   []int64 // sums of a node, where classes are counted
+	ones    []int64
+	spare   []int32
+	heap    []int32
+	bestOf  split
+	maxima  []float64
+	spreads []int64
+	buffers struct {
+		sums, own, found, counts, leaves []int64
+		blocks                           []int
+	}
+}
+
+// phase is how far the growth of a batch is.
+type phase int
+
+const (
+	starting phase = iota // the roots' sums are not known
+	growing
+	grownUp
+)
+
+// task is a node of a job.
+type task struct{ job, node int32 }
+
+// build is the histogram of a node to make, and the sibling whose sums are then those of
+// the parent minus it; −1 for none.
+type build struct {
+	task
+	sibling int32
+	search  bool // the node itself is to be searched
+}
+
+// Open makes the state of a subtask for its rows. It is called once, by every subtask.
+func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error) {
+	if err := g.fits(data); err != nil {
+		return nil, err
+	}
+	s := &State{p: g.p, data: data, task: ctx.TaskID(), tasks: ctx.NumTask()}
+	s.all = data.Facts.Rows
+	s.slots = newSlots(data.Layout, s.tasks, s.task)
+	s.usable = usable(data.Layout)
+	s.scored = 2
+	if g.p.Criterion != Newton {
+		s.scored = g.p.Classes
+	}
+	s.width = s.scored
+	if g.p.MinRows > 1 {
+		s.width++
+	}
+	s.search = newSearcher(&s.p, data.Layout)
+	s.work = make([]int64, 2*kernel.HistogramColumns*kernel.HistogramStride)
+	for _, group := range g.p.Interaction {
+		member := make([]bool, len(data.Layout.Features))
+		for i := range data.Layout.Features {
+			for _, f := range group {
+				member[i] = member[i] || data.Layout.Features[i].Number == f
+			}
+		}
+		s.groups = append(s.groups, member)
+	}
+	states.Put(ctx, s)
+	maxima.Put(ctx, nil)
+	spreads.Put(ctx, nil)
+	leafSums.Put(ctx, nil)
+	s.put(ctx)
+	return s, nil
+}
+
+// fits reports parameters that the data cannot have.
+func (g *Grower) fits(data *bins.Data) error {
+	if data.Rows > math.MaxInt32 {
+		return fmt.Errorf("grow: a subtask has %d rows, at most %d are allowed: use more subtasks", data.Rows, math.MaxInt32)
+	}
+	if n := len(data.Layout.Features); n > maxFeatures {
+		return fmt.Errorf("grow: there are %d features, at most %d are allowed", n, maxFeatures)
+	}
+	if m := g.p.Monotone; m != nil {
+		for i := range data.Layout.Features {
+			f := &data.Layout.Features[i]
+			switch {
+			case f.Number >= len(m):
+				return fmt.Errorf("grow: there are %d monotone constraints, and feature %q has number %d", len(m), f.Name, f.Number)
+			case f.Categorical && m[f.Number] != 0:
+				return fmt.Errorf("grow: feature %q is categorical and has a monotone constraint", f.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// Lookup returns the state of the subtask, if Open has made it.
+func (g *Grower) Lookup(ctx *comqueue.ComContext) (*State, bool) { return states.Lookup(ctx) }
+
+// State returns the state of the subtask, which Open has made.
+func (g *Grower) State(ctx *comqueue.ComContext) *State { return states.Get(ctx) }
+
+// Begin starts a batch of trees; what the batch before has made is gone then. Every subtask
+// begins the same batches.
+func (s *State) Begin(b Batch) {
+	if b.Trees < 1 {
+		panic(fmt.Sprintf("grow: a batch of %d trees", b.Trees))
+	}
+	if b.Targets <= 0 {
+		b.Targets = b.Trees
+	}
+	s.batch = b
+	for len(s.targets) < b.Targets {
+		s.targets = append(s.targets, &Target{})
+	}
+	for _, t := range s.targets[:b.Targets] {
+		t.reset(s.data.Rows, s.all >= packedFrom)
+	}
+	for len(s.jobs) < b.Trees {
+		s.jobs = append(s.jobs, &job{})
+	}
+	for k, j := range s.jobs[:b.Trees] {
+		j.number, j.target = b.First+k, s.targets[k%b.Targets]
+		for i := range j.nodes {
+			s.release(&j.nodes[i])
+		}
+		j.nodes, j.totals, j.leaves = j.nodes[:0], j.totals[:0], 0
+		j.bagged, j.listed = false, false
+		s.drawFeatures(j)
+	}
+	s.pending, s.building, s.splits, s.kept = s.pending[:0], s.building[:0], s.splits[:0], 0
+	s.phase = starting
+}
+
+// Target returns target k of the batch.
+func (s *State) Target(k int) *Target { return s.targets[:s.batch.Targets][k] }
+
+// SetRows gives the rows of the subtask that are in the bag of tree k, in ascending order, a
+// row as often as it was drawn. They are copied. Without it every row is, once. The bags of a
+// tree may have at most 16 times as many rows as there are, over all subtasks.
+func (s *State) SetRows(k int, rows []int32) {
+	j := s.jobs[:s.batch.Trees][k]
+	j.rows = append(j.rows[:0], rows...)
+	j.bagged = true
+}
+
+// Rows returns the number of rows of the subtask.
+func (s *State) Rows() int { return s.data.Rows }
+
+// trees and active are those of the batch.
+func (s *State) active() []*job { return s.jobs[:s.batch.Trees] }
+
+// sumsOf returns room for the sums of the subtask's features.
+func (s *State) sumsOf() []int64 {
+	n := s.slots.size(s.task) * s.width
+	if k := len(s.free); k > 0 {
+		v := s.free[k-1]
+		s.free = s.free[:k-1]
+		return v
+	}
+	return make([]int64, n)
+}
+
+// release gives the sums of a node back.
+func (s *State) release(v *node) {
+	if v.sums != nil {
+		s.free = append(s.free, v.sums)
+		v.sums = nil
+	}
+}
+
+// scorerOf returns what values the sums of a node.
+func (s *State) scorerOf(j *job, v *node) scorer {
+	sc := newScorer(&s.p, j.unit, s.width, s.scored)
+	sc.lo, sc.hi = v.lo, v.hi
+	return sc
+}
