@@ -1,7 +1,12 @@
 package forest
 
 import (
+	"math"
+	"slices"
+	"sync"
+
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -34,7 +39,10 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns columns.Inputs
+	inputs inputs
+	once   sync.Once
+	scorer *tree.Scorer
+	free   sync.Pool // of *[]float64, a value for each class
 }
 
 // Summary tells about a training.
@@ -66,4 +74,104 @@ type OutOfBag struct {
 	Loss float64 `json:"loss"`
 	// Rows are those that at least one tree did not draw; the others do not count.
 	Rows int64 `json:"rows"`
+}
+
+var _ model.Binder = (*Model)(nil)
+
+// nan is a feature that is missing.
+var nan = math.NaN()
+
+// Kind returns "forest".
+func (m *Model) Kind() string { return Kind }
+
+// Inputs are the columns that the model was trained on.
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.inputs...) }
+
+// prepare lays the trees out, once.
+func (m *Model) prepare() { m.once.Do(func() { m.scorer = m.Trees.Scorer() }) }
+
+// scores writes the mean over the trees to dst, which has a value for each output, for a
+// point that fits.
+func (m *Model) scores(x columns.Point, dst []float64) {
+	switch {
+	case x.Indices == nil:
+		m.scorer.Scores(x.Values, dst)
+	case m.AbsentIsZero:
+		m.scorer.ScoresSparse(x.Indices, x.Values, tree.AbsentIsZero, dst)
+	default:
+		m.scorer.ScoresSparse(x.Indices, x.Values, tree.AbsentIsMissing, dst)
+	}
+}
+
+// predict returns the prediction for a point that fits.
+func (m *Model) predict(x columns.Point) float64 {
+	m.prepare()
+	buffer, ok := m.free.Get().(*[]float64)
+	if !ok {
+		b := make([]float64, m.Trees.Outputs)
+		buffer = &b
+	}
+	m.scores(x, *buffer)
+	v := (*buffer)[0]
+	if m.Task == Classification {
+		v = float64(argmax(*buffer))
+	}
+	m.free.Put(buffer)
+	return v
+}
+
+// guess returns the prediction for any point.
+func (m *Model) guess(x columns.Point) float64 {
+	switch {
+	case x.Fits(m.Dim):
+		return m.predict(x)
+	case m.Task == Classification:
+		return -1
+	}
+	return math.NaN()
+}
+
+// probabilities writes the probabilities of the classes for any point.
+func (m *Model) probabilities(x columns.Point, dst []float64) bool {
+	if m.Task != Classification || len(dst) != len(m.Classes.Values) || !x.Fits(m.Dim) {
+		return false
+	}
+	m.prepare()
+	m.scores(x, dst)
+	return true
+}
+
+// Predict returns the prediction for a row: the number of a regression, which is the mean
+// of what the trees give, or the number, among Classes.Values, of the class with the largest
+// mean share, the first of equals. It is not the vote of most trees. NaN is a missing feature; of a categorical feature the
+// value is the code, see Code. A row that has not Dim features gives NaN, or the class -1. It
+// allocates nothing, the first calls excepted.
+func (m *Model) Predict(x []float64) float64 { return m.guess(columns.Dense(x)) }
+
+// PredictSparse is Predict for a row of which only some features are given, by their numbers
+// in ascending order; what the others are AbsentIsZero says. Indices that do not ascend or
+// lie outside 0..Dim-1 give NaN, or the class -1.
+func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
+	return m.guess(columns.Sparse(indices, values))
+}
+
+// PredictProbability writes the probability of each class to dst, which has a value for
+// each: the mean of the shares that the class has in the leaves. It reports whether it can be
+// told; see Predict.
+func (m *Model) PredictProbability(x, dst []float64) bool {
+	return m.probabilities(columns.Dense(x), dst)
+}
+
+// PredictProbabilitySparse is PredictProbability for a sparse row.
+func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
+	return m.probabilities(columns.Sparse(indices, values), dst)
+}
+
+// Code returns the value that stands for a category of a feature of text, -1 for one that
+// training has not seen. It is NaN for features that are not text.
+func (m *Model) Code(feature int, category string) float64 {
+	if feature < 0 || feature >= len(m.Trees.Categories) || m.Trees.Categories[feature] == nil {
+		return math.NaN()
+	}
+	return float64(slices.Index(m.Trees.Categories[feature], category))
 }

@@ -4,24 +4,27 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
 // Params are the parameters of Train. The zero value of each field but LabelCol is its
 // default. Params are a stage of pipelines.
 type Params struct {
 	// VectorCol names the column of the features, a dense or sparse vector. FeatureCols name
-	// columns instead: numbers and bools, whose nulls are missing values, and text, which is
-	// categorical. With neither the dataset's only vector column is taken.
+	// columns instead: numbers, bools, and text, which is categorical. With neither the
+	// dataset's only vector column is taken. A null and a NaN are missing, and so is what a
+	// sparse vector leaves out, unless AbsentIsZero says otherwise.
 	VectorCol   string
 	FeatureCols []string
-	// CategoricalCols names those of FeatureCols that are categorical although they are
-	// integers or bools.
+	// CategoricalCols name those of FeatureCols whose integers, 0 to 65,535, are categories;
+	// CategoricalAt are the components of the vector column whose numbers are.
 	CategoricalCols []string
-	// AbsentIsZero takes what sparse vectors leave out for 0; otherwise it is missing.
-	AbsentIsZero bool
+	CategoricalAt   []int
+	AbsentIsZero    bool
 	// LabelCol names the column of the labels: numbers for Regression, classes of any type for
 	// Classification. Required.
 	LabelCol string
@@ -30,6 +33,9 @@ type Params struct {
 	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
 	// "prediction" and, for Classification, "probability".
 	PredictionCol, ProbabilityCol string
+	// Skip leaves rows out whose label or weight is null or NaN, and counts them as "rows
+	// skipped". Otherwise such a row is an error that names row and column.
+	Skip bool
 
 	// Task is what is predicted; the zero value is Regression.
 	Task Task
@@ -56,8 +62,8 @@ type Params struct {
 	MinSplitGain float64
 	// MaxFeatures is how many features are tried at a node, drawn anew at each: "sqrt",
 	// "log2", "third" or "all" of them, a number such as "7", or a share such as "0.4"; one at
-	// least. Features that are constant in the node do not count. Empty means sqrt for
-	// Classification, third for Regression, and all for SingleTree.
+	// least. Where none of them can split the node, others are tried until one can. Empty means
+	// sqrt for Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
 	// MaxBins is the largest number of bins of a feature; 0 means 255, the most there can be.
 	MaxBins int
@@ -69,9 +75,9 @@ type Params struct {
 	// 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset.
 	SampleShare float64
 	// ClassWeights multiply the weights of rows, by the class as text; classes that are left
-	// out weigh 1. BalancedClasses instead gives all classes the same weight in total.
-	ClassWeights    map[string]float64
-	BalancedClasses bool
+	// out weigh 1. Balanced instead gives all classes the same weight in total.
+	ClassWeights map[string]float64
+	Balanced     bool
 
 	// OOBScore measures the forest on the rows, each by the trees that did not draw it; see
 	// OutOfBag.
@@ -143,8 +149,8 @@ func (p Params) checkTrees() error {
 	if p.Method == SingleTree && p.NumTrees > 1 {
 		bad("NumTrees is %d, and a SingleTree is one tree", p.NumTrees)
 	}
-	if p.MaxDepth < -1 {
-		bad("MaxDepth is %d: want 1 or more, -1 for no limit, or 0 for %d", p.MaxDepth, defaultDepth)
+	if p.MaxDepth < -1 || p.MaxDepth > tree.MaxDepth {
+		bad("MaxDepth is %d: want 1 to %d, -1 for no limit, or 0 for %d", p.MaxDepth, tree.MaxDepth, defaultDepth)
 	}
 	if p.MaxLeaves < 0 || p.MaxLeaves == 1 {
 		bad("MaxLeaves is %d: want 2 or more, or 0 for no limit", p.MaxLeaves)
@@ -184,11 +190,11 @@ func (p Params) checkSampling() error {
 	if s == Whole && p.OOBScore {
 		bad("OOBScore is set, and Sampling is %v, which leaves no row out of a tree: choose Bootstrap or Subset", s)
 	}
-	if p.Task != Classification && (len(p.ClassWeights) > 0 || p.BalancedClasses) {
-		bad("ClassWeights and BalancedClasses are for classes, and Task is %v", p.Task)
+	if p.Task != Classification && (len(p.ClassWeights) > 0 || p.Balanced) {
+		bad("ClassWeights and Balanced are for classes, and Task is %v", p.Task)
 	}
-	if len(p.ClassWeights) > 0 && p.BalancedClasses {
-		bad("ClassWeights are given and BalancedClasses is set: choose one")
+	if len(p.ClassWeights) > 0 && p.Balanced {
+		bad("ClassWeights are given and Balanced is set: choose one")
 	}
 	names := make([]string, 0, len(p.ClassWeights))
 	for name := range p.ClassWeights {
@@ -226,7 +232,7 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	case 0:
 		p.MaxDepth = defaultDepth
 	case -1:
-		p.MaxDepth = math.MaxInt32
+		p.MaxDepth = tree.MaxDepth
 	}
 	p.MinSamplesLeaf = cmp.Or(p.MinSamplesLeaf, 1)
 	p.MinSamplesSplit = cmp.Or(p.MinSamplesSplit, 2)
@@ -240,6 +246,63 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 	p.Seed = cmp.Or(p.Seed, jobSeed)
 	p.Memory = cmp.Or(p.Memory, defaultMemory)
 	return p
+}
+
+// columns says what is read of the rows.
+func (p Params) columns() bins.Columns {
+	return bins.Columns{
+		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
+		Label: p.LabelCol, Weight: p.WeightCol, Skip: p.Skip,
+	}
+}
+
+// label says what labels are.
+func (p Params) label() bins.LabelKind {
+	if p.Task == Classification {
+		return bins.ClassLabel
+	}
+	return bins.NumberLabel
+}
+
+// rules says what trees over d features are to be like.
+func (p Params) rules(d int) (rules, error) {
+	tried, err := p.tried(d)
+	return rules{
+		criterion: p.Criterion, random: p.Method == ExtraTrees, tried: tried, depth: p.MaxDepth, leaves: p.MaxLeaves,
+		minLeaf: p.MinSamplesLeaf, minSplit: p.MinSamplesSplit, minGain: p.MinSplitGain, seed: p.Seed,
+	}, err
+}
+
+// factors returns what the weights of each class's rows are multiplied with, nil for a
+// regression.
+func (p Params) factors(f *bins.Facts) ([]float64, error) {
+	if p.Task != Classification {
+		return nil, nil
+	}
+	factors := make([]float64, len(f.Classes))
+	named := 0
+	for c, name := range f.Classes {
+		factors[c] = 1
+		if w, ok := p.ClassWeights[name]; ok {
+			factors[c] = w
+			named++
+		}
+		if p.Balanced && f.ClassWeights[c] > 0 {
+			factors[c] = f.Weight / (float64(len(f.Classes)) * f.ClassWeights[c])
+		}
+	}
+	if named < len(p.ClassWeights) {
+		return nil, fmt.Errorf("ClassWeights name %d classes, of which the labels have %d: the classes are %s", len(p.ClassWeights), named, listed(f.Classes))
+	}
+	return factors, nil
+}
+
+// listed writes a few names.
+func listed(names []string) string {
+	if len(names) > 8 {
+		return fmt.Sprintf("%q and %d more", names[:8], len(names)-8)
+	}
+	return fmt.Sprintf("%q", names)
 }
 
 // criterion returns the criterion, by name.

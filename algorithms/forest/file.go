@@ -1,0 +1,101 @@
+package forest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// version is that of the payload.
+const version = 1
+
+type payload struct {
+	Task           Task           `json:"task"`
+	Classes                       // label_type, classes
+	Dim            int            `json:"dim"`
+	AbsentIsZero   bool           `json:"absent_is_zero"`
+	Trees          *tree.Ensemble `json:"trees"`
+	PredictionCol  string         `json:"prediction_column,omitempty"`
+	ProbabilityCol string         `json:"probability_column,omitempty"`
+}
+
+type summary struct {
+	Summary
+	OutOfBag *OutOfBag `json:"out_of_bag,omitempty"`
+}
+
+// Encode returns the model's file, the same bytes for the same model. A model that does
+// not hold together is an error.
+func (m *Model) Encode() ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	return model.Encode(Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, payload{
+		m.Task, m.Classes, m.Dim, m.AbsentIsZero, m.Trees, m.PredictionCol, m.ProbabilityCol,
+	})
+}
+
+// Decode reads what Encode wrote.
+func Decode(file []byte) (*Model, error) {
+	f, err := model.Decode(file, Kind, version)
+	if err != nil {
+		return nil, err
+	}
+	var s summary
+	var p payload
+	if err := model.Unmarshal(f.Summary, &s); err != nil {
+		return nil, fmt.Errorf("model is damaged: summary: %w", err)
+	}
+	if err := model.Unmarshal(f.Payload, &p); err != nil {
+		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+	}
+	m := &Model{
+		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Trees: p.Trees, AbsentIsZero: p.AbsentIsZero, OutOfBag: s.OutOfBag,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s.Summary, inputs: f.Inputs,
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model is damaged: %w", err)
+	}
+	return m, nil
+}
+
+// check tells what does not hold together.
+func (m *Model) check() error {
+	outputs := 1
+	switch {
+	case m.Task < Regression || m.Task > Classification:
+		return fmt.Errorf("%v is none of the package's constants", m.Task)
+	case m.Task == Regression && (m.Classes.Type != "" || len(m.Classes.Values) > 0):
+		return errors.New("a regression has no classes")
+	case m.Dim < 1 || m.Dim > batch.MaxDim:
+		return fmt.Errorf("dim is %d: want 1 to %d", m.Dim, batch.MaxDim)
+	case m.Trees == nil || len(m.Trees.Trees) == 0:
+		return errors.New("there are no trees")
+	case len(m.Trees.Features) != m.Dim:
+		return fmt.Errorf("the trees have %d features, dim is %d", len(m.Trees.Features), m.Dim)
+	}
+	if m.Task == Classification {
+		if err := m.Classes.Check(1); err != nil {
+			return err
+		}
+		if _, err := m.Classes.Cells(); err != nil {
+			return err
+		}
+		outputs = len(m.Classes.Values)
+	}
+	if m.Trees.Outputs != outputs || !m.Trees.Average || !m.Trees.Single {
+		return fmt.Errorf("the trees have %d outputs (averaged: %v, of float32: %v): want %d, averaged, of float32", m.Trees.Outputs, m.Trees.Average, m.Trees.Single, outputs)
+	}
+	for i := range m.Trees.Trees {
+		if t := &m.Trees.Trees[i]; (t.Values != nil) != (m.Task == Classification) {
+			return fmt.Errorf("tree %d has not the values of a %v", i, m.Task)
+		}
+	}
+	if err := m.Trees.Validate(); err != nil {
+		return err
+	}
+	return m.inputs.check(m.Dim, m.Trees.Categories)
+}

@@ -1,0 +1,169 @@
+package forest
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+)
+
+// loose are the features that rows hold as Sparse, which get a column of their own here.
+func loose(l *bins.Layout) (features []int) {
+	for i := range l.Features {
+		if f := &l.Features[i]; f.Column < 0 && f.Slot >= 0 {
+			features = append(features, i)
+		}
+	}
+	return features
+}
+
+// copied returns the bytes that the copy of all rows takes.
+func copied(l *bins.Layout, rows int64) int64 {
+	return rows * int64(len(l.Columns)+len(loose(l))+16)
+}
+
+// spread returns the columns of the loose features, by their numbers; nil where there are
+// none.
+func spread(d *bins.Data) [][]byte {
+	features := loose(d.Layout)
+	if len(features) == 0 {
+		return nil
+	}
+	columns := make([][]byte, len(d.Layout.Features))
+	// Whose slot is which, and which bin it is.
+	first := d.Layout.ColumnSlots
+	owner, bin := make([]int32, d.Layout.Slots-first), make([]uint8, d.Layout.Slots-first)
+	for _, i := range features {
+		f := &d.Layout.Features[i]
+		columns[i] = make([]byte, d.Rows)
+		for r := range columns[i] {
+			columns[i][r] = uint8(max(f.Implicit, 0))
+		}
+		for slot := f.Slot; slot < f.Slot+f.Stored(); slot++ {
+			owner[slot-first], bin[slot-first] = int32(i), uint8(f.BinOfSlot(slot))
+		}
+	}
+	for r := range d.Rows {
+		for _, slot := range d.Sparse.Slots[d.Sparse.RowPtr[r]:d.Sparse.RowPtr[r+1]] {
+			at := int(slot) - first
+			columns[owner[at]][r] = bin[at]
+		}
+	}
+	return columns
+}
+
+// pack writes the rows of a subtask for the others: spans, labels, weights, blocks, columns
+// of loose features.
+func pack(d *bins.Data, columns [][]byte) []byte {
+	le := binary.LittleEndian
+	dst := make([]byte, 0, 8+8*len(d.Shards)+int(copied(d.Layout, int64(d.Rows))))
+	dst = le.AppendUint32(dst, uint32(len(d.Shards)))
+	dst = le.AppendUint32(dst, uint32(d.Rows))
+	for _, s := range d.Shards {
+		dst = le.AppendUint32(dst, uint32(s.Shard))
+		dst = le.AppendUint32(dst, uint32(s.Rows))
+	}
+	for _, v := range [][]float64{d.Label, d.Weight} {
+		for _, x := range v {
+			dst = le.AppendUint64(dst, math.Float64bits(x))
+		}
+	}
+	for _, b := range d.Blocks {
+		dst = append(dst, b.Bins[:d.Rows*b.Stride]...)
+	}
+	for _, i := range loose(d.Layout) {
+		dst = append(dst, columns[i]...)
+	}
+	return dst
+}
+
+// gathered is all rows of the job.
+type gathered struct {
+	spans         []bins.Span
+	label, weight []float64
+	blocks        []bins.Block
+	loose         [][]byte
+}
+
+var errRows = errors.New("the rows that a subtask sent are cut short")
+
+// blocksOf returns the blocks of a layout, without rows.
+func blocksOf(l *bins.Layout) (blocks []bins.Block) {
+	for i := range l.Columns {
+		k := l.Columns[i].Block
+		for len(blocks) <= k {
+			blocks = append(blocks, bins.Block{First: i})
+		}
+		blocks[k].Stride++
+	}
+	return blocks
+}
+
+// unpack joins what the subtasks packed, in their order. layout is that of the rows, rows
+// their number.
+func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, error) {
+	blocks := blocksOf(l)
+	g := &gathered{label: make([]float64, 0, rows)}
+	if weighted {
+		g.weight = make([]float64, 0, rows)
+	}
+	for _, b := range blocks {
+		g.blocks = append(g.blocks, bins.Block{First: b.First, Stride: b.Stride, Bins: make([]byte, 0, rows*b.Stride)})
+	}
+	features := loose(l)
+	if len(features) > 0 {
+		g.loose = make([][]byte, len(l.Features))
+		for _, i := range features {
+			g.loose[i] = make([]byte, 0, rows)
+		}
+	}
+	le := binary.LittleEndian
+	for len(src) > 0 {
+		if len(src) < 8 {
+			return nil, errRows
+		}
+		spans, n := int(le.Uint32(src)), int(le.Uint32(src[4:]))
+		need := 8 + 8*spans + n*(len(features)+8)
+		if weighted {
+			need += 8 * n
+		}
+		for _, b := range blocks {
+			need += n * b.Stride
+		}
+		if len(src) < need || len(g.label)+n > rows {
+			return nil, errRows
+		}
+		src = src[8:]
+		first := len(g.label)
+		for range spans {
+			s := bins.Span{Shard: int(le.Uint32(src)), First: first, Rows: int(le.Uint32(src[4:]))}
+			g.spans = append(g.spans, s)
+			first += s.Rows
+			src = src[8:]
+		}
+		g.label, src = floats(g.label, src, n)
+		if weighted {
+			g.weight, src = floats(g.weight, src, n)
+		}
+		for k := range g.blocks {
+			b := &g.blocks[k]
+			b.Bins, src = append(b.Bins, src[:n*b.Stride]...), src[n*b.Stride:]
+		}
+		for _, i := range features {
+			g.loose[i], src = append(g.loose[i], src[:n]...), src[n:]
+		}
+	}
+	if len(g.label) != rows {
+		return nil, errRows
+	}
+	return g, nil
+}
+
+// floats appends n numbers and returns what is behind them.
+func floats(dst []float64, src []byte, n int) (numbers []float64, rest []byte) {
+	for i := range n {
+		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))
+	}
+	return dst, src[8*n:]
+}

@@ -1,0 +1,194 @@
+package forest
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// entry is a row that a tree grows on.
+type entry struct {
+	row uint32
+	w   uint32 // weight, times how often the row is drawn
+	g   int64  // as in the table, times how often; the class where there are several
+}
+
+// pair is a slot of a histogram of a regression.
+type pair struct{ g, w int64 }
+
+// present is what a bin has that occurs in a node.
+type present struct {
+	bin int
+	sums
+}
+
+// histogram has the sums of the rows of a node by the bins of one feature. All slots are
+// zero between uses.
+type histogram struct {
+	// narrow says that the sums of weights fit 32 bits and labels are of two classes: then a
+	// slot is g·2^32 + w.
+	narrow bool
+	packed [256]uint64
+	pairs  [256]pair
+	// counts has, where classes are several, the weight of each of the node's classes, a row
+	// of len(classes) for each bin.
+	counts []int64
+	// rows are counted only where somebody wants to know.
+	countRows bool
+	rows      [256]uint32
+
+	// local gives the classes of the node the numbers 0, 1, …, in ascending order; total has
+	// their weights.
+	local []int32
+	total []int64
+	in    []int32
+
+	// list has the bins that occur but the missing one, ascending; absent is the missing one.
+	list   []present
+	absent sums
+}
+
+// few is the number of rows below which the bins that occur are noted while rows are added,
+// so that a node of few rows does not look at 256 slots.
+const few = 192
+
+// fill adds the entries of a node by the bins of a column, and lists the bins that occur.
+// The slots are as they were, zero, afterwards, but for those of counts: see clear.
+func (h *histogram) fill(c *column, e []entry) {
+	var seen [4]uint64
+	noting := len(e) < few
+	col, stride, decode := c.bins, c.stride, c.decode
+	switch {
+	case h.total != nil:
+		h.fillCounts(c, e)
+	case h.narrow:
+		for i := range e {
+			b := decode[col[int(e[i].row)*stride]]
+			h.packed[b] += uint64(e[i].g)<<32 + uint64(e[i].w)
+		}
+	default:
+		for i := range e {
+			s := &h.pairs[decode[col[int(e[i].row)*stride]]]
+			s.g += e[i].g
+			s.w += int64(e[i].w)
+		}
+	}
+	if h.countRows {
+		for i := range e {
+			h.rows[decode[col[int(e[i].row)*stride]]]++
+		}
+	}
+	if noting {
+		for i := range e {
+			b := decode[col[int(e[i].row)*stride]]
+			seen[b>>6] |= 1 << (b & 63)
+		}
+	} else {
+		seen = [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
+	}
+	h.collect(int(c.missing), &seen)
+}
+
+// fillCounts adds the weights of classes.
+func (h *histogram) fillCounts(c *column, e []entry) {
+	k := len(h.total)
+	for i := range e {
+		b := int(c.decode[c.bins[int(e[i].row)*c.stride]])
+		h.counts[b*k+int(h.local[e[i].g])] += int64(e[i].w)
+	}
+}
+
+// collect makes the list of the bins that occur, among those seen.
+func (h *histogram) collect(missing int, seen *[4]uint64) {
+	h.list, h.absent = h.list[:0], sums{}
+	for word, set := range seen {
+		for ; set != 0; set &= set - 1 {
+			b := word<<6 + bits.TrailingZeros64(set)
+			if b > missing {
+				return
+			}
+			s := h.take(b)
+			switch {
+			case s.w == 0:
+			case b == missing:
+				h.absent = s
+			default:
+				h.list = append(h.list, present{b, s})
+			}
+		}
+	}
+}
+
+// take returns the sums of a bin and clears its slots, but for those of counts.
+func (h *histogram) take(b int) (s sums) {
+	if h.countRows {
+		s.n = int(h.rows[b])
+		h.rows[b] = 0
+	}
+	switch {
+	case h.total != nil:
+		for _, c := range h.bin(b) {
+			s.w += c
+		}
+	case h.narrow:
+		v := h.packed[b]
+		h.packed[b] = 0
+		s.g, s.w = int64(v>>32), int64(v&(1<<32-1))
+	default:
+		s.g, s.w = h.pairs[b].g, h.pairs[b].w
+		h.pairs[b] = pair{}
+	}
+	return s
+}
+
+// bin returns the weights of the node's classes in a bin.
+func (h *histogram) bin(b int) []int64 {
+	k := len(h.total)
+	return h.counts[b*k : (b+1)*k]
+}
+
+// clear makes the slots of counts zero.
+func (h *histogram) clear(missing int) {
+	if h.total == nil {
+		return
+	}
+	for _, p := range h.list {
+		clear(h.bin(p.bin))
+	}
+	if h.absent.w > 0 {
+		clear(h.bin(missing))
+	}
+}
+
+// open begins a node where classes are several: it numbers those that occur.
+func (h *histogram) open(e []entry, classes int) {
+	if classes <= 2 {
+		return
+	}
+	if h.local == nil {
+		h.local = make([]int32, classes)
+	}
+	for _, k := range h.in {
+		h.local[k] = 0
+	}
+	h.in = h.in[:0]
+	for i := range e {
+		if k := e[i].g; h.local[k] == 0 {
+			h.local[k] = 1
+			h.in = append(h.in, int32(k))
+		}
+	}
+	slices.Sort(h.in)
+	h.total = h.total[:0]
+	for i, k := range h.in {
+		h.local[k] = int32(i)
+		h.total = append(h.total, 0)
+	}
+	for i := range e {
+		h.total[h.local[e[i].g]] += int64(e[i].w)
+	}
+	if need := 256 * len(h.total); cap(h.counts) < need {
+		h.counts = make([]int64, need)
+	} else {
+		h.counts = h.counts[:need]
+	}
+}

@@ -1,0 +1,140 @@
+package forest
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// draws returns numbers for tests.
+func draws(seed uint64) *shared.Random {
+	r := shared.NewRandom(seed, "test", 0, 0)
+	return &r
+}
+
+// problem is rows for a builder, made without a job: bins are values.
+type problem struct {
+	bins        [][]int // of each feature and row; bins[j][i] == size[j] is missing
+	size        []int   // numbers of bins
+	categorical []bool
+	label       []float64
+	weight      []float64
+	classes     int
+	spans       []bins.Span
+}
+
+// randomProblem draws a small one.
+func randomProblem(r *shared.Random, classes int) problem {
+	n, d := 2+r.IntN(60), 1+r.IntN(5)
+	p := problem{classes: classes}
+	for range n {
+		y := float64(r.IntN(max(classes, 1)))
+		if classes == 0 {
+			y = float64(r.IntN(7)) / 4
+		}
+		p.label = append(p.label, y)
+	}
+	if r.IntN(2) == 0 {
+		for range n {
+			p.weight = append(p.weight, float64(r.IntN(5))/2)
+		}
+		p.weight[0] = 1
+	}
+	for range d {
+		size := 1 + r.IntN(9)
+		missing := r.IntN(2) == 0
+		var column []int
+		for i := range n {
+			b := r.IntN(size)
+			if r.IntN(2) == 0 {
+				b = min(size-1, int(p.label[i]))
+			}
+			if missing && r.IntN(4) == 0 {
+				b = size
+			}
+			column = append(column, b)
+		}
+		p.bins = append(p.bins, column)
+		p.size = append(p.size, size)
+		p.categorical = append(p.categorical, false)
+	}
+	cut := r.IntN(n)
+	p.spans = []bins.Span{{Shard: 1, First: 0, Rows: cut}, {Shard: 4, First: cut, Rows: n - cut}}
+	return p
+}
+
+// table makes a table of it, with all features in one block.
+func (p problem) table(poisson bool) (*table, error) {
+	l := &bins.Layout{}
+	n, d := len(p.label), len(p.bins)
+	block := bins.Block{Stride: d, Bins: make([]byte, n*d)}
+	for j, size := range p.size {
+		f := bins.Feature{Name: "f" + strconv.Itoa(j), Number: j, Bins: size, Column: j, Slot: l.Slots, Implicit: -1, Categorical: p.categorical[j]}
+		for b := range size {
+			if p.categorical[j] {
+				f.Codes = append(f.Codes, int32(b))
+			} else if b > 0 {
+				f.Cuts = append(f.Cuts, float32(b)-0.5)
+			}
+		}
+		l.Features = append(l.Features, f)
+		l.Columns = append(l.Columns, bins.Column{Slot: l.Slots, Width: size + 1, Features: []int{j}, Offset: j})
+		l.Slots += size + 1
+		for i, b := range p.bins[j] {
+			block.Bins[i*d+j] = byte(b)
+		}
+	}
+	l.ColumnSlots = l.Slots
+	var factors []float64
+	for range p.classes {
+		factors = append(factors, 1)
+	}
+	return newTable(l, &gathered{spans: p.spans, label: p.label, weight: p.weight, blocks: []bins.Block{block}}, factors, poisson)
+}
+
+// row returns the features of a row as prediction has them.
+func (p problem) row(i int) []float64 {
+	var x []float64
+	for j := range p.bins {
+		v := float64(p.bins[j][i])
+		if p.bins[j][i] == p.size[j] {
+			v = math.NaN()
+		}
+		x = append(x, v)
+	}
+	return x
+}
+
+// quantiles makes a table of numbers, cut at quantiles, for benchmarks.
+func quantiles(x []float32, n, d int, label []float64, classes int) *table {
+	p := problem{label: label, classes: classes, spans: []bins.Span{{Rows: n}}}
+	for j := range d {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = x[i*d+j]
+		}
+		slices.Sort(v)
+		var cuts []float32
+		for k := 1; k < 255; k++ {
+			cuts = append(cuts, v[k*n/255])
+		}
+		cuts = slices.Compact(cuts)
+		column := make([]int, n)
+		for i := range column {
+			at, found := slices.BinarySearch(cuts, x[i*d+j])
+			if found {
+				at++
+			}
+			column[i] = at
+		}
+		p.bins, p.size, p.categorical = append(p.bins, column), append(p.size, len(cuts)+1), append(p.categorical, false)
+	}
+	t, err := p.table(false)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}

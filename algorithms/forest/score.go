@@ -1,0 +1,112 @@
+package forest
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// sums is what is added up over rows: of a regression and of two classes g and w of the
+// table, of more classes w alone, whose parts by class stand elsewhere; and the rows.
+type sums struct {
+	g, w int64
+	n    int
+}
+
+func (s sums) plus(o sums) sums  { return sums{s.g + o.g, s.w + o.w, s.n + o.n} }
+func (s sums) minus(o sums) sums { return sums{s.g - o.g, s.w - o.w, s.n - o.n} }
+
+// scorer tells how pure a node is, by a number of which the sum over the children is the
+// larger, the less impurity is left:
+//
+//	Gini, Variance   g²/w       of two classes, and of numbers
+//	Gini             Σ c²/w     of the weights c of several classes
+//	Entropy          Σ c·ln c − w·ln w
+//	Poisson          g·ln(g/w)
+//
+// The arguments are the integers of the table; unit turns differences into what the
+// criterion says of weighted rows.
+type scorer struct {
+	criterion Criterion
+	unit      float64
+	// logs has x·ln x of small x.
+	logs []float64
+}
+
+// smallLogs is how many values of x·ln x are kept.
+const smallLogs = 1 << 14
+
+func newScorer(c Criterion, t *table) scorer {
+	s := scorer{criterion: c, unit: t.wUnit}
+	switch {
+	case c == Variance:
+		s.unit = t.gUnit / t.wUnit * t.gUnit
+	case c == Poisson:
+		s.unit = t.gUnit
+	case c == Gini && t.classes <= 2:
+		s.unit = 2 * t.wUnit
+	}
+	if c == Entropy {
+		s.logs = make([]float64, smallLogs)
+		for x := 1; x < smallLogs; x++ {
+			s.logs[x] = float64(x) * kernel.Log(float64(x))
+		}
+	}
+	return s
+}
+
+// xlogx returns x·ln x.
+func (s *scorer) xlogx(x int64) float64 {
+	if x < int64(len(s.logs)) {
+		return s.logs[x]
+	}
+	return float64(x) * kernel.Log(float64(x))
+}
+
+// pair scores a node of a regression or of two classes; w is above 0. -Inf says that
+// there must be no such node.
+func (s *scorer) pair(g, w int64) float64 {
+	switch s.criterion {
+	case Entropy:
+		return s.xlogx(g) + s.xlogx(w-g) - s.xlogx(w)
+	case Poisson:
+		if g <= 0 {
+			return math.Inf(-1)
+		}
+		return float64(g) * kernel.Log(float64(g)/float64(w))
+	}
+	x := float64(g)
+	return float64(x*x) / float64(w)
+}
+
+// counts scores a node of classes with the given weights, whose sum w is above 0.
+func (s *scorer) counts(counts []int64, w int64) float64 {
+	var sum float64
+	if s.criterion == Entropy {
+		for _, c := range counts {
+			sum += s.xlogx(c)
+		}
+		return sum - s.xlogx(w)
+	}
+	for _, c := range counts {
+		x := float64(c)
+		sum += float64(x * x)
+	}
+	return sum / float64(w)
+}
+
+// rest scores the node that has of the classes what another leaves of the total.
+func (s *scorer) rest(total, counts []int64, w int64) float64 {
+	var sum float64
+	if s.criterion == Entropy {
+		for k, c := range counts {
+			sum += s.xlogx(total[k] - c)
+		}
+		return sum - s.xlogx(w)
+	}
+	for k, c := range counts {
+		x := float64(total[k] - c)
+		sum += float64(x * x)
+	}
+	return sum / float64(w)
+}

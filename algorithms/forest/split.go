@@ -1,0 +1,370 @@
+package forest
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+)
+
+// rules are what trees are to be like.
+type rules struct {
+	criterion         Criterion
+	random            bool // one random split of a feature rather than the best
+	tried             int  // features at a node
+	depth, leaves     int  // most splits above a leaf; most leaves, 0 for no limit
+	minLeaf, minSplit int
+	minGain           float64
+	seed              uint64
+}
+
+// split is how a node sends its rows to its children.
+type split struct {
+	feature int     // number within Layout.Features
+	col     int     // number of its column
+	score   float64 // of both children
+	gain    float64 // what the criterion says of weighted rows
+	// pos is the last bin that goes left, −1 where only what is missing does, and next the
+	// next one that occurs, 0 where pos itself is to be the threshold; set has the bins that
+	// go left of a categorical feature.
+	pos, next   int
+	set         [4]uint64
+	categorical bool
+	missingLeft bool
+	left        sums
+}
+
+// draws of a node: those of features begin at 0, of thresholds and of sides at the numbers
+// here plus that of the feature.
+const (
+	drawThreshold = 1 << 32
+	drawMissing   = 2 << 32
+	drawCategory  = 3 << 32 // 256 for each feature
+)
+
+// finder looks for the split of a node. It is one goroutine's.
+type finder struct {
+	t     *table
+	rules rules
+	scorer
+	histogram
+	order   []int32 // of columns, drawn from its front
+	swapped []int32
+	left    []int64 // weights of classes on the left
+	sorted  []present
+	keys    [256]float64
+	draws   nodeDraws
+	best    split
+	found   bool
+}
+
+func newFinder(t *table, r rules) *finder {
+	f := &finder{t: t, rules: r, scorer: newScorer(r.criterion, t), order: make([]int32, len(t.cols))}
+	f.countRows = r.minLeaf > 1
+	for i := range f.order {
+		f.order[i] = int32(i)
+	}
+	return f
+}
+
+// find looks for the best split of a node among features drawn for it. Where none of them
+// can split it, others are drawn until one can or there is none left. The histogram has been
+// opened for the node.
+func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
+	f.draws, f.found = draws, false
+	f.swapped = f.swapped[:0]
+	for i := range f.order {
+		if i >= f.rules.tried && f.found {
+			break
+		}
+		j := i + draws.below(uint64(i), len(f.order)-i)
+		f.order[i], f.order[j] = f.order[j], f.order[i]
+		f.swapped = append(f.swapped, int32(j))
+		f.look(int(f.order[i]), e, total)
+	}
+	for i := len(f.swapped) - 1; i >= 0; i-- {
+		j := f.swapped[i]
+		f.order[i], f.order[j] = f.order[j], f.order[i]
+	}
+	if !f.found {
+		return split{}, false
+	}
+	parent := 0.0
+	if f.several() {
+		parent = f.scorer.counts(f.total, total.w)
+	} else {
+		parent = f.pair(total.g, total.w)
+	}
+	f.best.gain = max(0, min(float64((f.best.score-parent)*f.unit), math.MaxFloat64))
+	return f.best, true
+}
+
+// several tells whether there are more than two classes.
+func (f *finder) several() bool { return f.t.classes > 2 }
+
+// look looks for the best split of a node by one feature.
+func (f *finder) look(col int, e []entry, total sums) {
+	c := &f.t.cols[col]
+	f.fill(c, e)
+	defer f.clear(int(c.missing))
+	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {
+		return
+	}
+	feature := &f.t.layout.Features[c.feature]
+	s := search{f: f, total: total, cand: split{feature: c.feature, col: col, categorical: feature.Categorical}}
+	s.begin()
+	switch {
+	case feature.Categorical && f.rules.random:
+		s.randomSet()
+	case feature.Categorical:
+		s.sets()
+	case f.rules.random:
+		s.randomCut(feature)
+	default:
+		s.cuts()
+	}
+}
+
+// search goes over the splits of a node by one feature.
+type search struct {
+	f       *finder
+	total   sums
+	cand    split
+	left    sums // of the bins that have gone left
+	several bool
+}
+
+// begin has no bin on the left.
+func (s *search) begin() {
+	s.left = sums{}
+	if s.several = s.f.several(); s.several {
+		s.f.left = append(s.f.left[:0], s.f.total...)
+		clear(s.f.left)
+	}
+}
+
+// move brings a bin, or what is missing, to the left.
+func (s *search) move(bin int, p sums) {
+	s.left = s.left.plus(p)
+	if s.several {
+		for k, c := range s.f.bin(bin) {
+			s.f.left[k] += c
+		}
+	}
+}
+
+// back takes what is missing from the left again.
+func (s *search) back(bin int, p sums) {
+	s.left = s.left.minus(p)
+	if s.several {
+		for k, c := range s.f.bin(bin) {
+			s.f.left[k] -= c
+		}
+	}
+}
+
+// try takes the candidate, with what is on the left, if it is better than the best. Of
+// equal ones the lower feature wins, and within a feature the first that is tried.
+func (s *search) try() {
+	f := s.f
+	right := s.total.minus(s.left)
+	if s.left.w <= 0 || right.w <= 0 || f.countRows && min(s.left.n, right.n) < f.rules.minLeaf {
+		return
+	}
+	if s.several {
+		s.cand.score = f.scorer.counts(f.left, s.left.w) + f.rest(f.total, f.left, right.w)
+	} else {
+		s.cand.score = f.pair(s.left.g, s.left.w) + f.pair(right.g, right.w)
+	}
+	switch {
+	case math.IsInf(s.cand.score, -1):
+		return
+	case f.found && s.cand.score < f.best.score:
+		return
+	case f.found && s.cand.score == f.best.score && s.cand.feature >= f.best.feature:
+		return
+	}
+	s.cand.left = s.left
+	f.best, f.found = s.cand, true
+}
+
+// cuts tries every threshold between the bins of a node, each with what is missing on the
+// left and on the right, and that which parts what is missing from all else.
+func (s *search) cuts() {
+	f := s.f
+	missing := int(f.t.cols[s.cand.col].missing)
+	there := f.absent.w > 0
+	if there {
+		s.cand.pos, s.cand.missingLeft = -1, true
+		s.move(missing, f.absent)
+		s.try()
+		s.back(missing, f.absent)
+	}
+	for i := range f.list[:len(f.list)-1] {
+		p := &f.list[i]
+		s.move(p.bin, p.sums)
+		s.cand.pos, s.cand.next = p.bin, f.list[i+1].bin
+		if there {
+			s.move(missing, f.absent)
+			s.cand.missingLeft = true
+			s.try()
+			s.back(missing, f.absent)
+		}
+		// Where nothing is missing, it will go where more weight goes.
+		s.cand.missingLeft = !there && 2*s.left.w >= s.total.w
+		s.try()
+	}
+}
+
+// randomCut tries one threshold, drawn from the range of the cuts between the lowest and
+// the highest bin of the node.
+func (s *search) randomCut(feature *bins.Feature) {
+	f := s.f
+	missing := int(f.t.cols[s.cand.col].missing)
+	there := f.absent.w > 0
+	lo, hi := f.list[0].bin, f.list[len(f.list)-1].bin
+	s.cand.pos, s.cand.missingLeft = -1, true
+	if lo < hi {
+		first, last := float64(feature.Cuts[lo]), float64(feature.Cuts[hi-1])
+		at := first + float64(f.draws.uniform(drawThreshold+uint64(s.cand.feature))*(last-first))
+		s.cand.pos = nearest(feature.Cuts, lo, hi-1, at)
+		s.cand.missingLeft = there && f.draws.uniform(drawMissing+uint64(s.cand.feature)) < 0.5
+	}
+	for i := range f.list {
+		if f.list[i].bin <= s.cand.pos {
+			s.move(f.list[i].bin, f.list[i].sums)
+		}
+	}
+	if !there {
+		s.cand.missingLeft = 2*s.left.w >= s.total.w
+	} else if s.cand.missingLeft {
+		s.move(missing, f.absent)
+	}
+	s.try()
+}
+
+// sets tries to send the categories of least mean left, the least one, the two least, and
+// so on, which has the best of all sets among them for numbers and two classes (Breiman,
+// Friedman, Olshen and Stone, "Classification and Regression Trees", 1984, §9.4). Where
+// classes are several it does so by the share of each of them.
+func (s *search) sets() {
+	f := s.f
+	orders := 1
+	if s.several {
+		orders = min(len(f.total), mostOrders)
+	}
+	for k := range orders {
+		f.sorted = append(f.sorted[:0], f.list...)
+		for _, p := range f.sorted {
+			part := p.g
+			if s.several {
+				part = f.bin(p.bin)[f.class(k, orders)]
+			}
+			f.keys[p.bin] = float64(part) / float64(p.w)
+		}
+		slices.SortFunc(f.sorted, func(a, b present) int {
+			return cmp.Or(cmp.Compare(f.keys[a.bin], f.keys[b.bin]), cmp.Compare(a.bin, b.bin))
+		})
+		s.cutSorted()
+	}
+}
+
+// mostOrders bounds how many classes give an order of the categories: those with most
+// weight do.
+const mostOrders = 16
+
+// class returns the k-th of the classes that give orders.
+func (f *finder) class(k, orders int) int {
+	if orders == len(f.total) {
+		return k
+	}
+	above := func(a, b int) bool { // a has more weight, or as much and comes first
+		return f.total[a] > f.total[b] || f.total[a] == f.total[b] && a < b
+	}
+	for c := range f.total {
+		rank := 0
+		for o := range f.total {
+			if above(o, c) {
+				rank++
+			}
+		}
+		if rank == k {
+			return c
+		}
+	}
+	return k
+}
+
+// cutSorted tries every cut of the sorted categories.
+func (s *search) cutSorted() {
+	f := s.f
+	missing := int(f.t.cols[s.cand.col].missing)
+	there := f.absent.w > 0
+	s.begin()
+	s.cand.set = [4]uint64{}
+	if there {
+		s.cand.missingLeft = true
+		s.move(missing, f.absent)
+		s.try()
+		s.back(missing, f.absent)
+	}
+	for _, p := range f.sorted[:len(f.sorted)-1] {
+		s.move(p.bin, p.sums)
+		s.cand.set[p.bin>>6] |= 1 << (p.bin & 63)
+		if there {
+			s.move(missing, f.absent)
+			s.cand.missingLeft = true
+			s.try()
+			s.back(missing, f.absent)
+		}
+		s.cand.missingLeft = !there && 2*s.left.w >= s.total.w
+		s.try()
+	}
+}
+
+// randomSet tries one set of categories, each drawn with even odds; where all of them, or
+// none, would go left, the first goes the other way.
+func (s *search) randomSet() {
+	f := s.f
+	missing := int(f.t.cols[s.cand.col].missing)
+	there := f.absent.w > 0
+	draw := drawCategory + uint64(s.cand.feature)<<8
+	s.cand.missingLeft = there && f.draws.uniform(drawMissing+uint64(s.cand.feature)) < 0.5
+	n := 0
+	for _, p := range f.list {
+		if f.draws.uniform(draw+uint64(p.bin)) < 0.5 {
+			s.cand.set[p.bin>>6] |= 1 << (p.bin & 63)
+			n++
+		}
+	}
+	if same := n == 0 || n == len(f.list); same && !(there && s.cand.missingLeft == (n == 0)) {
+		first := f.list[0].bin
+		s.cand.set[first>>6] ^= 1 << (first & 63)
+	}
+	for _, p := range f.list {
+		if s.cand.set[p.bin>>6]>>(p.bin&63)&1 != 0 {
+			s.move(p.bin, p.sums)
+		}
+	}
+	if !there {
+		s.cand.missingLeft = 2*s.left.w >= s.total.w
+	} else if s.cand.missingLeft {
+		s.move(missing, f.absent)
+	}
+	s.try()
+}
+
+// nearest returns the number, from lo to hi, of the cut that is nearest to a value, the
+// lower of two.
+func nearest(cuts []float32, lo, hi int, at float64) int {
+	n, _ := slices.BinarySearchFunc(cuts[lo:hi+1], at, func(c float32, v float64) int { return cmp.Compare(float64(c), v) })
+	n += lo
+	if n > hi {
+		return hi
+	}
+	if n > lo && at-float64(cuts[n-1]) <= float64(cuts[n])-at {
+		return n - 1
+	}
+	return n
+}

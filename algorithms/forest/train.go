@@ -1,0 +1,372 @@
+package forest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// batchTrees is how many trees grow in a superstep: so many that several subtasks each have
+// some, about as many, and so few that progress shows.
+const batchTrees = 24
+
+// Train fits a forest and returns the model as a dataset of one row, whose column "model"
+// holds what Model.Encode returns. (Of a classification a second column, null, has the type
+// of the labels.)
+//
+// Its queue is named "forest" and has a superstep for each batch of trees. It reports
+// "trees" and "nodes", of all trees so far, and with OOBScore "oob score" and "oob loss" of
+// these trees. What is wrong with the parameters or with the columns they name is reported
+// when the job is built, with the caller's line.
+func Train(d *engine.Dataset, p Params) *engine.Dataset {
+	const op = "forest.Train"
+	b := model.BuilderOf(op, d)
+	if err := p.Validate(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if d.Poisoned() {
+		return d
+	}
+	p = p.withDefaults(b.Seed())
+	t, err := bins.Check(op, d, p.columns(), p.label(), bins.Options{MaxBins: p.MaxBins, AbsentIsZero: p.AbsentIsZero})
+	i, missing := batch.FindColumn(d.Schema(), p.LabelCol)
+	var label arrow.DataType
+	if err = errors.Join(err, missing); err == nil && p.Task == Classification {
+		label = d.Schema().Field(i).Type
+		_, err = Classes{Type: batch.TypeName(label)}.Cells()
+	}
+	if err == nil && p.Start != nil {
+		err = p.fits()
+	}
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	g := growing{params: p, table: t, schema: d.Schema()}
+	if p.Start != nil {
+		g.first = len(p.Start.Trees.Trees)
+	}
+	q := t.Init(comqueue.New(b, Kind)).
+		Add(comqueue.Named("open", g.open)).
+		Add(comqueue.AllGather(packed, joined)).
+		Add(comqueue.Named("grow", g.grow))
+	if p.OOBScore {
+		q.Add(comqueue.AllGather(grown, all))
+	} else {
+		q.Add(comqueue.Gather(grown, all))
+	}
+	q.Add(comqueue.Named("collect", g.collect))
+	if p.OOBScore {
+		q.Add(comqueue.Named("out of bag", comqueue.ForEachShard(oobSums, g.measure))).
+			Add(comqueue.AllReduce(oobSums)).
+			Add(comqueue.Named("report", g.report))
+	}
+	return q.SetMaxIter((p.NumTrees - g.first + batchTrees - 1) / batchTrees).
+		CloseOnNode0(columns.ModelCloser(label, g.finish)).
+		Exec()
+}
+
+// Objects of the queue.
+var (
+	packed  = shared.Scratch[[]uint8]("rows of the subtask")
+	joined  = shared.Scratch[[]uint8]("rows of all subtasks")
+	grown   = shared.Scratch[[]uint8]("trees of the subtask")
+	all     = shared.Scratch[[]uint8]("trees of all subtasks")
+	oobSums = shared.Scratch[[]float64]("out of bag")
+	states  = shared.Scratch[*state]("forest")
+)
+
+// state is what a subtask has of a training.
+type state struct {
+	data    *bins.Data
+	builder *builder
+	mine    []tree.Tree // of this superstep, where there is but one subtask
+	trees   []tree.Tree // of all supersteps, on subtask 0
+	nodes   int64
+	bag     *bag
+	number  int // of trees so far, those of Start among them
+}
+
+// growing has the parameters of a training; its methods are the stages.
+type growing struct {
+	params Params
+	table  bins.Table
+	schema *arrow.Schema
+	first  int // trees of Start
+}
+
+// open packs the subtask's rows for the others, once.
+func (g growing) open(ctx *comqueue.ComContext) error {
+	if states.Has(ctx) {
+		packed.Put(ctx, nil)
+		return nil
+	}
+	data, err := g.table.Open(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.check(data); err != nil {
+		return err
+	}
+	s := &state{data: data, number: g.first}
+	states.Put(ctx, s)
+	if ctx.NumTask() > 1 {
+		packed.Put(ctx, pack(data, spread(data)))
+	} else {
+		packed.Put(ctx, nil)
+	}
+	if g.params.OOBScore {
+		outputs := max(1, len(data.Facts.Classes))
+		s.bag = newBag(data, newSampler(g.params), outputs)
+		oobSums.Put(ctx, make([]float64, oobParts))
+		if g.params.Start != nil {
+			for i := range g.params.Start.Trees.Trees {
+				if err := s.bag.add(i, &g.params.Start.Trees.Trees[i]); err != nil {
+					return fmt.Errorf("Start: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// check tells what of the rows does not suit the parameters.
+func (g growing) check(d *bins.Data) error {
+	f := d.Facts
+	switch {
+	case f.Declared == 0:
+		return errors.New("there are no features")
+	case g.params.Criterion == Poisson && f.LabelMin < 0:
+		return fmt.Errorf("column %q: the label is %v: the poisson criterion counts, and takes labels of 0 or more", g.params.LabelCol, f.LabelMin)
+	case g.params.Start == nil:
+		return nil
+	}
+	return g.same(inputsOf(g.params.FeatureCols, g.params.VectorCol, g.schema, f.Declared), ensemble(d), f)
+}
+
+// grow grows the subtask's share of the trees of this superstep: every NumTask-th.
+func (g growing) grow(ctx *comqueue.ComContext) error {
+	s := states.Get(ctx)
+	if s.builder == nil {
+		if err := g.build(ctx, s); err != nil {
+			return err
+		}
+	}
+	var out []uint8
+	s.mine = s.mine[:0]
+	for n := s.number + ctx.TaskID(); n < g.until(s); n += ctx.NumTask() {
+		if err := ctx.Context().Err(); err != nil {
+			return err
+		}
+		t := s.builder.grow(n)
+		if ctx.NumTask() == 1 {
+			s.mine = append(s.mine, t)
+		} else {
+			out = appendTree(out, &t)
+		}
+	}
+	grown.Put(ctx, out)
+	return nil
+}
+
+// until returns the number of trees after this superstep.
+func (g growing) until(s *state) int { return min(s.number+batchTrees, g.params.NumTrees) }
+
+// build makes the builder from the rows of all subtasks.
+func (g growing) build(ctx *comqueue.ComContext, s *state) error {
+	d := s.data
+	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, loose: nil}
+	if ctx.NumTask() > 1 {
+		var err error
+		if rows, err = unpack(d.Layout, joined.Get(ctx), int(d.Facts.Rows), g.table.Weighted); err != nil {
+			return err
+		}
+		packed.Put(ctx, nil)
+		joined.Put(ctx, nil)
+	} else {
+		rows.loose = spread(d)
+	}
+	factors, err := g.params.factors(d.Facts)
+	if err != nil {
+		return err
+	}
+	t, err := newTable(d.Layout, rows, factors, g.params.Criterion == Poisson)
+	if err != nil {
+		return err
+	}
+	r, err := g.params.rules(len(t.cols))
+	if err != nil {
+		return err
+	}
+	s.builder = newBuilder(t, r, newSampler(g.params))
+	return nil
+}
+
+// collect puts the trees of all subtasks in order.
+func (g growing) collect(ctx *comqueue.ComContext) error {
+	s := states.Get(ctx)
+	until := g.until(s)
+	if ctx.TaskID() == 0 || s.bag != nil {
+		trees := s.mine
+		if ctx.NumTask() > 1 {
+			var err error
+			if trees, err = inOrder(all.Get(ctx), until-s.number, ctx.NumTask()); err != nil {
+				return err
+			}
+		}
+		if ctx.TaskID() == 0 {
+			s.trees = append(s.trees, trees...)
+		}
+		for i := range trees {
+			s.nodes += int64(len(trees[i].Nodes))
+			if s.bag == nil {
+				continue
+			}
+			if err := s.bag.add(s.number+i, &trees[i]); err != nil {
+				return err
+			}
+		}
+	}
+	s.number = until
+	ctx.Report("trees", float64(s.number))
+	ctx.Report("nodes", float64(s.nodes))
+	return nil
+}
+
+// inOrder reads n trees that p subtasks sent, subtask i those of numbers i, i+p, i+2p, …
+func inOrder(src []byte, n, p int) ([]tree.Tree, error) {
+	trees := make([]tree.Tree, n)
+	for task := range p {
+		for i := task; i < n; i += p {
+			var err error
+			if trees[i], src, err = readTree(src); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(src) > 0 {
+		return nil, errTrees
+	}
+	return trees, nil
+}
+
+// measure adds what the trees so far make of a shard's rows that they did not draw.
+func (g growing) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := states.Get(ctx)
+	s.bag.measure(shard, s.data.Facts.LabelMean, g.params.Task, out)
+	return nil
+}
+
+func (g growing) report(ctx *comqueue.ComContext) error {
+	o := outOfBag(g.params.Task, oobSums.Get(ctx))
+	ctx.Report("oob score", o.Score)
+	ctx.Report("oob loss", o.Loss)
+	return nil
+}
+
+// fits tells what keeps the trees of Start from going on, as far as parameters say.
+func (p Params) fits() error {
+	s := p.Start.Summary
+	switch {
+	case p.Start.AbsentIsZero != p.AbsentIsZero:
+		return fmt.Errorf("Start has AbsentIsZero %v, and the parameters %v", p.Start.AbsentIsZero, p.AbsentIsZero)
+	case p.OOBScore && (s.Seed != p.Seed || s.Sampling != p.Sampling || s.Share != p.SampleShare):
+		return fmt.Errorf("OOBScore is set, and Start drew its rows otherwise (seed %d, %v of %v; the parameters say seed %d, %v of %v), so that nobody knows which trees drew a row: take the same, or leave OOBScore out", s.Seed, s.Sampling, s.Share, p.Seed, p.Sampling, p.SampleShare)
+	}
+	return nil
+}
+
+// same tells what of the rows is other than what Start was trained on.
+func (g growing) same(in inputs, trees *tree.Ensemble, f *bins.Facts) error {
+	s := g.params.Start
+	switch {
+	case !slices.Equal(s.inputs, in):
+		return fmt.Errorf("Start reads %v, and the rows have %v: want the same columns", s.inputs, in)
+	case s.Classes.Type != f.LabelType || !slices.Equal(s.Classes.Values, f.Classes):
+		return fmt.Errorf("Start knows the classes %s, of type %s, and the labels are %s, of type %s", listed(s.Classes.Values), s.Classes.Type, listed(f.Classes), f.LabelType)
+	}
+	for j := range max(len(s.Trees.Categories), len(trees.Categories)) {
+		if j >= len(s.Trees.Categories) || j >= len(trees.Categories) || !slices.Equal(s.Trees.Categories[j], trees.Categories[j]) {
+			return fmt.Errorf("the categories of feature %q are others than those that Start knows", trees.Features[j])
+		}
+	}
+	return nil
+}
+
+// ensemble returns the ensemble of the rows, without trees.
+func ensemble(d *bins.Data) *tree.Ensemble {
+	e := &tree.Ensemble{
+		Features: make([]string, d.Facts.Declared), Outputs: max(1, len(d.Facts.Classes)), Average: true, Single: true,
+	}
+	e.Base = make([]float64, e.Outputs)
+	for j := range e.Features {
+		e.Features[j] = "f" + strconv.Itoa(j)
+	}
+	for i := range d.Layout.Features {
+		f := &d.Layout.Features[i]
+		e.Features[f.Number] = f.Name
+		if f.Names != nil {
+			if e.Categories == nil {
+				e.Categories = make([][]string, len(e.Features))
+			}
+			e.Categories[f.Number] = f.Names
+		}
+	}
+	return e
+}
+
+// finish makes the model.
+func (g growing) finish(ctx *comqueue.ComContext) (model.Model, error) {
+	s := states.Get(ctx)
+	p, f := g.params, s.data.Facts
+	m := &Model{
+		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared,
+		Trees: ensemble(s.data), AbsentIsZero: p.AbsentIsZero,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
+		inputs: inputsOf(p.FeatureCols, p.VectorCol, g.schema, f.Declared),
+		Summary: Summary{
+			Rows: f.Rows, Weight: f.Weight, Method: p.Method, Criterion: p.Criterion, Sampling: p.Sampling, Share: p.SampleShare, Seed: p.Seed,
+		},
+	}
+	if p.Start != nil {
+		m.Trees.Trees = append(m.Trees.Trees, p.Start.Trees.Trees...)
+	}
+	m.Trees.Trees = append(m.Trees.Trees, s.trees...)
+	m.Summary.count(m.Trees)
+	if p.OOBScore {
+		m.OutOfBag = outOfBag(p.Task, oobSums.Get(ctx))
+	}
+	return m, nil
+}
+
+// count counts nodes, leaves and depths.
+func (s *Summary) count(e *tree.Ensemble) {
+	var depth []int32
+	for i := range e.Trees {
+		nodes := e.Trees[i].Nodes
+		depth = append(depth[:0], make([]int32, len(nodes))...)
+		s.Nodes += int64(len(nodes))
+		for j := range nodes {
+			n := &nodes[j]
+			if n.Leaf() {
+				s.Leaves++
+				s.MaxDepth = max(s.MaxDepth, int(depth[j]))
+				continue
+			}
+			depth[n.Left], depth[n.Right] = depth[j]+1, depth[j]+1
+		}
+	}
+}

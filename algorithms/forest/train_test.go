@@ -1,0 +1,96 @@
+package forest_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// train returns the model of a table.
+func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.Option) *forest.Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", forest.Train(table.Dataset(b), p))
+	}, options...)
+	m, err := forest.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// fails asserts that training fails.
+func fails(t *testing.T, table trial.Table, p forest.Params, texts ...string) {
+	t.Helper()
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", forest.Train(table.Dataset(b), p))
+	}, texts...)
+}
+
+// classes returns n rows of normal features of which two tell the class, one of k.
+func classes(seed uint64, n, d, k int) trial.Table {
+	t := trial.Gaussian(seed, n, d)
+	for i := range n {
+		x := t.Row(i)
+		t.Label = append(t.Label, math.Mod(math.Floor(math.Abs(2*x[0]+x[1]*x[2])), float64(k)))
+		t.Weight = append(t.Weight, 0.5+math.Mod(float64(i), 3))
+	}
+	return t
+}
+
+// numbers returns n rows of normal features with a label that depends on two of them.
+func numbers(seed uint64, n, d int) trial.Table {
+	t := trial.Gaussian(seed, n, d)
+	for i := range n {
+		x := t.Row(i)
+		t.Label = append(t.Label, 2*x[0]+x[1]*x[2])
+		t.Weight = append(t.Weight, 0.5+math.Mod(float64(i), 3))
+	}
+	return t
+}
+
+// A single tree with a row, or rows of the same features, in each leaf: what remains is how
+// labels of the same features differ, 0.05 of the two rows (1, 2).
+func TestSingleTreeIsExact(t *testing.T) {
+	table := trial.TableOf([]float64{.8, .7, .4, .4, .6, .2, .3},
+		[]float64{1, 2}, []float64{1, 2}, []float64{0, 3}, []float64{0, 2}, []float64{1, 3}, []float64{4, 3}, []float64{4, 4})
+	m := train(t, table, forest.Params{LabelCol: "label", Method: forest.SingleTree})
+	want := []float64{.75, .75, .4, .4, .6, .2, .3}
+	var squares float64
+	for i, y := range table.Label {
+		got := m.Predict(table.Row(i))
+		require.InDelta(t, want[i], got, 1e-12)
+		squares += (got - y) * (got - y)
+	}
+	require.InDelta(t, 0.026726, math.Sqrt(squares/7), 5e-7)
+	require.Len(t, m.Trees.Trees, 1)
+}
+
+func TestSameBits(t *testing.T) {
+	for name, c := range map[string]struct {
+		table trial.Table
+		p     forest.Params
+	}{
+		"two classes":      {classes(1, 300, 6, 2), forest.Params{Task: forest.Classification, NumTrees: 30, OOBScore: true}},
+		"three classes":    {classes(2, 200, 5, 3), forest.Params{Task: forest.Classification, NumTrees: 9, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", OOBScore: true}},
+		"numbers":          {numbers(3, 300, 6), forest.Params{NumTrees: 25, WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
+		"random splits":    {numbers(4, 200, 5), forest.Params{NumTrees: 7, Method: forest.ExtraTrees}},
+		"wild":             {trial.Wild(150, 5), forest.Params{NumTrees: 8, WeightCol: "weight", OOBScore: true}},
+		"wild and bounded": {trial.Wild(150, 5), forest.Params{Task: forest.Classification, NumTrees: 8, MaxLeaves: 9, WeightCol: "weight", Sampling: forest.Subset}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := c.p
+			p.LabelCol = "label"
+			trial.SameBits(t, func(b *engine.Builder) {
+				rows := c.table.Dataset(b)
+				made := forest.Train(rows, p)
+				operators.Collect(b, "model", made)
+				operators.Collect(b, "rows", forest.Predict(rows, made, forest.PredictOptions{}))
+			}, forest.Kind)
+		})
+	}
+}
