@@ -1,6 +1,12 @@
 package xgboost
 
 import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,7 +79,42 @@ func TestRoundTrip(t *testing.T) {
 			}
 			again, err := encodings(back)[format]()
 			require.NoError(t, err)
-			require.Equal(t, data, again, what+format)
+			require.True(t, bytes.Equal(data, again), what+format)
 		}
 	})
+}
+
+// A model of 1.4, whose splits are all categorical.
+func TestToyOf14(t *testing.T) {
+	m, err := Load("testdata/toy_categorical.json")
+	require.NoError(t, err)
+	require.Equal(t, [3]int{1, 4, 0}, m.Version)
+	lines, err := os.ReadFile("testdata/toy_categorical.rows")
+	require.NoError(t, err)
+	var rows [][]float64
+	for line := range strings.Lines(string(lines)) {
+		row := []float64{math.NaN(), math.NaN()}
+		for _, cell := range strings.Fields(line)[1:] {
+			var i int
+			var v float64
+			_, err := fmt.Sscanf(cell, "%d:%g", &i, &v)
+			require.NoError(t, err)
+			row[i] = v
+		}
+		rows = append(rows, row)
+	}
+	text, err := os.ReadFile("testdata/toy_categorical.predictions")
+	require.NoError(t, err)
+	var want []float64
+	for _, f := range strings.Fields(string(text)) {
+		v, err := strconv.ParseFloat(f, 64)
+		require.NoError(t, err)
+		want = append(want, v)
+	}
+	require.Len(t, want, 20)
+	// The predictions have seven digits.
+	got := allPredictions(m, rows)
+	for i := range want {
+		require.InDelta(t, want[i], got[i], 2e-6*max(1, math.Abs(want[i])), "row %d", i)
+	}
 }

@@ -1,0 +1,239 @@
+package lightgbm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// maxLeaves is the largest number of leaves that LightGBM itself gives to a tree.
+const maxLeaves = 1 << 17
+
+// Encode writes the model in version 4 of the text format, which LightGBM 2 to 4 reads.
+// It predicts what the ensemble gives, for rows of float64 too, but for the order of
+// additions. The same model gives the same bytes.
+//
+//   - The base is added to the leaves of each output's first tree, of all trees where they
+//     are averaged. Weights of trees are multiplied into their leaves.
+//   - Leaves with values for several outputs become trees for each output.
+//   - Missing values of categorical features go right in LightGBM, with the categories that
+//     are in no set. Where they go with those of the set here, a node for them is put before
+//     that one, with a copy of what is behind the set; a tree of more than 131,072 leaves
+//     that comes of it is an error.
+//   - Blanks in the names of features become underscores.
+func (m *Model) Encode() ([]byte, error) {
+	b, err := m.encode()
+	if err != nil {
+		return nil, fmt.Errorf("lightgbm: %w", err)
+	}
+	return b, nil
+}
+
+// Save writes the model to a file. It writes aside and renames, so that the file is either
+// the old one or the whole new one.
+func (m *Model) Save(path string) error {
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	aside := path + ".part"
+	if err := os.WriteFile(aside, data, 0o644); err != nil {
+		return fmt.Errorf("lightgbm: %w", err)
+	}
+	if err := os.Rename(aside, path); err != nil {
+		os.Remove(aside)
+		return fmt.Errorf("lightgbm: %w", err)
+	}
+	return nil
+}
+
+func (m *Model) encode() ([]byte, error) {
+	e := m.Ensemble
+	if e == nil {
+		return nil, errors.New("there is no ensemble")
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	var trees []byte
+	var sizes []int
+	splits := make([]int, len(e.Features))
+	for i, p := range m.place() {
+		from := len(trees)
+		var err error
+		if trees, err = p.append(trees, i, e, splits); err != nil {
+			return nil, err
+		}
+		sizes = append(sizes, len(trees)-from)
+	}
+	names := m.names()
+	b := []byte("tree\nversion=v4\n")
+	b = fmt.Appendf(b, "num_class=%d\nnum_tree_per_iteration=%d\nlabel_index=%d\nmax_feature_idx=%d\n",
+		e.Outputs, e.Outputs, m.LabelIndex, len(e.Features)-1)
+	if m.Objective != "" {
+		b = fmt.Appendf(b, "objective=%s\n", m.objectiveLine())
+	}
+	if e.Average {
+		b = append(b, "average_output\n"...)
+	}
+	b = fmt.Appendf(b, "feature_names=%s\n", strings.Join(names, " "))
+	if m.Monotone != nil {
+		b = appendLine(b, "monotone_constraints", m.Monotone, appendInteger)
+	}
+	b = fmt.Appendf(b, "feature_infos=%s\n", strings.Join(m.ranges(), " "))
+	b = append(appendLine(b, "tree_sizes", sizes, appendInteger), '\n')
+	b = append(append(b, trees...), "end of trees\n\nfeature_importances:\n"...)
+	for _, i := range byImportance(splits) {
+		b = fmt.Appendf(b, "%s=%d\n", names[i], splits[i])
+	}
+	b = append(b, "\nparameters:\n"...)
+	for _, line := range m.Settings {
+		b = append(append(b, line...), '\n')
+	}
+	return append(b, "\nend of parameters\n"...), nil
+}
+
+// check tells what a file cannot say.
+func (m *Model) check() error {
+	e := m.Ensemble
+	o, err := objectiveOf(m.Objective)
+	switch {
+	case err != nil:
+		return err
+	case len(e.Features) == 0:
+		return errors.New("the ensemble has no features: LightGBM reads no model without")
+	case !o.classes && e.Outputs > 1 && m.Objective != "" && m.Objective != "custom":
+		return fmt.Errorf("the ensemble has %d outputs, and %s has one", e.Outputs, m.Objective)
+	case m.Ranges != nil && len(m.Ranges) != len(e.Features):
+		return fmt.Errorf("there are %d ranges of %d features", len(m.Ranges), len(e.Features))
+	case m.Monotone != nil && len(m.Monotone) != len(e.Features):
+		return fmt.Errorf("there are %d constraints of %d features", len(m.Monotone), len(e.Features))
+	}
+	for _, line := range m.Settings {
+		if strings.ContainsAny(line, "\n\r") || line == "end of parameters" {
+			return fmt.Errorf("the setting %s is no line of its own", brief(line))
+		}
+	}
+	for _, text := range m.Ranges {
+		if text == "" || strings.ContainsFunc(text, unicode.IsSpace) {
+			return fmt.Errorf("the range %s is empty or has blanks", brief(text))
+		}
+	}
+	for name, value := range m.Parameters {
+		if strings.ContainsFunc(name+value, unicode.IsSpace) || strings.Contains(name+value, "=") {
+			return fmt.Errorf("the parameter %s has blanks or =", brief(name))
+		}
+	}
+	return nil
+}
+
+// names are the names of the features, without blanks, which would cut them.
+func (m *Model) names() []string {
+	made := slices.Clone(m.Ensemble.Features)
+	for i, name := range made {
+		if made[i] = strings.Join(strings.Fields(name), "_"); made[i] == "" {
+			made[i] = "Column_" + strconv.Itoa(i)
+		}
+	}
+	return made
+}
+
+func (m *Model) objectiveLine() string {
+	parameters := maps.Clone(m.Parameters)
+	if parameters == nil {
+		parameters = map[string]string{}
+	}
+	o, _ := objectiveOf(m.Objective) // check knows it
+	if o.classes {
+		parameters["num_class"] = strconv.Itoa(m.Ensemble.Outputs)
+	}
+	if o.link == logistic && parameters["sigmoid"] == "" {
+		parameters["sigmoid"] = "1"
+	}
+	line := m.Objective
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if line += " " + name; parameters[name] != "" {
+			line += ":" + parameters[name]
+		}
+	}
+	return line
+}
+
+// ranges are what the splits show of the features' values where nothing else is known:
+// LightGBM wants something to be there.
+func (m *Model) ranges() []string {
+	if m.Ranges != nil {
+		return m.Ranges
+	}
+	e := m.Ensemble
+	made := make([]string, len(e.Features))
+	least, most := make([]float64, len(made)), make([]float64, len(made))
+	largest := make([]int32, len(made))
+	for i := range made {
+		least[i], most[i], largest[i] = math.Inf(1), math.Inf(-1), -1
+	}
+	for t := range e.Trees {
+		for i := range e.Trees[t].Nodes {
+			n := &e.Trees[t].Nodes[i]
+			switch {
+			case n.Leaf():
+			case n.Flags&tree.Categorical != 0:
+				largest[n.Feature] = max(largest[n.Feature], 32*n.SetWords-1, 0)
+			case !math.IsInf(n.Threshold, 0):
+				least[n.Feature], most[n.Feature] = min(least[n.Feature], n.Threshold), max(most[n.Feature], n.Threshold)
+			}
+		}
+	}
+	for i := range made {
+		switch {
+		case largest[i] >= 0:
+			made[i] = "0:" + strconv.Itoa(int(max(1, largest[i])))
+		case least[i] <= most[i]:
+			made[i] = "[" + string(appendNumber(nil, least[i])) + ":" + string(appendNumber(nil, most[i])) + "]"
+		default:
+			made[i] = "none"
+		}
+	}
+	return made
+}
+
+// byImportance returns the features with splits, most first.
+func byImportance(splits []int) []int {
+	var made []int
+	for i, n := range splits {
+		if n > 0 {
+			made = append(made, i)
+		}
+	}
+	slices.SortStableFunc(made, func(a, b int) int { return splits[b] - splits[a] })
+	return made
+}
+
+// appendLine writes a name and numbers.
+func appendLine[T any](b []byte, name string, list []T, one func([]byte, T) []byte) []byte {
+	b = append(append(b, name...), '=')
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = one(b, v)
+	}
+	return append(b, '\n')
+}
+
+func appendInteger[T int | int8 | int32 | int64 | uint32](b []byte, v T) []byte {
+	return strconv.AppendInt(b, int64(v), 10)
+}
+
+func appendNumber(b []byte, v float64) []byte { return strconv.AppendFloat(b, v, 'g', -1, 64) }
