@@ -2,14 +2,6 @@ package tree
 
 import "runtime"
 
-// machine is a layout of either kind of keys.
-type machine interface {
-	// one takes row i of the source through all trees, and rows those from from to to. They
-	// write scores to out, leaves to numbers, or both.
-	one(src *source, i int, out []float64, numbers []int32)
-	rows(src *source, from, to int, out []float64, numbers []int32)
-}
-
 // source is rows in one of the forms they come in.
 type source struct {
 	x64    []float64
@@ -62,15 +54,17 @@ func (l *layout[K]) give(a *area[K]) {
 // areas is the number of areas that are kept.
 func areas() int { return 2 * runtime.GOMAXPROCS(0) }
 
-func (l *layout[K]) one(src *source, i int, out []float64, numbers []int32) {
+// one takes the first row of the source through all trees and writes its scores to out, or the
+// numbers of its leaves to numbers; the other is nil.
+func (l *layout[K]) one(src *source, out []float64, numbers []int32) {
 	if len(l.slots) <= onStack {
 		var keys [onStack]K
 		var trees [together]int32
-		l.row(src, i, keys[:len(l.slots)], trees[:], out, numbers)
+		l.row(src, 0, keys[:len(l.slots)], trees[:], out, numbers)
 		return
 	}
 	a := l.take()
-	l.row(src, i, a.keys[:len(l.slots)], a.trees[:], out, numbers)
+	l.row(src, 0, a.keys[:len(l.slots)], a.trees[:], out, numbers)
 	l.give(a)
 }
 
@@ -140,6 +134,7 @@ func (l *layout[K]) mean(o int, sum float64) float64 {
 	return l.e.Base[o] + sum
 }
 
+// rows is one for the rows from from to to.
 func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int32) {
 	k, trees := l.e.Outputs, len(l.tops)
 	a := l.take()

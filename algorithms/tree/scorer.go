@@ -9,7 +9,10 @@ package tree
 // missing feature.
 type Scorer struct {
 	e *Ensemble
-	m machine
+	// One of them is the layout. They are no interface, through which what rows come in would
+	// have to be allocated.
+	single *layout[int32]
+	double *layout[int64]
 }
 
 // CSR is a block of sparse rows: the features and values of row i are Col[p] and Val[p] for p
@@ -39,9 +42,9 @@ func (e *Ensemble) Scorer() *Scorer {
 		panic(err)
 	}
 	if e.Single {
-		return &Scorer{e: e, m: newLayout[int32](e)}
+		return &Scorer{e: e, single: newLayout[int32](e)}
 	}
-	return &Scorer{e: e, m: newLayout[int64](e)}
+	return &Scorer{e: e, double: newLayout[int64](e)}
 }
 
 // Ensemble returns what the scorer was made of.
@@ -51,26 +54,26 @@ func (s *Scorer) Ensemble() *Ensemble { return s.e }
 // rows at a time are faster: see Dense.
 func (s *Scorer) Scores(row, out []float64) {
 	src := source{x64: row}
-	s.m.one(&src, 0, out, nil)
+	s.one(&src, out, nil)
 }
 
 // Scores32 is Scores for a row of float32.
 func (s *Scorer) Scores32(row []float32, out []float64) {
 	src := source{x32: row}
-	s.m.one(&src, 0, out, nil)
+	s.one(&src, out, nil)
 }
 
 // ScoresSparse is Scores for a sparse row, given by its features and their values.
 func (s *Scorer) ScoresSparse(col []int32, val []float64, absent Absent, out []float64) {
 	ends := [2]int64{0, int64(len(col))}
 	src := source{csr: CSR{RowPtr: ends[:], Col: col, Val: val}, absent: absent, sparse: true}
-	s.m.one(&src, 0, out, nil)
+	s.one(&src, out, nil)
 }
 
 // Leaves writes to out, for each tree, the number of the node in which a row ends.
 func (s *Scorer) Leaves(row []float64, out []int32) {
 	src := source{x64: row}
-	s.m.one(&src, 0, nil, out)
+	s.one(&src, nil, out)
 }
 
 // Dense writes to out what the ensemble gives for the n rows of x, which is row-major with a
@@ -101,8 +104,23 @@ func (s *Scorer) SparseLeaves(x CSR, absent Absent, out []int32, threads int) {
 	s.run(source{csr: x, absent: absent, sparse: true}, max(len(x.RowPtr)-1, 0), nil, out, threads)
 }
 
+// one takes the first row of the source through the trees.
+func (s *Scorer) one(src *source, out []float64, leaves []int32) {
+	if s.single != nil {
+		s.single.one(src, out, leaves)
+	} else {
+		s.double.one(src, out, leaves)
+	}
+}
+
 // run gives blocks of rows to the threads, to each the next when it has done one.
 func (s *Scorer) run(src source, n int, out []float64, leaves []int32, threads int) {
 	src.stride = len(s.e.Features)
-	split(n, lanes, threads, func(from, to int) { s.m.rows(&src, from, to, out, leaves) })
+	split(n, lanes, threads, func(from, to int) {
+		if s.single != nil {
+			s.single.rows(&src, from, to, out, leaves)
+		} else {
+			s.double.rows(&src, from, to, out, leaves)
+		}
+	})
 }
