@@ -28,11 +28,12 @@ func newAssigner(in input, k int, open blocks, d int, again bool) assigner {
 		groups = groupsFor(k, d, in.valueSize())
 	}
 	switch {
+	case in.cosine || in.layout == sparseRows || k == 1 || groups == 0:
 	case in.single:
-		p := newSinglePruner(k, d, groups)
+		p := newPruner[float32](k, d, groups)
 		return newPruned(p, open, func(b *block) []float32 { return b.single })
-	case !in.cosine && in.layout != sparseRows && k > 1 && groups > 0:
-		p := newPruner(k, d, groups)
+	default:
+		p := newPruner[float64](k, d, groups)
 		return newPruned(p, open, func(b *block) []float64 { return b.dense })
 	}
 	return unpruned{newSearcher(in, k, d)}

@@ -199,8 +199,10 @@ const sameDirection = 1e-12
 // goroutine.
 type searcher struct {
 	in     input
-	dense  *kernel.Centers
-	single *singleSearch
+	k      int
+	dense  *kernel.Assigner[float64]
+	single *kernel.Assigner[float32]
+	cosine *kernel.Centers
 	sparse *kernel.SparseCenters
 	lists  []kernel.CSR // after setRows: the centres' non-zero components, as one row each
 	dist   []float64
@@ -208,14 +210,16 @@ type searcher struct {
 }
 
 func newSearcher(in input, k, d int) *searcher {
-	s := &searcher{in: in, dist: make([]float64, chunkRows), near: make([]int32, chunkRows)}
+	s := &searcher{in: in, k: k, dist: make([]float64, chunkRows), near: make([]int32, chunkRows)}
 	switch {
 	case in.single:
-		s.single = newSingleSearch(k, d)
+		s.single = kernel.NewAssigner[float32](k, d)
 	case in.layout == sparseRows:
 		s.sparse = kernel.NewSparseCenters(k, d)
+	case in.cosine:
+		s.cosine = kernel.NewCenters(k, d)
 	default:
-		s.dense = kernel.NewCenters(k, d)
+		s.dense = kernel.NewAssigner[float64](k, d)
 	}
 	return s
 }
@@ -224,9 +228,11 @@ func newSearcher(in input, k, d int) *searcher {
 func (s *searcher) set(centers []float64) {
 	switch {
 	case s.single != nil:
-		s.single.set(centers)
+		s.single.Set(centers)
 	case s.sparse != nil:
 		s.sparse.Set(centers)
+	case s.cosine != nil:
+		s.cosine.Set(centers)
 	default:
 		s.dense.Set(centers)
 	}
@@ -236,15 +242,15 @@ func (s *searcher) set(centers []float64) {
 func (s *searcher) assign(b *block, near []int32, dist []float64) {
 	switch {
 	case s.single != nil:
-		s.single.assign(b.single, b.n, near, dist)
+		s.single.Assign(b.single, b.n, near, dist)
 	case s.sparse != nil && s.in.cosine:
 		kernel.AssignSparseCosine(b.sparse, s.sparse, near, dist)
 	case s.sparse != nil:
 		kernel.AssignSparse(b.sparse, s.sparse, near, dist)
-	case s.in.cosine:
-		kernel.AssignCosine(b.dense, b.n, s.dense, near, dist)
+	case s.cosine != nil:
+		kernel.AssignCosine(b.dense, b.n, s.cosine, near, dist)
 	default:
-		kernel.AssignEuclidean(b.dense, b.n, s.dense, near, dist)
+		s.dense.Assign(b.dense, b.n, near, dist)
 	}
 }
 
@@ -256,8 +262,10 @@ func (s *searcher) accumulate(b *block, near []int32, sums []float64) float64 {
 		return s.accumulateCosine(b, near, sums)
 	case s.sparse != nil:
 		return kernel.AssignAccumulateSparse(b.sparse, s.sparse, b.w, near, nil, sums, 0)
+	case s.single != nil:
+		return s.single.Accumulate(b.single, b.n, b.w, near, sums, 0)
 	}
-	return kernel.AssignAccumulate(b.dense, b.n, s.dense, b.w, near, nil, sums, 0)
+	return s.dense.Accumulate(b.dense, b.n, b.w, near, sums, 0)
 }
 
 // accumulateCosine is accumulate for cosine distance, whose inertia sums the
@@ -270,7 +278,7 @@ func (s *searcher) accumulateCosine(b *block, near []int32, sums []float64) floa
 		if s.sparse != nil {
 			kernel.AssignAccumulateSparseCosine(part.sparse, s.sparse, part.w, near[lo:lo+part.n], dist, sums, 0)
 		} else {
-			kernel.AssignAccumulateCosine(part.dense, part.n, s.dense, part.w, near[lo:lo+part.n], dist, sums, 0)
+			kernel.AssignAccumulateCosine(part.dense, part.n, s.cosine, part.w, near[lo:lo+part.n], dist, sums, 0)
 		}
 		for i, v := range dist {
 			inertia += float64(part.weight(i) * v)

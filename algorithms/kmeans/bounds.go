@@ -87,18 +87,6 @@ func (l limits) moves(m float64) float64 { return math.Sqrt(max(m, l.tiny)) * (1
 // drifts adds a move to a drift.
 func drifts(drift, move float64) float64 { return (drift + move) * (1 + 0x1p-51) }
 
-// reach returns the squared distance below which a row has a centre as its nearest,
-// where m is the least computed squared distance of the centre to another one: half the
-// way there (Elkan, lemma 1). See kernel.Centers for the margin; 0 where m underflows
-// or overflows.
-func (l limits) reach(m float64) float64 {
-	m /= 4
-	if !(m >= l.tiny && m <= l.huge/4) {
-		return 0
-	}
-	return m * (1 - float64(4*l.slack))
-}
-
 // boundsShare is the largest part of the size of the rows that their bounds may have.
 const boundsShare = 0.25
 

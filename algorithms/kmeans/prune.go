@@ -19,23 +19,20 @@ type pruner[T kernel.Float] struct {
 	near    grouping[T]
 	all     *kernel.Panels[T]   // to all centres, in the order of near.member
 	part    []*kernel.Panels[T] // to those of a group
-	reach   []T                 // see limits.reach
+	reach   []T                 // see kernel.Assigner
 	drift   []float64           // by group, since the groups were made
 	move    []float64           // by centre, in the last update
 	epoch   int                 // counts how often the groups were made
 	keep    bool                // whether there is room for bounds
 
-	// Where bounds rule out little, as while centres still move far, every distance is
-	// computed with less effort by every, unless that is nil.
-	every   everyDistance[T]
+	// Where bounds rule out little, as while centres still move far, every searches all
+	// centres with less effort, with the same bits and no bounds.
+	every   *kernel.Assigner[T]
 	bounded bool // in this superstep
 	fresh   bool // this superstep's bounds are its first
 	sample  []T  // some of the rows
-	asked   int  // rows since set
+	asked   int  // rows since set that were beyond the reach of their centre
 	pend    int  // groups that had to be searched for them
-
-	// add adds rows to the sums of their clusters.
-	add func(x []T, n, d int, w []float64, near []int32, sums []float64)
 
 	first   []int32 // where each group's centres begin in near.member
 	ordered []T     // centres in the order of groups
@@ -52,42 +49,16 @@ type bounds struct {
 	epoch int // of the groups they are for
 }
 
-// everyDistance assigns rows by computing every distance, with the bits of
-// pruner.accumulate. It keeps no bounds.
-type everyDistance[T kernel.Float] interface {
-	set(centers []float64)
-	accumulate(x []T, n int, w []float64, near []int32, sums []float64) float64
-}
-
-// maxReach is the largest number of centres whose reach is worth k distances each a
-// superstep; that of others is left at 0.
-const maxReach = 512
-
 // newPruner returns a pruner for k centres in d dimensions that keeps as many bounds a
 // row as groups says. With 0 it keeps none.
-func newPruner(k, d, groups int) *pruner[float64] {
-	p := preparePruner[float64](k, d, groups)
-	p.add = kernel.AccumulateCentroids
-	p.every = doubleEvery{kernel.NewCenters(k, d)}
-	return p
-}
-
-// doubleEvery computes every distance with the kernel for float64.
-type doubleEvery struct{ c *kernel.Centers }
-
-func (s doubleEvery) set(centers []float64) { s.c.Set(centers) }
-
-func (s doubleEvery) accumulate(x []float64, n int, w []float64, near []int32, sums []float64) float64 {
-	return kernel.AssignAccumulate(x, n, s.c, w, near, nil, sums, 0)
-}
-
-func preparePruner[T kernel.Float](k, d, groups int) *pruner[T] {
+func newPruner[T kernel.Float](k, d, groups int) *pruner[T] {
 	keep := groups > 0
 	groups = max(groups, 1)
 	p := &pruner[T]{
 		k: k, d: d, limits: limitsOf[T](d), centers: make([]T, k*d), keep: keep,
-		near: newGrouping[T](k, d, groups), all: kernel.NewPanels[T](k, d),
-		reach: make([]T, k), move: make([]float64, k), drift: make([]float64, groups),
+		every: kernel.NewAssigner[T](k, d),
+		near:  newGrouping[T](k, d, groups), all: kernel.NewPanels[T](k, d),
+		move: make([]float64, k), drift: make([]float64, groups),
 		first: make([]int32, groups+1), ordered: make([]T, k*d), row: make([]T, k), pending: make([]int32, groups), kept: make([]float32, groups),
 		key: make([]T, chunkRows), dist: make([]float64, chunkRows),
 	}
@@ -136,14 +107,12 @@ func (p *pruner[T]) set(centers []float64) {
 		from, to := p.near.span(g, g+1)
 		p.part[g].Set(p.ordered[from*p.d : to*p.d])
 	}
-	p.setReach()
+	p.every.Set(centers)
+	p.reach = p.every.Reach()
 	if again {
 		p.bounded = p.worthIt()
 	}
 	p.fresh = again
-	if !p.bounded {
-		p.every.set(centers)
-	}
 	p.asked, p.pend = 0, 0
 }
 
@@ -155,36 +124,33 @@ func (p *pruner[T]) farthestMove(g int) (most float64) {
 	return most
 }
 
-// The cost of a superstep for a row, in units of what a feature of a centre costs where
-// every distance is computed, as measured: computing every distance costs everyCost more
-// than its features. With bounds a row costs ownCost for each of its features and askCost
-// for each group, and a group that is searched searchCost and searchTimes what its features
-// do, since it is searched for one row at a time.
+// The cost of a superstep for a row that is beyond the reach of its centre, in units of
+// kernel.Assigner.Effort, as measured. With bounds a row costs askCost for each group, and
+// a group that is searched searchCost and searchTimes what its features do, since it is
+// searched for one row at a time. What both ways do for every row is left out.
 const (
-	everyCost   = 200
-	ownCost     = 12
 	askCost     = 24
 	searchCost  = 900
 	searchTimes = 2
-	// gain is the share of the cost of computing every distance that bounds must be
-	// expected to stay below where there are none yet.
-	gain = 0.8
+	// gain is the share of the cost of searching all centres that bounds must be expected
+	// to stay below where there are none yet.
+	gain = 0.5
 )
 
 // cost returns the cost of rows of which some groups have to be searched.
 func (p *pruner[T]) cost(rows, searched int) float64 {
 	groups := len(p.part)
 	one := float64(searchTimes*p.k*p.d)/float64(groups) + searchCost
-	return float64(rows*(ownCost*p.d+askCost*groups)) + float64(float64(searched)*one)
+	return float64(rows*askCost*groups) + float64(float64(searched)*one)
 }
 
-// costOfEvery returns the cost of rows of which every distance is computed.
-func (p *pruner[T]) costOfEvery(rows int) float64 { return float64(rows * (p.k*p.d + everyCost)) }
+// costOfEvery returns the cost of rows for which all centres are searched.
+func (p *pruner[T]) costOfEvery(rows int) float64 { return float64(rows) * p.every.Effort() }
 
 // expensive reports whether the superstep before would have cost less without bounds,
 // which it had and did not have to take.
 func (p *pruner[T]) expensive() bool {
-	return p.every != nil && !p.fresh && p.cost(p.asked, p.pend) > p.costOfEvery(p.asked)
+	return !p.fresh && p.cost(p.asked, p.pend) > p.costOfEvery(p.asked)
 }
 
 // worthIt reports whether bounds that this superstep takes are likely to rule out enough
@@ -192,10 +158,10 @@ func (p *pruner[T]) expensive() bool {
 // decides about speed alone.
 func (p *pruner[T]) worthIt() bool {
 	rows := len(p.sample) / p.d
-	if p.every == nil || rows == 0 {
+	if rows == 0 {
 		return true
 	}
-	searched := 0
+	asked, searched := 0, 0
 	for i := range rows {
 		p.all.To(p.sample[i*p.d:(i+1)*p.d], p.row)
 		own, at := math.Inf(1), int32(0)
@@ -207,6 +173,7 @@ func (p *pruner[T]) worthIt() bool {
 		if own < float64(p.reach[at]) {
 			continue
 		}
+		asked++
 		asks := math.Sqrt(own) + p.move[at]
 		for g := range p.part {
 			least := math.Inf(1)
@@ -220,31 +187,15 @@ func (p *pruner[T]) worthIt() bool {
 			}
 		}
 	}
-	return p.cost(rows, searched) < gain*p.costOfEvery(rows)
-}
-
-// setReach finds how far each centre's nearest neighbour is.
-func (p *pruner[T]) setReach() {
-	clear(p.reach)
-	for i, a := range p.near.member[:min(p.k, maxReach)] {
-		p.all.To(p.centers[int(a)*p.d:int(a+1)*p.d], p.row)
-		least := math.Inf(1)
-		for other, v := range p.row {
-			if other != i {
-				least = min(least, float64(v))
-			}
-		}
-		// The margin of the reach is far more than T may round it up by.
-		p.reach[a] = T(p.limits.reach(least))
-	}
+	return p.cost(asked, searched) < gain*p.costOfEvery(asked)
 }
 
 // accumulate assigns the n rows of x, whose assignment of the superstep before is in
 // near, adds them to sums, and returns their inertia, with the bits of
-// kernel.AssignAccumulate.
+// kernel.Assigner.Accumulate.
 func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bounds, sums []float64) float64 {
 	if !p.bounded {
-		return p.every.accumulate(x, n, w, near, sums)
+		return p.every.Accumulate(x, n, w, near, sums, 0)
 	}
 	if b.epoch != p.epoch {
 		clear(b.low)
@@ -260,7 +211,7 @@ func (p *pruner[T]) accumulate(x []T, n int, w []float64, near []int32, b *bound
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		p.add(rows, hi-lo, d, weights, own, sums)
+		kernel.AccumulateCentroids(rows, hi-lo, d, weights, own, sums)
 		dist := p.dist[:hi-lo]
 		for i, v := range p.key[:hi-lo] {
 			dist[i] = math.Sqrt(float64(v))
@@ -277,13 +228,13 @@ func (p *pruner[T]) assign(x []T, near []int32, b *bounds, lo int) {
 	if p.k == 1 {
 		return
 	}
-	p.asked += len(near)
 	groups := len(p.part)
 	for i, a := range near {
 		key := p.key[i]
 		if key < p.reach[a] {
 			continue
 		}
+		p.asked++
 		asks, n := p.limits.asks(float64(key)), 0
 		kept := p.kept
 		if p.keep {

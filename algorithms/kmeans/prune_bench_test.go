@@ -46,7 +46,7 @@ func BenchmarkSupersteps(b *testing.B) {
 					for b.Loop() {
 						var p *pruner[float64]
 						groups := groupsFor(s.k, s.d, 8)
-						p = newPruner(s.k, s.d, groups)
+						p = newPruner[float64](s.k, s.d, groups)
 						for i := range 256 {
 							p.sample = append(p.sample, x[i*(s.n/256)*s.d:][:s.d]...)
 						}

@@ -77,7 +77,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 		for a := range min(k, n) / 2 {
 			copy(centers[a*d:(a+1)*d], x[a*d:(a+1)*d])
 		}
-		p := newPruner(k, d, groups)
+		p := newPruner[float64](k, d, groups)
 		if rapid.Bool().Draw(t, "switches") { // between bounds and none
 			p.sample = x[:(n+1)/2*d]
 		}
@@ -87,7 +87,7 @@ func TestPrunedIsUnpruned(t *testing.T) {
 		sums, wantSums := make([]float64, k*(d+1)), make([]float64, k*(d+1))
 		for range rapid.IntRange(1, 8).Draw(t, "supersteps") {
 			if rapid.IntRange(0, 9).Draw(t, "resume") == 0 { // scratch is made anew
-				p, low = newPruner(k, d, groups), p.newBounds(n)
+				p, low = newPruner[float64](k, d, groups), p.newBounds(n)
 				clear(near)
 			}
 			clear(sums)
@@ -127,7 +127,7 @@ func TestPrunedIsUnprunedInSinglePrecision(t *testing.T) {
 			w = rapid.SliceOfN(rapid.Float64Range(0, 3), n, n).Draw(t, "w")
 		}
 		centers := rapid.SliceOfN(component, k*d, k*d).Draw(t, "centers")
-		p := newSinglePruner(k, d, groups)
+		p := newPruner[float32](k, d, groups)
 		near, low := make([]int32, n), p.newBounds(n)
 		sums := make([]float64, k*(d+1))
 		for range rapid.IntRange(1, 8).Draw(t, "supersteps") {
@@ -212,7 +212,7 @@ func TestTiesAreNotPruned(t *testing.T) {
 		for _, gap := range []float64{1, 3, 0.1} {
 			t.Run(fmt.Sprintf("%v±%v", at, gap), func(t *testing.T) {
 				x := []float64{at}
-				p, all := newPruner(2, 1, 2), kernel.NewCenters(2, 1)
+				p, all := newPruner[float64](2, 1, 2), kernel.NewCenters(2, 1)
 				low, near, want := p.newBounds(1), make([]int32, 1), make([]int32, 1)
 				left, right := at-gap, at+gap
 				for step := range 200 {

@@ -250,7 +250,7 @@ func addDistinct(in input, taken, rows []float64, d int) []float64 {
 	for lo := 0; lo < len(rows); lo += d {
 		one := block{n: 1, d: d, dense: rows[lo : lo+d]}
 		if len(taken) > 0 {
-			if search == nil || search.dense.K() != len(taken)/d {
+			if search == nil || search.k != len(taken)/d {
 				search = newSearcher(dense, len(taken)/d, d)
 				search.set(taken)
 			}

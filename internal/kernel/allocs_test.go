@@ -40,7 +40,7 @@ func TestProductsAllocateNothing(t *testing.T) {
 		OwnDistances(x, n, d, rows, near, out)
 		OwnDistances(x32, n, d, rows32, near, out32)
 		AccumulateCentroids(x, n, d, h, near, sums)
-		AccumulateCentroids32(x32, n, d, nil, near, sums)
+		AccumulateCentroids(x32, n, d, nil, near, sums)
 		AssignEuclidean(x, n, c, near, out)
 		for _, to := range []func(dst, src []float64){ExpTo, Expm1To, LogTo, Log1pTo, SigmoidTo, SoftplusTo, TanhTo} {
 			to(out, h)

@@ -15,6 +15,9 @@ type Centers struct {
 	// squared distance to centre a is below it has a as its nearest centre,
 	// whatever the rounding; 0 where nothing is known.
 	reach []uint64
+
+	// Room for finding that.
+	nearest, others []float64
 }
 
 // group holds up to eight centres, feature by feature. Exactly one of the
@@ -29,14 +32,14 @@ type group struct {
 	lanes8 [][8]float64
 }
 
-// maxReach is the largest k for which Set spends k*k/2 distances on the reach
+// maxReach is the largest k for which Set spends k*k distances on the reach
 // of the centres; beyond it they would cost more than a small block of rows.
 const maxReach = 512
 
 // NewCenters returns room for k centres in d dimensions; k is at least 1 and d
 // at least 0. All memory is taken here.
 func NewCenters(k, d int) *Centers {
-	c := &Centers{k: k, d: d, rows: make([]float64, k*d), reach: make([]uint64, k)}
+	c := &Centers{k: k, d: d, rows: make([]float64, k*d), reach: make([]uint64, k), nearest: make([]float64, k), others: make([]float64, k)}
 	n := (k + 7) / 8
 	for i := range n {
 		lo, hi := i*k/n, (i+1)*k/n
@@ -126,19 +129,36 @@ func (c *Centers) setReach() {
 	if c.k > maxReach || c.k == 1 {
 		return
 	}
-	for a := range c.reach {
-		c.reach[a] = math.Float64bits(math.MaxFloat64)
+	reaches(c.rows, c.k, c.d, c.panels, c.others, c.nearest)
+	for a, v := range c.nearest {
+		c.reach[a] = math.Float64bits(v)
 	}
-	slack := 1 - float64(16*float64(c.d+8)*0x1p-53)
-	for a := range c.k {
-		for b := range a {
-			h := SquaredDistance(c.Row(a), c.Row(b)) / 4
-			if !(h >= 0x1p-900 && h <= 0x1p900) {
-				h = 0
+}
+
+// reaches writes the reach of each of k centres, from their panels; distances is room
+// for k values.
+func reaches[T Float](rows []T, k, d int, panels, distances, out []T) {
+	unit, least, most := 0x1p-24, 0x1p-90, 0x1p120
+	if is64[T]() {
+		unit, least, most = 0x1p-53, 0x1p-900, 0x1p900
+	}
+	slack := 1 - float64(16*float64(d+8)*unit)
+	for a := range k {
+		panelDistances(active, rows[a*d:(a+1)*d], panels, distances)
+		nearest := T(math.Inf(1))
+		for b, v := range distances {
+			if v != v { // then nothing is known
+				nearest = v
+				break
 			}
-			reach := math.Float64bits(h * slack)
-			c.reach[a] = min(c.reach[a], reach)
-			c.reach[b] = min(c.reach[b], reach)
+			if b != a {
+				nearest = min(nearest, v)
+			}
 		}
+		h := float64(nearest) / 4
+		if !(h >= least && h <= most) {
+			h = 0
+		}
+		out[a] = T(h * slack)
 	}
 }

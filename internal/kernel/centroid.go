@@ -3,15 +3,9 @@ package kernel
 // AccumulateCentroids adds each of the n rows of x to the sums of the centre
 // it is assigned to, in row order. sums holds, for centre a, d sums and then
 // the weight at sums[a*(d+1) : (a+1)*(d+1)]: sum = sum + w*x[j], weight =
-// weight + w. A nil w means that every row weighs 1. A row assigned to no
-// centre (-1) is left out.
-func AccumulateCentroids(x []float64, n, d int, w []float64, assign []int32, sums []float64) {
-	accumulateCentroids(active, x, n, d, w, assign, sums)
-}
-
-// AccumulateCentroids32 is [AccumulateCentroids] for rows of float32, which are
-// widened: weights and sums are float64.
-func AccumulateCentroids32(x []float32, n, d int, w []float64, assign []int32, sums []float64) {
+// weight + w, in float64 whatever the rows are. A nil w means that every row
+// weighs 1. A row assigned to no centre (-1) is left out.
+func AccumulateCentroids[T Float](x []T, n, d int, w []float64, assign []int32, sums []float64) {
 	accumulateCentroids(active, x, n, d, w, assign, sums)
 }
 

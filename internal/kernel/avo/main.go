@@ -51,6 +51,7 @@ func generate(dir string) error {
 		{"hist", histograms, onlyAVX2},
 		{"wide", wides, notFused},
 		{"wideelementary", wideElementaries, notFused},
+		{"filter", filters, notFused},
 	} {
 		context := build.NewContext()
 		use(context)

@@ -1,0 +1,270 @@
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// Assigner finds the nearest of k centres in d dimensions for many rows, in either
+// precision. It belongs to one goroutine, and is to be given centres by
+// [Assigner.Set] before each round of searches. All memory is taken by [NewAssigner].
+//
+// The nearest centre is that of the least squared distance, t = x[j]-c[j], acc = acc
+// + t*t from 0 in increasing j, in the precision of T; of several the lowest. A
+// distance that is NaN never wins; if all are, a row gets -1 and NaN. What near holds
+// on entry of a search is taken as a guess, and makes nothing but speed: any values
+// will do.
+type Assigner[T Float] struct {
+	form   dispatch
+	k, d   int
+	rows   []T // of the centres
+	reach  []T // see [Centers]; 0 where nothing is known
+	exact  exactSearch[T]
+	filter *filter[T] // nil where there is no assembly for it
+
+	square  []T // of a chunk: squared distances
+	todo    [chunk]int32
+	changed [chunk]int32
+	dist    [chunk]float64
+
+	rest  int  // chunks for which guesses are not worth a try
+	blind bool // in the chunk before most guesses were wrong
+	skip  int  // chunks for which the filter is not worth a try
+}
+
+// leastFiltered is for how many rows the filter takes no longer than every distance.
+const leastFiltered = 6
+
+// exactSearch finds nearest centres by computing every distance.
+type exactSearch[T Float] interface {
+	set(rows []T)
+	// find searches for the rows of x that todo lists, which it may reorder, and sets
+	// their near and squares.
+	find(x []T, todo, near []int32)
+}
+
+// NewAssigner returns an assigner; k is at least 1 and d at least 0.
+func NewAssigner[T Float](k, d int) *Assigner[T] { return newAssigner[T](active, k, d) }
+
+func newAssigner[T Float](form dispatch, k, d int) *Assigner[T] {
+	a := &Assigner[T]{form: form, k: k, d: d, rows: make([]T, k*d), reach: make([]T, k)}
+	if is64[T]() {
+		s := &search64{c: NewCenters(k, d), search: search{form: form}}
+		a.exact = any(s).(exactSearch[T])
+		a.square = unsafe.Slice((*T)(unsafe.Pointer(&s.key[0])), chunk)
+	} else {
+		a.square = make([]T, chunk)
+		a.exact = any(&search32{p: NewPanels[float32](k, d), form: form, out: make([]float32, k), square: any(a.square).([]float32)}).(exactSearch[T])
+	}
+	if form.avx512 && k > 1 && d > 0 && d <= filterDimensions {
+		a.filter = newFilter[T](k, d)
+	}
+	return a
+}
+
+// Set copies the k*d values of centers, row-major, rounded to T.
+func (a *Assigner[T]) Set(centers []float64) {
+	for i, v := range centers[:len(a.rows)] {
+		a.rows[i] = T(v)
+	}
+	a.exact.set(a.rows)
+	a.setReach()
+	if a.filter != nil {
+		a.filter.set(a.rows)
+	}
+	a.rest, a.skip, a.blind = 0, 0, false
+}
+
+// setReach finds how far each centre's nearest neighbour is; see [Centers].
+func (a *Assigner[T]) setReach() {
+	switch s := any(a.exact).(type) {
+	case *search64:
+		for i, v := range s.c.reach {
+			a.reach[i] = T(math.Float64frombits(v))
+		}
+	case *search32:
+		if a.k > 1 && a.k <= maxReach {
+			reaches(any(a.rows).([]float32), a.k, a.d, s.p.values, s.out, any(a.reach).([]float32))
+		}
+	}
+}
+
+// Reach returns, for each centre, a squared distance such that a row whose squared
+// distance to it is less has it as its nearest centre; 0 where nothing is known. It is
+// not to be modified, and that of the last [Assigner.Set].
+func (a *Assigner[T]) Reach() []T { return a.reach }
+
+// Effort tells how long the search of all centres takes for a row, in units of what a
+// feature of a centre takes where every distance is computed: about 70 picoseconds.
+func (a *Assigner[T]) Effort() float64 {
+	k, d := float64(a.k), float64(a.d)
+	if a.filter != nil && a.filter.usable {
+		return 30 + float64(1.5*d) + float64(0.75*k) + float64(0.11*k*d)
+	}
+	return 100 + k*d
+}
+
+// Assign writes to near and dist the nearest centre of each of the n rows of x and
+// the distance to it, the root of the squared distance in float64.
+func (a *Assigner[T]) Assign(x []T, n int, near []int32, dist []float64) {
+	for lo := 0; lo < n; lo += chunk {
+		hi := min(lo+chunk, n)
+		a.assign(x[lo*a.d:hi*a.d], near[lo:hi])
+		a.roots(dist[lo:hi])
+	}
+}
+
+// Accumulate is [Assigner.Assign], [AccumulateCentroids] and [Inertia] in one pass
+// over the rows, with the same bits: the hot loop of k-means. It returns the inertia
+// including that of the rows before. The squared distance that enters the inertia is
+// the square of the rounded distance, as Inertia has it.
+func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums []float64, inertia float64) float64 {
+	d := a.d
+	for lo := 0; lo < n; lo += chunk {
+		hi := min(lo+chunk, n)
+		rows, own := x[lo*d:hi*d], near[lo:hi]
+		a.assign(rows, own)
+		var weights []float64
+		if w != nil {
+			weights = w[lo:hi]
+		}
+		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums)
+		dist := a.dist[:hi-lo]
+		a.roots(dist)
+		inertia = Inertia(hi-lo, weights, dist, inertia)
+	}
+	return inertia
+}
+
+// roots writes the distances of a chunk.
+func (a *Assigner[T]) roots(dist []float64) {
+	for i, v := range a.square[:len(dist)] {
+		dist[i] = math.Sqrt(float64(v))
+	}
+}
+
+// assign finds the nearest centre of every row of a chunk and leaves its squared
+// distance in a.square. The distance to a guess that proves right is needed in any
+// case, so guesses are tried wherever that is not the last thing known of most rows:
+// those within the reach of their centre are done.
+func (a *Assigner[T]) assign(x []T, near []int32) {
+	for i, c := range near {
+		if uint(c) >= uint(a.k) {
+			near[i] = 0
+		}
+	}
+	filtered := a.filter != nil && a.filter.usable && a.skip == 0
+	known := !a.blind
+	if !filtered {
+		a.skip = max(a.skip-1, 0)
+		known = a.rest == 0
+	}
+	todo := a.todo[:len(near)]
+	if known {
+		a.own(x, near)
+		m := 0
+		for i, c := range near {
+			todo[m] = int32(i)
+			if !(a.square[i] < a.reach[c]) {
+				m++
+			}
+		}
+		if m*8 > len(near)*7 {
+			a.rest = 8
+		}
+		todo = todo[:m]
+	} else {
+		a.rest = max(a.rest-1, 0)
+		for i := range todo {
+			todo[i] = int32(i)
+		}
+	}
+	if filtered {
+		todo = a.score(x, near, todo, known)
+	}
+	if len(todo) > 0 {
+		a.exact.find(x, todo, near)
+	}
+}
+
+// own computes the squared distance of each row of a chunk to its centre.
+func (a *Assigner[T]) own(x []T, near []int32) {
+	ownDistances(a.form, x, len(near), a.d, a.rows, near, a.square)
+}
+
+// score asks the filter for the rows that todo lists, and returns those that it does
+// not settle. known tells whether the squared distances to the guesses are.
+func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32) {
+	left = todo[:0]
+	changed := 0
+	for lo := 0; lo < len(todo); lo += filterRows {
+		part := todo[lo:min(lo+filterRows, len(todo))]
+		if len(part) < leastFiltered {
+			left = append(left, part...)
+			break
+		}
+		settled := a.filter.block(x, part)
+		for r, i := range part {
+			if settled>>r&1 == 0 {
+				left = append(left, i)
+				continue
+			}
+			a.changed[changed] = i
+			to := a.filter.near[r]
+			if to != near[i] {
+				changed++
+			}
+			near[i] = to
+		}
+	}
+	if 4*len(left) > len(todo)+4*leastFiltered {
+		a.skip = 16
+	}
+	a.blind = 4*changed > len(near)
+	if !known || a.blind {
+		a.own(x, near)
+		return left
+	}
+	for _, i := range a.changed[:changed] {
+		at := int(near[i]) * a.d
+		a.square[i] = squaredDistance(x[int(i)*a.d:(int(i)+1)*a.d], a.rows[at:at+a.d])
+	}
+	return left
+}
+
+// search64 computes every distance of rows of float64.
+type search64 struct {
+	c *Centers
+	search
+}
+
+func (s *search64) set(rows []float64) { s.c.Set(rows) }
+
+func (s *search64) find(x []float64, todo, near []int32) { s.search.find(x, s.c, todo, near) }
+
+// search32 computes every distance of rows of float32, one row at a time.
+type search32 struct {
+	p      *Panels[float32]
+	form   dispatch
+	out    []float32
+	square []float32
+}
+
+func (s *search32) set(rows []float32) { s.p.Set(rows) }
+
+func (s *search32) find(x []float32, todo, near []int32) {
+	d := s.p.d
+	for _, i := range todo {
+		panelDistances(s.form, x[int(i)*d:(int(i)+1)*d], s.p.values, s.out)
+		best, at := uint32(noKey32), int32(-1)
+		for c, v := range s.out {
+			if key := math.Float32bits(v); key < best {
+				best, at = key, int32(c)
+			}
+		}
+		near[i], s.square[i] = at, math.Float32frombits(best)
+	}
+}
+
+// noKey32 is noKey for float32.
+const noKey32 = 0x7f800001

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	op "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The filter of the search for the nearest centre, in single precision: rows are
+// lanes, sixteen to a register and two registers of them at a time, so that the
+// comparisons need no look across lanes and no k wastes any.
+
+// filterRows is how many rows one call takes.
+const filterRows = 32
+
+// filterWidths are the numbers of centres that a panel may have: so many sums of
+// two registers of rows stay in registers.
+var filterWidths = []int{4, 6, 8, 10, 12}
+
+// filters writes them all.
+func filters() {
+	constants = map[uint64]op.Mem{}
+	singles = map[uint32]op.Mem{}
+	for _, f := range []float{float64s(), float32s()} {
+		packRows(f)
+	}
+	for _, width := range filterWidths {
+		filterPanels(width)
+	}
+}
+
+// singles are the constants of single precision, one lane each.
+var singles map[uint32]op.Mem
+
+// single is a number for instructions that broadcast it.
+func single(bits uint32) op.Mem {
+	m, ok := singles[bits]
+	if !ok {
+		m = a.StaticGlobal(fmt.Sprintf("s%08x", bits))
+		a.DataAttributes(rodata)
+		a.AppendDatum(op.U32(bits))
+		singles[bits] = m
+	}
+	return m
+}
+
+// packRows writes the conversion of sixteen rows: eight columns at a time are taken
+// from the middle, rounded to single precision and transposed.
+func packRows(f float) {
+	function("packRows"+f.suffix, "sets y[32*j+r] to middle[j]-x[todo[r]*d+j], in single precision, for sixteen rows\n"+
+		"and d columns rounded up to a multiple of eight, of which middle has as many, and norms[r] to\n"+
+		"their sum of squares. Columns beyond d read as zeros, and so must middle there.",
+		"func(x *"+f.elem+", d int, todo *int32, middle *"+f.elem+", y, norms *float32)")
+	x, d, todo := argument("x"), argument("d"), argument("todo")
+	rows := a.AllocLocal(16 * 8)
+	for r := range 16 {
+		p := a.GP64()
+		a.MOVLQSX(at(todo, 4*r), p)
+		a.IMULQ(d, p)
+		a.LEAQ(atIndex(x, p, uint8(f.size), 0), p)
+		a.MOVQ(p, rows.Offset(8*r))
+	}
+	middle, y := argument("middle"), argument("y")
+	sum := zmms(2)
+	j := a.GP64()
+	a.XORQ(j, j)
+	block := func(mask reg.Register) {
+		var centre reg.VecVirtual
+		if f.size == 8 {
+			centre = a.ZMM()
+		} else {
+			centre = a.YMM()
+		}
+		f.move(at(middle, 0), centre)
+		// difference returns eight columns of a row as single precision.
+		difference := func(r int) reg.VecVirtual {
+			p := a.GP64()
+			a.MOVQ(rows.Offset(8*r), p)
+			from := atIndex(p, j, uint8(f.size), 0)
+			single := a.YMM()
+			if f.size == 8 {
+				t := a.ZMM()
+				if mask != nil {
+					a.VMOVUPD_Z(from, mask, t)
+					a.VSUBPD(t, centre, t)
+				} else {
+					a.VSUBPD(from, centre, t)
+				}
+				a.VCVTPD2PS(t, single)
+				return single
+			}
+			if mask != nil {
+				a.VMOVUPS_Z(from, mask, single)
+				a.VSUBPS(single, centre, single)
+			} else {
+				a.VSUBPS(from, centre, single)
+			}
+			return single
+		}
+		// quads holds, for each of four columns and the four after them, rows
+		// r to r+3 and r+4 to r+7.
+		quads := func(r int) [4]reg.VecVirtual {
+			var t [4]reg.VecVirtual
+			for i := range t {
+				t[i] = a.ZMM()
+				low, high := difference(r+i), difference(r+4+i)
+				a.VINSERTF32X8(op.Imm(1), high, low.AsZ(), t[i])
+			}
+			lo01, lo23 := a.ZMM(), a.ZMM()
+			a.VUNPCKLPS(t[1], t[0], lo01)
+			a.VUNPCKHPS(t[1], t[0], t[0])
+			a.VUNPCKLPS(t[3], t[2], lo23)
+			a.VUNPCKHPS(t[3], t[2], t[2])
+			c := [4]reg.VecVirtual{a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()}
+			a.VUNPCKLPD(lo23, lo01, c[0])
+			a.VUNPCKHPD(lo23, lo01, c[1])
+			a.VUNPCKLPD(t[2], t[0], c[2])
+			a.VUNPCKHPD(t[2], t[0], c[3])
+			return c
+		}
+		low, high := quads(0), quads(8)
+		for c := range low {
+			for half, selected := range []uint64{0x88, 0xdd} {
+				column := a.ZMM()
+				a.VSHUFF32X4(op.Imm(selected), high[c], low[c], column)
+				a.VMOVUPS(column, at(y, 4*filterRows*(c+4*half)))
+				square := a.ZMM()
+				a.VMULPS(column, column, square)
+				a.VADDPS(square, sum[c%2], sum[c%2])
+			}
+		}
+		a.ADDQ(op.Imm(8), j)
+		a.ADDQ(op.Imm(uint64(8*f.size)), middle)
+		a.ADDQ(op.I32(8*4*filterRows), y)
+	}
+	while(d, 8, func() { block(nil) })
+	ifNotZero(d, func() {
+		bits, mask := a.GP64(), a.K()
+		a.MOVQ(op.I32(-1), bits)
+		columns := reg.RCX
+		a.MOVQ(d, columns)
+		a.SHLQ(reg.CL, bits)
+		a.NOTQ(bits)
+		a.KMOVW(bits.As32(), mask)
+		block(mask)
+	})
+	a.VADDPS(sum[1], sum[0], sum[0])
+	a.VMOVUPS(sum[0], at(argument("norms"), 0))
+	done()
+}
+
+// filterPanels writes the scores of 32 rows for panels of a width, and the least.
+func filterPanels(width int) {
+	function(fmt.Sprintf("filter%d", width), fmt.Sprintf("computes scores of 32 rows for count panels of %d centres: that at starts, and\n", width)+
+		"for each of the d features the product of y and the panel's value more. near[r] becomes the centre\n"+
+		"of the least score of row r. Bit r of the result tells that the next score is greater by more than\n"+
+		"scale*(16*norms[r])+base.",
+		"func(y *float32, d int, panels, starts *float32, count int, norms *float32, scale, base float32, near *int32) uint32")
+	best, second, place := a.AllocLocal(128), a.AllocLocal(128), a.AllocLocal(128)
+	infinite, index := a.ZMM(), a.ZMM()
+	a.VBROADCASTSS(single(math.Float32bits(float32(math.Inf(1)))), infinite)
+	a.VPXORD(index, index, index)
+	for h := range 2 {
+		a.VMOVUPS(infinite, best.Offset(64*h))
+		a.VMOVUPS(infinite, second.Offset(64*h))
+		a.VMOVDQU32(index, place.Offset(64*h))
+	}
+	panels, starts, count := argument("panels"), argument("starts"), argument("count")
+	while(count, 1, func() {
+		acc := make([]reg.VecVirtual, 2*width)
+		for i := range width {
+			acc[2*i], acc[2*i+1] = a.ZMM(), a.ZMM()
+			a.VBROADCASTSS(at(starts, 4*i), acc[2*i])
+			a.VMOVAPS(acc[2*i], acc[2*i+1])
+		}
+		y, columns := argument("y"), argument("d")
+		while(columns, 1, func() {
+			var rows [2]reg.VecVirtual
+			for h := range rows {
+				rows[h] = a.ZMM()
+				a.VMOVUPS(at(y, 64*h), rows[h])
+			}
+			for i := range width {
+				value := a.ZMM()
+				a.VBROADCASTSS(at(panels, 4*i), value)
+				for h := range rows {
+					t := a.ZMM()
+					a.VMULPS(rows[h], value, t)
+					a.VADDPS(t, acc[2*i+h], acc[2*i+h])
+				}
+			}
+			a.ADDQ(op.I32(4*filterRows), y)
+			a.ADDQ(op.Imm(uint64(4*width)), panels)
+		})
+		for h := range 2 {
+			least, next, at, number := a.ZMM(), a.ZMM(), a.ZMM(), index
+			a.VMOVUPS(best.Offset(64*h), least)
+			a.VMOVUPS(second.Offset(64*h), next)
+			a.VMOVDQU32(place.Offset(64*h), at)
+			if h == 0 {
+				number = a.ZMM()
+				a.VMOVDQA32(index, number)
+			}
+			for i := range width {
+				nearer, score := a.K(), acc[2*i+h]
+				a.VCMPPS(op.Imm(less), least, score, nearer)
+				a.VMOVDQA32(number, nearer, at)
+				greater := a.ZMM()
+				a.VMAXPS(least, score, greater)
+				a.VMINPS(least, score, least)
+				a.VMINPS(next, greater, next)
+				a.VPADDD_BCST(single(1), number, number)
+			}
+			a.VMOVUPS(least, best.Offset(64*h))
+			a.VMOVUPS(next, second.Offset(64*h))
+			a.VMOVDQU32(at, place.Offset(64*h))
+		}
+		a.ADDQ(op.Imm(uint64(4*width)), starts)
+	})
+	norms, near := argument("norms"), argument("near")
+	var settled [2]reg.GPVirtual
+	scale, base := a.ZMM(), a.ZMM()
+	a.VBROADCASTSS(parameter("scale"), scale)
+	a.VBROADCASTSS(parameter("base"), base)
+	for h := range settled {
+		gap, margin, clear := a.ZMM(), a.ZMM(), a.K()
+		a.VMOVUPS(second.Offset(64*h), gap)
+		a.VSUBPS(best.Offset(64*h), gap, gap)
+		a.VMOVUPS(at(norms, 64*h), margin)
+		a.VMULPS_BCST(single(math.Float32bits(16)), margin, margin)
+		a.VMULPS(margin, scale, margin)
+		a.VADDPS(base, margin, margin)
+		a.VCMPPS(op.Imm(less), gap, margin, clear)
+		settled[h] = a.GP64()
+		a.KMOVW(clear, settled[h].As32())
+		v := a.ZMM()
+		a.VMOVDQU32(place.Offset(64*h), v)
+		a.VMOVDQU32(v, at(near, 64*h))
+	}
+	a.SHLQ(op.Imm(16), settled[1])
+	a.ORQ(settled[1], settled[0])
+	a.Store(settled[0].As32(), a.ReturnIndex(0))
+	done()
+}

@@ -1,0 +1,150 @@
+package kernel
+
+import "math"
+
+// A filter names the nearest centre of most rows by scores in single precision,
+// which take a quarter of the time of distances, and tells for which rows the
+// scores cannot decide.
+//
+// # Which rows are settled, and why
+//
+// For a row x, a centre c and any m, let y = x-m and z = c-m. The true squared
+// distance is |y|² + 2s with the score s = |z|²/2 - y·z, so the least score belongs
+// to the nearest centre. With u = 2^-24, rounding y and z to single precision
+// changes each component by a factor within 1±u(1+2^-28), whether it is taken from
+// double precision or not; starting a sum at |z|²/2 and adding d products to it, in
+// any order, fused or not, is wrong by at most (d+2)u/(1-(d+2)u) of the sum of the
+// magnitudes. A score is therefore wrong by less than
+//
+//	E = (d+6)u·(|z|²/2 + |y||z|) ≤ (d+6)u·(|y|²/2 + Z²)
+//
+// for d up to 2^16, where Z is the largest |z|. What counts is the order of computed
+// squared distances, each wrong by a factor within 1±e with e = (d+2)·2^-53 or, for
+// rows of float32, (d+3)u. They are below 2(|y|²+Z²), so if the second score exceeds
+// the first by more than 2E + 2e(|y|²+Z²) < 4(d+6)u·(|y|²+Z²), the first belongs to the
+// centre whose computed distance is the least, and no other is equal to it. Here the
+// computed gap has to exceed twice that, which covers the rounding of the gap, of
+// |y|² as computed and of the bound.
+//
+// Underflow makes each product and component wrong by no more than 2^-149 besides.
+// Where |y| or |z| is so large that this matters in a product, the bound has far more
+// to spare for their squares; the rest is below the least margin, 2^-100, which also
+// covers squares that underflow in double precision. Z² is at most 2^120, or the
+// filter is not used. A margin is computed from 16|y|², so where |y|² is above 2^124 or
+// undefined the margin is infinite or so too, and no gap exceeds it; elsewhere no score
+// overflows, nor does a distance, in either precision.
+type filter[T Float] struct {
+	k, d   int
+	width  int       // centres of a panel
+	panels []float32 // centre p*width+i in feature j at panels[(p*d+j)*width+i], less the middle
+	starts []float32 // half the squared norm of each; +Inf where panels are padded
+	middle []T       // padded with zeros to a multiple of eight
+	scale  float32   // of a margin for 16|y|²
+	base   float32   // the rest of it
+	usable bool      // for the centres at hand
+
+	y     []float32 // by feature, the values of filterRows rows
+	norms [filterRows]float32
+	near  [filterRows]int32
+	todo  [filterRows]int32
+}
+
+const (
+	// filterRows is how many rows go through a filter at a time.
+	filterRows = 32
+	// filterDimensions bounds d so that the bounds of errors hold.
+	filterDimensions = 1 << 16
+	// filterReach bounds Z².
+	filterReach = 0x1p120
+	// leastMargin covers what underflows.
+	leastMargin = 0x1p-100
+)
+
+// newFilter returns a filter for k centres in d dimensions.
+func newFilter[T Float](k, d int) *filter[T] {
+	f := &filter[T]{k: k, d: d, width: filterWidth(k)}
+	padded := (k + f.width - 1) / f.width * f.width
+	f.panels, f.starts = make([]float32, padded*d), make([]float32, padded)
+	for i := range f.starts {
+		f.starts[i] = float32(math.Inf(1))
+	}
+	wide := (d + 7) &^ 7
+	f.middle, f.y = make([]T, wide), make([]float32, wide*filterRows)
+	return f
+}
+
+// filterWidth returns the number of centres of a panel with which the least of them
+// are padding; of several the largest.
+func filterWidth(k int) (width int) {
+	least := math.MaxInt
+	for _, w := range [...]int{4, 6, 8, 10, 12} {
+		if padded := (k + w - 1) / w * w; padded <= least {
+			width, least = w, padded
+		}
+	}
+	return width
+}
+
+// set takes the middle of the centres and what is left of them.
+func (f *filter[T]) set(centers []T) {
+	d := f.d
+	for j := range d {
+		low, high := centers[j], centers[j]
+		for a := 1; a < f.k; a++ {
+			low, high = min(low, centers[a*d+j]), max(high, centers[a*d+j])
+		}
+		f.middle[j] = low/2 + high/2
+	}
+	var most float64
+	for a := range f.k {
+		panel := f.panels[a/f.width*f.width*d+a%f.width:]
+		var norm float64
+		for j, m := range f.middle[:d] {
+			v := float32(centers[a*d+j] - m)
+			norm += float64(float64(v) * float64(v))
+			panel[j*f.width] = v
+		}
+		f.starts[a] = float32(norm / 2)
+		if !(norm <= most) {
+			most = norm // or NaN, which stays
+		}
+	}
+	scale := 8 * float64(d+6) * 0x1p-24
+	f.scale, f.base = float32(scale/16), float32(float64(scale*most)+leastMargin)
+	f.usable = most <= filterReach
+}
+
+// block scores up to filterRows rows of x, which todo lists. For those whose bit is
+// set in the result, f.near holds the nearest centre.
+func (f *filter[T]) block(x []T, todo []int32) uint32 {
+	n := len(todo)
+	if n < filterRows {
+		copy(f.todo[:], todo)
+		for r := n; r < filterRows; r++ {
+			f.todo[r] = todo[n-1]
+		}
+		todo = f.todo[:]
+	}
+	rows := (n + 15) / 16
+	for h := range rows {
+		if is64[T]() {
+			packRows64(of64(x), f.d, &todo[16*h], of64(f.middle), &f.y[16*h], &f.norms[16*h])
+		} else {
+			packRows32(of32(x), f.d, &todo[16*h], of32(f.middle), &f.y[16*h], &f.norms[16*h])
+		}
+	}
+	y, panels, starts, norms, near := &f.y[0], &f.panels[0], &f.starts[0], &f.norms[0], &f.near[0]
+	count := len(f.starts) / f.width
+	switch f.width {
+	case 4:
+		return filter4(y, f.d, panels, starts, count, norms, f.scale, f.base, near)
+	case 6:
+		return filter6(y, f.d, panels, starts, count, norms, f.scale, f.base, near)
+	case 8:
+		return filter8(y, f.d, panels, starts, count, norms, f.scale, f.base, near)
+	case 10:
+		return filter10(y, f.d, panels, starts, count, norms, f.scale, f.base, near)
+	default:
+		return filter12(y, f.d, panels, starts, count, norms, f.scale, f.base, near)
+	}
+}
