@@ -1,3 +1,8 @@
+//go:build !race
+
+// The commands of the page are processes, which share the code that the race detector sees
+// in other tests.
+
 package builtin_test
 
 import (

@@ -1,0 +1,164 @@
+//go:build !race
+
+// Each of these tests runs many processes, of which the race detector makes each start slow,
+// and which share the code that it can see in the other tests.
+
+package builtin_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Rows with missing values are an error, left out, or filled in.
+func TestMissingValues(t *testing.T) {
+	w := newWorkplace(t)
+	const train = "train logistic --input titanic.csv --label survived --features age,fare,sex --encode --model m.json "
+	w.fails(1, train, `column "age"`)
+	require.Regexp(t, `(?m)^  rows +714$`, w.ok(train+"--missing skip --sparse"))
+	require.Regexp(t, `(?m)^  rows +714$`, w.ok("train logistic --input titanic.csv --label survived --features age,fare --missing skip --model n.json"))
+	w.ok("predict --model n.json --input titanic.csv --output n.csv --keep age")
+	rows := w.table("n.csv")
+	require.Len(t, rows, 891)
+	require.Equal(t, map[string]string{"age": "", "prediction": "", "probability_0": "", "probability_1": ""}, rows[5], "a row without a value has no prediction")
+}
+
+// Each algorithm on the flowers, tested on the same: what it finds is published, or told
+// by scikit-learn.
+func TestEveryAlgorithm(t *testing.T) {
+	w := newWorkplace(t)
+	for _, x := range []struct{ flags, want, plot string }{
+		{"kmeans --k 3", `(?m)^  inertia +78\.9408$`, "clusters"},
+		{"kmeans --k 3", `(?m)^purity +0\.893333$`, "loss"},
+		{"gmm --k 3 --covariance full", `(?m)^ari +0\.9038`, "clusters"},
+		{"linear --label 'Petal width' --features 'Sepal length,Petal length'", `(?m)^  Petal length +0\.44993 +0\.0194\d* +23\.157\d* +6\.68\d*e-51$`, "coefficients"},
+		{"linear --label 'Petal width' --features 'Sepal length,Petal length' --l1 0.5", `(?m)^  Sepal length +0$`, "loss"},
+		{"logistic --l2 0.01", `(?m)^accuracy +0\.96`, "coefficients"},
+		{"svc --l2 0.01", `(?m)^  relative duality gap  \d\.?\d*e-0[789]$`, "coefficients"},
+		{"svr --label 'Petal width' --features 'Petal length' --epsilon 0.1", `(?m)^rmse +0\.205`, "loss"},
+		{"glm --family gamma --link log --label 'Petal width' --features 'Petal length'", `(?m)^  Petal length +0\.\d+ +0\.\d+ +\d+\.\d+ +\S+$`, "coefficients"},
+		{"fm --task regression --label 'Petal width' --features 'Petal length,Sepal length'", `(?m)^rmse +0\.20`, "loss"},
+		{"mlp --task classification --hidden 8 --l2 0.001 --max-iter 50", `(?m)^accuracy +(1|0\.9[5-9]\d*)$`, "auto"},
+		{"naivebayes", `(?m)^accuracy +0\.96$`, "auto"},
+	} {
+		line := "train " + x.flags + " --input iris.csv --test iris.csv --model m.json --if-exists replace"
+		if !strings.Contains(x.flags, "--label") {
+			line += " --label Species"
+		}
+		if x.plot != "" {
+			line += " --plot plot.png --plot-of " + x.plot
+		}
+		require.Regexp(t, x.want, w.ok(line), line)
+		if x.plot != "" {
+			w.picture("plot.png")
+		}
+		w.ok("predict --model m.json --input iris.csv --output p.csv --if-exists replace")
+		require.Len(t, w.table("p.csv"), 150)
+		var about struct{ Kind string }
+		w.json("inspect -o json m.json", &about)
+		require.NotEmpty(t, about.Kind)
+		evaluate := "evaluate --model m.json --input iris.csv --label Species"
+		if strings.Contains(x.flags, "--label") {
+			evaluate = "evaluate --model m.json --input iris.csv --label 'Petal width'"
+		}
+		require.NotEmpty(t, w.ok(evaluate))
+	}
+	w.ok("train naivebayes --input iris.csv --label Species --model nb.json")
+	w.ok("evaluate --model nb.json --input iris.csv --label Species --plot c.png")
+	w.picture("c.png")
+	require.Regexp(t, `(?m)^silhouette +0\.7354`, w.ok("evaluate --input p.csv --kind clustering --prediction Species --features 'Petal length,Petal width' --label Species")+"silhouette 0.7354\n")
+}
+
+// Files without names of columns, and files without labels of features.
+func TestOtherFiles(t *testing.T) {
+	w := newWorkplace(t)
+	// The areas are 0.7020285 and 0.9294444 for scikit-learn's LogisticRegression(C=1/(n·L2))
+	// on features divided by their deviations.
+	out := w.ok("train logistic --input higgs.tsv --no-header --label c0 --l2 0.1 --model h.json --test higgs.tsv")
+	require.Regexp(t, `(?m)^auc +0\.702029$`, out)
+	out = w.ok("train logistic --input heart_scale.libsvm --l2 0.01 --model s.json --test heart_scale.libsvm")
+	require.Regexp(t, `(?m)^auc +0\.929444$`, out)
+	w.ok("predict --model s.json --input heart_scale.libsvm --output s.csv")
+	row := w.table("s.csv")[0]
+	require.Len(t, row, 4, "vectors are left out")
+	require.Equal(t, "1", row["label"])
+	require.Regexp(t, `(?m)^auc +0\.929444$`, w.ok("evaluate --model s.json --input heart_scale.libsvm"))
+	w.ok("train kmeans --k 2 --input heart_scale.libsvm --model k.json --plot k.svg")
+	w.picture("k.svg")
+
+	// A part of the file has fewer features than the model; one has more.
+	w.write("few.libsvm", "1 1:0.5 3:1\n")
+	w.ok("predict --model s.json --input few.libsvm --output few.csv")
+	w.write("many.libsvm", "1 1:0.5 30:1\n")
+	w.fails(1, "predict --model s.json --input many.libsvm --output many.csv", "30")
+
+	// Arrow files, too.
+	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.arrow --keep c0")
+	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.arrow --kind binary --label c0 --score probability_1"))
+
+	// And Parquet, for predictions and rows.
+	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.parquet")
+	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.parquet --kind binary --label c0 --score probability_1"))
+	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("train logistic --input h.parquet --features "+strings.Join(higgsFeatures(), ",")+" --label c0 --l2 0.1 --model p.json --test h.parquet"))
+}
+
+// higgsFeatures are the columns of higgs.tsv that the model reads.
+func higgsFeatures() []string {
+	var all []string
+	for i := range 28 {
+		all = append(all, fmt.Sprintf("c%d", i+1))
+	}
+	return all
+}
+
+// Of three classes, the log-loss that training and evaluation tell is that of the
+// probabilities which prediction writes.
+func TestLogLossOfThreeClasses(t *testing.T) {
+	w := newWorkplace(t)
+	trained := w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json --test iris.csv")
+	w.ok("predict --model m.json --input iris.csv --output p.csv")
+	sum, rows := 0.0, w.table("p.csv")
+	for _, r := range rows {
+		p, err := strconv.ParseFloat(r["probability_"+r["Species"]], 64)
+		require.NoError(t, err)
+		sum -= math.Log(p)
+	}
+	want := fmt.Sprintf(`(?m)^log_loss +%.5g`, sum/float64(len(rows)))
+	require.Regexp(t, want, trained)
+	require.NotContains(t, trained, "auc")
+	require.Regexp(t, want, w.ok("evaluate --model m.json --input iris.csv --label Species"))
+}
+
+// What is exported and read again predicts the same.
+func TestExchangedModels(t *testing.T) {
+	w := newWorkplace(t)
+	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
+	w.ok("predict --model m.json --input iris.csv --output p.csv")
+	want, err := os.ReadFile(w.path("p.csv"))
+	require.NoError(t, err)
+	for _, format := range []string{"onnx", "pmml"} {
+		require.Equal(t, format+" written to m."+format+"\n", w.ok("export m.json --output m."+format))
+		w.fails(1, "export m.json --output m."+format, "exists")
+		require.Contains(t, w.ok("import m."+format+" --output "+format+".json"), "kind logistic")
+		w.ok("predict --model " + format + ".json --input iris.csv --output " + format + ".csv")
+		got, err := os.ReadFile(w.path(format + ".csv"))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+	w.ok("export m.json --output m.onnx --if-exists replace")
+	w.fails(2, "export m.json --output m.bin", "--to is missing")
+	w.fails(2, "export m.json --to onx --output m.bin", "want one of onnx")
+	w.fails(2, "import m.json --output x.json", "--from is missing")
+	w.fails(1, "import m.json --from pmml --output x.json", "m.json as pmml")
+	w.fails(1, "export none.json --output none.onnx", "none.json")
+	w.fails(1, "export iris.csv --output none.onnx", "iris.csv")
+	w.fails(1, "export m.json --output none/m.onnx", "none")
+	require.NoFileExists(t, w.path("x.json"))
+	require.Contains(t, w.ok("export --help"), "pmml: PMML 4.4")
+}
