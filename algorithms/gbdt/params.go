@@ -61,6 +61,11 @@ type Params struct {
 	// means the best constants (the prior), but 0 for LambdaMART and Custom.
 	Base []float64
 
+	// Start is a model that training continues: rows start from its margins, rounds count on
+	// from its rounds, and its trees are the first of the new model, followed by NumTrees
+	// rounds of new ones. It has the same features, objective and classes. nil starts anew.
+	Start *Model
+
 	// NumTrees is the number of rounds, each of which makes a tree for each output; 0 means
 	// 100.
 	NumTrees int

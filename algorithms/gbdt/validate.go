@@ -119,6 +119,7 @@ func (p *Params) checkObjective(e *problems) {
 		e.add("both Base and MarginCols are set: set one of them")
 	}
 	p.checkClassWeights(e)
+	p.checkStart(e)
 }
 
 func (p *Params) checkClassWeights(e *problems) {

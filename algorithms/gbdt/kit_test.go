@@ -1,0 +1,174 @@
+package gbdt_test
+
+import (
+	"bufio"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// made returns n rows of d features in 0..1 with a label that bends and jumps with the first
+// three, and noise. Every seventh value of feature 1 is missing, and feature 2 has eight values.
+func made(seed uint64, n, d int) trial.Table {
+	r := shared.NewRandom(seed, "rows", 0, 0)
+	t := trial.Table{N: n, D: d}
+	for i := range n {
+		x := make([]float64, d)
+		for j := range x {
+			x[j] = r.Float64()
+		}
+		x[2] = math.Floor(x[2] * 8)
+		y := 3*x[0]*x[0] + 0.5*x[2] + 0.2*r.NormFloat64()
+		if x[1] > 0.6 {
+			y += 2
+		}
+		if i%7 == 0 {
+			x[1] = math.NaN()
+		}
+		t.X = append(t.X, x...)
+		t.Label = append(t.Label, y)
+	}
+	return t
+}
+
+// labelled returns the table with labels of another kind, made of its own.
+func labelled(t trial.Table, f func(y float64) float64) trial.Table {
+	t.Label = append([]float64(nil), t.Label...)
+	for i, y := range t.Label {
+		t.Label[i] = f(y)
+	}
+	return t
+}
+
+// weighted returns the table with weights.
+func weighted(t trial.Table) trial.Table {
+	t.Weight = make([]float64, t.N)
+	for i := range t.Weight {
+		t.Weight[i] = 0.5 + float64(i%5)/4
+	}
+	return t
+}
+
+// part returns the rows from lo up to hi.
+func part(t trial.Table, lo, hi int) trial.Table {
+	p := t
+	p.N, p.X = hi-lo, t.X[lo*t.D:hi*t.D]
+	p.Label = t.Label[lo:hi]
+	if t.Weight != nil {
+		p.Weight = t.Weight[lo:hi]
+	}
+	return p
+}
+
+// train returns the model of a table.
+func train(t testing.TB, table trial.Table, p gbdt.Params, sets ...trial.Table) *gbdt.Model {
+	t.Helper()
+	return run(t, func(b *engine.Builder) *engine.Dataset {
+		var with []gbdt.Set
+		for i, s := range sets {
+			with = append(with, gbdt.Set{Name: "test" + strings.Repeat("'", i), Rows: s.Dataset(b)})
+		}
+		return gbdt.Train(table.Dataset(b), p, with...)
+	})
+}
+
+// run returns the model that build trains.
+func run(t testing.TB, build func(b *engine.Builder) *engine.Dataset, options ...engine.Option) *gbdt.Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", build(b)) }, options...)
+	m, err := gbdt.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// trainRows returns the model of rows that are structs.
+func trainRows[T any](t testing.TB, rows []T, p gbdt.Params) *gbdt.Model {
+	t.Helper()
+	return run(t, func(b *engine.Builder) *engine.Dataset { return gbdt.Train(operators.FromSlice(b, rows), p) })
+}
+
+// fails asserts that training fails.
+func fails(t *testing.T, table trial.Table, p gbdt.Params, texts ...string) {
+	t.Helper()
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", gbdt.Train(table.Dataset(b), p))
+	}, texts...)
+}
+
+// last returns a metric on a set after the best round.
+func last(m *gbdt.Model, set, metric int) float64 {
+	return float64(m.Summary.Record[m.Summary.BestRound-1][set][metric])
+}
+
+// sameTrees asserts that two models have the same trees, bit for bit.
+func sameTrees(t testing.TB, a, b *gbdt.Model, about ...any) {
+	t.Helper()
+	require.Empty(t, tree.Diff(a.Ensemble, b.Ensemble), about...)
+}
+
+// shuffled returns the rows in another order.
+func shuffled(t trial.Table, seed uint64) trial.Table {
+	r := shared.NewRandom(seed, "order", 0, 0)
+	order := r.Perm(t.N)
+	s := t
+	s.X, s.Label, s.Weight = nil, nil, nil
+	for _, i := range order {
+		s.X = append(s.X, t.Row(i)...)
+		s.Label = append(s.Label, t.Label[i])
+		if t.Weight != nil {
+			s.Weight = append(s.Weight, t.Weight[i])
+		}
+	}
+	return s
+}
+
+// readTable reads numbers that are divided by tabs or commas, the label first.
+func readTable(t testing.TB, name string) trial.Table {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	require.NoError(t, err)
+	defer f.Close()
+	var table trial.Table
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		cells := strings.FieldsFunc(lines.Text(), func(r rune) bool { return r == '\t' || r == ',' })
+		table.D = len(cells) - 1
+		for j, cell := range cells {
+			v, err := strconv.ParseFloat(cell, 64)
+			require.NoError(t, err)
+			if j == 0 {
+				table.Label = append(table.Label, v)
+			} else {
+				table.X = append(table.X, v)
+			}
+		}
+		table.N++
+	}
+	require.NoError(t, lines.Err())
+	return table
+}
+
+// sortedQuantile returns the smallest value that a share of all are not above, or, where it
+// is exactly that share, the mean of it and the next.
+func sortedQuantile(v []float64, at float64) float64 {
+	slices.Sort(v)
+	goal := at * float64(len(v))
+	i := int(math.Ceil(goal)) - 1
+	if float64(i+1) == goal && i+1 < len(v) {
+		return (v[i] + v[i+1]) / 2
+	}
+	return v[i]
+}

@@ -1,0 +1,164 @@
+package gbdt
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Objects of the measuring.
+var (
+	// measures has two values for each metric of each set, set by set.
+	measures = shared.Scratch[[]float64]("measures")
+	// ordering has, for metrics of order, the number of values of each set and then, set by
+	// set, the pairs of its rows; ordered has those of all subtasks.
+	ordering = shared.Scratch[[]float64]("ordering")
+	ordered  = shared.Scratch[[]float64]("ordered")
+)
+
+// putBuffers puts the buffers whose lengths are those of the training.
+func (q *boosting) putBuffers(ctx *comqueue.ComContext, s *state) {
+	measures.Put(ctx, make([]float64, 2*len(s.sets)*len(s.metrics)))
+	outputs := 0
+	if s.priorByMean() {
+		outputs = s.outputs
+	}
+	limits.Put(ctx, make([]float64, s.outputs+1))
+	sums.Put(ctx, make([]int64, 2*(outputs+1)))
+}
+
+// measure adds up the metrics of a shard.
+func (q *boosting) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := trained.Get(ctx)
+	var r Rows
+	for a, m := range s.sets {
+		if m.spans[shard].Rows == 0 {
+			continue
+		}
+		view(&r, m.data, m.spans[shard], m.queries, m.margin, m.weight)
+		for b := range s.metrics {
+			if at := 2 * (a*len(s.metrics) + b); s.metrics[b].sum != nil {
+				s.metrics[b].sum(&r, s.room, out[at:at+2])
+			}
+		}
+	}
+	return nil
+}
+
+// order puts the rows of metrics of order together.
+func (q *boosting) order(ctx *comqueue.ComContext) error {
+	s := trained.Get(ctx)
+	flat, _ := ordering.Lookup(ctx)
+	flat = grown(flat, len(s.sets))
+	var r Rows
+	for a, m := range s.sets {
+		before := len(flat)
+		for _, span := range m.data.Shards {
+			view(&r, m.data, span, m.queries, m.margin, m.weight)
+			flat = appendPairs(&r, flat)
+		}
+		flat[a] = float64(len(flat) - before)
+	}
+	ordering.Put(ctx, flat)
+	return nil
+}
+
+// pairsOfSet returns the pairs of a set of all subtasks, in descending order.
+func pairsOfSet(all []float64, sets, set int) []pair {
+	var pairs []pair
+	for len(all) > 0 {
+		own := all[sets:]
+		for a := range sets {
+			n := int(all[a])
+			if a == set {
+				pairs = append(pairs, pairsOf(own[:n])...)
+			}
+			own = own[n:]
+		}
+		all = own
+	}
+	sortPairs(pairs)
+	return pairs
+}
+
+// note computes the metrics of the round on subtask 0, and tells whether training is over.
+func (q *boosting) note(ctx *comqueue.ComContext) error {
+	if ctx.TaskID() != 0 {
+		return nil
+	}
+	s := trained.Get(ctx)
+	sums := measures.Get(ctx)
+	var values [][]Value
+	for a, m := range s.sets {
+		var pairs []pair
+		if q.ordered {
+			pairs = pairsOfSet(ordered.Get(ctx), len(s.sets), a)
+		}
+		own := make([]Value, len(s.metrics))
+		for b := range s.metrics {
+			if at := 2 * (a*len(s.metrics) + b); s.metrics[b].ordered != nil {
+				own[b] = Value(s.metrics[b].ordered(pairs))
+			} else {
+				own[b] = Value(s.metrics[b].value(sums[at : at+2]))
+			}
+			ctx.Report(m.name+" "+s.metrics[b].name, float64(own[b]))
+		}
+		values = append(values, own)
+	}
+	s.log = append(s.log, values)
+	s.judge(ctx.StepNo())
+	return nil
+}
+
+// judge keeps the best round, and tells whether to stop.
+func (s *state) judge(round int) {
+	if s.params.EarlyStoppingRounds == 0 {
+		s.best = round
+		return
+	}
+	set := 0
+	if !s.params.NoTrainMetrics {
+		set = 1
+	}
+	m := &s.metrics[0]
+	now := float64(s.log[round-1][set][0])
+	if s.best == 0 || m.better(now, float64(s.log[s.best-1][set][0]), s.params.EarlyStoppingTolerance) {
+		s.best = round
+		if s.dropped != nil {
+			s.dropped.best = append(s.dropped.best[:0], s.dropped.weights...)
+		}
+	}
+	s.stop = round-s.best >= s.params.EarlyStoppingRounds
+}
+
+// stopped is the criterion of the queue.
+func (q *boosting) stopped(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).stop, nil }
+
+// Value is a number that may be NaN, where a metric is not defined; in JSON NaN is null, as
+// are infinities.
+type Value float64
+
+// MarshalJSON implements json.Marshaler.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if !finite(float64(v)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(v))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *Value) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*v = Value(math.NaN())
+		return nil
+	}
+	var f float64
+	if err := json.Unmarshal(text, &f); err != nil {
+		return fmt.Errorf("value: %w", err)
+	}
+	*v = Value(f)
+	return nil
+}

@@ -1,0 +1,257 @@
+package gbdt
+
+import (
+	"math"
+	"sync"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// Kind is that of the models of this package.
+const Kind = "gbdt"
+
+// Classes are the classes of a classifier: their Type is that of the column of labels, their
+// Values are texts in the order of the classes. Those of a regression are empty.
+type Classes = columns.Classes
+
+// Model is trained trees. It is used by pointer and not changed once it predicts; any number
+// of goroutines may use one.
+//
+// Rows are given as numbers: of a feature that is text, the code of its category, see Code;
+// NaN is missing.
+type Model struct {
+	// Objective is what training made small, and Parameters are those of it that were not
+	// the zero values of Params, by the names of the fields; of a custom one, its name.
+	Objective  Objective
+	Parameters map[string]float64
+	CustomName string
+	// Link is how what is predicted follows from margins.
+	Link Link
+	// Classes are those of a classification, in ascending order.
+	Classes Classes
+	// Ensemble has the trees, those of a round behind those of the rounds before it. Base are
+	// the margins that all rows start from.
+	Ensemble *tree.Ensemble
+	// Dim is the number of features of a row. Columns are, where they are not nil, the
+	// features that the ensemble looks at, in ascending order: its features are these alone.
+	Dim     int
+	Columns []int32
+	// AbsentIsZero takes what sparse rows leave out for 0, in place of missing.
+	AbsentIsZero bool
+	// PredictionCol and ProbabilityCol name the columns of predictions; empty means
+	// "prediction" and "probability".
+	PredictionCol, ProbabilityCol string
+	// Summary tells about the training.
+	Summary Summary
+
+	inputs []model.Input
+	once   sync.Once
+	scorer *tree.Scorer
+	codes  []map[string]int // of text features
+	rooms  sync.Pool        // of *room
+}
+
+// Summary tells about a training.
+type Summary struct {
+	// Rows is how many rows there were, with those held out, and Weight their weight.
+	Rows   int64   `json:"rows"`
+	Weight float64 `json:"weight"`
+	// Rounds is how many rounds were made; BestRound is the one after which training stopped
+	// early, whose trees are the last of the model. Both count from the first round of this
+	// training.
+	Rounds    int `json:"rounds"`
+	BestRound int `json:"best_round"`
+	// Sets and Metrics are the names of what was measured on what, and Record has the values:
+	// Record[round][set][metric].
+	Sets    []string    `json:"sets"`
+	Metrics []string    `json:"metrics"`
+	Record  [][][]Value `json:"record"`
+}
+
+// room is working memory for a prediction.
+type room struct {
+	x, margins []float64
+	leaves     []int32
+}
+
+var _ model.Binder = (*Model)(nil)
+
+// Kind returns "gbdt".
+func (m *Model) Kind() string { return Kind }
+
+// Inputs are the columns that the model was trained on.
+func (m *Model) Inputs() []model.Input { return append([]model.Input(nil), m.inputs...) }
+
+// Rounds is the number of rounds whose trees the model has.
+func (m *Model) Rounds() int { return len(m.Ensemble.Trees) / m.Ensemble.Outputs }
+
+// prepare lays the trees out, once.
+func (m *Model) prepare() {
+	m.once.Do(func() {
+		m.scorer = m.Ensemble.Scorer()
+		m.codes = make([]map[string]int, len(m.Ensemble.Features))
+		for j, names := range m.Ensemble.Categories {
+			if names == nil {
+				continue
+			}
+			m.codes[j] = make(map[string]int, len(names))
+			for code, name := range names {
+				m.codes[j][name] = code
+			}
+		}
+	})
+}
+
+// Code returns the number by which rows name a category of a feature that is text, NaN for
+// one that training has not seen.
+func (m *Model) Code(feature int, category string) float64 {
+	m.prepare()
+	if at := m.place(feature); at >= 0 && at < len(m.codes) {
+		if code, ok := m.codes[at][category]; ok {
+			return float64(code)
+		}
+	}
+	return math.NaN()
+}
+
+// take returns working memory, which is put back by give.
+func (m *Model) take() *room {
+	m.prepare()
+	if r, ok := m.rooms.Get().(*room); ok {
+		return r
+	}
+	return &room{x: make([]float64, len(m.Ensemble.Features)), margins: make([]float64, m.Ensemble.Outputs)}
+}
+
+func (m *Model) give(r *room) { m.rooms.Put(r) }
+
+// load writes a dense row to x; it reports false for one that has not Dim features.
+func (m *Model) load(row, x []float64) bool {
+	if len(row) != m.Dim {
+		return false
+	}
+	m.dense(row, x)
+	return true
+}
+
+// Margins writes the margin of each output to dst: what the trees add up to, before the
+// link. A row that has not Dim features, or a dst of another length, is left, and gives
+// false. It allocates nothing, the first calls excepted.
+func (m *Model) Margins(row, dst []float64) bool {
+	r := m.take()
+	defer m.give(r)
+	if !m.load(row, r.x) || len(dst) != m.Ensemble.Outputs {
+		return false
+	}
+	m.scorer.Scores(r.x, dst)
+	return true
+}
+
+// MarginsSparse is Margins for a row of which only the given entries are there, with indices
+// that ascend within 0..Dim-1.
+func (m *Model) MarginsSparse(indices []int32, values, dst []float64) bool {
+	r := m.take()
+	defer m.give(r)
+	if !m.sparse(indices, values, r.x) || len(dst) != m.Ensemble.Outputs {
+		return false
+	}
+	m.scorer.Scores(r.x, dst)
+	return true
+}
+
+// Predict returns what is predicted for a row: a number, or, of a classification, the number
+// of the most probable class among Classes.Values, the first of equals. A row that has not
+// Dim features gives NaN. It allocates nothing, the first calls excepted.
+func (m *Model) Predict(row []float64) float64 {
+	r := m.take()
+	defer m.give(r)
+	if !m.load(row, r.x) {
+		return math.NaN()
+	}
+	m.scorer.Scores(r.x, r.margins)
+	return m.decide(r.margins)
+}
+
+// PredictSparse is Predict for a sparse row; see MarginsSparse.
+func (m *Model) PredictSparse(indices []int32, values []float64) float64 {
+	r := m.take()
+	defer m.give(r)
+	if !m.sparse(indices, values, r.x) {
+		return math.NaN()
+	}
+	m.scorer.Scores(r.x, r.margins)
+	return m.decide(r.margins)
+}
+
+// PredictProbability writes the probability of each class to dst, which has a value for
+// each. A row that has not Dim features, a dst of another length and a model that is no
+// classification give false.
+func (m *Model) PredictProbability(row, dst []float64) bool {
+	r := m.take()
+	defer m.give(r)
+	if len(dst) == 0 || len(dst) != len(m.Classes.Values) || !m.load(row, r.x) {
+		return false
+	}
+	m.scorer.Scores(r.x, r.margins)
+	m.probabilities(r.margins, dst)
+	return true
+}
+
+// PredictProbabilitySparse is PredictProbability for a sparse row; see MarginsSparse.
+func (m *Model) PredictProbabilitySparse(indices []int32, values, dst []float64) bool {
+	r := m.take()
+	defer m.give(r)
+	if len(dst) == 0 || len(dst) != len(m.Classes.Values) || !m.sparse(indices, values, r.x) {
+		return false
+	}
+	m.scorer.Scores(r.x, r.margins)
+	m.probabilities(r.margins, dst)
+	return true
+}
+
+// decide returns the prediction of margins.
+func (m *Model) decide(margins []float64) float64 {
+	switch {
+	case m.Link == Shares:
+		best := 0
+		for k, v := range margins {
+			if v > margins[best] {
+				best = k
+			}
+		}
+		return float64(best)
+	case len(m.Classes.Values) == 2:
+		if margins[0] > 0 {
+			return 1
+		}
+		return 0
+	case m.Link == Exponential:
+		return kernel.Exp(margins[0])
+	case m.Link == Sigmoid:
+		return kernel.Sigmoid(margins[0])
+	}
+	return margins[0]
+}
+
+// probabilities writes those of the classes.
+func (m *Model) probabilities(margins, dst []float64) {
+	if m.Link != Shares {
+		dst[0], dst[1] = kernel.Sigmoid(-margins[0]), kernel.Sigmoid(margins[0])
+		return
+	}
+	top := math.Inf(-1)
+	for _, v := range margins {
+		top = max(top, v)
+	}
+	var sum float64
+	for k, v := range margins {
+		dst[k] = kernel.Exp(v - top)
+		sum += dst[k]
+	}
+	for k := range dst {
+		dst[k] /= sum
+	}
+}

@@ -1,0 +1,190 @@
+package gbdt
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// PredictOptions change what Predict reads and writes.
+type PredictOptions struct {
+	// VectorCol or FeatureCols are read in place of the columns that the model was trained
+	// on; empty means those.
+	VectorCol   string
+	FeatureCols []string
+	// PredictionCol names the new column of predictions: numbers, or classes of the type of
+	// the labels; empty means "prediction".
+	PredictionCol string
+	// ProbabilityCol names the new vector column of the probability of each class, in the
+	// order of Model.Classes; empty means "probability". A regression adds none.
+	ProbabilityCol string
+	// MarginCol, LeafCol and ContributionCol name further vector columns, which are added
+	// where they are not empty: the margin of each output; the number of the node in which
+	// the row ends in each tree; and what each feature adds to the margin by its Shapley
+	// value, then what is expected of a row that nothing is known of, output by output.
+	MarginCol, LeafCol, ContributionCol string
+	// Replace puts them in the place of columns of their names, which otherwise are an error.
+	Replace bool
+}
+
+func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
+func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
+
+// features says which columns are read.
+func (o PredictOptions) features() columns.Override {
+	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols}
+}
+
+// Predict adds to each row what a model predicts and, for classes, the probabilities of all,
+// the same as the methods of Model give. Features that are null or NaN are missing, which
+// trees know how to take; a row whose vector is null is given null. The model is a dataset of
+// one row, from Train or from Model.Dataset. Rows stay in place.
+func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
+	const op = "gbdt.Predict"
+	b := model.BuilderOf(op, d)
+	label := columns.LabelType(made)
+	if err := o.features().Check(); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	outputs := columns.Outputs(label, o.prediction(), o.probability())
+	for _, name := range []string{o.MarginCol, o.LeafCol, o.ContributionCol} {
+		if name != "" {
+			outputs = append(outputs, arrow.Field{Name: name, Type: batch.VariableVectorType(), Nullable: true})
+		}
+	}
+	return model.ApplyRows(op, d, made, model.RowApplication{
+		Op: "GBDTPredict", Replace: o.Replace,
+		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
+		Outputs: outputs,
+		Decode: func(file []byte) (model.Binder, error) {
+			m, err := Decode(file)
+			if err == nil && m.Objective.classes() != (label != nil) {
+				err = fmt.Errorf("the objective of the model is %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Objective)
+			} else if err == nil && label != nil {
+				err = m.Classes.Match(label)
+			}
+			return binder{m, o}, err
+		},
+	})
+}
+
+// binder is a model with options.
+type binder struct {
+	*Model
+	options PredictOptions
+}
+
+// Bind implements model.Binder.
+func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
+
+// Bind implements model.Binder, with the columns that training named.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, m.options()) }
+
+// options are those of a model that is applied by itself.
+func (m *Model) options() PredictOptions {
+	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
+}
+
+// places are the cells that a model writes, −1 for those that it does not.
+type places struct{ prediction, probability, margin, leaf, contribution int }
+
+func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
+	in, err := m.reader(l, o.features())
+	if err != nil {
+		return nil, err
+	}
+	m.prepare()
+	at := places{l.Add(o.prediction()), -1, -1, -1, -1}
+	var classes []model.Cell
+	if m.Objective.classes() {
+		if classes, err = m.Classes.Cells(); err != nil {
+			return nil, err
+		}
+		at.probability = l.Add(o.probability())
+	}
+	for _, c := range []struct {
+		name string
+		cell *int
+	}{{o.MarginCol, &at.margin}, {o.LeafCol, &at.leaf}, {o.ContributionCol, &at.contribution}} {
+		if c.name != "" {
+			*c.cell = l.Add(c.name)
+		}
+	}
+	return func(row []model.Cell) error {
+		r := m.take()
+		defer m.give(r)
+		ok, err := in.read(row, r.x)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			at.setNull(row)
+			return nil
+		}
+		m.scorer.Scores(r.x, r.margins)
+		if classes == nil {
+			row[at.prediction].SetFloat(m.decide(r.margins))
+		} else {
+			columns.SetCell(&row[at.prediction], &classes[int(m.decide(r.margins))])
+			m.probabilities(r.margins, row[at.probability].MakeDense(len(classes)))
+		}
+		m.writeFurther(row, &at, r)
+		return nil
+	}, nil
+}
+
+// setNull gives a row null.
+func (at *places) setNull(row []model.Cell) {
+	for _, cell := range []int{at.prediction, at.probability, at.margin, at.leaf, at.contribution} {
+		if cell >= 0 {
+			row[cell].SetNull()
+		}
+	}
+}
+
+// Transform adds the columns of Predict to rows.
+func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
+	return Predict(d, m.Dataset(model.BuilderOf("gbdt.Model", d)), m.options())
+}
+
+// Dataset makes the model a dataset of the job, as Train returns one.
+func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
+	return columns.Dataset("gbdt.Model", b, m.Classes, m)
+}
+
+// ModelOf returns the model that was collected under a name from the dataset that Train
+// returned.
+func ModelOf(result *engine.Result, name string) (*Model, error) {
+	file, err := model.Encoded(result, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
+// Save writes the model to a file: either the old one stays, or the whole new one is there.
+func (m *Model) Save(path string) error { return model.Save(path, m) }
+
+// Load reads a model that Save wrote.
+func Load(path string) (*Model, error) {
+	file, err := model.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	m, err := Decode(file)
+	if err != nil {
+		return nil, fmt.Errorf("load %s: %w", path, err)
+	}
+	return m, nil
+}

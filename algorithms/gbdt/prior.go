@@ -1,0 +1,202 @@
+package gbdt
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// The prior is the constant that is best for all rows. It is computed in the first superstep
+// from sums of integers, so that it does not depend on the order of rows.
+//
+// limits has of each output the largest weighted target, then the largest weight; sums has
+// the sums of both, as integers on a power-of-two scale and of what rounding left of them on
+// a finer one.
+var (
+	limits = shared.Scratch[[]float64]("limits")
+	sums   = shared.Scratch[[]int64]("sums")
+)
+
+// priorByMean tells whether the prior follows from means of targets.
+func (s *state) priorByMean() bool {
+	switch s.params.Objective {
+	case Absolute, Quantile, Huber, LambdaMART, Custom:
+		return false
+	}
+	return s.needsPrior()
+}
+
+// needsPrior tells whether rows start from the prior.
+func (s *state) needsPrior() bool {
+	return s.params.Base == nil && s.params.Start == nil && s.data.Margins == nil
+}
+
+// measureLimits finds the largest weighted targets.
+func (q *boosting) measureLimits(ctx *comqueue.ComContext, shard int, out []float64) error {
+	if ctx.StepNo() > 1 {
+		return nil
+	}
+	s := trained.Get(ctx)
+	var r Rows
+	view(&r, s.data, s.span(shard), s.queries, s.margin, nil)
+	for i := range r.N {
+		w := s.weightOf(s.span(shard).First + i)
+		for k := range s.outputs {
+			out[k] = max(out[k], math.Abs(w*s.loss.target(&r, i, k)))
+		}
+		out[s.outputs] = max(out[s.outputs], w)
+	}
+	return nil
+}
+
+// fine is how many bits more the second of a pair of integers has.
+const fine = 30
+
+// measureSums adds up weighted targets and weights.
+func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64) error {
+	if ctx.StepNo() > 1 {
+		return nil
+	}
+	s, top := trained.Get(ctx), limits.Get(ctx)
+	if !s.priorByMean() {
+		return nil
+	}
+	scale := make([]float64, len(top))
+	for k, v := range top {
+		if !finite(v) {
+			return fmt.Errorf("column %q: the weighted labels are so large that they exceed float64: scale them down", s.params.LabelCol)
+		}
+		scale[k] = powerBelow(v, s.data.Facts.Rows)
+	}
+	var r Rows
+	view(&r, s.data, s.span(shard), s.queries, s.margin, nil)
+	add := func(k int, v float64) {
+		whole := math.RoundToEven(v * scale[k])
+		out[2*k] += int64(whole)
+		out[2*k+1] += int64(math.RoundToEven((float64(v*scale[k]) - whole) * (1 << fine)))
+	}
+	for i := range r.N {
+		w := s.weightOf(s.span(shard).First + i)
+		for k := range s.outputs {
+			add(k, w*s.loss.target(&r, i, k))
+		}
+		add(s.outputs, w)
+	}
+	return nil
+}
+
+// meanOf returns the mean of a target.
+func (s *state) meanOf(k int, top []float64, total []int64) float64 {
+	sum := func(k int) float64 {
+		whole, rest := float64(total[2*k]), float64(total[2*k+1])/(1<<fine)
+		return (whole + rest) / powerBelow(top[k], s.data.Facts.Rows)
+	}
+	return sum(k) / sum(s.outputs)
+}
+
+// beginPrior makes integers of weights, once their largest is known, and starts the search of the
+// quantile that is a prior.
+func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
+	s := trained.Get(ctx)
+	if ctx.StepNo() > 1 {
+		if q.quantiles != nil {
+			q.quantiles.skip(ctx, &s.quant)
+		}
+		return nil
+	}
+	top := limits.Get(ctx)
+	if !(top[s.outputs] > 0) {
+		return fmt.Errorf("no row that is trained on has a weight above 0")
+	}
+	if q.quantiles == nil {
+		return nil
+	}
+	if s.weight != nil {
+		scale := powerBelow(top[s.outputs], s.data.Facts.Rows)
+		s.units = make([]int64, len(s.weight))
+		for i, w := range s.weight {
+			s.units[i] = scaled(w, scale)
+		}
+	}
+	if !s.needsPrior() {
+		q.quantiles.skip(ctx, &s.quant)
+		return nil
+	}
+	s.quant.at, s.quant.groups, s.quant.rows = q.params.level(), 1, s.data.Rows
+	s.quant.group, s.quant.weight = nil, s.units
+	s.quant.value = func(i int) float64 { return s.data.Label[i] }
+	q.quantiles.begin(ctx, &s.quant)
+	return nil
+}
+
+// level returns the quantile that an objective predicts.
+func (p *Params) level() float64 {
+	if p.Objective == Quantile {
+		return p.QuantileAt
+	}
+	return 0.5
+}
+
+// finishPrior sets the margins that rows start from.
+func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
+	if ctx.StepNo() > 1 {
+		return nil
+	}
+	s := trained.Get(ctx)
+	s.base = make([]float64, s.outputs)
+	switch {
+	case s.params.Start != nil:
+		copy(s.base, s.params.Start.Ensemble.Base)
+		return nil // the margins of rows have it
+	case s.params.Base != nil:
+		if n := len(s.params.Base); n != 1 && n != s.outputs {
+			return fmt.Errorf("Base has %d margins for %d outputs: want one, or one for each", n, s.outputs)
+		}
+		for k := range s.base {
+			s.base[k] = s.params.Base[min(k, len(s.params.Base)-1)]
+		}
+	case s.priorByMean():
+		if err := s.basesOfMeans(limits.Get(ctx), sums.Get(ctx)); err != nil {
+			return err
+		}
+	case q.quantiles != nil && s.needsPrior():
+		s.base[0] = s.quant.found[0]
+	}
+	for k, b := range s.base {
+		if s.data.Margins == nil {
+			fill(s.margin[k], b)
+		}
+		for _, m := range s.sets {
+			if m.own && m.data.Margins == nil {
+				fill(m.margin[k], b)
+			}
+		}
+	}
+	limits.Put(ctx, nil)
+	sums.Put(ctx, nil)
+	return nil
+}
+
+func fill(v []float64, to float64) {
+	for i := range v {
+		v[i] = to
+	}
+}
+
+// basesOfMeans makes margins of the means of targets.
+func (s *state) basesOfMeans(top []float64, total []int64) error {
+	for k := range s.base {
+		mean := s.meanOf(k, top, total)
+		s.base[k] = s.loss.base(mean)
+		if finite(s.base[k]) {
+			continue
+		}
+		if s.params.Objective.classes() {
+			return fmt.Errorf("column %q: a class has no row of positive weight to train on: leave its rows out", s.params.LabelCol)
+		}
+		return fmt.Errorf("column %q: the labels have the mean %v, of which the objective %v cannot start: set Base", s.params.LabelCol, mean, s.params.Objective)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+package gbdt
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Where second derivatives say nothing of how far to go, leaves get the constant that is best
+// for what is left of their rows: the median for Absolute, the quantile for Quantile, and for
+// Huber the median plus the mean of the differences from it, cut to HuberDelta (Friedman,
+// "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29,
+// 2001). Monotone constraints could not be kept that way; with them leaves stay as they grew.
+
+// rest has for each leaf the sum of weighted differences, and of weights.
+var rest = shared.Scratch[[]float64]("rest")
+
+// renews tells whether an objective's leaves are made anew.
+func (p *Params) renews() bool {
+	if len(p.Monotone) > 0 {
+		return false
+	}
+	return p.Objective == Absolute || p.Objective == Quantile || p.Objective == Huber
+}
+
+// beginRenewal starts the search of the quantiles of what is left.
+func (q *boosting) beginRenewal(ctx *comqueue.ComContext) error {
+	s, t := trained.Get(ctx), q.grower.State(ctx).Tree(0)
+	s.leaf = q.grower.State(ctx).Leaves(0, s.leaf)
+	s.quant.group = grown(s.quant.group, s.data.Rows)
+	number, leaves := numberLeaves(t)
+	for i, n := range s.leaf {
+		s.quant.group[i] = -1
+		if s.inBag(i) && s.weightOf(i) > 0 {
+			s.quant.group[i] = number[n]
+		}
+	}
+	s.quant.at, s.quant.groups, s.quant.rows, s.quant.weight = s.params.level(), leaves, s.data.Rows, s.units
+	s.quant.value = func(i int) float64 { return s.data.Label[i] - s.margin[0][i] }
+	q.quantiles.begin(ctx, &s.quant)
+	r, _ := rest.Lookup(ctx)
+	r = grown(r, 2*leaves)
+	if s.params.Objective != Huber {
+		r = r[:0]
+	}
+	rest.Put(ctx, r)
+	return nil
+}
+
+// numberLeaves numbers the leaves of a tree in the order of nodes.
+func numberLeaves(t *tree.Tree) (number []int32, leaves int) {
+	number = make([]int32, len(t.Nodes))
+	for i := range t.Nodes {
+		if t.Nodes[i].Leaf() {
+			number[i] = int32(leaves)
+			leaves++
+		}
+	}
+	return number, leaves
+}
+
+// sumRest adds up the differences from the median, for Huber.
+func (q *boosting) sumRest(ctx *comqueue.ComContext, shard int, out []float64) error {
+	s := trained.Get(ctx)
+	if s.params.Objective != Huber {
+		return nil
+	}
+	delta := s.params.HuberDelta
+	span := s.span(shard)
+	for i := span.First; i < span.First+span.Rows; i++ {
+		g := s.quant.group[i]
+		if g < 0 {
+			continue
+		}
+		w, d := s.weightOf(i), s.data.Label[i]-s.margin[0][i]-s.quant.found[g]
+		out[2*g] += float64(w * max(-delta, min(delta, d)))
+		out[2*g+1] += w
+	}
+	return nil
+}
+
+// renewed gives the leaves of a tree their new values.
+func (q *boosting) renewed(ctx *comqueue.ComContext, s *state, t *tree.Tree) {
+	sum, g := rest.Get(ctx), 0
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if !n.Leaf() {
+			continue
+		}
+		if v := s.quant.found[g]; !math.IsNaN(v) {
+			if s.params.Objective == Huber {
+				v += sum[2*g] / sum[2*g+1]
+			}
+			if top := s.params.MaxDeltaStep; top > 0 {
+				v = max(-top, min(top, v))
+			}
+			n.Value = v
+		}
+		g++
+	}
+}

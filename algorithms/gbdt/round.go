@@ -1,0 +1,111 @@
+package gbdt
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/grow"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/comqueue"
+)
+
+// begin gives the grower what the trees of the round are grown for.
+func (q *boosting) begin(ctx *comqueue.ComContext) error {
+	s := trained.Get(ctx)
+	round := s.params.round(ctx.StepNo())
+	if rate := s.params.rate(round); !(rate > 0 && finite(rate)) {
+		return fmt.Errorf("round %d: the learning rate is %v: want a number above 0", round, rate)
+	}
+	g, ok := q.grower.Lookup(ctx)
+	if !ok {
+		var err error
+		if g, err = q.grower.Open(ctx, s.data); err != nil {
+			return err
+		}
+	}
+	s.draw(round)
+	g.Begin(grow.Batch{First: (round - 1) * s.outputs, Trees: s.outputs, Targets: s.outputs})
+	if s.bag != nil {
+		for k := range s.outputs {
+			g.SetRows(k, s.rows)
+		}
+	}
+	oneSided := s.params.oneSided(round)
+	return s.eachGradient(func(first, n int) {
+		for k := range s.outputs {
+			grad, hess := s.grad[k][:n], s.hess[k][:n]
+			if oneSided {
+				for i, f := range s.factor[first : first+n] {
+					grad[i] *= f
+					hess[i] *= f
+				}
+			}
+			g.Target(k).Set(first, grad, hess)
+		}
+	})
+}
+
+// dropTrees is DART's, before the gradients are taken.
+func (q *boosting) dropTrees(ctx *comqueue.ComContext) error {
+	s := trained.Get(ctx)
+	s.drop(s.params.round(ctx.StepNo()))
+	return nil
+}
+
+// take keeps the trees of the round and adds them to all margins.
+func (q *boosting) take(ctx *comqueue.ComContext) error {
+	s, g := trained.Get(ctx), q.grower.State(ctx)
+	rate, weight := s.params.rate(s.params.round(ctx.StepNo())), 1.0
+	if s.dropped != nil {
+		weight = s.restore(rate)
+	}
+	for k := range s.outputs {
+		t := *g.Tree(k)
+		if s.params.renews() {
+			q.renewed(ctx, s, &t)
+		}
+		s.values = grown(s.values, len(t.Nodes))
+		for i := range t.Nodes {
+			n := &t.Nodes[i]
+			n.Value *= rate
+			s.values[i] = weight * n.Value
+		}
+		t.Output, t.Weight = int32(k), 1
+		s.trees = append(s.trees, t)
+		if err := s.addTree(g, k, &t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addTree adds the values of a tree to all margins.
+func (s *state) addTree(g *grow.State, k int, t *tree.Tree) error {
+	var kept []ends
+	s.leaf = g.Leaves(k, s.leaf)
+	if s.dropped != nil {
+		kept = append(kept, endsOf(s.leaf, len(t.Nodes)))
+	}
+	addValues(s.margin[k], s.leaf, s.values)
+	for _, m := range s.sets {
+		if !m.own {
+			continue
+		}
+		m.leaf = g.Route(k, m.data, m.leaf)
+		if s.dropped != nil {
+			kept = append(kept, endsOf(m.leaf, len(t.Nodes)))
+		}
+		addValues(m.margin[k], m.leaf, s.values)
+	}
+	if s.dropped != nil {
+		s.dropped.ends = append(s.dropped.ends, kept)
+	}
+	return nil
+}
+
+// addValues adds to margins the values of the nodes in which rows ended.
+func addValues(margin []float64, leaf []int32, values []float64) {
+	margin = margin[:len(leaf)]
+	for i, n := range leaf {
+		margin[i] += values[n]
+	}
+}

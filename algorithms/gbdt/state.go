@@ -1,0 +1,339 @@
+package gbdt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// trained has what a subtask has of a training.
+var trained = shared.Scratch[*state]("training")
+
+// state is what a subtask has of a training. Slices over rows are over those of the subtask.
+type state struct {
+	params  *Params
+	data    *bins.Data
+	loss    loss
+	outputs int
+	metrics []metric
+	spans   []bins.Span // by shard; those without rows are empty
+	queries [][]int32   // by shard, within it; nil without queries
+
+	// margin has for each output the margins of the rows. base are those that the model has.
+	margin [][]float64
+	base   []float64
+	// weight multiplies gradients: the row's weight, times that of its class, and 0 where it
+	// is held out; nil where that is 1 for all.
+	weight []float64
+	units  []int64 // weight as integers, for quantiles; nil where all are 1
+	held   []bool  // rows of the set "validation"; nil where there is none
+
+	sets []*measured // the training rows and the evaluation sets
+	room []float64   // for a shard
+
+	bag     []bool  // rows of the round's trees; nil where all are
+	rows    []int32 // the same as numbers
+	leaf    []int32 // of each row, in the tree at hand
+	values  []float64
+	grad    [][]float64 // for a shard
+	hess    [][]float64
+	quant   selection
+	goss    selection
+	factor  []float64 // GOSS: what the gradients of each row are multiplied with
+	dropped *dart
+
+	trees []tree.Tree
+	best  int // round, from 1; 0 before the first
+	stop  bool
+	log   [][][]Value // of each round, set and metric
+}
+
+// measured is rows that metrics are measured on: those of the training, or of an evaluation
+// set.
+type measured struct {
+	name    string
+	data    *bins.Data
+	spans   []bins.Span
+	queries [][]int32
+	margin  [][]float64
+	weight  []float64
+	own     bool // of other rows than those of the training
+	leaf    []int32
+}
+
+// span returns where the rows of a shard are.
+func (s *state) span(shard int) bins.Span { return s.spans[shard] }
+
+// spansOf returns the spans of rows by shard.
+func spansOf(d *bins.Data, shards int) []bins.Span {
+	spans := make([]bins.Span, shards)
+	for _, s := range d.Shards {
+		spans[s.Shard] = s
+	}
+	return spans
+}
+
+// queriesOf returns the first rows of the queries of each shard, within it, with the number
+// of its rows behind.
+func queriesOf(d *bins.Data, spans []bins.Span) [][]int32 {
+	if d.Groups == nil {
+		return nil
+	}
+	found := make([][]int32, len(spans))
+	at := 0
+	for _, s := range d.Shards {
+		var own []int32
+		for ; at < len(d.Groups) && int(d.Groups[at]) < s.First+s.Rows; at++ {
+			own = append(own, d.Groups[at]-int32(s.First))
+		}
+		found[s.Shard] = append(own, int32(s.Rows))
+	}
+	return found
+}
+
+// view sets r to the rows of a shard, with the given margins and weights over all rows.
+func view(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]float64, weight []float64) {
+	lo, hi := span.First, span.First+span.Rows
+	r.N, r.Label = span.Rows, d.Label[lo:hi]
+	r.Upper, r.Weight, r.Groups = nil, nil, nil
+	if d.Upper != nil {
+		r.Upper = d.Upper[lo:hi]
+	}
+	if weight != nil {
+		r.Weight = weight[lo:hi]
+	}
+	if queries != nil {
+		r.Groups = queries[span.Shard]
+	}
+	r.Margin = r.Margin[:0]
+	for _, m := range margin {
+		r.Margin = append(r.Margin, m[lo:hi])
+	}
+}
+
+// open makes the state in the first superstep.
+func (q *boosting) open(ctx *comqueue.ComContext) error {
+	if trained.Has(ctx) {
+		return nil
+	}
+	data, err := q.table.Open(ctx)
+	if err != nil {
+		return err
+	}
+	f := data.Facts
+	if err := q.checkFacts(f); err != nil {
+		return err
+	}
+	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), metrics: q.metrics}
+	s.loss = newLoss(s.params, len(f.Classes))
+	s.spans = spansOf(data, ctx.TotalShards())
+	s.queries = queriesOf(data, s.spans)
+	if s.margin, err = marginsOf(data, s.outputs); err != nil {
+		return err
+	}
+	if err := s.weigh(ctx); err != nil {
+		return err
+	}
+	if err := q.openSets(ctx, s); err != nil {
+		return err
+	}
+	longest := 0
+	for _, m := range s.sets {
+		for _, span := range m.spans {
+			longest = max(longest, span.Rows)
+		}
+	}
+	s.room = make([]float64, longest)
+	for range s.outputs {
+		s.grad, s.hess = append(s.grad, make([]float64, longest)), append(s.hess, make([]float64, longest))
+	}
+	if q.params.DART {
+		s.dropped = newDART(s)
+	}
+	trained.Put(ctx, s)
+	q.putBuffers(ctx, s)
+	return nil
+}
+
+// checkFacts reports labels and weights that nothing can be learnt from.
+func (q *boosting) checkFacts(f *bins.Facts) error {
+	k := len(f.Classes)
+	switch {
+	case f.Declared == 0:
+		return errors.New("there are no features")
+	case !(f.Weight > 0):
+		return errors.New("no row has a weight above 0")
+	case !q.params.Objective.classes():
+		return nil
+	case k == 1:
+		return fmt.Errorf("column %q: all rows are of the class %q: two are the least to tell apart", q.params.LabelCol, f.Classes[0])
+	case q.params.Objective == Logistic && k != 2:
+		return fmt.Errorf("column %q has %d classes, and the objective logistic takes two: use softmax", q.params.LabelCol, k)
+	case k > maxOutputs:
+		return fmt.Errorf("column %q has %d classes: at most %d are allowed, as each has a tree in every round", q.params.LabelCol, k, maxOutputs)
+	}
+	for _, name := range sortedKeys(q.params.ClassWeights) {
+		if !slices.Contains(f.Classes, name) {
+			return fmt.Errorf("ClassWeights has the class %q, which column %q has not", name, q.params.LabelCol)
+		}
+	}
+	if m := q.params.Start; m != nil && !slices.Equal(m.Classes.Values, f.Classes) {
+		return fmt.Errorf("column %q has the classes %q, and the model to continue %q", q.params.LabelCol, f.Classes, m.Classes.Values)
+	}
+	return nil
+}
+
+// marginsOf returns room for the margins of rows, with those that rows start from.
+func marginsOf(d *bins.Data, outputs int) ([][]float64, error) {
+	if d.Margins != nil && d.Outputs != outputs {
+		return nil, fmt.Errorf("there are %d columns of margins for %d outputs", d.Outputs, outputs)
+	}
+	margin := make([][]float64, outputs)
+	for k := range margin {
+		margin[k] = make([]float64, d.Rows)
+		if d.Margins != nil {
+			for i := range margin[k] {
+				margin[k][i] = d.Margins[i*outputs+k]
+			}
+		}
+	}
+	return margin, nil
+}
+
+// weigh checks labels, and makes the weights of rows, of which some are held out.
+func (s *state) weigh(ctx *comqueue.ComContext) error {
+	classes, err := s.params.classWeights(s.data.Facts)
+	if err != nil {
+		return err
+	}
+	fraction := s.params.ValidationFraction
+	switch {
+	case classes != nil || fraction > 0:
+		s.weight = make([]float64, s.data.Rows)
+	default:
+		s.weight = s.data.Weight
+	}
+	if fraction > 0 {
+		s.held = make([]bool, s.data.Rows)
+	}
+	var r Rows
+	for _, span := range s.data.Shards {
+		view(&r, s.data, span, s.queries, s.margin, s.data.Weight)
+		draw := shared.NewRandom(s.params.Seed, "gbdt validation", span.Shard, 0)
+		for i := range span.Rows {
+			if err := s.loss.check(&r, i); err != nil {
+				return fmt.Errorf("shard %d, row %d: column %q: %w", span.Shard, i, s.params.LabelCol, err)
+			}
+			if classes == nil && fraction == 0 {
+				continue
+			}
+			at, w := span.First+i, r.weight(i)
+			if classes != nil {
+				w *= classes[int(r.Label[i])]
+			}
+			if fraction > 0 && draw.Float64At(uint64(i)) < fraction {
+				s.held[at], w = true, 0
+			}
+			s.weight[at] = w
+		}
+	}
+	return nil
+}
+
+// classWeights returns what the weights of rows are multiplied with by class, nil for
+// nothing.
+func (p *Params) classWeights(f *bins.Facts) ([]float64, error) {
+	if !p.Objective.classes() || p.ScalePosWeight == 1 && len(p.ClassWeights) == 0 && !p.Balanced {
+		return nil, nil
+	}
+	w := make([]float64, len(f.Classes))
+	for c := range w {
+		w[c] = 1
+		switch own, ok := p.ClassWeights[f.Classes[c]]; {
+		case ok:
+			w[c] = own
+		case p.Balanced && !(f.ClassWeights[c] > 0):
+			return nil, fmt.Errorf("the class %q has no row of positive weight, and classes are to be balanced: leave its rows out", f.Classes[c])
+		case p.Balanced:
+			w[c] = f.Weight / (float64(len(w)) * f.ClassWeights[c])
+		case p.Objective == Logistic && c == 1:
+			w[c] = p.ScalePosWeight
+		}
+	}
+	return w, nil
+}
+
+// openSets makes what metrics are measured on.
+func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
+	train := &measured{name: "train", data: s.data, spans: s.spans, queries: s.queries, margin: s.margin, weight: s.data.Weight}
+	if s.held != nil {
+		held := *train
+		held.name = "validation"
+		held.weight, train.weight = make([]float64, s.data.Rows), make([]float64, s.data.Rows)
+		for i, out := range s.held {
+			w := 1.0
+			if s.data.Weight != nil {
+				w = s.data.Weight[i]
+			}
+			if out {
+				held.weight[i] = w
+			} else {
+				train.weight[i] = w
+			}
+		}
+		s.sets = append(s.sets, &held)
+	}
+	for _, e := range q.sets {
+		d, err := e.table.Open(ctx)
+		if err != nil {
+			return fmt.Errorf("evaluation set %q: %w", e.name, err)
+		}
+		m := &measured{name: e.name, data: d, own: true, weight: d.Weight, spans: spansOf(d, ctx.TotalShards())}
+		m.queries = queriesOf(d, m.spans)
+		if m.margin, err = marginsOf(d, s.outputs); err != nil {
+			return fmt.Errorf("evaluation set %q: %w", e.name, err)
+		}
+		if err := s.checkSet(m); err != nil {
+			return fmt.Errorf("evaluation set %q: %w", e.name, err)
+		}
+		s.sets = append(s.sets, m)
+	}
+	if !s.params.NoTrainMetrics {
+		s.sets = append([]*measured{train}, s.sets...)
+	}
+	return nil
+}
+
+// checkSet checks the labels of an evaluation set.
+func (s *state) checkSet(m *measured) error {
+	var r Rows
+	for _, span := range m.data.Shards {
+		view(&r, m.data, span, m.queries, m.margin, m.weight)
+		for i, y := range r.Label {
+			err := s.loss.check(&r, i)
+			if s.params.Objective.classes() && !(y >= 0 && int(y) < len(s.data.Facts.Classes)) {
+				err = errors.New("the label is none of the classes that training has")
+			}
+			if err != nil {
+				return fmt.Errorf("shard %d, row %d: column %q: %w", span.Shard, i, s.params.LabelCol, err)
+			}
+		}
+	}
+	return nil
+}
+
+// weightOf returns the weight that a row's gradients are multiplied with.
+func (s *state) weightOf(i int) float64 {
+	if s.weight == nil {
+		return 1
+	}
+	return s.weight[i]
+}
+
+// inBag tells whether a row counts in the round's trees.
+func (s *state) inBag(i int) bool { return s.bag == nil || s.bag[i] }

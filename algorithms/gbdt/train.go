@@ -1,0 +1,256 @@
+package gbdt
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/internal/grow"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Set is rows that metrics are measured on while training goes on, and that are not trained
+// on: rows with the columns of the training.
+type Set struct {
+	// Name is that of progress and record.
+	Name string
+	Rows *engine.Dataset
+}
+
+// boosting has what is known of a training when the job is built; its methods are the stages
+// of the queue.
+type boosting struct {
+	params    Params
+	table     bins.Table
+	sets      []evaluation
+	metrics   []metric
+	ordered   bool // a metric is of the order of rows
+	grower    *grow.Grower
+	quantiles *selector // where prior and leaves are quantiles
+	scores    *selector // where GOSS draws rows
+	label     arrow.DataType
+	schema    *arrow.Schema
+}
+
+// evaluation is an evaluation set, checked.
+type evaluation struct {
+	name  string
+	table bins.Table
+}
+
+// Train boosts trees and returns the model as a dataset of one row, whose column "model"
+// holds what Model.Encode returns. (Of a classification a second column, null, has the type
+// of the labels.) After each round all metrics are measured on the rows that are trained on,
+// as the set "train", and on the evaluation sets.
+//
+// Its queue is named "gbdt", has a superstep for each round, and reports each metric on each
+// set, such as "test logloss". What is wrong with the parameters or with the columns they
+// name is reported when the job is built, with the caller's line.
+func Train(d *engine.Dataset, p Params, sets ...Set) *engine.Dataset {
+	const op = "gbdt.Train"
+	b := model.BuilderOf(op, d)
+	if err := errors.Join(p.Validate(), p.checkSets(sets)); err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	if d.Poisoned() {
+		return d
+	}
+	for _, s := range sets {
+		if s.Rows.Poisoned() {
+			return s.Rows
+		}
+	}
+	q, err := prepare(op, d, p.withDefaults(b.Seed()), sets)
+	if err != nil {
+		b.Errorf("%s: %w", op, err)
+		return b.Poisoned(op)
+	}
+	return q.queue(b)
+}
+
+// checkSets tells what is wrong with evaluation sets.
+func (p *Params) checkSets(sets []Set) error {
+	var e problems
+	seen := map[string]bool{"train": true}
+	if p.ValidationFraction > 0 {
+		seen["validation"] = true
+	}
+	for i, s := range sets {
+		switch {
+		case s.Rows == nil:
+			e.add("evaluation set %d has no Rows", i)
+		case s.Name == "":
+			e.add("evaluation set %d has no Name", i)
+		case seen[s.Name]:
+			e.add("there are two evaluation sets %q", s.Name)
+		}
+		seen[s.Name] = true
+	}
+	if p.EarlyStoppingRounds > 0 {
+		if len(seen) == 1 {
+			e.add("EarlyStoppingRounds is set, and there is neither an evaluation set nor a ValidationFraction to stop by")
+		}
+		if metrics, err := metricsOf(p); err == nil && len(metrics) == 0 {
+			e.add("EarlyStoppingRounds is set, and there are no metrics to stop by")
+		}
+	}
+	return errors.Join(e...)
+}
+
+// prepare checks columns and makes the description of the training.
+func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, error) {
+	q := &boosting{params: p, schema: d.Schema()}
+	kind := bins.NumberLabel
+	i, err := batch.FindColumn(d.Schema(), p.LabelCol)
+	if err != nil {
+		return nil, err
+	}
+	if p.Objective.classes() {
+		kind, q.label = bins.ClassLabel, d.Schema().Field(i).Type
+		if _, err := (Classes{Type: batch.TypeName(q.label)}).Cells(); err != nil {
+			return nil, err
+		}
+	}
+	if q.metrics, err = metricsOf(&p); err != nil {
+		return nil, err
+	}
+	for _, m := range q.metrics {
+		q.ordered = q.ordered || m.ordered != nil
+	}
+	features, dim, err := p.featureNames(d.Schema())
+	if err != nil {
+		return nil, err
+	}
+	grown, err := p.growth(features, dim)
+	if err != nil {
+		return nil, err
+	}
+	if q.grower, err = grow.New(grown); err != nil {
+		return nil, err
+	}
+	d, margins, err := p.start(d)
+	if err != nil {
+		return nil, err
+	}
+	if q.table, err = bins.Check(op, d, p.columns(margins), kind, bins.Options{MaxBins: p.MaxBins, AbsentIsZero: p.AbsentIsZero}); err != nil {
+		return nil, err
+	}
+	for _, s := range sets {
+		rows, _, err := p.start(s.Rows)
+		var table bins.Table
+		if err == nil {
+			table, err = q.table.Other(s.Name, rows)
+		}
+		if err != nil {
+			return nil, err
+		}
+		q.sets = append(q.sets, evaluation{s.Name, table})
+	}
+	if q.params.Objective == Absolute || q.params.Objective == Quantile || q.params.Objective == Huber {
+		q.quantiles = newSelector("quantile", func(ctx *comqueue.ComContext) *selection { return &trained.Get(ctx).quant })
+	}
+	if q.params.GOSS {
+		q.scores = newSelector("goss", func(ctx *comqueue.ComContext) *selection { return &trained.Get(ctx).goss })
+	}
+	return q, nil
+}
+
+// columns says what is read of the rows.
+func (p *Params) columns(margins []string) bins.Columns {
+	return bins.Columns{
+		Vector: p.VectorCol, Features: p.FeatureCols, Categorical: p.CategoricalCols, CategoricalAt: p.CategoricalAt,
+		Label: p.LabelCol, LabelUpper: p.LabelUpperCol, Weight: p.WeightCol, Margins: margins, Group: p.GroupCol, Skip: p.Skip,
+	}
+}
+
+// growth returns how trees grow, given the names of the features and a bound of their numbers.
+func (p *Params) growth(features func(name string) (int, error), dim int) (grow.Params, error) {
+	g := grow.Params{
+		Criterion: grow.Newton, LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,
+		Lambda: p.Lambda, Alpha: p.Alpha, Gamma: p.MinSplitGain, MaxDeltaStep: p.MaxDeltaStep,
+		MinChildWeight: p.MinChildWeight, MinRows: p.MinSamplesLeaf,
+		ByTree: p.ColsampleByTree, ByLevel: p.ColsampleByLevel, ByNode: p.ColsampleByNode,
+		MaxOneHot: p.MaxOneHot, MaxCategories: p.MaxCategories, CategorySmooth: p.CategorySmooth, CategoryLambda: p.CategoryLambda,
+		Seed: p.Seed,
+	}
+	for _, name := range sortedKeys(p.Monotone) {
+		j, err := features(name)
+		if err != nil {
+			return g, fmt.Errorf("Monotone: %w", err)
+		}
+		if g.Monotone == nil {
+			g.Monotone = make([]int8, dim)
+		}
+		g.Monotone[j] = int8(p.Monotone[name])
+	}
+	for i, names := range p.Interactions {
+		var group []int
+		for _, name := range names {
+			j, err := features(name)
+			if err != nil {
+				return g, fmt.Errorf("Interactions[%d]: %w", i, err)
+			}
+			group = append(group, j)
+		}
+		g.Interaction = append(g.Interaction, group)
+	}
+	return g, nil
+}
+
+// queue adds the queue to the job.
+func (q *boosting) queue(b *engine.Builder) *engine.Dataset {
+	queue := q.table.Init(comqueue.New(b, Kind))
+	for _, e := range q.sets {
+		queue = e.table.Init(queue)
+	}
+	queue.Add(comqueue.Named("open", q.open)).
+		Add(comqueue.Named("limits", comqueue.ForEachShard(limits, q.measureLimits))).
+		Add(comqueue.AllReduce(limits, comqueue.Max)).
+		Add(comqueue.Named("sums", comqueue.ForEachShard(sums, q.measureSums))).
+		Add(comqueue.AllReduce(sums)).
+		Add(comqueue.Named("prior", q.beginPrior))
+	if q.quantiles != nil {
+		add(queue, q.quantiles.stages())
+	}
+	queue.Add(comqueue.Named("start", q.finishPrior))
+	if q.params.DART {
+		queue.Add(comqueue.Named("drop", q.dropTrees))
+	}
+	if q.scores != nil {
+		queue.Add(comqueue.Named("scores", q.beginSampling))
+		add(queue, q.scores.stages())
+	}
+	queue.Add(comqueue.Named("gradients", q.begin))
+	add(queue, q.grower.Stages())
+	if q.params.renews() {
+		queue.Add(comqueue.Named("renew", q.beginRenewal))
+		add(queue, q.quantiles.stages())
+		queue.Add(comqueue.Named("rest", comqueue.ForEachShard(rest, q.sumRest))).
+			Add(comqueue.AllReduce(rest))
+	}
+	queue.Add(comqueue.Named("take", q.take)).
+		Add(comqueue.Named("measure", comqueue.ForEachShard(measures, q.measure))).
+		Add(comqueue.AllReduce(measures))
+	if q.ordered {
+		queue.Add(comqueue.Named("order", q.order)).Add(comqueue.Gather(ordering, ordered))
+	}
+	return queue.Add(comqueue.Named("note", q.note)).
+		SetCompareCriterionOfNode0(q.stopped).
+		SetMaxIter(q.params.NumTrees).
+		CloseOnNode0(columns.ModelCloser(q.label, q.finish)).
+		Exec()
+}
+
+// add adds stages to a queue.
+func add(q *comqueue.IterativeComQueue, stages []comqueue.Stage) {
+	for _, s := range stages {
+		q.Add(s)
+	}
+}
