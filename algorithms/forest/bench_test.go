@@ -3,6 +3,10 @@ package forest
 import (
 	"math"
 	"testing"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // generated returns rows of standard normal features and a class that depends on six of
@@ -39,4 +43,24 @@ func BenchmarkTree(b *testing.B) {
 		nodes += len(grower.grow(i).Nodes)
 	}
 	b.ReportMetric(float64(nodes)/float64(b.N), "nodes")
+}
+
+// BenchmarkTrain trains 100 trees on 100,000 rows of 28 features, from the rows of a job to
+// the model.
+func BenchmarkTrain(b *testing.B) {
+	x, label := generated(100_000, 28)
+	t := trial.Table{N: 100_000, D: 28, X: make([]float64, len(x)), Label: label}
+	for i, v := range x {
+		t.X[i] = float64(v)
+	}
+	for b.Loop() {
+		r := trial.Run(b, func(b *engine.Builder) {
+			operators.Collect(b, "model", Train(t.Dataset(b), Params{LabelCol: "label", Task: Classification}))
+		}, engine.Parallelism(1))
+		m, err := ModelOf(r, "model")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(m.Summary.Nodes)/100, "nodes/tree")
+	}
 }

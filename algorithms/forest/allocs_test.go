@@ -1,0 +1,35 @@
+//go:build !race
+
+package forest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A tree costs the memory that it is, however many nodes it has.
+func TestGrowingAllocatesTheTreeAlone(t *testing.T) {
+	for _, classes := range []int{0, 2, 5} {
+		x, label := generated(3000, 6)
+		for i := range label {
+			label[i] = float64(i * 7 % max(classes, 9))
+			if classes > 0 {
+				label[i] = float64(int(label[i]) % classes)
+			}
+		}
+		tab := quantiles(x, 3000, 6, label, classes)
+		c := Gini
+		if classes == 0 {
+			c = Variance
+		}
+		b := newBuilder(tab, rules{criterion: c, tried: 2, depth: 20, minLeaf: 1, minSplit: 2}, newSampler(Params{Sampling: Bootstrap, SampleShare: 1}))
+		for range 3 {
+			b.grow(1)
+		}
+		nodes := 0
+		allocs := testing.AllocsPerRun(5, func() { nodes = len(b.grow(1).Nodes) })
+		require.Greater(t, nodes, 500)
+		require.LessOrEqual(t, allocs, 2.0) // nodes and values
+	}
+}

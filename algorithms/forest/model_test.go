@@ -1,0 +1,251 @@
+package forest_test
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// The values of leaves are counts of rows: what a forest gives is their mean, here by hand.
+func TestPredictionIsTheMeanOverTrees(t *testing.T) {
+	table := classes(5, 200, 4, 3)
+	m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 7})
+	require.Equal(t, []string{"0", "1", "2"}, m.Classes.Values)
+	for i := range 20 {
+		x := table.Row(i)
+		want := make([]float64, 3)
+		for k := range m.Trees.Trees {
+			leaf := int(m.Trees.Trees[k].Leaf(x, true))
+			for c := range want {
+				want[c] += m.Trees.Trees[k].Values[leaf*3+c]
+			}
+		}
+		got := make([]float64, 3)
+		require.True(t, m.PredictProbability(x, got))
+		best := 0
+		for c := range want {
+			require.InDelta(t, want[c]/7, got[c], 1e-12)
+			if got[c] > got[best] {
+				best = c
+			}
+		}
+		require.Equal(t, float64(best), m.Predict(x))
+		require.InDelta(t, 1, got[0]+got[1]+got[2], 1e-12)
+	}
+}
+
+// Forests learn: the generated labels are told far better than by chance.
+func TestForestsLearn(t *testing.T) {
+	for method, trees := range map[forest.Method]int{forest.RandomForest: 20, forest.ExtraTrees: 20, forest.SingleTree: 1} {
+		m := train(t, numbers(1, 1000, 5), forest.Params{LabelCol: "label", Method: method, NumTrees: trees})
+		test := numbers(2, 200, 5)
+		var errors, spread float64
+		for i, y := range test.Label {
+			e := m.Predict(test.Row(i)) - y
+			errors += e * e
+			spread += y * y
+		}
+		require.Greater(t, 1-errors/spread, 0.75, method)
+	}
+}
+
+func TestFilesOfModels(t *testing.T) {
+	for _, p := range []forest.Params{
+		{LabelCol: "label", NumTrees: 3, MaxDepth: 3, OOBScore: true},
+		{LabelCol: "label", Task: forest.Classification, NumTrees: 3, MaxDepth: 3, AbsentIsZero: true, ProbabilityCol: "odds"},
+	} {
+		table := classes(1, 100, 4, 2)
+		m := train(t, table, p)
+		file, err := m.Encode()
+		require.NoError(t, err)
+		back, err := forest.Decode(file)
+		require.NoError(t, err)
+		again, err := back.Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(file), string(again))
+		path := filepath.Join(t.TempDir(), "forest.json")
+		require.NoError(t, m.Save(path))
+		back, err = forest.Load(path)
+		require.NoError(t, err)
+		require.Equal(t, m.Summary, back.Summary)
+		require.Equal(t, m.OutOfBag, back.OutOfBag)
+		require.Equal(t, m.Inputs(), back.Inputs())
+		for i := range table.N {
+			require.Equal(t, m.Predict(table.Row(i)), back.Predict(table.Row(i)))
+		}
+		for cut := range len(file) {
+			if cut%97 == 0 {
+				_, err := forest.Decode(file[:cut])
+				require.Error(t, err)
+			}
+		}
+	}
+}
+
+// damaged encodes a model that was changed, under a checksum that is right.
+func damaged(t *testing.T, m *forest.Model, old, new string) error {
+	t.Helper()
+	file, err := m.Encode()
+	require.NoError(t, err)
+	f, err := model.Decode(file, forest.Kind, 1)
+	require.NoError(t, err)
+	text := string(f.Payload)
+	require.Contains(t, text, old)
+	changed, err := model.Encode(forest.Kind, 1, f.Inputs, f.Summary, raw(strings.Replace(text, old, new, 1)))
+	require.NoError(t, err)
+	_, err = forest.Decode(changed)
+	return err
+}
+
+type raw string
+
+func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+func TestDamagedModels(t *testing.T) {
+	m := train(t, classes(1, 60, 3, 2), forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 1, MaxDepth: 1})
+	for _, c := range [][3]string{
+		{`"dim":3`, `"dim":4`, "the trees have 3 features, dim is 4"},
+		{`"dim":3`, `"dim":0`, "dim is 0"},
+		{`"task":"classification"`, `"task":"regression"`, "a regression has no classes"},
+		{`"task":"classification"`, `"task":"guess"`, "unknown task"},
+		{`"classes":["0","1"]`, `"classes":["0","0"]`, "there twice"},
+		{`"classes":["0","1"]`, `"classes":["0","1","2"]`, "want 3, averaged"},
+		{`"outputs":2`, `"outputs":1`, "model is damaged"},
+		{`"average":true`, `"average":false`, "want 2, averaged"},
+		{`"left":[1,0,0]`, `"left":[0,0,0]`, "model is damaged"},
+		{`"left":[1,0,0]`, `"left":[9,0,0]`, "model is damaged"},
+	} {
+		require.ErrorContains(t, damaged(t, m, c[0], c[1]), c[2])
+	}
+}
+
+func TestModelsAreUsedConcurrently(t *testing.T) {
+	table := numbers(1, 200, 4)
+	m := train(t, table, forest.Params{LabelCol: "label", NumTrees: 5})
+	want := make([]float64, table.N)
+	for i := range want {
+		want[i] = m.Predict(table.Row(i))
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for i := range want {
+				if m.Predict(table.Row(i)) != want[i] {
+					t.Error("another prediction")
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// The operator gives what the methods give, to the bit, for dense and for sparse rows.
+func TestPredictInAJob(t *testing.T) {
+	table := classes(3, 120, 5, 3)
+	for i := range table.X {
+		if i%3 == 0 {
+			table.X[i] = 0
+		}
+	}
+	for _, sparse := range []bool{false, true} {
+		table.Sparse = sparse
+		m := train(t, table, forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 5, AbsentIsZero: true})
+		r := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "rows", m.Transform(table.Dataset(b)))
+		})
+		type row struct {
+			ID          int64
+			Prediction  float64
+			Probability []float64
+		}
+		got, err := engine.Rows[row](r, "rows")
+		require.NoError(t, err)
+		require.Len(t, got, table.N)
+		for i, g := range got {
+			want := make([]float64, 3)
+			require.True(t, m.PredictProbability(table.Row(i), want))
+			require.Equal(t, want, g.Probability)
+			require.Equal(t, m.Classes.Values[int(m.Predict(table.Row(i)))], []string{"0", "1", "2"}[int(g.Prediction)])
+			indices, values := sparseOf(table.Row(i))
+			require.Equal(t, m.Predict(table.Row(i)), m.PredictSparse(indices, values))
+			other := make([]float64, 3)
+			require.True(t, m.PredictProbabilitySparse(indices, values, other))
+			require.Equal(t, want, other)
+		}
+	}
+}
+
+// sparseOf returns the entries of a row that are not 0.
+func sparseOf(x []float64) (indices []int32, values []float64) {
+	for j, v := range x {
+		if v != 0 {
+			indices, values = append(indices, int32(j)), append(values, v)
+		}
+	}
+	return indices, values
+}
+
+func TestRowsThatDoNotFit(t *testing.T) {
+	m := train(t, classes(1, 60, 3, 2), forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 2})
+	require.Equal(t, -1.0, m.Predict([]float64{1}))
+	require.Equal(t, -1.0, m.PredictSparse([]int32{3}, []float64{1}))
+	require.Equal(t, -1.0, m.PredictSparse([]int32{1, 1}, []float64{1, 1}))
+	require.False(t, m.PredictProbability([]float64{1, 2, 3}, make([]float64, 3)))
+	require.False(t, m.PredictProbability([]float64{1, 2}, make([]float64, 2)))
+	// What is missing and what is infinite go some way.
+	require.GreaterOrEqual(t, m.Predict([]float64{math.NaN(), math.Inf(1), math.Inf(-1)}), 0.0)
+	n := train(t, numbers(1, 60, 3), forest.Params{LabelCol: "label", NumTrees: 2})
+	require.True(t, math.IsNaN(n.Predict([]float64{1})))
+	require.False(t, n.PredictProbability([]float64{1, 2, 3}, make([]float64, 1)))
+}
+
+// A forest goes on where it stopped: the trees are those of a forest trained at once.
+func TestForestsGoOn(t *testing.T) {
+	table := classes(1, 150, 4, 3)
+	p := forest.Params{LabelCol: "label", Task: forest.Classification, NumTrees: 30, OOBScore: true, Seed: 5}
+	whole := train(t, table, p)
+	first := p
+	first.NumTrees = 7
+	p.Start = train(t, table, first)
+	on := train(t, table, p)
+	want, err := whole.Encode()
+	require.NoError(t, err)
+	got, err := on.Encode()
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+	require.Len(t, p.Start.Trees.Trees, 7)
+}
+
+// Importances are shares, and those of the two features that tell the label are the largest.
+func TestImportances(t *testing.T) {
+	table := trial.Gaussian(1, 500, 5)
+	for i := range table.N {
+		x := table.Row(i)
+		table.Label = append(table.Label, 3*x[2]+x[4])
+	}
+	m := train(t, table, forest.Params{LabelCol: "label", NumTrees: 20})
+	shares := m.Importances()
+	require.Len(t, shares, 5)
+	sum := 0.0
+	for j, v := range shares {
+		sum += v
+		if j != 2 && j != 4 {
+			require.Less(t, v, shares[4])
+		}
+	}
+	require.InDelta(t, 1, sum, 1e-12)
+	require.Greater(t, shares[2], shares[4])
+
+	constant := train(t, trial.TableOf([]float64{1, 1}, []float64{1, 2}, []float64{3, 4}), forest.Params{LabelCol: "label", NumTrees: 2})
+	require.Equal(t, []float64{0, 0}, constant.Importances())
+}
