@@ -57,9 +57,8 @@ func (s *scaling) parameters() int { return s.Margins*s.stride() + s.Constants }
 func (s *scaling) spread(v, beta, add []float64) {
 	for a := range s.Margins {
 		own, b := v[a*s.stride():(a+1)*s.stride()], beta[a*s.d:(a+1)*s.d]
-		for j, inverse := range s.inverse {
-			b[j] = own[j] * inverse
-		}
+		copy(b, own[:s.d])
+		kernel.ProdTo(b, s.inverse)
 		add[a] = 0
 		if s.intercept {
 			add[a] = own[s.d]

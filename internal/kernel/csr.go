@@ -1,6 +1,9 @@
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // DotCSR multiplies sparse rows by a vector: out[i] is acc = acc + value*w[column]
 // from 0 over the entries of row i in their order, for each row of x.
@@ -70,10 +73,30 @@ func (x CSR) checked(k dispatch, i, d int) int {
 		end = next
 		m++
 	}
-	if lo < 0 || end > int64(min(len(x.Col), len(x.Val))) || !columnsBelow(x.Col[lo:end], d) {
+	if lo < 0 || end > int64(min(len(x.Col), len(x.Val))) {
+		return 0
+	}
+	if known := x.below > 0 && x.below <= d; !known && !columnsBelow(x.Col[lo:end], d) {
 		return 0
 	}
 	return m
+}
+
+// Checked returns x, which knows that its columns are below d if they are: functions then
+// need not look at each of them again. They must not be changed afterwards.
+func (x CSR) Checked(d int) CSR { return checkedCSR(active, x, d) }
+
+func checkedCSR(k dispatch, x CSR, d int) CSR {
+	if n := x.Rows(); k.avx2 && n > 0 && columnsBelow(x.Col[x.RowPtr[0]:x.RowPtr[n]], d) {
+		x.below = d
+	}
+	return x
+}
+
+// Range returns the rows from lo to hi.
+func (x CSR) Range(lo, hi int) CSR {
+	x.RowPtr = x.RowPtr[lo : hi+1]
+	return x
 }
 
 // columnsBelow reports whether all columns are from 0 to d-1, with assembly.
@@ -93,6 +116,32 @@ func columnsBelow(col []int32, d int) bool {
 		}
 	}
 	return true
+}
+
+// AddMomentsCSR adds to sums the entries of the sparse rows of x and their squares, in row
+// order and the order of the entries: sums[2*column] = sums[2*column] + value and
+// sums[2*column+1] = sums[2*column+1] + value*value; and makes top[column] the largest
+// absolute value. No entry is NaN.
+func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
+
+func addMomentsCSR(k dispatch, x CSR, sums, top []float64) {
+	sums = sums[:2*len(top)]
+	for i := 0; i < x.Rows(); {
+		if m := x.checked(k, i, len(top)); m > 0 {
+			addMomentsCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), unsafe.SliceData(sums), unsafe.SliceData(top))
+			i += m
+			continue
+		}
+		col, val := x.Row(i)
+		col = col[:len(val)]
+		for p, v := range val {
+			j := int(col[p])
+			top[j] = max(top[j], math.Abs(v))
+			sums[2*j] += v
+			sums[2*j+1] += float64(v * v)
+		}
+		i++
+	}
 }
 
 // SquareCSR adds to out the squares of the entries of the sparse rows of x,

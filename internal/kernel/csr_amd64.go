@@ -20,3 +20,9 @@ func dotCSR64(ptr *int64, n int, col *int32, val *float64, w *float64, out *floa
 //
 //go:noescape
 func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int)
+
+// addMomentsCSR64 adds entries and their squares to sums, and makes top the largest absolute values,
+// for n rows whose entries begin at ptr[i]. It does not look at columns.
+//
+//go:noescape
+func addMomentsCSR64(ptr *int64, n int, col *int32, val *float64, sums *float64, top *float64)

@@ -340,3 +340,127 @@ end3:
 end1:
 	VZEROUPPER
 	RET
+
+// func addMomentsCSR64(ptr *int64, n int, col *int32, val *float64, sums *float64, top *float64)
+// Requires: AVX, MMX+
+TEXT ·addMomentsCSR64(SB), NOSPLIT, $0-48
+	MOVQ ptr+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ col+16(FP), DX
+	MOVQ val+24(FP), BX
+	MOVQ sums+32(FP), SI
+	MOVQ top+40(FP), DI
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	MOVQ (AX), R8
+	MOVQ 8(AX), R9
+	SUBQ R8, R9
+	CMPQ R9, $0x04
+	JLT  end2
+
+loop2:
+	PREFETCHT0 2048(BX)(R8*8)
+	PREFETCHT0 1024(DX)(R8*4)
+	MOVLQSX    (DX)(R8*4), R10
+	VMOVSD     (BX)(R8*8), X0
+	VMULSD     X0, X0, X1
+	VUNPCKLPD  X1, X0, X1
+	MOVQ       R10, R11
+	SHLQ       $0x04, R11
+	VADDPD     (SI)(R11*1), X1, X1
+	VMOVUPD    X1, (SI)(R11*1)
+	MOVQ       (BX)(R8*8), R11
+	BTRQ       $0x3f, R11
+	CMPQ       R11, (DI)(R10*8)
+	JLE        low3
+	MOVQ       R11, (DI)(R10*8)
+
+low3:
+	MOVLQSX   4(DX)(R8*4), R10
+	VMOVSD    8(BX)(R8*8), X0
+	VMULSD    X0, X0, X1
+	VUNPCKLPD X1, X0, X1
+	MOVQ      R10, R11
+	SHLQ      $0x04, R11
+	VADDPD    (SI)(R11*1), X1, X1
+	VMOVUPD   X1, (SI)(R11*1)
+	MOVQ      8(BX)(R8*8), R11
+	BTRQ      $0x3f, R11
+	CMPQ      R11, (DI)(R10*8)
+	JLE       low4
+	MOVQ      R11, (DI)(R10*8)
+
+low4:
+	MOVLQSX   8(DX)(R8*4), R10
+	VMOVSD    16(BX)(R8*8), X0
+	VMULSD    X0, X0, X1
+	VUNPCKLPD X1, X0, X1
+	MOVQ      R10, R11
+	SHLQ      $0x04, R11
+	VADDPD    (SI)(R11*1), X1, X1
+	VMOVUPD   X1, (SI)(R11*1)
+	MOVQ      16(BX)(R8*8), R11
+	BTRQ      $0x3f, R11
+	CMPQ      R11, (DI)(R10*8)
+	JLE       low5
+	MOVQ      R11, (DI)(R10*8)
+
+low5:
+	MOVLQSX   12(DX)(R8*4), R10
+	VMOVSD    24(BX)(R8*8), X0
+	VMULSD    X0, X0, X1
+	VUNPCKLPD X1, X0, X1
+	MOVQ      R10, R11
+	SHLQ      $0x04, R11
+	VADDPD    (SI)(R11*1), X1, X1
+	VMOVUPD   X1, (SI)(R11*1)
+	MOVQ      24(BX)(R8*8), R11
+	BTRQ      $0x3f, R11
+	CMPQ      R11, (DI)(R10*8)
+	JLE       low6
+	MOVQ      R11, (DI)(R10*8)
+
+low6:
+	ADDQ $0x04, R8
+	SUBQ $0x04, R9
+	CMPQ R9, $0x04
+	JGE  loop2
+
+end2:
+	CMPQ R9, $0x01
+	JLT  end7
+
+loop7:
+	PREFETCHT0 2048(BX)(R8*8)
+	PREFETCHT0 1024(DX)(R8*4)
+	MOVLQSX    (DX)(R8*4), R10
+	VMOVSD     (BX)(R8*8), X0
+	VMULSD     X0, X0, X1
+	VUNPCKLPD  X1, X0, X1
+	MOVQ       R10, R11
+	SHLQ       $0x04, R11
+	VADDPD     (SI)(R11*1), X1, X1
+	VMOVUPD    X1, (SI)(R11*1)
+	MOVQ       (BX)(R8*8), R11
+	BTRQ       $0x3f, R11
+	CMPQ       R11, (DI)(R10*8)
+	JLE        low8
+	MOVQ       R11, (DI)(R10*8)
+
+low8:
+	ADDQ $0x01, R8
+	SUBQ $0x01, R9
+	CMPQ R9, $0x01
+	JGE  loop7
+
+end7:
+	ADDQ $0x08, AX
+	SUBQ $0x01, CX
+	CMPQ CX, $0x01
+	JGE  loop1
+
+end1:
+	VZEROUPPER
+	RET

@@ -13,3 +13,7 @@ func dotCSR64(ptr *int64, n int, col *int32, val *float64, w *float64, out *floa
 func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int) {
 	panic("kernel: no assembly")
 }
+
+func addMomentsCSR64(ptr *int64, n int, col *int32, val *float64, sums *float64, top *float64) {
+	panic("kernel: no assembly")
+}

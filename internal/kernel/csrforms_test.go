@@ -38,7 +38,22 @@ func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
 	product, added := clone(want), clone(sum)
 	dotCSR(dispatch{}, x, w, product)
 	addScaledCSR(dispatch{}, x, coef, added)
+	pairs, zeros := mixed[float64](rng, 2*d, 1, style), mixed[float64](rng, d, 1, 0)
+	clear(zeros)
+	moments, top := clone(pairs), clone(zeros)
+	finite := x
+	finite.Val = slices.Clone(x.Val)
+	for p, v := range x.Val {
+		if v != v {
+			finite.Val[p] = -3
+		}
+	}
+	addMomentsCSR(dispatch{}, finite, moments, top)
 	for _, form := range assembled {
+		gotPairs, gotTop := clone(pairs), clone(zeros)
+		addMomentsCSR(form, checkedCSR(form, finite, d), gotPairs, gotTop)
+		same(t, moments, gotPairs, "moments of %d rows in %d columns from %d, style %d", n, d, from, style)
+		same(t, top, gotTop, "largest of %d rows in %d columns from %d, style %d", n, d, from, style)
 		got := clone(want)
 		dotCSR(form, x, w, got)
 		same(t, product, got, "dot of %d rows in %d columns from %d, style %d", n, d, from, style)
@@ -89,6 +104,12 @@ func TestSparseColumnsOutOfRangePanic(t *testing.T) {
 					w := mixed[float64](rng, 40, 0, 0)
 					require.Panics(t, func() { dotCSR(form, x, w, make([]float64, 2)) })
 					require.Panics(t, func() { addScaledCSR(form, x, []float64{1, 1}, w) })
+					require.Panics(t, func() { dotCSR(form, checkedCSR(form, x, 40), w, make([]float64, 2)) })
+					require.Panics(t, func() { addMomentsCSR(form, x, make([]float64, 80), make([]float64, 40)) })
+					require.Panics(t, func() {
+						y := checkedCSR(form, CSR{RowPtr: x.RowPtr, Col: make([]int32, entries), Val: x.Val}, 40)
+						dotCSR(form, y, nil, make([]float64, 2)) // known to be below 40, and there are none
+					})
 					same(t, w, clone(w))
 				}
 			}

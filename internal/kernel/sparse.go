@@ -10,6 +10,8 @@ type CSR struct {
 	RowPtr []int64
 	Col    []int32
 	Val    []float64
+
+	below int // columns are known to be below it, if it is not 0; see Checked
 }
 
 // Rows returns the number of rows.

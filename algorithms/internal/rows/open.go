@@ -99,6 +99,13 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 		if b != nil && own != nil {
 			b.Columns = own.number(b.Sparse.Col)
 		}
+		switch {
+		case b == nil:
+		case b.Columns != nil:
+			b.Sparse = b.Sparse.Checked(len(b.Columns))
+		default:
+			b.Sparse = b.Sparse.Checked(facts.Dim())
+		}
 	}
 	return d, nil
 }
@@ -254,7 +261,7 @@ func (b *Block) Rows(lo, hi int) Block {
 	if b.Dense != nil {
 		part.Dense = b.Dense[lo*b.D : hi*b.D]
 	} else if b.Sparse.RowPtr != nil {
-		part.Sparse = kernel.CSR{RowPtr: b.Sparse.RowPtr[lo : hi+1], Col: b.Sparse.Col, Val: b.Sparse.Val}
+		part.Sparse = b.Sparse.Range(lo, hi)
 	}
 	for _, c := range []struct{ to, from *[]float64 }{{&part.Label, &b.Label}, {&part.Weight, &b.Weight}, {&part.Offset, &b.Offset}, {&part.Censor, &b.Censor}} {
 		if *c.from != nil {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // Of sparse rows, one pass gives means and deviations of nearly all columns. What would be
@@ -23,13 +24,13 @@ func (s *survey) sumEntries(b *Block, out []float64) {
 	lo, hi := s.space.declaredRange(s.window.Lo, s.window.Hi)
 	first := int32(s.window.Lo)
 	top := s.high
+	if b.Weight == nil && s.space.identity() && s.window.Len() == s.facts.Dim() {
+		kernel.AddMomentsCSR(b.Sparse, out, top)
+		return
+	}
 	for i := range b.N {
 		col, val := b.Sparse.Row(i)
 		col, val = within(col, val, lo, hi)
-		if b.Weight == nil && s.space.identity() {
-			sumRow(col, val, first, out, top)
-			continue
-		}
 		weight := 1.0
 		if b.Weight != nil {
 			weight = b.Weight[i]
@@ -46,20 +47,6 @@ func (s *survey) sumEntries(b *Block, out []float64) {
 			if size := math.Abs(x); size > top[j] {
 				top[j] = size
 			}
-		}
-	}
-}
-
-// sumRow is sumEntries of a row that weighs 1, where columns are their own numbers.
-func sumRow(col []int32, val []float64, first int32, out, top []float64) {
-	col = col[:len(val)]
-	for p, x := range val {
-		j := int(col[p] - first)
-		pair := out[2*j : 2*j+2]
-		pair[0] += x
-		pair[1] += float64(x * x)
-		if size := math.Abs(x); size > top[j] {
-			top[j] = size
 		}
 	}
 }

@@ -286,7 +286,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 	}
 	for _, b := range s.blocks.block {
 		if b != nil {
-			b.D = dim
+			b.D, b.Sparse = dim, b.Sparse.Checked(dim)
 		}
 	}
 	if dim > compactFrom {

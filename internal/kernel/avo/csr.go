@@ -14,6 +14,7 @@ func sparseRows() {
 	highestColumn()
 	dotCSR()
 	addScaledCSR()
+	addMomentsCSR()
 }
 
 // highestColumn writes the search for the largest of some columns, as unsigned numbers,
@@ -170,6 +171,51 @@ func addScaledCSR() {
 		}
 		a.ADDQ(op.Imm(8), ptr)
 		a.ADDQ(op.Imm(8), coef)
+	})
+	done()
+}
+
+// addMomentsCSR writes the sums of entries and of their squares, which stand side by side
+// and are added by one instruction. Absolute values are compared as integers.
+func addMomentsCSR() {
+	function("addMomentsCSR64", "adds entries and their squares to sums, and makes top the largest absolute values,\n"+
+		"for n rows whose entries begin at ptr[i]. It does not look at columns.",
+		"func(ptr *int64, n int, col *int32, val, sums, top *float64)")
+	ptr, n := argument("ptr"), argument("n")
+	col, val, sums, top := argument("col"), argument("val"), argument("sums"), argument("top")
+	while(n, 1, func() {
+		p, left := a.GP64(), a.GP64()
+		a.MOVQ(at(ptr, 0), p)
+		a.MOVQ(at(ptr, 8), left)
+		a.SUBQ(p, left)
+		for _, step := range []int{4, 1} {
+			while(left, step, func() {
+				a.PREFETCHT0(atIndex(val, p, 8, 2048))
+				a.PREFETCHT0(atIndex(col, p, 4, 1024))
+				for k := range step {
+					j, pair, size := a.GP64(), a.GP64(), a.GP64()
+					v, square := a.XMM(), a.XMM()
+					a.MOVLQSX(atIndex(col, p, 4, 4*k), j)
+					a.VMOVSD(atIndex(val, p, 8, 8*k), v)
+					a.VMULSD(v, v, square)
+					a.VUNPCKLPD(square, v, square)
+					a.MOVQ(j, pair)
+					a.SHLQ(op.Imm(4), pair)
+					a.VADDPD(atIndex(sums, pair, 1, 0), square, square)
+					a.VMOVUPD(square, atIndex(sums, pair, 1, 0))
+					a.MOVQ(atIndex(val, p, 8, 8*k), size)
+					a.BTRQ(op.Imm(63), size)
+					labels++
+					low := fmt.Sprintf("low%d", labels)
+					a.CMPQ(size, atIndex(top, j, 8, 0))
+					a.JLE(op.LabelRef(low))
+					a.MOVQ(size, atIndex(top, j, 8, 0))
+					a.Label(low)
+				}
+				a.ADDQ(op.Imm(uint64(step)), p)
+			})
+		}
+		a.ADDQ(op.Imm(8), ptr)
 	})
 	done()
 }
