@@ -236,4 +236,14 @@ func appendInteger[T int | int8 | int32 | int64 | uint32](b []byte, v T) []byte 
 	return strconv.AppendInt(b, int64(v), 10)
 }
 
-func appendNumber(b []byte, v float64) []byte { return strconv.AppendFloat(b, v, 'g', -1, 64) }
+// smallest is the least number of float64 with all its digits. LightGBM before 3 ends the
+// program where a file has one below.
+const smallest = 0x1p-1022
+
+// appendNumber writes a number; those too small for that count as 0.
+func appendNumber(b []byte, v float64) []byte {
+	if math.Abs(v) < smallest {
+		v = 0
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}

@@ -279,7 +279,9 @@ func (l *layout) decision(w *lines, s *split, n *tree.Node) {
 		threshold = float64(len(w.bounds) - 1)
 		l.set(w, s, n)
 	default:
-		threshold = atMost(n.Threshold, l.e.Single)
+		if threshold = atMost(n.Threshold, l.e.Single); threshold < 0 {
+			threshold = min(threshold, -smallest)
+		}
 		left := n.Flags&tree.DefaultLeft != 0
 		if math.IsInf(n.Threshold, -1) { // sides are changed
 			left, threshold = !left, math.Inf(1)

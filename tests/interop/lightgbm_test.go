@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +43,12 @@ func rawScores(m *lightgbm.Model, rows [][]float64) []float64 {
 		}
 	}
 	return all
+}
+
+// unknown tells whether an answer is that of a version before 3, whose name of one objective
+// was another.
+func unknown(a answer, objective string) bool {
+	return objective == "rank_xendcg" && strings.Contains(a.Error, "Unknown objective type name")
 }
 
 func lightgbmModels(t *testing.T, r *rand.Rand) map[string]*lightgbm.Model {
@@ -96,6 +103,9 @@ func TestLightGBMReadsOurs(t *testing.T) {
 		}
 		for i, a := range work(t, python, tasks) {
 			what := a.Version + " " + tasks[i].Model
+			if unknown(a, names[i]) {
+				continue
+			}
 			require.Empty(t, a.Error, what)
 			requireNear(t, rawScores(models[names[i]], rows), a.Margin, 1e-12, what+" raw scores")
 			requireNear(t, lightgbmPredictions(models[names[i]], rows), a.Prediction, 1e-12, what+" predictions")
@@ -148,8 +158,12 @@ func TestLightGBMThereAndBack(t *testing.T) {
 		}
 		there := work(t, python, tasks)
 		var again []task
+		var of []int
 		for i, a := range there {
 			what := a.Version + " " + tasks[i].Model
+			if unknown(a, fmt.Sprint(tasks[i].Params["objective"])) {
+				continue
+			}
 			require.Empty(t, a.Error, what)
 			m, err := lightgbm.Load(tasks[i].Model)
 			require.NoError(t, err, what)
@@ -172,12 +186,12 @@ func TestLightGBMThereAndBack(t *testing.T) {
 			back := tasks[i]
 			back.Do, back.Model = "predict", filepath.Join(dir, "back-"+filepath.Base(tasks[i].Model))
 			require.NoError(t, m.Save(back.Model))
-			again = append(again, back)
+			again, of = append(again, back), append(of, i)
 		}
 		for i, a := range work(t, python, again) {
 			require.Empty(t, a.Error, again[i].Model)
-			requireNear(t, there[i].Margin, a.Margin, 1e-12, a.Version+" "+again[i].Model+" raw scores")
-			requireNear(t, there[i].Prediction, a.Prediction, 1e-12, a.Version+" "+again[i].Model+" predictions")
+			requireNear(t, there[of[i]].Margin, a.Margin, 1e-12, a.Version+" "+again[i].Model+" raw scores")
+			requireNear(t, there[of[i]].Prediction, a.Prediction, 1e-12, a.Version+" "+again[i].Model+" predictions")
 		}
 	}
 }
