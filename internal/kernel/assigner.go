@@ -128,7 +128,8 @@ func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums [
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums)
+		// The rows of the next chunk come while these are in the cache.
+		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums, (min(hi+chunk, n)-hi)*d)
 		dist := a.dist[:hi-lo]
 		a.roots(dist)
 		inertia = Inertia(hi-lo, weights, dist, inertia)
@@ -138,7 +139,16 @@ func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums [
 
 // roots writes the distances of a chunk.
 func (a *Assigner[T]) roots(dist []float64) {
-	for i, v := range a.square[:len(dist)] {
+	square := a.square[:len(dist)]
+	if n := len(dist) &^ 7; a.form.avx512 && n > 0 {
+		if is64[T]() {
+			wideRoots64(of64(square), n, &dist[0])
+		} else {
+			wideRoots32(of32(square), n, &dist[0])
+		}
+		square, dist = square[n:], dist[n:]
+	}
+	for i, v := range square {
 		dist[i] = math.Sqrt(float64(v))
 	}
 }

@@ -1,21 +1,25 @@
 package kernel
 
+import "unsafe"
+
 // AccumulateCentroids adds each of the n rows of x to the sums of the centre
 // it is assigned to, in row order. sums holds, for centre a, d sums and then
 // the weight at sums[a*(d+1) : (a+1)*(d+1)]: sum = sum + w*x[j], weight =
 // weight + w, in float64 whatever the rows are. A nil w means that every row
 // weighs 1. A row assigned to no centre (-1) is left out.
 func AccumulateCentroids[T Float](x []T, n, d int, w []float64, assign []int32, sums []float64) {
-	accumulateCentroids(active, x, n, d, w, assign, sums)
+	accumulateCentroids(active, x, n, d, w, assign, sums, 0)
 }
 
-func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, assign []int32, sums []float64) {
+// accumulateCentroids also fetches the memory that is ahead elements after x into the
+// cache.
+func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, assign []int32, sums []float64, ahead int) {
 	x, assign = x[:n*d], assign[:n]
 	if w != nil {
 		w = w[:n]
 	}
 	if form.avx2 && d > 0 && n > 0 {
-		accumulateInAssembly(x, n, d, w, assign, sums)
+		accumulateInAssembly(x, n, d, w, assign, sums, ahead)
 		return
 	}
 	for i, a := range assign {
@@ -50,7 +54,7 @@ func accumulateCentroids[T Float](form dispatch, x []T, n, d int, w []float64, a
 	}
 }
 
-func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32, sums []float64) {
+func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32, sums []float64, ahead int) {
 	most := int32(-1)
 	for _, a := range assign {
 		most = max(most, a)
@@ -58,18 +62,20 @@ func accumulateInAssembly[T Float](x []T, n, d int, w []float64, assign []int32,
 	if int(most) >= len(sums)/(d+1) {
 		panic("kernel: the number of a centre is out of range")
 	}
+	var one T
+	ahead *= int(unsafe.Sizeof(one))
 	for step, i := rowsPerCall[T](d), 0; i < n; i += step {
 		m := min(step, n-i)
 		switch {
 		case len(sums) == 0: // no row is assigned
 		case is64[T]() && w == nil:
-			accumulate64(of64(x[i*d:]), m, d, &assign[i], &sums[0])
+			accumulate64(of64(x[i*d:]), m, d, &assign[i], &sums[0], ahead)
 		case is64[T]():
-			accumulateWeighted64(of64(x[i*d:]), m, d, &w[i], &assign[i], &sums[0])
+			accumulateWeighted64(of64(x[i*d:]), m, d, &w[i], &assign[i], &sums[0], ahead)
 		case w == nil:
-			accumulate32(of32(x[i*d:]), m, d, &assign[i], &sums[0])
+			accumulate32(of32(x[i*d:]), m, d, &assign[i], &sums[0], ahead)
 		default:
-			accumulateWeighted32(of32(x[i*d:]), m, d, &w[i], &assign[i], &sums[0])
+			accumulateWeighted32(of32(x[i*d:]), m, d, &w[i], &assign[i], &sums[0], ahead)
 		}
 	}
 }
@@ -113,7 +119,7 @@ func assignAccumulate(form dispatch, x []float64, n int, c *Centers, w []float64
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		accumulateCentroids(form, rows, hi-lo, d, weights, a, sums)
+		accumulateCentroids(form, rows, hi-lo, d, weights, a, sums, 0)
 		to := buf[:hi-lo]
 		if dist != nil {
 			to = dist[lo:hi]

@@ -11,12 +11,32 @@ package kernel
 //go:noescape
 func packRows64(x *float64, d int, todo *int32, middle *float64, y *float32, norms *float32)
 
+// wideOwnDistances64 is ownDistances64 for n a multiple of 8.
+//
+//go:noescape
+func wideOwnDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64)
+
+// wideRoots64 sets out[i] to the root of x[i] in float64, for n a multiple of eight.
+//
+//go:noescape
+func wideRoots64(x *float64, n int, out *float64)
+
 // packRows32 sets y[32*j+r] to middle[j]-x[todo[r]*d+j], in single precision, for sixteen rows
 // and d columns rounded up to a multiple of eight, of which middle has as many, and norms[r] to
 // their sum of squares. Columns beyond d read as zeros, and so must middle there.
 //
 //go:noescape
 func packRows32(x *float32, d int, todo *int32, middle *float32, y *float32, norms *float32)
+
+// wideOwnDistances32 is ownDistances32 for n a multiple of 16.
+//
+//go:noescape
+func wideOwnDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32)
+
+// wideRoots32 sets out[i] to the root of x[i] in float64, for n a multiple of eight.
+//
+//go:noescape
+func wideRoots32(x *float32, n int, out *float64)
 
 // filter4 computes scores of 32 rows for count panels of 4 centres: that at starts, and
 // for each of the d features the product of y and the panel's value more. near[r] becomes the centre

@@ -157,37 +157,37 @@ loop1:
 	VUNPCKLPD    Z10, Z6, Z11
 	VUNPCKHPD    Z10, Z6, Z6
 	VSHUFF32X4   $0x88, Z2, Z7, Z10
+	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VSHUFF32X4   $0x88, Z9, Z5, Z7
+	VSHUFF32X4   $0xdd, Z9, Z5, Z5
+	VSHUFF32X4   $0x88, Z11, Z8, Z9
+	VSHUFF32X4   $0xdd, Z11, Z8, Z8
+	VSHUFF32X4   $0x88, Z6, Z3, Z11
+	VSHUFF32X4   $0xdd, Z6, Z3, Z3
 	VMOVUPS      Z10, (DX)
 	VMULPS       Z10, Z10, Z10
 	VADDPS       Z10, Z0, Z0
-	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VMOVUPS      Z7, 128(DX)
+	VMULPS       Z7, Z7, Z7
+	VADDPS       Z7, Z1, Z1
+	VMOVUPS      Z9, 256(DX)
+	VMULPS       Z9, Z9, Z9
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z11, 384(DX)
+	VMULPS       Z11, Z11, Z11
+	VADDPS       Z11, Z1, Z1
 	VMOVUPS      Z2, 512(DX)
 	VMULPS       Z2, Z2, Z2
 	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z9, Z5, Z2
-	VMOVUPS      Z2, 128(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z9, Z5, Z2
-	VMOVUPS      Z2, 640(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0x88, Z11, Z8, Z2
-	VMOVUPS      Z2, 256(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0xdd, Z11, Z8, Z2
-	VMOVUPS      Z2, 768(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z6, Z3, Z2
-	VMOVUPS      Z2, 384(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z6, Z3, Z2
-	VMOVUPS      Z2, 896(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z5, 640(DX)
+	VMULPS       Z5, Z5, Z5
+	VADDPS       Z5, Z1, Z1
+	VMOVUPS      Z8, 768(DX)
+	VMULPS       Z8, Z8, Z8
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z3, 896(DX)
+	VMULPS       Z3, Z3, Z3
+	VADDPS       Z3, Z1, Z1
 	ADDQ         $0x08, BX
 	ADDQ         $0x40, AX
 	ADDQ         $+1024, DX
@@ -292,37 +292,37 @@ end1:
 	VUNPCKLPD    Z10, Z6, Z9
 	VUNPCKHPD    Z10, Z6, Z6
 	VSHUFF32X4   $0x88, Z2, Z7, Z10
+	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VSHUFF32X4   $0x88, Z4, Z5, Z7
+	VSHUFF32X4   $0xdd, Z4, Z5, Z4
+	VSHUFF32X4   $0x88, Z9, Z8, Z5
+	VSHUFF32X4   $0xdd, Z9, Z8, Z8
+	VSHUFF32X4   $0x88, Z6, Z3, Z9
+	VSHUFF32X4   $0xdd, Z6, Z3, Z3
 	VMOVUPS      Z10, (DX)
 	VMULPS       Z10, Z10, Z10
 	VADDPS       Z10, Z0, Z0
-	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VMOVUPS      Z7, 128(DX)
+	VMULPS       Z7, Z7, Z7
+	VADDPS       Z7, Z1, Z1
+	VMOVUPS      Z5, 256(DX)
+	VMULPS       Z5, Z5, Z5
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z9, 384(DX)
+	VMULPS       Z9, Z9, Z9
+	VADDPS       Z9, Z1, Z1
 	VMOVUPS      Z2, 512(DX)
 	VMULPS       Z2, Z2, Z2
 	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z4, Z5, Z2
-	VMOVUPS      Z2, 128(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z4, Z5, Z2
-	VMOVUPS      Z2, 640(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0x88, Z9, Z8, Z2
-	VMOVUPS      Z2, 256(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0xdd, Z9, Z8, Z2
-	VMOVUPS      Z2, 768(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z6, Z3, Z2
-	VMOVUPS      Z2, 384(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z6, Z3, Z2
-	VMOVUPS      Z2, 896(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z4, 640(DX)
+	VMULPS       Z4, Z4, Z4
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      Z8, 768(DX)
+	VMULPS       Z8, Z8, Z8
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z3, 896(DX)
+	VMULPS       Z3, Z3, Z3
+	VADDPS       Z3, Z1, Z1
 	ADDQ         $0x08, BX
 	ADDQ         $0x40, AX
 	ADDQ         $+1024, DX
@@ -331,6 +331,273 @@ end2:
 	VADDPS  Z1, Z0, Z0
 	MOVQ    norms+40(FP), AX
 	VMOVUPS Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func wideOwnDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64)
+// Requires: AVX, AVX512F
+TEXT ·wideOwnDistances64(SB), NOSPLIT, $128-48
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), DX
+	MOVQ near+32(FP), BX
+	MOVQ out+40(FP), SI
+	CMPQ DX, $0x08
+	JLT  end1
+
+loop1:
+	MOVQ    d+16(FP), CX
+	MOVQ    centers+24(FP), DI
+	MOVQ    AX, (SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX (BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 64(SP)
+	MOVQ    AX, 8(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 4(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 72(SP)
+	MOVQ    AX, 16(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 8(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 80(SP)
+	MOVQ    AX, 24(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 12(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 88(SP)
+	MOVQ    AX, 32(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 16(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 96(SP)
+	MOVQ    AX, 40(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 20(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 104(SP)
+	MOVQ    AX, 48(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 24(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 112(SP)
+	MOVQ    AX, 56(SP)
+	LEAQ    (AX)(CX*8), AX
+	MOVLQSX 28(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*8), R8
+	MOVQ    R8, 120(SP)
+	VPXORQ  Z0, Z0, Z0
+	XORQ    DI, DI
+	CMPQ    CX, $0x08
+	JLT     end2
+
+loop2:
+	MOVQ       (SP), R8
+	MOVQ       64(SP), R9
+	VMOVUPD    (R8)(DI*8), Z1
+	VSUBPD     (R9)(DI*8), Z1, Z1
+	VMULPD     Z1, Z1, Z1
+	MOVQ       8(SP), R8
+	MOVQ       72(SP), R9
+	VMOVUPD    (R8)(DI*8), Z2
+	VSUBPD     (R9)(DI*8), Z2, Z2
+	VMULPD     Z2, Z2, Z2
+	MOVQ       16(SP), R8
+	MOVQ       80(SP), R9
+	VMOVUPD    (R8)(DI*8), Z3
+	VSUBPD     (R9)(DI*8), Z3, Z3
+	VMULPD     Z3, Z3, Z3
+	MOVQ       24(SP), R8
+	MOVQ       88(SP), R9
+	VMOVUPD    (R8)(DI*8), Z4
+	VSUBPD     (R9)(DI*8), Z4, Z4
+	VMULPD     Z4, Z4, Z4
+	MOVQ       32(SP), R8
+	MOVQ       96(SP), R9
+	VMOVUPD    (R8)(DI*8), Z5
+	VSUBPD     (R9)(DI*8), Z5, Z5
+	VMULPD     Z5, Z5, Z5
+	MOVQ       40(SP), R8
+	MOVQ       104(SP), R9
+	VMOVUPD    (R8)(DI*8), Z6
+	VSUBPD     (R9)(DI*8), Z6, Z6
+	VMULPD     Z6, Z6, Z6
+	MOVQ       48(SP), R8
+	MOVQ       112(SP), R9
+	VMOVUPD    (R8)(DI*8), Z7
+	VSUBPD     (R9)(DI*8), Z7, Z7
+	VMULPD     Z7, Z7, Z7
+	MOVQ       56(SP), R8
+	MOVQ       120(SP), R9
+	VMOVUPD    (R8)(DI*8), Z8
+	VSUBPD     (R9)(DI*8), Z8, Z8
+	VMULPD     Z8, Z8, Z8
+	VUNPCKLPD  Z2, Z1, Z9
+	VUNPCKLPD  Z4, Z3, Z10
+	VUNPCKLPD  Z6, Z5, Z11
+	VUNPCKLPD  Z8, Z7, Z12
+	VSHUFF64X2 $0x88, Z10, Z9, Z13
+	VSHUFF64X2 $0x88, Z12, Z11, Z14
+	VSHUFF64X2 $0x88, Z14, Z13, Z15
+	VSHUFF64X2 $0xdd, Z14, Z13, Z13
+	VSHUFF64X2 $0xdd, Z10, Z9, Z9
+	VSHUFF64X2 $0xdd, Z12, Z11, Z10
+	VSHUFF64X2 $0x88, Z10, Z9, Z11
+	VSHUFF64X2 $0xdd, Z10, Z9, Z9
+	VUNPCKHPD  Z2, Z1, Z1
+	VUNPCKHPD  Z4, Z3, Z2
+	VUNPCKHPD  Z6, Z5, Z3
+	VUNPCKHPD  Z8, Z7, Z4
+	VSHUFF64X2 $0x88, Z2, Z1, Z5
+	VSHUFF64X2 $0x88, Z4, Z3, Z6
+	VSHUFF64X2 $0x88, Z6, Z5, Z7
+	VSHUFF64X2 $0xdd, Z6, Z5, Z5
+	VSHUFF64X2 $0xdd, Z2, Z1, Z1
+	VSHUFF64X2 $0xdd, Z4, Z3, Z2
+	VSHUFF64X2 $0x88, Z2, Z1, Z3
+	VSHUFF64X2 $0xdd, Z2, Z1, Z1
+	VADDPD     Z15, Z0, Z0
+	VADDPD     Z7, Z0, Z0
+	VADDPD     Z11, Z0, Z0
+	VADDPD     Z3, Z0, Z0
+	VADDPD     Z13, Z0, Z0
+	VADDPD     Z5, Z0, Z0
+	VADDPD     Z9, Z0, Z0
+	VADDPD     Z1, Z0, Z0
+	ADDQ       $0x08, DI
+	SUBQ       $0x08, CX
+	CMPQ       CX, $0x08
+	JGE        loop2
+
+end2:
+	TESTQ      CX, CX
+	JZ         end3
+	MOVQ       $-1, R8
+	SHLQ       CL, R8
+	NOTQ       R8
+	KMOVW      R8, K1
+	MOVQ       (SP), CX
+	MOVQ       64(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z1
+	VMOVUPD.Z  (R8)(DI*8), K1, Z2
+	VSUBPD     Z2, Z1, Z1
+	VMULPD     Z1, Z1, Z1
+	MOVQ       8(SP), CX
+	MOVQ       72(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z2
+	VMOVUPD.Z  (R8)(DI*8), K1, Z3
+	VSUBPD     Z3, Z2, Z2
+	VMULPD     Z2, Z2, Z2
+	MOVQ       16(SP), CX
+	MOVQ       80(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z3
+	VMOVUPD.Z  (R8)(DI*8), K1, Z4
+	VSUBPD     Z4, Z3, Z3
+	VMULPD     Z3, Z3, Z3
+	MOVQ       24(SP), CX
+	MOVQ       88(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z4
+	VMOVUPD.Z  (R8)(DI*8), K1, Z5
+	VSUBPD     Z5, Z4, Z4
+	VMULPD     Z4, Z4, Z4
+	MOVQ       32(SP), CX
+	MOVQ       96(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z5
+	VMOVUPD.Z  (R8)(DI*8), K1, Z6
+	VSUBPD     Z6, Z5, Z5
+	VMULPD     Z5, Z5, Z5
+	MOVQ       40(SP), CX
+	MOVQ       104(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z6
+	VMOVUPD.Z  (R8)(DI*8), K1, Z7
+	VSUBPD     Z7, Z6, Z6
+	VMULPD     Z6, Z6, Z6
+	MOVQ       48(SP), CX
+	MOVQ       112(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z7
+	VMOVUPD.Z  (R8)(DI*8), K1, Z8
+	VSUBPD     Z8, Z7, Z7
+	VMULPD     Z7, Z7, Z7
+	MOVQ       56(SP), CX
+	MOVQ       120(SP), R8
+	VMOVUPD.Z  (CX)(DI*8), K1, Z8
+	VMOVUPD.Z  (R8)(DI*8), K1, Z9
+	VSUBPD     Z9, Z8, Z8
+	VMULPD     Z8, Z8, Z8
+	VUNPCKLPD  Z2, Z1, Z9
+	VUNPCKLPD  Z4, Z3, Z10
+	VUNPCKLPD  Z6, Z5, Z11
+	VUNPCKLPD  Z8, Z7, Z12
+	VSHUFF64X2 $0x88, Z10, Z9, Z13
+	VSHUFF64X2 $0x88, Z12, Z11, Z14
+	VSHUFF64X2 $0x88, Z14, Z13, Z15
+	VSHUFF64X2 $0xdd, Z14, Z13, Z13
+	VSHUFF64X2 $0xdd, Z10, Z9, Z9
+	VSHUFF64X2 $0xdd, Z12, Z11, Z10
+	VSHUFF64X2 $0x88, Z10, Z9, Z11
+	VSHUFF64X2 $0xdd, Z10, Z9, Z9
+	VUNPCKHPD  Z2, Z1, Z1
+	VUNPCKHPD  Z4, Z3, Z2
+	VUNPCKHPD  Z6, Z5, Z3
+	VUNPCKHPD  Z8, Z7, Z4
+	VSHUFF64X2 $0x88, Z2, Z1, Z5
+	VSHUFF64X2 $0x88, Z4, Z3, Z6
+	VSHUFF64X2 $0x88, Z6, Z5, Z7
+	VSHUFF64X2 $0xdd, Z6, Z5, Z5
+	VSHUFF64X2 $0xdd, Z2, Z1, Z1
+	VSHUFF64X2 $0xdd, Z4, Z3, Z2
+	VSHUFF64X2 $0x88, Z2, Z1, Z3
+	VSHUFF64X2 $0xdd, Z2, Z1, Z1
+	VADDPD     Z15, Z0, Z0
+	VADDPD     Z7, Z0, Z0
+	VADDPD     Z11, Z0, Z0
+	VADDPD     Z3, Z0, Z0
+	VADDPD     Z13, Z0, Z0
+	VADDPD     Z5, Z0, Z0
+	VADDPD     Z9, Z0, Z0
+	VADDPD     Z1, Z0, Z0
+	ADDQ       $0x08, DI
+
+end3:
+	VMOVUPD Z0, (SI)
+	ADDQ    $0x20, BX
+	ADDQ    $0x40, SI
+	SUBQ    $0x08, DX
+	CMPQ    DX, $0x08
+	JGE     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func wideRoots64(x *float64, n int, out *float64)
+// Requires: AVX, AVX512F
+TEXT ·wideRoots64(SB), NOSPLIT, $0-24
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ out+16(FP), DX
+	CMPQ CX, $0x08
+	JLT  end1
+
+loop1:
+	VSQRTPD (AX), Z0
+	VMOVUPD Z0, (DX)
+	ADDQ    $0x40, AX
+	ADDQ    $0x40, DX
+	SUBQ    $0x08, CX
+	CMPQ    CX, $0x08
+	JGE     loop1
+
+end1:
 	VZEROUPPER
 	RET
 
@@ -471,37 +738,37 @@ loop1:
 	VUNPCKLPD    Z10, Z6, Z11
 	VUNPCKHPD    Z10, Z6, Z6
 	VSHUFF32X4   $0x88, Z2, Z7, Z10
+	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VSHUFF32X4   $0x88, Z9, Z5, Z7
+	VSHUFF32X4   $0xdd, Z9, Z5, Z5
+	VSHUFF32X4   $0x88, Z11, Z8, Z9
+	VSHUFF32X4   $0xdd, Z11, Z8, Z8
+	VSHUFF32X4   $0x88, Z6, Z3, Z11
+	VSHUFF32X4   $0xdd, Z6, Z3, Z3
 	VMOVUPS      Z10, (DX)
 	VMULPS       Z10, Z10, Z10
 	VADDPS       Z10, Z0, Z0
-	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VMOVUPS      Z7, 128(DX)
+	VMULPS       Z7, Z7, Z7
+	VADDPS       Z7, Z1, Z1
+	VMOVUPS      Z9, 256(DX)
+	VMULPS       Z9, Z9, Z9
+	VADDPS       Z9, Z0, Z0
+	VMOVUPS      Z11, 384(DX)
+	VMULPS       Z11, Z11, Z11
+	VADDPS       Z11, Z1, Z1
 	VMOVUPS      Z2, 512(DX)
 	VMULPS       Z2, Z2, Z2
 	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z9, Z5, Z2
-	VMOVUPS      Z2, 128(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z9, Z5, Z2
-	VMOVUPS      Z2, 640(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0x88, Z11, Z8, Z2
-	VMOVUPS      Z2, 256(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0xdd, Z11, Z8, Z2
-	VMOVUPS      Z2, 768(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z6, Z3, Z2
-	VMOVUPS      Z2, 384(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z6, Z3, Z2
-	VMOVUPS      Z2, 896(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z5, 640(DX)
+	VMULPS       Z5, Z5, Z5
+	VADDPS       Z5, Z1, Z1
+	VMOVUPS      Z8, 768(DX)
+	VMULPS       Z8, Z8, Z8
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z3, 896(DX)
+	VMULPS       Z3, Z3, Z3
+	VADDPS       Z3, Z1, Z1
 	ADDQ         $0x08, BX
 	ADDQ         $0x20, AX
 	ADDQ         $+1024, DX
@@ -590,37 +857,37 @@ end1:
 	VUNPCKLPD    Z10, Z6, Z9
 	VUNPCKHPD    Z10, Z6, Z6
 	VSHUFF32X4   $0x88, Z2, Z7, Z10
+	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VSHUFF32X4   $0x88, Z4, Z5, Z7
+	VSHUFF32X4   $0xdd, Z4, Z5, Z4
+	VSHUFF32X4   $0x88, Z9, Z8, Z5
+	VSHUFF32X4   $0xdd, Z9, Z8, Z8
+	VSHUFF32X4   $0x88, Z6, Z3, Z9
+	VSHUFF32X4   $0xdd, Z6, Z3, Z3
 	VMOVUPS      Z10, (DX)
 	VMULPS       Z10, Z10, Z10
 	VADDPS       Z10, Z0, Z0
-	VSHUFF32X4   $0xdd, Z2, Z7, Z2
+	VMOVUPS      Z7, 128(DX)
+	VMULPS       Z7, Z7, Z7
+	VADDPS       Z7, Z1, Z1
+	VMOVUPS      Z5, 256(DX)
+	VMULPS       Z5, Z5, Z5
+	VADDPS       Z5, Z0, Z0
+	VMOVUPS      Z9, 384(DX)
+	VMULPS       Z9, Z9, Z9
+	VADDPS       Z9, Z1, Z1
 	VMOVUPS      Z2, 512(DX)
 	VMULPS       Z2, Z2, Z2
 	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z4, Z5, Z2
-	VMOVUPS      Z2, 128(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z4, Z5, Z2
-	VMOVUPS      Z2, 640(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0x88, Z9, Z8, Z2
-	VMOVUPS      Z2, 256(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0xdd, Z9, Z8, Z2
-	VMOVUPS      Z2, 768(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z0, Z0
-	VSHUFF32X4   $0x88, Z6, Z3, Z2
-	VMOVUPS      Z2, 384(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
-	VSHUFF32X4   $0xdd, Z6, Z3, Z2
-	VMOVUPS      Z2, 896(DX)
-	VMULPS       Z2, Z2, Z2
-	VADDPS       Z2, Z1, Z1
+	VMOVUPS      Z4, 640(DX)
+	VMULPS       Z4, Z4, Z4
+	VADDPS       Z4, Z1, Z1
+	VMOVUPS      Z8, 768(DX)
+	VMULPS       Z8, Z8, Z8
+	VADDPS       Z8, Z0, Z0
+	VMOVUPS      Z3, 896(DX)
+	VMULPS       Z3, Z3, Z3
+	VADDPS       Z3, Z1, Z1
 	ADDQ         $0x08, BX
 	ADDQ         $0x20, AX
 	ADDQ         $+1024, DX
@@ -629,6 +896,426 @@ end2:
 	VADDPS  Z1, Z0, Z0
 	MOVQ    norms+40(FP), AX
 	VMOVUPS Z0, (AX)
+	VZEROUPPER
+	RET
+
+// func wideOwnDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·wideOwnDistances32(SB), NOSPLIT, $256-48
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), DX
+	MOVQ near+32(FP), BX
+	MOVQ out+40(FP), SI
+	CMPQ DX, $0x10
+	JLT  end1
+
+loop1:
+	MOVQ    d+16(FP), CX
+	MOVQ    centers+24(FP), DI
+	MOVQ    AX, (SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX (BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 128(SP)
+	MOVQ    AX, 8(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 4(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 136(SP)
+	MOVQ    AX, 16(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 8(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 144(SP)
+	MOVQ    AX, 24(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 12(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 152(SP)
+	MOVQ    AX, 32(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 16(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 160(SP)
+	MOVQ    AX, 40(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 20(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 168(SP)
+	MOVQ    AX, 48(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 24(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 176(SP)
+	MOVQ    AX, 56(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 28(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 184(SP)
+	MOVQ    AX, 64(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 32(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 192(SP)
+	MOVQ    AX, 72(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 36(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 200(SP)
+	MOVQ    AX, 80(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 40(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 208(SP)
+	MOVQ    AX, 88(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 44(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 216(SP)
+	MOVQ    AX, 96(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 48(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 224(SP)
+	MOVQ    AX, 104(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 52(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 232(SP)
+	MOVQ    AX, 112(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 56(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 240(SP)
+	MOVQ    AX, 120(SP)
+	LEAQ    (AX)(CX*4), AX
+	MOVLQSX 60(BX), R8
+	IMULQ   CX, R8
+	LEAQ    (DI)(R8*4), R8
+	MOVQ    R8, 248(SP)
+	VPXORQ  Z0, Z0, Z0
+	XORQ    DI, DI
+	CMPQ    CX, $0x08
+	JLT     end2
+
+loop2:
+	MOVQ         (SP), R8
+	MOVQ         128(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         32(SP), R8
+	MOVQ         160(SP), R9
+	VMOVUPS      (R8)(DI*4), Y1
+	VSUBPS       (R9)(DI*4), Y1, Y1
+	VMULPS       Y1, Y1, Y1
+	VINSERTF32X8 $0x01, Y1, Z2, Z1
+	MOVQ         8(SP), R8
+	MOVQ         136(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         40(SP), R8
+	MOVQ         168(SP), R9
+	VMOVUPS      (R8)(DI*4), Y3
+	VSUBPS       (R9)(DI*4), Y3, Y3
+	VMULPS       Y3, Y3, Y3
+	VINSERTF32X8 $0x01, Y3, Z2, Z3
+	MOVQ         16(SP), R8
+	MOVQ         144(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         48(SP), R8
+	MOVQ         176(SP), R9
+	VMOVUPS      (R8)(DI*4), Y4
+	VSUBPS       (R9)(DI*4), Y4, Y4
+	VMULPS       Y4, Y4, Y4
+	VINSERTF32X8 $0x01, Y4, Z2, Z4
+	MOVQ         24(SP), R8
+	MOVQ         152(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         56(SP), R8
+	MOVQ         184(SP), R9
+	VMOVUPS      (R8)(DI*4), Y5
+	VSUBPS       (R9)(DI*4), Y5, Y5
+	VMULPS       Y5, Y5, Y5
+	VINSERTF32X8 $0x01, Y5, Z2, Z5
+	VUNPCKLPS    Z3, Z1, Z6
+	VUNPCKHPS    Z3, Z1, Z1
+	VUNPCKLPS    Z5, Z4, Z3
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z3, Z6, Z5
+	VUNPCKHPD    Z3, Z6, Z3
+	VUNPCKLPD    Z4, Z1, Z6
+	VUNPCKHPD    Z4, Z1, Z1
+	MOVQ         64(SP), R8
+	MOVQ         192(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         96(SP), R8
+	MOVQ         224(SP), R9
+	VMOVUPS      (R8)(DI*4), Y4
+	VSUBPS       (R9)(DI*4), Y4, Y4
+	VMULPS       Y4, Y4, Y4
+	VINSERTF32X8 $0x01, Y4, Z2, Z4
+	MOVQ         72(SP), R8
+	MOVQ         200(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         104(SP), R8
+	MOVQ         232(SP), R9
+	VMOVUPS      (R8)(DI*4), Y7
+	VSUBPS       (R9)(DI*4), Y7, Y7
+	VMULPS       Y7, Y7, Y7
+	VINSERTF32X8 $0x01, Y7, Z2, Z7
+	MOVQ         80(SP), R8
+	MOVQ         208(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         112(SP), R8
+	MOVQ         240(SP), R9
+	VMOVUPS      (R8)(DI*4), Y8
+	VSUBPS       (R9)(DI*4), Y8, Y8
+	VMULPS       Y8, Y8, Y8
+	VINSERTF32X8 $0x01, Y8, Z2, Z8
+	MOVQ         88(SP), R8
+	MOVQ         216(SP), R9
+	VMOVUPS      (R8)(DI*4), Y2
+	VSUBPS       (R9)(DI*4), Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         120(SP), R8
+	MOVQ         248(SP), R9
+	VMOVUPS      (R8)(DI*4), Y9
+	VSUBPS       (R9)(DI*4), Y9, Y9
+	VMULPS       Y9, Y9, Y9
+	VINSERTF32X8 $0x01, Y9, Z2, Z9
+	VUNPCKLPS    Z7, Z4, Z10
+	VUNPCKHPS    Z7, Z4, Z4
+	VUNPCKLPS    Z9, Z8, Z7
+	VUNPCKHPS    Z9, Z8, Z8
+	VUNPCKLPD    Z7, Z10, Z9
+	VUNPCKHPD    Z7, Z10, Z7
+	VUNPCKLPD    Z8, Z4, Z10
+	VUNPCKHPD    Z8, Z4, Z4
+	VSHUFF32X4   $0x88, Z9, Z5, Z8
+	VSHUFF32X4   $0xdd, Z9, Z5, Z5
+	VSHUFF32X4   $0x88, Z7, Z3, Z9
+	VSHUFF32X4   $0xdd, Z7, Z3, Z3
+	VSHUFF32X4   $0x88, Z10, Z6, Z7
+	VSHUFF32X4   $0xdd, Z10, Z6, Z6
+	VSHUFF32X4   $0x88, Z4, Z1, Z10
+	VSHUFF32X4   $0xdd, Z4, Z1, Z1
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Z9, Z0, Z0
+	VADDPS       Z7, Z0, Z0
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z3, Z0, Z0
+	VADDPS       Z6, Z0, Z0
+	VADDPS       Z1, Z0, Z0
+	ADDQ         $0x08, DI
+	SUBQ         $0x08, CX
+	CMPQ         CX, $0x08
+	JGE          loop2
+
+end2:
+	TESTQ        CX, CX
+	JZ           end3
+	MOVQ         $-1, R8
+	SHLQ         CL, R8
+	NOTQ         R8
+	KMOVW        R8, K1
+	MOVQ         (SP), CX
+	MOVQ         128(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y1
+	VSUBPS       Y1, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         32(SP), CX
+	MOVQ         160(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y1
+	VMOVUPS.Z    (R8)(DI*4), K1, Y3
+	VSUBPS       Y3, Y1, Y1
+	VMULPS       Y1, Y1, Y1
+	VINSERTF32X8 $0x01, Y1, Z2, Z1
+	MOVQ         8(SP), CX
+	MOVQ         136(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y3
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         40(SP), CX
+	MOVQ         168(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y3
+	VMOVUPS.Z    (R8)(DI*4), K1, Y4
+	VSUBPS       Y4, Y3, Y3
+	VMULPS       Y3, Y3, Y3
+	VINSERTF32X8 $0x01, Y3, Z2, Z3
+	MOVQ         16(SP), CX
+	MOVQ         144(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y4
+	VSUBPS       Y4, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         48(SP), CX
+	MOVQ         176(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y4
+	VMOVUPS.Z    (R8)(DI*4), K1, Y5
+	VSUBPS       Y5, Y4, Y4
+	VMULPS       Y4, Y4, Y4
+	VINSERTF32X8 $0x01, Y4, Z2, Z4
+	MOVQ         24(SP), CX
+	MOVQ         152(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y5
+	VSUBPS       Y5, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         56(SP), CX
+	MOVQ         184(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y5
+	VMOVUPS.Z    (R8)(DI*4), K1, Y6
+	VSUBPS       Y6, Y5, Y5
+	VMULPS       Y5, Y5, Y5
+	VINSERTF32X8 $0x01, Y5, Z2, Z5
+	VUNPCKLPS    Z3, Z1, Z6
+	VUNPCKHPS    Z3, Z1, Z1
+	VUNPCKLPS    Z5, Z4, Z3
+	VUNPCKHPS    Z5, Z4, Z4
+	VUNPCKLPD    Z3, Z6, Z5
+	VUNPCKHPD    Z3, Z6, Z3
+	VUNPCKLPD    Z4, Z1, Z6
+	VUNPCKHPD    Z4, Z1, Z1
+	MOVQ         64(SP), CX
+	MOVQ         192(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y4
+	VSUBPS       Y4, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         96(SP), CX
+	MOVQ         224(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y4
+	VMOVUPS.Z    (R8)(DI*4), K1, Y7
+	VSUBPS       Y7, Y4, Y4
+	VMULPS       Y4, Y4, Y4
+	VINSERTF32X8 $0x01, Y4, Z2, Z4
+	MOVQ         72(SP), CX
+	MOVQ         200(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y7
+	VSUBPS       Y7, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         104(SP), CX
+	MOVQ         232(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y7
+	VMOVUPS.Z    (R8)(DI*4), K1, Y8
+	VSUBPS       Y8, Y7, Y7
+	VMULPS       Y7, Y7, Y7
+	VINSERTF32X8 $0x01, Y7, Z2, Z7
+	MOVQ         80(SP), CX
+	MOVQ         208(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y8
+	VSUBPS       Y8, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         112(SP), CX
+	MOVQ         240(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y8
+	VMOVUPS.Z    (R8)(DI*4), K1, Y9
+	VSUBPS       Y9, Y8, Y8
+	VMULPS       Y8, Y8, Y8
+	VINSERTF32X8 $0x01, Y8, Z2, Z8
+	MOVQ         88(SP), CX
+	MOVQ         216(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y2
+	VMOVUPS.Z    (R8)(DI*4), K1, Y9
+	VSUBPS       Y9, Y2, Y2
+	VMULPS       Y2, Y2, Y2
+	MOVQ         120(SP), CX
+	MOVQ         248(SP), R8
+	VMOVUPS.Z    (CX)(DI*4), K1, Y9
+	VMOVUPS.Z    (R8)(DI*4), K1, Y10
+	VSUBPS       Y10, Y9, Y9
+	VMULPS       Y9, Y9, Y9
+	VINSERTF32X8 $0x01, Y9, Z2, Z9
+	VUNPCKLPS    Z7, Z4, Z10
+	VUNPCKHPS    Z7, Z4, Z4
+	VUNPCKLPS    Z9, Z8, Z7
+	VUNPCKHPS    Z9, Z8, Z8
+	VUNPCKLPD    Z7, Z10, Z9
+	VUNPCKHPD    Z7, Z10, Z7
+	VUNPCKLPD    Z8, Z4, Z10
+	VUNPCKHPD    Z8, Z4, Z4
+	VSHUFF32X4   $0x88, Z9, Z5, Z8
+	VSHUFF32X4   $0xdd, Z9, Z5, Z5
+	VSHUFF32X4   $0x88, Z7, Z3, Z9
+	VSHUFF32X4   $0xdd, Z7, Z3, Z3
+	VSHUFF32X4   $0x88, Z10, Z6, Z7
+	VSHUFF32X4   $0xdd, Z10, Z6, Z6
+	VSHUFF32X4   $0x88, Z4, Z1, Z10
+	VSHUFF32X4   $0xdd, Z4, Z1, Z1
+	VADDPS       Z8, Z0, Z0
+	VADDPS       Z9, Z0, Z0
+	VADDPS       Z7, Z0, Z0
+	VADDPS       Z10, Z0, Z0
+	VADDPS       Z5, Z0, Z0
+	VADDPS       Z3, Z0, Z0
+	VADDPS       Z6, Z0, Z0
+	VADDPS       Z1, Z0, Z0
+	ADDQ         $0x08, DI
+
+end3:
+	VMOVUPS Z0, (SI)
+	ADDQ    $0x40, BX
+	ADDQ    $0x40, SI
+	SUBQ    $0x10, DX
+	CMPQ    DX, $0x10
+	JGE     loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func wideRoots32(x *float32, n int, out *float64)
+// Requires: AVX, AVX512F
+TEXT ·wideRoots32(SB), NOSPLIT, $0-24
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ out+16(FP), DX
+	CMPQ CX, $0x08
+	JLT  end1
+
+loop1:
+	VCVTPS2PD (AX), Z0
+	VSQRTPD   Z0, Z0
+	VMOVUPD   Z0, (DX)
+	ADDQ      $0x20, AX
+	ADDQ      $0x40, DX
+	SUBQ      $0x08, CX
+	CMPQ      CX, $0x08
+	JGE       loop1
+
+end1:
 	VZEROUPPER
 	RET
 

@@ -8,9 +8,21 @@ func packRows64(x *float64, d int, todo *int32, middle *float64, y *float32, nor
 	panic("kernel: no assembly")
 }
 
+func wideOwnDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64) {
+	panic("kernel: no assembly")
+}
+
+func wideRoots64(x *float64, n int, out *float64) { panic("kernel: no assembly") }
+
 func packRows32(x *float32, d int, todo *int32, middle *float32, y *float32, norms *float32) {
 	panic("kernel: no assembly")
 }
+
+func wideOwnDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32) {
+	panic("kernel: no assembly")
+}
+
+func wideRoots32(x *float32, n int, out *float64) { panic("kernel: no assembly") }
 
 func filter4(y *float32, d int, panels *float32, starts *float32, count int, norms *float32, scale float32, base float32, near *int32) uint32 {
 	panic("kernel: no assembly")

@@ -128,11 +128,23 @@ func ownDistances[T Float](form dispatch, x []T, n, d int, centers []T, near []i
 	i := 0
 	if form.avx2 && d > 0 && n >= 4 {
 		checkRows(near, len(centers)/d)
+		count := 16 // rows of a register
+		if is64[T]() {
+			count = 8
+		}
 		for step := rowsPerCall[T](d); n-i >= 4; {
 			m := min(step, n-i) &^ 3
-			if is64[T]() {
+			if form.avx512 && m >= count {
+				m &^= count - 1
+			}
+			switch {
+			case form.avx512 && m >= count && is64[T]():
+				wideOwnDistances64(of64(x[i*d:]), m, d, of64(centers), &near[i], of64(out[i:]))
+			case form.avx512 && m >= count:
+				wideOwnDistances32(of32(x[i*d:]), m, d, of32(centers), &near[i], of32(out[i:]))
+			case is64[T]():
 				ownDistances64(of64(x[i*d:]), m, d, of64(centers), &near[i], of64(out[i:]))
-			} else {
+			default:
 				ownDistances32(of32(x[i*d:]), m, d, of32(centers), &near[i], of32(out[i:]))
 			}
 			i += m

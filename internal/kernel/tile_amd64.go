@@ -51,16 +51,16 @@ func distance1Panels64(x *float64, d int, panel *float64, out *float64)
 func ownDistances64(x *float64, n int, d int, centers *float64, near *int32, out *float64)
 
 // accumulate64 adds the n rows of x, and 1 each, to d+1 sums of the centre each is
-// assigned to; those assigned to a negative one are left out.
+// assigned to; those assigned to a negative one are left out. What is ahead bytes after x is fetched.
 //
 //go:noescape
-func accumulate64(x *float64, n int, d int, assign *int32, sums *float64)
+func accumulate64(x *float64, n int, d int, assign *int32, sums *float64, ahead int)
 
 // accumulateWeighted64 adds the n rows of x and 1, times their weights, to d+1 sums of the centre each is
-// assigned to; those assigned to a negative one are left out.
+// assigned to; those assigned to a negative one are left out. What is ahead bytes after x is fetched.
 //
 //go:noescape
-func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64)
+func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64, ahead int)
 
 // distance8Panels32 sets 64 values of out to the squared distances of x
 // and the rows of panels of d features each.
@@ -93,13 +93,13 @@ func distance1Panels32(x *float32, d int, panel *float32, out *float32)
 func ownDistances32(x *float32, n int, d int, centers *float32, near *int32, out *float32)
 
 // accumulate32 adds the n rows of x, and 1 each, to d+1 sums of the centre each is
-// assigned to; those assigned to a negative one are left out.
+// assigned to; those assigned to a negative one are left out. What is ahead bytes after x is fetched.
 //
 //go:noescape
-func accumulate32(x *float32, n int, d int, assign *int32, sums *float64)
+func accumulate32(x *float32, n int, d int, assign *int32, sums *float64, ahead int)
 
 // accumulateWeighted32 adds the n rows of x and 1, times their weights, to d+1 sums of the centre each is
-// assigned to; those assigned to a negative one are left out.
+// assigned to; those assigned to a negative one are left out. What is ahead bytes after x is fetched.
 //
 //go:noescape
-func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64)
+func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64, ahead int)

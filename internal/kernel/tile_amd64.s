@@ -477,80 +477,84 @@ end1:
 	VZEROUPPER
 	RET
 
-// func accumulate64(x *float64, n int, d int, assign *int32, sums *float64)
-// Requires: AVX
-TEXT ·accumulate64(SB), NOSPLIT, $0-40
+// func accumulate64(x *float64, n int, d int, assign *int32, sums *float64, ahead int)
+// Requires: AVX, MMX+
+TEXT ·accumulate64(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), AX
 	MOVQ n+8(FP), CX
 	MOVQ assign+24(FP), DX
+	MOVQ ahead+40(FP), BX
 	CMPQ CX, $0x01
 	JLT  end1
 
 loop1:
-	MOVQ    d+16(FP), SI
-	MOVQ    AX, DI
-	LEAQ    (AX)(SI*8), AX
-	MOVLQSX (DX), BX
-	TESTQ   BX, BX
+	MOVQ    d+16(FP), DI
+	MOVQ    AX, R8
+	LEAQ    (AX)(DI*8), AX
+	MOVLQSX (DX), SI
+	TESTQ   SI, SI
 	JS      next
-	LEAQ    1(SI), R8
-	IMULQ   R8, BX
-	SHLQ    $0x03, BX
-	ADDQ    sums+32(FP), BX
+	LEAQ    1(DI), R9
+	IMULQ   R9, SI
+	SHLQ    $0x03, SI
+	ADDQ    sums+32(FP), SI
 	VMOVUPD c3ff0000000000000<>+0(SB), Y0
-	CMPQ    SI, $0x10
+	CMPQ    DI, $0x10
 	JLT     end2
 
 loop2:
-	VMOVUPD (DI), Y1
-	VMOVUPD 32(DI), Y2
-	VMOVUPD 64(DI), Y3
-	VMOVUPD 96(DI), Y4
-	VADDPD  (BX), Y1, Y1
-	VADDPD  32(BX), Y2, Y2
-	VADDPD  64(BX), Y3, Y3
-	VADDPD  96(BX), Y4, Y4
-	VMOVUPD Y1, (BX)
-	VMOVUPD Y2, 32(BX)
-	VMOVUPD Y3, 64(BX)
-	VMOVUPD Y4, 96(BX)
-	ADDQ    $0x80, DI
-	ADDQ    $0x80, BX
-	SUBQ    $0x10, SI
-	CMPQ    SI, $0x10
-	JGE     loop2
+	PREFETCHT0 (R8)(BX*1)
+	PREFETCHT0 64(R8)(BX*1)
+	VMOVUPD    (R8), Y1
+	VMOVUPD    32(R8), Y2
+	VMOVUPD    64(R8), Y3
+	VMOVUPD    96(R8), Y4
+	VADDPD     (SI), Y1, Y1
+	VADDPD     32(SI), Y2, Y2
+	VADDPD     64(SI), Y3, Y3
+	VADDPD     96(SI), Y4, Y4
+	VMOVUPD    Y1, (SI)
+	VMOVUPD    Y2, 32(SI)
+	VMOVUPD    Y3, 64(SI)
+	VMOVUPD    Y4, 96(SI)
+	ADDQ       $0x80, R8
+	ADDQ       $0x80, SI
+	SUBQ       $0x10, DI
+	CMPQ       DI, $0x10
+	JGE        loop2
 
 end2:
-	CMPQ SI, $0x04
+	CMPQ DI, $0x04
 	JLT  end3
 
 loop3:
-	VMOVUPD (DI), Y1
-	VADDPD  (BX), Y1, Y1
-	VMOVUPD Y1, (BX)
-	ADDQ    $0x20, DI
-	ADDQ    $0x20, BX
-	SUBQ    $0x04, SI
-	CMPQ    SI, $0x04
-	JGE     loop3
+	PREFETCHT0 (R8)(BX*1)
+	VMOVUPD    (R8), Y1
+	VADDPD     (SI), Y1, Y1
+	VMOVUPD    Y1, (SI)
+	ADDQ       $0x20, R8
+	ADDQ       $0x20, SI
+	SUBQ       $0x04, DI
+	CMPQ       DI, $0x04
+	JGE        loop3
 
 end3:
-	CMPQ SI, $0x01
+	CMPQ DI, $0x01
 	JLT  end4
 
 loop4:
-	VMOVSD (DI), X1
-	VADDSD (BX), X1, X1
-	VMOVSD X1, (BX)
-	ADDQ   $0x08, DI
-	ADDQ   $0x08, BX
-	SUBQ   $0x01, SI
-	CMPQ   SI, $0x01
+	VMOVSD (R8), X1
+	VADDSD (SI), X1, X1
+	VMOVSD X1, (SI)
+	ADDQ   $0x08, R8
+	ADDQ   $0x08, SI
+	SUBQ   $0x01, DI
+	CMPQ   DI, $0x01
 	JGE    loop4
 
 end4:
-	VADDSD (BX), X0, X0
-	VMOVSD X0, (BX)
+	VADDSD (SI), X0, X0
+	VMOVSD X0, (SI)
 
 next:
 	ADDQ $0x04, DX
@@ -568,86 +572,90 @@ DATA c3ff0000000000000<>+16(SB)/8, $0x3ff0000000000000
 DATA c3ff0000000000000<>+24(SB)/8, $0x3ff0000000000000
 GLOBL c3ff0000000000000<>(SB), RODATA|NOPTR, $32
 
-// func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64)
-// Requires: AVX
-TEXT ·accumulateWeighted64(SB), NOSPLIT, $0-48
+// func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64, ahead int)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted64(SB), NOSPLIT, $0-56
 	MOVQ x+0(FP), AX
 	MOVQ n+8(FP), CX
 	MOVQ assign+32(FP), DX
-	MOVQ w+24(FP), BX
+	MOVQ ahead+48(FP), BX
+	MOVQ w+24(FP), SI
 	CMPQ CX, $0x01
 	JLT  end1
 
 loop1:
-	MOVQ         d+16(FP), DI
-	MOVQ         AX, R8
-	LEAQ         (AX)(DI*8), AX
-	MOVLQSX      (DX), SI
-	TESTQ        SI, SI
+	MOVQ         d+16(FP), R8
+	MOVQ         AX, R9
+	LEAQ         (AX)(R8*8), AX
+	MOVLQSX      (DX), DI
+	TESTQ        DI, DI
 	JS           next
-	LEAQ         1(DI), R9
-	IMULQ        R9, SI
-	SHLQ         $0x03, SI
-	ADDQ         sums+40(FP), SI
-	VBROADCASTSD (BX), Y0
-	CMPQ         DI, $0x10
+	LEAQ         1(R8), R10
+	IMULQ        R10, DI
+	SHLQ         $0x03, DI
+	ADDQ         sums+40(FP), DI
+	VBROADCASTSD (SI), Y0
+	CMPQ         R8, $0x10
 	JLT          end2
 
 loop2:
-	VMULPD  (R8), Y0, Y1
-	VMULPD  32(R8), Y0, Y2
-	VMULPD  64(R8), Y0, Y3
-	VMULPD  96(R8), Y0, Y4
-	VADDPD  (SI), Y1, Y1
-	VADDPD  32(SI), Y2, Y2
-	VADDPD  64(SI), Y3, Y3
-	VADDPD  96(SI), Y4, Y4
-	VMOVUPD Y1, (SI)
-	VMOVUPD Y2, 32(SI)
-	VMOVUPD Y3, 64(SI)
-	VMOVUPD Y4, 96(SI)
-	ADDQ    $0x80, R8
-	ADDQ    $0x80, SI
-	SUBQ    $0x10, DI
-	CMPQ    DI, $0x10
-	JGE     loop2
+	PREFETCHT0 (R9)(BX*1)
+	PREFETCHT0 64(R9)(BX*1)
+	VMULPD     (R9), Y0, Y1
+	VMULPD     32(R9), Y0, Y2
+	VMULPD     64(R9), Y0, Y3
+	VMULPD     96(R9), Y0, Y4
+	VADDPD     (DI), Y1, Y1
+	VADDPD     32(DI), Y2, Y2
+	VADDPD     64(DI), Y3, Y3
+	VADDPD     96(DI), Y4, Y4
+	VMOVUPD    Y1, (DI)
+	VMOVUPD    Y2, 32(DI)
+	VMOVUPD    Y3, 64(DI)
+	VMOVUPD    Y4, 96(DI)
+	ADDQ       $0x80, R9
+	ADDQ       $0x80, DI
+	SUBQ       $0x10, R8
+	CMPQ       R8, $0x10
+	JGE        loop2
 
 end2:
-	CMPQ DI, $0x04
+	CMPQ R8, $0x04
 	JLT  end3
 
 loop3:
-	VMULPD  (R8), Y0, Y1
-	VADDPD  (SI), Y1, Y1
-	VMOVUPD Y1, (SI)
-	ADDQ    $0x20, R8
-	ADDQ    $0x20, SI
-	SUBQ    $0x04, DI
-	CMPQ    DI, $0x04
-	JGE     loop3
+	PREFETCHT0 (R9)(BX*1)
+	VMULPD     (R9), Y0, Y1
+	VADDPD     (DI), Y1, Y1
+	VMOVUPD    Y1, (DI)
+	ADDQ       $0x20, R9
+	ADDQ       $0x20, DI
+	SUBQ       $0x04, R8
+	CMPQ       R8, $0x04
+	JGE        loop3
 
 end3:
-	CMPQ DI, $0x01
+	CMPQ R8, $0x01
 	JLT  end4
 
 loop4:
-	VMOVSD (R8), X1
+	VMOVSD (R9), X1
 	VMULSD X1, X0, X1
-	VADDSD (SI), X1, X1
-	VMOVSD X1, (SI)
-	ADDQ   $0x08, R8
-	ADDQ   $0x08, SI
-	SUBQ   $0x01, DI
-	CMPQ   DI, $0x01
+	VADDSD (DI), X1, X1
+	VMOVSD X1, (DI)
+	ADDQ   $0x08, R9
+	ADDQ   $0x08, DI
+	SUBQ   $0x01, R8
+	CMPQ   R8, $0x01
 	JGE    loop4
 
 end4:
-	VADDSD (SI), X0, X0
-	VMOVSD X0, (SI)
+	VADDSD (DI), X0, X0
+	VMOVSD X0, (DI)
 
 next:
 	ADDQ $0x04, DX
-	ADDQ $0x08, BX
+	ADDQ $0x08, SI
 	SUBQ $0x01, CX
 	CMPQ CX, $0x01
 	JGE  loop1
@@ -937,154 +945,65 @@ end1:
 	VZEROUPPER
 	RET
 
-// func accumulate32(x *float32, n int, d int, assign *int32, sums *float64)
-// Requires: AVX
-TEXT ·accumulate32(SB), NOSPLIT, $0-40
+// func accumulate32(x *float32, n int, d int, assign *int32, sums *float64, ahead int)
+// Requires: AVX, MMX+
+TEXT ·accumulate32(SB), NOSPLIT, $0-48
 	MOVQ x+0(FP), AX
 	MOVQ n+8(FP), CX
 	MOVQ assign+24(FP), DX
+	MOVQ ahead+40(FP), BX
 	CMPQ CX, $0x01
 	JLT  end1
 
 loop1:
-	MOVQ    d+16(FP), SI
-	MOVQ    AX, DI
-	LEAQ    (AX)(SI*4), AX
-	MOVLQSX (DX), BX
-	TESTQ   BX, BX
+	MOVQ    d+16(FP), DI
+	MOVQ    AX, R8
+	LEAQ    (AX)(DI*4), AX
+	MOVLQSX (DX), SI
+	TESTQ   SI, SI
 	JS      next
-	LEAQ    1(SI), R8
-	IMULQ   R8, BX
-	SHLQ    $0x03, BX
-	ADDQ    sums+32(FP), BX
+	LEAQ    1(DI), R9
+	IMULQ   R9, SI
+	SHLQ    $0x03, SI
+	ADDQ    sums+32(FP), SI
 	VMOVUPD c3ff0000000000000<>+0(SB), Y0
-	CMPQ    SI, $0x10
+	CMPQ    DI, $0x10
 	JLT     end2
 
 loop2:
-	VCVTPS2PD (DI), Y1
-	VCVTPS2PD 16(DI), Y2
-	VCVTPS2PD 32(DI), Y3
-	VCVTPS2PD 48(DI), Y4
-	VADDPD    (BX), Y1, Y1
-	VADDPD    32(BX), Y2, Y2
-	VADDPD    64(BX), Y3, Y3
-	VADDPD    96(BX), Y4, Y4
-	VMOVUPD   Y1, (BX)
-	VMOVUPD   Y2, 32(BX)
-	VMOVUPD   Y3, 64(BX)
-	VMOVUPD   Y4, 96(BX)
-	ADDQ      $0x40, DI
-	ADDQ      $0x80, BX
-	SUBQ      $0x10, SI
-	CMPQ      SI, $0x10
-	JGE       loop2
-
-end2:
-	CMPQ SI, $0x04
-	JLT  end3
-
-loop3:
-	VCVTPS2PD (DI), Y1
-	VADDPD    (BX), Y1, Y1
-	VMOVUPD   Y1, (BX)
-	ADDQ      $0x10, DI
-	ADDQ      $0x20, BX
-	SUBQ      $0x04, SI
-	CMPQ      SI, $0x04
-	JGE       loop3
-
-end3:
-	CMPQ SI, $0x01
-	JLT  end4
-
-loop4:
-	VMOVSS    (DI), X1
-	VCVTSS2SD X1, X1, X1
-	VADDSD    (BX), X1, X1
-	VMOVSD    X1, (BX)
-	ADDQ      $0x04, DI
-	ADDQ      $0x08, BX
-	SUBQ      $0x01, SI
-	CMPQ      SI, $0x01
-	JGE       loop4
-
-end4:
-	VADDSD (BX), X0, X0
-	VMOVSD X0, (BX)
-
-next:
-	ADDQ $0x04, DX
-	SUBQ $0x01, CX
-	CMPQ CX, $0x01
-	JGE  loop1
-
-end1:
-	VZEROUPPER
-	RET
-
-// func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64)
-// Requires: AVX
-TEXT ·accumulateWeighted32(SB), NOSPLIT, $0-48
-	MOVQ x+0(FP), AX
-	MOVQ n+8(FP), CX
-	MOVQ assign+32(FP), DX
-	MOVQ w+24(FP), BX
-	CMPQ CX, $0x01
-	JLT  end1
-
-loop1:
-	MOVQ         d+16(FP), DI
-	MOVQ         AX, R8
-	LEAQ         (AX)(DI*4), AX
-	MOVLQSX      (DX), SI
-	TESTQ        SI, SI
-	JS           next
-	LEAQ         1(DI), R9
-	IMULQ        R9, SI
-	SHLQ         $0x03, SI
-	ADDQ         sums+40(FP), SI
-	VBROADCASTSD (BX), Y0
-	CMPQ         DI, $0x10
-	JLT          end2
-
-loop2:
-	VCVTPS2PD (R8), Y1
-	VMULPD    Y1, Y0, Y1
-	VCVTPS2PD 16(R8), Y2
-	VMULPD    Y2, Y0, Y2
-	VCVTPS2PD 32(R8), Y3
-	VMULPD    Y3, Y0, Y3
-	VCVTPS2PD 48(R8), Y4
-	VMULPD    Y4, Y0, Y4
-	VADDPD    (SI), Y1, Y1
-	VADDPD    32(SI), Y2, Y2
-	VADDPD    64(SI), Y3, Y3
-	VADDPD    96(SI), Y4, Y4
-	VMOVUPD   Y1, (SI)
-	VMOVUPD   Y2, 32(SI)
-	VMOVUPD   Y3, 64(SI)
-	VMOVUPD   Y4, 96(SI)
-	ADDQ      $0x40, R8
-	ADDQ      $0x80, SI
-	SUBQ      $0x10, DI
-	CMPQ      DI, $0x10
-	JGE       loop2
+	PREFETCHT0 (R8)(BX*1)
+	VCVTPS2PD  (R8), Y1
+	VCVTPS2PD  16(R8), Y2
+	VCVTPS2PD  32(R8), Y3
+	VCVTPS2PD  48(R8), Y4
+	VADDPD     (SI), Y1, Y1
+	VADDPD     32(SI), Y2, Y2
+	VADDPD     64(SI), Y3, Y3
+	VADDPD     96(SI), Y4, Y4
+	VMOVUPD    Y1, (SI)
+	VMOVUPD    Y2, 32(SI)
+	VMOVUPD    Y3, 64(SI)
+	VMOVUPD    Y4, 96(SI)
+	ADDQ       $0x40, R8
+	ADDQ       $0x80, SI
+	SUBQ       $0x10, DI
+	CMPQ       DI, $0x10
+	JGE        loop2
 
 end2:
 	CMPQ DI, $0x04
 	JLT  end3
 
 loop3:
-	VCVTPS2PD (R8), Y1
-	VMULPD    Y1, Y0, Y1
-	VADDPD    (SI), Y1, Y1
-	VMOVUPD   Y1, (SI)
-	ADDQ      $0x10, R8
-	ADDQ      $0x20, SI
-	SUBQ      $0x04, DI
-	CMPQ      DI, $0x04
-	JGE       loop3
+	PREFETCHT0 (R8)(BX*1)
+	VCVTPS2PD  (R8), Y1
+	VADDPD     (SI), Y1, Y1
+	VMOVUPD    Y1, (SI)
+	ADDQ       $0x10, R8
+	ADDQ       $0x20, SI
+	SUBQ       $0x04, DI
+	CMPQ       DI, $0x04
+	JGE        loop3
 
 end3:
 	CMPQ DI, $0x01
@@ -1093,7 +1012,6 @@ end3:
 loop4:
 	VMOVSS    (R8), X1
 	VCVTSS2SD X1, X1, X1
-	VMULSD    X1, X0, X1
 	VADDSD    (SI), X1, X1
 	VMOVSD    X1, (SI)
 	ADDQ      $0x04, R8
@@ -1108,7 +1026,103 @@ end4:
 
 next:
 	ADDQ $0x04, DX
-	ADDQ $0x08, BX
+	SUBQ $0x01, CX
+	CMPQ CX, $0x01
+	JGE  loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64, ahead int)
+// Requires: AVX, MMX+
+TEXT ·accumulateWeighted32(SB), NOSPLIT, $0-56
+	MOVQ x+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ assign+32(FP), DX
+	MOVQ ahead+48(FP), BX
+	MOVQ w+24(FP), SI
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	MOVQ         d+16(FP), R8
+	MOVQ         AX, R9
+	LEAQ         (AX)(R8*4), AX
+	MOVLQSX      (DX), DI
+	TESTQ        DI, DI
+	JS           next
+	LEAQ         1(R8), R10
+	IMULQ        R10, DI
+	SHLQ         $0x03, DI
+	ADDQ         sums+40(FP), DI
+	VBROADCASTSD (SI), Y0
+	CMPQ         R8, $0x10
+	JLT          end2
+
+loop2:
+	PREFETCHT0 (R9)(BX*1)
+	VCVTPS2PD  (R9), Y1
+	VMULPD     Y1, Y0, Y1
+	VCVTPS2PD  16(R9), Y2
+	VMULPD     Y2, Y0, Y2
+	VCVTPS2PD  32(R9), Y3
+	VMULPD     Y3, Y0, Y3
+	VCVTPS2PD  48(R9), Y4
+	VMULPD     Y4, Y0, Y4
+	VADDPD     (DI), Y1, Y1
+	VADDPD     32(DI), Y2, Y2
+	VADDPD     64(DI), Y3, Y3
+	VADDPD     96(DI), Y4, Y4
+	VMOVUPD    Y1, (DI)
+	VMOVUPD    Y2, 32(DI)
+	VMOVUPD    Y3, 64(DI)
+	VMOVUPD    Y4, 96(DI)
+	ADDQ       $0x40, R9
+	ADDQ       $0x80, DI
+	SUBQ       $0x10, R8
+	CMPQ       R8, $0x10
+	JGE        loop2
+
+end2:
+	CMPQ R8, $0x04
+	JLT  end3
+
+loop3:
+	PREFETCHT0 (R9)(BX*1)
+	VCVTPS2PD  (R9), Y1
+	VMULPD     Y1, Y0, Y1
+	VADDPD     (DI), Y1, Y1
+	VMOVUPD    Y1, (DI)
+	ADDQ       $0x10, R9
+	ADDQ       $0x20, DI
+	SUBQ       $0x04, R8
+	CMPQ       R8, $0x04
+	JGE        loop3
+
+end3:
+	CMPQ R8, $0x01
+	JLT  end4
+
+loop4:
+	VMOVSS    (R9), X1
+	VCVTSS2SD X1, X1, X1
+	VMULSD    X1, X0, X1
+	VADDSD    (DI), X1, X1
+	VMOVSD    X1, (DI)
+	ADDQ      $0x04, R9
+	ADDQ      $0x08, DI
+	SUBQ      $0x01, R8
+	CMPQ      R8, $0x01
+	JGE       loop4
+
+end4:
+	VADDSD (DI), X0, X0
+	VMOVSD X0, (DI)
+
+next:
+	ADDQ $0x04, DX
+	ADDQ $0x08, SI
 	SUBQ $0x01, CX
 	CMPQ CX, $0x01
 	JGE  loop1

@@ -28,11 +28,11 @@ func ownDistances64(x *float64, n int, d int, centers *float64, near *int32, out
 	panic("kernel: no assembly")
 }
 
-func accumulate64(x *float64, n int, d int, assign *int32, sums *float64) {
+func accumulate64(x *float64, n int, d int, assign *int32, sums *float64, ahead int) {
 	panic("kernel: no assembly")
 }
 
-func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64) {
+func accumulateWeighted64(x *float64, n int, d int, w *float64, assign *int32, sums *float64, ahead int) {
 	panic("kernel: no assembly")
 }
 
@@ -48,10 +48,10 @@ func ownDistances32(x *float32, n int, d int, centers *float32, near *int32, out
 	panic("kernel: no assembly")
 }
 
-func accumulate32(x *float32, n int, d int, assign *int32, sums *float64) {
+func accumulate32(x *float32, n int, d int, assign *int32, sums *float64, ahead int) {
 	panic("kernel: no assembly")
 }
 
-func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64) {
+func accumulateWeighted32(x *float32, n int, d int, w *float64, assign *int32, sums *float64, ahead int) {
 	panic("kernel: no assembly")
 }

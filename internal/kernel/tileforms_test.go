@@ -81,7 +81,7 @@ func testCentres[T Float](t *testing.T, rng *rand.Rand, n, d, k, offset, style i
 		}
 		for _, form := range every {
 			got := clone(before)
-			accumulateCentroids(form, x, n, d, w, assign, got)
+			accumulateCentroids(form, x, n, d, w, assign, got, 0)
 			same(t, want, got, "sums", at, form)
 		}
 	}
@@ -95,10 +95,10 @@ func TestWrongCentre(t *testing.T) {
 			near := []int32{0, 1, 2, 0, 1, 2, wrong, 1}
 			require.Panics(t, func() { ownDistances(form, x, 8, 2, centers, near, out) })
 			if wrong > 0 {
-				require.Panics(t, func() { accumulateCentroids(form, x, 8, 2, nil, near, make([]float64, 9)) })
+				require.Panics(t, func() { accumulateCentroids(form, x, 8, 2, nil, near, make([]float64, 9), 0) })
 			}
 		}
-		accumulateCentroids(form, x, 8, 2, nil, []int32{-1, -2, -1, -1, -1, -1, -1, -1}, nil)
+		accumulateCentroids(form, x, 8, 2, nil, []int32{-1, -2, -1, -1, -1, -1, -1, -1}, nil, 0)
 	}
 }
 
@@ -222,7 +222,7 @@ func benchCentres[T Float](b *testing.B, element string, size, n, d, k int) {
 	at := fmt.Sprintf("/%s/d=%d,k=%d", element, d, k)
 	benchForms(b, "Panels"+at, size*k*d, 3*k*d, func(f dispatch) { p.to(f, x, one) })
 	benchForms(b, "OwnDistances"+at, size*n*d, 3*n*d, func(f dispatch) { ownDistances(f, x, n, d, rows, near, out) })
-	benchForms(b, "AccumulateCentroids"+at, size*n*d, n*d, func(f dispatch) { accumulateCentroids(f, x, n, d, nil, near, sums) })
+	benchForms(b, "AccumulateCentroids"+at, size*n*d, n*d, func(f dispatch) { accumulateCentroids(f, x, n, d, nil, near, sums, 0) })
 }
 
 func BenchmarkCentreForms(b *testing.B) {

@@ -155,9 +155,9 @@ func accumulate(f float, weighted bool) {
 	if weighted {
 		name, weight, doc = "accumulateWeighted", "w *float64, ", "adds the n rows of x and 1, times their weights,"
 	}
-	function(name+f.suffix, doc+" to d+1 sums of the centre each is\nassigned to; those assigned to a negative one are left out.",
-		"func(x *"+f.elem+", n, d int, "+weight+"assign *int32, sums *float64)")
-	x, n, assign := argument("x"), argument("n"), argument("assign")
+	function(name+f.suffix, doc+" to d+1 sums of the centre each is\nassigned to; those assigned to a negative one are left out. What is ahead bytes after x is fetched.",
+		"func(x *"+f.elem+", n, d int, "+weight+"assign *int32, sums *float64, ahead int)")
+	x, n, assign, ahead := argument("x"), argument("n"), argument("assign"), argument("ahead")
 	var w reg.GPVirtual
 	if weighted {
 		w = argument("w")
@@ -185,6 +185,9 @@ func accumulate(f float, weighted bool) {
 		}
 		for _, width := range []int{4, 1} {
 			while(columns, 4*width, func() {
+				for line := 0; line < 4*width*f.size; line += 64 {
+					a.PREFETCHT0(atIndex(p, ahead, 1, line))
+				}
 				v := ymms(width)
 				for i := range v {
 					from := at(p, 4*f.size*i)

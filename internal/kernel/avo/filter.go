@@ -25,6 +25,8 @@ func filters() {
 	singles = map[uint32]op.Mem{}
 	for _, f := range []float{float64s(), float32s()} {
 		packRows(f)
+		wideOwnDistances(f)
+		wideRoots(f)
 	}
 	for _, width := range filterWidths {
 		filterPanels(width)
@@ -99,55 +101,178 @@ func packRows(f float) {
 			}
 			return single
 		}
-		// quads holds, for each of four columns and the four after them, rows
-		// r to r+3 and r+4 to r+7.
-		quads := func(r int) [4]reg.VecVirtual {
-			var t [4]reg.VecVirtual
-			for i := range t {
-				t[i] = a.ZMM()
-				low, high := difference(r+i), difference(r+4+i)
-				a.VINSERTF32X8(op.Imm(1), high, low.AsZ(), t[i])
-			}
-			lo01, lo23 := a.ZMM(), a.ZMM()
-			a.VUNPCKLPS(t[1], t[0], lo01)
-			a.VUNPCKHPS(t[1], t[0], t[0])
-			a.VUNPCKLPS(t[3], t[2], lo23)
-			a.VUNPCKHPS(t[3], t[2], t[2])
-			c := [4]reg.VecVirtual{a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()}
-			a.VUNPCKLPD(lo23, lo01, c[0])
-			a.VUNPCKHPD(lo23, lo01, c[1])
-			a.VUNPCKLPD(t[2], t[0], c[2])
-			a.VUNPCKHPD(t[2], t[0], c[3])
-			return c
-		}
-		low, high := quads(0), quads(8)
-		for c := range low {
-			for half, selected := range []uint64{0x88, 0xdd} {
-				column := a.ZMM()
-				a.VSHUFF32X4(op.Imm(selected), high[c], low[c], column)
-				a.VMOVUPS(column, at(y, 4*filterRows*(c+4*half)))
-				square := a.ZMM()
-				a.VMULPS(column, column, square)
-				a.VADDPS(square, sum[c%2], sum[c%2])
-			}
+		for c, column := range columnsOf16(difference) {
+			a.VMOVUPS(column, at(y, 4*filterRows*c))
+			a.VMULPS(column, column, column)
+			a.VADDPS(column, sum[c%2], sum[c%2])
 		}
 		a.ADDQ(op.Imm(8), j)
 		a.ADDQ(op.Imm(uint64(8*f.size)), middle)
 		a.ADDQ(op.I32(8*4*filterRows), y)
 	}
 	while(d, 8, func() { block(nil) })
-	ifNotZero(d, func() {
-		bits, mask := a.GP64(), a.K()
-		a.MOVQ(op.I32(-1), bits)
-		columns := reg.RCX
-		a.MOVQ(d, columns)
-		a.SHLQ(reg.CL, bits)
-		a.NOTQ(bits)
-		a.KMOVW(bits.As32(), mask)
-		block(mask)
-	})
+	ifNotZero(d, func() { block(maskOf(d)) })
 	a.VADDPS(sum[1], sum[0], sum[0])
 	a.VMOVUPS(sum[0], at(argument("norms"), 0))
+	done()
+}
+
+// maskOf returns a mask of the first n lanes, n being less than sixteen.
+func maskOf(n reg.GPVirtual) reg.Register {
+	bits, mask := a.GP64(), a.K()
+	a.MOVQ(op.I32(-1), bits)
+	a.MOVQ(n, reg.RCX)
+	a.SHLQ(reg.CL, bits)
+	a.NOTQ(bits)
+	a.KMOVW(bits.As32(), mask)
+	return mask
+}
+
+// columnsOf16 transposes sixteen rows of eight values of single precision; row returns
+// the one of a number in a register that it gives away.
+func columnsOf16(row func(r int) reg.VecVirtual) (columns [8]reg.VecVirtual) {
+	// quads holds, for each of four columns and the four after them, rows r to r+3 and
+	// r+4 to r+7.
+	quads := func(r int) [4]reg.VecVirtual {
+		var t [4]reg.VecVirtual
+		for i := range t {
+			t[i] = a.ZMM()
+			low, high := row(r+i), row(r+4+i)
+			a.VINSERTF32X8(op.Imm(1), high, low.AsZ(), t[i])
+		}
+		lo01, lo23 := a.ZMM(), a.ZMM()
+		a.VUNPCKLPS(t[1], t[0], lo01)
+		a.VUNPCKHPS(t[1], t[0], t[0])
+		a.VUNPCKLPS(t[3], t[2], lo23)
+		a.VUNPCKHPS(t[3], t[2], t[2])
+		c := [4]reg.VecVirtual{a.ZMM(), a.ZMM(), a.ZMM(), a.ZMM()}
+		a.VUNPCKLPD(lo23, lo01, c[0])
+		a.VUNPCKHPD(lo23, lo01, c[1])
+		a.VUNPCKLPD(t[2], t[0], c[2])
+		a.VUNPCKHPD(t[2], t[0], c[3])
+		return c
+	}
+	low, high := quads(0), quads(8)
+	for c := range low {
+		for half, selected := range []uint64{0x88, 0xdd} {
+			columns[c+4*half] = a.ZMM()
+			a.VSHUFF32X4(op.Imm(selected), high[c], low[c], columns[c+4*half])
+		}
+	}
+	return columns
+}
+
+// columnsOf8 transposes eight rows of eight values, which it overwrites.
+func columnsOf8(rows [8]reg.VecVirtual) (columns [8]reg.VecVirtual) {
+	for odd, unpack := range []func(ops ...op.Op){a.VUNPCKLPD, a.VUNPCKHPD} {
+		var pairs [4]reg.VecVirtual // of rows: columns odd, odd+2, odd+4, odd+6
+		for i := range pairs {
+			pairs[i] = a.ZMM()
+			unpack(rows[2*i+1], rows[2*i], pairs[i])
+		}
+		for next, selected := range []uint64{0x88, 0xdd} {
+			low, high := a.ZMM(), a.ZMM()
+			a.VSHUFF64X2(op.Imm(selected), pairs[1], pairs[0], low)
+			a.VSHUFF64X2(op.Imm(selected), pairs[3], pairs[2], high)
+			for half, selected := range []uint64{0x88, 0xdd} {
+				columns[odd+2*next+4*half] = a.ZMM()
+				a.VSHUFF64X2(op.Imm(selected), high, low, columns[odd+2*next+4*half])
+			}
+		}
+	}
+	return columns
+}
+
+// wideOwnDistances is ownDistances for as many rows at a time as a register has lanes;
+// columns that are missing to the last eight count as zeros, which add nothing.
+func wideOwnDistances(f float) {
+	count := 64 / f.size
+	function("wideOwnDistances"+f.suffix, fmt.Sprintf("is ownDistances%s for n a multiple of %d.", f.suffix, count),
+		"func(x *"+f.elem+", n, d int, centers *"+f.elem+", near *int32, out *"+f.elem+")")
+	rows, own := a.AllocLocal(8*count), a.AllocLocal(8*count)
+	x, n, near, out := argument("x"), argument("n"), argument("near"), argument("out")
+	while(n, count, func() {
+		d, centers, j := argument("d"), argument("centers"), a.GP64()
+		for r := range count {
+			p := a.GP64()
+			a.MOVQ(x, rows.Offset(8*r))
+			a.LEAQ(atIndex(x, d, uint8(f.size), 0), x)
+			a.MOVLQSX(at(near, 4*r), p)
+			a.IMULQ(d, p)
+			a.LEAQ(atIndex(centers, p, uint8(f.size), 0), p)
+			a.MOVQ(p, own.Offset(8*r))
+		}
+		acc := zmms(1)[0]
+		a.XORQ(j, j)
+		block := func(mask reg.Register) {
+			square := func(r int) reg.VecVirtual {
+				p, q, v := a.GP64(), a.GP64(), reg.VecVirtual(nil)
+				if v = a.YMM(); f.size == 8 {
+					v = a.ZMM()
+				}
+				a.MOVQ(rows.Offset(8*r), p)
+				a.MOVQ(own.Offset(8*r), q)
+				from, centre := atIndex(p, j, uint8(f.size), 0), atIndex(q, j, uint8(f.size), 0)
+				move, moveSome := f.move, a.VMOVUPS_Z
+				if f.size == 8 {
+					moveSome = a.VMOVUPD_Z
+				}
+				if mask == nil {
+					move(from, v)
+					f.sub(centre, v, v)
+				} else {
+					c := a.YMM()
+					if f.size == 8 {
+						c = a.ZMM()
+					}
+					moveSome(from, mask, v)
+					moveSome(centre, mask, c)
+					f.sub(c, v, v)
+				}
+				f.mul(v, v, v)
+				return v
+			}
+			var columns [8]reg.VecVirtual
+			if f.size == 8 {
+				var t [8]reg.VecVirtual
+				for r := range t {
+					t[r] = square(r)
+				}
+				columns = columnsOf8(t)
+			} else {
+				columns = columnsOf16(square)
+			}
+			for _, c := range columns {
+				f.add(c, acc, acc)
+			}
+			a.ADDQ(op.Imm(8), j)
+		}
+		while(d, 8, func() { block(nil) })
+		ifNotZero(d, func() { block(maskOf(d)) })
+		f.move(acc, at(out, 0))
+		a.ADDQ(op.Imm(uint64(4*count)), near)
+		a.ADDQ(op.Imm(64), out)
+	})
+	done()
+}
+
+// wideRoots writes square roots, eight at a time.
+func wideRoots(f float) {
+	function("wideRoots"+f.suffix, "sets out[i] to the root of x[i] in float64, for n a multiple of eight.",
+		"func(x *"+f.elem+", n int, out *float64)")
+	x, n, out := argument("x"), argument("n"), argument("out")
+	while(n, 8, func() {
+		v := a.ZMM()
+		if f.size == 4 {
+			a.VCVTPS2PD(at(x, 0), v)
+			a.VSQRTPD(v, v)
+		} else {
+			a.VSQRTPD(at(x, 0), v)
+		}
+		a.VMOVUPD(v, at(out, 0))
+		a.ADDQ(op.Imm(uint64(8*f.size)), x)
+		a.ADDQ(op.Imm(64), out)
+	})
 	done()
 }
 
