@@ -42,6 +42,13 @@ func (x *explained[K]) takeWork() *work[K] {
 	}
 }
 
+func (x *explained[K]) giveWork(w *work[K]) {
+	select {
+	case x.works <- w:
+	default:
+	}
+}
+
 // explain writes the values, or those of pairs, of rows.
 func (x *explained[K]) explain(src *source, from, to int, out []float64, pairs bool) {
 	w := x.takeWork()
@@ -70,10 +77,7 @@ func (x *explained[K]) explain(src *source, from, to int, out []float64, pairs b
 			x.finish(o, all[o*size:][:size], width, pairs)
 		}
 	}
-	select {
-	case x.works <- w:
-	default:
-	}
+	x.giveWork(w)
 }
 
 // finish averages what the trees added for one output and enters the bias. Of pairs, one half
@@ -138,19 +142,19 @@ func (w *walker[K]) visit(at int32, depth int) {
 		return
 	}
 	clear(up)
-	hot := left + w.turn(at)
+	hot := left + w.turn(w.keys, at)
 	f := w.feature(at)
 	w.child(f, left, hot == left, depth, down, up)
 	w.child(f, left+1, hot != left, depth, down, up)
 }
 
-// turn is 1 where the row goes right.
-func (w *walker[K]) turn(at int32) int32 {
-	n := &w.links[at]
+// turn is 1 where a row goes right at a link.
+func (x *explained[K]) turn(keys []K, at int32) int32 {
+	n := &x.links[at]
 	if n.slot < 0 {
-		return w.look(n, w.keys[^n.slot])
+		return x.look(n, keys[^n.slot])
 	}
-	if w.keys[n.slot] > n.above {
+	if keys[n.slot] > n.above {
 		return 1
 	}
 	return 0

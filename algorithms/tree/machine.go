@@ -266,6 +266,8 @@ func (l *layout[K]) keyAt(s int32, x float64) (k K) {
 // fillBlock makes keys and masks of a block.
 func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
 	switch {
+	case len(l.slots) == 0: // all trees are single leaves
+		return
 	case src.sparse:
 		for i := range n {
 			l.fillSparse(src, from+i, a.keys[i:], lanes)

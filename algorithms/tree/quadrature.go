@@ -35,7 +35,7 @@ func legendre(n int, x float64) (p, slope float64) {
 	before, p := 1.0, x
 	for k := 2; k <= n; k++ {
 		k := float64(k)
-		before, p = p, (float64((2*k-1)*float64(x*p))-float64((k-1)*before))/k
+		before, p = p, (float64((k+k-1)*float64(x*p))-float64((k-1)*before))/k
 	}
 	return p, float64(n) * (before - float64(x*p)) / float64((1-x)*(1+x))
 }

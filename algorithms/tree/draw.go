@@ -1,0 +1,214 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// DrawOptions say how a tree is drawn.
+type DrawOptions struct {
+	// Depth is the number of levels of splits that are drawn, 0 for all. Where a split is
+	// left out, its box says how many leaves it has.
+	Depth int
+}
+
+// maxDrawn is the largest number of boxes in a drawing.
+const maxDrawn = 2000
+
+// Sizes in units, which are points of an SVG and half as large as pixels of a PNG: of a
+// character, and the spaces around texts, between boxes side by side and between levels.
+const (
+	charWidth, charHeight = 6, 11
+	padding               = 4
+	boxGap                = 10
+	levelGap              = 34
+	margin                = 12
+	maxChars              = 28
+)
+
+// colour is what boxes are filled with.
+type colour uint8
+
+const (
+	white colour = iota
+	grey         // splits that are not drawn further
+	blue         // leaves that add
+	amber        // leaves that take away
+)
+
+// box is a node of a drawing.
+type box struct {
+	lines       []string
+	fill        colour
+	x, y        int // middle of the upper edge
+	w, h        int
+	left, right int // boxes below, 0 for none
+	// missing is where missing values go, below which a dot is: -1 left, 1 right, 0 nowhere.
+	missing int
+}
+
+// drawing is a tree laid out.
+type drawing struct {
+	boxes []box
+	w, h  int
+}
+
+// drawing lays a tree out: boxes of one level stand side by side, each parent over the middle
+// of its children, and subtrees as close as their outlines let them (after Reingold and
+// Tilford, Tidier Drawings of Trees, 1981).
+func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
+	if tree < 0 || tree >= len(e.Trees) {
+		return nil, fmt.Errorf("tree: there is no tree %d among %d", tree, len(e.Trees))
+	}
+	d := &drawing{}
+	t := &e.Trees[tree]
+	type open struct {
+		node   int32
+		depth  int
+		parent int
+	}
+	for todo := []open{{}}; len(todo) > 0; {
+		next := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		i := len(d.boxes)
+		if i == maxDrawn {
+			return nil, fmt.Errorf("tree: tree %d has more than %d boxes to draw: set DrawOptions.Depth", tree, maxDrawn)
+		}
+		n := &t.Nodes[next.node]
+		cut := !n.Leaf() && o.Depth > 0 && next.depth == o.Depth
+		d.boxes = append(d.boxes, e.box(tree, next.node, cut, next.depth))
+		if i > 0 {
+			if p := &d.boxes[next.parent]; p.left == 0 {
+				p.left = i
+			} else {
+				p.right = i
+			}
+		}
+		if !n.Leaf() && !cut {
+			todo = append(todo, open{n.Right, next.depth + 1, i}, open{n.Left, next.depth + 1, i})
+		}
+	}
+	d.place()
+	return d, nil
+}
+
+// box makes the box of a node, with y counted in levels.
+func (e *Ensemble) box(tree int, node int32, cut bool, depth int) box {
+	t := &e.Trees[tree]
+	n := &t.Nodes[node]
+	b := box{y: depth}
+	switch {
+	case n.Leaf():
+		var texts []string
+		for _, v := range e.values(t, node) {
+			texts = append(texts, short(v))
+		}
+		b.lines = []string{strings.Join(texts, " ")}
+		if b.fill = blue; t.Values == nil && n.Value < 0 {
+			b.fill = amber
+		}
+	case cut:
+		b.lines, b.fill = []string{e.Condition(tree, node), fmt.Sprintf("... %d leaves", t.leavesBelow(node))}, grey
+	default:
+		b.lines = []string{e.Condition(tree, node), "gain " + short(n.Gain)}
+		switch {
+		case n.Flags&(NaNIsZero|ZeroMissing) == NaNIsZero:
+		case n.Flags&DefaultLeft != 0:
+			b.missing = -1
+		default:
+			b.missing = 1
+		}
+	}
+	b.lines = append(b.lines, "cover "+short(n.Cover))
+	if !n.Leaf() && n.Flags&Categorical == 0 { // rather the name than the threshold
+		than := " < " + number(n.Threshold)
+		b.lines[0] = shorten(e.Features[n.Feature], maxChars-len(than)) + than
+	}
+	for i, line := range b.lines {
+		b.lines[i] = shorten(line, maxChars)
+		b.w = max(b.w, utf8.RuneCountInString(b.lines[i])*charWidth+2*padding)
+	}
+	b.w += b.w & 1
+	b.h = len(b.lines)*charHeight + 2*padding
+	return b
+}
+
+// shorten cuts a text to so many characters, at least three.
+func shorten(s string, chars int) string {
+	if utf8.RuneCountInString(s) <= chars {
+		return s
+	}
+	return string([]rune(s)[:max(chars-3, 0)]) + "..."
+}
+
+// leavesBelow counts the leaves below a node.
+func (t *Tree) leavesBelow(node int32) int {
+	leaves := 0
+	for open := []int32{node}; len(open) > 0; {
+		n := &t.Nodes[open[len(open)-1]]
+		open = open[:len(open)-1]
+		if n.Leaf() {
+			leaves++
+		} else {
+			open = append(open, n.Left, n.Right)
+		}
+	}
+	return leaves
+}
+
+// outline is, for the levels of a subtree from its root, how far its boxes reach to either
+// side of the root's middle.
+type outline struct{ left, right []int }
+
+// place gives the boxes their places. Boxes stand behind their parents, so that going
+// backwards meets children first.
+func (d *drawing) place() {
+	outlines := make([]outline, len(d.boxes))
+	half := make([]int, len(d.boxes)) // from the middle of a parent to that of a child
+	tall := 0
+	for i := len(d.boxes) - 1; i >= 0; i-- {
+		b := &d.boxes[i]
+		tall = max(tall, b.h)
+		own := outline{[]int{-b.w / 2}, []int{b.w / 2}}
+		if b.left > 0 {
+			l, r := outlines[b.left], outlines[b.right]
+			apart := 0
+			for level := range min(len(l.left), len(r.left)) {
+				apart = max(apart, l.right[level]-r.left[level]+boxGap)
+			}
+			half[i] = (apart + 1) / 2
+			for level := range max(len(l.left), len(r.left)) {
+				own.left = append(own.left, side(l.left, r.left, level, half[i], -1))
+				own.right = append(own.right, side(r.right, l.right, level, half[i], 1))
+			}
+			outlines[b.left], outlines[b.right] = outline{}, outline{}
+		}
+		outlines[i] = own
+	}
+	low, high := 0, 0
+	for level := range outlines[0].left {
+		low, high = min(low, outlines[0].left[level]), max(high, outlines[0].right[level])
+	}
+	d.boxes[0].x = margin - low
+	levels := 0
+	for i := range d.boxes {
+		b := &d.boxes[i]
+		levels = max(levels, b.y)
+		b.y = margin + b.y*(tall+levelGap)
+		if b.left > 0 {
+			d.boxes[b.left].x, d.boxes[b.right].x = b.x-half[i], b.x+half[i]
+		}
+	}
+	d.w = high - low + 2*margin
+	d.h = (levels+1)*tall + levels*levelGap + 2*margin
+}
+
+// side is how far two subtrees reach on one side: near's outline where it has the level, moved
+// half to that side, or else far's, moved half to the other.
+func side(near, far []int, level, half, sign int) int {
+	if level < len(near) {
+		return near[level] + sign*half
+	}
+	return far[level] - sign*half
+}

@@ -1,0 +1,73 @@
+package tree
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoAllocation predicts and explains rows without allocating.
+func TestNoAllocation(t *testing.T) {
+	for name, s := range shapes {
+		e := valid(t, 1, s)
+		scorer := e.Scorer()
+		explainer, err := e.Explainer(ExplainOptions{})
+		require.NoError(t, err)
+		const n = 130
+		x, x32 := make([]float64, n*s.features), make([]float32, s.features)
+		out, leaves := make([]float64, n*e.Outputs), make([]int32, n*len(e.Trees))
+		values := make([]float64, e.Outputs*(s.features+1))
+		col, val := []int32{0, 2}, []float64{1, 2}
+		for what, f := range map[string]func(){
+			"Scores":       func() { scorer.Scores(x, out) },
+			"Scores32":     func() { scorer.Scores32(x32, out) },
+			"ScoresSparse": func() { scorer.ScoresSparse(col, val, AbsentIsZero, out) },
+			"Leaves":       func() { scorer.Leaves(x, leaves) },
+			"Values":       func() { explainer.Values(x, values) },
+		} {
+			require.Zero(t, testing.AllocsPerRun(5, f), "%s of %s", what, name)
+		}
+		// A batch costs a few allocations, however many rows and trees it has.
+		require.LessOrEqual(t, testing.AllocsPerRun(5, func() { scorer.Dense(x, n, out, 1) }), 2.0, name)
+	}
+}
+
+// TestConcurrent uses one Scorer and one Explainer from many goroutines.
+func TestConcurrent(t *testing.T) {
+	for _, name := range []string{"everything", "deepSingle", "forest"} {
+		s := shapes[name]
+		e := valid(t, 1, s)
+		scorer := e.Scorer()
+		explainer, err := e.Explainer(ExplainOptions{})
+		require.NoError(t, err)
+		const n = 40
+		x := make([]float64, n*s.features)
+		for i := range x {
+			x[i] = float64(i%23) / 4
+		}
+		want := make([]float64, n*e.Outputs)
+		wantValues := make([]float64, n*e.Outputs*(s.features+1))
+		scorer.Dense(x, n, want, 1)
+		explainer.DenseValues(x, n, wantValues, 1)
+		var all sync.WaitGroup
+		for g := range 20 {
+			all.Go(func() {
+				out, values := make([]float64, n*e.Outputs), make([]float64, len(wantValues))
+				scorer.Dense(x, n, out, 1+g%3)
+				if g%2 == 0 {
+					for i := range n {
+						scorer.Scores(x[i*s.features:], out[i*e.Outputs:])
+					}
+				}
+				explainer.DenseValues(x, n, values, 1+g%2)
+				if !equalBits(want, out) || !equalBits(wantValues, values) {
+					t.Error("another result beside other goroutines")
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+func equalBits(a, b []float64) bool { return firstOtherBits(a, b) < 0 }
