@@ -170,36 +170,15 @@ func (s *State) numbering(j *job, out []int32) []int32 {
 		return out
 	}
 	q := &splitQueue{j: j}
-	for next := int32(0); ; {
-		if v := &j.nodes[next]; v.left != 0 {
-			out = append(out, v.left, v.left+1)
-			for n := v.left; n <= v.left+1; n++ {
-				if j.nodes[n].left != 0 {
-					heap.Push(q, n)
-				}
-			}
+	for next := int32(0); ; next = heap.Pop(q).(int32) {
+		if left := j.nodes[next].left; left != 0 {
+			out = append(out, left, left+1)
+			q.follow(next)
 		}
 		if len(q.nodes) == 0 {
 			return out
 		}
-		next = heap.Pop(q).(int32)
 	}
-}
-
-// splitQueue has nodes that were split, that which comes first on top.
-type splitQueue struct {
-	j     *job
-	nodes []int32
-}
-
-func (q *splitQueue) Len() int           { return len(q.nodes) }
-func (q *splitQueue) Less(x, y int) bool { return q.j.before(q.nodes[x], q.nodes[y]) }
-func (q *splitQueue) Swap(x, y int)      { q.nodes[x], q.nodes[y] = q.nodes[y], q.nodes[x] }
-func (q *splitQueue) Push(n any)         { q.nodes = append(q.nodes, n.(int32)) }
-func (q *splitQueue) Pop() any {
-	n := q.nodes[len(q.nodes)-1]
-	q.nodes = q.nodes[:len(q.nodes)-1]
-	return n
 }
 
 // Grown returns tree k of the batch. It is the caller's, and the State forgets it at the

@@ -1,6 +1,7 @@
 package grow
 
 import (
+	"container/heap"
 	"math"
 )
 
@@ -34,6 +35,10 @@ type job struct {
 	rows   []int32 // of the subtask in the bag, by node; nil where all are, in order
 	bagged bool    // rows were given
 	listed bool    // rows are listed, those of each node together
+
+	// Leaf by leaf: what waits for its turn, split or open, and how many had theirs.
+	queue splitQueue
+	turns int
 
 	draws    draws
 	features []int32   // that the tree looks at
@@ -97,4 +102,32 @@ func (j *job) splits(n int32, p *Params) int64 {
 		}
 	}
 	return max(most, 1)
+}
+
+// splitQueue has nodes that are or may be split, that which comes first on top.
+type splitQueue struct {
+	j     *job
+	nodes []int32
+}
+
+func (q *splitQueue) Len() int           { return len(q.nodes) }
+func (q *splitQueue) Less(x, y int) bool { return q.j.before(q.nodes[x], q.nodes[y]) }
+func (q *splitQueue) Swap(x, y int)      { q.nodes[x], q.nodes[y] = q.nodes[y], q.nodes[x] }
+
+// Push and Pop are for package heap.
+func (q *splitQueue) Push(n any) { q.nodes = append(q.nodes, n.(int32)) }
+func (q *splitQueue) Pop() any {
+	n := q.nodes[len(q.nodes)-1]
+	q.nodes = q.nodes[:len(q.nodes)-1]
+	return n
+}
+
+// follow adds the children of a node that was split.
+func (q *splitQueue) follow(n int32) {
+	left := q.j.nodes[n].left
+	for c := left; c <= left+1; c++ {
+		if v := &q.j.nodes[c]; v.left != 0 || v.open {
+			heap.Push(q, c)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package grow
 
 import (
+	"container/heap"
 	"fmt"
 	"math"
 	"slices"
@@ -223,7 +224,7 @@ func (s *State) splitNodes() error {
 	}
 	for k, j := range s.active() {
 		s.pick(j)
-		for _, n := range s.heap {
+		for _, n := range s.picked {
 			s.split(j, n)
 			s.splits = append(s.splits, task{int32(k), n})
 			v := &j.nodes[n]
@@ -234,43 +235,63 @@ func (s *State) splitNodes() error {
 	return nil
 }
 
-// pick lists, in s.heap, the open leaves of a job that are split next. Level by level these
-// are all of them, of largest gains first where leaves are limited. Leaf by leaf it is the
-// one of largest gain, and further ones only where they are split in any case: where leaves
-// are not limited, or are enough even if the subtrees of all leaves before become as large
-// as they can.
+// pick lists, in s.picked, the open leaves of a job that are split next.
 func (s *State) pick(j *job) {
-	s.heap = s.heap[:0]
-	for n := range j.nodes {
-		if j.nodes[n].open {
-			s.heap = append(s.heap, int32(n))
-		}
-	}
-	limit := s.p.MaxLeaves
-	if limit == 0 {
+	s.picked = s.picked[:0]
+	if s.p.LeafWise && s.p.MaxLeaves > 0 {
+		s.pickFirst(j)
 		return
 	}
-	slices.SortFunc(s.heap, func(x, y int32) int {
+	for n := range j.nodes {
+		if j.nodes[n].open {
+			s.picked = append(s.picked, int32(n))
+		}
+	}
+	left := s.p.MaxLeaves - j.leaves
+	if s.p.MaxLeaves == 0 || len(s.picked) <= left {
+		return
+	}
+	slices.SortFunc(s.picked, func(x, y int32) int {
 		if j.before(x, y) {
 			return -1
 		}
 		return 1
 	})
-	budget, n := int64(limit-j.leaves), 0
-	for need := int64(0); n < len(s.heap) && need < budget; n++ {
-		if s.p.LeafWise {
-			need += min(j.splits(s.heap[n], &s.p), math.MaxInt32)
-		} else {
-			need++
-		}
+	for _, n := range s.picked[left:] {
+		s.close(&j.nodes[n])
 	}
-	for _, x := range s.heap[n:] {
-		if !s.p.LeafWise {
-			s.close(&j.nodes[x])
-		}
+	s.picked = s.picked[:left]
+	slices.Sort(s.picked)
+}
+
+// pickFirst picks the leaf of largest gain of those that there would be if leaves were
+// split one at a time, and the next ones only if there are leaves enough for them even if
+// the subtrees of all leaves before become as large as they can. So the tree is that of
+// one leaf at a time, though leaves may be split before it is their turn; their children
+// wait until it is.
+func (s *State) pickFirst(j *job) {
+	q := &j.queue
+	if len(q.nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
+		heap.Push(q, int32(0))
 	}
-	s.heap = s.heap[:n]
-	slices.Sort(s.heap)
+	for len(q.nodes) > 0 && j.nodes[q.nodes[0]].left != 0 {
+		q.follow(heap.Pop(q).(int32))
+		j.turns++
+	}
+	budget := int64(s.p.MaxLeaves - 1 - j.turns)
+	s.looked = s.looked[:0]
+	for need := int64(0); len(q.nodes) > 0 && need < budget; {
+		n := heap.Pop(q).(int32)
+		s.looked = append(s.looked, n)
+		if j.nodes[n].left == 0 {
+			s.picked = append(s.picked, n)
+		}
+		need += j.splits(n, &s.p)
+	}
+	for _, n := range s.looked {
+		heap.Push(q, n)
+	}
+	slices.Sort(s.picked)
 }
 
 // split gives a node its children and sends its rows there.

@@ -99,14 +99,13 @@ func (s *scorer) newton(g, h, w float64) float64 {
 
 // gini is Σc²/N.
 func gini(counts []int64) float64 {
-	n, squares := 0.0, 0.0
-	for _, c := range counts {
-		v := float64(c)
-		n += v
-		squares += float64(v * v)
-	}
+	n, squares := float64(total(counts)), 0.0
 	if n == 0 {
 		return 0
+	}
+	for _, c := range counts {
+		v := float64(c)
+		squares += float64(v * v)
 	}
 	return squares / n
 }

@@ -12,7 +12,8 @@ import (
 
 // Grower adds the growth of trees to a queue. It is immutable and shared by all subtasks.
 type Grower struct {
-	p Params
+	p          Params
+	packedFrom int64 // rows of the job from which on histograms have packed pairs
 }
 
 // New returns a Grower, or what is wrong with the parameters.
@@ -20,7 +21,7 @@ func New(p Params) (*Grower, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &Grower{p}, nil
+	return &Grower{p, packedFrom}, nil
 }
 
 // Objects of the queue.
@@ -43,6 +44,7 @@ type State struct {
 	data   *bins.Data
 	slots  *slots
 	all    int64 // rows of the job
+	large  bool  // they are enough for packed pairs
 	task   int
 	tasks  int
 	width  int // integers of a sum
@@ -71,8 +73,7 @@ type State struct {
 	local   []int64 // sums of a node, where classes are counted
 	ones    []int64
 	spare   []int32
-	heap    []int32
-	bestOf  split
+	picked  []int32
 	maxima  []float64
 	spreads []int64
 	buffers struct {
@@ -108,6 +109,7 @@ func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error)
 	}
 	s := &State{p: g.p, data: data, task: ctx.TaskID(), tasks: ctx.NumTask()}
 	s.all = data.Facts.Rows
+	s.large = s.all >= g.packedFrom
 	s.slots = newSlots(data.Layout, s.tasks, s.task)
 	s.usable = usable(data.Layout)
 	s.scored = 2
@@ -179,7 +181,7 @@ func (s *State) Begin(b Batch) {
 		s.targets = append(s.targets, &Target{})
 	}
 	for _, t := range s.targets[:b.Targets] {
-		t.reset(s.data.Rows, s.all >= packedFrom)
+		t.reset(s.data.Rows, s.large)
 	}
 	for len(s.jobs) < b.Trees {
 		s.jobs = append(s.jobs, &job{})
@@ -191,6 +193,7 @@ func (s *State) Begin(b Batch) {
 		}
 		j.nodes, j.totals, j.leaves = j.nodes[:0], j.totals[:0], 0
 		j.bagged, j.listed = false, false
+		j.queue, j.turns = splitQueue{j, j.queue.nodes[:0]}, 0
 		s.drawFeatures(j)
 	}
 	s.pending, s.building, s.splits, s.kept = s.pending[:0], s.building[:0], s.splits[:0], 0

@@ -1,0 +1,6 @@
+//go:build !soak
+
+package grow
+
+// referenceProblems is the number of random problems.
+const referenceProblems = 300

@@ -1,0 +1,339 @@
+package grow
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// Ways in which rows hold a feature.
+const (
+	asColumn = iota
+	asBundle
+	asSparse
+	asNothing
+)
+
+// randomProblem draws rows whose features have few bins, many ties, missing values, and
+// gradients that repeat, so that equal gains are common.
+func randomProblem(rng *rand.Rand, n int, p *Params) (*problem, []int) {
+	x := &problem{bins: make([][]int, n), trees: 1 + rng.IntN(3), first: rng.IntN(5), large: rng.IntN(2) == 0}
+	count := 1 + rng.IntN(7)
+	kinds := make([]int, count)
+	for f := range count {
+		feature := bins.Feature{Name: fmt.Sprint("f", f), Number: f, Column: -1, Slot: -1, Implicit: -1}
+		feature.Bins = 1 + rng.IntN(9)
+		kinds[f] = rng.IntN(4)
+		if kinds[f] == asNothing && rng.IntN(3) > 0 {
+			kinds[f] = asColumn
+		}
+		if feature.Categorical = rng.IntN(3) == 0; feature.Categorical {
+			for b := range feature.Bins {
+				feature.Codes = append(feature.Codes, int32(3*b+rng.IntN(3)))
+			}
+		} else {
+			for b := range feature.Bins - 1 {
+				feature.Cuts = append(feature.Cuts, float32(b)+0.5)
+			}
+		}
+		switch kinds[f] {
+		case asNothing:
+			feature.Bins, feature.Cuts, feature.Codes = 0, nil, nil
+		case asBundle, asSparse:
+			feature.Implicit = rng.IntN(feature.Bins + 1)
+		}
+		x.features = append(x.features, feature)
+	}
+	missing := rng.IntN(3) // none, some, many
+	for r := range n {
+		x.bins[r] = make([]int, count)
+		bundled := false
+		for f := range x.features {
+			feature := &x.features[f]
+			bin := rng.IntN(feature.Bins + 1)
+			if missing == 0 || missing == 1 && rng.IntN(3) > 0 {
+				bin = rng.IntN(max(feature.Bins, 1))
+			}
+			switch {
+			case kinds[f] == asNothing:
+				bin = 0
+			case kinds[f] == asBundle && (bundled || rng.IntN(2) == 0):
+				bin = feature.Implicit
+			case kinds[f] == asSparse && rng.IntN(2) == 0:
+				bin = feature.Implicit
+			}
+			bundled = bundled || kinds[f] == asBundle && bin != feature.Implicit
+			x.bins[r][f] = bin
+		}
+	}
+	randomTargets(rng, x, n, p)
+	return x, kinds
+}
+
+func randomTargets(rng *rand.Rand, x *problem, n int, p *Params) {
+	coarse := rng.IntN(2) == 0
+	heavy := rng.IntN(4) == 0
+	targets := 1 + rng.IntN(x.trees)
+	for range targets {
+		g, h := make([]float64, n), make([]float64, n)
+		for r := range n {
+			g[r], h[r] = rng.NormFloat64(), rng.Float64()
+			if coarse {
+				g[r], h[r] = math.Round(2*g[r]), math.Round(2*h[r])
+			}
+			if heavy && rng.IntN(20) == 0 {
+				g[r] *= 1e5
+			}
+		}
+		x.g, x.h = append(x.g, g), append(x.h, h)
+	}
+	if p.Criterion != Newton {
+		x.class = make([]int32, n)
+		for r := range n {
+			x.class[r] = int32(rng.IntN(p.Classes))
+		}
+		if rng.IntN(2) == 0 {
+			x.weight = make([]float64, n)
+			for r := range n {
+				x.weight[r] = 0.1 + rng.Float64()
+			}
+		}
+	}
+	x.bag = make([][]int32, x.trees)
+	for k := range x.bag {
+		if rng.IntN(3) == 0 {
+			x.bag[k] = []int32{}
+			for r := range n {
+				for range rng.IntN(3) {
+					x.bag[k] = append(x.bag[k], int32(r))
+				}
+			}
+			if len(x.bag[k]) == 0 {
+				x.bag[k] = append(x.bag[k], 0)
+			}
+		}
+	}
+}
+
+// layout places the features of a problem in columns, bundles and sparse slots.
+func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
+	l := &bins.Layout{Features: x.features}
+	var bundle []int
+	for f, kind := range kinds {
+		feature := &l.Features[f]
+		switch kind {
+		case asColumn:
+			feature.Column, feature.Slot = len(l.Columns), l.Slots
+			l.Columns = append(l.Columns, bins.Column{Slot: l.Slots, Width: feature.Bins + 1, Features: []int{f}})
+			l.Slots += feature.Bins + 1
+		case asBundle:
+			bundle = append(bundle, f)
+		}
+	}
+	if len(bundle) > 0 {
+		c := bins.Column{Slot: l.Slots, Width: 1, Features: bundle}
+		for _, f := range bundle {
+			feature := &l.Features[f]
+			feature.Column, feature.Slot = len(l.Columns), l.Slots+c.Width
+			c.Width += feature.Bins
+		}
+		l.Slots += c.Width
+		l.Columns = append(l.Columns, c)
+	}
+	l.ColumnSlots = l.Slots
+	for f, kind := range kinds {
+		if kind == asSparse {
+			l.Features[f].Slot = l.Slots
+			l.Slots += l.Features[f].Bins
+		}
+	}
+	most := 1 + rng.IntN(4)
+	for c := range l.Columns {
+		l.Columns[c].Block, l.Columns[c].Offset = c/most, c%most
+	}
+	return l
+}
+
+// data is what a subtask has of the rows from lo to hi.
+func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
+	d := &bins.Data{Facts: &bins.Facts{Rows: int64(len(x.bins))}, Layout: l, Rows: hi - lo}
+	for c := range l.Columns {
+		column := &l.Columns[c]
+		if column.Offset == 0 {
+			d.Blocks = append(d.Blocks, bins.Block{First: c})
+		}
+		d.Blocks[column.Block].Stride++
+	}
+	for b := range d.Blocks {
+		d.Blocks[b].Bins = make([]byte, d.Rows*d.Blocks[b].Stride)
+	}
+	sparse := l.Slots > l.ColumnSlots
+	if sparse {
+		d.Sparse.RowPtr = []int64{0}
+	}
+	for r := range d.Rows {
+		for f := range l.Features {
+			feature := &l.Features[f]
+			slot := feature.SlotOf(x.bins[lo+r][f])
+			switch {
+			case slot < 0:
+			case feature.Column < 0:
+				d.Sparse.Slots = append(d.Sparse.Slots, uint32(slot))
+			default:
+				c := &l.Columns[feature.Column]
+				block := &d.Blocks[c.Block]
+				block.Bins[r*block.Stride+c.Offset] = byte(slot - c.Slot)
+			}
+		}
+		if sparse {
+			d.Sparse.RowPtr = append(d.Sparse.RowPtr, int64(len(d.Sparse.Slots)))
+		}
+	}
+	return d
+}
+
+// outcome is what a run gave: trees, the node in which each row ended, and the rows of each
+// leaf's bag.
+type outcome struct {
+	trees  []tree.Tree
+	leaves [][]int32
+	routed [][]int32
+	bags   []map[int32][]int32
+}
+
+// run grows the trees of a problem at parallelism p.
+func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds int) (outcome, *engine.Result) {
+	t.Helper()
+	g, err := New(params)
+	require.NoError(t, err)
+	g.packedFrom = math.MaxInt64
+	if x.large {
+		g.packedFrom = 0
+	}
+	n := len(x.bins)
+	var mu sync.Mutex
+	out := outcome{leaves: make([][]int32, x.trees), routed: make([][]int32, x.trees), bags: make([]map[int32][]int32, x.trees)}
+	for k := range x.trees {
+		out.leaves[k], out.routed[k], out.bags[k] = make([]int32, n), make([]int32, n), map[int32][]int32{}
+	}
+	whole := x.data(l, 0, n)
+	begin := func(ctx *comqueue.ComContext) error {
+		own := shared.Split(n, ctx.NumTask(), ctx.TaskID())
+		s, ok := g.Lookup(ctx)
+		if !ok {
+			if s, err = g.Open(ctx, x.data(l, own.Lo, own.Hi)); err != nil {
+				return err
+			}
+		}
+		x.begin(s, params, own)
+		return nil
+	}
+	end := func(ctx *comqueue.ComContext) error {
+		own := shared.Split(n, ctx.NumTask(), ctx.TaskID())
+		s := g.State(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.StepNo() < rounds {
+			return nil
+		}
+		for k := range x.trees {
+			copy(out.leaves[k][own.Lo:own.Hi], s.Leaves(k, nil))
+			s.EachLeaf(k, func(node int32, rows []int32) {
+				for _, r := range rows {
+					out.bags[k][node] = append(out.bags[k][node], r+int32(own.Lo))
+				}
+			})
+			if ctx.TaskID() == 0 {
+				out.trees = append(out.trees, *s.Tree(k))
+				out.routed[k] = s.Route(k, whole, nil)
+			} else if k < len(out.trees) {
+				if err := sameTree(&out.trees[k], s.Tree(k)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	result := trial.Run(t, func(b *engine.Builder) {
+		q := comqueue.New(b, "growth").Add(begin)
+		for _, stage := range g.Stages() {
+			q.Add(stage)
+		}
+		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
+		engine.Collect(rows, "rows")
+	}, engine.Parallelism(p))
+	return out, result
+}
+
+// begin begins the batch on a subtask that has the rows of own.
+func (x *problem) begin(s *State, params Params, own shared.Range) {
+	s.Begin(Batch{First: x.first, Trees: x.trees, Targets: len(x.g)})
+	for k := range x.g {
+		if params.Criterion != Newton {
+			weight := x.weight
+			if weight != nil {
+				weight = weight[own.Lo:own.Hi]
+			}
+			s.Target(k).SetClasses(x.class[own.Lo:own.Hi], weight)
+			continue
+		}
+		for lo := own.Lo; lo < own.Hi; lo += 7 {
+			hi := min(lo+7, own.Hi)
+			s.Target(k).Set(lo-own.Lo, x.g[k][lo:hi], x.h[k][lo:hi])
+		}
+	}
+	for k, bag := range x.bag {
+		if bag == nil {
+			continue
+		}
+		var rows []int32
+		for _, r := range bag {
+			if int(r) >= own.Lo && int(r) < own.Hi {
+				rows = append(rows, r-int32(own.Lo))
+			}
+		}
+		s.SetRows(k, rows)
+	}
+}
+
+func sameTree(a, b *tree.Tree) error {
+	if x, y := fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b); x != y {
+		return fmt.Errorf("two subtasks have different trees:\n%s\n%s", x, y)
+	}
+	return nil
+}
+
+// randomParams draws every option.
+func randomParams(rng *rand.Rand) Params {
+	some := func(v float64) float64 {
+		if rng.IntN(3) == 0 {
+			return v
+		}
+		return 0
+	}
+	p := Params{
+		Criterion: Newton, LeafWise: rng.IntN(2) == 0, MaxDepth: rng.IntN(6) - 1, MaxLeaves: []int{0, 2, 5, 9}[rng.IntN(4)],
+		Lambda: some(rng.Float64()), Alpha: some(0.3), Gamma: some(0.2), MaxDeltaStep: some(0.4), MinChildWeight: some(1.2),
+		MinRows: []int{0, 0, 1, 3}[rng.IntN(4)], ByTree: some(0.6), ByLevel: some(0.6), ByNode: some(0.6),
+		RandomThresholds: rng.IntN(4) == 0, MaxOneHot: rng.IntN(6), MaxCategories: rng.IntN(4), CategorySmooth: some(1),
+		CategoryLambda: some(2), Seed: rng.Uint64(),
+	}
+	if rng.IntN(4) == 0 {
+		p.NodeFeatures = 1 + rng.IntN(3)
+	}
+	if rng.IntN(3) == 0 {
+		p.Criterion, p.Classes = Gini+Criterion(rng.IntN(2)), 1+rng.IntN(4)
+	}
+	return p
+}

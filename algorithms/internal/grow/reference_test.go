@@ -1,0 +1,634 @@
+package grow
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// The reference builder looks at every row for every split, sums in big integers, and grows
+// one leaf at a time. It shares with the code it checks nothing but the draws.
+
+// problem is training data in the plainest form.
+type problem struct {
+	features []bins.Feature // names, cuts or codes, bins; columns and slots are the layout's
+	bins     [][]int        // of each row and feature
+	g, h     [][]float64    // of each target and row
+	class    []int32
+	weight   []float64
+	bag      [][]int32 // rows of each tree; nil for all
+	trees    int
+	first    int
+	large    bool // packed pairs
+}
+
+// exact are sums.
+type exact []*big.Int
+
+func (e exact) plus(o exact) exact {
+	sum := make(exact, len(e))
+	for i := range e {
+		sum[i] = new(big.Int).Add(e[i], o[i])
+	}
+	return sum
+}
+
+func (e exact) float(i int) float64 { return float64(e[i].Int64()) }
+
+func (e exact) isZero() bool {
+	for _, v := range e {
+		if v.Sign() != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// unitOf is what one unit is worth where the largest value is m: 2^(e-bits) for the
+// smallest power 2^e that is not below m.
+func unitOf(m float64, bits int) float64 {
+	e := -900
+	for m > math.Ldexp(1, e) {
+		e++
+	}
+	return math.Ldexp(1, e-bits)
+}
+
+// rounded is x/unit rounded half to even.
+func rounded(x, unit float64) *big.Int {
+	q := new(big.Rat).Quo(new(big.Rat).SetFloat64(x), new(big.Rat).SetFloat64(unit))
+	twice := new(big.Rat).Mul(q, big.NewRat(2, 1))
+	floor := new(big.Int).Div(q.Num(), q.Denom())
+	half := new(big.Rat).Sub(twice, new(big.Rat).SetInt(new(big.Int).Lsh(floor, 1))) // 0 to 2
+	switch half.Cmp(big.NewRat(1, 1)) {
+	case 1:
+		floor.Add(floor, big.NewInt(1))
+	case 0:
+		floor.Add(floor, new(big.Int).And(floor, big.NewInt(1)))
+	}
+	return floor
+}
+
+// builder grows one tree.
+type builder struct {
+	p            *Params
+	x            *problem
+	rows         []int32
+	coarse, fine []exact // of each row
+	unit, fines  [2]float64
+	draws        draws
+	features     []int32
+	nodes        []*refNode
+}
+
+type refNode struct {
+	parent, left int
+	depth        int
+	path         uint64
+	rows         []int32
+	sums         exact
+	lo, hi       float64
+	gain         float64
+	open         bool
+	best         *refSplit
+}
+
+type refSplit struct {
+	order, feature, place int
+	missingLeft           bool
+	categorical           bool
+	left                  map[int]bool // bins
+	score                 float64
+	sums                  exact
+}
+
+// prepare makes the integers of all rows.
+func (b *builder) prepare(target int) {
+	x, n := b.x, len(b.x.bins)
+	lenBits := 0
+	for 1<<lenBits <= n {
+		lenBits++
+	}
+	fine := fineBits - lenBits
+	one := big.NewInt(1)
+	b.coarse, b.fine = make([]exact, n), make([]exact, n)
+	if b.p.Criterion != Newton {
+		b.unit = [2]float64{1, 1}
+		if x.weight != nil {
+			b.unit[1] = unitOf(slices.Max(x.weight), fine)
+		}
+		for r := range n {
+			e := make(exact, b.p.Classes+1)
+			for c := range e {
+				e[c] = new(big.Int)
+			}
+			w := one
+			if x.weight != nil {
+				w = rounded(x.weight[r], b.unit[1])
+			}
+			e[x.class[r]], e[b.p.Classes] = w, one
+			b.coarse[r], b.fine[r] = e, e
+		}
+		b.fines = b.unit
+		return
+	}
+	g, h := slices.Clone(x.g[target]), slices.Clone(x.h[target])
+	var most [2]float64
+	for r := range n {
+		most[0], most[1] = max(most[0], math.Abs(g[r])), max(most[1], math.Abs(h[r]))
+		if x.large {
+			g[r], h[r] = float64(float32(g[r])), float64(float32(h[r]))
+		}
+	}
+	b.fines = [2]float64{unitOf(most[0], fine), unitOf(most[1], fine)}
+	b.unit = b.fines
+	if x.large {
+		packed := [2]float64{unitOf(most[0], 17), unitOf(most[1], 17)}
+		var spread [2]float64
+		for r := range n {
+			spread[0] += math.Abs(float64(rounded(g[r], packed[0]).Int64()))
+			spread[1] += math.Abs(float64(rounded(h[r], packed[1]).Int64()))
+		}
+		even := true
+		for _, s := range spread {
+			even = even && (s == 0 || s/float64(n) >= 128)
+		}
+		if even {
+			b.unit = packed
+		}
+	}
+	for r := range n {
+		b.coarse[r] = exact{rounded(g[r], b.unit[0]), rounded(h[r], b.unit[1]), one}
+		b.fine[r] = exact{rounded(g[r], b.fines[0]), rounded(h[r], b.fines[1]), one}
+	}
+}
+
+func (b *builder) sum(of []exact, rows []int32, keep func(row int32) bool) exact {
+	sum := make(exact, len(of[0]))
+	for i := range sum {
+		sum[i] = new(big.Int)
+	}
+	for _, r := range rows {
+		if keep(r) {
+			for i := range sum {
+				sum[i].Add(sum[i], of[r][i])
+			}
+		}
+	}
+	return sum
+}
+
+func always(int32) bool { return true }
+
+// value and score follow from the definitions: the leaf value minimises the penalised
+// second-order loss within its bounds.
+func (b *builder) value(g, h, lambda, lo, hi float64) float64 {
+	if h+lambda <= 0 {
+		return min(max(0, lo), hi)
+	}
+	t := math.Copysign(max(math.Abs(g)-b.p.Alpha, 0), g)
+	if t == 0 {
+		t = 0
+	}
+	w := -t / (h + lambda)
+	if b.p.MaxDeltaStep > 0 {
+		w = min(max(w, -b.p.MaxDeltaStep), b.p.MaxDeltaStep)
+	}
+	return min(max(w, lo), hi)
+}
+
+func (b *builder) score(e exact, lambda, lo, hi float64) float64 {
+	if b.p.Criterion != Newton {
+		n, sum := b.total(e), 0.0
+		for c := range b.p.Classes {
+			if v := e.float(c); b.p.Criterion == Gini {
+				sum += v * v
+			} else if v > 0 {
+				sum += v * kernel.Log(v/n)
+			}
+		}
+		if b.p.Criterion == Gini && n > 0 {
+			sum /= n
+		}
+		return sum * b.unit[1]
+	}
+	g, h := e.float(0)*b.unit[0], e.float(1)*b.unit[1]
+	if h+lambda <= 0 {
+		return 0
+	}
+	t := max(math.Abs(g)-b.p.Alpha, 0)
+	w := b.value(g, h, lambda, lo, hi)
+	if w == b.value(g, h, lambda, math.Inf(-1), math.Inf(1)) && (b.p.MaxDeltaStep == 0 || math.Abs(-t/(h+lambda)) == math.Abs(w)) {
+		return float64(t*t) / (h + lambda)
+	}
+	return -(2*float64(g*w) + float64(float64((h+lambda)*w)*w) + 2*float64(b.p.Alpha*math.Abs(w)))
+}
+
+// weightOf is the sum of hessians or weights.
+func (b *builder) weightOf(e exact) float64 {
+	if b.p.Criterion == Newton {
+		return e.float(1) * b.unit[1]
+	}
+	return b.total(e) * b.unit[1]
+}
+
+// total is the weight of all classes.
+func (b *builder) total(e exact) float64 {
+	n := new(big.Int)
+	for _, v := range e[:b.p.Classes] {
+		n.Add(n, v)
+	}
+	return float64(n.Int64())
+}
+
+func (b *builder) childOK(e exact, lambda float64) bool {
+	if e[len(e)-1].Int64() < int64(max(b.p.MinRows, 1)) || b.weightOf(e) < b.p.MinChildWeight {
+		return false
+	}
+	if b.p.Criterion == Newton {
+		return !e[:2].isZero() && b.weightOf(e)+lambda > 0
+	}
+	return b.weightOf(e) > 0
+}
+
+// try scores a split of a node.
+func (b *builder) try(v *refNode, s refSplit) {
+	missing := b.x.features[s.feature].Bins
+	s.sums = b.sum(b.coarse, v.rows, func(r int32) bool {
+		bin := b.x.bins[r][s.feature]
+		if bin == missing {
+			return s.missingLeft
+		}
+		return s.left[bin]
+	})
+	right := make(exact, len(s.sums))
+	for i := range right {
+		right[i] = new(big.Int).Sub(v.sums[i], s.sums[i])
+	}
+	lambda := b.p.Lambda
+	if s.categorical && b.x.features[s.feature].Bins > b.oneHot() {
+		lambda += b.p.CategoryLambda
+	}
+	if !b.childOK(s.sums, lambda) || !b.childOK(right, lambda) {
+		return
+	}
+	if b.p.Monotone != nil && !s.categorical {
+		wl := b.value(s.sums.float(0)*b.unit[0], s.sums.float(1)*b.unit[1], lambda, v.lo, v.hi)
+		wr := b.value(right.float(0)*b.unit[0], right.float(1)*b.unit[1], lambda, v.lo, v.hi)
+		if d := float64(b.p.Monotone[b.x.features[s.feature].Number]); d*(wr-wl) < 0 {
+			return
+		}
+	}
+	s.score = b.score(s.sums, lambda, v.lo, v.hi) + b.score(right, lambda, v.lo, v.hi)
+	worth := b.score(v.sums, b.p.Lambda, v.lo, v.hi)
+	if gain := s.score - worth; gain < b.p.Gamma || gain <= max(math.Abs(s.score), math.Abs(worth))*math.Ldexp(1, -40) {
+		return
+	}
+	if v.best == nil || s.before(v.best) {
+		v.best = &s
+	}
+}
+
+func (s *refSplit) before(o *refSplit) bool {
+	return cmp.Or(cmp.Compare(s.order, o.order), -cmp.Compare(s.score, o.score), cmp.Compare(s.feature, o.feature),
+		cmp.Compare(s.place, o.place), cmp.Compare(sideOf(s), sideOf(o))) < 0
+}
+
+func sideOf(s *refSplit) int {
+	if s.missingLeft {
+		return 0
+	}
+	return 1
+}
+
+func (b *builder) oneHot() int {
+	if b.p.MaxOneHot == 0 {
+		return 4
+	}
+	return b.p.MaxOneHot
+}
+
+// search tries all splits of a node by a feature.
+func (b *builder) search(v *refNode, feature, order int) {
+	f := &b.x.features[feature]
+	sums := map[int]exact{}
+	for bin := range f.Bins + 1 {
+		e := b.sum(b.coarse, v.rows, func(r int32) bool { return b.x.bins[r][feature] == bin })
+		seen := e[:len(e)-1]
+		if b.p.MinRows > 1 {
+			seen = e
+		}
+		if !seen.isZero() {
+			sums[bin] = e
+		}
+	}
+	_, missing := sums[f.Bins]
+	ways := []bool{true}
+	switch {
+	case missing:
+		ways = []bool{true, false}
+	case f.Categorical:
+		ways = []bool{false}
+	}
+	upTo := func(bin int) map[int]bool {
+		left := map[int]bool{}
+		for i := range bin + 1 {
+			left[i] = true
+		}
+		return left
+	}
+	switch {
+	case f.Categorical:
+		b.categories(v, feature, order, sums, ways)
+	case b.p.RandomThresholds:
+		var present []int
+		for bin := range f.Bins {
+			if _, ok := sums[bin]; ok {
+				present = append(present, bin)
+			}
+		}
+		if len(present) < 2 {
+			return
+		}
+		lo, hi := present[0], present[len(present)-1]
+		place := lo + int(b.draws.threshold(v.path, int32(feature))%uint64(hi-lo))
+		for _, way := range ways {
+			b.try(v, refSplit{order: order, feature: feature, place: place, missingLeft: way, left: upTo(place)})
+		}
+	default:
+		if missing {
+			b.try(v, refSplit{order: order, feature: feature, place: -1, missingLeft: true})
+		}
+		for place := range max(f.Bins-1, 0) {
+			for _, way := range ways {
+				b.try(v, refSplit{order: order, feature: feature, place: place, missingLeft: way, left: upTo(place)})
+			}
+		}
+	}
+}
+
+func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact, ways []bool) {
+	f := &b.x.features[feature]
+	var present []int
+	for bin := range f.Bins {
+		if _, ok := sums[bin]; ok {
+			present = append(present, bin)
+		}
+	}
+	if f.Bins <= b.oneHot() {
+		for _, bin := range present {
+			for _, way := range ways {
+				b.try(v, refSplit{order: order, feature: feature, place: bin, missingLeft: way, categorical: true, left: map[int]bool{bin: true}})
+			}
+		}
+		return
+	}
+	passes := []int{0}
+	if b.p.Criterion != Newton {
+		passes = passes[:0]
+		for c := range b.p.Classes {
+			if b.p.Classes != 2 || c == 1 {
+				passes = append(passes, c)
+			}
+		}
+	}
+	for _, by := range passes {
+		key := func(bin int) float64 {
+			below := b.weightOf(sums[bin]) + b.p.CategorySmooth
+			if below <= 0 {
+				return 0
+			}
+			unit := b.unit[1]
+			if b.p.Criterion == Newton {
+				unit = b.unit[0]
+			}
+			return sums[bin].float(by) * unit / below
+		}
+		slices.SortFunc(present, func(x, y int) int { return cmp.Or(cmp.Compare(key(x), key(y)), x-y) })
+		for k := range present {
+			if small := min(k+1, len(present)-k-1); b.p.MaxCategories > 0 && small > b.p.MaxCategories {
+				continue
+			}
+			left := map[int]bool{}
+			for _, bin := range present[:k+1] {
+				left[bin] = true
+			}
+			for _, way := range ways {
+				b.try(v, refSplit{order: order, feature: feature, place: by<<8 + k, missingLeft: way, categorical: true, left: left})
+			}
+		}
+	}
+}
+
+// drawn sorts features by their draws.
+func drawn(features []int32, draw uint64) []int32 {
+	out := slices.Clone(features)
+	key := func(f int32) uint64 { return mix(draw+golden*uint64(f+1)) >> 24 }
+	slices.SortStableFunc(out, func(x, y int32) int { return cmp.Compare(key(x), key(y)) })
+	return out
+}
+
+func part(features []int32, share float64, draw uint64) []int32 {
+	if share == 0 || share == 1 {
+		return features
+	}
+	k := max(int(share*float64(len(features))), min(1, len(features)))
+	out := drawn(features, draw)[:k]
+	slices.Sort(out)
+	return out
+}
+
+// look finds the best split of a node.
+func (b *builder) look(v *refNode) {
+	features := part(b.features, b.p.ByLevel, b.draws.level(int32(v.depth)))
+	if b.p.Interaction != nil {
+		var path []int
+		for n := v; n.parent >= 0; n = b.nodes[n.parent] {
+			path = append(path, b.nodes[n.parent].best.feature)
+		}
+		var allowed []int32
+		for _, f := range features {
+			meets := !slices.ContainsFunc(path, func(g int) bool { return g != int(f) })
+			for _, group := range b.p.Interaction {
+				in := func(f int) bool { return slices.Contains(group, b.x.features[f].Number) }
+				meets = meets || in(int(f)) && !slices.ContainsFunc(path, func(g int) bool { return !in(g) })
+			}
+			if meets {
+				allowed = append(allowed, f)
+			}
+		}
+		features = allowed
+	}
+	features = part(features, b.p.ByNode, b.draws.node(v.path))
+	var others []int32
+	if k := b.p.NodeFeatures; k > 0 && k < len(features) {
+		order := drawn(features, mix(b.draws.node(v.path)))
+		features, others = order[:k], order[k:]
+	}
+	for _, f := range features {
+		b.search(v, int(f), 0)
+	}
+	for i, f := range others {
+		if v.best == nil {
+			b.search(v, int(f), i+1)
+		}
+	}
+	if v.best != nil {
+		v.open = true
+		v.gain = v.best.score - b.score(v.sums, b.p.Lambda, v.lo, v.hi)
+	}
+}
+
+// place adds a node and looks for its best split.
+func (b *builder) place(v *refNode) int {
+	v.sums = b.sum(b.coarse, v.rows, always)
+	b.nodes = append(b.nodes, v)
+	pure := false
+	for c := range b.p.Classes {
+		pure = pure || b.p.Criterion != Newton && v.sums.float(c)*b.unit[1] == b.weightOf(v.sums)
+	}
+	if (b.p.MaxDepth < 0 || v.depth < b.p.MaxDepth) && !pure {
+		b.look(v)
+	}
+	return len(b.nodes) - 1
+}
+
+// grow splits one leaf after the other.
+func (b *builder) grow(tree int) {
+	var draw uint64
+	b.draws, draw = treeDraws(b.p.Seed, b.x.first+tree)
+	for f := range b.x.features {
+		if b.x.features[f].Bins > 0 {
+			b.features = append(b.features, int32(f))
+		}
+	}
+	b.features = part(b.features, b.p.ByTree, draw)
+	b.place(&refNode{parent: -1, path: 1, rows: b.rows, lo: math.Inf(-1), hi: math.Inf(1)})
+	for leaves := 1; b.p.MaxLeaves == 0 || leaves < b.p.MaxLeaves; leaves++ {
+		next := -1
+		for i, v := range b.nodes {
+			if v.open && (next < 0 || b.earlier(v, b.nodes[next])) {
+				next = i
+			}
+		}
+		if next < 0 {
+			break
+		}
+		b.split(next)
+	}
+}
+
+// earlier tells which of two leaves is split first.
+func (b *builder) earlier(v, w *refNode) bool {
+	if !b.p.LeafWise && v.depth != w.depth {
+		return v.depth < w.depth
+	}
+	return cmp.Or(-cmp.Compare(v.gain, w.gain), cmp.Compare(v.depth, w.depth), cmp.Compare(v.path, w.path)) < 0
+}
+
+func (b *builder) split(n int) {
+	v := b.nodes[n]
+	s := v.best
+	v.open = false
+	l := &refNode{parent: n, depth: v.depth + 1, path: 2 * v.path, lo: v.lo, hi: v.hi}
+	r := &refNode{parent: n, depth: v.depth + 1, path: 2*v.path + 1, lo: v.lo, hi: v.hi}
+	for _, row := range v.rows {
+		bin := b.x.bins[row][s.feature]
+		left := s.left[bin]
+		if bin == b.x.features[s.feature].Bins {
+			left = s.missingLeft
+		}
+		if left {
+			l.rows = append(l.rows, row)
+		} else {
+			r.rows = append(r.rows, row)
+		}
+	}
+	if b.p.Monotone != nil && !s.categorical {
+		wl, wr := b.coarseValue(l, v), b.coarseValue(r, v)
+		switch b.p.Monotone[b.x.features[s.feature].Number] {
+		case 1:
+			l.hi, r.lo = (wl+wr)/2, (wl+wr)/2
+		case -1:
+			l.lo, r.hi = (wl+wr)/2, (wl+wr)/2
+		}
+	}
+	v.left = b.place(l)
+	b.place(r)
+}
+
+// coarseValue is the value of a child within the bounds of its parent.
+func (b *builder) coarseValue(child, parent *refNode) float64 {
+	sums := b.sum(b.coarse, child.rows, always)
+	return b.value(sums.float(0)*b.unit[0], sums.float(1)*b.unit[1], b.p.Lambda, parent.lo, parent.hi)
+}
+
+// tree writes what has grown, level by level or in the order of splits, and the leaf of each
+// of the rows in the bag.
+func (b *builder) tree() (tree.Tree, map[int32]int32) {
+	order := []int{0}
+	if b.p.LeafWise {
+		for i := 1; i < len(b.nodes); i++ {
+			order = append(order, i)
+		}
+	} else {
+		for i := 0; i < len(order); i++ {
+			if v := b.nodes[order[i]]; v.left != 0 {
+				order = append(order, v.left, v.left+1)
+			}
+		}
+	}
+	at := map[int]int32{}
+	for i, n := range order {
+		at[n] = int32(i)
+	}
+	t, leaf := tree.Tree{Weight: 1}, map[int32]int32{}
+	for i, n := range order {
+		v := b.nodes[n]
+		sums := b.sum(b.fine, v.rows, always)
+		node := tree.Node{Count: int64(len(v.rows))}
+		b.unit, b.fines = b.fines, b.unit
+		node.Cover = b.weightOf(sums)
+		b.unit, b.fines = b.fines, b.unit
+		if b.p.Criterion == Newton {
+			node.Value = b.value(sums.float(0)*b.fines[0], sums.float(1)*b.fines[1], b.p.Lambda, v.lo, v.hi) + 0
+		} else {
+			for c := range b.p.Classes {
+				t.Values = append(t.Values, sums.float(c)/b.total(sums))
+			}
+		}
+		if v.left == 0 {
+			for _, r := range v.rows {
+				leaf[r] = int32(i)
+			}
+			t.Nodes = append(t.Nodes, node)
+			continue
+		}
+		f := &b.x.features[v.best.feature]
+		node.Feature, node.Gain, node.Left, node.Right = int32(f.Number), v.gain, at[v.left], at[v.left+1]
+		if v.best.missingLeft {
+			node.Flags |= tree.DefaultLeft
+		}
+		switch {
+		case v.best.categorical:
+			words, setRight := f.Set(func(bin int) bool { return v.best.left[bin] }, v.best.missingLeft)
+			node.Flags |= tree.Categorical
+			if setRight {
+				node.Flags |= tree.SetRight
+			}
+			node.Set, node.SetWords = int32(len(t.Sets)), int32(len(words))
+			t.Sets = append(t.Sets, words...)
+		case v.best.place < 0:
+			node.Threshold = math.Inf(-1)
+		default:
+			node.Threshold = float64(f.Cuts[v.best.place])
+		}
+		t.Nodes = append(t.Nodes, node)
+	}
+	return t, leaf
+}
