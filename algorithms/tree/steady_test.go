@@ -41,15 +41,15 @@ func TestConcurrent(t *testing.T) {
 		scorer := e.Scorer()
 		explainer, err := e.Explainer(ExplainOptions{})
 		require.NoError(t, err)
-		const n = 40
+		const n, some = 40, 3
 		x := make([]float64, n*s.features)
 		for i := range x {
 			x[i] = float64(i%23) / 4
 		}
 		want := make([]float64, n*e.Outputs)
-		wantValues := make([]float64, n*e.Outputs*(s.features+1))
+		wantValues := make([]float64, some*e.Outputs*(s.features+1))
 		scorer.Dense(x, n, want, 1)
-		explainer.DenseValues(x, n, wantValues, 1)
+		explainer.DenseValues(x, some, wantValues, 1)
 		var all sync.WaitGroup
 		for g := range 20 {
 			all.Go(func() {
@@ -60,7 +60,7 @@ func TestConcurrent(t *testing.T) {
 						scorer.Scores(x[i*s.features:], out[i*e.Outputs:])
 					}
 				}
-				explainer.DenseValues(x, n, values, 1+g%2)
+				explainer.DenseValues(x, some, values, 1+g%2)
 				if !equalBits(want, out) || !equalBits(wantValues, values) {
 					t.Error("another result beside other goroutines")
 				}
