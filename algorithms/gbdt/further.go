@@ -1,6 +1,11 @@
 package gbdt
 
-import "github.com/superstep-ml/superstep/algorithms/model"
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
 
 // Leaves writes to dst, for each tree, the number of the node in which a row ends. A row that
 // has not Dim features, or a dst of another length, is left, and gives false.
@@ -14,8 +19,35 @@ func (m *Model) Leaves(row []float64, dst []int32) bool {
 	return true
 }
 
+// Contributions is the number of values that Contribute writes: for each output one for each
+// feature of the ensemble and one for what is expected of a row that nothing is known of.
+func (m *Model) Contributions() int { return m.Ensemble.Outputs * (len(m.Ensemble.Features) + 1) }
+
+// Contribute writes to dst what each feature of a row adds to its margins: the Shapley values
+// that tree.Explainer defines, output by output, behind those of an output what is expected
+// of a row that nothing is known of. They add up to the margins, but for rounding. A row that
+// has not Dim features, or a dst of another length than Contributions, is left, and gives
+// false. It allocates nothing, the first calls excepted.
+func (m *Model) Contribute(row, dst []float64) bool {
+	r := m.take()
+	defer m.give(r)
+	x, err := m.explain()
+	if err != nil || !m.load(row, r.x) || len(dst) != m.Contributions() {
+		return false
+	}
+	x.Values(r.x, dst)
+	return true
+}
+
+// explain returns what explains predictions, which is made once. The error is about trees
+// that cannot be explained.
+func (m *Model) explain() (*tree.Explainer, error) {
+	m.explaining.Do(func() { m.explainer, m.unexplained = m.Ensemble.Explainer(tree.ExplainOptions{}) })
+	return m.explainer, m.unexplained
+}
+
 // writeFurther writes the columns that predictions may have besides.
-func (m *Model) writeFurther(row []model.Cell, at *places, r *room) {
+func (m *Model) writeFurther(row []model.Cell, at *places, r *room) error {
 	if at.margin >= 0 {
 		copy(row[at.margin].MakeDense(len(r.margins)), r.margins)
 	}
@@ -27,4 +59,12 @@ func (m *Model) writeFurther(row []model.Cell, at *places, r *room) {
 			dst[i] = float64(n)
 		}
 	}
+	if at.contribution >= 0 {
+		x, err := m.explain()
+		if err != nil {
+			return fmt.Errorf("contributions: %w", err)
+		}
+		x.Values(r.x, row[at.contribution].MakeDense(m.Contributions()))
+	}
+	return nil
 }

@@ -52,6 +52,10 @@ type Model struct {
 	scorer *tree.Scorer
 	codes  []map[string]int // of text features
 	rooms  sync.Pool        // of *room
+
+	explaining  sync.Once
+	explainer   *tree.Explainer
+	unexplained error
 }
 
 // Summary tells about a training.

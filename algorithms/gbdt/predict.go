@@ -135,8 +135,7 @@ func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
 			columns.SetCell(&row[at.prediction], &classes[int(m.decide(r.margins))])
 			m.probabilities(r.margins, row[at.probability].MakeDense(len(classes)))
 		}
-		m.writeFurther(row, &at, r)
-		return nil
+		return m.writeFurther(row, &at, r)
 	}, nil
 }
 

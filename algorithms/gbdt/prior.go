@@ -152,7 +152,7 @@ func (q *boosting) finishPrior(ctx *comqueue.ComContext) error {
 		return nil // the margins of rows have it
 	case s.params.Base != nil:
 		if n := len(s.params.Base); n != 1 && n != s.outputs {
-			return fmt.Errorf("Base has %d margins for %d outputs: want one, or one for each", n, s.outputs)
+			return fmt.Errorf("the parameter Base has %d margins for %d outputs: want one, or one for each", n, s.outputs)
 		}
 		for k := range s.base {
 			s.base[k] = s.params.Base[min(k, len(s.params.Base)-1)]

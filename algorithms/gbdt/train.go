@@ -183,7 +183,7 @@ func (p *Params) growth(features func(name string) (int, error), dim int) (grow.
 	for _, name := range sortedKeys(p.Monotone) {
 		j, err := features(name)
 		if err != nil {
-			return g, fmt.Errorf("Monotone: %w", err)
+			return g, fmt.Errorf("monotone constraints: %w", err)
 		}
 		if g.Monotone == nil {
 			g.Monotone = make([]int8, dim)
@@ -195,7 +195,7 @@ func (p *Params) growth(features func(name string) (int, error), dim int) (grow.
 		for _, name := range names {
 			j, err := features(name)
 			if err != nil {
-				return g, fmt.Errorf("Interactions[%d]: %w", i, err)
+				return g, fmt.Errorf("interaction %d: %w", i, err)
 			}
 			group = append(group, j)
 		}
