@@ -25,6 +25,7 @@ type Evaluator struct {
 	longest int // rows of the longest chunk
 
 	beta, add []float64 // coefficients and what is added, of a point or a direction
+	zero      bool      // the parameters are all 0, as where training begins, and so are products
 	width     int       // of the rows at hand: columns, d or those of a narrow shard
 	packed    *kernel.Packed
 	batch     Batch     // room for a chunk
@@ -40,6 +41,7 @@ type Evaluator struct {
 	curve     []float64 // room for curvatures
 	hessian   hessianWork
 	sample    sampleWork
+	probe     probeWork
 	byRow     foldRowsWork
 }
 
@@ -151,7 +153,13 @@ func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
 
 // point takes the coefficients of parameters, or of a direction, for the rows of a shard.
 func (e *Evaluator) point(s *shardRows, v []float64) {
-	e.width = e.columns(s)
+	e.width, e.zero = e.columns(s), true
+	for _, p := range v {
+		if p != 0 {
+			e.zero = false
+			break
+		}
+	}
 	if n := e.Margins * e.width; len(e.beta) < n {
 		e.beta = make([]float64, n)
 	}
@@ -178,11 +186,7 @@ func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
 	n := b.N
 	switch {
 	case e.k == 1:
-		if b.Dense != nil {
-			kernel.DotRows(b.Dense, n, b.D, e.beta, m)
-		} else {
-			kernel.DotCSR(b.Sparse, e.beta, m)
-		}
+		e.products(b, m)
 		add := e.add[0]
 		if offset == nil {
 			for i := range m {
@@ -218,6 +222,8 @@ func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
 // products writes the products of rows and the coefficients of all margins to m.
 func (e *Evaluator) products(b *rows.Block, m []float64) {
 	switch {
+	case e.zero:
+		clear(m)
 	case b.Dense != nil && e.packed != nil:
 		kernel.MulRows(b.Dense, b.N, e.packed, m)
 	case b.Dense != nil:

@@ -49,6 +49,7 @@ var _ interface {
 	optim.SampledEvaluator
 	optim.FoldingEvaluator
 	optim.FoldingSampledEvaluator
+	optim.ProbingEvaluator
 } = (*Evaluator)(nil)
 
 // Open implements optim.Objective.

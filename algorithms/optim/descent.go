@@ -13,7 +13,10 @@ import (
 //	AllGather      ... of all subtasks, where the history is split among them
 //	combine        the direction from them, or by Cholesky
 //	AllGather      ... of all subtasks
-//	aim            the derivative along it, the first step
+//	aim            the derivative along it
+//	probe          per shard: along it, a few rows
+//	AllReduce
+//	pace           the first step
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
@@ -23,6 +26,12 @@ import (
 //	    AllReduce
 //	    choose step
 //	arrive         move, test, record
+//
+// without a penalty, where the steps did not become shorter, see beyond.go,
+//
+//	read beyond    per shard: loss and gradient farther on
+//	AllReduce
+//	doubt          is there an optimum at all?
 //
 // with Settings.GapTol, where the stand-in is minimised, see rounds.go,
 //
@@ -54,6 +63,9 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Add(comqueue.Named("combine", d.combine)).
 		Add(comqueue.AllGather(ownPart, whole)).
 		Add(comqueue.Named("aim", d.aim)).
+		Add(comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe))).
+		Add(comqueue.AllReduce(probes)).
+		Add(comqueue.Named("pace", d.pace)).
 		Add(comqueue.Repeat(mostReads, d.settled,
 			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows))),
 			comqueue.AllReduce(reading),
@@ -63,7 +75,7 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 				comqueue.AllReduce(trials),
 				comqueue.Named("choose step", d.chooseStep)))).
 		Add(comqueue.Named("arrive", d.arrive))
-	q = d.problem.addInformation(d.addRounds(q))
+	q = d.problem.addInformation(d.addRounds(d.addBeyond(q)))
 	return q.
 		SetCompareCriterionOfNode0(done).
 		SetMaxIter(d.problem.Settings.MaxIter + 1 + d.restarts()).
@@ -136,6 +148,29 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 		copy(w.direction, all)
 	}
 	w.aim()
+	if w.pacing {
+		probes.Put(ctx, w.probes[:len(w.paces)+1])
+	}
+	return nil
+}
+
+// probe evaluates a few rows of a shard along the direction, where the scale of a step is
+// not known.
+func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
+	w := working.Get(ctx)
+	if !w.pacing {
+		return nil
+	}
+	return wrap(ctx, w.probing.Probe(shard, w.direction, w.paces, out))
+}
+
+// pace asks for the first step where probing was to tell its scale.
+func (d descent) pace(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
+	if w.pacing {
+		w.pace(probes.Get(ctx))
+		probes.Put(ctx, nil)
+	}
 	return nil
 }
 
@@ -204,6 +239,7 @@ func (d descent) arrive(ctx *comqueue.ComContext) error {
 	again := w.starting && len(w.state.Record) > 0
 	w.arrive()
 	w.begins(ctx)
+	w.looksBeyond(ctx)
 	if !again {
 		w.tell(ctx)
 	}

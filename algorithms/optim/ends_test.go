@@ -108,6 +108,47 @@ func TestSeparableRowsDiverge(t *testing.T) {
 	}
 }
 
+// Classes that would be separable but for rows within the plane have no optimum either: the
+// loss falls towards that of these rows alone, which is log 2 each where they are balanced.
+func TestQuasiSeparableRowsDiverge(t *testing.T) {
+	table := trial.Gaussian(5, 80, 3)
+	for i := range table.N {
+		y := float64(i % 2)
+		switch x := table.Row(i); {
+		case i < 20:
+			x[0] = 0
+			if i%2 == 1 { // the row before it, of the other class
+				copy(x, table.Row(i-1))
+			}
+		default:
+			x[0] = (2*y - 1) * (0.5 + math.Abs(x[0]))
+		}
+		table.Label = append(table.Label, y)
+	}
+	o := objective{table: table, loss: logistic}
+	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.OWLQN} {
+		for _, can := range []ability{everything, curvedOnly} {
+			o.can = can
+			r := solve(t, o, optim.Settings{Method: m, MaxIter: 500})
+			require.Equal(t, optim.Diverging, r.Reason, "%v: %+v", m, r.Record)
+			require.False(t, r.Converged)
+			require.InDelta(t, 20*math.Ln2/80, r.Loss, 1e-4)
+			r = solve(t, o, optim.Settings{Method: m, L2: 1e-3})
+			require.Equal(t, optim.GradientSmall, r.Reason)
+		}
+	}
+	// With the rows of one class in its midst, there is an optimum.
+	for i := range 20 {
+		table.Row(i)[0] = float64(i) - 9.5
+	}
+	for _, m := range []optim.Method{optim.LBFGS, optim.Newton, optim.OWLQN} {
+		for _, tol := range []float64{1e-3, 1e-6, 1e-10, -1} {
+			r := solve(t, o, optim.Settings{Method: m, MaxIter: 500, Tol: tol})
+			require.True(t, r.Converged, "%v: %v %+v", m, r.Reason, r.Record)
+		}
+	}
+}
+
 // Nothing to learn from: constant columns, one row, no parameters.
 func TestDegenerateTables(t *testing.T) {
 	constant := objective{table: trial.Table{N: 6, D: 2, X: make([]float64, 12), Label: []float64{1, 2, 3, 4, 5, 6}}, loss: squared}

@@ -14,6 +14,7 @@ type evaluation struct {
 	sampled SampledEvaluator // nil where it is not one
 	staged  StagedEvaluator  // nil where it is not one
 	folding FoldingEvaluator // nil where it is not one, or does not fold
+	probing ProbingEvaluator // nil where it is not one
 
 	n       int
 	weight  float64
@@ -42,6 +43,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	e.curved, _ = ev.(CurvedEvaluator)
 	e.sampled, _ = ev.(SampledEvaluator)
 	e.staged, _ = ev.(StagedEvaluator)
+	e.probing, _ = ev.(ProbingEvaluator)
 	if e.folding, _ = ev.(FoldingEvaluator); e.folding != nil && !e.folding.Folds() {
 		e.folding = nil
 	}

@@ -62,6 +62,16 @@ type LinearEvaluator interface {
 	Advance(shard int, step float64) error
 }
 
+// ProbingEvaluator is a LinearEvaluator that can tell from a few rows of a shard how the
+// loss changes along a direction, which gives the first step of a descent its scale.
+type ProbingEvaluator interface {
+	LinearEvaluator
+	// Probe adds for some rows of the shard, which depend on the shard alone, and each step
+	// t, at the current point plus t·p, the derivative by t of Σ weight·loss to out[i], and
+	// Σ weight to out[len(steps)]. The margins of the direction stay as they are.
+	Probe(shard int, p, steps, out []float64) error
+}
+
 // StagedEvaluator is an Evaluator whose losses are a smooth stand-in for others that have
 // kinks. Where Settings.GapTol asks for it, training goes in rounds: each minimises the
 // stand-in, from where the last one ended, then Bound and Gap tell how far the parameters

@@ -11,8 +11,9 @@ const (
 	Exhausted     Reason = "precision"          // no step along any direction lowers the objective any more
 	MaxIterations Reason = "maximum iterations" // MaxIter was reached first
 	GapClosed     Reason = "gap"                // the objective is as close to its lower bound as GapTol asks
-	// Diverging: without a penalty, parameters grow without end while the loss goes to 0,
-	// as with classes that are separable. There is no optimum; a penalty makes one.
+	// Diverging: without a penalty, parameters grow without end while the loss falls ever
+	// more slowly, to 0 as with classes that are separable, or to what the rows cost that
+	// keep them from being so. There is no optimum; a penalty makes one.
 	Diverging Reason = "diverging"
 )
 

@@ -5,37 +5,65 @@ import (
 	"math"
 )
 
-// aim completes the direction, finds the derivative along it and asks for the first step.
+// aim completes the direction, and asks for the first step unless that has to be found.
 func (w *work) aim() {
 	if w.history != nil && len(w.history.order) == 0 {
 		w.steepest = true // the coefficients say so too, but for the first step
 	}
-	step, limit := 1.0, math.Inf(1)
+	w.pacing = false
 	if !w.steepest {
 		if w.state.Method == OWLQN {
 			w.enter()
-			limit = 1
 		}
-		if slope := w.space.dot(w.pseudo, w.direction); !(slope < 0) || !finite(slope) {
-			w.turn()
+		if slope := w.space.dot(w.pseudo, w.direction); slope < 0 && finite(slope) {
+			if w.probing != nil && w.state.Method == LBFGS {
+				w.probe(nearPaces[:], slope)
+				return
+			}
+			limit := math.Inf(1)
+			if w.state.Method == OWLQN {
+				limit = 1
+			}
+			w.launch(1, limit)
+			return
 		}
+		w.turn()
 	}
-	if w.steepest {
-		for i, g := range w.pseudo {
-			w.direction[i] = -g
-		}
-		square := w.space.dot(w.pseudo, w.pseudo)
-		step, limit = min(1, 1/math.Sqrt(square)), math.Inf(1)
-		switch {
-		case w.state.Method == OWLQN:
-			w.project(step)
-			step, limit = 1, w.leeway()
-		case w.state.Method == GD && w.lastStep > 0:
-			// As if the first-order change were that of the iteration before (Nocedal and
-			// Wright, equation 3.60).
-			step = w.lastStep * (w.lastSlope / -square)
-		}
+	for i, g := range w.pseudo {
+		w.direction[i] = -g
 	}
+	square := w.space.dot(w.pseudo, w.pseudo)
+	switch {
+	case w.state.Method == GD && w.lastStep > 0:
+		// As if the first-order change were that of the iteration before (Nocedal and
+		// Wright, equation 3.60).
+		w.launch(w.lastStep*(w.lastSlope/-square), math.Inf(1))
+	case w.probing != nil && square > 0 && finite(square):
+		w.probe(farPaces[:], -square)
+	default:
+		w.stride(square)
+	}
+}
+
+// stride takes a first step along the gradient whose scale is a guess: one of length 1 at
+// most, unless the loss is so large that with slopes of this size it would take longer
+// ones to make it vanish, as where labels are of another magnitude than 1.
+func (w *work) stride(square float64) {
+	w.along(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
+}
+
+// along takes a first step along the gradient.
+func (w *work) along(step float64) {
+	if w.state.Method == OWLQN {
+		w.project(step)
+		w.launch(1, w.leeway())
+		return
+	}
+	w.launch(step, math.Inf(1))
+}
+
+// launch begins the search along the direction at a step.
+func (w *work) launch(step, limit float64) {
 	slope := w.space.dot(w.pseudo, w.direction)
 	if !(slope < 0) || !finite(slope) || !(step > 0) || !finite(step) {
 		w.fail()
@@ -211,6 +239,7 @@ func (w *work) arrive() {
 		s.arrive(a, &w.set)
 	}
 	w.starting = false
+	w.pass()
 }
 
 // move moves the parameters and returns the largest relative change.

@@ -25,6 +25,9 @@ type work struct {
 
 	starting bool // the superstep evaluates v, from which a round begins
 	bounding bool // a round has ended in this superstep
+	watches  bool // the way is looked at in the end
+	passed   [2]landmark
+	doubting bool // the gradient is read beyond the end
 	ended    Reason
 	rounds   int
 	gap      float64 // of the round before
@@ -40,6 +43,11 @@ type work struct {
 	failed   bool    // no step was found
 	losses   float64 // mean loss at the point read last
 	reads    float64 // of this superstep
+
+	pacing bool      // the first step is still to be found, by probing
+	paces  []float64 // steps to probe
+	slope  float64   // at step 0
+	probes []float64 // room for what is found
 
 	lastStep, lastSlope float64   // of the iteration before, for GD
 	sums                []float64 // of bounds
@@ -69,7 +77,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	n := base.n
 	w := &work{
 		training: base, gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
-		steps: make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1),
+		steps: make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1), watches: p.Settings.free(),
 	}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
@@ -116,6 +124,14 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		bounds.Put(ctx, nil)
 		w.sums = make([]float64, w.staged.BoundLen())
 	}
+	if w.linear == nil {
+		w.probing = nil
+	}
+	if w.probing != nil {
+		w.probes = make([]float64, len(farPaces)+1)
+	}
+	probes.Put(ctx, nil)
+	beyond.Put(ctx, nil)
 	reading.Put(ctx, make([]float64, length))
 	trials.Put(ctx, make([]float64, 2*len(w.steps)))
 	ownSums.Put(ctx, nil)
