@@ -2,7 +2,6 @@ package kmeans
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -51,7 +50,7 @@ func BenchmarkSupersteps(b *testing.B) {
 							p.sample = append(p.sample, x[i*(s.n/256)*s.d:][:s.d]...)
 						}
 						near, low := make([]int32, s.n), p.newBounds(s.n)
-						c := kernel.NewCenters(s.k, s.d)
+						c := kernel.NewAssigner[float64](s.k, s.d)
 						centers := append([]float64(nil), x[:s.k*s.d]...)
 						sums := make([]float64, s.k*(s.d+1))
 						var began time.Time
@@ -62,7 +61,7 @@ func BenchmarkSupersteps(b *testing.B) {
 							clear(sums)
 							if mode == "kernel" {
 								c.Set(centers)
-								kernel.AssignAccumulate(x, s.n, c, nil, near, nil, sums, 0)
+								c.Accumulate(x, s.n, nil, near, sums, 0)
 							} else {
 								p.set(centers)
 								p.accumulate(x, s.n, nil, near, low, sums)
@@ -78,10 +77,9 @@ func BenchmarkSupersteps(b *testing.B) {
 							total += took
 							steps += fmt.Sprintf(" %.0f", 1e9*took.Seconds()/float64(s.n))
 						}
-						fmt.Println(steps)
+						b.Log(steps)
 						b.ReportMetric(0, "ns/op")
 						b.ReportMetric(1e9*total.Seconds()/float64(s.n)/21, "ns/row")
-						_ = math.Pi
 					}
 				})
 			}

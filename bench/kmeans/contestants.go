@@ -138,53 +138,57 @@ func runLoop(t task) (outcome, error) {
 	if err := readRows(f, s, 0, s.Rows, x); err != nil {
 		return outcome{}, err
 	}
-	centers := kernel.NewCenters(s.Clusters, s.Features)
-	centers.Set(x[:s.Clusters*s.Features])
-	assign, means := make([]int32, s.Rows), append([]float64(nil), x[:s.Clusters*s.Features]...)
-	pass := onePass
+	assign, means, last := make([]int32, s.Rows), append([]float64(nil), x[:s.Clusters*s.Features]...), make([]float64, s.Clusters*s.Features)
+	pass := onePass(s)
 	if t.Threads > 1 {
-		pass = splitPass(t.Threads)
+		pass = splitPass(s, t.Threads)
 	}
 	ready := time.Now()
-	inertia, emptied := pass(x, s, centers, assign, means)
-	for range s.Moves {
-		centers.Set(means)
+	var inertia float64
+	var emptied bool
+	for range s.passes() {
+		copy(last, means)
 		var empty bool
-		inertia, empty = pass(x, s, centers, assign, means)
+		inertia, empty = pass(x, assign, means)
 		emptied = emptied || empty
 	}
 	done := time.Now()
-	last := make([]float64, 0, s.Clusters*s.Features)
-	for a := range s.Clusters {
-		last = append(last, centers.Row(a)...)
-	}
 	return outcome{
 		Pass: done.Sub(ready).Seconds() / float64(s.passes()), Total: done.Sub(began).Seconds(),
 		Settled: settled(x, s, last, assign), Emptied: emptied, Inertia: inertia, Centers: asRows(last, s.Features),
 	}, nil
 }
 
-// passFunc assigns all rows, writes the means of the clusters, and returns the
-// inertia and whether a cluster was empty.
-type passFunc func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) (inertia float64, empty bool)
+// passFunc assigns all rows to the means, which it then moves to those of the clusters,
+// and returns the inertia and whether a cluster was empty.
+type passFunc func(x []float64, assign []int32, means []float64) (inertia float64, empty bool)
 
 // onePass is the plain loop: all rows, one accumulator.
-func onePass(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) (float64, bool) {
-	sums := make([]float64, s.Clusters*(s.Features+1))
-	inertia := kernel.AssignAccumulate(x, s.Rows, c, nil, assign, nil, sums, 0)
-	return inertia, divide(sums, s, means)
+func onePass(s shape) passFunc {
+	nearest := kernel.NewAssigner[float64](s.Clusters, s.Features)
+	return func(x []float64, assign []int32, means []float64) (float64, bool) {
+		nearest.Set(means)
+		sums := make([]float64, s.Clusters*(s.Features+1))
+		inertia := nearest.Accumulate(x, s.Rows, nil, assign, sums, 0)
+		return inertia, divide(sums, s, means)
+	}
 }
 
 // splitPass is the plain loop over equal parts of the rows.
-func splitPass(threads int) passFunc {
-	return func(x []float64, s shape, c *kernel.Centers, assign []int32, means []float64) (float64, bool) {
+func splitPass(s shape, threads int) passFunc {
+	var nearest []*kernel.Assigner[float64]
+	for range threads {
+		nearest = append(nearest, kernel.NewAssigner[float64](s.Clusters, s.Features))
+	}
+	return func(x []float64, assign []int32, means []float64) (float64, bool) {
 		sums, inertia := make([][]float64, threads), make([]float64, threads)
 		var all sync.WaitGroup
 		for t := range threads {
 			all.Go(func() {
 				lo, hi := t*s.Rows/threads, (t+1)*s.Rows/threads
 				own := make([]float64, s.Clusters*(s.Features+1))
-				inertia[t] = kernel.AssignAccumulate(x[lo*s.Features:hi*s.Features], hi-lo, c, nil, assign[lo:hi], nil, own, 0)
+				nearest[t].Set(means)
+				inertia[t] = nearest[t].Accumulate(x[lo*s.Features:hi*s.Features], hi-lo, nil, assign[lo:hi], own, 0)
 				sums[t] = own
 			})
 		}

@@ -97,37 +97,3 @@ func Inertia(n int, w, dist []float64, inertia float64) float64 {
 	}
 	return inertia
 }
-
-// AssignAccumulate is [AssignEuclidean], [AccumulateCentroids] and [Inertia]
-// in one pass over the rows, with the same bits: the hot loop of k-means. It
-// returns the inertia including that of the rows before. The squared distance
-// that enters the inertia is the square of the rounded distance, as Inertia has
-// it. A nil dist is not written.
-func AssignAccumulate(x []float64, n int, c *Centers, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
-	return assignAccumulate(active, x, n, c, w, assign, dist, sums, inertia)
-}
-
-func assignAccumulate(form dispatch, x []float64, n int, c *Centers, w []float64, assign []int32, dist, sums []float64, inertia float64) float64 {
-	s := search{form: form}
-	var buf [chunk]float64
-	d := c.d
-	for lo := 0; lo < n; lo += chunk {
-		hi := min(lo+chunk, n)
-		rows, a := x[lo*d:hi*d], assign[lo:hi]
-		s.assign(rows, c, a)
-		var weights []float64
-		if w != nil {
-			weights = w[lo:hi]
-		}
-		accumulateCentroids(form, rows, hi-lo, d, weights, a, sums, 0)
-		to := buf[:hi-lo]
-		if dist != nil {
-			to = dist[lo:hi]
-		}
-		for i := range to {
-			to[i] = distance(s.key[i])
-		}
-		inertia = Inertia(hi-lo, weights, to, inertia)
-	}
-	return inertia
-}

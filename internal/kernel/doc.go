@@ -49,9 +49,9 @@
 //
 // # A superstep of k-means
 //
-//	centers := kernel.NewCenters(k, d)            // once
-//	centers.Set(means)                            // once per superstep
-//	inertia := kernel.AssignAccumulate(x, n, centers, nil, assign, dist, sums, 0)
+//	nearest := kernel.NewAssigner[float64](k, d) // once per goroutine
+//	nearest.Set(means)                           // once per superstep
+//	inertia := nearest.Accumulate(x, n, nil, assign, sums, 0)
 //
 // after which sums holds, for each centre, d sums and the weight, ready to be
 // reduced over shards.

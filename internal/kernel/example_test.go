@@ -11,12 +11,12 @@ func Example() {
 	const n, d, k = 4, 2, 2
 	x := []float64{0, 0, 0, 1, 8, 8, 9, 8}
 	means := []float64{0, 0, 1, 1}
-	centers := kernel.NewCenters(k, d)
+	nearest := kernel.NewAssigner[float64](k, d)
 	assign := make([]int32, n)
 	for step := range 2 {
-		centers.Set(means)
+		nearest.Set(means)
 		sums := make([]float64, k*(d+1))
-		inertia := kernel.AssignAccumulate(x, n, centers, nil, assign, nil, sums, 0)
+		inertia := nearest.Accumulate(x, n, nil, assign, sums, 0)
 		for a := range k {
 			s := sums[a*(d+1) : (a+1)*(d+1)]
 			means[a*d], means[a*d+1] = s[0]/s[d], s[1]/s[d]

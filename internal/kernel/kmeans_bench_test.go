@@ -41,8 +41,10 @@ func BenchmarkAssign(b *testing.B) {
 			sums := make([]float64, s.k*(s.d+1))
 			for _, form := range forms {
 				b.Run(fmt.Sprintf("fused/d=%d/k=%d/noise=%g/%s", s.d, s.k, noise, form.name), func(b *testing.B) {
+					a := newAssigner[float64](form.k, s.k, s.d)
+					a.Set(centers)
 					for b.Loop() {
-						assignAccumulate(form.k, x, n, c, nil, assign, nil, sums, 0)
+						a.Accumulate(x, n, nil, assign, sums, 0)
 					}
 					reportPair(b, n*s.d*s.k)
 				})
