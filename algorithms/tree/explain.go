@@ -213,10 +213,7 @@ func shares(node, left, right float64) (float64, float64) {
 }
 
 // feature is the feature that a link looks at.
-func (x *explained[K]) feature(at int32) int32 {
-	s := x.links[at].slot
-	return x.slots[max(s, ^s)].feature
-}
+func (x *explained[K]) feature(at int32) int32 { return x.slots[x.slotOf(at)].feature }
 
 // expect computes the bias: for each output, what the leaves are worth by their shares.
 func (x *explained[K]) expect() {

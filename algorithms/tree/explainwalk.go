@@ -152,7 +152,7 @@ func (w *walker[K]) visit(at int32, depth int) {
 func (x *explained[K]) turn(keys []K, at int32) int32 {
 	n := &x.links[at]
 	if n.slot < 0 {
-		return x.look(n, keys[^n.slot])
+		return x.look(n.above, keys[^n.slot])
 	}
 	if keys[n.slot] > n.above {
 		return 1

@@ -21,8 +21,9 @@ const maxTop = 8
 // cut, and the masks of a slot's cuts contain each other: a binary search a row and one pass
 // over the cuts make them all. So a node costs a few operations for 64 rows.
 //
-// What is below the top, trees that do not fill one, nodes that look at categories, and all
-// trees for a single row, is walked along links. A node has its left child at a place it names
+// At categories, each set has a mask of its own, made from the different categories of the block.
+//
+// What is below the top, and all trees for a single row, is walked along links. A node has its left child at a place it names
 // and the right one behind it. A leaf is its own left child and sends no row right, so that
 // rows that have arrived stay while others walk on, and several walks advance together.
 type layout[K key] struct {
@@ -36,8 +37,8 @@ type layout[K key] struct {
 	first []int32
 	// absent are the keys of a row that holds no feature, by the meaning of that.
 	absent [2][]K
-	// cuts are, for each slot, the keys that tops compare with, ascending. The mask of cut c
-	// of slot s is start[s]+1+c; mask start[s], and so mask 0, has no rows.
+	// cuts are, for each slot, the keys that tops compare with, ascending, or the numbers of
+	// the sets that they look categories up in. The mask of cut c of slot s is start[s]+1+c; mask start[s], and so mask 0, has no rows.
 	cuts  []cuts[K]
 	start []int32
 
@@ -177,11 +178,14 @@ func (l *layout[K]) append(t *Tree, number int32) {
 	l.numbers = append(l.numbers, number)
 }
 
+// slotOf is the slot that a link looks at, be it of numbers or of categories.
+func (l *layout[K]) slotOf(at int32) int32 {
+	s := l.links[at].slot
+	return max(s, ^s)
+}
+
 // leaf tells whether rows end at a link.
 func (l *layout[K]) leaf(at int32) bool { return l.links[at].left == at }
-
-// split tells whether a link is a node of a top: one that compares numbers.
-func (l *layout[K]) split(at int32) bool { return !l.leaf(at) && l.links[at].slot >= 0 }
 
 // placeTops finds the tops of the trees, then the cuts they compare with, then fills them in.
 func (l *layout[K]) placeTops(e *Ensemble) {
@@ -195,7 +199,7 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 		size += 1 << top.depth
 		l.eachTop(top, func(_ int32, at int32, split bool) {
 			if split {
-				s := l.links[at].slot
+				s := l.slotOf(at)
 				bySlot[s] = append(bySlot[s], l.links[at].above)
 			}
 		})
@@ -205,7 +209,11 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 	for s, keys := range bySlot {
 		slices.Sort(keys)
 		bySlot[s] = slices.Compact(keys)
-		l.cuts[s] = newCuts(bySlot[s])
+		if l.slots[s].flags&Categorical != 0 {
+			l.cuts[s] = cuts[K]{sets: bySlot[s]}
+		} else {
+			l.cuts[s] = newCuts(bySlot[s])
+		}
 		l.start[s+1] = l.start[s] + int32(len(bySlot[s])) + 1
 	}
 	l.masks = make([]int32, size)
@@ -223,7 +231,7 @@ func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 	for depth := int32(0); ; depth++ {
 		next = next[:0]
 		for _, at := range level {
-			if l.split(at) {
+			if !l.leaf(at) {
 				next = append(next, l.links[at].left, l.links[at].left+1)
 			}
 		}
@@ -239,7 +247,7 @@ func (l *layout[K]) topDepth(root int32, level, next []int32) int32 {
 func (l *layout[K]) eachTop(top *top, f func(position, at int32, split bool)) {
 	var walk func(position, depth, at int32)
 	walk = func(position, depth, at int32) {
-		if depth == top.depth || !l.split(at) {
+		if depth == top.depth || l.leaf(at) {
 			f(position<<(top.depth-depth)-1<<top.depth, at, false)
 			return
 		}
@@ -256,7 +264,7 @@ func (l *layout[K]) fillTop(top *top, cuts [][]K, single bool) {
 	top.whole = true
 	l.eachTop(top, func(position, at int32, split bool) {
 		if split {
-			s := l.links[at].slot
+			s := l.slotOf(at)
 			c, _ := slices.BinarySearch(cuts[s], l.links[at].above)
 			l.masks[top.first+position] = l.start[s] + int32(c) + 1
 			return

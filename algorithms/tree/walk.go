@@ -54,7 +54,7 @@ func (l *layout[K]) walkSets(keys []K, width, stride int, at []int32) {
 		for n.left != at[i] {
 			var right int32
 			if n.slot < 0 {
-				right = l.look(n, keys[int(^n.slot)*width+i*stride])
+				right = l.look(n.above, keys[int(^n.slot)*width+i*stride])
 			} else if keys[int(n.slot)*width+i*stride] > n.above {
 				right = 1
 			}
@@ -64,9 +64,9 @@ func (l *layout[K]) walkSets(keys []K, width, stride int, at []int32) {
 	}
 }
 
-// look returns 1 if a category goes right, and 0 otherwise.
-func (l *layout[K]) look(n *link[K], category K) int32 {
-	s := &l.sets[n.above]
+// look returns 1 if a category goes right by the set of a number, and 0 otherwise.
+func (l *layout[K]) look(number, category K) int32 {
+	s := &l.sets[number]
 	if category == missingCategory {
 		return int32(s.flags&DefaultLeft ^ DefaultLeft)
 	}
@@ -134,11 +134,40 @@ func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
 		if len(own) == 1 {
 			continue
 		}
+		if c.sets != nil {
+			l.fillSets(c.sets, keys[s*lanes:][:n], own[1:])
+			continue
+		}
 		rank(c.tree, c.depth, (*[lanes]K)(keys[s*lanes:]), &a.at)
 		for i, r := range a.at[:n] {
 			own[r] |= 1 << i
 		}
 		fold(own)
+	}
+}
+
+// fillSets makes the masks of sets from the keys of a categorical slot.
+func (l *layout[K]) fillSets(sets, keys []K, own []uint64) {
+	var categories [lanes]K // the different ones of the block
+	var rows [lanes]uint64
+	some := 0
+	for i, k := range keys {
+		j := 0
+		for j < some && categories[j] != k {
+			j++
+		}
+		if j == some {
+			categories[j] = k
+			some++
+		}
+		rows[j] |= 1 << i
+	}
+	for c, number := range sets {
+		var right uint64
+		for j, k := range categories[:some] {
+			right |= rows[j] & -uint64(l.look(number, k))
+		}
+		own[c] = right
 	}
 }
 
@@ -159,6 +188,7 @@ func fold(own []uint64) {
 type cuts[K key] struct {
 	tree  []K
 	depth int
+	sets  []K // at categories, the numbers of sets in place of the tree
 }
 
 // newCuts makes a search tree of ascending keys.
