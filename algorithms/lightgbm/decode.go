@@ -117,8 +117,8 @@ func (r *reader) model() (*Model, error) {
 		e.Trees = append(e.Trees, t)
 	}
 	switch {
-	case line != "end of trees" && (!r.ends || h.lines["tree_sizes"] > 0):
-		// Files before 2.2 end with the last tree or go on with what was learnt of features.
+	case line != "end of trees" && (!r.ends || h.lines["tree_sizes"] > 0 || len(e.Trees) == 0):
+		// Files before 2.2 end with the last tree, or tell of features then.
 		return nil, fmt.Errorf("it is %s: want \"end of trees\"", brief(line))
 	case len(e.Trees)%e.Outputs != 0:
 		return nil, fmt.Errorf("there are %d trees, and %d in each iteration", len(e.Trees), e.Outputs)

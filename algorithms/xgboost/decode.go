@@ -269,6 +269,9 @@ func (r *reader) trees(m *Model, booster *node) {
 	if n := r.count(r.member(param, "num_trees"), math.MaxInt32); r.err == nil && n != len(trees) {
 		r.fail(list, "it has %d trees: num_trees says %d", len(trees), n)
 	}
+	if round := max(1, m.ParallelTrees) * m.Ensemble.Outputs; r.err == nil && len(trees)%round != 0 {
+		r.fail(list, "it has %d trees, and a round of %d outputs has %d", len(trees), m.Ensemble.Outputs, round)
+	}
 	info := r.member(model, "tree_info")
 	outputs := r.integers(info, len(trees), 0, float64(m.Ensemble.Outputs-1))
 	if r.err == nil {

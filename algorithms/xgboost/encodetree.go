@@ -65,9 +65,12 @@ func (m *Model) place(rest []float64) ([]placed, []any, error) {
 		most = max(most, len(of[o]))
 	}
 	parallel := m.parallel()
+	if parallel > max(1, most) {
+		return nil, nil, fmt.Errorf("a round has %d trees for each output, and there are %d", parallel, most)
+	}
 	rounds := (most + parallel - 1) / parallel
-	if n := float64(rounds) * float64(parallel) * float64(e.Outputs); n > math.MaxInt32 {
-		return nil, nil, fmt.Errorf("the file would have %.0f trees, and %d are the limit", n, math.MaxInt32)
+	if rounds*parallel > math.MaxInt32/e.Outputs {
+		return nil, nil, fmt.Errorf("the file would have more than %d trees", math.MaxInt32)
 	}
 	var all []placed
 	var weights []any
