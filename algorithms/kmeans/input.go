@@ -241,6 +241,14 @@ func (o *pointChecker) usable(vectors, given arrow.Array, n int) error {
 		}
 		o.keep = append(o.keep, int32(i))
 	}
+	if arr, ok := vectors.(*array.Struct); ok {
+		for _, i := range o.keep {
+			cell := sparseCell(arr, int(i), o.in.dim)
+			if err := cell.CheckSparse(-1); err != nil {
+				return fmt.Errorf("row %d of the shard: column %q: %w", o.rows+int(i), o.params.VectorCol, err)
+			}
+		}
+	}
 	if o.in.cosine {
 		for _, i := range o.keep {
 			if zeroRow(vectors, int(i)) {
@@ -290,9 +298,8 @@ func componentOf(vectors arrow.Array, row, component int) float64 {
 func zeroRow(vectors arrow.Array, row int) bool {
 	values := denseRow(vectors, row)
 	if arr, ok := vectors.(*array.Struct); ok {
-		list := arr.Field(1).(*array.List)
-		lo, hi := list.ValueOffsets(row)
-		values = list.ListValues().(*array.Float64).Float64Values()[lo:hi]
+		cell := sparseCell(arr, row, 0)
+		values = cell.Values
 	}
 	for _, v := range values {
 		if v != 0 {

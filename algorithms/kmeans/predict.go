@@ -2,6 +2,7 @@ package kmeans
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -64,8 +65,9 @@ type predictor struct {
 	vector    int
 	nonFinite NonFinite
 
-	model *Model
-	rows  int // of the shard at hand, seen so far
+	model  *Model
+	search *kernel.Assigner[float64] // of Euclidean distance
+	rows   int                       // of the shard at hand, seen so far
 }
 
 func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
@@ -124,8 +126,12 @@ func (p *predictor) Open(c *engine.Context) error {
 	if err != nil {
 		return err
 	}
-	p.model, err = Decode(text)
-	return err
+	if p.model, err = Decode(text); err != nil {
+		return err
+	}
+	p.search = kernel.NewAssigner[float64](len(p.model.Centers), p.model.Dim)
+	p.search.Set(slices.Concat(p.model.Centers...))
+	return nil
 }
 
 // Process adds the two columns to a batch.
@@ -178,7 +184,7 @@ func (p *predictor) assign(vectors arrow.Array, near []int32, dist []float64, va
 		if p.model.Distance == Cosine {
 			kernel.AssignCosine(data, len(near), p.model.dense, near, dist)
 		} else {
-			kernel.AssignEuclidean(data, len(near), p.model.dense, near, dist)
+			p.search.Assign(data, len(near), near, dist)
 		}
 		for i := range valid {
 			valid[i] = true
@@ -198,14 +204,14 @@ func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64
 		valid[i] = true
 		cluster, size := 0, p.model.Dim
 		if arr, ok := vectors.(*array.Struct); ok {
-			indices, values := arr.Field(0).(*array.List), arr.Field(1).(*array.List)
-			lo, hi := indices.ValueOffsets(i)
-			from, to := values.ValueOffsets(i)
-			col := indices.ListValues().(*array.Int32).Int32Values()[lo:hi]
-			if len(col) > 0 {
-				size = max(size, int(col[len(col)-1])+1)
+			cell := sparseCell(arr, i, 0)
+			if err := cell.CheckSparse(-1); err != nil {
+				return fmt.Errorf("row %d of the shard: column %q: %w", p.rows+i, p.schema.Field(p.vector).Name, err)
 			}
-			cluster, dist[i] = p.model.PredictSparse(col, values.ListValues().(*array.Float64).Float64Values()[from:to])
+			if n := len(cell.Indices); n > 0 {
+				size = max(size, int(cell.Indices[n-1])+1)
+			}
+			cluster, dist[i] = p.model.PredictSparse(cell.Indices, cell.Values)
 		} else {
 			row := denseRow(vectors, i)
 			size = len(row)
@@ -217,6 +223,16 @@ func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64
 		near[i] = int32(cluster)
 	}
 	return nil
+}
+
+// sparseCell returns a row of a sparse vector column of a size, not looked at: batches
+// that an operator of a program made are as it made them.
+func sparseCell(vectors *array.Struct, row, size int) (c model.Cell) {
+	indices, values := vectors.Field(0).(*array.List), vectors.Field(1).(*array.List)
+	lo, hi := indices.ValueOffsets(row)
+	from, to := values.ValueOffsets(row)
+	c.SetSparse(size, indices.ListValues().(*array.Int32).Int32Values()[lo:hi], values.ListValues().(*array.Float64).Float64Values()[from:to])
+	return c
 }
 
 // denseRow returns the components of a row of a dense vector column.

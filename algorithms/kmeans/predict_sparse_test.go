@@ -4,10 +4,14 @@ import (
 	"math"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/operators"
 )
 
@@ -48,4 +52,59 @@ func TestSparseRowsFarFromTheOrigin(t *testing.T) {
 		require.Equal(t, -1, near, "indices out of order")
 		require.True(t, math.IsNaN(dist))
 	}
+}
+
+// Batches that an operator of a program makes are as it made them: indices that no reader
+// would have let through are refused by training and by predicting.
+func TestSparseIndicesThatAreRefused(t *testing.T) {
+	dt, err := batch.SparseType(4)
+	require.NoError(t, err)
+	schema := arrow.NewSchema([]arrow.Field{{Name: "v", Type: dt}}, nil)
+	for _, c := range []struct {
+		indices  []int32
+		training string
+		applying string
+	}{
+		{[]int32{0, 4}, "it has a component 4 and declares 4 components", "has 5 components, the model was trained on 4"},
+		{[]int32{2, 2}, "component 2 twice", "component 2 twice"},
+		{[]int32{3, 1}, "component 1 is behind component 3", "component 1 is behind component 3"},
+		{[]int32{-1, 1}, "component -1", "component -1"},
+		{[]int32{math.MaxInt32, 0}, "component 0 is behind", "component 0 is behind"},
+	} {
+		damaged := func(b *engine.Builder) *engine.Dataset {
+			arr, err := batch.NewSparseArray(memory.NewGoAllocator(), batch.CSR{Size: 4, Indptr: []int32{0, 2}, Indices: []int32{0, 1}, Values: []float64{1, 1}})
+			require.NoError(t, err)
+			view, ok := batch.SparseView(arr)
+			require.True(t, ok)
+			copy(view.Indices, c.indices) // behind the back of what checks them
+			return b.Add(engine.Spec{
+				Op: "Damage", Schema: schema, Inputs: []engine.Port{{From: operators.FromSlice(b, []int64{1})}},
+				Operator: func() engine.Operator { return damage{array.NewRecord(schema, []arrow.Array{arr}, 1)} },
+			})
+		}
+		_, err := engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
+			operators.Collect(b, "model", kmeans.Train(damaged(b), kmeans.Params{VectorCol: "v", K: 1}))
+			return nil
+		}), struct{}{})
+		require.ErrorContains(t, err, `row 0 of the shard: column "v": `)
+		require.ErrorContains(t, err, c.training)
+		model := &kmeans.Model{Centers: [][]float64{{1, 2, 3, 4}}, Sizes: []float64{1}, Dim: 4, VectorCol: "v", VectorType: "sparse[4]"}
+		_, err = engine.Run(t.Context(), engine.Anonymous(func(b *engine.Builder) error {
+			operators.Collect(b, "clusters", kmeans.Predict(damaged(b), model.Dataset(b), kmeans.PredictOptions{}))
+			return nil
+		}), struct{}{})
+		require.ErrorContains(t, err, `row 0 of the shard: column "v"`)
+		require.ErrorContains(t, err, c.applying)
+	}
+}
+
+// damage emits a batch for each that it gets.
+type damage struct{ batch arrow.Record }
+
+func (damage) Open(*engine.Context) error                         { return nil }
+func (damage) EndShard(*engine.Context, int, engine.Output) error { return nil }
+func (damage) Finish(*engine.Context, engine.Output) error        { return nil }
+func (damage) Close() error                                       { return nil }
+func (d damage) Process(_ *engine.Context, _, shard int, _ arrow.Record, out engine.Output) error {
+	return out.Emit(shard, d.batch)
 }
