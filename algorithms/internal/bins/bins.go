@@ -80,7 +80,8 @@ type Facts struct {
 	// Of a NumberLabel, mean and deviation weighted (those of the lower ends of intervals,
 	// and 0 where such an end is infinite).
 	LabelMean, LabelStd, LabelMin, LabelMax float64
-	// Missing has for each of Layout.Features the number of rows in which it is missing.
+	// Missing has for each of Layout.Features the number of rows in which it is missing;
+	// categories that are too rare for a bin are not.
 	Missing []int64
 	// ShardRows has the number of rows of each shard of the job.
 	ShardRows []int64

@@ -208,6 +208,3 @@ func shareRest(i, w, n int64) (q, rest int64) {
 	a, b := bits.Div64(hi, lo, uint64(n))
 	return int64(a), int64(b)
 }
-
-// bitLength is the number of bits of n, at least 1.
-func bitLength(n int64) int { return max(1, bits.Len64(uint64(n))) }

@@ -2,6 +2,7 @@ package bins
 
 import (
 	"math"
+	"math/bits"
 )
 
 // finder finds the cuts of features, a group of them at a time, on one subtask. Its steps
@@ -24,8 +25,8 @@ type finder struct {
 	missing  []int64 // by feature
 	expect   []int64 // entries that a subtask is expected to have, by feature
 	parts    []packed
-	weights  [][]int64 // by part; nil where every row weighs 1
-	weight   int64     // of the parts' rows
+	weights  [][]uint32 // by part; nil where every row weighs 1
+	weight   int64      // of the parts' rows
 	rows     int64
 
 	next         int // the first feature of the next group
@@ -52,9 +53,9 @@ type work struct {
 const (
 	// groupEntries is how many values a subtask sorts for a group, and groupLeast how many
 	// features it takes at least, so that rows are not gone through all too often; of
-	// weighted rows, of which more is held, half as many.
-	groupEntries = 4 << 20
-	groupLeast   = 4
+	// weighted rows, of which more is held, a quarter as many.
+	groupEntries = 8 << 20
+	groupLeast   = 8
 	groupMost    = 256
 )
 
@@ -64,7 +65,7 @@ func (f *finder) load() bool {
 	f.work = f.work[:0]
 	least, room := groupLeast, int64(groupEntries)
 	if f.plan.weightAt >= 0 {
-		least, room = least/2, room/2
+		least, room = least/4, room/4
 	}
 	for f.next < len(f.features) && len(f.work) < groupMost {
 		if len(f.work) >= least && f.expect[f.next] > room {
@@ -74,6 +75,9 @@ func (f *finder) load() bool {
 		f.work = append(f.work, work{feature: f.next})
 		f.next++
 	}
+	if len(f.work) == 0 {
+		return false
+	}
 	f.extract()
 	for i := range f.work {
 		if f.features[f.work[i].feature].Categorical {
@@ -81,7 +85,7 @@ func (f *finder) load() bool {
 			f.work[i].column.absent = 0
 		}
 	}
-	return len(f.work) > 0
+	return true
 }
 
 // extract makes the columns of the group.
@@ -208,89 +212,88 @@ func (f *finder) extractWeighted() {
 		w := &f.work[i]
 		c := &w.column
 		feature := &f.features[w.feature]
-		number := feature.Number
-		f.pairs = f.pairs[:0]
-		var offset, present int64
-		var of []int64 // weights in the order of the pairs' lower halves
-		c.absent, c.missing = f.weight, f.rows
-		if f.plan.kind == sparseRows {
-			of = make([]int64, 0, f.expect[w.feature])
-		}
+		f.pairs = room(f.pairs, int(f.rows))[:0]
+		var present, values, weight int64
 		for k := range f.parts {
 			p := &f.parts[k]
-			weights := f.weights[k]
-			p.column(f.plan.kind, number, func(row int, x float32) {
-				present++
-				c.absent -= weights[row]
-				if x != x {
-					return
+			switch {
+			case f.plan.kind == sparseRows:
+				_, rows, entries := p.entries(int32(feature.Number))
+				present += int64(len(rows))
+				for e, x := range entries {
+					v := f.weights[k][rows[e]]
+					weight += int64(v)
+					values += f.pair(x, v)
 				}
-				c.missing--
-				if weights[row] == 0 {
-					return
+			case p.raw != nil:
+				for row, v := range f.weights[k] {
+					values += f.pair(Single(p.raw[row*p.d+feature.Number]), v)
 				}
-				at := uint64(offset) + uint64(row)
-				if f.plan.kind == sparseRows {
-					at = uint64(len(of))
-					of = append(of, weights[row])
+			default:
+				for row, x := range p.values[feature.Number*p.n : (feature.Number+1)*p.n] {
+					values += f.pair(x, f.weights[k][row])
 				}
-				f.pairs = append(f.pairs, uint64(keyOf(x))<<32|at)
-			})
-			offset += int64(p.n)
+			}
 		}
-		if !f.plan.options.AbsentIsZero || f.plan.kind != sparseRows {
-			c.absent = 0
-		} else {
-			c.missing -= f.rows - present
+		c.missing = f.rows - values
+		if f.plan.kind == sparseRows && f.plan.options.AbsentIsZero {
+			c.missing, c.absent = present-values, f.weight-weight
 		}
 		if !feature.Categorical {
-			f.cumulate(c, of)
+			f.cumulate(c)
 		}
 	}
 }
 
-// cumulate sorts the pairs into a column. of has the weights of the lower halves; where it is
-// nil these count the rows of all parts.
-func (f *finder) cumulate(c *column, of []int64) {
+// pair appends a value and its weight to the pairs, where it has one, and returns 1 for a
+// value and 0 for NaN. There is room.
+func (f *finder) pair(x float32, weight uint32) int64 {
+	if x != x {
+		return 0
+	}
+	if weight > 0 {
+		n := len(f.pairs)
+		f.pairs = f.pairs[:n+1]
+		f.pairs[n] = uint64(keyOf(x))<<32 | uint64(weight)
+	}
+	return 1
+}
+
+// cumulate sorts the pairs into a column.
+func (f *finder) cumulate(c *column) {
 	f.other = room(f.other, len(f.pairs))
 	sorted, rest := sortPairs(f.pairs, f.other[:len(f.pairs)])
-	if of == nil {
-		of = f.flatWeights()
-	}
 	own := f.newColumn(len(sorted))
 	c.keys, c.cum = own.keys[:len(sorted)], room(own.cum, len(sorted)+1)[:len(sorted)+1]
-	c.cum[0] = 0
+	var total int64
 	for i, w := range sorted {
-		c.keys[i] = uint32(w >> 32)
-		c.cum[i+1] = c.cum[i] + of[uint32(w)]
+		c.keys[i], c.cum[i] = uint32(w>>32), total
+		total += int64(uint32(w))
 	}
+	c.cum[len(sorted)] = total
 	f.pairs, f.other = sorted, rest
 }
 
-// flatWeights returns the weights of all parts one behind the other.
-func (f *finder) flatWeights() []int64 {
-	if len(f.weights) == 0 {
-		return nil
-	}
-	all := f.weights[0] // the parts' weights are views of one slice
-	return all[:f.rows:f.rows]
-}
+// weightBits is the precision of the weights, beside that of the heaviest row, by which
+// values are cut.
+const weightBits = 32
 
-// setWeights turns the weights of the parts' rows into integers: on a scale, a power of two,
-// on which the weights of all rows of the job cannot add up to more than 2^62, rounded half
-// to even. A weight less than that of the heaviest row by as many bits as remain counts as 0.
+// setWeights turns the weights of the parts' rows into integers below 2^32: on a scale, a
+// power of two, on which the largest weight of the job has 32 bits (fewer where there are
+// 2^30 rows or more, so that sums stay exact), rounded half to even. A weight that is the
+// 2^33rd part of it, or less, counts as 0.
 func (f *finder) setWeights(largest float64, rows int64) {
 	_, exponent := math.Frexp(largest)
-	scale := 62 - bitLength(rows) - exponent
-	all := make([]int64, 0, f.rows)
+	scale := min(weightBits, 62-bits.Len64(uint64(rows))) - exponent
+	all := make([]uint32, 0, f.rows)
 	for _, p := range f.parts {
 		from := len(all)
 		for _, w := range p.weight {
-			v := int64(math.RoundToEven(math.Ldexp(w, scale)))
+			v := uint32(min(math.RoundToEven(math.Ldexp(w, scale)), math.MaxUint32))
 			all = append(all, v)
-			f.weight += v
+			f.weight += int64(v)
 		}
-		f.weights = append(f.weights, all[from:len(all):cap(all)])
+		f.weights = append(f.weights, all[from:len(all):len(all)])
 	}
 }
 

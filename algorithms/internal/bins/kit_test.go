@@ -2,6 +2,7 @@ package bins_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,11 +23,12 @@ type seen struct {
 
 // seenRow is a row with the bins of all features.
 type seenRow struct {
-	Shard, Row           int
-	Bins                 []int
-	Label, Upper, Weight float64
-	Margins              []float64
-	Group                int // the number of the group within the shard, −1 for none
+	Shard, Row    int
+	Bins          []int
+	Label, Weight float64
+	Upper         string
+	Margins       []float64
+	Group         int // the number of the group within the shard, −1 for none
 }
 
 // shardView is what a shard's row of the queue tells.
@@ -57,7 +59,7 @@ func viewShard(d *bins.Data, shard int) shardView {
 				r.Label = d.Label[row]
 			}
 			if d.Upper != nil {
-				r.Upper = d.Upper[row]
+				r.Upper = fmt.Sprint(d.Upper[row])
 			}
 			if d.Weight != nil {
 				r.Weight = d.Weight[row]

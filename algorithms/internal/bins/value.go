@@ -7,14 +7,22 @@ import "math"
 // threshold below which one of these is, and not the others, gives the same whether it was
 // clamped or not. NaN stays NaN.
 func Single(x float64) float32 {
-	y := float32(x)
+	y := float32(x) + 0
+	if math.Float32bits(y)<<1 < 0xff<<24 {
+		return y
+	}
+	return clamped(y)
+}
+
+// clamped is Single of an infinity or NaN.
+func clamped(y float32) float32 {
 	switch {
-	case y > math.MaxFloat32:
+	case y > 0:
 		return math.MaxFloat32
-	case y < -math.MaxFloat32:
+	case y < 0:
 		return -math.MaxFloat32
 	}
-	return y + 0
+	return y
 }
 
 // Bin returns the bin of a value: NaN is missing, and so is, for a categorical feature, what

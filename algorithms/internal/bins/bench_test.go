@@ -1,0 +1,87 @@
+package bins
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// gaussian returns n×d sums of uniform numbers, which look normal.
+func gaussian(n, d int) []float64 {
+	x := make([]float64, n*d)
+	r := shared.NewRandom(3, "bench", 0, 0)
+	for i := range x {
+		x[i] = r.Float64() + r.Float64() + r.Float64() - 1.5
+	}
+	return x
+}
+
+// BenchmarkCuts is the finding of cuts of a million rows of 28 features.
+func BenchmarkCuts(b *testing.B) {
+	const n, d = 1_000_000, 28
+	x := gaussian(n, d)
+	p := &plan{kind: denseRows, dim: d, options: Options{MaxBins: MaxBins}, vector: -1, weightAt: -1}
+	byFeature := make([]float32, n*d)
+	for i := 0; i < n; i += tile {
+		transposeTile(x[i*d:], min(tile, n-i), d, byFeature[i:], n)
+	}
+	weight := make([]float64, n)
+	for i := range weight {
+		weight[i] = x[i] * x[i]
+	}
+	for _, c := range []struct {
+		name string
+		part packed
+	}{
+		{"rows", packed{n: n, d: d, raw: x}},
+		{"columns", packed{n: n, d: d, values: byFeature}},
+		{"weighted", packed{n: n, d: d, raw: x, weight: weight}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				q := *p
+				if c.part.weight != nil {
+					q.weightAt = 0
+				}
+				f := &finder{plan: &q, features: q.list(d, nil), parts: []packed{c.part}, rows: n}
+				f.prepare(look{Rows: n, MaxWeight: 2.25}, 1)
+				f.alone()
+			}
+		})
+	}
+}
+
+// BenchmarkBins is the binning of the same rows.
+func BenchmarkBins(b *testing.B) {
+	const n, d = 1_000_000, 28
+	x := gaussian(n, d)
+	made := Dense(x, n, d, Options{})
+	p := &plan{kind: denseRows, dim: d, vector: -1, weightAt: -1}
+	byFeature := make([]float32, n*d)
+	for i := 0; i < n; i += tile {
+		transposeTile(x[i*d:], min(tile, n-i), d, byFeature[i:], n)
+	}
+	for _, part := range []packed{{n: n, d: d, raw: x}, {n: n, d: d, values: byFeature}} {
+		b.Run(fmt.Sprintf("raw=%t", part.raw != nil), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				data := Data{Layout: made.Layout, Rows: n, Shards: made.Shards}
+				data.bin(p, []packed{part})
+			}
+		})
+	}
+}
+
+// BenchmarkSort is the sorting of a million keys.
+func BenchmarkSort(b *testing.B) {
+	x := gaussian(1_000_000, 1)
+	keys, spare := make([]uint32, len(x)), make([]uint32, len(x))
+	for b.Loop() {
+		for i, v := range x {
+			keys[i] = keyOf(Single(v))
+		}
+		keys, spare = sortKeys(keys, spare)
+	}
+}

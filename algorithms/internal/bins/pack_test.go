@@ -1,0 +1,98 @@
+package bins
+
+import (
+	"math"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// batches is rows of two features, as slices of one batch or as batches of their own.
+func batches(t *testing.T, together bool, sizes ...int) (all []arrow.Record, values []float64) {
+	n := 0
+	for _, size := range sizes {
+		n += size
+	}
+	for i := range 2 * n {
+		values = append(values, float64(i))
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "v", Type: must(batch.VectorType(2))}}, nil)
+	from := 0
+	whole := array.NewRecord(schema, []arrow.Array{batch.WrapVectorArray(values, 2)}, int64(n))
+	for _, size := range sizes {
+		part := whole.NewSlice(int64(from), int64(from+size))
+		if !together {
+			own, err := batch.Concat(memory.NewGoAllocator(), []arrow.Record{part})
+			require.NoError(t, err)
+			part = own
+		}
+		all = append(all, part)
+		from += size
+	}
+	return all, values
+}
+
+func must(dt arrow.DataType, err error) arrow.DataType {
+	if err != nil {
+		panic(err)
+	}
+	return dt
+}
+
+func TestRowsInOnePieceAreNotCopied(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		recs, values := batches(t, together, 3, 1, 40)
+		p, err := newPlan(recs[0].Schema(), Columns{}, NoLabel, Options{})
+		require.NoError(t, err)
+		o := &checker{plan: p, width: -1}
+		for _, rec := range recs {
+			require.NoError(t, o.Process(nil, 0, 0, rec, nil))
+		}
+		rec, err := o.pack()
+		require.NoError(t, err)
+		raw := rec.Column(rawCell).(*array.List).ListValues().(*array.Float64).Float64Values()
+		require.Equal(t, together, len(raw) > 0)
+		if together {
+			require.Equal(t, values, raw)
+			require.Same(t, &values[0], &raw[0])
+			require.Zero(t, rec.Column(valuesCell).(*array.List).ListValues().Len())
+		} else {
+			require.Len(t, rec.Column(valuesCell).(*array.List).ListValues().(*array.Float32).Float32Values(), len(values))
+		}
+		rec.Release()
+		require.NoError(t, o.Close())
+	}
+}
+
+// TestBinnersAreTheDefinition compares the tables of binners with the search of Feature.Bin.
+func TestBinnersAreTheDefinition(t *testing.T) {
+	for _, cuts := range [][]float32{
+		{0}, {-math.MaxFloat32 / 2, math.MaxFloat32}, {1, math.Nextafter32(1, 2)}, {-1, 0, 1, 1e-40, 3}, {-3e38, -1e-45, 1e-45, 3e38},
+	} {
+		cuts = append([]float32(nil), cuts...)
+		keys := make([]uint32, len(cuts))
+		for i, c := range cuts {
+			keys[i] = keyOf(c)
+		}
+		for i, k := range tidy(keys) {
+			cuts[i] = valueOf(k)
+		}
+		f := &Feature{Cuts: cuts, Bins: len(cuts) + 1}
+		b := newBinner(f)
+		try := []float32{0, 1, -1, math.MaxFloat32, -math.MaxFloat32, float32(math.NaN())}
+		for _, c := range cuts {
+			try = append(try, c, Single(float64(math.Nextafter32(c, math.MaxFloat32))), Single(float64(math.Nextafter32(c, -math.MaxFloat32))))
+		}
+		for i := range 2000 {
+			try = append(try, Single(float64(math.Float32frombits(uint32(i)*2147483))))
+		}
+		for _, x := range try {
+			require.Equal(t, f.Bin(x), int(b.bin(x)), "%v among %v", x, cuts)
+		}
+	}
+}
