@@ -37,6 +37,10 @@ type layout[K key] struct {
 	first []int32
 	// absent are the keys of a row that holds no feature, by the meaning of that.
 	absent [2][]K
+	// absentRank are the numbers of cuts that these keys are above.
+	absentRank [2][]int32
+	// walks tells that some tree is more than its top.
+	walks bool
 	// cuts are, for each slot, the keys that tops compare with, ascending, or the numbers of
 	// the sets that they look categories up in. The mask of cut c of slot s is start[s]+1+c; mask start[s], and so mask 0, has no rows.
 	cuts  []cuts[K]
@@ -216,11 +220,17 @@ func (l *layout[K]) placeTops(e *Ensemble) {
 		}
 		l.start[s+1] = l.start[s] + int32(len(bySlot[s])) + 1
 	}
+	for meaning, keys := range l.absent {
+		for s, k := range keys {
+			l.absentRank[meaning] = append(l.absentRank[meaning], l.cuts[s].rank(k))
+		}
+	}
 	l.masks = make([]int32, size)
 	l.ends = make([]int32, size)
 	l.values = make([]float64, size+256)
 	for t := range l.tops {
 		l.fillTop(&l.tops[t], bySlot, e.Trees[t].Values == nil)
+		l.walks = l.walks || !l.tops[t].whole
 	}
 }
 

@@ -22,6 +22,7 @@ const onStack = 256
 type area[K key] struct {
 	keys  []K                      // slot after slot, lanes rows each
 	masks []uint64                 // of the cuts
+	held  []uint64                 // slot by slot, the sparse rows that hold the feature
 	sums  []float64                // output after output, lanes rows each
 	trees [together]int32          // links of one row in several trees
 	at    [lanes]int32             // links of all rows in one tree
@@ -39,6 +40,7 @@ func (l *layout[K]) take() *area[K] {
 		return &area[K]{
 			keys:  make([]K, len(l.slots)*lanes),
 			masks: make([]uint64, l.start[len(l.slots)]+1),
+			held:  make([]uint64, len(l.slots)),
 			sums:  make([]float64, l.e.Outputs*lanes),
 		}
 	}
@@ -220,68 +222,4 @@ func addWays(sums *[lanes]float64, values *[256]float64, way *[lanes]uint8) {
 	for i, w := range way {
 		sums[i] += values[w]
 	}
-}
-
-// fill writes the keys of one row, that of slot s to keys[s*width].
-func (l *layout[K]) fill(src *source, i int, keys []K, width int) {
-	switch {
-	case src.sparse:
-		l.fillSparse(src, i, keys, width)
-	case src.x64 != nil:
-		x := src.x64[i*src.stride:]
-		for s, slot := range l.slots {
-			fillKeys(slot, x[slot.feature:], 0, keys[s*width:][:1])
-		}
-	default:
-		x := src.x32[i*src.stride:]
-		for s, slot := range l.slots {
-			fillKeys(slot, x[slot.feature:], 0, keys[s*width:][:1])
-		}
-	}
-}
-
-// fillSparse is fill for a sparse row.
-func (l *layout[K]) fillSparse(src *source, i int, keys []K, width int) {
-	for s, k := range l.absent[src.absent] {
-		keys[s*width] = k
-	}
-	from, to := src.csr.RowPtr[i], src.csr.RowPtr[i+1]
-	for p, f := range src.csr.Col[from:to] {
-		if f < 0 || int(f) >= len(l.first)-1 {
-			continue
-		}
-		for s := l.first[f]; s < l.first[f+1]; s++ {
-			keys[int(s)*width] = l.keyAt(s, src.csr.Val[int(from)+p])
-		}
-	}
-}
-
-// keyAt is the key of a value at a slot.
-func (l *layout[K]) keyAt(s int32, x float64) (k K) {
-	var one [1]K
-	fillKeys(l.slots[s], []float64{x}, 0, one[:])
-	return one[0]
-}
-
-// fillBlock makes keys and masks of a block.
-func (l *layout[K]) fillBlock(src *source, from, n int, a *area[K]) {
-	switch {
-	case len(l.slots) == 0: // all trees are single leaves
-		return
-	case src.sparse:
-		for i := range n {
-			l.fillSparse(src, from+i, a.keys[i:], lanes)
-		}
-	case src.x64 != nil:
-		x := src.x64[from*src.stride:]
-		for s, slot := range l.slots {
-			fillKeys(slot, x[slot.feature:], src.stride, a.keys[s*lanes:][:n])
-		}
-	default:
-		x := src.x32[from*src.stride:]
-		for s, slot := range l.slots {
-			fillKeys(slot, x[slot.feature:], src.stride, a.keys[s*lanes:][:n])
-		}
-	}
-	l.fillMasks(a.keys, n, a)
 }

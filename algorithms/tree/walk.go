@@ -49,17 +49,21 @@ func walkNumbers[K key](links []link[K], keys []K, width, stride int, at []int32
 
 // walkSets walks where some do.
 func (l *layout[K]) walkSets(keys []K, width, stride int, at []int32) {
-	for i := range at {
-		n := &l.links[at[i]]
-		for n.left != at[i] {
+	for moved := int32(1); moved != 0; {
+		moved = 0
+		row := 0
+		for i, from := range at {
+			n := &l.links[from]
 			var right int32
 			if n.slot < 0 {
-				right = l.look(n.above, keys[int(^n.slot)*width+i*stride])
-			} else if keys[int(n.slot)*width+i*stride] > n.above {
+				right = l.look(n.above, keys[int(^n.slot)*width+row])
+			} else if keys[int(n.slot)*width+row] > n.above {
 				right = 1
 			}
-			at[i] = n.left + right
-			n = &l.links[at[i]]
+			to := n.left + right
+			moved |= to ^ from
+			at[i] = to
+			row += stride
 		}
 	}
 }
@@ -138,7 +142,7 @@ func (l *layout[K]) fillMasks(keys []K, n int, a *area[K]) {
 			l.fillSets(c.sets, keys[s*lanes:][:n], own[1:])
 			continue
 		}
-		rank(c.tree, c.depth, (*[lanes]K)(keys[s*lanes:]), &a.at)
+		ranks(c.tree, c.depth, (*[lanes]K)(keys[s*lanes:]), &a.at)
 		for i, r := range a.at[:n] {
 			own[r] |= 1 << i
 		}
@@ -207,8 +211,21 @@ func newCuts[K key](keys []K) cuts[K] {
 	return c
 }
 
-// rank finds for each key of a block how many entries of a search tree it is above.
-func rank[K key](tree []K, depth int, keys *[lanes]K, ranks *[lanes]int32) {
+// rank returns the number of cuts that a key is above, 0 at categories.
+func (c *cuts[K]) rank(k K) int32 {
+	i := 1
+	for range c.depth {
+		right := 0
+		if k > c.tree[i] {
+			right = 1
+		}
+		i = 2*i + right
+	}
+	return int32(i - 1<<c.depth)
+}
+
+// ranks finds for each key of a block how many entries of a search tree it is above.
+func ranks[K key](tree []K, depth int, keys *[lanes]K, out *[lanes]int32) {
 	for from := 0; from < lanes; from += 4 { // four searches hide each other's latency
 		four := keys[from : from+4 : from+4]
 		ka, kb, kc, kd := four[0], four[1], four[2], four[3]
@@ -229,7 +246,7 @@ func rank[K key](tree []K, depth int, keys *[lanes]K, ranks *[lanes]int32) {
 			}
 			a, b, c, d = 2*a+ra, 2*b+rb, 2*c+rc, 2*d+rd
 		}
-		r := ranks[from : from+4 : from+4]
+		r := out[from : from+4 : from+4]
 		base := 1 << depth
 		r[0], r[1], r[2], r[3] = int32(a-base), int32(b-base), int32(c-base), int32(d-base)
 	}
