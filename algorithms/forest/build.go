@@ -44,18 +44,23 @@ func newBuilder(t *table, r rules, s *sampler) *builder {
 // grow grows a tree by its number. The tree's memory is its own.
 func (b *builder) grow(number int) tree.Tree {
 	b.draw(number)
-	b.nodes, b.sets, b.values, b.waiting = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting[:0]
 	var all sums
 	for i := range b.entries {
 		all.g += b.entries[i].g
 		all.w += int64(b.entries[i].w)
 	}
-	all.n = len(b.entries)
-	b.total, b.leaves = all.w, 1
-	b.finder.narrow = b.t.classes == 2 && all.w < 1<<32
+	b.total = all.w
+	return b.run(number, waiting{hi: len(b.entries), key: rootKey, sums: all})
+}
+
+// run grows a tree, by its number, from a node, which has the entries.
+func (b *builder) run(number int, from waiting) tree.Tree {
+	b.nodes, b.sets, b.values, b.waiting = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting[:0]
+	b.leaves = 1
+	b.finder.narrow = b.t.classes == 2 && from.sums.w < 1<<32
 	random := shared.NewRandom(b.rules.seed, purposeFeatures, -1, number)
 	b.nodes = append(b.nodes, tree.Node{})
-	b.open(waiting{hi: len(b.entries), key: rootKey, sums: all}, random)
+	b.open(from, random)
 	for len(b.waiting) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) {
 		b.divide(b.next(), random)
 	}
@@ -71,28 +76,35 @@ func (b *builder) grow(number int) tree.Tree {
 
 // draw makes the entries of the rows that the tree draws.
 func (b *builder) draw(number int) {
-	if cap(b.times) < b.t.rows {
-		b.times = make([]uint8, b.t.rows)
+	b.entries, b.times = b.t.draw(b.sampler, number, b.entries[:0], b.times)
+	if len(b.spare) < b.t.rows {
+		b.spare = make([]entry, b.t.rows)
 	}
-	times := b.times[:b.t.rows]
-	for _, s := range b.t.spans {
-		b.sampler.draw(number, s.Shard, times[s.First:s.First+s.Rows])
+}
+
+// draw appends the entries of the rows that a tree draws. times is memory to be used again.
+func (t *table) draw(s *sampler, number int, entries []entry, times []uint8) ([]entry, []uint8) {
+	if cap(entries) == 0 {
+		entries = make([]entry, 0, t.rows)
 	}
-	if b.entries == nil {
-		b.entries, b.spare = make([]entry, 0, b.t.rows), make([]entry, b.t.rows)
+	if len(times) < t.rows {
+		times = make([]uint8, t.rows)
 	}
-	b.entries = b.entries[:0]
-	several := b.t.classes > 2
-	for i, k := range times {
-		if k == 0 || b.t.w[i] == 0 {
+	for _, span := range t.spans {
+		s.draw(number, span.Shard, times[span.First:span.First+span.Rows])
+	}
+	several := t.classes > 2
+	for i, k := range times[:t.rows] {
+		if k == 0 || t.w[i] == 0 {
 			continue
 		}
-		g := b.t.g[i]
+		g := t.g[i]
 		if !several {
 			g *= int64(k)
 		}
-		b.entries = append(b.entries, entry{uint32(i), b.t.w[i] * uint32(k), g})
+		entries = append(entries, entry{uint32(i), t.w[i] * uint32(k), g})
 	}
+	return entries, times
 }
 
 // push has a node wait. Where leaves are bounded, those that wait are a heap: a node gains
@@ -142,46 +154,56 @@ func (b *builder) next() waiting {
 // open writes what is known of a node, and has it wait if there is a split for it.
 func (b *builder) open(w waiting, random shared.Random) {
 	e := b.entries[w.lo:w.hi]
-	n := &b.nodes[w.node]
-	n.Cover, n.Count = float64(w.sums.w)*b.t.wUnit, int64(len(e))
-	b.value(n, e, w.sums)
-	if int(w.depth) >= b.rules.depth || len(e) < b.rules.minSplit || len(e) < 2*b.rules.minLeaf || b.pure(e, w.sums) {
-		return
-	}
 	w.sums.n = len(e)
-	var ok bool
-	if w.split, ok = b.finder.find(e, w.sums, nodeDraws{random, w.key}); !ok {
+	if b.t.classes > 2 {
+		b.finder.open(e, b.t.classes)
+	}
+	n := &b.nodes[w.node]
+	b.values = b.t.value(n, w.sums, &b.finder.histogram, b.values)
+	if !b.rules.may(int(w.depth), w.sums.n) || b.pure(e, w.sums) {
 		return
 	}
-	if b.rules.minGain > 0 && !(w.split.gain >= b.rules.minGain*float64(b.total)*b.t.wUnit) {
+	var ok bool
+	if w.split, ok = b.finder.find(e, w.sums, nodeDraws{random, w.key}); !ok || !b.rules.enough(w.split.gain, float64(b.total)*b.t.wUnit) {
 		return
 	}
 	b.push(w)
 }
 
-// value writes the value of a node: integers until the last division.
-func (b *builder) value(n *tree.Node, e []entry, s sums) {
+// may tells whether a node of a depth with so many rows may be split.
+func (r *rules) may(depth, rows int) bool {
+	return depth < r.depth && rows >= r.minSplit && rows >= 2*r.minLeaf
+}
+
+// enough tells whether a split of a tree of a weight gains enough.
+func (r *rules) enough(gain, weight float64) bool {
+	return r.minGain == 0 || gain >= float64(r.minGain*weight)
+}
+
+// value writes what is known of a node, and appends its values where there are classes:
+// integers until the last division. Where classes are several the histogram has them.
+func (t *table) value(n *tree.Node, s sums, h *histogram, values []float64) []float64 {
+	n.Cover, n.Count = float64(s.w)*t.wUnit, int64(s.n)
 	switch {
-	case b.t.classes == 0:
+	case t.classes == 0:
 		if s.w > 0 {
-			n.Value = b.t.centre + float64(s.g)*b.t.gUnit/(float64(s.w)*b.t.wUnit)
+			n.Value = t.centre + float64(s.g)*t.gUnit/(float64(s.w)*t.wUnit)
 		}
-	case b.t.classes <= 2:
-		b.values = append(b.values, share(s.w-s.g, s.w))
-		if b.t.classes == 2 {
-			b.values = append(b.values, share(s.g, s.w))
+	case t.classes <= 2:
+		values = append(values, share(s.w-s.g, s.w))
+		if t.classes == 2 {
+			values = append(values, share(s.g, s.w))
 		}
 	default:
-		at := len(b.values)
-		for range b.t.classes {
-			b.values = append(b.values, 0)
+		at := len(values)
+		for range t.classes {
+			values = append(values, 0)
 		}
-		h := &b.finder.histogram
-		h.open(e, b.t.classes)
 		for i, k := range h.in {
-			b.values[at+int(k)] = share(h.total[i], s.w)
+			values[at+int(k)] = share(h.total[i], s.w)
 		}
 	}
+	return values
 }
 
 // share returns a part of a whole, 0 of nothing.
@@ -194,13 +216,8 @@ func share(part, whole int64) float64 {
 
 // pure tells whether all rows of a node have the same label.
 func (b *builder) pure(e []entry, s sums) bool {
-	switch {
-	case len(e) == 0 || b.t.classes == 1:
-		return true
-	case b.t.classes == 2:
-		return s.g == 0 || s.g == s.w
-	case b.t.classes > 2:
-		return len(b.finder.in) == 1
+	if b.t.classes > 0 || len(e) == 0 {
+		return b.t.pure(s, &b.finder.histogram)
 	}
 	first := b.t.label[e[0].row]
 	for i := range e {
@@ -211,39 +228,54 @@ func (b *builder) pure(e []entry, s sums) bool {
 	return true
 }
 
+// pure tells it of a node that is empty or of which the labels are classes.
+func (t *table) pure(s sums, h *histogram) bool {
+	switch {
+	case s.n == 0 || t.classes == 1:
+		return true
+	case t.classes == 2:
+		return s.g == 0 || s.g == s.w
+	}
+	return len(h.in) == 1
+}
+
 // divide splits a node that waited.
 func (b *builder) divide(w waiting, random shared.Random) {
-	f := &b.t.layout.Features[w.split.feature]
 	left := int32(len(b.nodes))
-	n := &b.nodes[w.node]
-	n.Feature, n.Left, n.Right, n.Gain = int32(f.Number), left, left+1, w.split.gain
-	if w.split.missingLeft {
-		n.Flags |= tree.DefaultLeft
-	}
-	if w.split.categorical {
-		words, right := f.Set(func(bin int) bool { return w.split.set[bin>>6]>>(bin&63)&1 != 0 }, w.split.missingLeft)
-		n.Flags |= tree.Categorical
-		if right {
-			n.Flags |= tree.SetRight
-		}
-		n.Set, n.SetWords = int32(len(b.sets)), int32(len(words))
-		b.sets = append(b.sets, words...)
-	} else {
-		n.Threshold = threshold(f, &w.split)
-	}
-	middle, sums := b.part(&w)
+	b.sets = b.t.write(&b.nodes[w.node], &w.split, left, b.sets)
+	middle := b.t.part(b.entries[w.lo:w.hi], b.spare, &w.split) + w.lo
 	b.nodes = append(b.nodes, tree.Node{}, tree.Node{})
 	b.leaves++
-	right := waiting{node: left + 1, depth: w.depth + 1, lo: middle, hi: w.hi, key: childKey(w.key, true), sums: w.sums.minus(sums)}
+	right := waiting{node: left + 1, depth: w.depth + 1, lo: middle, hi: w.hi, key: childKey(w.key, true), sums: w.sums.minus(w.split.left)}
 	// The values of classes stand in the order of nodes, so that the left child opens first;
 	// it is split first too, so that the later one must not stand behind it.
 	at := len(b.waiting)
-	b.open(waiting{node: left, depth: w.depth + 1, lo: w.lo, hi: middle, key: childKey(w.key, false), sums: sums}, random)
+	b.open(waiting{node: left, depth: w.depth + 1, lo: w.lo, hi: middle, key: childKey(w.key, false), sums: w.split.left}, random)
 	came := len(b.waiting) > at
 	b.open(right, random)
 	if b.rules.leaves == 0 && came && len(b.waiting) == at+2 {
 		b.waiting[at], b.waiting[at+1] = b.waiting[at+1], b.waiting[at]
 	}
+}
+
+// write makes a node one with children, of which left is the first.
+func (t *table) write(n *tree.Node, s *split, left int32, sets []uint32) []uint32 {
+	f := &t.layout.Features[s.feature]
+	n.Feature, n.Left, n.Right, n.Gain = int32(f.Number), left, left+1, s.gain
+	if s.missingLeft {
+		n.Flags |= tree.DefaultLeft
+	}
+	if !s.categorical {
+		n.Threshold = threshold(f, s)
+		return sets
+	}
+	words, right := f.Set(func(bin int) bool { return s.set[bin>>6]>>(bin&63)&1 != 0 }, s.missingLeft)
+	n.Flags |= tree.Categorical
+	if right {
+		n.Flags |= tree.SetRight
+	}
+	n.Set, n.SetWords = int32(len(sets)), int32(len(words))
+	return append(sets, words...)
 }
 
 // threshold returns the threshold of a split: of all cuts between the bins of the node's
@@ -258,19 +290,18 @@ func threshold(f *bins.Feature, s *split) float64 {
 }
 
 // part brings the entries of a node that go left before those that go right, in the order
-// they had, and returns where these begin, and the sums of the former.
-func (b *builder) part(w *waiting) (middle int, left sums) {
-	c := &b.t.cols[w.split.col]
+// they had, and returns where these begin. spare has room for as many.
+func (t *table) part(e, spare []entry, s *split) int {
+	c := &t.cols[s.col]
 	var goes [256]uint8
 	for bin := range int(c.missing) {
-		if w.split.categorical && w.split.set[bin>>6]>>(bin&63)&1 != 0 || !w.split.categorical && bin <= w.split.pos {
+		if s.categorical && s.set[bin>>6]>>(bin&63)&1 != 0 || !s.categorical && bin <= s.pos {
 			goes[bin] = 1
 		}
 	}
-	if w.split.missingLeft {
+	if s.missingLeft {
 		goes[c.missing] = 1
 	}
-	e, spare := b.entries[w.lo:w.hi], b.spare
 	l, r := 0, 0
 	for i := range e {
 		x := e[i]
@@ -280,7 +311,5 @@ func (b *builder) part(w *waiting) (middle int, left sums) {
 		r += 1 - g
 	}
 	copy(e[l:], spare[:r])
-	left = w.split.left
-	left.n = l
-	return w.lo + l, left
+	return l
 }

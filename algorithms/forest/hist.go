@@ -161,16 +161,7 @@ func (h *histogram) clear(missing int) {
 
 // open begins a node where classes are several: it numbers those that occur.
 func (h *histogram) open(e []entry, classes int) {
-	if classes <= 2 {
-		return
-	}
-	if h.local == nil {
-		h.local = make([]int32, classes)
-	}
-	for _, k := range h.in {
-		h.local[k] = 0
-	}
-	h.in = h.in[:0]
+	h.begin(classes)
 	for i := range e {
 		if k := e[i].g; h.local[k] == 0 {
 			h.local[k] = 1
@@ -178,17 +169,82 @@ func (h *histogram) open(e []entry, classes int) {
 		}
 	}
 	slices.Sort(h.in)
-	h.total = h.total[:0]
+	h.number()
+	for i := range e {
+		h.total[h.local[e[i].g]] += int64(e[i].w)
+	}
+}
+
+// openCounts is open where the weights of all classes are known.
+func (h *histogram) openCounts(counts []int64) {
+	h.begin(len(counts))
+	for k, w := range counts {
+		if w > 0 {
+			h.in = append(h.in, int32(k))
+		}
+	}
+	h.number()
+	for i, k := range h.in {
+		h.total[i] = counts[k]
+	}
+}
+
+func (h *histogram) begin(classes int) {
+	if h.local == nil {
+		h.local, h.total = make([]int32, classes), []int64{}
+	}
+	for _, k := range h.in {
+		h.local[k] = 0
+	}
+	h.in, h.total = h.in[:0], h.total[:0]
+}
+
+// number numbers the classes that occur, and makes room for them.
+func (h *histogram) number() {
 	for i, k := range h.in {
 		h.local[k] = int32(i)
 		h.total = append(h.total, 0)
-	}
-	for i := range e {
-		h.total[h.local[e[i].g]] += int64(e[i].w)
 	}
 	if need := 256 * len(h.total); cap(h.counts) < need {
 		h.counts = make([]int64, need)
 	} else {
 		h.counts = h.counts[:need]
 	}
+}
+
+// load lists the bins that occur as fill does, from sums that were added up elsewhere: of
+// each bin to the missing one the number of rows and then g and w, or the weight of each
+// class.
+func (h *histogram) load(missing, classes int, from []int64) {
+	h.list, h.absent = h.list[:0], sums{}
+	width := loadWidth(classes)
+	for b := range missing + 1 {
+		own := from[b*width : (b+1)*width]
+		s := sums{n: int(own[0])}
+		if s.n == 0 {
+			continue
+		}
+		if classes > 2 {
+			to := h.bin(b)
+			for i, k := range h.in {
+				to[i] = own[1+k]
+				s.w += own[1+k]
+			}
+		} else {
+			s.g, s.w = own[1], own[2]
+		}
+		if b == missing {
+			h.absent = s
+		} else {
+			h.list = append(h.list, present{b, s})
+		}
+	}
+}
+
+// loadWidth is how many integers a bin has for load.
+func loadWidth(classes int) int {
+	if classes > 2 {
+		return 1 + classes
+	}
+	return 3
 }

@@ -92,7 +92,20 @@ func (p problem) table(poisson bool) (*table, error) {
 	for range p.classes {
 		factors = append(factors, 1)
 	}
-	return newTable(l, &gathered{spans: p.spans, label: p.label, weight: p.weight, blocks: []bins.Block{block}}, factors, poisson)
+	s, err := scaleAll(p.label, p.weight, factors, poisson)
+	if err != nil {
+		return nil, err
+	}
+	return newTable(l, &gathered{spans: p.spans, label: p.label, weight: p.weight, blocks: []bins.Block{block}}, s, p.classes), nil
+}
+
+// scaleAll makes integers of all rows of a job.
+func scaleAll(label, weight, factors []float64, poisson bool) (scaled, error) {
+	centre := 0.0
+	if factors == nil && !poisson {
+		centre = centreOf(slices.Min(label), slices.Max(label))
+	}
+	return scale(label, weight, factors, centre, int64(len(label)), extentOf(label, weight, factors, centre))
 }
 
 // row returns the features of a row as prediction has them.

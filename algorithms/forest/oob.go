@@ -33,10 +33,10 @@ type bag struct {
 	route   router
 }
 
-func newBag(d *bins.Data, s *sampler, outputs int) *bag {
+func newBag(d *bins.Data, loose [][]byte, s *sampler, outputs int) *bag {
 	return &bag{
 		data: d, sampler: s, outputs: outputs, sums: make([]float64, d.Rows*outputs), trees: make([]int32, d.Rows),
-		times: make([]uint8, d.Rows), route: router{data: d, columns: spread(d)},
+		times: make([]uint8, d.Rows), route: router{data: d, columns: loose},
 	}
 }
 

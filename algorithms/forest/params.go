@@ -88,9 +88,9 @@ type Params struct {
 	// NumTrees. It must have been trained on the same columns. With the same rows, parameters
 	// and Seed the result is the forest that would have been trained at once.
 	Start *Model
-	// Memory bounds, in bytes, the copy of all binned rows that each subtask keeps to grow
-	// trees by itself; 0 means 1 GiB. Rows that take more stay where they are, and all
-	// subtasks grow trees together.
+	// Memory bounds, in bytes, the copy of all binned rows that each of several subtasks keeps
+	// to grow trees by itself; 0 means 1 GiB. Rows that take more stay where they are, and the
+	// subtasks grow each tree together, in buffers of that size. The trees are the same.
 	Memory int64
 }
 
@@ -271,6 +271,14 @@ func (p Params) rules(d int) (rules, error) {
 		criterion: p.Criterion, random: p.Method == ExtraTrees, tried: tried, depth: p.MaxDepth, leaves: p.MaxLeaves,
 		minLeaf: p.MinSamplesLeaf, minSplit: p.MinSamplesSplit, minGain: p.MinSplitGain, seed: p.Seed,
 	}, err
+}
+
+// centre returns what is subtracted from labels.
+func (p Params) centre(f *bins.Facts) float64 {
+	if p.Criterion != Variance {
+		return 0
+	}
+	return centreOf(f.LabelMin, f.LabelMax)
 }
 
 // factors returns what the weights of each class's rows are multiplied with, nil for a

@@ -52,6 +52,8 @@ type finder struct {
 	order   []int32 // of columns, drawn from its front
 	swapped []int32
 	left    []int64 // weights of classes on the left
+	kept    []int64 // those of the best split, where somebody keeps them
+	keeping bool
 	sorted  []present
 	keys    [256]float64
 	draws   nodeDraws
@@ -87,6 +89,11 @@ func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 		j := f.swapped[i]
 		f.order[i], f.order[j] = f.order[j], f.order[i]
 	}
+	return f.finish(total)
+}
+
+// finish returns the best split that was found, and what it gains.
+func (f *finder) finish(total sums) (split, bool) {
 	if !f.found {
 		return split{}, false
 	}
@@ -100,6 +107,23 @@ func (f *finder) find(e []entry, total sums, draws nodeDraws) (split, bool) {
 	return f.best, true
 }
 
+// drawn appends the columns that a node tries, by their numbers in the order of drawing, from
+// one up to but without another.
+func (f *finder) drawn(draws nodeDraws, from, to int, dst []int32) []int32 {
+	f.swapped = f.swapped[:0]
+	for i := range to {
+		j := i + draws.below(uint64(i), len(f.order)-i)
+		f.order[i], f.order[j] = f.order[j], f.order[i]
+		f.swapped = append(f.swapped, int32(j))
+	}
+	dst = append(dst, f.order[from:to]...)
+	for i := to - 1; i >= 0; i-- {
+		j := f.swapped[i]
+		f.order[i], f.order[j] = f.order[j], f.order[i]
+	}
+	return dst
+}
+
 // several tells whether there are more than two classes.
 func (f *finder) several() bool { return f.t.classes > 2 }
 
@@ -107,12 +131,18 @@ func (f *finder) several() bool { return f.t.classes > 2 }
 func (f *finder) look(col int, e []entry, total sums) {
 	c := &f.t.cols[col]
 	f.fill(c, e)
-	defer f.clear(int(c.missing))
+	f.judge(col, total)
+	f.clear(int(c.missing))
+}
+
+// judge goes over the splits by the feature of which the histogram has listed the bins.
+func (f *finder) judge(col int, total sums) {
 	if len(f.list) == 0 || len(f.list) == 1 && f.absent.w == 0 {
 		return
 	}
-	feature := &f.t.layout.Features[c.feature]
-	s := search{f: f, total: total, cand: split{feature: c.feature, col: col, categorical: feature.Categorical}}
+	number := f.t.cols[col].feature
+	feature := &f.t.layout.Features[number]
+	s := search{f: f, total: total, cand: split{feature: number, col: col, categorical: feature.Categorical}}
 	s.begin()
 	switch {
 	case feature.Categorical && f.rules.random:
@@ -187,6 +217,9 @@ func (s *search) try() {
 	}
 	s.cand.left = s.left
 	f.best, f.found = s.cand, true
+	if f.keeping && s.several {
+		f.kept = append(f.kept[:0], f.left...)
+	}
 }
 
 // cuts tries every threshold between the bins of a node, each with what is missing on the

@@ -9,7 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
-// table is all rows of the job as trees see them.
+// table is rows as trees see them: all of the job, or some.
 type table struct {
 	rows   int
 	spans  []bins.Span // of all shards with rows, in order
@@ -47,35 +47,83 @@ type scaled struct {
 // weightBits bounds the bits of a weight: 27 leave room for the draws of a bootstrap.
 const weightBits = 27
 
-// scale makes integers of labels and weights. factors are those of the classes, nil for a
-// regression; weight may be nil. poisson says that labels must be 0 or more, and are not
-// centred.
-func scale(label, weight, factors []float64, poisson bool) (scaled, error) {
-	n := len(label)
-	// Every sum has at most n terms, each drawn up to mostDraws times.
-	room := 62 - bits.Len(uint(n)) - bits.Len(mostDraws)
-	at := func(i int) float64 {
-		w := 1.0
-		if weight != nil {
-			w = weight[i]
+// extent is what units are chosen by: of the weights, and of the labels less the centre times
+// the weights, the largest absolute value, and minus the largest exponent of a power of two of
+// which all are multiples. Those of several subtasks are merged by taking the larger.
+type extent [4]float64
+
+// noExponent stands for the exponent of zeros, which are multiples of everything.
+const noExponent = 1 << 20
+
+// extentOf measures rows. factors are those of the classes, nil for a regression; weight may
+// be nil.
+func extentOf(label, weight, factors []float64, centre float64) extent {
+	e := extent{0, -noExponent, 0, -noExponent}
+	note := func(at int, v float64) {
+		if v = math.Abs(v); !finite(v) {
+			e[at] = math.Inf(1)
+		} else if v > 0 {
+			fraction, exponent := math.Frexp(v)
+			exponent += bits.TrailingZeros64(uint64(math.Ldexp(fraction, 53))) - 53
+			e[at], e[at+1] = max(e[at], v), max(e[at+1], -float64(exponent))
 		}
-		if factors != nil {
-			w *= factors[int(label[i])]
-		}
-		return w
 	}
-	unit, err := unitOf(n, min(weightBits, room), at)
+	for i, y := range label {
+		w := weigh(i, label, weight, factors)
+		note(0, w)
+		if factors == nil {
+			note(2, float64(w*(y-centre)))
+		}
+	}
+	return e
+}
+
+// weigh returns the weight of a row, times its class's.
+func weigh(i int, label, weight, factors []float64) float64 {
+	w := 1.0
+	if weight != nil {
+		w = weight[i]
+	}
+	if factors != nil {
+		w *= factors[int(label[i])]
+	}
+	return w
+}
+
+// unit returns the exponent of the power of two by which numbers are divided to become
+// integers of at most the given bits: one of which all are multiples, if that will do, so
+// that small whole numbers stay what they are.
+func (e extent) unit(at, most int) (int, error) {
+	switch top, exact := e[at], int(-e[at+1]); {
+	case math.IsInf(top, 1):
+		return 0, errors.New("are so large that they exceed float64: scale them down")
+	case top == 0:
+		return 0, nil
+	default:
+		_, exponent := math.Frexp(top) // top < 2^exponent
+		if exponent-exact <= most {
+			return exact, nil
+		}
+		return exponent - most, nil
+	}
+}
+
+// scale makes integers of labels and weights of some of the job's rows, whose number and
+// extent are given. factors are those of the classes, nil for a regression; weight may be nil.
+func scale(label, weight, factors []float64, centre float64, rows int64, e extent) (scaled, error) {
+	// Every sum has at most one term of each row, drawn up to mostDraws times.
+	room := 62 - bits.Len64(uint64(rows)) - bits.Len(mostDraws)
+	unit, err := e.unit(0, min(weightBits, room))
 	if err != nil {
 		return scaled{}, fmt.Errorf("the weights %w", err)
 	}
-	s := scaled{w: make([]uint32, n), wUnit: math.Ldexp(1, unit), g: make([]int64, n), gUnit: 1}
-	any := false
-	for i := range s.w {
-		s.w[i] = uint32(math.RoundToEven(math.Ldexp(at(i), -unit)))
-		any = any || s.w[i] > 0
-	}
-	if !any {
+	if e[0] == 0 {
 		return scaled{}, errors.New("no row has a weight above 0")
+	}
+	n := len(label)
+	s := scaled{w: make([]uint32, n), wUnit: math.Ldexp(1, unit), g: make([]int64, n), gUnit: 1, centre: centre}
+	for i := range s.w {
+		s.w[i] = uint32(math.RoundToEven(math.Ldexp(weigh(i, label, weight, factors), -unit)))
 	}
 	switch {
 	case len(factors) == 2:
@@ -90,79 +138,37 @@ func scale(label, weight, factors []float64, poisson bool) (scaled, error) {
 			s.g[i] = int64(c)
 		}
 	default:
-		if !poisson {
-			s.centre = centreOf(label)
-		}
-		product := func(i int) float64 { return at(i) * (label[i] - s.centre) }
-		if unit, err = unitOf(n, room, product); err != nil {
+		if unit, err = e.unit(2, room); err != nil {
 			return scaled{}, fmt.Errorf("the labels, times the weights, %w", err)
 		}
 		s.gUnit = math.Ldexp(1, unit)
-		for i := range s.g {
-			s.g[i] = int64(math.RoundToEven(math.Ldexp(product(i), -unit)))
+		for i, y := range label {
+			s.g[i] = int64(math.RoundToEven(math.Ldexp(float64(weigh(i, label, weight, nil)*(y-centre)), -unit)))
 		}
 	}
 	return s, nil
 }
 
-// unitOf returns the exponent of a power of two by which n numbers are divided to become
-// integers of at most the given bits: one of which all are multiples, if there is one, so
-// that small whole numbers stay what they are.
-func unitOf(n, most int, at func(i int) float64) (int, error) {
-	top, exact := 0.0, math.MaxInt
-	for i := range n {
-		v := math.Abs(at(i))
-		if !finite(v) {
-			return 0, errors.New("are so large that they exceed float64: scale them down")
-		}
-		if v == 0 {
-			continue
-		}
-		top = max(top, v)
-		fraction, exponent := math.Frexp(v)
-		mantissa := uint64(math.Ldexp(fraction, 53))
-		exact = min(exact, exponent-53+bits.TrailingZeros64(mantissa))
-	}
-	if top == 0 {
-		return 0, nil
-	}
-	_, exponent := math.Frexp(top) // top < 2^exponent
-	if exponent-exact <= most {
-		return exact, nil
-	}
-	return exponent - most, nil
-}
-
 // centreOf returns what is subtracted from labels that lie far from 0 compared with how
 // they differ, so that digits are kept for the difference: a number with few digits, near
 // their middle.
-func centreOf(label []float64) float64 {
-	lo, hi := math.Inf(1), math.Inf(-1)
-	for _, v := range label {
-		lo, hi = min(lo, v), max(hi, v)
-	}
+func centreOf(lo, hi float64) float64 {
 	spread, middle := hi/2-lo/2, hi/2+lo/2
-	if math.Abs(middle) <= 8*spread || !finite(middle) || spread == 0 && middle == 0 {
+	switch {
+	case math.Abs(middle) <= 8*spread || !finite(middle):
 		return 0
-	}
-	if spread == 0 {
+	case spread == 0:
 		return lo
 	}
 	_, exponent := math.Frexp(spread)
 	return math.Ldexp(math.RoundToEven(math.Ldexp(middle, -exponent)), exponent)
 }
 
-// newTable makes a table of all rows: their labels and weights, and where their bins are.
-func newTable(l *bins.Layout, rows *gathered, factors []float64, poisson bool) (*table, error) {
-	s, err := scale(rows.label, rows.weight, factors, poisson)
-	if err != nil {
-		return nil, err
-	}
-	same := new([256]byte)
-	for b := range same {
-		same[b] = uint8(b)
-	}
-	t := &table{rows: len(rows.label), spans: rows.spans, layout: l, label: rows.label, scaled: s, classes: len(factors)}
+// newTable makes a table of rows: their labels and weights as integers, and where their bins
+// are.
+func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
+	same := identity()
+	t := &table{rows: len(rows.label), spans: rows.spans, layout: l, label: rows.label, scaled: s, classes: classes}
 	for i := range l.Features {
 		f := &l.Features[i]
 		switch {
@@ -180,7 +186,16 @@ func newTable(l *bins.Layout, rows *gathered, factors []float64, poisson bool) (
 			t.cols = append(t.cols, column{feature: i, bins: rows.loose[i], stride: 1, missing: uint8(f.Bins), decode: same})
 		}
 	}
-	return t, nil
+	return t
+}
+
+// identity decodes bytes that are bins.
+func identity() *[256]byte {
+	same := new([256]byte)
+	for b := range same {
+		same[b] = uint8(b)
+	}
+	return same
 }
 
 // decoding returns the bins of a feature for the bytes of a column.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestSmallNumbersStayWhatTheyAre(t *testing.T) {
-	s, err := scale([]float64{3, -2, 0.5}, nil, nil, false)
+	s, err := scaleAll([]float64{3, -2, 0.5}, nil, nil, false)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{1, 1, 1}, s.w)
 	require.Equal(t, 1.0, s.wUnit)
@@ -18,13 +18,13 @@ func TestSmallNumbersStayWhatTheyAre(t *testing.T) {
 	require.Equal(t, 0.5, s.gUnit)
 	require.Zero(t, s.centre)
 
-	s, err = scale([]float64{0, 1, 1}, []float64{1.5, 0, 3}, []float64{1, 2}, false)
+	s, err = scaleAll([]float64{0, 1, 1}, []float64{1.5, 0, 3}, []float64{1, 2}, false)
 	require.NoError(t, err)
 	require.Equal(t, []uint32{3, 0, 12}, s.w)
 	require.Equal(t, 1.5, s.wUnit*float64(s.w[0]))
 	require.Equal(t, []int64{0, 0, 12}, s.g)
 
-	s, err = scale([]float64{0, 4, 2}, nil, []float64{1, 1, 1, 1, 1}, false)
+	s, err = scaleAll([]float64{0, 4, 2}, nil, []float64{1, 1, 1, 1, 1}, false)
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 4, 2}, s.g)
 }
@@ -37,7 +37,7 @@ func TestScalesLoseLittle(t *testing.T) {
 	for i := range label {
 		label[i], weight[i] = 1e9+r.NormFloat64(), r.Float64()
 	}
-	s, err := scale(label, weight, nil, false)
+	s, err := scaleAll(label, weight, nil, false)
 	require.NoError(t, err)
 	require.InDelta(t, 1e9, s.centre, 100)
 	for i := range label {
@@ -51,17 +51,17 @@ func TestScalesLoseLittle(t *testing.T) {
 }
 
 func TestScalesRefuse(t *testing.T) {
-	_, err := scale([]float64{1, 2}, []float64{0, 0}, nil, false)
+	_, err := scaleAll([]float64{1, 2}, []float64{0, 0}, nil, false)
 	require.ErrorContains(t, err, "no row has a weight above 0")
-	_, err = scale([]float64{1, 0}, []float64{1e300, 1}, []float64{1, 1e300}, false)
+	_, err = scaleAll([]float64{1, 0}, []float64{1e300, 1}, []float64{1, 1e300}, false)
 	require.ErrorContains(t, err, "the weights are so large that they exceed float64")
-	_, err = scale([]float64{1e300, 0}, []float64{1e300, 1}, nil, false)
+	_, err = scaleAll([]float64{1e300, 0}, []float64{1e300, 1}, nil, false)
 	require.ErrorContains(t, err, "the labels, times the weights, are so large")
 }
 
 func TestScalesOfExtremes(t *testing.T) {
 	for _, label := range [][]float64{{1e308, -1e308}, {5e-324, 0}, {7, 7}, {0, 0}, {1e308, 1e308, 1e308 * (1 - 0x1p-52)}} {
-		s, err := scale(label, nil, nil, false)
+		s, err := scaleAll(label, nil, nil, false)
 		require.NoError(t, err, "%v", label)
 		for i, v := range label {
 			require.InEpsilon(t, 1+v, 1+s.centre+float64(s.g[i])*s.gUnit, 1e-9)
@@ -111,9 +111,7 @@ func TestRowsArePackedAndUnpacked(t *testing.T) {
 			t.Fatalf("%d of %d bytes are taken", cut, len(sent))
 		}
 	}
-	tab, err := newTable(l, g, nil, false)
-	require.NoError(t, err)
-	require.Len(t, tab.cols, 3)
+	require.Len(t, newTable(l, g, scaled{}, 0).cols, 3)
 }
 
 func TestBundlesAreDecoded(t *testing.T) {

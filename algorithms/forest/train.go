@@ -61,8 +61,19 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	q := t.Init(comqueue.New(b, Kind)).
 		Add(comqueue.Named("open", g.open)).
+		Add(comqueue.AllReduce(extents, comqueue.Max, comqueue.Exact())).
+		Add(comqueue.Named("pack", g.pack)).
 		Add(comqueue.AllGather(packed, joined)).
-		Add(comqueue.Named("grow", g.grow))
+		Add(comqueue.Named("grow", g.grow)).
+		Add(comqueue.Repeat(maxPasses, over,
+			comqueue.Named("ask", ask),
+			comqueue.AllReduce(asked, comqueue.Exact()),
+			comqueue.AllReduce(ranges, comqueue.Max, comqueue.Exact()),
+			comqueue.AllGather(sent, received),
+			comqueue.Named("answer", answer),
+			comqueue.AllGather(twigs, allTwigs),
+			comqueue.Named("attach", attach),
+		))
 	if p.OOBScore {
 		q.Add(comqueue.AllGather(grown, all))
 	} else {
@@ -79,25 +90,40 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Exec()
 }
 
+// maxPasses is more than any growth takes: a pass splits a node, or is the last.
+const maxPasses = 1 << 40
+
 // Objects of the queue.
 var (
+	states  = shared.Scratch[*state]("forest")
+	extents = shared.Scratch[[]float64]("extent")
 	packed  = shared.Scratch[[]uint8]("rows of the subtask")
 	joined  = shared.Scratch[[]uint8]("rows of all subtasks")
 	grown   = shared.Scratch[[]uint8]("trees of the subtask")
 	all     = shared.Scratch[[]uint8]("trees of all subtasks")
 	oobSums = shared.Scratch[[]float64]("out of bag")
-	states  = shared.Scratch[*state]("forest")
+
+	// Of a pass of levels.
+	asked    = shared.Scratch[[]int64]("sums of bins")
+	ranges   = shared.Scratch[[]float64]("ranges of labels")
+	sent     = shared.Scratch[[]uint8]("rows of small nodes")
+	received = shared.Scratch[[]uint8]("rows of small nodes of all subtasks")
+	twigs    = shared.Scratch[[]uint8]("twigs of the subtask")
+	allTwigs = shared.Scratch[[]uint8]("twigs of all subtasks")
 )
 
 // state is what a subtask has of a training.
 type state struct {
-	data    *bins.Data
+	data   *bins.Data
+	loose  [][]byte // columns of sparse features
+	number int      // of trees so far, those of Start among them
+	// One of these grows trees: builder where the subtask has all rows, else levels.
 	builder *builder
+	levels  *levels
 	mine    []tree.Tree // of this superstep, where there is but one subtask
 	trees   []tree.Tree // of all supersteps, on subtask 0
 	nodes   int64
 	bag     *bag
-	number  int // of trees so far, those of Start among them
 }
 
 // growing has the parameters of a training; its methods are the stages.
@@ -108,10 +134,10 @@ type growing struct {
 	first  int // trees of Start
 }
 
-// open packs the subtask's rows for the others, once.
+// open measures the subtask's rows, once.
 func (g growing) open(ctx *comqueue.ComContext) error {
 	if states.Has(ctx) {
-		packed.Put(ctx, nil)
+		extents.Put(ctx, nil)
 		return nil
 	}
 	data, err := g.table.Open(ctx)
@@ -121,24 +147,46 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	if err := g.check(data); err != nil {
 		return err
 	}
-	s := &state{data: data, number: g.first}
-	states.Put(ctx, s)
-	if ctx.NumTask() > 1 {
-		packed.Put(ctx, pack(data, spread(data)))
-	} else {
-		packed.Put(ctx, nil)
+	factors, err := g.params.factors(data.Facts)
+	if err != nil {
+		return err
 	}
-	if g.params.OOBScore {
-		outputs := max(1, len(data.Facts.Classes))
-		s.bag = newBag(data, newSampler(g.params), outputs)
-		oobSums.Put(ctx, make([]float64, oobParts))
-		if g.params.Start != nil {
-			for i := range g.params.Start.Trees.Trees {
-				if err := s.bag.add(i, &g.params.Start.Trees.Trees[i]); err != nil {
-					return fmt.Errorf("Start: %w", err)
-				}
-			}
+	s := &state{data: data, loose: spread(data), number: g.first}
+	states.Put(ctx, s)
+	e := extentOf(data.Label, data.Weight, factors, g.params.centre(data.Facts))
+	extents.Put(ctx, e[:])
+	for _, key := range []shared.Key[[]uint8]{sent, twigs} {
+		key.Put(ctx, nil)
+	}
+	asked.Put(ctx, nil)
+	ranges.Put(ctx, nil)
+	if !g.params.OOBScore {
+		return nil
+	}
+	s.bag = newBag(data, s.loose, newSampler(g.params), max(1, len(data.Facts.Classes)))
+	oobSums.Put(ctx, make([]float64, oobParts))
+	if g.params.Start == nil {
+		return nil
+	}
+	for i := range g.params.Start.Trees.Trees {
+		if err := s.bag.add(i, &g.params.Start.Trees.Trees[i]); err != nil {
+			return fmt.Errorf("Start: %w", err)
 		}
+	}
+	return nil
+}
+
+// copies tells whether each subtask has a copy of all rows.
+func (g growing) copies(ctx *comqueue.ComContext, d *bins.Data) bool {
+	return ctx.NumTask() > 1 && copied(d.Layout, d.Facts.Rows) <= g.params.Memory
+}
+
+// pack packs the subtask's rows for the others, once, where they fit.
+func (g growing) pack(ctx *comqueue.ComContext) error {
+	s := states.Get(ctx)
+	packed.Put(ctx, nil)
+	if s.builder == nil && s.levels == nil && g.copies(ctx, s.data) {
+		packed.Put(ctx, pack(s.data, s.loose))
 	}
 	return nil
 }
@@ -157,13 +205,19 @@ func (g growing) check(d *bins.Data) error {
 	return g.same(inputsOf(g.params.FeatureCols, g.params.VectorCol, g.schema, f.Declared), ensemble(d), f)
 }
 
-// grow grows the subtask's share of the trees of this superstep: every NumTask-th.
+// grow grows the subtask's share of the trees of this superstep, every NumTask-th, if it has
+// all rows; otherwise it begins them.
 func (g growing) grow(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
-	if s.builder == nil {
+	if s.builder == nil && s.levels == nil {
 		if err := g.build(ctx, s); err != nil {
 			return err
 		}
+	}
+	if s.levels != nil {
+		grown.Put(ctx, nil)
+		s.levels.begin(s.number, g.until(s))
+		return nil
 	}
 	var out []uint8
 	s.mine = s.mine[:0]
@@ -185,33 +239,75 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 // until returns the number of trees after this superstep.
 func (g growing) until(s *state) int { return min(s.number+batchTrees, g.params.NumTrees) }
 
-// build makes the builder from the rows of all subtasks.
+// build makes what grows trees, of the rows of all subtasks or of this one.
 func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	d := s.data
-	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, loose: nil}
-	if ctx.NumTask() > 1 {
+	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, loose: s.loose}
+	if g.copies(ctx, d) {
 		var err error
 		if rows, err = unpack(d.Layout, joined.Get(ctx), int(d.Facts.Rows), g.table.Weighted); err != nil {
 			return err
 		}
 		packed.Put(ctx, nil)
 		joined.Put(ctx, nil)
-	} else {
-		rows.loose = spread(d)
 	}
 	factors, err := g.params.factors(d.Facts)
 	if err != nil {
 		return err
 	}
-	t, err := newTable(d.Layout, rows, factors, g.params.Criterion == Poisson)
+	var e extent
+	copy(e[:], extents.Get(ctx))
+	scaled, err := scale(rows.label, rows.weight, factors, g.params.centre(d.Facts), d.Facts.Rows, e)
 	if err != nil {
 		return err
 	}
+	t := newTable(d.Layout, rows, scaled, len(factors))
 	r, err := g.params.rules(len(t.cols))
 	if err != nil {
 		return err
 	}
-	s.builder = newBuilder(t, r, newSampler(g.params))
+	if ctx.NumTask() == 1 || g.copies(ctx, d) {
+		s.builder = newBuilder(t, r, newSampler(g.params))
+	} else {
+		s.levels = newLevels(t, r, newSampler(g.params), ctx.TaskID(), ctx.NumTask(), g.params.Memory, d.Facts.Rows)
+	}
+	return nil
+}
+
+// over tells whether the trees of the superstep have grown; so they have where subtasks
+// have all rows.
+func over(ctx *comqueue.ComContext) (bool, error) {
+	s := states.Get(ctx)
+	return s.levels == nil || s.levels.over(), nil
+}
+
+// ask, answer and attach are a pass of levels.
+func ask(ctx *comqueue.ComContext) error {
+	if l := states.Get(ctx).levels; l != nil {
+		l.ask()
+		asked.Put(ctx, l.sums)
+		ranges.Put(ctx, l.ranges)
+		sent.Put(ctx, l.rows)
+	}
+	return nil
+}
+
+func answer(ctx *comqueue.ComContext) error {
+	l := states.Get(ctx).levels
+	if l == nil {
+		return nil
+	}
+	if err := l.answer(asked.Get(ctx), ranges.Get(ctx), received.Get(ctx)); err != nil {
+		return err
+	}
+	twigs.Put(ctx, l.grown)
+	return nil
+}
+
+func attach(ctx *comqueue.ComContext) error {
+	if l := states.Get(ctx).levels; l != nil {
+		return l.attach(allTwigs.Get(ctx))
+	}
 	return nil
 }
 
@@ -221,7 +317,10 @@ func (g growing) collect(ctx *comqueue.ComContext) error {
 	until := g.until(s)
 	if ctx.TaskID() == 0 || s.bag != nil {
 		trees := s.mine
-		if ctx.NumTask() > 1 {
+		switch {
+		case s.levels != nil:
+			trees = s.levels.trees()
+		case ctx.NumTask() > 1:
 			var err error
 			if trees, err = inOrder(all.Get(ctx), until-s.number, ctx.NumTask()); err != nil {
 				return err

@@ -70,6 +70,39 @@ func TestSingleTreeIsExact(t *testing.T) {
 	require.Len(t, m.Trees.Trees, 1)
 }
 
+// Whether subtasks have copies of all rows, and how much they tell each other at a time,
+// changes no tree.
+func TestMemoryChangesNoBit(t *testing.T) {
+	for name, c := range map[string]struct {
+		table trial.Table
+		p     forest.Params
+	}{
+		"two classes":    {classes(1, 250, 6, 2), forest.Params{Task: forest.Classification, OOBScore: true, MinSplitGain: 0.001}},
+		"three classes":  {classes(2, 150, 5, 3), forest.Params{Task: forest.Classification, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", MaxFeatures: "1"}},
+		"numbers":        {numbers(3, 250, 6), forest.Params{WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
+		"random splits":  {numbers(4, 150, 5), forest.Params{Method: forest.ExtraTrees}},
+		"bounded leaves": {numbers(4, 150, 5), forest.Params{MaxLeaves: 12}},
+		"wild":           {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Sampling: forest.Subset}},
+		"one tree":       {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Method: forest.SingleTree}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := c.p
+			p.LabelCol = "label"
+			if p.Method != forest.SingleTree {
+				p.NumTrees = 5
+			}
+			want, err := train(t, c.table, p, engine.Parallelism(1)).Encode()
+			require.NoError(t, err)
+			for _, memory := range []int64{1, 3000, 20_000} {
+				p.Memory = memory
+				got, err := train(t, c.table, p, engine.Parallelism(3)).Encode()
+				require.NoError(t, err)
+				require.Equal(t, string(want), string(got), "memory of %d bytes", memory)
+			}
+		})
+	}
+}
+
 func TestSameBits(t *testing.T) {
 	for name, c := range map[string]struct {
 		table trial.Table

@@ -1,0 +1,315 @@
+package forest
+
+import (
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// levels grows trees where no subtask has a copy of all rows: the same trees, to the bit, as
+// a builder with all of them. It works in passes. In each, the nodes of many rows are summed
+// up by the bins of the features they try, and split when the sums of all subtasks are there;
+// and nodes of few rows send these to one subtask, whose builder grows all that is below. All
+// subtasks know the same branches and take the same decisions, so that sums, rows and grown
+// twigs are all that they tell each other. Sums are integers, which no order changes.
+type levels struct {
+	t       *table // of the subtask's rows
+	rules   rules
+	sampler *sampler
+	finder  *finder
+	task    int
+	tasks   int
+	budget  int64 // bytes of what a pass sends
+	rowSize int   // bytes of a row that is sent
+	active  int   // trees that grow at a time
+
+	sprouts []*sprout // of the trees that grow
+	free    []*sprout
+	next    int // number of the next tree to begin, and until which
+	until   int
+	done    []finished
+
+	large, small []*branch // in the order in which they came to be
+	asked        []*branch // of large, those of this pass
+	sent         []*branch // of small
+	cols         []int32
+	twigs        *builder
+	times        []uint8
+
+	sums   []int64   // of the branches asked
+	ranges []float64 // of their labels: the largest, and minus the smallest
+	rows   []uint8   // of the branches sent
+	grown  []uint8   // twigs of this subtask
+}
+
+// finished is a tree that has grown.
+type finished struct {
+	number int
+	tree   tree.Tree
+}
+
+// sprout is a tree that grows.
+type sprout struct {
+	number  int
+	random  shared.Random
+	entries []entry // of the subtask's rows
+	spare   []entry
+	t       tree.Tree
+	weight  int64 // of its rows, of all subtasks
+	open    int   // branches that are not done
+}
+
+// branch is a node of a tree of which it is not known whether it is split.
+type branch struct {
+	sprout *sprout
+	node   int32
+	depth  int
+	key    uint64
+	lo, hi int // the subtask's entries
+	root   bool
+	sums   sums    // of all subtasks
+	counts []int64 // weights of classes, where they are several
+	tried  int     // features, so far
+}
+
+func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int64) *levels {
+	l := &levels{t: t, rules: r, sampler: s, finder: newFinder(t, r), task: task, tasks: tasks}
+	l.finder.keeping = true
+	l.rowSize = len(t.cols) + 4 + 8 + 8
+	l.budget = memory / 4
+	// Half of the memory is for the entries of the trees that grow, of the subtasks together.
+	l.active = int(max(1, memory/2/(16*max(1, rows))))
+	return l
+}
+
+// begin starts a batch of trees.
+func (l *levels) begin(next, until int) { l.next, l.until, l.done = next, until, l.done[:0] }
+
+// over tells whether all trees of the batch have grown.
+func (l *levels) over() bool { return len(l.sprouts) == 0 && l.next == l.until }
+
+// trees returns those of the batch, in order.
+func (l *levels) trees() []tree.Tree {
+	slices.SortFunc(l.done, func(a, b finished) int { return a.number - b.number })
+	trees := make([]tree.Tree, len(l.done))
+	for i := range trees {
+		trees[i] = l.done[i].tree
+	}
+	return trees
+}
+
+// ask prepares what a pass sends.
+func (l *levels) ask() {
+	for len(l.sprouts) < l.active && l.next < l.until {
+		l.start(l.next)
+		l.next++
+	}
+	l.sums, l.ranges, l.rows = l.sums[:0], l.ranges[:0], l.rows[:0]
+	l.asked, l.sent = l.asked[:0], l.sent[:0]
+	for _, b := range l.large {
+		need := l.need(b)
+		if len(l.asked) > 0 && 8*int64(len(l.sums)+need) > l.budget {
+			break
+		}
+		l.sumUp(b, need)
+		l.asked = append(l.asked, b)
+	}
+	size := int64(0)
+	for _, b := range l.small {
+		if size += int64(b.sums.n * l.rowSize); len(l.sent) > 0 && size > l.budget {
+			break
+		}
+		l.rows = l.t.appendRows(l.rows, b.sprout.entries[b.lo:b.hi])
+		l.sent = append(l.sent, b)
+	}
+}
+
+// start begins a tree.
+func (l *levels) start(number int) {
+	s := &sprout{}
+	if k := len(l.free); k > 0 {
+		s, l.free = l.free[k-1], l.free[:k-1]
+	}
+	*s = sprout{number: number, random: shared.NewRandom(l.rules.seed, purposeFeatures, -1, number), entries: s.entries, spare: s.spare, open: 1}
+	s.entries, l.times = l.t.draw(l.sampler, number, s.entries[:0], l.times)
+	if len(s.spare) < len(s.entries) {
+		s.spare = make([]entry, len(s.entries))
+	}
+	s.t = tree.Tree{Nodes: []tree.Node{{}}, Weight: 1}
+	l.sprouts = append(l.sprouts, s)
+	l.large = append(l.large, &branch{sprout: s, key: rootKey, hi: len(s.entries), root: true})
+}
+
+// columns returns the columns that a branch tries next.
+func (l *levels) columns(b *branch) []int32 {
+	to := min(b.tried+l.rules.tried, len(l.t.cols))
+	l.cols = l.finder.drawn(nodeDraws{b.sprout.random, b.key}, b.tried, to, l.cols[:0])
+	return l.cols
+}
+
+// need returns how many integers the sums of a branch are: those of its rows, and of the bins
+// of each column.
+func (l *levels) need(b *branch) int {
+	bins := 1
+	for _, col := range l.columns(b) {
+		bins += int(l.t.cols[col].missing) + 1
+	}
+	return bins * loadWidth(l.t.classes)
+}
+
+// sumUp adds the subtask's rows of a branch to what is sent.
+func (l *levels) sumUp(b *branch, need int) {
+	at := len(l.sums)
+	for range need {
+		l.sums = append(l.sums, 0)
+	}
+	out, e := l.sums[at:], b.sprout.entries[b.lo:b.hi]
+	width := loadWidth(l.t.classes)
+	hi, lo := math.Inf(-1), math.Inf(-1)
+	for i := range e {
+		l.t.count(out[:width], &e[i])
+		y := l.t.label[e[i].row]
+		hi, lo = max(hi, y), max(lo, -y)
+	}
+	l.ranges = append(l.ranges, hi, lo)
+	out = out[width:]
+	for _, col := range l.columns(b) {
+		c := &l.t.cols[col]
+		for i := range e {
+			bin := int(c.decode[c.bins[int(e[i].row)*c.stride]])
+			l.t.count(out[bin*width:(bin+1)*width], &e[i])
+		}
+		out = out[(int(c.missing)+1)*width:]
+	}
+}
+
+// count adds an entry to what load reads of a bin.
+func (t *table) count(slot []int64, e *entry) {
+	slot[0]++
+	if t.classes > 2 {
+		slot[1+e.g] += int64(e.w)
+		return
+	}
+	slot[1] += e.g
+	slot[2] += int64(e.w)
+}
+
+// answer takes the sums and the ranges of all subtasks: it splits the branches that were
+// asked about, and grows, of those whose rows were sent, the ones that are this subtask's.
+func (l *levels) answer(all []int64, ranges []float64, rows []uint8) error {
+	l.large = l.large[len(l.asked):]
+	for i, b := range l.asked {
+		n := l.need(b)
+		l.decide(b, all[:n], ranges[2*i] == -ranges[2*i+1])
+		all = all[n:]
+	}
+	l.small = l.small[len(l.sent):]
+	return l.grow(rows)
+}
+
+// decide splits a branch, leaves it a leaf, or has it try more features. same says that all
+// its rows have one label.
+func (l *levels) decide(b *branch, all []int64, same bool) {
+	f, width := l.finder, loadWidth(l.t.classes)
+	if b.root {
+		l.meet(b, all[:width])
+	}
+	all = all[width:]
+	several := l.t.classes > 2
+	if several {
+		f.openCounts(b.counts)
+	}
+	if b.tried == 0 {
+		n := &b.sprout.t.Nodes[b.node]
+		values := l.t.value(n, b.sums, &f.histogram, nil)
+		copy(b.sprout.t.Values[int(b.node)*l.t.classes:], values)
+		if pure := l.t.classes == 0 && same || (l.t.classes > 0 || b.sums.n == 0) && l.t.pure(b.sums, &f.histogram); pure || !l.rules.may(b.depth, b.sums.n) {
+			l.close(b)
+			return
+		}
+	}
+	cols := l.columns(b)
+	f.draws, f.found = nodeDraws{b.sprout.random, b.key}, false
+	for i, col := range cols {
+		if b.tried+i >= l.rules.tried && f.found {
+			break
+		}
+		c := &l.t.cols[col]
+		n := (int(c.missing) + 1) * width
+		f.load(int(c.missing), l.t.classes, all[:n])
+		f.judge(int(col), b.sums)
+		f.clear(int(c.missing))
+		all = all[n:]
+	}
+	b.tried += len(cols)
+	split, ok := f.finish(b.sums)
+	switch {
+	case ok && l.rules.enough(split.gain, float64(b.sprout.weight)*l.t.wUnit):
+		l.fork(b, &split)
+	case !ok && b.tried < len(l.t.cols):
+		l.large = append(l.large, b)
+	default:
+		l.close(b)
+	}
+}
+
+// meet takes the sums of all rows of a tree.
+func (l *levels) meet(b *branch, all []int64) {
+	b.root = false
+	b.sums.n = int(all[0])
+	if l.t.classes > 2 {
+		b.counts = append([]int64(nil), all[1:]...)
+		for _, w := range b.counts {
+			b.sums.w += w
+		}
+	} else {
+		b.sums.g, b.sums.w = all[1], all[2]
+	}
+	b.sprout.weight = b.sums.w
+	b.sprout.t.Values = make([]float64, l.t.classes)
+}
+
+// fork gives a branch two.
+func (l *levels) fork(b *branch, s *split) {
+	t := &b.sprout.t
+	left := int32(len(t.Nodes))
+	t.Sets = l.t.write(&t.Nodes[b.node], s, left, t.Sets)
+	t.Nodes = append(t.Nodes, tree.Node{}, tree.Node{})
+	t.Values = append(t.Values, make([]float64, 2*l.t.classes)...)
+	middle := b.lo + l.t.part(b.sprout.entries[b.lo:b.hi], b.sprout.spare, s)
+	one := &branch{sprout: b.sprout, node: left, depth: b.depth + 1, key: childKey(b.key, false), lo: b.lo, hi: middle, sums: s.left}
+	two := &branch{sprout: b.sprout, node: left + 1, depth: b.depth + 1, key: childKey(b.key, true), lo: middle, hi: b.hi, sums: b.sums.minus(s.left)}
+	if l.t.classes > 2 {
+		one.counts, two.counts = make([]int64, l.t.classes), append([]int64(nil), b.counts...)
+		for i, k := range l.finder.in {
+			one.counts[k] = l.finder.kept[i]
+			two.counts[k] -= l.finder.kept[i]
+		}
+	}
+	b.sprout.open++
+	for _, x := range []*branch{one, two} {
+		if int64(x.sums.n)*int64(l.rowSize) <= l.budget {
+			l.small = append(l.small, x)
+		} else {
+			l.large = append(l.large, x)
+		}
+	}
+}
+
+// close is called when nothing more comes of a branch.
+func (l *levels) close(b *branch) {
+	s := b.sprout
+	if s.open--; s.open > 0 {
+		return
+	}
+	l.done = append(l.done, finished{s.number, inBuilderOrder(&s.t, l.t.classes, l.rules.leaves)})
+	for i := range l.sprouts {
+		if l.sprouts[i] == s {
+			l.sprouts = append(l.sprouts[:i], l.sprouts[i+1:]...)
+			break
+		}
+	}
+	l.free = append(l.free, s)
+}

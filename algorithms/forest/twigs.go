@@ -1,0 +1,222 @@
+package forest
+
+import (
+	"container/heap"
+	"encoding/binary"
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// appendRows writes entries for another subtask: how many, and of each the bins of the
+// columns, weight, g and label.
+func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
+	le := binary.LittleEndian
+	dst = le.AppendUint32(dst, uint32(len(e)))
+	for i := range e {
+		row := int(e[i].row)
+		for j := range t.cols {
+			c := &t.cols[j]
+			dst = append(dst, c.decode[c.bins[row*c.stride]])
+		}
+		dst = le.AppendUint32(dst, e[i].w)
+		dst = le.AppendUint64(dst, uint64(e[i].g))
+		dst = le.AppendUint64(dst, math.Float64bits(t.label[row]))
+	}
+	return dst
+}
+
+// grow grows what is below those of the branches sent that are this subtask's: every
+// tasks-th. rows is what all subtasks sent.
+func (l *levels) grow(rows []uint8) error {
+	parts := make([][][]uint8, len(l.sent))
+	for range l.tasks {
+		if len(l.sent) == 0 {
+			break
+		}
+		for i := range l.sent {
+			if len(rows) < 4 || len(rows)-4 < int(binary.LittleEndian.Uint32(rows))*l.rowSize {
+				return errRows
+			}
+			size := int(binary.LittleEndian.Uint32(rows)) * l.rowSize
+			if i%l.tasks == l.task {
+				parts[i] = append(parts[i], rows[4:4+size])
+			}
+			rows = rows[4+size:]
+		}
+	}
+	if len(rows) > 0 {
+		return errRows
+	}
+	l.grown = l.grown[:0]
+	for i, b := range l.sent {
+		if i%l.tasks != l.task {
+			continue
+		}
+		t := l.twig(b, parts[i])
+		l.grown = appendTree(binary.LittleEndian.AppendUint32(l.grown, uint32(i)), &t)
+	}
+	return nil
+}
+
+// twig grows what is below a branch on its rows.
+func (l *levels) twig(b *branch, parts [][]uint8) tree.Tree {
+	var all []uint8
+	for _, p := range parts {
+		all = append(all, p...)
+	}
+	n := len(all) / l.rowSize
+	t := &table{rows: n, layout: l.t.layout, scaled: l.t.scaled, classes: l.t.classes, label: make([]float64, n)}
+	same := identity()
+	for j := range l.t.cols {
+		c := column{feature: l.t.cols[j].feature, stride: l.rowSize, decode: same, missing: l.t.cols[j].missing}
+		if n > 0 {
+			c.bins = all[j:]
+		}
+		t.cols = append(t.cols, c)
+	}
+	if l.twigs == nil {
+		r := l.rules
+		r.leaves = 0 // the whole tree is bounded when it is all there
+		l.twigs = newBuilder(t, r, l.sampler)
+	}
+	w := l.twigs
+	w.t, w.finder.t, w.total = t, t, b.sprout.weight
+	w.entries = w.entries[:0]
+	for i := range n {
+		rest := all[i*l.rowSize+len(t.cols):]
+		w.entries = append(w.entries, entry{uint32(i), binary.LittleEndian.Uint32(rest), int64(binary.LittleEndian.Uint64(rest[4:]))})
+		t.label[i] = math.Float64frombits(binary.LittleEndian.Uint64(rest[12:]))
+	}
+	if len(w.spare) < n {
+		w.spare = make([]entry, n)
+	}
+	return w.run(b.sprout.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
+}
+
+// attach puts the twigs of all subtasks where their branches are.
+func (l *levels) attach(all []uint8) error {
+	for len(all) > 0 {
+		if len(all) < 4 || int(binary.LittleEndian.Uint32(all)) >= len(l.sent) {
+			return errTrees
+		}
+		b := l.sent[binary.LittleEndian.Uint32(all)]
+		t, rest, err := readTree(all[4:])
+		if err != nil {
+			return err
+		}
+		all = rest
+		b.sprout.attach(b.node, &t, l.t.classes)
+		l.close(b)
+	}
+	return nil
+}
+
+// attach puts a tree in the place of a node.
+func (s *sprout) attach(node int32, twig *tree.Tree, classes int) {
+	t := &s.t
+	first, words := int32(len(t.Nodes))-1, int32(len(t.Sets))
+	for i := range twig.Nodes {
+		n := twig.Nodes[i]
+		if !n.Leaf() {
+			n.Left += first
+			n.Right += first
+		}
+		if n.Flags&tree.Categorical != 0 {
+			n.Set += words
+		}
+		if i == 0 {
+			t.Nodes[node] = n
+		} else {
+			t.Nodes = append(t.Nodes, n)
+		}
+	}
+	t.Sets = append(t.Sets, twig.Sets...)
+	if classes > 0 {
+		copy(t.Values[int(node)*classes:], twig.Values[:classes])
+		t.Values = append(t.Values, twig.Values[classes:]...)
+	}
+}
+
+// inBuilderOrder returns a tree with its nodes in the order in which a builder makes them,
+// and with no more leaves than leaves, those that a builder would have, unless it is 0.
+func inBuilderOrder(from *tree.Tree, classes, leaves int) tree.Tree {
+	o := ordering{from: from, bounded: leaves > 0, t: tree.Tree{Weight: 1}}
+	o.add(0, classes)
+	o.place(0, 0)
+	for count := 1; len(o.open) > 0 && (leaves == 0 || count < leaves); count++ {
+		var x place
+		if o.bounded {
+			x = heap.Pop(&o).(place)
+		} else {
+			x = o.open[len(o.open)-1]
+			o.open = o.open[:len(o.open)-1]
+		}
+		n, old := &o.t.Nodes[x.node], &from.Nodes[x.old]
+		value, cover, rows := n.Value, n.Cover, n.Count
+		*n = *old
+		n.Value, n.Cover, n.Count = value, cover, rows
+		n.Left = int32(len(o.t.Nodes))
+		n.Right = n.Left + 1
+		if n.Flags&tree.Categorical != 0 {
+			n.Set = int32(len(o.t.Sets))
+			o.t.Sets = append(o.t.Sets, from.Sets[old.Set:old.Set+old.SetWords]...)
+		}
+		left := n.Left
+		o.add(old.Left, classes)
+		o.add(old.Right, classes)
+		// The left one is split first.
+		o.place(old.Right, left+1)
+		o.place(old.Left, left)
+	}
+	return o.t
+}
+
+// ordering is the nodes that may be split next: a stack, or a heap where leaves are bounded.
+type ordering struct {
+	from    *tree.Tree
+	bounded bool
+	open    []place
+	t       tree.Tree
+}
+
+// place is a node in the old order and in the new one.
+type place struct{ old, node int32 }
+
+// add appends a node as the leaf that it would be.
+func (o *ordering) add(old int32, classes int) {
+	n := &o.from.Nodes[old]
+	o.t.Nodes = append(o.t.Nodes, tree.Node{Value: n.Value, Cover: n.Cover, Count: n.Count})
+	if classes > 0 {
+		o.t.Values = append(o.t.Values, o.from.Values[int(old)*classes:(int(old)+1)*classes]...)
+	}
+}
+
+// place has a node wait that is split.
+func (o *ordering) place(old, node int32) {
+	switch {
+	case o.from.Nodes[old].Leaf():
+	case o.bounded:
+		heap.Push(o, place{old, node})
+	default:
+		o.open = append(o.open, place{old, node})
+	}
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface, in the order of waiting.before.
+func (o *ordering) Len() int { return len(o.open) }
+
+func (o *ordering) Less(i, j int) bool {
+	a, b := o.from.Nodes[o.open[i].old].Gain, o.from.Nodes[o.open[j].old].Gain
+	return a > b || a == b && o.open[i].node < o.open[j].node
+}
+
+func (o *ordering) Swap(i, j int) { o.open[i], o.open[j] = o.open[j], o.open[i] }
+
+func (o *ordering) Push(x any) { o.open = append(o.open, x.(place)) }
+
+func (o *ordering) Pop() any {
+	last := o.open[len(o.open)-1]
+	o.open = o.open[:len(o.open)-1]
+	return last
+}
