@@ -28,6 +28,8 @@ func checkEpsilon(epsilon float64) error {
 	return nil
 }
 
+func (EpsilonInsensitive) begin(f *rows.Facts) float64 { return f.LabelMean }
+
 // Refuses implements Loss.
 func (EpsilonInsensitive) Refuses(float64) string { return "" }
 

@@ -3,6 +3,7 @@ package objective
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -19,6 +20,8 @@ type Evaluator struct {
 	k       int     // margins of a row
 	weight  float64 // of all rows
 	penalty []float64
+	first   float64 // intercept to begin with
+	rough   bool
 
 	lo      int
 	shards  []*shardRows
@@ -90,6 +93,13 @@ func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
 			e.weight += float64(c * f.ClassWeights[i])
 		}
 	}
+	e.first = -f.OffsetMean
+	if l, ok := l.Loss.(beginning); ok {
+		e.first += l.begin(f)
+	}
+	if l, ok := l.Loss.(rough); ok {
+		e.rough = l.rough(f)
+	}
 	e.add, e.sums = make([]float64, e.k), make([]float64, e.k)
 	if s.Margins > 1 && !l.Table.Sparse {
 		e.packed = kernel.NewPacked(s.Margins, s.d)
@@ -123,6 +133,17 @@ func (e *Evaluator) Weight() float64 { return e.weight }
 // Factors implements optim.Evaluator.
 func (e *Evaluator) Factors() []float64 { return e.penalty }
 
+// Begin implements optim.BeginningEvaluator: the intercept alone, of the loss that has one
+// margin.
+func (e *Evaluator) Begin(v []float64) {
+	if e.intercept && e.Margins == 1 && finite(e.first) {
+		v[e.d] = e.first
+	}
+}
+
+// Rough implements optim.RoughEvaluator.
+func (e *Evaluator) Rough() bool { return e.rough }
+
 // GradientUnit implements optim.UnitEvaluator.
 func (e *Evaluator) GradientUnit() float64 {
 	if e.Unit > 0 {
@@ -154,11 +175,8 @@ func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
 // point takes the coefficients of parameters, or of a direction, for the rows of a shard.
 func (e *Evaluator) point(s *shardRows, v []float64) {
 	e.width, e.zero = e.columns(s), true
-	for _, p := range v {
-		if p != 0 {
-			e.zero = false
-			break
-		}
+	for a := 0; a < e.Margins && e.zero; a++ {
+		e.zero = !slices.ContainsFunc(v[a*e.stride():a*e.stride()+e.d], func(p float64) bool { return p != 0 })
 	}
 	if n := e.Margins * e.width; len(e.beta) < n {
 		e.beta = make([]float64, n)

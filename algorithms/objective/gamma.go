@@ -19,6 +19,8 @@ func (Gamma) Label() rows.LabelKind { return rows.NumberLabel }
 // Shape implements Loss.
 func (Gamma) Shape(*rows.Facts) (Shape, error) { return Shape{Margins: 1}, nil }
 
+func (Gamma) begin(f *rows.Facts) float64 { return kernel.Log(f.LabelMean) }
+
 // Refuses implements Loss.
 func (Gamma) Refuses(label float64) string {
 	if label <= 0 {

@@ -33,6 +33,18 @@ func (l Huber) Shape(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1, Unit: min(delta, spread(f))}, nil
 }
 
+// rough says that most rows are where the loss is linear, and has no second derivative.
+func (l Huber) rough(f *rows.Facts) bool {
+	const far = 10
+	delta := l.Delta
+	if delta == 0 {
+		delta = defaultDelta
+	}
+	return f.LabelStd > far*delta
+}
+
+func (Huber) begin(f *rows.Facts) float64 { return f.LabelMean }
+
 // Refuses implements Loss.
 func (Huber) Refuses(float64) string { return "" }
 

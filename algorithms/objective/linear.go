@@ -50,6 +50,8 @@ var _ interface {
 	optim.FoldingEvaluator
 	optim.FoldingSampledEvaluator
 	optim.ProbingEvaluator
+	optim.BeginningEvaluator
+	optim.RoughEvaluator
 } = (*Evaluator)(nil)
 
 // Open implements optim.Objective.

@@ -24,6 +24,17 @@ type Loss interface {
 	At(b *Batch)
 }
 
+// beginning is a Loss of one margin that knows the intercept at which rows without features
+// would about have their minimum, but for offsets.
+type beginning interface {
+	begin(f *rows.Facts) float64
+}
+
+// rough is a Loss whose second derivatives may hold only near by.
+type rough interface {
+	rough(f *rows.Facts) bool
+}
+
 // Shape says what the margins of a row are made of.
 type Shape struct {
 	// Margins is the number of margins that have coefficients, and an intercept unless

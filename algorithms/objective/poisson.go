@@ -19,6 +19,8 @@ func (Poisson) Label() rows.LabelKind { return rows.NumberLabel }
 // Shape implements Loss.
 func (Poisson) Shape(f *rows.Facts) (Shape, error) { return Shape{Margins: 1, Unit: f.LabelMean}, nil }
 
+func (Poisson) begin(f *rows.Facts) float64 { return kernel.Log(f.LabelMean) }
+
 // Refuses implements Loss.
 func (Poisson) Refuses(label float64) string {
 	if label < 0 {

@@ -32,6 +32,8 @@ func (l Quantile) Shape(*rows.Facts) (Shape, error) {
 	return Shape{Margins: 1}, nil
 }
 
+func (Quantile) begin(f *rows.Facts) float64 { return f.LabelMean }
+
 // Refuses implements Loss.
 func (Quantile) Refuses(float64) string { return "" }
 

@@ -73,6 +73,13 @@ func (l Smooth) Shape(f *rows.Facts) (Shape, error) {
 	return l.Loss.Shape(f)
 }
 
+func (l Smooth) begin(f *rows.Facts) float64 {
+	if loss, ok := l.Loss.(beginning); ok {
+		return loss.begin(f)
+	}
+	return 0
+}
+
 // Refuses implements Loss.
 func (l Smooth) Refuses(label float64) string { return l.Loss.Refuses(label) }
 

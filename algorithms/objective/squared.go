@@ -16,6 +16,8 @@ func (Squared) Shape(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1, Unit: spread(f)}, nil
 }
 
+func (Squared) begin(f *rows.Facts) float64 { return f.LabelMean }
+
 // Refuses implements Loss.
 func (Squared) Refuses(float64) string { return "" }
 

@@ -94,8 +94,16 @@ func (o rowByRow) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	return struct{ optim.SampledEvaluator }{e.(optim.SampledEvaluator)}, nil
+	return sampledOnly{e.(optim.SampledEvaluator), e.(optim.BeginningEvaluator).Begin}, nil
 }
+
+// sampledOnly evaluates rows of a shard and nothing more, from the same start.
+type sampledOnly struct {
+	optim.SampledEvaluator
+	begin func(v []float64)
+}
+
+func (s sampledOnly) Begin(v []float64) { s.begin(v) }
 
 // Rows of many shards evaluated together give the bits that those of each shard give.
 func TestRowsOfManyShardsTogetherGiveTheSameBits(t *testing.T) {

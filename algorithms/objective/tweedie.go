@@ -38,6 +38,8 @@ func (l Tweedie) Shape(f *rows.Facts) (Shape, error) {
 	return Shape{Margins: 1, Unit: unit}, nil
 }
 
+func (Tweedie) begin(f *rows.Facts) float64 { return kernel.Log(f.LabelMean) }
+
 // Refuses implements Loss.
 func (Tweedie) Refuses(label float64) string {
 	if label < 0 {

@@ -16,6 +16,10 @@ type Problem struct {
 	Init      func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue
 	Objective Objective
 	Settings  Settings
+	// Start gives the parameters to start from where only the data tell them, in place of
+	// Settings.Start. It is called once on each subtask, when the objective is open, and
+	// gives the same on all; what it returns is copied.
+	Start func(ctx *comqueue.ComContext) ([]float64, error)
 	// Closer gives the queue's rows at the end, on subtask 0; it calls ResultOf.
 	Closer comqueue.Closer
 }
@@ -67,6 +71,9 @@ func (p Problem) validate() error {
 	}
 	if p.Closer == nil {
 		return fmt.Errorf("there is no Closer, so the queue would have no result")
+	}
+	if p.Start != nil && p.Settings.Start != nil {
+		return fmt.Errorf("there are two starts, of the problem and of its settings")
 	}
 	return p.Settings.Validate()
 }

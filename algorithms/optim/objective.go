@@ -89,6 +89,22 @@ type StagedEvaluator interface {
 	Tighten(shard int) error
 }
 
+// BeginningEvaluator is an Evaluator that knows better parameters to start from than
+// zeros, where Settings and Problem give none.
+type BeginningEvaluator interface {
+	Evaluator
+	// Begin puts them in v, which is zeroed.
+	Begin(v []float64)
+}
+
+// RoughEvaluator is a CurvedEvaluator whose second derivatives may hold only near by, as
+// those of a loss that is linear but in a small neighbourhood of its minimum. Where it is
+// Rough, Auto does not take Newton.
+type RoughEvaluator interface {
+	CurvedEvaluator
+	Rough() bool
+}
+
 // UnitEvaluator is an Evaluator whose losses have a unit, such as the square of that of
 // the labels. GradientUnit returns the size of a derivative of the mean loss that counts
 // as large; that of other evaluators is 1.

@@ -41,7 +41,7 @@ type Settings struct {
 	// minimum; 0 means one round, whose result is the stand-in's. Rounds use a smaller Tol
 	// than that set where the gap needs it.
 	GapTol float64
-	// Start are the first parameters; nil means zeros.
+	// Start are the first parameters; nil means zeros, or what the objective begins with.
 	Start []float64
 	// History is how many steps LBFGS and OWLQN remember; 0 means 10.
 	History int

@@ -28,7 +28,9 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()), v: make([]float64, ev.n),
 		state: &state{Method: p.Settings.Method, Unit: ev.unit(), Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
 	}
-	copy(t.v, p.Settings.Start)
+	if err := p.start(ctx, t); err != nil {
+		return nil, err
+	}
 	t.penalty = penalty{l1: p.Settings.L1, l2: p.Settings.L2, factors: ev.factors, space: &t.space}
 	if p.Settings.Information {
 		if err := p.allowMatrix(ctx, ev.n); err != nil {
@@ -41,6 +43,31 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	parameters.Put(ctx, t.v)
 	progress.Put(ctx, t.state)
 	return t, nil
+}
+
+// start puts the first parameters.
+func (p Problem) start(ctx *comqueue.ComContext, t *training) error {
+	switch begins, ok := t.Evaluator.(BeginningEvaluator); {
+	case p.Start != nil:
+		v, err := p.Start(ctx)
+		if err != nil {
+			return fmt.Errorf("parameters to start from: %w", err)
+		}
+		if len(v) != t.n {
+			return fmt.Errorf("there are %d parameters to start from, the objective has %d", len(v), t.n)
+		}
+		for i, x := range v {
+			if !finite(x) {
+				return fmt.Errorf("parameter %d to start from is %v", i, x)
+			}
+		}
+		copy(t.v, v)
+	case p.Settings.Start != nil:
+		copy(t.v, p.Settings.Start)
+	case ok:
+		begins.Begin(t.v)
+	}
+	return nil
 }
 
 // tell reports the last entry of the record to those who follow the job, and has the

@@ -81,7 +81,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
-		if w.curved != nil && n <= fewParameters {
+		if rough, _ := w.Evaluator.(RoughEvaluator); w.curved != nil && n <= fewParameters && !(rough != nil && rough.Rough()) {
 			w.state.Method = Newton
 		}
 	}

@@ -34,6 +34,7 @@ type factsFile struct {
 	LabelStd     float64   `json:"label_std"`
 	LabelMin     float64   `json:"label_min"`
 	LabelMax     float64   `json:"label_max"`
+	OffsetMean   float64   `json:"offset_mean,omitempty"`
 }
 
 // outputFacts gives the row of the queue.
@@ -42,7 +43,7 @@ func outputFacts(ctx *comqueue.ComContext) ([]factsRow, error) {
 	file := factsFile{
 		Declared: f.Declared, Compact: f.Columns != nil, Rows: f.Rows, Weighing: f.Weighing, Weight: f.Weight,
 		Classes: f.Classes, ClassWeights: f.ClassWeights, LabelType: f.LabelType,
-		LabelMean: f.LabelMean, LabelStd: f.LabelStd, LabelMin: f.LabelMin, LabelMax: f.LabelMax,
+		LabelMean: f.LabelMean, LabelStd: f.LabelStd, LabelMin: f.LabelMin, LabelMax: f.LabelMax, OffsetMean: f.OffsetMean,
 	}
 	for _, key := range f.keys {
 		file.Keys = append(file.Keys, []byte(key))
@@ -85,7 +86,7 @@ func decodeFacts(frame *comqueue.Frame) (*Facts, error) {
 		Declared: file.Declared, Rows: file.Rows, Weighing: file.Weighing, Weight: file.Weight,
 		Mean: row.Mean.Values, Std: row.Std, MaxAbs: row.MaxAbs,
 		Classes: file.Classes, ClassWeights: file.ClassWeights, LabelType: file.LabelType,
-		LabelMean: file.LabelMean, LabelStd: file.LabelStd, LabelMin: file.LabelMin, LabelMax: file.LabelMax,
+		LabelMean: file.LabelMean, LabelStd: file.LabelStd, LabelMin: file.LabelMin, LabelMax: file.LabelMax, OffsetMean: file.OffsetMean,
 	}
 	if file.Compact {
 		f.Columns = row.Mean.Indices

@@ -77,6 +77,8 @@ type Facts struct {
 	LabelType    string
 	// Of a NumberLabel, mean and deviation weighted.
 	LabelMean, LabelStd, LabelMin, LabelMax float64
+	// OffsetMean is the weighted mean of the offsets, 0 without.
+	OffsetMean float64
 
 	keys []string // of the classes, see classSet
 }

@@ -62,6 +62,7 @@ type look struct {
 	Weight   float64
 	Classes  classSet
 	Label    moments
+	Offset   moments
 	Min, Max float64 // of number labels
 }
 
@@ -73,7 +74,7 @@ func (l look) merge(o look) look {
 	}
 	return look{
 		Rows: l.Rows + o.Rows, Weighing: l.Weighing + o.Weighing, Dim: dim, Weight: l.Weight + o.Weight,
-		Classes: l.Classes.merge(o.Classes), Label: l.Label.merge(o.Label),
+		Classes: l.Classes.merge(o.Classes), Label: l.Label.merge(o.Label), Offset: l.Offset.merge(o.Offset),
 		Min: min(l.Min, o.Min), Max: max(l.Max, o.Max),
 	}
 }
@@ -192,6 +193,9 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 			l.Dim = highestColumn(block)
 		}
 		l.Weight, l.Weighing = totalWeight(block), weighing(block)
+		if t.Shifted {
+			l.Offset = momentsOf(block.Offset, block.Weight)
+		}
 		switch t.Label {
 		case NumberLabel:
 			l.Label = momentsOf(block.Label, block.Weight)
@@ -259,6 +263,8 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 		return fmt.Errorf("every weight in column %q is 0: some row needs a positive one", t.columns.Weight)
 	case !finite(all.Weight):
 		return fmt.Errorf("the weights in column %q add up to more than float64 holds: scale them down", t.columns.Weight)
+	case !finite(all.Offset.Mean):
+		return fmt.Errorf("the offsets in column %q are so large that their mean exceeds float64: scale them down", t.columns.Offset)
 	case len(all.Classes.Keys) > MaxClasses:
 		return fmt.Errorf("column %q: %w", t.columns.Label, tooManyClasses())
 	case t.Label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)):
@@ -273,7 +279,8 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 	}
 	s.facts = Facts{
 		Declared: dim, Rows: all.Rows, Weighing: all.Weighing, Weight: all.Weight,
-		Classes: all.Classes.Texts, ClassWeights: all.Classes.Weight, keys: all.Classes.Keys, LabelType: t.labelType,
+		OffsetMean: all.Offset.Mean,
+		Classes:    all.Classes.Texts, ClassWeights: all.Classes.Weight, keys: all.Classes.Keys, LabelType: t.labelType,
 	}
 	if t.Label == NumberLabel {
 		s.facts.LabelMean, s.facts.LabelStd = all.Label.Mean, math.Sqrt(all.Label.Squares/all.Label.Weight)

@@ -1,0 +1,79 @@
+package objective_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
+
+// planes has labels of a size about a plane of the features, some far off, all moved.
+func planes(size, moved float64) trial.Table {
+	table := trial.Gaussian(3, 400, 5)
+	for i := range table.N {
+		x := table.Row(i)
+		y := 3*x[0] - 2*x[1] + x[2] + 0.3*x[3]*x[4]
+		if i%17 == 0 {
+			y += 40
+		}
+		table.Label = append(table.Label, y*size+moved)
+	}
+	return table
+}
+
+// Labels of whatever magnitude take few reads, and moving all of them moves the intercept.
+func TestLabelsOfAnyMagnitude(t *testing.T) {
+	for _, size := range []float64{1e-6, 1, 1e3, 1e6} {
+		for _, m := range []optim.Method{optim.Auto, optim.LBFGS, optim.OWLQN} {
+			for _, l := range []objective.Loss{objective.Huber{}, objective.Squared{}} {
+				name := fmt.Sprint(l, " ", m, " ", size)
+				still := fit(t, planes(size, 0), objective.Linear{Loss: l}, optim.Settings{Method: m, MaxIter: 1000})
+				require.True(t, still.Converged, name)
+				require.LessOrEqual(t, still.Reads, 140.0, name)
+				far := fit(t, planes(size, 1e3*size), objective.Linear{Loss: l}, optim.Settings{Method: m, MaxIter: 1000})
+				require.True(t, far.Converged, name)
+				require.LessOrEqual(t, far.Reads, 140.0, name)
+				require.InEpsilon(t, still.Loss, far.Loss, 1e-7, name)
+				require.InDelta(t, still.Intercepts[0]+1e3*size, far.Intercepts[0], 1e-3*size, name)
+			}
+		}
+	}
+	// With labels a million times the loss's own scale Newton's method has next to no second
+	// derivatives to go by.
+	require.LessOrEqual(t, fit(t, planes(1e6, 0), objective.Linear{Loss: objective.Huber{}}, optim.Settings{}).Reads, 100.0)
+}
+
+// Offsets that are large, and nearly the same, are what the intercept begins by undoing.
+func TestLargeOffsets(t *testing.T) {
+	table := trial.Gaussian(6, 300, 3)
+	for i := range table.N {
+		x := table.Row(i)
+		y := 0.0
+		if x[0]-0.5*x[2]+2*float64(i%7)/7 > 1 {
+			y = 1
+		}
+		table.Label = append(table.Label, y)
+		table.Offset = append(table.Offset, 0.1*float64(i%5))
+	}
+	moved := table
+	for _, l := range []objective.Loss{objective.Logistic{}, objective.Poisson{}, objective.Squared{}} {
+		for _, m := range []optim.Method{optim.Auto, optim.LBFGS} {
+			at := fit(t, table, objective.Linear{Loss: l}, optim.Settings{Method: m, L2: 0.01, Tol: 1e-9})
+			for _, by := range []float64{-1e4, 1e4} {
+				moved.Offset = nil
+				for _, o := range table.Offset {
+					moved.Offset = append(moved.Offset, o+by)
+				}
+				far := fit(t, moved, objective.Linear{Loss: l}, optim.Settings{Method: m, L2: 0.01, Tol: 1e-9})
+				require.True(t, far.Converged)
+				require.InEpsilon(t, at.Loss, far.Loss, 1e-7, "%v %v", l, by)
+				require.InDelta(t, at.Intercepts[0]-by, far.Intercepts[0], 1e-5)
+				require.InDeltaSlice(t, at.Weights, far.Weights, 1e-5)
+			}
+		}
+	}
+}
