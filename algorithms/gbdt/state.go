@@ -143,7 +143,7 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 		return err
 	}
 	longest := 0
-	for _, m := range s.sets {
+	for _, m := range append([]*measured{{spans: s.spans}}, s.sets...) {
 		for _, span := range m.spans {
 			longest = max(longest, span.Rows)
 		}

@@ -290,7 +290,7 @@ func TestMetricsOfSets(t *testing.T) {
 	}
 	require.Greater(t, last(m, 0, 0), 0.9)
 	p.NoTrainMetrics = true
-	require.Equal(t, []string{"test"}, train(t, table, p, table).Summary.Sets)
+	require.Equal(t, []string{"test"}, train(t, table, p, part(table, 0, 9)).Summary.Sets)
 }
 
 // A metric and an objective of one's own, the same as those that are built in.
