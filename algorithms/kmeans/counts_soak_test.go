@@ -19,3 +19,6 @@ var placements = func() (all []placement) {
 	}
 	return all
 }()
+
+// manyShards are those where there are many more shards than subtasks.
+var manyShards = placements

@@ -4,9 +4,12 @@ package kmeans_test
 
 // Sizes of the quick tests.
 const (
-	wildRows      = 1000
+	wildRows      = 400
 	referenceRows = 20_000
 )
 
 // placements are how the quick tests divide a job: as a whole and as workers.
 var placements = []placement{{1, 0}, {2, 0}, {3, 0}, {5, 2}, {16, 3}, {8, 0}}
+
+// manyShards are those where there are many more shards than subtasks.
+var manyShards = []placement{{1, 0}, {16, 3}, {3, 0}}
