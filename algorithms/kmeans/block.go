@@ -199,7 +199,6 @@ const sameDirection = 1e-12
 // goroutine.
 type searcher struct {
 	in     input
-	k      int
 	dense  *kernel.Assigner[float64]
 	single *kernel.Assigner[float32]
 	cosine *kernel.Centers
@@ -210,7 +209,7 @@ type searcher struct {
 }
 
 func newSearcher(in input, k, d int) *searcher {
-	s := &searcher{in: in, k: k, dist: make([]float64, chunkRows), near: make([]int32, chunkRows)}
+	s := &searcher{in: in, dist: make([]float64, chunkRows), near: make([]int32, chunkRows)}
 	switch {
 	case in.single:
 		s.single = kernel.NewAssigner[float32](k, d)

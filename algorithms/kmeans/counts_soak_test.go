@@ -20,5 +20,5 @@ var placements = func() (all []placement) {
 	return all
 }()
 
-// manyShards are those where there are many more shards than subtasks.
-var manyShards = placements
+// fewPlacements are for what differs from a case at all placements in little that they see.
+var fewPlacements = placements

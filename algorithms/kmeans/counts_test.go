@@ -11,5 +11,5 @@ const (
 // placements are how the quick tests divide a job: as a whole and as workers.
 var placements = []placement{{1, 0}, {2, 0}, {3, 0}, {5, 2}, {16, 3}, {8, 0}}
 
-// manyShards are those where there are many more shards than subtasks.
-var manyShards = []placement{{1, 0}, {16, 3}, {3, 0}}
+// fewPlacements are for what differs from a case at all placements in little that they see.
+var fewPlacements = []placement{{1, 0}, {16, 3}, {8, 0}, {3, 0}}

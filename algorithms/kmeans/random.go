@@ -244,21 +244,20 @@ func (t randomInit) take(ctx *comqueue.ComContext) error {
 
 // addDistinct appends the rows of d values that equal no row before.
 func addDistinct(in input, taken, rows []float64, d int) []float64 {
-	dense := input{layout: denseRows, cosine: in.cosine}
-	near, cost := make([]int32, 1), make([]float64, 1)
-	var search *searcher
+	search := newSearcher(input{layout: denseRows, cosine: in.cosine}, 1, d)
+	near, cost := make([]int32, chunkRows), make([]float64, chunkRows)
 	for lo := 0; lo < len(rows); lo += d {
-		one := block{n: 1, d: d, dense: rows[lo : lo+d]}
-		if len(taken) > 0 {
-			if search == nil || search.k != len(taken)/d {
-				search = newSearcher(dense, len(taken)/d, d)
-				search.set(taken)
-			}
-			if search.costs(&one, near, cost); cost[0] == 0 {
-				continue
-			}
+		row := rows[lo : lo+d]
+		search.set(row)
+		all, known := block{n: len(taken) / d, d: d, dense: taken}, false
+		for from := 0; from < all.n && !known; from += chunkRows {
+			part := all.rows(from, min(from+chunkRows, all.n))
+			search.costs(&part, near, cost)
+			known = slices.Contains(cost[:part.n], 0)
 		}
-		taken = append(taken, one.dense...)
+		if !known {
+			taken = append(taken, row...)
+		}
 	}
 	return taken
 }
