@@ -22,10 +22,14 @@ import (
 // model's file takes, which grows with the record, is measured apart and left out. An
 // allocation for each shard would be 8 or more.
 func TestSuperstepsAllocateNothing(t *testing.T) {
-	const few, many = 3, 13
+	const few = 3
 	for name, table := range map[string]trial.Table{"dense": counts(1000, 8), "sparse": counts(1000, 8)} {
 		table.Sparse = name == "sparse"
 		for _, p := range []glm.Params{{Family: glm.Poisson, Method: optim.GD, L2: 1e-4}, {Family: glm.Gamma, Method: optim.OWLQN, L2: 1e-4}} {
+			many := 22
+			if p.Method == optim.OWLQN {
+				many = 13 // it is at the optimum soon after
+			}
 			mallocs := func(iterations int) float64 {
 				p := columns(table, p)
 				p.MaxIter, p.Tol = iterations, -1
@@ -50,7 +54,7 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 			}
 			mallocs(few)
 			least := func(n int) float64 { return min(mallocs(n), mallocs(n), mallocs(n)) }
-			perStep := (least(many) - least(few)) / (many - few)
+			perStep := (least(many) - least(few)) / float64(many-few)
 			t.Logf("%s, %v: %.2f allocations per superstep", name, p.Method, perStep)
 			require.Less(t, perStep, 6.0)
 		}

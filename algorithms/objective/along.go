@@ -16,33 +16,14 @@ func (e *Evaluator) Start(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.keep(s)
 	e.point(s, v)
-	sum := e.begin(s, out)
-	for lo := 0; lo < s.N; lo += s.chunk {
-		part := s.Rows(lo, min(lo+s.chunk, s.N))
-		m := s.m[lo*e.k : (lo+part.N)*e.k]
-		e.margins(&part, part.Offset, m)
-		e.lossAt(s, &part, lo, m)
-		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, &sum)
-	}
-	e.finish(s, sum, out)
-	return nil
+	return e.pass(s, atStart, 0, out)
 }
 
 // Along implements optim.LinearEvaluator.
 func (e *Evaluator) Along(shard int, p []float64, step float64, out []float64) error {
 	s := e.at(shard)
 	e.point(s, p)
-	sum := e.begin(s, out)
-	for lo := 0; lo < s.N; lo += s.chunk {
-		part := s.Rows(lo, min(lo+s.chunk, s.N))
-		e.margins(&part, nil, s.q[lo*e.k:(lo+part.N)*e.k])
-		e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
-		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, &sum)
-	}
-	e.finish(s, sum, out)
-	return nil
+	return e.pass(s, onRay, step, out)
 }
 
 // moved returns the margins of rows lo to lo+n at the current point plus step times the
@@ -61,6 +42,9 @@ func (e *Evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
 func (e *Evaluator) Trials(shard int, steps, out []float64) error {
 	s := e.at(shard)
 	for lo := 0; lo < s.N; lo += trialRows {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		part := s.Rows(lo, min(lo+trialRows, s.N))
 		q := s.q[lo*e.k : (lo+part.N)*e.k]
 		for i, step := range steps {
@@ -78,16 +62,7 @@ func (e *Evaluator) Trials(shard int, steps, out []float64) error {
 
 // Gradient implements optim.LinearEvaluator.
 func (e *Evaluator) Gradient(shard int, step float64, out []float64) error {
-	s := e.at(shard)
-	sum := e.begin(s, out)
-	for lo := 0; lo < s.N; lo += s.chunk {
-		part := s.Rows(lo, min(lo+s.chunk, s.N))
-		e.lossAt(s, &part, lo, e.moved(s, lo, part.N, step))
-		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
-		e.addGradient(&part, &sum)
-	}
-	e.finish(s, sum, out)
-	return nil
+	return e.pass(e.at(shard), onStep, step, out)
 }
 
 // Advance implements optim.LinearEvaluator.

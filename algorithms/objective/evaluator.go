@@ -1,6 +1,7 @@
 package objective
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -23,6 +24,7 @@ type Evaluator struct {
 	first   float64 // intercept to begin with
 	rough   bool
 
+	context context.Context // of the job; nil: it cannot be ended
 	lo      int
 	shards  []*shardRows
 	longest int // rows of the longest chunk
@@ -159,17 +161,60 @@ func (e *Evaluator) at(shard int) *shardRows { return e.shards[shard-e.lo] }
 func (e *Evaluator) Evaluate(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
+	return e.pass(s, atPoint, 0, out)
+}
+
+// source says where a pass over rows has their margins from.
+type source int
+
+const (
+	atPoint source = iota // the point, which Evaluate was given
+	atStart               // the point, whose margins are kept as the current ones
+	onRay                 // a step from the current ones along the point's, which are kept
+	onStep                // a step from the current ones along those kept
+)
+
+// pass adds loss and gradient of the rows of a shard to out.
+func (e *Evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
 	sum := e.begin(s, out)
 	for lo := 0; lo < s.N; lo += s.chunk {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
-		m := e.margin[:part.N*e.k]
-		e.margins(&part, part.Offset, m)
-		e.lossAt(s, &part, lo, m)
+		e.lossAt(s, &part, lo, e.marginsFrom(s, &part, lo, from, step))
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
 		e.addGradient(&part, &sum)
 	}
 	e.finish(s, sum, out)
 	return nil
+}
+
+// marginsFrom returns the margins of part, whose first row is row lo of the shard.
+func (e *Evaluator) marginsFrom(s *shardRows, part *rows.Block, lo int, from source, step float64) []float64 {
+	switch from {
+	case atStart:
+		m := s.m[lo*e.k : (lo+part.N)*e.k]
+		e.margins(part, part.Offset, m)
+		return m
+	case onRay:
+		e.margins(part, nil, s.q[lo*e.k:(lo+part.N)*e.k])
+		return e.moved(s, lo, part.N, step)
+	case onStep:
+		return e.moved(s, lo, part.N, step)
+	}
+	m := e.margin[:part.N*e.k]
+	e.margins(part, part.Offset, m)
+	return m
+}
+
+// interrupted returns the reason why the job is to end, if it is. It is asked once a
+// chunk: with many margins the rows of a shard may take long.
+func (e *Evaluator) interrupted() error {
+	if e.context == nil || e.context.Err() == nil {
+		return nil
+	}
+	return context.Cause(e.context)
 }
 
 // point takes the coefficients of parameters, or of a direction, for the rows of a shard.
@@ -398,6 +443,9 @@ func (e *Evaluator) Diagnose(shard int, v []float64) error {
 	s := e.at(shard)
 	e.point(s, v)
 	for lo := 0; lo < s.N; lo += s.chunk {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		m := e.margin[:part.N*e.k]
 		e.margins(&part, part.Offset, m)

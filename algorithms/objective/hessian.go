@@ -19,8 +19,33 @@ type hessianWork struct {
 // features as they are would lose what they have in common.
 func (e *Evaluator) Hessian(shard int, v, out []float64) error {
 	s := e.at(shard)
-	e.prepareHessian()
 	e.point(s, v)
+	return e.hessianPass(s, atPoint, 0, out)
+}
+
+// StartHessian implements optim.CurvedLinearEvaluator.
+func (e *Evaluator) StartHessian(shard int, v, out []float64) error {
+	s := e.at(shard)
+	e.keep(s)
+	e.point(s, v)
+	return e.hessianPass(s, atStart, 0, out)
+}
+
+// AlongHessian implements optim.CurvedLinearEvaluator.
+func (e *Evaluator) AlongHessian(shard int, p []float64, step float64, out []float64) error {
+	s := e.at(shard)
+	e.point(s, p)
+	return e.hessianPass(s, onRay, step, out)
+}
+
+// StepHessian implements optim.CurvedLinearEvaluator.
+func (e *Evaluator) StepHessian(shard int, step float64, out []float64) error {
+	return e.hessianPass(e.at(shard), onStep, step, out)
+}
+
+// hessianPass is pass with second derivatives.
+func (e *Evaluator) hessianPass(s *shardRows, from source, step float64, out []float64) error {
+	e.prepareHessian()
 	sum := e.begin(s, out)
 	w := &e.hessian
 	triangle := out[1+e.parameters():]
@@ -29,16 +54,20 @@ func (e *Evaluator) Hessian(shard int, v, out []float64) error {
 		gram = triangle // one margin: its triangle is the matrix
 	}
 	for lo := 0; lo < s.N; lo += s.chunk {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
-		m := e.margin[:part.N*e.k]
-		e.margins(&part, part.Offset, m)
+		m := e.marginsFrom(s, &part, lo, from, step)
 		e.batch.Curve = e.curve[:e.k*(e.k+1)/2*part.N]
 		e.lossAt(s, &part, lo, m)
 		e.batch.Curve = nil
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
 		e.addGradient(&part, &sum)
 		e.scaleRows(&part)
-		e.addCurvature(s, lo, part.N, gram)
+		if err := e.addCurvature(s, lo, part.N, gram); err != nil {
+			return err
+		}
 	}
 	e.finish(s, sum, out)
 	if e.k > 1 {
@@ -100,13 +129,16 @@ func (e *Evaluator) scaleRows(b *rows.Block) {
 
 // addCurvature adds the weighted second derivatives of the batch, rows lo to lo+n of the
 // shard, to gram, and for constants to line and dot.
-func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) {
+func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error {
 	w := &e.hessian
 	width := e.stride()
 	z, h := w.rows[:n*width], w.h[:n]
 	size := width * (width + 1) / 2
 	pair := 0
 	for a := range e.k {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		for b := range a + 1 {
 			e.weigh(s, lo, e.curve[pair*n:(pair+1)*n], h)
 			switch {
@@ -125,6 +157,7 @@ func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) {
 			pair++
 		}
 	}
+	return nil
 }
 
 // weigh writes weight times curvature to h, 0 where a row has no weight.

@@ -45,7 +45,7 @@ type Linear struct {
 
 var _ interface {
 	optim.LinearEvaluator
-	optim.CurvedEvaluator
+	optim.CurvedLinearEvaluator
 	optim.SampledEvaluator
 	optim.FoldingEvaluator
 	optim.FoldingSampledEvaluator
@@ -74,6 +74,7 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 		return nil, err
 	}
 	own := ctx.Shards()
+	e.context = ctx.Context()
 	e.lo, e.shards = own.Lo, make([]*shardRows, own.Len())
 	classes, err := l.classFactors(data.Facts)
 	if err != nil {

@@ -28,6 +28,9 @@ func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) e
 	sum := e.begin(s, out)
 	var weight float64
 	for lo := 0; lo < len(indices); lo += s.chunk {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		part := e.gather(s, indices[lo:min(lo+s.chunk, len(indices))])
 		m := e.margin[:part.N*e.k]
 		e.margins(part.Block, part.Offset, m)

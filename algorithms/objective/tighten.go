@@ -42,6 +42,9 @@ func (e *Evaluator) Bound(shard int, v, out []float64) error {
 	e.point(s, v)
 	up, down := out[5:5+e.d], out[5+e.d:5+2*e.d]
 	for lo := 0; lo < s.N; lo += s.chunk {
+		if err := e.interrupted(); err != nil {
+			return err
+		}
 		part := s.Rows(lo, min(lo+s.chunk, s.N))
 		m := e.margin[:part.N]
 		e.margins(&part, part.Offset, m)

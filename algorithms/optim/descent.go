@@ -231,7 +231,7 @@ func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
 // last.
 func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if !w.starting && !w.failed && w.linear != nil && w.factor == nil {
+	if !w.starting && !w.failed && w.linear != nil {
 		if err := ctx.ForShards(w.advance); err != nil {
 			return wrap(ctx, err)
 		}

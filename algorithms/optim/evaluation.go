@@ -9,12 +9,13 @@ import (
 // evaluation is an opened objective and what it is known to do.
 type evaluation struct {
 	Evaluator
-	linear  LinearEvaluator  // nil where it is not one
-	curved  CurvedEvaluator  // nil where it is not one
-	sampled SampledEvaluator // nil where it is not one
-	staged  StagedEvaluator  // nil where it is not one
-	folding FoldingEvaluator // nil where it is not one, or does not fold
-	probing ProbingEvaluator // nil where it is not one
+	linear  LinearEvaluator       // nil where it is not one
+	curved  CurvedEvaluator       // nil where it is not one
+	sampled SampledEvaluator      // nil where it is not one
+	staged  StagedEvaluator       // nil where it is not one
+	folding FoldingEvaluator      // nil where it is not one, or does not fold
+	probing ProbingEvaluator      // nil where it is not one
+	both    CurvedLinearEvaluator // nil where it is not one
 
 	n       int
 	weight  float64
@@ -43,6 +44,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	e.curved, _ = ev.(CurvedEvaluator)
 	e.sampled, _ = ev.(SampledEvaluator)
 	e.staged, _ = ev.(StagedEvaluator)
+	e.both, _ = ev.(CurvedLinearEvaluator)
 	e.probing, _ = ev.(ProbingEvaluator)
 	if e.folding, _ = ev.(FoldingEvaluator); e.folding != nil && !e.folding.Folds() {
 		e.folding = nil

@@ -123,6 +123,18 @@ type CurvedEvaluator interface {
 	Hessian(shard int, v, out []float64) error
 }
 
+// CurvedLinearEvaluator is a LinearEvaluator that finds second derivatives by the margins
+// it keeps. With it a step of Newton that is refused is cut without a read.
+type CurvedLinearEvaluator interface {
+	LinearEvaluator
+	CurvedEvaluator
+	// StartHessian, AlongHessian and StepHessian are Start, Along and Gradient that add what
+	// Hessian adds. One read each.
+	StartHessian(shard int, v, out []float64) error
+	AlongHessian(shard int, p []float64, step float64, out []float64) error
+	StepHessian(shard int, step float64, out []float64) error
+}
+
 // SampledEvaluator is an Evaluator that evaluates some rows of a shard alone.
 type SampledEvaluator interface {
 	Evaluator

@@ -104,7 +104,10 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			return err
 		}
 		length += triangle(n)
-		w.factor, w.linear = newCholesky(n, ctx.TaskID() == 0), nil
+		w.factor = newCholesky(n, ctx.TaskID() == 0)
+		if w.both == nil {
+			w.linear = nil
+		}
 	case LBFGS, OWLQN:
 		from := d.splitFrom
 		if from == 0 {
@@ -148,6 +151,17 @@ const fewParameters = 32
 
 // readShard evaluates a shard as asked.
 func (w *work) readShard(shard int, out []float64) error {
+	if w.factor != nil && w.linear != nil {
+		switch w.asks {
+		case theStart:
+			return w.both.StartHessian(shard, w.v, out)
+		case theRay:
+			return w.both.AlongHessian(shard, w.direction, w.step, out)
+		case theStep:
+			return w.both.StepHessian(shard, w.step, out)
+		}
+		return nil
+	}
 	switch w.asks {
 	case theRay:
 		return w.linear.Along(shard, w.direction, w.step, out)

@@ -1,0 +1,121 @@
+package objective_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// curvedOnly hides the margins that an evaluator keeps.
+type curvedOnly struct{ objective.Linear }
+
+func (o curvedOnly) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	e, err := o.Linear.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return onlyCurved{e.(optim.CurvedEvaluator), e.(optim.BeginningEvaluator).Begin}, nil
+}
+
+type onlyCurved struct {
+	optim.CurvedEvaluator
+	begin func(v []float64)
+}
+
+func (s onlyCurved) Begin(v []float64) { s.begin(v) }
+
+// Newton's steps that are refused are cut by the margins that are kept: the same steps with
+// fewer reads.
+func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
+	table := trial.Gaussian(8, 200, 2)
+	for i := range table.N {
+		table.X[2*i] *= 3
+		table.Label = append(table.Label, float64((i%3)*(i%50)*(i%50)))
+	}
+	result := func(hide bool) (found optim.Result) {
+		r := trial.Run(t, func(b *engine.Builder) {
+			checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), rows.NumberLabel)
+			require.NoError(t, err)
+			l := objective.Linear{Table: checked, Loss: objective.Poisson{}}
+			p := optim.Problem{
+				Name: "fit", Init: checked.Init, Objective: l,
+				Settings: optim.Settings{Method: optim.Newton, Tol: 1e-10, Start: []float64{0, 0, -9}},
+				Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
+					text, err := json.Marshal(optim.ResultOf(ctx))
+					return []string{string(text)}, err
+				}),
+			}
+			if hide {
+				p.Objective = curvedOnly{l}
+			}
+			operators.Collect(b, "fit", optim.Minimize(b, p))
+		})
+		text, err := engine.Rows[string](r, "fit")
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal([]byte(text[0]), &found))
+		return found
+	}
+	kept, read := result(false), result(true)
+	require.True(t, kept.Converged)
+	require.InEpsilon(t, read.Loss, kept.Loss, 1e-12)
+	require.InDelta(t, read.Iterations, kept.Iterations, 2)
+	require.Greater(t, read.Reads, float64(read.Iterations)+6, "steps were refused")
+	require.Less(t, kept.Reads, read.Reads-3)
+	for _, it := range kept.Record {
+		require.LessOrEqual(t, it.Reads, 2.0)
+	}
+}
+
+// stopping is a loss that ends the job in the midst of a shard.
+type stopping struct {
+	objective.Squared
+	calls *atomic.Int64
+	after int64
+	stop  context.CancelFunc
+}
+
+func (l stopping) At(b *objective.Batch) {
+	if l.calls.Add(1) == l.after {
+		l.stop()
+	}
+	l.Squared.At(b)
+}
+
+// A job that is ended does not go on to the end of a shard.
+func TestEndedJobsLeaveShardsUnfinished(t *testing.T) {
+	table := trial.Gaussian(9, 3000, 40)
+	for i := range table.N {
+		table.Label = append(table.Label, table.Row(i)[0])
+	}
+	for _, m := range []optim.Method{optim.LBFGS, optim.Newton} {
+		ctx, cancel := context.WithCancel(t.Context())
+		calls := new(atomic.Int64)
+		job := engine.Anonymous(func(b *engine.Builder) error {
+			checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), rows.NumberLabel)
+			if err != nil {
+				return err
+			}
+			operators.Collect(b, "fit", optim.Minimize(b, optim.Problem{
+				Name: "fit", Init: checked.Init, Settings: optim.Settings{Method: m},
+				Objective: objective.Linear{Table: checked, Loss: stopping{calls: calls, after: 5, stop: cancel}},
+				Closer:    comqueue.Output(func(*comqueue.ComContext) ([]string, error) { return nil, nil }),
+			}))
+			return nil
+		})
+		_, err := engine.Run(ctx, job, struct{}{}, engine.Parallelism(1), engine.Shards(1))
+		require.ErrorIs(t, err, context.Canceled)
+		require.LessOrEqual(t, calls.Load(), int64(6), "chunks of a shard of 40")
+		cancel()
+	}
+}
