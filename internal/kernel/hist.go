@@ -87,6 +87,40 @@ func HistogramClassesAt(hist []int64, bins []byte, stride, width int, classes []
 	}
 }
 
+// FoldPairs adds the halves of each packed sum of from, as Unpack has them, to two integers
+// of to, which has twice as many: those of from[i] to to[2*i] and to[2*i+1].
+func FoldPairs(to, from []int64) { foldHalves(active, to, from) }
+
+func foldHalves(k dispatch, to, from []int64) {
+	to = to[:2*len(from)]
+	for k.avx2 && len(from) >= 4 {
+		n := min(len(from)&^3, callSize)
+		foldPairs(&to[0], &from[0], n)
+		to, from = to[2*n:], from[n:]
+	}
+	for i, v := range from {
+		pair := to[2*i:][:2]
+		g, h := Unpack(v)
+		pair[0] += g
+		pair[1] += h
+	}
+}
+
+// SubtractIntegers does dst[i] -= src[i], for as many as dst has.
+func SubtractIntegers(dst, src []int64) { subtractAll(active, dst, src) }
+
+func subtractAll(k dispatch, dst, src []int64) {
+	src = src[:len(dst)]
+	for k.avx2 && len(dst) >= 4 {
+		n := min(len(dst)&^3, callSize)
+		subtractIntegers(&dst[0], &src[0], n)
+		dst, src = dst[n:], src[n:]
+	}
+	for i, v := range src {
+		dst[i] -= v
+	}
+}
+
 // histogramSums is the form of the sums.
 type histogramSums int
 
@@ -172,10 +206,16 @@ func histogramList(s histogramSums, hist []int64, bins []byte, stride int, pairs
 // checkList panics unless each number of a list, which assembly trusts, is below n.
 func checkList(rows []int32, n int) {
 	var highest uint32
+	all := len(rows) > 0
+	for k := len(rows) &^ 7; k > 0; k = len(rows) &^ 7 {
+		k = min(k, callSize)
+		highest = max(highest, highestRow(&rows[0], k))
+		rows = rows[k:]
+	}
 	for _, r := range rows {
 		highest = max(highest, uint32(r))
 	}
-	if len(rows) > 0 && int(highest) >= n {
+	if all && int(highest) >= n {
 		panic(fmt.Sprintf("kernel: row %d of %d", int32(highest), n))
 	}
 }
@@ -184,10 +224,10 @@ func checkList(rows []int32, n int) {
 func (s histogramSums) add(hist []int64, row []byte, pair []int64) {
 	switch s {
 	case packedSums:
-		v := pair[0]
+		v, at := pair[0], 0
 		for _, b := range row {
-			hist[b] += v
-			hist = hist[min(HistogramStride, len(hist)):]
+			hist[at+int(b)] += v
+			at += HistogramStride
 		}
 	case countedSums:
 		addTwo(hist, row, pair[0], 1)
@@ -197,10 +237,12 @@ func (s histogramSums) add(hist []int64, row []byte, pair []int64) {
 }
 
 func addTwo(hist []int64, row []byte, v, w int64) {
+	at := 0
 	for _, b := range row {
-		hist[2*int(b)] += v
-		hist[2*int(b)+1] += w
-		hist = hist[min(2*HistogramStride, len(hist)):]
+		sum := hist[at+2*int(b):][:2]
+		sum[0] += v
+		sum[1] += w
+		at += 2 * HistogramStride
 	}
 }
 

@@ -39,3 +39,18 @@ func histogramWideAt(hist *int64, bins *byte, stride int, pairs *int64, rows *in
 //
 //go:noescape
 func partitionRows(rows *int32, n int, bins *byte, stride int, table *byte, left *int32, right *int32) int
+
+// highestRow returns the largest of n numbers, a multiple of eight and not 0, taken as unsigned.
+//
+//go:noescape
+func highestRow(rows *int32, n int) uint32
+
+// foldPairs adds the halves of each of n packed sums, a multiple of four, to two integers of to.
+//
+//go:noescape
+func foldPairs(to *int64, from *int64, n int)
+
+// subtractIntegers does dst[i] -= src[i] for n integers, a multiple of four.
+//
+//go:noescape
+func subtractIntegers(dst *int64, src *int64, n int)

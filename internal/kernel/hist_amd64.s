@@ -469,3 +469,112 @@ end1:
 	MOVQ DI, ret+56(FP)
 	VZEROUPPER
 	RET
+
+// func highestRow(rows *int32, n int) uint32
+// Requires: AVX, AVX2
+TEXT ·highestRow(SB), NOSPLIT, $0-20
+	MOVQ  rows+0(FP), AX
+	MOVQ  n+8(FP), CX
+	VPXOR Y0, Y0, Y0
+	CMPQ  CX, $0x08
+	JLT   end1
+
+loop1:
+	VPMAXUD (AX), Y0, Y0
+	ADDQ    $0x20, AX
+	SUBQ    $0x08, CX
+	CMPQ    CX, $0x08
+	JGE     loop1
+
+end1:
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMAXUD      X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPMAXUD      X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPMAXUD      X1, X0, X0
+	VMOVD        X0, AX
+	MOVL         AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func foldPairs(to *int64, from *int64, n int)
+// Requires: AVX, AVX2
+TEXT ·foldPairs(SB), NOSPLIT, $0-24
+	MOVQ         to+0(FP), AX
+	MOVQ         from+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x0000000080000000, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	CMPQ         DX, $0x04
+	JLT          end1
+
+loop1:
+	VMOVDQU      (CX), Y1
+	VPADDQ       Y0, Y1, Y2
+	VPSHUFD      $0xf5, Y2, Y2
+	VPBLENDD     $0xaa, Y2, Y1, Y2
+	VPSHUFD      $0xb1, Y2, Y2
+	VPMOVSXDQ    X2, Y1
+	VEXTRACTI128 $0x01, Y2, X2
+	VPMOVSXDQ    X2, Y2
+	VPADDQ       (AX), Y1, Y1
+	VPADDQ       32(AX), Y2, Y2
+	VMOVDQU      Y1, (AX)
+	VMOVDQU      Y2, 32(AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x40, AX
+	SUBQ         $0x04, DX
+	CMPQ         DX, $0x04
+	JGE          loop1
+
+end1:
+	VZEROUPPER
+	RET
+
+// func subtractIntegers(dst *int64, src *int64, n int)
+// Requires: AVX, AVX2
+TEXT ·subtractIntegers(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	CMPQ DX, $0x10
+	JLT  end1
+
+loop1:
+	VMOVDQU (AX), Y0
+	VPSUBQ  (CX), Y0, Y0
+	VMOVDQU Y0, (AX)
+	VMOVDQU 32(AX), Y0
+	VPSUBQ  32(CX), Y0, Y0
+	VMOVDQU Y0, 32(AX)
+	VMOVDQU 64(AX), Y0
+	VPSUBQ  64(CX), Y0, Y0
+	VMOVDQU Y0, 64(AX)
+	VMOVDQU 96(AX), Y0
+	VPSUBQ  96(CX), Y0, Y0
+	VMOVDQU Y0, 96(AX)
+	ADDQ    $+128, AX
+	ADDQ    $+128, CX
+	SUBQ    $0x10, DX
+	CMPQ    DX, $0x10
+	JGE     loop1
+
+end1:
+	CMPQ DX, $0x04
+	JLT  end2
+
+loop2:
+	VMOVDQU (AX), Y0
+	VPSUBQ  (CX), Y0, Y0
+	VMOVDQU Y0, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	SUBQ    $0x04, DX
+	CMPQ    DX, $0x04
+	JGE     loop2
+
+end2:
+	VZEROUPPER
+	RET

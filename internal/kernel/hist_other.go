@@ -31,3 +31,9 @@ func histogramWideAt(hist *int64, bins *byte, stride int, pairs *int64, rows *in
 func partitionRows(rows *int32, n int, bins *byte, stride int, table *byte, left *int32, right *int32) int {
 	panic("kernel: no assembly")
 }
+
+func highestRow(rows *int32, n int) uint32 { panic("kernel: no assembly") }
+
+func foldPairs(to *int64, from *int64, n int) { panic("kernel: no assembly") }
+
+func subtractIntegers(dst *int64, src *int64, n int) { panic("kernel: no assembly") }

@@ -112,6 +112,41 @@ func TestPack(t *testing.T) {
 	}
 }
 
+func TestFoldPairs(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for n := range 40 {
+		from, start := make([]int64, n), make([]int64, 2*n)
+		want := make([]int64, 2*n)
+		for i := range from {
+			g, h := rng.Int64N(1<<31-1<<18)-1<<30, int64(int32(rng.Uint32()))
+			from[i] = Pack(g, h)
+			start[2*i], start[2*i+1] = rng.Int64N(1<<60), -rng.Int64N(1<<60)
+			want[2*i], want[2*i+1] = start[2*i]+g, start[2*i+1]+h
+		}
+		for name, form := range histogramForms() {
+			got := slices.Clone(start)
+			foldHalves(form, got, from)
+			require.Equal(t, want, got, name)
+		}
+	}
+}
+
+func TestSubtractIntegers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	for n := range 60 {
+		dst, src, want := make([]int64, n), make([]int64, n), make([]int64, n)
+		for i := range dst {
+			dst[i], src[i] = int64(rng.Uint64()), int64(rng.Uint64())
+			want[i] = dst[i] - src[i]
+		}
+		for name, form := range histogramForms() {
+			got := slices.Clone(dst)
+			subtractAll(form, got, src)
+			require.Equal(t, want, got, name)
+		}
+	}
+}
+
 func TestHistogramClasses(t *testing.T) {
 	bins := []byte{0, 255, 3, 255, 0, 1}
 	for _, weights := range [][]int64{nil, {5, 7, 9}} {
