@@ -13,13 +13,19 @@ type binner struct {
 	missing uint8
 }
 
-// tableBits bounds the size of the table. Values are as dense as cuts are, and so most of the
+// The size of the table, in bits, and the least that pays. Values are as dense as cuts are, and so most of the
 // few entries that are looked at often have none within.
-const tableBits = 16
+const (
+	tableBits = 16
+	leastBits = 8
+)
 
-func newBinner(f *Feature) *binner {
+// newBinner makes the binner of a feature for about so many values: for few a table does not
+// pay.
+func newBinner(f *Feature, values int) *binner {
 	b := &binner{feature: f, missing: uint8(f.Bins)}
-	if f.Categorical || len(f.Cuts) == 0 {
+	most := min(tableBits, bits.Len(uint(values))-2)
+	if f.Categorical || len(f.Cuts) == 0 || most < leastBits {
 		return b
 	}
 	b.keys = make([]uint32, len(f.Cuts), len(f.Cuts)+1)
@@ -28,8 +34,8 @@ func newBinner(f *Feature) *binner {
 	}
 	low := b.keys[0]
 	span := b.keys[len(b.keys)-1] - low
-	if n := bits.Len32(span); n > tableBits {
-		b.shift = uint(n - tableBits)
+	if n := bits.Len32(span); n > most {
+		b.shift = uint(n - most)
 	}
 	b.table = make([]uint8, span>>b.shift+1)
 	at := 0

@@ -122,18 +122,28 @@ func pack(d *engine.Dataset, p *plan) *engine.Dataset {
 }
 
 // Dim returns the number of features where the columns' types tell it, else 0.
-func (t Table) Dim() int { return t.plan.dim }
+func (t Table) Dim() int {
+	if t.plan == nil { // of a dataset that could not be built
+		return 0
+	}
+	return t.plan.dim
+}
 
 // Vector returns the name of the vector column, "" where features are columns each.
 func (t Table) Vector() string {
-	if t.plan.kind == separate {
+	if t.plan == nil || t.plan.kind == separate {
 		return ""
 	}
 	return t.plan.schema.Field(t.plan.vector).Name
 }
 
 // LabelType returns the type of the label column of a ClassLabel, as schemas print it.
-func (t Table) LabelType() string { return t.plan.labelType() }
+func (t Table) LabelType() string {
+	if t.plan == nil {
+		return ""
+	}
+	return t.plan.labelType()
+}
 
 func (p *plan) labelType() string {
 	if p.label != ClassLabel {

@@ -249,6 +249,10 @@ func TestCutsAreTheDefinition(t *testing.T) {
 		r := shared.NewRandom(rapid.Uint64().Draw(t, "seed"), "cuts", 0, 0)
 		const d = 6
 		plan := &plan{kind: denseRows, dim: d, options: Options{MaxBins: most}, vector: -1, weightAt: -1}
+		absent := rapid.Bool().Draw(t, "sparse")
+		if absent {
+			plan.kind, plan.options.AbsentIsZero = sparseRows, true
+		}
 		weights := make([]int64, n)
 		weight := make([]float64, n)
 		for i := range weights {
@@ -270,7 +274,11 @@ func TestCutsAreTheDefinition(t *testing.T) {
 		for j := range columns {
 			columns[j] = columnOf(&r, n, j)
 		}
-		features := drive(plan, d, spread(columns, weight, weighted, tasks), 0.75)
+		parts := spread(columns, weight, weighted, tasks)
+		if absent {
+			parts = withoutZeros(parts, columns, tasks)
+		}
+		features := drive(plan, d, parts, 0.75)
 		for task, own := range features {
 			for j, f := range own {
 				want := referenceCuts(columns[j], weights, most)
@@ -307,6 +315,32 @@ func spread(columns [][]float32, weight []float64, weighted bool, tasks int) [][
 			if weighted {
 				p.weight = weight[r.Lo:r.Hi]
 			}
+			parts = append(parts, p)
+		}
+		all = append(all, parts)
+	}
+	return all
+}
+
+// withoutZeros packs the same rows as sparse ones, most of whose zeros are absent.
+func withoutZeros(dense [][]packed, columns [][]float32, tasks int) [][]packed {
+	row := 0
+	var all [][]packed
+	for task := range tasks {
+		var parts []packed
+		for _, from := range dense[task] {
+			p := packed{n: from.n, d: from.d, weight: from.weight}
+			for j, c := range columns {
+				p.feature = append(p.feature, int32(j))
+				p.start = append(p.start, int32(len(p.row)))
+				for i, x := range c[row : row+from.n] {
+					if x != 0 || i%7 == 3 {
+						p.row, p.values = append(p.row, int32(i)), append(p.values, x)
+					}
+				}
+			}
+			p.start = append(p.start, int32(len(p.row)))
+			row += from.n
 			parts = append(parts, p)
 		}
 		all = append(all, parts)

@@ -120,7 +120,7 @@ const binRows = 1 << 10
 func (d *Data) fillDense(b *Block, p *plan, parts []packed) {
 	binners := make([]*binner, b.Stride)
 	for c := range binners {
-		binners[c] = newBinner(&d.Layout.Features[d.Layout.Columns[b.First+c].Features[0]])
+		binners[c] = newBinner(&d.Layout.Features[d.Layout.Columns[b.First+c].Features[0]], d.Rows)
 	}
 	var values [binRows]float32
 	for i := range parts {
@@ -208,7 +208,7 @@ func (d *Data) fillSparse(b *Block, p *plan, parts []packed) {
 		}
 		for _, i := range column.Features {
 			f := &d.Layout.Features[i]
-			one := newBinner(f)
+			one := newBinner(f, entriesIn(f, parts))
 			for k := range parts {
 				part := &parts[k]
 				_, rows, values := part.entries(int32(f.Number))
@@ -223,6 +223,15 @@ func (d *Data) fillSparse(b *Block, p *plan, parts []packed) {
 	}
 }
 
+// entriesIn returns the number of entries of a sparse feature.
+func entriesIn(f *Feature, parts []packed) (n int) {
+	for k := range parts {
+		_, _, values := parts[k].entries(int32(f.Number))
+		n += len(values)
+	}
+	return n
+}
+
 // list makes the rows' slots of the features that have no column.
 func (d *Data) list(p *plan, parts []packed) {
 	var loose []*Feature
@@ -234,7 +243,7 @@ func (d *Data) list(p *plan, parts []packed) {
 	ptr := make([]int64, d.Rows+1)
 	each := func(do func(row int, slot uint32)) {
 		for _, f := range loose { // in the order of their slots
-			one := newBinner(f)
+			one := newBinner(f, entriesIn(f, parts))
 			for k := range parts {
 				_, rows, values := parts[k].entries(int32(f.Number))
 				for e, x := range values {

@@ -83,7 +83,7 @@ func TestBinnersAreTheDefinition(t *testing.T) {
 			cuts[i] = valueOf(k)
 		}
 		f := &Feature{Cuts: cuts, Bins: len(cuts) + 1}
-		b := newBinner(f)
+		b := newBinner(f, 1<<20)
 		try := []float32{0, 1, -1, math.MaxFloat32, -math.MaxFloat32, float32(math.NaN())}
 		for _, c := range cuts {
 			try = append(try, c, Single(float64(math.Nextafter32(c, math.MaxFloat32))), Single(float64(math.Nextafter32(c, -math.MaxFloat32))))

@@ -2,7 +2,6 @@ package bins
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -70,11 +69,9 @@ var packedSchema = arrow.NewSchema([]arrow.Field{
 var dictionariesCodec = shared.Msgpack[[]dictionary]()
 
 // record returns the packed rows as a batch, owned, which refers to their memory; raw, where
-// it is not nil, is the array that p.raw is a view of.
+// it is not nil, is the array that p.raw is a view of. No cell has more than 2^31 bytes or
+// values: whoever packed saw to that.
 func (p *packed) record(raw arrow.Array) (arrow.Record, error) {
-	if int64(p.n)*int64(p.d) > math.MaxInt32 && p.feature == nil || len(p.values) > math.MaxInt32/4 && p.feature != nil {
-		return nil, fmt.Errorf("%d rows of %d features are more than one shard holds: cut the data into more shards", p.n, p.d)
-	}
 	var texts []byte
 	if p.dictionaries != nil {
 		var err error

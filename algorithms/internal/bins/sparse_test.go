@@ -119,7 +119,7 @@ func sparseRecord(size int, rows [][]int32, values [][]float64) arrow.Record {
 
 func TestFewOfVeryManyFeatures(t *testing.T) {
 	rec := sparseRecord(2_000_000_000, [][]int32{{5, 1_999_999_999}, {}, {5}, {70_000}}, [][]float64{{1, 2}, {}, {3}, {4}})
-	s := look(t, dataset(rec), bins.Columns{}, bins.NoLabel, bins.Options{})
+	s := look(t, dataset(rec), bins.Columns{}, bins.NoLabel, bins.Options{}, engine.Shards(1))
 	require.Equal(t, 2_000_000_000, s.Facts.Declared)
 	require.Len(t, s.Layout.Features, 3)
 	require.Equal(t, []int{5, 70_000, 1_999_999_999}, []int{s.Layout.Features[0].Number, s.Layout.Features[1].Number, s.Layout.Features[2].Number})

@@ -56,21 +56,19 @@ var (
 
 // look is what a shard shows at first sight.
 type look struct {
-	Shards        []int32 // with rows
-	ShardRows     []int64
-	Rows          int64
-	Weighing      int64
-	Least, Most   int // features of a row; of sparse ones, Most is the largest index and 1
-	Weight        float64
-	MaxWeight     float64
-	Label         moments
-	Min, Max      float64
-	Groups        int64
-	Dictionaries  []dictionary
-	Feature       []int32 // of sparse rows: those that occur, ascending,
-	Entries       []int64 // and how often
-	TooMany       bool    // of the categories of a column of text
-	TooManyColumn int
+	Shards       []int32 // with rows
+	ShardRows    []int64
+	Rows         int64
+	Weighing     int64
+	Least, Most  int // features of a row; of sparse ones, Most is the largest index and 1
+	Weight       float64
+	MaxWeight    float64
+	Label        moments
+	Min, Max     float64
+	Groups       int64
+	Dictionaries []dictionary
+	Feature      []int32 // of sparse rows: those that occur, ascending,
+	Entries      []int64 // and how often
 }
 
 // merge returns the look of two neighbouring ranges of shards.
