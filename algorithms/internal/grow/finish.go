@@ -35,18 +35,8 @@ func (s *State) sumLeaves() {
 			if j.nodes[n].left != 0 {
 				continue
 			}
-			var g, h int64
-			if j.listed {
-				for _, row := range j.list(int32(n)) {
-					a, b := t.pair(row)
-					g, h = g+a, h+b
-				}
-			} else {
-				for row := range int32(s.data.Rows) {
-					a, b := t.pair(row)
-					g, h = g+a, h+b
-				}
-			}
+			s.listRows(j)
+			g, h := t.sumPairs(j.list(int32(n)))
 			out = append(out, g, h)
 		}
 	}

@@ -77,7 +77,7 @@ func (s *State) fold(block int, work []int64, words int, wide, first bool, out [
 		}
 		switch {
 		case words == 1:
-			foldPacked(to, from)
+			kernel.FoldPairs(to, from)
 		case !wide:
 			for i := 0; i < r.n; i++ {
 				g, h := kernel.Unpack(from[2*i])
@@ -92,15 +92,6 @@ func (s *State) fold(block int, work []int64, words int, wide, first bool, out [
 				to[w*i+1] += from[2*i+1]
 			}
 		}
-	}
-}
-
-func foldPacked(to, from []int64) {
-	for i, v := range from {
-		pair := to[2*i:][:2]
-		g, h := kernel.Unpack(v)
-		pair[0] += g
-		pair[1] += h
 	}
 }
 

@@ -64,20 +64,21 @@ func (r *rule) sends(row int32, f *bins.Feature, d *bins.Data) bool {
 }
 
 // partition puts rows that go left before those that go right, keeps their order otherwise,
-// and returns how many go left. spare has room for as many rows.
-func (r *rule) partition(d *bins.Data, rows, spare []int32) int {
+// and returns how many go left.
+func (s *State) partition(r *rule, rows []int32) int {
+	if len(rows) == 0 {
+		return 0
+	}
+	s.spare = sized(s.spare, len(rows))
+	d := s.data
 	f := &d.Layout.Features[r.feature]
 	left := 0
 	if f.Column >= 0 {
-		c := &d.Layout.Columns[f.Column]
-		block := &d.Blocks[c.Block]
-		if len(rows) == 0 {
-			return 0
-		}
+		bytes, stride := s.column(f.Column, len(rows))
 		table := r.table(d.Layout)
-		left = kernel.PartitionRows(rows, block.Bins[c.Offset:], block.Stride, &table, rows, spare)
+		left = kernel.PartitionRows(rows, bytes, stride, &table, rows, s.spare)
 	} else {
-		right := spare[:0]
+		right := s.spare[:0]
 		for _, row := range rows {
 			if r.sends(row, f, d) {
 				rows[left] = row
@@ -87,8 +88,36 @@ func (r *rule) partition(d *bins.Data, rows, spare []int32) int {
 			}
 		}
 	}
-	copy(rows[left:], spare[:len(rows)-left])
+	copy(rows[left:], s.spare[:len(rows)-left])
 	return left
+}
+
+// copiedBytes bounds the copies of columns, beside the size of the blocks.
+const copiedBytes = 512 << 20
+
+// column returns where the bytes of a column are, and how far apart. A column by which as
+// many rows were split as there are gets a copy of its own: then the next splits read a
+// byte a row, and not a line of memory.
+func (s *State) column(number, rows int) ([]byte, int) {
+	c := &s.data.Layout.Columns[number]
+	if s.copies == nil {
+		s.copies, s.read = make([][]byte, len(s.data.Layout.Columns)), make([]int, len(s.data.Layout.Columns))
+	}
+	if s.copies[number] != nil {
+		return s.copies[number], 1
+	}
+	block := &s.data.Blocks[c.Block]
+	s.read[number] += rows
+	if s.read[number] <= s.data.Rows || block.Stride == 1 || s.copied+s.data.Rows > copiedBytes {
+		return block.Bins[c.Offset:], block.Stride
+	}
+	s.copied += s.data.Rows
+	own := make([]byte, s.data.Rows)
+	for i, at := 0, c.Offset; i < len(own); i, at = i+1, at+block.Stride {
+		own[i] = block.Bins[at]
+	}
+	s.copies[number] = own
+	return own, 1
 }
 
 // listRows lists the rows of the subtask that are in the bag of a job, those of its root.

@@ -86,15 +86,7 @@ func (s *State) subtract(j *job, b build) {
 	own, other := &j.nodes[b.node], &j.nodes[b.sibling]
 	parent := &j.nodes[own.parent]
 	other.sums, parent.sums = parent.sums, nil
-	subtract(other.sums, own.sums)
-}
-
-// subtract does v[i] -= w[i].
-func subtract(v, w []int64) {
-	w = w[:len(v)]
-	for i, x := range w {
-		v[i] -= x
-	}
+	kernel.SubtractIntegers(other.sums, own.sums)
 }
 
 // lookAt finds the best split of a node and appends its record.
@@ -311,9 +303,8 @@ func (s *State) split(j *job, n int32) {
 	}
 	s.bound(j, v, l, r)
 	rows := j.list(n)
-	s.spare = sized(s.spare, len(rows))
 	where := v.split.rule()
-	l.first, l.rows = v.first, where.partition(s.data, rows, s.spare)
+	l.first, l.rows = v.first, s.partition(&where, rows)
 	r.first, r.rows = v.first+l.rows, v.rows-l.rows
 }
 

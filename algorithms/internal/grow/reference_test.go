@@ -115,6 +115,9 @@ func (b *builder) prepare(target int) {
 		lenBits++
 	}
 	fine := fineBits - lenBits
+	if x.large {
+		fine = min(fine, 48)
+	}
 	one := big.NewInt(1)
 	b.coarse, b.fine = make([]exact, n), make([]exact, n)
 	if b.p.Criterion != Newton {

@@ -73,6 +73,9 @@ type State struct {
 	local   []int64 // sums of a node, where classes are counted
 	ones    []int64
 	spare   []int32
+	copies  [][]byte // of columns
+	copied  int      // their bytes
+	read    []int    // rows split by each column
 	picked  []int32
 	maxima  []float64
 	spreads []int64

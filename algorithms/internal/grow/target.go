@@ -22,6 +22,8 @@ const (
 	// fineBits are those of fine pairs plus those of the number of rows: so that sums over
 	// 16 times as many rows, which bags may have, fit 62 bits.
 	fineBits = 58
+	// largeBits bounds those of fine pairs that come from float32, far more than these have.
+	largeBits = 48
 	// leastExponent bounds scales from below, so that their inverses are finite.
 	leastExponent = -900
 )
@@ -169,7 +171,11 @@ func (t *Target) quantise(max [2]float64, rows int64) error {
 		return errors.New("a gradient or hessian is not finite or too large")
 	}
 	t.max = max
-	t.fine = exponentsOf(max, fineBits-bits.Len64(uint64(rows)))
+	fine := fineBits - bits.Len64(uint64(rows))
+	if t.large {
+		fine = min(fine, largeBits)
+	}
+	t.fine = exponentsOf(max, fine)
 	t.coarse = t.fine
 	switch {
 	case t.counting:
@@ -197,7 +203,10 @@ func (t *Target) countUnits() {
 
 // roundHalfEven is 1.5·2^52: a float64 of magnitude below 2^51 that is added to it loses its
 // fraction, rounded half to even, and the low bits of the sum are the integer.
-const roundHalfEven = 3 << 51
+const (
+	roundHalfEven = 3 << 51
+	roundBits     = int64(0x4338000000000000) // those of the float64
+)
 
 // pack makes packed pairs and sums their absolute values.
 func (t *Target) pack() {
@@ -205,11 +214,10 @@ func (t *Target) pack() {
 	byG, byH := t.coarse.byG, t.coarse.byH
 	h32 := t.h32[:len(t.g32)]
 	out := t.packed[:len(t.g32)]
-	const base = int64(0x4338000000000000) // the bits of roundHalfEven
 	var sumG, sumH int64
 	for i, v := range t.g32 {
-		g := int64(math.Float64bits(float64(float64(v)*byG)+roundHalfEven)) - base
-		h := int64(math.Float64bits(float64(float64(h32[i])*byH)+roundHalfEven)) - base
+		g := int64(math.Float64bits(float64(float64(v)*byG)+roundHalfEven)) - roundBits
+		h := int64(math.Float64bits(float64(float64(h32[i])*byH)+roundHalfEven)) - roundBits
 		out[i] = kernel.Pack(g, h)
 		sumG += max(g, -g)
 		sumH += max(h, -h)
@@ -232,6 +240,16 @@ func (t *Target) pair(row int32) (g, h int64) {
 		return quantise(float64(t.g32[row]), t.fine.byG), quantise(float64(t.h32[row]), t.fine.byH)
 	}
 	return quantise(t.g64[row], t.fine.byG), quantise(t.h64[row], t.fine.byH)
+}
+
+// sumPairs sums the fine pairs of rows, of large jobs.
+func (t *Target) sumPairs(rows []int32) (g, h int64) {
+	byG, byH, h32 := t.fine.byG, t.fine.byH, t.h32[:len(t.g32)]
+	for _, r := range rows {
+		g += int64(math.Float64bits(float64(float64(t.g32[r])*byG)+roundHalfEven)) - roundBits
+		h += int64(math.Float64bits(float64(float64(h32[r])*byH)+roundHalfEven)) - roundBits
+	}
+	return g, h
 }
 
 // uneven tells whether the largest gradient or hessian is so far above the mean of so many

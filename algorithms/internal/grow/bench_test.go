@@ -1,0 +1,122 @@
+package grow
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// BenchmarkBoost grows trees for the logistic loss on 1,000,000 rows of 28 features with 255
+// bins, and reports the time of a round: gradients, tree, and margins.
+func BenchmarkBoost(b *testing.B) {
+	const n, d = 1_000_000, 28
+	x, label := boostRows(n, d)
+	for _, leafWise := range []bool{false, true} {
+		for _, p := range []int{1, 2} {
+			params := Params{MaxDepth: 6, Lambda: 1, MinChildWeight: 1}
+			name := fmt.Sprintf("depth=6/p=%d", p)
+			if leafWise {
+				params.LeafWise, params.MaxDepth, params.MaxLeaves = true, -1, 255
+				name = fmt.Sprintf("leaves=255/p=%d", p)
+			}
+			b.Run(name, func(b *testing.B) { boost(b, params, x, label, p) })
+		}
+	}
+}
+
+// boostRows draws bins and labels that depend on some of them.
+func boostRows(n, d int) (*bins.Data, []float64) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	l := &bins.Layout{Slots: d * 256, ColumnSlots: d * 256}
+	for f := range d {
+		feature := bins.Feature{Number: f, Bins: 255, Column: f, Slot: f * 256, Implicit: -1}
+		for c := range 254 {
+			feature.Cuts = append(feature.Cuts, float32(c)+0.5)
+		}
+		l.Features = append(l.Features, feature)
+		l.Columns = append(l.Columns, bins.Column{Slot: f * 256, Width: 256, Features: []int{f}, Offset: f})
+	}
+	data := &bins.Data{Facts: &bins.Facts{Rows: int64(n)}, Layout: l, Rows: n, Blocks: []bins.Block{{Stride: d, Bins: make([]byte, n*d)}}}
+	label := make([]float64, n)
+	for r := range n {
+		row := data.Blocks[0].Bins[r*d:][:d]
+		for c := range row {
+			row[c] = byte(rng.IntN(255))
+		}
+		score := 0.0
+		for k := range 8 {
+			score += (float64(row[k]) - 127) * (float64(row[k+1]) - 127) / 16000 * float64(k%3)
+		}
+		if rng.Float64() < kernel.Sigmoid(score+float64(row[20])/100-1.3) {
+			label[r] = 1
+		}
+	}
+	return data, label
+}
+
+// boost runs one round for each turn of the benchmark.
+func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int) {
+	g, err := New(params)
+	if err != nil {
+		b.Fatal(err)
+	}
+	margins := shared.Scratch[[]float64]("margins")
+	n, d := data.Rows, data.Blocks[0].Stride
+	own := func(ctx *comqueue.ComContext) shared.Range { return shared.Split(n, ctx.NumTask(), ctx.TaskID()) }
+	begin := func(ctx *comqueue.ComContext) error {
+		r := own(ctx)
+		s, ok := g.Lookup(ctx)
+		if !ok {
+			part := *data
+			part.Rows = r.Len()
+			part.Blocks = []bins.Block{{Stride: d, Bins: data.Blocks[0].Bins[r.Lo*d : r.Hi*d]}}
+			if s, err = g.Open(ctx, &part); err != nil {
+				return err
+			}
+			margins.Put(ctx, make([]float64, r.Len()))
+			if ctx.TaskID() == 0 {
+				b.ResetTimer()
+			}
+		}
+		s.Begin(Batch{First: ctx.StepNo(), Trees: 1})
+		m := margins.Get(ctx)
+		var grad, hess [1024]float64
+		for lo := 0; lo < len(m); lo += len(grad) {
+			k := min(len(grad), len(m)-lo)
+			kernel.SigmoidTo(grad[:k], m[lo:lo+k])
+			for i, q := range grad[:k] {
+				grad[i], hess[i] = q-label[r.Lo+lo+i], q*(1-q)
+			}
+			s.Target(0).Set(lo, grad[:k], hess[:k])
+		}
+		return nil
+	}
+	var leaves []int32
+	end := func(ctx *comqueue.ComContext) error {
+		s, m := g.State(ctx), margins.Get(ctx)
+		nodes := s.Tree(0).Nodes
+		s.EachLeaf(0, func(node int32, rows []int32) {
+			value := 0.1 * nodes[node].Value
+			for _, r := range rows {
+				m[r] += value
+			}
+		})
+		return nil
+	}
+	_ = leaves
+	trial.Run(b, func(builder *engine.Builder) {
+		q := comqueue.New(builder, "growth").Add(begin)
+		for _, stage := range g.Stages() {
+			q.Add(stage)
+		}
+		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(b.N).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
+		engine.Collect(rows, "rows")
+	}, engine.Parallelism(p), engine.CheckBroadcasts(false))
+}
