@@ -145,22 +145,21 @@ func TrainSVC(d *engine.Dataset, p LinearSVC) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	t := machine{
-		op: op, queue: kindSVC, common: p.common(), gapTol: gapTolOf(p.GapTol, p.Squared, p.Method), label: rows.ClassLabel,
-		losses: p.losses, classWeights: p.ClassWeights, balanced: p.Balanced,
-		finish: func(m *affine.Model, f *rows.Facts) (model.Model, error) {
-			made := &SVCModel{
-				Classes: affine.Classes{Type: f.LabelType, Values: f.Classes}, Squared: p.Squared,
-				PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol,
-			}
-			made.Take(m)
-			return made, nil
-		},
+	t := training(op, kindSVC, p.common(), p.Squared, p.GapTol, p.losses)
+	t.Label, t.Loss, t.ClassWeights, t.Balanced = rows.ClassLabel, objective.SquaredHingeAgainst{}, p.ClassWeights, p.Balanced
+	t.Finish = func(f *affine.Fit) (model.Model, error) {
+		noteGap(f, t.GapTol)
+		made := &SVCModel{
+			Classes: affine.Classes{Type: f.Facts.LabelType, Values: f.Facts.Classes}, Squared: p.Squared,
+			PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol,
+		}
+		made.Take(f.Model)
+		return made, nil
 	}
 	if p.Start != nil {
-		t.start, t.startClasses = &p.Start.Model, p.Start.Classes.Values
+		t.Start, t.StartClasses = &p.Start.Model, p.Start.Classes.Values
 	}
-	return t.add(d)
+	return t.Add(d)
 }
 
 // Kind implements model.Stage.

@@ -108,19 +108,18 @@ func TrainSVR(d *engine.Dataset, p LinearSVR) *engine.Dataset {
 		b.Errorf("%s: %w", op, err)
 		return b.Poisoned(op)
 	}
-	t := machine{
-		op: op, queue: kindSVR, common: p.common(), gapTol: gapTolOf(p.GapTol, p.Squared, p.Method), label: rows.NumberLabel,
-		losses: p.losses,
-		finish: func(m *affine.Model, _ *rows.Facts) (model.Model, error) {
-			made := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}
-			made.Take(m)
-			return made, nil
-		},
+	t := training(op, kindSVR, p.common(), p.Squared, p.GapTol, p.losses)
+	t.Label, t.Loss = rows.NumberLabel, objective.Squared{}
+	t.Finish = func(f *affine.Fit) (model.Model, error) {
+		noteGap(f, t.GapTol)
+		made := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}
+		made.Take(f.Model)
+		return made, nil
 	}
 	if p.Start != nil {
-		t.start = &p.Start.Model
+		t.Start = &p.Start.Model
 	}
-	return t.add(d)
+	return t.Add(d)
 }
 
 // Kind implements model.Stage.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -30,7 +29,13 @@ type Training struct {
 	// one with the same kind of label.
 	Loss   objective.Loss
 	LossOf func(f *rows.Facts) (objective.Loss, error)
-	Label  rows.LabelKind
+	// LossesOf gives several losses instead, each with parameters of its own, which stand one
+	// behind the other; Join evaluates their sum. The model has a margin for each.
+	LossesOf func(f *rows.Facts) ([]objective.Loss, error)
+	Join     func(parts []*objective.Evaluator) optim.Evaluator
+	Label    rows.LabelKind
+	// GapTol is that of optim.Settings.
+	GapTol float64
 	// NewtonUpTo is up to how many features Newton's method is taken where the parameters leave
 	// the method open, there is no L1 penalty, and the type of a dense column tells the number;
 	// 0 leaves it to package optim.
@@ -53,9 +58,10 @@ type Training struct {
 
 // Fit is what a training found. It is the caller's.
 type Fit struct {
-	Context   *comqueue.ComContext
-	Params    Params
-	Facts     *rows.Facts
+	Context *comqueue.ComContext
+	Params  Params
+	Facts   *rows.Facts
+	// Objective is the only one, or the first of several.
 	Objective objective.Linear
 	Result    *optim.Result
 	// Constants are those of the loss.
@@ -98,10 +104,13 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 		return fail(err)
 	}
 	settings := t.Params.settings()
-	if t.Start != nil {
-		if settings.Start, err = objective.reserve(table); err != nil {
-			return fail(err)
+	settings.GapTol = t.GapTol
+	var start func(ctx *comqueue.ComContext) ([]float64, error)
+	if m := t.Start; m != nil {
+		if d := table.Dim(); d != 0 && d != m.Dim {
+			return fail(fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d))
 		}
+		start = objective.start
 	}
 	var label arrow.DataType
 	if t.Label == rows.ClassLabel {
@@ -109,7 +118,7 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	}
 	input := d.Schema()
 	return t.warn(optim.Minimize(b, optim.Problem{
-		Name: t.Queue, Init: table.Init, Objective: objective, Settings: settings,
+		Name: t.Queue, Init: table.Init, Objective: objective, Settings: settings, Start: start,
 		Closer: columns.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
 			return t.finish(ctx, objective, input)
 		}),
@@ -157,28 +166,41 @@ func (t Training) finish(ctx *comqueue.ComContext, o *opening, input *arrow.Sche
 	if err != nil {
 		return nil, err
 	}
-	linear, err := o.with(facts)
+	parts, err := o.parts(facts)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: linear, Result: optim.ResultOf(ctx)}
-	c, err := linear.Coefficients(facts, f.Result.Parameters)
-	if err != nil {
-		return nil, err
+	f := &Fit{Context: ctx, Params: t.Params, Facts: facts, Objective: parts[0], Result: optim.ResultOf(ctx)}
+	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), OffsetCol: t.Params.OffsetCol}
+	width := len(f.Result.Parameters) / len(parts)
+	for k, part := range parts {
+		c, err := part.Coefficients(facts, f.Result.Parameters[k*width:(k+1)*width])
+		if err != nil {
+			return nil, err
+		}
+		f.Constants = append(f.Constants, c.Constants...)
+		f.Model.Intercepts = append(f.Model.Intercepts, c.Intercepts...)
+		for a := range c.Margins {
+			f.Model.Coefficients = append(f.Model.Coefficients, c.Weights[a*c.D:(a+1)*c.D:(a+1)*c.D])
+		}
 	}
-	f.Constants = c.Constants
-	f.Model = &Model{Dim: facts.Declared, Columns: slices.Clone(facts.Columns), Intercepts: c.Intercepts, OffsetCol: t.Params.OffsetCol}
-	for a := range c.Margins {
-		f.Model.Coefficients = append(f.Model.Coefficients, c.Weights[a*c.D:(a+1)*c.D:(a+1)*c.D])
-	}
-	f.Model.Reads = columns.InputsOf(linear.Table, t.Params.FeatureCols, input, facts.Declared)
+	f.Model.Reads = columns.InputsOf(o.linear.Table, t.Params.FeatureCols, input, facts.Declared)
 	ev := optim.EvaluatorOf(ctx)
+	f.countReads(float64(len(parts)))
 	f.Model.Summary = summaryOf(f.Result, facts.Rows, ev.Weight(), f.penalty(ev.Factors()))
 	made, err := t.Finish(f)
 	if err != nil {
 		return nil, err
 	}
 	return made.Encode()
+}
+
+// countReads makes each read of the optimiser as many as there are parts.
+func (f *Fit) countReads(parts float64) {
+	f.Result.Reads *= parts
+	for i := range f.Result.Record {
+		f.Result.Record[i].Reads *= parts
+	}
 }
 
 // penalty returns the penalty at the parameters.
@@ -192,17 +214,11 @@ func (f *Fit) penalty(factors []float64) float64 {
 	return float64(f.Params.L1*absolute) + float64(0.5*float64(f.Params.L2*squares))
 }
 
-// opening is the objective of a training: a Linear whose loss the facts may decide, and
-// which turns the model to start from into parameters.
+// opening is the objective of a training: one Linear whose loss the facts may decide, or
+// several.
 type opening struct {
 	t      Training
 	linear objective.Linear
-
-	// start is the memory of Settings.Start. What it holds depends on the facts, which are
-	// the same in every subtask, and so one of them fills it in.
-	start []float64
-	once  sync.Once
-	wrong error
 }
 
 // Open implements optim.Objective.
@@ -211,74 +227,94 @@ func (o *opening) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	linear, err := o.with(facts)
+	parts, err := o.parts(facts)
 	if err != nil {
 		return nil, err
 	}
-	if o.t.Start != nil {
-		o.once.Do(func() { o.wrong = o.begin(linear, facts) })
-		if o.wrong != nil {
-			return nil, fmt.Errorf("the model to start from: %w", o.wrong)
-		}
+	if len(parts) == 1 {
+		return parts[0].Open(ctx) // with all that it can do besides
 	}
-	return linear.Open(ctx)
+	var opened []*objective.Evaluator
+	for _, part := range parts {
+		ev, err := part.Open(ctx)
+		if err != nil {
+			return nil, err
+		}
+		opened = append(opened, ev.(*objective.Evaluator))
+	}
+	return o.t.Join(opened), nil
 }
 
-// with returns the objective with the loss that the facts decide.
-func (o *opening) with(facts *rows.Facts) (objective.Linear, error) {
-	linear := o.linear
+// parts returns the objectives with the losses that the facts decide.
+func (o *opening) parts(facts *rows.Facts) ([]objective.Linear, error) {
 	if facts.Rows == 0 {
-		return linear, errors.New("there are no rows to train on")
+		return nil, errors.New("there are no rows to train on")
 	}
 	if !(facts.Weight > 0) {
-		return linear, errors.New("every row weighs 0: there is nothing to train on")
+		return nil, errors.New("every row weighs 0: there is nothing to train on")
 	}
-	if o.t.LossOf != nil {
-		loss, err := o.t.LossOf(facts)
-		if err != nil {
-			return linear, err
-		}
-		linear.Loss = loss
+	losses := []objective.Loss{o.linear.Loss}
+	var err error
+	switch {
+	case o.t.LossesOf != nil:
+		losses, err = o.t.LossesOf(facts)
+	case o.t.LossOf != nil:
+		losses[0], err = o.t.LossOf(facts)
 	}
-	return linear, nil
+	if err != nil {
+		return nil, err
+	}
+	parts := make([]objective.Linear, len(losses))
+	for k, loss := range losses {
+		parts[k] = o.linear
+		parts[k].Loss = loss
+	}
+	return parts, nil
 }
 
-// reserve makes room for the parameters to start from.
-func (o *opening) reserve(table rows.Table) ([]float64, error) {
-	m := o.t.Start
-	if d := table.Dim(); d != 0 && d != m.Dim {
-		return nil, fmt.Errorf("the model to start from has %d features, the rows %d", m.Dim, d)
+// start returns the parameters of the model to start from.
+func (o *opening) start(ctx *comqueue.ComContext) ([]float64, error) {
+	facts, err := o.linear.Table.FactsOf(ctx)
+	if err != nil {
+		return nil, err
 	}
-	stride := m.width()
-	if !o.t.Params.NoIntercept {
-		stride++
+	parts, err := o.parts(facts)
+	if err != nil {
+		return nil, err
 	}
-	o.start = make([]float64, m.Margins()*stride)
-	return o.start, nil
+	v, err := o.begin(parts, facts)
+	if err != nil {
+		return nil, fmt.Errorf("the model to start from: %w", err)
+	}
+	return v, nil
 }
 
-// begin fills in the parameters to start from.
-func (o *opening) begin(linear objective.Linear, facts *rows.Facts) error {
+// begin turns coefficients of the model to start from into parameters. The margins of the
+// model are those of the parts, one after the other.
+func (o *opening) begin(parts []objective.Linear, facts *rows.Facts) ([]float64, error) {
 	m := o.t.Start
 	switch {
 	case facts.Declared != m.Dim:
-		return fmt.Errorf("it has %d features, the rows %d", m.Dim, facts.Declared)
+		return nil, fmt.Errorf("it has %d features, the rows %d", m.Dim, facts.Declared)
 	case !slices.Equal(facts.Columns, m.Columns):
-		return errors.New("other features occurred in its training")
+		return nil, errors.New("other features occurred in its training")
 	case !slices.Equal(facts.Classes, o.t.StartClasses):
-		return fmt.Errorf("its classes are %q, the labels %q", o.t.StartClasses, facts.Classes)
+		return nil, fmt.Errorf("its classes are %q, the labels %q", o.t.StartClasses, facts.Classes)
+	case m.Margins()%len(parts) != 0:
+		return nil, fmt.Errorf("it has %d margins for %d objectives", m.Margins(), len(parts))
 	}
-	c := objective.Coefficients{Margins: m.Margins(), D: m.width(), Intercepts: slices.Clone(m.Intercepts)}
-	for _, row := range m.Coefficients {
-		c.Weights = append(c.Weights, row...)
+	var v []float64
+	each := m.Margins() / len(parts)
+	for k, part := range parts {
+		c := objective.Coefficients{Margins: each, D: m.width(), Intercepts: slices.Clone(m.Intercepts[k*each : (k+1)*each])}
+		for _, row := range m.Coefficients[k*each : (k+1)*each] {
+			c.Weights = append(c.Weights, row...)
+		}
+		own, err := part.Parameters(facts, c)
+		if err != nil {
+			return nil, err
+		}
+		v = append(v, own...)
 	}
-	v, err := linear.Parameters(facts, c)
-	if err == nil && len(v) != len(o.start) {
-		err = fmt.Errorf("it has %d parameters, the objective %d", len(o.start), len(v))
-	}
-	if err != nil {
-		return err
-	}
-	copy(o.start, v)
-	return nil
+	return v, nil
 }

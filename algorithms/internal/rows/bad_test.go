@@ -174,6 +174,7 @@ func TestRowsThatDoNotFitTogether(t *testing.T) {
 	fails(of(good(func(r *row) { r.W = p(0.0) })), everything, rows.NumberLabel, `every weight in column "w" is 0`)
 	fails(of(good(func(r *row) { r.W = p(1e308) }), good(func(r *row) { r.W = p(1e308) })), everything, rows.NumberLabel, "add up to more than float64 holds")
 	fails(of(good(func(r *row) { r.Y = p(1e308) }), good(func(r *row) { r.Y = p(-1e308) })), everything, rows.NumberLabel, `labels in column "y" are so large`)
+	fails(of(good(func(r *row) { r.Y, r.W = p(1e9), p(1e300) }), good(func(r *row) { r.Y = p(-1e9) })), everything, rows.NumberLabel, `weights in column "w" are so large`)
 	fails(of(good(func(r *row) { r.X = p([]float64{1, 1e200}) }), good(func(r *row) { r.X = p([]float64{1, -1e200}) })), everything, rows.NumberLabel,
 		`column "x": component 1: the values are so large`)
 }

@@ -76,6 +76,9 @@ func (s *survey) overflow(at int) error {
 	if j < len(s.table.names) {
 		name = s.table.names[j]
 	}
+	if s.facts.Weight > manyWeights*float64(s.facts.Rows) {
+		return fmt.Errorf("%s: the weights in column %q are so large, %v in all, that weighted sums exceed float64: scale them down", name, s.table.columns.Weight, s.facts.Weight)
+	}
 	return fmt.Errorf("%s: the values are so large that their mean or spread exceeds float64: scale them down", name)
 }
 

@@ -42,6 +42,10 @@ const (
 	compactFrom = 1 << 16
 )
 
+// manyWeights is the mean weight from which on weights are to blame, and not what they
+// weigh, for sums that float64 does not hold.
+const manyWeights = 1e100
+
 // Objects of the queue.
 var (
 	checkedRows  = comqueue.PartitionedRows("rows")
@@ -267,6 +271,8 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 		return fmt.Errorf("the offsets in column %q are so large that their mean exceeds float64: scale them down", t.columns.Offset)
 	case len(all.Classes.Keys) > MaxClasses:
 		return fmt.Errorf("column %q: %w", t.columns.Label, tooManyClasses())
+	case t.Label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)) && all.Weight > manyWeights*float64(all.Rows):
+		return fmt.Errorf("the weights in column %q are so large, %v in all, that sums of weighted labels exceed float64: scale them down", t.columns.Weight, all.Weight)
 	case t.Label == NumberLabel && !(finite(all.Label.Mean) && finite(all.Label.Squares)):
 		return fmt.Errorf("the labels in column %q are so large that their mean or spread exceeds float64: scale them down", t.columns.Label)
 	}
