@@ -14,6 +14,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -172,3 +173,4 @@ func sortedQuantile(v []float64, at float64) float64 {
 	}
 	return v[i]
 }
+func stageOf(p gbdt.Params) model.Stage { return p }

@@ -1,0 +1,284 @@
+package gbdt_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/selection"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// What is predicted never falls in a feature that is to raise it, whatever the objective.
+func TestMonotone(t *testing.T) {
+	table := made(51, 300, 3)
+	for i := range table.N {
+		table.Label[i] += math.Sin(12 * table.X[3*i])
+	}
+	for _, o := range []gbdt.Objective{gbdt.Squared, gbdt.Absolute, gbdt.Huber} {
+		p := gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 20, Monotone: map[string]int{"f0": 1, "f2": -1}}
+		free, bound := 0, 0
+		m := train(t, table, p)
+		p.Monotone = nil
+		loose := train(t, table, p)
+		for i := range 40 {
+			x := append([]float64(nil), table.Row(i)...)
+			for j, way := range map[int]float64{0: 1, 2: -1} {
+				at := x[j]
+				before, looseBefore := math.Inf(-1), math.Inf(-1)
+				for v := -0.05; v < 8; v += 0.05 {
+					x[j] = way * v
+					if way < 0 {
+						x[j] = 8 - v
+					}
+					now, looseNow := m.Predict(x), loose.Predict(x)
+					if now < before-1e-12 {
+						bound++
+					}
+					if looseNow < looseBefore-1e-12 {
+						free++
+					}
+					before, looseBefore = now, looseNow
+				}
+				x[j] = at
+			}
+		}
+		require.Zero(t, bound, o)
+		require.Positive(t, free, o)
+	}
+}
+
+// The features on the way to a leaf are all of one set.
+func TestInteractions(t *testing.T) {
+	p := gbdt.Params{LabelCol: "label", NumTrees: 10, Interactions: [][]string{{"f0", "f1"}, {"f2", "f3"}}}
+	m := train(t, made(52, 300, 5), p)
+	together := map[[2]int32]bool{}
+	for i := range m.Ensemble.Trees {
+		ways(&m.Ensemble.Trees[i], 0, nil, together)
+	}
+	for pair := range together {
+		require.True(t, pair[0]/2 == pair[1]/2 && pair[0] < 4 || pair[0] == pair[1], pair)
+	}
+	require.True(t, together[[2]int32{0, 1}])
+}
+
+// ways collects the pairs of features that meet below a node.
+func ways(t *tree.Tree, n int32, above []int32, pairs map[[2]int32]bool) {
+	node := &t.Nodes[n]
+	if node.Leaf() {
+		return
+	}
+	for _, j := range above {
+		pairs[[2]int32{min(j, node.Feature), max(j, node.Feature)}] = true
+	}
+	above = append(above[:len(above):len(above)], node.Feature)
+	ways(t, node.Left, above, pairs)
+	ways(t, node.Right, above, pairs)
+}
+
+// Limits of trees are kept.
+func TestLimits(t *testing.T) {
+	table := made(53, 400, 4)
+	p := gbdt.Params{LabelCol: "label", NumTrees: 5, GrowPolicy: gbdt.LossGuide, MinSamplesLeaf: 9, MinChildWeight: 11.5}
+	m := train(t, table, p)
+	for i := range m.Ensemble.Trees {
+		leaves := 0
+		for _, n := range m.Ensemble.Trees[i].Nodes {
+			if n.Leaf() {
+				leaves++
+				require.GreaterOrEqual(t, n.Cover, 11.5)
+				require.GreaterOrEqual(t, n.Count, int64(12))
+			}
+		}
+		require.LessOrEqual(t, leaves, 31)
+		require.Greater(t, leaves, 15)
+	}
+	p = gbdt.Params{LabelCol: "label", NumTrees: 5, MaxDepth: 2, MaxDeltaStep: 0.3, LearningRate: 0.5, MaxLeaves: 3}
+	m = train(t, table, p)
+	for i := range m.Ensemble.Trees {
+		require.LessOrEqual(t, len(m.Ensemble.Trees[i].Nodes), 5)
+		for _, n := range m.Ensemble.Trees[i].Nodes {
+			require.LessOrEqual(t, math.Abs(n.Value), 0.15+1e-12)
+		}
+	}
+}
+
+// Rows are drawn in the shares that are asked for, other rows in each round.
+func TestSubsample(t *testing.T) {
+	table := made(54, 2000, 3)
+	for _, c := range []struct {
+		p      gbdt.Params
+		lo, hi float64
+	}{
+		{gbdt.Params{Subsample: 0.3}, 0.26, 0.34},
+		{gbdt.Params{GOSS: true, LearningRate: 0.9, TopRate: 0.3, OtherRate: 0.2}, 0.46, 0.54},
+	} {
+		c.p.LabelCol, c.p.NumTrees = "label", 6
+		m := train(t, table, c.p)
+		seen := map[int64]bool{}
+		for i := range m.Ensemble.Trees {
+			root := m.Ensemble.Trees[i].Nodes[0]
+			if c.p.GOSS && i == 0 {
+				require.Equal(t, int64(2000), root.Count, "the first rounds take all rows")
+				continue
+			}
+			seen[root.Count] = true
+			share := float64(root.Count) / 2000
+			require.True(t, c.lo < share && share < c.hi, "round %d: %v", i, share)
+			if c.p.GOSS {
+				require.InDelta(t, 2000, root.Cover, 120, "those that are drawn count for those that are not")
+			}
+		}
+		require.Greater(t, len(seen), 2)
+	}
+	// Other seeds draw other rows.
+	p := gbdt.Params{LabelCol: "label", NumTrees: 2, Subsample: 0.5, Seed: 1}
+	a := train(t, table, p)
+	p.Seed = 2
+	require.NotEmpty(t, tree.Diff(a.Ensemble, train(t, table, p).Ensemble))
+}
+
+// DART's weights are those of its rule, and the margins of training those of the model.
+func TestDART(t *testing.T) {
+	table := made(55, 300, 4)
+	p := gbdt.Params{LabelCol: "label", NumTrees: 25, DART: true, SkipDrop: -1, DropRate: 0.2, LearningRate: 0.4}
+	m := train(t, table, p, table)
+	lighter := 0
+	for i := range m.Ensemble.Trees {
+		w := m.Ensemble.Trees[i].Weight
+		require.True(t, w > 0 && w <= 1, w)
+		if w < 1 {
+			lighter++
+		}
+	}
+	require.Greater(t, lighter, 10)
+	require.InDelta(t, last(m, 0, 0), metricOf(m, table), 1e-9)
+	require.InDelta(t, last(m, 0, 0), last(m, 1, 0), 1e-12)
+	require.Less(t, last(m, 0, 0), 0.5*float64(m.Summary.Record[0][0][0]))
+
+	// Nothing dropped is plain boosting.
+	p.SkipDrop = 1
+	sameTrees(t, train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 25, LearningRate: 0.4}), train(t, table, p))
+
+	// With one tree before it, dropped for certain: 1/(1+rate) for both.
+	p.SkipDrop, p.DropRate, p.NumTrees = -1, 1, 2
+	m = train(t, table, p)
+	for i := range 2 {
+		require.InDelta(t, 1/1.4, m.Ensemble.Trees[i].Weight, 1e-12)
+	}
+
+	// Stopped early, the weights are those of the best round.
+	p = gbdt.Params{LabelCol: "label", NumTrees: 200, DART: true, SkipDrop: -1, LearningRate: 0.5, EarlyStoppingRounds: 4}
+	test := made(56, 200, 4)
+	m = train(t, table, p, test)
+	require.Less(t, m.Summary.BestRound, m.Summary.Rounds)
+	require.InDelta(t, last(m, 1, 0), metricOf(m, test), 1e-9)
+}
+
+// Censored times: of rows that are only known to have lasted longer, the model predicts more
+// than their ends.
+func TestCensoredTimes(t *testing.T) {
+	type row struct {
+		X            float64
+		Lower, Upper float64
+	}
+	var rows []row
+	for i := range 200 {
+		x := float64(i % 4)
+		rows = append(rows, row{x, 1 + x, 1 + x})
+		if x == 3 {
+			rows[i] = row{x, 4, math.Inf(1)}
+		}
+	}
+	for _, d := range []gbdt.Distribution{gbdt.NormalTime, gbdt.LogisticTime, gbdt.ExtremeTime} {
+		p := gbdt.Params{Objective: gbdt.AFT, Time: d, TimeScale: 0.3, FeatureCols: []string{"x"}, LabelCol: "lower", LabelUpperCol: "upper", NumTrees: 60, LearningRate: 0.3, Lambda: -1}
+		m := trainRows(t, rows, p)
+		for x := range 3 {
+			want := float64(1 + x)
+			if d == gbdt.ExtremeTime {
+				require.Greater(t, m.Predict([]float64{float64(x)}), want*0.99)
+				continue
+			}
+			require.InDelta(t, want, m.Predict([]float64{float64(x)}), 0.02, d)
+		}
+		require.Greater(t, m.Predict([]float64{3}), 5.0, d)
+		require.Equal(t, []string{"aft_nloglik"}, m.Summary.Metrics)
+	}
+	rows[7].Upper = 0.5
+	p := gbdt.Params{Objective: gbdt.AFT, FeatureCols: []string{"x"}, LabelCol: "lower", LabelUpperCol: "upper"}
+	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p)) }, "0.5")
+}
+
+// Queries of any order and place are ranked: NDCG rises, and is that of package evaluate.
+func TestRanking(t *testing.T) {
+	rows := queries(40)
+	p := gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 20, MinChildWeight: -1, Metrics: []string{"ndcg@5", "map@5"}}
+	m := trainRows(t, rows, p)
+	require.Greater(t, last(m, 0, 0), float64(m.Summary.Record[0][0][0]))
+	require.Greater(t, last(m, 0, 0), 0.97)
+	var query []int64
+	var label, score []float64
+	for _, r := range rows {
+		query, label, score = append(query, r.Query), append(label, r.Label), append(score, m.Predict([]float64{r.A, r.B}))
+	}
+	report, err := evaluate.MeasureRanking(query, label, score, nil, evaluate.RankingOptions{K: 5})
+	require.NoError(t, err)
+	require.InDelta(t, report.NDCG, last(m, 0, 0), 1e-12)
+	require.InDelta(t, report.MAP, last(m, 0, 1), 1e-12)
+	rows[3].Label = 40
+	trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p)) }, "want a relevance of 0 to 31")
+}
+
+// Parameters are a stage that can be cross-validated.
+func TestCrossValidation(t *testing.T) {
+	table := labelled(made(57, 200, 3), func(y float64) float64 { return kernelBool(y > 3) })
+	base := gbdt.Params{LabelCol: "label", Objective: gbdt.Logistic, NumTrees: 10}
+	grid := selection.Grid(base, stageOf, selection.Over("rate", func(p *gbdt.Params, v float64) { p.LearningRate = v }, 1e-6, 0.3))
+	r := trial.Run(t, func(b *engine.Builder) {
+		found := selection.CrossValidate(table.Dataset(b), grid, selection.Options{
+			Metrics: selection.Binary(evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "probability"}, "log_loss"), K: 3, Refit: true,
+		})
+		operators.Collect(b, "scores", found.Scores)
+		operators.Collect(b, "model", found.Best)
+	})
+	scores, err := selection.TableOf(r, "scores")
+	require.NoError(t, err)
+	require.Equal(t, "rate=0.3", scores.Best().Candidate)
+	m, err := gbdt.ModelOf(r, "model")
+	require.NoError(t, err)
+	require.Equal(t, int64(200), m.Summary.Rows)
+	require.Less(t, last(m, 0, 0), 0.3)
+}
+
+// Rows with a weight of 2 are as good as rows that are there twice.
+func TestWeights(t *testing.T) {
+	table := made(58, 200, 3)
+	double, single := table, table
+	single.Weight = make([]float64, table.N)
+	for i := range table.N {
+		single.Weight[i] = 1
+		if i%3 == 0 {
+			single.Weight[i] = 2
+			double.X = append(double.X[:len(double.X):len(double.X)], table.Row(i)...)
+			double.Label = append(double.Label[:len(double.Label):len(double.Label)], table.Label[i])
+			double.N++
+		}
+	}
+	for _, o := range []gbdt.Objective{gbdt.Squared, gbdt.Absolute, gbdt.Huber} {
+		p := gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 6, MaxDepth: 3}
+		want := train(t, double, p)
+		p.WeightCol = "weight"
+		got := train(t, single, p)
+		for i := range table.N {
+			require.InDelta(t, want.Predict(table.Row(i)), got.Predict(table.Row(i)), 1e-9, fmt.Sprint(o, i))
+		}
+		require.InDelta(t, last(want, 0, 0), last(got, 0, 0), 1e-9)
+	}
+}
