@@ -54,5 +54,5 @@
 // (compare QuickScorer of Lucchese and others, SIGIR 2015, which has the leaves of a tree as
 // the bits of a word for one row). Deeper than eight levels, at categories and for single rows
 // it is walks: from each node to the next by the comparison of two integers, without a branch,
-// sixteen walks side by side so that they hide each other's latency.
+// many walks side by side so that they hide each other's latency.
 package tree

@@ -81,7 +81,7 @@ func (l *layout[K]) row(src *source, i int, keys []K, trees []int32, out []float
 		for j := range group {
 			group[j] = l.tops[t+j].root
 		}
-		l.walk(keys, 1, 0, group, len(l.sets) > 0)
+		l.walkRow(keys, group)
 		for j, at := range group {
 			if out != nil {
 				l.add(t+j, at, out, 1)
@@ -192,7 +192,7 @@ func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, n
 			a.at[i] = ends[a.way[i]]
 		}
 		if !top.whole {
-			l.walk(a.keys, lanes, 1, a.at[:n], top.sets)
+			l.walk(a.keys, a.at[:n], top.sets)
 		}
 		for i, at := range a.at[:n] {
 			if out != nil {

@@ -5,65 +5,111 @@ import (
 	"math/bits"
 )
 
-// together is the number of walks that advance at a time.
-const together = 16
-
-// walk walks n of at's walks to their leaves. Walk i begins at link at[i], and looks at slot s
-// in keys[s*width+i*stride].
-func (l *layout[K]) walk(keys []K, width, stride int, at []int32, sets bool) {
-	if len(l.slots) == 0 { // all trees are single leaves
-		return
+// walk walks the ways of up to lanes rows of a block to their leaves. Row i begins at link at[i]
+// and has the key of slot s in keys[s*lanes+i]. All rows that have not arrived take a step in
+// turn.
+func (l *layout[K]) walk(keys []K, at []int32, sets bool) {
+	var on [lanes]int32 // the rows that go on
+	for i := range at {
+		on[i&(lanes-1)] = int32(i)
 	}
-	for len(at) > 0 {
-		group := at[:min(len(at), together)]
+	for left := len(at); left > 0; {
 		if sets {
-			l.walkSets(keys, width, stride, group)
+			left = l.stepSets(keys, at, on[:left])
 		} else {
-			walkNumbers(l.links, keys, width, stride, group)
-		}
-		at = at[len(group):]
-		if len(at) > 0 {
-			keys = keys[len(group)*stride:]
+			left = stepNumbers(l.links, keys, at, on[:left])
 		}
 	}
 }
 
-// walkNumbers walks where no node looks at categories.
-func walkNumbers[K key](links []link[K], keys []K, width, stride int, at []int32) {
+// stepNumbers takes one step for the rows in on where no node looks at categories. It puts those
+// that go on first and returns their number.
+func stepNumbers[K key](links []link[K], keys []K, at, on []int32) int {
+	left := 0
+	for _, i := range on {
+		from := at[i]
+		n := &links[from]
+		var right int32
+		if keys[int(n.slot)*lanes+int(i)] > n.above {
+			right = 1
+		}
+		to := n.left + right
+		at[i] = to
+		on[left] = i
+		moved := 0
+		if to != from {
+			moved = 1
+		}
+		left += moved
+	}
+	return left
+}
+
+// stepSets is stepNumbers where some nodes do.
+func (l *layout[K]) stepSets(keys []K, at, on []int32) int {
+	left := 0
+	for _, i := range on {
+		from := at[i]
+		n := &l.links[from]
+		var right int32
+		if n.slot < 0 {
+			right = l.look(n.above, keys[int(^n.slot)*lanes+int(i)])
+		} else if keys[int(n.slot)*lanes+int(i)] > n.above {
+			right = 1
+		}
+		to := n.left + right
+		at[i] = to
+		on[left] = i
+		if to != from {
+			left++
+		}
+	}
+	return left
+}
+
+// together is the number of trees that one row is walked through at a time.
+const together = 16
+
+// walkRow walks one row, with the key of slot s in keys[s], from the links of several trees to
+// their leaves. All take a step in turn until none moves.
+func (l *layout[K]) walkRow(keys []K, at []int32) {
+	if len(l.sets) > 0 {
+		l.walkRowSets(keys, at)
+		return
+	}
+	if len(keys) == 0 { // all trees are single leaves
+		return
+	}
 	for moved := int32(1); moved != 0; {
 		moved = 0
-		row := 0
 		for i, from := range at {
-			n := &links[from]
+			n := &l.links[from]
 			var right int32
-			if keys[int(n.slot)*width+row] > n.above {
+			if keys[n.slot] > n.above {
 				right = 1
 			}
 			to := n.left + right
 			moved |= to ^ from
 			at[i] = to
-			row += stride
 		}
 	}
 }
 
-// walkSets walks where some do.
-func (l *layout[K]) walkSets(keys []K, width, stride int, at []int32) {
+// walkRowSets is walkRow where some nodes look at categories.
+func (l *layout[K]) walkRowSets(keys []K, at []int32) {
 	for moved := int32(1); moved != 0; {
 		moved = 0
-		row := 0
 		for i, from := range at {
 			n := &l.links[from]
 			var right int32
 			if n.slot < 0 {
-				right = l.look(n.above, keys[int(^n.slot)*width+row])
-			} else if keys[int(n.slot)*width+row] > n.above {
+				right = l.look(n.above, keys[^n.slot])
+			} else if keys[n.slot] > n.above {
 				right = 1
 			}
 			to := n.left + right
 			moved |= to ^ from
 			at[i] = to
-			row += stride
 		}
 	}
 }
