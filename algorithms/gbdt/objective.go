@@ -165,8 +165,9 @@ func (*logistic) gradients(r *Rows, grad, hess [][]float64) error {
 	return nil
 }
 
-// softmax is log Σ e^m − m of the true class. The hessian of an output is taken twice the
-// diagonal's, as all margins move in the same round (Friedman's (K−1)/K at two classes).
+// softmax is log Σ e^m − m of the true class. Of the hessian, which binds all margins, the
+// diagonal is taken, times K/(K−1) of K classes, as all margins move in the same round: the
+// step of Friedman's K-class boosting.
 type softmax struct{ classes int }
 
 func (*softmax) check(*Rows, int) error { return nil }
@@ -197,6 +198,7 @@ func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
 		}
 		kernel.ExpTo(g, g)
 	}
+	factor := float64(o.classes) / float64(o.classes-1)
 	sum := top
 	copy(sum, grad[0])
 	for _, g := range grad[1:] {
@@ -208,7 +210,7 @@ func (o *softmax) gradients(r *Rows, grad, hess [][]float64) error {
 		g, h := grad[k], hess[k]
 		for i := range r.N {
 			p, w := g[i]/sum[i], r.weight(i)
-			h[i] = w * max(minHessian, 2*p*(1-p))
+			h[i] = w * max(minHessian, factor*p*(1-p))
 			if int(r.Label[i]) == k {
 				p--
 			}

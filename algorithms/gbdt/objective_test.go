@@ -133,7 +133,7 @@ func TestGradientsAreDerivatives(t *testing.T) {
 			case Absolute, Quantile, Huber:
 				curve = 2.5 // what stands for it
 			case Softmax:
-				curve *= 2
+				curve *= 3.0 / 2
 			}
 			require.InDelta(t, curve, hess[i][0], 1e-4, name)
 		}
