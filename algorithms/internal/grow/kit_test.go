@@ -28,7 +28,7 @@ const (
 // randomProblem draws rows whose features have few bins, many ties, missing values, and
 // gradients that repeat, so that equal gains are common.
 func randomProblem(rng *rand.Rand, n int, p *Params) (*problem, []int) {
-	x := &problem{bins: make([][]int, n), trees: 1 + rng.IntN(3), first: rng.IntN(5), large: rng.IntN(2) == 0}
+	x := &problem{bins: make([][]int, n), trees: 1 + rng.IntN(3), first: rng.IntN(5), large: rng.IntN(2) == 0, tight: rng.IntN(4) == 0}
 	count := 1 + rng.IntN(7)
 	kinds := make([]int, count)
 	for f := range count {
@@ -220,6 +220,9 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 	g.packedFrom = math.MaxInt64
 	if x.large {
 		g.packedFrom = 0
+	}
+	if x.tight {
+		g.passBytes, g.keptBytes = 3000, 1000
 	}
 	n := len(x.bins)
 	var mu sync.Mutex

@@ -29,7 +29,7 @@ func (s *State) alone() bool { return s.tasks == 1 }
 
 // makeHistograms makes those of the next nodes.
 func (s *State) makeHistograms() {
-	n := min(len(s.pending), s.mostOf(passBytes))
+	n := min(len(s.pending), s.mostOf(s.passBytes))
 	s.building = append(s.building[:0], s.pending[:n]...)
 	s.pending = slices.Delete(s.pending, 0, n)
 	if s.alone() {
@@ -176,7 +176,7 @@ func (s *State) choose(records []int64) {
 		if best.found {
 			best.copyTo(&v.split)
 			v.gain, v.open = best.score-v.worth, true
-			if s.kept++; s.kept > s.mostOf(keptBytes) {
+			if s.kept++; s.kept > s.mostOf(s.keptBytes) {
 				s.release(v) // its children's are made anew then
 			}
 			return

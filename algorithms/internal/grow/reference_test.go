@@ -25,6 +25,7 @@ type problem struct {
 	trees    int
 	first    int
 	large    bool // packed pairs
+	tight    bool // little memory for histograms
 }
 
 // exact are sums.

@@ -14,6 +14,8 @@ import (
 type Grower struct {
 	p          Params
 	packedFrom int64 // rows of the job from which on histograms have packed pairs
+	passBytes  int   // of the histograms of a pass, at most
+	keptBytes  int   // of those kept from pass to pass
 }
 
 // New returns a Grower, or what is wrong with the parameters.
@@ -21,7 +23,7 @@ func New(p Params) (*Grower, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return &Grower{p, packedFrom}, nil
+	return &Grower{p, packedFrom, passBytes, keptBytes}, nil
 }
 
 // Objects of the queue.
@@ -40,16 +42,17 @@ var (
 
 // State is what a subtask has of the growth. It belongs to the subtask's goroutine.
 type State struct {
-	p      Params
-	data   *bins.Data
-	slots  *slots
-	all    int64 // rows of the job
-	large  bool  // they are enough for packed pairs
-	task   int
-	tasks  int
-	width  int // integers of a sum
-	scored int // of them those that are not the number of rows
-	usable []int32
+	p                    Params
+	data                 *bins.Data
+	slots                *slots
+	all                  int64 // rows of the job
+	large                bool  // they are enough for packed pairs
+	passBytes, keptBytes int
+	task                 int
+	tasks                int
+	width                int // integers of a sum
+	scored               int // of them those that are not the number of rows
+	usable               []int32
 
 	batch   Batch
 	targets []*Target
@@ -112,7 +115,7 @@ func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error)
 	}
 	s := &State{p: g.p, data: data, task: ctx.TaskID(), tasks: ctx.NumTask()}
 	s.all = data.Facts.Rows
-	s.large = s.all >= g.packedFrom
+	s.large, s.passBytes, s.keptBytes = s.all >= g.packedFrom, g.passBytes, g.keptBytes
 	s.slots = newSlots(data.Layout, s.tasks, s.task)
 	s.usable = usable(data.Layout)
 	s.scored = 2

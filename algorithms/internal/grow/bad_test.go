@@ -1,0 +1,213 @@
+package grow
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// plainProblem is n rows of one number with four bins.
+func plainProblem(n int) (*problem, *bins.Layout) {
+	x := &problem{trees: 1, bag: make([][]int32, 1), g: [][]float64{make([]float64, n)}, h: [][]float64{make([]float64, n)}}
+	x.features = []bins.Feature{{Name: "age", Bins: 4, Cuts: []float32{1, 2, 3}, Column: -1, Slot: -1, Implicit: -1}}
+	for r := range n {
+		x.bins = append(x.bins, []int{r % 4})
+		x.g[0][r], x.h[0][r] = float64(r%4)-1.5, 1
+	}
+	return x, x.layout(rand.New(rand.NewPCG(1, 1)), []int{asColumn})
+}
+
+// try runs a problem that fails and returns the error.
+func (x *problem) try(t *testing.T, params Params, l *bins.Layout, p int) error {
+	t.Helper()
+	g, err := New(params)
+	if err != nil {
+		return err
+	}
+	if x.large {
+		g.packedFrom = 0
+	}
+	result, err := trial.Try(t, func(b *engine.Builder) {
+		q := comqueue.New(b, "growth").Add(func(ctx *comqueue.ComContext) error {
+			own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
+			s, err := g.Open(ctx, x.data(l, own.Lo, own.Hi))
+			if err != nil {
+				return err
+			}
+			x.begin(s, params, own)
+			return nil
+		})
+		for _, stage := range g.Stages() {
+			q.Add(stage)
+		}
+		rows := q.SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
+		engine.Collect(rows, "rows")
+	}, engine.Parallelism(p))
+	if err == nil {
+		result.Release()
+	}
+	return err
+}
+
+// TestBadTargets: what cannot be grown on is an error that names the tree.
+func TestBadTargets(t *testing.T) {
+	counting := Params{Criterion: Gini, Classes: 2, MaxDepth: 3}
+	for name, c := range map[string]struct {
+		params Params
+		change func(x *problem)
+		text   string
+	}{
+		"gradient is NaN":  {Params{}, func(x *problem) { x.g[0][3] = math.NaN() }, "target 0 of the batch from tree 0 on: a gradient or hessian is not finite or too large"},
+		"hessian is Inf":   {Params{}, func(x *problem) { x.h[0][9] = math.Inf(1) }, "not finite"},
+		"above float32":    {Params{}, func(x *problem) { x.large = true; x.g[0][0] = 1e39 }, "too large"},
+		"negative weight":  {counting, func(x *problem) { x.class, x.weight = make([]int32, 10), make([]float64, 10); x.weight[7] = -1 }, "a weight is negative"},
+		"weight is NaN":    {counting, func(x *problem) { x.class, x.weight = make([]int32, 10), make([]float64, 10); x.weight[7] = math.NaN() }, "not finite"},
+		"class too high":   {counting, func(x *problem) { x.class = make([]int32, 10); x.class[0] = 2 }, "row 0 of the subtask is of class 2, and there are 2"},
+		"negative class":   {counting, func(x *problem) { x.class = make([]int32, 10); x.class[0] = -1 }, "of class -1"},
+		"bag too large":    {Params{}, func(x *problem) { x.bag[0] = make([]int32, 161) }, "the bag of tree 0 has 161 rows of 10"},
+		"monotone, short":  {Params{Monotone: []int8{}}, func(*problem) {}, `there are 0 monotone constraints, and feature "age" has number 0`},
+		"monotone classes": {Params{Criterion: Gini, Classes: 2, Monotone: []int8{1}}, func(*problem) {}, "monotone constraints need the newton criterion"},
+	} {
+		for _, p := range []int{1, 2} {
+			x, l := plainProblem(10)
+			c.change(x)
+			require.ErrorContains(t, x.try(t, c.params, l, p), c.text, name)
+		}
+	}
+	x, l := plainProblem(10)
+	l.Features[0].Categorical = true
+	require.ErrorContains(t, x.try(t, Params{Monotone: []int8{1}}, l, 1), `feature "age" is categorical and has a monotone constraint`)
+}
+
+// TestBadRow: a bag with a row that the subtask does not have.
+func TestBadRow(t *testing.T) {
+	g, err := New(Params{})
+	require.NoError(t, err)
+	x, l := plainProblem(10)
+	for _, row := range []int32{-1, 10} {
+		_, err = trial.Try(t, func(b *engine.Builder) {
+			q := comqueue.New(b, "growth").Add(func(ctx *comqueue.ComContext) error {
+				s, err := g.Open(ctx, x.data(l, 0, 10))
+				if err != nil {
+					return err
+				}
+				s.Begin(Batch{Trees: 1})
+				s.Target(0).Set(0, x.g[0], x.h[0])
+				s.SetRows(0, []int32{row})
+				return nil
+			})
+			for _, stage := range g.Stages() {
+				q.Add(stage)
+			}
+			engine.Collect(q.SetMaxIter(1).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec(), "rows")
+		})
+		require.ErrorContains(t, err, "is in the bag of tree 0, and the subtask has 10")
+	}
+}
+
+func TestValidate(t *testing.T) {
+	require.NoError(t, Params{}.Validate())
+	for text, p := range map[string]Params{
+		"unknown criterion Criterion(3)":            {Criterion: 3},
+		"there are 0 classes; want 1 to 4096":       {Criterion: Gini},
+		"there are 4097 classes":                    {Criterion: Entropy, Classes: 4097},
+		"lambda is -1":                              {Lambda: -1},
+		"alpha is NaN":                              {Alpha: math.NaN()},
+		"gamma is +Inf":                             {Gamma: math.Inf(1)},
+		"max delta step is -1":                      {MaxDeltaStep: -1},
+		"min child weight is -2":                    {MinChildWeight: -2},
+		"category smooth is -1":                     {CategorySmooth: -1},
+		"category lambda is -1":                     {CategoryLambda: -1},
+		"columns by tree is 1.5":                    {ByTree: 1.5},
+		"columns by level is -0.1":                  {ByLevel: -0.1},
+		"columns by node is NaN":                    {ByNode: math.NaN()},
+		"max leaves is -1":                          {MaxLeaves: -1},
+		"min rows is -1":                            {MinRows: -1},
+		"node features is -1":                       {NodeFeatures: -1},
+		"max one-hot is -1":                         {MaxOneHot: -1},
+		"max categories is -1":                      {MaxCategories: -1},
+		"the monotone constraint of feature 1 is 2": {Monotone: []int8{0, 2}},
+		"interaction group 1 has feature -1":        {Interaction: [][]int{{1}, {0, -1}}},
+	} {
+		_, err := New(p)
+		require.ErrorContains(t, err, text)
+	}
+}
+
+// TestLonely: rows and features that leave nothing to split give a tree of one leaf.
+func TestLonely(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows   int
+		params Params
+		change func(x *problem)
+	}{
+		"one row":          {1, Params{MaxDepth: 5}, func(*problem) {}},
+		"depth 0":          {10, Params{MaxDepth: 0}, func(*problem) {}},
+		"one leaf":         {10, Params{MaxDepth: 5, MaxLeaves: 1}, func(*problem) {}},
+		"constant feature": {10, Params{MaxDepth: 5}, func(x *problem) { x.same(1) }},
+		"all missing":      {10, Params{MaxDepth: 5}, func(x *problem) { x.same(4) }},
+		"no gradients":     {10, Params{MaxDepth: 5}, func(x *problem) { clear(x.g[0]) }},
+		"heavy children":   {10, Params{MaxDepth: 5, MinChildWeight: 6}, func(*problem) {}},
+		"gain too small":   {10, Params{MaxDepth: 5, Gamma: 1e6}, func(*problem) {}},
+	} {
+		for _, p := range []int{1, 3} {
+			x, l := plainProblem(c.rows)
+			c.change(x)
+			got, _ := x.run(t, c.params, l, p, 1)
+			require.Len(t, got.trees[0].Nodes, 1, name)
+			require.Equal(t, int64(c.rows), got.trees[0].Nodes[0].Count, name)
+			require.Equal(t, make([]int32, c.rows), got.leaves[0], name)
+		}
+	}
+}
+
+func (x *problem) same(bin int) {
+	for r := range x.bins {
+		x.bins[r][0] = bin
+	}
+}
+
+// TestNoFeatures: without a feature, or with one that is missing everywhere, a tree is a leaf.
+func TestNoFeatures(t *testing.T) {
+	for _, features := range [][]bins.Feature{nil, {{Name: "gone", Column: -1, Slot: -1, Implicit: -1}}} {
+		x, _ := plainProblem(10)
+		x.features = features
+		for r := range x.bins {
+			x.bins[r] = make([]int, len(features))
+		}
+		l := x.layout(rand.New(rand.NewPCG(1, 1)), make([]int, len(features))[:0])
+		for _, p := range []int{1, 2} {
+			got, _ := x.run(t, Params{MaxDepth: 5}, l, p, 1)
+			require.Len(t, got.trees[0].Nodes, 1)
+		}
+	}
+}
+
+// TestOneValueMissing: where all rows have one value or none, the split is between these,
+// and every value stays with the value.
+func TestOneValueMissing(t *testing.T) {
+	x, l := plainProblem(10)
+	for r := range x.bins {
+		x.bins[r][0] = 2
+		if r < 4 {
+			x.bins[r][0] = 4
+		}
+		x.g[0][r] = 1
+		if r < 4 {
+			x.g[0][r] = -1
+		}
+	}
+	got, _ := x.run(t, Params{MaxDepth: 5}, l, 1, 1)
+	require.Len(t, got.trees[0].Nodes, 3)
+	root := got.trees[0].Nodes[0]
+	require.True(t, math.IsInf(root.Threshold, -1))
+	require.Equal(t, int64(4), got.trees[0].Nodes[root.Left].Count)
+}
