@@ -1,43 +1,18 @@
 package tree
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 )
 
-func BenchmarkDense(b *testing.B) {
-	for name, s := range map[string]shape{
-		"depth6":    {features: 28, outputs: 1, trees: 100, leaves: 64, cuts: 40, single: true},
-		"leaves255": {features: 28, outputs: 1, trees: 100, leaves: 255, cuts: 40, single: true},
-		"double":    {features: 28, outputs: 1, trees: 100, leaves: 64, cuts: 40},
-		"forest":    {features: 28, outputs: 1, trees: 20, leaves: 20000, cuts: 40},
-	} {
-		e := random(1, s)
-		if name == "depth6" || name == "double" {
-			e = full(1, s, 6)
-		}
-		sc := e.Scorer()
-		r := rand.New(rand.NewPCG(1, 2))
-		const n = 10000
-		x := make([]float32, n*s.features)
-		for i := range x {
-			x[i] = float32(r.NormFloat64())
-		}
-		out := make([]float64, n)
-		b.Run(name, func(b *testing.B) {
-			for range b.N {
-				sc.Dense32(x, n, out, 1)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n/float64(s.trees), "ns/row/tree")
-		})
-	}
-}
-
 // full makes an ensemble of complete trees.
 func full(seed uint64, s shape, depth int) *Ensemble {
 	r := rand.New(rand.NewPCG(seed, 1))
-	e := random(seed, shape{features: s.features, outputs: s.outputs, single: s.single, cuts: s.cuts})
-	for range s.trees {
+	trees := s.trees
+	s.trees = 0
+	e := random(seed, s)
+	for range trees {
 		t := Tree{Weight: 1, Nodes: []Node{{Cover: 1000}}}
 		for i := range 1<<depth - 1 {
 			s.split(r, &t, int32(i))
@@ -45,4 +20,110 @@ func full(seed uint64, s shape, depth int) *Ensemble {
 		e.Trees = append(e.Trees, t)
 	}
 	return e
+}
+
+// benchShapes are ensembles as they come: boosted by levels and by leaves, with categories, and
+// deep trees of forests.
+func benchShapes() map[string]*Ensemble {
+	s := shape{features: 28, outputs: 1, trees: 100, leaves: 255, cuts: 40, single: true}
+	sets, forest, double := s, s, s
+	sets.categorical, double.single = true, false
+	forest.leaves, forest.trees = 20000, 20
+	return map[string]*Ensemble{
+		"depth6": full(1, s, 6), "double": full(1, double, 6), "leaves255": random(1, s), "sets": full(1, sets, 6), "forest": random(1, forest),
+	}
+}
+
+// benchRows makes rows of normal draws.
+func benchRows(n, d int) []float64 {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := make([]float64, n*d)
+	for i := range x {
+		x[i] = r.NormFloat64()
+	}
+	return x
+}
+
+// perTree reports the time a row spends in a tree.
+func perTree(b *testing.B, e *Ensemble, rows int) {
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(rows)/float64(len(e.Trees)), "ns/row/tree")
+}
+
+func BenchmarkDense(b *testing.B) {
+	const n = 1 << 13
+	for name, e := range benchShapes() {
+		b.Run(name, func(b *testing.B) {
+			s, x, out := e.Scorer(), benchRows(n, len(e.Features)), make([]float64, n)
+			for b.Loop() {
+				s.Dense(x, n, out, 1)
+			}
+			perTree(b, e, n)
+		})
+	}
+}
+
+func BenchmarkOneRow(b *testing.B) {
+	const n = 1 << 10
+	for name, e := range benchShapes() {
+		b.Run(name, func(b *testing.B) {
+			d := len(e.Features)
+			s, x, out := e.Scorer(), benchRows(n, d), make([]float64, 1)
+			for b.Loop() {
+				for i := range n {
+					s.Scores(x[i*d:(i+1)*d], out)
+				}
+			}
+			perTree(b, e, n)
+		})
+	}
+}
+
+func BenchmarkValues(b *testing.B) {
+	const n = 50
+	for _, name := range []string{"depth6", "leaves255"} {
+		e := benchShapes()[name]
+		x, err := e.Explainer(ExplainOptions{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		d := len(e.Features)
+		rows := benchRows(n, d)
+		for what, f := range map[string]func(x *Explainer, out []float64){
+			"values": func(x *Explainer, out []float64) { x.DenseValues(rows, n, out, 1) },
+			"pairs":  func(x *Explainer, out []float64) { x.DenseInteractions(rows, n, out, 1) },
+		} {
+			b.Run(name+"/"+what, func(b *testing.B) {
+				out := make([]float64, n*(d+1)*(d+1))
+				for b.Loop() {
+					f(x, out)
+				}
+				perTree(b, e, n)
+			})
+		}
+	}
+}
+
+func BenchmarkJSON(b *testing.B) {
+	e := benchShapes()["leaves255"]
+	text, err := json.Marshal(e)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("write", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			if _, err := e.MarshalJSON(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		b.SetBytes(int64(len(text)))
+		for b.Loop() {
+			var back Ensemble
+			if err := back.UnmarshalJSON(text); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

@@ -204,9 +204,9 @@ func TestPNG(t *testing.T) {
 
 func TestDrawingRefuses(t *testing.T) {
 	e := valid(t, 1, shapes["deep"])
-	require.ErrorContains(t, e.WritePNG(io.Discard, 0, DrawOptions{}), "more than 2000 boxes to draw: set DrawOptions.Depth")
-	require.ErrorContains(t, e.WriteSVG(io.Discard, 9, DrawOptions{}), "no tree 9 among 5")
-	require.ErrorContains(t, e.WriteSVG(io.Discard, -1, DrawOptions{}), "no tree -1 among 5")
+	require.ErrorContains(t, chain(1000).WritePNG(io.Discard, 0, DrawOptions{}), "more than 2000 boxes to draw: set DrawOptions.Depth")
+	require.ErrorContains(t, e.WriteSVG(io.Discard, 9, DrawOptions{}), "no tree 9 among 4")
+	require.ErrorContains(t, e.WriteSVG(io.Discard, -1, DrawOptions{}), "no tree -1 among 4")
 	require.ErrorContains(t, chain(900).WritePNG(io.Discard, 0, DrawOptions{}), "pixels, too many")
 	require.NoError(t, e.WritePNG(io.Discard, 0, DrawOptions{Depth: 6}))
 }

@@ -51,7 +51,7 @@ func TestConcurrent(t *testing.T) {
 		scorer.Dense(x, n, want, 1)
 		explainer.DenseValues(x, some, wantValues, 1)
 		var all sync.WaitGroup
-		for g := range 20 {
+		for g := range 8 {
 			all.Go(func() {
 				out, values := make([]float64, n*e.Outputs), make([]float64, len(wantValues))
 				scorer.Dense(x, n, out, 1+g%3)

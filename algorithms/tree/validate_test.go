@@ -64,7 +64,7 @@ func TestDeep(t *testing.T) {
 	x, err := e.Explainer(ExplainOptions{})
 	require.NoError(t, err)
 	out, values := []float64{0}, []float64{0, 0}
-	for _, v := range []float64{-1, 0, 1000.5, MaxDepth + 5} {
+	for _, v := range []float64{-1, 1000.5, MaxDepth + 5} {
 		want := math.Min(math.Floor(v)+1, MaxDepth)
 		s.Scores([]float64{v}, out)
 		require.Equal(t, []float64{want}, out)
