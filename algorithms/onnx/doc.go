@@ -8,7 +8,7 @@
 // # What is written
 //
 // Linear, logistic and generalised linear regression, linear support vector machines,
-// k-means, and of package prepare the scalers, imputer, string indexer, one-hot encoder,
+// k-means, boosted trees, random forests, and of package prepare the scalers, imputer, string indexer, one-hot encoder,
 // bucketizer, quantile discretizer, vector assembler, normalizer, polynomial features and
 // PCA; pipelines of these, also within each other. The hashes of a feature hasher cannot be
 // expressed, nor can rows be left out, as the policy prepare.Skip does: these are errors
@@ -39,6 +39,12 @@
 // look for LinearRegressor and LinearClassifier: about 1e-6 relatively, 3e-6 seen, more
 // where differences cancel; rows on the edge of a bucket or of a class may change sides.
 // Numbers that float32 cannot hold, and categories that it rounds, are errors.
+//
+// Trees are float32 in both: TreeEnsembleRegressor, and for classes in ExportSingle
+// TreeEnsembleClassifier, of ai.onnx.ml 3, compare, keep leaves and add up so. Rows go the
+// same way as in training, which rounds features to float32 too; results differ by the
+// rounding of sums, 1e-7 seen. What sparse rows leave out is given as NaN, or as 0 to models
+// that were trained with it as 0.
 //
 // # Import
 //

@@ -203,9 +203,12 @@ func compute(t testing.TB, n node, in []array) []array {
 	case "Cast":
 		require.False(t, in[0].isText)
 		made := slices.Clone(in[0].num)
-		if attributeOf(n, "to").i == int64(typeInt64) {
-			for i, v := range made {
+		for i, v := range made {
+			switch int32(attributeOf(n, "to").i) {
+			case typeInt64:
 				made[i] = math.Trunc(v)
+			case typeFloat:
+				made[i] = float64(float32(v))
 			}
 		}
 		return one(in[0].dims, made)
@@ -252,12 +255,21 @@ func compute(t testing.TB, n node, in []array) []array {
 		return linearClassifier(n, in[0])
 	case "Softmax":
 		return []array{softmax(in[0])}
+	case "Flatten", "TreeEnsembleRegressor", "TreeEnsembleClassifier":
+		return treeOperators(t, n, in[0])
 	}
 	return []array{overRow(t, n, in)}
 }
 
 func gather(n node, table, at array) array {
 	made := array{isText: table.isText}
+	if attributeOf(n, "axis").i == 0 && len(table.dims) == 2 {
+		made.dims = append(slices.Clone(at.dims), table.dims[1])
+		for _, v := range at.num {
+			made.num = append(made.num, table.num[int(v)*table.dims[1]:(int(v)+1)*table.dims[1]]...)
+		}
+		return made
+	}
 	if attributeOf(n, "axis").i == 0 {
 		made.dims = at.dims
 		for _, v := range at.num {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
@@ -153,6 +155,10 @@ func (b *builder) stages(m model.Model) {
 		b.regression(affine{m.Reads, m.OffsetCol, m.Columns, m.Coefficients, m.Intercepts}, m.PredictionCol)
 	case *kmeans.Model:
 		b.kmeans(m)
+	case *gbdt.Model:
+		b.gbdt(m)
+	case *forest.Model:
+		b.forest(m)
 	case *prepare.HasherModel:
 		b.fail("ONNX has no operator for the hashes of a feature hasher")
 	default:

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
@@ -182,6 +184,10 @@ func decodeAny(kind string, text []byte) (model.Model, error) {
 	var m model.Model
 	var err error
 	switch kind {
+	case gbdt.Kind:
+		m, err = gbdt.Decode(text)
+	case forest.Kind:
+		m, err = forest.Decode(text)
 	case (*glm.Model).Kind(nil):
 		m, err = glm.Decode(text)
 	case (*svm.SVCModel).Kind(nil):

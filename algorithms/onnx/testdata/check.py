@@ -1,7 +1,7 @@
 """Runs the graphs that the tests write through onnxruntime, and compares the results.
 
     mkdir -p /tmp/runs
-    RUNS=/tmp/runs go test ./algorithms/onnx -run TestExport$ -rewrite
+    RUNS=/tmp/runs go test ./algorithms/onnx -run "TestExport|TestTrees" -rewrite
     python algorithms/onnx/testdata/check.py /tmp/runs
 
 It needs numpy, onnx and onnxruntime. The tests themselves do not: they run the graphs by an
@@ -24,8 +24,9 @@ for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
         if column["type"] == "utf8":
             feed[column["column"]] = np.array([["" if v is None else v] for v in values], dtype=object)
         else:
-            feed[column["column"]] = np.array([np.ravel(np.nan if v is None else v) for v in values], dtype=real)
+            feed[column["column"]] = np.array([np.ravel(np.nan if v is None else np.array(v, dtype=float)) for v in values], dtype=real)
     names = [o.name for o in session.get_outputs()]
+    trees = os.path.basename(path).startswith("trees-")  # whose sums are of float32 in either kind
     error = 0.0
     for name, got in zip(names, session.run(names, feed)):
         want = run["outputs"][name]
@@ -39,8 +40,8 @@ for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
         ok = ~np.isnan(want)
         if ok.any():
             error = max(error, float(np.max(np.abs(got - want)[ok] / (1 + np.abs(want[ok])))))
-    kind = "float32" if run["single"] else "float64"
+    kind = "float32" if run["single"] else "trees" if trees else "float64"
     worst[kind] = max(worst.get(kind, 0), error)
     print(f"{os.path.basename(path):32} outputs {','.join(names):28} error {error:.1e}")
-    assert error < (2e-4 if run["single"] else 1e-12), path
+    assert error < (2e-4 if run["single"] else 1e-6 if trees else 1e-12), path
 print("largest relative errors:", worst, "with onnxruntime", onnxruntime.__version__)
