@@ -39,11 +39,15 @@
 // that predicting the training rows gives. By Cosine rows count by their direction
 // alone; see there.
 //
-// For dense rows and Euclidean distance, bounds on distances rule out most of them once
-// centres move little (Hamerly, Elkan, Yinyang; see bounds.go): every assignment, centre
-// and inertia has the bits that it has without. Bounds take at most a quarter of the
-// rows' room, are used where a sample of the rows says that they save time, and are not
-// part of the state of training: where it resumes they are taken anew.
+// For dense rows and Euclidean distance most distances are never computed: a row within
+// half the way from its centre to that centre's nearest neighbour stays; for others scores
+// in single precision name the nearest centre wherever rounding cannot matter (see
+// kernel.Assigner); and where there are many centres and they move little, bounds rule
+// out the groups of centres that are too far away (Hamerly, Elkan, Yinyang; see bounds.go).
+// Every assignment, centre and inertia has the bits that it has without. Bounds take at
+// most a quarter of the rows' room, are used where a sample of the rows says that they
+// save time, and are not part of the state of training: where it resumes they are taken
+// anew.
 //
 // Params.Precision has dense rows kept and compared as float32.
 //
@@ -72,7 +76,7 @@
 // and reseed.go the training queue, assigner.go, prune.go, bounds.go, group.go and
 // single.go its inner loop, parallel.go, plusplus.go and random.go the queues of the
 // first centres, local.go the clustering of candidates on one subtask, minibatch.go,
-// bisect.go, bisectqueue.go, bisectdraw.go, bisectcut.go and gather.go the other trainings, model.go, modelfile.go and
-// modelfilev1.go the model and its file, stage.go the stages, predict.go the operator that
-// predicts.
+// bisect.go, bisectqueue.go, bisectdraw.go, bisectcut.go and gather.go the other
+// trainings, model.go, modelfile.go and modelfilev1.go the model and its file, stage.go
+// the stages, predict.go the operator that predicts.
 package kmeans

@@ -30,6 +30,8 @@ type pruner[T kernel.Float] struct {
 	every   *kernel.Assigner[T]
 	bounded bool // in this superstep
 	fresh   bool // this superstep's bounds are its first
+	pause   int  // supersteps until bounds are considered again
+	wait    int  // how many that will be if they are not worth it then
 	sample  []T  // some of the rows
 	asked   int  // rows since set that were beyond the reach of their centre
 	pend    int  // groups that had to be searched for them
@@ -48,6 +50,10 @@ type bounds struct {
 	low   []float32
 	epoch int // of the groups they are for
 }
+
+// longestWait is how many supersteps at most go by without asking whether bounds are worth
+// it, which takes groups of centres and the distances of a sample.
+const longestWait = 7
 
 // newPruner returns a pruner for k centres in d dimensions that keeps as many bounds a
 // row as groups says. With 0 it keeps none.
@@ -90,6 +96,12 @@ func (p *pruner[T]) set(centers []float64) {
 		}
 		p.move[a] = p.limits.moves(float64(moved))
 	}
+	p.every.Set(centers)
+	p.reach = p.every.Reach()
+	if !p.bounded && p.pause > 0 {
+		p.pause--
+		return
+	}
 	for g := range p.drift {
 		p.drift[g] = drifts(p.drift[g], p.farthestMove(g))
 	}
@@ -107,10 +119,12 @@ func (p *pruner[T]) set(centers []float64) {
 		from, to := p.near.span(g, g+1)
 		p.part[g].Set(p.ordered[from*p.d : to*p.d])
 	}
-	p.every.Set(centers)
-	p.reach = p.every.Reach()
 	if again {
 		p.bounded = p.worthIt()
+		p.pause, p.wait = p.wait, min(2*p.wait+1, longestWait)
+		if p.bounded {
+			p.pause, p.wait = 0, 0
+		}
 	}
 	p.fresh = again
 	p.asked, p.pend = 0, 0

@@ -13,9 +13,8 @@ const chunk = 128
 // The direct form is used throughout, not |x|²-2x·c+|c|²: it keeps its relative
 // accuracy for data far from the origin and is exactly 0 only for a row that
 // equals the centre (or differs from it by less than about 1e-162 in every
-// feature). Its inner loop takes about one and a half times as long as that of the
-// dot form, which would need an error margin and a second look at near ties to
-// name the same winner.
+// feature). The dot form decides where it provably names the same winner: see
+// [Assigner].
 func SquaredDistance(x, c []float64) float64 { return squaredDistance(x, c) }
 
 func squaredDistance[T Float](x, c []T) T {

@@ -9,7 +9,9 @@
 // its documentation states: which terms, in which order, each operation
 // rounded separately. Faster code (several rows or centres at a time, pruned
 // searches) computes each output by that same sequence of operations, so it
-// vectorises across outputs and never within one. It follows that
+// vectorises across outputs and never within one. A search may also leave out
+// what provably cannot change its result; how it finds that is no part of the
+// definition. It follows that
 //
 //   - the result for a row is a function of that row alone, never of its place
 //     in a block, of the block's length or of a loop tail;
