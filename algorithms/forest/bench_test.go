@@ -1,10 +1,13 @@
 package forest
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -53,14 +56,48 @@ func BenchmarkTrain(b *testing.B) {
 	for i, v := range x {
 		t.X[i] = float64(v)
 	}
-	for b.Loop() {
-		r := trial.Run(b, func(b *engine.Builder) {
-			operators.Collect(b, "model", Train(t.Dataset(b), Params{LabelCol: "label", Task: Classification}))
-		}, engine.Parallelism(1))
-		m, err := ModelOf(r, "model")
-		if err != nil {
-			b.Fatal(err)
+	for _, task := range []Task{Classification, Regression} {
+		p := Params{LabelCol: "label", Task: task, NumTrees: 100}
+		if task == Regression { // of numbers, all of them different
+			t.Label = make([]float64, t.N)
+			r := draws(2)
+			for i := range t.Label {
+				t.Label[i] = label[i] + r.NormFloat64()
+			}
 		}
-		b.ReportMetric(float64(m.Summary.Nodes)/100, "nodes/tree")
+		for _, parallelism := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%v/%d", task, parallelism), func(b *testing.B) {
+				for b.Loop() {
+					r := trial.Run(b, func(b *engine.Builder) {
+						operators.Collect(b, "model", Train(t.Dataset(b), p))
+					}, engine.Parallelism(parallelism))
+					if _, err := model.Encoded(r, "model"); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPredict predicts rows one by one with 100 trees.
+func BenchmarkPredict(b *testing.B) {
+	x, label := generated(100_000, 28)
+	t := quantiles(x, 100_000, 28, label, 2)
+	p := Params{Task: Classification}.withDefaults(1)
+	r, _ := p.rules(28)
+	grower := newBuilder(t, r, newSampler(p))
+	m := &Model{Task: Classification, Classes: Classes{Values: []string{"0", "1"}}, Dim: 28, Trees: &tree.Ensemble{Features: make([]string, 28), Outputs: 2, Base: make([]float64, 2), Average: true, Single: true}}
+	for i := range 100 {
+		m.Trees.Trees = append(m.Trees.Trees, grower.grow(i))
+	}
+	row, out := make([]float64, 28), make([]float64, 2)
+	i := 0
+	for b.Loop() {
+		for j := range row {
+			row[j] = float64(x[i*28+j])
+		}
+		m.PredictProbability(row, out)
+		i = (i + 1) % 100_000
 	}
 }
