@@ -1,11 +1,6 @@
 package gbdt
 
-import (
-	"fmt"
-
-	"github.com/superstep-ml/superstep/algorithms/model"
-	"github.com/superstep-ml/superstep/algorithms/tree"
-)
+import "github.com/superstep-ml/superstep/algorithms/tree"
 
 // Leaves writes to dst, for each tree, the number of the node in which a row ends. A row that
 // has not Dim features, or a dst of another length, is left, and gives false.
@@ -44,27 +39,4 @@ func (m *Model) Contribute(row, dst []float64) bool {
 func (m *Model) explain() (*tree.Explainer, error) {
 	m.explaining.Do(func() { m.explainer, m.unexplained = m.Ensemble.Explainer(tree.ExplainOptions{}) })
 	return m.explainer, m.unexplained
-}
-
-// writeFurther writes the columns that predictions may have besides.
-func (m *Model) writeFurther(row []model.Cell, at *places, r *room) error {
-	if at.margin >= 0 {
-		copy(row[at.margin].MakeDense(len(r.margins)), r.margins)
-	}
-	if at.leaf >= 0 {
-		r.leaves = grown(r.leaves, len(m.Ensemble.Trees))
-		m.scorer.Leaves(r.x, r.leaves)
-		dst := row[at.leaf].MakeDense(len(r.leaves))
-		for i, n := range r.leaves {
-			dst[i] = float64(n)
-		}
-	}
-	if at.contribution >= 0 {
-		x, err := m.explain()
-		if err != nil {
-			return fmt.Errorf("contributions: %w", err)
-		}
-		x.Values(r.x, row[at.contribution].MakeDense(m.Contributions()))
-	}
-	return nil
 }

@@ -76,10 +76,7 @@ type Summary struct {
 }
 
 // room is working memory for a prediction.
-type room struct {
-	x, margins []float64
-	leaves     []int32
-}
+type room struct{ x, margins []float64 }
 
 var _ model.Binder = (*Model)(nil)
 

@@ -170,6 +170,17 @@ func TestPredictions(t *testing.T) {
 		}
 	}
 	require.Equal(t, table.N, seen)
+
+	x, margins, want := table.X, make([]float64, table.N*3), make([]float64, 3)
+	numbers := make([]float64, table.N)
+	require.True(t, m.MarginsRows(x, table.N, margins, 2) && m.PredictRows(x, table.N, numbers, 2))
+	for i := range table.N {
+		require.True(t, m.Margins(table.Row(i), want))
+		require.Equal(t, want, margins[3*i:3*i+3])
+		require.Equal(t, m.Predict(table.Row(i)), numbers[i])
+	}
+	require.False(t, m.PredictRows(x, table.N-1, numbers, 1))
+	require.False(t, m.MarginsRows(x, table.N, want, 1))
 }
 
 // What sparse rows leave out is missing, or 0, and dense rows say the same by NaN and 0.

@@ -59,93 +59,73 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 			outputs = append(outputs, arrow.Field{Name: name, Type: batch.VariableVectorType(), Nullable: true})
 		}
 	}
-	return model.ApplyRows(op, d, made, model.RowApplication{
+	return model.Apply(op, d, made, model.Application{
 		Op: "GBDTPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
 		Outputs: outputs,
-		Decode: func(file []byte) (model.Binder, error) {
+		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
 			m, err := Decode(file)
 			if err == nil && m.Objective.classes() != (label != nil) {
 				err = fmt.Errorf("the objective of the model is %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Objective)
 			} else if err == nil && label != nil {
 				err = m.Classes.Match(label)
 			}
-			return binder{m, o}, err
+			if err != nil {
+				return nil, err
+			}
+			p, err := newBatches(m, o, schema, arrow.NewSchema(outputs, nil))
+			if err != nil {
+				return nil, err
+			}
+			return p.compute, nil
 		},
 	})
 }
 
-// binder is a model with options.
-type binder struct {
-	*Model
-	options PredictOptions
-}
-
-// Bind implements model.Binder.
-func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
-
 // Bind implements model.Binder, with the columns that training named.
-func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, m.options()) }
-
-// options are those of a model that is applied by itself.
-func (m *Model) options() PredictOptions {
-	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
-}
-
-// places are the cells that a model writes, −1 for those that it does not.
-type places struct{ prediction, probability, margin, leaf, contribution int }
-
-func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	o := m.options()
 	in, err := m.reader(l, o.features())
 	if err != nil {
 		return nil, err
 	}
 	m.prepare()
-	at := places{l.Add(o.prediction()), -1, -1, -1, -1}
+	prediction, probability := l.Add(o.prediction()), -1
 	var classes []model.Cell
 	if m.Objective.classes() {
 		if classes, err = m.Classes.Cells(); err != nil {
 			return nil, err
 		}
-		at.probability = l.Add(o.probability())
-	}
-	for _, c := range []struct {
-		name string
-		cell *int
-	}{{o.MarginCol, &at.margin}, {o.LeafCol, &at.leaf}, {o.ContributionCol, &at.contribution}} {
-		if c.name != "" {
-			*c.cell = l.Add(c.name)
-		}
+		probability = l.Add(o.probability())
 	}
 	return func(row []model.Cell) error {
 		r := m.take()
 		defer m.give(r)
 		ok, err := in.read(row, r.x)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !ok {
-			at.setNull(row)
+		case !ok:
+			row[prediction].SetNull()
+			if probability >= 0 {
+				row[probability].SetNull()
+			}
 			return nil
 		}
 		m.scorer.Scores(r.x, r.margins)
 		if classes == nil {
-			row[at.prediction].SetFloat(m.decide(r.margins))
-		} else {
-			columns.SetCell(&row[at.prediction], &classes[int(m.decide(r.margins))])
-			m.probabilities(r.margins, row[at.probability].MakeDense(len(classes)))
+			row[prediction].SetFloat(m.decide(r.margins))
+			return nil
 		}
-		return m.writeFurther(row, &at, r)
+		columns.SetCell(&row[prediction], &classes[int(m.decide(r.margins))])
+		m.probabilities(r.margins, row[probability].MakeDense(len(classes)))
+		return nil
 	}, nil
 }
 
-// setNull gives a row null.
-func (at *places) setNull(row []model.Cell) {
-	for _, cell := range []int{at.prediction, at.probability, at.margin, at.leaf, at.contribution} {
-		if cell >= 0 {
-			row[cell].SetNull()
-		}
-	}
+// options are those of a model that is applied by itself.
+func (m *Model) options() PredictOptions {
+	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
 }
 
 // Transform adds the columns of Predict to rows.
