@@ -1,7 +1,6 @@
 package grow
 
 import (
-	"container/heap"
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
@@ -159,8 +158,9 @@ func (s *State) numbering(j *job, out []int32) []int32 {
 		}
 		return out
 	}
-	q := &splitQueue{j: j}
-	for next := int32(0); ; next = heap.Pop(q).(int32) {
+	q := &j.queue
+	q.nodes = q.nodes[:0]
+	for next := int32(0); ; next = q.pop() {
 		if left := j.nodes[next].left; left != 0 {
 			out = append(out, left, left+1)
 			q.follow(next)

@@ -1,9 +1,6 @@
 package grow
 
-import (
-	"container/heap"
-	"math"
-)
+import "math"
 
 // node is a node of a growing tree. Everything but rows is the same on every subtask, and
 // but sums, which are those of the features that the subtask looks at.
@@ -104,22 +101,41 @@ func (j *job) splits(n int32, p *Params) int64 {
 	return max(most, 1)
 }
 
-// splitQueue has nodes that are or may be split, that which comes first on top.
+// splitQueue is a heap of nodes that are or may be split, that which comes first on top.
 type splitQueue struct {
 	j     *job
 	nodes []int32
 }
 
-func (q *splitQueue) Len() int           { return len(q.nodes) }
-func (q *splitQueue) Less(x, y int) bool { return q.j.before(q.nodes[x], q.nodes[y]) }
-func (q *splitQueue) Swap(x, y int)      { q.nodes[x], q.nodes[y] = q.nodes[y], q.nodes[x] }
+func (q *splitQueue) push(n int32) {
+	q.nodes = append(q.nodes, n)
+	for i := len(q.nodes) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !q.j.before(q.nodes[i], q.nodes[up]) {
+			break
+		}
+		q.nodes[i], q.nodes[up] = q.nodes[up], q.nodes[i]
+		i = up
+	}
+}
 
-// Push and Pop are for package heap.
-func (q *splitQueue) Push(n any) { q.nodes = append(q.nodes, n.(int32)) }
-func (q *splitQueue) Pop() any {
-	n := q.nodes[len(q.nodes)-1]
-	q.nodes = q.nodes[:len(q.nodes)-1]
-	return n
+func (q *splitQueue) pop() int32 {
+	top, last := q.nodes[0], len(q.nodes)-1
+	q.nodes[0] = q.nodes[last]
+	q.nodes = q.nodes[:last]
+	for i := 0; ; {
+		first := i
+		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
+			if q.j.before(q.nodes[c], q.nodes[first]) {
+				first = c
+			}
+		}
+		if first == i {
+			return top
+		}
+		q.nodes[i], q.nodes[first] = q.nodes[first], q.nodes[i]
+		i = first
+	}
 }
 
 // follow adds the children of a node that was split.
@@ -127,7 +143,7 @@ func (q *splitQueue) follow(n int32) {
 	left := q.j.nodes[n].left
 	for c := left; c <= left+1; c++ {
 		if v := &q.j.nodes[c]; v.left != 0 || v.open {
-			heap.Push(q, c)
+			q.push(c)
 		}
 	}
 }

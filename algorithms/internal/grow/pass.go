@@ -1,7 +1,6 @@
 package grow
 
 import (
-	"container/heap"
 	"fmt"
 	"math"
 	"slices"
@@ -264,16 +263,16 @@ func (s *State) pick(j *job) {
 func (s *State) pickFirst(j *job) {
 	q := &j.queue
 	if len(q.nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
-		heap.Push(q, int32(0))
+		q.push(0)
 	}
 	for len(q.nodes) > 0 && j.nodes[q.nodes[0]].left != 0 {
-		q.follow(heap.Pop(q).(int32))
+		q.follow(q.pop())
 		j.turns++
 	}
 	budget := int64(s.p.MaxLeaves - 1 - j.turns)
 	s.looked = s.looked[:0]
 	for need := int64(0); len(q.nodes) > 0 && need < budget; {
-		n := heap.Pop(q).(int32)
+		n := q.pop()
 		s.looked = append(s.looked, n)
 		if j.nodes[n].left == 0 {
 			s.picked = append(s.picked, n)
@@ -281,7 +280,7 @@ func (s *State) pickFirst(j *job) {
 		need += j.splits(n, &s.p)
 	}
 	for _, n := range s.looked {
-		heap.Push(q, n)
+		q.push(n)
 	}
 	slices.Sort(s.picked)
 }

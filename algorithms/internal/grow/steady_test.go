@@ -1,0 +1,93 @@
+//go:build !race
+
+// The race detector allocates for itself, which is not what is counted here.
+
+package grow
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// TestTreesAllocateThemselves: a superstep allocates what its trees consist of, which are a
+// few slices each, and nothing for a row, a node, a level or a histogram.
+func TestTreesAllocateThemselves(t *testing.T) {
+	const few, many = 5, 25
+	for _, leafWise := range []bool{false, true} {
+		for p := 1; p <= 2; p++ {
+			rng := rand.New(rand.NewPCG(3, 5))
+			params := Params{MaxDepth: 5, LeafWise: leafWise}
+			if leafWise {
+				params.MaxDepth, params.MaxLeaves = -1, 32
+			}
+			x, kinds := randomProblem(rng, 3000, &params)
+			x.trees, x.bag, x.large = 1, make([][]int32, 1), true
+			for f := range x.features {
+				x.features[f].Categorical = false
+				x.features[f].Cuts = make([]float32, x.features[f].Bins)
+			}
+			x.g, x.h = x.g[:1], x.h[:1]
+			l := x.layout(rng, kinds)
+			nodes := 0
+			mallocs := func(rounds int) float64 {
+				g, err := New(params)
+				require.NoError(t, err)
+				g.packedFrom = 0
+				begin := func(ctx *comqueue.ComContext) error {
+					own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
+					s, ok := g.Lookup(ctx)
+					if !ok {
+						if s, err = g.Open(ctx, x.data(l, own.Lo, own.Hi)); err != nil {
+							return err
+						}
+					}
+					x.begin(s, params, own)
+					return nil
+				}
+				job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
+					q := comqueue.New(b, "growth").Add(begin)
+					for _, stage := range g.Stages() {
+						q.Add(stage)
+					}
+					q.Add(func(ctx *comqueue.ComContext) error {
+						if ctx.TaskID() == 0 {
+							nodes = len(g.State(ctx).Tree(0).Nodes)
+						}
+						return nil
+					})
+					engine.Collect(q.SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec(), "rows")
+					return nil
+				})
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(p), engine.Shards(8), engine.CheckBroadcasts(false))
+				runtime.ReadMemStats(&after)
+				require.NoError(t, err)
+				r.Release()
+				return float64(after.Mallocs - before.Mallocs)
+			}
+			least := func(rounds int) float64 {
+				best := math.Inf(1)
+				for range 3 {
+					best = min(best, mallocs(rounds))
+				}
+				return best
+			}
+			each := (least(many) - least(few)) / (many - few) / float64(p)
+			what := fmt.Sprintf("leaf-wise %v, %d subtasks: %.1f allocations for a tree of %d nodes", leafWise, p, each, nodes)
+			t.Log(what)
+			require.Greater(t, nodes, 40, what)
+			require.Less(t, each, 8.0, what)
+		}
+	}
+}
