@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
@@ -35,6 +37,8 @@ func estimators() []model.Kind {
 		kind("naivebayes", "classes by naive Bayes", naivebayes.Decode),
 		kind("fm", "numbers or two classes by a factorisation machine", fm.Decode),
 		kind("mlp", "numbers or classes by a multilayer perceptron", mlp.Decode),
+		kind("gbdt", "numbers, classes or ranks by gradient boosted trees", gbdt.Decode),
+		kind("forest", "numbers or classes by a forest of trees", forest.Decode),
 	}
 }
 

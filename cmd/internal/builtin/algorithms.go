@@ -22,6 +22,8 @@ var algorithms = []program{
 	training[SVRTrain]("svr", "numbers by linear support vectors"),
 	training[FMTrain]("fm", "numbers or two classes by a factorisation machine"),
 	training[MLPTrain]("mlp", "numbers or classes by a multilayer perceptron"),
+	training[GBDTTrain]("gbdt", "numbers, classes or ranks by gradient boosted trees"),
+	training[ForestTrain]("forest", "numbers or classes by a random forest, extra trees or a single tree"),
 	training[GLMTrain]("glm", "means by generalised linear models: Gaussian, binomial, Poisson, gamma, Tweedie"),
 }
 
@@ -33,6 +35,7 @@ type kindOf struct {
 	margins     bool   // it holds margins, no probabilities
 	curve       bool   // models have a record of their training
 	terms       bool   // models have coefficients
+	trees       bool   // models are trees, for which features have importances
 }
 
 var kindsOf = map[string]kindOf{
@@ -45,6 +48,8 @@ var kindsOf = map[string]kindOf{
 	"linear-svr": {goal: numbersGoal, prediction: "prediction", curve: true, terms: true},
 	"glm":        {goal: numbersGoal, prediction: "prediction", curve: true, terms: true},
 	"fm":         {goal: numbersGoal, prediction: "prediction", probability: "probability", curve: true, terms: true},
+	"gbdt":       {goal: numbersGoal, prediction: "prediction", probability: "probability", curve: true, trees: true},
+	"forest":     {goal: numbersGoal, prediction: "prediction", probability: "probability", trees: true},
 	"mlp":        {goal: numbersGoal, prediction: "prediction", probability: "probability", curve: true},
 }
 

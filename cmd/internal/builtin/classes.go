@@ -4,6 +4,8 @@ import (
 	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/linear"
@@ -48,6 +50,10 @@ func classesOf(m model.Model) []string {
 		return m.Classes.Values
 	case *mlp.Model:
 		return m.Classes.Values
+	case *gbdt.Model:
+		return m.Classes.Values
+	case *forest.Model:
+		return m.Classes.Values
 	}
 	return nil
 }
@@ -84,6 +90,10 @@ func predictionColumn(m model.Model) string {
 		named = m.PredictionCol
 	case *mlp.Model:
 		named = m.PredictionCol
+	case *gbdt.Model:
+		named = m.PredictionCol
+	case *forest.Model:
+		named = m.PredictionCol
 	}
 	if named == "" {
 		named = kindsOf[m.Kind()].prediction
@@ -103,6 +113,10 @@ func probabilityColumn(m model.Model) string {
 	case *fm.Model:
 		named = m.ProbabilityCol
 	case *mlp.Model:
+		named = m.ProbabilityCol
+	case *gbdt.Model:
+		named = m.ProbabilityCol
+	case *forest.Model:
 		named = m.ProbabilityCol
 	}
 	if named == "" {

@@ -45,6 +45,10 @@ func TestEveryAlgorithm(t *testing.T) {
 		{"glm --family gamma --link log --label 'Petal width' --features 'Petal length'", `(?m)^  Petal length +0\.\d+ +0\.\d+ +\d+\.\d+ +\S+$`, "coefficients"},
 		{"fm --task regression --label 'Petal width' --features 'Petal length,Sepal length'", `(?m)^rmse +0\.20`, "loss"},
 		{"mlp --task classification --hidden 8 --l2 0.001 --max-iter 50", `(?m)^accuracy +(1|0\.9[5-9]\d*)$`, "auto"},
+		{"gbdt --objective softmax --rounds 20 --max-depth 3", `(?m)^accuracy +0\.97333\d*$`, "importance"},
+		{"gbdt --objective squared --label 'Petal width' --rounds 50 --learning-rate 0.2", `(?m)^r2 +0\.99`, "importance"},
+		{"forest --task classification --trees 20", `(?m)^accuracy +(1|0\.99\d*)$`, "importance"},
+		{"forest --task regression --label 'Petal width' --trees 20", `(?m)^r2 +0\.9`, "importance"},
 		{"naivebayes", `(?m)^accuracy +0\.96$`, "auto"},
 	} {
 		line := "train " + x.flags + " --input iris.csv --test iris.csv --model m.json --if-exists replace"
@@ -106,6 +110,35 @@ func TestOtherFiles(t *testing.T) {
 	w.ok("predict --model h.json --input higgs.tsv --no-header --output h.parquet")
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("evaluate --input h.parquet --kind binary --label c0 --score probability_1"))
 	require.Regexp(t, `(?m)^auc +0\.702029$`, w.ok("train logistic --input h.parquet --features "+strings.Join(higgsFeatures(), ",")+" --label c0 --l2 0.1 --model p.json --test h.parquet"))
+}
+
+// Trees read text and missing values as they are, stop early on the rows of --test, and rank
+// the rows of queries.
+func TestTrees(t *testing.T) {
+	w := newWorkplace(t)
+	const flags = " --input titanic.csv --label survived --features age,fare,pclass,sex,embarked --model m.json --if-exists replace"
+	out := w.ok("train forest --task classification --method single-tree --max-depth 2" + flags)
+	require.Regexp(t, `(?m)^  sex +0\.\d+ +124\.426 +891 +1$`, out, "of the tree's first split, as anywhere")
+	w.ok("predict --model m.json --input titanic.csv --output p.csv")
+	require.Len(t, w.table("p.csv"), 891, "rows with missing values too")
+	inspected := w.ok("inspect m.json --plot i.png --plot-of importance")
+	require.Contains(t, inspected, "single-tree")
+	w.picture("i.png")
+
+	out = w.ok("train gbdt --objective logistic --early-stopping 5 --learning-rate 0.5 --metrics logloss,auc --test titanic.csv --validation 0.25 --plot l.svg --plot-of loss" + flags)
+	require.Regexp(t, `(?m)^  set +logloss +auc$`, out)
+	require.Regexp(t, `(?m)^  validation +0\.\d+ +0\.8\d+$`, out)
+	w.picture("l.svg")
+	w.write("q.libsvm", strings.Repeat("2 qid:1 1:3 2:1\n1 qid:1 1:2\n0 qid:1 1:1\n0 qid:2 2:5\n1 qid:2 1:9\n", 4))
+	out = w.ok("train gbdt --objective lambdamart --input q.libsvm --rounds 10 --min-child-weight -1 --metrics ndcg@2 --model m.json --if-exists replace")
+	require.Regexp(t, `(?m)^  train +1$`, out)
+	w.fails(2, "train gbdt --objective logistic --early-stopping 5"+flags, "needs rows that are not trained on")
+	w.fails(2, "train gbdt --objective logisic"+flags, "logisic")
+	w.fails(2, "train gbdt --objective logistic --plot x.png --plot-of coefficients"+flags, "the model has none")
+	w.fails(2, "train forest --task classification --plot x.png --plot-of loss"+flags, "no iterations")
+	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")
+	w.fails(1, "train gbdt --objective lambdamart --group query"+flags, `no column "query"`)
+	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
 }
 
 // higgsFeatures are the columns of higgs.tsv that the model reads.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -66,8 +67,8 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 }
 
 // read adds the rows of files. Columns of CSV that a model reads get the types it was
-// trained on; the others are inferred. Rows of LibSVM get as many features as the model has.
-func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input) (*engine.Dataset, error) {
+// trained on, numbers any unless exact names them; the others are inferred. Rows of LibSVM get as many features as the model has.
+func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	switch a.form(path) {
 	case libsvmForm:
 		size := 0
@@ -84,15 +85,18 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input) (*
 	if err != nil {
 		return nil, err
 	}
-	rows := operators.ReadCSV(b, path, operators.CSVOptions{Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: typesOf(inputs)})
+	rows := operators.ReadCSV(b, path, operators.CSVOptions{Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: typesOf(inputs, exact)})
 	return rows, nil
 }
 
-// typesOf returns the types that CSV files are read with for a model: a number may be any.
-func typesOf(inputs []model.Input) map[string]string {
+// typesOf returns the types that CSV files are read with for a model: a number may be any,
+// unless exact names its column.
+func typesOf(inputs []model.Input, exact []string) map[string]string {
 	types := map[string]string{}
 	for _, in := range inputs {
 		switch {
+		case slices.Contains(exact, in.Column):
+			types[in.Column] = in.Type
 		case strings.Contains(in.Type, "vector"), strings.Contains(in.Type, "sparse"):
 		case strings.HasPrefix(in.Type, "int"), strings.HasPrefix(in.Type, "uint"), strings.HasPrefix(in.Type, "float"):
 			types[in.Column] = "float64"

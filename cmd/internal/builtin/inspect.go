@@ -36,8 +36,11 @@ func Inspect(w io.Writer, path string, asJSON bool, rows int, plot, plotOf strin
 	if err != nil || plot == "" {
 		return err
 	}
-	if plotOf == "coefficients" {
+	switch plotOf {
+	case "coefficients":
 		return drawCoefficients(plot, p)
+	case "importance":
+		return drawImportance(plot, p)
 	}
 	return drawLoss(plot, p)
 }

@@ -16,10 +16,10 @@ func TestModelsThatCannotBeUsed(t *testing.T) {
 	w.write("short.json", whole[:len(whole)/2])
 	w.write("altered.json", strings.Replace(whole, `"rows":150`, `"rows":151`, 1))
 	w.write("newer.json", strings.Replace(whole, `"version":1`, `"version":9`, 1))
-	w.write("other.json", strings.Replace(whole, `"kind":"logistic"`, `"kind":"forest"`, 1))
+	w.write("other.json", strings.Replace(whole, `"kind":"logistic"`, `"kind":"jungle"`, 1))
 	w.write("none.json", "hello")
 	for name, want := range map[string]string{
-		"short.json": "short.json", "altered.json": "checksum", "newer.json": "newer", "other.json": `"forest"`,
+		"short.json": "short.json", "altered.json": "checksum", "newer.json": "newer", "other.json": `"jungle"`,
 		"none.json": "none.json", "absent.json": "no such file",
 	} {
 		for _, line := range []string{

@@ -119,6 +119,9 @@ func curve(p *plot.Plot, points plotter.XYs, c color.Color, dashed bool) (*plott
 // drawLoss draws what training reported of each iteration.
 func drawLoss(path string, about *portrait) error {
 	about = about.predicts()
+	if len(about.curves) > 0 {
+		return drawCurves(path, about)
+	}
 	var points plotter.XYs
 	for i, v := range about.loss {
 		if math.Abs(v) < 1e300 { // NaN is not
@@ -141,6 +144,32 @@ func drawLoss(path string, about *portrait) error {
 		p.Add(dots)
 	}
 	margins(p)
+	return savePlot(p, path)
+}
+
+// drawCurves draws what training measured on each set after each round.
+func drawCurves(path string, about *portrait) error {
+	p := canvas(about.Kind+": training", "round", about.lossName)
+	for i, s := range about.curves {
+		var points plotter.XYs
+		for round, v := range s.values {
+			if math.Abs(v) < 1e300 { // NaN is not
+				points = append(points, plotter.XY{X: float64(round + 1), Y: v})
+			}
+		}
+		if len(points) == 0 {
+			continue
+		}
+		line, err := curve(p, points, palette[i%len(palette)], i >= len(palette))
+		if err != nil {
+			return err
+		}
+		p.Legend.Add(clipped(s.name, 24), line)
+	}
+	p.Legend.Top = true
+	margins(p)
+	taken := 0.03 + float64(0.047*float64(min(len(about.curves), maxLegend))) // room for the legend
+	p.Y.Max += float64((p.Y.Max - p.Y.Min) * (taken / (1 - taken)))
 	return savePlot(p, path)
 }
 
@@ -215,17 +244,30 @@ func drawCoefficients(path string, about *portrait) error {
 	if len(about.coefficients) == 0 {
 		return fmt.Errorf("a model of kind %s has no coefficients to draw", about.Kind)
 	}
-	list := slices.Clone(about.coefficients)
+	return drawBars(path, about.Kind+": coefficients", "estimate", about.coefficients)
+}
+
+// drawImportance draws the shares that the most important features have in what splits won.
+func drawImportance(path string, about *portrait) error {
+	about = about.predicts()
+	if len(about.importance) == 0 {
+		return fmt.Errorf("a model of kind %s has no splits whose importance can be drawn", about.Kind)
+	}
+	return drawBars(path, about.Kind+": importance", "share of the gain", about.importance)
+}
+
+// drawBars draws the largest of some values.
+func drawBars(path, title, axis string, all []coefficient) error {
+	list := slices.Clone(all)
 	slices.SortStableFunc(list, func(a, b coefficient) int { return cmp.Compare(math.Abs(b.value), math.Abs(a.value)) })
 	left := len(list)
 	list = list[:min(len(list), shownTerms)]
 	left -= len(list)
 	slices.Reverse(list) // the largest at the top
-	title := about.Kind + ": coefficients"
 	if left > 0 {
 		title += fmt.Sprintf(", the %d largest of %d", len(list), len(list)+left)
 	}
-	p := canvas(title, "estimate", "")
+	p := canvas(title, axis, "")
 	values, labels := make(plotter.Values, len(list)), make([]string, len(list))
 	for i, c := range list {
 		values[i], labels[i] = c.value, clipped(c.name, 28)

@@ -32,7 +32,9 @@ type portrait struct {
 	facts        []fact
 	loss         []float64 // of training, by iteration
 	lossName     string
+	curves       []series // where there are several
 	coefficients []coefficient
+	importance   []coefficient
 }
 
 // fact is a line of a portrait.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/fm"
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
@@ -51,6 +53,17 @@ func (p *portrait) tables(m model.Model, feature func(i int) string) {
 		p.facts = append(p.facts, fact{"activation", m.Activation.String()})
 	case *naivebayes.Model:
 		p.naiveBayes(m, feature)
+	case *gbdt.Model:
+		p.boosted(m)
+		p.importances(m.Ensemble, func(i int) string {
+			if m.Columns != nil {
+				i = int(m.Columns[i])
+			}
+			return feature(i)
+		})
+	case *forest.Model:
+		p.outOfBag(m)
+		p.importances(m.Trees, feature)
 	case *prepare.ImputerModel:
 		t := tabled{Title: "put in place of missing values", Columns: []string{"column", "value"}}
 		for i, f := range m.Fills {

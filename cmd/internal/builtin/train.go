@@ -30,7 +30,7 @@ type TrainArgs struct {
 	Sparse   bool     `help:"Keep encoded features sparse: for text with very many values."`
 	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value."`
 	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
-	PlotOf   string   `enum:"auto,loss,coefficients,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
+	PlotOf   string   `enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
 	InputArgs
 }
 
@@ -41,6 +41,7 @@ const (
 	numbersGoal goal = iota
 	classesGoal
 	clustersGoal
+	ranksGoal
 )
 
 // trainer is the flags of a training: TrainArgs and those of the algorithm.
@@ -59,7 +60,16 @@ type columns struct {
 	features []string
 	label    string
 	weight   string
-	skip     bool // rows with missing values
+	group    string // of ranks
+	skip     bool   // rows with missing values
+}
+
+// A trainer that is a native reads text, as categories, and missing values as they are.
+type native interface{ native() }
+
+// A fitter trains with rows to measure on while it goes on; tested may be nil.
+type fitter interface {
+	fit(c columns, rows, tested *engine.Dataset) *engine.Dataset
 }
 
 func (a TrainArgs) common() TrainArgs { return a }
@@ -67,6 +77,9 @@ func (a TrainArgs) common() TrainArgs { return a }
 // validate refuses flags that cannot be meant; stage is the algorithm with its own.
 func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 	c := columns{vector: "features", label: a.Label, weight: a.Weight}
+	if g == ranksGoal {
+		c.group = "qid" // or another
+	}
 	if c.label == "" && g != clustersGoal {
 		c.label = "label"
 		if a.form(a.Input) != libsvmForm {
@@ -101,6 +114,8 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 		return errors.New("--plot-of loss: the training has no iterations to draw")
 	case a.PlotOf == "coefficients" && !kind.terms:
 		return errors.New("--plot-of coefficients: the model has none")
+	case a.PlotOf == "importance" && !kind.trees:
+		return errors.New("--plot-of importance is for trees")
 	}
 	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
 }
@@ -112,20 +127,21 @@ type plan struct {
 	reads  []string      // the columns of the file that are read
 }
 
-// arrange finds the features among the columns of a file.
-func (a TrainArgs) arrange(schema *arrow.Schema, g goal) (*plan, error) {
-	p := &plan{columns: columns{label: a.Label, weight: a.Weight, skip: a.Missing == "skip"}}
+// arrange finds the features among the columns of a file. raw says that text and missing
+// values are read as they are; group is the column of queries, if there is one.
+func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string) (*plan, error) {
+	p := &plan{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
 	if p.label == "" && g != clustersGoal {
 		p.label = "label" // of LibSVM
 	}
-	err := errors.Join(known("--label", a.Input, schema, a.Label), known("--weight", a.Input, schema, a.Weight), known("--features", a.Input, schema, a.Features...))
+	err := errors.Join(known("--label", a.Input, schema, a.Label), known("--weight", a.Input, schema, a.Weight), known("--features", a.Input, schema, a.Features...), known("--group", a.Input, schema, group))
 	if err != nil {
 		return nil, err
 	}
 	wanted := a.Features
 	if len(wanted) == 0 {
 		for _, n := range names(schema) {
-			if n != p.label && n != a.Weight && !(n == "label" && a.form(a.Input) == libsvmForm) {
+			if n != p.label && n != a.Weight && n != group && !(n == "label" && a.form(a.Input) == libsvmForm) {
 				wanted = append(wanted, n)
 			}
 		}
@@ -134,7 +150,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal) (*plan, error) {
 	for _, n := range wanted {
 		field, _ := schema.FieldsByName(n)
 		switch s := sortOf(field[0].Type); {
-		case s == texts && !a.Encode:
+		case s == texts && !a.Encode && !raw:
 			return nil, fmt.Errorf("column %q of %s is text: name the columns of numbers with --features, or have text made features with --encode", n, a.Input)
 		case s == others:
 			return nil, fmt.Errorf("column %q of %s is %s: name the columns to use with --features", n, a.Input, field[0].Type)
@@ -146,23 +162,24 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal) (*plan, error) {
 		return nil, fmt.Errorf("%s has no column left to predict from", a.Input)
 	}
 	p.reads = wanted
-	for _, n := range []string{p.label, p.weight} {
+	for _, n := range []string{p.label, p.weight, group} {
 		if n != "" {
 			p.reads = append(slices.Clone(p.reads), n)
 		}
 	}
-	p.route(a, schema, g, wanted, of)
+	p.route(a, schema, g, wanted, of, raw && !a.Encode)
 	return p, nil
 }
 
-// route decides between reading the columns as they are and a pipeline.
-func (p *plan) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []string, of [others][]string) {
+// route decides between reading the columns as they are, text too if raw says so, and a
+// pipeline.
+func (p *plan) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []string, of [others][]string, raw bool) {
 	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
 	if len(wanted) == 1 && len(of[vectors]) == 1 {
 		p.vector = wanted[0]
 		return
 	}
-	if !fill && len(of[texts]) == 0 && g != clustersGoal && len(of[vectors]) == 0 {
+	if !fill && (raw || len(of[texts]) == 0) && g != clustersGoal && len(of[vectors]) == 0 {
 		p.features = wanted
 		return
 	}
@@ -225,40 +242,66 @@ func build[A trainer](b *engine.Builder, a A) error {
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	p, err := args.arrange(rows.Schema(), a.goal())
+	_, raw := any(a).(native)
+	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()))
 	if err != nil {
+		return err
+	}
+	tested, err := args.tested(b, rows, p)
+	if err != nil || tested != nil && tested.Poisoned() {
 		return err
 	}
 	stage := a.stage(p.columns)
 	if len(p.stages) > 0 {
 		stage = pipeline.Pipeline{Stages: append(p.stages, stage)}
 	}
-	trained := stage.Fit(rows)
+	var trained *engine.Dataset
+	if f, ok := any(a).(fitter); ok && len(p.stages) == 0 {
+		trained = f.fit(p.columns, rows, tested)
+	} else {
+		trained = stage.Fit(rows)
+	}
 	operators.Collect(b, modelResult, trained)
 	writeModel(operators.Select(trained, model.Column), args.Model)
 	if err := mayDraw(b, args.Plot); err != nil {
 		return err
 	}
-	return args.after(b, a.goal(), p, stage, rows, trained)
+	return args.after(b, a.goal(), p, stage, rows, tested, trained)
 }
 
-// after adds evaluation and what plots need.
-func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, rows, trained *engine.Dataset) error {
-	tested := rows
-	if a.Test != "" {
-		var err error
-		if tested, err = a.readTest(b, rows.Schema(), p.reads); err != nil || tested.Poisoned() {
-			return err
-		}
-		if err := known("--test", a.Test, tested.Schema(), p.reads...); err != nil {
-			return err
-		}
+// groupOf returns the column of queries, where an algorithm ranks.
+func groupOf(a trainer, schema *arrow.Schema) string {
+	g, ok := a.(interface {
+		group(schema *arrow.Schema) string
+	})
+	if !ok {
+		return ""
+	}
+	return g.group(schema)
+}
+
+// tested returns the rows of --test, nil without.
+func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *plan) (*engine.Dataset, error) {
+	if a.Test == "" {
+		return nil, nil
+	}
+	tested, err := a.readTest(b, rows.Schema(), p)
+	if err != nil || tested.Poisoned() {
+		return tested, err
+	}
+	return tested, known("--test", a.Test, tested.Schema(), p.reads...)
+}
+
+// after adds evaluation and what plots need. Without rows to test on, tested is nil.
+func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, rows, tested, trained *engine.Dataset) error {
+	if tested == nil {
+		tested = rows
 	}
 	// Of the file only what is read: it may have columns of its own that are named as those
 	// which prediction adds.
 	rows, tested = operators.Select(rows, p.reads...), operators.Select(tested, p.reads...)
 	predicted := stage.Apply(tested, trained)
-	plot := a.plotOf(g)
+	plot := a.plotOf(g, kindsOf[stageKind(stage)])
 	switch {
 	case predicted.Poisoned():
 	case g == clustersGoal && (a.Test != "" || p.label != ""):
@@ -278,9 +321,9 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 
 // readTest reads the rows of --test, the columns of training with the types that they have
 // there.
-func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, columns []string) (*engine.Dataset, error) {
+func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *plan) (*engine.Dataset, error) {
 	var inputs []model.Input
-	for _, n := range columns {
+	for _, n := range p.reads {
 		field, _ := schema.FieldsByName(n)
 		switch kind := field[0].Type; sortOf(kind) {
 		case vectors:
@@ -289,11 +332,11 @@ func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, columns []s
 			inputs = append(inputs, model.Input{Column: n, Type: kind.String()})
 		}
 	}
-	return a.read(b, a.Test, inputs)
+	return a.read(b, a.Test, inputs, p.label, p.group)
 }
 
 // plotOf returns what --plot shows.
-func (a TrainArgs) plotOf(g goal) string {
+func (a TrainArgs) plotOf(g goal, kind kindOf) string {
 	switch {
 	case a.Plot == "":
 		return ""
@@ -303,6 +346,8 @@ func (a TrainArgs) plotOf(g goal) string {
 		return "clusters"
 	case g == classesGoal:
 		return "quality"
+	case !kind.curve && kind.trees:
+		return "importance"
 	}
 	return "loss"
 }
@@ -392,7 +437,7 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) error {
 
 // draw makes the picture.
 func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *engine.Result) error {
-	switch a.plotOf(g) {
+	switch a.plotOf(g, kindsOf[about.predicts().Kind]) {
 	case "clusters":
 		points, err := engine.Rows[point](r, pointsResult)
 		if err != nil {
@@ -411,6 +456,8 @@ func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *eng
 		return drawCurve(a.Plot, "roc", found.binary, on)
 	case "coefficients":
 		return drawCoefficients(a.Plot, about)
+	case "importance":
+		return drawImportance(a.Plot, about)
 	}
 	return drawLoss(a.Plot, about)
 }

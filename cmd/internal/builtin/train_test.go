@@ -72,7 +72,7 @@ func TestWrongTrainings(t *testing.T) {
 	}{
 		{2, "train", `expected "<what> ..."`},
 		{2, "train kmean --k 3", "did you mean kmeans?"},
-		{2, "train forest", "want one of kmeans"},
+		{2, "train woods", "want one of kmeans"},
 		{2, "train kmeans --input iris.csv" + model, "K is 0"},
 		{2, "train kmeans --input iris.csv --k 0" + model, "K is 0"},
 		{2, "train logistic --input iris.csv" + model, "--label is missing"},

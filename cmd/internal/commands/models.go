@@ -66,7 +66,7 @@ type InspectCommand struct {
 	Output outputForm `short:"o" enum:"text,json" default:"text" placeholder:"FORM" help:"text or json."`
 	Rows   int        `default:"20" placeholder:"N" help:"Rows of each table to print as text; 0 prints all (default: ${default})."`
 	Plot   string     `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
-	PlotOf string     `enum:"loss,coefficients" default:"loss" placeholder:"WHAT" help:"loss, the curve of training (the default), or coefficients."`
+	PlotOf string     `enum:"loss,coefficients,importance" default:"loss" placeholder:"WHAT" help:"loss, the curve of training (the default), coefficients, or importance, of features to trees."`
 }
 
 // Run shows it.

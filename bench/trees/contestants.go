@@ -1,0 +1,207 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/bench/internal/usage"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// peersScript trains with another library and prints an outcome.
+//
+//go:embed peers.py
+var peersScript string
+
+// task is what a contestant of ours is to do.
+type task struct {
+	Dir     string
+	Layout  rawrows.Layout
+	Threads int
+	Trees   int
+	Policy  string
+}
+
+// train adds the training to a job.
+func (t task) train(rows *engine.Dataset) *engine.Dataset {
+	if t.Policy == inForest {
+		return forest.Train(rows, forest.Params{VectorCol: rawrows.VectorColumn, LabelCol: rawrows.LabelColumn, Task: forest.Classification,
+			NumTrees: t.Trees, MaxDepth: -1, Seed: 1})
+	}
+	p := gbdt.Params{VectorCol: rawrows.VectorColumn, LabelCol: rawrows.LabelColumn, Objective: gbdt.Logistic, AbsentIsZero: t.Layout.Sparse(),
+		NumTrees: t.Trees, MaxDepth: 6, NoTrainMetrics: true}
+	if t.Policy == byLeaf {
+		p.GrowPolicy, p.MaxDepth, p.MaxLeaves = gbdt.LossGuide, -1, 255
+	}
+	return gbdt.Train(rows, p)
+}
+
+// run trains, predicts all rows, and measures the model on the others.
+func (t task) run() (outcome, error) {
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		rows, err := rawrows.Dataset(b, t.Dir, t.Layout)
+		if err == nil {
+			operators.Collect(b, "model", t.train(rows))
+		}
+		return err
+	})
+	before, err := usage.PeakRSS()
+	if err != nil {
+		before = 0 // not known on this system
+	}
+	began := time.Now()
+	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(t.Threads))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer result.Release()
+	out := outcome{Train: time.Since(began).Seconds()}
+	if peak, err := usage.PeakRSS(); err == nil {
+		width := int64(t.Layout.Width())
+		if t.Layout.Sparse() {
+			width += width / 2 // the indices
+		}
+		out.Peak = peak - before - 8*int64(t.Layout.Rows)*(width+1)
+	}
+	predict, err := predictor(result, t)
+	if err != nil {
+		return outcome{}, err
+	}
+	rows, err := readTable(t.Dir, t.Layout)
+	if err != nil {
+		return outcome{}, err
+	}
+	began = time.Now()
+	predict(rows)
+	out.Predict = time.Since(began).Seconds()
+	other := t.Layout
+	other.Rows = max(1, t.Layout.Rows/10)
+	if rows, err = readTable(filepath.Join(t.Dir, testDir), other); err != nil {
+		return outcome{}, err
+	}
+	out.LogLoss, out.AUC = measure(rows.labels, predict(rows))
+	return out, nil
+}
+
+// predictor returns what gives the probability that each row of a table is of class 1.
+func predictor(result *engine.Result, t task) (func(x *table) []float64, error) {
+	margins := func(e *tree.Ensemble, absent tree.Absent, x *table) []float64 {
+		s, out := e.Scorer(), make([]float64, x.layout.Rows*e.Outputs)
+		if x.layout.Sparse() {
+			s.Sparse(tree.CSR{RowPtr: x.starts, Col: x.indices, Val: x.values}, absent, out, t.Threads)
+		} else {
+			s.Dense(x.values, x.layout.Rows, out, t.Threads)
+		}
+		return out
+	}
+	if t.Policy == inForest {
+		m, err := forest.ModelOf(result, "model")
+		if err != nil {
+			return nil, err
+		}
+		return func(x *table) []float64 {
+			shares := margins(m.Trees, tree.AbsentIsMissing, x)
+			p := make([]float64, x.layout.Rows)
+			for i := range p {
+				p[i] = shares[2*i+1]
+			}
+			return p
+		}, nil
+	}
+	m, err := gbdt.ModelOf(result, "model")
+	if err != nil {
+		return nil, err
+	}
+	if m.Columns != nil {
+		return nil, fmt.Errorf("the model is over %d of the columns alone", len(m.Columns))
+	}
+	return func(x *table) []float64 {
+		absent := tree.AbsentIsMissing
+		if m.AbsentIsZero {
+			absent = tree.AbsentIsZero
+		}
+		p := margins(m.Ensemble, absent, x)
+		for i, v := range p {
+			p[i] = 1 / (1 + math.Exp(-v))
+		}
+		return p
+	}, nil
+}
+
+// table is rows in memory.
+type table struct {
+	layout  rawrows.Layout
+	values  []float64
+	indices []int32
+	starts  []int64
+	labels  []float64
+}
+
+// readTable reads the files of a table.
+func readTable(dir string, l rawrows.Layout) (*table, error) {
+	x := &table{layout: l, values: make([]float64, l.Rows*l.Width()), labels: make([]float64, l.Rows)}
+	if err := readFloats(filepath.Join(dir, rawrows.ValuesFile), x.values); err != nil {
+		return nil, err
+	}
+	if l.Sparse() {
+		raw, err := os.ReadFile(filepath.Join(dir, rawrows.IndicesFile))
+		if err != nil {
+			return nil, err
+		}
+		x.indices = make([]int32, len(raw)/4)
+		for i := range x.indices {
+			x.indices[i] = int32(binary.LittleEndian.Uint32(raw[4*i:]))
+		}
+		for i := range l.Rows + 1 {
+			x.starts = append(x.starts, int64(i*l.PerRow))
+		}
+	}
+	return x, readFloats(filepath.Join(dir, rawrows.LabelsFile), x.labels)
+}
+
+func readFloats(path string, into []float64) error {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	for i := range into {
+		into[i] = math.Float64frombits(binary.LittleEndian.Uint64(raw[8*i:]))
+	}
+	return nil
+}
+
+// measure returns the mean log-loss of probabilities, and the area under their ROC curve,
+// where equal ones count half.
+func measure(labels, p []float64) (logLoss, auc float64) {
+	order := make([]int, len(p))
+	for i := range p {
+		order[i] = i
+		logLoss -= math.Log(max(1e-15, 1-math.Abs(labels[i]-p[i])))
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(p[a], p[b]) })
+	var below, pairs, positive float64 // negatives with less, pairs in the right order
+	for i := 0; i < len(order); {
+		var ones, zeros float64
+		j := i
+		for ; j < len(order) && p[order[j]] == p[order[i]]; j++ {
+			ones += labels[order[j]]
+			zeros += 1 - labels[order[j]]
+		}
+		pairs += ones * (below + zeros/2)
+		below, positive, i = below+zeros, positive+ones, j
+	}
+	return logLoss / float64(len(p)), pairs / (positive * below)
+}

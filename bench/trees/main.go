@@ -1,0 +1,241 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+)
+
+// options are the flags.
+type options struct {
+	Python  string   `help:"A Python that has xgboost, lightgbm and scikit-learn; without one ours runs alone." placeholder:"FILE"`
+	Problem []string `help:"What to run: dense, sparse, leafwise, sparse-leafwise, forest." enum:"dense,sparse,leafwise,sparse-leafwise,forest" default:"dense,sparse,leafwise,sparse-leafwise,forest"`
+	Rounds  int      `help:"How often each contestant runs." default:"3"`
+	Trees   int      `help:"Trees, or rounds of boosting." default:"100"`
+	Threads []int    `help:"Numbers of threads to run with." default:"1,2"`
+	Scale   float64  `help:"Part of the rows to take." default:"1"`
+	Seed    uint64   `help:"Seed of the rows." default:"1"`
+	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
+}
+
+// The ways in which trees are grown.
+const (
+	byDepth  = "depth"
+	byLeaf   = "leaf"
+	inForest = "forest"
+)
+
+// problem is one of the problems.
+type problem struct {
+	Name   string
+	Layout rawrows.Layout
+	Policy string
+}
+
+var problems = []problem{
+	{"dense", rawrows.Layout{Rows: 1_000_000, Features: 28}, byDepth},
+	{"sparse", rawrows.Layout{Rows: 200_000, Features: 1000, PerRow: 50}, byDepth},
+	{"leafwise", rawrows.Layout{Rows: 1_000_000, Features: 28}, byLeaf},
+	{"sparse-leafwise", rawrows.Layout{Rows: 200_000, Features: 1000, PerRow: 50}, byLeaf},
+	{"forest", rawrows.Layout{Rows: 100_000, Features: 28}, inForest},
+}
+
+// outcome is what a contestant did, in seconds and bytes.
+type outcome struct {
+	Train   float64 `json:"train"`
+	Predict float64 `json:"predict"`
+	Peak    int64   `json:"peak"`
+	LogLoss float64 `json:"log_loss"`
+	AUC     float64 `json:"auc"`
+}
+
+// line is a contestant and what it did.
+type line struct {
+	Library string // of others, "" for ours
+	Threads int
+	Rounds  []outcome
+}
+
+func (l *line) title() string {
+	if l.Library == "" {
+		return fmt.Sprintf("ours, %d", l.Threads)
+	}
+	return fmt.Sprintf("%s, %d", l.Library, l.Threads)
+}
+
+func main() {
+	if text := os.Getenv(childVariable); text != "" {
+		exitOn(runChild(text, os.Stdout))
+		return
+	}
+	var o options
+	kong.Parse(&o, kong.Name("trees"), kong.Description("Compares boosted trees and forests on this engine with those of other libraries."), kong.UsageOnError())
+	exitOn(compare(&o, os.Stdout, os.Stderr))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "trees:", err)
+		os.Exit(1)
+	}
+}
+
+// compare runs everything and prints the tables.
+func compare(o *options, out, progress io.Writer) error {
+	switch {
+	case o.Rounds < 1 || o.Trees < 1 || !(o.Scale > 0 && o.Scale <= 1):
+		return errors.New("want at least 1 round and 1 tree, and a scale above 0 and at most 1")
+	case len(o.Threads) == 0 || slices.Min(o.Threads) < 1:
+		return errors.New("want numbers of threads of at least 1")
+	}
+	for _, p := range problems {
+		if !slices.Contains(o.Problem, p.Name) {
+			continue
+		}
+		p.Layout.Rows = int(math.Ceil(o.Scale * float64(p.Layout.Rows)))
+		if err := o.compareOn(p, out, progress); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// lines lists the contestants of a problem.
+func (o *options) lines(p problem) []*line {
+	libraries := []string{""}
+	switch {
+	case o.Python == "":
+	case p.Policy == inForest:
+		libraries = append(libraries, "scikit-learn")
+	default:
+		libraries = append(libraries, "xgboost", "lightgbm")
+	}
+	var all []*line
+	for _, threads := range o.Threads {
+		for _, library := range libraries {
+			all = append(all, &line{Library: library, Threads: threads})
+		}
+	}
+	return all
+}
+
+// compareOn makes one table. Every second round goes backwards.
+func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := prepare(dir, p.Layout, o.Seed); err != nil {
+		return err
+	}
+	all := o.lines(p)
+	for round := range o.Rounds {
+		order := slices.Clone(all)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, l := range order {
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", p.Name, round+1, o.Rounds, l.title())
+			got, err := o.runLine(l, p, dir)
+			if err != nil {
+				return fmt.Errorf("%s: %w", l.title(), err)
+			}
+			l.Rounds = append(l.Rounds, got)
+		}
+	}
+	return print(out, p, o.Trees, all)
+}
+
+// childVariable holds the task of a process that is to run a contestant.
+const childVariable = "SUPERSTEP_BENCH_TREES"
+
+// runChild runs a contestant and prints its outcome.
+func runChild(text string, w io.Writer) error {
+	var t task
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return err
+	}
+	got, err := t.run()
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w).Encode(got)
+}
+
+// runLine runs a contestant in a process of its own.
+func (o *options) runLine(l *line, p problem, dir string) (got outcome, err error) {
+	var child *exec.Cmd
+	if l.Library != "" {
+		child = exec.Command(o.Python, "-c", peersScript, dir, strconv.Itoa(p.Layout.Rows), strconv.Itoa(p.Layout.Features), strconv.Itoa(p.Layout.PerRow),
+			l.Library, strconv.Itoa(l.Threads), strconv.Itoa(o.Trees), p.Policy)
+		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads))
+	} else {
+		self, err := os.Executable()
+		if err != nil {
+			return got, err
+		}
+		text, err := json.Marshal(task{Dir: dir, Layout: p.Layout, Threads: l.Threads, Trees: o.Trees, Policy: p.Policy})
+		if err != nil {
+			return got, err
+		}
+		child = exec.Command(self)
+		child.Env = append(os.Environ(), childVariable+"="+string(text), "GOMAXPROCS="+strconv.Itoa(l.Threads))
+	}
+	child.Stderr = os.Stderr
+	text, err := child.Output()
+	if err != nil {
+		return got, err
+	}
+	return got, json.Unmarshal(text, &got)
+}
+
+// print writes the table: medians over the rounds, and the median of the ratios to ours with
+// as many threads in the same round.
+func print(w io.Writer, p problem, trees int, all []*line) error {
+	fmt.Fprintf(w, "%s: %d rows × %d features, %d trees; medians of %d rounds on %d CPUs\n\n",
+		p.Name, p.Layout.Rows, p.Layout.Features, trees, len(all[0].Rounds), runtime.NumCPU())
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "contestant\ttrain\tbest\ttimes ours\tmemory\ttimes ours\tpredict\ttimes ours\tlog-loss\tAUC\t")
+	for _, l := range all {
+		at := slices.IndexFunc(all, func(o *line) bool { return o.Library == "" && o.Threads == l.Threads })
+		column := func(of func(outcome) float64) (value, ratio float64) {
+			var values, ratios []float64
+			for i, r := range l.Rounds {
+				values = append(values, of(r))
+				ratios = append(ratios, of(r)/of(all[at].Rounds[i]))
+			}
+			return median(values), median(ratios)
+		}
+		train, trainRatio := column(func(o outcome) float64 { return o.Train })
+		memory, memoryRatio := column(func(o outcome) float64 { return float64(o.Peak) })
+		predict, predictRatio := column(func(o outcome) float64 { return o.Predict })
+		best := slices.MinFunc(l.Rounds, func(a, b outcome) int { return int(math.Copysign(1, a.Train-b.Train)) }).Train
+		fmt.Fprintf(tw, "%s\t%.3f s\t%.3f s\t%.2f\t%.0f MB\t%.2f\t%.3f s\t%.2f\t%.5f\t%.5f\t\n", l.title(),
+			train, best, trainRatio, memory/1e6, memoryRatio, predict, predictRatio, l.Rounds[0].LogLoss, l.Rounds[0].AUC)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// median returns the middle value, of an even number the lower one of the two.
+func median(all []float64) float64 {
+	sorted := slices.Clone(all)
+	slices.Sort(sorted)
+	return sorted[(len(sorted)-1)/2]
+}
