@@ -28,7 +28,8 @@ const maxLeaves = 1 << 17
 //     are in no set. Where they go with those of the set here, a node for them is put before
 //     that one, with a copy of what is behind the set; a tree of more than 131,072 leaves
 //     that comes of it is an error.
-//   - Blanks in the names of features become underscores.
+//   - Blanks in the names of features become underscores. Names of categories are not
+//     written: LightGBM is given their codes.
 func (m *Model) Encode() ([]byte, error) {
 	b, err := m.encode()
 	if err != nil {

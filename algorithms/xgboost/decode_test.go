@@ -2,9 +2,11 @@ package xgboost
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,4 +119,71 @@ func TestToyOf14(t *testing.T) {
 	for i := range want {
 		require.InDelta(t, want[i], got[i], 2e-6*max(1, math.Abs(want[i])), "row %d", i)
 	}
+}
+
+// The categories of a data frame have their names, in the order of their codes.
+func TestCategoriesOfDataFrames(t *testing.T) {
+	m, err := Load("testdata/frame.json")
+	require.NoError(t, err)
+	e := m.Ensemble
+	require.Equal(t, [][]string{{"red", "green", "blue", "no colour"}, nil, {"40", "10", "30"}}, e.Categories)
+	var want struct {
+		Colour     []*string
+		Weight     []float64
+		Size       []string
+		Prediction []float64
+	}
+	data, err := os.ReadFile("testdata/frame.expected.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(data, &want))
+	var rows [][]float64
+	for i := range want.Prediction {
+		colour := math.NaN()
+		if want.Colour[i] != nil {
+			colour = float64(slices.Index(e.Categories[0], *want.Colour[i]))
+		}
+		rows = append(rows, []float64{colour, want.Weight[i], float64(slices.Index(e.Categories[2], want.Size[i]))})
+	}
+	require.Len(t, rows, 20)
+	requireNear(t, want.Prediction, allPredictions(m, rows), "predictions")
+	// The names are not written, what they mean is.
+	file, err := m.Encode()
+	require.NoError(t, err)
+	back, err := Decode(file)
+	require.NoError(t, err)
+	require.Equal(t, []string{"c", "float", "c"}, back.Types)
+	requireNear(t, want.Prediction, allPredictions(back, rows), "predictions")
+
+	for wrong, change := range map[string][2]string{
+		"enc: it has 2 columns: there are 3":                {`{"offsets":[],"values":[]},`, ``},
+		"enc[0]: offset 2 is below the one before":          {`"offsets":[0,3,8`, `"offsets":[0,8,3`},
+		"enc[0].offsets[4]: it is 99: want":                 {`12,21]`, `12,99]`},
+		"enc[0].values[0]: it is 999: want an integer":      {`"values":[114`, `"values":[999`},
+		"enc[2].values: it is text: want an array of numbe": {`"values":[40,10,30]`, `"values":"x"`},
+	} {
+		text, err := os.ReadFile("testdata/frame.json")
+		require.NoError(t, err)
+		changed := strings.Replace(string(text), change[0], change[1], 1)
+		require.NotEqual(t, string(text), changed)
+		_, err = Decode([]byte(changed))
+		require.ErrorContains(t, err, wrong)
+	}
+}
+
+// A Scorer gives what a walk from node to node does.
+func TestScorer(t *testing.T) {
+	eachModel(t, func(version, name, path string) {
+		if !strings.HasSuffix(path, ".json") {
+			return
+		}
+		_, rows := readExpected(t, version)
+		m, err := Load(path)
+		require.NoError(t, err)
+		s := m.Ensemble.Scorer()
+		for _, row := range rows {
+			got := make([]float64, m.Ensemble.Outputs)
+			s.Scores(row, got)
+			requireNear(t, margins(m.Ensemble, row), got, describe(version, path))
+		}
+	})
 }

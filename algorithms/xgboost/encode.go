@@ -28,6 +28,7 @@ var written = []int{2, 1, 0}
 //   - Averages are divided out. Leaves with values for several outputs become trees for
 //     each output.
 //   - Trees with weights other than 1 are of the booster dart.
+//   - Names of categories are not written: XGBoost is given their codes.
 //
 // A node that takes zeros for missing, where its zeros go the other way than its threshold
 // sends them, has no form in XGBoost: that is an error, as is what float32 cannot hold.
