@@ -101,7 +101,7 @@ func (a *Assigner[T]) Effort() float64 {
 	if a.filter != nil && a.filter.usable {
 		return 30 + float64(1.5*d) + float64(0.75*k) + float64(0.11*k*d)
 	}
-	return 100 + k*d
+	return 100 + float64(k*d)
 }
 
 // Assign writes to near and dist the nearest centre of each of the n rows of x and
