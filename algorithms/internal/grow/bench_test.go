@@ -77,6 +77,7 @@ func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int)
 			part := *data
 			part.Rows = r.Len()
 			part.Blocks = []bins.Block{{Stride: d, Bins: data.Blocks[0].Bins[r.Lo*d : r.Hi*d]}}
+			var err error
 			if s, err = g.Open(ctx, &part); err != nil {
 				return err
 			}
@@ -98,7 +99,6 @@ func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int)
 		}
 		return nil
 	}
-	var leaves []int32
 	end := func(ctx *comqueue.ComContext) error {
 		s, m := g.State(ctx), margins.Get(ctx)
 		nodes := s.Tree(0).Nodes
@@ -110,7 +110,6 @@ func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int)
 		})
 		return nil
 	}
-	_ = leaves
 	trial.Run(b, func(builder *engine.Builder) {
 		q := comqueue.New(builder, "growth").Add(begin)
 		for _, stage := range g.Stages() {

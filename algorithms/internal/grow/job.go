@@ -41,8 +41,7 @@ type job struct {
 	features []int32   // that the tree looks at
 	levels   [][]int32 // that each level looks at; nil where all of them
 
-	leafSums []int64 // fine sums of the nodes
-	grown    Grown
+	grown Grown
 }
 
 // before tells which of two open leaves is split first: that of larger gain, then the one

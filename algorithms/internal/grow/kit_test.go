@@ -235,6 +235,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 		own := shared.Split(n, ctx.NumTask(), ctx.TaskID())
 		s, ok := g.Lookup(ctx)
 		if !ok {
+			var err error
 			if s, err = g.Open(ctx, x.data(l, own.Lo, own.Hi)); err != nil {
 				return err
 			}

@@ -31,14 +31,6 @@ type problem struct {
 // exact are sums.
 type exact []*big.Int
 
-func (e exact) plus(o exact) exact {
-	sum := make(exact, len(e))
-	for i := range e {
-		sum[i] = new(big.Int).Add(e[i], o[i])
-	}
-	return sum
-}
-
 func (e exact) float(i int) float64 { return float64(e[i].Int64()) }
 
 func (e exact) isZero() bool {

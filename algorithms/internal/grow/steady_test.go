@@ -47,6 +47,7 @@ func TestTreesAllocateThemselves(t *testing.T) {
 					own := shared.Split(len(x.bins), ctx.NumTask(), ctx.TaskID())
 					s, ok := g.Lookup(ctx)
 					if !ok {
+						var err error
 						if s, err = g.Open(ctx, x.data(l, own.Lo, own.Hi)); err != nil {
 							return err
 						}
