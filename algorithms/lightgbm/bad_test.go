@@ -227,21 +227,32 @@ func diverted(depth int) tree.Tree {
 	return t
 }
 
-// Missing values that go with a set find their way by copies.
+// Missing values that go with a set find their way by copies, of splits by other features
+// too.
 func TestDiverted(t *testing.T) {
 	m := small()
 	m.Ensemble.Trees[0] = diverted(5)
 	for i := range m.Ensemble.Trees[0].Nodes {
-		m.Ensemble.Trees[0].Nodes[i].Value = float64(i)
+		n := &m.Ensemble.Trees[0].Nodes[i]
+		n.Value = float64(i)
+		if !n.Leaf() {
+			n.Feature = int32(i % 3 % 2)
+			if i%5 == 0 { // the other way round
+				n.Flags |= tree.SetRight
+			}
+		}
 	}
 	data, err := m.Encode()
 	require.NoError(t, err)
 	back, err := Decode(data)
 	require.NoError(t, err)
 	require.Greater(t, len(back.Ensemble.Trees[0].Nodes), len(m.Ensemble.Trees[0].Nodes))
-	for _, x := range []float64{math.NaN(), -1, 0, 1, 2, 3, 31, 32, 1e9} {
-		row := []float64{0, x}
-		require.Equal(t, margins(m.Ensemble, row), margins(back.Ensemble, row), "category %v", x)
+	values := []float64{math.NaN(), -1, 0, 1, 2, 3, 31, 32, 1e9}
+	for _, x := range values {
+		for _, y := range values {
+			row := []float64{x, y}
+			require.Equal(t, margins(m.Ensemble, row), margins(back.Ensemble, row), "categories %v", row)
+		}
 	}
 }
 

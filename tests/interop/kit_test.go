@@ -18,7 +18,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/lightgbm"
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
 // pythons returns the Pythons that have a module.
@@ -270,6 +272,29 @@ func requireNear(t testing.TB, want, got []float64, share float64, what string) 
 	for i := range want {
 		require.LessOrEqual(t, math.Abs(got[i]-want[i]), share*max(1, math.Abs(want[i])),
 			"%s: number %d is %v, not %v", what, i, got[i], want[i])
+	}
+}
+
+// What is written is read back as something that gives the same, which takes no Python.
+func TestReadBack(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	rows := drawRows(r, 100, true)
+	for name, m := range xgboostModels(t, r) {
+		for _, encode := range []func() ([]byte, error){m.Encode, m.EncodeUBJSON} {
+			data, err := encode()
+			require.NoError(t, err, name)
+			back, err := xgboost.Decode(data)
+			require.NoError(t, err, name)
+			requireNear(t, allMargins(m.Ensemble, rows), allMargins(back.Ensemble, rows), 1e-6, name)
+		}
+	}
+	rows = drawRows(r, 100, false)
+	for name, m := range lightgbmModels(t, r) {
+		data, err := m.Encode()
+		require.NoError(t, err, name)
+		back, err := lightgbm.Decode(data)
+		require.NoError(t, err, name)
+		requireNear(t, allMargins(m.Ensemble, rows), allMargins(back.Ensemble, rows), 1e-12, name)
 	}
 }
 
