@@ -19,11 +19,7 @@ import (
 // Models of three versions give what those versions said of them: margins, predictions, the
 // leaves in which rows end, and the margins of the first round alone.
 func TestModelsOfXGBoost(t *testing.T) {
-	all := map[string]expected{}
-	rows := map[string][][]float64{}
-	for _, v := range versions {
-		all[v], rows[v] = readExpected(t, v)
-	}
+	all, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
 		what := describe(version, path)
 		want, ok := all[version].Cases[name]
@@ -58,6 +54,7 @@ func TestModelsOfXGBoost(t *testing.T) {
 
 // What was read is written, in both formats, and read again as the same.
 func TestRoundTrip(t *testing.T) {
+	_, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
 		what := describe(version, path)
 		m, err := Load(path)
@@ -67,8 +64,7 @@ func TestRoundTrip(t *testing.T) {
 			require.NoError(t, err, what)
 			back, err := Decode(data)
 			require.NoError(t, err, what+format)
-			_, rows := readExpected(t, version)
-			requireNear(t, allMargins(m.Ensemble, rows), allMargins(back.Ensemble, rows), what+format)
+			requireNear(t, allMargins(m.Ensemble, rows[version]), allMargins(back.Ensemble, rows[version]), what+format)
 			if name != "softprob" && name != "parallel" && name != "softmax" && name != "dart-softprob" && name != "two" && name != "quantile" {
 				// The others have a base for each output, which goes into leaves.
 				require.Empty(t, tree.Diff(m.Ensemble, back.Ensemble), what+format)
@@ -172,15 +168,15 @@ func TestCategoriesOfDataFrames(t *testing.T) {
 
 // A Scorer gives what a walk from node to node does.
 func TestScorer(t *testing.T) {
+	_, rows := readAll(t)
 	eachModel(t, func(version, name, path string) {
 		if !strings.HasSuffix(path, ".json") {
 			return
 		}
-		_, rows := readExpected(t, version)
 		m, err := Load(path)
 		require.NoError(t, err)
 		s := m.Ensemble.Scorer()
-		for _, row := range rows {
+		for _, row := range rows[version] {
 			got := make([]float64, m.Ensemble.Outputs)
 			s.Scores(row, got)
 			requireNear(t, margins(m.Ensemble, row), got, describe(version, path))

@@ -45,6 +45,15 @@ func readExpected(t testing.TB, version string) (expected, [][]float64) {
 	return want, rows
 }
 
+// readAll reads what all versions said.
+func readAll(t testing.TB) (map[string]expected, map[string][][]float64) {
+	all, rows := map[string]expected{}, map[string][][]float64{}
+	for _, v := range versions {
+		all[v], rows[v] = readExpected(t, v)
+	}
+	return all, rows
+}
+
 // margins goes through the trees node by node, by the definitions of package tree.
 func margins(e *tree.Ensemble, row []float64) []float64 {
 	sums, counts := make([]float64, e.Outputs), make([]float64, e.Outputs)

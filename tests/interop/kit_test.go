@@ -51,25 +51,26 @@ func pythons(t *testing.T, module string) []string {
 
 // task is what worker.py is asked to do.
 type task struct {
-	Library     string         `json:"library"`
-	Do          string         `json:"do"`
-	Model       string         `json:"model"`
-	Rows        [][]any        `json:"rows"`
-	Names       []string       `json:"names,omitempty"`
-	Types       []string       `json:"types,omitempty"`
-	Categorical []int          `json:"categorical,omitempty"`
-	Sparse      bool           `json:"sparse,omitempty"`
-	Params      map[string]any `json:"params,omitempty"`
-	Rounds      int            `json:"rounds,omitempty"`
-	Label       []float64      `json:"label,omitempty"`
-	Group       []int          `json:"group,omitempty"`
+	Library     string           `json:"library"`
+	Do          string           `json:"do"`
+	Model       string           `json:"model"`
+	Rows        [][]any          `json:"rows"`
+	Columns     map[string][]any `json:"columns,omitempty"` // in place of rows
+	Names       []string         `json:"names,omitempty"`
+	Types       []string         `json:"types,omitempty"`
+	Categorical []int            `json:"categorical,omitempty"`
+	Sparse      bool             `json:"sparse,omitempty"`
+	Params      map[string]any   `json:"params,omitempty"`
+	Rounds      int              `json:"rounds,omitempty"`
+	Label       []float64        `json:"label,omitempty"`
+	Group       []int            `json:"group,omitempty"`
 }
 
 type answer struct {
 	Version            string
 	Margin, Prediction []float64
 	Rounds             int
-	Outputs            map[string][]float64
+	Texts              []string
 	Error              string
 }
 
@@ -148,8 +149,8 @@ func drawRows(r *rand.Rand, n int, single bool) [][]float64 {
 	return rows
 }
 
-// forest says what ensembles are drawn.
-type forest struct {
+// drawing says what ensembles are drawn.
+type drawing struct {
 	trees, outputs int
 	single         bool
 	average        bool
@@ -160,7 +161,7 @@ type forest struct {
 }
 
 // draw returns an ensemble with all that nodes can be.
-func (f forest) draw(r *rand.Rand) *tree.Ensemble {
+func (f drawing) draw(r *rand.Rand) *tree.Ensemble {
 	e := &tree.Ensemble{Outputs: f.outputs, Base: f.base, Average: f.average, Single: f.single}
 	for i := range features {
 		e.Features = append(e.Features, "x "+string(rune('a'+i)))
@@ -184,7 +185,7 @@ func (f forest) draw(r *rand.Rand) *tree.Ensemble {
 }
 
 // split gives a node children, so that right ones do not always follow left ones.
-func (f forest) split(r *rand.Rand, t *tree.Tree, at, depth int) {
+func (f drawing) split(r *rand.Rand, t *tree.Tree, at, depth int) {
 	n := &t.Nodes[at]
 	n.Value, n.Cover, n.Count = r.NormFloat64()/8, float64(1+r.IntN(100)), int64(r.IntN(100))
 	if depth == 0 || r.IntN(8) == 0 {

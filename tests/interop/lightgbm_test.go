@@ -53,7 +53,7 @@ func unknown(a answer, objective string) bool {
 
 func lightgbmModels(t *testing.T, r *rand.Rand) map[string]*lightgbm.Model {
 	models := map[string]*lightgbm.Model{}
-	add := func(name, objective string, f forest, change ...func(*lightgbm.Model)) {
+	add := func(name, objective string, f drawing, change ...func(*lightgbm.Model)) {
 		f.zeros = true
 		m, err := lightgbm.New(f.draw(r), objective, f.outputs)
 		require.NoError(t, err)
@@ -63,22 +63,22 @@ func lightgbmModels(t *testing.T, r *rand.Rand) map[string]*lightgbm.Model {
 		models[name] = m
 	}
 	for _, name := range lightgbm.Objectives() {
-		f := forest{trees: 5, outputs: 1, base: []float64{0.3}}
+		f := drawing{trees: 5, outputs: 1, base: []float64{0.3}}
 		if name == "multiclass" || name == "multiclassova" {
 			f.trees, f.outputs, f.base = 7, 3, []float64{0.1, -0.4, 0.25}
 		}
 		add(name, name, f)
 	}
 	one := []float64{-0.7}
-	add("none", "", forest{trees: 5, outputs: 1, base: one})
-	add("sigmoid", "binary", forest{trees: 5, outputs: 1, base: one}, func(m *lightgbm.Model) { m.Parameters = map[string]string{"sigmoid": "0.6"} })
-	add("sqrt", "regression", forest{trees: 5, outputs: 1, base: one}, func(m *lightgbm.Model) { m.Parameters = map[string]string{"sqrt": ""} })
-	add("single", "regression", forest{trees: 25, outputs: 1, single: true, base: one})
-	add("weights", "regression", forest{trees: 6, outputs: 1, weights: true, base: one})
-	add("average", "regression", forest{trees: 9, outputs: 1, average: true, base: one})
-	add("average classes", "multiclass", forest{trees: 8, outputs: 3, average: true, base: []float64{1, 2, 3}})
-	add("vectors", "multiclass", forest{trees: 4, outputs: 3, vectors: true, average: true, base: []float64{0, 0, 0}})
-	add("no trees", "regression", forest{outputs: 1, base: one})
+	add("none", "", drawing{trees: 5, outputs: 1, base: one})
+	add("sigmoid", "binary", drawing{trees: 5, outputs: 1, base: one}, func(m *lightgbm.Model) { m.Parameters = map[string]string{"sigmoid": "0.6"} })
+	add("sqrt", "regression", drawing{trees: 5, outputs: 1, base: one}, func(m *lightgbm.Model) { m.Parameters = map[string]string{"sqrt": ""} })
+	add("single", "regression", drawing{trees: 25, outputs: 1, single: true, base: one})
+	add("weights", "regression", drawing{trees: 6, outputs: 1, weights: true, base: one})
+	add("average", "regression", drawing{trees: 9, outputs: 1, average: true, base: one})
+	add("average classes", "multiclass", drawing{trees: 8, outputs: 3, average: true, base: []float64{1, 2, 3}})
+	add("vectors", "multiclass", drawing{trees: 4, outputs: 3, vectors: true, average: true, base: []float64{0, 0, 0}})
+	add("no trees", "regression", drawing{outputs: 1, base: one})
 	return models
 }
 

@@ -27,7 +27,7 @@ func predictions(m *xgboost.Model, rows [][]float64) []float64 {
 // xgboostModels draws models of every objective and of all that ensembles can be.
 func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 	models := map[string]*xgboost.Model{}
-	add := func(name, objective string, f forest, change ...func(*xgboost.Model)) {
+	add := func(name, objective string, f drawing, change ...func(*xgboost.Model)) {
 		m, err := xgboost.New(f.draw(r), objective, f.outputs)
 		require.NoError(t, err)
 		for _, c := range change {
@@ -36,7 +36,7 @@ func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 		models[name] = m
 	}
 	for _, name := range xgboost.Objectives() {
-		f := forest{trees: 5, outputs: 1, single: true, base: []float64{0.3}}
+		f := drawing{trees: 5, outputs: 1, single: true, base: []float64{0.3}}
 		if name == "multi:softprob" || name == "multi:softmax" {
 			f.trees, f.outputs, f.base = 7, 3, []float64{0.1, -0.4, 0.25}
 		}
@@ -46,24 +46,24 @@ func xgboostModels(t *testing.T, r *rand.Rand) map[string]*xgboost.Model {
 		add(name, name, f)
 	}
 	for _, base := range []float64{-12, -4.6, 4.6, 9.3, 40} {
-		add(fmt.Sprintf("base %v", base), "binary:logistic", forest{trees: 3, outputs: 1, single: true, base: []float64{base}})
+		add(fmt.Sprintf("base %v", base), "binary:logistic", drawing{trees: 3, outputs: 1, single: true, base: []float64{base}})
 	}
 	for _, base := range []float64{-80, -3, 5} {
-		add(fmt.Sprintf("mean %v", base), "count:poisson", forest{trees: 3, outputs: 1, single: true, base: []float64{base}})
+		add(fmt.Sprintf("mean %v", base), "count:poisson", drawing{trees: 3, outputs: 1, single: true, base: []float64{base}})
 	}
 	one := []float64{-0.7}
-	add("double", "reg:squarederror", forest{trees: 6, outputs: 1, base: one})
-	add("dart", "reg:squarederror", forest{trees: 6, outputs: 1, single: true, weights: true, base: one})
-	add("dart classes", "multi:softprob", forest{trees: 8, outputs: 3, single: true, weights: true, base: []float64{0, 1, 2}})
-	add("average", "reg:squarederror", forest{trees: 9, outputs: 1, single: true, average: true, base: one})
-	add("forest", "reg:squarederror", forest{trees: 6, outputs: 1, single: true, average: true, base: one},
+	add("double", "reg:squarederror", drawing{trees: 6, outputs: 1, base: one})
+	add("dart", "reg:squarederror", drawing{trees: 6, outputs: 1, single: true, weights: true, base: one})
+	add("dart classes", "multi:softprob", drawing{trees: 8, outputs: 3, single: true, weights: true, base: []float64{0, 1, 2}})
+	add("average", "reg:squarederror", drawing{trees: 9, outputs: 1, single: true, average: true, base: one})
+	add("forest", "reg:squarederror", drawing{trees: 6, outputs: 1, single: true, average: true, base: one},
 		func(m *xgboost.Model) { m.ParallelTrees = 6 })
-	add("targets", "reg:squarederror", forest{trees: 6, outputs: 3, single: true, base: []float64{1, 2, 3}})
-	add("vectors", "reg:squarederror", forest{trees: 4, outputs: 3, single: true, vectors: true, average: true, base: []float64{1, 1, 1}})
-	add("vector classes", "multi:softprob", forest{trees: 4, outputs: 4, single: true, vectors: true, base: []float64{0, 0, 0, 0}})
-	add("no trees", "binary:logistic", forest{outputs: 1, single: true, base: []float64{12}})
-	add("no class trees", "multi:softprob", forest{outputs: 3, single: true, base: []float64{1, 2, 3}})
-	add("parallel classes", "multi:softprob", forest{trees: 11, outputs: 3, single: true, base: []float64{0.5, 0.5, 0.5}},
+	add("targets", "reg:squarederror", drawing{trees: 6, outputs: 3, single: true, base: []float64{1, 2, 3}})
+	add("vectors", "reg:squarederror", drawing{trees: 4, outputs: 3, single: true, vectors: true, average: true, base: []float64{1, 1, 1}})
+	add("vector classes", "multi:softprob", drawing{trees: 4, outputs: 4, single: true, vectors: true, base: []float64{0, 0, 0, 0}})
+	add("no trees", "binary:logistic", drawing{outputs: 1, single: true, base: []float64{12}})
+	add("no class trees", "multi:softprob", drawing{outputs: 3, single: true, base: []float64{1, 2, 3}})
+	add("parallel classes", "multi:softprob", drawing{trees: 11, outputs: 3, single: true, base: []float64{0.5, 0.5, 0.5}},
 		func(m *xgboost.Model) { m.ParallelTrees = 2 })
 	return models
 }

@@ -81,20 +81,22 @@ def onnx(task):
     import onnxruntime
 
     session = onnxruntime.InferenceSession(task["model"])
-    x = table(task["rows"])
     feed = {}
-    for i, node in enumerate(session.get_inputs()):
+    for node in session.get_inputs():
+        values = task["columns"][node.name]
         if node.type == "tensor(string)":
-            feed[node.name] = np.array([[str(v)] for v in task["texts"][node.name]], dtype=object)
+            feed[node.name] = np.array([[v] for v in values], dtype=object)
         else:
             kind = np.float32 if node.type == "tensor(float)" else np.float64
-            part = x if len(session.get_inputs()) == 1 else x[:, i : i + 1]
-            feed[node.name] = part.astype(kind)
-    answer = {"version": onnxruntime.__version__, "outputs": {}}
-    for node, got in zip(session.get_outputs(), session.run(None, feed)):
-        text = got.dtype == object
-        answer["outputs"][node.name] = [str(v) for v in got.ravel()] if text else flat(got)
-    return answer
+            feed[node.name] = table([[v] for v in values]).astype(kind)
+    names = [node.name for node in session.get_outputs()]
+    made = dict(zip(names, session.run(None, feed)))
+    return {
+        "version": onnxruntime.__version__,
+        "texts": [str(v) for v in made["prediction"].ravel()],
+        "prediction": [] if made["prediction"].dtype == object else flat(made["prediction"]),
+        "margin": flat(made.get("probability", [])),
+    }
 
 
 answers = []
