@@ -3,6 +3,7 @@
 package forest
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,10 +26,10 @@ func TestGrowingAllocatesTheTreeAlone(t *testing.T) {
 		}
 		b := newBuilder(tab, rules{criterion: c, tried: 2, depth: 20, minLeaf: 1, minSplit: 2}, newSampler(Params{Sampling: Bootstrap, SampleShare: 1}))
 		for range 3 {
-			b.grow(1)
+			b.grow(context.Background(), 1)
 		}
 		nodes := 0
-		allocs := testing.AllocsPerRun(5, func() { nodes = len(b.grow(1).Nodes) })
+		allocs := testing.AllocsPerRun(5, func() { nodes = len(b.grow(context.Background(), 1).Nodes) })
 		require.Greater(t, nodes, 500)
 		require.LessOrEqual(t, allocs, 2.0) // nodes and values
 	}

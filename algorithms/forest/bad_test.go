@@ -145,7 +145,7 @@ func TestStartMustSuit(t *testing.T) {
 	fails(t, table, other, "Start has AbsentIsZero false")
 	other = p
 	other.OOBScore, other.Seed = true, 9
-	fails(t, table, other, "Start drew its rows otherwise", "seed 1")
+	fails(t, table, other, "it drew them otherwise", "seed 1")
 	other.Seed = 1
 	fails(t, classes(8, 60, 3, 2), other, "it was grown on others")
 }

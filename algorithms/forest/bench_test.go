@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -43,7 +44,7 @@ func BenchmarkTree(b *testing.B) {
 	b.ResetTimer()
 	nodes := 0
 	for i := range b.N {
-		nodes += len(grower.grow(i).Nodes)
+		nodes += len(grower.grow(context.Background(), i).Nodes)
 	}
 	b.ReportMetric(float64(nodes)/float64(b.N), "nodes")
 }
@@ -80,6 +81,25 @@ func BenchmarkTrain(b *testing.B) {
 	}
 }
 
+// BenchmarkMemory trains 10 trees of these rows where each of two subtasks has a copy of
+// all, and where it has not.
+func BenchmarkMemory(b *testing.B) {
+	x, label := generated(100_000, 28)
+	t := trial.Table{N: 100_000, D: 28, X: make([]float64, len(x)), Label: label}
+	for i, v := range x {
+		t.X[i] = float64(v)
+	}
+	for _, memory := range []int64{1 << 30, 4 << 20, 1 << 20} {
+		b.Run(fmt.Sprintf("%d KiB", memory>>10), func(b *testing.B) {
+			for b.Loop() {
+				trial.Run(b, func(b *engine.Builder) {
+					operators.Collect(b, "model", Train(t.Dataset(b), Params{LabelCol: "label", Task: Classification, NumTrees: 10, Memory: memory}))
+				}, engine.Parallelism(2))
+			}
+		})
+	}
+}
+
 // BenchmarkPredict predicts rows one by one with 100 trees.
 func BenchmarkPredict(b *testing.B) {
 	x, label := generated(100_000, 28)
@@ -89,7 +109,7 @@ func BenchmarkPredict(b *testing.B) {
 	grower := newBuilder(t, r, newSampler(p))
 	m := &Model{Task: Classification, Classes: Classes{Values: []string{"0", "1"}}, Dim: 28, Trees: &tree.Ensemble{Features: make([]string, 28), Outputs: 2, Base: make([]float64, 2), Average: true, Single: true}}
 	for i := range 100 {
-		m.Trees.Trees = append(m.Trees.Trees, grower.grow(i))
+		m.Trees.Trees = append(m.Trees.Trees, grower.grow(context.Background(), i))
 	}
 	row, out := make([]float64, 28), make([]float64, 2)
 	i := 0

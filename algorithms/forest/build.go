@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"context"
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
@@ -41,8 +42,9 @@ func newBuilder(t *table, r rules, s *sampler) *builder {
 	return &builder{t: t, rules: r, sampler: s, finder: newFinder(t, r)}
 }
 
-// grow grows a tree by its number. The tree's memory is its own.
-func (b *builder) grow(number int) tree.Tree {
+// grow grows a tree by its number. The tree's memory is its own. It is cut short when the
+// context ends.
+func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	b.draw(number)
 	var all sums
 	for i := range b.entries {
@@ -50,18 +52,18 @@ func (b *builder) grow(number int) tree.Tree {
 		all.w += int64(b.entries[i].w)
 	}
 	b.total = all.w
-	return b.run(number, waiting{hi: len(b.entries), key: rootKey, sums: all})
+	return b.run(ctx, number, waiting{hi: len(b.entries), key: rootKey, sums: all})
 }
 
 // run grows a tree, by its number, from a node, which has the entries.
-func (b *builder) run(number int, from waiting) tree.Tree {
+func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	b.nodes, b.sets, b.values, b.waiting = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting[:0]
 	b.leaves = 1
 	b.finder.narrow = b.t.classes == 2 && from.sums.w < 1<<32
 	random := shared.NewRandom(b.rules.seed, purposeFeatures, -1, number)
 	b.nodes = append(b.nodes, tree.Node{})
 	b.open(from, random)
-	for len(b.waiting) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) {
+	for len(b.waiting) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) && ctx.Err() == nil {
 		b.divide(b.next(), random)
 	}
 	t := tree.Tree{Nodes: append([]tree.Node(nil), b.nodes...), Weight: 1}

@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"context"
 	"math"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestSetsOfCategoriesAreTheBest(t *testing.T) {
 		tab, err := p.table(false)
 		require.NoError(t, err)
 		b := newBuilder(tab, rule, newSampler(Params{Sampling: Whole}))
-		got := b.grow(0)
+		got := b.grow(context.Background(), 0)
 		f := &reference{p: p, t: tab, r: rule, s: newScorer(rule.criterion, tab), times: make([]uint8, len(p.label))}
 		var rows []int
 		for i := range f.times {
@@ -95,7 +96,7 @@ func TestRandomSetsPartRows(t *testing.T) {
 		tab, err := p.table(false)
 		require.NoError(t, err)
 		rule := rules{criterion: Gini, tried: 2, depth: 6, minLeaf: 1, minSplit: 2, random: true, seed: seed}
-		got := newBuilder(tab, rule, newSampler(Params{Sampling: Whole})).grow(0)
+		got := newBuilder(tab, rule, newSampler(Params{Sampling: Whole})).grow(context.Background(), 0)
 		splits += len(got.Nodes) / 2
 		counts := map[int32]int64{}
 		for i := range p.label {
@@ -120,7 +121,7 @@ func TestLeavesAreBounded(t *testing.T) {
 	rule := rules{criterion: Gini, tried: 6, depth: 30, minLeaf: 1, minSplit: 2}
 	grow := func(leaves int) tree.Tree {
 		rule.leaves = leaves
-		return newBuilder(tab, rule, newSampler(Params{Sampling: Whole})).grow(0)
+		return newBuilder(tab, rule, newSampler(Params{Sampling: Whole})).grow(context.Background(), 0)
 	}
 	const leaves = 12
 	got := grow(leaves)

@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -198,7 +199,7 @@ func (t *table) count(slot []int64, e *entry) {
 
 // answer takes the sums and the ranges of all subtasks: it splits the branches that were
 // asked about, and grows, of those whose rows were sent, the ones that are this subtask's.
-func (l *levels) answer(all []int64, ranges []float64, rows []uint8) error {
+func (l *levels) answer(ctx context.Context, all []int64, ranges []float64, rows []uint8) error {
 	l.large = l.large[len(l.asked):]
 	for i, b := range l.asked {
 		n := l.need(b)
@@ -206,7 +207,7 @@ func (l *levels) answer(all []int64, ranges []float64, rows []uint8) error {
 		all = all[n:]
 	}
 	l.small = l.small[len(l.sent):]
-	return l.grow(rows)
+	return l.grow(ctx, rows)
 }
 
 // decide splits a branch, leaves it a leaf, or has it try more features. same says that all

@@ -46,7 +46,7 @@ func TestPredictionIsTheMeanOverTrees(t *testing.T) {
 
 // Forests learn: the generated labels are told far better than by chance.
 func TestForestsLearn(t *testing.T) {
-	for method, trees := range map[forest.Method]int{forest.RandomForest: 20, forest.ExtraTrees: 20, forest.SingleTree: 1} {
+	for method, trees := range map[forest.Method]int{forest.RandomForest: 12, forest.ExtraTrees: 12, forest.SingleTree: 1} {
 		m := train(t, numbers(1, 1000, 5), forest.Params{LabelCol: "label", Method: method, NumTrees: trees})
 		test := numbers(2, 200, 5)
 		var errors, spread float64

@@ -1,6 +1,7 @@
 package forest
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -247,7 +248,7 @@ func TestTreesAreThoseOfTheReference(t *testing.T) {
 					rows = append(rows, i)
 				}
 			}
-			got := b.grow(number)
+			got := b.grow(context.Background(), number)
 			splits += len(got.Nodes) / 2
 			if len(rows) == 0 {
 				require.Len(t, got.Nodes, 1)

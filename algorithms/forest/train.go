@@ -170,7 +170,7 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	}
 	for i := range g.params.Start.Trees.Trees {
 		if err := s.bag.add(i, &g.params.Start.Trees.Trees[i]); err != nil {
-			return fmt.Errorf("Start: %w", err)
+			return fmt.Errorf("the forest of Start: %w", err)
 		}
 	}
 	return nil
@@ -222,10 +222,7 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 	var out []uint8
 	s.mine = s.mine[:0]
 	for n := s.number + ctx.TaskID(); n < g.until(s); n += ctx.NumTask() {
-		if err := ctx.Context().Err(); err != nil {
-			return err
-		}
-		t := s.builder.grow(n)
+		t := s.builder.grow(ctx.Context(), n)
 		if ctx.NumTask() == 1 {
 			s.mine = append(s.mine, t)
 		} else {
@@ -233,7 +230,7 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 		}
 	}
 	grown.Put(ctx, out)
-	return nil
+	return ctx.Context().Err()
 }
 
 // until returns the number of trees after this superstep.
@@ -297,7 +294,7 @@ func answer(ctx *comqueue.ComContext) error {
 	if l == nil {
 		return nil
 	}
-	if err := l.answer(asked.Get(ctx), ranges.Get(ctx), received.Get(ctx)); err != nil {
+	if err := l.answer(ctx.Context(), asked.Get(ctx), ranges.Get(ctx), received.Get(ctx)); err != nil {
 		return err
 	}
 	twigs.Put(ctx, l.grown)
@@ -381,9 +378,9 @@ func (p Params) fits() error {
 	s := p.Start.Summary
 	switch {
 	case p.Start.AbsentIsZero != p.AbsentIsZero:
-		return fmt.Errorf("Start has AbsentIsZero %v, and the parameters %v", p.Start.AbsentIsZero, p.AbsentIsZero)
+		return fmt.Errorf("the forest of Start has AbsentIsZero %v, and the parameters %v", p.Start.AbsentIsZero, p.AbsentIsZero)
 	case p.OOBScore && (s.Seed != p.Seed || s.Sampling != p.Sampling || s.Share != p.SampleShare):
-		return fmt.Errorf("OOBScore is set, and Start drew its rows otherwise (seed %d, %v of %v; the parameters say seed %d, %v of %v), so that nobody knows which trees drew a row: take the same, or leave OOBScore out", s.Seed, s.Sampling, s.Share, p.Seed, p.Sampling, p.SampleShare)
+		return fmt.Errorf("with OOBScore the forest of Start must have drawn its rows as these parameters do, and it drew them otherwise (seed %d, %v of %v; the parameters say seed %d, %v of %v), or nobody knows which trees drew a row: take the same, or leave OOBScore out", s.Seed, s.Sampling, s.Share, p.Seed, p.Sampling, p.SampleShare)
 	}
 	return nil
 }
@@ -393,9 +390,9 @@ func (g growing) same(in inputs, trees *tree.Ensemble, f *bins.Facts) error {
 	s := g.params.Start
 	switch {
 	case !slices.Equal(s.inputs, in):
-		return fmt.Errorf("Start reads %v, and the rows have %v: want the same columns", s.inputs, in)
+		return fmt.Errorf("the forest of Start reads %v, and the rows have %v: want the same columns", s.inputs, in)
 	case s.Classes.Type != f.LabelType || !slices.Equal(s.Classes.Values, f.Classes):
-		return fmt.Errorf("Start knows the classes %s, of type %s, and the labels are %s, of type %s", listed(s.Classes.Values), s.Classes.Type, listed(f.Classes), f.LabelType)
+		return fmt.Errorf("the forest of Start knows the classes %s, of type %s, and the labels are %s, of type %s", listed(s.Classes.Values), s.Classes.Type, listed(f.Classes), f.LabelType)
 	}
 	for j := range max(len(s.Trees.Categories), len(trees.Categories)) {
 		if j >= len(s.Trees.Categories) || j >= len(trees.Categories) || !slices.Equal(s.Trees.Categories[j], trees.Categories[j]) {

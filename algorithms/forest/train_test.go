@@ -77,9 +77,9 @@ func TestMemoryChangesNoBit(t *testing.T) {
 		table trial.Table
 		p     forest.Params
 	}{
-		"two classes":    {classes(1, 250, 6, 2), forest.Params{Task: forest.Classification, OOBScore: true, MinSplitGain: 0.001}},
+		"two classes":    {classes(1, 150, 6, 2), forest.Params{Task: forest.Classification, OOBScore: true, MinSplitGain: 0.001}},
 		"three classes":  {classes(2, 150, 5, 3), forest.Params{Task: forest.Classification, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", MaxFeatures: "1"}},
-		"numbers":        {numbers(3, 250, 6), forest.Params{WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
+		"numbers":        {numbers(3, 150, 6), forest.Params{WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
 		"random splits":  {numbers(4, 150, 5), forest.Params{Method: forest.ExtraTrees}},
 		"bounded leaves": {numbers(4, 150, 5), forest.Params{MaxLeaves: 12}},
 		"wild":           {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Sampling: forest.Subset}},
@@ -89,7 +89,7 @@ func TestMemoryChangesNoBit(t *testing.T) {
 			p := c.p
 			p.LabelCol = "label"
 			if p.Method != forest.SingleTree {
-				p.NumTrees = 5
+				p.NumTrees = 3
 			}
 			want, err := train(t, c.table, p, engine.Parallelism(1)).Encode()
 			require.NoError(t, err)
@@ -108,12 +108,12 @@ func TestSameBits(t *testing.T) {
 		table trial.Table
 		p     forest.Params
 	}{
-		"two classes":      {classes(1, 300, 6, 2), forest.Params{Task: forest.Classification, NumTrees: 30, OOBScore: true}},
-		"three classes":    {classes(2, 200, 5, 3), forest.Params{Task: forest.Classification, NumTrees: 9, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", OOBScore: true}},
-		"numbers":          {numbers(3, 300, 6), forest.Params{NumTrees: 25, WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
-		"random splits":    {numbers(4, 200, 5), forest.Params{NumTrees: 7, Method: forest.ExtraTrees}},
-		"wild":             {trial.Wild(150, 5), forest.Params{NumTrees: 8, WeightCol: "weight", OOBScore: true}},
-		"wild and bounded": {trial.Wild(150, 5), forest.Params{Task: forest.Classification, NumTrees: 8, MaxLeaves: 9, WeightCol: "weight", Sampling: forest.Subset}},
+		"two classes":      {classes(1, 150, 6, 2), forest.Params{Task: forest.Classification, NumTrees: 26, MaxDepth: 5, OOBScore: true}},
+		"three classes":    {classes(2, 120, 5, 3), forest.Params{Task: forest.Classification, NumTrees: 5, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", OOBScore: true}},
+		"numbers":          {numbers(3, 150, 6), forest.Params{NumTrees: 5, WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
+		"random splits":    {numbers(4, 120, 5), forest.Params{NumTrees: 4, Method: forest.ExtraTrees}},
+		"wild":             {trial.Wild(120, 5), forest.Params{NumTrees: 4, WeightCol: "weight", OOBScore: true}},
+		"wild and bounded": {trial.Wild(120, 5), forest.Params{Task: forest.Classification, NumTrees: 4, MaxLeaves: 9, WeightCol: "weight", Sampling: forest.Subset}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := c.p

@@ -2,6 +2,7 @@ package forest
 
 import (
 	"container/heap"
+	"context"
 	"encoding/binary"
 	"math"
 
@@ -28,7 +29,7 @@ func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 
 // grow grows what is below those of the branches sent that are this subtask's: every
 // tasks-th. rows is what all subtasks sent.
-func (l *levels) grow(rows []uint8) error {
+func (l *levels) grow(ctx context.Context, rows []uint8) error {
 	parts := make([][][]uint8, len(l.sent))
 	for range l.tasks {
 		if len(l.sent) == 0 {
@@ -53,14 +54,14 @@ func (l *levels) grow(rows []uint8) error {
 		if i%l.tasks != l.task {
 			continue
 		}
-		t := l.twig(b, parts[i])
+		t := l.twig(ctx, b, parts[i])
 		l.grown = appendTree(binary.LittleEndian.AppendUint32(l.grown, uint32(i)), &t)
 	}
-	return nil
+	return ctx.Err()
 }
 
 // twig grows what is below a branch on its rows.
-func (l *levels) twig(b *branch, parts [][]uint8) tree.Tree {
+func (l *levels) twig(ctx context.Context, b *branch, parts [][]uint8) tree.Tree {
 	var all []uint8
 	for _, p := range parts {
 		all = append(all, p...)
@@ -91,7 +92,7 @@ func (l *levels) twig(b *branch, parts [][]uint8) tree.Tree {
 	if len(w.spare) < n {
 		w.spare = make([]entry, n)
 	}
-	return w.run(b.sprout.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
+	return w.run(ctx, b.sprout.number, waiting{hi: n, depth: int32(b.depth), key: b.key, sums: b.sums})
 }
 
 // attach puts the twigs of all subtasks where their branches are.
