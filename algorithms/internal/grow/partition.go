@@ -78,15 +78,7 @@ func (s *State) partition(r *rule, rows []int32) int {
 		table := r.table(d.Layout)
 		left = kernel.PartitionRows(rows, bytes, stride, &table, rows, s.spare)
 	} else {
-		right := s.spare[:0]
-		for _, row := range rows {
-			if r.sends(row, f, d) {
-				rows[left] = row
-				left++
-			} else {
-				right = append(right, row)
-			}
-		}
+		left = s.partitionSparse(r, rows)
 	}
 	copy(rows[left:], s.spare[:len(rows)-left])
 	return left

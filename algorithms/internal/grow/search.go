@@ -78,6 +78,10 @@ func (s *searcher) begin(sc scorer, node []int64) {
 // thresholds are drawn, is the draw.
 func (s *searcher) feature(number int32, stored []int64, order int32, random uint64) {
 	f := &s.layout.Features[number]
+	if !f.Categorical && !s.p.RandomThresholds && s.plain(number) {
+		s.plainNumbers(f, number, stored, order)
+		return
+	}
 	sums := s.bins(f, stored)
 	switch {
 	case f.Categorical && f.Bins <= s.p.maxOneHot():
@@ -86,10 +90,8 @@ func (s *searcher) feature(number int32, stored []int64, order int32, random uin
 		s.sorted(f, number, sums, order)
 	case s.p.RandomThresholds:
 		s.randomThreshold(f, number, sums, order, random)
-	case s.plain(number):
-		s.plainNumbers(f, number, sums, order)
 	default:
-		s.numbers(f, number, sums, order, 0, f.Bins-1)
+		s.numbers(f, number, sums, order)
 	}
 }
 
@@ -172,22 +174,21 @@ func plus(out, a, b []int64) []int64 {
 	return out
 }
 
-// numbers tries thresholds behind the bins lo to hi-1, and missing values alone where lo is 0.
-func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64, order int32, lo, hi int) {
+// numbers tries all thresholds, and missing values alone.
+func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64, order int32) {
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
 	some := !zero(missing)
 	s.scorer.direction = s.directionOf(number)
 	candidate := split{order: order, feature: number, place: -1, missingLeft: true}
-	if some && lo == 0 {
+	if some {
 		s.offer(missing, candidate)
 	}
 	clear(s.acc)
-	for b := range hi {
+	for b := range max(f.Bins-1, 0) {
 		bin := sums[b*w:][:w]
-		if zero(bin) && b > lo || b < lo {
-			plus(s.acc, s.acc, bin)
-			continue
+		if zero(bin) {
+			continue // the threshold before is as good, and lower
 		}
 		plus(s.acc, s.acc, bin)
 		candidate.place, candidate.missingLeft = int32(b), true
@@ -200,54 +201,111 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64, order in
 	s.scorer.direction = 0
 }
 
-// plainNumbers is numbers for plain scores, with the same bits.
-func (s *searcher) plainNumbers(f *bins.Feature, number int32, sums []int64, order int32) {
-	n := f.Bins
-	sums = sums[:2*n+2]
-	missG, missH := sums[2*n], sums[2*n+1]
-	some := missG != 0 || missH != 0
-	allG, allH := s.node[0], s.node[1]
-	unitG, unitH, lambda := s.scorer.unit.g, s.scorer.unit.h, s.scorer.lambda
-	least := s.p.MinChildWeight
-	top, place, way, topG, topH := math.Inf(-1), int32(-2), false, int64(0), int64(0)
-	try := func(g, h int64, at int32, missingLeft bool) {
-		rg, rh := allG-g, allH-h
-		hl, hr := float64(h)*unitH, float64(rh)*unitH
-		if hl < least || hr < least || !(hl+lambda > 0) || !(hr+lambda > 0) || g|h == 0 || rg|rh == 0 {
-			return
-		}
-		gl, gr := float64(g)*unitG, float64(rg)*unitG
-		if score := float64(gl*gl)/(hl+lambda) + float64(gr*gr)/(hr+lambda); score > top {
-			top, place, way, topG, topH = score, at, missingLeft, g, h
+// plainNumbers is numbers for plain scores, with the same bits, over the stored sums.
+func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64, order int32) {
+	var rest [2]int64 // of the bin that is not stored
+	implicit := f.Implicit
+	if implicit >= 0 {
+		var some bool
+		if rest, some = restOf(s.node, stored); !some {
+			return // all rows are in that bin
 		}
 	}
-	if some {
-		try(missG, missH, -1, true)
+	missing := [2]int64{rest[0], rest[1]}
+	if implicit != f.Bins {
+		missing = [2]int64(stored[len(stored)-2:])
 	}
-	var g, h int64
-	for b := range max(n-1, 0) {
-		bg, bh := sums[2*b], sums[2*b+1]
-		if bg|bh == 0 && b > 0 {
-			continue
-		}
-		g, h = g+bg, h+bh
-		try(g+missG, h+missH, int32(b), true)
-		if some {
-			try(g, h, int32(b), false)
-		}
+	t := sweep{
+		all: [2]int64(s.node), missing: missing, unit: s.scorer.unit, lambda: s.scorer.lambda, least: s.p.MinChildWeight,
+		some: missing[0]|missing[1] != 0, score: math.Inf(-1), place: -2,
 	}
-	if place < -1 {
+	if t.some {
+		t.try(0, 0, -1, true)
+	}
+	last := f.Bins - 1 // no threshold is behind the last bin
+	switch {
+	case implicit < 0 || implicit >= last:
+		t.scan(stored[:2*max(last, 0)], 0)
+	default:
+		t.scan(stored[:2*implicit], 0)
+		t.scan(rest[:], implicit)
+		t.scan(stored[2*implicit:2*(last-1)], implicit+1)
+	}
+	if t.place < -1 {
 		return
 	}
-	if _, enough := s.p.gain(top, s.worth); !enough {
+	if _, enough := s.p.gain(t.score, s.worth); !enough {
 		return
 	}
-	candidate := split{found: true, order: order, feature: number, place: place, missingLeft: way, score: top}
+	candidate := split{found: true, order: order, feature: number, place: t.place, missingLeft: t.missingLeft, score: t.score}
 	if !candidate.better(&s.best) {
 		return
 	}
-	candidate.left = append(s.best.left[:0], topG, topH)
+	candidate.left = append(s.best.left[:0], t.left[0], t.left[1])
 	s.best = candidate
+}
+
+// restOf returns the pair all minus the stored ones, and whether any of these is not zero.
+func restOf(all, stored []int64) (rest [2]int64, some bool) {
+	g, h, any := all[0], all[1], int64(0)
+	for ; len(stored) >= 4; stored = stored[4:] {
+		a, b, c, d := stored[0], stored[1], stored[2], stored[3]
+		g -= a + c
+		h -= b + d
+		any |= a | b | c | d
+	}
+	if len(stored) == 2 {
+		g -= stored[0]
+		h -= stored[1]
+		any |= stored[0] | stored[1]
+	}
+	return [2]int64{g, h}, any != 0
+}
+
+// sweep goes over the thresholds of a feature.
+type sweep struct {
+	all, missing  [2]int64
+	some          bool // values are missing in some row
+	unit          scale
+	lambda, least float64
+	g, h          int64 // of the bins so far
+
+	score       float64 // the best
+	place       int32
+	missingLeft bool
+	left        [2]int64
+}
+
+// scan tries thresholds behind bins, of which first is the number of the first.
+func (t *sweep) scan(sums []int64, first int) {
+	for i := 0; i+1 < len(sums); i += 2 {
+		bg, bh := sums[i], sums[i+1]
+		if bg|bh == 0 {
+			continue // the threshold before is as good, and lower
+		}
+		t.g, t.h = t.g+bg, t.h+bh
+		place := int32(first + i/2)
+		t.try(t.g, t.h, place, true)
+		if t.some {
+			t.try(t.g, t.h, place, false)
+		}
+	}
+}
+
+// try scores a threshold with g and h below it.
+func (t *sweep) try(g, h int64, place int32, missingLeft bool) {
+	if missingLeft {
+		g, h = g+t.missing[0], h+t.missing[1]
+	}
+	rg, rh := t.all[0]-g, t.all[1]-h
+	hl, hr := float64(h)*t.unit.h, float64(rh)*t.unit.h
+	if hl < t.least || hr < t.least || !(hl+t.lambda > 0) || !(hr+t.lambda > 0) || g|h == 0 || rg|rh == 0 {
+		return
+	}
+	gl, gr := float64(g)*t.unit.g, float64(rg)*t.unit.g
+	if score := float64(gl*gl)/(hl+t.lambda) + float64(gr*gr)/(hr+t.lambda); score > t.score {
+		t.score, t.place, t.missingLeft, t.left = score, place, missingLeft, [2]int64{g, h}
+	}
 }
 
 // randomThreshold draws one of the thresholds between the lowest and the highest bin that

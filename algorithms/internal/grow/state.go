@@ -76,6 +76,7 @@ type State struct {
 	local   []int64 // sums of a node, where classes are counted
 	ones    []int64
 	spare   []int32
+	sparse  *byFeature
 	copies  [][]byte // of columns
 	copied  int      // their bytes
 	read    []int    // rows split by each column

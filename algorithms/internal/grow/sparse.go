@@ -1,0 +1,101 @@
+package grow
+
+import (
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// byFeature has the entries of sparse rows feature by feature: the rows, in ascending order,
+// in which a bin of a feature is stored, and which.
+type byFeature struct {
+	start []int64 // of each feature of the layout, and behind the last
+	rows  []int32
+	bins  []byte
+	dense []byte // of one feature, for all rows
+	table [256]byte
+}
+
+// fewRows is the number of rows below which a binary search in each is faster than a
+// feature's bins for all rows, of so many rows.
+func fewRows(all int) int { return all / 64 }
+
+// entries returns the entries of sparse rows by features; it makes them the first time.
+func (s *State) entries() *byFeature {
+	if s.sparse != nil {
+		return s.sparse
+	}
+	d := s.data
+	owner := make([]int32, d.Layout.Slots-d.Layout.ColumnSlots) // the feature of a slot
+	for f := range d.Layout.Features {
+		feature := &d.Layout.Features[f]
+		if feature.Column < 0 && feature.Slot >= 0 {
+			for i := range feature.Stored() {
+				owner[feature.Slot-d.Layout.ColumnSlots+i] = int32(f)
+			}
+		}
+	}
+	e := &byFeature{start: make([]int64, len(d.Layout.Features)+1), rows: make([]int32, len(d.Sparse.Slots)), bins: make([]byte, len(d.Sparse.Slots))}
+	for _, slot := range d.Sparse.Slots {
+		e.start[owner[int(slot)-d.Layout.ColumnSlots]+1]++
+	}
+	for f := 1; f < len(e.start); f++ {
+		e.start[f] += e.start[f-1]
+	}
+	next := slices.Clone(e.start)
+	for row := range int32(d.Rows) {
+		for _, slot := range d.Sparse.Slots[d.Sparse.RowPtr[row]:d.Sparse.RowPtr[row+1]] {
+			f := owner[int(slot)-d.Layout.ColumnSlots]
+			at := next[f]
+			next[f]++
+			e.rows[at], e.bins[at] = row, byte(d.Layout.Features[f].BinOfSlot(int(slot)))
+		}
+	}
+	s.sparse = e
+	return e
+}
+
+// partitionSparse puts rows that go left by a feature that rows hold as sparse before those
+// that go right, and returns how many go left; s.spare has those that go right.
+func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
+	d := s.data
+	f := &d.Layout.Features[r.feature]
+	if len(rows) <= fewRows(d.Rows) || len(d.Sparse.Slots) > math.MaxInt32 {
+		right := s.spare[:0]
+		for _, row := range rows {
+			if r.sends(row, f, d) {
+				rows[left] = row
+				left++
+			} else {
+				right = append(right, row)
+			}
+		}
+		return left
+	}
+	e := s.entries()
+	e.dense = sized(e.dense, d.Rows)
+	fill(e.dense, byte(f.Implicit))
+	own := e.bins[e.start[r.feature]:e.start[r.feature+1]]
+	for i, row := range e.rows[e.start[r.feature]:e.start[r.feature+1]] {
+		e.dense[row] = own[i]
+	}
+	for bin := range f.Bins + 1 {
+		e.table[bin] = 0
+		if r.left(bin, f.Bins) {
+			e.table[bin] = 1
+		}
+	}
+	return kernel.PartitionRows(rows, e.dense, 1, &e.table, rows, s.spare)
+}
+
+// fill sets all bytes.
+func fill(b []byte, v byte) {
+	if len(b) == 0 {
+		return
+	}
+	b[0] = v
+	for n := 1; n < len(b); n *= 2 {
+		copy(b[n:], b[:n])
+	}
+}
