@@ -51,3 +51,26 @@ func TestUnitsOfLabels(t *testing.T) {
 		})
 	}
 }
+
+// TestGaussianWithLabelsOfAllMagnitudes: the sums for the table of standard errors, whose
+// squares are beyond everything else then, do not keep the coefficients from their optimum.
+func TestGaussianWithLabelsOfAllMagnitudes(t *testing.T) {
+	for seed := range uint64(4) {
+		table := trial.Gaussian(20+seed, 120, 4)
+		for i := range table.N {
+			x := table.Row(i)
+			for j := range x {
+				x[j] *= math.Pow(10, float64(8*j-8)) // from 1e-8 to 1e16
+			}
+			table.Label = append(table.Label, 1e14*(x[0]*1e8+2)+3*x[3]+x[1]*1e13*math.Sin(float64(i)))
+		}
+		want := train(t, table, glm.Params{NoInference: true, MaxIter: 5})
+		got := train(t, table, glm.Params{MaxIter: 5})
+		require.True(t, want.Summary.Converged)
+		require.True(t, got.Summary.Converged)
+		require.InEpsilon(t, want.Summary.Loss, got.Summary.Loss, 1e-12)
+		require.InEpsilonSlice(t, want.Coefficients[0], got.Coefficients[0], 1e-6)
+		require.Equal(t, 1, got.Summary.Iterations)
+		require.NotNil(t, got.Summary.Inference)
+	}
+}

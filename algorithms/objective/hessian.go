@@ -53,11 +53,12 @@ func (e *Evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 	if e.k == 1 {
 		gram = triangle // one margin: its triangle is the matrix
 	}
-	for lo := 0; lo < s.N; lo += s.chunk {
+	chunk := e.hessianRows(s.chunk)
+	for lo := 0; lo < s.N; lo += chunk {
 		if err := e.interrupted(); err != nil {
 			return err
 		}
-		part := s.Rows(lo, min(lo+s.chunk, s.N))
+		part := s.Rows(lo, min(lo+chunk, s.N))
 		m := e.marginsFrom(s, &part, lo, from, step)
 		e.batch.Curve = e.curve[:e.k*(e.k+1)/2*part.N]
 		e.lossAt(s, &part, lo, m)
@@ -76,10 +77,26 @@ func (e *Evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 	return nil
 }
 
+// Where the matrix is beyond all caches it is gone through once a chunk, so that a chunk is
+// of more rows then than the cache holds.
+const (
+	wideMatrix = 256 // parameters of a margin, from which on it is
+	wideRows   = 64
+)
+
+// hessianRows returns how many rows to take at a time where reads take n.
+func (e *Evaluator) hessianRows(n int) int {
+	if e.d >= wideMatrix {
+		return max(n, wideRows)
+	}
+	return n
+}
+
 // prepareHessian makes the room, and clears what is summed.
 func (e *Evaluator) prepareHessian() {
 	w := &e.hessian
-	if n := e.longest; len(w.h) < n {
+	if n := e.hessianRows(e.longest); len(w.h) < n {
+		e.grow(n)
 		w.rows, w.h = make([]float64, n*e.stride()), make([]float64, n)
 		e.curve = make([]float64, n*e.k*(e.k+1)/2)
 	}

@@ -1,42 +1,92 @@
 package optim
 
 import (
+	"context"
 	"math"
+	"sync"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // cholesky finds Newton directions. Only one subtask has the factor: the matrix is the
-// same on all, and the direction is small.
+// same on all, and the direction is small. Meanwhile the other subtasks wait, and as many
+// goroutines as there are subtasks work on it.
 type cholesky struct {
 	n      int
 	factor []float64 // lower triangle, row by row
+	scale  []float64 // D, the diagonal without signs, and no zeros
+
+	panel []float64 // columns of the factor, each as a row, from the first one's diagonal on
+	less  []float64 // what the columns before one are multiplied with
+	rooms []tileRoom
 }
 
-func newCholesky(n int, solves bool) *cholesky {
+// tileRoom is what a goroutine needs to take a panel off a tile of the matrix.
+type tileRoom struct{ columns, coef, tile []float64 }
+
+const (
+	// band is how many columns of the factor are made together.
+	band = 64
+	// tileRows × tileColumns elements of the matrix are one product of parts of a panel,
+	// which stay in the second-level cache.
+	tileRows, tileColumns = 64, 256
+)
+
+// newCholesky returns room for matrices of n rows, with the factor only if it solves.
+func newCholesky(n, workers int, solves bool) *cholesky {
 	c := &cholesky{n: n}
-	if solves {
-		c.factor = make([]float64, triangle(n))
+	if !solves {
+		return c
+	}
+	c.factor, c.scale = make([]float64, triangle(n)), make([]float64, n)
+	c.panel, c.less = make([]float64, min(band, n)*n), make([]float64, band)
+	if n > band {
+		c.rooms = make([]tileRoom, workers)
+	}
+	for i := range c.rooms {
+		c.rooms[i] = tileRoom{make([]float64, band*tileColumns), make([]float64, band*tileRows), make([]float64, tileRows*tileColumns)}
 	}
 	return c
 }
 
-// solve sets out to -(H + τ·I)⁻¹·g, where H is packed/weight and the penalty's curvature.
-// τ is 0 where H is safely positive definite, else the first of a growing row that makes
-// it so (Nocedal and Wright, Numerical Optimization, 2nd ed., algorithm 3.3).
-func (c *cholesky) solve(packed []float64, weight float64, p *penalty, g, out []float64) {
-	var largest, least float64
+// solve sets out to -(H + τ·D)⁻¹·g, where H is packed/weight and the penalty's curvature,
+// and D its diagonal without signs. τ is 0 where H is safely positive definite, else the
+// first of a growing row that makes it so (Nocedal and Wright, Numerical Optimization,
+// 2nd ed., algorithm 3.3, with the scaling of Marquardt: parameters may have units whose
+// second derivatives are further apart than the digits of a number).
+func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, p *penalty, g, out []float64) error {
+	var largest, shift float64
+	negative := false
 	for i := range c.n {
 		h := c.diagonal(packed, weight, p, i)
-		largest, least = max(largest, math.Abs(h)), min(least, h)
+		c.scale[i] = math.Abs(h)
+		largest, negative = max(largest, c.scale[i]), negative || h < 0
 	}
-	shift := 0.0
+	if !(largest > 0) {
+		largest = 1
+	}
+	for i, s := range c.scale {
+		if s == 0 {
+			c.scale[i] = largest
+		}
+	}
 	for range 64 {
 		c.load(packed, weight, p, shift)
-		if c.decompose(float64(c.n) * 0x1p-52 * (largest + shift)) {
+		ok, err := c.decompose(ctx, float64(c.n)*0x1p-52*(1+shift))
+		if err != nil {
+			return err
+		}
+		if ok {
 			break
 		}
-		shift = max(10*shift, 1e-12*largest, -1.5*least, 1e-300)
+		shift = max(10*shift, 1e-12)
+		if negative {
+			shift = max(shift, 2)
+		}
 	}
 	c.substitute(g, out)
+	return nil
 }
 
 // diagonal returns an element of the diagonal of H.
@@ -44,74 +94,125 @@ func (c *cholesky) diagonal(packed []float64, weight float64, p *penalty, i int)
 	return packed[triangle(i)+i]/weight + float64(float64(p.l2*p.factors[i])*p.factors[i])
 }
 
-// load puts H + shift·I where the factor will be.
+// load puts H + shift·D where the factor will be.
 func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift float64) {
 	for i, h := range packed[:triangle(c.n)] {
 		c.factor[i] = h / weight
 	}
 	for i := range c.n {
-		c.factor[triangle(i)+i] = c.diagonal(packed, weight, p, i) + shift
+		c.factor[triangle(i)+i] = c.diagonal(packed, weight, p, i) + float64(shift*c.scale[i])
 	}
 }
 
 // row returns a row of the factor, up to its diagonal.
 func (c *cholesky) row(i int) []float64 { return c.factor[triangle(i) : triangle(i)+i+1] }
 
-// band is how many rows of the factor are made together: they and a row before them stay
-// in the nearest cache, and every earlier row is read once for all of them.
-const band = 32
-
 // decompose turns what was loaded into its factor, and reports whether it is safely
-// positive definite: every pivot is above floor.
-func (c *cholesky) decompose(floor float64) bool {
+// positive definite: every pivot is above floor times its scale. Each element is the loaded one less the
+// products in order of their columns: the bits depend neither on the tiles nor on who
+// works on them. It fails only if the job ends.
+func (c *cholesky) decompose(ctx context.Context, floor float64) (bool, error) {
 	for lo := 0; lo < c.n; lo += band {
-		hi := min(lo+band, c.n)
-		for j := range lo {
-			c.eliminate(lo, hi, j)
+		if ctx.Err() != nil {
+			return false, context.Cause(ctx)
 		}
-		for j := lo; j < hi; j++ {
-			own := c.row(j)
-			pivot := own[j]
-			for _, l := range own[:j] {
-				pivot -= float64(l * l)
-			}
-			if !(pivot > floor) || math.IsInf(pivot, 0) {
-				return false
-			}
-			own[j] = math.Sqrt(pivot)
-			c.eliminate(j+1, hi, j)
+		hi := min(lo+band, c.n)
+		if !c.finishColumns(lo, hi, floor) {
+			return false, nil
+		}
+		if hi == c.n {
+			break
+		}
+		if len(c.rooms) == 1 {
+			c.reduce(lo, hi, 0)
+			continue
+		}
+		var all sync.WaitGroup
+		for worker := range c.rooms {
+			all.Go(func() { c.reduce(lo, hi, worker) })
+		}
+		all.Wait()
+	}
+	return true, nil
+}
+
+// finishColumns makes the columns [lo, hi) of the factor, off which all columns before were
+// taken, in the panel and in the triangle.
+func (c *cholesky) finishColumns(lo, hi int, floor float64) bool {
+	width := c.n - lo
+	column := func(k int) []float64 { return c.panel[(k-lo)*width : (k-lo+1)*width] }
+	clear(c.panel[:(hi-lo)*width])
+	for i := lo; i < c.n; i++ {
+		for k, v := range c.row(i)[lo:min(i+1, hi)] {
+			c.panel[k*width+i-lo] = v
+		}
+	}
+	for k := lo; k < hi; k++ {
+		own := column(k)
+		for m := range k - lo {
+			c.less[m] = -c.panel[m*width+k-lo]
+		}
+		kernel.AddScaledRows(c.panel, k-lo, width, c.less[:k-lo], own)
+		pivot := own[k-lo]
+		if !(pivot > floor*c.scale[k]) || math.IsInf(pivot, 0) {
+			return false
+		}
+		root := math.Sqrt(pivot)
+		own[k-lo] = root
+		for i := range own[k-lo+1:] {
+			own[k-lo+1+i] /= root
+		}
+	}
+	for i := lo; i < c.n; i++ {
+		for k := range c.row(i)[lo:min(i+1, hi)] {
+			c.factor[triangle(i)+lo+k] = c.panel[k*width+i-lo]
 		}
 	}
 	return true
 }
 
-// eliminate finds column j of the rows lo to hi, whose columns before j are final. Each
-// element is the loaded one less the products in order of their columns, four rows at a
-// time, so that their chains of additions hide each other's latency.
-func (c *cholesky) eliminate(lo, hi, j int) {
-	by := c.row(j)
-	pivot := by[j]
-	by = by[:j]
-	i := lo
-	for ; i+4 <= hi; i += 4 {
-		r0, r1, r2, r3 := c.row(i), c.row(i+1), c.row(i+2), c.row(i+3)
-		s0, s1, s2, s3 := r0[j], r1[j], r2[j], r3[j]
-		x0, x1, x2, x3 := r0[:len(by)], r1[:len(by)], r2[:len(by)], r3[:len(by)]
-		for k, b := range by {
-			s0 -= float64(x0[k] * b)
-			s1 -= float64(x1[k] * b)
-			s2 -= float64(x2[k] * b)
-			s3 -= float64(x3[k] * b)
+// reduce takes the columns [lo, hi), which stand in the panel, off the elements to the right
+// of them: of every row of tiles that is the worker's.
+func (c *cholesky) reduce(lo, hi, worker int) {
+	w, width, depth := &c.rooms[worker], c.n-lo, hi-lo
+	for first := hi + worker*tileRows; first < c.n; first += len(c.rooms) * tileRows {
+		rows := shared.Range{Lo: first, Hi: min(first+tileRows, c.n)}
+		coef := w.coef[:depth*rows.Len()]
+		for k := range depth {
+			for a, v := range c.panel[k*width+rows.Lo-lo : k*width+rows.Hi-lo] {
+				coef[k*rows.Len()+a] = -v
+			}
 		}
-		r0[j], r1[j], r2[j], r3[j] = s0/pivot, s1/pivot, s2/pivot, s3/pivot
+		for left := hi; left < rows.Hi; left += tileColumns {
+			right := min(left+tileColumns, rows.Hi)
+			columns, tile := w.columns[:depth*(right-left)], w.tile[:rows.Len()*(right-left)]
+			for k := range depth {
+				copy(columns[k*(right-left):(k+1)*(right-left)], c.panel[k*width+left-lo:])
+			}
+			c.take(rows, left, right, tile)
+			kernel.AddOuterRows(columns, depth, right-left, coef, rows.Len(), tile)
+			c.put(rows, left, right, tile)
+		}
 	}
-	for ; i < hi; i++ {
-		row := c.row(i)
-		sum := row[j]
-		for k, b := range by {
-			sum -= float64(row[k] * b)
+}
+
+// take copies a tile of the triangle, of which elements above the diagonal do not matter.
+func (c *cholesky) take(rows shared.Range, left, right int, tile []float64) {
+	for a := range rows.Len() {
+		i := rows.Lo + a
+		if end := min(i+1, right); end > left {
+			copy(tile[a*(right-left):], c.row(i)[left:end])
 		}
-		row[j] = sum / pivot
+	}
+}
+
+// put copies a tile back.
+func (c *cholesky) put(rows shared.Range, left, right int, tile []float64) {
+	for a := range rows.Len() {
+		i := rows.Lo + a
+		if end := min(i+1, right); end > left {
+			copy(c.row(i)[left:end], tile[a*(right-left):])
+		}
 	}
 }
 

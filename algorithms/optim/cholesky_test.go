@@ -1,6 +1,7 @@
 package optim
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -38,7 +39,7 @@ func TestCholeskySolves(t *testing.T) {
 		}
 		space := newBlocks(n, 8)
 		p := &penalty{l2: 0.1, factors: factors, space: &space}
-		newCholesky(n, true).solve(packed, 7, p, g, out)
+		require.NoError(t, newCholesky(n, 1, true).solve(t.Context(), packed, 7, p, g, out))
 		if n == 0 {
 			continue
 		}
@@ -60,6 +61,42 @@ func TestCholeskySolves(t *testing.T) {
 	}
 }
 
+// TestCholeskyHasTheBitsOfTheLoop: tiles and those who work on them change nothing.
+func TestCholeskyHasTheBitsOfTheLoop(t *testing.T) {
+	for _, n := range []int{1, 40, band, band + 1, 2*band + tileRows + 3, 2*band + tileColumns + 17} {
+		packed := gram(n+3, n)
+		p := &penalty{l2: 0.5, factors: make([]float64, n)}
+		want := make([]float64, len(packed))
+		for i := range n {
+			for j := range i + 1 {
+				sum := packed[triangle(i)+j] / 3
+				for k := range j {
+					sum -= float64(want[triangle(i)+k] * want[triangle(j)+k])
+				}
+				if i == j {
+					want[triangle(i)+j] = math.Sqrt(sum)
+				} else {
+					want[triangle(i)+j] = sum / want[triangle(j)+j]
+				}
+			}
+		}
+		for _, workers := range []int{1, 2, 5} {
+			c := newCholesky(n, workers, true)
+			for range 2 {
+				c.load(packed, 3, p, 0)
+				ok, err := c.decompose(t.Context(), 0)
+				require.NoError(t, err)
+				require.True(t, ok)
+				require.Equal(t, want, c.factor, "n = %d, %d workers", n, workers)
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := &penalty{factors: make([]float64, 2)}
+	require.ErrorIs(t, newCholesky(2, 1, true).solve(ctx, []float64{1, 0, 1}, 1, p, []float64{1, 1}, make([]float64, 2)), context.Canceled)
+}
+
 // TestCholeskyShifts: singular, indefinite, negative and empty matrices give directions
 // that descend.
 func TestCholeskyShifts(t *testing.T) {
@@ -72,7 +109,7 @@ func TestCholeskyShifts(t *testing.T) {
 	} {
 		g, out := []float64{1, -2, 3}, make([]float64, 3)
 		space := newBlocks(3, 1)
-		newCholesky(3, true).solve(packed, 1, &penalty{factors: make([]float64, 3), space: &space}, g, out)
+		require.NoError(t, newCholesky(3, 2, true).solve(t.Context(), packed, 1, &penalty{factors: make([]float64, 3), space: &space}, g, out))
 		slope := space.dot(g, out)
 		require.Negative(t, slope, name)
 		require.True(t, finite(slope), name)
@@ -80,8 +117,9 @@ func TestCholeskyShifts(t *testing.T) {
 }
 
 func BenchmarkCholesky(b *testing.B) {
-	for _, n := range []int{50, 500, 2000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
+	for _, at := range []struct{ n, workers int }{{50, 1}, {500, 1}, {2000, 1}, {2000, 2}, {5000, 1}, {5000, 2}} {
+		n := at.n
+		b.Run(fmt.Sprintf("%d/%d", n, at.workers), func(b *testing.B) {
 			packed := make([]float64, triangle(n))
 			for i := range n {
 				for j := range i {
@@ -91,10 +129,12 @@ func BenchmarkCholesky(b *testing.B) {
 			}
 			g, out := make([]float64, n), make([]float64, n)
 			g[0] = 1
-			c := newCholesky(n, true)
+			c := newCholesky(n, at.workers, true)
 			p := &penalty{factors: make([]float64, n)}
 			for b.Loop() {
-				c.solve(packed, 1, p, g, out)
+				if err := c.solve(b.Context(), packed, 1, p, g, out); err != nil {
+					b.Fatal(err)
+				}
 			}
 			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/(float64(n)*float64(n)*float64(n)/6)*1e9, "ns/product")
 		})

@@ -112,7 +112,9 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 		}
 	case w.factor != nil:
 		if ctx.TaskID() == 0 {
-			w.factor.solve(reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction)
+			if err := w.factor.solve(ctx.Context(), reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction); err != nil {
+				return wrap(ctx, err)
+			}
 		}
 	case w.history != nil:
 		sums := w.history.partial

@@ -104,7 +104,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			return err
 		}
 		length += triangle(n)
-		w.factor = newCholesky(n, ctx.TaskID() == 0)
+		w.factor = newCholesky(n, ctx.NumTask(), ctx.TaskID() == 0)
 		if w.both == nil {
 			w.linear = nil
 		}
