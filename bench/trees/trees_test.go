@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+)
+
+// TestMain runs a contestant where this process is one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		exitOn(runChild(text, os.Stdout))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// Models learn what the rows hide, from dense and from sparse ones, and do so alike with one
+// thread and with two.
+func TestContestants(t *testing.T) {
+	for _, p := range []problem{
+		{"dense", rawrows.Layout{Rows: 4000, Features: 28}, byDepth},
+		{"sparse", rawrows.Layout{Rows: 4000, Features: 60, PerRow: 20}, byLeaf},
+		{"forest", rawrows.Layout{Rows: 4000, Features: 28}, inForest},
+	} {
+		dir := t.TempDir()
+		require.NoError(t, prepare(dir, p.Layout, 3), p.Name)
+		var first outcome
+		for threads := 1; threads <= 2; threads++ {
+			got, err := task{Dir: dir, Layout: p.Layout, Threads: threads, Trees: 10, Policy: p.Policy}.run()
+			require.NoError(t, err, p.Name)
+			require.Greater(t, got.AUC, 0.65, p.Name)
+			require.Less(t, got.LogLoss, 0.75, p.Name)
+			require.Positive(t, got.Train)
+			require.Positive(t, got.Predict)
+			if threads == 1 {
+				first = got
+			}
+			require.Equal(t, first.AUC, got.AUC, p.Name)
+		}
+	}
+}
+
+// Of four rows, one of two positive ones is ahead of all others, the other one of half.
+func TestMeasure(t *testing.T) {
+	logLoss, auc := measure([]float64{1, 0, 1, 0}, []float64{0.9, 0.5, 0.5, 0.25})
+	require.InDelta(t, (3.0+0.5)/4, auc, 1e-15)
+	require.InDelta(t, (0.10536051565782628+2*0.6931471805599453+0.2876820724517809)/4, logLoss, 1e-15)
+}
+
+// TestTable runs a comparison on few rows, without others.
+func TestTable(t *testing.T) {
+	var out bytes.Buffer
+	o := options{Problem: []string{"forest"}, Rounds: 2, Trees: 3, Threads: []int{1}, Scale: 0.005, Seed: 1, Dir: t.TempDir()}
+	require.NoError(t, compare(&o, &out, io.Discard))
+	require.Contains(t, out.String(), "forest: 500 rows × 28 features, 3 trees")
+	left, err := filepath.Glob(filepath.Join(o.Dir, "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	o.Python, o.Threads = "python3", []int{1, 2}
+	require.Len(t, o.lines(problems[0]), 6)
+	require.Len(t, o.lines(problems[4]), 4)
+	o.Rounds = 0
+	require.Error(t, compare(&o, &out, io.Discard))
+	o.Rounds, o.Threads = 1, nil
+	require.Error(t, compare(&o, &out, io.Discard))
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+)
+
+// The tests run the program as its users do: built, in a process of its own.
+
+var program string
+
+func TestMain(m *testing.M) { os.Exit(buildAndRun(m)) }
+
+func buildAndRun(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "higgs-example-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "higgs")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// run starts the program in a directory and waits for it.
+func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), program, append(args, "--progress", "off")...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	err := cmd.Run()
+	if _, exited := err.(*exec.ExitError); !exited {
+		require.NoError(t, err)
+	}
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// Trained to the same rule, XGBoost 3.2 comes to an area of 0.8305 on these 500 rows and
+// LightGBM 4.7 to 0.8337; the standard error of the area is 0.018.
+func TestCollisions(t *testing.T) {
+	dir := t.TempDir()
+	code, out, errOut := run(t, dir, "--model", "model.json", "--plot", "curves.png")
+	require.Zero(t, code, errOut)
+	match := regexp.MustCompile(`area under the ROC curve of 500 test rows (0\.\d+), accuracy 0\.7`).FindStringSubmatch(out)
+	require.NotNil(t, match, out)
+	area, err := strconv.ParseFloat(match[1], 64)
+	require.NoError(t, err)
+	require.Greater(t, area, 0.82)
+	require.Regexp(t, `(?m)^ +c26 +\d+ +\d+\.\d +[+-]0\.\d+$`, out, "the mass of two b quarks tells most")
+
+	m, err := gbdt.Load(filepath.Join(dir, "model.json"))
+	require.NoError(t, err)
+	require.Equal(t, m.Summary.BestRound, m.Rounds())
+	require.Equal(t, m.Summary.BestRound+30, m.Summary.Rounds)
+	file, err := os.Open(filepath.Join(dir, "curves.png"))
+	require.NoError(t, err)
+	defer file.Close()
+	picture, err := png.Decode(file)
+	require.NoError(t, err)
+	require.Equal(t, 672, picture.Bounds().Dx())
+
+	// The same at any parallelism.
+	_, again, _ := run(t, t.TempDir(), "--parallelism", "5", "--model", "model.json", "--plot", "curves.png")
+	require.Equal(t, out, again)
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, x := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--rounds", "0"}, 2, "must be above 0"},
+		{[]string{"--input", "x.tsv"}, 2, "--input and --test go together"},
+		{[]string{"--plot", "curves.gif"}, 2, "want a name that ends in .png"},
+		{[]string{"--input", "none.tsv", "--test", "none.tsv"}, 1, "none.tsv"},
+	} {
+		code, out, errOut := run(t, t.TempDir(), x.args...)
+		require.Equal(t, x.code, code, errOut)
+		require.Empty(t, out)
+		require.Contains(t, errOut, x.want)
+	}
+}
