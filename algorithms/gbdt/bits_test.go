@@ -35,33 +35,36 @@ func queries(n int) []ranked {
 // The same file at any parallelism, with any batch size, with and without assembly, and the
 // same metrics in every round.
 func TestSameBits(t *testing.T) {
-	table := weighted(made(11, 260, 4))
+	table := weighted(made(11, 120, 4))
 	positive := labelled(table, func(y float64) float64 { return math.Floor(math.Exp(y / 3)) })
 	classes := labelled(table, func(y float64) float64 { return math.Floor(max(0, min(2, y/2))) })
 	binary := labelled(table, func(y float64) float64 { return kernelBool(y > 3) })
-	for _, c := range []struct {
+	for i, c := range []struct {
 		table trial.Table
 		p     gbdt.Params
 	}{
-		{table, gbdt.Params{Objective: gbdt.Squared, Subsample: 0.6, ColsampleByLevel: 0.7}},
-		{table, gbdt.Params{Objective: gbdt.Huber, ValidationFraction: 0.3}},
-		{table, gbdt.Params{Objective: gbdt.Quantile, DART: true, SkipDrop: -1, DropRate: 0.4}},
 		{binary, gbdt.Params{Objective: gbdt.Logistic, GOSS: true, LearningRate: 0.5, Metrics: []string{"auc", "logloss"}}},
+		{table, gbdt.Params{Objective: gbdt.Squared, Subsample: 0.6, ColsampleByLevel: 0.7}},
 		{classes, gbdt.Params{Objective: gbdt.Softmax, GrowPolicy: gbdt.LossGuide, MaxLeaves: 6}},
+		{table, gbdt.Params{Objective: gbdt.Huber, ValidationFraction: 0.3, DART: true, SkipDrop: -1, DropRate: 0.4}},
+		{table, gbdt.Params{Objective: gbdt.Quantile, QuantileAt: 0.3}},
 		{positive, gbdt.Params{Objective: gbdt.Tweedie, EarlyStoppingRounds: 2}},
 	} {
-		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 4, 3
+		if i%sameBitsEvery != 0 {
+			continue
+		}
+		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
 		trial.SameBits(t, func(b *engine.Builder) {
 			rows := c.table.Dataset(b)
-			m := gbdt.Train(rows, c.p, gbdt.Set{Name: "test", Rows: part(c.table, 20, 90).Dataset(b)})
+			m := gbdt.Train(rows, c.p, gbdt.Set{Name: "test", Rows: part(c.table, 20, 60).Dataset(b)})
 			operators.Collect(b, "model", operators.Select(m, "model"))
 			operators.Collect(b, "rows", gbdt.Predict(rows, m, gbdt.PredictOptions{MarginCol: "margin", LeafCol: "leaf", ContributionCol: "why"}))
 		}, "gbdt")
 	}
-	rows := queries(20)
+	rows := queries(12)
 	trial.SameBits(t, func(b *engine.Builder) {
 		d := operators.FromSlice(b, rows)
-		m := gbdt.Train(d, gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 4, Metrics: []string{"ndcg@3", "map"}})
+		m := gbdt.Train(d, gbdt.Params{Objective: gbdt.LambdaMART, FeatureCols: []string{"a", "b"}, LabelCol: "label", GroupCol: "query", NumTrees: 2, MaxDepth: 3, Metrics: []string{"ndcg@3", "map"}})
 		operators.Collect(b, "model", m)
 	}, "gbdt")
 }
@@ -73,10 +76,13 @@ func TestSameBitsOfWildRows(t *testing.T) {
 	for i := range squares.Label {
 		squares.Label[i] = wild.X[4*i]
 	}
-	for _, c := range []struct {
+	for i, c := range []struct {
 		table trial.Table
 		p     gbdt.Params
-	}{{wild, gbdt.Params{Objective: gbdt.Logistic}}, {squares, gbdt.Params{}}, {squares, gbdt.Params{Objective: gbdt.Absolute}}} {
+	}{{squares, gbdt.Params{}}, {wild, gbdt.Params{Objective: gbdt.Logistic}}, {squares, gbdt.Params{Objective: gbdt.Absolute}}} {
+		if i%sameBitsEvery != 0 {
+			continue
+		}
 		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 3, 3
 		trial.SameBits(t, func(b *engine.Builder) {
 			operators.Collect(b, "model", operators.Select(gbdt.Train(c.table.Dataset(b), c.p), "model"))
@@ -87,8 +93,8 @@ func TestSameBitsOfWildRows(t *testing.T) {
 // The same trees from rows in another order and from another number of shards, where no rows
 // are drawn: all that trees are made of are sums of integers.
 func TestRowsPermuted(t *testing.T) {
-	table := weighted(made(12, 300, 4))
-	wild := trial.Wild(300, 4)
+	table := weighted(made(12, 200, 4))
+	wild := trial.Wild(200, 4)
 	for i := range wild.Label {
 		wild.Label[i] = wild.X[4*i+1]
 	}
@@ -107,12 +113,12 @@ func TestRowsPermuted(t *testing.T) {
 		{table, gbdt.Params{Objective: gbdt.Absolute}},
 		{table, gbdt.Params{Objective: gbdt.Quantile, QuantileAt: 0.3}},
 	} {
-		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 6, 4
+		c.p.LabelCol, c.p.WeightCol, c.p.NumTrees, c.p.MaxDepth = "label", "weight", 4, 4
 		if c.p.GrowPolicy == gbdt.LossGuide {
 			c.p.MaxDepth = 0
 		}
 		want := train(t, c.table, c.p)
-		for seed := range uint64(2) {
+		for seed := range uint64(orders) {
 			s := shuffled(c.table, seed)
 			got := run(t, func(b *engine.Builder) *engine.Dataset { return gbdt.Train(s.Dataset(b), c.p) }, engine.Shards(4<<seed))
 			sameTrees(t, want, got, fmt.Sprint(c.p.Objective, c.p.GrowPolicy))

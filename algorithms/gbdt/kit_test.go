@@ -1,12 +1,8 @@
 package gbdt_test
 
 import (
-	"bufio"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -134,32 +130,6 @@ func shuffled(t trial.Table, seed uint64) trial.Table {
 		}
 	}
 	return s
-}
-
-// readTable reads numbers that are divided by tabs or commas, the label first.
-func readTable(t testing.TB, name string) trial.Table {
-	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name))
-	require.NoError(t, err)
-	defer f.Close()
-	var table trial.Table
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		cells := strings.FieldsFunc(lines.Text(), func(r rune) bool { return r == '\t' || r == ',' })
-		table.D = len(cells) - 1
-		for j, cell := range cells {
-			v, err := strconv.ParseFloat(cell, 64)
-			require.NoError(t, err)
-			if j == 0 {
-				table.Label = append(table.Label, v)
-			} else {
-				table.X = append(table.X, v)
-			}
-		}
-		table.N++
-	}
-	require.NoError(t, lines.Err())
-	return table
 }
 
 // sortedQuantile returns the smallest value that a share of all are not above, or, where it

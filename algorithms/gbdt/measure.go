@@ -33,15 +33,15 @@ func (q *boosting) putBuffers(ctx *comqueue.ComContext, s *state) {
 // measure adds up the metrics of a shard.
 func (q *boosting) measure(ctx *comqueue.ComContext, shard int, out []float64) error {
 	s := trained.Get(ctx)
-	var r Rows
+	r := &s.view
 	for a, m := range s.sets {
 		if m.spans[shard].Rows == 0 {
 			continue
 		}
-		view(&r, m.data, m.spans[shard], m.queries, m.margin, m.weight)
+		show(r, m.data, m.spans[shard], m.queries, m.margin, m.weight)
 		for b := range s.metrics {
 			if at := 2 * (a*len(s.metrics) + b); s.metrics[b].sum != nil {
-				s.metrics[b].sum(&r, s.room, out[at:at+2])
+				s.metrics[b].sum(r, s.room, out[at:at+2])
 			}
 		}
 	}
@@ -53,12 +53,12 @@ func (q *boosting) order(ctx *comqueue.ComContext) error {
 	s := trained.Get(ctx)
 	flat, _ := ordering.Lookup(ctx)
 	flat = grown(flat, len(s.sets))
-	var r Rows
+	r := &s.view
 	for a, m := range s.sets {
 		before := len(flat)
 		for _, span := range m.data.Shards {
-			view(&r, m.data, span, m.queries, m.margin, m.weight)
-			flat = appendPairs(&r, flat)
+			show(r, m.data, span, m.queries, m.margin, m.weight)
+			flat = appendPairs(r, flat)
 		}
 		flat[a] = float64(len(flat) - before)
 	}

@@ -68,7 +68,8 @@ func (m *metric) better(v, best, tolerance float64) bool {
 	return v < best-tolerance
 }
 
-// metricsOf returns what is measured, by parameters with their defaults.
+// metricsOf returns what is measured, by parameters with their defaults. Metrics may have
+// working memory, so each subtask has its own.
 func metricsOf(p *Params) ([]metric, error) {
 	names := p.Metrics
 	if names == nil {

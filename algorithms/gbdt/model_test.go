@@ -276,3 +276,77 @@ func TestContinueWithOtherCategories(t *testing.T) {
 		require.InDelta(t, float64(w[0]-'a'), first.Predict([]float64{first.Code(0, w)}), 0.05, w)
 	}
 }
+
+// Columns of all kinds, with nulls: the operator, cells and numbers say the same.
+func TestColumns(t *testing.T) {
+	type row struct {
+		Num  *float64
+		Yes  *bool
+		Word *string
+		Code int64
+		Y    float64
+	}
+	var rows []row
+	for i := range 140 {
+		n, yes, word := float64(i%9), i%2 == 0, string(rune('a'+i%4))
+		r := row{&n, &yes, &word, int64(i % 3), n + 5*float64(i%2) + 20*float64(i%4) + 100*float64(i%3)}
+		switch i % 10 {
+		case 3:
+			r.Num = nil
+		case 5:
+			r.Yes = nil
+		case 8:
+			r.Word = nil
+		}
+		rows = append(rows, r)
+	}
+	p := gbdt.Params{FeatureCols: []string{"num", "yes", "word", "code"}, CategoricalCols: []string{"code"}, LabelCol: "y", NumTrees: 40, LearningRate: 0.4, MinChildWeight: -1, CategoryLambda: -1}
+	var m *gbdt.Model
+	r := trial.Run(t, func(b *engine.Builder) {
+		d := operators.FromSlice(b, rows)
+		made := gbdt.Train(d, p)
+		operators.Collect(b, "model", made)
+		operators.Collect(b, "rows", gbdt.Predict(d, made, gbdt.PredictOptions{}))
+	})
+	m, err := gbdt.ModelOf(r, "model")
+	require.NoError(t, err)
+	require.Equal(t, []string{"num", "yes", "word", "code"}, m.Ensemble.Features)
+	require.Equal(t, []string{"a", "b", "c", "d"}, m.Ensemble.Categories[2])
+	require.Less(t, last(m, 0, 0), 8.0)
+	recs, err := r.Records("rows")
+	require.NoError(t, err)
+	seen := 0
+	for _, rec := range recs {
+		at := rec.Schema().FieldIndices("prediction")[0]
+		for i := range int(rec.NumRows()) {
+			x, nan := rows[seen], math.NaN()
+			features := []float64{nan, nan, nan, float64(x.Code)}
+			if x.Num != nil {
+				features[0] = *x.Num
+			}
+			if x.Yes != nil {
+				features[1] = kernelBool(*x.Yes)
+			}
+			if x.Word != nil {
+				features[2] = m.Code(2, *x.Word)
+			}
+			require.Equal(t, m.Predict(features), rec.Column(at).(*array.Float64).Value(i))
+			seen++
+		}
+	}
+	layout := model.NewLayout("word", "num", "yes", "code")
+	step, err := m.Bind(layout)
+	require.NoError(t, err)
+	cells := layout.NewRow()
+	cells[0].SetText("c")
+	cells[1].SetInt(4)
+	cells[2].SetBool(true)
+	cells[3].SetInt(1)
+	require.NoError(t, step(cells))
+	require.Equal(t, m.Predict([]float64{4, 1, m.Code(2, "c"), 1}), cells[layout.Columns()["prediction"]].Float)
+	cells[1].SetText("four")
+	require.ErrorContains(t, step(cells), `column "num": it is text, the model reads numbers`)
+	cells[1].SetNull()
+	cells[0].SetDense([]float64{1})
+	require.ErrorContains(t, step(cells), `column "word": it is`)
+}

@@ -93,10 +93,10 @@ func averagePrecision(pairs []pair) float64 {
 
 // rankMetric returns the sum over queries of NDCG or average precision down to a number of
 // places. Where rows of a query have equal margins it is the mean over all their orders.
-// Queries without relevant rows are left out.
+// Queries without relevant rows are left out. The function has working memory of its own.
 func rankMetric(precision bool, places int) func(r *Rows, room, out []float64) {
+	var l lists
 	return func(r *Rows, _, out []float64) {
-		var l lists
 		for q := range len(r.Groups) - 1 {
 			lo, hi := int(r.Groups[q]), int(r.Groups[q+1])
 			score, label := r.Margin[0][lo:hi], r.Label[lo:hi]

@@ -39,12 +39,12 @@ func (q *boosting) measureLimits(ctx *comqueue.ComContext, shard int, out []floa
 		return nil
 	}
 	s := trained.Get(ctx)
-	var r Rows
-	view(&r, s.data, s.span(shard), s.queries, s.margin, nil)
+	r := &s.view
+	show(r, s.data, s.span(shard), s.queries, s.margin, nil)
 	for i := range r.N {
 		w := s.weightOf(s.span(shard).First + i)
 		for k := range s.outputs {
-			out[k] = max(out[k], math.Abs(w*s.loss.target(&r, i, k)))
+			out[k] = max(out[k], math.Abs(w*s.loss.target(r, i, k)))
 		}
 		out[s.outputs] = max(out[s.outputs], w)
 	}
@@ -70,8 +70,8 @@ func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64)
 		}
 		scale[k] = powerBelow(v, s.data.Facts.Rows)
 	}
-	var r Rows
-	view(&r, s.data, s.span(shard), s.queries, s.margin, nil)
+	r := &s.view
+	show(r, s.data, s.span(shard), s.queries, s.margin, nil)
 	add := func(k int, v float64) {
 		whole := math.RoundToEven(v * scale[k])
 		out[2*k] += int64(whole)
@@ -80,7 +80,7 @@ func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64)
 	for i := range r.N {
 		w := s.weightOf(s.span(shard).First + i)
 		for k := range s.outputs {
-			add(k, w*s.loss.target(&r, i, k))
+			add(k, w*s.loss.target(r, i, k))
 		}
 		add(s.outputs, w)
 	}

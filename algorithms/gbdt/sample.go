@@ -67,10 +67,10 @@ func (q *boosting) beginSampling(ctx *comqueue.ComContext) error {
 
 // eachGradient computes the gradients of all rows, shard by shard.
 func (s *state) eachGradient(f func(first, n int)) error {
-	var r Rows
+	r := &s.view
 	for _, span := range s.data.Shards {
-		view(&r, s.data, span, s.queries, s.margin, s.weight)
-		if err := s.loss.gradients(&r, s.grad, s.hess); err != nil {
+		show(r, s.data, span, s.queries, s.margin, s.weight)
+		if err := s.loss.gradients(r, s.grad, s.hess); err != nil {
 			return err
 		}
 		f(span.First, span.Rows)

@@ -35,6 +35,7 @@ type state struct {
 
 	sets []*measured // the training rows and the evaluation sets
 	room []float64   // for a shard
+	view Rows        // the rows at hand
 
 	bag     []bool  // rows of the round's trees; nil where all are
 	rows    []int32 // the same as numbers
@@ -96,8 +97,8 @@ func queriesOf(d *bins.Data, spans []bins.Span) [][]int32 {
 	return found
 }
 
-// view sets r to the rows of a shard, with the given margins and weights over all rows.
-func view(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]float64, weight []float64) {
+// show sets r to the rows of a shard, with the given margins and weights over all rows.
+func show(r *Rows, d *bins.Data, span bins.Span, queries [][]int32, margin [][]float64, weight []float64) {
 	lo, hi := span.First, span.First+span.Rows
 	r.N, r.Label = span.Rows, d.Label[lo:hi]
 	r.Upper, r.Weight, r.Groups = nil, nil, nil
@@ -129,7 +130,10 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	if err := q.checkFacts(f); err != nil {
 		return err
 	}
-	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes)), metrics: q.metrics}
+	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes))}
+	if s.metrics, err = metricsOf(s.params); err != nil {
+		return err
+	}
 	s.loss = newLoss(s.params, len(f.Classes))
 	s.spans = spansOf(data, ctx.TotalShards())
 	s.queries = queriesOf(data, s.spans)
@@ -223,7 +227,7 @@ func (s *state) weigh(ctx *comqueue.ComContext) error {
 	}
 	var r Rows
 	for _, span := range s.data.Shards {
-		view(&r, s.data, span, s.queries, s.margin, s.data.Weight)
+		show(&r, s.data, span, s.queries, s.margin, s.data.Weight)
 		draw := shared.NewRandom(s.params.Seed, "gbdt validation", span.Shard, 0)
 		for i := range span.Rows {
 			if err := s.loss.check(&r, i); err != nil {
@@ -313,7 +317,7 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 func (s *state) checkSet(m *measured) error {
 	var r Rows
 	for _, span := range m.data.Shards {
-		view(&r, m.data, span, m.queries, m.margin, m.weight)
+		show(&r, m.data, span, m.queries, m.margin, m.weight)
 		for i, y := range r.Label {
 			err := s.loss.check(&r, i)
 			if s.params.Objective.classes() && !(y >= 0 && int(y) < len(s.data.Facts.Classes)) {

@@ -5,11 +5,16 @@
 package gbdt_test
 
 import (
+	"context"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 func TestPredictAllocatesNothing(t *testing.T) {
@@ -36,4 +41,28 @@ func TestPredictAllocatesNothing(t *testing.T) {
 			panic("the step fails")
 		}
 	}))
+}
+
+// What a round allocates does not grow with the rows: it is what its trees need.
+func TestRoundsAllocateLittle(t *testing.T) {
+	mallocs := func(n, rounds int) float64 {
+		table := labelled(made(81, n, 4), func(y float64) float64 { return kernelBool(y > 3) })
+		job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
+			rows := table.Dataset(b)
+			p := gbdt.Params{LabelCol: "label", Objective: gbdt.Logistic, NumTrees: rounds, MaxDepth: 3, Subsample: 0.8}
+			operators.Collect(b, "model", gbdt.Train(rows, p, gbdt.Set{Name: "test", Rows: rows}))
+			return nil
+		})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(1), engine.Shards(8))
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		r.Release()
+		return float64(after.Mallocs - before.Mallocs)
+	}
+	few := mallocs(500, 12) - mallocs(500, 2)
+	many := mallocs(8000, 12) - mallocs(8000, 2)
+	t.Logf("allocations of ten rounds: %v of 500 rows, %v of 8000", few, many)
+	require.Less(t, many, 1.5*few+500)
 }

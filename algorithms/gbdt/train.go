@@ -29,7 +29,6 @@ type boosting struct {
 	params    Params
 	table     bins.Table
 	sets      []evaluation
-	metrics   []metric
 	ordered   bool // a metric is of the order of rows
 	grower    *grow.Grower
 	quantiles *selector // where prior and leaves are quantiles
@@ -118,10 +117,11 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 			return nil, err
 		}
 	}
-	if q.metrics, err = metricsOf(&p); err != nil {
+	metrics, err := metricsOf(&p)
+	if err != nil {
 		return nil, err
 	}
-	for _, m := range q.metrics {
+	for _, m := range metrics {
 		q.ordered = q.ordered || m.ordered != nil
 	}
 	features, dim, err := p.featureNames(d.Schema())
