@@ -96,7 +96,7 @@ func requireRouted(t *testing.T, f *bins.Feature, bin int, x float64) {
 }
 
 func TestRowsGoAsTheirBinsDo(t *testing.T) {
-	wild := trial.Wild(900, 5)
+	wild := trial.Wild(600, 5)
 	r := shared.NewRandom(4, "holes", 0, 0)
 	for i := range wild.X {
 		switch u := r.Float64(); {
@@ -116,12 +116,11 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 			wild.X[i] = math.Floor(9 * r.Float64()) // few values
 		}
 	}
-	for _, c := range []struct {
-		name  string
-		label bins.LabelKind
-		o     bins.Options
-		data  func(b *engine.Builder) *engine.Dataset
-		of    func(x float64) float64 // what an entry means
+	for number, c := range []struct {
+		name string
+		o    bins.Options
+		data func(b *engine.Builder) *engine.Dataset
+		of   func(x float64) float64 // what an entry means
 	}{
 		{name: "dense", data: wild.Dataset},
 		{name: "few bins", data: wild.Dataset, o: bins.Options{MaxBins: 4}},
@@ -137,33 +136,31 @@ func TestRowsGoAsTheirBinsDo(t *testing.T) {
 		{name: "sparse without bundles", data: sparse(wild), o: bins.Options{AbsentIsZero: true, NoBundling: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, batch := range []int{1024, 7} {
-				s := look(t, c.data, bins.Columns{Vector: "features"}, bins.NoLabel, c.o, engine.BatchRows(batch), engine.Parallelism(3))
-				require.Len(t, s.Rows, wild.N)
-				used := map[int]bool{}
-				for i, row := range s.Rows {
-					for j, x := range wild.Row(i) {
-						if c.of != nil {
-							x = c.of(x)
-						}
-						requireRouted(t, &s.Layout.Features[j], row.Bins[j], x)
-						used[row.Bins[j]] = true
+			s := look(t, c.data, bins.Columns{Vector: "features"}, bins.NoLabel, c.o, engine.BatchRows([]int{1024, 7}[number%2]), engine.Parallelism(3))
+			require.Len(t, s.Rows, wild.N)
+			used := map[int]bool{}
+			for i, row := range s.Rows {
+				for j, x := range wild.Row(i) {
+					if c.of != nil {
+						x = c.of(x)
+					}
+					requireRouted(t, &s.Layout.Features[j], row.Bins[j], x)
+					used[row.Bins[j]] = true
+				}
+			}
+			most := c.o.MaxBins
+			if most == 0 {
+				most = 255
+			}
+			require.Greater(t, len(used), most*3/5)
+			for j := range s.Layout.Features {
+				missing := int64(0)
+				for _, row := range s.Rows {
+					if row.Bins[j] == s.Layout.Features[j].Bins {
+						missing++
 					}
 				}
-				most := c.o.MaxBins
-				if most == 0 {
-					most = 255
-				}
-				require.Greater(t, len(used), most*3/5)
-				for j := range s.Layout.Features {
-					missing := int64(0)
-					for _, row := range s.Rows {
-						if row.Bins[j] == s.Layout.Features[j].Bins {
-							missing++
-						}
-					}
-					require.Equal(t, missing, s.Facts.Missing[j])
-				}
+				require.Equal(t, missing, s.Facts.Missing[j])
 			}
 		})
 	}
@@ -207,12 +204,28 @@ func TestSameBits(t *testing.T) {
 	}
 	thin.Sparse = true
 	for _, table := range []trial.Table{wild, thin} {
-		trial.SameBits(t, func(b *engine.Builder) {
+		build := func(b *engine.Builder) {
 			table, err := bins.Check("bins.Test", table.Dataset(b), bins.Columns{Label: "label", Weight: "weight"}, bins.ClassLabel, bins.Options{MaxBins: 20})
 			require.NoError(t, err)
 			operators.Collect(b, "facts", table.Facts)
 			operators.Collect(b, "rows", open(b, table))
-		})
+		}
+		trial.SameBits(t, build)
+		require.NotContains(t, trial.Run(t, build).Plan.Text(), "depends on parallelism")
+	}
+}
+
+func TestRowsThatWereOnDiskAreTheSame(t *testing.T) {
+	wild := trial.Wild(4000, 12)
+	for _, sparse := range []bool{false, true} {
+		wild.Sparse = sparse
+		c := bins.Columns{Label: "label", Weight: "weight"}
+		want := look(t, wild.Dataset, c, bins.ClassLabel, bins.Options{MaxBins: 9})
+		r := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "seen", check(b, wild.Dataset(b), c, bins.ClassLabel, bins.Options{MaxBins: 9}))
+		}, engine.MemoryBudget(850_000), engine.Parallelism(2))
+		require.Positive(t, r.Report.Spilled)
+		require.Equal(t, want, collect(t, r))
 	}
 }
 

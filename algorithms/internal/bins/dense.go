@@ -5,7 +5,7 @@ package bins
 // over these rows, which are one shard here; it refers to none of x.
 func Dense(x []float64, n, d int, o Options) *Data {
 	p := &plan{kind: denseRows, dim: d, options: o, vector: -1, labelAt: -1, upperAt: -1, weightAt: -1, groupAt: -1}
-	if p.options.MaxBins == 0 {
+	if p.options.MaxBins < 2 || p.options.MaxBins > MaxBins {
 		p.options.MaxBins = MaxBins
 	}
 	parts := []packed{{n: n, d: d, raw: x[:n*d]}}

@@ -114,7 +114,7 @@ func (d *Data) bin(p *plan, parts []packed) {
 
 // binRows is how many rows are binned for one column after the other, so that the block's
 // rows stay in the cache.
-const binRows = 1 << 10
+const binRows = 256
 
 // fillDense makes a block of dense features.
 func (d *Data) fillDense(b *Block, p *plan, parts []packed) {

@@ -69,6 +69,25 @@ func TestRowsInOnePieceAreNotCopied(t *testing.T) {
 	}
 }
 
+func TestADictionaryIsLimited(t *testing.T) {
+	b := array.NewInt64Builder(memory.NewGoAllocator())
+	b.AppendValues([]int64{7, -1, 7, 3}, nil)
+	column := b.NewArray()
+	rec := array.NewRecord(arrow.NewSchema([]arrow.Field{{Name: "x", Type: column.DataType()}}, nil), []arrow.Array{column}, 4)
+	k := &packer{batches: []arrow.Record{rec}, runs: []run{{to: 4}}}
+	k.out.n = 4
+	numbers := make([]int32, 4)
+	d, err := k.dictionary(0, numbers, 3)
+	require.NoError(t, err)
+	require.Equal(t, []string{"-1", "3", "7"}, d.Texts)
+	require.Equal(t, []int32{2, 0, 2, 1}, numbers)
+	require.Equal(t, []int64{1, 1, 2}, d.Count)
+	_, err = k.dictionary(0, numbers, 2)
+	require.ErrorContains(t, err, "there are more than 2 different values")
+	whole := d.merge(dictionary{Keys: []string{"a", "b"}, Texts: []string{"a", "b"}, Count: []int64{5, 6}}, 3)
+	require.Len(t, whole.Keys, 4, "one more than the limit shows that there are too many")
+}
+
 // TestBinnersAreTheDefinition compares the tables of binners with the search of Feature.Bin.
 func TestBinnersAreTheDefinition(t *testing.T) {
 	for _, cuts := range [][]float32{

@@ -74,6 +74,27 @@ func TestExclusiveFeaturesShareAColumn(t *testing.T) {
 	}
 }
 
+func TestAColumnHasAtMost256Slots(t *testing.T) {
+	table := trial.Table{N: 960, D: 12, Sparse: true}
+	for i := range table.N { // one of 12 features in each row, with 40 values
+		row := make([]float64, table.D)
+		row[i%12] = 1 + float64(i/12%40)
+		table.X = append(table.X, row...)
+	}
+	s := look(t, table.Dataset, bins.Columns{}, bins.NoLabel, bins.Options{})
+	require.Len(t, s.Layout.Columns, 2)
+	require.Equal(t, []int{241, 241}, []int{s.Layout.Columns[0].Width, s.Layout.Columns[1].Width})
+	requireSlots(t, s.Layout)
+	for i, row := range s.Rows {
+		for j, x := range table.Row(i) {
+			if x == 0 {
+				x = nan
+			}
+			requireRouted(t, &s.Layout.Features[j], row.Bins[j], x)
+		}
+	}
+}
+
 // requireSlots asserts that slots are used once, and that a bin is the inverse of its slot.
 func requireSlots(t *testing.T, l bins.Layout) {
 	t.Helper()

@@ -1,0 +1,37 @@
+//go:build soak
+
+package bins_test
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+func TestTooManyCategoriesAndClasses(t *testing.T) {
+	words, numbers := make([]string, 1<<16+2), make([]float64, 100_001)
+	for i := range words {
+		words[i] = strconv.Itoa(i)
+	}
+	for i := range numbers {
+		numbers[i] = float64(i)
+	}
+	for _, shards := range []int{1, 2} { // in one shard, and only together
+		_, err := trial.Try(t, func(b *engine.Builder) {
+			rec := columnsRecord([]string{"word"}, words)
+			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"word"}}, bins.NoLabel, bins.Options{}))
+		}, engine.Shards(shards))
+		require.ErrorContains(t, err, `column "word": there are more than 65536 different values`)
+		_, err = trial.Try(t, func(b *engine.Builder) {
+			rec := columnsRecord([]string{"y", "x"}, numbers, numbers)
+			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"x"}, Label: "y"}, bins.ClassLabel, bins.Options{}))
+		}, engine.Shards(shards))
+		require.ErrorContains(t, err, `column "y": there are more than 100000 classes`)
+	}
+}
