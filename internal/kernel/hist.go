@@ -68,25 +68,6 @@ func HistogramWideAt(hist []int64, bins []byte, stride int, pairs []int64, rows 
 	histogramAt(active, wideSums, hist, bins, stride, pairs, rows)
 }
 
-// HistogramClassesAt counts classes: it adds weights[r], or 1 where weights is nil, to word
-// classes[r] of the sum of each bin of the listed rows. Sums have width words: that of bin b
-// of column c is at (c*HistogramStride+b)*width.
-func HistogramClassesAt(hist []int64, bins []byte, stride, width int, classes []int32, weights []int64, rows []int32) {
-	checkHistogram(len(hist), width, stride)
-	for _, r := range rows {
-		weight := int64(1)
-		if weights != nil {
-			weight = weights[r]
-		}
-		row := bins[int(r)*stride:][:stride]
-		at := int(classes[r])
-		for _, b := range row {
-			hist[at+int(b)*width] += weight
-			at += HistogramStride * width
-		}
-	}
-}
-
 // FoldPairs adds the halves of each packed sum of from, as Unpack has them, to two integers
 // of to, which has twice as many: those of from[i] to to[2*i] and to[2*i+1].
 func FoldPairs(to, from []int64) { foldHalves(active, to, from) }

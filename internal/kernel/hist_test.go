@@ -147,25 +147,6 @@ func TestSubtractIntegers(t *testing.T) {
 	}
 }
 
-func TestHistogramClasses(t *testing.T) {
-	bins := []byte{0, 255, 3, 255, 0, 1}
-	for _, weights := range [][]int64{nil, {5, 7, 9}} {
-		hist := make([]int64, 2*HistogramStride*3)
-		want := slices.Clone(hist)
-		HistogramClassesAt(hist, bins, 2, 3, []int32{2, 0, 2}, weights, []int32{0, 1, 1, 2})
-		w := []int64{1, 1, 1}
-		if weights != nil {
-			w = weights
-		}
-		want[0*3+2] = w[0] + w[2]
-		want[3*3+0] = 2 * w[1]
-		want[(HistogramStride+255)*3+2] = w[0]
-		want[(HistogramStride+255)*3+0] = 2 * w[1]
-		want[(HistogramStride+1)*3+2] = w[2]
-		require.Equal(t, want, hist)
-	}
-}
-
 func TestPartitionRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for n := range 200 {

@@ -47,6 +47,7 @@ func TestBytes(t *testing.T) {
 		}
 		walk(0, 0)
 		require.Greater(t, histograms, int64(3))
+		require.NotContains(t, result.Plan.Text(), "depends on parallelism")
 		others := int64(p - 1)
 		bytes, calls := map[string]int64{}, map[string]int64{}
 		for _, s := range result.Report.Queues[0].Stages {

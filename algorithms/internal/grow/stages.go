@@ -14,7 +14,7 @@ func (g *Grower) Stages() []comqueue.Stage {
 	}
 	return []comqueue.Stage{
 		named("largest gradients", (*State).putMaxima),
-		comqueue.AllReduce(maxima, comqueue.Max),
+		comqueue.AllReduce(maxima, comqueue.Max, comqueue.Exact()),
 		named("quantise", (*State).putSpreads),
 		comqueue.AllReduce(spreads, comqueue.Exact()),
 		named("spread", (*State).takeSpreads),
