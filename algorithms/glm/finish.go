@@ -14,8 +14,8 @@ import (
 const (
 	// Deviance is twice the weighted sum of the losses.
 	Deviance = "deviance"
-	// NullDeviance is that with an intercept alone; defined with an intercept and without an
-	// offset.
+	// NullDeviance is that with an intercept alone; defined with an intercept, without an
+	// offset, and where training starts at it and not at another model.
 	NullDeviance = "null_deviance"
 	// Dispersion is 1 for the families Binomial and Poisson; for the others it is
 	// PearsonChiSquared over the residual degrees of freedom; where there is a table.
@@ -43,7 +43,7 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 	m.Take(f.Model)
 	s := &m.Summary
 	s.Note(Deviance, float64(2*float64(s.Weight*s.Loss)))
-	if !p.NoIntercept && p.OffsetCol == "" && len(s.Record) > 0 && loss.shift == loss.link.of(f.Facts.LabelMean) {
+	if !p.NoIntercept && p.OffsetCol == "" && p.Start == nil && len(s.Record) > 0 && loss.shift == loss.link.of(f.Facts.LabelMean) {
 		s.Note(NullDeviance, float64(2*float64(s.Weight*s.Record[0].Loss)))
 	}
 	if f.Result.Information == nil || f.Result.Reason == optim.Diverging {

@@ -74,6 +74,9 @@ type Params struct {
 	LossTol, StepTol float64
 	// Stochastic are the settings of the method SGD.
 	Stochastic optim.Stochastic
+	// Start is a model to start from, of the same features, family and link; nil: coefficients
+	// of 0, and an intercept for the mean of the labels.
+	Start *Model
 	// Seed is what the draws of SGD start from; 0 means the seed of the job.
 	Seed uint64
 }
@@ -120,7 +123,19 @@ func (p Params) Validate() error {
 	if l := p.link(); p.NoIntercept && p.Family != Gaussian && l != Log && l != Logit {
 		bad("NoIntercept is set with the link %v: the family %v has no mean of 0 to start from", l, p.Family)
 	}
+	if m := p.Start; m != nil && (m.Family != p.Family || m.Link != p.link()) {
+		bad("the model to start from has the family %v and the link %v, and these are %v and %v", m.Family, m.Link, p.Family, p.link())
+	}
 	return errors.Join(errs...)
+}
+
+// fitting makes coefficients those of a loss.
+func fitting(c *objective.Coefficients, loss objective.Loss) {
+	l := loss.(deviance)
+	c.Intercepts[0] -= l.shift
+	if l.tally {
+		c.Constants = make([]float64, tallies)
+	}
 }
 
 // checkFamily tells what does not go together.
@@ -186,6 +201,9 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	if p.tallied() {
 		t.TableUpTo = manyFeatures
+	}
+	if p.Start != nil {
+		t.Start, t.Fitting = &p.Start.Model, fitting
 	}
 	return t.Add(d)
 }

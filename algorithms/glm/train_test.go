@@ -184,3 +184,36 @@ func TestL1MakesZeros(t *testing.T) {
 	}
 	require.InDelta(t, 0.4, m.Coefficients[0][2], 0.05, "0.5 less the penalty over the information, 1")
 }
+
+// TestStart: training from a model of the same rows is at its end.
+func TestStart(t *testing.T) {
+	table := counts(200, 3)
+	moved := counts(200, 3)
+	for i := range moved.N {
+		moved.Offset = append(moved.Offset, 0.3*math.Cos(float64(i)))
+	}
+	for _, c := range []struct {
+		table trial.Table
+		p     glm.Params
+	}{
+		{table, glm.Params{Family: glm.Poisson}},
+		{moved, glm.Params{Family: glm.Poisson, Method: optim.LBFGS, L2: 1e-3}},
+		{table, glm.Params{Family: glm.Gamma, Link: glm.Log, L1: 1e-3}},
+		{table, glm.Params{Family: glm.Poisson, NoIntercept: true}},
+	} {
+		cold := train(t, c.table, c.p)
+		require.True(t, cold.Summary.Converged)
+		require.Greater(t, cold.Summary.Iterations, 1)
+		c.p.Start, c.p.Tol = cold, 1e-6
+		warm := train(t, c.table, c.p)
+		require.LessOrEqual(t, warm.Summary.Iterations, 1)
+		require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Record[0].Loss, 1e-10)
+		require.InEpsilonSlice(t, cold.Coefficients[0], warm.Coefficients[0], 1e-4)
+		require.InDelta(t, cold.Intercepts[0], warm.Intercepts[0], 1e-4)
+		_, null := warm.Summary.Measure(glm.NullDeviance)
+		require.False(t, null)
+	}
+	poisson := train(t, table, glm.Params{Family: glm.Poisson})
+	trial.Fails(t, trains(table, glm.Params{Family: glm.Gamma, Start: poisson}), "the model to start from has the family poisson and the link log, and these are gamma and log")
+	trial.Fails(t, trains(counts(50, 4), glm.Params{Family: glm.Poisson, Start: poisson}), "the model to start from has 3 features, the rows 4")
+}

@@ -49,6 +49,9 @@ type Training struct {
 	Balanced     bool
 	// Start is a model to start from, of the same features and margins; nil: zeros.
 	Start *Model
+	// Fitting makes the coefficients of Start those of a loss, where it has constants or moves
+	// margins; nil: they are.
+	Fitting func(c *objective.Coefficients, loss objective.Loss)
 	// StartClasses are the classes that the margins of Start are for, nil where labels are
 	// numbers.
 	StartClasses []string
@@ -309,6 +312,9 @@ func (o *opening) begin(parts []objective.Linear, facts *rows.Facts) ([]float64,
 		c := objective.Coefficients{Margins: each, D: m.width(), Intercepts: slices.Clone(m.Intercepts[k*each : (k+1)*each])}
 		for _, row := range m.Coefficients[k*each : (k+1)*each] {
 			c.Weights = append(c.Weights, row...)
+		}
+		if o.t.Fitting != nil {
+			o.t.Fitting(&c, part.Loss)
 		}
 		own, err := part.Parameters(facts, c)
 		if err != nil {
