@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,12 +44,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	aside := path + ".part"
-	if err := os.WriteFile(aside, data, 0o644); err != nil {
-		return fmt.Errorf("lightgbm: %w", err)
-	}
-	if err := os.Rename(aside, path); err != nil {
-		os.Remove(aside)
+	if err := replace(path, data); err != nil {
 		return fmt.Errorf("lightgbm: %w", err)
 	}
 	return nil

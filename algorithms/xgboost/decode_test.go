@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -182,4 +183,77 @@ func TestScorer(t *testing.T) {
 			requireNear(t, margins(m.Ensemble, row), got, describe(version, path))
 		}
 	})
+}
+
+// Weights of trees stand beside the model or, since 3.5, within it.
+func TestWeights(t *testing.T) {
+	m := small()
+	m.Ensemble.Trees[0].Weight = 0.25
+	data, err := m.Encode()
+	require.NoError(t, err)
+	text := string(data)
+	require.Contains(t, text, `"name":"dart","weight_drop":[2.5E-1]`)
+	within := strings.Replace(text, `"gradient_booster":{"gbtree":`, `"gradient_booster":`, 1)
+	within = strings.Replace(within, `,"name":"dart","weight_drop":[2.5E-1]}`, ``, 1)
+	within = strings.Replace(within, `"trees":[`, `"weight_drop":[2.5E-1],"trees":[`, 1)
+	for _, text := range []string{text, within} {
+		back, err := Decode([]byte(text))
+		require.NoError(t, err)
+		require.Empty(t, tree.Diff(m.Ensemble, back.Ensemble))
+	}
+	_, err = Decode([]byte(strings.Replace(text, "[2.5E-1]", "[2.5E-1,1E0]", 1)))
+	require.ErrorContains(t, err, "there are 2 weights of 1 trees")
+}
+
+// A file that is saved over another keeps what others may do with it.
+func TestSave(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.UBJ")
+	require.NoError(t, small().Save(path))
+	require.NoError(t, os.Chmod(path, 0o600))
+	require.NoError(t, small().Save(path))
+	about, err := os.Stat(path)
+	require.NoError(t, err)
+	require.EqualValues(t, 0o600, about.Mode().Perm())
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	want, err := small().EncodeUBJSON()
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, data))
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
+// BenchmarkDecode reads and writes a model of 200 trees with 255 nodes each.
+func BenchmarkDecode(b *testing.B) {
+	m := small()
+	nodes := make([]tree.Node, 255)
+	for i := range nodes {
+		if nodes[i].Value = float64(i) / 77; i < 127 {
+			nodes[i].Left, nodes[i].Right, nodes[i].Threshold = int32(2*i+1), int32(2*i+2), float64(float32(i)/33)
+		}
+	}
+	m.Ensemble.Trees = slices.Repeat([]tree.Tree{{Weight: 1, Nodes: nodes}}, 200)
+	for format, encode := range encodings(m) {
+		data, err := encode()
+		require.NoError(b, err)
+		b.Run("read "+format, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Decode(data); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("write "+format, func(b *testing.B) {
+			b.SetBytes(int64(len(data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := encode(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,12 +47,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	aside := path + ".part"
-	if err := os.WriteFile(aside, data, 0o644); err != nil {
-		return fmt.Errorf("xgboost: %w", err)
-	}
-	if err := os.Rename(aside, path); err != nil {
-		os.Remove(aside)
+	if err := replace(path, data); err != nil {
 		return fmt.Errorf("xgboost: %w", err)
 	}
 	return nil

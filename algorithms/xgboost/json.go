@@ -80,7 +80,7 @@ func (r *jsonReader) value(depth int) (any, error) {
 		return false, r.word("false")
 	case c == 'n':
 		return nil, r.word("null")
-	case c == '-' || c == 'N' || c == 'I' || c >= '0' && c <= '9':
+	case beginsNumber(c):
 		return r.number()
 	case r.at >= len(r.text):
 		return nil, errEnd
@@ -141,17 +141,25 @@ func (r *jsonReader) array(depth int) (any, error) {
 		return numbers, nil
 	}
 	for {
-		v, err := r.value(depth + 1)
-		if err != nil {
-			return nil, err
-		}
-		if number, ok := asNumber(v); ok && list == nil {
-			numbers = append(numbers, number)
-		} else {
-			if list == nil {
-				list = mixed(numbers)
+		if c := r.next(); list == nil && beginsNumber(c) {
+			v, err := r.number()
+			if err != nil {
+				return nil, err
 			}
-			list = append(list, v)
+			numbers = append(numbers, v)
+		} else {
+			v, err := r.value(depth + 1)
+			if err != nil {
+				return nil, err
+			}
+			if number, ok := asNumber(v); ok && list == nil {
+				numbers = append(numbers, number)
+			} else {
+				if list == nil {
+					list = mixed(numbers)
+				}
+				list = append(list, v)
+			}
 		}
 		if r.next() == ',' {
 			r.at++
@@ -189,7 +197,11 @@ func mixed(numbers []float64) []any {
 	return list
 }
 
-func (r *jsonReader) number() (any, error) {
+func beginsNumber(c byte) bool {
+	return c == '-' || c == 'N' || c == 'I' || c >= '0' && c <= '9'
+}
+
+func (r *jsonReader) number() (float64, error) {
 	from := r.at
 	float := false
 scan:
@@ -214,14 +226,14 @@ scan:
 		v, err := strconv.ParseFloat(text, 32)
 		if err != nil {
 			r.at = from
-			return nil, fmt.Errorf("%s is no number of float32", brief(text))
+			return 0, fmt.Errorf("%s is no number of float32", brief(text))
 		}
 		return v, nil
 	}
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || text[0] == '+' {
 		r.at = from
-		return nil, fmt.Errorf("%s is no integer of 64 bits", brief(text))
+		return 0, fmt.Errorf("%s is no integer of 64 bits", brief(text))
 	}
 	return float64(v), nil
 }

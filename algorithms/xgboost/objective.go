@@ -137,7 +137,7 @@ func (l link) margin(score float64) (float64, error) {
 		}
 		p := float32(min(max(score, probabilityGap), 1-probabilityGap))
 		odds := 1/p - 1
-		return float64(-float32(kernel.Log(float64(odds)))), nil
+		return float64(0 - float32(kernel.Log(float64(odds)))), nil
 	case exponent:
 		if !(score > 0) || math.IsInf(score, 1) {
 			return 0, fmt.Errorf("base_score is %v: want a mean above 0", score)
