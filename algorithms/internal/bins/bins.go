@@ -167,7 +167,7 @@ type Sparse struct {
 // Data is the rows of a subtask, those of its shards one behind the other. It is good until
 // the queue ends, and must not be modified.
 type Data struct {
-	Facts  *Facts
+	Facts  *Facts // of the rows that train, also where these are others
 	Layout *Layout
 	Rows   int
 	Shards []Span // those with rows

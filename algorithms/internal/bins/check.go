@@ -51,8 +51,9 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 
 // Other checks a dataset whose rows are binned by the cuts of t's: one that training is
 // evaluated on. name tells it from others within a queue. Its columns are those of the same
-// names, of the same types but for the widths of numbers. Categories that t does not have
-// are missing there; classes that t does not have are an error.
+// names, labels, weights and all, of the same types but for the widths of numbers. Categories
+// that t does not have are missing there, whatever their codes; classes that t does not have
+// are an error.
 func (t Table) Other(name string, d *engine.Dataset) (Table, error) {
 	o := Table{Rows: d, Facts: t.Facts, Label: t.Label}
 	if d.Poisoned() || t.plan == nil {

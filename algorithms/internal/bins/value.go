@@ -66,8 +66,9 @@ func (f *Feature) categoryBin(x float32) int {
 	return f.Bins
 }
 
-// Bin returns the bin of a feature, by its number within Layout.Features, in a row. It is
-// for tests and for what looks at few rows.
+// Bin returns the bin of a feature, by its number within Layout.Features, in a row; 0 where
+// the feature has no slot, as it cannot split rows. It is for tests and for what looks at few
+// rows.
 func (d *Data) Bin(row, feature int) int {
 	f := &d.Layout.Features[feature]
 	switch {
