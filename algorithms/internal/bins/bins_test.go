@@ -216,14 +216,14 @@ func TestSameBits(t *testing.T) {
 }
 
 func TestRowsThatWereOnDiskAreTheSame(t *testing.T) {
-	wild := trial.Wild(4000, 12)
+	wild := trial.Wild(1000, 12)
 	for _, sparse := range []bool{false, true} {
 		wild.Sparse = sparse
 		c := bins.Columns{Label: "label", Weight: "weight"}
 		want := look(t, wild.Dataset, c, bins.ClassLabel, bins.Options{MaxBins: 9})
 		r := trial.Run(t, func(b *engine.Builder) {
 			operators.Collect(b, "seen", check(b, wild.Dataset(b), c, bins.ClassLabel, bins.Options{MaxBins: 9}))
-		}, engine.MemoryBudget(850_000), engine.Parallelism(2))
+		}, engine.MemoryBudget(215_000), engine.Parallelism(2))
 		require.Positive(t, r.Report.Spilled)
 		require.Equal(t, want, collect(t, r))
 	}
