@@ -75,7 +75,8 @@ type Params struct {
 	// 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset.
 	SampleShare float64
 	// ClassWeights multiply the weights of rows, by the class as text; classes that are left
-	// out weigh 1. Balanced instead gives all classes the same weight in total.
+	// out weigh 1. Balanced instead gives all classes the same weight in total, by the weights
+	// of their rows.
 	ClassWeights map[string]float64
 	Balanced     bool
 
