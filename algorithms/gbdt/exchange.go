@@ -1,24 +1,24 @@
 package gbdt
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/foreign"
 	"github.com/superstep-ml/superstep/algorithms/lightgbm"
-	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/algorithms/xgboost"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// names are what other libraries call an objective.
-type names struct{ xgboost, lightgbm string }
+// libraryNames are what other libraries call an objective.
+type libraryNames struct{ xgboost, lightgbm string }
 
-var foreign = map[Objective]names{
+var foreignNames = map[Objective]libraryNames{
 	Squared:    {"reg:squarederror", "regression"},
 	Absolute:   {"reg:absoluteerror", "regression_l1"},
 	Huber:      {"reg:pseudohubererror", "huber"},
@@ -32,33 +32,47 @@ var foreign = map[Objective]names{
 	LambdaMART: {"rank:ndcg", "lambdarank"},
 }
 
-// foreignOf returns what other libraries call the objective of a model, of one of the user's
-// an objective of the same link.
-func (m *Model) foreignOf() (names, error) {
-	if m.Objective != Custom {
-		return foreign[m.Objective], nil
-	}
-	if m.Ensemble.Outputs > 1 {
-		return names{}, fmt.Errorf("the custom objective %q has %d outputs, which no objective of other libraries means", m.CustomName, m.Ensemble.Outputs)
-	}
-	switch m.Link {
-	case Exponential:
-		return names{"count:poisson", "poisson"}, nil
-	case Sigmoid:
-		return names{"reg:logistic", "cross_entropy"}, nil
-	}
-	return foreign[Squared], nil
+// parameter is what other libraries call a parameter of an objective.
+type parameter struct{ name, xgboost, lightgbm string }
+
+var foreignParameters = map[Objective][]parameter{
+	Huber:      {{"HuberDelta", "huber_slope", "alpha"}},
+	Quantile:   {{"QuantileAt", "quantile_alpha", "alpha"}},
+	Tweedie:    {{"TweediePower", "tweedie_variance_power", "tweedie_variance_power"}},
+	Poisson:    {{"MaxDeltaStep", "max_delta_step", "poisson_max_delta_step"}},
+	AFT:        {{"TimeScale", "aft_loss_distribution_scale", ""}},
+	LambdaMART: {{"RankTruncation", "", "lambdarank_truncation_level"}},
 }
 
-// XGBoost returns the model as one of XGBoost, which predicts the same margins in float32:
-// sparse rows are to have what is missing left out, and what is 0 too unless AbsentIsZero. Of
-// a custom objective it is an objective with the same link.
-func (m *Model) XGBoost() (*xgboost.Model, error) {
-	e, err := m.whole()
-	if err != nil {
-		return nil, err
+// foreignOf returns what other libraries call the objective of a model, of one of the user's
+// an objective of the same link; of several outputs they know none but plain sums.
+func (m *Model) foreignOf() (libraryNames, error) {
+	switch {
+	case m.Objective != Custom:
+		return foreignNames[m.Objective], nil
+	case m.Ensemble.Outputs > 1 && m.Link == Identity:
+		return libraryNames{"reg:squarederror", "custom"}, nil
+	case m.Ensemble.Outputs > 1:
+		return libraryNames{}, fmt.Errorf("the custom objective %q has %d outputs of the link %v, which no objective of other libraries has", m.CustomName, m.Ensemble.Outputs, m.Link)
+	case m.Link == Exponential:
+		return libraryNames{"count:poisson", "poisson"}, nil
+	case m.Link == Sigmoid:
+		return libraryNames{"reg:logistic", "cross_entropy"}, nil
 	}
-	n, err := m.foreignOf()
+	return foreignNames[Squared], nil
+}
+
+// XGBoost returns the model as one of XGBoost, which predicts the same margins in float32.
+// Rows are numbers as those of Predict: of text the codes of Code, and NaN where it gives
+// NaN. XGBoost takes what sparse rows leave out for missing; a model that takes it for 0
+// wants rows with zeros.
+//
+// Trees are those up to the best round; after an early stop the attribute best_iteration is
+// the last of them. Of a custom objective it is one of the same link. An attribute named
+// superstep notes what XGBoost has no place for, such as the names of classes and
+// categories, and what FromXGBoost makes the same model of.
+func (m *Model) XGBoost() (*xgboost.Model, error) {
+	e, n, err := m.exported()
 	if err != nil {
 		return nil, err
 	}
@@ -66,36 +80,69 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	number := func(name string) string { return strconv.FormatFloat(m.Parameters[name], 'g', -1, 64) }
-	switch m.Objective {
-	case Huber:
-		x.Parameters = map[string]string{"huber_slope": number("HuberDelta")}
-	case Quantile:
-		x.Parameters = map[string]string{"quantile_alpha": number("QuantileAt")}
-	case Tweedie:
-		x.Parameters = map[string]string{"tweedie_variance_power": number("TweediePower")}
-	case Poisson:
-		x.Parameters = map[string]string{"max_delta_step": number("MaxDeltaStep")}
-	case AFT:
-		x.Parameters = map[string]string{
-			"aft_loss_distribution": Distribution(m.Parameters["Time"]).String(), "aft_loss_distribution_scale": number("TimeScale"),
+	x.Types, x.Parameters = m.foreignTypes(e), map[string]string{}
+	for _, p := range foreignParameters[m.Objective] {
+		if v, ok := m.Parameters[p.name]; ok && p.xgboost != "" {
+			x.Parameters[p.xgboost] = strconv.FormatFloat(v, 'g', -1, 64)
 		}
+	}
+	switch m.Objective {
+	case Quantile: // a list there
+		if v, ok := x.Parameters["quantile_alpha"]; ok {
+			x.Parameters["quantile_alpha"] = "[" + v + "]"
+		}
+	case AFT:
+		x.Parameters["aft_loss_distribution"] = Distribution(m.Parameters["Time"]).String()
+	}
+	if s := m.Summary; s.BestRound < s.Rounds && m.Rounds() > 0 {
+		x.Attributes = map[string]string{"best_iteration": strconv.Itoa(m.Rounds() - 1)}
+	}
+	if err := m.notes(e).XGBoost(x); err != nil {
+		return nil, fmt.Errorf("xgboost: %w", err)
 	}
 	return x, nil
 }
 
-// LightGBM returns the model as one of LightGBM, which predicts the same margins. Of a custom
-// objective, and of AFT, it is an objective with the same link.
+// LightGBM returns the model as one of LightGBM, which predicts the same margins of the rows
+// that XGBoost tells of. Of a custom objective, and of AFT, it is an objective with the same
+// link. A parameter behind the objective, superstep, notes what LightGBM has no place for,
+// such as the names of classes and categories, and what FromLightGBM makes the same model of.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
+	e, n, err := m.exported()
+	if err != nil {
+		return nil, err
+	}
+	x, err := lightgbm.New(e, n.lightgbm, len(m.Classes.Values))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range foreignParameters[m.Objective] {
+		if v, ok := m.Parameters[p.name]; ok && v != 0 && p.lightgbm != "" {
+			x.Settings = append(x.Settings, "["+p.lightgbm+": "+strconv.FormatFloat(v, 'g', -1, 64)+"]")
+		}
+	}
+	if err := m.notes(e).LightGBM(x); err != nil {
+		return nil, fmt.Errorf("lightgbm: %w", err)
+	}
+	return x, nil
+}
+
+// exported returns the trees over all features and the names of the objective.
+func (m *Model) exported() (*tree.Ensemble, libraryNames, error) {
 	e, err := m.whole()
 	if err != nil {
-		return nil, err
+		return nil, libraryNames{}, err
 	}
 	n, err := m.foreignOf()
-	if err != nil {
-		return nil, err
-	}
-	return lightgbm.New(e, n.lightgbm, len(m.Classes.Values))
+	return e, n, err
+}
+
+// notes are what other libraries have no place for.
+func (m *Model) notes(e *tree.Ensemble) foreign.Notes {
+	n := foreign.Notes{Kind: Kind, LabelType: m.Classes.Type, Classes: m.Classes.Values, Inputs: m.inputs, AbsentIsZero: m.AbsentIsZero,
+		Objective: m.Objective.String(), Parameters: m.Parameters, CustomName: m.CustomName, PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
+	n.SetCategories(e)
+	return n
 }
 
 // maxWhole bounds the number of features that other libraries are given.
@@ -115,134 +162,89 @@ func (m *Model) whole() (*tree.Ensemble, error) {
 	e := *m.Ensemble
 	e.Features, e.Trees = make([]string, m.Dim), slices.Clone(e.Trees)
 	for j := range e.Features {
-		e.Features[j] = featureName(j)
+		if e.Features[j] = featureName(j); !m.ofVector() {
+			e.Features[j] = m.inputs[j].Column
+		}
+	}
+	if m.Ensemble.Categories != nil {
+		e.Categories = make([][]string, m.Dim)
+		for at, j := range m.Columns {
+			e.Categories[j] = m.Ensemble.Categories[at]
+		}
 	}
 	renumber(e.Trees, func(j int32) int32 { return m.Columns[j] })
 	return &e, nil
 }
 
-// ImportOptions name the columns that an imported model reads.
-type ImportOptions struct {
-	// VectorCol names a vector column; empty, and without FeatureCols, it is "features".
-	// FeatureCols name a column for each feature, numbers or, where the model knows the names
-	// of categories, text.
-	VectorCol   string
-	FeatureCols []string
-	// AbsentIsZero takes what sparse rows leave out for 0, in place of missing.
-	AbsentIsZero bool
-}
-
-// meant is what the objective of another library is here.
-type meant struct {
-	objective Objective
-	link      Link
-}
-
-// meaningOf returns what an objective is here, that of the same name or a custom one with the
-// link that is given.
-func meaningOf(name string, links map[string]Link, of func(n names) string) (meant, error) {
-	for o := Squared; o < Custom; o++ {
-		if of(foreign[o]) == name {
-			return meant{o, linkOf(&Params{Objective: o})}, nil
+// foreignTypes are the types of the features in XGBoost's letters; nil of a vector, of which
+// the splits tell.
+func (m *Model) foreignTypes(e *tree.Ensemble) []string {
+	if m.ofVector() {
+		return nil
+	}
+	types := make([]string, len(m.inputs))
+	for j, c := range m.inputs {
+		types[j] = "float"
+		switch dt, err := batch.ParseType(c.Type); {
+		case err != nil: // check knows all
+		case e.Categories != nil && e.Categories[j] != nil:
+			types[j] = "c"
+		case dt.ID() == arrow.BOOL:
+			types[j] = "i"
+		case arrow.IsInteger(dt.ID()):
+			types[j] = "int"
 		}
 	}
-	if l, ok := links[name]; ok {
-		return meant{Custom, l}, nil
-	}
-	return meant{}, fmt.Errorf("the objective %q has no like here", name)
-}
-
-// FromXGBoost returns the model of one that XGBoost made, which predicts the same from the
-// columns of the options. Classes are the integers from 0.
-func FromXGBoost(x *xgboost.Model, o ImportOptions) (*Model, error) {
-	links := map[string]Link{
-		"reg:logistic": Sigmoid, "binary:logitraw": Identity, "reg:squaredlogerror": Identity, "survival:cox": Exponential,
-	}
-	name := x.Objective
-	switch name {
-	case "multi:softmax":
-		name = "multi:softprob"
-	case "rank:pairwise", "rank:map":
-		name = "rank:ndcg"
-	}
-	is, err := meaningOf(name, links, func(n names) string { return n.xgboost })
-	if err == nil && x.ParallelTrees > 1 && x.Ensemble.Outputs > 1 {
-		err = fmt.Errorf("a round has %d trees for each of %d outputs, and one is what boosting makes here", x.ParallelTrees, x.Ensemble.Outputs)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("xgboost model: %w", err)
-	}
-	m, err := imported(x.Ensemble, x.Objective, is, o)
-	if err != nil {
-		return nil, fmt.Errorf("xgboost model: %w", err)
-	}
-	return m, nil
-}
-
-// FromLightGBM returns the model of one that LightGBM made, which predicts the same from the
-// columns of the options. Classes are the integers from 0.
-func FromLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
-	links := map[string]Link{
-		"fair": Identity, "mape": Identity, "custom": Identity, "": Identity, "rank_xendcg": Identity, "cross_entropy": Sigmoid,
-	}
-	is, err := meaningOf(x.Objective, links, func(n names) string { return n.lightgbm })
-	if _, root := x.Parameters["sqrt"]; err == nil && root {
-		err = fmt.Errorf("the objective %q predicts roots", x.Objective)
-	}
-	if s, err2 := strconv.ParseFloat(x.Parameters["sigmoid"], 64); err == nil && err2 == nil && s != 1 && is.objective == Logistic {
-		err = fmt.Errorf("the margins of the objective %q are scaled by %v", x.Objective, s)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("lightgbm model: %w", err)
-	}
-	m, err := imported(x.Ensemble, x.Objective, is, o)
-	if err != nil {
-		return nil, fmt.Errorf("lightgbm model: %w", err)
-	}
-	return m, nil
-}
-
-// imported makes a model of an ensemble.
-func imported(e *tree.Ensemble, name string, is meant, o ImportOptions) (*Model, error) {
-	m := &Model{Objective: is.objective, Link: is.link, CustomName: name, Ensemble: e, Dim: len(e.Features), AbsentIsZero: o.AbsentIsZero}
-	if err := e.Validate(); err != nil {
-		return nil, err
-	}
-	m.Summary.Rounds = m.Rounds()
-	m.Summary.BestRound = m.Summary.Rounds
-	classes := 0
-	switch is.objective {
-	case Logistic:
-		classes = 2
-	case Softmax:
-		classes = e.Outputs
-	}
-	if classes > 0 {
-		m.Classes.Type = batch.TypeName(arrow.PrimitiveTypes.Int64)
-	}
-	for c := range classes {
-		m.Classes.Values = append(m.Classes.Values, strconv.Itoa(c))
-	}
-	switch {
-	case o.VectorCol != "" && len(o.FeatureCols) > 0:
-		return nil, errors.New("both VectorCol and FeatureCols are set: set one of them")
-	case len(o.FeatureCols) == 0:
-		set(&o.VectorCol, "features")
-		dt, err := batch.VectorType(m.Dim)
-		if err != nil {
-			return nil, err
+	for i := range e.Trees {
+		for _, n := range e.Trees[i].Nodes {
+			if !n.Leaf() && n.Flags&tree.Categorical != 0 {
+				types[n.Feature] = "c"
+			}
 		}
-		m.inputs = []model.Input{{Column: o.VectorCol, Type: batch.TypeName(dt)}}
 	}
-	for j, column := range o.FeatureCols {
-		dt := arrow.DataType(arrow.PrimitiveTypes.Float64)
-		if j < len(e.Categories) && e.Categories[j] != nil {
-			dt = arrow.BinaryTypes.String
+	return types
+}
+
+// fromXGBoost returns the parameters of an objective that a model of XGBoost has.
+func fromXGBoost(o Objective, x *xgboost.Model) map[string]float64 {
+	made := parametersOf(o, func(p parameter) string { return strings.Trim(x.Parameters[p.xgboost], "[]") })
+	if o != AFT {
+		return made
+	}
+	var time Distribution
+	if time.UnmarshalText([]byte(x.Parameters["aft_loss_distribution"])) == nil {
+		if made == nil {
+			made = map[string]float64{}
 		}
-		m.inputs = append(m.inputs, model.Input{Column: column, Type: batch.TypeName(dt)})
+		made["Time"] = float64(time)
 	}
-	if err := m.check(); err != nil {
-		return nil, err
+	return made
+}
+
+// fromLightGBM returns those that the settings of a model of LightGBM tell.
+func fromLightGBM(o Objective, x *lightgbm.Model) map[string]float64 {
+	return parametersOf(o, func(p parameter) string {
+		for _, line := range x.Settings {
+			if v, ok := strings.CutPrefix(line, "["+p.lightgbm+": "); ok {
+				return strings.TrimSuffix(v, "]")
+			}
+		}
+		return ""
+	})
+}
+
+// parametersOf returns the parameters that are numbers where they stand.
+func parametersOf(o Objective, find func(p parameter) string) map[string]float64 {
+	var made map[string]float64
+	for _, p := range foreignParameters[o] {
+		v, err := strconv.ParseFloat(find(p), 64)
+		if err != nil || v-v != 0 {
+			continue
+		}
+		if made == nil {
+			made = map[string]float64{}
+		}
+		made[p.name] = v
 	}
-	return m, nil
+	return made
 }

@@ -54,8 +54,13 @@ func TestOtherLibraries(t *testing.T) {
 		fromL, err := gbdt.FromLightGBM(l, gbdt.ImportOptions{FeatureCols: []string{"a", "b", "c", "d"}})
 		require.NoError(t, err, o)
 		require.Len(t, fromL.Inputs(), 4)
-		if o != gbdt.Custom {
-			require.Equal(t, o, fromX.Objective)
+		for _, one := range []*gbdt.Model{fromX, fromL} {
+			require.Equal(t, o, one.Objective)
+			require.Equal(t, m.CustomName, one.CustomName)
+			require.Equal(t, m.Link, one.Link)
+			require.Equal(t, m.Parameters, one.Parameters)
+			require.Equal(t, m.Classes, one.Classes)
+			require.Equal(t, m.Rounds(), one.Summary.Rounds)
 		}
 		for i := range 40 {
 			row := rows.Row(i)
@@ -74,17 +79,4 @@ func TestOtherLibraries(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, fromX.Predict(rows.Row(3)), again.Predict(rows.Row(3)))
 	}
-	m := train(t, binary, gbdt.Params{LabelCol: "label", Objective: gbdt.Logistic, NumTrees: 2})
-	x, err := m.XGBoost()
-	require.NoError(t, err)
-	_, err = gbdt.FromXGBoost(x, gbdt.ImportOptions{FeatureCols: []string{"a"}})
-	require.ErrorContains(t, err, "1 inputs of 4 features")
-	x.Objective = "binary:hinge"
-	_, err = gbdt.FromXGBoost(x, gbdt.ImportOptions{})
-	require.ErrorContains(t, err, `"binary:hinge" has no like here`)
-	l, err := m.LightGBM()
-	require.NoError(t, err)
-	l.Parameters = map[string]string{"sigmoid": "2"}
-	_, err = gbdt.FromLightGBM(l, gbdt.ImportOptions{})
-	require.ErrorContains(t, err, "scaled by 2")
 }

@@ -1,0 +1,90 @@
+package foreign
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// ByOutput returns the trees of each output, in their order; trees with values for several
+// outputs and outputs of different numbers of trees are errors.
+func ByOutput(e *tree.Ensemble) ([][]tree.Tree, error) {
+	of := make([][]tree.Tree, e.Outputs)
+	for i := range e.Trees {
+		t := e.Trees[i]
+		if t.Values != nil {
+			return nil, fmt.Errorf("tree %d has values for several outputs", i)
+		}
+		of[t.Output] = append(of[t.Output], t)
+	}
+	for k := range of {
+		if len(of[k]) != len(of[0]) {
+			return nil, fmt.Errorf("output %d has %d trees, output 0 %d", k, len(of[k]), len(of[0]))
+		}
+	}
+	return of, nil
+}
+
+// InRounds returns the ensemble with a tree of each output in turn, as boosting makes them,
+// and with sums in place of averages. The trees of an output keep their order.
+func InRounds(e *tree.Ensemble) (*tree.Ensemble, error) {
+	of, err := ByOutput(e)
+	if err != nil {
+		return nil, err
+	}
+	made := *e
+	made.Average, made.Trees = false, make([]tree.Tree, 0, len(e.Trees))
+	for i := range of[0] {
+		for k := range of {
+			t := of[k][i]
+			if e.Average {
+				t.Weight /= float64(len(of[k]))
+			}
+			made.Trees = append(made.Trees, t)
+		}
+	}
+	return &made, nil
+}
+
+// Scaled returns the ensemble whose outputs are s times those of another.
+func Scaled(e *tree.Ensemble, s float64) *tree.Ensemble {
+	made := *e
+	made.Base, made.Trees = slices.Clone(e.Base), slices.Clone(e.Trees)
+	for k := range made.Base {
+		made.Base[k] *= s
+	}
+	for i := range made.Trees {
+		made.Trees[i].Weight *= s
+	}
+	return &made
+}
+
+// Single returns the ensemble that compares features as float32 and sends rows of float32
+// the same way: its thresholds are the least float32 that are not below. An ensemble that was
+// Single, and became other thresholds for rows of float64 in a file, is again what it was.
+func Single(e *tree.Ensemble) *tree.Ensemble {
+	if e.Single {
+		return e
+	}
+	made := *e
+	made.Single, made.Trees = true, slices.Clone(e.Trees)
+	for i := range made.Trees {
+		nodes := slices.Clone(made.Trees[i].Nodes)
+		for k := range nodes {
+			nodes[k].Threshold = above(nodes[k].Threshold)
+		}
+		made.Trees[i].Nodes = nodes
+	}
+	return &made
+}
+
+// above is the least float32 that is not below a threshold.
+func above(v float64) float64 {
+	w := float32(v)
+	if float64(w) < v {
+		w = math.Nextafter32(w, float32(math.Inf(1)))
+	}
+	return float64(w)
+}
