@@ -208,6 +208,11 @@ func TestUnseenCategories(t *testing.T) {
 	for _, code := range []float64{-1, 5, 77, 1e9, math.Inf(1), math.Inf(-1), -1e300} {
 		require.Equal(t, missing, m.Predict([]float64{m.Code(0, "w1"), code}), code)
 	}
+	p.Monotone = map[string]int{"word": 1}
+	trial.Fails(t, func(b *engine.Builder) {
+		operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p))
+	}, `feature "word" is categorical and has a monotone constraint`)
+	p.Monotone = nil
 	trial.Fails(t, func(b *engine.Builder) {
 		bad := append([]row(nil), rows...)
 		bad[3].Code = -4

@@ -14,6 +14,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // What is predicted never falls in a feature that is to raise it, whatever the objective.
@@ -138,6 +139,11 @@ func TestSubsample(t *testing.T) {
 		}
 		require.Greater(t, len(seen), 2)
 	}
+	// Leaves that are made anew are those of the rows that were drawn, not of all.
+	flat := trial.Table{N: 51, D: 1, X: make([]float64, 51), Label: table.Label[:51]}
+	m := train(t, flat, gbdt.Params{LabelCol: "label", Objective: gbdt.Absolute, NumTrees: 1, LearningRate: 1, Subsample: 0.4})
+	require.Equal(t, sortedQuantile(append([]float64(nil), flat.Label...), 0.5), m.Ensemble.Base[0])
+	require.NotZero(t, m.Ensemble.Trees[0].Nodes[0].Value)
 	// Other seeds draw other rows.
 	p := gbdt.Params{LabelCol: "label", NumTrees: 2, Subsample: 0.5, Seed: 1}
 	a := train(t, table, p)
@@ -281,4 +287,45 @@ func TestWeights(t *testing.T) {
 		}
 		require.InDelta(t, last(want, 0, 0), last(got, 0, 0), 1e-9)
 	}
+}
+
+// Rows that are held out change nothing: not the prior, nor leaves, nor splits.
+func TestHeldOut(t *testing.T) {
+	table := made(59, 160, 3)
+	other := labelled(table, func(y float64) float64 { return y })
+	draw, held := shared.NewRandom(5, "gbdt validation", 0, 0), 0
+	for i := range other.Label {
+		if draw.Float64At(uint64(i)) < 0.3 {
+			other.Label[i] += 1000
+			held++
+		}
+	}
+	require.Positive(t, held)
+	for _, o := range []gbdt.Objective{gbdt.Squared, gbdt.Absolute, gbdt.Huber, gbdt.Quantile} {
+		p := gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 4, MaxDepth: 3, ValidationFraction: 0.3, Seed: 5, GOSS: o == gbdt.Quantile, LearningRate: 0.6}
+		var models [2]*gbdt.Model
+		for i, rows := range []trial.Table{table, other} {
+			models[i] = run(t, func(b *engine.Builder) *engine.Dataset { return gbdt.Train(rows.Dataset(b), p) }, engine.Shards(1))
+		}
+		sameTrees(t, models[0], models[1], o)
+		require.Equal(t, last(models[0], 0, 0), last(models[1], 0, 0))
+		require.Greater(t, last(models[1], 1, 0), 100*last(models[0], 1, 0), o)
+	}
+}
+
+// Each tree draws features of its own.
+func TestColumnSampling(t *testing.T) {
+	m := train(t, made(60, 200, 4), gbdt.Params{LabelCol: "label", NumTrees: 12, ColsampleByTree: 0.5})
+	drawn := map[string]bool{}
+	for i := range m.Ensemble.Trees {
+		used := map[int32]bool{}
+		for _, n := range m.Ensemble.Trees[i].Nodes {
+			if !n.Leaf() {
+				used[n.Feature] = true
+			}
+		}
+		require.LessOrEqual(t, len(used), 2)
+		drawn[fmt.Sprint(used)] = true
+	}
+	require.Greater(t, len(drawn), 2)
 }
