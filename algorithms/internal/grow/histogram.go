@@ -136,7 +136,7 @@ func (s *State) sparseHistogram(j *job, rows []int32, all bool, out []int64, bas
 	add := func(row int32) {
 		var g, h int64
 		if t.isWide {
-			g, h = t.wide[2*row], t.wide[2*row+1]
+			g, h = t.wide[2*int(row)], t.wide[2*int(row)+1]
 		} else {
 			g, h = kernel.Unpack(t.packed[row])
 		}

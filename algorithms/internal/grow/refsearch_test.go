@@ -1,0 +1,236 @@
+package grow
+
+import (
+	"cmp"
+	"math"
+	"math/big"
+	"slices"
+)
+
+// try scores a split of a node.
+func (b *builder) try(v *refNode, s refSplit) {
+	missing := b.x.features[s.feature].Bins
+	s.sums = b.sum(b.coarse, v.rows, func(r int32) bool {
+		bin := b.x.bins[r][s.feature]
+		if bin == missing {
+			return s.missingLeft
+		}
+		return s.left[bin]
+	})
+	right := make(exact, len(s.sums))
+	for i := range right {
+		right[i] = new(big.Int).Sub(v.sums[i], s.sums[i])
+	}
+	lambda := b.p.Lambda
+	if s.categorical && b.x.features[s.feature].Bins > b.oneHot() {
+		lambda += b.p.CategoryLambda
+	}
+	if !b.childOK(s.sums, lambda) || !b.childOK(right, lambda) {
+		return
+	}
+	if b.p.Monotone != nil && !s.categorical {
+		wl := b.value(s.sums.float(0)*b.unit[0], s.sums.float(1)*b.unit[1], lambda, v.lo, v.hi)
+		wr := b.value(right.float(0)*b.unit[0], right.float(1)*b.unit[1], lambda, v.lo, v.hi)
+		if d := float64(b.p.Monotone[b.x.features[s.feature].Number]); d*(wr-wl) < 0 {
+			return
+		}
+	}
+	s.score = b.score(s.sums, lambda, v.lo, v.hi) + b.score(right, lambda, v.lo, v.hi)
+	worth := b.score(v.sums, b.p.Lambda, v.lo, v.hi)
+	if gain := s.score - worth; gain < b.p.Gamma || gain <= max(math.Abs(s.score), math.Abs(worth))*math.Ldexp(1, -40) {
+		return
+	}
+	if v.best == nil || s.before(v.best) {
+		v.best = &s
+	}
+}
+
+func (s *refSplit) before(o *refSplit) bool {
+	return cmp.Or(cmp.Compare(s.order, o.order), -cmp.Compare(s.score, o.score), cmp.Compare(s.feature, o.feature),
+		cmp.Compare(s.place, o.place), cmp.Compare(sideOf(s), sideOf(o))) < 0
+}
+
+func sideOf(s *refSplit) int {
+	if s.missingLeft {
+		return 0
+	}
+	return 1
+}
+
+func (b *builder) oneHot() int {
+	if b.p.MaxOneHot == 0 {
+		return 4
+	}
+	return b.p.MaxOneHot
+}
+
+// search tries all splits of a node by a feature.
+func (b *builder) search(v *refNode, feature, order int) {
+	f := &b.x.features[feature]
+	sums := map[int]exact{}
+	for bin := range f.Bins + 1 {
+		e := b.sum(b.coarse, v.rows, func(r int32) bool { return b.x.bins[r][feature] == bin })
+		seen := e[:len(e)-1]
+		if b.p.MinRows > 1 {
+			seen = e
+		}
+		if !seen.isZero() {
+			sums[bin] = e
+		}
+	}
+	_, missing := sums[f.Bins]
+	ways := []bool{true}
+	switch {
+	case missing:
+		ways = []bool{true, false}
+	case f.Categorical:
+		ways = []bool{false}
+	}
+	upTo := func(bin int) map[int]bool {
+		left := map[int]bool{}
+		for i := range bin + 1 {
+			left[i] = true
+		}
+		return left
+	}
+	switch {
+	case f.Categorical:
+		b.categories(v, feature, order, sums, ways)
+	case b.p.RandomThresholds:
+		var present []int
+		for bin := range f.Bins {
+			if _, ok := sums[bin]; ok {
+				present = append(present, bin)
+			}
+		}
+		if len(present) < 2 {
+			return
+		}
+		lo, hi := present[0], present[len(present)-1]
+		place := lo + int(b.draws.threshold(v.path, int32(feature))%uint64(hi-lo))
+		for _, way := range ways {
+			b.try(v, refSplit{order: order, feature: feature, place: place, missingLeft: way, left: upTo(place)})
+		}
+	default:
+		if missing {
+			b.try(v, refSplit{order: order, feature: feature, place: -1, missingLeft: true})
+		}
+		for place := range max(f.Bins-1, 0) {
+			for _, way := range ways {
+				b.try(v, refSplit{order: order, feature: feature, place: place, missingLeft: way, left: upTo(place)})
+			}
+		}
+	}
+}
+
+func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact, ways []bool) {
+	f := &b.x.features[feature]
+	var present []int
+	for bin := range f.Bins {
+		if _, ok := sums[bin]; ok {
+			present = append(present, bin)
+		}
+	}
+	if f.Bins <= b.oneHot() {
+		for _, bin := range present {
+			for _, way := range ways {
+				b.try(v, refSplit{order: order, feature: feature, place: bin, missingLeft: way, categorical: true, left: map[int]bool{bin: true}})
+			}
+		}
+		return
+	}
+	passes := []int{0}
+	if b.p.Criterion != Newton {
+		passes = passes[:0]
+		for c := range b.p.Classes {
+			if b.p.Classes != 2 || c == 1 {
+				passes = append(passes, c)
+			}
+		}
+	}
+	for _, by := range passes {
+		key := func(bin int) float64 {
+			below := b.weightOf(sums[bin]) + b.p.CategorySmooth
+			if below <= 0 {
+				return 0
+			}
+			unit := b.unit[1]
+			if b.p.Criterion == Newton {
+				unit = b.unit[0]
+			}
+			return sums[bin].float(by) * unit / below
+		}
+		slices.SortFunc(present, func(x, y int) int { return cmp.Or(cmp.Compare(key(x), key(y)), x-y) })
+		for k := range present {
+			if small := min(k+1, len(present)-k-1); b.p.MaxCategories > 0 && small > b.p.MaxCategories {
+				continue
+			}
+			left := map[int]bool{}
+			for _, bin := range present[:k+1] {
+				left[bin] = true
+			}
+			for _, way := range ways {
+				b.try(v, refSplit{order: order, feature: feature, place: by<<8 + k, missingLeft: way, categorical: true, left: left})
+			}
+		}
+	}
+}
+
+// drawn sorts features by their draws.
+func drawn(features []int32, draw uint64) []int32 {
+	out := slices.Clone(features)
+	key := func(f int32) uint64 { return mix(draw+golden*uint64(f+1)) >> 24 }
+	slices.SortStableFunc(out, func(x, y int32) int { return cmp.Compare(key(x), key(y)) })
+	return out
+}
+
+func part(features []int32, share float64, draw uint64) []int32 {
+	if share == 0 || share == 1 {
+		return features
+	}
+	k := max(int(share*float64(len(features))), min(1, len(features)))
+	out := drawn(features, draw)[:k]
+	slices.Sort(out)
+	return out
+}
+
+// look finds the best split of a node.
+func (b *builder) look(v *refNode) {
+	features := part(b.features, b.p.ByLevel, b.draws.level(int32(v.depth)))
+	if b.p.Interaction != nil {
+		var path []int
+		for n := v; n.parent >= 0; n = b.nodes[n.parent] {
+			path = append(path, b.nodes[n.parent].best.feature)
+		}
+		var allowed []int32
+		for _, f := range features {
+			meets := !slices.ContainsFunc(path, func(g int) bool { return g != int(f) })
+			for _, group := range b.p.Interaction {
+				in := func(f int) bool { return slices.Contains(group, b.x.features[f].Number) }
+				meets = meets || in(int(f)) && !slices.ContainsFunc(path, func(g int) bool { return !in(g) })
+			}
+			if meets {
+				allowed = append(allowed, f)
+			}
+		}
+		features = allowed
+	}
+	features = part(features, b.p.ByNode, b.draws.node(v.path))
+	var others []int32
+	if k := b.p.NodeFeatures; k > 0 && k < len(features) {
+		order := drawn(features, mix(b.draws.node(v.path)))
+		features, others = order[:k], order[k:]
+	}
+	for _, f := range features {
+		b.search(v, int(f), 0)
+	}
+	for i, f := range others {
+		if v.best == nil {
+			b.search(v, int(f), i+1)
+		}
+	}
+	if v.best != nil {
+		v.open = true
+		v.gain = v.best.score - b.score(v.sums, b.p.Lambda, v.lo, v.hi)
+	}
+}

@@ -1,0 +1,80 @@
+package grow
+
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// sumRoots sums the pairs of the subtask's rows of each tree, and counts them.
+func (s *State) sumRoots() error {
+	for i, t := range s.targets[:s.batch.Targets] {
+		if t.uneven([2]int64{s.spreads[2*i], s.spreads[2*i+1]}, s.all) {
+			t.widen()
+		}
+	}
+	for _, j := range s.active() {
+		j.unit = j.target.coarse
+		at := len(s.buffers.counts)
+		for range s.width + 1 {
+			s.buffers.counts = append(s.buffers.counts, 0)
+		}
+		out := s.buffers.counts[at:]
+		n := s.data.Rows
+		if j.bagged {
+			n = len(j.rows)
+		}
+		out[s.width] = int64(n)
+		if s.width > s.scored {
+			out[s.scored] = int64(n)
+		}
+		for i := range n {
+			row := int32(i)
+			if j.bagged {
+				if row = j.rows[i]; row < 0 || int(row) >= s.data.Rows {
+					return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)
+				}
+			}
+			switch t := j.target; {
+			case t.counting:
+				class := t.class[row]
+				if class < 0 || int(class) >= s.scored {
+					return fmt.Errorf("grow: row %d of the subtask is of class %d, and there are %d", row, class, s.scored)
+				}
+				out[class] += t.weight(row)
+			case t.isWide:
+				out[0] += t.wide[2*int(row)]
+				out[1] += t.wide[2*int(row)+1]
+			default:
+				g, h := kernel.Unpack(t.packed[row])
+				out[0] += g
+				out[1] += h
+			}
+		}
+	}
+	return nil
+}
+
+// plantRoots makes the roots, given the sums of all subtasks.
+func (s *State) plantRoots(all []int64) error {
+	s.phase = growing
+	for k, j := range s.active() {
+		root := j.add(-1, 0, 1, s.width)
+		v := &j.nodes[root]
+		copy(j.total(root, s.width), all[k*(s.width+1):])
+		v.count = all[k*(s.width+1)+s.width]
+		if v.count > 16*s.all {
+			return fmt.Errorf("grow: the bag of tree %d has %d rows of %d, more than 16 times as many", j.number, v.count, s.all)
+		}
+		v.rows = s.data.Rows
+		if j.bagged {
+			v.rows, j.listed = len(j.rows), true
+		}
+		j.leaves = 1
+		if s.worthLooking(j, root) && len(s.usable) > 0 {
+			s.pending = append(s.pending, build{task{int32(k), root}, -1, true})
+		}
+	}
+	s.endIfDone()
+	return nil
+}
