@@ -172,3 +172,22 @@ func TestPredictChecks(t *testing.T) {
 		operators.Collect(b, "rows", forest.Predict(one.Dataset(b), operators.Select(m.Dataset(b), "model"), forest.PredictOptions{}))
 	}, "the model is a classification")
 }
+
+// Labels may be as large, as small and as far from 0 as numbers are.
+func TestExtremeLabels(t *testing.T) {
+	for _, labels := range [][]float64{
+		{1e150, -1e150, 2e150, 0}, {1e-300, 3e-300, 0, 2e-300}, {5e-324, 0, 0, 0},
+		{1e15, 1e15 + 1, 1e15 + 2, 1e15 + 3},
+	} {
+		table := trial.TableOf(labels, []float64{1}, []float64{2}, []float64{3}, []float64{4})
+		m := train(t, table, forest.Params{LabelCol: "label", Method: forest.SingleTree})
+		for i, y := range labels {
+			require.InEpsilon(t, 1+y, 1+m.Predict(table.Row(i)), 1e-9)
+			if math.Abs(y) > 1e-310 {
+				require.InEpsilon(t, y, m.Predict(table.Row(i)), 1e-9)
+			}
+		}
+		train(t, table, forest.Params{LabelCol: "label", NumTrees: 3, OOBScore: true})
+	}
+	fails(t, trial.TableOf([]float64{1e200, -1e200}, []float64{1}, []float64{2}), forest.Params{LabelCol: "label"}, "float64", "scale them down")
+}

@@ -189,7 +189,7 @@ func (t *table) value(n *tree.Node, s sums, h *histogram, values []float64) []fl
 	switch {
 	case t.classes == 0:
 		if s.w > 0 {
-			n.Value = t.centre + float64(s.g)*t.gUnit/(float64(s.w)*t.wUnit)
+			n.Value = t.centre + float64(float64(s.g)/float64(s.w)*(t.gUnit/t.wUnit))
 		}
 	case t.classes <= 2:
 		values = append(values, share(s.w-s.g, s.w))

@@ -110,12 +110,12 @@ func argmax(values []float64) int {
 	return best
 }
 
-// outOfBag makes the measures of the sums over all rows. Those that the rows do not define
-// are 0.
+// outOfBag makes the measures of the sums over all rows. Those that the rows do not define,
+// or that exceed float64, are 0.
 func outOfBag(task Task, sums []float64) *OutOfBag {
 	o := &OutOfBag{Rows: int64(sums[oobRows])}
 	w := sums[oobWeight]
-	if !(w > 0) {
+	if !(w > 0) || !finite(sums[oobError]) || !finite(sums[oobSquares]) {
 		return o
 	}
 	if task == Classification {

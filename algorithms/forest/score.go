@@ -40,7 +40,7 @@ func newScorer(c Criterion, t *table) scorer {
 	s := scorer{criterion: c, unit: t.wUnit}
 	switch {
 	case c == Variance:
-		s.unit = t.gUnit / t.wUnit * t.gUnit
+		s.unit = min(t.gUnit/t.wUnit*t.gUnit, math.MaxFloat64)
 	case c == Poisson:
 		s.unit = t.gUnit
 	case c == Gini && t.classes <= 2:

@@ -1,0 +1,191 @@
+package forest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/foreign"
+	"github.com/superstep-ml/superstep/algorithms/lightgbm"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/algorithms/xgboost"
+)
+
+// XGBoost returns the forest as a model of XGBoost, which predicts the same in float32: one
+// round of parallel trees, whose leaves are divided by their number. Of a classification it
+// predicts, as a regression of as many targets, the probabilities of the classes: XGBoost has
+// no objective that takes leaves for shares. Rows are numbers as those of Predict.
+//
+// An attribute named superstep notes what XGBoost has no place for, such as the names of
+// classes and categories, and what FromXGBoost makes the same forest of, but for what
+// training told.
+func (m *Model) XGBoost() (*xgboost.Model, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	x, err := xgboost.New(m.Trees, "reg:squarederror", 0)
+	if err != nil {
+		return nil, err
+	}
+	x.ParallelTrees = len(m.Trees.Trees)
+	if err := m.notes().XGBoost(x); err != nil {
+		return nil, fmt.Errorf("xgboost: %w", err)
+	}
+	return x, nil
+}
+
+// LightGBM returns the forest as one of LightGBM, which predicts the same. Of a classification
+// it predicts the probabilities of the classes, as an objective of the user's: LightGBM has
+// none that takes leaves for shares. A parameter behind the objective, superstep, notes what
+// LightGBM has no place for, and what FromLightGBM makes the same forest of.
+func (m *Model) LightGBM() (*lightgbm.Model, error) {
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("model: %w", err)
+	}
+	objective := "regression"
+	if m.Task == Classification {
+		objective = "custom"
+	}
+	x, err := lightgbm.New(m.Trees, objective, 0)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.notes().LightGBM(x); err != nil {
+		return nil, fmt.Errorf("lightgbm: %w", err)
+	}
+	return x, nil
+}
+
+// notes are what other libraries have no place for.
+func (m *Model) notes() foreign.Notes {
+	n := foreign.Notes{Kind: Kind, LabelType: m.Classes.Type, Classes: m.Classes.Values, Inputs: m.inputs, AbsentIsZero: m.AbsentIsZero,
+		PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
+	n.SetCategories(m.Trees)
+	return n
+}
+
+// ErrForeign is what importing a model gives that this package has not written. Packages
+// xgboost and lightgbm, or package gbdt, read those.
+var ErrForeign = errors.New("the file does not say that it is a forest made here")
+
+// FromXGBoost returns the forest that XGBoost made a model of. Leaves are those of float32.
+func FromXGBoost(x *xgboost.Model) (*Model, error) {
+	notes, err := foreign.OfXGBoost(x, Kind)
+	if err != nil {
+		return nil, fmt.Errorf("xgboost model: %w", err)
+	}
+	m, err := imported(x.Ensemble, notes)
+	if err != nil {
+		return nil, fmt.Errorf("xgboost model: %w", err)
+	}
+	return m, nil
+}
+
+// FromLightGBM returns the forest that LightGBM made a model of.
+func FromLightGBM(x *lightgbm.Model) (*Model, error) {
+	notes, err := foreign.OfLightGBM(x, Kind)
+	if err != nil {
+		return nil, fmt.Errorf("lightgbm model: %w", err)
+	}
+	m, err := imported(x.Ensemble, notes)
+	if err != nil {
+		return nil, fmt.Errorf("lightgbm model: %w", err)
+	}
+	return m, nil
+}
+
+// imported makes a forest of an ensemble.
+func imported(e *tree.Ensemble, notes *foreign.Notes) (*Model, error) {
+	switch {
+	case notes == nil:
+		return nil, ErrForeign
+	case e == nil:
+		return nil, errors.New("there is no ensemble")
+	case len(notes.Inputs) == 0:
+		return nil, errors.New("its notes tell of no columns")
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Model{
+		Classes: Classes{Type: notes.LabelType, Values: notes.Classes}, Dim: len(e.Features), AbsentIsZero: notes.AbsentIsZero,
+		PredictionCol: notes.PredictionCol, ProbabilityCol: notes.ProbabilityCol, inputs: notes.Inputs,
+	}
+	if notes.LabelType != "" {
+		m.Task = Classification
+	}
+	e, err := notes.Restore(foreign.Single(e), m.inputs.isVector())
+	if err != nil {
+		return nil, err
+	}
+	of, err := foreign.ByOutput(e)
+	if err != nil {
+		return nil, err
+	}
+	scale := 1.0 // where leaves were divided
+	if !e.Average {
+		scale = float64(len(of[0]))
+	}
+	m.Trees = &tree.Ensemble{Features: e.Features, Categories: e.Categories, Outputs: e.Outputs, Base: e.Base, Average: true, Single: true}
+	for i := range of[0] {
+		t, err := together(of, i, scale, m.Task == Classification)
+		if err != nil {
+			return nil, err
+		}
+		m.Trees.Trees = append(m.Trees.Trees, t)
+	}
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	m.count()
+	return m, nil
+}
+
+// together makes one tree of those that stand for each output of tree i.
+func together(of [][]tree.Tree, i int, scale float64, shares bool) (tree.Tree, error) {
+	made := of[0][i]
+	made.Weight, made.Nodes = 1, slices.Clone(made.Nodes)
+	if !shares {
+		for n := range made.Nodes {
+			made.Nodes[n].Value *= of[0][i].Weight * scale
+		}
+		return made, nil
+	}
+	made.Values = make([]float64, len(made.Nodes)*len(of))
+	for k := range of {
+		t := &of[k][i]
+		if !slices.EqualFunc(t.Nodes, made.Nodes, sameSplit) || !slices.Equal(t.Sets, made.Sets) {
+			return made, fmt.Errorf("tree %d of class %d splits otherwise than that of class 0: they are no longer shares of one tree", i, k)
+		}
+		for n := range t.Nodes {
+			made.Values[n*len(of)+k] = t.Nodes[n].Value * t.Weight * scale
+		}
+	}
+	for n := range made.Nodes {
+		made.Nodes[n].Value = 0
+	}
+	return made, nil
+}
+
+// sameSplit tells whether nodes send all rows the same way.
+func sameSplit(a, b tree.Node) bool {
+	return a.Feature == b.Feature && a.Left == b.Left && a.Right == b.Right && a.Set == b.Set && a.SetWords == b.SetWords &&
+		a.Flags == b.Flags && a.Threshold == b.Threshold
+}
+
+// count fills in how large the trees are.
+func (m *Model) count() {
+	for i := range m.Trees.Trees {
+		nodes := m.Trees.Trees[i].Nodes
+		depth := make([]int, len(nodes))
+		for n := range nodes {
+			m.Summary.Nodes++
+			if nodes[n].Leaf() {
+				m.Summary.Leaves++
+				m.Summary.MaxDepth = max(m.Summary.MaxDepth, depth[n])
+				continue
+			}
+			depth[nodes[n].Left], depth[nodes[n].Right] = depth[n]+1, depth[n]+1
+		}
+	}
+}
