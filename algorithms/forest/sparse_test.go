@@ -1,0 +1,89 @@
+package forest_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// scarce returns rows of d features of which most are 0: blocks of ten of which a row has one,
+// as one-hot columns are, and others that rows have with a small probability.
+func scarce(seed uint64, n, d int) trial.Table {
+	t := trial.Gaussian(seed, n, d)
+	for i := range n {
+		x := t.Row(i)
+		pick := int(math.Abs(x[0]*7)) % 10
+		y := x[1] / 2
+		for j := range x {
+			switch {
+			case j < d/2 && j%10 == pick:
+				x[j] = 1
+				y += float64(j % 7)
+			case j < d/2 || math.Abs(x[j]) < 1.6:
+				x[j] = 0
+			default:
+				y += x[j] * float64(j%3)
+			}
+		}
+		t.Label = append(t.Label, y)
+	}
+	return t
+}
+
+// Sparse rows, whose features share columns or have none, make the trees of the dense ones.
+func TestSparseRowsAreDenseRows(t *testing.T) {
+	for _, c := range []struct {
+		d      int
+		memory int64
+	}{{60, 0}, {60, 5000}, {400, 0}} {
+		table := scarce(1, 300, c.d)
+		p := forest.Params{LabelCol: "label", NumTrees: 3, AbsentIsZero: true, OOBScore: true, Memory: c.memory}
+		dense := train(t, table, p)
+		table.Sparse = true
+		sparse := train(t, table, p, engine.Parallelism(2))
+		require.Empty(t, tree.Diff(dense.Trees, sparse.Trees))
+		require.Equal(t, dense.OutOfBag, sparse.OutOfBag)
+		require.Greater(t, dense.Summary.Nodes, int64(300))
+	}
+}
+
+// Where absent means missing the rows are those of a dense table with NaN.
+func TestAbsentIsMissing(t *testing.T) {
+	table := scarce(2, 200, 40)
+	table.Sparse = true
+	p := forest.Params{LabelCol: "label", NumTrees: 3}
+	sparse := train(t, table, p)
+	dense := table
+	dense.Sparse, dense.X = false, append([]float64(nil), table.X...)
+	for i, v := range dense.X {
+		if v == 0 {
+			dense.X[i] = math.NaN()
+		}
+	}
+	require.Empty(t, tree.Diff(train(t, dense, p).Trees, sparse.Trees))
+	for i := range 20 {
+		indices, values := sparseOf(table.Row(i))
+		require.Equal(t, sparse.Predict(dense.Row(i)), sparse.PredictSparse(indices, values))
+	}
+}
+
+func TestSameBitsOfSparseRows(t *testing.T) {
+	table := scarce(3, 120, 40)
+	table.Sparse = true
+	for _, memory := range []int64{0, 3000} {
+		p := forest.Params{LabelCol: "label", NumTrees: 3, AbsentIsZero: true, OOBScore: true, Memory: memory}
+		trial.SameBits(t, func(b *engine.Builder) {
+			rows := table.Dataset(b)
+			made := forest.Train(rows, p)
+			operators.Collect(b, "model", made)
+			operators.Collect(b, "rows", forest.Predict(rows, made, forest.PredictOptions{}))
+		}, forest.Kind)
+	}
+}
