@@ -2,8 +2,11 @@ package grow
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
@@ -26,7 +29,7 @@ func BenchmarkBoost(b *testing.B) {
 				params.LeafWise, params.MaxDepth, params.MaxLeaves = true, -1, 255
 				name = fmt.Sprintf("leaves=255/p=%d", p)
 			}
-			b.Run(name, func(b *testing.B) { boost(b, params, x, label, p) })
+			b.Run(name, func(b *testing.B) { boost(b, params, x, label, p, b.N, packedFrom, b.ResetTimer) })
 		}
 	}
 }
@@ -61,12 +64,15 @@ func boostRows(n, d int) (*bins.Data, []float64) {
 	return data, label
 }
 
-// boost runs one round for each turn of the benchmark.
-func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int) {
+// boost runs rounds of logistic boosting and returns the margins of all rows. first is
+// called when the first round begins.
+func boost(b testing.TB, params Params, data *bins.Data, label []float64, p, rounds int, packedFrom int64, first func()) []float64 {
 	g, err := New(params)
 	if err != nil {
 		b.Fatal(err)
 	}
+	g.packedFrom = packedFrom
+	all := make([]float64, data.Rows)
 	margins := shared.Scratch[[]float64]("margins")
 	n, d := data.Rows, data.Blocks[0].Stride
 	own := func(ctx *comqueue.ComContext) shared.Range { return shared.Split(n, ctx.NumTask(), ctx.TaskID()) }
@@ -81,9 +87,9 @@ func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int)
 			if s, err = g.Open(ctx, &part); err != nil {
 				return err
 			}
-			margins.Put(ctx, make([]float64, r.Len()))
+			margins.Put(ctx, all[r.Lo:r.Hi])
 			if ctx.TaskID() == 0 {
-				b.ResetTimer()
+				first()
 			}
 		}
 		s.Begin(Batch{First: ctx.StepNo(), Trees: 1})
@@ -115,7 +121,27 @@ func boost(b *testing.B, params Params, data *bins.Data, label []float64, p int)
 		for _, stage := range g.Stages() {
 			q.Add(stage)
 		}
-		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(b.N).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
+		rows := q.Add(comqueue.Named("end", end)).SetMaxIter(rounds).CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]struct{ X int64 }, error) { return nil, nil })).Exec()
 		engine.Collect(rows, "rows")
 	}, engine.Parallelism(p), engine.CheckBroadcasts(false))
+	return all
+}
+
+// TestPackedPairsLoseNothing compares the loss after some rounds with packed pairs and with
+// fine ones: they choose other splits where two are nearly as good, which moves the loss by
+// far less than chance does.
+func TestPackedPairsLoseNothing(t *testing.T) {
+	x, label := boostRows(12_000, 21)
+	loss := func(packedFrom int64) (sum float64) {
+		margins := boost(t, Params{MaxDepth: 5, Lambda: 1, MinChildWeight: 1}, x, label, 2, 12, packedFrom, func() {})
+		for r, m := range margins {
+			sum += kernel.Softplus(m) - label[r]*m
+		}
+		return sum / float64(len(margins))
+	}
+	packed, fine := loss(0), loss(math.MaxInt64)
+	t.Logf("loss %.12f with packed pairs, %.12f with fine ones", packed, fine)
+	require.Less(t, fine, 0.65, "boosting has learnt something")
+	require.NotEqual(t, fine, packed, "the two are told apart")
+	require.InEpsilon(t, fine, packed, 1e-4)
 }

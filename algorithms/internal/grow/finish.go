@@ -195,16 +195,36 @@ func (s *State) EachLeaf(k int, f func(node int32, rows []int32)) {
 // subtask ends, in the bag or not.
 func (s *State) Leaves(k int, out []int32) []int32 {
 	j := s.active()[k]
-	if j.bagged {
-		return j.grown.Route(s.data, nil, out)
-	}
 	out = sized(out, s.data.Rows)
+	if j.bagged {
+		s.routed = sized(s.routed, s.data.Rows)
+		for i := range s.routed {
+			s.routed[i] = int32(i)
+		}
+		s.spread(&j.grown, 0, s.routed, out)
+		return out
+	}
 	s.EachLeaf(k, func(node int32, rows []int32) {
 		for _, row := range rows {
 			out[row] = node
 		}
 	})
 	return out
+}
+
+// spread sends rows of the subtask, which it puts in another order, down from a node, all of
+// them split by split: faster than each by itself, as splits read columns.
+func (s *State) spread(g *Grown, node int32, rows, out []int32) {
+	v := &g.Tree.Nodes[node]
+	if v.Left == 0 {
+		for _, row := range rows {
+			out[row] = node
+		}
+		return
+	}
+	left := s.partition(&g.rules[node], rows)
+	s.spread(g, v.Left, rows[:left], out)
+	s.spread(g, v.Right, rows[left:], out)
 }
 
 // Route writes to out the node of tree k where each row of a dataset ends; see Grown.Route.

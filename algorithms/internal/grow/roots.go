@@ -28,29 +28,52 @@ func (s *State) sumRoots() error {
 		if s.width > s.scored {
 			out[s.scored] = int64(n)
 		}
+		if t := j.target; !j.bagged && !t.counting && !t.isWide {
+			out[0], out[1] = sumPacked(t.packed)
+			continue
+		}
 		for i := range n {
 			row := int32(i)
 			if j.bagged {
-				if row = j.rows[i]; row < 0 || int(row) >= s.data.Rows {
-					return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)
-				}
+				row = j.rows[i]
 			}
-			switch t := j.target; {
-			case t.counting:
-				class := t.class[row]
-				if class < 0 || int(class) >= s.scored {
-					return fmt.Errorf("grow: row %d of the subtask is of class %d, and there are %d", row, class, s.scored)
-				}
-				out[class] += t.weight(row)
-			case t.isWide:
-				out[0] += t.wide[2*int(row)]
-				out[1] += t.wide[2*int(row)+1]
-			default:
-				g, h := kernel.Unpack(t.packed[row])
-				out[0] += g
-				out[1] += h
+			if err := s.addRow(j, row, out); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// sumPacked sums packed pairs.
+func sumPacked(pairs []int64) (g, h int64) {
+	for len(pairs) > 0 {
+		n := min(len(pairs), kernel.PackedRows)
+		a, b := kernel.Unpack(total(pairs[:n]))
+		g, h, pairs = g+a, h+b, pairs[n:]
+	}
+	return g, h
+}
+
+// addRow adds the pair or the class of a row.
+func (s *State) addRow(j *job, row int32, out []int64) error {
+	if row < 0 || int(row) >= s.data.Rows {
+		return fmt.Errorf("grow: row %d is in the bag of tree %d, and the subtask has %d", row, j.number, s.data.Rows)
+	}
+	switch t := j.target; {
+	case t.counting:
+		class := t.class[row]
+		if class < 0 || int(class) >= s.scored {
+			return fmt.Errorf("grow: row %d of the subtask is of class %d, and there are %d", row, class, s.scored)
+		}
+		out[class] += t.weight(row)
+	case t.isWide:
+		out[0] += t.wide[2*int(row)]
+		out[1] += t.wide[2*int(row)+1]
+	default:
+		g, h := kernel.Unpack(t.packed[row])
+		out[0] += g
+		out[1] += h
 	}
 	return nil
 }

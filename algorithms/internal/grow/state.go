@@ -81,6 +81,7 @@ type State struct {
 	copied  int      // their bytes
 	read    []int    // rows split by each column
 	picked  []int32
+	routed  []int32
 	maxima  []float64
 	spreads []int64
 	buffers struct {
