@@ -44,6 +44,8 @@ var workloads = map[string]workload{
 	"preparations":    {build: preparations, more: modelFiles},
 	"evaluations":     {build: evaluations},
 	"selections":      {build: selections, more: modelFiles},
+	"boosted":         {build: boosted, more: modelFiles},
+	"forests":         {build: forests, more: modelFiles},
 }
 
 // env is what a workload knows of the program: the arguments of the job.
