@@ -96,7 +96,7 @@ func (s *searcher) key(bin []int64, by int) float64 {
 		return 0
 	}
 	if s.p.Criterion == Newton {
-		return float64(bin[0]) * s.scorer.unit.g / below
+		return float64(float64(bin[0])*s.scorer.unit.g) / below
 	}
-	return float64(bin[by]) * s.scorer.unit.h / below
+	return float64(float64(bin[by])*s.scorer.unit.h) / below
 }

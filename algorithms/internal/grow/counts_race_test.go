@@ -3,4 +3,4 @@
 package grow
 
 // referenceProblems is the number of random problems, fewer where each takes long.
-const referenceProblems = 100
+const referenceProblems = 60

@@ -111,7 +111,7 @@ func (s *State) make(j *job, unit scale) {
 				}
 			}
 		} else {
-			to.Value = sc.value(float64(sums[0])*unit.g, float64(sums[1])*unit.h) + 0 // no −0
+			to.Value = sc.value(float64(float64(sums[0])*unit.g), float64(float64(sums[1])*unit.h)) + 0 // no −0
 		}
 		if v.left == 0 {
 			continue

@@ -319,7 +319,7 @@ func (s *State) bound(j *job, v, l, r *node) {
 	sc := s.scorerOf(j, v)
 	value := func(child *node, n int32) float64 {
 		sums := j.total(n, s.width)
-		return sc.value(float64(sums[0])*j.unit.g, float64(sums[1])*j.unit.h)
+		return sc.value(float64(float64(sums[0])*j.unit.g), float64(float64(sums[1])*j.unit.h))
 	}
 	middle := (value(l, v.left) + value(r, v.left+1)) / 2
 	if direction > 0 {

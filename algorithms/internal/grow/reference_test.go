@@ -203,9 +203,9 @@ func (b *builder) score(e exact, lambda, lo, hi float64) float64 {
 		n, sum := b.total(e), 0.0
 		for c := range b.p.Classes {
 			if v := e.float(c); b.p.Criterion == Gini {
-				sum += v * v
+				sum += float64(v * v)
 			} else if v > 0 {
-				sum += v * kernel.Log(v/n)
+				sum += float64(v * kernel.Log(v/n))
 			}
 		}
 		if b.p.Criterion == Gini && n > 0 {

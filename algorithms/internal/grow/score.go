@@ -33,9 +33,9 @@ func newScorer(p *Params, unit scale, width, sums int) scorer {
 // weight is the sum of hessians or of the weights of all classes.
 func (s *scorer) weight(v []int64) float64 {
 	if s.p.Criterion == Newton {
-		return float64(v[1]) * s.unit.h
+		return float64(float64(v[1]) * s.unit.h)
 	}
-	return float64(total(v[:s.sums])) * s.unit.h
+	return float64(float64(total(v[:s.sums])) * s.unit.h)
 }
 
 func total(v []int64) (sum int64) {
@@ -50,7 +50,7 @@ func total(v []int64) (sum int64) {
 func (s *scorer) score(v []int64) float64 {
 	switch s.p.Criterion {
 	case Newton:
-		g, h := float64(v[0])*s.unit.g, float64(v[1])*s.unit.h
+		g, h := float64(float64(v[0])*s.unit.g), float64(float64(v[1])*s.unit.h)
 		return s.newton(g, h, s.value(g, h))
 	case Gini:
 		return float64(gini(v[:s.sums]) * s.unit.h)
@@ -94,7 +94,7 @@ func (s *scorer) newton(g, h, w float64) float64 {
 	if best := -t / h; w == best {
 		return float64(t*t) / h
 	}
-	return -(2*float64(g*w) + float64(float64(h*w)*w) + 2*float64(s.p.Alpha*math.Abs(w)))
+	return -(float64(2*float64(g*w)) + float64(float64(h*w)*w) + float64(2*float64(s.p.Alpha*math.Abs(w))))
 }
 
 // gini is Σc²/N.
@@ -128,11 +128,11 @@ func (s *scorer) child(v []int64) bool {
 		return false
 	}
 	if s.p.Criterion == Newton {
-		h := float64(v[1]) * s.unit.h
+		h := float64(float64(v[1]) * s.unit.h)
 		return (v[0] != 0 || v[1] != 0) && h >= s.p.MinChildWeight && h+s.lambda > 0
 	}
 	n := total(v[:s.sums])
-	return n > 0 && (s.rowsAt >= 0 || n >= int64(s.p.minRows())) && float64(n)*s.unit.h >= s.p.MinChildWeight
+	return n > 0 && (s.rowsAt >= 0 || n >= int64(s.p.minRows())) && float64(float64(n)*s.unit.h) >= s.p.MinChildWeight
 }
 
 // pair values a split into two children: the sum of their scores. It is false where
@@ -144,8 +144,8 @@ func (s *scorer) pair(left, right []int64) (float64, bool) {
 	if s.p.Criterion != Newton {
 		return s.score(left) + s.score(right), true
 	}
-	gl, hl := float64(left[0])*s.unit.g, float64(left[1])*s.unit.h
-	gr, hr := float64(right[0])*s.unit.g, float64(right[1])*s.unit.h
+	gl, hl := float64(float64(left[0])*s.unit.g), float64(float64(left[1])*s.unit.h)
+	gr, hr := float64(float64(right[0])*s.unit.g), float64(float64(right[1])*s.unit.h)
 	wl, wr := s.value(gl, hl), s.value(gr, hr)
 	if s.direction > 0 && wl > wr || s.direction < 0 && wl < wr {
 		return 0, false

@@ -298,11 +298,11 @@ func (t *sweep) try(g, h int64, place int32, missingLeft bool) {
 		g, h = g+t.missing[0], h+t.missing[1]
 	}
 	rg, rh := t.all[0]-g, t.all[1]-h
-	hl, hr := float64(h)*t.unit.h, float64(rh)*t.unit.h
+	hl, hr := float64(float64(h)*t.unit.h), float64(float64(rh)*t.unit.h)
 	if hl < t.least || hr < t.least || !(hl+t.lambda > 0) || !(hr+t.lambda > 0) || g|h == 0 || rg|rh == 0 {
 		return
 	}
-	gl, gr := float64(g)*t.unit.g, float64(rg)*t.unit.g
+	gl, gr := float64(float64(g)*t.unit.g), float64(float64(rg)*t.unit.g)
 	if score := float64(gl*gl)/(hl+t.lambda) + float64(gr*gr)/(hr+t.lambda); score > t.score {
 		t.score, t.place, t.missingLeft, t.left = score, place, missingLeft, [2]int64{g, h}
 	}
