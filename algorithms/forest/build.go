@@ -287,7 +287,7 @@ func threshold(f *bins.Feature, s *split) float64 {
 		return math.Inf(-1)
 	}
 	last := max(s.pos, s.next-1)
-	middle := float64(f.Cuts[s.pos])/2 + float64(f.Cuts[last])/2
+	middle := float64(float64(f.Cuts[s.pos])/2) + float64(float64(f.Cuts[last])/2)
 	return float64(f.Cuts[nearest(f.Cuts, s.pos, last, middle)])
 }
 

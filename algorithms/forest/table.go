@@ -153,7 +153,7 @@ func scale(label, weight, factors []float64, centre float64, rows int64, e exten
 // they differ, so that digits are kept for the difference: a number with few digits, near
 // their middle.
 func centreOf(lo, hi float64) float64 {
-	spread, middle := hi/2-lo/2, hi/2+lo/2
+	spread, middle := float64(hi/2)-float64(lo/2), float64(hi/2)+float64(lo/2)
 	switch {
 	case math.Abs(middle) <= 8*spread || !finite(middle):
 		return 0
