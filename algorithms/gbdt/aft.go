@@ -117,7 +117,7 @@ func (d Distribution) density(z float64) (nll, d1, d2 float64) {
 		e := kernel.Exp(min(z, tail))
 		return e - z, e - 1, e
 	}
-	return float64(z*z)/2 + halfLog2Pi, z, 1
+	return float64(float64(z*z)/2) + halfLog2Pi, z, 1
 }
 
 // above returns −log(1−F(z)) and its derivatives.
@@ -134,7 +134,7 @@ func (d Distribution) above(z float64) (nll, d1, d2 float64) {
 	if share > 0 {
 		nll = -kernel.Log(share)
 	} else {
-		nll = float64(z*z)/2 + halfLog2Pi + kernel.Log(hazard)
+		nll = float64(float64(z*z)/2) + halfLog2Pi + kernel.Log(hazard)
 	}
 	return nll, hazard, hazard * (hazard - z)
 }
@@ -193,14 +193,14 @@ func (d Distribution) slope(z float64) (f, slope float64) {
 		f = e * kernel.Exp(-e)
 		return f, f * (1 - e)
 	}
-	f = kernel.Exp(-(float64(z*z) / 2) - halfLog2Pi)
+	f = kernel.Exp(-float64(float64(z*z)/2) - halfLog2Pi)
 	return f, -(z * f)
 }
 
 // normalAbove returns 1−Φ(z) and φ(z)/(1−Φ(z)), z being at least moderately above −∞: by the
 // series about 0 and, where that cancels, by Laplace's continued fraction.
 func normalAbove(z float64) (share, hazard float64) {
-	density := kernel.Exp(-(float64(z*z) / 2) - halfLog2Pi)
+	density := kernel.Exp(-float64(float64(z*z)/2) - halfLog2Pi)
 	if z > 2.5 {
 		v := z
 		for k := 120; k >= 1; k-- {

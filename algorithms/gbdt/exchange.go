@@ -107,6 +107,7 @@ func (m *Model) XGBoost() (*xgboost.Model, error) {
 // that XGBoost tells of. Of a custom objective, and of AFT, it is an objective with the same
 // link. A parameter behind the objective, superstep, notes what LightGBM has no place for,
 // such as the names of classes and categories, and what FromLightGBM makes the same model of.
+// LightGBM predicts with it, but leaves it out of files that it writes itself.
 func (m *Model) LightGBM() (*lightgbm.Model, error) {
 	e, n, err := m.exported()
 	if err != nil {

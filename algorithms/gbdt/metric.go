@@ -221,7 +221,7 @@ func rowTerm(name string, p *Params) func(y, v float64) float64 {
 			if d <= delta {
 				return float64(d*d) / 2
 			}
-			return delta * (d - delta/2)
+			return delta * (d - float64(delta/2))
 		}
 	case "quantile":
 		at := p.QuantileAt

@@ -64,7 +64,7 @@ func runs(pairs []pair, f func(positive, negative float64)) {
 func areaUnderROC(pairs []pair) float64 {
 	var above, below, area float64 // weights so far
 	runs(pairs, func(positive, negative float64) {
-		area += float64(negative * (above + positive/2))
+		area += float64(negative * (above + float64(positive/2)))
 		above += positive
 		below += negative
 	})

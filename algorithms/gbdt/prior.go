@@ -90,7 +90,7 @@ func (q *boosting) measureSums(ctx *comqueue.ComContext, shard int, out []int64)
 // meanOf returns the mean of a target.
 func (s *state) meanOf(k int, top []float64, total []int64) float64 {
 	sum := func(k int) float64 {
-		whole, rest := float64(total[2*k]), float64(total[2*k+1])/(1<<fine)
+		whole, rest := float64(total[2*k]), float64(float64(total[2*k+1])/(1<<fine))
 		return (whole + rest) / powerBelow(top[k], s.data.Facts.Rows)
 	}
 	return sum(k) / sum(s.outputs)

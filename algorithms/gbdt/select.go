@@ -228,7 +228,7 @@ func (x *selector) finish(ctx *comqueue.ComContext) error {
 		case s.state[g] == emptyGroup:
 			s.found[g] = math.NaN()
 		case s.state[g] == between && !math.IsInf(next[g], 1):
-			s.found[g] = v + (next[g]-v)/2
+			s.found[g] = v + float64((next[g]-v)/2)
 		default:
 			s.found[g] = v
 		}
