@@ -7,27 +7,160 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/lightgbm"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/onnx"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/pmml"
+	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
+
+// ImportArgs are the flags that say of a model of another library what its file does not.
+type ImportArgs struct {
+	Features      []string `placeholder:"COLUMN" help:"Of xgboost and lightgbm: the columns that the model reads, in the order of its features (default: those of their names; without names the components of a vector, as in LibSVM files)."`
+	Classes       []string `placeholder:"NAME" help:"Of xgboost and lightgbm: what the labels 0, 1 and so on stand for (default: these numbers)."`
+	BestRound     bool     `help:"Of xgboost: take the trees up to the round that early stopping found best, if the file tells it (default: all)."`
+	ZeroIfMissing bool     `help:"Of xgboost and lightgbm: take what sparse rows leave out for 0, in place of missing."`
+}
+
+// given names a flag that is there, "" if none is.
+func (a ImportArgs) given() string {
+	switch {
+	case len(a.Features) > 0:
+		return "--features"
+	case len(a.Classes) > 0:
+		return "--classes"
+	case a.BestRound:
+		return "--best-round"
+	case a.ZeroIfMissing:
+		return "--zero-if-missing"
+	}
+	return ""
+}
+
+// options are those of packages.
+func (a ImportArgs) options() gbdt.ImportOptions {
+	return gbdt.ImportOptions{FeatureCols: a.Features, AbsentIsZero: a.ZeroIfMissing, BestRound: a.BestRound,
+		Classes: gbdt.Classes{Type: typeOf(a.Classes), Values: a.Classes}}
+}
+
+// typeOf is the type of labels that classes are given as: integers and truths where all are.
+func typeOf(classes []string) string {
+	all := func(is func(s string) bool) bool {
+		return len(classes) > 0 && !slices.ContainsFunc(classes, func(s string) bool { return !is(s) })
+	}
+	switch {
+	case all(func(s string) bool {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return err == nil && strconv.FormatInt(n, 10) == s
+	}):
+		return "int64"
+	case all(func(s string) bool { return s == "true" || s == "false" }):
+		return "bool"
+	}
+	return "utf8"
+}
 
 // exchange is a format of model files that other programs read or write.
 type exchange struct {
 	name   string
 	about  string
-	ending string // of file names
+	ending string // of file names; "" where it does not tell the format
 	write  func(m model.Model) ([]byte, error)
 	read   func(file []byte) (model.Model, error)
+	// foreign reads models that another library made, in place of read.
+	foreign func(file []byte, o ImportArgs) (model.Model, error)
 }
 
 // exchanges are the formats.
 var exchanges = []exchange{
-	{"onnx", "ONNX-ML, for runtimes of other languages; what export wrote can be read again", ".onnx", onnx.Export, onnx.Import},
-	{"pmml", "PMML 4.4; what export wrote can be read again", ".pmml", pmml.Export, pmml.Import},
+	{name: "onnx", about: "ONNX-ML, for runtimes of other languages; what export wrote can be read again", ending: ".onnx", write: onnx.Export, read: onnx.Import},
+	{name: "pmml", about: "PMML 4.4, not of trees; what export wrote can be read again", ending: ".pmml", write: pmml.Export, read: pmml.Import},
+	{name: "xgboost", about: "JSON of XGBoost, of boosted trees and forests; of XGBoost's own models, and in either of its formats, what has trees can be read. Of a .json it has to be said",
+		write: toXGBoost((*xgboost.Model).Encode), foreign: fromXGBoost},
+	{name: "xgboost-ubj", about: "the same in UBJSON, which is shorter", ending: ".ubj", write: toXGBoost((*xgboost.Model).EncodeUBJSON), foreign: fromXGBoost},
+	{name: "lightgbm", about: "text of LightGBM, of boosted trees and forests; LightGBM's own models can be read too", ending: ".txt", write: toLightGBM, foreign: fromLightGBM},
+}
+
+// grown is a model of trees, which XGBoost and LightGBM have a form for.
+type grown interface {
+	XGBoost() (*xgboost.Model, error)
+	LightGBM() (*lightgbm.Model, error)
+}
+
+// trees returns a model as one of trees.
+func trees(m model.Model) (grown, error) {
+	g, ok := m.(grown)
+	if !ok {
+		return nil, fmt.Errorf("it is a model of kind %s: the format holds gbdt and forest, without stages before them", m.Kind())
+	}
+	return g, nil
+}
+
+// toXGBoost writes a model of trees in one of XGBoost's formats.
+func toXGBoost(encode func(x *xgboost.Model) ([]byte, error)) func(m model.Model) ([]byte, error) {
+	return func(m model.Model) ([]byte, error) {
+		g, err := trees(m)
+		if err != nil {
+			return nil, err
+		}
+		x, err := g.XGBoost()
+		if err != nil {
+			return nil, err
+		}
+		return encode(x)
+	}
+}
+
+func toLightGBM(m model.Model) ([]byte, error) {
+	g, err := trees(m)
+	if err != nil {
+		return nil, err
+	}
+	x, err := g.LightGBM()
+	if err != nil {
+		return nil, err
+	}
+	return x.Encode()
+}
+
+// fromXGBoost reads a forest that was made here, and all else as boosted trees.
+func fromXGBoost(file []byte, o ImportArgs) (model.Model, error) {
+	x, err := xgboost.Decode(file)
+	if err != nil {
+		return nil, err
+	}
+	if m, err := forest.FromXGBoost(x); !errors.Is(err, forest.ErrForeign) {
+		return forestOnly(m, err, o)
+	}
+	return gbdt.FromXGBoost(x, o.options())
+}
+
+func fromLightGBM(file []byte, o ImportArgs) (model.Model, error) {
+	x, err := lightgbm.Decode(file)
+	if err != nil {
+		return nil, err
+	}
+	if m, err := forest.FromLightGBM(x); !errors.Is(err, forest.ErrForeign) {
+		return forestOnly(m, err, o)
+	}
+	return gbdt.FromLightGBM(x, o.options())
+}
+
+// forestOnly is a forest, whose file tells all.
+func forestOnly(m *forest.Model, err error, o ImportArgs) (model.Model, error) {
+	if flag := o.given(); err == nil && flag != "" {
+		err = fmt.Errorf("%s does not go with a forest that was made here: the file tells all that it reads", flag)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Formats says which formats of models there are, a line each.
@@ -43,7 +176,7 @@ func Formats() []string {
 func formatOf(flag, name, path string) (exchange, error) {
 	var all []string
 	for _, e := range exchanges {
-		if name == e.name || name == "" && strings.EqualFold(filepath.Ext(path), e.ending) {
+		if name == e.name || name == "" && e.ending != "" && strings.EqualFold(filepath.Ext(path), e.ending) {
 			return e, nil
 		}
 		all = append(all, e.name)
@@ -82,16 +215,24 @@ func Export(w io.Writer, path, format, output string, replace bool) (ok bool, er
 
 // Import reads a model in another format and writes its file, to a new one unless it is to
 // replace one. ok is false where the arguments cannot be meant.
-func Import(w io.Writer, path, format, output string, replace bool) (ok bool, err error) {
+func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs) (ok bool, err error) {
 	e, err := formatOf("--from", format, path)
 	if err != nil {
 		return false, err
+	}
+	if flag := a.given(); flag != "" && e.foreign == nil {
+		return false, fmt.Errorf("%s is for xgboost and lightgbm: %s tells all that the model reads", flag, e.name)
 	}
 	file, err := model.ReadFile(path)
 	if err != nil {
 		return true, err
 	}
-	m, err := e.read(file)
+	var m model.Model
+	if e.foreign != nil {
+		m, err = e.foreign(file, a)
+	} else {
+		m, err = e.read(file)
+	}
 	if err != nil {
 		return true, fmt.Errorf("%s as %s: %w", path, e.name, err)
 	}

@@ -195,3 +195,69 @@ func TestExchangedModels(t *testing.T) {
 	require.NoFileExists(t, w.path("x.json"))
 	require.Contains(t, w.ok("export --help"), "pmml: PMML 4.4")
 }
+
+// Boosted trees and forests go through the files of XGBoost and LightGBM, and what others
+// made of these is read.
+func TestExchangedTrees(t *testing.T) {
+	w := newWorkplace(t)
+	const flags = " --input titanic.csv --label survived --features age,fare,sex,embarked --model m.json --if-exists replace"
+	for _, train := range []string{"train gbdt --objective logistic --rounds 12 --max-depth 4", "train forest --task classification --trees 9 --max-depth 5"} {
+		w.ok(train + flags)
+		w.ok("predict --model m.json --input titanic.csv --output p.csv --if-exists replace")
+		want := w.table("p.csv")
+		for format, ending := range map[string]string{"xgboost": "json", "xgboost-ubj": "ubj", "lightgbm": "txt"} {
+			file := "there." + ending
+			to, from := "", ""
+			if ending == "json" {
+				w.fails(2, "export m.json --output x.json", "--to is missing")
+				w.fails(2, "import m.json --output x.json", "--from is missing")
+				to, from = " --to xgboost", " --from xgboost"
+			}
+			require.Equal(t, format+" written to "+file+"\n", w.ok("export m.json --if-exists replace --output "+file+to))
+			require.Contains(t, w.ok("import "+file+from+" --if-exists replace --output back.json"), "kind "+strings.Fields(train)[1])
+			w.ok("predict --model back.json --input titanic.csv --output back.csv --if-exists replace")
+			for i, row := range w.table("back.csv") {
+				require.Equal(t, want[i]["survived"], row["survived"])
+				require.Equal(t, want[i]["prediction"], row["prediction"])
+				a, err := strconv.ParseFloat(want[i]["probability_1"], 64)
+				require.NoError(t, err)
+				b, err := strconv.ParseFloat(row["probability_1"], 64)
+				require.NoError(t, err)
+				require.InDelta(t, a, b, 1e-6)
+			}
+		}
+	}
+	w.fails(1, "import there.txt --classes no,yes --output x.json", "--classes does not go with a forest")
+	w.fails(1, "export m.json --output m.pmml", "m.json as pmml")
+	w.fails(1, "import m.json --from lightgbm --output x.json", "m.json as lightgbm")
+	w.fails(1, "import m.json --from xgboost --output x.json", "m.json as xgboost")
+	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model l.json")
+	w.fails(1, "export l.json --output l.ubj", "kind logistic: the format holds gbdt and forest")
+	w.ok("export l.json --output l.onnx")
+	w.fails(2, "import l.onnx --features a --output x.json", "--features is for xgboost and lightgbm")
+	w.fails(2, "import l.onnx --best-round --output x.json", "--best-round is for")
+	w.fails(2, "import l.onnx --zero-if-missing --output x.json", "--zero-if-missing is for")
+
+	// A tree that others might have made, of two features without names: below 2 the first
+	// class. Its file tells nothing of classes and columns, nor of the best round.
+	w.write("others.txt", "tree\nversion=v4\nnum_class=1\nnum_tree_per_iteration=1\nlabel_index=0\nmax_feature_idx=1\n"+
+		"objective=binary sigmoid:1\nfeature_names=Column_0 Column_1\nfeature_infos=[0:3] [0:3]\ntree_sizes=1\n\n"+
+		"Tree=0\nnum_leaves=2\nnum_cat=0\nsplit_feature=1\nsplit_gain=1\nthreshold=1.5\ndecision_type=8\nleft_child=-1\nright_child=-2\n"+
+		"leaf_value=-1 2\nleaf_weight=1 1\nleaf_count=1 1\ninternal_value=0\ninternal_weight=2\ninternal_count=2\nshrinkage=1\n\n\nend of trees\n")
+	w.write("rows.csv", "a,b\n7,1.5\n7,1.6\n")
+	for classes, labels := range map[string][]string{"": {"0", "1"}, "--classes false,true": {"false", "true"}, "--classes 7,3": {"7", "3"}, "--classes no,1": {"no", "1"}} {
+		w.ok("import others.txt --if-exists replace --features a,b --output o.json " + classes)
+		w.ok("predict --model o.json --input rows.csv --output o.csv --if-exists replace")
+		rows := w.table("o.csv")
+		require.Equal(t, labels, []string{rows[0]["prediction"], rows[1]["prediction"]})
+		require.Regexp(t, `^0\.88079\d+$`, rows[1]["probability_"+labels[1]], "1/(1+exp(-2))")
+	}
+	w.fails(1, "import others.txt --features a --output x.json", "1 inputs of 2 features")
+	w.fails(1, "import others.txt --best-round --output x.json", "does not tell the best round")
+	w.write("sparse.libsvm", "1 1:3\n1 2:2\n")
+	w.ok("import others.txt --zero-if-missing --output z.json")
+	w.ok("predict --model z.json --input sparse.libsvm --output z.csv")
+	require.Equal(t, "0", w.table("z.csv")[0]["prediction"])
+	require.Equal(t, "1", w.table("z.csv")[1]["prediction"])
+	require.NoFileExists(t, w.path("x.json"))
+}

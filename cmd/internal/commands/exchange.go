@@ -27,8 +27,9 @@ func (c *ExportCommand) Run(s *Streams) error {
 
 // ImportCommand reads a model in another format.
 type ImportCommand struct {
-	File     string `arg:"" help:"File of a model in another format."`
-	From     string `placeholder:"FORMAT" help:"Format to read (default: by the ending of the file)."`
+	File string `arg:"" help:"File of a model in another format."`
+	From string `placeholder:"FORMAT" help:"Format to read (default: by the ending of the file)."`
+	builtin.ImportArgs
 	Output   string `required:"" placeholder:"FILE" help:"File to write the model to, for predict, evaluate and inspect."`
 	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
 }
@@ -38,7 +39,7 @@ func (c *ImportCommand) Help() string { return formatsHelp() }
 
 // Run reads it.
 func (c *ImportCommand) Run(s *Streams) error {
-	ok, err := builtin.Import(s.Out, c.File, c.From, c.Output, c.IfExists == "replace")
+	ok, err := builtin.Import(s.Out, c.File, c.From, c.Output, c.IfExists == "replace", c.ImportArgs)
 	return misuse(ok, err)
 }
 
