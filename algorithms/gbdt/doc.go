@@ -39,9 +39,9 @@
 //	AFT                        log of the time              mean of the logs
 //	LambdaMART                 score within a query         0
 //
-// The objectives of the third line have second derivatives that say nothing. Their leaves are
-// made anew: the quantile of what is left of the leaf's rows, found exactly among the rows of
-// all subtasks. With monotone constraints it is kept within what these leave to the leaf.
+// Absolute, Quantile and Huber have second derivatives that say nothing. Their leaves are made
+// anew: the quantile of what is left of the leaf's rows, found exactly among the rows of all
+// subtasks. With monotone constraints it is kept within what these leave to the leaf.
 //
 // # Metrics
 //
@@ -68,5 +68,6 @@
 // aft.go and rank.go the objectives; metric.go and order.go the metrics; train.go the queue;
 // state.go what a subtask holds; prior.go, sample.go, dart.go, round.go, renew.go and
 // measure.go its stages, select.go the quantiles; finish.go, model.go, features.go, further.go
-// and file.go the model; start.go and predict.go its operators.
+// and file.go the model; start.go, predict.go and batches.go its operators; exchange.go and
+// exchangeread.go the models of other libraries.
 package gbdt
