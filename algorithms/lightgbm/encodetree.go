@@ -327,7 +327,7 @@ func atMost(threshold float64, single bool) float64 {
 	below := float64(math.Nextafter32(float32(threshold), float32(math.Inf(-1))))
 	// Beyond the largest float32, values are rounded as if 2^128 were one.
 	const beyond = 1 << 128
-	middle := max(below, -beyond)/2 + min(threshold, beyond)/2
+	middle := float64(max(below, -beyond)/2) + float64(min(threshold, beyond)/2)
 	if float64(float32(middle)) < threshold {
 		return middle
 	}

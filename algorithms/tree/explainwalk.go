@@ -255,14 +255,14 @@ func (w *walker[K]) creditPairs(f int32, slope, below []float64) {
 	for o := range w.outputs {
 		matrix := w.out[o*w.size:][:w.size]
 		for q, v := range below[o*w.points:][:w.points] {
-			c := slope[q] * v
+			c := float64(slope[q] * v)
 			matrix[int(f)*w.width+int(f)] += c
 			for _, other := range w.on {
 				if other == f {
 					continue
 				}
 				s := w.slope[(int(w.since[other])-1)*w.points+q]
-				matrix[int(max(f, other))*w.width+int(min(f, other))] += float64(c*s) / 2
+				matrix[int(max(f, other))*w.width+int(min(f, other))] += float64(float64(c*s) / 2)
 			}
 		}
 	}

@@ -45,7 +45,7 @@ func legendre(n int, x float64) (p, slope float64) {
 func cosine(x float64) float64 {
 	square, term, sum := -x*x, 1.0, 1.0
 	for k := 2.0; k < 24; k += 2 {
-		term *= square / (k * (k - 1))
+		term = float64(term * (square / (k * (k - 1))))
 		sum += term
 	}
 	return sum

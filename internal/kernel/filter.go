@@ -93,7 +93,7 @@ func (f *filter[T]) set(centers []T) {
 		for a := 1; a < f.k; a++ {
 			low, high = min(low, centers[a*d+j]), max(high, centers[a*d+j])
 		}
-		f.middle[j] = low/2 + high/2
+		f.middle[j] = T(low/2) + T(high/2)
 	}
 	var most float64
 	for a := range f.k {
