@@ -177,8 +177,8 @@ func importLightGBM(x *lightgbm.Model, o ImportOptions) (*Model, error) {
 
 // imported makes a model of an ensemble.
 func imported(e *tree.Ensemble, is meant, notes *foreign.Notes, o ImportOptions) (*Model, error) {
-	if is.objective == Custom && notes == nil && e.Outputs > 1 {
-		return nil, fmt.Errorf("the objective %q has %d outputs, and one number is what is predicted here", is.name, e.Outputs)
+	if !is.objective.classes() && notes == nil && e.Outputs > 1 {
+		return nil, fmt.Errorf("it has %d outputs, such as targets of a regression, and one number is what is predicted here", e.Outputs)
 	}
 	e, err := foreign.InRounds(e)
 	if err != nil {
