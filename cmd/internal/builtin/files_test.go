@@ -130,10 +130,20 @@ func TestTrees(t *testing.T) {
 	require.Regexp(t, `(?m)^  validation +0\.\d+ +0\.8\d+$`, out)
 	w.picture("l.svg")
 	w.write("q.libsvm", strings.Repeat("2 qid:1 1:3 2:1\n1 qid:1 1:2\n0 qid:1 1:1\n0 qid:2 2:5\n1 qid:2 1:9\n", 4))
-	out = w.ok("train gbdt --objective lambdamart --input q.libsvm --rounds 10 --min-child-weight -1 --metrics ndcg@2 --model m.json --if-exists replace")
+	out = w.ok("train gbdt --objective lambdamart --input q.libsvm --rounds 10 --min-child-weight 0 --metrics ndcg@2 --model m.json --if-exists replace")
 	require.Regexp(t, `(?m)^  train +1$`, out)
 	w.fails(2, "train gbdt --objective logistic --early-stopping 5"+flags, "needs rows that are not trained on")
 	w.fails(2, "train gbdt --objective logisic"+flags, "logisic")
+	w.ok("train gbdt --objective logistic --rounds 3 --lambda 0 --min-child-weight 0" + flags)
+	free := w.read("m.json")
+	w.ok("train gbdt --objective logistic --rounds 3" + flags)
+	require.NotEqual(t, free, w.read("m.json"), "0 is no default")
+	for _, wrong := range []string{"--rounds 0", "--learning-rate 0", "--max-depth 0", "--subsample 0", "--columns 2", "--lambda -1", "--min-child-rows 0"} {
+		w.fails(2, "train gbdt --objective logistic "+wrong+flags, wrong[:strings.Index(wrong, " ")])
+	}
+	for _, wrong := range []string{"--trees 0", "--max-depth 0", "--sample-share 0", "--min-child-rows -3"} {
+		w.fails(2, "train forest --task classification "+wrong+flags, wrong[:strings.Index(wrong, " ")])
+	}
 	w.fails(2, "train gbdt --objective logistic --plot x.png --plot-of coefficients"+flags, "the model has none")
 	w.fails(2, "train forest --task classification --plot x.png --plot-of loss"+flags, "no iterations")
 	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")

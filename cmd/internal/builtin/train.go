@@ -26,9 +26,9 @@ type TrainArgs struct {
 	Weight   string   `placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
 	Test     string   `placeholder:"PATH" help:"File, directory or glob of rows to evaluate the model on."`
 	Model    string   `required:"" placeholder:"FILE" help:"File to write the model to, on this machine."`
-	Encode   bool     `help:"Make features of text: a component for each value that a column has. Without it a text column among the features is an error."`
+	Encode   bool     `help:"Make features of text: a component for each value that a column has. Without it a text column among the features is an error, but for trees, which take its values as categories."`
 	Sparse   bool     `help:"Keep encoded features sparse: for text with very many values."`
-	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value."`
+	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, but for trees, which take them as they are; skip leaves them out, fill puts in the median, or of text the most frequent value."`
 	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
 	PlotOf   string   `enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
 	InputArgs

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -15,7 +16,7 @@ import (
 type TreeArgs struct {
 	Categories    []string           `placeholder:"COLUMN" help:"Columns whose whole numbers are categories. Text always is."`
 	MaxLeaves     int                `placeholder:"N" help:"Largest number of leaves of a tree."`
-	MaxBins       int                `placeholder:"N" help:"Largest number of bins of a feature, up to 255 (default: 255)."`
+	MaxBins       int                `placeholder:"N" help:"Largest number of bins of a feature, up to 255 (default: 255). Of a column with more categories the most frequent have bins; the others count as missing."`
 	ClassWeights  map[string]float64 `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
 	Balanced      bool               `help:"Make all classes weigh the same."`
 	ZeroIfMissing bool               `help:"Take what sparse rows leave out for 0, in place of missing."`
@@ -30,17 +31,17 @@ type GBDTTrain struct {
 	TreeArgs
 	Objective     gbdt.Objective  `required:"" placeholder:"NAME" help:"What is predicted, and what training makes small: squared, absolute, huber, quantile; of classes logistic or softmax; poisson, gamma, tweedie; lambdamart, to rank."`
 	Group         string          `placeholder:"COLUMN" help:"Of lambdamart: column of the query of a row. LibSVM files call it qid."`
-	Rounds        int             `placeholder:"N" help:"Number of rounds, each of which makes a tree for every output (default: 100)."`
-	LearningRate  float64         `placeholder:"RATE" help:"What the leaves of a tree are multiplied with (default: 0.1)."`
+	Rounds        int             `placeholder:"N" help:"Number of rounds, each of which makes a tree for every output (default: 100)." default:"100"`
+	LearningRate  float64         `placeholder:"RATE" help:"What the leaves of a tree are multiplied with (default: 0.1)." default:"0.1"`
 	Grow          gbdt.GrowPolicy `placeholder:"HOW" help:"In which order nodes are split: depthwise (the default), level by level, or lossguide, the leaf that wins most." default:"depthwise"`
-	MaxDepth      int             `placeholder:"N" help:"Largest number of splits above a leaf; -1: no limit (default: 6, of lossguide no limit)."`
-	MinWeight     float64         `name:"min-child-weight" placeholder:"SUM" help:"Least sum of hessians in a child (default: 1)."`
-	MinRows       int             `name:"min-child-rows" placeholder:"N" help:"Least number of rows in a child (default: 1)."`
-	Lambda        float64         `placeholder:"STRENGTH" help:"Strength of the ridge penalty on leaves; negative: none (default: 1)."`
+	MaxDepth      int             `placeholder:"N" help:"Largest number of splits above a leaf; -1: no limit (default: 6, of lossguide no limit)." default:"-2"`
+	MinWeight     float64         `name:"min-child-weight" placeholder:"SUM" help:"Least sum of hessians in a child; 0: any (default: 1)." default:"1"`
+	MinRows       int             `name:"min-child-rows" placeholder:"N" help:"Least number of rows in a child (default: 1)." default:"1"`
+	Lambda        float64         `placeholder:"STRENGTH" help:"Strength of the ridge penalty on leaves; 0: none (default: 1)." default:"1"`
 	Alpha         float64         `placeholder:"STRENGTH" help:"Strength of the lasso penalty on leaves (default: 0)."`
 	Gamma         float64         `placeholder:"GAIN" help:"What a split must win at least (default: 0)."`
-	Subsample     float64         `placeholder:"SHARE" help:"Share of the rows that are drawn anew for each round (default: 1)."`
-	Columns       float64         `placeholder:"SHARE" help:"Share of the features that are drawn for each tree (default: 1)."`
+	Subsample     float64         `placeholder:"SHARE" help:"Share of the rows that are drawn anew for each round (default: 1)." default:"1"`
+	Columns       float64         `placeholder:"SHARE" help:"Share of the features that are drawn for each tree (default: 1)." default:"1"`
 	GOSS          bool            `name:"goss" help:"Draw rows by the size of their gradients."`
 	DART          bool            `name:"dart" help:"Drop trees at random while others are made."`
 	Monotone      map[string]int  `placeholder:"COLUMN=SIGN" help:"1 where the prediction must not fall as the column rises, -1 where it must not rise, such as age=1;debt=-1."`
@@ -48,7 +49,7 @@ type GBDTTrain struct {
 	HuberDelta    float64         `placeholder:"ERROR" help:"Of huber: the error from which on it is absolute (default: 1)."`
 	Power         float64         `placeholder:"POWER" help:"Of tweedie: the power of the mean that the variance is in proportion to (default: 1.5)."`
 	Metrics       []string        `placeholder:"NAME" help:"What is measured after each round: rmse, mae, logloss, error, auc, aucpr, mlogloss, merror, ndcg@5 and others (default: what suits the objective)."`
-	EarlyStopping int             `placeholder:"N" help:"End when the first metric has not become better for N rounds on the rows of --test, or else of --validation, and keep the trees up to the best round."`
+	EarlyStopping int             `placeholder:"N" help:"End when the first metric has not become better for N rounds on the rows that --validation holds out, or else on those of --test, and keep the trees up to the best round."`
 	Validation    float64         `placeholder:"SHARE" help:"Share of the rows to hold out and measure on."`
 }
 
@@ -65,12 +66,49 @@ func (a GBDTTrain) goal() goal {
 // Validate refuses what cannot be meant.
 func (a GBDTTrain) Validate() error {
 	switch {
+	case a.Rounds < 1:
+		return fmt.Errorf("--rounds is %d: want 1 or more", a.Rounds)
+	case !(a.LearningRate > 0):
+		return fmt.Errorf("--learning-rate is %v: want a number above 0", a.LearningRate)
+	case a.Lambda < 0 || a.MinWeight < 0:
+		return errors.New("--lambda and --min-child-weight are 0 or more")
+	case !(a.Subsample > 0 && a.Subsample <= 1) || !(a.Columns > 0 && a.Columns <= 1):
+		return errors.New("--subsample and --columns are shares above 0 and up to 1")
+	case a.MinRows < 1:
+		return fmt.Errorf("--min-child-rows is %d: want 1 or more", a.MinRows)
 	case a.EarlyStopping > 0 && a.Test == "" && a.Validation == 0:
 		return errors.New("--early-stopping needs rows that are not trained on: give --test or --validation")
 	case a.EarlyStopping > 0 && a.Validation == 0 && (a.Encode || a.Missing == "fill"):
 		return errors.New("--early-stopping on --test does not go with --encode and --missing fill: trees read text and missing values as they are, or give --validation")
 	}
-	return a.validate(a.goal(), a.stage)
+	return errors.Join(validDepth(a.MaxDepth), a.validate(a.goal(), a.stage))
+}
+
+// unset is what flags are that are not given, where 0 is no number to be meant.
+const unset = -2
+
+// given returns the number of a flag, 0 where it is unset.
+func given[T int | float64](v T) T {
+	if v == unset {
+		return 0
+	}
+	return v
+}
+
+// orNone returns what parameters call 0, which to them is the default.
+func orNone(v float64) float64 {
+	if v == 0 {
+		return -1
+	}
+	return v
+}
+
+// validDepth refuses depths that no tree can have.
+func validDepth(depth int) error {
+	if depth < 1 && depth != -1 && depth != unset {
+		return fmt.Errorf("--max-depth is %d: want 1 or more, or -1 for no limit", depth)
+	}
+	return nil
 }
 
 func (a GBDTTrain) stage(c columns) model.Stage { return a.params(c) }
@@ -78,8 +116,8 @@ func (a GBDTTrain) stage(c columns) model.Stage { return a.params(c) }
 func (a GBDTTrain) params(c columns) gbdt.Params {
 	p := gbdt.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		AbsentIsZero: a.ZeroIfMissing, Objective: a.Objective, GroupCol: c.group, QuantileAt: a.QuantileAt, HuberDelta: a.HuberDelta, TweediePower: a.Power,
-		NumTrees: a.Rounds, LearningRate: a.LearningRate, GrowPolicy: a.Grow, MaxDepth: a.MaxDepth, MaxLeaves: a.MaxLeaves, MaxBins: a.MaxBins,
-		MinChildWeight: a.MinWeight, MinSamplesLeaf: a.MinRows, Lambda: a.Lambda, Alpha: a.Alpha, MinSplitGain: a.Gamma,
+		NumTrees: a.Rounds, LearningRate: a.LearningRate, GrowPolicy: a.Grow, MaxDepth: given(a.MaxDepth), MaxLeaves: a.MaxLeaves, MaxBins: a.MaxBins,
+		MinChildWeight: orNone(a.MinWeight), MinSamplesLeaf: a.MinRows, Lambda: orNone(a.Lambda), Alpha: a.Alpha, MinSplitGain: a.Gamma,
 		Subsample: a.Subsample, ColsampleByTree: a.Columns, GOSS: a.GOSS, DART: a.DART, Monotone: a.Monotone,
 		ClassWeights: a.ClassWeights, Balanced: a.Balanced, Metrics: a.Metrics, EarlyStoppingRounds: a.EarlyStopping, ValidationFraction: a.Validation}
 	return p
@@ -109,21 +147,31 @@ type ForestTrain struct {
 	TaskArgs
 	Method      forest.Method    `placeholder:"HOW" help:"How trees differ: random-forest (the default), extra-trees, or single-tree, which is one." default:"random-forest"`
 	Criterion   forest.Criterion `placeholder:"NAME" help:"What splits lessen: gini (the default) or entropy of classes, variance (the default) or poisson of numbers." default:"auto"`
-	Trees       int              `placeholder:"N" help:"Number of trees (default: 100)."`
-	MaxDepth    int              `placeholder:"N" help:"Largest number of splits above a leaf; -1: no limit (default: 16)."`
-	MinRows     int              `name:"min-child-rows" placeholder:"N" help:"Least number of rows in a leaf (default: 1)."`
+	Trees       int              `placeholder:"N" help:"Number of trees (default: 100)." default:"-2"`
+	MaxDepth    int              `placeholder:"N" help:"Largest number of splits above a leaf; -1: no limit (default: 16)." default:"-2"`
+	MinRows     int              `name:"min-child-rows" placeholder:"N" help:"Least number of rows in a leaf (default: 1)." default:"1"`
 	MaxFeatures string           `placeholder:"WHAT" help:"Features that are tried at a node: sqrt (the default for classes), third (for numbers), log2, all, a number, or a share such as 0.4."`
-	SampleShare float64          `placeholder:"SHARE" help:"Share of the rows that are drawn for a tree (default: 1)."`
+	SampleShare float64          `placeholder:"SHARE" help:"Share of the rows that are drawn for a tree (default: 1)." default:"-2"`
 	OOB         bool             `name:"oob" help:"Measure the forest on the rows, each by the trees that did not draw it."`
 }
 
 // Validate refuses what cannot be meant.
-func (a ForestTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+func (a ForestTrain) Validate() error {
+	switch {
+	case a.Trees < 1 && a.Trees != unset:
+		return fmt.Errorf("--trees is %d: want 1 or more", a.Trees)
+	case a.MinRows < 1:
+		return fmt.Errorf("--min-child-rows is %d: want 1 or more", a.MinRows)
+	case !(a.SampleShare > 0 && a.SampleShare <= 1) && a.SampleShare != unset:
+		return fmt.Errorf("--sample-share is %v: want a share above 0 and up to 1", a.SampleShare)
+	}
+	return errors.Join(validDepth(a.MaxDepth), a.validate(a.goal(), a.stage))
+}
 
 func (a ForestTrain) stage(c columns) model.Stage {
 	p := forest.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
-		AbsentIsZero: a.ZeroIfMissing, Method: a.Method, Criterion: a.Criterion, NumTrees: a.Trees, MaxDepth: a.MaxDepth, MaxLeaves: a.MaxLeaves,
-		MinSamplesLeaf: a.MinRows, MaxFeatures: a.MaxFeatures, MaxBins: a.MaxBins, SampleShare: a.SampleShare, OOBScore: a.OOB,
+		AbsentIsZero: a.ZeroIfMissing, Method: a.Method, Criterion: a.Criterion, NumTrees: given(a.Trees), MaxDepth: given(a.MaxDepth), MaxLeaves: a.MaxLeaves,
+		MinSamplesLeaf: a.MinRows, MaxFeatures: a.MaxFeatures, MaxBins: a.MaxBins, SampleShare: given(a.SampleShare), OOBScore: a.OOB,
 		ClassWeights: a.ClassWeights, Balanced: a.Balanced}
 	if a.goal() == classesGoal {
 		p.Task = forest.Classification
