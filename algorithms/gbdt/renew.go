@@ -12,7 +12,7 @@ import (
 // for what is left of their rows: the median for Absolute, the quantile for Quantile, and for
 // Huber the median plus the mean of the differences from it, cut to HuberDelta (Friedman,
 // "Greedy function approximation: a gradient boosting machine", Annals of Statistics 29,
-// 2001). With monotone constraints it is kept between the bounds that these leave to the leaf.
+// 2001). With monotone constraints the leaves are cut so that they keep them; see keepMonotone.
 
 // rest has for each leaf the sum of weighted differences, and of weights.
 var rest = shared.Scratch[[]float64]("rest")
@@ -81,7 +81,6 @@ func (q *boosting) sumRest(ctx *comqueue.ComContext, shard int, out []float64) e
 // renewed gives the leaves of a tree their new values.
 func (q *boosting) renewed(ctx *comqueue.ComContext, s *state, t *tree.Tree) {
 	sum, g := rest.Get(ctx), 0
-	bounds := q.grower.State(ctx).Grown(0).Bounds
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		if !n.Leaf() {
@@ -94,11 +93,11 @@ func (q *boosting) renewed(ctx *comqueue.ComContext, s *state, t *tree.Tree) {
 			if top := s.params.MaxDeltaStep; top > 0 {
 				v = max(-top, min(top, v))
 			}
-			if bounds != nil {
-				v = max(bounds[i][0], min(bounds[i][1], v))
-			}
 			n.Value = v
 		}
 		g++
+	}
+	if q.monotone != nil {
+		keepMonotone(t, q.monotone)
 	}
 }

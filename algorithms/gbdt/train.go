@@ -31,6 +31,7 @@ type boosting struct {
 	sets      []evaluation
 	ordered   bool // a metric is of the order of rows
 	grower    *grow.Grower
+	monotone  []int8    // constraints by feature; nil without
 	quantiles *selector // where prior and leaves are quantiles
 	scores    *selector // where GOSS draws rows
 	label     arrow.DataType
@@ -132,6 +133,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	if err != nil {
 		return nil, err
 	}
+	q.monotone = grown.Monotone
 	if q.grower, err = grow.New(grown); err != nil {
 		return nil, err
 	}

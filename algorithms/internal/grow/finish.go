@@ -13,9 +13,6 @@ type Grown struct {
 	// Tree has the splits, the values of all nodes, gains, covers and counts. Its weight is
 	// 1 and its output 0; the caller sets others.
 	Tree tree.Tree
-	// Bounds has the least and the largest value that monotone constraints leave to each
-	// node; nil without such constraints.
-	Bounds [][2]float64
 
 	rules   []rule
 	numbers []int32 // in the growing tree, of the tree's nodes
@@ -87,10 +84,6 @@ func (s *State) make(j *job, unit scale) {
 	// The nodes are the caller's to keep, beyond the batch.
 	g.Tree = tree.Tree{Nodes: make([]tree.Node, len(g.numbers)), Weight: 1}
 	g.rules = make([]rule, len(g.numbers))
-	g.Bounds = nil
-	if s.p.Monotone != nil {
-		g.Bounds = make([][2]float64, len(g.numbers))
-	}
 	if j.target.counting {
 		g.Tree.Values = make([]float64, len(g.numbers)*s.scored)
 	}
@@ -100,9 +93,6 @@ func (s *State) make(j *job, unit scale) {
 		sc.lo, sc.hi = v.lo, v.hi
 		sums := j.total(n, s.width)
 		to.Count, to.Cover = v.count, sc.weight(sums)
-		if g.Bounds != nil {
-			g.Bounds[i] = [2]float64{v.lo, v.hi}
-		}
 		if j.target.counting {
 			all := float64(total(sums[:s.scored]))
 			for c, x := range sums[:s.scored] {

@@ -1,0 +1,70 @@
+package gbdt
+
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/algorithms/tree"
+)
+
+// Leaves that are made anew know nothing of the bounds that trees are grown within, which are
+// in units of gradients and not of labels. So where the values on the two sides of a split on
+// a constrained feature overlap, both sides are cut to the middle between their means, from
+// the root down. Cuts move values towards others of the same side alone: what holds at a
+// split above goes on to hold, and what no split forbids stays as it is.
+
+// hull is the least and the largest value of the leaves below a node, and the sums that make
+// their mean by cover.
+type hull struct{ lo, hi, sum, cover float64 }
+
+// middle returns the mean, never outside the hull.
+func (h hull) middle() float64 {
+	mean := h.sum / h.cover
+	if !finite(mean) { // without cover, or beyond float64
+		mean = h.lo/2 + h.hi/2
+	}
+	return max(h.lo, min(h.hi, mean))
+}
+
+// hullOf goes over the leaves below a node from left to right.
+func hullOf(t *tree.Tree, node int32) hull {
+	n := &t.Nodes[node]
+	if n.Leaf() {
+		return hull{n.Value, n.Value, float64(n.Cover * n.Value), n.Cover}
+	}
+	a, b := hullOf(t, n.Left), hullOf(t, n.Right)
+	return hull{min(a.lo, b.lo), max(a.hi, b.hi), a.sum + b.sum, a.cover + b.cover}
+}
+
+// cut keeps the leaves below a node between lo and hi.
+func cut(t *tree.Tree, node int32, lo, hi float64) {
+	n := &t.Nodes[node]
+	if n.Leaf() {
+		n.Value = max(lo, min(hi, n.Value))
+		return
+	}
+	cut(t, n.Left, lo, hi)
+	cut(t, n.Right, lo, hi)
+}
+
+// keepMonotone makes the leaves of a tree rise (1) or fall (−1) with each feature as ways has
+// it by number; features with 0 are free.
+func keepMonotone(t *tree.Tree, ways []int8) {
+	for i := range t.Nodes { // parents stand before their children
+		n := &t.Nodes[i]
+		if n.Leaf() || ways[n.Feature] == 0 {
+			continue
+		}
+		below, above := n.Left, n.Right
+		if ways[n.Feature] < 0 {
+			below, above = above, below
+		}
+		a, b := hullOf(t, below), hullOf(t, above)
+		if a.hi <= b.lo {
+			continue
+		}
+		x, y := a.middle(), b.middle()
+		mid := max(min(x, y), min(max(x, y), x/2+y/2))
+		cut(t, below, math.Inf(-1), mid)
+		cut(t, above, mid, math.Inf(1))
+	}
+}

@@ -1,0 +1,108 @@
+package gbdt_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// renewing are the objectives whose leaves are not those of gradients.
+var renewing = []gbdt.Objective{gbdt.Absolute, gbdt.Quantile, gbdt.Huber}
+
+// rising has leaves that rise (1) or fall (−1) with constrained features: below each split on
+// one, no leaf of a side is above any of the other.
+func rising(t *testing.T, tr *tree.Tree, ways map[int32]float64) (splits int) {
+	t.Helper()
+	var reach func(n int32) (lo, hi float64)
+	reach = func(n int32) (lo, hi float64) {
+		v := &tr.Nodes[n]
+		if v.Leaf() {
+			return v.Value, v.Value
+		}
+		a, b := reach(v.Left)
+		c, d := reach(v.Right)
+		switch ways[v.Feature] {
+		case 1:
+			splits++
+			require.LessOrEqual(t, b, c)
+		case -1:
+			splits++
+			require.GreaterOrEqual(t, a, d)
+		}
+		return min(a, c), max(b, d)
+	}
+	reach(0)
+	return splits
+}
+
+// Leaves keep monotone constraints on labels that do anything but keep them.
+func TestMonotoneLeavesThatAreMadeAnew(t *testing.T) {
+	for k, o := range renewing {
+		for _, policy := range []gbdt.GrowPolicy{gbdt.DepthWise, gbdt.LossGuide} {
+			table := weighted(made(uint64(80+k), 150, 3))
+			r := shared.NewRandom(81, "labels", k, 0)
+			for i := range table.N {
+				table.Label[i] = math.Exp(3*r.NormFloat64()) * math.Sin(9*table.X[3*i])
+			}
+			m := train(t, table, gbdt.Params{
+				LabelCol: "label", WeightCol: "weight", Objective: o, NumTrees: 6, GrowPolicy: policy, QuantileAt: 0.8,
+				Monotone: map[string]int{"f0": 1, "f2": -1},
+			})
+			splits := 0
+			for i := range m.Ensemble.Trees {
+				splits += rising(t, &m.Ensemble.Trees[i], map[int32]float64{0: 1, 2: -1})
+			}
+			require.Greater(t, splits, 10, o)
+		}
+	}
+}
+
+// Labels in other units have the same trees in these units.
+func TestMonotoneUnits(t *testing.T) {
+	const unit = 1.0 / (1 << 20)
+	table := made(84, 200, 3)
+	for _, o := range renewing {
+		p := gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 6, HuberDelta: 0.5, Monotone: map[string]int{"f0": 1, "f2": 1}}
+		want := train(t, table, p)
+		p.HuberDelta *= unit
+		got := train(t, labelled(table, func(y float64) float64 { return y * unit }), p)
+		require.Equal(t, want.Ensemble.Base[0]*unit, got.Ensemble.Base[0])
+		for i := range want.Ensemble.Trees {
+			a, b := want.Ensemble.Trees[i].Nodes, got.Ensemble.Trees[i].Nodes
+			require.Len(t, b, len(a))
+			for j := range a {
+				require.Equal(t, a[j].Threshold, b[j].Threshold)
+				require.Equal(t, a[j].Feature, b[j].Feature)
+				if a[j].Leaf() {
+					require.Equal(t, a[j].Value*unit, b[j].Value, "%v: tree %d, node %d", o, i, j)
+				}
+			}
+		}
+	}
+}
+
+// Where the labels keep the constraints themselves, these cost little.
+func TestMonotoneTruth(t *testing.T) {
+	for _, scale := range []float64{1e-4, 1e3} {
+		r := shared.NewRandom(3, "m", 0, 0)
+		table := trial.Table{N: 500, D: 2}
+		for range table.N {
+			x, z := r.Float64(), r.Float64()
+			table.X = append(table.X, x, z)
+			table.Label = append(table.Label, scale*(100*x+10*z))
+		}
+		for _, o := range renewing {
+			p := gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 50, MaxDepth: 5, LearningRate: 0.3, HuberDelta: 10 * scale, Metrics: []string{"mae"}}
+			free := last(train(t, table, p), 0, 0)
+			p.Monotone = map[string]int{"f0": 1, "f1": 1}
+			bound := last(train(t, table, p), 0, 0)
+			require.Less(t, bound, 2*scale, "%v: %v without constraints; the best constant has 25 of the unit", o, free/scale)
+		}
+	}
+}
