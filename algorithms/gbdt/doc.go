@@ -59,7 +59,7 @@
 // rows changes no tree either, nor does the number of shards, but with LambdaMART, in which
 // rows of equal margins rank in their order, and Huber, whose leaves have sums of floats.
 // Draws of rows are functions of seed, shard, round and row. Training that continues a model
-// makes the trees that it would have made in one go.
+// on the same rows makes the trees that it would have made in one go; with DART there is none.
 //
 // # The plan
 //

@@ -63,7 +63,9 @@ type Params struct {
 
 	// Start is a model that training continues: rows start from its margins, rounds count on
 	// from its rounds, and its trees are the first of the new model, followed by NumTrees
-	// rounds of new ones. It has the same features, objective and classes. nil starts anew.
+	// rounds of new ones. It has the same features, of the same kinds, AbsentIsZero, objective
+	// and classes. It does not go with DART, which drops trees of its own training alone. nil
+	// starts anew.
 	Start *Model
 
 	// NumTrees is the number of rounds, each of which makes a tree for each output; 0 means

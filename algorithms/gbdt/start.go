@@ -5,7 +5,9 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -85,7 +87,48 @@ func (p *Params) checkStart(e *problems) {
 	case p.Objective == Custom && p.CustomObjective != nil && p.outputs(0) != m.Ensemble.Outputs:
 		e.add("Start has %d outputs, and the custom objective %d", m.Ensemble.Outputs, p.outputs(0))
 	}
+	if m.AbsentIsZero != p.AbsentIsZero {
+		e.add("Start was trained with AbsentIsZero %v, and AbsentIsZero is %v: set it to %[1]v, as a model reads what sparse rows leave out in one way", m.AbsentIsZero, p.AbsentIsZero)
+	}
+	if p.DART {
+		e.add("Start and DART are both set: DART drops trees of its own training alone, so that it cannot go on as it would have: leave one of them")
+	}
 	if p.Base != nil || p.MarginCols != nil {
 		e.add("Start gives the margins to start from: leave Base and MarginCols")
 	}
+}
+
+// checkKinds tells which feature is a category in the model that is continued and a number in
+// the rows, or the other way round: splits of the one kind say nothing of the other.
+func (p *Params) checkKinds(layout *bins.Layout) error {
+	if p.Start == nil {
+		return nil
+	}
+	categorical := map[int]bool{} // of the features that the model looks at
+	e := p.Start.Ensemble
+	for i := range e.Trees {
+		for n := range e.Trees[i].Nodes {
+			node := &e.Trees[i].Nodes[n]
+			if node.Leaf() {
+				continue
+			}
+			j := int(node.Feature)
+			if p.Start.Columns != nil {
+				j = int(p.Start.Columns[j])
+			}
+			categorical[j] = node.Flags&tree.Categorical != 0
+		}
+	}
+	for i := range layout.Features {
+		f := &layout.Features[i]
+		before, ok := categorical[f.Number]
+		switch {
+		case !ok || before == f.Categorical:
+		case before:
+			return fmt.Errorf("feature %q is a number, and a category in the model to continue: name it in CategoricalCols or CategoricalAt", f.Name)
+		default:
+			return fmt.Errorf("feature %q is a category, and a number in the model to continue: leave it out of CategoricalCols and CategoricalAt", f.Name)
+		}
+	}
+	return nil
 }

@@ -127,7 +127,7 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 		return err
 	}
 	f := data.Facts
-	if err := q.checkFacts(f); err != nil {
+	if err := errors.Join(q.checkFacts(f), q.params.checkKinds(data.Layout)); err != nil {
 		return err
 	}
 	s := &state{params: &q.params, data: data, outputs: q.params.outputs(len(f.Classes))}
