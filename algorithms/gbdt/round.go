@@ -30,7 +30,7 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 		}
 	}
 	oneSided := s.params.oneSided(round)
-	return s.eachGradient(func(first, n int) {
+	err := s.eachGradient(func(first, n int) {
 		for k := range s.outputs {
 			grad, hess := s.grad[k][:n], s.hess[k][:n]
 			if oneSided {
@@ -42,7 +42,16 @@ func (q *boosting) begin(ctx *comqueue.ComContext) error {
 			g.Target(k).Set(first, grad, hess)
 		}
 	})
+	for k := 0; err == nil && k < s.outputs; k++ {
+		if !g.Target(k).Finite() {
+			err = fmt.Errorf("round %d: the objective %v has gradients or hessians of output %d that are not finite or too large: %s", round, s.params.Objective, k, runaway)
+		}
+	}
+	return err
 }
+
+// runaway is what to do where margins or labels are too large to go on.
+const runaway = "lower LearningRate, bring labels and weights nearer to 1, or start from a Base or margins near the answer"
 
 // dropTrees is DART's, before the gradients are taken.
 func (q *boosting) dropTrees(ctx *comqueue.ComContext) error {

@@ -135,6 +135,10 @@ func (t *Target) Set(first int, g, h []float64) {
 	}
 }
 
+// Finite tells whether the gradients and hessians that were set on this subtask are numbers
+// that the batch can be grown on; if not it fails.
+func (t *Target) Finite() bool { return t.max[0] == t.max[0] }
+
 // SetClasses has the target count classes: class[r], from 0, of each row of the subtask, and
 // its weight; nil stands for 1 each. Both slices are borrowed until the batch has ended.
 // Weights of other values than small integers are rounded to integers on a scale as fine as
