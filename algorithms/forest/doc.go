@@ -39,7 +39,9 @@
 // shares of each class; those that training has not seen go where missing values go.
 //
 // A bootstrap draws each row a number of times that has the Poisson distribution. Rows that a
-// tree did not draw measure the forest, see OutOfBag.
+// tree did not draw measure the forest, see OutOfBag. Of few rows, or of a small share of them,
+// a tree may draw none, or only such as weigh nothing: it then takes all rows of weight above
+// 0, once each, and leaves none out.
 //
 // # The same bits
 //

@@ -1,8 +1,11 @@
 package forest
 
 import (
+	"fmt"
 	"math/bits"
+	"slices"
 
+	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -19,13 +22,17 @@ const mostDraws = 31
 
 // sampler draws the rows of trees. How often a row is drawn is a function of the seed, the
 // tree, the shard and the row's number within it alone, so that whoever holds the row can
-// tell.
+// tell, once it is known which trees draw nothing.
 type sampler struct {
 	sampling Sampling
 	seed     uint64
 	share    float64
 	// below has, for a bootstrap, the probabilities of at most 0, 1, … draws.
 	below []float64
+	// empty has the numbers of the trees, in ascending order, for which no row of weight is
+	// drawn, of all rows of the job: those take all rows, or they would know nothing and
+	// still have a voice. No subtask can tell by its own rows, see growing.draw.
+	empty []int
 }
 
 func newSampler(p Params) *sampler {
@@ -42,9 +49,11 @@ func newSampler(p Params) *sampler {
 	return s
 }
 
-// draw writes how often a tree draws each of the rows of a shard, the first len(times).
+// draw writes how often a tree draws each of the rows of a shard, the first len(times); once
+// each, if the tree is one of the empty.
 func (s *sampler) draw(tree, shard int, times []uint8) {
-	if s.sampling == Whole {
+	_, empty := slices.BinarySearch(s.empty, tree)
+	if empty || s.sampling == Whole {
 		for i := range times {
 			times[i] = 1
 		}
@@ -68,6 +77,76 @@ func (s *sampler) draw(tree, shard int, times []uint8) {
 		}
 		times[i] = uint8(k)
 	}
+}
+
+// draws tells whether a tree draws a row of weight among the table's. times is memory for its
+// rows.
+func (t *table) draws(s *sampler, tree int, times []uint8) bool {
+	for _, span := range t.spans {
+		// The first rows nearly always tell.
+		for n := min(64, span.Rows); ; n = min(16*n, span.Rows) {
+			drawn := times[:n]
+			s.draw(tree, span.Shard, drawn)
+			for i, k := range drawn {
+				if k > 0 && t.w[span.First+i] > 0 {
+					return true
+				}
+			}
+			if n == span.Rows {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// draw tells for each tree of this superstep whether it draws a row of weight among those
+// that the subtask has; in the first superstep, where rows out of the bag are measured, also
+// for those of Start.
+func (g growing) draw(ctx *comqueue.ComContext) error {
+	s := states.Get(ctx)
+	if s.builder == nil && s.levels == nil {
+		if err := g.build(ctx, s); err != nil {
+			return err
+		}
+	}
+	s.drawing = s.drawing[:0]
+	if g.params.Sampling != Whole {
+		for n := g.drawn(s); n < g.until(s); n++ {
+			one := int64(0)
+			if s.rows.draws(s.sampler, n, s.times) {
+				one = 1
+			}
+			s.drawing = append(s.drawing, one)
+		}
+	}
+	drawing.Put(ctx, s.drawing)
+	return nil
+}
+
+// drawn returns the number of the first tree that draw tells of.
+func (g growing) drawn(s *state) int {
+	if s.bag != nil && s.number == g.first {
+		return 0
+	}
+	return s.number
+}
+
+// settle takes what the subtasks told of their draws. In the first superstep it then has the
+// trees of Start predict the rows out of their bags.
+func (g growing) settle(ctx *comqueue.ComContext, s *state) error {
+	first := g.drawn(s)
+	for i, subtasks := range drawing.Get(ctx) {
+		if subtasks == 0 {
+			s.sampler.empty = append(s.sampler.empty, first+i)
+		}
+	}
+	for n := first; n < s.number; n++ {
+		if err := s.bag.add(n, &g.params.Start.Trees.Trees[n]); err != nil {
+			return fmt.Errorf("the forest of Start: %w", err)
+		}
+	}
+	return nil
 }
 
 // nodeDraws are the draws of one node, which follow from the seed, the tree and the way to

@@ -98,7 +98,8 @@ const (
 	AutoSampling Sampling = iota
 	// Bootstrap draws each row a number of times that has the Poisson distribution with mean
 	// SampleShare. That is what drawing as many rows as there are, with replacement, comes to
-	// where these are many, and needs no agreement between those who hold the rows.
+	// where these are many, and those who hold the rows need to agree on no more than whether
+	// any was drawn.
 	Bootstrap
 	// Subset draws each row at most once, with probability SampleShare.
 	Subset

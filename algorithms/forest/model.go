@@ -63,8 +63,8 @@ type Summary struct {
 }
 
 // OutOfBag measures a forest on the rows it was trained on, each predicted by the mean of
-// those trees alone that did not draw it. Weights are those of the rows; those of classes do
-// not enter.
+// those trees alone that did not draw it; a tree that took all rows, since it drew none of
+// weight, is not among these. Weights are those of the rows; those of classes do not enter.
 type OutOfBag struct {
 	// Score is the accuracy of a classification, and R², 1 less the ratio of the squared
 	// errors to those about the mean, of a regression.

@@ -72,7 +72,8 @@ type Params struct {
 	// RandomForest and Whole for the others.
 	Sampling Sampling
 	// SampleShare is the share of the rows that Bootstrap draws, on average, or Subset; above
-	// 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset.
+	// 0 and up to 1; 0 means 1 for Bootstrap and 0.632 for Subset. A tree for which no row of
+	// weight above 0 is drawn takes all of these, once each.
 	SampleShare float64
 	// ClassWeights multiply the weights of rows, by the class as text; classes that are left
 	// out weigh 1. Balanced instead gives all classes the same weight in total, by the weights

@@ -64,6 +64,8 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 		Add(comqueue.AllReduce(extents, comqueue.Max, comqueue.Exact())).
 		Add(comqueue.Named("pack", g.pack)).
 		Add(comqueue.AllGather(packed, joined)).
+		Add(comqueue.Named("draw", g.draw)).
+		Add(comqueue.AllReduce(drawing, comqueue.Exact())).
 		Add(comqueue.Named("grow", g.grow)).
 		Add(comqueue.Repeat(maxPasses, over,
 			comqueue.Named("ask", ask),
@@ -99,6 +101,7 @@ var (
 	extents = shared.Scratch[[]float64]("extent")
 	packed  = shared.Scratch[[]uint8]("rows of the subtask")
 	joined  = shared.Scratch[[]uint8]("rows of all subtasks")
+	drawing = shared.Scratch[[]int64]("subtasks of which trees draw rows")
 	grown   = shared.Scratch[[]uint8]("trees of the subtask")
 	all     = shared.Scratch[[]uint8]("trees of all subtasks")
 	oobSums = shared.Scratch[[]float64]("out of bag")
@@ -114,9 +117,13 @@ var (
 
 // state is what a subtask has of a training.
 type state struct {
-	data   *bins.Data
-	loose  [][]byte // columns of sparse features
-	number int      // of trees so far, those of Start among them
+	data    *bins.Data
+	loose   [][]byte // columns of sparse features
+	number  int      // of trees so far, those of Start among them
+	sampler *sampler
+	rows    *table  // those that builder or levels have
+	times   []uint8 // of draw
+	drawing []int64
 	// One of these grows trees: builder where the subtask has all rows, else levels.
 	builder *builder
 	levels  *levels
@@ -151,7 +158,7 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
-	s := &state{data: data, loose: spread(data), number: g.first}
+	s := &state{data: data, loose: spread(data), number: g.first, sampler: newSampler(g.params)}
 	states.Put(ctx, s)
 	e := extentOf(data.Label, data.Weight, factors, g.params.centre(data.Facts))
 	extents.Put(ctx, e[:])
@@ -163,16 +170,8 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 	if !g.params.OOBScore {
 		return nil
 	}
-	s.bag = newBag(data, s.loose, newSampler(g.params), max(1, len(data.Facts.Classes)))
+	s.bag = newBag(data, s.loose, s.sampler, max(1, len(data.Facts.Classes)))
 	oobSums.Put(ctx, make([]float64, oobParts))
-	if g.params.Start == nil {
-		return nil
-	}
-	for i := range g.params.Start.Trees.Trees {
-		if err := s.bag.add(i, &g.params.Start.Trees.Trees[i]); err != nil {
-			return fmt.Errorf("the forest of Start: %w", err)
-		}
-	}
 	return nil
 }
 
@@ -209,10 +208,8 @@ func (g growing) check(d *bins.Data) error {
 // all rows; otherwise it begins them.
 func (g growing) grow(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
-	if s.builder == nil && s.levels == nil {
-		if err := g.build(ctx, s); err != nil {
-			return err
-		}
+	if err := g.settle(ctx, s); err != nil {
+		return err
 	}
 	if s.levels != nil {
 		grown.Put(ctx, nil)
@@ -263,10 +260,15 @@ func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	if err != nil {
 		return err
 	}
+	most := 0
+	for _, span := range t.spans {
+		most = max(most, span.Rows)
+	}
+	s.rows, s.times = t, make([]uint8, most)
 	if ctx.NumTask() == 1 || g.copies(ctx, d) {
-		s.builder = newBuilder(t, r, newSampler(g.params))
+		s.builder = newBuilder(t, r, s.sampler)
 	} else {
-		s.levels = newLevels(t, r, newSampler(g.params), ctx.TaskID(), ctx.NumTask(), g.params.Memory, d.Facts.Rows)
+		s.levels = newLevels(t, r, s.sampler, ctx.TaskID(), ctx.NumTask(), g.params.Memory, d.Facts.Rows)
 	}
 	return nil
 }

@@ -1,0 +1,200 @@
+package forest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// fewShards is the number of shards of the tests of empty bags.
+const fewShards = 4
+
+// modelOf trains a forest of a table with so many subtasks.
+func modelOf(t *testing.T, table trial.Table, p Params, tasks int) *Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", Train(table.Dataset(b), p)) },
+		engine.Shards(fewShards), engine.Parallelism(tasks))
+	m, err := ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// everyWay trains a forest on one subtask, on three with copies of all rows, on three without,
+// and by adding trees to a part of it, asserts that all are the same bytes, and returns it.
+func everyWay(t *testing.T, table trial.Table, p Params) *Model {
+	t.Helper()
+	m := modelOf(t, table, p, 1)
+	want, err := m.Encode()
+	require.NoError(t, err)
+	same := func(p Params, tasks int) {
+		t.Helper()
+		got, err := modelOf(t, table, p, tasks).Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
+	}
+	same(p, 3)
+	part := p
+	part.NumTrees = p.NumTrees/2 - 1
+	p.Memory = 1
+	same(p, 3)
+	p.Start = modelOf(t, table, part, 1)
+	same(p, 3)
+	p.Memory = 0
+	same(p, 1)
+	return m
+}
+
+// fewRows returns n rows of a feature; labels are those of label.
+func fewRows(n int, label func(i int) float64) trial.Table {
+	table := trial.Table{N: n, D: 1}
+	for i := range n {
+		table.X = append(table.X, float64(i))
+		table.Label = append(table.Label, label(i))
+		table.Weight = append(table.Weight, 1)
+	}
+	return table
+}
+
+// Where all labels are 10, nothing else is predicted, however few rows are drawn; and shares
+// of classes sum to 1.
+func TestTreesWithoutDrawnRows(t *testing.T) {
+	type sample struct {
+		n int
+		p Params
+	}
+	samples := []sample{{60, Params{Sampling: Subset, SampleShare: 0.01}}, {60, Params{SampleShare: 0.002}}}
+	for _, n := range []int{1, 2, 3, 5} {
+		samples = append(samples, sample{n, Params{}}, sample{n, Params{Sampling: Subset}})
+	}
+	for _, c := range samples {
+		t.Run(fmt.Sprintf("%d rows, %v", c.n, c.p.Sampling), func(t *testing.T) {
+			p := c.p
+			p.LabelCol, p.NumTrees, p.Seed = "label", 300, 5
+			m := modelOf(t, fewRows(c.n, func(int) float64 { return 10 }), p, 1)
+			require.Equal(t, 10.0, m.Predict([]float64{0}))
+
+			p.Task = Classification
+			table := fewRows(c.n, func(i int) float64 { return float64(i % 3) })
+			m = modelOf(t, table, p, 1)
+			want, err := m.Encode()
+			require.NoError(t, err)
+			p.Memory = 1
+			got, err := modelOf(t, table, p, 3).Encode()
+			require.NoError(t, err)
+			require.Equal(t, string(want), string(got))
+			shares := make([]float64, min(c.n, 3))
+			for i := range c.n {
+				require.True(t, m.PredictProbability(table.Row(i), shares))
+				sum := 0.0
+				for _, v := range shares {
+					sum += v
+				}
+				require.InDelta(t, 1, sum, 1e-12)
+			}
+		})
+	}
+}
+
+// Rows that no feature tells apart make trees of one leaf, of which forest and rows out of the
+// bag follow from the draws in closed form: a tree has the mean of what it drew; of all rows
+// if that weighs nothing, and then no row is out of its bag. Rows of weight 0 are drawn too,
+// so that a bag of these alone is empty.
+func TestForestOfLeaves(t *testing.T) {
+	const seed, trees = 11, 300
+	for i, n := range []int{1, 2, 3, 5, 60} {
+		for _, task := range []Task{Regression, Classification} {
+			p := Params{LabelCol: "label", WeightCol: "weight", NumTrees: trees, Seed: seed, Task: task, OOBScore: true, Sampling: Bootstrap}
+			if (i+int(task))%2 == 0 {
+				p.Sampling = Subset
+			}
+			t.Run(fmt.Sprintf("%d rows, %v, %v", n, p.Sampling, task), func(t *testing.T) {
+				if n == 60 {
+					p.SampleShare = 0.01
+				}
+				table := fewRows(n, func(i int) float64 { return float64(i & 1) })
+				for i := range n {
+					table.X[i] = 0
+					table.Weight[i] = float64((i + 1) % 3)
+				}
+				want, oob, empty := leaves(table, newSampler(p.withDefaults(seed)), trees)
+				require.Positive(t, empty)
+				m := everyWay(t, table, p)
+				require.Equal(t, oob.rows, m.OutOfBag.Rows)
+				if task == Regression {
+					require.InDelta(t, want, m.Predict([]float64{0}), 1e-12)
+					require.InDelta(t, oob.rmse, m.OutOfBag.Loss, 1e-12)
+					return
+				}
+				shares := make([]float64, min(2, n))
+				require.True(t, m.PredictProbability([]float64{0}, shares))
+				require.InDeltaSlice(t, []float64{1 - want, want}[:len(shares)], shares, 1e-12)
+				require.InDelta(t, oob.right, m.OutOfBag.Score, 1e-12)
+				require.InDelta(t, oob.log, m.OutOfBag.Loss, 1e-12)
+			})
+		}
+	}
+}
+
+// outOfLeaves measures a forest of leaves on rows out of the bag.
+type outOfLeaves struct {
+	rows             int64
+	right, log, rmse float64
+}
+
+// leaves returns what trees of one leaf predict for labels of 0 and 1 as a mean, what they
+// make of rows out of their bags, and how many bags weigh nothing.
+func leaves(table trial.Table, s *sampler, trees int) (mean float64, out outOfLeaves, empty int) {
+	n := table.N
+	sums, counts := make([]float64, n), make([]float64, n)
+	for k := range trees {
+		drawn := make([]uint8, n)
+		for shard := range fewShards {
+			s.draw(k, shard, drawn[n*shard/fewShards:n*(shard+1)/fewShards])
+		}
+		var w, y, allW, allY float64
+		for i, times := range drawn {
+			w += float64(times) * table.Weight[i]
+			y += float64(times) * table.Weight[i] * table.Label[i]
+			allW += table.Weight[i]
+			allY += table.Weight[i] * table.Label[i]
+		}
+		if w == 0 {
+			empty++
+			mean += allY / allW / float64(trees)
+			continue
+		}
+		mean += y / w / float64(trees)
+		for i, times := range drawn {
+			if times == 0 {
+				sums[i] += y / w
+				counts[i]++
+			}
+		}
+	}
+	weight := 0.0
+	for i, c := range counts {
+		if c == 0 {
+			continue
+		}
+		out.rows++
+		w, y, p := table.Weight[i], table.Label[i], sums[i]/c
+		weight += w
+		out.rmse += w * (p - y) * (p - y)
+		of := y*p + (1-y)*(1-p)
+		out.log -= w * math.Log(max(of, 0x1p-52))
+		// Of equal shares the first class is predicted.
+		if p > 0.5 == (y == 1) {
+			out.right += w
+		}
+	}
+	if weight == 0 {
+		return mean, outOfLeaves{rows: out.rows}, empty
+	}
+	return mean, outOfLeaves{out.rows, out.right / weight, out.log / weight, math.Sqrt(out.rmse / weight)}, empty
+}
