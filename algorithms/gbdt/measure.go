@@ -109,8 +109,30 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 		values = append(values, own)
 	}
 	s.log = append(s.log, values)
+	if err := s.ranAway(sums); err != nil {
+		return fmt.Errorf("round %d: %w", s.params.round(ctx.StepNo()), err)
+	}
 	s.judge(ctx.StepNo())
 	return nil
+}
+
+// ranAway reports margins that have grown beyond what can be predicted with, by the first
+// metric on the rows that are trained on, given the sums of metrics: it is no number any
+// more. Metrics that may be undefined for other reasons tell nothing: those of order, of the
+// user, with an objective of the user, and of no weight. Nor does an infinite one that has never
+// been finite, but where predictions are powers of e: margins may be on their way down.
+func (s *state) ranAway(sums []float64) error {
+	if s.params.NoTrainMetrics || len(s.metrics) == 0 || s.params.Objective == Custom {
+		return nil
+	}
+	m, now := &s.metrics[0], float64(s.log[len(s.log)-1][0][0])
+	if m.ordered != nil || m.custom || !(sums[1] > 0) || finite(now) {
+		return nil
+	}
+	if math.IsInf(now, 0) && s.loss.link() != Exponential && !finite(float64(s.log[0][0][0])) {
+		return nil
+	}
+	return fmt.Errorf("the metric %s of the rows that are trained on is %v, as margins have run away: %s", m.name, now, runaway)
 }
 
 // judge keeps the best round, and tells whether to stop.

@@ -36,6 +36,8 @@ func (m *CustomMetric) validate() error {
 type metric struct {
 	name string
 	more bool // more is better
+	// custom ones are the user's.
+	custom bool
 	// sum adds to out, two values: a total and what it is divided by. room has at least as
 	// many values as there are rows.
 	sum    func(r *Rows, room []float64, out []float64)
@@ -93,7 +95,7 @@ func metricsOf(p *Params) ([]metric, error) {
 }
 
 func (m *CustomMetric) metric() metric {
-	return metric{name: m.Name, more: m.MoreIsBetter, finish: m.Finish, sum: func(r *Rows, _, out []float64) {
+	return metric{name: m.Name, more: m.MoreIsBetter, custom: true, finish: m.Finish, sum: func(r *Rows, _, out []float64) {
 		total, weight := m.Sum(r)
 		out[0] += total
 		out[1] += weight

@@ -1,7 +1,10 @@
 package gbdt_test
 
 import (
+	"math"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 )
@@ -11,4 +14,37 @@ func TestGradientsRunAway(t *testing.T) {
 	table := made(91, 60, 3)
 	fails(t, table, gbdt.Params{LabelCol: "label", Base: []float64{1e308}, NoTrainMetrics: true}, "round 1: the objective squared", "not finite or too large", "lower LearningRate")
 	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e200, NoTrainMetrics: true}, "the objective squared", "not finite or too large", "Base")
+}
+
+// Margins that run away end the training; metrics that are undefined otherwise do not.
+func TestMarginsRunAway(t *testing.T) {
+	table := labelled(made(92, 60, 3), func(y float64) float64 { return math.Abs(y) + 0.1 })
+	for _, o := range []gbdt.Objective{gbdt.Poisson, gbdt.Gamma, gbdt.Tweedie} {
+		texts := []string{"round", o.String() + "_deviance of the rows that are trained on is", "run away", "lower LearningRate"}
+		for _, base := range []float64{-800, 800} {
+			if o == gbdt.Gamma && base > 0 {
+				continue // whose margins come down
+			}
+			fails(t, table, gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 5, Base: []float64{base}}, texts...)
+		}
+		fails(t, table, gbdt.Params{LabelCol: "label", Objective: o, LearningRate: 1e10}, texts...)
+	}
+	fails(t, table, gbdt.Params{LabelCol: "label", LearningRate: 1e10}, "rmse", "run away")
+
+	m := train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 3, Base: []float64{1e200}})
+	require.True(t, math.IsNaN(last(m, 0, 0)), "squares are beyond float64, and margins come down")
+	require.Less(t, m.Predict(table.Row(0)), 1e200)
+
+	none := gbdt.CustomMetric{Name: "none", Sum: func(*gbdt.Rows) (float64, float64) { return math.NaN(), 1 }}
+	m = train(t, table, gbdt.Params{LabelCol: "label", NumTrees: 3, Metrics: []string{}, CustomMetrics: []gbdt.CustomMetric{none}})
+	require.Equal(t, 3, m.Rounds())
+
+	two := labelled(table, func(y float64) float64 { return kernelBool(y > 2) })
+	two.Weight = make([]float64, two.N) // those of one class have a weight
+	for i, y := range two.Label {
+		two.Weight[i] = y
+	}
+	m = train(t, two, gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, Base: []float64{0}, NumTrees: 3, Metrics: []string{"auc", "logloss"}})
+	require.True(t, math.IsNaN(last(m, 0, 0)))
+	require.Less(t, last(m, 0, 1), math.Ln2)
 }
