@@ -80,6 +80,9 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 			require.Equal(t, 10.0, m.Predict([]float64{0}))
 
 			p.Task = Classification
+			if c.n == 60 {
+				p.NumTrees = 30 // they are large, and the least memory takes a pass for each node
+			}
 			table := fewRows(c.n, func(i int) float64 { return float64(i % 3) })
 			m = modelOf(t, table, p, 1)
 			want, err := m.Encode()
@@ -106,7 +109,7 @@ func TestTreesWithoutDrawnRows(t *testing.T) {
 // if that weighs nothing, and then no row is out of its bag. Rows of weight 0 are drawn too,
 // so that a bag of these alone is empty.
 func TestForestOfLeaves(t *testing.T) {
-	const seed, trees = 11, 300
+	const seed, trees = 11, 100
 	for i, n := range []int{1, 2, 3, 5, 60} {
 		for _, task := range []Task{Regression, Classification} {
 			p := Params{LabelCol: "label", WeightCol: "weight", NumTrees: trees, Seed: seed, Task: task, OOBScore: true, Sampling: Bootstrap}
