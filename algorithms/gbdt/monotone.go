@@ -20,7 +20,7 @@ type hull struct{ lo, hi, sum, cover float64 }
 func (h hull) middle() float64 {
 	mean := h.sum / h.cover
 	if !finite(mean) { // without cover, or beyond float64
-		mean = h.lo/2 + h.hi/2
+		mean = float64(h.lo/2) + float64(h.hi/2)
 	}
 	return max(h.lo, min(h.hi, mean))
 }
@@ -63,7 +63,7 @@ func keepMonotone(t *tree.Tree, ways []int8) {
 			continue
 		}
 		x, y := a.middle(), b.middle()
-		mid := max(min(x, y), min(max(x, y), x/2+y/2))
+		mid := max(min(x, y), min(max(x, y), float64(x/2)+float64(y/2)))
 		cut(t, below, math.Inf(-1), mid)
 		cut(t, above, mid, math.Inf(1))
 	}

@@ -40,10 +40,7 @@ func TestMarginsRunAway(t *testing.T) {
 	require.Equal(t, 3, m.Rounds())
 
 	two := labelled(table, func(y float64) float64 { return kernelBool(y > 2) })
-	two.Weight = make([]float64, two.N) // those of one class have a weight
-	for i, y := range two.Label {
-		two.Weight[i] = y
-	}
+	two.Weight = two.Label // those of one class have a weight
 	m = train(t, two, gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, Base: []float64{0}, NumTrees: 3, Metrics: []string{"auc", "logloss"}})
 	require.True(t, math.IsNaN(last(m, 0, 0)))
 	require.Less(t, last(m, 0, 1), math.Ln2)
