@@ -227,8 +227,8 @@ var workloads = []struct {
 	{name: "preparations", size: medium},
 	{name: "evaluations", size: medium},
 	{name: "selections", size: medium},
-	{name: "boosted", size: medium},
-	{name: "forests", size: medium},
+	{name: "boosted", size: large},
+	{name: "forests", size: large},
 }
 
 // size says how many settings the short run of a workload has.

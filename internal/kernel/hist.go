@@ -237,14 +237,14 @@ func PartitionRows(rows []int32, bins []byte, stride int, table *[256]byte, left
 
 func partitionList(k dispatch, rows []int32, bins []byte, stride int, table *[256]byte, left, right []int32) int {
 	left, right = left[:len(rows)], right[:len(rows)]
+	for _, goes := range table {
+		if goes > 1 {
+			panic("kernel: a table for a partition has more than 0 and 1")
+		}
+	}
 	l, done := 0, 0
 	if n := len(rows) - histogramAhead; k.avx2 && n > 0 {
 		checkList(rows, (len(bins)+stride-1)/stride)
-		for _, goes := range table {
-			if goes > 1 {
-				panic("kernel: a table for a partition has more than 0 and 1")
-			}
-		}
 		for step := callSize; done < n; done += step {
 			step = min(step, n-done)
 			l += partitionRows(&rows[done], step, unsafe.SliceData(bins), stride, &table[0], &left[l], &right[done-l])

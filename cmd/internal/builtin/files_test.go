@@ -271,3 +271,55 @@ func TestExchangedTrees(t *testing.T) {
 	require.Equal(t, "1", w.table("z.csv")[1]["prediction"])
 	require.NoFileExists(t, w.path("x.json"))
 }
+
+func TestWrongTrainings(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("short.csv", "a,b,label\n")
+	w.write("day.csv", "d,y\n2020-01-01T00:00:00Z,1\n")
+	w.write("there.png", "")
+	const model = " --model m.json"
+	for _, x := range []struct {
+		code       int
+		line, want string
+	}{
+		{2, "train", `expected "<what> ..."`},
+		{2, "train kmean --k 3", "did you mean kmeans?"},
+		{2, "train woods", "want one of kmeans"},
+		{2, "train kmeans --input iris.csv" + model, "K is 0"},
+		{2, "train kmeans --input iris.csv --k 0" + model, "K is 0"},
+		{2, "train logistic --input iris.csv" + model, "--label is missing"},
+		{2, "train logistic --input iris.csv --label Species --l2 -1" + model, "L2"},
+		{2, "train linear --input iris.csv --label Species --l3 1" + model, "--l3"},
+		{2, "train linear --input iris.csv --label y --plot x.gif" + model, ".png"},
+		{2, "train linear --input iris.csv --label y --plot none/x.png" + model, "there is no directory none"},
+		{2, "train linear --input iris.csv --label y --plot x.png --plot-of roc" + model, "--plot-of roc is for"},
+		{2, "train naivebayes --input iris.csv --label y --plot x.png --plot-of loss" + model, "no iterations"},
+		{2, "train kmeans --k 2 --input iris.csv --plot x.png --plot-of coefficients" + model, "the model has none"},
+		{2, "train linear --input iris.csv --label y --plot-of loss" + model, "only with --plot"},
+		{2, "train linear --input iris.csv --label y --features y,a" + model, "which is the label"},
+		{2, "train linear --input iris.csv --label y --sparse" + model, "only with --encode"},
+		{2, "train linear --input iris.csv --label y --delimiter ab" + model, "--delimiter"},
+		{2, "train kmeans --input heart_scale.libsvm --k 2 --features x" + model, "does not go with LibSVM"},
+		{1, "train logistic --input none.csv --label y" + model, "none.csv"},
+		{1, "train logistic --input iris.csv --label Specis" + model, `did you mean "Species"?`},
+		{1, "train logistic --input iris.csv --label Species --features 'Petal lenght'" + model, `did you mean "Petal length"?`},
+		{1, "train linear --input iris.csv --label 'Petal width'" + model, `column "Species" of iris.csv is text`},
+		{1, "train linear --input iris.csv --label Species" + model, "Species"},
+		{1, "train logistic --input iris.csv --label Species --inference" + model, "3 classes"},
+		{1, "train logistic --input short.csv --label label --features a,b" + model, ""},
+		{1, "train linear --input titanic.csv --label fare --features pclass --test iris.csv" + model, `no column "pclass"`},
+		{1, "train linear --input titanic.csv --label fare --features pclass --plot there.png" + model, "there.png exists"},
+		{1, "train linear --input titanic.csv --label fare --features pclass --model none/m.json", "none"},
+		{1, "train logistic --input titanic.csv --label pclass --features fare --plot x.png --plot-of roc" + model, "not two classes"},
+	} {
+		w.fails(x.code, x.line, x.want)
+		if x.want != "not two classes" {
+			require.NoFileExists(t, w.path("m.json"), x.line)
+		}
+	}
+	w.fails(1, "train linear --input titanic.csv --label fare --features pclass"+model, "exists")
+	for _, command := range []string{"train logistic", "predict", "evaluate", "inspect", "train"} {
+		require.Contains(t, w.ok(command+" --help"), "Usage:", command)
+	}
+	require.Contains(t, w.ok("train --help"), "naivebayes: classes by naive Bayes")
+}

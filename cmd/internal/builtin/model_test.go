@@ -1,3 +1,8 @@
+//go:build !race
+
+// Each case is a process of its own, of which the race detector makes each start slow; the
+// code that they share is seen in other tests.
+
 package builtin_test
 
 import (
