@@ -66,6 +66,8 @@ type Params struct {
 	// sqrt for Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
 	// MaxBins is the largest number of bins of a feature; 0 means 255, the most there can be.
+	// Of a feature with more categories the most frequent ones have a bin each; the others
+	// count as missing.
 	MaxBins int
 
 	// Sampling is how the rows of a tree are drawn; the zero value is Bootstrap for
