@@ -73,9 +73,9 @@ type split struct {
 // as no node is put in between, both have the order of the tree's nodes.
 type layout struct {
 	*placed
-	e      *tree.Ensemble
-	splits []split
-	todo   []int32 // the splits whose children are to be made
+	e       *tree.Ensemble
+	splits  []split
+	pending []int32 // the splits whose children are to be made
 }
 
 // newLayout lays a tree out.
@@ -94,11 +94,11 @@ func (p *placed) newLayout(e *tree.Ensemble) (*layout, error) {
 			l.divert(int32(i))
 		}
 	}
-	for at := 0; at < len(l.todo); at++ {
+	for at := 0; at < len(l.pending); at++ {
 		if len(l.splits) > 2*maxLeaves {
 			return nil, fmt.Errorf("it would have more than %d leaves: missing values go with the categories of sets, which takes copies of what is behind them", maxLeaves)
 		}
-		l.copy(l.todo[at])
+		l.copy(l.pending[at])
 	}
 	if len(l.splits) > len(nodes) {
 		l.sort()
@@ -132,7 +132,7 @@ func (l *layout) divert(i int32) {
 	moved := int32(len(l.splits))
 	l.splits = append(l.splits, s, split{from: l.splits[s.left].from, copied: true})
 	l.splits[i] = split{from: s.from, left: moved, right: moved + 1, missing: true, copied: s.copied}
-	l.todo = append(l.todo, moved+1)
+	l.pending = append(l.pending, moved+1)
 }
 
 // copy makes the children of a split that is a copy.
@@ -146,7 +146,7 @@ func (l *layout) copy(i int32) {
 	left, right := l.sides(n)
 	l.splits = append(l.splits, split{from: left, copied: true}, split{from: right, copied: true})
 	l.splits[i].left, l.splits[i].right = at, at+1
-	l.todo = append(l.todo, at, at+1)
+	l.pending = append(l.pending, at, at+1)
 	if l.astray(n, from) {
 		l.divert(i)
 	}

@@ -68,9 +68,9 @@ func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
 		depth  int
 		parent int
 	}
-	for todo := []open{{}}; len(todo) > 0; {
-		next := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
+	for pending := []open{{}}; len(pending) > 0; {
+		next := pending[len(pending)-1]
+		pending = pending[:len(pending)-1]
 		i := len(d.boxes)
 		if i == maxDrawn {
 			return nil, fmt.Errorf("tree: tree %d has more than %d boxes to draw: set DrawOptions.Depth", tree, maxDrawn)
@@ -86,7 +86,7 @@ func (e *Ensemble) drawing(tree int, o DrawOptions) (*drawing, error) {
 			}
 		}
 		if !n.Leaf() && !cut {
-			todo = append(todo, open{n.Right, next.depth + 1, i}, open{n.Left, next.depth + 1, i})
+			pending = append(pending, open{n.Right, next.depth + 1, i}, open{n.Left, next.depth + 1, i})
 		}
 	}
 	d.place()
