@@ -8,6 +8,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // cut returns the rows [lo, hi) that shard i of shards holds of n rows: from
@@ -23,36 +25,24 @@ func cut(n int64, shards, i int) (lo, hi int64) {
 
 // contentHash takes the fingerprint of rows held in memory, which goes into the
 // graph so that a job whose data change between two builds is noticed.
-type contentHash struct{ h xxh3.Hasher }
-
-// add hashes a batch whose buffers hold its rows and nothing else, as those of
-// appenders and of batch.Concat do. Batches must be cut alike to hash alike.
-func (c *contentHash) add(rows arrow.Record) {
-	c.number(rows.NumRows())
-	for _, col := range rows.Columns() {
-		c.data(col.Data())
-	}
+type contentHash struct {
+	h    xxh3.Hasher
+	room [8]byte // of a number
 }
 
-func (c *contentHash) data(d arrow.ArrayData) {
-	c.number(int64(d.NullN()))
-	for _, b := range d.Buffers() {
-		if b == nil {
-			c.number(-1)
-			continue
-		}
-		c.number(int64(b.Len()))
-		c.h.Write(b.Bytes())
-	}
-	for _, child := range d.Children() {
-		c.data(child)
-	}
+// hashRows is how many rows are hashed as a block.
+const hashRows = 1024
+
+// add hashes the rows of a batch, block by block, so that it does not matter of which
+// larger buffers they are parts. Rows must be cut into batches alike to hash alike.
+func (c *contentHash) add(rows arrow.Record) error {
+	content := batch.Content{Number: c.number, Bytes: func(piece []byte) { c.h.Write(piece) }}
+	return content.Add(rows, hashRows)
 }
 
 func (c *contentHash) number(v int64) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(v))
-	c.h.Write(b[:])
+	binary.LittleEndian.PutUint64(c.room[:], uint64(v))
+	c.h.Write(c.room[:])
 }
 
 // String returns the fingerprint in hexadecimal.

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -75,21 +74,15 @@ func checkRecords(recs []arrow.Record) (*arrow.Schema, error) {
 	return first, nil
 }
 
-// hashRecords returns a hash of the rows, block by block: blocks are copied out,
-// since a batch may be a part of larger buffers.
+// hashRecords returns a hash of the rows.
 func hashRecords(recs []arrow.Record) (string, error) {
-	const block = 1024
 	var h contentHash
-	mem := memory.NewGoAllocator()
 	for i, r := range recs {
-		for part := range batch.Rechunk(r, block) {
-			rows, err := batch.Concat(mem, []arrow.Record{part})
-			part.Release()
-			if err != nil {
-				return "", fmt.Errorf("batch %d: %w", i, err)
-			}
-			h.add(rows)
-			rows.Release()
+		if r.NumRows() == 0 {
+			continue
+		}
+		if err := h.add(r); err != nil {
+			return "", fmt.Errorf("batch %d: %w", i, err)
 		}
 	}
 	return h.String(), nil

@@ -69,6 +69,25 @@ func TestFromRecordsHash(t *testing.T) {
 	require.NotEqual(t, hash(plain), hash(plain, recs[1]))
 }
 
+// TestContentHashes are the same from version to version, and take next to no memory.
+func TestContentHashes(t *testing.T) {
+	recs := flowerRecords(t, 5, 0, 1500, 1024)
+	content, err := hashRecords(recs)
+	require.NoError(t, err)
+	require.Equal(t, "a61d86bd9790656f558392233b08f274", content)
+	codec, err := batch.NewCodec[flower]()
+	require.NoError(t, err)
+	for n, want := range map[int]string{
+		0: "3398618b52b3e42ce7f0bd8b1f85ee01", 5: "0ed4fa761ea091e40ad944cb18195992",
+		1024: "57bb2dea3dd1d1aea666337e1dca1546", 1500: "f68ebf1ecc2392de3f4256178ba336b3",
+	} {
+		content, err := hashSlice(codec, flowers(n))
+		require.NoError(t, err)
+		require.Equal(t, want, content)
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { _, _ = hashRecords(recs) }), 40.0)
+}
+
 func TestFromRecordsMisuse(t *testing.T) {
 	requireMisuse(t, func(b *engine.Builder) *engine.Dataset { return FromRecords(b, nil) }, "FromRecords: no batch is given")
 	recs := flowerRecords(t, 2)

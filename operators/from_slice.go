@@ -46,25 +46,26 @@ func FromSlice[T any](b *engine.Builder, rows []T) *engine.Dataset {
 // hashSlice returns a hash of the rows, or which of them cannot be a row. They
 // are encoded block by block, in memory that is gone afterwards.
 func hashSlice[T any](codec *batch.Codec[T], rows []T) (string, error) {
-	const block = 1024
 	var h contentHash
 	app := codec.Appender(memory.NewGoAllocator())
 	defer app.Release()
-	end := func() {
+	end := func() error {
 		rec := app.NewRecord()
-		h.add(rec)
-		rec.Release()
+		defer rec.Release()
+		return h.add(rec)
 	}
 	for i := range rows {
 		if err := app.AppendFrom(&rows[i]); err != nil {
 			return "", rowOfInput(int64(i), err)
 		}
-		if app.Len() == block {
-			end()
+		if app.Len() == hashRows {
+			if err := end(); err != nil {
+				return "", err
+			}
 		}
 	}
-	end()
-	return h.String(), nil
+	err := end()
+	return h.String(), err
 }
 
 // sliceSource is the source behind FromSlice.

@@ -1,0 +1,122 @@
+package batch
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/bitutil"
+)
+
+// A Content hands out the bytes of rows as they would lie in a batch that Concat makes of
+// them, without making it: equal rows give equal bytes, whatever larger buffers they are
+// parts of. It is what content hashes are taken of.
+//
+// Number is given, for each column and each child of one behind it, the number of nulls,
+// and for each of its buffers the length in bytes, -1 for a bitmap that is not needed. The
+// bytes of a buffer follow its length, in any number of pieces, which are borrowed.
+type Content struct {
+	Number func(v int64)
+	Bytes  func(piece []byte)
+
+	room [1024]byte // for what does not lie in a batch as it would
+}
+
+// Add hands out the rows of a batch in blocks of at most the given number, which must be
+// positive: of each the number of its rows, and then its columns. A batch of no rows is one
+// block. It allocates a little for each column, and nothing for a block.
+func (c *Content) Add(rec arrow.Record, block int) error {
+	columns := make([]source, rec.NumCols())
+	for i := range columns {
+		var err error
+		if columns[i], err = newSource(rec.Column(i).Data()); err != nil {
+			return fmt.Errorf("column %q: %w", rec.ColumnName(i), err)
+		}
+	}
+	rows := int(rec.NumRows())
+	for start := 0; start == 0 || start < rows; start += block {
+		n := min(block, rows-start)
+		c.Number(int64(n))
+		for i := range columns {
+			c.array(&columns[i], start, n)
+		}
+	}
+	return nil
+}
+
+// array hands out rows start to start+n of a source. The order of buffers and children is
+// that of Arrow.
+func (c *Content) array(s *source, start, n int) {
+	nulls := 0
+	if s.valid != nil {
+		nulls = n - bitutil.CountSetBits(s.valid, s.bitOff+start, n)
+	}
+	c.Number(int64(nulls))
+	if nulls > 0 {
+		c.bits(s.valid, s.bitOff+start, n)
+	} else {
+		c.Number(-1)
+	}
+	switch s.layout {
+	case layoutFixed:
+		c.buffer(s.data[start*s.width : (start+n)*s.width])
+	case layoutBits:
+		c.bits(s.data, s.bitOff+start, n)
+	case layoutText:
+		c.offsets(s.offs[start : start+n+1])
+		c.buffer(s.data[s.offs[start]:s.offs[start+n]])
+	case layoutList:
+		c.offsets(s.offs[start : start+n+1])
+		c.array(&s.kids[0], int(s.offs[start]), int(s.offs[start+n]-s.offs[start]))
+	case layoutBlock:
+		c.array(&s.kids[0], start*s.width, n*s.width)
+	case layoutStruct:
+		for i := range s.kids {
+			c.array(&s.kids[i], start, n)
+		}
+	}
+}
+
+func (c *Content) buffer(b []byte) {
+	c.Number(int64(len(b)))
+	c.Bytes(b)
+}
+
+// bits hands out n bits from a bit on, moved to the start of a byte, the rest of the last
+// byte 0.
+func (c *Content) bits(from []byte, start, n int) {
+	c.Number(bitutil.BytesForBits(int64(n)))
+	for lo := 0; lo < n; lo += 8 * len(c.room) {
+		some := min(8*len(c.room), n-lo)
+		piece := c.room[:bitutil.BytesForBits(int64(some))]
+		moveBits(piece, from[(start+lo)/8:], (start+lo)%8, some)
+		c.Bytes(piece)
+	}
+}
+
+// moveBits writes n bits, from bit by of a byte string on, to whole bytes, the rest of the last
+// one 0. bitutil.CopyBitmap allocates where by is not 0.
+func moveBits(to, from []byte, by, n int) {
+	for i := range to {
+		to[i] = from[i] >> by
+		if by > 0 && i+1 < len(from) {
+			to[i] |= from[i+1] << (8 - by)
+		}
+	}
+	if rest := n % 8; rest > 0 {
+		to[len(to)-1] &= 1<<rest - 1
+	}
+}
+
+// offsets hands out offsets less the first one.
+func (c *Content) offsets(all []int32) {
+	c.Number(int64(len(all) * arrow.Int32SizeBytes))
+	first, room := all[0], castBytes[int32](c.room[:])
+	for len(all) > 0 {
+		n := min(len(room), len(all))
+		for i, v := range all[:n] {
+			room[i] = v - first
+		}
+		c.Bytes(c.room[:n*arrow.Int32SizeBytes])
+		all = all[n:]
+	}
+}
