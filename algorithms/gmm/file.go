@@ -42,17 +42,11 @@ func (m *Model) Encode() ([]byte, error) {
 
 // Decode reads what Encode wrote.
 func Decode(file []byte) (*Model, error) {
-	f, err := model.Decode(file, Kind, version)
-	if err != nil {
-		return nil, err
-	}
 	var s summary
 	var p payload
-	if err := model.Unmarshal(f.Summary, &s); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
-	}
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+	f, err := model.DecodeParts(file, Kind, version, &s, &p)
+	if err != nil {
+		return nil, err
 	}
 	m := &Model{
 		Covariance: p.Covariance, Dim: p.Dim, Weights: p.Weights, Means: p.Means, Covariances: p.Covariances,
@@ -127,14 +121,4 @@ func (m *Model) checkShapes() error {
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
-func Load(path string) (*Model, error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (*Model, error) { return model.Load(path, Decode) }

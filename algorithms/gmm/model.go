@@ -1,7 +1,6 @@
 package gmm
 
 import (
-	"fmt"
 	"math"
 	"sync"
 
@@ -205,13 +204,5 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 // ModelOf returns the model that was collected under a name from the dataset that Train
 // returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }

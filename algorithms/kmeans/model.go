@@ -176,15 +176,7 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset { return model.Datase
 // ModelOf returns the model that was collected under a name from the dataset that
 // Train returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	text, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }
 
 // Kinds lists how models of this package are read by those who do not know the kind.

@@ -129,17 +129,11 @@ func Decode(text []byte) (*Model, error) {
 	if isV1(text) {
 		return decodeV1(text)
 	}
-	f, err := model.Decode(text, modelKind, modelVersion)
-	if err != nil {
-		return nil, err
-	}
 	var summary modelSummary
 	var payload modelPayload
-	if err := model.Unmarshal(f.Summary, &summary); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
-	}
-	if err := model.Unmarshal(f.Payload, &payload); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+	f, err := model.DecodeParts(text, modelKind, modelVersion, &summary, &payload)
+	if err != nil {
+		return nil, err
 	}
 	switch {
 	case f.Version == 1:
@@ -166,14 +160,4 @@ func Decode(text []byte) (*Model, error) {
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
-func Load(path string) (*Model, error) {
-	text, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (*Model, error) { return model.Load(path, Decode) }

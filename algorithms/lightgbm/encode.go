@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // maxLeaves is the largest number of leaves that LightGBM itself gives to a tree.
@@ -44,7 +45,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(path, data); err != nil {
+	if err := wholefile.Write(path, data); err != nil {
 		return fmt.Errorf("lightgbm: %w", err)
 	}
 	return nil

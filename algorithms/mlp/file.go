@@ -38,17 +38,11 @@ func (m *Model) Encode() ([]byte, error) {
 
 // Decode reads what Encode wrote.
 func Decode(file []byte) (*Model, error) {
-	f, err := model.Decode(file, Kind, version)
-	if err != nil {
-		return nil, err
-	}
 	var s Summary
 	var p payload
-	if err := model.Unmarshal(f.Summary, &s); err != nil {
-		return nil, fmt.Errorf("model is damaged: summary: %w", err)
-	}
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
-		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+	f, err := model.DecodeParts(file, Kind, version, &s, &p)
+	if err != nil {
+		return nil, err
 	}
 	m := &Model{
 		Task: p.Task, Classes: p.Classes, Activation: p.Activation, Dim: p.Dim, Columns: p.Columns, Shift: p.Shift, Scale: p.Scale,

@@ -139,29 +139,11 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 // ModelOf returns the model that was collected under a name from the dataset that Train
 // returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }
 
 // Save writes the model to a file: either the old one stays, or the whole new one is there.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
-func Load(path string) (*Model, error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (*Model, error) { return model.Load(path, Decode) }

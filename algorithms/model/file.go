@@ -130,6 +130,22 @@ func Decode(file []byte, kind string, newest int) (*File, error) {
 	return f, nil
 }
 
+// DecodeParts is Decode for kinds whose every file has a summary: it reads summary and
+// payload, as Unmarshal does, into what the pointers point to.
+func DecodeParts(file []byte, kind string, newest int, summary, payload any) (*File, error) {
+	f, err := Decode(file, kind, newest)
+	if err != nil {
+		return nil, err
+	}
+	if err := Unmarshal(f.Summary, summary); err != nil {
+		return nil, fmt.Errorf("model is damaged: summary: %w", err)
+	}
+	if err := Unmarshal(f.Payload, payload); err != nil {
+		return nil, fmt.Errorf("model is damaged: payload: %w", err)
+	}
+	return f, nil
+}
+
 // KindOf returns the kind of a model's file. Of the file it checks no more than that.
 // Files from before kinds had a common format name theirs in the member "format".
 func KindOf(file []byte) (string, error) {

@@ -46,6 +46,19 @@ func Encoded(result *engine.Result, name string) ([]byte, error) {
 	return []byte(rows[0].Model), nil
 }
 
+// Collected reads the model that was collected under a name by the Decode of its kind.
+func Collected[M any](result *engine.Result, name string, decode func(file []byte) (M, error)) (m M, err error) {
+	file, err := Encoded(result, name)
+	if err != nil {
+		return m, err
+	}
+	if m, err = decode(file); err != nil {
+		var none M
+		return none, fmt.Errorf("result %q: %w", name, err)
+	}
+	return m, nil
+}
+
 // Side returns the file of the model that an operator got by broadcast at a port. It is
 // for operators that do not go through Apply.
 func Side(c *engine.Context, port int) ([]byte, error) {

@@ -5,48 +5,34 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // Save writes a model to a file, as Encode gives it and a line end. It writes aside and
 // renames, so that the file is either the old one or the whole new one.
-func Save(path string, m Model) (err error) {
+func Save(path string, m Model) error {
 	text, err := m.Encode()
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("save model: %w", err)
-		}
-	}()
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
+	if err := wholefile.Write(path, append(text, '\n')); err != nil {
+		return fmt.Errorf("save model: %w", err)
+	}
+	return nil
+}
+
+// Load reads a file that Save wrote by the Decode of its kind.
+func Load[M any](path string, decode func(file []byte) (M, error)) (m M, err error) {
+	file, err := ReadFile(path)
 	if err != nil {
-		return err
+		return m, err
 	}
-	_, err = file.Write(append(text, '\n'))
-	if err == nil {
-		// Temporary files are their maker's alone; models are as readable as what replaces them,
-		// or else by all.
-		mode := os.FileMode(0o644)
-		if old, wrong := os.Stat(path); wrong == nil {
-			mode = old.Mode().Perm()
-		}
-		err = file.Chmod(mode)
+	if m, err = decode(file); err != nil {
+		var none M
+		return none, fmt.Errorf("load %s: %w", path, err)
 	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		os.Remove(file.Name())
-	}
-	return err
+	return m, nil
 }
 
 // ReadFile reads a file that Save wrote, for the Decode of its kind; see KindOf. A file

@@ -159,30 +159,12 @@ func decodeAny(file []byte, depth int) (model.Model, error) {
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
-func Load(path string) (*Model, error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (*Model, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under a name from the dataset that
 // Pipeline.Fit returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }
 
 // Transform adds to rows what the stages compute, one after the other.

@@ -70,28 +70,10 @@ func Decode(file []byte) (model.Binder, error) {
 }
 
 // Load reads a model of this package from a file that model.Save wrote.
-func Load(path string) (model.Binder, error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (model.Binder, error) { return model.Load(path, Decode) }
 
 // ModelOf returns the model that was collected under a name from the dataset that Fit
 // returned. Its type, such as *ScalerModel, tells what was learned.
 func ModelOf(result *engine.Result, name string) (model.Binder, error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }

@@ -144,12 +144,12 @@ func DecodeSVC(file []byte) (*SVCModel, error) {
 func (m *SVCModel) Save(path string) error { return model.Save(path, m) }
 
 // LoadSVC reads a model that SVCModel.Save wrote.
-func LoadSVC(path string) (*SVCModel, error) { return load(path, DecodeSVC) }
+func LoadSVC(path string) (*SVCModel, error) { return model.Load(path, DecodeSVC) }
 
 // SVCModelOf returns the model that was collected under a name from the dataset that
 // TrainSVC returned.
 func SVCModelOf(result *engine.Result, name string) (*SVCModel, error) {
-	return collected(result, name, DecodeSVC)
+	return model.Collected(result, name, DecodeSVC)
 }
 
 // Dataset makes the model a dataset of the job, as TrainSVC returns one, so that a saved
@@ -186,32 +186,6 @@ func (m *SVCModel) Bind(l *model.Layout) (model.Step, error) {
 		}
 		return nil
 	}, nil
-}
-
-// load reads a model from a file.
-func load[M any](path string, decode func(file []byte) (M, error)) (none M, err error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return none, err
-	}
-	m, err := decode(file)
-	if err != nil {
-		return none, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
-
-// collected reads a model from a result.
-func collected[M any](result *engine.Result, name string, decode func(file []byte) (M, error)) (none M, err error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return none, err
-	}
-	m, err := decode(file)
-	if err != nil {
-		return none, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
 }
 
 // marginsOf returns the number of margins for a number of classes.

@@ -93,12 +93,12 @@ func DecodeSVR(file []byte) (*SVRModel, error) {
 func (m *SVRModel) Save(path string) error { return model.Save(path, m) }
 
 // LoadSVR reads a model that SVRModel.Save wrote.
-func LoadSVR(path string) (*SVRModel, error) { return load(path, DecodeSVR) }
+func LoadSVR(path string) (*SVRModel, error) { return model.Load(path, DecodeSVR) }
 
 // SVRModelOf returns the model that was collected under a name from the dataset that
 // TrainSVR returned.
 func SVRModelOf(result *engine.Result, name string) (*SVRModel, error) {
-	return collected(result, name, DecodeSVR)
+	return model.Collected(result, name, DecodeSVR)
 }
 
 // Dataset makes the model a dataset of the job, as TrainSVR returns one, so that a saved

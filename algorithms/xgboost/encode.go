@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/internal/wholefile"
 )
 
 // written is the version that files say they are of: one whose rules they follow, and that
@@ -47,7 +48,7 @@ func (m *Model) Save(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := replace(path, data); err != nil {
+	if err := wholefile.Write(path, data); err != nil {
 		return fmt.Errorf("xgboost: %w", err)
 	}
 	return nil

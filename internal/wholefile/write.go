@@ -1,22 +1,21 @@
-package lightgbm
+package wholefile
 
 import (
 	"os"
 	"path/filepath"
 )
 
-// replace puts data in the place of a file, or leaves what is there: it writes aside, has the
-// disk hold it, and renames.
-func replace(path string, data []byte) error {
+// Write puts data in the place of a file, or leaves what is there: it writes beside the
+// file, has the disk hold it, and renames. A new file can be read by all, one that takes
+// another's place by whom that could be.
+func Write(path string, data []byte) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(data)
 	if err == nil {
-		// Temporary files are their maker's alone; models are as readable as what they replace,
-		// or else by all.
-		mode := os.FileMode(0o644)
+		mode := os.FileMode(0o644) // temporary files are their maker's alone
 		if old, wrong := os.Stat(path); wrong == nil {
 			mode = old.Mode().Perm()
 		}

@@ -1,0 +1,44 @@
+package wholefile_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/wholefile"
+)
+
+func TestWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	holds := func(want string, mode os.FileMode) {
+		t.Helper()
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode())
+		files, err := os.ReadDir(filepath.Dir(path))
+		require.NoError(t, err)
+		require.Len(t, files, 1, "nothing half-written is left")
+	}
+	require.NoError(t, wholefile.Write(path, []byte("first, and long")))
+	holds("first, and long", 0o644)
+	require.NoError(t, os.Chmod(path, 0o640))
+	require.NoError(t, wholefile.Write(path, []byte("second")))
+	holds("second", 0o640)
+	require.NoError(t, wholefile.Write(path, nil))
+	holds("", 0o640)
+}
+
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	require.ErrorIs(t, wholefile.Write(filepath.Join(dir, "none", "f"), nil), os.ErrNotExist)
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "taken", "inside"), 0o755))
+	require.Error(t, wholefile.Write(filepath.Join(dir, "taken"), []byte("x")))
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1, "nothing half-written is left")
+}
