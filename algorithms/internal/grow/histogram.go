@@ -19,7 +19,7 @@ func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int
 		s.blockHistogram(j, b, rows, all, out, base)
 	}
 	if s.data.Sparse.RowPtr != nil {
-		s.sparseHistogram(j, rows, all, out, base)
+		s.sparseHistogram(j, n, out, base)
 	}
 }
 
@@ -95,12 +95,17 @@ func (s *State) fold(block int, work []int64, words int, wide, first bool, out [
 	}
 }
 
-// countRows adds the numbers of rows to wide sums.
-func (s *State) countRows(block int, rows []int32, all bool, out []int64, base func(owner int) int) {
-	stride, bytes := s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
+// makeOnes makes the pairs of rows that are counted.
+func (s *State) makeOnes() {
 	for len(s.ones) < s.data.Rows {
 		s.ones = append(s.ones, 1)
 	}
+}
+
+// countRows adds the numbers of rows to wide sums.
+func (s *State) countRows(block int, rows []int32, all bool, out []int64, base func(owner int) int) {
+	stride, bytes := s.data.Blocks[block].Stride, s.data.Blocks[block].Bins
+	s.makeOnes()
 	work := s.work[:stride*kernel.HistogramStride]
 	clear(work)
 	if all {
@@ -118,30 +123,23 @@ func (s *State) countRows(block int, rows []int32, all bool, out []int64, base f
 	}
 }
 
-// clearSparse clears the sums of the features that rows hold as sparse.
-func (s *State) clearSparse(out []int64, base func(owner int) int) {
-	l := s.data.Layout
-	for o := range s.tasks {
-		if lo, hi := max(s.slots.cut[o], l.ColumnSlots), s.slots.cut[o+1]; lo < hi {
-			at := base(o)
-			clear(out[at+lo*s.width : at+hi*s.width])
-		}
-	}
-}
-
 // sparseHistogram makes the sums of features that rows hold as sparse.
-func (s *State) sparseHistogram(j *job, rows []int32, all bool, out []int64, base func(owner int) int) {
-	s.clearSparse(out, base)
-	t, w, counted := j.target, s.width, s.width > s.scored
-	add := func(row int32) {
-		var g, h int64
-		if t.isWide {
-			g, h = t.wide[2*int(row)], t.wide[2*int(row)+1]
-		} else {
-			g, h = kernel.Unpack(t.packed[row])
+func (s *State) sparseHistogram(j *job, n int32, out []int64, base func(owner int) int) {
+	s.listRows(j)
+	rows := j.list(n)
+	if !j.target.isWide {
+		s.packedSlots(j, rows, out, base)
+		if s.width > s.scored {
+			s.countSlots(j, rows, out, base)
 		}
+		return
+	}
+	s.eachOwned(out, base, func(_ int, to []int64) { clear(to) })
+	w, wide, counted := s.width, j.target.wide, s.width > s.scored
+	sparse := &s.data.Sparse
+	for _, row := range rows {
+		g, h := wide[2*int(row)], wide[2*int(row)+1]
 		owner, at := 0, base(0)
-		sparse := &s.data.Sparse
 		for _, slot := range sparse.Slots[sparse.RowPtr[row]:sparse.RowPtr[row+1]] {
 			for int(slot) >= s.slots.cut[owner+1] {
 				owner++
@@ -154,15 +152,6 @@ func (s *State) sparseHistogram(j *job, rows []int32, all bool, out []int64, bas
 				sum[2]++
 			}
 		}
-	}
-	if all {
-		for r := range int32(s.data.Rows) {
-			add(r)
-		}
-		return
-	}
-	for _, r := range rows {
-		add(r)
 	}
 }
 

@@ -32,6 +32,7 @@ type job struct {
 	rows   []int32 // of the subtask in the bag, by node; nil where all are, in order
 	bagged bool    // rows were given
 	listed bool    // rows are listed, those of each node together
+	most   int     // how often a row is listed, at most
 
 	// Leaf by leaf: what waits for its turn, split or open, and how many had theirs.
 	queue splitQueue

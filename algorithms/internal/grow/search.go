@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // split is a way to split a node.
@@ -203,109 +204,84 @@ func (s *searcher) numbers(f *bins.Feature, number int32, sums []int64, order in
 
 // plainNumbers is numbers for plain scores, with the same bits, over the stored sums.
 func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64, order int32) {
-	var rest [2]int64 // of the bin that is not stored
-	implicit := f.Implicit
-	if implicit >= 0 {
-		var some bool
-		if rest, some = restOf(s.node, stored); !some {
+	p := plainSums{implicit: f.Implicit, stored: stored}
+	if p.implicit >= 0 {
+		g, h, some := kernel.SumPairs(stored)
+		if !some {
 			return // all rows are in that bin
 		}
+		p.rest = [2]int64{s.node[0] - g, s.node[1] - h}
 	}
-	missing := [2]int64{rest[0], rest[1]}
-	if implicit != f.Bins {
+	missing := p.rest
+	if p.implicit != f.Bins {
 		missing = [2]int64(stored[len(stored)-2:])
 	}
-	t := sweep{
-		all: [2]int64(s.node), missing: missing, unit: s.scorer.unit, lambda: s.scorer.lambda, least: s.p.MinChildWeight,
-		some: missing[0]|missing[1] != 0, score: math.Inf(-1), place: -2,
+	t := kernel.Thresholds{
+		AllG: s.node[0], AllH: s.node[1], UnitG: s.scorer.unit.g, UnitH: s.scorer.unit.h,
+		Lambda: s.scorer.lambda, Least: s.p.MinChildWeight, Score: math.Inf(-1), Place: -2,
 	}
-	if t.some {
-		t.try(0, 0, -1, true)
+	if b := &s.best; b.found && b.order == order && b.feature < number {
+		t.Score = b.score // as good is not better
 	}
-	last := f.Bins - 1 // no threshold is behind the last bin
-	switch {
-	case implicit < 0 || implicit >= last:
-		t.scan(stored[:2*max(last, 0)], 0)
-	default:
-		t.scan(stored[:2*implicit], 0)
-		t.scan(rest[:], implicit)
-		t.scan(stored[2*implicit:2*(last-1)], implicit+1)
+	// Missing values go left, or, where there are any, right: as the same threshold is tried
+	// with them on the left first, that is what counts where both are worth the same.
+	right := t
+	if missing != [2]int64{} {
+		t.Add(missing[0], missing[1], -1)
 	}
-	if t.place < -1 {
+	p.scan(&t, f.Bins-1)
+	missingLeft := true
+	if missing != [2]int64{} {
+		p.scan(&right, f.Bins-1)
+		if right.Place >= -1 && (right.Score > t.Score || right.Score == t.Score && right.Place < t.Place) {
+			t, missingLeft = right, false
+		}
+	}
+	if t.Place < -1 {
 		return
 	}
-	if _, enough := s.p.gain(t.score, s.worth); !enough {
+	if _, enough := s.p.gain(t.Score, s.worth); !enough {
 		return
 	}
-	candidate := split{found: true, order: order, feature: number, place: t.place, missingLeft: t.missingLeft, score: t.score}
+	candidate := split{found: true, order: order, feature: number, place: int32(t.Place), missingLeft: missingLeft, score: t.Score}
 	if !candidate.better(&s.best) {
 		return
 	}
-	candidate.left = append(s.best.left[:0], t.left[0], t.left[1])
+	g, h := p.upTo(t.Place)
+	if missingLeft {
+		g, h = g+missing[0], h+missing[1]
+	}
+	candidate.left = append(s.best.left[:0], g, h)
 	s.best = candidate
 }
 
-// restOf returns the pair all minus the stored ones, and whether any of these is not zero.
-func restOf(all, stored []int64) (rest [2]int64, some bool) {
-	g, h, any := all[0], all[1], int64(0)
-	for ; len(stored) >= 4; stored = stored[4:] {
-		a, b, c, d := stored[0], stored[1], stored[2], stored[3]
-		g -= a + c
-		h -= b + d
-		any |= a | b | c | d
-	}
-	if len(stored) == 2 {
-		g -= stored[0]
-		h -= stored[1]
-		any |= stored[0] | stored[1]
-	}
-	return [2]int64{g, h}, any != 0
+// plainSums are the pairs of sums of the bins of a feature.
+type plainSums struct {
+	implicit int // the bin that is not stored, −1 for none
+	stored   []int64
+	rest     [2]int64 // of the implicit bin
 }
 
-// sweep goes over the thresholds of a feature.
-type sweep struct {
-	all, missing  [2]int64
-	some          bool // values are missing in some row
-	unit          scale
-	lambda, least float64
-	g, h          int64 // of the bins so far
-
-	score       float64 // the best
-	place       int32
-	missingLeft bool
-	left        [2]int64
-}
-
-// scan tries thresholds behind bins, of which first is the number of the first.
-func (t *sweep) scan(sums []int64, first int) {
-	for i := 0; i+1 < len(sums); i += 2 {
-		bg, bh := sums[i], sums[i+1]
-		if bg|bh == 0 {
-			continue // the threshold before is as good, and lower
-		}
-		t.g, t.h = t.g+bg, t.h+bh
-		place := int32(first + i/2)
-		t.try(t.g, t.h, place, true)
-		if t.some {
-			t.try(t.g, t.h, place, false)
-		}
-	}
-}
-
-// try scores a threshold with g and h below it.
-func (t *sweep) try(g, h int64, place int32, missingLeft bool) {
-	if missingLeft {
-		g, h = g+t.missing[0], h+t.missing[1]
-	}
-	rg, rh := t.all[0]-g, t.all[1]-h
-	hl, hr := float64(float64(h)*t.unit.h), float64(float64(rh)*t.unit.h)
-	if hl < t.least || hr < t.least || !(hl+t.lambda > 0) || !(hr+t.lambda > 0) || g|h == 0 || rg|rh == 0 {
+// scan tries the thresholds behind the first n bins.
+func (p *plainSums) scan(t *kernel.Thresholds, n int) {
+	n = max(n, 0) // no threshold is behind the last bin
+	if p.implicit < 0 || p.implicit >= n {
+		t.Scan(p.stored[:2*n], 0)
 		return
 	}
-	gl, gr := float64(float64(g)*t.unit.g), float64(float64(rg)*t.unit.g)
-	if score := float64(gl*gl)/(hl+t.lambda) + float64(gr*gr)/(hr+t.lambda); score > t.score {
-		t.score, t.place, t.missingLeft, t.left = score, place, missingLeft, [2]int64{g, h}
+	t.Scan(p.stored[:2*p.implicit], 0)
+	t.Add(p.rest[0], p.rest[1], p.implicit)
+	t.Scan(p.stored[2*p.implicit:2*(n-1)], p.implicit+1)
+}
+
+// upTo returns the sums of the bins up to one.
+func (p *plainSums) upTo(bin int) (g, h int64) {
+	if p.implicit < 0 || bin < p.implicit {
+		g, h, _ = kernel.SumPairs(p.stored[:2*(bin+1)])
+		return g, h
 	}
+	g, h, _ = kernel.SumPairs(p.stored[:2*bin])
+	return g + p.rest[0], h + p.rest[1]
 }
 
 // randomThreshold draws one of the thresholds between the lowest and the highest bin that

@@ -77,6 +77,7 @@ type State struct {
 	ones    []int64
 	spare   []int32
 	sparse  *byFeature
+	slotted slotSums
 	copies  [][]byte // of columns
 	copied  int      // their bytes
 	read    []int    // rows split by each column
@@ -200,7 +201,7 @@ func (s *State) Begin(b Batch) {
 			s.release(&j.nodes[i])
 		}
 		j.nodes, j.totals, j.leaves = j.nodes[:0], j.totals[:0], 0
-		j.bagged, j.listed = false, false
+		j.bagged, j.listed, j.most = false, false, 1
 		j.queue, j.turns = splitQueue{j, j.queue.nodes[:0]}, 0
 		s.drawFeatures(j)
 	}
@@ -218,6 +219,12 @@ func (s *State) SetRows(k int, rows []int32) {
 	j := s.jobs[:s.batch.Trees][k]
 	j.rows = append(j.rows[:0], rows...)
 	j.bagged = true
+	for i, first := 0, 0; i < len(rows); i++ {
+		if rows[i] != rows[first] {
+			first = i
+		}
+		j.most = max(j.most, i-first+1)
+	}
 }
 
 // Rows returns the number of rows of the subtask.

@@ -19,7 +19,7 @@ func histograms() {
 	}
 	partition()
 	highestRow()
-	foldPairs()
+	halves("foldPairs", "adds the halves of each of n packed sums, a multiple of four, to two integers of to.", false)
 	subtractIntegers()
 }
 
@@ -198,39 +198,6 @@ func highestRow() {
 	result := a.GP64()
 	a.VMOVD(x, result.As32())
 	a.Store(result.As32(), a.ReturnIndex(0))
-	done()
-}
-
-// foldPairs adds both halves of packed sums to pairs of integers.
-func foldPairs() {
-	function("foldPairs", "adds the halves of each of n packed sums, a multiple of four, to two integers of to.", "func(to *int64, from *int64, n int)")
-	to, from, n := argument("to"), argument("from"), argument("n")
-	carry := a.YMM()
-	one := a.GP64()
-	a.MOVQ(op.U64(1<<31), one)
-	a.VMOVQ(one, carry.AsX())
-	a.VPBROADCASTQ(carry.AsX(), carry)
-	while(n, 4, func() {
-		v, g := a.YMM(), a.YMM()
-		a.VMOVDQU(at(from, 0), v)
-		// The upper half is g where the lower is below 2^31, and g-1 where it is not:
-		// adding 2^31 to the whole carries that one.
-		a.VPADDQ(carry, v, g)
-		a.VPSHUFD(op.U8(0xf5), g, g)     // each upper half twice
-		a.VPBLENDD(op.U8(0xaa), g, v, g) // h0 g0 h1 g1 h2 g2 h3 g3
-		a.VPSHUFD(op.U8(0xb1), g, g)     // g0 h0 g1 h1 g2 h2 g3 h3
-		low, high := a.YMM(), a.YMM()
-		a.VPMOVSXDQ(g.AsX(), low)
-		upper := a.XMM()
-		a.VEXTRACTI128(op.U8(1), g, upper)
-		a.VPMOVSXDQ(upper, high)
-		a.VPADDQ(at(to, 0), low, low)
-		a.VPADDQ(at(to, 32), high, high)
-		a.VMOVDQU(low, at(to, 0))
-		a.VMOVDQU(high, at(to, 32))
-		a.ADDQ(op.Imm(32), from)
-		a.ADDQ(op.Imm(64), to)
-	})
 	done()
 }
 

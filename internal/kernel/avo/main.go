@@ -49,9 +49,11 @@ func generate(dir string) error {
 		{"elementary", elementaries, onlyAVX2},
 		{"nearest", searches, onlyAVX2},
 		{"hist", histograms, onlyAVX2},
+		{"slots", slots, onlyAVX2},
 		{"wide", wides, notFused},
 		{"wideelementary", wideElementaries, notFused},
 		{"filter", filters, notFused},
+		{"thresholds", thresholds, notFused},
 	} {
 		context := build.NewContext()
 		use(context)

@@ -1,0 +1,112 @@
+package grow
+
+import (
+	"math/bits"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// slotSums collects the sums of the slots of sparse rows as packed pairs. A slot in which few
+// rows are stored cannot overflow, however many rows are added; the others are crowded, and
+// are unpacked each kernel.PackedRows rows.
+type slotSums struct {
+	rows    *kernel.SlotRows
+	most    int     // how often a row may be listed, for crowded to hold
+	crowded []int32 // numbers of slots, less that of the first
+	sums    []int64 // of the crowded slots, two of each
+	work    []int64 // packed sums of all slots; zeros between histograms
+}
+
+// slotSumsFor returns what collects the sums of slots of rows that are listed at most most
+// times.
+func (s *State) slotSumsFor(most int) *slotSums {
+	c := &s.slotted
+	l, sparse := s.data.Layout, &s.data.Sparse
+	if c.rows == nil {
+		n := l.Slots - l.ColumnSlots
+		c.rows, c.work = kernel.NewSlotRows(sparse.RowPtr, sparse.Slots, l.ColumnSlots, n), make([]int64, n)
+	}
+	if most <= c.most {
+		return c
+	}
+	c.most = 1 << bits.Len(uint(most-1))
+	stored := make([]int, len(c.work))
+	for _, slot := range sparse.Slots {
+		stored[int(slot)-l.ColumnSlots]++
+	}
+	c.crowded = c.crowded[:0]
+	for i, n := range stored {
+		if n*c.most > kernel.PackedRows {
+			c.crowded = append(c.crowded, int32(i))
+		}
+	}
+	c.sums = make([]int64, 2*len(c.crowded))
+	return c
+}
+
+// packedSlots makes the sums of sparse features from packed pairs.
+func (s *State) packedSlots(j *job, rows []int32, out []int64, base func(owner int) int) {
+	c := s.slotSumsFor(j.most)
+	clear(c.sums)
+	for len(rows) > kernel.PackedRows {
+		c.rows.AddPacked(c.work, j.target.packed, rows[:kernel.PackedRows])
+		rows = rows[kernel.PackedRows:]
+		c.unpackCrowded()
+	}
+	c.rows.AddPacked(c.work, j.target.packed, rows)
+	c.unpackCrowded()
+	s.eachOwned(out, base, func(first int, to []int64) {
+		from := c.work[first:][:len(to)/s.width]
+		if s.width == s.scored {
+			kernel.TakePairs(to, from)
+			return
+		}
+		for i, v := range from {
+			to[s.width*i], to[s.width*i+1] = kernel.Unpack(v)
+			from[i] = 0
+		}
+	})
+	at := 0
+	s.eachOwned(out, base, func(first int, to []int64) {
+		for ; at < len(c.crowded) && int(c.crowded[at]) < first+len(to)/s.width; at++ {
+			sum := to[(int(c.crowded[at])-first)*s.width:]
+			sum[0], sum[1] = c.sums[2*at], c.sums[2*at+1]
+		}
+	})
+}
+
+// unpackCrowded moves the packed sums of crowded slots to the others.
+func (c *slotSums) unpackCrowded() {
+	for i, slot := range c.crowded {
+		g, h := kernel.Unpack(c.work[slot])
+		c.sums[2*i] += g
+		c.sums[2*i+1] += h
+		c.work[slot] = 0
+	}
+}
+
+// countSlots sets the numbers of rows in the sums of sparse features.
+func (s *State) countSlots(j *job, rows []int32, out []int64, base func(owner int) int) {
+	c := s.slotSumsFor(j.most)
+	s.makeOnes()
+	c.rows.AddPacked(c.work, s.ones, rows)
+	s.eachOwned(out, base, func(first int, to []int64) {
+		from := c.work[first:][:len(to)/s.width]
+		for i, n := range from {
+			to[s.width*i+s.width-1] = n
+			from[i] = 0
+		}
+	})
+}
+
+// eachOwned calls f with the places of the sums of sparse features that each subtask owns,
+// and the number of the first of their slots, less that of the first sparse slot.
+func (s *State) eachOwned(out []int64, base func(owner int) int, f func(first int, to []int64)) {
+	sparse := s.data.Layout.ColumnSlots
+	for o := range s.tasks {
+		if lo, hi := max(s.slots.cut[o], sparse), s.slots.cut[o+1]; lo < hi {
+			at := base(o)
+			f(lo-sparse, out[at+lo*s.width:at+hi*s.width])
+		}
+	}
+}

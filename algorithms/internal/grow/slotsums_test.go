@@ -1,0 +1,60 @@
+package grow
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+)
+
+// TestCrowdedSlots grows trees on gradients that all pull in one direction, so that packed
+// sums over all rows of a slot do not fit, and compares trees on rows that hold their features
+// as sparse with those on rows that hold them in columns.
+func TestCrowdedSlots(t *testing.T) {
+	const n = 20_000
+	rng := rand.New(rand.NewPCG(41, 42))
+	x := &problem{bins: make([][]int, n), trees: 2, g: make([][]float64, 1), h: make([][]float64, 1), bag: make([][]int32, 2), large: true}
+	for f, count := range []int{2, 40, 3} {
+		feature := bins.Feature{Number: f, Bins: count, Column: -1, Slot: -1, Implicit: f}
+		for b := range count - 1 {
+			feature.Cuts = append(feature.Cuts, float32(b))
+		}
+		x.features = append(x.features, feature)
+	}
+	for r := range n {
+		x.bins[r] = []int{rng.IntN(3), rng.IntN(41), max(0, 2-rng.IntN(20))}
+		x.g[0] = append(x.g[0], 0.9+float64(x.bins[r][0]+x.bins[r][2])/100+rng.Float64()/20)
+		x.h[0] = append(x.h[0], 1)
+		for range rng.IntN(2) * rng.IntN(12) {
+			x.bag[1] = append(x.bag[1], int32(r))
+		}
+	}
+	for _, minRows := range []int{0, 5} {
+		params := Params{MaxDepth: 3, MinRows: minRows}
+		features := x.features
+		var want outcome
+		for _, kind := range []int{asColumn, asSparse} {
+			x.features = append([]bins.Feature(nil), features...)
+			if kind == asColumn {
+				for f := range x.features {
+					x.features[f].Implicit = -1
+				}
+			}
+			l := x.layout(rng, []int{kind, kind, kind})
+			for p := 1; p <= 2; p++ {
+				got, _ := x.run(t, params, l, p, 2)
+				if want.trees == nil {
+					want = got
+					require.Greater(t, len(got.trees[0].Nodes), 10)
+					require.Greater(t, math.Abs(got.trees[1].Nodes[0].Value), 0.9)
+				}
+				require.Equal(t, want.trees, got.trees, "kind %d, %d subtasks", kind, p)
+				require.Equal(t, want.leaves, got.leaves)
+			}
+		}
+		x.features = features
+	}
+}
