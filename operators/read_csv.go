@@ -66,6 +66,9 @@ type CSVOptions struct {
 	// MaxCell bounds the bytes of a cell, against a quote that is never closed; 0
 	// means 64 MiB.
 	MaxCell int
+	// NeedRows makes it an error, when the job is built, that there is no row to infer
+	// types from. Otherwise columns without rows are text.
+	NeedRows bool `json:",omitempty"`
 	// FS, if set, is the file system that holds the files, such as one embedded in
 	// the program.
 	FS fs.FS `json:"-"`
@@ -103,6 +106,9 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	})
 	if err != nil {
 		return fail(err)
+	}
+	if o.NeedRows && layout.SampleRows == 0 && len(layout.Inferred) > 0 {
+		return fail(fmt.Errorf("input %s has a header and no rows, so that nothing tells the types of its columns", path))
 	}
 	schema, err := batch.Schema(layout.Columns)
 	if err != nil {

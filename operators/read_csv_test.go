@@ -180,6 +180,11 @@ func TestReadCSVHeaderOnly(t *testing.T) {
 	dir := writeFiles(t, map[string]string{"a.csv": "a,b\n", "b.csv": "\ufeffa,b"})
 	requireRows(t, "a utf8 | b utf8", nil, csvOf(dir, CSVOptions{Header: true}))
 	requireRows(t, "a float64 null", nil, csvOf(dir, CSVOptions{Header: true, Types: map[string]string{"a": "float64"}, Select: []string{"a"}}))
+
+	need := CSVOptions{Header: true, NeedRows: true}
+	requireMisuse(t, csvOf(dir, need), "read_csv_test.go", dir+" has a header and no rows, so that nothing tells the types of its columns")
+	need.Types = map[string]string{"a": "float64", "b": "utf8"}
+	requireRows(t, "a float64 null | b utf8 null", nil, csvOf(dir, need))
 }
 
 func TestReadCSVBadRows(t *testing.T) {

@@ -154,6 +154,28 @@ func TestSameBitsOnClusters(t *testing.T) {
 	}
 }
 
+// TestTreesOnThreeTaskManagers trains trees at several parallelisms here and on three task
+// managers, and requires every byte of the model files to be that of one subtask here.
+func TestTreesOnThreeTaskManagers(t *testing.T) {
+	t.Parallel()
+	c := startDev(t, 3, 3, "--placement", "spread")
+	here := sweep{build: "one process", path: program(t, "./tests/samebits"), shards: 128, parallelism: []int{1, 2, 3, 8}, batchRows: []int{1024}, procs: []int{0}}
+	there := here
+	there.build, there.environ, there.cluster = "three task managers", c.environ, c.address
+	for _, workload := range []string{"boosted", "forests"} {
+		out := t.TempDir()
+		digests := append(here.run(t, workload, out), there.run(t, workload, out)...)
+		files := 0
+		for _, d := range digests {
+			if strings.HasPrefix(d.Piece, "file of ") {
+				files++
+			}
+		}
+		require.Greater(t, files, 2*len(here.parallelism))
+		require.Empty(t, differences(digests, false, out), workload)
+	}
+}
+
 // sharedDev starts a cluster of a layout once per test.
 func sharedDev(t *testing.T, taskManagers, slots int, placement string) *devCluster {
 	t.Helper()

@@ -211,8 +211,12 @@ func TestUnseenCategories(t *testing.T) {
 	p.Monotone = map[string]int{"word": 1}
 	trial.Fails(t, func(b *engine.Builder) {
 		operators.Collect(b, "model", gbdt.Train(operators.FromSlice(b, rows), p))
-	}, `feature "word" is categorical and has a monotone constraint`)
+	}, "bad_test.go", `monotone constraints: feature "word" is categorical: categories have no order`)
+	p.Monotone = map[string]int{"word": 0} // says nothing
+	trainRows(t, rows, p)
 	p.Monotone = nil
+	fails(t, made(37, 20, 3), gbdt.Params{LabelCol: "label", CategoricalAt: []int{2}, Monotone: map[string]int{"f2": -1}},
+		"gbdt.Train", `monotone constraints: feature "f2" is categorical`)
 	trial.Fails(t, func(b *engine.Builder) {
 		bad := append([]row(nil), rows...)
 		bad[3].Code = -4

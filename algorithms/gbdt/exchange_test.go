@@ -12,6 +12,22 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/xgboost"
 )
 
+// result is a row of a query with a vector.
+type result struct {
+	Query    int64
+	Features []float64
+	Label    float64
+}
+
+// listed has the rows of a table as those of queries.
+func listed(t trial.Table) []result {
+	var rows []result
+	for i := range t.N {
+		rows = append(rows, result{int64(i / 10), t.Row(i), t.Label[i]})
+	}
+	return rows
+}
+
 // A model that goes through the files of other libraries predicts the same, in float32 where
 // theirs are.
 func TestOtherLibraries(t *testing.T) {
@@ -32,11 +48,16 @@ func TestOtherLibraries(t *testing.T) {
 		p := gbdt.Params{LabelCol: "label", Objective: o, NumTrees: 4, MaxDepth: 3, DART: o == gbdt.Gamma}
 		switch o {
 		case gbdt.LambdaMART:
-			continue // the table has no queries
+			p.GroupCol, p.VectorCol = "query", "features"
 		case gbdt.Custom:
 			p.CustomObjective = square
 		}
-		m := train(t, rows, p)
+		var m *gbdt.Model
+		if o == gbdt.LambdaMART {
+			m = trainRows(t, listed(rows), p)
+		} else {
+			m = train(t, rows, p)
+		}
 		x, err := m.XGBoost()
 		require.NoError(t, err, o)
 		text, err := x.Encode()

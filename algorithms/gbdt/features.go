@@ -51,6 +51,18 @@ func (p *Params) featureNames(schema *arrow.Schema) (find func(name string) (int
 	}, dim, nil
 }
 
+// categorical returns what tells whether a feature is categorical by its number.
+func (p *Params) categorical(schema *arrow.Schema) func(j int) bool {
+	return func(j int) bool {
+		if len(p.FeatureCols) == 0 {
+			return slices.Contains(p.CategoricalAt, j)
+		}
+		name := p.FeatureCols[j]
+		i, err := batch.FindColumn(schema, name)
+		return slices.Contains(p.CategoricalCols, name) || err == nil && schema.Field(i).Type.ID() == arrow.STRING
+	}
+}
+
 // featureName is the name of a component of a vector.
 func featureName(j int) string { return "f" + strconv.Itoa(j) }
 

@@ -129,7 +129,7 @@ func prepare(op string, d *engine.Dataset, p Params, sets []Set) (*boosting, err
 	if err != nil {
 		return nil, err
 	}
-	grown, err := p.growth(features, dim)
+	grown, err := p.growth(features, p.categorical(d.Schema()), dim)
 	if err != nil {
 		return nil, err
 	}
@@ -172,8 +172,9 @@ func (p *Params) columns(margins []string) bins.Columns {
 	}
 }
 
-// growth returns how trees grow, given the names of the features and a bound of their numbers.
-func (p *Params) growth(features func(name string) (int, error), dim int) (grow.Params, error) {
+// growth returns how trees grow, given the names of the features, which are categorical, and a
+// bound of their numbers.
+func (p *Params) growth(features func(name string) (int, error), categorical func(j int) bool, dim int) (grow.Params, error) {
 	g := grow.Params{
 		Criterion: grow.Newton, LeafWise: p.GrowPolicy == LossGuide, MaxDepth: p.MaxDepth, MaxLeaves: p.MaxLeaves,
 		Lambda: p.Lambda, Alpha: p.Alpha, Gamma: p.MinSplitGain, MaxDeltaStep: p.MaxDeltaStep,
@@ -186,6 +187,9 @@ func (p *Params) growth(features func(name string) (int, error), dim int) (grow.
 		j, err := features(name)
 		if err != nil {
 			return g, fmt.Errorf("monotone constraints: %w", err)
+		}
+		if p.Monotone[name] != 0 && categorical(j) {
+			return g, fmt.Errorf("monotone constraints: feature %q is categorical: categories have no order", name)
 		}
 		if g.Monotone == nil {
 			g.Monotone = make([]int8, dim)

@@ -132,6 +132,29 @@ func TestTrees(t *testing.T) {
 	w.write("q.libsvm", strings.Repeat("2 qid:1 1:3 2:1\n1 qid:1 1:2\n0 qid:1 1:1\n0 qid:2 2:5\n1 qid:2 1:9\n", 4))
 	out = w.ok("train gbdt --objective lambdamart --input q.libsvm --rounds 10 --min-child-weight 0 --metrics ndcg@2 --model m.json --if-exists replace")
 	require.Regexp(t, `(?m)^  train +1$`, out)
+	ranked := w.read("m.json")
+	w.write("q.sizes", strings.Repeat("3\n2\n", 4))
+	const sized = "train gbdt --objective lambdamart --rounds 10 --min-child-weight 0 --metrics ndcg@2 --model m.json --if-exists replace --input "
+	// Two lists of a query that has one number are one list; here they are lists each.
+	out = w.ok(sized + "q.libsvm --group-sizes q.sizes --test q.libsvm --test-group-sizes q.sizes")
+	require.Regexp(t, `(?m)^  train +1$`, out)
+	require.Regexp(t, `(?m)^  test +1$`, out)
+	require.NotEqual(t, ranked, w.read("m.json"))
+	w.write("q.csv", "label,a,b\n"+strings.Repeat("2,3,1\n1,2,\n0,1,\n0,,5\n1,,9\n", 4))
+	w.write("named.csv", "label,a,b,query\n"+manyQueries())
+	w.ok(sized + "q.csv --label label --group-sizes q.sizes")
+	bySize := w.read("m.json")
+	w.ok(sized + "named.csv --label label --group query")
+	require.Equal(t, w.read("m.json"), bySize)
+	w.fails(1, sized+"q.csv --label label --group-sizes q.csv", "the first row of q.csv has 3 fields, but 1 name")
+	w.write("few.sizes", "3\n2\n")
+	w.fails(1, sized+"q.csv --label label --group-sizes few.sizes", "the sizes of 2 queries sum to 5 rows, and there are 20")
+	w.fails(1, sized+"q.csv --label label --group-sizes q.sizes --test q.csv --test-group-sizes few.sizes", "sum to 5 rows")
+	w.fails(2, sized+"q.csv --label label --group-sizes q.sizes --group a", "both --group and --group-sizes")
+	w.fails(2, sized+"q.csv --label label --group-sizes q.sizes --test q.csv", "needs --test-group-sizes")
+	w.fails(2, "train gbdt --objective logistic --group-sizes q.sizes"+flags, "are for the objective lambdamart")
+	w.write("header.csv", "age,fare\n")
+	w.fails(1, "train gbdt --objective squared --input header.csv --label fare --model x.json", "input header.csv has a header and no rows")
 	w.fails(2, "train gbdt --objective logistic --early-stopping 5"+flags, "needs rows that are not trained on")
 	w.fails(2, "train gbdt --objective logisic"+flags, "logisic")
 	w.ok("train gbdt --objective logistic --rounds 3 --lambda 0 --min-child-weight 0" + flags)
@@ -149,6 +172,15 @@ func TestTrees(t *testing.T) {
 	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")
 	w.fails(1, "train gbdt --objective lambdamart --group query"+flags, `no column "query"`)
 	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
+}
+
+// manyQueries are the rows of q.csv with the numbers of their queries.
+func manyQueries() string {
+	var rows strings.Builder
+	for i := range 4 {
+		fmt.Fprintf(&rows, "2,3,1,%[1]d\n1,2,,%[1]d\n0,1,,%[1]d\n0,,5,%[2]d\n1,,9,%[2]d\n", 2*i, 2*i+1)
+	}
+	return rows.String()
 }
 
 // higgsFeatures are the columns of higgs.tsv that the model reads.

@@ -67,7 +67,9 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 }
 
 // read adds the rows of files. Columns of CSV that a model reads get the types it was
-// trained on, numbers any unless exact names them; the others are inferred. Rows of LibSVM get as many features as the model has.
+// trained on, numbers any unless exact names them; the others are inferred. Without inputs
+// there must be rows to infer types from. Rows of LibSVM get as many features as the model
+// has.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
 	switch a.form(path) {
 	case libsvmForm:
@@ -85,7 +87,9 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	if err != nil {
 		return nil, err
 	}
-	rows := operators.ReadCSV(b, path, operators.CSVOptions{Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: typesOf(inputs, exact)})
+	rows := operators.ReadCSV(b, path, operators.CSVOptions{
+		Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: typesOf(inputs, exact), NeedRows: inputs == nil,
+	})
 	return rows, nil
 }
 

@@ -141,7 +141,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string)
 	wanted := a.Features
 	if len(wanted) == 0 {
 		for _, n := range names(schema) {
-			if n != p.label && n != a.Weight && n != group && !(n == "label" && a.form(a.Input) == libsvmForm) {
+			if n != p.label && n != a.Weight && n != group && !(a.form(a.Input) == libsvmForm && (n == "label" || n == "qid")) {
 				wanted = append(wanted, n)
 			}
 		}
@@ -242,12 +242,21 @@ func build[A trainer](b *engine.Builder, a A) error {
 	if err != nil || rows.Poisoned() {
 		return err
 	}
+	if g, ok := any(a).(sizer); ok {
+		rows = g.sized(rows, false)
+		if rows.Poisoned() {
+			return nil
+		}
+	}
 	_, raw := any(a).(native)
 	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()))
 	if err != nil {
 		return err
 	}
 	tested, err := args.tested(b, rows, p)
+	if g, ok := any(a).(sizer); ok && err == nil && tested != nil {
+		tested = g.sized(tested, true)
+	}
 	if err != nil || tested != nil && tested.Poisoned() {
 		return err
 	}
@@ -267,6 +276,12 @@ func build[A trainer](b *engine.Builder, a A) error {
 		return err
 	}
 	return args.after(b, a.goal(), p, stage, rows, tested, trained)
+}
+
+// A sizer adds the column of queries to rows, those of --test or others, where their number
+// of rows tells them.
+type sizer interface {
+	sized(rows *engine.Dataset, test bool) *engine.Dataset
 }
 
 // groupOf returns the column of queries, where an algorithm ranks.
@@ -289,7 +304,12 @@ func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *plan) (*en
 	if err != nil || tested.Poisoned() {
 		return tested, err
 	}
-	return tested, known("--test", a.Test, tested.Schema(), p.reads...)
+	return tested, known("--test", a.Test, tested.Schema(), fromFile(p.reads)...)
+}
+
+// fromFile returns those of the columns that stand in files.
+func fromFile(columns []string) []string {
+	return slices.DeleteFunc(slices.Clone(columns), func(name string) bool { return name == sizedGroup })
 }
 
 // after adds evaluation and what plots need. Without rows to test on, tested is nil.
@@ -323,7 +343,7 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 // there.
 func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *plan) (*engine.Dataset, error) {
 	var inputs []model.Input
-	for _, n := range p.reads {
+	for _, n := range fromFile(p.reads) {
 		field, _ := schema.FieldsByName(n)
 		switch kind := field[0].Type; sortOf(kind) {
 		case vectors:

@@ -10,6 +10,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // TreeArgs are flags of all trainings of trees.
@@ -31,6 +32,8 @@ type GBDTTrain struct {
 	TreeArgs
 	Objective     gbdt.Objective  `required:"" placeholder:"NAME" help:"What is predicted, and what training makes small: squared, absolute, huber, quantile; of classes logistic or softmax; poisson, gamma, tweedie; lambdamart, to rank."`
 	Group         string          `placeholder:"COLUMN" help:"Of lambdamart: column of the query of a row. LibSVM files call it qid."`
+	GroupSizes    string          `placeholder:"FILE" help:"Of lambdamart, in place of --group: file with the number of rows of each query, a line each, in the order of the rows."`
+	TestSizes     string          `name:"test-group-sizes" placeholder:"FILE" help:"The same of the rows of --test."`
 	Rounds        int             `placeholder:"N" help:"Number of rounds, each of which makes a tree for every output (default: 100)." default:"100"`
 	LearningRate  float64         `placeholder:"RATE" help:"What the leaves of a tree are multiplied with (default: 0.1)." default:"0.1"`
 	Grow          gbdt.GrowPolicy `placeholder:"HOW" help:"In which order nodes are split: depthwise (the default), level by level, or lossguide, the leaf that wins most." default:"depthwise"`
@@ -76,6 +79,12 @@ func (a GBDTTrain) Validate() error {
 		return errors.New("--subsample and --columns are shares above 0 and up to 1")
 	case a.MinRows < 1:
 		return fmt.Errorf("--min-child-rows is %d: want 1 or more", a.MinRows)
+	case (a.GroupSizes != "" || a.TestSizes != "") && a.Objective != gbdt.LambdaMART:
+		return errors.New("--group-sizes and --test-group-sizes are for the objective lambdamart")
+	case a.GroupSizes != "" && a.Group != "":
+		return errors.New("both --group and --group-sizes tell the queries of rows: give one of them")
+	case (a.GroupSizes != "" && a.Test != "") != (a.TestSizes != ""):
+		return errors.New("--group-sizes with --test needs --test-group-sizes, which goes with nothing else")
 	case a.EarlyStopping > 0 && a.Test == "" && a.Validation == 0:
 		return errors.New("--early-stopping needs rows that are not trained on: give --test or --validation")
 	case a.EarlyStopping > 0 && a.Validation == 0 && (a.Encode || a.Missing == "fill"):
@@ -123,8 +132,28 @@ func (a GBDTTrain) params(c columns) gbdt.Params {
 	return p
 }
 
+// sizedGroup is the column of queries where --group-sizes tells them.
+const sizedGroup = "query by its size"
+
+// sized adds the column of queries to rows, those of --test or others, where files of sizes
+// tell them.
+func (a GBDTTrain) sized(rows *engine.Dataset, test bool) *engine.Dataset {
+	file := a.GroupSizes
+	if test {
+		file = a.TestSizes
+	}
+	if file == "" || rows.Poisoned() {
+		return rows
+	}
+	sizes := operators.ReadCSV(rows.Builder(), file, operators.CSVOptions{Columns: []operators.Column{{Name: "size", Type: "int64"}}, TrimSpace: true})
+	return gbdt.WithGroups(rows, sizes, sizedGroup)
+}
+
 // group returns the column of queries.
 func (a GBDTTrain) group(schema *arrow.Schema) string {
+	if a.GroupSizes != "" {
+		return sizedGroup
+	}
 	if a.Group == "" && a.Objective == gbdt.LambdaMART && schema.HasField("qid") {
 		return "qid"
 	}

@@ -1,0 +1,164 @@
+package gbdt
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// WithGroups adds the number of each row's query, from 0, as a column of type int64 for
+// Params.GroupCol, where what is known of queries is how many rows each has: sizes has a row
+// for each query, in the order in which their rows stand one behind the other in d, and one
+// column, of integers of 1 or more. That they sum to the rows of d is checked before the
+// first row goes on. What is wrong with the columns is reported when the job is built, with
+// the caller's line.
+func WithGroups(d, sizes *engine.Dataset, column string) *engine.Dataset {
+	const op = "gbdt.WithGroups"
+	b := model.BuilderOf(op, d)
+	switch {
+	case d.Poisoned():
+		return d
+	case sizes == nil:
+		b.Errorf("%s: the sizes are nil: give a dataset of a row for each query", op)
+		return b.Poisoned(op)
+	case sizes.Poisoned():
+		return sizes
+	case sizes.Schema().NumFields() != 1 || !arrow.IsInteger(sizes.Schema().Field(0).Type.ID()):
+		b.Errorf("%s: the sizes have the columns %v: want one column, of integers", op, batch.Columns(sizes.Schema()))
+		return b.Poisoned(op)
+	}
+	numbered := operators.ZipWithIndex(d, column)
+	if numbered.Poisoned() {
+		return numbered
+	}
+	return b.Add(engine.Spec{
+		Op: op, Attrs: []engine.Attr{{Key: "column", Value: column}}, Schema: numbered.Schema(),
+		Inputs: []engine.Port{
+			{From: numbered},
+			{From: sizes, Partitioner: engine.Broadcast, Side: true},
+			{From: operators.Count(d), Partitioner: engine.Broadcast, Side: true},
+		},
+		Operator: func() engine.Operator { return &grouper{schema: numbered.Schema()} },
+	})
+}
+
+// grouper is the operator behind WithGroups: it puts numbers of queries in the place of those
+// of rows, its last column.
+type grouper struct {
+	schema *arrow.Schema
+	ends   []int64 // of each query, the number of the row behind it
+}
+
+// Open adds up the sizes.
+func (g *grouper) Open(c *engine.Context) error {
+	rows, err := wholeNumbers(c.Side(2))
+	if err != nil {
+		return err
+	}
+	sizes, err := wholeNumbers(c.Side(1))
+	if err != nil {
+		return fmt.Errorf("the sizes of queries: %w", err)
+	}
+	var all, count int64
+	for _, n := range rows {
+		count += n
+	}
+	for q, n := range sizes {
+		if n < 1 {
+			return fmt.Errorf("the size of query %d is %d: want 1 or more rows", q, n)
+		}
+		if n > math.MaxInt64-all {
+			return fmt.Errorf("the sizes of queries exceed 64 bits at query %d", q)
+		}
+		all += n
+		sizes[q] = all
+	}
+	if all != count {
+		return fmt.Errorf("the sizes of %d queries sum to %d rows, and there are %d: give the number of rows of each query, in the order of the rows", len(sizes), all, count)
+	}
+	g.ends = sizes
+	return nil
+}
+
+// wholeNumbers returns the numbers of the only column.
+func wholeNumbers(recs []arrow.Record) ([]int64, error) {
+	var all []int64
+	for _, rec := range recs {
+		column := rec.Column(0)
+		for i := range column.Len() {
+			if column.IsNull(i) {
+				return nil, fmt.Errorf("row %d is null", len(all))
+			}
+			v, err := wholeNumber(column, i)
+			if err != nil {
+				return nil, fmt.Errorf("row %d: %w", len(all), err)
+			}
+			all = append(all, v)
+		}
+	}
+	return all, nil
+}
+
+// wholeNumber returns a value of a column of integers.
+func wholeNumber(column arrow.Array, i int) (int64, error) {
+	switch c := column.(type) {
+	case *array.Int8:
+		return int64(c.Value(i)), nil
+	case *array.Int16:
+		return int64(c.Value(i)), nil
+	case *array.Int32:
+		return int64(c.Value(i)), nil
+	case *array.Int64:
+		return c.Value(i), nil
+	case *array.Uint8:
+		return int64(c.Value(i)), nil
+	case *array.Uint16:
+		return int64(c.Value(i)), nil
+	case *array.Uint32:
+		return int64(c.Value(i)), nil
+	case *array.Uint64:
+		if v := c.Value(i); v <= math.MaxInt64 {
+			return int64(v), nil
+		}
+		return 0, fmt.Errorf("%d exceeds 63 bits", c.Value(i))
+	}
+	return 0, fmt.Errorf("the type %v is none of integers", column.DataType())
+}
+
+// Process numbers the queries of a batch. Its rows have consecutive numbers.
+func (g *grouper) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
+	n := int(rows.NumRows())
+	if n == 0 {
+		return nil
+	}
+	last := int(rows.NumCols()) - 1
+	first := rows.Column(last).(*array.Int64).Value(0)
+	query, _ := slices.BinarySearch(g.ends, first+1)
+	b := array.NewInt64Builder(c.Allocator)
+	defer b.Release()
+	b.Reserve(n)
+	for row := first; row < first+int64(n); row++ {
+		if row == g.ends[query] {
+			query++
+		}
+		b.UnsafeAppend(int64(query))
+	}
+	made := b.NewInt64Array()
+	defer made.Release()
+	columns := append(slices.Clone(rows.Columns()[:last]), made)
+	rec := array.NewRecord(g.schema, columns, int64(n))
+	defer rec.Release()
+	return out.Emit(shard, rec)
+}
+
+func (*grouper) EndShard(*engine.Context, int, engine.Output) error { return nil }
+func (*grouper) Finish(*engine.Context, engine.Output) error        { return nil }
+func (*grouper) Close() error                                       { return nil }
