@@ -283,6 +283,11 @@ func (r *Runner) attach(routes []mesh.Route, conns []mesh.Conn) {
 	for i := 0; i < len(routes); i += r.opt.Channels {
 		first[routes[i]] = i
 	}
+	for _, c := range conns {
+		if l, ok := c.(mesh.Loner); ok {
+			r.loners = append(r.loners, l)
+		}
+	}
 	stripes := func(peer, channel int) []mesh.Conn {
 		i, opened := first[mesh.Route{Peer: peer, Channel: channel}]
 		if !opened {

@@ -46,7 +46,8 @@ type Runner struct {
 	halves []*half
 	byLane [][2]*half // receiving, sending; nil where there is nothing to do
 	order  []serialPart
-	own    hand // does serial runs
+	loners []mesh.Loner // the connections that want to know whether a run is serial
+	own    hand         // does serial runs
 
 	// The run under way.
 	op       *Operation
@@ -135,6 +136,9 @@ func (r *Runner) Close() {
 func (r *Runner) Run(op *Operation) (present bool, err error) {
 	if err := r.begin(op); err != nil {
 		return false, fmt.Errorf("%s %s: rank %d: %w", r.prog.Collective, r.prog.Algorithm, r.prog.Rank, err)
+	}
+	for _, c := range r.loners {
+		c.Alone(r.serial)
 	}
 	r.node.Begin(op.Seq, op.What)
 	if r.serial {

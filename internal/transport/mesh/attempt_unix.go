@@ -37,7 +37,12 @@ func (a *attempt) write(fd uintptr) bool {
 // together were taken. mu is held.
 func (c *tcpConn) attemptWrite(head, tail []byte) (int, error) {
 	c.attempt = attempt{head: head, tail: tail}
-	err := c.raw.Write(c.try)
+	var err error
+	if c.own != nil {
+		c.attempt.write(uintptr(c.own.fd))
+	} else {
+		err = c.raw.Write(c.try)
+	}
 	n := c.attempt.n
 	if err == nil {
 		err = c.attempt.err

@@ -35,8 +35,14 @@ type tcpConn struct {
 	peer  int
 	sock  net.Conn        // what is closed
 	conn  net.Conn        // what is written and read: the same, or TLS on it
-	raw   syscall.RawConn // to write without waiting; nil where that cannot be
+	raw   syscall.RawConn // of the socket, to write without waiting; nil where that cannot be
 	cause atomic.Pointer[error]
+
+	// The socket where the runtime's poller does not wait for it: then the three above
+	// are of the past. Changed between runs, with mu held.
+	own    *ownSocket
+	mayOwn bool // a thread may be kept waiting for this rank
+	lonely int  // runs in a row that were those of a goroutine alone
 
 	// Sending. mu orders the sender, the goroutine that drains the queue, and the end.
 	mu       sync.Mutex
@@ -66,6 +72,7 @@ func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
 	c := &tcpConn{t: t, node: n, peer: r.Peer, sock: sock, conn: conn,
 		buf: make([]byte, t.cfg.ReadBuffer), window: t.cfg.ReadBuffer}
 	c.idle.L = &c.mu
+	c.mayOwn = t.mayRest(n.rank)
 	c.drain = c.drainQueue
 	c.try = c.attempt.write
 	if sc, ok := sock.(syscall.Conn); ok && conn == sock {
@@ -83,9 +90,22 @@ func (c *tcpConn) interrupt(cause error) {
 		c.cause.Store(&cause)
 	}
 	c.idle.Broadcast()
+	own, sock := c.own, c.sock
 	c.mu.Unlock()
+	if own != nil {
+		_ = own.Close()
+		return
+	}
 	// Not TLS's own close, which would wait to say goodbye.
-	_ = c.sock.Close()
+	_ = sock.Close()
+}
+
+// stream is what is read and written.
+func (c *tcpConn) stream() io.ReadWriter {
+	if c.own != nil {
+		return c.own
+	}
+	return c.conn
 }
 
 func (c *tcpConn) ended() error {
@@ -129,13 +149,13 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	}
 	var err error
 	if len(payload) <= smallWrite {
-		_, err = c.conn.Write(c.together(h, payload, len(payload)))
+		_, err = c.stream().Write(c.together(h, payload, len(payload)))
 	} else {
 		sum, summed := c.checksum(payload)
 		c.t.fence.encode(&c.header, h, sum, summed)
 		c.pair = [2][]byte{c.header[:], payload}
 		c.vector = c.pair[:]
-		_, err = c.vector.WriteTo(c.conn)
+		_, err = c.vector.WriteTo(c.stream())
 		c.pair[1] = nil
 	}
 	if err != nil {
@@ -246,7 +266,7 @@ func (c *tcpConn) drainQueue() {
 		if b == nil {
 			return
 		}
-		_, err := c.conn.Write(b.data)
+		_, err := c.stream().Write(b.data)
 		c.t.pool.put(b)
 		if err != nil {
 			// Ends the group, and with it this connection.

@@ -46,6 +46,15 @@ type Conn interface {
 	Read(dst []byte) error
 }
 
+// Loner is implemented by connections that wait in another way where a goroutine has
+// nothing else to do.
+type Loner interface {
+	// Alone says whether in what follows, until it is called again, one goroutine at a
+	// time both sends and receives on this connection and all others of its rank. No
+	// other call may be under way. It never waits, and changes nothing but speed.
+	Alone(alone bool)
+}
+
 // Node is one rank's access to the others of its group.
 type Node interface {
 	Rank() int

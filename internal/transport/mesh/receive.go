@@ -87,7 +87,7 @@ func (c *tcpConn) readFull(dst []byte) error {
 // readDirect fills dst from the connection.
 func (c *tcpConn) readDirect(dst []byte) error {
 	for len(dst) > 0 {
-		n, err := c.conn.Read(dst)
+		n, err := c.stream().Read(dst)
 		c.node.standing.moved.Add(uint64(n))
 		dst = dst[n:]
 		if err != nil && len(dst) > 0 {
@@ -109,7 +109,7 @@ func (c *tcpConn) fill(need, window int) error {
 	}
 	window = max(window, need)
 	for c.hi < need {
-		n, err := c.conn.Read(c.buf[c.hi:window])
+		n, err := c.stream().Read(c.buf[c.hi:window])
 		c.hi += n
 		if err != nil && c.hi < need {
 			return err

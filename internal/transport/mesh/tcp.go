@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -213,6 +214,13 @@ func (t *TCP) Node(rank int) Node {
 		return nil
 	}
 	return t.nodes[rank]
+}
+
+// mayRest says whether a rank of this process may keep a thread waiting in the kernel.
+// That thread has a processor of the runtime's until it is taken away, so that half
+// of them are left to others.
+func (t *TCP) mayRest(rank int) bool {
+	return slices.Index(t.cfg.Ranks, rank) < runtime.GOMAXPROCS(0)/2
 }
 
 // Address is where other ranks connect to.

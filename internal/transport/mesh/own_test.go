@@ -1,0 +1,168 @@
+//go:build linux
+
+package mesh
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+)
+
+// alone has a connection wait outside of the runtime's poller.
+func alone(t testing.TB, conns ...Conn) {
+	for _, c := range conns {
+		tc := c.(*tcpConn)
+		tc.mayOwn = true
+		for range aloneAfter + 1 {
+			tc.Alone(true)
+		}
+		require.NotNil(t, tc.own)
+	}
+}
+
+// talk posts n messages of a length to the peer, then receives as many from it.
+func talk(c Conn, me, other, n, length int) error {
+	for i := range n {
+		h := headerOf(me, other, 0, i, length)
+		if err := c.Post(&h, content(me, other, 0, i, length)); err != nil {
+			return err
+		}
+	}
+	for i := range n {
+		var h Header
+		if err := c.Next(&h); err != nil {
+			return err
+		}
+		b := make([]byte, length)
+		if err := c.Read(b); err != nil {
+			return err
+		}
+		if h != headerOf(other, me, 0, i, length) || string(b) != string(content(other, me, 0, i, length)) {
+			return fmt.Errorf("message %d of %d bytes is not what was sent", i, length)
+		}
+	}
+	return nil
+}
+
+// A connection that goes back and forth between the two ways of waiting loses nothing,
+// also where more was posted than sockets hold, and where only one side changes.
+func TestOwnSocketsCarryMessages(t *testing.T) {
+	for _, buffer := range []int{0, 4096} {
+		_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer = buffer })
+		ca, cb := couple(t, nodes[0], nodes[1], 0)
+		for round, own := range [][2]bool{{true, true}, {true, false}, {false, true}, {false, false}, {true, true}, {true, true}} {
+			for side, c := range []Conn{ca, cb} {
+				tc := c.(*tcpConn)
+				tc.flush()
+				if own[side] {
+					alone(t, c)
+				} else {
+					tc.Alone(false)
+					require.Nil(t, tc.own)
+				}
+			}
+			for _, length := range []int{0, 8, 5000, 60 << 10} {
+				var g errgroup.Group
+				g.Go(func() error { return talk(ca, 0, 1, 20, length) })
+				g.Go(func() error { return talk(cb, 1, 0, 20, length) })
+				require.NoError(t, g.Wait(), "round %d", round)
+			}
+			// Halves of a lane use it at the same time where it could not be given back.
+			var g errgroup.Group
+			for _, c := range []Conn{ca, cb} {
+				g.Go(func() error { return c.Send(&Header{Length: 1 << 20}, make([]byte, 1<<20)) })
+				g.Go(func() error {
+					if err := c.Next(new(Header)); err != nil {
+						return err
+					}
+					return c.Read(make([]byte, 1<<20))
+				})
+			}
+			require.NoError(t, g.Wait(), "round %d", round)
+		}
+	}
+}
+
+// What is still being sent in the background stays where it is, and nobody waits for
+// it.
+func TestOwnSocketsAreNotTakenFromTheBackground(t *testing.T) {
+	_, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer = 4096 })
+	ca, cb := couple(t, nodes[0], nodes[1], 0)
+	const n = 8 << 20
+	tc := ca.(*tcpConn)
+	for _, own := range []bool{false, true} {
+		if own {
+			tc.flush()
+			alone(t, ca)
+		}
+		require.NoError(t, ca.Post(&Header{Length: n}, make([]byte, n)))
+		for range 2 * aloneAfter {
+			tc.Alone(!own)
+		}
+		require.Equal(t, own, tc.own != nil)
+		require.NoError(t, cb.Next(new(Header)))
+		require.NoError(t, cb.Read(make([]byte, n)))
+	}
+}
+
+// Whoever sleeps outside of the runtime's poller is woken by every kind of end, and
+// leaves nothing behind.
+func TestOwnSocketsEnd(t *testing.T) {
+	for name, end := range map[string]struct {
+		how  func(meshes []*TCP, peer *tcpConn)
+		want string
+		kind error
+		busy bool // something is being sent in the background
+	}{
+		"the group fails": {func(meshes []*TCP, _ *tcpConn) {
+			meshes[0].group.(*localGroup).Fail(errors.New("disk full")) // as told by another process
+		}, "disk full", nil, true},
+		"this side closes": {func(meshes []*TCP, _ *tcpConn) { _ = meshes[0].Close() }, "closed", ErrClosed, false},
+		"the peer closes":  {func(meshes []*TCP, _ *tcpConn) { _ = meshes[1].Close() }, "closed its connection", membership.ErrLeft, false},
+		"the peer resets": {func(_ []*TCP, peer *tcpConn) {
+			_ = peer.sock.(*net.TCPConn).SetLinger(0)
+			_ = peer.sock.Close()
+		}, "reset its connection", nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before, routines := descriptors(t), goleak.IgnoreCurrent()
+			meshes, nodes := cluster(t, oneEach(2), func(c *TCPConfig) { c.SocketBuffer = 4096 })
+			ca, cb := couple(t, nodes[0], nodes[1], 0)
+			alone(t, ca)
+			if end.busy {
+				require.NoError(t, ca.Post(&Header{Length: 4 << 20}, make([]byte, 4<<20)))
+			}
+			received := make(chan error)
+			go func() { received <- ca.Next(new(Header)) }()
+			end.how(meshes, cb.(*tcpConn))
+			err := <-received
+			require.ErrorContains(t, err, end.want)
+			if end.kind != nil {
+				require.ErrorIs(t, err, end.kind)
+			}
+			require.Equal(t, err, ca.Send(new(Header), nil))
+			ca.(*tcpConn).Alone(false) // comes too late, and does nothing
+			for _, m := range meshes {
+				require.NoError(t, m.Close())
+			}
+			require.LessOrEqual(t, descriptors(t), before+1, "the poller's own may be new")
+			goleak.VerifyNone(t, routines)
+		})
+	}
+}
+
+func TestOwnSocketsAllocateNothing(t *testing.T) {
+	for _, size := range []int{0, 8, 4 << 10} {
+		_, nodes := cluster(t, oneEach(2), nil)
+		ca, cb := couple(t, nodes[0], nodes[1], 0)
+		alone(t, ca, cb)
+		requireNoAllocations(t, nodes[0], nodes[1], size)
+	}
+}

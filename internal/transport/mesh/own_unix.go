@@ -1,0 +1,165 @@
+//go:build unix
+
+package mesh
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownSocket is a socket that the runtime's poller does not know. Who waits for it
+// sleeps in the kernel, and what comes wakes that thread alone. The poller would be
+// woken first, by every segment that comes, and would have to find the goroutine and
+// a thread for it, which takes longer than a short message takes.
+type ownSocket struct {
+	fd     int // in non-blocking mode
+	use    sync.RWMutex
+	closed bool
+}
+
+// Read reads what is there, and waits for something if nothing is.
+func (s *ownSocket) Read(p []byte) (int, error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	for !s.closed {
+		n, err := syscall.Read(s.fd, p)
+		switch {
+		case err == syscall.EAGAIN:
+			s.wait(unix.POLLIN)
+		case err == syscall.EINTR:
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0 && len(p) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
+		}
+	}
+	return 0, net.ErrClosed
+}
+
+// Write writes all of p.
+func (s *ownSocket) Write(p []byte) (n int, err error) {
+	s.use.RLock()
+	defer s.use.RUnlock()
+	for n < len(p) {
+		if s.closed {
+			return n, net.ErrClosed
+		}
+		k, err := syscall.Write(s.fd, p[n:])
+		switch {
+		case err == syscall.EAGAIN:
+			s.wait(unix.POLLOUT)
+		case err == syscall.EINTR:
+		case err != nil:
+			return n, os.NewSyscallError("write", err)
+		default:
+			n += k
+		}
+	}
+	return n, nil
+}
+
+// wait sleeps until the socket is ready for one of the events, has failed, or is shut
+// down. Errors are left to the next use to find.
+func (s *ownSocket) wait(events int16) {
+	p := [1]unix.PollFd{{Fd: int32(s.fd), Events: events}}
+	_, _ = unix.Poll(p[:], -1)
+}
+
+// Close wakes whoever waits and closes the socket when they are gone.
+func (s *ownSocket) Close() error {
+	s.use.RLock()
+	if !s.closed {
+		_ = unix.Shutdown(s.fd, unix.SHUT_RDWR) // fails where the peer was first
+	}
+	s.use.RUnlock()
+	s.use.Lock()
+	defer s.use.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	return os.NewSyscallError("close", unix.Close(s.fd))
+}
+
+// aloneAfter is how many runs in a row must be those of a goroutine alone before the
+// socket leaves the runtime's poller: there and back takes as long as a message.
+const aloneAfter = 8
+
+// Alone is Loner's.
+func (c *tcpConn) Alone(alone bool) {
+	switch {
+	case alone == (c.own != nil):
+		c.lonely = 0
+	case alone:
+		if c.lonely++; c.lonely > aloneAfter && c.mayOwn && c.raw != nil {
+			c.lonely = 0
+			c.move(c.takeOut)
+		}
+	default:
+		c.move(c.giveBack)
+	}
+}
+
+// move changes who waits for the socket. What cannot be changed stays as it is, which
+// costs time and nothing else; so does what is still being sent in the background.
+func (c *tcpConn) move(how func() error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.draining && c.ended() == nil {
+		_ = how()
+	}
+}
+
+// takeOut takes the socket out of the runtime's poller. mu is held.
+func (c *tcpConn) takeOut() error {
+	fd, failed := -1, error(nil)
+	err := c.raw.Control(func(from uintptr) { fd, failed = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0) })
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return err
+	}
+	// The poller forgets a socket when it is closed. The copy keeps it connected.
+	c.own = &ownSocket{fd: fd}
+	_ = c.sock.Close()
+	return nil
+}
+
+// giveBack gives the socket back to the runtime's poller. mu is held.
+func (c *tcpConn) giveBack() error {
+	fd, err := unix.FcntlInt(uintptr(c.own.fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	file := os.NewFile(uintptr(fd), "connection")
+	conn, err := net.FileConn(file) // of another copy
+	_ = file.Close()
+	if err != nil {
+		return err
+	}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		_ = conn.Close()
+		return os.ErrInvalid
+	}
+	raw, err := tcp.SyscallConn()
+	if err == nil {
+		err = tcp.SetKeepAliveConfig(c.t.cfg.keepAlive()) // FileConn had its own idea
+	}
+	if err != nil {
+		_ = conn.Close()
+		return err
+	}
+	c.sock, c.conn, c.raw = tcp, tcp, raw
+	_ = unix.Close(c.own.fd)
+	c.own = nil
+	return nil
+}
