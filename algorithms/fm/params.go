@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -97,9 +96,7 @@ func (p Params) Validate() error {
 	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
 		bad("both VectorCol and FeatureCols are set: set one of them")
 	}
-	if text := p.Task.String(); strings.HasSuffix(text, ")") {
-		bad("%s is none of the package's constants", text)
-	}
+	errs = append(errs, enum.Check(p.Task)...)
 	if p.Factors > maxFactors {
 		bad("Factors is %d: want at most %d", p.Factors, maxFactors)
 	}
@@ -185,33 +182,16 @@ const (
 	Classification
 )
 
-var taskNames = []string{"regression", "classification"}
+var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
 
 // String returns "regression" or "classification".
-func (t Task) String() string {
-	if t < 0 || int(t) >= len(taskNames) {
-		return fmt.Sprintf("Task(%d)", int(t))
-	}
-	return taskNames[t]
-}
+func (t Task) String() string { return tasks.String(t) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (t Task) MarshalText() ([]byte, error) {
-	if t < 0 || int(t) >= len(taskNames) {
-		return nil, fmt.Errorf("%v is none of the package's constants", t)
-	}
-	return []byte(t.String()), nil
-}
+func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (t *Task) UnmarshalText(text []byte) error {
-	i := slices.Index(taskNames, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown task %q: want one of %s", text, strings.Join(taskNames, ", "))
-	}
-	*t = Task(i)
-	return nil
-}
+func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // spreadOf is half the width of the uniform distribution of a standard deviation.
 func spreadOf(deviation float64) float64 { return float64(deviation * math.Sqrt(3)) }

@@ -1,6 +1,10 @@
 package glm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+)
 
 // Family is the distribution of the label.
 type Family int
@@ -20,7 +24,7 @@ const (
 	Tweedie
 )
 
-var familyNames = [...]string{"gaussian", "binomial", "poisson", "gamma", "tweedie"}
+var families = enum.Names[Family]{Type: "Family", What: "family", Names: []string{"gaussian", "binomial", "poisson", "gamma", "tweedie"}}
 
 // Link is what of the mean is linear in the features.
 type Link int
@@ -38,7 +42,7 @@ const (
 	Inverse
 )
 
-var linkNames = [...]string{"auto", "identity", "log", "logit", "inverse"}
+var linkNames = enum.Names[Link]{Type: "Link", What: "link", Names: []string{"auto", "identity", "log", "logit", "inverse"}}
 
 // links are those that make sense of each family, the first by default.
 var links = [...][]Link{
@@ -50,54 +54,26 @@ var links = [...][]Link{
 }
 
 // String returns the name in lower case.
-func (f Family) String() string { return name("Family", int(f), familyNames[:]) }
+func (f Family) String() string { return families.String(f) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (f Family) MarshalText() ([]byte, error) { return marshal(int(f), f.String(), familyNames[:]) }
+func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (f *Family) UnmarshalText(text []byte) error {
-	i, err := unmarshal("family", text, familyNames[:])
-	if err == nil {
-		*f = Family(i)
-	}
-	return err
-}
+func (f *Family) UnmarshalText(text []byte) error { return parse(families, f, text) }
 
 // String returns the name in lower case.
-func (l Link) String() string { return name("Link", int(l), linkNames[:]) }
+func (l Link) String() string { return linkNames.String(l) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (l Link) MarshalText() ([]byte, error) { return marshal(int(l), l.String(), linkNames[:]) }
+func (l Link) MarshalText() ([]byte, error) { return linkNames.Text(l) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (l *Link) UnmarshalText(text []byte) error {
-	i, err := unmarshal("link", text, linkNames[:])
-	if err == nil {
-		*l = Link(i)
-	}
-	return err
-}
+func (l *Link) UnmarshalText(text []byte) error { return parse(linkNames, l, text) }
 
-func name(of string, i int, names []string) string {
-	if i < 0 || i >= len(names) {
-		return fmt.Sprintf("%s(%d)", of, i)
+func parse[T ~int](names enum.Names[T], v *T, text []byte) error {
+	if names.Parse(v, text) != nil {
+		return fmt.Errorf("unknown %s %q: want one of %v", names.What, text, names.Names)
 	}
-	return names[i]
-}
-
-func marshal(i int, text string, names []string) ([]byte, error) {
-	if i < 0 || i >= len(names) {
-		return nil, fmt.Errorf("%s is none of the package's constants", text)
-	}
-	return []byte(text), nil
-}
-
-func unmarshal(what string, text []byte, names []string) (int, error) {
-	for i, name := range names {
-		if name == string(text) {
-			return i, nil
-		}
-	}
-	return 0, fmt.Errorf("unknown %s %q: want one of %v", what, text, names)
+	return nil
 }

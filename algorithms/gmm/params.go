@@ -4,9 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -81,9 +80,7 @@ func (p Params) Validate() error {
 	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
 		bad("both VectorCol and FeatureCols are set: set one of them")
 	}
-	if text := p.Covariance.String(); strings.HasSuffix(text, ")") {
-		bad("%s is none of the package's constants", text)
-	}
+	errs = append(errs, enum.Check(p.Covariance)...)
 	if p.MaxIter < 0 || p.MaxIter > math.MaxInt32-2 {
 		bad("MaxIter is %d: want 1 to %d, or 0 for %d", p.MaxIter, math.MaxInt32-2, defaultMaxIter)
 	}
@@ -195,33 +192,16 @@ const (
 	Tied
 )
 
-var covarianceNames = []string{"full", "diagonal", "spherical", "tied"}
+var covariances = enum.Names[Covariance]{Type: "Covariance", What: "covariance", Names: []string{"full", "diagonal", "spherical", "tied"}}
 
 // String returns "full", "diagonal", "spherical" or "tied".
-func (c Covariance) String() string {
-	if c < 0 || int(c) >= len(covarianceNames) {
-		return fmt.Sprintf("Covariance(%d)", int(c))
-	}
-	return covarianceNames[c]
-}
+func (c Covariance) String() string { return covariances.String(c) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (c Covariance) MarshalText() ([]byte, error) {
-	if c < 0 || int(c) >= len(covarianceNames) {
-		return nil, fmt.Errorf("%v is none of the package's constants", c)
-	}
-	return []byte(c.String()), nil
-}
+func (c Covariance) MarshalText() ([]byte, error) { return covariances.Text(c) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (c *Covariance) UnmarshalText(text []byte) error {
-	i := slices.Index(covarianceNames, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown covariance %q: want one of %s", text, strings.Join(covarianceNames, ", "))
-	}
-	*c = Covariance(i)
-	return nil
-}
+func (c *Covariance) UnmarshalText(text []byte) error { return covariances.Parse(c, text) }
 
 // size returns how many numbers the covariance of a component is, in d dimensions.
 func (c Covariance) size(d int) int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -33,18 +34,16 @@ const (
 	LargestSize
 )
 
-var splitNames = []string{"largest inertia", "largest size"}
+var splits = enum.Names[Split]{Type: "Split", What: "split", Names: []string{"largest inertia", "largest size"}}
 
 // String returns "largest inertia" or "largest size".
-func (s Split) String() string { return enumName("Split", int(s), splitNames) }
+func (s Split) String() string { return splits.String(s) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (s Split) MarshalText() ([]byte, error) { return enumText("Split", int(s), splitNames) }
+func (s Split) MarshalText() ([]byte, error) { return splits.Text(s) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (s *Split) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(s), "split", text, splitNames)
-}
+func (s *Split) UnmarshalText(text []byte) error { return splits.Parse(s, text) }
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p BisectingParams) Validate() error {

@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
 // Params are the parameters of Train. The zero value of each field but VectorCol
@@ -86,11 +87,7 @@ func (p Params) problems() []error {
 	if p.Precision == Single && p.Distance == Cosine {
 		bad("Precision is single and Distance is cosine: single precision needs Euclidean distance")
 	}
-	for _, enum := range []fmt.Stringer{p.Init, p.Distance, p.Precision, p.NonFinite} {
-		if text := enum.String(); strings.HasSuffix(text, ")") {
-			bad("%s is none of the package's constants", text)
-		}
-	}
+	errs = append(errs, enum.Check(p.Init, p.Distance, p.Precision, p.NonFinite)...)
 	if p.WeightCol != "" && p.WeightCol == p.VectorCol {
 		bad("WeightCol and VectorCol are both %q", p.WeightCol)
 	}
@@ -179,18 +176,16 @@ const (
 	Given
 )
 
-var initNames = []string{"k-means||", "random", "k-means++", "given"}
+var inits = enum.Names[Init]{Type: "Init", What: "init", Names: []string{"k-means||", "random", "k-means++", "given"}}
 
 // String returns "k-means||", "random", "k-means++" or "given".
-func (i Init) String() string { return enumName("Init", int(i), initNames) }
+func (i Init) String() string { return inits.String(i) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (i Init) MarshalText() ([]byte, error) { return enumText("Init", int(i), initNames) }
+func (i Init) MarshalText() ([]byte, error) { return inits.Text(i) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (i *Init) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(i), "init", text, initNames)
-}
+func (i *Init) UnmarshalText(text []byte) error { return inits.Parse(i, text) }
 
 // Distance is a measure of distance.
 type Distance int
@@ -207,18 +202,16 @@ const (
 	Cosine
 )
 
-var distanceNames = []string{"euclidean", "cosine"}
+var distances = enum.Names[Distance]{Type: "Distance", What: "distance", Names: []string{"euclidean", "cosine"}}
 
 // String returns "euclidean" or "cosine".
-func (d Distance) String() string { return enumName("Distance", int(d), distanceNames) }
+func (d Distance) String() string { return distances.String(d) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (d Distance) MarshalText() ([]byte, error) { return enumText("Distance", int(d), distanceNames) }
+func (d Distance) MarshalText() ([]byte, error) { return distances.Text(d) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (d *Distance) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(d), "distance", text, distanceNames)
-}
+func (d *Distance) UnmarshalText(text []byte) error { return distances.Parse(d, text) }
 
 // Precision is the precision of rows and distances in training.
 type Precision int
@@ -235,20 +228,16 @@ const (
 	Single
 )
 
-var precisionNames = []string{"double", "single"}
+var precisions = enum.Names[Precision]{Type: "Precision", What: "precision", Names: []string{"double", "single"}}
 
 // String returns "double" or "single".
-func (p Precision) String() string { return enumName("Precision", int(p), precisionNames) }
+func (p Precision) String() string { return precisions.String(p) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (p Precision) MarshalText() ([]byte, error) {
-	return enumText("Precision", int(p), precisionNames)
-}
+func (p Precision) MarshalText() ([]byte, error) { return precisions.Text(p) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (p *Precision) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(p), "precision", text, precisionNames)
-}
+func (p *Precision) UnmarshalText(text []byte) error { return precisions.Parse(p, text) }
 
 // arrowType returns the type of components.
 func (p Precision) arrowType() arrow.DataType {
@@ -270,41 +259,13 @@ const (
 	Skip
 )
 
-var nonFiniteNames = []string{"refuse", "skip"}
+var policies = enum.Names[NonFinite]{Type: "NonFinite", What: "non-finite policy", Names: []string{"refuse", "skip"}}
 
 // String returns "refuse" or "skip".
-func (n NonFinite) String() string { return enumName("NonFinite", int(n), nonFiniteNames) }
+func (n NonFinite) String() string { return policies.String(n) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (n NonFinite) MarshalText() ([]byte, error) {
-	return enumText("NonFinite", int(n), nonFiniteNames)
-}
+func (n NonFinite) MarshalText() ([]byte, error) { return policies.Text(n) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (n *NonFinite) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(n), "non-finite policy", text, nonFiniteNames)
-}
-
-func enumName(kind string, v int, names []string) string {
-	if v < 0 || v >= len(names) {
-		return fmt.Sprintf("%s(%d)", kind, v)
-	}
-	return names[v]
-}
-
-func enumText(kind string, v int, names []string) ([]byte, error) {
-	if v < 0 || v >= len(names) {
-		return nil, fmt.Errorf("%s(%d) is none of the package's constants", kind, v)
-	}
-	return []byte(names[v]), nil
-}
-
-func parseEnum(v *int, what string, text []byte, names []string) error {
-	for i, name := range names {
-		if name == string(text) {
-			*v = i
-			return nil
-		}
-	}
-	return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
-}
+func (n *NonFinite) UnmarshalText(text []byte) error { return policies.Parse(n, text) }

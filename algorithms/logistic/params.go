@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/objective"
@@ -93,33 +94,20 @@ const (
 	Multinomial
 )
 
-var familyNames = [...]string{"auto", "binary", "multinomial"}
+var families = enum.Names[Family]{Type: "Family", What: "family", Names: []string{"auto", "binary", "multinomial"}}
 
 // String returns "auto", "binary" or "multinomial".
-func (f Family) String() string {
-	if f < 0 || int(f) >= len(familyNames) {
-		return fmt.Sprintf("Family(%d)", int(f))
-	}
-	return familyNames[f]
-}
+func (f Family) String() string { return families.String(f) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (f Family) MarshalText() ([]byte, error) {
-	if f < Auto || f > Multinomial {
-		return nil, fmt.Errorf("%v is none of the package's constants", f)
-	}
-	return []byte(f.String()), nil
-}
+func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (f *Family) UnmarshalText(text []byte) error {
-	for i, name := range familyNames {
-		if name == string(text) {
-			*f = Family(i)
-			return nil
-		}
+	if families.Parse(f, text) != nil {
+		return fmt.Errorf("unknown family %q: want auto, binary or multinomial", text)
 	}
-	return fmt.Errorf("unknown family %q: want auto, binary or multinomial", text)
+	return nil
 }
 
 // Names.

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -94,11 +93,7 @@ func (p Params) Validate() error {
 	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
 		bad("both VectorCol and FeatureCols are set: set one of them")
 	}
-	for _, enum := range []fmt.Stringer{p.Task, p.Activation} {
-		if text := enum.String(); strings.HasSuffix(text, ")") {
-			bad("%s is none of the package's constants", text)
-		}
-	}
+	errs = append(errs, enum.Check(p.Task, p.Activation)...)
 	for i, units := range p.Hidden {
 		if units < 1 || units > maxUnits {
 			bad("Hidden[%d] is %d: want 1 to %d units", i, units, maxUnits)
@@ -198,16 +193,16 @@ func (t Task) outputs(classes int) int {
 	return classes
 }
 
-var taskNames = []string{"regression", "classification"}
+var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
 
 // String returns "regression" or "classification".
-func (t Task) String() string { return enumName("Task", int(t), taskNames) }
+func (t Task) String() string { return tasks.String(t) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (t Task) MarshalText() ([]byte, error) { return enumText(int(t), t.String(), taskNames) }
+func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (t *Task) UnmarshalText(text []byte) error { return parseEnum((*int)(t), "task", text, taskNames) }
+func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // Activation is what a hidden unit makes of its sum.
 type Activation int
@@ -221,42 +216,15 @@ const (
 	Logistic
 )
 
-var activationNames = []string{"relu", "tanh", "logistic"}
+var activations = enum.Names[Activation]{Type: "Activation", What: "activation", Names: []string{"relu", "tanh", "logistic"}}
 
 // String returns "relu", "tanh" or "logistic".
-func (a Activation) String() string { return enumName("Activation", int(a), activationNames) }
+func (a Activation) String() string { return activations.String(a) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (a Activation) MarshalText() ([]byte, error) {
-	return enumText(int(a), a.String(), activationNames)
-}
+func (a Activation) MarshalText() ([]byte, error) { return activations.Text(a) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (a *Activation) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(a), "activation", text, activationNames)
-}
-
-func enumName(kind string, v int, names []string) string {
-	if v < 0 || v >= len(names) {
-		return fmt.Sprintf("%s(%d)", kind, v)
-	}
-	return names[v]
-}
-
-func enumText(v int, text string, names []string) ([]byte, error) {
-	if v < 0 || v >= len(names) {
-		return nil, fmt.Errorf("%s is none of the package's constants", text)
-	}
-	return []byte(text), nil
-}
-
-func parseEnum(v *int, what string, text []byte, names []string) error {
-	i := slices.Index(names, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
-	}
-	*v = i
-	return nil
-}
+func (a *Activation) UnmarshalText(text []byte) error { return activations.Parse(a, text) }
 
 func finite(v float64) bool { return v-v == 0 }

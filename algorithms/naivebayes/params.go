@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -79,9 +79,7 @@ func (p Params) Validate() error {
 	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
 		bad("both VectorCol and FeatureCols are set: set one of them")
 	}
-	if text := p.Family.String(); strings.HasSuffix(text, ")") {
-		bad("%s is none of the package's constants", text)
-	}
+	errs = append(errs, enum.Check(p.Family)...)
 	if !(p.Smoothing >= 0 && finite(p.Smoothing)) {
 		bad("Smoothing is %v: want a number above 0, or 0 for %v", p.Smoothing, defaultSmoothing)
 	}
@@ -186,32 +184,15 @@ const (
 	Bernoulli
 )
 
-var familyNames = []string{"gaussian", "multinomial", "complement", "bernoulli"}
+var families = enum.Names[Family]{Type: "Family", What: "family", Names: []string{"gaussian", "multinomial", "complement", "bernoulli"}}
 
 // String returns "gaussian", "multinomial", "complement" or "bernoulli".
-func (f Family) String() string {
-	if f < 0 || int(f) >= len(familyNames) {
-		return fmt.Sprintf("Family(%d)", int(f))
-	}
-	return familyNames[f]
-}
+func (f Family) String() string { return families.String(f) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (f Family) MarshalText() ([]byte, error) {
-	if f < 0 || int(f) >= len(familyNames) {
-		return nil, fmt.Errorf("%v is none of the package's constants", f)
-	}
-	return []byte(f.String()), nil
-}
+func (f Family) MarshalText() ([]byte, error) { return families.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (f *Family) UnmarshalText(text []byte) error {
-	i := slices.Index(familyNames, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown family %q: want one of %s", text, strings.Join(familyNames, ", "))
-	}
-	*f = Family(i)
-	return nil
-}
+func (f *Family) UnmarshalText(text []byte) error { return families.Parse(f, text) }
 
 func finite(v float64) bool { return v-v == 0 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -24,16 +25,16 @@ const (
 	Sparse
 )
 
-var formNames = []string{"automatic", "dense", "sparse"}
+var forms = enum.Names[Form]{Type: "Form", What: "form", Names: []string{"automatic", "dense", "sparse"}}
 
 // String returns "automatic", "dense" or "sparse".
-func (f Form) String() string { return enumName("Form", int(f), formNames) }
+func (f Form) String() string { return forms.String(f) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (f Form) MarshalText() ([]byte, error) { return enumText("Form", int(f), formNames) }
+func (f Form) MarshalText() ([]byte, error) { return forms.Text(f) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (f *Form) UnmarshalText(text []byte) error { return parseEnum((*int)(f), "form", text, formNames) }
+func (f *Form) UnmarshalText(text []byte) error { return forms.Parse(f, text) }
 
 // VectorAssembler makes one vector of the columns of numbers, bools and vectors, in their
 // order. The sizes of vector columns whose type leaves them open are learned from the rows.

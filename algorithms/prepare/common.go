@@ -1,6 +1,7 @@
 package prepare
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
 	"slices"
@@ -265,35 +266,10 @@ func bindColumns(l *model.Layout, columns, outputs []string) (in, out []int, err
 // columnError says in which column something is wrong.
 func columnError(column string, err error) error { return fmt.Errorf("column %q: %w", column, err) }
 
-func enumName(kind string, v int, names []string) string {
-	if v < 0 || v >= len(names) {
-		return fmt.Sprintf("%s(%d)", kind, v)
-	}
-	return names[v]
-}
-
-func enumText(kind string, v int, names []string) ([]byte, error) {
-	if v < 0 || v >= len(names) {
-		return nil, fmt.Errorf("%s(%d) is none of the package's constants", kind, v)
-	}
-	return []byte(names[v]), nil
-}
-
-func parseEnum(v *int, what string, text []byte, names []string) error {
-	i := slices.Index(names, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
-	}
-	*v = i
-	return nil
-}
-
 // checkEnum tells that a constant is none of the package's.
-func checkEnum(v fmt.Stringer) error {
-	if text := v.String(); strings.HasSuffix(text, ")") {
-		return fmt.Errorf("%s is none of the package's constants", text)
-	}
-	return nil
+func checkEnum(v encoding.TextMarshaler) error {
+	_, err := v.MarshalText()
+	return err
 }
 
 // wrong is fmt.Errorf for messages that begin with the name of a field.

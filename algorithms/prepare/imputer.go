@@ -10,6 +10,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -31,18 +32,16 @@ const (
 	Constant
 )
 
-var strategyNames = []string{"mean", "median", "mode", "constant"}
+var strategies = enum.Names[Strategy]{Type: "Strategy", What: "strategy", Names: []string{"mean", "median", "mode", "constant"}}
 
 // String returns "mean", "median", "mode" or "constant".
-func (s Strategy) String() string { return enumName("Strategy", int(s), strategyNames) }
+func (s Strategy) String() string { return strategies.String(s) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (s Strategy) MarshalText() ([]byte, error) { return enumText("Strategy", int(s), strategyNames) }
+func (s Strategy) MarshalText() ([]byte, error) { return strategies.Text(s) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (s *Strategy) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(s), "strategy", text, strategyNames)
-}
+func (s *Strategy) UnmarshalText(text []byte) error { return strategies.Parse(s, text) }
 
 // Imputer puts values in place of missing ones: of null, and of NaN in columns of numbers.
 // Mean and median are for numbers and for dense vectors, whose components are filled each

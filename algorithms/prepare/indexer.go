@@ -9,6 +9,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -25,18 +26,16 @@ const (
 	ValueDescending
 )
 
-var orderNames = []string{"frequency-descending", "value-ascending", "value-descending"}
+var orders = enum.Names[Order]{Type: "Order", What: "order", Names: []string{"frequency-descending", "value-ascending", "value-descending"}}
 
 // String returns "frequency-descending", "value-ascending" or "value-descending".
-func (o Order) String() string { return enumName("Order", int(o), orderNames) }
+func (o Order) String() string { return orders.String(o) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (o Order) MarshalText() ([]byte, error) { return enumText("Order", int(o), orderNames) }
+func (o Order) MarshalText() ([]byte, error) { return orders.Text(o) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (o *Order) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(o), "order", text, orderNames)
-}
+func (o *Order) UnmarshalText(text []byte) error { return orders.Parse(o, text) }
 
 // StringIndexer numbers the distinct values of columns from 0 and puts the numbers, of type
 // int64, in their place. It takes text, numbers, bools and dates.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -23,16 +24,16 @@ const (
 	Max
 )
 
-var normNames = []string{"l2", "l1", "max"}
+var norms = enum.Names[Norm]{Type: "Norm", What: "norm", Names: []string{"l2", "l1", "max"}}
 
 // String returns "l2", "l1" or "max".
-func (n Norm) String() string { return enumName("Norm", int(n), normNames) }
+func (n Norm) String() string { return norms.String(n) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (n Norm) MarshalText() ([]byte, error) { return enumText("Norm", int(n), normNames) }
+func (n Norm) MarshalText() ([]byte, error) { return norms.Text(n) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (n *Norm) UnmarshalText(text []byte) error { return parseEnum((*int)(n), "norm", text, normNames) }
+func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 
 // Normalizer divides each vector by its length, row by row, without learning anything.
 // Vectors of zeros stay as they are, null stays null.

@@ -1,5 +1,7 @@
 package prepare
 
+import "github.com/superstep-ml/superstep/algorithms/internal/enum"
+
 // Unknown says what becomes of a row with a value that a preparation has no place for: one
 // that was not there in training, null, or NaN.
 type Unknown int
@@ -15,15 +17,13 @@ const (
 	Zeros
 )
 
-var unknownNames = []string{"refuse", "keep", "skip", "zeros"}
+var unknowns = enum.Names[Unknown]{Type: "Unknown", What: "policy for unknown values", Names: []string{"refuse", "keep", "skip", "zeros"}}
 
 // String returns "refuse", "keep", "skip" or "zeros".
-func (u Unknown) String() string { return enumName("Unknown", int(u), unknownNames) }
+func (u Unknown) String() string { return unknowns.String(u) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (u Unknown) MarshalText() ([]byte, error) { return enumText("Unknown", int(u), unknownNames) }
+func (u Unknown) MarshalText() ([]byte, error) { return unknowns.Text(u) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (u *Unknown) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(u), "policy for unknown values", text, unknownNames)
-}
+func (u *Unknown) UnmarshalText(text []byte) error { return unknowns.Parse(u, text) }

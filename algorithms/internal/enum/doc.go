@@ -1,0 +1,9 @@
+// Package enum names the constants of parameters: in text, in models' files, and in what is
+// said of a value that is none of them.
+//
+//	var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
+//
+//	func (t Task) String() string                      { return tasks.String(t) }
+//	func (t Task) MarshalText() ([]byte, error)        { return tasks.Text(t) }
+//	func (t *Task) UnmarshalText(text []byte) error    { return tasks.Parse(t, text) }
+package enum

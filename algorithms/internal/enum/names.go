@@ -1,0 +1,56 @@
+package enum
+
+import (
+	"encoding"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names are the names of the constants of a type, which count from 0.
+type Names[T ~int] struct {
+	// Type is the name of the type, such as "Task", and What is what messages call one of its
+	// constants, such as "task".
+	Type, What string
+	// Names are those of the constants, in their order.
+	Names []string
+}
+
+// String returns the name of a constant, as in "Task(7)" for what is none.
+func (n Names[T]) String(v T) string {
+	if !n.has(v) {
+		return fmt.Sprintf("%s(%d)", n.Type, int(v))
+	}
+	return n.Names[v]
+}
+
+// Text returns the name of a constant. What is none is an error.
+func (n Names[T]) Text(v T) ([]byte, error) {
+	if !n.has(v) {
+		return nil, fmt.Errorf("%s is none of the package's constants", n.String(v))
+	}
+	return []byte(n.Names[v]), nil
+}
+
+// Parse sets v to the constant of a name. A name that none has is an error that lists all,
+// and leaves v.
+func (n Names[T]) Parse(v *T, text []byte) error {
+	i := slices.Index(n.Names, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown %s %q: want one of %s", n.What, text, strings.Join(n.Names, ", "))
+	}
+	*v = T(i)
+	return nil
+}
+
+func (n Names[T]) has(v T) bool { return v >= 0 && int(v) < len(n.Names) }
+
+// Check returns the errors about values that are none of the constants of their types.
+func Check(values ...encoding.TextMarshaler) (errs []error) {
+	for _, v := range values {
+		if _, err := v.MarshalText(); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errs
+}
