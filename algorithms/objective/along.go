@@ -7,6 +7,7 @@ const trialRows = 256
 func (e *Evaluator) keep(s *shardRows) {
 	if s.m == nil {
 		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
+		s.probed = e.newProbed(s)
 		e.grow(trialRows)
 	}
 }
@@ -68,6 +69,7 @@ func (e *Evaluator) Gradient(shard int, step float64, out []float64) error {
 // Advance implements optim.LinearEvaluator.
 func (e *Evaluator) Advance(shard int, step float64) error {
 	s := e.at(shard)
+	s.probed.note(step, s.q, e.k)
 	for i, q := range s.q {
 		s.m[i] += float64(step * q)
 	}

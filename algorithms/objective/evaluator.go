@@ -26,6 +26,7 @@ type Evaluator struct {
 
 	context context.Context // of the job; nil: it cannot be ended
 	lo      int
+	total   int // shards of all subtasks
 	shards  []*shardRows
 	longest int // rows of the longest chunk
 
@@ -60,6 +61,7 @@ type shardRows struct {
 	next   []float64 // those that Tighten makes prox
 	mu     float64   // smoothing of a Smooth loss; 0 while it is the first
 	kept   []float64 // of a narrow shard: what its latest pass came to, see Fold
+	probed *probed   // nil where margins are not kept
 }
 
 // cacheBytes is about what a chunk of features may take: half of a first-level cache.

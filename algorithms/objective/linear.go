@@ -75,7 +75,7 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 	}
 	own := ctx.Shards()
 	e.context = ctx.Context()
-	e.lo, e.shards = own.Lo, make([]*shardRows, own.Len())
+	e.lo, e.total, e.shards = own.Lo, ctx.TotalShards(), make([]*shardRows, own.Len())
 	classes, err := l.classFactors(data.Facts)
 	if err != nil {
 		return nil, err

@@ -1,38 +1,150 @@
 package objective
 
-// probeRows is how many rows of a shard, with one margin, are probed.
-const probeRows = 32
+import (
+	"github.com/superstep-ml/superstep/algorithms/optim"
+)
 
-// probeWork is the room for the rows of a shard that are probed.
-type probeWork struct {
+// probeRows is how many rows with one margin are probed in all, about: what they tell of
+// curvature is off by a few hundredths.
+const probeRows = 4096
+
+// probed is what a shard keeps of the rows that are probed.
+type probed struct {
 	rows []int32
-	m, q []float64
+	q    []float64                    // their margins of the direction, row by row
+	past [optim.LatestSteps][]float64 // ... and of the latest steps, a ring
+	next int                          // place of the next step
 }
 
-// Probe implements optim.ProbingEvaluator. The rows are spread over the shard.
-func (e *Evaluator) Probe(shard int, p, steps, out []float64) error {
-	s, w := e.at(shard), &e.probe
-	n := min(s.N, max(1, probeRows/e.k))
-	w.rows = w.rows[:0]
-	for i := range n {
-		w.rows = append(w.rows, int32(i*s.N/n))
+// newProbed chooses the rows, spread over the shard.
+func (e *Evaluator) newProbed(s *shardRows) *probed {
+	n := min(s.N, max(1, probeRows/(e.total*e.k)))
+	p := &probed{rows: make([]int32, n), q: make([]float64, n*e.k)}
+	for i := range p.rows {
+		p.rows[i] = int32(i * s.N / n)
 	}
-	e.point(s, p)
-	for lo := 0; lo < n; lo += s.chunk {
-		chosen := w.rows[lo:min(lo+s.chunk, n)]
-		part := e.gather(s, chosen)
-		w.m, w.q = atLeast(w.m, part.N*e.k), atLeast(w.q, part.N*e.k)
-		for i, row := range chosen {
-			copy(w.m[i*e.k:(i+1)*e.k], s.m[int(row)*e.k:])
+	for i := range p.past {
+		p.past[i] = make([]float64, n*e.k)
+	}
+	return p
+}
+
+// note keeps the margins of a step along the direction whose margins are q.
+func (p *probed) note(step float64, q []float64, k int) {
+	to := p.past[p.next]
+	p.next = (p.next + 1) % len(p.past)
+	for i, row := range p.rows {
+		for a, v := range q[int(row)*k : (int(row)+1)*k] {
+			to[i*k+a] = step * v
 		}
-		e.margins(part.Block, nil, w.q)
-		e.probeSteps(part, steps, out)
-		for i := range part.N {
-			weight := 1.0
-			if part.weight != nil {
-				weight = part.weight[i]
+	}
+}
+
+// margins returns those of the direction, or of the i-th latest step from 1 on.
+func (p *probed) margins(i int) []float64 {
+	if i == 0 {
+		return p.q
+	}
+	return p.past[(p.next-i+len(p.past))%len(p.past)]
+}
+
+// probeWork is the room for the rows of a chunk that are probed.
+type probeWork struct {
+	m, q  []float64
+	curve []float64
+}
+
+// Bend implements optim.ProbingEvaluator.
+func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error {
+	s, w := e.at(shard), &e.probe
+	e.point(s, p)
+	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
+		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
+		part := e.gather(s, chosen)
+		n := part.N
+		e.margins(part.Block, nil, s.probed.q[lo*e.k:(lo+n)*e.k])
+		w.curve = atLeast(w.curve, n*e.k*(e.k+1)/2)
+		e.batch.Curve = w.curve
+		e.lossAt(part, part.Block, 0, e.current(s, chosen))
+		e.batch.Curve = nil
+		at := 0
+		for i := range past + 1 {
+			x := s.probed.margins(i)[lo*e.k : (lo+n)*e.k]
+			for j := range i + 1 {
+				y := s.probed.margins(j)[lo*e.k : (lo+n)*e.k]
+				out[at] = e.addBends(part, x, y, out[at])
+				at++
 			}
-			out[len(steps)] += weight
+		}
+		for i := range n {
+			out[at] += part.of(i)
+		}
+	}
+	return nil
+}
+
+// current writes the margins of some rows of a shard at the current point to the room.
+func (e *Evaluator) current(s *shardRows, chosen []int32) []float64 {
+	w := &e.probe
+	w.m = atLeast(w.m, len(chosen)*e.k)
+	for i, row := range chosen {
+		copy(w.m[i*e.k:(i+1)*e.k], s.m[int(row)*e.k:])
+	}
+	return w.m
+}
+
+// of returns the weight of a row.
+func (s *shardRows) of(i int) float64 {
+	if s.weight == nil {
+		return 1
+	}
+	return s.weight[i]
+}
+
+// addBends adds, for the rows whose curvatures are in the room, weight times the second
+// derivative in the directions of margins x and y, to sum.
+func (e *Evaluator) addBends(part *shardRows, x, y []float64, sum float64) float64 {
+	n := part.N
+	for i := range n {
+		weight := part.of(i)
+		if weight == 0 {
+			continue
+		}
+		var bend float64
+		at := i
+		for a := range e.k {
+			xa, ya := x[i*e.k+a], y[i*e.k+a]
+			for b := range a {
+				both := float64(xa*y[i*e.k+b]) + float64(x[i*e.k+b]*ya)
+				bend += float64(e.probe.curve[at] * both)
+				at += n
+			}
+			bend += float64(e.probe.curve[at] * float64(xa*ya))
+			at += n
+		}
+		sum += float64(weight * bend)
+	}
+	return sum
+}
+
+// Probe implements optim.ProbingEvaluator.
+func (e *Evaluator) Probe(shard int, mix, steps, out []float64) error {
+	s, w := e.at(shard), &e.probe
+	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
+		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
+		part := e.gatherLabels(s, chosen)
+		n := part.N
+		w.q = atLeast(w.q, n*e.k)
+		clear(w.q)
+		for i, c := range mix {
+			for j, q := range s.probed.margins(i)[lo*e.k : (lo+n)*e.k] {
+				w.q[j] += float64(c * q)
+			}
+		}
+		e.current(s, chosen)
+		e.probeSteps(part, steps, out)
+		for i := range n {
+			out[len(steps)] += part.of(i)
 		}
 	}
 	return nil

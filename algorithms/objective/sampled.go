@@ -51,13 +51,8 @@ func (e *Evaluator) EvaluateRows(shard int, indices []int32, v, out []float64) e
 
 // gather copies rows of a shard together.
 func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
-	w := &e.sample
-	room, n := &w.room, len(indices)
-	if w.block.Block == nil {
-		w.block.Block = new(rows.Block)
-	}
-	b := w.block.Block
-	*b = rows.Block{N: n, D: s.D, Columns: s.Columns}
+	part := e.gatherLabels(s, indices)
+	b, room, n := part.Block, &e.sample.room, len(indices)
 	if s.Dense != nil {
 		room.Dense = atLeast(room.Dense, s.chunk*s.D)
 		b.Dense = room.Dense[:n*s.D]
@@ -67,6 +62,18 @@ func (e *Evaluator) gather(s *shardRows, indices []int32) *shardRows {
 	} else {
 		b.Sparse = e.gatherSparse(s, indices)
 	}
+	return part
+}
+
+// gatherLabels copies together what rows of a shard have but features.
+func (e *Evaluator) gatherLabels(s *shardRows, indices []int32) *shardRows {
+	w := &e.sample
+	room := &w.room
+	if w.block.Block == nil {
+		w.block.Block = new(rows.Block)
+	}
+	b := w.block.Block
+	*b = rows.Block{N: len(indices), D: s.D, Columns: s.Columns}
 	b.Label = pick(&room.Label, s.Label, s.chunk, indices)
 	b.Censor = pick(&room.Censor, s.Censor, s.chunk, indices)
 	b.Offset = pick(&room.Offset, s.Offset, s.chunk, indices)

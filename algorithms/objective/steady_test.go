@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -31,6 +32,8 @@ func TestPassesAllocateNothing(t *testing.T) {
 					_ = o.e.Trials(first, steps, out)
 					_ = o.e.Gradient(first, 0.5, out)
 					_ = o.e.Advance(first, 0.5)
+					_ = o.e.Bend(first, v, optim.LatestSteps, out)
+					_ = o.e.Probe(first, v[:1], steps, out)
 					_ = o.e.Hessian(first, v, out)
 					_ = o.e.EvaluateRows(first, indices, v, out)
 					if _, ok := l.loss.(objective.Smooth); ok {

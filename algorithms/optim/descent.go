@@ -14,9 +14,10 @@ import (
 //	combine        the direction from them, or by Cholesky
 //	AllGather      ... of all subtasks
 //	aim            the derivative along it
-//	probe          per shard: along it, a few rows
-//	AllReduce
-//	pace           the first step
+//	repeat         until the first step is known:
+//	  probe          per shard: along it, a few rows
+//	  AllReduce
+//	  pace           the direction, with a share of the latest steps; the first step
 //	repeat         until a point is accepted:
 //	  read rows      per shard: loss and gradient (and second derivatives) at a step
 //	  AllReduce
@@ -49,7 +50,7 @@ type descent struct {
 }
 
 // widely is the number of parameters from which on every subtask keeping the whole history
-// costs more than two more meetings an iteration.
+// costs more than two more meetings an iteration. Nor are latest steps kept from there on.
 const widely = 1 << 16
 
 // mostReads is the largest number of reads of an iteration.
@@ -63,9 +64,10 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 		Add(comqueue.Named("combine", d.combine)).
 		Add(comqueue.AllGather(ownPart, whole)).
 		Add(comqueue.Named("aim", d.aim)).
-		Add(comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe))).
-		Add(comqueue.AllReduce(probes)).
-		Add(comqueue.Named("pace", d.pace)).
+		Add(comqueue.Repeat(mostProbes, d.paced,
+			comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe)),
+			comqueue.AllReduce(probes),
+			comqueue.Named("pace", d.pace))).
 		Add(comqueue.Repeat(mostReads, d.settled,
 			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows))),
 			comqueue.AllReduce(reading),
@@ -150,9 +152,7 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 		copy(w.direction, all)
 	}
 	w.aim()
-	if w.pacing {
-		probes.Put(ctx, w.probes[:len(w.paces)+1])
-	}
+	probes.Put(ctx, w.probes[:w.pacing.length()])
 	return nil
 }
 
@@ -160,20 +160,29 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 // not known.
 func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error {
 	w := working.Get(ctx)
-	if !w.pacing {
-		return nil
-	}
-	return wrap(ctx, w.probing.Probe(shard, w.direction, w.paces, out))
-}
-
-// pace asks for the first step where probing was to tell its scale.
-func (d descent) pace(ctx *comqueue.ComContext) error {
-	w := working.Get(ctx)
-	if w.pacing {
-		w.pace(probes.Get(ctx))
-		probes.Put(ctx, nil)
+	switch p := &w.pacing; p.asks {
+	case theBend:
+		return wrap(ctx, w.probing.Bend(shard, w.direction, p.past(), out))
+	case theSlopes:
+		return wrap(ctx, w.probing.Probe(shard, p.mix[:p.dim], p.paces, out))
 	}
 	return nil
+}
+
+// pace takes what was probed: it asks for more, or for the first step.
+func (d descent) pace(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
+	if w.pacing.asks == noProbe {
+		return nil
+	}
+	w.pace(probes.Get(ctx))
+	probes.Put(ctx, w.probes[:w.pacing.length()])
+	return nil
+}
+
+// paced ends the probes of a superstep.
+func (d descent) paced(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).pacing.asks == noProbe, nil
 }
 
 // readRows evaluates a shard where the iteration asks for it.

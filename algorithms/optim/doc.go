@@ -45,6 +45,11 @@
 // the full step, which is nearly always accepted. So an iteration takes between 1 and
 // 1.2 reads on average; [Result] has the count.
 //
+// How far to go is found by a [ProbingEvaluator] from a few rows, before the read: LBFGS
+// first mixes its direction with the latest steps, by the curvature in the plane of these,
+// which saves a third of the iterations of logistic regression. From 65,536 parameters on it
+// goes along its direction alone.
+//
 // Gradients of shards are buffers as long as the parameters, which are folded up the tree.
 // Of sparse rows they would be zeros nearly everywhere, if there are very many features:
 // an Evaluator that is a [FoldingEvaluator] folds them itself.

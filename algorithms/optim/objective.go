@@ -62,14 +62,23 @@ type LinearEvaluator interface {
 	Advance(shard int, step float64) error
 }
 
-// ProbingEvaluator is a LinearEvaluator that can tell from a few rows of a shard how the
-// loss changes along a direction, which gives the first step of a descent its scale.
+// LatestSteps is how many steps back the plane of a ProbingEvaluator goes.
+const LatestSteps = 3
+
+// ProbingEvaluator is a LinearEvaluator that can tell from a few rows of a shard, which
+// depend on the shard alone, how the loss changes along a direction, and in the plane of it
+// and of the latest steps that Advance has gone. The margins of the direction that Along
+// has set stay as they are.
 type ProbingEvaluator interface {
 	LinearEvaluator
-	// Probe adds for some rows of the shard, which depend on the shard alone, and each step
-	// t, at the current point plus t·p, the derivative by t of Σ weight·loss to out[i], and
-	// Σ weight to out[len(steps)]. The margins of the direction stay as they are.
-	Probe(shard int, p, steps, out []float64) error
+	// Bend sets the direction p, and adds for it and the latest steps, the latest first and
+	// as many as past says, the second derivatives of Σ weight·loss of these rows at the
+	// current point: the lower triangle row by row, and Σ weight behind it.
+	Bend(shard int, p []float64, past int, out []float64) error
+	// Probe adds for each step t along a mixture, of mix[0] times the direction that Bend
+	// has set and mix[i] times the i-th latest step, the derivative by t of Σ weight·loss
+	// of these rows to out[i], and Σ weight to out[len(steps)].
+	Probe(shard int, mix, steps, out []float64) error
 }
 
 // StagedEvaluator is an Evaluator whose losses are a smooth stand-in for others that have

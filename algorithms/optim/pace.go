@@ -9,8 +9,16 @@ import "math"
 // L-BFGS have a natural step, 1, and still the minimum along them is mostly somewhat off:
 // going there, as methods of conjugate gradients do, saves an iteration of six or so, each
 // of which reads all rows.
+//
+// So before rows are read a few of them are probed: for the curvature, which gives a step
+// by Newton's method, and then for the slopes around that step, where the losses are not
+// quadratic.
 
-// farPaces are the steps that are probed along the gradient: none, and powers of 4.
+// nearPaces are the steps that are probed around that of Newton's method.
+var nearPaces = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
+
+// farPaces are those along the gradient where no slope changes its sign among the near
+// ones: none, and powers of 4.
 var farPaces = func() (steps [42]float64) {
 	for i := 1; i < len(steps); i++ {
 		steps[i] = math.Ldexp(1, 2*(i-21))
@@ -18,47 +26,99 @@ var farPaces = func() (steps [42]float64) {
 	return steps
 }()
 
-// nearPaces are those along a direction of L-BFGS.
-var nearPaces = [...]float64{0, 0.25, 0.5, 1, 2, 4, 8}
+// mostProbes is how often rows are probed for a direction at most: for the curvature, near
+// and far.
+const mostProbes = 3
 
-// probe has steps probed along the direction, where the derivative is slope.
-func (w *work) probe(steps []float64, slope float64) {
-	w.pacing, w.paces, w.slope = true, steps, slope
-	w.line = w.penalty.along(w.v, w.direction)
+// probed is what rows are probed for.
+type probed int
+
+const (
+	noProbe   probed = iota
+	theBend          // second derivatives along the direction, and in the plane
+	theSlopes        // the derivatives along the mixture, at the paces
+)
+
+// pacing is what finds the first step along a direction.
+type pacing struct {
+	plane
+	asks        probed
+	paces       []float64
+	scaled      [len(nearPaces)]float64
+	far         bool    // the paces are the far ones
+	slope, bend float64 // of F along the mixture, and of the penalty's derivative
 }
 
-// pace asks for a first step: the one at which the derivative would vanish if all rows
-// changed as those that were probed. sums are their derivatives at the paces, and their
-// weight.
-func (w *work) pace(sums []float64) {
-	w.pacing = false
-	step := w.vanishing(sums)
-	switch {
-	case step > 0 && w.steepest:
-		w.along(step)
-	case w.steepest:
-		w.stride(-w.slope)
-	case step > 0:
-		w.launch(step, math.Inf(1))
-	default:
-		w.launch(1, math.Inf(1))
+// length returns how many numbers a probe gives.
+func (p *pacing) length() int {
+	switch p.asks {
+	case theBend:
+		return triangle(p.dim) + 1
+	case theSlopes:
+		return len(p.paces) + 1
 	}
+	return 0
 }
 
-// vanishing returns a step, between two that were probed, at which the derivative is
-// about 0, or 0 where it does not change its sign among them.
-func (w *work) vanishing(sums []float64) float64 {
-	weight := sums[len(w.paces)]
+// probe has the direction probed, from the curvature on.
+func (w *work) probe() {
+	p := &w.pacing
+	p.asks, p.far = theBend, false
+	p.span(w, !w.steepest)
+}
+
+// pace takes what was probed, and asks for more or for the first step.
+func (w *work) pace(sums []float64) {
+	p := &w.pacing
+	if p.asks == theBend {
+		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
+		p.asks, p.paces, p.scaled = theSlopes, p.scaled[:], nearPaces
+		if w.steepest {
+			// The direction is the gradient itself: its step bears the scale.
+			for i := range p.scaled {
+				p.scaled[i] *= p.mix[0]
+			}
+			if !whole {
+				p.paces, p.far = farPaces[:], true
+			}
+			p.mix[0] = 1
+		}
+		p.slope, p.bend = p.along()
+		return
+	}
+	step := p.vanishing(sums)
+	switch {
+	case step == 0 && w.steepest && !p.far:
+		p.paces, p.far = farPaces[:], true
+		return
+	case step == 0 && w.steepest:
+		w.stride(-p.slope)
+	case step == 0:
+		w.launch(1, math.Inf(1))
+	case w.steepest:
+		w.along(step)
+	default:
+		p.blend(w.direction)
+		w.launch(step, math.Inf(1))
+	}
+	p.asks = noProbe
+}
+
+// vanishing returns the step at which the derivative would vanish if all rows changed as
+// those that were probed; 0 where it does not change its sign among the paces. sums are
+// their derivatives at the paces, and their weight.
+func (p *pacing) vanishing(sums []float64) float64 {
+	weight := sums[len(p.paces)]
 	// What the rows give is the change from the step 0, where the derivative is known: it
 	// may be much smaller there than that of a few rows.
 	derivative := func(i int) float64 {
-		return w.slope + (sums[i]-sums[0])/weight + float64(w.paces[i]*w.line.bend)
+		return p.slope + (sums[i]-sums[0])/weight + float64(p.paces[i]*p.bend)
 	}
 	before := derivative(1)
-	for i := 2; i < len(w.paces) && before < 0; i++ {
+	for i := 2; i < len(p.paces) && before < 0; i++ {
 		d := derivative(i)
 		if !(d < 0) {
-			return root(point{0, 0, w.slope}, point{w.paces[i-1], 0, before}, point{w.paces[i], 0, d})
+			return root(point{0, 0, p.slope}, point{p.paces[i-1], 0, before}, point{p.paces[i], 0, d})
 		}
 		before = d
 	}

@@ -85,6 +85,7 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 	if w.history != nil {
 		w.history.forget()
 	}
+	w.pacing.forget()
 	// A gap that hardly falls is one of minimising too little, which a better stand-in
 	// would only make harder.
 	before := w.gap

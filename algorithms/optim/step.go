@@ -10,14 +10,14 @@ func (w *work) aim() {
 	if w.history != nil && len(w.history.order) == 0 {
 		w.steepest = true // the coefficients say so too, but for the first step
 	}
-	w.pacing = false
+	w.pacing.asks = noProbe
 	if !w.steepest {
 		if w.state.Method == OWLQN {
 			w.enter()
 		}
 		if slope := w.space.dot(w.pseudo, w.direction); slope < 0 && finite(slope) {
 			if w.probing != nil && w.state.Method == LBFGS {
-				w.probe(nearPaces[:], slope)
+				w.probe()
 				return
 			}
 			limit := math.Inf(1)
@@ -39,7 +39,7 @@ func (w *work) aim() {
 		// Wright, equation 3.60).
 		w.launch(w.lastStep*(w.lastSlope/-square), math.Inf(1))
 	case w.probing != nil && square > 0 && finite(square):
-		w.probe(farPaces[:], -square)
+		w.probe()
 	default:
 		w.stride(square)
 	}
@@ -80,6 +80,7 @@ func (w *work) turn() {
 	if w.history != nil {
 		w.history.forget()
 	}
+	w.pacing.forget()
 }
 
 // fail ends the superstep without a step.
@@ -216,6 +217,7 @@ func (w *work) arrive() {
 		if w.history != nil {
 			w.history.push(w.step, w.direction, w.gradient, w.next)
 		}
+		w.pacing.push(w.step, w.direction)
 		w.gradient, w.next = w.next, w.gradient
 		w.lastStep, w.lastSlope = w.step, w.search.d0
 		w.steepest = s.Method == GD

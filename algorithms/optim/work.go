@@ -44,10 +44,8 @@ type work struct {
 	losses   float64 // mean loss at the point read last
 	reads    float64 // of this superstep
 
-	pacing bool      // the first step is still to be found, by probing
-	paces  []float64 // steps to probe
-	slope  float64   // at step 0
-	probes []float64 // room for what is found
+	pacing pacing
+	probes []float64 // room for what is probed
 
 	lastStep, lastSlope float64   // of the iteration before, for GD
 	sums                []float64 // of bounds
@@ -132,6 +130,9 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	if w.probing != nil {
 		w.probes = make([]float64, len(farPaces)+1)
+		if rough, _ := w.Evaluator.(RoughEvaluator); w.state.Method == LBFGS && n < widely && !(rough != nil && rough.Rough()) {
+			w.pacing.prepare(n)
+		}
 	}
 	probes.Put(ctx, nil)
 	beyond.Put(ctx, nil)

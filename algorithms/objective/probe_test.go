@@ -1,0 +1,153 @@
+package objective_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// Of shards with few rows all are probed: then what Bend gives are the products of the
+// directions with the Hessian, and what Probe gives those with gradients.
+func TestProbesAgreeWithDerivatives(t *testing.T) {
+	for _, l := range []kind{kinds()[1], kinds()[2], kinds()[13]} {
+		for _, sparse := range []bool{false, true} {
+			table := tableFor(l, design{sparse: sparse, weighted: true})
+			with(t, table, objective.Linear{Loss: l.loss}, func(o opened) {
+				n := o.e.Len()
+				at := parametersFor(n)
+				axes := make([][]float64, 1+optim.LatestSteps+1) // one step more than is kept
+				for k := range axes {
+					axes[k] = make([]float64, n)
+					for i := range axes[k] {
+						axes[k][i] = 0.1 * float64((i*(k+2)+k)%7-3)
+					}
+				}
+				none := func(f func(shard int) error) {
+					o.sum(t, 0, func(shard int, _ []float64) error { return f(shard) })
+				}
+				out := make([]float64, 1+n)
+				none(func(shard int) error { clear(out); return o.e.Start(shard, at, out) })
+				for k := len(axes) - 1; k > 0; k-- { // the latest step is axis 1
+					none(func(shard int) error { clear(out); return o.e.Along(shard, axes[k], 1, out) })
+					none(func(shard int) error { return o.e.Advance(shard, 0.5) })
+					for i, p := range axes[k] {
+						axes[k][i] = 0.5 * p
+						at[i] += axes[k][i]
+					}
+				}
+				hessian := o.sum(t, 1+n+n*(n+1)/2, func(shard int, out []float64) error { return o.e.Hessian(shard, at, out) })[1+n:]
+				const dim = 1 + optim.LatestSteps
+				bends := o.sum(t, dim*(dim+1)/2+1, func(shard int, out []float64) error {
+					return o.e.Bend(shard, axes[0], optim.LatestSteps, out)
+				})
+				place := 0
+				for a := range dim {
+					for b := range a + 1 {
+						var want, size float64
+						for i := range n {
+							for j := range n {
+								term := axes[a][i] * axes[b][j] * hessian[max(i, j)*(max(i, j)+1)/2+min(i, j)]
+								want += term
+								size += max(term, -term)
+							}
+						}
+						require.InDelta(t, want, bends[place], 1e-11*size, "%v: axes %d and %d", l.loss, a, b)
+						place++
+					}
+				}
+				require.InEpsilon(t, o.e.Weight(), bends[place], 1e-12)
+
+				mix, steps := []float64{0.7, -0.2, 0.3, 0.1}, []float64{0, 0.5, 2}
+				slopes := o.sum(t, len(steps)+1, func(shard int, out []float64) error { return o.e.Probe(shard, mix, steps, out) })
+				for s, step := range steps {
+					point, along := make([]float64, n), make([]float64, n)
+					for i := range point {
+						for a, c := range mix {
+							along[i] += c * axes[a][i]
+						}
+						point[i] = at[i] + step*along[i]
+					}
+					var want, size float64
+					for i, g := range o.evaluate(t, point)[1:] {
+						want += g * along[i]
+						size += max(g*along[i], -g*along[i])
+					}
+					require.InDelta(t, want, slopes[s], 1e-10*size, "%v: step %v", l.loss, step)
+				}
+				require.InEpsilon(t, o.e.Weight(), slopes[len(steps)], 1e-12)
+			})
+		}
+	}
+}
+
+// unprobed hides that an evaluator can probe.
+type unprobed struct{ objective.Linear }
+
+func (o unprobed) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	e, err := o.Linear.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return struct{ optim.LinearEvaluator }{e.(optim.LinearEvaluator)}, nil
+}
+
+// The plane of the latest steps saves iterations on the way to the same optimum.
+func TestPlanesSaveReads(t *testing.T) {
+	table := trial.Gaussian(8, 3000, 60)
+	for i := range table.N {
+		var m float64
+		for j, x := range table.X[i*60 : (i+1)*60] {
+			m += x * float64(j%9-4) / 8
+		}
+		label := 0.0
+		if m+2*table.X[(i*61)%(60*table.N)] > 0 {
+			label = 1
+		}
+		table.Label = append(table.Label, label)
+	}
+	result := func(hide bool) (found optim.Result) {
+		r := trial.Run(t, func(b *engine.Builder) {
+			checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), rows.ClassLabel)
+			require.NoError(t, err)
+			l := objective.Linear{Table: checked, Loss: objective.Logistic{}}
+			p := optim.Problem{
+				Name: "fit", Init: checked.Init, Objective: l,
+				Settings: optim.Settings{Method: optim.LBFGS, L2: 1e-3, Tol: 1e-9},
+				Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
+					text, err := json.Marshal(optim.ResultOf(ctx))
+					return []string{string(text)}, err
+				}),
+			}
+			if hide {
+				p.Objective = unprobed{l}
+			}
+			operators.Collect(b, "fit", optim.Minimize(b, p))
+		})
+		text, err := engine.Rows[string](r, "fit")
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal([]byte(text[0]), &found))
+		return found
+	}
+	probed, not := result(false), result(true)
+	require.True(t, probed.Converged)
+	require.InEpsilon(t, not.Loss, probed.Loss, 1e-12)
+	require.Less(t, probed.Reads, not.Reads)
+	close := func(r optim.Result) int {
+		for i, it := range r.Record {
+			if it.Loss <= r.Loss*(1+1e-6) {
+				return i
+			}
+		}
+		return -1
+	}
+	require.Less(t, close(probed), close(not))
+}

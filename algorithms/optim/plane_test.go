@@ -1,0 +1,109 @@
+package optim
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestPlaneIsLeast: of a quadratic function the mixture is the minimum over the plane:
+// there the gradient is orthogonal to every axis. Steps that add nothing to those before
+// change nothing.
+func TestPlaneIsLeast(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		n, steps := rapid.IntRange(4, 9).Draw(r, "n"), rapid.IntRange(0, LatestSteps).Draw(r, "steps")
+		twice := steps > 1 && rapid.Bool().Draw(r, "twice")
+		number := rapid.Float64Range(-2, 2)
+		vector := func(name string) []float64 { return rapid.SliceOfN(number, n, n).Draw(r, name) }
+		// F = ½·Σ h·x² + g·x over the losses, of rows of weight 3, and ½·l2·Σ x².
+		h, g := rapid.SliceOfN(rapid.Float64Range(0.5, 4), n, n).Draw(r, "bend"), vector("gradient")
+		const l2 = 0.25
+		space := newBlocks(n, 4)
+		factors := make([]float64, n)
+		for i := range factors {
+			factors[i] = 1
+		}
+		w := &work{training: &training{
+			evaluation: &evaluation{n: n, factors: factors}, space: space,
+			penalty: penalty{l2: l2, factors: factors, space: &space},
+		}, pseudo: g, direction: make([]float64, n)}
+		for i := range g {
+			w.direction[i] = -g[i]
+		}
+		p := &w.pacing.plane
+		p.prepare(n)
+		var kept [][]float64
+		for k := range steps {
+			s := vector("step")
+			if twice && k == 1 {
+				s = kept[0]
+			}
+			kept = append(kept, s)
+			p.push(2, s)
+		}
+		p.span(w, true)
+		require.Equal(t, steps, p.past())
+		axes := [][]float64{append([]float64(nil), w.direction...)}
+		for k := range kept {
+			s := append([]float64(nil), kept[len(kept)-1-k]...)
+			for i := range s {
+				s[i] *= 2
+			}
+			axes = append(axes, s)
+		}
+		sums := make([]float64, 0, 10)
+		for i, x := range axes {
+			for _, y := range axes[:i+1] {
+				var sum float64
+				for j := range h {
+					sum += 3 * h[j] * x[j] * y[j]
+				}
+				sums = append(sums, sum)
+			}
+		}
+		var size float64
+		for _, v := range g {
+			size += v * v
+		}
+		if size < 1e-2 || !p.solve(sums, 3) {
+			require.LessOrEqual(t, size, 1.0, "there is a minimum")
+			return
+		}
+		slope, bend := p.along()
+		p.blend(w.direction)
+		var wantSlope, wantBend float64
+		for i, x := range w.direction {
+			wantSlope += g[i] * x
+			wantBend += l2 * x * x
+		}
+		require.InDelta(t, wantSlope, slope, 1e-9*(1+size))
+		require.InDelta(t, wantBend, bend, 1e-9*(1+size))
+		for k, axis := range axes {
+			var along, most float64
+			for i, x := range w.direction {
+				term := (g[i] + (h[i]+l2)*x) * axis[i]
+				along += term
+				most += max(term, -term)
+			}
+			require.InDelta(t, 0, along, 1e-6*(1e-3+most), "axis %d", k)
+		}
+	})
+}
+
+// A plane without curvature, or one of numbers that are none, leaves the direction alone.
+func TestPlaneWithoutMinimum(t *testing.T) {
+	for _, bend := range []float64{0, -1, math.NaN(), math.Inf(1)} {
+		p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
+		require.False(t, p.solve([]float64{bend, 0, 1}, 1), "%v", bend)
+		require.Equal(t, [mostPlane]float64{1}, p.mix)
+	}
+	// Where a step has none, the direction goes by its own.
+	p := plane{dim: 2, slopes: [mostPlane]float64{-1, 0.5}}
+	require.True(t, p.solve([]float64{4, 0, 0}, 1))
+	require.Equal(t, [mostPlane]float64{0.25}, p.mix)
+	// Nor does a mixture lead upwards, as here it would without the direction.
+	p = plane{dim: 2, slopes: [mostPlane]float64{1, 0}}
+	require.False(t, p.solve([]float64{1, 0, 1}, 1))
+}
