@@ -50,16 +50,6 @@ func newBundler(p *plan, features []Feature, missing []int64, parts []packed, ro
 	return b
 }
 
-// entries calls do with the entries of a feature in a part that are stored.
-func (f *Feature) entries(p *packed, do func(row int32)) {
-	_, rows, values := p.entries(int32(f.Number))
-	for i, x := range values {
-		if f.Bin(x) != f.Implicit {
-			do(rows[i])
-		}
-	}
-}
-
 func (b *bundler) countLength() int {
 	if b.plan.kind != sparseRows {
 		return 0
@@ -70,8 +60,15 @@ func (b *bundler) countLength() int {
 // count adds the rows in which each feature is stored.
 func (b *bundler) count(out []int64) {
 	for i := range out {
+		f := &b.features[i]
+		implicit := newImplicit(f)
 		for k := range b.parts {
-			b.features[i].entries(&b.parts[k], func(int32) { out[i]++ })
+			_, _, values := b.parts[k].entries(int32(f.Number))
+			for _, x := range values {
+				if !implicit.has(x) {
+					out[i]++
+				}
+			}
 		}
 	}
 }
@@ -154,10 +151,11 @@ func (b *bundler) meet(out []int64) {
 func (b *bundler) storedIn(p *packed, from []int32, hi int32, dst []uint64) []uint64 {
 	for i, number := range b.window() {
 		f := &b.features[number]
+		implicit := newImplicit(f)
 		_, rows, values := p.entries(int32(f.Number))
 		at := from[i]
 		for ; int(at) < len(rows) && rows[at] < hi; at++ {
-			if f.Bin(values[at]) != f.Implicit {
+			if !implicit.has(values[at]) {
 				dst = append(dst, uint64(i)<<32|uint64(uint32(rows[at])))
 			}
 		}

@@ -232,37 +232,64 @@ func entriesIn(f *Feature, parts []packed) (n int) {
 	return n
 }
 
-// list makes the rows' slots of the features that have no column.
+// list makes the rows' slots of the features that have no column: first the bins of all
+// entries, feature by feature, then, shard by shard so that its rows stay in the cache, the
+// slots.
 func (d *Data) list(p *plan, parts []packed) {
-	var loose []*Feature
+	var loose []*Feature // in the order of their slots
 	for i := range d.Layout.Features {
 		if f := &d.Layout.Features[i]; f.Slot >= d.Layout.ColumnSlots {
 			loose = append(loose, f)
 		}
 	}
+	numbers := make([][]byte, len(parts))
+	for k := range parts {
+		numbers[k] = make([]byte, len(parts[k].values))
+	}
 	ptr := make([]int64, d.Rows+1)
-	each := func(do func(row int, slot uint32)) {
-		for _, f := range loose { // in the order of their slots
-			one := newBinner(f, entriesIn(f, parts))
-			for k := range parts {
-				_, rows, values := parts[k].entries(int32(f.Number))
-				for e, x := range values {
-					if bin := int(one.bin(x)); bin != f.Implicit {
-						do(d.Shards[k].First+int(rows[e]), uint32(f.SlotOf(bin)))
-					}
+	for _, f := range loose {
+		one, implicit := newBinner(f, entriesIn(f, parts)), byte(f.Implicit)
+		for k := range parts {
+			at, rows, values := parts[k].entries(int32(f.Number))
+			if at < 0 {
+				continue
+			}
+			bin := numbers[k][parts[k].start[at]:][:len(values)]
+			one.fill(bin, 1, values)
+			count := ptr[d.Shards[k].First+1:][:d.Shards[k].Rows]
+			for e, b := range bin {
+				if b != implicit {
+					count[rows[e]]++
 				}
 			}
 		}
 	}
-	each(func(row int, _ uint32) { ptr[row+1]++ })
 	for r := range d.Rows {
 		ptr[r+1] += ptr[r]
 	}
 	slots := make([]uint32, ptr[d.Rows])
-	next := append([]int64(nil), ptr[:d.Rows]...)
-	each(func(row int, slot uint32) {
-		slots[next[row]] = slot
-		next[row]++
-	})
+	var next []int64
+	for k := range parts {
+		next = append(next[:0], ptr[d.Shards[k].First:][:d.Shards[k].Rows]...)
+		for _, f := range loose {
+			at, rows, values := parts[k].entries(int32(f.Number))
+			if at < 0 {
+				continue
+			}
+			implicit, slot := byte(f.Implicit), uint32(f.Slot)
+			for e, b := range numbers[k][parts[k].start[at]:][:len(values)] {
+				if b == implicit {
+					continue
+				}
+				to := slot + uint32(b)
+				if b > implicit {
+					to--
+				}
+				row := rows[e]
+				slots[next[row]] = to
+				next[row]++
+			}
+		}
+	}
 	d.Sparse = Sparse{RowPtr: ptr, Slots: slots}
 }

@@ -46,6 +46,34 @@ func (f *Feature) Bin(x float32) int {
 	return min(lo, f.Bins) // a feature that was always missing has no bin but that
 }
 
+// implicit tells which values are in a feature's implicit bin, which a look at two cuts tells
+// of most features.
+type implicit struct {
+	feature *Feature
+	lo, hi  float32 // values from lo up to but without hi
+	ranged  bool
+}
+
+func newImplicit(f *Feature) implicit {
+	b := implicit{feature: f, lo: float32(math.Inf(-1)), hi: float32(math.Inf(1))}
+	b.ranged = !f.Categorical && f.Implicit >= 0 && f.Implicit < f.Bins
+	if b.ranged && f.Implicit > 0 {
+		b.lo = f.Cuts[f.Implicit-1]
+	}
+	if b.ranged && f.Implicit < len(f.Cuts) {
+		b.hi = f.Cuts[f.Implicit]
+	}
+	return b
+}
+
+// has tells whether a value that Single gave is in the implicit bin.
+func (b *implicit) has(x float32) bool {
+	if b.ranged {
+		return x >= b.lo && x < b.hi // NaN is not
+	}
+	return b.feature.Bin(x) == b.feature.Implicit
+}
+
 func (f *Feature) categoryBin(x float32) int {
 	if !(x >= 0 && x <= MaxCategory) || x != float32(int32(x)) {
 		return f.Bins
