@@ -26,6 +26,11 @@ import (
 //go:embed peers.py
 var peersScript string
 
+// sparkScript trains with Spark MLlib and prints an outcome.
+//
+//go:embed spark.py
+var sparkScript string
+
 // task is what a contestant of ours is to do.
 type task struct {
 	Dir     string

@@ -1,9 +1,10 @@
-// Command trees compares gradient boosting on this engine with XGBoost's and LightGBM's, and
-// random forests with scikit-learn's: time and memory of training, time of prediction, and
-// what the models are worth on other rows.
+// Command trees compares gradient boosting on this engine with XGBoost's, LightGBM's and Spark
+// MLlib's, and random forests with scikit-learn's: time and memory of training, time of
+// prediction, and what the models are worth on other rows.
 //
 //	go run ./bench/trees --python /path/to/python
 //	go run ./bench/trees --python /path/to/python --problem dense --rounds 5
+//	go run ./bench/trees --python /path/to/python --problem dense --scale 0.1 --trees 20 --spark
 //	go run ./bench/trees --problem sparse --scale 0.1     # ours alone, on a part of the rows
 //
 // # What is compared
@@ -13,6 +14,10 @@
 //     is 0 for LightGBM and ours and missing for XGBoost, which cannot do otherwise;
 //   - leafwise, sparse-leafwise: the same rows, with trees of 255 leaves, the best leaf first;
 //   - forest: 100,000 rows of 28 features, 100 trees without a limit.
+//
+// With --spark the GBTClassifier of Spark MLlib in local mode takes part where trees grow by
+// depth. Its rows are cached before the clock starts, it has no penalty and takes its first tree
+// whole, and what memory it takes is not known.
 //
 // Labels are 0 and 1, the loss is logistic. All have 255 bins, the learning rate 0.1, an L2
 // penalty of 1, a least sum of hessians of 1 and no other limit. Each contestant runs with one

@@ -22,6 +22,7 @@ import (
 type options struct {
 	Python  string   `help:"A Python that has xgboost, lightgbm and scikit-learn; without one ours runs alone." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, leafwise, sparse-leafwise, forest." enum:"dense,sparse,leafwise,sparse-leafwise,forest" default:"dense,sparse,leafwise,sparse-leafwise,forest"`
+	Spark   bool     `help:"Run Spark MLlib, too, where trees grow by depth: the Python must have pyspark, and there must be Java."`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Trees   int      `help:"Trees, or rounds of boosting." default:"100"`
 	Threads []int    `help:"Numbers of threads to run with." default:"1,2"`
@@ -52,11 +53,14 @@ var problems = []problem{
 	{"forest", rawrows.Layout{Rows: 100_000, Features: 28}, inForest},
 }
 
+// sparkLibrary stands for Spark MLlib.
+const sparkLibrary = "spark"
+
 // outcome is what a contestant did, in seconds and bytes.
 type outcome struct {
 	Train   float64 `json:"train"`
 	Predict float64 `json:"predict"`
-	Peak    int64   `json:"peak"`
+	Peak    int64   `json:"peak"` // 0 where not known
 	LogLoss float64 `json:"log_loss"`
 	AUC     float64 `json:"auc"`
 }
@@ -121,6 +125,9 @@ func (o *options) lines(p problem) []*line {
 		libraries = append(libraries, "scikit-learn")
 	default:
 		libraries = append(libraries, "xgboost", "lightgbm")
+		if o.Spark && p.Policy == byDepth {
+			libraries = append(libraries, sparkLibrary)
+		}
 	}
 	var all []*line
 	for _, threads := range o.Threads {
@@ -178,7 +185,10 @@ func runChild(text string, w io.Writer) error {
 // runLine runs a contestant in a process of its own.
 func (o *options) runLine(l *line, p problem, dir string) (got outcome, err error) {
 	var child *exec.Cmd
-	if l.Library != "" {
+	if l.Library == sparkLibrary {
+		child = exec.Command(o.Python, "-c", sparkScript, dir, strconv.Itoa(p.Layout.Rows), strconv.Itoa(p.Layout.Features), strconv.Itoa(p.Layout.PerRow),
+			strconv.Itoa(l.Threads), strconv.Itoa(o.Trees))
+	} else if l.Library != "" {
 		child = exec.Command(o.Python, "-c", peersScript, dir, strconv.Itoa(p.Layout.Rows), strconv.Itoa(p.Layout.Features), strconv.Itoa(p.Layout.PerRow),
 			l.Library, strconv.Itoa(l.Threads), strconv.Itoa(o.Trees), p.Policy)
 		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads))
@@ -223,8 +233,12 @@ func print(w io.Writer, p problem, trees int, all []*line) error {
 		memory, memoryRatio := column(func(o outcome) float64 { return float64(o.Peak) })
 		predict, predictRatio := column(func(o outcome) float64 { return o.Predict })
 		best := slices.MinFunc(l.Rounds, func(a, b outcome) int { return int(math.Copysign(1, a.Train-b.Train)) }).Train
-		fmt.Fprintf(tw, "%s\t%.3f s\t%.3f s\t%.2f\t%.0f MB\t%.2f\t%.3f s\t%.2f\t%.5f\t%.5f\t\n", l.title(),
-			train, best, trainRatio, memory/1e6, memoryRatio, predict, predictRatio, l.Rounds[0].LogLoss, l.Rounds[0].AUC)
+		peak := "–\t–"
+		if memory != 0 {
+			peak = fmt.Sprintf("%.0f MB\t%.2f", memory/1e6, memoryRatio)
+		}
+		fmt.Fprintf(tw, "%s\t%.3f s\t%.3f s\t%.2f\t%s\t%.3f s\t%.2f\t%.5f\t%.5f\t\n", l.title(),
+			train, best, trainRatio, peak, predict, predictRatio, l.Rounds[0].LogLoss, l.Rounds[0].AUC)
 	}
 	if err := tw.Flush(); err != nil {
 		return err

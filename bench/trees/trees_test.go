@@ -66,6 +66,9 @@ func TestTable(t *testing.T) {
 	o.Python, o.Threads = "python3", []int{1, 2}
 	require.Len(t, o.lines(problems[0]), 6)
 	require.Len(t, o.lines(problems[4]), 4)
+	o.Spark = true
+	require.Len(t, o.lines(problems[0]), 8)
+	require.Len(t, o.lines(problems[2]), 6)
 	o.Rounds = 0
 	require.Error(t, compare(&o, &out, io.Discard))
 	o.Rounds, o.Threads = 1, nil
