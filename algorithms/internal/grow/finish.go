@@ -137,7 +137,8 @@ func (s *State) describe(to *tree.Node, t *tree.Tree, p *split) {
 }
 
 // numbering lists the nodes in the order of the tree: level by level, or, where trees grow
-// leaf by leaf, pair by pair as one split after the other makes them.
+// leaf by leaf, pair by pair as one split after the other makes them. There it undoes splits
+// that are not of the tree.
 func (s *State) numbering(j *job, out []int32) []int32 {
 	out = append(out, 0)
 	if !s.p.LeafWise {
@@ -148,17 +149,45 @@ func (s *State) numbering(j *job, out []int32) []int32 {
 		}
 		return out
 	}
-	q := &j.queue
+	q, most := &j.queue, math.MaxInt
+	if s.p.MaxLeaves > 0 {
+		most = 2*s.p.MaxLeaves - 1
+	}
 	q.nodes = q.nodes[:0]
 	for next := int32(0); ; next = q.pop() {
-		if left := j.nodes[next].left; left != 0 {
+		switch left := j.nodes[next].left; {
+		case left != 0 && len(out) < most:
 			out = append(out, left, left+1)
 			q.follow(next)
+		case left != 0:
+			s.undo(j, next)
 		}
 		if len(q.nodes) == 0 {
 			return out
 		}
 	}
+}
+
+// undo makes a node a leaf again, with its rows in ascending order.
+func (s *State) undo(j *job, n int32) {
+	v := &j.nodes[n]
+	if v.left == 0 {
+		return
+	}
+	s.undo(j, v.left)
+	s.undo(j, v.left+1)
+	rows := j.list(n)
+	s.spare = append(s.spare[:0], rows...)
+	cut := j.nodes[v.left].rows
+	left, right := s.spare[:cut], s.spare[cut:]
+	for i := range rows {
+		if len(right) == 0 || len(left) > 0 && left[0] <= right[0] {
+			rows[i], left = left[0], left[1:]
+		} else {
+			rows[i], right = right[0], right[1:]
+		}
+	}
+	v.left = 0
 }
 
 // Grown returns tree k of the batch. It is the caller's, and the State forgets it at the

@@ -37,12 +37,26 @@ type job struct {
 	// Leaf by leaf: what waits for its turn, split or open, and how many had theirs.
 	queue splitQueue
 	turns int
+	last  bool // all splits of the tree are made
 
 	draws    draws
 	features []int32   // that the tree looks at
 	levels   [][]int32 // that each level looks at; nil where all of them
 
 	grown Grown
+}
+
+// takeTurns gives the leaves that are split already their turns, as long as there are leaves
+// left. What waits is then headed by one that is still to be split.
+func (j *job) takeTurns(maxLeaves int) {
+	q := &j.queue
+	if len(q.nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
+		q.push(0)
+	}
+	for len(q.nodes) > 0 && j.turns < maxLeaves-1 && j.nodes[q.nodes[0]].left != 0 {
+		q.follow(q.pop())
+		j.turns++
+	}
 }
 
 // before tells which of two open leaves is split first: that of larger gain, then the one
@@ -56,6 +70,10 @@ func (j *job) before(x, y int32) bool {
 		return a.depth < b.depth
 	case a.path != b.path:
 		return a.path < b.path
+	}
+	for a.parent != b.parent { // the paths of more than 64 splits end alike
+		x, y = a.parent, b.parent
+		a, b = &j.nodes[x], &j.nodes[y]
 	}
 	return x < y
 }

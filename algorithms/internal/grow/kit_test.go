@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -251,9 +252,13 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 		if ctx.StepNo() < rounds {
 			return nil
 		}
+		var unsorted error
 		for k := range x.trees {
 			copy(out.leaves[k][own.Lo:own.Hi], s.Leaves(k, nil))
 			s.EachLeaf(k, func(node int32, rows []int32) {
+				if !slices.IsSorted(rows) {
+					unsorted = fmt.Errorf("the rows of leaf %d of tree %d are not in order: %v", node, k, rows)
+				}
 				for _, r := range rows {
 					out.bags[k][node] = append(out.bags[k][node], r+int32(own.Lo))
 				}
@@ -267,7 +272,7 @@ func (x *problem) run(t *testing.T, params Params, l *bins.Layout, p int, rounds
 				}
 			}
 		}
-		return nil
+		return unsorted
 	}
 	result := trial.Run(t, func(b *engine.Builder) {
 		q := comqueue.New(b, "growth").Add(begin)

@@ -255,34 +255,48 @@ func (s *State) pick(j *job) {
 }
 
 // pickFirst picks the leaf of largest gain of those that there would be if leaves were
-// split one at a time, and the next ones only if there are leaves enough for them even if
-// the subtrees of all leaves before become as large as they can. So the tree is that of
-// one leaf at a time, though leaves may be split before it is their turn; their children
-// wait until it is.
+// split one at a time, and the next ones if there are leaves enough for them even if the
+// subtrees of all leaves before become as large as they can. Where each pass costs a round of
+// communication, it also picks those that it takes if the leaves before have no children that
+// are worth more, of as many splits as come next of those that are left, in part. The tree is
+// that of one leaf at a time in any case: children wait until it is their parent's turn, and
+// splits whose turn never comes are undone (see numbering).
 func (s *State) pickFirst(j *job) {
-	q := &j.queue
-	if len(q.nodes) == 0 && j.turns == 0 && (j.nodes[0].open || j.nodes[0].left != 0) {
-		q.push(0)
-	}
-	for len(q.nodes) > 0 && j.nodes[q.nodes[0]].left != 0 {
-		q.follow(q.pop())
-		j.turns++
-	}
+	j.takeTurns(s.p.MaxLeaves)
 	budget := int64(s.p.MaxLeaves - 1 - j.turns)
-	s.looked = s.looked[:0]
-	for need := int64(0); len(q.nodes) > 0 && need < budget; {
-		n := q.pop()
-		s.looked = append(s.looked, n)
-		if j.nodes[n].left == 0 {
-			s.picked = append(s.picked, n)
+	ahead := int64(0)
+	if !s.alone() {
+		ahead = min(budget/aheadShare, int64(s.mostOf(aheadBytes)))
+	}
+	q := splitQueue{j, append(s.looked[:0], j.queue.nodes...)}
+	need, certain := int64(0), int64(0) // splits that may come first, and those that are of the tree
+	for turn := int64(0); len(q.nodes) > 0 && (need < budget || turn < ahead); turn++ {
+		if need < budget {
+			certain++
 		}
+		n := q.pop()
+		if j.nodes[n].left != 0 {
+			q.follow(n)
+			need++
+			continue
+		}
+		s.picked = append(s.picked, n)
 		need += j.splits(n, &s.p)
 	}
-	for _, n := range s.looked {
-		q.push(n)
-	}
+	j.last = certain == budget
+	s.looked = q.nodes
 	slices.Sort(s.picked)
 }
+
+const (
+	// aheadShare is the part of the splits that are left which are made at a time, before it
+	// is known what comes first. The larger it is the fewer passes there are, and the more
+	// splits are made that are undone.
+	aheadShare = 4
+	// aheadBytes bounds the histograms for such splits: where they are large a pass costs no
+	// more than they do.
+	aheadBytes = 4 << 20
+)
 
 // split gives a node its children and sends its rows there.
 func (s *State) split(j *job, n int32) {
@@ -353,6 +367,12 @@ func (s *State) endIfDone() {
 		return
 	}
 	for _, j := range s.active() {
+		if s.p.LeafWise && s.p.MaxLeaves > 0 {
+			if j.takeTurns(s.p.MaxLeaves); j.turns < s.p.MaxLeaves-1 && len(j.queue.nodes) > 0 {
+				return
+			}
+			continue
+		}
 		if s.p.MaxLeaves > 0 && j.leaves >= s.p.MaxLeaves {
 			continue
 		}
@@ -394,7 +414,7 @@ func (s *State) worthLooking(j *job, n int32) bool {
 	if s.p.MaxDepth >= 0 && int(v.depth) >= s.p.MaxDepth || v.count < 2*int64(s.p.minRows()) {
 		return false
 	}
-	if s.p.MaxLeaves > 0 && j.leaves >= s.p.MaxLeaves {
+	if s.p.LeafWise && j.last || !s.p.LeafWise && s.p.MaxLeaves > 0 && j.leaves >= s.p.MaxLeaves {
 		return false
 	}
 	sums := j.total(n, s.width)

@@ -202,7 +202,7 @@ func (s *State) Begin(b Batch) {
 		}
 		j.nodes, j.totals, j.leaves = j.nodes[:0], j.totals[:0], 0
 		j.bagged, j.listed, j.most = false, false, 1
-		j.queue, j.turns = splitQueue{j, j.queue.nodes[:0]}, 0
+		j.queue, j.turns, j.last = splitQueue{j, j.queue.nodes[:0]}, 0, s.p.MaxLeaves == 1
 		s.drawFeatures(j)
 	}
 	s.pending, s.building, s.splits, s.kept = s.pending[:0], s.building[:0], s.splits[:0], 0
