@@ -10,6 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
@@ -144,4 +145,31 @@ func TestPackedPairsLoseNothing(t *testing.T) {
 	require.Less(t, fine, 0.65, "boosting has learnt something")
 	require.NotEqual(t, fine, packed, "the two are told apart")
 	require.InEpsilon(t, fine, packed, 1e-4)
+}
+
+// BenchmarkRoute reports the time in which the rows of another dataset, 1,000,000 of 28
+// features, find their leaves in a tree of depth 6 and in one of 255 leaves.
+func BenchmarkRoute(b *testing.B) {
+	data, _ := boostRows(1_000_000, 28)
+	for _, leaves := range []int{64, 255} {
+		g, out, r := randomTree(data, leaves), []int32(nil), router{}
+		b.Run(fmt.Sprintf("leaves=%d", leaves), func(b *testing.B) {
+			for b.Loop() {
+				out = r.route(g, data, out)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(data.Rows), "ns/row")
+		})
+	}
+}
+
+// randomTree splits, breadth first, by random features in the middle of their bins.
+func randomTree(data *bins.Data, leaves int) *Grown {
+	rng := rand.New(rand.NewPCG(5, 6))
+	n := 2*leaves - 1
+	g := &Grown{Tree: tree.Tree{Nodes: make([]tree.Node, n)}, rules: make([]rule, n)}
+	for i := 0; 2*i+2 < n; i++ {
+		g.Tree.Nodes[i].Left, g.Tree.Nodes[i].Right = int32(2*i+1), int32(2*i+2)
+		g.rules[i] = rule{feature: int32(rng.IntN(len(data.Layout.Features))), place: 100 + int32(rng.IntN(50))}
+	}
+	return g
 }

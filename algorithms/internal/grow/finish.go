@@ -3,7 +3,6 @@ package grow
 import (
 	"math"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -244,59 +243,4 @@ func (s *State) spread(g *Grown, node int32, rows, out []int32) {
 	left := s.partition(&g.rules[node], rows)
 	s.spread(g, v.Left, rows[:left], out)
 	s.spread(g, v.Right, rows[left:], out)
-}
-
-// Route writes to out the node of tree k where each row of a dataset ends; see Grown.Route.
-func (s *State) Route(k int, d *bins.Data, out []int32) []int32 {
-	return s.active()[k].grown.Route(d, nil, out)
-}
-
-// Route writes to out the node where each of the listed rows of a dataset ends, which was
-// binned as the training data; nil rows stand for all.
-func (g *Grown) Route(d *bins.Data, rows []int32, out []int32) []int32 {
-	n := len(rows)
-	if rows == nil {
-		n = d.Rows
-	}
-	out = sized(out, n)
-	tables := make([][256]byte, len(g.rules))
-	for i := range g.rules {
-		if node := &g.Tree.Nodes[i]; node.Left != 0 && d.Layout.Features[g.rules[i].feature].Column >= 0 {
-			tables[i] = g.rules[i].table(d.Layout)
-		}
-	}
-	for i := range out {
-		row := int32(i)
-		if rows != nil {
-			row = rows[i]
-		}
-		out[i] = g.route(d, tables, row)
-	}
-	return out
-}
-
-// route returns the node where a row ends.
-func (g *Grown) route(d *bins.Data, tables [][256]byte, row int32) int32 {
-	at := int32(0)
-	for {
-		node := &g.Tree.Nodes[at]
-		if node.Left == 0 {
-			return at
-		}
-		r := &g.rules[at]
-		f := &d.Layout.Features[r.feature]
-		left := false
-		if f.Column >= 0 {
-			c := &d.Layout.Columns[f.Column]
-			block := &d.Blocks[c.Block]
-			left = tables[at][block.Bins[int(row)*block.Stride+c.Offset]] == 1
-		} else {
-			left = r.sends(row, f, d)
-		}
-		if left {
-			at = node.Left
-		} else {
-			at = node.Right
-		}
-	}
 }

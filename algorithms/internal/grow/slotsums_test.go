@@ -53,6 +53,7 @@ func TestCrowdedSlots(t *testing.T) {
 				}
 				require.Equal(t, want.trees, got.trees, "kind %d, %d subtasks", kind, p)
 				require.Equal(t, want.leaves, got.leaves)
+				require.Equal(t, got.leaves, got.routed)
 			}
 		}
 		x.features = features

@@ -62,16 +62,7 @@ func (s *State) partitionSparse(r *rule, rows []int32) (left int) {
 	d := s.data
 	f := &d.Layout.Features[r.feature]
 	if len(rows) <= fewRows(d.Rows) || len(d.Sparse.Slots) > math.MaxInt32 {
-		right := s.spare[:0]
-		for _, row := range rows {
-			if r.sends(row, f, d) {
-				rows[left] = row
-				left++
-			} else {
-				right = append(right, row)
-			}
-		}
-		return left
+		return r.partition(rows, f, d, s.spare)
 	}
 	e := s.entries()
 	e.dense = sized(e.dense, d.Rows)

@@ -78,6 +78,7 @@ type State struct {
 	spare   []int32
 	sparse  *byFeature
 	slotted slotSums
+	router  router
 	copies  [][]byte // of columns
 	copied  int      // their bytes
 	read    []int    // rows split by each column
