@@ -22,7 +22,8 @@
 //	latency           of the class of link: host, rack or spine
 //	rack's downlink   likewise
 //	receiver's NIC    B / bandwidth, in the order of arrival
-//	receiver's core   RecvOverhead + RecvCopy·B, and Gamma·B where it is folded
+//	receiver's core   RecvOverhead + RecvCopy·B, and Gamma·B where it is folded;
+//	                  before it WakeUp, if the rank did nothing but wait
 //
 // A segment passes NICs and links on the fly: its head goes on before its tail has
 // come, so that an idle path costs B / bandwidth once. Within a host, the host's

@@ -36,6 +36,7 @@ type half struct {
 	state  uint8
 	class  uint8 // link of the sending half
 	track  bool  // the window may fill up
+	woken  bool  // it slept when the segment came
 
 	// What it waits for, where state is waitHalf: the half that heads the list in which
 	// next is the one behind, and how far that half must get.
@@ -86,7 +87,7 @@ type machine struct {
 	cores  int       // per host; 0 is unlimited
 	free   []float64 // by host, core
 	alone  []bool    // by rank: uses one core at a time
-	until  []float64 // by rank: until when it does
+	until  []float64 // by rank: until when it uses any
 
 	out, in, memory []server // by host
 	up, down        []server // by rack
@@ -267,6 +268,12 @@ func (m *machine) begin(id int32, t float64) {
 			moving = m.net.Copy * bytes
 		}
 	}
+	if h.woken {
+		h.woken = false
+		if t >= m.until[h.rank] {
+			overhead += m.net.WakeUp
+		}
+	}
 	h.state = working
 	slow := m.slow[h.rank] * m.jitter(id, h)
 	overhead, moving, folding = float64(overhead*slow), float64(moving*slow), float64(folding*slow)
@@ -372,9 +379,7 @@ func (m *machine) core(rank int32, t, work float64) float64 {
 		begin = max(t, free[best])
 		free[best] = begin + work
 	}
-	if m.alone[rank] {
-		m.until[rank] = begin + work
-	}
+	m.until[rank] = max(m.until[rank], begin+work)
 	return begin
 }
 

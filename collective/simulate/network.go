@@ -45,6 +45,10 @@ type Network struct {
 	SendOverhead float64 `json:"send_overhead,omitempty"`
 	RecvOverhead float64 `json:"recv_overhead,omitempty"`
 
+	// WakeUp is core time on top of that where a message comes to a rank that does
+	// nothing but wait: it sleeps, and has to be scheduled again.
+	WakeUp float64 `json:"wake_up,omitempty"`
+
 	// SendCopy and RecvCopy are core time per byte on the way through the kernel; Copy
 	// is core time per byte of copies within a rank; Gamma is core time per byte folded.
 	SendCopy float64 `json:"send_copy,omitempty"`
@@ -168,6 +172,7 @@ func (n *Network) Validate() error {
 	}
 	atLeast("send_overhead", n.SendOverhead, 0, "seconds from 0 on")
 	atLeast("recv_overhead", n.RecvOverhead, 0, "seconds from 0 on")
+	atLeast("wake_up", n.WakeUp, 0, "seconds from 0 on")
 	atLeast("send_copy", n.SendCopy, 0, "seconds per byte from 0 on")
 	atLeast("recv_copy", n.RecvCopy, 0, "seconds per byte from 0 on")
 	atLeast("copy", n.Copy, 0, "seconds per byte from 0 on")

@@ -36,6 +36,7 @@ func TestReadNamesTheField(t *testing.T) {
 		`{"oversubscription": 0.5}`:                "network: oversubscription is 0.5: want a factor from 1 on",
 		`{"send_overhead": -1}`:                    "network: send_overhead is -1",
 		`{"recv_overhead": -1}`:                    "network: recv_overhead is -1",
+		`{"wake_up": -1}`:                          "network: wake_up is -1",
 		`{"send_copy": -1}`:                        "network: send_copy is -1",
 		`{"recv_copy": -1}`:                        "network: recv_copy is -1",
 		`{"copy": -1}`:                             "network: copy is -1",

@@ -108,6 +108,28 @@ func TestShortMessagesKeepARankOnOneCore(t *testing.T) {
 	}
 }
 
+// Who sleeps is woken for the first message and is awake for those that come with it.
+func TestSleepersAreWoken(t *testing.T) {
+	n := flat()
+	n.WakeUp = 7e-6
+	for _, p := range []int{2, 4, 9} {
+		a, err := algorithm.Find(program.Barrier, "linear")
+		require.NoError(t, err)
+		r, err := Price(t.Context(), a, algorithm.Params{P: p}, 0, 1, n, Options{})
+		require.NoError(t, err)
+		// Up, to rank 0 that takes all in turn, from there to all in turn, and down.
+		messages := float64(p) * (n.SendOverhead + n.RecvOverhead)
+		require.InEpsilon(t, messages+2*(n.Rack.Latency+n.WakeUp), r.Time, 1e-9, "p=%d", p)
+
+		a, err = algorithm.Find(program.Barrier, "dissemination")
+		require.NoError(t, err)
+		r, err = Price(t.Context(), a, algorithm.Params{P: p}, 0, 1, n, Options{})
+		require.NoError(t, err)
+		rounds := float64(bits.Len(uint(p - 1)))
+		require.InEpsilon(t, rounds*(n.SendOverhead+n.Rack.Latency+n.WakeUp+n.RecvOverhead), r.Time, 1e-9, "p=%d", p)
+	}
+}
+
 // A host's NIC serialises what its ranks send, a rack's uplink what its hosts do.
 func TestLinksAreShared(t *testing.T) {
 	shift := func(by int) func(p, rank int) *program.Program { // everyone to rank + by
@@ -225,6 +247,7 @@ func TestMonotone(t *testing.T) {
 		"latency":   func(n *Network) { n.Rack.Latency *= 2 },
 		"bandwidth": func(n *Network) { n.Rack.Bandwidth /= 2 },
 		"overhead":  func(n *Network) { n.RecvOverhead *= 3 },
+		"wake-ups":  func(n *Network) { n.WakeUp = 5 * n.RecvOverhead },
 		"copies":    func(n *Network) { n.SendCopy *= 3 },
 		"gamma":     func(n *Network) { n.Gamma *= 3 },
 	}

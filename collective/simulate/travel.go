@@ -24,6 +24,7 @@ func (m *machine) handle(e *event) {
 	case evDelivered:
 		if h.arrived++; h.state == waitData {
 			h.chain = m.cargoes[e.cargo].chain
+			h.woken = true
 			m.begin(e.half, e.time)
 		}
 		m.unused = append(m.unused, e.cargo)

@@ -6,22 +6,30 @@ import (
 )
 
 // gathered are the pieces of a write, as the kernel takes them.
-type gathered [2]syscall.Iovec
+type gathered struct {
+	pieces [2]syscall.Iovec
+	all    syscall.Msghdr
+}
 
 // writeBoth writes two pieces behind each other in one call, so that the receiver is
-// woken once and finds all of it.
+// woken once and finds all of it. It does not wait, whatever the mode of the socket.
 func (g *gathered) writeBoth(fd uintptr, head, tail []byte) (int, error) {
-	pieces := 0
-	for _, p := range [...][]byte{head, tail} {
-		if len(p) > 0 {
-			g[pieces].Base = &p[0]
-			g[pieces].SetLen(len(p))
-			pieces++
-		}
+	const flags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
+	n, errno := uintptr(0), syscall.Errno(0)
+	if len(head) == 0 {
+		head, tail = tail, nil
 	}
-	// It does not wait: the socket is in non-blocking mode.
-	n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&g[0])), uintptr(pieces))
-	*g = gathered{}
+	if len(tail) == 0 {
+		n, _, errno = syscall.RawSyscall6(syscall.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&head[0])), uintptr(len(head)), flags, 0, 0)
+	} else {
+		for i, p := range [...][]byte{head, tail} {
+			g.pieces[i].Base = &p[0]
+			g.pieces[i].SetLen(len(p))
+		}
+		g.all.Iov, g.all.Iovlen = &g.pieces[0], 2
+		n, _, errno = syscall.RawSyscall(syscall.SYS_SENDMSG, fd, uintptr(unsafe.Pointer(&g.all)), flags)
+		*g = gathered{}
+	}
 	if errno != 0 {
 		return 0, errno
 	}

@@ -88,6 +88,7 @@ type TCP struct {
 	listener net.Listener
 	address  string
 	peers    []string // addresses, by rank; "" where unknown
+	crowded  bool     // more processes of the group than cores are on this host
 
 	ctx    context.Context // ends with the group, or when the mesh is closed
 	cancel context.CancelCauseFunc
@@ -145,6 +146,7 @@ func JoinTCP(ctx context.Context, cfg TCPConfig) (*TCP, error) {
 			}
 		}
 	}
+	t.crowded = crowded(address, peers)
 	t.work.Go(t.watch)
 	t.work.Go(t.accept)
 	return t, nil
@@ -221,6 +223,19 @@ func (t *TCP) Node(rank int) Node {
 // of them are left to others.
 func (t *TCP) mayRest(rank int) bool {
 	return slices.Index(t.cfg.Ranks, rank) < runtime.GOMAXPROCS(0)/2
+}
+
+// crowded says whether more processes of a group are on the host of an address than it
+// has cores.
+func crowded(address string, peers []membership.Peer) bool {
+	here, _, _ := net.SplitHostPort(address)
+	count := 0
+	for _, p := range peers {
+		if host, _, err := net.SplitHostPort(p.Address); err == nil && host == here {
+			count++
+		}
+	}
+	return count > runtime.NumCPU()
 }
 
 // Address is where other ranks connect to.

@@ -1,5 +1,3 @@
-//go:build unix
-
 package mesh
 
 import (
@@ -8,29 +6,40 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// ownSocket is a socket that the runtime's poller does not know. Who waits for it
-// sleeps in the kernel, and what comes wakes that thread alone. The poller would be
-// woken first, by every segment that comes, and would have to find the goroutine and
-// a thread for it, which takes longer than a short message takes.
+// ownSocket is a socket that the runtime's poller does not know. Who reads sleeps in
+// the kernel, and what comes wakes that thread alone. The poller would be woken first,
+// by every segment that comes, and would have to find the goroutine and a thread for
+// it, which takes longer than a short message takes.
 type ownSocket struct {
-	fd     int // in non-blocking mode
-	use    sync.RWMutex
-	closed bool
+	fd      int  // in blocking mode
+	crowded bool // let others have the core before sleeping
+	use     sync.RWMutex
+	closed  bool
 }
 
 // Read reads what is there, and waits for something if nothing is.
+//
+// Where more ranks than cores wait on this host it first looks, and lets another have
+// the core: mostly that one sends what is waited for, and nobody has to be put to sleep
+// and woken up. It does so once, so that waiting long costs no more.
 func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
+	if s.crowded && len(p) > 0 && !s.closed {
+		if n := s.look(p); n > 0 {
+			return n, nil
+		}
+		// The runtime is told, since it may be for long.
+		_, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+	}
 	for !s.closed {
 		n, err := syscall.Read(s.fd, p)
 		switch {
-		case err == syscall.EAGAIN:
-			s.wait(unix.POLLIN)
 		case err == syscall.EINTR:
 		case err != nil:
 			return 0, os.NewSyscallError("read", err)
@@ -43,6 +52,17 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	return 0, net.ErrClosed
 }
 
+// look reads what is there into p, and leaves errors to be found by the read that
+// waits.
+func (s *ownSocket) look(p []byte) int {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd),
+		uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	return int(n)
+}
+
 // Write writes all of p.
 func (s *ownSocket) Write(p []byte) (n int, err error) {
 	s.use.RLock()
@@ -53,8 +73,6 @@ func (s *ownSocket) Write(p []byte) (n int, err error) {
 		}
 		k, err := syscall.Write(s.fd, p[n:])
 		switch {
-		case err == syscall.EAGAIN:
-			s.wait(unix.POLLOUT)
 		case err == syscall.EINTR:
 		case err != nil:
 			return n, os.NewSyscallError("write", err)
@@ -63,13 +81,6 @@ func (s *ownSocket) Write(p []byte) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// wait sleeps until the socket is ready for one of the events, has failed, or is shut
-// down. Errors are left to the next use to find.
-func (s *ownSocket) wait(events int16) {
-	p := [1]unix.PollFd{{Fd: int32(s.fd), Events: events}}
-	_, _ = unix.Poll(p[:], -1)
 }
 
 // Close wakes whoever waits and closes the socket when they are gone.
@@ -127,9 +138,13 @@ func (c *tcpConn) takeOut() error {
 	if err != nil {
 		return err
 	}
+	if err := unix.SetNonblock(fd, false); err != nil { // of both copies
+		_ = unix.Close(fd)
+		return err
+	}
 	// The poller forgets a socket when it is closed. The copy keeps it connected.
-	c.own = &ownSocket{fd: fd}
 	_ = c.sock.Close()
+	c.own = &ownSocket{fd: fd, crowded: c.t.crowded}
 	return nil
 }
 
@@ -139,27 +154,34 @@ func (c *tcpConn) giveBack() error {
 	if err != nil {
 		return err
 	}
-	file := os.NewFile(uintptr(fd), "connection")
-	conn, err := net.FileConn(file) // of another copy
-	_ = file.Close()
+	file := os.NewFile(uintptr(fd), "connection") // does not look at the mode
+	defer file.Close()
+	conn, err := net.FileConn(file) // a copy, which sets the mode of all
 	if err != nil {
+		_ = unix.SetNonblock(fd, false)
 		return err
 	}
-	tcp, ok := conn.(*net.TCPConn)
-	if !ok {
-		_ = conn.Close()
-		return os.ErrInvalid
-	}
-	raw, err := tcp.SyscallConn()
-	if err == nil {
-		err = tcp.SetKeepAliveConfig(c.t.cfg.keepAlive()) // FileConn had its own idea
-	}
+	tcp, raw, err := c.known(conn)
 	if err != nil {
 		_ = conn.Close()
+		_ = unix.SetNonblock(fd, false)
 		return err
 	}
 	c.sock, c.conn, c.raw = tcp, tcp, raw
 	_ = unix.Close(c.own.fd)
 	c.own = nil
 	return nil
+}
+
+// known makes a connection that the poller knows again what it was.
+func (c *tcpConn) known(conn net.Conn) (*net.TCPConn, syscall.RawConn, error) {
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return nil, nil, os.ErrInvalid
+	}
+	raw, err := tcp.SyscallConn()
+	if err == nil {
+		err = tcp.SetKeepAliveConfig(c.t.cfg.keepAlive()) // FileConn has its own idea
+	}
+	return tcp, raw, err
 }
