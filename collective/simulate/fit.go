@@ -57,7 +57,7 @@ func (s *Sample) String() string {
 // was measured, as nearly as it can. It is for ranks on one host, or for one rank a
 // host in one rack, whichever base says of ranks 0 and 1: it changes the latency and
 // the bandwidth of that class of links, the overhead and the copy cost of messages
-// (keeping the ratio of sender to receiver), WakeUp, Gamma and Copy. A cost of 0 and an
+// (keeping the ratios of sender, receiver and wake-up), Gamma and Copy. A cost of 0 and an
 // unlimited bandwidth stay what they are; so do costs that no sample depends on. Where
 // there are samples of collectives, Cores may be halved: a machine that others use too,
 // or whose scheduler wakes a receiver on the core of its sender, has fewer to give.
@@ -135,8 +135,7 @@ func scalesOf(n *Network) []func(float64) {
 	link := linkOf(n)
 	return []func(float64){
 		func(f float64) { link.Latency *= f },
-		func(f float64) { n.SendOverhead *= f; n.RecvOverhead *= f },
-		func(f float64) { n.WakeUp *= f },
+		func(f float64) { n.SendOverhead *= f; n.RecvOverhead *= f; n.WakeUp *= f },
 		func(f float64) { n.SendCopy *= f; n.RecvCopy *= f },
 		func(f float64) { n.Gamma *= f },
 		func(f float64) { n.Copy *= f },

@@ -162,11 +162,9 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 		c := Candidate{Choice: Choice{Algorithm: a.Name}}
 		c.Refused = refusal(a, q.Params, q, t.AnyTree)
 		if c.Refused == "" {
-			r, err := simulate.Price(ctx, a, q.Params, q.Bytes, max(q.Elem, 1), network, simulate.Options{MaxSegments: maxSegments})
-			if err != nil {
+			if err := t.price(ctx, &c, a, q, network); err != nil {
 				return nil, fmt.Errorf("pricing %s: %w", a.Name, err)
 			}
-			c.Seconds = r.Time * t.correction(q, a.Name)
 		}
 		d.Candidates = append(d.Candidates, c)
 	}
@@ -181,6 +179,33 @@ func (t *Tuner) Choose(ctx context.Context, q Query) (*Decision, error) {
 	}
 	d.Choice = d.Candidates[0].Choice
 	return d, nil
+}
+
+// longerSegments are tried where an algorithm's data is a multiple of them: each
+// segment costs messages and wake-ups, though pipelines are slower to fill with long
+// ones.
+var longerSegments = [...]int{1 << 20, 4 << 20}
+
+// gain is what a longer segment must save: pipelines overlap less evenly than prices
+// say, and what is in a cache is not in the model.
+const gain = 0.99
+
+// price sets a candidate's price, with the length of segments that is cheapest.
+func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm, q Query, network *simulate.Network) error {
+	correction := t.correction(q, a.Name)
+	for i, segment := range append([]int{0}, longerSegments[:]...) {
+		if i > 0 && segment > q.Bytes/4 {
+			break
+		}
+		r, err := simulate.Price(ctx, a, q.Params, q.Bytes, max(q.Elem, 1), network, simulate.Options{Segment: segment, MaxSegments: maxSegments})
+		if err != nil {
+			return err
+		}
+		if seconds := r.Time * correction; i == 0 || seconds < c.Seconds*gain {
+			c.Seconds, c.Segment = seconds, segment
+		}
+	}
+	return nil
 }
 
 // MaxChannels bounds the connections that a lane takes turns on: more gain nothing.

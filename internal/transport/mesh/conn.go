@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -40,9 +41,10 @@ type tcpConn struct {
 
 	// The socket where the runtime's poller does not wait for it: then the three above
 	// are of the past. Changed between runs, with mu held.
-	own    *ownSocket
-	mayOwn bool // a thread may be kept waiting for this rank
-	lonely int  // runs in a row that were those of a goroutine alone
+	own     *ownSocket
+	place   int // of its rank among those of this process
+	lonely  int // runs in a row that were those of a goroutine alone
+	returns int // how often it went back to the poller
 
 	// Sending. mu orders the sender, the goroutine that drains the queue, and the end.
 	mu       sync.Mutex
@@ -72,7 +74,7 @@ func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
 	c := &tcpConn{t: t, node: n, peer: r.Peer, sock: sock, conn: conn,
 		buf: make([]byte, t.cfg.ReadBuffer), window: t.cfg.ReadBuffer}
 	c.idle.L = &c.mu
-	c.mayOwn = t.mayRest(n.rank)
+	c.place = slices.Index(t.cfg.Ranks, n.rank)
 	c.drain = c.drainQueue
 	c.try = c.attempt.write
 	if sc, ok := sock.(syscall.Conn); ok && conn == sock {

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"unsafe"
@@ -100,23 +101,39 @@ func (s *ownSocket) Close() error {
 }
 
 // aloneAfter is how many runs in a row must be those of a goroutine alone before the
-// socket leaves the runtime's poller: there and back takes as long as a message.
+// socket leaves the runtime's poller; twice as many after every return, since there and
+// back takes as long as a message, and allocates.
 const aloneAfter = 8
+
+// mostReturns bounds the doubling.
+const mostReturns = 16
+
+// looks is how many runs go by between two looks at the number of processors.
+const looks = 64
 
 // Alone is Loner's.
 func (c *tcpConn) Alone(alone bool) {
+	c.lonely++
 	switch {
-	case alone == (c.own != nil):
-		c.lonely = 0
+	case alone && c.own != nil:
+		if c.lonely%looks == 0 && !c.mayOwn() {
+			c.move(c.giveBack)
+		}
 	case alone:
-		if c.lonely++; c.lonely > aloneAfter && c.mayOwn && c.raw != nil {
-			c.lonely = 0
+		if c.lonely > aloneAfter<<c.returns && c.raw != nil && c.mayOwn() {
 			c.move(c.takeOut)
 		}
 	default:
-		c.move(c.giveBack)
+		c.lonely = 0
+		if c.own != nil {
+			c.move(c.giveBack)
+		}
 	}
 }
+
+// mayOwn says whether a thread of this rank's may wait in the kernel. It has a processor
+// of the runtime's until that is taken away, so that half of them are left to others.
+func (c *tcpConn) mayOwn() bool { return c.place < runtime.GOMAXPROCS(0)/2 }
 
 // move changes who waits for the socket. What cannot be changed stays as it is, which
 // costs time and nothing else; so does what is still being sent in the background.
@@ -125,6 +142,7 @@ func (c *tcpConn) move(how func() error) {
 	defer c.mu.Unlock()
 	if !c.draining && c.ended() == nil {
 		_ = how()
+		c.lonely = 0
 	}
 }
 
@@ -169,7 +187,7 @@ func (c *tcpConn) giveBack() error {
 	}
 	c.sock, c.conn, c.raw = tcp, tcp, raw
 	_ = unix.Close(c.own.fd)
-	c.own = nil
+	c.own, c.returns = nil, min(c.returns+1, mostReturns)
 	return nil
 }
 

@@ -18,8 +18,8 @@ import (
 func alone(t testing.TB, conns ...Conn) {
 	for _, c := range conns {
 		tc := c.(*tcpConn)
-		tc.mayOwn = true
-		for range aloneAfter + 1 {
+		tc.place = -1
+		for range aloneAfter<<tc.returns + 1 {
 			tc.Alone(true)
 		}
 		require.NotNil(t, tc.own)
@@ -156,6 +156,23 @@ func TestOwnSocketsEnd(t *testing.T) {
 			goleak.VerifyNone(t, routines)
 		})
 	}
+}
+
+// Where the runtime has one processor a thread that waits would keep it from others.
+func TestOwnSocketsGoBackWhereProcessorsAreFew(t *testing.T) {
+	_, nodes := cluster(t, oneEach(2), nil)
+	ca, _ := couple(t, nodes[0], nodes[1], 0)
+	alone(t, ca)
+	tc := ca.(*tcpConn)
+	tc.place = runtime.GOMAXPROCS(0)
+	for range looks {
+		tc.Alone(true)
+	}
+	require.Nil(t, tc.own)
+	for range 100 * aloneAfter {
+		tc.Alone(true)
+	}
+	require.Nil(t, tc.own)
 }
 
 func TestCrowdedHosts(t *testing.T) {

@@ -218,13 +218,6 @@ func (t *TCP) Node(rank int) Node {
 	return t.nodes[rank]
 }
 
-// mayRest says whether a rank of this process may keep a thread waiting in the kernel.
-// That thread has a processor of the runtime's until it is taken away, so that half
-// of them are left to others.
-func (t *TCP) mayRest(rank int) bool {
-	return slices.Index(t.cfg.Ranks, rank) < runtime.GOMAXPROCS(0)/2
-}
-
 // crowded says whether more processes of a group are on the host of an address than it
 // has cores.
 func crowded(address string, peers []membership.Peer) bool {
