@@ -33,8 +33,10 @@ func measured(t *testing.T, n *Network, samples []Sample, noise float64) []Sampl
 // measurements.
 func TestFitFindsTheNetwork(t *testing.T) {
 	truth, _ := Preset("loopback")
-	truth.Host.Latency, truth.SendOverhead, truth.RecvOverhead = 7e-6, 11e-6, 11e-6
-	truth.WakeUp *= 11.0 / 4 // a fit keeps its ratio to the others
+	truth.Host.Latency = 7e-6
+	for _, cost := range []*float64{&truth.SendOverhead, &truth.RecvOverhead, &truth.WakeUp} {
+		*cost *= 1.7 // a fit keeps their ratios
+	}
 	truth.SendCopy, truth.RecvCopy, truth.Gamma, truth.Copy = 0.11e-9, 0.11e-9, 0.4e-9, 0.05e-9
 	base, _ := Preset("loopback")
 	for noise, tolerance := range map[float64]float64{0: 0.02, 0.1: 0.15} {
@@ -46,7 +48,7 @@ func TestFitFindsTheNetwork(t *testing.T) {
 		} {
 			require.InEpsilon(t, pair[0], pair[1], tolerance)
 		}
-		require.InEpsilon(t, truth.Host.Latency+2*truth.SendOverhead, got.Host.Latency+2*got.SendOverhead, tolerance)
+		require.InEpsilon(t, truth.Host.Latency+truth.SendOverhead+truth.RecvOverhead, got.Host.Latency+got.SendOverhead+got.RecvOverhead, tolerance)
 		// What was not measured is predicted too.
 		a, pr := algorithm.Direct(), algorithm.Params{P: 6}
 		want, err := Price(t.Context(), a, pr, 1<<20, 8, truth, Options{})

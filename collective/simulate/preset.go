@@ -38,8 +38,9 @@ func Preset(name string) (*Network, error) {
 	case "loopback":
 		return &Network{
 			Name: "loopback", RanksPerHost: 1 << 16, Cores: 2,
-			Host:         Link{Latency: 2e-6},
-			SendOverhead: 4e-6, RecvOverhead: 4e-6, WakeUp: 9e-6,
+			Host: Link{Latency: 1e-6},
+			// The sender carries a message all the way to the receiver's socket.
+			SendOverhead: 7e-6, RecvOverhead: 3e-6, WakeUp: 6e-6,
 			SendCopy: 0.26e-9, RecvCopy: 0.26e-9, Copy: 0.15e-9, Gamma: 0.15e-9,
 			Window: DefaultWindow,
 		}, nil

@@ -42,6 +42,35 @@ func TestTheCheapestCompetitorIsChosen(t *testing.T) {
 	}
 }
 
+// TestLongDataTravelsInLongSegments where every segment wakes somebody, but not where a
+// pipeline would take longer to fill.
+func TestLongDataTravelsInLongSegments(t *testing.T) {
+	for _, p := range []int{4, 8} {
+		d, err := Default().Choose(t.Context(), query(program.AllReduce, p, 64<<20))
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, d.Segment, 1<<20, d.Explain())
+		d, err = Default().Choose(t.Context(), query(program.AllReduce, p, 1<<20))
+		require.NoError(t, err)
+		require.Zero(t, d.Segment, d.Explain())
+	}
+	net, err := simulate.Preset("10gbe")
+	require.NoError(t, err)
+	d, err := (&Tuner{Network: net}).Choose(t.Context(), query(program.Broadcast, 64, 8<<20))
+	require.NoError(t, err)
+	i := slices.IndexFunc(d.Candidates, func(c Candidate) bool { return c.Algorithm == "chain" })
+	require.Zero(t, d.Candidates[i].Segment, d.Explain())
+}
+
+// TestFewMessagesWinWhereCoresAreFew holds the presumed network of one host to what was
+// measured on two cores.
+func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
+	for p, want := range map[int]string{2: "dissemination", 4: "linear", 8: "linear"} {
+		d, err := Default().Choose(t.Context(), query(program.Barrier, p, 0))
+		require.NoError(t, err)
+		require.Equal(t, want, d.Algorithm, d.Explain())
+	}
+}
+
 // TestNeitherSizeNorNetworkChangesABit asks for reductions of all sizes on all
 // networks: what is chosen must be canonical.
 func TestNeitherSizeNorNetworkChangesABit(t *testing.T) {
