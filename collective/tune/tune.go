@@ -30,7 +30,14 @@ type Tuner struct {
 }
 
 // Default tunes for ranks on one host that talk through its kernel.
-func Default() *Tuner { return &Tuner{Network: loopback()} }
+func Default() *Tuner {
+	return &Tuner{Network: loopback(), Corrections: []Correction{{
+		// One message that goes to and fro keeps two ranks on one core, where waking the
+		// other is cheap; the model has cores that are all alike. Measured on two: 17 µs
+		// where two messages that cross take 24.
+		Collective: program.Barrier, Algorithm: "linear", Ranks: 2, Factor: 0.4,
+	}}}
+}
 
 func loopback() *simulate.Network {
 	n, err := simulate.Preset("loopback")

@@ -64,7 +64,7 @@ func TestLongDataTravelsInLongSegments(t *testing.T) {
 // TestFewMessagesWinWhereCoresAreFew holds the presumed network of one host to what was
 // measured on two cores.
 func TestFewMessagesWinWhereCoresAreFew(t *testing.T) {
-	for p, want := range map[int]string{2: "dissemination", 4: "linear", 8: "linear"} {
+	for p, want := range map[int]string{2: "linear", 4: "linear", 8: "linear"} {
 		d, err := Default().Choose(t.Context(), query(program.Barrier, p, 0))
 		require.NoError(t, err)
 		require.Equal(t, want, d.Algorithm, d.Explain())
