@@ -15,7 +15,8 @@ import (
 //	scratch          no elements
 //	order            nothing is folded
 //
-// Fewest rounds of all, and no rank does more than others: the default.
+// Fewest rounds of all, and no rank does more than others: for ranks with cores of
+// their own.
 //
 // Hensgen, Finkel and Manber, "Two Algorithms for Barrier Synchronization" (Int. J.
 // Parallel Programming 17, 1988).
