@@ -271,7 +271,7 @@ func (t *table) write(n *tree.Node, s *split, left int32, sets []uint32) []uint3
 		n.Threshold = threshold(f, s)
 		return sets
 	}
-	words, right := f.Set(func(bin int) bool { return s.set[bin>>6]>>(bin&63)&1 != 0 }, s.missingLeft)
+	words, right := f.Set(s.goes, s.missingLeft)
 	n.Flags |= tree.Categorical
 	if right {
 		n.Flags |= tree.SetRight
@@ -295,6 +295,9 @@ func threshold(f *bins.Feature, s *split) float64 {
 // they had, and returns where these begin. spare has room for as many.
 func (t *table) part(e, spare []entry, s *split) int {
 	c := &t.cols[s.col]
+	if c.wide != nil {
+		return c.part(e, spare, s)
+	}
 	var goes [256]uint8
 	for bin := range int(c.missing) {
 		if s.categorical && s.set[bin>>6]>>(bin&63)&1 != 0 || !s.categorical && bin <= s.pos {
@@ -311,6 +314,24 @@ func (t *table) part(e, spare []entry, s *split) int {
 		e[l], spare[r] = x, x
 		l += g
 		r += 1 - g
+	}
+	copy(e[l:], spare[:r])
+	return l
+}
+
+// part is that of a table for a column of two bytes.
+func (c *column) part(e, spare []entry, s *split) int {
+	l, r := 0, 0
+	for i := range e {
+		x := e[i]
+		bin := int(c.wide[x.row])
+		if bin == c.missing && s.missingLeft || bin != c.missing && s.goes(bin) {
+			e[l] = x
+			l++
+		} else {
+			spare[r] = x
+			r++
+		}
 	}
 	copy(e[l:], spare[:r])
 	return l

@@ -32,10 +32,10 @@
 // labels. A forest gives the mean over its trees; the predicted class is the one of the
 // largest mean share, as in scikit-learn, and not the vote of most trees.
 //
-// Features are cut into at most 255 bins beforehand, by all rows; a threshold lies midway
+// Numbers are cut into at most 255 bins beforehand, by all rows; a threshold lies midway
 // between the values of the node that it parts. Missing values are a bin of their own: they go
 // where they are the most use, and where training had none, where more rows went. Infinities
-// lie beyond all other values. Categories are parted by the order of their means, or of the
+// lie beyond all other values. Categories, of which a feature may have 65,535, are parted by the order of their means, or of the
 // shares of each class; those that training has not seen go where missing values go.
 //
 // A bootstrap draws each row a number of times that has the Poisson distribution. Rows that a

@@ -11,7 +11,7 @@ import (
 // loose are the features that rows hold as Sparse, which get a column of their own here.
 func loose(l *bins.Layout) (features []int) {
 	for i := range l.Features {
-		if f := &l.Features[i]; f.Column < 0 && f.Slot >= 0 {
+		if l.Features[i].Slot >= l.ColumnSlots {
 			features = append(features, i)
 		}
 	}
@@ -20,7 +20,7 @@ func loose(l *bins.Layout) (features []int) {
 
 // copied returns the bytes that the copy of all rows takes.
 func copied(l *bins.Layout, rows int64) int64 {
-	return rows * int64(len(l.Columns)+len(loose(l))+16)
+	return rows * int64(len(l.Columns)+2*len(l.Wide)+len(loose(l))+16)
 }
 
 // spread returns the columns of the loose features, by their numbers; nil where there are
@@ -53,8 +53,8 @@ func spread(d *bins.Data) [][]byte {
 	return columns
 }
 
-// pack writes the rows of a subtask for the others: spans, labels, weights, blocks, columns
-// of loose features.
+// pack writes the rows of a subtask for the others: spans, labels, weights, blocks, wide
+// columns, columns of loose features.
 func pack(d *bins.Data, columns [][]byte) []byte {
 	le := binary.LittleEndian
 	dst := make([]byte, 0, 8+8*len(d.Shards)+int(copied(d.Layout, int64(d.Rows))))
@@ -72,6 +72,11 @@ func pack(d *bins.Data, columns [][]byte) []byte {
 	for _, b := range d.Blocks {
 		dst = append(dst, b.Bins[:d.Rows*b.Stride]...)
 	}
+	for _, column := range d.Wide {
+		for _, bin := range column {
+			dst = le.AppendUint16(dst, bin)
+		}
+	}
 	for _, i := range loose(d.Layout) {
 		dst = append(dst, columns[i]...)
 	}
@@ -83,6 +88,7 @@ type gathered struct {
 	spans         []bins.Span
 	label, weight []float64
 	blocks        []bins.Block
+	wide          [][]uint16
 	loose         [][]byte
 }
 
@@ -111,6 +117,9 @@ func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, err
 	for _, b := range blocks {
 		g.blocks = append(g.blocks, bins.Block{First: b.First, Stride: b.Stride, Bins: make([]byte, 0, rows*b.Stride)})
 	}
+	for range l.Wide {
+		g.wide = append(g.wide, make([]uint16, 0, rows))
+	}
 	features := loose(l)
 	if len(features) > 0 {
 		g.loose = make([][]byte, len(l.Features))
@@ -124,7 +133,7 @@ func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, err
 			return nil, errRows
 		}
 		spans, n := int(le.Uint32(src)), int(le.Uint32(src[4:]))
-		need := 8 + 8*spans + n*(len(features)+8)
+		need := 8 + 8*spans + n*(2*len(l.Wide)+len(features)+8)
 		if weighted {
 			need += 8 * n
 		}
@@ -149,6 +158,12 @@ func unpack(l *bins.Layout, src []byte, rows int, weighted bool) (*gathered, err
 		for k := range g.blocks {
 			b := &g.blocks[k]
 			b.Bins, src = append(b.Bins, src[:n*b.Stride]...), src[n*b.Stride:]
+		}
+		for k := range g.wide {
+			for i := range n {
+				g.wide[k] = append(g.wide[k], le.Uint16(src[2*i:]))
+			}
+			src = src[2*n:]
 		}
 		for _, i := range features {
 			g.loose[i], src = append(g.loose[i], src[:n]...), src[n:]

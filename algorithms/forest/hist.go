@@ -35,6 +35,11 @@ type histogram struct {
 	// rows are counted only where somebody wants to know.
 	countRows bool
 	rows      [256]uint32
+	// many are the slots of the bins of a column of two bytes, and seen those that occur.
+	many []sums
+	seen []uint16
+	// bins is the largest number of bins of a feature, what is missing among them, or 256.
+	bins int
 
 	// local gives the classes of the node the numbers 0, 1, …, in ascending order; total has
 	// their weights.
@@ -54,6 +59,10 @@ const few = 192
 // fill adds the entries of a node by the bins of a column, and lists the bins that occur.
 // The slots are as they were, zero, afterwards, but for those of counts: see clear.
 func (h *histogram) fill(c *column, e []entry) {
+	if c.wide != nil {
+		h.fillWide(c, e)
+		return
+	}
 	var seen [4]uint64
 	noting := len(e) < few
 	col, stride, decode := c.bins, c.stride, c.decode
@@ -85,7 +94,7 @@ func (h *histogram) fill(c *column, e []entry) {
 	} else {
 		seen = [4]uint64{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)}
 	}
-	h.collect(int(c.missing), &seen)
+	h.collect(c.missing, &seen)
 }
 
 // fillCounts adds the weights of classes.
@@ -94,6 +103,41 @@ func (h *histogram) fillCounts(c *column, e []entry) {
 	for i := range e {
 		b := int(c.decode[c.bins[int(e[i].row)*c.stride]])
 		h.counts[b*k+int(h.local[e[i].g])] += int64(e[i].w)
+	}
+}
+
+// fillWide is fill for a column of two bytes, of which most bins may not occur.
+func (h *histogram) fillWide(c *column, e []entry) {
+	if len(h.many) < h.bins {
+		h.many = make([]sums, h.bins)
+	}
+	h.seen = h.seen[:0]
+	for i := range e {
+		b := c.wide[e[i].row]
+		s := &h.many[b]
+		if s.n == 0 {
+			h.seen = append(h.seen, b)
+		}
+		s.n++
+		s.w += int64(e[i].w)
+		if h.total == nil {
+			s.g += e[i].g
+		} else {
+			h.bin(int(b))[h.local[e[i].g]] += int64(e[i].w)
+		}
+	}
+	slices.Sort(h.seen)
+	h.list, h.absent = h.list[:0], sums{}
+	for _, b := range h.seen {
+		s := h.many[b]
+		h.many[b] = sums{}
+		switch {
+		case s.w == 0:
+		case int(b) == c.missing:
+			h.absent = s
+		default:
+			h.list = append(h.list, present{int(b), s})
+		}
 	}
 }
 
@@ -205,7 +249,7 @@ func (h *histogram) number() {
 		h.local[k] = int32(i)
 		h.total = append(h.total, 0)
 	}
-	if need := 256 * len(h.total); cap(h.counts) < need {
+	if need := h.bins * len(h.total); cap(h.counts) < need {
 		h.counts = make([]int64, need)
 	} else {
 		h.counts = h.counts[:need]

@@ -24,6 +24,7 @@ type problem struct {
 	weight      []float64
 	classes     int
 	spans       []bins.Span
+	wide        bool // categories take two bytes
 }
 
 // randomProblem draws a small one.
@@ -71,14 +72,25 @@ func (p problem) table(poisson bool) (*table, error) {
 	l := &bins.Layout{}
 	n, d := len(p.label), len(p.bins)
 	block := bins.Block{Stride: d, Bins: make([]byte, n*d)}
+	var columns [][]uint16
 	for j, size := range p.size {
 		f := bins.Feature{Name: "f" + strconv.Itoa(j), Number: j, Bins: size, Column: j, Slot: l.Slots, Implicit: -1, Categorical: p.categorical[j]}
+		wide := p.wide && p.categorical[j]
 		for b := range size {
 			if p.categorical[j] {
 				f.Codes = append(f.Codes, int32(b))
 			} else if b > 0 {
 				f.Cuts = append(f.Cuts, float32(b)-0.5)
 			}
+		}
+		if wide {
+			f.Column = -1
+			l.Wide = append(l.Wide, j)
+			own := make([]uint16, n)
+			for i, b := range p.bins[j] {
+				own[i] = uint16(b)
+			}
+			columns = append(columns, own)
 		}
 		l.Features = append(l.Features, f)
 		l.Columns = append(l.Columns, bins.Column{Slot: l.Slots, Width: size + 1, Features: []int{j}, Offset: j})
@@ -96,7 +108,7 @@ func (p problem) table(poisson bool) (*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newTable(l, &gathered{spans: p.spans, label: p.label, weight: p.weight, blocks: []bins.Block{block}}, s, p.classes), nil
+	return newTable(l, &gathered{spans: p.spans, label: p.label, weight: p.weight, blocks: []bins.Block{block}, wide: columns}, s, p.classes), nil
 }
 
 // scaleAll makes integers of all rows of a job.

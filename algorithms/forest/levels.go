@@ -24,6 +24,7 @@ type levels struct {
 	tasks   int
 	budget  int64 // bytes of what a pass sends
 	rowSize int   // bytes of a row that is sent
+	rowBins int   // of them those that are bins
 	active  int   // trees that grow at a time
 
 	sprouts []*sprout // of the trees that grow
@@ -78,7 +79,10 @@ type branch struct {
 func newLevels(t *table, r rules, s *sampler, task, tasks int, memory, rows int64) *levels {
 	l := &levels{t: t, rules: r, sampler: s, finder: newFinder(t, r), task: task, tasks: tasks}
 	l.finder.keeping = true
-	l.rowSize = len(t.cols) + 4 + 8 + 8
+	for i := range t.cols {
+		l.rowBins += t.cols[i].bytes()
+	}
+	l.rowSize = l.rowBins + 4 + 8 + 8
 	l.budget = memory / 4
 	// Half of the memory is for the entries of the trees that grow, of the subtasks together.
 	l.active = int(max(1, memory/2/(16*max(1, rows))))
@@ -155,7 +159,7 @@ func (l *levels) columns(b *branch) []int32 {
 func (l *levels) need(b *branch) int {
 	bins := 1
 	for _, col := range l.columns(b) {
-		bins += int(l.t.cols[col].missing) + 1
+		bins += l.t.cols[col].missing + 1
 	}
 	return bins * loadWidth(l.t.classes)
 }
@@ -179,10 +183,10 @@ func (l *levels) sumUp(b *branch, need int) {
 	for _, col := range l.columns(b) {
 		c := &l.t.cols[col]
 		for i := range e {
-			bin := int(c.decode[c.bins[int(e[i].row)*c.stride]])
+			bin := c.bin(e[i].row)
 			l.t.count(out[bin*width:(bin+1)*width], &e[i])
 		}
-		out = out[(int(c.missing)+1)*width:]
+		out = out[(c.missing+1)*width:]
 	}
 }
 
@@ -238,10 +242,10 @@ func (l *levels) decide(b *branch, all []int64, same bool) {
 			break
 		}
 		c := &l.t.cols[col]
-		n := (int(c.missing) + 1) * width
-		f.load(int(c.missing), l.t.classes, all[:n])
+		n := (c.missing + 1) * width
+		f.load(c.missing, l.t.classes, all[:n])
 		f.judge(int(col), b.sums)
-		f.clear(int(c.missing))
+		f.clear(c.missing)
 		all = all[n:]
 	}
 	b.tried += len(cols)

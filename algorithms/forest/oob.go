@@ -144,6 +144,20 @@ type step struct {
 	decode      *[256]byte
 	set         [4]uint64
 	left, right int32
+	// wide has the bins of a feature that take two bytes, nil for others; the node then asks
+	// the tree, by the codes of bins.
+	wide  []uint16
+	codes []int32
+	tree  *tree.Tree
+	node  int32
+}
+
+// goes tells whether a row goes left by a feature whose bins take two bytes.
+func (s *step) goes(row int) bool {
+	if bin := int(s.wide[row]); bin < len(s.codes) {
+		return s.tree.Left(s.node, float64(s.codes[bin]), true)
+	}
+	return s.tree.Nodes[s.node].Flags&tree.DefaultLeft != 0
 }
 
 // open makes the steps of a tree. A threshold that no cut of the rows is, is an error: then
@@ -180,7 +194,10 @@ func (r *router) open(t *tree.Tree) error {
 func (r *router) step(t *tree.Tree, node int32, feature int) (step, error) {
 	n, f := &t.Nodes[node], &r.data.Layout.Features[feature]
 	s := step{left: n.Left, right: n.Right, stride: 1}
-	switch {
+	switch wide := r.data.Layout.WideColumn(feature); {
+	case wide >= 0:
+		s.wide, s.codes, s.tree, s.node = r.data.Wide[wide], f.Codes, t, node
+		return s, nil
 	case f.Column >= 0:
 		c := &r.data.Layout.Columns[f.Column]
 		b := &r.data.Blocks[c.Block]
@@ -230,6 +247,12 @@ func (r *router) leaf(row int) int {
 		s := &r.at[at]
 		if s.left == 0 {
 			return at
+		}
+		if s.wide != nil {
+			if at = int(s.right); s.goes(row) {
+				at = int(s.left)
+			}
+			continue
 		}
 		bin := s.bins[row*s.stride]
 		if s.decode != nil {

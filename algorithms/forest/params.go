@@ -65,9 +65,8 @@ type Params struct {
 	// least. Where none of them can split the node, others are tried until one can. Empty means
 	// sqrt for Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
-	// MaxBins is the largest number of bins of a feature; 0 means 255, the most there can be.
-	// Of a feature with more categories the most frequent ones have a bin each; the others
-	// count as missing.
+	// MaxBins is the largest number of bins of a feature of numbers; 0 means 255, the most
+	// there can be. It does not bound categories, of which a feature may have 65,535.
 	MaxBins int
 
 	// Sampling is how the rows of a tree are drawn; the zero value is Bootstrap for

@@ -33,6 +33,17 @@ type split struct {
 	categorical bool
 	missingLeft bool
 	left        sums
+	// wide is, of a feature whose bins take two bytes, in place of set the bins that go the
+	// other way than what is missing. So bins that do not occur in the node go with that.
+	wide []uint64
+}
+
+// goes tells whether a bin of a categorical feature that is not the missing one goes left.
+func (s *split) goes(bin int) bool {
+	if s.wide != nil {
+		return (s.wide[bin>>6]>>(bin&63)&1 != 0) != s.missingLeft
+	}
+	return s.set[bin>>6]>>(bin&63)&1 != 0
 }
 
 // draws of a node: those of features begin at 0, of thresholds and of sides at the numbers
@@ -41,6 +52,7 @@ const (
 	drawThreshold = 1 << 32
 	drawMissing   = 2 << 32
 	drawCategory  = 3 << 32 // 256 for each feature
+	drawWide      = 1 << 62 // 65,536 for each feature whose bins take two bytes
 )
 
 // finder looks for the split of a node. It is one goroutine's.
@@ -55,7 +67,8 @@ type finder struct {
 	kept    []int64 // those of the best split, where somebody keeps them
 	keeping bool
 	sorted  []present
-	keys    [256]float64
+	keys    []float64
+	wide    []uint64 // of the best split, which finish copies
 	draws   nodeDraws
 	best    split
 	found   bool
@@ -63,7 +76,11 @@ type finder struct {
 
 func newFinder(t *table, r rules) *finder {
 	f := &finder{t: t, rules: r, scorer: newScorer(r.criterion, t), order: make([]int32, len(t.cols))}
-	f.countRows = r.minLeaf > 1
+	f.countRows, f.bins = r.minLeaf > 1, 256
+	for i := range t.cols {
+		f.bins = max(f.bins, t.cols[i].missing+1)
+	}
+	f.keys = make([]float64, f.bins)
 	for i := range f.order {
 		f.order[i] = int32(i)
 	}
@@ -103,6 +120,7 @@ func (f *finder) finish(total sums) (split, bool) {
 	} else {
 		parent = f.pair(total.g, total.w)
 	}
+	f.best.wide = slices.Clone(f.best.wide)
 	f.best.gain = max(0, min(float64((f.best.score-parent)*f.unit), math.MaxFloat64))
 	return f.best, true
 }
@@ -132,7 +150,7 @@ func (f *finder) look(col int, e []entry, total sums) {
 	c := &f.t.cols[col]
 	f.fill(c, e)
 	f.judge(col, total)
-	f.clear(int(c.missing))
+	f.clear(c.missing)
 }
 
 // judge goes over the splits by the feature of which the histogram has listed the bins.
@@ -142,7 +160,7 @@ func (f *finder) judge(col int, total sums) {
 	}
 	number := f.t.cols[col].feature
 	feature := &f.t.layout.Features[number]
-	s := search{f: f, total: total, cand: split{feature: number, col: col, categorical: feature.Categorical}}
+	s := search{f: f, total: total, cand: split{feature: number, col: col, categorical: feature.Categorical}, wide: f.t.cols[col].wide != nil}
 	s.begin()
 	switch {
 	case feature.Categorical && f.rules.random:
@@ -163,6 +181,7 @@ type search struct {
 	cand    split
 	left    sums // of the bins that have gone left
 	several bool
+	wide    bool // bins take two bytes
 }
 
 // begin has no bin on the left.
@@ -194,13 +213,14 @@ func (s *search) back(bin int, p sums) {
 	}
 }
 
-// try takes the candidate, with what is on the left, if it is better than the best. Of
-// equal ones the lower feature wins, and within a feature the first that is tried.
-func (s *search) try() {
+// try takes the candidate, with what is on the left, if it is better than the best, and tells
+// whether it did. Of equal ones the lower feature wins, and within a feature the first that is
+// tried.
+func (s *search) try() bool {
 	f := s.f
 	right := s.total.minus(s.left)
 	if s.left.w <= 0 || right.w <= 0 || f.countRows && min(s.left.n, right.n) < f.rules.minLeaf {
-		return
+		return false
 	}
 	if s.several {
 		s.cand.score = f.scorer.counts(f.left, s.left.w) + f.rest(f.total, f.left, right.w)
@@ -209,24 +229,41 @@ func (s *search) try() {
 	}
 	switch {
 	case math.IsInf(s.cand.score, -1):
-		return
+		return false
 	case f.found && s.cand.score < f.best.score:
-		return
+		return false
 	case f.found && s.cand.score == f.best.score && s.cand.feature >= f.best.feature:
-		return
+		return false
 	}
 	s.cand.left = s.left
 	f.best, f.found = s.cand, true
 	if f.keeping && s.several {
 		f.kept = append(f.kept[:0], f.left...)
 	}
+	return true
+}
+
+// setWide gives the best split, which was just found, its set of bins: left are those of the
+// node that go left.
+func (s *search) setWide(left []present) {
+	f := s.f
+	f.wide = append(f.wide[:0], make([]uint64, (f.t.cols[s.cand.col].missing+63)/64)...)
+	if f.best.missingLeft {
+		for _, p := range f.list {
+			f.wide[p.bin>>6] |= 1 << (p.bin & 63)
+		}
+	}
+	for _, p := range left {
+		f.wide[p.bin>>6] ^= 1 << (p.bin & 63)
+	}
+	f.best.wide = f.wide
 }
 
 // cuts tries every threshold between the bins of a node, each with what is missing on the
 // left and on the right, and that which parts what is missing from all else.
 func (s *search) cuts() {
 	f := s.f
-	missing := int(f.t.cols[s.cand.col].missing)
+	missing := f.t.cols[s.cand.col].missing
 	there := f.absent.w > 0
 	if there {
 		s.cand.pos, s.cand.missingLeft = -1, true
@@ -254,7 +291,7 @@ func (s *search) cuts() {
 // the highest bin of the node.
 func (s *search) randomCut(feature *bins.Feature) {
 	f := s.f
-	missing := int(f.t.cols[s.cand.col].missing)
+	missing := f.t.cols[s.cand.col].missing
 	there := f.absent.w > 0
 	lo, hi := f.list[0].bin, f.list[len(f.list)-1].bin
 	s.cand.pos, s.cand.missingLeft = -1, true
@@ -332,27 +369,39 @@ func (f *finder) class(k, orders int) int {
 // cutSorted tries every cut of the sorted categories.
 func (s *search) cutSorted() {
 	f := s.f
-	missing := int(f.t.cols[s.cand.col].missing)
+	missing := f.t.cols[s.cand.col].missing
 	there := f.absent.w > 0
 	s.begin()
 	s.cand.set = [4]uint64{}
+	best := -1 // how many go left of the best cut
 	if there {
 		s.cand.missingLeft = true
 		s.move(missing, f.absent)
-		s.try()
+		if s.try() {
+			best = 0
+		}
 		s.back(missing, f.absent)
 	}
-	for _, p := range f.sorted[:len(f.sorted)-1] {
+	for i, p := range f.sorted[:len(f.sorted)-1] {
 		s.move(p.bin, p.sums)
-		s.cand.set[p.bin>>6] |= 1 << (p.bin & 63)
+		if !s.wide {
+			s.cand.set[p.bin>>6] |= 1 << (p.bin & 63)
+		}
 		if there {
 			s.move(missing, f.absent)
 			s.cand.missingLeft = true
-			s.try()
+			if s.try() {
+				best = i + 1
+			}
 			s.back(missing, f.absent)
 		}
 		s.cand.missingLeft = !there && 2*s.left.w >= s.total.w
-		s.try()
+		if s.try() {
+			best = i + 1
+		}
+	}
+	if s.wide && best >= 0 {
+		s.setWide(f.sorted[:best])
 	}
 }
 
@@ -360,24 +409,30 @@ func (s *search) cutSorted() {
 // none, would go left, the first goes the other way.
 func (s *search) randomSet() {
 	f := s.f
-	missing := int(f.t.cols[s.cand.col].missing)
+	missing := f.t.cols[s.cand.col].missing
 	there := f.absent.w > 0
 	draw := drawCategory + uint64(s.cand.feature)<<8
+	if s.wide {
+		draw = drawWide + uint64(s.cand.feature)<<16
+	}
 	s.cand.missingLeft = there && f.draws.uniform(drawMissing+uint64(s.cand.feature)) < 0.5
-	n := 0
+	left := f.sorted[:0]
 	for _, p := range f.list {
 		if f.draws.uniform(draw+uint64(p.bin)) < 0.5 {
-			s.cand.set[p.bin>>6] |= 1 << (p.bin & 63)
-			n++
+			left = append(left, p)
 		}
 	}
+	n := len(left)
 	if same := n == 0 || n == len(f.list); same && !(there && s.cand.missingLeft == (n == 0)) {
-		first := f.list[0].bin
-		s.cand.set[first>>6] ^= 1 << (first & 63)
+		if n == 0 {
+			left = append(left, f.list[0])
+		} else {
+			left = slices.Delete(left, 0, 1)
+		}
 	}
-	for _, p := range f.list {
-		if s.cand.set[p.bin>>6]>>(p.bin&63)&1 != 0 {
-			s.move(p.bin, p.sums)
+	for _, p := range left {
+		if s.move(p.bin, p.sums); !s.wide {
+			s.cand.set[p.bin>>6] |= 1 << (p.bin & 63)
 		}
 	}
 	if !there {
@@ -385,7 +440,10 @@ func (s *search) randomSet() {
 	} else if s.cand.missingLeft {
 		s.move(missing, f.absent)
 	}
-	s.try()
+	if s.try() && s.wide {
+		s.setWide(left)
+	}
+	f.sorted = left
 }
 
 // nearest returns the number, from lo to hi, of the cut that is nearest to a value, the

@@ -27,7 +27,24 @@ type column struct {
 	stride  int
 	// decode gives the bin of a byte: itself, but where several features share the bytes.
 	decode  *[256]byte
-	missing uint8 // the bin of what is missing
+	wide    []uint16 // in place of bytes: row r has wide[r]; nil where a byte holds a bin
+	missing int      // the bin of what is missing
+}
+
+// bin returns the bin of a row.
+func (c *column) bin(row uint32) int {
+	if c.wide != nil {
+		return int(c.wide[row])
+	}
+	return int(c.decode[c.bins[int(row)*c.stride]])
+}
+
+// bytes is how many hold a bin.
+func (c *column) bytes() int {
+	if c.wide != nil {
+		return 2
+	}
+	return 1
 }
 
 // scaled is the weights and labels of rows as integers, of which sums are exact and need no
@@ -171,10 +188,13 @@ func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
 	t := &table{rows: len(rows.label), spans: rows.spans, layout: l, label: rows.label, scaled: s, classes: classes}
 	for i := range l.Features {
 		f := &l.Features[i]
+		wide := l.WideColumn(i)
 		switch {
+		case wide >= 0:
+			t.cols = append(t.cols, column{feature: i, wide: rows.wide[wide], missing: f.Bins})
 		case f.Column >= 0:
 			c := &l.Columns[f.Column]
-			col := column{feature: i, bins: rows.blocks[c.Block].Bins, stride: rows.blocks[c.Block].Stride, missing: uint8(f.Bins), decode: same}
+			col := column{feature: i, bins: rows.blocks[c.Block].Bins, stride: rows.blocks[c.Block].Stride, missing: f.Bins, decode: same}
 			if len(col.bins) > 0 {
 				col.bins = col.bins[c.Offset:]
 			}
@@ -183,7 +203,7 @@ func newTable(l *bins.Layout, rows *gathered, s scaled, classes int) *table {
 			}
 			t.cols = append(t.cols, col)
 		case f.Slot >= 0:
-			t.cols = append(t.cols, column{feature: i, bins: rows.loose[i], stride: 1, missing: uint8(f.Bins), decode: same})
+			t.cols = append(t.cols, column{feature: i, bins: rows.loose[i], stride: 1, missing: f.Bins, decode: same})
 		}
 	}
 	return t

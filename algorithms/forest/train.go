@@ -236,7 +236,7 @@ func (g growing) until(s *state) int { return min(s.number+batchTrees, g.params.
 // build makes what grows trees, of the rows of all subtasks or of this one.
 func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	d := s.data
-	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, loose: s.loose}
+	rows := &gathered{spans: d.Shards, label: d.Label, weight: d.Weight, blocks: d.Blocks, wide: d.Wide, loose: s.loose}
 	if g.copies(ctx, d) {
 		var err error
 		if rows, err = unpack(d.Layout, joined.Get(ctx), int(d.Facts.Rows), g.table.Weighted); err != nil {

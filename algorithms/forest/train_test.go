@@ -53,6 +53,14 @@ func numbers(seed uint64, n, d int) trial.Table {
 	return t
 }
 
+// coded makes the first feature one of more than 255 categories.
+func coded(t trial.Table) trial.Table {
+	for i := range t.N {
+		t.Row(i)[0] = float64(i * 7919 % 331 * 190)
+	}
+	return t
+}
+
 // A single tree with a row, or rows of the same features, in each leaf: what remains is how
 // labels of the same features differ, 0.05 of the two rows (1, 2).
 func TestSingleTreeIsExact(t *testing.T) {
@@ -77,13 +85,16 @@ func TestMemoryChangesNoBit(t *testing.T) {
 		table trial.Table
 		p     forest.Params
 	}{
-		"two classes":    {classes(1, 150, 6, 2), forest.Params{Task: forest.Classification, OOBScore: true, MinSplitGain: 0.001}},
-		"three classes":  {classes(2, 150, 5, 3), forest.Params{Task: forest.Classification, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", MaxFeatures: "1"}},
-		"numbers":        {numbers(3, 150, 6), forest.Params{WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
-		"random splits":  {numbers(4, 150, 5), forest.Params{Method: forest.ExtraTrees}},
-		"bounded leaves": {numbers(4, 150, 5), forest.Params{MaxLeaves: 12}},
-		"wild":           {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Sampling: forest.Subset}},
-		"one tree":       {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Method: forest.SingleTree}},
+		"two classes":     {classes(1, 150, 6, 2), forest.Params{Task: forest.Classification, OOBScore: true, MinSplitGain: 0.001}},
+		"three classes":   {classes(2, 150, 5, 3), forest.Params{Task: forest.Classification, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", MaxFeatures: "1"}},
+		"numbers":         {numbers(3, 150, 6), forest.Params{WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
+		"random splits":   {numbers(4, 150, 5), forest.Params{Method: forest.ExtraTrees}},
+		"bounded leaves":  {numbers(4, 150, 5), forest.Params{MaxLeaves: 12}},
+		"wild":            {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Sampling: forest.Subset}},
+		"many categories": {coded(numbers(3, 400, 3)), forest.Params{CategoricalAt: []int{0}, WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2, MaxFeatures: "2"}},
+		"their classes":   {coded(classes(3, 400, 3, 3)), forest.Params{CategoricalAt: []int{0}, Task: forest.Classification, OOBScore: true}},
+		"random sets":     {coded(numbers(3, 400, 3)), forest.Params{CategoricalAt: []int{0}, Method: forest.ExtraTrees}},
+		"one tree":        {trial.Wild(150, 5), forest.Params{WeightCol: "weight", Method: forest.SingleTree}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := c.p
@@ -111,6 +122,7 @@ func TestSameBits(t *testing.T) {
 		"two classes":      {classes(1, 150, 6, 2), forest.Params{Task: forest.Classification, NumTrees: 26, MaxDepth: 5, OOBScore: true}},
 		"three classes":    {classes(2, 120, 5, 3), forest.Params{Task: forest.Classification, NumTrees: 5, Criterion: forest.Entropy, Balanced: true, WeightCol: "weight", OOBScore: true}},
 		"numbers":          {numbers(3, 150, 6), forest.Params{NumTrees: 5, WeightCol: "weight", OOBScore: true, MinSamplesLeaf: 2}},
+		"many categories":  {coded(numbers(3, 400, 3)), forest.Params{NumTrees: 3, CategoricalAt: []int{0}, OOBScore: true}},
 		"random splits":    {numbers(4, 120, 5), forest.Params{NumTrees: 4, Method: forest.ExtraTrees}},
 		"wild":             {trial.Wild(120, 5), forest.Params{NumTrees: 4, WeightCol: "weight", OOBScore: true}},
 		"wild and bounded": {trial.Wild(120, 5), forest.Params{Task: forest.Classification, NumTrees: 4, MaxLeaves: 9, WeightCol: "weight", Sampling: forest.Subset}},

@@ -18,7 +18,11 @@ func (t *table) appendRows(dst []uint8, e []entry) []uint8 {
 		row := int(e[i].row)
 		for j := range t.cols {
 			c := &t.cols[j]
-			dst = append(dst, c.decode[c.bins[row*c.stride]])
+			if c.wide != nil {
+				dst = le.AppendUint16(dst, c.wide[row])
+			} else {
+				dst = append(dst, c.decode[c.bins[row*c.stride]])
+			}
 		}
 		dst = le.AppendUint32(dst, e[i].w)
 		dst = le.AppendUint64(dst, uint64(e[i].g))
@@ -68,12 +72,18 @@ func (l *levels) twig(ctx context.Context, b *branch, parts [][]uint8) tree.Tree
 	}
 	n := len(all) / l.rowSize
 	t := &table{rows: n, layout: l.t.layout, scaled: l.t.scaled, classes: l.t.classes, label: make([]float64, n)}
-	same := identity()
+	same, at := identity(), 0
 	for j := range l.t.cols {
 		c := column{feature: l.t.cols[j].feature, stride: l.rowSize, decode: same, missing: l.t.cols[j].missing}
-		if n > 0 {
-			c.bins = all[j:]
+		if l.t.cols[j].wide != nil {
+			c.wide = make([]uint16, n)
+			for i := range c.wide {
+				c.wide[i] = binary.LittleEndian.Uint16(all[i*l.rowSize+at:])
+			}
+		} else if n > 0 {
+			c.bins = all[at:]
 		}
+		at += c.bytes()
 		t.cols = append(t.cols, c)
 	}
 	if l.twigs == nil {
@@ -85,7 +95,7 @@ func (l *levels) twig(ctx context.Context, b *branch, parts [][]uint8) tree.Tree
 	w.t, w.finder.t, w.total = t, t, b.sprout.weight
 	w.entries = w.entries[:0]
 	for i := range n {
-		rest := all[i*l.rowSize+len(t.cols):]
+		rest := all[i*l.rowSize+l.rowBins:]
 		w.entries = append(w.entries, entry{uint32(i), binary.LittleEndian.Uint32(rest), int64(binary.LittleEndian.Uint64(rest[4:]))})
 		t.label[i] = math.Float64frombits(binary.LittleEndian.Uint64(rest[12:]))
 	}

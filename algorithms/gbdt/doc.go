@@ -26,9 +26,10 @@
 // Boosting adds trees to a margin of each row, one for each output in every round, by the
 // gradients and hessians of the objective at the margins so far (Friedman, "Greedy function
 // approximation", Annals of Statistics 29, 2001; Chen and Guestrin, "XGBoost", KDD 2016).
-// Rows start from the prior, the best constant. Features are cut into at most 255 bins by the
+// Rows start from the prior, the best constant. Numbers are cut into at most 255 bins by the
 // values of all rows, with one more for what is missing; where missing values go is learnt at
-// each split. Text is categorical, and so are integers that are named so.
+// each split. Text is categorical, and so are integers that are named so; each category, of
+// up to 65,535, has a bin.
 //
 //	objective                  margin                       prior
 //	Squared                    mean                         mean

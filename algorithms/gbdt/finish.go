@@ -113,9 +113,13 @@ func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 			old = start.Ensemble.Categories[at]
 		}
 	}
+	known := make(map[string]bool, len(old))
+	for _, name := range old {
+		known[name] = true
+	}
 	all := slices.Clone(old)
 	for _, name := range own {
-		if !slices.Contains(old, name) {
+		if !known[name] {
 			all = append(all, name)
 		}
 	}

@@ -84,9 +84,8 @@ type Params struct {
 	// MaxLeaves is the largest number of leaves of a tree; 0 means no limit, and 31 for
 	// LossGuide.
 	MaxLeaves int
-	// MaxBins is the largest number of bins of a feature, 2 to 255; 0 means 255. Of a feature
-	// with more categories the most frequent ones have a bin each; the others count as
-	// missing, in training and in prediction.
+	// MaxBins is the largest number of bins of a feature of numbers, 2 to 255; 0 means 255. It
+	// does not bound categories, of which a feature may have 65,535.
 	MaxBins int
 	// MinChildWeight is the least sum of hessians in a child; 0 means 1, a negative number
 	// none.

@@ -4,9 +4,13 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 )
 
-// MaxBins is the largest number of bins for values that a feature may have; one more is for
-// what is missing, so that a bin fits a byte.
+// MaxBins is the largest number of bins for values that a feature of numbers may have; one
+// more is for what is missing, so that a bin fits a byte.
 const MaxBins = 255
+
+// MaxCategories is the largest number of categories of a feature, each of which has a bin; one
+// more is for what is missing, so that a bin fits two bytes.
+const MaxCategories = 1<<16 - 1
 
 // MaxCategory is the largest code of a category in a column of integers.
 const MaxCategory = 1<<16 - 1
@@ -44,7 +48,8 @@ type Columns struct {
 
 // Options say how features are binned.
 type Options struct {
-	// MaxBins is the largest number of bins for values, 2 to 255; 0 means 255.
+	// MaxBins is the largest number of bins for numbers, 2 to 255; 0 means 255. Categories
+	// have a bin each however many there are.
 	MaxBins int
 	// AbsentIsZero takes what sparse rows do not have for 0 in place of missing.
 	AbsentIsZero bool
@@ -80,8 +85,7 @@ type Facts struct {
 	// Of a NumberLabel, mean and deviation weighted (those of the lower ends of intervals,
 	// and 0 where such an end is infinite).
 	LabelMean, LabelStd, LabelMin, LabelMax float64
-	// Missing has for each of Layout.Features the number of rows in which it is missing;
-	// categories that are too rare for a bin are not.
+	// Missing has for each of Layout.Features the number of rows in which it is missing.
 	Missing []int64
 	// ShardRows has the number of rows of each shard of the job.
 	ShardRows []int64
@@ -94,10 +98,13 @@ type Layout struct {
 	Features []Feature
 	// Columns are those of bytes, in order; the blocks hold them side by side.
 	Columns []Column
+	// Wide are the numbers, in ascending order, of the features that have a column of two
+	// bytes: those of more categories than a byte tells apart.
+	Wide []int
 	// Slots is the length of a histogram: the slots of the columns one behind the other,
-	// then those of the features that rows hold as Sparse.
+	// those of the wide features, then those of the features that rows hold as Sparse.
 	Slots int
-	// ColumnSlots is how many of the slots belong to Columns.
+	// ColumnSlots is how many of the slots belong to Columns and Wide.
 	ColumnSlots int
 }
 
@@ -112,16 +119,17 @@ type Feature struct {
 	// Cuts ascend: bin b has the values from Cuts[b-1] up to, but without, Cuts[b], so that
 	// a node that sends bins 0 to b left has the threshold Cuts[b]. There are Bins−1.
 	Cuts []float32
-	// Codes are the codes of the categories of the bins, in ascending order. What is rarer
-	// than those that fit counts as missing, as do categories that training has not seen.
+	// Codes are the codes of the categories of the bins, in ascending order. Categories that
+	// training has not seen count as missing.
 	Codes []int32
 	// Names are those of the categories, by their codes, where the column is text; then the
 	// code of bin b is b.
 	Names []string
 	// Bins is the number of bins for values: 0 where the feature is missing in every row.
 	Bins int
-	// Column is the number of the column that has the feature, −1 where rows hold it as
-	// Sparse or, because it cannot split rows, not at all.
+	// Column is the number of the column of bytes that has the feature, −1 where it is one
+	// of Layout.Wide, where rows hold it as Sparse, and where they do not hold it at all,
+	// because it cannot split them.
 	Column int
 	// Slot is the first slot of the feature, within a histogram; −1 where it has none. It
 	// has one for each bin but the implicit one, in the order of the bins.
@@ -172,6 +180,8 @@ type Data struct {
 	Rows   int
 	Shards []Span // those with rows
 	Blocks []Block
+	// Wide has, for each of Layout.Wide, the bins of the rows.
+	Wide   [][]uint16
 	Sparse Sparse
 	Label  []float64 // nil where there are none; numbers of classes of a ClassLabel
 	Upper  []float64 // upper ends of labels, nil where there are none
@@ -217,8 +227,8 @@ func (f *Feature) BinOfSlot(slot int) int {
 
 // Set returns the set of a node that sends bins of a categorical feature left or right, and
 // whether it is the set of those that go right. It has the categories that do not go where
-// missing values go, so that categories without a bin, those that were too rare and those
-// never seen, go where training had them go: with what is missing.
+// missing values go, so that categories without a bin, which training has not seen, go with
+// what is missing.
 func (f *Feature) Set(left func(bin int) bool, missingLeft bool) (words []uint32, setRight bool) {
 	for b, code := range f.Codes {
 		if left(b) == missingLeft {

@@ -367,35 +367,6 @@ func TestEvaluationRowsAreBinnedByTheCutsOfTraining(t *testing.T) {
 	require.EqualValues(t, 4, s.Facts.Rows)
 }
 
-func TestCategoriesThatDoNotFit(t *testing.T) {
-	var words []string
-	var codes []int64
-	for i := range 400 {
-		words = append(words, fmt.Sprintf("w%02d", i%40%(1+i%10)))
-		codes = append(codes, int64(3*(i%40%(1+i%10))))
-	}
-	rec := columnsRecord([]string{"word", "code"}, words, codes)
-	count := map[string]int{}
-	for _, w := range words {
-		count[w]++
-	}
-	require.Len(t, count, 10)
-	s := look(t, dataset(rec), bins.Columns{Features: []string{"word", "code"}, Categorical: []string{"code"}}, bins.NoLabel, bins.Options{MaxBins: 4})
-	f := s.Layout.Features
-	require.Equal(t, []string{"w00", "w01", "w02", "w03"}, f[0].Names)
-	require.Equal(t, []int32{0, 3, 6, 9}, f[1].Codes)
-	for i, row := range s.Rows {
-		want := 4
-		for b, name := range f[0].Names {
-			if words[i] == name {
-				want = b
-			}
-		}
-		require.Equal(t, []int{want, want}, row.Bins)
-	}
-	require.Equal(t, []int64{0, 0}, s.Facts.Missing, "rare categories are not missing")
-}
-
 func TestSetHasTheSideWhereMissingDoesNotGo(t *testing.T) {
 	f := bins.Feature{Categorical: true, Codes: []int32{1, 5, 40}, Bins: 3}
 	goes := func(words []uint32, setRight bool, code int) (left bool) {

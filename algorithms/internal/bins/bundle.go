@@ -82,6 +82,9 @@ func (b *bundler) splits(i int) bool {
 	return f.Bins > 1 || f.Bins == 1 && b.missing[i] > 0
 }
 
+// wide says that a byte does not tell the bins of a feature apart.
+func (b *bundler) wide(i int) bool { return b.features[i].Bins > MaxBins }
+
 // choose takes the sums of count and chooses the candidates.
 func (b *bundler) choose(sums []int64) {
 	if b.plan.kind != sparseRows {
@@ -91,7 +94,7 @@ func (b *bundler) choose(sums []int64) {
 	for i := range b.features {
 		switch {
 		case !b.splits(i):
-		case b.plan.options.NoBundling || b.stored[i] == b.rows:
+		case b.plan.options.NoBundling || b.stored[i] == b.rows || b.wide(i):
 			b.bundles = append(b.bundles, []int{i})
 		default:
 			b.candidates = append(b.candidates, i)

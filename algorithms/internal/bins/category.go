@@ -1,30 +1,29 @@
 package bins
 
-import "sort"
+import (
+	"fmt"
+	"sort"
+)
 
-// setCategories gives a categorical feature its bins: the categories of rows with a weight,
-// the most frequent ones (of equal ones those of lower code or text) where not all fit.
-func (f *Feature) setCategories(d dictionary, text bool, most int) {
-	order := make([]int, 0, len(d.Keys))
+// setCategories gives a categorical feature its bins: the categories of rows with a weight.
+func (f *Feature) setCategories(d dictionary, text bool) {
 	for i, n := range d.Count {
-		if n > 0 {
-			order = append(order, i)
+		if n == 0 {
+			continue
 		}
-	}
-	if len(order) > most {
-		sort.SliceStable(order, func(a, b int) bool { return d.Count[order[a]] > d.Count[order[b]] })
-		order = order[:most]
-		sort.Ints(order)
-	}
-	f.Bins = len(order)
-	for b, i := range order {
 		if text {
 			f.Names = append(f.Names, d.text(i))
-			f.Codes = append(f.Codes, int32(b))
+			f.Codes = append(f.Codes, int32(f.Bins))
 		} else {
 			f.Codes = append(f.Codes, codeOf(d.Keys[i]))
 		}
+		f.Bins++
 	}
+}
+
+// tooManyCategories is what is wrong with a column of too many.
+func tooManyCategories(column string) error {
+	return fmt.Errorf("%s: there are more than %d categories; that many tell nothing: leave the column out, or group them", column, MaxCategories)
 }
 
 // Category returns the code of a category of a column of text, −1 where it is none that has

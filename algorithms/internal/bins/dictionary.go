@@ -13,9 +13,6 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// maxCategories is the largest number of categories that a column of text may have.
-const maxCategories = 1 << 16
-
 // dictionary is the distinct values of a column, in ascending order of their keys, which are
 // such that their bytes are in the order of the values.
 type dictionary struct {

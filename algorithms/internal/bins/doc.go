@@ -43,15 +43,16 @@
 // # Categories
 //
 // Columns of text are categorical, and those of integers that are named so. Each category
-// of a row with a weight has a bin, in the order of the texts or codes; where there are too
-// many the most frequent ones have. Others are taken as missing, and so are those that
-// training has not seen; [Feature.Set] makes sets by which they go that way in prediction.
+// of a row with a weight has a bin, in the order of the texts or codes; there may be
+// [MaxCategories]. Those that training has not seen are taken as missing; [Feature.Set] makes
+// sets by which they go that way in prediction.
 //
 // # Where bins stand
 //
 // A histogram has a slot for each bin of each feature. A feature of dense rows has a byte
 // column of its own, whose byte is the bin: 32 columns at most side by side make a [Block].
-// Features that cannot split rows, constant or always missing, have none. Of sparse rows
+// Features of more than 255 categories have a column of two bytes each instead, beside the
+// blocks. Features that cannot split rows, constant or always missing, have none. Of sparse rows
 // the bin of what is absent is not stored but implicit. Features of which no row stores
 // two share a column ([Column]), if together they are stored in a quarter of the rows; what
 // is thinner stands in [Sparse], as slots.

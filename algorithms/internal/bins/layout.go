@@ -11,11 +11,16 @@ func (b *bundler) layout() Layout {
 	l := Layout{Features: b.features}
 	if b.plan.kind != sparseRows {
 		for i := range l.Features {
-			if b.splits(i) {
+			switch {
+			case !b.splits(i):
+			case b.wide(i):
+				l.Wide = append(l.Wide, i)
+			default:
 				l.column(i)
 			}
 		}
 		l.blocks()
+		l.widen()
 		l.Slots = l.ColumnSlots
 		return l
 	}
@@ -27,6 +32,8 @@ func (b *bundler) layout() Layout {
 			stored += b.stored[i]
 		}
 		switch {
+		case b.wide(members[0]):
+			l.Wide = append(l.Wide, members[0])
 		case stored*denseShare < b.rows:
 			loose = append(loose, members...)
 		case len(members) == 1:
@@ -37,6 +44,7 @@ func (b *bundler) layout() Layout {
 		}
 	}
 	l.blocks()
+	l.widen()
 	l.Slots = l.ColumnSlots
 	slices.Sort(loose)
 	for _, i := range loose {
@@ -52,6 +60,25 @@ func (l *Layout) column(i int) {
 	f := &l.Features[i]
 	f.Column, f.Slot = len(l.Columns), l.ColumnSlots
 	l.add(Column{Width: f.Bins + 1, Features: []int{i}})
+}
+
+// widen gives the wide features their slots, behind those of the columns of bytes.
+func (l *Layout) widen() {
+	slices.Sort(l.Wide)
+	for _, i := range l.Wide {
+		f := &l.Features[i]
+		f.Implicit, f.Slot = -1, l.ColumnSlots
+		l.ColumnSlots += f.Stored()
+	}
+}
+
+// WideColumn returns the place of a feature, by its number, among those that have a column of
+// two bytes; −1 where it has none.
+func (l *Layout) WideColumn(feature int) int {
+	if at, ok := slices.BinarySearch(l.Wide, feature); ok {
+		return at
+	}
+	return -1
 }
 
 // bundle gives several features a column.

@@ -107,6 +107,7 @@ func (d *Data) bin(p *plan, parts []packed) {
 		d.Blocks = append(d.Blocks, b)
 		first += stride
 	}
+	d.fillWide(p, parts)
 	if d.Layout.Slots > d.Layout.ColumnSlots {
 		d.list(p, parts)
 	}

@@ -290,9 +290,9 @@ func (k *packer) separate() error {
 			if numbers == nil {
 				numbers = make([]int32, k.out.n)
 			}
-			d, err := k.dictionary(at, numbers, maxCategories)
+			d, err := k.dictionary(at, numbers, MaxCategories)
 			if err != nil {
-				return fmt.Errorf("column %q: %w; that many categories tell nothing: leave the column out, or group them", k.plan.columns.Features[j], err)
+				return tooManyCategories(k.plan.describe(j))
 			}
 			k.out.dictionaries = append(k.out.dictionaries, d)
 			for i, n := range numbers {

@@ -87,7 +87,7 @@ func (l look) merge(o look) look {
 }
 
 // dictionaryLimit is more than any dictionary may have.
-const dictionaryLimit = max(rows.MaxClasses, maxCategories)
+const dictionaryLimit = max(rows.MaxClasses, MaxCategories)
 
 // mergeEntries merges the entries of sparse features.
 func mergeEntries(l, o look) (feature []int32, entries []int64) {
@@ -382,11 +382,11 @@ func (p *plan) setCategories(features []Feature, dictionaries []dictionary) erro
 			}
 			d := dictionaries[0]
 			dictionaries = dictionaries[1:]
-			if wanted && len(d.Keys) > maxCategories {
-				return fmt.Errorf("column %q: there are more than %d different values; that many categories tell nothing: leave the column out, or group them", p.nameOf(number), maxCategories)
+			if len(d.Keys) > MaxCategories {
+				return tooManyCategories(p.describe(number))
 			}
 			if f := at[number]; f != nil {
-				f.setCategories(d, wanted, p.options.MaxBins)
+				f.setCategories(d, wanted)
 			}
 		}
 	}

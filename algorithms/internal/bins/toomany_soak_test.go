@@ -19,6 +19,10 @@ func TestTooManyCategoriesAndClasses(t *testing.T) {
 	for i := range words {
 		words[i] = strconv.Itoa(i)
 	}
+	codes := make([]int64, bins.MaxCategory+1) // all there may be, which is one more than has a bin
+	for i := range codes {
+		codes[i] = int64(i)
+	}
 	for i := range numbers {
 		numbers[i] = float64(i)
 	}
@@ -27,7 +31,12 @@ func TestTooManyCategoriesAndClasses(t *testing.T) {
 			rec := columnsRecord([]string{"word"}, words)
 			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"word"}}, bins.NoLabel, bins.Options{}))
 		}, engine.Shards(shards))
-		require.ErrorContains(t, err, `column "word": there are more than 65536 different values`)
+		require.ErrorContains(t, err, `column "word": there are more than 65535 categories`)
+		_, err = trial.Try(t, func(b *engine.Builder) {
+			rec := columnsRecord([]string{"code"}, codes)
+			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"code"}, Categorical: []string{"code"}}, bins.NoLabel, bins.Options{}))
+		}, engine.Shards(shards))
+		require.ErrorContains(t, err, `column "code": there are more than 65535 categories`)
 		_, err = trial.Try(t, func(b *engine.Builder) {
 			rec := columnsRecord([]string{"y", "x"}, numbers, numbers)
 			operators.Collect(b, "seen", check(b, dataset(rec)(b), bins.Columns{Features: []string{"x"}, Label: "y"}, bins.ClassLabel, bins.Options{}))

@@ -99,6 +99,9 @@ func (f *Feature) categoryBin(x float32) int {
 // rows.
 func (d *Data) Bin(row, feature int) int {
 	f := &d.Layout.Features[feature]
+	if wide := d.Layout.WideColumn(feature); wide >= 0 {
+		return int(d.Wide[wide][row])
+	}
 	switch {
 	case f.Column >= 0:
 		c := &d.Layout.Columns[f.Column]

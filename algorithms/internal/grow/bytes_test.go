@@ -57,7 +57,7 @@ func TestBytes(t *testing.T) {
 		passes := calls[`AllGather "grow.found"`] / int64(p)
 		require.Equal(t, rounds*8*others*histograms*int64(l.Slots)*width, bytes[`ReduceScatter "grow.sums"`])
 		// AllGather tells lengths first, one word to each other subtask.
-		require.Equal(t, 8*others*int64(p)*(rounds*looked*(recordWords+width)+passes), bytes[`AllGather "grow.found"`])
+		require.Equal(t, 8*others*int64(p)*(rounds*looked*(recordWords+4+width)+passes), bytes[`AllGather "grow.found"`])
 		require.LessOrEqual(t, passes, int64(rounds*(depth+2)))
 		// The rows in the left child of each split, and the sums of the root.
 		counted := int64(rounds) * (int64(len(got.trees[0].Nodes)-1)/2 + width + 1)

@@ -10,6 +10,30 @@ import (
 // Where no row of a node misses a categorical feature, missing values and categories that
 // training has not seen go right, with those that the split does not single out.
 
+// binSet is a set of bins, 64 to a word: integers, as records of splits have them.
+type binSet []int64
+
+func (s binSet) has(bin int) bool { return uint64(s[bin>>6])>>(bin&63)&1 == 1 }
+
+// setWords is how many words the sets of a layout's bins have; never less than those of the
+// bins of a byte.
+func setWords(l *bins.Layout) int {
+	most := bins.MaxBins
+	for _, f := range l.Wide {
+		most = max(most, l.Features[f].Bins)
+	}
+	return (most + 63) / 64
+}
+
+// setOf gives the best split its set.
+func (s *searcher) setOf(members []int32) {
+	s.best.set = sized(s.best.set, s.words)
+	clear(s.best.set)
+	for _, bin := range members {
+		s.best.set[bin>>6] |= 1 << (bin & 63)
+	}
+}
+
 // oneHot tries to split one category off the others.
 func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64, order int32) {
 	w := s.scorer.width
@@ -21,19 +45,21 @@ func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64, order int
 			continue
 		}
 		candidate := split{order: order, feature: number, place: int32(b), categorical: true}
-		candidate.set[b/64] = 1 << (b % 64)
-		s.bothWays(bin, missing, some, candidate)
+		if s.bothWays(bin, missing, some, candidate) {
+			s.setOf([]int32{int32(b)})
+		}
 	}
 }
 
-// bothWays offers a split with missing values on the left, if there are some, and on the right.
-func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) {
+// bothWays offers a split with missing values on the left, if there are some, and on the
+// right, and tells whether one of them was taken.
+func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (taken bool) {
 	if some {
 		candidate.missingLeft = true
-		s.offer(plus(s.lefts[0], left, missing), candidate)
+		taken = s.offer(plus(s.lefts[0], left, missing), candidate)
 		candidate.missingLeft = false
 	}
-	s.offer(left, candidate)
+	return s.offer(left, candidate) || taken
 }
 
 // sorted tries to cut the categories of the node in two, in the order of their gradients
@@ -75,17 +101,22 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 	some := !zero(missing)
 	clear(s.acc)
 	candidate := split{order: order, feature: number, categorical: true}
+	taken := 0 // how many categories are left of the best cut
 	for i, b := range s.order {
 		plus(s.acc, s.acc, sums[int(b)*w:][:w])
-		candidate.set[b/64] |= 1 << (b % 64)
-		candidate.place = int32(by<<8 + i)
+		candidate.place = int32(by<<16 + i)
 		if most := s.p.MaxCategories; most > 0 && min(i+1, len(s.order)-i-1) > most {
 			continue
 		}
 		if i == len(s.order)-1 && !some {
 			break
 		}
-		s.bothWays(s.acc, missing, some, candidate)
+		if s.bothWays(s.acc, missing, some, candidate) {
+			taken = i + 1
+		}
+	}
+	if taken > 0 {
+		s.setOf(s.order[:taken])
 	}
 }
 

@@ -2,6 +2,7 @@ package grow
 
 import (
 	"math"
+	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
@@ -107,6 +108,10 @@ func (s *State) make(j *job, unit scale) {
 		}
 		to.Left, to.Right, to.Gain = place[v.left], place[v.left+1], v.gain
 		g.rules[i] = v.split.rule()
+		g.rules[i].set = nil
+		if v.split.categorical {
+			g.rules[i].set = slices.Clone(v.split.set)
+		}
 		s.describe(to, &g.Tree, &v.split)
 	}
 }

@@ -18,6 +18,9 @@ func (s *State) histogram(j *job, n int32, out []int64, base func(owner int) int
 	for b := range s.data.Blocks {
 		s.blockHistogram(j, b, rows, all, out, base)
 	}
+	for w := range s.data.Wide {
+		s.wideHistogram(j, w, rows, all, out, base)
+	}
 	if s.data.Sparse.RowPtr != nil {
 		s.sparseHistogram(j, n, out, base)
 	}
@@ -175,6 +178,13 @@ func (s *State) classHistogram(j *job, n int32, out []int64, base func(owner int
 				if counted {
 					sum[w-1]++
 				}
+			}
+		}
+		for i, column := range s.data.Wide {
+			sum := local[(l.Features[l.Wide[i]].Slot+int(column[row]))*w:][:w]
+			sum[class] += weight
+			if counted {
+				sum[w-1]++
 			}
 		}
 		if sparse := &s.data.Sparse; sparse.RowPtr != nil {

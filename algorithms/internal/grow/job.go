@@ -83,9 +83,9 @@ func (j *job) add(parent int32, depth int32, path uint64, width int) int32 {
 	n := len(j.nodes)
 	if n < cap(j.nodes) {
 		j.nodes = j.nodes[:n+1]
-		left := j.nodes[n].split.left
+		left, set := j.nodes[n].split.left, j.nodes[n].split.set
 		j.nodes[n] = node{}
-		j.nodes[n].split.left = left
+		j.nodes[n].split.left, j.nodes[n].split.set = left, set
 	} else {
 		j.nodes = append(j.nodes, node{})
 	}

@@ -24,6 +24,7 @@ const (
 	asBundle
 	asSparse
 	asNothing
+	asWide
 )
 
 // randomProblem draws rows whose features have few bins, many ties, missing values, and
@@ -35,11 +36,11 @@ func randomProblem(rng *rand.Rand, n int, p *Params) (*problem, []int) {
 	for f := range count {
 		feature := bins.Feature{Name: fmt.Sprint("f", f), Number: f, Column: -1, Slot: -1, Implicit: -1}
 		feature.Bins = 1 + rng.IntN(9)
-		kinds[f] = rng.IntN(4)
+		kinds[f] = rng.IntN(5)
 		if kinds[f] == asNothing && rng.IntN(3) > 0 {
 			kinds[f] = asColumn
 		}
-		if feature.Categorical = rng.IntN(3) == 0; feature.Categorical {
+		if feature.Categorical = rng.IntN(3) == 0 || kinds[f] == asWide; feature.Categorical {
 			for b := range feature.Bins {
 				feature.Codes = append(feature.Codes, int32(3*b+rng.IntN(3)))
 			}
@@ -152,6 +153,13 @@ func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 		l.Slots += c.Width
 		l.Columns = append(l.Columns, c)
 	}
+	for f, kind := range kinds {
+		if kind == asWide {
+			l.Wide = append(l.Wide, f)
+			l.Features[f].Slot = l.Slots
+			l.Slots += l.Features[f].Bins + 1
+		}
+	}
 	l.ColumnSlots = l.Slots
 	for f, kind := range kinds {
 		if kind == asSparse {
@@ -179,6 +187,9 @@ func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
 	for b := range d.Blocks {
 		d.Blocks[b].Bins = make([]byte, d.Rows*d.Blocks[b].Stride)
 	}
+	for range l.Wide {
+		d.Wide = append(d.Wide, make([]uint16, d.Rows))
+	}
 	sparse := l.Slots > l.ColumnSlots
 	if sparse {
 		d.Sparse.RowPtr = []int64{0}
@@ -187,8 +198,11 @@ func (x *problem) data(l *bins.Layout, lo, hi int) *bins.Data {
 		for f := range l.Features {
 			feature := &l.Features[f]
 			slot := feature.SlotOf(x.bins[lo+r][f])
+			wide := l.WideColumn(f)
 			switch {
 			case slot < 0:
+			case wide >= 0:
+				d.Wide[wide][r] = uint16(x.bins[lo+r][f])
 			case feature.Column < 0:
 				d.Sparse.Slots = append(d.Sparse.Slots, uint32(slot))
 			default:

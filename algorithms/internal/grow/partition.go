@@ -11,9 +11,10 @@ type rule struct {
 	place       int32
 	missingLeft bool
 	categorical bool
-	set         [4]uint64
+	set         binSet
 }
 
+// rule returns where the split sends bins; its set is that of the split.
 func (p *split) rule() rule {
 	return rule{p.feature, p.place, p.missingLeft, p.categorical, p.set}
 }
@@ -24,7 +25,7 @@ func (r *rule) left(bin, bins int) bool {
 	case bin == bins:
 		return r.missingLeft
 	case r.categorical:
-		return r.set[bin/64]>>(bin%64)&1 == 1
+		return r.set.has(bin)
 	}
 	return bin <= int(r.place)
 }
@@ -73,7 +74,9 @@ func (s *State) partition(r *rule, rows []int32) int {
 	d := s.data
 	f := &d.Layout.Features[r.feature]
 	left := 0
-	if f.Column >= 0 {
+	if wide := d.Layout.WideColumn(int(r.feature)); wide >= 0 {
+		left = r.partitionWide(rows, d.Wide[wide], f.Bins, s.spare)
+	} else if f.Column >= 0 {
 		bytes, stride := s.column(f.Column, len(rows))
 		table := r.table(d.Layout)
 		left = kernel.PartitionRows(rows, bytes, stride, &table, rows, s.spare)
@@ -81,6 +84,22 @@ func (s *State) partition(r *rule, rows []int32) int {
 		left = s.partitionSparse(r, rows)
 	}
 	copy(rows[left:], s.spare[:len(rows)-left])
+	return left
+}
+
+// partitionWide puts the rows that go left, by a column of two bytes, before those that go
+// right, which spare has then, and returns how many go left. bins is the number of those for
+// values.
+func (r *rule) partitionWide(rows []int32, column []uint16, bins int, spare []int32) (left int) {
+	right := spare[:0]
+	for _, row := range rows {
+		if r.left(int(column[row]), bins) {
+			rows[left] = row
+			left++
+		} else {
+			right = append(right, row)
+		}
+	}
 	return left
 }
 

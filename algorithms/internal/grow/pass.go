@@ -115,16 +115,16 @@ func (s *State) lookAt(j *job, n int32) {
 		}
 		look(f, int32(i+1))
 	}
-	s.buffers.found = appendRecord(s.buffers.found, &s.search.best, s.width)
+	s.buffers.found = appendRecord(s.buffers.found, &s.search.best, s.search.words, s.width)
 }
 
-// recordWords is the length of a record without sums.
-const recordWords = 8
+// recordWords is the length of a record without set and sums.
+const recordWords = 4
 
-// appendRecord writes a split as integers.
-func appendRecord(out []int64, b *split, width int) []int64 {
+// appendRecord writes a split as integers, with a set of so many words.
+func appendRecord(out []int64, b *split, words, width int) []int64 {
 	if !b.found {
-		for range recordWords + width {
+		for range recordWords + words + width {
 			out = append(out, 0)
 		}
 		return out
@@ -137,35 +137,37 @@ func appendRecord(out []int64, b *split, width int) []int64 {
 		flags |= 4
 	}
 	out = append(out, flags|int64(b.order)<<3, int64(b.feature), int64(b.place), int64(math.Float64bits(b.score)))
-	for _, w := range b.set {
-		out = append(out, int64(w))
+	if b.categorical {
+		out = append(out, b.set[:words]...)
+	} else {
+		for range words {
+			out = append(out, 0)
+		}
 	}
 	return append(out, b.left[:width]...)
 }
 
-// readRecord reads what appendRecord wrote; the sums are those of the record.
-func readRecord(in []int64, width int) (b split) {
+// readRecord reads what appendRecord wrote; set and sums are those of the record.
+func readRecord(in []int64, words, width int) (b split) {
 	b.found = in[0]&1 == 1
 	b.missingLeft, b.categorical = in[0]&2 != 0, in[0]&4 != 0
 	b.order, b.feature, b.place = int32(in[0]>>3), int32(in[1]), int32(in[2])
 	b.score = math.Float64frombits(uint64(in[3]))
-	for i := range b.set {
-		b.set[i] = uint64(in[4+i])
-	}
-	b.left = in[recordWords:][:width]
+	b.set = in[recordWords:][:words]
+	b.left = in[recordWords+words:][:width]
 	return b
 }
 
 // choose takes, of each node that was searched, the best of the splits that the subtasks
 // found, whose records stand one subtask's behind the other's.
 func (s *State) choose(records []int64) {
-	size := recordWords + s.width
+	size := recordWords + s.search.words + s.width
 	n := len(records) / size / s.tasks
 	i := 0
 	take := func(j *job, number int32) {
 		best := split{}
 		for o := range s.tasks {
-			if r := readRecord(records[(o*n+i)*size:][:size], s.width); r.better(&best) {
+			if r := readRecord(records[(o*n+i)*size:][:size], s.search.words, s.width); r.better(&best) {
 				best = r
 			}
 		}

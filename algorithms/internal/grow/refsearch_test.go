@@ -170,7 +170,7 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 				left[bin] = true
 			}
 			for _, way := range ways {
-				b.try(v, refSplit{order: order, feature: feature, place: by<<8 + k, missingLeft: way, categorical: true, left: left})
+				b.try(v, refSplit{order: order, feature: feature, place: by<<16 + k, missingLeft: way, categorical: true, left: left})
 			}
 		}
 	}

@@ -55,7 +55,9 @@ func (r *router) send(at int32, rows []int32) {
 	}
 	where := &r.g.rules[at]
 	f, left := &r.data.Layout.Features[where.feature], 0
-	if f.Column >= 0 {
+	if wide := r.data.Layout.WideColumn(int(where.feature)); wide >= 0 {
+		left = where.partitionWide(rows, r.data.Wide[wide], f.Bins, r.spare)
+	} else if f.Column >= 0 {
 		c := &r.data.Layout.Columns[f.Column]
 		block := &r.data.Blocks[c.Block]
 		left = kernel.PartitionRows(rows, block.Bins[c.Offset:], block.Stride, &r.tables[at], rows, r.spare)

@@ -18,9 +18,9 @@ type split struct {
 	place       int32
 	missingLeft bool
 	categorical bool
-	set         [4]uint64 // bins of categories that go left
-	score       float64   // of both children
-	left        []int64   // sums of the left child; the split's own
+	set         binSet  // of categories those that go left; the split's own
+	score       float64 // of both children
+	left        []int64 // sums of the left child; the split's own
 }
 
 // better tells whether a split comes before another of the same node.
@@ -40,17 +40,21 @@ func (s *split) better(o *split) bool {
 	return s.missingLeft && !o.missingLeft
 }
 
-// copyTo copies a split, with the sums.
+// copyTo copies a split, with the sums and the set.
 func (s *split) copyTo(o *split) {
-	left := append(o.left[:0], s.left...)
+	left, set := append(o.left[:0], s.left...), o.set[:0]
+	if s.categorical {
+		set = append(set, s.set...)
+	}
 	*o = *s
-	o.left = left
+	o.left, o.set = left, set
 }
 
 // searcher finds best splits of nodes, of the features of one subtask.
 type searcher struct {
 	p      *Params
 	layout *bins.Layout
+	words  int // of a set of bins
 	scorer scorer
 	node   []int64 // sums of the node
 	worth  float64 // score of the node
@@ -63,7 +67,9 @@ type searcher struct {
 	keys       []float64
 }
 
-func newSearcher(p *Params, l *bins.Layout) *searcher { return &searcher{p: p, layout: l} }
+func newSearcher(p *Params, l *bins.Layout) *searcher {
+	return &searcher{p: p, layout: l, words: setWords(l)}
+}
 
 // begin starts the search for a node.
 func (s *searcher) begin(sc scorer, node []int64) {
@@ -145,7 +151,8 @@ func zero(v []int64) bool {
 	return true
 }
 
-// offer takes a split with the sums of its left child if it is better than what there is.
+// offer takes a split with the sums of its left child if it is better than what there is. The
+// set of a split by categories is left to the caller.
 func (s *searcher) offer(left []int64, candidate split) bool {
 	for k, v := range s.node {
 		s.other[k] = v - left[k]
@@ -161,7 +168,7 @@ func (s *searcher) offer(left []int64, candidate split) bool {
 	if !candidate.better(&s.best) {
 		return false
 	}
-	candidate.left = append(s.best.left[:0], left...)
+	candidate.left, candidate.set = append(s.best.left[:0], left...), s.best.set
 	s.best = candidate
 	return true
 }
@@ -251,7 +258,7 @@ func (s *searcher) plainNumbers(f *bins.Feature, number int32, stored []int64, o
 	if missingLeft {
 		g, h = g+missing[0], h+missing[1]
 	}
-	candidate.left = append(s.best.left[:0], g, h)
+	candidate.left, candidate.set = append(s.best.left[:0], g, h), s.best.set
 	s.best = candidate
 }
 

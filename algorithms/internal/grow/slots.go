@@ -17,6 +17,8 @@ type slots struct {
 	own []int32
 	// runs are the pieces of the columns of bytes that lie within one range each.
 	runs []run
+	// wide are the owners of the layout's wide features.
+	wide []int
 }
 
 // run is consecutive slots of a column.
@@ -59,6 +61,13 @@ func newSlots(l *bins.Layout, tasks, task int) *slots {
 		if f := &l.Features[i]; f.Slot >= s.cut[task] && f.Slot < s.cut[task+1] && f.Stored() > 0 {
 			s.own = append(s.own, int32(i))
 		}
+	}
+	for _, f := range l.Wide {
+		owner := 0
+		for l.Features[f].Slot >= s.cut[owner+1] {
+			owner++
+		}
+		s.wide = append(s.wide, owner)
 	}
 	for _, c := range l.Columns {
 		owner := 0

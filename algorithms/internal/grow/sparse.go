@@ -30,7 +30,7 @@ func (s *State) entries() *byFeature {
 	owner := make([]int32, d.Layout.Slots-d.Layout.ColumnSlots) // the feature of a slot
 	for f := range d.Layout.Features {
 		feature := &d.Layout.Features[f]
-		if feature.Column < 0 && feature.Slot >= 0 {
+		if feature.Slot >= d.Layout.ColumnSlots {
 			for i := range feature.Stored() {
 				owner[feature.Slot-d.Layout.ColumnSlots+i] = int32(f)
 			}

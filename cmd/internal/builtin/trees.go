@@ -15,9 +15,9 @@ import (
 
 // TreeArgs are flags of all trainings of trees.
 type TreeArgs struct {
-	Categories    []string           `placeholder:"COLUMN" help:"Columns whose whole numbers are categories. Text always is."`
+	Categories    []string           `placeholder:"COLUMN" help:"Columns whose whole numbers, 0 to 65,535, are categories. Text always is, with up to 65,535 of them."`
 	MaxLeaves     int                `placeholder:"N" help:"Largest number of leaves of a tree."`
-	MaxBins       int                `placeholder:"N" help:"Largest number of bins of a feature, up to 255 (default: 255). Of a column with more categories the most frequent have bins; the others count as missing."`
+	MaxBins       int                `placeholder:"N" help:"Largest number of bins of a feature of numbers, up to 255 (default: 255). Categories are not bounded by it."`
 	ClassWeights  map[string]float64 `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
 	Balanced      bool               `help:"Make all classes weigh the same."`
 	ZeroIfMissing bool               `help:"Take what sparse rows leave out for 0, in place of missing."`

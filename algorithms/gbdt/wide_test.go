@@ -1,0 +1,94 @@
+package gbdt_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// citizen is a row of which the label is what its city says and what its age adds.
+type citizen struct {
+	City  string  `column:"city"`
+	Code  int64   `column:"code"`
+	Age   float64 `column:"age"`
+	Label float64 `column:"label"`
+}
+
+// citizens are rows of as many cities, with codes of their own from all over the range.
+func citizens(seed uint64, n, cities int) []citizen {
+	r := shared.NewRandom(seed, "citizens", 0, 0)
+	rows := make([]citizen, n)
+	for i := range rows {
+		city := int(float64(cities) * r.Float64() * r.Float64()) // some are large
+		age := 100 * r.Float64()
+		rows[i] = citizen{fmt.Sprintf("city %d", city), int64(city * 7919 % 65521), age, worth(city) + age/50 + 0.1*r.NormFloat64()}
+	}
+	return rows
+}
+
+// worth is what a city says, between −1 and 1 without a trend.
+func worth(city int) float64 { return math.Sin(float64(city * city)) }
+
+// TestManyCategories: hundreds of categories are told apart, as text and as codes; the metric
+// of an evaluation set, which sees bins, is that of predictions, which see values; and what
+// training has not seen goes where missing values go.
+func TestManyCategories(t *testing.T) {
+	rows, held := citizens(1, 3000, 400), citizens(2, 500, 400)
+	for _, feature := range []string{"city", "code"} {
+		p := gbdt.Params{FeatureCols: []string{feature, "age"}, LabelCol: "label", NumTrees: 40, LearningRate: 0.3, MaxBins: 16, CategoryLambda: -1, CategorySmooth: 1}
+		if feature == "code" {
+			p.CategoricalCols = []string{"code"}
+		}
+		build := func(b *engine.Builder) *engine.Dataset {
+			return gbdt.Train(operators.FromSlice(b, rows), p, gbdt.Set{Name: "test", Rows: operators.FromSlice(b, held)})
+		}
+		m := run(t, build, engine.Parallelism(2))
+		var squares float64
+		for _, c := range held {
+			x := []float64{float64(c.Code), c.Age}
+			if feature == "city" {
+				x[0] = m.Code(0, c.City)
+			}
+			e := m.Predict(x) - c.Label
+			squares += e * e
+		}
+		rmse := math.Sqrt(squares / float64(len(held)))
+		require.InDelta(t, rmse, last(m, 1, 0), 1e-9)
+		require.Less(t, rmse, 0.4, "the labels vary by 0.9")
+		require.Equal(t, m.Predict([]float64{math.NaN(), 30}), m.Predict([]float64{65535, 30}))
+		require.Equal(t, m.Predict([]float64{math.NaN(), 30}), m.Predict([]float64{-1, 30}))
+		if feature == "code" {
+			trial.SameBits(t, func(b *engine.Builder) { operators.Collect(b, "model", build(b)) }, gbdt.Kind)
+		}
+	}
+}
+
+// TestManyCategoriesGoOn: a model that is continued on rows of other categories keeps those it
+// had.
+func TestManyCategoriesGoOn(t *testing.T) {
+	p := gbdt.Params{FeatureCols: []string{"city", "age"}, LabelCol: "label", NumTrees: 5}
+	first := trainRows(t, citizens(1, 1500, 300), p)
+	p.Start = first
+	more := citizens(3, 1500, 500)
+	second := trainRows(t, more, p)
+	require.Greater(t, len(second.Ensemble.Categories[0]), 300)
+	require.Equal(t, first.Ensemble.Categories[0], second.Ensemble.Categories[0][:len(first.Ensemble.Categories[0])])
+	for _, c := range more[:100] {
+		before, after := []float64{first.Code(0, c.City), c.Age}, []float64{second.Code(0, c.City), c.Age}
+		if before[0] >= 0 {
+			require.Equal(t, before, after)
+		}
+		start := *second.Ensemble
+		start.Trees = start.Trees[:len(first.Ensemble.Trees)]
+		require.Equal(t, first.Ensemble.Trees[0].Leaf(before, true), start.Trees[0].Leaf(after, true))
+	}
+	require.NoError(t, second.Ensemble.Validate())
+}

@@ -1,0 +1,35 @@
+package grow
+
+import "github.com/superstep-ml/superstep/internal/kernel"
+
+// wideHistogram makes the sums of a feature that has a column of two bytes, by its number
+// among those. They go straight to where they belong: a block's way, by sums of a row of
+// bins that stay in the cache, is none where there are thousands.
+func (s *State) wideHistogram(j *job, number int, rows []int32, all bool, out []int64, base func(owner int) int) {
+	f := &s.data.Layout.Features[s.data.Layout.Wide[number]]
+	t, w, column := j.target, s.width, s.data.Wide[number]
+	to := out[base(s.slots.wide[number])+f.Slot*w:][:f.Stored()*w]
+	clear(to)
+	n := len(rows)
+	if all {
+		n = s.data.Rows
+	}
+	for i := range n {
+		row := i
+		if !all {
+			row = int(rows[i])
+		}
+		var g, h int64
+		if t.isWide {
+			g, h = t.wide[2*row], t.wide[2*row+1]
+		} else {
+			g, h = kernel.Unpack(t.packed[row])
+		}
+		sum := to[int(column[row])*w:][:w]
+		sum[0] += g
+		sum[1] += h
+		if w > 2 {
+			sum[2]++
+		}
+	}
+}
