@@ -66,7 +66,8 @@ type Params struct {
 	// sqrt for Classification, third for Regression, and all for SingleTree.
 	MaxFeatures string
 	// MaxBins is the largest number of bins of a feature of numbers; 0 means 255, the most
-	// there can be. It does not bound categories, of which a feature may have 65,535.
+	// there can be. It does not bound categories, of which a feature may have 65,535; one of
+	// more than 255 splits nodes of no fewer rows than a 32nd of its categories.
 	MaxBins int
 
 	// Sampling is how the rows of a tree are drawn; the zero value is Bootstrap for

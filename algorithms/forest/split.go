@@ -159,6 +159,9 @@ func (f *finder) judge(col int, total sums) {
 		return
 	}
 	number := f.t.cols[col].feature
+	if f.t.cols[col].wide != nil && total.n*categoriesOfRow < f.t.cols[col].missing {
+		return
+	}
 	feature := &f.t.layout.Features[number]
 	s := search{f: f, total: total, cand: split{feature: number, col: col, categorical: feature.Categorical}, wide: f.t.cols[col].wide != nil}
 	s.begin()
@@ -339,6 +342,12 @@ func (s *search) sets() {
 		s.cutSorted()
 	}
 }
+
+// categoriesOfRow is, where bins take two bytes, how many categories of a feature a node may
+// have for each of its rows to be split by it: as many as a word of a set has bits. In nodes
+// of fewer rows categories are little else than names of rows, and their sets, of up to 8 KB
+// a node, would be larger than the rows.
+const categoriesOfRow = 32
 
 // mostOrders bounds how many classes give an order of the categories: those with most
 // weight do.

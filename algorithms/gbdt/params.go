@@ -105,7 +105,7 @@ type Params struct {
 	// features of more are split by the order of their gradients. 0 means 4.
 	MaxOneHot int
 	// MaxCategories is the largest number of categories on the smaller side of a split; 0
-	// means 64.
+	// means 64, and twice the root of their number for features of more than 1,024.
 	MaxCategories int
 	// CategorySmooth is added to the hessians of categories when they are put in order; 0
 	// means 10, a negative number none.
@@ -215,7 +215,6 @@ func (p Params) withDefaults(seed uint64) Params {
 	}
 	orNone(&p.MaxDeltaStep, step)
 	set(&p.MaxOneHot, defaultOneHot)
-	set(&p.MaxCategories, defaultCategories)
 	orNone(&p.CategorySmooth, defaultCategorySmooth)
 	orNone(&p.CategoryLambda, defaultCategoryLambda)
 	set(&p.Subsample, 1)

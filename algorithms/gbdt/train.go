@@ -1,6 +1,7 @@
 package gbdt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -180,7 +181,7 @@ func (p *Params) growth(features func(name string) (int, error), categorical fun
 		Lambda: p.Lambda, Alpha: p.Alpha, Gamma: p.MinSplitGain, MaxDeltaStep: p.MaxDeltaStep,
 		MinChildWeight: p.MinChildWeight, MinRows: p.MinSamplesLeaf,
 		ByTree: p.ColsampleByTree, ByLevel: p.ColsampleByLevel, ByNode: p.ColsampleByNode,
-		MaxOneHot: p.MaxOneHot, MaxCategories: p.MaxCategories, CategorySmooth: p.CategorySmooth, CategoryLambda: p.CategoryLambda,
+		MaxOneHot: p.MaxOneHot, MaxCategories: cmp.Or(p.MaxCategories, defaultCategories), RootOfCategories: p.MaxCategories == 0, CategorySmooth: p.CategorySmooth, CategoryLambda: p.CategoryLambda,
 		Seed: p.Seed,
 	}
 	for _, name := range sortedKeys(p.Monotone) {

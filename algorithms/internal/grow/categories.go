@@ -2,13 +2,17 @@ package grow
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
 // Where no row of a node misses a categorical feature, missing values and categories that
-// training has not seen go right, with those that the split does not single out.
+// training has not seen go right, with those that the split does not single out. So do
+// categories that no row of the node has, but for features of very many: of these a node of
+// a few rows has seen a few, and the others, and what is missing, go where more weight goes,
+// which is where the mean of the node is nearer.
 
 // binSet is a set of bins, 64 to a word: integers, as records of splits have them.
 type binSet []int64
@@ -25,12 +29,24 @@ func setWords(l *bins.Layout) int {
 	return (most + 63) / 64
 }
 
-// setOf gives the best split its set.
-func (s *searcher) setOf(members []int32) {
-	s.best.set = sized(s.best.set, s.words)
-	clear(s.best.set)
-	for _, bin := range members {
-		s.best.set[bin>>6] |= 1 << (bin & 63)
+// setOf gives the best split, by a feature of which present are the bins that rows of the
+// node have, its set: left are those that go left. some says that values are missing.
+func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
+	b := &s.best
+	b.set = sized(b.set, s.words)
+	clear(b.set)
+	wide := s.layout.WideColumn(int(b.feature)) >= 0
+	if wide && 2*s.scorer.weight(b.left) > s.scorer.weight(s.node) {
+		for bin := range f.Bins {
+			b.set[bin>>6] |= 1 << (bin & 63)
+		}
+		for _, bin := range present {
+			b.set[bin>>6] &^= 1 << (bin & 63)
+		}
+		b.missingLeft = b.missingLeft || !some
+	}
+	for _, bin := range left {
+		b.set[bin>>6] |= 1 << (bin & 63)
 	}
 }
 
@@ -39,15 +55,21 @@ func (s *searcher) oneHot(f *bins.Feature, number int32, sums []int64, order int
 	w := s.scorer.width
 	missing := sums[f.Bins*w:][:w]
 	some := !zero(missing)
+	s.order = s.order[:0]
+	taken := int32(-1)
 	for b := range f.Bins {
 		bin := sums[b*w:][:w]
 		if zero(bin) {
 			continue
 		}
+		s.order = append(s.order, int32(b))
 		candidate := split{order: order, feature: number, place: int32(b), categorical: true}
 		if s.bothWays(bin, missing, some, candidate) {
-			s.setOf([]int32{int32(b)})
+			taken = int32(b)
 		}
+	}
+	if taken >= 0 {
+		s.setOf(f, []int32{taken}, s.order, some)
 	}
 }
 
@@ -99,13 +121,14 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 	})
 	missing := sums[f.Bins*w:][:w]
 	some := !zero(missing)
+	most := s.p.maxCategories(f.Bins)
 	clear(s.acc)
 	candidate := split{order: order, feature: number, categorical: true}
 	taken := 0 // how many categories are left of the best cut
 	for i, b := range s.order {
 		plus(s.acc, s.acc, sums[int(b)*w:][:w])
 		candidate.place = int32(by<<16 + i)
-		if most := s.p.MaxCategories; most > 0 && min(i+1, len(s.order)-i-1) > most {
+		if most > 0 && min(i+1, len(s.order)-i-1) > most {
 			continue
 		}
 		if i == len(s.order)-1 && !some {
@@ -116,8 +139,17 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 		}
 	}
 	if taken > 0 {
-		s.setOf(s.order[:taken])
+		s.setOf(f, s.order[:taken], s.order, some)
 	}
+}
+
+// maxCategories is the largest number of categories, of so many that a feature has, on the
+// smaller side of a cut; 0 stands for no limit.
+func (p *Params) maxCategories(all int) int {
+	if p.RootOfCategories && p.MaxCategories > 0 {
+		return max(p.MaxCategories, int(2*math.Sqrt(float64(all))))
+	}
+	return p.MaxCategories
 }
 
 // key is what a category is sorted by.

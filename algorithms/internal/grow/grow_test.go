@@ -2,11 +2,14 @@ package grow
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 )
 
 // TestReference grows trees of random problems under random options at several
@@ -44,7 +47,13 @@ func checkReference(t *testing.T, seed uint64) {
 	l := x.layout(rng, kinds)
 	p := 1 + rng.IntN(4)
 	what := fmt.Sprintf("seed %d, %d rows, %d subtasks, %+v", seed, n, p, params)
-	got, _ := x.run(t, params, l, p, 1+rng.IntN(2))
+	x.compare(t, params, l, p, 1+rng.IntN(2), what)
+}
+
+// compare grows the trees of a problem and compares them with those of the reference builder.
+func (x *problem) compare(t *testing.T, params Params, l *bins.Layout, p, rounds int, what string) {
+	n := len(x.bins)
+	got, _ := x.run(t, params, l, p, rounds)
 	for k := range x.trees {
 		b := &builder{p: &params, x: x, rows: x.bag[k]}
 		if b.rows == nil {
@@ -67,5 +76,33 @@ func checkReference(t *testing.T, seed uint64) {
 		}
 		require.Equal(t, len(b.rows), seen, what)
 		require.Equal(t, got.leaves[k], got.routed[k], what)
+	}
+}
+
+// TestManyCategories: the same of a feature of hundreds of categories beside a number, where
+// sets and places are beyond what a byte holds.
+func TestManyCategories(t *testing.T) {
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		const n, categories = 450, 300
+		x := &problem{trees: 1, bag: make([][]int32, 1), large: seed%2 == 0, g: [][]float64{make([]float64, n)}, h: [][]float64{make([]float64, n)}}
+		x.features = []bins.Feature{
+			{Name: "city", Bins: categories, Categorical: true, Column: -1, Slot: -1, Implicit: -1},
+			{Name: "age", Number: 1, Bins: 3, Cuts: []float32{1, 2}, Column: -1, Slot: -1, Implicit: -1},
+		}
+		for b := range categories {
+			x.features[0].Codes = append(x.features[0].Codes, int32(b*190))
+		}
+		for r := range n {
+			city := r
+			if r >= categories {
+				city = rng.IntN(categories + 1)
+			}
+			x.bins = append(x.bins, []int{city, rng.IntN(4)})
+			x.g[0][r], x.h[0][r] = math.Sin(float64(city*city))+rng.NormFloat64()/8, 1
+		}
+		params := Params{MaxDepth: 2, Lambda: 1, CategorySmooth: 1, MaxCategories: int(seed) * 20, RootOfCategories: seed == 1}
+		l := x.layout(rng, []int{asWide, asColumn})
+		x.compare(t, params, l, 1+int(seed%3), 1, fmt.Sprintf("seed %d", seed))
 	}
 }

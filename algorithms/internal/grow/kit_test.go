@@ -131,6 +131,7 @@ func randomTargets(rng *rand.Rand, x *problem, n int, p *Params) {
 // layout places the features of a problem in columns, bundles and sparse slots.
 func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 	l := &bins.Layout{Features: x.features}
+	x.wide = map[int]bool{}
 	var bundle []int
 	for f, kind := range kinds {
 		feature := &l.Features[f]
@@ -156,6 +157,7 @@ func (x *problem) layout(rng *rand.Rand, kinds []int) *bins.Layout {
 	for f, kind := range kinds {
 		if kind == asWide {
 			l.Wide = append(l.Wide, f)
+			x.wide[f] = true
 			l.Features[f].Slot = l.Slots
 			l.Slots += l.Features[f].Bins + 1
 		}
@@ -349,7 +351,7 @@ func randomParams(rng *rand.Rand) Params {
 		Criterion: Newton, LeafWise: rng.IntN(2) == 0, MaxDepth: rng.IntN(6) - 1, MaxLeaves: []int{0, 2, 5, 9}[rng.IntN(4)],
 		Lambda: some(rng.Float64()), Alpha: some(0.3), Gamma: some(0.2), MaxDeltaStep: some(0.4), MinChildWeight: some(1.2),
 		MinRows: []int{0, 0, 1, 3}[rng.IntN(4)], ByTree: some(0.6), ByLevel: some(0.6), ByNode: some(0.6),
-		RandomThresholds: rng.IntN(4) == 0, MaxOneHot: rng.IntN(6), MaxCategories: rng.IntN(4), CategorySmooth: some(1),
+		RandomThresholds: rng.IntN(4) == 0, MaxOneHot: rng.IntN(6), MaxCategories: rng.IntN(4), CategorySmooth: some(1), RootOfCategories: rng.IntN(2) == 0,
 		CategoryLambda: some(2), Seed: rng.Uint64(),
 	}
 	if rng.IntN(4) == 0 {

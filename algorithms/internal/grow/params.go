@@ -89,6 +89,9 @@ type Params struct {
 	// MaxCategories is the largest number of categories on the smaller side of such a cut;
 	// 0 stands for no limit.
 	MaxCategories int
+	// RootOfCategories raises MaxCategories, for features of so many categories that it is
+	// more, to twice the root of their number.
+	RootOfCategories bool
 	// CategorySmooth is added to the hessian (or the weight) of each category where they
 	// are sorted.
 	CategorySmooth float64

@@ -24,8 +24,9 @@ type problem struct {
 	bag      [][]int32 // rows of each tree; nil for all
 	trees    int
 	first    int
-	large    bool // packed pairs
-	tight    bool // little memory for histograms
+	wide     map[int]bool // features in columns of two bytes
+	large    bool         // packed pairs
+	tight    bool         // little memory for histograms
 }
 
 // exact are sums.

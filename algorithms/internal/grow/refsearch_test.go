@@ -17,6 +17,9 @@ func (b *builder) try(v *refNode, s refSplit) {
 		}
 		return s.left[bin]
 	})
+	if s.categorical && b.x.wide[s.feature] {
+		b.elsewhere(v, &s)
+	}
 	right := make(exact, len(s.sums))
 	for i := range right {
 		right[i] = new(big.Int).Sub(v.sums[i], s.sums[i])
@@ -43,6 +46,25 @@ func (b *builder) try(v *refNode, s refSplit) {
 	if v.best == nil || s.before(v.best) {
 		v.best = &s
 	}
+}
+
+// elsewhere has what no row of the node has go where more weight goes: categories, and what
+// is missing.
+func (b *builder) elsewhere(v *refNode, s *refSplit) {
+	if 2*b.weightOf(s.sums) <= b.weightOf(v.sums) {
+		return
+	}
+	all := map[int]bool{}
+	for bin := range b.x.features[s.feature].Bins + 1 {
+		e := b.sum(b.coarse, v.rows, func(r int32) bool { return b.x.bins[r][s.feature] == bin })
+		if b.p.MinRows <= 1 {
+			e = e[:len(e)-1]
+		}
+		all[bin] = s.left[bin] || e.isZero()
+	}
+	missing := b.x.features[s.feature].Bins
+	s.missingLeft = s.missingLeft || all[missing]
+	s.left = all
 }
 
 func (s *refSplit) before(o *refSplit) bool {
@@ -162,7 +184,13 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 		}
 		slices.SortFunc(present, func(x, y int) int { return cmp.Or(cmp.Compare(key(x), key(y)), x-y) })
 		for k := range present {
-			if small := min(k+1, len(present)-k-1); b.p.MaxCategories > 0 && small > b.p.MaxCategories {
+			most := b.p.MaxCategories
+			if b.p.RootOfCategories && most > 0 && most*most < 4*f.Bins {
+				for (most+1)*(most+1) <= 4*f.Bins {
+					most++
+				}
+			}
+			if small := min(k+1, len(present)-k-1); most > 0 && small > most {
 				continue
 			}
 			left := map[int]bool{}
