@@ -171,6 +171,23 @@ func TestTrees(t *testing.T) {
 	w.fails(2, "train forest --task classification --plot x.png --plot-of loss"+flags, "no iterations")
 	w.fails(2, "train linear --plot x.png --plot-of importance"+flags, "is for trees")
 	w.fails(1, "train gbdt --objective lambdamart --group query"+flags, `no column "query"`)
+
+	// Whole numbers are categories where they are named so: here each of 300 says odd or even.
+	rows := "code,odd\n"
+	for i := range 600 {
+		rows += fmt.Sprintf("%d,%d\n", i%300*7, i%300%2)
+	}
+	w.write("codes.csv", rows)
+	for _, algorithm := range []string{"gbdt --objective squared --rounds 30", "forest --task regression --trees 10"} {
+		w.ok("train " + algorithm + " --categories code --input codes.csv --label odd --model m.json --if-exists replace")
+		w.ok("predict --model m.json --input codes.csv --output p.csv --if-exists replace")
+		for i, row := range w.table("p.csv") {
+			predicted, err := strconv.ParseFloat(row["prediction"], 64)
+			require.NoError(t, err)
+			require.Equal(t, i%300%2 == 1, predicted > 0.5, algorithm)
+		}
+	}
+	w.fails(1, "train forest --task regression --categories cod --input codes.csv --label odd --model n.json", "cod")
 	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
 }
 

@@ -23,6 +23,17 @@ type TreeArgs struct {
 	ZeroIfMissing bool               `help:"Take what sparse rows leave out for 0, in place of missing."`
 }
 
+// withCategories has a stage that is made to be validated, before the columns of the file are
+// known, take the categories for its features.
+func (a TreeArgs) withCategories(stage func(c columns) model.Stage) func(c columns) model.Stage {
+	return func(c columns) model.Stage {
+		if len(a.Categories) > 0 {
+			c.vector, c.features = "", a.Categories
+		}
+		return stage(c)
+	}
+}
+
 // native says that trees read text, as categories, and missing values as they are.
 func (TreeArgs) native() {}
 
@@ -90,7 +101,7 @@ func (a GBDTTrain) Validate() error {
 	case a.EarlyStopping > 0 && a.Validation == 0 && (a.Encode || a.Missing == "fill"):
 		return errors.New("--early-stopping on --test does not go with --encode and --missing fill: trees read text and missing values as they are, or give --validation")
 	}
-	return errors.Join(validDepth(a.MaxDepth), a.validate(a.goal(), a.stage))
+	return errors.Join(validDepth(a.MaxDepth), a.validate(a.goal(), a.TreeArgs.withCategories(a.stage)))
 }
 
 // unset is what flags are that are not given, where 0 is no number to be meant.
@@ -194,7 +205,7 @@ func (a ForestTrain) Validate() error {
 	case !(a.SampleShare > 0 && a.SampleShare <= 1) && a.SampleShare != unset:
 		return fmt.Errorf("--sample-share is %v: want a share above 0 and up to 1", a.SampleShare)
 	}
-	return errors.Join(validDepth(a.MaxDepth), a.validate(a.goal(), a.stage))
+	return errors.Join(validDepth(a.MaxDepth), a.validate(a.goal(), a.TreeArgs.withCategories(a.stage)))
 }
 
 func (a ForestTrain) stage(c columns) model.Stage {
