@@ -40,6 +40,9 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind, o Options) 
 		return t, nil
 	}
 	p, err := newPlan(d.Schema(), c, label, o)
+	if err == nil {
+		err = p.checkCodes()
+	}
 	if err != nil {
 		return Table{}, err
 	}

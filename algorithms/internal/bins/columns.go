@@ -166,15 +166,23 @@ func (p *plan) findSeparate() error {
 		dt := p.schema.Field(i).Type
 		coded := slices.Contains(p.columns.Categorical, name)
 		text := dt.ID() == arrow.STRING
-		switch {
-		case !text && !isNumber(dt):
+		if !text && !isNumber(dt) {
 			return fmt.Errorf("features: column %q is %s: features are numbers, bools and text", name, batch.TypeName(dt))
-		case coded && !text && !arrow.IsInteger(dt.ID()) && dt.ID() != arrow.BOOL:
-			return fmt.Errorf("features: column %q is categorical and %s: categories are text or integers", name, batch.TypeName(dt))
 		}
 		p.features = append(p.features, i)
 		p.text = append(p.text, text)
 		p.coded = append(p.coded, coded && !text)
+	}
+	return nil
+}
+
+// checkCodes tells which column of codes has no integers. That of an evaluation set may have
+// others: what is no code is missing there.
+func (p *plan) checkCodes() error {
+	for j, coded := range p.coded {
+		if dt := p.schema.Field(p.features[j]).Type; coded && !arrow.IsInteger(dt.ID()) && dt.ID() != arrow.BOOL {
+			return fmt.Errorf("features: column %q is categorical and %s: categories are text or integers", p.columns.Features[j], batch.TypeName(dt))
+		}
 	}
 	return nil
 }

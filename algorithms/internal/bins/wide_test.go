@@ -126,6 +126,13 @@ func TestManyCategoriesOfEvaluationRows(t *testing.T) {
 	for _, row := range s.Rows[2:] {
 		require.Equal(t, []int{f[0].Bins, f[1].Bins}, row.Bins)
 	}
+	// Columns of other numbers may have codes, as those of files that are read again do.
+	reals := make([]float64, len(other))
+	for i, c := range other {
+		reals[i] = float64(c)
+	}
+	s = evaluated(t, train, columnsRecord([]string{"word", "code"}, names, reals), c, bins.Options{})
+	require.Equal(t, []int{3, f[1].Bins - 1, f[1].Bins}, []int{s.Rows[0].Bins[1], s.Rows[1].Bins[1], s.Rows[2].Bins[1]})
 	// In vectors there may be fractions.
 	var vectors [][]float64
 	for _, c := range codes {

@@ -179,7 +179,7 @@ func TestTrees(t *testing.T) {
 	}
 	w.write("codes.csv", rows)
 	for _, algorithm := range []string{"gbdt --objective squared --rounds 30", "forest --task regression --trees 10"} {
-		w.ok("train " + algorithm + " --categories code --input codes.csv --label odd --model m.json --if-exists replace")
+		w.ok("train " + algorithm + " --categories code --input codes.csv --test codes.csv --label odd --model m.json --if-exists replace")
 		w.ok("predict --model m.json --input codes.csv --output p.csv --if-exists replace")
 		for i, row := range w.table("p.csv") {
 			predicted, err := strconv.ParseFloat(row["prediction"], 64)
