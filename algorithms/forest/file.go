@@ -22,6 +22,14 @@ type payload struct {
 	ProbabilityCol string         `json:"probability_column,omitempty"`
 }
 
+// AppendJSON implements model.Appender.
+func (p payload) AppendJSON(dst []byte) ([]byte, error) {
+	type plain payload
+	small := plain(p)
+	small.Trees = nil
+	return model.AppendApart(dst, small, "trees", p.Trees)
+}
+
 type summary struct {
 	Summary
 	OutOfBag *OutOfBag `json:"out_of_bag,omitempty"`
@@ -49,11 +57,12 @@ func Decode(file []byte) (*Model, error) {
 	if err := model.Unmarshal(f.Summary, &s); err != nil {
 		return nil, fmt.Errorf("model is damaged: summary: %w", err)
 	}
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
+	var trees tree.Ensemble
+	if err := model.UnmarshalApart(f.Payload, &p, "trees", &trees); err != nil {
 		return nil, fmt.Errorf("model is damaged: payload: %w", err)
 	}
 	m := &Model{
-		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Trees: p.Trees, AbsentIsZero: p.AbsentIsZero, OutOfBag: s.OutOfBag,
+		Task: p.Task, Classes: p.Classes, Dim: p.Dim, Trees: &trees, AbsentIsZero: p.AbsentIsZero, OutOfBag: s.OutOfBag,
 		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Summary: s.Summary, inputs: f.Inputs,
 	}
 	if err := m.check(); err != nil {

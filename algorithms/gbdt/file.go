@@ -27,6 +27,14 @@ type payload struct {
 	Ensemble       *tree.Ensemble     `json:"ensemble"`
 }
 
+// AppendJSON implements model.Appender.
+func (p payload) AppendJSON(dst []byte) ([]byte, error) {
+	type plain payload
+	small := plain(p)
+	small.Ensemble = nil
+	return model.AppendApart(dst, small, "ensemble", p.Ensemble)
+}
+
 // Encode returns the model's file, the same bytes for the same model. A model that does not
 // hold together is an error.
 func (m *Model) Encode() ([]byte, error) {
@@ -49,11 +57,12 @@ func Decode(file []byte) (*Model, error) {
 	if err := model.Unmarshal(f.Summary, &m.Summary); err != nil {
 		return nil, fmt.Errorf("model is damaged: summary: %w", err)
 	}
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
+	e := new(tree.Ensemble)
+	if err := model.UnmarshalApart(f.Payload, &p, "ensemble", e); err != nil {
 		return nil, fmt.Errorf("model is damaged: payload: %w", err)
 	}
 	m.Objective, m.Parameters, m.CustomName, m.Link, m.Classes = p.Objective, p.Parameters, p.CustomName, p.Link, p.Classes
-	m.Dim, m.Columns, m.AbsentIsZero, m.Ensemble = p.Dim, p.Columns, p.AbsentIsZero, p.Ensemble
+	m.Dim, m.Columns, m.AbsentIsZero, m.Ensemble = p.Dim, p.Columns, p.AbsentIsZero, e
 	m.PredictionCol, m.ProbabilityCol = p.PredictionCol, p.ProbabilityCol
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)

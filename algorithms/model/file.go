@@ -29,13 +29,14 @@ type File struct {
 	Version int
 	Inputs  []Input
 	// Summary and Payload are the members as written, without white space; see Unmarshal.
-	// Summary is "null" where there is none.
+	// Summary is "null" where there is none. They are parts of the text that was given, where
+	// it had no white space, and good as long as it is not modified.
 	Summary, Payload json.RawMessage
 }
 
 // Encode returns the file of a model, the same bytes for the same arguments. The version
 // is that of the kind's payload, from 1. summary, which may be nil, and payload are
-// written by encoding/json: a NaN or an infinity in them is an error, and so is text that
+// written by encoding/json, the latter by itself where it is an Appender: a NaN or an infinity in them is an error, and so is text that
 // is not UTF-8, which JSON cannot hold.
 func Encode(kind string, version int, inputs []Input, summary, payload any) ([]byte, error) {
 	switch {
@@ -47,24 +48,25 @@ func Encode(kind string, version int, inputs []Input, summary, payload any) ([]b
 	if inputs == nil {
 		inputs = []Input{}
 	}
-	values := make([]json.RawMessage, len(members)-1)
+	text := []byte{'{'}
 	for i, v := range []any{Format, kind, version, inputs, summary, payload} {
-		text, err := json.Marshal(v)
-		if err != nil {
+		text = appendKey(text, i)
+		begin := len(text)
+		var err error
+		if text, err = appendValue(text, v); err != nil {
 			return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
 		}
-		for _, err := range []error{checkKeys(text), checkUTF8(text, true)} {
+		for _, err := range []error{checkKeys(text[begin:]), checkUTF8(text[begin:], true)} {
 			if err != nil {
 				return nil, fmt.Errorf("model of kind %q: %s: %w", kind, members[i], err)
 			}
 		}
-		values[i] = text
+		if members[i] == "payload" && string(text[begin:]) == "null" {
+			return nil, fmt.Errorf("model of kind %q: there is no payload", kind)
+		}
 	}
-	if string(values[5]) == "null" {
-		return nil, fmt.Errorf("model of kind %q: there is no payload", kind)
-	}
-	text := canonical(values)
-	sum := checksum(text)
+	text = append(text, '}')
+	sum := checksum(xxh3.Hash(text))
 	text = append(text[:len(text)-1], `,"checksum":"`+sum+`"}`...)
 	if len(text) > MaxFile {
 		return nil, fmt.Errorf("model of kind %q: it takes %d bytes, a model's file at most %d", kind, len(text), MaxFile)
@@ -72,26 +74,37 @@ func Encode(kind string, version int, inputs []Input, summary, payload any) ([]b
 	return text, nil
 }
 
-// canonical writes the members but the checksum, which must be without white space.
-func canonical(values []json.RawMessage) []byte {
-	size := 2
-	for i, v := range values {
-		size += len(members[i]) + 4 + len(v)
+// appendKey appends the key of a member, by its number.
+func appendKey(text []byte, member int) []byte {
+	if member > 0 {
+		text = append(text, ',')
 	}
-	text := append(make([]byte, 0, size+40), '{')
-	for i, v := range values {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = append(text, '"')
-		text = append(text, members[i]...)
-		text = append(text, `":`...)
-		text = append(text, v...)
-	}
-	return append(text, '}')
+	return append(append(append(text, '"'), members[member]...), `":`...)
 }
 
-func checksum(text []byte) string { return fmt.Sprintf("xxh3:%016x", xxh3.Hash(text)) }
+// appendValue appends the JSON of a value.
+func appendValue(text []byte, v any) ([]byte, error) {
+	if a, ok := v.(Appender); ok {
+		return a.AppendJSON(text)
+	}
+	own, err := json.Marshal(v)
+	return append(text, own...), err
+}
+
+// checksumOf returns the checksum of a file whose members but the checksum, without white
+// space, are given.
+func checksumOf(values []json.RawMessage) string {
+	h := xxh3.New()
+	_, _ = h.WriteString("{")
+	for i, v := range values {
+		_, _ = h.Write(appendKey(nil, i))
+		_, _ = h.Write(v)
+	}
+	_, _ = h.WriteString("}")
+	return checksum(h.Sum64())
+}
+
+func checksum(hash uint64) string { return fmt.Sprintf("xxh3:%016x", hash) }
 
 // Decode reads what Encode wrote for a kind, of which the caller understands the versions
 // up to newest. Input that is truncated or altered, no model, of another kind or of a
@@ -181,19 +194,22 @@ func split(file []byte) (object, error) {
 	default:
 		return nil, fmt.Errorf("model is damaged: it is no JSON object: it begins with %+q", file[:1])
 	}
-	var compact bytes.Buffer
-	compact.Grow(len(file))
-	if err := json.Compact(&compact, file); err != nil {
-		return nil, syntaxError(file, lead, whole, err)
+	if spaced(file) || !json.Valid(file) {
+		var compact bytes.Buffer
+		compact.Grow(len(file))
+		if err := json.Compact(&compact, file); err != nil {
+			return nil, syntaxError(file, lead, whole, err)
+		}
+		file = compact.Bytes()
 	}
-	for _, err := range []error{checkKeys(compact.Bytes()), checkUTF8(compact.Bytes(), false)} {
+	for _, err := range []error{checkKeys(file), checkUTF8(file, false)} {
 		if err != nil {
 			return nil, fmt.Errorf("model is damaged: %w", err)
 		}
 	}
-	var o object
-	if err := json.Unmarshal(compact.Bytes(), &o); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
+	o := object{}
+	for _, m := range cut(file) {
+		o[m.name] = file[m.begin:m.end:m.end]
 	}
 	return o, nil
 }
@@ -251,7 +267,7 @@ func (o object) verify() error {
 	if err := json.Unmarshal(o["checksum"], &written); err != nil {
 		return fmt.Errorf("model is damaged: checksum: %w", err)
 	}
-	if want := checksum(canonical(values)); written != want {
+	if want := checksumOf(values); written != want {
 		return fmt.Errorf("model is damaged: the checksum of what was read is %s, the model says %q", want, written)
 	}
 	return nil

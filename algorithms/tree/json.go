@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -37,11 +38,15 @@ const (
 // weight of 1, and "categories", "average" and "single" where they say nothing, are left out.
 // Infinite thresholds are the strings "inf" and "-inf". The same ensemble gives the same bytes.
 // Ensembles that are not valid, and names that are not UTF-8, are errors.
-func (e Ensemble) MarshalJSON() ([]byte, error) {
+func (e Ensemble) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil) }
+
+// AppendJSON appends what MarshalJSON gives. For large ensembles it takes little more memory
+// than the text.
+func (e *Ensemble) AppendJSON(b []byte) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	b := []byte(`{"features":`)
+	b = append(b, `{"features":`...)
 	b, err := appendStrings(b, e.Features)
 	if err != nil {
 		return nil, err
@@ -59,11 +64,20 @@ func (e Ensemble) MarshalJSON() ([]byte, error) {
 		b = append(b, `,"single":true`...)
 	}
 	b = append(b, `,"trees":[`...)
+	nodes, done, begin := 0, 0, len(b)
+	for t := range e.Trees {
+		nodes += len(e.Trees[t].Nodes)
+	}
 	for t := range e.Trees {
 		if t > 0 {
 			b = append(b, ',')
 		}
+		// Room for the rest, by what nodes took so far, rather than the double of what there is.
+		if own := len(e.Trees[t].Nodes); t > 0 && cap(b)-len(b) < 2*own*(len(b)-begin)/done {
+			b = slices.Grow(b, int(float64(len(b)-begin)*(float64(nodes-done)/float64(done)*1.02))+2*own*(len(b)-begin)/done)
+		}
 		b = e.Trees[t].appendJSON(b)
+		done += len(e.Trees[t].Nodes)
 	}
 	return append(b, "]}"...), nil
 }

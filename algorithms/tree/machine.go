@@ -29,6 +29,7 @@ type area[K key] struct {
 	way   [lanes]uint8             // and their ways through its top
 	turns [maxTop]uint64           // bits of the ways
 	reach [1 << maxTop >> 1]uint64 // rows that reach the nodes of a level
+	herd  *herd[K]                 // nil until there is one
 }
 
 // take returns an area for one block after the other; give takes it back.
@@ -141,6 +142,11 @@ func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int
 	k, trees := l.e.Outputs, len(l.tops)
 	a := l.take()
 	for n := 0; from < to; from += n {
+		if blocks := min((to-from)/lanes, l.herdSize()); blocks > 1 {
+			n = blocks * lanes
+			l.drive(src, from, blocks, a, out, numbers)
+			continue
+		}
 		n = min(to-from, lanes)
 		var own []float64
 		var ownNumbers []int32
@@ -172,14 +178,7 @@ func (l *layout[K]) rows(src *source, from, to int, out []float64, numbers []int
 // block takes up to lanes rows through all trees, one tree after the other.
 func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, numbers []int32) {
 	l.fillBlock(src, from, n, a)
-	for o, base := range l.e.Base {
-		if l.e.Average {
-			base = 0
-		}
-		for i := range lanes {
-			a.sums[o*lanes+i] = base
-		}
-	}
+	l.beginBlock(a.sums)
 	for t := range l.tops {
 		top := &l.tops[t]
 		l.descend(top, a)
@@ -187,28 +186,55 @@ func (l *layout[K]) block(src *source, from, n int, a *area[K], out []float64, n
 			addWays((*[lanes]float64)(a.sums[int(l.e.Trees[t].Output)*lanes:]), (*[256]float64)(l.values[top.first:]), &a.way)
 			continue
 		}
-		ends := l.ends[top.first:][:1<<top.depth]
-		for i := range n {
-			a.at[i] = ends[a.way[i]]
-		}
-		if !top.whole {
-			l.walk(a.keys, a.at[:n], top.sets)
-		}
-		for i, at := range a.at[:n] {
-			if out != nil {
-				l.add(t, at, a.sums[i:], lanes)
-			}
-			if numbers != nil {
-				numbers[i*len(l.tops)+t] = l.numbers[at]
-			}
+		l.arrive(t, a.way[:n], a.keys, a.sums, a, out != nil, numbers)
+	}
+	if out != nil {
+		l.endBlock(a.sums, n, out)
+	}
+}
+
+// arrive takes rows of a block from the ends of their ways through the top of a tree to their
+// leaves, and adds what these give to sums, if they count, and the leaves' numbers to numbers,
+// unless it is nil.
+func (l *layout[K]) arrive(t int, way []uint8, keys []K, sums []float64, a *area[K], count bool, numbers []int32) {
+	top, at := &l.tops[t], a.at[:len(way)]
+	ends := l.ends[top.first:][:1<<top.depth]
+	for i, w := range way {
+		at[i] = ends[w]
+	}
+	if !top.whole {
+		l.walk(keys, at, top.sets)
+	}
+	if count {
+		for i, leaf := range at {
+			l.add(t, leaf, sums[i:], lanes)
 		}
 	}
-	if out == nil {
-		return
+	if numbers != nil {
+		for i, leaf := range at {
+			numbers[i*len(l.tops)+t] = l.numbers[leaf]
+		}
 	}
+}
+
+// beginBlock sets the sums of a block of rows to what they are before any tree.
+func (l *layout[K]) beginBlock(sums []float64) {
+	for o, base := range l.e.Base {
+		if l.e.Average {
+			base = 0
+		}
+		own := sums[o*lanes:][:lanes]
+		for i := range own {
+			own[i] = base
+		}
+	}
+}
+
+// endBlock writes what the ensemble gives for n rows of a block.
+func (l *layout[K]) endBlock(sums []float64, n int, out []float64) {
 	k := l.e.Outputs
 	for o := range k {
-		for i, sum := range a.sums[o*lanes:][:n] {
+		for i, sum := range sums[o*lanes:][:n] {
 			if l.e.Average {
 				sum = l.mean(o, sum)
 			}

@@ -27,18 +27,24 @@ func modelSchema(label arrow.DataType) *arrow.Schema {
 	return arrow.NewSchema(fields, nil)
 }
 
-// modelRow returns the row of such a dataset, owned.
-func modelRow(schema *arrow.Schema, file []byte) (arrow.Record, error) {
-	b, err := batch.NewRecordBuilder(memory.NewGoAllocator(), schema)
-	if err != nil {
-		return nil, err
+// modelRow returns the row of such a dataset, owned. The file becomes part of it, without a
+// copy, and must not be modified.
+func modelRow(schema *arrow.Schema, file []byte) arrow.Record {
+	ends := arrow.Int32Traits.CastToBytes([]int32{0, int32(len(file))})
+	data := array.NewData(arrow.BinaryTypes.String, 1, []*memory.Buffer{nil, memory.NewBufferBytes(ends), memory.NewBufferBytes(file)}, nil, 0, 0)
+	defer data.Release()
+	columns := []arrow.Array{array.NewStringData(data)}
+	for _, f := range schema.Fields()[1:] {
+		b := array.NewBuilder(memory.NewGoAllocator(), f.Type)
+		batch.AppendNull(b)
+		columns = append(columns, b.NewArray())
+		b.Release()
 	}
-	defer b.Release()
-	b.Field(0).(*array.StringBuilder).Append(string(file))
-	for i := 1; i < schema.NumFields(); i++ {
-		batch.AppendNull(b.Field(i))
+	row := array.NewRecord(schema, columns, 1)
+	for _, c := range columns {
+		c.Release()
 	}
-	return b.NewRecord()
+	return row
 }
 
 // Closer gives the row of the encoded model that finish makes, with LabelColumn of a type
@@ -50,10 +56,7 @@ func Closer(label arrow.DataType, finish func(ctx *comqueue.ComContext) ([]byte,
 		if err != nil {
 			return err
 		}
-		row, err := modelRow(schema, file)
-		if err != nil {
-			return err
-		}
+		row := modelRow(schema, file)
 		defer row.Release()
 		return emit(row)
 	})
@@ -98,7 +101,7 @@ func (c Classes) encodedRow(m model.Model) (arrow.Record, error) {
 			return nil, err
 		}
 	}
-	return modelRow(modelSchema(label), file)
+	return modelRow(modelSchema(label), file), nil
 }
 
 // LabelType returns the type of labels that the dataset of a model tells, nil for a

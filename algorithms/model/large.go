@@ -1,0 +1,114 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Payloads of a hundred megabytes and more, such as those of forests, are written into the
+// model's file in place and read where they stand in it: no copy of the text is made.
+
+// Appender is a payload, or a member of one, that writes its own JSON: without white space,
+// valid, and with numbers and texts that encoding/json would write.
+type Appender interface {
+	AppendJSON(dst []byte) ([]byte, error)
+}
+
+// AppendApart appends the JSON of a struct in which the member of a name is null, which it
+// must be exactly once, with what large writes in the place of the null.
+func AppendApart(dst []byte, value any, member string, large Appender) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	// Quotes within texts are escaped, so that this is no part of one.
+	head, tail, ok := bytes.Cut(text, []byte(`"`+member+`":null`))
+	if !ok {
+		return nil, fmt.Errorf("there is no member %q that is null", member)
+	}
+	dst = append(append(append(dst, head...), '"'), member...)
+	if dst, err = large.AppendJSON(append(dst, `":`...)); err != nil {
+		return nil, err
+	}
+	return append(dst, tail...), nil
+}
+
+// UnmarshalApart is Unmarshal of an object whose member of a name large reads. Where the
+// object has no such member large is not called.
+func UnmarshalApart(text json.RawMessage, into any, member string, large json.Unmarshaler) error {
+	if !bytes.HasPrefix(text, []byte("{")) || spaced(text) || !json.Valid(text) {
+		return errors.New("it is no JSON object without white space")
+	}
+	for _, m := range cut(text) {
+		if m.name != member {
+			continue
+		}
+		if string(text[m.begin:m.end]) == "null" {
+			return fmt.Errorf("%s is null", member)
+		}
+		small := append(append(append(json.RawMessage(nil), text[:m.begin]...), "null"...), text[m.end:]...)
+		if err := Unmarshal(small, into); err != nil {
+			return err
+		}
+		return large.UnmarshalJSON(text[m.begin:m.end])
+	}
+	return Unmarshal(text, into)
+}
+
+// spaced tells whether text has white space outside of strings.
+func spaced(text []byte) bool {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case ' ', '\t', '\r', '\n':
+			return true
+		case '"':
+			i, _ = stringEnd(text, i)
+		}
+	}
+	return false
+}
+
+// place is where the value of a member stands in a text.
+type place struct {
+	name       string
+	begin, end int
+}
+
+// cut finds the members of an object, which is valid JSON without white space.
+func cut(text []byte) (found []place) {
+	for i := 1; i < len(text) && text[i] != '}'; {
+		end, _ := stringEnd(text, i)
+		m := place{begin: end + 2}
+		_ = json.Unmarshal(text[i:end+1], &m.name) // it is valid
+		m.end = valueEnd(text, m.begin)
+		found = append(found, m)
+		if i = m.end; text[i] == ',' {
+			i++
+		}
+	}
+	return found
+}
+
+// valueEnd returns what is behind a value.
+func valueEnd(text []byte, at int) int {
+	for depth := 0; at < len(text); at++ {
+		switch text[at] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return at
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return at
+			}
+		case '"':
+			at, _ = stringEnd(text, at)
+		}
+	}
+	return at
+}
