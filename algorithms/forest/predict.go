@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
@@ -40,30 +42,29 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 		b.Errorf("%s: %w", op, errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns"))
 		return b.Poisoned(op)
 	}
-	return model.ApplyRows(op, d, made, model.RowApplication{
+	outputs := columns.Outputs(label, o.prediction(), o.probability())
+	return model.Apply(op, d, made, model.Application{
 		Op: "ForestPredict", Replace: o.Replace,
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: columns.Outputs(label, o.prediction(), o.probability()),
-		Decode: func(file []byte) (model.Binder, error) {
+		Outputs: outputs,
+		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
 			m, err := Decode(file)
 			if err == nil && (m.Task == Classification) != (label != nil) {
 				err = fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
 			} else if err == nil && label != nil {
 				err = m.Classes.Match(label)
 			}
-			return binder{m, o}, err
+			if err != nil {
+				return nil, err
+			}
+			p, err := newBatches(m, o, schema, arrow.NewSchema(outputs, nil))
+			if err != nil {
+				return nil, err
+			}
+			return p.compute, nil
 		},
 	})
 }
-
-// binder is a model with options.
-type binder struct {
-	*Model
-	options PredictOptions
-}
-
-// Bind implements model.Binder.
-func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
 
 // Bind implements model.Binder, with the columns that training named.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, m.options()) }
