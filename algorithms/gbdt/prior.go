@@ -110,6 +110,9 @@ func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	if !(top[s.outputs] > 0) {
 		return fmt.Errorf("no row that is trained on has a weight above 0")
 	}
+	if err := s.tiny(top); err != nil {
+		return err
+	}
 	if q.quantiles == nil {
 		return nil
 	}
@@ -128,6 +131,25 @@ func (q *boosting) beginPrior(ctx *comqueue.ComContext) error {
 	s.quant.group, s.quant.weight = nil, s.units
 	s.quant.value = func(i int) float64 { return s.data.Label[i] }
 	q.quantiles.begin(ctx, &s.quant)
+	return nil
+}
+
+// least bounds what is not 0 of weights and weighted labels: squares of gradients and hessians
+// that are in proportion to it are far from the smallest float64.
+const least = 0x1p-400
+
+// tiny tells which weights, or labels that gradients are in proportion to, are too small for
+// squares.
+func (s *state) tiny(top []float64) error {
+	if top[s.outputs] < least {
+		return fmt.Errorf("column %q: the largest weight is %v, times the label's class: products of so small numbers lose their digits: scale weights up, nearer to 1", s.params.WeightCol, top[s.outputs])
+	}
+	switch s.params.Objective {
+	case Squared, Huber, Poisson, Tweedie:
+		if v := top[0]; v > 0 && v < least {
+			return fmt.Errorf("column %q: the largest weighted label is %v: squares of so small numbers are 0: scale labels up, nearer to 1", s.params.LabelCol, v)
+		}
+	}
 	return nil
 }
 

@@ -39,6 +39,7 @@ type selection struct {
 	keys   []uint64
 	prefix []uint64
 	goal   []float64 // weight to reach, counted from the first value with the prefix
+	slack  []float64 // by which it may be missed
 	state  []groupState
 	found  []float64
 }
@@ -72,7 +73,8 @@ func (x *selector) begin(ctx *comqueue.ComContext, s *selection) {
 			s.keys[i] = keyOf(s.value(i))
 		}
 	}
-	s.prefix, s.goal, s.state, s.found = grown(s.prefix, s.groups), grown(s.goal, s.groups), grown(s.state, s.groups), grown(s.found, s.groups)
+	s.prefix, s.state, s.found = grown(s.prefix, s.groups), grown(s.state, s.groups), grown(s.found, s.groups)
+	s.goal, s.slack = grown(s.goal, s.groups), grown(s.slack, s.groups)
 	clear(s.prefix)
 	clear(s.state)
 	x.put(ctx, s.groups, s.bits)
@@ -174,7 +176,7 @@ func (s *selection) digit(g int, counts []int64) {
 			s.state[g] = emptyGroup
 			return
 		}
-		s.goal[g] = s.at * float64(total)
+		s.goal[g], s.slack[g] = s.at*float64(total), float64(total)*0x1p-50
 	}
 	var sum int64
 	last := 0
@@ -183,12 +185,12 @@ func (s *selection) digit(g int, counts []int64) {
 			continue
 		}
 		last = d
-		if float64(sum+c) >= s.goal[g] {
+		if float64(sum+c) >= s.goal[g]-s.slack[g] {
 			break
 		}
 		sum += c
 	}
-	if s.bits*(s.pass+1) == 64 && float64(sum+counts[last]) == s.goal[g] {
+	if s.bits*(s.pass+1) == 64 && math.Abs(float64(sum+counts[last])-s.goal[g]) <= s.slack[g] {
 		s.state[g] = between
 	}
 	s.goal[g] -= float64(sum)
