@@ -249,3 +249,54 @@ func TestImportances(t *testing.T) {
 	constant := train(t, trial.TableOf([]float64{1, 1}, []float64{1, 2}, []float64{3, 4}), forest.Params{LabelCol: "label", NumTrees: 2})
 	require.Equal(t, []float64{0, 0}, constant.Importances())
 }
+
+// Null vectors, dense and sparse, get nulls, and the rows around them what the methods give,
+// in batches of any size.
+func TestPredictNullVectors(t *testing.T) {
+	table := classes(4, 300, 5, 3)
+	table.Label = append([]float64(nil), table.Label...)
+	for i := range table.Label {
+		table.Label[i] += table.X[5*i] // all different, so that trees are deep
+	}
+	type dense struct {
+		Features *[]float64 `column:"features,dim=5"`
+	}
+	type sparse struct {
+		Features *operators.SparseVector `column:"features,size=5"`
+	}
+	type predicted struct{ Prediction *float64 }
+	m := train(t, table, forest.Params{LabelCol: "label", NumTrees: 4, MaxDepth: -1})
+	var rows []dense
+	var entries []sparse
+	for i := range table.N {
+		if i%50 == 7 {
+			rows, entries = append(rows, dense{}), append(entries, sparse{})
+			continue
+		}
+		x := table.Row(i)
+		indices, values := sparseOf(x)
+		rows = append(rows, dense{&x})
+		entries = append(entries, sparse{&operators.SparseVector{Size: 5, Indices: indices, Values: values}})
+	}
+	for _, size := range []int{7, 1024} {
+		r := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "dense", m.Transform(operators.FromSlice(b, rows)))
+			operators.Collect(b, "sparse", m.Transform(operators.FromSlice(b, entries)))
+		}, engine.Shards(1), engine.BatchRows(size))
+		for name, want := range map[string]func(i int) float64{
+			"dense":  func(i int) float64 { return m.Predict(*rows[i].Features) },
+			"sparse": func(i int) float64 { v := entries[i].Features; return m.PredictSparse(v.Indices, v.Values) },
+		} {
+			got, err := engine.Rows[predicted](r, name)
+			require.NoError(t, err)
+			require.Len(t, got, table.N)
+			for i, g := range got {
+				if i%50 == 7 {
+					require.Nil(t, g.Prediction)
+					continue
+				}
+				require.Equal(t, want(i), *g.Prediction, "%s row %d", name, i)
+			}
+		}
+	}
+}

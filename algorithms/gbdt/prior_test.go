@@ -105,3 +105,13 @@ func TestTinyNumbers(t *testing.T) {
 	zero := labelled(table, func(float64) float64 { return 0 })
 	require.Len(t, train(t, zero, gbdt.Params{LabelCol: "label"}).Ensemble.Trees[0].Nodes, 1, "0 is not tiny")
 }
+
+// Weighted labels that exceed float64 are refused before they are summed.
+func TestHugeNumbers(t *testing.T) {
+	table := weighted(made(96, 20, 2+1))
+	for i := range table.Weight {
+		table.Weight[i] *= 1e200
+	}
+	huge := labelled(table, func(y float64) float64 { return -1e200 * (1 + math.Abs(y)) })
+	fails(t, huge, gbdt.Params{LabelCol: "label", WeightCol: "weight"}, `column "label": the weighted labels are so large that they exceed float64: scale them down`)
+}
