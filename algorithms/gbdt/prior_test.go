@@ -106,12 +106,13 @@ func TestTinyNumbers(t *testing.T) {
 	require.Len(t, train(t, zero, gbdt.Params{LabelCol: "label"}).Ensemble.Trees[0].Nodes, 1, "0 is not tiny")
 }
 
-// Weighted labels that exceed float64 are refused before they are summed.
+// Weights that exceed float64 together with those of classes are refused before they are
+// summed.
 func TestHugeNumbers(t *testing.T) {
-	table := weighted(made(96, 20, 2+1))
+	table := labelled(weighted(made(96, 20, 3)), func(y float64) float64 { return kernelBool(y > 3) })
 	for i := range table.Weight {
 		table.Weight[i] *= 1e200
 	}
-	huge := labelled(table, func(y float64) float64 { return -1e200 * (1 + math.Abs(y)) })
-	fails(t, huge, gbdt.Params{LabelCol: "label", WeightCol: "weight"}, `column "label": the weighted labels are so large that they exceed float64: scale them down`)
+	p := gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: gbdt.Logistic, ScalePosWeight: 1e200}
+	fails(t, table, p, `column "label": the weighted labels are so large that they exceed float64: scale them down`)
 }
