@@ -142,7 +142,7 @@ const least = 0x1p-400
 // squares.
 func (s *state) tiny(top []float64) error {
 	if top[s.outputs] < least {
-		return fmt.Errorf("column %q: the largest weight is %v, times the label's class: products of so small numbers lose their digits: scale weights up, nearer to 1", s.params.WeightCol, top[s.outputs])
+		return fmt.Errorf("the largest weight of a row, times that of its class, is %v: products of so small numbers lose their digits: scale weights up, nearer to 1", top[s.outputs])
 	}
 	switch s.params.Objective {
 	case Squared, Huber, Poisson, Tweedie:

@@ -90,7 +90,7 @@ func TestTinyNumbers(t *testing.T) {
 	for _, o := range []gbdt.Objective{gbdt.Squared, gbdt.Huber, gbdt.Poisson, gbdt.Tweedie, gbdt.Absolute, gbdt.Quantile, gbdt.Gamma} {
 		p := gbdt.Params{LabelCol: "label", WeightCol: "weight", Objective: o, NumTrees: 2, MinChildWeight: -1, Lambda: -1, MinSplitGain: 0}
 		for _, weight := range []float64{1e-310, 5e-324, 1e-200} {
-			fails(t, with(1, weight), p, `column "weight": the largest weight is`, "scale weights up")
+			fails(t, with(1, weight), p, "the largest weight of a row, times that of its class, is", "scale weights up")
 		}
 		switch o {
 		case gbdt.Absolute, gbdt.Quantile, gbdt.Gamma: // of which labels' sizes are no matter
