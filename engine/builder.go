@@ -27,6 +27,7 @@ type Builder struct {
 	bind    task.Bindings
 	facts   facts
 	misuses []Misuse
+	within  string            // what the operators that are added are a part of
 	refused string            // the first operator that returned a poisoned dataset
 	sealed  bool              // the function returned
 	results map[string]string // name of a Collect → its site
@@ -163,7 +164,7 @@ func (b *Builder) Add(spec Spec) *Dataset {
 // and binds the placement functions of its ports.
 func (b *Builder) addNode(n plan.Node, schema *arrow.Schema, ports []Port) plan.NodeID {
 	n.ID = plan.NodeID(len(b.graph.Nodes))
-	n.Site = userSite()
+	n.Site, n.Within = userSite(), b.within
 	n.Schema = columns(schema)
 	for i, p := range ports {
 		in := plan.Input{
@@ -320,7 +321,36 @@ func (b *Builder) Errorf(format string, a ...any) {
 	if b.unusable() {
 		return
 	}
-	b.misuses = append(b.misuses, Misuse{Site: userSite(), Err: fmt.Errorf(format, a...)})
+	err := fmt.Errorf(format, a...)
+	if b.within != "" {
+		err = fmt.Errorf("%s: %w", b.within, err)
+	}
+	b.misuses = append(b.misuses, Misuse{Site: userSite(), Err: err})
+}
+
+// longestPart is how many bytes of what Within is given are kept.
+const longestPart = 200
+
+// Within calls build, and has what it adds to the job known as a part of something
+// larger, such as "stage 2 (kmeans)": messages about mistakes and failures there begin
+// with it. What stands within each other is named from the outside in. It changes
+// nothing else.
+func (b *Builder) Within(part string, build func()) {
+	if b.unusable() {
+		build()
+		return
+	}
+	if len(part) > longestPart {
+		part = strings.ToValidUTF8(part[:longestPart], "") + "…"
+	}
+	part = strings.ToValidUTF8(part, "\uFFFD")
+	outside := b.within
+	defer func() { b.within = outside }()
+	if b.within != "" {
+		part = b.within + ", " + part
+	}
+	b.within = part
+	build()
 }
 
 // unusable says that the job's function has returned, so that nobody would see

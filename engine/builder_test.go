@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
 )
 
 // keep returns a valid operator over d, to be spoilt.
@@ -296,6 +298,50 @@ func TestBuilderAfterItsFunctionReturned(t *testing.T) {
 	require.Len(t, kept.graph.Nodes, nodes)
 	require.Empty(t, kept.misuses)
 	require.Empty(t, kept.graph.Nodes[d.Node()].Name)
+}
+
+// TestWithin: mistakes, failures and panics tell what larger thing they are in, and only
+// while it is being built.
+func TestWithin(t *testing.T) {
+	long := strings.Repeat("ü", longestPart) + "\xff"
+	var inner, outer, after *Dataset
+	graph, err := BuildGraph(Anonymous(func(b *Builder) error {
+		b.Within("run 1", func() {
+			b.Within("stage 2 (mean)", func() { inner = numbers(b, 1) })
+			outer = numbers(b, 1)
+			require.Panics(t, func() { b.Within("lost", func() { panic("here") }) })
+			b.Within("bad \xff text", func() { after = numbers(b, 1) })
+		})
+		numbers(b, 1)
+		b.Within(long, func() { numbers(b, 1) })
+		return nil
+	}), struct{}{})
+	require.NoError(t, err)
+	require.Equal(t, "run 1, stage 2 (mean)", graph.Nodes[inner.Node()].Within)
+	require.Equal(t, "run 1", graph.Nodes[outer.Node()].Within)
+	require.Equal(t, "run 1, bad \uFFFD text", graph.Nodes[after.Node()].Within)
+	require.Empty(t, graph.Nodes[3].Within)
+	require.Equal(t, strings.Repeat("ü", longestPart/2)+"…", graph.Nodes[4].Within)
+
+	text := buildFails(t, func(b *Builder) error {
+		b.Within("stage 0", func() { b.Add(Spec{Op: "Keep"}) })
+		b.Errorf("Other: wrong")
+		return nil
+	})
+	require.Contains(t, text, ": stage 0: Keep: ")
+	require.Contains(t, text, ": Other: wrong")
+
+	_, err = Run(t.Context(), Anonymous(func(b *Builder) error {
+		b.Within("stage 0", func() {
+			Collect(transform(numbers(b, 4), "", func(*Context, int64) (int64, error) { panic("too many") }), "n")
+		})
+		return nil
+	}), struct{}{}, Shards(4), Parallelism(2), checkedAllocator(t))
+	require.ErrorContains(t, err, ": stage 0: operator Transform")
+	require.ErrorContains(t, err, "too many")
+	var failed *task.TaskError
+	require.ErrorAs(t, err, &failed)
+	require.Equal(t, "stage 0", failed.Within)
 }
 
 func TestWhatBuilderTells(t *testing.T) {

@@ -97,7 +97,7 @@ func (m *Model) Encode() ([]byte, error) {
 	for i, stage := range m.stages {
 		file, err := stage.Encode()
 		if err != nil {
-			return nil, fmt.Errorf("stage %d (%s): %w", i, stage.Kind(), err)
+			return nil, fmt.Errorf("%s: %w", stageName(i, stage), err)
 		}
 		s.Kinds, p.Stages = append(s.Kinds, stage.Kind()), append(p.Stages, file)
 	}
@@ -169,8 +169,9 @@ func ModelOf(result *engine.Result, name string) (*Model, error) {
 
 // Transform adds to rows what the stages compute, one after the other.
 func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
-	for _, s := range m.stages {
-		rows = s.Transform(rows)
+	b := model.BuilderOf("pipeline.Model.Transform", rows)
+	for i, s := range m.stages {
+		b.Within(stageName(i, s), func() { rows = s.Transform(rows) })
 	}
 	return rows
 }
@@ -196,7 +197,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	for i, s := range m.stages {
 		step, err := catalog.Bind(s, l)
 		if err != nil {
-			return nil, fmt.Errorf("stage %d (%s): %w", i, s.Kind(), err)
+			return nil, fmt.Errorf("%s: %w", stageName(i, s), err)
 		}
 		steps = append(steps, step)
 	}
@@ -206,7 +207,7 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 				if errors.Is(err, model.ErrSkip) {
 					return err
 				}
-				return fmt.Errorf("stage %d (%s): %w", i, m.stages[i].Kind(), err)
+				return fmt.Errorf("%s: %w", stageName(i, m.stages[i]), err)
 			}
 		}
 		return nil

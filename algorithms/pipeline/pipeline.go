@@ -36,7 +36,7 @@ func (p Pipeline) Validate() error {
 		}
 		if v, ok := s.(interface{ Validate() error }); ok {
 			if err := v.Validate(); err != nil {
-				errs = append(errs, fmt.Errorf("stage %d (%s): %w", i, s.Kind(), err))
+				errs = append(errs, fmt.Errorf("%s: %w", stageName(i, s), err))
 			}
 		}
 	}
@@ -44,7 +44,8 @@ func (p Pipeline) Validate() error {
 }
 
 // Fit adds the training of all stages to the job, each on the rows as those before it make
-// them, and returns the model of the pipeline as a dataset of one row.
+// them, and returns the model of the pipeline as a dataset of one row. What fails in a stage,
+// when the job is built or when it runs, is reported with the stage's place, from 0, and kind.
 func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	const op = "pipeline.Fit"
 	b := model.BuilderOf(op, rows)
@@ -54,11 +55,13 @@ func (p Pipeline) Fit(rows *engine.Dataset) *engine.Dataset {
 	}
 	var models []*engine.Dataset
 	for i, s := range p.Stages {
-		trained := s.Fit(rows)
-		models = append(models, trained)
-		if i < len(p.Stages)-1 {
-			rows = s.Apply(rows, trained)
-		}
+		b.Within(stageName(i, s), func() {
+			trained := s.Fit(rows)
+			models = append(models, trained)
+			if i < len(p.Stages)-1 {
+				rows = s.Apply(rows, trained)
+			}
+		})
 	}
 	return join(b, models)
 }
@@ -85,9 +88,15 @@ func (p Pipeline) Apply(rows, trained *engine.Dataset) *engine.Dataset {
 		return b.Poisoned(op)
 	}
 	for i, s := range p.Stages {
-		rows = s.Apply(rows, part(trained, i, len(p.Stages)))
+		own := part(trained, i, len(p.Stages))
+		b.Within(stageName(i, s), func() { rows = s.Apply(rows, own) })
 	}
 	return rows
+}
+
+// stageName is how messages call a stage: by its place, from 0, and its kind.
+func stageName(i int, s interface{ Kind() string }) string {
+	return fmt.Sprintf("stage %d (%s)", i, s.Kind())
 }
 
 // String returns the kinds of the stages, such as "imputer → kmeans".

@@ -76,7 +76,8 @@ type Comparison struct {
 // mean of the first metric over the folds; of several that are as good, the first is the
 // best.
 //
-// A candidate whose training fails fails the job.
+// A candidate whose training fails fails the job; the message names the candidate and the
+// fold, and within a pipeline the stage.
 func CrossValidate(rows *engine.Dataset, candidates []Candidate, o Options) Comparison {
 	const op = "selection.CrossValidate"
 	b := builderOf(op, rows)
@@ -162,15 +163,19 @@ func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 	}
 	stage, first := c.candidates[i].Stage, len(c.evaluations)
 	for k, f := range c.folds {
-		trained := stage.Fit(after(f.Train, wait))
-		applied := stage.Apply(after(f.Test, wait), trained)
-		if !c.addEvaluations(i, k, applied) {
+		ok := false
+		c.b.Within(c.place(i, fmt.Sprintf("fold %d", k)), func() {
+			trained := stage.Fit(after(f.Train, wait))
+			ok = c.addEvaluations(i, k, stage.Apply(after(f.Test, wait), trained))
+		})
+		if !ok {
 			return false
 		}
 	}
 	measured := c.evaluations[first:]
 	if c.options.Refit {
-		m := stage.Fit(after(rows, wait))
+		var m *engine.Dataset
+		c.b.Within(c.place(i, "all rows"), func() { m = stage.Fit(after(rows, wait)) })
 		if m == nil || m.Poisoned() {
 			return false
 		}
@@ -185,6 +190,12 @@ func (c *comparing) addCandidate(i int, rows *engine.Dataset) bool {
 		c.done = append(c.done, c.addDone(measured))
 	}
 	return true
+}
+
+// place is how messages call the training of a candidate on some rows. The name of one of a
+// Grid has its parameters.
+func (c *comparing) place(candidate int, rows string) string {
+	return fmt.Sprintf("candidate %q, %s", c.candidates[candidate].Name, rows)
 }
 
 // addEvaluations measures what a candidate gives for the held-out rows of a fold.
@@ -298,7 +309,7 @@ func (o *gatherer) Process(_ *engine.Context, port, _ int, rows arrow.Record, _ 
 		values := rows.Column(column).(*array.Float64)
 		for i := range values.Len() {
 			if values.IsNull(i) {
-				return fmt.Errorf("metric %q of candidate %q is null", o.options.Metrics[r.metrics[j]].Name, o.candidates[r.candidate].Name)
+				return fmt.Errorf("%s: metric %q is null", o.place(r.candidate, fmt.Sprintf("fold %d", r.fold)), o.options.Metrics[r.metrics[j]].Name)
 			}
 			o.values[r.candidate][r.metrics[j]][r.fold] = values.Value(i)
 		}

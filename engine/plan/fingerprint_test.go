@@ -18,7 +18,7 @@ func full() *Graph {
 		Nodes: []Node{{
 			ID: 1, Op: "o", Name: "n", Attrs: []Attr{{"k", "v"}}, Schema: []Column{{"c", "t", true}},
 			Inputs: []Input{{From: 1, Partitioner: Hash, Keys: []string{"k"}, Role: Side, Func: "f"}},
-			Func:   "f", Site: "s", Single: true, Sink: true, Queue: "q", Stage: Sum, Order: RankTree,
+			Func:   "f", Site: "s", Within: "w", Single: true, Sink: true, Queue: "q", Stage: Sum, Order: RankTree,
 		}},
 		Queues: []Queue{{"q", 4, true}},
 	}
@@ -33,7 +33,7 @@ func clone(t require.TestingT, g *Graph) *Graph {
 }
 
 // TestFingerprintCoversEverything changes each field of a graph in turn, found by
-// reflection so that a new field cannot be forgotten: every one but Site must
+// reflection so that a new field cannot be forgotten: every one but Site and Within must
 // change the fingerprint, and show in the difference.
 func TestFingerprintCoversEverything(t *testing.T) {
 	want := full().Fingerprint()
@@ -70,7 +70,7 @@ func TestFingerprintCoversEverything(t *testing.T) {
 			t.Fatalf("%s is a %s", path, v.Kind())
 		}
 		changed++
-		if path == ".Nodes[0].Site" {
+		if path == ".Nodes[0].Site" || path == ".Nodes[0].Within" {
 			require.Equal(t, want, g.Fingerprint(), path)
 			require.Empty(t, Diff(full(), g), path)
 			return

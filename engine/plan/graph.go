@@ -55,6 +55,9 @@ type Node struct {
 	// Site is the user's source line that added the node, "file.go:31"; it is for
 	// messages and is not part of the fingerprint.
 	Site string `json:"site,omitempty"`
+	// Within says what larger thing the node is a part of, such as "stage 2 (kmeans)",
+	// if any; it is for messages and is not part of the fingerprint.
+	Within string `json:"within,omitempty"`
 	// Single says that one subtask, owning every shard, runs the node.
 	Single bool `json:"single,omitempty"`
 	// Sink says that the node's results are committed when the job succeeds.

@@ -155,7 +155,7 @@ func (c *checker) schema(i int) {
 // JSON form exact.
 func validText(n *Node) bool {
 	ok := utf8.ValidString(n.Op) && utf8.ValidString(n.Name) && utf8.ValidString(n.Func) &&
-		utf8.ValidString(n.Site) && utf8.ValidString(n.Queue)
+		utf8.ValidString(n.Site) && utf8.ValidString(n.Within) && utf8.ValidString(n.Queue)
 	for _, a := range n.Attrs {
 		ok = ok && utf8.ValidString(a.Key) && utf8.ValidString(a.Value)
 	}

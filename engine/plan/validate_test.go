@@ -69,6 +69,7 @@ func TestValidateText(t *testing.T) {
 		"attr":  {Nodes: []Node{{Op: "Range", Attrs: []Attr{{"k", bad}}}}},
 		"col":   {Nodes: []Node{{Op: "Range", Schema: []Column{{"c", bad, false}}}}},
 		"site":  {Nodes: []Node{{Op: "Range", Site: bad}}},
+		"part":  {Nodes: []Node{{Op: "Range", Within: bad}}},
 		"func":  {Nodes: []Node{{Op: "Range", Func: bad}}},
 		"queue": {Nodes: []Node{{Op: "Range"}}, Queues: []Queue{{bad, 1, false}}},
 	} {

@@ -136,7 +136,7 @@ func (r *run) receive(i int) error {
 func (r *run) edgeError(e *plan.Edge, subtask, shard int, err error) *TaskError {
 	n := &r.plan.Nodes[e.ToNode]
 	return &TaskError{
-		Operator: operatorName(n), Node: n.ID, Site: n.Site, Vertex: e.To,
+		Operator: operatorName(n), Node: n.ID, Site: n.Site, Within: n.Within, Vertex: e.To,
 		Subtask: subtask, Parallelism: r.plan.Vertices[e.To].Parallelism, Shard: shard, Err: err,
 	}
 }

@@ -19,6 +19,7 @@ type TaskError struct {
 	Operator    string      // "Map", or `Map "scale"` where the user named it
 	Node        plan.NodeID // -1 where no operator is to blame
 	Site        string      // the user's source line, may be empty
+	Within      string      // what larger thing the operator is a part of, may be empty
 	Vertex      plan.VertexID
 	Subtask     int
 	Parallelism int // of the vertex
@@ -29,6 +30,9 @@ type TaskError struct {
 // Error writes the place and the cause.
 func (e *TaskError) Error() string {
 	var b strings.Builder
+	if e.Within != "" {
+		b.WriteString(e.Within + ": ")
+	}
 	b.WriteString("operator ")
 	b.WriteString(e.Operator)
 	if e.Site != "" {

@@ -115,6 +115,9 @@ func (t *subtask) place() string {
 		l = t.links[0]
 	}
 	var b strings.Builder
+	if l.node.Within != "" {
+		b.WriteString(l.node.Within + ": ")
+	}
 	fmt.Fprintf(&b, "operator %s", operatorName(l.node))
 	if l.node.Site != "" {
 		fmt.Fprintf(&b, " (%s)", l.node.Site)
