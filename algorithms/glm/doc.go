@@ -52,5 +52,7 @@
 // Pearson's statistic over the residual degrees of freedom, rows less coefficients, and it
 // has t statistics and p values by Student's distribution. Columns that are constant, or
 // that others determine, are no error: the table says which they are. Deviance, null
-// deviance, dispersion and AIC are among the summary's measures.
+// deviance, dispersion and AIC are among the summary's measures, by the conventions of R's
+// glm: the null model is fitted with the offset. NoInference leaves out what all this takes
+// beyond the coefficients.
 package glm

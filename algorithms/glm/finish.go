@@ -1,11 +1,14 @@
 package glm
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -14,8 +17,10 @@ import (
 const (
 	// Deviance is twice the weighted sum of the losses.
 	Deviance = "deviance"
-	// NullDeviance is that with an intercept alone; defined with an intercept, without an
-	// offset, and where training starts at it and not at another model.
+	// NullDeviance is that with an intercept alone, which is fitted with the offset if there
+	// is one; without an intercept that of no coefficients at all. Not defined where the labels
+	// have no such mean, as counts that are all 0, and with NoInference not with an offset or
+	// a start.
 	NullDeviance = "null_deviance"
 	// Dispersion is 1 for the families Binomial and Poisson; for the others it is
 	// PearsonChiSquared over the residual degrees of freedom; where there is a table.
@@ -24,9 +29,14 @@ const (
 	// the dispersion; where there is a table. For Poisson, one well above the residual degrees
 	// of freedom tells that counts vary more than the family says.
 	PearsonChiSquared = "pearson_chi_squared"
-	// AIC is 2·coefficients − 2·log-likelihood, for Gaussian with the dispersion as one more
-	// coefficient; where there is a table, no weights are named, and the family is Gaussian,
-	// Poisson, or Binomial with labels 0 and 1.
+	// AIC is 2·coefficients − 2·log-likelihood, where there is a table, by the conventions of
+	// R's glm. For Gaussian, Gamma, and Tweedie with the Power 3, inverse Gaussian, the
+	// dispersion is one more coefficient, and the likelihood takes deviance/observations for
+	// it. Weights multiply log-likelihoods, as if a row stood there so often, but for Gaussian
+	// they divide the variance, and for Binomial they are the numbers of trials: with labels
+	// other than 0 and 1 the trials and the successes, weight·label, must be whole numbers.
+	// For Poisson the factorial of labels that are no whole numbers is Γ(label+1). Other powers
+	// of Tweedie have no density in closed form, and no AIC.
 	AIC = "aic"
 )
 
@@ -43,17 +53,58 @@ func (p Params) finish(f *affine.Fit) (model.Model, error) {
 	m.Take(f.Model)
 	s := &m.Summary
 	s.Note(Deviance, float64(2*float64(s.Weight*s.Loss)))
-	if !p.NoIntercept && p.OffsetCol == "" && p.Start == nil && len(s.Record) > 0 && loss.shift == loss.link.of(f.Facts.LabelMean) {
-		s.Note(NullDeviance, float64(2*float64(s.Weight*s.Record[0].Loss)))
+	known, err := p.besideOf(f, loss, s)
+	if err != nil {
+		return nil, err
 	}
+	s.Note(NullDeviance, float64(2*float64(s.Weight*known.Loss)))
 	if f.Result.Information == nil || f.Result.Reason == optim.Diverging {
 		return m, nil
 	}
-	return m, p.table(f, loss, s)
+	return m, p.table(f, loss, s, known)
+}
+
+// besideOf returns what the queue of the null model found or, where it was not needed, what
+// the start of training tells of it.
+func (p Params) besideOf(f *affine.Fit, loss deviance, s *affine.Summary) (nullRow, error) {
+	known := nullRow{Loss: math.NaN()}
+	if p.beside() {
+		codec, err := batch.NewCodec[nullRow]()
+		if err != nil {
+			return known, err
+		}
+		list, err := codec.Rows(besides.Get(f.Context).Record())
+		if err != nil {
+			return known, err
+		}
+		if len(list) != 1 {
+			return known, fmt.Errorf("there are %d rows of the null model, want one", len(list))
+		}
+		return list[0], nil
+	}
+	begun := p.NoIntercept || p.OffsetCol == "" && loss.shift == loss.link.of(f.Facts.LabelMean)
+	if p.Start == nil && len(s.Record) > 0 && begun {
+		known.Loss = s.Record[0].Loss
+	}
+	switch {
+	case p.Family == Gamma:
+		// At the mean μ of the labels the loss of a row is y/μ − 1 − log(y/μ).
+		known.Labels = float64(s.Weight * (kernel.Log(f.Facts.LabelMean) - known.Loss))
+	case p.Family == Binomial && !zerosAndOnes(f.Facts):
+		known.Broken = 1
+	}
+	return known, nil
+}
+
+// zerosAndOnes says whether labels from 0 to 1 are all one of both: then they have the
+// largest variance about their mean.
+func zerosAndOnes(f *rows.Facts) bool {
+	largest := float64(f.LabelMean * (1 - f.LabelMean))
+	return math.Abs(float64(f.LabelStd*f.LabelStd)-largest) <= 1e-9*largest
 }
 
 // table makes the table of standard errors, and what depends on it.
-func (p Params) table(f *affine.Fit, loss deviance, s *affine.Summary) error {
+func (p Params) table(f *affine.Fit, loss deviance, s *affine.Summary, beside nullRow) error {
 	// The tallies are the last parameters: without their rows the triangle is that of the
 	// coefficients.
 	n := len(f.Result.Parameters)
@@ -90,7 +141,7 @@ func (p Params) table(f *affine.Fit, loss deviance, s *affine.Summary) error {
 	if !known {
 		byStudent(table)
 	}
-	if aic, ok := p.aic(f, s, below); ok {
+	if aic, ok := p.aic(f, s, below, beside); ok {
 		s.Note(AIC, aic)
 	}
 	return nil
@@ -112,25 +163,24 @@ func byStudent(table *affine.Inference) {
 }
 
 // aic returns Akaike's criterion, where it is defined. below is the mean of saturated.
-func (p Params) aic(f *affine.Fit, s *affine.Summary, below float64) (float64, bool) {
-	if p.WeightCol != "" {
-		return 0, false
-	}
+func (p Params) aic(f *affine.Fit, s *affine.Summary, below float64, beside nullRow) (float64, bool) {
 	twice := float64(2 * float64(s.Weight*s.Loss)) // the deviance
 	rank := 2 * float64(s.Inference.Rank)
-	switch p.Family {
-	case Gaussian:
-		return float64(s.Weight*(kernel.Log(2*math.Pi*twice/s.Weight)+1)) + 2 + rank, true
-	case Poisson:
+	n := float64(f.Facts.Weighing)
+	switch {
+	case p.Family == Gaussian:
+		return float64(n*(kernel.Log(2*math.Pi*twice/n)+1)) - beside.Logs + 2 + rank, true
+	case p.Family == Poisson:
 		return twice + float64(2*float64(s.Weight*below)) + rank, true
-	case Binomial:
-		// Labels of 0 and 1 are those with the largest variance about their mean.
-		mean, std := f.Facts.LabelMean, f.Facts.LabelStd
-		largest := float64(mean * (1 - mean))
-		if math.Abs(float64(std*std)-largest) > 1e-9*largest {
-			return 0, false
-		}
-		return twice + rank, true
+	case p.Family == Binomial && beside.Broken == 0:
+		return twice + float64(2*beside.Labels) + rank, true
+	case p.Family == Gamma:
+		// With the shape a, −log-likelihood = Σ u·(d/2 + 1)·a + Σ u·log y − W·(a·log a − log Γ(a)).
+		shape := s.Weight / twice
+		fixed := float64(shape*kernel.Log(shape)) - affine.LogGamma(shape)
+		return float64(shape*(twice+2*s.Weight)) + float64(2*beside.Labels) - float64(2*float64(s.Weight*fixed)) + 2 + rank, true
+	case p.Family == Tweedie && p.power() == inverseGaussian:
+		return float64(s.Weight*(kernel.Log(2*math.Pi*twice/s.Weight)+1)) + float64(3*beside.Labels) + 2 + rank, true
 	}
 	return 0, false
 }

@@ -55,8 +55,10 @@ type Params struct {
 	// alpha is L2 with NoStandardize.
 	L1, L2 float64
 	// NoInference leaves out the dispersion, the table of standard errors, and what is made of
-	// them, for which the last matrix is needed once more. They are made without a penalty
-	// where the type of the feature column says that there are at most 256 features.
+	// them, for which the last matrix is needed once more, d² numbers and a read of the rows;
+	// and the search for the null model where there is an offset or a start, a few reads of
+	// labels and offsets. The table is made without a penalty where the type of the feature
+	// column says that there are at most 256 features.
 	NoInference bool
 
 	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
@@ -201,6 +203,9 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 	}
 	if p.tallied() {
 		t.TableUpTo = manyFeatures
+	}
+	if p.beside() {
+		t.Beside, t.BesideKey = p.addNull, besides
 	}
 	if p.Start != nil {
 		t.Start, t.Fitting = &p.Start.Model, fitting

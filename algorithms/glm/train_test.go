@@ -164,8 +164,13 @@ func TestNoInterceptAndNoInference(t *testing.T) {
 		}
 	}
 	require.InDeltaSlice(t, []float64{0, 0, 0}, score[:], 1e-6)
-	_, ok := m.Summary.Measure(glm.NullDeviance)
-	require.False(t, ok)
+	null, ok := m.Summary.Measure(glm.NullDeviance)
+	require.True(t, ok)
+	want := 0.0 // of means of 1
+	for i, y := range table.Label {
+		want += 2 * table.Weight[i] * (y*math.Log(y) - (y - 1))
+	}
+	require.InEpsilon(t, want, null, 1e-12)
 	with := train(t, table, glm.Params{Family: glm.Poisson})
 	without := train(t, table, glm.Params{Family: glm.Poisson, NoInference: true})
 	require.Nil(t, without.Summary.Inference)
@@ -210,8 +215,14 @@ func TestStart(t *testing.T) {
 		require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Record[0].Loss, 1e-10)
 		require.InEpsilonSlice(t, cold.Coefficients[0], warm.Coefficients[0], 1e-4)
 		require.InDelta(t, cold.Intercepts[0], warm.Intercepts[0], 1e-4)
-		_, null := warm.Summary.Measure(glm.NullDeviance)
-		require.False(t, null)
+		for _, measure := range []string{glm.NullDeviance, glm.AIC} {
+			want, defined := cold.Summary.Measure(measure)
+			got, ok := warm.Summary.Measure(measure)
+			require.Equal(t, defined, ok, measure)
+			if ok {
+				require.InEpsilon(t, want, got, 1e-8, measure)
+			}
+		}
 	}
 	poisson := train(t, table, glm.Params{Family: glm.Poisson})
 	trial.Fails(t, trains(table, glm.Params{Family: glm.Gamma, Start: poisson}), "the model to start from has the family poisson and the link log, and these are gamma and log")

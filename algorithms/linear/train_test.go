@@ -366,3 +366,24 @@ func TestStart(t *testing.T) {
 	require.Zero(t, warm.Summary.Iterations)
 	require.InEpsilon(t, cold.Summary.Objective, warm.Summary.Objective, 1e-12)
 }
+
+// TestNoInference leaves the table out, and the read of the rows that it takes; the
+// coefficients keep their bits.
+func TestNoInference(t *testing.T) {
+	table := trial.Gaussian(4, 80, 3)
+	for i := range table.N {
+		table.Label = append(table.Label, table.Row(i)[0]-2*table.Row(i)[2]+math.Sin(float64(i)))
+	}
+	with, without := train(t, table, linear.Params{}), train(t, table, linear.Params{NoInference: true})
+	require.NotNil(t, with.Summary.Inference)
+	require.Nil(t, without.Summary.Inference)
+	require.Equal(t, with.Coefficients, without.Coefficients)
+	require.Equal(t, with.Intercepts, without.Intercepts)
+	require.LessOrEqual(t, without.Summary.Reads, with.Summary.Reads)
+	for _, measure := range []string{linear.AdjustedRSquared, linear.ResidualStdError, linear.FStatistic} {
+		_, ok := without.Summary.Measure(measure)
+		require.False(t, ok, measure)
+	}
+	_, ok := without.Summary.Measure(linear.RSquared)
+	require.True(t, ok)
+}

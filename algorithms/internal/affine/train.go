@@ -55,6 +55,10 @@ type Training struct {
 	// StartClasses are the classes that the margins of Start are for, nil where labels are
 	// numbers.
 	StartClasses []string
+	// Beside, if it is set, makes a dataset of the checked rows before training, which Finish
+	// reads by BesideKey.
+	Beside    func(b *engine.Builder, t rows.Table) *engine.Dataset
+	BesideKey comqueue.BroadcastData
 	// Finish makes the estimator's model of what was found, on subtask 0.
 	Finish func(f *Fit) (model.Model, error)
 }
@@ -119,9 +123,15 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 	if t.Label == rows.ClassLabel {
 		label = typeOf(d.Schema(), t.Params.LabelCol)
 	}
-	input := d.Schema()
+	input, init := d.Schema(), table.Init
+	if t.Beside != nil {
+		beside := t.Beside(b, table)
+		init = func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+			return table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
+		}
+	}
 	return t.warn(optim.Minimize(b, optim.Problem{
-		Name: t.Queue, Init: table.Init, Objective: objective, Settings: settings, Start: start,
+		Name: t.Queue, Init: init, Objective: objective, Settings: settings, Start: start,
 		Closer: columns.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
 			return t.finish(ctx, objective, input)
 		}),
