@@ -15,18 +15,18 @@ type categories struct {
 	Columns [][]category // by column, in order of text
 }
 
-// category is a distinct value, as Cell.Category writes it, and its rows.
+// category is a distinct value, as Cell.Category writes it, and the weight of its rows.
 type category struct {
 	Text  string
-	Count int64
+	Count float64
 }
 
 // countCategories counts the distinct values of the wanted columns of a shard's rows. Null
 // and NaN are none; text that is not UTF-8 is an error.
 func countCategories(w *work, wanted []bool) (*categories, error) {
-	counts := make([]map[string]*int64, len(w.names))
+	counts := make([]map[string]*float64, len(w.names))
 	for c := range counts {
-		counts[c] = map[string]*int64{}
+		counts[c] = map[string]*float64{}
 	}
 	err := w.each(func(row []model.Cell) error {
 		for c := range row {
@@ -43,10 +43,10 @@ func countCategories(w *work, wanted []bool) (*categories, error) {
 				if !utf8.Valid(text) {
 					return columnError(w.names[c], fmt.Errorf("the text %q is not UTF-8, which no model's file can hold: write it in UTF-8", text))
 				}
-				n = new(int64)
+				n = new(float64)
 				counts[c][string(text)] = n
 			}
-			*n++
+			*n += w.weight
 		}
 		return nil
 	})

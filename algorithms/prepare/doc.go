@@ -43,6 +43,17 @@
 // infinity in a column that is learned from is an error that names row and column, and so is
 // a column without any value, and a dataset without rows.
 //
+// # Weights
+//
+// WeightCol of scalers, Imputer, QuantileDiscretizer and PCA names a column of row weights.
+// A weight says how often a row counts: with whole numbers, what is learned is what it
+// would be with each row repeated so often. A row of weight 0 is not looked at. A negative,
+// infinite or missing weight is an error that names row and column. What does not depend on
+// how often a row counts, least, largest and absolute values, depends on weights of 0 alone;
+// a quantile, which is between two values of the rows so repeated, and the variances of PCA,
+// which are divided by their number less 1, change with the scale of the weights. Models
+// need no weights where they are applied.
+//
 // # The same bits
 //
 // What is learned is a function of the rows, their order and the number of shards: sums go

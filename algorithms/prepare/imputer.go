@@ -59,6 +59,9 @@ type Imputer struct {
 	// "0", "unknown" or "true", for each column, those of other strategies empty; or one for
 	// all. Dates are given as days, timestamps as microseconds since 1970.
 	Values []string `json:"values,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // Kind returns "imputer".
@@ -145,7 +148,7 @@ func (p Imputer) Fit(rows *engine.Dataset) *engine.Dataset {
 		if mode {
 			passes = append(passes, counting(modes))
 		}
-		return survey{name: p.Kind(), columns: p.Columns, passes: passes, finish: p.finish}.add(rows)
+		return survey{name: p.Kind(), columns: p.Columns, weight: p.WeightCol, passes: passes, finish: p.finish}.add(rows)
 	})
 }
 

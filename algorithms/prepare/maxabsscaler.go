@@ -14,6 +14,9 @@ type MaxAbsScaler struct {
 	Columns []string `json:"columns"`
 	// Outputs names the scaled columns; none means that they replace Columns.
 	Outputs []string `json:"outputs,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // Kind returns "max-abs-scaler".
@@ -28,7 +31,7 @@ func (p MaxAbsScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 
 // Fit learns the largest absolute values.
 func (p MaxAbsScaler) Fit(rows *engine.Dataset) *engine.Dataset {
-	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: 1}, nil,
+	return learnScale(p, rows, p.Columns, p.Outputs, p.WeightCol, ScalerModel{Width: 1}, nil,
 		func(f *facts, j int, _ bool) (shift, scale float64) { return 0, max(f.Most[j], -f.Least[j]) })
 }
 

@@ -21,6 +21,9 @@ type MinMaxScaler struct {
 	Max float64 `json:"max,omitempty"`
 	// Clip puts values beyond those of training on the bounds.
 	Clip bool `json:"clip,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // Kind returns "min-max-scaler".
@@ -51,7 +54,7 @@ func (p MinMaxScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 // Fit learns the least and largest values.
 func (p MinMaxScaler) Fit(rows *engine.Dataset) *engine.Dataset {
 	low, high := p.bounds()
-	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: high - low, Low: low, Clip: p.Clip}, nil,
+	return learnScale(p, rows, p.Columns, p.Outputs, p.WeightCol, ScalerModel{Width: high - low, Low: low, Clip: p.Clip}, nil,
 		func(f *facts, j int, _ bool) (shift, scale float64) { return f.Least[j], f.Most[j] - f.Least[j] })
 }
 

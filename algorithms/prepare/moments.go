@@ -26,13 +26,18 @@ func (f *facts) columnOf(feature int) int {
 	return c
 }
 
-// absent returns by feature how many entries sparse vectors leave out, which are zeros.
-func (f *facts) absent(sparse []bool, listed []float64) []float64 {
+// absent returns by feature how many entries sparse vectors leave out, which are zeros, and
+// sets what they weigh: nothing where there are none, whatever the rounding of weights.
+func (f *facts) absent(sparse []bool, listed, weight []float64) []float64 {
 	zeros := make([]float64, f.Dim)
+	f.Zeros = make([]float64, f.Dim)
 	for c := range f.Size {
 		if sparse[c] {
 			for j := f.Offset[c]; j < f.Offset[c]+f.Size[c]; j++ {
 				zeros[j] = float64(f.Present[c]) - listed[j]
+				if zeros[j] > 0 {
+					f.Zeros[j] = max(f.Weighty[c]-weight[j], 0)
+				}
 			}
 		}
 	}
@@ -44,12 +49,13 @@ func (f *facts) absent(sparse []bool, listed []float64) []float64 {
 func moments(names []string, sparse, needed []bool) pass {
 	return pass{
 		name: "moments",
-		size: func(f *facts) (int, int) { return 3 * f.Dim, 2 * f.Dim },
+		size: func(f *facts) (int, int) { return 5 * f.Dim, 2 * f.Dim },
 		sum: func(w *work, out []float64) error {
 			d := w.facts.Dim
 			err := w.values(func(j int, v float64) {
 				out[j]++
-				out[d+j] += v
+				out[d+j] += float64(w.weight * v)
+				out[3*d+j] += w.weight
 			})
 			if err != nil {
 				return err
@@ -59,7 +65,9 @@ func moments(names []string, sparse, needed []bool) pass {
 				for c := range row {
 					if row[c].Kind == model.SparseCell {
 						for _, j := range row[c].Indices {
-							out[2*d+w.facts.Offset[c]+int(j)]++
+							at := w.facts.Offset[c] + int(j)
+							out[2*d+at]++
+							out[4*d+at] += w.weight
 						}
 					}
 				}
@@ -75,17 +83,19 @@ func moments(names []string, sparse, needed []bool) pass {
 		},
 		settle: func(f *facts, sums, most []float64) error {
 			d := f.Dim
-			zeros := f.absent(sparse, sums[2*d:])
+			zeros := f.absent(sparse, sums[2*d:3*d], sums[4*d:])
+			f.Total = make([]float64, d)
 			f.Count, f.Mean, f.Least, f.Most = make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
 			for j := range d {
 				f.Count[j] = sums[j] + zeros[j]
+				f.Total[j] = sums[3*d+j] + f.Zeros[j]
 				if f.Count[j] == 0 {
 					if needed != nil && !needed[f.columnOf(j)] {
 						continue
 					}
 					return fmt.Errorf("%s has no value: every row is null or NaN", f.featureName(j, names))
 				}
-				f.Mean[j] = sums[d+j] / f.Count[j]
+				f.Mean[j] = sums[d+j] / f.Total[j]
 				if math.IsInf(sums[d+j], 0) {
 					return fmt.Errorf("the sum over %s exceeds the range of float64: scale it down", f.featureName(j, names))
 				}
@@ -109,20 +119,18 @@ func moments(names []string, sparse, needed []bool) pass {
 func deviations(names []string) pass {
 	return pass{
 		name: "deviations",
-		size: func(f *facts) (int, int) { return 2 * f.Dim, 0 },
+		size: func(f *facts) (int, int) { return f.Dim, 0 },
 		sum: func(w *work, out []float64) error {
-			mean, d := w.facts.Mean, w.facts.Dim
+			mean := w.facts.Mean
 			return w.values(func(j int, v float64) {
 				x := v - mean[j]
-				out[j] += float64(x * x)
-				out[d+j]++
+				out[j] += float64(w.weight * float64(x*x))
 			})
 		},
 		settle: func(f *facts, sums, _ []float64) error {
 			f.Deviation = sums[:f.Dim:f.Dim]
 			for j := range f.Deviation {
-				zeros := f.Count[j] - sums[f.Dim+j]
-				f.Deviation[j] += float64(float64(f.Mean[j]*f.Mean[j]) * zeros)
+				f.Deviation[j] += float64(float64(f.Mean[j]*f.Mean[j]) * f.Zeros[j])
 				if math.IsInf(f.Deviation[j], 0) {
 					return fmt.Errorf("the variance of %s exceeds the range of float64: scale it down", f.featureName(j, names))
 				}
@@ -145,20 +153,22 @@ func covariance(names []string) pass {
 		sum: func(w *work, out []float64) error {
 			d := w.facts.Dim
 			if w.scratch == nil {
-				w.scratch = make([]float64, covarianceRows*d)
+				w.scratch = make([]float64, covarianceRows*(d+1))
 			}
+			x, weights := w.scratch[:covarianceRows*d], w.scratch[covarianceRows*d:]
 			n := 0
 			err := w.each(func(row []model.Cell) error {
 				if n == covarianceRows {
-					addProducts(w.scratch, n, d, out)
+					addProducts(x, weights, n, d, out)
 					n = 0
 				}
-				x := w.scratch[n*d : (n+1)*d]
+				x := x[n*d : (n+1)*d]
+				weights[n] = w.weight
 				n++
 				return center(row, w.facts.Size, w.facts.Mean, x, names)
 			})
 			if err == nil {
-				addProducts(w.scratch, n, d, out)
+				addProducts(x, weights, n, d, out)
 			}
 			return err
 		},
@@ -174,12 +184,12 @@ func covariance(names []string) pass {
 	}
 }
 
-// addProducts adds the products of n rows of d to an upper triangle.
-func addProducts(x []float64, n, d int, out []float64) {
+// addProducts adds the weighted products of n rows of d to an upper triangle.
+func addProducts(x, weights []float64, n, d int, out []float64) {
 	for i := range d {
 		for r := range n {
 			row := x[r*d : (r+1)*d]
-			kernel.Axpy(row[i], row[i:], out[:d-i])
+			kernel.Axpy(weights[r]*row[i], row[i:], out[:d-i])
 		}
 		out = out[d-i:]
 	}

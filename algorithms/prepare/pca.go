@@ -29,6 +29,9 @@ type PCA struct {
 	K int `json:"k,omitempty"`
 	// Whiten divides each component by its standard deviation. One without any becomes 0.
 	Whiten bool `json:"whiten,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 const (
@@ -102,12 +105,15 @@ func (p PCA) Fit(rows *engine.Dataset) *engine.Dataset {
 			if err := p.checkDim(f.Dim); err != nil {
 				return err
 			}
-			if f.Rows < 2 {
+			switch {
+			case p.WeightCol == "" && f.Rows < 2:
 				return errors.New("there is one row: variances need at least two")
+			case !(f.Weight > 1):
+				return fmt.Errorf("the rows weigh %v in all: variances are divided by that less 1, and need more: scale the weights up", f.Weight)
 			}
 			return settle(f, sums, most)
 		}
-		return survey{name: p.Kind(), columns: p.Columns, passes: []pass{first, covariance(p.Columns)}, finish: p.finish}.add(rows)
+		return survey{name: p.Kind(), columns: p.Columns, weight: p.WeightCol, passes: []pass{first, covariance(p.Columns)}, finish: p.finish}.add(rows)
 	})
 }
 
@@ -118,7 +124,7 @@ func (p PCA) finish(ctx context.Context, f *facts, inputs []model.Input) (model.
 	trace := 0.0
 	for i := range d {
 		for j := i; j < d; j++ {
-			v := upper[j-i] / float64(f.Rows-1)
+			v := upper[j-i] / (f.Weight - 1)
 			a[i*d+j], a[j*d+i] = v, v
 		}
 		trace += a[i*d+i]
@@ -156,7 +162,8 @@ type PCAModel struct {
 	Sizes      []int       `json:"sizes"` // components of each column
 	Mean       []float64   `json:"mean"`
 	Components [][]float64 `json:"components"` // directions, of length 1
-	// Variance is that along each direction, with division by the rows less one; Ratio its
+	// Variance is that along each direction, with division by the rows, or by what they weigh,
+	// less one; Ratio its
 	// share of that of all directions.
 	Variance []float64 `json:"variance"`
 	Ratio    []float64 `json:"ratio"`

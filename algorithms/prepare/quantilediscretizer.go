@@ -23,6 +23,9 @@ type QuantileDiscretizer struct {
 	Buckets int `json:"buckets,omitempty"`
 	// Unknown says what becomes of null and NaN. Keep gives them the number behind the last.
 	Unknown Unknown `json:"unknown"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // Kind returns "quantile-discretizer".
@@ -61,7 +64,7 @@ func (p QuantileDiscretizer) Fit(rows *engine.Dataset) *engine.Dataset {
 			wanted = append(wanted, float64(i)/float64(n))
 		}
 		return survey{
-			name: p.Kind(), columns: p.Columns,
+			name: p.Kind(), columns: p.Columns, weight: p.WeightCol,
 			passes: append([]pass{moments(p.Columns, make([]bool, len(p.Columns)), nil)}, selection(quantileTargets(wanted))...),
 			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
 				m := &BucketModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Columns: p.Columns, Outputs: namesOf(p.Columns, p.Outputs), Unknown: p.Unknown}

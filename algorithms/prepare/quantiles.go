@@ -10,15 +10,17 @@ import (
 // Exact order statistics, by radix selection. Numbers are mapped to unsigned integers of
 // the same order; eight passes fix eight bits of each wanted value, the highest first, by
 // counting how many values with the bits fixed so far have which next ones. A result is a
-// function of the multiset of values alone, however they are spread over shards, and takes
+// function of the multiset of values alone, however they are spread over shards (and with
+// weights that are no whole numbers, of the tree of shards), and takes
 // 8 passes and 256 counters for each distinct prefix, not a sort of the data.
 
 // target is a wanted order statistic: the value of a rank, from 0, among the values of a
-// feature that are not missing.
+// feature that are not missing, each as often as it weighs: the least one such that it and
+// those below it weigh more than the rank.
 type target struct {
 	Feature int
-	Rank    int64  // among the values with the prefix
-	Prefix  uint64 // bits fixed so far; the whole key in the end
+	Rank    float64 // among the values with the prefix
+	Prefix  uint64  // bits fixed so far; the whole key in the end
 }
 
 // group is a prefix that some target of a feature has.
@@ -78,7 +80,7 @@ func selection(begin func(f *facts) []target) []pass {
 					// Shifts by 64, in the first pass, give 0, the prefix of no bits.
 					at, ok := slices.BinarySearchFunc(groups, key>>(shift+radixBits), func(g group, p uint64) int { return cmp.Compare(g.Prefix, p) })
 					if ok {
-						out[(first[j]+at)<<radixBits|int(key>>shift&(1<<radixBits-1))]++
+						out[(first[j]+at)<<radixBits|int(key>>shift&(1<<radixBits-1))] += w.weight
 					}
 				})
 			},
@@ -107,17 +109,23 @@ func (f *facts) narrow(counts []float64) error {
 	for i := range f.Targets {
 		t := &f.Targets[i]
 		at, _ := slices.BinarySearchFunc(f.Groups, group{t.Feature, t.Prefix}, compareGroups)
-		found := false
+		found, rank := -1, t.Rank
 		for next, n := range counts[at<<radixBits : (at+1)<<radixBits] {
-			if t.Rank < int64(n) {
-				t.Prefix, found = t.Prefix<<radixBits|uint64(next), true
+			if !(n > 0) {
+				continue
+			}
+			// Sums of weights may come to less than they did, by their rounding: then it is the
+			// last value.
+			found, t.Rank = next, rank
+			if rank < n {
 				break
 			}
-			t.Rank -= int64(n)
+			rank -= n
 		}
-		if !found {
+		if found < 0 {
 			return fmt.Errorf("a value of feature %d is beyond the last", t.Feature)
 		}
+		t.Prefix = t.Prefix<<radixBits | uint64(found)
 	}
 	f.regroup()
 	return nil
@@ -133,7 +141,7 @@ func quantileTargets(probabilities []float64) func(f *facts) []target {
 				if f.Count[j] == 0 {
 					break
 				}
-				lo, hi, _ := quantileRanks(f.Count[j], p)
+				lo, hi, _ := quantileRanks(f.Total[j], p)
 				targets = append(targets, target{Feature: j, Rank: lo}, target{Feature: j, Rank: hi})
 			}
 		}
@@ -142,11 +150,11 @@ func quantileTargets(probabilities []float64) func(f *facts) []target {
 }
 
 // quantileRanks returns the ranks that a quantile lies between, and how far.
-func quantileRanks(count, p float64) (lo, hi int64, between float64) {
-	at := float64((count - 1) * p)
-	floor := math.Floor(at)
-	lo, hi = int64(floor), int64(min(floor+1, count-1))
-	return lo, hi, at - floor
+func quantileRanks(count, p float64) (lo, hi, between float64) {
+	last := max(count-1, 0) // weights may come to less than 1
+	at := float64(last * p)
+	lo = math.Floor(at)
+	return lo, min(lo+1, last), at - lo
 }
 
 // quantile returns a quantile by linear interpolation between the values of the ranks
@@ -156,7 +164,7 @@ func (f *facts) quantile(feature, index int, probabilities []float64) float64 {
 	at, _ := slices.BinarySearchFunc(f.Targets, feature, func(t target, feature int) int { return cmp.Compare(t.Feature, feature) })
 	at += 2 * index
 	a, b := orderValue(f.Targets[at].Prefix), orderValue(f.Targets[at+1].Prefix)
-	_, _, between := quantileRanks(f.Count[feature], probabilities[index])
+	_, _, between := quantileRanks(f.Total[feature], probabilities[index])
 	if between == 0 || a == b {
 		return a
 	}

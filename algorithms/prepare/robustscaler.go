@@ -24,6 +24,9 @@ type RobustScaler struct {
 	NoCenter bool `json:"no_center,omitempty"`
 	// NoScale leaves the spread as it is.
 	NoScale bool `json:"no_scale,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // Kind returns "robust-scaler".
@@ -54,7 +57,7 @@ func (p RobustScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 func (p RobustScaler) Fit(rows *engine.Dataset) *engine.Dataset {
 	lower, upper := p.bounds()
 	wanted := []float64{0.5, lower, upper}
-	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: 1}, selection(quantileTargets(wanted)),
+	return learnScale(p, rows, p.Columns, p.Outputs, p.WeightCol, ScalerModel{Width: 1}, selection(quantileTargets(wanted)),
 		func(f *facts, j int, _ bool) (shift, scale float64) {
 			scale = 1
 			if !p.NoCenter {

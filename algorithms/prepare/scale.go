@@ -129,13 +129,13 @@ func (m *ScalerModel) value(v, shift, scale float64) float64 {
 
 // learnScale adds the queue of a scaler. of returns shift and scale of a feature; sparse
 // tells whether it is one of a sparse vector.
-func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, m ScalerModel, passes []pass, of func(f *facts, feature int, sparse bool) (shift, scale float64)) *engine.Dataset {
+func learnScale(p parameters, rows *engine.Dataset, columns, outputs []string, weight string, m ScalerModel, passes []pass, of func(f *facts, feature int, sparse bool) (shift, scale float64)) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		fields, _ := find(rows.Schema(), columns, numberColumns|vectorColumns, "") // fit has checked them
 		sparse := sparseOf(fields)
 		m.Columns, m.Outputs = columns, namesOf(columns, outputs)
 		return survey{
-			name: p.Kind(), columns: columns,
+			name: p.Kind(), columns: columns, weight: weight,
 			passes: append([]pass{moments(columns, sparse, nil)}, passes...),
 			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
 				made := m

@@ -9,7 +9,7 @@ import (
 )
 
 // StandardScaler makes columns have mean 0 and standard deviation 1, with division by the
-// number of values. It takes numbers and vectors, each component by itself. Sparse vectors
+// number of values, or by what they weigh. It takes numbers and vectors, each component by itself. Sparse vectors
 // are scaled without being centred. A constant component has no deviation and is only
 // centred. Missing values, null and NaN, count for nothing and stay missing.
 type StandardScaler struct {
@@ -21,6 +21,9 @@ type StandardScaler struct {
 	NoCenter bool `json:"no_center,omitempty"`
 	// NoScale leaves the deviations as they are.
 	NoScale bool `json:"no_scale,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row
+	// counts. Rows of weight 0 count for nothing. Empty: every row counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // Kind returns "standard-scaler".
@@ -35,14 +38,14 @@ func (p StandardScaler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 
 // Fit learns means and deviations.
 func (p StandardScaler) Fit(rows *engine.Dataset) *engine.Dataset {
-	return learnScale(p, rows, p.Columns, p.Outputs, ScalerModel{Width: 1}, []pass{deviations(p.Columns)},
+	return learnScale(p, rows, p.Columns, p.Outputs, p.WeightCol, ScalerModel{Width: 1}, []pass{deviations(p.Columns)},
 		func(f *facts, j int, sparse bool) (shift, scale float64) {
 			scale = 1
 			if !p.NoCenter && !sparse {
 				shift = f.Mean[j]
 			}
 			if !p.NoScale {
-				scale = math.Sqrt(f.Deviation[j] / f.Count[j])
+				scale = math.Sqrt(f.Deviation[j] / f.Total[j])
 			}
 			return shift, scale
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -37,22 +38,26 @@ var (
 
 // facts are what a survey has learned so far, the same on every subtask.
 type facts struct {
-	Pass    int     // done so far
-	Rows    int64   // of all shards
-	Present []int64 // by column: rows that are not null
-	Size    []int   // by column: components; 1 for a scalar
-	Offset  []int   // by column: its first feature
-	Dim     int     // features
+	Pass    int       // done so far
+	Rows    int64     // of all shards, those that weigh nothing left out
+	Weight  float64   // of them; as many where there are no weights
+	Present []int64   // by column: rows that are not null
+	Weighty []float64 // by column: their weight
+	Size    []int     // by column: components; 1 for a scalar
+	Offset  []int     // by column: its first feature
+	Dim     int       // features
 
 	Count     []float64 // by feature: values that are not missing
+	Total     []float64 // by feature: their weight
+	Zeros     []float64 // by feature: weight of the entries that sparse vectors leave out
 	Mean      []float64
-	Deviation []float64 // by feature: sum of squared distances to the mean
+	Deviation []float64 // by feature: weighted sum of squared distances to the mean
 	Least     []float64
 	Most      []float64
 
 	Targets    []target  // order statistics wanted
 	Groups     []group   // of keys still possible
-	Covariance []float64 // upper triangle by rows: sums of products of distances to the means
+	Covariance []float64 // upper triangle by rows: weighted sums of products of distances to the means
 
 	Categories *categories
 }
@@ -77,7 +82,10 @@ type work struct {
 	names   []string
 	dense   []bool // by column: rows are seen whole, not only entries other than zero
 	reader  *model.Reader
-	row     []model.Cell
+	row     []model.Cell // of the columns, and of the weight behind them if there is one
+	weighed int          // the weight's place in row; -1: every row weighs 1
+	named   string       // the weight's column
+	weight  float64      // of the row at hand
 	frame   arrow.Record
 	scratch []float64
 }
@@ -87,6 +95,7 @@ type survey struct {
 	name    string // of the queue
 	lax     bool   // infinities are let through
 	columns []string
+	weight  string // the column of the weights of rows; empty: every row weighs 1
 	passes  []pass // behind that of shapes
 	finish  func(ctx context.Context, f *facts, inputs []model.Input) (model.Model, error)
 }
@@ -94,15 +103,26 @@ type survey struct {
 // add adds the queue and returns the dataset of the model.
 func (s survey) add(rows *engine.Dataset) *engine.Dataset {
 	b := rows.Builder()
-	rows = operators.Select(rows, s.columns...)
+	read := s.columns
+	if s.weight != "" {
+		if _, err := find(rows.Schema(), []string{s.weight}, numberColumns, "numbers, the weights of rows"); err != nil {
+			b.Errorf("%s: WeightCol: %w", s.name, err)
+			return b.Poisoned(s.name)
+		}
+		if !slices.Contains(read, s.weight) {
+			read = append(slices.Clone(read), s.weight)
+		}
+	}
+	rows = operators.Select(rows, read...)
 	if rows.Poisoned() {
 		return rows
 	}
-	schema := rows.Schema()
+	whole := rows.Schema()
+	schema := arrow.NewSchema(whole.Fields()[:len(s.columns)], nil)
 	s.passes = append([]pass{shapes(schema, s.lax)}, s.passes...)
 	return comqueue.New(b, s.name).
 		InitWithPartitionedData(surveyRows, rows).
-		Add(comqueue.Named("plan", func(ctx *comqueue.ComContext) error { return s.plan(ctx, schema) })).
+		Add(comqueue.Named("plan", func(ctx *comqueue.ComContext) error { return s.plan(ctx, whole) })).
 		Add(comqueue.Named("sum", comqueue.ForEachShard(surveySums, s.sum))).
 		Add(comqueue.AllReduce(surveySums)).
 		Add(comqueue.Named("extremes", comqueue.ForEachShard(surveyMaxima, s.most))).
@@ -134,11 +154,15 @@ func inputsOf(schema *arrow.Schema) []model.Input {
 // plan makes room for what the superstep adds up.
 func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 	if !surveyFacts.Has(ctx) {
-		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns))})
+		surveyFacts.Put(ctx, &facts{Size: make([]int, len(s.columns)), Present: make([]int64, len(s.columns)), Weighty: make([]float64, len(s.columns))})
 	}
 	if !surveyWork.Has(ctx) {
-		layout := model.NewLayout(s.columns...)
-		for _, name := range s.columns {
+		var read []string
+		for _, field := range schema.Fields() {
+			read = append(read, field.Name)
+		}
+		layout := model.NewLayout(read...)
+		for _, name := range read {
 			if _, err := layout.Find(name); err != nil {
 				return err
 			}
@@ -147,8 +171,8 @@ func (s survey) plan(ctx *comqueue.ComContext, schema *arrow.Schema) error {
 		if err != nil {
 			return err
 		}
-		w := &work{names: s.columns, reader: reader, row: layout.NewRow()}
-		for _, field := range schema.Fields() {
+		w := &work{names: s.columns, reader: reader, row: layout.NewRow(), weighed: slices.Index(read, s.weight), named: s.weight, weight: 1}
+		for _, field := range schema.Fields()[:len(s.columns)] {
 			_, sparse := field.Type.(*arrow.StructType)
 			w.dense = append(w.dense, !sparse)
 		}
@@ -207,8 +231,13 @@ func (s survey) settle(ctx *comqueue.ComContext) error {
 		}
 	}
 	f.Pass++
-	if f.Rows == 0 {
+	switch {
+	case f.Rows == 0 && s.weight != "":
+		return fmt.Errorf("there are no rows to learn from, or every row weighs 0 in column %q", s.weight)
+	case f.Rows == 0:
 		return errors.New("there are no rows to learn from")
+	case math.IsInf(f.Weight, 0):
+		return fmt.Errorf("the sum over column %q, the weights, exceeds the range of float64: scale it down", s.weight)
 	}
 	return nil
 }
@@ -220,15 +249,37 @@ func (w *work) open(ctx *comqueue.ComContext, shard int) *work {
 	return w
 }
 
-// each calls visit with the cells of every row of the shard.
+// each calls visit with the cells of every row of the shard that weighs something, whose
+// weight is w.weight meanwhile.
 func (w *work) each(visit func(row []model.Cell) error) error {
 	for i := range int(w.frame.NumRows()) {
 		w.reader.Read(i, w.row)
-		if err := visit(w.row); err != nil {
+		if w.weighed >= 0 {
+			var err error
+			if w.weight, err = weightOf(&w.row[w.weighed]); err != nil {
+				return fmt.Errorf("row %d of the shard: column %q: %w", i, w.named, err)
+			}
+			if w.weight == 0 {
+				continue
+			}
+		}
+		if err := visit(w.row[:len(w.names)]); err != nil {
 			return fmt.Errorf("row %d of the shard: %w", i, err)
 		}
 	}
 	return nil
+}
+
+// weightOf returns the weight in a cell.
+func weightOf(c *model.Cell) (float64, error) {
+	v, ok := c.Number()
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("it is %s: want a weight, a number of 0 or more", c.Kind)
+	case !(v >= 0) || math.IsInf(v, 0):
+		return 0, fmt.Errorf("it is %v: want a weight, a finite number of 0 or more", v)
+	}
+	return v, nil
 }
 
 // values calls visit with every value of the shard that is there and not missing: its
@@ -270,15 +321,17 @@ func shapes(schema *arrow.Schema, lax bool) pass {
 	}
 	return pass{
 		name: "shapes",
-		size: func(*facts) (int, int) { return 1 + n, 2 * n },
+		size: func(*facts) (int, int) { return 2 + 2*n, 2 * n },
 		sum: func(w *work, out []float64) error {
 			return w.each(func(row []model.Cell) error {
 				out[0]++
+				out[1+n] += w.weight
 				for c := range row {
 					if row[c].Kind == model.NullCell {
 						continue
 					}
 					out[1+c]++
+					out[2+n+c] += w.weight
 					if err := checkFinite(&row[c]); err != nil && !lax {
 						return fmt.Errorf("column %q: %w", w.names[c], err)
 					}
@@ -298,10 +351,10 @@ func shapes(schema *arrow.Schema, lax bool) pass {
 			})
 		},
 		settle: func(f *facts, sums, most []float64) error {
-			f.Rows = int64(sums[0])
+			f.Rows, f.Weight = int64(sums[0]), sums[1+n]
 			f.Offset = make([]int, n)
 			for c, field := range schema.Fields() {
-				f.Present[c], f.Size[c], f.Offset[c] = int64(sums[1+c]), 1, f.Dim
+				f.Present[c], f.Weighty[c], f.Size[c], f.Offset[c] = int64(sums[1+c]), sums[2+n+c], 1, f.Dim
 				if batch.IsVector(field.Type) {
 					f.Size[c] = batch.VectorDim(field.Type)
 					if f.Present[c] > 0 && f.Size[c] == 0 {

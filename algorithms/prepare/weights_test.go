@@ -1,0 +1,204 @@
+package prepare_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// weighted is a row with a weight.
+type weighted struct {
+	X *float64               `column:"x"`
+	V []float64              `column:"v,dim=3"`
+	S operators.SparseVector `column:"s"`
+	C string                 `column:"c"`
+	W *float64               `column:"w"`
+}
+
+// weighty are rows with the weights 0 to 4, those of weight 0 with numbers far off.
+func weighty() []weighted {
+	var rows []weighted
+	for i := range 90 {
+		f := float64(i)
+		r := weighted{
+			X: p(math.Round(100*math.Sin(f)) / 8), V: []float64{1e6 + math.Cos(f), f * f, math.Sin(3 * f)}, C: string(rune('a' + i*i%7)),
+			S: operators.SparseVector{Indices: []int32{int32(i % 3), 3}, Values: []float64{f / 7, 1e7 + f}}, W: p(float64(i * 7 % 5)),
+		}
+		if i%11 == 4 {
+			r.X = nil
+		}
+		if *r.W == 0 {
+			r.X, r.V = p(math.Inf(1)), []float64{-1e300, math.Inf(-1), 1e9}
+			r.S.Values = []float64{math.Inf(1), -1e30}
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// learn returns the model of a preparation of rows.
+func learn(t *testing.T, rows []weighted, s model.Stage) model.Binder {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", s.Fit(operators.FromSlice(b, rows))) })
+	m, err := prepare.ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
+}
+
+// numbersIn are what a model learned.
+func numbersIn(m model.Binder) [][]float64 {
+	switch m := m.(type) {
+	case *prepare.ScalerModel:
+		return append(append([][]float64{}, m.Shift...), m.Scale...)
+	case *prepare.BucketModel:
+		return m.Bounds
+	case *prepare.ImputerModel:
+		var all [][]float64
+		for _, f := range m.Fills {
+			all = append(all, f.Numbers)
+		}
+		return all
+	case *prepare.PCAModel:
+		return append([][]float64{m.Mean, m.Variance, m.Ratio}, m.Components...)
+	}
+	panic(m.Kind())
+}
+
+// TestWeightsAreRepetitions: with weights that are whole numbers, what is learned is what it
+// is of rows repeated so often; without those of weight 0, whatever they hold.
+func TestWeightsAreRepetitions(t *testing.T) {
+	rows := weighty()
+	var repeated []weighted
+	for _, r := range rows {
+		for range int(*r.W) {
+			repeated = append(repeated, r)
+		}
+	}
+	columns := []string{"x", "v"}
+	for name, of := range map[string]func(weight string) model.Stage{
+		"standard": func(w string) model.Stage {
+			return prepare.StandardScaler{Columns: []string{"x", "v", "s"}, WeightCol: w}
+		},
+		"min-max": func(w string) model.Stage { return prepare.MinMaxScaler{Columns: columns, WeightCol: w} },
+		"max-abs": func(w string) model.Stage { return prepare.MaxAbsScaler{Columns: []string{"x", "s"}, WeightCol: w} },
+		"robust":  func(w string) model.Stage { return prepare.RobustScaler{Columns: columns, WeightCol: w} },
+		"mean":    func(w string) model.Stage { return prepare.Imputer{Columns: columns, WeightCol: w} },
+		"median": func(w string) model.Stage {
+			return prepare.Imputer{Columns: columns, Strategy: prepare.Median, WeightCol: w}
+		},
+		"buckets": func(w string) model.Stage {
+			return prepare.QuantileDiscretizer{Columns: []string{"x"}, Buckets: 7, WeightCol: w}
+		},
+		"pca":      func(w string) model.Stage { return prepare.PCA{Columns: []string{"v"}, WeightCol: w} },
+		"weighing": func(w string) model.Stage { return prepare.StandardScaler{Columns: []string{"w", "x"}, WeightCol: w} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := learn(t, rows, of("w"))
+			got, want := numbersIn(m), numbersIn(learn(t, repeated, of("")))
+			require.Len(t, got, len(want))
+			for i := range want {
+				require.Len(t, got[i], len(want[i]))
+				for j, v := range want[i] {
+					require.InDelta(t, v, got[i][j], 1e-9*math.Abs(v))
+				}
+			}
+			for _, in := range m.Inputs() {
+				require.True(t, in.Column != "w" || name == "weighing", "models need no weights")
+			}
+			trial.SameBits(t, func(b *engine.Builder) {
+				operators.Collect(b, "model", of("w").Fit(operators.FromSlice(b, rows)))
+			})
+		})
+	}
+	mode := prepare.Imputer{Columns: []string{"c"}, Strategy: prepare.Mode}
+	want := learn(t, repeated, mode).(*prepare.ImputerModel).Fills
+	mode.WeightCol = "w"
+	require.Equal(t, want, learn(t, rows, mode).(*prepare.ImputerModel).Fills)
+}
+
+// TestWeightsThatAreNoWholeNumbers compares with StandardScaler().fit(x, sample_weight=w) of
+// scikit-learn 1.9.1, on x = 1, 2, 4, 8, 16 and w = 0.5, 0.25, 2, 0.125, 0.75, and with
+// medians and quantiles by hand: the values stand at 0, 0.5, 0.75, 2.75, 2.875 to 3.625.
+func TestWeightsThatAreNoWholeNumbers(t *testing.T) {
+	var rows []weighted
+	for i, w := range []float64{0.5, 0.25, 2, 0.125, 0.75} {
+		rows = append(rows, weighted{X: p(math.Exp2(float64(i))), V: []float64{0, 0, 0}, W: p(w)})
+	}
+	m := learn(t, rows, prepare.StandardScaler{Columns: []string{"x"}, WeightCol: "w"}).(*prepare.ScalerModel)
+	require.InEpsilon(t, 6.068965517241379, m.Shift[0][0], 1e-14)
+	require.InEpsilon(t, 5.2518045140678415, m.Scale[0][0], 1e-14)
+	// The median is at 2.625/2 = 1.3125: between the values at 1 and at 2, both 4; the quantile
+	// 0.9 at 2.3625, between those at 2, 4, and at 2.625, 4.
+	median := learn(t, rows, prepare.Imputer{Columns: []string{"x"}, Strategy: prepare.Median, WeightCol: "w"})
+	require.Equal(t, [][]float64{{4}}, numbersIn(median))
+	// A third is at 0.875, between the values at 0, 1, and at 1, 4; two at 1.75.
+	buckets := learn(t, rows, prepare.QuantileDiscretizer{Columns: []string{"x"}, Buckets: 3, WeightCol: "w"})
+	require.InDeltaSlice(t, []float64{1 + 3*0.875, 4}, numbersIn(buckets)[0], 1e-14)
+	// Weights of less than 1 in all.
+	for i := range rows {
+		*rows[i].W /= 16
+	}
+	robust := learn(t, rows, prepare.RobustScaler{Columns: []string{"x"}, WeightCol: "w"})
+	require.Equal(t, [][]float64{{1}, {1}}, numbersIn(robust), "all quantiles are the least value")
+}
+
+func TestScalersOfWildWeights(t *testing.T) {
+	for _, s := range []model.Stage{
+		prepare.StandardScaler{Columns: []string{"features", "label"}, WeightCol: "weight"},
+		prepare.RobustScaler{Columns: []string{"features"}, WeightCol: "weight"},
+		prepare.Imputer{Columns: []string{"label"}, Strategy: prepare.Median, WeightCol: "weight"},
+	} {
+		trial.SameBits(t, func(b *engine.Builder) { operators.Collect(b, "model", s.Fit(trial.Wild(200, 3).Dataset(b))) })
+	}
+}
+
+func TestBadWeights(t *testing.T) {
+	with := func(w *float64) func(b *engine.Builder) *engine.Dataset {
+		rows := weighty()
+		rows[40].W = w
+		return func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, rows) }
+	}
+	zeros := weighty()
+	for i := range zeros {
+		zeros[i].W = p(0.0)
+	}
+	for _, s := range []func(w string) model.Stage{
+		func(w string) model.Stage { return prepare.StandardScaler{Columns: []string{"x"}, WeightCol: w} },
+		func(w string) model.Stage { return prepare.MinMaxScaler{Columns: []string{"x"}, WeightCol: w} },
+		func(w string) model.Stage {
+			return prepare.Imputer{Columns: []string{"c"}, Strategy: prepare.Mode, WeightCol: w}
+		},
+		func(w string) model.Stage { return prepare.QuantileDiscretizer{Columns: []string{"x"}, WeightCol: w} },
+		func(w string) model.Stage { return prepare.PCA{Columns: []string{"v"}, WeightCol: w} },
+	} {
+		for text, rows := range map[string]func(b *engine.Builder) *engine.Dataset{
+			"it is -1: want a weight":   with(p(-1.0)),
+			"it is NaN: want a weight":  with(p(math.NaN())),
+			"it is +Inf: want a weight": with(p(math.Inf(1))),
+			"it is null: want a weight": with(nil),
+			"every row weighs 0":        func(b *engine.Builder) *engine.Dataset { return operators.FromSlice(b, zeros) },
+		} {
+			failsTo(t, func(b *engine.Builder) { operators.Collect(b, "model", s("w").Fit(rows(b))) }, text, `column "w"`)
+		}
+		failsTo(t, func(b *engine.Builder) { s("weight").Fit(with(nil)(b)) }, `WeightCol: no column "weight"`, "weights_test.go")
+		failsTo(t, func(b *engine.Builder) { s("c").Fit(with(nil)(b)) }, `column "c" is utf8: want numbers, the weights of rows`)
+	}
+	rows := weighty()[1:4]
+	for text, weight := range map[string]float64{
+		"the rows weigh 0.75 in all": 0.25, `the sum over column "w", the weights, exceeds the range`: 1e308,
+	} {
+		for i := range rows {
+			rows[i].W = p(weight)
+		}
+		failsTo(t, func(b *engine.Builder) {
+			operators.Collect(b, "model", prepare.PCA{Columns: []string{"v"}, WeightCol: "w"}.Fit(operators.FromSlice(b, rows)))
+		}, text)
+	}
+}
