@@ -2,10 +2,30 @@
 // are written to files, how they are applied in a job and to single rows, and how the
 // stages of a pipeline see them.
 //
-//	file, err := model.ReadFile("model.json")      // any kind's
-//	kind, err := model.KindOf(file)                // such as "logistic"
-//	f, err := model.Decode(file, "logistic", 1)    // checked: checksum, kind, version
-//	err = model.Unmarshal(f.Payload, &payload)     // strict
+// # Using one
+//
+// Whatever the kind, the caller trains, keeps, reads and applies a model like this:
+//
+//	made := stage.Fit(rows)                        // in a job: a Stage is an estimator's Params
+//	operators.Collect(b, "model", made)
+//	...
+//	m, err := linear.ModelOf(result, "model")      // after the run, from the algorithm's package
+//	err = model.Save("price.json", m)              // the old file or the whole new one
+//
+//	file, err := model.ReadFile("price.json")      // in another program, of any kind
+//	m, err := catalog.Decode(file)                 // checked: checksum, kind, version
+//	scored := m.Transform(rows)                    // in a job, or
+//	step, err := catalog.Bind(m, layout)           // one row after the other, without an engine
+//	for more() {
+//		row[0].SetFloat(size)
+//		if err := step(row); err != nil {          // names the column; ErrSkip: leave the row out
+//			return err
+//		}
+//		use(row[prediction].Float)
+//	}
+//
+// The example is such a program. Who writes an algorithm has Encode, Decode and Unmarshal for
+// its files, and Apply or ApplyRows for its operator.
 //
 // # The file of a model
 //
