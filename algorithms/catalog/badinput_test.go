@@ -127,7 +127,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			if e.classes {
 				fails("x", all(func(o *observation) { o.Label = of(1) }), `every label is "1"`)
 			}
-			fails("ragged", observations(func(o *observation) { o.Ragged = []float64{1} }), row, `column "ragged" has 1 components`)
+			fails("ragged", observations(func(o *observation) { o.Ragged = []float64{1} }), row, "has 1 components")
 			fails("x", observations(func(o *observation) { o.Weight = of(-1) }), row, `column "weight"`, "-1")
 			fails("x", observations(func(o *observation) { o.Weight = nil }), row, `column "weight"`, "null")
 			fails("x", all(func(o *observation) { o.Weight = of(0) }), `every weight in column "weight" is 0`)
