@@ -48,6 +48,12 @@ type Reduction[T Number] struct {
 	// take them: each rank then folds what it has first.
 	Algorithm string
 
+	// Sparse has zeros left away where that takes fewer bytes: of large buffers most of
+	// whose elements are +0, those that are not travel with their places. What arrives is
+	// what was sent, so that no bit of the result depends on it. It is not for a named
+	// Algorithm, whose messages are whole.
+	Sparse bool
+
 	// Context ends the wait, and the group, when it is cancelled. With nil only
 	// Close and Abort do.
 	Context context.Context
@@ -65,6 +71,9 @@ func (r *Reduction[T]) mode() inputMode {
 func (r *Reduction[T]) check() error {
 	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)
+	}
+	if r.Sparse && r.Algorithm != "" {
+		return fmt.Errorf("AllReduce %q is to leave zeros away and to be done by %s, whose messages are whole: choose one", r.Name, r.Algorithm)
 	}
 	if r.mode() == wholeBuffers {
 		if len(r.Whole) != len(r.Out) {
@@ -131,6 +140,10 @@ type AllReducer[T Number] struct {
 	serial time.Duration // spent folding for all in the current operation
 	stats  Stats
 
+	// Of Sparse reductions: the bytes of this rank's parts that others fold, packed and whole.
+	packed, whole int64
+	packing       packing[T]
+
 	// Of reductions by messages.
 	request  request
 	combiner combiner
@@ -175,11 +188,12 @@ func (a *AllReducer[T]) Send(req *Reduction[T]) error {
 	s.header = header{
 		kind: callAllReduce, seq: c.seq, count: len(req.Out),
 		name: req.Name, dtype: dtype, op: req.Op.name, opk: req.Op.kind, mode: req.mode(),
-		algorithm: req.Algorithm,
+		algorithm: req.Algorithm, sparse: req.Sparse,
 	}
 	if s.header.mode == forests {
 		s.header.shards = req.Shards
 	}
+	a.countParts()
 	s.nodes, s.reducer = a.nodes, a
 	c.state, c.open = posted, req.Name
 	spent := c.group.now() - start
@@ -219,6 +233,10 @@ func (a *AllReducer[T]) Sum() error {
 			bytes = g.agreed.bytes // of the whole process
 		}
 		a.accountMessages(start, bytes, g.agreed.by)
+		if g.agreed.packed {
+			a.stats.Sparse++
+			c.stats.Sparse++
+		}
 		return nil
 	}
 	if g.agreed.complete {
@@ -246,16 +264,20 @@ func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	c := a.c
 	_, size := typeOf[T]()
 	n, p := len(a.req.Out), c.group.n
-	own := shared.Split(n, p, c.index).Len()
+	own := shared.Split(n, p, c.index)
 	partials := len(a.req.Forest)
 	if a.req.mode() == wholeBuffers {
 		partials = 1
 	}
 	d := Stats{
-		Bytes:   int64(size) * int64(partials*(n-own)+(p-1)*own),
-		Results: int64(size) * int64((p-1)*own),
+		Bytes:   int64(size) * int64(partials*(n-own.Len())+(p-1)*own.Len()),
+		Results: int64(size) * int64((p-1)*own.Len()),
 		Sum:     a.serial + end - met,
 		Recv:    met - start - a.serial,
+	}
+	if c.group.agreed.packed {
+		d.Results = int64(p-1) * int64(packedBytes(setOf(a.req.Out[own.Lo:own.Hi]), own.Len(), size))
+		d.Bytes, d.Sparse = a.packed+d.Results, 1
 	}
 	if c.group.agreed.complete {
 		d.Whole = 1
@@ -333,7 +355,7 @@ func (a *AllReducer[T]) lead(c *Comm) error {
 		return err
 	}
 	n := len(a.req.Out)
-	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*n <= g.serialLimit}
+	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*n <= g.serialLimit, packed: a.agreeToPack()}
 	if !g.agreed.complete {
 		return nil
 	}

@@ -29,8 +29,8 @@ type LocalGroup struct {
 	began time.Time // clock of Stats
 	spin  int       // tries before parking; 0 where ranks outnumber processors
 
-	// serialLimit is the constant, but for tests.
-	serialLimit int
+	// serialLimit and packFrom are the constants, but for tests.
+	serialLimit, packFrom int
 
 	barrier barrier
 
@@ -91,7 +91,7 @@ func NewLocalGroup(n int) *LocalGroup {
 // ascending order.
 func newGroup(size int, ranks []int) *LocalGroup {
 	n := len(ranks)
-	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), gone: make([]atomic.Bool, n), began: time.Now(), serialLimit: serialLimit}
+	g := &LocalGroup{n: n, size: size, ranks: ranks, comms: make([]Comm, n), slots: make([]slot, n), gone: make([]atomic.Bool, n), began: time.Now(), serialLimit: serialLimit, packFrom: packFrom}
 	g.barrier.init(n)
 	// Where every rank can have a processor of its own, a peer is usually a few
 	// hundred nanoseconds away, and a short wait beats parking. Otherwise the one

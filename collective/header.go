@@ -23,6 +23,7 @@ type header struct {
 	mode  inputMode
 	// shards is the size of the tree over shards that forests lie in.
 	shards int
+	sparse bool // zeros may be left away
 
 	coll      program.Collective
 	algorithm string // asked for by name
@@ -96,6 +97,9 @@ func (h *header) describe() string {
 		by := ""
 		if h.algorithm != "" {
 			by = ", by " + h.algorithm
+		}
+		if h.sparse {
+			by = ", sparse"
 		}
 		return fmt.Sprintf("AllReduce %q%s (%d %s, %s, %s%s)", h.name, h.number(), h.count, h.dtype, op, what, by)
 	case callCollective:

@@ -132,23 +132,7 @@ func (c *Comm) exchangePackets(ctx context.Context, packet []byte) ([][]byte, er
 // gatherAmongProcesses is an AllGather of bytes in which processes take the part of
 // ranks, evenly or by counts.
 func (c *Comm) gatherAmongProcesses(ctx context.Context, all, mine []byte, counts []int) error {
-	g, n := c.group, c.group.net
-	n.header = g.slots[c.index].header
-	if counts != nil {
-		n.header.counts = 1 // all cut by the heads that they have agreed on
-	}
-	n.request = request{
-		header: &n.header, ctx: ctx, coll: program.AllGather, elem: 1,
-		n: len(all), counts: counts, in: append(n.request.in[:0], mine), out: all,
-	}
-	_, err := c.remotely(&n.request)
-	clear(n.request.in)
-	n.request.out, n.request.counts = nil, nil
-	if last := n.calls.last; err == nil && last != nil {
-		g.agreed.bytes += last.sent
-		g.agreed.by = last.prog.Algorithm
-	}
-	return err
+	return c.amongProcesses(ctx, request{coll: program.AllGather, elem: 1, n: len(all), counts: counts, out: all}, mine)
 }
 
 // openPacket finds the letters of ranks in a packet.

@@ -134,6 +134,7 @@ const (
 // tree that cover what their ranks have.
 type parties struct {
 	forest *memberForest // nil if each brings one buffer, folded in the tree over ranks
+	nodes  [][]shared.Node
 	mine   []shared.Node
 }
 
@@ -173,7 +174,7 @@ func (n *network) makeParties(of func(rank int, dst []shared.Node) []shared.Node
 		f.nodes[h] = joinSiblings(nodes)
 	}
 	f.hash = hashForest(f.nodes)
-	return &parties{forest: f, mine: f.nodes[n.me]}
+	return &parties{forest: f, nodes: f.nodes, mine: f.nodes[n.me]}
 }
 
 // rankNode places rank of p in an aligned tree whose shape is that of the canonical

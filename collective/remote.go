@@ -80,14 +80,25 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 	}
 	q := &a.request
 	*q = request{header: h, ctx: a.req.Context, coll: program.AllReduce, commutative: a.req.Op.commutative, forest: pt.forest}
-	if err := a.reduceParts(q, pt.mine, func() (bool, error) { return c.remotely(q) }); err != nil {
+	g.agreed = agreement{complete: true}
+	run := func() (present bool, err error) {
+		if a.packs() && len(pt.nodes) > 1 {
+			if g.agreed.packed, present, err = a.reducePacked(q, pt); err != nil || g.agreed.packed {
+				return present, err
+			}
+		}
+		if present, err = c.remotely(q); err == nil {
+			a.noteRun(&g.net.calls)
+			g.agreed.bytes, g.agreed.by = g.agreed.bytes+a.sent, a.by
+		}
+		return present, err
+	}
+	if err := a.reduceParts(q, pt.mine, run); err != nil {
 		return err
 	}
 	for i := range g.slots {
 		move(bytesOf(g.slots[i].reducer.(*AllReducer[T]).req.Out), q.out)
 	}
-	a.noteRun(&g.net.calls)
-	g.agreed = agreement{complete: true, bytes: a.sent, by: a.by}
 	return nil
 }
 

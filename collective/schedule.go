@@ -27,6 +27,7 @@ type leafRef struct{ rank, entry int }
 type agreement struct {
 	schedule *schedule
 	complete bool // the result is in place already
+	packed   bool // zeros of parts and results are left away
 
 	// Of a reduction among processes: what this one sent, and the algorithm.
 	bytes int64

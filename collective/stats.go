@@ -13,13 +13,15 @@ type Stats struct {
 	// Bytes that the algorithms of all collectives but barriers and broadcasts of
 	// single values move away from this rank. Of an AllReduce these are its partial
 	// values of what others fold (a forest has several), and the results it gives the
-	// others. It is the same whether messages or shared memory carry them. What the ranks
+	// others; of a Sparse one what these take without their zeros, see packedBytes. It is the same whether messages or shared memory carry them. What the ranks
 	// of a process of several send to other processes together, the lowest of them counts.
 	Bytes int64
 	// Results is the part of Bytes that is results given to others.
 	Results int64
 	// Whole counts the operations so small that one rank folded them for all.
 	Whole int64
+	// Sparse counts the AllReduce operations that left zeros away.
+	Sparse int64
 
 	Send time.Duration // posting
 	Sum  time.Duration // folding
@@ -35,6 +37,7 @@ func (s *Stats) Add(o Stats) {
 	s.Bytes += o.Bytes
 	s.Results += o.Results
 	s.Whole += o.Whole
+	s.Sparse += o.Sparse
 	s.Send += o.Send
 	s.Sum += o.Sum
 	s.Recv += o.Recv

@@ -1,0 +1,193 @@
+package collective
+
+import (
+	"fmt"
+	"math/bits"
+	"unsafe"
+)
+
+// Buffers most of whose elements are zero travel packed: the elements of which a bit is
+// set, and where they stand. A piece of n elements of which k are set is written in the
+// first of these forms that takes the fewest bytes; k tells which:
+//
+//	places  a number of 4 bytes for each, ascending, then the k elements
+//	mask    a bit for each of n, in words of 4 bytes, then the k elements
+//	plain   all n elements
+//
+// and nothing at all where k is 0. Either part is filled up to a multiple of 8 bytes.
+// Only +0 has no bit set: −0 and every NaN travel as they are, so that what arrives has
+// the bits of what was sent, and the form changes no result.
+
+// absentPiece stands for the number of elements where there is no piece at all.
+const absentPiece = -1
+
+// even rounds bytes up to a multiple of 8.
+func even(n int) int { return (n + 7) &^ 7 }
+
+// packedBytes returns the bytes of a piece of n elements of a size, of which k are set.
+func packedBytes(k, n, size int) int {
+	if k <= 0 {
+		return 0
+	}
+	return min(even(4*min(k, maskWords(n)))+even(k*size), even(n*size))
+}
+
+func maskWords(n int) int { return (n + 31) / 32 }
+
+// plain reports whether a piece travels as it is.
+func plain(k, n, size int) bool { return packedBytes(k, n, size) == even(n*size) }
+
+// setOf counts the elements of a buffer of which a bit is set.
+func setOf[T Number](x []T) int {
+	if _, size := typeOf[T](); size == 8 {
+		return countSet(viewAs[uint64](x))
+	} else if size == 4 {
+		return countSet(viewAs[uint32](x))
+	}
+	return countSet(viewAs[uint8](x))
+}
+
+// word is an element seen as bits.
+type word interface{ uint64 | uint32 | uint8 }
+
+// viewAs views elements as words of their size.
+func viewAs[W word, T Number](x []T) []W {
+	if len(x) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*W)(unsafe.Pointer(&x[0])), len(x))
+}
+
+// isSet is 1 if a bit of v is set, else 0, without a branch: which elements are zero
+// cannot be guessed.
+func isSet[W word](v W) int { return int((uint64(v) | -uint64(v)) >> 63) }
+
+func countSet[W word](x []W) int {
+	var a, b, c, d int
+	for ; len(x) >= 4; x = x[4:] {
+		a += isSet(x[0])
+		b += isSet(x[1])
+		c += isSet(x[2])
+		d += isSet(x[3])
+	}
+	for _, v := range x {
+		a += isSet(v)
+	}
+	return a + b + c + d
+}
+
+// packPiece writes a piece of which k elements are set to dst, which begins at a multiple
+// of 8 bytes and has a spare element behind what packedBytes says. It returns the bytes
+// written.
+func packPiece[T Number](dst []byte, x []T, k int) int {
+	switch _, size := typeOf[T](); size {
+	case 8:
+		return packWords(dst, viewAs[uint64](x), k, size)
+	case 4:
+		return packWords(dst, viewAs[uint32](x), k, size)
+	default:
+		return packWords(dst, viewAs[uint8](x), k, size)
+	}
+}
+
+func packWords[W word](dst []byte, x []W, k, size int) int {
+	total := packedBytes(k, len(x), size)
+	if total == 0 {
+		return 0
+	}
+	if plain(k, len(x), size) {
+		copy(wordsOf[W](dst, len(x)), x)
+		return total
+	}
+	words := min(k, maskWords(len(x)))
+	index := wordsOf[uint32](dst, words)
+	at, values := 0, wordsOf[W](dst[even(4*words):], k+1) // one to spare: zeros are written too
+	if words == k && k < maskWords(len(x)) {
+		for i, v := range x {
+			if v != 0 {
+				index[at], values[at] = uint32(i), v
+				at++
+			}
+		}
+		return total
+	}
+	for w := range index {
+		var mask uint32
+		for b, v := range x[32*w : min(32*w+32, len(x))] {
+			values[at] = v
+			set := isSet(v)
+			mask |= uint32(set) << b
+			at += set
+		}
+		index[w] = mask
+	}
+	return total
+}
+
+// wordBytes views words as bytes.
+func wordBytes(x []uint64) []byte {
+	if len(x) == 0 {
+		return noBytes
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&x[0])), 8*len(x))
+}
+
+// wordsOf views n words of bytes that are aligned like them.
+func wordsOf[W word](b []byte, n int) []W {
+	var zero W
+	b = b[:n*int(unsafe.Sizeof(zero))]
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*W)(unsafe.Pointer(&b[0])), n)
+}
+
+// unpackPiece writes all elements of a piece of which k are set to dst. src has what
+// packedBytes says, and begins at a multiple of 8 bytes.
+func unpackPiece[T Number](dst []T, src []byte, k int) error {
+	switch _, size := typeOf[T](); size {
+	case 8:
+		return unpackWords(viewAs[uint64](dst), src, k, size)
+	case 4:
+		return unpackWords(viewAs[uint32](dst), src, k, size)
+	default:
+		return unpackWords(viewAs[uint8](dst), src, k, size)
+	}
+}
+
+func unpackWords[W word](dst []W, src []byte, k, size int) error {
+	if k > 0 && plain(k, len(dst), size) {
+		copy(dst, wordsOf[W](src, len(dst)))
+		return nil
+	}
+	clear(dst)
+	if k <= 0 {
+		return nil
+	}
+	words := min(k, maskWords(len(dst)))
+	index, values := wordsOf[uint32](src, words), wordsOf[W](src[even(4*words):], k)
+	if words == k && k < maskWords(len(dst)) {
+		for i, at := range index {
+			if int(at) >= len(dst) {
+				return fmt.Errorf("a packed piece has element %d of %d", at, len(dst))
+			}
+			dst[at] = values[i]
+		}
+		return nil
+	}
+	set := 0
+	for _, mask := range index {
+		set += bits.OnesCount32(mask)
+	}
+	if last := index[words-1]; set != k || last>>((len(dst)-1)%32)>>1 != 0 {
+		return fmt.Errorf("the mask of a packed piece of %d elements has %d, not %d, or one beyond the end", len(dst), set, k)
+	}
+	for w, mask := range index {
+		part := dst[32*w : min(32*w+32, len(dst))]
+		for ; mask != 0; mask &= mask - 1 {
+			part[bits.TrailingZeros32(mask)] = values[0]
+			values = values[1:]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,361 @@
+package collective
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// packFrom is the number of elements from which on a Sparse reduction looks for zeros.
+const packFrom = 16384
+
+// packs says whether the operation at hand may send its parts packed.
+func (a *AllReducer[T]) packs() bool {
+	return a.req.Sparse && len(a.req.Out) >= a.c.group.packFrom && a.c.Size() > 1
+}
+
+// worthPacking is the rule by which all ranks decide alike, given what the parts of all
+// take: packed if that saves an eighth at least, or packing would not pay.
+func worthPacking(packed, whole int64) bool { return packed <= whole-whole/8 }
+
+// countParts counts the set elements of what this rank brings, by entry and rank that
+// folds them.
+func (a *AllReducer[T]) countParts() {
+	a.packed, a.whole = 0, 0
+	if a.c.group.net != nil || !a.packs() {
+		return
+	}
+	for i := range a.req.Forest {
+		a.countPart(a.req.Forest[i].Value)
+	}
+	if a.req.mode() == wholeBuffers {
+		a.countPart(a.req.Whole)
+	}
+}
+
+func (a *AllReducer[T]) countPart(x []T) {
+	_, size := typeOf[T]()
+	for r := range a.c.Size() {
+		own := shared.Split(len(x), a.c.Size(), r)
+		if r == a.c.Rank() {
+			continue
+		}
+		a.packed += int64(packedBytes(setOf(x[own.Lo:own.Hi]), own.Len(), size))
+		a.whole += int64(even(own.Len() * size))
+	}
+}
+
+// agreeToPack says whether ranks that share memory pack their parts. The caller leads.
+func (a *AllReducer[T]) agreeToPack() bool {
+	if !a.packs() {
+		return false
+	}
+	var packed, whole int64
+	for i := range a.c.group.slots {
+		other := a.c.group.slots[i].reducer.(*AllReducer[T])
+		packed, whole = packed+other.packed, whole+other.whole
+	}
+	return worthPacking(packed, whole)
+}
+
+// packing is the room of a reduction by packed messages among processes.
+type packing[T Number] struct {
+	heads        []int64 // set elements of all parts: by process, entry, process that folds
+	counts       []int
+	sizes, comes []int // words to each process, and from it
+	send, recv   []uint64
+	parts        []T // unpacked
+	root         [1]shared.Node
+	entries      []shared.Node
+	values       [][]byte
+	combiner     combiner
+	results      []int64
+	arrived      []uint64
+}
+
+// reducePacked carries out a reduction among processes by messages that leave zeros
+// away. Each process folds a part of the elements:
+//
+//	AllGather   how many elements are set, of each entry and part: all see what packed
+//	            and whole parts would take, and decide alike
+//	AllToAll    the parts
+//	            each process folds its part of all entries, up their tree
+//	AllGather   how many elements of each result are set, and these results
+//
+// q has the entries of this process, in the nodes that its ranks have in the tree.
+// done is false where parts are better sent whole, and present is as from run.
+func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present bool, err error) {
+	c, n, p := a.c, a.c.group.net, &a.packing
+	if err := a.exchangeHeads(q, pt); err != nil {
+		return false, false, err
+	}
+	packed, whole, err := volumes(p.heads, pt.nodes, q.n, q.elem)
+	if err != nil {
+		return false, false, fmt.Errorf("%s: %w", q.header.describe(), err)
+	}
+	if !worthPacking(packed, whole) {
+		return false, false, nil
+	}
+	if err := a.exchangeParts(q, pt); err != nil {
+		return false, false, err
+	}
+	own := shared.Split(q.n, len(n.hosts), n.me)
+	folded, err := a.foldParts(c, q, pt, own)
+	if err != nil || folded == nil { // what nobody brings is absent everywhere
+		return true, false, err
+	}
+	return true, true, a.shareResults(q, folded)
+}
+
+// volumes returns what the parts of n elements of a size that travel take, packed and
+// whole, given how many elements of each are set: by process, its entry, and the process
+// that folds the part.
+func volumes(heads []int64, nodes [][]shared.Node, n, size int) (packed, whole int64, err error) {
+	hosts, at := len(nodes), 0
+	for h := range nodes {
+		for range nodes[h] {
+			for to := range hosts {
+				k, m := heads[at], shared.Split(n, hosts, to).Len()
+				at++
+				switch {
+				case k < absentPiece || k > int64(m):
+					return 0, 0, fmt.Errorf("process %d brings %d elements of a part of %d", h, k, m)
+				case k != absentPiece && to != h:
+					packed += int64(packedBytes(int(k), m, size))
+					whole += int64(even(m * size))
+				}
+			}
+		}
+	}
+	return packed, whole, nil
+}
+
+// head is the number of set elements of a part: of an entry of a process, for another.
+func (p *packing[T]) head(pt *parties, from, entry, to int) int {
+	at := 0
+	for _, nodes := range pt.nodes[:from] {
+		at += len(nodes)
+	}
+	return int(p.heads[(at+entry)*len(pt.nodes)+to])
+}
+
+// exchangeHeads counts the set elements of what this process brings, and tells all.
+func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties) error {
+	n, p := a.c.group.net, &a.packing
+	hosts := len(n.hosts)
+	p.counts = p.counts[:0]
+	first, total := 0, 0
+	for h, nodes := range pt.nodes {
+		if h == n.me {
+			first = total
+		}
+		p.counts = append(p.counts, len(nodes)*hosts)
+		total += len(nodes) * hosts
+	}
+	p.heads = sized(p.heads, total)
+	mine := p.heads[first:][:p.counts[n.me]]
+	for e, value := range q.in {
+		x := elementsOf[T](value)
+		for h := range hosts {
+			mine[e*hosts+h] = absentPiece
+			if value != nil {
+				own := shared.Split(q.n, hosts, h)
+				mine[e*hosts+h] = int64(setOf(x[own.Lo:own.Hi]))
+			}
+		}
+	}
+	return a.c.amongProcesses(q.ctx, request{
+		coll: program.AllGather, elem: 8, n: total, counts: p.counts, out: bytesOf(p.heads),
+	}, bytesOf(mine))
+}
+
+// exchangeParts packs what the other processes fold, and gets from them what this one does.
+func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
+	n, p := a.c.group.net, &a.packing
+	hosts := len(n.hosts)
+	p.sizes, p.comes = sized(p.sizes, hosts), sized(p.comes, hosts)
+	own := shared.Split(q.n, hosts, n.me)
+	out, in := 0, 0
+	for h := range hosts {
+		p.sizes[h], p.comes[h] = 0, 0
+		if h == n.me {
+			continue
+		}
+		part := shared.Split(q.n, hosts, h)
+		for e := range pt.nodes[n.me] {
+			p.sizes[h] += packedBytes(p.head(pt, n.me, e, h), part.Len(), q.elem) / 8
+		}
+		for e := range pt.nodes[h] {
+			p.comes[h] += packedBytes(p.head(pt, h, e, n.me), own.Len(), q.elem) / 8
+		}
+		out, in = out+p.sizes[h], in+p.comes[h]
+	}
+	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one to spare, see packPiece
+	bytes := wordBytes(p.send)
+	at := 0
+	for h := range hosts {
+		if h == n.me {
+			continue
+		}
+		part := shared.Split(q.n, hosts, h)
+		for e, value := range q.in {
+			if value != nil {
+				at += packPiece(bytes[at:], elementsOf[T](value)[part.Lo:part.Hi], p.head(pt, n.me, e, h))
+			}
+		}
+	}
+	return a.c.amongProcesses(q.ctx, request{
+		coll: program.AllToAll, elem: 8, counts: p.sizes, recv: p.comes, out: wordBytes(p.recv),
+	}, wordBytes(p.send[:out]))
+}
+
+// foldParts folds the elements of own of all entries, up their tree: nil if there are none.
+func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.Range) (folded []byte, err error) {
+	n, p := c.group.net, &a.packing
+	p.entries, p.values = p.entries[:0], p.values[:0]
+	defer func() { clear(p.values) }()
+	room := 0
+	for h, nodes := range pt.nodes {
+		if h != n.me {
+			room += len(nodes) * own.Len()
+		}
+	}
+	p.parts = sizedUp(p.parts, room)
+	src, parts := wordBytes(p.recv), p.parts
+	for h, nodes := range pt.nodes {
+		for e, node := range nodes {
+			k := p.head(pt, h, e, n.me)
+			if k == absentPiece {
+				continue
+			}
+			p.entries = append(p.entries, node)
+			if h == n.me {
+				p.values = append(p.values, q.in[e][own.Lo*q.elem:own.Hi*q.elem])
+				continue
+			}
+			to := parts[:own.Len()]
+			parts = parts[own.Len():]
+			size := packedBytes(k, own.Len(), q.elem)
+			if err := unpackPiece(to, src[:size], k); err != nil {
+				return nil, fmt.Errorf("%s: what the process of rank %d sent: %w", q.header.describe(), n.hosts[h][0], err)
+			}
+			src = src[size:]
+			p.values = append(p.values, bytesOf(to))
+		}
+	}
+	if len(p.entries) == 0 {
+		return nil, nil
+	}
+	if err := p.combiner.prepare(p.entries, pt.rootOf(p.root[:0])); err != nil {
+		return nil, err
+	}
+	if q.header.opk == opUser {
+		defer func() {
+			if v := recover(); v != nil {
+				err = c.panicked(q.header, v)
+			}
+		}()
+	}
+	return p.combiner.combine(p.values, q.out[own.Lo*q.elem:own.Hi*q.elem], q.elem, q.arith)[0], nil
+}
+
+// shareResults gives all processes the part that this one has folded, and puts theirs and
+// its own into q.out.
+func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
+	n, p := a.c.group.net, &a.packing
+	hosts := len(n.hosts)
+	result := elementsOf[T](folded)
+	p.results = sized(p.results, hosts)
+	p.results[n.me] = int64(setOf(result))
+	if err := a.c.amongProcesses(q.ctx, request{coll: program.AllGather, elem: 8, n: hosts, out: bytesOf(p.results)}, bytesOf(p.results[n.me:n.me+1])); err != nil {
+		return err
+	}
+	total := 0
+	for h, k := range p.results {
+		m := shared.Split(q.n, hosts, h).Len()
+		if k < 0 || int(k) > m {
+			return fmt.Errorf("%s: the process of rank %d gives %d elements of a part of %d", q.header.describe(), n.hosts[h][0], k, m)
+		}
+		p.sizes[h] = packedBytes(int(k), m, q.elem) / 8
+		total += p.sizes[h]
+	}
+	own := shared.Split(q.n, hosts, n.me)
+	p.send, p.arrived = sizedUp(p.send, p.sizes[n.me]+1), sizedUp(p.arrived, total)
+	packPiece(wordBytes(p.send), result, int(p.results[n.me]))
+	if err := a.c.amongProcesses(q.ctx, request{
+		coll: program.AllGather, elem: 8, n: total, counts: p.sizes, out: wordBytes(p.arrived),
+	}, wordBytes(p.send[:p.sizes[n.me]])); err != nil {
+		return err
+	}
+	out, src := elementsOf[T](q.out), wordBytes(p.arrived)
+	for h, k := range p.results {
+		part := shared.Split(q.n, hosts, h)
+		size := p.sizes[h] * 8
+		if h == n.me {
+			move(bytesOf(out[own.Lo:own.Hi]), folded)
+		} else if err := unpackPiece(out[part.Lo:part.Hi], src[:size], int(k)); err != nil {
+			return fmt.Errorf("%s: the result of the process of rank %d: %w", q.header.describe(), n.hosts[h][0], err)
+		}
+		src = src[size:]
+	}
+	return nil
+}
+
+// rootOf appends the smallest node above all that the parties bring.
+func (pt *parties) rootOf(dst []shared.Node) []shared.Node {
+	var root shared.Node
+	first := true
+	for _, nodes := range pt.nodes {
+		for _, node := range nodes {
+			if first {
+				root, first = node, false
+			}
+			for !root.Contains(node) {
+				root = root.Parent()
+			}
+		}
+	}
+	return append(dst, root)
+}
+
+// amongProcesses runs a collective of bytes in which processes take the part of ranks, and
+// adds what it sends to what the ranks of this process agreed on. The caller leads a
+// meeting; in is what this process brings.
+func (c *Comm) amongProcesses(ctx context.Context, r request, in []byte) error {
+	g, n := c.group, c.group.net
+	n.header = g.slots[c.index].header
+	if r.counts != nil {
+		n.header.counts = 1 // all cut by what they have agreed on before
+	}
+	if in == nil {
+		in = noBytes
+	}
+	r.header, r.ctx, r.in = &n.header, ctx, append(n.request.in[:0], in)
+	n.request = r
+	_, err := c.remotely(&n.request)
+	clear(n.request.in)
+	n.request.out, n.request.counts, n.request.recv = nil, nil, nil
+	if last := n.calls.last; err == nil && last != nil {
+		g.agreed.bytes += last.sent * int64(r.elem)
+		g.agreed.by = last.prog.Algorithm
+	}
+	return err
+}
+
+// sized and sizedUp return room for n elements whose contents are of no use: the given
+// one if it is long enough. What grows with the data is grown by no more than it needs.
+func sized[T any](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n)
+	}
+	return x[:n]
+}
+
+func sizedUp[T Number | uint64](x []T, n int) []T {
+	if cap(x) < n {
+		return make([]T, n, n+n/16)
+	}
+	return x[:n]
+}

@@ -1,0 +1,302 @@
+package collective
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// rare is hostile data of which one in some elements is not +0: among those are −0, NaNs
+// of several payloads, infinities and the smallest numbers.
+func rare(seed uint64, n, one int) []float64 {
+	r := rand.New(rand.NewPCG(seed, 7))
+	x := hostile(seed, n)
+	odd := []float64{math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8000000000abc), math.Inf(1), 5e-324}
+	for i := range x {
+		switch {
+		case r.IntN(one) != 0:
+			x[i] = 0
+		case r.IntN(50) == 0:
+			x[i] = odd[r.IntN(len(odd))]
+		}
+	}
+	return x
+}
+
+// packed returns a piece as it travels.
+func packed[T Number](x []T) (bytes []byte, k int) {
+	_, size := typeOf[T]()
+	k = setOf(x)
+	room := make([]uint64, packedBytes(k, len(x), size)/8+1)
+	for i := range room {
+		room[i] = 0xdeadbeefdeadbeef // what is not written would show
+	}
+	n := packPiece(wordBytes(room), x, k)
+	return wordBytes(room)[:n], k
+}
+
+func testPacking[T Number](t *testing.T) {
+	_, size := typeOf[T]()
+	for _, n := range []int{0, 1, 7, 31, 32, 33, 64, 100, 1000, 4099} {
+		for _, one := range []int{1, 2, 5, 30, 33, 100, 1 << 20} {
+			x := convert[T](rare(uint64(n), n, one))
+			bytes, k := packed(x)
+			set := 0
+			for _, b := range viewsOf(x) {
+				if b != 0 {
+					set++
+				}
+			}
+			require.Equal(t, set, k)
+			want := 0 // the smallest of the forms
+			if k > 0 {
+				values := (k*size + 7) / 8 * 8
+				want = min((n*size+7)/8*8, (4*k+7)/8*8+values, ((n+31)/32*4+7)/8*8+values)
+			}
+			require.Len(t, bytes, want, "%d of %d", k, n)
+			got := convert[T](hostile(1, n))
+			require.NoError(t, unpackPiece(got, bytes, k))
+			require.Equal(t, bitsOf(x), bitsOf(got), "%d of %d", k, n)
+		}
+	}
+}
+
+// viewsOf are elements as numbers that are 0 only for +0.
+func viewsOf[T Number](x []T) []uint64 {
+	v := make([]uint64, len(x))
+	for i, e := range x {
+		switch e := any(e).(type) {
+		case float64:
+			v[i] = math.Float64bits(e)
+		case float32:
+			v[i] = uint64(math.Float32bits(e))
+		default:
+			if x[i] != 0 {
+				v[i] = 1
+			}
+		}
+	}
+	return v
+}
+
+func TestPacking(t *testing.T) {
+	testPacking[float64](t)
+	testPacking[float32](t)
+	testPacking[int64](t)
+	testPacking[int32](t)
+	testPacking[uint8](t)
+}
+
+// FuzzUnpack: what comes from elsewhere is refused or fills the piece, and never more.
+func FuzzUnpack(f *testing.F) {
+	for _, one := range []int{1, 3, 60} {
+		bytes, k := packed(rare(3, 70, one))
+		f.Add(bytes, 70, k)
+	}
+	f.Fuzz(func(t *testing.T, src []byte, n, k int) {
+		if n < 0 || n > 1<<12 || k < absentPiece || k > n {
+			return
+		}
+		room := make([]uint64, packedBytes(k, n, 8)/8)
+		copy(wordBytes(room), src)
+		guarded := hostile(2, n+1)
+		last := guarded[n]
+		err := unpackPiece(guarded[:n], wordBytes(room), k)
+		require.Equal(t, last, guarded[n])
+		if err == nil && setOf(guarded[:n]) == k {
+			again, _ := packed(guarded[:n])
+			back := make([]float64, n)
+			require.NoError(t, unpackPiece(back, again, k))
+			require.Equal(t, bitsOf(guarded[:n]), bitsOf(back))
+		}
+	})
+}
+
+// A mask with another number of bits than announced, or bits beyond the end, and a place
+// beyond it are refused.
+func TestUnpackRefuses(t *testing.T) {
+	x := make([]float64, 70)
+	for i := range 40 {
+		x[i] = 1
+	}
+	mask, k := packed(x)
+	bad := make([]uint64, len(mask)/8)
+	copy(wordBytes(bad), mask)
+	wordBytes(bad)[0] ^= 1
+	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad), k), "mask")
+	wordBytes(bad)[8] |= 0x80 // one bit fewer before, one beyond the 70 now
+	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad), k), "mask")
+	place, k := packed(append(make([]float64, 69), 5))
+	copy(wordBytes(bad), place)
+	wordBytes(bad)[0] = 70
+	require.ErrorContains(t, unpackPiece(make([]float64, 70), wordBytes(bad[:len(place)/8]), k), "element 70 of 70")
+}
+
+// sparseForest is what rank r of p brings of a tree of rare data, some shards empty.
+func sparseForest(p, r, shards, n, one int) []shared.Entry[[]float64] {
+	forest := []shared.Entry[[]float64]{}
+	own := shared.Split(shards, p, r)
+	for s := own.Lo; s < own.Hi; s++ {
+		if s%5 != 3 {
+			forest = append(forest, shared.Entry[[]float64]{Node: shared.Leaf(s), Value: rare(uint64(100+s), n, one)})
+		}
+	}
+	return forest
+}
+
+// TestSparseReductionsGiveTheBitsOfWholeOnes holds reductions that may leave zeros away
+// against the dumb tree, in memory and among processes, for data of every density, with an
+// operator that does not commute too.
+func TestSparseReductionsGiveTheBitsOfWholeOnes(t *testing.T) {
+	const n, shards = 1500, 16
+	for name, hosts := range placements {
+		p := sizeOf(hosts)
+		groups := tcpGroups(t, p, hosts)
+		local := NewLocalGroup(p)
+		local.serialLimit, local.packFrom = 0, 1000
+		for _, g := range groups {
+			g.local.packFrom = 1000
+		}
+		for _, one := range []int{1, 2, 40, 1 << 20} {
+			leaves := make([][]float64, shards)
+			for r := range p {
+				for _, e := range sparseForest(p, r, shards, n, one) {
+					leaves[e.Node.Index] = e.Value
+				}
+			}
+			for _, op := range []Op[float64]{Sum[float64](), lean()} {
+				want := bitsOf(treeOverShards(op, leaves))
+				for where, of := range map[string]ends{"memory": local.Rank, "TCP": endsOf(groups)} {
+					got := reduceOn(t, p, of, func(r int) *Reduction[float64] {
+						return &Reduction[float64]{Name: "x", Op: op, Shards: shards, Forest: sparseForest(p, r, shards, n, one), Sparse: true}
+					}, n)
+					require.Equal(t, want, bitsOf(got), "%s, %s, one of %d, %s", where, name, one, op.Name())
+				}
+			}
+			whole := make([][]float64, p)
+			for r := range p {
+				whole[r] = rare(uint64(r), n, one)
+			}
+			for where, of := range map[string]ends{"memory": local.Rank, "TCP": endsOf(groups)} {
+				got := reduceOn(t, p, of, func(r int) *Reduction[float64] {
+					x := append([]float64(nil), whole[r]...)
+					return &Reduction[float64]{Name: "y", Op: Sum[float64](), Whole: x, Out: x, Sparse: true}
+				}, n)
+				require.Equal(t, bitsOf(treeOverRanks(Sum[float64](), whole)), bitsOf(got), "%s, %s, one of %d, whole", where, name, one)
+			}
+		}
+		nobody := reduceOn(t, p, endsOf(groups), func(int) *Reduction[float64] {
+			return &Reduction[float64]{Name: "z", Op: Max[float64](), Shards: shards, Sparse: true}
+		}, n)
+		require.Equal(t, math.Inf(-1), nobody[n-1], "what nobody brings is the identity")
+		closeAll(t, groups)
+	}
+}
+
+// reduceOn makes a reduction on all ranks, and returns the result that all have.
+func reduceOn(t *testing.T, p int, of ends, request func(r int) *Reduction[float64], n int) []float64 {
+	t.Helper()
+	outs, errs := make([][]float64, p), make(chan error, p)
+	for r := range p {
+		go func() {
+			req := request(r)
+			if req.Out == nil {
+				req.Out = hostile(9, n)
+			}
+			outs[r] = req.Out
+			errs <- AllReduce(of(r), req)
+		}()
+	}
+	for range p {
+		require.NoError(t, <-errs)
+	}
+	for r := range p {
+		require.Equal(t, bitsOf(outs[0]), bitsOf(outs[r]), "ranks 0 and %d", r)
+	}
+	return outs[0]
+}
+
+// TestBytesOfSparseReductions: where ranks bring few elements each, what travels is those,
+// by the formula, in memory as among processes but for the counts that these tell each
+// other; where they bring many, all.
+func TestBytesOfSparseReductions(t *testing.T) {
+	const p, n = 4, packFrom
+	few := func(r int) []float64 { // 3 elements of each part of n/p, the same for all ranks
+		x := make([]float64, n)
+		for i := range 3 * p {
+			x[i*n/(3*p)+1] = float64(r + 1)
+		}
+		return x
+	}
+	// Each rank sends 3 parts of 3 elements and as many places, and its result of 3 to 3.
+	part := int64(3*8 + 16)
+	sent := func(of ends, in func(r int) []float64) (sum, sparse int64) {
+		before := make([]Stats, p)
+		for r := range p {
+			before[r] = of(r).Stats()
+		}
+		reduceOn(t, p, of, func(r int) *Reduction[float64] {
+			return &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: in(r), Sparse: true}
+		}, n)
+		for r := range p {
+			sum += of(r).Stats().Bytes - before[r].Bytes
+			sparse += of(r).Stats().Sparse - before[r].Sparse
+		}
+		return sum, sparse
+	}
+	groups := tcpGroups(t, p, nil)
+	counts := int64(p * (p - 1) * 8 * (p + 1)) // of the parts, and of the results
+	for where, of := range map[string]ends{"memory": NewLocalGroup(p).Rank, "TCP": endsOf(groups)} {
+		want := 2 * p * (p - 1) * part
+		if where == "TCP" {
+			want += counts
+		}
+		got, sparse := sent(of, few)
+		require.Equal(t, want, got, where)
+		require.Equal(t, int64(p), sparse)
+		all := int64(2 * (p - 1) * n * 8)
+		full, sparse := sent(of, func(r int) []float64 { return hostile(uint64(r), n) })
+		require.InDelta(t, all, full, float64(counts), where)
+		require.GreaterOrEqual(t, full, all)
+		require.Zero(t, sparse)
+		require.Less(t, got, full/500)
+	}
+	closeAll(t, groups)
+}
+
+// TestSparseIsAgreedOn: ranks that mean different things hear of it, and an algorithm by
+// name has no packed messages.
+func TestSparseIsAgreedOn(t *testing.T) {
+	for _, err := range onRanks(NewLocalGroup(2), func(c *Comm) error {
+		x := make([]float64, 10)
+		return AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x, Sparse: c.Rank() == 1})
+	}) {
+		var m *MismatchError
+		require.ErrorAs(t, err, &m)
+		require.Contains(t, fmt.Sprint(err), "whole buffers, sparse")
+	}
+	for _, err := range onRanks(NewLocalGroup(2), func(c *Comm) error {
+		x := make([]float64, 10)
+		return AllReduce(c, &Reduction[float64]{Name: "x", Op: Sum[float64](), Whole: x, Out: x, Sparse: true, Algorithm: "ring"})
+	}) {
+		require.ErrorContains(t, err, `"x" is to leave zeros away and to be done by ring`)
+	}
+}
+
+// TestHostileCountsAreRefused: a process that tells of more elements than there are, or of
+// fewer than none, is named.
+func TestHostileCountsAreRefused(t *testing.T) {
+	nodes := [][]shared.Node{{shared.Leaf(0)}, {shared.Leaf(1)}}
+	packed, whole, err := volumes([]int64{9, 0, 3, absentPiece}, nodes, 100, 8)
+	require.NoError(t, err)
+	require.Equal(t, int64(0+8+3*8), packed, "what stays is not counted, nor what is absent")
+	require.Equal(t, int64(2*50*8), whole)
+	for _, bad := range []int64{51, -2, math.MaxInt64, math.MinInt64} {
+		_, _, err := volumes([]int64{9, 0, bad, 1}, nodes, 100, 8)
+		require.ErrorContains(t, err, fmt.Sprintf("process 1 brings %d elements of a part of 50", bad))
+	}
+}
