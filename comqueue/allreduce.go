@@ -84,6 +84,7 @@ type reduceConfig struct {
 	length *shared.Key[int]
 	blocks *shared.Key[[]int]
 	exact  bool
+	sparse bool
 	by     *AlgorithmOption
 }
 
@@ -123,6 +124,9 @@ func (c reduceConfig) attrs() []engine.Attr {
 	if c.by != nil {
 		attrs = append(attrs, engine.Attr{Key: "algorithm", Value: c.by.name})
 	}
+	if c.sparse {
+		attrs = append(attrs, engine.Attr{Key: "zeros", Value: "left away while that is smaller"})
+	}
 	return attrs
 }
 
@@ -137,6 +141,9 @@ func misuseOf[T Number](c reduceConfig, by program.Collective) error {
 		return err
 	}
 	if err := misuseOfBlocks[T](c, by == program.ReduceScatter); err != nil {
+		return err
+	}
+	if err := misuseOfZeros(c); err != nil {
 		return err
 	}
 	a, _, err := c.by.find(by)
@@ -312,6 +319,7 @@ func newReduction[T Number](b *body, position int, key shared.Key[[]T], c reduce
 	r.request.Name = key.Name()
 	r.request.Op = op.op
 	r.request.Algorithm = c.by.asked()
+	r.request.Sparse = c.sparse
 	r.request.Context = b.context.Context()
 	return r, nil
 }
@@ -366,15 +374,24 @@ func (r *reduction[T]) resultBytes() int64  { return r.call.Stats().Results }
 // program names what carried the calls.
 func (r *reduction[T]) program() string {
 	s := r.call.Stats()
-	switch {
-	case s.Calls == 0:
+	if s.Calls == 0 {
 		return ""
-	case r.config.by != nil || r.ran.Executor != "shared memory":
-		return r.ran.String()
-	case s.Whole == 0:
-		return r.ran.String() + ", in parts"
-	case s.Whole == s.Calls:
-		return r.ran.String() + ", by one rank for all"
 	}
-	return r.ran.String() + ", in parts or by one rank for all"
+	how := r.ran.String()
+	switch {
+	case r.config.by != nil || r.ran.Executor != "shared memory":
+	case s.Whole == 0:
+		how += ", in parts"
+	case s.Whole == s.Calls:
+		how += ", by one rank for all"
+	default:
+		how += ", in parts or by one rank for all"
+	}
+	switch s.Sparse {
+	case 0:
+		return how
+	case s.Calls:
+		return how + ", without zeros"
+	}
+	return how + ", without zeros where that is smaller"
 }

@@ -61,6 +61,7 @@
 // what it writes is the subtask's own to change, until the stage runs again and writes
 // the same memory. Algorithm names the algorithm that carries a stage; without it the
 // choice is made, and remade as sizes change, among those that give the same bits.
+// WithoutZeros has large buffers that are mostly zero travel without their zeros.
 //
 // # The same bits
 //

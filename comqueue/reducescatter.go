@@ -83,6 +83,9 @@ func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 		return s.bindTree(b, position)
 	}
 	op, err := resolve[T](s.config)
+	if err == nil && s.config.sparse {
+		err = fmt.Errorf("WithoutZeros is given for a buffer that ForEachShard does not fill")
+	}
 	if err == nil {
 		err = s.config.by.serves(program.ReduceScatter, b.context.NumTask(), 0, s.config.opName(), s.config.commutes())
 	}

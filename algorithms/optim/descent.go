@@ -70,7 +70,7 @@ func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
 			comqueue.Named("pace", d.pace))).
 		Add(comqueue.Repeat(mostReads, d.settled,
 			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows))),
-			comqueue.AllReduce(reading),
+			comqueue.AllReduce(reading, comqueue.WithoutZeros()),
 			comqueue.Named("weigh", d.weigh),
 			comqueue.Repeat(mostSteps, d.chosen,
 				comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
