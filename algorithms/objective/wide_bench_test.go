@@ -4,6 +4,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -71,5 +72,14 @@ func BenchmarkWide(b *testing.B) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		b.ReportMetric(float64(m.Sys)/(1<<30), "GiB-heap")
+		var gradients, all int64
+		for _, s := range r.Queue("fit").Stages {
+			all += s.Bytes
+			if strings.HasSuffix(s.Name, `"optim gradient"`) {
+				gradients += s.Bytes
+			}
+		}
+		b.ReportMetric(float64(gradients)/f.Reads/1e6, "MB-gradient/read")
+		b.ReportMetric(float64(all)/float64(f.Iterations+1)/1e6, "MB/superstep")
 	}
 }
