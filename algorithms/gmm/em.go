@@ -53,6 +53,7 @@ type fit struct {
 	data *rows.Data
 	mix  *mixture
 	work *work
+	gram kernel.Gram
 	r    []float64 // of a chunk and component
 	near *kernel.Centers
 	hard []int32 // components that rows of a chunk belong to at first
@@ -219,7 +220,7 @@ func (f *fit) addMoments(b *rows.Block, out []float64) {
 		at := min(c, m.shapes()-1)
 		second := seconds[at*size : (at+1)*size]
 		if m.whiten != nil {
-			kernel.GramRows(f.work.t, b.N, d, r, second)
+			f.gram.AddRows(f.work.t, b.N, d, r, second)
 			continue
 		}
 		for i, v := range f.work.t[:b.N*d] {

@@ -8,6 +8,7 @@ import (
 // hessianWork is the room that Hessian needs, made when it is first called.
 type hessianWork struct {
 	rows []float64 // a chunk of scaled rows, with a 1 behind each for the intercept
+	room kernel.Gram
 	h    []float64 // weighted curvature of a pair of margins, of a chunk
 	gram []float64 // a triangle for each pair of margins that have coefficients
 	line []float64 // stride sums for each pair of a constant and a margin that has some
@@ -78,10 +79,10 @@ func (e *Evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 }
 
 // Where the matrix is beyond all caches it is gone through once a chunk, so that a chunk is
-// of more rows then than the cache holds.
+// of more rows then than the cache holds: as many as kernel.Gram takes at a time.
 const (
 	wideMatrix = 256 // parameters of a margin, from which on it is
-	wideRows   = 64
+	wideRows   = 256
 )
 
 // hessianRows returns how many rows to take at a time where reads take n.
@@ -160,7 +161,7 @@ func (e *Evaluator) addCurvature(s *shardRows, lo, n int, gram []float64) error 
 			e.weigh(s, lo, e.curve[pair*n:(pair+1)*n], h)
 			switch {
 			case a < e.Margins:
-				kernel.GramRows(z, n, width, h, gram[pair*size:(pair+1)*size])
+				w.room.AddRows(z, n, width, h, gram[pair*size:(pair+1)*size])
 			case b < e.Margins:
 				at := ((a-e.Margins)*e.Margins + b) * width
 				kernel.AddScaledRows(z, n, width, h, w.line[at:at+width])

@@ -30,7 +30,7 @@ func testTiles(t *testing.T, rng *rand.Rand, n, d, k, offset, style int) {
 		h = nil
 	}
 	gram := mixed[float64](rng, d*(d+1)/2, offset, style)
-	compare(t, gram, "gramRows "+at, func(f dispatch, out []float64) { gramRows(f, x, n, d, h, out) })
+	compare(t, gram, "gramRows "+at, func(f dispatch, out []float64) { gramRows(f, new(Gram), x, n, d, h, out) })
 }
 
 // testCentres runs the distances and sums of k-means in one precision.
@@ -210,7 +210,7 @@ func BenchmarkTileForms(b *testing.B) {
 		c.Set(rows)
 		out := make([]float64, n*k)
 		at := fmt.Sprintf("/n=%d,d=%d,k=%d", n, d, k)
-		benchForms(b, "GramRows"+at, 8*n*d, n*d*(d+1), func(f dispatch) { gramRows(f, x, n, d, h, gram) })
+		benchForms(b, "GramRows"+at, 8*n*d, n*d*(d+1), func(f dispatch) { gramRows(f, new(Gram), x, n, d, h, gram) })
 		benchForms(b, "MulRows"+at, 8*n*d, 2*n*d*k, func(f dispatch) { mulRows(f, x, n, w, out) })
 		benchForms(b, "AddOuterRows"+at, 8*n*d, 2*n*d*k, func(f dispatch) { addOuterRows(f, x, n, d, coef, k, rows) })
 		benchForms(b, "SquaredDistanceRows"+at, 8*n*d, 3*n*d*k, func(f dispatch) { squaredDistanceRows(f, x, n, c, out) })

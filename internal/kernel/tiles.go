@@ -101,67 +101,6 @@ func addOuterTile(rows int, coef []float64, k int, block []float64, m, d, b int,
 	}
 }
 
-// gramTiles is [GramRows] for d of at least eight. The left side of the products
-// is scaled by h into a panel of a tile's rows, which then meets all columns up
-// to its own.
-func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
-	var left [blockRows * wide]float64
-	var weights [blockRows]float64
-	for i := range weights {
-		weights[i] = 1
-	}
-	rows, step := form.tileRows(), rowBlock(d)
-	for lo := 0; lo < n; lo += step {
-		m := min(step, n-lo)
-		block := x[lo*d : (lo+m)*d]
-		if h != nil {
-			copy(weights[:], h[lo:lo+m])
-		}
-		for first := 0; first < d; first += blockColumns {
-			for a, rows := first, rows; a < d; a += rows {
-				if d-a <= quad {
-					rows = quad
-				}
-				from := min(a, d-rows)
-				if rows == wide {
-					wideScalePanel(&weights[0], &block[from], 8*d, m, &left[0])
-				} else {
-					scalePanel(&weights[0], &block[from], 8*d, m, &left[0])
-				}
-				for b := first; b < min(first+blockColumns, a+rows, d); b += lanes {
-					gramTile(rows, &left, block, m, d, from, a, b, out)
-				}
-			}
-		}
-	}
-}
-
-// gramTile is one tile of gramTiles: rows from.. of which those before a are done,
-// columns from b, of which none is beyond its row.
-func gramTile(rows int, left *[blockRows * wide]float64, block []float64, m, d, from, a, b int, out []float64) {
-	if b+lanes <= a+1 && from == a {
-		var at [wide]*float64
-		for r := range rows {
-			row := a + r
-			at[r] = &out[row*(row+1)/2+b]
-		}
-		outerTileOf(rows, &left[0], 8*rows, &block[b], 8*d, m, &at)
-		return
-	}
-	first := min(b, d-lanes)
-	var edge [tileSize]float64
-	for r := a - from; r < rows; r++ {
-		row := from + r
-		copy(edge[r*lanes+b-first:(r+1)*lanes], out[row*(row+1)/2+b:row*(row+1)/2+row+1])
-	}
-	at := rowsAt(&edge)
-	outerTileOf(rows, &left[0], 8*rows, &block[first], 8*d, m, &at)
-	for r := a - from; r < rows; r++ {
-		row := from + r
-		copy(out[row*(row+1)/2+b:row*(row+1)/2+row+1], edge[r*lanes+b-first:(r+1)*lanes])
-	}
-}
-
 // innerTiles is [MulRows], or [SquaredDistanceRows], for n of at least four. The
 // last rows may be computed twice.
 func innerTiles(form dispatch, x []float64, n, d int, panels []float64, k int, out []float64, distance bool) {

@@ -1,0 +1,195 @@
+package kernel
+
+// GramRows adds to out the weighted products of the features of the n rows of
+// x, in row order: out[a*(a+1)/2+b] = out[a*(a+1)/2+b] + (h[i]*x[i*d+a])*x[i*d+b]
+// for b ≤ a and i = 0, 1, …, n-1. It is the Hessian of a linear model. out is
+// the lower triangle row by row, d*(d+1)/2 values. A nil h means that every row
+// weighs 1. See [Gram] for very many features.
+func GramRows(x []float64, n, d int, h, out []float64) {
+	gramRows(active, new(Gram), x, n, d, h, out)
+}
+
+// Gram is the room of [GramRows] for 256 features or more, half a megabyte, which a loop
+// keeps to allocate nothing. The zero value is ready. It is for one goroutine at a time.
+type Gram struct{ right []float64 }
+
+// AddRows is [GramRows]. Of very many features out is beyond all caches, and is gone
+// through once for every 256 rows: give as many at a time.
+func (g *Gram) AddRows(x []float64, n, d int, h, out []float64) {
+	gramRows(active, g, x, n, d, h, out)
+}
+
+func gramRows(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
+	x = x[:n*d]
+	out = out[:d*(d+1)/2]
+	if h != nil {
+		h = h[:n]
+	}
+	switch {
+	case n == 0:
+	case !form.avx2 || d < lanes:
+		gramParts(form, x, n, d, h, out)
+	case d < wideGram:
+		gramTiles(form, x, n, d, h, out)
+	default:
+		gramPanels(form, g, x, n, d, h, out)
+	}
+}
+
+// gramPart is how many outputs of a row of the triangle gramParts keeps in the
+// first-level cache while all rows of the data are added to them.
+const gramPart = 512
+
+// gramParts is [GramRows] without assembly.
+func gramParts(form dispatch, x []float64, n, d int, h, out []float64) {
+	for lo := 0; lo < d; lo += gramPart {
+		for a := lo; a < d; a++ {
+			hi := min(lo+gramPart, a+1)
+			row := out[a*(a+1)/2+lo : a*(a+1)/2+hi]
+			i := 0
+			for ; i+4 <= n; i += 4 {
+				r0, r1, r2, r3 := rows4(x, i, d)
+				h0, h1, h2, h3 := 1.0, 1.0, 1.0, 1.0
+				if h != nil {
+					h0, h1, h2, h3 = h[i], h[i+1], h[i+2], h[i+3]
+				}
+				addScaled4(float64(h0*r0[a]), float64(h1*r1[a]), float64(h2*r2[a]), float64(h3*r3[a]),
+					r0[lo:hi], r1[lo:hi], r2[lo:hi], r3[lo:hi], row)
+			}
+			for ; i < n; i++ {
+				weight := 1.0
+				if h != nil {
+					weight = h[i]
+				}
+				r := x[i*d : i*d+d]
+				axpy(form, float64(weight*r[a]), r[lo:hi], row)
+			}
+		}
+	}
+}
+
+// gramTiles is [GramRows] for d of at least eight. The left side of the products
+// is scaled by h into a panel of a tile's rows, which then meets all columns up
+// to its own.
+func gramTiles(form dispatch, x []float64, n, d int, h, out []float64) {
+	var left [blockRows * wide]float64
+	var weights [blockRows]float64
+	fillWeights(weights[:], h, 0)
+	for step, lo := rowBlock(d), 0; lo < n; lo += step {
+		m := min(step, n-lo)
+		block := x[lo*d : (lo+m)*d]
+		fillWeights(weights[:m], h, lo)
+		for first := 0; first < d; first += blockColumns {
+			for a, rows := first, form.tileRows(); a < d; a += rows {
+				if d-a <= quad {
+					rows = quad
+				}
+				from := min(a, d-rows)
+				scaleLeft(rows, weights[:], block[from:], d, m, left[:])
+				for b := first; b < min(first+blockColumns, a+rows, d); b += lanes {
+					gramTile(rows, &left[0], &block[min(b, d-lanes)], 8*d, m, d, from, a, b, out)
+				}
+			}
+		}
+	}
+}
+
+const (
+	// wideGram is the number of features from which on gramPanels is taken.
+	wideGram = 256
+	// Of gramPanels, the rows and columns of the data that are packed together, which are to
+	// stay in the second-level cache, while a column's panel and the left one do in the first.
+	panelRows, panelColumns = 256, 256
+)
+
+// gramPanels is [GramRows] for very many features. A row of the data is far from the next
+// one then, so that going down a column would ask for another page with each step: the
+// columns come packed, eight by eight. The triangle is gone through in strips of as many
+// columns as are packed.
+func gramPanels(form dispatch, g *Gram, x []float64, n, d int, h, out []float64) {
+	if g.right == nil {
+		g.right = make([]float64, panelRows*panelColumns)
+	}
+	right := g.right
+	var left [panelRows * wide]float64
+	var weights [panelRows]float64
+	fillWeights(weights[:], h, 0)
+	for lo := 0; lo < n; lo += panelRows {
+		m := min(panelRows, n-lo)
+		block := x[lo*d : (lo+m)*d]
+		fillWeights(weights[:m], h, lo)
+		for first := 0; first < d; first += panelColumns {
+			last := min(first+panelColumns, d)
+			packPanels(block, m, d, first, last, right)
+			for a, rows := first, form.tileRows(); a < d; a += rows {
+				if d-a <= quad {
+					rows = quad
+				}
+				from := min(a, d-rows)
+				scaleLeft(rows, weights[:], block[from:], d, m, left[:])
+				for b := first; b < min(last, a+rows); b += lanes {
+					gramTile(rows, &left[0], &right[(b-first)*m], 8*lanes, m, d, from, a, b, out)
+				}
+			}
+		}
+	}
+}
+
+// packPanels copies the columns first to last of m rows, eight by eight: row by row those
+// from first on, then the next eight. Where fewer are left, it takes the last eight.
+func packPanels(block []float64, m, d, first, last int, right []float64) {
+	for b := first; b < last; b += lanes {
+		from := min(b, d-lanes)
+		panel := right[(b-first)*m : (b-first+lanes)*m]
+		for i := range m {
+			*(*[lanes]float64)(panel[i*lanes:]) = *(*[lanes]float64)(block[i*d+from:])
+		}
+	}
+}
+
+// fillWeights writes the weights of rows from lo on, 1 where there are none.
+func fillWeights(weights, h []float64, lo int) {
+	if h != nil {
+		copy(weights, h[lo:])
+		return
+	}
+	for i := range weights {
+		weights[i] = 1
+	}
+}
+
+// scaleLeft writes a panel: of m rows the first rows columns, scaled.
+func scaleLeft(rows int, weights, block []float64, d, m int, left []float64) {
+	if rows == wide {
+		wideScalePanel(&weights[0], &block[0], 8*d, m, &left[0])
+	} else {
+		scalePanel(&weights[0], &block[0], 8*d, m, &left[0])
+	}
+}
+
+// gramTile is one tile of a triangle: rows from.. of which those before a are done,
+// columns from b, of which none is beyond its row. The m values of the columns, or of the
+// last eight, are at right, stride bytes from row to row.
+func gramTile(rows int, left, right *float64, stride, m, d, from, a, b int, out []float64) {
+	if b+lanes <= a+1 && from == a {
+		var at [wide]*float64
+		for r := range rows {
+			row := a + r
+			at[r] = &out[row*(row+1)/2+b]
+		}
+		outerTileOf(rows, left, 8*rows, right, stride, m, &at)
+		return
+	}
+	first := min(b, d-lanes)
+	var edge [tileSize]float64
+	for r := a - from; r < rows; r++ {
+		row := from + r
+		copy(edge[r*lanes+b-first:(r+1)*lanes], out[row*(row+1)/2+b:row*(row+1)/2+row+1])
+	}
+	at := rowsAt(&edge)
+	outerTileOf(rows, left, 8*rows, right, stride, m, &at)
+	for r := a - from; r < rows; r++ {
+		row := from + r
+		copy(out[row*(row+1)/2+b:row*(row+1)/2+row+1], edge[r*lanes+b-first:(r+1)*lanes])
+	}
+}
