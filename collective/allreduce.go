@@ -142,7 +142,6 @@ type AllReducer[T Number] struct {
 
 	// Of Sparse reductions: the bytes of this rank's parts that others fold, packed and whole.
 	packed, whole int64
-	packing       packing[T]
 
 	// Of reductions by messages.
 	request  request

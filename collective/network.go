@@ -27,13 +27,14 @@ type network struct {
 
 	// calls runs programs among processes. It is used by the rank that leads a
 	// meeting of this process.
-	calls   calls
-	request request
-	header  header
-	word    [8]byte
-	letters [][]byte // of the latest reduction of objects, by rank
-	whole   *parties
-	shards  map[int]*parties
+	calls    calls
+	request  request
+	header   header
+	word     [8]byte
+	letters  [][]byte      // of the latest reduction of objects, by rank
+	packings [numTypes]any // *packing of the element type
+	whole    *parties
+	shards   map[int]*parties
 }
 
 // meshGroup is what a group needs of the connections between its ranks.

@@ -60,7 +60,8 @@ func (a *AllReducer[T]) agreeToPack() bool {
 	return worthPacking(packed, whole)
 }
 
-// packing is the room of a reduction by packed messages among processes.
+// packing is the room of a reduction by packed messages among processes. There is one in a
+// process for each element type, used by whoever leads a meeting.
 type packing[T Number] struct {
 	heads        []int64 // set elements of all parts: by process, entry, process that folds
 	counts       []int
@@ -75,6 +76,17 @@ type packing[T Number] struct {
 	arrived      []uint64
 }
 
+// packingOf returns the room for elements of a type.
+func packingOf[T Number](n *network) *packing[T] {
+	dtype, _ := typeOf[T]()
+	p, ok := n.packings[dtype].(*packing[T])
+	if !ok {
+		p = new(packing[T])
+		n.packings[dtype] = p
+	}
+	return p
+}
+
 // reducePacked carries out a reduction among processes by messages that leave zeros
 // away. Each process folds a part of the elements:
 //
@@ -87,7 +99,8 @@ type packing[T Number] struct {
 // q has the entries of this process, in the nodes that its ranks have in the tree.
 // done is false where parts are better sent whole, and present is as from run.
 func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present bool, err error) {
-	c, n, p := a.c, a.c.group.net, &a.packing
+	c, n := a.c, a.c.group.net
+	p := packingOf[T](n)
 	if err := a.exchangeHeads(q, pt); err != nil {
 		return false, false, err
 	}
@@ -143,7 +156,8 @@ func (p *packing[T]) head(pt *parties, from, entry, to int) int {
 
 // exchangeHeads counts the set elements of what this process brings, and tells all.
 func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties) error {
-	n, p := a.c.group.net, &a.packing
+	n := a.c.group.net
+	p := packingOf[T](n)
 	hosts := len(n.hosts)
 	p.counts = p.counts[:0]
 	first, total := 0, 0
@@ -173,7 +187,8 @@ func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties) error {
 
 // exchangeParts packs what the other processes fold, and gets from them what this one does.
 func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
-	n, p := a.c.group.net, &a.packing
+	n := a.c.group.net
+	p := packingOf[T](n)
 	hosts := len(n.hosts)
 	p.sizes, p.comes = sized(p.sizes, hosts), sized(p.comes, hosts)
 	own := shared.Split(q.n, hosts, n.me)
@@ -213,7 +228,8 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 
 // foldParts folds the elements of own of all entries, up their tree: nil if there are none.
 func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.Range) (folded []byte, err error) {
-	n, p := c.group.net, &a.packing
+	n := c.group.net
+	p := packingOf[T](n)
 	p.entries, p.values = p.entries[:0], p.values[:0]
 	defer func() { clear(p.values) }()
 	room := 0
@@ -264,7 +280,8 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.R
 // shareResults gives all processes the part that this one has folded, and puts theirs and
 // its own into q.out.
 func (a *AllReducer[T]) shareResults(q *request, folded []byte) error {
-	n, p := a.c.group.net, &a.packing
+	n := a.c.group.net
+	p := packingOf[T](n)
 	hosts := len(n.hosts)
 	result := elementsOf[T](folded)
 	p.results = sized(p.results, hosts)

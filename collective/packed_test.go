@@ -10,12 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// rare is hostile data of which one in some elements is not +0: among those are −0, NaNs
-// of several payloads, infinities and the smallest numbers.
+// rare is hostile data of which one in some elements is not +0: among those are −0, NaN (of
+// one payload, for which of two goes into a sum is the compiler's choice), infinity and the
+// smallest number.
 func rare(seed uint64, n, one int) []float64 {
 	r := rand.New(rand.NewPCG(seed, 7))
 	x := hostile(seed, n)
-	odd := []float64{math.Copysign(0, -1), math.NaN(), math.Float64frombits(0xfff8000000000abc), math.Inf(1), 5e-324}
+	odd := []float64{math.Copysign(0, -1), math.NaN(), math.Inf(1), 5e-324}
 	for i := range x {
 		switch {
 		case r.IntN(one) != 0:
@@ -43,7 +44,11 @@ func testPacking[T Number](t *testing.T) {
 	_, size := typeOf[T]()
 	for _, n := range []int{0, 1, 7, 31, 32, 33, 64, 100, 1000, 4099} {
 		for _, one := range []int{1, 2, 5, 30, 33, 100, 1 << 20} {
-			x := convert[T](rare(uint64(n), n, one))
+			odd := rare(uint64(n), n, one)
+			if n > 40 {
+				odd[35] = math.Float64frombits(0xfff8000000000abc)
+			}
+			x := convert[T](odd)
 			bytes, k := packed(x)
 			set := 0
 			for _, b := range viewsOf(x) {

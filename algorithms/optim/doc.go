@@ -52,7 +52,8 @@
 //
 // Gradients of shards are buffers as long as the parameters, which are folded up the tree.
 // Of sparse rows they would be zeros nearly everywhere, if there are very many features:
-// an Evaluator that is a [FoldingEvaluator] folds them itself.
+// an Evaluator that is a [FoldingEvaluator] folds them itself. What subtasks then tell each
+// other goes without its zeros while that is smaller, see comqueue.WithoutZeros.
 //
 // # When it ends
 //
