@@ -15,8 +15,7 @@ import (
 
 // TestMain runs a contestant where this process is one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
+	if isChild() {
 		return
 	}
 	os.Exit(m.Run())
@@ -77,7 +76,12 @@ func TestTable(t *testing.T) {
 	require.NoError(t, compare(&o, &out, io.Discard))
 	require.Contains(t, out.String(), "dense: 1000 rows × 50 features")
 	require.Contains(t, out.String(), "Newton")
-	o.Python = "python3"
+	out.Reset()
+	o.Problem, o.Higgs = []string{stochasticProblem}, "../../algorithms/objective/testdata/higgs.tsv.gz"
+	require.NoError(t, compare(&o, &out, io.Discard))
+	require.Contains(t, out.String(), "sgd: 7000 rows × 28 features, optimum 0.63823443")
+	require.Contains(t, out.String(), "ours, constant")
+	o.Python, o.Problem = "python3", []string{"dense"}
 	for name, count := range map[string]int{"dense": 5, "lasso": 3} {
 		all, err := o.lines(problem{Name: name, Lasso: name == "lasso"})
 		require.NoError(t, err)

@@ -22,12 +22,13 @@ import (
 // options are the flags.
 type options struct {
 	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
-	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso." enum:"dense,sparse,lasso,even,even-lasso" default:"dense,sparse,lasso,even,even-lasso"`
+	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso, sgd." enum:"dense,sparse,lasso,even,even-lasso,sgd" default:"dense,sparse,lasso,even,even-lasso,sgd"`
 	Spark   bool     `help:"Run Spark MLlib, too: the Python must have pyspark, and there must be Java."`
 	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
+	Higgs   string   `help:"Rows of the problem sgd: tab-separated, the label first, compressed by gzip." default:"algorithms/objective/testdata/higgs.tsv.gz" placeholder:"FILE"`
 	Dir     string   `help:"Where to put the rows, for the time of the run." type:"existingdir" placeholder:"DIR"`
 }
 
@@ -56,8 +57,7 @@ type line struct {
 }
 
 func main() {
-	if text := os.Getenv(childVariable); text != "" {
-		exitOn(runChild(text, os.Stdout))
+	if isChild() {
 		return
 	}
 	var o options
@@ -84,6 +84,11 @@ func compare(o *options, out, progress io.Writer) error {
 		p.Shape.Rows = int(math.Ceil(o.Scale * float64(p.Shape.Rows)))
 		if err := o.compareOn(p, out, progress); err != nil {
 			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	if slices.Contains(o.Problem, stochasticProblem) {
+		if err := o.compareStochastic(out, progress); err != nil {
+			return fmt.Errorf("%s: %w", stochasticProblem, err)
 		}
 	}
 	return nil
@@ -156,10 +161,23 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 // childVariable holds the task of a process that is to run a contestant.
 const childVariable = "SUPERSTEP_BENCH_LINEAR"
 
+// contest is a task of ours.
+type contest interface{ run() (outcome, error) }
+
+// isChild runs the contestant that this process is for, if it is for one.
+func isChild() bool {
+	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask)} {
+		if text := os.Getenv(name); text != "" {
+			exitOn(runChild(text, t, os.Stdout))
+			return true
+		}
+	}
+	return false
+}
+
 // runChild runs a contestant and prints its outcome.
-func runChild(text string, w io.Writer) error {
-	var t task
-	if err := json.Unmarshal([]byte(text), &t); err != nil {
+func runChild(text string, t contest, w io.Writer) error {
+	if err := json.Unmarshal([]byte(text), t); err != nil {
 		return err
 	}
 	got, err := t.run()
@@ -184,17 +202,30 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 		child = exec.Command(o.Python, "-c", sklearnScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), l.Solver, penalty)
 		child.Env = append(os.Environ(), "OMP_NUM_THREADS="+strconv.Itoa(l.Threads), "OPENBLAS_NUM_THREADS="+strconv.Itoa(l.Threads))
 	} else {
-		self, err := os.Executable()
-		if err != nil {
+		if child, err = self(childVariable, t); err != nil {
 			return got, err
 		}
-		text, err := json.Marshal(t)
-		if err != nil {
-			return got, err
-		}
-		child = exec.Command(self)
-		child.Env = append(os.Environ(), childVariable+"="+string(text))
 	}
+	return outcomeOf(child)
+}
+
+// self returns a process of this program for a task.
+func self(variable string, t contest) (*exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	child := exec.Command(path)
+	child.Env = append(os.Environ(), variable+"="+string(text))
+	return child, nil
+}
+
+// outcomeOf runs a contestant that prints its outcome.
+func outcomeOf(child *exec.Cmd) (got outcome, err error) {
 	child.Stderr = os.Stderr
 	text, err := child.Output()
 	if err != nil {

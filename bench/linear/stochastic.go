@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/superstep-ml/superstep/algorithms/logistic"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// stochasticProblem is the name of the problem that is solved by stochastic gradient descent.
+const stochasticProblem = "sgd"
+
+// What is asked of it.
+const (
+	sgdEpochs  = 50
+	sgdPenalty = 1e-4
+)
+
+// schedules are those that both libraries have. Ours has its default rate; the rates of
+// SGDClassifier are ones that end near the optimum, and its optimal takes none.
+var schedules = []struct {
+	ours   optim.Schedule
+	theirs string
+	rate   float64
+}{
+	{optim.InverseScaling, "invscaling", 0.1},
+	{optim.Constant, "constant", 0.001},
+	{optim.Optimal, "optimal", 1},
+}
+
+// sgdScript trains with SGDClassifier of scikit-learn and prints an outcome.
+//
+//go:embed sgd.py
+var sgdScript string
+
+// sgdTask is a training of ours by SGD.
+type sgdTask struct {
+	Dir      string
+	Layout   rawrows.Layout
+	Epochs   int
+	Schedule optim.Schedule
+	Exact    bool // by Newton's method instead, to the optimum
+}
+
+// run trains on one thread. The time is that of the survey and of all epochs.
+func (t sgdTask) run() (outcome, error) {
+	p := logistic.Params{
+		VectorCol: rawrows.VectorColumn, LabelCol: rawrows.LabelColumn, L2: sgdPenalty, NoStandardize: true,
+		Method: optim.SGD, MaxIter: t.Epochs, Tol: -1, Stochastic: optim.Stochastic{Schedule: t.Schedule},
+	}
+	if t.Exact {
+		p.Method, p.MaxIter, p.Tol = optim.Newton, 100, 1e-12
+	}
+	job := engine.Anonymous(func(b *engine.Builder) error {
+		rows, err := rawrows.Dataset(b, t.Dir, t.Layout)
+		if err == nil {
+			operators.Collect(b, "model", logistic.Train(rows, p))
+		}
+		return err
+	})
+	result, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(1))
+	if err != nil {
+		return outcome{}, err
+	}
+	defer result.Release()
+	m, err := logistic.ModelOf(result, "model")
+	if err != nil {
+		return outcome{}, err
+	}
+	survey, training := result.Queue("logistic.Train facts"), result.Queue("logistic")
+	if survey == nil || training == nil {
+		return outcome{}, errors.New("the run has no times of its queues")
+	}
+	out := outcome{Survey: survey.Elapsed.Seconds(), Method: m.Summary.Method, Reads: m.Summary.Reads}
+	out.Total = out.Survey + training.Elapsed.Seconds()
+	out.Trace = []point{{out.Total, m.Summary.Objective}}
+	return out, nil
+}
+
+// writeSample writes a table of tab-separated numbers, the label first, features scaled to
+// mean 0 and deviation 1, which SGDClassifier needs.
+func writeSample(path, dir string) (l rawrows.Layout, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return l, err
+	}
+	defer file.Close()
+	text, err := gzip.NewReader(file)
+	if err != nil {
+		return l, fmt.Errorf("%s: %w", path, err)
+	}
+	var values, labels []float64
+	for lines := bufio.NewScanner(text); lines.Scan(); {
+		cells := strings.Split(lines.Text(), "\t")
+		if l.Rows++; l.Rows > 1 && len(cells) != 1+l.Features {
+			return l, fmt.Errorf("%s: line %d has %d cells, the first one %d", path, l.Rows, len(cells), 1+l.Features)
+		}
+		l.Features = len(cells) - 1
+		for i, cell := range cells {
+			v, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				return l, fmt.Errorf("%s: line %d: %w", path, l.Rows, err)
+			}
+			if i == 0 {
+				labels = append(labels, v)
+			} else {
+				values = append(values, v)
+			}
+		}
+	}
+	if l.Rows == 0 {
+		return l, fmt.Errorf("%s has no rows", path)
+	}
+	for j := range l.Features {
+		var mean, square float64
+		for i := range l.Rows {
+			mean += values[i*l.Features+j] / float64(l.Rows)
+		}
+		for i := range l.Rows {
+			apart := values[i*l.Features+j] - mean
+			square += float64(apart*apart) / float64(l.Rows)
+		}
+		for i := range l.Rows {
+			values[i*l.Features+j] = (values[i*l.Features+j] - mean) / math.Sqrt(square)
+		}
+	}
+	out, err := rawrows.Create(dir)
+	if err != nil {
+		return l, err
+	}
+	for _, v := range values {
+		out.Value(v)
+	}
+	for _, y := range labels {
+		out.Label(y)
+	}
+	return l, out.Close()
+}
+
+// compareStochastic makes the table of SGD. Every second round goes backwards.
+func (o *options) compareStochastic(out, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "superstep-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	layout, err := writeSample(o.Higgs, dir)
+	if err != nil {
+		return err
+	}
+	exact, err := runSelf(sgdTask{Dir: dir, Layout: layout, Exact: true})
+	if err != nil {
+		return err
+	}
+	least := exact.Trace[0].Objective
+	type contestant struct {
+		title string
+		run   func() (outcome, error)
+		times []float64
+		gap   float64 // the largest
+	}
+	var all []*contestant
+	for _, s := range schedules {
+		all = append(all, &contestant{title: "ours, " + s.theirs, run: func() (outcome, error) {
+			return runSelf(sgdTask{Dir: dir, Layout: layout, Epochs: sgdEpochs, Schedule: s.ours})
+		}})
+		if o.Python != "" {
+			all = append(all, &contestant{title: "SGDClassifier, " + s.theirs, run: func() (outcome, error) {
+				child := exec.Command(o.Python, "-c", sgdScript, dir, strconv.Itoa(layout.Rows), strconv.Itoa(layout.Features),
+					strconv.Itoa(sgdEpochs), s.theirs, fmt.Sprint(s.rate), fmt.Sprint(sgdPenalty))
+				child.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "OPENBLAS_NUM_THREADS=1")
+				return outcomeOf(child)
+			}})
+		}
+	}
+	for round := range o.Rounds {
+		order := slices.Clone(all)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, c := range order {
+			fmt.Fprintf(progress, "%s, round %d of %d: %s\n", stochasticProblem, round+1, o.Rounds, c.title)
+			got, err := c.run()
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.title, err)
+			}
+			last := got.Trace[len(got.Trace)-1]
+			c.times, c.gap = append(c.times, last.Seconds), max(c.gap, last.Objective/least-1)
+		}
+	}
+	fmt.Fprintf(out, "%s: %d rows × %d features, optimum %.9g; milliseconds of %d epochs on a thread, medians of %d rounds\n\n",
+		stochasticProblem, layout.Rows, layout.Features, least, sgdEpochs, o.Rounds)
+	tw := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "contestant\tmedian\tbest\tabove the optimum\t")
+	for _, c := range all {
+		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%.1e\t\n", c.title, 1000*median(c.times), 1000*slices.Min(c.times), c.gap)
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out)
+	return err
+}
+
+// sgdVariable holds the task of a process that is to train by SGD.
+const sgdVariable = "SUPERSTEP_BENCH_SGD"
+
+// runSelf runs a task in a process of its own.
+func runSelf(t sgdTask) (got outcome, err error) {
+	child, err := self(sgdVariable, t)
+	if err != nil {
+		return got, err
+	}
+	return outcomeOf(child)
+}
