@@ -83,8 +83,13 @@ func (e *Evaluator) evaluateGroup(shards []int, taken [][]int32, n int, v []floa
 		for _, c := range pull {
 			slopes += c
 		}
-		kernel.AddScaledRows(part.Dense[from*e.d:at*e.d], at-from, e.d, pull, gradient)
-		e.scaleGradient(gradient, slopes)
+		if rows := part.Dense[from*e.d : at*e.d]; len(pull) == 1 {
+			e.scaleRow(rows, slopes, gradient)
+		} else {
+			clear(gradient)
+			kernel.AddScaledRows(rows, len(pull), e.d, pull, gradient)
+			e.scaleGradient(gradient, slopes)
+		}
 		out[0] = loss
 		if e.intercept {
 			out[1+e.d] = slopes
@@ -93,8 +98,24 @@ func (e *Evaluator) evaluateGroup(shards []int, taken [][]int32, n int, v []floa
 	}
 }
 
-// meet merges the subtrees that nothing can come between any more, and returns a zeroed
-// buffer for the part of a shard: loss, gradient and weight.
+// scaleRow is scaleGradient for the sum of one row times its slope, in one pass.
+func (e *Evaluator) scaleRow(x []float64, slope float64, own []float64) {
+	inverse := e.inverse
+	x, own = x[:len(inverse)], own[:len(inverse)]
+	if !e.centred {
+		for j, by := range inverse {
+			own[j] = float64(float64(slope*x[j])*by) + 0
+		}
+		return
+	}
+	mean := e.mean[:len(inverse)]
+	for j, by := range inverse {
+		own[j] = float64((float64(slope*x[j])+float64(-slope*mean[j]))*by) + 0
+	}
+}
+
+// meet merges the subtrees that nothing can come between any more, and returns a buffer
+// for the part of a shard, to be filled: loss, gradient and weight.
 func (e *Evaluator) meet(shard uint32) []float64 {
 	w := &e.byRow
 	for ; w.depth >= 2 && w.first[w.depth-2]^w.first[w.depth-1] < w.first[w.depth-1]^shard; w.depth-- {
@@ -104,7 +125,6 @@ func (e *Evaluator) meet(shard uint32) []float64 {
 		w.parts = append(w.parts, make([]float64, 2+e.parameters()))
 	}
 	out := w.parts[w.depth]
-	clear(out)
 	w.first[w.depth] = shard
 	w.depth++
 	return out

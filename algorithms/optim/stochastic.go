@@ -33,6 +33,7 @@ type stepper struct {
 
 	first int       // shard of the subtask
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
+	spans []span    // of these, what the step takes
 	at    []int32   // the order being shuffled
 	swap  func(i, j int)
 
@@ -79,14 +80,18 @@ const (
 	tail
 )
 
-// draw opens the objective in the first superstep, and brings the rows of an epoch into a
-// random order.
+// draw opens the objective in the first superstep, brings the rows of an epoch into a
+// random order, and finds which of them the step takes.
 func (d stochastic) draw(ctx *comqueue.ComContext) error {
 	if !stepping.Has(ctx) {
 		return d.prepare(ctx)
 	}
 	s := stepping.Get(ctx)
-	if s.phase != walking || s.done > 0 {
+	if s.phase != walking {
+		return nil
+	}
+	s.share(ctx.TotalShards())
+	if s.done > 0 {
 		return nil
 	}
 	return ctx.ForShards(func(shard int) error {
@@ -110,6 +115,7 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 		return fmt.Errorf("the objective cannot evaluate some rows alone, which SGD needs: use another method")
 	}
 	s := &stepper{training: base, first: ctx.Shards().Lo, order: make([][]int32, ctx.Shards().Len()), gradient: make([]float64, base.n)}
+	s.spans = make([]span, len(s.order))
 	s.folding, _ = base.Evaluator.(FoldingSampledEvaluator)
 	s.update = newUpdate(&s.set, base.n)
 	s.swap = func(i, j int) { s.at[i], s.at[j] = s.at[j], s.at[i] }
@@ -140,7 +146,7 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 		rest[countAt], rest[shardsAt] = float64(len(order)), 1
 		return wrap(ctx, s.Evaluate(shard, s.v, sums))
 	}
-	rows := s.share(shard, ctx.TotalShards())
+	rows := s.taken(shard)
 	if len(rows) == 0 {
 		return nil
 	}
@@ -148,15 +154,27 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 	return wrap(ctx, s.sampled.EvaluateRows(shard, rows, s.v, out[:1+s.n+countAt]))
 }
 
-// share returns the rows of a shard that the step takes. Each shard gives its share of
+// span is a part of the order of a shard.
+type span struct{ lo, hi int32 }
+
+// share finds the rows of each shard that the step takes. Each shard gives its share of
 // every step; they begin at different places of the epoch, so that those that have fewer
 // rows than there are steps do not all skip the same ones.
-func (s *stepper) share(shard, shards int) []int32 {
-	order := s.order[shard-s.first]
-	rows, offset := int64(len(order)), int64(shard)*int64(s.steps)/int64(shards)
-	lo := (int64(s.done)*rows + offset) / int64(s.steps)
-	hi := (int64(s.done+1)*rows + offset) / int64(s.steps)
-	return order[lo:hi]
+func (s *stepper) share(shards int) {
+	for i, order := range s.order {
+		rows, offset := int64(len(order)), int64(s.first+i)*int64(s.steps)/int64(shards)
+		lo := s.spans[i].hi
+		if s.done == 0 {
+			lo = 0 // as offset is less than steps
+		}
+		s.spans[i] = span{lo, int32((int64(s.done+1)*rows + offset) / int64(s.steps))}
+	}
+}
+
+// taken returns the rows of a shard that the step takes.
+func (s *stepper) taken(shard int) []int32 {
+	at := s.spans[shard-s.first]
+	return s.order[shard-s.first][at.lo:at.hi]
 }
 
 // foldRows is readRows for the shards of a node, where the evaluator takes them together.
@@ -168,7 +186,7 @@ func (d stochastic) foldRows(ctx *comqueue.ComContext, shards shared.Range, out 
 	s.giving, s.given = s.giving[:0], s.given[:0]
 	count := 0
 	for shard := shards.Lo; shard < shards.Hi; shard++ {
-		if rows := s.share(shard, ctx.TotalShards()); len(rows) > 0 {
+		if rows := s.taken(shard); len(rows) > 0 {
 			s.giving, s.given = append(s.giving, shard), append(s.given, rows)
 			count += len(rows)
 		}
