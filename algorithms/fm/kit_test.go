@@ -31,12 +31,7 @@ func products(n int, classes bool) trial.Table {
 // train returns the model of a table.
 func train(t testing.TB, table trial.Table, p fm.Params, options ...engine.Option) *fm.Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", fm.Train(table.Dataset(b), p))
-	}, options...)
-	m, err := fm.ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return fm.Train(table.Dataset(b), p) }, fm.ModelOf, options...)
 }
 
 // fails asserts that training fails.
@@ -52,21 +47,11 @@ func probability(t testing.TB, m *fm.Model, x ...float64) float64 {
 	t.Helper()
 	both, again := make([]float64, 2), make([]float64, 2)
 	require.True(t, m.PredictProbability(x, both))
-	indices, values := sparseOf(x)
+	indices, values := trial.Sparse(x)
 	require.True(t, m.PredictProbabilitySparse(indices, values, again))
 	require.Equal(t, both, again)
 	require.InDelta(t, 1, both[0]+both[1], 1e-15)
 	return both[1]
-}
-
-// sparseOf returns the entries of a row that are not 0.
-func sparseOf(x []float64) (indices []int32, values []float64) {
-	for j, v := range x {
-		if v != 0 {
-			indices, values = append(indices, int32(j)), append(values, v)
-		}
-	}
-	return indices, values
 }
 
 var (

@@ -44,10 +44,11 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns columns.Inputs
-	once    sync.Once
-	machine machine
-	sums    sync.Pool // of *[]float64, two values for each factor
+	columns  columns.Inputs
+	override columns.Override // of Predict
+	once     sync.Once
+	machine  machine
+	sums     sync.Pool // of *[]float64, two values for each factor
 }
 
 // Summary tells about a training.

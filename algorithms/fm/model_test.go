@@ -3,9 +3,6 @@ package fm_test
 import (
 	"math"
 	"os"
-	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,29 +19,12 @@ func TestModelFile(t *testing.T) {
 		p.MaxIter = 5
 		table := products(40, p.Task == fm.Classification)
 		m := train(t, table, p)
-		path := filepath.Join(t.TempDir(), "m.json")
-		require.NoError(t, m.Save(path))
-		again, err := fm.Load(path)
-		require.NoError(t, err)
-		a, err := m.Encode()
-		require.NoError(t, err)
-		b, err := again.Encode()
-		require.NoError(t, err)
-		require.Equal(t, string(a), string(b))
+		again := trial.ModelFile(t, m, fm.Load, fm.Decode, `"dim":3`, `"dim":4`)
 		require.Equal(t, "fm", again.Kind())
 		require.Equal(t, []model.Input{{Column: "features", Type: "vector[3]"}}, again.Inputs())
 		require.Equal(t, m.Margin(table.Row(5)), again.Margin(table.Row(5)))
 		require.Len(t, again.Summary.Record, again.Summary.Iterations+1)
-
-		_, err = fm.Decode(a[:len(a)/2])
-		require.ErrorContains(t, err, "truncated")
-		_, err = fm.Decode([]byte(strings.Replace(string(a), `"dim":3`, `"dim":4`, 1)))
-		require.ErrorContains(t, err, "checksum")
-		_, err = fm.Decode([]byte(strings.Replace(string(a), `"version":1`, `"version":2`, 1)))
-		require.ErrorContains(t, err, "must be updated")
 	}
-	_, err := fm.Load(filepath.Join(t.TempDir(), "none"))
-	require.Error(t, err)
 }
 
 func TestModelsAreChecked(t *testing.T) {
@@ -97,47 +77,10 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 			p.MaxIter = 4
 			table := products(50, p.Task == fm.Classification)
 			table.Sparse = sparse
-			r := trial.Run(t, func(b *engine.Builder) {
-				rows := table.Dataset(b)
-				m := p.Fit(rows)
-				operators.Collect(b, "model", m)
-				operators.Collect(b, "rows", p.Apply(rows, m))
-			})
-			m, err := fm.ModelOf(r, "model")
-			require.NoError(t, err)
-			type row struct{ Prediction float64 }
-			rows, err := engine.Rows[row](r, "rows")
-			require.NoError(t, err)
-			again := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "rows", m.Transform(table.Dataset(b))) })
-			require.Equal(t, trial.Print(t, again), rowsOf(trial.Print(t, r)))
-			layout := model.NewLayout("features")
-			step, err := m.Bind(layout)
-			require.NoError(t, err)
-			var all sync.WaitGroup
-			for range 3 {
-				all.Go(func() {
-					cells := layout.NewRow()
-					for i := range table.N {
-						got := m.Predict(table.Row(i))
-						cells[0].SetDense(table.Row(i))
-						if sparse {
-							indices, values := sparseOf(table.Row(i))
-							got = m.PredictSparse(indices, values)
-							cells[0].SetSparse(3, indices, values)
-						}
-						if err := step(cells); err != nil || cells[1].Float != rows[i].Prediction || got != rows[i].Prediction {
-							t.Errorf("row %d: %v %v, want %v", i, err, got, rows[i])
-						}
-					}
-				})
-			}
-			all.Wait()
+			trial.SamePredictions(t, table, p, fm.ModelOf)
 		}
 	}
 }
-
-// rowsOf returns what was printed of the rows alone.
-func rowsOf(text string) string { return text[strings.Index(text, "rows\n"):] }
 
 func TestFeatureColumns(t *testing.T) {
 	type row struct {

@@ -1,7 +1,6 @@
 package fm
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -29,100 +28,66 @@ type PredictOptions struct {
 	Skip bool
 }
 
-func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
-func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
-
-// features says which columns are read.
-func (o PredictOptions) features() columns.Override {
-	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-}
-
 // Predict adds to each row what a model predicts and, for classes, the probabilities of
 // both, the same as the methods of Model give. The model is a dataset of one row, from
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
-	const op = "fm.Predict"
-	b := model.BuilderOf(op, d)
-	label := columns.LabelType(made)
-	if err := o.features().Check(); err != nil {
-		b.Errorf("%s: %w", op, err)
-		return b.Poisoned(op)
-	}
-	return model.ApplyRows(op, d, made, model.RowApplication{
-		Op: "FMPredict", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
-		Outputs: columns.Outputs(label, o.prediction(), o.probability()),
-		Decode: func(file []byte) (model.Binder, error) {
+	features := columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+	return columns.Predict("fm.Predict", d, made, columns.Prediction{
+		Op: "FMPredict", Features: features, Names: columns.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}, Replace: o.Replace,
+		Decode: func(file []byte) (model.Binder, Classes, string, error) {
 			m, err := Decode(file)
-			if err == nil && (m.Task == Classification) != (label != nil) {
-				err = fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
-			} else if err == nil && label != nil {
-				err = m.Classes.Match(label)
+			if err != nil {
+				return nil, Classes{}, "", err
 			}
-			return binder{m, o}, err
+			m.PredictionCol, m.ProbabilityCol, m.override = o.PredictionCol, o.ProbabilityCol, features
+			return m, m.Classes, fmt.Sprintf("the model is a %v", m.Task), nil
 		},
 	})
 }
 
-// binder is a model with options.
-type binder struct {
-	*Model
-	options PredictOptions
-}
-
-// Bind implements model.Binder.
-func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
-
-// Bind implements model.Binder, with the columns that training named.
-func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, m.options()) }
-
-// options are those of a model that is applied by itself.
-func (m *Model) options() PredictOptions {
-	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
-}
-
-func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
-	in, err := m.columns.Bind(l, o.features(), m.Dim)
+// Bind implements model.Binder, with the columns that training named, or Predict.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	in, err := m.columns.Bind(l, m.override, m.Dim)
 	if err != nil {
 		return nil, err
 	}
-	prediction, probability := l.Add(o.prediction()), -1
-	var classes []model.Cell
-	if m.Task == Classification {
-		if classes, err = m.Classes.Cells(); err != nil {
-			return nil, err
-		}
-		probability = l.Add(o.probability())
+	out, err := m.bindPredicted(l)
+	if err != nil {
+		return nil, err
 	}
 	return func(row []model.Cell) error {
 		x, ok, err := in.Read(row)
-		if err != nil {
+		if !ok {
+			out.SetNull(row)
 			return err
 		}
-		if !ok {
-			row[prediction].SetNull()
-			if probability >= 0 {
-				row[probability].SetNull()
-			}
-			return nil
-		}
 		margin := m.margin(x)
-		if math.IsNaN(margin) {
+		switch {
+		case math.IsNaN(margin):
 			return fmt.Errorf("column %q: the features are so large that nothing can be predicted", in.Name())
+		case m.Task == Regression:
+			out.SetNumber(row, margin)
+		default:
+			out.SetClass(row, class(margin))
+			m.probabilities(margin, out.Probabilities(row))
 		}
-		if probability < 0 {
-			row[prediction].SetFloat(margin)
-			return nil
-		}
-		columns.SetCell(&row[prediction], &classes[class(margin)])
-		m.probabilities(margin, row[probability].MakeDense(2))
 		return nil
 	}, nil
 }
 
+// bindPredicted adds the cells of predictions.
+func (m *Model) bindPredicted(l *model.Layout) (*columns.Predicted, error) {
+	names := columns.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
+	if m.Task == Regression {
+		return names.BindNumber(l), nil
+	}
+	return names.BindClasses(l, m.Classes)
+}
+
 // Transform adds the columns of Predict to rows.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
-	return Predict(d, m.Dataset(model.BuilderOf("fm.Model", d)), m.options())
+	return Predict(d, m.Dataset(model.BuilderOf("fm.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
 // Dataset makes the model a dataset of the job, as Train returns one.

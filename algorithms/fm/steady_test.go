@@ -9,26 +9,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
 func TestPredictAllocatesNothing(t *testing.T) {
 	table := products(50, true)
 	m := train(t, table, classification)
-	indices, values := sparseOf(table.Row(2))
+	indices, values := trial.Sparse(table.Row(2))
 	out := make([]float64, 2)
-	layout := model.NewLayout("features")
-	step, err := m.Bind(layout)
-	require.NoError(t, err)
-	row := layout.NewRow()
-	row[0].SetDense(table.Row(1))
-	require.NoError(t, step(row))
+	step := trial.Step(t, m, table.Row(1))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		m.Predict(table.Row(3))
 		m.PredictSparse(indices, values)
 		m.PredictProbability(table.Row(5), out)
-		if step(row) != nil {
-			panic("the step fails")
-		}
+		step()
 	}))
 }

@@ -119,7 +119,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	require.Equal(t, []int32{0, 1, 2}, b.Columns)
 	require.Equal(t, 70_000, b.Dim)
 	require.Equal(t, a.Linear, b.Linear)
-	indices, values := sparseOf(small.Row(7))
+	indices, values := trial.Sparse(small.Row(7))
 	want := a.MarginSparse(indices, values)
 	require.Equal(t, want, b.MarginSparse(indices, values))
 	require.Equal(t, want, b.MarginSparse(append(indices, 69_999), append(values, 5)), "it never occurred")

@@ -1,11 +1,7 @@
 package glm_test
 
 import (
-	"encoding/json"
 	"math"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,55 +53,12 @@ func counts(n, d int) trial.Table {
 	return table
 }
 
-// lines reads a file of testdata.
-func lines(t testing.TB, name string) []string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
-}
-
-func number(t testing.TB, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	require.NoError(t, err)
-	return v
-}
-
-// abalone returns the first rows, without the sex.
-func abalone(t testing.TB, n int) trial.Table {
-	table := trial.Table{D: 7}
-	for _, line := range lines(t, "abalone.csv")[:n] {
-		fields := strings.Split(line, ",")
-		for _, f := range fields[1:8] {
-			table.X = append(table.X, number(t, f))
-		}
-		table.Label, table.N = append(table.Label, number(t, fields[8])), table.N+1
-	}
-	return table
-}
-
 // heart returns the first columns, and labels 0 and 1.
 func heart(t testing.TB, d int) trial.Table {
-	table := trial.Table{D: d}
-	for _, line := range lines(t, "heart_scale") {
-		fields := strings.Fields(line)
-		x := make([]float64, 13)
-		for _, f := range fields[1:] {
-			at, v, _ := strings.Cut(f, ":")
-			x[int(number(t, at))-1] = number(t, v)
-		}
-		table.X, table.Label, table.N = append(table.X, x[:d]...), append(table.Label, (number(t, fields[0])+1)/2), table.N+1
+	all := trial.Heart(t)
+	table := trial.Table{N: all.N, D: d}
+	for i := range all.N {
+		table.X, table.Label = append(table.X, all.Row(i)[:d]...), append(table.Label, (all.Label[i]+1)/2)
 	}
 	return table
-}
-
-// expected reads a JSON file of testdata.
-func expected[T any](t testing.TB, name string) map[string]T {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
-	var all map[string]T
-	require.NoError(t, json.Unmarshal(text, &all))
-	return all
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/glm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 )
 
@@ -27,11 +28,11 @@ func TestTables(t *testing.T) {
 		Data              string
 		Columns           int
 	}
-	all := expected[table](t, "tables.json")
+	all := trial.JSON[map[string]table](t, "tables.json")
 	require.Len(t, all, 26)
 	for name, want := range all {
 		t.Run(name, func(t *testing.T) {
-			rows, shift := abalone(t, 400), 0.1
+			rows, shift := trial.Abalone(t, 400), 0.1
 			if want.Data == "heart" {
 				rows, shift = heart(t, want.Columns), 0.5
 			}
@@ -92,11 +93,11 @@ func TestPenaltiesAreScikitLearns(t *testing.T) {
 		B            []float64
 		C            float64
 	}
-	table := abalone(t, 400)
+	table := trial.Abalone(t, 400)
 	for i := range table.N {
 		table.Weight = append(table.Weight, 1+float64(i%3))
 	}
-	for name, want := range expected[fit](t, "scikit-learn.json") {
+	for name, want := range trial.JSON[map[string]fit](t, "scikit-learn.json") {
 		for _, method := range []optim.Method{optim.Auto, optim.LBFGS} {
 			t.Run(name+" "+method.String(), func(t *testing.T) {
 				p := glm.Params{Family: want.Family, Link: want.Link, L2: want.Alpha, NoStandardize: true, Method: method, Tol: 1e-10, MaxIter: 2000}

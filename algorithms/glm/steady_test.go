@@ -5,8 +5,6 @@
 package glm_test
 
 import (
-	"context"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,31 +28,16 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 			if p.Method == optim.OWLQN {
 				many = 13 // it is at the optimum soon after
 			}
-			mallocs := func(iterations int) float64 {
+			perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
 				p := columns(table, p)
-				p.MaxIter, p.Tol = iterations, -1
-				job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
-					engine.Collect(glm.Train(table.Dataset(b), p), "model")
-					return nil
-				})
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(2), engine.Shards(8))
-				runtime.ReadMemStats(&after)
-				require.NoError(t, err)
-				defer r.Release()
-				require.Len(t, r.Series("glm", "loss"), iterations+1)
+				p.MaxIter, p.Tol = steps, -1
+				return glm.Train(table.Dataset(b), p)
+			}, func(r *engine.Result, steps int) float64 {
+				require.Len(t, r.Series("glm", "loss"), steps+1)
 				m, err := glm.ModelOf(r, "model")
 				require.NoError(t, err)
-				return float64(after.Mallocs-before.Mallocs) - testing.AllocsPerRun(3, func() {
-					if _, err := m.Encode(); err != nil {
-						panic(err)
-					}
-				})
-			}
-			mallocs(few)
-			least := func(n int) float64 { return min(mallocs(n), mallocs(n), mallocs(n)) }
-			perStep := (least(many) - least(few)) / float64(many-few)
+				return trial.Encoding(m)
+			})
 			t.Logf("%s, %v: %.2f allocations per superstep", name, p.Method, perStep)
 			require.Less(t, perStep, 6.0)
 		}

@@ -1,9 +1,6 @@
 package gmm_test
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,18 +14,9 @@ import (
 
 // iris returns the four measurements of the 150 flowers.
 func iris(t testing.TB) trial.Table {
-	text, err := os.ReadFile("testdata/iris.csv")
-	require.NoError(t, err)
-	table := trial.Table{D: 4}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n")[1:] {
-		for _, cell := range strings.Split(line, ",")[:4] {
-			v, err := strconv.ParseFloat(cell, 64)
-			require.NoError(t, err)
-			table.X = append(table.X, v)
-		}
-		table.N++
-	}
+	table := trial.Iris(t)
 	require.Equal(t, 150, table.N)
+	table.Words = nil
 	return table
 }
 
@@ -52,12 +40,7 @@ func blobs(seed uint64, n, d, k int) trial.Table {
 // train returns the model of a table.
 func train(t testing.TB, table trial.Table, p gmm.Params, options ...engine.Option) *gmm.Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", gmm.Train(table.Dataset(b), p))
-	}, options...)
-	m, err := gmm.ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return gmm.Train(table.Dataset(b), p) }, gmm.ModelOf, options...)
 }
 
 // fails asserts that training fails.

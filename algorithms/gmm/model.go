@@ -42,6 +42,7 @@ type Model struct {
 	Record []float64
 
 	columns columns.Inputs
+	options PredictOptions // of Predict
 	once    sync.Once
 	mix     *mixture
 	works   sync.Pool // of *work

@@ -51,7 +51,11 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 		Op: "GMMPredict", Replace: o.Replace, Attrs: []engine.Attr{{Key: "columns", Value: o.names()}}, Outputs: o.outputs(),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
-			return binder{m, o}, err
+			if err != nil {
+				return nil, err
+			}
+			m.options = o
+			return m, nil
 		},
 	})
 }
@@ -84,19 +88,10 @@ func (o PredictOptions) names() string {
 	return names
 }
 
-// Bind implements model.Binder, with the columns "component" and "probabilities".
-func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, PredictOptions{}) }
-
-// binder is a model with options.
-type binder struct {
-	*Model
-	options PredictOptions
-}
-
-// Bind implements model.Binder.
-func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
-
-func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
+// Bind implements model.Binder, with the columns "component" and "probabilities", or those
+// of Predict.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	o := m.options
 	in, err := m.columns.Bind(l, o.features(), m.Dim)
 	if err != nil {
 		return nil, err

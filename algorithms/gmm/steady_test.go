@@ -5,13 +5,12 @@
 package gmm_test
 
 import (
-	"context"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -21,23 +20,10 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 50
 	table := blobs(7, 1000, 3, 3)
 	for _, shape := range shapes {
-		mallocs := func(updates int) float64 {
+		perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
 			p := gmm.Params{Means: [][]float64{{0, 4, 8}, {4, 8, 0}, {8, 0, 4}}, Tol: -1, MaxIter: updates, Covariance: shape}
-			job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
-				engine.Collect(gmm.Train(table.Dataset(b), p), "model")
-				return nil
-			})
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(2), engine.Shards(8))
-			runtime.ReadMemStats(&after)
-			require.NoError(t, err)
-			defer r.Release()
-			return float64(after.Mallocs - before.Mallocs)
-		}
-		mallocs(few)
-		least := func(updates int) float64 { return min(mallocs(updates), mallocs(updates), mallocs(updates)) }
-		perStep := (least(many) - least(few)) / (many - few)
+			return gmm.Train(table.Dataset(b), p)
+		}, func(*engine.Result, int) float64 { return 0 })
 		t.Logf("%v: %.2f allocations per superstep", shape, perStep)
 		require.Less(t, perStep, 3.0) // the file of the model grows by a number
 	}

@@ -5,12 +5,11 @@
 package kmeans_test
 
 import (
-	"context"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/engine"
 )
@@ -26,24 +25,13 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 		first = append(first, m.row(a))
 	}
 	for _, distance := range []kmeans.Distance{kmeans.Euclidean, kmeans.Cosine} {
-		mallocs := func(updates int) float64 {
+		perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
 			p := kmeans.Params{VectorCol: "features", Init: kmeans.Given, Centers: first, Tol: -1, MaxIter: updates, Distance: distance}
-			job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
-				engine.Collect(kmeans.Train(m.dataset(b), p), "model")
-				return nil
-			})
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(2), engine.Shards(8))
-			runtime.ReadMemStats(&after)
-			require.NoError(t, err)
-			defer r.Release()
+			return kmeans.Train(m.dataset(b), p)
+		}, func(r *engine.Result, updates int) float64 {
 			require.Len(t, r.Series("kmeans", "inertia"), updates+1)
-			return float64(after.Mallocs - before.Mallocs)
-		}
-		mallocs(few)
-		least := func(updates int) float64 { return min(mallocs(updates), mallocs(updates), mallocs(updates)) }
-		perStep := (least(many) - least(few)) / (many - few)
+			return 0
+		})
 		t.Logf("%v: %.2f allocations per superstep", distance, perStep)
 		require.Less(t, perStep, 1.0)
 	}

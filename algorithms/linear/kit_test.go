@@ -1,10 +1,6 @@
 package linear_test
 
 import (
-	"encoding/json"
-	"os"
-	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,10 +15,7 @@ import (
 func train(t testing.TB, table trial.Table, p linear.Params, options ...engine.Option) *linear.Model {
 	t.Helper()
 	p = columns(table, p)
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", linear.Train(table.Dataset(b), p)) }, options...)
-	m, err := linear.ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return linear.Train(table.Dataset(b), p) }, linear.ModelOf, options...)
 }
 
 // columns names the columns of a table in parameters.
@@ -55,37 +48,12 @@ func predict(t testing.TB, table trial.Table, m *linear.Model, o linear.PredictO
 	return out
 }
 
-// read returns the columns of a file of testdata, the last one as labels.
-func read(t testing.TB, name string, first, last int) trial.Table {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
-	table := trial.Table{D: last - first}
-	for _, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
-		for i, f := range strings.Split(strings.TrimSpace(line), ",")[first : last+1] {
-			v, err := strconv.ParseFloat(f, 64)
-			require.NoError(t, err)
-			if first+i == last {
-				table.Label = append(table.Label, v)
-			} else {
-				table.X = append(table.X, v)
-			}
-		}
-		table.N++
-	}
-	return table
+func machine(t testing.TB) trial.Table {
+	return trial.Fields(t, trial.Lines(t, "machine.data"), ",", 2, 8)
 }
 
-func machine(t testing.TB) trial.Table { return read(t, "machine.data", 2, 8) }
-func abalone(t testing.TB) trial.Table { return read(t, "abalone.csv", 1, 8) }
-
-// expected reads a JSON file of testdata.
-func expected[T any](t testing.TB, name string) (all T) {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &all))
-	return all
+func abalone(t testing.TB) trial.Table {
+	return trial.Fields(t, trial.Lines(t, "abalone.csv"), ",", 1, 8)
 }
 
 // solve returns x with A·x = b for a symmetric positive definite matrix of n rows, by

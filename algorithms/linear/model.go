@@ -5,12 +5,10 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/batch"
 )
 
 // Model is a trained regression. It is used by pointer and not changed once it predicts;
@@ -139,18 +137,12 @@ func (m *Model) check() error {
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
 // newer version is an error that says so.
 func Decode(file []byte) (*Model, error) {
-	f, err := model.Decode(file, kind, version)
-	if err != nil {
-		return nil, err
-	}
 	var p payload
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	m := &Model{Huber: p.Huber, PredictionCol: p.PredictionCol}
-	if err := m.Fill(f, p.Payload); err != nil {
+	m := &Model{}
+	if err := affine.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
+	m.Huber, m.PredictionCol = p.Huber, p.PredictionCol
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
 	}
@@ -181,23 +173,7 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.Model.Bind(l)
-	if err != nil {
-		return nil, err
-	}
-	to := l.Add(predictionName(m.PredictionCol))
-	return func(row []model.Cell) error {
-		var one [1]float64
-		switch ok, err := in.MarginsTo(row, one[:]); {
-		case err != nil:
-			return err
-		case !ok:
-			row[to].SetNull()
-		default:
-			row[to].SetFloat(one[0])
-		}
-		return nil
-	}, nil
+	return affine.BindNumber(&m.Model, l, predictionName(m.PredictionCol), affine.Same)
 }
 
 func predictionName(name string) string {
@@ -229,16 +205,13 @@ type PredictOptions struct {
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return affine.Apply("linear.Predict", d, made, affine.Application{
 		Op: "LinearPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: []arrow.Field{{Name: predictionName(o.PredictionCol), Type: arrow.PrimitiveTypes.Float64, Nullable: true}},
+		Outputs: []arrow.Field{affine.NumberOutput(predictionName(o.PredictionCol))},
 		Open: func(file []byte) (*affine.Model, affine.Score, error) {
 			m, err := Decode(file)
 			if err != nil {
 				return nil, nil, err
 			}
-			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
-				b.Field(0).(*array.Float64Builder).Append(margins[0])
-				return nil
-			}, nil
+			return &m.Model, affine.ScoreNumber(affine.Same), nil
 		},
 	})
 }

@@ -37,13 +37,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 		for i := range table.N {
 			x := table.Row(i)
 			want := m.Predict(x)
-			var indices []int32
-			var values []float64
-			for j, v := range x {
-				if v != 0 {
-					indices, values = append(indices, int32(j)), append(values, v)
-				}
-			}
+			indices, values := trial.Sparse(x)
 			require.Equal(t, want, *got[i])
 			require.Equal(t, want, m.PredictSparse(indices, values))
 			cells[0].SetDense(x)

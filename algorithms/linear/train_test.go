@@ -166,7 +166,7 @@ func TestCoefficientsAreScikitLearns(t *testing.T) {
 	}
 	tables := map[string]trial.Table{"machine": machine(t), "abalone": abalone(t)}
 	zeros := 0
-	for _, want := range expected[[]fit](t, "scikit-learn.json") {
+	for _, want := range trial.JSON[[]fit](t, "scikit-learn.json") {
 		t.Run(fmt.Sprint(want.Data, want.Alpha, want.Ratio), func(t *testing.T) {
 			table := tables[want.Data]
 			p := linear.Params{NoStandardize: true, Tol: 1e-11, MaxIter: 3000}
@@ -204,7 +204,7 @@ func TestTables(t *testing.T) {
 		weighted.Weight = append(weighted.Weight, float64(1+i%3))
 	}
 	tables := map[string]trial.Table{"machine": machine(t), "abalone": abalone(t), "machine weighted": weighted, "machine no intercept": machine(t)}
-	for name, want := range expected[map[string]table](t, "tables.json") {
+	for name, want := range trial.JSON[map[string]table](t, "tables.json") {
 		for _, sparse := range []bool{false, true} {
 			rows := tables[name]
 			rows.Sparse = sparse

@@ -208,18 +208,12 @@ func (m *Model) check() error {
 // Decode reads what Encode wrote. Input that is truncated, altered, of another kind or of a
 // newer version is an error that says so.
 func Decode(file []byte) (*Model, error) {
-	f, err := model.Decode(file, kind, version)
-	if err != nil {
-		return nil, err
-	}
 	var p payload
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	m := &Model{Classes: p.Classes, Threshold: p.Threshold, PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol}
-	if err := m.Fill(f, p.Payload); err != nil {
+	m := &Model{}
+	if err := affine.Decode(file, kind, version, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
+	m.Classes, m.Threshold, m.PredictionCol, m.ProbabilityCol = p.Classes, p.Threshold, p.PredictionCol, p.ProbabilityCol
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
 	}

@@ -3,7 +3,6 @@ package logistic_test
 import (
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,36 +14,13 @@ import (
 
 func TestModelFileRoundTrip(t *testing.T) {
 	for name, m := range map[string]*logistic.Model{
-		"binary":  train(t, heart(t), logistic.Params{Inference: true, Threshold: 0.3, PredictionCol: "class"}),
-		"softmax": train(t, iris(t), logistic.Params{L2: 0.01}),
+		"binary":  train(t, trial.Heart(t), logistic.Params{Inference: true, Threshold: 0.3, PredictionCol: "class"}),
+		"softmax": train(t, trial.Iris(t), logistic.Params{L2: 0.01}),
 		"offset":  train(t, trial.Table{N: 4, D: 1, X: []float64{1, 2, 3, 4}, Label: []float64{0, 1, 0, 1}, Offset: []float64{0, 1, 0, 2}}, logistic.Params{L2: 1}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "model.json")
-			require.NoError(t, m.Save(path))
-			back, err := logistic.Load(path)
-			require.NoError(t, err)
-			first, err := m.Encode()
-			require.NoError(t, err)
-			second, err := back.Encode()
-			require.NoError(t, err)
-			require.Equal(t, string(first), string(second))
+			back := trial.ModelFile(t, m, logistic.Load, logistic.Decode, `"threshold":0`, `"threshold":1`)
 			require.Equal(t, m.Summary, back.Summary)
-			require.Equal(t, m.Inputs(), back.Inputs())
-			for i := range len(first) {
-				if i%7 == 0 {
-					_, err := logistic.Decode(first[:i])
-					require.Error(t, err, "cut at %d", i)
-				}
-			}
-			altered := strings.Replace(string(first), `"threshold":0`, `"threshold":1`, 1)
-			require.NotEqual(t, string(first), altered)
-			_, err = logistic.Decode([]byte(altered))
-			require.ErrorContains(t, err, "checksum")
-			_, err = logistic.Decode([]byte(strings.Replace(string(first), `"version":1`, `"version":2`, 1)))
-			require.ErrorContains(t, err, "reads up to version 1")
-			_, err = logistic.Decode([]byte(strings.Replace(string(first), `"kind":"logistic"`, `"kind":"linear"`, 1)))
-			require.ErrorContains(t, err, `kind "linear"`)
 		})
 	}
 }
@@ -54,7 +30,7 @@ func TestModelOfVersion1(t *testing.T) {
 	m, err := logistic.Load("testdata/model_v1.json")
 	require.NoError(t, err)
 	require.Equal(t, []string{"Iris-setosa", "Iris-versicolor", "Iris-virginica"}, m.Classes.Values)
-	table, right := iris(t), 0
+	table, right := trial.Iris(t), 0
 	for i := range table.N {
 		if m.Classes.Values[m.Predict(table.Row(i))] == table.Words[i] {
 			right++
@@ -73,7 +49,7 @@ func TestModelOfVersion1(t *testing.T) {
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
 	fresh := func() *logistic.Model {
 		m := &logistic.Model{Threshold: 0.5}
-		m.Take(&train(t, heart(t), logistic.Params{L2: 0.1}).Model)
+		m.Take(&train(t, trial.Heart(t), logistic.Params{L2: 0.1}).Model)
 		m.Classes.Type, m.Classes.Values = "int64", []string{"-1", "1"}
 		return m
 	}

@@ -245,7 +245,7 @@ func TestBalancedAndClassWeights(t *testing.T) {
 
 // TestSoftmaxOfTwoClassesIsBinary: with coefficients for both classes a penalty counts half.
 func TestSoftmaxOfTwoClassesIsBinary(t *testing.T) {
-	table := heart(t)
+	table := trial.Heart(t)
 	one := train(t, table, logistic.Params{L2: 0.05, Tol: 1e-10})
 	both := train(t, table, logistic.Params{L2: 0.1, Family: logistic.Multinomial, Tol: 1e-10})
 	require.Len(t, one.Coefficients, 1)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -64,18 +63,18 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 // score returns what appends the predictions of a row.
 func (m *Model) score() affine.Score {
 	room := make([]float64, len(m.Classes.Values))
-	return func(b *batch.RecordBuilder, margins []float64) error {
-		class := m.classOf(margins)
+	return affine.ScoreClass(m.Classes, func(margins []float64) (int, []float64) {
 		copy(room, margins)
-		m.probabilities(room)
-		if err := m.Classes.Append(b.Field(0), class); err != nil {
-			return err
-		}
-		list := b.Field(1).(*array.ListBuilder)
-		list.Append(true)
-		list.ValueBuilder().(*array.Float64Builder).AppendValues(room, nil)
-		return nil
-	}
+		return m.classAndProbabilities(room), room
+	})
+}
+
+// classAndProbabilities returns the class that is predicted at the margins at the head of
+// dst, and turns them into probabilities.
+func (m *Model) classAndProbabilities(dst []float64) int {
+	class := m.classOf(dst[:m.Margins()])
+	m.probabilities(dst)
+	return class
 }
 
 // classOf returns the class that is predicted at margins.
@@ -94,27 +93,6 @@ func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.Model.Bind(l)
-	if err != nil {
-		return nil, err
-	}
-	set, err := m.Classes.Setter()
-	if err != nil {
-		return nil, err
-	}
-	prediction, probability := l.Add(orName(m.PredictionCol, defaultPrediction)), l.Add(orName(m.ProbabilityCol, defaultProbability))
-	return func(row []model.Cell) error {
-		dst := row[probability].MakeDense(len(m.Classes.Values))
-		switch ok, err := in.MarginsTo(row, dst[:m.Margins()]); {
-		case err != nil:
-			return err
-		case !ok:
-			row[prediction].SetNull()
-			row[probability].SetNull()
-		default:
-			set(&row[prediction], m.classOf(dst[:m.Margins()]))
-			m.probabilities(dst)
-		}
-		return nil
-	}, nil
+	return affine.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.ProbabilityCol, defaultProbability),
+		len(m.Classes.Values), m.classAndProbabilities)
 }

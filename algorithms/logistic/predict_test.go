@@ -2,7 +2,6 @@ package logistic_test
 
 import (
 	"math"
-	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -22,20 +21,10 @@ var (
 	_ model.Stage  = logistic.Params{}
 )
 
-// sparseOf returns the entries of a row that are not 0.
-func sparseOf(x []float64) (indices []int32, values []float64) {
-	for j, v := range x {
-		if v != 0 {
-			indices, values = append(indices, int32(j)), append(values, v)
-		}
-	}
-	return indices, values
-}
-
 // TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
 // dense and on sparse rows, and the step that pipelines run.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
-	for _, table := range []trial.Table{heart(t), iris(t)} {
+	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := train(t, table, logistic.Params{L2: 0.01})
 		for _, sparse := range []bool{false, true} {
 			table.Sparse = sparse
@@ -56,7 +45,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 			for i := range table.N {
 				x := table.Row(i)
 				want := probabilities(t, m, x)
-				indices, values := sparseOf(x)
+				indices, values := trial.Sparse(x)
 				got := make([]float64, k)
 				require.True(t, m.PredictProbabilitySparse(indices, values, got))
 				require.Equal(t, want, got)
@@ -83,51 +72,28 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 }
 
 func TestPredictAllocatesNothing(t *testing.T) {
-	for _, table := range []trial.Table{heart(t), iris(t)} {
+	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := train(t, table, logistic.Params{L2: 0.01})
 		x, p := table.Row(0), make([]float64, len(m.Classes.Values))
-		indices, values := sparseOf(x)
-		layout := model.NewLayout("features")
-		step, err := m.Bind(layout)
-		require.NoError(t, err)
-		cells := layout.NewRow()
-		cells[0].SetDense(x)
+		indices, values := trial.Sparse(x)
+		step := trial.Step(t, m, x)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			m.Predict(x)
 			m.PredictSparse(indices, values)
 			m.PredictProbability(x, p)
 			m.PredictProbabilitySparse(indices, values, p)
-			if step(cells) != nil {
-				panic("step")
-			}
+			step()
 		}))
 	}
 }
 
 func TestPredictConcurrently(t *testing.T) {
-	table := heart(t)
-	trained := train(t, table, logistic.Params{L2: 0.01})
-	file, err := trained.Encode()
-	require.NoError(t, err)
-	m, err := logistic.Decode(file)
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	got := make([][]int, 4)
-	for g := range got {
-		all.Go(func() {
-			for i := range table.N {
-				got[g] = append(got[g], m.Predict(table.Row(i)))
-			}
-		})
-	}
-	all.Wait()
-	for _, other := range got[1:] {
-		require.Equal(t, got[0], other)
-	}
+	table := trial.Heart(t)
+	trial.Concurrently(t, train(t, table, logistic.Params{L2: 0.01}), logistic.Decode, table)
 }
 
 func TestPredictOfRowsThatDoNotFit(t *testing.T) {
-	m := train(t, heart(t), logistic.Params{L2: 0.01})
+	m := train(t, trial.Heart(t), logistic.Params{L2: 0.01})
 	p := make([]float64, 2)
 	require.Equal(t, -1, m.Predict(make([]float64, 12)))
 	require.Equal(t, -1, m.Predict(append(make([]float64, 12), math.NaN())))
@@ -169,7 +135,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 
 // TestPredictRefuses what cannot be applied.
 func TestPredictRefuses(t *testing.T) {
-	table := heart(t)
+	table := trial.Heart(t)
 	m := train(t, table, logistic.Params{L2: 0.01})
 	other := trial.Gaussian(1, 10, 12)
 	apply := func(table trial.Table, o logistic.PredictOptions) func(b *engine.Builder) {

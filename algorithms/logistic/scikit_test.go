@@ -20,8 +20,8 @@ func TestProbabilitiesAreScikitLearns(t *testing.T) {
 		Classes       []string
 		Probabilities []float64
 	}
-	tables := map[string]trial.Table{"heart": heart(t), "iris": iris(t), "cancer": cancer(t), "higgs": higgs(t)}
-	for name, want := range expected[fit](t, "scikit-learn.json") {
+	tables := map[string]trial.Table{"heart": trial.Heart(t), "iris": trial.Iris(t), "cancer": trial.Cancer(t), "higgs": higgs(t)}
+	for name, want := range trial.JSON[map[string]fit](t, "scikit-learn.json") {
 		for _, method := range []optim.Method{optim.Auto, optim.Newton, optim.LBFGS} {
 			t.Run(fmt.Sprint(name, " by ", method), func(t *testing.T) {
 				table := tables[name]
@@ -52,8 +52,8 @@ func TestTableOfStandardErrors(t *testing.T) {
 		B, SE, Z, P []float64
 		LL, Null    float64
 	}
-	tables := map[string]trial.Table{"heart": heart(t), "cancer": cancer(t)}
-	for name, want := range expected[table](t, "tables.json") {
+	tables := map[string]trial.Table{"heart": trial.Heart(t), "cancer": trial.Cancer(t)}
+	for name, want := range trial.JSON[map[string]table](t, "tables.json") {
 		for _, sparse := range []bool{false, true} {
 			rows := tables[name]
 			rows.Sparse = sparse

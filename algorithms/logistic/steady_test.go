@@ -5,8 +5,6 @@
 package logistic_test
 
 import (
-	"context"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,30 +24,15 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 	for name, table := range map[string]trial.Table{"dense": twoClasses(2000, 8), "sparse": twoClasses(2000, 8), "softmax": threeClasses(2000, 4)} {
 		table.Sparse = name == "sparse"
 		for _, method := range []optim.Method{optim.GD, optim.OWLQN} {
-			mallocs := func(iterations int) float64 {
-				p := columns(table, logistic.Params{Method: method, MaxIter: iterations, Tol: -1, L2: 1e-4})
-				job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
-					engine.Collect(logistic.Train(table.Dataset(b), p), "model")
-					return nil
-				})
-				var before, after runtime.MemStats
-				runtime.ReadMemStats(&before)
-				r, err := engine.Run(context.Background(), job, struct{}{}, engine.Parallelism(2), engine.Shards(8))
-				runtime.ReadMemStats(&after)
-				require.NoError(t, err)
-				defer r.Release()
-				require.Len(t, r.Series("logistic", "loss"), iterations+1)
+			perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
+				p := columns(table, logistic.Params{Method: method, MaxIter: steps, Tol: -1, L2: 1e-4})
+				return logistic.Train(table.Dataset(b), p)
+			}, func(r *engine.Result, steps int) float64 {
+				require.Len(t, r.Series("logistic", "loss"), steps+1)
 				m, err := logistic.ModelOf(r, "model")
 				require.NoError(t, err)
-				return float64(after.Mallocs-before.Mallocs) - testing.AllocsPerRun(3, func() {
-					if _, err := m.Encode(); err != nil {
-						panic(err)
-					}
-				})
-			}
-			mallocs(few)
-			least := func(n int) float64 { return min(mallocs(n), mallocs(n), mallocs(n)) }
-			perStep := (least(many) - least(few)) / (many - few)
+				return trial.Encoding(m)
+			})
 			t.Logf("%s, %v: %.2f allocations per superstep", name, method, perStep)
 			require.Less(t, perStep, 6.0)
 		}

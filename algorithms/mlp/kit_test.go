@@ -78,12 +78,7 @@ func rings(n int) trial.Table {
 // train returns the model of a table.
 func train(t testing.TB, table trial.Table, p mlp.Params, options ...engine.Option) *mlp.Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", mlp.Train(table.Dataset(b), p))
-	}, options...)
-	m, err := mlp.ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return mlp.Train(table.Dataset(b), p) }, mlp.ModelOf, options...)
 }
 
 // fails asserts that training fails.
@@ -104,16 +99,6 @@ func accuracy(m *mlp.Model, t trial.Table) float64 {
 		}
 	}
 	return float64(right) / float64(t.N)
-}
-
-// sparseOf returns the entries of a row that are not 0.
-func sparseOf(x []float64) (indices []int32, values []float64) {
-	for j, v := range x {
-		if v != 0 {
-			indices, values = append(indices, int32(j)), append(values, v)
-		}
-	}
-	return indices, values
 }
 
 var (

@@ -44,11 +44,12 @@ type Model struct {
 	// Summary tells about the training.
 	Summary Summary
 
-	columns columns.Inputs
-	once    sync.Once
-	net     *network
-	sparse  bool      // the first layer is taken entry by entry
-	passes  sync.Pool // of *pass
+	columns  columns.Inputs
+	override columns.Override // of Predict
+	once     sync.Once
+	net      *network
+	sparse   bool      // the first layer is taken entry by entry
+	passes   sync.Pool // of *pass
 }
 
 // Layer is a layer of units.

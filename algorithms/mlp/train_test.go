@@ -112,7 +112,7 @@ func TestSparse(t *testing.T) {
 	p.NoStandardize = false
 	scaled := train(t, sparse, p)
 	require.Equal(t, []float64{0, 0}, scaled.Shift)
-	indices, values := sparseOf(sparse.Row(4))
+	indices, values := trial.Sparse(sparse.Row(4))
 	require.Equal(t, scaled.Predict(sparse.Row(4)), scaled.PredictSparse(indices, values))
 
 	// A model that shifts takes what a sparse row leaves out as 0.
@@ -120,7 +120,7 @@ func TestSparse(t *testing.T) {
 	require.NotEqual(t, []float64{0, 0}, shifted.Shift)
 	x, y := make([]float64, 2), make([]float64, 2)
 	require.True(t, shifted.PredictProbability(dense.Row(3), x))
-	indices, values = sparseOf(dense.Row(3))
+	indices, values = trial.Sparse(dense.Row(3))
 	require.True(t, shifted.PredictProbabilitySparse(indices, values, y))
 	require.Equal(t, x, y)
 }
@@ -140,7 +140,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 	require.Equal(t, 70_000, b.Dim)
 	require.Equal(t, a.Layers, b.Layers)
 	x, y := make([]float64, 2), make([]float64, 2)
-	indices, values := sparseOf(small.Row(7))
+	indices, values := trial.Sparse(small.Row(7))
 	require.True(t, a.PredictProbabilitySparse(indices, values, x))
 	require.True(t, b.PredictProbabilitySparse(append(indices, 69_999), append(values, 5), y))
 	require.Equal(t, x, y)

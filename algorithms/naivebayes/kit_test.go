@@ -57,12 +57,7 @@ func of(f naivebayes.Family) naivebayes.Params {
 // train returns the model of a table.
 func train(t testing.TB, table trial.Table, p naivebayes.Params, options ...engine.Option) *naivebayes.Model {
 	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) {
-		operators.Collect(b, "model", naivebayes.Train(table.Dataset(b), p))
-	}, options...)
-	m, err := naivebayes.ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return naivebayes.Train(table.Dataset(b), p) }, naivebayes.ModelOf, options...)
 }
 
 // fails asserts that training fails.
@@ -79,14 +74,4 @@ func probabilities(t testing.TB, m *naivebayes.Model, x []float64) []float64 {
 	out := make([]float64, len(m.Priors))
 	require.True(t, m.PredictProbability(x, out), fmt.Sprint(x))
 	return out
-}
-
-// sparseOf returns the entries of a row that are not 0.
-func sparseOf(x []float64) (indices []int32, values []float64) {
-	for j, v := range x {
-		if v != 0 {
-			indices, values = append(indices, int32(j)), append(values, v)
-		}
-	}
-	return indices, values
 }

@@ -49,9 +49,10 @@ type Model struct {
 	// Rows is how many rows the model was trained on.
 	Rows int64
 
-	columns columns.Inputs
-	once    sync.Once
-	scores  []scorer
+	columns  columns.Inputs
+	override columns.Override // of Predict
+	once     sync.Once
+	scores   []scorer
 }
 
 // scorer gives the logarithm of a class's prior times the likelihood of a row, up to a

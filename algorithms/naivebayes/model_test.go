@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 
@@ -21,28 +19,11 @@ import (
 func TestModelFile(t *testing.T) {
 	for _, f := range families {
 		m := train(t, small(), of(f))
-		path := filepath.Join(t.TempDir(), "m.json")
-		require.NoError(t, m.Save(path))
-		again, err := naivebayes.Load(path)
-		require.NoError(t, err)
-		a, err := m.Encode()
-		require.NoError(t, err)
-		b, err := again.Encode()
-		require.NoError(t, err)
-		require.Equal(t, string(a), string(b))
+		again := trial.ModelFile(t, m, naivebayes.Load, naivebayes.Decode, `"dim":6`, `"dim":7`)
 		require.Equal(t, "naivebayes", again.Kind())
 		require.Equal(t, []model.Input{{Column: "features", Type: "vector[6]"}}, again.Inputs())
 		require.Equal(t, probabilities(t, m, small().Row(5)), probabilities(t, again, small().Row(5)))
-
-		_, err = naivebayes.Decode(a[:len(a)/2])
-		require.ErrorContains(t, err, "truncated")
-		_, err = naivebayes.Decode([]byte(strings.Replace(string(a), `"dim":6`, `"dim":7`, 1)))
-		require.ErrorContains(t, err, "checksum")
-		_, err = naivebayes.Decode([]byte(strings.Replace(string(a), `"version":1`, `"version":2`, 1)))
-		require.ErrorContains(t, err, "must be updated")
 	}
-	_, err := naivebayes.Load(filepath.Join(t.TempDir(), "none"))
-	require.Error(t, err)
 }
 
 func TestModelsAreChecked(t *testing.T) {
@@ -128,7 +109,7 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 						m.PredictProbability(table.Row(i), got)
 						cells[0].SetDense(table.Row(i))
 						if sparse {
-							indices, values := sparseOf(table.Row(i))
+							indices, values := trial.Sparse(table.Row(i))
 							class = m.PredictSparse(indices, values)
 							m.PredictProbabilitySparse(indices, values, got)
 							cells[0].SetSparse(6, indices, values)

@@ -1,7 +1,6 @@
 package naivebayes
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
@@ -28,23 +27,17 @@ type PredictOptions struct {
 	Skip bool
 }
 
-func (o PredictOptions) prediction() string  { return cmp.Or(o.PredictionCol, "prediction") }
-func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probability") }
-
-// features says which columns are read.
-func (o PredictOptions) features() columns.Override {
-	return columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
-}
-
 // Predict adds to each row the class that a model predicts and the probabilities of all
 // classes, the same as the methods of Model give. The model is a dataset of one row, from
 // Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "naivebayes.Predict"
 	b := model.BuilderOf(op, d)
+	features := columns.Override{VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, Skip: o.Skip}
+	names := columns.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}.OrDefault()
 	label, err := columns.ClassType(made)
 	if err == nil {
-		err = o.features().Check()
+		err = features.Check()
 	}
 	if err != nil {
 		b.Errorf("%s: %w", op, err)
@@ -52,67 +45,47 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	}
 	return model.ApplyRows(op, d, made, model.RowApplication{
 		Op: "NaiveBayesPredict", Replace: o.Replace,
-		Attrs:   []engine.Attr{{Key: "columns", Value: o.prediction() + ", " + o.probability()}},
-		Outputs: columns.Outputs(label, o.prediction(), o.probability()),
+		Attrs:   []engine.Attr{{Key: "columns", Value: names.Prediction + ", " + names.Probability}},
+		Outputs: columns.Outputs(label, names.Prediction, names.Probability),
 		Decode: func(file []byte) (model.Binder, error) {
 			m, err := Decode(file)
-			if err == nil {
-				err = m.Classes.Match(label)
+			if err != nil {
+				return nil, err
 			}
-			return binder{m, o}, err
+			m.PredictionCol, m.ProbabilityCol, m.override = names.Prediction, names.Probability, features
+			return m, m.Classes.Match(label)
 		},
 	})
 }
 
-// binder is a model with options.
-type binder struct {
-	*Model
-	options PredictOptions
-}
-
-// Bind implements model.Binder.
-func (b binder) Bind(l *model.Layout) (model.Step, error) { return b.bind(l, b.options) }
-
-// Bind implements model.Binder, with the columns that training named.
-func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, m.options()) }
-
-// options are those of a model that is applied by itself.
-func (m *Model) options() PredictOptions {
-	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
-}
-
-func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
-	in, err := m.columns.Bind(l, o.features(), m.Dim)
+// Bind implements model.Binder, with the columns that training named, or Predict.
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	in, err := m.columns.Bind(l, m.override, m.Dim)
 	if err != nil {
 		return nil, err
 	}
-	classes, err := m.Classes.Cells()
+	out, err := columns.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}.BindClasses(l, m.Classes)
 	if err != nil {
 		return nil, err
 	}
-	prediction, probability := l.Add(o.prediction()), l.Add(o.probability())
 	return func(row []model.Cell) error {
 		x, ok, err := in.Read(row)
-		if err != nil {
+		if !ok {
+			out.SetNull(row)
 			return err
 		}
-		if !ok {
-			row[prediction].SetNull()
-			row[probability].SetNull()
-			return nil
-		}
-		class := m.probabilities(x, row[probability].MakeDense(len(classes)))
+		class := m.probabilities(x, out.Probabilities(row))
 		if class < 0 {
 			return fmt.Errorf("column %q: the features are so large that no probability can be told", in.Name())
 		}
-		columns.SetCell(&row[prediction], &classes[class])
+		out.SetClass(row, class)
 		return nil
 	}, nil
 }
 
 // Transform adds the columns of Predict to rows.
 func (m *Model) Transform(d *engine.Dataset) *engine.Dataset {
-	return Predict(d, m.Dataset(model.BuilderOf("naivebayes.Model", d)), m.options())
+	return Predict(d, m.Dataset(model.BuilderOf("naivebayes.Model", d)), PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
 // Dataset makes the model a dataset of the job, as Train returns one.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
 func TestPredictAllocatesNothing(t *testing.T) {
@@ -17,21 +17,14 @@ func TestPredictAllocatesNothing(t *testing.T) {
 	for _, f := range families {
 		m := train(t, table, of(f))
 		out := make([]float64, 3)
-		indices, values := sparseOf(table.Row(2))
-		layout := model.NewLayout("features")
-		step, err := m.Bind(layout)
-		require.NoError(t, err)
-		row := layout.NewRow()
-		row[0].SetDense(table.Row(1))
-		require.NoError(t, step(row))
+		indices, values := trial.Sparse(table.Row(2))
+		step := trial.Step(t, m, table.Row(1))
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			m.Predict(table.Row(3))
 			m.PredictSparse(indices, values)
 			m.PredictProbability(table.Row(5), out)
 			m.PredictProbabilitySparse(indices, values, out)
-			if step(row) != nil {
-				panic("the step fails")
-			}
+			step()
 		}))
 	}
 }

@@ -52,7 +52,7 @@ func TestSameAsScikitLearn(t *testing.T) {
 				}
 				require.InDeltaSlice(t, c.want[i], probabilities(t, m, table.Row(row)), tolerance, "%v %v", c.family, c.weighted)
 				got := make([]float64, 3)
-				indices, values := sparseOf(table.Row(row))
+				indices, values := trial.Sparse(table.Row(row))
 				require.True(t, m.PredictProbabilitySparse(indices, values, got))
 				require.InDeltaSlice(t, c.want[i], got, tolerance, "sparse %v %v", c.family, c.weighted)
 			}
@@ -118,7 +118,7 @@ func TestFeaturesThatDoNotOccur(t *testing.T) {
 		require.Equal(t, []int32{0, 10000, 20000, 30000, 40000, 50000}, m.Columns)
 		require.Equal(t, d, m.Dim)
 		require.InDeltaSlice(t, want, probabilities(t, m, x), 1e-6, "%v", f)
-		indices, values := sparseOf(x)
+		indices, values := trial.Sparse(x)
 		got := make([]float64, 3)
 		require.True(t, m.PredictProbabilitySparse(indices, values, got))
 		require.InDeltaSlice(t, want, got, 1e-6, "%v", f)

@@ -105,7 +105,7 @@ func TestRowsThatTellLittle(t *testing.T) {
 
 // TestMaxIter is reported, not taken for convergence.
 func TestMaxIter(t *testing.T) {
-	m := classify(t, heart(t), svm.LinearSVC{MaxIter: 2})
+	m := classify(t, trial.Heart(t), svm.LinearSVC{MaxIter: 2})
 	require.Equal(t, optim.MaxIterations, m.Summary.Reason)
 	require.False(t, m.Summary.Converged)
 	gap, ok := m.Summary.Measure(svm.RelativeDualityGap)

@@ -1,39 +1,27 @@
 package svm_test
 
 import (
-	"encoding/json"
 	"math"
-	"os"
 	"strconv"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/svm"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // classify trains a classifier on a table, whose columns are those of trial.
 func classify(t testing.TB, table trial.Table, p svm.LinearSVC, options ...engine.Option) *svm.SVCModel {
 	t.Helper()
 	p = svcColumns(table, p)
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVC(table.Dataset(b), p)) }, options...)
-	m, err := svm.SVCModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return svm.TrainSVC(table.Dataset(b), p) }, svm.SVCModelOf, options...)
 }
 
 // regress trains a regression on a table, whose columns are those of trial.
 func regress(t testing.TB, table trial.Table, p svm.LinearSVR) *svm.SVRModel {
 	t.Helper()
 	p = svrColumns(table, p)
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVR(table.Dataset(b), p)) })
-	m, err := svm.SVRModelOf(r, "model")
-	require.NoError(t, err)
-	return m
+	return trial.Train(t, func(b *engine.Builder) *engine.Dataset { return svm.TrainSVR(table.Dataset(b), p) }, svm.SVRModelOf)
 }
 
 func svcColumns(table trial.Table, p svm.LinearSVC) svm.LinearSVC {
@@ -87,75 +75,6 @@ func target(n, d int) trial.Table {
 	return table
 }
 
-// lines reads a file of testdata.
-func lines(t testing.TB, name string) []string {
-	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	require.NoError(t, err)
-	return strings.Split(strings.TrimSpace(string(text)), "\n")
-}
-
-func number(t testing.TB, text string) float64 {
-	t.Helper()
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
-	require.NoError(t, err)
-	return v
-}
-
-func heart(t testing.TB) trial.Table {
-	table := trial.Table{D: 13}
-	for _, line := range lines(t, "heart_scale") {
-		fields := strings.Fields(line)
-		x := make([]float64, 13)
-		for _, f := range fields[1:] {
-			at, v, _ := strings.Cut(f, ":")
-			x[int(number(t, at))-1] = number(t, v)
-		}
-		table.X, table.Label, table.N = append(table.X, x...), append(table.Label, number(t, fields[0])), table.N+1
-	}
-	return table
-}
-
-func iris(t testing.TB) trial.Table {
-	table := trial.Table{D: 4}
-	for _, line := range lines(t, "iris.csv")[1:] {
-		fields := strings.Split(line, ",")
-		for _, f := range fields[:4] {
-			table.X = append(table.X, number(t, f))
-		}
-		table.Words, table.N = append(table.Words, strings.TrimSpace(fields[4])), table.N+1
-	}
-	return table
-}
-
-func cancer(t testing.TB) trial.Table {
-	table := trial.Table{D: 9}
-	for _, line := range lines(t, "breast-cancer-wisconsin.csv") {
-		if strings.Contains(line, "?") {
-			continue
-		}
-		fields := strings.Split(line, ",")
-		for _, f := range fields[:9] {
-			table.X = append(table.X, number(t, f))
-		}
-		table.Label, table.N = append(table.Label, number(t, fields[9])), table.N+1
-	}
-	return table
-}
-
-// abalone returns the first rows, without the sex.
-func abalone(t testing.TB, n int) trial.Table {
-	table := trial.Table{D: 7}
-	for _, line := range lines(t, "abalone.csv")[:n] {
-		fields := strings.Split(line, ",")
-		for _, f := range fields[1:8] {
-			table.X = append(table.X, number(t, f))
-		}
-		table.Label, table.N = append(table.Label, number(t, fields[8])), table.N+1
-	}
-	return table
-}
-
 // fit is a model of scikit-learn's.
 type fit struct {
 	C, Epsilon float64
@@ -166,11 +85,7 @@ type fit struct {
 
 func scikit(t testing.TB) map[string]fit {
 	t.Helper()
-	text, err := os.ReadFile("testdata/scikit-learn.json")
-	require.NoError(t, err)
-	var all map[string]fit
-	require.NoError(t, json.Unmarshal(text, &all))
-	return all
+	return trial.JSON[map[string]fit](t, "scikit-learn.json")
 }
 
 // loss is that of a margin, by the textbook: s is -1 or +1 for classes, else 0.

@@ -3,9 +3,7 @@ package svm_test
 import (
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -27,20 +25,10 @@ var (
 	_ model.Stage  = svm.LinearSVR{}
 )
 
-// sparseOf returns the entries of a row that are not 0.
-func sparseOf(x []float64) (indices []int32, values []float64) {
-	for j, v := range x {
-		if v != 0 {
-			indices, values = append(indices, int32(j)), append(values, v)
-		}
-	}
-	return indices, values
-}
-
 // TestOperatorRowsAndCellsHaveTheSameBits compares the operator, the in-process calls on
 // dense and on sparse rows, and the step that pipelines run, which allocate nothing.
 func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
-	for _, table := range []trial.Table{heart(t), iris(t)} {
+	for _, table := range []trial.Table{trial.Heart(t), trial.Iris(t)} {
 		m := classify(t, table, svm.LinearSVC{})
 		for _, sparse := range []bool{false, true} {
 			table.Sparse = sparse
@@ -61,7 +49,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 			for i := range table.N {
 				x := table.Row(i)
 				require.True(t, m.Decision(x, want))
-				indices, values := sparseOf(x)
+				indices, values := trial.Sparse(x)
 				require.True(t, m.DecisionSparse(indices, values, got))
 				require.Equal(t, want, got)
 				require.Equal(t, want, rows[i].Decision)
@@ -77,7 +65,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 				require.True(t, ok)
 				require.Equal(t, m.Classes.Values[m.Predict(x)], string(text))
 			}
-			indices, values := sparseOf(table.Row(0))
+			indices, values := trial.Sparse(table.Row(0))
 			require.Zero(t, testing.AllocsPerRun(20, func() {
 				m.Predict(table.Row(0))
 				m.Decision(table.Row(0), want)
@@ -90,7 +78,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 		require.Equal(t, -1, m.PredictSparse([]int32{2, 1}, []float64{1, 1}))
 		require.False(t, m.Decision(table.Row(0), make([]float64, 9)))
 	}
-	table := abalone(t, 100)
+	table := trial.Abalone(t, 100)
 	m := regress(t, table, svm.LinearSVR{Epsilon: 0.5})
 	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "predictions", m.Transform(table.Dataset(b))) })
 	type row struct {
@@ -103,7 +91,7 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 	require.NoError(t, err)
 	cells := layout.NewRow()
 	for i, row := range rows {
-		indices, values := sparseOf(table.Row(i))
+		indices, values := trial.Sparse(table.Row(i))
 		require.Equal(t, m.Predict(table.Row(i)), row.Prediction)
 		require.Equal(t, row.Prediction, m.PredictSparse(indices, values))
 		cells[0].SetDense(table.Row(i))
@@ -118,24 +106,8 @@ func TestOperatorRowsAndCellsHaveTheSameBits(t *testing.T) {
 }
 
 func TestPredictConcurrently(t *testing.T) {
-	table := iris(t)
-	file, err := classify(t, table, svm.LinearSVC{}).Encode()
-	require.NoError(t, err)
-	m, err := svm.DecodeSVC(file)
-	require.NoError(t, err)
-	var all sync.WaitGroup
-	got := make([][]int, 4)
-	for g := range got {
-		all.Go(func() {
-			for i := range table.N {
-				got[g] = append(got[g], m.Predict(table.Row(i)))
-			}
-		})
-	}
-	all.Wait()
-	for _, other := range got[1:] {
-		require.Equal(t, got[0], other)
-	}
+	table := trial.Iris(t)
+	trial.Concurrently(t, classify(t, table, svm.LinearSVC{}), svm.DecodeSVC, table)
 }
 
 // TestPredictRowsThatCannotBe: nulls get null; infinities fail, naming row and column, or
@@ -163,7 +135,7 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 		require.Equal(t, known, rows[i].Class != nil, i)
 		require.Equal(t, known, rows[i].Decision != nil, i)
 	}
-	table := heart(t)
+	table := trial.Heart(t)
 	apply := func(o svm.PredictOptions) func(b *engine.Builder) {
 		return func(b *engine.Builder) {
 			operators.Collect(b, "predictions", svm.PredictSVC(table.Dataset(b), m.Dataset(b), o))
@@ -181,54 +153,15 @@ func TestPredictRowsThatCannotBe(t *testing.T) {
 	}, "the model is nil")
 }
 
-// file is what both kinds of model have.
-type file interface {
-	model.Model
-	Save(path string) error
-}
-
 func TestModelFiles(t *testing.T) {
-	svc := func(file []byte) (file, error) { return svm.DecodeSVC(file) }
-	svr := func(file []byte) (file, error) { return svm.DecodeSVR(file) }
-	for name, c := range map[string]struct {
-		m      file
-		decode func([]byte) (file, error)
-	}{
-		"two classes": {classify(t, heart(t), svm.LinearSVC{PredictionCol: "class"}), svc},
-		"three":       {classify(t, iris(t), svm.LinearSVC{Squared: true}), svc},
-		"numbers":     {regress(t, abalone(t, 60), svm.LinearSVR{Epsilon: 0.25}), svr},
+	for name, m := range map[string]*svm.SVCModel{
+		"two classes": classify(t, trial.Heart(t), svm.LinearSVC{PredictionCol: "class"}),
+		"three":       classify(t, trial.Iris(t), svm.LinearSVC{Squared: true}),
 	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "model.json")
-			require.NoError(t, c.m.Save(path))
-			written, err := model.ReadFile(path)
-			require.NoError(t, err)
-			back, err := c.decode(written)
-			require.NoError(t, err)
-			first, err := c.m.Encode()
-			require.NoError(t, err)
-			second, err := back.Encode()
-			require.NoError(t, err)
-			require.Equal(t, string(first), string(second))
-			require.Equal(t, c.m.Inputs(), back.Inputs())
-			for i := 0; i < len(first); i += 7 {
-				_, err := c.decode(first[:i])
-				require.Error(t, err, "cut at %d", i)
-			}
-			_, err = c.decode([]byte(strings.Replace(string(first), `"squared":`, `"squared": `, 1)))
-			require.NoError(t, err, "blanks are no alteration")
-			_, err = c.decode([]byte(strings.Replace(string(first), `"features":`, `"features":1`, 1)))
-			require.ErrorContains(t, err, "checksum")
-			_, err = c.decode([]byte(strings.Replace(string(first), `"version":1`, `"version":2`, 1)))
-			require.ErrorContains(t, err, "reads up to version 1")
-			_, err = c.decode([]byte(strings.Replace(string(first), `"kind":"linear-`, `"kind":"other-`, 1)))
-			require.ErrorContains(t, err, `kind "other-`)
-		})
+		t.Run(name, func(t *testing.T) { trial.ModelFile(t, m, svm.LoadSVC, svm.DecodeSVC, `"features":`, `"features":1`) })
 	}
-	_, err := svm.LoadSVC(filepath.Join(t.TempDir(), "none"))
-	require.Error(t, err)
-	_, err = svm.LoadSVR(filepath.Join(t.TempDir(), "none"))
-	require.Error(t, err)
+	m := regress(t, trial.Abalone(t, 60), svm.LinearSVR{Epsilon: 0.25})
+	trial.ModelFile(t, m, svm.LoadSVR, svm.DecodeSVR, `"features":`, `"features":1`)
 }
 
 // TestModelsOfVersion1 reads files that the first version wrote.
@@ -236,7 +169,7 @@ func TestModelsOfVersion1(t *testing.T) {
 	m, err := svm.LoadSVC("testdata/svc_v1.json")
 	require.NoError(t, err)
 	require.Equal(t, []string{"Iris-setosa", "Iris-versicolor", "Iris-virginica"}, m.Classes.Values)
-	table, right := iris(t), 0
+	table, right := trial.Iris(t), 0
 	for i := range table.N {
 		if m.Classes.Values[m.Predict(table.Row(i))] == table.Words[i] {
 			right++
@@ -252,13 +185,13 @@ func TestModelsOfVersion1(t *testing.T) {
 	r, err := svm.LoadSVR("testdata/svr_v1.json")
 	require.NoError(t, err)
 	require.Equal(t, 0.5, r.Epsilon)
-	fresh := regress(t, abalone(t, 200), svm.LinearSVR{Epsilon: 0.5})
-	require.InDelta(t, fresh.Predict(abalone(t, 200).Row(3)), r.Predict(abalone(t, 200).Row(3)), 0.01)
+	fresh := regress(t, trial.Abalone(t, 200), svm.LinearSVR{Epsilon: 0.5})
+	require.InDelta(t, fresh.Predict(trial.Abalone(t, 200).Row(3)), r.Predict(trial.Abalone(t, 200).Row(3)), 0.01)
 }
 
 // TestModelsThatDoNotHoldTogether are not written.
 func TestModelsThatDoNotHoldTogether(t *testing.T) {
-	trained := classify(t, heart(t), svm.LinearSVC{})
+	trained := classify(t, trial.Heart(t), svm.LinearSVC{})
 	for what, change := range map[string]func(m *svm.SVCModel){
 		"coefficient 2 of margin 0 is NaN": func(m *svm.SVCModel) { m.Coefficients[0][2] = math.NaN() },
 		"1 margins for 3 classes":          func(m *svm.SVCModel) { m.Classes.Values = []string{"1", "2", "3"} },

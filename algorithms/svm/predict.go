@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -61,15 +60,7 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 			if got := batch.TypeName(prediction.Type); got != m.Classes.Type {
 				return nil, nil, fmt.Errorf("the model predicts labels of type %s, its dataset says %s", m.Classes.Type, got)
 			}
-			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
-				if err := m.Classes.Append(b.Field(0), classOf(margins)); err != nil {
-					return err
-				}
-				list := b.Field(1).(*array.ListBuilder)
-				list.Append(true)
-				list.ValueBuilder().(*array.Float64Builder).AppendValues(margins, nil)
-				return nil
-			}, nil
+			return &m.Model, affine.ScoreClass(m.Classes, func(margins []float64) (int, []float64) { return classOf(margins), margins }), nil
 		},
 	})
 }
@@ -80,16 +71,13 @@ func PredictSVC(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 func PredictSVR(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	return affine.Apply("svm.PredictSVR", d, made, affine.Application{
 		Op: "LinearSVRPredict", VectorCol: o.VectorCol, FeatureCols: o.FeatureCols, OffsetCol: o.OffsetCol, Skip: o.Skip, Replace: o.Replace,
-		Outputs: []arrow.Field{{Name: orName(o.PredictionCol, defaultPrediction), Type: arrow.PrimitiveTypes.Float64, Nullable: true}},
+		Outputs: []arrow.Field{affine.NumberOutput(orName(o.PredictionCol, defaultPrediction))},
 		Open: func(file []byte) (*affine.Model, affine.Score, error) {
 			m, err := DecodeSVR(file)
 			if err != nil {
 				return nil, nil, err
 			}
-			return &m.Model, func(b *batch.RecordBuilder, margins []float64) error {
-				b.Field(0).(*array.Float64Builder).Append(margins[0])
-				return nil
-			}, nil
+			return &m.Model, affine.ScoreNumber(affine.Same), nil
 		},
 	})
 }

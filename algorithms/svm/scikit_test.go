@@ -17,7 +17,7 @@ import (
 // the linear kernel, which does not: the coefficients, and by the textbook's objective that
 // none is better.
 func TestClassifiersAreScikitLearns(t *testing.T) {
-	tables := map[string]trial.Table{"heart": heart(t), "cancer": cancer(t), "iris": iris(t)}
+	tables := map[string]trial.Table{"heart": trial.Heart(t), "cancer": trial.Cancer(t), "iris": trial.Iris(t)}
 	for name, want := range scikit(t) {
 		table, ok := tables[strings.Fields(name)[0]]
 		if !ok {
@@ -92,7 +92,7 @@ func checkGap(t *testing.T, s svm.Summary, squared bool) {
 // TestRegressionsAreScikitLearns compares with LinearSVR and SVR as
 // TestClassifiersAreScikitLearns does.
 func TestRegressionsAreScikitLearns(t *testing.T) {
-	table := abalone(t, 800)
+	table := trial.Abalone(t, 800)
 	for name, want := range scikit(t) {
 		if !strings.HasPrefix(name, "abalone") {
 			continue

@@ -122,18 +122,12 @@ func (m *SVCModel) check() error {
 // DecodeSVC reads what SVCModel.Encode wrote. Input that is truncated, altered, of another
 // kind or of a newer version is an error that says so.
 func DecodeSVC(file []byte) (*SVCModel, error) {
-	f, err := model.Decode(file, kindSVC, svcVersion)
-	if err != nil {
-		return nil, err
-	}
 	var p svcPayload
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	m := &SVCModel{Classes: p.Classes, Squared: p.Squared, PredictionCol: p.PredictionCol, DecisionCol: p.DecisionCol}
-	if err := m.Fill(f, p.Payload); err != nil {
+	m := &SVCModel{}
+	if err := affine.Decode(file, kindSVC, svcVersion, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
+	m.Classes, m.Squared, m.PredictionCol, m.DecisionCol = p.Classes, p.Squared, p.PredictionCol, p.DecisionCol
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
 	}
@@ -164,28 +158,7 @@ func (m *SVCModel) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *SVCModel) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.Model.Bind(l)
-	if err != nil {
-		return nil, err
-	}
-	set, err := m.Classes.Setter()
-	if err != nil {
-		return nil, err
-	}
-	prediction, decision := l.Add(orName(m.PredictionCol, defaultPrediction)), l.Add(orName(m.DecisionCol, defaultDecision))
-	return func(row []model.Cell) error {
-		dst := row[decision].MakeDense(m.Margins())
-		switch ok, err := in.MarginsTo(row, dst); {
-		case err != nil:
-			return err
-		case !ok:
-			row[prediction].SetNull()
-			row[decision].SetNull()
-		default:
-			set(&row[prediction], classOf(dst))
-		}
-		return nil
-	}, nil
+	return affine.BindClass(&m.Model, l, m.Classes, orName(m.PredictionCol, defaultPrediction), orName(m.DecisionCol, defaultDecision), m.Margins(), classOf)
 }
 
 // marginsOf returns the number of margins for a number of classes.

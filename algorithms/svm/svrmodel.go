@@ -71,18 +71,12 @@ func (m *SVRModel) check() error {
 // DecodeSVR reads what SVRModel.Encode wrote. Input that is truncated, altered, of another
 // kind or of a newer version is an error that says so.
 func DecodeSVR(file []byte) (*SVRModel, error) {
-	f, err := model.Decode(file, kindSVR, svrVersion)
-	if err != nil {
-		return nil, err
-	}
 	var p svrPayload
-	if err := model.Unmarshal(f.Payload, &p); err != nil {
-		return nil, fmt.Errorf("model is damaged: %w", err)
-	}
-	m := &SVRModel{Epsilon: p.Epsilon, Squared: p.Squared, PredictionCol: p.PredictionCol}
-	if err := m.Fill(f, p.Payload); err != nil {
+	m := &SVRModel{}
+	if err := affine.Decode(file, kindSVR, svrVersion, &p, &p.Payload, &m.Model); err != nil {
 		return nil, err
 	}
+	m.Epsilon, m.Squared, m.PredictionCol = p.Epsilon, p.Squared, p.PredictionCol
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
 	}
@@ -113,21 +107,5 @@ func (m *SVRModel) Transform(d *engine.Dataset) *engine.Dataset {
 
 // Bind implements model.Binder.
 func (m *SVRModel) Bind(l *model.Layout) (model.Step, error) {
-	in, err := m.Model.Bind(l)
-	if err != nil {
-		return nil, err
-	}
-	to := l.Add(orName(m.PredictionCol, defaultPrediction))
-	return func(row []model.Cell) error {
-		var one [1]float64
-		switch ok, err := in.MarginsTo(row, one[:]); {
-		case err != nil:
-			return err
-		case !ok:
-			row[to].SetNull()
-		default:
-			row[to].SetFloat(one[0])
-		}
-		return nil
-	}, nil
+	return affine.BindNumber(&m.Model, l, orName(m.PredictionCol, defaultPrediction), affine.Same)
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/model"
@@ -40,6 +41,37 @@ type Score func(b *batch.RecordBuilder, margins []float64) error
 func LabelOutput(caller, name string, made *engine.Dataset) (arrow.Field, error) {
 	dt, err := columns.ClassType(made)
 	return arrow.Field{Name: name, Type: dt, Nullable: true}, err
+}
+
+// NumberOutput returns the output for numbers.
+func NumberOutput(name string) arrow.Field {
+	return arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+}
+
+// Same is for models that predict the margin.
+func Same(margin float64) float64 { return margin }
+
+// ScoreNumber is the Score of a model that predicts a number of its one margin.
+func ScoreNumber(of func(margin float64) float64) Score {
+	return func(b *batch.RecordBuilder, margins []float64) error {
+		b.Field(0).(*array.Float64Builder).Append(of(margins[0]))
+		return nil
+	}
+}
+
+// ScoreClass is the Score of a classifier: it appends the class and, behind it, the vector
+// that of returns for a row's margins.
+func ScoreClass(c Classes, of func(margins []float64) (class int, vector []float64)) Score {
+	return func(b *batch.RecordBuilder, margins []float64) error {
+		class, vector := of(margins)
+		if err := c.Append(b.Field(0), class); err != nil {
+			return err
+		}
+		list := b.Field(1).(*array.ListBuilder)
+		list.Append(true)
+		list.ValueBuilder().(*array.Float64Builder).AppendValues(vector, nil)
+		return nil
+	}
 }
 
 // Apply adds the operator that receives a model by broadcast and adds its columns to rows.

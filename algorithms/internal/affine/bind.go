@@ -35,6 +35,56 @@ func (m *Model) Bind(l *model.Layout) (*Binding, error) {
 	return b, nil
 }
 
+// BindNumber returns the step of a model that predicts a number of its one margin, in a
+// column that it adds.
+func BindNumber(m *Model, l *model.Layout, column string, of func(margin float64) float64) (model.Step, error) {
+	in, err := m.Bind(l)
+	if err != nil {
+		return nil, err
+	}
+	to := l.Add(column)
+	return func(row []model.Cell) error {
+		var one [1]float64
+		switch ok, err := in.MarginsTo(row, one[:]); {
+		case err != nil:
+			return err
+		case !ok:
+			row[to].SetNull()
+		default:
+			row[to].SetFloat(of(one[0]))
+		}
+		return nil
+	}, nil
+}
+
+// BindClass returns the step of a classifier, which adds a column of the class and one of a
+// vector. That has size values: of finds the row's margins at their head, returns the class,
+// −1 for none, and leaves there what the column is to have.
+func BindClass(m *Model, l *model.Layout, c Classes, column, vector string, size int, of func(dst []float64) int) (model.Step, error) {
+	in, err := m.Bind(l)
+	if err != nil {
+		return nil, err
+	}
+	set, err := c.Setter()
+	if err != nil {
+		return nil, err
+	}
+	class, values := l.Add(column), l.Add(vector)
+	return func(row []model.Cell) error {
+		dst := row[values].MakeDense(size)
+		switch ok, err := in.MarginsTo(row, dst[:m.Margins()]); {
+		case err != nil:
+			return err
+		case !ok:
+			row[class].SetNull()
+			row[values].SetNull()
+		default:
+			set(&row[class], of(dst))
+		}
+		return nil
+	}, nil
+}
+
 // MarginsTo writes the margins of a row to dst, which has one for each, with the offset
 // added to the first. It reports false for a row with a null among what is read. It
 // allocates nothing. The error names the column.

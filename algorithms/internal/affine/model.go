@@ -220,6 +220,19 @@ func (m *Model) Fill(f *model.File, p Payload) error {
 	return nil
 }
 
+// Decode reads a file of a kind into a payload, which a pointer is given to, and fills m
+// from the part of it that own points to.
+func Decode(file []byte, kind string, newest int, payload any, own *Payload, m *Model) error {
+	f, err := model.Decode(file, kind, newest)
+	if err != nil {
+		return err
+	}
+	if err := model.Unmarshal(f.Payload, payload); err != nil {
+		return fmt.Errorf("model is damaged: %w", err)
+	}
+	return m.Fill(f, *own)
+}
+
 func (m *Model) fill(p Payload, inputs []model.Input) error {
 	m.Dim, m.Coefficients, m.Intercepts, m.OffsetCol = p.Features, p.Coefficients, p.Intercepts, p.OffsetCol
 	if p.Columns != nil {

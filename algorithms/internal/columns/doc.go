@@ -1,7 +1,7 @@
 // Package columns is what estimators share of the columns they name. Of features it has
 // what a model's file says of them and how prediction reads them cell by cell; of labels,
 // the classes in the type of their column and the dataset that carries that type from
-// training to prediction.
+// training to prediction; of predictions, the operator and the cells that it adds.
 //
 //	m.inputs = columns.InputsOf(table, p.FeatureCols, schema, dim) // in training
 //	...
