@@ -3,9 +3,10 @@ package forest
 import (
 	"fmt"
 	"math/bits"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
 // Task is what a forest predicts.
@@ -19,16 +20,16 @@ const (
 	Classification
 )
 
-var taskNames = []string{"regression", "classification"}
+var tasks = enum.Names[Task]{Type: "Task", What: "task", Names: []string{"regression", "classification"}}
 
 // String returns "regression" or "classification".
-func (t Task) String() string { return enumName("Task", int(t), taskNames) }
+func (t Task) String() string { return tasks.String(t) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (t Task) MarshalText() ([]byte, error) { return enumText(int(t), t.String(), taskNames) }
+func (t Task) MarshalText() ([]byte, error) { return tasks.Text(t) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (t *Task) UnmarshalText(text []byte) error { return parseEnum((*int)(t), "task", text, taskNames) }
+func (t *Task) UnmarshalText(text []byte) error { return tasks.Parse(t, text) }
 
 // Method is how the trees of a forest come to differ.
 type Method int
@@ -45,18 +46,16 @@ const (
 	SingleTree
 )
 
-var methodNames = []string{"random-forest", "extra-trees", "single-tree"}
+var methods = enum.Names[Method]{Type: "Method", What: "method", Names: []string{"random-forest", "extra-trees", "single-tree"}}
 
 // String returns "random-forest", "extra-trees" or "single-tree".
-func (m Method) String() string { return enumName("Method", int(m), methodNames) }
+func (m Method) String() string { return methods.String(m) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (m Method) MarshalText() ([]byte, error) { return enumText(int(m), m.String(), methodNames) }
+func (m Method) MarshalText() ([]byte, error) { return methods.Text(m) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (m *Method) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(m), "method", text, methodNames)
-}
+func (m *Method) UnmarshalText(text []byte) error { return methods.Parse(m, text) }
 
 // Criterion is the impurity that splits lessen.
 type Criterion int
@@ -75,20 +74,16 @@ const (
 	Poisson
 )
 
-var criterionNames = []string{"auto", "gini", "entropy", "variance", "poisson"}
+var criteria = enum.Names[Criterion]{Type: "Criterion", What: "criterion", Names: []string{"auto", "gini", "entropy", "variance", "poisson"}}
 
 // String returns "auto", "gini", "entropy", "variance" or "poisson".
-func (c Criterion) String() string { return enumName("Criterion", int(c), criterionNames) }
+func (c Criterion) String() string { return criteria.String(c) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (c Criterion) MarshalText() ([]byte, error) {
-	return enumText(int(c), c.String(), criterionNames)
-}
+func (c Criterion) MarshalText() ([]byte, error) { return criteria.Text(c) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (c *Criterion) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(c), "criterion", text, criterionNames)
-}
+func (c *Criterion) UnmarshalText(text []byte) error { return criteria.Parse(c, text) }
 
 // Sampling is how the rows that a tree grows on are drawn.
 type Sampling int
@@ -107,41 +102,16 @@ const (
 	Whole
 )
 
-var samplingNames = []string{"auto", "bootstrap", "subset", "whole"}
+var samplings = enum.Names[Sampling]{Type: "Sampling", What: "sampling", Names: []string{"auto", "bootstrap", "subset", "whole"}}
 
 // String returns "auto", "bootstrap", "subset" or "whole".
-func (s Sampling) String() string { return enumName("Sampling", int(s), samplingNames) }
+func (s Sampling) String() string { return samplings.String(s) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (s Sampling) MarshalText() ([]byte, error) { return enumText(int(s), s.String(), samplingNames) }
+func (s Sampling) MarshalText() ([]byte, error) { return samplings.Text(s) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (s *Sampling) UnmarshalText(text []byte) error {
-	return parseEnum((*int)(s), "sampling", text, samplingNames)
-}
-
-func enumName(kind string, v int, names []string) string {
-	if v < 0 || v >= len(names) {
-		return fmt.Sprintf("%s(%d)", kind, v)
-	}
-	return names[v]
-}
-
-func enumText(v int, text string, names []string) ([]byte, error) {
-	if v < 0 || v >= len(names) {
-		return nil, fmt.Errorf("%s is none of the package's constants", text)
-	}
-	return []byte(text), nil
-}
-
-func parseEnum(v *int, what string, text []byte, names []string) error {
-	i := slices.Index(names, string(text))
-	if i < 0 {
-		return fmt.Errorf("unknown %s %q: want one of %s", what, text, strings.Join(names, ", "))
-	}
-	*v = i
-	return nil
-}
+func (s *Sampling) UnmarshalText(text []byte) error { return samplings.Parse(s, text) }
 
 // tried returns how many of d features are tried at a node.
 func (p Params) tried(d int) (int, error) {

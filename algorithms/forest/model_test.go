@@ -2,9 +2,7 @@ package forest_test
 
 import (
 	"math"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,28 +64,11 @@ func TestFilesOfModels(t *testing.T) {
 	} {
 		table := classes(1, 100, 4, 2)
 		m := train(t, table, p)
-		file, err := m.Encode()
-		require.NoError(t, err)
-		back, err := forest.Decode(file)
-		require.NoError(t, err)
-		again, err := back.Encode()
-		require.NoError(t, err)
-		require.Equal(t, string(file), string(again))
-		path := filepath.Join(t.TempDir(), "forest.json")
-		require.NoError(t, m.Save(path))
-		back, err = forest.Load(path)
-		require.NoError(t, err)
+		back := trial.ModelFile(t, m, forest.Load, forest.Decode, `"dim":4`, `"dim":5`)
 		require.Equal(t, m.Summary, back.Summary)
 		require.Equal(t, m.OutOfBag, back.OutOfBag)
-		require.Equal(t, m.Inputs(), back.Inputs())
 		for i := range table.N {
 			require.Equal(t, m.Predict(table.Row(i)), back.Predict(table.Row(i)))
-		}
-		for cut := range len(file) {
-			if cut%97 == 0 {
-				_, err := forest.Decode(file[:cut])
-				require.Error(t, err)
-			}
 		}
 	}
 }
@@ -131,22 +112,7 @@ func TestDamagedModels(t *testing.T) {
 
 func TestModelsAreUsedConcurrently(t *testing.T) {
 	table := numbers(1, 200, 4)
-	m := train(t, table, forest.Params{LabelCol: "label", NumTrees: 5})
-	want := make([]float64, table.N)
-	for i := range want {
-		want[i] = m.Predict(table.Row(i))
-	}
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for i := range want {
-				if m.Predict(table.Row(i)) != want[i] {
-					t.Error("another prediction")
-				}
-			}
-		})
-	}
-	all.Wait()
+	trial.Concurrently(t, train(t, table, forest.Params{LabelCol: "label", NumTrees: 5}), forest.Decode, table)
 }
 
 // The operator gives what the methods give, to the bit, for dense and for sparse rows.
@@ -176,23 +142,13 @@ func TestPredictInAJob(t *testing.T) {
 			require.True(t, m.PredictProbability(table.Row(i), want))
 			require.Equal(t, want, g.Probability)
 			require.Equal(t, m.Classes.Values[int(m.Predict(table.Row(i)))], []string{"0", "1", "2"}[int(g.Prediction)])
-			indices, values := sparseOf(table.Row(i))
+			indices, values := trial.Sparse(table.Row(i))
 			require.Equal(t, m.Predict(table.Row(i)), m.PredictSparse(indices, values))
 			other := make([]float64, 3)
 			require.True(t, m.PredictProbabilitySparse(indices, values, other))
 			require.Equal(t, want, other)
 		}
 	}
-}
-
-// sparseOf returns the entries of a row that are not 0.
-func sparseOf(x []float64) (indices []int32, values []float64) {
-	for j, v := range x {
-		if v != 0 {
-			indices, values = append(indices, int32(j)), append(values, v)
-		}
-	}
-	return indices, values
 }
 
 func TestRowsThatDoNotFit(t *testing.T) {

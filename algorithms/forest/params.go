@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -122,11 +122,7 @@ func (p Params) Validate() error {
 			bad("CategoricalCols has %q, which FeatureCols has not", name)
 		}
 	}
-	for _, enum := range []fmt.Stringer{p.Task, p.Method, p.Criterion, p.Sampling} {
-		if text := enum.String(); strings.HasSuffix(text, ")") {
-			bad("%s is none of the package's constants", text)
-		}
-	}
+	errs = append(errs, enum.Check(p.Task, p.Method, p.Criterion, p.Sampling)...)
 	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
 		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
 	}

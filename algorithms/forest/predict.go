@@ -67,54 +67,52 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 }
 
 // Bind implements model.Binder, with the columns that training named.
-func (m *Model) Bind(l *model.Layout) (model.Step, error) { return m.bind(l, m.options()) }
-
-// options are those of a model that is applied by itself.
-func (m *Model) options() PredictOptions {
-	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
-}
-
-func (m *Model) bind(l *model.Layout, o PredictOptions) (model.Step, error) {
+func (m *Model) Bind(l *model.Layout) (model.Step, error) {
+	o := m.options()
 	in, err := m.reader(l, o)
 	if err != nil {
 		return nil, err
 	}
 	m.prepare()
-	prediction := l.Add(o.prediction())
+	names := columns.Names{Prediction: o.PredictionCol, Probability: o.ProbabilityCol}
 	if m.Task == Regression {
+		out := names.BindNumber(l)
 		return func(row []model.Cell) error {
 			x, ok, err := in.read(row)
 			if err != nil {
 				return err
 			}
 			if !ok {
-				row[prediction].SetNull()
+				out.SetNull(row)
 				return nil
 			}
-			row[prediction].SetFloat(m.predict(x))
+			out.SetNumber(row, m.predict(x))
 			return nil
 		}, nil
 	}
-	classes, err := m.Classes.Cells()
+	out, err := names.BindClasses(l, m.Classes)
 	if err != nil {
 		return nil, err
 	}
-	probability := l.Add(o.probability())
 	return func(row []model.Cell) error {
 		x, ok, err := in.read(row)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			row[prediction].SetNull()
-			row[probability].SetNull()
+			out.SetNull(row)
 			return nil
 		}
-		shares := row[probability].MakeDense(len(classes))
+		shares := out.Probabilities(row)
 		m.scores(x, shares)
-		columns.SetCell(&row[prediction], &classes[argmax(shares)])
+		out.SetClass(row, argmax(shares))
 		return nil
 	}, nil
+}
+
+// options are those of a model that is applied by itself.
+func (m *Model) options() PredictOptions {
+	return PredictOptions{PredictionCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol}
 }
 
 // Transform adds the columns of Predict to rows.
@@ -130,29 +128,11 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 // ModelOf returns the model that was collected under a name from the dataset that Train
 // returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }
 
 // Save writes the model to a file: either the old one stays, or the whole new one is there.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
-func Load(path string) (*Model, error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (*Model, error) { return model.Load(path, Decode) }

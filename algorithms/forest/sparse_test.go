@@ -69,7 +69,7 @@ func TestAbsentIsMissing(t *testing.T) {
 	}
 	require.Empty(t, tree.Diff(train(t, dense, p).Trees, sparse.Trees))
 	for i := range 20 {
-		indices, values := sparseOf(table.Row(i))
+		indices, values := trial.Sparse(table.Row(i))
 		require.Equal(t, sparse.Predict(dense.Row(i)), sparse.PredictSparse(indices, values))
 	}
 }

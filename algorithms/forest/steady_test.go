@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
-	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 )
 
 func TestPredictAllocatesNothing(t *testing.T) {
@@ -18,22 +18,15 @@ func TestPredictAllocatesNothing(t *testing.T) {
 		table := classes(1, 100, 4, 3)
 		m := train(t, table, forest.Params{LabelCol: "label", Task: task, NumTrees: 5})
 		out := make([]float64, 3)
-		indices, values := sparseOf(table.Row(2))
-		layout := model.NewLayout("features")
-		step, err := m.Bind(layout)
-		require.NoError(t, err)
-		row := layout.NewRow()
-		row[0].SetDense(table.Row(1))
-		require.NoError(t, step(row))
+		indices, values := trial.Sparse(table.Row(2))
+		step := trial.Step(t, m, table.Row(1))
 		m.PredictSparse(indices, values)
 		require.Zero(t, testing.AllocsPerRun(100, func() {
 			m.Predict(table.Row(3))
 			m.PredictSparse(indices, values)
 			m.PredictProbability(table.Row(5), out)
 			m.PredictProbabilitySparse(indices, values, out)
-			if step(row) != nil {
-				panic("the step fails")
-			}
+			step()
 		}))
 	}
 }

@@ -1,10 +1,6 @@
 package gbdt
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "github.com/superstep-ml/superstep/algorithms/internal/enum"
 
 // Objective is what training makes small.
 type Objective int
@@ -37,24 +33,18 @@ const (
 	Custom
 )
 
-var objectiveNames = []string{
+var objectives = enum.Names[Objective]{Type: "Objective", What: "objective", Names: []string{
 	"squared", "absolute", "huber", "quantile", "logistic", "softmax", "poisson", "gamma", "tweedie", "aft", "lambdamart", "custom",
-}
+}}
 
 // String returns the objective's name in lower case, such as "squared".
-func (o Objective) String() string { return nameOf(objectiveNames, int(o), "Objective") }
+func (o Objective) String() string { return objectives.String(o) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (o Objective) MarshalText() ([]byte, error) { return textOf(objectiveNames, int(o), "Objective") }
+func (o Objective) MarshalText() ([]byte, error) { return objectives.Text(o) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (o *Objective) UnmarshalText(text []byte) error {
-	i, err := indexOf(objectiveNames, text, "objective")
-	if err == nil {
-		*o = Objective(i)
-	}
-	return err
-}
+func (o *Objective) UnmarshalText(text []byte) error { return objectives.Parse(o, text) }
 
 // classes tells whether labels are classes.
 func (o Objective) classes() bool { return o == Logistic || o == Softmax }
@@ -69,22 +59,16 @@ const (
 	LossGuide
 )
 
-var policyNames = []string{"depthwise", "lossguide"}
+var policies = enum.Names[GrowPolicy]{Type: "GrowPolicy", What: "policy", Names: []string{"depthwise", "lossguide"}}
 
 // String returns "depthwise" or "lossguide".
-func (g GrowPolicy) String() string { return nameOf(policyNames, int(g), "GrowPolicy") }
+func (g GrowPolicy) String() string { return policies.String(g) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (g GrowPolicy) MarshalText() ([]byte, error) { return textOf(policyNames, int(g), "GrowPolicy") }
+func (g GrowPolicy) MarshalText() ([]byte, error) { return policies.Text(g) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (g *GrowPolicy) UnmarshalText(text []byte) error {
-	i, err := indexOf(policyNames, text, "policy")
-	if err == nil {
-		*g = GrowPolicy(i)
-	}
-	return err
-}
+func (g *GrowPolicy) UnmarshalText(text []byte) error { return policies.Parse(g, text) }
 
 // Distribution is that of the error of the logarithm of a time, for AFT.
 type Distribution int
@@ -98,24 +82,16 @@ const (
 	ExtremeTime
 )
 
-var distributionNames = []string{"normal", "logistic", "extreme"}
+var distributions = enum.Names[Distribution]{Type: "Distribution", What: "distribution", Names: []string{"normal", "logistic", "extreme"}}
 
 // String returns "normal", "logistic" or "extreme".
-func (d Distribution) String() string { return nameOf(distributionNames, int(d), "Distribution") }
+func (d Distribution) String() string { return distributions.String(d) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (d Distribution) MarshalText() ([]byte, error) {
-	return textOf(distributionNames, int(d), "Distribution")
-}
+func (d Distribution) MarshalText() ([]byte, error) { return distributions.Text(d) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (d *Distribution) UnmarshalText(text []byte) error {
-	i, err := indexOf(distributionNames, text, "distribution")
-	if err == nil {
-		*d = Distribution(i)
-	}
-	return err
-}
+func (d *Distribution) UnmarshalText(text []byte) error { return distributions.Parse(d, text) }
 
 // Link is how the value that is predicted follows from margins, which trees add to.
 type Link int
@@ -132,42 +108,13 @@ const (
 	Shares
 )
 
-var linkNames = []string{"identity", "exponential", "sigmoid", "shares"}
+var linkNames = enum.Names[Link]{Type: "Link", What: "link", Names: []string{"identity", "exponential", "sigmoid", "shares"}}
 
 // String returns "identity", "exponential", "sigmoid" or "shares".
-func (l Link) String() string { return nameOf(linkNames, int(l), "Link") }
+func (l Link) String() string { return linkNames.String(l) }
 
 // MarshalText implements encoding.TextMarshaler.
-func (l Link) MarshalText() ([]byte, error) { return textOf(linkNames, int(l), "Link") }
+func (l Link) MarshalText() ([]byte, error) { return linkNames.Text(l) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
-func (l *Link) UnmarshalText(text []byte) error {
-	i, err := indexOf(linkNames, text, "link")
-	if err == nil {
-		*l = Link(i)
-	}
-	return err
-}
-
-// nameOf returns the name of a constant, "Type(7)" where there is none.
-func nameOf(names []string, i int, kind string) string {
-	if i < 0 || i >= len(names) {
-		return fmt.Sprintf("%s(%d)", kind, i)
-	}
-	return names[i]
-}
-
-func textOf(names []string, i int, kind string) ([]byte, error) {
-	if i < 0 || i >= len(names) {
-		return nil, fmt.Errorf("%s(%d) is none of the package's constants", kind, i)
-	}
-	return []byte(names[i]), nil
-}
-
-func indexOf(names []string, text []byte, kind string) (int, error) {
-	i := slices.Index(names, string(text))
-	if i < 0 {
-		return 0, fmt.Errorf("unknown %s %q: want one of %s", kind, text, strings.Join(names, ", "))
-	}
-	return i, nil
-}
+func (l *Link) UnmarshalText(text []byte) error { return linkNames.Parse(l, text) }

@@ -90,37 +90,39 @@ func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 		return nil, err
 	}
 	m.prepare()
-	prediction, probability := l.Add(o.prediction()), -1
-	var classes []model.Cell
-	if m.Objective.classes() {
-		if classes, err = m.Classes.Cells(); err != nil {
-			return nil, err
-		}
-		probability = l.Add(o.probability())
+	out, err := m.bindPredicted(l)
+	if err != nil {
+		return nil, err
 	}
 	return func(row []model.Cell) error {
 		r := m.take()
 		defer m.give(r)
 		ok, err := in.read(row, r.x)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case !ok:
-			row[prediction].SetNull()
-			if probability >= 0 {
-				row[probability].SetNull()
-			}
+		}
+		if !ok {
+			out.SetNull(row)
 			return nil
 		}
 		m.scorer.Scores(r.x, r.margins)
-		if classes == nil {
-			row[prediction].SetFloat(m.decide(r.margins))
+		if !m.Objective.classes() {
+			out.SetNumber(row, m.decide(r.margins))
 			return nil
 		}
-		columns.SetCell(&row[prediction], &classes[int(m.decide(r.margins))])
-		m.probabilities(r.margins, row[probability].MakeDense(len(classes)))
+		out.SetClass(row, int(m.decide(r.margins)))
+		m.probabilities(r.margins, out.Probabilities(row))
 		return nil
 	}, nil
+}
+
+// bindPredicted adds the cells of predictions.
+func (m *Model) bindPredicted(l *model.Layout) (*columns.Predicted, error) {
+	names := columns.Names{Prediction: m.PredictionCol, Probability: m.ProbabilityCol}
+	if m.Objective.classes() {
+		return names.BindClasses(l, m.Classes)
+	}
+	return names.BindNumber(l), nil
 }
 
 // options are those of a model that is applied by itself.
@@ -141,29 +143,11 @@ func (m *Model) Dataset(b *engine.Builder) *engine.Dataset {
 // ModelOf returns the model that was collected under a name from the dataset that Train
 // returned.
 func ModelOf(result *engine.Result, name string) (*Model, error) {
-	file, err := model.Encoded(result, name)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("result %q: %w", name, err)
-	}
-	return m, nil
+	return model.Collected(result, name, Decode)
 }
 
 // Save writes the model to a file: either the old one stays, or the whole new one is there.
 func (m *Model) Save(path string) error { return model.Save(path, m) }
 
 // Load reads a model that Save wrote.
-func Load(path string) (*Model, error) {
-	file, err := model.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	m, err := Decode(file)
-	if err != nil {
-		return nil, fmt.Errorf("load %s: %w", path, err)
-	}
-	return m, nil
-}
+func Load(path string) (*Model, error) { return model.Load(path, Decode) }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
-	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -22,12 +22,7 @@ func TestPredictAllocatesNothing(t *testing.T) {
 	out, margins := make([]float64, 3), make([]float64, 3)
 	leaves, why := make([]int32, len(m.Ensemble.Trees)), make([]float64, m.Contributions())
 	indices, values := []int32{0, 2}, []float64{1, 3}
-	layout := model.NewLayout("features")
-	step, err := m.Bind(layout)
-	require.NoError(t, err)
-	row := layout.NewRow()
-	row[0].SetDense(table.Row(1))
-	require.NoError(t, step(row))
+	step := trial.Step(t, m, table.Row(1))
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		m.Predict(table.Row(3))
 		m.PredictSparse(indices, values)
@@ -37,9 +32,7 @@ func TestPredictAllocatesNothing(t *testing.T) {
 		m.MarginsSparse(indices, values, margins)
 		m.Leaves(table.Row(2), leaves)
 		m.Contribute(table.Row(2), why)
-		if step(row) != nil {
-			panic("the step fails")
-		}
+		step()
 	}))
 }
 

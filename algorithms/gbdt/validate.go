@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
 )
 
 // problems collects what is wrong.
@@ -89,9 +90,7 @@ func (p *Params) checkColumns(e *problems) {
 }
 
 func (p *Params) checkObjective(e *problems) {
-	if text := p.Objective.String(); strings.HasSuffix(text, ")") {
-		e.add("%s is none of the package's constants", text)
-	}
+	*e = append(*e, enum.Check(p.Objective)...)
 	if (p.Objective == Custom) != (p.CustomObjective != nil) {
 		e.add("the objective Custom and CustomObjective go together: Objective is %v", p.Objective)
 	}
@@ -107,9 +106,7 @@ func (p *Params) checkObjective(e *problems) {
 	if p.TweediePower != 0 && !(p.TweediePower > 1 && p.TweediePower < 2) {
 		e.add("TweediePower is %v: want a number between 1 and 2, or 0 for %v", p.TweediePower, defaultTweedie)
 	}
-	if text := p.Time.String(); strings.HasSuffix(text, ")") {
-		e.add("%s is none of the package's constants", text)
-	}
+	*e = append(*e, enum.Check(p.Time)...)
 	e.positive("TimeScale", p.TimeScale)
 	e.count("RankTruncation", p.RankTruncation, 0, math.MaxInt32)
 	for i, v := range p.Base {
@@ -143,9 +140,7 @@ func (p *Params) checkClassWeights(e *problems) {
 func (p *Params) checkTrees(e *problems) {
 	e.count("NumTrees", p.NumTrees, 0, maxTrees)
 	e.positive("LearningRate", p.LearningRate)
-	if text := p.GrowPolicy.String(); strings.HasSuffix(text, ")") {
-		e.add("%s is none of the package's constants", text)
-	}
+	*e = append(*e, enum.Check(p.GrowPolicy)...)
 	e.count("MaxDepth", p.MaxDepth, -1, math.MaxInt32)
 	if p.MaxLeaves != 0 {
 		e.count("MaxLeaves", p.MaxLeaves, 2, 1<<24)
