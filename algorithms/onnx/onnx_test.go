@@ -88,12 +88,12 @@ func names() []string {
 // applied are rows to apply models to, with values that training did not have.
 func applied() []map[string]any {
 	var rows []map[string]any
-	for _, p := range passengers(12) {
-		rows = append(rows, p.cells())
+	for _, p := range trial.Passengers(12) {
+		rows = append(rows, p.Cells())
 	}
-	odd := passengers(13)[12].cells()
+	odd := trial.Passengers(13)[12].Cells()
 	odd["sex"], odd["deck"], odd["fare"] = "other", int64(99), 1e6
-	edge := passengers(1)[0].cells()
+	edge := trial.Passengers(1)[0].Cells()
 	edge["age"], edge["fare"] = 20.0, 40.0 // bounds of buckets
 	return append(rows, odd, edge)
 }
@@ -120,7 +120,7 @@ func lone(t *testing.T) map[string]model.Model {
 		"glm-inverse":  {LabelCol: "fare", Family: glm.Gamma, Link: glm.Inverse},
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
-		rows := operators.FromSlice(b, passengers(120))
+		rows := operators.FromSlice(b, trial.Passengers(120))
 		operators.Collect(b, "two", two.Fit(rows))
 		operators.Collect(b, "three", three.Fit(rows))
 		operators.Collect(b, "price", price.Fit(rows))

@@ -107,7 +107,7 @@ func grownModels(t testing.TB) map[string]model.Model {
 		"forest-numbers": {LabelCol: "price", NumTrees: 4, MaxDepth: 4},
 	}
 	r := trial.Run(t, func(b *engine.Builder) {
-		rows := operators.FromSlice(b, passengers(120))
+		rows := operators.FromSlice(b, trial.Passengers(120))
 		for _, name := range slices.Sorted(maps.Keys(boosted)) {
 			p := boosted[name]
 			p.FeatureCols, p.NumTrees, p.MaxDepth = all, 6, 3
