@@ -230,7 +230,7 @@ func TestPredictNullVectors(t *testing.T) {
 			continue
 		}
 		x := table.Row(i)
-		indices, values := sparseOf(x)
+		indices, values := trial.Sparse(x)
 		rows = append(rows, dense{&x})
 		entries = append(entries, sparse{&operators.SparseVector{Size: 5, Indices: indices, Values: values}})
 	}
