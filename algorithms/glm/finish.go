@@ -178,7 +178,7 @@ func (p Params) aic(f *affine.Fit, s *affine.Summary, below float64, beside null
 		// With the shape a, −log-likelihood = Σ u·(d/2 + 1)·a + Σ u·log y − W·(a·log a − log Γ(a)).
 		shape := s.Weight / twice
 		fixed := float64(shape*kernel.Log(shape)) - affine.LogGamma(shape)
-		return float64(shape*(twice+2*s.Weight)) + float64(2*beside.Labels) - float64(2*float64(s.Weight*fixed)) + 2 + rank, true
+		return float64(shape*(twice+float64(2*s.Weight))) + float64(2*beside.Labels) - float64(2*float64(s.Weight*fixed)) + 2 + rank, true
 	case p.Family == Tweedie && p.power() == inverseGaussian:
 		return float64(s.Weight*(kernel.Log(2*math.Pi*twice/s.Weight)+1)) + float64(3*beside.Labels) + 2 + rank, true
 	}
