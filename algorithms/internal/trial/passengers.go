@@ -25,22 +25,22 @@ func Passengers(n int) []Passenger {
 	rows := make([]Passenger, n)
 	for i := range rows {
 		r := &rows[i]
-		age, sex := 1+70*draw(), int(2.3*draw())
-		r.Fare, r.Deck, r.Alone = 5+200*draw()*draw(), int64(4*draw()), draw() < 0.4
+		age, sex := 1+float64(70*draw()), int(2.3*draw())
+		r.Fare, r.Deck, r.Alone = 5+float64(200*draw()*draw()), int64(4*draw()), draw() < 0.4
 		if draw() < 0.8 {
 			r.Age = &age
 		}
 		if draw() < 0.9 {
 			r.Sex = &sexes[sex]
 		}
-		chance := 0.5 + 0.3*float64(sex) - age/200
+		chance := 0.5 + float64(0.3*float64(sex)) - age/200
 		if r.Alone {
 			chance -= 0.2
 		}
 		r.Lived = draw() < chance
 		kind := min(2, int(3*draw()*(1-r.Fare/400)))
 		r.Class, r.Rank, r.Degree = classes[kind], int64(kind*2-1), float64(kind)/2
-		r.Price = 3*r.Fare - age/2 + 10*float64(sex) + draw()
+		r.Price = float64(3*r.Fare) - float64(age/2) + float64(10*float64(sex)) + draw()
 	}
 	return rows
 }
