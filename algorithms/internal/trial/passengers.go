@@ -19,7 +19,7 @@ func Passengers(n int) []Passenger {
 	state := uint64(7)
 	draw := func() float64 {
 		state = state*6364136223846793005 + 1442695040888963407
-		return float64(state>>11) / (1 << 53)
+		return float64(float64(state>>11) / (1 << 53))
 	}
 	sexes, classes := []string{"male", "female", "unsaid"}, []string{"first", "second", "third"}
 	rows := make([]Passenger, n)
