@@ -144,3 +144,6 @@ func sortedQuantile(v []float64, at float64) float64 {
 	return v[i]
 }
 func stageOf(p gbdt.Params) model.Stage { return p }
+
+// renewing are the objectives whose leaves are not those of gradients.
+var renewing = []gbdt.Objective{gbdt.Absolute, gbdt.Quantile, gbdt.Huber}

@@ -1,3 +1,8 @@
+//go:build !race
+
+// These train many models for what comes out. The race detector watches the same code in
+// other tests.
+
 package gbdt_test
 
 import (
@@ -11,9 +16,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/shared"
 )
-
-// renewing are the objectives whose leaves are not those of gradients.
-var renewing = []gbdt.Objective{gbdt.Absolute, gbdt.Quantile, gbdt.Huber}
 
 // rising has leaves that rise (1) or fall (−1) with constrained features: below each split on
 // one, no leaf of a side is above any of the other.

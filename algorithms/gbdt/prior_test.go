@@ -1,3 +1,8 @@
+//go:build !race
+
+// These train many models for what comes out. The race detector watches the same code in
+// other tests.
+
 package gbdt_test
 
 import (
