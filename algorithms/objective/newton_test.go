@@ -2,7 +2,6 @@ package objective_test
 
 import (
 	"context"
-	"encoding/json"
 	"sync/atomic"
 	"testing"
 
@@ -43,28 +42,13 @@ func TestRefusedStepsOfNewtonNeedNoReads(t *testing.T) {
 		table.X[2*i] *= 3
 		table.Label = append(table.Label, float64((i%3)*(i%50)*(i%50)))
 	}
-	result := func(hide bool) (found optim.Result) {
-		r := trial.Run(t, func(b *engine.Builder) {
-			checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), rows.NumberLabel)
-			require.NoError(t, err)
-			l := objective.Linear{Table: checked, Loss: objective.Poisson{}}
-			p := optim.Problem{
-				Name: "fit", Init: checked.Init, Objective: l,
-				Settings: optim.Settings{Method: optim.Newton, Tol: 1e-10, Start: []float64{0, 0, -9}},
-				Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
-					text, err := json.Marshal(optim.ResultOf(ctx))
-					return []string{string(text)}, err
-				}),
-			}
+	result := func(hide bool) optim.Result {
+		return trainShown(t, table, rows.NumberLabel, objective.Poisson{}, optim.Settings{Method: optim.Newton, Tol: 1e-10, Start: []float64{0, 0, -9}}, func(l objective.Linear) optim.Objective {
 			if hide {
-				p.Objective = curvedOnly{l}
+				return curvedOnly{l}
 			}
-			operators.Collect(b, "fit", optim.Minimize(b, p))
+			return l
 		})
-		text, err := engine.Rows[string](r, "fit")
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal([]byte(text[0]), &found))
-		return found
 	}
 	kept, read := result(false), result(true)
 	require.True(t, kept.Converged)

@@ -1,7 +1,6 @@
 package objective_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,8 +10,6 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/objective"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
-	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // Of shards with few rows all are probed: then what Bend gives are the products of the
@@ -114,28 +111,13 @@ func TestPlanesSaveReads(t *testing.T) {
 		}
 		table.Label = append(table.Label, label)
 	}
-	result := func(hide bool) (found optim.Result) {
-		r := trial.Run(t, func(b *engine.Builder) {
-			checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), rows.ClassLabel)
-			require.NoError(t, err)
-			l := objective.Linear{Table: checked, Loss: objective.Logistic{}}
-			p := optim.Problem{
-				Name: "fit", Init: checked.Init, Objective: l,
-				Settings: optim.Settings{Method: optim.LBFGS, L2: 1e-3, Tol: 1e-9},
-				Closer: comqueue.Output(func(ctx *comqueue.ComContext) ([]string, error) {
-					text, err := json.Marshal(optim.ResultOf(ctx))
-					return []string{string(text)}, err
-				}),
-			}
+	result := func(hide bool) optim.Result {
+		return trainShown(t, table, rows.ClassLabel, objective.Logistic{}, optim.Settings{Method: optim.LBFGS, L2: 1e-3, Tol: 1e-9}, func(l objective.Linear) optim.Objective {
 			if hide {
-				p.Objective = unprobed{l}
+				return unprobed{l}
 			}
-			operators.Collect(b, "fit", optim.Minimize(b, p))
+			return l
 		})
-		text, err := engine.Rows[string](r, "fit")
-		require.NoError(t, err)
-		require.NoError(t, json.Unmarshal([]byte(text[0]), &found))
-		return found
 	}
 	probed, not := result(false), result(true)
 	require.True(t, probed.Converged)
