@@ -72,7 +72,7 @@ func TestBadTargets(t *testing.T) {
 		"weight is NaN":    {counting, func(x *problem) { x.class, x.weight = make([]int32, 10), make([]float64, 10); x.weight[7] = math.NaN() }, "not finite"},
 		"class too high":   {counting, func(x *problem) { x.class = make([]int32, 10); x.class[0] = 2 }, "row 0 of the subtask is of class 2, and there are 2"},
 		"negative class":   {counting, func(x *problem) { x.class = make([]int32, 10); x.class[0] = -1 }, "of class -1"},
-		"bag too large":    {Params{}, func(x *problem) { x.bag[0] = make([]int32, 161) }, "the bag of tree 0 has 161 rows of 10"},
+		"bag too large":    {Params{}, func(x *problem) { x.bag[0] = make([]int32, 11) }, "the bag of tree 0 has 11 rows, and there are 10"},
 		"monotone, short":  {Params{Monotone: []int8{}}, func(*problem) {}, `there are 0 monotone constraints, and feature "age" has number 0`},
 		"monotone classes": {Params{Criterion: Gini, Classes: 2, Monotone: []int8{1}}, func(*problem) {}, "monotone constraints need the newton criterion"},
 	} {

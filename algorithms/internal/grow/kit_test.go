@@ -124,6 +124,7 @@ func randomTargets(rng *rand.Rand, x *problem, n int, p *Params) {
 			if len(x.bag[k]) == 0 {
 				x.bag[k] = append(x.bag[k], 0)
 			}
+			x.bag[k] = x.bag[k][:min(len(x.bag[k]), n)]
 		}
 	}
 }

@@ -32,7 +32,12 @@ type problem struct {
 // exact are sums.
 type exact []*big.Int
 
-func (e exact) float(i int) float64 { return float64(e[i].Int64()) }
+func (e exact) float(i int) float64 {
+	if !e[i].IsInt64() {
+		panic("a sum does not fit")
+	}
+	return float64(e[i].Int64())
+}
 
 func (e exact) isZero() bool {
 	for _, v := range e {
@@ -105,10 +110,10 @@ type refSplit struct {
 func (b *builder) prepare(target int) {
 	x, n := b.x, len(b.x.bins)
 	lenBits := 0
-	for 1<<lenBits <= n {
+	for 1<<lenBits < n {
 		lenBits++
 	}
-	fine := fineBits - lenBits
+	fine := 62 - lenBits
 	if x.large {
 		fine = min(fine, 48)
 	}

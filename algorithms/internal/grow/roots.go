@@ -86,8 +86,8 @@ func (s *State) plantRoots(all []int64) error {
 		v := &j.nodes[root]
 		copy(j.total(root, s.width), all[k*(s.width+1):])
 		v.count = all[k*(s.width+1)+s.width]
-		if v.count > 16*s.all {
-			return fmt.Errorf("grow: the bag of tree %d has %d rows of %d, more than 16 times as many", j.number, v.count, s.all)
+		if v.count > s.all {
+			return fmt.Errorf("grow: the bag of tree %d has %d rows, and there are %d: sums over more rows may not fit", j.number, v.count, s.all)
 		}
 		v.rows = s.data.Rows
 		if j.bagged {

@@ -215,7 +215,7 @@ func (s *State) Target(k int) *Target { return s.targets[:s.batch.Targets][k] }
 
 // SetRows gives the rows of the subtask that are in the bag of tree k, in ascending order, a
 // row as often as it was drawn. They are copied. Without it every row is, once. The bags of a
-// tree may have at most 16 times as many rows as there are, over all subtasks.
+// tree may have at most as many rows as there are, over all subtasks: that bounds its sums.
 func (s *State) SetRows(k int, rows []int32) {
 	j := s.jobs[:s.batch.Trees][k]
 	j.rows = append(j.rows[:0], rows...)

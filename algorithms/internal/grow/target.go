@@ -19,10 +19,15 @@ const (
 	// be for packed pairs to be used: a row of the mean still has 2^17/1024 = 128 units, so
 	// that rounding adds to a sum over rows less than 1/400 of what chance adds to it.
 	packedSpread = 1 << 10
-	// fineBits are those of fine pairs plus those of the number of rows: so that sums over
-	// 16 times as many rows, which bags may have, fit 62 bits.
-	fineBits = 58
-	// largeBits bounds those of fine pairs that come from float32, far more than these have.
+	// sumBits are those of the largest sum of fine pairs, as a power of two. The largest
+	// value of n rows becomes an integer of at most 2^(sumBits − ⌈log2 n⌉), and no sum has
+	// more than n terms: roots sum the rows of a bag, of which there are at most n, and what
+	// else is summed, of bins, leaves and subtasks, are some of the terms of a root. So every
+	// sum, and every sum of the absolute values of its terms, is at most 2^62; so is a
+	// difference of sums where the one has the terms of the other, and int64 holds them all.
+	sumBits = 62
+	// largeBits bounds those of fine pairs that come from float32, of which few have so many:
+	// roundHalfEven takes values below 2^51.
 	largeBits = 48
 	// leastExponent bounds scales from below, so that their inverses are finite.
 	leastExponent = -900
@@ -175,7 +180,7 @@ func (t *Target) quantise(max [2]float64, rows int64) error {
 		return errors.New("a gradient or hessian is not finite or too large")
 	}
 	t.max = max
-	fine := fineBits - bits.Len64(uint64(rows))
+	fine := sumBits - bits.Len64(uint64(rows-1)) // ⌈log2 rows⌉
 	if t.large {
 		fine = min(fine, largeBits)
 	}
