@@ -41,6 +41,12 @@ type Reduction[T Number] struct {
 	// unless they ask for an Algorithm; otherwise it is no part of another's slices.
 	Out []T
 
+	// Blocks makes the reduction a ReduceScatter: rank r gets Blocks[r] elements of the
+	// result, one block behind the other, and no others. Out then has room for the rank's
+	// own, is no part of another's slices, and what ranks bring has as many elements as all
+	// blocks. All ranks give the same lengths. The bits are those of an AllReduce.
+	Blocks []int
+
 	// Algorithm has the reduction carried out by an algorithm of package algorithm, by
 	// name, with its dimensions if it takes any: "ring", "torus:4x8". Without it the
 	// group chooses among those that give the canonical result. The result of one that
@@ -67,8 +73,8 @@ func (r *Reduction[T]) mode() inputMode {
 	return wholeBuffers
 }
 
-// check finds what is wrong with one rank's part by itself.
-func (r *Reduction[T]) check() error {
+// check finds what is wrong with one rank's part by itself; n is its length.
+func (r *Reduction[T]) check(n int) error {
 	if r.Op.kind == opNone || r.Op.kind == opUser && r.Op.fold == nil {
 		return fmt.Errorf("AllReduce %q has no operator", r.Name)
 	}
@@ -76,8 +82,8 @@ func (r *Reduction[T]) check() error {
 		return fmt.Errorf("AllReduce %q is to leave zeros away and to be done by %s, whose messages are whole: choose one", r.Name, r.Algorithm)
 	}
 	if r.mode() == wholeBuffers {
-		if len(r.Whole) != len(r.Out) {
-			return fmt.Errorf("AllReduce %q brings %d elements but has room for %d", r.Name, len(r.Whole), len(r.Out))
+		if len(r.Whole) != n {
+			return fmt.Errorf("AllReduce %q brings %d elements but has room for %d", r.Name, len(r.Whole), n)
 		}
 		return nil
 	}
@@ -89,8 +95,8 @@ func (r *Reduction[T]) check() error {
 	}
 	for i := range r.Forest {
 		e := &r.Forest[i]
-		if len(e.Value) != len(r.Out) {
-			return fmt.Errorf("AllReduce %q brings %d elements for node %v but has room for %d", r.Name, len(e.Value), e.Node, len(r.Out))
+		if len(e.Value) != n {
+			return fmt.Errorf("AllReduce %q brings %d elements for node %v but has room for %d", r.Name, len(e.Value), e.Node, n)
 		}
 		if n := e.Node; n.Level < 0 || n.Index < 0 || r.Shards>>n.Level <= n.Index {
 			return fmt.Errorf("AllReduce %q brings node %v, which is not in the tree over %d shards", r.Name, e.Node, r.Shards)
@@ -134,6 +140,7 @@ type AllReducer[T Number] struct {
 	c      *Comm
 	folder folder[T]
 	req    *Reduction[T]
+	n      int // elements that ranks bring
 	nodes  []shared.Node
 	leaves [][]T
 	outs   [][]T
@@ -174,18 +181,22 @@ func (a *AllReducer[T]) Send(req *Reduction[T]) error {
 	if err := c.begin(req.Context); err != nil {
 		return err
 	}
-	if err := req.check(); err != nil {
+	n, blocks, err := req.length(c.Rank(), c.Size())
+	if err == nil {
+		err = req.check(n)
+	}
+	if err != nil {
 		return c.fail(err)
 	}
 	dtype, _ := typeOf[T]()
-	a.req = req
+	a.req, a.n = req, n
 	a.nodes = a.nodes[:0]
 	for i := range req.Forest {
 		a.nodes = append(a.nodes, req.Forest[i].Node)
 	}
 	s := &c.group.slots[c.index]
 	s.header = header{
-		kind: callAllReduce, seq: c.seq, count: len(req.Out),
+		kind: callAllReduce, seq: c.seq, count: n, counts: blocks,
 		name: req.Name, dtype: dtype, op: req.Op.name, opk: req.Op.kind, mode: req.mode(),
 		algorithm: req.Algorithm, sparse: req.Sparse,
 	}
@@ -262,20 +273,26 @@ func (a *AllReducer[T]) accountMessages(start time.Duration, bytes int64, by str
 func (a *AllReducer[T]) account(start, met, end time.Duration) {
 	c := a.c
 	_, size := typeOf[T]()
-	n, p := len(a.req.Out), c.group.n
-	own := shared.Split(n, p, c.index)
+	n, p := a.n, c.group.n
+	own := a.req.part(n, p, c.index)
 	partials := len(a.req.Forest)
 	if a.req.mode() == wholeBuffers {
 		partials = 1
 	}
+	others := p - 1 // that get what this rank folds
+	if a.req.Blocks != nil {
+		others = 0
+	}
 	d := Stats{
-		Bytes:   int64(size) * int64(partials*(n-own.Len())+(p-1)*own.Len()),
-		Results: int64(size) * int64((p-1)*own.Len()),
+		Bytes:   int64(size) * int64(partials*(n-own.Len())+others*own.Len()),
+		Results: int64(size) * int64(others*own.Len()),
 		Sum:     a.serial + end - met,
 		Recv:    met - start - a.serial,
 	}
 	if c.group.agreed.packed {
-		d.Results = int64(p-1) * int64(packedBytes(setOf(a.req.Out[own.Lo:own.Hi]), own.Len(), size))
+		if others > 0 {
+			d.Results = int64(others) * int64(packedBytes(setOf(a.req.Out[own.Lo:own.Hi]), own.Len(), size))
+		}
 		d.Bytes, d.Sparse = a.packed+d.Results, 1
 	}
 	if c.group.agreed.complete {
@@ -353,13 +370,18 @@ func (a *AllReducer[T]) lead(c *Comm) error {
 	if err != nil {
 		return err
 	}
-	n := len(a.req.Out)
-	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*n <= g.serialLimit, packed: a.agreeToPack()}
+	g.agreed = agreement{schedule: s, complete: max(len(s.leaves), 1)*a.n <= g.serialLimit, packed: a.agreeToPack()}
 	if !g.agreed.complete {
 		return nil
 	}
 	start := g.now()
-	err = a.fold(s, shared.Range{Hi: n}, nil)
+	if a.req.Blocks == nil {
+		err = a.fold(s, shared.Range{Hi: a.n}, nil)
+	} else {
+		for r := 0; r < g.n && err == nil; r++ {
+			err = a.foldBlock(s, r, nil)
+		}
+	}
 	a.serial = g.now() - start
 	return err
 }
@@ -382,7 +404,13 @@ func (a *AllReducer[T]) foldOwn() {
 			g.barrier.settle(c.phase)
 		}
 	}()
-	if err := a.fold(g.agreed.schedule, shared.Split(len(a.req.Out), g.n, c.index), &g.failure); err != nil {
+	var err error
+	if a.req.Blocks == nil {
+		err = a.fold(g.agreed.schedule, shared.Split(a.n, g.n, c.index), &g.failure)
+	} else {
+		err = a.foldBlock(g.agreed.schedule, c.index, &g.failure)
+	}
+	if err != nil {
 		g.Abort(err)
 	}
 	finished = true
@@ -403,18 +431,25 @@ func (a *AllReducer[T]) fold(s *schedule, r shared.Range, stop *atomic.Pointer[c
 		}()
 	}
 	slots := a.c.group.slots
-	a.leaves, a.outs = a.leaves[:0], a.outs[:0]
-	for _, l := range s.leaves {
-		req := slots[l.rank].reducer.(*AllReducer[T]).req
-		if len(s.counts) > 0 {
-			a.leaves = append(a.leaves, req.Forest[l.entry].Value)
-		} else {
-			a.leaves = append(a.leaves, req.Whole)
-		}
-	}
+	a.postedLeaves(s, shared.Range{Hi: a.n})
+	a.outs = a.outs[:0]
 	for i := range slots {
 		a.outs = append(a.outs, slots[i].reducer.(*AllReducer[T]).req.Out)
 	}
 	a.folder.fold(s.plan, &a.req.Op, a.leaves, a.outs, r.Lo, r.Hi, stop)
 	return nil
+}
+
+// postedLeaves takes the elements of r of what all ranks have posted.
+func (a *AllReducer[T]) postedLeaves(s *schedule, r shared.Range) {
+	slots := a.c.group.slots
+	a.leaves = a.leaves[:0]
+	for _, l := range s.leaves {
+		req := slots[l.rank].reducer.(*AllReducer[T]).req
+		value := req.Whole
+		if len(s.counts) > 0 {
+			value = req.Forest[l.entry].Value
+		}
+		a.leaves = append(a.leaves, value[r.Lo:r.Hi])
+	}
 }

@@ -65,11 +65,11 @@ func (b *combiner) prepare(entries, targets []shared.Node) error {
 	return nil
 }
 
-// combine gives a buffer for each target: that of the one entry within it, the fold
-// of those of several, nil for none. A buffer that is the memory of out is copied
+// combine gives a buffer of size bytes for each target: that of the one entry within it, the
+// fold of those of several, nil for none. A buffer that is the memory of out is copied
 // unless it stands first, where programs may find input and output in one place. The
 // result is good until the next call.
-func (b *combiner) combine(values [][]byte, out []byte, elem int, arith arithmetic) [][]byte {
+func (b *combiner) combine(values [][]byte, out []byte, size, elem int, arith arithmetic) [][]byte {
 	b.out = b.out[:0]
 	for t := range b.parts {
 		p := &b.parts[t]
@@ -87,12 +87,12 @@ func (b *combiner) combine(values [][]byte, out []byte, elem int, arith arithmet
 				continue
 			}
 		}
-		dst := b.room(t, len(out))
+		dst := b.room(t, size)
 		b.leaves = b.leaves[:0]
 		for _, i := range p.leaves {
 			b.leaves = append(b.leaves, values[i])
 		}
-		arith.foldLeaves(p.plan, b.leaves, dst, 0, len(out)/elem)
+		arith.foldLeaves(p.plan, b.leaves, dst, 0, size/elem)
 		clear(b.leaves)
 		b.out = append(b.out, dst)
 	}

@@ -101,7 +101,11 @@ func (h *header) describe() string {
 		if h.sparse {
 			by = ", sparse"
 		}
-		return fmt.Sprintf("AllReduce %q%s (%d %s, %s, %s%s)", h.name, h.number(), h.count, h.dtype, op, what, by)
+		title := "AllReduce"
+		if h.counts != 0 {
+			title, by = "ReduceScatter", fmt.Sprintf("%s, blocks of lengths %08x", by, uint32(h.counts))
+		}
+		return fmt.Sprintf("%s %q%s (%d %s, %s, %s%s)", title, h.name, h.number(), h.count, h.dtype, op, what, by)
 	case callCollective:
 		return h.describeCollective()
 	case callObjects:

@@ -13,7 +13,7 @@ const packFrom = 16384
 
 // packs says whether the operation at hand may send its parts packed.
 func (a *AllReducer[T]) packs() bool {
-	return a.req.Sparse && len(a.req.Out) >= a.c.group.packFrom && a.c.Size() > 1
+	return a.req.Sparse && a.n >= a.c.group.packFrom && a.c.Size() > 1
 }
 
 // worthPacking is the rule by which all ranks decide alike, given what the parts of all
@@ -38,7 +38,7 @@ func (a *AllReducer[T]) countParts() {
 func (a *AllReducer[T]) countPart(x []T) {
 	_, size := typeOf[T]()
 	for r := range a.c.Size() {
-		own := shared.Split(len(x), a.c.Size(), r)
+		own := a.req.part(len(x), a.c.Size(), r)
 		if r == a.c.Rank() {
 			continue
 		}
@@ -63,8 +63,10 @@ func (a *AllReducer[T]) agreeToPack() bool {
 // packing is the room of a reduction by packed messages among processes. There is one in a
 // process for each element type, used by whoever leads a meeting.
 type packing[T Number] struct {
-	heads        []int64 // set elements of all parts: by process, entry, process that folds
+	cuts         []cut   // of the elements
+	heads        []int64 // set elements of all parts: by process, entry, cut
 	counts       []int
+	from         []int // where in recv the next part of each process is
 	sizes, comes []int // words to each process, and from it
 	send, recv   []uint64
 	parts        []T // unpacked
@@ -87,6 +89,45 @@ func packingOf[T Number](n *network) *packing[T] {
 	return p
 }
 
+// cut is a range of the elements that one process folds.
+type cut struct {
+	shared.Range
+	owner int
+}
+
+// cutEvenly gives each process a share of n elements.
+func (p *packing[T]) cutEvenly(n, hosts int) {
+	p.cuts = p.cuts[:0]
+	for h := range hosts {
+		p.cuts = append(p.cuts, cut{shared.Split(n, hosts, h), h})
+	}
+}
+
+// cutBlocks gives the process of each rank that rank's block.
+func (p *packing[T]) cutBlocks(n *network, blocks []int) {
+	p.cuts = p.cuts[:0]
+	lo := 0
+	for rank, l := range blocks {
+		p.cuts = append(p.cuts, cut{shared.Range{Lo: lo, Hi: lo + l}, n.hostOf(rank)})
+		lo += l
+	}
+}
+
+// fillHeads makes every part that there is a plain one.
+func (p *packing[T]) fillHeads(pt *parties) {
+	at := 0
+	for _, nodes := range pt.nodes {
+		for range nodes {
+			for i := range p.cuts {
+				if p.heads[at] != absentPiece {
+					p.heads[at] = int64(p.cuts[i].Len())
+				}
+				at++
+			}
+		}
+	}
+}
+
 // reducePacked carries out a reduction among processes by messages that leave zeros
 // away. Each process folds a part of the elements:
 //
@@ -101,10 +142,11 @@ func packingOf[T Number](n *network) *packing[T] {
 func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present bool, err error) {
 	c, n := a.c, a.c.group.net
 	p := packingOf[T](n)
-	if err := a.exchangeHeads(q, pt); err != nil {
+	p.cutEvenly(q.n, len(n.hosts))
+	if err := a.exchangeHeads(q, pt, true); err != nil {
 		return false, false, err
 	}
-	packed, whole, err := volumes(p.heads, pt.nodes, q.n, q.elem)
+	packed, whole, err := volumes(p.heads, pt.nodes, p.cuts, q.elem)
 	if err != nil {
 		return false, false, fmt.Errorf("%s: %w", q.header.describe(), err)
 	}
@@ -114,28 +156,26 @@ func (a *AllReducer[T]) reducePacked(q *request, pt *parties) (done, present boo
 	if err := a.exchangeParts(q, pt); err != nil {
 		return false, false, err
 	}
-	own := shared.Split(q.n, len(n.hosts), n.me)
-	folded, err := a.foldParts(c, q, pt, own)
+	folded, err := a.foldParts(c, q, pt, n.me)
 	if err != nil || folded == nil { // what nobody brings is absent everywhere
 		return true, false, err
 	}
 	return true, true, a.shareResults(q, folded)
 }
 
-// volumes returns what the parts of n elements of a size that travel take, packed and
-// whole, given how many elements of each are set: by process, its entry, and the process
-// that folds the part.
-func volumes(heads []int64, nodes [][]shared.Node, n, size int) (packed, whole int64, err error) {
-	hosts, at := len(nodes), 0
+// volumes returns what the parts of elements of a size that travel take, packed and
+// whole, given how many elements of each are set: by process, its entry, and the cut.
+func volumes(heads []int64, nodes [][]shared.Node, cuts []cut, size int) (packed, whole int64, err error) {
+	at := 0
 	for h := range nodes {
 		for range nodes[h] {
-			for to := range hosts {
-				k, m := heads[at], shared.Split(n, hosts, to).Len()
+			for i := range cuts {
+				k, m := heads[at], cuts[i].Len()
 				at++
 				switch {
 				case k < absentPiece || k > int64(m):
 					return 0, 0, fmt.Errorf("process %d brings %d elements of a part of %d", h, k, m)
-				case k != absentPiece && to != h:
+				case k != absentPiece && cuts[i].owner != h:
 					packed += int64(packedBytes(int(k), m, size))
 					whole += int64(even(m * size))
 				}
@@ -145,38 +185,43 @@ func volumes(heads []int64, nodes [][]shared.Node, n, size int) (packed, whole i
 	return packed, whole, nil
 }
 
-// head is the number of set elements of a part: of an entry of a process, for another.
-func (p *packing[T]) head(pt *parties, from, entry, to int) int {
+// head is the number of set elements of a part: of an entry of a process, of a cut.
+func (p *packing[T]) head(pt *parties, from, entry, cut int) int {
 	at := 0
 	for _, nodes := range pt.nodes[:from] {
 		at += len(nodes)
 	}
-	return int(p.heads[(at+entry)*len(pt.nodes)+to])
+	return int(p.heads[(at+entry)*len(p.cuts)+cut])
 }
 
-// exchangeHeads counts the set elements of what this process brings, and tells all.
-func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties) error {
+// exchangeHeads counts the set elements of what this process brings, and tells all;
+// without looking, all of them.
+func (a *AllReducer[T]) exchangeHeads(q *request, pt *parties, look bool) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
-	hosts := len(n.hosts)
+	cuts := len(p.cuts)
 	p.counts = p.counts[:0]
 	first, total := 0, 0
 	for h, nodes := range pt.nodes {
 		if h == n.me {
 			first = total
 		}
-		p.counts = append(p.counts, len(nodes)*hosts)
-		total += len(nodes) * hosts
+		p.counts = append(p.counts, len(nodes)*cuts)
+		total += len(nodes) * cuts
 	}
 	p.heads = sized(p.heads, total)
 	mine := p.heads[first:][:p.counts[n.me]]
 	for e, value := range q.in {
 		x := elementsOf[T](value)
-		for h := range hosts {
-			mine[e*hosts+h] = absentPiece
-			if value != nil {
-				own := shared.Split(q.n, hosts, h)
-				mine[e*hosts+h] = int64(setOf(x[own.Lo:own.Hi]))
+		for i := range p.cuts {
+			to := &mine[e*cuts+i]
+			switch own := &p.cuts[i]; {
+			case value == nil:
+				*to = absentPiece
+			case look:
+				*to = int64(setOf(x[own.Lo:own.Hi]))
+			default:
+				*to = int64(own.Len())
 			}
 		}
 	}
@@ -190,34 +235,44 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 	n := a.c.group.net
 	p := packingOf[T](n)
 	hosts := len(n.hosts)
-	p.sizes, p.comes = sized(p.sizes, hosts), sized(p.comes, hosts)
-	own := shared.Split(q.n, hosts, n.me)
+	p.sizes, p.comes, p.from = sized(p.sizes, hosts), sized(p.comes, hosts), sized(p.from, hosts)
+	clear(p.sizes)
+	clear(p.comes)
 	out, in := 0, 0
-	for h := range hosts {
-		p.sizes[h], p.comes[h] = 0, 0
-		if h == n.me {
+	for i := range p.cuts {
+		part := &p.cuts[i]
+		if h := part.owner; h != n.me {
+			for e := range pt.nodes[n.me] {
+				words := packedBytes(p.head(pt, n.me, e, i), part.Len(), q.elem) / 8
+				p.sizes[h], out = p.sizes[h]+words, out+words
+			}
 			continue
 		}
-		part := shared.Split(q.n, hosts, h)
-		for e := range pt.nodes[n.me] {
-			p.sizes[h] += packedBytes(p.head(pt, n.me, e, h), part.Len(), q.elem) / 8
+		for h, nodes := range pt.nodes {
+			for e := 0; e < len(nodes) && h != n.me; e++ {
+				words := packedBytes(p.head(pt, h, e, i), part.Len(), q.elem) / 8
+				p.comes[h], in = p.comes[h]+words, in+words
+			}
 		}
-		for e := range pt.nodes[h] {
-			p.comes[h] += packedBytes(p.head(pt, h, e, n.me), own.Len(), q.elem) / 8
-		}
-		out, in = out+p.sizes[h], in+p.comes[h]
+	}
+	at := 0
+	for h, words := range p.comes {
+		p.from[h] = 8 * at
+		at += words
 	}
 	p.send, p.recv = sizedUp(p.send, out+1), sizedUp(p.recv, in) // one to spare, see packPiece
 	bytes := wordBytes(p.send)
-	at := 0
+	at = 0
 	for h := range hosts {
-		if h == n.me {
-			continue
-		}
-		part := shared.Split(q.n, hosts, h)
-		for e, value := range q.in {
-			if value != nil {
-				at += packPiece(bytes[at:], elementsOf[T](value)[part.Lo:part.Hi], p.head(pt, n.me, e, h))
+		for i := range p.cuts {
+			part := &p.cuts[i]
+			if h == n.me || part.owner != h {
+				continue
+			}
+			for e, value := range q.in {
+				if value != nil {
+					at += packPiece(bytes[at:], elementsOf[T](value)[part.Lo:part.Hi], p.head(pt, n.me, e, i))
+				}
 			}
 		}
 	}
@@ -226,10 +281,12 @@ func (a *AllReducer[T]) exchangeParts(q *request, pt *parties) error {
 	}, wordBytes(p.send[:out]))
 }
 
-// foldParts folds the elements of own of all entries, up their tree: nil if there are none.
-func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.Range) (folded []byte, err error) {
+// foldParts folds the elements of a cut of this process, of all entries, up their tree:
+// nil if there are none. It is called for its cuts in order.
+func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, cut int) (folded []byte, err error) {
 	n := c.group.net
 	p := packingOf[T](n)
+	own := p.cuts[cut].Range
 	p.entries, p.values = p.entries[:0], p.values[:0]
 	defer func() { clear(p.values) }()
 	room := 0
@@ -239,10 +296,10 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.R
 		}
 	}
 	p.parts = sizedUp(p.parts, room)
-	src, parts := wordBytes(p.recv), p.parts
+	recv, parts := wordBytes(p.recv), p.parts
 	for h, nodes := range pt.nodes {
 		for e, node := range nodes {
-			k := p.head(pt, h, e, n.me)
+			k := p.head(pt, h, e, cut)
 			if k == absentPiece {
 				continue
 			}
@@ -254,10 +311,10 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.R
 			to := parts[:own.Len()]
 			parts = parts[own.Len():]
 			size := packedBytes(k, own.Len(), q.elem)
-			if err := unpackPiece(to, src[:size], k); err != nil {
+			if err := unpackPiece(to, recv[p.from[h]:][:size], k); err != nil {
 				return nil, fmt.Errorf("%s: what the process of rank %d sent: %w", q.header.describe(), n.hosts[h][0], err)
 			}
-			src = src[size:]
+			p.from[h] += size
 			p.values = append(p.values, bytesOf(to))
 		}
 	}
@@ -274,7 +331,11 @@ func (a *AllReducer[T]) foldParts(c *Comm, q *request, pt *parties, own shared.R
 			}
 		}()
 	}
-	return p.combiner.combine(p.values, q.out[own.Lo*q.elem:own.Hi*q.elem], q.elem, q.arith)[0], nil
+	var out []byte
+	if q.out != nil {
+		out = q.out[own.Lo*q.elem : own.Hi*q.elem]
+	}
+	return p.combiner.combine(p.values, out, own.Len()*q.elem, q.elem, q.arith)[0], nil
 }
 
 // shareResults gives all processes the part that this one has folded, and puts theirs and

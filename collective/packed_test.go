@@ -296,12 +296,13 @@ func TestSparseIsAgreedOn(t *testing.T) {
 // fewer than none, is named.
 func TestHostileCountsAreRefused(t *testing.T) {
 	nodes := [][]shared.Node{{shared.Leaf(0)}, {shared.Leaf(1)}}
-	packed, whole, err := volumes([]int64{9, 0, 3, absentPiece}, nodes, 100, 8)
+	halves := []cut{{shared.Range{Lo: 0, Hi: 50}, 0}, {shared.Range{Lo: 50, Hi: 100}, 1}}
+	packed, whole, err := volumes([]int64{9, 0, 3, absentPiece}, nodes, halves, 8)
 	require.NoError(t, err)
 	require.Equal(t, int64(0+8+3*8), packed, "what stays is not counted, nor what is absent")
 	require.Equal(t, int64(2*50*8), whole)
 	for _, bad := range []int64{51, -2, math.MaxInt64, math.MinInt64} {
-		_, _, err := volumes([]int64{9, 0, bad, 1}, nodes, 100, 8)
+		_, _, err := volumes([]int64{9, 0, bad, 1}, nodes, halves, 8)
 		require.ErrorContains(t, err, fmt.Sprintf("process 1 brings %d elements of a part of 50", bad))
 	}
 }

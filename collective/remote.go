@@ -93,7 +93,10 @@ func (a *AllReducer[T]) leadRemote(c *Comm) error {
 		}
 		return present, err
 	}
-	if err := a.reduceParts(q, pt.mine, run); err != nil {
+	if a.req.Blocks != nil {
+		run = func() (bool, error) { return true, a.scatterRemote(c, q, pt) }
+	}
+	if err := a.reduceParts(q, pt.mine, run); err != nil || a.req.Blocks != nil {
 		return err
 	}
 	for i := range g.slots {
@@ -192,8 +195,10 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []shared.Node, run func(
 		return fmt.Errorf("AllReduce %q: %w", a.req.Name, err)
 	}
 	_, q.elem = typeOf[T]()
-	q.n = len(a.req.Out)
-	q.out = bytesOf(a.req.Out)
+	q.n, q.out = a.n, nil
+	if a.req.Blocks == nil {
+		q.out = bytesOf(a.req.Out)
+	}
 	q.arith = a.arith
 	if a.arith == nil {
 		a.arith = newTypedOp[T]()
@@ -221,7 +226,7 @@ func (a *AllReducer[T]) combine(q *request) (err error) {
 			}
 		}()
 	}
-	q.in = a.combiner.combine(a.values, q.out, q.elem, a.arith)
+	q.in = a.combiner.combine(a.values, q.out, q.n*q.elem, q.elem, a.arith)
 	return nil
 }
 

@@ -198,6 +198,9 @@ func TestReduceScatterOfShards(t *testing.T) {
 				result, err := supersteps(t, p, 2,
 					do(func(ctx *comqueue.ComContext) { hist.Put(ctx, make([]float64, n)) }),
 					comqueue.ForEachShard(hist, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+						if n > 0 && shard == ctx.Shards().Lo && (by == "") != (&out[0] == &hist.Get(ctx)[0]) {
+							return fmt.Errorf("by %q the first part of subtask %d is in the wrong buffer", by, ctx.TaskID())
+						}
 						for i := range out {
 							out[i] = float64((shard*13+i*7)%101-50) * pow2((shard*29+i)%80-40)
 						}
@@ -216,7 +219,8 @@ func TestReduceScatterOfShards(t *testing.T) {
 				if by == "" || by == "direct" {
 					require.Equal(t, one.shards, got, "by %q, %d elements, parallelism %d", by, n, p)
 					require.NotContains(t, text, "depends on parallelism")
-					require.Contains(t, programs(result, "ReduceScatter")[0], "AllReduce, direct over ")
+					require.Equal(t, by == "direct", strings.HasPrefix(programs(result, "ReduceScatter")[0], "AllReduce, "))
+					require.Contains(t, programs(result, "ReduceScatter")[0], "direct over ")
 				} else {
 					require.Contains(t, text, "ReduceScatter(hist)")
 					require.Contains(t, text, "[rank-tree: depends on parallelism]")

@@ -335,7 +335,9 @@ func (r *reduction[T]) send() error {
 	if err != nil {
 		return err
 	}
-	r.request.Out = buffer[:n]
+	if r.request.Blocks == nil {
+		r.request.Out = buffer[:n]
+	}
 	if r.forest == nil {
 		r.request.Whole = buffer[:n]
 	} else {

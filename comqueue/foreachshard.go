@@ -3,6 +3,7 @@ package comqueue
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
@@ -15,7 +16,8 @@ import (
 // tree over shards; a shard without rows is absent from it.
 //
 // The key's own buffer, put before by a compute function, gives the length and
-// receives the result of the AllReduce. A ReduceScatter uses it as working memory.
+// receives the result of the AllReduce. A ReduceScatter uses it as working memory: what is
+// in it before is gone, and of its parts each subtask holds one buffer less.
 func ForEachShard[T Number](key shared.Key[[]T], f func(ctx *ComContext, shard int, out []T) error, options ...ShardOption[T]) Stage {
 	s := &forEachShard[T]{key: key, f: f, name: functionName(f)}
 	for _, o := range options {
@@ -83,6 +85,8 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	if err != nil {
 		return nil, err
 	}
+	lender, _ := b.layout.stages[b.layout.feeds[position]].(interface{ lends() bool })
+	lent := lender != nil && lender.lends()
 	fo := newForest(op, b.context.Shards())
 	b.forests[position] = fo
 	c := &b.context
@@ -96,8 +100,11 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	}
 	cover := shared.Cover(c.Shards())
 	run := func() error {
-		length := len(s.key.Get(c))
-		fo.reset(length)
+		buffer := s.key.Get(c)
+		fo.reset(len(buffer))
+		if lent {
+			fo.borrow(buffer)
+		}
 		if s.fold == nil {
 			return c.ForShards(perShard)
 		}
@@ -147,6 +154,7 @@ type forest[T Number] struct {
 	folder *shared.Folder[[]T]
 	length int
 	free   [][]T
+	lent   []T // one of those in free and in the forest is not its own
 	cut    []shared.Entry[[]T]
 }
 
@@ -167,8 +175,21 @@ func (f *forest[T]) reset(length int) {
 	}
 	f.folder.Reset(f.shards)
 	if length != f.length {
-		f.free, f.length = nil, length
+		f.free, f.lent, f.length = nil, nil, length
 	}
+}
+
+// borrow has the next buffer to be taken be another's, in place of the one borrowed for the
+// superstep before. It follows reset.
+func (f *forest[T]) borrow(buffer []T) {
+	if len(buffer) == 0 {
+		return
+	}
+	if f.lent != nil {
+		f.free = slices.DeleteFunc(f.free, func(b []T) bool { return &b[0] == &f.lent[0] })
+	}
+	f.lent = buffer
+	f.free = append(f.free, buffer)
 }
 
 // take returns a buffer filled with the operator's identity.

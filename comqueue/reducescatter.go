@@ -17,8 +17,9 @@ import (
 //
 // A buffer filled by ForEachShard is reduced up the tree over shards, so that each
 // element is the same at any parallelism, unless an Algorithm is asked for that does
-// not take the parts of shards; the buffer under from is then working memory. Any
-// other buffer is taken whole, left as it is, and reduced in the fold tree over ranks;
+// not take the parts of shards; the buffer under from is then working memory: the first
+// of those that the parts of shards are added to. A subtask sends the others what it has
+// of their blocks, node by node of the tree, and nothing comes back. Any other buffer is taken whole, left as it is, and reduced in the fold tree over ranks;
 // the plan marks it "depends on parallelism". The buffer that into had is written
 // over, and grown if it is too short. Subtasks hold different blocks, so that into
 // cannot be replicated.
@@ -78,6 +79,9 @@ func (s *reduceScatter[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	by, _, err := s.config.by.find(program.ReduceScatter)
 	if err != nil {
 		return nil, s.located(err)
+	}
+	if perShard && s.config.by == nil {
+		return s.bindBlocks(b, position)
 	}
 	if perShard && inShardTree(by) {
 		return s.bindTree(b, position)
@@ -149,8 +153,48 @@ func (s *reduceScatter[T]) block(c *ComContext, buffer []T, n int) []T {
 	return sized(apart(old, buffer), n)
 }
 
-// bindTree reduces up the tree over shards: every subtask gets all of the result in
-// its buffer, and keeps its block.
+// lends says that the buffer under from is the first of the forest.
+func (s *reduceScatter[T]) lends() bool { return s.config.by == nil }
+
+// bindBlocks reduces up the tree over shards, and gives each subtask its block alone.
+func (s *reduceScatter[T]) bindBlocks(b *body, position int) ([]engine.Stage, error) {
+	r, err := newReduction(b, position, s.from, s.config)
+	if err != nil {
+		return nil, s.located(err)
+	}
+	c := &b.context
+	even := make([]int, c.NumTask())
+	run := func() error {
+		buffer := s.from.Get(c)
+		n, err := s.config.prefix(c, s.from.Name(), len(buffer))
+		if err != nil {
+			return err
+		}
+		lengths, err := s.config.lengths(c, s.from.Name(), n)
+		if err != nil {
+			return err
+		}
+		if lengths == nil {
+			for t := range even {
+				even[t] = shared.Split(n, c.NumTask(), t).Len()
+			}
+			lengths = even
+		}
+		block := s.block(c, buffer, lengths[c.TaskID()])
+		r.request.Blocks, r.request.Out = lengths, block
+		for _, step := range []func() error{r.send, r.sum, r.recv} {
+			if err := step(); err != nil {
+				return err
+			}
+		}
+		s.into.Put(c, block)
+		return nil
+	}
+	return b.communicate(run, func(*communication) string { return r.program() }), nil
+}
+
+// bindTree reduces up the tree over shards by an algorithm that was asked for: every
+// subtask gets all of the result in its buffer, and keeps its block.
 func (s *reduceScatter[T]) bindTree(b *body, position int) ([]engine.Stage, error) {
 	r, err := newReduction(b, position, s.from, s.config)
 	if err != nil {

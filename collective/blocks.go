@@ -1,0 +1,121 @@
+package collective
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"github.com/superstep-ml/superstep/shared"
+	"github.com/zeebo/xxh3"
+)
+
+// A Reduction with Blocks is a ReduceScatter of forests, or of whole buffers:
+//
+//	in memory        each rank folds the elements of its block of all that is brought, and
+//	                 writes them to its own Out; nobody else's is touched
+//	among processes  each sends the others what it has of the blocks of their ranks, node
+//	                 by node of its forest, packed where that is smaller; the process of a
+//	                 rank folds its block up the tree
+//
+// So a rank sends n − block elements for each node that it brings, and nothing comes back:
+// the first half of an AllReduce. Nobody needs room for all n elements of the result.
+
+// length returns how many elements ranks bring to the reduction, and a hash of the lengths
+// of the blocks, 0 without any.
+func (r *Reduction[T]) length(rank, size int) (n int, hash uint64, err error) {
+	if r.Blocks == nil {
+		return len(r.Out), 0, nil
+	}
+	switch {
+	case len(r.Blocks) != size:
+		return 0, 0, fmt.Errorf("ReduceScatter %q has %d blocks for %d ranks", r.Name, len(r.Blocks), size)
+	case r.Algorithm != "":
+		return 0, 0, fmt.Errorf("ReduceScatter %q is to be done by %s, which gives every rank the whole result: leave Algorithm or Blocks away", r.Name, r.Algorithm)
+	}
+	_, bytes := typeOf[T]()
+	hash = uint64(size)
+	var word [8]byte
+	for i, l := range r.Blocks {
+		if l < 0 || l > math.MaxInt/bytes-n {
+			return 0, 0, fmt.Errorf("ReduceScatter %q has a block of %d elements for rank %d, after %d", r.Name, l, i, n)
+		}
+		binary.LittleEndian.PutUint64(word[:], uint64(l))
+		hash = xxh3.HashSeed(word[:], hash)
+		n += l
+	}
+	if len(r.Out) != r.Blocks[rank] {
+		return 0, 0, fmt.Errorf("ReduceScatter %q has room for %d elements where its block has %d", r.Name, len(r.Out), r.Blocks[rank])
+	}
+	return n, hash | 1, nil
+}
+
+// part is what rank i of p folds of n elements.
+func (r *Reduction[T]) part(n, p, i int) shared.Range {
+	if r.Blocks == nil {
+		return shared.Split(n, p, i)
+	}
+	lo := 0
+	for _, l := range r.Blocks[:i] {
+		lo += l
+	}
+	return shared.Range{Lo: lo, Hi: lo + r.Blocks[i]}
+}
+
+// foldBlock writes the block of a rank to its Out, as fold does for all.
+func (a *AllReducer[T]) foldBlock(s *schedule, rank int, stop *atomic.Pointer[cause]) (err error) {
+	own := a.req.part(a.n, a.c.group.n, rank)
+	if own.Empty() {
+		return nil
+	}
+	if a.req.Op.kind == opUser {
+		defer func() {
+			if v := recover(); v != nil {
+				err = a.c.panicked(&a.c.group.slots[a.c.index].header, v)
+			}
+		}()
+	}
+	a.postedLeaves(s, own)
+	a.outs = append(a.outs[:0], a.c.group.slots[rank].reducer.(*AllReducer[T]).req.Out)
+	a.folder.fold(s.plan, &a.req.Op, a.leaves, a.outs, 0, own.Len(), stop)
+	return nil
+}
+
+// scatterRemote is leadRemote for a reduction with blocks. q has what the ranks of this
+// process brought, in the nodes that they have in the tree.
+func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *parties) error {
+	g := c.group
+	p := packingOf[T](g.net)
+	p.cutBlocks(g.net, a.req.Blocks)
+	if err := a.exchangeHeads(q, pt, a.packs()); err != nil {
+		return err
+	}
+	packed, whole, err := volumes(p.heads, pt.nodes, p.cuts, q.elem)
+	if err != nil {
+		return fmt.Errorf("%s: %w", q.header.describe(), err)
+	}
+	if g.agreed.packed = a.packs() && worthPacking(packed, whole); !g.agreed.packed {
+		p.fillHeads(pt)
+	}
+	if err := a.exchangeParts(q, pt); err != nil {
+		return err
+	}
+	at := 0
+	for i := range p.cuts {
+		if p.cuts[i].owner != g.net.me {
+			continue
+		}
+		folded, err := a.foldParts(c, q, pt, i)
+		if err != nil {
+			return err
+		}
+		out := bytesOf(g.slots[at].reducer.(*AllReducer[T]).req.Out)
+		at++
+		if folded == nil {
+			q.arith.fill(out)
+		} else {
+			copy(out, folded)
+		}
+	}
+	return nil
+}
