@@ -52,8 +52,8 @@ func observations(change func(o *observation)) []observation {
 type estimator struct {
 	stage func(vector string) model.Stage
 	// unlabelled: it takes no labels; classes: at least two labels are needed;
-	// gaps: NaN is a missing value.
-	unlabelled, classes, gaps bool
+	// gaps: NaN is a missing value; dense: it takes no sparse vectors.
+	unlabelled, classes, gaps, dense bool
 }
 
 var estimators = map[string]estimator{
@@ -90,7 +90,7 @@ var estimators = map[string]estimator{
 	"forest": {gaps: true, stage: func(v string) model.Stage {
 		return forest.Params{VectorCol: v, LabelCol: "label", WeightCol: "weight", NumTrees: 2}
 	}},
-	"gmm": {unlabelled: true, stage: func(v string) model.Stage {
+	"gmm": {unlabelled: true, dense: true, stage: func(v string) model.Stage {
 		return gmm.Params{VectorCol: v, WeightCol: "weight", K: 2}
 	}},
 	"kmeans": {unlabelled: true, stage: func(v string) model.Stage {

@@ -137,6 +137,9 @@ func scale(label, weight, factors []float64, centre float64, rows int64, e exten
 	if e[0] == 0 {
 		return scaled{}, errors.New("no row has a weight above 0")
 	}
+	if !finite(e[0] * mostDraws * float64(rows)) {
+		return scaled{}, errors.New("the weights are so large that sums of rows that are drawn more than once exceed float64: scale them down")
+	}
 	n := len(label)
 	s := scaled{w: make([]uint32, n), wUnit: math.Ldexp(1, unit), g: make([]int64, n), gUnit: 1, centre: centre}
 	for i := range s.w {

@@ -55,6 +55,8 @@ func TestScalesRefuse(t *testing.T) {
 	require.ErrorContains(t, err, "no row has a weight above 0")
 	_, err = scaleAll([]float64{1, 0}, []float64{1e300, 1}, []float64{1, 1e300}, false)
 	require.ErrorContains(t, err, "the weights are so large that they exceed float64")
+	_, err = scaleAll([]float64{1, 0}, []float64{1e307, 1}, nil, false)
+	require.ErrorContains(t, err, "drawn more than once exceed float64")
 	_, err = scaleAll([]float64{1e300, 0}, []float64{1e300, 1}, nil, false)
 	require.ErrorContains(t, err, "the labels, times the weights, are so large")
 }

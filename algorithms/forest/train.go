@@ -252,6 +252,9 @@ func (g growing) build(ctx *comqueue.ComContext, s *state) error {
 	var e extent
 	copy(e[:], extents.Get(ctx))
 	scaled, err := scale(rows.label, rows.weight, factors, g.params.centre(d.Facts), d.Facts.Rows, e)
+	if err != nil && g.params.WeightCol != "" {
+		return fmt.Errorf("weights in column %q: %w", g.params.WeightCol, err)
+	}
 	if err != nil {
 		return err
 	}

@@ -107,3 +107,38 @@ func TestPredictChecks(t *testing.T) {
 		require.True(t, recs[0].Column(c).IsNull(0))
 	}
 }
+
+// TestTheStartNamesTheColumns of the user, whether k-means, which gives the first
+// components, or the look at all rows finds first what is wrong with them.
+func TestTheStartNamesTheColumns(t *testing.T) {
+	type point struct {
+		At     []float64 `column:"at"`
+		Vector float64   `column:"vector"`
+		Weight []float64 `column:"weight"`
+	}
+	points := func(weight float64, size int) []point {
+		var all []point
+		for i := range 30 {
+			x := []float64{float64(i % 2 * 100), float64(i % 3)}
+			all = append(all, point{x, weight, x})
+		}
+		all[17].At, all[17].Weight = all[17].At[:size], all[17].Weight[:size]
+		return all
+	}
+	for _, p := range []gmm.Params{
+		{K: 2, VectorCol: "at"}, {K: 2, VectorCol: "at", WeightCol: "vector"}, {K: 2, VectorCol: "weight", WeightCol: "vector"},
+	} {
+		fails := func(rows []point, text string) {
+			err := trial.Fails(t, func(b *engine.Builder) {
+				operators.Collect(b, "model", gmm.Train(operators.FromSlice(b, rows), p))
+			}, text)
+			if p.WeightCol == "" {
+				require.NotContains(t, err.Error(), `column "vector"`)
+			}
+		}
+		fails(points(1, 1), `column "`+p.VectorCol+`" has `)
+		if p.WeightCol != "" {
+			fails(points(1e307, 2), `column "vector"`)
+		}
+	}
+}

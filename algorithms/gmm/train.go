@@ -101,11 +101,9 @@ func likelier(left, right model.EncodedRow) model.EncodedRow {
 func (q em) addQueue(b *engine.Builder, name string, seed uint64) *engine.Dataset {
 	queue := q.table.Init(comqueue.New(b, name))
 	if q.fromKMeans() {
-		p := kmeans.Params{VectorCol: "vector", K: q.params.K, Seed: seed}
-		if q.table.Weighted {
-			p.WeightCol = "weight"
-		}
-		queue = queue.InitWithBroadcastData(clusters, kmeans.Train(q.table.Rows, p))
+		points := q.table.Named()
+		p := kmeans.Params{VectorCol: points.Schema().Field(0).Name, WeightCol: q.params.WeightCol, K: q.params.K, Seed: seed}
+		queue = queue.InitWithBroadcastData(clusters, kmeans.Train(points, p))
 	}
 	return queue.
 		Add(comqueue.Named("preallocate", q.preallocate)).

@@ -18,7 +18,10 @@ func (p Params) noWeight() error {
 
 // overflow tells that numbers left the range of float64.
 func (p Params) overflow() error {
-	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features or the weights down", p.VectorCol)
+	if p.WeightCol != "" {
+		return fmt.Errorf("sums over column %q, weighed by column %q, exceed the range of float64: scale the features or the weights down", p.VectorCol, p.WeightCol)
+	}
+	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features down", p.VectorCol)
 }
 
 // tooFewPoints tells that there are fewer distinct points than clusters.

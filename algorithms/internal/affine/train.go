@@ -1,13 +1,11 @@
 package affine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
-	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/columns"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -17,7 +15,6 @@ import (
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // Training is what an estimator adds to a job.
@@ -130,38 +127,16 @@ func (t Training) Add(d *engine.Dataset) *engine.Dataset {
 			return table.Init(q).InitWithBroadcastData(t.BesideKey, beside)
 		}
 	}
-	return t.warn(optim.Minimize(b, optim.Problem{
+	made := optim.Minimize(b, optim.Problem{
 		Name: t.Queue, Init: init, Objective: objective, Settings: settings, Start: start,
 		Closer: columns.Closer(label, func(ctx *comqueue.ComContext) ([]byte, error) {
 			return t.finish(ctx, objective, input)
 		}),
-	}))
-}
-
-// divergingRuns is what a run counts for a training whose coefficients grew without end.
-const divergingRuns = "warnings: training diverges, no optimum"
-
-// warn counts trainings that diverged.
-func (t Training) warn(made *engine.Dataset) *engine.Dataset {
-	if t.Params.Penalised() || t.Label != rows.ClassLabel || made.Poisoned() {
-		return made
-	}
-	return operators.MapBatch(made, nil, func(c *engine.Context, row arrow.Record) (arrow.Record, error) {
-		for i := range int(row.NumRows()) {
-			text := row.Column(0).(*array.String).Value(i)
-			var file struct {
-				Summary struct{ Reason optim.Reason }
-			}
-			if err := json.Unmarshal([]byte(text), &file); err != nil {
-				return nil, fmt.Errorf("%s: %w", t.Op, err)
-			}
-			if file.Summary.Reason == optim.Diverging {
-				c.Count(divergingRuns, 1)
-			}
-		}
-		row.Retain()
-		return row, nil
 	})
+	if t.Params.Penalised() {
+		return made // what grows costs
+	}
+	return columns.WarnOfDivergence(t.Op, made, string(optim.Diverging))
 }
 
 // typeOf returns the type of a column that is there.

@@ -133,6 +133,27 @@ func (t Table) Vector() string {
 	return t.vector
 }
 
+// Named returns the checked rows with the names that vector and weights have for the user,
+// for an algorithm that takes a dataset and tells of its columns.
+func (t Table) Named() *engine.Dataset {
+	d := t.Rows
+	rename := func(from, to string) {
+		if from != to {
+			d = operators.Rename(d, from, to)
+		}
+	}
+	weight := weightColumn
+	if t.Weighted && t.vector == weightColumn {
+		weight += "+" // it makes room
+		rename(weightColumn, weight)
+	}
+	rename(vectorColumn, t.vector)
+	if t.Weighted {
+		rename(weight, t.columns.Weight)
+	}
+	return d
+}
+
 // LabelType returns the type of the label column of a ClassLabel, as schemas print it.
 func (t Table) LabelType() string { return t.labelType }
 

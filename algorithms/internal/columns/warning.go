@@ -1,0 +1,39 @@
+package columns
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// divergingRuns is what a run counts for a training whose parameters grew without end.
+const divergingRuns = "warnings: training diverges, no optimum"
+
+// WarnOfDivergence passes models on as training gives them, and has the run count a warning
+// for each whose summary says that training ended because parameters grew without end, for
+// which diverging is the name.
+func WarnOfDivergence(op string, made *engine.Dataset, diverging string) *engine.Dataset {
+	if made.Poisoned() {
+		return made
+	}
+	return operators.MapBatch(made, nil, func(c *engine.Context, row arrow.Record) (arrow.Record, error) {
+		for i := range int(row.NumRows()) {
+			var file struct {
+				Summary struct{ Reason string }
+			}
+			if err := json.Unmarshal([]byte(row.Column(0).(*array.String).Value(i)), &file); err != nil {
+				return nil, fmt.Errorf("%s: %w", op, err)
+			}
+			if file.Summary.Reason == diverging {
+				c.Count(divergingRuns, 1)
+			}
+		}
+		row.Retain()
+		return row, nil
+	})
+}
