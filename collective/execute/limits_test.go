@@ -56,10 +56,10 @@ func TestClose(t *testing.T) {
 	})
 	require.Equal(t, []error{nil, nil}, errs)
 	r := m.runners[0]
-	require.NotEmpty(t, r.arena)
+	require.NotZero(t, r.arena.Len())
 	m.close()
 	m.close()
-	require.Empty(t, r.arena)
+	require.Zero(t, r.arena.Len())
 	_, err := r.Run(sumOf(progs[0], 2, what, 1000))
 	require.ErrorContains(t, err, "the runner is closed")
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/offheap"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
 )
@@ -54,7 +55,7 @@ type Runner struct {
 	segment  int // bytes, a multiple of Elem
 	serial   bool
 	mem      [][]byte
-	arena    []uint64
+	arena    *offheap.Buffer // the scratch slots
 	presence presence
 
 	pending  atomic.Int32 // halves that work
@@ -118,7 +119,9 @@ func (r *Runner) Close() {
 	if r.owned != nil {
 		r.owned.Close()
 	}
-	r.closed, r.arena = true, nil
+	r.closed = true
+	r.arena.Free()
+	clear(r.mem)
 	r.own.letGo()
 	for _, h := range r.halves {
 		h.letGo()
@@ -198,7 +201,9 @@ func (r *Runner) begin(op *Operation) error {
 		return err
 	}
 	r.serial = r.isSerial()
-	r.reserve()
+	if err := r.reserve(); err != nil {
+		return err
+	}
 	if r.forest {
 		r.presence.begin(r)
 	}
@@ -272,7 +277,7 @@ func (r *Runner) isSerial() bool {
 const lineWords = 8
 
 // reserve makes room for the scratch slots.
-func (r *Runner) reserve() {
+func (r *Runner) reserve() error {
 	words := func(k int) int {
 		n := (r.op.Layout.Size(program.Out, r.prog.Scratch[k])*r.op.Elem + 7) / 8
 		return (n + lineWords - 1) / lineWords * lineWords
@@ -281,15 +286,21 @@ func (r *Runner) reserve() {
 	for k := range r.prog.Scratch {
 		total += words(k)
 	}
-	if total > len(r.arena) {
-		r.arena = make([]uint64, total)
+	if total > r.arena.Len() {
+		r.arena.Free() // first: it may be a multiple of the data
+		arena, err := offheap.New(total)
+		if err != nil {
+			return fmt.Errorf("scratch: %w", err)
+		}
+		r.arena = arena
 	}
 	at := 0
 	for k := range r.prog.Scratch {
 		n := words(k)
-		r.mem[r.prog.Partials()+1+k] = bytesOf(r.arena[at : at+n])
+		r.mem[r.prog.Partials()+1+k] = bytesOf(r.arena.Words()[at : at+n])
 		at += n
 	}
+	return nil
 }
 
 // size is the length of what a reference refers to, in bytes.

@@ -1,0 +1,38 @@
+//go:build linux && !race
+
+package execute
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/superstep-ml/superstep/collective/program"
+)
+
+// TestLargeScratchIsNotTheHeaps runs operations that need more and more room for what
+// the others bring, and counts the bytes that the heap gives.
+func TestLargeScratchIsNotTheHeaps(t *testing.T) {
+	const p, largest = 3, 1 << 19
+	progs := progsOf(t, program.AllReduce, "allgather-reduce", p)
+	m := newTeam(t, inMemory(t, p), progs, Options{})
+	defer m.close()
+	var before, after runtime.MemStats
+	for seq, n := range []int{1000, largest / 4, largest, 1000, largest} {
+		ops := make([]*Operation, p)
+		for r := range ops {
+			ops[r] = sumOf(progs[r], uint64(seq+1), what, n)
+		}
+		runtime.ReadMemStats(&before)
+		errs := everyone(p, func(r int) error {
+			_, err := m.runners[r].Run(ops[r])
+			return err
+		})
+		runtime.ReadMemStats(&after)
+		require.Equal(t, make([]error, p), errs)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(1<<20), "%d elements", n)
+	}
+	for _, r := range m.runners {
+		require.GreaterOrEqual(t, r.arena.Len(), (p-1)*largest)
+	}
+}
