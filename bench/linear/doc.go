@@ -1,5 +1,5 @@
-// Command linear compares logistic regression on this engine with scikit-learn's, by the
-// time to an objective within 1e-6, relatively, of the optimum.
+// Command linear compares logistic regression on this engine with scikit-learn's and
+// liblinear's, by the time to an objective within 1e-6, relatively, of the optimum.
 //
 //	go run ./bench/linear --python /path/to/python
 //	go run ./bench/linear --python /path/to/python --problem dense --rounds 5
@@ -25,16 +25,18 @@
 //     128 rows, those of SGDClassifier of one.
 //
 // Ours runs at parallelism 1 and 2, by the method that it picks itself. scikit-learn runs
-// its lbfgs with one and two threads, and liblinear, which has one; Spark MLlib, if asked
-// for, runs in local mode. Each runs in a process of
-// its own, all take turns, and every second round goes backwards, so that a busy machine
-// treats them alike.
+// its lbfgs with one and two threads, and liblinear, which has one; liblinear's own command
+// (-s 0, with L1 -s 6) runs where it is installed; Spark MLlib, if asked for, runs in local
+// mode. Each runs in a process of its own, all take turns, and every second round goes
+// backwards, so that a busy machine treats them alike.
 //
 // # The clock
 //
 // Reading the rows is left out. Ours begins with the survey of the columns and ends with the
 // first superstep that is close enough; lbfgs begins with fit and ends with the first
 // iteration that is close enough, which a callback sees; liblinear is fitted at one tolerance
-// after the other, and has the time of the first that is close enough. The optimum is the
-// lowest value that any contestant has come to, and those that come no closer say so.
+// after the other, and has the time of the first that is close enough. So is its command, which
+// reads the rows as text: its clock begins when it has closed that file, all of which it has
+// then parsed, and ends with the process. The optimum is the lowest value that any contestant
+// has come to, and those that come no closer say so.
 package main

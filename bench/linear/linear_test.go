@@ -3,6 +3,11 @@ package main
 import (
 	"math"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +70,65 @@ func TestRows(t *testing.T) {
 	}
 	require.InDelta(t, 0.1, s.scale(0), 1e-12)
 	require.InDelta(t, 3, s.scale(39), 1e-12)
+}
+
+// TestRowsOfTheCommand: the text has the rows, and the objective of coefficients, with which
+// that of the command is told, is the one that ours reports.
+func TestRowsOfTheCommand(t *testing.T) {
+	for name, s := range map[string]shape{"dense": {Layout: rawrows.Layout{Rows: 200, Features: 5}}, "sparse": {Layout: rawrows.Layout{Rows: 200, Features: 60, PerRow: 4}}} {
+		dir := t.TempDir()
+		require.NoError(t, generate(dir, s, 3), name)
+		require.NoError(t, writeText(dir, s.Layout))
+		text, err := os.ReadFile(filepath.Join(dir, textFile))
+		require.NoError(t, err)
+		rows, err := readRows(dir, s.Layout)
+		require.NoError(t, err)
+		require.InDelta(t, math.Ln2, rows.objective(make([]float64, s.Features), false), 1e-12)
+		w := make([]float64, s.Features)
+		w[2] = 0.5
+		var loss float64
+		for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+			fields := strings.Fields(line)
+			require.Len(t, fields, 1+s.Width())
+			require.Equal(t, rows.labels[i] > 0, fields[0] == "1")
+			margin := 0.0
+			for _, f := range fields[1:] {
+				if at, v, _ := strings.Cut(f, ":"); at == "3" {
+					x, err := strconv.ParseFloat(v, 64)
+					require.NoError(t, err)
+					margin = 0.5 * x
+				}
+			}
+			loss += math.Log1p(math.Exp(margin * (1 - 2*rows.labels[i])))
+		}
+		require.InDelta(t, (loss+0.125)/200, rows.objective(w, false), 1e-12)
+		require.InDelta(t, (loss+0.5)/200, rows.objective(w, true), 1e-12)
+
+		model := filepath.Join(dir, "model")
+		require.NoError(t, os.WriteFile(model, []byte("solver_type L2R_LR\nnr_class 2\nlabel -1 1\nnr_feature 3\nbias -1\nw\n0.5 \n-2 \n"), 0o600))
+		w, err = coefficients(model, 4)
+		require.NoError(t, err)
+		require.Equal(t, []float64{-0.5, 2, 0, 0}, w)
+		_, err = coefficients(model, 1)
+		require.ErrorContains(t, err, "2 coefficients of 1 features")
+	}
+}
+
+// TestTimed: a file that a process has open is seen, and a command that fails says why.
+func TestTimed(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		return // there is no /proc
+	}
+	file := filepath.Join(t.TempDir(), "rows")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.False(t, holds(os.Getpid(), file))
+	f, err := os.Open(file)
+	require.NoError(t, err)
+	require.True(t, holds(os.Getpid(), file))
+	require.NoError(t, f.Close())
+	require.False(t, holds(os.Getpid(), file))
+	_, err = timed(exec.Command("sh", "-c", "echo no rows; exit 3"), file)
+	require.ErrorContains(t, err, "exit status 3: no rows")
+	_, err = timed(exec.Command("true"), file)
+	require.ErrorContains(t, err, "ended without having closed")
 }

@@ -23,6 +23,7 @@ import (
 type options struct {
 	Python  string   `help:"A Python that has scikit-learn; without one ours runs alone." placeholder:"FILE"`
 	Problem []string `help:"What to run: dense, sparse, lasso, even, even-lasso, sgd." enum:"dense,sparse,lasso,even,even-lasso,sgd" default:"dense,sparse,lasso,even,even-lasso,sgd"`
+	Command string   `name:"liblinear" help:"The command that trains, of liblinear; it is left out where there is none." default:"liblinear-train" placeholder:"FILE"`
 	Spark   bool     `help:"Run Spark MLlib, too: the Python must have pyspark, and there must be Java."`
 	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
@@ -51,7 +52,7 @@ var problems = []problem{
 type line struct {
 	Title   string
 	Method  optim.Method // of ours
-	Solver  string       // of scikit-learn or "spark", "" for ours
+	Solver  string       // of scikit-learn, "spark" or the command of liblinear, "" for ours
 	Threads int
 	Rounds  []outcome
 }
@@ -113,9 +114,21 @@ func (o *options) lines(p problem) ([]*line, error) {
 		}
 	}
 	if o.Python != "" {
-		all = append(all, &line{Title: "liblinear, 1", Solver: "liblinear", Threads: 1})
+		all = append(all, &line{Title: "scikit-learn liblinear, 1", Solver: "liblinear", Threads: 1})
+	}
+	if o.command() != "" {
+		all = append(all, &line{Title: "liblinear's command, 1", Solver: commandSolver, Threads: 1})
 	}
 	return all, nil
+}
+
+// command returns the path of the command of liblinear, "" where there is none.
+func (o *options) command() string {
+	path, err := exec.LookPath(o.Command)
+	if err != nil {
+		return ""
+	}
+	return path
 }
 
 func methodOf(name string) (optim.Method, error) {
@@ -141,6 +154,11 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	if o.command() != "" {
+		if err := writeText(dir, p.Shape.Layout); err != nil {
+			return err
+		}
+	}
 	for round := range o.Rounds {
 		order := slices.Clone(all)
 		if round%2 == 1 {
@@ -158,15 +176,18 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 	return print(out, p, all)
 }
 
-// childVariable holds the task of a process that is to run a contestant.
-const childVariable = "SUPERSTEP_BENCH_LINEAR"
+// These hold the task of a process that is to run a contestant.
+const (
+	childVariable   = "SUPERSTEP_BENCH_LINEAR"
+	commandVariable = "SUPERSTEP_BENCH_LINEAR_COMMAND"
+)
 
 // contest is a task of ours.
 type contest interface{ run() (outcome, error) }
 
 // isChild runs the contestant that this process is for, if it is for one.
 func isChild() bool {
-	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask)} {
+	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask), commandVariable: new(commandTask)} {
 		if text := os.Getenv(name); text != "" {
 			exitOn(runChild(text, t, os.Stdout))
 			return true
@@ -196,7 +217,11 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 		penalty, t.L1, t.L2 = "l1", t.L2, 0
 	}
 	var child *exec.Cmd
-	if l.Solver == sparkSolver {
+	if l.Solver == commandSolver {
+		if child, err = self(commandVariable, commandTask{Command: o.command(), Dir: dir, Shape: s, Lasso: p.Lasso}); err != nil {
+			return got, err
+		}
+	} else if l.Solver == sparkSolver {
 		child = exec.Command(o.Python, "-c", sparkScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), penalty, strconv.Itoa(l.Threads))
 	} else if l.Solver != "" {
 		child = exec.Command(o.Python, "-c", sklearnScript, dir, strconv.Itoa(s.Rows), strconv.Itoa(s.Features), strconv.Itoa(s.PerRow), l.Solver, penalty)

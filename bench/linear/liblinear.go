@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/superstep-ml/superstep/bench/internal/rawrows"
+)
+
+// commandSolver stands for the command of liblinear.
+const commandSolver = "liblinear command"
+
+// textFile holds the rows as the command reads them, in the directory of the others.
+const textFile = "rows.txt"
+
+// commandTolerances are those that the command is run with, one after the other.
+var commandTolerances = []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
+
+// commandTask is a training by the command of liblinear.
+type commandTask struct {
+	Command string
+	Dir     string
+	Shape   shape
+	Lasso   bool
+}
+
+// run trains at one tolerance after the other until that changes nothing any more. The
+// command tells neither when it begins to train nor the objective with enough digits: the
+// clock of a run begins when it has closed the file of the rows, which it has then parsed, and
+// ends with the process; the objective is computed of the coefficients that it has written.
+func (t commandTask) run() (outcome, error) {
+	rows, err := readRows(t.Dir, t.Shape.Layout)
+	if err != nil {
+		return outcome{}, err
+	}
+	solver, out := "0", outcome{Method: "-s 0"}
+	if t.Lasso {
+		solver, out.Method = "6", "-s 6"
+	}
+	model := filepath.Join(t.Dir, "liblinear.model")
+	text := filepath.Join(t.Dir, textFile)
+	var last float64
+	for _, tolerance := range commandTolerances {
+		train := exec.Command(t.Command, "-q", "-s", solver, "-c", "1", "-e", strconv.FormatFloat(tolerance, 'g', -1, 64), text, model)
+		seconds, err := timed(train, text)
+		if err != nil {
+			return outcome{}, err
+		}
+		w, err := coefficients(model, t.Shape.Features)
+		if err != nil {
+			return outcome{}, err
+		}
+		value := rows.objective(w, t.Lasso)
+		out.Trace = append(out.Trace, point{seconds, value})
+		if len(out.Trace) > 1 && last-value <= 1e-8*abs(last) {
+			break
+		}
+		last = value
+	}
+	return out, nil
+}
+
+// look is how often the files that a process has open are looked at.
+const look = 500 * time.Microsecond
+
+// timed runs a command and returns the seconds from when it has closed a file, which it opens
+// once, until it ends. It looks into Linux' /proc.
+func timed(command *exec.Cmd, file string) (float64, error) {
+	file, err := filepath.EvalSymlinks(file) // as /proc names it
+	if err != nil {
+		return 0, err
+	}
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		return 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	var seen bool
+	var began time.Time
+	for {
+		select {
+		case err := <-ended:
+			switch {
+			case err != nil:
+				return 0, fmt.Errorf("%s: %w: %s", command.Path, err, strings.TrimSpace(said.String()))
+			case began.IsZero():
+				return 0, fmt.Errorf("%s ended without having closed %s: its time cannot be told on this system (%s)", command.Path, file, runtime.GOOS)
+			}
+			return time.Since(began).Seconds(), nil
+		case <-time.After(look):
+			if !began.IsZero() {
+				continue
+			}
+			if open := holds(command.Process.Pid, file); open {
+				seen = true
+			} else if seen {
+				began = time.Now()
+			}
+		}
+	}
+}
+
+// holds tells whether a process has a file open.
+func holds(pid int, file string) bool {
+	folder := fmt.Sprintf("/proc/%d/fd", pid)
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		return false
+	}
+	for _, f := range list {
+		if to, err := os.Readlink(filepath.Join(folder, f.Name())); err == nil && to == file {
+			return true
+		}
+	}
+	return false
+}
+
+// coefficients reads a model of two classes that the command has written: those of the class
+// 1, which it has the signs of if that is the first.
+func coefficients(path string, features int) ([]float64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines, sign := bufio.NewScanner(f), 1.0
+	for lines.Scan() && lines.Text() != "w" {
+		if label, ok := strings.CutPrefix(lines.Text(), "label "); ok && !strings.HasPrefix(label, "1") {
+			sign = -1
+		}
+	}
+	var w []float64
+	for lines.Scan() {
+		v, err := strconv.ParseFloat(strings.TrimSpace(lines.Text()), 64)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		w = append(w, sign*v)
+	}
+	if len(w) > features { // those behind the last feature that occurs are not written
+		return nil, fmt.Errorf("%s: there are %d coefficients of %d features", path, len(w), features)
+	}
+	return append(w, make([]float64, features-len(w))...), lines.Err()
+}
+
+// rawRows are the rows of a problem.
+type rawRows struct {
+	layout         rawrows.Layout
+	values, labels []float64
+	indices        []int32
+}
+
+// readRows reads the files of a problem.
+func readRows(dir string, l rawrows.Layout) (r rawRows, err error) {
+	r = rawRows{layout: l, values: make([]float64, l.Rows*l.Width()), labels: make([]float64, l.Rows)}
+	read := func(name string, to any) {
+		f, e := os.Open(filepath.Join(dir, name))
+		if e == nil {
+			e = errors.Join(binary.Read(bufio.NewReaderSize(f, 1<<20), binary.LittleEndian, to), f.Close())
+		}
+		err = errors.Join(err, e)
+	}
+	read(rawrows.ValuesFile, r.values)
+	read(rawrows.LabelsFile, r.labels)
+	if l.Sparse() {
+		r.indices = make([]int32, len(r.values))
+		read(rawrows.IndicesFile, r.indices)
+	}
+	return r, err
+}
+
+// row returns a row; indices are nil where it is dense.
+func (r rawRows) row(i int) (indices []int32, values []float64) {
+	w := r.layout.Width()
+	if r.indices != nil {
+		indices = r.indices[i*w : (i+1)*w]
+	}
+	return indices, r.values[i*w : (i+1)*w]
+}
+
+// objective returns the mean loss and the penalty of coefficients.
+func (r rawRows) objective(w []float64, lasso bool) float64 {
+	var loss, penalty float64
+	for i, y := range r.labels {
+		indices, values := r.row(i)
+		var margin float64
+		for p, v := range values {
+			j := p
+			if indices != nil {
+				j = int(indices[p])
+			}
+			margin += v * w[j]
+		}
+		if y > 0 {
+			margin = -margin
+		}
+		loss += max(margin, 0) + math.Log1p(math.Exp(-math.Abs(margin)))
+	}
+	for _, v := range w {
+		if lasso {
+			penalty += abs(v)
+		} else {
+			penalty += v * v / 2
+		}
+	}
+	return (loss + penalty) / float64(len(r.labels))
+}
+
+// writeText writes the rows as the command reads them: labels 1 and -1, features from 1 on,
+// numbers with all their digits.
+func writeText(dir string, l rawrows.Layout) (err error) {
+	rows, err := readRows(dir, l)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(dir, textFile))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	out := bufio.NewWriterSize(f, 1<<20)
+	if err := rows.write(out); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func (r rawRows) write(out io.Writer) error {
+	var line []byte
+	for i, y := range r.labels {
+		line = append(line[:0], "-1"...)
+		if y > 0 {
+			line = append(line[:0], '1')
+		}
+		indices, values := r.row(i)
+		for p, v := range values {
+			j := p + 1
+			if indices != nil {
+				j = int(indices[p]) + 1
+			}
+			line = append(strconv.AppendInt(append(line, ' '), int64(j), 10), ':')
+			line = strconv.AppendFloat(line, v, 'g', -1, 64)
+		}
+		if _, err := out.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
