@@ -44,6 +44,7 @@ func generate(dir string) error {
 	}{
 		{"vector", vectors, onlyAVX2},
 		{"rows", rows, onlyAVX2},
+		{"leaves", leaves, onlyAVX2},
 		{"csr", sparseRows, onlyAVX2},
 		{"tile", tiles, onlyAVX2},
 		{"elementary", elementaries, onlyAVX2},
