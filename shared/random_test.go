@@ -212,6 +212,27 @@ func TestNormFloat64Moments(t *testing.T) {
 	require.InDelta(t, 3, fourth/n, 5*math.Sqrt(96.0/n))
 }
 
+// Shuffle goes the way of the method, wherever the sequence stands.
+func TestShuffleOfASlice(t *testing.T) {
+	for _, n := range []int{0, 1, 2, 3, 54, 1000} {
+		for skip := range 2 {
+			a := NewRandom(7, "shuffle", n, 0)
+			if skip == 1 {
+				a.Uint64()
+			}
+			b := a
+			want, got := make([]int32, n), make([]int32, n)
+			for i := range want {
+				want[i], got[i] = int32(i), int32(i)
+			}
+			a.Shuffle(n, func(i, j int) { want[i], want[j] = want[j], want[i] })
+			Shuffle(&b, got)
+			require.Equal(t, want, got)
+			require.Equal(t, a.Uint64(), b.Uint64())
+		}
+	}
+}
+
 func TestRandomAllocatesNothing(t *testing.T) {
 	var sink float64
 	require.Zero(t, testing.AllocsPerRun(100, func() {

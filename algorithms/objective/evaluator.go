@@ -252,16 +252,7 @@ func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
 	switch {
 	case e.k == 1:
 		e.products(b, m)
-		add := e.add[0]
-		if offset == nil {
-			for i := range m {
-				m[i] += add
-			}
-			return
-		}
-		for i := range m {
-			m[i] = (m[i] + add) + offset[i]
-		}
+		e.addTo(m, offset)
 		return
 	case e.k == e.Margins:
 		e.products(b, m)
@@ -281,6 +272,20 @@ func (e *Evaluator) margins(b *rows.Block, offset, m []float64) {
 		if offset != nil {
 			row[0] += offset[i]
 		}
+	}
+}
+
+// addTo makes margins of the products of rows with the coefficients of the only one.
+func (e *Evaluator) addTo(m, offset []float64) {
+	add := e.add[0]
+	if offset == nil {
+		for i := range m {
+			m[i] += add
+		}
+		return
+	}
+	for i := range m {
+		m[i] = (m[i] + add) + offset[i]
 	}
 }
 

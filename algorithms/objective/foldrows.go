@@ -1,6 +1,8 @@
 package objective
 
 import (
+	"slices"
+
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -10,7 +12,9 @@ const fewRows = 64
 
 // foldRowsWork is the room that FoldRows needs.
 type foldRowsWork struct {
-	group shardRows // rows of some shards, copied together
+	group shardRows   // rows of some shards: labels and the like copied together, features where rows are several
+	where [][]float64 // features of single rows, where they are
+	none  []float64   // zeros: the row of a shard that gives none
 	// The way up the tree over shards, as in spine: what subtrees come to that wait for
 	// what lies to their right, and behind them room for the next shard.
 	depth int
@@ -22,20 +26,30 @@ type foldRowsWork struct {
 // each shard, those of many shards go through the kernels together; only the sums are
 // those of a shard. It takes dense rows of one margin.
 func (e *Evaluator) FoldRows(shards []int, taken [][]int32, v, out []float64) (bool, error) {
-	for i, r := range taken {
-		s := e.at(shards[i])
-		if e.k != 1 || len(r) > fewRows || s.Dense == nil || s.prox != nil || s.mu != 0 {
+	single := true
+	for _, r := range taken {
+		if e.k != 1 || len(r) > fewRows {
 			return false, nil
 		}
+		single = single && len(r) == 1
 	}
 	w := &e.byRow
 	w.depth = 0
 	for lo := 0; lo < len(shards); {
-		n, hi := len(taken[lo]), lo+1
-		for ; hi < len(shards) && n+len(taken[hi]) <= e.longest; hi++ {
-			n += len(taken[hi])
+		hi, n := e.together(shards, taken, lo, single)
+		part := e.gatherGroup(shards[lo:hi], taken[lo:hi], n, single)
+		if part == nil {
+			return false, nil
 		}
-		e.evaluateGroup(shards[lo:hi], taken[lo:hi], n, v)
+		if lo == 0 {
+			e.point(part, v)
+		}
+		e.grow(n)
+		if single {
+			e.evaluateSingles(part, shards[lo:hi])
+		} else {
+			e.evaluateGroup(part, shards[lo:hi], taken[lo:hi])
+		}
 		lo = hi
 	}
 	if w.depth == 0 {
@@ -44,16 +58,96 @@ func (e *Evaluator) FoldRows(shards []int, taken [][]int32, v, out []float64) (b
 	for ; w.depth > 1; w.depth-- {
 		kernel.AddTo(w.parts[w.depth-2], w.parts[w.depth-1])
 	}
-	copy(out, w.parts[0])
+	// No derivative of a shard is −0, and no sum of them.
+	for i, p := range w.parts[0][:len(out)] {
+		out[i] = p + 0
+	}
 	return true, nil
 }
 
-// evaluateGroup adds what rows of some shards, n in all, give to the way up the tree.
-func (e *Evaluator) evaluateGroup(shards []int, taken [][]int32, n int, v []float64) {
-	part := e.gatherGroup(shards, taken, n)
-	e.grow(n)
-	e.point(part, v)
-	m := e.margin[:n]
+// together returns the end of the shards from lo on whose rows fit the cache, and the
+// number of their rows. Single rows are read twice and not written: there may be twice as
+// many, of all shards under a node that stands for as many as a kernel takes.
+func (e *Evaluator) together(shards []int, taken [][]int32, lo int, single bool) (hi, n int) {
+	if !single {
+		n, hi = len(taken[lo]), lo+1
+		for ; hi < len(shards) && n+len(taken[hi]) <= e.longest; hi++ {
+			n += len(taken[hi])
+		}
+		return hi, n
+	}
+	most := max(2*e.longest, kernel.LeafCount)
+	for hi = lo; hi < len(shards); {
+		end := hi + node(shards[hi:])
+		if end-lo > most {
+			break
+		}
+		hi = end
+	}
+	return hi, hi - lo
+}
+
+// node returns how many of the shards, which ascend, are under the node of the first.
+func node(shards []int) int {
+	n := 1
+	for n < len(shards) && shards[n]/kernel.LeafCount == shards[0]/kernel.LeafCount {
+		n++
+	}
+	return n
+}
+
+// evaluateSingles adds what one row of each of some shards gives to the way up the tree.
+func (e *Evaluator) evaluateSingles(part *shardRows, shards []int) {
+	w := &e.byRow
+	m := e.margin[:part.N]
+	var rows [kernel.LeafCount][]float64
+	var eight [kernel.LeafCount]float64
+	for lo := 0; lo < part.N; lo += kernel.LeafCount {
+		for i := range rows {
+			rows[i] = w.where[min(lo+i, part.N-1)]
+		}
+		kernel.DotLeaves(&rows, e.beta[:e.d], &eight)
+		copy(m[lo:], eight[:])
+	}
+	e.addTo(m, part.Offset)
+	e.lossAt(part, part.Block, 0, m)
+	losses, slopes := e.batch.Loss[:part.N], e.batch.Slope[:part.N]
+	var coef, loss, weight [kernel.LeafCount]float64
+	for lo, hi := 0, 0; lo < part.N; lo = hi {
+		hi = lo + node(shards[lo:])
+		if hi-lo < kernel.LeafCount {
+			// A row of zeros that weighs nothing is as good as none: no part of a sum is −0.
+			coef, loss, weight = [kernel.LeafCount]float64{}, [kernel.LeafCount]float64{}, [kernel.LeafCount]float64{}
+			for i := range rows {
+				rows[i] = w.none
+			}
+		}
+		for p, shard := range shards[lo:hi] {
+			p, i := lo+p, uint(shard)%kernel.LeafCount
+			rows[i], loss[i], coef[i], weight[i] = w.where[p], losses[p]+0, slopes[p]+0, 1
+			if part.weight == nil {
+				continue
+			}
+			u := part.weight[p]
+			if weight[i] = u; u == 0 {
+				loss[i], coef[i] = 0, 0
+				continue
+			}
+			loss[i], coef[i] = float64(u*losses[p])+0, float64(u*slopes[p])+0
+		}
+		out := e.meet(uint32(shards[lo]))
+		kernel.FoldLeaves(&rows, &coef, e.mean, e.inverse, out[1:1+e.d])
+		out[0] = kernel.FoldEight(&loss)
+		if e.intercept {
+			out[1+e.d] = kernel.FoldEight(&coef)
+		}
+		out[len(out)-1] = kernel.FoldEight(&weight)
+	}
+}
+
+// evaluateGroup adds what rows of some shards give to the way up the tree.
+func (e *Evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32) {
+	m := e.margin[:part.N]
 	e.margins(part.Block, part.Offset, m)
 	e.lossAt(part, part.Block, 0, m)
 	at := 0
@@ -83,34 +177,14 @@ func (e *Evaluator) evaluateGroup(shards []int, taken [][]int32, n int, v []floa
 		for _, c := range pull {
 			slopes += c
 		}
-		if rows := part.Dense[from*e.d : at*e.d]; len(pull) == 1 {
-			e.scaleRow(rows, slopes, gradient)
-		} else {
-			clear(gradient)
-			kernel.AddScaledRows(rows, len(pull), e.d, pull, gradient)
-			e.scaleGradient(gradient, slopes)
-		}
+		clear(gradient)
+		kernel.AddScaledRows(part.Dense[from*e.d:at*e.d], len(pull), e.d, pull, gradient)
+		e.scaleGradient(gradient, slopes)
 		out[0] = loss
 		if e.intercept {
 			out[1+e.d] = slopes
 		}
 		out[len(out)-1] = weight
-	}
-}
-
-// scaleRow is scaleGradient for the sum of one row times its slope, in one pass.
-func (e *Evaluator) scaleRow(x []float64, slope float64, own []float64) {
-	inverse := e.inverse
-	x, own = x[:len(inverse)], own[:len(inverse)]
-	if !e.centred {
-		for j, by := range inverse {
-			own[j] = float64(float64(slope*x[j])*by) + 0
-		}
-		return
-	}
-	mean := e.mean[:len(inverse)]
-	for j, by := range inverse {
-		own[j] = float64((float64(slope*x[j])+float64(-slope*mean[j]))*by) + 0
 	}
 }
 
@@ -130,17 +204,59 @@ func (e *Evaluator) meet(shard uint32) []float64 {
 	return out
 }
 
-// gatherGroup copies rows of some shards together, those of each one behind the other.
-// They are rows of losses without multipliers of a Smooth, see FoldRows.
-func (e *Evaluator) gatherGroup(shards []int, taken [][]int32, n int) *shardRows {
+// gatherGroup copies what rows of some shards have together, those of each one behind the
+// other; of single rows all but the features, which it finds. It returns nil where the
+// features are sparse, and of losses whose multipliers of a Smooth are no longer 0.
+func (e *Evaluator) gatherGroup(shards []int, taken [][]int32, n int, single bool) *shardRows {
 	w := &e.byRow
-	g, first := &w.group, e.at(shards[0])
+	g := e.roomFor(e.at(shards[0]), n, single)
+	b, d, at := g.Block, e.d, 0
+	for i, shard := range shards {
+		s := e.at(shard)
+		block := s.Block
+		if block.Dense == nil || s.prox != nil || s.mu != 0 {
+			return nil
+		}
+		for _, row := range taken[i] {
+			row := int(row)
+			x := block.Dense[row*d : (row+1)*d]
+			if single {
+				w.where[at] = x
+			} else {
+				copy(b.Dense[at*d:], x)
+			}
+			b.Label[at] = block.Label[row]
+			if b.Offset != nil {
+				b.Offset[at] = block.Offset[row]
+			}
+			if b.Censor != nil {
+				b.Censor[at] = block.Censor[row]
+			}
+			if g.weight != nil {
+				g.weight[at] = s.weight[row]
+			}
+			at++
+		}
+	}
+	return g
+}
+
+// roomFor returns room for n rows that have what those of a shard have.
+func (e *Evaluator) roomFor(first *shardRows, n int, single bool) *shardRows {
+	w := &e.byRow
+	g := &w.group
 	if g.Block == nil {
 		g.Block = new(rows.Block)
+		w.none = make([]float64, e.d)
 	}
 	b := g.Block
 	b.N, b.D = n, e.d
-	b.Dense, b.Label = atLeast(b.Dense, n*e.d), atLeast(b.Label, n)
+	b.Label = atLeast(b.Label, n)
+	if single {
+		w.where = slices.Grow(w.where[:0], n)[:n]
+	} else {
+		b.Dense = atLeast(b.Dense, n*e.d)
+	}
 	if first.Offset != nil {
 		b.Offset = atLeast(b.Offset, n)
 	}
@@ -149,24 +265,6 @@ func (e *Evaluator) gatherGroup(shards []int, taken [][]int32, n int) *shardRows
 	}
 	if first.weight != nil {
 		g.weight = atLeast(g.weight, n)
-	}
-	at := 0
-	for i, shard := range shards {
-		s := e.at(shard)
-		for _, row := range taken[i] {
-			copy(b.Dense[at*e.d:(at+1)*e.d], s.Dense[int(row)*e.d:])
-			b.Label[at] = s.Label[row]
-			if b.Offset != nil {
-				b.Offset[at] = s.Offset[row]
-			}
-			if b.Censor != nil {
-				b.Censor[at] = s.Censor[row]
-			}
-			if g.weight != nil {
-				g.weight[at] = s.weight[row]
-			}
-			at++
-		}
 	}
 	return g
 }

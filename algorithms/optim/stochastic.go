@@ -34,8 +34,6 @@ type stepper struct {
 	first int       // shard of the subtask
 	order [][]int32 // by shard of the subtask: its rows in the order of the epoch
 	spans []span    // of these, what the step takes
-	at    []int32   // the order being shuffled
-	swap  func(i, j int)
 
 	folding FoldingSampledEvaluator // nil where the evaluator is not one
 	giving  []int                   // shards that give rows to the step
@@ -99,9 +97,8 @@ func (d stochastic) draw(ctx *comqueue.ComContext) error {
 		for i := range order {
 			order[i] = int32(i)
 		}
-		s.at = order
 		r := shared.NewRandom(s.set.Seed, "rows of an epoch", shard, s.epoch)
-		r.Shuffle(len(order), s.swap)
+		shared.Shuffle(&r, order)
 		return nil
 	})
 }
@@ -118,7 +115,6 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	s.spans = make([]span, len(s.order))
 	s.folding, _ = base.Evaluator.(FoldingSampledEvaluator)
 	s.update = newUpdate(&s.set, base.n)
-	s.swap = func(i, j int) { s.at[i], s.at[j] = s.at[j], s.at[i] }
 	if s.set.StepTol > 0 {
 		s.before = make([]float64, base.n)
 		copy(s.before, s.v)
@@ -155,19 +151,32 @@ func (d stochastic) readRows(ctx *comqueue.ComContext, shard int, out []float64)
 }
 
 // span is a part of the order of a shard.
-type span struct{ lo, hi int32 }
+type span struct {
+	lo, hi int32
+	rest   int // by how many rows times steps the shard would give more, less than steps
+	whole  int // rows of each step
+	part   int // ... times steps, beyond these
+}
 
-// share finds the rows of each shard that the step takes. Each shard gives its share of
-// every step; they begin at different places of the epoch, so that those that have fewer
-// rows than there are steps do not all skip the same ones.
+// share finds the rows of each shard that the step takes: before step t of the epoch the
+// shard has given (t·rows + offset) / steps. Each shard gives its share of every step; they
+// begin at different places of the epoch, so that those that have fewer rows than there are
+// steps do not all skip the same ones.
 func (s *stepper) share(shards int) {
-	for i, order := range s.order {
-		rows, offset := int64(len(order)), int64(s.first+i)*int64(s.steps)/int64(shards)
-		lo := s.spans[i].hi
-		if s.done == 0 {
-			lo = 0 // as offset is less than steps
+	if s.done == 0 {
+		for i, order := range s.order {
+			offset := int(int64(s.first+i) * int64(s.steps) / int64(shards)) // less than steps
+			s.spans[i] = span{rest: offset, whole: len(order) / s.steps, part: len(order) % s.steps}
 		}
-		s.spans[i] = span{lo, int32((int64(s.done+1)*rows + offset) / int64(s.steps))}
+	}
+	for i := range s.spans {
+		at := &s.spans[i]
+		give := at.whole
+		if at.rest += at.part; at.rest >= s.steps {
+			at.rest -= s.steps
+			give++
+		}
+		at.lo, at.hi = at.hi, at.hi+int32(give)
 	}
 }
 
