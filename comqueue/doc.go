@@ -63,6 +63,9 @@
 // choice is made, and remade as sizes change, among those that give the same bits.
 // WithoutZeros has large buffers that are mostly zero travel without their zeros.
 //
+// Repeat and While make inner loops of stages: until subtask 0 has had enough, or as long
+// as every subtask knows by itself that they go on.
+//
 // # The same bits
 //
 // ForEachShard hands a zeroed buffer to its function for each shard that has

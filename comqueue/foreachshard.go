@@ -101,7 +101,8 @@ func (s *forEachShard[T]) bind(b *body, position int) ([]engine.Stage, error) {
 	cover := shared.Cover(c.Shards())
 	run := func() error {
 		buffer := s.key.Get(c)
-		fo.reset(len(buffer))
+		length := len(buffer)
+		fo.reset(length)
 		if lent {
 			fo.borrow(buffer)
 		}

@@ -118,11 +118,27 @@ func (s broken) bind(*body, int) ([]engine.Stage, error)  { return nil, s.err }
 // criterion runs on subtask 0 after the last of the stages, and its verdict is
 // broadcast. until may be nil; then the stages run max times.
 func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...any) Stage {
-	s := &repeat{max: max, until: until}
+	return newRepeat(&repeat{name: "Repeat", max: max, until: until}, stages)
+}
+
+// While runs its stages again and again within one superstep, at most max times, as long
+// as the condition holds, which is asked before each time: none of them runs where it does
+// not hold at first. Every subtask asks it for itself, without a message, so that a While
+// that runs nothing costs nothing. It depends on what is the same on all subtasks alone and
+// changes nothing; where it does not, the stages that communicate report that subtasks
+// disagree. With a max of 1 it makes stages conditional.
+func While(max int, holds func(ctx *ComContext) (bool, error), stages ...any) Stage {
+	if holds == nil {
+		return broken{fmt.Errorf("While: the condition is nil")}
+	}
+	return newRepeat(&repeat{name: "While", max: max, while: holds}, stages)
+}
+
+func newRepeat(s *repeat, stages []any) Stage {
 	for _, v := range stages {
 		stage, err := asStage(v)
 		if err != nil {
-			return broken{fmt.Errorf("Repeat: %w", err)}
+			return broken{fmt.Errorf("%s: %w", s.name, err)}
 		}
 		s.stages = append(s.stages, stage)
 	}
@@ -130,21 +146,22 @@ func Repeat(max int, until func(ctx *ComContext) (bool, error), stages ...any) S
 }
 
 type repeat struct {
-	max    int
-	until  func(ctx *ComContext) (bool, error)
-	stages []Stage
+	name         string // of the function that made it
+	max          int
+	until, while func(ctx *ComContext) (bool, error)
+	stages       []Stage
 }
 
 func (s *repeat) misuse() error {
 	if s.max < 1 {
-		return fmt.Errorf("Repeat: the maximum is %d; it must be at least 1", s.max)
+		return fmt.Errorf("%s: the maximum is %d; it must be at least 1", s.name, s.max)
 	}
 	if len(s.stages) == 0 {
-		return fmt.Errorf("Repeat: there are no stages")
+		return fmt.Errorf("%s: there are no stages", s.name)
 	}
 	for _, stage := range s.stages {
 		if err := stage.misuse(); err != nil {
-			return fmt.Errorf("Repeat: %w", err)
+			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	return nil
@@ -155,6 +172,10 @@ func (s *repeat) describe(l *layout, position int) []engine.StageSpec {
 	if s.until != nil {
 		begin.Func = s.until
 		begin.Attrs = append(begin.Attrs, engine.Attr{Key: "until", Value: functionName(s.until)})
+	}
+	if s.while != nil {
+		begin.Func = s.while
+		begin.Attrs = append(begin.Attrs, engine.Attr{Key: "while", Value: functionName(s.while)})
 	}
 	specs := []engine.StageSpec{begin}
 	for _, stage := range s.stages {
@@ -182,6 +203,10 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 	if s.until != nil {
 		c := &b.context
 		loop.Until = func() (bool, error) { c.shard.Store(-1); return s.until(c) }
+	}
+	if s.while != nil {
+		c := &b.context
+		loop.While = func() (bool, error) { c.shard.Store(-1); return s.while(c) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil
 }

@@ -86,6 +86,9 @@ type Stage struct {
 type Repeat struct {
 	// Max is the largest number of rounds, at least 1.
 	Max int
+	// While, if set, is evaluated before each round, by every subtask for itself, and the
+	// same on all of them: false ends the rounds, of which there may be none.
+	While func() (bool, error)
 	// Until, if set, is evaluated on subtask 0 after the stages of each round; the
 	// loop broadcasts the verdict, and true ends the rounds.
 	Until  func() (bool, error)

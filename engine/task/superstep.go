@@ -186,6 +186,11 @@ func (m *member) runStages(stages []*boundStage) error {
 // subtask 0 wait for.
 func (m *member) repeat(s *boundStage) error {
 	for round := 1; ; round++ {
+		if holds := s.Repeat.While; holds != nil {
+			if on, err := holds(); err != nil || !on {
+				return m.leftLoop(s, err)
+			}
+		}
 		if err := m.runStages(s.inner); err != nil {
 			return err
 		}
@@ -215,6 +220,18 @@ func (m *member) repeat(s *boundStage) error {
 			return nil
 		}
 	}
+}
+
+// leftLoop ends an inner loop whose condition does not hold, or could not be told.
+func (m *member) leftLoop(s *boundStage, err error) error {
+	if err != nil {
+		m.at.Store(s.link)
+		return m.failAt(s.link, err)
+	}
+	end := time.Since(m.began)
+	s.busy += end - m.now
+	m.now = end
+	return nil
 }
 
 // verdict ends a superstep: subtask 0 evaluates the criterion, if there is one, and
