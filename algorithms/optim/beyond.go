@@ -1,8 +1,6 @@
 package optim
 
 import (
-	"math"
-
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
@@ -44,7 +42,7 @@ func (w *work) pass() {
 	w.passed[0], w.passed[1] = w.passed[1], w.passed[0]
 	to := &w.passed[0]
 	if to.v == nil {
-		to.v, to.gradient = make([]float64, w.n), make([]float64, w.n)
+		to.v, to.gradient = make([]float64, len(w.v)), make([]float64, len(w.v))
 	}
 	copy(to.v, w.v)
 	copy(to.gradient, w.gradient)
@@ -64,65 +62,65 @@ func (d descent) addBeyond(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 	if !d.problem.Settings.free() {
 		return q
 	}
+	stages := append([]any{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
+	stages = append(stages, comqueue.Named("doubt", d.doubt), d.tallied())
 	return q.
-		Add(comqueue.Named("read beyond", comqueue.ForEachShard(beyond, d.readBeyond))).
-		Add(comqueue.AllReduce(beyond)).
-		Add(comqueue.Named("doubt", d.doubt))
+		Add(comqueue.Named("look back", d.lookBack)).
+		Add(d.tallied()).
+		Add(comqueue.While(1, d.doubts, stages...))
 }
 
 // free says that nothing holds the parameters.
 func (s Settings) free() bool { return s.L1 == 0 && s.L2 == 0 && s.GapTol == 0 }
 
-// looksBeyond has the gradient read beyond the point where training ended, if the way there
+// lookBack has the gradient read beyond the point where training ended, if the way there
 // is not that to an optimum.
-func (w *work) looksBeyond(ctx *comqueue.ComContext) {
+func (d descent) lookBack(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
 	s := w.state
 	if !w.watches || !s.Done || s.Iteration == 0 || s.Reason == MaxIterations || s.Reason == Diverging {
-		return
+		return nil
 	}
 	from := w.farBack()
-	way := w.direction
-	var length float64
 	for i, v := range w.v {
-		way[i] = v - from.v[i]
-		length = max(length, math.Abs(way[i]))
+		w.direction[i] = v - from.v[i]
 	}
-	before, after := w.space.dot(from.gradient, way), w.space.dot(w.gradient, way)
+	return wrap(ctx, w.consider(theWay))
+}
+
+// lookedBack takes the slopes at the beginning and the end of the way, and how long it is.
+func (w *work) lookedBack(before, after, length float64) {
+	s, from := w.state, w.farBack()
 	turn := -after / (after - before)
 	if !(turn > 0) || !finite(turn) || length < longWay*s.Size || from.loss-s.Loss >= -parabola/2*(before+after) {
 		return
 	}
-	w.point = make([]float64, w.n)
-	for i, p := range way {
+	w.point = make([]float64, len(w.v))
+	for i, p := range w.direction {
 		w.point[i] = w.v[i] + float64(10*turn*p)
 	}
-	w.doubting = true
-	beyond.Put(ctx, make([]float64, 1+w.n))
+	w.doubting, w.asks, w.stale = true, theBeyond, true
 }
 
-// readBeyond evaluates a shard there.
-func (d descent) readBeyond(ctx *comqueue.ComContext, shard int, out []float64) error {
-	w := working.Get(ctx)
-	if !w.doubting {
-		return nil
-	}
-	return wrap(ctx, w.Evaluate(shard, w.point, out))
+// doubts says that the gradient is to be read beyond the end.
+func (d descent) doubts(ctx *comqueue.ComContext) (bool, error) {
+	return working.Get(ctx).doubting, nil
 }
 
-// doubt tells that training diverges if the loss still falls beyond the end.
+// doubt takes what was read there.
 func (d descent) doubt(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
-	if !w.doubting {
-		return nil
-	}
 	w.doubting = false
-	sums := beyond.Get(ctx)
-	beyond.Put(ctx, nil)
+	copy(w.next, w.taken(ctx))
+	return wrap(ctx, w.consider(theDoubt))
+}
+
+// doubted tells that training diverges if the loss still falls beyond the end.
+func (w *work) doubted(loss, slope float64) {
 	s := w.state
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
-	if slope := w.space.dot(sums[1:], w.direction); slope < 0 && sums[0]/w.weight <= s.Loss {
+	if slope < 0 && loss/w.weight <= s.Loss {
 		s.end(Diverging)
 	}
-	return nil
 }

@@ -10,9 +10,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
 	"github.com/superstep-ml/superstep/algorithms/optim"
-	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
 
 // methods are settings of every method, with and without its options.
@@ -76,37 +74,6 @@ func TestSameBitsOverShards(t *testing.T) {
 				atShards(t, shards, build(o.table, o, s))
 			}
 		}
-	}
-}
-
-// A history that is split among subtasks gives the bits of one that is not.
-func TestSplitHistoryHasTheSameBits(t *testing.T) {
-	const n = 200
-	table := trial.Gaussian(3, 24, n)
-	for i := range table.N {
-		table.Label = append(table.Label, float64(i%2))
-	}
-	o := objective{table: table, loss: logistic}
-	for _, s := range []optim.Settings{{Method: optim.LBFGS, L2: 1e-3, History: 4, MaxIter: 8}, {Method: optim.OWLQN, L1: 1e-3, MaxIter: 8, History: 4}} {
-		split := func(from int) func(b *engine.Builder) {
-			return func(b *engine.Builder) {
-				rows := table.Dataset(b)
-				operators.Collect(b, "result", optim.MinimizeSplit(b, optim.Problem{
-					Name: "minimize", Objective: o, Settings: s, Closer: asText,
-					Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
-						return q.InitWithPartitionedData(points, rows)
-					},
-				}, from))
-			}
-		}
-		for _, shards := range []int{8, 128} {
-			if shards == 128 && s.L1 > 0 && !thorough {
-				continue
-			}
-			text := atShards(t, shards, split(1))
-			require.Equal(t, atShards(t, shards, split(n+100)), text)
-		}
-		trial.SameBits(t, split(1), "minimize")
 	}
 }
 

@@ -10,9 +10,7 @@ import (
 // Newton. A superstep is an iteration, the first one the evaluation of the start:
 //
 //	correlate      products of the newest pair and the gradient with the history
-//	AllGather      ... of all subtasks, where the history is split among them
 //	combine        the direction from them, or by Cholesky
-//	AllGather      ... of all subtasks
 //	aim            the derivative along it
 //	repeat         until the first step is known:
 //	  probe          per shard: along it, a few rows
@@ -26,11 +24,11 @@ import (
 //	    try steps      per shard: losses and derivatives at further steps, without a read
 //	    AllReduce
 //	    choose step
-//	arrive         move, test, record
+//	arrive, record move, test, record
 //
 // without a penalty, where the steps did not become shorter, see beyond.go,
 //
-//	read beyond    per shard: loss and gradient farther on
+//	read rows      per shard: loss and gradient farther on
 //	AllReduce
 //	doubt          is there an optimum at all?
 //
@@ -42,45 +40,56 @@ import (
 //
 // and with Settings.Information, once training has ended, a read of second derivatives.
 // Parameters, gradient and direction are replicated, made from the same sums everywhere.
+//
+// Where there are very many parameters each subtask keeps some blocks of them, see
+// split.go: then loss and gradient of a read go by ReduceScatter, products and sums of the
+// blocks that a decision needs by AllGather, and so does the direction before rows are read.
 type descent struct {
 	problem Problem
-	// splitFrom is the number of parameters from which on the history is split among
-	// subtasks by blocks, which changes no bit; 0 means widely.
+	// splitFrom is the number of parameters from which on they are split among subtasks,
+	// which changes no bit; 0 means widely.
 	splitFrom int
 }
-
-// widely is the number of parameters from which on every subtask keeping the whole history
-// costs more than two more meetings an iteration. Nor are latest steps kept from there on.
-const widely = 1 << 16
 
 // mostReads is the largest number of reads of an iteration.
 const mostReads = mostSteps + 2
 
+// supersteps is how many there are at most.
+func (d descent) supersteps() int { return d.problem.Settings.MaxIter + 1 + d.restarts() }
+
 // addTo adds the stages and returns the dataset of the closer's rows.
 func (d descent) addTo(q *comqueue.IterativeComQueue) *engine.Dataset {
+	search := append([]any{d.gathered(d.spreads, d.offerWay)}, d.reads()...)
+	search = append(search,
+		comqueue.Named("weigh", d.weigh),
+		d.tallied(),
+		comqueue.Repeat(mostSteps, d.chosen,
+			comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
+			comqueue.AllReduce(trials),
+			comqueue.Named("choose step", d.chooseStep)))
 	q = q.
 		Add(comqueue.Named("correlate", d.correlate)).
-		Add(comqueue.AllGather(ownSums, allSums)).
+		Add(comqueue.While(1, d.correlates, comqueue.AllGather(ownSums, allSums))).
 		Add(comqueue.Named("combine", d.combine)).
-		Add(comqueue.AllGather(ownPart, whole)).
+		Add(comqueue.While(1, d.solves, comqueue.AllGather(ownPart, whole))).
 		Add(comqueue.Named("aim", d.aim)).
+		Add(d.tallied()).
+		Add(comqueue.Named("set out", d.setOut)).
+		Add(d.gathered(d.spreads, d.offerWay)).
 		Add(comqueue.Repeat(mostProbes, d.paced,
 			comqueue.Named("probe", comqueue.ForEachShard(probes, d.probe)),
 			comqueue.AllReduce(probes),
 			comqueue.Named("pace", d.pace))).
-		Add(comqueue.Repeat(mostReads, d.settled,
-			comqueue.Named("read rows", comqueue.ForEachShard(reading, d.readRows, comqueue.FoldedBy(d.foldRows))),
-			comqueue.AllReduce(reading, comqueue.WithoutZeros()),
-			comqueue.Named("weigh", d.weigh),
-			comqueue.Repeat(mostSteps, d.chosen,
-				comqueue.Named("try steps", comqueue.ForEachShard(trials, d.trySteps)),
-				comqueue.AllReduce(trials),
-				comqueue.Named("choose step", d.chooseStep)))).
-		Add(comqueue.Named("arrive", d.arrive))
+		Add(d.tallied()).
+		Add(comqueue.Repeat(mostReads, d.settled, search...)).
+		Add(comqueue.Named("arrive", d.arrive)).
+		Add(d.tallied()).
+		Add(comqueue.Named("record", d.record))
 	q = d.problem.addInformation(d.addRounds(d.addBeyond(q)))
 	return q.
+		Add(comqueue.While(1, d.ends, comqueue.Named("offer", d.offerParameters), comqueue.Gather(ownPart, whole))).
 		SetCompareCriterionOfNode0(done).
-		SetMaxIter(d.problem.Settings.MaxIter + 1 + d.restarts()).
+		SetMaxIter(d.supersteps()).
 		CloseOnNode0(d.problem.Closer).
 		Exec()
 }
@@ -91,15 +100,19 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 	if !working.Has(ctx) {
 		return d.prepare(ctx)
 	}
-	w := working.Get(ctx)
-	if w.history == nil || w.steepest || w.starting {
-		return nil
-	}
-	sums := w.history.products(w.pseudo, w.held)
-	if w.split {
-		ownSums.Put(ctx, sums)
+	if w := working.Get(ctx); w.combines() {
+		ownSums.Put(ctx, w.history.products(w.pseudo, w.held))
 	}
 	return nil
+}
+
+// combines says that the direction is made of the history.
+func (w *work) combines() bool { return w.history != nil && !w.steepest && !w.starting }
+
+// correlates says that subtasks tell each other the products.
+func (d descent) correlates(ctx *comqueue.ComContext) (bool, error) {
+	w := working.Get(ctx)
+	return w.split && w.combines(), nil
 }
 
 // combine makes the direction: the part of the blocks that the subtask keeps, or for
@@ -107,16 +120,13 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 func (d descent) combine(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
-	case w.starting:
-	case w.steepest:
-		for i, g := range w.pseudo {
-			w.direction[i] = -g
-		}
+	case w.starting || w.steepest:
 	case w.factor != nil:
 		if ctx.TaskID() == 0 {
 			if err := w.factor.solve(ctx.Context(), reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction); err != nil {
 				return wrap(ctx, err)
 			}
+			ownPart.Put(ctx, w.direction)
 		}
 	case w.history != nil:
 		sums := w.history.partial
@@ -124,20 +134,16 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 			sums = allSums.Get(ctx)
 		}
 		w.history.settle(sums)
-		w.history.direction(w.pseudo, w.direction[w.first:])
-	}
-	if ctx.NumTask() == 1 {
-		return nil
-	}
-	switch {
-	case w.starting || w.steepest || w.factor == nil && !w.split, w.factor != nil && ctx.TaskID() != 0:
-		ownPart.Put(ctx, nil)
-	case w.factor != nil:
-		ownPart.Put(ctx, w.direction)
-	default:
-		ownPart.Put(ctx, w.direction[w.first:w.last])
+		w.history.direction(w.pseudo, w.direction)
+		w.stale = true
 	}
 	return nil
+}
+
+// solves says that subtask 0 has found the direction for all.
+func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
+	w := working.Get(ctx)
+	return w.factor != nil && !w.starting && !w.steepest && ctx.NumTask() > 1, nil
 }
 
 // aim finds the derivative along the direction, and asks for the first step.
@@ -148,10 +154,18 @@ func (d descent) aim(ctx *comqueue.ComContext) error {
 		w.asks = theStart
 		return nil
 	}
-	if all := whole.Get(ctx); len(all) == w.n {
-		copy(w.direction, all)
+	if found, err := d.solves(ctx); err != nil {
+		return err
+	} else if found {
+		copy(w.direction, whole.Get(ctx))
 	}
-	w.aim()
+	w.asks = nothing
+	return wrap(ctx, w.aim())
+}
+
+// setOut makes room for what is probed.
+func (d descent) setOut(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
 	probes.Put(ctx, w.probes[:w.pacing.length()])
 	return nil
 }
@@ -162,7 +176,7 @@ func (d descent) probe(ctx *comqueue.ComContext, shard int, out []float64) error
 	w := working.Get(ctx)
 	switch p := &w.pacing; p.asks {
 	case theBend:
-		return wrap(ctx, w.probing.Bend(shard, w.direction, p.past(), out))
+		return wrap(ctx, w.probing.Bend(shard, w.entire(w.direction), p.past(), out))
 	case theSlopes:
 		return wrap(ctx, w.probing.Probe(shard, p.mix[:p.dim], p.paces, out))
 	}
@@ -175,9 +189,9 @@ func (d descent) pace(ctx *comqueue.ComContext) error {
 	if w.pacing.asks == noProbe {
 		return nil
 	}
-	w.pace(probes.Get(ctx))
+	err := w.pace(probes.Get(ctx))
 	probes.Put(ctx, w.probes[:w.pacing.length()])
-	return nil
+	return wrap(ctx, err)
 }
 
 // paced ends the probes of a superstep.
@@ -208,7 +222,8 @@ func (d descent) foldRows(ctx *comqueue.ComContext, shards shared.Range, out []f
 
 // weigh takes what was read.
 func (d descent) weigh(ctx *comqueue.ComContext) error {
-	return wrap(ctx, working.Get(ctx).weigh(reading.Get(ctx)))
+	w := working.Get(ctx)
+	return wrap(ctx, w.weigh(w.taken(ctx)))
 }
 
 // settled ends the reads of a superstep.
@@ -238,8 +253,7 @@ func (d descent) chosen(ctx *comqueue.ComContext) (bool, error) {
 	return !working.Get(ctx).trialing, nil
 }
 
-// arrive moves to the point that was accepted, records it and decides whether it is the
-// last.
+// arrive moves to the point that was accepted.
 func (d descent) arrive(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	if !w.starting && !w.failed && w.linear != nil {
@@ -247,11 +261,14 @@ func (d descent) arrive(ctx *comqueue.ComContext) error {
 			return wrap(ctx, err)
 		}
 	}
-	again := w.starting && len(w.state.Record) > 0
-	w.arrive()
+	return wrap(ctx, w.arrive())
+}
+
+// record tells what the iteration came to, and whether it is the last of a round.
+func (d descent) record(ctx *comqueue.ComContext) error {
+	w := working.Get(ctx)
 	w.begins(ctx)
-	w.looksBeyond(ctx)
-	if !again {
+	if !w.again {
 		w.tell(ctx)
 	}
 	return nil

@@ -73,8 +73,16 @@
 //
 // Sums over rows are folded up the tree over shards, sums over parameters up that over
 // fixed blocks of them, and every subtask makes the same decisions from the same sums. So
-// results do not depend on parallelism. From 65,536 parameters on the history of LBFGS and
-// OWLQN is split among subtasks by such blocks, which changes no bit; it takes
-// 2·(History+1) vectors in all instead of on every subtask. Supersteps allocate nothing,
-// but for the record, which grows.
+// results do not depend on parallelism. Supersteps allocate nothing, but for the record,
+// which grows.
+//
+// # Very many parameters
+//
+// From 65,536 parameters on LBFGS, OWLQN and GD split them among subtasks by such blocks,
+// which changes no bit: parameters, gradients, direction, penalty and history, 5 +
+// 2·(History+1) vectors of which every subtask keeps its share alone. A read of the rows
+// gives each the gradient of its own share. What is whole on every subtask is scratch: the
+// vector that rows are read with, and the one that their gradient is added up in. SGD, and
+// trainings that ask for Information, keep all vectors whole; with GapTol so are the sums of
+// the bound.
 package optim

@@ -5,9 +5,33 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// MinimizeSplit is Minimize by descent with the history split among subtasks from a
-// number of parameters on.
+// MinimizeSplit is Minimize by descent with parameters split among subtasks from a number
+// of them on.
 func MinimizeSplit(b *engine.Builder, p Problem, from int) *engine.Dataset {
 	p.Settings = p.Settings.withDefaults()
 	return descent{problem: p, splitFrom: from}.addTo(p.Init(comqueue.New(b, p.Name)))
+}
+
+// Kept returns how many numbers a subtask keeps in vectors of its blocks of parameters, and
+// in whole vectors.
+func Kept(ctx *comqueue.ComContext) (blocks, wholes int) {
+	w := working.Get(ctx)
+	vectors := [][]float64{w.v, w.factors, w.gradient, w.next, w.direction, w.point}
+	if w.set.L1 > 0 {
+		vectors = append(vectors, w.pseudo)
+	}
+	if w.history != nil {
+		vectors = append(vectors, w.history.pairs)
+	}
+	for i := range w.passed {
+		vectors = append(vectors, w.passed[i].v, w.passed[i].gradient)
+	}
+	for _, x := range vectors {
+		blocks += len(x)
+	}
+	wholes = len(w.whole) + len(reading.Get(ctx))
+	for _, x := range w.pacing.steps {
+		wholes += len(x)
+	}
+	return blocks, wholes
 }

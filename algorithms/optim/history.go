@@ -17,6 +17,7 @@ import (
 type history struct {
 	space *blocks
 	own   shared.Range // blocks kept here
+	first int          // parameter that they begin with, and vectors given
 	size  int          // pairs to remember
 	slots int          // size+1: the newest pair waits in one until it is admitted
 
@@ -45,7 +46,7 @@ const cautious = 1e-10
 // newHistory returns a history of size pairs that keeps some blocks. With holds, some
 // parameters may be held at 0 in an iteration, see products.
 func newHistory(space *blocks, own shared.Range, size int, holds bool) *history {
-	h := &history{space: space, own: own, size: size, slots: size + 1, newest: -1}
+	h := &history{space: space, own: own, first: space.at(own.Lo).Lo, size: size, slots: size + 1, newest: -1}
 	rows := 2 * h.slots
 	if holds {
 		h.masked = make([]float64, space.length)
@@ -78,15 +79,17 @@ func (h *history) parts(out []float64) (withG []float64, gg *float64, withS, wit
 	return out[:rows], &out[rows], out[rows+1 : 2*rows+1], out[2*rows+1 : 3*rows+1], out[3*rows+1:]
 }
 
-// block returns the rows of a block kept here, each as long as the block.
+// block returns the rows of a block kept here, each as long as the block, and its places in
+// the vectors given.
 func (h *history) block(i int) (rows []float64, r shared.Range) {
 	r = h.space.at(i)
 	stride := 2 * h.slots * h.space.length
 	at := (i - h.own.Lo) * stride
-	return h.pairs[at : at+2*h.slots*r.Len()], r
+	return h.pairs[at : at+2*h.slots*r.Len()], shared.Range{Lo: r.Lo - h.first, Hi: r.Hi - h.first}
 }
 
-// push has the pair of a step wait: s = step·direction, y = next - previous.
+// push has the pair of a step wait: s = step·direction, y = next - previous. Vectors are
+// of the parameters of the blocks kept here, as everywhere below.
 func (h *history) push(step float64, direction, previous, next []float64) {
 	h.newest = h.free()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
@@ -251,14 +254,13 @@ func (h *history) coefficients() {
 	h.coef[2*h.slots] = -gamma
 }
 
-// direction writes the direction's blocks kept here to out, which begins with the first
-// of them.
+// direction writes the direction to out.
 func (h *history) direction(g, out []float64) {
-	rows, first := h.rows(), h.space.at(h.own.Lo).Lo
+	rows := h.rows()
 	for i := h.own.Lo; i < h.own.Hi; i++ {
 		x, r := h.block(i)
 		n := r.Len()
-		p := out[r.Lo-first : r.Hi-first]
+		p := out[r.Lo:r.Hi]
 		for j := range p {
 			p[j] = h.coef[2*h.slots] * g[r.Lo+j]
 		}

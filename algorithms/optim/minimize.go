@@ -32,7 +32,6 @@ var (
 	reading    = shared.Scratch[[]float64]("optim gradient")
 	trials     = shared.Scratch[[]float64]("optim trials")
 	probes     = shared.Scratch[[]float64]("optim probes")
-	beyond     = shared.Scratch[[]float64]("optim beyond")
 	bounds     = shared.Scratch[[]float64]("optim bound")
 	curvatures = shared.Scratch[[]float64]("optim information")
 	ownSums    = shared.Scratch[[]float64]("optim own products")

@@ -1,6 +1,10 @@
 package optim
 
-import "math"
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/shared"
+)
 
 // What OWL-QN adds to L-BFGS (Andrew and Gao, Scalable training of L1-regularized
 // log-linear models, ICML 2007): directions are made of the pseudo-gradient, and a step
@@ -21,17 +25,21 @@ import "math"
 // search goes back along the straight way to it, all of which lies in the closed orthant,
 // where F is smooth and margins are linear: no read.
 
-// enter makes the direction of the quasi-Newton method one of the orthant.
-func (w *work) enter() {
-	w.align(false)
-	if w.space.dot(w.pseudo, w.direction) < 0 {
-		w.project(1)
-		if w.space.dot(w.pseudo, w.direction) < 0 {
-			return
-		}
+// aligned takes the slope along the direction of the quasi-Newton method, of which the
+// parameters that are 0 are aligned, and makes it the way to the projected point.
+func (w *work) aligned(slope float64) error {
+	if !(slope < 0) {
+		return w.alignAll()
 	}
+	w.project(1)
+	return w.consider(theEntered)
+}
+
+// alignAll makes the direction one all of which follows the negative pseudo-gradient.
+func (w *work) alignAll() error {
 	w.align(true)
 	w.project(1)
+	return w.consider(theSlope)
 }
 
 // align takes out of the direction what does not follow the negative pseudo-gradient: of
@@ -46,6 +54,7 @@ func (w *work) align(all bool) {
 
 // project replaces the direction by the way to the projected point of a step along it.
 func (w *work) project(step float64) {
+	w.stale = true
 	for i, p := range w.direction {
 		by := float64(step * p)
 		if w.moved(i, by) == 0 {
@@ -55,13 +64,14 @@ func (w *work) project(step float64) {
 	}
 }
 
-// leeway returns how often the direction can be gone before a parameter changes sign.
-func (w *work) leeway() float64 {
-	limit := math.Inf(1)
-	for i, p := range w.direction {
-		if w.penalised(i) && p*w.v[i] < 0 {
-			limit = min(limit, -w.v[i]/p)
+// crossing returns how often the direction can be gone before a parameter of r changes
+// sign, negated.
+func (w *work) crossing(r shared.Range) float64 {
+	most := math.Inf(-1)
+	for i := r.Lo; i < r.Hi && w.set.L1 > 0; i++ {
+		if p := w.direction[i]; w.penalised(i) && p*w.v[i] < 0 {
+			most = max(most, w.v[i]/p)
 		}
 	}
-	return max(limit, 1)
+	return most
 }

@@ -60,15 +60,16 @@ func (p *pacing) length() int {
 	return 0
 }
 
-// probe has the direction probed, from the curvature on.
-func (w *work) probe() {
+// probe has the direction probed, from the curvature on, given the slope along it and the
+// squares of it that the penalty has.
+func (w *work) probe(slope, squares float64) {
 	p := &w.pacing
 	p.asks, p.far = theBend, false
-	p.span(w, !w.steepest)
+	p.span(w, !w.steepest, slope, float64(w.penalty.l2*squares))
 }
 
 // pace takes what was probed, and asks for more or for the first step.
-func (w *work) pace(sums []float64) {
+func (w *work) pace(sums []float64) error {
 	p := &w.pacing
 	if p.asks == theBend {
 		whole := p.solve(sums[:triangle(p.dim)], sums[triangle(p.dim)])
@@ -84,24 +85,27 @@ func (w *work) pace(sums []float64) {
 			p.mix[0] = 1
 		}
 		p.slope, p.bend = p.along()
-		return
+		return nil
 	}
 	step := p.vanishing(sums)
-	switch {
-	case step == 0 && w.steepest && !p.far:
+	if step == 0 && w.steepest && !p.far {
 		p.paces, p.far = farPaces[:], true
-		return
-	case step == 0 && w.steepest:
-		w.stride(-p.slope)
-	case step == 0:
-		w.launch(1, math.Inf(1))
-	case w.steepest:
-		w.along(step)
-	default:
-		p.blend(w.direction)
-		w.launch(step, math.Inf(1))
+		return nil
 	}
 	p.asks = noProbe
+	switch {
+	case step == 0 && w.steepest:
+		return w.stride(-p.slope)
+	case step == 0:
+		return w.launch(1, math.Inf(1))
+	case w.steepest:
+		return w.along(step)
+	}
+	p.blend(w.direction)
+	if w.split {
+		p.blend(w.whole) // which is the direction, all of it: there are no steps to mix in
+	}
+	return w.launch(step, math.Inf(1))
 }
 
 // vanishing returns the step at which the derivative would vanish if all rows changed as

@@ -13,39 +13,52 @@ type penalty struct {
 	space   *blocks
 }
 
-// at returns the penalty of the parameters v.
-func (p *penalty) at(v []float64) float64 { return p.absolute(v, nil) + float64(p.squares(v, v)/2) }
+// at returns the penalty of the parameters v, where all are kept.
+func (p *penalty) at(v []float64) float64 {
+	return p.of(p.space.sum(func(r shared.Range) float64 { return p.absoluteIn(r, v, nil) }),
+		p.space.sum(func(r shared.Range) float64 { return p.squaresIn(r, v, v) }))
+}
 
-// squares returns L2·Σ (f·x)·(f·y).
+// of returns the penalty, given what absoluteIn and squaresIn of the parameters come to.
+func (p *penalty) of(absolute, squares float64) float64 {
+	return float64(p.l1*absolute) + float64(float64(p.l2*squares)/2)
+}
+
+// squares returns L2·Σ (f·x)·(f·y), where all parameters are kept.
 func (p *penalty) squares(x, y []float64) float64 {
 	if p.l2 == 0 {
 		return 0
 	}
-	return float64(p.l2 * p.space.sum(func(r shared.Range) float64 {
-		var sum float64
-		for i := r.Lo; i < r.Hi; i++ {
-			sum += float64((p.factors[i] * x[i]) * (p.factors[i] * y[i]))
-		}
-		return sum
-	}))
+	return float64(p.l2 * p.space.sum(func(r shared.Range) float64 { return p.squaresIn(r, x, y) }))
 }
 
-// absolute returns L1·Σ |f·(v+q)|; a nil q is zeros.
-func (p *penalty) absolute(v, q []float64) float64 {
-	if p.l1 == 0 {
-		return 0
-	}
-	return float64(p.l1 * p.space.sum(func(r shared.Range) float64 {
-		var sum float64
-		for i := r.Lo; i < r.Hi; i++ {
-			at := v[i]
-			if q != nil {
-				at += q[i]
-			}
-			sum += math.Abs(p.factors[i] * at)
-		}
+// squaresIn returns Σ (f·x)·(f·y) over the places of r; 0 without an L2 penalty.
+func (p *penalty) squaresIn(r shared.Range, x, y []float64) float64 {
+	var sum float64
+	if p.l2 == 0 {
 		return sum
-	}))
+	}
+	for i := r.Lo; i < r.Hi; i++ {
+		sum += float64((p.factors[i] * x[i]) * (p.factors[i] * y[i]))
+	}
+	return sum
+}
+
+// absoluteIn returns Σ |f·(v+q)| over the places of r; a nil q is zeros; 0 without an L1
+// penalty.
+func (p *penalty) absoluteIn(r shared.Range, v, q []float64) float64 {
+	var sum float64
+	if p.l1 == 0 {
+		return sum
+	}
+	for i := r.Lo; i < r.Hi; i++ {
+		at := v[i]
+		if q != nil {
+			at += q[i]
+		}
+		sum += math.Abs(p.factors[i] * at)
+	}
+	return sum
 }
 
 // gradient sets g to the gradient of the smooth part of F at v + step·q, of which sums
@@ -94,12 +107,14 @@ type line struct {
 	kink            float64 // what of the slope is that of the absolute values
 }
 
-func (p *penalty) along(v, q []float64) line {
-	l := line{at: float64(p.squares(v, v) / 2), slope: p.squares(v, q), bend: p.squares(q, q)}
+// along returns the penalty along v + t·q from what squaresIn of v and v, v and q, q and q,
+// and absoluteIn of v, and of v and q, come to.
+func (p *penalty) along(sums []float64) line {
+	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), bend: float64(p.l2 * sums[2])}
 	if p.l1 > 0 {
-		at := p.absolute(v, nil)
+		at := float64(p.l1 * sums[3])
 		l.at += at
-		l.kink = p.absolute(v, q) - at
+		l.kink = float64(p.l1*sums[4]) - at
 		l.slope += l.kink
 	}
 	return l

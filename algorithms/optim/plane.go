@@ -58,8 +58,9 @@ func (p *plane) forget() { p.count = 0 }
 // past returns how many steps the plane has.
 func (p *plane) past() int { return p.dim - 1 }
 
-// span takes the direction, and with it the steps that are kept.
-func (p *plane) span(w *work, steps bool) {
+// span takes the direction, of which the slope and the second derivative of the penalty
+// are known, and with it the steps that are kept.
+func (p *plane) span(w *work, steps bool, slope, bend float64) {
 	p.axis[0], p.dim = w.direction, 1
 	if steps {
 		p.dim += p.count
@@ -67,8 +68,10 @@ func (p *plane) span(w *work, steps bool) {
 	for i := 1; i < p.dim; i++ {
 		p.axis[i] = p.steps[(p.next-i+LatestSteps)%LatestSteps]
 	}
-	at := 0
-	for i, x := range p.axis[:p.dim] {
+	p.slopes[0], p.bends[0] = slope, bend
+	at := 1
+	for i := 1; i < p.dim; i++ { // where there are steps, all parameters are kept
+		x := p.axis[i]
 		p.slopes[i] = w.space.dot(w.pseudo, x)
 		for _, y := range p.axis[:i+1] {
 			p.bends[at] = w.penalty.squares(x, y)

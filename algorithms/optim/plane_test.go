@@ -43,7 +43,7 @@ func TestPlaneIsLeast(t *testing.T) {
 			kept = append(kept, s)
 			p.push(2, s)
 		}
-		p.span(w, true)
+		p.span(w, true, space.dot(g, w.direction), w.penalty.squares(w.direction, w.direction))
 		require.Equal(t, steps, p.past())
 		axes := [][]float64{append([]float64(nil), w.direction...)}
 		for k := range kept {

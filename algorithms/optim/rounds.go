@@ -25,9 +25,16 @@ func (d descent) addRounds(q *comqueue.IterativeComQueue) *comqueue.IterativeCom
 		return q
 	}
 	return q.
+		Add(d.gathered(d.bounds, d.offerParameters)).
 		Add(comqueue.Named("bound", comqueue.ForEachShard(bounds, d.readBound))).
 		Add(comqueue.AllReduce(bounds)).
 		Add(comqueue.Named("tighten", d.tighten))
+}
+
+// bounds says that parameters that are split are to be bounded.
+func (d descent) bounds(ctx *comqueue.ComContext) (bool, error) {
+	w := working.Get(ctx)
+	return w.split && w.bounding, nil
 }
 
 // begins has the bound read if training would end, and there are rounds.
@@ -46,7 +53,7 @@ func (d descent) readBound(ctx *comqueue.ComContext, shard int, out []float64) e
 	if !w.bounding {
 		return nil
 	}
-	return wrap(ctx, w.staged.Bound(shard, w.v, out))
+	return wrap(ctx, w.staged.Bound(shard, w.entire(w.v), out))
 }
 
 // tighten ends training, if the gap is closed or cannot be, or begins another round.
@@ -59,7 +66,7 @@ func (d descent) tighten(ctx *comqueue.ComContext) error {
 	w.rounds++
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
-	objective, bound := w.staged.Gap(w.v, bounds.Get(ctx), w.set.L1, w.set.L2)
+	objective, bound := w.staged.Gap(w.entire(w.v), bounds.Get(ctx), w.set.L1, w.set.L2)
 	bounds.Put(ctx, nil)
 	s.Loss, s.Gap = objective, objective-bound
 	ctx.Report("gap", s.Gap)

@@ -6,72 +6,104 @@ import (
 )
 
 // aim completes the direction, and asks for the first step unless that has to be found.
-func (w *work) aim() {
+func (w *work) aim() error {
 	if w.history != nil && len(w.history.order) == 0 {
 		w.steepest = true // the coefficients say so too, but for the first step
 	}
 	w.pacing.asks = noProbe
-	if !w.steepest {
-		if w.state.Method == OWLQN {
-			w.enter()
-		}
-		if slope := w.space.dot(w.pseudo, w.direction); slope < 0 && finite(slope) {
-			if w.probing != nil && w.state.Method == LBFGS {
-				w.probe()
-				return
-			}
-			limit := math.Inf(1)
-			if w.state.Method == OWLQN {
-				limit = 1
-			}
-			w.launch(1, limit)
-			return
-		}
-		w.turn()
+	switch {
+	case w.steepest:
+		return w.descend()
+	case w.state.Method == OWLQN:
+		w.align(false)
+		return w.consider(theAligned)
 	}
+	return w.consider(theSlope)
+}
+
+// sloped takes the slope along a direction, and the squares of the direction that the
+// penalty has.
+func (w *work) sloped(slope, squares float64) error {
+	if !(slope < 0) || !finite(slope) {
+		w.turn()
+		return w.descend()
+	}
+	if w.probing != nil && w.state.Method == LBFGS {
+		w.probe(slope, squares)
+		return nil
+	}
+	limit := math.Inf(1)
+	if w.state.Method == OWLQN {
+		limit = 1
+	}
+	return w.launch(1, limit)
+}
+
+// descend takes the negative gradient for the direction.
+func (w *work) descend() error {
 	for i, g := range w.pseudo {
 		w.direction[i] = -g
 	}
-	square := w.space.dot(w.pseudo, w.pseudo)
+	w.stale = true
+	return w.consider(theSteepest)
+}
+
+// steep takes the square of the gradient, and the squares of the direction that the
+// penalty has.
+func (w *work) steep(square, squares float64) error {
 	switch {
 	case w.state.Method == GD && w.lastStep > 0:
 		// As if the first-order change were that of the iteration before (Nocedal and
 		// Wright, equation 3.60).
-		w.launch(w.lastStep*(w.lastSlope/-square), math.Inf(1))
+		return w.launch(w.lastStep*(w.lastSlope/-square), math.Inf(1))
 	case w.probing != nil && square > 0 && finite(square):
-		w.probe()
-	default:
-		w.stride(square)
+		w.probe(-square, squares)
+		return nil
 	}
+	return w.stride(square)
 }
 
 // stride takes a first step along the gradient whose scale is a guess: one of length 1 at
 // most, unless the loss is so large that with slopes of this size it would take longer
 // ones to make it vanish, as where labels are of another magnitude than 1.
-func (w *work) stride(square float64) {
-	w.along(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
+func (w *work) stride(square float64) error {
+	return w.along(min(1, max(1/math.Sqrt(square), w.state.Loss/square)))
 }
 
 // along takes a first step along the gradient.
-func (w *work) along(step float64) {
+func (w *work) along(step float64) error {
 	if w.state.Method == OWLQN {
 		w.project(step)
-		w.launch(1, w.leeway())
-		return
+		return w.launch(1, leeway)
 	}
-	w.launch(step, math.Inf(1))
+	return w.launch(step, math.Inf(1))
 }
 
+// leeway is the limit of a step that may be gone until a parameter changes its sign, 1 at
+// least.
+const leeway = -1
+
 // launch begins the search along the direction at a step.
-func (w *work) launch(step, limit float64) {
-	slope := w.space.dot(w.pseudo, w.direction)
-	if !(slope < 0) || !finite(slope) || !(step > 0) || !finite(step) {
+func (w *work) launch(step, limit float64) error {
+	w.step, w.limit = step, limit
+	return w.consider(theLaunch)
+}
+
+// begin begins the search, given the slope, what the penalty is made of, and the inverse
+// of how often the direction can be gone before a parameter changes sign, negated.
+func (w *work) begin(sums [tallySums]float64, crossing float64) {
+	slope := sums[0]
+	if !(slope < 0) || !finite(slope) || !(w.step > 0) || !finite(w.step) {
 		w.fail()
 		return
 	}
-	w.line = w.penalty.along(w.v, w.direction)
+	limit := w.limit
+	if limit == leeway {
+		limit = max(-crossing, 1)
+	}
+	w.line = w.penalty.along(sums[1:])
 	w.search.begin(w.state.Loss, slope, limit, w.state.Method == OWLQN || w.state.Method == Newton)
-	w.ask(theRay, step)
+	w.ask(theRay, w.step)
 }
 
 // turn gives up the direction for the negative gradient.
@@ -92,7 +124,7 @@ func (w *work) ask(what asked, step float64) {
 	if w.linear != nil {
 		return
 	}
-	w.asks = thePoint
+	w.asks, w.stale = thePoint, true
 	for i, p := range w.direction {
 		w.point[i] = w.moved(i, float64(step*p))
 	}
@@ -111,24 +143,38 @@ func (w *work) moved(i int, by float64) float64 {
 // penalised reports whether the absolute value of parameter i is part of F.
 func (w *work) penalised(i int) bool { return w.set.L1 > 0 && w.factors[i] != 0 }
 
-// weigh takes loss and gradient at the step that was asked for.
+// weigh takes the gradient of the losses at the step that was asked for.
 func (w *work) weigh(sums []float64) error {
 	if w.settled {
 		return nil
 	}
 	w.reads++
-	w.losses = sums[0] / w.weight
 	if w.asks == theStart {
-		w.penalty.gradient(sums[1:1+w.n], w.weight, w.v, nil, 0, w.next)
-		w.settled = true
-		return w.usable("at the start", "check the features, or give other parameters to start from")
+		w.penalty.gradient(sums, w.weight, w.v, nil, 0, w.next)
+	} else {
+		w.penalty.gradient(sums, w.weight, w.v, w.direction, w.step, w.next)
 	}
-	w.penalty.gradient(sums[1:1+w.n], w.weight, w.v, w.direction, w.step, w.next)
+	return w.consider(theRead)
+}
+
+// judge takes the loss there, which the first of the rows of all blocks has, the slope, and
+// what of the gradient is not finite.
+func (w *work) judge(rows []float64) error {
+	loss := w.tally.loss
+	if w.split {
+		loss = rows[tallySums]
+	}
+	w.losses = loss / w.weight
+	if w.asks == theStart {
+		w.settled = true
+		return w.usable(rows, "at the start", "check the features, or give other parameters to start from")
+	}
 	if w.final {
 		w.settled = true
-		return w.usable(fmt.Sprintf("at the step %v", w.step), "standardise the features, or add an L2 penalty")
+		return w.usable(rows, fmt.Sprintf("at the step %v", w.step), "standardise the features, or add an L2 penalty")
 	}
-	slope := w.space.dot(w.next, w.direction) + w.line.kink
+	sums, _ := w.foldTally(rows)
+	slope := sums[0] + w.line.kink
 	switch w.search.feed(w.step, w.losses+w.line.value(w.step), slope) {
 	case accepts:
 		w.settled = true
@@ -188,54 +234,64 @@ func (w *work) fallBack() error {
 }
 
 // usable refuses a loss or gradient that is not finite, and says what to do.
-func (w *work) usable(where, remedy string) error {
+func (w *work) usable(rows []float64, where, remedy string) error {
 	if !finite(w.losses) {
 		return fmt.Errorf("the loss is %v %s: %s", w.losses, where, remedy)
 	}
-	for i, g := range w.next {
-		if !finite(g) {
-			return fmt.Errorf("the loss is %v %s, but its derivative by parameter %d is %v: %s", w.losses, where, i, g, remedy)
+	for ; len(rows) > 0; rows = rows[tallyWidth:] {
+		if bad := rows[tallySums+1]; bad >= 0 {
+			return fmt.Errorf("the loss is %v %s, but its derivative by parameter %d is %v: %s", w.losses, where, int(bad), rows[tallySums+2], remedy)
 		}
 	}
 	return nil
 }
 
-// arrive moves to the accepted point and enters the iteration.
-func (w *work) arrive() {
-	s := w.state
-	a := arrival{reads: w.reads, loss: s.Loss}
+// arrive moves to the accepted point.
+func (w *work) arrive() error {
+	clear(w.moves)
 	switch {
 	case w.starting:
 		w.gradient, w.next = w.next, w.gradient
-	case w.failed:
-		a.failed = w.steepest
-		if !w.steepest {
-			w.turn()
-		}
-	default:
-		a.step, a.moved = w.step, w.move()
+	case !w.failed:
+		w.move()
 		if w.history != nil {
 			w.history.push(w.step, w.direction, w.gradient, w.next)
 		}
 		w.pacing.push(w.step, w.direction)
 		w.gradient, w.next = w.next, w.gradient
 		w.lastStep, w.lastSlope = w.step, w.search.d0
-		w.steepest = s.Method == GD
 	}
 	if !w.failed {
-		a.loss = w.losses + w.penalty.at(w.v)
 		if w.set.L1 > 0 {
 			w.penalty.pseudo(w.v, w.gradient, w.pseudo)
 		} else {
 			w.pseudo = w.gradient
 		}
 	}
-	for i, g := range w.pseudo {
-		a.norm = max(a.norm, math.Abs(g))
-		a.size = max(a.size, math.Abs(w.v[i]))
+	return w.consider(theArrival)
+}
+
+// arrived enters the iteration, given the penalty's parts and the derivative along the
+// parameters, and the largest derivative, parameter and move.
+func (w *work) arrived(sums [tallySums]float64, most [tallyMost]float64) {
+	s := w.state
+	a := arrival{reads: w.reads, loss: s.Loss, norm: most[0], size: most[1], moved: most[2], along: sums[2]}
+	switch {
+	case w.starting:
+	case w.failed:
+		a.failed = w.steepest
+		if !w.steepest {
+			w.turn()
+		}
+	default:
+		a.step = w.step
+		w.steepest = s.Method == GD
 	}
-	a.along = w.space.dot(w.pseudo, w.v)
-	if w.starting && len(s.Record) > 0 {
+	if !w.failed {
+		a.loss = w.losses + w.penalty.of(sums[0], sums[1])
+	}
+	w.again = w.starting && len(s.Record) > 0
+	if w.again {
 		s.again(a, &w.set)
 	} else {
 		s.arrive(a, &w.set)
@@ -244,14 +300,17 @@ func (w *work) arrive() {
 	w.pass()
 }
 
-// move moves the parameters and returns the largest relative change.
-func (w *work) move() float64 {
-	var most float64
-	for i, p := range w.direction {
-		by := float64(w.step * p)
-		to := w.moved(i, by)
-		most = max(most, math.Abs(by)/max(1, math.Abs(to)))
-		w.v[i] = to
+// move moves the parameters and notes the largest relative change of each block.
+func (w *work) move() {
+	for k := range w.moves {
+		r := w.local(w.own.Lo + k)
+		var most float64
+		for i := r.Lo; i < r.Hi; i++ {
+			by := float64(w.step * w.direction[i])
+			to := w.moved(i, by)
+			most = max(most, math.Abs(by)/max(1, math.Abs(to)))
+			w.v[i] = to
+		}
+		w.moves[k] = most
 	}
-	return most
 }

@@ -108,6 +108,7 @@ func (d stochastic) prepare(ctx *comqueue.ComContext) error {
 	if err != nil {
 		return err
 	}
+	parameters.Put(ctx, base.v)
 	if base.sampled == nil {
 		return fmt.Errorf("the objective cannot evaluate some rows alone, which SGD needs: use another method")
 	}

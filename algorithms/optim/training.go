@@ -7,14 +7,16 @@ import (
 )
 
 // training is what a subtask has of a minimisation by any method. All of it is the same
-// on every subtask, but for the rows of the evaluation.
+// on every subtask, but for the rows of the evaluation, and parameters that are split.
 type training struct {
 	*evaluation
 	set         Settings
 	penalty     penalty
 	space       blocks
 	state       *state
-	v           []float64 // parameters
+	v           []float64 // parameters; where they are split those kept here
+	split       bool
+	whole       []float64 // where they are split, the vector that was gathered last
 	information []float64 // room for second derivatives, where they are asked for
 }
 
@@ -40,7 +42,6 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 		curvatures.Put(ctx, nil)
 	}
 	trained.Put(ctx, t)
-	parameters.Put(ctx, t.v)
 	progress.Put(ctx, t.state)
 	return t, nil
 }
@@ -108,7 +109,7 @@ func done(ctx *comqueue.ComContext) (bool, error) { return trained.Get(ctx).stat
 
 // result returns what was found, as the caller's.
 func (t *training) result(ctx *comqueue.ComContext) *Result {
-	r := t.state.result(t.v)
+	r := t.state.result(t.entire(t.v))
 	if t.set.Information {
 		r.Information = make([]float64, triangle(t.n))
 		for i, h := range curvatures.Get(ctx)[1+t.n:] {

@@ -5,12 +5,19 @@ import (
 	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/shared"
 )
 
-// work is what a subtask has of a minimisation by descent. All of it but the blocks of a
-// split history is the same on every subtask.
+// work is what a subtask has of a minimisation by descent. Vectors are of the blocks of
+// parameters that it keeps, see split.go; all else is the same on every subtask.
 type work struct {
 	*training
+	own    shared.Range // blocks kept here
+	lo, hi int          // parameters of these
+	stale  bool         // what rows are to be read with is not yet whole
+	tally  tally
+	moves  []float64 // by block kept here, the largest relative change of a parameter
+	limit  float64   // of steps along the direction
 
 	gradient  []float64 // of the smooth part of F, at v
 	next      []float64 // ... at the point read last
@@ -18,16 +25,15 @@ type work struct {
 	direction []float64
 	point     []float64 // parameters of the point to read, where margins are not cached
 
-	history     *history // of LBFGS and OWLQN
-	factor      *cholesky
-	split       bool // the history is split among subtasks
-	first, last int  // parameters whose direction is made here
+	history *history // of LBFGS and OWLQN
+	factor  *cholesky
 
 	starting bool // the superstep evaluates v, from which a round begins
 	bounding bool // a round has ended in this superstep
 	watches  bool // the way is looked at in the end
 	passed   [2]landmark
 	doubting bool // the gradient is read beyond the end
+	again    bool // the superstep began another round
 	ended    Reason
 	rounds   int
 	gap      float64 // of the round before
@@ -58,10 +64,11 @@ type work struct {
 type asked int
 
 const (
-	theStart asked = iota // loss and gradient at the first parameters
-	thePoint              // ... at point
-	theRay                // ... along a new direction, whose margins are set
-	theStep               // ... at a step along it
+	theStart  asked = iota // loss and gradient at the first parameters
+	thePoint               // ... at point
+	theRay                 // ... along a new direction, whose margins are set
+	theStep                // ... at a step along it
+	theBeyond              // ... at point, beyond the end
 	nothing
 )
 
@@ -74,8 +81,8 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	n := base.n
 	w := &work{
-		training: base, gradient: make([]float64, n), next: make([]float64, n), direction: make([]float64, n),
-		steps: make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1), watches: p.Settings.free(),
+		training: base,
+		steps:    make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1), watches: p.Settings.free(),
 	}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
@@ -83,16 +90,24 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			w.state.Method = Newton
 		}
 	}
+	from := d.splitFrom
+	if from == 0 {
+		from = widely
+	}
+	// Second derivatives take much more than what splitting saves.
+	matrix := w.state.Method == Newton || p.Settings.Information
+	w.divide(ctx, n >= from && !matrix && ctx.NumTask() > 1)
+	kept := len(w.v)
+	w.gradient, w.next, w.direction = make([]float64, kept), make([]float64, kept), make([]float64, kept)
 	w.pseudo = w.gradient
 	if p.Settings.L1 > 0 {
-		w.pseudo = make([]float64, n)
+		w.pseudo = make([]float64, kept)
 	}
 	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
 	w.keep = func(shard int) error { return w.readShard(shard, nil) }
 	w.held = func(i int) bool { return w.penalised(i) && w.v[i] == 0 && w.pseudo[i] == 0 }
 	w.steepest = w.state.Method != Newton
 	length := 1 + n
-	own := ctx.Shards()
 	switch w.state.Method {
 	case Newton:
 		if w.curved == nil {
@@ -107,18 +122,10 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 			w.linear = nil
 		}
 	case LBFGS, OWLQN:
-		from := d.splitFrom
-		if from == 0 {
-			from = widely
-		}
-		if w.split = ctx.NumTask() > 1 && n >= from; !w.split {
-			own.Lo, own.Hi = 0, ctx.TotalShards()
-		}
-		w.history = newHistory(&w.space, w.space.own(own), p.Settings.History, w.state.Method == OWLQN)
-		w.first, w.last = w.space.at(w.history.own.Lo).Lo, w.space.at(w.history.own.Hi).Lo
+		w.history = newHistory(&w.space, w.own, p.Settings.History, w.state.Method == OWLQN)
 	}
 	if w.linear == nil {
-		w.point = make([]float64, n)
+		w.point = make([]float64, kept)
 	}
 	working.Put(ctx, w)
 	if p.Settings.GapTol > 0 {
@@ -130,18 +137,16 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	if w.probing != nil {
 		w.probes = make([]float64, len(farPaces)+1)
-		if rough, _ := w.Evaluator.(RoughEvaluator); w.state.Method == LBFGS && n < widely && !(rough != nil && rough.Rough()) {
+		if rough, _ := w.Evaluator.(RoughEvaluator); w.state.Method == LBFGS && n < from && !(rough != nil && rough.Rough()) {
 			w.pacing.prepare(n)
 		}
 	}
 	probes.Put(ctx, nil)
-	beyond.Put(ctx, nil)
 	reading.Put(ctx, make([]float64, length))
 	trials.Put(ctx, make([]float64, 2*len(w.steps)))
 	ownSums.Put(ctx, nil)
 	allSums.Put(ctx, nil)
 	ownPart.Put(ctx, nil)
-	whole.Put(ctx, nil)
 	return nil
 }
 
@@ -152,6 +157,12 @@ const fewParameters = 32
 
 // readShard evaluates a shard as asked.
 func (w *work) readShard(shard int, out []float64) error {
+	if w.asks == theBeyond {
+		if out != nil {
+			out = out[:1+w.n] // no second derivatives are asked for
+		}
+		return w.Evaluate(shard, w.entire(w.point), out)
+	}
 	if w.factor != nil && w.linear != nil {
 		switch w.asks {
 		case theStart:
@@ -165,13 +176,13 @@ func (w *work) readShard(shard int, out []float64) error {
 	}
 	switch w.asks {
 	case theRay:
-		return w.linear.Along(shard, w.direction, w.step, out)
+		return w.linear.Along(shard, w.entire(w.direction), w.step, out)
 	case theStep:
 		return w.linear.Gradient(shard, w.step, out)
 	case theStart, thePoint:
-		at := w.v
+		at := w.entire(w.v)
 		if w.asks == thePoint {
-			at = w.point
+			at = w.entire(w.point)
 		}
 		switch {
 		case w.factor != nil:

@@ -1,0 +1,207 @@
+package optim_test
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// splitFrom is build with parameters split among subtasks from a number of them on.
+func splitFrom(from int, table trial.Table, o optim.Objective, s optim.Settings) func(b *engine.Builder) {
+	return func(b *engine.Builder) {
+		rows := table.Dataset(b)
+		operators.Collect(b, "result", optim.MinimizeSplit(b, optim.Problem{
+			Name: "minimize", Objective: o, Settings: s, Closer: asText,
+			Init: func(q *comqueue.IterativeComQueue) *comqueue.IterativeComQueue {
+				return q.InitWithPartitionedData(points, rows)
+			},
+		}, from))
+	}
+}
+
+// Parameters that are split among subtasks come to the bits of those that are whole on each:
+// by every method, with margins that are cached and without, where training diverges and is
+// looked back at, in rounds, and where subtasks have no parameter at all.
+func TestSplitParametersHaveTheSameBits(t *testing.T) {
+	const n = 200
+	table := trial.Gaussian(3, 24, n)
+	for i := range table.N {
+		table.Label = append(table.Label, float64(i%2))
+	}
+	margins := objective{table: table, loss: logistic}
+	points := objective{table: table, loss: logistic, can: nothing}
+	kinks := trial.Gaussian(2, apart, 1)
+	for i, x := range kinks.X {
+		kinks.Label = append(kinks.Label, 3+2*x+0.1*float64(i%3))
+	}
+	// Rows that a plane separates but for some within it, in columns that lie far apart.
+	apartSome := trial.Table{N: 80, D: n, X: make([]float64, 80*n)}
+	for i, x := range trial.Gaussian(5, 80*3, 1).X {
+		row, y := apartSome.Row(i/3), float64(i/3%2)
+		row[[]int{0, 90, n - 1}[i%3]] = x
+		switch {
+		case i%3 < 2:
+		case i < 60 && y == 1:
+			copy(row, apartSome.Row(i/3-1))
+		case i < 60:
+			row[0] = 0
+		default:
+			row[0] = (2*y - 1) * (0.5 + math.Abs(row[0]))
+		}
+		if i%3 == 2 {
+			apartSome.Label = append(apartSome.Label, y)
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		table trial.Table
+		o     optim.Objective
+		s     optim.Settings
+		bits  bool // with all that trial.SameBits varies
+	}{
+		{"LBFGS", table, margins, optim.Settings{Method: optim.LBFGS, L2: 1e-3, History: 4, MaxIter: 8}, true},
+		{"OWLQN", table, margins, optim.Settings{Method: optim.OWLQN, L1: 1e-3, MaxIter: 8, History: 4}, true},
+		{"LBFGS at points", table, points, optim.Settings{Method: optim.LBFGS, L2: 1e-3, MaxIter: 6}, false},
+		{"OWLQN at points", table, points, optim.Settings{Method: optim.OWLQN, L1: 1e-2, L2: 1e-3, MaxIter: 6}, false},
+		{"GD", table, margins, optim.Settings{Method: optim.GD, L2: 1e-3, MaxIter: 6, Trials: 3}, false},
+		{"diverging", table, margins, optim.Settings{Method: optim.LBFGS, MaxIter: 60}, false},
+		{"looked back at", apartSome, objective{table: apartSome, loss: logistic}, optim.Settings{Method: optim.OWLQN, MaxIter: 500}, false},
+		{"looked back at from points", apartSome, objective{table: apartSome, loss: logistic, can: nothing}, optim.Settings{MaxIter: 500}, false},
+		{"one parameter", kinks, distance{}, optim.Settings{Method: optim.LBFGS, L2: 0.1, GapTol: 1e-8}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			whole := atShards(t, 8, splitFrom(n+100, c.table, c.o, c.s))
+			require.Equal(t, whole, atShards(t, 8, splitFrom(1, c.table, c.o, c.s)))
+			if c.s.L1 == 0 && c.s.L2 == 0 {
+				require.Contains(t, whole, string(optim.Diverging))
+			}
+			if c.bits && (c.s.L1 == 0 || thorough) {
+				atShards(t, 128, splitFrom(1, c.table, c.o, c.s))
+			}
+			if c.bits {
+				trial.SameBits(t, splitFrom(1, c.table, c.o, c.s), "minimize")
+			}
+		})
+	}
+}
+
+// A derivative that is not finite is named, whichever subtask has it, and so is the loss.
+func TestSplitParametersThatCannotBe(t *testing.T) {
+	table := trial.Gaussian(3, 24, 200)
+	for i := range table.N {
+		table.Label = append(table.Label, float64(i%2))
+		table.Row(i)[150] = 1.7e308 * float64(i%2)
+		table.Row(i)[170] = table.Row(i)[150]
+	}
+	for _, can := range []ability{everything, nothing} {
+		trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic, can: can}, optim.Settings{Method: optim.LBFGS, L2: 1}),
+			"its derivative by parameter 150 is -Inf: check the features")
+	}
+	table.Row(3)[20] = math.NaN()
+	trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic}, optim.Settings{Method: optim.LBFGS, L2: 1}), "the loss is NaN at the start")
+}
+
+// Of split parameters a read of the rows sends to each subtask what it has of its block
+// alone, and a new direction goes once to all: the bytes are those of the formulas, and no
+// gradient comes back.
+func TestBytesOfSplitParameters(t *testing.T) {
+	const n, p, shards = 4000, 4, 8
+	table := trial.Gaussian(3, 24, n-1)
+	for i := range table.N {
+		table.Label = append(table.Label, float64(i%2))
+	}
+	o := objective{table: table, loss: logistic}
+	r := trial.Run(t, splitFrom(1, table, o, optim.Settings{Method: optim.LBFGS, L2: 1e-3, MaxIter: 5, Tol: -1}),
+		engine.Shards(shards), engine.Parallelism(p))
+	result := decode(t, r)
+	sent := map[string]int64{}
+	for _, s := range r.Queue("minimize").Stages {
+		sent[s.Name] += s.Bytes
+	}
+	var gradients, vectors, ends int64
+	for name, bytes := range sent {
+		switch {
+		case strings.Contains(name, `"optim gradient"`):
+			require.True(t, strings.HasPrefix(name, "ReduceScatter") || bytes == 0, name)
+			gradients += bytes
+		case strings.HasPrefix(name, `Gather "optim own direction"`):
+			ends += bytes
+		case strings.Contains(name, `"optim own direction"`):
+			vectors += bytes
+		}
+	}
+	// Each subtask's two shards are one node of the tree, and it keeps a quarter of n.
+	reads, moves := int64(result.Reads), int64(result.Iterations)
+	require.Equal(t, reads*8*((p-1)*(n+1)), gradients, "%v", sent)
+	lengths := int64(8 * p * (p - 1)) // that an AllGather tells
+	require.Equal(t, moves*(8*n*(p-1)+lengths), vectors, "%v", sent)
+	require.Equal(t, lengths+8*(n-n/p), ends, "%v", sent)
+	require.Equal(t, 0, n%shards)
+	require.Equal(t, n/p, shared.Split(n, p, 0).Len())
+}
+
+// watched is an objective that looks at what its subtasks keep when rows are read.
+type watched struct {
+	objective
+	look func(subtask, blocks, wholes int)
+}
+
+func (o watched) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
+	e, err := o.objective.Open(ctx)
+	linear, _ := e.(optim.LinearEvaluator)
+	return watching{linear, o, ctx}, err
+}
+
+type watching struct {
+	optim.LinearEvaluator
+	o   watched
+	ctx *comqueue.ComContext
+}
+
+func (e watching) Along(shard int, p []float64, step float64, out []float64) error {
+	blocks, wholes := optim.Kept(e.ctx)
+	e.o.look(e.ctx.TaskID(), blocks, wholes)
+	return e.LinearEvaluator.Along(shard, p, step, out)
+}
+
+// Each subtask keeps its share of every vector, and whole the two that rows are read with,
+// as the formula says.
+func TestSplitParametersAreKeptOnce(t *testing.T) {
+	const n, p, shards, pairs = 4000, 4, 8, 4
+	table := trial.Gaussian(3, 24, n-1)
+	for i := range table.N {
+		table.Label = append(table.Label, float64(i%2))
+	}
+	for _, c := range []struct {
+		s       optim.Settings
+		vectors int
+	}{
+		{optim.Settings{Method: optim.LBFGS, L2: 1e-3}, 5 + 2*(pairs+1)},
+		{optim.Settings{Method: optim.OWLQN, L1: 1e-3}, 5 + 2*(pairs+1) + 1},
+		{optim.Settings{Method: optim.LBFGS}, 5 + 2*(pairs+1) + 4},
+		{optim.Settings{Method: optim.GD, L2: 1e-3}, 5},
+	} {
+		c.s.History, c.s.MaxIter, c.s.Tol = pairs, 12, -1
+		var most [p][2]int
+		var mu sync.Mutex
+		o := watched{objective{table: table, loss: logistic, can: linearOnly}, func(subtask, blocks, wholes int) {
+			mu.Lock()
+			defer mu.Unlock()
+			most[subtask] = [2]int{max(most[subtask][0], blocks), max(most[subtask][1], wholes)}
+		}}
+		trial.Run(t, splitFrom(1, table, o, c.s), engine.Shards(shards), engine.Parallelism(p))
+		for subtask, kept := range most {
+			require.Equal(t, [2]int{c.vectors * n / p, n + n + 1}, kept, "%v on subtask %d", c.s.Method, subtask)
+		}
+	}
+}
