@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
@@ -109,7 +110,9 @@ func BenchmarkPredict(b *testing.B) {
 	grower := newBuilder(t, r, newSampler(p))
 	m := &Model{Task: Classification, Classes: Classes{Values: []string{"0", "1"}}, Dim: 28, Trees: &tree.Ensemble{Features: make([]string, 28), Outputs: 2, Base: make([]float64, 2), Average: true, Single: true}}
 	for i := range 100 {
-		m.Trees.Trees = append(m.Trees.Trees, grower.grow(context.Background(), i))
+		t := grower.grow(context.Background(), i)
+		t.Nodes, t.Values = slices.Clone(t.Nodes), slices.Clone(t.Values)
+		m.Trees.Trees = append(m.Trees.Trees, t)
 	}
 	row, out := make([]float64, 28), make([]float64, 2)
 	i := 0

@@ -42,8 +42,8 @@ func newBuilder(t *table, r rules, s *sampler) *builder {
 	return &builder{t: t, rules: r, sampler: s, finder: newFinder(t, r)}
 }
 
-// grow grows a tree by its number. The tree's memory is its own. It is cut short when the
-// context ends.
+// grow grows a tree by its number. The tree's memory is the builder's, which uses it for the
+// next. It is cut short when the context ends.
 func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	b.draw(number)
 	var all sums
@@ -55,7 +55,7 @@ func (b *builder) grow(ctx context.Context, number int) tree.Tree {
 	return b.run(ctx, number, waiting{hi: len(b.entries), key: rootKey, sums: all})
 }
 
-// run grows a tree, by its number, from a node, which has the entries.
+// run grows a tree, by its number, from a node, which has the entries; see grow.
 func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	b.nodes, b.sets, b.values, b.waiting = b.nodes[:0], b.sets[:0], b.values[:0], b.waiting[:0]
 	b.leaves = 1
@@ -66,12 +66,12 @@ func (b *builder) run(ctx context.Context, number int, from waiting) tree.Tree {
 	for len(b.waiting) > 0 && (b.rules.leaves == 0 || b.leaves < b.rules.leaves) && ctx.Err() == nil {
 		b.divide(b.next(), random)
 	}
-	t := tree.Tree{Nodes: append([]tree.Node(nil), b.nodes...), Weight: 1}
+	t := tree.Tree{Nodes: b.nodes, Weight: 1}
 	if len(b.sets) > 0 {
-		t.Sets = append([]uint32(nil), b.sets...)
+		t.Sets = b.sets
 	}
 	if b.t.classes > 0 {
-		t.Values = append([]float64(nil), b.values...)
+		t.Values = b.values
 	}
 	return t
 }

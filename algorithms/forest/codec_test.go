@@ -1,6 +1,10 @@
 package forest
 
 import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,13 +27,41 @@ func TestTreesGoFromSubtaskToSubtask(t *testing.T) {
 	// Of two subtasks the first grew trees 0 and 2.
 	sent := appendTree(appendTree(nil, &trees[0]), &trees[2])
 	sent = appendTree(sent, &trees[1])
-	got, err := inOrder(sent, 3, 2)
-	require.NoError(t, err)
-	require.Equal(t, trees, got)
+	memory, seen := tree.Tree{}, 0
+	require.NoError(t, eachTree(sent, 3, 2, &memory, func(i int, got *tree.Tree) error {
+		require.Equal(t, seen, i)
+		require.Equal(t, &trees[i], got)
+		seen++
+		return nil
+	}))
+	require.Equal(t, 3, seen)
+	never := func(int, *tree.Tree) error { return errors.New("a tree was read") }
 	for cut := range sent {
-		_, err := inOrder(sent[:cut], 3, 2)
+		require.ErrorIs(t, eachTree(sent[:cut], 3, 2, &memory, never), errTrees)
+	}
+	require.ErrorIs(t, eachTree(append(sent, 0), 3, 2, &memory, never), errTrees)
+}
+
+// Trees that are cut short, with a length that says so, are errors, whatever they end with.
+func TestTreesThatAreDamaged(t *testing.T) {
+	all := tree.Tree{
+		Nodes: []tree.Node{
+			{Feature: 300, Left: 5, Right: 2, Set: 1, SetWords: 1 << 20, Flags: tree.Categorical, Threshold: math.Inf(-1), Value: -0.1, Gain: 1e300, Cover: 1 << 40, Count: 1 << 50},
+			{Left: math.MaxInt32, Right: -7, Threshold: 0.1}, {Value: math.Copysign(0, -1), Cover: 3, Count: 1},
+		},
+		Sets: []uint32{0, math.MaxUint32}, Values: []float64{1. / 3, 0, 1}, Weight: 1,
+	}
+	sent := appendTree(nil, &all)
+	var got tree.Tree
+	rest, err := readTree(append(sent, 9), &got)
+	require.NoError(t, err)
+	require.Equal(t, []byte{9}, rest)
+	require.Equal(t, fmt.Sprintf("%v", all), fmt.Sprintf("%v", got)) // tells −0 from 0
+	for n := range len(sent) - 8 {
+		cut := append(binary.LittleEndian.AppendUint64(nil, uint64(n)), sent[8:8+n]...)
+		_, err := readTree(cut, &got)
 		require.ErrorIs(t, err, errTrees)
 	}
-	_, err = inOrder(append(sent, 0), 3, 2)
+	_, err = readTree(append(binary.LittleEndian.AppendUint64(nil, 11), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0), &got)
 	require.ErrorIs(t, err, errTrees)
 }

@@ -17,7 +17,7 @@ type payload struct {
 	Classes                       // label_type, classes
 	Dim            int            `json:"dim"`
 	AbsentIsZero   bool           `json:"absent_is_zero"`
-	Trees          *tree.Ensemble `json:"trees"`
+	Trees          model.Appender `json:"trees"`
 	PredictionCol  string         `json:"prediction_column,omitempty"`
 	ProbabilityCol string         `json:"probability_column,omitempty"`
 }
@@ -41,8 +41,13 @@ func (m *Model) Encode() ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model: %w", err)
 	}
+	return m.encode(m.Trees)
+}
+
+// encode returns the file of a model with trees that something else writes.
+func (m *Model) encode(trees model.Appender) ([]byte, error) {
 	return model.Encode(Kind, version, m.inputs, summary{m.Summary, m.OutOfBag}, payload{
-		m.Task, m.Classes, m.Dim, m.AbsentIsZero, m.Trees, m.PredictionCol, m.ProbabilityCol,
+		m.Task, m.Classes, m.Dim, m.AbsentIsZero, trees, m.PredictionCol, m.ProbabilityCol,
 	})
 }
 

@@ -38,6 +38,7 @@ type levels struct {
 	sent         []*branch // of small
 	cols         []int32
 	twigs        *builder
+	twig         tree.Tree // memory for one that is read
 	times        []uint8
 
 	sums   []int64   // of the branches asked

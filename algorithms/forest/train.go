@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -88,7 +87,7 @@ func Train(d *engine.Dataset, p Params) *engine.Dataset {
 			Add(comqueue.Named("report", g.report))
 	}
 	return q.SetMaxIter((p.NumTrees - g.first + batchTrees - 1) / batchTrees).
-		CloseOnNode0(columns.ModelCloser(label, g.finish)).
+		CloseOnNode0(columns.Closer(label, g.finish)).
 		Exec()
 }
 
@@ -127,9 +126,9 @@ type state struct {
 	// One of these grows trees: builder where the subtask has all rows, else levels.
 	builder *builder
 	levels  *levels
-	mine    []tree.Tree // of this superstep, where there is but one subtask
-	trees   []tree.Tree // of all supersteps, on subtask 0
-	nodes   int64
+	sent    []uint8   // trees of this superstep for the other subtasks
+	tree    tree.Tree // memory for one that is read
+	written *written  // on subtask 0
 	bag     *bag
 }
 
@@ -159,6 +158,11 @@ func (g growing) open(ctx *comqueue.ComContext) error {
 		return err
 	}
 	s := &state{data: data, loose: spread(data), number: g.first, sampler: newSampler(g.params)}
+	if ctx.TaskID() == 0 {
+		if s.written, err = g.write(data); err != nil {
+			return err
+		}
+	}
 	states.Put(ctx, s)
 	e := extentOf(data.Label, data.Weight, factors, g.params.centre(data.Facts))
 	extents.Put(ctx, e[:])
@@ -216,18 +220,33 @@ func (g growing) grow(ctx *comqueue.ComContext) error {
 		s.levels.begin(s.number, g.until(s))
 		return nil
 	}
-	var out []uint8
-	s.mine = s.mine[:0]
+	s.sent = s.sent[:0]
 	for n := s.number + ctx.TaskID(); n < g.until(s); n += ctx.NumTask() {
 		t := s.builder.grow(ctx.Context(), n)
-		if ctx.NumTask() == 1 {
-			s.mine = append(s.mine, t)
-		} else {
-			out = appendTree(out, &t)
+		if err := ctx.Context().Err(); err != nil {
+			return err
+		}
+		if ctx.NumTask() > 1 {
+			s.sent = appendTree(s.sent, &t)
+		} else if err := s.take(n, &t); err != nil {
+			return err
 		}
 	}
-	grown.Put(ctx, out)
-	return ctx.Context().Err()
+	grown.Put(ctx, s.sent)
+	return nil
+}
+
+// take takes a tree that has grown, by its number, in their order; it is borrowed.
+func (s *state) take(number int, t *tree.Tree) error {
+	if s.written != nil {
+		if err := s.written.add(t); err != nil {
+			return err
+		}
+	}
+	if s.bag != nil {
+		return s.bag.add(number, t)
+	}
+	return nil
 }
 
 // until returns the number of trees after this superstep.
@@ -313,55 +332,28 @@ func attach(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// collect puts the trees of all subtasks in order.
+// collect takes the trees of all subtasks in order.
 func (g growing) collect(ctx *comqueue.ComContext) error {
 	s := states.Get(ctx)
 	until := g.until(s)
-	if ctx.TaskID() == 0 || s.bag != nil {
-		trees := s.mine
-		switch {
-		case s.levels != nil:
-			trees = s.levels.trees()
-		case ctx.NumTask() > 1:
-			var err error
-			if trees, err = inOrder(all.Get(ctx), until-s.number, ctx.NumTask()); err != nil {
-				return err
+	if ctx.NumTask() > 1 && (s.written != nil || s.bag != nil) {
+		take := func(i int, t *tree.Tree) error { return s.take(s.number+i, t) }
+		if s.levels != nil {
+			for i, t := range s.levels.trees() {
+				if err := take(i, &t); err != nil {
+					return err
+				}
 			}
-		}
-		if ctx.TaskID() == 0 {
-			s.trees = append(s.trees, trees...)
-		}
-		for i := range trees {
-			s.nodes += int64(len(trees[i].Nodes))
-			if s.bag == nil {
-				continue
-			}
-			if err := s.bag.add(s.number+i, &trees[i]); err != nil {
-				return err
-			}
+		} else if err := eachTree(all.Get(ctx), until-s.number, ctx.NumTask(), &s.tree, take); err != nil {
+			return err
 		}
 	}
 	s.number = until
-	ctx.Report("trees", float64(s.number))
-	ctx.Report("nodes", float64(s.nodes))
+	if s.written != nil {
+		ctx.Report("trees", float64(s.number))
+		ctx.Report("nodes", float64(s.written.summary.Nodes))
+	}
 	return nil
-}
-
-// inOrder reads n trees that p subtasks sent, subtask i those of numbers i, i+p, i+2p, …
-func inOrder(src []byte, n, p int) ([]tree.Tree, error) {
-	trees := make([]tree.Tree, n)
-	for task := range p {
-		for i := task; i < n; i += p {
-			var err error
-			if trees[i], src, err = readTree(src); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(src) > 0 {
-		return nil, errTrees
-	}
-	return trees, nil
 }
 
 // measure adds what the trees so far make of a shard's rows that they did not draw.
@@ -405,69 +397,4 @@ func (g growing) same(in inputs, trees *tree.Ensemble, f *bins.Facts) error {
 		}
 	}
 	return nil
-}
-
-// ensemble returns the ensemble of the rows, without trees.
-func ensemble(d *bins.Data) *tree.Ensemble {
-	e := &tree.Ensemble{
-		Features: make([]string, d.Facts.Declared), Outputs: max(1, len(d.Facts.Classes)), Average: true, Single: true,
-	}
-	e.Base = make([]float64, e.Outputs)
-	for j := range e.Features {
-		e.Features[j] = "f" + strconv.Itoa(j)
-	}
-	for i := range d.Layout.Features {
-		f := &d.Layout.Features[i]
-		e.Features[f.Number] = f.Name
-		if f.Names != nil {
-			if e.Categories == nil {
-				e.Categories = make([][]string, len(e.Features))
-			}
-			e.Categories[f.Number] = f.Names
-		}
-	}
-	return e
-}
-
-// finish makes the model.
-func (g growing) finish(ctx *comqueue.ComContext) (model.Model, error) {
-	s := states.Get(ctx)
-	p, f := g.params, s.data.Facts
-	m := &Model{
-		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared,
-		Trees: ensemble(s.data), AbsentIsZero: p.AbsentIsZero,
-		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
-		inputs: inputsOf(p.FeatureCols, p.VectorCol, g.schema, f.Declared),
-		Summary: Summary{
-			Rows: f.Rows, Weight: f.Weight, Method: p.Method, Criterion: p.Criterion, Sampling: p.Sampling, Share: p.SampleShare, Seed: p.Seed,
-		},
-	}
-	if p.Start != nil {
-		m.Trees.Trees = append(m.Trees.Trees, p.Start.Trees.Trees...)
-	}
-	m.Trees.Trees = append(m.Trees.Trees, s.trees...)
-	m.Summary.count(m.Trees)
-	if p.OOBScore {
-		m.OutOfBag = outOfBag(p.Task, oobSums.Get(ctx))
-	}
-	return m, nil
-}
-
-// count counts nodes, leaves and depths.
-func (s *Summary) count(e *tree.Ensemble) {
-	var depth []int32
-	for i := range e.Trees {
-		nodes := e.Trees[i].Nodes
-		depth = append(depth[:0], make([]int32, len(nodes))...)
-		s.Nodes += int64(len(nodes))
-		for j := range nodes {
-			n := &nodes[j]
-			if n.Leaf() {
-				s.Leaves++
-				s.MaxDepth = max(s.MaxDepth, int(depth[j]))
-				continue
-			}
-			depth[n.Left], depth[n.Right] = depth[j]+1, depth[j]+1
-		}
-	}
 }

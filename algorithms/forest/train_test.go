@@ -8,6 +8,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/forest"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 )
@@ -20,6 +21,12 @@ func train(t testing.TB, table trial.Table, p forest.Params, options ...engine.O
 	}, options...)
 	m, err := forest.ModelOf(r, "model")
 	require.NoError(t, err)
+	// Training writes its trees as they come: the bytes that the model gives at once.
+	written, err := model.Encoded(r, "model")
+	require.NoError(t, err)
+	again, err := m.Encode()
+	require.NoError(t, err)
+	require.Equal(t, string(written), string(again))
 	return m
 }
 

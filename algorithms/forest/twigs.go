@@ -58,14 +58,14 @@ func (l *levels) grow(ctx context.Context, rows []uint8) error {
 		if i%l.tasks != l.task {
 			continue
 		}
-		t := l.twig(ctx, b, parts[i])
+		t := l.growTwig(ctx, b, parts[i])
 		l.grown = appendTree(binary.LittleEndian.AppendUint32(l.grown, uint32(i)), &t)
 	}
 	return ctx.Err()
 }
 
-// twig grows what is below a branch on its rows.
-func (l *levels) twig(ctx context.Context, b *branch, parts [][]uint8) tree.Tree {
+// growTwig grows what is below a branch on its rows. The tree's memory is the builder's.
+func (l *levels) growTwig(ctx context.Context, b *branch, parts [][]uint8) tree.Tree {
 	var all []uint8
 	for _, p := range parts {
 		all = append(all, p...)
@@ -112,12 +112,11 @@ func (l *levels) attach(all []uint8) error {
 			return errTrees
 		}
 		b := l.sent[binary.LittleEndian.Uint32(all)]
-		t, rest, err := readTree(all[4:])
-		if err != nil {
+		var err error
+		if all, err = readTree(all[4:], &l.twig); err != nil {
 			return err
 		}
-		all = rest
-		b.sprout.attach(b.node, &t, l.t.classes)
+		b.sprout.attach(b.node, &l.twig, l.t.classes)
 		l.close(b)
 	}
 	return nil

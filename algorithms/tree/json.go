@@ -46,6 +46,30 @@ func (e *Ensemble) AppendJSON(b []byte) ([]byte, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
+	b, err := e.appendFront(b)
+	if err != nil {
+		return nil, err
+	}
+	nodes, done, begin := 0, 0, len(b)
+	for t := range e.Trees {
+		nodes += len(e.Trees[t].Nodes)
+	}
+	for t := range e.Trees {
+		if t > 0 {
+			b = append(b, ',')
+		}
+		// Room for the rest, by what nodes took so far, rather than the double of what there is.
+		if own := len(e.Trees[t].Nodes); t > 0 && cap(b)-len(b) < 2*own*(len(b)-begin)/done {
+			b = slices.Grow(b, int(float64(len(b)-begin)*(float64(nodes-done)/float64(done)*1.02))+2*own*(len(b)-begin)/done)
+		}
+		b = e.Trees[t].appendJSON(b)
+		done += len(e.Trees[t].Nodes)
+	}
+	return append(b, "]}"...), nil
+}
+
+// appendFront appends what stands in front of the list of trees, and opens it.
+func (e *Ensemble) appendFront(b []byte) ([]byte, error) {
 	b = append(b, `{"features":`...)
 	b, err := appendStrings(b, e.Features)
 	if err != nil {
@@ -63,23 +87,7 @@ func (e *Ensemble) AppendJSON(b []byte) ([]byte, error) {
 	if e.Single {
 		b = append(b, `,"single":true`...)
 	}
-	b = append(b, `,"trees":[`...)
-	nodes, done, begin := 0, 0, len(b)
-	for t := range e.Trees {
-		nodes += len(e.Trees[t].Nodes)
-	}
-	for t := range e.Trees {
-		if t > 0 {
-			b = append(b, ',')
-		}
-		// Room for the rest, by what nodes took so far, rather than the double of what there is.
-		if own := len(e.Trees[t].Nodes); t > 0 && cap(b)-len(b) < 2*own*(len(b)-begin)/done {
-			b = slices.Grow(b, int(float64(len(b)-begin)*(float64(nodes-done)/float64(done)*1.02))+2*own*(len(b)-begin)/done)
-		}
-		b = e.Trees[t].appendJSON(b)
-		done += len(e.Trees[t].Nodes)
-	}
-	return append(b, "]}"...), nil
+	return append(b, `,"trees":[`...), nil
 }
 
 func appendStrings(b []byte, all []string) ([]byte, error) {

@@ -1,0 +1,101 @@
+package forest
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/comqueue"
+)
+
+// written is the trees so far as the model's file has them, and what they sum up to. Trees are
+// not kept beside it: they would take more memory than their text.
+type written struct {
+	trees   *tree.Writer
+	summary Summary
+	depth   []int32
+}
+
+// add adds a tree.
+func (w *written) add(t *tree.Tree) error {
+	if err := w.trees.Add(t); err != nil {
+		return err
+	}
+	w.summary.count(t, &w.depth)
+	return nil
+}
+
+// write begins the model's file with the trees of Start.
+func (g growing) write(d *bins.Data) (*written, error) {
+	trees, err := tree.NewWriter(ensemble(d), g.params.NumTrees)
+	if err != nil {
+		return nil, err
+	}
+	w := &written{trees: trees}
+	for i := range g.first {
+		if err := w.add(&g.params.Start.Trees.Trees[i]); err != nil {
+			return nil, fmt.Errorf("the forest of Start: %w", err)
+		}
+	}
+	return w, nil
+}
+
+// ensemble returns the ensemble of the rows, without trees.
+func ensemble(d *bins.Data) *tree.Ensemble {
+	e := &tree.Ensemble{
+		Features: make([]string, d.Facts.Declared), Outputs: max(1, len(d.Facts.Classes)), Average: true, Single: true,
+	}
+	e.Base = make([]float64, e.Outputs)
+	for j := range e.Features {
+		e.Features[j] = "f" + strconv.Itoa(j)
+	}
+	for i := range d.Layout.Features {
+		f := &d.Layout.Features[i]
+		e.Features[f.Number] = f.Name
+		if f.Names != nil {
+			if e.Categories == nil {
+				e.Categories = make([][]string, len(e.Features))
+			}
+			e.Categories[f.Number] = f.Names
+		}
+	}
+	return e
+}
+
+// finish makes the model.
+func (g growing) finish(ctx *comqueue.ComContext) ([]byte, error) {
+	s := states.Get(ctx)
+	p, f := g.params, s.data.Facts
+	m := &Model{
+		Task: p.Task, Classes: Classes{Type: f.LabelType, Values: f.Classes}, Dim: f.Declared,
+		AbsentIsZero:  p.AbsentIsZero,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol,
+		inputs:  inputsOf(p.FeatureCols, p.VectorCol, g.schema, f.Declared),
+		Summary: s.written.summary,
+	}
+	m.Summary.Rows, m.Summary.Weight, m.Summary.Seed = f.Rows, f.Weight, p.Seed
+	m.Summary.Method, m.Summary.Criterion, m.Summary.Sampling, m.Summary.Share = p.Method, p.Criterion, p.Sampling, p.SampleShare
+	if p.OOBScore {
+		m.OutOfBag = outOfBag(p.Task, oobSums.Get(ctx))
+	}
+	return m.encode(s.written.trees)
+}
+
+// count adds the nodes and leaves of a tree, and its depth. depth is memory for those of its
+// nodes.
+func (s *Summary) count(t *tree.Tree, depth *[]int32) {
+	d := sized(*depth, len(t.Nodes))
+	*depth = d
+	d[0] = 0
+	s.Nodes += int64(len(t.Nodes))
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if n.Leaf() {
+			s.Leaves++
+			s.MaxDepth = max(s.MaxDepth, int(d[i]))
+			continue
+		}
+		d[n.Left], d[n.Right] = d[i]+1, d[i]+1
+	}
+}

@@ -1,0 +1,90 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A Writer makes the JSON of an ensemble whose trees come one after the other and need not be
+// kept: the bytes of Ensemble.MarshalJSON. The text of a tree takes less memory than the tree.
+type Writer struct {
+	e     *Ensemble
+	total int
+	added int
+	nodes int    // of the trees added
+	text  []byte // of their list, without brackets
+	depth []int32
+}
+
+// NewWriter returns a Writer of an ensemble, which has no trees yet and is not modified
+// before the text is made. total is how many trees are expected: memory is taken accordingly.
+func NewWriter(e *Ensemble, total int) (*Writer, error) {
+	if len(e.Trees) > 0 {
+		return nil, errors.New("tree: the ensemble to write has trees already: add them")
+	}
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	return &Writer{e: e, total: total}, nil
+}
+
+// Add appends a tree, which is borrowed. One that Ensemble.Validate finds a fault with is an
+// error, and not added.
+func (w *Writer) Add(t *Tree) error {
+	var err error
+	if w.depth, err = w.e.validate(t, w.depth); err != nil {
+		return fmt.Errorf("tree: tree %d: %w", w.added, err)
+	}
+	w.reserve(len(t.Nodes))
+	if w.added > 0 {
+		w.text = append(w.text, ',')
+	}
+	w.text = t.appendJSON(w.text)
+	w.added++
+	w.nodes += len(t.Nodes)
+	return nil
+}
+
+const (
+	// frontRoom is for what goes in front of the trees, and behind them.
+	frontRoom = 1 << 16
+	// mostAhead bounds what is taken for trees that are only expected, unless there are as
+	// many bytes already.
+	mostAhead = 256 << 20
+)
+
+// reserve makes room for a tree of so many nodes and, if there is none, for all that are
+// expected behind it: memory that is not written to costs nothing, and one that is left for a
+// larger one costs as much as that until it is collected.
+func (w *Writer) reserve(nodes int) {
+	if w.added == 0 {
+		return
+	}
+	perNode, perTree := float64(len(w.text))/float64(w.nodes), float64(len(w.text))/float64(w.added)
+	own := int(1.5*perNode*float64(nodes)) + frontRoom
+	if cap(w.text)-len(w.text) >= own {
+		return
+	}
+	ahead := perTree * 1.04 * float64(max(w.total-w.added, 0))
+	room := own + int(min(ahead, float64(max(len(w.text), mostAhead))))
+	w.text = append(make([]byte, 0, len(w.text)+room), w.text...)
+}
+
+// AppendJSON appends the ensemble with the trees that were added, and ends the writing: the
+// Writer's memory becomes that of the result, if it has room for dst.
+func (w *Writer) AppendJSON(dst []byte) ([]byte, error) {
+	front, err := w.e.appendFront(dst)
+	if err != nil {
+		return nil, err
+	}
+	text, n := w.text, len(w.text)
+	w.text = nil
+	if size := len(front) + n; cap(text) >= size {
+		text = text[:size]
+	} else {
+		text = append(text, make([]byte, len(front))...)
+	}
+	copy(text[len(front):], text[:n])
+	copy(text, front)
+	return append(text, "]}"...), nil
+}

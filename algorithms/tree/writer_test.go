@@ -1,0 +1,107 @@
+package tree
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWriter: trees that are written one by one give the text that they give at once, in front
+// of which and behind which there is more, and whatever number of them was expected.
+func TestWriter(t *testing.T) {
+	for name, s := range shapes {
+		t.Run(name, func(t *testing.T) {
+			e := valid(t, 1, s)
+			want, err := json.Marshal(e)
+			require.NoError(t, err)
+			empty := *e
+			empty.Trees = nil
+			for _, total := range []int{0, len(e.Trees), 1 << 20} {
+				w, err := NewWriter(&empty, total)
+				require.NoError(t, err)
+				var scratch Tree // what is added may change afterwards
+				for i := range e.Trees {
+					from := &e.Trees[i]
+					scratch.Nodes, scratch.Sets, scratch.Values = append(scratch.Nodes[:0], from.Nodes...), slices.Clone(from.Sets), slices.Clone(from.Values)
+					scratch.Output, scratch.Weight = from.Output, from.Weight
+					require.NoError(t, w.Add(&scratch))
+				}
+				text, err := w.AppendJSON([]byte("before: "))
+				require.NoError(t, err)
+				require.Equal(t, "before: "+string(want), string(text))
+			}
+		})
+	}
+}
+
+// TestWriterLarge: what stands in front may be larger than the room that is left for it, and
+// trees may be larger than those before.
+func TestWriterLarge(t *testing.T) {
+	e := one()
+	trees := e.Trees
+	wide := Tree{Nodes: make([]Node, 1, 40_001), Weight: 1}
+	for i := range 20_000 {
+		wide.Nodes[i].Left, wide.Nodes[i].Right = int32(len(wide.Nodes)), int32(len(wide.Nodes))+1
+		wide.Nodes = append(wide.Nodes, Node{Value: 0.1}, Node{Value: 0.3})
+	}
+	e.Trees = append(slices.Clone(trees), wide, trees[1], wide)
+	before := make([]byte, 3*frontRoom)
+	want, err := e.AppendJSON(slices.Clone(before))
+	require.NoError(t, err)
+	all := e.Trees
+	e.Trees = nil
+	w, err := NewWriter(e, 3)
+	require.NoError(t, err)
+	for i := range all {
+		require.NoError(t, w.Add(&all[i]))
+	}
+	got, err := w.AppendJSON(before)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+}
+
+func TestWriterRefuses(t *testing.T) {
+	e := one()
+	_, err := NewWriter(e, 2)
+	require.ErrorContains(t, err, "has trees already")
+	trees := e.Trees
+	e.Trees, e.Base = nil, e.Base[:1]
+	_, err = NewWriter(e, 2)
+	require.ErrorContains(t, err, "2 outputs but a base for 1")
+	e.Base = []float64{0, 0}
+	w, err := NewWriter(e, 2)
+	require.NoError(t, err)
+	require.NoError(t, w.Add(&trees[0]))
+	require.ErrorContains(t, w.Add(&Tree{Weight: 1}), "tree 1: it has no nodes")
+	require.NoError(t, w.Add(&trees[1]))
+	text, err := w.AppendJSON(nil)
+	require.NoError(t, err)
+	var back Ensemble
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Len(t, back.Trees, 2)
+}
+
+// TestWriterTakesMemoryOnce: the second of as many trees as were expected takes what all of
+// them need, and little more.
+func TestWriterTakesMemoryOnce(t *testing.T) {
+	e := one()
+	trees := e.Trees
+	e.Trees = nil
+	w, err := NewWriter(e, 20_000)
+	require.NoError(t, err)
+	taken := 0
+	for i := range 20_000 {
+		require.NoError(t, w.Add(&trees[0]))
+		if i == 1 {
+			taken = cap(w.text)
+		}
+	}
+	require.Equal(t, taken, cap(w.text))
+	require.Less(t, float64(taken), 1.1*float64(len(w.text))+2*frontRoom)
+	before := &w.text[0]
+	text, err := w.AppendJSON([]byte("before"))
+	require.NoError(t, err)
+	require.Same(t, before, &text[0])
+}
