@@ -46,6 +46,10 @@
 // rounding of sums, 1e-7 seen. What sparse rows leave out is given as NaN, or as 0 to models
 // that were trained with it as 0.
 //
+// Sets of categories are tables of a bit for each category and set, and end at 128 MiB: a model
+// of 3,000 categories and 6,000 splits by them has 2 MiB, one of 65,535 categories may have
+// 16,000 such splits; beyond that Export tells so.
+//
 // # Import
 //
 // The file says by its producer and metadata that this package wrote it; others are refused.

@@ -54,7 +54,7 @@ func arrayOf(t testing.TB, x *tensor) array {
 		for b := x.raw; len(b) > 0; b = b[8:] {
 			a.num = append(a.num, float64(int64(binary.LittleEndian.Uint64(b))))
 		}
-	case typeBool:
+	case typeBool, typeUint8:
 		for _, v := range x.raw {
 			a.num = append(a.num, float64(v))
 		}
@@ -198,6 +198,13 @@ func compute(t testing.TB, n node, in []array) []array {
 		return one(dims, made)
 	}
 	switch n.op {
+	case "BitwiseAnd":
+		dims, at := broadcast(t, in...)
+		made := make([]float64, product(dims))
+		for i := range made {
+			made[i] = float64(uint8(in[0].num[at[0][i]]) & uint8(in[1].num[at[1][i]]))
+		}
+		return one(dims, made)
 	case "Identity":
 		return in
 	case "Cast":

@@ -11,6 +11,7 @@ import (
 // Types of the elements of tensors.
 const (
 	typeFloat  int32 = 1
+	typeUint8  int32 = 2
 	typeInt64  int32 = 7
 	typeString int32 = 8
 	typeBool   int32 = 9

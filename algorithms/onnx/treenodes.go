@@ -9,8 +9,9 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
-// maxTable bounds the numbers of the tables that say which categories are in which sets.
-const maxTable = 1 << 24
+// maxTable bounds the bytes of the tables that say which categories are in which sets, a bit for
+// each of both: 128 MiB, as of 16,000 sets of 65,535 categories. Runtimes load graphs whole.
+const maxTable = 1 << 27
 
 // setKey tells sets of categories apart, of one feature.
 type setKey struct {
@@ -67,45 +68,56 @@ func (t *treeLists) withSets(x string) string {
 			}
 		}
 	}
-	parts, next, size := []string{x}, int64(len(t.e.Features)), 0
+	parts, width, size := []string{x}, int64(len(t.e.Features)), 0
 	for f, keys := range of {
 		if len(keys) == 0 {
 			continue
 		}
 		words := 0
-		for _, key := range keys {
+		bytes := (len(keys) + 7) / 8
+		for k, key := range keys {
 			words = max(words, len(key.words)/4)
-			t.sets[key] = next
-			next++
+			t.sets[key] = width + int64(k%bytes+k/bytes*bytes)
 		}
-		if size += (32*words + 1) * len(keys); size > maxTable {
-			t.fail("the tables of %d sets of categories have more than %d numbers", len(seen), maxTable)
+		width += int64(8 * bytes)
+		if size += (32*words + 1) * bytes; size > maxTable {
+			t.fail("the tables of %d sets of categories have more than %d MiB, a bit for each category and set: train with fewer trees, leaves or categories", len(seen), maxTable>>20)
 			return x
 		}
-		parts = append(parts, t.members(x, f, keys, 32*words))
+		parts = append(parts, t.members(x, f, keys, 32*words, bytes))
 	}
 	return t.concat(parts)
 }
 
-// members returns for each set 1 if a feature's category, which is below n, is in it, 0 if
-// not, and NaN if there is none.
-func (t *treeLists) members(x string, f int, keys []setKey, n int) string {
+// members returns for each set a number of 1 or more if a feature's category, which is below n,
+// is in it, 0 if not, and NaN if there is none. The sets of a row of the table, a category, are
+// bits of so many bytes: the first of all bytes, then the second of all.
+func (t *treeLists) members(x string, f int, keys []setKey, n, bytes int) string {
 	value := t.gather(x, []int64{int64(f)})
 	most, zero := t.single("most", []int64{1}, float32(n)), t.single("least", []int64{1}, 0)
 	at := t.op("Where", []string{t.op("Less", []string{value, most}), value, most})
 	at = t.op("Where", []string{t.op("GreaterOrEqual", []string{at, zero}), at, most})
-	table := make([]float32, (n+1)*len(keys)) // its last row is of what is no category
+	table := make([]byte, (n+1)*bytes) // its last row is of what is no category
 	for k, key := range keys {
 		for c := range 8 * len(key.words) {
 			if key.words[c/8]>>(c%8)&1 == 1 {
-				table[c*len(keys)+k] = 1
+				table[c*bytes+k%bytes] |= 1 << (k / bytes)
 			}
 		}
 	}
-	rows := t.single("sets", []int64{int64(n + 1), int64(len(keys))}, table...)
-	in := t.op("Gather", []string{rows, t.cast(at, typeInt64)}, intAttr("axis", 0))
-	in = t.op("Flatten", []string{in}, intAttr("axis", 1))
+	rows := t.bytes("sets", []int64{int64(n + 1), int64(bytes)}, table)
+	bits := t.bytes("bits", []int64{8, 1}, []byte{1, 2, 4, 8, 16, 32, 64, 128})
+	in := t.op("Gather", []string{rows, t.cast(at, typeInt64)}, intAttr("axis", 0)) // rows × 1 × bytes
+	in = t.op("BitwiseAnd", []string{in, bits})                                     // rows × 8 × bytes
+	in = t.cast(t.op("Flatten", []string{in}, intAttr("axis", 1)), typeFloat)
 	return t.op("Where", []string{t.op("IsNaN", []string{value}), t.single("none", []int64{1}, float32(math.NaN())), in})
+}
+
+// bytes adds an initializer of bytes.
+func (b *builder) bytes(want string, dims []int64, values []byte) string {
+	made := tensor{name: b.local(want), dims: dims, elem: typeUint8, raw: values}
+	b.initializers = append(b.initializers, made)
+	return made.name
 }
 
 // single adds an initializer of float32.

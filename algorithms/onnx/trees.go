@@ -13,8 +13,8 @@ import (
 // Trees are nodes of TreeEnsembleRegressor and TreeEnsembleClassifier (ai.onnx.ml 3), whose
 // thresholds, leaves and sums are of float32. Features are rounded to float32 before them,
 // as training rounds them, so that rows take the same way. A node of categories looks at a
-// feature that the graph makes of its own: 1 where the category is in the set, 0 where it is
-// not, NaN where it is missing.
+// feature that the graph makes of its own: 1 or more where the category is in the set, 0 where
+// it is not, NaN where it is missing; see members.
 
 // link is how the outputs of trees become what is predicted.
 type link uint8

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,7 +196,7 @@ func outputsOf(t testing.TB, e *tree.Ensemble, rows []float64) []float64 {
 		}
 		text, err := json.Marshal(r)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("trees-drawn-%v-%d.json", e.Average, len(e.Trees))), text, 0o644))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("trees-drawn-%v-%d-%d.json", e.Average, len(e.Trees), len(rows))), text, 0o644))
 	}
 	return made
 }
@@ -247,6 +248,37 @@ func TestWaysThroughTrees(t *testing.T) {
 	e := drawn()
 	e.Trees = nil
 	require.Equal(t, []float64{0.5, -1, 0.5, -1}, outputsOf(t, e, []float64{1, 2, math.NaN(), 3}))
+}
+
+// Sets of thousands of categories, of more of them than a byte has bits, hold what they hold.
+func TestSetsOfManyCategories(t *testing.T) {
+	const categories, trees = 3000, 45
+	r := rand.New(rand.NewPCG(1, 2))
+	e := &tree.Ensemble{Features: []string{"a", "b"}, Outputs: 1, Base: []float64{1}}
+	for i := range trees {
+		tr := tree.Tree{Weight: 1, Sets: make([]uint32, (categories+31)/32), Nodes: []tree.Node{
+			{Left: 1, Right: 2, Feature: int32(i % 2), SetWords: (categories + 31) / 32, Flags: tree.Categorical}, {Value: r.NormFloat64()}, {Value: r.NormFloat64()}}}
+		for k := range tr.Sets {
+			tr.Sets[k] = r.Uint32() & r.Uint32()
+		}
+		if i%3 == 0 {
+			tr.Nodes[0].Flags |= tree.SetRight | tree.DefaultLeft
+		}
+		e.Trees = append(e.Trees, tr)
+	}
+	rows := []float64{math.NaN(), 0, 2999, 3000, 70000, -1}
+	for range 120 {
+		rows = append(rows, float64(r.IntN(categories)))
+	}
+	var want []float64
+	for i := 0; i < len(rows); i += 2 {
+		sum := e.Base[0]
+		for k := range e.Trees {
+			sum += e.Trees[k].Nodes[e.Trees[k].Leaf(rows[i:i+2], false)].Value
+		}
+		want = append(want, sum)
+	}
+	require.InDeltaSlice(t, want, outputsOf(t, e, rows), 1e-5)
 }
 
 // What graphs cannot express of trees is an error.
