@@ -57,6 +57,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{func(p *gbdt.Params) { p.MaxDeltaStep = math.Inf(1) }, "MaxDeltaStep is +Inf"},
 		{func(p *gbdt.Params) { p.MaxOneHot = -1 }, "MaxOneHot is -1"},
 		{func(p *gbdt.Params) { p.MaxCategories = -1 }, "MaxCategories is -1"},
+		{func(p *gbdt.Params) { p.MinCategoryRows = -1 }, "MinCategoryRows is -1"},
 		{func(p *gbdt.Params) { p.CategorySmooth = nan }, "CategorySmooth is NaN"},
 		{func(p *gbdt.Params) { p.CategoryLambda = nan }, "CategoryLambda is NaN"},
 		{func(p *gbdt.Params) { p.Monotone = map[string]int{"f0": 2} }, `feature "f0" is 2`},

@@ -104,11 +104,18 @@ type Params struct {
 	// MaxOneHot is the largest number of categories of which one is split off the others;
 	// features of more are split by the order of their gradients. 0 means 4.
 	MaxOneHot int
-	// MaxCategories is the largest number of categories on the smaller side of a split; 0
-	// means 64, and twice the root of their number for features of more than 1,024.
+	// MaxCategories is the largest number of categories on the smaller side of a split. 0 means
+	// no bound, and where CategorySmooth is not 0 it means 64, and twice the root of their
+	// number for features of more than 1,024.
 	MaxCategories int
-	// CategorySmooth is added to the hessians of categories when they are put in order; 0
-	// means 10, a negative number none.
+	// MinCategoryRows is the least number of rows of the categories between one split that is
+	// tried and the next, in their order, and of those on the other side; rows of a category
+	// are estimated by its hessians. 0 means no bound.
+	MinCategoryRows int
+	// CategorySmooth is added to the hessians of categories when they are put in order. 0 has
+	// each node learn from its rows how far categories differ by more than chance: their
+	// gradients are drawn towards each other accordingly, and where they differ by no more they
+	// are not split. A negative number means that what is seen counts as it is.
 	CategorySmooth float64
 	// CategoryLambda is added to Lambda at splits by that order; 0 means 10, a negative number
 	// none.
@@ -178,7 +185,6 @@ const (
 	defaultPoissonStep    = 0.7
 	defaultOneHot         = 4
 	defaultCategories     = 64
-	defaultCategorySmooth = 10
 	defaultCategoryLambda = 10
 	defaultTruncation     = 30
 	defaultTweedie        = 1.5
@@ -215,7 +221,6 @@ func (p Params) withDefaults(seed uint64) Params {
 	}
 	orNone(&p.MaxDeltaStep, step)
 	set(&p.MaxOneHot, defaultOneHot)
-	orNone(&p.CategorySmooth, defaultCategorySmooth)
 	orNone(&p.CategoryLambda, defaultCategoryLambda)
 	set(&p.Subsample, 1)
 	set(&p.TopRate, defaultTopRate)

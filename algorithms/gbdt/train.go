@@ -1,7 +1,6 @@
 package gbdt
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -181,8 +180,12 @@ func (p *Params) growth(features func(name string) (int, error), categorical fun
 		Lambda: p.Lambda, Alpha: p.Alpha, Gamma: p.MinSplitGain, MaxDeltaStep: p.MaxDeltaStep,
 		MinChildWeight: p.MinChildWeight, MinRows: p.MinSamplesLeaf,
 		ByTree: p.ColsampleByTree, ByLevel: p.ColsampleByLevel, ByNode: p.ColsampleByNode,
-		MaxOneHot: p.MaxOneHot, MaxCategories: cmp.Or(p.MaxCategories, defaultCategories), RootOfCategories: p.MaxCategories == 0, CategorySmooth: p.CategorySmooth, CategoryLambda: p.CategoryLambda,
+		MaxOneHot: p.MaxOneHot, MinCategoryRows: p.MinCategoryRows,
+		LearnCategories: p.CategorySmooth == 0, CategorySmooth: max(p.CategorySmooth, 0), CategoryLambda: p.CategoryLambda,
 		Seed: p.Seed,
+	}
+	if g.MaxCategories = p.MaxCategories; p.MaxCategories == 0 && !g.LearnCategories {
+		g.MaxCategories, g.RootOfCategories = defaultCategories, true
 	}
 	for _, name := range sortedKeys(p.Monotone) {
 		j, err := features(name)

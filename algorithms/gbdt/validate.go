@@ -156,6 +156,7 @@ func (p *Params) checkTrees(e *problems) {
 	e.finite("MaxDeltaStep", p.MaxDeltaStep)
 	e.count("MaxOneHot", p.MaxOneHot, 0, defaultBins)
 	e.count("MaxCategories", p.MaxCategories, 0, math.MaxInt32)
+	e.count("MinCategoryRows", p.MinCategoryRows, 0, math.MaxInt32)
 	e.finite("CategorySmooth", p.CategorySmooth)
 	e.finite("CategoryLambda", p.CategoryLambda)
 	for _, name := range sortedKeys(p.Monotone) {

@@ -93,3 +93,35 @@ func TestManyCategoriesGoOn(t *testing.T) {
 	}
 	require.NoError(t, second.Ensemble.Validate())
 }
+
+// TestCategoriesOfNoise: categories that say nothing, be they dozens or thousands, cost next to
+// nothing on other rows.
+func TestCategoriesOfNoise(t *testing.T) {
+	const n = 4000
+	for _, cities := range []int{40, 400, 4000} {
+		for _, o := range []gbdt.Objective{gbdt.Squared, gbdt.Logistic} {
+			draw := func(seed uint64) []citizen {
+				r := shared.NewRandom(seed, "noise", 0, 0)
+				rows := make([]citizen, n)
+				for i := range rows {
+					rows[i] = citizen{Code: int64(r.Float64() * float64(cities)), Age: math.Floor(8 * r.Float64())}
+					rows[i].Label = rows[i].Age/8 + r.NormFloat64()
+					if o == gbdt.Logistic {
+						rows[i].Label = math.Floor(r.Float64() + rows[i].Age/8)
+					}
+				}
+				return rows
+			}
+			p := gbdt.Params{FeatureCols: []string{"age"}, LabelCol: "label", NumTrees: 30, MaxDepth: 4, Objective: o}
+			loss := func() float64 {
+				build := func(b *engine.Builder) *engine.Dataset {
+					return gbdt.Train(operators.FromSlice(b, draw(1)), p, gbdt.Set{Name: "test", Rows: operators.FromSlice(b, draw(2))})
+				}
+				return last(run(t, build), 1, 0)
+			}
+			without := loss()
+			p.FeatureCols, p.CategoricalCols = []string{"code", "age"}, []string{"code"}
+			require.Less(t, loss(), without*1.004, "%d categories, %v", cities, o)
+		}
+	}
+}

@@ -134,6 +134,7 @@ func TestValidate(t *testing.T) {
 		"node features is -1":                       {NodeFeatures: -1},
 		"max one-hot is -1":                         {MaxOneHot: -1},
 		"max categories is -1":                      {MaxCategories: -1},
+		"min category rows is -1":                   {MinCategoryRows: -1},
 		"the monotone constraint of feature 1 is 2": {Monotone: []int8{0, 2}},
 		"interaction group 1 has feature -1":        {Interaction: [][]int{{1}, {0, -1}}},
 	} {

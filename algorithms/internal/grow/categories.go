@@ -9,10 +9,8 @@ import (
 )
 
 // Where no row of a node misses a categorical feature, missing values and categories that
-// training has not seen go right, with those that the split does not single out. So do
-// categories that no row of the node has, but for features of very many: of these a node of
-// a few rows has seen a few, and the others, and what is missing, go where more weight goes,
-// which is where the mean of the node is nearer.
+// training has not seen go where more weight goes, which is where the mean of the node is
+// nearer, and so do categories that no row of the node has.
 
 // binSet is a set of bins, 64 to a word: integers, as records of splits have them.
 type binSet []int64
@@ -35,8 +33,7 @@ func (s *searcher) setOf(f *bins.Feature, left, present []int32, some bool) {
 	b := &s.best
 	b.set = sized(b.set, s.words)
 	clear(b.set)
-	wide := s.layout.WideColumn(int(b.feature)) >= 0
-	if wide && 2*s.scorer.weight(b.left) > s.scorer.weight(s.node) {
+	if 2*s.scorer.weight(b.left) > s.scorer.weight(s.node) {
 		for bin := range f.Bins {
 			b.set[bin>>6] |= 1 << (bin & 63)
 		}
@@ -90,9 +87,12 @@ func (s *searcher) bothWays(left, missing []int64, some bool, candidate split) (
 // which that holds for two, they are sorted by the share of each class in turn.
 func (s *searcher) sorted(f *bins.Feature, number int32, sums []int64, order int32) {
 	if s.p.Criterion == Newton {
+		if s.soften = s.p.LearnCategories; s.soften && !s.shrink(f, sums) {
+			return
+		}
 		s.scorer.lambda += s.p.CategoryLambda
 		s.cuts(f, number, sums, order, 0)
-		s.scorer.lambda = s.p.Lambda
+		s.scorer.lambda, s.soften = s.p.Lambda, false
 		return
 	}
 	for class := range s.scorer.sums {
@@ -109,7 +109,7 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 	for b := range f.Bins {
 		if bin := sums[b*w:][:w]; !zero(bin) {
 			s.order = append(s.order, int32(b))
-			s.keys[b] = s.key(bin, by)
+			s.keys[b] = s.key(b, bin, by)
 		}
 	}
 	keys := s.keys
@@ -125,8 +125,14 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 	clear(s.acc)
 	candidate := split{order: order, feature: number, categorical: true}
 	taken := 0 // how many categories are left of the best cut
+	group, soft := 0.0, 0.0
 	for i, b := range s.order {
-		plus(s.acc, s.acc, sums[int(b)*w:][:w])
+		bin := sums[int(b)*w:][:w]
+		plus(s.acc, s.acc, bin)
+		if s.soften {
+			soft += s.soft[b]
+		}
+		group += s.scorer.weight(bin)
 		candidate.place = int32(by<<16 + i)
 		if most > 0 && min(i+1, len(s.order)-i-1) > most {
 			continue
@@ -134,13 +140,46 @@ func (s *searcher) cuts(f *bins.Feature, number int32, sums []int64, order int32
 		if i == len(s.order)-1 && !some {
 			break
 		}
-		if s.bothWays(s.acc, missing, some, candidate) {
+		if !s.enough(group) {
+			continue
+		}
+		group = 0
+		if s.soften && s.bothSoft(f, missing, some, soft, candidate) || !s.soften && s.bothWays(s.acc, missing, some, candidate) {
 			taken = i + 1
 		}
 	}
 	if taken > 0 {
 		s.setOf(f, s.order[:taken], s.order, some)
 	}
+}
+
+// enough tells whether the categories between two cuts have as many rows as they are to have,
+// by their weight, and so have those on either side of the second.
+func (s *searcher) enough(group float64) bool {
+	if s.p.MinCategoryRows <= 0 {
+		return true
+	}
+	all, left := s.scorer.weight(s.node), s.scorer.weight(s.acc)
+	least := float64(all*float64(s.p.MinCategoryRows)) / float64(s.rows)
+	return group >= least && all-left >= least
+}
+
+// bothSoft is bothWays for the categories of s.acc, whose gradients count as soft.
+func (s *searcher) bothSoft(f *bins.Feature, missing []int64, some bool, soft float64, candidate split) (taken bool) {
+	node := float64(s.node[0])
+	offer := func(left []int64, soft float64) bool {
+		for k, v := range s.node {
+			s.other[k] = v - left[k]
+		}
+		return s.take(left, soft, node-soft, candidate)
+	}
+	if some {
+		candidate.missingLeft = true
+		with := soft + s.soft[f.Bins]
+		taken = offer(plus(s.lefts[0], s.acc, missing), with)
+		candidate.missingLeft = false
+	}
+	return offer(s.acc, soft) || taken
 }
 
 // maxCategories is the largest number of categories, of so many that a feature has, on the
@@ -153,7 +192,13 @@ func (p *Params) maxCategories(all int) int {
 }
 
 // key is what a category is sorted by.
-func (s *searcher) key(bin []int64, by int) float64 {
+func (s *searcher) key(b int, bin []int64, by int) float64 {
+	if s.soften {
+		if h := float64(bin[1]); h > 0 {
+			return s.soft[b] / h
+		}
+		return 0
+	}
 	below := s.scorer.weight(bin) + s.p.CategorySmooth
 	if !(below > 0) {
 		return 0

@@ -101,7 +101,7 @@ func TestManyCategories(t *testing.T) {
 			x.bins = append(x.bins, []int{city, rng.IntN(4)})
 			x.g[0][r], x.h[0][r] = math.Sin(float64(city*city))+rng.NormFloat64()/8, 1
 		}
-		params := Params{MaxDepth: 2, Lambda: 1, CategorySmooth: 1, MaxCategories: int(seed) * 20, RootOfCategories: seed == 1}
+		params := Params{MaxDepth: 2, Lambda: 1, CategorySmooth: 1, LearnCategories: seed > 0, MaxCategories: int(seed) * 20, RootOfCategories: seed == 1}
 		l := x.layout(rng, []int{asWide, asColumn})
 		x.compare(t, params, l, 1+int(seed%3), 1, fmt.Sprintf("seed %d", seed))
 	}

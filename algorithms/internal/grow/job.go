@@ -13,6 +13,7 @@ type node struct {
 	// The subtask's rows are job.rows[first:first+rows]; count are those of all subtasks.
 	first, rows int
 	count       int64
+	squares     int64   // g²/h of these rows, where categories are learnt
 	lo, hi      float64 // bounds of its value
 	worth, gain float64
 	split       split   // the best, if one was found

@@ -353,7 +353,7 @@ func randomParams(rng *rand.Rand) Params {
 		Lambda: some(rng.Float64()), Alpha: some(0.3), Gamma: some(0.2), MaxDeltaStep: some(0.4), MinChildWeight: some(1.2),
 		MinRows: []int{0, 0, 1, 3}[rng.IntN(4)], ByTree: some(0.6), ByLevel: some(0.6), ByNode: some(0.6),
 		RandomThresholds: rng.IntN(4) == 0, MaxOneHot: rng.IntN(6), MaxCategories: rng.IntN(4), CategorySmooth: some(1), RootOfCategories: rng.IntN(2) == 0,
-		CategoryLambda: some(2), Seed: rng.Uint64(),
+		CategoryLambda: some(2), LearnCategories: rng.IntN(2) == 0, MinCategoryRows: []int{0, 0, 1, 4}[rng.IntN(4)], Seed: rng.Uint64(),
 	}
 	if rng.IntN(4) == 0 {
 		p.NodeFeatures = 1 + rng.IntN(3)

@@ -92,6 +92,12 @@ type Params struct {
 	// RootOfCategories raises MaxCategories, for features of so many categories that it is
 	// more, to twice the root of their number.
 	RootOfCategories bool
+	// LearnCategories has what a category's rows say count by what chance leaves of it, where
+	// categories are sorted, for Newton; see variance.go. CategorySmooth is of no use then.
+	LearnCategories bool
+	// MinCategoryRows is the least number of rows, estimated by weight, of the categories
+	// between one cut that is tried and the next, and on the right.
+	MinCategoryRows int
 	// CategorySmooth is added to the hessian (or the weight) of each category where they
 	// are sorted.
 	CategorySmooth float64
@@ -144,6 +150,7 @@ func (p Params) Validate() error {
 	}{
 		{"max leaves", p.MaxLeaves}, {"min rows", p.MinRows}, {"node features", p.NodeFeatures},
 		{"max one-hot", p.MaxOneHot}, {"max categories", p.MaxCategories},
+		{"min category rows", p.MinCategoryRows},
 	} {
 		if f.value < 0 {
 			bad("%s is %d; want 0 or more", f.name, f.value)

@@ -91,6 +91,9 @@ func (s *State) subtract(j *job, b build) {
 func (s *State) lookAt(j *job, n int32) {
 	v := &j.nodes[n]
 	s.search.begin(s.scorerOf(j, v), j.total(n, s.width))
+	if s.search.rows = v.count; s.learns {
+		s.search.squares = float64(v.squares) / j.target.bySquare
+	}
 	v.worth = s.search.worth
 	features, others := s.featuresOf(j, n)
 	lo := s.slots.cut[s.task]
@@ -222,6 +225,9 @@ func (s *State) splitNodes() error {
 			v := &j.nodes[n]
 			left := &j.nodes[v.left]
 			s.buffers.counts = append(s.buffers.counts, int64(left.rows))
+			if s.learns {
+				s.buffers.counts = append(s.buffers.counts, j.target.sumSquares(j.list(v.left)))
+			}
 		}
 	}
 	return nil
@@ -354,7 +360,12 @@ func (s *State) counted(all []int64) error {
 		j := s.jobs[t.job]
 		v := &j.nodes[t.node]
 		l, r := &j.nodes[v.left], &j.nodes[v.left+1]
-		l.count, r.count = all[i], v.count-all[i]
+		if !s.learns {
+			l.count, r.count = all[i], v.count-all[i]
+			continue
+		}
+		l.count, r.count = all[2*i], v.count-all[2*i]
+		l.squares, r.squares = all[2*i+1], v.squares-all[2*i+1]
 	}
 	for _, t := range s.splits {
 		s.plan(t)

@@ -83,6 +83,7 @@ type builder struct {
 	draws        draws
 	features     []int32
 	nodes        []*refNode
+	target       int
 }
 
 type refNode struct {
@@ -104,11 +105,17 @@ type refSplit struct {
 	left                  map[int]bool // bins
 	score                 float64
 	sums                  exact
+	// Where categories are learnt: what they count, those on the left as they are sorted, and
+	// whether some rows miss the feature.
+	soft   map[int]float64
+	sorted []int
+	some   bool
 }
 
 // prepare makes the integers of all rows.
 func (b *builder) prepare(target int) {
 	x, n := b.x, len(b.x.bins)
+	b.target = target
 	lenBits := 0
 	for 1<<lenBits < n {
 		lenBits++
@@ -219,7 +226,11 @@ func (b *builder) score(e exact, lambda, lo, hi float64) float64 {
 		}
 		return sum * b.unit[1]
 	}
-	g, h := e.float(0)*b.unit[0], e.float(1)*b.unit[1]
+	return b.scoreOf(e.float(0)*b.unit[0], e.float(1)*b.unit[1], lambda, lo, hi)
+}
+
+// scoreOf is score for gradients and hessians.
+func (b *builder) scoreOf(g, h, lambda, lo, hi float64) float64 {
 	if h+lambda <= 0 {
 		return 0
 	}

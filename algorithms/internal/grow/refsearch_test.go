@@ -17,7 +17,7 @@ func (b *builder) try(v *refNode, s refSplit) {
 		}
 		return s.left[bin]
 	})
-	if s.categorical && b.x.wide[s.feature] {
+	if s.categorical {
 		b.elsewhere(v, &s)
 	}
 	right := make(exact, len(s.sums))
@@ -38,7 +38,20 @@ func (b *builder) try(v *refNode, s refSplit) {
 			return
 		}
 	}
-	s.score = b.score(s.sums, lambda, v.lo, v.hi) + b.score(right, lambda, v.lo, v.hi)
+	if s.soft == nil {
+		s.score = b.score(s.sums, lambda, v.lo, v.hi) + b.score(right, lambda, v.lo, v.hi)
+	} else {
+		soft := 0.0
+		for _, bin := range s.sorted {
+			soft += s.soft[bin]
+		}
+		if s.missingLeft && s.some {
+			soft += s.soft[missing]
+		}
+		unit := b.unit[0]
+		s.score = b.scoreOf(float64(soft*unit), s.sums.float(1)*b.unit[1], lambda, v.lo, v.hi) +
+			b.scoreOf(float64((v.sums.float(0)-soft)*unit), right.float(1)*b.unit[1], lambda, v.lo, v.hi)
+	}
 	worth := b.score(v.sums, b.p.Lambda, v.lo, v.hi)
 	if gain := s.score - worth; gain < b.p.Gamma || gain <= max(math.Abs(s.score), math.Abs(worth))*math.Ldexp(1, -40) {
 		return
@@ -161,6 +174,12 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 		}
 		return
 	}
+	var soft map[int]float64
+	if b.p.LearnCategories && b.p.Criterion == Newton {
+		if soft = b.soften(v, f.Bins, sums); soft == nil {
+			return
+		}
+	}
 	passes := []int{0}
 	if b.p.Criterion != Newton {
 		passes = passes[:0]
@@ -172,6 +191,12 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 	}
 	for _, by := range passes {
 		key := func(bin int) float64 {
+			if soft != nil {
+				if h := sums[bin].float(1); h > 0 {
+					return soft[bin] / h
+				}
+				return 0
+			}
 			below := b.weightOf(sums[bin]) + b.p.CategorySmooth
 			if below <= 0 {
 				return 0
@@ -183,7 +208,9 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 			return sums[bin].float(by) * unit / below
 		}
 		slices.SortFunc(present, func(x, y int) int { return cmp.Or(cmp.Compare(key(x), key(y)), x-y) })
+		group := []int(nil)
 		for k := range present {
+			group = append(group, present[k])
 			most := b.p.MaxCategories
 			if b.p.RootOfCategories && most > 0 && most*most < 4*f.Bins {
 				for (most+1)*(most+1) <= 4*f.Bins {
@@ -197,8 +224,23 @@ func (b *builder) categories(v *refNode, feature, order int, sums map[int]exact,
 			for _, bin := range present[:k+1] {
 				left[bin] = true
 			}
+			if least := b.p.MinCategoryRows; least > 0 && k+1 < len(present)+len(ways)-1 {
+				weight := func(bins []int) (sum float64) {
+					for _, bin := range bins {
+						sum += b.weightOf(sums[bin])
+					}
+					return sum
+				}
+				all := b.weightOf(v.sums)
+				share := float64(all*float64(least)) / float64(len(v.rows))
+				if weight(group) < share || all-weight(present[:k+1]) < share {
+					continue
+				}
+			}
+			group = nil
 			for _, way := range ways {
-				b.try(v, refSplit{order: order, feature: feature, place: by<<16 + k, missingLeft: way, categorical: true, left: left})
+				b.try(v, refSplit{order: order, feature: feature, place: by<<16 + k, missingLeft: way, categorical: true, left: left,
+					soft: soft, sorted: present[:k+1], some: len(ways) > 1})
 			}
 		}
 	}

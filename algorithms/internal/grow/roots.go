@@ -12,11 +12,14 @@ func (s *State) sumRoots() error {
 		if t.uneven([2]int64{s.spreads[2*i], s.spreads[2*i+1]}, s.all) {
 			t.widen()
 		}
+		if s.learns {
+			t.square(s.all)
+		}
 	}
 	for _, j := range s.active() {
 		j.unit = j.target.coarse
 		at := len(s.buffers.counts)
-		for range s.width + 1 {
+		for range s.rootWords() {
 			s.buffers.counts = append(s.buffers.counts, 0)
 		}
 		out := s.buffers.counts[at:]
@@ -27,6 +30,9 @@ func (s *State) sumRoots() error {
 		out[s.width] = int64(n)
 		if s.width > s.scored {
 			out[s.scored] = int64(n)
+		}
+		if s.learns {
+			out[s.width+1] = j.sumSquares()
 		}
 		if t := j.target; !j.bagged && !t.counting && !t.isWide {
 			out[0], out[1] = sumPacked(t.packed)
@@ -43,6 +49,29 @@ func (s *State) sumRoots() error {
 		}
 	}
 	return nil
+}
+
+// rootWords is how many integers tell of a root: its sums, its rows, and their squares.
+func (s *State) rootWords() int {
+	if s.learns {
+		return s.width + 2
+	}
+	return s.width + 1
+}
+
+// sumSquares sums the squares of the subtask's rows of a tree. Rows that are not there stay for
+// addRow to find.
+func (j *job) sumSquares() int64 {
+	if !j.bagged {
+		return total(j.target.squares)
+	}
+	var sum int64
+	for _, r := range j.rows {
+		if uint(r) < uint(len(j.target.squares)) {
+			sum += j.target.squares[r]
+		}
+	}
+	return sum
 }
 
 // sumPacked sums packed pairs.
@@ -84,8 +113,11 @@ func (s *State) plantRoots(all []int64) error {
 	for k, j := range s.active() {
 		root := j.add(-1, 0, 1, s.width)
 		v := &j.nodes[root]
-		copy(j.total(root, s.width), all[k*(s.width+1):])
-		v.count = all[k*(s.width+1)+s.width]
+		own := all[k*s.rootWords():][:s.rootWords()]
+		copy(j.total(root, s.width), own)
+		if v.count = own[s.width]; s.learns {
+			v.squares = own[s.width+1]
+		}
 		if v.count > s.all {
 			return fmt.Errorf("grow: the bag of tree %d has %d rows, and there are %d: sums over more rows may not fit", j.number, v.count, s.all)
 		}

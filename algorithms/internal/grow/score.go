@@ -135,17 +135,17 @@ func (s *scorer) child(v []int64) bool {
 	return n > 0 && (s.rowsAt >= 0 || n >= int64(s.p.minRows())) && float64(float64(n)*s.unit.h) >= s.p.MinChildWeight
 }
 
-// pair values a split into two children: the sum of their scores. It is false where
-// constraints forbid it.
-func (s *scorer) pair(left, right []int64) (float64, bool) {
+// pair values a split into two children: the sum of their scores, with these gradients for
+// Newton. It is false where constraints forbid it.
+func (s *scorer) pair(left, right []int64, gl, gr float64) (float64, bool) {
 	if !s.child(left) || !s.child(right) {
 		return 0, false
 	}
 	if s.p.Criterion != Newton {
 		return s.score(left) + s.score(right), true
 	}
-	gl, hl := float64(float64(left[0])*s.unit.g), float64(float64(left[1])*s.unit.h)
-	gr, hr := float64(float64(right[0])*s.unit.g), float64(float64(right[1])*s.unit.h)
+	gl, hl := float64(gl*s.unit.g), float64(float64(left[1])*s.unit.h)
+	gr, hr := float64(gr*s.unit.g), float64(float64(right[1])*s.unit.h)
 	wl, wr := s.value(gl, hl), s.value(gr, hr)
 	if s.direction > 0 && wl > wr || s.direction < 0 && wl < wr {
 		return 0, false

@@ -57,7 +57,10 @@ type searcher struct {
 	words  int // of a set of bins
 	scorer scorer
 	node   []int64 // sums of the node
-	worth  float64 // score of the node
+	rows   int64   // of it
+	// squares of its rows in units of the sums, where categories are learnt.
+	squares float64
+	worth   float64 // score of the node
 
 	best       split
 	sums       []int64 // of all bins of a feature, where one is not stored
@@ -65,6 +68,8 @@ type searcher struct {
 	lefts      [2][]int64
 	order      []int32 // categories
 	keys       []float64
+	soft       []float64 // see shrink
+	soften     bool      // it is to be used
 }
 
 func newSearcher(p *Params, l *bins.Layout) *searcher {
@@ -157,7 +162,12 @@ func (s *searcher) offer(left []int64, candidate split) bool {
 	for k, v := range s.node {
 		s.other[k] = v - left[k]
 	}
-	score, ok := s.scorer.pair(left, s.other)
+	return s.take(left, float64(left[0]), float64(s.other[0]), candidate)
+}
+
+// take is offer, given the gradients that the children, s.other on the right, count with.
+func (s *searcher) take(left []int64, gl, gr float64, candidate split) bool {
+	score, ok := s.scorer.pair(left, s.other, gl, gr)
 	if !ok {
 		return false
 	}

@@ -50,8 +50,9 @@ type State struct {
 	passBytes, keptBytes int
 	task                 int
 	tasks                int
-	width                int // integers of a sum
-	scored               int // of them those that are not the number of rows
+	width                int  // integers of a sum
+	scored               int  // of them those that are not the number of rows
+	learns               bool // how much categories say: nodes have sums of squares
 	usable               []int32
 
 	batch   Batch
@@ -121,7 +122,7 @@ func (g *Grower) Open(ctx *comqueue.ComContext, data *bins.Data) (*State, error)
 	s.all = data.Facts.Rows
 	s.large, s.passBytes, s.keptBytes = s.all >= g.packedFrom, g.passBytes, g.keptBytes
 	s.slots = newSlots(data.Layout, s.tasks, s.task)
-	s.usable = usable(data.Layout)
+	s.usable, s.learns = usable(data.Layout), g.learnsCategories(data.Layout)
 	s.scored = 2
 	if g.p.Criterion != Newton {
 		s.scored = g.p.Classes

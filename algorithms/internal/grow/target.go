@@ -53,6 +53,10 @@ type Target struct {
 	// What one unit of the integers is worth: fine, and those that histograms have.
 	fine, coarse scale
 	isWide       bool
+	// g²/h of each row in units of the integers of histograms times bySquare, where categories
+	// are learnt; see square.
+	squares  []int64
+	bySquare float64
 	// Sums of absolute values of packed pairs over the rows, of all subtasks in the end.
 	spread [2]int64
 }
@@ -249,6 +253,14 @@ func (t *Target) pair(row int32) (g, h int64) {
 		return quantise(float64(t.g32[row]), t.fine.byG), quantise(float64(t.h32[row]), t.fine.byH)
 	}
 	return quantise(t.g64[row], t.fine.byG), quantise(t.h64[row], t.fine.byH)
+}
+
+// histogramPair returns the pair of a row that histograms have.
+func (t *Target) histogramPair(row int32) (g, h int64) {
+	if t.isWide {
+		return t.wide[2*row], t.wide[2*row+1]
+	}
+	return kernel.Unpack(t.packed[row])
 }
 
 // sumPairs sums the fine pairs of rows, of large jobs.

@@ -1,7 +1,5 @@
 package grow
 
-import "github.com/superstep-ml/superstep/internal/kernel"
-
 // wideHistogram makes the sums of a feature that has a column of two bytes, by its number
 // among those. They go straight to where they belong: a block's way, by sums of a row of
 // bins that stay in the cache, is none where there are thousands.
@@ -19,12 +17,7 @@ func (s *State) wideHistogram(j *job, number int, rows []int32, all bool, out []
 		if !all {
 			row = int(rows[i])
 		}
-		var g, h int64
-		if t.isWide {
-			g, h = t.wide[2*row], t.wide[2*row+1]
-		} else {
-			g, h = kernel.Unpack(t.packed[row])
-		}
+		g, h := t.histogramPair(int32(row))
 		sum := to[int(column[row])*w:][:w]
 		sum[0] += g
 		sum[1] += h
