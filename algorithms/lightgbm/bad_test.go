@@ -274,7 +274,7 @@ func TestThresholdsOfSingle(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(encoded(f)))
 	f.Add([]byte(chain(9, func(i int) int { return (i * 4) % 9 })))
-	for _, name := range []string{"4.7.0/categories.txt", "2.3.1/binary.txt", "3.3.5/multiclass.txt", "4.7.0/rf.txt", "4.7.0/constant.txt"} {
+	for _, name := range []string{"frame.txt", "4.7.0/categories.txt", "2.3.1/binary.txt", "3.3.5/multiclass.txt", "4.7.0/rf.txt", "4.7.0/constant.txt"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
 		require.NoError(f, err)
 		f.Add(data)

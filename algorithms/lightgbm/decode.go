@@ -285,9 +285,9 @@ func brief(s string) string {
 }
 
 // categorical returns the numbers of the features whose ranges are lists of categories.
-func (m *Model) categorical() []int {
+func categorical(ranges []string) []int {
 	var made []int
-	for i, text := range m.Ranges {
+	for i, text := range ranges {
 		if text != "none" && !strings.HasPrefix(text, "[") {
 			made = append(made, i)
 		}

@@ -310,24 +310,29 @@ func (m *Model) pandas(text string) error {
 	if err := json.Unmarshal([]byte(text), &columns); err != nil {
 		return fmt.Errorf("pandas_categorical: %w", err)
 	}
-	at := m.categorical()
+	at := categorical(m.Ranges)
 	if len(columns) == 0 || len(columns) != len(at) {
 		return nil
 	}
-	m.Ensemble.Categories = make([][]string, len(m.Ensemble.Features))
+	m.Ensemble.Categories, m.Bare = make([][]string, len(m.Ensemble.Features)), nil
 	for i, column := range columns {
-		names := make([]string, 0, len(column))
+		names, quoted := make([]string, 0, len(column)), len(column) == 0
 		for _, v := range column {
 			switch v := v.(type) {
-			case string:
-				names = append(names, v)
 			case float64:
 				names = append(names, strconv.FormatFloat(v, 'f', -1, 64))
+			case bool:
+				names = append(names, strconv.FormatBool(v))
 			default:
-				names = append(names, fmt.Sprint(v))
+				names, quoted = append(names, fmt.Sprint(v)), true
 			}
 		}
-		m.Ensemble.Categories[at[i]] = names
+		if m.Ensemble.Categories[at[i]] = names; !quoted {
+			if m.Bare == nil {
+				m.Bare = make([]bool, len(m.Ensemble.Features))
+			}
+			m.Bare[at[i]] = true
+		}
 	}
 	return nil
 }

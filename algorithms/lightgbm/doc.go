@@ -13,7 +13,8 @@
 // Files of the versions v2, v3 and v4 of the format, of LightGBM 2 to 4: all boosting types
 // (a forest is an ensemble that averages), numeric and categorical splits, the three ways of
 // taking values for missing, every objective with the parameters that predictions depend on,
-// ranges, monotone constraints, settings of training, and the categories of data frames.
+// ranges, monotone constraints, settings of training, and the names of categories of data
+// frames (pandas_categorical), by code.
 // Trees with linear models in their leaves are refused by name.
 //
 // A split sends left what is at most its threshold, as float64; nodes here send left what is

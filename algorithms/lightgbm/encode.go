@@ -1,6 +1,7 @@
 package lightgbm
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/internal/wholefile"
@@ -28,8 +30,10 @@ const maxLeaves = 1 << 17
 //     are in no set. Where they go with those of the set here, a node for them is put before
 //     that one, with a copy of what is behind the set; a tree of more than 131,072 leaves
 //     that comes of it is an error.
-//   - Blanks in the names of features become underscores. Names of categories are not
-//     written: LightGBM is given their codes.
+//   - Blanks in the names of features become underscores.
+//   - Names of categories are written as those of a data frame, if all categorical features
+//     have such: LightGBM in Python is then given frames whose columns of text are of pandas'
+//     categorical type, or, as everywhere else, the codes.
 func (m *Model) Encode() ([]byte, error) {
 	b, err := m.encode()
 	if err != nil {
@@ -97,7 +101,52 @@ func (m *Model) encode() ([]byte, error) {
 	for _, line := range m.Settings {
 		b = append(append(b, line...), '\n')
 	}
-	return append(b, "\nend of parameters\n"...), nil
+	return m.appendPandas(append(b, "\nend of parameters\n"...))
+}
+
+// appendPandas writes the line that tells the names of categories, those of each categorical
+// feature in turn. Where some have none there is no such line, as it would be taken for others'.
+func (m *Model) appendPandas(b []byte) ([]byte, error) {
+	e := m.Ensemble
+	at := categorical(m.ranges())
+	columns := make([][]any, len(at))
+	for i, f := range at {
+		if e.Categories == nil || e.Categories[f] == nil {
+			return b, nil
+		}
+		columns[i] = []any{}
+		for _, name := range e.Categories[f] {
+			switch {
+			case !utf8.ValidString(name):
+				return nil, fmt.Errorf("the category %s of feature %q is not UTF-8, which the file would have to be", brief(name), e.Features[f])
+			case m.Bare != nil && m.Bare[f] && bare(name):
+				columns[i] = append(columns[i], json.RawMessage(name))
+			default:
+				columns[i] = append(columns[i], name)
+			}
+		}
+	}
+	if len(columns) == 0 {
+		return b, nil
+	}
+	text, err := json.Marshal(columns)
+	if err != nil {
+		return nil, fmt.Errorf("the names of categories: %w", err)
+	}
+	return append(append(append(b, "\npandas_categorical:"...), text...), '\n'), nil
+}
+
+// bare tells whether text is a number or a truth value of JSON.
+func bare(text string) bool {
+	var v any
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return false
+	}
+	switch v.(type) {
+	case float64, bool:
+		return true
+	}
+	return false
 }
 
 // check tells what a file cannot say.
@@ -113,6 +162,8 @@ func (m *Model) check() error {
 		return fmt.Errorf("the ensemble has %d outputs, and %s has one", e.Outputs, m.Objective)
 	case m.Ranges != nil && len(m.Ranges) != len(e.Features):
 		return fmt.Errorf("there are %d ranges of %d features", len(m.Ranges), len(e.Features))
+	case m.Bare != nil && len(m.Bare) != len(e.Features):
+		return fmt.Errorf("of %d features it is told whether their categories are bare: there are %d", len(m.Bare), len(e.Features))
 	case m.Monotone != nil && len(m.Monotone) != len(e.Features):
 		return fmt.Errorf("there are %d constraints of %d features", len(m.Monotone), len(e.Features))
 	}
@@ -178,12 +229,16 @@ func (m *Model) ranges() []string {
 	largest := make([]int32, len(made))
 	for i := range made {
 		least[i], most[i], largest[i] = math.Inf(1), math.Inf(-1), -1
+		if e.Categories != nil && e.Categories[i] != nil {
+			largest[i] = int32(max(1, len(e.Categories[i])-1))
+		}
 	}
 	for t := range e.Trees {
 		for i := range e.Trees[t].Nodes {
 			n := &e.Trees[t].Nodes[i]
 			switch {
 			case n.Leaf():
+			case n.Flags&tree.Categorical != 0 && e.Categories != nil && e.Categories[n.Feature] != nil:
 			case n.Flags&tree.Categorical != 0:
 				largest[n.Feature] = max(largest[n.Feature], 32*n.SetWords-1, 0)
 			case !math.IsInf(n.Threshold, 0):

@@ -26,6 +26,9 @@ type Model struct {
 	// "[least:most]", "none" for a feature that is not in use, or the categories with
 	// colons between them. Nil has it written of what the splits show.
 	Ranges []string
+	// Bare says of each feature whether its categories are numbers or truth values in data
+	// frames, rather than text; nil of none. Files then have their names without quotes.
+	Bare []bool
 	// Monotone are the constraints of the features, −1, 0 or 1; nil if there are none.
 	Monotone []int8
 	// LabelIndex is the number of the column with the label in the file of training rows.
