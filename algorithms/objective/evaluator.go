@@ -17,12 +17,11 @@ import (
 // end changes no bit.
 type Evaluator struct {
 	scaling
-	loss    Loss
-	k       int     // margins of a row
-	weight  float64 // of all rows
-	penalty []float64
-	first   float64 // intercept to begin with
-	rough   bool
+	loss   Loss
+	k      int     // margins of a row
+	weight float64 // of all rows
+	first  float64 // intercept to begin with
+	rough  bool
 
 	context context.Context // of the job; nil: it cannot be ended
 	lo      int
@@ -90,7 +89,7 @@ func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Evaluator{scaling: s, loss: l.Loss, k: s.Total(), weight: f.Weight, penalty: s.factors(l.NoStandardize)}
+	e := &Evaluator{scaling: s, loss: l.Loss, k: s.Total(), weight: f.Weight}
 	if classes != nil {
 		e.weight = 0
 		for i, c := range classes {
@@ -134,8 +133,14 @@ func (e *Evaluator) Len() int { return e.parameters() }
 // Weight implements optim.Evaluator.
 func (e *Evaluator) Weight() float64 { return e.weight }
 
-// Factors implements optim.Evaluator.
-func (e *Evaluator) Factors() []float64 { return e.penalty }
+// Factors implements optim.Evaluator. They are made anew: optim keeps those of its blocks.
+func (e *Evaluator) Factors() []float64 {
+	factors := make([]float64, e.parameters())
+	for i := range factors {
+		factors[i] = e.factor(i)
+	}
+	return factors
+}
 
 // Begin implements optim.BeginningEvaluator: the intercept alone, of the loss that has one
 // margin.

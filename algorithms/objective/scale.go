@@ -13,6 +13,7 @@ type scaling struct {
 	d         int
 	intercept bool
 	centred   bool
+	original  bool      // the penalty is on coefficients of the features as they are
 	mean      []float64 // nil where not centred
 	inverse   []float64 // 1/scale of each feature; 0 where the coefficient does not matter
 }
@@ -23,7 +24,7 @@ func (l Linear) scaling(f *rows.Facts) (scaling, error) {
 	if err != nil {
 		return scaling{}, err
 	}
-	s := scaling{Shape: shape, d: f.Dim(), intercept: !l.NoIntercept, inverse: make([]float64, f.Dim())}
+	s := scaling{Shape: shape, d: f.Dim(), intercept: !l.NoIntercept, original: l.NoStandardize, inverse: make([]float64, f.Dim())}
 	s.centred = s.intercept && !l.Table.Sparse
 	if s.centred {
 		s.mean = f.Mean
@@ -86,18 +87,16 @@ func (s *scaling) spreadSome(v []float64, columns []int32, beta, add []float64) 
 	copy(add[s.Margins:], v[s.Margins*s.stride():])
 }
 
-// factors returns what parameters are multiplied with in the penalty.
-func (s *scaling) factors(original bool) []float64 {
-	f := make([]float64, s.parameters())
-	for a := range s.Margins {
-		for j, inverse := range s.inverse {
-			f[a*s.stride()+j] = 1
-			if original && inverse > 0 {
-				f[a*s.stride()+j] = inverse
-			}
-		}
+// factor returns what a parameter is multiplied with in the penalty.
+func (s *scaling) factor(parameter int) float64 {
+	j := parameter % max(s.stride(), 1)
+	switch {
+	case parameter >= s.Margins*s.stride() || j == s.d:
+		return 0
+	case s.original && s.inverse[j] > 0:
+		return s.inverse[j]
 	}
-	return f
+	return 1
 }
 
 // Coefficients are parameters on the scale of the features as they are.

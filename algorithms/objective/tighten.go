@@ -121,8 +121,8 @@ func (l line) value(r float64) float64 {
 // are given. Where nothing penalises the coefficients there is no bound, −Inf.
 func (e *Evaluator) Gap(v, sums []float64, l1, l2 float64) (objective, bound float64) {
 	objective = sums[0] / e.weight
-	for j, f := range e.penalty {
-		x := math.Abs(f * v[j])
+	for j, value := range v {
+		x := math.Abs(e.factor(j) * value)
 		objective += float64(l1*x) + float64(0.5*float64(l2*float64(x*x)))
 	}
 	if !(l2 > 0) {
@@ -140,7 +140,8 @@ func (e *Evaluator) Gap(v, sums []float64, l1, l2 float64) (objective, bound flo
 		}
 	}
 	bound = (float64(up*sums[1]) + float64(down*sums[2])) / e.weight
-	for j, f := range e.penalty[:e.d] {
+	for j := range e.d {
+		f := e.factor(j)
 		if f == 0 {
 			continue
 		}
