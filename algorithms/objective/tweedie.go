@@ -59,10 +59,11 @@ func (l Tweedie) At(b *Batch) {
 	}
 	kernel.ExpTo(low, low)
 	kernel.ExpTo(high, high)
+	kernel.PowByTo(b.Loss[:b.N], b.Label[:b.N], up)
 	for i, h := range high {
 		y := b.Label[i]
 		g := float64(y * low[i])
-		b.Loss[i] = g/down + h/up - kernel.Pow(y, up)/(down*up)
+		b.Loss[i] = g/down + h/up - b.Loss[i]/(down*up)
 		b.Slope[i] = h - g
 		if b.Curve != nil {
 			b.Curve[i] = float64(down*g) + float64(up*h)

@@ -31,7 +31,7 @@
 // [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each
 // goes through the operations of the pure Go form in their order, and no
 // instruction is fused. Arguments that the elementary functions treat apart go
-// to the scalar form. The pure Go form is the twin that tests compare with, bit
+// to the scalar form; those of float32 have none but powers. The pure Go form is the twin that tests compare with, bit
 // for bit, and what runs elsewhere, under the race detector, and with
 //
 //	SUPERSTEP_DEBUG=kernel.asm=off

@@ -45,3 +45,9 @@ func tanhGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93
 //
 //go:noescape
 func softplusGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
+
+// powGroups sets dst[i] to x[i] to the power of y[i] in groups of 4 until a group has a pair that is
+// for the scalar form, or less than a group is left. It returns the number left.
+//
+//go:noescape
+func powGroups(dst *float64, x *float64, y *float64, n int, exp *[64][2]float64, log *[93][2]float64) int

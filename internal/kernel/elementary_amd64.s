@@ -21,51 +21,51 @@ loop:
 	VCMPPD         $0x16, c4086200000000000<>+0(SB), Y1, Y1
 	VTESTPD        Y1, Y1
 	JNZ            end
-	VMULPD         c40571547652b82fe<>+0(SB), Y0, Y1
-	VADDPD         c4338000000000000<>+0(SB), Y1, Y1
-	VSUBPD         c4338000000000000<>+0(SB), Y1, Y2
-	VMULPD         c3f862e42fefa0000<>+0(SB), Y2, Y3
+	VXORPD         Y1, Y1, Y1
+	VMULPD         c40571547652b82fe<>+0(SB), Y0, Y2
+	VADDPD         c4338000000000000<>+0(SB), Y2, Y2
+	VSUBPD         c4338000000000000<>+0(SB), Y2, Y3
+	VMULPD         c3f862e42fefa0000<>+0(SB), Y3, Y4
+	VSUBPD         Y4, Y0, Y0
+	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y3, Y3
+	VSUBPD         Y3, Y1, Y1
+	VADDPD         Y1, Y0, Y3
 	VSUBPD         Y3, Y0, Y0
-	VXORPD         Y3, Y3, Y3
-	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y2, Y2
-	VSUBPD         Y2, Y3, Y2
-	VADDPD         Y2, Y0, Y3
-	VSUBPD         Y3, Y0, Y0
-	VADDPD         Y2, Y0, Y0
-	VMULPD         Y3, Y3, Y2
+	VADDPD         Y1, Y0, Y0
+	VMULPD         Y3, Y3, Y1
 	VMULPD         c3f81111111111111<>+0(SB), Y3, Y4
 	VADDPD         c3fa5555555555555<>+0(SB), Y4, Y4
-	VMULPD         c3f56c16c16c16c17<>+0(SB), Y2, Y5
+	VMULPD         c3f56c16c16c16c17<>+0(SB), Y1, Y5
 	VADDPD         Y5, Y4, Y4
 	VMULPD         c3fc5555555555555<>+0(SB), Y3, Y5
 	VADDPD         c3fe0000000000000<>+0(SB), Y5, Y5
-	VMULPD         Y4, Y2, Y4
+	VMULPD         Y4, Y1, Y4
 	VADDPD         Y4, Y5, Y4
-	VMULPD         Y4, Y2, Y2
-	VADDPD         Y2, Y0, Y0
-	VANDPD         c000000000000003f<>+0(SB), Y1, Y2
-	VPSLLQ         $0x04, Y2, Y2
-	VMOVQ          X2, SI
-	VPEXTRQ        $0x01, X2, DI
+	VMULPD         Y4, Y1, Y1
+	VADDPD         Y1, Y0, Y0
+	VANDPD         c000000000000003f<>+0(SB), Y2, Y1
+	VPSLLQ         $0x04, Y1, Y1
+	VMOVQ          X1, SI
+	VPEXTRQ        $0x01, X1, DI
 	VBROADCASTF128 (BX)(SI*1), Y4
 	VBROADCASTF128 (BX)(DI*1), Y5
-	VEXTRACTI128   $0x01, Y2, X2
-	VMOVQ          X2, SI
-	VPEXTRQ        $0x01, X2, DI
+	VEXTRACTI128   $0x01, Y1, X1
+	VMOVQ          X1, SI
+	VPEXTRQ        $0x01, X1, DI
 	VINSERTF128    $0x01, (BX)(SI*1), Y4, Y4
 	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
-	VUNPCKLPD      Y5, Y4, Y2
+	VUNPCKLPD      Y5, Y4, Y1
 	VUNPCKHPD      Y5, Y4, Y4
-	VANDPD         cffffffffffffffc0<>+0(SB), Y1, Y1
-	VPSLLQ         $0x2e, Y1, Y1
-	VPADDQ         c3ff0000000000000<>+0(SB), Y1, Y1
+	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
+	VPSLLQ         $0x2e, Y2, Y2
+	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
 	VADDPD         Y0, Y3, Y0
-	VMULPD         Y0, Y2, Y0
+	VMULPD         Y0, Y1, Y0
 	VADDPD         Y0, Y4, Y0
-	VADDPD         Y0, Y2, Y3
-	VSUBPD         Y3, Y2, Y2
-	VADDPD         Y0, Y2, Y0
-	VMULPD         Y1, Y3, Y0
+	VADDPD         Y0, Y1, Y3
+	VSUBPD         Y3, Y1, Y1
+	VADDPD         Y0, Y1, Y0
+	VMULPD         Y2, Y3, Y0
 	VMOVUPD        Y0, (AX)
 	ADDQ           $0x20, CX
 	ADDQ           $0x20, AX
@@ -180,62 +180,62 @@ loop:
 	VORPD          Y2, Y1, Y1
 	VTESTPD        Y1, Y1
 	JNZ            end
-	VMULPD         c40571547652b82fe<>+0(SB), Y0, Y1
-	VADDPD         c4338000000000000<>+0(SB), Y1, Y1
-	VSUBPD         c4338000000000000<>+0(SB), Y1, Y2
-	VMULPD         c3f862e42fefa0000<>+0(SB), Y2, Y3
+	VXORPD         Y1, Y1, Y1
+	VMULPD         c40571547652b82fe<>+0(SB), Y0, Y2
+	VADDPD         c4338000000000000<>+0(SB), Y2, Y2
+	VSUBPD         c4338000000000000<>+0(SB), Y2, Y3
+	VMULPD         c3f862e42fefa0000<>+0(SB), Y3, Y4
+	VSUBPD         Y4, Y0, Y0
+	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y3, Y3
+	VSUBPD         Y3, Y1, Y1
+	VADDPD         Y1, Y0, Y3
 	VSUBPD         Y3, Y0, Y0
-	VXORPD         Y3, Y3, Y3
-	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y2, Y2
-	VSUBPD         Y2, Y3, Y2
-	VADDPD         Y2, Y0, Y3
-	VSUBPD         Y3, Y0, Y0
-	VADDPD         Y2, Y0, Y0
-	VMULPD         Y3, Y3, Y2
+	VADDPD         Y1, Y0, Y0
+	VMULPD         Y3, Y3, Y1
 	VMULPD         c3f81111111111111<>+0(SB), Y3, Y4
 	VADDPD         c3fa5555555555555<>+0(SB), Y4, Y4
-	VMULPD         c3f56c16c16c16c17<>+0(SB), Y2, Y5
+	VMULPD         c3f56c16c16c16c17<>+0(SB), Y1, Y5
 	VADDPD         Y5, Y4, Y4
 	VMULPD         c3fc5555555555555<>+0(SB), Y3, Y5
 	VADDPD         c3fe0000000000000<>+0(SB), Y5, Y5
-	VMULPD         Y4, Y2, Y4
+	VMULPD         Y4, Y1, Y4
 	VADDPD         Y4, Y5, Y4
-	VMULPD         Y4, Y2, Y2
-	VADDPD         Y2, Y0, Y0
-	VANDPD         c000000000000003f<>+0(SB), Y1, Y2
-	VPSLLQ         $0x04, Y2, Y2
-	VMOVQ          X2, SI
-	VPEXTRQ        $0x01, X2, DI
+	VMULPD         Y4, Y1, Y1
+	VADDPD         Y1, Y0, Y0
+	VANDPD         c000000000000003f<>+0(SB), Y2, Y1
+	VPSLLQ         $0x04, Y1, Y1
+	VMOVQ          X1, SI
+	VPEXTRQ        $0x01, X1, DI
 	VBROADCASTF128 (BX)(SI*1), Y4
 	VBROADCASTF128 (BX)(DI*1), Y5
-	VEXTRACTI128   $0x01, Y2, X2
-	VMOVQ          X2, SI
-	VPEXTRQ        $0x01, X2, DI
+	VEXTRACTI128   $0x01, Y1, X1
+	VMOVQ          X1, SI
+	VPEXTRQ        $0x01, X1, DI
 	VINSERTF128    $0x01, (BX)(SI*1), Y4, Y4
 	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
-	VUNPCKLPD      Y5, Y4, Y2
+	VUNPCKLPD      Y5, Y4, Y1
 	VUNPCKHPD      Y5, Y4, Y4
-	VANDPD         cffffffffffffffc0<>+0(SB), Y1, Y1
-	VPSLLQ         $0x2e, Y1, Y1
-	VPADDQ         c3ff0000000000000<>+0(SB), Y1, Y1
-	VMULPD         Y1, Y2, Y2
-	VMULPD         Y1, Y4, Y1
-	VADDPD         cbff0000000000000<>+0(SB), Y2, Y4
-	VSUBPD         Y2, Y4, Y5
+	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
+	VPSLLQ         $0x2e, Y2, Y2
+	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
+	VMULPD         Y2, Y1, Y1
+	VMULPD         Y2, Y4, Y2
+	VADDPD         cbff0000000000000<>+0(SB), Y1, Y4
+	VSUBPD         Y1, Y4, Y5
 	VSUBPD         Y5, Y4, Y6
-	VSUBPD         Y6, Y2, Y2
+	VSUBPD         Y6, Y1, Y1
 	VMOVUPD        cbff0000000000000<>+0(SB), Y6
 	VSUBPD         Y5, Y6, Y5
-	VADDPD         Y5, Y2, Y2
+	VADDPD         Y5, Y1, Y1
 	VADDPD         Y3, Y4, Y5
 	VADDPD         Y0, Y3, Y6
 	VSUBPD         Y5, Y4, Y7
 	VADDPD         Y3, Y7, Y3
 	VMULPD         Y6, Y4, Y4
 	VADDPD         Y4, Y0, Y0
-	VMULPD         Y6, Y1, Y4
-	VADDPD         Y4, Y1, Y1
-	VADDPD         Y2, Y1, Y1
+	VMULPD         Y6, Y2, Y4
+	VADDPD         Y4, Y2, Y2
+	VADDPD         Y1, Y2, Y1
 	VADDPD         Y1, Y0, Y0
 	VADDPD         Y0, Y3, Y0
 	VADDPD         Y0, Y5, Y1
@@ -611,60 +611,60 @@ loop:
 	VTESTPD        Y1, Y1
 	JNZ            end
 	VORPD          c8000000000000000<>+0(SB), Y0, Y1
-	VMULPD         c40571547652b82fe<>+0(SB), Y1, Y2
-	VADDPD         c4338000000000000<>+0(SB), Y2, Y2
-	VSUBPD         c4338000000000000<>+0(SB), Y2, Y3
-	VMULPD         c3f862e42fefa0000<>+0(SB), Y3, Y4
+	VXORPD         Y2, Y2, Y2
+	VMULPD         c40571547652b82fe<>+0(SB), Y1, Y3
+	VADDPD         c4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD         c4338000000000000<>+0(SB), Y3, Y4
+	VMULPD         c3f862e42fefa0000<>+0(SB), Y4, Y5
+	VSUBPD         Y5, Y1, Y1
+	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y4, Y4
+	VSUBPD         Y4, Y2, Y2
+	VADDPD         Y2, Y1, Y4
 	VSUBPD         Y4, Y1, Y1
-	VXORPD         Y4, Y4, Y4
-	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y3, Y3
-	VSUBPD         Y3, Y4, Y3
-	VADDPD         Y3, Y1, Y4
-	VSUBPD         Y4, Y1, Y1
-	VADDPD         Y3, Y1, Y1
-	VMULPD         Y4, Y4, Y3
+	VADDPD         Y2, Y1, Y1
+	VMULPD         Y4, Y4, Y2
 	VMULPD         c3f81111111111111<>+0(SB), Y4, Y5
 	VADDPD         c3fa5555555555555<>+0(SB), Y5, Y5
-	VMULPD         c3f56c16c16c16c17<>+0(SB), Y3, Y6
+	VMULPD         c3f56c16c16c16c17<>+0(SB), Y2, Y6
 	VADDPD         Y6, Y5, Y5
 	VMULPD         c3fc5555555555555<>+0(SB), Y4, Y6
 	VADDPD         c3fe0000000000000<>+0(SB), Y6, Y6
-	VMULPD         Y5, Y3, Y5
+	VMULPD         Y5, Y2, Y5
 	VADDPD         Y5, Y6, Y5
-	VMULPD         Y5, Y3, Y3
-	VADDPD         Y3, Y1, Y1
-	VANDPD         c000000000000003f<>+0(SB), Y2, Y3
-	VPSLLQ         $0x04, Y3, Y3
-	VMOVQ          X3, SI
-	VPEXTRQ        $0x01, X3, DI
+	VMULPD         Y5, Y2, Y2
+	VADDPD         Y2, Y1, Y1
+	VANDPD         c000000000000003f<>+0(SB), Y3, Y2
+	VPSLLQ         $0x04, Y2, Y2
+	VMOVQ          X2, SI
+	VPEXTRQ        $0x01, X2, DI
 	VBROADCASTF128 (BX)(SI*1), Y5
 	VBROADCASTF128 (BX)(DI*1), Y6
-	VEXTRACTI128   $0x01, Y3, X3
-	VMOVQ          X3, SI
-	VPEXTRQ        $0x01, X3, DI
+	VEXTRACTI128   $0x01, Y2, X2
+	VMOVQ          X2, SI
+	VPEXTRQ        $0x01, X2, DI
 	VINSERTF128    $0x01, (BX)(SI*1), Y5, Y5
 	VINSERTF128    $0x01, (BX)(DI*1), Y6, Y6
-	VUNPCKLPD      Y6, Y5, Y3
+	VUNPCKLPD      Y6, Y5, Y2
 	VUNPCKHPD      Y6, Y5, Y5
-	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
-	VPSLLQ         $0x2e, Y2, Y2
-	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
+	VANDPD         cffffffffffffffc0<>+0(SB), Y3, Y3
+	VPSLLQ         $0x2e, Y3, Y3
+	VPADDQ         c3ff0000000000000<>+0(SB), Y3, Y3
 	VADDPD         Y1, Y4, Y1
-	VMULPD         Y1, Y3, Y1
+	VMULPD         Y1, Y2, Y1
 	VADDPD         Y1, Y5, Y1
-	VADDPD         Y1, Y3, Y4
-	VSUBPD         Y4, Y3, Y3
-	VADDPD         Y1, Y3, Y1
-	VMULPD         Y2, Y4, Y3
-	VMULPD         Y2, Y1, Y1
-	VADDPD         c3ff0000000000000<>+0(SB), Y3, Y2
-	VSUBPD         c3ff0000000000000<>+0(SB), Y2, Y4
-	VSUBPD         Y4, Y3, Y4
+	VADDPD         Y1, Y2, Y4
+	VSUBPD         Y4, Y2, Y2
+	VADDPD         Y1, Y2, Y1
+	VMULPD         Y3, Y4, Y2
+	VMULPD         Y3, Y1, Y1
+	VADDPD         c3ff0000000000000<>+0(SB), Y2, Y3
+	VSUBPD         c3ff0000000000000<>+0(SB), Y3, Y4
+	VSUBPD         Y4, Y2, Y4
 	VADDPD         Y1, Y4, Y4
 	VXORPD         Y5, Y5, Y5
 	VCMPPD         $0x1d, Y5, Y0, Y0
-	VBLENDVPD      Y0, c3ff0000000000000<>+0(SB), Y3, Y3
-	VDIVPD         Y2, Y3, Y2
+	VBLENDVPD      Y0, c3ff0000000000000<>+0(SB), Y2, Y2
+	VDIVPD         Y3, Y2, Y2
 	VMULPD         Y4, Y2, Y3
 	VMULPD         Y2, Y3, Y3
 	VSUBPD         Y3, Y2, Y3
@@ -713,62 +713,62 @@ loop:
 	JNZ            end
 	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y1
 	VMULPD         c4000000000000000<>+0(SB), Y1, Y2
-	VMULPD         c40571547652b82fe<>+0(SB), Y2, Y3
-	VADDPD         c4338000000000000<>+0(SB), Y3, Y3
-	VSUBPD         c4338000000000000<>+0(SB), Y3, Y4
-	VMULPD         c3f862e42fefa0000<>+0(SB), Y4, Y5
+	VXORPD         Y3, Y3, Y3
+	VMULPD         c40571547652b82fe<>+0(SB), Y2, Y4
+	VADDPD         c4338000000000000<>+0(SB), Y4, Y4
+	VSUBPD         c4338000000000000<>+0(SB), Y4, Y5
+	VMULPD         c3f862e42fefa0000<>+0(SB), Y5, Y6
+	VSUBPD         Y6, Y2, Y2
+	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y5, Y5
+	VSUBPD         Y5, Y3, Y3
+	VADDPD         Y3, Y2, Y5
 	VSUBPD         Y5, Y2, Y2
-	VXORPD         Y5, Y5, Y5
-	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y4, Y4
-	VSUBPD         Y4, Y5, Y4
-	VADDPD         Y4, Y2, Y5
-	VSUBPD         Y5, Y2, Y2
-	VADDPD         Y4, Y2, Y2
-	VMULPD         Y5, Y5, Y4
+	VADDPD         Y3, Y2, Y2
+	VMULPD         Y5, Y5, Y3
 	VMULPD         c3f81111111111111<>+0(SB), Y5, Y6
 	VADDPD         c3fa5555555555555<>+0(SB), Y6, Y6
-	VMULPD         c3f56c16c16c16c17<>+0(SB), Y4, Y7
+	VMULPD         c3f56c16c16c16c17<>+0(SB), Y3, Y7
 	VADDPD         Y7, Y6, Y6
 	VMULPD         c3fc5555555555555<>+0(SB), Y5, Y7
 	VADDPD         c3fe0000000000000<>+0(SB), Y7, Y7
-	VMULPD         Y6, Y4, Y6
+	VMULPD         Y6, Y3, Y6
 	VADDPD         Y6, Y7, Y6
-	VMULPD         Y6, Y4, Y4
-	VADDPD         Y4, Y2, Y2
-	VANDPD         c000000000000003f<>+0(SB), Y3, Y4
-	VPSLLQ         $0x04, Y4, Y4
-	VMOVQ          X4, SI
-	VPEXTRQ        $0x01, X4, DI
+	VMULPD         Y6, Y3, Y3
+	VADDPD         Y3, Y2, Y2
+	VANDPD         c000000000000003f<>+0(SB), Y4, Y3
+	VPSLLQ         $0x04, Y3, Y3
+	VMOVQ          X3, SI
+	VPEXTRQ        $0x01, X3, DI
 	VBROADCASTF128 (BX)(SI*1), Y6
 	VBROADCASTF128 (BX)(DI*1), Y7
-	VEXTRACTI128   $0x01, Y4, X4
-	VMOVQ          X4, SI
-	VPEXTRQ        $0x01, X4, DI
+	VEXTRACTI128   $0x01, Y3, X3
+	VMOVQ          X3, SI
+	VPEXTRQ        $0x01, X3, DI
 	VINSERTF128    $0x01, (BX)(SI*1), Y6, Y6
 	VINSERTF128    $0x01, (BX)(DI*1), Y7, Y7
-	VUNPCKLPD      Y7, Y6, Y4
+	VUNPCKLPD      Y7, Y6, Y3
 	VUNPCKHPD      Y7, Y6, Y6
-	VANDPD         cffffffffffffffc0<>+0(SB), Y3, Y3
-	VPSLLQ         $0x2e, Y3, Y3
-	VPADDQ         c3ff0000000000000<>+0(SB), Y3, Y3
-	VMULPD         Y3, Y4, Y4
-	VMULPD         Y3, Y6, Y3
-	VADDPD         cbff0000000000000<>+0(SB), Y4, Y6
-	VSUBPD         Y4, Y6, Y7
+	VANDPD         cffffffffffffffc0<>+0(SB), Y4, Y4
+	VPSLLQ         $0x2e, Y4, Y4
+	VPADDQ         c3ff0000000000000<>+0(SB), Y4, Y4
+	VMULPD         Y4, Y3, Y3
+	VMULPD         Y4, Y6, Y4
+	VADDPD         cbff0000000000000<>+0(SB), Y3, Y6
+	VSUBPD         Y3, Y6, Y7
 	VSUBPD         Y7, Y6, Y8
-	VSUBPD         Y8, Y4, Y4
+	VSUBPD         Y8, Y3, Y3
 	VMOVUPD        cbff0000000000000<>+0(SB), Y8
 	VSUBPD         Y7, Y8, Y7
-	VADDPD         Y7, Y4, Y4
+	VADDPD         Y7, Y3, Y3
 	VADDPD         Y5, Y6, Y7
 	VADDPD         Y2, Y5, Y8
 	VSUBPD         Y7, Y6, Y9
 	VADDPD         Y5, Y9, Y5
 	VMULPD         Y8, Y6, Y6
 	VADDPD         Y6, Y2, Y2
-	VMULPD         Y8, Y3, Y6
-	VADDPD         Y6, Y3, Y3
-	VADDPD         Y4, Y3, Y3
+	VMULPD         Y8, Y4, Y6
+	VADDPD         Y6, Y4, Y4
+	VADDPD         Y3, Y4, Y3
 	VADDPD         Y3, Y2, Y2
 	VADDPD         Y2, Y5, Y2
 	VADDPD         Y2, Y7, Y3
@@ -838,69 +838,69 @@ loop:
 	VTESTPD        Y1, Y1
 	JNZ            end
 	VORPD          c8000000000000000<>+0(SB), Y0, Y1
-	VMULPD         c40571547652b82fe<>+0(SB), Y1, Y2
-	VADDPD         c4338000000000000<>+0(SB), Y2, Y2
-	VSUBPD         c4338000000000000<>+0(SB), Y2, Y3
-	VMULPD         c3f862e42fefa0000<>+0(SB), Y3, Y4
+	VXORPD         Y2, Y2, Y2
+	VMULPD         c40571547652b82fe<>+0(SB), Y1, Y3
+	VADDPD         c4338000000000000<>+0(SB), Y3, Y3
+	VSUBPD         c4338000000000000<>+0(SB), Y3, Y4
+	VMULPD         c3f862e42fefa0000<>+0(SB), Y4, Y5
+	VSUBPD         Y5, Y1, Y1
+	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y4, Y4
+	VSUBPD         Y4, Y2, Y2
+	VADDPD         Y2, Y1, Y4
 	VSUBPD         Y4, Y1, Y1
-	VXORPD         Y4, Y4, Y4
-	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y3, Y3
-	VSUBPD         Y3, Y4, Y3
-	VADDPD         Y3, Y1, Y4
-	VSUBPD         Y4, Y1, Y1
-	VADDPD         Y3, Y1, Y1
-	VMULPD         Y4, Y4, Y3
+	VADDPD         Y2, Y1, Y1
+	VMULPD         Y4, Y4, Y2
 	VMULPD         c3f81111111111111<>+0(SB), Y4, Y5
 	VADDPD         c3fa5555555555555<>+0(SB), Y5, Y5
-	VMULPD         c3f56c16c16c16c17<>+0(SB), Y3, Y6
+	VMULPD         c3f56c16c16c16c17<>+0(SB), Y2, Y6
 	VADDPD         Y6, Y5, Y5
 	VMULPD         c3fc5555555555555<>+0(SB), Y4, Y6
 	VADDPD         c3fe0000000000000<>+0(SB), Y6, Y6
-	VMULPD         Y5, Y3, Y5
+	VMULPD         Y5, Y2, Y5
 	VADDPD         Y5, Y6, Y5
-	VMULPD         Y5, Y3, Y3
-	VADDPD         Y3, Y1, Y1
-	VANDPD         c000000000000003f<>+0(SB), Y2, Y3
-	VPSLLQ         $0x04, Y3, Y3
-	VMOVQ          X3, DI
-	VPEXTRQ        $0x01, X3, R8
+	VMULPD         Y5, Y2, Y2
+	VADDPD         Y2, Y1, Y1
+	VANDPD         c000000000000003f<>+0(SB), Y3, Y2
+	VPSLLQ         $0x04, Y2, Y2
+	VMOVQ          X2, DI
+	VPEXTRQ        $0x01, X2, R8
 	VBROADCASTF128 (BX)(DI*1), Y5
 	VBROADCASTF128 (BX)(R8*1), Y6
-	VEXTRACTI128   $0x01, Y3, X3
-	VMOVQ          X3, DI
-	VPEXTRQ        $0x01, X3, R8
+	VEXTRACTI128   $0x01, Y2, X2
+	VMOVQ          X2, DI
+	VPEXTRQ        $0x01, X2, R8
 	VINSERTF128    $0x01, (BX)(DI*1), Y5, Y5
 	VINSERTF128    $0x01, (BX)(R8*1), Y6, Y6
-	VUNPCKLPD      Y6, Y5, Y3
+	VUNPCKLPD      Y6, Y5, Y2
 	VUNPCKHPD      Y6, Y5, Y5
-	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
-	VPSLLQ         $0x2e, Y2, Y2
-	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
+	VANDPD         cffffffffffffffc0<>+0(SB), Y3, Y3
+	VPSLLQ         $0x2e, Y3, Y3
+	VPADDQ         c3ff0000000000000<>+0(SB), Y3, Y3
 	VADDPD         Y1, Y4, Y1
-	VMULPD         Y1, Y3, Y1
+	VMULPD         Y1, Y2, Y1
 	VADDPD         Y1, Y5, Y1
-	VADDPD         Y1, Y3, Y4
-	VSUBPD         Y4, Y3, Y3
-	VADDPD         Y1, Y3, Y1
-	VMULPD         Y2, Y4, Y3
-	VMULPD         Y2, Y1, Y1
-	VCMPPD         $0x11, c3e10000000000000<>+0(SB), Y2, Y2
-	VMULPD         Y3, Y3, Y4
-	VMULPD         c3fd5555555555555<>+0(SB), Y3, Y5
+	VADDPD         Y1, Y2, Y4
+	VSUBPD         Y4, Y2, Y2
+	VADDPD         Y1, Y2, Y1
+	VMULPD         Y3, Y4, Y2
+	VMULPD         Y3, Y1, Y1
+	VCMPPD         $0x11, c3e10000000000000<>+0(SB), Y3, Y3
+	VMULPD         Y2, Y2, Y4
+	VMULPD         c3fd5555555555555<>+0(SB), Y2, Y5
 	VMOVUPD        c3fe0000000000000<>+0(SB), Y6
 	VSUBPD         Y5, Y6, Y5
 	VMULPD         Y5, Y4, Y4
 	VSUBPD         Y4, Y1, Y4
-	VADDPD         Y4, Y3, Y4
-	VADDPD         c3ff0000000000000<>+0(SB), Y3, Y5
+	VADDPD         Y4, Y2, Y4
+	VADDPD         c3ff0000000000000<>+0(SB), Y2, Y5
 	VSUBPD         c3ff0000000000000<>+0(SB), Y5, Y6
-	VSUBPD         Y6, Y3, Y3
-	VADDPD         Y1, Y3, Y1
-	VANDPD         c000fffffffffffff<>+0(SB), Y5, Y3
-	VPCMPGTQ       c0006a09e667f3bcd<>+0(SB), Y3, Y6
-	VORPD          c3ff0000000000000<>+0(SB), Y3, Y3
+	VSUBPD         Y6, Y2, Y2
+	VADDPD         Y1, Y2, Y1
+	VANDPD         c000fffffffffffff<>+0(SB), Y5, Y2
+	VPCMPGTQ       c0006a09e667f3bcd<>+0(SB), Y2, Y6
+	VORPD          c3ff0000000000000<>+0(SB), Y2, Y2
 	VPSLLQ         $0x34, Y6, Y7
-	VPADDQ         Y7, Y3, Y3
+	VPADDQ         Y7, Y2, Y2
 	VPSRLQ         $0x34, Y5, Y5
 	VPSUBQ         c00000000000003ff<>+0(SB), Y5, Y5
 	VPSUBQ         Y6, Y5, Y5
@@ -910,7 +910,7 @@ loop:
 	VMULPD         Y6, Y1, Y1
 	VPADDQ         c4338000000000000<>+0(SB), Y5, Y5
 	VSUBPD         c4338000000000000<>+0(SB), Y5, Y5
-	VMULPD         c4060000000000000<>+0(SB), Y3, Y6
+	VMULPD         c4060000000000000<>+0(SB), Y2, Y6
 	VADDPD         c3fe0000000000000<>+0(SB), Y6, Y6
 	VROUNDPD       $0x03, Y6, Y6
 	VADDPD         c4338000000000000<>+0(SB), Y6, Y7
@@ -930,35 +930,35 @@ loop:
 	VUNPCKLPD      Y9, Y8, Y7
 	VUNPCKHPD      Y9, Y8, Y8
 	VMULPD         c3f80000000000000<>+0(SB), Y6, Y6
-	VSUBPD         Y6, Y3, Y9
+	VSUBPD         Y6, Y2, Y9
 	VADDPD         Y1, Y9, Y10
 	VSUBPD         Y10, Y9, Y9
 	VADDPD         Y1, Y9, Y9
-	VADDPD         Y6, Y3, Y11
+	VADDPD         Y6, Y2, Y11
 	VANDPD         cfffffffff8000000<>+0(SB), Y11, Y12
 	VSUBPD         Y6, Y12, Y6
-	VSUBPD         Y6, Y3, Y3
-	VADDPD         Y1, Y3, Y1
-	VMOVUPD        c3ff0000000000000<>+0(SB), Y3
-	VDIVPD         Y11, Y3, Y3
-	VMULPD         Y3, Y10, Y6
+	VSUBPD         Y6, Y2, Y2
+	VADDPD         Y1, Y2, Y1
+	VMOVUPD        c3ff0000000000000<>+0(SB), Y2
+	VDIVPD         Y11, Y2, Y2
+	VMULPD         Y2, Y10, Y6
 	VANDPD         cfffffffff8000000<>+0(SB), Y6, Y11
 	VMULPD         Y12, Y11, Y12
 	VSUBPD         Y12, Y10, Y10
 	VMULPD         Y1, Y11, Y1
 	VSUBPD         Y1, Y10, Y1
 	VADDPD         Y9, Y1, Y1
-	VMULPD         Y3, Y1, Y1
-	VMULPD         Y6, Y6, Y3
-	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y3, Y9
+	VMULPD         Y2, Y1, Y1
+	VMULPD         Y6, Y6, Y2
+	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y9
 	VADDPD         c3fc2492492492492<>+0(SB), Y9, Y9
-	VMULPD         Y9, Y3, Y9
+	VMULPD         Y9, Y2, Y9
 	VADDPD         c3fc999999999999a<>+0(SB), Y9, Y9
-	VMULPD         Y9, Y3, Y9
+	VMULPD         Y9, Y2, Y9
 	VADDPD         c3fd5555555555555<>+0(SB), Y9, Y9
 	VMULPD         c4000000000000000<>+0(SB), Y6, Y6
-	VMULPD         Y9, Y3, Y3
-	VMULPD         Y3, Y6, Y3
+	VMULPD         Y9, Y2, Y2
+	VMULPD         Y2, Y6, Y2
 	VMULPD         c3fe62e42fefa3800<>+0(SB), Y5, Y6
 	VADDPD         Y7, Y6, Y6
 	VMULPD         c3d2ef35793c76730<>+0(SB), Y5, Y5
@@ -968,26 +968,26 @@ loop:
 	VADDPD         Y7, Y6, Y8
 	VSUBPD         Y8, Y6, Y6
 	VADDPD         Y7, Y6, Y6
-	VADDPD         Y5, Y3, Y3
-	VADDPD         Y3, Y1, Y1
+	VADDPD         Y5, Y2, Y2
+	VADDPD         Y2, Y1, Y1
 	VADDPD         Y1, Y6, Y1
-	VADDPD         Y1, Y8, Y3
-	VSUBPD         Y3, Y8, Y5
+	VADDPD         Y1, Y8, Y2
+	VSUBPD         Y2, Y8, Y5
 	VADDPD         Y1, Y5, Y1
 	VXORPD         Y5, Y5, Y5
-	VBLENDVPD      Y2, Y4, Y3, Y3
-	VBLENDVPD      Y2, Y5, Y1, Y1
-	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y2
-	VADDPD         Y3, Y2, Y4
-	VSUBPD         Y2, Y4, Y6
+	VBLENDVPD      Y3, Y4, Y2, Y2
+	VBLENDVPD      Y3, Y5, Y1, Y1
+	VANDPD         c7fffffffffffffff<>+0(SB), Y0, Y3
+	VADDPD         Y2, Y3, Y4
+	VSUBPD         Y3, Y4, Y6
 	VSUBPD         Y6, Y4, Y7
-	VSUBPD         Y7, Y2, Y2
-	VSUBPD         Y6, Y3, Y6
-	VADDPD         Y6, Y2, Y2
+	VSUBPD         Y7, Y3, Y3
+	VSUBPD         Y6, Y2, Y6
+	VADDPD         Y6, Y3, Y3
 	VCMPPD         $0x12, Y5, Y0, Y0
-	VADDPD         Y1, Y2, Y1
+	VADDPD         Y1, Y3, Y1
 	VADDPD         Y1, Y4, Y1
-	VBLENDVPD      Y0, Y3, Y1, Y0
+	VBLENDVPD      Y0, Y2, Y1, Y0
 	VMOVUPD        Y0, (AX)
 	ADDQ           $0x20, CX
 	ADDQ           $0x20, AX
@@ -1010,3 +1010,183 @@ DATA c3e10000000000000<>+8(SB)/8, $0x3e10000000000000
 DATA c3e10000000000000<>+16(SB)/8, $0x3e10000000000000
 DATA c3e10000000000000<>+24(SB)/8, $0x3e10000000000000
 GLOBL c3e10000000000000<>(SB), RODATA|NOPTR, $32
+
+// func powGroups(dst *float64, x *float64, y *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
+// Requires: AVX, AVX2
+TEXT ·powGroups(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ exp+32(FP), SI
+	MOVQ log+40(FP), DI
+
+loop:
+	CMPQ           BX, $0x04
+	JLT            end
+	VMOVUPD        (CX), Y0
+	VCMPPD         $0x16, c7fefffffffffffff<>+0(SB), Y0, Y1
+	VCMPPD         $0x11, c0010000000000000<>+0(SB), Y0, Y2
+	VORPD          Y1, Y2, Y1
+	VTESTPD        Y1, Y1
+	JNZ            end
+	VANDPD         c000fffffffffffff<>+0(SB), Y0, Y1
+	VPCMPGTQ       c0006a09e667f3bcd<>+0(SB), Y1, Y2
+	VORPD          c3ff0000000000000<>+0(SB), Y1, Y1
+	VPSLLQ         $0x34, Y2, Y3
+	VPADDQ         Y3, Y1, Y1
+	VPSRLQ         $0x34, Y0, Y0
+	VPSUBQ         c00000000000003ff<>+0(SB), Y0, Y0
+	VPSUBQ         Y2, Y0, Y0
+	VXORPD         Y2, Y2, Y2
+	VPADDQ         c4338000000000000<>+0(SB), Y0, Y0
+	VSUBPD         c4338000000000000<>+0(SB), Y0, Y0
+	VMULPD         c4060000000000000<>+0(SB), Y1, Y3
+	VADDPD         c3fe0000000000000<>+0(SB), Y3, Y3
+	VROUNDPD       $0x03, Y3, Y3
+	VADDPD         c4338000000000000<>+0(SB), Y3, Y4
+	VMOVUPD        c4338000000000000<>+0(SB), Y5
+	VPADDQ         c000000000000005a<>+0(SB), Y5, Y5
+	VPSUBQ         Y5, Y4, Y4
+	VPSLLQ         $0x04, Y4, Y4
+	VMOVQ          X4, R8
+	VPEXTRQ        $0x01, X4, R9
+	VBROADCASTF128 (DI)(R8*1), Y5
+	VBROADCASTF128 (DI)(R9*1), Y6
+	VEXTRACTI128   $0x01, Y4, X4
+	VMOVQ          X4, R8
+	VPEXTRQ        $0x01, X4, R9
+	VINSERTF128    $0x01, (DI)(R8*1), Y5, Y5
+	VINSERTF128    $0x01, (DI)(R9*1), Y6, Y6
+	VUNPCKLPD      Y6, Y5, Y4
+	VUNPCKHPD      Y6, Y5, Y5
+	VMULPD         c3f80000000000000<>+0(SB), Y3, Y3
+	VSUBPD         Y3, Y1, Y6
+	VADDPD         Y2, Y6, Y7
+	VSUBPD         Y7, Y6, Y6
+	VADDPD         Y2, Y6, Y6
+	VADDPD         Y3, Y1, Y8
+	VANDPD         cfffffffff8000000<>+0(SB), Y8, Y9
+	VSUBPD         Y3, Y9, Y3
+	VSUBPD         Y3, Y1, Y1
+	VADDPD         Y2, Y1, Y1
+	VMOVUPD        c3ff0000000000000<>+0(SB), Y2
+	VDIVPD         Y8, Y2, Y2
+	VMULPD         Y2, Y7, Y3
+	VANDPD         cfffffffff8000000<>+0(SB), Y3, Y8
+	VMULPD         Y9, Y8, Y9
+	VSUBPD         Y9, Y7, Y7
+	VMULPD         Y1, Y8, Y1
+	VSUBPD         Y1, Y7, Y1
+	VADDPD         Y6, Y1, Y1
+	VMULPD         Y2, Y1, Y1
+	VMULPD         Y3, Y3, Y2
+	VMULPD         c3fbc71c71c71c71c<>+0(SB), Y2, Y6
+	VADDPD         c3fc2492492492492<>+0(SB), Y6, Y6
+	VMULPD         Y6, Y2, Y6
+	VADDPD         c3fc999999999999a<>+0(SB), Y6, Y6
+	VMULPD         Y6, Y2, Y6
+	VADDPD         c3fd5555555555555<>+0(SB), Y6, Y6
+	VMULPD         c4000000000000000<>+0(SB), Y3, Y3
+	VMULPD         Y6, Y2, Y2
+	VMULPD         Y2, Y3, Y2
+	VMULPD         c3fe62e42fefa3800<>+0(SB), Y0, Y3
+	VADDPD         Y4, Y3, Y3
+	VMULPD         c3d2ef35793c76730<>+0(SB), Y0, Y0
+	VADDPD         Y5, Y0, Y0
+	VADDPD         Y8, Y8, Y4
+	VADDPD         Y1, Y1, Y1
+	VADDPD         Y4, Y3, Y5
+	VSUBPD         Y5, Y3, Y3
+	VADDPD         Y4, Y3, Y3
+	VADDPD         Y0, Y2, Y0
+	VADDPD         Y0, Y1, Y0
+	VADDPD         Y0, Y3, Y0
+	VADDPD         Y0, Y5, Y1
+	VSUBPD         Y1, Y5, Y2
+	VADDPD         Y0, Y2, Y0
+	VMOVUPD        (DX), Y2
+	VMULPD         Y1, Y2, Y3
+	VANDPD         c7fffffffffffffff<>+0(SB), Y3, Y3
+	VCMPPD         $0x16, c4086180000000000<>+0(SB), Y3, Y3
+	VTESTPD        Y3, Y3
+	JNZ            end
+	VMULPD         Y1, Y2, Y3
+	VANDPD         cfffffffff8000000<>+0(SB), Y2, Y4
+	VANDPD         cfffffffff8000000<>+0(SB), Y1, Y5
+	VSUBPD         Y4, Y2, Y6
+	VSUBPD         Y5, Y1, Y1
+	VMULPD         Y5, Y4, Y7
+	VSUBPD         Y3, Y7, Y7
+	VMULPD         Y1, Y4, Y4
+	VADDPD         Y4, Y7, Y4
+	VMULPD         Y5, Y6, Y5
+	VADDPD         Y5, Y4, Y4
+	VMULPD         Y1, Y6, Y1
+	VADDPD         Y1, Y4, Y1
+	VMULPD         Y0, Y2, Y0
+	VADDPD         Y0, Y1, Y0
+	VADDPD         Y0, Y3, Y1
+	VSUBPD         Y1, Y3, Y2
+	VADDPD         Y0, Y2, Y0
+	VMULPD         c40571547652b82fe<>+0(SB), Y1, Y2
+	VADDPD         c4338000000000000<>+0(SB), Y2, Y2
+	VSUBPD         c4338000000000000<>+0(SB), Y2, Y3
+	VMULPD         c3f862e42fefa0000<>+0(SB), Y3, Y4
+	VSUBPD         Y4, Y1, Y1
+	VMULPD         c3d1cf79abc9e3b3a<>+0(SB), Y3, Y3
+	VSUBPD         Y3, Y0, Y0
+	VADDPD         Y0, Y1, Y3
+	VSUBPD         Y3, Y1, Y1
+	VADDPD         Y0, Y1, Y0
+	VMULPD         Y3, Y3, Y1
+	VMULPD         c3f81111111111111<>+0(SB), Y3, Y4
+	VADDPD         c3fa5555555555555<>+0(SB), Y4, Y4
+	VMULPD         c3f56c16c16c16c17<>+0(SB), Y1, Y5
+	VADDPD         Y5, Y4, Y4
+	VMULPD         c3fc5555555555555<>+0(SB), Y3, Y5
+	VADDPD         c3fe0000000000000<>+0(SB), Y5, Y5
+	VMULPD         Y4, Y1, Y4
+	VADDPD         Y4, Y5, Y4
+	VMULPD         Y4, Y1, Y1
+	VADDPD         Y1, Y0, Y0
+	VANDPD         c000000000000003f<>+0(SB), Y2, Y1
+	VPSLLQ         $0x04, Y1, Y1
+	VMOVQ          X1, R8
+	VPEXTRQ        $0x01, X1, R9
+	VBROADCASTF128 (SI)(R8*1), Y4
+	VBROADCASTF128 (SI)(R9*1), Y5
+	VEXTRACTI128   $0x01, Y1, X1
+	VMOVQ          X1, R8
+	VPEXTRQ        $0x01, X1, R9
+	VINSERTF128    $0x01, (SI)(R8*1), Y4, Y4
+	VINSERTF128    $0x01, (SI)(R9*1), Y5, Y5
+	VUNPCKLPD      Y5, Y4, Y1
+	VUNPCKHPD      Y5, Y4, Y4
+	VANDPD         cffffffffffffffc0<>+0(SB), Y2, Y2
+	VPSLLQ         $0x2e, Y2, Y2
+	VPADDQ         c3ff0000000000000<>+0(SB), Y2, Y2
+	VADDPD         Y0, Y3, Y0
+	VMULPD         Y0, Y1, Y0
+	VADDPD         Y0, Y4, Y0
+	VADDPD         Y0, Y1, Y3
+	VSUBPD         Y3, Y1, Y1
+	VADDPD         Y0, Y1, Y0
+	VMULPD         Y2, Y3, Y0
+	VMOVUPD        Y0, (AX)
+	ADDQ           $0x20, AX
+	ADDQ           $0x20, CX
+	ADDQ           $0x20, DX
+	SUBQ           $0x04, BX
+	JMP            loop
+
+end:
+	VZEROUPPER
+	MOVQ BX, ret+48(FP)
+	RET
+
+DATA c4086180000000000<>+0(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+8(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+16(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+24(SB)/8, $0x4086180000000000
+GLOBL c4086180000000000<>(SB), RODATA|NOPTR, $32

@@ -45,3 +45,9 @@ func wideTanhGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log 
 //
 //go:noescape
 func wideSoftplusGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
+
+// widePowGroups sets dst[i] to x[i] to the power of y[i] in groups of 8 until a group has a pair that is
+// for the scalar form, or less than a group is left. It returns the number left.
+//
+//go:noescape
+func widePowGroups(dst *float64, x *float64, y *float64, n int, exp *[64][2]float64, log *[93][2]float64) int

@@ -21,12 +21,12 @@ loop:
 	VCMPPD          $0x16, c4086200000000000<>+0(SB), Z1, K1
 	KORTESTW        K1, K1
 	JNZ             end
+	VPXORQ          Z2, Z2, Z2
 	VMULPD          c40571547652b82fe<>+0(SB), Z0, Z1
 	VADDPD          c4338000000000000<>+0(SB), Z1, Z1
 	VSUBPD          c4338000000000000<>+0(SB), Z1, Z3
 	VMULPD          c3f862e42fefa0000<>+0(SB), Z3, Z4
 	VSUBPD          Z4, Z0, Z0
-	VPXORQ          Z2, Z2, Z2
 	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z3, Z3
 	VSUBPD          Z3, Z2, Z3
 	VADDPD          Z3, Z0, Z4
@@ -246,12 +246,12 @@ loop:
 	KORW            K1, K2, K1
 	KORTESTW        K1, K1
 	JNZ             end
+	VPXORQ          Z2, Z2, Z2
 	VMULPD          c40571547652b82fe<>+0(SB), Z0, Z1
 	VADDPD          c4338000000000000<>+0(SB), Z1, Z1
 	VSUBPD          c4338000000000000<>+0(SB), Z1, Z3
 	VMULPD          c3f862e42fefa0000<>+0(SB), Z3, Z4
 	VSUBPD          Z4, Z0, Z0
-	VPXORQ          Z2, Z2, Z2
 	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z3, Z3
 	VSUBPD          Z3, Z2, Z3
 	VADDPD          Z3, Z0, Z4
@@ -789,12 +789,12 @@ loop:
 	KORTESTW        K1, K1
 	JNZ             end
 	VORPD           c8000000000000000<>+0(SB), Z0, Z1
+	VPXORQ          Z2, Z2, Z2
 	VMULPD          c40571547652b82fe<>+0(SB), Z1, Z6
 	VADDPD          c4338000000000000<>+0(SB), Z6, Z6
 	VSUBPD          c4338000000000000<>+0(SB), Z6, Z7
 	VMULPD          c3f862e42fefa0000<>+0(SB), Z7, Z8
 	VSUBPD          Z8, Z1, Z1
-	VPXORQ          Z2, Z2, Z2
 	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z7, Z7
 	VSUBPD          Z7, Z2, Z7
 	VADDPD          Z7, Z1, Z8
@@ -905,12 +905,12 @@ loop:
 	JNZ             end
 	VANDPD          c7fffffffffffffff<>+0(SB), Z0, Z1
 	VMULPD          c4000000000000000<>+0(SB), Z1, Z5
+	VPXORQ          Z2, Z2, Z2
 	VMULPD          c40571547652b82fe<>+0(SB), Z5, Z6
 	VADDPD          c4338000000000000<>+0(SB), Z6, Z6
 	VSUBPD          c4338000000000000<>+0(SB), Z6, Z7
 	VMULPD          c3f862e42fefa0000<>+0(SB), Z7, Z8
 	VSUBPD          Z8, Z5, Z5
-	VPXORQ          Z2, Z2, Z2
 	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z7, Z7
 	VSUBPD          Z7, Z2, Z7
 	VADDPD          Z7, Z5, Z8
@@ -1048,12 +1048,12 @@ loop:
 	KORTESTW        K1, K1
 	JNZ             end
 	VORPD           c8000000000000000<>+0(SB), Z0, Z1
+	VPXORQ          Z2, Z2, Z2
 	VMULPD          c40571547652b82fe<>+0(SB), Z1, Z7
 	VADDPD          c4338000000000000<>+0(SB), Z7, Z7
 	VSUBPD          c4338000000000000<>+0(SB), Z7, Z8
 	VMULPD          c3f862e42fefa0000<>+0(SB), Z8, Z9
 	VSUBPD          Z9, Z1, Z1
-	VPXORQ          Z2, Z2, Z2
 	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z8, Z8
 	VSUBPD          Z8, Z2, Z8
 	VADDPD          Z8, Z1, Z9
@@ -1249,3 +1249,208 @@ DATA c3e10000000000000<>+40(SB)/8, $0x3e10000000000000
 DATA c3e10000000000000<>+48(SB)/8, $0x3e10000000000000
 DATA c3e10000000000000<>+56(SB)/8, $0x3e10000000000000
 GLOBL c3e10000000000000<>(SB), RODATA|NOPTR, $64
+
+// func widePowGroups(dst *float64, x *float64, y *float64, n int, exp *[64][2]float64, log *[93][2]float64) int
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·widePowGroups(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ exp+32(FP), SI
+	MOVQ log+40(FP), DI
+
+loop:
+	CMPQ            BX, $0x08
+	JLT             end
+	VMOVUPD         (CX), Z0
+	VCMPPD          $0x16, c7fefffffffffffff<>+0(SB), Z0, K1
+	VCMPPD          $0x11, c0010000000000000<>+0(SB), Z0, K2
+	KORW            K1, K2, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VANDPD          c000fffffffffffff<>+0(SB), Z0, Z1
+	VPCMPGTQ        c0006a09e667f3bcd<>+0(SB), Z1, K1
+	VPMOVM2Q        K1, Z2
+	VORPD           c3ff0000000000000<>+0(SB), Z1, Z1
+	VPSLLQ          $0x34, Z2, Z4
+	VPADDQ          Z4, Z1, Z1
+	VPSRLQ          $0x34, Z0, Z0
+	VPSUBQ          c00000000000003ff<>+0(SB), Z0, Z0
+	VPSUBQ          Z2, Z0, Z0
+	VPXORQ          Z3, Z3, Z3
+	VPADDQ          c4338000000000000<>+0(SB), Z0, Z0
+	VSUBPD          c4338000000000000<>+0(SB), Z0, Z0
+	VMULPD          c4060000000000000<>+0(SB), Z1, Z2
+	VADDPD          c3fe0000000000000<>+0(SB), Z2, Z2
+	VRNDSCALEPD     $0x03, Z2, Z2
+	VADDPD          c4338000000000000<>+0(SB), Z2, Z4
+	VMOVUPD         c4338000000000000<>+0(SB), Z5
+	VPADDQ          c000000000000005a<>+0(SB), Z5, Z5
+	VPSUBQ          Z5, Z4, Z4
+	VPSLLQ          $0x04, Z4, Z4
+	VMOVQ           X4, R8
+	VPEXTRQ         $0x01, X4, R9
+	VBROADCASTF64X2 (DI)(R8*1), Z5
+	VBROADCASTF64X2 (DI)(R9*1), Z6
+	VEXTRACTI64X2   $0x01, Z4, X7
+	VMOVQ           X7, R8
+	VPEXTRQ         $0x01, X7, R9
+	VINSERTF64X2    $0x01, (DI)(R8*1), Z5, Z5
+	VINSERTF64X2    $0x01, (DI)(R9*1), Z6, Z6
+	VEXTRACTI64X2   $0x02, Z4, X7
+	VMOVQ           X7, R8
+	VPEXTRQ         $0x01, X7, R9
+	VINSERTF64X2    $0x02, (DI)(R8*1), Z5, Z5
+	VINSERTF64X2    $0x02, (DI)(R9*1), Z6, Z6
+	VEXTRACTI64X2   $0x03, Z4, X4
+	VMOVQ           X4, R8
+	VPEXTRQ         $0x01, X4, R9
+	VINSERTF64X2    $0x03, (DI)(R8*1), Z5, Z5
+	VINSERTF64X2    $0x03, (DI)(R9*1), Z6, Z6
+	VUNPCKLPD       Z6, Z5, Z4
+	VUNPCKHPD       Z6, Z5, Z5
+	VMULPD          c3f80000000000000<>+0(SB), Z2, Z2
+	VSUBPD          Z2, Z1, Z6
+	VADDPD          Z3, Z6, Z7
+	VSUBPD          Z7, Z6, Z6
+	VADDPD          Z3, Z6, Z6
+	VADDPD          Z2, Z1, Z8
+	VANDPD          cfffffffff8000000<>+0(SB), Z8, Z9
+	VSUBPD          Z2, Z9, Z2
+	VSUBPD          Z2, Z1, Z1
+	VADDPD          Z3, Z1, Z1
+	VMOVUPD         c3ff0000000000000<>+0(SB), Z2
+	VDIVPD          Z8, Z2, Z2
+	VMULPD          Z2, Z7, Z8
+	VANDPD          cfffffffff8000000<>+0(SB), Z8, Z10
+	VMULPD          Z9, Z10, Z9
+	VSUBPD          Z9, Z7, Z7
+	VMULPD          Z1, Z10, Z1
+	VSUBPD          Z1, Z7, Z1
+	VADDPD          Z6, Z1, Z1
+	VMULPD          Z2, Z1, Z1
+	VMULPD          Z8, Z8, Z2
+	VMULPD          c3fbc71c71c71c71c<>+0(SB), Z2, Z6
+	VADDPD          c3fc2492492492492<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z2, Z6
+	VADDPD          c3fc999999999999a<>+0(SB), Z6, Z6
+	VMULPD          Z6, Z2, Z6
+	VADDPD          c3fd5555555555555<>+0(SB), Z6, Z6
+	VMULPD          c4000000000000000<>+0(SB), Z8, Z7
+	VMULPD          Z6, Z2, Z2
+	VMULPD          Z2, Z7, Z2
+	VMULPD          c3fe62e42fefa3800<>+0(SB), Z0, Z6
+	VADDPD          Z4, Z6, Z4
+	VMULPD          c3d2ef35793c76730<>+0(SB), Z0, Z0
+	VADDPD          Z5, Z0, Z0
+	VADDPD          Z10, Z10, Z5
+	VADDPD          Z1, Z1, Z1
+	VADDPD          Z5, Z4, Z6
+	VSUBPD          Z6, Z4, Z4
+	VADDPD          Z5, Z4, Z4
+	VADDPD          Z0, Z2, Z0
+	VADDPD          Z0, Z1, Z0
+	VADDPD          Z0, Z4, Z0
+	VADDPD          Z0, Z6, Z1
+	VSUBPD          Z1, Z6, Z2
+	VADDPD          Z0, Z2, Z0
+	VMOVUPD         (DX), Z2
+	VMULPD          Z1, Z2, Z4
+	VANDPD          c7fffffffffffffff<>+0(SB), Z4, Z4
+	VCMPPD          $0x16, c4086180000000000<>+0(SB), Z4, K1
+	KORTESTW        K1, K1
+	JNZ             end
+	VMULPD          Z1, Z2, Z4
+	VANDPD          cfffffffff8000000<>+0(SB), Z2, Z5
+	VANDPD          cfffffffff8000000<>+0(SB), Z1, Z6
+	VSUBPD          Z5, Z2, Z7
+	VSUBPD          Z6, Z1, Z1
+	VMULPD          Z6, Z5, Z8
+	VSUBPD          Z4, Z8, Z8
+	VMULPD          Z1, Z5, Z5
+	VADDPD          Z5, Z8, Z5
+	VMULPD          Z6, Z7, Z6
+	VADDPD          Z6, Z5, Z5
+	VMULPD          Z1, Z7, Z1
+	VADDPD          Z1, Z5, Z1
+	VMULPD          Z0, Z2, Z0
+	VADDPD          Z0, Z1, Z0
+	VADDPD          Z0, Z4, Z1
+	VSUBPD          Z1, Z4, Z2
+	VADDPD          Z0, Z2, Z0
+	VMULPD          c40571547652b82fe<>+0(SB), Z1, Z2
+	VADDPD          c4338000000000000<>+0(SB), Z2, Z2
+	VSUBPD          c4338000000000000<>+0(SB), Z2, Z4
+	VMULPD          c3f862e42fefa0000<>+0(SB), Z4, Z5
+	VSUBPD          Z5, Z1, Z1
+	VMULPD          c3d1cf79abc9e3b3a<>+0(SB), Z4, Z4
+	VSUBPD          Z4, Z0, Z0
+	VADDPD          Z0, Z1, Z4
+	VSUBPD          Z4, Z1, Z1
+	VADDPD          Z0, Z1, Z0
+	VMULPD          Z4, Z4, Z1
+	VMULPD          c3f81111111111111<>+0(SB), Z4, Z5
+	VADDPD          c3fa5555555555555<>+0(SB), Z5, Z5
+	VMULPD          c3f56c16c16c16c17<>+0(SB), Z1, Z6
+	VADDPD          Z6, Z5, Z5
+	VMULPD          c3fc5555555555555<>+0(SB), Z4, Z6
+	VADDPD          c3fe0000000000000<>+0(SB), Z6, Z6
+	VMULPD          Z5, Z1, Z5
+	VADDPD          Z5, Z6, Z5
+	VMULPD          Z5, Z1, Z1
+	VADDPD          Z1, Z0, Z0
+	VANDPD          c000000000000003f<>+0(SB), Z2, Z1
+	VPSLLQ          $0x04, Z1, Z1
+	VMOVQ           X1, R8
+	VPEXTRQ         $0x01, X1, R9
+	VBROADCASTF64X2 (SI)(R8*1), Z5
+	VBROADCASTF64X2 (SI)(R9*1), Z6
+	VEXTRACTI64X2   $0x01, Z1, X7
+	VMOVQ           X7, R8
+	VPEXTRQ         $0x01, X7, R9
+	VINSERTF64X2    $0x01, (SI)(R8*1), Z5, Z5
+	VINSERTF64X2    $0x01, (SI)(R9*1), Z6, Z6
+	VEXTRACTI64X2   $0x02, Z1, X7
+	VMOVQ           X7, R8
+	VPEXTRQ         $0x01, X7, R9
+	VINSERTF64X2    $0x02, (SI)(R8*1), Z5, Z5
+	VINSERTF64X2    $0x02, (SI)(R9*1), Z6, Z6
+	VEXTRACTI64X2   $0x03, Z1, X1
+	VMOVQ           X1, R8
+	VPEXTRQ         $0x01, X1, R9
+	VINSERTF64X2    $0x03, (SI)(R8*1), Z5, Z5
+	VINSERTF64X2    $0x03, (SI)(R9*1), Z6, Z6
+	VUNPCKLPD       Z6, Z5, Z1
+	VUNPCKHPD       Z6, Z5, Z5
+	VANDPD          cffffffffffffffc0<>+0(SB), Z2, Z2
+	VPSLLQ          $0x2e, Z2, Z2
+	VPADDQ          c3ff0000000000000<>+0(SB), Z2, Z2
+	VADDPD          Z0, Z4, Z0
+	VMULPD          Z0, Z1, Z0
+	VADDPD          Z0, Z5, Z0
+	VADDPD          Z0, Z1, Z4
+	VSUBPD          Z4, Z1, Z1
+	VADDPD          Z0, Z1, Z0
+	VMULPD          Z2, Z4, Z0
+	VMOVUPD         Z0, (AX)
+	ADDQ            $0x40, AX
+	ADDQ            $0x40, CX
+	ADDQ            $0x40, DX
+	SUBQ            $0x08, BX
+	JMP             loop
+
+end:
+	VZEROUPPER
+	MOVQ BX, ret+48(FP)
+	RET
+
+DATA c4086180000000000<>+0(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+8(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+16(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+24(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+32(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+40(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+48(SB)/8, $0x4086180000000000
+DATA c4086180000000000<>+56(SB)/8, $0x4086180000000000
+GLOBL c4086180000000000<>(SB), RODATA|NOPTR, $64

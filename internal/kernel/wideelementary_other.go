@@ -31,3 +31,7 @@ func wideTanhGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log 
 func wideSoftplusGroups(dst *float64, src *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
 	panic("kernel: no assembly")
 }
+
+func widePowGroups(dst *float64, x *float64, y *float64, n int, exp *[64][2]float64, log *[93][2]float64) int {
+	panic("kernel: no assembly")
+}

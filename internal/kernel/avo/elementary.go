@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	op "github.com/mmcloughlin/avo/operand"
 )
@@ -25,10 +24,7 @@ func wideElementaries() {
 func everyFunction(prefix string) {
 	constants = map[uint64]op.Mem{}
 	elementary := func(name, what string, bad func(x vec) mask, body func(f functions, x vec) vec) {
-		if prefix != "" {
-			name = prefix + strings.ToUpper(name[:1]) + name[1:]
-		}
-		groupLoop(name, what, bad, body)
+		groupLoop(named(prefix, name), what, bad, body)
 	}
 	within := func(lo, hi float64) func(x vec) mask {
 		return func(x vec) mask {
@@ -67,6 +63,7 @@ func everyFunction(prefix string) {
 	elementary("sigmoidGroups", "1/(1+e^-x)", within(0, 40), sigmoid)
 	elementary("tanhGroups", "tanh x", within(0x1p-28, 22), tanh)
 	elementary("softplusGroups", "log(1+e^x)", within(0, 45), softplus)
+	powGroups(named(prefix, "powGroups"))
 }
 
 // functions are the tables that the elementary functions need.
@@ -113,11 +110,14 @@ type reduced struct{ s, sl, r, t, z vec }
 // reduceExp is for |x| ≤ 708, so that z is a normal power of two. Adding
 // roundShift leaves the quotient in the low bits of the sum: its last six are the
 // place in the table, the others the exponent.
-func (f functions) reduceExp(x vec) reduced {
+func (f functions) reduceExp(x vec) reduced { return f.reduceExpSum(x, nothing()) }
+
+// reduceExpSum is reduceExp of x + xl.
+func (f functions) reduceExpSum(x, xl vec) reduced {
 	shifted := add(mul(x, num(rLn2by64)), num(roundShift))
 	n := sub(shifted, num(roundShift))
 	rh := sub(x, mul(n, num(ln2by64Hi)))
-	rl := sub(nothing(), mul(n, num(ln2by64Lo)))
+	rl := sub(xl, mul(n, num(ln2by64Lo)))
 	r := add(rh, rl)
 	t := add(add(sub(rh, r), rl), expTail(r))
 	s, sl := f.exp.pairs(and(shifted, bitsOf(63)))
@@ -246,4 +246,49 @@ func softplus(f functions, x vec) vec {
 	lh, ll = choose(tiny, series, lh), choose(tiny, none, ll)
 	sum, err := twoSum(abs(x), lh)
 	return choose(compare(atMost, x, none), lh, add(sum, add(err, ll)))
+}
+
+// twoProduct returns the rounded product of x and y and its error.
+func twoProduct(x, y vec) (prod, err vec) {
+	prod = mul(x, y)
+	xh, yh := high(x), high(y)
+	xl, yl := sub(x, xh), sub(y, yh)
+	err = add(add(sub(mul(xh, yh), prod), mul(xh, yl)), mul(xl, yh))
+	return prod, add(err, mul(xl, yl))
+}
+
+// powGroups writes the loop for two arguments. Positive normal x are taken whose power
+// is a normal number; a NaN among the products of logarithms stops it, too.
+func powGroups(name string) {
+	function(name, fmt.Sprintf("sets dst[i] to x[i] to the power of y[i] in groups of %d until a group has a pair that is\n", vectorLanes)+
+		"for the scalar form, or less than a group is left. It returns the number left.",
+		"func(dst, x, y *float64, n int, exp *[64][2]float64, log *[93][2]float64) int")
+	dst, from, power, n := argument("dst"), argument("x"), argument("y"), argument("n")
+	f := functions{exp: table{argument("exp")}, log: table{argument("log")}}
+	a.Label("loop")
+	a.CMPQ(n, op.Imm(uint64(vectorLanes)))
+	a.JLT(op.LabelRef("end"))
+	x := newVec()
+	a.VMOVUPD(at(from, 0), x)
+	ifAny(either(compare(notAtMost, x, num(math.MaxFloat64)), compare(less, x, num(0x1p-1022))), "end")
+	m, k := split(x)
+	h, l := f.logPair(m, nothing(), numbers(k))
+	y := newVec()
+	a.VMOVUPD(at(power, 0), y)
+	ifAny(compare(notAtMost, abs(mul(y, h)), num(707)), "end")
+	p, e := twoProduct(y, h)
+	e = add(e, mul(y, l))
+	v := add(p, e)
+	r := f.reduceExpSum(v, add(sub(p, v), e))
+	result, _ := r.pair()
+	a.VMOVUPD(mul(result, r.z), at(dst, 0))
+	for _, pointer := range []op.Op{dst, from, power} {
+		a.ADDQ(op.Imm(uint64(8*vectorLanes)), pointer)
+	}
+	a.SUBQ(op.Imm(uint64(vectorLanes)), n)
+	a.JMP(op.LabelRef("loop"))
+	a.Label("end")
+	a.VZEROUPPER()
+	a.Store(n, a.ReturnIndex(0))
+	a.RET()
 }

@@ -109,6 +109,8 @@ func high(x vec) vec { return and(x, bitsOf(^uint64(1<<27-1))) }
 // The predicates of compare. The negated ones hold where an operand is NaN.
 const (
 	equal     = 0x00
+	unordered = 0x03
+	notAbove  = 0x1a
 	less      = 0x11
 	notAtMost = 0x16
 	atLeast   = 0x1d

@@ -1,0 +1,84 @@
+package kernel
+
+// PowTo sets dst[i] = [Pow](x[i], y[i]). The slices have one length; dst may be one
+// of the others.
+func PowTo(dst, x, y []float64) { powTo(active, dst, x, y) }
+
+// PowByTo sets dst[i] = [Pow](x[i], y), as PowTo.
+func PowByTo(dst, x []float64, y float64) {
+	var powers [64]float64
+	for i := range powers[:min(len(powers), len(dst))] {
+		powers[i] = y
+	}
+	for x = x[:len(dst)]; len(dst) > 0; {
+		n := min(len(dst), len(powers))
+		powTo(active, dst[:n], x[:n], powers[:n])
+		dst, x = dst[n:], x[n:]
+	}
+}
+
+func powTo(k dispatch, dst, x, y []float64) {
+	x, y = x[:len(dst)], y[:len(dst)]
+	if k.avx512 {
+		dst, x, y = powInGroups(wide, dst, x, y)
+	}
+	if k.avx2 {
+		dst, x, y = powInGroups(quad, dst, x, y)
+	}
+	for i, v := range x {
+		dst[i] = Pow(v, y[i])
+	}
+}
+
+// powInGroups is inGroups for two arguments.
+func powInGroups(size int, dst, x, y []float64) (dstLeft, xLeft, yLeft []float64) {
+	for len(dst) >= size {
+		n := min(len(dst), callSize)
+		var left int
+		if size == wide {
+			left = widePowGroups(&dst[0], &x[0], &y[0], n, &expTable, &logTable)
+		} else {
+			left = powGroups(&dst[0], &x[0], &y[0], n, &expTable, &logTable)
+		}
+		done := n - left
+		dst, x, y = dst[done:], x[done:], y[done:]
+		if left >= size {
+			for i := range size {
+				dst[i] = Pow(x[i], y[i])
+			}
+			dst, x, y = dst[size:], x[size:], y[size:]
+		}
+	}
+	return dst, x, y
+}
+
+// Pow32To sets dst[i] = [Pow32](x[i], y[i]), as PowTo.
+func Pow32To(dst, x, y []float32) { pow32To(active, dst, x, y) }
+
+func pow32To(k dispatch, dst, x, y []float32) {
+	x, y = x[:len(dst)], y[:len(dst)]
+	size := quad
+	if k.avx512 {
+		size = wide
+	}
+	for k.avx2 && len(dst) >= size {
+		n := min(len(dst), callSize)
+		var left int
+		if k.avx512 {
+			left = widePow32Groups(&dst[0], &x[0], &y[0], n)
+		} else {
+			left = pow32Groups(&dst[0], &x[0], &y[0], n)
+		}
+		done := n - left
+		dst, x, y = dst[done:], x[done:], y[done:]
+		if left >= size {
+			for i := range size {
+				dst[i] = Pow32(x[i], y[i])
+			}
+			dst, x, y = dst[size:], x[size:], y[size:]
+		}
+	}
+	for i, v := range x {
+		dst[i] = Pow32(v, y[i])
+	}
+}
