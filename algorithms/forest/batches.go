@@ -84,6 +84,11 @@ func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 			return nil, err
 		}
 	}
+	return columnsOf(b)
+}
+
+// columnsOf returns what was built, owned.
+func columnsOf(b *batch.RecordBuilder) ([]arrow.Array, error) {
 	made, err := b.NewRecord()
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@
 // shares of each class; those that training has not seen go where missing values go.
 //
 // A bootstrap draws each row a number of times that has the Poisson distribution. Rows that a
-// tree did not draw measure the forest, see OutOfBag. Of few rows, or of a small share of them,
+// tree did not draw measure the forest, see OutOfBag, and PredictOutOfBag gives each row what
+// the trees that did not draw it predict. Of few rows, or of a small share of them,
 // a tree may draw none, or only such as weigh nothing: it then takes all rows of weight above
 // 0, once each, and leaves none out.
 //
@@ -69,6 +70,6 @@
 // Files: params.go and enums.go; train.go the queue, finish.go its model; table.go, gather.go
 // and draws.go the rows of a tree; score.go, hist.go and split.go the split of a node;
 // build.go a tree of all rows; levels.go and twigs.go a tree among subtasks, codec.go how
-// trees travel; oob.go rows out of the bag; model.go, file.go, inputs.go and predict.go the
+// trees travel; oob.go and oobpredict.go rows out of the bag; model.go, file.go, inputs.go and predict.go the
 // model.
 package forest

@@ -79,6 +79,20 @@ func (s *sampler) draw(tree, shard int, times []uint8) {
 	}
 }
 
+// leavesOut writes whether a tree draws none of the rows of a shard from number first on.
+func (s *sampler) leavesOut(tree, shard, first int, out []bool) {
+	_, empty := slices.BinarySearch(s.empty, tree)
+	least := s.share // the draws from which on rows are left out, or up to which
+	if s.sampling == Bootstrap {
+		least = s.below[0]
+	}
+	r := shared.NewRandom(s.seed, purposeRows, shard, tree)
+	for i := range out {
+		drawn := r.Float64At(uint64(first+i)) < least == (s.sampling == Subset)
+		out[i] = !empty && s.sampling != Whole && !drawn
+	}
+}
+
 // draws tells whether a tree draws a row of weight among the table's. times is memory for its
 // rows.
 func (t *table) draws(s *sampler, tree int, times []uint8) bool {

@@ -74,6 +74,12 @@ type OutOfBag struct {
 	Loss float64 `json:"loss"`
 	// Rows are those that at least one tree did not draw; the others do not count.
 	Rows int64 `json:"rows"`
+	// Shards is the number of shards of the rows, and Skip says that some may have been left
+	// out. Whole are the numbers of the trees that took all rows, ascending. PredictOutOfBag
+	// goes by them.
+	Shards int   `json:"shards,omitempty"`
+	Skip   bool  `json:"skip,omitempty"`
+	Whole  []int `json:"whole,omitempty"`
 }
 
 var _ model.Binder = (*Model)(nil)

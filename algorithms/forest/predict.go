@@ -36,11 +36,9 @@ func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "
 // The model is a dataset of one row, from Train or from Model.Dataset. Rows stay in place.
 func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 	const op = "forest.Predict"
-	b := model.BuilderOf(op, d)
-	label := columns.LabelType(made)
-	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
-		b.Errorf("%s: %w", op, errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns"))
-		return b.Poisoned(op)
+	label, poisoned := o.check(op, d, made)
+	if poisoned != nil {
+		return poisoned
 	}
 	outputs := columns.Outputs(label, o.prediction(), o.probability())
 	return model.Apply(op, d, made, model.Application{
@@ -48,12 +46,7 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
 		Outputs: outputs,
 		Open: func(file []byte, schema *arrow.Schema) (model.Compute, error) {
-			m, err := Decode(file)
-			if err == nil && (m.Task == Classification) != (label != nil) {
-				err = fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
-			} else if err == nil && label != nil {
-				err = m.Classes.Match(label)
-			}
+			m, err := decodeFor(file, label)
 			if err != nil {
 				return nil, err
 			}
@@ -64,6 +57,31 @@ func Predict(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
 			return p.compute, nil
 		},
 	})
+}
+
+// check returns the type of the labels that the dataset of a model tells, nil for a regression,
+// or what stands for an operator that cannot be.
+func (o PredictOptions) check(op string, d, made *engine.Dataset) (label arrow.DataType, poisoned *engine.Dataset) {
+	b := model.BuilderOf(op, d)
+	if o.VectorCol != "" && len(o.FeatureCols) > 0 {
+		b.Errorf("%s: %w", op, errors.New("both VectorCol and FeatureCols are set: name one vector column or feature columns"))
+		return nil, b.Poisoned(op)
+	}
+	return columns.LabelType(made), nil
+}
+
+// decodeFor reads a model whose dataset tells the type of the labels, nil for a regression.
+func decodeFor(file []byte, label arrow.DataType) (*Model, error) {
+	m, err := Decode(file)
+	switch {
+	case err != nil:
+		return nil, err
+	case (m.Task == Classification) != (label != nil):
+		return nil, fmt.Errorf("the model is a %v, and its dataset is of the other kind: give Predict the dataset that training returned", m.Task)
+	case label != nil:
+		return m, m.Classes.Match(label)
+	}
+	return m, nil
 }
 
 // Bind implements model.Binder, with the columns that training named.

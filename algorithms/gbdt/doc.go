@@ -57,8 +57,9 @@
 // # The same bits
 //
 // A model is a function of the rows, the number of shards and the parameters: parallelism,
-// batch sizes and processors change none of its bits. Gradients are summed as integers on a
-// scale of the round, and so are those of priors, so that without drawn rows the order of the
+// batch sizes and processors change none of its bits. Gradients are summed as integers of
+// 62 − ⌈log2 rows⌉ bits on a scale of the round (from 65,536 rows on, splits are chosen by
+// sums of such of 17 bits, and leaves have the others), and so are those of priors, so that without drawn rows the order of the
 // rows changes no tree either, nor does the number of shards, but with LambdaMART, in which
 // rows of equal margins rank in their order, and Huber, whose leaves have sums of floats.
 // Draws of rows are functions of seed, shard, round and row. Training that continues a model

@@ -23,6 +23,9 @@ type Application struct {
 	// Open decodes the model's file for one subtask, before its first batch. schema is
 	// that of the rows.
 	Open func(file []byte, schema *arrow.Schema) (Compute, error)
+	// OpenPlaced is set in place of Open where what is computed for a row depends on its place,
+	// too, as draws do.
+	OpenPlaced func(file []byte, schema *arrow.Schema) (PlacedCompute, error)
 }
 
 // Compute returns the columns of Outputs for a batch of rows, which is borrowed; the
@@ -30,6 +33,10 @@ type Application struct {
 // messages. What it computes for a row must depend on that row alone. It is called by one
 // goroutine at a time.
 type Compute func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error)
+
+// PlacedCompute is Compute for columns that depend on rows and on where they are: on the shard
+// and the number within it.
+type PlacedCompute func(c *engine.Context, shard, first int, rows arrow.Record) ([]arrow.Array, error)
 
 // Apply adds the operator that receives a model, a dataset of one row as training or
 // Dataset give it, by broadcast, and adds columns to rows batch by batch. Rows stay in
@@ -77,7 +84,7 @@ type applied struct {
 	input  *arrow.Schema
 	a      Application
 
-	compute Compute
+	compute PlacedCompute
 	rows    int // of the shard at hand, seen so far
 }
 
@@ -87,13 +94,20 @@ func (p *applied) Open(c *engine.Context) error {
 	if err != nil {
 		return err
 	}
-	p.compute, err = p.a.Open(file, p.input)
+	if p.a.OpenPlaced != nil {
+		p.compute, err = p.a.OpenPlaced(file, p.input)
+		return err
+	}
+	compute, err := p.a.Open(file, p.input)
+	p.compute = func(c *engine.Context, _, first int, rows arrow.Record) ([]arrow.Array, error) {
+		return compute(c, first, rows)
+	}
 	return err
 }
 
 // Process adds the columns to a batch.
 func (p *applied) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
-	columns, err := p.compute(c, p.rows, rows)
+	columns, err := p.compute(c, shard, p.rows, rows)
 	if err != nil {
 		return err
 	}

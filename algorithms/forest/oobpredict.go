@@ -1,0 +1,181 @@
+package forest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/columns"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// PredictOutOfBag adds to each row that a forest was trained on what the trees that did not
+// draw it predict, and, for classes, the mean of their shares: the columns of Predict, in
+// which rows that every tree drew have nulls, as have those of which the vector is null. So
+// each row is judged by trees that have not seen it, which is what OutOfBag sums up.
+//
+//	made := forest.Train(rows, forest.Params{…, OOBScore: true})
+//	honest := forest.PredictOutOfBag(rows, made, forest.PredictOptions{PredictionCol: "oob"})
+//
+// Which trees drew a row follows from its place: d must have the rows that Train was given, in
+// their order and in as many shards, as the dataset that it was given has. It is an error that
+// training did not have OOBScore, or had Skip, which leaves rows out that then are not counted.
+func PredictOutOfBag(d, made *engine.Dataset, o PredictOptions) *engine.Dataset {
+	const op = "forest.PredictOutOfBag"
+	label, poisoned := o.check(op, d, made)
+	if poisoned != nil {
+		return poisoned
+	}
+	outputs := columns.Outputs(label, o.prediction(), o.probability())
+	return model.Apply(op, d, made, model.Application{
+		Op: "ForestPredictOutOfBag", Replace: o.Replace,
+		Attrs:   []engine.Attr{{Key: "prediction", Value: o.prediction()}},
+		Outputs: outputs,
+		OpenPlaced: func(file []byte, schema *arrow.Schema) (model.PlacedCompute, error) {
+			m, err := decodeFor(file, label)
+			if err != nil {
+				return nil, err
+			}
+			switch o := m.OutOfBag; {
+			case o == nil || o.Shards == 0:
+				return nil, errors.New("the model was trained without OOBScore, and does not tell which trees drew a row: set it")
+			case o.Skip:
+				return nil, errors.New("the model was trained with Skip, so that rows are not known by their places: train without, on rows whose labels and weights are there")
+			}
+			b, err := newBatches(m, o, schema, arrow.NewSchema(outputs, nil))
+			if err != nil {
+				return nil, err
+			}
+			s := newSampler(Params{Sampling: m.Summary.Sampling, SampleShare: m.Summary.Share, Seed: m.Summary.Seed})
+			s.empty = m.OutOfBag.Whole
+			p := &placed{batches: b, sampler: s}
+			return p.compute, nil
+		},
+	})
+}
+
+// placed predicts for batches of rows by the trees that did not draw them.
+type placed struct {
+	*batches
+	sampler *sampler
+	out     []bool // whether the tree at hand did not draw a row
+	trees   []int32
+	sums    []float64
+}
+
+// compute is model.PlacedCompute.
+func (p *placed) compute(c *engine.Context, shard, first int, rows arrow.Record) ([]arrow.Array, error) {
+	n := int(rows.NumRows())
+	switch trained := p.m.Summary.Rows; {
+	case c.Shards != p.m.OutOfBag.Shards:
+		return nil, fmt.Errorf("the rows are in %d shards, and those of the training were in %d: give the rows that it was given", c.Shards, p.m.OutOfBag.Shards)
+	case int64(first+n) > trained:
+		return nil, fmt.Errorf("the shard has more rows than the %d of the training: give the rows that it was given", trained)
+	}
+	b, err := batch.NewRecordBuilder(c.Allocator, p.schema)
+	if err != nil {
+		return nil, err
+	}
+	defer b.Release()
+	p.cells.Reset(rows)
+	block := max(1, maxBlock/max(1, p.m.Dim))
+	for lo := 0; lo < n; lo += block {
+		size := min(block, n-lo)
+		if err := p.load(first, lo, size); err != nil {
+			return nil, err
+		}
+		p.sum(shard, first+lo, size)
+		if err := p.append(b); err != nil {
+			return nil, err
+		}
+	}
+	return columnsOf(b)
+}
+
+// load reads rows of the batch as dense ones.
+func (p *placed) load(first, lo, n int) error {
+	absent := nan
+	if p.m.AbsentIsZero {
+		absent = 0
+	}
+	p.valid, p.x = p.valid[:0], p.x[:0]
+	for i := lo; i < lo+n; i++ {
+		p.cells.Read(i, p.row)
+		x, ok, err := p.in.read(p.row)
+		if err != nil {
+			return fmt.Errorf("row %d of the shard: %w", first+i, err)
+		}
+		p.valid = append(p.valid, ok)
+		if ok && x.Indices == nil {
+			p.x = append(p.x, x.Values...)
+			continue
+		}
+		at := len(p.x)
+		for range p.m.Dim {
+			p.x = append(p.x, absent)
+		}
+		for k, j := range x.Indices {
+			p.x[at+int(j)] = x.Values[k]
+		}
+	}
+	return nil
+}
+
+// sum adds up what the trees give for rows that they did not draw, from number first of a
+// shard on: in the order of trees, as training does.
+func (p *placed) sum(shard, first, n int) {
+	outputs, dim := p.m.Trees.Outputs, p.m.Dim
+	p.out, p.trees, p.sums = sized(p.out, n), sized(p.trees, n), sized(p.sums, n*outputs)
+	clear(p.trees)
+	clear(p.sums)
+	for k := range p.m.Trees.Trees {
+		t := &p.m.Trees.Trees[k]
+		p.sampler.leavesOut(k, shard, first, p.out)
+		for i, out := range p.out {
+			if !out || !p.valid[i] {
+				continue
+			}
+			p.trees[i]++
+			leaf := int(t.Leaf(p.x[i*dim:(i+1)*dim], true))
+			if p.m.Task == Regression {
+				p.sums[i] += t.Nodes[leaf].Value
+			} else {
+				kernel.AddTo(p.sums[i*outputs:(i+1)*outputs], t.Values[leaf*outputs:(leaf+1)*outputs])
+			}
+		}
+	}
+}
+
+// append appends the columns of the rows that were summed up.
+func (p *placed) append(b *batch.RecordBuilder) error {
+	k := p.m.Trees.Outputs
+	for i, trees := range p.trees {
+		sums := p.sums[i*k : (i+1)*k]
+		if trees == 0 {
+			for j := range p.schema.NumFields() {
+				batch.AppendNull(b.Field(j))
+			}
+			continue
+		}
+		best := argmax(sums)
+		for c := range sums {
+			sums[c] /= float64(trees)
+		}
+		if p.m.Task == Regression {
+			b.Field(0).(*array.Float64Builder).Append(sums[0])
+			continue
+		}
+		if err := p.m.Classes.Append(b.Field(0), best); err != nil {
+			return err
+		}
+		list := b.Field(1).(*array.ListBuilder)
+		list.Append(true)
+		list.ValueBuilder().(*array.Float64Builder).AppendValues(sums, nil)
+	}
+	return nil
+}
