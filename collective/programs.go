@@ -91,6 +91,9 @@ type choice struct {
 // decider chooses where the caller has not.
 type decider interface {
 	decide(k *calls, q *request, key decisionKey) (*choice, error)
+
+	// channels is the number of connections of a lane where nobody has said one.
+	channels(k *calls, key decisionKey) int
 }
 
 // unannounced is a node whose operations are not told: one call may be several runs,
@@ -264,6 +267,9 @@ func (k *calls) choose(q *request) (*choice, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.options.Channels == 0 {
+		c.options.Channels = k.decider.channels(k, key)
+	}
 	k.decisions[key] = c
 	return c, nil
 }
@@ -320,6 +326,14 @@ func decisionKeyOf(q *request) decisionKey {
 		key.forest = q.forest.hash
 	}
 	return key
+}
+
+// bytes is the middle of the octave.
+func (key decisionKey) bytes() int {
+	if key.octave == 0 {
+		return 0
+	}
+	return 3 << key.octave >> 2
 }
 
 // bytes is the size of the whole data. Where blocks differ it is an estimate that

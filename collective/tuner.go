@@ -22,6 +22,14 @@ func (localDecider) decide(_ *calls, q *request, _ decisionKey) (*choice, error)
 	return nil, fmt.Errorf("%s without an algorithm", titles[q.coll])
 }
 
+// channels is one: what is copied within a process waits for no socket.
+func (localDecider) channels(*calls, decisionKey) int { return 1 }
+
+// channels depends on what all parties know.
+func (n *network) channels(k *calls, key decisionKey) int {
+	return tune.Channels(key.bytes(), k.node.Size())
+}
+
 // decide has the first party choose and all learn of it, so that all agree whatever
 // they would have chosen themselves.
 func (n *network) decide(k *calls, q *request, key decisionKey) (*choice, error) {
@@ -43,12 +51,8 @@ func (n *network) chooseFor(k *calls, q *request, key decisionKey, letter []byte
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	size := 0
-	if key.octave > 0 {
-		size = 3 << key.octave >> 2 // the middle of the octave
-	}
 	d, err := n.tuner.Choose(ctx, tune.Query{
-		Collective: q.coll, Params: k.params(q, nil), Bytes: size, Elem: q.elem,
+		Collective: q.coll, Params: k.params(q, nil), Bytes: key.bytes(), Elem: q.elem,
 		Uneven: key.uneven, InOrder: key.inOrder,
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type Options struct {
 	Segment     int // bytes of a message that travel at once; rounded down to whole elements. 0: 256 KiB
 	Channels    int // connections that the segments of a lane take turns on. 0: 1
-	SerialLimit int // a run whose messages are all at most this long stays on its caller's goroutine. 0: 64 KiB; negative: none does; at most Segment counts
+	SerialLimit int // a run whose messages are all at most this long stays on its caller's goroutine. 0: 256 KiB; negative: none does; at most Segment counts
 
 	Progress *atomic.Uint64 // where the bytes sent and received are counted; nil: nowhere
 	Workers  *Pool          // goroutines for runs that are not serial; nil: the Runner's own
@@ -30,7 +30,7 @@ type Options struct {
 // Defaults of Options.
 const (
 	DefaultSegment     = 256 << 10
-	DefaultSerialLimit = 64 << 10
+	DefaultSerialLimit = 256 << 10
 )
 
 // Runner runs one rank's part of a program, as often as wanted, with layouts of any

@@ -33,7 +33,7 @@ type Options struct {
 // Lengths where nothing else is said: those of executors.
 const (
 	DefaultSegment     = 256 << 10
-	DefaultSerialLimit = 64 << 10
+	DefaultSerialLimit = 256 << 10
 )
 
 func (o Options) serialLimit() int64 {

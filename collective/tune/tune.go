@@ -77,7 +77,7 @@ type Choice struct {
 	Algorithm string
 	Dims      []int
 	Segment   int // bytes; 0 leaves it to the executor
-	Channels  int // connections a lane takes turns on; 0 leaves it to the executor
+	Channels  int // connections a lane takes turns on; 0 stands for what Channels says
 }
 
 // String is, for example, "torus:4x8, segments of 65536 bytes".
@@ -212,11 +212,31 @@ func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm,
 			c.Seconds, c.Segment = seconds, segment
 		}
 	}
+	c.Channels = Channels(q.Bytes, q.Params.P)
 	return nil
 }
 
 // MaxChannels bounds the connections that a lane takes turns on: more gain nothing.
 const MaxChannels = 16
+
+// Channels is the number of connections that a lane takes turns on unless someone
+// says another. A socket is locked while what has come is copied out of it, and what
+// comes meanwhile waits: with several, one fills while another is emptied, which on
+// loopback takes up to half of the time off messages of 128 KiB to some megabytes, and
+// nothing off longer ones. Shorter ones are one segment, which one connection carries.
+// Among many ranks there are many connections anyway, and none to spare.
+func Channels(bytes, ranks int) int {
+	if ranks > mostStriped || bytes/max(ranks, 1) < leastStriped {
+		return 1
+	}
+	return stripes
+}
+
+const (
+	stripes      = 4
+	mostStriped  = 16        // ranks
+	leastStriped = 128 << 10 // bytes of a block
+)
 
 // maxSegments bounds the work of pricing one candidate. It is far beyond what segments
 // of the usual length come to, which pipelines must be priced with.
