@@ -2,6 +2,7 @@ package forest
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -150,4 +151,4 @@ func (p Params) tried(d int) (int, error) {
 	return max(1, min(n, d)), nil
 }
 
-func finite(v float64) bool { return v-v == 0 }
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
