@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -104,7 +105,8 @@ func checkPoints(points *engine.Dataset, p Params) (*engine.Dataset, input, erro
 		Schema: checked,
 		Inputs: []engine.Port{{From: points}},
 		Operator: func() engine.Operator {
-			return &pointChecker{in: in, params: p, vector: vector, weight: weight, schema: checked}
+			checker := &pointChecker{in: in, params: p, vector: vector, weight: weight, schema: checked}
+			return rows.Joined(checker.check)
 		},
 	}), in, nil
 }
@@ -128,86 +130,38 @@ func isNumber(dt arrow.DataType) bool {
 	return arrow.IsInteger(dt.ID()) || dt.ID() == arrow.FLOAT64 || dt.ID() == arrow.FLOAT32
 }
 
-// pointChecker is the operator behind checkPoints on one subtask.
+// pointChecker is what the operator behind checkPoints does on one subtask.
 type pointChecker struct {
 	in             input
 	params         Params
 	vector, weight int
 	schema         *arrow.Schema
 
-	rows    int            // of the shard at hand, seen so far
-	checked []arrow.Record // of the shard at hand, owned
-	keep    []int32
+	rows int // of the shard at hand, before the batch at hand
+	keep []int32
 }
 
-func (o *pointChecker) Open(*engine.Context) error                  { return nil }
-func (o *pointChecker) Finish(*engine.Context, engine.Output) error { return nil }
-
-func (o *pointChecker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
-	checked, err := o.check(c, rows)
-	if err != nil {
-		return err
-	}
-	if checked.NumRows() > 0 {
-		o.checked = append(o.checked, checked)
-	} else {
-		checked.Release()
-	}
-	o.rows += int(rows.NumRows())
-	return nil
-}
-
-// EndShard hands on the shard's rows as one batch.
-func (o *pointChecker) EndShard(c *engine.Context, shard int, out engine.Output) error {
-	o.rows = 0
-	if len(o.checked) == 0 {
-		return nil
-	}
-	whole := o.checked[0]
-	if len(o.checked) > 1 {
-		joined, err := batch.Concat(c.Allocator, o.checked)
-		if err != nil {
-			return err
-		}
-		o.drop()
-		whole = joined
-	}
-	o.checked = o.checked[:0]
-	defer whole.Release()
-	return out.Emit(shard, whole)
-}
-
-func (o *pointChecker) Close() error {
-	o.drop()
-	return nil
-}
-
-func (o *pointChecker) drop() {
-	for _, rows := range o.checked {
-		rows.Release()
-	}
-	o.checked = o.checked[:0]
-}
-
-// check returns the usable rows of a batch in the checked schema, owned.
-func (o *pointChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
-	vectors := rows.Column(o.vector)
+// check returns the usable rows of a batch in the checked schema, owned; first is how many
+// rows of the shard were before it.
+func (o *pointChecker) check(c *engine.Context, first int, points arrow.Record) (arrow.Record, error) {
+	o.rows = first
+	vectors := points.Column(o.vector)
 	vectors = toPrecision(c.Allocator, vectors, o.params.Precision)
 	defer vectors.Release()
 	columns := []arrow.Array{vectors}
 	if o.weight >= 0 {
-		weights, err := o.weights(c.Allocator, rows.Column(o.weight))
+		weights, err := o.weights(c.Allocator, points.Column(o.weight))
 		if err != nil {
 			return nil, err
 		}
 		defer weights.Release()
 		columns = append(columns, weights)
 	}
-	n := int(rows.NumRows())
-	if err := o.usable(vectors, rows.Column(o.vector), n); err != nil {
+	n := int(points.NumRows())
+	if err := o.usable(vectors, points.Column(o.vector), n); err != nil {
 		return nil, err
 	}
-	all := array.NewRecord(o.schema, columns, rows.NumRows())
+	all := array.NewRecord(o.schema, columns, points.NumRows())
 	if len(o.keep) == n {
 		return all, nil
 	}
@@ -315,7 +269,7 @@ func (o *pointChecker) weights(mem memory.Allocator, column arrow.Array) (arrow.
 		problem := ""
 		if column.IsNull(i) {
 			problem = "null"
-		} else if v := numberAt(column, i); !(v >= 0 && v <= math.MaxFloat64) {
+		} else if v := rows.NumberAt(column, i); !(v >= 0 && v <= math.MaxFloat64) {
 			problem = fmt.Sprint(v)
 		}
 		if problem != "" {
@@ -330,34 +284,7 @@ func (o *pointChecker) weights(mem memory.Allocator, column arrow.Array) (arrow.
 	defer b.Release()
 	b.Reserve(column.Len())
 	for i := range column.Len() {
-		b.UnsafeAppend(numberAt(column, i))
+		b.UnsafeAppend(rows.NumberAt(column, i))
 	}
 	return b.NewArray(), nil
-}
-
-// numberAt returns a value of a number column as float64.
-func numberAt(column arrow.Array, i int) float64 {
-	switch arr := column.(type) {
-	case *array.Float64:
-		return arr.Value(i)
-	case *array.Float32:
-		return float64(arr.Value(i))
-	case *array.Int8:
-		return float64(arr.Value(i))
-	case *array.Int16:
-		return float64(arr.Value(i))
-	case *array.Int32:
-		return float64(arr.Value(i))
-	case *array.Int64:
-		return float64(arr.Value(i))
-	case *array.Uint8:
-		return float64(arr.Value(i))
-	case *array.Uint16:
-		return float64(arr.Value(i))
-	case *array.Uint32:
-		return float64(arr.Value(i))
-	case *array.Uint64:
-		return float64(arr.Value(i))
-	}
-	return math.NaN()
 }

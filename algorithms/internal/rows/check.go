@@ -91,7 +91,7 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 		Inputs: []engine.Port{{From: from}},
 		Operator: func() engine.Operator {
 			own := checker
-			return &own
+			return Joined(own.check)
 		},
 	})
 	t.Facts = t.survey(d.Builder(), op)

@@ -15,17 +15,15 @@ import (
 // skippedRows is the counter of rows left out.
 const skippedRows = "rows skipped"
 
-// rowChecker is the operator behind Check on one subtask. The first source is that of
-// the features.
+// rowChecker is what the operator behind Check does on one subtask. The first source is
+// that of the features.
 type rowChecker struct {
 	table   Table
 	sources []source
 	schema  *arrow.Schema
 
-	rows    int            // of the shard at hand, seen so far
-	checked []arrow.Record // of the shard at hand, owned
-	found   findings
-	keep    []int32
+	found findings
+	keep  []int32
 }
 
 // findings are what is wrong with the rows of a batch.
@@ -35,57 +33,9 @@ type findings struct {
 	problem string
 }
 
-func (o *rowChecker) Open(*engine.Context) error                  { return nil }
-func (o *rowChecker) Finish(*engine.Context, engine.Output) error { return nil }
-
-func (o *rowChecker) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
-	checked, err := o.check(c, rows)
-	if err != nil {
-		return err
-	}
-	if checked.NumRows() > 0 {
-		o.checked = append(o.checked, checked)
-	} else {
-		checked.Release()
-	}
-	o.rows += int(rows.NumRows())
-	return nil
-}
-
-// EndShard hands on the shard's rows as one batch.
-func (o *rowChecker) EndShard(c *engine.Context, shard int, out engine.Output) error {
-	o.rows = 0
-	if len(o.checked) == 0 {
-		return nil
-	}
-	whole := o.checked[0]
-	if len(o.checked) > 1 {
-		joined, err := batch.Concat(c.Allocator, o.checked)
-		if err != nil {
-			return fmt.Errorf("%w; cut the data into more shards", err)
-		}
-		o.drop()
-		whole = joined
-	}
-	o.checked = o.checked[:0]
-	defer whole.Release()
-	return out.Emit(shard, whole)
-}
-
-func (o *rowChecker) Close() error {
-	o.drop()
-	return nil
-}
-
-func (o *rowChecker) drop() {
-	for _, rows := range o.checked {
-		rows.Release()
-	}
-	o.checked = o.checked[:0]
-}
-
-// check returns the usable rows of a batch in the checked schema, owned.
-func (o *rowChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record, error) {
+// check returns the usable rows of a batch in the checked schema, owned; first is how many
+// rows of the shard were before it.
+func (o *rowChecker) check(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error) {
 	n := int(rows.NumRows())
 	o.found = findings{row: -1}
 	columns := make([]arrow.Array, 0, len(o.sources))
@@ -111,7 +61,7 @@ func (o *rowChecker) check(c *engine.Context, rows arrow.Record) (arrow.Record, 
 		}
 	}
 	if o.found.row >= 0 {
-		return nil, fmt.Errorf("row %d of the shard: %s", o.rows+o.found.row, o.found.problem)
+		return nil, fmt.Errorf("row %d of the shard: %s", first+o.found.row, o.found.problem)
 	}
 	all := array.NewRecord(o.schema, columns, rows.NumRows())
 	if o.found.skip == nil {
@@ -160,7 +110,7 @@ func (o *rowChecker) checkNumbers(s source, column arrow.Array) {
 			o.report(i, n, true, fmt.Sprintf("column %q: the %s is null", s.name, s.role()))
 			continue
 		}
-		if problem, skippable := s.refuses(numberAt(column, i)); problem != "" {
+		if problem, skippable := s.refuses(NumberAt(column, i)); problem != "" {
 			o.report(i, n, skippable, fmt.Sprintf("column %q: the %s %s", s.name, s.role(), problem))
 		}
 	}
@@ -185,7 +135,7 @@ func (o *rowChecker) checkClasses(s source, column arrow.Array) {
 				o.report(i, n, true, fmt.Sprintf("column %q: the label %q is not UTF-8", s.name, text.Value(i)))
 			}
 		} else if floats {
-			if v := numberAt(column, i); math.IsNaN(v) || math.IsInf(v, 0) {
+			if v := NumberAt(column, i); math.IsNaN(v) || math.IsInf(v, 0) {
 				o.report(i, n, true, fmt.Sprintf("column %q: the label is %s", s.name, numberText(v)))
 			}
 		}

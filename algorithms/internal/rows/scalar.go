@@ -134,8 +134,8 @@ func isScalar(dt arrow.DataType) bool {
 	return isNumber(dt)
 }
 
-// numberAt returns a value of a number column as float64.
-func numberAt(column arrow.Array, i int) float64 {
+// NumberAt returns a value of a column of numbers or bools as float64.
+func NumberAt(column arrow.Array, i int) float64 {
 	switch arr := column.(type) {
 	case *array.Float64:
 		return arr.Value(i)
@@ -179,7 +179,7 @@ func numbers(mem memory.Allocator, column arrow.Array) arrow.Array {
 	for i := range column.Len() {
 		v := 0.0
 		if !column.IsNull(i) {
-			v = numberAt(column, i)
+			v = NumberAt(column, i)
 		}
 		b.UnsafeAppend(v)
 	}

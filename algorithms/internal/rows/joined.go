@@ -1,0 +1,74 @@
+package rows
+
+import (
+	"fmt"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Joined returns an operator that hands on what check makes of the batches of a shard as one
+// batch, which the queues that read it then share without a copy; nothing where that has no
+// rows. check is given how many rows of the shard were before the batch, and returns rows
+// that are owned. Each subtask needs an operator of its own.
+func Joined(check func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)) engine.Operator {
+	return &joiner{check: check}
+}
+
+// joiner is the operator of Joined.
+type joiner struct {
+	check   func(c *engine.Context, first int, rows arrow.Record) (arrow.Record, error)
+	seen    int            // rows of the shard at hand
+	checked []arrow.Record // of the shard at hand, owned
+}
+
+func (o *joiner) Open(*engine.Context) error                  { return nil }
+func (o *joiner) Finish(*engine.Context, engine.Output) error { return nil }
+
+func (o *joiner) Process(c *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	checked, err := o.check(c, o.seen, rows)
+	if err != nil {
+		return err
+	}
+	if checked.NumRows() > 0 {
+		o.checked = append(o.checked, checked)
+	} else {
+		checked.Release()
+	}
+	o.seen += int(rows.NumRows())
+	return nil
+}
+
+// EndShard hands on the shard's rows as one batch.
+func (o *joiner) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	o.seen = 0
+	if len(o.checked) == 0 {
+		return nil
+	}
+	whole := o.checked[0]
+	if len(o.checked) > 1 {
+		joined, err := batch.Concat(c.Allocator, o.checked)
+		if err != nil {
+			return fmt.Errorf("%w; cut the data into more shards", err)
+		}
+		o.drop()
+		whole = joined
+	}
+	o.checked = o.checked[:0]
+	defer whole.Release()
+	return out.Emit(shard, whole)
+}
+
+func (o *joiner) Close() error {
+	o.drop()
+	return nil
+}
+
+func (o *joiner) drop() {
+	for _, rows := range o.checked {
+		rows.Release()
+	}
+	o.checked = o.checked[:0]
+}
