@@ -377,5 +377,5 @@ func unknownTyped(types map[string]string, names []string) error {
 	for i, name := range unknown {
 		errs[i] = noColumn(name, names).Error()
 	}
-	return fmt.Errorf("types are given for unknown columns: %s", strings.Join(errs, "; "))
+	return fmt.Errorf("columns that a type is given for, or a model reads, are missing: %s", strings.Join(errs, "; "))
 }

@@ -79,6 +79,15 @@ func TestWrongEvaluations(t *testing.T) {
 	} {
 		w.fails(x.code, x.line, x.want)
 	}
+	// A label that a model of two classes has not seen is neither of them.
+	two, rest, _ := strings.Cut(w.read("iris.csv"), "Iris-virginica")
+	two = two[:strings.LastIndex(two, "\n")+1]
+	w.write("two.csv", two)
+	w.ok("train logistic --input two.csv --label Species --l2 0.01 --model two.json")
+	w.ok("evaluate --model two.json --input two.csv --label Species")
+	require.NotEmpty(t, rest)
+	w.fails(1, iris+"--model two.json --label Species", `"Iris-virginica"`)
+
 	out := w.ok(iris + "--kind binary --score 'Petal width' --label Species --positive Iris-virginica --margins")
 	require.Regexp(t, `(?m)^positive +50$`, out)
 }

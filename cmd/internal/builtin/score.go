@@ -24,7 +24,8 @@ const (
 // scored adds what measures of scores need. Of two classes that is whether a row is of the
 // second one, and the score that the model gives that. Of more it is the probability of the
 // class that the row is of, as if that were the second of two: then the log-loss is that of
-// all classes, and nothing else means anything. It learns which classes there are from the
+// all classes, and nothing else means anything. A label that is neither of two is an error;
+// one that is none of more is a class to which the model gives no probability. It learns which classes there are from the
 // model when the job runs.
 func scored(predicted, trained *engine.Dataset, label string) *engine.Dataset {
 	return model.Apply("superstep", predicted, trained, model.Application{
@@ -77,8 +78,10 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 			case !ok || len(given) == 0 || len(classes) > 2 && len(given) != len(classes):
 				positive.AppendNull()
 				score.AppendNull()
+			case len(classes) == 2 && !known: // to count it as either would be a guess
+				return nil, fmt.Errorf("column %q has the label %q, and the model tells %q from %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])
 			case len(classes) == 2:
-				positive.Append(known && class == 1)
+				positive.Append(class == 1)
 				score.Append(given[len(given)-1])
 			case known:
 				positive.Append(true)
