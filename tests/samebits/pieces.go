@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -97,8 +98,8 @@ func filePieces(dir string) ([]piece, error) {
 // everyoneWorked checks the record of the run: every vertex has the parallelism
 // asked for unless one subtask owns all its shards, every subtask owns shards,
 // every subtask of a source has read rows and was busy, and every stage of a queue
-// was called by every subtask in every superstep, of an inner loop at least once. The
-// sources of all workloads have rows in every shard, but for models that come with the
+// was called by every subtask in every superstep: of an inner loop at least once, of one
+// with a condition as often by one as by another, if at all. The sources of all workloads have rows in every shard, but for models that come with the
 // job, by FromSlice.
 func everyoneWorked(r *engine.Result, s setting) error {
 	hasInput := map[plan.VertexID]bool{}
@@ -123,12 +124,15 @@ func everyoneWorked(r *engine.Result, s setting) error {
 			}
 		}
 	}
-	repeated := inLoops(r.Plan.Nodes)
+	repeated, conditional := inLoops(r.Plan.Nodes)
 	for _, q := range r.Report.Queues {
 		for _, stage := range q.Stages {
 			want := int64(q.Supersteps * s.Parallelism)
 			if repeated[stage.Node] {
-				want = max(want, stage.Calls-stage.Calls%int64(s.Parallelism))
+				even := stage.Calls - stage.Calls%int64(s.Parallelism)
+				if want = max(want, even); conditional[stage.Node] {
+					want = even
+				}
 			}
 			if stage.Calls != want {
 				return fmt.Errorf("stage %s of queue %q was called %d times, want %d", stage.Name, q.Name, stage.Calls, want)
@@ -138,19 +142,24 @@ func everyoneWorked(r *engine.Result, s setting) error {
 	return nil
 }
 
-// inLoops returns the nodes that are inner loops of queues or stages of such.
-func inLoops(nodes []plan.Node) map[plan.NodeID]bool {
-	found := map[plan.NodeID]bool{}
-	depth := map[string]int{} // by queue
+// inLoops returns the nodes that are inner loops of queues or stages of such, and those of
+// them that a condition may leave out.
+func inLoops(nodes []plan.Node) (repeated, conditional map[plan.NodeID]bool) {
+	repeated, conditional = map[plan.NodeID]bool{}, map[plan.NodeID]bool{}
+	loops := map[string][]bool{} // by queue, from the outside: whether one is, or stands in one, with a condition
 	for _, n := range nodes {
+		open := loops[n.Queue]
+		in := len(open) > 0
+		held := in && open[len(open)-1]
 		switch n.Stage {
 		case plan.RepeatBegin:
-			depth[n.Queue]++
+			held = held || slices.ContainsFunc(n.Attrs, func(a plan.Attr) bool { return a.Key == "while" })
+			open, in = append(open, held), true
 		case plan.RepeatEnd:
-			depth[n.Queue]--
-			found[n.ID] = true
+			open = open[:len(open)-1]
 		}
-		found[n.ID] = found[n.ID] || depth[n.Queue] > 0
+		loops[n.Queue] = open
+		repeated[n.ID], conditional[n.ID] = in, held
 	}
-	return found
+	return repeated, conditional
 }
