@@ -26,6 +26,7 @@ type options struct {
 	Command string   `name:"liblinear" help:"The command that trains, of liblinear; it is left out where there is none." default:"liblinear-train" placeholder:"FILE"`
 	Spark   bool     `help:"Run Spark MLlib, too: the Python must have pyspark, and there must be Java."`
 	Methods []string `help:"Methods of ours: Auto, Newton, LBFGS, OWLQN, GD, SGD." default:"Auto"`
+	Threads []int    `help:"Threads of those that take any number." default:"1,2"`
 	Rounds  int      `help:"How often each contestant runs." default:"3"`
 	Scale   float64  `help:"Part of the rows to take." default:"1"`
 	Seed    uint64   `help:"Seed of the rows." default:"1"`
@@ -52,7 +53,7 @@ var problems = []problem{
 type line struct {
 	Title   string
 	Method  optim.Method // of ours
-	Solver  string       // of scikit-learn, "spark" or the command of liblinear, "" for ours
+	Solver  string       // of scikit-learn, "spark", the command of liblinear or the loop, "" for ours
 	Threads int
 	Rounds  []outcome
 }
@@ -78,6 +79,9 @@ func compare(o *options, out, progress io.Writer) error {
 	if o.Rounds < 1 || !(o.Scale > 0 && o.Scale <= 1) {
 		return errors.New("want at least 1 round, and a scale above 0 and at most 1")
 	}
+	if len(o.Threads) == 0 || slices.Min(o.Threads) < 1 {
+		return errors.New("want threads of at least 1")
+	}
 	for _, p := range problems {
 		if !slices.Contains(o.Problem, p.Name) {
 			continue
@@ -98,7 +102,7 @@ func compare(o *options, out, progress io.Writer) error {
 // lines lists the contestants of a problem.
 func (o *options) lines(p problem) ([]*line, error) {
 	var all []*line
-	for _, threads := range []int{1, 2} {
+	for _, threads := range o.Threads {
 		for _, name := range o.Methods {
 			m, err := methodOf(name)
 			if err != nil {
@@ -112,6 +116,9 @@ func (o *options) lines(p problem) ([]*line, error) {
 		if o.Python != "" && o.Spark {
 			all = append(all, &line{Title: fmt.Sprintf("Spark MLlib, %d", threads), Solver: sparkSolver, Threads: threads})
 		}
+	}
+	if !p.Lasso {
+		all = append(all, &line{Title: "loop, 1", Solver: loopSolver, Threads: 1})
 	}
 	if o.Python != "" {
 		all = append(all, &line{Title: "scikit-learn liblinear, 1", Solver: "liblinear", Threads: 1})
@@ -180,6 +187,7 @@ func (o *options) compareOn(p problem, out, progress io.Writer) (err error) {
 const (
 	childVariable   = "SUPERSTEP_BENCH_LINEAR"
 	commandVariable = "SUPERSTEP_BENCH_LINEAR_COMMAND"
+	loopVariable    = "SUPERSTEP_BENCH_LINEAR_LOOP"
 )
 
 // contest is a task of ours.
@@ -187,7 +195,7 @@ type contest interface{ run() (outcome, error) }
 
 // isChild runs the contestant that this process is for, if it is for one.
 func isChild() bool {
-	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask), commandVariable: new(commandTask)} {
+	for name, t := range map[string]contest{childVariable: new(task), sgdVariable: new(sgdTask), commandVariable: new(commandTask), loopVariable: new(loopTask)} {
 		if text := os.Getenv(name); text != "" {
 			exitOn(runChild(text, t, os.Stdout))
 			return true
@@ -219,6 +227,10 @@ func (o *options) runLine(l *line, p problem, dir string) (got outcome, err erro
 	var child *exec.Cmd
 	if l.Solver == commandSolver {
 		if child, err = self(commandVariable, commandTask{Command: o.command(), Dir: dir, Shape: s, Lasso: p.Lasso}); err != nil {
+			return got, err
+		}
+	} else if l.Solver == loopSolver {
+		if child, err = self(loopVariable, loopTask{Dir: dir, Shape: s, L2: t.L2}); err != nil {
 			return got, err
 		}
 	} else if l.Solver == sparkSolver {
@@ -304,8 +316,26 @@ func print(w io.Writer, p problem, all []*line) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w)
+	_, err := fmt.Fprintln(w, costs(all, least))
 	return err
+}
+
+// costs says how many times as long as the loop ours takes with one thread: the medians of the
+// ratios in the same round, of all and of what follows the survey.
+func costs(all []*line, least float64) string {
+	at := slices.IndexFunc(all, func(l *line) bool { return l.Solver == loopSolver })
+	if at < 0 || all[0].Threads != 1 {
+		return ""
+	}
+	var whole, rest []float64
+	for i, loop := range all[at].Rounds {
+		ours := all[0].Rounds[i]
+		a, _, found := ours.until(least)
+		if b, _, ok := loop.until(least); ok && found {
+			whole, rest = append(whole, a/b), append(rest, (a-ours.Survey)/(b-loop.Survey))
+		}
+	}
+	return fmt.Sprintf("COST: %s takes %.2f times as long as the loop, %.2f times without the survey\n", all[0].Title, median(whole), median(rest))
 }
 
 // median returns the middle value, of an even number the lower one of the two; NaN of none.

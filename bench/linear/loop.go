@@ -1,0 +1,175 @@
+package main
+
+import (
+	"math"
+	"runtime"
+	"time"
+
+	"github.com/superstep-ml/superstep/bench/internal/usage"
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
+
+// loopSolver stands for the loop written by hand.
+const loopSolver = "loop"
+
+// loopTask is a training without the engine: what a programmer would write who has the
+// kernels and the method of ours. All rows are in one block in memory and have one
+// accumulator, and one goroutine goes over them.
+type loopTask struct {
+	Dir   string
+	Shape shape
+	L2    float64
+}
+
+// run trains beyond the point where the clock stops, which begins with the survey.
+func (t loopTask) run() (outcome, error) {
+	raw, err := readRows(t.Dir, t.Shape.Layout)
+	if err != nil {
+		return outcome{}, err
+	}
+	runtime.GC() // what reading left is not the loop's to clear up
+	began := time.Now()
+	l := newLoop(raw, t.L2)
+	out := outcome{Method: "LBFGS", Survey: time.Since(began).Seconds()}
+	l.minimise(func(value float64) bool {
+		n := len(out.Trace)
+		out.Trace = append(out.Trace, point{time.Since(began).Seconds(), value})
+		return n == 0 || n < 500 && out.Trace[n-1].Objective-value > 1e-10*abs(value)
+	})
+	out.Total, out.Reads = time.Since(began).Seconds(), l.reads
+	if out.Peak, err = usage.PeakRSS(); err != nil {
+		out.Peak = 0 // not known on this system
+	}
+	return out, nil
+}
+
+// block is rows one behind the other, dense or sparse.
+type block struct {
+	n, d   int
+	dense  []float64 // n×d
+	sparse kernel.CSR
+	minus  []float64 // -1 for class 1, 1 for class 0: the sign of margins in the loss
+}
+
+// newBlock returns rows as the kernels take them.
+func newBlock(r rawRows) block {
+	b := block{n: len(r.labels), d: r.layout.Features, minus: make([]float64, len(r.labels))}
+	for i, y := range r.labels {
+		b.minus[i] = 1 - float64(2*y)
+	}
+	if r.indices == nil {
+		b.dense = r.values
+		return b
+	}
+	from := make([]int64, b.n+1)
+	for i := range from {
+		from[i] = int64(i * r.layout.PerRow)
+	}
+	b.sparse = kernel.CSR{RowPtr: from, Col: r.indices, Val: r.values}.Checked(b.d)
+	return b
+}
+
+// cut returns the rows from lo to hi.
+func (b *block) cut(lo, hi int) block {
+	part := block{n: hi - lo, d: b.d, minus: b.minus[lo:hi]}
+	if b.dense != nil {
+		part.dense = b.dense[lo*b.d : hi*b.d]
+	} else {
+		part.sparse = b.sparse.Range(lo, hi)
+	}
+	return part
+}
+
+// pick copies some rows together.
+func (b *block) pick(rows []int) block {
+	part := block{n: len(rows), d: b.d}
+	if b.dense == nil {
+		part.sparse.RowPtr = []int64{0}
+	}
+	for _, i := range rows {
+		part.minus = append(part.minus, b.minus[i])
+		if b.dense != nil {
+			part.dense = append(part.dense, b.dense[i*b.d:(i+1)*b.d]...)
+			continue
+		}
+		col, val := b.sparse.Row(i)
+		part.sparse.Col, part.sparse.Val = append(part.sparse.Col, col...), append(part.sparse.Val, val...)
+		part.sparse.RowPtr = append(part.sparse.RowPtr, int64(len(part.sparse.Col)))
+	}
+	return part
+}
+
+// times writes the products of the rows with w to out.
+func (b *block) times(w, out []float64) {
+	if b.dense != nil {
+		kernel.DotRows(b.dense, b.n, b.d, w, out)
+	} else {
+		kernel.DotCSR(b.sparse, w, out)
+	}
+}
+
+// addTo adds the rows, each times its coefficient, to out.
+func (b *block) addTo(coef, out []float64) {
+	if b.dense != nil {
+		kernel.AddScaledRows(b.dense, b.n, b.d, coef, out)
+	} else {
+		kernel.AddScaledCSR(b.sparse, coef, out)
+	}
+}
+
+// deviations returns the standard deviations of the columns, and their largest absolute
+// values: of dense rows in two passes, the second one corrected (Chan, Golub and LeVeque,
+// 1983), of sparse rows, whose means are small beside them, in one.
+func (b *block) deviations() (std, top []float64) {
+	std, top = make([]float64, b.d), make([]float64, b.d)
+	n := float64(b.n)
+	if b.dense == nil {
+		sums := make([]float64, 2*b.d)
+		kernel.AddMomentsCSR(b.sparse, sums, top)
+		for j := range std {
+			mean := sums[2*j] / n
+			std[j] = math.Sqrt(max(0, sums[2*j+1]/n-float64(mean*mean)))
+		}
+		return std, top
+	}
+	mean, rest, squares := make([]float64, b.d), make([]float64, b.d), make([]float64, b.d)
+	ones := make([]float64, 64)
+	for i := range ones {
+		ones[i] = 1
+	}
+	for lo := 0; lo < b.n; lo += len(ones) {
+		part := b.cut(lo, min(lo+len(ones), b.n))
+		part.addTo(ones[:part.n], mean)
+	}
+	kernel.Scale(1/n, mean)
+	high, low := make([]float64, b.d), make([]float64, b.d)
+	for i := range b.n {
+		row := b.dense[i*b.d : (i+1)*b.d]
+		mean, rest, squares, high, low := mean[:len(row)], rest[:len(row)], squares[:len(row)], high[:len(row)], low[:len(row)]
+		for j, x := range row {
+			t := x - mean[j]
+			rest[j] += t
+			squares[j] += float64(t * t)
+			if x > high[j] {
+				high[j] = x
+			}
+			if x < low[j] {
+				low[j] = x
+			}
+		}
+	}
+	for j := range std {
+		shift := rest[j] / n
+		std[j], top[j] = math.Sqrt(max(0, squares[j]/n-float64(shift*shift))), max(high[j], -low[j])
+	}
+	return std, top
+}
+
+// chunkRows returns how many rows fit half of a first-level cache, as for ours.
+func (b *block) chunkRows() int {
+	row := 8 * b.d
+	if b.dense == nil {
+		row = 12 * (len(b.sparse.Val)/b.n + 1)
+	}
+	return min(max(24<<10/row&^3, 4), 256)
+}
