@@ -13,22 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
-	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/operators"
 )
-
-// fewShards is the number of shards of the tests of empty bags.
-const fewShards = 4
-
-// modelOf trains a forest of a table with so many subtasks.
-func modelOf(t *testing.T, table trial.Table, p Params, tasks int) *Model {
-	t.Helper()
-	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", Train(table.Dataset(b), p)) },
-		engine.Shards(fewShards), engine.Parallelism(tasks))
-	m, err := ModelOf(r, "model")
-	require.NoError(t, err)
-	return m
-}
 
 // everyWay trains a forest on one subtask, on three with copies of all rows, on three without,
 // and by adding trees to a part of it, asserts that all are the same bytes, and returns it.

@@ -4,8 +4,14 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -162,4 +168,17 @@ func quantiles(x []float32, n, d int, label []float64, classes int) *table {
 		panic(err)
 	}
 	return t
+}
+
+// fewShards is the number of shards of the tests of empty bags.
+const fewShards = 4
+
+// modelOf trains a forest of a table with so many subtasks.
+func modelOf(t *testing.T, table trial.Table, p Params, tasks int) *Model {
+	t.Helper()
+	r := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", Train(table.Dataset(b), p)) },
+		engine.Shards(fewShards), engine.Parallelism(tasks))
+	m, err := ModelOf(r, "model")
+	require.NoError(t, err)
+	return m
 }
