@@ -1,5 +1,7 @@
 package objective
 
+import "github.com/superstep-ml/superstep/internal/kernel"
+
 // trialRows is how many rows are taken at a time where no features are read.
 const trialRows = 256
 
@@ -70,8 +72,6 @@ func (e *Evaluator) Gradient(shard int, step float64, out []float64) error {
 func (e *Evaluator) Advance(shard int, step float64) error {
 	s := e.at(shard)
 	s.probed.note(step, s.q, e.k)
-	for i, q := range s.q {
-		s.m[i] += float64(step * q)
-	}
+	kernel.Axpy(step, s.q, s.m)
 	return nil
 }

@@ -382,6 +382,9 @@ func (e *Evaluator) addGradient(b *rows.Block, to *passSums) {
 		} else {
 			kernel.AddScaledCSR(b.Sparse, e.pull, gradient[:e.width])
 		}
+		if !e.intercept {
+			return // nobody asks for the sum, whose additions wait for each other
+		}
 		sum := e.sums[0]
 		for _, c := range e.pull {
 			sum += c
@@ -444,10 +447,15 @@ func (e *Evaluator) scaleGradient(own []float64, total float64) {
 	if e.centred {
 		kernel.Axpy(-total, e.mean, own)
 	}
-	for j, by := range e.inverse {
-		own[j] = float64(own[j]*by) + 0
+	for lo := 0; lo < len(own); lo += len(zeros) {
+		part := own[lo:min(lo+len(zeros), len(own))]
+		kernel.ProdTo(part, e.inverse[lo:])
+		kernel.AddTo(part, zeros[:])
 	}
 }
+
+// zeros make +0 of -0.
+var zeros [512]float64
 
 // Diagnose names the first row of the shard whose loss, or its slope, is not a finite
 // number at v; nil where there is none. One read.
