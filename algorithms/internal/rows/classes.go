@@ -158,23 +158,18 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 			note(row, at)
 		}
 	} else {
-		seen := map[uint64]int{}
-		last, lastAt := uint64(0), -1
+		var seen codes
 		for row := range column.Len() {
 			code := classCode(column, row)
-			if lastAt < 0 || code != last {
-				at, ok := seen[code]
-				if !ok {
-					at = len(all)
-					seen[code] = at
-					all, keys = append(all, class{first: row}), append(keys, keyOf(code))
-				}
+			at := seen.find(code)
+			if at < 0 {
+				at = seen.add(code)
+				all, keys = append(all, class{first: row}), append(keys, keyOf(code))
 				if len(all) > MaxClasses {
 					return classSet{}, tooManyClasses()
 				}
-				last, lastAt = code, at
 			}
-			note(row, lastAt)
+			note(row, at)
 		}
 	}
 	order := make([]int, len(all))
@@ -197,15 +192,15 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 
 // number writes the class of each row of a column to labels.
 func (s classSet) numbers(column arrow.Array, labels []float64) error {
-	last, lastAt := uint64(0), -1
+	lastAt := -1
 	_, text := "", false
 	if column.Len() > 0 {
 		_, text = classText(column, 0)
 	}
-	codes := map[uint64]int{}
+	var known codes
 	if !text {
-		for i, key := range s.Keys {
-			codes[binary.BigEndian.Uint64([]byte(key))] = i
+		for _, key := range s.Keys {
+			known.add(binary.BigEndian.Uint64([]byte(key)))
 		}
 	}
 	for i := range labels {
@@ -214,12 +209,8 @@ func (s classSet) numbers(column arrow.Array, labels []float64) error {
 			if i == 0 || lastAt < 0 || s.Keys[lastAt] != key {
 				lastAt = s.number(key)
 			}
-		} else if code := classCode(column, i); lastAt < 0 || code != last {
-			at, ok := codes[code]
-			if !ok {
-				at = -1
-			}
-			last, lastAt = code, at
+		} else {
+			lastAt = known.find(classCode(column, i))
 		}
 		if lastAt < 0 {
 			return fmt.Errorf("row %d of the shard: the label %s is none of the %d classes", i, batch.FormatValue(column, i), len(s.Keys))
@@ -227,6 +218,55 @@ func (s classSet) numbers(column arrow.Array, labels []float64) error {
 		labels[i] = float64(lastAt)
 	}
 	return nil
+}
+
+// codes number the codes of classes in the order in which they were added.
+type codes struct {
+	all  []uint64
+	at   map[uint64]int // nil while they are few
+	last int            // found last among many
+}
+
+// fewCodes is up to how many are compared one by one.
+const fewCodes = 8
+
+// add gives a code the next number, which it returns.
+func (c *codes) add(code uint64) int {
+	c.all = append(c.all, code)
+	switch n := len(c.all); {
+	case c.at != nil:
+		c.at[code] = n - 1
+	case n > fewCodes:
+		c.at = make(map[uint64]int, n)
+		for i, known := range c.all {
+			c.at[known] = i
+		}
+	}
+	return len(c.all) - 1
+}
+
+// find returns the number of a code, -1 where it has none. Of few it is found without a
+// branch: the labels of neighbouring rows differ half of the time, and a processor that
+// guesses wrong loses more time than the comparisons take.
+func (c *codes) find(code uint64) int {
+	if c.at != nil {
+		if c.all[c.last] == code {
+			return c.last
+		}
+		at, ok := c.at[code]
+		if !ok {
+			return -1
+		}
+		c.last = at
+		return at
+	}
+	at := -1
+	for i, known := range c.all {
+		apart := code ^ known
+		same := int((apart|-apart)>>63) - 1 // all bits where they are the same, else none
+		at = at&^same | i&same
+	}
+	return at
 }
 
 func tooManyClasses() error {

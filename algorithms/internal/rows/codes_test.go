@@ -1,0 +1,26 @@
+package rows
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestCodes: codes keep the numbers that they were given, few and many, and no other has one.
+func TestCodes(t *testing.T) {
+	all := []uint64{1 << 63, 0, math.MaxUint64, 7, 1, 1<<63 + 1, 1<<63 - 1, 6, 5, 1 << 32, 1<<32 - 1, 9}
+	var c codes
+	require.Equal(t, -1, c.find(0))
+	for n, code := range all {
+		require.Equal(t, n, c.add(code))
+		for range 2 {
+			for i, other := range all {
+				if i > n {
+					i = -1
+				}
+				require.Equal(t, i, c.find(other))
+			}
+		}
+	}
+}
