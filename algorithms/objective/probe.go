@@ -1,7 +1,11 @@
 package objective
 
 import (
+	"slices"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // probeRows is how many rows with one margin are probed in all, about: what they tell of
@@ -11,6 +15,7 @@ const probeRows = 4096
 // probed is what a shard keeps of the rows that are probed.
 type probed struct {
 	rows []int32
+	own  rows.Block                   // their features, copied together; of none where they are more than a chunk
 	q    []float64                    // their margins of the direction, row by row
 	past [optim.LatestSteps][]float64 // ... and of the latest steps, a ring
 	next int                          // place of the next step
@@ -26,7 +31,23 @@ func (e *Evaluator) newProbed(s *shardRows) *probed {
 	for i := range p.past {
 		p.past[i] = make([]float64, n*e.k)
 	}
+	if n <= s.chunk {
+		b := e.gather(s, p.rows).Block
+		p.own.N, p.own.Dense = n, slices.Clone(b.Dense)
+		p.own.Sparse = kernel.CSR{RowPtr: slices.Clone(b.Sparse.RowPtr), Col: slices.Clone(b.Sparse.Col), Val: slices.Clone(b.Sparse.Val)}
+	}
 	return p
+}
+
+// probedRows returns some rows of the sample of a shard.
+func (e *Evaluator) probedRows(s *shardRows, chosen []int32) *shardRows {
+	own := &s.probed.own
+	if own.N == 0 {
+		return e.gather(s, chosen)
+	}
+	part := e.gatherLabels(s, chosen)
+	part.Dense, part.Sparse = own.Dense, own.Sparse
+	return part
 }
 
 // note keeps the margins of a step along the direction whose margins are q.
@@ -60,7 +81,7 @@ func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error 
 	e.point(s, p)
 	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
 		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
-		part := e.gather(s, chosen)
+		part := e.probedRows(s, chosen)
 		n := part.N
 		e.margins(part.Block, nil, s.probed.q[lo*e.k:(lo+n)*e.k])
 		w.curve = atLeast(w.curve, n*e.k*(e.k+1)/2)
