@@ -7,16 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/superstep-ml/superstep/collective/algorithm"
-	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/collective/simulate"
 	"github.com/superstep-ml/superstep/collective/tune"
 )
 
 // Calibrate measures what messages between processes, folding and copying cost here,
 // and has the group choose algorithms by that from now on. All ranks of a group call
-// it, once, before what they want to be quick. It takes a second or two. A group
-// within one process has nothing to choose, and returns at once.
+// it, once, before what they want to be quick. It takes some seconds. A group within one
+// process has nothing to choose, and returns at once.
 //
 // It never changes a bit of a result: what competes are programs that give the same.
 func Calibrate(ctx context.Context, c *Comm) error {
@@ -27,7 +25,13 @@ func Calibrate(ctx context.Context, c *Comm) error {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	samples, err := c.measure(ctx, net.hosts[1][0])
+	return c.calibrate(ctx, calibrated)
+}
+
+// calibrate does it, with reductions of some sizes.
+func (c *Comm) calibrate(ctx context.Context, sizes []int) error {
+	net := c.group.net
+	samples, err := c.measure(ctx, net.hosts[1][0], sizes)
 	if err != nil {
 		return err
 	}
@@ -50,6 +54,7 @@ func Calibrate(ctx context.Context, c *Comm) error {
 	clear(c.calls.decisions)
 	if c.index == 0 {
 		clear(net.calls.decisions)
+		net.tries.close() // which may be begun anew
 	}
 	return c.Barrier(ctx)
 }
@@ -63,10 +68,6 @@ const (
 	localRounds  = 8
 	calibrateTag = math.MinInt // which no user is likely to choose
 )
-
-// calibrated are the sizes of the reductions that are timed, by each algorithm that
-// gives the canonical result.
-var calibrated = []int{8, 32 << 10, 512 << 10, 8 << 20}
 
 // corrections are what the fitted network gets wrong about the reductions timed.
 func corrections(ctx context.Context, net *simulate.Network, samples []simulate.Sample) ([]tune.Correction, error) {
@@ -86,9 +87,9 @@ func corrections(ctx context.Context, net *simulate.Network, samples []simulate.
 	return all, nil
 }
 
-// measure times messages between rank 0 and a rank of another process, and what rank 0
-// does alone. Only rank 0 gets samples.
-func (c *Comm) measure(ctx context.Context, other int) ([]simulate.Sample, error) {
+// measure times messages between rank 0 and a rank of another process, what rank 0 does
+// alone, and reductions and barriers by all. What rank 0 gets is what counts.
+func (c *Comm) measure(ctx context.Context, other int, sizes []int) ([]simulate.Sample, error) {
 	var samples []simulate.Sample
 	for _, bytes := range []int{8, 16 << 10, 1 << 20} {
 		s, err := c.pingPong(ctx, other, bytes)
@@ -108,30 +109,11 @@ func (c *Comm) measure(ctx context.Context, other int) ([]simulate.Sample, error
 			simulate.Sample{Kind: simulate.Fold, Bytes: localBytes, Seconds: fold},
 			simulate.Sample{Kind: simulate.Copy, Bytes: localBytes, Seconds: copied})
 	}
-	for _, a := range algorithm.For(program.AllReduce) {
-		pr := algorithm.Params{P: c.Size()}
-		if a.Supports(pr) != nil || a.Canonical == nil || !a.Canonical(pr.P) {
-			continue
-		}
-		for _, bytes := range calibrated {
-			s, err := c.timeAllReduce(ctx, a.Name, bytes)
-			if err != nil {
-				return nil, err
-			}
-			samples = append(samples, simulate.Sample{
-				Kind: simulate.Collective, Bytes: bytes, Seconds: s, Algorithm: a, Params: pr, Elem: 8,
-			})
-		}
+	contests, err := c.contests(ctx, sizes)
+	if err != nil {
+		return nil, err
 	}
-	for _, a := range algorithm.For(program.Barrier) {
-		s, err := c.timed(ctx, 31, func() error { return Barrier(c, WithContext(ctx), WithAlgorithm(a.Name)) })
-		if err != nil {
-			return nil, err
-		}
-		samples = append(samples, simulate.Sample{
-			Kind: simulate.Collective, Seconds: s, Algorithm: a, Params: algorithm.Params{P: c.Size()}, Elem: 8,
-		})
-	}
+	samples = append(samples, contests...)
 	return samples, c.Barrier(ctx)
 }
 
@@ -216,43 +198,13 @@ func localCosts() (fold, copied float64) {
 	return fold, copied
 }
 
-// timed gives the median time of a call that all ranks make: of the slowest of them.
-func (c *Comm) timed(ctx context.Context, count int, call func() error) (float64, error) {
-	times := make([]float64, count)
-	for i := -1; i < count; i++ { // the first call makes connections
-		if err := c.Barrier(ctx); err != nil {
-			return 0, err
-		}
-		start := time.Now()
-		if err := call(); err != nil {
-			return 0, err
-		}
-		if i >= 0 {
-			times[i] = time.Since(start).Seconds()
-		}
-	}
-	err := AllReduce(c, &Reduction[float64]{Name: "calibration", Op: Max[float64](), Whole: times, Out: times, Context: ctx})
-	slices.Sort(times)
-	return times[count/2], err
-}
-
-// timeAllReduce times reductions by an algorithm.
-func (c *Comm) timeAllReduce(ctx context.Context, name string, bytes int) (float64, error) {
-	x := make([]float64, bytes/8)
-	count := 31
-	switch {
-	case bytes > 1<<20:
-		count = 5
-	case bytes > 64<<10:
-		count = 11
-	}
-	return c.timed(ctx, count, func() error {
-		return AllReduce(c, &Reduction[float64]{
-			Name: "calibration", Op: Max[float64](), Whole: x, Out: x, Algorithm: name, Context: ctx,
-		})
-	})
-}
-
 // Tuner is how the group chooses at present: what it prices, and on which network.
-// Only that of the process of rank 0 counts.
+// Only that of the process of rank 0 counts. See Explain for its choices.
 func (g *TCPGroup) Tuner() *tune.Tuner { return g.local.net.tuner }
+
+// Explain says how the group carries out what is asked for, and why. One choice serves
+// all sizes above a power of two up to the next: those of q are priced in the middle.
+func (g *TCPGroup) Explain(ctx context.Context, q tune.Query) (*tune.Decision, error) {
+	q.Bytes = decisionKey{octave: octave(q.Bytes)}.bytes()
+	return g.Tuner().Choose(ctx, q)
+}

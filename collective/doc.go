@@ -1,6 +1,7 @@
 // Package collective holds the primitives by which the ranks of a group combine
-// and spread data: AllReduce, Barrier, and Broadcast of small values. It is used
-// by the queue of iterations, and just as well on its own:
+// and spread data: AllReduce, Broadcast, Reduce, Gather, AllGather, Scatter,
+// ReduceScatter, AllToAll, Barrier, Scan, Exscan, and messages from rank to rank. It is
+// used by the queue of iterations, and just as well on its own:
 //
 //	group := collective.NewLocalGroup(4)
 //	for i := range group.Size() {
@@ -25,8 +26,8 @@
 //
 // An end that is known to all: the first failure, be it an error passed to Close
 // or Abort, a cancelled context, a rank that left while others wait for it, or
-// ranks that disagree about what they are doing, is what every waiting and later
-// call returns. Nobody waits for ever, and after a call returns nobody else
+// ranks that disagree about what they are doing, or were, is what every waiting and
+// later call returns. Nobody waits for ever, and after a call returns nobody else
 // touches the slices passed to it.
 //
 // No allocation per operation, once the structure of an operation has been seen.

@@ -175,6 +175,7 @@ type Comm struct {
 	// Of groups with ranks elsewhere: where this rank says what it is in.
 	node          mesh.Node
 	standing      map[header]*mesh.Operation
+	history       history
 	requestHeader header
 	stats         Stats
 	reducers      [numTypes]any // *AllReducer of AllReduce, by element type

@@ -28,6 +28,7 @@ type network struct {
 	// calls runs programs among processes. It is used by the rank that leads a
 	// meeting of this process.
 	calls    calls
+	tries    calls // changes places with calls for tries of algorithms: see Comm.trying
 	request  request
 	header   header
 	word     [8]byte
@@ -50,7 +51,10 @@ func newNetwork(m meshGroup, size int, hosts [][]int, me int, t *tune.Tuner) *ne
 	for h, ranks := range hosts {
 		leaders[h] = ranks[0]
 	}
-	n.calls = newCalls(&processNode{Node: m.Node(leaders[me]), me: me, leaders: leaders}, n)
+	node := processNode{Node: m.Node(leaders[me]), me: me, leaders: leaders, channels: processChannels}
+	aside := node
+	aside.channels = trialChannels
+	n.calls, n.tries = newCalls(&node, n), newCalls(&aside, n)
 	return n
 }
 
@@ -81,7 +85,15 @@ func (c *Comm) enter(h *header) {
 		c.standing[kin] = op
 	}
 	c.node.Begin(h.seq, op)
+	if h.seq > c.history.seq { // and not another meeting of the same
+		c.history.seq, c.history.digest = h.seq, (c.history.digest^op.Hash)*0x9e3779b97f4a7c15
+	}
 }
+
+// history is a digest of the collectives that a rank has begun. A rank that only sends
+// may be through one before others notice that it was not theirs; the digest goes with
+// the messages of all that follow.
+type history struct{ seq, digest uint64 }
 
 // leave tells that the operation is over.
 func (c *Comm) leave() {
@@ -93,8 +105,9 @@ func (c *Comm) leave() {
 // processNode numbers processes instead of ranks: each is reached at its lowest rank.
 type processNode struct {
 	mesh.Node
-	me      int
-	leaders []int
+	me       int
+	leaders  []int
+	channels int // the first of its own
 }
 
 func (n *processNode) Rank() int { return n.me }
@@ -104,7 +117,7 @@ func (n *processNode) Open(ctx context.Context, routes []mesh.Route) ([]mesh.Con
 	real := slices.Clone(routes)
 	for i := range real {
 		// Ranks use channels of their own for what goes from rank to rank.
-		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+processChannels
+		real[i].Peer, real[i].Channel = n.leaders[real[i].Peer], real[i].Channel+n.channels
 	}
 	return n.Node.Open(ctx, real)
 }
@@ -125,8 +138,10 @@ func (n *processNode) Fail(err error) error {
 
 // processChannels is the first channel number of programs among processes, and
 // directChannel the one of messages from rank to rank: beyond what programs among
-// ranks use with all their stripes.
+// ranks use with all their stripes. trialChannels is the first of those on which
+// algorithms are tried, which are free where lanes have no more stripes than usual.
 const (
+	trialChannels   = 256
 	processChannels = 512
 	directChannel   = 1023
 )
@@ -144,14 +159,7 @@ type parties struct {
 func (n *network) partiesFor(mode inputMode, shards int) *parties {
 	if mode == wholeBuffers {
 		if n.whole == nil {
-			n.whole = n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
-				return append(dst, rankNode(rank, n.size))
-			})
-			if len(n.hosts) == n.size {
-				// The tree over processes is that over ranks, and algorithms that take no
-				// forests may serve too, if a rule or the tuner's AnyTree wants them.
-				n.whole.forest = nil
-			}
+			n.whole = n.makeWhole()
 		}
 		return n.whole
 	}
@@ -161,6 +169,19 @@ func (n *network) partiesFor(mode inputMode, shards int) *parties {
 			return shared.AppendCover(dst, shared.Split(shards, n.size, rank))
 		})
 		n.shards[shards] = p
+	}
+	return p
+}
+
+// makeWhole makes the parties of a reduction of whole buffers.
+func (n *network) makeWhole() *parties {
+	p := n.makeParties(func(rank int, dst []shared.Node) []shared.Node {
+		return append(dst, rankNode(rank, n.size))
+	})
+	if len(n.hosts) == n.size {
+		// The tree over processes is that over ranks, and algorithms that take no
+		// forests may serve too, if a rule or the tuner's AnyTree wants them.
+		p.forest = nil
 	}
 	return p
 }

@@ -67,6 +67,7 @@ func (c *Comm) exchange(q *request) error {
 	if q.coll == program.Exscan && c.Rank() == 0 {
 		q.out = nil // there is nothing before rank 0
 	}
+	q.before = c.history.digest
 	present, err := k.run(q)
 	finished = true
 	if err != nil {

@@ -3,6 +3,7 @@ package collective
 import (
 	"context"
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/superstep-ml/superstep/collective/algorithm"
@@ -16,6 +17,7 @@ import (
 // request is one rank's part in a collective, with elements as bytes.
 type request struct {
 	header *header
+	before uint64 // digest of the collectives of this rank so far
 	ctx    context.Context
 	coll   program.Collective
 	root   int
@@ -54,7 +56,8 @@ type calls struct {
 	pool      *execute.Pool
 	runners   map[runnerKey]*prepared
 	decisions map[decisionKey]*choice
-	last      *prepared // of the latest run, for descriptions
+	trial     *algorithm.Algorithm // carries out its collective whatever was decided; nil but for tries
+	last      *prepared            // of the latest run, for descriptions
 }
 
 // runnerKey tells programs apart.
@@ -136,7 +139,7 @@ func (k *calls) run(q *request) (present bool, err error) {
 	}
 	k.last = p
 	p.lay(q)
-	p.op.Seq, p.op.What = q.header.seq, p.kindOf(q.header)
+	p.op.Seq, p.op.What, p.op.Before = q.header.seq, p.kindOf(q.header), q.before
 	p.op.Elem, p.op.In, p.op.Out = q.elem, q.in, q.out
 	p.op.Reducer = q.arith
 	present, err = p.runner.Run(&p.op)
@@ -254,6 +257,9 @@ func (p *prepared) lengthsOf(q *request) laid {
 // choose finds how to carry out q: as asked, or as decided for its like.
 func (k *calls) choose(q *request) (*choice, error) {
 	key := decisionKeyOf(q)
+	if a := k.trial; a != nil && a.Collective == q.coll {
+		return &choice{algorithm: a, options: execute.Options{Channels: k.decider.channels(k, key)}}, nil
+	}
 	if c := k.decisions[key]; c != nil {
 		return c, nil
 	}
@@ -333,7 +339,7 @@ func (key decisionKey) bytes() int {
 	if key.octave == 0 {
 		return 0
 	}
-	return 3 << key.octave >> 2
+	return max(1, 3<<(key.octave-1)>>2)
 }
 
 // bytes is the size of the whole data. Where blocks differ it is an estimate that
@@ -345,11 +351,11 @@ func (q *request) bytes() int {
 	return q.n * q.elem
 }
 
-// octave is the number of bits of a size.
+// octave numbers the ranges of sizes that are carried out alike: a power of two is the
+// largest of its own, as limits of sizes are, and 0 alone is in the first.
 func octave(bytes int) int {
-	n := 0
-	for ; bytes > 0; bytes >>= 1 {
-		n++
+	if bytes == 0 {
+		return 0
 	}
-	return n
+	return bits.Len(uint(bytes-1)) + 1
 }

@@ -15,6 +15,7 @@ import (
 // this one.
 func (c *Comm) remotely(q *request) (present bool, err error) {
 	net := c.group.net
+	q.before = c.history.digest
 	c.watch.start(c, q.ctx)
 	defer c.watch.stop()
 	return net.calls.run(q)
@@ -135,6 +136,7 @@ func (a *AllReducer[T]) sumByName() error {
 	defer c.watch.stop()
 	c.enter(h)
 	defer c.leave()
+	q.before = c.history.digest
 	err = a.reduceParts(q, targets, func() (bool, error) { return k.run(q) })
 	finished = true
 	if err != nil {

@@ -90,31 +90,63 @@ func TestRanksThatDisagreeOverTCPAllLearnBothSides(t *testing.T) {
 	}
 }
 
-// TestRanksThatDisagreeUnnoticedEndAllTheSame has ranks differ in what no message need
-// show: who only sends may be done before anybody knows. What they do next stands
-// still, and that is noticed.
-func TestRanksThatDisagreeUnnoticedEndAllTheSame(t *testing.T) {
-	for name, x := range map[string][2]func(c *Comm) error{
-		"root": {func(c *Comm) error { return Broadcast(c, 0, make([]int64, 4)) },
-			func(c *Comm) error { return Broadcast(c, 1, make([]int64, 4)) }},
-		"algorithm": {func(c *Comm) error { return Broadcast(c, 0, make([]int64, 4), WithAlgorithm("chain")) },
-			func(c *Comm) error { return Broadcast(c, 0, make([]int64, 4), WithAlgorithm("binomial")) }},
-	} {
+// TestRanksThatHaveGoneOnAreFoundOut has ranks differ in what no message need show: who
+// only sends may be done before anybody knows, and be in something else, or in nothing,
+// while the others wait.
+func TestRanksThatHaveGoneOnAreFoundOut(t *testing.T) {
+	broadcast := func(root int, by string) func(c *Comm) error {
+		return func(c *Comm) error { return Broadcast(c, root, make([]int64, 4), WithAlgorithm(by)) }
+	}
+	cases := map[string]struct {
+		odd        int
+		usual, its func(c *Comm) error
+		want       [2]string
+		rests      bool // it goes on to no other operation
+	}{
+		"root":      {2, broadcast(0, "binomial"), broadcast(2, "binomial"), [2]string{"from rank 0", "from rank 2"}, false},
+		"algorithm": {0, broadcast(0, "chain"), broadcast(0, "binomial"), [2]string{"by chain", "by binomial"}, false},
+		"at rest": {0, func(c *Comm) error { return AllGather(c, []int64{1}, make([]int64, c.Size())) }, func(c *Comm) error {
+			return Exscan(c, Sum[int32](), []int32{1}, make([]int32, 1))
+		}, [2]string{"AllGather", "Exscan"}, true},
+		"several": {0, func(c *Comm) error { return Scatter(c, 0, nil, make([]int64, 1)) }, func(c *Comm) error {
+			for range 5 {
+				if err := broadcast(0, "binomial")(c); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, [2]string{"Scatter", "Broadcast"}, false},
+	}
+	for name, x := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			groups := tcpGroups(t, 3, nil)
 			defer abandon(groups)
-			for _, err := range outcomesOf(groups, 3, func(c *Comm) error {
-				call := x[0]
-				if c.Rank() == 2 {
-					call = x[1]
+			for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
+				if err := c.Barrier(context.Background()); err != nil {
+					return err
+				}
+				call := x.usual
+				if c.Rank() == x.odd {
+					call = x.its
 				}
 				if err := call(c); err != nil {
 					return err
 				}
-				return c.Barrier(context.Background())
+				if c.Rank() == x.odd && x.rests {
+					<-groups[c.Rank()].mesh.Node(c.Rank()).Failed()
+				}
+				for { // those who only sent may meet a few times before it is found out
+					if err := c.Barrier(context.Background()); err != nil {
+						return err
+					}
+				}
 			}) {
-				require.Error(t, err)
+				var m *MismatchError
+				require.ErrorAs(t, err, &m, "rank %d", r)
+				require.True(t, (m.Rank == x.odd) != (m.Other == x.odd), "%v", err)
+				require.Contains(t, err.Error(), x.want[0])
+				require.Contains(t, err.Error(), x.want[1])
 			}
 		})
 	}

@@ -86,7 +86,7 @@ func (k *calls) spread(q *request, letter []byte) error {
 	kin := q.header.kin()
 	text := kin.describe()
 	op := execute.Operation{
-		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text},
+		Seq: q.header.seq, What: &mesh.Operation{Hash: xxh3.HashString("the choice for " + text), Text: text}, Before: q.before,
 		Elem: 1, Layout: program.Even(len(letter), p.prog.Chunks), In: [][]byte{noBytes}, Out: letter,
 	}
 	if k.node.Rank() == 0 {

@@ -60,6 +60,11 @@ func buildProgram(pkg string, environ []string, flags ...string) (string, error)
 		return "", err
 	}
 	path := filepath.Join(dir, filepath.Base(pkg))
+	for _, e := range environ {
+		if strings.HasPrefix(e, "GOAMD64=") { // its dependencies are those of the search for fused products
+			flags = append([]string{"-trimpath"}, flags...)
+		}
+	}
 	cmd := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), environ...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +18,10 @@ import (
 
 // collectiveCommand is "superstep bench collective".
 type collectiveCommand struct {
-	Collective string `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all."`
-	Algorithm  string `short:"a" help:"How: a name, with dimensions if it takes any (torus:4x8); all for each in turn. Default: what the group chooses."`
-	Ranks      int    `short:"p" default:"2" help:"Number of ranks."`
-	Root       int    `help:"Root of rooted collectives."`
+	Collective string   `short:"c" default:"allreduce" help:"What to run: allreduce, broadcast, reduce, gather, allgather, scatter, reduce-scatter, all-to-all, barrier, scan, exscan; or all."`
+	Algorithm  []string `short:"a" sep:"," help:"How: names, with dimensions if they take any (torus:4x8); all for each in turn; chosen for what the group chooses, which is the default."`
+	Ranks      int      `short:"p" default:"2" help:"Number of ranks."`
+	Root       int      `help:"Root of rooted collectives."`
 
 	MinBytes size   `short:"b" default:"8" help:"Smallest size: bytes of a rank's larger buffer; K, M and G are powers of 1024."`
 	MaxBytes size   `short:"e" default:"64M" help:"Largest size."`
@@ -31,7 +32,8 @@ type collectiveCommand struct {
 
 	Warmup     int           `short:"w" default:"5" help:"Runs before those that count."`
 	Iterations int           `short:"n" help:"Runs that count; 0 for as many as fit into --seconds."`
-	Seconds    float64       `default:"0.5" help:"Time for the runs of one line, where --iterations is 0."`
+	Seconds    float64       `default:"0.5" help:"Time for the runs of one line in one round, where --iterations is 0."`
+	Rounds     int           `default:"1" help:"How often the lines of a size are measured, in turn. A line is about its runs in all rounds, so that what changes with time falls on all alike."`
 	JSON       bool          `name:"json" help:"One JSON object a line instead of a table; --explain then writes to the standard error."`
 	NoRaw      bool          `help:"Leave out the raw TCP rate between ranks 0 and 1."`
 	Timeout    time.Duration `default:"30s" help:"How long to wait for all processes to come."`
@@ -43,7 +45,7 @@ type collectiveCommand struct {
 	Calibrate bool   `help:"Measure the endpoints first, and choose algorithms by that."`
 	Rules     string `type:"existingfile" help:"File of rules about which algorithm to choose (JSON)."`
 	AnyTree   bool   `help:"Let algorithms compete that fold in another order: sums may then differ in their last bits."`
-	Explain   bool   `help:"Show why each algorithm was chosen."`
+	Explain   bool   `help:"Show why each algorithm was chosen: one choice serves all sizes above a power of two up to the next, and is priced in the middle."`
 
 	Simulate bool   `help:"Print prices on --network instead of running anything."`
 	Network  string `help:"With --simulate: 10gbe (the default), two-tier, loopback, or a JSON file."`
@@ -91,6 +93,8 @@ func (c *collectiveCommand) plan() ([]job, error) {
 		return nil, fmt.Errorf("--factor is %d: want at least 2", c.Factor)
 	case c.Warmup < 0 || c.Iterations < 0 || !(c.Seconds >= 0 && c.Seconds <= maxSeconds):
 		return nil, fmt.Errorf("--warmup and --iterations are numbers from 0 on, --seconds one from 0 to %d", maxSeconds)
+	case c.Rounds < 1 || c.Rounds > maxRounds:
+		return nil, fmt.Errorf("--rounds is %d: want 1 to %d", c.Rounds, maxRounds)
 	case len(c.Addresses) > 0 && (c.Rank < 0 || c.Rank >= len(c.Addresses)):
 		return nil, fmt.Errorf("--rank is %d: with --addresses of %d ranks it says which of them this process is", c.Rank, len(c.Addresses))
 	case repeated(c.Addresses) != "":
@@ -128,13 +132,16 @@ const maxBytes = 256 << 30
 // maxSeconds bounds the time for one line, which is a count of runs in the end.
 const maxSeconds = 86400
 
+// maxRounds bounds the runs whose times are kept.
+const maxRounds = 1000
+
 // together refuses flags of which one would do nothing beside the other.
 func (c *collectiveCommand) together() error {
 	given := map[string]bool{
 		"--in-process": c.InProcess, "--addresses": len(c.Addresses) > 0, "--rank": c.Rank >= 0,
 		"--simulate": c.Simulate, "--network": c.Network != "", "--calibrate": c.Calibrate,
 		"--rules": c.Rules != "", "--any-tree": c.AnyTree, "--explain": c.Explain, "--in-place": c.InPlace,
-		"--algorithm": c.Algorithm != "",
+		"--algorithm": len(c.Algorithm) > 0 && !c.has(chosen), "--algorithm chosen": c.has(chosen), "--rounds": c.Rounds > 1,
 	}
 	for _, x := range []struct {
 		flag  string
@@ -144,7 +151,7 @@ func (c *collectiveCommand) together() error {
 		{flag: "--rank", needs: "--addresses"},
 		{flag: "--network", needs: "--simulate"},
 		{flag: "--in-process", not: []string{"--addresses", "--calibrate", "--rules", "--any-tree", "--explain"}},
-		{flag: "--simulate", not: []string{"--in-process", "--addresses", "--calibrate", "--rules", "--any-tree", "--explain", "--in-place"}},
+		{flag: "--simulate", not: []string{"--in-process", "--addresses", "--calibrate", "--rules", "--any-tree", "--explain", "--in-place", "--rounds", "--algorithm chosen"}},
 		{flag: "--algorithm", not: []string{"--calibrate", "--rules", "--any-tree", "--explain"}},
 	} {
 		if !given[x.flag] {
@@ -174,43 +181,67 @@ func repeated(addresses []string) string {
 	return ""
 }
 
-// ways lists how to carry out a collective.
+// What stands for no algorithm, and for all.
+const (
+	chosen = "chosen"
+	every  = "all"
+)
+
+// has says whether a word is among the algorithms asked for.
+func (c *collectiveCommand) has(word string) bool { return slices.Contains(c.Algorithm, word) }
+
+// ways lists how to carry out a collective, each way once.
 func (c *collectiveCommand) ways(k program.Collective) (job, error) {
-	j := job{collective: k, algorithms: []string{c.Algorithm}}
-	pr := algorithm.Params{P: c.Ranks, Root: c.Root}
-	switch c.Algorithm {
-	case "":
-		if c.Simulate {
-			return c.everyWay(k, pr), nil
+	names := c.Algorithm
+	if len(names) == 0 {
+		if names = []string{chosen}; c.Simulate {
+			names = []string{every}
 		}
-	case "all":
-		return c.everyWay(k, pr), nil
-	default:
-		name, dims, err := algorithm.ParseName(c.Algorithm)
-		if err != nil {
-			return j, err
+	}
+	j := job{collective: k}
+	for _, name := range names {
+		ways := []string{name}
+		switch name {
+		case chosen:
+			ways[0] = ""
+		case every:
+			ways = c.everyWay(k)
+		default:
+			if err := c.serves(k, name); err != nil {
+				return j, err
+			}
 		}
-		a, err := algorithm.Find(k, name)
-		if err != nil {
-			return j, err
-		}
-		pr.Dims = dims
-		if err := a.Supports(pr); err != nil {
-			return j, err
+		for _, by := range ways {
+			if !slices.Contains(j.algorithms, by) {
+				j.algorithms = append(j.algorithms, by)
+			}
 		}
 	}
 	return j, nil
 }
 
+// serves returns why an algorithm asked for cannot serve, or nil.
+func (c *collectiveCommand) serves(k program.Collective, by string) error {
+	name, dims, err := algorithm.ParseName(by)
+	if err != nil {
+		return err
+	}
+	a, err := algorithm.Find(k, name)
+	if err != nil {
+		return err
+	}
+	return a.Supports(algorithm.Params{P: c.Ranks, Root: c.Root, Dims: dims})
+}
+
 // everyWay lists the algorithms that serve the number of ranks.
-func (c *collectiveCommand) everyWay(k program.Collective, pr algorithm.Params) job {
-	j := job{collective: k}
+func (c *collectiveCommand) everyWay(k program.Collective) []string {
+	var names []string
 	for _, a := range algorithm.For(k) {
-		if a.Supports(pr) == nil {
-			j.algorithms = append(j.algorithms, a.Name)
+		if a.Supports(algorithm.Params{P: c.Ranks, Root: c.Root}) == nil {
+			names = append(names, a.Name)
 		}
 	}
-	return j
+	return names
 }
 
 // sizes lists the sizes in bytes. A barrier has but one.

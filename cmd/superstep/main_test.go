@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -104,6 +106,32 @@ func TestEachAlgorithmInTurn(t *testing.T) {
 	}
 }
 
+// TestTheChoiceBesideOthers measures what the group chooses and two by name, in rounds.
+func TestTheChoiceBesideOthers(t *testing.T) {
+	args := []string{"bench", "collective", "-a", "linear,chosen,ring,linear", "-p", "2", "-b", "8", "-e", "80", "-f", "10",
+		"--rounds", "3", "-n", "4", "-w", "0", "--no-raw"}
+	code, out, errOut := command(t, append(args, "--json")...)
+	require.Zero(t, code, errOut)
+	var order []string
+	for _, l := range lines(t, out) {
+		by := l.Algorithm
+		if l.Chosen {
+			by = "chosen"
+		}
+		order = append(order, fmt.Sprint(l.Bytes, " ", by))
+		require.Equal(t, 12, l.Iterations)
+		require.Len(t, l.Rounds, 3)
+		require.LessOrEqual(t, slices.Min(l.Rounds), l.P50)
+		require.GreaterOrEqual(t, slices.Max(l.Rounds), l.P50)
+		require.Zero(t, l.Errors)
+	}
+	require.Equal(t, []string{"8 linear", "8 chosen", "8 ring", "80 linear", "80 chosen", "80 ring"}, order)
+	code, out, errOut = command(t, args...)
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "# *: chosen by the group")
+	require.Equal(t, 2, strings.Count(out, "* "), out)
+}
+
 // TestWrongResultsAreCounted holds the check itself: one element is changed under it.
 func TestWrongResultsAreCounted(t *testing.T) {
 	cmd := &collectiveCommand{Op: "sum"}
@@ -177,9 +205,18 @@ func TestPricesAreOfPipelines(t *testing.T) {
 func TestTheChoiceIsExplained(t *testing.T) {
 	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
 	require.Zero(t, code, errOut)
-	require.Contains(t, out, "allreduce of 8 bytes among 2 ranks")
-	require.Contains(t, out, `least price on network "fitted"`)
+	require.Contains(t, out, "allreduce of 6 bytes among 2 ranks", "for 5 to 8")
+	require.Contains(t, out, `on network "fitted")`)
 	require.Contains(t, out, "raw TCP between ranks 0 and 1")
+
+	// Close to a size at which another algorithm takes over: what is said is what runs.
+	code, out, errOut = command(t, "bench", "collective", "-p", "2", "-b", "1M", "-e", "1M", "-n", "1", "--explain", "--no-raw")
+	require.Zero(t, code, errOut)
+	said := regexp.MustCompile(`allreduce of 786432 bytes among 2 ranks: ([a-z-]+)`).FindStringSubmatch(out)
+	ran := regexp.MustCompile(`(?m)^allreduce +([a-z-]+) +1M`).FindStringSubmatch(out)
+	require.NotNil(t, said, out)
+	require.NotNil(t, ran, out)
+	require.Equal(t, said[1], ran[1])
 }
 
 func TestCommandLinesThatCannotBe(t *testing.T) {
@@ -207,6 +244,9 @@ func TestCommandLinesThatCannotBe(t *testing.T) {
 		{[]string{"--in-process", "--addresses", "a:1,b:1", "--rank", "0"}, "exclude each other"},
 		{[]string{"--simulate", "--explain"}, "exclude each other"},
 		{[]string{"--algorithm", "ring", "--explain"}, "exclude each other"},
+		{[]string{"--simulate", "--algorithm", "ring,chosen"}, "exclude each other"},
+		{[]string{"--simulate", "--rounds", "2"}, "exclude each other"},
+		{[]string{"--rounds", "0"}, "--rounds is 0"},
 		{[]string{"--seconds", "Inf"}, "--seconds"},
 		{[]string{"-e", "1000000000G"}, "--max-bytes"},
 		{[]string{"--addresses", "a:1,b:1,c:1", "--rank", "0", "--root", "3"}, "--root is 3: want 0 to 2"},
@@ -222,7 +262,7 @@ func TestCommandLinesThatCannotBe(t *testing.T) {
 
 func TestGroupsWhoseAddressesAreGiven(t *testing.T) {
 	// The root may be any of the ranks that the addresses make.
-	work, err := (&collectiveCommand{Collective: "all", Ranks: 2, Root: 2, Factor: 2, Rank: 1, Addresses: []string{"a:1", "b:1", "c:1"}}).plan()
+	work, err := (&collectiveCommand{Collective: "all", Ranks: 2, Root: 2, Factor: 2, Rounds: 1, Rank: 1, Addresses: []string{"a:1", "b:1", "c:1"}}).plan()
 	require.NoError(t, err)
 	require.Len(t, work, int(program.NumCollectives))
 	// Nobody comes: the error says who is missing.

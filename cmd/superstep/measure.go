@@ -14,6 +14,7 @@ import (
 type line struct {
 	Collective string  `json:"collective"`
 	Algorithm  string  `json:"algorithm"` // that ran
+	Chosen     bool    `json:"chosen"`    // by the group, not by name
 	Executor   string  `json:"executor"`
 	Ranks      int     `json:"ranks"`
 	Bytes      int     `json:"bytes"` // of a rank's larger buffer
@@ -21,7 +22,7 @@ type line struct {
 	Type       string  `json:"type"`
 	Op         string  `json:"op,omitempty"`
 	InPlace    bool    `json:"in_place"`
-	Iterations int     `json:"iterations"`
+	Iterations int     `json:"iterations"` // in all rounds
 	P50        float64 `json:"p50_us"`
 	P99        float64 `json:"p99_us"`
 	Min        float64 `json:"min_us"`
@@ -29,6 +30,12 @@ type line struct {
 	AlgBW      float64 `json:"algbw_gbs"` // bytes / p50
 	BusBW      float64 `json:"busbw_gbs"` // what links carry: algbw times busFactor
 	Errors     int64   `json:"errors"`    // wrong elements, all ranks together
+
+	// Rounds has the p50 of each round alone: what disturbs a machine for a while shows
+	// there, since it only lengthens some.
+	Rounds []float64 `json:"round_p50_us"`
+
+	times []float64 // of the runs so far, in seconds
 }
 
 // busFactor corrects the bandwidth for what a collective must move over a link per byte
@@ -46,7 +53,8 @@ func busFactor(k program.Collective, p int) float64 {
 	}
 }
 
-// measure runs a collective at one size. Every rank gets the same line.
+// measure runs a collective at one size, for one round. Every rank gets the same line,
+// not summarised yet.
 func measure(ctx context.Context, c *collective.Comm, cmd *collectiveCommand, k program.Collective, by string, bytes int) (*line, error) {
 	switch cmd.Type {
 	case "float32":
@@ -100,12 +108,13 @@ func measureOf[T collective.Number](ctx context.Context, c *collective.Comm, cmd
 	l := &line{
 		Collective: k.String(), Algorithm: by, Executor: c.Describe().Executor,
 		Ranks: c.Size(), Bytes: x.n * x.elem, Count: x.n, Type: cmd.Type,
-		InPlace: cmd.InPlace, Iterations: n, Errors: total[0],
+		InPlace: cmd.InPlace, Errors: total[0], times: times,
 	}
 	if k.Reduces() {
 		l.Op = cmd.Op
 	}
-	l.summarise(times, k)
+	slices.Sort(times)
+	l.Rounds = []float64{quantile(times, 0.5) * 1e6}
 	return l, nil
 }
 
@@ -150,19 +159,31 @@ func timed(ctx context.Context, c *collective.Comm, k program.Collective, n int,
 	return times, nil
 }
 
+// join adds another round of the same line.
+func (l *line) join(other *line) {
+	l.times = append(l.times, other.times...)
+	l.Rounds = append(l.Rounds, other.Rounds...)
+	l.Errors += other.Errors
+}
+
 // summarise fills in the figures of the times.
-func (l *line) summarise(times []float64, k program.Collective) {
+func (l *line) summarise(k program.Collective) {
+	times, sum := l.times, 0.0
 	slices.Sort(times)
-	sum := 0.0
+	l.Iterations = len(times)
 	for _, t := range times {
 		sum += t
 	}
-	at := func(q float64) float64 { return times[min(int(q*float64(len(times))), len(times)-1)] }
-	l.P50, l.P99, l.Min, l.Mean = at(0.5)*1e6, at(0.99)*1e6, times[0]*1e6, sum/float64(len(times))*1e6
+	l.P50, l.P99, l.Min, l.Mean = quantile(times, 0.5)*1e6, quantile(times, 0.99)*1e6, times[0]*1e6, sum/float64(len(times))*1e6
 	if l.P50 > 0 {
 		l.AlgBW = float64(l.Bytes) / l.P50 / 1e3
 		l.BusBW = l.AlgBW * busFactor(k, l.Ranks)
 	}
+}
+
+// quantile is the smallest of some sorted times that a share of them is below.
+func quantile(sorted []float64, q float64) float64 {
+	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
 // String names the line for errors.

@@ -105,7 +105,7 @@ func (c *collectiveCommand) runComm(ctx context.Context, s *streams, work []job,
 		}
 	}
 	if c.Explain && comm.Rank() == 0 {
-		if err := c.explain(ctx, s, work, g.Tuner()); err != nil {
+		if err := c.explain(ctx, s, work, g); err != nil {
 			return err
 		}
 	}
@@ -140,12 +140,12 @@ func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, c
 	}
 	wrong := int64(0)
 	for _, j := range work {
-		for _, by := range j.algorithms {
-			for _, bytes := range c.sizes(j.collective) {
-				l, err := measure(ctx, comm, c, j.collective, by, bytes)
-				if err != nil {
-					return err
-				}
+		for _, b := range c.batches(j) {
+			lines, err := c.inTurn(ctx, comm, j, b)
+			if err != nil {
+				return err
+			}
+			for _, l := range lines {
 				wrong += l.Errors
 				if p == nil {
 					continue
@@ -160,4 +160,55 @@ func (c *collectiveCommand) sweep(ctx context.Context, s *streams, work []job, c
 		return fmt.Errorf("%d elements came out wrong", wrong)
 	}
 	return nil
+}
+
+// batch is what is measured in turn: a size, by some algorithms.
+type batch struct {
+	bytes      int
+	algorithms []string
+}
+
+// batches lists what to measure: algorithm by algorithm, or, where there are rounds,
+// size by size.
+func (c *collectiveCommand) batches(j job) []batch {
+	var all []batch
+	if c.Rounds > 1 {
+		for _, bytes := range c.sizes(j.collective) {
+			all = append(all, batch{bytes, j.algorithms})
+		}
+		return all
+	}
+	for _, by := range j.algorithms {
+		for _, bytes := range c.sizes(j.collective) {
+			all = append(all, batch{bytes, []string{by}})
+		}
+	}
+	return all
+}
+
+// inTurn measures a batch, a line for each of its algorithms. Every other round goes
+// backwards, so that none has always the same before it.
+func (c *collectiveCommand) inTurn(ctx context.Context, comm *collective.Comm, j job, b batch) ([]*line, error) {
+	lines := make([]*line, len(b.algorithms))
+	for round := range c.Rounds {
+		for i := range lines {
+			if round%2 == 1 {
+				i = len(lines) - 1 - i
+			}
+			by := b.algorithms[i]
+			l, err := measure(ctx, comm, c, j.collective, by, b.bytes)
+			if err != nil {
+				return nil, err
+			}
+			if l.Chosen = by == ""; lines[i] == nil {
+				lines[i] = l
+			} else {
+				lines[i].join(l)
+			}
+		}
+	}
+	for _, l := range lines {
+		l.summarise(j.collective)
+	}
+	return lines, nil
 }

@@ -21,9 +21,10 @@ import (
 type printer struct {
 	out  io.Writer
 	json bool
+	mark bool // what the group chose is among others: tell it from them
 }
 
-func newPrinter(out io.Writer, json bool) *printer { return &printer{out, json} }
+func newPrinter(out io.Writer, json bool) *printer { return &printer{out: out, json: json} }
 
 // printf writes text. If the reader has gone, the command has nothing more to do, and
 // nobody wants to hear of it.
@@ -53,12 +54,15 @@ func (p *printer) head(c *collectiveCommand, comm *collective.Comm) error {
 	if p.json {
 		return nil
 	}
-	where := "one process each"
+	where, star := "one process each", ""
 	if c.InProcess {
 		where = "all in one process"
 	}
+	if p.mark = c.has(chosen) && len(c.Algorithm) > 1; p.mark {
+		star = "# *: chosen by the group\n"
+	}
 	return p.printf("# %d ranks, %s; %s %s on %d cores\n"+
-		"# time of a run: that of its slowest rank; algbw: size / p50, in GB/s; busbw: algbw × what a link must carry per byte\n"+
+		"# time of a run: that of its slowest rank; algbw: size / p50, in GB/s; busbw: algbw × what a link must carry per byte\n"+star+
 		"%-14s %-20s %8s %10s %-7s %-4s %12s %12s %9s %9s %6s\n",
 		comm.Size(), where, runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		"collective", "algorithm", "size", "count", "type", "op", "p50 µs", "p99 µs", "algbw", "busbw", "errors")
@@ -69,8 +73,12 @@ func (p *printer) line(l *line) error {
 	if p.json {
 		return p.object(l)
 	}
+	by := l.Algorithm
+	if p.mark && l.Chosen {
+		by += "*"
+	}
 	return p.printf("%-14s %-20s %8s %10d %-7s %-4s %12.1f %12.1f %9.3f %9.3f %6d\n",
-		l.Collective, l.Algorithm, sizeText(l.Bytes), l.Count, l.Type, l.Op, l.P50, l.P99, l.AlgBW, l.BusBW, l.Errors)
+		l.Collective, by, sizeText(l.Bytes), l.Count, l.Type, l.Op, l.P50, l.P99, l.AlgBW, l.BusBW, l.Errors)
 }
 
 // rawLine is the yardstick as JSON.
@@ -86,16 +94,22 @@ func (p *printer) raw(rate float64) error {
 	return p.printf("# raw TCP between ranks 0 and 1, both ways at once: %.2f GB/s each way\n", rate/1e9)
 }
 
-// explain writes why each algorithm will be chosen.
-func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, t *tune.Tuner) error {
+// explain writes why each algorithm will be chosen, once for sizes that are carried out
+// alike.
+func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job, g *collective.TCPGroup) error {
 	for _, j := range work {
+		last := -1
 		for _, bytes := range c.sizes(j.collective) {
-			d, err := t.Choose(ctx, tune.Query{
-				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: bytes, Elem: elemOf(c.Type),
+			d, err := g.Explain(ctx, tune.Query{
+				Collective: j.collective, Params: algorithm.Params{P: c.Ranks, Root: c.Root}, Bytes: c.moved(j.collective, bytes), Elem: elemOf(c.Type),
 			})
 			if err != nil {
 				return err
 			}
+			if d.Query.Bytes == last {
+				continue
+			}
+			last = d.Query.Bytes
 			out := s.out
 			if c.JSON {
 				out = s.err
@@ -106,6 +120,16 @@ func (c *collectiveCommand) explain(ctx context.Context, s *streams, work []job,
 		}
 	}
 	return nil
+}
+
+// moved is what is left of a size that ranks share evenly, in whole elements.
+func (c *collectiveCommand) moved(k program.Collective, bytes int) int {
+	n := bytes / elemOf(c.Type)
+	switch k {
+	case program.Gather, program.AllGather, program.Scatter, program.AllToAll:
+		n -= n % c.Ranks
+	}
+	return n * elemOf(c.Type)
 }
 
 func elemOf(typ string) int {

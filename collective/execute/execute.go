@@ -17,6 +17,10 @@ type Operation struct {
 	Seq  uint64          // number within the group
 	What *mesh.Operation // equal hash on all ranks
 
+	// Before stands for the operations before this one, if it is not 0. It travels with
+	// each message, and ranks that have been in different ones thus learn that they have.
+	Before uint64
+
 	Elem   int // bytes of an element
 	Layout program.Layout
 

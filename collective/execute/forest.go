@@ -155,7 +155,7 @@ func (h *hand) sendChunk(s *step, chunk ref, c int32, offset int) error {
 // mere copy of what is received if it copies.
 func (h *hand) receiveForest(s *step) (done, copies bool, err error) {
 	r := h.r
-	if h.in.Seq != r.op.Seq || h.in.Hash != r.op.What.Hash || h.in.Step != s.taking {
+	if h.in.Seq != r.op.Seq || h.in.Hash != r.hash || h.in.Step != s.taking {
 		return true, false, h.mismatch(s, 0, 0, 0)
 	}
 	mine := none

@@ -105,7 +105,7 @@ func (h *hand) send(s *step) error {
 func (h *hand) sendSegment(s *step, k int, number uint32, offset int, data []byte, absent bool) error {
 	r := h.r
 	h.out = mesh.Header{
-		Seq: r.op.Seq, Hash: r.op.What.Hash,
+		Seq: r.op.Seq, Hash: r.hash,
 		Lane: uint16(s.lane.index), Step: s.sending,
 		Segment: number, Offset: uint64(offset), Length: uint32(len(data)), Absent: absent,
 	}
@@ -268,7 +268,7 @@ func (h *hand) copy(s *step) error {
 // is done with its data.
 func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) error {
 	in, op := &h.in, h.r.op
-	if in.Seq == op.Seq && in.Hash == op.What.Hash && in.Step == s.taking && in.Segment == number &&
+	if in.Seq == op.Seq && in.Hash == h.r.hash && in.Step == s.taking && in.Segment == number &&
 		in.Offset == uint64(offset) && in.Length == uint32(length) && in.Absent == absent {
 		return nil
 	}
@@ -278,11 +278,8 @@ func (h *hand) expect(s *step, number uint32, offset, length int, absent bool) e
 // mismatch is the error of a message that is not the one expected.
 func (h *hand) mismatch(s *step, number uint32, offset, length int) error {
 	in, op := &h.in, h.r.op
-	e := &membership.MismatchError{
-		Rank: h.r.prog.Rank, Other: s.lane.recvFrom,
-		Doing: membership.Describe(op.Seq, op.What),
-	}
-	if in.Seq != op.Seq || in.Hash != op.What.Hash {
+	e := membership.Disagreement(h.r.prog.Rank, membership.Describe(op.Seq, op.What), s.lane.recvFrom, in.Seq)
+	if in.Seq != op.Seq || in.Hash != h.r.hash {
 		return e // who keeps the states of ranks knows what the other is in
 	}
 	e.OtherDoing = fmt.Sprintf("%s, of which it sends %s", e.Doing, describe(in.Step, in.Segment, in.Offset, uint64(in.Length), in.Absent))

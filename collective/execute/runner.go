@@ -52,7 +52,8 @@ type Runner struct {
 
 	// The run under way.
 	op       *Operation
-	segment  int // bytes, a multiple of Elem
+	hash     uint64 // of messages
+	segment  int    // bytes, a multiple of Elem
 	serial   bool
 	mem      [][]byte
 	arena    *offheap.Buffer // the scratch slots
@@ -196,7 +197,7 @@ func (r *Runner) begin(op *Operation) error {
 		return fmt.Errorf("has room for %d bytes where the result has %d", len(op.Out), size)
 	}
 	r.mem[len(op.In)] = op.Out
-	r.op = op
+	r.op, r.hash = op, op.What.Hash^op.Before
 	if err := r.fits(); err != nil {
 		return err
 	}

@@ -59,8 +59,9 @@ func (s *Sample) String() string {
 // the bandwidth of that class of links, the overhead and the copy cost of messages
 // (keeping the ratios of sender, receiver and wake-up), Gamma and Copy. A cost of 0 and an
 // unlimited bandwidth stay what they are; so do costs that no sample depends on. Where
-// there are samples of collectives, Cores may be halved: a machine that others use too,
-// or whose scheduler wakes a receiver on the core of its sender, has fewer to give.
+// there are samples of collectives, Cores may be doubled, or halved: a machine that
+// others use too, or whose scheduler wakes a receiver on the core of its sender, has
+// fewer to give than it has.
 //
 // A few sizes each of ping-pong (latency and overhead from short ones, copies from
 // long ones), streams (which tell overhead from latency) and folds settle all;
@@ -170,7 +171,8 @@ func (f *fitting) begin(copies float64) bool {
 }
 
 // coresToTry lists the numbers of cores among which samples decide: what the network
-// has, and, where there are collectives to tell, halves of it down to one.
+// has, and, where there are collectives to tell, twice as many, and halves of it down to
+// one.
 func coresToTry(n *Network, samples []Sample) []int {
 	cores, ranks := []int{n.Cores}, 0
 	for _, s := range samples {
@@ -181,8 +183,8 @@ func coresToTry(n *Network, samples []Sample) []int {
 	if ranks == 0 {
 		return cores
 	}
-	for c := n.Cores / 2; c >= 1; c /= 2 {
-		if c < 2*ranks { // beyond, they are never short
+	for c := 2 * n.Cores; c >= 1; c /= 2 {
+		if c != n.Cores && c < 2*ranks { // beyond, they are never short
 			cores = append(cores, c)
 		}
 	}

@@ -16,8 +16,9 @@ func Presets() []string { return []string{"10gbe", "two-tier", "loopback"} }
 //     the network;
 //   - two-tier: the same hosts in racks of 16, whose uplinks carry a quarter of what
 //     their hosts could send, and 15 µs more between racks;
-//   - loopback: all ranks on one host of two cores, talking through the kernel. Its
-//     numbers stand for a small virtual machine; Fit finds those of another.
+//   - loopback: all ranks on one host, talking through the kernel. Its numbers are what
+//     Fit found for a small virtual machine, whose two processors are threads of one
+//     core: they do as much as one that had the memory and the kernel to itself.
 func Preset(name string) (*Network, error) {
 	tenGigabit := Network{
 		Name: "10gbe", RanksPerHost: 1, Cores: 2,
@@ -37,11 +38,11 @@ func Preset(name string) (*Network, error) {
 		return &n, nil
 	case "loopback":
 		return &Network{
-			Name: "loopback", RanksPerHost: 1 << 16, Cores: 2,
-			Host: Link{Latency: 1e-6},
+			Name: "loopback", RanksPerHost: 1 << 16, Cores: 1,
+			Host: Link{Latency: 0.5e-6},
 			// The sender carries a message all the way to the receiver's socket.
-			SendOverhead: 7e-6, RecvOverhead: 3e-6, WakeUp: 6e-6,
-			SendCopy: 0.26e-9, RecvCopy: 0.26e-9, Copy: 0.15e-9, Gamma: 0.15e-9,
+			SendOverhead: 4e-6, RecvOverhead: 1.7e-6, WakeUp: 3.4e-6,
+			SendCopy: 0.11e-9, RecvCopy: 0.11e-9, Copy: 0.2e-9, Gamma: 0.04e-9,
 			Window: DefaultWindow,
 		}, nil
 	}

@@ -63,6 +63,7 @@ type ending struct {
 
 // playPart is the life of such a process; it returns the exit code.
 func playPart(text string) int {
+	go endWithTest()
 	var p part
 	err := json.Unmarshal([]byte(text), &p)
 	if err == nil {
@@ -73,6 +74,13 @@ func playPart(text string) int {
 		return 1
 	}
 	return 0
+}
+
+// endWithTest ends the process when that of the test is gone, which holds the other end of
+// the standard input: many parts go on until something happens.
+func endWithTest() {
+	io.Copy(io.Discard, os.Stdin)
+	os.Exit(1)
 }
 
 func (p *part) config() collective.TCPConfig {
@@ -87,7 +95,7 @@ func (p *part) config() collective.TCPConfig {
 }
 
 func (p *part) play(out *json.Encoder) error {
-	sockets := openSockets()
+	sockets, goroutines := openSockets(), goleak.IgnoreCurrent()
 	ranks := p.Hosts[p.Process]
 	g, err := collective.NewTCPGroup(context.Background(), ranks[0], p.config())
 	if err != nil {
@@ -109,7 +117,7 @@ func (p *part) play(out *json.Encoder) error {
 	if err := g.Close(); err != nil && p.Rounds > 0 {
 		last.Leaked = "closing: " + err.Error()
 	}
-	if err := goleak.Find(); err != nil {
+	if err := goleak.Find(goroutines); err != nil {
 		last.Leaked += err.Error()
 	}
 	last.Fds = openSockets() - sockets
@@ -224,6 +232,8 @@ func spawn(t *testing.T, all part) []*child {
 		cmd := exec.Command(binary)
 		cmd.Env = append(os.Environ(), partVariable+"="+string(text))
 		cmd.Stderr = os.Stderr
+		_, err = cmd.StdinPipe()
+		require.NoError(t, err)
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())

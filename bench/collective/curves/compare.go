@@ -40,10 +40,11 @@ func (c *compareCommand) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	defer f.Close()
-	probes, runs, err := readMeasurements(f)
+	m, err := readMeasurements(f, func(l *line) float64 { return l.P50 })
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
+	probes, runs := m.probes, m.runs
 	for _, r := range runs {
 		if slices.Contains(c.FitRanks, r.Params.P) {
 			probes = append(probes, r)
@@ -75,15 +76,23 @@ type line struct {
 	Kind       string  `json:"kind"`
 	Collective string  `json:"collective"`
 	Algorithm  string  `json:"algorithm"`
+	Chosen     bool    `json:"chosen"`
 	Type       string  `json:"type"`
 	Ranks      int     `json:"ranks"`
 	Bytes      int     `json:"bytes"`
 	P50        float64 `json:"p50_us"`
+
+	Rounds []float64 `json:"round_p50_us"`
 }
 
-// readMeasurements reads lines of JSON: what a network is fitted to, and runs of
-// algorithms. Lines that are no objects are chatter, and skipped.
-func readMeasurements(r io.Reader) (probes, runs []simulate.Sample, err error) {
+// measurements are what a network is fitted to, runs of algorithms that were named, and
+// runs of those that the group chose, which may have other segments.
+type measurements struct{ probes, runs, chosen []simulate.Sample }
+
+// readMeasurements reads lines of JSON, and of each the microseconds that are asked for.
+// Lines that are no objects are chatter, and skipped.
+func readMeasurements(r io.Reader, time func(*line) float64) (*measurements, error) {
+	m := new(measurements)
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for number := 1; lines.Scan(); number++ {
@@ -92,35 +101,38 @@ func readMeasurements(r io.Reader) (probes, runs []simulate.Sample, err error) {
 		}
 		var l line
 		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", number, err)
+			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		if l.Kind == "" && l.Algorithm == "" {
 			continue // the raw rate of the link, say
 		}
-		s, err := l.sample()
+		s, err := l.sample(time(&l))
 		if err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", number, err)
+			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		if s.Kind == simulate.Collective {
-			runs = append(runs, s)
-		} else {
-			probes = append(probes, s)
+		switch {
+		case s.Kind != simulate.Collective:
+			m.probes = append(m.probes, s)
+		case l.Chosen:
+			m.chosen = append(m.chosen, s)
+		default:
+			m.runs = append(m.runs, s)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if len(runs) == 0 {
-		return nil, nil, errors.New("no run of an algorithm: want lines with collective, algorithm, ranks, bytes and p50_us")
+	if len(m.runs) == 0 {
+		return nil, errors.New("no run of an algorithm: want lines with collective, algorithm, ranks, bytes and p50_us")
 	}
-	return probes, runs, nil
+	return m, nil
 }
 
-// sample is the measurement of a line.
-func (l *line) sample() (simulate.Sample, error) {
-	s := simulate.Sample{Bytes: l.Bytes, Seconds: l.P50 / 1e6}
-	if !(l.P50 > 0) || l.Bytes < 0 {
-		return s, fmt.Errorf("%d bytes in %v µs", l.Bytes, l.P50)
+// sample is the measurement of a line that took some microseconds.
+func (l *line) sample(us float64) (simulate.Sample, error) {
+	s := simulate.Sample{Bytes: l.Bytes, Seconds: us / 1e6}
+	if !(us > 0) || l.Bytes < 0 {
+		return s, fmt.Errorf("%d bytes in %v µs", l.Bytes, us)
 	}
 	if l.Kind != "" && l.Kind != simulate.Collective.String() {
 		for k := range simulate.Collective {

@@ -144,22 +144,23 @@ func TestReadMeasurementsSaysWhatIsWrong(t *testing.T) {
 		`{"collective":"allreduce","algorithm":"ring","ranks":0,"p50_us":1}`:                 "among 0 ranks",
 		`{"collective":"allreduce","algorithm":"ring","ranks":2,"p50_us":1,"type":"float8"}`: `no type "float8"`,
 	} {
-		_, _, err := readMeasurements(strings.NewReader(text))
+		_, err := readMeasurements(strings.NewReader(text), leastRound)
 		require.ErrorContains(t, err, want)
 	}
-	probes, runs, err := readMeasurements(strings.NewReader(
-		`{"kind":"ping-pong","bytes":8,"p50_us":20}` + "\n" +
-			`{"collective":"allreduce","algorithm":"ring","ranks":2,"bytes":8,"p50_us":50,"type":"float32"}`))
+	p50 := func(l *line) float64 { return l.P50 }
+	m, err := readMeasurements(strings.NewReader(
+		`{"kind":"ping-pong","bytes":8,"p50_us":20}`+"\n"+
+			`{"collective":"allreduce","algorithm":"ring","ranks":2,"bytes":8,"p50_us":50,"type":"float32"}`), p50)
 	require.NoError(t, err)
-	require.Equal(t, []simulate.Sample{{Kind: simulate.PingPong, Bytes: 8, Seconds: 20 / 1e6}}, probes)
-	require.Equal(t, "allreduce ring among 2 of 8 bytes", runs[0].String())
-	require.Equal(t, 4, runs[0].Elem)
+	require.Equal(t, []simulate.Sample{{Kind: simulate.PingPong, Bytes: 8, Seconds: 20 / 1e6}}, m.probes)
+	require.Equal(t, "allreduce ring among 2 of 8 bytes", m.runs[0].String())
+	require.Equal(t, 4, m.runs[0].Elem)
 
-	_, runs, err = readMeasurements(strings.NewReader(`{"raw_gbs":3.1}` + "\n" +
-		`{"collective":"allreduce","algorithm":"torus:2x4","ranks":8,"bytes":8,"p50_us":50}`))
+	m, err = readMeasurements(strings.NewReader(`{"raw_gbs":3.1}`+"\n"+
+		`{"collective":"allreduce","algorithm":"torus:2x4","ranks":8,"bytes":8,"p50_us":50}`), p50)
 	require.NoError(t, err)
-	require.Len(t, runs, 1)
-	require.Equal(t, []int{2, 4}, runs[0].Params.Dims)
+	require.Len(t, m.runs, 1)
+	require.Equal(t, []int{2, 4}, m.runs[0].Params.Dims)
 }
 
 func TestSizeAndDuration(t *testing.T) {

@@ -1,9 +1,10 @@
 // Command curves draws what AllReduces cost on simulated networks, tells where one
-// becomes cheaper than another, and compares prices with measurements.
+// becomes cheaper than another, and compares prices and choices with measurements.
 //
 //	go run ./bench/collective/curves                                  # pictures and tables of docs/collectives.md
 //	go run ./bench/collective/curves --network net.json --ranks 4,48  # of another network
 //	go run ./bench/collective/curves compare --measured runs.jsonl    # prices beside measurements
+//	go run ./bench/collective/curves choice --measured runs.jsonl     # choices beside measurements
 //
 // # Pictures and tables
 //
@@ -33,4 +34,16 @@
 // measured at one size and number of ranks, that prices put in the same order. With
 // --check the exit code is 1 where an error exceeds 30 per cent or the share is below
 // 80.
+//
+// # Choice
+//
+// Of measurements in which what the group chose ran beside algorithms by name, in turn
+// (--algorithm chosen,all --rounds 15), choice tells how far the chosen one was from the
+// best, for each number of ranks and size: from the best of those that a group chooses
+// among, and from the best of all. What counts of a line is the least of the medians of
+// its rounds. A group chooses among algorithms that fold in the
+// canonical order for that number of ranks, since a choice must not change a bit; of
+// collectives that do not fold, among all. With --check the exit code is 1 where less
+// than 90 per cent of the choices take at most 1.2 times as long as the best among
+// which they were made.
 package main

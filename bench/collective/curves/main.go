@@ -20,6 +20,7 @@ import (
 type commandLine struct {
 	Draw    drawCommand    `cmd:"" default:"withargs" help:"Draw curves and print crossovers; the default."`
 	Compare compareCommand `cmd:"" help:"Compare prices with measurements."`
+	Choice  choiceCommand  `cmd:"" help:"Compare what a group chose with the best that was measured."`
 }
 
 // drawCommand are the flags for pictures and tables.
@@ -49,9 +50,16 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
-	if k.Selected() != nil && k.Selected().Name == "compare" {
+	command := "draw"
+	if k.Selected() != nil {
+		command = k.Selected().Name
+	}
+	switch command {
+	case "compare":
 		err = c.Compare.run(ctx, os.Stdout)
-	} else {
+	case "choice":
+		err = c.Choice.run(os.Stdout)
+	default:
 		err = c.Draw.run(ctx, os.Stdout)
 	}
 	if err != nil {

@@ -107,6 +107,32 @@ type standing struct {
 	hash     uint64 // of the last one seen, with its text
 	text     string
 	progress uint64
+	texts    texts
+	begun    [RecentOps]pastOp // without texts, at their number modulo
+}
+
+// note remembers an operation that the rank has begun.
+func (r *standing) note(seq, hash uint64) { r.begun[seq%RecentOps] = pastOp{seq: seq, hash: hash} }
+
+// did is the text of the operation of a number that the rank has begun, "" if that is
+// not known.
+func (r *standing) did(seq uint64) string {
+	b := &r.begun[seq%RecentOps]
+	if b.seq != seq {
+		return ""
+	}
+	text, _ := r.texts.of(b.hash)
+	return text
+}
+
+// heard is the text of an operation, which came now or with an earlier state.
+func (r *standing) heard(hash uint64, text string) string {
+	if text != "" {
+		r.texts.add(hash, text)
+		return text
+	}
+	text, _ = r.texts.of(hash)
+	return text
 }
 
 // local is the connection of the coordinator's own process. It cannot be lost, and
@@ -332,8 +358,8 @@ func (c *core) reported(now time.Duration, p int, m report) {
 			return
 		}
 		c.enter(deciding)
-		c.asked = question{*e, m.seq, m.hash, c.ranks[e.Other].process, now + answerWait}
-		if c.doing() != "" || c.members[c.asked.process].presence != present {
+		c.asked = question{*e, m.seq, c.ranks[e.Other].process, now + answerWait}
+		if c.knows() || c.members[c.asked.process].presence != present {
 			c.decide()
 			return
 		}

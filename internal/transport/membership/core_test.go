@@ -32,10 +32,12 @@ import (
 //	lose P [REASON]             its connection ends
 //	rank R in SEQ TEXT [moved=N] [answer]   its process says that it is in an operation
 //	rank R after SEQ [answer]   its process says that it is in none
+//	                            either with begun=SEQ:TEXT,SEQ:TEXT!: what it was in before; with ! the
+//	                            text is not said again
 //	rank R left SEQ             its process says that it begins no more
 //	fail P TEXT                 a process reports a failure
 //	blame P RANK REASON [kind=left]   a process reports the failure of a rank
-//	mismatch R TEXT other=RANK [seq=N op=TEXT]   a rank got a message of another operation
+//	mismatch R TEXT other=RANK [seq=N]   a rank got a message of another operation
 //	leave P [final]
 //	give-up
 func TestCore(t *testing.T) {
@@ -181,9 +183,6 @@ func (s *script) event(line string) (err error) {
 		s.receive(a.at(1), report{cause: e})
 	case "mismatch":
 		m := report{cause: &MismatchError{Rank: a.at(1), Doing: a.rest(2), Other: a.num("other", 0)}, seq: uint64(a.num("seq", 0))}
-		if op := a.str("op", ""); op != "" {
-			m.hash = hashOf(op)
-		}
 		s.receive(s.host(a.at(1)), m)
 	case "leave":
 		s.receive(a.at(1), goodbye{final: len(a.words) > 2})
@@ -248,6 +247,16 @@ func (s *script) standing(a *args) {
 	if r.inside {
 		r.text = a.rest(4)
 		r.hash = hashOf(r.text)
+	}
+	if list := a.str("begun", ""); list != "" {
+		for i, b := range strings.Split(list, ",") {
+			seq, text, _ := strings.Cut(b, ":")
+			text, told := strings.CutSuffix(text, "!")
+			r.begun[i] = pastOp{uint64((&args{words: []string{seq}}).at(0)), hashOf(text), text}
+			if told {
+				r.begun[i].text = ""
+			}
+		}
 	}
 	s.receive(s.host(r.rank), state{answer: answer, ranks: []rankState{r}})
 }

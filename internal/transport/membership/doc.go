@@ -34,8 +34,10 @@
 //     silent for the detection time, when a process or machine is stopped or cut off.
 //     A process that wakes from such a silence finds the group's verdict waiting and
 //     is not heard;
-//   - that ranks disagree: they are in different operations of the same number. A
-//     rank that waits in an operation for two looks, 20 ms apart, tells what it is in;
+//   - that ranks disagree: they are, or were, in different operations of the same
+//     number. A rank that waits in an operation for two looks, 20 ms apart, tells what
+//     it is in, and any rank tells once a beat what it has been in of late: one that
+//     only sends may be long through what others wait in;
 //   - that nobody moves: all ranks are in operations, and none gets further;
 //   - that a rank waits for one that left.
 //

@@ -17,7 +17,19 @@ var ErrTimeout = errors.New("timed out")
 type MismatchError struct {
 	Rank, Other       int
 	Doing, OtherDoing string // what each is in, in words
+
+	seq uint64 // of the other's operation, where nobody has said yet what it is; 0 if unknown
 }
+
+// Disagreement is the error of a rank that is doing something, in words, and got a
+// message of another operation, with the number in its header. What the other was doing
+// is for those to add whom it is given to, as [Membership.Fail].
+func Disagreement(rank int, doing string, other int, seq uint64) *MismatchError {
+	return &MismatchError{Rank: rank, Doing: doing, Other: other, seq: seq}
+}
+
+// OtherSeq is the number of the other's operation, 0 if that is not known.
+func (e *MismatchError) OtherSeq() uint64 { return e.seq }
 
 // Error names both ranks and both sides.
 func (e *MismatchError) Error() string {

@@ -99,16 +99,9 @@ const verdictWait = time.Second
 // except those that cannot reach the coordinator, which use what they know. It
 // takes a round trip to the coordinator, at most about a second, and no time if
 // the cause is known.
-func (m *Membership) Fail(err error) error { return m.fail(err, 0, 0) }
-
-// ReportMismatch is [Membership.Fail] for a rank that is doing something, in words,
-// and got a message of another operation, with the number and hash in its header.
-// The coordinator knows the words for those, or asks for them.
-func (m *Membership) ReportMismatch(rank int, doing string, other int, seq, hash uint64) error {
-	return m.fail(&MismatchError{Rank: rank, Doing: doing, Other: other}, seq, hash)
-}
-
-func (m *Membership) fail(err error, seq, hash uint64) error {
+//
+// Of a [Disagreement] the coordinator knows what the other was doing, or asks.
+func (m *Membership) Fail(err error) error {
 	if known := m.Err(); known != nil || err == nil {
 		return known
 	}
@@ -117,7 +110,12 @@ func (m *Membership) fail(err error, seq, hash uint64) error {
 	m.reported = append(m.reported, err)
 	m.mu.Unlock()
 
-	m.link.send(report{err, seq, hash})
+	seq := uint64(0)
+	if e, ok := err.(*MismatchError); ok && e.OtherDoing == "" {
+		seq = e.seq
+		m.states.send(true) // what its rank has been in
+	}
+	m.link.send(report{err, seq})
 	timer := time.NewTimer(verdictWait)
 	defer timer.Stop()
 	select {

@@ -15,6 +15,20 @@ type State struct {
 	Op       *Operation // the one it is in, or nil between operations
 	Progress uint64     // bytes moved so far; never falls
 	Left     bool       // it begins no more operations, though its process stays; never taken back
+
+	// Begun are the latest operations that it has begun, in any order; zeros where there
+	// were fewer. Of two ranks that disagree one may have got through its operation and
+	// into others, as a root does that only sends.
+	Begun [RecentOps]Begun
+}
+
+// RecentOps is how many operations a rank remembers.
+const RecentOps = 8
+
+// Begun is an operation that a rank has begun, and its number.
+type Begun struct {
+	Seq uint64
+	Op  *Operation
 }
 
 // Peer is one process of the group.

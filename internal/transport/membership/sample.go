@@ -1,6 +1,8 @@
 package membership
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 )
@@ -21,10 +23,40 @@ type sampler struct {
 
 // track is what is known of one rank.
 type track struct {
-	seen State     // at the last look
-	told rankState // to the coordinator
-	text uint64    // hash of the last text told, if any was
-	any  bool
+	seen  State     // at the last look
+	told  rankState // to the coordinator, but for what was begun
+	begun uint64    // the highest number of that
+	texts texts     // told
+}
+
+// texts are the descriptions of operations that went from a process to the
+// coordinator, as both remember them: they forget in the order in which they learn.
+type texts struct {
+	known [2 * RecentOps]struct {
+		hash uint64
+		text string
+	}
+	next int
+}
+
+// add notes a text, and says whether it is news.
+func (t *texts) add(hash uint64, text string) bool {
+	if _, ok := t.of(hash); ok || hash == 0 {
+		return hash == 0 // what has no hash is always told
+	}
+	t.known[t.next].hash, t.known[t.next].text = hash, text
+	t.next = (t.next + 1) % len(t.known)
+	return true
+}
+
+// of is the text of a hash.
+func (t *texts) of(hash uint64) (text string, ok bool) {
+	for i := range t.known {
+		if t.known[i].hash == hash && hash != 0 {
+			return t.known[i].text, true
+		}
+	}
+	return "", false
 }
 
 // lookPeriod is the time between looks; a rank that is in the same operation in two
@@ -89,7 +121,7 @@ func (s *sampler) waits() bool {
 }
 
 // maxStates bounds the ranks in one message, so that it is never too long.
-const maxStates = maxFrame / (maxDoing + 64)
+const maxStates = maxFrame / ((1 + RecentOps) * (maxDoing + 64))
 
 // send looks, and tells the coordinator what has changed; answering, all of it.
 func (s *sampler) send(answering bool) {
@@ -114,10 +146,7 @@ func (s *sampler) send(answering bool) {
 			continue
 		}
 		t.told = n
-		if n.inside && (!t.any || t.text != n.hash || n.hash == 0 || answering) {
-			t.any, t.text = true, n.hash
-			n.text = now.Op.Text
-		}
+		t.tell(&n, &now, answering)
 		if m.ranks = append(m.ranks, n); len(m.ranks) == maxStates {
 			s.link.send(m)
 			m.ranks = nil
@@ -125,6 +154,33 @@ func (s *sampler) send(answering bool) {
 	}
 	m.answer = answering
 	s.link.send(m)
+}
+
+// tell adds to a message what the rank has begun, as far as the coordinator has not
+// heard of it, and the texts that it does not know; answering, all of them.
+func (t *track) tell(n *rankState, now *State, answering bool) {
+	text := func(op *Operation) string {
+		if t.texts.add(op.Hash, op.Text) || answering {
+			return op.Text
+		}
+		return ""
+	}
+	begun := now.Begun
+	slices.SortFunc(begun[:], func(a, b Begun) int { return cmp.Compare(a.Seq, b.Seq) })
+	k := 0
+	for _, b := range begun {
+		current := n.inside && b.Seq == n.seq
+		if b.Op == nil || b.Op.Hash == 0 || current || b.Seq <= t.begun && !answering {
+			continue
+		}
+		n.begun[k].seq, n.begun[k].hash, n.begun[k].text = b.Seq, b.Op.Hash, text(b.Op)
+		t.begun = max(t.begun, b.Seq)
+		k++
+	}
+	if n.inside {
+		n.text = text(now.Op)
+		t.begun = max(t.begun, n.seq)
+	}
 }
 
 // during is the operation in which a rank is, in words, or "".

@@ -91,7 +91,7 @@ func TestMismatchIsCompletedFromTheOtherSide(t *testing.T) {
 		group, at := joinStanding(t, 3, nil)
 		other := (reporter + 1) % 3
 		at[other].set(State{Rank: other, Seq: 17, Op: barrier})
-		own := group[reporter].ReportMismatch(reporter, Describe(17, allReduce), other, 17, barrier.Hash)
+		own := group[reporter].Fail(Disagreement(reporter, Describe(17, allReduce), other, 17))
 		var mismatch *MismatchError
 		require.ErrorAs(t, own, &mismatch)
 		require.Equal(t, &MismatchError{Rank: reporter, Doing: Describe(17, allReduce), Other: other, OtherDoing: "Barrier #17"}, mismatch)

@@ -151,7 +151,7 @@ func TestReportWithoutAnswer(t *testing.T) {
 	// A mismatch without an answer still has two sides.
 	inBubble(t, 2, func(t *testing.T, group []*Membership, processes []process) {
 		processes[1].silent.Store(true)
-		err := group[1].ReportMismatch(1, "Barrier #3", 0, 4, 99)
+		err := group[1].Fail(Disagreement(1, "Barrier #3", 0, 4))
 		require.EqualError(t, err, "ranks disagree: rank 1 is in Barrier #3, rank 0 is in operation #4")
 	})
 }

@@ -20,10 +20,10 @@ const recentOps = 256
 
 // question is what the coordinator waits for while it decides about a mismatch.
 type question struct {
-	mismatch  MismatchError
-	seq, hash uint64 // what the other rank announced; 0 if not known
-	process   int    // that hosts it
-	until     time.Duration
+	mismatch MismatchError
+	seq      uint64 // of what the other rank announced; 0 if not known
+	process  int    // that hosts it
+	until    time.Duration
 }
 
 // answerWait bounds the wait for the words of a rank that is in another operation.
@@ -42,10 +42,16 @@ func (c *core) learn(now time.Duration, p int, s state) {
 			c.moved = now
 		}
 		r.seq, r.progress, r.inside = n.seq, n.progress, n.inside
-		if n.inside {
-			if n.hash != r.hash || n.text != "" {
-				r.hash, r.text = n.hash, n.text
+		for _, b := range n.begun {
+			if b.seq == 0 {
+				break
 			}
+			r.note(b.seq, b.hash)
+			c.hold(sight{b.seq, b.hash, n.rank, r.heard(b.hash, b.text)})
+		}
+		if n.inside {
+			r.note(n.seq, n.hash)
+			r.hash, r.text = n.hash, r.heard(n.hash, n.text)
 			if !r.left {
 				c.compare(n.rank)
 			}
@@ -54,7 +60,7 @@ func (c *core) learn(now time.Duration, p int, s state) {
 			c.without([]int{n.rank})
 		}
 	}
-	if c.phase == deciding && p == c.asked.process && (s.answer || c.doing() != "") {
+	if c.phase == deciding && p == c.asked.process && (s.answer || c.knows()) {
 		c.decide()
 	}
 }
@@ -71,12 +77,19 @@ func (c *core) compare(i int) {
 		c.missed(i)
 		return
 	}
-	seen := &c.recent[r.seq%recentOps]
+	c.hold(sight{r.seq, r.hash, i, r.text})
+}
+
+// hold holds an operation in which a rank is, or was, against those of its number in
+// which others were seen.
+func (c *core) hold(a sight) {
+	b := &c.recent[a.seq%recentOps]
 	switch {
-	case r.seq > seen.seq || seen.hash == 0:
-		*seen = sight{r.seq, r.hash, i, r.text}
-	case r.seq == seen.seq && r.hash != seen.hash:
-		a, b := *seen, sight{r.seq, r.hash, i, r.text}
+	case c.phase != running:
+	case a.seq > b.seq || b.hash == 0:
+		*b = a
+	case a.seq == b.seq && a.hash != b.hash:
+		b := *b
 		if a.rank > b.rank {
 			a, b = b, a
 		}
@@ -108,13 +121,39 @@ func (c *core) doing() string {
 		}
 		return ""
 	}
-	if r.seq == q.seq && r.hash == q.hash && r.text != "" {
-		return describe(r.seq, r.text)
+	text := r.did(q.seq)
+	if text == "" && r.inside && r.seq == q.seq {
+		text = r.text
 	}
-	if s := &c.recent[q.seq%recentOps]; s.seq == q.seq && s.hash == q.hash && s.text != "" {
-		return describe(s.seq, s.text)
+	if text == "" {
+		return ""
 	}
-	return ""
+	return describe(q.seq, text)
+}
+
+// knows says whether it is known how the two differ.
+func (c *core) knows() bool {
+	text := c.doing()
+	return text != "" && text != c.asked.mismatch.Doing
+}
+
+// earlier finds the first operation that two ranks were not in together, for a mismatch
+// whose sides are in the same one now.
+func (c *core) earlier(m *MismatchError) {
+	mine, other := &c.ranks[m.Rank], &c.ranks[m.Other]
+	first := uint64(math.MaxUint64)
+	for _, b := range mine.begun {
+		o := other.begun[b.seq%RecentOps]
+		if b.seq != o.seq || b.hash == o.hash || b.seq >= first {
+			continue
+		}
+		if text := mine.did(b.seq); text != "" && other.did(b.seq) != "" {
+			first, m.Doing, m.OtherDoing = b.seq, describe(b.seq, text), describe(b.seq, other.did(b.seq))
+		}
+	}
+	if first == math.MaxUint64 {
+		m.OtherDoing += ", by another program or after other operations"
+	}
 }
 
 // decide ends the group for the mismatch, with what is known by now.
@@ -129,6 +168,9 @@ func (c *core) decide() {
 		q.mismatch.OtherDoing = "no operation after " + describe(seq, "")
 	default:
 		q.mismatch.OtherDoing = "no operation"
+	}
+	if q.mismatch.OtherDoing == q.mismatch.Doing && c.known(q.mismatch.Rank) {
+		c.earlier(&q.mismatch)
 	}
 	c.abort(&q.mismatch)
 }

@@ -90,7 +90,7 @@ type (
 	}
 
 	// rankState is State on the wire. The text of an operation comes with the first
-	// state that has its hash.
+	// state that has its hash: see texts.
 	rankState struct {
 		rank     int
 		seq      uint64
@@ -99,15 +99,22 @@ type (
 		hash     uint64
 		text     string // "" if the one sent with this hash holds
 		progress uint64
+		begun    [RecentOps]pastOp // what was not told before, by number; zeros behind that
+	}
+
+	// pastOp is Begun on the wire.
+	pastOp struct {
+		seq, hash uint64 // from 1; neither is 0
+		text      string
 	}
 
 	ask struct{ rank int }
 
-	// report carries a failure. Of a mismatch, seq and hash say what the message of
-	// the other rank announced; 0 and 0 if nobody knows.
+	// report carries a failure. Of a mismatch, seq is the number of the operation that
+	// the message of the other rank announced; 0 if nobody knows.
 	report struct {
-		cause     error
-		seq, hash uint64
+		cause error
+		seq   uint64
 	}
 
 	abort struct{ cause error }
@@ -183,6 +190,16 @@ func (m state) encode(e *encoder) {
 			e.u64(r.hash)
 			e.text(r.text, maxDoing)
 		}
+		n := 0
+		for n < len(r.begun) && r.begun[n].seq != 0 {
+			n++
+		}
+		e.num(uint64(n))
+		for _, b := range r.begun[:n] {
+			e.num(b.seq)
+			e.u64(b.hash)
+			e.text(b.text, maxDoing)
+		}
 	}
 }
 
@@ -190,7 +207,6 @@ func (m ask) encode(e *encoder) { e.num(uint64(m.rank)) }
 
 func (m report) encode(e *encoder) {
 	e.num(m.seq)
-	e.u64(m.hash)
 	e.cause(m.cause)
 }
 
@@ -222,7 +238,7 @@ func decodeBody(k kind, body []byte) (message, error) {
 	case kindAsk:
 		m = ask{int(d.num(maxRanks))}
 	case kindReport:
-		r := report{seq: d.num(math.MaxUint64), hash: d.u64()}
+		r := report{seq: d.num(math.MaxUint64)}
 		r.cause = d.cause()
 		m = r
 	case kindAbort:
@@ -474,6 +490,12 @@ func (d *decoder) state() state {
 		if r.inside = d.flag(); r.inside {
 			r.hash = d.u64()
 			r.text = d.text(maxDoing)
+		}
+		for i := range int(d.num(RecentOps)) {
+			r.begun[i] = pastOp{d.num(math.MaxUint64), d.u64(), d.text(maxDoing)}
+			if d.err == nil && (r.begun[i].seq == 0 || r.begun[i].hash == 0) {
+				d.fail("operation %d of %x was begun", r.begun[i].seq, r.begun[i].hash)
+			}
 		}
 		if d.err != nil {
 			break

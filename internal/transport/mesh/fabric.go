@@ -124,8 +124,9 @@ func (f *fabric) states() []membership.State {
 		if n == nil {
 			continue
 		}
-		seq, op := n.standing.read()
-		all = append(all, membership.State{Rank: n.rank, Seq: seq, Op: op, Progress: n.standing.moved.Load(), Left: n.left.Load()})
+		now := n.standing.state(n.rank)
+		now.Left = n.left.Load()
+		all = append(all, now)
 	}
 	return all
 }
@@ -161,8 +162,14 @@ func (f *fabric) completed(err error) error {
 	}
 	full := *m
 	full.OtherDoing = "no operation"
-	if seq, op := f.nodes[m.Other].standing.read(); op != nil {
-		full.OtherDoing = membership.Describe(seq, op)
+	now := f.nodes[m.Other].standing.state(m.Other)
+	if now.Op != nil {
+		full.OtherDoing = membership.Describe(now.Seq, now.Op)
+	}
+	for _, b := range now.Begun {
+		if b.Op != nil && b.Seq == m.OtherSeq() { // it may be in another one by now
+			full.OtherDoing = membership.Describe(b.Seq, b.Op)
+		}
 	}
 	return &full
 }

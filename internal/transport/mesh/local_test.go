@@ -183,7 +183,15 @@ func TestRanksOfAProcessThatDisagree(t *testing.T) {
 	l.Node(0).Begin(17, reduce)
 	l.Node(1).Begin(16, reduce)
 	require.NoError(t, l.Node(0).Err())
-	require.Equal(t, []membership.State{{Rank: 0, Seq: 17, Op: reduce}, {Rank: 1, Seq: 16, Op: reduce}, {Rank: 2}}, l.States())
+	begun := func(seqs ...uint64) (all [membership.RecentOps]membership.Begun) {
+		for _, seq := range seqs {
+			all[seq%membership.RecentOps] = membership.Begun{Seq: seq, Op: reduce}
+		}
+		return all
+	}
+	require.Equal(t, []membership.State{
+		{Rank: 0, Seq: 17, Op: reduce, Begun: begun(16, 17)}, {Rank: 1, Seq: 16, Op: reduce, Begun: begun(16)}, {Rank: 2},
+	}, l.States())
 	l.Node(1).End()
 	require.Nil(t, l.States()[1].Op)
 	l.Node(1).Begin(17, barrier)

@@ -25,13 +25,21 @@ type standing struct {
 	seq     atomic.Uint64
 	op      atomic.Pointer[Operation]
 	moved   atomic.Uint64 // payload bytes sent and received
-	_       [64]byte      // keeps the counters of different ranks in different cache lines
+
+	begun [membership.RecentOps]struct { // the latest operations, at their number modulo
+		seq atomic.Uint64
+		op  atomic.Pointer[Operation]
+	}
+	_ [64]byte // keeps the counters of different ranks in different cache lines
 }
 
 func (s *standing) begin(seq uint64, op *Operation) {
 	s.version.Add(1)
 	s.seq.Store(seq)
 	s.op.Store(op)
+	b := &s.begun[seq%uint64(len(s.begun))]
+	b.seq.Store(seq)
+	b.op.Store(op)
 	s.version.Add(1)
 }
 
@@ -52,6 +60,24 @@ func (s *standing) read() (seq uint64, op *Operation) {
 		}
 	}
 	return seq, nil
+}
+
+// state is where rank stands, for the membership. What it has begun belongs together
+// number by number, and may be later than the operation that it is said to be in.
+func (s *standing) state(rank int) membership.State {
+	seq, op := s.read()
+	now := membership.State{Rank: rank, Seq: seq, Op: op, Progress: s.moved.Load()}
+	for i := range s.begun {
+		b := &s.begun[i]
+		for range 100 {
+			v, n, o := s.version.Load(), b.seq.Load(), b.op.Load()
+			if v&1 == 0 && s.version.Load() == v {
+				now.Begun[i] = membership.Begun{Seq: n, Op: o}
+				break
+			}
+		}
+	}
+	return now
 }
 
 // during is the operation in words, "" between operations.

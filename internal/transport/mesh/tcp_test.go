@@ -256,12 +256,12 @@ func TestTCPOpenIsCancelled(t *testing.T) {
 	require.Equal(t, err, nodes[0].Err())
 }
 
-// A listener that comes up late is found by trying again.
+// A listener that comes up late is found by trying again. Until then another one keeps
+// the address, so that no other program can be given it, and answers nobody.
 func TestTCPWaitsForListener(t *testing.T) {
 	reserved, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := reserved.Addr().String()
-	require.NoError(t, reserved.Close())
 	group := &localGroup{failed: make(chan struct{})}
 	join := func(context.Context, string, func() []membership.State) (Group, []membership.Peer, error) {
 		return group, []membership.Peer{{Ranks: []int{0}}, {Ranks: []int{1}, Address: address}}, nil
@@ -274,13 +274,10 @@ func TestTCPWaitsForListener(t *testing.T) {
 		_, err := early.Node(0).Open(context.Background(), []Route{{1, 0}})
 		return err
 	})
-	for tried := false; !tried; { // until the first attempt has failed
-		early.mu.Lock()
-		s := early.slots[linkKey{0, 1, 0}]
-		tried = s != nil && s.err != nil
-		early.mu.Unlock()
-		runtime.Gosched()
-	}
+	attempt, err := reserved.Accept()
+	require.NoError(t, err)
+	require.NoError(t, attempt.Close())
+	require.NoError(t, reserved.Close())
 	late, err := JoinTCP(context.Background(), TCPConfig{Size: 2, Ranks: []int{1}, Listen: address, Join: join})
 	require.NoError(t, err)
 	defer late.Close()

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/superstep-ml/superstep/collective/simulate"
+)
+
+// What choices are held to: see the package's documentation.
+const (
+	nearBest     = 1.20
+	nearBestPart = 0.90
+)
+
+// choiceCommand are the flags of a comparison of choices.
+type choiceCommand struct {
+	Measured string `required:"" placeholder:"FILE" help:"Measurements, lines of JSON, of what was chosen and of algorithms by name."`
+	Check    bool   `help:"Exit with 1 where choices are not as near to the best as they should be."`
+}
+
+func (c *choiceCommand) run(out io.Writer) error {
+	f, err := os.Open(c.Measured)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m, err := readMeasurements(f, leastRound)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Measured, err)
+	}
+	choices, err := judge(m)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Measured, err)
+	}
+	if good := reportChoices(out, choices); c.Check && !good {
+		return errors.New("choices are not as near to the best as they should be")
+	}
+	return nil
+}
+
+// leastRound is the least of the medians of a line's rounds, or its only median: what
+// disturbs a machine for a while makes some rounds longer, and none shorter.
+func leastRound(l *line) float64 {
+	if len(l.Rounds) == 0 {
+		return l.P50
+	}
+	return slices.Min(l.Rounds)
+}
+
+// judged is a choice beside the best of those among which it was made, and of all.
+type judged struct{ chosen, rival, best *simulate.Sample }
+
+// ratio is how much longer the choice took than another run.
+func (j *judged) ratio(other *simulate.Sample) float64 { return j.chosen.Seconds / other.Seconds }
+
+// judge finds the best runs at the points of the choices, which it returns in order.
+func judge(m *measurements) ([]judged, error) {
+	if len(m.chosen) == 0 {
+		return nil, errors.New("nothing was chosen: measure with --algorithm chosen,all")
+	}
+	choices := make([]judged, len(m.chosen))
+	for i := range m.chosen {
+		j := judged{chosen: &m.chosen[i]}
+		for k := range m.runs {
+			r := &m.runs[k]
+			if !samePoint(r, j.chosen) {
+				continue
+			}
+			if j.best == nil || r.Seconds < j.best.Seconds {
+				j.best = r
+			}
+			if competes(r) && (j.rival == nil || r.Seconds < j.rival.Seconds) {
+				j.rival = r
+			}
+		}
+		if j.rival == nil {
+			return nil, fmt.Errorf("%s was chosen, but none of those among which it was is there by name: measure with --algorithm chosen,all", j.chosen)
+		}
+		choices[i] = j
+	}
+	slices.SortStableFunc(choices, func(a, b judged) int {
+		x, y := a.chosen, b.chosen
+		return cmp.Or(cmp.Compare(x.Algorithm.Collective, y.Algorithm.Collective),
+			cmp.Compare(x.Params.P, y.Params.P), cmp.Compare(x.Bytes, y.Bytes))
+	})
+	return choices, nil
+}
+
+// samePoint says whether two runs did the same, in whatever way.
+func samePoint(a, b *simulate.Sample) bool {
+	return a.Algorithm.Collective == b.Algorithm.Collective && a.Params.P == b.Params.P &&
+		a.Bytes == b.Bytes && a.Elem == b.Elem
+}
+
+// competes says whether a group chooses among others with the algorithm of a run.
+func competes(r *simulate.Sample) bool {
+	return !r.Algorithm.Collective.Reduces() || canonical(r.Algorithm, r.Params.P)
+}
+
+// reportChoices prints how near choices are to the best, and returns whether they are
+// as near as they should be.
+func reportChoices(out io.Writer, choices []judged) bool {
+	fmt.Fprintf(out, "| collective | ranks | bytes | chosen | took | best it competes with | took | ratio | best of all | ratio |\n"+
+		"|---|---:|---:|---|---:|---|---:|---:|---|---:|\n")
+	near, nearAll := 0, 0
+	for i := range choices {
+		j := &choices[i]
+		rival, best := j.ratio(j.rival), j.ratio(j.best)
+		if rival <= nearBest {
+			near++
+		}
+		if best <= nearBest {
+			nearAll++
+		}
+		c := j.chosen
+		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %.2f | %s | %.2f |\n",
+			c.Algorithm.Collective, c.Params.P, size(c.Bytes), c.Algorithm.Name, duration(c.Seconds),
+			j.rival.Algorithm.Name, duration(j.rival.Seconds), rival, j.best.Algorithm.Name, best)
+	}
+	all := len(choices)
+	share := func(n int) float64 { return 100 * float64(n) / float64(all) }
+	fmt.Fprintf(out, "\nOf %d choices, %d (%.0f %%) took at most %.1f times as long as the best that competes, %d (%.0f %%) as the best of all.\n",
+		all, near, share(near), nearBest, nearAll, share(nearAll))
+	return float64(near) >= nearBestPart*float64(all)
+}

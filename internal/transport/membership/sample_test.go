@@ -1,0 +1,65 @@
+package membership
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sentLink keeps what is sent.
+type sentLink struct {
+	link
+	sent []message
+}
+
+func (l *sentLink) send(m message) { l.sent = append(l.sent, m) }
+
+// TestTheCoordinatorHearsOfEveryOperation follows a rank that runs through operations,
+// more of them in a loop than either side remembers the texts of, and is looked at now
+// and then. What the coordinator makes of that is what the rank was in.
+func TestTheCoordinatorHearsOfEveryOperation(t *testing.T) {
+	const kinds = 3 * RecentOps
+	op := func(seq uint64) *Operation {
+		k := seq * seq % kinds // some of them often
+		return &Operation{Hash: k + 1, Text: fmt.Sprint("operation of kind ", k)}
+	}
+	now := State{Rank: 3}
+	l := &sentLink{}
+	s := newSampler(Config{Ranks: []int{3}, State: func() []State { return []State{now} }}, l, 1)
+	var r standing
+	heard := map[uint64]string{}
+	told := 0
+	for seq := uint64(1); seq < 1000; seq++ {
+		now.Seq, now.Op = seq, op(seq)
+		now.Begun[seq%RecentOps] = Begun{seq, now.Op}
+		if seq%3 == 0 {
+			now.Op = nil // it is over
+		}
+		if seq%(1+seq/100) != 0 {
+			continue // nobody looks
+		}
+		s.send(seq%7 == 0)
+		m := l.sent[len(l.sent)-1].(state)
+		require.Len(t, m.ranks, 1)
+		n := m.ranks[0]
+		for _, b := range n.begun {
+			if b.seq == 0 {
+				break
+			}
+			told += len(b.text)
+			heard[b.seq] = r.heard(b.hash, b.text)
+			require.Equal(t, op(b.seq).Hash, b.hash)
+		}
+		if n.inside {
+			heard[n.seq] = r.heard(n.hash, n.text)
+		}
+		for past := seq; past > 0 && past+RecentOps > seq; past-- {
+			require.Equal(t, op(past).Text, heard[past], "at %d", seq)
+		}
+	}
+	s.send(false)
+	s.send(false)
+	require.Empty(t, l.sent[len(l.sent)-1].(state).ranks, "nothing is new")
+	require.Less(t, told, 15_000, "texts are told again and again")
+}
