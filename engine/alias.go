@@ -20,8 +20,23 @@ type (
 	Sink = task.Sink
 	// PartSink is a Sink that several workers can write; see task.PartSink.
 	PartSink = task.PartSink
+	// RowError says what is wrong with a row; see task.RowError.
+	RowError = task.RowError
+	// RowsOf names the rows of a shard of one of several inputs; see task.RowsOf.
+	RowsOf = task.RowsOf
+	// Cure is what could be done about rows that are refused; see task.Cure.
+	Cure = task.Cure
+	// Locator is a Source that can tell where rows stand in what it reads; see task.Locator.
+	Locator = task.Locator
 	// Partition computes the destination shard of every row of a batch; see task.Partition.
 	Partition = task.Partition
+)
+
+// The cures of rows that are refused.
+const (
+	NoCure         = task.NoCure
+	LeaveOut       = task.LeaveOut
+	FillOrLeaveOut = task.FillOrLeaveOut
 )
 
 // What a queue is made of; see AddQueue.

@@ -33,6 +33,7 @@ type Builder struct {
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
 	outputs []*broughtBack // of the program that called Run
+	advise  func(e *RowError) string
 }
 
 // newBuilder returns the builder of one call of a job's function.
@@ -46,6 +47,7 @@ func newBuilder(name string, c *config, f facts) *Builder {
 			Partitions: map[task.Port]task.Partition{},
 			Sinks:      map[plan.NodeID]task.Sink{},
 			Loops:      map[string]task.Loop{},
+			RowByRow:   map[plan.NodeID]bool{},
 		},
 		facts:   f,
 		results: map[string]string{},
@@ -73,6 +75,11 @@ func (b *Builder) Stdout() io.Writer { return b.config.stdout }
 // CheckBroadcasts says whether queues verify that what their subtasks share stays
 // as it is.
 func (b *Builder) CheckBroadcasts() bool { return b.config.checkBroadcasts }
+
+// Advise sets what a failure about a row tells to do, in place of the Advice that the error
+// comes with: for programs that have other words for it than the fields of a package, such as
+// flags. advise is called in the process that failed, and returns "" for nothing.
+func (b *Builder) Advise(advise func(e *RowError) string) { b.advise = advise }
 
 // Port is one input of an operator.
 type Port struct {
@@ -108,6 +115,10 @@ type Spec struct {
 	Funcs []any // further user functions
 	// Single makes one subtask, owning every shard, run the operator.
 	Single bool
+	// RowByRow says that what operators behind this one call row i of a shard is row i of
+	// those that it is given, by its only input that is no side input. It lets failures tell
+	// the place of a row in the files that were read; see RowError.
+	RowByRow bool
 	// Order says how the operator reduces floating-point values.
 	Order Reduction
 	// Source or Operator, exactly one of them, makes what one subtask runs; it is
@@ -148,6 +159,9 @@ func (b *Builder) Add(spec Spec) *Dataset {
 		b.bind.Sources[id] = spec.Source
 	} else {
 		b.bind.Operators[id] = spec.Operator
+		if spec.RowByRow {
+			b.bind.RowByRow[id] = true
+		}
 	}
 	if spec.Schema != nil {
 		return &Dataset{builder: b, node: id, schema: schema}

@@ -336,7 +336,7 @@ func renderQueueEnd(q QueueProgress, elapsed time.Duration) string {
 
 // renderDone writes the outcome of a run that succeeded.
 func renderDone(p Progress) string {
-	return fmt.Sprintf("done: %s rows in %s", formatCount(float64(p.Rows)), formatElapsed(p.Elapsed))
+	return fmt.Sprintf("done: %s row%s in %s", formatCount(float64(p.Rows)), plural(int(p.Rows)), formatElapsed(p.Elapsed))
 }
 
 // maxPlanLines bounds the lines of a plan shown at the start of a run.

@@ -18,6 +18,7 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 		SpillDir:        c.spillDir,
 		Logger:          c.logger,
 		Collector:       r.store,
+		Advise:          r.advise,
 		CheckBroadcasts: c.checkBroadcasts,
 	}
 	if w != nil {

@@ -27,8 +27,9 @@ type Progress struct {
 	// Done is set in the last call, Err there where the run failed.
 	Done bool
 	Err  error
-	// Rows is the number of rows that sources have produced, RowsPerSecond how
-	// many per second lately.
+	// Rows is the number of rows that sources have produced, but for those whose rows are
+	// side inputs of operators and nothing else, as parameters are; RowsPerSecond is how many
+	// per second lately.
 	Rows          int64
 	RowsPerSecond float64
 	// Vertices and Queues are empty until the plan is known.
@@ -99,6 +100,7 @@ type watch struct {
 	state  Progress
 	queues map[string]int // position in state.Queues
 	of     []string       // by vertex, the queue whose stages it runs
+	aside  []bool         // by vertex: a source whose rows are side inputs alone
 	rate   rate
 	steps  []rate    // by queue
 	news   []jobNews // states not told yet
@@ -144,11 +146,14 @@ func (w *watch) planned(p *plan.Plan) {
 		w.state.Queues = append(w.state.Queues, QueueProgress{Name: q.Name, Max: q.MaxSupersteps})
 	}
 	w.steps = make([]rate, len(p.Queues))
-	fed := map[plan.VertexID]bool{}
+	fed, main, side := map[plan.VertexID]bool{}, map[plan.VertexID]bool{}, map[plan.VertexID]bool{}
 	for _, e := range p.Edges {
 		fed[e.To] = true
+		main[e.From] = main[e.From] || e.Role != plan.Side
+		side[e.From] = side[e.From] || e.Role == plan.Side
 	}
 	for _, v := range p.Vertices {
+		w.aside = append(w.aside, len(v.Chain) == 1 && side[v.ID] && !main[v.ID])
 		w.of = append(w.of, v.Queue)
 		w.state.Vertices = append(w.state.Vertices, VertexProgress{Name: v.Name, Source: !fed[v.ID], Shards: p.Shards})
 	}
@@ -198,8 +203,8 @@ func (w *watch) snapshot() Progress {
 	defer w.mu.Unlock()
 	w.state.Elapsed = time.Since(w.start)
 	w.state.Rows = 0
-	for _, v := range w.state.Vertices {
-		if v.Source {
+	for i, v := range w.state.Vertices {
+		if v.Source && !w.aside[i] {
 			w.state.Rows += v.Rows
 		}
 	}

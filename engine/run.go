@@ -66,6 +66,8 @@ type prepared struct {
 	graph *plan.Graph
 	bind  task.Bindings
 	store *resultStore
+
+	advise func(e *RowError) string
 }
 
 // prepare builds and compiles a job.
@@ -82,7 +84,7 @@ func prepare[A any](job *Job[A], args A, c *config) (*prepared, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", job.title(), err)
 	}
-	return &prepared{plan: p, graph: b.graph, bind: b.bind, store: b.store}, nil
+	return &prepared{plan: p, graph: b.graph, bind: b.bind, store: b.store, advise: b.advise}, nil
 }
 
 // buildTwice builds the graph, resolving its facts, and builds it again from

@@ -16,6 +16,10 @@ var modulePath = strings.TrimSuffix(reflect.TypeFor[Builder]().PkgPath(), "/engi
 // user's: a misuse is reported where their caller stands.
 var library = []string{"engine", "operators", "comqueue", "algorithms", "collective", "shared", "internal"}
 
+// commands is the package of the built-in jobs, whose users have a command line and no
+// source lines.
+const commands = "cmd/internal/builtin"
+
 // userSite returns "file.go:31" for the innermost frame of the calling
 // goroutine that belongs to the user. Test files of this module count as the
 // user's, as do its examples. Where there is no such frame it returns "".
@@ -57,6 +61,9 @@ func isUserFrame(function, file string) bool {
 	rest, ours := strings.CutPrefix(pkg, modulePath+"/")
 	if !ours {
 		return true
+	}
+	if rest == commands {
+		return false
 	}
 	top, _, _ := strings.Cut(rest, "/")
 	for _, dir := range library {

@@ -166,6 +166,7 @@ const skippedRows = "skipped rows"
 // textReader reads the shards of a text format.
 type textReader interface {
 	ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error
+	Place(ctx context.Context, shard int, row int64) (string, error)
 	SkippedIn(shard int) int64
 	Skipped() int64
 	FirstSkipped() error
@@ -201,6 +202,22 @@ func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 		c.Count(skippedRows, s.reader.SkippedIn(shard))
 	}
 	return s.in.local(err)
+}
+
+// Locate returns file and line. Where rows were left out, those that are left are not the
+// records that the file has.
+func (s *textSource) Locate(c *engine.Context, shard int, row int64) (place string, err error) {
+	if s.config.OnError == textfile.Skip {
+		return "", nil
+	}
+	cfg := s.config
+	cfg.Shards, cfg.SpoolDir, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Allocator, 1
+	r, err := s.open(c, cfg)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	return r.Place(c, shard, row)
 }
 
 func (s *textSource) Close() error {

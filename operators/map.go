@@ -38,10 +38,11 @@ func addMap[In, Out any](op string, d *engine.Dataset, fn any, isNil bool, call 
 		return b.Poisoned(op)
 	}
 	return b.Add(engine.Spec{
-		Op:     op,
-		Schema: out.Schema(),
-		Inputs: []engine.Port{{From: d}},
-		Func:   fn,
+		Op:       op,
+		Schema:   out.Schema(),
+		Inputs:   []engine.Port{{From: d}},
+		RowByRow: true,
+		Func:     fn,
 		Operator: func() engine.Operator {
 			return &mapper[In, Out]{call: call, in: rowReader[In]{codec: in}, out: rowWriter[Out]{codec: out}}
 		},

@@ -108,6 +108,9 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 		return fail(err)
 	}
 	if o.NeedRows && layout.SampleRows == 0 && len(layout.Inferred) > 0 {
+		if layout.Trouble != "" {
+			return fail(fmt.Errorf("input %s has no row that can be read, so that nothing tells the types of its columns; the first row of %s", path, layout.Trouble))
+		}
 		return fail(fmt.Errorf("input %s has a header and no rows, so that nothing tells the types of its columns", path))
 	}
 	schema, err := batch.Schema(layout.Columns)

@@ -20,9 +20,10 @@ func Rename(d *engine.Dataset, from, to string) *engine.Dataset {
 	fields := d.Schema().Fields()
 	fields[i].Name = to
 	return addProjection(engine.Spec{
-		Op:     op,
-		Attrs:  []engine.Attr{{Key: "from", Value: from}, {Key: "to", Value: to}},
-		Schema: arrow.NewSchema(fields, nil),
-		Inputs: []engine.Port{{From: d}},
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "from", Value: from}, {Key: "to", Value: to}},
+		Schema:   arrow.NewSchema(fields, nil),
+		Inputs:   []engine.Port{{From: d}},
+		RowByRow: true,
 	}, nil)
 }

@@ -432,6 +432,18 @@ func (s *rowSource) drop() error {
 	return s.open.files[s.file].guarded(c.Close)
 }
 
+// Locate returns the file, and the number of the row in it, from 1.
+func (s *rowSource) Locate(c *engine.Context, shard int, row int64) (string, error) {
+	starts := s.facts.Starts
+	lo, hi := cut(starts[len(starts)-1], c.Shards, shard)
+	if row < 0 || row >= hi-lo {
+		return "", fmt.Errorf("shard %d has %d rows", shard, hi-lo)
+	}
+	at := lo + row
+	file := sort.Search(len(s.in.files), func(i int) bool { return starts[i+1] > at })
+	return fmt.Sprintf("%s, row %d", s.in.files[file].Path, at-starts[file]+1), nil
+}
+
 func (s *rowSource) Close() error {
 	if s.open == nil {
 		return nil

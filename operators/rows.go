@@ -172,7 +172,7 @@ func (x *rowIndex) endShard() { *x = rowIndex{} }
 
 // rowError says at which row of the shard something failed.
 func rowError(index int64, err error) error {
-	return fmt.Errorf("row %d of the shard: %w", index, err)
+	return &engine.RowError{Row: index, Err: err}
 }
 
 // rowReader reads the rows that one port of one subtask gets as values of T.

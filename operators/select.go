@@ -41,10 +41,11 @@ func Select(d *engine.Dataset, columns ...string) *engine.Dataset {
 		return b.Poisoned(op)
 	}
 	return addProjection(engine.Spec{
-		Op:     op,
-		Attrs:  []engine.Attr{{Key: "columns", Value: strings.Join(columns, ", ")}},
-		Schema: arrow.NewSchema(fields, nil),
-		Inputs: []engine.Port{{From: d}},
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "columns", Value: strings.Join(columns, ", ")}},
+		Schema:   arrow.NewSchema(fields, nil),
+		Inputs:   []engine.Port{{From: d}},
+		RowByRow: true,
 	}, from)
 }
 

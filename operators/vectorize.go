@@ -62,6 +62,7 @@ func Vectorize(d *engine.Dataset, name string, columns ...string) *engine.Datase
 		Attrs:    []engine.Attr{{Key: "column", Value: name}, {Key: "of", Value: strings.Join(columns, ", ")}},
 		Schema:   schema,
 		Inputs:   []engine.Port{{From: d}},
+		RowByRow: true,
 		Operator: func() engine.Operator { return &vectorizer{schema: schema, dim: dim, parts: parts} },
 	})
 }
@@ -104,7 +105,10 @@ func (o *vectorizer) Process(c *engine.Context, _, shard int, rows arrow.Record,
 	}
 	o.block = o.block[:n*o.dim]
 	if row, part := o.firstNull(rows); part != nil {
-		return rowError(first+int64(row), fmt.Errorf("column %q is null, which no component of a vector can be; fill it in or filter such rows out", part.name))
+		return &engine.RowError{
+			Row: first + int64(row), Err: fmt.Errorf("column %q is null, which no component of a vector can be", part.name),
+			Cure: engine.FillOrLeaveOut, Advice: "fill it in or filter such rows out",
+		}
 	}
 	for i := range o.parts {
 		o.fill(&o.parts[i], rows.Column(o.parts[i].column))

@@ -33,11 +33,12 @@ func WithColumn[In, T any](d *engine.Dataset, name string, f func(In) T) *engine
 	field.Name = name
 	schema, at := withField(d.Schema(), field)
 	return b.Add(engine.Spec{
-		Op:     op,
-		Attrs:  []engine.Attr{{Key: "column", Value: name}},
-		Schema: schema,
-		Inputs: []engine.Port{{From: d}},
-		Func:   f,
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "column", Value: name}},
+		Schema:   schema,
+		Inputs:   []engine.Port{{From: d}},
+		RowByRow: true,
+		Func:     f,
 		Operator: func() engine.Operator {
 			return &columnAdder[In, T]{f: f, schema: schema, at: at, in: rowReader[In]{codec: in}, codec: value}
 		},

@@ -27,10 +27,11 @@ func ZipWithIndex(d *engine.Dataset, name string) *engine.Dataset {
 	}
 	schema, _ := withField(d.Schema(), arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Int64})
 	return b.Add(engine.Spec{
-		Op:     op,
-		Attrs:  []engine.Attr{{Key: "column", Value: name}},
-		Schema: schema,
-		Inputs: []engine.Port{{From: d}, {From: countShards(d), Side: true}},
+		Op:       op,
+		Attrs:    []engine.Attr{{Key: "column", Value: name}},
+		Schema:   schema,
+		Inputs:   []engine.Port{{From: d}, {From: countShards(d), Side: true}},
+		RowByRow: true,
 		Operator: func() engine.Operator {
 			return &indexer{schema: schema, counts: rowReader[counted]{codec: codec}}
 		},

@@ -3,13 +3,10 @@
 package tests
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,6 +143,7 @@ func resultPackages(t *testing.T) []string {
 }
 
 func TestArithmeticRules(t *testing.T) {
+	t.Parallel()
 	config := &packages.Config{
 		Dir:  moduleRoot(t),
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
@@ -202,57 +200,46 @@ func fine(a, b, c float64, i, j int) float64 { return a + float64(b*c) + float64
 	require.Equal(t, []string{"bad.go:10", "bad.go:11", "bad.go:11", "bad.go:12", "bad.go:12", "bad.go:5", "bad.go:9"}, lines, "%q", found)
 }
 
-// fused matches the fused multiply-add instructions of the assembly listings of
-// arm64 and amd64.
-var fused = regexp.MustCompile(`\t(VFN?M(ADD|SUB)[0-9A-Z]*|FN?M(ADD|SUB)[SD])\t`)
+// fusedAt finds the places of fused multiply-adds in what the compiler reports:
+// file, line and column. With -trimpath a file is named by its import path.
+var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 
-// fusedIn compiles packages for a target and returns the listing's lines with a
-// fused instruction that come from a file under dir.
-func fusedIn(t *testing.T, dir string, env []string, paths ...string) []string {
+// fusedIn compiles packages for a target and returns the places of files whose
+// import path starts with a prefix where the compiler fuses a product with a sum.
+// Its own report of them is a hundredth of the assembly listing's work, and a list
+// of exports compiles commands without linking them.
+func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
-	args := append([]string{"build", "-gcflags=-S"}, paths...)
-	cmd := exec.Command("go", args...)
+	cmd := exec.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=-d=fmahash=vy"}, paths...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
-	cmd.Stdout = io.Discard
-	listing, err := cmd.StderrPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
+	report, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", report)
 	var found []string
-	var last [20][]byte // in turn: what is told if the compiler fails
-	lines := 0
-	scanner := bufio.NewScanner(listing)
-	scanner.Buffer(make([]byte, 1<<20), 1<<26)
-	for scanner.Scan() {
-		line := scanner.Bytes()
-		// The listings have hundreds of megabytes: few lines are worth an expression.
-		if multiplies := bytes.Contains(line, []byte("MADD")) || bytes.Contains(line, []byte("MSUB")); multiplies &&
-			fused.Match(line) && bytes.Contains(line, []byte("("+dir+string(filepath.Separator))) {
-			found = append(found, string(line))
+	for _, match := range fusedAt.FindAllSubmatch(report, -1) {
+		if place := string(match[1]); strings.HasPrefix(place, prefix+"/") {
+			found = append(found, place)
 		}
-		last[lines%len(last)] = append(last[lines%len(last)][:0], line...)
-		lines++
 	}
-	require.NoError(t, scanner.Err())
-	require.NoError(t, cmd.Wait(), "%s", bytes.Join(slices.Concat(last[lines%len(last):], last[:lines%len(last)]), []byte("\n")))
 	return found
 }
 
 func TestNoFusedMultiplyAdd(t *testing.T) {
+	t.Parallel()
 	paths := resultPackages(t)
 	for _, env := range [][]string{{"GOARCH=arm64", "CGO_ENABLED=0"}, {"GOARCH=amd64", "GOAMD64=v3", "CGO_ENABLED=0"}} {
-		require.Empty(t, fusedIn(t, moduleRoot(t), env, paths...), "%v", env)
+		require.Empty(t, fusedIn(t, moduleRoot(t), module, env, paths...), "%v", env)
 	}
 }
 
 // TestFusedMultiplyAddIsFound makes sure that the check above can fail.
 func TestFusedMultiplyAddIsFound(t *testing.T) {
 	dir := t.TempDir()
-	dir, err := filepath.EvalSymlinks(dir)
-	require.NoError(t, err)
 	source := "package bad\n\nfunc F(x, y, z float64) float64 { t := x * y; return t + z }\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "bad.go"), []byte(source), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module bad\n\ngo 1.26\n"), 0o600))
-	require.NotEmpty(t, fusedIn(t, dir, []string{"GOARCH=arm64"}, "."))
-	require.NotEmpty(t, fusedIn(t, dir, []string{"GOARCH=amd64", "GOAMD64=v3"}, "."))
+	for _, env := range [][]string{{"GOARCH=arm64"}, {"GOARCH=amd64", "GOAMD64=v3"}} {
+		require.Equal(t, []string{"bad/bad.go:3:56"}, fusedIn(t, dir, "bad", env, "."), "%v", env)
+	}
+	require.Empty(t, fusedIn(t, dir, "good", []string{"GOARCH=arm64"}, "."))
 }

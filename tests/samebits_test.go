@@ -244,6 +244,7 @@ func TestSameBits(t *testing.T) {
 	for _, w := range workloads {
 		for _, shards := range []int{8, 128} {
 			t.Run(fmt.Sprintf("%s/S=%d", w.name, shards), func(t *testing.T) {
+				t.Parallel()
 				requireSameBits(t, w.name, w.dependsOnParallelism, sweepsOf(t, shards, w.size))
 			})
 		}

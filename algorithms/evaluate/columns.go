@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
@@ -127,7 +128,7 @@ func (t *table) use(c *engine.Context, rows arrow.Record, first int) (arrow.Reco
 				break
 			}
 			if negative := problem[0] == '-' && f.role == weightRole; negative || !t.skip {
-				return nil, fmt.Errorf("row %d of the shard: column %q is %s%s", first+row, f.name, problem, advice(negative))
+				return nil, refusal(first+row, f.name, problem, negative)
 			}
 			if missing == nil {
 				missing = make([]bool, n)
@@ -155,12 +156,13 @@ func (t *table) use(c *engine.Context, rows arrow.Record, first int) (arrow.Reco
 	return batch.Take(c.Allocator, all, keep)
 }
 
-// advice says what to do about a row that was refused.
-func advice(negative bool) string {
+// refusal is the error about a row with a value that cannot be used.
+func refusal(row int, column, problem string, negative bool) error {
+	e := &engine.RowError{Row: int64(row), Err: fmt.Errorf("column %q is %s", column, problem), Cure: engine.LeaveOut, Advice: "set Skip to leave such rows out"}
 	if negative {
-		return ": want a weight of 0 or more"
+		e.Err, e.Cure, e.Advice = fmt.Errorf("%w: want a weight of 0 or more", e.Err), engine.NoCure, ""
 	}
-	return "; set Skip to leave such rows out"
+	return e
 }
 
 // firstProblem finds the first row from at on whose value cannot be used, and says what
@@ -181,7 +183,7 @@ func firstProblem(column arrow.Array, f field, at int) (int, string) {
 		if !floats && f.role != weightRole {
 			continue
 		}
-		v := numberAt(column, i)
+		v := rows.NumberAt(column, i)
 		if v-v != 0 && (f.role != labelRole || math.IsNaN(v)) {
 			return i, fmt.Sprint(v)
 		}
@@ -221,36 +223,9 @@ func numbers(column arrow.Array, dst []float64) []float64 {
 	}
 	dst = dst[:0]
 	for i := range column.Len() {
-		dst = append(dst, numberAt(column, i))
+		dst = append(dst, rows.NumberAt(column, i))
 	}
 	return dst
-}
-
-// numberAt returns a value of a number column as float64.
-func numberAt(column arrow.Array, i int) float64 {
-	switch arr := column.(type) {
-	case *array.Float64:
-		return arr.Value(i)
-	case *array.Float32:
-		return float64(arr.Value(i))
-	case *array.Int8:
-		return float64(arr.Value(i))
-	case *array.Int16:
-		return float64(arr.Value(i))
-	case *array.Int32:
-		return float64(arr.Value(i))
-	case *array.Int64:
-		return float64(arr.Value(i))
-	case *array.Uint8:
-		return float64(arr.Value(i))
-	case *array.Uint16:
-		return float64(arr.Value(i))
-	case *array.Uint32:
-		return float64(arr.Value(i))
-	case *array.Uint64:
-		return float64(arr.Value(i))
-	}
-	return math.NaN()
 }
 
 // weightOf returns the weight of row i: 1 where there are no weights.

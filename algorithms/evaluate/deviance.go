@@ -1,6 +1,10 @@
 package evaluate
 
-import "github.com/superstep-ml/superstep/internal/kernel"
+import (
+	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
+)
 
 // devianceState adds up deviances: of the predictions, and of the mean label in their
 // place.
@@ -53,9 +57,13 @@ func (s *devianceState) add(o RegressionOptions, label, prediction, w float64) {
 // unitDeviance is that of one label y from the mean m for a variance of m^power (Jørgensen,
 // Exponential Dispersion Models, 1987).
 func unitDeviance(power, y, m float64) float64 {
-	switch power {
-	case 0:
+	if power == 0 {
 		return float64((y - m) * (y - m))
+	}
+	if l := kernel.Log1p((y - m) / m); math.Abs(y-m) <= 0.25*m && math.Abs(l)*max(1, math.Abs(2-power)) <= 0.5 {
+		return nearDeviance(power, l, m)
+	}
+	switch power {
 	case 1:
 		d := m - y
 		if y > 0 {
@@ -70,6 +78,28 @@ func unitDeviance(power, y, m float64) float64 {
 		d += kernel.Pow(y, 2-power) / float64((1-power)*(2-power))
 	}
 	return 2 * d
+}
+
+// nearDeviance is unitDeviance for l = log(y/m) near 0, where the differences of large numbers
+// would leave nothing of it: with a = 2−power it is 2·m^a·Σ s[k]·l^(k+1)/(k+1)! over k from 1
+// on, where s[k] is the sum of the first k powers of a, from 1 on. (Its derivative by l is
+// 2·m^a·(exp(a·l)−exp(l))/(a−1).) 16 terms are exact to rounding for |l| and |a·l| up to ½.
+func nearDeviance(power, l, m float64) float64 {
+	a := 2 - power
+	sum, s, term := 0.0, 1.0, float64(l*l)/2
+	for k := 1; k <= 16; k++ {
+		sum += float64(s * term)
+		s = float64(a*s) + 1
+		term *= l / float64(k+2)
+	}
+	switch power {
+	case 1:
+		sum *= m
+	case 2:
+	default:
+		sum *= kernel.Pow(m, a)
+	}
+	return 2 * sum
 }
 
 // report sets the report's deviances.

@@ -21,11 +21,11 @@ type geometryState struct {
 	ids []int32
 }
 
-// rows is vectors with their clusters and weights.
-type rows interface{ at(i int) []float64 }
+// vectorRows are vectors with their clusters and weights.
+type vectorRows interface{ at(i int) []float64 }
 
 // add adds vectors of clusters by their numbers; w may be nil. first names rows in errors.
-func (s *geometryState) add(x rows, ids []int32, w []float64, first int) error {
+func (s *geometryState) add(x vectorRows, ids []int32, w []float64, first int) error {
 	for i, c := range ids {
 		v := x.at(i)
 		if s.Dim == 0 {
@@ -192,7 +192,7 @@ func (s *scatterState) merge(o *scatterState) {
 
 // add adds rows. The mean squared distance of a row x to the rows of a cluster is
 // |x-centre|² + spread, and without the row itself W/(W-w) times that.
-func (s *scatterState) add(x rows, ids []int32, w []float64) {
+func (s *scatterState) add(x vectorRows, ids []int32, w []float64) {
 	g := s.g
 	for i, id := range ids {
 		weight := weightOf(w, i)
@@ -251,7 +251,7 @@ func newNeighbours(g *geometry) *neighbours {
 }
 
 // take adds rows to compare with.
-func (n *neighbours) take(g *geometry, x rows, ids []int32, w []float64) {
+func (n *neighbours) take(g *geometry, x vectorRows, ids []int32, w []float64) {
 	for i, id := range ids {
 		if weight := weightOf(w, i); weight > 0 {
 			n.x = append(n.x, x.at(i)...)

@@ -87,6 +87,26 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 	}
 }
 
+// Deviances of predictions that are nearly right, by the definitions in 60 digits:
+//
+//	p, y, m = Decimal(p), Decimal(y), Decimal(m); pw = lambda b, e: (b.ln()*e).exp()
+//	2*(pw(y, 2-p)/((1-p)*(2-p)) - y*pw(m, 1-p)/(1-p) + pw(m, 2-p)/(2-p))
+//
+// and for 1 and 2 by y·log(y/m) − (y−m) and log(m/y) + y/m − 1.
+func TestDeviancesOfNearlyRightPredictions(t *testing.T) {
+	for _, c := range [][4]float64{
+		{1, 1000000.5, 1000000.25, 6.249997916667382e-08}, {1, 3, 2.9999, 3.333407409273378e-09}, {1, 1.25, 1, 0.05785887828552439},
+		{1, 1.2500001, 1, 0.05785892291424268}, {2, 1000000.5, 1000000, 2.499999166666979e-13}, {1.5, 7, 7.000001, 5.3994917017138846e-14},
+		{3, 100.25, 100, 6.234413965087282e-08}, {-1, 1000001, 1000000, 1000000.3333333334}, {-10, 5.05, 5, 25246.471546407698},
+		{-10, 5.5, 5, 3471340.7637939453}, {4.5, 0.8, 1, 0.056440710267819556}, {1.1, 0.75, 1, 0.06912207280954583}, {1.1, 0.7499, 1, 0.06918045855062638},
+		{1, 2, 2, 0}, {-1, 2, 2, 0},
+	} {
+		o := evaluate.RegressionOptions{Deviance: evaluate.TweedieDeviance, Power: c[0], NoMedian: true}
+		r := must(evaluate.MeasureRegression([]float64{c[1]}, []float64{c[2]}, nil, o))
+		require.InDelta(t, c[3], r.Deviance, 1e-13*c[3], "%v", c)
+	}
+}
+
 func TestRegressionEqualsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 25).Draw(t, "n")

@@ -126,6 +126,51 @@ func TestPoorRows(t *testing.T) {
 	}
 }
 
+// A column of text that is missing in every row of the training is a column of text all the
+// same: whatever stands there at prediction is missing.
+func TestTextMissingInEveryRow(t *testing.T) {
+	type row struct {
+		Word     *string
+		X, Label float64
+	}
+	var rows, asked []row
+	for i := range 40 {
+		word := "w" + string(rune('a'+i%3))
+		rows = append(rows, row{nil, float64(i), float64(i % 20)})
+		asked = append(asked, row{&word, float64(i), 0})
+	}
+	r := trial.Run(t, func(b *engine.Builder) {
+		made := forest.Train(operators.FromSlice(b, rows), forest.Params{FeatureCols: []string{"word", "x"}, LabelCol: "label", NumTrees: 5})
+		operators.Collect(b, "model", made)
+		operators.Collect(b, "rows", forest.Predict(operators.FromSlice(b, asked), made, forest.PredictOptions{}))
+	})
+	m, err := forest.ModelOf(r, "model")
+	require.NoError(t, err)
+	got, err := engine.Rows[struct{ Prediction float64 }](r, "rows")
+	require.NoError(t, err)
+	require.Len(t, got, len(asked))
+	for i := range got {
+		require.Equal(t, m.Predict([]float64{math.NaN(), asked[i].X}), got[i].Prediction)
+	}
+	require.Equal(t, -1.0, m.Code(0, "wa"))
+	for _, write := range []func() (*forest.Model, error){
+		func() (*forest.Model, error) {
+			x, err := m.XGBoost()
+			require.NoError(t, err)
+			return forest.FromXGBoost(x)
+		},
+		func() (*forest.Model, error) {
+			x, err := m.LightGBM()
+			require.NoError(t, err)
+			return forest.FromLightGBM(x)
+		},
+	} {
+		back, err := write()
+		require.NoError(t, err)
+		require.Equal(t, -1.0, back.Code(0, "wa"))
+	}
+}
+
 // A tree may draw no row at all.
 func TestTreesWithoutRows(t *testing.T) {
 	m := train(t, trial.TableOf([]float64{1, 1}, []float64{2}, []float64{3}), forest.Params{LabelCol: "label", NumTrees: 40, Sampling: forest.Subset, SampleShare: 0.1})

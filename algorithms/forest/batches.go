@@ -1,8 +1,6 @@
 package forest
 
 import (
-	"fmt"
-
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
@@ -76,7 +74,7 @@ func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 			p.cells.Read(lo+i, p.row)
 			x, ok, err := p.in.read(p.row)
 			if err != nil {
-				return nil, fmt.Errorf("row %d of the shard: %w", first+lo+i, err)
+				return nil, model.RowError(first+lo+i, err)
 			}
 			p.take(x, ok)
 		}

@@ -35,8 +35,11 @@
 // Numbers are cut into at most 255 bins beforehand, by all rows; a threshold lies midway
 // between the values of the node that it parts. Missing values are a bin of their own: they go
 // where they are the most use, and where training had none, where more rows went. Infinities
-// lie beyond all other values. Categories, of which a feature may have 65,535, are parted by the order of their means, or of the
-// shares of each class; those that training has not seen go where missing values go.
+// lie beyond all other values. Categories, of which a feature may have 65,535, are parted by
+// the order of their means, or of the shares of each class; those that training has not seen go
+// where missing values go. Of equal splits the one by the feature that was drawn first is
+// taken, so that features that say the same share what they are worth; of a SingleTree the one
+// by the lower feature.
 //
 // A bootstrap draws each row a number of times that has the Poisson distribution. Rows that a
 // tree did not draw measure the forest, see OutOfBag, and PredictOutOfBag gives each row what

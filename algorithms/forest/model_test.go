@@ -42,6 +42,25 @@ func TestPredictionIsTheMeanOverTrees(t *testing.T) {
 	}
 }
 
+// Features that say the same share their importance, where they are tried together: which of
+// them splits a node is drawn. A single tree takes the lower one.
+func TestEqualFeaturesShareImportance(t *testing.T) {
+	table := trial.Table{N: 300, D: 3}
+	for i := range table.N {
+		x := float64(i * 37 % 101)
+		table.X = append(table.X, x, x, x)
+		table.Label = append(table.Label, math.Sin(x/9))
+	}
+	for _, method := range []forest.Method{forest.RandomForest, forest.ExtraTrees} {
+		m := train(t, table, forest.Params{LabelCol: "label", Method: method, NumTrees: 30, MaxFeatures: "all"})
+		for _, share := range m.Importances() {
+			require.InDelta(t, 1./3, share, 0.15, method)
+		}
+	}
+	m := train(t, table, forest.Params{LabelCol: "label", Method: forest.SingleTree})
+	require.Equal(t, []float64{1, 0, 0}, m.Importances())
+}
+
 // Forests learn: the generated labels are told far better than by chance.
 func TestForestsLearn(t *testing.T) {
 	for method, trees := range map[forest.Method]int{forest.RandomForest: 12, forest.ExtraTrees: 12, forest.SingleTree: 1} {

@@ -108,7 +108,7 @@ func (p *placed) load(first, lo, n int) error {
 		p.cells.Read(i, p.row)
 		x, ok, err := p.in.read(p.row)
 		if err != nil {
-			return fmt.Errorf("row %d of the shard: %w", first+i, err)
+			return model.RowError(first+i, err)
 		}
 		p.valid = append(p.valid, ok)
 		if ok && x.Indices == nil {

@@ -268,7 +268,7 @@ func (p Params) label() bins.LabelKind {
 func (p Params) rules(d int) (rules, error) {
 	tried, err := p.tried(d)
 	return rules{
-		criterion: p.Criterion, random: p.Method == ExtraTrees, tried: tried, depth: p.MaxDepth, leaves: p.MaxLeaves,
+		criterion: p.Criterion, random: p.Method == ExtraTrees, ordered: p.Method == SingleTree, tried: tried, depth: p.MaxDepth, leaves: p.MaxLeaves,
 		minLeaf: p.MinSamplesLeaf, minSplit: p.MinSamplesSplit, minGain: p.MinSplitGain, seed: p.Seed,
 	}, err
 }

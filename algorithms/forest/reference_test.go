@@ -94,7 +94,7 @@ func (f *reference) grow(rows []int, depth int, key uint64) *refNode {
 				continue
 			}
 			score := f.score(l) + f.score(r)
-			if math.IsInf(score, -1) || found && (score < best || score == best && feature >= node.feature) {
+			if math.IsInf(score, -1) || found && (score < best || score == best && !(f.r.ordered && feature < node.feature)) {
 				continue
 			}
 			best, found = score, true
@@ -223,7 +223,7 @@ func TestTreesAreThoseOfTheReference(t *testing.T) {
 		p := randomProblem(r, classes)
 		rule := rules{
 			tried: 1 + r.IntN(len(p.bins)), depth: 1 + r.IntN(8), minLeaf: 1 + r.IntN(3), minSplit: 2 + r.IntN(4),
-			random: r.IntN(3) == 0, seed: seed,
+			random: r.IntN(3) == 0, ordered: seed%3 == 0, seed: seed,
 		}
 		rule.criterion = []Criterion{Gini, Entropy}[r.IntN(2)]
 		if classes == 0 {

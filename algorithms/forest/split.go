@@ -12,6 +12,7 @@ import (
 type rules struct {
 	criterion         Criterion
 	random            bool // one random split of a feature rather than the best
+	ordered           bool // of equal splits the one by the lower feature, in place of the first drawn
 	tried             int  // features at a node
 	depth, leaves     int  // most splits above a leaf; most leaves, 0 for no limit
 	minLeaf, minSplit int
@@ -217,8 +218,9 @@ func (s *search) back(bin int, p sums) {
 }
 
 // try takes the candidate, with what is on the left, if it is better than the best, and tells
-// whether it did. Of equal ones the lower feature wins, and within a feature the first that is
-// tried.
+// whether it did. Of equal ones the first that is tried wins, so that features that tell the same,
+// as many do in nodes of few rows, share what they are worth; of a single tree that of the lower
+// feature does.
 func (s *search) try() bool {
 	f := s.f
 	right := s.total.minus(s.left)
@@ -235,7 +237,7 @@ func (s *search) try() bool {
 		return false
 	case f.found && s.cand.score < f.best.score:
 		return false
-	case f.found && s.cand.score == f.best.score && s.cand.feature >= f.best.feature:
+	case f.found && s.cand.score == f.best.score && !(f.rules.ordered && s.cand.feature < f.best.feature):
 		return false
 	}
 	s.cand.left = s.left

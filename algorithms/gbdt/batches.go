@@ -66,7 +66,7 @@ func (p *batches) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 		for i := range size {
 			p.cells.Read(lo+i, p.row)
 			if p.valid[i], err = p.in.read(p.row, p.x[i*width:(i+1)*width]); err != nil {
-				return nil, fmt.Errorf("row %d of the shard: %w", first+lo+i, err)
+				return nil, model.RowError(first+lo+i, err)
 			}
 		}
 		if err := p.predict(b, size); err != nil {

@@ -123,6 +123,9 @@ func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 			all = append(all, name)
 		}
 	}
+	if all == nil && own != nil {
+		return []string{} // text that is missing in every row
+	}
 	return all
 }
 

@@ -112,8 +112,7 @@ func (q *boosting) note(ctx *comqueue.ComContext) error {
 	if err := s.ranAway(sums); err != nil {
 		return fmt.Errorf("round %d: %w", s.params.round(ctx.StepNo()), err)
 	}
-	s.judge(ctx.StepNo())
-	return nil
+	return s.judge(ctx.StepNo())
 }
 
 // ranAway reports margins that have grown beyond what can be predicted with, by the first
@@ -135,11 +134,12 @@ func (s *state) ranAway(sums []float64) error {
 	return fmt.Errorf("the metric %s of the rows that are trained on is %v, as margins have run away: %s", m.name, now, runaway)
 }
 
-// judge keeps the best round, and tells whether to stop.
-func (s *state) judge(round int) {
+// judge keeps the best round, and tells whether to stop. Where the metric has been defined in no
+// round, none is the best.
+func (s *state) judge(round int) error {
 	if s.params.EarlyStoppingRounds == 0 {
 		s.best = round
-		return
+		return nil
 	}
 	set := 0
 	if !s.params.NoTrainMetrics {
@@ -154,6 +154,10 @@ func (s *state) judge(round int) {
 		}
 	}
 	s.stop = round-s.best >= s.params.EarlyStoppingRounds
+	if best := float64(s.log[s.best-1][set][0]); best != best && (s.stop || round == s.params.NumTrees) {
+		return fmt.Errorf("no round is the best of %d: the metric %s on the set %q, which early stopping goes by, is defined in none of them: choose other metrics or rows", round, m.name, s.sets[set].name)
+	}
+	return nil
 }
 
 // stopped is the criterion of the queue.

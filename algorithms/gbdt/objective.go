@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
@@ -48,7 +49,7 @@ func newLoss(p *Params, classes int) loss {
 	case LambdaMART:
 		return newLambdaMART(p.RankTruncation, !p.NoRankNormalization)
 	case Custom:
-		return &custom{p.CustomObjective}
+		return &custom{CustomObjective: p.CustomObjective}
 	}
 	return &squared{}
 }
@@ -240,8 +241,8 @@ type CustomObjective struct {
 	// means 1.
 	Outputs int
 	// Gradients writes the first and second derivatives of the rows' losses by their margins:
-	// grad[k][i] and hess[k][i] of output k and row i. The rows are all those of a shard.
-	// Weights, if there are any, are its to multiply with.
+	// grad[k][i] and hess[k][i] of output k and row i, in the slices that it is given. The rows
+	// are all those of a shard. Weights, if there are any, are its to multiply with.
 	Gradients func(r *Rows, grad, hess [][]float64) error
 	// Link says what is predicted; the zero value predicts margins.
 	Link Link
@@ -266,21 +267,37 @@ func (c *CustomObjective) validate() error {
 // maxOutputs bounds the number of trees of a round.
 const maxOutputs = 4096
 
-// custom is an objective of the user's.
-type custom struct{ *CustomObjective }
+// custom is an objective of the user's. It is given slices of as many values as there are rows:
+// those of the subtask are as long as its longest shard.
+type custom struct {
+	*CustomObjective
+	grad, hess [][]float64
+}
 
 func (o *custom) gradients(r *Rows, grad, hess [][]float64) error {
-	if err := o.Gradients(r, grad, hess); err != nil {
+	o.grad, o.hess = o.grad[:0], o.hess[:0]
+	for k := range grad {
+		o.grad, o.hess = append(o.grad, grad[k][:r.N:r.N]), append(o.hess, hess[k][:r.N:r.N])
+	}
+	if err := o.Gradients(r, o.grad, o.hess); err != nil {
 		return fmt.Errorf("custom objective %q: %w", o.Name, err)
 	}
 	for k := range grad {
+		if !same(o.grad[k], grad[k][:r.N]) || !same(o.hess[k], hess[k][:r.N]) {
+			return fmt.Errorf("custom objective %q: it has put slices of its own in the place of those of output %d: write the numbers of the %d rows to the ones that it is given", o.Name, k, r.N)
+		}
 		for i, g := range grad[k][:r.N] {
 			if h := hess[k][i]; !finite(g) || !(h >= 0 && finite(h)) {
-				return fmt.Errorf("custom objective %q: row %d of the shard has gradient %v and hessian %v of output %d: want numbers, hessians of 0 or more", o.Name, i, g, h, k)
+				return &engine.RowError{Row: int64(i), Err: fmt.Errorf("custom objective %q: gradient %v and hessian %v of output %d: want numbers, hessians of 0 or more", o.Name, g, h, k)}
 			}
 		}
 	}
 	return nil
+}
+
+// same tells whether two slices are the same memory.
+func same(a, b []float64) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 func (*custom) target(*Rows, int, int) float64 { return 0 }

@@ -165,7 +165,8 @@ type Params struct {
 	NoTrainMetrics bool
 	// EarlyStoppingRounds ends training when the first metric on the first evaluation set has
 	// not become better by more than EarlyStoppingTolerance for so many rounds; the model then
-	// has the trees up to the best round. 0 turns it off.
+	// has the trees up to the best round. A metric that is NaN in all rounds, as that of an order
+	// of rows of one class is, is an error. 0 turns it off.
 	EarlyStoppingRounds    int
 	EarlyStoppingTolerance float64
 	// ValidationFraction is the share of the rows that is held out, drawn at random, as an

@@ -107,6 +107,15 @@ func TestTinyNumbers(t *testing.T) {
 			require.Greater(t, len(train(t, with(1e-50, 1e-50), p).Ensemble.Trees[0].Nodes), 9, "smaller than most, and not too small")
 		}
 	}
+	// The largest weight of all counts, wherever it stands among others.
+	label, weight := make([]float64, 16), make([]float64, 16)
+	for i := range label {
+		label[i], weight[i] = float64(i), 1
+		if i%2 == 1 {
+			weight[i] = 5e-324
+		}
+	}
+	require.Equal(t, 7.0, priorOf(t, label, weight, gbdt.Params{}))
 	zero := labelled(table, func(float64) float64 { return 0 })
 	require.Len(t, train(t, zero, gbdt.Params{LabelCol: "label"}).Ensemble.Trees[0].Nodes, 1, "0 is not tiny")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -231,7 +232,7 @@ func (s *state) weigh(ctx *comqueue.ComContext) error {
 		draw := shared.NewRandom(s.params.Seed, "gbdt validation", span.Shard, 0)
 		for i := range span.Rows {
 			if err := s.loss.check(&r, i); err != nil {
-				return fmt.Errorf("shard %d, row %d: column %q: %w", span.Shard, i, s.params.LabelCol, err)
+				return refusal(span.Shard, 0, i, fmt.Errorf("column %q: %w", s.params.LabelCol, err))
 			}
 			if classes == nil && fraction == 0 {
 				continue
@@ -292,7 +293,7 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 		}
 		s.sets = append(s.sets, &held)
 	}
-	for _, e := range q.sets {
+	for i, e := range q.sets {
 		d, err := e.table.Open(ctx)
 		if err != nil {
 			return fmt.Errorf("evaluation set %q: %w", e.name, err)
@@ -302,7 +303,7 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 		if m.margin, err = marginsOf(d, s.outputs); err != nil {
 			return fmt.Errorf("evaluation set %q: %w", e.name, err)
 		}
-		if err := s.checkSet(m); err != nil {
+		if err := s.checkSet(m, 1+i); err != nil {
 			return fmt.Errorf("evaluation set %q: %w", e.name, err)
 		}
 		s.sets = append(s.sets, m)
@@ -313,8 +314,14 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 	return nil
 }
 
-// checkSet checks the labels of an evaluation set.
-func (s *state) checkSet(m *measured) error {
+// refusal is the error about a row of one of the queue's inputs: the training rows, then the
+// evaluation sets.
+func refusal(shard, input, row int, err error) error {
+	return &engine.RowError{Row: int64(row), Of: &engine.RowsOf{Shard: shard, Input: input}, Err: err}
+}
+
+// checkSet checks the labels of an evaluation set, which is the input of a number.
+func (s *state) checkSet(m *measured, input int) error {
 	var r Rows
 	for _, span := range m.data.Shards {
 		show(&r, m.data, span, m.queries, m.margin, m.weight)
@@ -324,7 +331,7 @@ func (s *state) checkSet(m *measured) error {
 				err = errors.New("the label is none of the classes that training has")
 			}
 			if err != nil {
-				return fmt.Errorf("shard %d, row %d: column %q: %w", span.Shard, i, s.params.LabelCol, err)
+				return refusal(span.Shard, input, i, fmt.Errorf("column %q: %w", s.params.LabelCol, err))
 			}
 		}
 	}

@@ -9,7 +9,9 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // exact are parameters of trees that fit as closely as they can.
@@ -330,6 +332,55 @@ func TestCustom(t *testing.T) {
 	fails(t, table, p, `custom objective "bad"`, "gradient NaN")
 	p.CustomObjective.Gradients = func(*gbdt.Rows, [][]float64, [][]float64) error { return fmt.Errorf("no luck") }
 	fails(t, table, p, `custom objective "bad": no luck`)
+	for _, own := range [][]float64{nil, make([]float64, 1), make([]float64, 1000)} {
+		p.CustomObjective.Gradients = func(_ *gbdt.Rows, grad, _ [][]float64) error { grad[0] = own; return nil }
+		fails(t, table, p, `custom objective "bad": it has put slices of its own in the place of those of output 0`)
+		p.CustomObjective.Gradients = func(_ *gbdt.Rows, _, hess [][]float64) error { hess[0] = own; return nil }
+		fails(t, table, p, `custom objective "bad": it has put slices of its own in the place of those of output 0`)
+	}
+	// There are values for the rows of the shard and no more, on any number of subtasks.
+	p.CustomObjective.Gradients = func(r *gbdt.Rows, grad, hess [][]float64) error {
+		for i := range grad[0] {
+			grad[0][i], hess[0][i] = r.Margin[0][i]-r.Label[i], 1
+		}
+		if n := len(hess[0]); n != r.N || cap(grad[0]) != n {
+			return fmt.Errorf("%d values and room for %d, not %d", n, cap(grad[0]), r.N)
+		}
+		return nil
+	}
+	one := run(t, func(b *engine.Builder) *engine.Dataset { return gbdt.Train(table.Dataset(b), p) }, engine.Parallelism(1))
+	two := run(t, func(b *engine.Builder) *engine.Dataset {
+		return gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: part(table, 0, 299).Dataset(b)})
+	}, engine.Parallelism(2))
+	sameTrees(t, one, two)
+}
+
+// Early stopping by a metric that no round has is an error, and rounds that have none are no
+// better than others.
+func TestStoppingByNothing(t *testing.T) {
+	table := labelled(made(4, 60, 4), func(y float64) float64 { return kernelBool(y > 3) })
+	alike := table
+	alike.N, alike.X, alike.Label = 2, table.X[:8], []float64{1, 1}
+	p := gbdt.Params{LabelCol: "label", Objective: gbdt.Logistic, NumTrees: 6, EarlyStoppingRounds: 3, Metrics: []string{"auc", "logloss"}}
+	for _, rounds := range []int{2, 6} {
+		p.NumTrees = rounds
+		trial.Fails(t, func(b *engine.Builder) {
+			operators.Collect(b, "model", gbdt.Train(table.Dataset(b), p, gbdt.Set{Name: "test", Rows: alike.Dataset(b)}))
+		}, fmt.Sprintf(`no round is the best of %d: the metric auc on the set "test"`, min(rounds, 4)))
+	}
+	// The steps of some rounds are needed until this metric is a number, which then falls.
+	late := gbdt.CustomMetric{Name: "late", Sum: func(r *gbdt.Rows) (total, weight float64) {
+		m := math.Abs(r.Margin[0][0])
+		if m < 0.3 {
+			return math.NaN(), 1
+		}
+		return -m, 1
+	}}
+	p.NumTrees, p.Metrics, p.CustomMetrics, p.Base = 12, []string{}, []gbdt.CustomMetric{late}, []float64{0}
+	p.EarlyStoppingRounds = 9
+	m := train(t, table, p, part(table, 0, 1))
+	require.True(t, math.IsNaN(float64(m.Summary.Record[0][1][0])))
+	require.Equal(t, 12, m.Summary.BestRound)
 }
 
 // Training goes on where a model ended, as if it had never stopped.

@@ -63,7 +63,7 @@ type Params struct {
 
 	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
 	// method, which is iteratively reweighted least squares, up to 256 features in dense
-	// columns (about 60 otherwise), and LBFGS beyond that.
+	// columns (about 30 otherwise), and LBFGS beyond that.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int

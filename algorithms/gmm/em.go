@@ -12,6 +12,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -172,7 +173,7 @@ func (f *fit) assign(b *rows.Block, first int) error {
 		if f.near == nil {
 			v := b.Label[i]
 			if v != math.Trunc(v) || v < 0 || v >= float64(k) {
-				return fmt.Errorf("row %d of the shard: the component is %v: want an integer from 0 to %d", first+i, v, k-1)
+				return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("the component is %v: want an integer from 0 to %d", v, k-1)}
 			}
 			f.hard[i] = int32(v)
 		}
@@ -190,7 +191,7 @@ func (f *fit) expectRows(b *rows.Block, first int, out []float64) error {
 	for i := range b.N {
 		log := posterior(f.work.log[i*k : (i+1)*k])
 		if !finite(log) {
-			return fmt.Errorf("row %d of the shard: its log-density is %v: it is too far from every component for float64: scale the features, or leave such rows out", first+i, log)
+			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("its log-density is %v: it is too far from every component for float64: scale the features, or leave such rows out", log)}
 		}
 		if b.Weight != nil {
 			log *= b.Weight[i]

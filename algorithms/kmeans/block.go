@@ -8,6 +8,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/array"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -161,7 +162,7 @@ func (in input) openSingle(f *comqueue.Frame, b block) (block, error) {
 }
 
 func (in input) wrongLength(row, got, want int) error {
-	return fmt.Errorf("row %d of the shard: column %q has %d components, the centres have %d", row, in.column, got, want)
+	return &engine.RowError{Row: int64(row), Err: fmt.Errorf("column %q has %d components, the centres have %d", in.column, got, want)}
 }
 
 // points is the checked data of every queue of this package.

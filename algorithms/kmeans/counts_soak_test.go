@@ -6,6 +6,7 @@ package kmeans_test
 const (
 	wildRows      = 100_000
 	referenceRows = 100_000
+	mostPeers     = 4 // of the comparisons with other libraries
 )
 
 // placements are how the thorough tests divide a job: as a whole, and in every way among

@@ -1,4 +1,4 @@
-//go:build !soak
+//go:build !soak && !race
 
 package kmeans_test
 
@@ -6,6 +6,7 @@ package kmeans_test
 const (
 	wildRows      = 400
 	referenceRows = 20_000
+	mostPeers     = 4 // of the comparisons with other libraries
 )
 
 // placements are how the quick tests divide a job: as a whole and as workers.

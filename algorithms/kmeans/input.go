@@ -199,14 +199,14 @@ func (o *pointChecker) usable(vectors, given arrow.Array, n int) error {
 		for _, i := range o.keep {
 			cell := sparseCell(arr, int(i), o.in.dim)
 			if err := cell.CheckSparse(-1); err != nil {
-				return fmt.Errorf("row %d of the shard: column %q: %w", o.rows+int(i), o.params.VectorCol, err)
+				return &engine.RowError{Row: int64(o.rows + int(i)), Err: fmt.Errorf("column %q: %w", o.params.VectorCol, err)}
 			}
 		}
 	}
 	if o.in.cosine {
 		for _, i := range o.keep {
 			if zeroRow(vectors, int(i)) {
-				return fmt.Errorf("row %d of the shard: column %q is a vector of zeros, which has no direction: leave such rows out, or use Euclidean distance", o.rows+int(i), o.params.VectorCol)
+				return &engine.RowError{Row: int64(o.rows + int(i)), Err: fmt.Errorf("column %q is a vector of zeros, which has no direction: leave such rows out, or use Euclidean distance", o.params.VectorCol)}
 			}
 		}
 	}
@@ -214,7 +214,10 @@ func (o *pointChecker) usable(vectors, given arrow.Array, n int) error {
 }
 
 func (o *pointChecker) refuse(i int, problem string) error {
-	return fmt.Errorf("row %d of the shard: column %q: %s; set NonFinite to Skip to train without such rows", o.rows+i, o.params.VectorCol, problem)
+	return &engine.RowError{
+		Row: int64(o.rows + i), Err: fmt.Errorf("column %q: %s", o.params.VectorCol, problem),
+		Cure: engine.LeaveOut, Advice: "set NonFinite to Skip to train without such rows",
+	}
 }
 
 // nonFiniteText names the value that FirstNonFinite found.
@@ -273,7 +276,7 @@ func (o *pointChecker) weights(mem memory.Allocator, column arrow.Array) (arrow.
 			problem = fmt.Sprint(v)
 		}
 		if problem != "" {
-			return nil, fmt.Errorf("row %d of the shard: column %q: the weight is %s; want a number of 0 or more", o.rows+i, o.params.WeightCol, problem)
+			return nil, &engine.RowError{Row: int64(o.rows + i), Err: fmt.Errorf("column %q: the weight is %s; want a number of 0 or more", o.params.WeightCol, problem)}
 		}
 	}
 	if column.DataType().ID() == arrow.FLOAT64 {

@@ -206,7 +206,7 @@ func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64
 		if arr, ok := vectors.(*array.Struct); ok {
 			cell := sparseCell(arr, i, 0)
 			if err := cell.CheckSparse(-1); err != nil {
-				return fmt.Errorf("row %d of the shard: column %q: %w", p.rows+i, p.schema.Field(p.vector).Name, err)
+				return &engine.RowError{Row: int64(p.rows + i), Err: fmt.Errorf("column %q: %w", p.schema.Field(p.vector).Name, err)}
 			}
 			if n := len(cell.Indices); n > 0 {
 				size = max(size, int(cell.Indices[n-1])+1)
@@ -218,7 +218,7 @@ func (p *predictor) assignRows(vectors arrow.Array, near []int32, dist []float64
 			cluster, dist[i] = p.model.Predict(row)
 		}
 		if size != p.model.Dim {
-			return fmt.Errorf("row %d of the shard: column %q has %d components, the model was trained on %d", p.rows+i, p.schema.Field(p.vector).Name, size, p.model.Dim)
+			return &engine.RowError{Row: int64(p.rows + i), Err: fmt.Errorf("column %q has %d components, the model was trained on %d", p.schema.Field(p.vector).Name, size, p.model.Dim)}
 		}
 		near[i] = int32(cluster)
 	}
@@ -261,8 +261,11 @@ func (p *predictor) checkFinite(vectors arrow.Array, valid []bool) error {
 		}
 		row += at
 		if p.nonFinite == Refuse {
-			return fmt.Errorf("row %d of the shard: column %q: component %d is %s; set NonFinite to Skip to give such rows no cluster",
-				p.rows+row, p.schema.Field(p.vector).Name, component, nonFiniteText(vectors, row, component))
+			return &engine.RowError{
+				Row:  int64(p.rows + row),
+				Err:  fmt.Errorf("column %q: component %d is %s", p.schema.Field(p.vector).Name, component, nonFiniteText(vectors, row, component)),
+				Cure: engine.LeaveOut, Advice: "set NonFinite to Skip to give such rows no cluster",
+			}
 		}
 		valid[row] = false
 		at = row + 1

@@ -74,6 +74,26 @@ func TestStart(t *testing.T) {
 	trial.Fails(t, trains(three, logistic.Params{Start: two}), "the model to start from", `its classes are ["0" "1"]`)
 }
 
+// TestMethodFollowsTheShape: Newton's method is the default up to 32 parameters, and up to 64
+// of several margins of dense rows that fill vector registers.
+func TestMethodFollowsTheShape(t *testing.T) {
+	for _, c := range []struct {
+		d, classes int
+		sparse     bool
+		method     string
+	}{
+		{31, 2, false, "Newton"}, {32, 2, false, "LBFGS"}, {11, 3, false, "Newton"}, {20, 3, false, "Newton"}, {21, 3, false, "LBFGS"},
+		{11, 3, true, "LBFGS"}, {7, 8, false, "Newton"}, {6, 5, false, "LBFGS"}, {3, 8, false, "Newton"},
+	} {
+		table := trial.Gaussian(uint64(c.d), 60, c.d)
+		table.Sparse = c.sparse
+		for i := range table.N {
+			table.Label = append(table.Label, float64(i%c.classes))
+		}
+		require.Equal(t, c.method, train(t, table, logistic.Params{L2: 0.1, MaxIter: 1}).Summary.Method, "%+v", c)
+	}
+}
+
 // TestSeparable: without a penalty there is no optimum, and that is said.
 func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})

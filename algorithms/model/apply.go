@@ -43,13 +43,13 @@ type PlacedCompute func(c *engine.Context, shard, first int, rows arrow.Record) 
 // place. What is wrong is reported with the line of the caller, the message beginning
 // with caller, such as "kmeans.Predict".
 func Apply(caller string, rows, model *engine.Dataset, a Application) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, func(made *arrow.Schema, at []int) engine.Operator {
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, true, func(made *arrow.Schema, at []int) engine.Operator {
 		return &applied{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }
 
 // addOperator checks what all applications share and adds an operator.
-func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []arrow.Field, replace bool,
+func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []engine.Attr, outputs []arrow.Field, replace, rowByRow bool,
 	make func(made *arrow.Schema, at []int) engine.Operator,
 ) *engine.Dataset {
 	b := BuilderOf(caller, rows)
@@ -73,6 +73,7 @@ func addOperator(caller string, rows, model *engine.Dataset, op string, attrs []
 	return b.Add(engine.Spec{
 		Op: op, Attrs: attrs, Schema: made,
 		Inputs:   []engine.Port{{From: rows}, {From: model, Partitioner: engine.Broadcast, Side: true}},
+		RowByRow: rowByRow,
 		Operator: func() engine.Operator { return make(made, at) },
 	})
 }

@@ -28,7 +28,7 @@ type RowApplication struct {
 // row, so that the columns have the bits that the Step gives elsewhere. Rows stay in place
 // but those that the Step leaves out. Mistakes are reported as Apply does.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, func(made *arrow.Schema, at []int) engine.Operator {
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, false, func(made *arrow.Schema, at []int) engine.Operator {
 		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }
@@ -97,8 +97,11 @@ func (p *rowwise) Process(c *engine.Context, _, shard int, rows arrow.Record, ou
 		case err == nil:
 			p.kept = append(p.kept, int32(i))
 		case !errors.Is(err, ErrSkip):
-			return fmt.Errorf("row %d of the shard: %w", p.rows+i, err)
+			return RowError(p.rows+i, err)
 		}
+	}
+	if left := n - len(p.kept); left > 0 {
+		c.Count("rows skipped", int64(left))
 	}
 	p.rows += n
 	columns, err := p.writer.columns()

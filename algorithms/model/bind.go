@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/spelling"
 )
 
@@ -23,6 +24,28 @@ type Step func(row []Cell) error
 
 // ErrSkip is what a Step returns for a row that its model leaves out.
 var ErrSkip = errors.New("the model leaves the row out")
+
+// Refused is an error of a Step about a value that a setting could have it take.
+type Refused struct {
+	Err    error // names the column
+	Cure   engine.Cure
+	Advice string // how, in the words of the package
+}
+
+// Error tells what is wrong, and what can be done.
+func (e *Refused) Error() string { return fmt.Sprintf("%v; %s", e.Err, e.Advice) }
+
+// Unwrap returns what is wrong.
+func (e *Refused) Unwrap() error { return e.Err }
+
+// RowError returns the error of a Step as one about a row of a shard.
+func RowError(row int, err error) error {
+	e := &engine.RowError{Row: int64(row), Err: err}
+	if refused, ok := err.(*Refused); ok {
+		e.Err, e.Cure, e.Advice = refused.Err, refused.Cure, refused.Advice
+	}
+	return e
+}
 
 // Layout says which columns the cells of a row are. Models that are bound to it one after
 // the other see the columns of those before. It is used by one goroutine at a time.

@@ -142,7 +142,7 @@ func (q counting) count(ctx *comqueue.ComContext, shard int, out []float64) erro
 			s.spreadRow(b, i, c, weight, out)
 		}
 		if err != nil {
-			return fmt.Errorf("row %d of the shard: %w", i, err)
+			return &engine.RowError{Row: int64(i), Err: err}
 		}
 	}
 	return nil

@@ -9,8 +9,15 @@ const trialRows = 256
 func (e *Evaluator) keep(s *shardRows) {
 	if s.m == nil {
 		s.m, s.q = make([]float64, s.N*e.k), make([]float64, s.N*e.k)
-		s.probed = e.newProbed(s)
 		e.grow(trialRows)
+	}
+}
+
+// choose chooses the rows that are probed, once, after the shard was read: it is in some
+// cache then.
+func (e *Evaluator) choose(s *shardRows) {
+	if s.probed == nil {
+		s.probed = e.newProbed(s)
 	}
 }
 
@@ -19,7 +26,9 @@ func (e *Evaluator) Start(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.keep(s)
 	e.point(s, v)
-	return e.pass(s, atStart, 0, out)
+	err := e.pass(s, atStart, 0, out)
+	e.choose(s)
+	return err
 }
 
 // Along implements optim.LinearEvaluator.
@@ -34,10 +43,7 @@ func (e *Evaluator) Along(shard int, p []float64, step float64, out []float64) e
 func (e *Evaluator) moved(s *shardRows, lo, n int, step float64) []float64 {
 	t := e.margin[:n*e.k]
 	m, q := s.m[lo*e.k:(lo+n)*e.k], s.q[lo*e.k:(lo+n)*e.k]
-	m, q = m[:len(t)], q[:len(t)]
-	for i := range t {
-		t[i] = m[i] + float64(step*q[i])
-	}
+	kernel.MovedTo(t, m, step, q)
 	return t
 }
 

@@ -15,11 +15,7 @@ type foldRowsWork struct {
 	group shardRows   // rows of some shards: labels and the like copied together, features where rows are several
 	where [][]float64 // features of single rows, where they are
 	none  []float64   // zeros: the row of a shard that gives none
-	// The way up the tree over shards, as in spine: what subtrees come to that wait for
-	// what lies to their right, and behind them room for the next shard.
-	depth int
-	first [24]uint32
-	parts [][]float64
+	ladder
 }
 
 // FoldRows implements optim.FoldingSampledEvaluator. Where a step takes a row or a few of
@@ -52,14 +48,8 @@ func (e *Evaluator) FoldRows(shards []int, taken [][]int32, v, out []float64) (b
 		}
 		lo = hi
 	}
-	if w.depth == 0 {
-		return true, nil
-	}
-	for ; w.depth > 1; w.depth-- {
-		kernel.AddTo(w.parts[w.depth-2], w.parts[w.depth-1])
-	}
 	// No derivative of a shard is −0, and no sum of them.
-	for i, p := range w.parts[0][:len(out)] {
+	for i, p := range w.total() {
 		out[i] = p + 0
 	}
 	return true, nil
@@ -135,7 +125,7 @@ func (e *Evaluator) evaluateSingles(part *shardRows, shards []int) {
 			}
 			loss[i], coef[i] = float64(u*losses[p])+0, float64(u*slopes[p])+0
 		}
-		out := e.meet(uint32(shards[lo]))
+		out := w.meet(uint32(shards[lo]), 2+e.parameters())
 		kernel.FoldLeaves(&rows, &coef, e.mean, e.inverse, out[1:1+e.d])
 		out[0] = kernel.FoldEight(&loss)
 		if e.intercept {
@@ -154,7 +144,7 @@ func (e *Evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 	for i, shard := range shards {
 		from := at
 		at += len(taken[i])
-		out := e.meet(uint32(shard))
+		out := e.byRow.meet(uint32(shard), 2+e.parameters())
 		gradient := out[1 : 1+e.d]
 		var loss, slopes, weight float64
 		pull := e.batch.Slope[from:at]
@@ -186,22 +176,6 @@ func (e *Evaluator) evaluateGroup(part *shardRows, shards []int, taken [][]int32
 		}
 		out[len(out)-1] = weight
 	}
-}
-
-// meet merges the subtrees that nothing can come between any more, and returns a buffer
-// for the part of a shard, to be filled: loss, gradient and weight.
-func (e *Evaluator) meet(shard uint32) []float64 {
-	w := &e.byRow
-	for ; w.depth >= 2 && w.first[w.depth-2]^w.first[w.depth-1] < w.first[w.depth-1]^shard; w.depth-- {
-		kernel.AddTo(w.parts[w.depth-2], w.parts[w.depth-1])
-	}
-	if len(w.parts) == w.depth {
-		w.parts = append(w.parts, make([]float64, 2+e.parameters()))
-	}
-	out := w.parts[w.depth]
-	w.first[w.depth] = shard
-	w.depth++
-	return out
 }
 
 // gatherGroup copies what rows of some shards have together, those of each one behind the

@@ -29,7 +29,9 @@ func (e *Evaluator) StartHessian(shard int, v, out []float64) error {
 	s := e.at(shard)
 	e.keep(s)
 	e.point(s, v)
-	return e.hessianPass(s, atStart, 0, out)
+	err := e.hessianPass(s, atStart, 0, out)
+	e.choose(s)
+	return err
 }
 
 // AlongHessian implements optim.CurvedLinearEvaluator.

@@ -9,6 +9,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
 )
 
 // Linear is the weighted sum of a loss over checked rows, with margins that are linear
@@ -52,6 +53,7 @@ var _ interface {
 	optim.ProbingEvaluator
 	optim.BeginningEvaluator
 	optim.RoughEvaluator
+	optim.SteadyEvaluator
 } = (*Evaluator)(nil)
 
 // Open implements optim.Objective.
@@ -82,10 +84,11 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 	}
 	err = ctx.ForShards(func(shard int) error {
 		b := data.Block(shard)
-		if err := l.labels(b); err != nil {
+		if err := l.labels(data.Facts, b); err != nil {
 			return err
 		}
-		s := &shardRows{Block: b, weight: b.Weight, chunk: e.chunkRows(b)}
+		s := &shardRows{Block: b, number: shard, weight: b.Weight}
+		s.chunk, s.read = e.chunkRows(b)
 		if classes != nil {
 			s.weight = make([]float64, b.N)
 			for i, y := range b.Label {
@@ -98,7 +101,7 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 		e.shards[shard-own.Lo] = s
 		e.folds = e.folds || b.Columns != nil
 		e.longest = max(e.longest, s.chunk)
-		e.grow(s.chunk)
+		e.grow(s.read)
 		return nil
 	})
 	if err != nil {
@@ -107,14 +110,24 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 	return e, nil
 }
 
-// labels reports the first label that does not suit the loss.
-func (l Linear) labels(b *rows.Block) error {
+// labels reports the first label that does not suit the loss. Where labels are classes, rows
+// are looked at only if a class does not.
+func (l Linear) labels(f *rows.Facts, b *rows.Block) error {
 	if b.Label == nil {
 		return fmt.Errorf("the %s loss needs labels", l.Loss)
 	}
+	if l.Table.Label == rows.ClassLabel {
+		refused := false
+		for class := range f.Classes {
+			refused = refused || l.Loss.Refuses(float64(class)) != ""
+		}
+		if !refused {
+			return nil
+		}
+	}
 	for i, y := range b.Label {
 		if problem := l.Loss.Refuses(y); problem != "" {
-			return fmt.Errorf("row %d of the shard: the label %s", i, problem)
+			return &engine.RowError{Row: int64(i), Err: fmt.Errorf("the label %s", problem)}
 		}
 	}
 	return nil

@@ -27,10 +27,10 @@ func (Logistic) Refuses(float64) string { return "" }
 func (Logistic) At(b *Batch) {
 	n := b.N
 	t, label, margin, slope := b.Work[:n], b.Label[:n], b.Margin[:n], b.Slope[:n]
-	for i, y := range label {
-		t[i] = -sign(y) * margin[i]
+	kernel.OpposedTo(t, label, margin)
+	if !b.SlopesOnly {
+		kernel.SoftplusTo(b.Loss[:n], t)
 	}
-	kernel.SoftplusTo(b.Loss[:n], t)
 	kernel.SigmoidTo(slope, t)
 	if b.Curve != nil {
 		curve := b.Curve[:n]
@@ -38,7 +38,5 @@ func (Logistic) At(b *Batch) {
 			curve[i] = p * (1 - p)
 		}
 	}
-	for i, y := range label {
-		slope[i] *= -sign(y)
-	}
+	kernel.OpposedTo(slope, label, slope)
 }

@@ -62,8 +62,9 @@ type Batch struct {
 	Mu   float64
 	// Margin has N×K margins, row by row.
 	Margin []float64
-	// Loss, N values, is written.
-	Loss []float64
+	// Loss, N values, is written. With SlopesOnly nobody asks for it.
+	Loss       []float64
+	SlopesOnly bool
 	// Slope, N×K first derivatives by the margins, is written.
 	Slope []float64
 	// Curve is written where it is not nil: second derivatives, or what stands for them,

@@ -77,11 +77,11 @@ func (e *Evaluator) addEntries(b *rows.Block, coef, out []float64) {
 	}
 }
 
-// Folds implements optim.FoldingEvaluator.
-func (e *Evaluator) Folds() bool { return e.folds && len(e.shards) <= math.MaxUint16 }
+// mostFolded is how many shards a tree has numbers for.
+const mostFolded = math.MaxUint16
 
-// Fold implements optim.FoldingEvaluator.
-func (e *Evaluator) Fold(shards shared.Range, out []float64) error {
+// foldNarrow is Fold of narrow shards.
+func (e *Evaluator) foldNarrow(shards shared.Range, out []float64) {
 	t := e.treeOf(shards)
 	values := t.room[:len(t.shards)]
 	for part := range 1 + e.k {
@@ -98,7 +98,6 @@ func (e *Evaluator) Fold(shards shared.Range, out []float64) error {
 		}
 		t.foldColumns(out[1+a*e.stride() : 1+a*e.stride()+e.d])
 	}
-	return nil
 }
 
 // tree is how the narrow shards below a node are folded: for each column, which of them

@@ -3,7 +3,6 @@ package objective
 import (
 	"slices"
 
-	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -15,7 +14,7 @@ const probeRows = 4096
 // probed is what a shard keeps of the rows that are probed.
 type probed struct {
 	rows []int32
-	own  rows.Block                   // their features, copied together; of none where they are more than a chunk
+	own  *shardRows                   // what they have, copied together; nil where they are more than a chunk
 	q    []float64                    // their margins of the direction, row by row
 	past [optim.LatestSteps][]float64 // ... and of the latest steps, a ring
 	next int                          // place of the next step
@@ -32,21 +31,29 @@ func (e *Evaluator) newProbed(s *shardRows) *probed {
 		p.past[i] = make([]float64, n*e.k)
 	}
 	if n <= s.chunk {
-		b := e.gather(s, p.rows).Block
-		p.own.N, p.own.Dense = n, slices.Clone(b.Dense)
-		p.own.Sparse = kernel.CSR{RowPtr: slices.Clone(b.Sparse.RowPtr), Col: slices.Clone(b.Sparse.Col), Val: slices.Clone(b.Sparse.Val)}
+		part := e.gather(s, p.rows)
+		b := *part.Block
+		b.Dense, b.Label, b.Offset, b.Censor = slices.Clone(b.Dense), slices.Clone(b.Label), slices.Clone(b.Offset), slices.Clone(b.Censor)
+		b.Sparse = kernel.CSR{RowPtr: slices.Clone(b.Sparse.RowPtr), Col: slices.Clone(b.Sparse.Col), Val: slices.Clone(b.Sparse.Val)}
+		b.Sparse = b.Sparse.Checked(e.columns(s))
+		p.own = &shardRows{Block: &b, weight: slices.Clone(part.weight)}
 	}
 	return p
 }
 
-// probedRows returns some rows of the sample of a shard.
-func (e *Evaluator) probedRows(s *shardRows, chosen []int32) *shardRows {
-	own := &s.probed.own
-	if own.N == 0 {
+// probedRows returns some rows of the sample of a shard, or what they have but features.
+func (e *Evaluator) probedRows(s *shardRows, chosen []int32, features bool) *shardRows {
+	own := s.probed.own
+	switch {
+	case own != nil && s.prox == nil && s.mu == 0:
+		return own
+	case own == nil && features:
 		return e.gather(s, chosen)
 	}
 	part := e.gatherLabels(s, chosen)
-	part.Dense, part.Sparse = own.Dense, own.Sparse
+	if features {
+		part.Dense, part.Sparse = own.Dense, own.Sparse
+	}
 	return part
 }
 
@@ -54,6 +61,12 @@ func (e *Evaluator) probedRows(s *shardRows, chosen []int32) *shardRows {
 func (p *probed) note(step float64, q []float64, k int) {
 	to := p.past[p.next]
 	p.next = (p.next + 1) % len(p.past)
+	if k == 1 {
+		for i, row := range p.rows {
+			to[i] = step * q[row]
+		}
+		return
+	}
 	for i, row := range p.rows {
 		for a, v := range q[int(row)*k : (int(row)+1)*k] {
 			to[i*k+a] = step * v
@@ -81,13 +94,13 @@ func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error 
 	e.point(s, p)
 	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
 		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
-		part := e.probedRows(s, chosen)
+		part := e.probedRows(s, chosen, true)
 		n := part.N
 		e.margins(part.Block, nil, s.probed.q[lo*e.k:(lo+n)*e.k])
 		w.curve = atLeast(w.curve, n*e.k*(e.k+1)/2)
-		e.batch.Curve = w.curve
+		e.batch.Curve, e.batch.SlopesOnly = w.curve, true
 		e.lossAt(part, part.Block, 0, e.current(s, chosen))
-		e.batch.Curve = nil
+		e.batch.Curve, e.batch.SlopesOnly = nil, false
 		at := 0
 		for i := range past + 1 {
 			x := s.probed.margins(i)[lo*e.k : (lo+n)*e.k]
@@ -108,6 +121,12 @@ func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error 
 func (e *Evaluator) current(s *shardRows, chosen []int32) []float64 {
 	w := &e.probe
 	w.m = atLeast(w.m, len(chosen)*e.k)
+	if e.k == 1 {
+		for i, row := range chosen {
+			w.m[i] = s.m[row]
+		}
+		return w.m
+	}
 	for i, row := range chosen {
 		copy(w.m[i*e.k:(i+1)*e.k], s.m[int(row)*e.k:])
 	}
@@ -126,6 +145,13 @@ func (s *shardRows) of(i int) float64 {
 // derivative in the directions of margins x and y, to sum.
 func (e *Evaluator) addBends(part *shardRows, x, y []float64, sum float64) float64 {
 	n := part.N
+	if e.k == 1 && part.weight == nil {
+		curve, x, y := e.probe.curve[:n], x[:n], y[:n]
+		for i, c := range curve {
+			sum += float64(c * float64(x[i]*y[i]))
+		}
+		return sum
+	}
 	for i := range n {
 		weight := part.of(i)
 		if weight == 0 {
@@ -153,7 +179,7 @@ func (e *Evaluator) Probe(shard int, mix, steps, out []float64) error {
 	s, w := e.at(shard), &e.probe
 	for lo := 0; lo < len(s.probed.rows); lo += s.chunk {
 		chosen := s.probed.rows[lo:min(lo+s.chunk, len(s.probed.rows))]
-		part := e.gatherLabels(s, chosen)
+		part := e.probedRows(s, chosen, false)
 		n := part.N
 		w.q = atLeast(w.q, n*e.k)
 		clear(w.q)
@@ -174,11 +200,11 @@ func (e *Evaluator) Probe(shard int, mix, steps, out []float64) error {
 // probeSteps adds the derivatives of the rows whose margins are in the room.
 func (e *Evaluator) probeSteps(part *shardRows, steps, out []float64) {
 	w := &e.probe
+	e.batch.SlopesOnly = true
+	defer func() { e.batch.SlopesOnly = false }()
 	for i, step := range steps {
 		t := e.margin[:part.N*e.k]
-		for j, q := range w.q {
-			t[j] = w.m[j] + float64(step*q)
-		}
+		kernel.MovedTo(t, w.m, step, w.q)
 		e.lossAt(part, part.Block, 0, t)
 		_ = e.addLoss(part, 0, part.N, 0)
 		slope := out[i]

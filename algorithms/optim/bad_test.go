@@ -124,7 +124,7 @@ func TestBadObjectives(t *testing.T) {
 		"superstep 1: row 3 of the shard":                            {o: broken{evaluator: with(func(e *shaped) { e.err = errors.New("row 3 of the shard") })}},
 		"superstep 1: the loss is NaN at the start":                  {o: broken{evaluator: with(func(e *shaped) { e.loss = math.NaN() })}},
 		"superstep 1: the loss is +Inf at the start: check":          {o: broken{evaluator: with(func(e *shaped) { e.loss = math.Inf(1) })}},
-		"its derivative by parameter 0 is NaN: check the features":   {o: broken{evaluator: with(func(e *shaped) { e.slope = math.NaN() })}},
+		"its derivative by parameter 0 is NaN: check features":       {o: broken{evaluator: with(func(e *shaped) { e.slope = math.NaN() })}},
 		"the second derivatives of 3000 parameters take 34 MiB, in ": {o: broken{evaluator: curvedShape{shaped{n: 3000, weight: 1, factors: make([]float64, 3000)}}}, s: optim.Settings{Method: optim.Newton, MaxBytes: 100 << 20}},
 	} {
 		err := trial.Fails(t, build(ids(3), c.o, c.s), want)
@@ -146,7 +146,7 @@ func (e lost) Evaluate(_ int, v, out []float64) error {
 func TestLossIsNaNEverywhere(t *testing.T) {
 	o := broken{evaluator: lost{shaped{n: 1, weight: 1, factors: []float64{1}}}}
 	trial.Fails(t, build(ids(3), o, optim.Settings{Method: optim.LBFGS}),
-		"LBFGS, superstep 2: the loss is infinite or NaN at every step along the gradient", "standardise the features")
+		"LBFGS, superstep 2: the loss is infinite or NaN at every step along the gradient", "too far from those of other rows: scale them down")
 }
 
 // A gradient that is not the function's ends training where it is, not in a loop.

@@ -16,6 +16,7 @@ type cholesky struct {
 	n      int
 	factor []float64 // lower triangle, row by row
 	scale  []float64 // D, the diagonal without signs, and no zeros
+	idle   []bool    // nothing depends on the parameter
 
 	panel []float64 // columns of the factor, each as a row, from the first one's diagonal on
 	less  []float64 // what the columns before one are multiplied with
@@ -39,7 +40,7 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 	if !solves {
 		return c
 	}
-	c.factor, c.scale = make([]float64, triangle(n)), make([]float64, n)
+	c.factor, c.scale, c.idle = make([]float64, triangle(n)), make([]float64, n), make([]bool, n)
 	c.panel, c.less = make([]float64, min(band, n)*n), make([]float64, band)
 	if n > band {
 		c.rooms = make([]tileRoom, workers)
@@ -54,7 +55,9 @@ func newCholesky(n, workers int, solves bool) *cholesky {
 // and D its diagonal without signs. τ is 0 where H is safely positive definite, else the
 // first of a growing row that makes it so (Nocedal and Wright, Numerical Optimization,
 // 2nd ed., algorithm 3.3, with the scaling of Marquardt: parameters may have units whose
-// second derivatives are further apart than the digits of a number).
+// second derivatives are further apart than the digits of a number). A parameter that
+// nothing depends on, as that of a constant feature, stays where it is, and shifts none of
+// the others, which would cost them a few of their digits.
 func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, p *penalty, g, out []float64) error {
 	var largest, shift float64
 	negative := false
@@ -67,6 +70,7 @@ func (c *cholesky) solve(ctx context.Context, packed []float64, weight float64, 
 		largest = 1
 	}
 	for i, s := range c.scale {
+		c.idle[i] = s == 0 && g[i] == 0 && c.alone(packed, i)
 		if s == 0 {
 			c.scale[i] = largest
 		}
@@ -94,12 +98,31 @@ func (c *cholesky) diagonal(packed []float64, weight float64, p *penalty, i int)
 	return packed[triangle(i)+i]/weight + float64(float64(p.l2*p.factors[i])*p.factors[i])
 }
 
-// load puts H + shift·D where the factor will be.
+// alone reports whether the second derivatives by parameter i and any other are 0.
+func (c *cholesky) alone(packed []float64, i int) bool {
+	for _, h := range packed[triangle(i) : triangle(i)+i] {
+		if h != 0 {
+			return false
+		}
+	}
+	for j := i + 1; j < c.n; j++ {
+		if packed[triangle(j)+i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// load puts H + shift·D where the factor will be, and D for parameters that are idle.
 func (c *cholesky) load(packed []float64, weight float64, p *penalty, shift float64) {
 	for i, h := range packed[:triangle(c.n)] {
 		c.factor[i] = h / weight
 	}
 	for i := range c.n {
+		if c.idle[i] {
+			c.factor[triangle(i)+i] = c.scale[i]
+			continue
+		}
 		c.factor[triangle(i)+i] = c.diagonal(packed, weight, p, i) + float64(shift*c.scale[i])
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +59,41 @@ func TestCholeskySolves(t *testing.T) {
 		for i, v := range out {
 			require.InDelta(t, -want.AtVec(i), v, 1e-8*mat.Norm(&want, 2), "n = %d", n)
 		}
+	}
+}
+
+// TestCholeskyLeavesIdleParametersAlone: parameters whose derivatives are all 0 change no bit
+// of the direction of the others, and have none themselves.
+func TestCholeskyLeavesIdleParametersAlone(t *testing.T) {
+	const n = 5
+	solve := func(packed, g []float64) []float64 {
+		space, out := newBlocks(len(g), 8), make([]float64, len(g))
+		p := &penalty{factors: make([]float64, len(g)), space: &space}
+		require.NoError(t, newCholesky(len(g), 1, true).solve(t.Context(), packed, 3, p, g, out))
+		return out
+	}
+	packed, g := gram(2*n, n), []float64{1, -2, 3, 0, 5}
+	want := solve(packed, g)
+	for _, at := range []int{0, 2, n} {
+		var wider []float64
+		for i := range n + 1 {
+			for j := range i + 1 {
+				v := 0.0
+				if i != at && j != at {
+					from := func(k int) int {
+						if k > at {
+							return k - 1
+						}
+						return k
+					}
+					v = packed[triangle(from(i))+from(j)]
+				}
+				wider = append(wider, v)
+			}
+		}
+		got := solve(wider, slices.Insert(slices.Clone(g), at, 0))
+		require.Zero(t, got[at])
+		require.Equal(t, want, slices.Delete(got, at, at+1), at)
 	}
 }
 

@@ -42,6 +42,16 @@ type FoldingEvaluator interface {
 	Fold(shards shared.Range, out []float64) error
 }
 
+// SteadyEvaluator is an Evaluator that can prepare for parameters, or a direction, once for
+// all shards of the subtask.
+type SteadyEvaluator interface {
+	Evaluator
+	// Steady says that from now on the methods that take a vector are called for the shards
+	// in ascending order, and that what is in the vector changes only before a shard that
+	// does not lie behind the one before it.
+	Steady()
+}
+
 // LinearEvaluator is an Evaluator whose losses depend on v through margins that are
 // linear in it. It keeps, for each row, the margins at the current point m, set by
 // Start and moved by Advance, and those of a direction q, set by Along.
@@ -112,6 +122,13 @@ type BeginningEvaluator interface {
 type RoughEvaluator interface {
 	CurvedEvaluator
 	Rough() bool
+}
+
+// FewEvaluator is a CurvedEvaluator that knows up to how many parameters Auto is to take
+// Newton; for others 32 is presumed.
+type FewEvaluator interface {
+	CurvedEvaluator
+	Few() int
 }
 
 // UnitEvaluator is an Evaluator whose losses have a unit, such as the square of that of

@@ -105,7 +105,7 @@ func TestSplitParametersThatCannotBe(t *testing.T) {
 	}
 	for _, can := range []ability{everything, nothing} {
 		trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic, can: can}, optim.Settings{Method: optim.LBFGS, L2: 1}),
-			"its derivative by parameter 150 is -Inf: check the features")
+			"its derivative by parameter 150 is -Inf: check features")
 	}
 	table.Row(3)[20] = math.NaN()
 	trial.Fails(t, splitFrom(1, table, objective{table: table, loss: logistic}, optim.Settings{Method: optim.LBFGS, L2: 1}), "the loss is NaN at the start")

@@ -167,7 +167,7 @@ func (w *work) judge(rows []float64) error {
 	w.losses = loss / w.weight
 	if w.asks == theStart {
 		w.settled = true
-		return w.usable(rows, "at the start", "check the features, or give other parameters to start from")
+		return w.usable(rows, "at the start", "check features and offsets, or give other parameters to start from")
 	}
 	if w.final {
 		w.settled = true
@@ -227,7 +227,7 @@ func (w *work) fallBack() error {
 	}
 	w.trialing = false
 	if w.steepest && w.search.lo.t == 0 && math.IsInf(w.search.hi.f, 1) {
-		return fmt.Errorf("the loss is infinite or NaN at every step along the gradient, down to %.3g: standardise the features, or start from other parameters", w.search.hi.t)
+		return fmt.Errorf("the loss is infinite or NaN at every step along the gradient, down to %.3g: labels or features are too large, or too far from those of other rows: scale them down, or leave the rows with the largest out", w.search.hi.t)
 	}
 	w.fail()
 	return nil

@@ -224,7 +224,7 @@ func (d stochastic) step(ctx *comqueue.ComContext) error {
 			s.set.Stochastic.Rate = s.set.Stochastic.rate(batch)
 		}
 		s.phase = walking
-		a, err := s.exact(sums, "at the start: check the features, or give other parameters to start from")
+		a, err := s.exact(sums, "at the start: check features and offsets, or give other parameters to start from")
 		if err != nil {
 			return wrap(ctx, err)
 		}
@@ -260,7 +260,7 @@ func (s *stepper) walk(sums []float64) error {
 	s.total++
 	if count > 0 {
 		if !finite(sums[0]) {
-			return fmt.Errorf("epoch %d, step %d: the loss is %v: lower Rate, or standardise the features", s.epoch+1, s.done, sums[0])
+			return fmt.Errorf("epoch %d, step %d: the loss is %v: lower the learning rate (Rate), or scale labels and features down", s.epoch+1, s.done, sums[0])
 		}
 		s.losses += sums[0]
 		s.seen += count

@@ -126,6 +126,6 @@ func TestSGDEnds(t *testing.T) {
 	require.Equal(t, 5, r.Iterations, "not before there is something to average")
 
 	o.loss = squared
-	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1e200, Schedule: optim.Constant}}), "epoch 1, step", "lower Rate")
+	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1e200, Schedule: optim.Constant}}), "epoch 1, step", "lower the learning rate (Rate)")
 	require.False(t, math.IsNaN(r.Loss))
 }

@@ -133,11 +133,14 @@ func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 
 // largest returns the largest absolute value.
 func largest(x []float64) float64 {
-	var most float64
-	for _, v := range x {
-		most = max(most, math.Abs(v))
+	var a, b, c, d float64 // four, as one would wait for itself
+	for ; len(x) >= 4; x = x[4:] {
+		a, b, c, d = max(a, math.Abs(x[0])), max(b, math.Abs(x[1])), max(c, math.Abs(x[2])), max(d, math.Abs(x[3]))
 	}
-	return most
+	for _, v := range x {
+		a = max(a, math.Abs(v))
+	}
+	return max(a, b, c, d)
 }
 
 // firstBad returns the number of the first parameter of r whose derivative is not finite,

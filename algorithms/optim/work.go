@@ -86,7 +86,11 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	}
 	if w.state.Method == Auto {
 		w.state.Method = LBFGS
-		if rough, _ := w.Evaluator.(RoughEvaluator); w.curved != nil && n <= fewParameters && !(rough != nil && rough.Rough()) {
+		few := fewParameters
+		if f, ok := w.Evaluator.(FewEvaluator); ok {
+			few = f.Few()
+		}
+		if rough, _ := w.Evaluator.(RoughEvaluator); w.curved != nil && n <= few && !(rough != nil && rough.Rough()) {
 			w.state.Method = Newton
 		}
 	}
@@ -102,6 +106,9 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	w.pseudo = w.gradient
 	if p.Settings.L1 > 0 {
 		w.pseudo = make([]float64, kept)
+	}
+	if steady, ok := w.Evaluator.(SteadyEvaluator); ok {
+		steady.Steady() // a stage goes through the shards, and between stages vectors change
 	}
 	w.advance = func(shard int) error { return w.linear.Advance(shard, w.step) }
 	w.keep = func(shard int) error { return w.readShard(shard, nil) }
@@ -150,7 +157,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// fewParameters is up to how many Auto takes Newton's method. It needs about half as many
+// fewParameters is up to how many Auto takes Newton's method where a FewEvaluator does not say. It needs about half as many
 // reads as LBFGS to come within 1e-6 of the optimum; of 50 dense parameters a read of
 // second derivatives takes three to four times as long as one of gradients.
 const fewParameters = 32

@@ -233,7 +233,7 @@ func (m *AssemblerModel) Bind(l *model.Layout) (model.Step, error) {
 			if c.Kind == model.NullCell && m.Params.Unknown == Skip {
 				return model.ErrSkip
 			} else if c.Kind == model.NullCell && m.Params.Unknown == Refuse {
-				return columnError(m.Params.Columns[i], unknownValue(c))
+				return unknownValue(m.Params.Columns[i], c)
 			}
 			n += entries(c, m.Sizes[i])
 		}

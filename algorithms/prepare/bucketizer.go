@@ -134,7 +134,7 @@ func (m *BucketModel) Bind(l *model.Layout) (model.Step, error) {
 			case m.Unknown == Skip:
 				return model.ErrSkip
 			default:
-				return columnError(m.Columns[i], unknownValue(from))
+				return unknownValue(m.Columns[i], from)
 			}
 			row[out[i]].SetInt(int64(bucket))
 		}

@@ -98,7 +98,7 @@ func TestStringIndexer(t *testing.T) {
 
 func TestStringIndexerTellsWhatIsWrong(t *testing.T) {
 	rows := samples(false)
-	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}}, `column "city": it is null: set Unknown`, "row 0 of the shard")
+	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}}, `column "city": it is null; set Unknown`, "row 0 of the shard")
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"vector"}}, `column "vector" is vector[3]: want text`)
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Zeros}, "which only OneHotEncoder has")
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}, Order: 7}, "Order(7)")

@@ -171,17 +171,19 @@ func numbering(values []string) map[string]int {
 	return numbers
 }
 
-// unknownValue tells what is unknown about a cell.
-func unknownValue(c *model.Cell) error {
-	const help = "set Unknown to say what becomes of it"
+// unknownValue tells what is unknown about a cell of a column.
+func unknownValue(column string, c *model.Cell) error {
+	e := &model.Refused{Cure: engine.FillOrLeaveOut, Advice: "set Unknown to say what becomes of it"}
 	text, ok := categoryOf(c)
 	switch {
 	case ok:
-		return fmt.Errorf("%q was not there in training: %s", text, help)
+		e.Err, e.Cure = columnError(column, fmt.Errorf("%q was not there in training", text)), engine.LeaveOut
 	case c.Kind == model.FloatCell:
-		return fmt.Errorf("it is NaN: %s", help)
+		e.Err = columnError(column, errors.New("it is NaN"))
+	default:
+		e.Err = columnError(column, fmt.Errorf("it is %s", c.Kind))
 	}
-	return fmt.Errorf("it is %s: %s", c.Kind, help)
+	return e
 }
 
 // Bind implements model.Binder.
@@ -206,7 +208,7 @@ func (m *IndexerModel) Bind(l *model.Layout) (model.Step, error) {
 			case m.Params.Unknown == Skip:
 				return model.ErrSkip
 			default:
-				return columnError(m.Params.Columns[i], unknownValue(from))
+				return unknownValue(m.Params.Columns[i], from)
 			}
 			row[out[i]].SetInt(int64(number))
 		}

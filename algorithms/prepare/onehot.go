@@ -134,7 +134,7 @@ func (m *OneHotModel) Bind(l *model.Layout) (model.Step, error) {
 			case m.Params.Unknown == Skip:
 				return model.ErrSkip
 			default:
-				return columnError(m.Params.Columns[i], unknownValue(from))
+				return unknownValue(m.Params.Columns[i], from)
 			}
 			size := m.Size(i)
 			if at >= size {

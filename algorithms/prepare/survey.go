@@ -257,14 +257,14 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 		if w.weighed >= 0 {
 			var err error
 			if w.weight, err = weightOf(&w.row[w.weighed]); err != nil {
-				return fmt.Errorf("row %d of the shard: column %q: %w", i, w.named, err)
+				return &engine.RowError{Row: int64(i), Err: fmt.Errorf("column %q: %w", w.named, err)}
 			}
 			if w.weight == 0 {
 				continue
 			}
 		}
 		if err := visit(w.row[:len(w.names)]); err != nil {
-			return fmt.Errorf("row %d of the shard: %w", i, err)
+			return model.RowError(i, err)
 		}
 	}
 	return nil

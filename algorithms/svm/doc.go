@@ -45,5 +45,5 @@
 // its references). The gap that was reached is among the summary's measures. A bound needs
 // an L2 penalty, without which, besides, a support vector machine would have no margin to
 // maximise. Squared losses are smooth and go straight to an optimiser: Newton's method up to
-// 64 parameters in all, L-BFGS beyond that, OWL-QN with an L1 penalty.
+// 32 parameters in all, L-BFGS beyond that, OWL-QN with an L1 penalty.
 package svm

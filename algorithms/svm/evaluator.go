@@ -21,6 +21,7 @@ var (
 	_ optim.CurvedEvaluator  = (*joint)(nil)
 	_ optim.SampledEvaluator = (*joint)(nil)
 	_ optim.StagedEvaluator  = (*joint)(nil)
+	_ optim.SteadyEvaluator  = (*joint)(nil)
 )
 
 func newJoint(parts []*objective.Evaluator) *joint {
@@ -44,6 +45,13 @@ func (j *joint) Weight() float64 { return j.parts[0].Weight() }
 
 // Factors implements optim.Evaluator.
 func (j *joint) Factors() []float64 { return j.factors }
+
+// Steady implements optim.SteadyEvaluator.
+func (j *joint) Steady() {
+	for _, e := range j.parts {
+		e.Steady()
+	}
+}
 
 // zeros returns room for n numbers.
 func (j *joint) zeros(n int) []float64 {

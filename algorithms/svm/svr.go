@@ -51,7 +51,7 @@ type LinearSVR struct {
 	L1, L2 float64
 
 	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
-	// method up to 64 parameters, and LBFGS beyond that.
+	// method up to 32 parameters, and LBFGS beyond that.
 	Method optim.Method
 	// MaxIter is the largest number of iterations, of all rounds together; 0 means 1000, for
 	// SGD 100 epochs.

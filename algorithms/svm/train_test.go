@@ -253,7 +253,7 @@ func TestLabelsOfAnyType(t *testing.T) {
 	}
 }
 
-// TestManyClasses: with more than 64 parameters L-BFGS takes over.
+// TestManyClasses: with more than 32 parameters L-BFGS takes over.
 func TestManyClasses(t *testing.T) {
 	const k = 26
 	table := trial.Table{D: 2}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"time"
@@ -29,7 +30,10 @@ func (t loopTask) run() (outcome, error) {
 	}
 	runtime.GC() // what reading left is not the loop's to clear up
 	began := time.Now()
-	l := newLoop(raw, t.L2)
+	l, err := newLoop(raw, t.L2)
+	if err != nil {
+		return outcome{}, err
+	}
 	out := outcome{Method: "LBFGS", Survey: time.Since(began).Seconds()}
 	l.minimise(func(value float64) bool {
 		n := len(out.Trace)
@@ -48,25 +52,39 @@ type block struct {
 	n, d   int
 	dense  []float64 // n×d
 	sparse kernel.CSR
-	minus  []float64 // -1 for class 1, 1 for class 0: the sign of margins in the loss
+	minus  []float64 // -1 for the higher label, 1 for the lower one: the sign of margins in the loss
 }
 
-// newBlock returns rows as the kernels take them.
-func newBlock(r rawRows) block {
+// newBlock returns rows as the kernels take them. The labels are any two numbers.
+func newBlock(r rawRows) (block, error) {
 	b := block{n: len(r.labels), d: r.layout.Features, minus: make([]float64, len(r.labels))}
+	lower, higher := r.labels[0], r.labels[0]
+	for _, y := range r.labels {
+		if y < lower {
+			lower = y
+		}
+		if y > higher {
+			higher = y
+		}
+	}
+	middle := lower/2 + higher/2
 	for i, y := range r.labels {
-		b.minus[i] = 1 - float64(2*y)
+		// Without a branch that depends on the class, which would be guessed wrong half of the time.
+		if (y-lower)*(higher-y) != 0 || lower == higher {
+			return b, fmt.Errorf("row %d: the label %v beside %v and %v: want two classes", i, y, lower, higher)
+		}
+		b.minus[i] = math.Copysign(1, middle-y)
 	}
 	if r.indices == nil {
 		b.dense = r.values
-		return b
+		return b, nil
 	}
 	from := make([]int64, b.n+1)
 	for i := range from {
 		from[i] = int64(i * r.layout.PerRow)
 	}
 	b.sparse = kernel.CSR{RowPtr: from, Col: r.indices, Val: r.values}.Checked(b.d)
-	return b
+	return b, nil
 }
 
 // cut returns the rows from lo to hi.
@@ -165,11 +183,11 @@ func (b *block) deviations() (std, top []float64) {
 	return std, top
 }
 
-// chunkRows returns how many rows fit half of a first-level cache, as for ours.
+// chunkRows returns how many rows to take at a time, as for ours: sparse ones that fit half
+// of a first-level cache, dense ones that fit a part of a second-level one.
 func (b *block) chunkRows() int {
-	row := 8 * b.d
 	if b.dense == nil {
-		row = 12 * (len(b.sparse.Val)/b.n + 1)
+		return min(max(24<<10/(12*(len(b.sparse.Val)/b.n+1))&^3, 4), 256)
 	}
-	return min(max(24<<10/row&^3, 4), 256)
+	return min(max(128<<10/(8*b.d)&^3, 4), 512)
 }

@@ -37,7 +37,8 @@ func TestLoop(t *testing.T) {
 
 		rows, err := readRows(dir, s.Layout)
 		require.NoError(t, err)
-		l := newLoop(rows, l2)
+		l, err := newLoop(rows, l2)
+		require.NoError(t, err)
 		var told float64
 		l.minimise(func(value float64) bool {
 			require.InEpsilon(t, rows.objective(l.coefficients(l.v), false), value, 1e-12, name)
@@ -45,5 +46,8 @@ func TestLoop(t *testing.T) {
 			return l.reads < 5
 		})
 		require.InEpsilon(t, loop.Trace[4].Objective, told, 1e-12)
+		rows.labels[7] = 2
+		_, err = newLoop(rows, l2)
+		require.ErrorContains(t, err, "want two classes")
 	}
 }

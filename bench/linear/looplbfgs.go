@@ -49,8 +49,12 @@ const (
 var loopPaces = [...]float64{0, 0.25, 0.5, 0.8, 1.25, 2, 4, 8}
 
 // newLoop surveys the columns, and makes room.
-func newLoop(raw rawRows, l2 float64) *loop {
-	l := &loop{rows: newBlock(raw)}
+func newLoop(raw rawRows, l2 float64) (*loop, error) {
+	rows, err := newBlock(raw)
+	if err != nil {
+		return nil, err
+	}
+	l := &loop{rows: rows}
 	n, d := l.rows.n, l.rows.d
 	l.inverse, l.ridge = make([]float64, d), make([]float64, d)
 	std, top := l.rows.deviations()
@@ -77,21 +81,17 @@ func newLoop(raw rawRows, l2 float64) *loop {
 	}
 	l.m, l.q = make([]float64, n), make([]float64, n)
 	l.sm, l.sq = l.sm[:len(l.picked)], l.sq[:len(l.picked)]
-	return l
+	return l, nil
 }
 
 // slopes writes the slopes of the losses of some rows at margins m + t·q to l.low, and
 // what losses are the softplus of to l.work.
 func (l *loop) slopes(minus, m, q []float64, t float64) []float64 {
 	work, low := l.work[:len(minus)], l.low[:len(minus)]
-	m, q = m[:len(minus)], q[:len(minus)]
-	for i, s := range minus {
-		work[i] = s * (m[i] + float64(t*q[i]))
-	}
+	kernel.MovedTo(work, m, t, q)
+	kernel.ProdTo(work, minus)
 	kernel.SigmoidTo(low, work)
-	for i, s := range minus {
-		low[i] *= s
-	}
+	kernel.ProdTo(low, minus)
 	return low
 }
 

@@ -23,6 +23,9 @@ type Bindings struct {
 	Sinks map[plan.NodeID]Sink
 	// Loops holds the body of each queue, by name.
 	Loops map[string]Loop
+	// RowByRow holds the operators behind which row i of a shard is row i of those that they
+	// are given, so that failures behind them can tell of the rows before them.
+	RowByRow map[plan.NodeID]bool
 }
 
 // Port names an input of a node.

@@ -37,6 +37,9 @@ type Env struct {
 	// Progress, if set, is called as the run advances: from several goroutines at
 	// once, and often, so that it should return soon and throttle what it shows.
 	Progress func(Progress)
+	// Advise, if set, returns the Advice for a row that was refused in place of the one it
+	// has: in the words of the program, such as the flags of a command.
+	Advise func(e *RowError) string
 	// CheckBroadcasts has gangs verify after every superstep that what their
 	// subtasks share was not modified. It is for tests: it costs time.
 	CheckBroadcasts bool

@@ -25,6 +25,9 @@ type TaskError struct {
 	Parallelism int // of the vertex
 	Shard       int // being worked on, -1 for none
 	Err         error
+
+	row   *RowError // that Err is about, once the failure is explained; nil otherwise
+	place string    // where that row stands in what was read, "" where it is not known
 }
 
 // Error writes the place and the cause.
@@ -42,7 +45,11 @@ func (e *TaskError) Error() string {
 	if e.Shard >= 0 {
 		fmt.Fprintf(&b, ", shard %d", e.Shard)
 	}
-	fmt.Fprintf(&b, ": %v", e.Err)
+	if e.row != nil { // what wraps it tells no more than it
+		fmt.Fprintf(&b, ": %s", e.row.at(e.place))
+	} else {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
 	return b.String()
 }
 

@@ -23,7 +23,7 @@ func TestExchanges(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		for _, shards := range []int{8, 128} {
 			g := parseGraph(shards, fmt.Sprintf(`
-				a = source rows=1500
+				a = source rows=600
 				b = source rows=40
 				c = union a/%[1]s b
 				d = number c

@@ -108,7 +108,7 @@ func bitsOf(values []float64) []uint64 {
 func TestPartsExchange(t *testing.T) {
 	for _, how := range []string{"forward", "rebalance", "hash", "range", "custom"} {
 		g := parseGraph(16, fmt.Sprintf(`
-			a = source rows=700
+			a = source rows=300
 			b = source rows=40
 			c = union a/%[1]s b
 			d = addside c b/side

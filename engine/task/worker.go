@@ -178,6 +178,7 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 		}
 	}
 	if err := w.run.execute(ctx); err != nil {
+		w.run.explain(ctx, err)
 		return nil, err
 	}
 	o := w.run.result()

@@ -93,6 +93,30 @@ func checkedCSR(k dispatch, x CSR, d int) CSR {
 	return x
 }
 
+// CheckedRange is Range, with rows that are Checked: they are looked at unless x is Checked,
+// which it becomes once all rows were asked for, one range behind the other from the first.
+// Rows that are gone through in pieces are in the cache then anyway.
+func (x *CSR) CheckedRange(lo, hi, d int) CSR {
+	if x.below > 0 && x.below <= d {
+		return CSR{RowPtr: x.RowPtr[lo : hi+1], Col: x.Col, Val: x.Val, below: x.below}
+	}
+	return checkedRange(active, x, lo, hi, d)
+}
+
+func checkedRange(k dispatch, x *CSR, lo, hi, d int) CSR {
+	part := checkedCSR(k, x.Range(lo, hi), d)
+	part.seen = 0
+	if lo == 0 {
+		x.seen = 0
+	}
+	if lo == x.seen && part.below == d && hi > lo {
+		if x.seen = hi; hi == x.Rows() {
+			x.below = d
+		}
+	}
+	return part
+}
+
 // Range returns the rows from lo to hi.
 func (x CSR) Range(lo, hi int) CSR {
 	x.RowPtr = x.RowPtr[lo : hi+1]

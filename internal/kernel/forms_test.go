@@ -114,6 +114,30 @@ func testElementwise[T Float](t *testing.T, rng *rand.Rand, n, offset, style int
 	}
 }
 
+// testMargins runs the loops over margins at one length.
+func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
+	x, y := mixed[float64](rng, n, offset, style), mixed[float64](rng, n, (offset+3)%8, style)
+	out, class := mixed[float64](rng, n, (offset+5)%8, style), make([]float64, n)
+	for i := range class {
+		class[i] = float64(rng.IntN(2))
+	}
+	at := fmt.Sprintf("n=%d offset=%d style=%d", n, offset, style)
+	step := mixed[float64](rng, 1, 0, style)[0]
+	compare(t, out, "movedTo "+at, func(f dispatch, out []float64) { movedTo(f, out, x, step, y) })
+	compare(t, out, "movedTo itself "+at, func(f dispatch, out []float64) { movedTo(f, out, out, step, y) })
+	compare(t, out, "opposedTo "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, x) })
+	compare(t, out, "opposedTo itself "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, out) })
+	got := clone(out)
+	opposedTo(active, got, class, x)
+	for i, c := range class {
+		want := x[i]
+		if c == 1 {
+			want = -want
+		}
+		require.True(t, want == got[i] || want != want && got[i] != got[i])
+	}
+}
+
 // testRows runs every product of a matrix with a vector at one shape.
 func testRows[T Float](t *testing.T, rng *rand.Rand, n, d, offset, style int) {
 	x, w := mixed[T](rng, n*d, offset, style), mixed[T](rng, d, (offset+1)%8, style)
@@ -141,8 +165,10 @@ func TestElementwiseForms(t *testing.T) {
 		for offset := range 8 {
 			testElementwise[float64](t, rng, n, offset, (n+offset)%3)
 			testElementwise[float32](t, rng, n, offset, (n+offset)%3)
+			testMargins(t, rng, n, offset, (n+offset)%3)
 		}
 	}
+	testMargins(t, rng, 3*callSize+5, 1, 0)
 	testElementwise[float64](t, rng, 3*callSize+5, 1, 0)
 	testElementwise[float32](t, rng, 3*callSize+5, 1, 0)
 }
@@ -169,6 +195,7 @@ func FuzzForms(f *testing.F) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		testElementwise[float64](t, rng, int(n), int(offset%8), int(style%3))
 		testElementwise[float32](t, rng, int(n), int(offset%8), int(style%3))
+		testMargins(t, rng, int(n), int(offset%8), int(style%3))
 		testRows[float64](t, rng, int(n), int(d), int(offset%8), int(style%3))
 		testRows[float32](t, rng, int(n), int(d), int(offset%8), int(style%3))
 	})

@@ -12,6 +12,7 @@ type CSR struct {
 	Val    []float64
 
 	below int // columns are known to be below it, if it is not 0; see Checked
+	seen  int // rows from the first on whose columns are, see CheckedRange
 }
 
 // Rows returns the number of rows.

@@ -43,3 +43,13 @@ func addTo32(dst *float32, src *float32, n int)
 //
 //go:noescape
 func prodTo32(dst *float32, src *float32, n int)
+
+// movedTo64 sets dst[i] = x[i] + a*y[i].
+//
+//go:noescape
+func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
+
+// opposedTo64 sets dst[i] = (1 - 2*class[i])*x[i].
+//
+//go:noescape
+func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int)

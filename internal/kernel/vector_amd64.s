@@ -469,3 +469,146 @@ loop3:
 end3:
 	VZEROUPPER
 	RET
+
+// func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
+// Requires: AVX
+TEXT ·movedTo64(SB), NOSPLIT, $0-40
+	VBROADCASTSD a+0(FP), Y0
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         dst+24(FP), DX
+	MOVQ         n+32(FP), BX
+	CMPQ         BX, $0x10
+	JLT          end1
+
+loop1:
+	VMULPD  (CX), Y0, Y1
+	VMULPD  32(CX), Y0, Y2
+	VMULPD  64(CX), Y0, Y3
+	VMULPD  96(CX), Y0, Y4
+	VADDPD  (AX), Y1, Y1
+	VADDPD  32(AX), Y2, Y2
+	VADDPD  64(AX), Y3, Y3
+	VADDPD  96(AX), Y4, Y4
+	VMOVUPD Y1, (DX)
+	VMOVUPD Y2, 32(DX)
+	VMOVUPD Y3, 64(DX)
+	VMOVUPD Y4, 96(DX)
+	ADDQ    $0x80, AX
+	ADDQ    $0x80, CX
+	ADDQ    $0x80, DX
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     loop1
+
+end1:
+	CMPQ BX, $0x04
+	JLT  end2
+
+loop2:
+	VMULPD  (CX), Y0, Y1
+	VADDPD  (AX), Y1, Y1
+	VMOVUPD Y1, (DX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x04, BX
+	CMPQ    BX, $0x04
+	JGE     loop2
+
+end2:
+	CMPQ BX, $0x01
+	JLT  end3
+
+loop3:
+	VMOVSD (CX), X1
+	VMULSD X1, X0, X1
+	VADDSD (AX), X1, X1
+	VMOVSD X1, (DX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	ADDQ   $0x08, DX
+	SUBQ   $0x01, BX
+	CMPQ   BX, $0x01
+	JGE    loop3
+
+end3:
+	VZEROUPPER
+	RET
+
+// func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int)
+// Requires: AVX
+TEXT ·opposedTo64(SB), NOSPLIT, $0-40
+	VBROADCASTSD one+0(FP), Y0
+	MOVQ         class+8(FP), AX
+	MOVQ         x+16(FP), CX
+	MOVQ         dst+24(FP), DX
+	MOVQ         n+32(FP), BX
+	CMPQ         BX, $0x10
+	JLT          end1
+
+loop1:
+	VMOVUPD (AX), Y1
+	VMOVUPD 32(AX), Y2
+	VMOVUPD 64(AX), Y3
+	VMOVUPD 96(AX), Y4
+	VADDPD  Y1, Y1, Y1
+	VADDPD  Y2, Y2, Y2
+	VADDPD  Y3, Y3, Y3
+	VADDPD  Y4, Y4, Y4
+	VSUBPD  Y1, Y0, Y1
+	VSUBPD  Y2, Y0, Y2
+	VSUBPD  Y3, Y0, Y3
+	VSUBPD  Y4, Y0, Y4
+	VMULPD  (CX), Y1, Y1
+	VMULPD  32(CX), Y2, Y2
+	VMULPD  64(CX), Y3, Y3
+	VMULPD  96(CX), Y4, Y4
+	VMOVUPD Y1, (DX)
+	VMOVUPD Y2, 32(DX)
+	VMOVUPD Y3, 64(DX)
+	VMOVUPD Y4, 96(DX)
+	ADDQ    $0x80, AX
+	ADDQ    $0x80, CX
+	ADDQ    $0x80, DX
+	SUBQ    $0x10, BX
+	CMPQ    BX, $0x10
+	JGE     loop1
+
+end1:
+	CMPQ BX, $0x04
+	JLT  end2
+
+loop2:
+	VMOVUPD (AX), Y1
+	VADDPD  Y1, Y1, Y1
+	VSUBPD  Y1, Y0, Y1
+	VMULPD  (CX), Y1, Y1
+	VMOVUPD Y1, (DX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x04, BX
+	CMPQ    BX, $0x04
+	JGE     loop2
+
+end2:
+	CMPQ BX, $0x01
+	JLT  end3
+
+loop3:
+	VMOVSD (AX), X1
+	VADDSD X1, X1, X1
+	VSUBSD X1, X0, X1
+	VMULSD (CX), X1, X1
+	VMOVSD X1, (DX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	ADDQ   $0x08, DX
+	SUBQ   $0x01, BX
+	CMPQ   BX, $0x01
+	JGE    loop3
+
+end3:
+	VZEROUPPER
+	RET

@@ -19,3 +19,9 @@ func scale32(a float32, dst *float32, n int) { panic("kernel: no assembly") }
 func addTo32(dst *float32, src *float32, n int) { panic("kernel: no assembly") }
 
 func prodTo32(dst *float32, src *float32, n int) { panic("kernel: no assembly") }
+
+func movedTo64(a float64, x *float64, y *float64, dst *float64, n int) { panic("kernel: no assembly") }
+
+func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int) {
+	panic("kernel: no assembly")
+}

@@ -205,24 +205,9 @@ func (r *csvReader) begin(p *part) { r.part = p }
 // malformed is the complaint about a record that is not one and begins at an
 // offset.
 func (r *csvReader) malformed(what outcome, at int64) complaint {
-	tok := r.sc.tok
-	bad := complaint{part: r.part, offset: r.sc.place(tok.at)}
-	switch what {
-	case badFields:
-		whose := "the first row has"
-		if r.c.dialect.Header {
-			whose = "the header has"
-		}
+	bad := complaint{part: r.part, offset: r.sc.place(r.sc.tok.at), text: r.sc.tok.trouble(what, r.c.dialect.Header)}
+	if what == badFields {
 		bad.offset = at
-		bad.text = fmt.Sprintf("row has %s, %s %d", plural(tok.found, "field"), whose, tok.fields)
-	case badQuote:
-		bad.text = fmt.Sprintf("field %d: text follows the closing quote; a quote inside quotes must be doubled", tok.found+1)
-	case badUnclosed:
-		bad.text = fmt.Sprintf("field %d: the quote opened here is never closed", tok.found+1)
-	case badLength:
-		bad.text = fmt.Sprintf("row is larger than %d bytes", tok.maxRecord)
-	default:
-		bad.text = fmt.Sprintf("field %d is larger than %d bytes; a quote opened here that is never closed?", tok.found+1, tok.maxCell)
 	}
 	return bad
 }

@@ -51,6 +51,8 @@ type Layout struct {
 	Inferred []string
 	// SampleRows is the number of records they were inferred from.
 	SampleRows int
+	// Trouble says what is wrong with the first row if no row could be read.
+	Trouble string `json:",omitempty"`
 }
 
 // Select returns the layout with the named columns only, in that order.
@@ -165,7 +167,8 @@ type sample struct {
 	names   []string
 	seen    []evidence
 	rows    int
-	partial bool // there are records that were not looked at
+	partial bool   // there are records that were not looked at
+	trouble string // of the first record, if it is a bad one
 	scratch []byte
 }
 
@@ -260,6 +263,10 @@ func (s *sample) records(sc *scanner, path string) error {
 			return err
 		case what == foundEnd:
 			return nil
+		case what > needMore && s.started && s.rows == 0 && s.trouble == "":
+			s.trouble = path + ": " + sc.tok.trouble(what, s.dialect.Header)
+		}
+		switch {
 		case what.tooLarge() && s.started:
 			s.partial = true
 			return nil
@@ -332,6 +339,9 @@ func (e evidence) typeName() string {
 // layout concludes.
 func (s *sample) layout(opt InferOptions) (Layout, error) {
 	l := Layout{Header: s.header, Names: s.names, SampleRows: s.rows}
+	if s.rows == 0 {
+		l.Trouble = s.trouble
+	}
 	if opt.Columns != nil {
 		for _, c := range opt.Columns {
 			if !slices.Contains(s.names, c.Name) {

@@ -3,6 +3,7 @@ package textfile
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
 
@@ -73,6 +74,25 @@ func newTokenizer(d Dialect, a *automaton) *tokenizer {
 		auto: a, delimiter: d.Delimiter, quote: d.Quote, comment: d.Comment,
 		quoting: a.quoting, trim: d.TrimSpace, maxCell: d.MaxCell, maxRecord: maxRecord,
 	}
+}
+
+// trouble says what is wrong with the bad record that was found last.
+func (t *tokenizer) trouble(what outcome, header bool) string {
+	switch what {
+	case badFields:
+		whose := "the first row has"
+		if header {
+			whose = "the header has"
+		}
+		return fmt.Sprintf("row has %s, %s %d", plural(t.found, "field"), whose, t.fields)
+	case badQuote:
+		return fmt.Sprintf("field %d: text follows the closing quote; a quote inside quotes must be doubled", t.found+1)
+	case badUnclosed:
+		return fmt.Sprintf("field %d: the quote opened here is never closed", t.found+1)
+	case badLength:
+		return fmt.Sprintf("row is larger than %d bytes", t.maxRecord)
+	}
+	return fmt.Sprintf("field %d is larger than %d bytes; a quote opened here that is never closed?", t.found+1, t.maxCell)
 }
 
 // next reads the record at buf[pos], pos < len(buf), and returns the position

@@ -208,7 +208,7 @@ func (p *applied) compute(c *engine.Context, first int, rows arrow.Record) ([]ar
 			continue
 		}
 		if err := p.score(b, p.margins[i*k:(i+1)*k]); err != nil {
-			return nil, fmt.Errorf("row %d of the shard: %w", first+i, err)
+			return nil, model.RowError(first+i, err)
 		}
 	}
 	made, err := b.NewRecord()
@@ -254,7 +254,9 @@ func refuse(row int, where string, v float64) error {
 	if math.IsInf(v, 0) {
 		what = "infinite"
 	}
-	return fmt.Errorf("row %d of the shard: %s is %s; set Skip to give such rows null", row, where, what)
+	return &engine.RowError{
+		Row: int64(row), Err: fmt.Errorf("%s is %s", where, what), Cure: engine.LeaveOut, Advice: "set Skip to give such rows null",
+	}
 }
 
 func grow(buf []float64, n int) []float64 {

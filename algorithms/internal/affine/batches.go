@@ -6,6 +6,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -85,7 +86,7 @@ func (p *applied) sparse(first int, column *array.Struct, n int) error {
 		from, to := values.ValueOffsets(i)
 		col, val := allCol[lo:hi], allVal[from:to]
 		if problem := p.m.badSparse(col, val); problem != "" {
-			return fmt.Errorf("row %d of the shard: column %q %s", first+i, p.names[0], problem)
+			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q %s", p.names[0], problem)}
 		}
 		for q, v := range val {
 			if finite(v) {
@@ -208,7 +209,7 @@ func (p *applied) widen(first int, column arrow.Array, n int) error {
 		}
 		lo, hi := bounds(i)
 		if hi-lo != d {
-			return fmt.Errorf("row %d of the shard: column %q has %d components, the model was trained on %d", first+i, p.names[0], hi-lo, d)
+			return &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has %d components, the model was trained on %d", p.names[0], hi-lo, d)}
 		}
 		for j := range d {
 			p.x[i*d+j] = value(lo + j)

@@ -122,8 +122,8 @@ type Feature struct {
 	// Codes are the codes of the categories of the bins, in ascending order. Categories that
 	// training has not seen count as missing.
 	Codes []int32
-	// Names are those of the categories, by their codes, where the column is text; then the
-	// code of bin b is b.
+	// Names are those of the categories, by their codes, where the column is text, nil where
+	// it is not; then the code of bin b is b.
 	Names []string
 	// Bins is the number of bins for values: 0 where the feature is missing in every row.
 	Bins int

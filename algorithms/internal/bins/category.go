@@ -5,8 +5,12 @@ import (
 	"sort"
 )
 
-// setCategories gives a categorical feature its bins: the categories of rows with a weight.
+// setCategories gives a categorical feature its bins: the categories of rows with a weight. Text
+// that is missing in every row has Names too, of which there are none.
 func (f *Feature) setCategories(d dictionary, text bool) {
+	if text {
+		f.Names = []string{}
+	}
 	for i, n := range d.Count {
 		if n == 0 {
 			continue

@@ -121,6 +121,7 @@ func pack(d *engine.Dataset, p *plan) *engine.Dataset {
 		Attrs:    p.attrs(),
 		Schema:   packedSchema,
 		Inputs:   []engine.Port{{From: d}},
+		RowByRow: !p.columns.Skip,
 		Operator: func() engine.Operator { return &checker{plan: p, width: -1} },
 	})
 }

@@ -1,6 +1,7 @@
 package bins
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -28,6 +29,7 @@ type checker struct {
 	width   int // of the shard's ragged vectors, −1 before the first
 	found   int // the first row of the batch that is refused, −1 while there is none
 	problem string
+	cure    engine.Cure
 }
 
 func (o *checker) Open(*engine.Context) error                  { return nil }
@@ -70,7 +72,7 @@ func (o *checker) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engi
 		o.checkVectors(rows.Column(o.plan.vector))
 	}
 	if o.found >= 0 {
-		return fmt.Errorf("row %d of the shard: %s", o.rows+o.found, o.problem)
+		return &engine.RowError{Row: int64(o.rows + o.found), Err: errors.New(o.problem), Cure: o.cure, Advice: advice(o.cure)}
 	}
 	o.rows += n
 	return nil
@@ -108,11 +110,19 @@ func (o *checker) refuse(row int, skippable bool, format string, args ...any) {
 		return
 	}
 	if o.found < 0 || row < o.found {
-		o.found, o.problem = row, fmt.Sprintf(format, args...)
+		o.found, o.problem, o.cure = row, fmt.Sprintf(format, args...), engine.NoCure
 		if skippable {
-			o.problem += "; fill it in, or set Skip to train without such rows"
+			o.cure = engine.LeaveOut
 		}
 	}
+}
+
+// advice says what can be done about a row.
+func advice(c engine.Cure) string {
+	if c == engine.NoCure {
+		return ""
+	}
+	return "fill it in, or set Skip to train without such rows"
 }
 
 // done says that a row need not be looked at: an earlier one is refused.

@@ -194,34 +194,7 @@ func numberAt(column arrow.Array, i int) float64 {
 	if column.IsNull(i) {
 		return math.NaN()
 	}
-	switch arr := column.(type) {
-	case *array.Float64:
-		return arr.Value(i)
-	case *array.Float32:
-		return float64(arr.Value(i))
-	case *array.Int8:
-		return float64(arr.Value(i))
-	case *array.Int16:
-		return float64(arr.Value(i))
-	case *array.Int32:
-		return float64(arr.Value(i))
-	case *array.Int64:
-		return float64(arr.Value(i))
-	case *array.Uint8:
-		return float64(arr.Value(i))
-	case *array.Uint16:
-		return float64(arr.Value(i))
-	case *array.Uint32:
-		return float64(arr.Value(i))
-	case *array.Uint64:
-		return float64(arr.Value(i))
-	case *array.Boolean:
-		if arr.Value(i) {
-			return 1
-		}
-		return 0
-	}
-	return math.NaN()
+	return rows.NumberAt(column, i)
 }
 
 // tooManyClasses is what is wrong with a label of too many values.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
 )
 
 // Reader reads points from the cells of rows. Any number of goroutines may use one, each
@@ -126,7 +127,7 @@ func (r *Reader) refuse(format string, a ...any) error {
 	if r.skip {
 		return nil
 	}
-	return fmt.Errorf(format+"; set Skip to give such rows null", a...)
+	return &model.Refused{Err: fmt.Errorf(format, a...), Cure: engine.LeaveOut, Advice: "set Skip to give such rows null"}
 }
 
 func finite(v float64) bool { return v-v == 0 }

@@ -85,10 +85,11 @@ func Check(op string, d *engine.Dataset, c Columns, label LabelKind) (Table, err
 	checked := arrow.NewSchema(fields, nil)
 	checker.schema = checked
 	t.Rows = d.Builder().Add(engine.Spec{
-		Op:     "CheckRows",
-		Attrs:  attrs,
-		Schema: checked,
-		Inputs: []engine.Port{{From: from}},
+		Op:       "CheckRows",
+		Attrs:    attrs,
+		Schema:   checked,
+		Inputs:   []engine.Port{{From: from}},
+		RowByRow: !c.Skip,
 		Operator: func() engine.Operator {
 			own := checker
 			return Joined(own.check)

@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"unicode/utf8"
@@ -31,6 +32,20 @@ type findings struct {
 	skip    []bool // by row; nil while there is none
 	row     int    // the first row that is refused, -1 while there is none
 	problem string
+	cure    engine.Cure
+}
+
+// skipAdvice is what can be done about a row that could be left out.
+const skipAdvice = "fill it in, or set Skip to train without such rows"
+
+// error is that about the row that is refused; first is how many rows of the shard were before
+// the batch.
+func (f *findings) error(first int) error {
+	e := &engine.RowError{Row: int64(first + f.row), Err: errors.New(f.problem), Cure: f.cure}
+	if f.cure != engine.NoCure {
+		e.Advice = skipAdvice
+	}
+	return e
 }
 
 // check returns the usable rows of a batch in the checked schema, owned; first is how many
@@ -61,7 +76,7 @@ func (o *rowChecker) check(c *engine.Context, first int, rows arrow.Record) (arr
 		}
 	}
 	if o.found.row >= 0 {
-		return nil, fmt.Errorf("row %d of the shard: %s", first+o.found.row, o.found.problem)
+		return nil, o.found.error(first)
 	}
 	all := array.NewRecord(o.schema, columns, rows.NumRows())
 	if o.found.skip == nil {
@@ -88,11 +103,11 @@ func (o *rowChecker) report(row, n int, skippable bool, problem string) {
 		o.found.skip[row] = true
 		return
 	}
-	if skippable {
-		problem += "; fill it in, or set Skip to train without such rows"
-	}
 	if o.found.row < 0 || row < o.found.row {
-		o.found.row, o.found.problem = row, problem
+		o.found.row, o.found.problem, o.found.cure = row, problem, engine.NoCure
+		if skippable {
+			o.found.cure = engine.LeaveOut
+		}
 	}
 }
 

@@ -3,12 +3,12 @@ package rows
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"sort"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
@@ -58,55 +58,13 @@ func (s classSet) number(key string) int {
 	return -1
 }
 
-// Sign flips that bring the bits of signed numbers in the order of unsigned ones.
-const signBit = 1 << 63
-
-// classCode returns what stands for the class of a row whose label has a fixed size:
-// codes are in the order of the classes.
-func classCode(column arrow.Array, i int) uint64 {
-	switch arr := column.(type) {
-	case *array.Float64:
-		return floatCode(arr.Value(i))
-	case *array.Float32:
-		return floatCode(float64(arr.Value(i)))
-	case *array.Int8:
-		return uint64(int64(arr.Value(i))) ^ signBit
-	case *array.Int16:
-		return uint64(int64(arr.Value(i))) ^ signBit
-	case *array.Int32:
-		return uint64(int64(arr.Value(i))) ^ signBit
-	case *array.Int64:
-		return uint64(arr.Value(i)) ^ signBit
-	case *array.Date32:
-		return uint64(int64(arr.Value(i))) ^ signBit
-	case *array.Timestamp:
-		return uint64(int64(arr.Value(i))) ^ signBit
-	case *array.Uint8:
-		return uint64(arr.Value(i))
-	case *array.Uint16:
-		return uint64(arr.Value(i))
-	case *array.Uint32:
-		return uint64(arr.Value(i))
-	case *array.Uint64:
-		return arr.Value(i)
-	case *array.Boolean:
-		if arr.Value(i) {
-			return 1
-		}
+// isText says that the classes of a column are text.
+func isText(column arrow.Array) bool {
+	switch column.(type) {
+	case *array.String, *array.Binary:
+		return true
 	}
-	return 0
-}
-
-// floatCode brings floats in the order of unsigned numbers; −0 is 0.
-func floatCode(v float64) uint64 {
-	bits := math.Float64bits(v + 0)
-	if v == 0 {
-		bits = 0
-	}
-	if bits&signBit != 0 {
-		return ^bits
-	}
-	return bits | signBit
+	return false
 }
 
 // classText returns the bytes of a class that is text, and whether it is.
@@ -142,7 +100,7 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 		}
 		all[at].weight += w
 	}
-	if _, text := classText(column, 0); text && column.Len() > 0 {
+	if isText(column) {
 		seen := map[string]int{}
 		for row := range column.Len() {
 			key, _ := classText(column, row)
@@ -159,17 +117,27 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 		}
 	} else {
 		var seen codes
-		for row := range column.Len() {
-			code := classCode(column, row)
-			at := seen.find(code)
-			if at < 0 {
-				at = seen.add(code)
-				all, keys = append(all, class{first: row}), append(keys, keyOf(code))
-				if len(all) > MaxClasses {
-					return classSet{}, tooManyClasses()
+		var room [codeRows]uint64
+		for lo := 0; lo < column.Len(); lo += codeRows {
+			part := room[:min(codeRows, column.Len()-lo)]
+			classCodes(column, lo, part)
+			if counts, ok := seen.count(part); ok && weight == nil {
+				for at, n := range counts[:len(all)] {
+					all[at].weight += float64(n)
 				}
+				continue
 			}
-			note(row, at)
+			for i, code := range part {
+				at := seen.find(code)
+				if at < 0 {
+					at = seen.add(code)
+					all, keys = append(all, class{first: lo + i}), append(keys, keyOf(code))
+					if len(all) > MaxClasses {
+						return classSet{}, tooManyClasses()
+					}
+				}
+				note(lo+i, at)
+			}
 		}
 	}
 	order := make([]int, len(all))
@@ -190,83 +158,73 @@ func classesOf(column arrow.Array, weight []float64) (classSet, error) {
 	return set, nil
 }
 
-// number writes the class of each row of a column to labels.
-func (s classSet) numbers(column arrow.Array, labels []float64) error {
-	lastAt := -1
-	_, text := "", false
-	if column.Len() > 0 {
-		_, text = classText(column, 0)
+// numbers returns the class of each row of a column: a view of it where it has them already.
+func (s classSet) numbers(column arrow.Array) (labels []float64, err error) {
+	unknown := -1
+	if isText(column) {
+		labels = make([]float64, column.Len())
+		unknown = s.numbersOfText(column, labels)
+	} else if values, ok := column.(*array.Float64); ok && s.areNumbers() {
+		labels = values.Float64Values()
+		unknown = s.codes().unknown(labels)
+	} else {
+		labels = make([]float64, column.Len())
+		unknown = s.numbersOfCodes(column, labels)
 	}
-	var known codes
-	if !text {
-		for _, key := range s.Keys {
-			known.add(binary.BigEndian.Uint64([]byte(key)))
-		}
+	if unknown >= 0 {
+		return nil, &engine.RowError{Row: int64(unknown), Err: fmt.Errorf("the label %s is none of the %d classes", batch.FormatValue(column, unknown), len(s.Keys))}
 	}
-	for i := range labels {
-		if text {
-			key, _ := classText(column, i)
-			if i == 0 || lastAt < 0 || s.Keys[lastAt] != key {
-				lastAt = s.number(key)
-			}
-		} else {
-			lastAt = known.find(classCode(column, i))
-		}
-		if lastAt < 0 {
-			return fmt.Errorf("row %d of the shard: the label %s is none of the %d classes", i, batch.FormatValue(column, i), len(s.Keys))
-		}
-		labels[i] = float64(lastAt)
-	}
-	return nil
+	return labels, nil
 }
 
-// codes number the codes of classes in the order in which they were added.
-type codes struct {
-	all  []uint64
-	at   map[uint64]int // nil while they are few
-	last int            // found last among many
-}
-
-// fewCodes is up to how many are compared one by one.
-const fewCodes = 8
-
-// add gives a code the next number, which it returns.
-func (c *codes) add(code uint64) int {
-	c.all = append(c.all, code)
-	switch n := len(c.all); {
-	case c.at != nil:
-		c.at[code] = n - 1
-	case n > fewCodes:
-		c.at = make(map[uint64]int, n)
-		for i, known := range c.all {
-			c.at[known] = i
+// areNumbers says that the classes are the floats 0, 1, …, if they are floats.
+func (s classSet) areNumbers() bool {
+	for i, code := range s.codes().all {
+		if code != floatCode(float64(i)) {
+			return false
 		}
 	}
-	return len(c.all) - 1
+	return true
 }
 
-// find returns the number of a code, -1 where it has none. Of few it is found without a
-// branch: the labels of neighbouring rows differ half of the time, and a processor that
-// guesses wrong loses more time than the comparisons take.
-func (c *codes) find(code uint64) int {
-	if c.at != nil {
-		if c.all[c.last] == code {
-			return c.last
-		}
-		at, ok := c.at[code]
-		if !ok {
-			return -1
-		}
-		c.last = at
-		return at
+// codes returns the codes of classes that are no text, in their order.
+func (s classSet) codes() *codes {
+	known := new(codes)
+	for _, key := range s.Keys {
+		known.add(binary.BigEndian.Uint64([]byte(key)))
 	}
+	return known
+}
+
+// numbersOfText is numbers for text; it returns the first row that has none of the classes,
+// -1 where there is none.
+func (s classSet) numbersOfText(column arrow.Array, labels []float64) int {
 	at := -1
-	for i, known := range c.all {
-		apart := code ^ known
-		same := int((apart|-apart)>>63) - 1 // all bits where they are the same, else none
-		at = at&^same | i&same
+	for i := range labels {
+		key, _ := classText(column, i)
+		if at < 0 || s.Keys[at] != key {
+			at = s.number(key)
+		}
+		if at < 0 {
+			return i
+		}
+		labels[i] = float64(at)
 	}
-	return at
+	return -1
+}
+
+// numbersOfCodes is numbersOfText for labels of a fixed size.
+func (s classSet) numbersOfCodes(column arrow.Array, labels []float64) int {
+	known := s.codes()
+	var room [codeRows]uint64
+	for lo := 0; lo < len(labels); lo += codeRows {
+		part := labels[lo:min(lo+codeRows, len(labels))]
+		classCodes(column, lo, room[:len(part)])
+		if i := known.numbers(room[:len(part)], part); i >= 0 {
+			return lo + i
+		}
+	}
+	return -1
 }
 
 func tooManyClasses() error {

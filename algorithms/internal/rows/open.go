@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
@@ -52,12 +53,13 @@ func (d *Data) Block(shard int) *Block {
 
 // Open returns the rows of the subtask as views of the queue's data. What is copied are
 // the offsets of sparse rows and, where Facts.Columns are not nil, their indices, as
-// numbers into Columns; classes become their numbers.
+// numbers into Columns; classes become their numbers, unless they are float64 numbers that
+// are 0, 1, … themselves.
 func (t Table) Open(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, false) }
 
 // OpenNarrow is Open, but where sparse rows of a shard have few of the columns that
 // training runs over, each block has numbers of its own for those of its rows: what is
-// kept for a column is then kept for these alone.
+// kept for a column is then kept for these alone. Rows are best taken by Cut.
 func (t Table) OpenNarrow(ctx *comqueue.ComContext) (*Data, error) { return t.open(ctx, true) }
 
 func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
@@ -93,19 +95,18 @@ func (t Table) open(ctx *comqueue.ComContext, narrow bool) (*Data, error) {
 		own = newNumbering(facts.Dim())
 	}
 	for _, b := range d.blocks.block {
-		if b != nil && (own != nil || !space.identity()) {
-			b.Sparse = space.compact(b.Sparse)
-		}
-		if b != nil && own != nil {
-			b.Columns = own.number(b.Sparse.Col)
-		}
 		switch {
 		case b == nil:
-		case b.Columns != nil:
-			b.Sparse = b.Sparse.Checked(len(b.Columns))
-		default:
-			b.Sparse = b.Sparse.Checked(facts.Dim())
+			continue
+		case own != nil:
+			b.Sparse = space.compact(b.Sparse)
+			b.Columns = own.number(b.Sparse.Col)
+		case !space.identity():
+			b.Sparse = space.compact(b.Sparse)
+		case narrow:
+			continue // rows are cut out, see Cut
 		}
+		b.Sparse = b.Sparse.Checked(b.columns())
 	}
 	return d, nil
 }
@@ -165,9 +166,8 @@ func (t Table) classNumbers(frame *comqueue.Frame, facts *Facts, b *Block) error
 	if err != nil {
 		return err
 	}
-	b.Label = make([]float64, b.N)
 	classes := classSet{Keys: facts.keys}
-	if err := classes.numbers(frame.Record().Column(i), b.Label); err != nil {
+	if b.Label, err = classes.numbers(frame.Record().Column(i)); err != nil {
 		return fmt.Errorf("column %q: %w", t.columns.Label, err)
 	}
 	return nil
@@ -236,7 +236,7 @@ func (t Table) sameLength(f *comqueue.Frame, d int) error {
 	indptr, _, _ := batch.RaggedView(f.Record().Column(0))
 	for i := range f.Rows() {
 		if got := int(indptr[i+1] - indptr[i]); got != d {
-			return fmt.Errorf("row %d of the shard: column %q has %d components, where other rows have %d: vectors are of one size", i, t.vector, got, d)
+			return &engine.RowError{Row: int64(i), Err: fmt.Errorf("column %q has %d components, where other rows have %d: vectors are of one size", t.vector, got, d)}
 		}
 	}
 	return nil
@@ -257,16 +257,37 @@ func (b shardBlocks) at(shard int) **Block { return &b.block[shard-b.lo] }
 
 // Rows returns the rows [lo, hi) of a block as a block.
 func (b *Block) Rows(lo, hi int) Block {
-	part := Block{N: hi - lo, D: b.D, Columns: b.Columns}
+	var part Block
+	b.Cut(&part, lo, hi)
+	return part
+}
+
+// Cut makes part the rows [lo, hi) of a block. Columns of sparse rows are checked when rows
+// are cut out for the first time, which are in the cache then.
+func (b *Block) Cut(part *Block, lo, hi int) {
+	part.N, part.D, part.Columns = hi-lo, b.D, b.Columns
+	part.Dense, part.Sparse = nil, kernel.CSR{}
 	if b.Dense != nil {
 		part.Dense = b.Dense[lo*b.D : hi*b.D]
 	} else if b.Sparse.RowPtr != nil {
-		part.Sparse = b.Sparse.Range(lo, hi)
+		part.Sparse = b.Sparse.CheckedRange(lo, hi, b.columns())
 	}
-	for _, c := range []struct{ to, from *[]float64 }{{&part.Label, &b.Label}, {&part.Weight, &b.Weight}, {&part.Offset, &b.Offset}, {&part.Censor, &b.Censor}} {
-		if *c.from != nil {
-			*c.to = (*c.from)[lo:hi]
-		}
+	part.Label, part.Weight = cut(b.Label, lo, hi), cut(b.Weight, lo, hi)
+	part.Offset, part.Censor = cut(b.Offset, lo, hi), cut(b.Censor, lo, hi)
+}
+
+// columns returns how many columns there are numbers for.
+func (b *Block) columns() int {
+	if b.Columns != nil {
+		return len(b.Columns)
 	}
-	return part
+	return b.D
+}
+
+// cut returns a part of a column, nil of one that is not there.
+func cut(column []float64, lo, hi int) []float64 {
+	if column == nil {
+		return nil
+	}
+	return column[lo:hi]
 }

@@ -49,8 +49,8 @@ const manyWeights = 1e100
 // Objects of the queue.
 var (
 	checkedRows  = comqueue.PartitionedRows("rows")
-	shardLook    = shared.PerShard("look", shared.Msgpack[look]())
-	wholeLook    = shared.Replicated("agreed", shared.Msgpack[look]())
+	shardLook    = shared.PerShard[look]("look", lookCodec{})
+	wholeLook    = shared.Replicated[look]("agreed", lookCodec{})
 	marked       = shared.Scratch[[]int64]("marked columns")
 	columnSums   = shared.Scratch[[]float64]("sums")
 	columnSpread = shared.Scratch[[]float64]("spreads")
@@ -193,7 +193,7 @@ func (t Table) look(ctx *comqueue.ComContext) error {
 		}
 		*s.blocks.at(shard) = block
 		l := look{Rows: int64(block.N), Dim: block.D, Min: math.Inf(1), Max: math.Inf(-1)}
-		if t.layout == sparseRows {
+		if t.layout == sparseRows && t.dim == 0 {
 			l.Dim = highestColumn(block)
 		}
 		l.Weight, l.Weighing = totalWeight(block), weighing(block)
@@ -299,7 +299,7 @@ func (t Table) agree(ctx *comqueue.ComContext) error {
 	}
 	for _, b := range s.blocks.block {
 		if b != nil {
-			b.D, b.Sparse = dim, b.Sparse.Checked(dim)
+			b.D = dim
 		}
 	}
 	if dim > compactFrom {

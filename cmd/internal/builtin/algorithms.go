@@ -69,7 +69,11 @@ type KMeansTrain struct {
 	Init     string  `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
 	Distance string  `help:"What near means: euclidean (the default) or cosine." enum:"euclidean,cosine" default:"euclidean"`
 	MaxIter  int     `placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`
-	Tol      float64 `placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001)."`
+	Tol      float64 `placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001; a negative number: when none moves)."`
+
+	InitSteps    int              `placeholder:"N" help:"Of k-means||: rounds in which candidates for centres are drawn (default: 3)."`
+	Oversampling float64          `placeholder:"N" help:"Of k-means||: candidates that a round draws, on average (default: twice --k)."`
+	Precision    kmeans.Precision `placeholder:"NAME" help:"double (the default), or single: distances in float32, with half the memory." default:"double"`
 }
 
 func (KMeansTrain) goal() goal { return clustersGoal }
@@ -78,7 +82,8 @@ func (KMeansTrain) goal() goal { return clustersGoal }
 func (a KMeansTrain) Validate() error { return a.validate(a.goal(), a.stage) }
 
 func (a KMeansTrain) stage(c columns) model.Stage {
-	p := kmeans.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Init: inits[a.Init], MaxIter: a.MaxIter, Tol: a.Tol}
+	p := kmeans.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Init: inits[a.Init], InitSteps: a.InitSteps, Oversampling: a.Oversampling,
+		Precision: a.Precision, MaxIter: a.MaxIter, Tol: a.Tol}
 	if a.Distance == "cosine" {
 		p.Distance = kmeans.Cosine
 	}
@@ -118,21 +123,48 @@ type PenaltyArgs struct {
 	Offset        string  `placeholder:"COLUMN" help:"Column of numbers that are added to what the model gives, in training and prediction."`
 }
 
+// beside is the column that is read beside features and label.
+func (a PenaltyArgs) beside() map[string][]string {
+	return map[string][]string{"--offset": one(a.Offset)}
+}
+
 // OptimiserArgs are the flags of algorithms that minimise a loss.
 type OptimiserArgs struct {
 	Method  string  `enum:"auto,lbfgs,owlqn,newton,gd,sgd" default:"auto" placeholder:"NAME" help:"Optimiser: lbfgs, owlqn, newton, gd, sgd, or auto (the default): what suits features and penalty."`
 	MaxIter int     `placeholder:"N" help:"Largest number of iterations, of sgd passes over the data (default: 100; of svc and svr 1000, of fm and mlp 200)."`
 	Tol     float64 `placeholder:"NORM" help:"Training ends when the gradient is as small as this, relative to the first if that is above 1 (default: 0.000001; of fm 0.00001, of mlp 0.0001)."`
 	Batch   int     `placeholder:"ROWS" help:"Rows of a step of sgd (default: about one a shard)."`
-	Rate    float64 `placeholder:"RATE" help:"First learning rate of sgd (default: 0.1)."`
+	LossTol float64 `placeholder:"SHARE" help:"Training ends, too, when the objective falls by no more than this share of it (default: it does not)."`
+
+	Rate          float64 `placeholder:"RATE" help:"First learning rate of sgd (default: what suits --update and --schedule)."`
+	Update        string  `enum:"plain,adam,adagrad" default:"plain" placeholder:"NAME" help:"What sgd makes of gradients: plain steps (the default), adam or adagrad."`
+	Schedule      string  `enum:"inverse-scaling,constant,exponential,optimal" default:"inverse-scaling" placeholder:"NAME" help:"How the learning rate of sgd falls: inverse-scaling (the default), constant, exponential, or optimal, for a ridge penalty."`
+	SchedulePower float64 `placeholder:"POWER" help:"Of inverse-scaling: the power of the steps that divides the rate (default: 0.5)."`
+	Decay         float64 `placeholder:"SHARE" help:"Of exponential: what the rate is multiplied with after each pass (default: 0.95)."`
+	Momentum      float64 `placeholder:"SHARE" help:"Share of the last step that plain sgd goes on with (default: 0)."`
+	Nesterov      bool    `help:"Make the momentum that of Nesterov."`
+	Average       bool    `help:"Of sgd: return the mean of the parameters of the last half of the steps."`
+}
+
+// StepArgs is a flag of the algorithms whose parameters may end training.
+type StepArgs struct {
+	StepTol float64 `placeholder:"SIZE" help:"Training ends, too, when no parameter moves more than this (default: it does not)."`
 }
 
 var methods = map[string]optim.Method{"lbfgs": optim.LBFGS, "owlqn": optim.OWLQN, "newton": optim.Newton, "gd": optim.GD, "sgd": optim.SGD}
 
+var (
+	updates   = map[string]optim.Update{"plain": optim.Plain, "adam": optim.Adam, "adagrad": optim.AdaGrad}
+	schedules = map[string]optim.Schedule{
+		"inverse-scaling": optim.InverseScaling, "constant": optim.Constant, "exponential": optim.Exponential, "optimal": optim.Optimal,
+	}
+)
+
 func (o OptimiserArgs) method() optim.Method { return methods[o.Method] }
 
 func (o OptimiserArgs) stochastic() optim.Stochastic {
-	return optim.Stochastic{Batch: o.Batch, Rate: o.Rate}
+	return optim.Stochastic{Batch: o.Batch, Rate: o.Rate, Update: updates[o.Update], Schedule: schedules[o.Schedule], Power: o.SchedulePower,
+		Decay: o.Decay, Momentum: o.Momentum, Nesterov: o.Nesterov, Average: o.Average}
 }
 
 // LinearTrain are the flags of linear regression.
@@ -140,7 +172,9 @@ type LinearTrain struct {
 	TrainArgs
 	PenaltyArgs
 	OptimiserArgs
-	Huber float64 `placeholder:"RESIDUAL" help:"Make the loss linear in residuals beyond this, so that outliers count for less (default: squares throughout)."`
+	StepArgs
+	Huber       float64 `placeholder:"RESIDUAL" help:"Make the loss linear in residuals beyond this, so that outliers count for less (default: squares throughout)."`
+	NoInference bool    `help:"Leave out standard errors, t and p values, which take one more read of the rows."`
 }
 
 func (LinearTrain) goal() goal { return numbersGoal }
@@ -150,8 +184,8 @@ func (a LinearTrain) Validate() error { return a.validate(a.goal(), a.stage) }
 
 func (a LinearTrain) stage(c columns) model.Stage {
 	return linear.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
-		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset, Huber: a.Huber,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset, Huber: a.Huber, NoInference: a.NoInference,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
 }
 
 // LogisticTrain are the flags of logistic regression.
@@ -159,10 +193,12 @@ type LogisticTrain struct {
 	TrainArgs
 	PenaltyArgs
 	OptimiserArgs
-	ClassWeights map[string]float64 `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
-	Balanced     bool               `help:"Make all classes weigh the same."`
-	Inference    bool               `help:"Add standard errors, z and p values to the coefficients: for two classes, without a penalty."`
-	Threshold    float64            `placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`
+	StepArgs
+	Family       logistic.Family `placeholder:"NAME" help:"How classes are modelled: binary, multinomial, or auto (the default), by their number." default:"auto"`
+	ClassWeights pairs[float64]  `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	Balanced     bool            `help:"Make all classes weigh the same."`
+	Inference    bool            `help:"Add standard errors, z and p values to the coefficients: for two classes, without a penalty."`
+	Threshold    float64         `placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`
 }
 
 func (LogisticTrain) goal() goal { return classesGoal }
@@ -173,8 +209,8 @@ func (a LogisticTrain) Validate() error { return a.validate(a.goal(), a.stage) }
 func (a LogisticTrain) stage(c columns) model.Stage {
 	return logistic.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
-		ClassWeights: a.ClassWeights, Balanced: a.Balanced, Threshold: a.Threshold, Inference: a.Inference,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		Family: a.Family, ClassWeights: a.ClassWeights, Balanced: a.Balanced, Threshold: a.Threshold, Inference: a.Inference,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
 }
 
 // NaiveBayesTrain are the flags of naive Bayes.
@@ -184,6 +220,7 @@ type NaiveBayesTrain struct {
 	Smoothing     float64           `placeholder:"COUNT" help:"Added to each count (default: 1)."`
 	VarSmoothing  float64           `placeholder:"SHARE" help:"Of gaussian: this times the largest variance is added to all (default: 0.000000001)."`
 	Binarize      float64           `placeholder:"VALUE" help:"Of bernoulli: the value above which a feature is there (default: 0)."`
+	Priors        pairs[float64]    `placeholder:"CLASS=SHARE" help:"Probabilities of the classes before a row is seen, all of them, such as yes=0.2;no=0.8 (default: as often as they occur)."`
 	UniformPriors bool              `help:"Take all classes as equally likely before a row is seen."`
 }
 
@@ -194,5 +231,5 @@ func (a NaiveBayesTrain) Validate() error { return a.validate(a.goal(), a.stage)
 
 func (a NaiveBayesTrain) stage(c columns) model.Stage {
 	return naivebayes.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
-		Family: a.Family, Smoothing: a.Smoothing, VarSmoothing: a.VarSmoothing, Binarize: a.Binarize, UniformPriors: a.UniformPriors}
+		Family: a.Family, Smoothing: a.Smoothing, VarSmoothing: a.VarSmoothing, Binarize: a.Binarize, Priors: a.Priors, UniformPriors: a.UniformPriors}
 }

@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -17,11 +18,18 @@ type program struct {
 	main  func(name string, words []string)
 }
 
-// define makes a program of a job and of what reports its results.
-func define[A any](name, about string, job *engine.Job[A], report func(w io.Writer, a A, r *engine.Result) error) program {
+// define makes a program of a job and of what reports its results: on standard output, and
+// what must not be overlooked as notes, which standard error gets.
+func define[A any](name, about string, job *engine.Job[A], report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	return program{name, about, job, func() any { return new(A) }, func(name string, words []string) {
 		engine.Main(job, engine.CommandLine[A](name, words...), engine.RunWith[A](engine.BuiltIn()),
-			engine.AfterRun(func(a A, r *engine.Result) error { return report(os.Stdout, a, r) }))
+			engine.AfterRun(func(a A, r *engine.Result) error {
+				notes, err := report(os.Stdout, a, r)
+				for _, note := range notes {
+					fmt.Fprintf(os.Stderr, "%s: warning: %s\n", name, note)
+				}
+				return err
+			}))
 	}}
 }
 

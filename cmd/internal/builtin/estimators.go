@@ -11,14 +11,16 @@ import (
 // SVCTrain are the flags of training support vectors for classes.
 type SVCTrain struct {
 	TrainArgs
-	L1            float64            `name:"l1" placeholder:"STRENGTH" help:"Strength of the lasso penalty; needs --squared (default: 0)."`
-	L2            float64            `name:"l2" placeholder:"STRENGTH" help:"Strength of the ridge penalty (default: 0.01 if there is no other)."`
-	NoStandardize bool               `help:"Put the penalty on coefficients of the features as they are, not divided by their deviations."`
-	NoIntercept   bool               `help:"Leave the intercept out."`
-	Squared       bool               `help:"Square the hinge loss."`
-	ClassWeights  map[string]float64 `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
-	Balanced      bool               `help:"Make all classes weigh the same."`
+	L1            float64        `name:"l1" placeholder:"STRENGTH" help:"Strength of the lasso penalty; needs --squared (default: 0)."`
+	L2            float64        `name:"l2" placeholder:"STRENGTH" help:"Strength of the ridge penalty (default: 0.01 if there is no other)."`
+	NoStandardize bool           `help:"Put the penalty on coefficients of the features as they are, not divided by their deviations."`
+	NoIntercept   bool           `help:"Leave the intercept out."`
+	Squared       bool           `help:"Square the hinge loss."`
+	ClassWeights  pairs[float64] `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	Balanced      bool           `help:"Make all classes weigh the same."`
+	GapTol        float64        `placeholder:"SHARE" help:"Without --squared training ends when the objective is at most this share above a lower bound of its minimum (default: 0.000001)."`
 	OptimiserArgs
+	StepArgs
 }
 
 func (SVCTrain) goal() goal { return classesGoal }
@@ -30,7 +32,7 @@ func (a SVCTrain) stage(c columns) model.Stage {
 	return svm.LinearSVC{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, Squared: a.Squared,
 		ClassWeights: a.ClassWeights, Balanced: a.Balanced,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, GapTol: a.GapTol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
 }
 
 // SVRTrain are the flags of training support vectors for numbers.
@@ -38,6 +40,8 @@ type SVRTrain struct {
 	TrainArgs
 	PenaltyArgs
 	OptimiserArgs
+	StepArgs
+	GapTol  float64 `placeholder:"SHARE" help:"Without --squared training ends when the objective is at most this share above a lower bound of its minimum (default: 0.000001)."`
 	Epsilon float64 `placeholder:"DISTANCE" help:"How far a prediction may be from the label without a loss (default: 0)."`
 	Squared bool    `help:"Square the loss."`
 }
@@ -51,7 +55,7 @@ func (a SVRTrain) stage(c columns) model.Stage {
 	return svm.LinearSVR{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
 		Epsilon: a.Epsilon, Squared: a.Squared,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, GapTol: a.GapTol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
 }
 
 // GLMTrain are the flags of training generalised linear models.
@@ -59,9 +63,11 @@ type GLMTrain struct {
 	TrainArgs
 	PenaltyArgs
 	OptimiserArgs
-	Family glm.Family `placeholder:"FAMILY" help:"Distribution of the label: gaussian (the default), binomial, poisson, gamma or tweedie." default:"gaussian"`
-	Link   glm.Link   `placeholder:"LINK" help:"What of the mean is linear, such as identity, log or logit (default: what suits the family)." default:"auto"`
-	Power  float64    `placeholder:"POWER" help:"Of tweedie: the power of the mean that the variance is in proportion to (default: 1.5)."`
+	StepArgs
+	NoInference bool       `help:"Leave out standard errors, statistics and p values, which take one more read of the rows."`
+	Family      glm.Family `placeholder:"FAMILY" help:"Distribution of the label: gaussian (the default), binomial, poisson, gamma or tweedie." default:"gaussian"`
+	Link        glm.Link   `placeholder:"LINK" help:"What of the mean is linear, such as identity, log or logit (default: what suits the family)." default:"auto"`
+	Power       float64    `placeholder:"POWER" help:"Of tweedie: the power of the mean that the variance is in proportion to (default: 1.5)."`
 }
 
 func (GLMTrain) goal() goal { return numbersGoal }
@@ -72,8 +78,8 @@ func (a GLMTrain) Validate() error { return a.validate(a.goal(), a.stage) }
 func (a GLMTrain) stage(c columns) model.Stage {
 	return glm.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
-		Family: a.Family, Link: a.Link, Power: a.Power,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		Family: a.Family, Link: a.Link, Power: a.Power, NoInference: a.NoInference,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
 }
 
 // TaskArgs say what an algorithm predicts that can do either.
@@ -96,6 +102,8 @@ type FMTrain struct {
 	L2          float64 `name:"l2" placeholder:"STRENGTH" help:"Strength of the penalty on linear weights (default: 0)."`
 	L2Factors   float64 `name:"l2-factors" placeholder:"STRENGTH" help:"Strength of the penalty on factors (default: 0)."`
 	NoIntercept bool    `help:"Leave the intercept out."`
+
+	InitialSpread float64 `placeholder:"DEVIATION" help:"Deviation of the first factors, which are drawn (default: 0.05)."`
 	OptimiserArgs
 }
 
@@ -104,8 +112,8 @@ func (a FMTrain) Validate() error { return a.validate(a.goal(), a.stage) }
 
 func (a FMTrain) stage(c columns) model.Stage {
 	p := fm.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
-		Factors: a.Factors, L2: a.L2, L2Factors: a.L2Factors, NoIntercept: a.NoIntercept,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		Factors: a.Factors, L2: a.L2, L2Factors: a.L2Factors, NoIntercept: a.NoIntercept, InitialSpread: a.InitialSpread,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, Stochastic: a.stochastic()}
 	if a.goal() == classesGoal {
 		p.Task = fm.Classification
 	}
@@ -119,6 +127,8 @@ type MLPTrain struct {
 	Hidden     []int          `placeholder:"UNITS" help:"Units of the hidden layers, in order (default: one layer of 32)."`
 	Activation mlp.Activation `placeholder:"NAME" help:"What hidden units make of their sums: relu (the default), tanh or logistic." default:"relu"`
 	L2         float64        `name:"l2" placeholder:"STRENGTH" help:"Strength of the penalty on weights (default: 0)."`
+
+	NoStandardize bool `help:"Take features as they are, not less their means and divided by their deviations."`
 	OptimiserArgs
 }
 
@@ -127,8 +137,8 @@ func (a MLPTrain) Validate() error { return a.validate(a.goal(), a.stage) }
 
 func (a MLPTrain) stage(c columns) model.Stage {
 	p := mlp.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
-		Hidden: a.Hidden, Activation: a.Activation, L2: a.L2,
-		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, Stochastic: a.stochastic()}
+		Hidden: a.Hidden, Activation: a.Activation, L2: a.L2, NoStandardize: a.NoStandardize,
+		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, Stochastic: a.stochastic()}
 	if a.goal() == classesGoal {
 		p.Task = mlp.Classification
 	}

@@ -72,6 +72,7 @@ func (a EvaluateArgs) Validate() error {
 
 // Evaluate measures predictions.
 var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs) error {
+	b.Advise(adviceOnFiles)
 	if a.Model.given() {
 		return a.ofModel(b)
 	}
@@ -208,14 +209,15 @@ func (k kindOf) evaluations(m model.Model) []string {
 }
 
 // evaluatedReport prints a report, and draws the plot.
-func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) error {
+func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, error) {
 	f, err := findings(r, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	notes := leftOut(skippedFor(r, collects(testResult)), " without a prediction left out")
 	v := f.value()
 	if v == nil {
-		return errors.New("no row of the input has a label and a prediction")
+		return notes, errors.New("no row of the input has a label and a prediction")
 	}
 	if a.Output == "json" {
 		e := json.NewEncoder(w)
@@ -225,7 +227,7 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) error {
 		_, err = fmt.Fprintln(w, strings.TrimRight(f.text(), "\n"))
 	}
 	if err != nil || a.Plot == "" {
-		return err
+		return notes, err
 	}
 	switch {
 	case f.binary != nil:
@@ -242,5 +244,5 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) error {
 	if err == nil && a.Output != "json" {
 		fmt.Fprintf(w, "plot written to %s\n", a.Plot)
 	}
-	return err
+	return notes, err
 }

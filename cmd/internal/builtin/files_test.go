@@ -189,6 +189,18 @@ func TestTrees(t *testing.T) {
 	}
 	w.fails(1, "train forest --task regression --categories cod --input codes.csv --label odd --model n.json", "cod")
 	w.fails(1, "train gbdt --objective poisson --label fare --monotone fair=1 --input titanic.csv --features age --model x.json", "fair")
+
+	// What is said twice, or is no number, is refused before anything runs.
+	tree := "train gbdt --objective softmax --input codes.csv --label odd --model n.json "
+	w.fails(2, tree+"--monotone code=1;code=-1", `"code" is there twice`)
+	w.fails(2, tree+"--monotone code=1 --monotone code=1", `"code" is there twice`)
+	w.fails(2, tree+"--monotone code=up", `"code": want a whole number, but got "up"`)
+	w.fails(2, tree+"--monotone code", `want a name, = and a number, but got "code"`)
+	w.fails(2, tree+"--class-weights 0=1;0=2", `"0" is there twice`)
+	w.fails(2, tree+"--class-weights 0=much", `"0": want a number, but got "much"`)
+	w.fails(1, tree+"--monotone a=b=1", `there is no feature "a=b"`)
+	w.ok("train gbdt --objective squared --rounds 3 --input codes.csv --label odd --model n.json --monotone code=1")
+	w.ok("train gbdt --objective logistic --rounds 3 --input codes.csv --label odd --model n.json --if-exists replace --class-weights 0=2 --class-weights 1=3")
 }
 
 // manyQueries are the rows of q.csv with the numbers of their queries.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/spelling"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -31,6 +32,7 @@ func (a PredictArgs) Validate() error { return a.InputArgs.Validate() }
 
 // Predict applies a model to the rows of files.
 var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) error {
+	b.Advise(adviceOnFiles)
 	m, err := a.Model.model()
 	if err != nil {
 		return err
@@ -191,8 +193,9 @@ func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, 
 	return array.NewRecord(schema, slices.Replace(columns, at, at+1, made...), rec.NumRows()), nil
 }
 
-// predictedReport tells where predictions are.
-func predictedReport(w io.Writer, a PredictArgs, _ *engine.Result) error {
-	_, err := fmt.Fprintf(w, "predictions written to %s\n", strings.TrimPrefix(a.Output, engine.ClientPath))
-	return err
+// predictedReport tells how many rows there were and where their predictions are.
+func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, error) {
+	left := skippedFor(r, func(n *plan.Node) bool { return n.Sink })
+	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", plural(rowsRead(r)-left, "row", "rows"), strings.TrimPrefix(a.Output, engine.ClientPath))
+	return leftOut(left, " left out, as the model was trained to do with missing and unknown values"), err
 }

@@ -14,10 +14,10 @@ import (
 const maxShown = 10
 
 // report prints the centres and writes the model.
-func report(w io.Writer, a KMeansArgs, r *engine.Result) error {
+func report(w io.Writer, a KMeansArgs, r *engine.Result) ([]string, error) {
 	model, err := kmeans.ModelOf(r, "model")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "cluster\tsize\tcentre\t")
@@ -32,7 +32,7 @@ func report(w io.Writer, a KMeansArgs, r *engine.Result) error {
 		fmt.Fprintf(table, "%d\t%.0f\t%s\t\n", c, model.Sizes[c], strings.Join(text, " "))
 	}
 	if err := table.Flush(); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(w, "inertia %.6g after %d supersteps\n", model.Inertia, len(model.History))
 	if a.Output != "" {
@@ -40,9 +40,9 @@ func report(w io.Writer, a KMeansArgs, r *engine.Result) error {
 	}
 	if a.Model != "" {
 		if err := model.Save(a.Model); err != nil {
-			return err
+			return nil, err
 		}
 		fmt.Fprintf(w, "model written to %s\n", a.Model)
 	}
-	return nil
+	return nil, nil
 }

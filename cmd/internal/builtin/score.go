@@ -64,7 +64,7 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 		return nil, err
 	}
 	row := layout.NewRow()
-	return func(c *engine.Context, _ int, rows arrow.Record) ([]arrow.Array, error) {
+	return func(c *engine.Context, first int, rows arrow.Record) ([]arrow.Array, error) {
 		positive, score := array.NewBooleanBuilder(c.Allocator), array.NewFloat64Builder(c.Allocator)
 		defer positive.Release()
 		defer score.Release()
@@ -73,13 +73,16 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 			reader.Read(i, row)
 			name, ok := row[truth].Category()
 			given := row[probabilities].Values
+			if row[probabilities].Kind == model.NullCell {
+				given = nil // a cell keeps the room of the row before
+			}
 			class, known := at[string(name)]
 			switch {
 			case !ok || len(given) == 0 || len(classes) > 2 && len(given) != len(classes):
 				positive.AppendNull()
 				score.AppendNull()
 			case len(classes) == 2 && !known: // to count it as either would be a guess
-				return nil, fmt.Errorf("column %q has the label %q, and the model tells %q from %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])
+				return nil, &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has the label %q, and the model tells %q from %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])}
 			case len(classes) == 2:
 				positive.Append(class == 1)
 				score.Append(given[len(given)-1])
@@ -199,7 +202,7 @@ const maxPoints = 4096
 
 // collectPoints collects rows of every shard for a picture of clusters: their first two
 // features and their clusters.
-func collectPoints(b *engine.Builder, clustered *engine.Dataset, kind string, p *plan) error {
+func collectPoints(b *engine.Builder, clustered *engine.Dataset, kind string, p *arrangement) error {
 	if clustered.Poisoned() {
 		return nil
 	}

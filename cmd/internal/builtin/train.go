@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -52,6 +52,17 @@ type trainer interface {
 	goal() goal
 	// stage returns what trains on given columns.
 	stage(c columns) model.Stage
+}
+
+// A besider reads columns beside features, label and weight: those that flags name.
+type besider interface{ beside() map[string][]string }
+
+// besideOf returns these columns by their flags.
+func besideOf(a any) map[string][]string {
+	if b, ok := a.(besider); ok {
+		return b.beside()
+	}
+	return nil
 }
 
 // columns are the ones that an algorithm reads: a vector, or several of numbers.
@@ -120,8 +131,8 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
 }
 
-// plan is how the columns of a file become what an algorithm reads.
-type plan struct {
+// arrangement is how the columns of a file become what an algorithm reads.
+type arrangement struct {
 	columns
 	stages []model.Stage // before the algorithm
 	reads  []string      // the columns of the file that are read
@@ -129,19 +140,24 @@ type plan struct {
 
 // arrange finds the features among the columns of a file. raw says that text and missing
 // values are read as they are; group is the column of queries, if there is one.
-func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string) (*plan, error) {
-	p := &plan{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
+func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string, beside map[string][]string) (*arrangement, error) {
+	p := &arrangement{columns: columns{label: a.Label, weight: a.Weight, group: group, skip: a.Missing == "skip"}}
 	if p.label == "" && g != clustersGoal {
 		p.label = "label" // of LibSVM
 	}
 	err := errors.Join(known("--label", a.Input, schema, a.Label), known("--weight", a.Input, schema, a.Weight), known("--features", a.Input, schema, a.Features...), known("--group", a.Input, schema, group))
+	apart := []string{p.label, p.weight, group} // of the features
+	for _, flag := range slices.Sorted(maps.Keys(beside)) {
+		err = errors.Join(err, known(flag, a.Input, schema, beside[flag]...))
+		apart = append(apart, beside[flag]...)
+	}
 	if err != nil {
 		return nil, err
 	}
 	wanted := a.Features
 	if len(wanted) == 0 {
 		for _, n := range names(schema) {
-			if n != p.label && n != a.Weight && n != group && !(a.form(a.Input) == libsvmForm && (n == "label" || n == "qid")) {
+			if !slices.Contains(apart, n) && !(a.form(a.Input) == libsvmForm && (n == "label" || n == "qid")) {
 				wanted = append(wanted, n)
 			}
 		}
@@ -161,10 +177,10 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string)
 	if len(wanted) == 0 {
 		return nil, fmt.Errorf("%s has no column left to predict from", a.Input)
 	}
-	p.reads = wanted
-	for _, n := range []string{p.label, p.weight, group} {
+	p.reads = slices.Clone(wanted)
+	for _, n := range apart {
 		if n != "" {
-			p.reads = append(slices.Clone(p.reads), n)
+			p.reads = append(p.reads, n)
 		}
 	}
 	p.route(a, schema, g, wanted, of, raw && !a.Encode)
@@ -173,7 +189,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string)
 
 // route decides between reading the columns as they are, text too if raw says so, and a
 // pipeline.
-func (p *plan) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []string, of [others][]string, raw bool) {
+func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []string, of [others][]string, raw bool) {
 	fill := a.Missing == "fill" && len(of[numbers])+len(of[texts]) > 0
 	if len(wanted) == 1 && len(of[vectors]) == 1 {
 		p.vector = wanted[0]
@@ -238,6 +254,7 @@ const (
 // build adds a training to a job.
 func build[A trainer](b *engine.Builder, a A) error {
 	args := a.common()
+	b.Advise(args.advice)
 	rows, err := args.read(b, args.Input, nil)
 	if err != nil || rows.Poisoned() {
 		return err
@@ -249,7 +266,7 @@ func build[A trainer](b *engine.Builder, a A) error {
 		}
 	}
 	_, raw := any(a).(native)
-	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()))
+	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()), besideOf(a))
 	if err != nil {
 		return err
 	}
@@ -296,7 +313,7 @@ func groupOf(a trainer, schema *arrow.Schema) string {
 }
 
 // tested returns the rows of --test, nil without.
-func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *plan) (*engine.Dataset, error) {
+func (a TrainArgs) tested(b *engine.Builder, rows *engine.Dataset, p *arrangement) (*engine.Dataset, error) {
 	if a.Test == "" {
 		return nil, nil
 	}
@@ -313,7 +330,7 @@ func fromFile(columns []string) []string {
 }
 
 // after adds evaluation and what plots need. Without rows to test on, tested is nil.
-func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, rows, tested, trained *engine.Dataset) error {
+func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.Stage, rows, tested, trained *engine.Dataset) error {
 	if tested == nil {
 		tested = rows
 	}
@@ -341,7 +358,7 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *plan, stage model.Stage, 
 
 // readTest reads the rows of --test, the columns of training with the types that they have
 // there.
-func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *plan) (*engine.Dataset, error) {
+func (a TrainArgs) readTest(b *engine.Builder, schema *arrow.Schema, p *arrangement) (*engine.Dataset, error) {
 	var inputs []model.Input
 	for _, n := range fromFile(p.reads) {
 		field, _ := schema.FieldsByName(n)
@@ -418,66 +435,4 @@ func mayDraw(b *engine.Builder, path string) error {
 		err = fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
 	}
 	return err
-}
-
-// trainedReport prints what a training found, and draws the plot.
-func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) error {
-	args := a.common()
-	file, err := model.Encoded(r, modelResult)
-	if err != nil {
-		return err
-	}
-	about, err := portrayFile(file)
-	if err != nil {
-		return err
-	}
-	if err := about.brief().write(w, shownTerms); err != nil {
-		return err
-	}
-	on := "rows of " + args.Input
-	if args.Test != "" {
-		on = "rows of " + args.Test
-	}
-	found, err := findings(r, len(about.predicts().Classes))
-	if err != nil {
-		return err
-	}
-	if text := found.text(); text != "" {
-		fmt.Fprintf(w, "\non the %s:\n%s", on, strings.TrimRight(text, "\n")+"\n")
-	}
-	if args.Plot != "" {
-		if err := args.draw(a.goal(), about, found, on, r); err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "plot written to %s\n", args.Plot)
-	}
-	_, err = fmt.Fprintf(w, "model written to %s\n", args.Model)
-	return err
-}
-
-// draw makes the picture.
-func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *engine.Result) error {
-	switch a.plotOf(g, kindsOf[about.predicts().Kind]) {
-	case "clusters":
-		points, err := engine.Rows[point](r, pointsResult)
-		if err != nil {
-			return err
-		}
-		return drawClusters(a.Plot, points, about.predicts().Columns)
-	case "quality":
-		if found.binary == nil && found.multiclass != nil {
-			return drawConfusion(a.Plot, found.multiclass, on)
-		}
-		return drawCurve(a.Plot, "roc", found.binary, on)
-	case "roc":
-		if found.binary == nil {
-			return errors.New("--plot-of roc: there are not two classes")
-		}
-		return drawCurve(a.Plot, "roc", found.binary, on)
-	case "coefficients":
-		return drawCoefficients(a.Plot, about)
-	case "importance":
-		return drawImportance(a.Plot, about)
-	}
-	return drawLoss(a.Plot, about)
 }

@@ -15,12 +15,13 @@ import (
 
 // TreeArgs are flags of all trainings of trees.
 type TreeArgs struct {
-	Categories    []string           `placeholder:"COLUMN" help:"Columns whose whole numbers, 0 to 65,535, are categories. Text always is, with up to 65,535 of them."`
-	MaxLeaves     int                `placeholder:"N" help:"Largest number of leaves of a tree."`
-	MaxBins       int                `placeholder:"N" help:"Largest number of bins of a feature of numbers, up to 255 (default: 255). Categories are not bounded by it."`
-	ClassWeights  map[string]float64 `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
-	Balanced      bool               `help:"Make all classes weigh the same."`
-	ZeroIfMissing bool               `help:"Take what sparse rows leave out for 0, in place of missing."`
+	Categories    []string       `placeholder:"COLUMN" help:"Columns whose whole numbers, 0 to 65,535, are categories. Text always is, with up to 65,535 of them."`
+	CategoriesAt  []int          `placeholder:"N" help:"The same of files whose features have no names, such as LibSVM: numbers of the components, the first of which is 0."`
+	MaxLeaves     int            `placeholder:"N" help:"Largest number of leaves of a tree."`
+	MaxBins       int            `placeholder:"N" help:"Largest number of bins of a feature of numbers, up to 255 (default: 255). Categories are not bounded by it."`
+	ClassWeights  pairs[float64] `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	Balanced      bool           `help:"Make all classes weigh the same."`
+	ZeroIfMissing bool           `help:"Take what sparse rows leave out for 0, in place of missing."`
 }
 
 // withCategories has a stage that is made to be validated, before the columns of the file are
@@ -58,13 +59,14 @@ type GBDTTrain struct {
 	Columns       float64         `placeholder:"SHARE" help:"Share of the features that are drawn for each tree (default: 1)." default:"1"`
 	GOSS          bool            `name:"goss" help:"Draw rows by the size of their gradients."`
 	DART          bool            `name:"dart" help:"Drop trees at random while others are made."`
-	Monotone      map[string]int  `placeholder:"COLUMN=SIGN" help:"1 where the prediction must not fall as the column rises, -1 where it must not rise, such as age=1;debt=-1."`
+	Monotone      pairs[int]      `placeholder:"COLUMN=SIGN" help:"1 where the prediction must not fall as the column rises, -1 where it must not rise, such as age=1;debt=-1."`
 	QuantileAt    float64         `placeholder:"SHARE" help:"Of quantile: which one (default: 0.5)."`
 	HuberDelta    float64         `placeholder:"ERROR" help:"Of huber: the error from which on it is absolute (default: 1)."`
 	Power         float64         `placeholder:"POWER" help:"Of tweedie: the power of the mean that the variance is in proportion to (default: 1.5)."`
 	Metrics       []string        `placeholder:"NAME" help:"What is measured after each round: rmse, mae, logloss, error, auc, aucpr, mlogloss, merror, ndcg@5 and others (default: what suits the objective)."`
 	EarlyStopping int             `placeholder:"N" help:"End when the first metric has not become better for N rounds on the rows that --validation holds out, or else on those of --test, and keep the trees up to the best round."`
 	Validation    float64         `placeholder:"SHARE" help:"Share of the rows to hold out and measure on."`
+	BoostArgs
 }
 
 func (a GBDTTrain) goal() goal {
@@ -134,12 +136,13 @@ func validDepth(depth int) error {
 func (a GBDTTrain) stage(c columns) model.Stage { return a.params(c) }
 
 func (a GBDTTrain) params(c columns) gbdt.Params {
-	p := gbdt.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	p := gbdt.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		AbsentIsZero: a.ZeroIfMissing, Objective: a.Objective, GroupCol: c.group, QuantileAt: a.QuantileAt, HuberDelta: a.HuberDelta, TweediePower: a.Power,
 		NumTrees: a.Rounds, LearningRate: a.LearningRate, GrowPolicy: a.Grow, MaxDepth: given(a.MaxDepth), MaxLeaves: a.MaxLeaves, MaxBins: a.MaxBins,
 		MinChildWeight: orNone(a.MinWeight), MinSamplesLeaf: a.MinRows, Lambda: orNone(a.Lambda), Alpha: a.Alpha, MinSplitGain: a.Gamma,
 		Subsample: a.Subsample, ColsampleByTree: a.Columns, GOSS: a.GOSS, DART: a.DART, Monotone: a.Monotone,
 		ClassWeights: a.ClassWeights, Balanced: a.Balanced, Metrics: a.Metrics, EarlyStoppingRounds: a.EarlyStopping, ValidationFraction: a.Validation}
+	a.BoostArgs.into(&p)
 	return p
 }
 
@@ -192,6 +195,9 @@ type ForestTrain struct {
 	MinRows     int              `name:"min-child-rows" placeholder:"N" help:"Least number of rows in a leaf (default: 1)." default:"1"`
 	MaxFeatures string           `placeholder:"WHAT" help:"Features that are tried at a node: sqrt (the default for classes), third (for numbers), log2, all, a number, or a share such as 0.4."`
 	SampleShare float64          `placeholder:"SHARE" help:"Share of the rows that are drawn for a tree (default: 1)." default:"-2"`
+	Sampling    forest.Sampling  `placeholder:"HOW" help:"How the rows of a tree are drawn: bootstrap (the default of random-forest), subset, without repetition, or whole (that of the others)." default:"auto"`
+	MinSplit    int              `name:"min-split-rows" placeholder:"N" help:"Least number of rows in a node that is split (default: 2)."`
+	MinGain     float64          `placeholder:"GAIN" help:"Least share of the tree's impurity that a split lessens (default: 0)."`
 	OOB         bool             `name:"oob" help:"Measure the forest on the rows, each by the trees that did not draw it."`
 }
 
@@ -209,8 +215,9 @@ func (a ForestTrain) Validate() error {
 }
 
 func (a ForestTrain) stage(c columns) model.Stage {
-	p := forest.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	p := forest.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
 		AbsentIsZero: a.ZeroIfMissing, Method: a.Method, Criterion: a.Criterion, NumTrees: given(a.Trees), MaxDepth: given(a.MaxDepth), MaxLeaves: a.MaxLeaves,
+		Sampling: a.Sampling, MinSamplesSplit: a.MinSplit, MinSplitGain: a.MinGain,
 		MinSamplesLeaf: a.MinRows, MaxFeatures: a.MaxFeatures, MaxBins: a.MaxBins, SampleShare: given(a.SampleShare), OOBScore: a.OOB,
 		ClassWeights: a.ClassWeights, Balanced: a.Balanced}
 	if a.goal() == classesGoal {

@@ -13,6 +13,8 @@ func vectors() {
 		combine(f, "addTo", "sets dst[i] = dst[i] + src[i].", f.add, f.add1)
 		combine(f, "prodTo", "sets dst[i] = dst[i] * src[i].", f.mul, f.mul1)
 	}
+	movedTo(float64s())
+	opposedTo(float64s())
 }
 
 // elementwise runs packed over blocks of four registers, then over one, and
@@ -102,6 +104,63 @@ func combine(f float, name, doc string, packed, single func(ops ...op.Op)) {
 		v := a.XMM()
 		f.move1(at(dst, 0), v)
 		single(at(src, 0), v, v)
+		f.move1(v, at(dst, 0))
+	})
+}
+
+func movedTo(f float) {
+	function("movedTo"+f.suffix, "sets dst[i] = x[i] + a*y[i].", "func(a "+f.elem+", x, y, dst *"+f.elem+", n int)")
+	scalar := a.YMM()
+	f.broadcast(parameter("a"), scalar)
+	x, y, dst, n := argument("x"), argument("y"), argument("dst"), argument("n")
+	elementwise(f, n, []reg.GPVirtual{x, y, dst}, func(disps []int) {
+		v := ymms(len(disps))
+		for i, disp := range disps {
+			f.mul(at(y, disp), scalar, v[i])
+		}
+		for i, disp := range disps {
+			f.add(at(x, disp), v[i], v[i])
+		}
+		for i, disp := range disps {
+			f.move(v[i], at(dst, disp))
+		}
+	}, func() {
+		v := a.XMM()
+		f.move1(at(y, 0), v)
+		f.mul1(v, scalar.AsX(), v)
+		f.add1(at(x, 0), v, v)
+		f.move1(v, at(dst, 0))
+	})
+}
+
+func opposedTo(f float) {
+	function("opposedTo"+f.suffix, "sets dst[i] = (1 - 2*class[i])*x[i].", "func(one "+f.elem+", class, x, dst *"+f.elem+", n int)")
+	one := a.YMM()
+	f.broadcast(parameter("one"), one)
+	class, x, dst, n := argument("class"), argument("x"), argument("dst"), argument("n")
+	elementwise(f, n, []reg.GPVirtual{class, x, dst}, func(disps []int) {
+		v := ymms(len(disps))
+		for i, disp := range disps {
+			f.move(at(class, disp), v[i])
+		}
+		for i := range disps {
+			f.add(v[i], v[i], v[i])
+		}
+		for i := range disps {
+			f.sub(v[i], one, v[i])
+		}
+		for i, disp := range disps {
+			f.mul(at(x, disp), v[i], v[i])
+		}
+		for i, disp := range disps {
+			f.move(v[i], at(dst, disp))
+		}
+	}, func() {
+		v := a.XMM()
+		f.move1(at(class, 0), v)
+		f.add1(v, v, v)
+		f.sub1(v, one.AsX(), v)
+		f.mul1(at(x, 0), v, v)
 		f.move1(v, at(dst, 0))
 	})
 }

@@ -1,0 +1,206 @@
+package rows
+
+import (
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+)
+
+// codeRows is how many codes are made at a time.
+const codeRows = 256
+
+// signBit, flipped, brings the bits of signed numbers in the order of unsigned ones.
+const signBit = 1 << 63
+
+// classCodes writes what stands for the classes of the rows from lo on, as many as codes,
+// whose labels are of a fixed size: codes are in the order of the classes.
+func classCodes(column arrow.Array, lo int, to []uint64) {
+	switch arr := column.(type) {
+	case *array.Float64:
+		for i, v := range arr.Float64Values()[lo:][:len(to)] {
+			to[i] = floatCode(v)
+		}
+	case *array.Float32:
+		for i, v := range arr.Float32Values()[lo:][:len(to)] {
+			to[i] = floatCode(float64(v))
+		}
+	case *array.Int8:
+		signedCodes(arr.Int8Values()[lo:], to)
+	case *array.Int16:
+		signedCodes(arr.Int16Values()[lo:], to)
+	case *array.Int32:
+		signedCodes(arr.Int32Values()[lo:], to)
+	case *array.Int64:
+		signedCodes(arr.Int64Values()[lo:], to)
+	case *array.Date32:
+		signedCodes(arr.Date32Values()[lo:], to)
+	case *array.Timestamp:
+		signedCodes(arr.TimestampValues()[lo:], to)
+	case *array.Uint8:
+		unsignedCodes(arr.Uint8Values()[lo:], to)
+	case *array.Uint16:
+		unsignedCodes(arr.Uint16Values()[lo:], to)
+	case *array.Uint32:
+		unsignedCodes(arr.Uint32Values()[lo:], to)
+	case *array.Uint64:
+		unsignedCodes(arr.Uint64Values()[lo:], to)
+	case *array.Boolean:
+		for i := range to {
+			to[i] = 0
+			if arr.Value(lo + i) {
+				to[i] = 1
+			}
+		}
+	default:
+		clear(to)
+	}
+}
+
+func signedCodes[T ~int8 | ~int16 | ~int32 | ~int64](values []T, to []uint64) {
+	for i, v := range values[:len(to)] {
+		to[i] = uint64(int64(v)) ^ signBit
+	}
+}
+
+func unsignedCodes[T ~uint8 | ~uint16 | ~uint32 | ~uint64](values []T, to []uint64) {
+	for i, v := range values[:len(to)] {
+		to[i] = uint64(v)
+	}
+}
+
+// floatCode brings floats in the order of unsigned numbers; −0 is 0.
+func floatCode(v float64) uint64 {
+	bits := math.Float64bits(v + 0)
+	negative := uint64(int64(bits) >> 63) // all bits, or none
+	return bits ^ (negative | signBit)
+}
+
+// codes number the codes of classes in the order in which they were added.
+type codes struct {
+	all  []uint64
+	at   map[uint64]int // nil while they are few
+	last int            // found last among many
+}
+
+// fewCodes is up to how many are compared one by one.
+const fewCodes = 8
+
+// add gives a code the next number, which it returns.
+func (c *codes) add(code uint64) int {
+	c.all = append(c.all, code)
+	switch n := len(c.all); {
+	case c.at != nil:
+		c.at[code] = n - 1
+	case n > fewCodes:
+		c.at = make(map[uint64]int, n)
+		for i, known := range c.all {
+			c.at[known] = i
+		}
+	}
+	return len(c.all) - 1
+}
+
+// find returns the number of a code, -1 where it has none. Of few it is found without a
+// branch: the labels of neighbouring rows differ half of the time, and a processor that
+// guesses wrong loses more time than the comparisons take.
+func (c *codes) find(code uint64) int {
+	if c.at != nil {
+		if c.all[c.last] == code {
+			return c.last
+		}
+		at, ok := c.at[code]
+		if !ok {
+			return -1
+		}
+		c.last = at
+		return at
+	}
+	at := -1
+	for i, known := range c.all {
+		apart := code ^ known
+		same := int((apart|-apart)>>63) - 1 // all bits where they are the same, else none
+		at = at&^same | i&same
+	}
+	return at
+}
+
+// count returns how many of some codes have each number, unless codes are many, or one of
+// these has none.
+func (c *codes) count(some []uint64) (counts [fewCodes]int, ok bool) {
+	if c.at != nil {
+		return counts, false
+	}
+	found := 0
+	for k, known := range c.all {
+		n := 0
+		for _, code := range some {
+			if code == known { // counted without a branch
+				n++
+			}
+		}
+		counts[k] = n
+		found += n
+	}
+	return counts, found == len(some)
+}
+
+// numbers writes the numbers of some codes to to, and returns the first of those that have
+// none, -1 where all have one.
+func (c *codes) numbers(some []uint64, to []float64) int {
+	if c.at == nil && len(c.all) == 2 {
+		return c.numbersOfTwo(some, to)
+	}
+	for i, code := range some {
+		at := c.find(code)
+		if at < 0 {
+			return i
+		}
+		to[i] = float64(at)
+	}
+	return -1
+}
+
+// numbersOfTwo is numbers where two codes have one.
+func (c *codes) numbersOfTwo(some []uint64, to []float64) int {
+	first, second := c.all[0], c.all[1]
+	to = to[:len(some)]
+	none := uint64(0)
+	for i, code := range some {
+		n := 0
+		if code == second {
+			n = 1
+		}
+		to[i] = float64(n)
+		other := first
+		if n == 1 {
+			other = second
+		}
+		none |= code ^ other
+	}
+	if none == 0 {
+		return -1
+	}
+	return slices.IndexFunc(some, func(code uint64) bool { return code != first && code != second })
+}
+
+// unknown returns the first of some floats whose code has no number, -1 where all have one.
+func (c *codes) unknown(values []float64) int {
+	var room [codeRows]uint64
+	for lo := 0; lo < len(values); lo += codeRows {
+		part := room[:min(codeRows, len(values)-lo)]
+		for i, v := range values[lo : lo+len(part)] {
+			part[i] = floatCode(v)
+		}
+		if _, ok := c.count(part); ok {
+			continue
+		}
+		for i, code := range part {
+			if c.find(code) < 0 {
+				return lo + i
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,73 @@
+package rows
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// lookCodec carries looks: numbers of eight bytes, little-endian, then for each class its
+// weight, and key and text behind their lengths. There is one for every shard, of which each
+// is copied by it, so that it does without reflection.
+type lookCodec struct{}
+
+var errLook = errors.New("rows: these bytes are no look at a shard")
+
+// numbers are those of a look, but for the classes.
+func (l *look) numbers() []*float64 {
+	return []*float64{
+		&l.Weight, &l.Label.Weight, &l.Label.Mean, &l.Label.Squares, &l.Offset.Weight, &l.Offset.Mean, &l.Offset.Squares, &l.Min, &l.Max,
+	}
+}
+
+// Append implements shared.Codec.
+func (lookCodec) Append(dst []byte, l look) ([]byte, error) {
+	put := func(v uint64) { dst = binary.LittleEndian.AppendUint64(dst, v) }
+	put(uint64(l.Rows))
+	put(uint64(l.Weighing))
+	put(uint64(l.Dim))
+	for _, v := range l.numbers() {
+		put(math.Float64bits(*v))
+	}
+	for i, w := range l.Classes.Weight {
+		put(math.Float64bits(w))
+		for _, s := range []string{l.Classes.Keys[i], l.Classes.Texts[i]} {
+			put(uint64(len(s)))
+			dst = append(dst, s...)
+		}
+	}
+	return dst, nil
+}
+
+// Decode implements shared.Codec.
+func (lookCodec) Decode(src []byte) (l look, err error) {
+	take := func() (v uint64) {
+		if len(src) < 8 {
+			src, err = nil, errLook
+			return 0
+		}
+		v, src = binary.LittleEndian.Uint64(src), src[8:]
+		return v
+	}
+	text := func() (s string) {
+		n := take()
+		if n > uint64(len(src)) {
+			src, err = nil, errLook
+			return ""
+		}
+		s, src = string(src[:n]), src[n:]
+		return s
+	}
+	l.Rows, l.Weighing, l.Dim = int64(take()), int64(take()), int(take())
+	for _, v := range l.numbers() {
+		*v = math.Float64frombits(take())
+	}
+	for len(src) > 0 {
+		l.Classes.Weight = append(l.Classes.Weight, math.Float64frombits(take()))
+		l.Classes.Keys, l.Classes.Texts = append(l.Classes.Keys, text()), append(l.Classes.Texts, text())
+	}
+	if err != nil {
+		return look{}, err
+	}
+	return l, nil
+}

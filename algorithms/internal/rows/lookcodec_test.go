@@ -1,0 +1,95 @@
+package rows
+
+import (
+	"math"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+)
+
+// TestLookCodec: looks come back as they were, and bytes that are cut off do not.
+func TestLookCodec(t *testing.T) {
+	for _, want := range []look{
+		{},
+		{
+			Rows: 7, Weighing: 5, Dim: 3, Weight: 2.5, Label: moments{1, 2, 3}, Offset: moments{4, 5, 6}, Min: math.Inf(1), Max: math.Inf(-1),
+			Classes: classSet{Keys: []string{"\x80\x00", "", "b"}, Texts: []string{"0", "ä", ""}, Weight: []float64{1, 0, 1e300}},
+		},
+	} {
+		text, err := lookCodec{}.Append([]byte("before"), want)
+		require.NoError(t, err)
+		require.Equal(t, "before", string(text[:6]))
+		got, err := lookCodec{}.Decode(text[6:])
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		const whole = 12 * 8
+		for n := 6; n < len(text); n++ {
+			if n-6 == whole {
+				continue // a look without classes
+			}
+			got, err := lookCodec{}.Decode(text[6:n])
+			if err == nil { // the classes that are there
+				require.Less(t, len(got.Classes.Keys), len(want.Classes.Keys))
+			}
+		}
+	}
+	huge := make([]byte, 13*8)
+	for i := range huge {
+		huge[i] = 0xff
+	}
+	_, err := lookCodec{}.Decode(append(huge, huge...))
+	require.ErrorIs(t, err, errLook)
+}
+
+// TestClassesOfFloats: numbers 0, 1, … are classes as they stand, in a view; −0 is 0; others
+// are numbered, and what is no class is told.
+func TestClassesOfFloats(t *testing.T) {
+	negative := math.Copysign(0, -1)
+	for _, c := range []struct {
+		values, want []float64
+		view         bool
+	}{
+		{[]float64{1, 0, negative, 1, 0}, []float64{1, 0, 0, 1, 0}, true},
+		{[]float64{2, 0, 1, 1}, []float64{2, 0, 1, 1}, true},
+		{[]float64{1, 2, 1}, []float64{0, 1, 0}, false},
+		{[]float64{-1, 1, 1}, []float64{0, 1, 1}, false},
+		{[]float64{0.5, negative, 0.5}, []float64{1, 0, 1}, false},
+		{[]float64{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, []float64{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}, true},
+	} {
+		// Beyond a block of codes, too.
+		var values, want []float64
+		for len(values) < 3*codeRows {
+			values, want = append(values, c.values...), append(want, c.want...)
+		}
+		column := floats(values...)
+		set, err := classesOf(column, nil)
+		require.NoError(t, err)
+		ones := make([]float64, len(values))
+		for i := range ones {
+			ones[i] = 1
+		}
+		weighted, err := classesOf(column, ones)
+		require.NoError(t, err)
+		require.Equal(t, weighted, set)
+		got, err := set.numbers(column)
+		require.NoError(t, err)
+		require.Equal(t, len(want), len(got))
+		for i, v := range got {
+			require.True(t, v == want[i])
+		}
+		require.Equal(t, c.view, &got[0] == &column.Float64Values()[0])
+		strange := floats(append(values, 0.25)...)
+		_, err = set.numbers(strange)
+		require.ErrorContains(t, err, "the label 0.25 is none of the")
+	}
+}
+
+// floats returns a column of numbers.
+func floats(values ...float64) *array.Float64 {
+	b := array.NewFloat64Builder(memory.NewGoAllocator())
+	defer b.Release()
+	b.AppendValues(values, nil)
+	return b.NewFloat64Array()
+}

@@ -1,0 +1,155 @@
+package objective_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/objective"
+	"github.com/superstep-ml/superstep/algorithms/optim"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// foldedSums returns what the passes over all rows add up to, with parameters that change
+// between them in place: folded by the evaluator, which is told that it may keep what it made
+// of parameters, or in a buffer of each shard.
+func foldedSums(t *testing.T, table trial.Table, l objective.Linear, folded bool, parallelism int) []float64 {
+	evaluator := shared.Scratch[*objective.Evaluator]("evaluator")
+	r := trial.Run(t, func(b *engine.Builder) {
+		checked, err := rows.Check("test", table.Dataset(b), columnsOf(table), l.Loss.Label())
+		require.NoError(t, err)
+		l.Table = checked
+		var stages []any
+		for i := range passes {
+			at := func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				e := evaluator.Get(ctx)
+				return pass(e, i, shard, parameters.Get(ctx), out)
+			}
+			fold := func(ctx *comqueue.ComContext, shards shared.Range, out []float64) (bool, error) {
+				if !folded {
+					return false, nil
+				}
+				e := evaluator.Get(ctx)
+				err := ctx.ForShardsWithin(shards, func(shard int) error { return at(ctx, shard, nil) })
+				if err != nil {
+					return true, err
+				}
+				return true, e.Fold(shards, out)
+			}
+			stages = append(stages, comqueue.ForEachShard(sums, at, comqueue.FoldedBy(fold)), comqueue.AllReduce(sums),
+				func(ctx *comqueue.ComContext) error {
+					results.Put(ctx, append(results.Get(ctx), sums.Get(ctx)...))
+					for j, v := range parameters.Get(ctx) {
+						parameters.Get(ctx)[j] = v*1.5 + 0.01
+					}
+					return nil
+				})
+		}
+		q := checked.Init(comqueue.New(b, "sum")).
+			Add(func(ctx *comqueue.ComContext) error {
+				opened, err := l.Open(ctx)
+				if err != nil {
+					return err
+				}
+				e := opened.(*objective.Evaluator)
+				if folded {
+					var _ optim.SteadyEvaluator = e
+					e.Steady()
+				}
+				require.True(t, e.Folds())
+				evaluator.Put(ctx, e)
+				sums.Put(ctx, make([]float64, 1+e.Len()))
+				results.Put(ctx, nil)
+				parameters.Put(ctx, parametersFor(e.Len()))
+				return nil
+			})
+		for _, s := range stages {
+			q = q.Add(s)
+		}
+		operators.Collect(b, "sums", q.SetMaxIter(1).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]float64, error) { return results.Get(ctx), nil })).
+			Exec())
+	}, engine.Parallelism(parallelism), engine.Shards(32), engine.CheckBroadcasts(false))
+	got, err := engine.Rows[float64](r, "sums")
+	require.NoError(t, err)
+	return got
+}
+
+// What the passes came to so far, and what they are given.
+var (
+	results    = shared.Scratch[[]float64]("results")
+	parameters = shared.Scratch[[]float64]("parameters")
+)
+
+// Sums that the evaluator folds have the bits of those in buffers of each shard, whatever the
+// magnitudes, with empty shards and features that do not matter, at any parallelism.
+func TestFoldedSumsHaveTheSameBits(t *testing.T) {
+	wild := trial.Wild(200, 4)
+	few := trial.Wild(21, 4) // some shards are empty
+	still := trial.Wild(100, 5)
+	for i := range still.N {
+		still.Row(i)[2] = 0 // its coefficient does not matter
+	}
+	constant := trial.Gaussian(5, 320, 3) // what it adds to gradients is −0 in every shard
+	for i := range constant.N {
+		x := constant.Row(i)
+		x[0], x[1], x[2] = 0.01*x[0], 0.01*x[1], 1
+		constant.Label = append(constant.Label, 1-float64(max(0, i%9-7)))
+	}
+	cases := []struct {
+		table  trial.Table
+		sparse bool
+		linear objective.Linear
+	}{
+		{wild, true, objective.Linear{Loss: objective.Logistic{}}},
+		{few, true, objective.Linear{Loss: objective.Logistic{}, NoIntercept: true}},
+		{few, false, objective.Linear{Loss: objective.Logistic{}}},
+		{still, false, objective.Linear{Loss: objective.Logistic{}, NoIntercept: true}},
+		{constant, true, objective.Linear{Loss: objective.Logistic{}}},
+		{wild, false, objective.Linear{Loss: objective.Softmax{}}},
+		{few, true, objective.Linear{Loss: objective.Softmax{}}},
+		{tableFor(kinds()[13], design{weighted: true}), true, objective.Linear{Loss: objective.AFT{}}},
+	}
+	for i, c := range cases {
+		c.table.Sparse = c.sparse
+		want := bitsOf(foldedSums(t, c.table, c.linear, false, 1))
+		for _, parallelism := range []int{1, 3, 8} {
+			if parallelism == 8 && i > 1 && !thorough {
+				continue
+			}
+			require.Equal(t, want, bitsOf(foldedSums(t, c.table, c.linear, true, parallelism)), "case %d, parallelism %d", i, parallelism)
+		}
+	}
+}
+
+// Rows that all weigh 1 are probed as those without weights.
+func TestProbesOfRowsWithoutWeights(t *testing.T) {
+	plain := trial.Wild(200, 4)
+	plain.Weight = nil
+	weighted := plain
+	weighted.Weight = make([]float64, plain.N)
+	for i := range weighted.Weight {
+		weighted.Weight[i] = 1
+	}
+	var bits [2][]uint64
+	for i, table := range []trial.Table{plain, weighted} {
+		with(t, table, objective.Linear{Loss: objective.Logistic{}}, func(o opened) {
+			n := o.e.Len()
+			v := parametersFor(n)
+			o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Start(shard, v, out) })
+			o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Along(shard, v, 0.5, out) })
+			o.sum(t, 0, func(shard int, _ []float64) error { return o.e.Advance(shard, 0.5) })
+			got := o.sum(t, 4, func(shard int, out []float64) error { return o.e.Bend(shard, v, 1, out) })
+			got = append(got, o.sum(t, 3, func(shard int, out []float64) error {
+				return o.e.Probe(shard, []float64{1, 0.5}, []float64{0, 2}, out)
+			})...)
+			bits[i] = bitsOf(got)
+		})
+	}
+	require.Equal(t, bits[0], bits[1])
+}

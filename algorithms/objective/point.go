@@ -1,0 +1,50 @@
+package objective
+
+import "slices"
+
+// Steady implements optim.SteadyEvaluator. Coefficients are made of parameters once for all
+// shards then, which of many features takes as long as a good part of a shard's rows.
+func (e *Evaluator) Steady() { e.steady = true }
+
+// point takes the coefficients of parameters, or of a direction, for the rows of a shard.
+func (e *Evaluator) point(s *shardRows, v []float64) {
+	known := e.steady && len(v) > 0 && e.of == &v[0] && s.number > e.latest
+	e.latest, e.of = s.number, nil
+	if len(v) > 0 {
+		e.of = &v[0]
+	}
+	if !known {
+		e.zero = e.ofZeros(v)
+	}
+	e.width = e.columns(s)
+	if n := e.Margins * e.width; len(e.beta) < n {
+		e.beta = make([]float64, n)
+	}
+	switch {
+	case s.Columns != nil:
+		e.spreadSome(v, s.Columns, e.beta, e.add)
+	case !known:
+		e.spread(v, e.beta, e.add)
+		if e.packed != nil {
+			e.packed.Set(e.beta)
+		}
+	}
+}
+
+// ofZeros says that all coefficients among parameters are 0.
+func (e *Evaluator) ofZeros(v []float64) bool {
+	for a := range e.Margins {
+		if slices.ContainsFunc(v[a*e.stride():a*e.stride()+e.d], func(p float64) bool { return p != 0 }) {
+			return false
+		}
+	}
+	return true
+}
+
+// columns returns how many columns the rows of a shard have numbers for.
+func (e *Evaluator) columns(s *shardRows) int {
+	if s.Columns != nil {
+		return len(s.Columns)
+	}
+	return e.d
+}

@@ -1,0 +1,140 @@
+package builtin
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// advice says what flags can do about a row that training refuses.
+func (a TrainArgs) advice(e *engine.RowError) string {
+	switch {
+	case e.Cure == engine.FillOrLeaveOut && a.Missing == "fill":
+		return "--missing fill does so for features alone; --missing skip leaves such rows out"
+	case e.Cure == engine.FillOrLeaveOut:
+		return "--missing fill puts a value in its place, --missing skip leaves such rows out"
+	case e.Cure == engine.LeaveOut:
+		return "--missing skip leaves such rows out"
+	}
+	return e.Advice
+}
+
+// adviceOnFiles is that of commands whose flags can do nothing about rows.
+func adviceOnFiles(e *engine.RowError) string {
+	switch e.Cure {
+	case engine.FillOrLeaveOut:
+		return "put a value in its place, or leave such rows out of the file"
+	case engine.LeaveOut:
+		return "leave such rows out of the file"
+	}
+	return e.Advice
+}
+
+// trainedNotes are what whoever trains must know of a model that was made all the same.
+func trainedNotes(about *portrait, r *engine.Result) []string {
+	notes := leftOut(skippedFor(r, collects(modelResult)), " with missing values left out of training")
+	var s struct {
+		Iterations   int
+		Converged    *bool
+		Reason       string
+		Method       string
+		GradientNorm float64 `json:"gradient_norm"`
+		Inference    *struct{ Collinear []int }
+	}
+	if json.Unmarshal(about.predicts().Summary, &s) != nil {
+		return notes
+	}
+	if s.Converged != nil && !*s.Converged {
+		notes = append(notes, unconverged(s.Reason, s.Method, s.Iterations, s.GradientNorm))
+	}
+	if s.Inference != nil && len(s.Inference.Collinear) > 0 {
+		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors", plural(int64(len(s.Inference.Collinear)), "feature is", "features are")))
+	}
+	return notes
+}
+
+// unconverged says why training ended before an optimum, and what to do.
+func unconverged(reason, method string, iterations int, norm float64) string {
+	const text = "training did not converge: "
+	switch reason {
+	case "diverging":
+		return text + "the coefficients grow without end, as nothing holds them, which is so where the features tell the classes apart perfectly: do not read them as effects, or give a penalty, such as --l2 0.01"
+	case "precision":
+		return text + fmt.Sprintf("no step lowers the loss any more, though the gradient is %.3g: scale features that are of very different sizes, or give a penalty", norm)
+	}
+	one, many := "iteration was", "iterations were"
+	if method == "SGD" {
+		one, many = "pass over the rows was", "passes over the rows were"
+	}
+	return text + plural(int64(iterations), one, many) + " too few; --max-iter allows more"
+}
+
+// plural writes a number of things.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// skippedFor sums the rows that operators left out on the way to what the node is that end
+// picks.
+func skippedFor(r *engine.Result, end func(n *plan.Node) bool) int64 {
+	if r.Graph == nil {
+		return 0
+	}
+	before := map[plan.NodeID]bool{}
+	for i := len(r.Graph.Nodes) - 1; i >= 0; i-- { // what a node reads comes before it
+		n := &r.Graph.Nodes[i]
+		if !before[n.ID] && !end(n) {
+			continue
+		}
+		for _, in := range n.Inputs {
+			before[in.From] = true
+		}
+	}
+	var sum int64
+	for _, v := range r.Report.Vertices {
+		for _, s := range v.Subtasks {
+			for _, o := range s.Operators {
+				for _, c := range o.Counters {
+					if before[o.Node] && c.Name == "rows skipped" {
+						sum += c.Value
+					}
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// collects picks the end of a result.
+func collects(result string) func(n *plan.Node) bool {
+	return func(n *plan.Node) bool { return n.Op == "Collect" && n.Name == result }
+}
+
+// leftOut is the note about rows that were left out, none where there are none.
+func leftOut(n int64, where string) []string {
+	if n == 0 {
+		return nil
+	}
+	return []string{plural(n, "row", "rows") + where}
+}
+
+// rowsRead sums the rows that the sources of files gave.
+func rowsRead(r *engine.Result) int64 {
+	var sum int64
+	for _, v := range r.Report.Vertices {
+		for _, s := range v.Subtasks {
+			for _, o := range s.Operators {
+				if strings.HasPrefix(r.Plan.Nodes[o.Node].Op, "Read") {
+					sum += o.RowsOut
+				}
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,66 @@
+//go:build !race
+
+package builtin_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What must not be overlooked is told at the end, on standard error; of errors about rows, where
+// they stand and which flags help.
+func TestNotes(t *testing.T) {
+	w := newWorkplace(t)
+	warned := func(line, want string) string {
+		code, out, errOut := w.run(line)
+		require.Zero(t, code, errOut)
+		require.Regexp(t, `(?m)^superstep \w+( \w+)?: warning: `+want+`$`, errOut)
+		return out
+	}
+	const titanic = "--input titanic.csv --label survived --if-exists replace --features "
+	warned("train logistic --missing skip --model m.json "+titanic+"age,fare", "177 rows with missing values left out of training")
+	warned("train logistic --max-iter 2 --model n.json "+titanic+"pclass,fare", "training did not converge: 2 iterations were too few; --max-iter allows more")
+	warned("train logistic --method sgd --max-iter 1 --model n.json "+titanic+"pclass,fare", "training did not converge: 1 pass over the rows was too few; --max-iter allows more")
+	warned("train kmeans --k 3 --missing skip --model k.json "+titanic+"age,fare", "177 rows with missing values left out of training")
+	w.write("apart.csv", "a,b,y\n1,2,0\n2,3,0\n3,1,1\n4,5,1\n")
+	warned("train logistic --input apart.csv --label y --model n.json --if-exists replace", "training did not converge: the coefficients grow without end, .* give a penalty, such as --l2 0.01")
+	w.write("same.csv", "a,b,y\n1,2,0\n2,2,5\n3,2,1\n4,2,1\n")
+	warned("train linear --input same.csv --label y --model n.json --if-exists replace", "1 feature is constant, or determined by others: without standard errors")
+	code, _, errOut := w.run("train linear --l2 1 --input apart.csv --label y --model n.json --if-exists replace")
+	require.Zero(t, code)
+	require.NotContains(t, errOut, "warning")
+
+	// Rows without a prediction are not measured by that of the row before.
+	require.Regexp(t, `(?m)^weight +714$`, warned("evaluate --model m.json --input titanic.csv --label survived", "177 rows without a prediction left out"))
+
+	const refused = `titanic.csv:7: column "age" is null, which no component of a vector can be; --missing fill puts a value in its place, --missing skip leaves such rows out`
+	// Of several subtasks any could be the first to find one.
+	w.fails(1, "train linear --parallelism 1 --model x.json "+titanic+"age,fare", refused)
+	w.fails(1, "train kmeans --parallelism 1 --k 2 --model x.json "+titanic+"age,fare", `titanic.csv:7: column "age": it is null; --missing fill puts a value in its place`)
+	w.write("few.csv", "a,y\n1,2\n2,-3\n")
+	w.fails(1, "train gbdt --objective poisson --input few.csv --label y --model x.json", `few.csv:3: column "y": the label is -3`)
+	w.fails(1, "train gbdt --objective poisson --input same.csv --test few.csv --features a --label y --model x.json", `few.csv:3: column "y": the label is -3`)
+	w.fails(1, "train glm --family poisson --input few.csv --label y --model x.json", `few.csv:3: the label -3`)
+	w.write("many.libsvm", "1 1:1\n\n0 1:nan\n")
+	w.fails(1, "train svc --input many.libsvm --model x.json", `many.libsvm:3: column "features": component 0 is NaN; --missing skip leaves such rows out`)
+	w.write("weights.csv", "a,w,y\n1,2,0\n2,-1,1\n")
+	w.fails(1, "train logistic --weight w --input weights.csv --label y --model x.json", `weights.csv:3: column "w": the weight is -1`)
+	w.ok("train linear --missing fill --model p.json " + titanic + "age,fare")
+	w.fails(1, "evaluate --parallelism 1 --kind regression --prediction age --input titanic.csv --label fare", `titanic.csv:7: column "age" is null; leave such rows out of the file`)
+
+	// A file of a header alone has no rows, nor have its predictions.
+	w.write("header.csv", "age,fare\n")
+	code, out, errOut := w.run("predict --model m.json --input header.csv --output none.csv")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "done: 0 rows")
+	require.Equal(t, "predictions of 0 rows written to none.csv\n", out)
+	require.Equal(t, "age,fare,prediction,probability_0,probability_1", strings.TrimSpace(w.read("none.csv")))
+
+	// The offset is no feature.
+	w.write("offset.csv", "a,o,y\n1,1,3\n2,5,9\n3,2,8\n4,0,8.5\n")
+	w.ok("train linear --offset o --input offset.csv --test offset.csv --label y --model o.json")
+	require.NotContains(t, w.ok("inspect o.json"), "  o ")
+	w.ok("predict --model o.json --input offset.csv --output o.csv")
+}

@@ -1,0 +1,56 @@
+package builtin
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// pairs is a flag of numbers by name, such as age=1;debt=-1, which may be given several times.
+// A name that is there twice is refused: that one of its numbers counts would be a guess. What
+// follows the last = is the number, so that names may have one, as those of encoded text do.
+type pairs[V int | float64] map[string]V
+
+// Decode implements kong.MapperValue.
+func (p *pairs[V]) Decode(ctx *kong.DecodeContext) error {
+	var text string
+	if err := ctx.Scan.PopValueInto("pairs", &text); err != nil {
+		return err
+	}
+	if *p == nil {
+		*p = pairs[V]{}
+	}
+	for _, pair := range kong.SplitEscaped(text, ';') {
+		at := strings.LastIndexByte(pair, '=')
+		if at < 0 {
+			return fmt.Errorf("want a name, = and a number, but got %q", pair)
+		}
+		name, number := pair[:at], pair[at+1:]
+		if _, twice := (*p)[name]; twice {
+			return fmt.Errorf("%q is there twice", name)
+		}
+		v, err := parsed[V](number)
+		if err != nil {
+			return fmt.Errorf("%q: %w", name, err)
+		}
+		(*p)[name] = v
+	}
+	return nil
+}
+
+func parsed[V int | float64](text string) (v V, err error) {
+	what := "number"
+	switch at := any(&v).(type) {
+	case *int:
+		what = "whole number"
+		*at, err = strconv.Atoi(text)
+	case *float64:
+		*at, err = strconv.ParseFloat(text, 64)
+	}
+	if err != nil {
+		return v, fmt.Errorf("want a %s, but got %q", what, text)
+	}
+	return v, nil
+}

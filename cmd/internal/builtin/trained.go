@@ -1,0 +1,73 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// trainedReport prints what a training found, and draws the plot.
+func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, error) {
+	args := a.common()
+	file, err := model.Encoded(r, modelResult)
+	if err != nil {
+		return nil, err
+	}
+	about, err := portrayFile(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := about.brief().write(w, shownTerms); err != nil {
+		return nil, err
+	}
+	on := "rows of " + args.Input
+	if args.Test != "" {
+		on = "rows of " + args.Test
+	}
+	found, err := findings(r, len(about.predicts().Classes))
+	if err != nil {
+		return nil, err
+	}
+	if text := found.text(); text != "" {
+		fmt.Fprintf(w, "\non the %s:\n%s", on, strings.TrimRight(text, "\n")+"\n")
+	}
+	if args.Plot != "" {
+		if err := args.draw(a.goal(), about, found, on, r); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(w, "plot written to %s\n", args.Plot)
+	}
+	_, err = fmt.Fprintf(w, "model written to %s\n", args.Model)
+	return trainedNotes(about, r), err
+}
+
+// draw makes the picture.
+func (a TrainArgs) draw(g goal, about *portrait, found *found, on string, r *engine.Result) error {
+	switch a.plotOf(g, kindsOf[about.predicts().Kind]) {
+	case "clusters":
+		points, err := engine.Rows[point](r, pointsResult)
+		if err != nil {
+			return err
+		}
+		return drawClusters(a.Plot, points, about.predicts().Columns)
+	case "quality":
+		if found.binary == nil && found.multiclass != nil {
+			return drawConfusion(a.Plot, found.multiclass, on)
+		}
+		return drawCurve(a.Plot, "roc", found.binary, on)
+	case "roc":
+		if found.binary == nil {
+			return errors.New("--plot-of roc: there are not two classes")
+		}
+		return drawCurve(a.Plot, "roc", found.binary, on)
+	case "coefficients":
+		return drawCoefficients(a.Plot, about)
+	case "importance":
+		return drawImportance(a.Plot, about)
+	}
+	return drawLoss(a.Plot, about)
+}

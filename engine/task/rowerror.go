@@ -1,0 +1,166 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// RowError says what is wrong with a row that an operator or a queue was given. Where a run
+// fails with one, the message tells the place of the row in the files that were read, as far
+// as it is known (see Locator), in place of its number.
+type RowError struct {
+	// Row is its number, from 0, among the rows of its shard.
+	Row int64
+	// Of says whose row it is, where that is not plain; nil stands for the shard at hand, and
+	// the only input of rows.
+	Of *RowsOf
+	// Err says what is wrong, and names the column.
+	Err error
+	// Cure is what could be done about rows like it.
+	Cure Cure
+	// Advice tells how, in the words of the package that refuses the row, such as "set Skip to
+	// train without such rows". A program that calls things otherwise replaces it; see
+	// Env.Advise.
+	Advice string
+}
+
+// RowsOf names the rows of a shard of one of several inputs.
+type RowsOf struct {
+	Shard int
+	Input int // its number, from 0, among the inputs that are no side inputs
+}
+
+// Cure is what could be done about rows that are refused.
+type Cure uint8
+
+const (
+	// NoCure says that no setting makes such rows usable.
+	NoCure Cure = iota
+	// LeaveOut says that such rows can be left out.
+	LeaveOut
+	// FillOrLeaveOut says that a value is missing, so that one can be put in its place, or the
+	// row be left out.
+	FillOrLeaveOut
+)
+
+// Error names the row by its number.
+func (e *RowError) Error() string { return e.at("") }
+
+// Unwrap returns what is wrong.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// at is the message about the row at a place, of which "" says that it is not known.
+func (e *RowError) at(place string) string {
+	switch {
+	case place != "":
+	case e.Of != nil:
+		place = fmt.Sprintf("row %d of shard %d", e.Row, e.Of.Shard)
+	default:
+		place = fmt.Sprintf("row %d of the shard", e.Row)
+	}
+	text := fmt.Sprintf("%s: %v", place, e.Err)
+	if e.Advice != "" {
+		text += "; " + e.Advice
+	}
+	return text
+}
+
+// Locator is a Source that can tell where rows stand in what it reads.
+type Locator interface {
+	// Locate returns where a row of a shard, counted from 0, stands, such as "rows.csv:12";
+	// "" where that is not known. It is called after the run has failed, on a source that was
+	// not opened and is not used for anything else, and gives back all that it takes.
+	Locate(c *Context, shard int, row int64) (string, error)
+}
+
+// locateWithin bounds how long a failure waits for the place of its row: that is a help, and
+// others may be waiting for word of the failure.
+const locateWithin = 5 * time.Second
+
+// explain completes the failure of a run that is about a row: with the advice of the program,
+// and with the place of the row. It is called when all subtasks have ended.
+func (r *run) explain(ctx context.Context, err error) {
+	var te *TaskError
+	var row *RowError
+	if !errors.As(err, &te) || te.row != nil || !errors.As(te.Err, &row) || FollowsPeer(te.Err) {
+		return
+	}
+	said := *row
+	if r.env.Advise != nil {
+		said.Advice = r.env.Advise(row)
+	}
+	unknown := guard(func() (err error) {
+		te.place, err = r.locate(ctx, te, row)
+		return err
+	})
+	if unknown != nil {
+		r.env.Logger.Debug("the place of a row is not known", "shard", te.Shard, "row", row.Row, "error", unknown)
+	}
+	if te.place != "" || said.Advice != row.Advice {
+		te.row = &said
+	}
+}
+
+// locate asks the source of a row that an operator refused where the row stands. It is known
+// where there is nothing between the two that moves rows, or changes their number.
+func (r *run) locate(ctx context.Context, te *TaskError, row *RowError) (string, error) {
+	shard, input := te.Shard, -1
+	if row.Of != nil {
+		shard, input = row.Of.Shard, row.Of.Input
+	}
+	if shard < 0 || te.Node < 0 {
+		return "", nil
+	}
+	node, ok := r.origin(te.Node, input)
+	if !ok {
+		return "", nil
+	}
+	source, ok := r.bind.Sources[node]().(Locator)
+	if !ok {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, locateWithin)
+	defer cancel()
+	c := &Context{
+		Context: ctx, Node: r.plan.Nodes[node], Parallelism: 1, Shards: r.plan.Shards, Seed: r.plan.Seed,
+		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator, Logger: r.env.Logger, Memory: r.budget, SpillDir: r.scratch.dir,
+	}
+	return source.Locate(c, shard, row.Row)
+}
+
+// origin returns the source whose rows a node is given one by one, in place, if there is one:
+// at an input of a number, −1 for the only one.
+func (r *run) origin(at plan.NodeID, input int) (plan.NodeID, bool) {
+	if queue := r.plan.Nodes[at].Queue; queue != "" { // its rows come in at its beginning
+		for i := range r.plan.Nodes {
+			if n := &r.plan.Nodes[i]; n.Queue == queue && n.Stage == plan.QueueInit {
+				at = n.ID
+			}
+		}
+	}
+	for ; ; input = -1 {
+		var rows []plan.Input
+		for _, in := range r.plan.Nodes[at].Inputs {
+			if in.Role == plan.Data {
+				rows = append(rows, in)
+			}
+		}
+		if input < 0 && len(rows) == 1 {
+			input = 0
+		}
+		if input < 0 || input >= len(rows) || rows[input].Partitioner != plan.Forward {
+			return 0, false
+		}
+		at = rows[input].From
+		if r.bind.Sources[at] != nil {
+			return at, true
+		}
+		if !r.bind.RowByRow[at] {
+			return 0, false
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package textfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Place returns where a row of a shard begins, "file:line", counting rows from 0 and lines
+// from 1. Rows are the records of the shard, so that it is not for readers that skip bad ones.
+// It reads the shard as far as the row, and the file up to there for the line.
+func (c *CSV) Place(ctx context.Context, shard int, row int64) (string, error) {
+	tok := newTokenizer(c.dialect, c.auto)
+	tok.fields = len(c.keep)
+	return c.base.place(ctx, shard, row, tok, func([]byte) bool { return true })
+}
+
+// Place is CSV.Place for LibSVM lines.
+func (s *LibSVM) Place(ctx context.Context, shard int, row int64) (string, error) {
+	return s.base.place(ctx, shard, row, lineTokenizer(s.auto), func(line []byte) bool {
+		word, _ := nextWord(stripComment(line))
+		return len(word) > 0
+	})
+}
+
+// place finds a row. isRow says of the first cell of a record whether there is a row in it.
+func (s *base) place(ctx context.Context, shard int, row int64, tok *tokenizer, isRow func(cell []byte) bool) (string, error) {
+	f := &finder{sc: &scanner{tok: tok}, left: row, isRow: isRow}
+	err := s.readShard(ctx, shard, 1, f.sc, f, &tally{shard: shard})
+	switch {
+	case err == nil:
+		return "", fmt.Errorf("shard %d has %d rows", shard, row-f.left)
+	case !errors.Is(err, errFound):
+		return "", err
+	}
+	line, err := f.part.lineOf(f.offset)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s:%d", f.part.path, line), nil
+}
+
+// errFound ends reading.
+var errFound = errors.New("found")
+
+// finder is a consumer of batches of one record, which counts rows up to the one to be found.
+type finder struct {
+	sc    *scanner
+	isRow func(cell []byte) bool
+	left  int64 // rows before it
+	part  *part
+	// offset is where the row's first cell begins.
+	offset int64
+}
+
+func (f *finder) begin(p *part) { f.part = p }
+
+func (f *finder) flush(int) error {
+	first := f.sc.tok.cells[0]
+	if !f.isRow(f.sc.batch()[first.off:][:first.size()]) {
+		return nil
+	}
+	if f.left > 0 {
+		f.left--
+		return nil
+	}
+	f.offset = f.sc.place(int(first.off))
+	return errFound
+}
+
+func (f *finder) malformed(what outcome, at int64) complaint {
+	return complaint{f.part, at, fmt.Sprintf("the record cannot be read (%d)", what)}
+}
