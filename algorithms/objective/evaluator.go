@@ -324,7 +324,7 @@ type passSums struct {
 	gradient []float64 // Margins×stride, of the features as they are
 	stride   int
 	out      []float64 // what gradient is part of
-	together bool      // gradient stays as it is, see wideWork
+	unscaled bool      // gradient is by features as they are, see wideWork
 }
 
 // begin starts a pass over a shard whose loss and gradient go to out, which is zeroed, or are
@@ -337,9 +337,9 @@ func (e *Evaluator) begin(s *shardRows, out []float64) passSums {
 		return e.beginNarrow(s)
 	}
 	if out == nil {
-		room, together := e.roomOf(s)
-		if together {
-			return passSums{gradient: room, stride: e.stride(), together: true}
+		room, unscaled := e.roomOf(s)
+		if unscaled {
+			return passSums{gradient: room, stride: e.stride(), unscaled: true}
 		}
 		out = room
 	}
@@ -425,7 +425,7 @@ func (e *Evaluator) finish(s *shardRows, sum passSums, out []float64) {
 		e.finishNarrow(s, sum, out)
 		return
 	}
-	if sum.together {
+	if sum.unscaled {
 		e.leave(s, sum.loss)
 		return
 	}

@@ -41,86 +41,65 @@ func (l *ladder) total() []float64 {
 	return l.parts[0]
 }
 
-// wideWork is how shards that are not narrow are folded: each has a buffer of all parameters
-// on the ladder. Where a buffer is not long eight shards have one each for their sums by
-// features as they are: then scaling these and adding them up the tree is one way through
-// memory.
-type wideWork struct {
-	ladder
-	rooms  [kernel.LeafCount][]float64 // the buffers
-	has    [kernel.LeafCount]bool      // which of them were filled
-	loss   [kernel.LeafCount]float64   // of the shards that filled them
-	slopes [kernel.LeafCount]float64   // ... sums of their slopes
-	filled bool                        // some were
-	node   int                         // number of the first shard of the eight
+// meetOrJoin is meet, or where all that came of the other half of the node above the shard
+// is one buffer, which nothing else is in, returns that, to be added to.
+func (l *ladder) meetOrJoin(shard uint32, length int) (out []float64, joins bool) {
+	if out = l.meet(shard, length); l.depth >= 2 && l.first[l.depth-2]^shard == 1 {
+		l.depth--
+		return l.parts[l.depth-1], true
+	}
+	return out, false
 }
 
-// mostTogether is up to how many parameters eight shards have buffers of their own, which
-// then take 4 MB.
-const mostTogether = 1 << 16
-
-// allOnes are the coefficients of buffers.
-var allOnes = [kernel.LeafCount]float64{1, 1, 1, 1, 1, 1, 1, 1}
+// wideWork is how shards that are not narrow are folded: each has a buffer of all parameters
+// on the ladder. Of one margin sums by features as they are go there from a buffer that all
+// shards make them in, which so stays in the cache.
+type wideWork struct {
+	ladder
+	room  []float64 // sums of the shard at hand, else zeros
+	begun bool      // there may be others
+}
 
 // roomOf returns the buffer for the sums of a shard, of zeros: for all of them, or with
-// together for those by features as they are.
-func (e *Evaluator) roomOf(s *shardRows) (room []float64, together bool) {
+// unscaled for those by features as they are.
+func (e *Evaluator) roomOf(s *shardRows) (room []float64, unscaled bool) {
 	w := &e.wide
-	if e.k > 1 || e.centred || e.parameters() > mostTogether {
+	if e.k > 1 || e.centred {
 		room = w.meet(uint32(s.number), 1+e.parameters())
 		clear(room)
 		return room, false
 	}
-	at := s.number % kernel.LeafCount
-	if w.filled && s.number-at != w.node {
-		e.foldTogether()
+	if w.room == nil {
+		w.room = make([]float64, e.d)
+	} else if w.begun { // a pass ended early
+		clear(w.room)
 	}
-	w.node = s.number - at
-	return w.zeroed(at, e.d), true
+	w.begun = true
+	return w.room, true
 }
 
-// zeroed returns one of the buffers of eight shards, of zeros.
-func (w *wideWork) zeroed(at, d int) []float64 {
-	if w.rooms[at] == nil {
-		w.rooms[at] = make([]float64, d)
-	} else {
-		clear(w.rooms[at])
-	}
-	return w.rooms[at]
-}
-
-// leave notes what a shard leaves besides the sums in its buffer.
+// leave takes what a shard has come to from its buffer to the ladder.
 func (e *Evaluator) leave(s *shardRows, loss float64) {
 	w := &e.wide
-	at := s.number % kernel.LeafCount
-	w.filled, w.has[at], w.loss[at], w.slopes[at] = true, true, loss, e.sums[0]
-}
-
-// foldTogether takes what eight shards left up the tree. A buffer of zeros is as good as none.
-func (e *Evaluator) foldTogether() {
-	w := &e.wide
-	for at, has := range w.has {
-		if !has {
-			w.zeroed(at, e.d)
-		}
+	to, joins := w.meetOrJoin(uint32(s.number), 1+e.parameters())
+	gradient := to[1 : 1+e.d]
+	if joins {
+		kernel.DrainOnto(gradient, w.room, e.inverse)
+		to[0] += loss
+	} else {
+		kernel.DrainTo(gradient, w.room, e.inverse)
+		to[0] = loss
 	}
-	to := w.meet(uint32(w.node), 1+e.parameters())
-	kernel.FoldLeaves(&w.rooms, &allOnes, nil, e.inverse, to[1:1+e.d])
-	to[0] = kernel.FoldEight(&w.loss)
-	if e.intercept {
-		to[1+e.d] = kernel.FoldEight(&w.slopes)
+	if e.intercept && joins {
+		to[1+e.d] += e.sums[0]
+	} else if e.intercept {
+		to[1+e.d] = e.sums[0]
 	}
-	w.filled = false
-	clear(w.has[:])
-	clear(w.loss[:])
-	clear(w.slopes[:])
+	w.begun = false
 }
 
 // foldWide is Fold of shards that are not narrow: of those that were kept since the last one.
 func (e *Evaluator) foldWide(out []float64) {
-	if e.wide.filled {
-		e.foldTogether()
-	}
 	copy(out, e.wide.total())
 	positiveZeros(out) // where all parts are −0
 }

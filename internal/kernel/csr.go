@@ -93,14 +93,16 @@ func checkedCSR(k dispatch, x CSR, d int) CSR {
 	return x
 }
 
-// CheckedRange is Range, with rows that are Checked: they are looked at unless x is Checked,
-// which it becomes once all rows were asked for, one range behind the other from the first.
-// Rows that are gone through in pieces are in the cache then anyway.
-func (x *CSR) CheckedRange(lo, hi, d int) CSR {
+// CheckedRange makes part the rows from lo to hi, which are Checked: they are looked at unless
+// x is Checked, which it becomes once all rows were asked for, one range behind the other from
+// the first. Rows that are gone through in pieces are in the cache then anyway.
+func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
-		return CSR{RowPtr: x.RowPtr[lo : hi+1], Col: x.Col, Val: x.Val, below: x.below}
+		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
+		part.below, part.seen = x.below, 0
+		return
 	}
-	return checkedRange(active, x, lo, hi, d)
+	*part = checkedRange(active, x, lo, hi, d)
 }
 
 func checkedRange(k dispatch, x *CSR, lo, hi, d int) CSR {

@@ -109,8 +109,11 @@ func TestCheckedRange(t *testing.T) {
 			require.Equal(t, min(8, n-lo), part.Rows())
 		}
 		require.Equal(t, d, x.below)
-		require.Equal(t, d, x.CheckedRange(3, 9, d).below)
-		require.Equal(t, d, x.CheckedRange(3, 9, d+1).below)
+		for _, limit := range []int{d, d + 1} {
+			var part CSR
+			x.CheckedRange(&part, 3, 9, limit)
+			require.Equal(t, CSR{RowPtr: x.RowPtr[3:10], Col: x.Col, Val: x.Val, below: d}, part)
+		}
 
 		y := sparseMixed(rng, n, d, 30, 0)
 		checkedRange(form, &y, 0, 20, d)

@@ -127,6 +127,13 @@ func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
 	compare(t, out, "movedTo itself "+at, func(f dispatch, out []float64) { movedTo(f, out, out, step, y) })
 	compare(t, out, "opposedTo "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, x) })
 	compare(t, out, "opposedTo itself "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, out) })
+	for _, onto := range []bool{false, true} {
+		compare(t, out, fmt.Sprintf("drain %v %s", onto, at), func(f dispatch, out []float64) {
+			src := clone(x)
+			drain(f, onto, out, src, y)
+			require.Equal(t, make([]float64, n), src)
+		})
+	}
 	got := clone(out)
 	opposedTo(active, got, class, x)
 	for i, c := range class {

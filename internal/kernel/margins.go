@@ -33,3 +33,29 @@ func opposedTo(k dispatch, dst, class, x []float64) {
 		dst[i] = (1 - float64(2*class[i])) * x[i]
 	}
 }
+
+// DrainTo sets dst[i] = src[i]*scale[i] and src[i] = 0: what sums came to goes on, and there
+// are sums to be made anew. They do not overlap.
+func DrainTo(dst, src, scale []float64) { drain(active, false, dst, src, scale) }
+
+// DrainOnto sets dst[i] = dst[i] + src[i]*scale[i] and src[i] = 0. They do not overlap.
+func DrainOnto(dst, src, scale []float64) { drain(active, true, dst, src, scale) }
+
+func drain(k dispatch, onto bool, dst, src, scale []float64) {
+	src, scale = src[:len(dst)], scale[:len(dst)]
+	for k.avx2 && len(dst) >= 8 {
+		n := min(len(dst), callSize)
+		if onto {
+			drainOnto64(unsafe.SliceData(scale), unsafe.SliceData(src), unsafe.SliceData(dst), n)
+		} else {
+			drainTo64(unsafe.SliceData(scale), unsafe.SliceData(src), unsafe.SliceData(dst), n)
+		}
+		dst, src, scale = dst[n:], src[n:], scale[n:]
+	}
+	for i, v := range src {
+		if v = float64(v * scale[i]); onto {
+			v = dst[i] + v
+		}
+		dst[i], src[i] = v, 0
+	}
+}

@@ -53,3 +53,13 @@ func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
 //
 //go:noescape
 func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int)
+
+// drainTo64 sets dst[i] = src[i]*scale[i] and src[i] = 0.
+//
+//go:noescape
+func drainTo64(scale *float64, src *float64, dst *float64, n int)
+
+// drainOnto64 sets dst[i] = dst[i] + src[i]*scale[i] and src[i] = 0.
+//
+//go:noescape
+func drainOnto64(scale *float64, src *float64, dst *float64, n int)

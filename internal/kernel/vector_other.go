@@ -25,3 +25,7 @@ func movedTo64(a float64, x *float64, y *float64, dst *float64, n int) { panic("
 func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int) {
 	panic("kernel: no assembly")
 }
+
+func drainTo64(scale *float64, src *float64, dst *float64, n int) { panic("kernel: no assembly") }
+
+func drainOnto64(scale *float64, src *float64, dst *float64, n int) { panic("kernel: no assembly") }

@@ -266,11 +266,14 @@ func (b *Block) Rows(lo, hi int) Block {
 // are cut out for the first time, which are in the cache then.
 func (b *Block) Cut(part *Block, lo, hi int) {
 	part.N, part.D, part.Columns = hi-lo, b.D, b.Columns
-	part.Dense, part.Sparse = nil, kernel.CSR{}
-	if b.Dense != nil {
-		part.Dense = b.Dense[lo*b.D : hi*b.D]
-	} else if b.Sparse.RowPtr != nil {
-		part.Sparse = b.Sparse.CheckedRange(lo, hi, b.columns())
+	switch {
+	case b.Dense != nil:
+		part.Dense, part.Sparse = b.Dense[lo*b.D:hi*b.D], kernel.CSR{}
+	case b.Sparse.RowPtr != nil:
+		part.Dense = nil
+		b.Sparse.CheckedRange(&part.Sparse, lo, hi, b.columns())
+	default:
+		part.Dense, part.Sparse = nil, kernel.CSR{}
 	}
 	part.Label, part.Weight = cut(b.Label, lo, hi), cut(b.Weight, lo, hi)
 	part.Offset, part.Censor = cut(b.Offset, lo, hi), cut(b.Censor, lo, hi)

@@ -15,6 +15,8 @@ func vectors() {
 	}
 	movedTo(float64s())
 	opposedTo(float64s())
+	drain(float64s(), "drainTo", "sets dst[i] = src[i]*scale[i] and src[i] = 0.", false)
+	drain(float64s(), "drainOnto", "sets dst[i] = dst[i] + src[i]*scale[i] and src[i] = 0.", true)
 }
 
 // elementwise runs packed over blocks of four registers, then over one, and
@@ -162,6 +164,40 @@ func opposedTo(f float) {
 		f.sub1(v, one.AsX(), v)
 		f.mul1(at(x, 0), v, v)
 		f.move1(v, at(dst, 0))
+	})
+}
+
+func drain(f float, name, doc string, onto bool) {
+	function(name+f.suffix, doc, "func(scale, src, dst *"+f.elem+", n int)")
+	none := ymms(1)[0]
+	zero(none)
+	scale, src, dst, n := argument("scale"), argument("src"), argument("dst"), argument("n")
+	elementwise(f, n, []reg.GPVirtual{scale, src, dst}, func(disps []int) {
+		v := ymms(len(disps))
+		for i, disp := range disps {
+			f.move(at(src, disp), v[i])
+		}
+		for i, disp := range disps {
+			f.mul(at(scale, disp), v[i], v[i])
+		}
+		for i, disp := range disps {
+			if onto {
+				f.add(at(dst, disp), v[i], v[i])
+			}
+		}
+		for i, disp := range disps {
+			f.move(v[i], at(dst, disp))
+			f.move(none, at(src, disp))
+		}
+	}, func() {
+		v := a.XMM()
+		f.move1(at(src, 0), v)
+		f.mul1(at(scale, 0), v, v)
+		if onto {
+			f.add1(at(dst, 0), v, v)
+		}
+		f.move1(v, at(dst, 0))
+		f.move1(none.AsX(), at(src, 0))
 	})
 }
 
