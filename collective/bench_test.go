@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -242,9 +241,4 @@ func addIntoBoth(a, b, x, y []float64) {
 		s := a[i] + b[i]
 		x[i], y[i] = s, s
 	}
-}
-
-func median(x []float64) float64 {
-	slices.Sort(x)
-	return x[len(x)/2]
 }

@@ -17,13 +17,13 @@ var calibrated = []int{8, 4 << 10, 32 << 10, 128 << 10, 512 << 10, 2 << 20, 8 <<
 
 // A contest goes on for rounds in which every contestant has a turn of some runs. What
 // disturbs a machine, and what a scheduler happens to do with two processes for a
-// while, so falls on all alike; the median of the turns is what a contestant takes. (The
-// least would be what the luckiest takes: where ranks are rarely awake when a message
-// comes, a few turns are far quicker than what users get.)
+// while, so falls on all alike: what counts is a turn beside the others of its round, see
+// rate. (The least of the turns would be what the luckiest takes: where ranks are rarely
+// awake when a message comes, a few turns are far quicker than what users get.)
 const (
-	contestRounds  = 12  // at most
-	leastRounds    = 3   // however long they take
-	contestSeconds = 0.5 // of runs that count, after which no round begins
+	contestRounds  = 24   // at most
+	leastRounds    = 4    // however long they take
+	contestSeconds = 0.75 // of runs that count, after which no round begins
 
 	turnSeconds = 2e-3 // of a turn, about
 	turnRuns    = 25   // at most
@@ -33,7 +33,7 @@ const (
 	// A contestant that after some rounds took so much longer than the best is out. What
 	// was slow with many bytes is not tried with more.
 	outFactor      = 1.8
-	outRounds      = 2
+	outRounds      = 4
 	hopelessFactor = 3
 	hopelessFrom   = 512 << 10
 )
@@ -41,16 +41,52 @@ const (
 // contestant is an algorithm in a contest of those that do the same.
 type contestant struct {
 	*algorithm.Algorithm
-	turns []float64 // the median of each, in seconds
-	takes float64   // the median of these; +Inf before the first
+	turns []float64 // the median of each round, in seconds, up to the last round in which it was in
+	takes float64   // see rate; +Inf before the first turn
 	out   bool
 }
 
-// least is what the best of a field takes.
+// rate finds what each contestant takes: how its turns compare with the median of those of
+// the same round that are still in, on the median, times what that is on the median. One
+// that is out and was in for rounds that were quick has no advantage of it.
+func rate(field []*contestant) {
+	var in, rounds []float64
+	for round := 0; ; round++ {
+		in = in[:0]
+		for _, x := range field {
+			if !x.out && round < len(x.turns) {
+				in = append(in, x.turns[round])
+			}
+		}
+		if len(in) == 0 {
+			break
+		}
+		rounds = append(rounds, median(in))
+	}
+	usual := median(slices.Clone(rounds))
+	for _, x := range field {
+		ratios := in[:0]
+		for round, t := range x.turns {
+			ratios = append(ratios, t/rounds[round])
+		}
+		x.takes = usual * median(ratios)
+	}
+}
+
+// median returns the median of some numbers, which it sorts: of an even number the mean of
+// the two in the middle.
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
+}
+
+// least is what the best of those of a field takes that are in, as one always is.
 func least(field []*contestant) float64 {
 	m := math.Inf(1)
 	for _, x := range field {
-		m = min(m, x.takes)
+		if !x.out {
+			m = min(m, x.takes)
+		}
 	}
 	return m
 }
@@ -125,6 +161,7 @@ func (c *Comm) contest(ctx context.Context, field []*contestant, call func() err
 				spent += seconds
 			}
 		}
+		rate(field)
 		if round+1 < outRounds {
 			continue
 		}
@@ -159,8 +196,6 @@ func (c *Comm) turn(ctx context.Context, x *contestant, call func() error) (floa
 	}
 	slices.Sort(times)
 	x.turns = append(x.turns, times[len(times)/2])
-	slices.Sort(x.turns)
-	x.takes = x.turns[(len(x.turns)-1)/2]
 	sum := 0.0
 	for _, t := range times {
 		sum += t

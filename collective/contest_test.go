@@ -56,6 +56,25 @@ func TestContestsAreAmongWhatIsChosen(t *testing.T) {
 	}
 }
 
+// TestRate: rounds that are slow for all change nothing, nor is it of use to have been in
+// for quick ones alone.
+func TestRate(t *testing.T) {
+	best := &contestant{turns: []float64{8, 8, 64, 72, 8}}
+	next := &contestant{turns: []float64{16, 8, 96, 96, 12}}
+	gone := &contestant{turns: []float64{16, 16}, out: true}
+	rate([]*contestant{gone, best, next})
+	// The rounds took 12, 8, 80, 84 and 10, of those that are in.
+	require.InDelta(t, 12*median([]float64{8. / 12, 1, 64. / 80, 72. / 84, 8. / 10}), best.takes, 1e-12)
+	require.InDelta(t, 12*1.2, next.takes, 1e-12)
+	require.InDelta(t, 12*(16./12+2)/2, gone.takes, 1e-12)
+	require.Equal(t, best.takes, least([]*contestant{gone, best, next}))
+	require.Equal(t, []float64{16, 16}, gone.turns)
+
+	one := &contestant{turns: []float64{5, 7, 6}}
+	rate([]*contestant{one})
+	require.Equal(t, 6.0, one.takes)
+}
+
 // TestACalibratedGroupChoosesByItsMeasurements, which it has of every size and algorithm,
 // and gives the bits of before.
 func TestACalibratedGroupChoosesByItsMeasurements(t *testing.T) {

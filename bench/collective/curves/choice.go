@@ -29,7 +29,7 @@ func (c *choiceCommand) run(out io.Writer) error {
 		return err
 	}
 	defer f.Close()
-	m, err := readMeasurements(f, leastRound)
+	m, err := readMeasurements(f, medianRound)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Measured, err)
 	}
@@ -43,13 +43,13 @@ func (c *choiceCommand) run(out io.Writer) error {
 	return nil
 }
 
-// leastRound is the least of the medians of a line's rounds, or its only median: what
-// disturbs a machine for a while makes some rounds longer, and none shorter.
-func leastRound(l *line) float64 {
-	if len(l.Rounds) == 0 {
-		return l.P50
-	}
-	return slices.Min(l.Rounds)
+// medianRound is the median of the medians of a line's rounds.
+func medianRound(l *line) float64 { return medianOf(l.rounds()) }
+
+// medianOf is the median of some numbers, of an even number the mean of both.
+func medianOf(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
 // judged is a choice beside the best of those among which it was made, and of all.
@@ -58,7 +58,8 @@ type judged struct{ chosen, rival, best *simulate.Sample }
 // ratio is how much longer the choice took than another run.
 func (j *judged) ratio(other *simulate.Sample) float64 { return j.chosen.Seconds / other.Seconds }
 
-// judge finds the best runs at the points of the choices, which it returns in order.
+// judge finds the best runs at the points of the choices, which it returns in order. What was
+// chosen is an algorithm: it counts with the rounds of that by its name, too.
 func judge(m *measurements) ([]judged, error) {
 	if len(m.chosen) == 0 {
 		return nil, errors.New("nothing was chosen: measure with --algorithm chosen,all")
@@ -66,10 +67,14 @@ func judge(m *measurements) ([]judged, error) {
 	choices := make([]judged, len(m.chosen))
 	for i := range m.chosen {
 		j := judged{chosen: &m.chosen[i]}
+		rounds := m.chosenRounds[i]
 		for k := range m.runs {
 			r := &m.runs[k]
 			if !samePoint(r, j.chosen) {
 				continue
+			}
+			if r.Algorithm.Name == j.chosen.Algorithm.Name && slices.Equal(r.Params.Dims, j.chosen.Params.Dims) {
+				rounds = slices.Concat(rounds, m.runRounds[k])
 			}
 			if j.best == nil || r.Seconds < j.best.Seconds {
 				j.best = r
@@ -81,6 +86,7 @@ func judge(m *measurements) ([]judged, error) {
 		if j.rival == nil {
 			return nil, fmt.Errorf("%s was chosen, but none of those among which it was is there by name: measure with --algorithm chosen,all", j.chosen)
 		}
+		j.chosen.Seconds = medianOf(rounds) / 1e6
 		choices[i] = j
 	}
 	slices.SortStableFunc(choices, func(a, b judged) int {

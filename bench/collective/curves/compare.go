@@ -87,7 +87,11 @@ type line struct {
 
 // measurements are what a network is fitted to, runs of algorithms that were named, and
 // runs of those that the group chose, which may have other segments.
-type measurements struct{ probes, runs, chosen []simulate.Sample }
+type measurements struct {
+	probes, runs, chosen []simulate.Sample
+	// The microseconds of the rounds of the runs, and of what was chosen.
+	runRounds, chosenRounds [][]float64
+}
 
 // readMeasurements reads lines of JSON, and of each the microseconds that are asked for.
 // Lines that are no objects are chatter, and skipped.
@@ -114,9 +118,9 @@ func readMeasurements(r io.Reader, time func(*line) float64) (*measurements, err
 		case s.Kind != simulate.Collective:
 			m.probes = append(m.probes, s)
 		case l.Chosen:
-			m.chosen = append(m.chosen, s)
+			m.chosen, m.chosenRounds = append(m.chosen, s), append(m.chosenRounds, l.rounds())
 		default:
-			m.runs = append(m.runs, s)
+			m.runs, m.runRounds = append(m.runs, s), append(m.runRounds, l.rounds())
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -126,6 +130,14 @@ func readMeasurements(r io.Reader, time func(*line) float64) (*measurements, err
 		return nil, errors.New("no run of an algorithm: want lines with collective, algorithm, ranks, bytes and p50_us")
 	}
 	return m, nil
+}
+
+// rounds are the medians of a line's rounds, or its only median.
+func (l *line) rounds() []float64 {
+	if len(l.Rounds) == 0 {
+		return []float64{l.P50}
+	}
+	return l.Rounds
 }
 
 // sample is the measurement of a line that took some microseconds.

@@ -38,12 +38,14 @@
 // # Choice
 //
 // Of measurements in which what the group chose ran beside algorithms by name, in turn
-// (--algorithm chosen,all --rounds 15), choice tells how far the chosen one was from the
+// (--algorithm chosen,all --rounds 31), choice tells how far the chosen one was from the
 // best, for each number of ranks and size: from the best of those that a group chooses
-// among, and from the best of all. What counts of a line is the least of the medians of
-// its rounds. A group chooses among algorithms that fold in the
-// canonical order for that number of ranks, since a choice must not change a bit; of
-// collectives that do not fold, among all. With --check the exit code is 1 where less
-// than 90 per cent of the choices take at most 1.2 times as long as the best among
-// which they were made.
+// among, and from the best of all. What counts of a line is the median of the medians of
+// its rounds: where two ranks may be on one core or on two, a round of one program takes
+// up to nine times as long as the next, and the least tells who was lucky. A choice is of
+// an algorithm, and counts with the rounds of that by its name, too. A group chooses among
+// algorithms that fold in the canonical order for that number of ranks, since a choice
+// must not change a bit; of collectives that do not fold, among all. With --check the exit
+// code is 1 where less than 90 per cent of the choices take at most 1.2 times as long as
+// the best among which they were made.
 package main
