@@ -303,6 +303,9 @@ func (m *Membership) Leave(ctx context.Context) error {
 	case <-m.bye:
 		return nil
 	case <-m.failed:
+		if m.over() {
+			return nil // what was found after the good-bye was taken: that others have left, too
+		}
 		return m.Err()
 	case <-m.stop:
 		return errors.New("membership: closed while leaving")

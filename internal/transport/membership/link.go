@@ -107,7 +107,9 @@ func (c *conn) write() {
 		c.mu.Unlock()
 		if len(queue) > 0 {
 			if err := c.put(queue); err != nil {
-				c.nc.Close() // the reader finds out
+				if !hungUp(err) {
+					c.nc.Close() // the reader finds out
+				}
 				over = true
 			}
 		}
@@ -141,6 +143,12 @@ func (c *conn) put(b []byte) error {
 	c.nc.SetWriteDeadline(time.Now().Add(c.patience))
 	_, err = c.nc.Write(b[n:])
 	return err
+}
+
+// hungUp says that a write failed as the peer has closed the connection. Then the reader
+// finds out by itself, after what the peer said last, which may be a good-bye.
+func hungUp(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
 func (c *conn) receive() (message, error) { return readFrame(c.nc, &c.scratch) }

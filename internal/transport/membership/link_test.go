@@ -1,0 +1,93 @@
+package membership
+
+import (
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What a peer said before it closed the connection is heard, though this side was about to
+// say something itself and could not.
+func TestLastWordsAreHeard(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("elsewhere what was received is lost with the connection")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	peer, err := l.Accept()
+	require.NoError(t, err)
+	words, err := appendFrame(nil, bye{})
+	require.NoError(t, err)
+	_, err = peer.Write(words)
+	require.NoError(t, err)
+	require.NoError(t, peer.(*net.TCPConn).SetLinger(0))
+	require.NoError(t, peer.Close())
+
+	c := newConn(nc, time.Second)
+	defer c.close()
+	for ended := false; !ended; {
+		c.send(beat{})
+		c.flush(nil)
+		select {
+		case <-c.written:
+			ended = true
+		default:
+		}
+	}
+	m, err := c.receive()
+	require.NoError(t, err)
+	require.Equal(t, bye{}, m)
+	_, err = c.receive()
+	require.Error(t, err)
+}
+
+// goodbyes is a link on which the group's failure is found after a good-bye was taken, and
+// before anybody has seen that it was.
+type goodbyes struct {
+	m    *Membership
+	got  chan message
+	over chan struct{}
+}
+
+func (g *goodbyes) send(m message) {
+	if _, ok := m.(goodbye); ok {
+		g.got <- bye{}
+		<-g.m.bye
+		g.m.settle(&PeerError{Rank: 0, Reason: "closed its connection"})
+	}
+}
+
+func (g *goodbyes) receive() (message, error) {
+	select {
+	case m := <-g.got:
+		return m, nil
+	case <-g.over:
+		return nil, net.ErrClosed
+	}
+}
+
+func (*goodbyes) unread() bool { return false }
+func (*goodbyes) end()         {}
+func (g *goodbyes) close()     { close(g.over) }
+
+// Who was let go has left, whatever comes to light afterwards.
+func TestLeavingIsNoFailure(t *testing.T) {
+	for range 64 { // there are two things to see, and which one is seen is left to chance
+		g := &goodbyes{got: make(chan message, 1), over: make(chan struct{})}
+		cfg, err := Config{Process: 1, Processes: 2, Ranks: []int{1}, Size: 2, Coordinator: "127.0.0.1:1"}.completed()
+		require.NoError(t, err)
+		m := &Membership{cfg: cfg, link: g, start: time.Now(), stop: make(chan struct{}), failed: make(chan struct{}), bye: make(chan struct{})}
+		m.states = newSampler(cfg, g, time.Second)
+		g.m = m
+		m.run.Go(m.listen)
+		require.NoError(t, m.Leave(t.Context()))
+		g.close()
+		m.run.Wait()
+	}
+}
