@@ -13,8 +13,8 @@ import (
 
 // Calibrate measures what messages between processes, folding and copying cost here,
 // and has the group choose algorithms by that from now on. All ranks of a group call
-// it, once, before what they want to be quick. It takes some seconds. A group within one
-// process has nothing to choose, and returns at once.
+// it, once, before what they want to be quick. It takes ten to fifteen seconds. A group
+// within one process has nothing to choose, and returns at once.
 //
 // It never changes a bit of a result: what competes are programs that give the same.
 func Calibrate(ctx context.Context, c *Comm) error {

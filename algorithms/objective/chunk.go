@@ -4,21 +4,23 @@ import "github.com/superstep-ml/superstep/algorithms/internal/rows"
 
 // cacheBytes is about what a chunk of features may take: half of a first-level cache. Dense
 // rows with one margin are as fast from a second-level cache, of which readBytes is a part,
-// and come faster from memory in longer stretches; sparse ones share that with what their
-// columns are looked up in.
+// and come faster from memory in longer stretches; sparse ones, which may have more of the
+// first-level cache, share that with what their columns are looked up in. (Of 16, 24, 36 and
+// 48 KB of sparse rows 36 took least, by 2 to 5 per cent.)
 const (
-	cacheBytes = 24 << 10
-	readBytes  = 128 << 10
+	cacheBytes  = 24 << 10
+	sparseBytes = 36 << 10
+	readBytes   = 128 << 10
 )
 
 // chunkRows returns how many rows of a block make a chunk, and how many where all rows are
 // read one after the other.
 func (e *Evaluator) chunkRows(b *rows.Block) (chunk, read int) {
-	row := 8 * b.D
+	row, bytes := 8*b.D, cacheBytes
 	if b.Dense == nil && b.N > 0 {
-		row = 12 * (int(b.Sparse.RowPtr[b.N]-b.Sparse.RowPtr[0])/b.N + 1)
+		row, bytes = 12*(int(b.Sparse.RowPtr[b.N]-b.Sparse.RowPtr[0])/b.N+1), sparseBytes
 	}
-	chunk = min(max(cacheBytes/max(row, 1)&^3, 4), 256)
+	chunk = min(max(bytes/max(row, 1)&^3, 4), 256)
 	if b.Dense == nil || e.k > 1 {
 		return chunk, chunk
 	}

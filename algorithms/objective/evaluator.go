@@ -17,11 +17,12 @@ import (
 // end changes no bit.
 type Evaluator struct {
 	scaling
-	loss   Loss
-	k      int     // margins of a row
-	weight float64 // of all rows
-	first  float64 // intercept to begin with
-	rough  bool
+	loss    Loss
+	k       int     // margins of a row
+	weight  float64 // of all rows
+	first   float64 // intercept to begin with
+	rough   bool
+	classes int // that labels are numbers of, 0 where they are none
 
 	context context.Context // of the job; nil: it cannot be ended
 	lo      int
@@ -35,6 +36,7 @@ type Evaluator struct {
 	of        *float64  // the first of the parameters that came last
 	latest    int       // shard that they came for
 	width     int       // of the rows at hand: columns, d or those of a narrow shard
+	alikes    alikeWork
 	packed    *kernel.Packed
 	part      rows.Block // the chunk at hand
 	batch     Batch      // room for a chunk
@@ -96,6 +98,9 @@ func (l Linear) evaluator(f *rows.Facts) (*Evaluator, error) {
 	}
 	if l, ok := l.Loss.(rough); ok {
 		e.rough = l.rough(f)
+	}
+	if l.Loss.Label() == rows.ClassLabel {
+		e.classes = len(f.Classes)
 	}
 	e.add, e.sums = make([]float64, e.k), make([]float64, e.k)
 	if s.Margins > 1 && !l.Table.Sparse {
@@ -198,12 +203,17 @@ const (
 func (e *Evaluator) pass(s *shardRows, from source, step float64, out []float64) error {
 	sum := e.begin(s, out)
 	part := &e.part
+	alike := e.alike(s, from)
 	for lo := 0; lo < s.N; lo += s.read {
 		if err := e.interrupted(); err != nil {
 			return err
 		}
 		s.Cut(part, lo, min(lo+s.read, s.N))
-		e.lossAt(s, part, lo, e.marginsFrom(s, part, lo, from, step))
+		if m := e.marginsFrom(s, part, lo, from, step); alike {
+			e.lossAlike(part)
+		} else {
+			e.lossAt(s, part, lo, m)
+		}
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
 		e.addGradient(part, &sum)
 	}

@@ -153,3 +153,28 @@ func TestProbesOfRowsWithoutWeights(t *testing.T) {
 	}
 	require.Equal(t, bits[0], bits[1])
 }
+
+// Where training begins rows of a class come to the same, and an offset of 0 changes nothing.
+func TestRowsThatAreAlike(t *testing.T) {
+	plain := trial.Wild(200, 4)
+	shifted := plain
+	shifted.Offset = make([]float64, plain.N)
+	for _, loss := range []objective.Loss{objective.Logistic{}, objective.Hinge{}, objective.SquaredHinge{}, objective.Perceptron{}} {
+		for _, intercept := range []float64{0, -0.7} {
+			var bits [2][]uint64
+			for i, table := range []trial.Table{plain, shifted} {
+				with(t, table, objective.Linear{Loss: loss}, func(o opened) {
+					n := o.e.Len()
+					v := make([]float64, n)
+					v[n-1] = intercept
+					got := o.evaluate(t, v)
+					got = append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Start(shard, v, out) })...)
+					// The direction is not the point: margins along it differ.
+					bits[i] = bitsOf(append(got, o.sum(t, 1+n, func(shard int, out []float64) error { return o.e.Along(shard, parametersFor(n), 0.5, out) })...))
+					require.Zero(t, testing.AllocsPerRun(5, func() { _ = o.e.Evaluate(o.ctx.Shards().Lo, v, got[:1+n]) }))
+				})
+			}
+			require.Equal(t, bits[0], bits[1], "%v", loss)
+		}
+	}
+}

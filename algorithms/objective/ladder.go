@@ -41,23 +41,22 @@ func (l *ladder) total() []float64 {
 	return l.parts[0]
 }
 
-// meetOrJoin is meet, or where all that came of the other half of the node above the shard
-// is one buffer, which nothing else is in, returns that, to be added to.
-func (l *ladder) meetOrJoin(shard uint32, length int) (out []float64, joins bool) {
-	if out = l.meet(shard, length); l.depth >= 2 && l.first[l.depth-2]^shard == 1 {
-		l.depth--
-		return l.parts[l.depth-1], true
-	}
-	return out, false
-}
-
 // wideWork is how shards that are not narrow are folded: each has a buffer of all parameters
-// on the ladder. Of one margin sums by features as they are go there from a buffer that all
-// shards make them in, which so stays in the cache.
+// on the ladder. Of one margin sums by features as they are go there from buffers of their
+// own, those of two shards under one node together, whose sums are made in the same two
+// again and again, which so stay in the cache.
 type wideWork struct {
 	ladder
-	room  []float64 // sums of the shard at hand, else zeros
-	begun bool      // there may be others
+	rooms   [2][]float64 // sums of the shard that waits, and of that at hand; else zeros
+	begun   bool         // there may be others in the room of the shard at hand
+	waits   bool         // the first of two shards for the second
+	waiting shardSums    // it
+}
+
+// shardSums are what a shard comes to besides sums by features.
+type shardSums struct {
+	number       uint32
+	loss, slopes float64
 }
 
 // roomOf returns the buffer for the sums of a shard, of zeros: for all of them, or with
@@ -69,37 +68,68 @@ func (e *Evaluator) roomOf(s *shardRows) (room []float64, unscaled bool) {
 		clear(room)
 		return room, false
 	}
-	if w.room == nil {
-		w.room = make([]float64, e.d)
-	} else if w.begun { // a pass ended early
-		clear(w.room)
+	if w.rooms[0] == nil {
+		w.rooms[0], w.rooms[1] = make([]float64, e.d), make([]float64, e.d)
+	}
+	if w.waits && w.waiting.number^uint32(s.number) != 1 {
+		e.climb()
+	}
+	room = w.at()
+	if w.begun { // a pass ended early
+		clear(room)
 	}
 	w.begun = true
-	return w.room, true
+	return room, true
 }
 
-// leave takes what a shard has come to from its buffer to the ladder.
+// at returns the buffer of the shard at hand.
+func (w *wideWork) at() []float64 {
+	if w.waits {
+		return w.rooms[1]
+	}
+	return w.rooms[0]
+}
+
+// leave takes what a shard has come to from its buffer to the ladder, with what waits for
+// it, or has it wait for the next.
 func (e *Evaluator) leave(s *shardRows, loss float64) {
 	w := &e.wide
-	to, joins := w.meetOrJoin(uint32(s.number), 1+e.parameters())
-	gradient := to[1 : 1+e.d]
-	if joins {
-		kernel.DrainOnto(gradient, w.room, e.inverse)
-		to[0] += loss
-	} else {
-		kernel.DrainTo(gradient, w.room, e.inverse)
-		to[0] = loss
-	}
-	if e.intercept && joins {
-		to[1+e.d] += e.sums[0]
-	} else if e.intercept {
-		to[1+e.d] = e.sums[0]
-	}
+	own := shardSums{uint32(s.number), loss, e.sums[0]}
 	w.begun = false
+	if !w.waits {
+		w.waits, w.waiting = true, own
+		if own.number%2 == 1 {
+			e.climb()
+		}
+		return
+	}
+	to := w.meet(w.waiting.number, 1+e.parameters())
+	kernel.DrainPair(to[1:1+e.d], w.rooms[0], w.rooms[1], e.inverse)
+	e.note(to, w.waiting.loss+own.loss, w.waiting.slopes+own.slopes)
+}
+
+// climb takes the shard that waits to the ladder alone.
+func (e *Evaluator) climb() {
+	w := &e.wide
+	to := w.meet(w.waiting.number, 1+e.parameters())
+	kernel.Drain(to[1:1+e.d], w.rooms[0], e.inverse)
+	e.note(to, w.waiting.loss, w.waiting.slopes)
+}
+
+// note writes the sums that are not by features.
+func (e *Evaluator) note(to []float64, loss, slopes float64) {
+	to[0] = loss
+	if e.intercept {
+		to[1+e.d] = slopes
+	}
+	e.wide.waits = false
 }
 
 // foldWide is Fold of shards that are not narrow: of those that were kept since the last one.
 func (e *Evaluator) foldWide(out []float64) {
+	if e.wide.waits {
+		e.climb()
+	}
 	copy(out, e.wide.total())
 	positiveZeros(out) // where all parts are −0
 }

@@ -183,11 +183,11 @@ func (b *block) deviations() (std, top []float64) {
 	return std, top
 }
 
-// chunkRows returns how many rows to take at a time, as for ours: sparse ones that fit half
+// chunkRows returns how many rows to take at a time, as for ours: sparse ones that fit most
 // of a first-level cache, dense ones that fit a part of a second-level one.
 func (b *block) chunkRows() int {
 	if b.dense == nil {
-		return min(max(24<<10/(12*(len(b.sparse.Val)/b.n+1))&^3, 4), 256)
+		return min(max(36<<10/(12*(len(b.sparse.Val)/b.n+1))&^3, 4), 256)
 	}
 	return min(max(128<<10/(8*b.d)&^3, 4), 512)
 }

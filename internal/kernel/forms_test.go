@@ -127,13 +127,18 @@ func testMargins(t *testing.T, rng *rand.Rand, n, offset, style int) {
 	compare(t, out, "movedTo itself "+at, func(f dispatch, out []float64) { movedTo(f, out, out, step, y) })
 	compare(t, out, "opposedTo "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, x) })
 	compare(t, out, "opposedTo itself "+at, func(f dispatch, out []float64) { opposedTo(f, out, class, out) })
-	for _, onto := range []bool{false, true} {
-		compare(t, out, fmt.Sprintf("drain %v %s", onto, at), func(f dispatch, out []float64) {
-			src := clone(x)
-			drain(f, onto, out, src, y)
-			require.Equal(t, make([]float64, n), src)
-		})
-	}
+	compare(t, out, "drain "+at, func(f dispatch, out []float64) {
+		from := clone(x)
+		drain(f, out, from, nil, y)
+		require.Equal(t, make([]float64, n), from)
+	})
+	z := mixed[float64](rng, n, (offset+2)%8, style)
+	compare(t, out, "drain pair "+at, func(f dispatch, out []float64) {
+		first, second := clone(x), clone(z)
+		drain(f, out, first, second, y)
+		require.Equal(t, make([]float64, n), first)
+		require.Equal(t, make([]float64, n), second)
+	})
 	got := clone(out)
 	opposedTo(active, got, class, x)
 	for i, c := range class {

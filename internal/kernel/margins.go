@@ -34,28 +34,32 @@ func opposedTo(k dispatch, dst, class, x []float64) {
 	}
 }
 
-// DrainTo sets dst[i] = src[i]*scale[i] and src[i] = 0: what sums came to goes on, and there
-// are sums to be made anew. They do not overlap.
-func DrainTo(dst, src, scale []float64) { drain(active, false, dst, src, scale) }
+// Drain sets dst[i] = a[i]*scale[i] and a[i] = 0: what sums came to goes on, and there are
+// sums to be made anew. They do not overlap.
+func Drain(dst, a, scale []float64) { drain(active, dst, a, nil, scale) }
 
-// DrainOnto sets dst[i] = dst[i] + src[i]*scale[i] and src[i] = 0. They do not overlap.
-func DrainOnto(dst, src, scale []float64) { drain(active, true, dst, src, scale) }
+// DrainPair sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0. They do not
+// overlap.
+func DrainPair(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale) }
 
-func drain(k dispatch, onto bool, dst, src, scale []float64) {
-	src, scale = src[:len(dst)], scale[:len(dst)]
+func drain(k dispatch, dst, a, b, scale []float64) {
+	a, scale = a[:len(dst)], scale[:len(dst)]
 	for k.avx2 && len(dst) >= 8 {
 		n := min(len(dst), callSize)
-		if onto {
-			drainOnto64(unsafe.SliceData(scale), unsafe.SliceData(src), unsafe.SliceData(dst), n)
+		if b == nil {
+			drain64(unsafe.SliceData(scale), unsafe.SliceData(a), unsafe.SliceData(dst), n)
 		} else {
-			drainTo64(unsafe.SliceData(scale), unsafe.SliceData(src), unsafe.SliceData(dst), n)
+			drainPair64(unsafe.SliceData(scale), unsafe.SliceData(a), unsafe.SliceData(b), unsafe.SliceData(dst), n)
+			b = b[n:]
 		}
-		dst, src, scale = dst[n:], src[n:], scale[n:]
+		dst, a, scale = dst[n:], a[n:], scale[n:]
 	}
-	for i, v := range src {
-		if v = float64(v * scale[i]); onto {
-			v = dst[i] + v
+	for i, v := range a {
+		v = float64(v * scale[i])
+		if b != nil {
+			v += float64(b[i] * scale[i])
+			b[i] = 0
 		}
-		dst[i], src[i] = v, 0
+		dst[i], a[i] = v, 0
 	}
 }

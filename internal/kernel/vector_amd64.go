@@ -54,12 +54,12 @@ func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
 //go:noescape
 func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int)
 
-// drainTo64 sets dst[i] = src[i]*scale[i] and src[i] = 0.
+// drain64 sets dst[i] = a[i]*scale[i] and a[i] = 0.
 //
 //go:noescape
-func drainTo64(scale *float64, src *float64, dst *float64, n int)
+func drain64(scale *float64, a *float64, dst *float64, n int)
 
-// drainOnto64 sets dst[i] = dst[i] + src[i]*scale[i] and src[i] = 0.
+// drainPair64 sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0.
 //
 //go:noescape
-func drainOnto64(scale *float64, src *float64, dst *float64, n int)
+func drainPair64(scale *float64, a *float64, b *float64, dst *float64, n int)

@@ -613,148 +613,164 @@ end3:
 	VZEROUPPER
 	RET
 
-// func drainTo64(scale *float64, src *float64, dst *float64, n int)
+// func drain64(scale *float64, a *float64, dst *float64, n int)
 // Requires: AVX
-TEXT ·drainTo64(SB), NOSPLIT, $0-32
+TEXT ·drain64(SB), NOSPLIT, $0-32
 	VXORPD Y0, Y0, Y0
 	MOVQ   scale+0(FP), AX
-	MOVQ   src+8(FP), CX
-	MOVQ   dst+16(FP), DX
-	MOVQ   n+24(FP), BX
-	CMPQ   BX, $0x10
+	MOVQ   dst+16(FP), CX
+	MOVQ   n+24(FP), DX
+	MOVQ   a+8(FP), BX
+	CMPQ   DX, $0x10
 	JLT    end1
 
 loop1:
-	VMOVUPD (CX), Y1
-	VMOVUPD 32(CX), Y2
-	VMOVUPD 64(CX), Y3
-	VMOVUPD 96(CX), Y4
-	VMULPD  (AX), Y1, Y1
-	VMULPD  32(AX), Y2, Y2
-	VMULPD  64(AX), Y3, Y3
-	VMULPD  96(AX), Y4, Y4
-	VMOVUPD Y1, (DX)
-	VMOVUPD Y0, (CX)
-	VMOVUPD Y2, 32(DX)
-	VMOVUPD Y0, 32(CX)
-	VMOVUPD Y3, 64(DX)
-	VMOVUPD Y0, 64(CX)
-	VMOVUPD Y4, 96(DX)
-	VMOVUPD Y0, 96(CX)
+	VMOVUPD (AX), Y1
+	VMULPD  (BX), Y1, Y1
+	VMOVUPD Y0, (BX)
+	VMOVUPD Y1, (CX)
+	VMOVUPD 32(AX), Y1
+	VMULPD  32(BX), Y1, Y1
+	VMOVUPD Y0, 32(BX)
+	VMOVUPD Y1, 32(CX)
+	VMOVUPD 64(AX), Y1
+	VMULPD  64(BX), Y1, Y1
+	VMOVUPD Y0, 64(BX)
+	VMOVUPD Y1, 64(CX)
+	VMOVUPD 96(AX), Y1
+	VMULPD  96(BX), Y1, Y1
+	VMOVUPD Y0, 96(BX)
+	VMOVUPD Y1, 96(CX)
 	ADDQ    $0x80, AX
 	ADDQ    $0x80, CX
-	ADDQ    $0x80, DX
-	SUBQ    $0x10, BX
-	CMPQ    BX, $0x10
+	ADDQ    $0x80, BX
+	SUBQ    $0x10, DX
+	CMPQ    DX, $0x10
 	JGE     loop1
 
 end1:
-	CMPQ BX, $0x04
+	CMPQ DX, $0x04
 	JLT  end2
 
 loop2:
-	VMOVUPD (CX), Y1
-	VMULPD  (AX), Y1, Y1
-	VMOVUPD Y1, (DX)
-	VMOVUPD Y0, (CX)
+	VMOVUPD (AX), Y1
+	VMULPD  (BX), Y1, Y1
+	VMOVUPD Y0, (BX)
+	VMOVUPD Y1, (CX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	ADDQ    $0x20, DX
-	SUBQ    $0x04, BX
-	CMPQ    BX, $0x04
+	ADDQ    $0x20, BX
+	SUBQ    $0x04, DX
+	CMPQ    DX, $0x04
 	JGE     loop2
 
 end2:
-	CMPQ BX, $0x01
+	CMPQ DX, $0x01
 	JLT  end3
 
 loop3:
-	VMOVSD (CX), X1
-	VMULSD (AX), X1, X1
-	VMOVSD X1, (DX)
-	VMOVSD X0, (CX)
+	VMOVSD (AX), X1
+	VMULSD (BX), X1, X1
+	VMOVSD X0, (BX)
+	VMOVSD X1, (CX)
 	ADDQ   $0x08, AX
 	ADDQ   $0x08, CX
-	ADDQ   $0x08, DX
-	SUBQ   $0x01, BX
-	CMPQ   BX, $0x01
+	ADDQ   $0x08, BX
+	SUBQ   $0x01, DX
+	CMPQ   DX, $0x01
 	JGE    loop3
 
 end3:
 	VZEROUPPER
 	RET
 
-// func drainOnto64(scale *float64, src *float64, dst *float64, n int)
+// func drainPair64(scale *float64, a *float64, b *float64, dst *float64, n int)
 // Requires: AVX
-TEXT ·drainOnto64(SB), NOSPLIT, $0-32
+TEXT ·drainPair64(SB), NOSPLIT, $0-40
 	VXORPD Y0, Y0, Y0
 	MOVQ   scale+0(FP), AX
-	MOVQ   src+8(FP), CX
-	MOVQ   dst+16(FP), DX
-	MOVQ   n+24(FP), BX
-	CMPQ   BX, $0x10
+	MOVQ   dst+24(FP), CX
+	MOVQ   n+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+16(FP), SI
+	CMPQ   DX, $0x10
 	JLT    end1
 
 loop1:
-	VMOVUPD (CX), Y1
-	VMOVUPD 32(CX), Y2
-	VMOVUPD 64(CX), Y3
-	VMOVUPD 96(CX), Y4
-	VMULPD  (AX), Y1, Y1
-	VMULPD  32(AX), Y2, Y2
-	VMULPD  64(AX), Y3, Y3
-	VMULPD  96(AX), Y4, Y4
-	VADDPD  (DX), Y1, Y1
-	VADDPD  32(DX), Y2, Y2
-	VADDPD  64(DX), Y3, Y3
-	VADDPD  96(DX), Y4, Y4
-	VMOVUPD Y1, (DX)
-	VMOVUPD Y0, (CX)
-	VMOVUPD Y2, 32(DX)
-	VMOVUPD Y0, 32(CX)
-	VMOVUPD Y3, 64(DX)
-	VMOVUPD Y0, 64(CX)
-	VMOVUPD Y4, 96(DX)
-	VMOVUPD Y0, 96(CX)
+	VMOVUPD (AX), Y1
+	VMULPD  (BX), Y1, Y2
+	VMOVUPD Y0, (BX)
+	VMULPD  (SI), Y1, Y1
+	VMOVUPD Y0, (SI)
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)
+	VMOVUPD 32(AX), Y1
+	VMULPD  32(BX), Y1, Y2
+	VMOVUPD Y0, 32(BX)
+	VMULPD  32(SI), Y1, Y1
+	VMOVUPD Y0, 32(SI)
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 32(CX)
+	VMOVUPD 64(AX), Y1
+	VMULPD  64(BX), Y1, Y2
+	VMOVUPD Y0, 64(BX)
+	VMULPD  64(SI), Y1, Y1
+	VMOVUPD Y0, 64(SI)
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 64(CX)
+	VMOVUPD 96(AX), Y1
+	VMULPD  96(BX), Y1, Y2
+	VMOVUPD Y0, 96(BX)
+	VMULPD  96(SI), Y1, Y1
+	VMOVUPD Y0, 96(SI)
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 96(CX)
 	ADDQ    $0x80, AX
 	ADDQ    $0x80, CX
-	ADDQ    $0x80, DX
-	SUBQ    $0x10, BX
-	CMPQ    BX, $0x10
+	ADDQ    $0x80, BX
+	ADDQ    $0x80, SI
+	SUBQ    $0x10, DX
+	CMPQ    DX, $0x10
 	JGE     loop1
 
 end1:
-	CMPQ BX, $0x04
+	CMPQ DX, $0x04
 	JLT  end2
 
 loop2:
-	VMOVUPD (CX), Y1
-	VMULPD  (AX), Y1, Y1
-	VADDPD  (DX), Y1, Y1
-	VMOVUPD Y1, (DX)
-	VMOVUPD Y0, (CX)
+	VMOVUPD (AX), Y1
+	VMULPD  (BX), Y1, Y2
+	VMOVUPD Y0, (BX)
+	VMULPD  (SI), Y1, Y1
+	VMOVUPD Y0, (SI)
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)
 	ADDQ    $0x20, AX
 	ADDQ    $0x20, CX
-	ADDQ    $0x20, DX
-	SUBQ    $0x04, BX
-	CMPQ    BX, $0x04
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, SI
+	SUBQ    $0x04, DX
+	CMPQ    DX, $0x04
 	JGE     loop2
 
 end2:
-	CMPQ BX, $0x01
+	CMPQ DX, $0x01
 	JLT  end3
 
 loop3:
-	VMOVSD (CX), X1
-	VMULSD (AX), X1, X1
-	VADDSD (DX), X1, X1
-	VMOVSD X1, (DX)
-	VMOVSD X0, (CX)
+	VMOVSD (AX), X1
+	VMULSD (BX), X1, X2
+	VMOVSD X0, (BX)
+	VMULSD (SI), X1, X1
+	VMOVSD X0, (SI)
+	VADDSD X1, X2, X2
+	VMOVSD X2, (CX)
 	ADDQ   $0x08, AX
 	ADDQ   $0x08, CX
-	ADDQ   $0x08, DX
-	SUBQ   $0x01, BX
-	CMPQ   BX, $0x01
+	ADDQ   $0x08, BX
+	ADDQ   $0x08, SI
+	SUBQ   $0x01, DX
+	CMPQ   DX, $0x01
 	JGE    loop3
 
 end3:

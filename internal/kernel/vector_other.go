@@ -26,6 +26,8 @@ func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int) {
 	panic("kernel: no assembly")
 }
 
-func drainTo64(scale *float64, src *float64, dst *float64, n int) { panic("kernel: no assembly") }
+func drain64(scale *float64, a *float64, dst *float64, n int) { panic("kernel: no assembly") }
 
-func drainOnto64(scale *float64, src *float64, dst *float64, n int) { panic("kernel: no assembly") }
+func drainPair64(scale *float64, a *float64, b *float64, dst *float64, n int) {
+	panic("kernel: no assembly")
+}

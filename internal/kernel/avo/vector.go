@@ -15,8 +15,8 @@ func vectors() {
 	}
 	movedTo(float64s())
 	opposedTo(float64s())
-	drain(float64s(), "drainTo", "sets dst[i] = src[i]*scale[i] and src[i] = 0.", false)
-	drain(float64s(), "drainOnto", "sets dst[i] = dst[i] + src[i]*scale[i] and src[i] = 0.", true)
+	drain(float64s(), "drain", "sets dst[i] = a[i]*scale[i] and a[i] = 0.", false)
+	drain(float64s(), "drainPair", "sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0.", true)
 }
 
 // elementwise runs packed over blocks of four registers, then over one, and
@@ -167,37 +167,43 @@ func opposedTo(f float) {
 	})
 }
 
-func drain(f float, name, doc string, onto bool) {
-	function(name+f.suffix, doc, "func(scale, src, dst *"+f.elem+", n int)")
+func drain(f float, name, doc string, pair bool) {
+	from := "a"
+	if pair {
+		from = "a, b"
+	}
+	function(name+f.suffix, doc, "func(scale, "+from+", dst *"+f.elem+", n int)")
 	none := ymms(1)[0]
 	zero(none)
-	scale, src, dst, n := argument("scale"), argument("src"), argument("dst"), argument("n")
-	elementwise(f, n, []reg.GPVirtual{scale, src, dst}, func(disps []int) {
-		v := ymms(len(disps))
-		for i, disp := range disps {
-			f.move(at(src, disp), v[i])
-		}
-		for i, disp := range disps {
-			f.mul(at(scale, disp), v[i], v[i])
-		}
-		for i, disp := range disps {
-			if onto {
-				f.add(at(dst, disp), v[i], v[i])
+	scale, dst, n := argument("scale"), argument("dst"), argument("n")
+	sources := []reg.GPVirtual{argument("a")}
+	if pair {
+		sources = append(sources, argument("b"))
+	}
+	elementwise(f, n, append([]reg.GPVirtual{scale, dst}, sources...), func(disps []int) {
+		for _, disp := range disps {
+			v := ymms(1 + len(sources))
+			f.move(at(scale, disp), v[0])
+			for i, source := range sources {
+				f.mul(at(source, disp), v[0], v[1+i])
+				f.move(none, at(source, disp))
 			}
-		}
-		for i, disp := range disps {
-			f.move(v[i], at(dst, disp))
-			f.move(none, at(src, disp))
+			if pair {
+				f.add(v[2], v[1], v[1])
+			}
+			f.move(v[1], at(dst, disp))
 		}
 	}, func() {
-		v := a.XMM()
-		f.move1(at(src, 0), v)
-		f.mul1(at(scale, 0), v, v)
-		if onto {
-			f.add1(at(dst, 0), v, v)
+		v := []reg.VecVirtual{a.XMM(), a.XMM(), a.XMM()}
+		f.move1(at(scale, 0), v[0])
+		for i, source := range sources {
+			f.mul1(at(source, 0), v[0], v[1+i])
+			f.move1(none.AsX(), at(source, 0))
 		}
-		f.move1(v, at(dst, 0))
-		f.move1(none.AsX(), at(src, 0))
+		if pair {
+			f.add1(v[2], v[1], v[1])
+		}
+		f.move1(v[1], at(dst, 0))
 	})
 }
 
