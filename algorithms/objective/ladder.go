@@ -98,9 +98,6 @@ func (e *Evaluator) leave(s *shardRows, loss float64) {
 	w.begun = false
 	if !w.waits {
 		w.waits, w.waiting = true, own
-		if own.number%2 == 1 {
-			e.climb()
-		}
 		return
 	}
 	to := w.meet(w.waiting.number, 1+e.parameters())
