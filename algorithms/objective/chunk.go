@@ -21,8 +21,23 @@ func (e *Evaluator) chunkRows(b *rows.Block) (chunk, read int) {
 		row, bytes = 12*(int(b.Sparse.RowPtr[b.N]-b.Sparse.RowPtr[0])/b.N+1), sparseBytes
 	}
 	chunk = min(max(bytes/max(row, 1)&^3, 4), 256)
-	if b.Dense == nil || e.k > 1 {
+	switch {
+	case b.Dense == nil:
+		return chunk, withLongRest(b.N, chunk)
+	case e.k > 1:
 		return chunk, chunk
 	}
 	return chunk, min(max(readBytes/max(row, 1)&^3, 4), 512)
+}
+
+// withLongRest returns how many of n rows to take at a time, chunk or a little less, so that
+// the last ones are many: the first rows of the next shard are fetched while they are added.
+func withLongRest(n, chunk int) int {
+	best := chunk
+	for rows := chunk - 4; rows >= max(4, chunk-12); rows -= 4 {
+		if (n-1)%rows > (n-1)%best {
+			best = rows
+		}
+	}
+	return best
 }

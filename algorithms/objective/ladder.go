@@ -29,6 +29,16 @@ func (l *ladder) meet(shard uint32, length int) []float64 {
 	return out
 }
 
+// beside returns the buffer of the two shards, or one of them, before a pair that have the
+// node above the pair's in common with it, if they came last: what the pair comes to goes on
+// top of that, and nothing between. It is nil where there are none.
+func (l *ladder) beside(pair uint32) []float64 {
+	if l.depth == 0 || l.first[l.depth-1]^pair > 3 {
+		return nil
+	}
+	return l.parts[l.depth-1]
+}
+
 // total returns what all come to, nil where none came, and begins anew.
 func (l *ladder) total() []float64 {
 	if l.depth == 0 {
@@ -100,9 +110,18 @@ func (e *Evaluator) leave(s *shardRows, loss float64) {
 		w.waits, w.waiting = true, own
 		return
 	}
+	loss, slopes := w.waiting.loss+own.loss, w.waiting.slopes+own.slopes
+	if left := w.beside(w.waiting.number); left != nil {
+		kernel.DrainPairOnto(left[1:1+e.d], w.rooms[0], w.rooms[1], e.inverse)
+		if loss = left[0] + loss; e.intercept {
+			slopes = left[1+e.d] + slopes
+		}
+		e.note(left, loss, slopes)
+		return
+	}
 	to := w.meet(w.waiting.number, 1+e.parameters())
 	kernel.DrainPair(to[1:1+e.d], w.rooms[0], w.rooms[1], e.inverse)
-	e.note(to, w.waiting.loss+own.loss, w.waiting.slopes+own.slopes)
+	e.note(to, loss, slopes)
 }
 
 // climb takes the shard that waits to the ladder alone.

@@ -82,6 +82,7 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 	if err != nil {
 		return nil, err
 	}
+	var before *shardRows
 	err = ctx.ForShards(func(shard int) error {
 		b := data.Block(shard)
 		if err := l.labels(data.Facts, b); err != nil {
@@ -98,6 +99,10 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 				}
 			}
 		}
+		if before != nil {
+			before.Sparse.Before(&s.Sparse)
+		}
+		before = s
 		e.shards[shard-own.Lo] = s
 		e.folds = e.folds || b.Columns != nil
 		e.longest = max(e.longest, s.chunk)

@@ -3,6 +3,7 @@ package optim
 import (
 	"math"
 
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -11,12 +12,17 @@ type penalty struct {
 	l1, l2  float64
 	factors []float64
 	space   *blocks
+	room    [mostPlane][]float64 // for vectors of a block times the factors
 }
 
 // at returns the penalty of the parameters v, where all are kept.
 func (p *penalty) at(v []float64) float64 {
 	return p.of(p.space.sum(func(r shared.Range) float64 { return p.absoluteIn(r, v, nil) }),
-		p.space.sum(func(r shared.Range) float64 { return p.squaresIn(r, v, v) }))
+		p.space.sum(func(r shared.Range) float64 {
+			var square [1]float64
+			p.squaresIn(r, square[:], v)
+			return square[0]
+		}))
 }
 
 // of returns the penalty, given what absoluteIn and squaresIn of the parameters come to.
@@ -24,24 +30,27 @@ func (p *penalty) of(absolute, squares float64) float64 {
 	return float64(p.l1*absolute) + float64(float64(p.l2*squares)/2)
 }
 
-// squares returns L2·Σ (f·x)·(f·y), where all parameters are kept.
-func (p *penalty) squares(x, y []float64) float64 {
+// squaresIn writes, over the places of r, Σ (f·x)·(f·y) of all pairs of some vectors to out,
+// those of a vector with itself and the ones before it one behind the other; zeros without
+// an L2 penalty.
+func (p *penalty) squaresIn(r shared.Range, out []float64, vectors ...[]float64) {
 	if p.l2 == 0 {
-		return 0
+		clear(out)
+		return
 	}
-	return float64(p.l2 * p.space.sum(func(r shared.Range) float64 { return p.squaresIn(r, x, y) }))
-}
-
-// squaresIn returns Σ (f·x)·(f·y) over the places of r; 0 without an L2 penalty.
-func (p *penalty) squaresIn(r shared.Range, x, y []float64) float64 {
-	var sum float64
-	if p.l2 == 0 {
-		return sum
+	at := 0
+	for i, v := range vectors {
+		if p.room[i] == nil {
+			p.room[i] = make([]float64, p.space.length)
+		}
+		x := p.room[i][:r.Len()]
+		copy(x, v[r.Lo:r.Hi])
+		kernel.ProdTo(x, p.factors[r.Lo:r.Hi])
+		for j := range i + 1 {
+			out[at] = kernel.Dot(x, p.room[j][:len(x)])
+			at++
+		}
 	}
-	for i := r.Lo; i < r.Hi; i++ {
-		sum += float64((p.factors[i] * x[i]) * (p.factors[i] * y[i]))
-	}
-	return sum
 }
 
 // absoluteIn returns Σ |f·(v+q)| over the places of r; a nil q is zeros; 0 without an L1
@@ -107,8 +116,8 @@ type line struct {
 	kink            float64 // what of the slope is that of the absolute values
 }
 
-// along returns the penalty along v + t·q from what squaresIn of v and v, v and q, q and q,
-// and absoluteIn of v, and of v and q, come to.
+// along returns the penalty along v + t·q from what squaresIn of v and q, and absoluteIn of
+// v, and of v and q, come to.
 func (p *penalty) along(sums []float64) line {
 	l := line{at: float64(float64(p.l2*sums[0]) / 2), slope: float64(p.l2 * sums[1]), bend: float64(p.l2 * sums[2])}
 	if p.l1 > 0 {

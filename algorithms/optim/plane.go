@@ -24,19 +24,21 @@ type plane struct {
 	steps       [LatestSteps][]float64 // a ring; nil where steps are not kept
 	next, count int
 
-	dim    int
-	axis   [mostPlane][]float64                     // the direction, then the steps, the latest first
-	slopes [mostPlane]float64                       // of F along each
-	bends  [mostPlane * (mostPlane + 1) / 2]float64 // of the penalty
-	factor [mostPlane * (mostPlane + 1) / 2]float64
-	mix    [mostPlane]float64 // of the axes: where F has its minimum, about
+	dim     int
+	axis    [mostPlane][]float64                     // the direction, then the steps, the latest first
+	slopes  [mostPlane]float64                       // of F along each
+	bends   [mostPlane * (mostPlane + 1) / 2]float64 // of the penalty
+	squares []float64                                // by block, what the penalty makes of pairs of axes
+	factor  [mostPlane * (mostPlane + 1) / 2]float64
+	mix     [mostPlane]float64 // of the axes: where F has its minimum, about
 }
 
-// prepare makes room for steps of n parameters.
-func (p *plane) prepare(n int) {
+// prepare makes room for steps of parameters in some blocks.
+func (p *plane) prepare(space *blocks) {
 	for i := range p.steps {
-		p.steps[i] = make([]float64, n)
+		p.steps[i] = make([]float64, space.n)
 	}
+	p.squares = make([]float64, space.count*triangle(mostPlane))
 }
 
 // push keeps a step along a direction.
@@ -69,14 +71,19 @@ func (p *plane) span(w *work, steps bool, slope, bend float64) {
 		p.axis[i] = p.steps[(p.next-i+LatestSteps)%LatestSteps]
 	}
 	p.slopes[0], p.bends[0] = slope, bend
-	at := 1
+	if p.dim == 1 {
+		return
+	}
 	for i := 1; i < p.dim; i++ { // where there are steps, all parameters are kept
-		x := p.axis[i]
-		p.slopes[i] = w.space.dot(w.pseudo, x)
-		for _, y := range p.axis[:i+1] {
-			p.bends[at] = w.penalty.squares(x, y)
-			at++
-		}
+		p.slopes[i] = w.space.dot(w.pseudo, p.axis[i])
+	}
+	width := triangle(p.dim)
+	for i := range w.space.count {
+		w.penalty.squaresIn(w.space.at(i), p.squares[i*width:(i+1)*width], p.axis[:p.dim]...)
+	}
+	foldRows(p.squares, w.space.count, width)
+	for i, sum := range p.squares[1:width] {
+		p.bends[1+i] = float64(w.penalty.l2 * sum)
 	}
 }
 

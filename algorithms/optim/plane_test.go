@@ -33,7 +33,7 @@ func TestPlaneIsLeast(t *testing.T) {
 			w.direction[i] = -g[i]
 		}
 		p := &w.pacing.plane
-		p.prepare(n)
+		p.prepare(&space)
 		var kept [][]float64
 		for k := range steps {
 			s := vector("step")
@@ -43,7 +43,7 @@ func TestPlaneIsLeast(t *testing.T) {
 			kept = append(kept, s)
 			p.push(2, s)
 		}
-		p.span(w, true, space.dot(g, w.direction), w.penalty.squares(w.direction, w.direction))
+		p.span(w, true, space.dot(g, w.direction), float64(l2*space.dot(w.direction, w.direction)))
 		require.Equal(t, steps, p.past())
 		axes := [][]float64{append([]float64(nil), w.direction...)}
 		for k := range kept {

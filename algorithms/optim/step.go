@@ -3,6 +3,8 @@ package optim
 import (
 	"fmt"
 	"math"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // aim completes the direction, and asks for the first step unless that has to be found.
@@ -304,13 +306,31 @@ func (w *work) arrived(sums [tallySums]float64, most [tallyMost]float64) {
 func (w *work) move() {
 	for k := range w.moves {
 		r := w.local(w.own.Lo + k)
-		var most float64
-		for i := r.Lo; i < r.Hi; i++ {
-			by := float64(w.step * w.direction[i])
-			to := w.moved(i, by)
-			most = max(most, math.Abs(by)/max(1, math.Abs(to)))
-			w.v[i] = to
+		v, p := w.v[r.Lo:r.Hi], w.direction[r.Lo:r.Hi]
+		if w.set.L1 > 0 {
+			for i := range v {
+				v[i] = w.moved(r.Lo+i, float64(w.step*p[i]))
+			}
+		} else {
+			kernel.Axpy(w.step, p, v)
 		}
-		w.moves[k] = most
+		w.moves[k] = change(v, p, w.step)
 	}
 }
+
+// change returns the largest relative change of the parameters v, which have gone a step in
+// the direction p.
+func change(v, p []float64, step float64) float64 {
+	var a, b, c, d float64 // four, as one would wait for itself
+	for ; len(v) >= 4 && len(p) >= 4; v, p = v[4:], p[4:] {
+		a, b = max(a, relative(step*p[0], v[0])), max(b, relative(step*p[1], v[1]))
+		c, d = max(c, relative(step*p[2], v[2])), max(d, relative(step*p[3], v[3]))
+	}
+	for i := range v {
+		a = max(a, relative(step*p[i], v[i]))
+	}
+	return max(a, b, c, d)
+}
+
+// relative returns a change beside what it led to, or beside 1 if that is less.
+func relative(by, to float64) float64 { return math.Abs(by) / max(1, math.Abs(to)) }

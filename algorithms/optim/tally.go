@@ -96,18 +96,16 @@ func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 	case theAligned, theEntered, theSlope:
 		sums[0] = dot(w.pseudo, w.direction)
 		if w.probing != nil {
-			sums[1] = p.squaresIn(r, w.direction, w.direction)
+			p.squaresIn(r, sums[1:2], w.direction)
 		}
 	case theSteepest:
 		sums[0] = dot(w.pseudo, w.pseudo)
 		if w.probing != nil {
-			sums[1] = p.squaresIn(r, w.direction, w.direction)
+			p.squaresIn(r, sums[1:2], w.direction)
 		}
 	case theLaunch:
 		sums[0] = dot(w.pseudo, w.direction)
-		sums[1] = p.squaresIn(r, w.v, w.v)
-		sums[2] = p.squaresIn(r, w.v, w.direction)
-		sums[3] = p.squaresIn(r, w.direction, w.direction)
+		p.squaresIn(r, sums[1:4], w.v, w.direction)
 		sums[4] = p.absoluteIn(r, w.v, nil)
 		sums[5] = p.absoluteIn(r, w.v, w.direction)
 		most[0] = w.crossing(r)
@@ -117,7 +115,7 @@ func (w *work) fill(i int, r shared.Range, sums, most []float64) {
 		most[1], most[2] = w.firstBad(r)
 	case theArrival:
 		sums[0] = p.absoluteIn(r, w.v, nil)
-		sums[1] = p.squaresIn(r, w.v, w.v)
+		p.squaresIn(r, sums[1:2], w.v)
 		sums[2] = dot(w.pseudo, w.v)
 		most[0], most[1] = largest(w.pseudo[r.Lo:r.Hi]), largest(w.v[r.Lo:r.Hi])
 		most[2] = w.moves[i-w.own.Lo]

@@ -145,7 +145,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 	if w.probing != nil {
 		w.probes = make([]float64, len(farPaces)+1)
 		if rough, _ := w.Evaluator.(RoughEvaluator); w.state.Method == LBFGS && n < from && !(rough != nil && rough.Rough()) {
-			w.pacing.prepare(n)
+			w.pacing.prepare(&w.space)
 		}
 	}
 	probes.Put(ctx, nil)

@@ -39,8 +39,8 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 	coef = coef[:n]
 	for i := 0; i < n; {
 		if m := x.checked(k, i, len(out)); m > 0 {
-			ahead := min(int(x.RowPtr[i+m]-x.RowPtr[i]), mostAhead)
-			addScaledCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), &coef[i], unsafe.SliceData(out), ahead)
+			col, val := x.ahead(i, i+m)
+			addScaledCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), &coef[i], unsafe.SliceData(out), col, val)
 			i += m
 			continue
 		}
@@ -57,6 +57,25 @@ func addScaledCSR(k dispatch, x CSR, coef, out []float64) {
 // mostAhead is how many entries ahead of those that are added others are fetched from
 // memory at most: rows that are taken in blocks which stay in the cache come to them next.
 const mostAhead = 1 << 12
+
+// ahead returns how many bytes from the columns and the values of rows lo to hi those lie
+// that come next, as many if there are so many, or fewer: those behind them, or where there
+// are none the first of what Before was told.
+func (x CSR) ahead(lo, hi int) (col, val int) {
+	from, to := x.RowPtr[lo], x.RowPtr[hi]
+	count := min(int(to-from), mostAhead, min(len(x.Col), len(x.Val))-int(to))
+	if y := x.next; y != nil && count == 0 && y.Rows() > 0 {
+		if first := y.RowPtr[0]; from < to && 0 <= first && first < int64(min(len(y.Col), len(y.Val))) {
+			return int(uintptr(unsafe.Pointer(&y.Col[first])) - uintptr(unsafe.Pointer(&x.Col[from]))),
+				int(uintptr(unsafe.Pointer(&y.Val[first])) - uintptr(unsafe.Pointer(&x.Val[from])))
+		}
+	}
+	return 4 * count, 8 * count
+}
+
+// Before tells that the rows of y are the ones that come next where x ends with the last of
+// its entries: AddScaledCSR has them fetched from memory meanwhile. It changes no result.
+func (x *CSR) Before(y *CSR) { x.next = y }
 
 // checked returns how many rows from row i on are for one call into assembly, which
 // trusts that entries lie within the slices and columns below d: 0 where row i is not.
@@ -99,7 +118,7 @@ func checkedCSR(k dispatch, x CSR, d int) CSR {
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
-		part.below, part.seen = x.below, 0
+		part.next, part.below, part.seen = x.next, x.below, 0
 		return
 	}
 	*part = checkedRange(active, x, lo, hi, d)

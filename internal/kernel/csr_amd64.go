@@ -16,10 +16,10 @@ func highestColumn64(col *int32, n int) uint32
 func dotCSR64(ptr *int64, n int, col *int32, val *float64, w *float64, out *float64)
 
 // addScaledCSR64 adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not
-// look at columns. It has the entries fetched that lie ahead by a number of them.
+// look at columns. It has what lies aheadCol bytes from each column, and aheadVal from each value, fetched.
 //
 //go:noescape
-func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int)
+func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, aheadCol int, aheadVal int)
 
 // addMomentsCSR64 adds entries and their squares to sums, and makes top the largest absolute values,
 // for n rows whose entries begin at ptr[i]. It does not look at columns.

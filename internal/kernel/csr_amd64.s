@@ -252,18 +252,19 @@ end8:
 	VZEROUPPER
 	RET
 
-// func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int)
+// func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, aheadCol int, aheadVal int)
 // Requires: AVX, MMX+
-TEXT ·addScaledCSR64(SB), NOSPLIT, $0-56
+TEXT ·addScaledCSR64(SB), NOSPLIT, $0-64
 	MOVQ ptr+0(FP), AX
 	MOVQ n+8(FP), CX
 	MOVQ coef+32(FP), DX
 	MOVQ col+16(FP), BX
 	MOVQ val+24(FP), SI
 	MOVQ out+40(FP), DI
-	MOVQ ahead+48(FP), R8
-	LEAQ (BX)(R8*4), R9
-	LEAQ (SI)(R8*8), R8
+	MOVQ aheadCol+48(FP), R8
+	MOVQ aheadVal+56(FP), R9
+	ADDQ BX, R8
+	ADDQ SI, R9
 	CMPQ CX, $0x01
 	JLT  end1
 
@@ -276,8 +277,8 @@ loop1:
 	JLT    end2
 
 loop2:
-	PREFETCHT0 (R8)(R10*8)
-	PREFETCHT0 (R9)(R10*4)
+	PREFETCHT0 (R9)(R10*8)
+	PREFETCHT0 (R8)(R10*4)
 	MOVLQSX    (BX)(R10*4), R12
 	VMULSD     (SI)(R10*8), X0, X1
 	VADDSD     (DI)(R12*8), X1, X1
@@ -320,7 +321,7 @@ end2:
 	JLT  end3
 
 loop3:
-	PREFETCHT0 (R8)(R10*8)
+	PREFETCHT0 (R9)(R10*8)
 	MOVLQSX    (BX)(R10*4), R12
 	VMULSD     (SI)(R10*8), X0, X1
 	VADDSD     (DI)(R12*8), X1, X1

@@ -10,7 +10,7 @@ func dotCSR64(ptr *int64, n int, col *int32, val *float64, w *float64, out *floa
 	panic("kernel: no assembly")
 }
 
-func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, ahead int) {
+func addScaledCSR64(ptr *int64, n int, col *int32, val *float64, coef *float64, out *float64, aheadCol int, aheadVal int) {
 	panic("kernel: no assembly")
 }
 

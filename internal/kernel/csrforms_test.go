@@ -60,6 +60,13 @@ func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
 		got = clone(sum)
 		addScaledCSR(form, x, coef, got)
 		same(t, added, got, "sum of %d rows in %d columns from %d, style %d", n, d, from, style)
+		for _, next := range []CSR{{}, {RowPtr: []int64{0}}, {RowPtr: []int64{0, 1}, Col: []int32{0}, Val: []float64{1}}, {RowPtr: []int64{-1, 1 << 40}}, x} {
+			before := x
+			before.Before(&next)
+			got = clone(sum)
+			addScaledCSR(form, before, coef, got)
+			same(t, added, got, "sum of %d rows in %d columns from %d, style %d, before others", n, d, from, style)
+		}
 	}
 }
 

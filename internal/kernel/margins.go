@@ -36,20 +36,30 @@ func opposedTo(k dispatch, dst, class, x []float64) {
 
 // Drain sets dst[i] = a[i]*scale[i] and a[i] = 0: what sums came to goes on, and there are
 // sums to be made anew. They do not overlap.
-func Drain(dst, a, scale []float64) { drain(active, dst, a, nil, scale) }
+func Drain(dst, a, scale []float64) { drain(active, dst, a, nil, scale, false) }
 
 // DrainPair sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0. They do not
 // overlap.
-func DrainPair(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale) }
+func DrainPair(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale, false) }
 
-func drain(k dispatch, dst, a, b, scale []float64) {
+// DrainPairOnto sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0:
+// DrainPair and AddTo in one. They do not overlap.
+func DrainPairOnto(dst, a, b, scale []float64) { drain(active, dst, a, b[:len(dst)], scale, true) }
+
+func drain(k dispatch, dst, a, b, scale []float64, onto bool) {
 	a, scale = a[:len(dst)], scale[:len(dst)]
 	for k.avx2 && len(dst) >= 8 {
 		n := min(len(dst), callSize)
-		if b == nil {
-			drain64(unsafe.SliceData(scale), unsafe.SliceData(a), unsafe.SliceData(dst), n)
-		} else {
-			drainPair64(unsafe.SliceData(scale), unsafe.SliceData(a), unsafe.SliceData(b), unsafe.SliceData(dst), n)
+		from, to, by := unsafe.SliceData(a), unsafe.SliceData(dst), unsafe.SliceData(scale)
+		switch {
+		case b == nil:
+			drain64(by, from, to, n)
+		case onto:
+			addPair64(by, from, unsafe.SliceData(b), to, n)
+		default:
+			drainPair64(by, from, unsafe.SliceData(b), to, n)
+		}
+		if b != nil {
 			b = b[n:]
 		}
 		dst, a, scale = dst[n:], a[n:], scale[n:]
@@ -59,6 +69,9 @@ func drain(k dispatch, dst, a, b, scale []float64) {
 		if b != nil {
 			v += float64(b[i] * scale[i])
 			b[i] = 0
+		}
+		if onto {
+			v = dst[i] + v
 		}
 		dst[i], a[i] = v, 0
 	}

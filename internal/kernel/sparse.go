@@ -11,8 +11,9 @@ type CSR struct {
 	Col    []int32
 	Val    []float64
 
-	below int // columns are known to be below it, if it is not 0; see Checked
-	seen  int // rows from the first on whose columns are, see CheckedRange
+	next  *CSR // the rows that come next, or nil; see Before
+	below int  // columns are known to be below it, if it is not 0; see Checked
+	seen  int  // rows from the first on whose columns are, see CheckedRange
 }
 
 // Rows returns the number of rows.

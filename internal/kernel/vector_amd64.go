@@ -63,3 +63,8 @@ func drain64(scale *float64, a *float64, dst *float64, n int)
 //
 //go:noescape
 func drainPair64(scale *float64, a *float64, b *float64, dst *float64, n int)
+
+// addPair64 sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0.
+//
+//go:noescape
+func addPair64(scale *float64, a *float64, b *float64, dst *float64, n int)

@@ -776,3 +776,102 @@ loop3:
 end3:
 	VZEROUPPER
 	RET
+
+// func addPair64(scale *float64, a *float64, b *float64, dst *float64, n int)
+// Requires: AVX
+TEXT ·addPair64(SB), NOSPLIT, $0-40
+	VXORPD Y0, Y0, Y0
+	MOVQ   scale+0(FP), AX
+	MOVQ   dst+24(FP), CX
+	MOVQ   n+32(FP), DX
+	MOVQ   a+8(FP), BX
+	MOVQ   b+16(FP), SI
+	CMPQ   DX, $0x10
+	JLT    end1
+
+loop1:
+	VMOVUPD (AX), Y1
+	VMULPD  (BX), Y1, Y2
+	VMOVUPD Y0, (BX)
+	VMULPD  (SI), Y1, Y1
+	VMOVUPD Y0, (SI)
+	VADDPD  Y1, Y2, Y2
+	VADDPD  (CX), Y2, Y2
+	VMOVUPD Y2, (CX)
+	VMOVUPD 32(AX), Y1
+	VMULPD  32(BX), Y1, Y2
+	VMOVUPD Y0, 32(BX)
+	VMULPD  32(SI), Y1, Y1
+	VMOVUPD Y0, 32(SI)
+	VADDPD  Y1, Y2, Y2
+	VADDPD  32(CX), Y2, Y2
+	VMOVUPD Y2, 32(CX)
+	VMOVUPD 64(AX), Y1
+	VMULPD  64(BX), Y1, Y2
+	VMOVUPD Y0, 64(BX)
+	VMULPD  64(SI), Y1, Y1
+	VMOVUPD Y0, 64(SI)
+	VADDPD  Y1, Y2, Y2
+	VADDPD  64(CX), Y2, Y2
+	VMOVUPD Y2, 64(CX)
+	VMOVUPD 96(AX), Y1
+	VMULPD  96(BX), Y1, Y2
+	VMOVUPD Y0, 96(BX)
+	VMULPD  96(SI), Y1, Y1
+	VMOVUPD Y0, 96(SI)
+	VADDPD  Y1, Y2, Y2
+	VADDPD  96(CX), Y2, Y2
+	VMOVUPD Y2, 96(CX)
+	ADDQ    $0x80, AX
+	ADDQ    $0x80, CX
+	ADDQ    $0x80, BX
+	ADDQ    $0x80, SI
+	SUBQ    $0x10, DX
+	CMPQ    DX, $0x10
+	JGE     loop1
+
+end1:
+	CMPQ DX, $0x04
+	JLT  end2
+
+loop2:
+	VMOVUPD (AX), Y1
+	VMULPD  (BX), Y1, Y2
+	VMOVUPD Y0, (BX)
+	VMULPD  (SI), Y1, Y1
+	VMOVUPD Y0, (SI)
+	VADDPD  Y1, Y2, Y2
+	VADDPD  (CX), Y2, Y2
+	VMOVUPD Y2, (CX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, BX
+	ADDQ    $0x20, SI
+	SUBQ    $0x04, DX
+	CMPQ    DX, $0x04
+	JGE     loop2
+
+end2:
+	CMPQ DX, $0x01
+	JLT  end3
+
+loop3:
+	VMOVSD (AX), X1
+	VMULSD (BX), X1, X2
+	VMOVSD X0, (BX)
+	VMULSD (SI), X1, X1
+	VMOVSD X0, (SI)
+	VADDSD X1, X2, X2
+	VADDSD (CX), X2, X2
+	VMOVSD X2, (CX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	ADDQ   $0x08, BX
+	ADDQ   $0x08, SI
+	SUBQ   $0x01, DX
+	CMPQ   DX, $0x01
+	JGE    loop3
+
+end3:
+	VZEROUPPER
+	RET

@@ -31,3 +31,7 @@ func drain64(scale *float64, a *float64, dst *float64, n int) { panic("kernel: n
 func drainPair64(scale *float64, a *float64, b *float64, dst *float64, n int) {
 	panic("kernel: no assembly")
 }
+
+func addPair64(scale *float64, a *float64, b *float64, dst *float64, n int) {
+	panic("kernel: no assembly")
+}

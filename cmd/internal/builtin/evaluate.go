@@ -216,8 +216,8 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, e
 	}
 	notes := leftOut(skippedFor(r, collects(testResult)), " without a prediction left out")
 	v := f.value()
-	if v == nil {
-		return notes, errors.New("no row of the input has a label and a prediction")
+	if v == nil || f.weight() == 0 {
+		return notes, errors.New("no row of the input has a label, a prediction and a weight above 0")
 	}
 	if a.Output == "json" {
 		e := json.NewEncoder(w)

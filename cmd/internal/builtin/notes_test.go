@@ -58,6 +58,8 @@ func TestNotes(t *testing.T) {
 	require.Equal(t, "predictions of 0 rows written to none.csv\n", out)
 	require.Equal(t, "age,fare,prediction,probability_0,probability_1", strings.TrimSpace(w.read("none.csv")))
 
+	w.fails(1, "evaluate --model m.json --input header.csv --label fare", "no row of the input has a label, a prediction and a weight above 0")
+
 	// The offset is no feature.
 	w.write("offset.csv", "a,o,y\n1,1,3\n2,5,9\n3,2,8\n4,0,8.5\n")
 	w.ok("train linear --offset o --input offset.csv --test offset.csv --label y --model o.json")

@@ -171,6 +171,21 @@ func (f *found) value() fmt.Stringer {
 	return nil
 }
 
+// weight returns the weight of the rows that the shown report is about.
+func (f *found) weight() float64 {
+	switch {
+	case f.binary != nil:
+		return f.binary.Weight
+	case f.multiclass != nil:
+		return f.multiclass.Weight
+	case f.regression != nil:
+		return f.regression.Weight
+	case f.clustering != nil:
+		return f.clustering.Weight
+	}
+	return 0
+}
+
 func (f *found) text() string {
 	v := f.value()
 	if v == nil {

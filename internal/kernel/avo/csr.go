@@ -139,14 +139,13 @@ func dotCSR() {
 // is where the caller goes next, and where products would otherwise wait for it.
 func addScaledCSR() {
 	function("addScaledCSR64", "adds row i times coef[i] to out, for n rows whose entries begin at ptr[i]. It does not\n"+
-		"look at columns. It has the entries fetched that lie ahead by a number of them.",
-		"func(ptr *int64, n int, col *int32, val, coef, out *float64, ahead int)")
+		"look at columns. It has what lies aheadCol bytes from each column, and aheadVal from each value, fetched.",
+		"func(ptr *int64, n int, col *int32, val, coef, out *float64, aheadCol, aheadVal int)")
 	ptr, n, coef := argument("ptr"), argument("n"), argument("coef")
 	col, val, out := argument("col"), argument("val"), argument("out")
-	ahead := argument("ahead")
-	nextCol, nextVal := a.GP64(), a.GP64()
-	a.LEAQ(atIndex(col, ahead, 4, 0), nextCol)
-	a.LEAQ(atIndex(val, ahead, 8, 0), nextVal)
+	nextCol, nextVal := argument("aheadCol"), argument("aheadVal")
+	a.ADDQ(col, nextCol)
+	a.ADDQ(val, nextVal)
 	while(n, 1, func() {
 		p, left, c := a.GP64(), a.GP64(), a.XMM()
 		a.MOVQ(at(ptr, 0), p)

@@ -15,8 +15,9 @@ func vectors() {
 	}
 	movedTo(float64s())
 	opposedTo(float64s())
-	drain(float64s(), "drain", "sets dst[i] = a[i]*scale[i] and a[i] = 0.", false)
-	drain(float64s(), "drainPair", "sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0.", true)
+	drain(float64s(), "drain", "sets dst[i] = a[i]*scale[i] and a[i] = 0.", false, false)
+	drain(float64s(), "drainPair", "sets dst[i] = a[i]*scale[i] + b[i]*scale[i] and a[i] = b[i] = 0.", true, false)
+	drain(float64s(), "addPair", "sets dst[i] = dst[i] + (a[i]*scale[i] + b[i]*scale[i]) and a[i] = b[i] = 0.", true, true)
 }
 
 // elementwise runs packed over blocks of four registers, then over one, and
@@ -167,7 +168,7 @@ func opposedTo(f float) {
 	})
 }
 
-func drain(f float, name, doc string, pair bool) {
+func drain(f float, name, doc string, pair, onto bool) {
 	from := "a"
 	if pair {
 		from = "a, b"
@@ -191,6 +192,9 @@ func drain(f float, name, doc string, pair bool) {
 			if pair {
 				f.add(v[2], v[1], v[1])
 			}
+			if onto {
+				f.add(at(dst, disp), v[1], v[1])
+			}
 			f.move(v[1], at(dst, disp))
 		}
 	}, func() {
@@ -202,6 +206,9 @@ func drain(f float, name, doc string, pair bool) {
 		}
 		if pair {
 			f.add1(v[2], v[1], v[1])
+		}
+		if onto {
+			f.add1(at(dst, 0), v[1], v[1])
 		}
 		f.move1(v[1], at(dst, 0))
 	})
