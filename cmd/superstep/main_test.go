@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -200,23 +199,6 @@ func TestPricesAreOfPipelines(t *testing.T) {
 	const wire, segment = 4 << 20 / 1.25e3, 256 << 10 / 1.25e3 // µs on 10gbe
 	hop := segment*(1+0.2*1.25) + 50 + 10
 	require.InEpsilon(t, wire+62*hop, l.Time, 0.1)
-}
-
-func TestTheChoiceIsExplained(t *testing.T) {
-	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
-	require.Zero(t, code, errOut)
-	require.Contains(t, out, "allreduce of 6 bytes among 2 ranks", "for 5 to 8")
-	require.Contains(t, out, `on network "fitted")`)
-	require.Contains(t, out, "raw TCP between ranks 0 and 1")
-
-	// Close to a size at which another algorithm takes over: what is said is what runs.
-	code, out, errOut = command(t, "bench", "collective", "-p", "2", "-b", "1M", "-e", "1M", "-n", "1", "--explain", "--no-raw")
-	require.Zero(t, code, errOut)
-	said := regexp.MustCompile(`allreduce of 786432 bytes among 2 ranks: ([a-z-]+)`).FindStringSubmatch(out)
-	ran := regexp.MustCompile(`(?m)^allreduce +([a-z-]+) +1M`).FindStringSubmatch(out)
-	require.NotNil(t, said, out)
-	require.NotNil(t, ran, out)
-	require.Equal(t, said[1], ran[1])
 }
 
 func TestCommandLinesThatCannotBe(t *testing.T) {

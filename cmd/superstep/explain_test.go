@@ -1,0 +1,29 @@
+//go:build !race
+
+package main
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheChoiceIsExplained runs without the race detector: it has the ranks, processes of
+// their own, measure each other, as package collective has them do under the detector.
+func TestTheChoiceIsExplained(t *testing.T) {
+	code, out, errOut := command(t, "bench", "collective", "-p", "2", "-b", "8", "-e", "8", "-n", "2", "--explain", "--calibrate")
+	require.Zero(t, code, errOut)
+	require.Contains(t, out, "allreduce of 6 bytes among 2 ranks", "for 5 to 8")
+	require.Contains(t, out, `on network "fitted")`)
+	require.Contains(t, out, "raw TCP between ranks 0 and 1")
+
+	// Close to a size at which another algorithm takes over: what is said is what runs.
+	code, out, errOut = command(t, "bench", "collective", "-p", "2", "-b", "1M", "-e", "1M", "-n", "1", "--explain", "--no-raw")
+	require.Zero(t, code, errOut)
+	said := regexp.MustCompile(`allreduce of 786432 bytes among 2 ranks: ([a-z-]+)`).FindStringSubmatch(out)
+	ran := regexp.MustCompile(`(?m)^allreduce +([a-z-]+) +1M`).FindStringSubmatch(out)
+	require.NotNil(t, said, out)
+	require.NotNil(t, ran, out)
+	require.Equal(t, said[1], ran[1])
+}
