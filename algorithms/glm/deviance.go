@@ -14,7 +14,8 @@ import (
 // proportions, as an objective.Loss of the linked mean. Its second derivatives are those
 // expected, the Fisher information, with which Newton's method is iteratively reweighted
 // least squares (Nelder and Wedderburn, Generalized linear models, Journal of the Royal
-// Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models).
+// Statistical Society A 135, 1972; McCullagh and Nelder, Generalized Linear Models). See
+// logarithmic for steps that are made of others.
 type deviance struct {
 	family Family
 	link   Link
@@ -147,7 +148,8 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 }
 
 // logarithmic is At with the link Log: with mean^(1−power) and mean^(2−power), there is
-// nothing else to be found of the mean, and no difference of large numbers.
+// nothing else to be found of the mean, and no difference of large numbers. With powers from 1
+// to 2 the loss is convex, and steps are made of its second derivatives as they are.
 func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	p := l.power
 	for i, x := range m {
@@ -176,8 +178,11 @@ func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 		default:
 			room[i] = scaled/(p-1) + high/(2-p) - float64(l.ofLabel(y))
 		}
-		mean := high / low
-		l.put(b, i, high-scaled, high, mean, float64(mean*mean)/high)
+		mean, information := high/low, high
+		if b.Stepping && p > 1 && p <= 2 {
+			information = float64((p-1)*scaled) + float64((2-p)*high)
+		}
+		l.put(b, i, high-scaled, information, mean, float64(mean*mean)/high)
 	}
 }
 

@@ -43,6 +43,47 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
+// TestLabelsFarFromTheModel: labels that spread over many orders of magnitude make the second
+// derivatives others than those expected; still there are few iterations to the optimum, where
+// Σ x·(y − mean)/mean^(power−1) is 0. The standard errors are those of the expected ones: of
+// Gamma with the link Log, (XᵀX)⁻¹ times the dispersion.
+func TestLabelsFarFromTheModel(t *testing.T) {
+	table := trial.Gaussian(3, 200, 1)
+	for i := range table.N {
+		table.Label = append(table.Label, math.Exp(table.X[i]+5*math.Sin(float64(13*i))))
+	}
+	for _, p := range []glm.Params{{Family: glm.Gamma, Link: glm.Log}, {Family: glm.Tweedie, Link: glm.Log, Power: 1.7}} {
+		m := train(t, table, p)
+		require.True(t, m.Summary.Converged)
+		require.Less(t, m.Summary.Iterations, 12, "%v", p.Family)
+		power := p.Power
+		if p.Family == glm.Gamma {
+			power = 2
+		}
+		var sums, sizes [2]float64
+		var n, x1, x2, pearson float64
+		for i, y := range table.Label {
+			x := table.X[i]
+			mean := m.Predict(table.Row(i))
+			slope := (y - mean) / math.Pow(mean, power-1)
+			for j, v := range []float64{1, x} {
+				sums[j] += v * slope
+				sizes[j] += math.Abs(v * slope)
+			}
+			n, x1, x2, pearson = n+1, x1+x, x2+x*x, pearson+(y-mean)*(y-mean)/math.Pow(mean, power)
+		}
+		for j := range sums {
+			require.InDelta(t, 0, sums[j], 1e-7*sizes[j], "%v", p.Family)
+		}
+		if p.Family == glm.Gamma {
+			dispersion := pearson / (n - 2)
+			terms := m.Summary.Inference.Terms
+			require.InEpsilon(t, math.Sqrt(dispersion*n/(n*x2-x1*x1)), terms[0].StdError, 1e-9)
+			require.InEpsilon(t, math.Sqrt(dispersion*x2/(n*x2-x1*x1)), terms[1].StdError, 1e-9)
+		}
+	}
+}
+
 func TestBadParams(t *testing.T) {
 	table := counts(20, 2)
 	for text, p := range map[string]glm.Params{

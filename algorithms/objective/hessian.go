@@ -63,9 +63,9 @@ func (e *Evaluator) hessianPass(s *shardRows, from source, step float64, out []f
 		}
 		part := s.Rows(lo, min(lo+chunk, s.N))
 		m := e.marginsFrom(s, &part, lo, from, step)
-		e.batch.Curve = e.curve[:e.k*(e.k+1)/2*part.N]
+		e.batch.Curve, e.batch.Stepping = e.curve[:e.k*(e.k+1)/2*part.N], from != atPoint
 		e.lossAt(s, &part, lo, m)
-		e.batch.Curve = nil
+		e.batch.Curve, e.batch.Stepping = nil, false
 		sum.loss = e.addLoss(s, lo, part.N, sum.loss)
 		e.addGradient(&part, &sum)
 		e.scaleRows(&part)

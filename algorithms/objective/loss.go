@@ -70,6 +70,10 @@ type Batch struct {
 	// Curve is written where it is not nil: second derivatives, or what stands for them,
 	// by margins a and b ≤ a, for all rows one behind the other, at (a(a+1)/2+b)·N.
 	Curve []float64
+	// Stepping says that Curve is for steps of Newton's method and the like. Else it is for
+	// the covariance of the coefficients, where a Loss may give what it expects of second
+	// derivatives in place of themselves.
+	Stepping bool
 	// Work has room for N×K values.
 	Work []float64
 }

@@ -98,9 +98,9 @@ func (e *Evaluator) Bend(shard int, p []float64, past int, out []float64) error 
 		n := part.N
 		e.margins(part.Block, nil, s.probed.q[lo*e.k:(lo+n)*e.k])
 		w.curve = atLeast(w.curve, n*e.k*(e.k+1)/2)
-		e.batch.Curve, e.batch.SlopesOnly = w.curve, true
+		e.batch.Curve, e.batch.SlopesOnly, e.batch.Stepping = w.curve, true, true
 		e.lossAt(part, part.Block, 0, e.current(s, chosen))
-		e.batch.Curve, e.batch.SlopesOnly = nil, false
+		e.batch.Curve, e.batch.SlopesOnly, e.batch.Stepping = nil, false, false
 		at := 0
 		for i := range past + 1 {
 			x := s.probed.margins(i)[lo*e.k : (lo+n)*e.k]
