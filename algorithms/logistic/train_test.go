@@ -94,6 +94,57 @@ func TestMethodFollowsTheShape(t *testing.T) {
 	}
 }
 
+// correlated returns rows of d features of which each is nearly the one before, and labels
+// that depend on all of them.
+func correlated(n, d int, correlation float64) trial.Table {
+	table := trial.Gaussian(uint64(n+d), n, d)
+	own := math.Sqrt(1 - correlation*correlation)
+	for i := range n {
+		row := table.Row(i)
+		var margin float64
+		for j := range row {
+			if j > 0 {
+				row[j] = correlation*row[j-1] + own*row[j]
+			}
+			margin += math.Sin(float64(5*j)) * row[j]
+		}
+		label := 0.0
+		if margin+3*math.Sin(float64(17*i)) > 0 {
+			label = 1
+		}
+		table.Label = append(table.Label, label)
+	}
+	return table
+}
+
+// TestNewtonTakesOver: where features correlate the default goes over to Newton's method, and
+// is at its optimum after far fewer iterations than LBFGS needs; where they do not it stays
+// with LBFGS. It does so at the same iteration everywhere.
+func TestNewtonTakesOver(t *testing.T) {
+	for _, d := range []int{40, 90} {
+		table := correlated(400, d, 0.99)
+		p := logistic.Params{L2: 1e-5, MaxIter: 1000, Tol: 1e-9}
+		got := train(t, table, p)
+		p.Method = optim.LBFGS
+		slow := train(t, table, p)
+		p.Method = optim.Newton
+		best := train(t, table, p)
+		require.Equal(t, "Newton", got.Summary.Method)
+		require.True(t, got.Summary.Converged)
+		require.InEpsilon(t, best.Summary.Objective, got.Summary.Objective, 1e-12)
+		require.Less(t, 2*got.Summary.Iterations, slow.Summary.Iterations)
+		require.Greater(t, got.Summary.Iterations, best.Summary.Iterations)
+
+		plain := train(t, correlated(400, d, 0), logistic.Params{L2: 1e-2, Tol: 1e-6})
+		require.Equal(t, "LBFGS", plain.Summary.Method)
+
+		table.Sparse = d == 90
+		trial.SameBits(t, func(b *engine.Builder) {
+			operators.Collect(b, "model", logistic.Train(table.Dataset(b), logistic.Params{LabelCol: "label", L2: 1e-5, MaxIter: 40}))
+		}, "logistic")
+	}
+}
+
 // TestSeparable: without a penalty there is no optimum, and that is said.
 func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})

@@ -46,7 +46,7 @@ type Linear struct {
 
 var _ interface {
 	optim.LinearEvaluator
-	optim.CurvedLinearEvaluator
+	optim.PricedEvaluator
 	optim.SampledEvaluator
 	optim.FoldingEvaluator
 	optim.FoldingSampledEvaluator

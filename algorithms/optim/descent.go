@@ -100,7 +100,11 @@ func (d descent) correlate(ctx *comqueue.ComContext) error {
 	if !working.Has(ctx) {
 		return d.prepare(ctx)
 	}
-	if w := working.Get(ctx); w.combines() {
+	w := working.Get(ctx)
+	if !w.split && w.due(w.state) {
+		w.change(ctx)
+	}
+	if w.combines() {
 		ownSums.Put(ctx, w.history.products(w.pseudo, w.held))
 	}
 	return nil
@@ -121,7 +125,7 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 	w := working.Get(ctx)
 	switch {
 	case w.starting || w.steepest:
-	case w.factor != nil:
+	case w.newton():
 		if ctx.TaskID() == 0 {
 			if err := w.factor.solve(ctx.Context(), reading.Get(ctx)[1+w.n:], w.weight, &w.penalty, w.pseudo, w.direction); err != nil {
 				return wrap(ctx, err)
@@ -143,7 +147,7 @@ func (d descent) combine(ctx *comqueue.ComContext) error {
 // solves says that subtask 0 has found the direction for all.
 func (d descent) solves(ctx *comqueue.ComContext) (bool, error) {
 	w := working.Get(ctx)
-	return w.factor != nil && !w.starting && !w.steepest && ctx.NumTask() > 1, nil
+	return w.newton() && !w.starting && !w.steepest && ctx.NumTask() > 1, nil
 }
 
 // aim finds the derivative along the direction, and asks for the first step.

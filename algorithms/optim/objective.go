@@ -131,6 +131,14 @@ type FewEvaluator interface {
 	Few() int
 }
 
+// PricedEvaluator is a CurvedLinearEvaluator that knows how many times as long a read with
+// second derivatives takes as one without, about, the same on every subtask. With it Auto goes over from LBFGS to Newton
+// where features correlate.
+type PricedEvaluator interface {
+	CurvedLinearEvaluator
+	HessianPrice() float64
+}
+
 // UnitEvaluator is an Evaluator whose losses have a unit, such as the square of that of
 // the labels. GradientUnit returns the size of a derivative of the mean loss that counts
 // as large; that of other evaluators is 1.

@@ -262,6 +262,7 @@ func (w *work) arrive() error {
 		w.pacing.push(w.step, w.direction)
 		w.gradient, w.next = w.next, w.gradient
 		w.lastStep, w.lastSlope = w.step, w.search.d0
+		w.changed()
 	}
 	if !w.failed {
 		if w.set.L1 > 0 {

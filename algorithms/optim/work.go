@@ -27,6 +27,7 @@ type work struct {
 
 	history *history // of LBFGS and OWLQN
 	factor  *cholesky
+	changing
 
 	starting bool // the superstep evaluates v, from which a round begins
 	bounding bool // a round has ended in this superstep
@@ -85,14 +86,7 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 		steps:    make([]float64, p.Settings.Trials), starting: true, gap: math.Inf(1), watches: p.Settings.free(),
 	}
 	if w.state.Method == Auto {
-		w.state.Method = LBFGS
-		few := fewParameters
-		if f, ok := w.Evaluator.(FewEvaluator); ok {
-			few = f.Few()
-		}
-		if rough, _ := w.Evaluator.(RoughEvaluator); w.curved != nil && n <= few && !(rough != nil && rough.Rough()) {
-			w.state.Method = Newton
-		}
+		w.pick(ctx, p)
 	}
 	from := d.splitFrom
 	if from == 0 {
@@ -161,6 +155,23 @@ func (d descent) prepare(ctx *comqueue.ComContext) error {
 // reads as LBFGS to come within 1e-6 of the optimum; of 50 dense parameters a read of
 // second derivatives takes three to four times as long as one of gradients.
 const fewParameters = 32
+
+// pick makes Auto a method.
+func (w *work) pick(ctx *comqueue.ComContext, p Problem) {
+	w.state.Method = LBFGS
+	few := fewParameters
+	if f, ok := w.Evaluator.(FewEvaluator); ok {
+		few = f.Few()
+	}
+	if rough, _ := w.Evaluator.(RoughEvaluator); w.curved == nil || rough != nil && rough.Rough() {
+		return
+	}
+	if w.n <= few {
+		w.state.Method = Newton
+		return
+	}
+	w.changing.plan(ctx, p, w.evaluation)
+}
 
 // readShard evaluates a shard as asked.
 func (w *work) readShard(shard int, out []float64) error {

@@ -1,0 +1,59 @@
+package optim
+
+import "github.com/superstep-ml/superstep/comqueue"
+
+// Where features correlate the curvatures of the loss are of very different sizes, and L-BFGS,
+// which knows ten of them, takes hundreds of iterations for what takes Newton's method five.
+// Where they do not, it takes five itself, of which each is several times as quick. Nothing
+// tells beforehand. So Auto begins with L-BFGS, and once that has taken as long as Newton's
+// method takes in all, goes over to it: then training takes at most about twice as long as
+// with the better of the two (as one buys skis who has paid their price in rents: Karlin,
+// Manasse, Rudolph and Sleator, Competitive snoopy caching, Algorithmica 3, 1988).
+
+const (
+	// newtonReads is how many reads with second derivatives Newton's method takes, about.
+	newtonReads = 4
+	// mostChanging is the number of parameters up to which it is gone over to: beyond that the
+	// factorisation, too, takes long.
+	mostChanging = 512
+)
+
+// changing is how LBFGS is gone over from to Newton.
+type changing struct {
+	from  float64 // reads from which on; 0: never
+	blind bool    // a matrix is read for the first time
+}
+
+// plan decides from when on, for an evaluation that Auto takes LBFGS for.
+func (c *changing) plan(ctx *comqueue.ComContext, p Problem, e *evaluation) {
+	priced, ok := e.Evaluator.(PricedEvaluator)
+	if !ok || p.Settings.GapTol > 0 || e.n > mostChanging || p.allowMatrix(ctx, e.n) != nil {
+		return
+	}
+	c.from = max(newtonReads, min(newtonReads*priced.HessianPrice(), float64(p.Settings.MaxIter)/2))
+}
+
+// due says that it is time.
+func (c *changing) due(s *state) bool {
+	return c.from > 0 && s.Method == LBFGS && !c.blind && s.Reads >= c.from
+}
+
+// change has rows read with second derivatives from now on. The direction is still that of
+// LBFGS: of the point where training has come to they are not known.
+func (w *work) change(ctx *comqueue.ComContext) {
+	w.blind = true
+	w.factor = newCholesky(w.n, ctx.NumTask(), ctx.TaskID() == 0)
+	reading.Put(ctx, make([]float64, 1+w.n+triangle(w.n)))
+}
+
+// newton says that directions are those of Newton's method.
+func (w *work) newton() bool { return w.factor != nil && !w.blind }
+
+// changed takes note that the matrix at the point that was arrived at is known.
+func (w *work) changed() {
+	if !w.blind {
+		return
+	}
+	w.blind, w.state.Method, w.history = false, Newton, nil
+	w.pacing.forget()
+}
