@@ -63,7 +63,8 @@ type Params struct {
 
 	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
 	// method, which is iteratively reweighted least squares, up to 256 features in dense
-	// columns (about 30 otherwise), and LBFGS beyond that.
+	// columns (about 30 otherwise), and LBFGS beyond that, which it leaves for Newton's method
+	// where features of up to 512 parameters correlate.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int

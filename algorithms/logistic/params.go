@@ -62,7 +62,8 @@ type Params struct {
 
 	// Method is the optimiser; the zero value takes OWLQN with an L1 penalty, else Newton's
 	// method up to 32 parameters, with more than two classes over 7 dense features or more up
-	// to 64, and LBFGS beyond that.
+	// to 64, and LBFGS beyond that, which it leaves for Newton's method where features of up
+	// to 512 parameters correlate.
 	Method optim.Method
 	// MaxIter is the largest number of iterations; 0 means 100.
 	MaxIter int

@@ -32,7 +32,8 @@
 //	SGD     very many rows, of which an epoch or a few are enough; objectives with noise
 //
 // Auto takes OWLQN where there is an L1 penalty, Newton where parameters are few, and
-// LBFGS else. A superstep is an iteration, for SGD a step; superstep 1 evaluates the start.
+// LBFGS else; of some hundred parameters it goes over from LBFGS to Newton once that has
+// taken as long as Newton would. A superstep is an iteration, for SGD a step; superstep 1 evaluates the start.
 //
 // # Reads of the data
 //

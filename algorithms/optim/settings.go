@@ -5,7 +5,8 @@ type Method int
 
 const (
 	// Auto takes what suits the objective: OWLQN with an L1 penalty, else Newton where
-	// the parameters are few and the objective is curved, else LBFGS.
+	// the parameters are few and the objective is curved, else LBFGS, from which it goes
+	// over to Newton where that is slow; the result says which method came to the end.
 	Auto Method = iota
 	// LBFGS keeps a history of gradients and steps in place of second derivatives.
 	LBFGS
