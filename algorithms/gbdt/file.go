@@ -20,7 +20,7 @@ type payload struct {
 	Link           Link               `json:"link"`
 	Classes                           // label_type, classes
 	Dim            int                `json:"dim"`
-	Columns        []int32            `json:"columns,omitempty"`
+	Columns        []int32            `json:"columns,omitzero"`
 	AbsentIsZero   bool               `json:"absent_is_zero,omitempty"`
 	PredictionCol  string             `json:"prediction_column,omitempty"`
 	ProbabilityCol string             `json:"probability_column,omitempty"`

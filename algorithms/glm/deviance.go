@@ -148,8 +148,9 @@ func (l deviance) put(b *objective.Batch, i int, slope, information, mean, varia
 }
 
 // logarithmic is At with the link Log: with mean^(1−power) and mean^(2−power), there is
-// nothing else to be found of the mean, and no difference of large numbers. With powers from 1
-// to 2 the loss is convex, and steps are made of its second derivatives as they are.
+// nothing else to be found of the mean, and no difference of large numbers. Steps are made of
+// the second derivatives as they are where these are positive, as they are everywhere with
+// powers up to 2.
 func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 	p := l.power
 	for i, x := range m {
@@ -179,8 +180,8 @@ func (l deviance) logarithmic(b *objective.Batch, m, room []float64) {
 			room[i] = scaled/(p-1) + high/(2-p) - float64(l.ofLabel(y))
 		}
 		mean, information := high/low, high
-		if b.Stepping && p > 1 && p <= 2 {
-			information = float64((p-1)*scaled) + float64((2-p)*high)
+		if curve := float64((p-1)*scaled) + float64((2-p)*high); b.Stepping && p > 1 && curve > 0 {
+			information = curve
 		}
 		l.put(b, i, high-scaled, information, mean, float64(mean*mean)/high)
 	}

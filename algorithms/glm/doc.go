@@ -41,11 +41,11 @@
 // Newton's method with the expected second derivatives, the Fisher information, is
 // iteratively reweighted least squares, here with a line search: a step that leads to a mean
 // which the family does not have, such as one below 0, is shortened. It starts at the mean
-// of all labels. Of Gamma, and of Tweedie with a power up to 2, with the link Log the steps
-// are made of the second derivatives themselves, which are never negative there: where
-// labels are far from their means, those expected take several times as many steps, of which
-// each leaves the same part of the error. L-BFGS takes over beyond 256 features, and OWL-QN
-// where there is an L1 penalty; package optim has the references.
+// of all labels. Of Gamma and Tweedie with the link Log the steps are made of the second
+// derivatives themselves where these are positive, as they always are with a power up to 2:
+// where labels are far from their means, those expected take several times as many steps, of
+// which each leaves the same part of the error. L-BFGS takes over beyond 256 features, and
+// OWL-QN where there is an L1 penalty; package optim has the references.
 //
 // # Dispersion, standard errors, AIC
 //

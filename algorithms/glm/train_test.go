@@ -84,6 +84,24 @@ func TestLabelsFarFromTheModel(t *testing.T) {
 	}
 }
 
+// TestFarFromTheStart: without an intercept training begins at a mean of 1, and a first gradient
+// of the size of the labels is no measure of a small one.
+func TestFarFromTheStart(t *testing.T) {
+	for _, scale := range []float64{1e-8, 100, 1e8} {
+		table := trial.TableOf([]float64{scale, 2 * scale, 3 * scale, 5 * scale}, []float64{1, 0}, []float64{1, 0}, []float64{0, 1}, []float64{0, 1})
+		for _, p := range []glm.Params{{Family: glm.Gamma, Link: glm.Log}, {Family: glm.Tweedie, Link: glm.Log}, {Family: glm.Poisson}, {Family: glm.Tweedie, Link: glm.Log, Power: 3}} {
+			if p.Power == 3 && scale == 1e8 {
+				continue // all that is told of means of 1 is that there is much to gain far away
+			}
+			p.NoIntercept = true
+			m := train(t, table, p)
+			require.True(t, m.Summary.Converged, "%v, %v", p.Family, scale)
+			require.InEpsilon(t, 1.5*scale, m.Predict([]float64{1, 0}), 1e-4, "%v, %v", p.Family, scale)
+			require.InEpsilon(t, 4*scale, m.Predict([]float64{0, 1}), 1e-4, "%v, %v", p.Family, scale)
+		}
+	}
+}
+
 func TestBadParams(t *testing.T) {
 	table := counts(20, 2)
 	for text, p := range map[string]glm.Params{

@@ -145,6 +145,39 @@ func TestNewtonTakesOver(t *testing.T) {
 	}
 }
 
+// TestSGDTakesManyRowsAtATime: of sparse rows of one shard, however many a step takes.
+func TestSGDTakesManyRowsAtATime(t *testing.T) {
+	for _, n := range []int{243, 244, 257, 300} {
+		table := trial.Gaussian(3, n, 3)
+		table.Sparse = true
+		for i := range n {
+			table.Label = append(table.Label, float64(i%3))
+		}
+		p := logistic.Params{LabelCol: "label", Method: optim.SGD, MaxIter: 2, Stochastic: optim.Stochastic{Batch: n}}
+		trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "model", logistic.Train(table.Dataset(b), p)) },
+			engine.Shards(1), engine.Parallelism(1))
+	}
+}
+
+// TestQuasiSeparable: where a column keeps rows of one class apart, and no penalty its
+// coefficient, that is said, though LBFGS alone would take a small gradient for the optimum.
+func TestQuasiSeparable(t *testing.T) {
+	table := correlated(1000, 40, 0.95)
+	for i := range table.N {
+		row := table.Row(i)
+		row[0] = 0
+		if table.Label[i] == 0 && i%3 == 0 {
+			row[0] = 1
+		}
+	}
+	m := train(t, table, logistic.Params{MaxIter: 300})
+	require.Equal(t, "Newton", m.Summary.Method)
+	require.False(t, m.Summary.Converged)
+	require.Equal(t, optim.Diverging, m.Summary.Reason)
+	table = correlated(1000, 40, 0.95)
+	require.True(t, train(t, table, logistic.Params{MaxIter: 300}).Summary.Converged)
+}
+
 // TestSeparable: without a penalty there is no optimum, and that is said.
 func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})

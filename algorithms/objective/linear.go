@@ -106,7 +106,7 @@ func (l Linear) over(ctx *comqueue.ComContext, data *rows.Data) (*Evaluator, err
 		e.shards[shard-own.Lo] = s
 		e.folds = e.folds || b.Columns != nil
 		e.longest = max(e.longest, s.chunk)
-		e.grow(s.read)
+		e.grow(max(s.chunk, s.read))
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,8 @@
 package optim
 
 import (
+	"math"
+
 	"github.com/superstep-ml/superstep/comqueue"
 )
 
@@ -13,6 +15,10 @@ import (
 // another factor, and the loss dies away. Then the gradient is read once more, ten times
 // farther along that way than where a parabola would have turned. If it still points
 // onwards, there is no end to it.
+//
+// Newton's method near an optimum makes the gradient vanish with its last step. Where it only
+// becomes a part of what it was, training goes on for some steps, and then the gradient is read
+// ten such steps farther on: down a tail of exponentials each goes as far as the one before.
 
 const (
 	// apart is by what factor the gradient fell, at least, on the way that is looked at.
@@ -23,6 +29,18 @@ const (
 	longWay = 0.05
 	// parabola is what part of that along a parabola the loss falls at least near an optimum.
 	parabola = 0.9
+	// lingering is by what factor the last step of Newton's method makes the gradient smaller
+	// at least near an optimum.
+	lingering = 100
+	// mostLingering is how many iterations training goes on for then.
+	mostLingering = 6
+	// onwards is how many times as far the gradient is read.
+	onwards = 10
+	// overshot is the part of the way by which it is farther where it has no turn ahead.
+	overshot = 0.1
+	// standing is the largest relative change of a parameter, in the last step, that may be one
+	// of rounding.
+	standing = 1e-6
 )
 
 // landmark is a point that training has passed.
@@ -81,6 +99,10 @@ func (d descent) lookBack(ctx *comqueue.ComContext) error {
 	if !w.watches || !s.Done || s.Iteration == 0 || s.Reason == MaxIterations || s.Reason == Diverging {
 		return nil
 	}
+	if w.lingers() {
+		w.readOn(onwards * w.step)
+		return nil
+	}
 	from := w.farBack()
 	for i, v := range w.v {
 		w.direction[i] = v - from.v[i]
@@ -92,12 +114,37 @@ func (d descent) lookBack(ctx *comqueue.ComContext) error {
 func (w *work) lookedBack(before, after, length float64) {
 	s, from := w.state, w.farBack()
 	turn := -after / (after - before)
-	if !(turn > 0) || !finite(turn) || length < longWay*s.Size || from.loss-s.Loss >= -parabola/2*(before+after) {
+	if !(before < 0) || !finite(turn) || length < longWay*s.Size || from.loss-s.Loss >= -parabola/2*(before+after) {
 		return
 	}
+	if turn > 0 {
+		w.readOn(onwards * turn)
+	} else {
+		w.readOn(overshot) // the last step went a little too far, and the slope is one of it
+	}
+}
+
+// lingers says that the last step was one of Newton's method that left much of the gradient.
+func (w *work) lingers() bool {
+	r := w.state.Record
+	last := len(r) - 1
+	return w.newton() && last > 0 && r[last].Step > 0 && w.latest > standing && r[last-1].GradientNorm < lingering*r[last].GradientNorm
+}
+
+// goOn has training go on for a while where the last step left much of the gradient.
+func (w *work) goOn() {
+	s := w.state
+	if w.watches && s.Done && s.Reason == GradientSmall && w.extra < mostLingering && w.lingers() {
+		w.extra++
+		s.Done, s.Reason = false, ""
+	}
+}
+
+// readOn has the gradient read at a step farther along the direction.
+func (w *work) readOn(step float64) {
 	w.point = make([]float64, len(w.v))
 	for i, p := range w.direction {
-		w.point[i] = w.v[i] + float64(10*turn*p)
+		w.point[i] = w.v[i] + float64(step*p)
 	}
 	w.doubting, w.asks, w.stale = true, theBeyond, true
 }
@@ -120,7 +167,7 @@ func (w *work) doubted(loss, slope float64) {
 	s := w.state
 	s.Reads++
 	s.Record[len(s.Record)-1].Reads++
-	if slope < 0 && loss/w.weight <= s.Loss {
+	if slope < 0 && loss/w.weight <= s.Loss+float64(rounding*math.Abs(s.Loss)) {
 		s.end(Diverging)
 	}
 }

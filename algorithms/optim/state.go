@@ -36,6 +36,7 @@ const (
 	nearlyZero   = 1e-3  // of the first loss: little enough to call growing parameters diverging
 	utterlyZero  = 1e-10 // ... to end training for it
 	farNorm      = 1e-4  // of the first gradient: more is no optimum, whatever ended training
+	hugeUnits    = 1e3   // in which a first gradient counts at most
 	scalingFalls = 1.0   // d log F / d log scale of parameters that diverge, at least, negated
 )
 
@@ -90,8 +91,10 @@ func (s *state) again(a arrival, set *Settings) {
 }
 
 // large returns what gradients are compared with: the first one, or the unit that the
-// objective gives them where training began near an optimum.
-func (s *state) large() float64 { return max(s.Unit, s.FirstNorm) }
+// objective gives them where training began near an optimum. A first one that is larger than
+// its unit by orders of magnitude, as those of exponential losses are far from the optimum,
+// says nothing of what is small.
+func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, hugeUnits*s.Unit)) }
 
 // end notes why training ended.
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }

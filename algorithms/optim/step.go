@@ -287,7 +287,7 @@ func (w *work) arrived(sums [tallySums]float64, most [tallyMost]float64) {
 			w.turn()
 		}
 	default:
-		a.step = w.step
+		a.step, w.latest = w.step, most[2]
 		w.steepest = s.Method == GD
 	}
 	if !w.failed {
@@ -298,6 +298,7 @@ func (w *work) arrived(sums [tallySums]float64, most [tallyMost]float64) {
 		s.again(a, &w.set)
 	} else {
 		s.arrive(a, &w.set)
+		w.goOn()
 	}
 	w.starting = false
 	w.pass()

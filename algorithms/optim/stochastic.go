@@ -270,6 +270,9 @@ func (s *stepper) walk(sums []float64) error {
 			s.norm = max(s.norm, math.Abs(g))
 		}
 		s.move(&s.set, s.total-1, s.epoch, s.gradient, s.v, &s.penalty)
+		if !finite(s.norm) || !finite(largest(s.v)) {
+			return fmt.Errorf("epoch %d, step %d: parameters are no longer finite numbers: lower the learning rate (Rate), or scale labels and features down", s.epoch+1, s.done)
+		}
 	}
 	if s.mean != nil && s.averages() {
 		s.means++

@@ -85,6 +85,8 @@ func TestSGDWithL1(t *testing.T) {
 	want := solve(t, o, s)
 	for _, u := range []optim.Stochastic{
 		{Rate: 0.5, Schedule: optim.Exponential, Decay: 0.9},
+		{Rate: 0.05, Schedule: optim.Exponential, Decay: 0.95, Momentum: 0.9},
+		{Rate: 0.05, Schedule: optim.Exponential, Decay: 0.95, Momentum: 0.9, Nesterov: true},
 		{Update: optim.AdaGrad, Schedule: optim.Exponential, Rate: 0.5, Decay: 0.95},
 		{Update: optim.Adam, Rate: 0.05, Schedule: optim.Exponential, Decay: 0.9},
 	} {
@@ -128,4 +130,10 @@ func TestSGDEnds(t *testing.T) {
 	o.loss = squared
 	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1e200, Schedule: optim.Constant}}), "epoch 1, step", "lower the learning rate (Rate)")
 	require.False(t, math.IsNaN(r.Loss))
+}
+
+// Where bounded slopes meet a rate beyond all numbers, it is the parameters that tell.
+func TestSGDOfParametersThatAreNoNumbers(t *testing.T) {
+	o := classes(9, 60, 3)
+	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1.7e308, Schedule: optim.Constant, Momentum: 0.9}}), "lower the learning rate (Rate)")
 }

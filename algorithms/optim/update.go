@@ -107,6 +107,9 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 			v[i] = p.shrink(i, v[i]-float64(rate*d), rate)
 		}
 	default:
+		// A gradient moves a parameter for as many steps as momentum keeps it, 1/(1−Momentum)
+		// times as far in all, which the penalty weighs against it.
+		pull := u.rate / (1 - s.Momentum)
 		for i, d := range g {
 			if u.velocity != nil {
 				u.velocity[i] = float64(s.Momentum*u.velocity[i]) + d
@@ -116,7 +119,7 @@ func (u *update) move(set *Settings, t, epoch int, g, v []float64, p *penalty) {
 					d = u.velocity[i]
 				}
 			}
-			v[i] = p.shrink(i, v[i]-float64(u.rate*d), u.rate)
+			v[i] = p.shrink(i, v[i]-float64(u.rate*d), pull)
 		}
 	}
 }

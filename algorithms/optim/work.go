@@ -33,8 +33,10 @@ type work struct {
 	bounding bool // a round has ended in this superstep
 	watches  bool // the way is looked at in the end
 	passed   [2]landmark
-	doubting bool // the gradient is read beyond the end
-	again    bool // the superstep began another round
+	extra    int     // iterations that training went on for, see goOn
+	latest   float64 // the largest relative change of a parameter in the last step
+	doubting bool    // the gradient is read beyond the end
+	again    bool    // the superstep began another round
 	ended    Reason
 	rounds   int
 	gap      float64 // of the round before
