@@ -219,6 +219,9 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, e
 	if v == nil || f.weight() == 0 {
 		return notes, errors.New("no row of the input has a label, a prediction and a weight above 0")
 	}
+	if b := f.binary; b != nil && a.Positive != "" && b.Positive == 0 {
+		notes = append(notes, fmt.Sprintf("no row has the label %q, which --positive names: all count as negative", a.Positive))
+	}
 	if a.Output == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

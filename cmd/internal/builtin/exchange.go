@@ -191,7 +191,7 @@ func formatOf(flag, name, path string) (exchange, error) {
 // replace one. ok is false where the arguments cannot be meant.
 func Export(w io.Writer, path, format, output string, replace bool) (ok bool, err error) {
 	e, err := formatOf("--to", format, output)
-	if err != nil {
+	if err = errors.Join(err, apart("--output", output, "the model", path)); err != nil {
 		return false, err
 	}
 	file, err := model.ReadFile(path)
@@ -217,7 +217,7 @@ func Export(w io.Writer, path, format, output string, replace bool) (ok bool, er
 // replace one. ok is false where the arguments cannot be meant.
 func Import(w io.Writer, path, format, output string, replace bool, a ImportArgs) (ok bool, err error) {
 	e, err := formatOf("--from", format, path)
-	if err != nil {
+	if err = errors.Join(err, apart("--output", output, "the model", path)); err != nil {
 		return false, err
 	}
 	if flag := a.given(); flag != "" && e.foreign == nil {

@@ -3,6 +3,8 @@ package builtin
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,6 +24,9 @@ type InputArgs struct {
 	Format    string `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, .parquet Parquet, the rest CSV."`
 	Delimiter string `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool   `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
+	InferRows int    `placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
+
+	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
 }
 
 // The forms of files.
@@ -51,7 +56,27 @@ func (a InputArgs) form(path string) string {
 // Validate refuses what cannot be meant.
 func (a InputArgs) Validate() error {
 	_, err := a.delimiter("")
+	if a.InferRows < 0 {
+		err = errors.Join(err, fmt.Errorf("--infer-rows is %d: want 0 or more", a.InferRows))
+	}
+	for column, kind := range a.Types {
+		if !slices.Contains([]string{"bool", "int64", "float64", "utf8"}, kind) {
+			err = errors.Join(err, fmt.Errorf("--types: column %q is to be %q: want bool, int64, float64 or utf8", column, kind))
+		}
+	}
 	return err
+}
+
+// apart refuses an output that would be written over a file that is read.
+func apart(outputFlag, output, inputFlag, input string) error {
+	written, err := os.Stat(output)
+	if err != nil {
+		return nil // there is none, or the job tells what is wrong with it
+	}
+	if read, err := os.Stat(input); err == nil && os.SameFile(written, read) {
+		return fmt.Errorf("%s and %s are the same file, %s: it would be lost", outputFlag, inputFlag, output)
+	}
+	return nil
 }
 
 func (a InputArgs) delimiter(path string) (byte, error) {
@@ -87,8 +112,10 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	if err != nil {
 		return nil, err
 	}
+	types := typesOf(inputs, exact)
+	maps.Copy(types, a.Types)
 	rows := operators.ReadCSV(b, path, operators.CSVOptions{
-		Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: typesOf(inputs, exact), NeedRows: inputs == nil,
+		Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: types, SampleRows: a.InferRows, NeedRows: inputs == nil,
 	})
 	return rows, nil
 }

@@ -60,6 +60,20 @@ func TestNotes(t *testing.T) {
 
 	w.fails(1, "evaluate --model m.json --input header.csv --label fare", "no row of the input has a label, a prediction and a weight above 0")
 
+	// Types may come late in a file.
+	w.write("late.csv", "a,y\n"+strings.Repeat("1,2\n3,4\n", 6000)+"3.5,5\n")
+	late := "train linear --input late.csv --label y --model late.json"
+	w.fails(1, late, `late.csv:12002: column "a": cannot read "3.5" as int64`)
+	w.ok(late + " --types a=float64")
+	w.ok(late + "2 --infer-rows 13000")
+	w.fails(2, late+"3 --types a=float", `column "a" is to be "float": want bool, int64, float64 or utf8`)
+	w.fails(2, late+"3 --infer-rows -1", "--infer-rows is -1")
+
+	// What is read is not written over.
+	w.fails(2, "train linear --input few.csv --label y --model few.csv --if-exists replace", "--model and --input are the same file, few.csv: it would be lost")
+	w.fails(2, "predict --model m.json --input few.csv --output m.json --if-exists replace", "--output and --model are the same file")
+	w.fails(2, "export m.json --to pmml --output m.json --if-exists replace", "the same file")
+
 	// The offset is no feature.
 	w.write("offset.csv", "a,o,y\n1,1,3\n2,5,9\n3,2,8\n4,0,8.5\n")
 	w.ok("train linear --offset o --input offset.csv --test offset.csv --label y --model o.json")

@@ -28,7 +28,9 @@ type PredictArgs struct {
 }
 
 // Validate refuses what cannot be meant.
-func (a PredictArgs) Validate() error { return a.InputArgs.Validate() }
+func (a PredictArgs) Validate() error {
+	return errors.Join(a.InputArgs.Validate(), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path))
+}
 
 // Predict applies a model to the rows of files.
 var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) error {

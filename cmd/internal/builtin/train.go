@@ -128,7 +128,7 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 	case a.PlotOf == "importance" && !kind.trees:
 		return errors.New("--plot-of importance is for trees")
 	}
-	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
+	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))
 }
 
 // arrangement is how the columns of a file become what an algorithm reads.
