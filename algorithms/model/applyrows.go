@@ -20,6 +20,9 @@ type RowApplication struct {
 	// gives it its place if Replace says so, and is an error otherwise.
 	Outputs []arrow.Field
 	Replace bool
+	// Skips says that the Step may leave rows out, so that row i of a shard need not be row i
+	// of those that were given.
+	Skips bool
 	// Decode reads the model's file, once for each subtask.
 	Decode func(file []byte) (Binder, error)
 }
@@ -28,7 +31,7 @@ type RowApplication struct {
 // row, so that the columns have the bits that the Step gives elsewhere. Rows stay in place
 // but those that the Step leaves out. Mistakes are reported as Apply does.
 func ApplyRows(caller string, rows, model *engine.Dataset, a RowApplication) *engine.Dataset {
-	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, false, func(made *arrow.Schema, at []int) engine.Operator {
+	return addOperator(caller, rows, model, a.Op, a.Attrs, a.Outputs, a.Replace, !a.Skips, func(made *arrow.Schema, at []int) engine.Operator {
 		return &rowwise{schema: made, at: at, input: rows.Schema(), a: a}
 	})
 }

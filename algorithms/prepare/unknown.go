@@ -27,3 +27,19 @@ func (u Unknown) MarshalText() ([]byte, error) { return unknowns.Text(u) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (u *Unknown) UnmarshalText(text []byte) error { return unknowns.Parse(u, text) }
+
+// skips says that a preparation, or the model of one, may leave rows out.
+func skips(p any) bool {
+	has, ok := p.(interface{ unknown() Unknown })
+	return ok && has.unknown() == Skip
+}
+
+func (p VectorAssembler) unknown() Unknown     { return p.Unknown }
+func (p StringIndexer) unknown() Unknown       { return p.Unknown }
+func (p OneHotEncoder) unknown() Unknown       { return p.Unknown }
+func (p Bucketizer) unknown() Unknown          { return p.Unknown }
+func (p QuantileDiscretizer) unknown() Unknown { return p.Unknown }
+func (m *AssemblerModel) unknown() Unknown     { return m.Params.Unknown }
+func (m *IndexerModel) unknown() Unknown       { return m.Params.Unknown }
+func (m *OneHotModel) unknown() Unknown        { return m.Params.Unknown }
+func (m *BucketModel) unknown() Unknown        { return m.Unknown }

@@ -60,6 +60,13 @@ func TestNotes(t *testing.T) {
 
 	w.fails(1, "evaluate --model m.json --input header.csv --label fare", "no row of the input has a label, a prediction and a weight above 0")
 
+	// Rows are found in the file behind what makes vectors of its columns, unless that may
+	// leave rows out.
+	w.write("nan.csv", "a,b,y\n1,2,0\n2,3,1\n3,4,0\n5,6,1\nNaN,3,1\n4,4,0\n")
+	for _, what := range []string{"kmeans", "gmm"} {
+		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "features": component 0 is NaN`)
+	}
+
 	// Types may come late in a file.
 	w.write("late.csv", "a,y\n"+strings.Repeat("1,2\n3,4\n", 6000)+"3.5,5\n")
 	late := "train linear --input late.csv --label y --model late.json"
