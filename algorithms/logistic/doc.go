@@ -34,7 +34,10 @@
 //
 // Where a plane separates the classes and there is no penalty, coefficients grow without
 // end. Training then stops with the reason "diverging", the run counts a warning, and the
-// model is one of many that are right on all rows. Any penalty makes the optimum unique.
+// model is one of many that are right on all rows. The same holds of a plane that some rows of
+// both classes lie in; of that LBFGS, where it is asked for or is done with before Newton's
+// method takes over, may see no more than a small gradient. Any penalty makes the optimum
+// unique.
 //
 // # Standard errors
 //

@@ -178,6 +178,19 @@ func TestQuasiSeparable(t *testing.T) {
 	require.True(t, train(t, table, logistic.Params{MaxIter: 300}).Summary.Converged)
 }
 
+// TestNoMoreIterations: looking on where the last step left much of the gradient ends with
+// MaxIter, too.
+func TestNoMoreIterations(t *testing.T) {
+	table := trial.TableOf([]float64{1, 1, 1, 1, 0, 1, 0, 1, 0, 1}, []float64{1}, []float64{1}, []float64{1}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0}, []float64{0})
+	whole := train(t, table, logistic.Params{Tol: 1e-4})
+	require.Equal(t, optim.Diverging, whole.Summary.Reason)
+	for most := 1; most <= whole.Summary.Iterations; most++ {
+		m := train(t, table, logistic.Params{Tol: 1e-4, MaxIter: most})
+		require.LessOrEqual(t, m.Summary.Iterations, most)
+		require.NotEmpty(t, m.Summary.Reason)
+	}
+}
+
 // TestSeparable: without a penalty there is no optimum, and that is said.
 func TestSeparable(t *testing.T) {
 	table := trial.TableOf([]float64{0, 0, 0, 1, 1, 1}, []float64{-3}, []float64{-2}, []float64{-1}, []float64{1}, []float64{2}, []float64{4})

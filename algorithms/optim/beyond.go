@@ -134,7 +134,7 @@ func (w *work) lingers() bool {
 // goOn has training go on for a while where the last step left much of the gradient.
 func (w *work) goOn() {
 	s := w.state
-	if w.watches && s.Done && s.Reason == GradientSmall && w.extra < mostLingering && w.lingers() {
+	if w.watches && s.Done && s.Reason == GradientSmall && s.Iteration < w.set.MaxIter && w.extra < mostLingering && w.lingers() {
 		w.extra++
 		s.Done, s.Reason = false, ""
 	}

@@ -33,7 +33,8 @@
 //
 // Auto takes OWLQN where there is an L1 penalty, Newton where parameters are few, and
 // LBFGS else; of some hundred parameters it goes over from LBFGS to Newton once that has
-// taken as long as Newton would. A superstep is an iteration, for SGD a step; superstep 1 evaluates the start.
+// taken as long as Newton would. A superstep is an iteration, for SGD a step; superstep 1
+// evaluates the start.
 //
 // # Reads of the data
 //

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/superstep-ml/superstep/comqueue"
 )
@@ -22,12 +23,13 @@ type evaluation struct {
 	factors []float64
 }
 
-// unit returns what counts as a large derivative of the mean loss.
-func (e *evaluation) unit() float64 {
+// unit returns what counts as a large derivative of the mean loss, and the largest that may
+// count as one, where the objective tells.
+func (e *evaluation) unit() (unit, huge float64) {
 	if ev, ok := e.Evaluator.(UnitEvaluator); ok {
-		return ev.GradientUnit()
+		return ev.GradientUnit(), hugeUnits * ev.GradientUnit()
 	}
-	return 1
+	return 1, math.Inf(1)
 }
 
 // open opens the objective of a problem on a subtask.

@@ -132,8 +132,8 @@ type FewEvaluator interface {
 }
 
 // PricedEvaluator is a CurvedLinearEvaluator that knows how many times as long a read with
-// second derivatives takes as one without, about, the same on every subtask. With it Auto goes over from LBFGS to Newton
-// where features correlate.
+// second derivatives takes as one without, about, the same on every subtask. With it Auto
+// goes over from LBFGS to Newton where features correlate.
 type PricedEvaluator interface {
 	CurvedLinearEvaluator
 	HessianPrice() float64

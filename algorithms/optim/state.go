@@ -15,6 +15,7 @@ type state struct {
 	FirstNorm    float64
 	Reads        float64
 	Unit         float64 // of gradients: what counts as a large one
+	Huge         float64 // ... at most
 	Done         bool
 	Far          bool // precision was exhausted far from an optimum
 	Reason       Reason
@@ -36,7 +37,7 @@ const (
 	nearlyZero   = 1e-3  // of the first loss: little enough to call growing parameters diverging
 	utterlyZero  = 1e-10 // ... to end training for it
 	farNorm      = 1e-4  // of the first gradient: more is no optimum, whatever ended training
-	hugeUnits    = 1e3   // in which a first gradient counts at most
+	hugeUnits    = 1e3   // that a first gradient counts for at most
 	scalingFalls = 1.0   // d log F / d log scale of parameters that diverge, at least, negated
 )
 
@@ -94,7 +95,7 @@ func (s *state) again(a arrival, set *Settings) {
 // objective gives them where training began near an optimum. A first one that is larger than
 // its unit by orders of magnitude, as those of exponential losses are far from the optimum,
 // says nothing of what is small.
-func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, hugeUnits*s.Unit)) }
+func (s *state) large() float64 { return max(s.Unit, min(s.FirstNorm, s.Huge)) }
 
 // end notes why training ended.
 func (s *state) end(r Reason) { s.Done, s.Reason = true, r }

@@ -26,9 +26,10 @@ func (p Problem) begin(ctx *comqueue.ComContext) (*training, error) {
 	if err != nil {
 		return nil, err
 	}
+	unit, huge := ev.unit()
 	t := &training{
 		evaluation: ev, set: p.Settings, space: newBlocks(ev.n, ctx.TotalShards()), v: make([]float64, ev.n),
-		state: &state{Method: p.Settings.Method, Unit: ev.unit(), Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
+		state: &state{Method: p.Settings.Method, Unit: unit, Huge: huge, Record: make([]Iteration, 0, min(p.Settings.MaxIter+1, 1<<12))},
 	}
 	if err := p.start(ctx, t); err != nil {
 		return nil, err
