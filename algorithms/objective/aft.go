@@ -27,6 +27,8 @@ func (AFT) Label() rows.LabelKind { return rows.NumberLabel }
 // Shape implements Loss.
 func (AFT) Shape(*rows.Facts) (Shape, error) { return Shape{Margins: 1, Constants: 1}, nil }
 
+func (AFT) begin(f *rows.Facts) float64 { return kernel.Log(f.LabelMean) }
+
 // Refuses implements Loss.
 func (AFT) Refuses(label float64) string {
 	if label <= 0 {

@@ -2,6 +2,7 @@ package objective_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +46,27 @@ func TestLabelsOfAnyMagnitude(t *testing.T) {
 	// With labels a million times the loss's own scale Newton's method has next to no second
 	// derivatives to go by.
 	require.LessOrEqual(t, fit(t, planes(1e6, 0), objective.Linear{Loss: objective.Huber{}}, optim.Settings{}).Reads, 100.0)
+}
+
+// Survival times of another unit are the same problem: the intercept has the logarithm of the
+// unit more, and the optimum is the same.
+func TestTimesOfAnyUnit(t *testing.T) {
+	times := []float64{1, 4, 2, 7, 5, 12}
+	for _, m := range []optim.Method{optim.Auto, optim.LBFGS} {
+		for _, unit := range []float64{1e-8, 1, 1e4, 1e6, 1e8} {
+			table := trial.TableOf(nil, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{5}, []float64{6})
+			for _, y := range times {
+				table.Label = append(table.Label, y*unit)
+			}
+			f := fit(t, table, objective.Linear{Loss: objective.AFT{}}, optim.Settings{Method: m, MaxIter: 500, Tol: 1e-9})
+			first := fit(t, trial.TableOf(times, []float64{1}, []float64{2}, []float64{3}, []float64{4}, []float64{5}, []float64{6}),
+				objective.Linear{Loss: objective.AFT{}}, optim.Settings{Method: m, MaxIter: 500, Tol: 1e-9})
+			require.True(t, f.Converged, "%v, unit %v", m, unit)
+			require.InEpsilon(t, first.Loss, f.Loss, 1e-8, "%v, unit %v", m, unit)
+			require.InDelta(t, first.Intercepts[0]+math.Log(unit), f.Intercepts[0], 1e-4, "%v, unit %v", m, unit)
+			require.InDelta(t, first.Reads, f.Reads, 3, "%v, unit %v: it begins as near", m, unit)
+		}
+	}
 }
 
 // Offsets that are large, and nearly the same, are what the intercept begins by undoing.
