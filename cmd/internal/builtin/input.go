@@ -59,8 +59,8 @@ func (a InputArgs) Validate() error {
 	if a.InferRows < 0 {
 		err = errors.Join(err, fmt.Errorf("--infer-rows is %d: want 0 or more", a.InferRows))
 	}
-	for column, kind := range a.Types {
-		if !slices.Contains([]string{"bool", "int64", "float64", "utf8"}, kind) {
+	for _, column := range slices.Sorted(maps.Keys(a.Types)) {
+		if kind := a.Types[column]; !slices.Contains([]string{"bool", "int64", "float64", "utf8"}, kind) {
 			err = errors.Join(err, fmt.Errorf("--types: column %q is to be %q: want bool, int64, float64 or utf8", column, kind))
 		}
 	}
