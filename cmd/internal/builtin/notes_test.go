@@ -76,6 +76,17 @@ func TestNotes(t *testing.T) {
 	w.fails(2, late+"3 --types a=float", `column "a" is to be "float": want bool, int64, float64 or utf8`)
 	w.fails(2, late+"3 --infer-rows -1", "--infer-rows is -1")
 
+	// A model over very many features, none of which its trees have, is read back.
+	w.write("wide.libsvm", "1 100000:2\n0 1:1\n1 2:3\n0 3:3\n")
+	w.ok("train gbdt --objective logistic --rounds 2 --input wide.libsvm --model wide.json")
+	w.ok("predict --model wide.json --input wide.libsvm --output wide.csv")
+
+	// A positive label that no row has is told.
+	w.write("scores.csv", "y,s\n0,0.2\n1,0.7\n")
+	code, _, errOut = w.run("evaluate --kind binary --label y --score s --positive yes --input scores.csv")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, `no row has the label "yes", which --positive names`)
+
 	// What is read is not written over.
 	w.fails(2, "train linear --input few.csv --label y --model few.csv --if-exists replace", "--model and --input are the same file, few.csv: it would be lost")
 	w.fails(2, "predict --model m.json --input few.csv --output m.json --if-exists replace", "--output and --model are the same file")
