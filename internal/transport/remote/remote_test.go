@@ -127,8 +127,8 @@ func at(edge, inbox, worker int) transport.Address {
 	return transport.Address{Edge: edge, Inbox: inbox, Worker: worker}
 }
 
-// keeper is a receiver that keeps messages, and waits for a turn before each if it
-// has turns.
+// keeper is the receiver of one inbox, which keeps messages, and waits for a turn
+// before each if it has turns.
 type keeper struct {
 	turns chan struct{}
 	came  chan transport.Message
@@ -136,6 +136,10 @@ type keeper struct {
 }
 
 func newKeeper(room int) *keeper { return &keeper{came: make(chan transport.Message, room)} }
+
+// twin is the receiver of another inbox, whose messages come to where those of k do.
+// Inboxes do not wait for one another: each needs a receiver of its own.
+func (k *keeper) twin() *keeper { return &keeper{turns: k.turns, came: k.came} }
 
 func (k *keeper) Receive(m transport.Message) {
 	if !k.busy.TryLock() {
