@@ -124,7 +124,7 @@ func ours(t testing.TB, rec arrow.Record, groupRows int) []byte {
 }
 
 func TestRoundTrip(t *testing.T) {
-	for k, o := range []WriteOptions{{}, {Compression: Zstd, PerShard: true}, {Compression: Gzip}, {Compression: Uncompressed}} {
+	for k, o := range []WriteOptions{{}, {Compression: Zstd}, {Compression: Gzip}, {Compression: Uncompressed, PerShard: true}} {
 		for _, n := range []int{0, 60} {
 			at := fewSettings
 			if k == 0 && n > 0 {
