@@ -265,6 +265,9 @@ func (b *builder) reduce(op, tensor string) string {
 func (b *builder) join(names []string, widths []int) string {
 	tensors := make([]string, len(names))
 	for i, name := range names {
+		if widths[i] == 0 {
+			b.fail("column %q has no components", name)
+		}
 		tensors[i] = b.numbers(name, widths[i])
 	}
 	return b.concat(tensors)

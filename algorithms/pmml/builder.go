@@ -142,6 +142,9 @@ func (b *builder) numbers(name string, n int) []string {
 func (b *builder) join(names []string, widths []int) []string {
 	var all []string
 	for i, name := range names {
+		if widths[i] == 0 {
+			b.fail("column %q has no components", name)
+		}
 		all = append(all, b.numbers(name, widths[i])...)
 		if len(all) > maxFields {
 			b.fail("each component of a vector is a field, and a file has at most %d", maxFields)

@@ -131,7 +131,8 @@ func (p VectorAssembler) Fit(rows *engine.Dataset) *engine.Dataset {
 }
 
 // learnSizes returns the dataset of a model that depends on the sizes of columns alone. It
-// looks at rows only if types leave some open.
+// looks at rows only if types leave some open. A column may have vectors without components,
+// as OneHotEncoder makes them of a single value with DropLast, if others have some.
 func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish func(f *facts, inputs []model.Input) (preparation, error)) *engine.Dataset {
 	known := &facts{}
 	var columns []string
@@ -143,8 +144,8 @@ func learnSizes(p parameters, rows *engine.Dataset, fields []arrow.Field, finish
 	}
 	if open {
 		return survey{name: p.Kind(), lax: true, columns: columns, finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
-			for c, n := range f.Size {
-				if n == 0 {
+			for c := range f.Size {
+				if f.Present[c] == 0 || f.Dim == 0 {
 					return nil, fmt.Errorf("column %q has no components in any row", columns[c])
 				}
 			}
@@ -208,10 +209,13 @@ func (m *AssemblerModel) check() error {
 	}
 	size := 0
 	for i, n := range m.Sizes {
-		if n < 1 || n > batch.MaxDim-size {
+		if n < 0 || n > batch.MaxDim-size {
 			return fmt.Errorf("column %q has %d components", m.Params.Columns[i], n)
 		}
 		size += n
+	}
+	if size == 0 {
+		return errors.New("the columns have no components")
 	}
 	return nil
 }

@@ -185,9 +185,12 @@ func (m *PolynomialModel) check() error {
 		return fmt.Errorf("there are %d columns and %d sizes", len(m.Params.Columns), len(m.Sizes))
 	}
 	for i, n := range m.Sizes {
-		if n < 1 || n > maxProducts {
+		if n < 0 || n > maxProducts {
 			return fmt.Errorf("column %q has %d components", m.Params.Columns[i], n)
 		}
+	}
+	if m.dim() == 0 {
+		return errors.New("the columns have no components")
 	}
 	_, err := m.Params.products(m.dim())
 	return err

@@ -50,6 +50,35 @@ func TestVectorAssembler(t *testing.T) {
 	fails(t, nil, prepare.VectorAssembler{Columns: []string{"ragged"}}, "no rows")
 }
 
+// TestColumnsWithoutComponents: a column of text with one value says nothing, and must not
+// keep the others from being used.
+func TestColumnsWithoutComponents(t *testing.T) {
+	same := samples(false)
+	for i := range same {
+		same[i].City = p("Oslo")
+	}
+	encoded := func(b *engine.Builder) *engine.Dataset {
+		in, o := operators.FromSlice(b, same), prepare.OneHotEncoder{Columns: []string{"city"}, DropLast: true}
+		return o.Apply(in, o.Fit(in))
+	}
+	m, r := try(t, encoded, prepare.VectorAssembler{Columns: []string{"city", "rooms", "vector"}})
+	require.Equal(t, "[0:3 1:1 2:-2 3:5]", column(t, r, "features")[0])
+	require.Equal(t, []int{0, 1, 3}, m.(*prepare.AssemblerModel).Sizes)
+	failsTo(t, func(b *engine.Builder) {
+		rows := encoded(b)
+		a := prepare.VectorAssembler{Columns: []string{"city"}}
+		operators.Collect(b, "made", a.Apply(rows, a.Fit(rows)))
+	}, `column "city" has no components in any row`)
+
+	empty := samples(false)
+	for i := range empty {
+		empty[i].Ragged = []float64{}
+	}
+	m, r = try(t, table(empty), prepare.PolynomialFeatures{Columns: []string{"ragged", "rooms"}})
+	require.Equal(t, "[3 9]", column(t, r, "features")[0])
+	require.Equal(t, []int{0, 1}, m.(*prepare.PolynomialModel).Sizes)
+}
+
 func typeOf(t *testing.T, r *engine.Result, column string) string {
 	t.Helper()
 	for _, c := range columnsOf(record(t, r, "made").Schema()) {

@@ -145,6 +145,10 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	if err != nil {
 		return err
 	}
+	rows = narrowed(rows, m, label, a.Weight)
+	if err := clash(a.Input, m, rows.Schema(), "rename it"); err != nil {
+		return err
+	}
 	made, _ := applied(m, rows)
 	if made.Poisoned() {
 		return nil
@@ -179,12 +183,8 @@ func pointsOf(rows *engine.Dataset, m model.Model) (*engine.Dataset, string) {
 	if field, ok := rows.Schema().FieldsByName(inputs[0].Column); len(inputs) == 1 && ok && sortOf(field[0].Type) == vectors {
 		return rows, inputs[0].Column
 	}
-	var columns []string
-	for _, in := range inputs {
-		columns = append(columns, in.Column)
-	}
 	name := unused(rows.Schema(), "superstep features")
-	return operators.Vectorize(rows, name, columns...), name
+	return operators.Vectorize(rows, name, inputsOf(m)...), name
 }
 
 // kindFor returns the one of the evaluations of a model that suits --plot-of.

@@ -52,6 +52,40 @@ func TestModelsThatCannotBeUsed(t *testing.T) {
 	require.Contains(t, w.ok("inspect m.json --rows 1"), "… and 4 more rows")
 }
 
+// A file of predictions is one of rows like others; its columns that the model makes anew are
+// to be left out.
+func TestPredictionsOfPredictions(t *testing.T) {
+	w := newWorkplace(t)
+	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
+	w.ok("predict --model m.json --input iris.csv --output p.csv")
+	const again = "predict --model m.json --input p.csv --output again.csv "
+	w.fails(1, again, `column "prediction" of p.csv has the name of one that the model makes: leave it out by naming the others with --keep`)
+	w.fails(1, again+"--keep probability_Iris-setosa", `column "probability_Iris-setosa" of p.csv`)
+	require.NoFileExists(t, w.path("again.csv"))
+	w.ok(again + "--keep Species")
+	w.ok("predict --model m.json --input iris.csv --output first.csv --keep Species")
+	require.Equal(t, w.read("first.csv"), w.read("again.csv"))
+	require.Equal(t, w.ok("evaluate --model m.json --input iris.csv --label Species"), w.ok("evaluate --model m.json --input p.csv --label Species"))
+	w.fails(1, "evaluate --model m.json --input p.csv --label prediction", `column "prediction" of p.csv has the name of one that the model makes: rename it`)
+}
+
+// A column of text with one value says nothing, and is no reason to stop.
+func TestTextWithOneValue(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("one.csv", "city,x,y\nOslo,1,0\nOslo,2,1\nOslo,3,0\nOslo,4,1\n")
+	w.write("none.csv", "x,y\n1,0\n2,1\n3,0\n4,1\n")
+	w.ok("train logistic --input one.csv --label y --encode --model one.json")
+	w.ok("train logistic --input none.csv --label y --model none.json")
+	for _, name := range []string{"one", "none"} {
+		w.ok("predict --model " + name + ".json --input one.csv --output " + name + ".predicted.csv --keep y")
+	}
+	require.Equal(t, w.read("none.predicted.csv"), w.read("one.predicted.csv"))
+	for _, format := range []string{"onnx", "pmml"} {
+		w.fails(1, "export one.json --output one."+format, `column "city" has one value, and so no components`)
+	}
+	w.fails(1, "train logistic --input one.csv --label y --features city --encode --model x.json", `column "city encoded" has no components in any row`)
+}
+
 func TestWrongEvaluations(t *testing.T) {
 	w := newWorkplace(t)
 	w.ok("train linear --input iris.csv --label 'Petal width' --features 'Petal length' --model m.json")

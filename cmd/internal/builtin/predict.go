@@ -46,6 +46,12 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if err := errors.Join(fits(a.Input, m, rows.Schema()), known("--keep", a.Input, rows.Schema(), a.Keep...)); err != nil {
 		return err
 	}
+	if len(a.Keep) > 0 {
+		rows = narrowed(rows, m, a.Keep...)
+	}
+	if err := clash(a.Input, m, rows.Schema(), "leave it out by naming the others with --keep, or rename it"); err != nil {
+		return err
+	}
 	made, added := applied(m, rows)
 	if made.Poisoned() {
 		return nil
@@ -105,6 +111,54 @@ func fits(path string, m model.Model, schema *arrow.Schema) error {
 	return errors.Join(errs...)
 }
 
+// narrowed leaves out the columns that the model does not read, but for those that are named.
+// A file of predictions has columns of the names that the model gives its own.
+func narrowed(rows *engine.Dataset, m model.Model, but ...string) *engine.Dataset {
+	var columns []string
+	for _, name := range append(inputsOf(m), but...) {
+		if name != "" && !slices.Contains(columns, name) {
+			columns = append(columns, name)
+		}
+	}
+	return operators.Select(rows, columns...)
+}
+
+// inputsOf returns the names of the columns that a model reads.
+func inputsOf(m model.Model) []string {
+	var columns []string
+	for _, in := range m.Inputs() {
+		columns = append(columns, in.Column)
+	}
+	return columns
+}
+
+// clash refuses rows with a column that the model does not read but makes.
+func clash(path string, m model.Model, schema *arrow.Schema, remedy string) error {
+	binder, ok := m.(model.Binder)
+	if !ok {
+		return nil
+	}
+	inputs := inputsOf(m)
+	layout := model.NewLayout(inputs...)
+	if _, err := binder.Bind(layout); err != nil {
+		return err
+	}
+	made := spreadColumns(lastOf(m))
+	for name, cell := range layout.Columns() {
+		if cell >= len(inputs) {
+			made = append(made, name)
+		}
+	}
+	slices.Sort(made)
+	var errs []error
+	for _, name := range made {
+		if schema.HasField(name) && !slices.Contains(inputs, name) {
+			errs = append(errs, fmt.Errorf("column %q of %s has the name of one that the model makes: %s", name, path, remedy))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // applied adds what a model computes to rows, and tells which columns its last stage made.
 func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added map[string]bool) {
 	made, before := rows, rows
@@ -131,10 +185,12 @@ func probabilityPrefix(m model.Model) string {
 	return "\x00" // none
 }
 
-// spread puts a column for each class in place of the vector of probabilities, named
-// after it and the class.
-func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
+// spreadColumns returns the columns that spread puts in place of the vector of probabilities.
+func spreadColumns(m model.Model) []string {
 	column := probabilityColumn(m)
+	if column == "" {
+		return nil
+	}
 	labels := classesOf(m)
 	switch kind := kindsOf[m.Kind()]; {
 	case kind.goal == clustersGoal:
@@ -142,18 +198,29 @@ func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
 	case kind.margins && len(labels) == 2:
 		labels = labels[1:] // two classes have one margin, that of the second
 	}
-	at := rows.Schema().FieldIndices(column)
-	if column == "" || len(labels) == 0 || len(at) == 0 {
+	columns := make([]string, len(labels))
+	for i, l := range labels {
+		columns[i] = column + "_" + l
+	}
+	return columns
+}
+
+// spread puts a column for each class in place of the vector of probabilities, named
+// after it and the class.
+func spread(rows *engine.Dataset, m model.Model) *engine.Dataset {
+	columns := spreadColumns(m)
+	at := rows.Schema().FieldIndices(probabilityColumn(m))
+	if len(columns) == 0 || len(at) == 0 {
 		return rows
 	}
 	fields := slices.Clone(rows.Schema().Fields())
-	made := make([]arrow.Field, len(labels))
-	for i, l := range labels {
-		made[i] = arrow.Field{Name: column + "_" + l, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
+	made := make([]arrow.Field, len(columns))
+	for i, name := range columns {
+		made[i] = arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float64, Nullable: true}
 	}
 	schema := arrow.NewSchema(slices.Replace(fields, at[0], at[0]+1, made...), nil)
 	return operators.MapBatch(rows, schema, func(c *engine.Context, rec arrow.Record) (arrow.Record, error) {
-		return spreadBatch(c, rec, schema, at[0], len(labels))
+		return spreadBatch(c, rec, schema, at[0], len(columns))
 	})
 }
 
