@@ -159,6 +159,15 @@ func TestSGDTakesManyRowsAtATime(t *testing.T) {
 	}
 }
 
+// TestParametersWhoseSquaresOverflow: without a penalty nothing asks for the squares.
+func TestParametersWhoseSquaresOverflow(t *testing.T) {
+	p := logistic.Params{Method: optim.SGD, MaxIter: 2, Stochastic: optim.Stochastic{Rate: 1e200}}
+	m := train(t, correlated(200, 3, 0), p)
+	require.Greater(t, m.Summary.Loss, 1e190)
+	require.Equal(t, m.Summary.Objective, m.Summary.Loss)
+	require.False(t, m.Summary.Converged)
+}
+
 // TestQuasiSeparable: where a column keeps rows of one class apart, and no penalty its
 // coefficient, that is said, though LBFGS alone would take a small gradient for the optimum.
 func TestQuasiSeparable(t *testing.T) {

@@ -199,7 +199,14 @@ func (f *Fit) penalty(factors []float64) float64 {
 		absolute += max(v, -v)
 		squares += float64(v * v)
 	}
-	return float64(f.Params.L1*absolute) + float64(0.5*float64(f.Params.L2*squares))
+	var sum float64
+	if f.Params.L1 > 0 {
+		sum = float64(f.Params.L1 * absolute)
+	}
+	if f.Params.L2 > 0 { // where nothing asks for them, squares may have overflowed
+		sum += float64(0.5 * float64(f.Params.L2*squares))
+	}
+	return sum
 }
 
 // opening is the objective of a training: one Linear whose loss the facts may decide, or
