@@ -26,11 +26,13 @@
 // # Assembly
 //
 // On amd64 with AVX2 the inner loops run in assembly, which the module in the
-// directory avo generates; those bound by arithmetic use AVX-512 where it is. It keeps the contract by construction: the lanes of a
+// directory avo generates; those bound by
+// arithmetic use AVX-512 where it is. It keeps the contract by construction: the lanes of a
 // register are different outputs (rows for [DotRows], columns for
 // [AddScaledRows], centres for [SquaredDistances], arguments for [ExpTo]), each
 // goes through the operations of the pure Go form in their order, and no
-// instruction is fused. Arguments that the elementary functions treat apart go
+// instruction is fused but in the scores by which [Assigner] spares itself most distances:
+// they settle only what no rounding could change. Arguments that the elementary functions treat apart go
 // to the scalar form; those of float32 have none but powers. The pure Go form is the twin that tests compare with, bit
 // for bit, and what runs elsewhere, under the race detector, and with
 //

@@ -23,23 +23,3 @@ func wideOwnDistances32(x *float32, n int, d int, centers *float32, near *int32,
 }
 
 func wideRoots32(x *float32, n int, out *float64) { panic("kernel: no assembly") }
-
-func filter4(y *float32, d int, panels *float32, starts *float32, count int, norms *float32, scale float32, base float32, near *int32) uint32 {
-	panic("kernel: no assembly")
-}
-
-func filter6(y *float32, d int, panels *float32, starts *float32, count int, norms *float32, scale float32, base float32, near *int32) uint32 {
-	panic("kernel: no assembly")
-}
-
-func filter8(y *float32, d int, panels *float32, starts *float32, count int, norms *float32, scale float32, base float32, near *int32) uint32 {
-	panic("kernel: no assembly")
-}
-
-func filter10(y *float32, d int, panels *float32, starts *float32, count int, norms *float32, scale float32, base float32, near *int32) uint32 {
-	panic("kernel: no assembly")
-}
-
-func filter12(y *float32, d int, panels *float32, starts *float32, count int, norms *float32, scale float32, base float32, near *int32) uint32 {
-	panic("kernel: no assembly")
-}

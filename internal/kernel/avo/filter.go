@@ -19,15 +19,19 @@ const filterRows = 32
 // two registers of rows stay in registers.
 var filterWidths = []int{4, 6, 8, 10, 12}
 
-// filters writes them all.
+// filters writes what the filter's rows go through before and after it.
 func filters() {
 	constants = map[uint64]op.Mem{}
-	singles = map[uint32]op.Mem{}
 	for _, f := range []float{float64s(), float32s()} {
 		packRows(f)
 		wideOwnDistances(f)
 		wideRoots(f)
 	}
+}
+
+// scores writes the filter for panels of each width.
+func scores() {
+	singles = map[uint32]op.Mem{}
 	for _, width := range filterWidths {
 		filterPanels(width)
 	}
@@ -276,7 +280,9 @@ func wideRoots(f float) {
 	done()
 }
 
-// filterPanels writes the scores of 32 rows for panels of a width, and the least.
+// filterPanels writes the scores of 32 rows for panels of a width, and the least. It alone
+// multiplies and adds in one instruction, which takes half the time where a processor does both
+// in the same units: a score decides nothing that its error could change.
 func filterPanels(width int) {
 	function(fmt.Sprintf("filter%d", width), fmt.Sprintf("computes scores of 32 rows for count panels of %d centres: that at starts, and\n", width)+
 		"for each of the d features the product of y and the panel's value more. near[r] becomes the centre\n"+
@@ -311,9 +317,7 @@ func filterPanels(width int) {
 				value := a.ZMM()
 				a.VBROADCASTSS(at(panels, 4*i), value)
 				for h := range rows {
-					t := a.ZMM()
-					a.VMULPS(rows[h], value, t)
-					a.VADDPS(t, acc[2*i+h], acc[2*i+h])
+					a.VFMADD231PS(rows[h], value, acc[2*i+h])
 				}
 			}
 			a.ADDQ(op.I32(4*filterRows), y)

@@ -56,6 +56,7 @@ func generate(dir string) error {
 		{"single", singleFunctions, onlyAVX2},
 		{"widesingle", wideSingleFunctions, notFused},
 		{"filter", filters, notFused},
+		{"scores", scores, anyRounding},
 		{"thresholds", thresholds, notFused},
 	} {
 		context := build.NewContext()
@@ -127,6 +128,9 @@ func notFused(assembly []byte) error {
 	}
 	return nil
 }
+
+// anyRounding takes what decides nothing that a rounding could change.
+func anyRounding([]byte) error { return nil }
 
 // elsewhere returns the declarations for processors without this assembly. They
 // are never called there: the dispatch is off.
