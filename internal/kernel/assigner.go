@@ -27,10 +27,20 @@ type Assigner[T Float] struct {
 	changed [chunk]int32
 	dist    [chunk]float64
 
+	ahead []T // rows of the next chunk that nobody has fetched yet
+
 	rest  int  // chunks for which guesses are not worth a try
 	blind bool // in the chunk before most guesses were wrong
 	skip  int  // chunks for which the filter is not worth a try
 }
+
+const (
+	// fetchEvery is the number of rows after which some of the next chunk are fetched, and
+	// fetched how many: as much as memory brings meanwhile.
+	fetchEvery, fetched = 16, 4
+	// cacheLine is in bytes.
+	cacheLine = 64
+)
 
 // leastFiltered is for how many rows the filter takes no longer than every distance.
 const leastFiltered = 6
@@ -123,17 +133,23 @@ func (a *Assigner[T]) Accumulate(x []T, n int, w []float64, near []int32, sums [
 	for lo := 0; lo < n; lo += chunk {
 		hi := min(lo+chunk, n)
 		rows, own := x[lo*d:hi*d], near[lo:hi]
+		next := x[hi*d : min(hi+chunk, n)*d]
+		if a.ahead = nil; a.form.avx2 {
+			a.ahead = next
+		}
 		a.assign(rows, own)
 		var weights []float64
 		if w != nil {
 			weights = w[lo:hi]
 		}
-		// The rows of the next chunk come while these are in the cache.
-		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums, (min(hi+chunk, n)-hi)*d)
+		// The rows of the next chunk come while these are in the cache: up to half of them have
+		// by now.
+		accumulateCentroids(a.form, rows, hi-lo, d, weights, own, sums, len(next))
 		dist := a.dist[:hi-lo]
 		a.roots(dist)
 		inertia = Inertia(hi-lo, weights, dist, inertia)
 	}
+	a.ahead = nil
 	return inertia
 }
 
@@ -197,9 +213,25 @@ func (a *Assigner[T]) assign(x []T, near []int32) {
 	}
 }
 
-// own computes the squared distance of each row of a chunk to its centre.
+// own computes the squared distance of each row of a chunk to its centre, while rows of the
+// next chunk are fetched.
 func (a *Assigner[T]) own(x []T, near []int32) {
-	ownDistances(a.form, x, len(near), a.d, a.rows, near, a.square)
+	for lo := 0; lo < len(near); lo += fetchEvery {
+		hi := min(lo+fetchEvery, len(near))
+		ownDistances(a.form, x[lo*a.d:hi*a.d], hi-lo, a.d, a.rows, near[lo:hi], a.square[lo:hi])
+		a.fetch()
+	}
+}
+
+// fetch has the next of the rows that come after this chunk fetched, if any are left.
+func (a *Assigner[T]) fetch() {
+	n := min(len(a.ahead), fetched*a.d)
+	if n == 0 {
+		return
+	}
+	var one T
+	fetchLines((*byte)(unsafe.Pointer(&a.ahead[0])), n*int(unsafe.Sizeof(one))/cacheLine)
+	a.ahead = a.ahead[n:]
 }
 
 // score asks the filter for the rows that todo lists, and returns those that it does
@@ -213,7 +245,9 @@ func (a *Assigner[T]) score(x []T, near, todo []int32, known bool) (left []int32
 			left = append(left, part...)
 			break
 		}
+		a.fetch()
 		settled := a.filter.block(x, part)
+		a.fetch()
 		for r, i := range part {
 			if settled>>r&1 == 0 {
 				left = append(left, i)

@@ -37,3 +37,8 @@ func wideOwnDistances32(x *float32, n int, d int, centers *float32, near *int32,
 //
 //go:noescape
 func wideRoots32(x *float32, n int, out *float64)
+
+// fetchLines has count lines of 64 bytes fetched into the cache, from p on.
+//
+//go:noescape
+func fetchLines(p *byte, count int)

@@ -1318,3 +1318,22 @@ loop1:
 end1:
 	VZEROUPPER
 	RET
+
+// func fetchLines(p *byte, count int)
+// Requires: AVX, MMX+
+TEXT ·fetchLines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ count+8(FP), CX
+	CMPQ CX, $0x01
+	JLT  end1
+
+loop1:
+	PREFETCHT0 (AX)
+	ADDQ       $0x40, AX
+	SUBQ       $0x01, CX
+	CMPQ       CX, $0x01
+	JGE        loop1
+
+end1:
+	VZEROUPPER
+	RET

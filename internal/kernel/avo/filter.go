@@ -27,6 +27,7 @@ func filters() {
 		wideOwnDistances(f)
 		wideRoots(f)
 	}
+	fetch()
 }
 
 // scores writes the filter for panels of each width.
@@ -256,6 +257,17 @@ func wideOwnDistances(f float) {
 		f.move(acc, at(out, 0))
 		a.ADDQ(op.Imm(uint64(4*count)), near)
 		a.ADDQ(op.Imm(64), out)
+	})
+	done()
+}
+
+// fetch writes what has memory fetched into the cache.
+func fetch() {
+	function("fetchLines", "has count lines of 64 bytes fetched into the cache, from p on.", "func(p *byte, count int)")
+	p, count := argument("p"), argument("count")
+	while(count, 1, func() {
+		a.PREFETCHT0(at(p, 0))
+		a.ADDQ(op.Imm(64), p)
 	})
 	done()
 }
