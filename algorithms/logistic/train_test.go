@@ -165,6 +165,7 @@ func TestParametersWhoseSquaresOverflow(t *testing.T) {
 	m := train(t, correlated(200, 3, 0), p)
 	require.Greater(t, m.Summary.Loss, 1e190)
 	require.Equal(t, m.Summary.Objective, m.Summary.Loss)
+	require.Equal(t, optim.Overshooting, m.Summary.Reason)
 	require.False(t, m.Summary.Converged)
 }
 

@@ -63,7 +63,8 @@
 // parameters settle (LossTol, StepTol), at MaxIter, or where no step lowers the loss any
 // more, which is the optimum to the precision of the sums; [Reason] says which. Without
 // a penalty there may be no optimum, as with classes that a plane separates: parameters
-// grow without end and the loss goes to 0. That is told apart as [Diverging].
+// grow without end and the loss goes to 0. That is told apart as [Diverging]; SGD whose
+// steps are too long, and which ends above where it began, as [Overshooting].
 //
 // Losses with kinks are minimised by smooth stand-ins of them, in rounds, until the gap to
 // a lower bound of the minimum is closed, see [StagedEvaluator] and Settings.GapTol.

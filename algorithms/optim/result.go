@@ -15,6 +15,8 @@ const (
 	// more slowly, to 0 as with classes that are separable, or to what the rows cost that
 	// keep them from being so. There is no optimum; a penalty makes one.
 	Diverging Reason = "diverging"
+	// Overshooting: SGD ended well above where it began, as its steps are too long.
+	Overshooting Reason = "overshooting"
 )
 
 // Result is what was found. It is the same on every subtask, at any parallelism.

@@ -132,7 +132,11 @@ func (s *state) judge(a arrival, set *Settings) {
 
 // converged reports whether the point is an optimum, as far as can be told.
 func (s *state) converged() bool {
-	return s.Done && s.Reason != MaxIterations && s.Reason != Diverging && !s.Far
+	switch s.Reason {
+	case MaxIterations, Diverging, Overshooting:
+		return false
+	}
+	return s.Done && !s.Far
 }
 
 // result returns what was found, as the caller's.

@@ -348,8 +348,15 @@ func (s *stepper) finish(a arrival) {
 	last.Reads++
 	s.state.Reads++
 	s.state.Loss, s.state.GradientNorm = a.loss, a.norm
-	if s.set.Tol >= 0 && a.norm <= s.set.Tol*s.state.large() {
+	switch first := s.state.FirstLoss; {
+	case s.set.Tol >= 0 && a.norm <= s.set.Tol*s.state.large():
 		s.state.Reason = GradientSmall
+	case first > 0 && a.loss > overshoot*first: // at 0 there is no more than one way to go
+		s.state.Reason = Overshooting
 	}
 	s.state.Done = true
 }
+
+// overshoot is how many times the first loss the last one is at least where steps are too
+// long. Training that goes on from an optimum ends a little above it.
+const overshoot = 1.01

@@ -127,6 +127,11 @@ func TestSGDEnds(t *testing.T) {
 	r = end(optim.Settings{LossTol: 1, MaxIter: 9, Stochastic: optim.Stochastic{Average: true}})
 	require.Equal(t, 5, r.Iterations, "not before there is something to average")
 
+	r = end(optim.Settings{MaxIter: 3, Stochastic: optim.Stochastic{Rate: 30, Schedule: optim.Constant}})
+	require.Equal(t, optim.Overshooting, r.Reason, "from %v to %v", r.Record[0].Loss, r.Loss)
+	require.Greater(t, r.Loss, r.Record[0].Loss)
+	require.False(t, r.Converged)
+
 	o.loss = squared
 	trial.Fails(t, build(o.table, o, optim.Settings{Method: optim.SGD, Stochastic: optim.Stochastic{Rate: 1e200, Schedule: optim.Constant}}), "epoch 1, step", "lower the learning rate (Rate)")
 	require.False(t, math.IsNaN(r.Loss))

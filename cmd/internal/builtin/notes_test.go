@@ -23,6 +23,7 @@ func TestNotes(t *testing.T) {
 	warned("train logistic --missing skip --model m.json "+titanic+"age,fare", "177 rows with missing values left out of training")
 	warned("train logistic --max-iter 2 --model n.json "+titanic+"pclass,fare", "training did not converge: 2 iterations were too few; --max-iter allows more")
 	warned("train logistic --method sgd --max-iter 1 --model n.json "+titanic+"pclass,fare", "training did not converge: 1 pass over the rows was too few; --max-iter allows more")
+	warned("train logistic --method sgd --rate 1e6 --model n.json "+titanic+"pclass,fare", "training did not converge: it ended with a larger loss than it began with, .* lower --rate, .*")
 	warned("train kmeans --k 3 --missing skip --model k.json "+titanic+"age,fare", "177 rows with missing values left out of training")
 	w.write("apart.csv", "a,b,y\n1,2,0\n2,3,0\n3,1,1\n4,5,1\n")
 	warned("train logistic --input apart.csv --label y --model n.json --if-exists replace", "training did not converge: the coefficients grow without end, .* give a penalty, such as --l2 0.01")
