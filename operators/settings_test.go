@@ -37,18 +37,13 @@ func (s setting) options() []engine.Option {
 }
 
 // forEachSetting runs a test at parallelism 1, 2, 3 and 8 with 1, 7 and 1024 rows
-// per batch, as a whole and as workers, and with a checked allocator. It passes the
-// options to run the job with; further ones go behind them.
+// per batch, under the race detector with one of them each, as a whole and as workers, and
+// with a checked allocator. It passes the options to run the job with; further ones go
+// behind them.
 func forEachSetting(t *testing.T, run func(t *testing.T, opts ...engine.Option)) {
 	t.Helper()
 	spill := t.TempDir()
-	var settings []setting
-	for _, p := range []int{1, 2, 3, 8} {
-		for _, rows := range []int{1, 7, 1024} {
-			settings = append(settings, setting{p: p, rows: rows})
-		}
-	}
-	for _, s := range append(settings, asWorkers()...) {
+	for _, s := range append(asAWhole(), asWorkers()...) {
 		t.Run(s.String(), func(t *testing.T) {
 			run(t, append(s.options(), engine.Shards(testShards),
 				engine.Allocator(batchtest.Allocator(t)), engine.SpillDir(spill))...)

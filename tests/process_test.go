@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,11 +26,6 @@ var scratch string
 
 // TestMain removes the programs that the tests built.
 func TestMain(m *testing.M) {
-	// Many of the tests wait for processes more than they compute.
-	flag.Parse()
-	if err := flag.Set("test.parallel", "3"); err != nil {
-		panic(err)
-	}
 	dir, err := os.MkdirTemp("", "superstep-tests")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
