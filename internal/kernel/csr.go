@@ -79,14 +79,18 @@ func (x *CSR) Before(y *CSR) { x.next = y }
 
 // checked returns how many rows from row i on are for one call into assembly, which
 // trusts that entries lie within the slices and columns below d: 0 where row i is not.
-func (x CSR) checked(k dispatch, i, d int) int {
+func (x CSR) checked(k dispatch, i, d int) int { return x.checkedUpTo(k, i, d, callSize) }
+
+// checkedUpTo is checked for rows that have no more than some entries in all, or one row that
+// has more.
+func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if !k.avx2 {
 		return 0
 	}
 	lo, m := x.RowPtr[i], 0
 	end := lo
 	for _, next := range x.RowPtr[i+1:] {
-		if next < end || next-lo > callSize {
+		if next < end || next-lo > int64(size) && (m > 0 || next-lo > callSize) {
 			break
 		}
 		end = next
@@ -169,10 +173,14 @@ func columnsBelow(col []int32, d int) bool {
 // absolute value. No entry is NaN.
 func AddMomentsCSR(x CSR, sums, top []float64) { addMomentsCSR(active, x, sums, top) }
 
+// momentEntries is how many entries AddMomentsCSR takes at a time: those whose columns the
+// assembly has fetched ahead, so that looking at them does not wait for memory.
+const momentEntries = 2048
+
 func addMomentsCSR(k dispatch, x CSR, sums, top []float64) {
 	sums = sums[:2*len(top)]
 	for i := 0; i < x.Rows(); {
-		if m := x.checked(k, i, len(top)); m > 0 {
+		if m := x.checkedUpTo(k, i, len(top), momentEntries); m > 0 {
 			addMomentsCSR64(&x.RowPtr[i], m, unsafe.SliceData(x.Col), unsafe.SliceData(x.Val), unsafe.SliceData(sums), unsafe.SliceData(top))
 			i += m
 			continue

@@ -50,10 +50,12 @@ func testSparse(t *testing.T, rng *rand.Rand, x CSR, d, from, style int) {
 	}
 	addMomentsCSR(dispatch{}, finite, moments, top)
 	for _, form := range assembled {
-		gotPairs, gotTop := clone(pairs), clone(zeros)
-		addMomentsCSR(form, checkedCSR(form, finite, d), gotPairs, gotTop)
-		same(t, moments, gotPairs, "moments of %d rows in %d columns from %d, style %d", n, d, from, style)
-		same(t, top, gotTop, "largest of %d rows in %d columns from %d, style %d", n, d, from, style)
+		for _, rows := range []CSR{finite, checkedCSR(form, finite, d)} {
+			gotPairs, gotTop := clone(pairs), clone(zeros)
+			addMomentsCSR(form, rows, gotPairs, gotTop)
+			same(t, moments, gotPairs, "moments of %d rows in %d columns from %d, style %d", n, d, from, style)
+			same(t, top, gotTop, "largest of %d rows in %d columns from %d, style %d", n, d, from, style)
+		}
 		got := clone(want)
 		dotCSR(form, x, w, got)
 		same(t, product, got, "dot of %d rows in %d columns from %d, style %d", n, d, from, style)
@@ -145,7 +147,7 @@ func TestCheckedRange(t *testing.T) {
 // A column out of range panics with every form, and nothing is read or written there.
 func TestSparseColumnsOutOfRangePanic(t *testing.T) {
 	rng := rand.New(rand.NewPCG(73, 74))
-	for _, entries := range []int{3, 64, 200, callSize + 5} {
+	for _, entries := range []int{3, 64, 200, momentEntries, 3*momentEntries + 7, callSize + 5} {
 		for _, at := range []int{0, entries / 2, entries - 1} {
 			for _, column := range []int32{-1, 40, 1 << 30} {
 				x := CSR{RowPtr: []int64{0, int64(entries / 3), int64(entries)}, Col: make([]int32, entries), Val: make([]float64, entries)}

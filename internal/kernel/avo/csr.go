@@ -7,6 +7,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
+// momentEntries is how many entries package kernel has addMomentsCSR64 take at a time, whose
+// columns it looks at before.
+const momentEntries = 2048
+
 // sparseRows writes the products of sparse rows with vectors. Entries of a row lie
 // anywhere, so that registers have one element each; what is gained is that several rows
 // advance together, and that columns are looked at before and not one by one.
@@ -190,7 +194,7 @@ func addMomentsCSR() {
 		for _, step := range []int{4, 1} {
 			while(left, step, func() {
 				a.PREFETCHT0(atIndex(val, p, 8, 2048))
-				a.PREFETCHT0(atIndex(col, p, 4, 1024))
+				a.PREFETCHT0(atIndex(col, p, 4, 4*momentEntries))
 				for k := range step {
 					j, pair, size := a.GP64(), a.GP64(), a.GP64()
 					v, square := a.XMM(), a.XMM()
