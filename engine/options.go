@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/hugepage"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -79,7 +80,7 @@ func newConfig(opts []Option) (*config, error) {
 		c.logger = hclog.NewNullLogger()
 	}
 	if c.allocator == nil {
-		c.allocator = memory.DefaultAllocator
+		c.allocator = new(hugepage.Allocator)
 	}
 	if c.stdout == nil {
 		c.stdout = os.Stdout
