@@ -201,6 +201,9 @@ func (g *gang) abortOn(ctx context.Context) (stop func()) {
 // processes it has the type that FollowsPeer looks for, so that they do not take it for
 // their own; in this one it still wraps the failure, which the run knows.
 func peerFailed(rank int, err error) error {
+	if ended, ok := err.(*endedBy); ok {
+		err = ended.failure
+	}
 	if FollowsPeer(err) {
 		return err
 	}

@@ -218,29 +218,44 @@ func BenchmarkSuperstepOverTCP(b *testing.B) {
 	}
 }
 
-// TestPeerFailedCrossesTheWire: what a worker tells the others of its failure keeps
-// the type that FollowsPeer looks for, and the cause in words.
+// TestPeerFailedCrossesTheWire: what a worker tells the others of its failure keeps the type
+// that FollowsPeer looks for, and the cause in words, whether the run tells it or a rank that
+// finds its context ended.
 func TestPeerFailedCrossesTheWire(t *testing.T) {
-	join, ranks := joinTCP(t.TempDir()), [][]int{{0}, {1}}
-	var together sync.WaitGroup
-	var got error
-	for w := range 2 {
-		together.Go(func() {
-			g, err := join(w)(context.Background(), "q", ranks)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer g.Close()
-			if w == 1 {
-				g.Rank(1).Close(peerFailed(1, &TaskError{Operator: "Map", Subtask: 1, Parallelism: 2, Shard: 5, Err: errBoom}))
-				return
-			}
-			got = g.Rank(0).Barrier(context.Background())
-			g.Rank(0).Close(got)
-		})
+	failure := &TaskError{Operator: "Map", Subtask: 1, Parallelism: 2, Shard: 5, Err: errBoom}
+	for want, leave := range map[string]func(*collective.Comm) error{
+		"rank 1 ended: operator Map, subtask 1 of 2, shard 5: boom": func(c *collective.Comm) error {
+			return peerFailed(1, failure)
+		},
+		"rank 1 was cancelled: operator Map, subtask 1 of 2, shard 5: boom": func(c *collective.Comm) error {
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cancel(&endedBy{failure})
+			return c.Barrier(ctx)
+		},
+	} {
+		join, ranks := joinTCP(t.TempDir()), [][]int{{0}, {1}}
+		var together sync.WaitGroup
+		var got, own error
+		for w := range 2 {
+			together.Go(func() {
+				g, err := join(w)(context.Background(), "q", ranks)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer g.Close()
+				if w == 1 {
+					own = leave(g.Rank(1))
+					g.Rank(1).Close(own)
+					return
+				}
+				got = g.Rank(0).Barrier(context.Background())
+				g.Rank(0).Close(got)
+			})
+		}
+		together.Wait()
+		require.ErrorIs(t, own, errBoom)
+		require.True(t, FollowsPeer(got), "%v", got)
+		require.ErrorContains(t, got, want)
 	}
-	together.Wait()
-	require.True(t, FollowsPeer(got), "%v", got)
-	require.ErrorContains(t, got, "rank 1 ended: operator Map, subtask 1 of 2, shard 5: boom")
 }

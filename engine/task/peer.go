@@ -24,6 +24,17 @@ type networkError struct{ err error }
 func (e *networkError) Error() string { return e.err.Error() }
 func (e *networkError) Unwrap() error { return e.err }
 
+// endedBy is what the context of a run ends with for the failure of a subtask. Whoever finds
+// it there fails in consequence: where a rank of a queue does, and tells the others before the
+// run can, it must not pass for their own failure.
+type endedBy struct{ failure *TaskError }
+
+func (e *endedBy) Error() string { return e.failure.Error() }
+func (e *endedBy) Unwrap() error { return e.failure }
+
+// PeerLost is for FollowsPeer.
+func (*endedBy) PeerLost() bool { return true }
+
 // apartError says that the workers of a queue could not make a group: whoever is
 // missing, or what keeps it away, is the cause.
 type apartError struct {

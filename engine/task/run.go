@@ -120,7 +120,7 @@ func (r *run) record(te *TaskError) {
 	}
 	r.failures.errs = append(r.failures.errs, te)
 	if r.cancel != nil {
-		r.cancel(te)
+		r.cancel(&endedBy{te})
 	}
 }
 
@@ -152,7 +152,7 @@ func (r *run) begin(ctx context.Context) {
 	r.context, r.cancel = context.WithCancelCause(ctx)
 	switch {
 	case len(r.failures.errs) > 0:
-		r.cancel(r.failures.errs[0])
+		r.cancel(&endedBy{r.failures.errs[0]})
 	case r.broken != nil:
 		r.cancel(r.broken)
 	}
@@ -231,8 +231,8 @@ func (r *run) outcome(ctx context.Context) error {
 	if cause == nil {
 		return nil
 	}
-	// The cause may be a *TaskError of another run, so its type says nothing.
-	if te, ok := cause.(*TaskError); ok && slices.Contains(r.failures.errs, te) {
+	// The cause may be the failure of another run, so its type says nothing.
+	if ended, ok := cause.(*endedBy); ok && slices.Contains(r.failures.errs, ended.failure) {
 		return r.failures.choose()
 	}
 	if broken, ok := cause.(*networkError); ok && broken == r.broken {
