@@ -291,6 +291,9 @@ func cloneAll(programs []*program.Program) []*program.Program {
 // neighbours whose order does not matter, a sum of which no claim fixes the side.
 func TestEveryMutantIsFound(t *testing.T) {
 	sizes, runs, every := []int{2, 3, 4, 5}, 24, 1
+	if raced {
+		every = 5
+	}
 	if soak {
 		sizes, runs, every = []int{2, 3, 4, 5, 6, 7, 8}, 200, 1
 	}

@@ -159,7 +159,7 @@ func TestDiffRandom(t *testing.T) {
 
 // TestDiffLarge holds that the comparison of large, different graphs ends.
 func TestDiffLarge(t *testing.T) {
-	d := Diff(chainGraph(20_000), branchGraph(20_000))
+	d := Diff(chainGraph(2*many), branchGraph(2*many))
 	require.Contains(t, d, "first differ at the job's name")
 	require.Contains(t, d, "more lines")
 	require.Less(t, len(d), 20_000)

@@ -28,7 +28,7 @@ func TestMisuse(t *testing.T) {
 // TestValidateBounds holds that the report stays readable and comes at once,
 // however much is wrong.
 func TestValidateBounds(t *testing.T) {
-	const n = 50_000
+	const n = 5 * many
 	ring := &Graph{Shards: 1}
 	tangle := &Graph{Shards: 1}
 	bare := &Graph{Shards: 1}
@@ -53,7 +53,7 @@ func TestValidateBounds(t *testing.T) {
 	}
 	err := ring.Validate()
 	require.ErrorContains(t, err, "closes a cycle: Map (node 0) → Map (node 1) → ")
-	require.ErrorContains(t, err, "49992 more → Map (node 0)")
+	require.ErrorContains(t, err, fmt.Sprintf("%d more → Map (node 0)", n-8))
 	require.ErrorContains(t, wide.Validate(), fmt.Sprintf("and %d more errors", n-maxMisuses))
 }
 
