@@ -87,6 +87,10 @@ func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if !k.avx2 {
 		return 0
 	}
+	known, n := x.below > 0 && x.below <= d, x.Rows()
+	if known && x.RowPtr[n]-x.RowPtr[i] <= int64(size) {
+		return n - i
+	}
 	lo, m := x.RowPtr[i], 0
 	end := lo
 	for _, next := range x.RowPtr[i+1:] {
@@ -99,21 +103,37 @@ func (x CSR) checkedUpTo(k dispatch, i, d, size int) int {
 	if lo < 0 || end > int64(min(len(x.Col), len(x.Val))) {
 		return 0
 	}
-	if known := x.below > 0 && x.below <= d; !known && !columnsBelow(x.Col[lo:end], d) {
+	if !known && !columnsBelow(x.Col[lo:end], d) {
 		return 0
 	}
 	return m
 }
 
-// Checked returns x, which knows that its columns are below d if they are: functions then
-// need not look at each of them again. They must not be changed afterwards.
+// Checked returns x, which knows that its columns are below d and its rows in order if they
+// are: functions then need not look at each of them again. They must not be changed afterwards.
 func (x CSR) Checked(d int) CSR { return checkedCSR(active, x, d) }
 
 func checkedCSR(k dispatch, x CSR, d int) CSR {
-	if n := x.Rows(); k.avx2 && n > 0 && columnsBelow(x.Col[x.RowPtr[0]:x.RowPtr[n]], d) {
+	if n := x.Rows(); k.avx2 && n > 0 && x.ordered() && columnsBelow(x.Col[x.RowPtr[0]:x.RowPtr[n]], d) {
 		x.below = d
 	}
 	return x
+}
+
+// ordered reports whether rows begin where those before them end, and all lie within the
+// entries.
+func (x CSR) ordered() bool {
+	end := x.RowPtr[0]
+	if end < 0 {
+		return false
+	}
+	for _, next := range x.RowPtr[1:] {
+		if next < end {
+			return false
+		}
+		end = next
+	}
+	return end <= int64(min(len(x.Col), len(x.Val)))
 }
 
 // CheckedRange makes part the rows from lo to hi, which are Checked: they are looked at unless

@@ -174,8 +174,11 @@ func TestSparseColumnsOutOfRangePanic(t *testing.T) {
 	}
 	for _, x := range bad {
 		for _, form := range append([]dispatch{{}}, assembled...) {
-			require.Panics(t, func() { dotCSR(form, x, make([]float64, 3), make([]float64, 2)) })
-			require.Panics(t, func() { addScaledCSR(form, x, make([]float64, 2), make([]float64, 3)) })
+			for _, y := range []CSR{x, checkedCSR(form, x, 3)} {
+				require.Zero(t, y.below)
+				require.Panics(t, func() { dotCSR(form, y, make([]float64, 3), make([]float64, 2)) })
+				require.Panics(t, func() { addScaledCSR(form, y, make([]float64, 2), make([]float64, 3)) })
+			}
 		}
 	}
 }

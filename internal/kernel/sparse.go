@@ -12,7 +12,7 @@ type CSR struct {
 	Val    []float64
 
 	next  *CSR // the rows that come next, or nil; see Before
-	below int  // columns are known to be below it, if it is not 0; see Checked
+	below int  // columns are known to be below it, and rows in order, if it is not 0; see Checked
 	seen  int  // rows from the first on whose columns are, see CheckedRange
 }
 
