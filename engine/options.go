@@ -80,7 +80,7 @@ func newConfig(opts []Option) (*config, error) {
 		c.logger = hclog.NewNullLogger()
 	}
 	if c.allocator == nil {
-		c.allocator = new(hugepage.Allocator)
+		c.allocator = memory.DefaultAllocator
 	}
 	if c.stdout == nil {
 		c.stdout = os.Stdout
@@ -95,6 +95,17 @@ func newConfig(opts []Option) (*config, error) {
 		c.parallelism = c.localParallelism()
 	}
 	return c, nil
+}
+
+// hugePages has the large batches of a run in this process lie on huge pages until smallPages
+// is called, unless the user has chosen an allocator.
+func (c *config) hugePages() (smallPages func()) {
+	if c.allocator != memory.DefaultAllocator {
+		return func() {}
+	}
+	huge := hugepage.NewAllocator()
+	c.allocator = huge
+	return huge.Close
 }
 
 // localParallelism is the number of subtasks where the options leave it to the engine.

@@ -168,6 +168,8 @@ func (e *DifferenceError) Error() string {
 
 // run runs the plan in this process.
 func (r *prepared) run(ctx context.Context, c *config) (*Result, error) {
+	smallPages := c.hugePages()
+	defer smallPages()
 	r.store.slots = int64(r.plan.Slots)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -29,6 +29,8 @@ type workerJob struct {
 	part     subtasks
 	resumed  *task.Resumption // instead of plane, part and progress, to finish a commit
 	progress *workerProgress
+
+	smallPages func() // takes back what config.hugePages did; nil before
 }
 
 func newWorkerJob(w *worker, d *wire.Deployment) *workerJob {
@@ -301,6 +303,9 @@ func (j *workerJob) close() {
 	}
 	if j.plane != nil {
 		errs = append(errs, j.plane.Close())
+	}
+	if j.smallPages != nil {
+		j.smallPages()
 	}
 	if err := errors.Join(errs...); err != nil {
 		j.logger.Debug("the data plane did not close well", "error", err)

@@ -80,6 +80,7 @@ func (j *workerJob) connect(c *config) error {
 	if err != nil {
 		return clusterFault(fmt.Errorf("the credential of the attempt cannot be used: %w", err))
 	}
+	j.smallPages = c.hugePages()
 	breaks := &planeFailure{}
 	plane, err := world.open(planeConfig{
 		Worker: d.Worker, Workers: len(d.Slots), Listen: d.Listen, Advertise: d.Advertise,

@@ -92,6 +92,8 @@ func newWorkersRun[A any](job *Job[A], args A, c *config) (*workersRun, error) {
 func (r *workersRun) run(ctx context.Context) (*Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	smallPages := r.c.hugePages()
+	defer smallPages()
 	watch := startWatch(r.plan, r.c, cancel)
 	progress := newSumOfWorkers(len(r.plan.Vertices), len(r.slots), watch)
 	report, err := task.RunParts(ctx, r.plan, r.client.graph, r.slots, func(worker int) (task.Bindings, task.Env, error) {

@@ -39,7 +39,8 @@ type Params struct {
 	// Family says how classes are modelled; the zero value decides by their number.
 	Family Family
 	// ClassWeights multiply the weights of the rows of classes, by the class as text; classes
-	// that are not named keep theirs. Balanced makes all classes weigh the same instead.
+	// that are not named keep theirs. Balanced makes all classes weigh the same instead. The
+	// deviations that features are scaled by are those of the rows without either.
 	ClassWeights map[string]float64
 	Balanced     bool
 	// Threshold is the probability of the second of two classes above which it is predicted,

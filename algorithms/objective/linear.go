@@ -37,7 +37,8 @@ type Linear struct {
 	// in place of those of scaled features.
 	NoStandardize bool
 	// ClassWeights multiply the weights of the rows of classes, by the text of the class;
-	// classes that are not named keep theirs.
+	// classes that are not named keep theirs. The deviations that features are scaled by are
+	// those of the rows without them, or Balanced.
 	ClassWeights map[string]float64
 	// Balanced multiplies the weights of the rows of each class by a number that makes all
 	// classes weigh the same and leaves the total as it is.

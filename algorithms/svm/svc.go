@@ -35,7 +35,8 @@ type LinearSVC struct {
 	// Squared squares the hinge loss.
 	Squared bool
 	// ClassWeights multiply the weights of the rows of classes, by the class as text; classes
-	// that are not named keep theirs. Balanced makes all classes weigh the same instead.
+	// that are not named keep theirs. Balanced makes all classes weigh the same instead. The
+	// deviations that features are scaled by are those of the rows without either.
 	ClassWeights map[string]float64
 	Balanced     bool
 

@@ -12,17 +12,22 @@ const pageSize = 1 << pageShift
 
 // book is a system that notes what it was asked for.
 type book struct {
-	pages  []uintptr
-	calls  int
-	refuse bool
+	pages, back []uintptr // asked for, and given back
+	calls       int
+	refuse      bool
 }
 
-func (b *book) ask(page, n uintptr) bool {
-	b.calls++
-	for i := range n {
-		b.pages = append(b.pages, page+i)
+func (b *book) system() system {
+	note := func(to *[]uintptr) func(page, n uintptr) bool {
+		return func(page, n uintptr) bool {
+			b.calls++
+			for i := range n {
+				*to = append(*to, page+i)
+			}
+			return !b.refuse
+		}
 	}
-	return !b.refuse
+	return system{advise: note(&b.pages), forget: note(&b.back)}
 }
 
 func TestPagesThatAreAskedFor(t *testing.T) {
@@ -39,7 +44,7 @@ func TestPagesThatAreAskedFor(t *testing.T) {
 		"several":                 {4*pageSize + 4096, 3 * pageSize, []uintptr{4, 5, 6, 7}},
 	} {
 		var b book
-		a := adviser{ask: b.ask}
+		a := adviser{system: b.system()}
 		for range 3 {
 			a.advise(c.from, c.bytes)
 		}
@@ -53,7 +58,7 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		var b book
-		a := adviser{ask: b.ask}
+		a := adviser{system: b.system()}
 		var want []uintptr
 		for range 30 {
 			from, n := uintptr(pageSize+rng.IntN(40*pageSize)), uintptr(Least+rng.IntN(5*pageSize))
@@ -63,24 +68,29 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
+		want = slices.Compact(want)
 		slices.Sort(b.pages)
-		require.Equal(t, slices.Compact(want), b.pages)
-	}
-}
+		require.Equal(t, want, b.pages)
 
-func TestPagesThatWereDrivenOutAreAskedForAgain(t *testing.T) {
-	var b book
-	a := adviser{ask: b.ask}
-	for range 2 {
-		a.advise(7*pageSize, Least)
-		a.advise((7+slots)*pageSize, Least)
+		// The advice is taken back, range by range, and none is given any more.
+		ranges, before := 1, b.calls
+		for i := range want[1:] {
+			if want[i+1] != want[i]+1 {
+				ranges++
+			}
+		}
+		a.close()
+		require.Equal(t, want, b.back)
+		require.Equal(t, ranges, b.calls-before)
+		a.advise(77*pageSize, pageSize)
+		a.close()
+		require.Equal(t, ranges, b.calls-before)
 	}
-	require.Equal(t, []uintptr{7, 7 + slots, 7, 7 + slots}, b.pages)
 }
 
 func TestASystemThatRefusesIsNotAskedAgain(t *testing.T) {
 	b := book{refuse: true}
-	a := adviser{ask: b.ask}
+	a := adviser{system: b.system()}
 	a.advise(7*pageSize, pageSize)
 	a.advise(9*pageSize, pageSize)
 	require.Equal(t, 1, b.calls)

@@ -10,19 +10,26 @@ import (
 // together are more than a cache holds, the rows of one are hundreds of kilobytes.
 const Least = 128 << 10
 
-// heap is the adviser of the only heap there is: a page that was asked for once is huge for
-// whoever has it next.
-var heap = adviser{ask: ask}
-
 // Allocator is Arrow's allocator on Go's heap, with huge pages under buffers of at least
-// Least bytes. The zero value is ready, and any number of goroutines may use it. Memory is
-// collected as garbage; Free does nothing.
-type Allocator struct{ memory.GoAllocator }
+// Least bytes until it is closed. Any number of goroutines may use it. Memory is collected as
+// garbage; Free does nothing.
+type Allocator struct {
+	memory.GoAllocator
+	pages adviser
+}
+
+// NewAllocator returns an allocator to be closed.
+func NewAllocator() *Allocator {
+	a := &Allocator{}
+	s, ok := theSystem()
+	a.pages.system, a.pages.closed = s, !ok
+	return a
+}
 
 // Allocate returns size bytes, the first of which is at the start of a cache line.
 func (a *Allocator) Allocate(size int) []byte {
 	b := a.GoAllocator.Allocate(size)
-	heap.advise(uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(size))
+	a.pages.advise(uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(size))
 	return b
 }
 
@@ -35,3 +42,7 @@ func (a *Allocator) Reallocate(size int, b []byte) []byte {
 	copy(larger, b)
 	return larger
 }
+
+// Close tells the system that small pages do again, which leaves those in use as they are. The
+// allocator goes on without huge pages. It may be closed again.
+func (a *Allocator) Close() { a.pages.close() }

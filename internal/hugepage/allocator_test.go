@@ -16,7 +16,7 @@ import (
 var sizes = []int{0, 1, 63, 64, 4097, Least - 1, Least, Least + 1, 3*pageSize + 77}
 
 func TestBuffersAreZeroAndBeginACacheLine(t *testing.T) {
-	var mem memory.Allocator = new(Allocator)
+	var mem memory.Allocator = NewAllocator()
 	for _, n := range sizes {
 		for range 3 {
 			b := mem.Allocate(n)
@@ -32,7 +32,7 @@ func TestBuffersAreZeroAndBeginACacheLine(t *testing.T) {
 }
 
 func TestBuffersThatGrowKeepWhatTheyHave(t *testing.T) {
-	var mem memory.Allocator = new(Allocator)
+	var mem memory.Allocator = NewAllocator()
 	for _, from := range sizes {
 		for _, to := range sizes {
 			b := mem.Allocate(from)
@@ -49,7 +49,8 @@ func TestBuffersThatGrowKeepWhatTheyHave(t *testing.T) {
 }
 
 func TestManyMayAllocateAtOnce(t *testing.T) {
-	mem := new(Allocator)
+	mem := NewAllocator()
+	defer mem.Close()
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {
@@ -71,7 +72,9 @@ func TestManyMayAllocateAtOnce(t *testing.T) {
 }
 
 func ExampleAllocator() {
-	b := array.NewFloat64Builder(new(Allocator))
+	mem := NewAllocator()
+	defer mem.Close()
+	b := array.NewFloat64Builder(mem)
 	defer b.Release()
 	b.AppendValues(make([]float64, 1<<20), nil)
 	column := b.NewArray()

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// advised reports whether the mapping of an address is marked for huge pages; known is false
-// where the system does not tell.
-func advised(t *testing.T, address uintptr) (marked, known bool) {
+// flagged reports whether the mapping of an address has a flag; known is false where the
+// system does not tell.
+func flagged(t *testing.T, address uintptr, flag string) (marked, known bool) {
 	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return false, false
@@ -26,28 +26,46 @@ func advised(t *testing.T, address uintptr) (marked, known bool) {
 			inside = from <= address && address < to
 		}
 		if flags, ok := strings.CutPrefix(lines.Text(), "VmFlags:"); ok && inside {
-			return strings.Contains(flags+" ", " hg "), true
+			return strings.Contains(flags+" ", " "+flag+" "), true
 		}
 	}
 	return false, false
 }
 
-// TestLargeBuffersAreMarked: the system keeps the advice with the memory.
+// TestLargeBuffersAreMarked: the system keeps the advice with the memory, until it is taken
+// back.
 func TestLargeBuffersAreMarked(t *testing.T) {
-	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil {
-		t.Skip("this kernel has no transparent huge pages")
+	if _, ok := theSystem(); !ok {
+		t.Skip("this system gives huge pages to everybody or to nobody")
 	}
-	mem := new(Allocator)
+	mem := NewAllocator()
+	var all [][]byte
 	for _, n := range []int{Least, 1 << 20, 5 * pageSize} {
 		b := mem.Allocate(n)
 		for _, at := range []int{0, n / 2, n - 1} {
-			marked, known := advised(t, uintptr(unsafe.Pointer(&b[at])))
+			marked, known := flagged(t, uintptr(unsafe.Pointer(&b[at])), "hg")
 			if !known {
-				t.Skip("the system does not tell how memory is marked")
+				t.Skip("this system does not tell how memory is marked")
 			}
 			require.True(t, marked, "byte %d of %d", at, n)
 		}
 		b[0] = 1
+		all = append(all, b)
 	}
-	require.False(t, heap.refused.Load())
+	mem.Close()
+	for _, b := range all {
+		marked, _ := flagged(t, uintptr(unsafe.Pointer(&b[0])), "hg")
+		require.False(t, marked)
+		require.Equal(t, byte(1), b[0])
+	}
+}
+
+func TestWhoIsToBeAsked(t *testing.T) {
+	const asking = "always [madvise] never\n"
+	require.True(t, wanted(asking, ""))
+	require.True(t, wanted(asking, "gctrace=1,disablethp=0"))
+	require.False(t, wanted(asking, "gctrace=1,disablethp=1"))
+	require.False(t, wanted("[always] madvise never\n", ""))
+	require.False(t, wanted("always madvise [never]\n", ""))
+	require.False(t, wanted("", ""))
 }

@@ -66,16 +66,25 @@ func means(ctx *comqueue.ComContext) error {
 	return nil
 }
 
-// overflow tells that a column's statistics leave float64.
-func (s *survey) overflow(at int) error {
+// leastSize is what the largest value of a column must be, unless it is constant, for its
+// square to be a normal number: below it a deviation has few bits left, or none.
+const leastSize = 0x1p-511
+
+// named returns what the user calls a column of the window.
+func (s *survey) named(at int) string {
 	j := s.window.Lo + at
 	if s.facts.Columns != nil {
 		j = int(s.facts.Columns[j])
 	}
-	name := fmt.Sprintf("column %q: component %d", s.table.vector, j)
 	if j < len(s.table.names) {
-		name = s.table.names[j]
+		return s.table.names[j]
 	}
+	return fmt.Sprintf("column %q: component %d", s.table.vector, j)
+}
+
+// overflow tells that a column's statistics leave float64.
+func (s *survey) overflow(at int) error {
+	name := s.named(at)
 	if s.facts.Weight > manyWeights*float64(s.facts.Rows) {
 		return fmt.Errorf("%s: the weights in column %q are so large, %v in all, that weighted sums exceed float64: scale them down", name, s.table.columns.Weight, s.facts.Weight)
 	}
@@ -161,6 +170,9 @@ func note(ctx *comqueue.ComContext) error {
 		}
 		if !finite(mean) || !finite(std) {
 			return s.overflow(j)
+		}
+		if 0 < top && top < leastSize && high != low {
+			return fmt.Errorf("%s: the values are so small that their squares underflow: scale them up", s.named(j))
 		}
 		if ctx.TaskID() == 0 {
 			at := s.window.Lo + j
