@@ -35,6 +35,9 @@ type BinaryOptions struct {
 	// Threshold is the least score that counts as a positive prediction; 0 means 0.5, or 0
 	// itself with Margins.
 	Threshold float64
+	// Above says that the threshold itself does not count as one, as for the models here that
+	// predict a class where its probability is above a threshold.
+	Above bool
 	// CurvePoints bounds the number of points of the curve; 0 means 200.
 	CurvePoints int
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
@@ -89,8 +92,8 @@ type BinaryReport struct {
 	// Smirnov), KSScore the score where it is taken, the largest of several.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
-	// Threshold is the one of what follows: a row with that score or more is predicted to be
-	// positive.
+	// Threshold is the one of what follows: a row with that score or more, or, if the options
+	// say Above, with more, is predicted to be positive.
 	Threshold     float64 `json:"threshold"`
 	TruePositive  float64 `json:"true_positive"`
 	FalsePositive float64 `json:"false_positive"`
@@ -316,7 +319,7 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	if t.afterA+t.afterB > 0 {
 		s.Steps.add(float64(t.a * (t.afterA / (t.afterA + t.afterB))))
 	}
-	if t.value >= o.Threshold {
+	if t.value > o.Threshold || !o.Above && t.value == o.Threshold {
 		s.TP, s.FP = t.afterA, t.afterB
 	}
 	if p > 0 && n > 0 {

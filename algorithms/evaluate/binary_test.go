@@ -416,3 +416,23 @@ func TestReportsSurviveJSON(t *testing.T) {
 func TestCurveRefusesOtherDatasets(t *testing.T) {
 	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is no report of a BinaryReport")
 }
+
+// TestScoresAtTheThreshold: they count as positive, or, if told, do not.
+func TestScoresAtTheThreshold(t *testing.T) {
+	for _, above := range []bool{false, true} {
+		o := binaryCols
+		o.Threshold, o.Above = 0.4, above
+		var tp, fp float64
+		for i, score := range binaryScore {
+			switch {
+			case score < 0.4 || above && score == 0.4:
+			case binaryTruth[i] == 1:
+				tp++
+			default:
+				fp++
+			}
+		}
+		r := measured[evaluate.BinaryReport](t, scoredRows(binaryTruth, binaryScore, nil), binary(o))
+		require.Equal(t, []float64{tp, fp}, []float64{r.TruePositive, r.FalsePositive})
+	}
+}

@@ -62,6 +62,18 @@ func kindOfModel(m model.Model) (kindOf, bool) {
 	return k, ok
 }
 
+// thresholdOf returns the threshold that a model, or the stage that makes it, was given; 0 where
+// it has the usual one.
+func thresholdOf(of any) float64 {
+	switch of := of.(type) {
+	case *logistic.Model:
+		return of.Threshold
+	case logistic.Params:
+		return of.Threshold
+	}
+	return 0
+}
+
 // KMeansTrain are the flags of training k-means.
 type KMeansTrain struct {
 	TrainArgs

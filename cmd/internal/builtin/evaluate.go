@@ -155,7 +155,7 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	}
 	switch want {
 	case binaryKind:
-		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, a.Weight))
+		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, thresholdOf(last), a.Weight))
 	case multiclassKind:
 		operators.Collect(b, testResult, evaluate.Multiclass(made, multiclassOptions(last, kind, label, a.Weight)))
 	case regressionKind:

@@ -100,8 +100,10 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 
 // binary, multiclass, regression and clustering add evaluations of rows that a model of
 // this command line has predicted. Rows without a prediction are left out.
-func binary(rows *engine.Dataset, of kindOf, weight string) *engine.Dataset {
-	return evaluate.Binary(rows, evaluate.BinaryOptions{LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Skip: true})
+func binary(rows *engine.Dataset, of kindOf, threshold float64, weight string) *engine.Dataset {
+	return evaluate.Binary(rows, evaluate.BinaryOptions{
+		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Threshold: threshold, Above: true, Skip: true,
+	})
 }
 
 func multiclass(rows *engine.Dataset, label, prediction, weight string) *engine.Dataset {

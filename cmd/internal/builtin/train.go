@@ -348,7 +348,7 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 		operators.Collect(b, testResult, regression(predicted, p.label, "prediction", a.Weight))
 	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
 		operators.Collect(b, testResult, multiclass(predicted, p.label, "prediction", a.Weight))
-		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], a.Weight))
+		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], thresholdOf(lastStage(stage)), a.Weight))
 	}
 	if plot == "clusters" {
 		return collectPoints(b, stage.Apply(rows, trained), stageKind(stage), p)
@@ -390,11 +390,14 @@ func (a TrainArgs) plotOf(g goal, kind kindOf) string {
 }
 
 // stageKind returns the kind of the algorithm of a stage, of a pipeline its last.
-func stageKind(s model.Stage) string {
+func stageKind(s model.Stage) string { return lastStage(s).Kind() }
+
+// lastStage is the one that predicts.
+func lastStage(s model.Stage) model.Stage {
 	if p, ok := s.(pipeline.Pipeline); ok {
-		return stageKind(p.Stages[len(p.Stages)-1])
+		return lastStage(p.Stages[len(p.Stages)-1])
 	}
-	return s.Kind()
+	return s
 }
 
 // writeModel adds a sink that writes a model's file where the command runs.

@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 
@@ -58,4 +59,37 @@ func TestTitanicByTheCommandLine(t *testing.T) {
 	w.picture("pr.png")
 	require.Regexp(t, `(?m)^accuracy +0\.790123$`, w.ok("evaluate --input p.csv --kind multiclass --label survived --prediction prediction"))
 	require.Regexp(t, `(?m)^rmse +0\.3767`, w.ok("evaluate --input p.csv --kind regression --label survived --prediction probability_1"))
+}
+
+// TestThresholds: what is measured of a model are its own predictions, by its threshold, which
+// a probability that is no more does not reach.
+func TestThresholds(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1,1\n0,0\n0,1\n1,0\n1,1\n2,1\n")
+	for _, flags := range []string{"", " --threshold 0.25", " --threshold 0.75"} {
+		w.ok("train logistic --input rows.csv --label y --model m.json --l2 0.1 --if-exists replace" + flags)
+		w.ok("predict --model m.json --input rows.csv --output p.csv --if-exists replace")
+		var predicted, right, middle float64
+		for _, r := range w.table("p.csv") {
+			if r["prediction"] == "1" {
+				predicted++
+			}
+			if r["prediction"] == r["y"] {
+				right++
+			}
+			if r["probability_1"] == "0.5" {
+				middle++
+			}
+		}
+		require.Equal(t, 2.0, middle)
+		var of struct {
+			TP       float64 `json:"true_positive"`
+			FP       float64 `json:"false_positive"`
+			Accuracy float64
+		}
+		w.json("evaluate --model m.json --input rows.csv --label y --output json", &of)
+		require.Equal(t, []float64{predicted, right / 8}, []float64{of.TP + of.FP, of.Accuracy}, flags)
+		require.Contains(t, w.ok("train logistic --input rows.csv --label y --model m2.json --l2 0.1 --if-exists replace --test rows.csv"+flags),
+			fmt.Sprintf("\ntrue_positive   %v\n", of.TP))
+	}
 }
