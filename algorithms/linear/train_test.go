@@ -3,6 +3,7 @@ package linear_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,41 @@ func TestPublishedLeastSquares(t *testing.T) {
 		require.InDelta(t, 6.77394366, m.Predict(table.Row(1)), 1e-8)
 		require.Equal(t, []int{0}, m.Summary.Inference.Collinear)
 		require.Equal(t, 3, m.Summary.Inference.Rank)
+	}
+}
+
+// TestStandardErrorsBesideTwins: features that have nothing to do with those that determine
+// each other have the standard errors that they have without the determined one; those that
+// share a coefficient have none, as the share of each is not told by the rows.
+func TestStandardErrorsBesideTwins(t *testing.T) {
+	table := target(80, 4)
+	want := train(t, table, linear.Params{}).Summary.Inference
+	for name, c := range map[string]struct {
+		more   func(x []float64) float64
+		shared []int // besides the feature that is added, which is the last
+	}{
+		"a twin":         {func(x []float64) float64 { return x[1] }, []int{1}},
+		"two and a sum":  {func(x []float64) float64 { return x[1] - 2*x[3] + 5 }, []int{1, 3}},
+		"a tenth of one": {func(x []float64) float64 { return x[0]/10 + x[2] }, []int{0, 2}},
+	} {
+		more := table
+		more.D, more.X = 5, nil
+		for i := range table.N {
+			more.X = append(append(more.X, table.Row(i)...), c.more(table.Row(i)))
+		}
+		for _, more.Sparse = range []bool{false, true} {
+			got := train(t, more, linear.Params{}).Summary.Inference
+			require.Equal(t, []int{4}, got.Collinear, name)
+			for j := range 4 {
+				defined := !slices.Contains(c.shared, j)
+				require.Equal(t, defined, got.Terms[j].Defined, "%s: feature %d, sparse %v", name, j, more.Sparse)
+				if defined {
+					require.InEpsilon(t, want.Terms[j].StdError, got.Terms[j].StdError, 1e-8)
+					require.InEpsilon(t, want.Terms[j].PValue, got.Terms[j].PValue, 1e-6)
+				}
+			}
+			require.False(t, got.Terms[4].Defined)
+		}
 	}
 }
 
@@ -282,8 +318,8 @@ func TestCollinearAndConstantColumns(t *testing.T) {
 			got := train(t, more, linear.Params{Method: method, Tol: 1e-10})
 			require.Equal(t, []int{0, 3, 4}, got.Summary.Inference.Collinear)
 			require.Equal(t, 3, got.Summary.Inference.Rank)
-			for _, j := range got.Summary.Inference.Collinear {
-				require.False(t, got.Summary.Inference.Terms[j].Defined)
+			for _, term := range got.Summary.Inference.Terms {
+				require.False(t, term.Defined, "feature %s shares its coefficient", term.Name)
 			}
 			for i := range table.N {
 				require.InDelta(t, want.Predict(table.Row(i)), got.Predict(more.Row(i)), 1e-6)

@@ -1,17 +1,26 @@
 package affine
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // alike is the part of its square length that a feature must have besides the features
 // before it, so as not to count as determined by them.
 const alike = 1e-11
 
+// involved is how much of a feature, in units of their lengths, another must have in it that
+// is determined by the first and more, for the two to share coefficients: more than what alike
+// lets pass for rounding.
+const involved = 1e-4
+
 // covariance returns the inverse of a symmetric matrix, the lower triangle row by row, over
 // those of its n rows and columns that are not determined by the ones that come before
-// them in the given order; elsewhere it is 0. kept tells which these are. It is Gauss'
-// elimination by sweeps (Goodnight, A tutorial on the SWEEP operator, The American
-// Statistician 33, 1979), which leaves a pivot that has nearly vanished alone.
-func covariance(packed []float64, n int, order []int) (inverse []float64, kept []bool) {
+// them in the given order; elsewhere it is 0. kept tells which these are, and alone which of
+// them determine no other. It is Gauss' elimination by sweeps (Goodnight, A tutorial on the
+// SWEEP operator, The American Statistician 33, 1979), which leaves a pivot that has nearly
+// vanished alone, and in its column what the kept rows make it of.
+func covariance(packed []float64, n int, order []int) (inverse []float64, kept, alone []bool) {
 	full, first := make([]float64, n*n), make([]float64, n)
 	for a := range n {
 		for b := range a + 1 {
@@ -29,6 +38,14 @@ func covariance(packed []float64, n int, order []int) (inverse []float64, kept [
 		kept[k] = true
 		sweep(full, n, k)
 	}
+	alone = slices.Clone(kept)
+	for k := range n {
+		for j := range n {
+			if kept[k] && !kept[j] && first[j] > 0 && math.Abs(full[k*n+j])*math.Sqrt(first[k]) > involved*math.Sqrt(first[j]) {
+				alone[k] = false
+			}
+		}
+	}
 	inverse = make([]float64, len(packed))
 	for a := range n {
 		for b := range a + 1 {
@@ -39,7 +56,7 @@ func covariance(packed []float64, n int, order []int) (inverse []float64, kept [
 			}
 		}
 	}
-	return inverse, kept
+	return inverse, kept, alone
 }
 
 // sweep exchanges variable k.
@@ -84,7 +101,11 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 			order = append(order, j)
 		}
 	}
-	inverse, kept := covariance(f.Result.Information, n, order)
+	inverse, kept, alone := covariance(f.Result.Information, n, order)
+	if n > d && !slices.Equal(kept, alone) {
+		// What features share, less their means, may be the intercept's as well.
+		alone[d] = false
+	}
 	table := &Inference{Statistic: statistic}
 	for j, k := range kept {
 		if k {
@@ -107,7 +128,7 @@ func (f *Fit) inference(statistic string, scale func(freedom float64) float64, t
 			t.Estimate = f.Model.Intercepts[0]
 		}
 		variance := original[j*(j+1)/2+j] * by
-		if kept[j] && variance >= 0 && finite(variance) {
+		if alone[j] && variance >= 0 && finite(variance) {
 			se := math.Sqrt(variance)
 			if z := t.Estimate / se; finite(z) {
 				t.Defined, t.StdError, t.Statistic, t.PValue = true, se, z, tail(z, table.Freedom)

@@ -67,8 +67,9 @@ type Inference struct {
 	// Freedom is the residual degrees of freedom, rows less Rank.
 	Freedom float64 `json:"residual_df"`
 	// Collinear are the features that are determined by those before them (and the
-	// intercept), constant ones included: their coefficients have no standard errors, and
-	// those of the others hold with these coefficients fixed.
+	// intercept), constant ones included. Neither their coefficients nor those of the
+	// features that determine them, and that of the intercept with these, have standard
+	// errors: the rows do not tell how they share what they have in common.
 	Collinear []int `json:"collinear,omitempty"`
 	// Terms has an entry for each coefficient, and a last one for the intercept if there is
 	// one.

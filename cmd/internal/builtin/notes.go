@@ -51,7 +51,7 @@ func trainedNotes(about *portrait, r *engine.Result) []string {
 		notes = append(notes, unconverged(s.Reason, s.Method, s.Iterations, s.GradientNorm))
 	}
 	if s.Inference != nil && len(s.Inference.Collinear) > 0 {
-		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors", plural(int64(len(s.Inference.Collinear)), "feature is", "features are")))
+		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors, as are those others", plural(int64(len(s.Inference.Collinear)), "feature is", "features are")))
 	}
 	return notes
 }

@@ -28,7 +28,7 @@ func TestNotes(t *testing.T) {
 	w.write("apart.csv", "a,b,y\n1,2,0\n2,3,0\n3,1,1\n4,5,1\n")
 	warned("train logistic --input apart.csv --label y --model n.json --if-exists replace", "training did not converge: the coefficients grow without end, .* give a penalty, such as --l2 0.01")
 	w.write("same.csv", "a,b,y\n1,2,0\n2,2,5\n3,2,1\n4,2,1\n")
-	warned("train linear --input same.csv --label y --model n.json --if-exists replace", "1 feature is constant, or determined by others: without standard errors")
+	warned("train linear --input same.csv --label y --model n.json --if-exists replace", "1 feature is constant, or determined by others: without standard errors, as are those others")
 	code, _, errOut := w.run("train linear --l2 1 --input apart.csv --label y --model n.json --if-exists replace")
 	require.Zero(t, code)
 	require.NotContains(t, errOut, "warning")
