@@ -51,6 +51,15 @@ func TestRowsAreChecked(t *testing.T) {
 	p := regression
 	p.WeightCol = "weight"
 	fails(t, with(func(t *trial.Table) { t.Weight = make([]float64, t.N) }), p, "weight")
+	weighted := classification
+	weighted.WeightCol = "weight"
+	fails(t, with(func(t *trial.Table) {
+		t.Weight = make([]float64, t.N)
+		for i := range t.Weight {
+			t.Label[i] = float64(i % 2)
+			t.Weight[i] = t.Label[i]
+		}
+	}), weighted, `every row of class "0" weighs 0: leave such rows out`)
 	fails(t, with(func(t *trial.Table) { t.Weight[2] = -1 }), p, "-1")
 	p.WeightCol, p.LabelCol = "", "nothing"
 	fails(t, products(10, false), p, `"nothing"`)

@@ -48,6 +48,9 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 	case o.params.Task == Classification && len(f.Classes) != 2:
 		return nil, fmt.Errorf("the labels have %d classes: a factorisation machine tells two apart", len(f.Classes))
 	}
+	if err := f.Weighty(); err != nil {
+		return nil, err
+	}
 	if err := o.params.affordable(f.Dim()); err != nil {
 		return nil, err
 	}

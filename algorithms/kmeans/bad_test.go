@@ -181,6 +181,8 @@ func TestBadRows(t *testing.T) {
 		{rowsOf([]float64{1e200}, []float64{-1e200}), k(2), []string{`sums over column "features" exceed the range of float64: scale`}},
 		{rowsOf([]float64{1e200}, []float64{-1e200}), kmeans.Params{K: 2, Init: kmeans.KMeansPlusPlus}, []string{"exceed the range"}},
 		{rowsOf([]float64{1e308}, []float64{1e308}, []float64{1.1e308}), kmeans.Params{K: 1, Init: kmeans.Random}, []string{"exceed the range"}},
+		{rowsOf([]float64{1e20, 0}, []float64{2e20, 0}), kmeans.Params{K: 2, Precision: kmeans.Single}, []string{"exceed the range of float32: scale the features down, or use double precision"}},
+		{rowsOf([]float64{1e8}, []float64{1e8 + 1}), kmeans.Params{K: 2, Precision: kmeans.Single}, []string{"2 clusters are more than the 1 distinct point of positive weight that float32 tells apart: lower K, or use double precision"}},
 		{empty, k(1), []string{"there are no rows to cluster"}},
 		{emptySparse, k(1), []string{"there are no rows to cluster"}},
 		{emptyWeighted, k(1), []string{"there are no rows to cluster"}},

@@ -169,7 +169,7 @@ func (t bisecting) nextTarget(state *bisectingState) error {
 		}
 	}
 	if state.Target < 0 {
-		return tooFewPoints(t.params.K, len(state.Leaves), t.in.cosine)
+		return t.params.tooFewPoints(len(state.Leaves), t.in.cosine)
 	}
 	state.Phase = drawFirst
 	state.Cuts++

@@ -18,6 +18,9 @@ func (p Params) noWeight() error {
 
 // overflow tells that numbers left the range of float64.
 func (p Params) overflow() error {
+	if p.Precision == Single {
+		return fmt.Errorf("sums or squared distances over column %q exceed the range of float32: scale the features down, or use double precision", p.VectorCol)
+	}
 	if p.WeightCol != "" {
 		return fmt.Errorf("sums over column %q, weighed by column %q, exceed the range of float64: scale the features or the weights down", p.VectorCol, p.WeightCol)
 	}
@@ -25,7 +28,7 @@ func (p Params) overflow() error {
 }
 
 // tooFewPoints tells that there are fewer distinct points than clusters.
-func tooFewPoints(k, distinct int, cosine bool) error {
+func (p Params) tooFewPoints(distinct int, cosine bool) error {
 	kind := "distinct points"
 	switch {
 	case cosine && distinct == 1:
@@ -35,5 +38,8 @@ func tooFewPoints(k, distinct int, cosine bool) error {
 	case distinct == 1:
 		kind = "distinct point"
 	}
-	return fmt.Errorf("%d clusters are more than the %d %s of positive weight: lower K", k, distinct, kind)
+	if p.Precision == Single {
+		return fmt.Errorf("%d clusters are more than the %d %s of positive weight that float32 tells apart: lower K, or use double precision", p.K, distinct, kind)
+	}
+	return fmt.Errorf("%d clusters are more than the %d %s of positive weight: lower K", p.K, distinct, kind)
 }

@@ -211,7 +211,7 @@ func (t parallelInit) judge(ctx *comqueue.ComContext) error {
 	case !finite(state.Cost):
 		return t.params.overflow()
 	case state.Cost == 0 && found < t.params.K:
-		return tooFewPoints(t.params.K, found, t.in.cosine)
+		return t.params.tooFewPoints(found, t.in.cosine)
 	}
 	state.Enough = found >= t.params.K && (state.Rounds >= t.params.InitSteps || state.Cost == 0)
 	state.Rounds++

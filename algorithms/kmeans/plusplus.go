@@ -105,7 +105,7 @@ func (t plusPlus) draw(ctx *comqueue.ComContext) error {
 	case !finite(total):
 		return t.params.overflow()
 	case total == 0:
-		return tooFewPoints(t.params.K, taken, t.in.cosine)
+		return t.params.tooFewPoints(taken, t.in.cosine)
 	}
 	random := draws(t.params.Seed, "kmeans++", -1, taken)
 	w.trials = w.trials[:0]

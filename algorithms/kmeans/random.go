@@ -217,7 +217,7 @@ func (t randomInit) choose(ctx *comqueue.ComContext) error {
 		}
 	}
 	if len(w.picked) == 0 {
-		return tooFewPoints(t.params.K, t.params.K-m, t.in.cosine)
+		return t.params.tooFewPoints(t.params.K-m, t.in.cosine)
 	}
 	slices.SortFunc(w.picked, pick.compare)
 	w.picked = w.picked[:min(m, len(w.picked))]

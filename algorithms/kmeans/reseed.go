@@ -86,7 +86,7 @@ func (t lloyd) chooseReseeds(ctx *comqueue.ComContext) error {
 			}
 		}
 		if len(w.chosen) == 0 {
-			return tooFewPoints(t.params.K, t.params.K-e, t.in.cosine)
+			return t.params.tooFewPoints(t.params.K-e, t.in.cosine)
 		}
 	}
 	resize(ctx, reseedRows, len(w.chosen)*(d+2))

@@ -3,6 +3,7 @@ package linear_test
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,37 @@ func TestBadRows(t *testing.T) {
 	}, "row 0 of the shard", "component 1 is NaN")
 	require.Nil(t, predict(t, wrong, m, linear.PredictOptions{Skip: true})[2])
 	require.NotNil(t, predict(t, table, m, linear.PredictOptions{})[2])
+}
+
+// TestTinyFeatures: those whose squares are no numbers any more are refused, dense and sparse;
+// larger ones, and constant ones of any size, are not.
+func TestTinyFeatures(t *testing.T) {
+	plain := target(30, 2)
+	want := train(t, plain, linear.Params{})
+	for _, c := range []struct {
+		size   float64
+		refuse bool
+	}{{1e-140, false}, {1e-160, true}, {1e-200, true}, {1e-310, true}} {
+		table := plain
+		table.X = slices.Clone(plain.X)
+		for i := range table.N {
+			table.X[2*i+1] *= c.size
+		}
+		for _, table.Sparse = range []bool{false, true} {
+			if c.refuse {
+				trial.Fails(t, trains(table, linear.Params{}), `column "features": component 1: the values are so small that their squares underflow: scale them up`)
+				continue
+			}
+			got := train(t, table, linear.Params{})
+			require.InEpsilon(t, want.Coefficients[0][1], got.Coefficients[0][1]*c.size, 1e-9)
+		}
+	}
+	constant := plain
+	constant.X = slices.Clone(plain.X)
+	for i := range constant.N {
+		constant.X[2*i+1] = 1e-200
+	}
+	require.Zero(t, train(t, constant, linear.Params{}).Coefficients[0][1])
 }
 
 func TestModelFile(t *testing.T) {

@@ -31,7 +31,9 @@
 //
 // Columns that are constant, or that others determine, are no error: the table of standard
 // errors says which they are, and where all are equally good solutions that is taken which
-// changes the least: twins share a coefficient. With more features than rows it is the same.
+// changes about the least: twins have the same coefficient, within a thousandth or so. With
+// more features than rows it is the same. What coefficients share is not theirs alone: they
+// have no standard errors then.
 //
 // The table has standard errors, t statistics and p values by Student's distribution. It is
 // made for squares without a penalty, and needs more rows than coefficients.

@@ -2,6 +2,7 @@ package mlp_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -50,6 +51,14 @@ func TestRowsAreChecked(t *testing.T) {
 	p := regression
 	p.WeightCol = "weight"
 	fails(t, with(func(t *trial.Table) { t.Weight = make([]float64, t.N) }), p, "weight")
+	weighted := classification
+	weighted.WeightCol = "weight"
+	fails(t, with(func(t *trial.Table) { t.Weight = slices.Clone(t.Label) }), weighted, `every row of class "0" weighs 0: leave such rows out`)
+	fails(t, with(func(t *trial.Table) {
+		for i := range t.X {
+			t.X[i] *= 1e-200
+		}
+	}), regression, `column "features": component 0: the values are so small that their squares underflow: scale them up`)
 	fails(t, with(func(t *trial.Table) { t.Weight[2] = -1 }), p, "-1")
 	p.WeightCol, p.LabelCol = "", "nothing"
 	fails(t, rings(10), p, `"nothing"`)

@@ -161,6 +161,9 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 	if p.Task == Classification && len(f.Classes) < 2 {
 		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
 	}
+	if err := f.Weighty(); err != nil {
+		return nil, err
+	}
 	sizes := append(append([]int{f.Dim()}, p.Hidden...), p.Task.outputs(len(f.Classes)))
 	const most = 1 << 27
 	n := 0.0

@@ -87,5 +87,5 @@ func against(f *rows.Facts, class int) (Shape, error) {
 	case class < 0 || class >= k:
 		return Shape{}, fmt.Errorf("class %d is to be told from the rest, and the labels have %d classes", class, k)
 	}
-	return Shape{Margins: 1}, weighty(f)
+	return Shape{Margins: 1}, f.Weighty()
 }

@@ -90,7 +90,7 @@ func twoClasses(f *rows.Facts) (Shape, error) {
 	case len(f.Classes) > 2:
 		return Shape{}, fmt.Errorf("the labels have %d classes, and this loss takes two: %s", len(f.Classes), fewOf(f.Classes))
 	}
-	return Shape{Margins: 1}, weighty(f)
+	return Shape{Margins: 1}, f.Weighty()
 }
 
 // spread returns the unit of slopes that are differences from labels.
@@ -99,16 +99,6 @@ func spread(f *rows.Facts) float64 {
 		return f.LabelStd
 	}
 	return math.Abs(f.LabelMean)
-}
-
-// weighty reports a class all of whose rows weigh 0.
-func weighty(f *rows.Facts) error {
-	for i, w := range f.ClassWeights {
-		if !(w > 0) {
-			return fmt.Errorf("every row of class %q weighs 0: leave such rows out, or give some a weight", f.Classes[i])
-		}
-	}
-	return nil
 }
 
 // fewOf lists the first of some names.

@@ -42,7 +42,7 @@ func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
 	case k < len(f.Classes):
 		return Shape{}, fmt.Errorf("softmax of %d classes: the labels have %d", k, len(f.Classes))
 	}
-	return Shape{Margins: k}, weighty(f)
+	return Shape{Margins: k}, f.Weighty()
 }
 
 // Refuses implements Loss.

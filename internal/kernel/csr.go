@@ -142,7 +142,7 @@ func (x CSR) ordered() bool {
 func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 	if x.below > 0 && x.below <= d {
 		part.RowPtr, part.Col, part.Val = x.RowPtr[lo:hi+1], x.Col, x.Val
-		part.next, part.below, part.seen = x.next, x.below, 0
+		part.next, part.below, part.seen, part.limit = x.next, x.below, 0, 0
 		return
 	}
 	*part = checkedRange(active, x, lo, hi, d)
@@ -150,11 +150,11 @@ func (x *CSR) CheckedRange(part *CSR, lo, hi, d int) {
 
 func checkedRange(k dispatch, x *CSR, lo, hi, d int) CSR {
 	part := checkedCSR(k, x.Range(lo, hi), d)
-	part.seen = 0
+	part.seen, part.limit = 0, 0
 	if lo == 0 {
-		x.seen = 0
+		x.seen, x.limit = 0, d
 	}
-	if lo == x.seen && part.below == d && hi > lo {
+	if lo == x.seen && part.below == d && d == x.limit && hi > lo {
 		if x.seen = hi; hi == x.Rows() {
 			x.below = d
 		}

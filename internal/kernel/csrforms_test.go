@@ -131,6 +131,11 @@ func TestCheckedRange(t *testing.T) {
 		checkedRange(form, &y, 20, n, d)
 		require.Equal(t, d, y.below)
 
+		z := sparseMixed(rng, n, d, 30, 0)
+		checkedRange(form, &z, 0, 20, d)
+		checkedRange(form, &z, 20, n, d+1) // the rows before were not held against that
+		require.Zero(t, z.below)
+
 		bad := sparseMixed(rng, n, d, 30, 0)
 		bad.Col[bad.RowPtr[21]] = d
 		for _, lo := range []int{0, 20, 40} {

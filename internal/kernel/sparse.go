@@ -13,7 +13,8 @@ type CSR struct {
 
 	next  *CSR // the rows that come next, or nil; see Before
 	below int  // columns are known to be below it, and rows in order, if it is not 0; see Checked
-	seen  int  // rows from the first on whose columns are, see CheckedRange
+	seen  int  // rows from the first on whose columns are known to be below limit, see CheckedRange
+	limit int
 }
 
 // Rows returns the number of rows.

@@ -1,6 +1,8 @@
 package rows
 
 import (
+	"fmt"
+
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/kernel"
 )
@@ -89,6 +91,16 @@ func (f *Facts) Dim() int {
 		return len(f.Columns)
 	}
 	return f.Declared
+}
+
+// Weighty reports a class all of whose rows weigh 0.
+func (f *Facts) Weighty() error {
+	for i, w := range f.ClassWeights {
+		if !(w > 0) {
+			return fmt.Errorf("every row of class %q weighs 0: leave such rows out, or give some a weight", f.Classes[i])
+		}
+	}
+	return nil
 }
 
 // Block is the rows of one shard, as views.
