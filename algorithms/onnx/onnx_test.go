@@ -63,6 +63,8 @@ func cases() map[string][]model.Stage {
 		"imputer":          {prepare.Imputer{Columns: []string{"age", "sex", "alone", "deck"}, Strategy: prepare.Constant, Values: []string{"30", "unknown", "true", "7"}}},
 		"indexer-keep":     {prepare.StringIndexer{Columns: []string{"sex", "deck", "alone", "fare"}, Unknown: prepare.Keep}},
 		"indexer-refuse":   {prepare.StringIndexer{Columns: []string{"deck"}}, prepare.MaxAbsScaler{Columns: []string{"deck"}}},
+		"one-hot-shares":   {prepare.OneHotEncoder{Columns: []string{"sex", "deck"}, Unknown: prepare.Shares, DropLast: true}, prepare.VectorAssembler{Columns: []string{"sex", "deck"}, Form: prepare.Dense}},
+		"one-hot-missing":  {prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode}, prepare.OneHotEncoder{Columns: []string{"sex"}, Unknown: prepare.Shares, RefuseMissing: true}},
 		"one-hot-keep":     {prepare.OneHotEncoder{Columns: []string{"sex", "alone"}, Unknown: prepare.Keep}},
 		"one-hot-refuse":   {prepare.Imputer{Columns: []string{"sex"}, Strategy: prepare.Mode}, prepare.OneHotEncoder{Columns: []string{"sex"}}, prepare.VectorAssembler{Columns: []string{"sex", "fare"}, Form: prepare.Dense}},
 		"bucketizer":       {prepare.Bucketizer{Columns: []string{"age", "fare"}, Bounds: [][]float64{{10, 20, 40}}, Unknown: prepare.Keep}},

@@ -181,7 +181,7 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		switch {
 		case keep: // -1 becomes component 0
 			at = b.op("Add", []string{at, b.ints("one", 1)})
-		case p.Unknown == prepare.Refuse:
+		case p.Unknown == prepare.Refuse, p.Unknown == prepare.Shares:
 			unknown = b.op("Less", []string{at, b.ints("zero", 0)})
 		}
 		components := make([]int64, size)
@@ -189,8 +189,14 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 			components[k] = int64(k)
 		}
 		made := b.cast(b.op("Equal", []string{at, b.ints("components", components...)}), b.real)
-		if unknown != "" {
+		switch {
+		case p.Unknown == prepare.Shares:
+			made = b.op("Where", []string{unknown, b.constant("shares", m.Shares[i][:size]...), made})
+		case unknown != "":
 			made = b.unless(unknown, made)
+		}
+		if c := b.find(name); p.RefuseMissing && (c.kind == "float64" || c.kind == "float32") {
+			made = b.unless(b.op("IsNaN", []string{b.numbers(name, 1)}), made)
 		}
 		b.output(named(p.Columns, p.Outputs, i), made, b.real, size, "sparse")
 	}

@@ -64,6 +64,8 @@ var cases = map[string]struct {
 	"imputer":          {[]model.Stage{prepare.Imputer{Columns: []string{"age", "sex", "alone", "deck"}, Strategy: prepare.Constant, Values: []string{"30", " unknown\n", "true", "7"}}}, []string{"age", "sex", "deck"}},
 	"indexer-keep":     {[]model.Stage{prepare.StringIndexer{Columns: []string{"sex", "deck", "alone", "fare"}, Unknown: prepare.Keep}}, []string{"sex", "deck", "alone", "fare"}},
 	"indexer-refuse":   {[]model.Stage{prepare.StringIndexer{Columns: []string{"deck"}}}, []string{"deck"}},
+	"one-hot-shares":   {[]model.Stage{prepare.OneHotEncoder{Columns: []string{"sex", "deck"}, Unknown: prepare.Shares, DropLast: true}}, []string{"sex", "deck"}},
+	"one-hot-missing":  {[]model.Stage{prepare.OneHotEncoder{Columns: []string{"deck"}, Outputs: []string{"is"}, Unknown: prepare.Shares, RefuseMissing: true}}, []string{"is"}},
 	"one-hot-keep":     {[]model.Stage{prepare.OneHotEncoder{Columns: []string{"sex", "alone"}, Unknown: prepare.Keep}}, []string{"sex", "alone"}},
 	"one-hot-refuse":   {[]model.Stage{prepare.OneHotEncoder{Columns: []string{"deck"}, Outputs: []string{"is"}}}, []string{"is"}},
 	"bucketizer":       {[]model.Stage{prepare.Bucketizer{Columns: []string{"age", "fare"}, Bounds: [][]float64{{10, 20, 40}}, Unknown: prepare.Keep}}, []string{"age", "fare"}},

@@ -115,12 +115,15 @@ func categoryNumber(kind, text string) (float64, error) {
 }
 
 // index returns an expression of the numbers of a column's categories, from first. Values
-// that are none of them, and missing ones, become otherwise, or missing where it is "".
-func (b *builder) index(name string, values []string, first int, otherwise string) element {
+// that are none of them become otherwise, and missing ones absent, or missing where it is "".
+func (b *builder) index(name string, values []string, first int, otherwise, absent string) element {
 	c := b.find(name, 1)
 	var options []string
 	if otherwise != "" {
-		options = []string{"defaultValue", otherwise, "mapMissingTo", otherwise}
+		options = []string{"defaultValue", otherwise}
+	}
+	if absent != "" {
+		options = append(options, "mapMissingTo", absent)
 	}
 	if c.text {
 		table := el("InlineTable")
@@ -152,7 +155,7 @@ func (b *builder) indexer(m *prepare.IndexerModel) {
 	}
 	for i, name := range p.Columns {
 		out := named(p.Columns, p.Outputs, i)
-		b.output(out, "int64", b.derive(out, "continuous", "integer", b.index(name, m.Values[i], 0, otherwise(i))))
+		b.output(out, "int64", b.derive(out, "continuous", "integer", b.index(name, m.Values[i], 0, otherwise(i), otherwise(i))))
 	}
 }
 
@@ -162,8 +165,12 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 	switch {
 	case b.policy(p.Unknown):
 		first, otherwise = 1, "0"
-	case p.Unknown == prepare.Zeros:
+	case p.Unknown == prepare.Zeros, p.Unknown == prepare.Shares:
 		otherwise = "-1"
+	}
+	absent := otherwise
+	if p.RefuseMissing {
+		absent = ""
 	}
 	for i, name := range p.Columns {
 		out, size := named(p.Columns, p.Outputs, i), m.Size(i)
@@ -171,14 +178,20 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 			b.fail("column %q has one value, and so no components", name)
 			return
 		}
-		at := b.derive(out+" number", "continuous", "integer", b.index(name, m.Values[i], first, otherwise))
+		at := b.derive(out+" number", "continuous", "integer", b.index(name, m.Values[i], first, otherwise, absent))
 		var made []string
 		for k := range size {
 			// An integer, as programs may tell it from the same number of another type.
-			which := el("Constant", "dataType", "integer")
-			which.text = strconv.Itoa(k)
-			is := apply("equal", fieldRef(at), which)
-			made = append(made, b.deriveNumber(componentName(out, k, true), apply("if", is, b.constant(1), b.constant(0))))
+			numbered := func(n int) element {
+				which := el("Constant", "dataType", "integer")
+				which.text = strconv.Itoa(n)
+				return apply("equal", fieldRef(at), which)
+			}
+			otherwise := b.constant(0)
+			if p.Unknown == prepare.Shares {
+				otherwise = apply("if", numbered(-1), b.constant(m.Shares[i][k]), b.constant(0))
+			}
+			made = append(made, b.deriveNumber(componentName(out, k, true), apply("if", numbered(k), b.constant(1), otherwise)))
 		}
 		b.output(out, "sparse", made...)
 	}

@@ -63,10 +63,7 @@ func (p VectorAssembler) output() string {
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p VectorAssembler) Validate() error {
-	errs := []error{checkNames(p.Columns, nil), checkEnum(p.Form), checkEnum(p.Unknown)}
-	if p.Unknown == Zeros {
-		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
-	}
+	errs := []error{checkNames(p.Columns, nil), checkEnum(p.Form), checkEnum(p.Unknown), p.Unknown.encoders()}
 	return errors.Join(errs...)
 }
 

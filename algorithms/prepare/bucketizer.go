@@ -29,10 +29,7 @@ func (Bucketizer) Kind() string { return "bucketizer" }
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p Bucketizer) Validate() error {
-	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
-	if p.Unknown == Zeros {
-		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
-	}
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown), p.Unknown.encoders()}
 	if n := len(p.Bounds); n == 0 || n != 1 && n != len(p.Columns) {
 		errs = append(errs, fmt.Errorf("there are Bounds of %d columns for %d Columns: want a list for each, or one for all", n, len(p.Columns)))
 	}

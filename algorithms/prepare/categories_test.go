@@ -1,6 +1,7 @@
 package prepare_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -101,6 +102,7 @@ func TestStringIndexerTellsWhatIsWrong(t *testing.T) {
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}}, `column "city": it is null; set Unknown`, "row 0 of the shard")
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"vector"}}, `column "vector" is vector[3]: want text`)
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Zeros}, "which only OneHotEncoder has")
+	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}, Unknown: prepare.Shares}, "Unknown is shares, which only OneHotEncoder has")
 	fails(t, rows, prepare.StringIndexer{Columns: []string{"city"}, Order: 7}, "Order(7)")
 	for i := range rows {
 		rows[i].City = nil
@@ -141,6 +143,15 @@ func TestOneHotEncoder(t *testing.T) {
 	_, r = quick(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: prepare.Skip})
 	require.Len(t, column(t, r, "city"), 7)
 	fails(t, samples(false), prepare.OneHotEncoder{Columns: []string{"city"}}, `column "city": it is null`)
+
+	// Of 7 rows with a city 1 has Bern, 2 have Oslo, 1 has Paris and 3 have Rome, which has no
+	// component of its own.
+	m, r = try(t, rows, prepare.OneHotEncoder{Columns: []string{"city"}, DropLast: true, Unknown: prepare.Shares})
+	require.Equal(t, []float64{1.0 / 7, 2.0 / 7, 1.0 / 7, 3.0 / 7}, m.(*prepare.OneHotModel).Shares[0])
+	require.Equal(t, "[1:1] [] [] [0:0.14285714285714285 1:0.2857142857142857 2:0.14285714285714285] [0:1] [1:1] [] [2:1]", strings.Join(column(t, r, "city"), " "))
+	for _, u := range []prepare.Unknown{prepare.Zeros, prepare.Shares, prepare.Keep, prepare.Skip} {
+		fails(t, samples(false), prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: u, RefuseMissing: true}, `column "city": it is null`)
+	}
 	fails(t, samples(true), prepare.OneHotEncoder{Columns: []string{"age"}}, `column "age"`)
 }
 
@@ -172,4 +183,41 @@ func TestQuantileDiscretizer(t *testing.T) {
 	require.Equal(t, [][]float64{{0.1}}, m.(*prepare.BucketModel).Bounds)
 	fails(t, samples(true), prepare.QuantileDiscretizer{Columns: []string{"rooms"}, Buckets: 1}, "Buckets is 1")
 	fails(t, nil, prepare.QuantileDiscretizer{Columns: []string{"rooms"}}, "no rows")
+}
+
+// The average of very many values is that of the most frequent, and still one row in all.
+func TestSharesOfVeryManyValues(t *testing.T) {
+	var rows []sample
+	for i := range 1500 {
+		rows = append(rows, sample{ID: int64(i), City: p(strconv.Itoa(i)), Vector: make([]float64, 3)})
+		if i == 1400 {
+			rows = append(rows, rows[i], rows[i])
+		}
+	}
+	m, _ := quick(t, table(rows), prepare.OneHotEncoder{Columns: []string{"city"}, Unknown: prepare.Shares})
+	shares := m.(*prepare.OneHotModel).Shares[0]
+	sum, some := 0.0, 0
+	for i, share := range shares {
+		sum += share
+		if share > 0 {
+			some++
+		}
+		if share > 1.0/1002 {
+			require.Equal(t, "1400", m.(*prepare.OneHotModel).Values[0][i])
+			require.Equal(t, 3.0/1002, share)
+		}
+	}
+	require.Equal(t, 1000, some)
+	require.InDelta(t, 1, sum, 1e-12)
+
+	// What does not hold together is no model.
+	m.(*prepare.OneHotModel).Shares[0][7] = 2
+	_, err := m.Encode()
+	require.ErrorContains(t, err, `column "city" has a value of which the share is 2`)
+	m.(*prepare.OneHotModel).Shares[0] = shares[:3]
+	_, err = m.Encode()
+	require.ErrorContains(t, err, `column "city" has 1500 values and 3 shares`)
+	m.(*prepare.OneHotModel).Shares = nil
+	_, err = m.Encode()
+	require.ErrorContains(t, err, "there are 1 columns and shares of 0")
 }

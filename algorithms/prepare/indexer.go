@@ -56,10 +56,7 @@ func (StringIndexer) Kind() string { return "string-indexer" }
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p StringIndexer) Validate() error {
-	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Order), checkEnum(p.Unknown)}
-	if p.Unknown == Zeros {
-		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
-	}
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Order), checkEnum(p.Unknown), p.Unknown.encoders()}
 	return errors.Join(errs...)
 }
 

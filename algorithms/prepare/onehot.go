@@ -1,8 +1,11 @@
 package prepare
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -25,10 +28,18 @@ type OneHotEncoder struct {
 	// the components are not collinear with an intercept.
 	DropLast bool `json:"drop_last,omitempty"`
 	// Unknown says what becomes of values that were not there in training, of null and of
-	// NaN. Keep gives all of them component 0, and those of training the ones behind it;
-	// Zeros gives them none.
+	// NaN. Keep gives all of them component 0, and those of training the ones behind it. Zeros
+	// gives them none, which with DropLast is what the last value has. Shares gives them all
+	// components, each the share of the rows of training that have its value: what is linear in
+	// the components is then the average of what it is for those rows, whichever value has no
+	// component. Of very many values the 1,000 most frequent make the average.
 	Unknown Unknown `json:"unknown"`
+	// RefuseMissing makes null and NaN errors, whatever Unknown says of other values.
+	RefuseMissing bool `json:"refuse_missing,omitempty"`
 }
+
+// maxShared bounds the values that Shares takes the average of, and so the entries of a row.
+const maxShared = 1000
 
 // Kind returns "one-hot-encoder".
 func (OneHotEncoder) Kind() string { return "one-hot-encoder" }
@@ -60,7 +71,11 @@ func (p OneHotEncoder) Fit(rows *engine.Dataset) *engine.Dataset {
 			name: p.Kind(), columns: p.Columns, passes: []pass{counting(all(len(p.Columns)))},
 			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
 				values, err := orderCategories(f, p.Columns, inputs, ValueAscending)
-				return &OneHotModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Values: values}, err
+				m := &OneHotModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Values: values}
+				if err == nil && p.Unknown == Shares {
+					m.Shares = sharesOf(f.Categories.Columns, values)
+				}
+				return m, err
 			},
 		}.add(rows)
 	})
@@ -77,6 +92,31 @@ type OneHotModel struct {
 	Params  OneHotEncoder `json:"params"`
 	// Values are the distinct values of each column as text, in ascending order.
 	Values [][]string `json:"values"`
+	// Shares are, where Unknown is Shares, those of the values among the rows of training.
+	Shares [][]float64 `json:"shares,omitempty"`
+}
+
+// sharesOf returns the shares of the values of each column, of the most frequent alone where
+// there are very many. They sum to 1.
+func sharesOf(columns [][]category, values [][]string) [][]float64 {
+	all := make([][]float64, len(values))
+	for i, list := range columns {
+		list = slices.Clone(list)
+		slices.SortFunc(list, func(a, b category) int {
+			return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Text, b.Text))
+		})
+		list = list[:min(len(list), maxShared)]
+		total := 0.0
+		for _, c := range list {
+			total += c.Count
+		}
+		numbers := numbering(values[i])
+		all[i] = make([]float64, len(values[i]))
+		for _, c := range list {
+			all[i][numbers[c.Text]] = c.Count / total
+		}
+	}
+	return all
 }
 
 // Size returns how many components the vectors of a column have.
@@ -105,7 +145,37 @@ func (m *OneHotModel) check() error {
 	if err := m.Params.Validate(); err != nil {
 		return err
 	}
-	return checkValues(m.Params.Columns, m.Values)
+	if err := checkValues(m.Params.Columns, m.Values); err != nil || m.Params.Unknown != Shares {
+		return err
+	}
+	if len(m.Shares) != len(m.Values) {
+		return fmt.Errorf("there are %d columns and shares of %d", len(m.Values), len(m.Shares))
+	}
+	for i, list := range m.Shares {
+		if len(list) != len(m.Values[i]) {
+			return fmt.Errorf("column %q has %d values and %d shares", m.Params.Columns[i], len(m.Values[i]), len(list))
+		}
+		for _, share := range list {
+			if !(share >= 0 && share <= 1) {
+				return fmt.Errorf("column %q has a value of which the share is %v", m.Params.Columns[i], share)
+			}
+		}
+	}
+	return nil
+}
+
+// average returns the components, by number, that a value gets which stands for all of a
+// column.
+func (m *OneHotModel) average(column int) (indices []int32, values []float64) {
+	if m.Params.Unknown != Shares {
+		return nil, nil
+	}
+	for k, share := range m.Shares[column][:m.Size(column)] {
+		if share > 0 {
+			indices, values = append(indices, int32(k)), append(values, share)
+		}
+	}
+	return indices, values
 }
 
 // Bind implements model.Binder.
@@ -115,28 +185,37 @@ func (m *OneHotModel) Bind(l *model.Layout) (model.Step, error) {
 		return nil, err
 	}
 	var numbers []map[string]int
-	for _, list := range m.Values {
+	indices, shares := make([][]int32, len(in)), make([][]float64, len(in))
+	for i, list := range m.Values {
 		numbers = append(numbers, numbering(list))
+		indices[i], shares[i] = m.average(i)
 	}
 	return func(row []model.Cell) error {
 		for i := range in {
 			from, to := &row[in[i]], &row[out[i]]
 			text, ok := categoryOf(from)
 			at, known := numbers[i][string(text)]
+			size := m.Size(i)
 			switch {
+			case !ok && m.Params.RefuseMissing:
+				return unknownValue(m.Params.Columns[i], from)
 			case ok && known && m.Params.Unknown == Keep:
 				at++
 			case ok && known:
 			case m.Params.Unknown == Keep:
 				at = 0
 			case m.Params.Unknown == Zeros:
-				at = m.Size(i)
+				at = size
+			case m.Params.Unknown == Shares:
+				which, what := to.MakeSparse(size, len(shares[i]))
+				copy(which, indices[i])
+				copy(what, shares[i])
+				continue
 			case m.Params.Unknown == Skip:
 				return model.ErrSkip
 			default:
 				return unknownValue(m.Params.Columns[i], from)
 			}
-			size := m.Size(i)
 			if at >= size {
 				to.MakeSparse(size, 0)
 				continue

@@ -38,10 +38,7 @@ const (
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p QuantileDiscretizer) Validate() error {
-	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
-	if p.Unknown == Zeros {
-		errs = append(errs, errors.New("Unknown is zeros, which only OneHotEncoder has"))
-	}
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown), p.Unknown.encoders()}
 	if p.Buckets != 0 && (p.Buckets < 2 || p.Buckets > maxBuckets) {
 		errs = append(errs, wrong("Buckets is %d: want 2 to %d, or 0 for %d", p.Buckets, maxBuckets, defaultBuckets))
 	}

@@ -1,6 +1,10 @@
 package prepare
 
-import "github.com/superstep-ml/superstep/algorithms/internal/enum"
+import (
+	"fmt"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+)
 
 // Unknown says what becomes of a row with a value that a preparation has no place for: one
 // that was not there in training, null, or NaN.
@@ -15,11 +19,14 @@ const (
 	Skip
 	// Zeros, of OneHotEncoder only, makes all components 0.
 	Zeros
+	// Shares, of OneHotEncoder only, puts a row between the values of training: each component
+	// is the share of the rows of training that have its value.
+	Shares
 )
 
-var unknowns = enum.Names[Unknown]{Type: "Unknown", What: "policy for unknown values", Names: []string{"refuse", "keep", "skip", "zeros"}}
+var unknowns = enum.Names[Unknown]{Type: "Unknown", What: "policy for unknown values", Names: []string{"refuse", "keep", "skip", "zeros", "shares"}}
 
-// String returns "refuse", "keep", "skip" or "zeros".
+// String returns "refuse", "keep", "skip", "zeros" or "shares".
 func (u Unknown) String() string { return unknowns.String(u) }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -27,6 +34,14 @@ func (u Unknown) MarshalText() ([]byte, error) { return unknowns.Text(u) }
 
 // UnmarshalText implements encoding.TextUnmarshaler: it reads what String returns.
 func (u *Unknown) UnmarshalText(text []byte) error { return unknowns.Parse(u, text) }
+
+// encoders tells that a policy is one that OneHotEncoder alone has.
+func (u Unknown) encoders() error {
+	if u == Zeros || u == Shares {
+		return fmt.Errorf("Unknown is %s, which only OneHotEncoder has", u)
+	}
+	return nil
+}
 
 // skips says that a preparation, or the model of one, may leave rows out.
 func skips(p any) bool {

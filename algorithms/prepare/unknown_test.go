@@ -8,7 +8,7 @@ import (
 
 // What may leave rows out says so: places of rows are not told behind it.
 func TestPreparationsThatLeaveRowsOut(t *testing.T) {
-	for _, u := range []Unknown{Refuse, Keep, Skip} {
+	for _, u := range []Unknown{Refuse, Keep, Skip, Shares} {
 		for _, p := range []any{
 			VectorAssembler{Unknown: u}, StringIndexer{Unknown: u}, OneHotEncoder{Unknown: u}, Bucketizer{Unknown: u}, QuantileDiscretizer{Unknown: u},
 			&AssemblerModel{Params: VectorAssembler{Unknown: u}}, &IndexerModel{Params: StringIndexer{Unknown: u}},

@@ -47,7 +47,7 @@ func passengers(l2 float64) pipeline.Pipeline {
 	return pipeline.Pipeline{Stages: []model.Stage{
 		prepare.Imputer{Columns: numbers, Strategy: prepare.Median},
 		prepare.Imputer{Columns: words, Strategy: prepare.Mode},
-		prepare.OneHotEncoder{Columns: words, Outputs: encoded, DropLast: true, Unknown: prepare.Zeros},
+		prepare.OneHotEncoder{Columns: words, Outputs: encoded, DropLast: true, Unknown: prepare.Shares},
 		prepare.VectorAssembler{Columns: append(numbers, encoded...), Form: prepare.Dense},
 		logistic.Params{LabelCol: "survived", VectorCol: "features", L2: l2},
 	}}

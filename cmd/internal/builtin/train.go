@@ -222,12 +222,17 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []
 		p.stages = append(p.stages, prepare.Imputer{Columns: from, Outputs: to, Strategies: strategies})
 	}
 	if len(of[texts]) > 0 {
-		unknown := prepare.Zeros
-		if p.skip {
-			unknown = prepare.Skip
+		// A value that training has not seen is none of those it has: without a component of
+		// the last one, all zeros would be that.
+		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, RefuseMissing: !p.skip, DropLast: g == numbersGoal || g == classesGoal}
+		switch {
+		case p.skip:
+			e.Unknown = prepare.Skip
+		case e.DropLast:
+			e.Unknown = prepare.Shares
 		}
-		from, to := rename(of[texts], " encoded")
-		p.stages = append(p.stages, prepare.OneHotEncoder{Columns: from, Outputs: to, DropLast: g == numbersGoal || g == classesGoal, Unknown: unknown})
+		e.Columns, e.Outputs = rename(of[texts], " encoded")
+		p.stages = append(p.stages, e)
 	}
 	p.vector = unused(schema, "features")
 	assemble := prepare.VectorAssembler{Output: p.vector, Form: prepare.Dense}
