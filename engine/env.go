@@ -16,6 +16,7 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 		BatchRows:       c.batchRows,
 		MemoryBudget:    c.memory,
 		SpillDir:        c.spillDir,
+		Disk:            c.disk,
 		Logger:          c.logger,
 		Collector:       r.store,
 		Advise:          r.advise,

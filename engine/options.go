@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/hugepage"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -55,6 +56,7 @@ type config struct {
 	batchRows       int
 	memory          int64
 	spillDir        string
+	disk            disk.FS
 	logger          hclog.Logger
 	onProgress      func(Progress)
 	ifExists        Existing
@@ -84,6 +86,9 @@ func newConfig(opts []Option) (*config, error) {
 	}
 	if c.stdout == nil {
 		c.stdout = os.Stdout
+	}
+	if c.disk == nil {
+		c.disk = disk.OS()
 	}
 	if c.spillDir == "" {
 		c.spillDir = os.TempDir()
@@ -174,6 +179,10 @@ func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = byte
 // SpillDir sets the directory under which the run makes its own for temporary
 // files; the default is the system's.
 func SpillDir(dir string) Option { return func(c *config) { c.spillDir = dir } }
+
+// Disk sets what the run's temporary files are made by, in place of the machine's
+// file system. It is for tests, of disks that fail.
+func Disk(d disk.FS) Option { return func(c *config) { c.disk = d } }
 
 // Logger sets where the run logs to; by default it does not.
 func Logger(l hclog.Logger) Option { return func(c *config) { c.logger = l } }

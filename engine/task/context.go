@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -39,6 +40,8 @@ type Context struct {
 	// SpillDir is the run's private directory for temporary files; it is removed
 	// when the run ends.
 	SpillDir string
+	// Disk is where they are made.
+	Disk disk.FS
 
 	side     [][]arrow.Record // by port; borrowed by the operator
 	collect  Collector

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -30,6 +31,8 @@ type Env struct {
 	// SpillDir is where the run makes its private directory for temporary files;
 	// empty means os.TempDir. What killed runs left there is removed.
 	SpillDir string
+	// Disk holds the temporary files; nil means that of the machine.
+	Disk disk.FS
 	// Logger takes the run's few messages; nil drops them.
 	Logger hclog.Logger
 	// Collector takes the rows given to Context.Collect; nil makes that an error.
@@ -92,6 +95,9 @@ func (e Env) withDefaults() Env {
 	}
 	if e.MemoryBudget <= 0 {
 		e.MemoryBudget = defaultBudget()
+	}
+	if e.Disk == nil {
+		e.Disk = disk.OS()
 	}
 	if e.Logger == nil {
 		e.Logger = hclog.NewNullLogger()

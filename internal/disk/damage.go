@@ -1,0 +1,64 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// castagnoli is the polynomial of CRC-32C.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum continues a CRC-32C, which begins with 0.
+func Checksum(sum uint32, data []byte) uint32 { return crc32.Update(sum, castagnoli, data) }
+
+// DamagedError says that a file does not hold what was written to it.
+type DamagedError struct {
+	File   string // its path
+	Offset int64  // of the first byte of what was read
+	Length int64  // of what was to be read
+	Err    error  // what is wrong; io.ErrUnexpectedEOF where the file ends early
+}
+
+// Error says which file is damaged where, and what to do.
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("the file %s is damaged: of its %d bytes from byte %d, %v; the disk lost them or another program changed them: run the job again, and with another directory for temporary files if it fails again",
+		e.File, e.Length, e.Offset, e.Err)
+}
+
+// Unwrap returns what is wrong.
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// errChecksum words a checksum that is not the one that was written.
+func errChecksum(got, want uint32) error {
+	return fmt.Errorf("the checksum is %08x where %08x was written", got, want)
+}
+
+// earlyEnd is the file that ends within what was written.
+type earlyEnd struct{ got int64 }
+
+func (e earlyEnd) Error() string { return fmt.Sprintf("only %d are there", e.got) }
+
+// Unwrap makes it io.ErrUnexpectedEOF, never io.EOF.
+func (e earlyEnd) Unwrap() error { return io.ErrUnexpectedEOF }
+
+// readFull reads len(b) bytes at an offset of f. A file that ends before is a
+// *DamagedError; other errors name the file.
+func readFull(f File, b []byte, offset int64) error {
+	for at := 0; at < len(b); {
+		n, err := f.ReadAt(b[at:], offset+int64(at))
+		at += n
+		switch {
+		case at == len(b):
+			return nil
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			return &DamagedError{File: f.Name(), Offset: offset, Length: int64(len(b)), Err: earlyEnd{int64(at)}}
+		case err != nil:
+			return fmt.Errorf("read %d bytes from byte %d of %s: %w", len(b), offset, f.Name(), err)
+		case n == 0:
+			return fmt.Errorf("read %d bytes from byte %d of %s: %w", len(b), offset, f.Name(), io.ErrNoProgress)
+		}
+	}
+	return nil
+}

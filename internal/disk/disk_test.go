@@ -1,0 +1,261 @@
+package disk_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
+)
+
+// form is a way to write pieces of data to a file and read them back.
+type form struct {
+	name string
+	// write returns what reads everything back, again at every call.
+	write func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error)
+}
+
+var forms = []form{
+	{"blocks", func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error) {
+		w := disk.NewBlocks(f)
+		var places []disk.Block
+		for _, p := range pieces {
+			for part := range chunks(p, 7) {
+				_, err := w.Write(part)
+				require.NoError(t, err)
+			}
+			places = append(places, w.End())
+		}
+		require.NoError(t, w.Flush())
+		return func() (read [][]byte, err error) {
+			for _, place := range places {
+				data, err := disk.ReadBlock(f, place, nil)
+				if err != nil {
+					return nil, err
+				}
+				read = append(read, data)
+			}
+			return read, nil
+		}
+	}},
+	{"frames", func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error) {
+		w := disk.NewFrames(f)
+		var streams []disk.Stream
+		for i, p := range pieces {
+			for part := range chunks(p, 7) {
+				_, err := w.Write(part)
+				require.NoError(t, err)
+			}
+			require.NoError(t, w.End(int64(i)))
+			if i%3 == 2 || i == len(pieces)-1 {
+				s, err := w.EndStream()
+				require.NoError(t, err)
+				streams = append(streams, s)
+			}
+		}
+		return func() (read [][]byte, err error) {
+			for _, s := range streams {
+				r := disk.NewFrameReader(f, s)
+				for {
+					data, rows, err := r.Next()
+					if err == io.EOF {
+						break
+					}
+					if err != nil {
+						return nil, err
+					}
+					require.EqualValues(t, len(read), rows)
+					read = append(read, bytes.Clone(data))
+				}
+			}
+			return read, nil
+		}
+	}},
+	{"spool", func(t *testing.T, f disk.File, pieces [][]byte) func() ([][]byte, error) {
+		w := disk.NewSpool(f)
+		for _, p := range pieces {
+			_, err := w.Write(p)
+			require.NoError(t, err)
+		}
+		require.NoError(t, w.Seal())
+		return func() (read [][]byte, err error) {
+			var at int64
+			for _, p := range pieces {
+				data := make([]byte, len(p))
+				if n, err := w.ReadAt(data, at); err != nil {
+					require.NotErrorIs(t, err, io.EOF)
+					return nil, err
+				} else if n != len(p) {
+					return nil, errors.New("too few")
+				}
+				at += int64(len(p))
+				read = append(read, data)
+			}
+			n, err := w.ReadAt(make([]byte, 10), at-3)
+			if n != 3 || err != io.EOF {
+				return nil, err
+			}
+			return read, nil
+		}
+	}},
+}
+
+func chunks(b []byte, n int) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			k := min(n, len(b))
+			if !yield(b[:k]) {
+				return
+			}
+			b = b[k:]
+		}
+	}
+}
+
+// somePieces returns pieces of random bytes, no two alike.
+func somePieces(draw *rand.ChaCha8, sizes ...int) [][]byte {
+	pieces := make([][]byte, len(sizes))
+	for i, n := range sizes {
+		pieces[i] = make([]byte, n)
+		_, _ = draw.Read(pieces[i])
+	}
+	return pieces
+}
+
+func seeded(seed uint64) *rand.ChaCha8 {
+	return rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8)})
+}
+
+// TestEveryPosition: whatever bit of a file is another, and wherever it ends, what
+// is read is what was written or an error that names the file, and never the end
+// of a file.
+func TestEveryPosition(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			pieces := somePieces(seeded(1), 40, 1, 40, 64, 64, 17, 40)
+			path := filepath.Join(t.TempDir(), "rows")
+			f, err := disk.OS().OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+			require.NoError(t, err)
+			defer f.Close()
+			read := form.write(t, f, pieces)
+			got, err := read()
+			require.NoError(t, err)
+			require.Equal(t, pieces, got)
+			good, err := os.ReadFile(path)
+			require.NoError(t, err)
+			refused := func(what string, at int) {
+				t.Helper()
+				got, err := read()
+				var damage *disk.DamagedError
+				require.ErrorAs(t, err, &damage, "%s at %d: read %v", what, at, got)
+				require.Equal(t, path, damage.File)
+				require.LessOrEqual(t, damage.Offset, int64(at))
+				require.NotErrorIs(t, err, io.EOF)
+				require.ErrorContains(t, err, path)
+			}
+			for at := range good {
+				bad := bytes.Clone(good)
+				bad[at] ^= 1 << (at % 8)
+				require.NoError(t, os.WriteFile(path, bad, 0o600))
+				refused("bit", at)
+				require.NoError(t, os.Truncate(path, int64(at)))
+				refused("end", at)
+			}
+			// Bytes behind the end are nobody's.
+			require.NoError(t, os.WriteFile(path, append(good, "more"...), 0o600))
+			got, err = read()
+			require.NoError(t, err)
+			require.Equal(t, pieces, got)
+		})
+	}
+}
+
+// TestElsewhere: pieces of equal size that changed places, that stand twice, and
+// files that changed places, are noticed.
+func TestElsewhere(t *testing.T) {
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			const size, count = 64 << 10, 6
+			dir := t.TempDir()
+			var path [2]string
+			var good [2][]byte
+			var read [2]func() ([][]byte, error)
+			for i := range path {
+				path[i] = filepath.Join(dir, string(rune('a'+i)))
+				f, err := disk.OS().OpenFile(path[i], os.O_CREATE|os.O_RDWR, 0o600)
+				require.NoError(t, err)
+				defer f.Close()
+				sizes := make([]int, count)
+				for j := range sizes {
+					sizes[j] = size
+				}
+				read[i] = form.write(t, f, somePieces(seeded(uint64(i)), sizes...))
+				good[i], err = os.ReadFile(path[i])
+				require.NoError(t, err)
+			}
+			step := len(good[0]) / count
+			for a := range count {
+				for b := range a {
+					for _, twice := range []bool{false, true} {
+						bad := bytes.Clone(good[0])
+						copy(bad[a*step:][:step], good[0][b*step:][:step])
+						if !twice {
+							copy(bad[b*step:][:step], good[0][a*step:][:step])
+						}
+						require.NoError(t, os.WriteFile(path[0], bad, 0o600))
+						_, err := read[0]()
+						var damage *disk.DamagedError
+						require.ErrorAs(t, err, &damage, "%d and %d, twice: %v", a, b, twice)
+					}
+				}
+			}
+			require.NoError(t, os.WriteFile(path[0], good[1], 0o600))
+			_, err := read[0]()
+			var damage *disk.DamagedError
+			require.ErrorAs(t, err, &damage)
+		})
+	}
+}
+
+// TestFaults: on a disk that fails by seed, every form gives what was written, or
+// an error where the disk gave wrong bytes or none, and only there.
+func TestFaults(t *testing.T) {
+	dir, damaged, refused := t.TempDir(), 0, 0
+	for _, form := range forms {
+		for seed := range uint64(100) {
+			d := faultydisk.New(disk.OS(), seed, faultydisk.Plan{Every: 6, Kinds: []faultydisk.Kind{
+				faultydisk.FlipBit, faultydisk.ZeroRange, faultydisk.Repeat, faultydisk.Swap, faultydisk.Truncate,
+				faultydisk.ReadError, faultydisk.ShortRead, faultydisk.SlowRead,
+			}})
+			f, err := d.CreateTemp(dir, "rows-*")
+			require.NoError(t, err)
+			pieces := somePieces(seeded(seed), 100, 70<<10, 1, 30, 140<<10)
+			got, err := form.write(t, f, pieces)()
+			read := d.Read()
+			if err == nil {
+				require.Empty(t, read, "%s, seed %d", form.name, seed)
+				require.Equal(t, pieces, got, "%s, seed %d", form.name, seed)
+			} else {
+				require.NotEmpty(t, read, "%s, seed %d: %v", form.name, seed, err)
+				require.ErrorContains(t, err, f.Name())
+				require.NotErrorIs(t, err, io.EOF)
+				if read[len(read)-1].Kind.Refuses() {
+					refused++
+				} else {
+					damaged++
+				}
+			}
+			require.NoError(t, f.Close())
+			require.NoError(t, d.Remove(f.Name()))
+		}
+	}
+	require.Greater(t, damaged, 50)
+	require.Greater(t, refused, 10)
+}

@@ -1,0 +1,202 @@
+package disk
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+// Frame, as bytes, little-endian:
+//
+//	length   uint64  of the body
+//	rows     uint64  what the writer says that the body holds
+//	body     uint32  CRC-32C of the body
+//	head     uint32  CRC-32C of the file's name, the frame's offset in it, its
+//	                 number in its stream, and the three fields above
+//	…                the body
+//
+// A head is verified before its length is believed. As its checksum covers where
+// it stands, a frame of another place or file is noticed too, and the number of
+// frames, which memory holds, notices those that are missing at the end.
+const headSize = 8 + 8 + 4 + 4
+
+// Stream is the place of a stream of frames in a file, and what it holds.
+type Stream struct {
+	Offset, Length int64
+	Frames         int64
+	Rows           int64 // of all frames
+}
+
+// Frames appends streams of frames to a file. One goroutine at a time uses it;
+// others may read the streams that were ended.
+type Frames struct {
+	file   File
+	buffer *bufio.Writer
+	name   uint32 // checksum of the file's name
+	stream Stream // being written
+	body   []byte // of the frame being written
+}
+
+// NewFrames writes to a file, which is empty and stays the caller's.
+func NewFrames(f File) *Frames {
+	return &Frames{file: f, buffer: bufio.NewWriterSize(f, bufferSize), name: nameSum(f)}
+}
+
+func nameSum(f File) uint32 { return Checksum(0, []byte(f.Name())) }
+
+// Write appends to the body of the frame at hand.
+func (w *Frames) Write(data []byte) (int, error) {
+	w.body = append(w.body, data...)
+	return len(data), nil
+}
+
+// End ends the frame at hand, which holds so many rows.
+func (w *Frames) End(rows int64) error {
+	var head [headSize]byte
+	putHead(head[:], w.name, w.stream.Offset+w.stream.Length, w.stream.Frames, rows, w.body)
+	if _, err := w.buffer.Write(head[:]); err != nil {
+		return err
+	}
+	if _, err := w.buffer.Write(w.body); err != nil {
+		return err
+	}
+	w.stream.Length += headSize + int64(len(w.body))
+	w.stream.Frames++
+	w.stream.Rows += rows
+	w.body = w.body[:0]
+	return nil
+}
+
+// EndStream ends the stream at hand, makes it readable, and begins the next.
+func (w *Frames) EndStream() (Stream, error) {
+	if err := w.buffer.Flush(); err != nil {
+		return Stream{}, err
+	}
+	done := w.stream
+	w.stream = Stream{Offset: done.Offset + done.Length}
+	return done, nil
+}
+
+// Size is the number of bytes written.
+func (w *Frames) Size() int64 { return w.stream.Offset + w.stream.Length }
+
+func putHead(head []byte, name uint32, offset, number, rows int64, body []byte) {
+	binary.LittleEndian.PutUint64(head, uint64(len(body)))
+	binary.LittleEndian.PutUint64(head[8:], uint64(rows))
+	binary.LittleEndian.PutUint32(head[16:], Checksum(0, body))
+	binary.LittleEndian.PutUint32(head[20:], headSum(head, name, offset, number))
+}
+
+// headSum is the checksum of a head, from the file's name on.
+func headSum(head []byte, name uint32, offset, number int64) uint32 {
+	var place [16]byte
+	binary.LittleEndian.PutUint64(place[:], uint64(offset))
+	binary.LittleEndian.PutUint64(place[8:], uint64(number))
+	return Checksum(Checksum(name, place[:]), head[:20])
+}
+
+// FrameReader reads a stream of frames. One goroutine uses it.
+type FrameReader struct {
+	file   File
+	stream Stream
+	name   uint32
+	buffer *bufio.Reader
+	at     int64 // offset in the file of the next frame
+	frames int64 // read
+	rows   int64 // read
+	body   []byte
+	err    error
+}
+
+// NewFrameReader reads a stream that was ended.
+func NewFrameReader(f File, s Stream) *FrameReader {
+	size := int(min(max(s.Length, 16), bufferSize))
+	return &FrameReader{
+		file: f, stream: s, name: nameSum(f), at: s.Offset,
+		buffer: bufio.NewReaderSize(&fileReader{f, s.Offset, s.Offset + s.Length}, size),
+	}
+}
+
+// fileReader reads a part of a file from its start.
+type fileReader struct {
+	file    File
+	at, end int64
+}
+
+func (r *fileReader) Read(b []byte) (int, error) {
+	b = b[:min(int64(len(b)), r.end-r.at)]
+	if len(b) == 0 {
+		return 0, io.ErrUnexpectedEOF // nobody reads on after the last frame
+	}
+	n, err := r.file.ReadAt(b, r.at)
+	r.at += int64(n)
+	if n > 0 {
+		err = nil // which comes back if it stays
+	}
+	return n, err
+}
+
+// Next returns the body of the next frame, valid until the next call, and its
+// rows. After as many frames as were written, with as many rows, it is io.EOF; any
+// other end, and anything but what was written, is a *DamagedError. An error stays.
+func (r *FrameReader) Next() (body []byte, rows int64, err error) {
+	if r.err != nil {
+		return nil, 0, r.err
+	}
+	if body, rows, err = r.next(); err != nil {
+		r.err = err
+	}
+	return body, rows, err
+}
+
+func (r *FrameReader) next() (body []byte, rows int64, err error) {
+	if r.frames == r.stream.Frames {
+		if end := r.stream.Offset + r.stream.Length; r.at != end || r.rows != r.stream.Rows {
+			return nil, 0, r.damaged(r.stream.Offset, r.stream.Length, fmt.Errorf("they hold %d rows where %d were written", r.rows, r.stream.Rows))
+		}
+		return nil, 0, io.EOF
+	}
+	var head [headSize]byte
+	if err := r.read(head[:], r.at); err != nil {
+		return nil, 0, err
+	}
+	want := binary.LittleEndian.Uint32(head[20:])
+	if got := headSum(head[:], r.name, r.at, r.frames); got != want {
+		return nil, 0, r.damaged(r.at, headSize, fmt.Errorf("which should begin block %d, %w", r.frames, errChecksum(got, want)))
+	}
+	length := binary.LittleEndian.Uint64(head[:])
+	if rest := r.stream.Offset + r.stream.Length - r.at - headSize; length > uint64(max(rest, 0)) {
+		return nil, 0, r.damaged(r.at, headSize, fmt.Errorf("which begin block %d, a length of %d is more than the %d that follow", r.frames, length, rest))
+	}
+	r.body = slices.Grow(r.body[:0], int(length))[:length]
+	if err := r.read(r.body, r.at+headSize); err != nil {
+		return nil, 0, err
+	}
+	if got, want := Checksum(0, r.body), binary.LittleEndian.Uint32(head[16:]); got != want {
+		return nil, 0, r.damaged(r.at+headSize, int64(length), errChecksum(got, want))
+	}
+	rows = int64(binary.LittleEndian.Uint64(head[8:]))
+	r.at += headSize + int64(length)
+	r.frames++
+	r.rows += rows
+	return r.body, rows, nil
+}
+
+// read reads len(b) bytes, which stand at an offset of the file.
+func (r *FrameReader) read(b []byte, offset int64) error {
+	n, err := io.ReadFull(r.buffer, b)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return r.damaged(offset, int64(len(b)), earlyEnd{int64(n)})
+	}
+	return fmt.Errorf("read %d bytes from byte %d of %s: %w", len(b), offset, r.file.Name(), err)
+}
+
+func (r *FrameReader) damaged(offset, length int64, err error) error {
+	return &DamagedError{File: r.file.Name(), Offset: offset, Length: length, Err: err}
+}

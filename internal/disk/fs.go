@@ -1,0 +1,52 @@
+package disk
+
+import (
+	"io"
+	"os"
+)
+
+// FS makes, finds and removes files. It is safe for concurrent use.
+type FS interface {
+	// OpenFile, CreateTemp, Remove and Rename do what those of package os do.
+	OpenFile(path string, flag int, perm os.FileMode) (File, error)
+	CreateTemp(dir, pattern string) (File, error)
+	Remove(path string) error
+	Rename(from, to string) error
+}
+
+// File is an open file. ReadAt is safe for concurrent use, the others are not.
+type File interface {
+	io.Reader
+	io.ReaderAt
+	io.Writer
+	io.Closer
+	// Name is the path that the file was opened by.
+	Name() string
+	// Sync has the system put what was written on the medium.
+	Sync() error
+}
+
+// OS returns the machine's own file system.
+func OS() FS { return osFS{} }
+
+type osFS struct{}
+
+func (osFS) OpenFile(path string, flag int, perm os.FileMode) (File, error) {
+	return opened(os.OpenFile(path, flag, perm))
+}
+
+func (osFS) CreateTemp(dir, pattern string) (File, error) {
+	return opened(os.CreateTemp(dir, pattern))
+}
+
+func (osFS) Remove(path string) error { return os.Remove(path) }
+
+func (osFS) Rename(from, to string) error { return os.Rename(from, to) }
+
+// opened keeps a nil *os.File from becoming a File that is not nil.
+func opened(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,116 @@
+package disk
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// pieceSize is what a spool verifies at a time: large against the four bytes of
+// its checksum, small against what readers read.
+const pieceSize = 64 << 10
+
+// Spool is a file of bytes that are written once, from the first to the last, and
+// then read anywhere, by any number of goroutines.
+type Spool struct {
+	file   File
+	size   int64
+	sums   []uint32 // of the pieces; the last may be short
+	buffer []byte   // the piece being written
+	pieces sync.Pool
+}
+
+// NewSpool writes to a file, which is empty and stays the caller's.
+func NewSpool(f File) *Spool {
+	s := &Spool{file: f, buffer: make([]byte, 0, pieceSize)}
+	s.pieces.New = func() any { return new([pieceSize]byte) }
+	return s
+}
+
+// Write appends bytes.
+func (s *Spool) Write(data []byte) (int, error) {
+	for at := 0; at < len(data); {
+		n := copy(s.buffer[len(s.buffer):cap(s.buffer)], data[at:])
+		s.buffer = s.buffer[:len(s.buffer)+n]
+		at += n
+		if len(s.buffer) == cap(s.buffer) {
+			if err := s.flush(); err != nil {
+				return at, err
+			}
+		}
+	}
+	return len(data), nil
+}
+
+// Seal ends the writing. What follows is ReadAt alone.
+func (s *Spool) Seal() error {
+	var err error
+	if len(s.buffer) > 0 {
+		err = s.flush()
+	}
+	s.buffer = nil
+	return err
+}
+
+func (s *Spool) flush() error {
+	if _, err := s.file.Write(s.buffer); err != nil {
+		return err
+	}
+	s.sums = append(s.sums, Checksum(0, s.buffer))
+	s.size += int64(len(s.buffer))
+	s.buffer = s.buffer[:0]
+	return nil
+}
+
+// Size is the number of bytes that were written, once the spool is sealed.
+func (s *Spool) Size() int64 { return s.size }
+
+// ReadAt reads bytes of a sealed spool, verified; io.EOF is the end of what was
+// written, and a file that ends before it a *DamagedError.
+func (s *Spool) ReadAt(b []byte, offset int64) (n int, err error) {
+	if offset < 0 {
+		return 0, errors.New("read spool: the offset is negative")
+	}
+	for n < len(b) {
+		at := offset + int64(n)
+		if at >= s.size {
+			return n, io.EOF
+		}
+		piece := at / pieceSize
+		from, length := piece*pieceSize, int(min(pieceSize, s.size-piece*pieceSize))
+		if at == from && len(b)-n >= length { // whole, so straight into b
+			if err := s.read(piece, b[n:n+length]); err != nil {
+				return n, err
+			}
+			n += length
+			continue
+		}
+		k, err := s.copyOf(piece, b[n:], int(at-from), length)
+		if err != nil {
+			return n, err
+		}
+		n += k
+	}
+	return n, nil
+}
+
+// copyOf copies what a piece has from an index on.
+func (s *Spool) copyOf(piece int64, b []byte, from, length int) (int, error) {
+	buffer := s.pieces.Get().(*[pieceSize]byte)
+	defer s.pieces.Put(buffer)
+	if err := s.read(piece, buffer[:length]); err != nil {
+		return 0, err
+	}
+	return copy(b, buffer[from:length]), nil
+}
+
+// read reads a whole piece and verifies it.
+func (s *Spool) read(piece int64, b []byte) error {
+	if err := readFull(s.file, b, piece*pieceSize); err != nil {
+		return err
+	}
+	if got := Checksum(0, b); got != s.sums[piece] {
+		return &DamagedError{File: s.file.Name(), Offset: piece * pieceSize, Length: int64(len(b)), Err: errChecksum(got, s.sums[piece])}
+	}
+	return nil
+}
