@@ -61,7 +61,7 @@ func dataHello(group string, attempt, from, to, channel uint32) []byte {
 	b := make([]byte, 0, 40)
 	le := binary.LittleEndian
 	b = append(b, "SSHi"...)
-	b = append(b, 1, 0, 0, 0)
+	b = append(b, 2, 1, 0, 0) // version, with checksums
 	b = le.AppendUint32(b, attempt)
 	b = le.AppendUint64(b, xxh3.HashString(group))
 	for _, v := range []uint32{from, to, channel, 1} {
@@ -74,7 +74,7 @@ func dataHello(group string, attempt, from, to, channel uint32) []byte {
 func dataMessage(group string, attempt, length uint32) []byte {
 	b := make([]byte, 64)
 	le := binary.LittleEndian
-	copy(b, "SSMs\x01")
+	copy(b, "SSMs\x02\x02")
 	le.PutUint32(b[8:], attempt)
 	le.PutUint64(b[16:], xxh3.HashString(group))
 	le.PutUint64(b[24:], 1)
@@ -85,8 +85,17 @@ func dataMessage(group string, attempt, length uint32) []byte {
 
 // controlFrame is a frame of a control connection.
 func controlFrame(kind byte, body ...byte) []byte {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(1+len(body)))
-	return append(append(b, kind), body...)
+	le := binary.LittleEndian
+	b := controlHead(uint32(1 + len(body)))
+	b = append(append(b, kind), body...)
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// controlHead begins the first frame of a control connection.
+func controlHead(length uint32) []byte {
+	le := binary.LittleEndian
+	b := le.AppendUint32(le.AppendUint32(nil, length), 0)
+	return le.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
 // The kinds of control frames that a stranger may send.
@@ -98,7 +107,7 @@ const (
 func controlHello(group string, attempt, process, processes uint64) []byte {
 	b := binary.LittleEndian.AppendUint32(nil, 0x53544550)
 	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
-	num(1)
+	num(2)
 	num(uint64(len(group)))
 	b = append(b, group...)
 	for _, v := range []uint64{attempt, process, processes, processes, 1, process} {
@@ -120,8 +129,7 @@ type attack struct {
 
 // attacks on a group of processes of one rank each, attempt 2.
 func attacks(group string, p uint64) []attack {
-	huge := bytes.Repeat([]byte{0xff}, 4)
-	long := binary.LittleEndian.AppendUint32(nil, 1<<20)
+	huge, long := controlHead(1<<32-1), controlHead(1<<20)
 	damaged := dataHello(group, 2, 0, 1, 3)
 	damaged[21] ^= 1
 	hello := controlHello(group, 2, 1, p)
@@ -179,7 +187,7 @@ func strike(address string, a attack) (answer []byte, err error) {
 	const accepted, welcome = 1, 4
 	switch {
 	case bytes.HasPrefix(answer, []byte("SSOk")) && answer[5] == accepted,
-		len(answer) > 4 && !bytes.HasPrefix(answer, []byte("SSOk")) && answer[4] == welcome,
+		len(answer) > 12 && !bytes.HasPrefix(answer, []byte("SSOk")) && answer[12] == welcome,
 		len(answer) > 0 && !a.asks:
 		return answer, fmt.Errorf("%s at %s is answered by %q", a.name, address, answer)
 	}

@@ -71,7 +71,6 @@ func TestEverythingUnderTLS(t *testing.T) {
 	ca := newAuthority(t, "the group's")
 	mutual := func(cfg *collective.TCPConfig) {
 		cfg.TLS = &tls.Config{Certificates: []tls.Certificate{ca.sign(t)}, RootCAs: ca.pool, ClientCAs: ca.pool}
-		cfg.Checksum = true
 	}
 	places := [][][]int{spread(3, 3), deal(4, 2)}
 	if soak {

@@ -27,20 +27,20 @@ const elem = 8
 
 // scenario is a run of some operations of one program by p ranks.
 type scenario struct {
-	plan     string
-	coll     program.Collective
-	algo     string
-	p, ops   int
-	each     int // elements of a chunk of p
-	opt      execute.Options
-	wire     bool // the plan is carried out on the wire
-	checksum bool
-	stall    time.Duration
+	plan   string
+	coll   program.Collective
+	algo   string
+	p, ops int
+	each   int // elements of a chunk of p
+	opt    execute.Options
+	wire   bool // the plan is carried out on the wire
+	bare   bool // without checksums of payloads
+	stall  time.Duration
 }
 
 func (s *scenario) String() string {
-	return fmt.Sprintf("plan %q: %d times %s %s among %d ranks, %d elements each, %+v, on the wire: %v, checksums: %v",
-		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.checksum)
+	return fmt.Sprintf("plan %q: %d times %s %s among %d ranks, %d elements each, %+v, on the wire: %v, without checksums: %v",
+		s.plan, s.ops, s.coll, s.algo, s.p, s.each, s.opt, s.wire, s.bare)
 }
 
 // ending is how a rank came out of a scenario.
@@ -210,7 +210,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 	for r := range s.p {
 		all.Go(func() {
 			var home *membership.Membership
-			cfg := mesh.TCPConfig{Size: s.p, Ranks: []int{r}, Group: "faulty", Checksum: s.checksum,
+			cfg := mesh.TCPConfig{Size: s.p, Ranks: []int{r}, Group: "faulty", NoChecksum: s.bare,
 				Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
 					m, err := membership.Join(ctx, membership.Config{Process: r, Processes: s.p, Ranks: []int{r}, Size: s.p,
 						Store: store, DataAddress: address, Group: "faulty", StallTimeout: s.stall, State: states})

@@ -19,7 +19,7 @@ func (e *textError) Unwrap() error { return e.of }
 
 // kinds are the errors that keep their identity on the way, by number. The first
 // stands for none.
-var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}}
+var kinds = []error{nil, ErrLeft, ErrTimeout, context.Canceled, context.DeadlineExceeded, lostPeer{}, ErrDamaged}
 
 // lostPeer stands for an error with a method PeerLost() bool that returns true: who
 // reports it, a network beside this one, only says that somebody else is gone. Where

@@ -192,6 +192,7 @@ func (c *coordinator) serve(nc net.Conn) {
 		return
 	}
 	link := newConn(secure, c.cfg.Detection)
+	link.got = 1 // the hello
 	c.next++
 	id := c.next
 	c.conns[id] = link
@@ -203,7 +204,7 @@ func (c *coordinator) serve(nc net.Conn) {
 	for {
 		m, err := link.receive()
 		if err != nil {
-			c.lose(id, lossReason(err))
+			c.lose(id, err)
 			break
 		}
 		c.receive(id, m)
@@ -217,7 +218,7 @@ func (c *coordinator) serve(nc net.Conn) {
 
 // lose tells the core that a connection has ended. It is first told where the local
 // ranks stand now, so that it can say in which operation that was noticed.
-func (c *coordinator) lose(id int, reason string) {
+func (c *coordinator) lose(id int, err error) {
 	c.mu.Lock()
 	look, closed, live := c.look, c.closed, c.core.phase == running
 	c.mu.Unlock()
@@ -227,7 +228,8 @@ func (c *coordinator) lose(id int, reason string) {
 	if live && look != nil {
 		look()
 	}
-	c.step(func(now time.Duration) []command { return c.core.lose(now, id, reason) })
+	reason, kind := lossReason(err)
+	c.step(func(now time.Duration) []command { return c.core.lose(now, id, reason, kind) })
 }
 
 // greet reads the hello of a connection.
@@ -243,11 +245,11 @@ func (c *coordinator) greet(nc net.Conn) (hello, net.Conn, bool) {
 		return hello{}, nil, false
 	}
 	var scratch []byte
-	m, err := readFrame(begun, &scratch)
+	m, err := readFrame(begun, 0, &scratch)
 	h, ok := m.(hello)
 	if ok && unproved != nil {
 		c.distrust(nc, unproved)
-		if frame, err := appendFrame(nil, refuse{refusedForGood, unproved}); err == nil {
+		if frame, err := appendFrame(nil, 0, refuse{refusedForGood, unproved}); err == nil {
 			secure.Write(frame)
 		}
 		return h, nil, false

@@ -201,8 +201,9 @@ func (c *core) receive(now time.Duration, conn int, m message) []command {
 	return c.take()
 }
 
-// lose handles the end of a connection. The reason completes "rank 3 ...".
-func (c *core) lose(now time.Duration, conn int, reason string) []command {
+// lose handles the end of a connection. The reason completes "rank 3 ...", and is of a
+// kind or nil.
+func (c *core) lose(now time.Duration, conn int, reason string, kind error) []command {
 	p, ok := c.conns[conn]
 	if !ok {
 		return nil
@@ -213,10 +214,10 @@ func (c *core) lose(now time.Duration, conn int, reason string) []command {
 		m := &c.members[p]
 		c.turnAway(&PeerError{
 			Rank: m.hello.ranks[0], Address: m.hello.address,
-			Reporter: c.members[0].hello.ranks[0], Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()),
+			Reporter: c.members[0].hello.ranks[0], Reason: fmt.Sprintf("%s while the group was forming (%s)", reason, c.missing()), Kind: kind,
 		})
 	case running:
-		c.condemn(p, reason, nil)
+		c.condemn(p, reason, kind)
 	case deciding:
 		if p == c.asked.process {
 			c.decide()

@@ -170,7 +170,7 @@ func (s *script) event(line string) (err error) {
 		if reason == "" {
 			reason = "closed its connection"
 		}
-		s.do(func() []command { return s.c.lose(s.now, a.at(1), reason) })
+		s.do(func() []command { return s.c.lose(s.now, a.at(1), reason, nil) })
 	case "rank":
 		s.standing(a)
 	case "fail":

@@ -12,6 +12,9 @@ var ErrLeft = errors.New("left the group")
 // ErrTimeout is wrapped by errors of waits that took longer than they may.
 var ErrTimeout = errors.New("timed out")
 
+// ErrDamaged is wrapped by errors about bytes that are not those that were sent.
+var ErrDamaged = errors.New("damaged in transit")
+
 // MismatchError says that two ranks are not in the same operation, or disagree
 // about what it is applied to. All ranks get the same one.
 type MismatchError struct {
@@ -45,7 +48,7 @@ type PeerError struct {
 	Reporter int    // that noticed
 	During   string // what the reporter was in, in words, or ""
 	Reason   string // "closed its connection", "was silent for 3s", its own error
-	Kind     error  // ErrLeft, ErrTimeout, or nil
+	Kind     error  // ErrLeft, ErrTimeout, ErrDamaged, or nil
 }
 
 // Error names the rank, the reason, and the operation.

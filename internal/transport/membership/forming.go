@@ -206,7 +206,7 @@ func (c *core) form(now time.Duration) {
 		m.heard, m.sampled, m.silent = now, now, 0
 		w.table[p] = Peer{Ranks: m.hello.ranks, Address: m.hello.address}
 	}
-	if _, err := appendFrame(nil, w); err != nil {
+	if _, err := appendFrame(nil, 0, w); err != nil {
 		c.turnAway(fmt.Errorf("the table of the group is too long: %w", err))
 		return
 	}

@@ -213,7 +213,11 @@ func (m *Membership) listen() {
 		msg, err := m.link.receive()
 		if err != nil {
 			if !m.over() {
-				m.settle(m.coordinatorLost(lossReason(err), nil))
+				cause := m.coordinatorLost(lossReason(err))
+				if errors.Is(err, ErrDamaged) {
+					m.link.send(report{cause: cause}) // else the others only see this process go
+				}
+				m.settle(cause)
 			}
 			m.link.end()
 			return

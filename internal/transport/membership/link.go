@@ -40,11 +40,13 @@ type conn struct {
 	nc       net.Conn
 	patience time.Duration // with one write
 	scratch  []byte        // of the reader
+	got      uint32        // messages that it read
 	wake     chan struct{} // something to write, or ended
 	written  chan struct{} // closed when the writer is done
 
 	mu    sync.Mutex
 	queue []byte
+	sent  uint32 // messages that went into the queue
 	over  bool
 	idle  chan struct{} // closed when all that was queued is written; nil before
 }
@@ -61,7 +63,8 @@ func (c *conn) send(m message) {
 	if c.over {
 		return
 	}
-	queue, err := appendFrame(c.queue, m)
+	queue, err := appendFrame(c.queue, c.sent, m)
+	c.sent++
 	if err != nil || len(queue) > maxQueue {
 		c.over = true
 		c.nc.Close()
@@ -151,7 +154,11 @@ func hungUp(err error) bool {
 	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
 }
 
-func (c *conn) receive() (message, error) { return readFrame(c.nc, &c.scratch) }
+func (c *conn) receive() (message, error) {
+	m, err := readFrame(c.nc, c.got, &c.scratch)
+	c.got++
+	return m, err
+}
 
 func (c *conn) unread() bool {
 	nc := c.nc
@@ -174,17 +181,20 @@ func (c *conn) close() {
 	<-c.written
 }
 
-// lossReason says how a link was lost, after "rank 3 ...". A process that dies and
-// one that closes look alike, and differently from one system to another.
-func lossReason(err error) string {
+// lossReason says how a link was lost, after "rank 3 ...", and of what kind that is. A
+// process that dies and one that closes look alike, and differently from one system to
+// another.
+func lossReason(err error) (reason string, kind error) {
 	switch {
+	case errors.Is(err, ErrDamaged):
+		return "sent a message that was " + err.Error(), ErrDamaged
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.ErrClosedPipe),
 		errors.Is(err, net.ErrClosed), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "closed its connection"
+		return "closed its connection", nil
 	case errors.Is(err, errFrame):
-		return "sent what is no message: " + err.Error()
+		return "sent what is no message: " + err.Error(), nil
 	}
-	return "lost its connection: " + err.Error()
+	return "lost its connection: " + err.Error(), nil
 }
 
 // localLink joins the coordinator's own process to it.

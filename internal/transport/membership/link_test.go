@@ -22,7 +22,7 @@ func TestLastWordsAreHeard(t *testing.T) {
 	require.NoError(t, err)
 	peer, err := l.Accept()
 	require.NoError(t, err)
-	words, err := appendFrame(nil, bye{})
+	words, err := appendFrame(nil, 0, bye{})
 	require.NoError(t, err)
 	_, err = peer.Write(words)
 	require.NoError(t, err)

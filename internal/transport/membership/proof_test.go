@@ -100,12 +100,12 @@ func TestProofIsNotPlayedBack(t *testing.T) {
 		got := make(chan error, 1)
 		go func() { _, err := Verify(l, secret, "p"); got <- err }()
 		nonce := make([]byte, nonceBytes) // the same each time
-		_, err := d.Write(append(step(proofVersion), nonce...))
+		_, err := d.Write(step(proofVersion, nonce))
 		require.NoError(t, err)
 		answer := make([]byte, nonceBytes+sha256.Size)
 		require.NoError(t, readStep(d, answer))
 		proof := cheat(nonce, answer)
-		_, err = d.Write(append(step(verdictYes), proof...))
+		_, err = d.Write(step(verdictYes, proof))
 		require.NoError(t, err)
 		if bytes.Equal(proof, earlier) && bytes.Equal(proof, prove(secret, "dialer", "p", nonce, answer[:nonceBytes])) {
 			require.NoError(t, <-got)
@@ -119,7 +119,7 @@ func TestProofIsNotPlayedBack(t *testing.T) {
 
 func FuzzVerify(f *testing.F) {
 	f.Add([]byte("SSPr\x01\x00\x00\x00"))
-	f.Add(append(step(proofVersion), make([]byte, nonceBytes+stepHead+sha256.Size)...))
+	f.Add(append(step(proofVersion, make([]byte, nonceBytes)), step(verdictYes, make([]byte, sha256.Size))...))
 	f.Add([]byte("GET /"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		near, far := net.Pipe()

@@ -234,7 +234,14 @@ func TestMemberThatSendsNonsenseIsLost(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	group := joinAll(t, 2, nil)
 	defer closeAll(group)
-	_, err := group[1].link.(*conn).nc.Write([]byte{1, 0, 0, 0, 200})
+	c := group[1].link.(*conn)
+	c.mu.Lock()
+	frame, err := appendFrame(nil, c.sent, beat{})
+	c.mu.Unlock()
+	require.NoError(t, err)
+	frame[frameHead] = 200
+	resum(frame)
+	_, err = c.nc.Write(frame)
 	require.NoError(t, err)
 	require.ErrorContains(t, cause(t, group), "rank 1 (127.0.0.1:1001) sent what is no message")
 }

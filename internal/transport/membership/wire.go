@@ -4,19 +4,29 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"strings"
 	"unicode/utf8"
 )
 
-// The control connection carries frames: a length of four bytes, little endian,
-// which counts what follows it; a kind of one byte; a body. Numbers in bodies are
-// unsigned varints unless said otherwise, texts and lists have their length in
-// front. Nothing that a peer sends makes this side allocate more than maxFrame.
+// The control connection carries frames: a head of twelve bytes, a kind of one byte, a
+// body, and a CRC-32C of all that. The head has, in little endian,
+//
+//	0  length of kind and body
+//	4  number of the frame in its direction of the connection, from 0
+//	8  CRC-32C of the eight bytes before
+//
+// so that no length is believed that was damaged, and no frame is missed. Numbers in
+// bodies are unsigned varints unless said otherwise, texts and lists have their length
+// in front. Nothing that a peer sends makes this side allocate more than maxFrame.
 const (
 	magic   = 0x53_54_45_50 // "STEP": tells a stranger's bytes from ours
-	version = 1             // of all that follows the magic of a hello
+	version = 2             // of all that follows the magic of a hello
+
+	frameHead = 12
+	frameTail = 4
 
 	maxFrame = 1 << 20 // bytes of kind and body
 	maxText  = 16 << 10
@@ -55,7 +65,7 @@ type message interface {
 type (
 	// hello is what a process says about itself and about the group as it knows it.
 	hello struct {
-		version   uint64 // of the protocol; only 1 has the fields below
+		version   uint64 // of the protocol; only ours has the fields below
 		group     string
 		attempt   uint32
 		process   int
@@ -266,39 +276,58 @@ func isForeign(m message) bool {
 	return ok && h.version != version
 }
 
-// appendFrame appends the frame of m to buf. It fails if the frame is too long.
-func appendFrame(buf []byte, m message) ([]byte, error) {
+// castagnoli is the polynomial of CRC-32C, which processors compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// appendFrame appends the frame of m, of a number, to buf. It fails if the frame is too
+// long.
+func appendFrame(buf []byte, number uint32, m message) ([]byte, error) {
 	start := len(buf)
-	e := encoder{append(buf, 0, 0, 0, 0, byte(m.kind()))}
+	e := encoder{append(buf, make([]byte, frameHead)...)}
+	e.buf = append(e.buf, byte(m.kind()))
 	m.encode(&e)
-	n := len(e.buf) - start - 4
+	n := len(e.buf) - start - frameHead
 	if n > maxFrame {
 		return buf, fmt.Errorf("control message of kind %d has %d bytes, more than %d", m.kind(), n, maxFrame)
 	}
-	binary.LittleEndian.PutUint32(e.buf[start:], uint32(n))
+	le, head := binary.LittleEndian, e.buf[start:]
+	le.PutUint32(head, uint32(n))
+	le.PutUint32(head[4:], number)
+	le.PutUint32(head[8:], crc32.Checksum(head[:8], castagnoli))
+	e.u32(crc32.Checksum(e.buf[start:], castagnoli))
 	return e.buf, nil
 }
 
-// readFrame reads one frame. The scratch is used again if it is long enough; no
-// message keeps a reference to it. The error is io.EOF between frames only.
-func readFrame(r io.Reader, scratch *[]byte) (message, error) {
-	var head [4]byte
+// readFrame reads the frame of a number. The scratch is used again if it is long enough;
+// no message keeps a reference to it. The error is io.EOF between frames only.
+func readFrame(r io.Reader, number uint32, scratch *[]byte) (message, error) {
+	var head [frameHead]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
-	n := binary.LittleEndian.Uint32(head[:])
-	if n < 1 || n > maxFrame {
+	le := binary.LittleEndian
+	n, got := le.Uint32(head[:]), le.Uint32(head[4:])
+	switch {
+	case le.Uint32(head[8:]) != crc32.Checksum(head[:8], castagnoli):
+		return nil, fmt.Errorf("%w: the head of control message %d has a wrong checksum (or is of another build: run the same everywhere)", ErrDamaged, number)
+	case got != number:
+		return nil, fmt.Errorf("%w: control message %d came in the place of %d: messages were lost, repeated or reordered", ErrDamaged, got, number)
+	case n < 1 || n > maxFrame:
 		return nil, fmt.Errorf("%w: length %d is not in 1..%d", errFrame, n, maxFrame)
 	}
-	if uint32(cap(*scratch)) < n {
-		*scratch = make([]byte, n)
+	if uint32(cap(*scratch)) < n+frameTail {
+		*scratch = make([]byte, n+frameTail)
 	}
-	body := (*scratch)[:n]
+	body := (*scratch)[:n+frameTail]
 	if _, err := io.ReadFull(r, body); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return nil, err
+	}
+	body, sum := body[:n], le.Uint32(body[n:])
+	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body) != sum {
+		return nil, fmt.Errorf("%w: control message %d of %d bytes has a wrong checksum", ErrDamaged, number, n)
 	}
 	return decodeBody(kind(body[0]), body[1:])
 }

@@ -31,13 +31,14 @@ const (
 // goroutine that sends writes itself, and the one that receives reads itself; there
 // is another one only while posted messages wait for room in the socket.
 type tcpConn struct {
-	t     *TCP
-	node  *node
-	peer  int
-	sock  net.Conn        // what is closed
-	conn  net.Conn        // what is written and read: the same, or TLS on it
-	raw   syscall.RawConn // of the socket, to write without waiting; nil where that cannot be
-	cause atomic.Pointer[error]
+	t       *TCP
+	node    *node
+	peer    int
+	channel int
+	sock    net.Conn        // what is closed
+	conn    net.Conn        // what is written and read: the same, or TLS on it
+	raw     syscall.RawConn // of the socket, to write without waiting; nil where that cannot be
+	cause   atomic.Pointer[error]
 
 	// The socket where the runtime's poller does not wait for it: then the three above
 	// are of the past. Changed between runs, with mu held.
@@ -57,21 +58,23 @@ type tcpConn struct {
 	pair     [2][]byte             // that header, and its payload
 	vector   net.Buffers           // over pair
 	attempt  attempt               // to write without waiting
+	sent     uint16                // messages, as headers count them
 	try      func(fd uintptr) bool // it, made once
 
 	// Receiving.
 	buf    []byte
-	lo, hi int // what is in it
-	window int // how much of it to fill in Next
-	rest   int // bytes of the message not yet read
-	summed bool
-	want   uint32 // checksum that the header announced
+	lo, hi int    // what is in it
+	window int    // how much of it to fill in Next
+	rest   int    // bytes of the message not yet read
+	number uint64 // of messages that came before
+	now    Header // of the message
+	want   uint32 // checksum that its header announced
 	sum    uint32 // of what was read so far
 	frame  [headerBytes]byte
 }
 
 func newTCPConn(t *TCP, n *node, r Route, sock, conn net.Conn) *tcpConn {
-	c := &tcpConn{t: t, node: n, peer: r.Peer, sock: sock, conn: conn,
+	c := &tcpConn{t: t, node: n, peer: r.Peer, channel: r.Channel, sock: sock, conn: conn,
 		buf: make([]byte, t.cfg.ReadBuffer), window: t.cfg.ReadBuffer}
 	c.idle.L = &c.mu
 	c.place = slices.Index(t.cfg.Ranks, n.rank)
@@ -125,6 +128,8 @@ func (c *tcpConn) failed(err error, within bool) error {
 	}
 	reason, kind := "", error(nil)
 	switch {
+	case errors.Is(err, membership.ErrDamaged):
+		return c.node.Fail(c.t.lost(c.node, c.peer, fmt.Sprintf("sent message %d of channel %d%s, which was %v", c.number, c.channel, c.whereabouts(), err), membership.ErrDamaged))
 	case errors.Is(err, ErrFrame), errors.Is(err, ErrFenced):
 		return c.node.Fail(fmt.Errorf("%w: %w", c.t.lost(c.node, c.peer, "sent what cannot be received", nil), err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.EPIPE):
@@ -153,8 +158,7 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	if len(payload) <= smallWrite {
 		_, err = c.stream().Write(c.together(h, payload, len(payload)))
 	} else {
-		sum, summed := c.checksum(payload)
-		c.t.fence.encode(&c.header, h, sum, summed)
+		c.encode(&c.header, h, payload)
 		c.pair = [2][]byte{c.header[:], payload}
 		c.vector = c.pair[:]
 		_, err = c.vector.WriteTo(c.stream())
@@ -167,11 +171,14 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	return nil
 }
 
-func (c *tcpConn) checksum(payload []byte) (sum uint32, summed bool) {
-	if !c.t.cfg.Checksum {
-		return 0, false
+// encode writes the header of the next message.
+func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
+	var sum uint32
+	if c.t.fence.summed {
+		sum = crc32.Update(0, castagnoli, payload)
 	}
-	return crc32.Update(0, castagnoli, payload), true
+	c.t.fence.encode(b, h, c.sent, sum)
+	c.sent++
 }
 
 // together puts the header and the first n bytes of the payload behind each other.
@@ -179,8 +186,7 @@ func (c *tcpConn) together(h *Header, payload []byte, n int) []byte {
 	if c.small == nil {
 		c.small = make([]byte, headerBytes+smallWrite)
 	}
-	sum, summed := c.checksum(payload)
-	c.t.fence.encode((*[headerBytes]byte)(c.small), h, sum, summed)
+	c.encode((*[headerBytes]byte)(c.small), h, payload)
 	copy(c.small[headerBytes:], payload[:n])
 	return c.small[:headerBytes+n]
 }

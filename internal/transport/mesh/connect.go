@@ -184,6 +184,9 @@ func (t *TCP) dialOnce(ctx context.Context, n *node, r Route, try uint32) (c *tc
 		err, again = ctx.Err(), true
 	}
 	if err != nil {
+		if errors.Is(err, errAnswer) { // the peer may use the connection: it learns the cause before the end
+			err = n.Fail(t.lost(n, r.Peer, fmt.Sprintf("took channel %d of rank %d, but %v", r.Channel, n.rank, err), membership.ErrDamaged))
+		}
 		_ = sock.Close()
 		return nil, again, err
 	}
@@ -210,13 +213,13 @@ func (t *TCP) greet(ctx context.Context, sock net.Conn, n *node, r Route, try ui
 	}
 	var b [helloBytes]byte
 	(&hello{attempt: t.fence.attempt, group: t.fence.group,
-		from: uint32(n.rank), to: uint32(r.Peer), channel: uint32(r.Channel), try: try}).encode(&b)
+		from: uint32(n.rank), to: uint32(r.Peer), channel: uint32(r.Channel), try: try, summed: t.fence.summed}).encode(&b)
 	if _, err := conn.Write(b[:]); err != nil {
 		return nil, true, err
 	}
 	v, reason, err := readAnswer(conn)
 	switch {
-	case errors.Is(err, ErrFrame):
+	case errors.Is(err, ErrFrame), errors.Is(err, errAnswer):
 		return nil, false, err
 	case err != nil:
 		return nil, true, fmt.Errorf("it accepted, but did not answer: %w", err)
@@ -350,6 +353,14 @@ func (t *TCP) hear(sock net.Conn) (net.Conn, hello, error) {
 	return conn, m, err
 }
 
+// checksumming says what a rank does about checksums.
+func checksumming(summed bool) string {
+	if summed {
+		return "sends data with checksums"
+	}
+	return "sends data without checksums"
+}
+
 // judge decides about a hello.
 func (t *TCP) judge(m *hello) (verdict, error) {
 	if err := t.fence.admit(m.attempt, m.group); err != nil {
@@ -360,6 +371,9 @@ func (t *TCP) judge(m *hello) (verdict, error) {
 	}
 	size := uint32(t.size)
 	switch {
+	case m.summed != t.fence.summed:
+		return refused, fmt.Errorf("rank %d %s and rank %d %s: say the same of checksums (NoChecksum) in all processes",
+			m.from, checksumming(m.summed), m.to, checksumming(t.fence.summed))
 	case m.from >= size || m.to >= size || m.from >= m.to || m.channel >= MaxChannels:
 		return refused, fmt.Errorf("%w: a hello from rank %d to rank %d for channel %d, in a group of %d ranks", ErrFrame, m.from, m.to, m.channel, size)
 	case t.nodes[m.to] == nil:

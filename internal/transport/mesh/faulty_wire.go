@@ -13,15 +13,13 @@ import (
 // process writes to them, headers and all. Ranks of one process are connected in
 // memory, and not concerned.
 //
-// What a mesh finds out there: any change of a header, by its checksum; messages that
-// end too early, by what comes in the place of the next one; connections that end. A
-// change of a payload is found out with TCPConfig.Checksum only. Without it, bytes
-// that were corrupted behind TCP's own 16-bit checksum go into the result, and so do
-// those of the next message where the end of a payload is missing, before that message
-// is found to be broken.
-//
-// A message that is missing, or comes twice, is whole and in order as far as a mesh can
-// tell, which TCP itself guarantees. What its header says is for the executor to compare.
+// What a mesh finds out there: any change of a header or a payload, by its checksum;
+// messages that are missing or come twice, by the number of the next one; connections
+// that end. What is missing behind the last message that comes at all is a standstill,
+// which the membership ends. With TCPConfig.NoChecksum, bytes of payloads that were
+// corrupted behind TCP's own 16-bit checksum go into the result, and so do those of the
+// next message where the end of a payload is missing, before that message is found to
+// be broken.
 func (p FaultPlan) OnWire(cfg *TCPConfig) error {
 	if err := p.Check(); err != nil {
 		return err

@@ -17,27 +17,28 @@ func resum(b []byte) {
 
 // Whatever header is accepted is within bounds, and encodes to the same bytes.
 func FuzzHeader(f *testing.F) {
-	fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20}
 	var b [headerBytes]byte
 	for i, h := range []Header{{}, {Absent: true, Seq: 1}, headerOf(3, 4, 5, 6, 1<<20), headerOf(1, 2, 3, 4, 1<<20+1)} {
-		fence.encode(&b, &h, uint32(i), i > 0)
-		f.Add(bytes.Clone(b[:]), i%2 == 0)
+		fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: i > 0}
+		fence.encode(&b, &h, uint16(i), uint32(i))
+		f.Add(bytes.Clone(b[:]), i%2 == 0, uint16(i), i > 0)
 	}
-	f.Fuzz(func(t *testing.T, data []byte, repair bool) {
+	f.Fuzz(func(t *testing.T, data []byte, repair bool, number uint16, summed bool) {
+		fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: summed}
 		var b, back [headerBytes]byte
 		copy(b[:], data)
 		if repair {
 			resum(b[:])
 		}
 		var h Header
-		sum, summed, err := fence.decode(&b, &h)
+		sum, err := fence.decode(&b, &h, number)
 		if err != nil {
 			require.Equal(t, Header{}, h, "nothing is taken from a header that is refused")
 			return
 		}
 		require.LessOrEqual(t, h.Length, uint32(fence.limit))
 		require.False(t, h.Absent && h.Length > 0)
-		fence.encode(&back, &h, sum, summed)
+		fence.encode(&back, &h, number, sum)
 		require.Equal(t, b, back)
 	})
 }
@@ -45,7 +46,7 @@ func FuzzHeader(f *testing.F) {
 // Whatever hello is accepted encodes to the same bytes.
 func FuzzHello(f *testing.F) {
 	var b [helloBytes]byte
-	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3, try: 4}} {
+	for _, m := range []hello{{}, helloOf(), {attempt: 1<<32 - 1, group: 1<<64 - 1, from: 1, to: 2, channel: 3, try: 4, summed: true}} {
 		m.encode(&b)
 		f.Add(bytes.Clone(b[:]), false)
 		f.Add(bytes.Clone(b[:]), true)
@@ -90,8 +91,8 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	h := headerOf(1, 2, 3, 4, 5)
 	got := new(Header)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		fence.encode(&b, &h, 0, false)
-		_, _, _ = fence.decode(&b, got)
+		fence.encode(&b, &h, 7, 0)
+		_, _ = fence.decode(&b, got, 7)
 	}))
 	require.Equal(t, h, *got)
 }

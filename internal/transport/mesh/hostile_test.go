@@ -19,7 +19,9 @@ import (
 )
 
 // helloOf is the hello that the clusters of these tests accept, from rank 0 to rank 1.
-func helloOf() hello { return hello{attempt: 4, group: groupHash("test"), from: 0, to: 1} }
+func helloOf() hello {
+	return hello{attempt: 4, group: groupHash("test"), from: 0, to: 1, summed: true}
+}
 
 // shake connects to a mesh as anybody could, says hello, and returns the answer.
 func shake(t *testing.T, address string, m hello) (net.Conn, verdict, string) {
@@ -51,7 +53,8 @@ func TestListenerRefuses(t *testing.T) {
 		"to rank 4294967295":                       {refused, func(m *hello) { m.to = 1<<32 - 1 }},
 		"channel 1024":                             {refused, func(m *hello) { m.channel = MaxChannels }},
 		"rank 1, which the process":                {refused, func(m *hello) { m.from, m.to = 1, 2 }},
-		"connected to rank 1 on channel 3 already": {refused, func(m *hello) { m.channel = 3 }},
+		"rank 0 sends data without checksums and rank 1 sends data with checksums": {refused, func(m *hello) { m.summed = false }},
+		"connected to rank 1 on channel 3 already":                                 {refused, func(m *hello) { m.channel = 3 }},
 	} {
 		m := helloOf()
 		c.change(&m)
@@ -59,7 +62,7 @@ func TestListenerRefuses(t *testing.T) {
 		require.Equal(t, c.verdict, v)
 		require.Contains(t, reason, want)
 	}
-	_, _, reason := shake(t, meshes[0].Address(), hello{attempt: 4, group: groupHash("test"), from: 1, to: 2})
+	_, _, reason := shake(t, meshes[0].Address(), hello{attempt: 4, group: groupHash("test"), from: 1, to: 2, summed: true})
 	require.Contains(t, reason, "hosts ranks [0]")
 	require.NoError(t, nodes[0].Err(), "a stranger does not end the group")
 }
@@ -123,10 +126,10 @@ func TestListenerTakesSecondHello(t *testing.T) {
 }
 
 func TestHostileMessages(t *testing.T) {
-	good := &fence{attempt: 4, group: groupHash("test"), limit: 1 << 30}
+	good := &fence{attempt: 4, group: groupHash("test"), limit: 1 << 30, summed: true}
 	frame := func(f *fence, h Header, change func(b []byte), payload ...byte) []byte {
 		var b [headerBytes]byte
-		f.encode(&b, &h, crc32.Checksum([]byte("good"), castagnoli), true)
+		f.encode(&b, &h, 0, crc32.Checksum([]byte("good"), castagnoli))
 		if change != nil {
 			change(b[:])
 			binary.LittleEndian.PutUint32(b[headerSumFrom:], crc32.Checksum(b[:headerSumFrom], castagnoli))
@@ -141,16 +144,18 @@ func TestHostileMessages(t *testing.T) {
 		bytes []byte
 		want  string
 	}{
-		"garbage":      {bytes.Repeat([]byte("garbage!"), 16), "speaks another protocol"},
+		"garbage":      {bytes.Repeat([]byte("garbage!"), 16), "its header has the checksum"},
+		"protocol":     {frame(good, Header{}, func(b []byte) { b[0] = 9 }), "speaks another protocol"},
 		"version":      {frame(good, Header{}, func(b []byte) { b[4] = 9 }), "version 9"},
 		"flags":        {frame(good, Header{}, func(b []byte) { b[5] = 0x80 }), "flags 0x80"},
-		"reserved":     {frame(good, Header{}, func(b []byte) { b[15] = 1 }), "reserved"},
-		"damaged":      {cut, "its header has checksum"},
+		"number":       {frame(good, Header{}, func(b []byte) { b[15] = 1 }), "number 256 came in its place"},
+		"no checksum":  {frame(good, Header{}, func(b []byte) { b[5], b[56], b[57], b[58], b[59] = 0, 0, 0, 0, 0 }), "its payload has a checksum: false, agreed was: true"},
+		"damaged":      {cut, "its header has the checksum"},
 		"old attempt":  {frame(&old, Header{}, nil), "attempt 3, which is over: attempt 4 runs"},
 		"group":        {frame(&foreign, Header{}, nil), "another group"},
 		"huge length":  {frame(good, Header{Length: 1<<32 - 1}, nil), "4294967295 bytes, above the limit of 67108864"},
 		"absent bytes": {frame(good, Header{Length: 3, Absent: true}, nil), "absent value comes with 3 bytes"},
-		"payload":      {frame(good, Header{Length: 4}, nil, []byte("goof")...), "its payload has checksum"},
+		"payload":      {frame(good, Header{Length: 4}, nil, []byte("goof")...), "its payload has the checksum"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			group := &localGroup{failed: make(chan struct{})}
@@ -170,11 +175,17 @@ func TestHostileMessages(t *testing.T) {
 				require.NoError(t, err)
 				err = victimConn.Read(make([]byte, 4))
 			}
-			require.ErrorContains(t, err, "rank 0 sent what cannot be received")
 			require.ErrorContains(t, err, c.want)
-			if name == "old attempt" {
+			switch name {
+			case "garbage", "number", "damaged", "payload":
+				require.ErrorContains(t, err, "rank 0 sent message 0 of channel 0")
+				require.ErrorContains(t, err, "which was damaged in transit")
+				require.ErrorIs(t, err, membership.ErrDamaged)
+			case "old attempt":
+				require.ErrorContains(t, err, "rank 0 sent what cannot be received")
 				require.ErrorIs(t, err, ErrFenced)
-			} else {
+			default:
+				require.ErrorContains(t, err, "rank 0 sent what cannot be received")
 				require.ErrorIs(t, err, ErrFrame)
 			}
 			require.Equal(t, err, group.Err())
@@ -187,9 +198,12 @@ func TestHostileMessages(t *testing.T) {
 func TestDialerFindsAnotherServer(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, writeAnswer(&b, refused, "fenced off: it is of attempt 4, which is over: attempt 5 runs"))
+	damaged := bytes.Clone(b.Bytes())
+	damaged[20] ^= 1
 	for want, answer := range map[string][]byte{
-		"another program listens there":            []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
-		"attempt 4, which is over: attempt 5 runs": b.Bytes(),
+		"refuses channel 0 of rank 0: bad message: the answer begins with \"HTTP\": another program listens there": []byte("HTTP/1.1 400 Bad Request\r\n\r\n"),
+		"refuses channel 0 of rank 0: fenced off: it is of attempt 4, which is over: attempt 5 runs":               b.Bytes(),
+		"took channel 0 of rank 0, but its answer was damaged in transit":                                          damaged,
 	} {
 		server, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
@@ -209,8 +223,7 @@ func TestDialerFindsAnotherServer(t *testing.T) {
 			}})
 		require.NoError(t, err)
 		_, err = m.Node(0).Open(context.Background(), []Route{{1, 0}})
-		require.ErrorContains(t, err, "rank 1 ("+server.Addr().String()+") refuses channel 0 of rank 0")
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "rank 1 ("+server.Addr().String()+") "+want)
 		require.NoError(t, m.Close())
 		require.NoError(t, server.Close())
 		once.Wait()

@@ -3,6 +3,8 @@ package mesh
 import (
 	"fmt"
 	"hash/crc32"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
 func (c *tcpConn) Next(h *Header) error {
@@ -17,10 +19,11 @@ func (c *tcpConn) Next(h *Header) error {
 	}
 	var err error
 	copy(c.frame[:], c.buf[c.lo:])
-	c.want, c.summed, err = c.t.fence.decode(&c.frame, h)
-	if err != nil {
+	c.now = Header{}
+	if c.want, err = c.t.fence.decode(&c.frame, &c.now, uint16(c.number)); err != nil {
 		return c.failed(err, true)
 	}
+	*h = c.now
 	c.lo += headerBytes
 	c.rest, c.sum = int(h.Length), 0
 	c.window = len(c.buf)
@@ -46,9 +49,6 @@ func (c *tcpConn) Read(dst []byte) error {
 	if err := c.readFull(dst); err != nil {
 		return c.failed(err, true)
 	}
-	if c.summed {
-		c.sum = crc32.Update(c.sum, castagnoli, dst)
-	}
 	c.rest -= len(dst)
 	if c.rest == 0 {
 		return c.finish()
@@ -58,10 +58,29 @@ func (c *tcpConn) Read(dst []byte) error {
 
 // finish checks the message that was read.
 func (c *tcpConn) finish() error {
-	if c.summed && c.sum != c.want {
-		return c.failed(fmt.Errorf("%w: its payload has checksum %#08x, not %#08x: it was corrupted on the way", ErrFrame, c.sum, c.want), true)
+	if c.sum != c.want {
+		return c.failed(fmt.Errorf("%w: its payload has the checksum %#08x, its header says %#08x", membership.ErrDamaged, c.sum, c.want), true)
 	}
+	c.number++
 	return nil
+}
+
+// whereabouts says what is known of the message that was begun.
+func (c *tcpConn) whereabouts() string {
+	h := &c.now
+	if h.Seq == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (operation %d, lane %d, step %d, segment %d, offset %d, %d bytes)", h.Seq, h.Lane, h.Step, h.Segment, h.Offset, h.Length)
+}
+
+// came notes what was read of a message: progress, and its checksum while it is in
+// the cache.
+func (c *tcpConn) came(b []byte) {
+	c.node.standing.moved.Add(uint64(len(b)))
+	if c.t.fence.summed {
+		c.sum = crc32.Update(c.sum, castagnoli, b)
+	}
 }
 
 // readFull fills dst, at first from the buffer. It counts what comes as it comes:
@@ -70,8 +89,8 @@ func (c *tcpConn) readFull(dst []byte) error {
 	for {
 		n := copy(dst, c.buf[c.lo:c.hi])
 		c.lo += n
+		c.came(dst[:n])
 		dst = dst[n:]
-		c.node.standing.moved.Add(uint64(n))
 		if len(dst) == 0 {
 			return nil
 		}
@@ -88,7 +107,7 @@ func (c *tcpConn) readFull(dst []byte) error {
 func (c *tcpConn) readDirect(dst []byte) error {
 	for len(dst) > 0 {
 		n, err := c.stream().Read(dst)
-		c.node.standing.moved.Add(uint64(n))
+		c.came(dst[:n])
 		dst = dst[n:]
 		if err != nil && len(dst) > 0 {
 			return err

@@ -25,13 +25,13 @@ func TestTCPCarriesAllTraffic(t *testing.T) {
 		hosting [][]int
 		change  func(*TCPConfig)
 	}{
-		"one rank a process":  {oneEach(3), nil},
-		"ranks side by side":  {[][]int{{3, 0}, {1, 2}}, nil},
-		"checksums":           {oneEach(2), func(c *TCPConfig) { c.Checksum = true }},
-		"small buffers":       {oneEach(2), func(c *TCPConfig) { c.SocketBuffer, c.ReadBuffer = 4096, 1 }},
-		"TLS":                 {oneEach(2), func(c *TCPConfig) { c.TLS = secure }},
-		"TLS, small, checked": {oneEach(2), func(c *TCPConfig) { c.TLS, c.SocketBuffer, c.Checksum = secure, 4096, true }},
-		"no keep-alive":       {oneEach(2), func(c *TCPConfig) { c.KeepAlive, c.UserTimeout = -1, time.Minute }},
+		"one rank a process": {oneEach(3), nil},
+		"ranks side by side": {[][]int{{3, 0}, {1, 2}}, nil},
+		"no checksums":       {oneEach(2), func(c *TCPConfig) { c.NoChecksum = true }},
+		"small buffers":      {oneEach(2), func(c *TCPConfig) { c.SocketBuffer, c.ReadBuffer = 4096, 1 }},
+		"TLS":                {oneEach(2), func(c *TCPConfig) { c.TLS = secure }},
+		"TLS, small":         {oneEach(2), func(c *TCPConfig) { c.TLS, c.SocketBuffer = secure, 4096 }},
+		"no keep-alive":      {oneEach(2), func(c *TCPConfig) { c.KeepAlive, c.UserTimeout = -1, time.Minute }},
 	}
 	for name, v := range variants {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestTCPPeerDiesWithinMessage(t *testing.T) {
 			go func() { waiting <- cd.Next(new(Header)) }()
 			tc := ca.(*tcpConn)
 			var b [headerBytes]byte
-			tc.t.fence.encode(&b, &Header{Length: 1000}, 0, false)
+			tc.t.fence.encode(&b, &Header{Length: 1000}, 0, 0)
 			_, err := tc.sock.Write(append(b[:], 1, 2, 3))
 			require.NoError(t, err)
 			require.NoError(t, cb.Next(new(Header)))

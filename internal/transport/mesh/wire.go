@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 
 	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
 // ErrFenced is wrapped by errors about peers of another attempt of the group: what
@@ -25,12 +27,16 @@ var ErrFrame = errors.New("bad message")
 //	 6  lane                  48  segment
 //	 8  attempt               52  length of the payload
 //	12  step                  56  CRC-32C of the payload, if flagged, or 0
-//	14  zero                  60  CRC-32C of the 60 bytes before
+//	14  message number        60  CRC-32C of the 60 bytes before
 //	16  hash of the group
+//
+// The message number counts the messages of a direction of the connection, modulo
+// 65,536: a message that is lost, comes twice or out of order is noticed by its
+// successor, whatever it says. All payloads of a connection have a checksum, or none.
 const (
 	headerBytes   = 64
 	headerMagic   = 0x734d5353
-	wireVersion   = 1
+	wireVersion   = 2
 	flagAbsent    = 1 << 0
 	flagChecksum  = 1 << 1
 	flagsKnown    = flagAbsent | flagChecksum
@@ -46,19 +52,20 @@ type fence struct {
 	attempt uint32
 	group   uint64 // hash of its name
 	limit   int    // longest payload
+	summed  bool   // payloads have checksums
 }
 
 // groupHash is how a group's name travels.
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
-// encode writes the header of a message. Checksums of payloads are sums; without
-// one, summed is false.
-func (f *fence) encode(b *[headerBytes]byte, h *Header, sum uint32, summed bool) {
+// encode writes the header of the message of a number. The checksum of its payload is
+// sum, 0 where payloads have none.
+func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, sum uint32) {
 	var flags byte
 	if h.Absent {
 		flags |= flagAbsent
 	}
-	if summed {
+	if f.summed {
 		flags |= flagChecksum
 	}
 	le := binary.LittleEndian
@@ -67,7 +74,7 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, sum uint32, summed bool)
 	le.PutUint16(b[6:], h.Lane)
 	le.PutUint32(b[8:], f.attempt)
 	le.PutUint16(b[12:], h.Step)
-	le.PutUint16(b[14:], 0)
+	le.PutUint16(b[14:], number)
 	le.PutUint64(b[16:], f.group)
 	le.PutUint64(b[24:], h.Seq)
 	le.PutUint64(b[32:], h.Hash)
@@ -78,31 +85,38 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, sum uint32, summed bool)
 	le.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
 }
 
-// decode reads a header that may come from anybody. Nothing is allocated for it,
-// and nothing of the payload is looked at, before all of it has been checked.
-func (f *fence) decode(b *[headerBytes]byte, h *Header) (sum uint32, summed bool, err error) {
+// decode reads a header that may hold anything, where the message of a number should
+// come. Nothing is allocated for it, and nothing of the payload is looked at, before all
+// of it has been checked. The checksum comes first: only what was written so is worth
+// an explanation.
+func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint16) (sum uint32, err error) {
 	le := binary.LittleEndian
+	if got, want := crc32.Update(0, castagnoli, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
+		return 0, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
+	}
 	if m := le.Uint32(b[0:]); m != headerMagic {
-		return 0, false, fmt.Errorf("%w: it begins with %#08x, not with %#08x: the peer speaks another protocol, or the stream is out of step", ErrFrame, m, headerMagic)
+		return 0, fmt.Errorf("%w: it begins with %#08x, not with %#08x: the peer speaks another protocol", ErrFrame, m, headerMagic)
 	}
 	if b[4] != wireVersion {
-		return 0, false, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
-	}
-	if got, want := le.Uint32(b[headerSumFrom:]), crc32.Update(0, castagnoli, b[:headerSumFrom]); got != want {
-		return 0, false, fmt.Errorf("%w: its header has checksum %#08x, not %#08x: it was corrupted on the way", ErrFrame, got, want)
+		return 0, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
 	}
 	if err := f.admit(le.Uint32(b[8:]), le.Uint64(b[16:])); err != nil {
-		return 0, false, err
+		return 0, err
+	}
+	if got := le.Uint16(b[14:]); got != number {
+		return 0, fmt.Errorf("%w: number %d came in its place: messages were lost, repeated or reordered", membership.ErrDamaged, got)
 	}
 	flags, length := b[5], le.Uint32(b[52:])
-	sum, summed = le.Uint32(b[56:]), flags&flagChecksum != 0
+	sum = le.Uint32(b[56:])
 	switch {
-	case flags&^flagsKnown != 0 || le.Uint16(b[14:]) != 0 || (!summed && sum != 0):
-		return 0, false, fmt.Errorf("%w: it has flags %#02x and reserved bytes of no meaning", ErrFrame, flags)
+	case flags&^flagsKnown != 0 || (flags&flagChecksum == 0 && sum != 0):
+		return 0, fmt.Errorf("%w: it has flags %#02x of no meaning", ErrFrame, flags)
+	case flags&flagChecksum != 0 != f.summed:
+		return 0, fmt.Errorf("%w: its payload has a checksum: %t, agreed was: %t", ErrFrame, !f.summed, f.summed)
 	case uint64(length) > uint64(f.limit):
-		return 0, false, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
+		return 0, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
 	case flags&flagAbsent != 0 && length != 0:
-		return 0, false, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
+		return 0, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
 	}
 	*h = Header{
 		Seq: le.Uint64(b[24:]), Hash: le.Uint64(b[32:]),
@@ -110,7 +124,7 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header) (sum uint32, summed bool
 		Segment: le.Uint32(b[48:]), Offset: le.Uint64(b[40:]),
 		Length: length, Absent: flags&flagAbsent != 0,
 	}
-	return sum, summed, nil
+	return sum, nil
 }
 
 // admit lets only the attempt and the group in that this is.
