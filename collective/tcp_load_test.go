@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // loadVariable makes the test binary a process of TestNobodyIsLostUnderLoad; it has
@@ -89,7 +90,7 @@ func TestNobodyIsLostUnderLoad(t *testing.T) {
 	require.NoError(t, err)
 	dir := t.TempDir()
 	type process struct {
-		cmd *exec.Cmd
+		cmd *proctest.Cmd
 		in  io.Closer
 		out bytes.Buffer
 	}
@@ -97,7 +98,7 @@ func TestNobodyIsLostUnderLoad(t *testing.T) {
 	start := func(l loaded) {
 		text, err := json.Marshal(l)
 		require.NoError(t, err)
-		p := &process{cmd: exec.Command(binary, "-test.run=^TestLoadedProcess$", "-test.timeout=0")}
+		p := &process{cmd: proctest.Command(binary, "-test.run=^TestLoadedProcess$", "-test.timeout=0")}
 		p.cmd.Env = append(os.Environ(), loadVariable+"="+string(text))
 		p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 		p.in, err = p.cmd.StdinPipe()

@@ -6,13 +6,13 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -37,7 +37,7 @@ var rude = Define("rude", func(b *Builder, a rudeArgs) error {
 			fmt.Println("\xff\x00 garbage")
 			fmt.Fprintln(os.Stderr, "to the log")
 		case "run":
-			out, err := exec.CommandContext(c, "sh", "-c", `[ -z "$SUPERSTEP_WORKER" ] && ! (: >&4) && ! (: <&3)`).CombinedOutput()
+			out, err := proctest.CommandContext(c, "sh", "-c", `[ -z "$SUPERSTEP_WORKER" ] && ! (: >&4) && ! (: <&3)`).CombinedOutput()
 			if err != nil {
 				return 0, fmt.Errorf("%w: %s", err, out)
 			}
@@ -59,7 +59,7 @@ func init() {
 
 // process is a worker in a process of its own.
 type process struct {
-	cmd            *exec.Cmd
+	cmd            *proctest.Cmd
 	to             *wire.Writer[wire.ToWorker]
 	from           *wire.Reader[wire.FromWorker]
 	stdin          *os.File
@@ -72,7 +72,7 @@ func startProcess(t *testing.T) *process {
 	require.NoError(t, err)
 	out, theirOut, err := os.Pipe()
 	require.NoError(t, err)
-	p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0]), stdin: in}
+	p := &process{cmd: proctest.CommandContext(t.Context(), os.Args[0]), stdin: in}
 	p.cmd.Env = append(os.Environ(), wire.WorkerEnv+"="+strconv.Itoa(wire.Version))
 	p.cmd.ExtraFiles = []*os.File{theirIn, theirOut}
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
@@ -182,7 +182,7 @@ func TestWorkerProcessLeftAlone(t *testing.T) {
 // Who sets the variable by hand is told so.
 func TestWorkerProcessWithoutTaskManager(t *testing.T) {
 	for _, files := range [][]*os.File{nil, {os.Stdin, os.Stdin}} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
+		cmd := proctest.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), wire.WorkerEnv+"=1")
 		cmd.ExtraFiles = files
 		out, err := cmd.CombinedOutput()

@@ -4,7 +4,6 @@ package operators
 
 import (
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 const fullDiskEnv = "SUPERSTEP_TEST_FULL_DISK"
@@ -29,7 +29,7 @@ func TestFullDisk(t *testing.T) {
 		for _, kind := range []string{"csv", "shards", "arrow"} {
 			dir := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "old"), []byte("old"), 0o600))
-			cmd := exec.Command(os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
+			cmd := proctest.Command(os.Args[0], "-test.run=^TestFullDisk$", "-test.v")
 			cmd.Env = append(os.Environ(), fullDiskEnv+"="+dir, "KIND="+kind, "ROWS="+strconv.Itoa(rows))
 			said, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", said)

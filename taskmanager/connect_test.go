@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -314,7 +314,7 @@ func TestKilledTaskManager(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	tm := exec.Command(self, boss.address, dir)
+	tm := proctest.Command(self, boss.address, dir)
 	tm.Env = append(os.Environ(), roleEnv+"=taskmanager")
 	tm.Stdout, tm.Stderr = os.Stdout, os.Stderr
 	require.NoError(t, tm.Start())

@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 const module = "github.com/superstep-ml/superstep"
@@ -85,7 +86,7 @@ func isOwnInternal(path, imported string) bool {
 // packagesOf lists the module's packages with their imports, as the go command sees them.
 func packagesOf(t *testing.T) map[string][]string {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
+	cmd := proctest.Command("go", "list", "-json=ImportPath,Imports", "./...")
 	cmd.Dir = moduleRoot(t)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"go/types"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // The rules of this file keep results the same on every processor and in every
@@ -210,7 +211,7 @@ var fusedAt = regexp.MustCompile(`(?m)^fmahash triggered (\S+:\d+:\d+)`)
 // of exports compiles commands without linking them.
 func fusedIn(t *testing.T, dir, prefix string, env []string, paths ...string) []string {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=-d=fmahash=vy"}, paths...)...)
+	cmd := proctest.Command("go", append([]string{"list", "-export", "-trimpath", "-gcflags=-d=fmahash=vy"}, paths...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), env...)
 	report, err := cmd.CombinedOutput()

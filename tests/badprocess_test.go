@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // What happens to whole processes: the program badjobs fails in ways that end it,
@@ -38,9 +39,9 @@ func (p badProcess) output() string { return filepath.Join(p.dir, "out.csv") }
 
 // command makes the program's command. Its small memory budget makes the exchange
 // spill, so that there are temporary files to leave behind.
-func (p badProcess) command(ctx context.Context, args ...string) *exec.Cmd {
+func (p badProcess) command(ctx context.Context, args ...string) *proctest.Cmd {
 	common := []string{"--output", p.output(), "--spill-dir", p.spill, "--memory", "1MiB", "--shards", "64", "--parallelism", "3", "--progress", "off"}
-	return exec.CommandContext(ctx, p.path, append(common, args...)...)
+	return proctest.CommandContext(ctx, p.path, append(common, args...)...)
 }
 
 // run runs the program to its end.

@@ -5,7 +5,6 @@ package tests
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // A committer is what is lost of a cluster while a job makes its results visible, the
@@ -102,7 +103,7 @@ func startHasty(t testing.TB) *managed {
 	m := &managed{
 		t: t, dir: dir, said: new(transcript), slots: slots,
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
-		tasks:   make([]*exec.Cmd, tasks),
+		tasks:   make([]*proctest.Cmd, tasks),
 	}
 	t.Cleanup(func() {
 		for _, p := range append(m.tasks, m.manager) {
@@ -116,7 +117,7 @@ func startHasty(t testing.TB) *managed {
 		}
 	})
 	said := new(transcript)
-	m.manager = exec.Command(program(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
+	m.manager = proctest.Command(program(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
 		"--detection", "2s", "--lease", "3s",
 		"--dir", filepath.Join(dir, "jm"), "--token-file", filepath.Join(dir, "token"), "--log-level", "info")
 	m.manager.Stdout, m.manager.Stderr = said, m.said
@@ -154,7 +155,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		args = append(args, "--hold", seen)
 	}
 	args = append(args, "--cluster", m.address, "--parallelism", "4", "--progress", "json")
-	c := &clientRun{cmd: exec.Command(program(t, "./tests/commitjobs"), args...), ended: make(chan struct{})}
+	c := &clientRun{cmd: proctest.Command(program(t, "./tests/commitjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(t, c.cmd.Start())

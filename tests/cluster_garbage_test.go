@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -223,7 +224,7 @@ func stoppedReaders(t *testing.T, s *site) {
 	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
 	local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
 	require.Zero(t, local.code, local.stderr)
-	cmd := exec.Command(program(t, "./tests/clusterjobs"), append(args, "--cluster", s.address, "--progress", "json")...)
+	cmd := proctest.Command(program(t, "./tests/clusterjobs"), append(args, "--cluster", s.address, "--progress", "json")...)
 	cmd.Env = append(os.Environ(), s.environ...)
 	owner := &clientRun{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &owner.out, &owner.err
@@ -308,7 +309,7 @@ func TestFullDisk(t *testing.T) {
 // onSmallDisk starts a command that sees a directory as a disk of its own, all but
 // full. The disk is there in the command's namespace alone, and so goes with it. Who is
 // not root becomes so in a namespace of users.
-func onSmallDisk(t testing.TB, cmd *exec.Cmd, dir string) (makeRoom func()) {
+func onSmallDisk(t testing.TB, cmd *proctest.Cmd, dir string) (makeRoom func()) {
 	t.Helper()
 	const script = `mount -t tmpfs -o size=192m,mode=0700 superstep-test "$0" && head -c 184M /dev/zero >"$0/filler" && exec "$@"`
 	args := append([]string{"sh", "-c", script, dir, cmd.Path}, cmd.Args[1:]...)

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -24,6 +23,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/superstep-ml/superstep/internal/client"
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -52,7 +52,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 	token := filepath.Join(dir, "token")
 	s := &site{managed: &managed{
 		t: t, dir: dir, said: new(transcript), slots: o.slots,
-		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token}, tasks: make([]*exec.Cmd, o.taskManagers),
+		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token}, tasks: make([]*proctest.Cmd, o.taskManagers),
 	}}
 	args := append([]string{"jobmanager", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0",
 		"--dir", filepath.Join(dir, "jm"), "--token-file", token, "--log-level", "info"}, o.manager...)
@@ -63,7 +63,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 		args = append(args, s.certificates("jobmanager")...)
 	}
 	t.Cleanup(s.end)
-	s.manager = exec.Command(program(t, "./cmd/superstep"), args...)
+	s.manager = proctest.Command(program(t, "./cmd/superstep"), args...)
 	said := new(transcript)
 	s.manager.Stdout, s.manager.Stderr = said, s.said
 	require.NoError(t, s.manager.Start())
@@ -88,10 +88,10 @@ func startSite(t testing.TB, o siteOptions) *site {
 }
 
 // taskManager makes the command of a task manager, with a directory of its own.
-func (s *site) taskManager(name string, more ...string) *exec.Cmd {
+func (s *site) taskManager(name string, more ...string) *proctest.Cmd {
 	args := append([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
 		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
-	cmd := exec.Command(program(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
+	cmd := proctest.Command(program(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
 	cmd.Stdout, cmd.Stderr = s.said, s.said
 	return cmd
 }
@@ -236,7 +236,7 @@ func sha256Of(data []byte) string {
 }
 
 // within runs a command that is to end by itself in good time.
-func within(t testing.TB, limit time.Duration, cmd *exec.Cmd, environ ...string) outcome {
+func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...string) outcome {
 	t.Helper()
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -19,6 +19,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -92,10 +93,10 @@ func (s *site) get(t *testing.T, token string) int {
 // noToken has them show none, as where nobody has left one for them.
 func noToken(t *testing.T, s *site) {
 	none := []string{"SUPERSTEP_TOKEN_FILE=", "SUPERSTEP_TOKEN=", "XDG_RUNTIME_DIR=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
-	for _, cmd := range []*exec.Cmd{
-		exec.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address),
-		exec.Command(program(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
-		exec.Command(program(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
+	for _, cmd := range []*proctest.Cmd{
+		proctest.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address),
+		proctest.Command(program(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
+		proctest.Command(program(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
 	} {
 		got := within(t, 20*time.Second, cmd, none...)
 		require.Equal(t, 1, got.code, got.stderr)
@@ -158,7 +159,7 @@ func TestPlaintextToTLS(t *testing.T) {
 
 // warned starts a process that goes on trying, waits until it says so, ends it, and
 // returns what it said.
-func warned(t *testing.T, cmd *exec.Cmd, mark string) string {
+func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 	t.Helper()
 	said := new(transcript)
 	cmd.Stdout, cmd.Stderr = said, said
@@ -301,7 +302,7 @@ func inputsOfTheClient(t *testing.T, s *site) {
 			before := s.submit() // takes all slots
 			s.deployedAll(t)
 			input := strings.ReplaceAll(c.input, "DIR", dir)
-			cmd := exec.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
+			cmd := proctest.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
 				"--progress", "json", "--fault", "input", "--input", input)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), s.environ...)
 			run := &clientRun{cmd: cmd, ended: make(chan struct{})}

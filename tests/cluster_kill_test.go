@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // A managed cluster is made of processes that tests end and start one by one.
@@ -28,8 +29,8 @@ type managed struct {
 	address string
 	environ []string
 	said    *transcript
-	manager *exec.Cmd
-	tasks   []*exec.Cmd // by number; nil where it was killed
+	manager *proctest.Cmd
+	tasks   []*proctest.Cmd // by number; nil where it was killed
 	slots   int
 }
 
@@ -40,7 +41,7 @@ func startManaged(t testing.TB, taskManagers, slots int) *managed {
 	m := &managed{
 		t: t, dir: dir, said: new(transcript), slots: slots,
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + filepath.Join(dir, "token")},
-		tasks:   make([]*exec.Cmd, taskManagers),
+		tasks:   make([]*proctest.Cmd, taskManagers),
 	}
 	t.Cleanup(func() {
 		for _, p := range append(m.tasks, m.manager) {
@@ -65,7 +66,7 @@ var managerLine = regexp.MustCompile(`(?m)^job manager at (\S+)$`)
 
 func (m *managed) startManager(listen string) {
 	m.t.Helper()
-	cmd := exec.Command(program(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
+	cmd := proctest.Command(program(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
 		"--dir", filepath.Join(m.dir, "jm"), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
 	said := new(transcript)
 	cmd.Stdout, cmd.Stderr = said, m.said
@@ -83,7 +84,7 @@ func (m *managed) startManager(listen string) {
 // startTask starts a task manager, in place of one that was killed.
 func (m *managed) startTask(i int) {
 	m.t.Helper()
-	cmd := exec.Command(program(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
+	cmd := proctest.Command(program(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
 		"--name", fmt.Sprintf("tm%d", i), "--slots", strconv.Itoa(m.slots), "--memory", "1GiB",
 		"--dir", filepath.Join(m.dir, fmt.Sprintf("tm%d", i)), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
 	cmd.Stdout, cmd.Stderr = m.said, m.said
@@ -155,7 +156,7 @@ func gone(pid int) bool {
 
 // clientRun is a client at work.
 type clientRun struct {
-	cmd      *exec.Cmd
+	cmd      *proctest.Cmd
 	out, err transcript
 	ended    chan struct{}
 }
@@ -165,7 +166,7 @@ func (m *managed) submit(more ...string) *clientRun {
 	m.t.Helper()
 	args := append([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
 		"--progress", "json", "--steps", "1000000", "--pause", "1ms"}, more...)
-	c := &clientRun{cmd: exec.Command(program(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
+	c := &clientRun{cmd: proctest.Command(program(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(m.t, c.cmd.Start())

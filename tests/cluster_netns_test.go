@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // A network is hosts made of network namespaces, which see each other through a bridge
@@ -43,7 +45,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	}
 	sweepNamespaces(t)
 	n := &network{t: t, prefix: fmt.Sprintf("%s%d-", namespacePrefix, os.Getpid()), hosts: hosts}
-	if out, err := exec.Command("ip", "netns", "add", n.prefix+"net").CombinedOutput(); err != nil {
+	if out, err := proctest.Command("ip", "netns", "add", n.prefix+"net").CombinedOutput(); err != nil {
 		if strings.Contains(string(out), "ermission denied") || strings.Contains(string(out), "not permitted") {
 			t.Skipf("NOT RUN: this machine does not let root make network namespaces: %s", out)
 		}
@@ -51,7 +53,7 @@ func newNetwork(t testing.TB, hosts ...string) *network {
 	}
 	t.Cleanup(func() {
 		for _, host := range append(n.hosts, "net") {
-			_ = exec.Command("ip", "netns", "del", n.prefix+host).Run() // it may not have come to be
+			_ = proctest.Command("ip", "netns", "del", n.prefix+host).Run() // it may not have come to be
 		}
 	})
 	n.in("net", "link", "add", "bridge", "type", "bridge")
@@ -75,7 +77,7 @@ func sweepNamespaces(t testing.TB) {
 	for _, path := range found {
 		pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(path), namespacePrefix), "-")
 		if n, err := strconv.Atoi(pid); err == nil && gone(n) {
-			_ = exec.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may be as quick
+			_ = proctest.Command("ip", "netns", "del", filepath.Base(path)).Run() // another run may be as quick
 		}
 	}
 }
@@ -83,7 +85,7 @@ func sweepNamespaces(t testing.TB) {
 // ip runs the command of that name.
 func (n *network) ip(args ...string) {
 	n.t.Helper()
-	out, err := exec.Command("ip", args...).CombinedOutput()
+	out, err := proctest.Command("ip", args...).CombinedOutput()
 	require.NoError(n.t, err, "ip %s: %s", strings.Join(args, " "), out)
 }
 
@@ -109,8 +111,8 @@ func (n *network) address(host string) string {
 func (n *network) link(host, state string) { n.in("net", "link", "set", "to-"+host, state) }
 
 // command makes a command that runs on a host. Its process is that of the program.
-func (n *network) command(host, path string, args ...string) *exec.Cmd {
-	return exec.Command("ip", append([]string{"netns", "exec", n.prefix + host, path}, args...)...)
+func (n *network) command(host, path string, args ...string) *proctest.Cmd {
+	return proctest.Command("ip", append([]string{"netns", "exec", n.prefix + host, path}, args...)...)
 }
 
 // A spread is a cluster with a job manager on one host, where its clients are too, and
@@ -119,7 +121,7 @@ type spread struct {
 	*network
 	dir      string
 	said     *transcript
-	programs []*exec.Cmd // the job manager, the task managers
+	programs []*proctest.Cmd // the job manager, the task managers
 }
 
 // startSpread starts it as a user does: certificates for the job manager's address, a
@@ -172,7 +174,7 @@ func (s *spread) start(host string, out *transcript, args ...string) {
 }
 
 // client makes the command of a client.
-func (s *spread) client(path string, args ...string) *exec.Cmd {
+func (s *spread) client(path string, args ...string) *proctest.Cmd {
 	args = append(args, "--cluster", s.address("jm")+":6123", "--token-file", filepath.Join(s.dir, "token"))
 	cmd := s.command("jm", path, append(args, s.flags("client")...)...)
 	cmd.Dir = ".."

@@ -5,13 +5,14 @@ package tests
 import (
 	"encoding/json"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // The largest cluster that tests start on one machine.
@@ -85,7 +86,7 @@ func TestNobodyIsLost(t *testing.T) {
 func hog(t *testing.T, n int) {
 	t.Helper()
 	for range n {
-		cmd := exec.Command("/bin/sh", "-c", `while kill -0 $PPID; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; done`)
+		cmd := proctest.Command("/bin/sh", "-c", `while kill -0 $PPID; do i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; done`)
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()

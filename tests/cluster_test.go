@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -19,13 +18,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // A devCluster is "superstep dev" as a user starts it, with all its processes.
 type devCluster struct {
 	address string
 	environ []string // of clients
-	cmd     *exec.Cmd
+	cmd     *proctest.Cmd
 	dir     string
 	said    *transcript
 }
@@ -62,7 +63,7 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--token-file", token, "--dir", filepath.Join(dir, "dev"),
 		"--log-level", "warn"}, more...)
 	c := &devCluster{
-		cmd:     exec.Command(program(t, "./cmd/superstep"), args...),
+		cmd:     proctest.Command(program(t, "./cmd/superstep"), args...),
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token},
 		dir:     dir, said: new(transcript),
 	}
@@ -225,7 +226,7 @@ func interrupted(t testing.TB, environ []string, text string, signal os.Signal, 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := proctest.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.Env = "..", append(os.Environ(), environ...)
 	var out bytes.Buffer
 	cmd.Stdout = &out

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // deadline bounds what a test starts, against programs that hang. It is far more
@@ -65,7 +67,7 @@ func buildProgram(pkg string, environ []string, flags ...string) (string, error)
 			flags = append([]string{"-trimpath"}, flags...)
 		}
 	}
-	cmd := exec.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
+	cmd := proctest.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -85,14 +87,14 @@ func execute(t testing.TB, environ []string, path string, args ...string) outcom
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
+	cmd := proctest.CommandContext(ctx, path, args...)
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), environ...)
 	return await(t, ctx, cmd, cmd.Run)
 }
 
 // await lets run wait for a command and returns how it ended.
-func await(t testing.TB, ctx context.Context, cmd *exec.Cmd, run func() error) outcome {
+func await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() error) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if cmd.Stdout == nil {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // block is a fenced block of a document with the mark before it, a comment that
@@ -91,7 +93,7 @@ func (g *guide) module() string { return filepath.Join(g.dir, "depot") }
 
 // sh runs a script and returns what it wrote to standard output and error.
 func (g *guide) sh(dir, script string) (stdout, stderr string, err error) {
-	cmd := exec.CommandContext(g.t.Context(), "sh", "-e", "-c", script)
+	cmd := proctest.CommandContext(g.t.Context(), "sh", "-e", "-c", script)
 	var out, errs bytes.Buffer
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, g.env, &out, &errs
 	err = cmd.Run()

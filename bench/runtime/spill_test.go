@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/bench/internal/usage"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // spillJob is a shuffle of far more rows than the memory budget holds, which a
@@ -104,7 +104,7 @@ func (j spillJob) run(t testing.TB) spillRun {
 	t.Helper()
 	text, err := json.Marshal(j)
 	require.NoError(t, err)
-	child := exec.Command(os.Args[0])
+	child := proctest.Command(os.Args[0])
 	child.Env = append(os.Environ(), spillVariable+"="+string(text))
 	child.Stderr = os.Stderr
 	out, err := child.Output()

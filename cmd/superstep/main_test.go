@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // TestMain lets the test binary be the command, as which the command starts itself.
@@ -36,17 +38,18 @@ func command(t *testing.T, args ...string) (code int, out, errOut string) {
 	require.NoError(t, err)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	p, err := os.StartProcess(self, append([]string{self}, args...), &os.ProcAttr{
-		Env: append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), Files: []*os.File{nil, outFile, errFile},
-	})
-	require.NoError(t, err)
-	state, err := p.Wait()
-	require.NoError(t, err)
+	p := proctest.Command(self, args...)
+	p.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1")
+	p.Stdout, p.Stderr = outFile, errFile // files, which end with the command and not with its ranks
+	if err := p.Run(); err != nil {
+		var exit *exec.ExitError
+		require.ErrorAs(t, err, &exit)
+	}
 	o, err := os.ReadFile(outFile.Name())
 	require.NoError(t, err)
 	e, err := os.ReadFile(errFile.Name())
 	require.NoError(t, err)
-	return state.ExitCode(), string(o), string(e)
+	return p.ProcessState.ExitCode(), string(o), string(e)
 }
 
 // lines reads what --json prints of collectives.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,11 +12,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // underWay is the command with its ranks at work, for as long as nobody ends it.
 type underWay struct {
-	*exec.Cmd
+	*proctest.Cmd
 	out    io.ReadCloser
 	errOut strings.Builder
 	temp   string // its directory for temporary files
@@ -29,7 +30,7 @@ func begin(t *testing.T) *underWay {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	u := &underWay{temp: t.TempDir()}
-	u.Cmd = exec.Command(self, "bench", "collective", "-p", "3", "-b", "8", "-e", "1G", "-f", "2", "-n", "300", "--json")
+	u.Cmd = proctest.Command(self, "bench", "collective", "-p", "3", "-b", "8", "-e", "1G", "-f", "2", "-n", "300", "--json")
 	u.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1", "TMPDIR="+u.temp)
 	u.Stderr = &u.errOut
 	u.out, err = u.StdoutPipe()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 const shuffles = `
@@ -103,7 +104,7 @@ func TestSweep(t *testing.T) {
 	living, err := newScratch(parent)
 	require.NoError(t, err)
 
-	child := exec.Command(os.Args[0], "-test.run=^TestHoldScratch$")
+	child := proctest.Command(os.Args[0], "-test.run=^TestHoldScratch$")
 	child.Env = append(os.Environ(), "HOLD_SCRATCH="+parent)
 	in, err := child.StdinPipe()
 	require.NoError(t, err)

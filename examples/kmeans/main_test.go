@@ -17,6 +17,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // The tests run the program as its users do: built, in a process of its own.
@@ -33,7 +34,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "kmeans")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := proctest.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 		return 1
 	}
@@ -49,7 +50,7 @@ type outcome struct {
 // run starts the program in a directory and waits for it.
 func run(t *testing.T, dir string, args ...string) outcome {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd := proctest.CommandContext(t.Context(), program, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	err := cmd.Run()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // patient is a line of the data.
@@ -75,7 +75,7 @@ func descend(patients []patient, steps int, rate float64) (w [14]float64, losses
 func build(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "queue")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
+	out, err := proctest.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return program
 }
@@ -88,7 +88,7 @@ func TestProgram(t *testing.T) {
 	first := ""
 	for _, p := range []string{"1", "2", "3", "5", "8", "16"} {
 		var stdout, stderr bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), program, "--parallelism", p)
+		cmd := proctest.CommandContext(t.Context(), program, "--parallelism", p)
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		require.NoError(t, cmd.Run(), stderr.String())
 		require.Contains(t, stderr.String(), "descent: 30 supersteps, loss=92.8")
@@ -148,7 +148,7 @@ func TestBadArguments(t *testing.T) {
 		{"--rate=1e308", 1, "too long at --rate 1e+308"},
 		{"--rate=1e308 --steps=1", 1, "too long at --rate 1e+308"},
 	} {
-		cmd := exec.CommandContext(t.Context(), program, strings.Fields(c.flags)...)
+		cmd := proctest.CommandContext(t.Context(), program, strings.Fields(c.flags)...)
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		require.Error(t, cmd.Run(), c.flags)

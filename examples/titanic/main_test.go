@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // The tests run the program as its users do: built, in a process of its own.
@@ -28,7 +29,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "titanic")
-	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+	if out, err := proctest.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
 		return 1
 	}
@@ -38,7 +39,7 @@ func buildAndRun(m *testing.M) int {
 // run starts the program in a directory and waits for it.
 func run(t *testing.T, dir string, args ...string) (code int, out, errOut string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program, append(args, "--progress", "off")...)
+	cmd := proctest.CommandContext(t.Context(), program, append(args, "--progress", "off")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
 	err := cmd.Run()

@@ -3,7 +3,6 @@ package kernel
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // fused matches the fused multiply-add instructions of the assembler listings
@@ -59,7 +60,7 @@ func listing(t *testing.T, extra string, env ...string) string {
 	require.NoError(t, os.WriteFile(over, []byte(extra), 0o644))
 	overlay := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlay, []byte(fmt.Sprintf(`{"Replace":{%q:%q}}`, filepath.Join(wd, "zz_extra.go"), over)), 0o644))
-	cmd := exec.Command("go", "build", "-overlay", overlay, "-gcflags=-S", "-o", filepath.Join(dir, "kernel.a"), ".")
+	cmd := proctest.Command("go", "build", "-overlay", overlay, "-gcflags=-S", "-o", filepath.Join(dir, "kernel.a"), ".")
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux"), env...)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

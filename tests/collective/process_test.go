@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/superstep-ml/superstep/collective"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // partVariable makes the test binary one process of a group: it holds a part as JSON.
@@ -213,7 +213,7 @@ func openSockets() int {
 
 // child is a process of a test.
 type child struct {
-	cmd  *exec.Cmd
+	cmd  *proctest.Cmd
 	says *json.Decoder
 }
 
@@ -229,7 +229,7 @@ func spawn(t *testing.T, all part) []*child {
 		mine.Process = h
 		text, err := json.Marshal(mine)
 		require.NoError(t, err)
-		cmd := exec.Command(binary)
+		cmd := proctest.Command(binary)
 		cmd.Env = append(os.Environ(), partVariable+"="+string(text))
 		cmd.Stderr = os.Stderr
 		_, err = cmd.StdinPipe()

@@ -21,6 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/lightgbm"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/algorithms/xgboost"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // pythons returns the Pythons that have a module.
@@ -37,7 +38,7 @@ func pythons(t *testing.T, module string) []string {
 			continue
 		}
 		probe := "import importlib.util as u, sys; sys.exit(not (u.find_spec('numpy') and u.find_spec('" + module + "')))"
-		if err := exec.Command(path, "-c", probe).Run(); err != nil {
+		if err := proctest.Command(path, "-c", probe).Run(); err != nil {
 			t.Logf("%s has no numpy and %s", path, module)
 			continue
 		}
@@ -83,7 +84,7 @@ func work(t *testing.T, python string, tasks []task) []answer {
 	require.NoError(t, os.WriteFile(in, data, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	c := exec.CommandContext(ctx, python, filepath.Join("testdata", "worker.py"), in, out)
+	c := proctest.CommandContext(ctx, python, filepath.Join("testdata", "worker.py"), in, out)
 	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1") // small work: threads would wait for each other
 	text, err := c.CombinedOutput()
 	require.NoError(t, err, "%s", text)

@@ -3,7 +3,6 @@ package builtin_test
 import (
 	"bufio"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // startCluster runs `superstep dev` with two task managers and returns its address.
@@ -19,7 +20,7 @@ func startCluster(t *testing.T, w *workplace) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	token := filepath.Join(w.dir, "token")
-	cmd := exec.Command(self, "dev", "--taskmanagers", "2", "--slots", "1", "--memory", "256MiB",
+	cmd := proctest.Command(self, "dev", "--taskmanagers", "2", "--slots", "1", "--memory", "256MiB",
 		"--listen", "127.0.0.1:0", "--http", "off", "--log-level", "warn", "--token-file", token, "--dir", filepath.Join(w.dir, "dev"))
 	cmd.Env = append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1")
 	cmd.Stderr = os.Stderr

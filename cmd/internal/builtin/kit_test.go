@@ -20,6 +20,7 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/builtin"
 	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // TestMain lets the test binary be the command, so that tests run it as users do: in a
@@ -57,7 +58,7 @@ func (w *workplace) run(line string) (code int, out, errOut string) {
 	w.t.Helper()
 	self, err := os.Executable()
 	require.NoError(w.t, err)
-	cmd := exec.CommandContext(w.t.Context(), self, split(line)...)
+	cmd := proctest.CommandContext(w.t.Context(), self, split(line)...)
 	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
 	var o, e bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, &o, &e

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -117,7 +118,7 @@ func TestCompletionInShells(t *testing.T) {
 			continue
 		}
 		_, script, _ := run(t, nil, "completion", shell)
-		cmd := exec.CommandContext(t.Context(), path, "-c", script+ask)
+		cmd := proctest.CommandContext(t.Context(), path, "-c", script+ask)
 		cmd.Env = append(os.Environ(), "HOME="+t.TempDir())
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%s", out)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 )
 
 // roleVariable makes the test binary one process of a group; it has the rest as
@@ -103,7 +104,7 @@ func play(text string) error {
 
 // child is a process of the test.
 type child struct {
-	cmd  *exec.Cmd
+	cmd  *proctest.Cmd
 	in   io.Closer
 	says *json.Decoder
 }
@@ -118,7 +119,7 @@ func spawn(t *testing.T, n int, detection time.Duration) []*child {
 	for p := range n {
 		text, err := json.Marshal(role{Process: p, Processes: n, Store: dir, Group: t.Name(), Detection: detection})
 		require.NoError(t, err)
-		cmd := exec.Command(binary)
+		cmd := proctest.Command(binary)
 		cmd.Env = append(os.Environ(), roleVariable+"="+string(text))
 		cmd.Stderr = os.Stderr
 		in, err := cmd.StdinPipe()

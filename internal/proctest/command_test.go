@@ -1,0 +1,144 @@
+//go:build linux
+
+package proctest
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// roleVariable says what this executable does in place of the tests.
+const roleVariable = "SUPERSTEP_PROCTEST_ROLE"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "parent":
+		parent()
+	case "child":
+		// It hears no end of its standard input, and ignores what would end it in
+		// good order.
+		os.Stdout.WriteString("up\n")
+		select {}
+	case "echo":
+		os.Stdout.WriteString("out ")
+		os.Stderr.WriteString("err")
+		os.Exit(3)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// parent starts a child and then does as it is told.
+func parent() {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	child := Command(self)
+	child.Env = append(os.Environ(), roleVariable+"=child")
+	child.Stdout = os.Stdout
+	if err := child.Start(); err != nil {
+		panic(err)
+	}
+	order, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+	switch strings.TrimSpace(order) {
+	case "panic":
+		panic("as told")
+	case "exit":
+		os.Exit(1)
+	case "stop":
+		_ = syscall.Kill(child.Process.Pid, syscall.SIGSTOP)
+		os.Exit(1)
+	}
+}
+
+// TestChildrenEndWithTheirParent ends a process in every way that runs no cleanup. The
+// end of its child shows as the end of the output that both write to.
+func TestChildrenEndWithTheirParent(t *testing.T) {
+	for _, end := range []string{"panic", "exit", "stop", "kill"} {
+		t.Run(end, func(t *testing.T) {
+			self, err := os.Executable()
+			require.NoError(t, err)
+			p := Command(self)
+			p.Env = append(os.Environ(), roleVariable+"=parent")
+			in, err := p.StdinPipe()
+			require.NoError(t, err)
+			out, err := p.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, p.Start())
+			lines := bufio.NewReader(out)
+			said, err := lines.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "up\n", said)
+			if end == "kill" {
+				require.NoError(t, p.Process.Kill())
+			} else {
+				_, err = io.WriteString(in, end+"\n")
+				require.NoError(t, err)
+			}
+			_, err = io.Copy(io.Discard, lines)
+			require.NoError(t, err)
+			require.Error(t, p.Wait())
+		})
+	}
+}
+
+// TestAnEndingThreadEndsNoChild starts a child from a goroutine whose thread ends with
+// it.
+func TestAnEndingThreadEndsNoChild(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := Command(self)
+	p.Env = append(os.Environ(), roleVariable+"=parent")
+	in, err := p.StdinPipe()
+	require.NoError(t, err)
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	started := make(chan error)
+	tid := 0
+	var start func()
+	start = func() {
+		runtime.LockOSThread() // and never unlock
+		if tid = syscall.Gettid(); tid == os.Getpid() {
+			go start() // the first thread does not end
+			select {}
+		}
+		started <- p.Start()
+	}
+	go start()
+	require.NoError(t, <-started)
+	said, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "up\n", said)
+	for unix.Tgkill(os.Getpid(), tid, 0) == nil {
+		runtime.Gosched()
+	}
+	_, err = io.WriteString(in, "exit\n")
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, out)
+	require.NoError(t, err)
+	require.Error(t, p.Wait())
+	require.Equal(t, 1, p.ProcessState.ExitCode(), "it ended as told, not by the signal")
+}
+
+func TestOutput(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	t.Setenv(roleVariable, "echo")
+	out, err := CommandContext(t.Context(), self).CombinedOutput()
+	require.ErrorContains(t, err, "exit status 3")
+	require.Equal(t, "out err", string(out))
+	out, err = Command(self).Output()
+	require.Error(t, err)
+	require.Equal(t, "out ", string(out))
+	_, err = Command("/no/such/program").CombinedOutput()
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
