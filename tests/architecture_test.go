@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -153,4 +154,35 @@ func TestImportTableCatches(t *testing.T) {
 	require.Empty(t, table.violations("examples/kmeans", []string{"engine"}))
 	require.Equal(t, []string{"examples/kmeans imports shared"}, table.violations("examples/kmeans", []string{"shared"}))
 	require.Equal(t, []string{"jobmanager is not in the table"}, table.violations("jobmanager", nil))
+}
+
+// startsUntied finds programs that a test starts without proctest.
+var startsUntied = regexp.MustCompile(`\bexec\.Command(Context)?\(|\bos\.StartProcess\(`)
+
+// TestProgramsEndWithTheirTest requires tests to start programs by proctest.
+func TestProgramsEndWithTheirTest(t *testing.T) {
+	mayStart := map[string]string{
+		"internal/proctest/command_test.go": "it is what is tested",
+		"bench/linear/linear_test.go":       "programs that end by themselves, by a function of the benchmark",
+		"taskmanager/script_test.go":        "a worker's child, which the task manager has to end",
+		"tests/architecture_test.go":        "the words to look for",
+	}
+	seen := 0
+	root := moduleRoot(t)
+	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		seen++
+		name, err := filepath.Rel(root, path)
+		if found := startsUntied.Find(text); found != nil && mayStart[filepath.ToSlash(name)] == "" {
+			t.Errorf("%s: %s...) starts a program that may outlive the test: proctest has the same functions", name, found)
+		}
+		return err
+	}))
+	require.Greater(t, seen, 100)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // Bad input from end to end: every job of this file reads a file or generates
@@ -301,7 +302,7 @@ func runBad(t *testing.T, job badJob) error {
 		require.NoError(t, os.WriteFile(w.input, []byte(job.input), 0o644))
 	}
 	spill := t.TempDir()
-	before := listing(t, dir)
+	before := programs.Listing(t, dir)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	opts := append([]engine.Option{
@@ -315,8 +316,8 @@ func runBad(t *testing.T, job badJob) error {
 	if err == nil {
 		result.Release()
 	}
-	require.Equal(t, before, listing(t, dir), "files left behind")
-	require.Empty(t, listing(t, spill), "temporary files left behind")
+	require.Equal(t, before, programs.Listing(t, dir), "files left behind")
+	require.Empty(t, programs.Listing(t, spill), "temporary files left behind")
 	return err
 }
 

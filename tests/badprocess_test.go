@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // What happens to whole processes: the program badjobs fails in ways that end it,
@@ -29,7 +30,7 @@ type badProcess struct {
 
 func newBadProcess(t *testing.T) badProcess {
 	t.Helper()
-	p := badProcess{path: program(t, "./tests/badjobs"), dir: t.TempDir()}
+	p := badProcess{path: programs.Build(t, "./tests/badjobs"), dir: t.TempDir()}
 	p.spill = filepath.Join(p.dir, "spill")
 	require.NoError(t, os.Mkdir(p.spill, 0o755))
 	return p
@@ -45,19 +46,19 @@ func (p badProcess) command(ctx context.Context, args ...string) *proctest.Cmd {
 }
 
 // run runs the program to its end.
-func (p badProcess) run(t *testing.T, args ...string) outcome {
+func (p badProcess) run(t *testing.T, args ...string) programs.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := programs.Deadline(t)
 	defer cancel()
 	cmd := p.command(ctx, args...)
-	return await(t, ctx, cmd, cmd.Run)
+	return programs.Await(t, ctx, cmd, cmd.Run)
 }
 
 // signalled runs the program, sends it a signal once it is ready, the others after that
 // until it ends, and returns how it ended. meanwhile is called before that.
-func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) outcome {
+func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), signals ...os.Signal) programs.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	ctx, cancel := programs.Deadline(t)
 	defer cancel()
 	cmd := p.command(ctx, "--fault", fault)
 	stderr, write, err := os.Pipe()
@@ -78,12 +79,12 @@ func (p badProcess) signalled(t *testing.T, fault string, meanwhile func(), sign
 	require.NoError(t, cmd.Process.Signal(signals[0]))
 	defer insist(cmd.Process, signals[1:])()
 	var said bytes.Buffer
-	got := await(t, ctx, cmd, func() error {
+	got := programs.Await(t, ctx, cmd, func() error {
 		_, err := said.ReadFrom(lines)
 		require.NoError(t, err)
 		return cmd.Wait()
 	})
-	got.stderr = said.String()
+	got.Stderr = said.String()
 	return got
 }
 
@@ -115,14 +116,14 @@ func insist(p *os.Process, signals []os.Signal) (stop func()) {
 // requireNothingLeft requires that neither an output nor a temporary file is there.
 func (p badProcess) requireNothingLeft(t *testing.T) {
 	t.Helper()
-	require.Equal(t, []string{"spill"}, listing(t, p.dir))
+	require.Equal(t, []string{"spill"}, programs.Listing(t, p.dir))
 }
 
 func TestProcessSucceeds(t *testing.T) {
 	p := newBadProcess(t)
 	got := p.run(t)
-	require.Zero(t, got.code, got.stderr)
-	require.Equal(t, []string{"out.csv", "spill"}, listing(t, p.dir))
+	require.Zero(t, got.Code, got.Stderr)
+	require.Equal(t, []string{"out.csv", "spill"}, programs.Listing(t, p.dir))
 }
 
 func TestProcessFails(t *testing.T) {
@@ -142,10 +143,10 @@ func TestProcessFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := newBadProcess(t)
 			got := p.run(t, c.args...)
-			require.Equal(t, c.code, got.code, got.stderr)
-			require.Empty(t, got.stdout)
+			require.Equal(t, c.code, got.Code, got.Stderr)
+			require.Empty(t, got.Stdout)
 			for _, words := range c.says {
-				require.Contains(t, got.stderr, words)
+				require.Contains(t, got.Stderr, words)
 			}
 			p.requireNothingLeft(t)
 		})
@@ -156,10 +157,10 @@ func TestInterruptCancels(t *testing.T) {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		p := newBadProcess(t)
 		got := p.signalled(t, "watch", func() {
-			require.NotEqual(t, []string{"spill"}, listing(t, p.dir), "the run has begun to write")
+			require.NotEqual(t, []string{"spill"}, programs.Listing(t, p.dir), "the run has begun to write")
 		}, s)
-		require.Equal(t, 1, got.code, got.stderr)
-		require.Contains(t, got.stderr, "cancelled")
+		require.Equal(t, 1, got.Code, got.Stderr)
+		require.Contains(t, got.Stderr, "cancelled")
 		p.requireNothingLeft(t)
 	}
 }
@@ -171,10 +172,10 @@ func TestInterruptOfAFunctionThatIgnoresIt(t *testing.T) {
 	p := newBadProcess(t)
 	began := time.Now()
 	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT)
-	require.Equal(t, 1, got.code, got.stderr)
+	require.Equal(t, 1, got.Code, got.Stderr)
 	require.GreaterOrEqual(t, time.Since(began), 10*time.Second)
-	require.Contains(t, got.stderr, "MapPartition")
-	require.Contains(t, got.stderr, "main.go:")
+	require.Contains(t, got.Stderr, "MapPartition")
+	require.Contains(t, got.Stderr, "main.go:")
 	p.requireNothingLeft(t)
 }
 
@@ -183,7 +184,7 @@ func TestSecondInterruptEndsTheProcess(t *testing.T) {
 	p := newBadProcess(t)
 	began := time.Now()
 	got := p.signalled(t, "ignore", func() {}, syscall.SIGINT, syscall.SIGTERM)
-	require.Equal(t, 1, got.code, got.stderr)
+	require.Equal(t, 1, got.Code, got.Stderr)
 	require.Less(t, time.Since(began), 9*time.Second)
 	require.NoFileExists(t, p.output())
 }
@@ -193,12 +194,12 @@ func TestSecondInterruptEndsTheProcess(t *testing.T) {
 func TestNextRunSweepsAfterAKill(t *testing.T) {
 	p := newBadProcess(t)
 	got := p.signalled(t, "watch", func() {}, syscall.SIGKILL)
-	require.Equal(t, -1, got.code)
-	left := listing(t, p.dir)
+	require.Equal(t, -1, got.Code)
+	left := programs.Listing(t, p.dir)
 	require.NotContains(t, left, "out.csv", "half an output is visible")
 	require.True(t, strings.Contains(strings.Join(left, "\n"), "spill/superstep-"), "the killed run had spilled: %v", left)
 
 	after := p.run(t)
-	require.Zero(t, after.code, after.stderr)
-	require.Equal(t, []string{"out.csv", "spill"}, listing(t, p.dir))
+	require.Zero(t, after.Code, after.Stderr)
+	require.Equal(t, []string{"out.csv", "spill"}, programs.Listing(t, p.dir))
 }

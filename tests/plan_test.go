@@ -14,15 +14,16 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 func TestExplain(t *testing.T) {
-	path := program(t, "./examples/kmeans")
+	path := programs.Build(t, "./examples/kmeans")
 	explain := func(form string) string {
-		got := execute(t, nil, path, "--explain="+form, "--parallelism", "3", "--seed", "4")
-		require.Zero(t, got.code, got.stderr)
-		require.Equal(t, got.stdout, execute(t, nil, path, "--explain="+form, "--parallelism", "3", "--seed", "4").stdout)
-		return got.stdout
+		got := programs.Execute(t, nil, path, "--explain="+form, "--parallelism", "3", "--seed", "4")
+		require.Zero(t, got.Code, got.Stderr)
+		require.Equal(t, got.Stdout, programs.Execute(t, nil, path, "--explain="+form, "--parallelism", "3", "--seed", "4").Stdout)
+		return got.Stdout
 	}
 	text := explain("text")
 	for _, stage := range []string{"preallocate", "assign cluster", "AllReduceSend(centroidAllReduce)", "AllReduceSum(centroidAllReduce)", "AllReduceRecv(centroidAllReduce)", "update centroids"} {

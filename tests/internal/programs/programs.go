@@ -1,4 +1,5 @@
-package tests
+// Package programs builds the programs of this module for tests and runs them.
+package programs
 
 import (
 	"bytes"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,43 +22,58 @@ import (
 )
 
 // deadline bounds what a test starts, against programs that hang. It is far more
-// than any of them needs.
-const deadline = 4 * time.Minute
+// than any of them needs on a machine that has much else to do.
+const deadline = 8 * time.Minute
 
-// scratch is the directory that the programs are built into.
+// Root is the folder of the module.
+var Root = sync.OnceValue(func() string {
+	_, file, _, _ := runtime.Caller(0)
+	dir := filepath.Dir(file)
+	if !filepath.IsAbs(dir) { // a build with -trimpath
+		dir, _ = os.Getwd()
+	}
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+	}
+	panic("this package lies in no module")
+})
+
+// scratch is the directory that programs are built into, once Main runs.
 var scratch string
 
-// TestMain removes the programs that the tests built.
-func TestMain(m *testing.M) {
+// Main runs the tests of a package, and removes the programs that they built.
+// TestMain calls it and exits with its result.
+func Main(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "superstep-tests")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
+	defer os.RemoveAll(dir)
 	scratch = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	return m.Run()
 }
 
 // built holds the outcome of each build.
 var built sync.Map // of func() (string, error), by what is built
 
-// program builds a package of this module, once for each set of environment
+// Build builds a package of this module, once for each set of environment
 // variables, and returns the path of the executable.
-func program(t testing.TB, pkg string, environ ...string) string {
+func Build(t testing.TB, pkg string, environ ...string) string {
 	t.Helper()
 	key := pkg + " " + strings.Join(environ, " ")
 	build, _ := built.LoadOrStore(key, sync.OnceValues(func() (string, error) {
-		return buildProgram(pkg, environ)
+		return BuildWith(pkg, environ)
 	}))
 	path, err := build.(func() (string, error))()
 	require.NoError(t, err)
 	return path
 }
 
-// buildProgram runs go build in the root of the module.
-func buildProgram(pkg string, environ []string, flags ...string) (string, error) {
+// BuildWith runs go build in the root of the module, with flags.
+func BuildWith(pkg string, environ []string, flags ...string) (string, error) {
 	dir, err := os.MkdirTemp(scratch, "build")
 	if err != nil {
 		return "", err
@@ -68,7 +85,7 @@ func buildProgram(pkg string, environ []string, flags ...string) (string, error)
 		}
 	}
 	cmd := proctest.Command("go", slices.Concat([]string{"build", "-ldflags=-w", "-o", path}, flags, []string{pkg})...)
-	cmd.Dir = ".."
+	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), environ...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build %s: %w\n%s", pkg, err, out)
@@ -76,25 +93,31 @@ func buildProgram(pkg string, environ []string, flags ...string) (string, error)
 	return path, nil
 }
 
-// outcome is how a program ended.
-type outcome struct {
-	code           int // exit code, -1 where a signal ended it
-	stdout, stderr string
+// Outcome is how a program ended.
+type Outcome struct {
+	Code           int // exit code, -1 where a signal ended it
+	Stdout, Stderr string
 }
 
-// execute runs a program to its end in the root of the module.
-func execute(t testing.TB, environ []string, path string, args ...string) outcome {
+// Execute runs a program to its end in the root of the module.
+func Execute(t testing.TB, environ []string, path string, args ...string) Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	cmd := proctest.CommandContext(ctx, path, args...)
-	cmd.Dir = ".."
+	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), environ...)
-	return await(t, ctx, cmd, cmd.Run)
+	return Await(t, ctx, cmd, cmd.Run)
 }
 
-// await lets run wait for a command and returns how it ended.
-func await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() error) outcome {
+// Deadline returns a context that ends with the test, or when a program that the
+// test starts must be thought to hang.
+func Deadline(t testing.TB) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), deadline)
+}
+
+// Await lets run wait for a command and returns how it ended.
+func Await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() error) Outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if cmd.Stdout == nil {
@@ -109,12 +132,12 @@ func await(t testing.TB, ctx context.Context, cmd *proctest.Cmd, run func() erro
 	if err != nil && !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// listing returns every path below a directory, relative to it and sorted, so that
+// Listing returns every path below a directory, relative to it and sorted, so that
 // what a program left behind shows.
-func listing(t testing.TB, dir string) []string {
+func Listing(t testing.TB, dir string) []string {
 	t.Helper()
 	paths := []string{}
 	require.NoError(t, filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

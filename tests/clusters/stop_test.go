@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"strings"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // TestJobManagerStopped stops the job manager for a while and lets it go on. For less
@@ -17,16 +19,16 @@ import (
 // told is that, and not what became of the workers because of it.
 func TestJobManagerStopped(t *testing.T) {
 	t.Parallel()
-	path := program(t, "./tests/clusterjobs")
-	here := execute(t, nil, path, "--progress", "off")
-	require.Zero(t, here.code, here.stderr)
+	path := programs.Build(t, "./tests/clusterjobs")
+	here := programs.Execute(t, nil, path, "--progress", "off")
+	require.Zero(t, here.Code, here.Stderr)
 	m := startManaged(t, 2, 1)
 
 	c := m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
 	m.awaitWorkers(c)
 	m.stopManager(2 * time.Second)
 	require.Zero(t, c.wait(t, time.Minute), c.err.String())
-	require.Equal(t, here.stdout, c.out.String())
+	require.Equal(t, here.Stdout, c.out.String())
 	m.requireFree()
 
 	if !soak {

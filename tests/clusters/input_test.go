@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // TestBadInputOfClusters gives one cluster everything that users and strangers get wrong. Each
@@ -60,17 +61,17 @@ func wrongToken(t *testing.T, s *site) {
 	require.NoError(t, err)
 	const why = "this is not the token of this job manager"
 	got := s.run("--token-file", path)
-	require.Equal(t, 1, got.code)
-	require.Empty(t, got.stdout)
-	says(t, got.stderr, why, "--token-file", "the token shown was from "+path)
+	require.Equal(t, 1, got.Code)
+	require.Empty(t, got.Stdout)
+	says(t, got.Stderr, why, "--token-file", "the token shown was from "+path)
 	got = s.client("nodes", "--token-file", path)
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, why)
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, why)
 	got = within(t, 20*time.Second, s.taskManager("stranger", "--token-file", path))
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "refuses this task manager", why)
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "refuses this task manager", why)
 	require.Equal(t, http.StatusUnauthorized, s.get(t, other.Reveal()))
-	for _, said := range []string{got.stderr, s.said.String()} {
+	for _, said := range []string{got.Stderr, s.said.String()} {
 		require.NotContains(t, said, other.Reveal(), "a token is in a message")
 	}
 }
@@ -94,13 +95,13 @@ func (s *site) get(t *testing.T, token string) int {
 func noToken(t *testing.T, s *site) {
 	none := []string{"SUPERSTEP_TOKEN_FILE=", "SUPERSTEP_TOKEN=", "XDG_RUNTIME_DIR=" + t.TempDir(), "TMPDIR=" + t.TempDir()}
 	for _, cmd := range []*proctest.Cmd{
-		proctest.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address),
-		proctest.Command(program(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
-		proctest.Command(program(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
+		proctest.Command(programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address),
+		proctest.Command(programs.Build(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
+		proctest.Command(programs.Build(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
 	} {
 		got := within(t, 20*time.Second, cmd, none...)
-		require.Equal(t, 1, got.code, got.stderr)
-		says(t, got.stderr, "no token for port", "--token-file")
+		require.Equal(t, 1, got.Code, got.Stderr)
+		says(t, got.Stderr, "no token for port", "--token-file")
 	}
 	require.Equal(t, http.StatusUnauthorized, s.get(t, ""))
 	token, err := security.ReadToken(filepath.Join(s.dir, "token"))
@@ -115,11 +116,11 @@ func tlsToPlaintext(t *testing.T, s *site) {
 	require.NoError(t, err)
 	const why = "the job manager does not speak TLS: drop --tls-ca"
 	got := secured.run()
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, why)
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, why)
 	got = secured.client("list")
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, why)
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, why)
 	says(t, warned(t, secured.taskManager("secured"), "no connection to the job manager"), why)
 }
 
@@ -131,25 +132,25 @@ func TestPlaintextToTLS(t *testing.T) {
 	plain := s.with("")
 	const why = "what answers there speaks no gRPC without TLS: if it is a job manager with TLS, give --tls-ca"
 	got := plain.run("--parallelism", "2")
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, why)
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, why)
 	got = plain.client("nodes")
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, why)
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, why)
 	says(t, warned(t, plain.taskManager("plain"), "no connection to the job manager"), why)
 
 	got = plain.run("--tls-ca", filepath.Join(s.tls, "ca.pem"))
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "the job manager wants a certificate: give --tls-cert and --tls-key")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "the job manager wants a certificate: give --tls-cert and --tls-key")
 	got = plain.run(s.certificates("jobmanager")...)
-	require.Equal(t, 1, got.code, "a certificate of a job manager is none of a client")
-	says(t, got.stderr, "certificate")
+	require.Equal(t, 1, got.Code, "a certificate of a job manager is none of a client")
+	says(t, got.Stderr, "certificate")
 	other := s.with(filepath.Join(t.TempDir(), "tls"))
 	_, err := security.InitTLS(other.tls, nil, false)
 	require.NoError(t, err)
 	got = other.run()
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "of an authority that we do not know: give its ca.pem with --tls-ca")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "of an authority that we do not know: give its ca.pem with --tls-ca")
 	answer, err := http.Get("http" + strings.TrimPrefix(s.http, "https") + "/healthz")
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
@@ -189,7 +190,7 @@ func otherVersions(t *testing.T, s *site) {
 		says(t, answer.Refused.Reason, upgrade)
 		cancel()
 		got := s.client("nodes")
-		require.NotContains(t, got.stdout, "stranger")
+		require.NotContains(t, got.Stdout, "stranger")
 		spec := handmade(t, "")
 		spec.Version = version
 		_, err = c.Submit(t.Context(), &wire.SubmitRequest{Spec: spec})
@@ -200,8 +201,8 @@ func otherVersions(t *testing.T, s *site) {
 // badSubmissions are jobs that the program, which is there, does not have.
 func badSubmissions(t *testing.T, s *site) {
 	got := s.run("--parallelism", "4") // which uploads the program
-	require.Zero(t, got.code, got.stderr)
-	data, err := os.ReadFile(program(t, "./tests/clusterjobs"))
+	require.Zero(t, got.Code, got.Stderr)
+	data, err := os.ReadFile(programs.Build(t, "./tests/clusterjobs"))
 	require.NoError(t, err)
 	hash, c := sha256Of(data), s.dial(t)
 	info, _ := s.submitted(t, c, handmade(t, hash))
@@ -256,20 +257,20 @@ func badSubmissions(t *testing.T, s *site) {
 // tooFewSlots asks for more than there are: the job waits, says for what, and gives up
 // when it is told to.
 func tooFewSlots(t *testing.T, s *site) {
-	got := execute(t, s.environ, program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "waiting for 9 slots", "the cluster has 4 slots in all", "5 too few", "gave up after 1s")
-	got = execute(t, s.environ, program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "7", "--detach")
-	require.Zero(t, got.code, got.stderr)
-	id := strings.TrimSpace(got.stdout)
+	got := programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "9", "--wait-timeout", "1s", "--progress", "plain")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "waiting for 9 slots", "the cluster has 4 slots in all", "5 too few", "gave up after 1s")
+	got = programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "7", "--detach")
+	require.Zero(t, got.Code, got.Stderr)
+	id := strings.TrimSpace(got.Stdout)
 	list := s.client("list", "--state", "waiting")
-	require.Zero(t, list.code, list.stderr)
-	says(t, list.stdout, id, "waiting", "3 too few")
+	require.Zero(t, list.Code, list.Stderr)
+	says(t, list.Stdout, id, "waiting", "3 too few")
 	cancelled := s.client("cancel", id)
-	require.Zero(t, cancelled.code, cancelled.stderr)
-	got = execute(t, s.environ, program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "200")
-	require.Equal(t, 2, got.code, "more than shards is a command line that cannot be")
-	says(t, got.stderr, "128 shards")
+	require.Zero(t, cancelled.Code, cancelled.Stderr)
+	got = programs.Execute(t, s.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "200")
+	require.Equal(t, 2, got.Code, "more than shards is a command line that cannot be")
+	says(t, got.Stderr, "128 shards")
 }
 
 // inputsOfTheClient are read by workers, which do not have what the client saw when it
@@ -302,7 +303,7 @@ func inputsOfTheClient(t *testing.T, s *site) {
 			before := s.submit() // takes all slots
 			s.deployedAll(t)
 			input := strings.ReplaceAll(c.input, "DIR", dir)
-			cmd := proctest.Command(program(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
+			cmd := proctest.Command(programs.Build(t, "./tests/clusterjobs"), "--cluster", s.address, "--parallelism", "2",
 				"--progress", "json", "--fault", "input", "--input", input)
 			cmd.Dir, cmd.Env = dir, append(os.Environ(), s.environ...)
 			run := &clientRun{cmd: cmd, ended: make(chan struct{})}
@@ -330,21 +331,21 @@ func (s *site) deployedAll(t *testing.T) {
 
 // badArtifacts are executables that are none, or not what they should be.
 func badArtifacts(t *testing.T, s *site) {
-	path := program(t, "./tests/clusterjobs")
+	path := programs.Build(t, "./tests/clusterjobs")
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
 	require.NoError(t, os.WriteFile(text, []byte("#!/bin/sh\nexit 0\n"), 0o755))
 	got := s.run("--worker-binary", text)
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "--worker-binary", text, "is not a Go program")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "--worker-binary", text, "is not a Go program")
 	data, err := os.ReadFile(path)
 	require.NoError(t, err)
 	large := filepath.Join(dir, "large")
 	require.NoError(t, os.WriteFile(large, data, 0o755))
 	require.NoError(t, os.Truncate(large, 2<<30)) // with a hole
 	got = s.run("--worker-binary", large)
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "it has 2.0 GiB, more than the 1.0 GiB that the cluster accepts", "-ldflags=-s")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "it has 2.0 GiB, more than the 1.0 GiB that the cluster accepts", "-ldflags=-s")
 
 	c := s.dial(t)
 	script, half, marked := []byte("#!/bin/sh\n"), data[:len(data)/2], append([]byte("x"), data...)
@@ -421,8 +422,8 @@ func damaged(t *testing.T, path string) []byte {
 func twins(t *testing.T, s *site) {
 	again := s.taskManager("tm0")
 	got := within(t, 20*time.Second, again)
-	require.Equal(t, 1, got.code)
-	says(t, got.stderr, "another task manager uses it", "give this one a directory of its own")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "another task manager uses it", "give this one a directory of its own")
 
 	id, err := os.ReadFile(filepath.Join(s.dir, "tm0", "id"))
 	require.NoError(t, err)
@@ -430,5 +431,5 @@ func twins(t *testing.T, s *site) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "twin", "id"), id, 0o600))
 	said := warned(t, s.taskManager("twin"), "no connection to the job manager")
 	says(t, said, "two task managers have the identity", "tm0 (process", "twin (process", "give one of them a work directory of its own")
-	require.NotContains(t, s.client("nodes").stdout, "twin")
+	require.NotContains(t, s.client("nodes").Stdout, "twin")
 }

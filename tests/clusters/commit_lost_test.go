@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // A committer is what is lost of a cluster while a job makes its results visible, the
@@ -58,8 +59,8 @@ func TestWorkerLostWhileCommitting(t *testing.T) {
 		c := committer{files: files}
 		path := filepath.Join(dir, fmt.Sprint("want-", files))
 		require.NoError(t, os.Mkdir(path, 0o700))
-		got := execute(t, nil, program(t, "./tests/commitjobs"), append(c.args(path), "--progress", "off")...)
-		require.Zero(t, got.code, got.stderr)
+		got := programs.Execute(t, nil, programs.Build(t, "./tests/commitjobs"), append(c.args(path), "--progress", "off")...)
+		require.Zero(t, got.Code, got.Stderr)
 		want[files] = filesBelow(t, path)
 	}
 	for i, rounds := range groups {
@@ -117,7 +118,7 @@ func startHasty(t testing.TB) *managed {
 		}
 	})
 	said := new(transcript)
-	m.manager = proctest.Command(program(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
+	m.manager = proctest.Command(programs.Build(t, "./cmd/superstep"), "jobmanager", "--listen", "127.0.0.1:0", "--http", "off",
 		"--detection", "2s", "--lease", "3s",
 		"--dir", filepath.Join(dir, "jm"), "--token-file", filepath.Join(dir, "token"), "--log-level", "info")
 	m.manager.Stdout, m.manager.Stderr = said, m.said
@@ -155,7 +156,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		args = append(args, "--hold", seen)
 	}
 	args = append(args, "--cluster", m.address, "--parallelism", "4", "--progress", "json")
-	c := &clientRun{cmd: proctest.Command(program(t, "./tests/commitjobs"), args...), ended: make(chan struct{})}
+	c := &clientRun{cmd: proctest.Command(programs.Build(t, "./tests/commitjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(t, c.cmd.Start())

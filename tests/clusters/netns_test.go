@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"fmt"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // A network is hosts made of network namespaces, which see each other through a bridge
@@ -129,8 +130,8 @@ type spread struct {
 func startSpread(t testing.TB, n *network) *spread {
 	t.Helper()
 	s := &spread{network: n, dir: t.TempDir(), said: new(transcript)}
-	made := execute(t, nil, program(t, "./cmd/superstep"), "tls", "init", filepath.Join(s.dir, "tls"), "--host", n.address("jm"))
-	require.Zero(t, made.code, made.stderr)
+	made := programs.Execute(t, nil, programs.Build(t, "./cmd/superstep"), "tls", "init", filepath.Join(s.dir, "tls"), "--host", n.address("jm"))
+	require.Zero(t, made.Code, made.Stderr)
 	t.Cleanup(func() {
 		for _, p := range s.programs {
 			_ = p.Process.Kill()
@@ -167,7 +168,7 @@ func (s *spread) flags(role string) []string {
 // start starts a server on a host.
 func (s *spread) start(host string, out *transcript, args ...string) {
 	s.t.Helper()
-	cmd := s.command(host, program(s.t, "./cmd/superstep"), args...)
+	cmd := s.command(host, programs.Build(s.t, "./cmd/superstep"), args...)
 	cmd.Stdout, cmd.Stderr = out, s.said
 	require.NoError(s.t, cmd.Start())
 	s.programs = append(s.programs, cmd)
@@ -177,12 +178,12 @@ func (s *spread) start(host string, out *transcript, args ...string) {
 func (s *spread) client(path string, args ...string) *proctest.Cmd {
 	args = append(args, "--cluster", s.address("jm")+":6123", "--token-file", filepath.Join(s.dir, "token"))
 	cmd := s.command("jm", path, append(args, s.flags("client")...)...)
-	cmd.Dir = ".."
+	cmd.Dir = programs.Root()
 	return cmd
 }
 
 // run runs a client to its end.
-func (s *spread) run(path string, args ...string) outcome {
+func (s *spread) run(path string, args ...string) programs.Outcome {
 	return within(s.t, time.Minute, s.client(path, args...))
 }
 
@@ -192,7 +193,7 @@ func (s *spread) requireFree() {
 	slots := 2 * (len(s.hosts) - 1)
 	want := fmt.Sprintf("\n%d of %d slots are free", slots, slots)
 	require.Eventually(s.t, func() bool {
-		return strings.Contains(s.run(program(s.t, "./cmd/superstep"), "nodes").stdout, want)
+		return strings.Contains(s.run(programs.Build(s.t, "./cmd/superstep"), "nodes").Stdout, want)
 	}, 40*time.Second, 20*time.Millisecond, "want %s: %s", want, s.said)
 }
 
@@ -241,7 +242,7 @@ func (s *spread) apart(t *testing.T) {
 // iterates.
 func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
 	t.Helper()
-	cmd := s.client(program(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
+	cmd := s.client(programs.Build(t, "./tests/clusterjobs"), "--parallelism", "4", "--progress", "json", "--steps", "1000000", "--pause", "1ms")
 	c = &clientRun{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &c.out, &c.err
 	require.NoError(t, cmd.Start())
@@ -279,12 +280,12 @@ func requireGone(t *testing.T, pids []int) {
 func (s *spread) sameOutput() {
 	t := s.t
 	for _, pkg := range []string{"./tests/clusterjobs", "./examples/kmeans"} {
-		path := program(t, pkg)
-		here := execute(t, nil, path, "--parallelism", "4", "--progress", "off")
-		require.Zero(t, here.code, here.stderr)
+		path := programs.Build(t, pkg)
+		here := programs.Execute(t, nil, path, "--parallelism", "4", "--progress", "off")
+		require.Zero(t, here.Code, here.Stderr)
 		there := s.run(path, "--parallelism", "4", "--progress", "off")
-		require.Zero(t, there.code, "%s\n%s", there.stderr, s.said)
-		require.Equal(t, withoutTimes(here.stdout), withoutTimes(there.stdout), pkg)
+		require.Zero(t, there.Code, "%s\n%s", there.Stderr, s.said)
+		require.Equal(t, withoutTimes(here.Stdout), withoutTimes(there.Stdout), pkg)
 	}
 }
 

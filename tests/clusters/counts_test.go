@@ -1,6 +1,6 @@
 //go:build !soak
 
-package tests
+package clusters
 
 // soak says that tests run at their full counts.
 const soak = false

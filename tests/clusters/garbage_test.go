@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"bufio"
@@ -25,6 +25,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // listening returns the TCP ports on which a process listens: those sockets of the
@@ -144,21 +145,21 @@ func TestGarbageOnEveryPort(t *testing.T) {
 			if soak {
 				steps = "3000"
 			}
-			local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off", "--steps", steps)
-			require.Zero(t, local.code, local.stderr)
+			local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", steps)
+			require.Zero(t, local.Code, local.Stderr)
 			stop, hit := make(chan struct{}), make(chan int)
 			go func() { hit <- s.pelt(stop) }()
-			var got outcome
+			var got programs.Outcome
 			for range 2 {
 				got = s.run("--parallelism", "4", "--steps", steps, "--pause", "5ms")
-				if got.code != 0 {
+				if got.Code != 0 {
 					break
 				}
 			}
 			close(stop)
 			ports := <-hit
-			require.Zero(t, got.code, got.stderr)
-			require.Equal(t, local.stdout, got.stdout)
+			require.Zero(t, got.Code, got.Stderr)
+			require.Equal(t, local.Stdout, got.Stdout)
 			require.Greater(t, ports, 4, "in two runs four workers have a port for rows each, and others for collectives")
 			s.survived(t)
 		})
@@ -222,9 +223,9 @@ func hugeBody(t *testing.T, s *site) {
 // as the stopped process of the client that the job belongs to.
 func stoppedReaders(t *testing.T, s *site) {
 	args := []string{"--parallelism", "4", "--steps", "300", "--pause", "5ms", "--bulk", "1000000"}
-	local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
-	require.Zero(t, local.code, local.stderr)
-	cmd := proctest.Command(program(t, "./tests/clusterjobs"), append(args, "--cluster", s.address, "--progress", "json")...)
+	local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off", "--steps", "300", "--bulk", "1000000")
+	require.Zero(t, local.Code, local.Stderr)
+	cmd := proctest.Command(programs.Build(t, "./tests/clusterjobs"), append(args, "--cluster", s.address, "--progress", "json")...)
 	cmd.Env = append(os.Environ(), s.environ...)
 	owner := &clientRun{cmd: cmd, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &owner.out, &owner.err
@@ -253,11 +254,11 @@ func stoppedReaders(t *testing.T, s *site) {
 		began := time.Now()
 		got := s.client("list", "--state", "finished")
 		require.Less(t, time.Since(began), 5*time.Second, "the job manager is held up")
-		return strings.Contains(got.stdout, string(id))
+		return strings.Contains(got.Stdout, string(id))
 	}, time.Minute, 50*time.Millisecond, "%s", s.said)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 	require.Zero(t, owner.wait(t, time.Minute), owner.err.String())
-	require.Equal(t, local.stdout, owner.out.String())
+	require.Equal(t, local.Stdout, owner.out.String())
 	require.Less(t, peak(t, s.manager.Process.Pid), int64(400<<20))
 }
 
@@ -294,15 +295,15 @@ func TestFullDisk(t *testing.T) {
 	s.requireFree()
 	for range 2 { // the second time it is tried again
 		got := s.run("--parallelism", "2")
-		require.Equal(t, 1, got.code)
-		says(t, got.stderr, "fetch executable", "no space left on device", "tm0")
+		require.Equal(t, 1, got.Code)
+		says(t, got.Stderr, "fetch executable", "no space left on device", "tm0")
 		s.requireFree()
 	}
 	makeRoom()
-	local := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off")
+	local := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off")
 	got := s.run("--parallelism", "2")
-	require.Zero(t, got.code, got.stderr)
-	require.Equal(t, local.stdout, got.stdout)
+	require.Zero(t, got.Code, got.Stderr)
+	require.Equal(t, local.Stdout, got.Stdout)
 	require.False(t, gone(cmd.Process.Pid))
 }
 

@@ -1,6 +1,6 @@
 //go:build !race
 
-package tests
+package main_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/tests/internal/programs"
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
 // A suite that compares bytes is worth as much as the faults it notices. Here the
@@ -140,17 +143,17 @@ func TestFaultsShow(t *testing.T) {
 		const level = "GOAMD64=v3"
 		flags, err := overlay(t.TempDir(), []fault{{edits: []edit{fusing}}})
 		require.NoError(t, err)
-		path, err := buildProgram("./tests/samebits", []string{level}, flags...)
+		path, err := programs.BuildWith("./tests/samebits", []string{level}, flags...)
 		require.NoError(t, err)
 		out := t.TempDir()
-		settings := sweep{shards: 8, parallelism: []int{1}, batchRows: []int{1024}, procs: []int{2}}
+		settings := sweep.Sweep{Shards: 8, Parallelism: []int{1}, BatchRows: []int{1024}, Procs: []int{2}}
 		plain, right, wrong := settings, settings, settings
-		plain.build, plain.path = "plain", program(t, "./tests/samebits")
-		right.build, right.path, right.environ = level, program(t, "./tests/samebits", level), []string{level}
-		wrong.build, wrong.path, wrong.environ = level+" with the fault", path, []string{level}
-		digests := plain.run(t, "preparations", out)
-		require.Empty(t, differences(slices.Concat(digests, right.run(t, "preparations", out)), false, out), "without the fault")
-		require.NotEmpty(t, differences(slices.Concat(digests, wrong.run(t, "preparations", out)), false, out), "the fault went unnoticed")
+		plain.Build, plain.Path = "plain", programs.Build(t, "./tests/samebits")
+		right.Build, right.Path, right.Environ = level, programs.Build(t, "./tests/samebits", level), []string{level}
+		wrong.Build, wrong.Path, wrong.Environ = level+" with the fault", path, []string{level}
+		digests := plain.Run(t, "preparations", out)
+		require.Empty(t, sweep.Differences(slices.Concat(digests, right.Run(t, "preparations", out)), false, out), "without the fault")
+		require.NotEmpty(t, sweep.Differences(slices.Concat(digests, wrong.Run(t, "preparations", out)), false, out), "the fault went unnoticed")
 	})
 }
 
@@ -160,7 +163,7 @@ func faultyProgram(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return buildProgram("./tests/samebits", nil, flags...)
+	return programs.BuildWith("./tests/samebits", nil, flags...)
 }
 
 // differences runs the settings of a fault in a program with a fault turned on, or none,
@@ -168,14 +171,14 @@ func faultyProgram(dir string) (string, error) {
 func (f fault) differences(t *testing.T, path string, on int) []string {
 	t.Helper()
 	out := t.TempDir()
-	s := sweep{
-		build: fmt.Sprint("fault ", on), path: path, environ: []string{fmt.Sprintf("%s=%d", faultVariable, on)},
-		shards: f.shards, parallelism: f.p, batchRows: f.rows, procs: []int{2}, rounds: f.rounds,
+	s := sweep.Sweep{
+		Build: fmt.Sprint("fault ", on), Path: path, Environ: []string{fmt.Sprintf("%s=%d", faultVariable, on)},
+		Shards: f.shards, Parallelism: f.p, BatchRows: f.rows, Procs: []int{2}, Rounds: f.rounds,
 	}
-	if s.batchRows == nil {
-		s.batchRows = []int{1024}
+	if s.BatchRows == nil {
+		s.BatchRows = []int{1024}
 	}
-	return differences(s.run(t, f.workload, out), f.perP, out)
+	return sweep.Differences(s.Run(t, f.workload, out), f.perP, out)
 }
 
 var packageClause = regexp.MustCompile(`(?m)^package (\w+)$`)
@@ -184,10 +187,7 @@ var packageClause = regexp.MustCompile(`(?m)^package (\w+)$`)
 // faults share are made once, and are on with any of these. Each package with faults gets
 // one file more, with the variable that says which fault is on.
 func overlay(dir string, faults []fault) ([]string, error) {
-	root, err := filepath.Abs("..")
-	if err != nil {
-		return nil, err
-	}
+	root := programs.Root()
 	changed := map[string]string{} // text of each file, relative to the root
 	done := map[edit][]string{}    // conditions of each edit
 	var edits []edit

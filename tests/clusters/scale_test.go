@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"encoding/json"
@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
 // The largest cluster that tests start on one machine.
@@ -26,17 +28,17 @@ const (
 // vertices and more, and requires the bits to be those of one subtask in one process.
 func TestManySlots(t *testing.T) {
 	t.Parallel()
-	path := program(t, "./tests/samebits")
+	path := programs.Build(t, "./tests/samebits")
 	c := startDev(t, manyTaskManagers, manySlots)
 	before := c.nodes(t)
 	for _, workload := range []string{"operators", "sums"} {
 		out := t.TempDir()
-		s := sweep{build: "one process", path: path, shards: manyShards, parallelism: []int{1}, batchRows: []int{1024}, procs: []int{0}}
-		digests := s.run(t, workload, out)
-		s.build, s.environ, s.cluster = "many task managers", c.environ, c.address
-		s.parallelism = []int{manyTaskManagers * manySlots}
-		digests = append(digests, s.run(t, workload, out)...)
-		require.Empty(t, differences(digests, false, out), workload)
+		s := sweep.Sweep{Build: "one process", Path: path, Shards: manyShards, Parallelism: []int{1}, BatchRows: []int{1024}, Procs: []int{0}}
+		digests := s.Run(t, workload, out)
+		s.Build, s.Environ, s.Cluster = "many task managers", c.environ, c.address
+		s.Parallelism = []int{manyTaskManagers * manySlots}
+		digests = append(digests, s.Run(t, workload, out)...)
+		require.Empty(t, sweep.Differences(digests, false, out), workload)
 	}
 	jobs := c.jobs(t)
 	require.Len(t, jobs, 2)
@@ -56,7 +58,7 @@ func TestNobodyIsLost(t *testing.T) {
 	if soak {
 		long, hogs, steps = 10*time.Minute, 4, "100"
 	}
-	path := program(t, "./tests/clusterjobs")
+	path := programs.Build(t, "./tests/clusterjobs")
 	c := startDev(t, manyTaskManagers, manySlots)
 	before := c.nodes(t)
 	hog(t, hogs)
@@ -70,8 +72,8 @@ func TestNobodyIsLost(t *testing.T) {
 		args := append([]string{"--cluster", c.address, "--parallelism", strconv.Itoa(manyTaskManagers * manySlots),
 			"--shards", strconv.Itoa(manyShards), "--progress", "off"}, loads[runs%len(loads)]...)
 		began := time.Now()
-		got := execute(t, c.environ, path, args...)
-		require.Zero(t, got.code, "job %d: %s", runs, got.stderr)
+		got := programs.Execute(t, c.environ, path, args...)
+		require.Zero(t, got.Code, "job %d: %s", runs, got.Stderr)
 		t.Logf("job %d took %v", runs, time.Since(began).Round(time.Millisecond))
 		c.requireSteady(t, before)
 	}
@@ -137,8 +139,8 @@ func (c *devCluster) jobs(t testing.TB) []ranJob {
 func askJSON[T any](t testing.TB, c *devCluster, command string) []T {
 	t.Helper()
 	got := c.ask(t, command, "-o", "json")
-	require.Zero(t, got.code, got.stderr)
+	require.Zero(t, got.Code, got.Stderr)
 	var all []T
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &all), fmt.Sprintf("%s: %s", command, got.stdout))
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &all), fmt.Sprintf("%s: %s", command, got.Stdout))
 	return all
 }

@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"bytes"
@@ -26,6 +26,7 @@ import (
 	"github.com/superstep-ml/superstep/internal/proctest"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // A site is a cluster of processes that is given bad input: it must survive it.
@@ -58,12 +59,12 @@ func startSite(t testing.TB, o siteOptions) *site {
 		"--dir", filepath.Join(dir, "jm"), "--token-file", token, "--log-level", "info"}, o.manager...)
 	if o.tls {
 		s.tls = filepath.Join(dir, "tls")
-		made := execute(t, nil, program(t, "./cmd/superstep"), "tls", "init", s.tls)
-		require.Zero(t, made.code, made.stderr)
+		made := programs.Execute(t, nil, programs.Build(t, "./cmd/superstep"), "tls", "init", s.tls)
+		require.Zero(t, made.Code, made.Stderr)
 		args = append(args, s.certificates("jobmanager")...)
 	}
 	t.Cleanup(s.end)
-	s.manager = proctest.Command(program(t, "./cmd/superstep"), args...)
+	s.manager = proctest.Command(programs.Build(t, "./cmd/superstep"), args...)
 	said := new(transcript)
 	s.manager.Stdout, s.manager.Stderr = said, s.said
 	require.NoError(t, s.manager.Start())
@@ -80,9 +81,9 @@ func startSite(t testing.TB, o siteOptions) *site {
 	}
 	if len(s.tasks) > 0 {
 		s.requireFree()
-		got := execute(t, nil, program(t, "./tests/clusterjobs"), "--progress", "off")
-		require.Zero(t, got.code, got.stderr)
-		s.plain = got.stdout
+		got := programs.Execute(t, nil, programs.Build(t, "./tests/clusterjobs"), "--progress", "off")
+		require.Zero(t, got.Code, got.Stderr)
+		s.plain = got.Stdout
 	}
 	return s
 }
@@ -91,7 +92,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 func (s *site) taskManager(name string, more ...string) *proctest.Cmd {
 	args := append([]string{"taskmanager", "--jobmanager", s.address, "--name", name, "--slots", strconv.Itoa(s.slots),
 		"--memory", "1GiB", "--dir", filepath.Join(s.dir, name), "--token-file", filepath.Join(s.dir, "token"), "--log-level", "info"}, more...)
-	cmd := proctest.Command(program(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
+	cmd := proctest.Command(programs.Build(s.t, "./cmd/superstep"), append(args, s.certificates("taskmanager")...)...)
 	cmd.Stdout, cmd.Stderr = s.said, s.said
 	return cmd
 }
@@ -123,13 +124,13 @@ func (s *site) with(tls string) *site {
 }
 
 // run runs the program of the job on the site, to its end.
-func (s *site) run(more ...string) outcome {
+func (s *site) run(more ...string) programs.Outcome {
 	args := append([]string{"--cluster", s.address, "--progress", "off"}, s.certificates("client")...)
-	return execute(s.t, s.environ, program(s.t, "./tests/clusterjobs"), append(args, more...)...)
+	return programs.Execute(s.t, s.environ, programs.Build(s.t, "./tests/clusterjobs"), append(args, more...)...)
 }
 
 // client runs a client command to its end.
-func (s *site) client(args ...string) outcome {
+func (s *site) client(args ...string) programs.Outcome {
 	return s.managed.client(append(args, s.certificates("client")...)...)
 }
 
@@ -138,7 +139,7 @@ func (s *site) client(args ...string) outcome {
 func (s *site) requireFree() {
 	s.t.Helper()
 	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
-	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").stdout, want) }, 30*time.Second, 10*time.Millisecond, "%s: %s", want, s.said)
+	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, 30*time.Second, 10*time.Millisecond, "%s: %s", want, s.said)
 }
 
 // survived requires that every process of the site goes on, that all slots are free
@@ -150,8 +151,8 @@ func (s *site) survived(t testing.TB) {
 	}
 	s.requireFree()
 	got := s.run("--parallelism", strconv.Itoa(len(s.tasks)*s.slots))
-	require.Zero(t, got.code, got.stderr)
-	require.Equal(t, s.plain, got.stdout)
+	require.Zero(t, got.Code, got.Stderr)
+	require.Equal(t, s.plain, got.Stdout)
 }
 
 // dial connects as a client does.
@@ -201,8 +202,8 @@ func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (inf
 	info, err = c.Show(ctx, &wire.ShowRequest{Job: reply.Job})
 	require.NoError(t, err)
 	got := s.client("show", string(reply.Job))
-	require.Zero(t, got.code, got.stderr)
-	return info, got.stdout
+	require.Zero(t, got.Code, got.Stderr)
+	return info, got.Stdout
 }
 
 // uploadBytes sends bytes as an executable under a hash and of a size.
@@ -236,7 +237,7 @@ func sha256Of(data []byte) string {
 }
 
 // within runs a command that is to end by itself in good time.
-func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...string) outcome {
+func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...string) programs.Outcome {
 	t.Helper()
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
@@ -246,7 +247,7 @@ func within(t testing.TB, limit time.Duration, cmd *proctest.Cmd, environ ...str
 	defer late.Stop()
 	_ = cmd.Wait()
 	require.NotEqual(t, -1, cmd.ProcessState.ExitCode(), "%s goes on after %v: %s", cmd, limit, said.String())
-	return outcome{cmd.ProcessState.ExitCode(), out.String(), said.String()}
+	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
 // says requires a text to have every one of some words.

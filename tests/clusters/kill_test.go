@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // A managed cluster is made of processes that tests end and start one by one.
@@ -66,7 +67,7 @@ var managerLine = regexp.MustCompile(`(?m)^job manager at (\S+)$`)
 
 func (m *managed) startManager(listen string) {
 	m.t.Helper()
-	cmd := proctest.Command(program(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
+	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "jobmanager", "--listen", listen, "--http", "off",
 		"--dir", filepath.Join(m.dir, "jm"), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
 	said := new(transcript)
 	cmd.Stdout, cmd.Stderr = said, m.said
@@ -84,7 +85,7 @@ func (m *managed) startManager(listen string) {
 // startTask starts a task manager, in place of one that was killed.
 func (m *managed) startTask(i int) {
 	m.t.Helper()
-	cmd := proctest.Command(program(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
+	cmd := proctest.Command(programs.Build(m.t, "./cmd/superstep"), "taskmanager", "--jobmanager", m.address,
 		"--name", fmt.Sprintf("tm%d", i), "--slots", strconv.Itoa(m.slots), "--memory", "1GiB",
 		"--dir", filepath.Join(m.dir, fmt.Sprintf("tm%d", i)), "--token-file", filepath.Join(m.dir, "token"), "--log-level", "info")
 	cmd.Stdout, cmd.Stderr = m.said, m.said
@@ -93,8 +94,8 @@ func (m *managed) startTask(i int) {
 }
 
 // client runs a client command to its end.
-func (m *managed) client(args ...string) outcome {
-	return execute(m.t, m.environ, program(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
+func (m *managed) client(args ...string) programs.Outcome {
+	return programs.Execute(m.t, m.environ, programs.Build(m.t, "./cmd/superstep"), append(args, "--cluster", m.address)...)
 }
 
 // requireFree waits until every slot of the cluster is free, and there are as many as
@@ -105,7 +106,7 @@ func (m *managed) requireFree() {
 	last := ""
 	for end := time.Now().Add(30 * time.Second); ; {
 		got := m.client("nodes")
-		last = got.stdout + got.stderr
+		last = got.Stdout + got.Stderr
 		if strings.Contains(last, fmt.Sprintf("\n%d of %d slots are free", want, want)) {
 			return
 		}
@@ -166,7 +167,7 @@ func (m *managed) submit(more ...string) *clientRun {
 	m.t.Helper()
 	args := append([]string{"--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks) * m.slots),
 		"--progress", "json", "--steps", "1000000", "--pause", "1ms"}, more...)
-	c := &clientRun{cmd: proctest.Command(program(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
+	c := &clientRun{cmd: proctest.Command(programs.Build(m.t, "./tests/clusterjobs"), args...), ended: make(chan struct{})}
 	c.cmd.Env = append(os.Environ(), m.environ...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
 	require.NoError(m.t, c.cmd.Start())
@@ -272,8 +273,8 @@ func (m *managed) kill(k kill, seed uint64) {
 		require.Eventually(t, func() bool { return gone(pid) }, 15*time.Second, 20*time.Millisecond, "seed %d, %s: worker %d goes on", seed, k.name, pid)
 	}
 	m.requireFree()
-	next := execute(t, m.environ, program(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks)*m.slots), "--progress", "off")
-	require.Zero(t, next.code, "seed %d, %s: the next job: %s", seed, k.name, next.stderr)
+	next := programs.Execute(t, m.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", strconv.Itoa(len(m.tasks)*m.slots), "--progress", "off")
+	require.Zero(t, next.Code, "seed %d, %s: the next job: %s", seed, k.name, next.Stderr)
 }
 
 // deployed waits until the job is under way, and then for a random while.
@@ -295,8 +296,8 @@ func (m *managed) deployed(c *clientRun, draw *rand.Rand) []int {
 func TestJobManagerKilled(t *testing.T) {
 	t.Parallel()
 	m := startManaged(t, 2, 2)
-	done := execute(t, m.environ, program(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
-	require.Zero(t, done.code, done.stderr)
+	done := programs.Execute(t, m.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
+	require.Zero(t, done.Code, done.Stderr)
 	c := m.submit()
 	workers := m.deployed(c, rand.New(rand.NewPCG(1, 4)))
 	require.NoError(t, m.manager.Process.Kill())
@@ -309,14 +310,14 @@ func TestJobManagerKilled(t *testing.T) {
 	require.NotZero(t, c.wait(t, time.Minute))
 	require.Contains(t, c.err.String(), "restarted")
 	got := m.client("list", "-o", "json")
-	require.Zero(t, got.code, got.stderr)
+	require.Zero(t, got.Code, got.Stderr)
 	var jobs []struct{ State, Detail string }
-	require.NoError(t, json.Unmarshal([]byte(got.stdout), &jobs))
+	require.NoError(t, json.Unmarshal([]byte(got.Stdout), &jobs))
 	require.Len(t, jobs, 2)
 	require.Equal(t, "failed", jobs[0].State)
 	require.Equal(t, "finished", jobs[1].State)
-	next := execute(t, m.environ, program(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
-	require.Zero(t, next.code, next.stderr)
+	next := programs.Execute(t, m.environ, programs.Build(t, "./tests/clusterjobs"), "--cluster", m.address, "--parallelism", "4", "--progress", "off")
+	require.Zero(t, next.Code, next.Stderr)
 }
 
 // TestUserCodeOnACluster has user code go wrong on one worker. The attempt fails with
@@ -324,7 +325,7 @@ func TestJobManagerKilled(t *testing.T) {
 func TestUserCodeOnACluster(t *testing.T) {
 	t.Parallel()
 	m := startManaged(t, 2, 2)
-	path := program(t, "./tests/clusterjobs")
+	path := programs.Build(t, "./tests/clusterjobs")
 	for _, f := range []struct {
 		fault string
 		by    int
@@ -340,20 +341,20 @@ func TestUserCodeOnACluster(t *testing.T) {
 		{"memory", 2, []string{"memory"}},
 		{"input", 0, []string{"tm", "no/such/file.csv"}},
 	} {
-		got := execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--pause", "2ms",
+		got := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--pause", "2ms",
 			"--fault", f.fault, "--by", strconv.Itoa(f.by), "--text", "TEXT", "--input", "no/such/file.csv")
-		require.Equal(t, 1, got.code, "%s: %s", f.fault, got.stderr)
+		require.Equal(t, 1, got.Code, "%s: %s", f.fault, got.Stderr)
 		for _, want := range f.want {
-			require.Contains(t, got.stderr, want, f.fault)
+			require.Contains(t, got.Stderr, want, f.fault)
 		}
 		m.requireFree()
 	}
-	noise := execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--fault", "noise", "--text", "after the noise")
-	require.Zero(t, noise.code, noise.stderr)
-	plain := execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off")
-	require.Zero(t, plain.code, plain.stderr)
-	require.Equal(t, plain.stdout, noise.stdout, "nonsense on a worker's own output does not reach the client's")
-	local := execute(t, nil, path, "--progress", "off")
-	require.Equal(t, local.stdout, plain.stdout)
+	noise := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off", "--fault", "noise", "--text", "after the noise")
+	require.Zero(t, noise.Code, noise.Stderr)
+	plain := programs.Execute(t, m.environ, path, "--cluster", m.address, "--parallelism", "4", "--progress", "off")
+	require.Zero(t, plain.Code, plain.Stderr)
+	require.Equal(t, plain.Stdout, noise.Stdout, "nonsense on a worker's own output does not reach the client's")
+	local := programs.Execute(t, nil, path, "--progress", "off")
+	require.Equal(t, local.Stdout, plain.Stdout)
 	require.Empty(t, m.allWorkers())
 }

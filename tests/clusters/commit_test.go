@@ -1,6 +1,6 @@
 //go:build linux && !race
 
-package tests
+package clusters
 
 import (
 	"encoding/json"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 // TestJobManagerKilledWhileCommitting kills the job manager, and in some rounds the
@@ -30,8 +32,8 @@ func TestJobManagerKilledWhileCommitting(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		path := filepath.Join(dir, "want", map[bool]string{false: "file", true: "shards"}[perShard], "out")
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		got := execute(t, nil, program(t, "./tests/commitjobs"), commitArgs(path, perShard)...)
-		require.Zero(t, got.code, got.stderr)
+		got := programs.Execute(t, nil, programs.Build(t, "./tests/commitjobs"), commitArgs(path, perShard)...)
+		require.Zero(t, got.Code, got.Stderr)
 		want[perShard] = filesBelow(t, filepath.Dir(path))
 	}
 	m := startManaged(t, 2, 2)
@@ -70,8 +72,8 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 		before = filesBelow(t, dir)
 	}
 	args := append(commitArgs(out, k.perShard), "--cluster", m.address, "--parallelism", "4", "--detach")
-	got := execute(t, m.environ, program(t, "./tests/commitjobs"), args...)
-	require.Zero(t, got.code, got.stderr)
+	got := programs.Execute(t, m.environ, programs.Build(t, "./tests/commitjobs"), args...)
+	require.Zero(t, got.Code, got.Stderr)
 
 	// The commit of one file begins when the parts are put together, which is after it is
 	// on record. That of a directory is one step, at about the end of the last part.
@@ -104,7 +106,7 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 	require.Eventually(t, func() bool {
 		list := m.client("list", "-o", "json")
 		var jobs []struct{ State, Detail string }
-		if list.code != 0 || json.Unmarshal([]byte(list.stdout), &jobs) != nil || len(jobs) == 0 {
+		if list.Code != 0 || json.Unmarshal([]byte(list.Stdout), &jobs) != nil || len(jobs) == 0 {
 			return false
 		}
 		state, detail = jobs[0].State, jobs[0].Detail

@@ -1,22 +1,26 @@
 //go:build !soak && !race
 
-package tests
+package main_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
+)
 
 // sweepsOf covers every value of every setting, and those pairs that have been
 // known to hide faults: small batches with one processor, many subtasks with
 // delays, other builds with several subtasks.
-func sweepsOf(t testing.TB, shards int, size size) []sweep {
+func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	exe := executables(t)
-	at := func(e sweep, parallelism, batchRows, procs []int, rounds int) sweep {
-		e.shards, e.parallelism, e.batchRows, e.procs, e.rounds = shards, upTo(shards, parallelism...), batchRows, procs, rounds
+	at := func(e sweep.Sweep, parallelism, batchRows, procs []int, rounds int) sweep.Sweep {
+		e.Shards, e.Parallelism, e.BatchRows, e.Procs, e.Rounds = shards, upTo(shards, parallelism...), batchRows, procs, rounds
 		return e
 	}
-	var all []sweep
+	var all []sweep.Sweep
 	switch size {
-	case large:
-		all = []sweep{
+	case sweep.Large:
+		all = []sweep.Sweep{
 			at(exe[0], []int{1, 2, 3, 5, 8, 16}, []int{1024}, []int{2}, 1),
 			at(exe[0], []int{3}, []int{7, 1}, []int{1}, 1),
 			at(exe[0], []int{5}, []int{1024}, []int{2}, 2),
@@ -24,8 +28,8 @@ func sweepsOf(t testing.TB, shards int, size size) []sweep {
 		for _, e := range exe[1:] {
 			all = append(all, at(e, []int{8}, []int{1024}, []int{2}, 1))
 		}
-	case medium:
-		all = []sweep{
+	case sweep.Medium:
+		all = []sweep.Sweep{
 			at(exe[0], []int{1, 2, 3, 8}, []int{1024}, []int{2}, 1),
 			at(exe[0], []int{3}, []int{7}, []int{1}, 1),
 			at(exe[0], []int{5}, []int{1024}, []int{2}, 2),
@@ -34,7 +38,7 @@ func sweepsOf(t testing.TB, shards int, size size) []sweep {
 			all = append(all, at(e, []int{1 + i%3}, []int{1024}, []int{2}, 1))
 		}
 	default:
-		all = []sweep{
+		all = []sweep.Sweep{
 			at(exe[0], []int{1, 2, 3, 5, 8, 16}, []int{1024, 7}, []int{2}, 1),
 			at(exe[0], []int{2, 5}, []int{1}, []int{1}, 1),
 			at(exe[0], []int{3, 8}, []int{7}, []int{2}, 3),

@@ -1,11 +1,10 @@
 //go:build !race
 
-package tests
+package clusters
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
 // A devCluster is "superstep dev" as a user starts it, with all its processes.
@@ -63,7 +64,7 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 		"--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--token-file", token, "--dir", filepath.Join(dir, "dev"),
 		"--log-level", "warn"}, more...)
 	c := &devCluster{
-		cmd:     proctest.Command(program(t, "./cmd/superstep"), args...),
+		cmd:     proctest.Command(programs.Build(t, "./cmd/superstep"), args...),
 		environ: []string{"SUPERSTEP_TOKEN_FILE=" + token},
 		dir:     dir, said: new(transcript),
 	}
@@ -101,18 +102,18 @@ func startDev(t testing.TB, taskManagers, slots int, more ...string) *devCluster
 }
 
 // ask runs a client command to its end.
-func (c *devCluster) ask(t testing.TB, args ...string) outcome {
+func (c *devCluster) ask(t testing.TB, args ...string) programs.Outcome {
 	t.Helper()
-	return execute(t, c.environ, program(t, "./cmd/superstep"), append(args, "--cluster", c.address)...)
+	return programs.Execute(t, c.environ, programs.Build(t, "./cmd/superstep"), append(args, "--cluster", c.address)...)
 }
 
 // free returns how many of the cluster's slots are free.
 func (c *devCluster) free(t testing.TB) (free, of int) {
 	t.Helper()
 	got := c.ask(t, "nodes")
-	require.Zero(t, got.code, got.stderr)
-	m := regexp.MustCompile(`(\d+) of (\d+) slots are free`).FindStringSubmatch(got.stdout)
-	require.NotNil(t, m, got.stdout)
+	require.Zero(t, got.Code, got.Stderr)
+	m := regexp.MustCompile(`(\d+) of (\d+) slots are free`).FindStringSubmatch(got.Stdout)
+	require.NotNil(t, m, got.Stdout)
 	free, _ = strconv.Atoi(m[1])
 	of, _ = strconv.Atoi(m[2])
 	return free, of
@@ -135,23 +136,23 @@ func TestSameBitsOnClusters(t *testing.T) {
 	if soak {
 		some, parallelism = layouts, []int{6, 1, 2, 3, 5}
 	}
-	path := program(t, "./tests/samebits")
-	for _, w := range workloads {
-		local := sweep{build: "one process", path: path, shards: 128, parallelism: parallelism, batchRows: []int{1024}, procs: []int{0}}
+	path := programs.Build(t, "./tests/samebits")
+	for _, w := range sweep.Workloads {
+		local := sweep.Sweep{Build: "one process", Path: path, Shards: 128, Parallelism: parallelism, BatchRows: []int{1024}, Procs: []int{0}}
 		on := some
-		if w.size == medium && !soak {
-			local.parallelism, on = parallelism[:1], some[:1] // the other layout and parallelism are those of operators and queues
+		if w.Size == sweep.Medium && !soak {
+			local.Parallelism, on = parallelism[:1], some[:1] // the other layout and parallelism are those of operators and queues
 		}
 		out := t.TempDir()
-		digests := local.run(t, w.name, out)
+		digests := local.Run(t, w.Name, out)
 		for _, l := range on {
 			c := sharedDev(t, l.taskManagers, l.slots, l.placement)
 			s := local
-			s.build, s.environ = fmt.Sprintf("%d task managers of %d slots, %s", l.taskManagers, l.slots, l.placement), c.environ
-			s.cluster = c.address
-			digests = append(digests, s.run(t, w.name, out)...)
+			s.Build, s.Environ = fmt.Sprintf("%d task managers of %d slots, %s", l.taskManagers, l.slots, l.placement), c.environ
+			s.Cluster = c.address
+			digests = append(digests, s.Run(t, w.Name, out)...)
 		}
-		require.Empty(t, differences(digests, w.dependsOnParallelism, out), w.name)
+		require.Empty(t, sweep.Differences(digests, w.DependsOnParallelism, out), w.Name)
 	}
 }
 
@@ -160,20 +161,20 @@ func TestSameBitsOnClusters(t *testing.T) {
 func TestTreesOnThreeTaskManagers(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 3, 3, "--placement", "spread")
-	here := sweep{build: "one process", path: program(t, "./tests/samebits"), shards: 128, parallelism: []int{1, 2, 3, 8}, batchRows: []int{1024}, procs: []int{0}}
+	here := sweep.Sweep{Build: "one process", Path: programs.Build(t, "./tests/samebits"), Shards: 128, Parallelism: []int{1, 2, 3, 8}, BatchRows: []int{1024}, Procs: []int{0}}
 	there := here
-	there.build, there.environ, there.cluster = "three task managers", c.environ, c.address
+	there.Build, there.Environ, there.Cluster = "three task managers", c.environ, c.address
 	for _, workload := range []string{"boosted", "forests"} {
 		out := t.TempDir()
-		digests := append(here.run(t, workload, out), there.run(t, workload, out)...)
+		digests := append(here.Run(t, workload, out), there.Run(t, workload, out)...)
 		files := 0
 		for _, d := range digests {
 			if strings.HasPrefix(d.Piece, "file of ") {
 				files++
 			}
 		}
-		require.Greater(t, files, 2*len(here.parallelism))
-		require.Empty(t, differences(digests, false, out), workload)
+		require.Greater(t, files, 2*len(here.Parallelism))
+		require.Empty(t, sweep.Differences(digests, false, out), workload)
 	}
 }
 
@@ -199,21 +200,21 @@ var started = struct {
 // TestTheSameProgramOnACluster runs the first example, unchanged, here and there.
 func TestTheSameProgramOnACluster(t *testing.T) {
 	t.Parallel()
-	path := program(t, "./examples/kmeans")
-	here := execute(t, nil, path, "--parallelism", "6", "--progress", "off")
-	require.Zero(t, here.code, here.stderr)
+	path := programs.Build(t, "./examples/kmeans")
+	here := programs.Execute(t, nil, path, "--parallelism", "6", "--progress", "off")
+	require.Zero(t, here.Code, here.Stderr)
 	c := startDev(t, 3, 2)
 	for range 2 { // the second time the executable is there already
-		there := execute(t, c.environ, path, "--cluster", c.address, "--parallelism", "6", "--progress", "off")
-		require.Zero(t, there.code, "%s\n%s", there.stderr, c.said)
-		require.Equal(t, withoutTimes(here.stdout), withoutTimes(there.stdout))
+		there := programs.Execute(t, c.environ, path, "--cluster", c.address, "--parallelism", "6", "--progress", "off")
+		require.Zero(t, there.Code, "%s\n%s", there.Stderr, c.said)
+		require.Equal(t, withoutTimes(here.Stdout), withoutTimes(there.Stdout))
 	}
 	free, of := c.free(t)
 	require.Equal(t, 6, of)
 	require.Equal(t, of, free)
 	list := c.ask(t, "list")
-	require.Zero(t, list.code, list.stderr)
-	require.Equal(t, 2, strings.Count(list.stdout, "finished"), list.stdout)
+	require.Zero(t, list.Code, list.Stderr)
+	require.Equal(t, 2, strings.Count(list.Stdout, "finished"), list.Stdout)
 }
 
 var times = regexp.MustCompile(`[0-9.]+ ?(ms|µs|ns|s)\b`)
@@ -222,12 +223,12 @@ var times = regexp.MustCompile(`[0-9.]+ ?(ms|µs|ns|s)\b`)
 func withoutTimes(s string) string { return times.ReplaceAllString(s, "TIME") }
 
 // interrupted runs a client that is sent a signal once a text has appeared.
-func interrupted(t testing.TB, environ []string, text string, signal os.Signal, path string, args ...string) outcome {
+func interrupted(t testing.TB, environ []string, text string, signal os.Signal, path string, args ...string) programs.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	ctx, cancel := programs.Deadline(t)
 	defer cancel()
 	cmd := proctest.CommandContext(ctx, path, args...)
-	cmd.Dir, cmd.Env = "..", append(os.Environ(), environ...)
+	cmd.Dir, cmd.Env = programs.Root(), append(os.Environ(), environ...)
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	stderr, err := cmd.StderrPipe()
@@ -248,19 +249,19 @@ func interrupted(t testing.TB, environ []string, text string, signal os.Signal, 
 	}
 	_ = cmd.Wait()
 	require.True(t, sent, "%q did not appear in %s", text, said.String())
-	return outcome{cmd.ProcessState.ExitCode(), out.String(), said.String()}
+	return programs.Outcome{Code: cmd.ProcessState.ExitCode(), Stdout: out.String(), Stderr: said.String()}
 }
 
 // TestCtrlCOnACluster interrupts a client: the job is cancelled, its slots are free.
 func TestCtrlCOnACluster(t *testing.T) {
 	t.Parallel()
 	c := startDev(t, 2, 2)
-	got := interrupted(t, c.environ, "running", os.Interrupt, program(t, "./tests/clusterjobs"),
+	got := interrupted(t, c.environ, "running", os.Interrupt, programs.Build(t, "./tests/clusterjobs"),
 		"--cluster", c.address, "--parallelism", "4", "--steps", "1000000", "--pause", "1ms", "--progress", "json")
-	require.Equal(t, 1, got.code, got.stderr)
-	require.Contains(t, got.stderr, "cancel")
+	require.Equal(t, 1, got.Code, got.Stderr)
+	require.Contains(t, got.Stderr, "cancel")
 	list := c.ask(t, "list")
-	require.Contains(t, list.stdout, "cancelled", list.stdout)
+	require.Contains(t, list.Stdout, "cancelled", list.Stdout)
 	free, of := c.free(t)
 	require.Equal(t, of, free)
 }

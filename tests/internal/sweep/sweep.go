@@ -1,0 +1,194 @@
+// Package sweep runs the program tests/samebits at many settings and compares the
+// bytes of its results.
+package sweep
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/tests/internal/programs"
+)
+
+// Digest is a line that samebits prints.
+type Digest struct {
+	Workload    string `json:"workload"`
+	Shards      int    `json:"shards"`
+	Parallelism int    `json:"parallelism"`
+	BatchRows   int    `json:"batchRows"`
+	Procs       int    `json:"procs"`
+	Round       int    `json:"round"`
+	Piece       string `json:"piece"`
+	Sum         string `json:"sum"`
+	Size        int    `json:"size"`
+
+	Build string `json:"-"` // which executable and environment
+}
+
+// String names the setting.
+func (d Digest) String() string {
+	return fmt.Sprintf("%s, S=%d p=%d rows=%d procs=%d round=%d (%s)", d.Workload, d.Shards, d.Parallelism, d.BatchRows, d.Procs, d.Round, d.Build)
+}
+
+// Sweep is one start of samebits.
+type Sweep struct {
+	Build       string // describes Path and Environ
+	Path        string
+	Environ     []string
+	Shards      int
+	Parallelism []int
+	BatchRows   []int
+	Procs       []int
+	Rounds      int    // more than one: with delays that differ by round
+	Cluster     string // job manager; "": one process
+}
+
+// args returns the command line that runs a workload.
+func (s Sweep) args(workload, out string) []string {
+	args := []string{"--workload", workload, "--shards", strconv.Itoa(s.Shards), "--out", out}
+	list := func(flag string, values []int) {
+		for _, v := range values {
+			args = append(args, flag, strconv.Itoa(v))
+		}
+	}
+	list("--parallelism", s.Parallelism)
+	list("--batch-rows", s.BatchRows)
+	list("--procs", s.Procs)
+	if s.Rounds > 1 {
+		args = append(args, "--jitter", "--rounds", strconv.Itoa(s.Rounds))
+	}
+	if s.Cluster != "" {
+		args = append(args, "--cluster", s.Cluster)
+	}
+	return args
+}
+
+// Run runs a workload and returns its digests.
+func (s Sweep) Run(t testing.TB, workload, out string) []Digest {
+	t.Helper()
+	if s.Rounds > 1 {
+		s.Build += ", delayed"
+	}
+	got := programs.Execute(t, s.Environ, s.Path, s.args(workload, out)...)
+	require.Zero(t, got.Code, "%s: %s", s.Build, got.Stderr)
+	var digests []Digest
+	for lines := bufio.NewScanner(strings.NewReader(got.Stdout)); lines.Scan(); {
+		d := Digest{Build: s.Build}
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &d))
+		digests = append(digests, d)
+	}
+	require.NotEmpty(t, digests)
+	return digests
+}
+
+// Differences returns a sentence for each piece that differs from that of the
+// first setting with which it is comparable: any with the same number of shards,
+// or, where the workload depends on parallelism, with the same parallelism too.
+// A setting that lacks a piece, or has one more, differs as well.
+func Differences(digests []Digest, dependsOnParallelism bool, out string) []string {
+	type group struct{ shards, parallelism int }
+	type run struct {
+		group
+		first string
+	}
+	groupOf := func(d Digest) group {
+		g := group{shards: d.Shards}
+		if dependsOnParallelism {
+			g.parallelism = d.Parallelism
+		}
+		return g
+	}
+	reference := map[group]map[string]Digest{} // piece of the first run of the group
+	firstRun := map[group]string{}
+	pieces := map[run]int{}
+	for _, d := range digests {
+		g := groupOf(d)
+		if firstRun[g] == "" {
+			firstRun[g], reference[g] = d.String(), map[string]Digest{}
+		}
+		if firstRun[g] == d.String() {
+			reference[g][d.Piece] = d
+		}
+		pieces[run{g, d.String()}]++
+	}
+	var found []string
+	for _, d := range digests {
+		want, ok := reference[groupOf(d)][d.Piece]
+		switch {
+		case !ok:
+			found = append(found, fmt.Sprintf("%v has the piece %q, %s has not", d, d.Piece, firstRun[groupOf(d)]))
+		case want.Sum != d.Sum:
+			found = append(found, fmt.Sprintf("%q differs: %v has\n\t%s\n%v has\n\t%s", d.Piece, want, firstDifference(out, want.Sum, d.Sum), d, firstDifference(out, d.Sum, want.Sum)))
+		}
+	}
+	for r, n := range pieces {
+		if n != len(reference[r.group]) {
+			found = append(found, fmt.Sprintf("%s has %d pieces, %s has %d", r.first, n, firstRun[r.group], len(reference[r.group])))
+		}
+	}
+	return found
+}
+
+// firstDifference returns the first line of the piece with one digest that is not
+// in the same place in the other.
+func firstDifference(out, sum, other string) string {
+	a, errA := os.ReadFile(filepath.Join(out, sum))
+	b, errB := os.ReadFile(filepath.Join(out, other))
+	if errA != nil || errB != nil {
+		return fmt.Sprint(errA, errB)
+	}
+	lines, others := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i, line := range lines {
+		if i >= len(others) || line != others[i] {
+			return fmt.Sprintf("line %d: %s", i+1, line)
+		}
+	}
+	return fmt.Sprintf("%d lines, the same as the beginning of the other", len(lines))
+}
+
+// Workloads are those of samebits.
+var Workloads = []struct {
+	Name                 string
+	DependsOnParallelism bool
+	Size                 Size
+}{
+	{Name: "iris"},
+	{Name: "files", Size: Large},
+	{Name: "wide", Size: Large},
+	{Name: "operators"},
+	{Name: "sorting", Size: Large},
+	{Name: "grouping"},
+	{Name: "spill", Size: Large},
+	{Name: "sums"},
+	{Name: "ranks", DependsOnParallelism: true},
+
+	{Name: "clusterings", Size: Medium},
+	{Name: "regressions", Size: Medium},
+	{Name: "classifications", Size: Medium},
+	{Name: "margins", Size: Medium},
+	{Name: "networks", Size: Medium},
+	{Name: "factors", Size: Medium},
+	{Name: "bayes", Size: Medium},
+	{Name: "mixtures", Size: Medium},
+	{Name: "preparations", Size: Medium},
+	{Name: "evaluations", Size: Medium},
+	{Name: "selections", Size: Medium},
+	{Name: "boosted", Size: Large},
+	{Name: "forests", Size: Large},
+}
+
+// Size says how many settings the short run of a workload has.
+type Size int
+
+const (
+	Small  Size = iota // delays and batches of every size at many parallelisms
+	Medium             // of algorithms, which the operators and queues above carry
+	Large              // takes long
+)

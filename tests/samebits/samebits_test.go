@@ -1,0 +1,73 @@
+package main_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/cpu"
+
+	"github.com/superstep-ml/superstep/tests/internal/programs"
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
+)
+
+// The same-bits suite runs the program samebits at many settings, in builds and
+// on processors of different features, and requires every byte of its results to
+// be those of one subtask. Another test, of deliberate faults, shows that it can
+// fail.
+
+// executables are the builds and environments to compare, the plain one first.
+func executables(t testing.TB) []sweep.Sweep {
+	t.Helper()
+	const pkg = "./tests/samebits"
+	plain := programs.Build(t, pkg)
+	all := []sweep.Sweep{
+		{Build: "plain", Path: plain},
+		{Build: "without AVX2 and FMA", Path: plain, Environ: []string{"GODEBUG=cpu.avx2=off,cpu.fma=off"}},
+		{Build: "without assembly", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=off"}},
+		{Build: "with no assembly beyond AVX2", Path: plain, Environ: []string{"SUPERSTEP_DEBUG=kernel.asm=avx2"}},
+	}
+	// A build for processors of level v3 uses fused instructions where the source
+	// allows it. It starts only where the processor has them.
+	if fuses() {
+		all = append(all, sweep.Sweep{Build: "GOAMD64=v3", Path: programs.Build(t, pkg, "GOAMD64=v3"), Environ: []string{"GOAMD64=v3"}})
+	}
+	return all
+}
+
+// fuses reports whether programs built for level v3 run here.
+func fuses() bool { return cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2 }
+
+// upTo keeps the parallelisms that a number of shards allows.
+func upTo(shards int, parallelism ...int) []int {
+	var kept []int
+	for _, p := range parallelism {
+		if p <= shards {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// requireSameBits runs a workload in all sweeps, of which the first begins with
+// the reference.
+func requireSameBits(t *testing.T, workload string, dependsOnParallelism bool, sweeps []sweep.Sweep) {
+	t.Helper()
+	out := t.TempDir()
+	var digests []sweep.Digest
+	for _, s := range sweeps {
+		digests = append(digests, s.Run(t, workload, out)...)
+	}
+	require.Empty(t, sweep.Differences(digests, dependsOnParallelism, out))
+}
+
+func TestSameBits(t *testing.T) {
+	for _, w := range sweep.Workloads {
+		for _, shards := range []int{8, 128} {
+			t.Run(fmt.Sprintf("%s/S=%d", w.Name, shards), func(t *testing.T) {
+				t.Parallel()
+				requireSameBits(t, w.Name, w.DependsOnParallelism, sweepsOf(t, shards, w.Size))
+			})
+		}
+	}
+}

@@ -1,0 +1,30 @@
+//go:build race && !soak
+
+package main_test
+
+import (
+	"testing"
+
+	"github.com/superstep-ml/superstep/tests/internal/programs"
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
+)
+
+// Under the race detector only those tests of this package run that have something to
+// show it. What checks sources or starts programs is built without it (see the build
+// constraints): the detector does not see into other processes, and the same checks
+// have passed without it. Instead samebits is built with the detector, which ends a
+// program that has a race with an error.
+
+// sweepsOf has a few settings, with enough subtasks for races. Programs that end do not
+// wait for a second, as they do otherwise: all goroutines have ended by then.
+func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+	s := sweep.Sweep{
+		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS=-race"),
+		Environ: []string{"GORACE=atexit_sleep_ms=0"},
+		Shards:  shards, Parallelism: []int{3}, batchRows: []int{1024}, procs: []int{2}, rounds: 1,
+	}
+	if shards == 8 && size != sweep.Large {
+		s.Parallelism, s.BatchRows = []int{1, 3}, []int{7}
+	}
+	return []sweep.Sweep{s}
+}

@@ -1,0 +1,26 @@
+//go:build soak
+
+package main_test
+
+import (
+	"testing"
+
+	"github.com/superstep-ml/superstep/tests/internal/sweep"
+)
+
+// sweepsOf is the whole product of the settings, and rounds with delays.
+func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
+	rounds := 2
+	if size == sweep.Small {
+		rounds = 10
+	}
+	var all []sweep.Sweep
+	for _, e := range executables(t) {
+		e.Shards, e.Parallelism = shards, upTo(shards, 1, 2, 3, 5, 8, 16)
+		e.BatchRows, e.Procs, e.Rounds = []int{1024, 7, 1}, []int{2, 1}, 1
+		delayed := e
+		delayed.BatchRows, delayed.Procs, delayed.Rounds = []int{1024}, []int{2}, rounds
+		all = append(all, e, delayed)
+	}
+	return all
+}
