@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -163,11 +165,16 @@ func (o OnError) String() string { return textfile.OnError(o).String() }
 // skippedRows is the counter of rows left out.
 const skippedRows = "skipped rows"
 
+// CellsMissing begins the names of a source's counters of cells that were read as missing by
+// one of the usual spellings, as in `cells read as missing: "NA" in column "age"`.
+const CellsMissing = "cells read as missing: "
+
 // textReader reads the shards of a text format.
 type textReader interface {
 	ReadShard(ctx context.Context, shard, batchRows int, emit func(arrow.Record) error) error
 	Place(ctx context.Context, shard int, row int64) (string, error)
 	SkippedIn(shard int) int64
+	SpelledIn(shard int) map[textfile.Spelled]int64
 	Skipped() int64
 	FirstSkipped() error
 	io.Closer
@@ -200,6 +207,12 @@ func (s *textSource) ReadShard(c *engine.Context, shard int, out engine.Output) 
 	err := s.reader.ReadShard(c, shard, c.BatchRows, func(rows arrow.Record) error { return out.Emit(shard, rows) })
 	if err == nil && s.config.OnError == textfile.Skip {
 		c.Count(skippedRows, s.reader.SkippedIn(shard))
+	}
+	if err == nil {
+		cells := s.reader.SpelledIn(shard)
+		for _, at := range slices.SortedFunc(maps.Keys(cells), textfile.Spelled.Compare) {
+			c.Count(fmt.Sprintf("%s%q in column %q", CellsMissing, at.Word, at.Column), cells[at])
+		}
 	}
 	return s.in.local(err)
 }

@@ -42,8 +42,9 @@ type CSVOptions struct {
 	// Select names the columns to read, in this order; nil means all.
 	Select []string
 	// SampleRows is the number of rows that types are inferred from; 0 means
-	// 10,000. A column is bool, int64, float64 or utf8, the first that fits all of
-	// them.
+	// 10,000. A column is bool, int64, float64 or utf8, the first that fits all
+	// values of theirs. A value behind them that does not fit is an error, which
+	// names file, line and column.
 	SampleRows int
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
@@ -54,9 +55,11 @@ type CSVOptions struct {
 	Comment byte
 	// TrimSpace removes blanks and tabs around cells.
 	TrimSpace bool
-	// Nulls are the spellings of a missing value; nil means the empty cell alone,
-	// an empty list that nothing is missing. In text, only an unquoted cell can be
-	// missing.
+	// Nulls are the spellings of a missing value in every column; an empty list
+	// says that nothing is missing. In text, only an unquoted cell can be missing.
+	// Nil means the empty cell and, where a column is not text, what is usual: NA,
+	// N/A, #N/A, <NA>, null, none, nil, ? and their like, in any case, which the
+	// run's report counts. In columns of float64 NaN is a number.
 	Nulls []string
 	// OnError is what to do with rows that cannot be read.
 	OnError OnError
@@ -95,15 +98,8 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	if err != nil {
 		return fail(err)
 	}
-	options, err := json.Marshal(o)
-	if err != nil {
-		return fail(err)
-	}
 	dialect := o.dialect()
-	var layout textfile.Layout
-	err = factOf(b, fmt.Sprintf("columns of %s read with %s", in.id, options), &layout, func() (any, error) {
-		return o.layout(in.files, dialect)
-	})
+	layout, err := o.layoutOf(b, in)
 	if err != nil {
 		return fail(err)
 	}
@@ -118,10 +114,45 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 		return fail(err)
 	}
 	cfg := textfile.Config{OnError: textfile.OnError(o.OnError), ReplaceInvalidUTF8: o.ReplaceInvalidUTF8}
-	return addText(b, op, in, append(in.attrs(path), o.attrs()...), schema, cfg,
+	attrs := append(in.attrs(path), o.attrs()...)
+	for _, m := range layout.Mixed {
+		attrs = append(attrs, engine.Attr{Key: MixedColumn, Value: m.String()})
+	}
+	return addText(b, op, in, attrs, schema, cfg,
 		func(ctx context.Context, cfg textfile.Config) (textReader, error) {
 			return textfile.OpenCSV(ctx, in.files, dialect, layout, cfg)
 		})
+}
+
+// MixedColumn is the key under which the plan shows a column that ReadCSV takes for text, as
+// a few of its values are no numbers, with the first of these.
+const MixedColumn = "text for a few"
+
+// MixedColumns tells of the columns that ReadCSV with these options takes for text although
+// nearly all of their values are numbers: a sentence for each, by column.
+func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]string, error) {
+	in, err := ResolveInput(b, o.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	layout, err := o.layoutOf(b, in)
+	told := map[string]string{}
+	for _, m := range layout.Mixed {
+		told[m.Column] = m.String()
+	}
+	return told, err
+}
+
+// layoutOf returns the columns to read, which are a fact of the job.
+func (o CSVOptions) layoutOf(b *engine.Builder, in InputFiles) (layout textfile.Layout, err error) {
+	options, err := json.Marshal(o)
+	if err != nil {
+		return layout, err
+	}
+	err = factOf(b, fmt.Sprintf("columns of %s read with %s", in.id, options), &layout, func() (any, error) {
+		return o.layout(in.files, o.dialect())
+	})
+	return layout, err
 }
 
 func (o CSVOptions) dialect() textfile.Dialect {

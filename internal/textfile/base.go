@@ -1,6 +1,7 @@
 package textfile
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -281,6 +282,23 @@ type tally struct {
 	shard   int
 	skipped int64
 	first   complaint
+	spelled map[Spelled]int64
+}
+
+// Spelled is a usual spelling of missing values in a column that is not text.
+type Spelled struct{ Column, Word string }
+
+// Compare orders by column and word.
+func (s Spelled) Compare(t Spelled) int {
+	return cmp.Or(cmp.Compare(s.Column, t.Column), cmp.Compare(s.Word, t.Word))
+}
+
+// SpelledIn returns how many cells of a shard that has been read to its end were missing by
+// which of the usual spellings. The caller must not modify it.
+func (s *base) SpelledIn(shard int) map[Spelled]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tallies[shard].spelled
 }
 
 func (t *tally) add(c complaint) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -18,33 +17,6 @@ var (
 	errMissing = errors.New("a value is missing in a column that has none")
 	errUTF8    = errors.New("it is not valid UTF-8")
 )
-
-// nullTokens recognises the spellings of a missing value.
-type nullTokens struct {
-	empty bool
-	first [256]bool
-	words []string
-}
-
-func newNullTokens(tokens []string) *nullTokens {
-	n := &nullTokens{}
-	for _, t := range tokens {
-		if t == "" {
-			n.empty = true
-			continue
-		}
-		n.first[t[0]] = true
-		n.words = append(n.words, t)
-	}
-	return n
-}
-
-func (n *nullTokens) match(b []byte) bool {
-	if len(b) == 0 {
-		return n.empty
-	}
-	return n.first[b[0]] && slices.Contains(n.words, view(b))
-}
 
 // cells are the wanted cells of a batch of records, by row.
 type cells struct {
@@ -70,6 +42,8 @@ type column struct {
 	tokens  *nullTokens
 	replace bool // invalid UTF-8 becomes U+FFFD instead of an error
 	builder array.Builder
+	// spelled counts the cells that were missing by each of the usual spellings.
+	spelled map[string]int64
 
 	// scratch space, reused from batch to batch
 	floats []float64
@@ -130,8 +104,18 @@ func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, erro
 			continue
 		}
 		v, err := parse(text)
-		if err != nil && !bad(fault{row, c.slot, err}) {
-			break
+		if err != nil {
+			if word := c.tokens.usual(text); word != "" {
+				out[row], c.valid[row], missing = zero, false, true
+				if c.null {
+					c.spell(word)
+					continue
+				}
+				err = errMissing
+			}
+			if !bad(fault{row, c.slot, err}) {
+				break
+			}
 		}
 		out[row] = v
 	}
@@ -139,6 +123,14 @@ func readFixed[T any](c *column, in *cells, out []T, parse func([]byte) (T, erro
 		return nil
 	}
 	return c.valid
+}
+
+// spell counts a cell that is missing by a usual spelling.
+func (c *column) spell(word string) {
+	if c.spelled == nil {
+		c.spelled = map[string]int64{}
+	}
+	c.spelled[word]++
 }
 
 // text is the cell's text; an escaped one is in the column's scratch space.
@@ -196,6 +188,13 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 			// The value and the type are told elsewhere: keep the reason alone.
 			if reason := errors.Unwrap(err); reason != nil {
 				err = reason
+			}
+			if word := c.tokens.usual(text); word != "" {
+				batch.AppendNull(c.builder)
+				if err = errMissing; c.null {
+					c.spell(word)
+					err = nil
+				}
 			}
 		}
 		if err != nil && !bad(fault{row, c.slot, err}) {

@@ -227,12 +227,26 @@ func (r *csvReader) flush(rows int) error {
 			return fmt.Errorf("%s: a cell that was readable is not when read again", r.part.path)
 		}
 	}
+	r.count()
 	rec, err := r.record()
 	if err != nil {
 		return err
 	}
 	defer rec.Release()
 	return r.emit(rec)
+}
+
+// count moves to the tally what the columns took for missing.
+func (r *csvReader) count() {
+	for _, c := range r.columns {
+		for word, n := range c.spelled {
+			if r.tally.spelled == nil {
+				r.tally.spelled = map[Spelled]int64{}
+			}
+			r.tally.spelled[Spelled{c.name, word}] += n
+		}
+		clear(c.spelled)
+	}
 }
 
 // record takes the batch out of the builders; without columns it is rows alone.
@@ -263,6 +277,7 @@ func (r *csvReader) read() bool {
 	})
 	for _, c := range r.columns {
 		c.builder.NewArray().Release()
+		clear(c.spelled)
 	}
 	return false
 }

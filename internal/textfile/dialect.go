@@ -14,7 +14,7 @@ const DefaultMaxCell = 64 << 20
 
 // Dialect says how delimited text is written. The zero value is a
 // comma-separated file with double quotes, no comments, no header, and empty
-// cells for what is missing.
+// cells or the usual spellings for what is missing.
 type Dialect struct {
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
@@ -29,9 +29,10 @@ type Dialect struct {
 	// TrimSpace removes blanks and tabs around unquoted cells and around the
 	// quotes of quoted ones, and takes a line of blanks as an empty line.
 	TrimSpace bool
-	// NullTokens are the spellings of a missing value; nil means the empty
-	// cell alone, an empty list means that nothing is missing. In a utf8
-	// column only an unquoted cell can be missing.
+	// NullTokens are the spellings of a missing value, in every column; an
+	// empty list means that nothing is missing. In a utf8 column only an
+	// unquoted cell can be missing. Nil means the empty cell and, in columns of
+	// other types, NA, N/A, null, ? and their like, in any case.
 	NullTokens []string
 	// MaxCell bounds the bytes of a cell, against a quote that is never
 	// closed; 0 means DefaultMaxCell.
@@ -48,9 +49,6 @@ func (d Dialect) normal() (Dialect, error) {
 	}
 	if d.Comment == 0 {
 		d.Comment = NoByte
-	}
-	if d.NullTokens == nil {
-		d.NullTokens = []string{""}
 	}
 	if d.MaxCell == 0 {
 		d.MaxCell = DefaultMaxCell

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -51,8 +52,30 @@ type Layout struct {
 	Inferred []string
 	// SampleRows is the number of records they were inferred from.
 	SampleRows int
+	// Mixed are the inferred columns that are text for the sake of a few values.
+	Mixed []Mixed `json:",omitempty"`
 	// Trouble says what is wrong with the first row if no row could be read.
 	Trouble string `json:",omitempty"`
+}
+
+// Mixed is a column whose values are numbers but for a few, so that it is text.
+type Mixed struct {
+	Column string
+	// Texts are how many of the Values in the sample are no numbers.
+	Texts, Values int
+	// Path and Line are where the first of them stands, and Value is that, quoted.
+	Path  string
+	Line  int64
+	Value string
+}
+
+// String tells it in a sentence.
+func (m Mixed) String() string {
+	are := "are no numbers"
+	if m.Texts == 1 {
+		are = "is no number"
+	}
+	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
 // Select returns the layout with the named columns only, in that order.
@@ -69,6 +92,7 @@ func (l Layout) Select(names ...string) (Layout, error) {
 		cols = append(cols, l.Columns[i])
 	}
 	l.Columns = cols
+	l.Mixed = slices.DeleteFunc(slices.Clone(l.Mixed), func(m Mixed) bool { return !slices.Contains(names, m.Column) })
 	return l, nil
 }
 
@@ -82,8 +106,8 @@ func noColumn(name string, have []string) error {
 
 // InferCSV reads the headers of all files and the first records, and says what
 // columns there are. A column is bool if all its values are true or false,
-// else int64, else float64, else utf8; utf8 too if it has no value at all. It
-// may be null if a value is missing in the sample, or if the sample does not
+// else int64, else float64, else utf8; utf8 too if it has no value at all. What
+// counts are values: missing ones fit every type. It may be null if a value is missing in the sample, or if the sample does not
 // cover the input. Records that are malformed are left to reading to report.
 // Files without a byte are passed over, but if all are it is an error.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
@@ -175,7 +199,13 @@ type sample struct {
 // evidence is what the values of a column could be.
 type evidence struct {
 	notBool, notInt, notFloat bool
-	values, missing           bool
+	values, missing, quoted   bool // quoted ones are missing unless this is text
+	spelled, nan              bool // a cell is missing by a usual spelling, of which NaN is apart
+	// numbers and texts count the values that are numbers, and those that are none, the first
+	// of which is the cell at an offset of a file.
+	numbers, texts int
+	first          Mixed
+	at             int64
 }
 
 // file looks at one file: its header, and records while more are wanted.
@@ -281,14 +311,14 @@ func (s *sample) records(sc *scanner, path string) error {
 					return err
 				}
 			}
-			s.record(sc)
+			s.record(sc, path)
 		}
 		sc.cut()
 	}
 }
 
 // record adds the evidence of one record.
-func (s *sample) record(sc *scanner) {
+func (s *sample) record(sc *scanner, path string) {
 	s.rows++
 	for i, c := range sc.tok.cells {
 		b := sc.batch()[c.off:][:c.size()]
@@ -296,16 +326,26 @@ func (s *sample) record(sc *scanner) {
 			s.scratch = unescape(s.scratch[:0], b, sc.tok.quote)
 			b = s.scratch
 		}
-		s.seen[i].add(b, c.quoted(), s.tokens)
+		if s.seen[i].add(b, c.quoted(), s.tokens) {
+			s.seen[i].first = Mixed{Column: s.names[i], Path: path, Value: shorten(b)}
+			s.seen[i].at = sc.place(int(c.off))
+		}
 	}
 }
 
-func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens) {
+// add adds a cell, and tells whether it is the first that is no number.
+func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens) (odd bool) {
 	if tokens.match(b) {
-		// A quoted null token is text if the column turns out as utf8, and
-		// missing in any other; a column of nothing else is utf8.
-		e.missing = e.missing || !quoted || !e.notFloat
-		return
+		// A quoted null token is text if the column turns out as utf8, as a column
+		// of nothing else does, and missing in any other.
+		e.missing = e.missing || !quoted
+		e.quoted = e.quoted || quoted
+		return false
+	}
+	if word := tokens.usual(b); word != "" {
+		e.spelled = e.spelled || word != notANumber
+		e.nan = e.nan || word == notANumber
+		return false
 	}
 	e.values = true
 	if !isBoolWord(b) {
@@ -314,26 +354,58 @@ func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens) {
 	if !e.notInt {
 		_, err := parseInt(b)
 		e.notInt = err != nil
+		if err == nil {
+			e.numbers++
+			return false
+		}
 	}
-	if !e.notFloat {
-		_, err := parseFloat(b)
-		e.notFloat = err != nil
+	// Of columns that are text for many reasons it is not told how many are numbers.
+	if e.notFloat && e.texts > maxOdd {
+		return false
 	}
+	if _, err := parseFloat(b); err == nil {
+		e.numbers++
+		return false
+	}
+	e.notFloat = true
+	e.texts++
+	return e.texts == 1
+}
+
+// maxOdd bounds the cells for which a column can be called one of numbers but for a few.
+const maxOdd = 1000
+
+// mixed tells that a column is text for the sake of at most a tenth of its values.
+func (e evidence) mixed() bool {
+	return e.typeName() == "utf8" && e.texts > 0 && e.texts <= maxOdd && e.numbers >= 9*e.texts
 }
 
 // typeName is the narrowest type that fits all evidence.
 func (e evidence) typeName() string {
 	switch {
+	case !e.values && e.nan:
+		return "float64"
 	case !e.values:
 		return "utf8"
 	case !e.notBool:
 		return "bool"
-	case !e.notInt:
+	case !e.notInt && !e.nan:
 		return "int64"
 	case !e.notFloat:
 		return "float64"
 	}
 	return "utf8"
+}
+
+// nullable tells that a value is missing in a column of the type.
+func (e evidence) nullable() bool {
+	switch e.typeName() {
+	case "utf8":
+		return e.missing
+	case "float64": // which holds NaN
+		return e.missing || e.quoted || e.spelled
+	}
+	return e.missing || e.quoted || e.spelled || e.nan
 }
 
 // layout concludes.
@@ -366,12 +438,50 @@ func (s *sample) layout(opt InferOptions) (Layout, error) {
 			c.Type = batch.TypeName(typ)
 		} else {
 			c.Type = s.seen[i].typeName()
-			c.Nullable = s.seen[i].missing || s.partial
+			c.Nullable = s.partial || s.seen[i].nullable()
 			l.Inferred = append(l.Inferred, name)
+			if s.seen[i].mixed() {
+				m, err := s.mixed(s.seen[i])
+				if err != nil {
+					return Layout{}, err
+				}
+				l.Mixed = append(l.Mixed, m)
+			}
 		}
 		l.Columns = append(l.Columns, c)
 	}
 	return l, nil
+}
+
+// mixed completes what is told of a column.
+func (s *sample) mixed(e evidence) (Mixed, error) {
+	m := e.first
+	m.Texts, m.Values = e.texts, e.texts+e.numbers
+	var err error
+	m.Line, err = s.lineOf(m.Path, e.at)
+	return m, err
+}
+
+// lineOf returns the line, from 1, of the plain byte at an offset of a file.
+func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
+	r, err := openPlain(s.disk, path)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = also(err, r.Close()) }()
+	lines := lineCounter(1)
+	if _, err := io.CopyN(&lines, r, offset); err != nil {
+		return 0, err
+	}
+	return int64(lines), nil
+}
+
+// lineCounter is the number of the line that bytes written to it end in.
+type lineCounter int64
+
+func (n *lineCounter) Write(b []byte) (int, error) {
+	*n += lineCounter(bytes.Count(b, []byte{'\n'}))
+	return len(b), nil
 }
 
 // unknownTyped names every column that was given a type and does not exist.

@@ -153,6 +153,7 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	if made.Poisoned() {
 		return nil
 	}
+	survey(b, m, rows)
 	switch want {
 	case binaryKind:
 		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, thresholdOf(last), a.Weight))
@@ -208,13 +209,30 @@ func (k kindOf) evaluations(m model.Model) []string {
 	return []string{multiclassKind}
 }
 
+// readingNotes tell what was read otherwise than it may have been meant, and what a model
+// does not know of it.
+func (a EvaluateArgs) readingNotes(r *engine.Result) ([]string, error) {
+	if !a.Model.given() {
+		return readingNotes(r, append([]string{a.Label, a.Prediction, a.Score, a.Weight}, a.Features...)), nil
+	}
+	m, err := a.Model.model()
+	if err != nil {
+		return nil, err
+	}
+	return append(readingNotes(r, append(inputsOf(m), a.Label, a.Weight)), surveyNotes(m, r)...), nil
+}
+
 // evaluatedReport prints a report, and draws the plot.
 func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, error) {
 	f, err := findings(r, 0)
 	if err != nil {
 		return nil, err
 	}
-	notes := leftOut(skippedFor(r, collects(testResult)), " without a prediction left out")
+	notes, err := a.readingNotes(r)
+	if err != nil {
+		return nil, err
+	}
+	notes = append(notes, leftOut(skippedFor(r, collects(testResult)), " without a prediction left out")...)
 	v := f.value()
 	if v == nil || f.weight() == 0 {
 		return notes, errors.New("no row of the input has a label, a prediction and a weight above 0")

@@ -21,10 +21,11 @@ import (
 
 // InputArgs are flags that say how files of rows are written.
 type InputArgs struct {
-	Format    string `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, .parquet Parquet, the rest CSV."`
-	Delimiter string `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
-	NoHeader  bool   `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
-	InferRows int    `placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
+	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, .parquet Parquet, the rest CSV."`
+	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
+	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
+	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false."`
+	InferRows int       `placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
 
 	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
 }
@@ -108,16 +109,27 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	case parquetForm:
 		return parquet.Read(b, path, parquet.ReadOptions{}), nil
 	}
-	delimiter, err := a.delimiter(path)
+	options, err := a.csv(path)
 	if err != nil {
 		return nil, err
 	}
 	types := typesOf(inputs, exact)
 	maps.Copy(types, a.Types)
-	rows := operators.ReadCSV(b, path, operators.CSVOptions{
-		Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, Types: types, SampleRows: a.InferRows, NeedRows: inputs == nil,
-	})
-	return rows, nil
+	options.Types, options.NeedRows = types, inputs == nil
+	return operators.ReadCSV(b, path, options), nil
+}
+
+// csv says how a CSV file is written, with the types of columns that the flags tell.
+func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
+	delimiter, err := a.delimiter(path)
+	o := operators.CSVOptions{Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, SampleRows: a.InferRows, Types: maps.Clone(a.Types), NeedRows: true}
+	if o.Types == nil {
+		o.Types = map[string]string{}
+	}
+	if len(a.Null) > 0 {
+		o.Nulls = append([]string{""}, a.Null...)
+	}
+	return o, err
 }
 
 // typesOf returns the types that CSV files are read with for a model: a number may be any,

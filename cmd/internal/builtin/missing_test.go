@@ -39,4 +39,81 @@ func TestMissingText(t *testing.T) {
 	require.Greater(t, logits[1]-logits[2], 0.1, "not the last category")
 }
 
+// Usual spellings of missing values do not make text of a column of numbers, wherever they
+// stand; what was taken for missing is told, and so is what makes a column text.
+func TestSpellingsOfMissingValues(t *testing.T) {
+	w := newWorkplace(t)
+	warned := func(line string) string {
+		code, _, errOut := w.run(line)
+		require.Zero(t, code, errOut)
+		return errOut
+	}
+	many := "a,b,y\n" + strings.Repeat("1,2,0\n3,1,1\n2,3,1\n4,1,0\n", 3000)
+	w.write("late.csv", many+"NA,2,1\n3,?,1\n4,n/a,0\n1,NA,0\n")
+	const flags = " --label y --model m.json --if-exists replace --input "
+	w.fails(1, "train logistic --parallelism 1"+flags+"late.csv", `late.csv:12002: column "a" is null`)
+	errOut := warned("train logistic --missing fill" + flags + "late.csv")
+	require.Contains(t, errOut, `warning: cells read as missing values: 1 of "?" in column "b", 1 of "N/A" in column "b", 1 of "NA" in column "a", 1 of "NA" in column "b"`+"\n")
+	errOut = warned("train gbdt --objective logistic --rounds 2 --features a" + flags + "late.csv")
+	require.Contains(t, errOut, `warning: cells read as missing values: 1 of "NA" in column "a"`+"\n")
+
+	// The same in prediction, and of numbers that are not there however they are written.
+	w.write("rows.csv", "a,b\n1,2\nnull,2\n3,\nNaN,1\n")
+	errOut = warned("predict --model m.json --input rows.csv --output p.csv")
+	require.Contains(t, errOut, `warning: 2 rows have no value in column "a"`)
+	require.NotContains(t, errOut, `column "b"`, "the model does not read it")
+	require.Len(t, w.table("p.csv"), 4)
+
+	// A list of spellings is all there is, in text too.
+	w.write("dash.csv", strings.ReplaceAll(many, "4,1,0", "4,-,0")+"NA,2,1\n")
+	w.fails(1, "train logistic"+flags+"dash.csv", `column "b" of dash.csv is text: name the columns`)
+	w.fails(1, "train logistic --missing fill --null -"+flags+"dash.csv", `dash.csv:12002: column "a": cannot read "NA" as int64`)
+	w.ok("train logistic --missing fill --null -,NA" + flags + "dash.csv")
+	w.write("text.csv", "c,y\n"+strings.Repeat("?,1\nx,0\nNA,0\nz,1\n,0\n", 10))
+	w.ok("train logistic --encode --missing skip --null ? --l2 1" + flags + "text.csv")
+	require.Contains(t, w.read("m.json"), `[["NA","x","z"]]`)
+
+	// A few odd cells make a column text, which is told with the first.
+	w.write("odd.csv", strings.Replace(many, "3,1,1\n2,3,1\n", "3,1,1\nabc,3,1\n", 1))
+	const why = `column "a" is text as 1 of 10000 values is no number, the first at odd.csv:4: "abc"`
+	w.fails(1, "train logistic"+flags+"odd.csv", why+": where that stands for a missing value, tell so with --null; otherwise name")
+	require.Contains(t, warned("train gbdt --objective logistic --rounds 2"+flags+"odd.csv"), "warning: "+why+"\n")
+	w.ok("train logistic --missing fill --null abc" + flags + "odd.csv")
+	w.write("odd2.csv", many+"1,2,1\nabc,2,0\n")
+	w.fails(1, "train logistic --parallelism 1"+flags+"odd2.csv", `odd2.csv:12003: column "a": cannot read "abc" as int64: it is not a whole number; the type was inferred from the first 10000 rows`)
+}
+
+// Prediction tells of values that training has not seen, and of those that are not there.
+func TestSurveyOfRows(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "c,n,y\n"+strings.Repeat("x,1,0\nx,2,1\nz,2,1\n,,1\nz,1,0\n", 4))
+	w.write("new.csv", "c,n,y\nx,1,0\nOslo,,1\nRome,NA,1\nz,2,0\n,nan,1\n")
+	for _, x := range []struct{ train, absent, unseen string }{
+		{"logistic --l2 1 --encode --missing fill", "it is filled in as in training", "they count as the average of those it has"},
+		{"kmeans --k 2 --features c,n --encode --missing fill", "it is filled in as in training", "they count as none of those it has"},
+		{"gbdt --objective logistic --rounds 2 --min-child-weight 0", "", "they go where missing values go"},
+		{"forest --task classification --trees 3", "", "they go where missing values go"},
+	} {
+		w.ok("train " + x.train + " --input t.csv --label y --model m.json --if-exists replace")
+		for _, line := range []string{"predict --output p.csv --if-exists replace", "evaluate --label y"} {
+			for _, p := range []string{"1", "4"} {
+				code, _, errOut := w.run(line + " --model m.json --input new.csv --parallelism " + p)
+				require.Zero(t, code, errOut)
+				require.Contains(t, errOut, `warning: 2 rows have a value in column "c" that training has not seen, such as "Oslo": `+x.unseen+"\n", x.train)
+				want := `warning: 3 rows have no value in column "n"`
+				if x.absent != "" {
+					want += ": " + x.absent
+				}
+				require.Contains(t, errOut, want+"\n", x.train)
+			}
+		}
+	}
+	w.ok("train logistic --l2 1 --encode --missing skip --input t.csv --label y --model m.json --if-exists replace")
+	code, out, errOut := w.run("predict --model m.json --input new.csv --output p.csv --if-exists replace")
+	require.Zero(t, code, errOut)
+	require.Equal(t, "predictions of 2 rows written to p.csv\n", out)
+	require.Contains(t, errOut, `such as "Oslo", and are left out`)
+	require.Contains(t, errOut, `3 rows have no value in column "n", and are left out`)
+}
+
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }

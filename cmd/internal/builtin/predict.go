@@ -56,6 +56,7 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if made.Poisoned() {
 		return nil
 	}
+	survey(b, m, rows)
 	made = spread(made, lastOf(m))
 	kept := a.Keep
 	if len(kept) == 0 {
@@ -266,5 +267,10 @@ func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, 
 func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, error) {
 	left := skippedFor(r, func(n *plan.Node) bool { return n.Sink })
 	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", plural(rowsRead(r)-left, "row", "rows"), strings.TrimPrefix(a.Output, engine.ClientPath))
-	return leftOut(left, " left out, as the model was trained to do with missing and unknown values"), err
+	notes := leftOut(left, " left out, as the model was trained to do with missing and unknown values")
+	m, wrong := a.Model.model()
+	if wrong != nil {
+		return notes, errors.Join(err, wrong)
+	}
+	return slices.Concat(readingNotes(r, inputsOf(m)), surveyNotes(m, r), notes), err
 }

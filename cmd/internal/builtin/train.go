@@ -167,7 +167,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 		field, _ := schema.FieldsByName(n)
 		switch s := sortOf(field[0].Type); {
 		case s == texts && !a.Encode && !raw:
-			return nil, fmt.Errorf("column %q of %s is text: name the columns of numbers with --features, or have text made features with --encode", n, a.Input)
+			return nil, &textError{n, a.Input}
 		case s == others:
 			return nil, fmt.Errorf("column %q of %s is %s: name the columns to use with --features", n, a.Input, field[0].Type)
 		default:
@@ -273,7 +273,7 @@ func build[A trainer](b *engine.Builder, a A) error {
 	_, raw := any(a).(native)
 	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()), besideOf(a))
 	if err != nil {
-		return err
+		return args.because(b, args.Input, err)
 	}
 	tested, err := args.tested(b, rows, p)
 	if g, ok := any(a).(sizer); ok && err == nil && tested != nil {

@@ -42,7 +42,12 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 		fmt.Fprintf(w, "plot written to %s\n", args.Plot)
 	}
 	_, err = fmt.Fprintf(w, "model written to %s\n", args.Model)
-	return trainedNotes(about, r), err
+	var columns []string
+	if len(args.Features) > 0 {
+		columns = append(columns, args.Label, args.Weight)
+		columns = append(columns, args.Features...)
+	}
+	return append(readingNotes(r, columns), trainedNotes(about, r)...), err
 }
 
 // draw makes the picture.

@@ -1,0 +1,104 @@
+package builtin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// A textError is about a column that is text where there must be numbers.
+type textError struct {
+	column string
+	input  string
+}
+
+func (e *textError) Error() string {
+	return fmt.Sprintf("column %q of %s is text: name the columns of numbers with --features, or have text made features with --encode", e.column, e.input)
+}
+
+// because adds to an error about a column that is text what makes it so, if that is a few cells.
+func (a InputArgs) because(b *engine.Builder, path string, err error) error {
+	var e *textError
+	if a.form(path) != csvForm || !errors.As(err, &e) {
+		return err
+	}
+	options, wrong := a.csv(path)
+	if wrong != nil {
+		return err
+	}
+	told, wrong := operators.MixedColumns(b, path, options)
+	if why := told[e.column]; wrong == nil && why != "" {
+		return fmt.Errorf("%s: where that stands for a missing value, tell so with --null; otherwise name the columns of numbers with --features, or have text made features with --encode", why)
+	}
+	return err
+}
+
+// readingNotes tell what was read otherwise than it may have been meant: of the columns that
+// are named, or of all.
+func readingNotes(r *engine.Result, columns []string) []string {
+	if r.Graph == nil {
+		return nil
+	}
+	about := func(text string) bool {
+		return len(columns) == 0 || slices.ContainsFunc(columns, func(c string) bool { return strings.Contains(text, fmt.Sprintf("column %q", c)) })
+	}
+	var notes []string
+	for _, n := range r.Graph.Nodes {
+		for _, a := range n.Attrs {
+			if a.Key == operators.MixedColumn && about(a.Value) && !slices.Contains(notes, a.Value) {
+				notes = append(notes, a.Value)
+			}
+		}
+	}
+	var cells []string
+	sums := map[string]int64{}
+	for _, v := range r.Report.Vertices {
+		for _, s := range v.Subtasks {
+			for _, o := range s.Operators {
+				for _, c := range o.Counters {
+					text, ok := strings.CutPrefix(c.Name, operators.CellsMissing)
+					if !ok || !about(text) {
+						continue
+					}
+					if sums[text] == 0 {
+						cells = append(cells, text)
+					}
+					sums[text] += c.Value
+				}
+			}
+		}
+	}
+	if len(cells) == 0 {
+		return notes
+	}
+	slices.Sort(cells)
+	const most = 8
+	var list []string
+	for _, text := range cells[:min(len(cells), most)] {
+		list = append(list, fmt.Sprintf("%d of %s", sums[text], text))
+	}
+	if n := len(cells) - most; n > 0 {
+		list = append(list, fmt.Sprintf("and %d more", n))
+	}
+	return append(notes, "cells read as missing values: "+strings.Join(list, ", "))
+}
+
+// spellings is a flag with a list of texts between commas, of which some may begin as flags do.
+type spellings []string
+
+// Decode implements kong.MapperValue.
+func (s *spellings) Decode(ctx *kong.DecodeContext) error {
+	token := ctx.Scan.Pop()
+	text, ok := token.Value.(string)
+	if token.IsEOL() || !ok {
+		return errors.New("--null is missing its texts")
+	}
+	*s = append(*s, strings.Split(text, ",")...)
+	return nil
+}

@@ -1,0 +1,286 @@
+package builtin
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/algorithms/forest"
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
+	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/prepare"
+	"github.com/superstep-ml/superstep/algorithms/tree"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// surveyResult names what a survey finds.
+const surveyResult = "survey"
+
+// surveyed is what the rows of a shard have in a column that a model reads.
+type surveyed struct {
+	Column string
+	Absent int64 // rows without a value
+	Unseen int64 // rows with a value that training has not seen
+	// Example is the first of these.
+	Example string
+}
+
+// survey collects, by shard, what rows lack of what a model reads, and what they have that it
+// does not know.
+func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
+	var watched []watch
+	known := categoriesOf(m)
+	for _, in := range m.Inputs() {
+		i := rows.Schema().FieldIndices(in.Column)
+		if len(i) == 0 || sortOf(rows.Schema().Field(i[0]).Type) == vectors {
+			continue
+		}
+		w := watch{column: in.Column, at: i[0]}
+		if values, ok := known[in.Column]; ok {
+			w.known = map[string]bool{}
+			for _, v := range values {
+				w.known[v] = true
+			}
+		}
+		watched = append(watched, w)
+	}
+	if len(watched) == 0 {
+		return
+	}
+	text := arrow.BinaryTypes.String
+	count := arrow.PrimitiveTypes.Int64
+	operators.Collect(b, surveyResult, b.Add(engine.Spec{
+		Op:       "Survey",
+		Schema:   arrow.NewSchema([]arrow.Field{{Name: "column", Type: text}, {Name: "absent", Type: count}, {Name: "unseen", Type: count}, {Name: "example", Type: text}}, nil),
+		Inputs:   []engine.Port{{From: rows}},
+		Operator: func() engine.Operator { return &surveyor{watched: watched, found: make([]surveyed, len(watched))} },
+	}))
+}
+
+// watch is a column that is looked at.
+type watch struct {
+	column string
+	at     int
+	known  map[string]bool // the values of training, nil where any will do
+}
+
+// surveyor is the operator behind survey.
+type surveyor struct {
+	watched []watch
+	found   []surveyed // in the shard at hand, by column
+}
+
+func (s *surveyor) Open(*engine.Context) error { return nil }
+
+func (s *surveyor) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	for k, w := range s.watched {
+		f := &s.found[k]
+		switch column := rows.Column(w.at).(type) {
+		case *array.Float64:
+			for i, v := range column.Float64Values() {
+				if v != v && column.IsValid(i) {
+					f.Absent++
+				}
+			}
+			f.Absent += int64(column.NullN())
+		case *array.String:
+			f.Absent += int64(column.NullN())
+			for i := 0; w.known != nil && i < column.Len(); i++ {
+				if column.IsNull(i) || w.known[column.Value(i)] {
+					continue
+				}
+				if f.Unseen++; f.Unseen == 1 {
+					f.Example = shortened(column.Value(i))
+				}
+			}
+		default:
+			f.Absent += int64(column.NullN())
+		}
+	}
+	return nil
+}
+
+// shortened returns text as a literal, not too much of it.
+func shortened(text string) string {
+	const most = 40
+	if runes := []rune(text); len(runes) > most {
+		return fmt.Sprintf("%q…", string(runes[:most]))
+	}
+	return fmt.Sprintf("%q", text)
+}
+
+// EndShard emits a row for each column of which there is something to tell.
+func (s *surveyor) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	columns, examples := array.NewStringBuilder(c.Allocator), array.NewStringBuilder(c.Allocator)
+	absent, unseen := array.NewInt64Builder(c.Allocator), array.NewInt64Builder(c.Allocator)
+	builders := []array.Builder{columns, absent, unseen, examples}
+	defer func() {
+		for _, b := range builders {
+			b.Release()
+		}
+	}()
+	for k, f := range s.found {
+		if f.Absent+f.Unseen == 0 {
+			continue
+		}
+		columns.Append(s.watched[k].column)
+		absent.Append(f.Absent)
+		unseen.Append(f.Unseen)
+		examples.Append(f.Example)
+		s.found[k] = surveyed{}
+	}
+	if columns.Len() == 0 {
+		return nil
+	}
+	var made []arrow.Array
+	for _, b := range builders {
+		column := b.NewArray()
+		defer column.Release()
+		made = append(made, column)
+	}
+	fields := []arrow.Field{{Name: "column", Type: made[0].DataType()}, {Name: "absent", Type: made[1].DataType()}, {Name: "unseen", Type: made[2].DataType()}, {Name: "example", Type: made[3].DataType()}}
+	rec := array.NewRecord(arrow.NewSchema(fields, nil), made, int64(made[0].Len()))
+	defer rec.Release()
+	return out.Emit(shard, rec)
+}
+
+func (s *surveyor) Finish(*engine.Context, engine.Output) error { return nil }
+func (s *surveyor) Close() error                                { return nil }
+
+// surveyNotes tells what a survey found, by column in the order of the model's.
+func surveyNotes(m model.Model, r *engine.Result) []string {
+	rows, err := engine.Rows[surveyed](r, surveyResult)
+	if err != nil {
+		return nil // nothing was looked at
+	}
+	found := map[string]*surveyed{}
+	for _, row := range rows {
+		f := found[row.Column]
+		if f == nil {
+			f = &surveyed{}
+			found[row.Column] = f
+		}
+		f.Absent += row.Absent
+		f.Unseen += row.Unseen
+		if f.Example == "" {
+			f.Example = row.Example
+		}
+	}
+	var notes []string
+	for _, in := range m.Inputs() {
+		f := found[in.Column]
+		if f == nil {
+			continue
+		}
+		if f.Absent > 0 {
+			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row has", "rows have"), in.Column, absence(m, in.Column)))
+		}
+		if f.Unseen > 0 {
+			notes = append(notes, fmt.Sprintf("%s a value in column %q that training has not seen, such as %s%s",
+				plural(f.Unseen, "row has", "rows have"), in.Column, f.Example, novelty(m, in.Column)))
+		}
+	}
+	return notes
+}
+
+// treesOf returns the trees of a model, nil where it has none.
+func treesOf(m model.Model) *tree.Ensemble {
+	switch m := lastOf(m).(type) {
+	case *gbdt.Model:
+		return m.Ensemble
+	case *forest.Model:
+		return m.Trees
+	}
+	return nil
+}
+
+// absence says what becomes of rows without a value in a column.
+func absence(m model.Model, column string) string {
+	for _, s := range stagesOf(m) {
+		switch s := s.(type) {
+		case *prepare.ImputerModel:
+			if slices.Contains(s.Params.Columns, column) {
+				return ": it is filled in as in training"
+			}
+		case *prepare.OneHotModel:
+			if slices.Contains(s.Params.Columns, column) && s.Params.Unknown == prepare.Skip {
+				return ", and are left out"
+			}
+		case *prepare.AssemblerModel:
+			if slices.Contains(s.Params.Columns, column) && s.Params.Unknown == prepare.Skip {
+				return ", and are left out"
+			}
+		}
+	}
+	return ""
+}
+
+// novelty says what becomes of values of a column that training has not seen.
+func novelty(m model.Model, column string) string {
+	if treesOf(m) != nil {
+		return ": they go where missing values go"
+	}
+	for _, s := range stagesOf(m) {
+		e, ok := s.(*prepare.OneHotModel)
+		if !ok || !slices.Contains(sourcesOf(m, e.Params.Columns), column) {
+			continue
+		}
+		switch e.Params.Unknown {
+		case prepare.Shares:
+			return ": they count as the average of those it has"
+		case prepare.Zeros:
+			return ": they count as none of those it has"
+		case prepare.Skip:
+			return ", and are left out"
+		}
+	}
+	return ""
+}
+
+// categoriesOf returns the values that training has seen, of the columns of rows for which a
+// model keeps them.
+func categoriesOf(m model.Model) map[string][]string {
+	known := map[string][]string{}
+	for _, s := range stagesOf(m) {
+		switch s := s.(type) {
+		case *prepare.OneHotModel:
+			for i, column := range sourcesOf(m, s.Params.Columns) {
+				known[column] = s.Values[i]
+			}
+		case *prepare.IndexerModel:
+			for i, column := range sourcesOf(m, s.Params.Columns) {
+				known[column] = s.Values[i]
+			}
+		}
+	}
+	if trees := treesOf(m); trees != nil {
+		for j, values := range trees.Categories {
+			if values != nil {
+				known[trees.Features[j]] = values
+			}
+		}
+	}
+	return known
+}
+
+// sourcesOf returns the columns of rows that the columns of a stage are, filled in or as they
+// stand.
+func sourcesOf(m model.Model, columns []string) []string {
+	from := slices.Clone(columns)
+	stages := stagesOf(m)
+	for i := len(stages) - 1; i >= 0; i-- {
+		imputer, ok := stages[i].(*prepare.ImputerModel)
+		if !ok {
+			continue
+		}
+		for k, column := range from {
+			if at := madeAt(imputer.Params.Columns, imputer.Params.Outputs, column); at >= 0 {
+				from[k] = imputer.Params.Columns[at]
+			}
+		}
+	}
+	return from
+}

@@ -1,0 +1,116 @@
+package textfile
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+)
+
+// What pandas 3.1.1 takes for missing where read_csv gets "a\n1.5\nWORD\n3\n" is missing here,
+// in any case, and so is what it would be told with na_values=["?", "nil", "n.a."]. What it
+// takes for text is text.
+func TestUsualNulls(t *testing.T) {
+	missing := []string{"", "NA", "N/A", "n/a", "null", "NULL", "None", "<NA>", "#N/A", "#NA", "#N/A N/A", "1.#QNAN", "-1.#QNAN", "1.#IND", "-1.#IND", "-nan", "-NaN",
+		"na", "Null", "none", "?", "nil", "n.a."}
+	for _, word := range missing {
+		for quoted, cell := range []string{word, `"` + word + `"`} {
+			text := "a,b,c,d\n1.5,7,true,x\n" + strings.Join([]string{cell, cell, cell, cell}, ",") + "\n3,8,false,y\n"
+			l, err := infer(t, text, Dialect{Header: true}, InferOptions{})
+			require.NoError(t, err)
+			want := "d utf8"
+			if word == "" && quoted == 0 {
+				want = "d utf8 null"
+			}
+			require.Equal(t, "a float64 null, b int64 null, c bool null, "+want, columns(l), cell)
+			rec, spelled := read(t, text, Dialect{Header: true}, l)
+			for i := range 3 {
+				require.Equal(t, 1, rec.Column(i).NullN(), cell)
+				require.True(t, rec.Column(i).IsNull(1), cell)
+			}
+			require.Equal(t, word == "" && quoted == 0, rec.Column(3).IsNull(1), "text keeps %q", word)
+			if word == "" {
+				require.Empty(t, spelled)
+			} else {
+				require.Len(t, spelled, 3, cell)
+			}
+		}
+	}
+	for _, word := range []string{"-", "N.A", "missing", "x", "--", "NAN5", "#", "nul", "??"} {
+		l, err := infer(t, "a,b\n1.5,true\n"+word+","+word+"\n3,false\n", Dialect{Header: true}, InferOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "a utf8, b utf8", columns(l), word)
+	}
+	// NaN is a number where there may be one, and missing elsewhere.
+	l, err := infer(t, "a,b,c,d,e\n1,1.5,true,nan,x\nNaN,nan,NAN,NaN,nan\n2,2,false,nan,y\n", Dialect{Header: true}, InferOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "a float64, b float64, c bool null, d float64, e utf8", columns(l))
+
+	// Nothing of it holds where there is a list.
+	for _, list := range [][]string{{}, {""}, {"NA"}} {
+		l, err := infer(t, "a\n1\n?\n2\n", Dialect{Header: true, NullTokens: list}, InferOptions{})
+		require.NoError(t, err)
+		require.Equal(t, "a utf8", columns(l))
+	}
+	l, err = infer(t, "a,b\nNA,NA\nNone,?\n", Dialect{Header: true}, InferOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "a utf8, b utf8", columns(l), "no number makes them columns of numbers")
+}
+
+// read returns all rows of a text in one batch, and what was taken for missing by its spelling.
+func read(t *testing.T, text string, d Dialect, l Layout) (arrow.Record, map[Spelled]int64) {
+	c := opened(t, resolve(t, write(t, map[string]string{"a.csv": text})), d, l, Config{Shards: 1})
+	var rec arrow.Record
+	require.NoError(t, c.ReadShard(t.Context(), 0, 1<<20, func(r arrow.Record) error {
+		require.Nil(t, rec)
+		r.Retain()
+		rec = r
+		return nil
+	}))
+	t.Cleanup(rec.Release)
+	return rec, c.SpelledIn(0)
+}
+
+// Missing values behind the rows that types were inferred from are missing as well, counted in
+// the rows that are kept, and an error where a column has none.
+func TestNullsBehindTheSample(t *testing.T) {
+	text := "a,b\n1,true\nNA,?\nnan,null\n4,false\n"
+	l, err := infer(t, text, Dialect{Header: true}, InferOptions{SampleRows: 1})
+	require.NoError(t, err)
+	require.Equal(t, "a int64 null, b bool null", columns(l))
+	rec, spelled := read(t, text, Dialect{Header: true}, l)
+	require.Equal(t, "[1 (null) (null) 4] [true (null) (null) false]", fmt.Sprintf("%v %v", rec.Column(0), rec.Column(1)))
+	require.Equal(t, map[Spelled]int64{{"a", "NA"}: 1, {"a", "NaN"}: 1, {"b", "?"}: 1, {"b", "null"}: 1}, spelled)
+
+	// A row that is left out is not counted, nor are others twice for its sake.
+	files := resolve(t, write(t, map[string]string{"a.csv": text + "x,NA\n"}))
+	c := opened(t, files, Dialect{Header: true}, l, Config{Shards: 1, OnError: Skip})
+	require.NoError(t, c.ReadShard(t.Context(), 0, 1<<20, func(arrow.Record) error { return nil }))
+	require.Equal(t, spelled, c.SpelledIn(0))
+	require.EqualValues(t, 1, c.Skipped())
+
+	l.Columns[0].Nullable = false
+	c = opened(t, files, Dialect{Header: true}, l, Config{Shards: 1})
+	err = c.ReadShard(t.Context(), 0, 1<<20, func(arrow.Record) error { return nil })
+	require.ErrorContains(t, err, `a.csv:3: column "a": the value is missing ("NA"), but the column is not nullable`)
+}
+
+// Columns that are text for a few cells are told with the first of them.
+func TestMixedColumns(t *testing.T) {
+	rows := "# no row\n\"a\nb\",b,c,d\n" + strings.Repeat("1,1,x,\n2.5,true,7,NA\n", 9)
+	text := rows + "oops,2,3,4\n1,2,3,\"\"\"4\"\n"
+	l, err := infer(t, text, Dialect{Header: true, Comment: '#'}, InferOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "a\nb utf8, b utf8, c utf8, d utf8 null", columns(l))
+	require.Len(t, l.Mixed, 1, "of the others too many are text, or too few numbers")
+	m := l.Mixed[0]
+	require.Regexp(t, `a\.csv$`, m.Path)
+	m.Path = "a.csv"
+	require.Equal(t, `column "a\nb" is text as 1 of 20 values is no number, the first at a.csv:22: "oops"`, m.String())
+
+	picked, err := l.Select("c", "d")
+	require.NoError(t, err)
+	require.Empty(t, picked.Mixed)
+}
