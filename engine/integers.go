@@ -68,7 +68,7 @@ func readInteger(ctx *kong.DecodeContext, target reflect.Value) error {
 	switch {
 	case token.IsEOL():
 		return errors.New("want a whole number, but no value is given")
-	case !token.IsValue():
+	case !token.IsValue() && !negativeNumber(fmt.Sprint(token.Value)): // as those of lists may be
 		return fmt.Errorf("want a whole number, but got %q", token)
 	}
 	ctx.Scan.Pop()

@@ -76,6 +76,7 @@ type mainConfig[A any] struct {
 	after   []func(args A, r *Result) error
 	options []Option
 	line    []string // the program's name and its words, if not those of the process
+	words   func(message string) string
 }
 
 // AfterRun sets a function that Main calls after the job succeeded, to print or
@@ -95,6 +96,12 @@ func RunWith[A any](opts ...Option) MainOption[A] {
 // several.
 func CommandLine[A any](name string, words ...string) MainOption[A] {
 	return func(c *mainConfig[A]) { c.line = append([]string{name}, words...) }
+}
+
+// InWords sets a function that Main passes what went wrong through before it prints that:
+// for programs whose users know flags, where packages speak of fields.
+func InWords[A any](words func(message string) string) MainOption[A] {
+	return func(c *mainConfig[A]) { c.words = words }
 }
 
 // world is what a program takes from its surroundings.
@@ -139,7 +146,7 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 	if len(mc.line) > 0 {
 		w.name, w.args = mc.line[0], mc.line[1:]
 	}
-	p := program{world: w}
+	p := program{world: w, words: mc.words}
 	if err := job.check(); err != nil {
 		return p.fail(err)
 	}
@@ -312,6 +319,7 @@ func explain(out io.Writer, p *plan.Plan, form explainForm) error {
 // program does what does not depend on the job's arguments.
 type program struct {
 	world
+	words func(message string) string // that a failure is told in; nil: as it is
 }
 
 // display returns what shows the progress of the run.
@@ -346,15 +354,19 @@ func (p *program) fail(err error) int {
 	}
 	var usage *usageError
 	var option *optionError
+	message := err.Error()
+	if p.words != nil {
+		message = p.words(message)
+	}
 	if errors.As(err, &usage) || errors.As(err, &option) {
-		fmt.Fprintf(p.stderr, "%s: %s %v\n\"%s --help\" lists the flags.\n", p.name, p.red("error:"), err, p.name)
+		fmt.Fprintf(p.stderr, "%s: %s %s\n\"%s --help\" lists the flags.\n", p.name, p.red("error:"), message, p.name)
 		return exitUsage
 	}
 	if onlyInterrupted(err) {
 		p.sayCancelled()
 		return exitFailed
 	}
-	fmt.Fprintf(p.stderr, "%s: %s %v\n", p.name, p.red("error:"), err)
+	fmt.Fprintf(p.stderr, "%s: %s %s\n", p.name, p.red("error:"), message)
 	return exitFailed
 }
 

@@ -125,7 +125,7 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 				fails("x", observations(func(o *observation) { o.Label = of(math.Inf(1)) }), row, `column "label"`, "+Inf")
 			}
 			if e.classes {
-				fails("x", all(func(o *observation) { o.Label = of(1) }), `every label is "1"`)
+				fails("x", all(func(o *observation) { o.Label = of(1) }), `every label in column "label" is "1": a classifier needs two classes or more`)
 			}
 			fails("ragged", observations(func(o *observation) { o.Ragged = []float64{1} }), row, "has 1 components")
 			fails("x", observations(func(o *observation) { o.Weight = of(-1) }), row, `column "weight"`, "-1")
@@ -158,6 +158,34 @@ func TestEveryEstimatorRefusesBadRows(t *testing.T) {
 			require.ErrorContains(t, err, "version")
 			_, err = catalog.Decode(bytes.Replace(file, []byte(`"column":"x"`), []byte(`"column":"z"`), 1))
 			require.ErrorContains(t, err, "checksum")
+		})
+	}
+}
+
+// TestEveryClassifierRefusesOneClass, and names the column and the one value that it has.
+func TestEveryClassifierRefusesOneClass(t *testing.T) {
+	one := observations(func(*observation) {})
+	for i := range one {
+		one[i].Label = of(3)
+	}
+	for name, stage := range map[string]model.Stage{
+		"logistic":    logistic.Params{VectorCol: "x", LabelCol: "label"},
+		"multinomial": logistic.Params{VectorCol: "x", LabelCol: "label", Family: logistic.Multinomial},
+		"svc":         svm.LinearSVC{VectorCol: "x", LabelCol: "label"},
+		"naivebayes":  naivebayes.Params{VectorCol: "x", LabelCol: "label"},
+		"bernoulli":   naivebayes.Params{VectorCol: "x", LabelCol: "label", Family: naivebayes.Bernoulli},
+		"gbdt":        gbdt.Params{VectorCol: "x", LabelCol: "label", Objective: gbdt.Logistic, NumTrees: 1},
+		"softmax":     gbdt.Params{VectorCol: "x", LabelCol: "label", Objective: gbdt.Softmax, NumTrees: 1},
+		"forest":      forest.Params{VectorCol: "x", LabelCol: "label", Task: forest.Classification, NumTrees: 1},
+		"extra trees": forest.Params{VectorCol: "x", LabelCol: "label", Task: forest.Classification, NumTrees: 1, Method: forest.ExtraTrees},
+		"tree":        forest.Params{VectorCol: "x", LabelCol: "label", Task: forest.Classification, Method: forest.SingleTree},
+		"fm":          fm.Params{VectorCol: "x", LabelCol: "label", Task: fm.Classification},
+		"mlp":         mlp.Params{VectorCol: "x", LabelCol: "label", Task: mlp.Classification},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trial.Fails(t, func(b *engine.Builder) {
+				operators.Collect(b, "model", stage.Fit(operators.FromSlice(b, one)))
+			}, `every label in column "label" is "3": a classifier needs two classes or more`)
 		})
 	}
 }

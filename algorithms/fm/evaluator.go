@@ -42,11 +42,14 @@ func (o objective) Open(ctx *comqueue.ComContext) (optim.Evaluator, error) {
 		return nil, err
 	}
 	f := data.Facts
-	switch {
-	case f.Declared == 0:
+	if f.Declared == 0 {
 		return nil, errors.New("there are no features")
-	case o.params.Task == Classification && len(f.Classes) != 2:
-		return nil, fmt.Errorf("the labels have %d classes: a factorisation machine tells two apart", len(f.Classes))
+	}
+	if err := rows.TwoClasses(o.params.LabelCol, f.Classes); err != nil {
+		return nil, err
+	}
+	if o.params.Task == Classification && len(f.Classes) != 2 {
+		return nil, fmt.Errorf("column %q has %d classes: a factorisation machine tells two apart", o.params.LabelCol, len(f.Classes))
 	}
 	if err := f.Weighty(); err != nil {
 		return nil, err

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
 	"github.com/superstep-ml/superstep/algorithms/internal/enum"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 )
 
@@ -203,7 +205,7 @@ func (p Params) checkSampling() error {
 	slices.Sort(names)
 	for _, name := range names {
 		if w := p.ClassWeights[name]; !(w >= 0 && finite(w)) {
-			bad("the weight of class %q is %v: want a number of 0 or more", name, w)
+			bad("ClassWeights of %q is %v: want a number of 0 or more", name, w)
 		}
 	}
 	if p.Start != nil {
@@ -273,6 +275,14 @@ func (p Params) rules(d int) (rules, error) {
 	}, err
 }
 
+// enough tells that the rows have fewer features than are to be tried.
+func (p Params) enough(f *bins.Facts) error {
+	if n, err := strconv.Atoi(p.MaxFeatures); err == nil && n > f.Declared {
+		return fmt.Errorf("MaxFeatures is %d, and there are %d features: want 1 to %d", n, f.Declared, f.Declared)
+	}
+	return nil
+}
+
 // centre returns what is subtracted from labels.
 func (p Params) centre(f *bins.Facts) float64 {
 	if p.Criterion != Variance {
@@ -286,6 +296,9 @@ func (p Params) centre(f *bins.Facts) float64 {
 func (p Params) factors(f *bins.Facts) ([]float64, error) {
 	if p.Task != Classification {
 		return nil, nil
+	}
+	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
+		return nil, err
 	}
 	factors := make([]float64, len(f.Classes))
 	named := 0

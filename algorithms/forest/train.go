@@ -202,8 +202,9 @@ func (g growing) check(d *bins.Data) error {
 		return errors.New("there are no features")
 	case g.params.Criterion == Poisson && f.LabelMin < 0:
 		return fmt.Errorf("column %q: the label is %v: the poisson criterion counts, and takes labels of 0 or more", g.params.LabelCol, f.LabelMin)
-	case g.params.Start == nil:
-		return nil
+	}
+	if err := g.params.enough(f); err != nil || g.params.Start == nil {
+		return err
 	}
 	return g.same(inputsOf(g.params.FeatureCols, g.params.VectorCol, g.schema, f.Declared), ensemble(d), f)
 }

@@ -42,7 +42,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{func(p *gbdt.Params) { p.ScalePosWeight = 2 }, "ScalePosWeight is for Logistic"},
 		{func(p *gbdt.Params) { p.Balanced = true }, "class weights are for Logistic and Softmax"},
 		{func(p *gbdt.Params) { p.Objective, p.Balanced, p.ScalePosWeight = gbdt.Logistic, true, 2 }, "choose one"},
-		{func(p *gbdt.Params) { p.Objective, p.ClassWeights = gbdt.Logistic, map[string]float64{"a": 0} }, `the weight of class "a" is 0`},
+		{func(p *gbdt.Params) { p.Objective, p.ClassWeights = gbdt.Logistic, map[string]float64{"a": 0} }, `ClassWeights of "a" is 0`},
 		{func(p *gbdt.Params) { p.NumTrees = -1 }, "NumTrees is -1"},
 		{func(p *gbdt.Params) { p.LearningRate = math.Inf(1) }, "LearningRate is +Inf"},
 		{func(p *gbdt.Params) { p.GrowPolicy = 3 }, "GrowPolicy(3) is none"},
@@ -60,7 +60,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{func(p *gbdt.Params) { p.MinCategoryRows = -1 }, "MinCategoryRows is -1"},
 		{func(p *gbdt.Params) { p.CategorySmooth = nan }, "CategorySmooth is NaN"},
 		{func(p *gbdt.Params) { p.CategoryLambda = nan }, "CategoryLambda is NaN"},
-		{func(p *gbdt.Params) { p.Monotone = map[string]int{"f0": 2} }, `feature "f0" is 2`},
+		{func(p *gbdt.Params) { p.Monotone = map[string]int{"f0": 2} }, `Monotone of "f0" is 2`},
 		{func(p *gbdt.Params) { p.Monotone = map[string]int{"f3": 1} }, `there is no feature "f3"`},
 		{func(p *gbdt.Params) { p.Monotone = map[string]int{"f00": 1} }, `there is no feature "f00"`},
 		{func(p *gbdt.Params) { p.Interactions = [][]string{{}} }, "Interactions[0] is empty"},
@@ -154,14 +154,14 @@ func TestRowsAreChecked(t *testing.T) {
 	fails(t, with(func(*trial.Table) {}), p, "the label is 0: want a number above 0")
 	p.Objective = gbdt.Logistic
 	fails(t, with(func(t *trial.Table) { t.Label[3] = 2 }), p, "has 3 classes, and the objective logistic takes two: use softmax")
-	fails(t, with(func(t *trial.Table) { clear(t.Label) }), p, `all rows are of the class "0"`)
+	fails(t, with(func(t *trial.Table) { clear(t.Label) }), p, `every label in column "label" is "0"`)
 	fails(t, with(func(t *trial.Table) {
 		for i, y := range t.Label {
 			t.Weight[i] *= y
 		}
 	}), p, "a class has no row of positive weight")
 	p.Objective = gbdt.Softmax
-	fails(t, with(func(t *trial.Table) { clear(t.Label) }), p, `all rows are of the class "0"`)
+	fails(t, with(func(t *trial.Table) { clear(t.Label) }), p, `every label in column "label" is "0"`)
 	p.ClassWeights = map[string]float64{"7": 2}
 	fails(t, with(func(*trial.Table) {}), p, `ClassWeights has the class "7"`)
 	p.ClassWeights, p.Base = nil, []float64{1, 2, 3}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
+	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/tree"
 	"github.com/superstep-ml/superstep/comqueue"
 	"github.com/superstep-ml/superstep/engine"
@@ -135,6 +136,9 @@ func (q *boosting) open(ctx *comqueue.ComContext) error {
 	if s.metrics, err = metricsOf(s.params); err != nil {
 		return err
 	}
+	if err := s.params.draws(f.Rows); err != nil {
+		return err
+	}
 	s.loss = newLoss(s.params, len(f.Classes))
 	s.spans = spansOf(data, ctx.TotalShards())
 	s.queries = queriesOf(data, s.spans)
@@ -176,7 +180,7 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 	case !q.params.Objective.classes():
 		return nil
 	case k == 1:
-		return fmt.Errorf("column %q: all rows are of the class %q: two are the least to tell apart", q.params.LabelCol, f.Classes[0])
+		return rows.TwoClasses(q.params.LabelCol, f.Classes)
 	case q.params.Objective == Logistic && k != 2:
 		return fmt.Errorf("column %q has %d classes, and the objective logistic takes two: use softmax", q.params.LabelCol, k)
 	case k > maxOutputs:
@@ -191,6 +195,20 @@ func (q *boosting) checkFacts(f *bins.Facts) error {
 		return fmt.Errorf("column %q has the classes %q, and the model to continue %q", q.params.LabelCol, f.Classes, m.Classes.Values)
 	}
 	return nil
+}
+
+// draws tells which share of the rows is none of them.
+func (p *Params) draws(n int64) error {
+	var errs []error
+	for _, of := range []struct {
+		name  string
+		share float64
+	}{{"Subsample", p.Subsample}, {"ValidationFraction", p.ValidationFraction}} {
+		if of.share > 0 && of.share*float64(n) < 0.5 {
+			errs = append(errs, fmt.Errorf("%s is %v, which is not one of the %d rows", of.name, of.share, n))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // marginsOf returns room for the margins of rows, with those that rows start from.

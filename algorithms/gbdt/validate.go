@@ -132,7 +132,7 @@ func (p *Params) checkClassWeights(e *problems) {
 	}
 	for _, name := range sortedKeys(p.ClassWeights) {
 		if w := p.ClassWeights[name]; !(w > 0 && finite(w)) {
-			e.add("the weight of class %q is %v: want a number above 0", name, w)
+			e.add("ClassWeights of %q is %v: want a number above 0", name, w)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (p *Params) checkTrees(e *problems) {
 	e.finite("CategoryLambda", p.CategoryLambda)
 	for _, name := range sortedKeys(p.Monotone) {
 		if v := p.Monotone[name]; v < -1 || v > 1 {
-			e.add("the monotone constraint of feature %q is %d: want -1, 0 or 1", name, v)
+			e.add("Monotone of %q is %d: want -1, 0 or 1", name, v)
 		} else if v != 0 && slices.Contains(p.CategoricalCols, name) {
 			e.add("feature %q has a monotone constraint and is categorical: categories have no order", name)
 		}

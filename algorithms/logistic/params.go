@@ -174,9 +174,10 @@ func (p Params) common() affine.Params {
 // loss returns the loss for the classes that there are.
 func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
 	k := len(f.Classes)
+	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
+		return nil, err
+	}
 	switch {
-	case k == 1:
-		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
 	case k == 2 && p.Family != Multinomial:
 		return objective.Logistic{}, nil
 	case p.Family == Binary:

@@ -158,8 +158,8 @@ func (p Params) sizes(f *rows.Facts) ([]int, error) {
 	if f.Declared == 0 {
 		return nil, errors.New("there are no features")
 	}
-	if p.Task == Classification && len(f.Classes) < 2 {
-		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
+		return nil, err
 	}
 	if err := f.Weighty(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{func(p *naivebayes.Params) { p.Binarize = 1 }, "Binarize is for Bernoulli, and Family is gaussian"},
 		{func(p *naivebayes.Params) { p.Priors, p.UniformPriors = map[string]float64{"0": 1}, true }, "choose one"},
 		{func(p *naivebayes.Params) { p.Priors = map[string]float64{"0": 0.5} }, "sum to 0.5"},
-		{func(p *naivebayes.Params) { p.Priors = map[string]float64{"0": -1} }, `prior of class "0" is -1`},
+		{func(p *naivebayes.Params) { p.Priors = map[string]float64{"0": -1} }, `Priors of "0" is -1`},
 		{func(p *naivebayes.Params) { p.PredictionCol = "probability" }, `both "probability"`},
 	} {
 		p := naivebayes.Params{LabelCol: "label"}

@@ -99,6 +99,9 @@ func (q counting) preallocate(ctx *comqueue.ComContext) error {
 	if data.Facts.Declared == 0 {
 		return errors.New("there are no features")
 	}
+	if err := rows.TwoClasses(q.params.LabelCol, data.Facts.Classes); err != nil {
+		return err
+	}
 	if s.priors, err = q.params.priors(data.Facts); err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func side(label float64, class int) float64 {
 func against(f *rows.Facts, class int) (Shape, error) {
 	switch k := len(f.Classes); {
 	case k == 1:
-		return Shape{}, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+		return Shape{}, rows.TwoClasses("", f.Classes)
 	case class < 0 || class >= k:
 		return Shape{}, fmt.Errorf("class %d is to be told from the rest, and the labels have %d classes", class, k)
 	}

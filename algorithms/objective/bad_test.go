@@ -51,7 +51,7 @@ func TestObjectivesThatAreRefused(t *testing.T) {
 		{labels(1, 2, 3), objective.Linear{Loss: objective.Logistic{}}, rows.NumberLabel, "the logistic loss does not take such labels"},
 		{labels(1, 2, 3), objective.Linear{Loss: objective.Squared{}, Balanced: true}, rows.NumberLabel, "class weights are for classifiers"},
 		{labels(1, 2, 2), objective.Linear{Loss: objective.Logistic{}, ClassWeights: map[string]float64{"3": 1, "7": 1}}, rows.ClassLabel, `class weights name "3", which is no class: there are 1, 2`},
-		{labels(1, 2, 2), objective.Linear{Loss: objective.Logistic{}, ClassWeights: map[string]float64{"1": -1}}, rows.ClassLabel, `the weight of class "1" is -1`},
+		{labels(1, 2, 2), objective.Linear{Loss: objective.Logistic{}, ClassWeights: map[string]float64{"1": -1}}, rows.ClassLabel, `ClassWeights of "1" is -1`},
 		{labels(1, 2, 2), objective.Linear{Loss: objective.Logistic{}, Balanced: true, ClassWeights: map[string]float64{"1": 1}}, rows.ClassLabel, "choose one"},
 	} {
 		trial.Fails(t, func(b *engine.Builder) { opens(b, c.table, c.linear, c.kind) }, c.text)

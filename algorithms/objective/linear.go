@@ -188,7 +188,7 @@ func (l Linear) classFactors(f *rows.Facts) ([]float64, error) {
 		case i < 0:
 			return nil, fmt.Errorf("class weights name %q, which is no class: there are %s", name, fewOf(f.Classes))
 		case !finitePositive(w):
-			return nil, fmt.Errorf("the weight of class %q is %v: want a number above 0", name, w)
+			return nil, fmt.Errorf("ClassWeights of %q is %v: want a number above 0", name, w)
 		}
 		factors[i] = w
 	}

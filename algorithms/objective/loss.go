@@ -86,7 +86,7 @@ func sign(class float64) float64 { return float64(2*class) - 1 }
 func twoClasses(f *rows.Facts) (Shape, error) {
 	switch {
 	case len(f.Classes) == 1:
-		return Shape{}, fmt.Errorf("every label is %q: a classifier needs two classes", f.Classes[0])
+		return Shape{}, rows.TwoClasses("", f.Classes)
 	case len(f.Classes) > 2:
 		return Shape{}, fmt.Errorf("the labels have %d classes, and this loss takes two: %s", len(f.Classes), fewOf(f.Classes))
 	}

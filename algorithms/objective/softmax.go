@@ -38,7 +38,7 @@ func (s Softmax) Shape(f *rows.Facts) (Shape, error) {
 	case k < 0:
 		return Shape{}, fmt.Errorf("softmax of %d classes: want 2 or more, or 0 for those of the labels", k)
 	case k < 2 && len(f.Classes) == 1:
-		return Shape{}, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+		return Shape{}, rows.TwoClasses("", f.Classes)
 	case k < len(f.Classes):
 		return Shape{}, fmt.Errorf("softmax of %d classes: the labels have %d", k, len(f.Classes))
 	}

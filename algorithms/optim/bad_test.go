@@ -17,40 +17,43 @@ func TestBadSettings(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	sgd := func(s optim.Stochastic) optim.Settings { return optim.Settings{Method: optim.SGD, Stochastic: s} }
 	for want, s := range map[string]optim.Settings{
-		"the method is 17":          {Method: 17},
-		"the method is -1":          {Method: -1},
-		"L1 is -1":                  {L1: -1},
-		"L1 is NaN":                 {L1: nan},
-		"L2 is -0.5":                {L2: -0.5},
-		"L2 is +Inf":                {L2: inf},
-		"LossTol is -1":             {LossTol: -1},
-		"StepTol is NaN":            {StepTol: nan},
-		"Tol is NaN":                {Tol: nan},
-		"MaxIter is -1":             {MaxIter: -1},
-		"History is -2":             {History: -2},
-		"History is 1001":           {History: 1001},
-		"Trials is 65":              {Trials: 65},
-		"MaxBytes is -8":            {MaxBytes: -8},
-		"parameter 1 of Start":      {Start: []float64{0, inf}},
-		"LBFGS cannot minimise":     {Method: optim.LBFGS, L1: 1},
-		"Newton cannot minimise":    {Method: optim.Newton, L1: 1},
-		"GD cannot minimise":        {Method: optim.GD, L1: 1},
-		"Batch is -1":               sgd(optim.Stochastic{Batch: -1}),
-		"Update is 9":               sgd(optim.Stochastic{Update: 9}),
-		"Schedule is 9":             sgd(optim.Stochastic{Schedule: 9}),
-		"Rate is -1":                sgd(optim.Stochastic{Rate: -1}),
-		"Rate is NaN":               sgd(optim.Stochastic{Rate: nan}),
-		"Power is -1":               sgd(optim.Stochastic{Power: -1}),
-		"Decay is 2":                sgd(optim.Stochastic{Decay: 2}),
-		"Momentum is 1":             sgd(optim.Stochastic{Momentum: 1}),
-		"Momentum and Nesterov are": sgd(optim.Stochastic{Update: optim.Adam, Momentum: 0.5}),
-		"Nesterov needs a Momentum": sgd(optim.Stochastic{Nesterov: true}),
-		"made from L2, which is 0":  sgd(optim.Stochastic{Schedule: optim.Optimal}),
+		"Method is 17":                         {Method: 17},
+		"Method is -1":                         {Method: -1},
+		"L1 is -1":                             {L1: -1},
+		"L1 is NaN":                            {L1: nan},
+		"L2 is -0.5":                           {L2: -0.5},
+		"L2 is +Inf":                           {L2: inf},
+		"LossTol is -1":                        {LossTol: -1},
+		"StepTol is NaN":                       {StepTol: nan},
+		"Tol is NaN":                           {Tol: nan},
+		"MaxIter is -1":                        {MaxIter: -1},
+		"History is -2":                        {History: -2},
+		"History is 1001":                      {History: 1001},
+		"Trials is 65":                         {Trials: 65},
+		"MaxBytes is -8":                       {MaxBytes: -8},
+		"parameter 1 of Start":                 {Start: []float64{0, inf}},
+		"Method is LBFGS, which":               {Method: optim.LBFGS, L1: 1},
+		"Method is Newton, which":              {Method: optim.Newton, L1: 1},
+		"Method is GD, which":                  {Method: optim.GD, L1: 1},
+		"Batch is -1":                          sgd(optim.Stochastic{Batch: -1}),
+		"Update is 9":                          sgd(optim.Stochastic{Update: 9}),
+		"Schedule is 9":                        sgd(optim.Stochastic{Schedule: 9}),
+		"Rate is -1":                           sgd(optim.Stochastic{Rate: -1}),
+		"Rate is NaN":                          sgd(optim.Stochastic{Rate: nan}),
+		"Power is -1":                          sgd(optim.Stochastic{Power: -1}),
+		"Decay is 2":                           sgd(optim.Stochastic{Decay: 2}),
+		"Momentum is 1":                        sgd(optim.Stochastic{Momentum: 1}),
+		"Momentum and Stochastic.Nesterov are": sgd(optim.Stochastic{Update: optim.Adam, Momentum: 0.5}),
+		"Nesterov needs a Stochastic.Momentum": sgd(optim.Stochastic{Nesterov: true}),
+		"made from L2, which is 0":             sgd(optim.Stochastic{Schedule: optim.Optimal}),
 	} {
 		require.ErrorContains(t, s.Validate(), want)
 		trial.Fails(t, build(ids(1), smooth(), s), want, "minimize \"minimize\"")
 	}
 	require.NoError(t, optim.Settings{}.Validate())
+	require.EqualError(t, optim.Settings{Method: optim.SGD, L1: -1, LossTol: nan, MaxIter: -3, Stochastic: optim.Stochastic{Rate: -1, Decay: 2}}.Validate(),
+		"L1 is -1: want a number of 0 or more\nLossTol is NaN: want a number of 0 or more\nMaxIter is -3: want 1 to 2147483647, or 0 for the default\n"+
+			"Stochastic.Rate is -1: want a number above 0, or 0 for the default\nStochastic.Decay is 2: want a number above 0 and at most 1, or 0 for the default")
 	require.NoError(t, optim.Settings{Method: optim.LBFGS, Stochastic: optim.Stochastic{Batch: -1}}.Validate(), "not used")
 	require.Equal(t, "Method(17)", optim.Method(17).String())
 }

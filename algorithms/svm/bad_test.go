@@ -26,7 +26,7 @@ func TestBadParams(t *testing.T) {
 		"cannot minimise an L1 penalty": {L1: 1, L2: 1, Method: optim.LBFGS},
 		"both VectorCol":                {VectorCol: "features", FeatureCols: []string{"label"}},
 		`"feature"`:                     {VectorCol: "feature"},
-		`the weight of class "0" is -1`: {ClassWeights: map[string]float64{"0": -1}},
+		`ClassWeights of "0" is -1`:     {ClassWeights: map[string]float64{"0": -1}},
 	} {
 		p.LabelCol = "label"
 		trial.Fails(t, func(b *engine.Builder) { operators.Collect(b, "model", svm.TrainSVC(table.Dataset(b), p)) }, text)
@@ -56,7 +56,7 @@ func TestBadRows(t *testing.T) {
 	wrong, infinite := several(20, 2, 2), several(20, 2, 2)
 	wrong.X[7], infinite.Label[3] = math.NaN(), math.Inf(1)
 	for text, table := range map[string]trial.Table{
-		`every label is "3": a classifier needs two classes`: one,
+		`every label in column "label" is "3": a classifier needs two classes or more`: one,
 		"weigh":                           weightless,
 		`every row of class "0" weighs 0`: half,
 		`column "weight"`:                 negative,

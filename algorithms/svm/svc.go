@@ -113,8 +113,8 @@ func (p LinearSVC) Validate() error {
 // losses returns that of the second of two classes, or one for each class.
 func (p LinearSVC) losses(f *rows.Facts) ([]objective.Loss, error) {
 	first, k := 0, len(f.Classes)
-	if k == 1 {
-		return nil, fmt.Errorf("every label is %q: a classifier needs two classes or more", f.Classes[0])
+	if err := rows.TwoClasses(p.LabelCol, f.Classes); err != nil {
+		return nil, err
 	}
 	if k == 2 {
 		first = 1

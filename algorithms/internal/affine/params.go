@@ -3,7 +3,6 @@ package affine
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
 	"github.com/superstep-ml/superstep/algorithms/optim"
@@ -50,20 +49,7 @@ func (p Params) Validate() error {
 	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
 		bad("both VectorCol, %q, and FeatureCols are set: name one vector column or number columns", p.VectorCol)
 	}
-	for _, v := range []struct {
-		name  string
-		value float64
-	}{{"L1", p.L1}, {"L2", p.L2}} {
-		if !(v.value >= 0) || math.IsInf(v.value, 0) {
-			bad("%s is %v: want a number of 0 or more", v.name, v.value)
-		}
-	}
-	if len(errs) == 0 {
-		if err := p.settings().Validate(); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.settings().Validate())...)
 }
 
 // columns names what is read of a dataset.

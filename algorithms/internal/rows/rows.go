@@ -93,6 +93,20 @@ func (f *Facts) Dim() int {
 	return f.Declared
 }
 
+// TwoClasses reports labels that are all of one class: whatever tells classes apart would tell
+// nothing, and most often the column is not the one that is meant, or rows are missing. column
+// is that of the labels, "" where it has no name.
+func TwoClasses(column string, classes []string) error {
+	if len(classes) != 1 {
+		return nil
+	}
+	of := ""
+	if column != "" {
+		of = fmt.Sprintf(" in column %q", column)
+	}
+	return fmt.Errorf("every label%s is %q: a classifier needs two classes or more", of, classes[0])
+}
+
 // Weighty reports a class all of whose rows weigh 0.
 func (f *Facts) Weighty() error {
 	for i, w := range f.ClassWeights {

@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"github.com/alecthomas/kong"
+
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
@@ -77,21 +79,21 @@ func thresholdOf(of any) float64 {
 // KMeansTrain are the flags of training k-means.
 type KMeansTrain struct {
 	TrainArgs
-	K        int     `required:"" placeholder:"N" help:"Number of clusters."`
+	K        int     `want:"1..2147483647" required:"" placeholder:"N" help:"Number of clusters."`
 	Init     string  `help:"First centres: random, k-means++ or 'k-means||' (the default)." enum:"random,k-means++,k-means||" default:"k-means||"`
 	Distance string  `help:"What near means: euclidean (the default) or cosine." enum:"euclidean,cosine" default:"euclidean"`
-	MaxIter  int     `placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`
-	Tol      float64 `placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001; a negative number: when none moves)."`
+	MaxIter  int     `want:"1..2147483646" placeholder:"N" help:"Largest number of updates of the centres (default: 100)."`
+	Tol      float64 `want:"0.." zero:"-1" placeholder:"DISTANCE" help:"Training ends when no centre moved farther than this (default: 0.0001; 0: when none moves)."`
 
-	InitSteps    int              `placeholder:"N" help:"Of k-means||: rounds in which candidates for centres are drawn (default: 3)."`
-	Oversampling float64          `placeholder:"N" help:"Of k-means||: candidates that a round draws, on average (default: twice --k)."`
+	InitSteps    int              `want:"1..2147483647" of:"init=k-means||" placeholder:"N" help:"Of k-means||: rounds in which candidates for centres are drawn (default: 3)."`
+	Oversampling float64          `want:">0..2147483647" of:"init=k-means||" placeholder:"N" help:"Of k-means||: candidates that a round draws, on average (default: twice --k)."`
 	Precision    kmeans.Precision `placeholder:"NAME" help:"double (the default), or single: distances in float32, with half the memory." default:"double"`
 }
 
 func (KMeansTrain) goal() goal { return clustersGoal }
 
 // Validate refuses what cannot be meant.
-func (a KMeansTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+func (a KMeansTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a KMeansTrain) stage(c columns) model.Stage {
 	p := kmeans.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Init: inits[a.Init], InitSteps: a.InitSteps, Oversampling: a.Oversampling,
@@ -108,18 +110,18 @@ func (a KMeansTrain) stage(c columns) model.Stage {
 // GMMTrain are the flags of training mixtures.
 type GMMTrain struct {
 	TrainArgs
-	K              int            `required:"" placeholder:"N" help:"Number of components."`
+	K              int            `want:"1..2147483647" required:"" placeholder:"N" help:"Number of components."`
 	Covariance     gmm.Covariance `placeholder:"SHAPE" help:"Shape of the components: full (the default), diagonal, spherical, or tied, the same for all." default:"full"`
-	Restarts       int            `placeholder:"N" help:"How often to begin anew; the most likely mixture is kept (default: 1)."`
-	Regularization float64        `placeholder:"VARIANCE" help:"Added to all variances (default: 0.000001)."`
-	MaxIter        int            `placeholder:"N" help:"Largest number of updates (default: 200)."`
-	Tol            float64        `placeholder:"GAIN" help:"Training ends when an update raised the mean log-likelihood by no more (default: 0.000001)."`
+	Restarts       int            `want:"1..1000" placeholder:"N" help:"How often to begin anew; the most likely mixture is kept (default: 1)."`
+	Regularization float64        `want:"0.." zero:"-1" placeholder:"VARIANCE" help:"Added to all variances; 0: nothing (default: 0.000001)."`
+	MaxIter        int            `want:"1..2147483645" placeholder:"N" help:"Largest number of updates (default: 200)."`
+	Tol            float64        `want:"0.." zero:"-1" placeholder:"GAIN" help:"Training ends when an update raised the mean log-likelihood by no more; 0: when none does (default: 0.000001)."`
 }
 
 func (GMMTrain) goal() goal { return clustersGoal }
 
 // Validate refuses what cannot be meant.
-func (a GMMTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+func (a GMMTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a GMMTrain) stage(c columns) model.Stage {
 	return gmm.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Covariance: a.Covariance, Restarts: a.Restarts,
@@ -128,11 +130,11 @@ func (a GMMTrain) stage(c columns) model.Stage {
 
 // PenaltyArgs are the flags of models that are linear in the features.
 type PenaltyArgs struct {
-	L1            float64 `name:"l1" placeholder:"STRENGTH" help:"Strength of the lasso penalty: L1·Σ|w| is added to the mean loss (default: 0)."`
-	L2            float64 `name:"l2" placeholder:"STRENGTH" help:"Strength of the ridge penalty: ½·L2·Σw² is added to the mean loss (default: 0)."`
+	L1            float64 `want:"0.." name:"l1" placeholder:"STRENGTH" help:"Strength of the lasso penalty: L1·Σ|w| is added to the mean loss (default: 0)."`
+	L2            float64 `want:"0.." name:"l2" placeholder:"STRENGTH" help:"Strength of the ridge penalty: ½·L2·Σw² is added to the mean loss (default: 0)."`
 	NoStandardize bool    `help:"Put the penalty on coefficients of the features as they are, not divided by their deviations."`
 	NoIntercept   bool    `help:"Leave the intercept out."`
-	Offset        string  `placeholder:"COLUMN" help:"Column of numbers that are added to what the model gives, in training and prediction."`
+	Offset        string  `param:"OffsetCol" placeholder:"COLUMN" help:"Column of numbers that are added to what the model gives, in training and prediction."`
 }
 
 // beside is the column that is read beside features and label.
@@ -143,24 +145,24 @@ func (a PenaltyArgs) beside() map[string][]string {
 // OptimiserArgs are the flags of algorithms that minimise a loss.
 type OptimiserArgs struct {
 	Method  string  `enum:"auto,lbfgs,owlqn,newton,gd,sgd" default:"auto" placeholder:"NAME" help:"Optimiser: lbfgs, owlqn, newton, gd, sgd, or auto (the default): what suits features and penalty."`
-	MaxIter int     `placeholder:"N" help:"Largest number of iterations, of sgd passes over the data (default: 100; of svc and svr 1000, of fm and mlp 200)."`
-	Tol     float64 `placeholder:"NORM" help:"Training ends when the gradient is as small as this, relative to the first if that is above 1 (default: 0.000001; of fm 0.00001, of mlp 0.0001)."`
-	Batch   int     `placeholder:"ROWS" help:"Rows of a step of sgd (default: about one a shard)."`
-	LossTol float64 `placeholder:"SHARE" help:"Training ends, too, when the objective falls by no more than this share of it (default: it does not)."`
+	MaxIter int     `want:"1..2147483647" placeholder:"N" help:"Largest number of iterations, of sgd passes over the data (default: 100; of svc and svr 1000, of fm and mlp 200)."`
+	Tol     float64 `want:"0.." zero:"-1" placeholder:"NORM" help:"Training ends when the gradient is as small as this, relative to the first if that is above 1; 0: never (default: 0.000001; of glm 0.00000001, of fm 0.00001, of mlp 0.0001)."`
+	Batch   int     `want:"1..2147483647" of:"method=sgd" param:"Stochastic.Batch" placeholder:"ROWS" help:"Rows of a step of sgd (default: about one a shard)."`
+	LossTol float64 `want:"0.." placeholder:"SHARE" help:"Training ends, too, when the objective falls by no more than this share of it (default: it does not)."`
 
-	Rate          float64 `placeholder:"RATE" help:"First learning rate of sgd (default: what suits --update and --schedule)."`
-	Update        string  `enum:"plain,adam,adagrad" default:"plain" placeholder:"NAME" help:"What sgd makes of gradients: plain steps (the default), adam or adagrad."`
-	Schedule      string  `enum:"inverse-scaling,constant,exponential,optimal" default:"inverse-scaling" placeholder:"NAME" help:"How the learning rate of sgd falls: inverse-scaling (the default), constant, exponential, or optimal, for a ridge penalty."`
-	SchedulePower float64 `placeholder:"POWER" help:"Of inverse-scaling: the power of the steps that divides the rate (default: 0.5)."`
-	Decay         float64 `placeholder:"SHARE" help:"Of exponential: what the rate is multiplied with after each pass (default: 0.95)."`
-	Momentum      float64 `placeholder:"SHARE" help:"Share of the last step that plain sgd goes on with (default: 0)."`
-	Nesterov      bool    `help:"Make the momentum that of Nesterov."`
-	Average       bool    `help:"Of sgd: return the mean of the parameters of the last half of the steps."`
+	Rate          float64 `want:">0.." of:"method=sgd" param:"Stochastic.Rate" placeholder:"RATE" help:"First learning rate of sgd (default: what suits --update and --schedule)."`
+	Update        string  `of:"method=sgd" param:"Stochastic.Update" enum:"plain,adam,adagrad" default:"plain" placeholder:"NAME" help:"What sgd makes of gradients: plain steps (the default), adam or adagrad."`
+	Schedule      string  `of:"method=sgd" param:"Stochastic.Schedule" enum:"inverse-scaling,constant,exponential,optimal" default:"inverse-scaling" placeholder:"NAME" help:"How the learning rate of sgd falls: inverse-scaling (the default), constant, exponential, or optimal, for a ridge penalty."`
+	SchedulePower float64 `want:">0.." of:"method=sgd,schedule=inverse-scaling" param:"Stochastic.Power" placeholder:"POWER" help:"Of inverse-scaling: the power of the steps that divides the rate (default: 0.5)."`
+	Decay         float64 `want:">0..1" of:"method=sgd,schedule=exponential" param:"Stochastic.Decay" placeholder:"SHARE" help:"Of exponential: what the rate is multiplied with after each pass (default: 0.95)."`
+	Momentum      float64 `want:"0..<1" of:"method=sgd,update=plain" param:"Stochastic.Momentum" placeholder:"SHARE" help:"Share of the last step that plain sgd goes on with (default: 0)."`
+	Nesterov      bool    `of:"method=sgd,momentum" param:"Stochastic.Nesterov" help:"Make the momentum that of Nesterov."`
+	Average       bool    `of:"method=sgd" param:"Stochastic.Average" help:"Of sgd: return the mean of the parameters of the last half of the steps."`
 }
 
 // StepArgs is a flag of the algorithms whose parameters may end training.
 type StepArgs struct {
-	StepTol float64 `placeholder:"SIZE" help:"Training ends, too, when no parameter moves more than this (default: it does not)."`
+	StepTol float64 `want:"0.." placeholder:"SIZE" help:"Training ends, too, when no parameter moves more than this (default: it does not)."`
 }
 
 var methods = map[string]optim.Method{"lbfgs": optim.LBFGS, "owlqn": optim.OWLQN, "newton": optim.Newton, "gd": optim.GD, "sgd": optim.SGD}
@@ -185,14 +187,14 @@ type LinearTrain struct {
 	PenaltyArgs
 	OptimiserArgs
 	StepArgs
-	Huber       float64 `placeholder:"RESIDUAL" help:"Make the loss linear in residuals beyond this, so that outliers count for less (default: squares throughout)."`
+	Huber       float64 `want:">0.." placeholder:"RESIDUAL" help:"Make the loss linear in residuals beyond this, so that outliers count for less (default: squares throughout)."`
 	NoInference bool    `help:"Leave out standard errors, t and p values, which take one more read of the rows."`
 }
 
 func (LinearTrain) goal() goal { return numbersGoal }
 
 // Validate refuses what cannot be meant.
-func (a LinearTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+func (a LinearTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a LinearTrain) stage(c columns) model.Stage {
 	return linear.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
@@ -207,16 +209,18 @@ type LogisticTrain struct {
 	OptimiserArgs
 	StepArgs
 	Family       logistic.Family `placeholder:"NAME" help:"How classes are modelled: binary, multinomial, or auto (the default), by their number." default:"auto"`
-	ClassWeights pairs[float64]  `placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
+	ClassWeights pairs[float64]  `want:"0.." placeholder:"CLASS=WEIGHT" help:"Factors of the weights of the rows of classes, such as yes=2;no=1."`
 	Balanced     bool            `help:"Make all classes weigh the same."`
 	Inference    bool            `help:"Add standard errors, z and p values to the coefficients: for two classes, without a penalty."`
-	Threshold    float64         `placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`
+	Threshold    float64         `want:">0..<1" placeholder:"PROBABILITY" help:"Probability above which the second of two classes is predicted (default: 0.5)."`
 }
 
 func (LogisticTrain) goal() goal { return classesGoal }
 
 // Validate refuses what cannot be meant.
-func (a LogisticTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+func (a LogisticTrain) Validate(k *kong.Context) error {
+	return refuse(k, a.validate(a.goal(), a.stage))
+}
 
 func (a LogisticTrain) stage(c columns) model.Stage {
 	return logistic.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
@@ -229,17 +233,19 @@ func (a LogisticTrain) stage(c columns) model.Stage {
 type NaiveBayesTrain struct {
 	TrainArgs
 	Family        naivebayes.Family `placeholder:"FAMILY" help:"How features are distributed within a class: gaussian (the default), multinomial or complement for counts, bernoulli." default:"gaussian"`
-	Smoothing     float64           `placeholder:"COUNT" help:"Added to each count (default: 1)."`
-	VarSmoothing  float64           `placeholder:"SHARE" help:"Of gaussian: this times the largest variance is added to all (default: 0.000000001)."`
-	Binarize      float64           `placeholder:"VALUE" help:"Of bernoulli: the value above which a feature is there (default: 0)."`
-	Priors        pairs[float64]    `placeholder:"CLASS=SHARE" help:"Probabilities of the classes before a row is seen, all of them, such as yes=0.2;no=0.8 (default: as often as they occur)."`
-	UniformPriors bool              `help:"Take all classes as equally likely before a row is seen."`
+	Smoothing     float64           `want:">0.." of:"family=multinomial/complement/bernoulli" placeholder:"COUNT" help:"Added to each count (default: 1)."`
+	VarSmoothing  float64           `want:">0.." of:"family=gaussian" placeholder:"SHARE" help:"Of gaussian: this times the largest variance is added to all (default: 0.000000001)."`
+	Binarize      float64           `want:".." of:"family=bernoulli" placeholder:"VALUE" help:"Of bernoulli: the value above which a feature is there (default: 0)."`
+	Priors        pairs[float64]    `want:">0..1" of:"family!=complement" placeholder:"CLASS=SHARE" help:"Probabilities of the classes before a row is seen, all of them, such as yes=0.2;no=0.8 (default: as often as they occur)."`
+	UniformPriors bool              `of:"family!=complement" help:"Take all classes as equally likely before a row is seen."`
 }
 
 func (NaiveBayesTrain) goal() goal { return classesGoal }
 
 // Validate refuses what cannot be meant.
-func (a NaiveBayesTrain) Validate() error { return a.validate(a.goal(), a.stage) }
+func (a NaiveBayesTrain) Validate(k *kong.Context) error {
+	return refuse(k, a.validate(a.goal(), a.stage))
+}
 
 func (a NaiveBayesTrain) stage(c columns) model.Stage {
 	return naivebayes.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,

@@ -9,30 +9,30 @@ import (
 // BoostArgs are the flags of boosted trees that few need. They are 0 where they are not given,
 // which to the parameters is the default.
 type BoostArgs struct {
-	Base              []float64         `placeholder:"MARGIN" help:"Margins that rows start from, one for each output or one for all (default: the best constants)."`
-	Margins           []string          `placeholder:"COLUMN" help:"Columns of the margins that rows start from, one for each output. The model lacks them: they are to be added to what it predicts."`
-	LabelUpper        string            `placeholder:"COLUMN" help:"Of aft: column of the upper ends of times, empty where they are open; --label are the lower ones."`
-	Time              gbdt.Distribution `placeholder:"NAME" help:"Of aft: distribution of the error of the logarithm of a time: normal (the default), logistic or extreme." default:"normal"`
-	TimeScale         float64           `placeholder:"SCALE" help:"Of aft: scale of that distribution (default: 1)."`
-	RankTruncation    int               `placeholder:"N" help:"Of lambdamart: places at the head of a list that are to be right (default: 30)."`
-	NoRankNorm        bool              `name:"no-rank-normalization" help:"Of lambdamart: leave the weights of pairs as they are, however long their list."`
-	MaxDeltaStep      float64           `placeholder:"SIZE" help:"Largest leaf, before the learning rate; negative: no bound (default: none, of poisson 0.7)."`
-	MaxOneHot         int               `placeholder:"N" help:"Largest number of categories of which a split takes one off (default: 4)."`
-	MaxCategories     int               `placeholder:"N" help:"Largest number of categories on the smaller side of a split (default: none, with --category-smooth 64 or more)."`
-	MinCategoryRows   int               `placeholder:"N" help:"Least number of rows of the categories between two splits that are tried (default: none)."`
-	CategorySmooth    float64           `placeholder:"SUM" help:"Added to the hessians of categories when they are put in order; negative: nothing, they count as they are seen (default: each node learns by how much categories differ by more than chance)."`
-	CategoryLambda    float64           `placeholder:"STRENGTH" help:"Added to --lambda at splits of several categories; negative: nothing (default: 10)."`
+	Base              []float64         `want:".." placeholder:"MARGIN" help:"Margins that rows start from, one for each output or one for all (default: the best constants)."`
+	Margins           []string          `param:"MarginCols" placeholder:"COLUMN" help:"Columns of the margins that rows start from, one for each output. The model lacks them: they are to be added to what it predicts."`
+	LabelUpper        string            `of:"objective=aft" param:"LabelUpperCol" placeholder:"COLUMN" help:"Of aft: column of the upper ends of times, empty where they are open; --label are the lower ones."`
+	Time              gbdt.Distribution `of:"objective=aft" placeholder:"NAME" help:"Of aft: distribution of the error of the logarithm of a time: normal (the default), logistic or extreme." default:"normal"`
+	TimeScale         float64           `want:">0.." of:"objective=aft" placeholder:"SCALE" help:"Of aft: scale of that distribution (default: 1)."`
+	RankTruncation    int               `want:"1..2147483647" of:"objective=lambdamart" placeholder:"N" help:"Of lambdamart: places at the head of a list that are to be right (default: 30)."`
+	NoRankNorm        bool              `of:"objective=lambdamart" param:"NoRankNormalization" name:"no-rank-normalization" help:"Of lambdamart: leave the weights of pairs as they are, however long their list."`
+	MaxDeltaStep      float64           `want:"0.." zero:"-1" placeholder:"SIZE" help:"Largest leaf, before the learning rate; 0: no bound (default: none, of poisson 0.7)."`
+	MaxOneHot         int               `want:"1..255" placeholder:"N" help:"Largest number of categories of which a split takes one off (default: 4)."`
+	MaxCategories     int               `want:"1..2147483647" placeholder:"N" help:"Largest number of categories on the smaller side of a split (default: none, with --category-smooth 64 or more)."`
+	MinCategoryRows   int               `want:"0..2147483647" placeholder:"N" help:"Least number of rows of the categories between two splits that are tried (default: none)."`
+	CategorySmooth    float64           `want:"0.." zero:"-1" placeholder:"SUM" help:"Added to the hessians of categories when they are put in order; 0: nothing, they count as they are seen (default: each node learns by how much categories differ by more than chance)."`
+	CategoryLambda    float64           `want:"0.." zero:"-1" placeholder:"STRENGTH" help:"Added to --lambda at splits of several categories; 0: nothing (default: 10)."`
 	Interactions      []string          `sep:";" placeholder:"COLUMNS" help:"Sets of features that may be on the way to one leaf together, such as age,fare;sex,class (default: all may)."`
-	TopRate           float64           `placeholder:"SHARE" help:"Of --goss: share of the rows, those of the largest gradients, that all count (default: 0.2)."`
-	OtherRate         float64           `placeholder:"SHARE" help:"Of --goss: share of the rows that is drawn from the others (default: 0.1)."`
-	ColumnsByLevel    float64           `placeholder:"SHARE" help:"Share of the tree's features that is drawn for each level (default: 1)."`
-	ColumnsByNode     float64           `placeholder:"SHARE" help:"Share of the level's features that is drawn for each node (default: 1)."`
-	ScalePosWeight    float64           `placeholder:"FACTOR" help:"Of logistic: factor of the weights of the rows of the second class (default: 1)."`
-	DropRate          float64           `placeholder:"SHARE" help:"Of --dart: probability with which a tree is dropped (default: 0.1)."`
-	SkipDrop          float64           `placeholder:"SHARE" help:"Of --dart: share of the rounds that drop no tree; negative: none (default: 0.5)."`
-	MaxDrop           int               `placeholder:"N" help:"Of --dart: most trees that a round drops; negative: any number (default: 50)."`
+	TopRate           float64           `want:">0..1" of:"goss" placeholder:"SHARE" help:"Of --goss: share of the rows, those of the largest gradients, that all count (default: 0.2)."`
+	OtherRate         float64           `want:">0..1" of:"goss" placeholder:"SHARE" help:"Of --goss: share of the rows that is drawn from the others (default: 0.1)."`
+	ColumnsByLevel    float64           `want:">0..1" param:"ColsampleByLevel" placeholder:"SHARE" help:"Share of the tree's features that is drawn for each level (default: 1)."`
+	ColumnsByNode     float64           `want:">0..1" param:"ColsampleByNode" placeholder:"SHARE" help:"Share of the level's features that is drawn for each node (default: 1)."`
+	ScalePosWeight    float64           `want:">0.." of:"objective=logistic" placeholder:"FACTOR" help:"Of logistic: factor of the weights of the rows of the second class (default: 1)."`
+	DropRate          float64           `want:">0..1" of:"dart" placeholder:"SHARE" help:"Of --dart: probability with which a tree is dropped (default: 0.1)."`
+	SkipDrop          float64           `want:"0..1" zero:"-1" of:"dart" placeholder:"SHARE" help:"Of --dart: share of the rounds that drop no tree; 0: none (default: 0.5)."`
+	MaxDrop           int               `want:"-1|1..2147483647" of:"dart" placeholder:"N" help:"Of --dart: most trees that a round drops; -1: any number (default: 50)."`
 	NoTrainMetrics    bool              `help:"Measure on the rows of --test and --validation alone."`
-	StoppingTolerance float64           `placeholder:"AMOUNT" help:"Of --early-stopping: by how much a metric must become better to count (default: 0)."`
+	StoppingTolerance float64           `want:"0.." of:"early-stopping" param:"EarlyStoppingTolerance" placeholder:"AMOUNT" help:"Of --early-stopping: by how much a metric must become better to count (default: 0)."`
 }
 
 // into sets the parameters.

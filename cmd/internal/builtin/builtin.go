@@ -23,6 +23,7 @@ type program struct {
 func define[A any](name, about string, job *engine.Job[A], report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	return program{name, about, job, func() any { return new(A) }, func(name string, words []string) {
 		engine.Main(job, engine.CommandLine[A](name, words...), engine.RunWith[A](engine.BuiltIn()),
+			engine.InWords[A](func(message string) string { return wordsFor(new(A)).reworded(message) }),
 			engine.AfterRun(func(a A, r *engine.Result) error {
 				notes, err := report(os.Stdout, a, r)
 				for _, note := range notes {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
@@ -30,7 +31,7 @@ type EvaluateArgs struct {
 	Model      ModelFile `placeholder:"FILE" help:"File of a model on this machine, whose predictions for the rows are measured, in place of --prediction and --score."`
 	Output     string    `enum:"text,json" default:"text" placeholder:"FORM" help:"Print text (the default) or json."`
 	Plot       string    `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
-	PlotOf     string    `enum:"auto,roc,pr,lift,confusion" default:"auto" placeholder:"WHAT" help:"Of binary roc (the default), pr or lift; of multiclass confusion."`
+	PlotOf     string    `of:"plot" enum:"auto,roc,pr,lift,confusion" default:"auto" placeholder:"WHAT" help:"Of binary roc (the default), pr or lift; of multiclass confusion."`
 	InputArgs
 }
 
@@ -43,31 +44,30 @@ const (
 )
 
 // Validate refuses what cannot be meant.
-func (a EvaluateArgs) Validate() error {
-	modelled := a.Model.given()
-	switch {
-	case a.Kind == "" && !modelled:
-		return errors.New("--kind is missing: binary, multiclass, regression or clustering")
-	case a.Kind == binaryKind && a.Score == "" && !modelled:
-		return errors.New("--score is missing: binary measures scores (multiclass measures predicted classes)")
-	case a.Kind != binaryKind && a.Kind != "" && a.Prediction == "" && !modelled:
-		return errors.New("--prediction is missing")
-	case modelled && (a.Prediction != "" || a.Score != ""):
-		return errors.New("--model does not go with --prediction and --score")
-	case modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0):
-		return errors.New("--positive, --margins and --features do not go with --model, which tells what they say")
-	case a.Label == "" && a.Kind != clusteringKind && !modelled && a.form(a.Input) != libsvmForm:
-		return errors.New("--label is missing: name the column of the truth")
-	case a.Kind == clusteringKind && !modelled && a.Label == "" && len(a.Features) == 0:
-		return errors.New("clustering needs --label, --features or both")
-	case a.PlotOf != "auto" && a.PlotOf != "" && a.Plot == "":
-		return errors.New("--plot-of says something only with --plot")
-	case a.Plot != "" && a.Kind != "" && a.Kind != binaryKind && a.Kind != multiclassKind:
-		return errors.New("--plot is for binary and multiclass")
-	case a.Kind == binaryKind && a.PlotOf == "confusion", a.Kind == multiclassKind && slices.Contains([]string{"roc", "pr", "lift"}, a.PlotOf):
-		return fmt.Errorf("--plot-of %s does not go with --kind %s", a.PlotOf, a.Kind)
+func (a EvaluateArgs) Validate(k *kong.Context) error {
+	return refuse(k, errors.Join(a.problems(), a.InputArgs.problems(), validPlot(a.Plot)))
+}
+
+// problems refuses flags of evaluations that cannot be meant, all of them.
+func (a EvaluateArgs) problems() error {
+	var errs []error
+	bad := func(is bool, text string) {
+		if is {
+			errs = append(errs, errors.New(text))
+		}
 	}
-	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot))
+	modelled := a.Model.given()
+	bad(a.Kind == "" && !modelled, "--kind is missing: binary, multiclass, regression or clustering")
+	bad(a.Kind == binaryKind && a.Score == "" && !modelled, "--score is missing: binary measures scores (multiclass measures predicted classes)")
+	bad(a.Kind != binaryKind && a.Kind != "" && a.Prediction == "" && !modelled, "--prediction is missing")
+	bad(modelled && (a.Prediction != "" || a.Score != ""), "--model does not go with --prediction and --score")
+	bad(modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0), "--positive, --margins and --features do not go with --model, which tells what they say")
+	bad(a.Label == "" && a.Kind != clusteringKind && !modelled && a.form(a.Input) != libsvmForm, "--label is missing: name the column of the truth")
+	bad(a.Kind == clusteringKind && !modelled && a.Label == "" && len(a.Features) == 0, "clustering needs --label, --features or both")
+	bad(a.Plot != "" && a.Kind != "" && a.Kind != binaryKind && a.Kind != multiclassKind, "--plot is for binary and multiclass")
+	bad(a.Kind == binaryKind && a.PlotOf == "confusion" || a.Kind == multiclassKind && slices.Contains([]string{"roc", "pr", "lift"}, a.PlotOf),
+		fmt.Sprintf("--plot-of %s does not go with --kind %s", a.PlotOf, a.Kind))
+	return errors.Join(errs...)
 }
 
 // Evaluate measures predictions.

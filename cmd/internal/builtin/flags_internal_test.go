@@ -27,7 +27,7 @@ func TestFlagsCoverParameters(t *testing.T) {
 	all := columns{vector: "v", features: []string{"f"}, label: "l", weight: "w", group: "g", skip: true}
 	for _, p := range algorithms {
 		plain := parsedArgs(t, p)
-		before := fieldsOf(plain.stage(columns{}))
+		before, words := fieldsOf(plain.stage(columns{})), wordsFor(p.args())
 		changed := changes(before, fieldsOf(plain.stage(all)))
 		for _, path := range flagPaths(reflect.TypeOf(plain).Elem(), nil) {
 			args := parsedArgs(t, p)
@@ -38,6 +38,10 @@ func TestFlagsCoverParameters(t *testing.T) {
 			change(t, reflect.ValueOf(args).Elem().FieldByIndex(path), field)
 			by := changes(before, fieldsOf(args.stage(columns{})))
 			require.NotEmpty(t, by, "%s: the flag of %s changes no parameter", p.name, field.Name)
+			for _, name := range by { // messages name it by the flag
+				name = strings.ReplaceAll(name, "stochastic ", "Stochastic.")
+				require.Contains(t, words, name, "%s: no flag has the words for %s", p.name, name)
+			}
 			changed = append(changed, by...)
 		}
 		for name := range before {

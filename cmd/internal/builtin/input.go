@@ -25,7 +25,7 @@ type InputArgs struct {
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false."`
-	InferRows int       `placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
+	InferRows int       `want:"0..2147483647" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
 
 	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
 }
@@ -54,12 +54,9 @@ func (a InputArgs) form(path string) string {
 	return csvForm
 }
 
-// Validate refuses what cannot be meant.
-func (a InputArgs) Validate() error {
+// problems refuses what cannot be meant.
+func (a InputArgs) problems() error {
 	_, err := a.delimiter("")
-	if a.InferRows < 0 {
-		err = errors.Join(err, fmt.Errorf("--infer-rows is %d: want 0 or more", a.InferRows))
-	}
 	for _, column := range slices.Sorted(maps.Keys(a.Types)) {
 		if kind := a.Types[column]; !slices.Contains([]string{"bool", "int64", "float64", "utf8"}, kind) {
 			err = errors.Join(err, fmt.Errorf("--types: column %q is to be %q: want bool, int64, float64 or utf8", column, kind))

@@ -106,7 +106,7 @@ func TestWrongEvaluations(t *testing.T) {
 		{2, iris + "--model m.json --label y --positive a", "do not go with"},
 		{1, iris + "--kind regression --prediction 'Petal lenght' --label 'Petal width'", `did you mean "Petal length"?`},
 		{1, iris + "--kind regression --prediction Species --label 'Petal width'", "Species"},
-		{1, iris + "--kind binary --score 'Petal width' --label Species", "Positive"},
+		{1, iris + "--kind binary --score 'Petal width' --label Species", "--positive"},
 		{1, iris + "--model m.json --kind multiclass --label Species", "is measured as regression"},
 		{1, iris + "--model m.json", "--label is missing"},
 		{1, iris + "--model m.json --label Species", "Species"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
@@ -28,8 +29,8 @@ type PredictArgs struct {
 }
 
 // Validate refuses what cannot be meant.
-func (a PredictArgs) Validate() error {
-	return errors.Join(a.InputArgs.Validate(), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path))
+func (a PredictArgs) Validate(k *kong.Context) error {
+	return refuse(k, errors.Join(a.InputArgs.problems(), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
 }
 
 // Predict applies a model to the rows of files.

@@ -21,16 +21,16 @@ import (
 // TrainArgs are the flags that every training has.
 type TrainArgs struct {
 	Input    string   `required:"" placeholder:"PATH" help:"File, directory or glob of rows to train on."`
-	Label    string   `placeholder:"COLUMN" help:"Column to predict; for clusters, known classes to compare them with. LibSVM files call it label."`
-	Features []string `placeholder:"COLUMN" help:"Columns to predict from (default: all but label and weight)."`
-	Weight   string   `placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
+	Label    string   `param:"LabelCol" placeholder:"COLUMN" help:"Column to predict; for clusters, known classes to compare them with. LibSVM files call it label."`
+	Features []string `param:"FeatureCols" placeholder:"COLUMN" help:"Columns to predict from (default: all but label and weight)."`
+	Weight   string   `param:"WeightCol" placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
 	Test     string   `placeholder:"PATH" help:"File, directory or glob of rows to evaluate the model on."`
 	Model    string   `required:"" placeholder:"FILE" help:"File to write the model to, on this machine."`
 	Encode   bool     `help:"Make features of text: a component for each value that a column has. Without it a text column among the features is an error, but for trees, which take its values as categories."`
-	Sparse   bool     `help:"Keep encoded features sparse: for text with very many values."`
+	Sparse   bool     `of:"encode" help:"Keep encoded features sparse: for text with very many values."`
 	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, but for trees, which take them as they are; skip leaves them out, fill puts in the median, or of text the most frequent value."`
 	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
-	PlotOf   string   `enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
+	PlotOf   string   `of:"plot" enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
 	InputArgs
 }
 
@@ -47,7 +47,6 @@ const (
 // trainer is the flags of a training: TrainArgs and those of the algorithm.
 type trainer interface {
 	common() TrainArgs
-	Validate() error
 	// goal is what the algorithm predicts.
 	goal() goal
 	// stage returns what trains on given columns.
@@ -85,50 +84,40 @@ type fitter interface {
 
 func (a TrainArgs) common() TrainArgs { return a }
 
-// validate refuses flags that cannot be meant; stage is the algorithm with its own.
+// validate refuses flags that cannot be meant, all of them; stage is the algorithm with its own.
 func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
+	var errs []error
+	bad := func(is bool, text string) {
+		if is {
+			errs = append(errs, errors.New(text))
+		}
+	}
 	c := columns{vector: "features", label: a.Label, weight: a.Weight}
 	if g == ranksGoal {
 		c.group = "qid" // or another
 	}
 	if c.label == "" && g != clustersGoal {
 		c.label = "label"
-		if a.form(a.Input) != libsvmForm {
-			return errors.New("--label is missing: name the column to predict")
-		}
+		bad(a.form(a.Input) != libsvmForm, "--label is missing: name the column to predict")
 	}
-	switch {
-	case a.form(a.Input) == libsvmForm && len(a.Features) > 0:
-		return errors.New("--features does not go with LibSVM files, whose features have no names")
-	case a.Sparse && !a.Encode:
-		return errors.New("--sparse says something only with --encode")
-	case a.PlotOf != "" && a.PlotOf != "auto" && a.Plot == "":
-		return errors.New("--plot-of says something only with --plot")
-	case a.PlotOf == "clusters" && g != clustersGoal:
-		return errors.New("--plot-of clusters is for kmeans and gmm")
-	case a.PlotOf == "roc" && g != classesGoal:
-		return errors.New("--plot-of roc is for algorithms that predict classes")
-	}
+	bad(a.form(a.Input) == libsvmForm && len(a.Features) > 0, "--features does not go with LibSVM files, whose features have no names")
+	bad(a.PlotOf == "clusters" && g != clustersGoal, "--plot-of clusters is for kmeans and gmm")
+	bad(a.PlotOf == "roc" && g != classesGoal, "--plot-of roc is for algorithms that predict classes")
 	for _, f := range a.Features {
 		if f == a.Label || f == a.Weight {
-			return fmt.Errorf("--features has %q, which is the label or the weight", f)
+			errs = append(errs, fmt.Errorf("--features has %q, which is the label or the weight", f))
 		}
 	}
+	bad(a.Label != "" && a.Label == a.Weight, fmt.Sprintf("--label and --weight are both %q", a.Label))
 	made := stage(c)
 	if made, ok := made.(interface{ Validate() error }); ok {
-		if err := made.Validate(); err != nil {
-			return err
-		}
+		errs = append(errs, made.Validate())
 	}
-	switch kind := kindsOf[made.Kind()]; {
-	case a.PlotOf == "loss" && !kind.curve:
-		return errors.New("--plot-of loss: the training has no iterations to draw")
-	case a.PlotOf == "coefficients" && !kind.terms:
-		return errors.New("--plot-of coefficients: the model has none")
-	case a.PlotOf == "importance" && !kind.trees:
-		return errors.New("--plot-of importance is for trees")
-	}
-	return errors.Join(a.InputArgs.Validate(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))
+	kind := kindsOf[made.Kind()]
+	bad(a.PlotOf == "loss" && !kind.curve, "--plot-of loss: the training has no iterations to draw")
+	bad(a.PlotOf == "coefficients" && !kind.terms, "--plot-of coefficients: the model has none")
+	bad(a.PlotOf == "importance" && !kind.trees, "--plot-of importance is for trees")
+	return errors.Join(append(errs, a.InputArgs.problems(), validPlot(a.Plot), apart("--model", a.Model, "--input", a.Input), apart("--model", a.Model, "--test", a.Test))...)
 }
 
 // arrangement is how the columns of a file become what an algorithm reads.

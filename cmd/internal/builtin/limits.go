@@ -1,0 +1,298 @@
+package builtin
+
+import (
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Flags say in tags what they may be:
+//
+//	want:"1..255"    the numbers that mean something: "1..", "0..<1", ">0..1", and "-1|1.."
+//	                 for either; those at hand of a list and a map. No NaN, no infinity.
+//	zero:"-1"        what 0 is stored as where it is given, as the parameter takes 0 for a
+//	                 flag that is left out.
+//	of:"method=sgd"  the flag that gives it a meaning, and what that must be: one of several
+//	                 with /, any but one with !=; without = a flag that is to be set, or with !
+//	                 is not. Commas join conditions.
+//	param:"NumTrees" the parameter that it sets, where it is named otherwise than the field.
+//
+// A flag that is left out is not held against them.
+
+// ownFlag is a flag of a command with the field that it fills.
+type ownFlag struct {
+	*kong.Flag
+	field reflect.StructField
+}
+
+func (f ownFlag) dashed() string { return "--" + f.Name }
+
+// flagsIn returns the flags that a struct makes, in order. Of a parser's flags, those of
+// others are left out.
+func flagsIn(target reflect.Value, all []*kong.Flag) []ownFlag {
+	at := map[any]*kong.Flag{}
+	for _, f := range all {
+		if f.Target.CanAddr() {
+			at[f.Target.Addr().Interface()] = f
+		}
+	}
+	var own []ownFlag
+	var walk func(v reflect.Value)
+	walk = func(v reflect.Value) {
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if !field.IsExported() || !v.Field(i).CanAddr() {
+				continue
+			}
+			if field.Anonymous {
+				walk(v.Field(i))
+			} else if f := at[v.Field(i).Addr().Interface()]; f != nil {
+				own = append(own, ownFlag{f, field})
+			}
+		}
+	}
+	walk(target)
+	return own
+}
+
+// commandLine is what a command was given.
+type commandLine struct {
+	flags []ownFlag
+	given map[string]bool // by name
+}
+
+// lineOf returns what a parser found.
+func lineOf(k *kong.Context) commandLine {
+	l := commandLine{flags: flagsIn(k.Model.Target, k.Model.Flags), given: map[string]bool{}}
+	for _, p := range k.Path {
+		if p.Flag != nil {
+			l.given[p.Flag.Name] = true
+		}
+	}
+	return l
+}
+
+// beyond lists the flags that were given what means nothing, by name, with what is wrong.
+func (l commandLine) beyond() (names, problems []string) {
+	for _, f := range l.flags {
+		want := f.field.Tag.Get("want")
+		if !l.given[f.Name] || want == "" {
+			continue
+		}
+		bounds := parseBounds(want)
+		for _, v := range numbersOf(f.Target) {
+			if !bounds.have(v.number) {
+				names = append(names, f.Name)
+				problems = append(problems, fmt.Sprintf("%s%s is %s: want %s", f.dashed(), v.of, decimal(v.number), bounds.words(v.whole)))
+			}
+		}
+	}
+	return names, problems
+}
+
+// idle lists the flags that were given and change nothing, as others are not what gives them a
+// meaning, by name, with what is wrong.
+func (l commandLine) idle() (names, problems []string) {
+	for _, f := range l.flags {
+		if !l.given[f.Name] {
+			continue
+		}
+		for condition := range strings.SplitSeq(f.field.Tag.Get("of"), ",") {
+			if problem := l.unmet(f, condition); problem != "" {
+				names, problems = append(names, f.Name), append(problems, problem)
+				break
+			}
+		}
+	}
+	return names, problems
+}
+
+// unmet tells what is wrong with a flag whose condition does not hold.
+func (l commandLine) unmet(f ownFlag, condition string) string {
+	if condition == "" {
+		return ""
+	}
+	negated, other := strings.HasPrefix(condition, "!"), strings.TrimPrefix(condition, "!")
+	name, values, compared := strings.Cut(other, "=")
+	but := strings.HasSuffix(name, "!")
+	name = strings.TrimSuffix(name, "!")
+	i := slices.IndexFunc(l.flags, func(o ownFlag) bool { return o.Name == name })
+	if i < 0 {
+		return ""
+	}
+	has := l.flags[i].Target
+	switch {
+	case compared && but && textIn(has) == values:
+		return fmt.Sprintf("%s does not go with --%s %s", f.dashed(), name, values)
+	case compared && !but && !slices.Contains(strings.Split(values, "/"), textIn(has)):
+		return fmt.Sprintf("%s says something only with --%s %s", f.dashed(), name, strings.ReplaceAll(values, "/", " or "))
+	case compared:
+	case negated && !has.IsZero():
+		return fmt.Sprintf("%s does not go with --%s", f.dashed(), name)
+	case !negated && has.IsZero():
+		return fmt.Sprintf("%s says something only with --%s", f.dashed(), name)
+	}
+	return ""
+}
+
+// missing lists the flags that have to be given and are not.
+func (l commandLine) missing() (names []string) {
+	for _, f := range l.flags {
+		if f.Required && !l.given[f.Name] {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// store has flags hold what 0 is stored as, where that was given.
+func (l commandLine) store() {
+	for _, f := range l.flags {
+		as := f.field.Tag.Get("zero")
+		if as == "" || !l.given[f.Name] || !f.Target.IsZero() {
+			continue
+		}
+		if v, err := strconv.Atoi(as); err == nil && f.Target.CanInt() {
+			f.Target.SetInt(int64(v))
+		} else if err == nil {
+			f.Target.SetFloat(float64(v))
+		}
+	}
+}
+
+// number is one that a flag holds: of is where, of lists and maps.
+type number struct {
+	of     string
+	number float64
+	whole  bool
+}
+
+// numbersOf returns the numbers that a flag holds.
+func numbersOf(v reflect.Value) (all []number) {
+	switch v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			for _, n := range numbersOf(v.Index(i)) {
+				if n.of = ""; v.Len() > 1 {
+					n.of = fmt.Sprintf(", number %d,", i+1)
+				}
+				all = append(all, n)
+			}
+		}
+	case reflect.Map:
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			for _, n := range numbersOf(v.MapIndex(key)) {
+				n.of = fmt.Sprintf(" of %q", key.String())
+				all = append(all, n)
+			}
+		}
+	case reflect.Int:
+		all = append(all, number{"", float64(v.Int()), true})
+	case reflect.Float64:
+		all = append(all, number{"", v.Float(), false})
+	}
+	return all
+}
+
+// textIn returns what a flag holds, as it is written.
+func textIn(v reflect.Value) string {
+	if m, ok := v.Interface().(encoding.TextMarshaler); ok {
+		if text, err := m.MarshalText(); err == nil {
+			return string(text)
+		}
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// decimal writes a number as people do.
+func decimal(v float64) string {
+	if size := math.Abs(v); size < 1e15 && (size >= 1e-6 || v == 0) {
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// bounds are intervals of numbers.
+type bounds []interval
+
+// interval is from low to high, each of them within it unless it is open there.
+type interval struct {
+	low, high         float64
+	openLow, openHigh bool
+}
+
+// parseBounds reads what a tag says.
+func parseBounds(tag string) (all bounds) {
+	for part := range strings.SplitSeq(tag, "|") {
+		low, high, is := strings.Cut(part, "..")
+		if !is {
+			high = low
+		}
+		at := interval{low: math.Inf(-1), high: math.Inf(1)}
+		at.openLow, at.openHigh = strings.HasPrefix(low, ">"), strings.HasPrefix(high, "<")
+		if v, err := strconv.ParseFloat(strings.TrimPrefix(low, ">"), 64); err == nil {
+			at.low = v
+		}
+		if v, err := strconv.ParseFloat(strings.TrimPrefix(high, "<"), 64); err == nil {
+			at.high = v
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// have says whether a number is within bounds. NaN and infinities never are.
+func (b bounds) have(v float64) bool {
+	return v-v == 0 && slices.ContainsFunc(b, func(i interval) bool {
+		return (v > i.low || v == i.low && !i.openLow) && (v < i.high || v == i.high && !i.openHigh)
+	})
+}
+
+// words writes bounds for people, of whole numbers or any.
+func (b bounds) words(whole bool) string {
+	parts := make([]string, len(b))
+	for i, of := range b {
+		parts[i] = of.words(whole)
+	}
+	return strings.Join(parts, ", or ")
+}
+
+func (i interval) words(whole bool) string {
+	kind := "a number "
+	if whole {
+		kind = ""
+	}
+	low, high := math.IsInf(i.low, 0), i.high >= 1<<30 // of whole numbers the largest, which nobody means
+	switch {
+	case low && high:
+		return "a number"
+	case i.low == i.high:
+		return decimal(i.low)
+	case high && i.openLow:
+		return "a number above " + decimal(i.low)
+	case high && whole:
+		return decimal(i.low) + " or more"
+	case high:
+		return "a number of " + decimal(i.low) + " or more"
+	case !i.openLow && !i.openHigh && whole:
+		return decimal(i.low) + " to " + decimal(i.high)
+	case !i.openLow && !i.openHigh:
+		return kind + "from " + decimal(i.low) + " to " + decimal(i.high)
+	}
+	from, to := "of "+decimal(i.low)+" or more", " and up to "+decimal(i.high)
+	if i.openLow {
+		from = "above " + decimal(i.low)
+	}
+	if i.openHigh {
+		to = " and below " + decimal(i.high)
+	}
+	return "a number " + from + to
+}

@@ -1,0 +1,153 @@
+package builtin
+
+import (
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/alecthomas/kong"
+)
+
+// refuse returns everything that is wrong with a command line, in the words of its flags and
+// each thing once, nil if nothing is: flags out of their bounds, those that are without a
+// meaning beside others, those that are missing, and what err tells of the parameters that
+// the flags make. It has flags of 0 hold what that is stored as.
+func refuse(k *kong.Context, err error) error {
+	l := lineOf(k)
+	told, problems := l.beyond()
+	l.store()
+	idle, without := l.idle()
+	problems = append(problems, without...)
+	missing := l.missing()
+	words := wordsOf(l.flags)
+	for _, line := range linesOf(err) {
+		line = words.reworded(line)
+		about, what, _ := strings.Cut(strings.TrimPrefix(line, "--"), " ")
+		about, number := strings.CutSuffix(about, ",")
+		value := number || strings.HasPrefix(what, "is ") || strings.HasPrefix(what, "of ")
+		if value && slices.Contains(told, about) || slices.Contains(idle, about) || slices.Contains(missing, about) {
+			continue
+		}
+		problems = append(problems, line)
+	}
+	if len(problems) == 0 {
+		return nil // the parser tells which flags are missing
+	}
+	for _, name := range missing {
+		problems = append(problems, "--"+name+" is missing")
+	}
+	var seen []string
+	var errs []error
+	for _, p := range problems {
+		if !slices.Contains(seen, p) {
+			seen = append(seen, p)
+			errs = append(errs, errors.New(p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// linesOf returns the lines of an error: joined errors have one each.
+func linesOf(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return strings.Split(err.Error(), "\n")
+}
+
+// A wording turns messages of packages, which name parameters, into ones that name flags.
+type wording map[string]string
+
+// wordsOf returns the words for parameters: a flag sets the one that is named as its field, or
+// those that its tag names.
+func wordsOf(flags []ownFlag) wording {
+	w := wording{}
+	for _, f := range flags {
+		params := f.field.Tag.Get("param")
+		if params == "" {
+			params = f.field.Name
+		}
+		for name := range strings.FieldsSeq(params) {
+			w[name] = f.dashed()
+		}
+	}
+	for name, word := range constants {
+		w[name] = word
+	}
+	return w
+}
+
+// wordsFor returns the words for the arguments of a program.
+func wordsFor(args any) wording {
+	parser, err := kong.New(args)
+	if err != nil {
+		return nil
+	}
+	return wordsOf(flagsIn(reflect.ValueOf(args).Elem(), parser.Model.Flags))
+}
+
+// constants are values of flags by the names that messages of packages have for them.
+var constants = map[string]string{
+	"LBFGS": "lbfgs", "OWLQN": "owlqn", "Newton": "newton", "GD": "gd", "SGD": "sgd",
+	"Plain": "plain", "Adam": "adam", "AdaGrad": "adagrad",
+	"InverseScaling": "inverse-scaling", "Constant": "constant", "Exponential": "exponential", "Optimal": "optimal",
+	"Logistic": "logistic", "Softmax": "softmax", "LambdaMART": "lambdamart", "AFT": "aft", "Bernoulli": "bernoulli",
+	"Bootstrap": "bootstrap", "Subset": "subset", "SingleTree": "single-tree",
+}
+
+var (
+	// named is what may be the name of a parameter, one of a list's or a struct's among them.
+	named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Z]\w*(?:\.[A-Z]\w*)?(?:\[\d+\])?`)
+	// calls are what a message of a package begins with: a line of code, a function.
+	calls = regexp.MustCompile(`\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
+	// zeroes is what is said of the zero value of a parameter, which a flag has not.
+	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
+)
+
+// reworded returns a message in the words of flags. What is quoted stays.
+func (w wording) reworded(message string) string {
+	message = calls.ReplaceAllString(message, "")
+	told := false
+	var b strings.Builder
+	from := 0
+	for _, at := range named.FindAllStringIndex(message, -1) {
+		word := message[at[0]:at[1]]
+		b.WriteString(message[from:at[0]])
+		from = at[1]
+		plain, index, _ := strings.Cut(word, "[")
+		to, ok := w[plain]
+		if !ok || !alone(message, at[0], at[1]) {
+			b.WriteString(word)
+			continue
+		}
+		told = told || strings.HasPrefix(to, "--")
+		if b.WriteString(to); index != "" {
+			b.WriteString(", number " + following(strings.TrimSuffix(index, "]")) + ",")
+		}
+	}
+	b.WriteString(message[from:])
+	if !told {
+		return b.String()
+	}
+	return zeroes.ReplaceAllString(b.String(), "")
+}
+
+// alone says whether a word stands between blanks and marks, as no part of a path does.
+func alone(text string, from, to int) bool {
+	before := from == 0 || text[from-1] == ' ' || text[from-1] == '(' || text[from-1] == '\n'
+	after := to == len(text) || unicode.IsSpace(rune(text[to])) || strings.ContainsRune(":,;)", rune(text[to]))
+	return before && after
+}
+
+// following returns the number after one, as people count from 1.
+func following(index string) string {
+	n, err := strconv.Atoi(index)
+	if err != nil {
+		return index
+	}
+	return strconv.Itoa(n + 1)
+}
