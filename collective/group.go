@@ -71,6 +71,9 @@ var ErrLeft = membership.ErrLeft
 // ErrTimeout is wrapped by the errors of waits that took longer than they may.
 var ErrTimeout = membership.ErrTimeout
 
+// ErrDamaged is wrapped by the errors about what did not arrive as it was sent.
+var ErrDamaged = membership.ErrDamaged
+
 // errAborted stands in for a missing cause.
 var errAborted = errors.New("collective: the group was aborted")
 

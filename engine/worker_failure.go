@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/superstep-ml/superstep/collective"
 	"github.com/superstep-ml/superstep/engine/task"
 	"github.com/superstep-ml/superstep/internal/transport/remote"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -86,6 +87,8 @@ func kindOf(err error) wire.FailureKind {
 	switch {
 	case errors.As(err, &known):
 		return known.kind
+	case errors.Is(err, collective.ErrDamaged), errors.Is(err, remote.ErrDamaged):
+		return wire.ClusterFailure // of the network, whichever worker it was sent by
 	case errors.As(err, &peer), task.FollowsPeer(err), errors.Is(err, errTold), errors.Is(err, context.Canceled):
 		return wire.PeerFailure
 	}

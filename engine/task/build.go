@@ -238,7 +238,7 @@ func (b *builder) send(i int) output {
 		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts}
 	}
 	return &splitOutput{
-		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]int64, r.reach(to)), shards: r.plan.Shards,
+		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.reach(to)), shards: r.plan.Shards,
 		place: placementOf(r.plan, e, r.bind), mem: r.env.Allocator, batchRows: r.env.BatchRows,
 	}
 }

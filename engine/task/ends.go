@@ -27,14 +27,14 @@ type ends struct {
 	inboxes []*inbox
 }
 
-// sourceState counts the messages with rows of a source shard.
+// sourceState counts the messages with rows of a source shard, and the rows.
 type sourceState struct {
-	stored int64
-	sent   int64 // known when ended
+	stored sent
+	sent   sent // known when ended
 	ended  bool
 }
 
-func (s *sourceState) settled() bool { return s.ended && s.stored == s.sent }
+func (s *sourceState) settled() bool { return s.ended && s.stored.messages == s.sent.messages }
 
 func newEnds(src shared.Range, aligned bool, fail func(error)) *ends {
 	e := &ends{src: src, aligned: aligned, fail: fail, sources: make([]sourceState, src.Len())}
@@ -65,15 +65,19 @@ func (e *ends) note(m *transport.Message) error {
 		return fmt.Errorf("received message %d of source shard %d after its end: the transport repeated or lost messages", m.Seq, m.Shard)
 	}
 	if m.Rows != nil {
-		s.stored++
+		s.stored.messages++
+		s.stored.rows += m.Rows.NumRows()
 	}
 	if m.Last {
-		s.ended, s.sent = true, m.Sent
+		s.ended, s.sent = true, sent{m.Sent, m.SentRows}
 	}
-	if s.ended && s.stored > s.sent {
-		return fmt.Errorf("received %d messages of source shard %d, which sent %d: the transport repeated messages", s.stored, m.Shard, s.sent)
+	if s.ended && s.stored.messages > s.sent.messages {
+		return fmt.Errorf("received %d messages of source shard %d, which sent %d: the transport repeated messages", s.stored.messages, m.Shard, s.sent.messages)
 	}
 	if s.settled() {
+		if s.stored.rows != s.sent.rows {
+			return fmt.Errorf("received %d rows of source shard %d, which sent %d: rows were lost or added in transit", s.stored.rows, m.Shard, s.sent.rows)
+		}
 		e.settle(m.Shard)
 	}
 	return nil

@@ -74,7 +74,7 @@ func TestEndBeforeRows(t *testing.T) {
 				lines = append(lines, line)
 				sent += int64(n)
 			}
-			lines = append(lines, []func(){func() { e.Receive(transport.Message{Shard: source, Last: true, Sent: sent}) }})
+			lines = append(lines, []func(){func() { e.Receive(transport.Message{Shard: source, Last: true, Sent: sent, SentRows: sent}) }})
 		}
 		got := make([]chan []row, 2)
 		for i, in := range inboxes {

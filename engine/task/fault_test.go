@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,22 @@ func TestBrokenTransport(t *testing.T) {
 			}
 			return 2
 		}, "after its end"},
-		"too few": {func(m *transport.Message) int { m.Sent--; return 1 }, "the transport repeated"},
+		"too few": {func(m *transport.Message) int { m.Sent--; return 1 }, ", which sent "},
+		"a row too few": {func(m *transport.Message) int {
+			if m.Rows != nil && m.Rows.NumRows() > 1 {
+				last := int(m.Rows.NumRows()) - 1
+				fewer := m.Rows.NewSlice(0, int64(last))
+				m.Rows.Release()
+				m.Rows = fewer
+				if n := len(m.Parts); n > 0 {
+					m.Parts = slices.Clone(m.Parts)
+					if m.Parts[n-1].End--; n > 1 && m.Parts[n-2].End == last {
+						m.Parts = m.Parts[:n-1]
+					}
+				}
+			}
+			return 1
+		}, "rows were lost or added in transit"},
 		"misdirected": {func(m *transport.Message) int {
 			for i := range m.Parts {
 				m.Parts[i].Shard += 8

@@ -76,16 +76,18 @@ type directOutput struct {
 	target  int            // the owner of the last shard
 	workers int            // that a broadcast goes to: the first ones
 	sent    int64          // messages with rows of the source shard
+	rows    int64          // in them
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
 	o.sent++
+	o.rows += rows.NumRows()
 	return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
 }
 
 func (o *directOutput) endShard(ctx context.Context, shard int) error {
-	err := o.send(ctx, transport.Message{Shard: shard, Last: true, Sent: o.sent})
-	o.sent = 0
+	err := o.send(ctx, transport.Message{Shard: shard, Last: true, Sent: o.sent, SentRows: o.rows})
+	o.sent, o.rows = 0, 0
 	return err
 }
 
@@ -137,14 +139,17 @@ type splitOutput struct {
 	rows  []arrow.Record // kept back, retained
 	dst   []int32        // their destinations
 	bytes int64
-	first int64   // rows of the source shard so far
-	sent  []int64 // messages with rows of the source shard, by receiving worker
+	first int64  // rows of the source shard so far
+	sent  []sent // what was sent of the source shard, by receiving worker
 
 	start []int32  // counting sort: where each destination begins; shards+1 long
 	keys  []uint64 // sort of few rows: destination and index
 	order []int32  // row indices by destination
 	parts []transport.Part
 }
+
+// sent counts messages with rows, and the rows in them.
+type sent struct{ messages, rows int64 }
 
 // What is kept back: enough that messages to 128 shards hold a few hundred rows
 // each, yet bounded for wide rows.
@@ -261,7 +266,9 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Recor
 			return err
 		}
 		m := transport.Message{Shard: shard, Rows: rows, Parts: slices.Clone(o.parts)}
-		o.sent[o.hosts[t]]++
+		count := &o.sent[o.hosts[t]]
+		count.messages++
+		count.rows += int64(hi - lo)
 		if err := o.lines.send(ctx, destination{inbox: t, worker: o.hosts[t]}, m); err != nil {
 			return err
 		}
@@ -294,9 +301,9 @@ func (o *splitOutput) endShard(ctx context.Context, shard int) error {
 		return err
 	}
 	o.first = 0
-	for worker, sent := range o.sent {
-		o.sent[worker] = 0
-		m := transport.Message{Shard: shard, Last: true, Sent: sent}
+	for worker, count := range o.sent {
+		o.sent[worker] = sent{}
+		m := transport.Message{Shard: shard, Last: true, Sent: count.messages, SentRows: count.rows}
 		if err := o.lines.send(ctx, destination{inbox: transport.Ends, worker: worker}, m); err != nil {
 			return err
 		}

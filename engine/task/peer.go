@@ -10,10 +10,14 @@ import (
 // FollowsPeer reports whether an error of a worker only says that another process of
 // the run has failed or cannot be reached, so that the true cause is to be looked for
 // there. It is told by the types of the errors: a *collective.PeerError, or one with
-// a method PeerLost() bool that returns true, such as those of networks.
+// a method PeerLost() bool that returns true, such as those of networks. What was damaged
+// in transit is a cause of its own, whichever process the error names.
 func FollowsPeer(err error) bool {
 	var rank *collective.PeerError
 	var peer interface{ PeerLost() bool }
+	if errors.Is(err, collective.ErrDamaged) {
+		return false
+	}
 	return errors.As(err, &rank) || errors.As(err, &peer) && peer.PeerLost()
 }
 

@@ -54,6 +54,8 @@ type Message struct {
 	// were sent to all inboxes of the edge on the receiving worker, this one
 	// included. They may arrive after an end that goes to the inbox Ends.
 	Sent int64
+	// SentRows is, with Last, the number of rows in those messages.
+	SentRows int64
 }
 
 // Part is the rows of a message that go to one destination shard: those from the

@@ -32,13 +32,16 @@ type codec struct {
 
 // encoder turns batches into IPC messages; one goroutine at a time uses it.
 type encoder struct {
-	to *[]byte
-	w  *batch.StreamWriter
+	to   *frameWriter
+	skip int // bytes to leave away: the schema, which goes in a frame of its own
+	w    *batch.StreamWriter
 }
 
 // Write is where the stream writer puts what it encodes.
 func (e *encoder) Write(p []byte) (int, error) {
-	*e.to = append(*e.to, p...)
+	k := min(e.skip, len(p))
+	e.skip -= k
+	e.to.Write(p[k:])
 	return len(p), nil
 }
 
@@ -65,32 +68,27 @@ func newCodec(number int, schema *arrow.Schema, mem memory.Allocator) (*codec, e
 }
 
 // append encodes a batch, which is borrowed.
-func (c *codec) append(b []byte, rec arrow.Record) ([]byte, error) {
+func (c *codec) append(to *frameWriter, rec arrow.Record) error {
 	c.mu.Lock()
 	var e *encoder
 	if n := len(c.free); n > 0 {
 		e, c.free = c.free[n-1], c.free[:n-1]
 	}
 	c.mu.Unlock()
-	first := e == nil
-	if first {
-		e = &encoder{}
+	if e == nil {
+		e = &encoder{skip: len(c.head)}
 		e.w = batch.NewStreamWriter(e, c.schema, c.mem)
 	}
-	start := len(b)
-	e.to = &b
+	e.to = to
 	err := e.w.Write(rec)
 	e.to = nil
 	if err != nil {
-		return b, err
-	}
-	if first { // it wrote the schema too
-		b = slices.Delete(b, start, start+len(c.head))
+		return err
 	}
 	c.mu.Lock()
 	c.free = append(c.free, e)
 	c.mu.Unlock()
-	return b, nil
+	return nil
 }
 
 // codecs finds the codec of a schema.
@@ -197,9 +195,7 @@ func (d *decoder) release() {
 	}
 }
 
-// appendSchema is the frame that announces a codec.
-func appendSchema(c *codec) []byte {
-	b := appendHead(make([]byte, 0, headBytes+4+len(c.head)), kindSchema, 4+len(c.head))
-	b = binary.LittleEndian.AppendUint32(b, c.number)
-	return append(b, c.head...)
+// schemaFrame is the frame that announces a codec.
+func schemaFrame(c *codec, summed bool) []byte {
+	return frame(kindSchema, summed, binary.LittleEndian.AppendUint32(nil, c.number), c.head)
 }

@@ -34,8 +34,10 @@ type conn struct {
 	worker  int // at the other end
 	address string
 	in      *bufio.Reader
-	readErr error // of the socket, for the reader
-	side    side  // set before the start
+	readErr error  // of the socket, for the reader
+	frame   uint32 // number of the next one to read
+	body    frameReader
+	side    side // set before the start
 
 	reads atomic.Uint64 // that gave something
 	wrote atomic.Bool   // since the last beat
@@ -48,6 +50,8 @@ type conn struct {
 
 	mu      sync.Mutex
 	queue   []*[]byte
+	number  uint32          // of the next frame to queue
+	queued  uint32          // frames in the queue
 	tail    *[]byte         // the last of the queue, if small frames may be added to it
 	counted int64           // bytes of messages in the queue
 	backlog int64           // bytes of other frames in it
@@ -80,6 +84,7 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 	}
 	c.room.free = n.cfg.window
 	c.in = bufio.NewReaderSize((*socket)(c), readBuffer)
+	c.body = frameReader{from: c.in, summed: n.summed()}
 	return c
 }
 
@@ -87,7 +92,7 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 // reads calls it.
 type side interface {
 	// handle reads the given bytes, which follow the head of a frame of a kind, from
-	// the connection.
+	// the connection's body.
 	handle(k kind, length int) error
 
 	// finish is called when nothing more is read.
@@ -134,25 +139,33 @@ func (c *conn) frames() error {
 		if err != nil {
 			return err
 		}
-		k, length, err := parseHead(head, c.n.cfg.maxMessage)
+		k, length, err := parseHead(head, c.frame, c.n.cfg.maxMessage)
 		if err != nil {
 			return err
 		}
 		c.in.Discard(headBytes)
+		c.body.begin(k, c.frame, length)
+		c.frame++
 		switch {
 		case k == kindBye:
 			return nil
 		case k == kindBeat:
 		case c.ended():
-			if _, err := io.CopyN(io.Discard, c.in, length); err != nil {
+			if _, err := io.CopyN(io.Discard, &c.body, length); err != nil {
 				return err
 			}
 		default:
 			if err := c.side.handle(k, int(length)); err != nil {
-				if c.readErr != nil {
+				switch {
+				case c.body.damaged != nil: // whatever was made of it
+					return c.body.damaged
+				case c.readErr != nil:
 					return c.readErr
 				}
 				return err
+			}
+			if rest := c.body.rest(); rest != 0 {
+				return violation("a %v of %d bytes, %d too many", k, length, rest)
 			}
 		}
 	}
@@ -193,13 +206,16 @@ func (c *conn) leave(drop bool) {
 	if drop {
 		c.drop()
 	}
-	c.small(appendHead(nil, kindBye, 0))
+	c.small(frame(kindBye, c.body.summed))
 	c.leaving = true
 	c.poke()
 }
 
-// drop gives up what is queued.
+// drop gives up what is queued. Nobody misses the frames: their numbers are those of the
+// next ones.
 func (c *conn) drop() {
+	c.number -= c.queued
+	c.queued = 0
 	for _, b := range c.queue {
 		c.n.recycle(b)
 	}
@@ -261,11 +277,19 @@ func (c *conn) post(frame []byte) {
 // small adds a frame to the queue, behind other small ones in the same buffer if
 // there is room, under the lock.
 func (c *conn) small(frame []byte) {
+	c.count(frame)
 	if c.tail == nil || len(*c.tail)+len(frame) > smallBuffer {
 		c.tail = c.n.buffer(smallBuffer)
 		c.queue = append(c.queue, c.tail)
 	}
 	*c.tail = append(*c.tail, frame...)
+}
+
+// count numbers the next frame of the queue, under the lock.
+func (c *conn) count(frame []byte) {
+	stamp(frame, c.number)
+	c.number++
+	c.queued++
 }
 
 // errParted says that there is nobody to send to any more.
@@ -282,7 +306,8 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 	}
 	if rows != nil && !c.sent[rows] {
 		c.sent[rows] = true
-		frame := appendSchema(rows)
+		frame := schemaFrame(rows, c.body.summed)
+		c.count(frame)
 		c.queue, c.tail = append(c.queue, &frame), nil
 	}
 	c.counted += int64(len(*b))
@@ -290,6 +315,7 @@ func (c *conn) push(b *[]byte, rows *codec) error {
 		c.small(*b)
 		c.n.recycle(b)
 	} else {
+		c.count(*b)
 		c.queue, c.tail = append(c.queue, b), nil
 	}
 	c.poke()
@@ -302,7 +328,7 @@ func (c *conn) write() {
 	for {
 		c.mu.Lock()
 		queue, counted, last := c.queue, c.counted, c.leaving
-		c.queue, c.tail, c.backlog = nil, nil, 0
+		c.queue, c.tail, c.backlog, c.queued = nil, nil, 0, 0
 		c.mu.Unlock()
 		if len(queue) > 0 {
 			batch = batch[:0]

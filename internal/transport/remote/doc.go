@@ -35,8 +35,10 @@
 // with its sender. What is encoded, but not written yet, is bounded per connection.
 //
 // Rows travel as Arrow IPC record batches; the schema goes ahead of the first ones on
-// a connection (codec.go). frame.go has the bytes of all frames. No length is believed
-// before it is bounded, and memory for rows grows as their bytes arrive.
+// a connection (codec.go). frame.go has the bytes of all frames. They are numbered and
+// have checksums (checked.go): no length is believed before it is checked and bounded,
+// and memory for rows grows as their bytes arrive. What was damaged, lost, repeated or
+// reordered in transit is an error that wraps ErrDamaged.
 //
 // # Ends
 //

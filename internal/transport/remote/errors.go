@@ -51,6 +51,8 @@ func violation(format string, args ...any) error {
 // and one that closes look alike, and differently from one system to another.
 func reason(err error) string {
 	switch {
+	case errors.Is(err, ErrDamaged):
+		return "sent what was " + err.Error()
 	case errors.Is(err, ErrProtocol):
 		return "sent what is " + err.Error()
 	case closed(err):
@@ -71,5 +73,6 @@ func closed(err error) bool {
 	return false
 }
 
-// PeerLost says that what failed follows from the loss of another worker.
-func (*PeerError) PeerLost() bool { return true }
+// PeerLost says that what failed follows from the loss of another worker. What was
+// damaged in transit is nobody's loss, but a cause.
+func (e *PeerError) PeerLost() bool { return !errors.Is(e.Err, ErrDamaged) }

@@ -109,7 +109,7 @@ func TestCutConnections(t *testing.T) {
 			lost := j.failure(1)
 			require.Equal(t, 0, lost.Worker)
 			if how == "garbage" {
-				require.ErrorIs(t, lost, ErrProtocol, "%d %s", after, how)
+				require.ErrorIs(t, lost, ErrDamaged, "%d %s", after, how)
 			} else {
 				require.Equal(t, "closed its connection without a good-bye", lost.Reason)
 			}
@@ -206,7 +206,7 @@ func TestVersions(t *testing.T) {
 	_, err := nc.Write([]byte{'S', 'S', 'r', 't', 9, 0, 0, 0})
 	require.NoError(t, err)
 	err = readReply(nc, nil)
-	require.EqualError(t, err, "version 9 of the data protocol does not go with version 1: run the same build everywhere")
+	require.EqualError(t, err, "version 9 of the data protocol does not go with version 2: run the same build everywhere (or its hello was damaged in transit)")
 	require.ErrorIs(t, err, ErrRefused)
 }
 
@@ -224,7 +224,7 @@ func TestProofs(t *testing.T) {
 	j := newJob(t, 2, nil)
 	n := j.nets[1]
 	for _, cheat := range []string{"nothing", "echo", "replay"} {
-		h := hello{version: protocolVersion, attempt: 3, from: 0, to: 1, workers: 2}
+		h := hello{version: protocolVersion, attempt: 3, from: 0, to: 1, workers: 2, summed: true}
 		h.job = jobHash("test")
 		nc := raw(t, n)
 		sent := h.encode()

@@ -3,6 +3,7 @@ package remote
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"math"
 
 	"github.com/superstep-ml/superstep/internal/transport"
@@ -11,8 +12,13 @@ import (
 // After the handshake, what is sent on a connection are frames, numbers in little
 // endian:
 //
-//	 0  length of what follows the 8 bytes of the head
+//	 0  length of what follows the 16 bytes of the head, without checksums
 //	 4  kind, and three zero bytes
+//	 8  number of the frame in its direction of the connection, from 0
+//	12  CRC-32C of the 12 bytes before
+//
+// What follows has checksums too (checked.go). So a frame that is damaged, lost,
+// repeated or out of order is noticed before anything in it is believed.
 //
 //	beat     nothing                                              both ways
 //	bye      nothing: no frame follows                            both ways
@@ -47,9 +53,9 @@ func (k kind) String() string {
 }
 
 const (
-	headBytes    = 8
+	headBytes    = 16
 	grantBytes   = 12
-	messageBytes = 48
+	messageBytes = 56
 	partBytes    = 8
 	maxParts     = 1 << 20 // of a message
 	maxSchema    = 4 << 20 // bytes of one
@@ -85,12 +91,27 @@ func (k kind) bounds(maxMessage int64) (least, most int64) {
 // appendHead begins a frame of which length bytes follow.
 func appendHead(b []byte, k kind, length int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(length))
-	return append(b, byte(k), 0, 0, 0)
+	return append(b, byte(k), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// parseHead reads the head of a frame that may hold anything.
-func parseHead(b []byte, maxMessage int64) (kind, int64, error) {
-	length, k := int64(binary.LittleEndian.Uint32(b)), kind(b[4])
+// stamp gives a frame its number, and its head the checksum.
+func stamp(frame []byte, number uint32) {
+	le := binary.LittleEndian
+	le.PutUint32(frame[8:], number)
+	le.PutUint32(frame[12:], crc32.Checksum(frame[:12], castagnoli))
+}
+
+// parseHead reads the head of a frame that may hold anything, where the frame of a
+// number should come.
+func parseHead(b []byte, number uint32, maxMessage int64) (kind, int64, error) {
+	le := binary.LittleEndian
+	length, k := int64(le.Uint32(b)), kind(b[4])
+	if got, want := crc32.Checksum(b[:12], castagnoli), le.Uint32(b[12:]); got != want {
+		return 0, 0, damage("the head of frame %d has the checksum %#08x, and says %#08x", number, got, want)
+	}
+	if got := le.Uint32(b[8:]); got != number {
+		return 0, 0, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, number)
+	}
 	if k < kindBeat || k > kindReply || b[5]|b[6]|b[7] != 0 {
 		return 0, 0, violation("a frame begins with %x", b[:headBytes])
 	}
@@ -104,13 +125,13 @@ func parseHead(b []byte, maxMessage int64) (kind, int64, error) {
 //
 //	 0  edge         16  sequence number   32  number of the schema
 //	 4  inbox        24  sent              36  number of parts
-//	 8  shard                              40  flags: 1 last, 2 has rows
-//	12  to                                 44  zero
+//	 8  shard        48  rows that were    40  flags: 1 last, 2 has rows
+//	12  to               sent              44  zero
 //
 // Then come the parts, shard and end of each, and the record batch.
 type messageHead struct {
 	edge, inbox, shard, to int32
-	seq, sent              int64
+	seq, sent, sentRows    int64
 	schema, parts          uint32
 	last, rows             bool
 }
@@ -137,7 +158,8 @@ func (h *messageHead) append(b []byte) []byte {
 		flags |= flagRows
 	}
 	b = le.AppendUint32(b, flags)
-	return le.AppendUint32(b, 0)
+	b = le.AppendUint32(b, 0)
+	return le.AppendUint64(b, uint64(h.sentRows))
 }
 
 func (h *messageHead) parse(b []byte) error {
@@ -146,7 +168,7 @@ func (h *messageHead) parse(b []byte) error {
 	*h = messageHead{
 		edge: i32(0), inbox: i32(4), shard: i32(8), to: i32(12),
 		seq: int64(le.Uint64(b[16:])), sent: int64(le.Uint64(b[24:])),
-		schema: le.Uint32(b[32:]), parts: le.Uint32(b[36:]),
+		schema: le.Uint32(b[32:]), parts: le.Uint32(b[36:]), sentRows: int64(le.Uint64(b[48:])),
 	}
 	flags := le.Uint32(b[40:])
 	h.last, h.rows = flags&flagLast != 0, flags&flagRows != 0
@@ -179,7 +201,7 @@ func headOf(to transport.Address, m *transport.Message) (messageHead, error) {
 	}
 	return messageHead{
 		edge: int32(to.Edge), inbox: int32(to.Inbox), shard: int32(m.Shard), to: int32(m.To),
-		seq: m.Seq, sent: m.Sent, parts: uint32(len(m.Parts)), last: m.Last, rows: m.Rows != nil,
+		seq: m.Seq, sent: m.Sent, sentRows: m.SentRows, parts: uint32(len(m.Parts)), last: m.Last, rows: m.Rows != nil,
 	}, nil
 }
 
@@ -201,19 +223,21 @@ func checkParts(m *transport.Message) error {
 	return nil
 }
 
-// appendParts writes the parts of a message.
-func appendParts(b []byte, parts []transport.Part) []byte {
+// writeParts writes the parts of a message.
+func writeParts(w *frameWriter, parts []transport.Part) {
+	var b [partBytes]byte
 	for _, p := range parts {
-		b = binary.LittleEndian.AppendUint32(b, uint32(p.Shard))
-		b = binary.LittleEndian.AppendUint32(b, uint32(p.End))
+		binary.LittleEndian.PutUint32(b[:], uint32(p.Shard))
+		binary.LittleEndian.PutUint32(b[4:], uint32(p.End))
+		w.Write(b[:])
 	}
-	return b
 }
 
 // grantFrame gives credits of an inbox.
-func grantFrame(to transport.Address, credits int) []byte {
-	b := appendHead(make([]byte, 0, headBytes+grantBytes), kindGrant, grantBytes)
-	b = binary.LittleEndian.AppendUint32(b, uint32(int32(to.Edge)))
-	b = binary.LittleEndian.AppendUint32(b, uint32(int32(to.Inbox)))
-	return binary.LittleEndian.AppendUint32(b, uint32(credits))
+func grantFrame(to transport.Address, credits int, summed bool) []byte {
+	var b [grantBytes]byte
+	binary.LittleEndian.PutUint32(b[:], uint32(int32(to.Edge)))
+	binary.LittleEndian.PutUint32(b[4:], uint32(int32(to.Inbox)))
+	binary.LittleEndian.PutUint32(b[8:], uint32(credits))
+	return frame(kindGrant, summed, b[:])
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"net"
 	"time"
@@ -36,16 +37,18 @@ type hello struct {
 	from    uint32
 	to      uint32
 	workers uint32
+	summed  bool              // frames have checksums
 	job     [sha256.Size]byte // of the job's name
 	nonce   [nonceBytes]byte
 }
 
 const (
-	protocolVersion = 1
+	protocolVersion = 2
 	nonceBytes      = 32
-	helloBytes      = 96 // magic 0, version 4, attempt 8, from 16, to 20, workers 24, job 32, nonce 64
-	preludeBytes    = 8  // of a hello, the same in all versions
-	replyBytes      = 8  // magic 0, verdict 4, length of the reason 6
+	helloBytes      = 96 // magic 0, version 4, attempt 8, summed 12, from 16, to 20, workers 24, CRC-32C of all else 28, job 32, nonce 64
+	helloSum        = 28
+	preludeBytes    = 8 // of a hello, the same in all versions
+	replyBytes      = 8 // magic 0, verdict 4, length of the reason 6; then what follows, and the CRC-32C of all
 	proofBytes      = sha256.Size
 	maxReason       = 512
 	helloMagic      = "SSrt"
@@ -62,12 +65,21 @@ func (h *hello) encode() []byte {
 	copy(b, helloMagic)
 	le.PutUint16(b[4:], h.version)
 	le.PutUint32(b[8:], h.attempt)
+	if h.summed {
+		b[12] = 1
+	}
 	le.PutUint32(b[16:], h.from)
 	le.PutUint32(b[20:], h.to)
 	le.PutUint32(b[24:], h.workers)
 	copy(b[32:], h.job[:])
 	copy(b[64:], h.nonce[:])
+	le.PutUint32(b[helloSum:], helloChecksum(b))
 	return b
+}
+
+// helloChecksum is the checksum of a hello but for itself.
+func helloChecksum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:helloSum], castagnoli), castagnoli, b[helloSum+sumBytes:])
 }
 
 // readHello reads a hello from whoever has connected. An error that is a refusal is
@@ -85,11 +97,15 @@ func readHello(r io.Reader) (h hello, raw []byte, err error) {
 		return h, nil, fmt.Errorf("it begins with %q, which is no hello", raw[:preludeBytes])
 	}
 	if h.version = le.Uint16(raw[4:]); h.version != protocolVersion {
-		return h, nil, &refusal{reason: fmt.Sprintf("version %d of the data protocol does not go with version %d: run the same build everywhere", h.version, protocolVersion)}
+		return h, nil, &refusal{reason: fmt.Sprintf("version %d of the data protocol does not go with version %d: run the same build everywhere (or its hello was damaged in transit)", h.version, protocolVersion)}
 	}
 	if _, err := io.ReadFull(r, raw[preludeBytes:]); err != nil {
 		return h, nil, fmt.Errorf("its hello breaks off: %w", err)
 	}
+	if helloChecksum(raw) != le.Uint32(raw[helloSum:]) {
+		return h, nil, damage("its hello has a wrong checksum")
+	}
+	h.summed = raw[12] == 1
 	h.attempt, h.from, h.to, h.workers = le.Uint32(raw[8:]), le.Uint32(raw[16:]), le.Uint32(raw[20:]), le.Uint32(raw[24:])
 	copy(h.job[:], raw[32:])
 	copy(h.nonce[:], raw[64:])
@@ -122,6 +138,8 @@ func (n *Network) check(h *hello) error {
 		return &refusal{reason: "it is a worker of another job"}
 	case int64(h.attempt) != int64(cfg.Attempt):
 		return &refusal{reason: fmt.Sprintf("it is of attempt %d, this is attempt %d", h.attempt, cfg.Attempt)}
+	case h.summed != n.summed():
+		return &refusal{reason: fmt.Sprintf("it sends rows with checksums: %t, this worker: %t; all must do the same", h.summed, n.summed())}
 	case int64(h.workers) != int64(cfg.Workers):
 		return &refusal{reason: fmt.Sprintf("it counts %d workers, this one counts %d", h.workers, cfg.Workers)}
 	case int64(h.to) != int64(cfg.Worker):
@@ -134,17 +152,17 @@ func (n *Network) check(h *hello) error {
 
 // reply answers a hello or a proof: with what follows a yes, or a reason.
 func reply(w io.Writer, refused error, follows []byte) error {
-	b := make([]byte, replyBytes, replyBytes+maxReason)
+	b := make([]byte, replyBytes, replyBytes+maxReason+sumBytes)
 	copy(b, replyMagic)
 	if refused == nil {
 		b[4] = verdictYes
-		_, err := w.Write(append(b, follows...))
-		return err
+	} else {
+		follows = []byte(refused.Error())
+		follows = follows[:min(len(follows), maxReason)]
+		binary.LittleEndian.PutUint16(b[6:], uint16(len(follows)))
 	}
-	text := refused.Error()
-	text = text[:min(len(text), maxReason)]
-	binary.LittleEndian.PutUint16(b[6:], uint16(len(text)))
-	_, err := w.Write(append(b, text...))
+	b = append(b, follows...)
+	_, err := w.Write(binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli)))
 	return err
 }
 
@@ -158,15 +176,24 @@ func readReply(r io.Reader, follows []byte) error {
 	switch {
 	case b[0] == 0x15 && b[1] == 3:
 		return violation("it answers with TLS, which this worker does not use: give all workers of an attempt the same credential")
-	case string(b[:4]) != replyMagic || b[4] > verdictYes || b[5] != 0 || length > maxReason:
+	case string(b[:4]) != replyMagic:
 		return violation("an answer begins with %q", b[:])
+	case b[4] > verdictYes || b[5] != 0 || length > maxReason || b[4] == verdictYes && length > 0:
+		return damage("an answer begins with %q", b[:])
 	case b[4] == verdictYes:
-		_, err := io.ReadFull(r, follows)
-		return err
+		length = len(follows)
 	}
-	text := make([]byte, length)
+	text := make([]byte, length+sumBytes)
 	if _, err := io.ReadFull(r, text); err != nil {
 		return err
+	}
+	text, sum := text[:length], binary.LittleEndian.Uint32(text[length:])
+	if crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, text) != sum {
+		return damage("an answer has a wrong checksum")
+	}
+	if b[4] == verdictYes {
+		copy(follows, text)
+		return nil
 	}
 	if !utf8.Valid(text) {
 		return violation("a reason that is not UTF-8")
@@ -198,7 +225,7 @@ func (n *Network) ask(ctx context.Context, nc net.Conn, worker int, address stri
 	}
 	h := hello{
 		version: protocolVersion, attempt: uint32(n.cfg.Attempt), from: uint32(n.cfg.Worker), to: uint32(worker),
-		workers: uint32(n.cfg.Workers), job: jobHash(n.cfg.Job),
+		workers: uint32(n.cfg.Workers), summed: n.summed(), job: jobHash(n.cfg.Job),
 	}
 	rand.Read(h.nonce[:])
 	raw := h.encode()

@@ -1,9 +1,14 @@
 package remote
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
+	"hash/crc32"
 	"io"
+	"math/rand/v2"
 	"net"
+	"slices"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow/memory"
@@ -22,7 +27,20 @@ func intruder(t *testing.T, j *job) net.Conn {
 	return nc
 }
 
-func frameOf(k kind, body []byte) []byte { return append(appendHead(nil, k, len(body)), body...) }
+// frameOf is the first frame of a connection.
+func frameOf(k kind, body []byte) []byte { return numbered(0, frame(k, true, body)) }
+
+// numbered gives frames that follow each other their numbers.
+func numbered(first uint32, frames ...[]byte) (b []byte) {
+	for i, f := range frames {
+		stamp(f, first+uint32(i))
+		b = append(b, f...)
+	}
+	return b
+}
+
+// headOnly is the head of a frame of which nothing follows.
+func headOnly(k kind, length int) []byte { return numbered(0, appendHead(nil, k, length)) }
 
 // stream is a valid sequence of frames: a schema, rows, an end, requests.
 func stream(t testing.TB, mem memory.Allocator) []byte {
@@ -30,25 +48,24 @@ func stream(t testing.TB, mem memory.Allocator) []byte {
 	defer rec.Release()
 	c, err := newCodec(0, rec.Schema(), mem)
 	require.NoError(t, err)
-	b := appendSchema(c)
+	frames := [][]byte{schemaFrame(c, true)}
 	for _, m := range []transport.Message{
 		{Shard: 1, Rows: rec, Parts: []transport.Part{{Shard: 1, End: 1}, {Shard: 2, End: 2}}},
-		{Shard: 1, Last: true, Sent: 1},
+		{Shard: 1, Last: true, Sent: 1, SentRows: 2},
 	} {
 		head, err := headOf(at(0, 0, 1), &m)
 		require.NoError(t, err)
-		frame := appendParts(head.append(appendHead(nil, kindMessage, 0)), m.Parts)
+		w := beginFrame(nil, kindMessage, true)
+		w.Write(head.append(nil))
+		writeParts(&w, m.Parts)
 		if m.Rows != nil {
-			frame, err = c.append(frame, m.Rows)
-			require.NoError(t, err)
+			require.NoError(t, c.append(&w, m.Rows))
 		}
-		binary.LittleEndian.PutUint32(frame, uint32(len(frame)-headBytes))
-		b = append(b, frame...)
+		frames = append(frames, w.end())
 	}
-	b = append(b, frameOf(kindSet, []byte{1, 0, 0, 0, 1, 0, 'k', 'v'})...)
-	b = append(b, frameOf(kindGet, []byte{2, 0, 0, 0, 'w'})...)
-	b = append(b, frameOf(kindDrop, []byte{2, 0, 0, 0})...)
-	return append(b, frameOf(kindBeat, nil)...)
+	frames = append(frames, frameOf(kindSet, []byte{1, 0, 0, 0, 1, 0, 'k', 'v'}), frameOf(kindGet, []byte{2, 0, 0, 0, 'w'}),
+		frameOf(kindDrop, []byte{2, 0, 0, 0}), frameOf(kindBeat, nil))
+	return numbered(0, frames...)
 }
 
 // TestHostileFrames: each is a failure that says what is wrong.
@@ -62,21 +79,21 @@ func TestHostileFrames(t *testing.T) {
 		frame []byte
 		says  string
 	}{
-		{[]byte("GET / HTTP"), "a frame begins with 474554202f204854"},
 		{frameOf(99, nil), "a frame begins with "},
-		{appendHead(nil, kindMessage, MaxMessage+1), "a message of 268435457 bytes, where there are 48 to 268435456"},
-		{appendHead(nil, kindSchema, maxSchema+5), "a schema of 4194309 bytes"},
-		{appendHead(nil, kindBeat, 1), "a beat of 1 bytes, where there are 0 to 0"},
+		{headOnly(kindMessage, MaxMessage+1), "a message of 268435457 bytes, where there are 56 to 268435456"},
+		{headOnly(kindSchema, maxSchema+5), "a schema of 4194309 bytes"},
+		{headOnly(kindBeat, 1), "a beat of 1 bytes, where there are 0 to 0"},
+		{frameOf(kindDrop, make([]byte, 5)), "a drop of 5 bytes, where there are 4 to 4"},
 		{frameOf(kindGrant, make([]byte, grantBytes)), "a grant from who connected"},
 		{frameOf(kindReply, make([]byte, 5)), "a reply from who connected"},
 		{frameOf(kindSchema, append(make([]byte, 4), "no schema at all"...)), "schema 0: read arrow stream"},
 		{frameOf(kindSchema, []byte{0, 4, 0, 0}), "a schema of number 1024"},
 		{frameOf(kindMessage, message(func(h *messageHead) { h.edge = 7 })), "a message to edge 7, inbox 0, without a credit"},
-		{frameOf(kindMessage, message(func(h *messageHead) { h.parts = 3 })), "a message of 48 bytes with 3 parts"},
+		{frameOf(kindMessage, message(func(h *messageHead) { h.parts = 3 })), "a message of 56 bytes with 3 parts"},
 		{frameOf(kindMessage, message(func(h *messageHead) { h.parts = maxParts + 1 })), "a message with 1048577 parts"},
 		{frameOf(kindMessage, message(func(h *messageHead) { h.rows = true })), "rows of schema 0, which was not sent"},
 		{frameOf(kindMessage, append(message(func(h *messageHead) { h.parts = 1 }), 1, 0, 0, 0, 9, 0, 0, 0)), "a message to edge 0, inbox 0: part 0 ends at row 9"},
-		{frameOf(kindMessage, append(message(func(h *messageHead) {}), 0)), "a message of 49 bytes with 0 parts"},
+		{frameOf(kindMessage, append(message(func(h *messageHead) {}), 0)), "a message of 57 bytes with 0 parts"},
 		{frameOf(kindGet, make([]byte, 4)), "a get, though this is not worker 0"},
 	} {
 		j := newJob(t, 2, nil)
@@ -101,8 +118,8 @@ func TestMoreThanGranted(t *testing.T) {
 	j.listen(at(0, 0, 1), k)
 	nc := intruder(t, j)
 	h := messageHead{}
-	for range 4 {
-		_, err := nc.Write(frameOf(kindMessage, h.append(nil)))
+	for i := range 4 {
+		_, err := nc.Write(numbered(uint32(i), frame(kindMessage, true, h.append(nil))))
 		require.NoError(t, err)
 	}
 	require.Contains(t, j.failure(1).Reason, "a message to edge 0, inbox 0, without a credit")
@@ -131,17 +148,100 @@ func hear(t testing.TB, b []byte, worker int) error {
 	return err
 }
 
-// TestDamagedStreams: cut anywhere, or with any byte changed, a stream is an error or
-// something else that is valid.
+// TestDamagedStreams: whichever byte of a stream is changed, that is what is found; cut
+// anywhere it has ended.
 func TestDamagedStreams(t *testing.T) {
 	b := stream(t, memory.NewGoAllocator())
 	require.ErrorIs(t, hear(t, b, 0), io.EOF, "it is valid to its end")
 	for i := range b {
-		require.Error(t, hear(t, b[:i], 0))
+		require.True(t, closed(hear(t, b[:i], 0)))
 		bad := append([]byte{}, b...)
 		bad[i] ^= 0x81
-		_ = hear(t, bad, 0)
+		require.ErrorIs(t, hear(t, bad, 0), ErrDamaged)
 	}
+}
+
+// TestFramesAreMissed: a frame that is lost, repeated or out of order is noticed by the
+// next one that comes.
+func TestFramesAreMissed(t *testing.T) {
+	a, b, c := frameOf(kindSet, []byte{1, 0, 0, 0, 1, 0, 'k', 'v'}), numbered(1, frame(kindGet, true, []byte{2, 0, 0, 0, 'w'})), numbered(2, frame(kindBeat, true))
+	for says, frames := range map[string][][]byte{
+		"EOF":                                  {a, b, c},
+		"frame 2 came in the place of frame 1": {a, c},
+		"frame 1 came in the place of frame 0": {b, c},
+		"frame 0 came in the place of frame 1": {a, a, b},
+		"frame 1 came in the place of frame 2": {a, b, b},
+		"frame 2 came in the place of frame 0": {c, b, a},
+	} {
+		require.ErrorContains(t, hear(t, slices.Concat(frames...), 0), says)
+	}
+}
+
+// TestPieces: what follows a head is the same bytes again, whatever its length and
+// however it is read; and no byte of it is handed out that was changed, or stands behind
+// one that was.
+func TestPieces(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{1, 7, pieceBytes - 1, pieceBytes, pieceBytes + 1, 2 * pieceBytes, 2*pieceBytes + 5} {
+		data := make([]byte, n)
+		for i := range data {
+			data[i] = byte(r.Uint32())
+		}
+		for _, step := range []int{5, 1000, pieceBytes, pieceBytes + 4, 1 << 20} {
+			for _, summed := range []bool{true, false} {
+				read := func(b []byte) (got []byte, err error) {
+					f := frameReader{from: bytes.NewReader(b), summed: summed}
+					f.begin(kindMessage, 3, int64(n))
+					buf := make([]byte, step)
+					for err == nil {
+						var k int
+						k, err = f.Read(buf)
+						if err == nil {
+							got = append(got, buf[:k]...)
+						}
+					}
+					return got, err
+				}
+				b := frame(kindMessage, summed, data[:n/3], data[n/3:])[headBytes:]
+				got, err := read(b)
+				require.Equal(t, io.EOF, err)
+				require.True(t, bytes.Equal(data, got))
+				if !summed {
+					require.Len(t, b, n)
+					continue
+				}
+				at := r.IntN(len(b))
+				b[at] ^= 4
+				got, err = read(b)
+				require.ErrorIs(t, err, ErrDamaged)
+				require.LessOrEqual(t, len(got), at)
+				require.True(t, bytes.Equal(data[:len(got)], got))
+				_, err = read(b[:at])
+				require.True(t, closed(err) || err == io.EOF)
+			}
+		}
+	}
+}
+
+// repaired is a stream of frames with the numbers and checksums that it should have, as
+// far as it is one, so that a fuzzer gets past them.
+func repaired(b []byte) []byte {
+	b = bytes.Clone(b)
+	for at, number := 0, uint32(0); at+headBytes <= len(b); number++ {
+		stamp(b[at:], number)
+		length := int(binary.LittleEndian.Uint32(b[at:]))
+		at += headBytes
+		for sum := uint32(0); length > 0; {
+			n := min(length, pieceBytes)
+			if at+n+sumBytes > len(b) {
+				return b
+			}
+			sum = crc32.Update(sum, castagnoli, b[at:at+n])
+			binary.LittleEndian.PutUint32(b[at+n:], sum)
+			at, length = at+n+sumBytes, length-n
+		}
+	}
+	return b
 }
 
 func FuzzIncoming(f *testing.F) {
@@ -152,16 +252,19 @@ func FuzzIncoming(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = hear(t, b, 0)
+		b = repaired(b)
+		_ = hear(t, b, 0)
 		_ = hear(t, b, 1)
 	})
 }
 
 // FuzzOutgoing has the dialer's end hear anything.
 func FuzzOutgoing(f *testing.F) {
-	f.Add(grantFrame(at(0, 0, 0), 3))
+	f.Add(numbered(0, grantFrame(at(0, 0, 0), 3, true)))
 	f.Add(frameOf(kindReply, []byte{1, 0, 0, 0, 0, 'x'}))
-	f.Add(append(frameOf(kindBeat, nil), frameOf(kindBye, nil)...))
+	f.Add(numbered(0, frame(kindBeat, true), frame(kindBye, true)))
 	f.Fuzz(func(t *testing.T, b []byte) {
+		b = repaired(b)
 		n := &Network{cfg: Config{Worker: 1, Workers: 2, maxMessage: 1 << 20, window: 1 << 20}}
 		near, far := net.Pipe()
 		p := newPeer(n, 0)
@@ -171,4 +274,41 @@ func FuzzOutgoing(f *testing.F) {
 		_ = p.conn.frames()
 		near.Close()
 	})
+}
+
+// TestChecksumsAreAgreedOn: all workers have them or none.
+func TestChecksumsAreAgreedOn(t *testing.T) {
+	for _, bare := range [][2]bool{{false, true}, {true, false}, {true, true}} {
+		j := connected(t, 2, func(w int, c *Config) { c.NoChecksum = bare[w] })
+		got := make(chan struct{})
+		j.listen(at(0, 0, 1), receive(func(m transport.Message) { m.Release(); close(got) }))
+		err := j.dial(0, at(0, 0, 1)).Send(soon(t), transport.Message{Rows: j.rows(3)})
+		if bare[0] == bare[1] {
+			require.NoError(t, err)
+			<-got
+			continue
+		}
+		require.ErrorIs(t, err, ErrRefused)
+		require.ErrorContains(t, err, fmt.Sprintf("refused the connection: it sends rows with checksums: %t, this worker: %t; all must do the same", !bare[0], !bare[1]))
+	}
+}
+
+// TestDamageIsACause: who finds that something was damaged has found a cause, and not the
+// loss of another worker.
+func TestDamageIsACause(t *testing.T) {
+	j := between(t, nil, func(to, from net.Conn) {
+		io.CopyN(to, from, 3000)
+		var b [1]byte
+		io.ReadFull(from, b[:])
+		b[0] ^= 32
+		to.Write(b[:])
+		io.Copy(to, from)
+	})
+	j.listen(at(0, 0, 1), discard())
+	j.flood(j.dial(0, at(0, 0, 1)))
+	lost := j.failure(1)
+	require.ErrorIs(t, lost, ErrDamaged)
+	require.False(t, lost.PeerLost())
+	require.Regexp(t, `^worker 0 \(127.0.0.1:\d+\) sent what was damaged in transit: (the head of )?frame \d+`, lost.Error())
+	require.True(t, j.failure(0).PeerLost())
 }

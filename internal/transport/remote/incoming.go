@@ -84,7 +84,7 @@ func (k *credits) back() {
 		return
 	}
 	k.open.Add(int32(k.owed))
-	k.c.post(grantFrame(k.in.addr, k.owed))
+	k.c.post(grantFrame(k.in.addr, k.owed, k.c.body.summed))
 	k.owed = 0
 }
 
@@ -117,7 +117,7 @@ func (i *incoming) open(in *inbox) {
 	k := &credits{in: in, c: i.conn, step: max(1, n/2)}
 	k.open.Store(int32(n))
 	i.lanes[in.addr] = k
-	i.post(grantFrame(in.addr, n))
+	i.post(grantFrame(in.addr, n, i.body.summed))
 }
 
 func (i *incoming) handle(k kind, length int) error {
@@ -145,7 +145,7 @@ func (i *incoming) finish() {
 // schema notes the schema of messages to come.
 func (i *incoming) schema(length int) error {
 	var b [4]byte
-	if _, err := io.ReadFull(i.in, b[:]); err != nil {
+	if _, err := io.ReadFull(&i.body, b[:]); err != nil {
 		return err
 	}
 	number := binary.LittleEndian.Uint32(b[:])
@@ -153,7 +153,7 @@ func (i *incoming) schema(length int) error {
 		return violation("a schema of number %d, which is too large or was sent before", number)
 	}
 	head := make([]byte, length-len(b)) // at most maxSchema
-	if _, err := io.ReadFull(i.in, head); err != nil {
+	if _, err := io.ReadFull(&i.body, head); err != nil {
 		return err
 	}
 	d, err := newDecoder(head, i.n.cfg.Allocator)
@@ -166,7 +166,7 @@ func (i *incoming) schema(length int) error {
 
 // message reads a message and puts it into the queue of its inbox.
 func (i *incoming) message(length int) error {
-	if _, err := io.ReadFull(i.in, i.fixed[:]); err != nil {
+	if _, err := io.ReadFull(&i.body, i.fixed[:]); err != nil {
 		return err
 	}
 	var h messageHead
@@ -184,7 +184,7 @@ func (i *incoming) message(length int) error {
 	if left < 0 || !h.rows && left > 0 {
 		return violation("a message of %d bytes with %d parts, rows %t", length, h.parts, h.rows)
 	}
-	m := transport.Message{Shard: int(h.shard), To: int(h.to), Seq: h.seq, Sent: h.sent, Last: h.last}
+	m := transport.Message{Shard: int(h.shard), To: int(h.to), Seq: h.seq, Sent: h.sent, SentRows: h.sentRows, Last: h.last}
 	if err := i.parts(&m, int(h.parts)); err != nil {
 		return err
 	}
@@ -213,13 +213,12 @@ func (i *incoming) parts(m *transport.Message, n int) error {
 	}
 	m.Parts = make([]transport.Part, 0, min(n, readBuffer/partBytes)) // grows as they come
 	for range n {
-		b, err := i.in.Peek(partBytes)
-		if err != nil {
+		b := i.fixed[:partBytes]
+		if _, err := io.ReadFull(&i.body, b); err != nil {
 			return err
 		}
 		le := binary.LittleEndian
 		m.Parts = append(m.Parts, transport.Part{Shard: int(int32(le.Uint32(b))), End: int(int32(le.Uint32(b[4:])))})
-		i.in.Discard(partBytes)
 	}
 	return nil
 }
@@ -230,7 +229,7 @@ func (i *incoming) rows(m *transport.Message, schema uint32, length int) error {
 	if d == nil {
 		return violation("rows of schema %d, which was not sent", schema)
 	}
-	rows, err := d.decode(i.in, int64(length))
+	rows, err := d.decode(&i.body, int64(length))
 	if err != nil {
 		return violation("rows of shard %d: %w", m.Shard, err)
 	}

@@ -220,7 +220,7 @@ func (n *Network) watch() {
 	t := time.NewTicker(w.period)
 	defer t.Stop()
 	beaten := time.Now()
-	beat := appendHead(nil, kindBeat, 0)
+	beat := frame(kindBeat, false)
 	for {
 		select {
 		case <-n.ctx.Done():
@@ -241,7 +241,7 @@ func (n *Network) watch() {
 		n.mu.Unlock()
 		for _, c := range conns {
 			if due && !c.wrote.Swap(false) {
-				c.post(beat)
+				c.post(slices.Clone(beat)) // it gets a number of its own
 			}
 			if c.look(&w, counts, now) >= w.limit {
 				c.silence(now)

@@ -161,6 +161,8 @@ func missed(err error) string {
 		return "refused the connection: " + r.reason
 	case errors.As(err, &r):
 		return "is refused: " + r.reason
+	case errors.Is(err, ErrDamaged):
+		return "answered what was " + err.Error()
 	case errors.Is(err, ErrProtocol):
 		return "sent what is " + err.Error()
 	}
@@ -207,7 +209,7 @@ func (p *peer) finish() {}
 
 // granted takes credits.
 func (p *peer) granted() error {
-	if _, err := io.ReadFull(p.conn.in, p.fixed[:]); err != nil {
+	if _, err := io.ReadFull(&p.conn.body, p.fixed[:]); err != nil {
 		return err
 	}
 	le := binary.LittleEndian
@@ -233,6 +235,7 @@ type sender struct {
 	w      *waiter
 	schema *arrow.Schema // of the last rows, and its codec
 	codec  *codec
+	out    frameWriter
 }
 
 func (p *peer) sender(addr transport.Address) *sender {
@@ -296,7 +299,7 @@ func (s *sender) reason(ctx context.Context, err error) error {
 
 // prepare finds the codec of a message's rows and about how many bytes it takes.
 func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error) {
-	size := int64(headBytes + messageBytes + partBytes*len(m.Parts))
+	size := int64(headBytes + messageBytes + partBytes*len(m.Parts) + sumBytes)
 	if m.Rows == nil {
 		return size, nil
 	}
@@ -312,7 +315,7 @@ func (s *sender) prepare(head *messageHead, m *transport.Message) (int64, error)
 	if limit := s.p.n.cfg.maxMessage; rows > limit {
 		return 0, tooLarge(m, rows, limit)
 	}
-	return size + rows + 512 + 192*m.Rows.NumCols(), nil
+	return size + rows + rows/pieceBytes*sumBytes + 512 + 192*m.Rows.NumCols(), nil
 }
 
 func tooLarge(m *transport.Message, size, limit int64) error {
@@ -323,20 +326,22 @@ func tooLarge(m *transport.Message, size, limit int64) error {
 func (s *sender) encode(head *messageHead, m *transport.Message, size int64) (*[]byte, error) {
 	n := s.p.n
 	b := n.buffer(int(size))
-	out := head.append(appendHead(*b, kindMessage, 0))
-	out = appendParts(out, m.Parts)
+	s.out = beginFrame(*b, kindMessage, n.summed())
+	var fixed [messageBytes]byte
+	s.out.Write(head.append(fixed[:0]))
+	writeParts(&s.out, m.Parts)
 	var err error
 	if m.Rows != nil {
-		out, err = s.codec.append(out, m.Rows)
+		err = s.codec.append(&s.out, m.Rows)
 	}
-	*b = out
-	if length := int64(len(out) - headBytes); err == nil && length > n.cfg.maxMessage {
+	*b = s.out.end()
+	if length := int64(s.out.length); err == nil && length > n.cfg.maxMessage {
 		err = tooLarge(m, length, n.cfg.maxMessage)
 	}
+	s.out.b = nil
 	if err != nil {
 		n.recycle(b)
 		return nil, err
 	}
-	binary.LittleEndian.PutUint32(out, uint32(len(out)-headBytes))
 	return b, nil
 }

@@ -24,10 +24,9 @@ func (s *Store) Set(ctx context.Context, key string, value []byte) error {
 		err = s.n.store.set(key, value)
 	default:
 		_, err = s.ask(ctx, kindSet, func(id uint32) []byte {
-			b := appendHead(nil, kindSet, 6+len(key)+len(value))
-			b = binary.LittleEndian.AppendUint32(b, id)
+			b := binary.LittleEndian.AppendUint32(nil, id)
 			b = binary.LittleEndian.AppendUint16(b, uint16(len(key)))
-			return append(append(b, key...), value...)
+			return frame(kindSet, s.n.summed(), b, []byte(key), value)
 		})
 	}
 	if err != nil {
@@ -51,8 +50,7 @@ func (s *Store) get(ctx context.Context, key string) ([]byte, error) {
 	}
 	if s.n.store == nil {
 		return s.ask(ctx, kindGet, func(id uint32) []byte {
-			b := appendHead(nil, kindGet, 4+len(key))
-			return append(binary.LittleEndian.AppendUint32(b, id), key...)
+			return frame(kindGet, s.n.summed(), binary.LittleEndian.AppendUint32(nil, id), []byte(key))
 		})
 	}
 	found := make(chan []byte, 1)
@@ -82,7 +80,7 @@ func checkEntry(key string, value []byte) error {
 }
 
 // ask sends a request to worker 0 and waits for its answer.
-func (s *Store) ask(ctx context.Context, k kind, frame func(id uint32) []byte) ([]byte, error) {
+func (s *Store) ask(ctx context.Context, k kind, request func(id uint32) []byte) ([]byte, error) {
 	p, err := s.n.peer(0)
 	if err != nil {
 		return nil, err
@@ -100,14 +98,14 @@ func (s *Store) ask(ctx context.Context, k kind, frame func(id uint32) []byte) (
 	id, c := p.call, p.conn
 	p.calls[id] = got
 	p.mu.Unlock()
-	c.post(frame(id))
+	c.post(request(id))
 	defer func() {
 		p.mu.Lock()
 		_, waits := p.calls[id]
 		delete(p.calls, id)
 		p.mu.Unlock()
 		if waits && k == kindGet {
-			c.post(binary.LittleEndian.AppendUint32(appendHead(nil, kindDrop, 4), id))
+			c.post(frame(kindDrop, s.n.summed(), binary.LittleEndian.AppendUint32(nil, id)))
 		}
 	}()
 	select {
@@ -136,7 +134,7 @@ type answer struct {
 // replied takes an answer of worker 0.
 func (p *peer) replied(length int) error {
 	b := make([]byte, length) // at most maxValue
-	if _, err := io.ReadFull(p.conn.in, b); err != nil {
+	if _, err := io.ReadFull(&p.conn.body, b); err != nil {
 		return err
 	}
 	id, a := binary.LittleEndian.Uint32(b), answer{value: b[5:]}
@@ -162,7 +160,7 @@ func (i *incoming) request(k kind, length int) error {
 		return violation("a %v, though this is not worker 0", k)
 	}
 	b := make([]byte, length) // at most maxKey and maxValue
-	if _, err := io.ReadFull(i.in, b); err != nil {
+	if _, err := io.ReadFull(&i.body, b); err != nil {
 		return err
 	}
 	id := binary.LittleEndian.Uint32(b)
@@ -217,9 +215,8 @@ func (i *incoming) reply(id uint32, value []byte, err error) {
 	if err != nil {
 		failed, value = 1, []byte(err.Error())
 	}
-	b := appendHead(make([]byte, 0, headBytes+5+len(value)), kindReply, 5+len(value))
-	b = binary.LittleEndian.AppendUint32(b, id)
-	i.post(append(append(b, failed), value...))
+	b := append(binary.LittleEndian.AppendUint32(nil, id), failed)
+	i.post(frame(kindReply, i.body.summed, b, value))
 }
 
 // keyValues is what worker 0 keeps. Values are never modified.

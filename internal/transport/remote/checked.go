@@ -1,0 +1,165 @@
+package remote
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// What follows the head of a frame goes in pieces of pieceBytes and a last one that may
+// be shorter, each with a CRC-32C behind it of all that the frame had up to there. So
+// nobody reads a byte that was not checked, no length in it is believed that was
+// damaged, and no more than a piece waits to be checked. Under TLS, which authenticates
+// what it carries, there are no checksums.
+const (
+	pieceBytes = 64 << 10 // stays in the cache from the copy to the checksum
+	sumBytes   = 4
+)
+
+// castagnoli is the polynomial of CRC-32C, which processors compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// frameWriter appends a frame to a buffer.
+type frameWriter struct {
+	b      []byte
+	start  int // of the frame
+	length int // of what follows its head, without checksums
+	summed bool
+	sum    uint32
+}
+
+// beginFrame begins a frame behind b.
+func beginFrame(b []byte, k kind, summed bool) frameWriter {
+	return frameWriter{b: appendHead(b, k, 0), start: len(b), summed: summed}
+}
+
+// Write appends to what follows the head. It never fails.
+func (w *frameWriter) Write(p []byte) (int, error) {
+	n := len(p)
+	for len(p) > 0 {
+		k := min(len(p), pieceBytes-w.length%pieceBytes)
+		w.b = append(w.b, p[:k]...)
+		w.length += k
+		if w.summed {
+			w.sum = crc32.Update(w.sum, castagnoli, p[:k])
+			if w.length%pieceBytes == 0 {
+				w.b = binary.LittleEndian.AppendUint32(w.b, w.sum)
+			}
+		}
+		p = p[k:]
+	}
+	return n, nil
+}
+
+// end completes the frame but for its number, and returns the buffer.
+func (w *frameWriter) end() []byte {
+	if w.summed && w.length%pieceBytes > 0 {
+		w.b = binary.LittleEndian.AppendUint32(w.b, w.sum)
+	}
+	binary.LittleEndian.PutUint32(w.b[w.start:], uint32(w.length))
+	return w.b
+}
+
+// frame is a frame in a buffer of its own.
+func frame(k kind, summed bool, follows ...[]byte) []byte {
+	n := 0
+	for _, p := range follows {
+		n += len(p)
+	}
+	w := beginFrame(make([]byte, 0, headBytes+n+(n/pieceBytes+1)*sumBytes), k, summed)
+	for _, p := range follows {
+		w.Write(p)
+	}
+	return w.end()
+}
+
+// frameReader reads what follows the head of a frame, checked.
+type frameReader struct {
+	from    io.Reader
+	summed  bool
+	kind    kind
+	number  uint32 // of the frame
+	length  int64
+	at      int64  // bytes that were read and checked
+	ready   []byte // of them, those that nobody has taken yet
+	sum     uint32
+	piece   []byte // where one is read to that its reader has no room for
+	damaged error  // what was found
+}
+
+// begin turns to the next frame, of which the head was read.
+func (r *frameReader) begin(k kind, number uint32, length int64) {
+	r.kind, r.number, r.length, r.at, r.sum = k, number, length, 0, 0
+}
+
+// rest is how much of the frame nobody has taken yet.
+func (r *frameReader) rest() int64 { return r.length - r.at + int64(len(r.ready)) }
+
+// Read gives bytes that were checked, and io.EOF behind the frame.
+func (r *frameReader) Read(p []byte) (int, error) {
+	switch {
+	case len(p) == 0:
+		return 0, nil
+	case r.rest() == 0:
+		return 0, io.EOF
+	case !r.summed:
+		n, err := r.from.Read(p[:min(int64(len(p)), r.length-r.at)])
+		r.at += int64(n)
+		return n, err
+	case len(r.ready) > 0:
+		n := copy(p, r.ready)
+		r.ready = r.ready[n:]
+		return n, nil
+	}
+	n := int(min(pieceBytes, r.length-r.at))
+	if len(p) >= n {
+		if err := r.check(p[:n]); err != nil {
+			return 0, err
+		}
+		return n, nil
+	}
+	if cap(r.piece) < n {
+		r.piece = make([]byte, n)
+	}
+	if err := r.check(r.piece[:n]); err != nil {
+		return 0, err
+	}
+	r.ready = r.piece[copy(p, r.piece[:n]):n]
+	return len(p), nil
+}
+
+// check reads the next piece to p, and checks it.
+func (r *frameReader) check(p []byte) error {
+	var sum [sumBytes]byte
+	if _, err := io.ReadFull(r.from, p); err != nil {
+		return within(err)
+	}
+	if _, err := io.ReadFull(r.from, sum[:]); err != nil {
+		return within(err)
+	}
+	r.sum = crc32.Update(r.sum, castagnoli, p)
+	if want := binary.LittleEndian.Uint32(sum[:]); r.sum != want {
+		r.damaged = damage("frame %d, a %v of %d bytes: up to byte %d it has the checksum %#08x, and says %#08x", r.number, r.kind, r.length, r.at+int64(len(p)), r.sum, want)
+		return r.damaged
+	}
+	r.at += int64(len(p))
+	return nil
+}
+
+// within is the end of a connection in the middle of a frame.
+func within(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// ErrDamaged is wrapped by the error about who sent what is not what arrived.
+var ErrDamaged = errors.New("damaged in transit")
+
+// damage is an ErrDamaged with details.
+func damage(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrDamaged, fmt.Errorf(format, args...))
+}
