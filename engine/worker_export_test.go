@@ -40,6 +40,12 @@ func RunOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, opts ..
 // RunOnWorkersWith is RunOnWorkers with deployments that are changed.
 func RunOnWorkersWith[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), opts ...Option) *OnWorkers {
 	t.Helper()
+	return runOnWorkers(t, job, args, slots, change, nil, opts...)
+}
+
+// runOnWorkers is RunOnWorkersWith, with data planes that are opened so, if not nil.
+func runOnWorkers[A any](t testing.TB, job *Job[A], args A, slots []int, change func(d *wire.Deployment), open func(planeConfig) (dataPlane, error), opts ...Option) *OnWorkers {
+	t.Helper()
 	parallelism := 0
 	ranges := make([]wire.SlotRange, len(slots))
 	for i, n := range slots {
@@ -52,7 +58,7 @@ func RunOnWorkersWith[A any](t testing.TB, job *Job[A], args A, slots []int, cha
 		m := deployment(spec, i, len(slots))
 		m.Deployment.Slots, m.Deployment.WorkDir = ranges, t.TempDir()
 		change(m.Deployment)
-		hands[i] = startWorker(t, workerWorld{jobs: []Runnable{job}, allocator: checked(t)})
+		hands[i] = startWorker(t, workerWorld{jobs: []Runnable{job}, allocator: checked(t), open: open})
 		hands[i].say(m)
 	}
 	run := &manager{t: t, hands: hands, at: make([]int, len(hands))}

@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/collective/program"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 	"github.com/superstep-ml/superstep/internal/transport/mesh"
+	"github.com/superstep-ml/superstep/internal/transport/middlebox"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,7 +34,11 @@ type scenario struct {
 	p, ops int
 	each   int // elements of a chunk of p
 	opt    execute.Options
-	wire   bool // the plan is carried out on the wire
+	wire   bool           // the plan is carried out on the wire
+	box    *middlebox.Box // between all processes, where not nil
+	group  string         // its name
+	limit  time.Duration  // of joining and connecting; 0: the default
+	secret []byte
 	bare   bool // without checksums of payloads
 	stall  time.Duration
 }
@@ -45,9 +50,10 @@ func (s *scenario) String() string {
 
 // ending is how a rank came out of a scenario.
 type ending struct {
-	done  int    // operations that returned no error
-	err   error  // of the one after them
-	wrong string // what is wrong with a result that came without an error
+	done   int    // operations that returned no error
+	err    error  // of the one after them
+	joined bool   // the group came together
+	wrong  string // what is wrong with a result that came without an error
 }
 
 // value is element e of what a rank brings to an operation.
@@ -210,10 +216,20 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 	for r := range s.p {
 		all.Go(func() {
 			var home *membership.Membership
-			cfg := mesh.TCPConfig{Size: s.p, Ranks: []int{r}, Group: "faulty", NoChecksum: s.bare,
+			joined := store
+			if s.box != nil {
+				joined = boxedStore{store, s.box}
+			}
+			cfg := mesh.TCPConfig{Secret: s.secret, Size: s.p, Ranks: []int{r}, Group: s.group, NoChecksum: s.bare, ConnectTimeout: s.limit,
 				Join: func(ctx context.Context, address string, states func() []membership.State) (mesh.Group, []membership.Peer, error) {
-					m, err := membership.Join(ctx, membership.Config{Process: r, Processes: s.p, Ranks: []int{r}, Size: s.p,
-						Store: store, DataAddress: address, Group: "faulty", StallTimeout: s.stall, State: states})
+					if s.box != nil {
+						var err error
+						if address, err = s.box.Before(address); err != nil {
+							return nil, nil, err
+						}
+					}
+					m, err := membership.Join(ctx, membership.Config{Process: r, Processes: s.p, Ranks: []int{r}, Size: s.p, Secret: s.secret,
+						Store: joined, DataAddress: address, Group: s.group, JoinTimeout: s.limit, StallTimeout: s.stall, State: states})
 					if err != nil {
 						return nil, nil, err
 					}
@@ -230,6 +246,7 @@ func (s *scenario) overTCP(t testing.TB, plan mesh.FaultPlan) []ending {
 				w.endings[r].err = err
 				return
 			}
+			w.endings[r].joined = true
 			node := m.Node(r)
 			if !s.wire {
 				node = mesh.NewFaulty(node, plan)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,7 @@ import (
 //	  │                                        │                    ▲
 //	  │ good-bye heard: answered at once       │ end, error, late   │
 //	  ├────────────────────────────────────────┴────────────────────┤
-//	  │ end, error, silence: the network fails                      │
+//	  │ end, error, silence, damage: the network fails              │
 //	  └─────────────────────────────────────────────────────────────┘
 //
 // A good-bye is the last frame, and after it the writing half is closed. Who said it
@@ -73,6 +74,10 @@ const (
 	smallBuffer = 8 << 10
 	keptBuffer  = 1 << 20 // larger ones are not used again
 
+	// accuseTimeout bounds the wait for the other side to read that it sent what arrived
+	// damaged.
+	accuseTimeout = 2 * time.Second
+
 	// maxBacklog bounds the answers to one who asks and asks, and reads nothing.
 	maxBacklog = 64 << 20
 )
@@ -122,10 +127,12 @@ func (s *socket) Read(p []byte) (int, error) {
 
 // read handles frames until the other side says good-bye, or the connection ends.
 func (c *conn) read() {
-	err := c.frames()
-	if err == nil {
+	switch err := c.frames(); {
+	case err == nil:
 		c.answer()
-	} else {
+	case errors.Is(err, ErrDamaged):
+		c.accuse(err)
+	default:
 		c.broken(err)
 	}
 	c.side.finish()
@@ -150,6 +157,12 @@ func (c *conn) frames() error {
 		case k == kindBye:
 			return nil
 		case k == kindBeat:
+		case k == kindDamaged:
+			text := make([]byte, length)
+			if _, err := io.ReadFull(&c.body, text); err != nil {
+				return err
+			}
+			return &accusation{strings.ToValidUTF8(string(text), "\uFFFD")}
 		case c.ended():
 			if _, err := io.CopyN(io.Discard, &c.body, length); err != nil {
 				return err
@@ -195,14 +208,13 @@ func (c *conn) answer() {
 
 // leave has the good-bye sent, after what is queued unless that is to be dropped.
 func (c *conn) leave(drop bool) {
-	limit := time.Now().Add(closeTimeout)
-	c.nc.SetDeadline(limit)
 	c.room.shut(ErrLeft)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leaving || c.over {
 		return
 	}
+	c.nc.SetDeadline(time.Now().Add(closeTimeout))
 	if drop {
 		c.drop()
 	}
@@ -220,6 +232,28 @@ func (c *conn) drop() {
 		c.n.recycle(b)
 	}
 	c.queue, c.tail, c.counted = nil, nil, 0
+}
+
+// accuse ends the connection as what came was damaged, and says so to the other side,
+// which would else find that this one was lost. It waits until that has been read.
+func (c *conn) accuse(err error) {
+	var theirs *accusation
+	c.mu.Lock()
+	if c.leaving || c.parted || c.over || errors.As(err, &theirs) {
+		c.mu.Unlock()
+		c.broken(err)
+		return
+	}
+	c.drop()
+	text := err.Error()
+	c.small(frame(kindDamaged, c.body.summed, []byte(text[:min(len(text), maxReason)])))
+	c.leaving = true // and say nothing more
+	c.poke()
+	c.mu.Unlock()
+	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: reason(err), Err: err})
+	c.nc.SetDeadline(time.Now().Add(accuseTimeout))
+	io.Copy(io.Discard, c.nc)
+	c.end()
 }
 
 // broken ends the connection for an error, which is the network's failure unless one

@@ -38,7 +38,8 @@
 // a connection (codec.go). frame.go has the bytes of all frames. They are numbered and
 // have checksums (checked.go): no length is believed before it is checked and bounded,
 // and memory for rows grows as their bytes arrive. What was damaged, lost, repeated or
-// reordered in transit is an error that wraps ErrDamaged.
+// reordered in transit is an error that wraps ErrDamaged, on both sides: who finds it
+// tells the other before the connection ends.
 //
 // # Ends
 //

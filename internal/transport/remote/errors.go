@@ -42,6 +42,12 @@ var (
 	ErrProtocol = errors.New("no message of this protocol")
 )
 
+// accusation is that the other side got something damaged.
+type accusation struct{ text string }
+
+func (e *accusation) Error() string { return "what was sent came " + e.text }
+func (e *accusation) Unwrap() error { return ErrDamaged }
+
 // violation is an ErrProtocol with details.
 func violation(format string, args ...any) error {
 	return fmt.Errorf("%w: %w", ErrProtocol, fmt.Errorf(format, args...))
@@ -50,7 +56,10 @@ func violation(format string, args ...any) error {
 // reason says how a connection was lost, after "worker 3 ...". A process that dies
 // and one that closes look alike, and differently from one system to another.
 func reason(err error) string {
+	var theirs *accusation
 	switch {
+	case errors.As(err, &theirs):
+		return "says that what it was sent came " + theirs.text
 	case errors.Is(err, ErrDamaged):
 		return "sent what was " + err.Error()
 	case errors.Is(err, ErrProtocol):

@@ -102,6 +102,7 @@ func TestCutConnections(t *testing.T) {
 				case "garbage":
 					to.Write([]byte(strings.Repeat("garbage ", 1000)))
 					io.Copy(to, from)
+					to.(*net.TCPConn).CloseWrite()
 				}
 			})
 			j.listen(at(0, 0, 1), discard())

@@ -22,6 +22,8 @@ import (
 //
 //	beat     nothing                                              both ways
 //	bye      nothing: no frame follows                            both ways
+//	damaged  what of the frames of the other side, as text: no    both ways
+//	         frame follows
 //	grant    edge, inbox, credits                                 to the dialer
 //	schema   number, and the schema as an Arrow IPC message       from the dialer
 //	message  see messageHead, parts, one Arrow record batch       from the dialer
@@ -41,11 +43,12 @@ const (
 	kindGet
 	kindDrop
 	kindReply
+	kindDamaged
 )
 
 // String names a kind in messages.
 func (k kind) String() string {
-	names := [...]string{"frame 0", "beat", "good-bye", "grant", "schema", "message", "set", "get", "drop", "reply"}
+	names := [...]string{"frame 0", "beat", "good-bye", "grant", "schema", "message", "set", "get", "drop", "reply", "word of damage"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -84,6 +87,8 @@ func (k kind) bounds(maxMessage int64) (least, most int64) {
 		return 4, 4
 	case kindReply:
 		return 5, 5 + maxValue
+	case kindDamaged:
+		return 0, maxReason
 	}
 	return 0, 0
 }
@@ -112,7 +117,7 @@ func parseHead(b []byte, number uint32, maxMessage int64) (kind, int64, error) {
 	if got := le.Uint32(b[8:]); got != number {
 		return 0, 0, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, number)
 	}
-	if k < kindBeat || k > kindReply || b[5]|b[6]|b[7] != 0 {
+	if k < kindBeat || k > kindDamaged || b[5]|b[6]|b[7] != 0 {
 		return 0, 0, violation("a frame begins with %x", b[:headBytes])
 	}
 	if least, most := k.bounds(maxMessage); length < least || length > most {

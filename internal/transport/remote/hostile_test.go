@@ -303,6 +303,7 @@ func TestDamageIsACause(t *testing.T) {
 		b[0] ^= 32
 		to.Write(b[:])
 		io.Copy(to, from)
+		to.(*net.TCPConn).CloseWrite()
 	})
 	j.listen(at(0, 0, 1), discard())
 	j.flood(j.dial(0, at(0, 0, 1)))
@@ -310,5 +311,8 @@ func TestDamageIsACause(t *testing.T) {
 	require.ErrorIs(t, lost, ErrDamaged)
 	require.False(t, lost.PeerLost())
 	require.Regexp(t, `^worker 0 \(127.0.0.1:\d+\) sent what was damaged in transit: (the head of )?frame \d+`, lost.Error())
-	require.True(t, j.failure(0).PeerLost())
+	told := j.failure(0)
+	require.ErrorIs(t, told, ErrDamaged)
+	require.False(t, told.PeerLost())
+	require.Contains(t, told.Error(), "says that what it was sent came "+lost.Err.Error())
 }

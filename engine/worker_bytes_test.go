@@ -1,0 +1,91 @@
+package engine_test
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/transport/middlebox"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// TestDamagedBytes runs a job of rows and a queue on three workers with a middlebox
+// between them that does one wrong thing. The job has the right result, or fails; and
+// where bytes of a frame were damaged, it fails because of that, whatever else follows.
+func TestDamagedBytes(t *testing.T) {
+	job := engine.Define("damaged", func(b *engine.Builder, _ struct{}) error {
+		rows := operators.Generate(b, 300, makeReading)
+		operators.Collect(b, "rows", operators.PartitionByHash(rows, "key"))
+		points := operators.Map(operators.Generate(b, 60, func(draws shared.Random, i int64) []float64 { return []float64{draws.Float64()} }),
+			func(v []float64) point { return point{v} })
+		operators.Collect(b, "model", kmeans.Train(operators.Rebalance(points), kmeans.Params{VectorCol: "at", K: 2, MaxIter: 2}))
+		return nil
+	})
+	local, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(16), engine.Parallelism(3))
+	require.NoError(t, err)
+	defer local.Release()
+	want := engine.ResultText(local)
+
+	n := 40
+	if soak {
+		n = 10_000
+	}
+	const greetings = 200 // bytes of hellos, proofs and answers; what is damaged there costs another try
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	turns := make(chan struct{}, 4)
+	struck, failed, damaged := 0, 0, 0
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for seed := range uint64(n) {
+		turns <- struct{}{}
+		running.Go(func() {
+			defer func() { <-turns }()
+			f := middlebox.Draw(seed, 6, 12_000)
+			f.At += greetings
+			box := middlebox.New(f)
+			defer box.Close()
+			got := engine.RunThrough(t, box, job, struct{}{}, []int{1, 1, 1})
+			mu.Lock()
+			defer mu.Unlock()
+			if got.Result != nil {
+				if text := engine.ResultText(got.Result); text != want {
+					t.Errorf("seed %d, %v: another result:\n%s", seed, f, text)
+				}
+				got.Result.Release()
+			}
+			if !box.Struck() {
+				return
+			}
+			struck++
+			if got.Result != nil {
+				return
+			}
+			failed++
+			for _, failure := range got.Failures {
+				if failure != nil && failure.Kind == wire.ClusterFailure && strings.Contains(failure.Message, "damaged in transit") {
+					damaged++
+					return
+				}
+			}
+			if f.Kind != middlebox.Cut {
+				for _, failure := range got.Failures {
+					t.Errorf("seed %d, %v: %v", seed, f, failure)
+				}
+			}
+		})
+	}
+	running.Wait()
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(64<<20), "no length is believed that was damaged")
+	require.Greater(t, struck, n/4)
+	require.Greater(t, damaged, n/8)
+	t.Logf("%d struck, %d failed, %d damaged", struck, failed, damaged)
+}

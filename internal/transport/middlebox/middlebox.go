@@ -1,0 +1,234 @@
+// Package middlebox is for tests: it stands between processes that are connected by TCP
+// and does to their bytes, behind TCP's own checksum, what faulty memory, firmware or
+// software on the way would do.
+//
+//	box := middlebox.New(middlebox.Draw(seed, 4, 2000))
+//	defer box.Close()
+//	address, err := box.Before(listener.Addr().String()) // for others to connect to
+//	…
+//	if box.Struck() { … }
+//
+// A fault is a function of its seed: which connection, in the order in which they are
+// made through the box, which direction, which byte, and what happens there.
+package middlebox
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Kind is what happens to bytes.
+type Kind uint8
+
+// The kinds of faults.
+const (
+	Flip   Kind = iota // a bit is another one
+	Zero               // bytes are zero
+	Lose               // bytes are missing, and those behind follow
+	Repeat             // bytes come twice
+	Swap               // bytes change places with as many behind them
+	Hold               // bytes come late
+	Cut                // the connection ends
+	kinds
+)
+
+// String names a kind.
+func (k Kind) String() string {
+	return [...]string{"flip", "zero", "lose", "repeat", "swap", "hold", "cut"}[k]
+}
+
+// Fault is what happens, once.
+type Fault struct {
+	Kind       Kind
+	Connection int           // which, from 0
+	Back       bool          // in what the listening side says
+	At         int64         // offset in that direction
+	Length     int           // bytes concerned
+	Bit        uint8         // of Flip
+	Delay      time.Duration // of Hold
+}
+
+// String says what happens.
+func (f Fault) String() string {
+	way := "there"
+	if f.Back {
+		way = "back"
+	}
+	return fmt.Sprintf("%s %d bytes at %d, %s, of connection %d", f.Kind, f.Length, f.At, way, f.Connection)
+}
+
+// Draw draws a fault of one of the first connections, somewhere in its first bytes:
+// mostly early, where what says how long something is stands beside what it says.
+func Draw(seed uint64, connections int, bytes int64) Fault {
+	r := rand.New(rand.NewPCG(seed, 0xb0c5))
+	f := Fault{
+		Kind: Kind(r.IntN(int(kinds))), Connection: r.IntN(connections), Back: r.IntN(3) == 0,
+		At: int64(float64(bytes) * r.Float64() * r.Float64()), Length: 1, Bit: uint8(r.IntN(8)), Delay: 20 * time.Millisecond,
+	}
+	if f.Kind != Flip {
+		f.Length = 1 + r.IntN(1<<r.IntN(8))
+	}
+	return f
+}
+
+// Box has one fault.
+type Box struct {
+	fault  Fault
+	made   atomic.Int64 // connections
+	struck atomic.Bool
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	open   []io.Closer
+}
+
+// New returns a box with a fault.
+func New(f Fault) *Box { return &Box{fault: f} }
+
+// Struck says whether the fault has happened, and bytes have arrived that were not
+// sent, late, or not at all.
+func (b *Box) Struck() bool { return b.struck.Load() }
+
+// Before listens, and passes connections on to an address.
+func (b *Box) Before(address string) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	if !b.keep(l) {
+		return "", net.ErrClosed
+	}
+	b.work.Go(func() {
+		for {
+			near, err := l.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", address)
+			if err != nil {
+				near.Close()
+				continue
+			}
+			number := int(b.made.Add(1)) - 1
+			if !b.keep(near) || !b.keep(far) {
+				return
+			}
+			for _, way := range []struct {
+				to, from net.Conn
+				back     bool
+			}{{far, near, false}, {near, far, true}} {
+				p := &passage{Box: b, to: way.to.(*net.TCPConn), from: way.from.(*net.TCPConn), armed: number == b.fault.Connection && way.back == b.fault.Back}
+				b.work.Go(p.run)
+			}
+		}
+	})
+	return l.Addr().String(), nil
+}
+
+// keep notes what is to be closed in the end.
+func (b *Box) keep(c io.Closer) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		c.Close()
+		return false
+	}
+	b.open = append(b.open, c)
+	return true
+}
+
+// Close ends all connections.
+func (b *Box) Close() {
+	b.mu.Lock()
+	b.closed = true
+	for _, c := range b.open {
+		c.Close()
+	}
+	b.mu.Unlock()
+	b.work.Wait()
+}
+
+// passage is a direction of a connection.
+type passage struct {
+	*Box
+	to, from *net.TCPConn
+	armed    bool
+}
+
+func (p *passage) run() {
+	var err error
+	if p.armed {
+		err = p.strike()
+	}
+	if err == nil {
+		_, err = io.Copy(p.to, p.from)
+	}
+	p.to.CloseWrite()
+	if err != nil { // who cannot be written to does not read either
+		p.from.Close()
+	}
+}
+
+// strike passes bytes on as far as the fault, and carries it out.
+func (p *passage) strike() error {
+	f := &p.fault
+	if _, err := io.CopyN(p.to, p.from, f.At); err != nil {
+		return err
+	}
+	if f.Kind == Cut {
+		p.struck.Store(true)
+		p.from.Close()
+		p.to.Close()
+		return net.ErrClosed
+	}
+	n := f.Length
+	if f.Kind == Swap {
+		n *= 2
+	}
+	b := make([]byte, n)
+	// What is short is passed on as it is: whoever sent it may wait for an answer.
+	for got := 0; got < n; {
+		k, err := p.from.Read(b[got:])
+		if k > 0 && got+k < n && f.Kind != Lose {
+			p.from.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		}
+		if got += k; err != nil {
+			p.from.SetReadDeadline(time.Time{})
+			b = b[:got]
+			if got == 0 || f.Kind == Swap && got < 2 {
+				_, wrong := p.to.Write(b)
+				return wrong
+			}
+			break
+		}
+	}
+	p.from.SetReadDeadline(time.Time{})
+	was := string(b)
+	switch f.Kind {
+	case Flip:
+		b[0] ^= 1 << f.Bit
+	case Zero:
+		clear(b)
+	case Lose:
+		b = nil
+	case Repeat:
+		b = append(b, b...)
+	case Swap:
+		h := len(b) / 2
+		b = append(append(append([]byte(nil), b[h:2*h]...), b[:h]...), b[2*h:]...)
+	case Hold:
+		time.Sleep(f.Delay)
+		p.struck.Store(true)
+	}
+	if string(b) != was {
+		p.struck.Store(true)
+	}
+	_, err := p.to.Write(b)
+	return err
+}

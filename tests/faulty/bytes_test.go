@@ -1,0 +1,135 @@
+package faulty_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/transport/membership"
+	"github.com/superstep-ml/superstep/internal/transport/mesh"
+	"github.com/superstep-ml/superstep/internal/transport/middlebox"
+)
+
+// boxedStore is a store in which process 0 is to be found behind a middlebox.
+type boxedStore struct {
+	membership.Store
+	box *middlebox.Box
+}
+
+func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
+	address, err := s.box.Before(string(value))
+	if err != nil {
+		return err
+	}
+	return s.Store.Set(ctx, key, []byte(address))
+}
+
+// greetings is how many bytes of a connection are proof, hello and answers. What is
+// damaged there costs another try, or the connection; who waits for what is missing there
+// waits until the time for joining is over, which the full count does.
+const greetings = 200
+
+// TestDamagedBytes runs small collectives among processes with a middlebox on all their
+// connections, of data and of control, that does one wrong thing. Every rank ends with
+// the right result or an error, which is the same for all who had come together; and
+// where bytes were damaged, it says so, or that a message is missing.
+func TestDamagedBytes(t *testing.T) {
+	n, at := 250, 8
+	if soak {
+		n = 10_000
+	}
+	var struck, failed, damaged [middlebox.Cut + 1]int
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	turns := make(chan struct{}, at)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for seed := range uint64(n) {
+		turns <- struct{}{}
+		running.Go(func() {
+			defer func() { <-turns }()
+			f := middlebox.Draw(seed, 5, 800)
+			if !soak {
+				f.At += greetings
+			}
+			s := some(rand.New(rand.NewPCG(seed, 77)), "drop", "")
+			s.group, s.stall, s.limit, s.secret = fmt.Sprint("damaged ", seed), 300*time.Millisecond, 10*time.Second, []byte("of the group")
+			s.plan, s.box = "", middlebox.New(f)
+			began := time.Now()
+			endings := s.overTCP(t, mesh.FaultPlan{})
+			s.box.Close()
+			took := time.Since(began)
+			mu.Lock()
+			defer mu.Unlock()
+			say := func(what string) {
+				t.Errorf("seed %d, %v: %v: %s", seed, f, s, what)
+				for r, e := range endings {
+					t.Logf("rank %d: %d done, %v", r, e.done, e.err)
+				}
+			}
+			if took > 3*bound {
+				say(fmt.Sprint("it took ", took))
+			}
+			bad, told := false, false
+			for _, e := range endings {
+				if e.wrong != "" {
+					say(e.wrong)
+				}
+				if e.err == nil && e.done != s.ops || e.err != nil && !s.box.Struck() {
+					say("it failed without a reason")
+				}
+				bad = bad || e.err != nil
+				told = told || e.err != nil && strings.Contains(e.err.Error(), membership.ErrDamaged.Error())
+			}
+			if !s.box.Struck() {
+				return
+			}
+			struck[f.Kind]++
+			if !bad {
+				return
+			}
+			failed[f.Kind]++
+			if told {
+				damaged[f.Kind]++
+			}
+			var first error
+			for _, e := range endings {
+				var peer *membership.PeerError
+				switch {
+				case e.err == nil || !e.joined: // its group has not come to be, or is over
+				case first == nil:
+					first = e.err
+				case e.err.Error() != first.Error():
+					say("different causes")
+				}
+				standstill := errors.Is(e.err, membership.ErrTimeout) || errors.As(e.err, &peer) && peer.Kind == membership.ErrTimeout
+				if e.err != nil && !told && f.Kind != middlebox.Cut && !standstill && f.At >= greetings {
+					say("nobody says that anything was damaged")
+					break
+				}
+			}
+		})
+	}
+	running.Wait()
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(32<<20), "no length is believed that was damaged")
+	t.Logf("by kind: %v struck, %v failed, %v said to be damaged", struck, failed, damaged)
+	for k := range struck {
+		require.Greater(t, struck[k], n/50, "%v strikes", middlebox.Kind(k))
+		switch middlebox.Kind(k) {
+		case middlebox.Hold:
+			require.Zero(t, failed[k], "what is late is not wrong")
+		case middlebox.Cut:
+		default:
+			require.Greater(t, damaged[k], struck[k]/3, "%v is found", middlebox.Kind(k))
+		}
+	}
+}
