@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -174,7 +173,6 @@ func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
 				t.Parallel()
 				groups := tcpGroups(t, 3, nil)
 				defer abandon(groups)
-				start := time.Now()
 				for r, err := range outcomesOf(groups, 3, func(c *Comm) error {
 					if c.Rank() == who {
 						w.act(groups[who], c)
@@ -195,7 +193,6 @@ func TestFailuresOverTCPReachThoseWhoWait(t *testing.T) {
 						require.ErrorIs(t, err, w.is)
 					}
 				}
-				require.Less(t, time.Since(start), 20*time.Second)
 			})
 		}
 	}

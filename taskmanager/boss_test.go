@@ -25,7 +25,7 @@ import (
 )
 
 // enough is how long a test waits for what must happen. It is far more than needed.
-const enough = 60 * time.Second
+const enough = 4 * time.Minute
 
 // boss is a job manager that records what it hears and says what a test tells it to.
 type boss struct {

@@ -129,7 +129,7 @@ func startHasty(t testing.TB) *managed {
 			m.address = found[1]
 		}
 		return found != nil
-	}, 20*time.Second, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
+	}, patience, 10*time.Millisecond, "the job manager did not come up: %s", m.said)
 	for i := range m.tasks {
 		m.startTask(i)
 	}
@@ -175,7 +175,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 			worker = workers[0]
 		}
 		return len(workers) == 1 || k.files // which may have come to their end
-	}, time.Minute, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
+	}, patience, time.Millisecond, "%s: the job does not come to its commit: %s", k.name, c.err.String())
 	if k.worker && worker != 0 {
 		_ = syscall.Kill(worker, k.signal)
 	}
@@ -186,7 +186,7 @@ func (m *managed) loseCommitter(dir string, k committer, want map[string]string)
 		require.Len(t, placed(t, dir), k.after, "%s: directories in their place", k.name)
 		require.NoError(t, os.Remove(seen))
 	}
-	require.Zero(t, c.wait(t, time.Minute), "%s: %s", k.name, c.err.String())
+	require.Zero(t, c.wait(t, patience), "%s: %s", k.name, c.err.String())
 	require.Equal(t, want, filesBelow(t, dir), "%s: the outputs, and nothing beside them", k.name)
 	if k.task {
 		if k.signal == syscall.SIGSTOP {

@@ -86,7 +86,7 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 		found, err := filepath.Glob(seen)
 		require.NoError(t, err)
 		return len(found) > 0
-	}, time.Minute, time.Millisecond, "the job does not come to its end: %s", m.said)
+	}, patience, time.Millisecond, "the job does not come to its end: %s", m.said)
 	span := 15
 	if k.perShard {
 		span = 150
@@ -111,7 +111,7 @@ func (m *managed) killCommit(dir string, k commitKill, want map[string]string) {
 		}
 		state, detail = jobs[0].State, jobs[0].Detail
 		return state == "finished" || state == "failed"
-	}, time.Minute, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
+	}, patience, 100*time.Millisecond, "seed %d: the job does not end", k.seed)
 	t.Logf("seed %d: the job has %s: %s", k.seed, state, detail)
 	m.requireFree()
 	if state == "failed" && k.perShard {

@@ -74,7 +74,7 @@ func startSite(t testing.TB, o siteOptions) *site {
 			s.address, s.http = at[1], web[1]
 		}
 		return at != nil && web != nil
-	}, 20*time.Second, 10*time.Millisecond, "the job manager did not come up: %s", s.said)
+	}, patience, 10*time.Millisecond, "the job manager did not come up: %s", s.said)
 	for i := range s.tasks {
 		s.tasks[i] = s.taskManager(fmt.Sprintf("tm%d", i))
 		require.NoError(t, s.tasks[i].Start())
@@ -139,7 +139,7 @@ func (s *site) client(args ...string) programs.Outcome {
 func (s *site) requireFree() {
 	s.t.Helper()
 	want := fmt.Sprintf("\n%d of %d slots are free", len(s.tasks)*s.slots, len(s.tasks)*s.slots)
-	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, 30*time.Second, 10*time.Millisecond, "%s: %s", want, s.said)
+	require.Eventually(s.t, func() bool { return strings.Contains(s.client("nodes").Stdout, want) }, patience, 10*time.Millisecond, "%s: %s", want, s.said)
 }
 
 // survived requires that every process of the site goes on, that all slots are free
@@ -158,7 +158,7 @@ func (s *site) survived(t testing.TB) {
 // dial connects as a client does.
 func (s *site) dial(t testing.TB) *client.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	o := client.Options{Address: s.address, TokenFile: filepath.Join(s.dir, "token")}
 	if s.tls != "" {
@@ -193,7 +193,7 @@ func handmade(t testing.TB, hash string) wire.JobSpec {
 // submitted submits a job by hand, waits for its end and returns it as people see it.
 func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (info *wire.JobInfo, shown string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: spec})
 	require.NoError(t, err)
@@ -209,7 +209,7 @@ func (s *site) submitted(t testing.TB, c *client.Client, spec wire.JobSpec) (inf
 // uploadBytes sends bytes as an executable under a hash and of a size.
 func uploadBytes(t testing.TB, c *client.Client, hash string, size int64, data []byte) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	stream, err := c.UploadArtifact(ctx)
 	require.NoError(t, err)

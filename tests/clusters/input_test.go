@@ -67,7 +67,7 @@ func wrongToken(t *testing.T, s *site) {
 	got = s.client("nodes", "--token-file", path)
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, why)
-	got = within(t, 20*time.Second, s.taskManager("stranger", "--token-file", path))
+	got = within(t, patience, s.taskManager("stranger", "--token-file", path))
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "refuses this task manager", why)
 	require.Equal(t, http.StatusUnauthorized, s.get(t, other.Reveal()))
@@ -99,7 +99,7 @@ func noToken(t *testing.T, s *site) {
 		proctest.Command(programs.Build(t, "./cmd/superstep"), "nodes", "--cluster", s.address),
 		proctest.Command(programs.Build(t, "./cmd/superstep"), "taskmanager", "--jobmanager", s.address, "--dir", t.TempDir()),
 	} {
-		got := within(t, 20*time.Second, cmd, none...)
+		got := within(t, patience, cmd, none...)
 		require.Equal(t, 1, got.Code, got.Stderr)
 		says(t, got.Stderr, "no token for port", "--token-file")
 	}
@@ -169,7 +169,7 @@ func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(said.String(), mark) }, 20*time.Second, 5*time.Millisecond, "%s", said)
+	require.Eventually(t, func() bool { return strings.Contains(said.String(), mark) }, patience, 5*time.Millisecond, "%s", said)
 	return said.String()
 }
 
@@ -177,7 +177,7 @@ func warned(t *testing.T, cmd *proctest.Cmd, mark string) string {
 func otherVersions(t *testing.T, s *site) {
 	c := s.dial(t)
 	for version, upgrade := range map[int]string{wire.Version - 1: "upgrade the task manager", wire.Version + 1: "upgrade the job manager"} {
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		stream, err := c.Connect(ctx)
 		require.NoError(t, err)
 		require.NoError(t, stream.Send(&wire.FromTaskManager{Register: &wire.Register{
@@ -313,11 +313,11 @@ func inputsOfTheClient(t *testing.T, s *site) {
 				_ = cmd.Wait()
 				close(run.ended)
 			}()
-			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, 20*time.Second, 5*time.Millisecond, "%s", &run.err)
+			require.Eventually(t, func() bool { return strings.Contains(run.err.String(), "waiting") }, patience, 5*time.Millisecond, "%s", &run.err)
 			require.NoError(t, c.spoil(dir))
 			require.NoError(t, before.cmd.Process.Signal(os.Interrupt)) // which cancels its job
-			require.Equal(t, 1, before.wait(t, time.Minute))
-			require.Equal(t, 1, run.wait(t, time.Minute))
+			require.Equal(t, 1, before.wait(t, patience))
+			require.Equal(t, 1, run.wait(t, patience))
 			says(t, run.err.String(), "tm", "points.csv", c.reason)
 		})
 	}
@@ -326,7 +326,7 @@ func inputsOfTheClient(t *testing.T, s *site) {
 // deployedAll waits until every task manager has a worker.
 func (s *site) deployedAll(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, 30*time.Second, 5*time.Millisecond, "%s", s.said)
+	require.Eventually(t, func() bool { return len(s.allWorkers()) == len(s.tasks) }, patience, 5*time.Millisecond, "%s", s.said)
 }
 
 // badArtifacts are executables that are none, or not what they should be.
@@ -421,7 +421,7 @@ func damaged(t *testing.T, path string) []byte {
 // twins are two task managers of one directory, and of one identity in two.
 func twins(t *testing.T, s *site) {
 	again := s.taskManager("tm0")
-	got := within(t, 20*time.Second, again)
+	got := within(t, patience, again)
 	require.Equal(t, 1, got.Code)
 	says(t, got.Stderr, "another task manager uses it", "give this one a directory of its own")
 

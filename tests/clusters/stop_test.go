@@ -27,7 +27,7 @@ func TestJobManagerStopped(t *testing.T) {
 	c := m.submit("--steps", "20", "--pause", "30ms", "--progress", "plain")
 	m.awaitWorkers(c)
 	m.stopManager(2 * time.Second)
-	require.Zero(t, c.wait(t, time.Minute), c.err.String())
+	require.Zero(t, c.wait(t, patience), c.err.String())
 	require.Equal(t, here.Stdout, c.out.String())
 	m.requireFree()
 
@@ -40,9 +40,9 @@ func TestJobManagerStopped(t *testing.T) {
 		c.awaitSaid(t, `"step":`) // it follows the job
 		m.stopManager(12 * time.Second)
 		for _, pid := range workers {
-			require.True(t, gone(pid), "worker %d goes on", pid)
+			require.Eventually(t, func() bool { return gone(pid) }, patience, 5*time.Millisecond, "worker %d goes on", pid)
 		}
-		require.NotZero(t, c.wait(t, time.Minute))
+		require.NotZero(t, c.wait(t, patience))
 		require.Contains(t, c.err.String(), "the job manager was not heard for 8s")
 		m.requireFree()
 	}
@@ -61,7 +61,7 @@ func (m *managed) stopManager(d time.Duration) {
 // awaitSaid waits until the client has said something.
 func (c *clientRun) awaitSaid(t testing.TB, text string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, 30*time.Second, 5*time.Millisecond, "the client does not say %s", text)
+	require.Eventually(t, func() bool { return strings.Contains(c.err.String(), text) }, patience, 5*time.Millisecond, "the client does not say %s", text)
 }
 
 // awaitWorkers waits until a job has its workers.
@@ -71,6 +71,6 @@ func (m *managed) awaitWorkers(c *clientRun) []int {
 	require.Eventually(m.t, func() bool {
 		workers = m.allWorkers()
 		return len(workers) == len(m.tasks)
-	}, 30*time.Second, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
+	}, patience, 5*time.Millisecond, "the job's workers do not start: %s", c.err.String())
 	return workers
 }

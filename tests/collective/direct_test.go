@@ -229,7 +229,7 @@ func TestAWaitEnds(t *testing.T) {
 				start := time.Now()
 				err := way(w, func(ctx context.Context) error { return wait(ctx, w.end(0)) })
 				require.ErrorContains(t, err, cause.Error(), "%s, %s, %s", what, how, w.name)
-				require.Less(t, time.Since(start), 10*time.Second, "%s, %s, %s", what, how, w.name)
+				require.Less(t, time.Since(start), deathLimit, "%s, %s, %s", what, how, w.name)
 				// Rank 1 learns why when it comes at last, though perhaps not at once: what rank
 				// 0 sent before the end may be all that an operation needs.
 				for err = nil; err == nil; {

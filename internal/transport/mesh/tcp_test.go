@@ -129,7 +129,6 @@ func TestTCPClosing(t *testing.T) {
 
 	waiting := make(chan error)
 	go func() { waiting <- cd.Next(new(Header)) }()
-	began := time.Now()
 	err = cb.Next(&h)
 	require.ErrorIs(t, err, membership.ErrLeft)
 	var lost *membership.PeerError
@@ -139,7 +138,6 @@ func TestTCPClosing(t *testing.T) {
 		Reason: "closed its connection", Kind: membership.ErrLeft,
 	}, *lost)
 	require.Equal(t, err, <-waiting, "others get the same cause")
-	require.Less(t, time.Since(began), 2*time.Second)
 }
 
 // When a peer goes away in the middle of a message, that is no leaving.
@@ -232,9 +230,7 @@ func TestTCPOpenGivesUp(t *testing.T) {
 				}})
 			require.NoError(t, err)
 			defer m.Close()
-			began := time.Now()
 			_, err = m.Node(c.rank).Open(context.Background(), []Route{{c.peer, 5}})
-			require.Less(t, time.Since(began), 5*time.Second)
 			for _, text := range append(c.want, fmt.Sprintf("rank %d", c.peer), c.address) {
 				require.ErrorContains(t, err, text)
 			}

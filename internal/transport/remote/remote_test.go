@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var testSecret = []byte("0123456789abcdef0123456789abcdef")
 
 // patience bounds what is expected to happen soon.
-const patience = 20 * time.Second
+const patience = 4 * time.Minute
 
 func soon(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, errors.New("the test waited too long"))
