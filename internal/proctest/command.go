@@ -9,23 +9,57 @@ import (
 )
 
 // Cmd is an exec.Cmd that ends with this process.
-type Cmd struct{ *exec.Cmd }
+type Cmd struct {
+	*exec.Cmd
+	ended chan struct{} // closed once the program has ended
+	left  chan struct{} // closed once its thread was let go
+	once  sync.Once
+}
 
 // Command is exec.Command.
 func Command(name string, args ...string) *Cmd {
-	return &Cmd{exec.Command(name, args...)}
+	return &Cmd{Cmd: exec.Command(name, args...)}
 }
 
 // CommandContext is exec.CommandContext.
 func CommandContext(ctx context.Context, name string, args ...string) *Cmd {
-	return &Cmd{exec.CommandContext(ctx, name, args...)}
+	return &Cmd{Cmd: exec.CommandContext(ctx, name, args...)}
 }
 
-// Start is Start of exec.Cmd.
+// Start is Start of exec.Cmd. Wait has to follow.
 func (c *Cmd) Start() error {
 	tie(c.Cmd)
-	var err error
-	onStarter(func() { err = c.Cmd.Start() })
+	started := make(chan error)
+	c.ended, c.left = make(chan struct{}), make(chan struct{})
+	go c.hold(started)
+	if err := <-started; err != nil {
+		c.leave()
+		return err
+	}
+	return nil
+}
+
+// hold starts the program and keeps the thread that did so until the program has
+// ended. Linux sends the signal of a parent's death when the thread that started
+// the child ends, and Go ends threads whose goroutine was locked to them.
+func (c *Cmd) hold(started chan<- error) {
+	defer close(c.left)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	started <- c.Cmd.Start()
+	<-c.ended
+}
+
+// leave lets the thread go.
+func (c *Cmd) leave() {
+	close(c.ended)
+	<-c.left
+}
+
+// Wait is Wait of exec.Cmd.
+func (c *Cmd) Wait() error {
+	err := c.Cmd.Wait()
+	c.once.Do(c.leave)
 	return err
 }
 
@@ -51,28 +85,4 @@ func (c *Cmd) CombinedOutput() ([]byte, error) {
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
 	return out.Bytes(), err
-}
-
-// starter runs functions on a thread that lasts as long as the process. Linux
-// sends the signal of a parent's death when the thread that started the child
-// ends, and Go ends threads whose goroutine was locked to them.
-var starter = sync.OnceValue(func() chan<- func() {
-	steps := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for step := range steps {
-			step()
-		}
-	}()
-	return steps
-})
-
-// onStarter runs f on the starter's thread.
-func onStarter(f func()) {
-	done := make(chan struct{})
-	starter() <- func() {
-		defer close(done)
-		f()
-	}
-	<-done
 }

@@ -110,7 +110,7 @@ func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 	first := make(chan error, 1)
 	go func() {
 		var err error
-		w.tcp[0], err = join(0, time.Minute, member())
+		w.tcp[0], err = join(0, deathLimit, member())
 		first <- err
 	}()
 	_, err := store.Get(context.Background(), fmt.Sprintf("superstep/%s/0/coordinator", t.Name()))
@@ -127,7 +127,7 @@ func TestWhoHasNoCertificateStaysOutside(t *testing.T) {
 		}
 		require.ErrorContains(t, err, "rank 1 cannot join the group", what)
 	}
-	w.tcp[1], err = join(1, time.Minute, member())
+	w.tcp[1], err = join(1, deathLimit, member())
 	require.NoError(t, err)
 	require.NoError(t, <-first)
 	w.end = func(rank int) *collective.Comm { return w.tcp[rank].Rank(rank) }
