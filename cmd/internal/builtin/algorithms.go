@@ -197,7 +197,7 @@ func (LinearTrain) goal() goal { return numbersGoal }
 func (a LinearTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a LinearTrain) stage(c columns) model.Stage {
-	return linear.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	return linear.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset, Huber: a.Huber, NoInference: a.NoInference,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
 }
@@ -223,7 +223,7 @@ func (a LogisticTrain) Validate(k *kong.Context) error {
 }
 
 func (a LogisticTrain) stage(c columns) model.Stage {
-	return logistic.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	return logistic.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
 		Family: a.Family, ClassWeights: a.ClassWeights, Balanced: a.Balanced, Threshold: a.Threshold, Inference: a.Inference,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
@@ -248,6 +248,6 @@ func (a NaiveBayesTrain) Validate(k *kong.Context) error {
 }
 
 func (a NaiveBayesTrain) stage(c columns) model.Stage {
-	return naivebayes.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	return naivebayes.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		Family: a.Family, Smoothing: a.Smoothing, VarSmoothing: a.VarSmoothing, Binarize: a.Binarize, Priors: a.Priors, UniformPriors: a.UniformPriors}
 }

@@ -31,7 +31,7 @@ func (SVCTrain) goal() goal { return classesGoal }
 func (a SVCTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a SVCTrain) stage(c columns) model.Stage {
-	return svm.LinearSVC{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	return svm.LinearSVC{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, DecisionCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, Squared: a.Squared,
 		ClassWeights: a.ClassWeights, Balanced: a.Balanced,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, GapTol: a.GapTol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
@@ -54,7 +54,7 @@ func (SVRTrain) goal() goal { return numbersGoal }
 func (a SVRTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a SVRTrain) stage(c columns) model.Stage {
-	return svm.LinearSVR{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	return svm.LinearSVR{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
 		Epsilon: a.Epsilon, Squared: a.Squared,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, GapTol: a.GapTol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
@@ -78,7 +78,7 @@ func (GLMTrain) goal() goal { return numbersGoal }
 func (a GLMTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a GLMTrain) stage(c columns) model.Stage {
-	return glm.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	return glm.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, WeightCol: c.weight, Skip: c.skip,
 		L1: a.L1, L2: a.L2, NoStandardize: a.NoStandardize, NoIntercept: a.NoIntercept, OffsetCol: a.Offset,
 		Family: a.Family, Link: a.Link, Power: a.Power, NoInference: a.NoInference,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, StepTol: a.StepTol, Stochastic: a.stochastic()}
@@ -113,7 +113,7 @@ type FMTrain struct {
 func (a FMTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a FMTrain) stage(c columns) model.Stage {
-	p := fm.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	p := fm.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		Factors: a.Factors, L2: a.L2, L2Factors: a.L2Factors, NoIntercept: a.NoIntercept, InitialSpread: a.InitialSpread,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, Stochastic: a.stochastic()}
 	if a.goal() == classesGoal {
@@ -138,7 +138,7 @@ type MLPTrain struct {
 func (a MLPTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(a.goal(), a.stage)) }
 
 func (a MLPTrain) stage(c columns) model.Stage {
-	p := mlp.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	p := mlp.Params{VectorCol: c.vector, FeatureCols: c.features, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		Hidden: a.Hidden, Activation: a.Activation, L2: a.L2, NoStandardize: a.NoStandardize,
 		Method: a.method(), MaxIter: a.MaxIter, Tol: a.Tol, LossTol: a.LossTol, Stochastic: a.stochastic()}
 	if a.goal() == classesGoal {

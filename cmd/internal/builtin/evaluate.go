@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,9 +147,11 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		return err
 	}
 	rows = narrowed(rows, m, label, a.Weight)
-	if err := clash(a.Input, m, rows.Schema(), "rename it"); err != nil {
+	rows, now, err := aside(rows, m)
+	if err != nil || rows.Poisoned() {
 		return err
 	}
+	label, a.Weight = cmp.Or(now[label], label), cmp.Or(now[a.Weight], a.Weight)
 	made, _ := applied(m, rows)
 	if made.Poisoned() {
 		return nil

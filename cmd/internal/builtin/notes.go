@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
 )
@@ -52,6 +53,18 @@ func trainedNotes(about *portrait, r *engine.Result) []string {
 	}
 	if s.Inference != nil && len(s.Inference.Collinear) > 0 {
 		notes = append(notes, fmt.Sprintf("%s constant, or determined by others: without standard errors, as are those others", plural(int64(len(s.Inference.Collinear)), "feature is", "features are")))
+	}
+	return notes
+}
+
+// namedNotes tell of outputs that have another name than the usual, as something has that.
+func namedNotes(a TrainArgs, m model.Model) (notes []string) {
+	kind, of := kindsOf[m.Kind()], "a column that is read has that name"
+	if name := predictionColumn(m); name != kind.prediction && a.PredictionColumn == "" {
+		notes = append(notes, fmt.Sprintf("the model calls its predictions %q, not %q, as %s: --prediction-column names them otherwise, and --features the columns to predict from", name, kind.prediction, of))
+	}
+	if name := probabilityColumn(m); name != kind.probability && a.ProbabilityColumn == "" {
+		notes = append(notes, fmt.Sprintf("the model calls its probabilities %q, not %q, as %s", name, kind.probability, of))
 	}
 	return notes
 }

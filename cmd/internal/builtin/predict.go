@@ -25,6 +25,7 @@ type PredictArgs struct {
 	Input  string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
 	Output string    `required:"" placeholder:"PATH" help:"File to write the rows to with what the model predicts: CSV, Arrow where the name ends in .arrow or .feather, or Parquet where it ends in .parquet. client:PATH writes it where the command runs."`
 	Keep   []string  `placeholder:"COLUMN" help:"Columns of the input to write beside the predictions (default: all but vectors)."`
+	OutputArgs
 	InputArgs
 }
 
@@ -50,15 +51,6 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if len(a.Keep) > 0 {
 		rows = narrowed(rows, m, a.Keep...)
 	}
-	if err := clash(a.Input, m, rows.Schema(), "leave it out by naming the others with --keep, or rename it"); err != nil {
-		return err
-	}
-	made, added := applied(m, rows)
-	if made.Poisoned() {
-		return nil
-	}
-	survey(b, m, rows)
-	made = spread(made, lastOf(m))
 	kept := a.Keep
 	if len(kept) == 0 {
 		for _, f := range rows.Schema().Fields() {
@@ -67,12 +59,26 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 			}
 		}
 	}
+	rows, now, err := aside(rows, m)
+	if err != nil || rows.Poisoned() {
+		return err
+	}
+	made, added := applied(m, rows)
+	if made.Poisoned() {
+		return nil
+	}
+	survey(b, m, rows)
+	made = spread(made, lastOf(m))
+	var outputs []string
 	for _, f := range made.Schema().Fields() {
-		if !rows.Schema().HasField(f.Name) && !slices.Contains(kept, f.Name) && (added[f.Name] || strings.HasPrefix(f.Name, probabilityPrefix(lastOf(m)))) {
-			kept = append(kept, f.Name)
+		if !rows.Schema().HasField(f.Name) && (added[f.Name] || slices.Contains(spreadColumns(lastOf(m)), f.Name)) {
+			outputs = append(outputs, f.Name)
 		}
 	}
-	made = operators.Select(made, kept...)
+	made, err = a.write(a.Input, made, lastOf(m), kept, outputs, now)
+	if err != nil || made.Poisoned() {
+		return err
+	}
 	switch (InputArgs{}).form(a.Output) {
 	case arrowForm:
 		operators.WriteArrow(made, a.Output, operators.ArrowWriteOptions{})
@@ -134,33 +140,6 @@ func inputsOf(m model.Model) []string {
 	return columns
 }
 
-// clash refuses rows with a column that the model does not read but makes.
-func clash(path string, m model.Model, schema *arrow.Schema, remedy string) error {
-	binder, ok := m.(model.Binder)
-	if !ok {
-		return nil
-	}
-	inputs := inputsOf(m)
-	layout := model.NewLayout(inputs...)
-	if _, err := binder.Bind(layout); err != nil {
-		return err
-	}
-	made := spreadColumns(lastOf(m))
-	for name, cell := range layout.Columns() {
-		if cell >= len(inputs) {
-			made = append(made, name)
-		}
-	}
-	slices.Sort(made)
-	var errs []error
-	for _, name := range made {
-		if schema.HasField(name) && !slices.Contains(inputs, name) {
-			errs = append(errs, fmt.Errorf("column %q of %s has the name of one that the model makes: %s", name, path, remedy))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // applied adds what a model computes to rows, and tells which columns its last stage made.
 func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added map[string]bool) {
 	made, before := rows, rows
@@ -177,14 +156,6 @@ func applied(m model.Model, rows *engine.Dataset) (made *engine.Dataset, added m
 		}
 	}
 	return made, added
-}
-
-// probabilityPrefix begins the names of the columns of a model's probabilities.
-func probabilityPrefix(m model.Model) string {
-	if p := probabilityColumn(m); p != "" {
-		return p + "_"
-	}
-	return "\x00" // none
 }
 
 // spreadColumns returns the columns that spread puts in place of the vector of probabilities.
@@ -273,5 +244,5 @@ func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, er
 	if wrong != nil {
 		return notes, errors.Join(err, wrong)
 	}
-	return slices.Concat(readingNotes(r, inputsOf(m)), surveyNotes(m, r), notes), err
+	return slices.Concat(readingNotes(r, inputsOf(m)), surveyNotes(m, r), notes, a.notes(a.Input, r)), err
 }

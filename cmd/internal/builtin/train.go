@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,7 @@ type TrainArgs struct {
 	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, but for trees, which take them as they are; skip leaves them out, fill puts in the median, or of text the most frequent value."`
 	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
 	PlotOf   string   `of:"plot" enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
+	OutputArgs
 	InputArgs
 }
 
@@ -66,12 +68,14 @@ func besideOf(a any) map[string][]string {
 
 // columns are the ones that an algorithm reads: a vector, or several of numbers.
 type columns struct {
-	vector   string
-	features []string
-	label    string
-	weight   string
-	group    string // of ranks
-	skip     bool   // rows with missing values
+	vector      string
+	features    []string
+	label       string
+	weight      string
+	group       string // of ranks
+	prediction  string // what the model is to call what it adds, "" for the usual
+	probability string
+	skip        bool // rows with missing values
 }
 
 // A trainer that is a native reads text, as categories, and missing values as they are.
@@ -114,6 +118,12 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 		errs = append(errs, made.Validate())
 	}
 	kind := kindsOf[made.Kind()]
+	bad(g == clustersGoal && a.PredictionColumn+a.ProbabilityColumn != "", "--prediction-column and --probability-column are for algorithms with labels")
+	bad(g != classesGoal && g != clustersGoal && a.ProbabilityColumn != "" || kind.probability == "" && a.ProbabilityColumn != "", "--probability-column is for algorithms that predict classes")
+	bad(a.PredictionColumn != "" && a.PredictionColumn == a.ProbabilityColumn, fmt.Sprintf("--prediction-column and --probability-column are both %q", a.PredictionColumn))
+	for _, f := range append(a.Features, a.Label, a.Weight) {
+		bad(f != "" && (f == a.PredictionColumn || f == a.ProbabilityColumn), fmt.Sprintf("%q is a column that is read and one that the model is to add", f))
+	}
 	bad(a.PlotOf == "loss" && !kind.curve, "--plot-of loss: the training has no iterations to draw")
 	bad(a.PlotOf == "coefficients" && !kind.terms, "--plot-of coefficients: the model has none")
 	bad(a.PlotOf == "importance" && !kind.trees, "--plot-of importance is for trees")
@@ -174,6 +184,32 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 	}
 	p.route(a, schema, g, wanted, of, raw && !a.Encode)
 	return p, nil
+}
+
+// outputs names what the model is to add, beside the columns that it reads.
+func (a TrainArgs) outputs(p *arrangement, of trainer) error {
+	kind := kindsOf[of.stage(p.columns).Kind()]
+	if kind.goal != clustersGoal {
+		if g := of.goal(); g != classesGoal {
+			kind.probability = ""
+		}
+		p.prediction, p.probability = a.named(kind, p.reads)
+		return nil
+	}
+	for _, name := range clusterColumns {
+		if slices.Contains(p.reads, name) && name != p.label && kind.adds(name) {
+			return fmt.Errorf("column %q of %s has the name of one that the model adds: rename it, or name the columns of the points with --features", name, a.Input)
+		}
+	}
+	return nil
+}
+
+// clusterColumns are what models of clusters add, which has no other name.
+var clusterColumns = []string{"cluster", "distance", "component", "probabilities"}
+
+// adds says whether models of clusters add a column.
+func (k kindOf) adds(name string) bool {
+	return name != "" && (name == k.prediction || name == k.probability) || name == "distance" && k.prediction == "cluster"
 }
 
 // route decides between reading the columns as they are, text too if raw says so, and a
@@ -261,6 +297,9 @@ func build[A trainer](b *engine.Builder, a A) error {
 	}
 	_, raw := any(a).(native)
 	p, err := args.arrange(rows.Schema(), a.goal(), raw, groupOf(a, rows.Schema()), besideOf(a))
+	if err == nil {
+		err = args.outputs(p, a)
+	}
 	if err != nil {
 		return args.because(b, args.Input, err)
 	}
@@ -331,17 +370,22 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 	// Of the file only what is read: it may have columns of its own that are named as those
 	// which prediction adds.
 	rows, tested = operators.Select(rows, p.reads...), operators.Select(tested, p.reads...)
+	label := p.label
+	if kind := kindsOf[stageKind(stage)]; g == clustersGoal && kind.adds(label) {
+		label = keptPrefix + label
+		rows, tested = operators.Rename(rows, p.label, label), operators.Rename(tested, p.label, label)
+	}
 	predicted := stage.Apply(tested, trained)
 	plot := a.plotOf(g, kindsOf[stageKind(stage)])
 	switch {
 	case predicted.Poisoned():
 	case g == clustersGoal && (a.Test != "" || p.label != ""):
 		clusters := kindsOf[stageKind(stage)]
-		operators.Collect(b, testResult, clustering(predicted, clusters.prediction, p.vector, p.label, a.Weight))
+		operators.Collect(b, testResult, clustering(predicted, clusters.prediction, p.vector, label, a.Weight))
 	case g == numbersGoal && a.Test != "":
-		operators.Collect(b, testResult, regression(predicted, p.label, "prediction", a.Weight))
+		operators.Collect(b, testResult, regression(predicted, p.label, cmp.Or(p.prediction, "prediction"), a.Weight))
 	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
-		operators.Collect(b, testResult, multiclass(predicted, p.label, "prediction", a.Weight))
+		operators.Collect(b, testResult, multiclass(predicted, p.label, cmp.Or(p.prediction, "prediction"), a.Weight))
 		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], thresholdOf(lastStage(stage)), a.Weight))
 	}
 	if plot == "clusters" {

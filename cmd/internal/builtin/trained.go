@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/superstep-ml/superstep/algorithms/model"
+	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/engine"
 )
 
@@ -47,7 +49,11 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 		columns = append(columns, args.Label, args.Weight)
 		columns = append(columns, args.Features...)
 	}
-	return append(readingNotes(r, columns), trainedNotes(about, r)...), err
+	m, wrong := pipeline.DecodeAny(file)
+	if err = errors.Join(err, wrong); err != nil {
+		return nil, err
+	}
+	return slices.Concat(readingNotes(r, columns), trainedNotes(about, r), namedNotes(args, lastOf(m))), nil
 }
 
 // draw makes the picture.

@@ -99,7 +99,7 @@ func (a GBDTTrain) Validate(k *kong.Context) error {
 func (a GBDTTrain) stage(c columns) model.Stage { return a.params(c) }
 
 func (a GBDTTrain) params(c columns) gbdt.Params {
-	p := gbdt.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	p := gbdt.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		AbsentIsZero: a.ZeroIfMissing, Objective: a.Objective, GroupCol: c.group, QuantileAt: a.QuantileAt, HuberDelta: a.HuberDelta, TweediePower: a.Power,
 		NumTrees: a.Rounds, LearningRate: a.LearningRate, GrowPolicy: a.Grow, MaxDepth: a.MaxDepth, MaxLeaves: a.MaxLeaves, MaxBins: a.MaxBins,
 		MinChildWeight: a.MinWeight, MinSamplesLeaf: a.MinRows, Lambda: a.Lambda, Alpha: a.Alpha, MinSplitGain: a.Gamma,
@@ -170,7 +170,7 @@ func (a ForestTrain) Validate(k *kong.Context) error {
 }
 
 func (a ForestTrain) stage(c columns) model.Stage {
-	p := forest.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, WeightCol: c.weight, Skip: c.skip,
+	p := forest.Params{VectorCol: c.vector, FeatureCols: c.features, CategoricalCols: a.Categories, CategoricalAt: a.CategoriesAt, LabelCol: c.label, PredictionCol: c.prediction, ProbabilityCol: c.probability, WeightCol: c.weight, Skip: c.skip,
 		AbsentIsZero: a.ZeroIfMissing, Method: a.Method, Criterion: a.Criterion, NumTrees: a.Trees, MaxDepth: a.MaxDepth, MaxLeaves: a.MaxLeaves,
 		Sampling: a.Sampling, MinSamplesSplit: a.MinSplit, MinSplitGain: a.MinGain,
 		MinSamplesLeaf: a.MinRows, MaxFeatures: a.MaxFeatures, MaxBins: a.MaxBins, SampleShare: a.SampleShare, OOBScore: a.OOB,
