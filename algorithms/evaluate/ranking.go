@@ -32,6 +32,9 @@ type RankingOptions struct {
 	K int
 	// Relevant is the least label of a relevant row, for all measures but NDCG; 0 means 1.
 	Relevant float64
+	// Flat says what NDCG counts a query as all of whose labels are 0, so that every order of
+	// its rows is as good as any; the zero value leaves it out.
+	Flat FlatQueries
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
 	// "rows skipped" in the run's report. Otherwise such a row is an error.
 	Skip bool
@@ -44,11 +47,33 @@ func (o RankingOptions) Validate() error {
 		return invalid("K is %d: want 1 to %d, or 0 for 10", o.K, 1<<24)
 	case !(o.Relevant >= 0 && o.Relevant <= maxRelevance):
 		return invalid("Relevant is %v: want more than 0, at most %d, or 0 for 1", o.Relevant, maxRelevance)
+	case o.Flat < FlatOut || o.Flat > FlatZero:
+		return fmt.Errorf("%v is none of the package's constants", o.Flat)
 	}
 	return nil
 }
 
 const maxRelevance = 500
+
+// FlatQueries says what NDCG counts a query as all of whose labels are 0.
+type FlatQueries int
+
+const (
+	// FlatOut leaves such queries out, as the metrics of package gbdt do.
+	FlatOut FlatQueries = iota
+	// FlatOne counts them as 1, as LightGBM and XGBoost do.
+	FlatOne
+	// FlatZero counts them as 0, as scikit-learn does.
+	FlatZero
+)
+
+// String returns "left out", "1" or "0".
+func (f FlatQueries) String() string {
+	if names := []string{"left out", "1", "0"}; f >= 0 && int(f) < len(names) {
+		return names[f]
+	}
+	return fmt.Sprintf("FlatQueries(%d)", int(f))
+}
 
 func (o RankingOptions) withDefaults() RankingOptions {
 	if o.K == 0 {
@@ -67,8 +92,11 @@ type RankingReport struct {
 	Weight  float64 `json:"weight"`  // of all queries
 	Queries int64   `json:"queries"` // their number
 	// NDCG is the sum over the first K rows of (2^label-1)/log2(1+place), over that of the
-	// best order; queries whose labels are all 0 are left out.
-	NDCG float64 `json:"ndcg"`
+	// best order. Of queries whose labels are all 0 there are FlatQueries; FlatAs is what they
+	// count as: "left out", "1" or "0".
+	NDCG        float64 `json:"ndcg"`
+	FlatQueries int64   `json:"flat_queries"`
+	FlatAs      string  `json:"flat_as"`
 	// The others leave out queries without relevant rows, of which there are Irrelevant. MAP is
 	// the sum over the relevant rows among the first K of the precision down to them, over
 	// min(K, number of relevant rows).
@@ -94,6 +122,7 @@ func (r *RankingReport) UnmarshalJSON(data []byte) error { return decodeReport(d
 func (r RankingReport) String() string {
 	var t text
 	t.numbersOf(r)
+	t.line("flat_as", r.FlatAs+", in ndcg: queries whose labels are all 0")
 	t.undefined(r.Undefined)
 	return t.String()
 }
@@ -108,7 +137,7 @@ type listed struct {
 
 // rankingState is what queries add up to.
 type rankingState struct {
-	Queries, Irrelevant                int64
+	Queries, Irrelevant, Flat          int64
 	Weight, GainWeight, RelevantWeight sum
 	NDCG, MAP, MRR, Precision, Recall  sum
 }
@@ -116,6 +145,7 @@ type rankingState struct {
 func (s *rankingState) merge(o *rankingState) {
 	s.Queries += o.Queries
 	s.Irrelevant += o.Irrelevant
+	s.Flat += o.Flat
 	for _, p := range [][2]*sum{
 		{&s.Weight, &o.Weight}, {&s.GainWeight, &o.GainWeight}, {&s.RelevantWeight, &o.RelevantWeight},
 		{&s.NDCG, &o.NDCG}, {&s.MAP, &o.MAP}, {&s.MRR, &o.MRR}, {&s.Precision, &o.Precision}, {&s.Recall, &o.Recall},
@@ -346,6 +376,15 @@ func (r *ranking) list(rows []listed) {
 	if best > 0 {
 		s.GainWeight.add(w)
 		s.NDCG.add(float64(w * (gain / best)))
+	} else {
+		s.Flat++
+		switch o.Flat {
+		case FlatOne:
+			s.GainWeight.add(w)
+			s.NDCG.add(w)
+		case FlatZero:
+			s.GainWeight.add(w)
+		}
 	}
 	if relevant == 0 {
 		s.Irrelevant++
@@ -415,7 +454,7 @@ func reciprocal(lo, size, hits int) float64 {
 
 // report makes the report of a state.
 func (o RankingOptions) report(s *rankingState) (*RankingReport, error) {
-	r := &RankingReport{Weight: s.Weight.value(), Queries: s.Queries, Irrelevant: s.Irrelevant, K: int64(o.K)}
+	r := &RankingReport{Weight: s.Weight.value(), Queries: s.Queries, Irrelevant: s.Irrelevant, K: int64(o.K), FlatQueries: s.Flat, FlatAs: o.Flat.String()}
 	var u undefined
 	w := s.RelevantWeight.value()
 	r.NDCG = u.ratio("ndcg", s.NDCG.value(), s.GainWeight.value(), "no query of positive weight has a label above 0")

@@ -213,3 +213,23 @@ func TestRankingRefusesWhatItCannotMeasure(t *testing.T) {
 		require.Error(t, err)
 	}
 }
+
+// TestFlatQueries: of a query whose rows all have the label 0 any order is as good as the best.
+// The other one has its only relevant row in the second place: 1/log2(3), which scikit-learn's
+// ndcg_score gives too, and 0 of the flat one. LightGBM and XGBoost take 1 for that.
+func TestFlatQueries(t *testing.T) {
+	for flat, want := range map[evaluate.FlatQueries]float64{
+		evaluate.FlatOut: 0.6309297535714574, evaluate.FlatOne: (0.6309297535714574 + 1) / 2, evaluate.FlatZero: 0.6309297535714574 / 2,
+	} {
+		r, err := evaluate.MeasureRanking([]string{"a", "a", "b", "b"}, []float64{1, 0, 0, 0}, []float64{1, 2, 3, 4}, nil, evaluate.RankingOptions{Flat: flat})
+		require.NoError(t, err)
+		require.InDelta(t, want, r.NDCG, 1e-15)
+		require.EqualValues(t, 1, r.FlatQueries)
+		require.Equal(t, flat.String(), r.FlatAs)
+		require.Contains(t, r.String(), flat.String()+", in ndcg: queries whose labels are all 0")
+		require.InDelta(t, 0.5, r.MRR, 1e-15)
+	}
+	_, err := evaluate.MeasureRanking([]int{1}, []float64{1}, []float64{1}, nil, evaluate.RankingOptions{Flat: 3})
+	require.ErrorContains(t, err, "FlatQueries(3) is none of the package's constants")
+	require.Equal(t, "FlatQueries(-1)", evaluate.FlatQueries(-1).String())
+}

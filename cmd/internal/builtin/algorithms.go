@@ -3,6 +3,7 @@ package builtin
 import (
 	"github.com/alecthomas/kong"
 
+	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
 	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
@@ -60,6 +61,9 @@ func kindOfModel(m model.Model) (kindOf, bool) {
 	k, ok := kindsOf[m.Kind()]
 	if len(classesOf(m)) > 0 {
 		k.goal = classesGoal
+	}
+	if boosted, is := m.(*gbdt.Model); is && boosted.Objective == gbdt.LambdaMART {
+		k.goal = ranksGoal
 	}
 	return k, ok
 }

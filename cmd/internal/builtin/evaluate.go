@@ -21,13 +21,17 @@ import (
 // EvaluateArgs are the flags of measuring predictions.
 type EvaluateArgs struct {
 	Input      string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
-	Kind       string    `enum:"binary,multiclass,regression,clustering," default:"" placeholder:"KIND" help:"What is measured: binary, scores of two classes; multiclass, predicted classes; regression, numbers; clustering (default: what the model predicts)."`
+	Kind       string    `enum:"binary,multiclass,regression,clustering,ranking," default:"" placeholder:"KIND" help:"What is measured: binary, scores of two classes; multiclass, predicted classes; regression, numbers; clustering; ranking, the order of the rows of each query (default: what the model predicts)."`
 	Label      string    `placeholder:"COLUMN" help:"Column of the truth. Of clusters it may be left out. LibSVM files call it label."`
 	Prediction string    `placeholder:"COLUMN" help:"Column of the prediction: a class, a number or a cluster."`
-	Score      string    `placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive."`
+	Score      string    `placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive. Of ranking: column that rows are ordered by, the largest first."`
 	Positive   string    `placeholder:"LABEL" help:"Of binary: the positive label (default: 1 or true; of a model the second class)."`
 	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0."`
 	Features   []string  `placeholder:"COLUMN" help:"Of clustering: columns of the points, for the measures of how compact clusters are."`
+	Group      string    `placeholder:"COLUMN" help:"Of ranking: column of the query of a row. LibSVM files call it qid."`
+	At         int       `want:"1..16777216" param:"K" placeholder:"N" help:"Of ranking: length of the head of each list that ndcg, map, precision and recall look at (default: 10)."`
+	Relevant   float64   `want:">0..500" placeholder:"LABEL" help:"Of ranking: least label of a relevant row, for all measures but ndcg (default: 1)."`
+	Flat       string    `enum:"out,one,zero" default:"out" placeholder:"HOW" help:"Of ranking: what ndcg counts a query as whose labels are all 0: out (the default) leaves it out, as training does; one, as LightGBM and XGBoost do; zero, as scikit-learn does."`
 	Weight     string    `placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
 	Model      ModelFile `placeholder:"FILE" help:"File of a model on this machine, whose predictions for the rows are measured, in place of --prediction and --score."`
 	Output     string    `enum:"text,json" default:"text" placeholder:"FORM" help:"Print text (the default) or json."`
@@ -42,6 +46,7 @@ const (
 	multiclassKind = "multiclass"
 	regressionKind = "regression"
 	clusteringKind = "clustering"
+	rankingKind    = "ranking"
 )
 
 // Validate refuses what cannot be meant.
@@ -58,9 +63,13 @@ func (a EvaluateArgs) problems() error {
 		}
 	}
 	modelled := a.Model.given()
-	bad(a.Kind == "" && !modelled, "--kind is missing: binary, multiclass, regression or clustering")
+	bad(a.Kind == "" && !modelled, "--kind is missing: binary, multiclass, regression, clustering or ranking")
 	bad(a.Kind == binaryKind && a.Score == "" && !modelled, "--score is missing: binary measures scores (multiclass measures predicted classes)")
-	bad(a.Kind != binaryKind && a.Kind != "" && a.Prediction == "" && !modelled, "--prediction is missing")
+	bad(a.Kind == rankingKind && a.Score == "" && !modelled, "--score is missing: name the column that rows are ordered by")
+	bad(a.Kind == rankingKind && a.Group == "" && a.form(a.Input) != libsvmForm, "--group is missing: name the column of queries")
+	bad(a.Kind != rankingKind && (a.Kind != "" || !modelled) && (a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""),
+		"--group, --at, --relevant and --flat are for --kind ranking")
+	bad(a.Kind != binaryKind && a.Kind != rankingKind && a.Kind != "" && a.Prediction == "" && !modelled, "--prediction is missing")
 	bad(modelled && (a.Prediction != "" || a.Score != ""), "--model does not go with --prediction and --score")
 	bad(modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0), "--positive, --margins and --features do not go with --model, which tells what they say")
 	bad(a.Label == "" && a.Kind != clusteringKind && !modelled && a.form(a.Input) != libsvmForm, "--label is missing: name the column of the truth")
@@ -84,7 +93,7 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	a.Label = a.label(rows.Schema())
 	s := rows.Schema()
 	err = errors.Join(known("--label", a.Input, s, a.Label), known("--prediction", a.Input, s, a.Prediction),
-		known("--score", a.Input, s, a.Score), known("--weight", a.Input, s, a.Weight), known("--features", a.Input, s, a.Features...))
+		known("--score", a.Input, s, a.Score), known("--weight", a.Input, s, a.Weight), known("--group", a.Input, s, a.group(s)), known("--features", a.Input, s, a.Features...))
 	if err != nil {
 		return err
 	}
@@ -100,6 +109,8 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 		}))
 	case multiclassKind:
 		operators.Collect(b, testResult, evaluate.Multiclass(rows, evaluate.MulticlassOptions{LabelCol: a.Label, PredictionCol: a.Prediction, WeightCol: a.Weight}))
+	case rankingKind:
+		return a.ranking(b, rows, a.Label, a.Score, a.group(s))
 	case regressionKind:
 		operators.Collect(b, testResult, evaluate.Regression(rows, evaluate.RegressionOptions{LabelCol: a.Label, PredictionCol: a.Prediction, WeightCol: a.Weight}))
 	default:
@@ -107,6 +118,26 @@ var Evaluate = engine.Define("evaluate", func(b *engine.Builder, a EvaluateArgs)
 	}
 	return mayDraw(b, a.Plot)
 }).Describe("Measures predictions that stand in files, or those of a model for the rows of files.")
+
+// ranking adds the measures of lists.
+func (a EvaluateArgs) ranking(b *engine.Builder, rows *engine.Dataset, label, score, group string) error {
+	if group == "" {
+		return errors.New("--group is missing: name the column of queries")
+	}
+	flat := map[string]evaluate.FlatQueries{"one": evaluate.FlatOne, "zero": evaluate.FlatZero}[a.Flat]
+	operators.Collect(b, testResult, evaluate.Ranking(rows, evaluate.RankingOptions{
+		QueryCol: group, LabelCol: label, ScoreCol: score, WeightCol: a.Weight, K: a.At, Relevant: a.Relevant, Flat: flat, Skip: a.Model.given(),
+	}))
+	return nil
+}
+
+// group returns the column of queries, "" where none is named.
+func (a EvaluateArgs) group(schema *arrow.Schema) string {
+	if a.Group == "" && schema.HasField("qid") {
+		return "qid"
+	}
+	return a.Group
+}
 
 // label returns the column of the truth.
 func (a EvaluateArgs) label(schema *arrow.Schema) string {
@@ -146,12 +177,19 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	if err != nil {
 		return err
 	}
-	rows = narrowed(rows, m, label, a.Weight)
+	group := ""
+	if want == rankingKind {
+		group = a.group(rows.Schema())
+		if err := known("--group", a.Input, rows.Schema(), group); err != nil {
+			return err
+		}
+	}
+	rows = narrowed(rows, m, label, a.Weight, group)
 	rows, now, err := aside(rows, m)
 	if err != nil || rows.Poisoned() {
 		return err
 	}
-	label, a.Weight = cmp.Or(now[label], label), cmp.Or(now[a.Weight], a.Weight)
+	label, a.Weight, group = cmp.Or(now[label], label), cmp.Or(now[a.Weight], a.Weight), cmp.Or(now[group], group)
 	made, _ := applied(m, rows)
 	if made.Poisoned() {
 		return nil
@@ -162,6 +200,8 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 		operators.Collect(b, testResult, binary(scored(made, model.Dataset(b, m), label), kind, thresholdOf(last), a.Weight))
 	case multiclassKind:
 		operators.Collect(b, testResult, evaluate.Multiclass(made, multiclassOptions(last, kind, label, a.Weight)))
+	case rankingKind:
+		return a.ranking(b, made, label, predictionColumn(last), group)
 	case regressionKind:
 		operators.Collect(b, testResult, regression(made, label, predictionColumn(last), a.Weight))
 	default:
@@ -202,6 +242,8 @@ func (a EvaluateArgs) kindFor(all []string) string {
 // evaluations returns the kinds of evaluation that suit a model, the best first.
 func (k kindOf) evaluations(m model.Model) []string {
 	switch {
+	case k.goal == ranksGoal:
+		return []string{rankingKind, regressionKind}
 	case k.goal == numbersGoal:
 		return []string{regressionKind}
 	case k.goal == clustersGoal:
@@ -238,7 +280,7 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, e
 	notes = append(notes, leftOut(skippedFor(r, collects(testResult)), " without a prediction left out")...)
 	v := f.value()
 	if v == nil || f.weight() == 0 {
-		return notes, errors.New("no row of the input has a label, a prediction and a weight above 0")
+		return notes, fmt.Errorf("no row of %s has a label, a prediction and a weight above 0: there is nothing to measure", a.Input)
 	}
 	if b := f.binary; b != nil && a.Positive != "" && b.Positive == 0 {
 		notes = append(notes, fmt.Sprintf("no row has the label %q, which --positive names: all count as negative", a.Positive))

@@ -124,6 +124,7 @@ type found struct {
 	multiclass *evaluate.MulticlassReport
 	regression *evaluate.RegressionReport
 	clustering *evaluate.ClusteringReport
+	ranking    *evaluate.RankingReport
 }
 
 // findings reads the evaluations among the results of a run of a model with some number of
@@ -142,6 +143,8 @@ func findings(r *engine.Result, classes int) (*found, error) {
 			f.multiclass, err = evaluate.ReportOf[evaluate.MulticlassReport](r, name)
 		case schema.HasField("rmse"):
 			f.regression, err = evaluate.ReportOf[evaluate.RegressionReport](r, name)
+		case schema.HasField("ndcg"):
+			f.ranking, err = evaluate.ReportOf[evaluate.RankingReport](r, name)
 		case schema.HasField("silhouette"):
 			f.clustering, err = evaluate.ReportOf[evaluate.ClusteringReport](r, name)
 		}
@@ -169,6 +172,8 @@ func (f *found) value() fmt.Stringer {
 		return f.regression
 	case f.clustering != nil:
 		return f.clustering
+	case f.ranking != nil:
+		return f.ranking
 	}
 	return nil
 }
@@ -184,6 +189,8 @@ func (f *found) weight() float64 {
 		return f.regression.Weight
 	case f.clustering != nil:
 		return f.clustering.Weight
+	case f.ranking != nil:
+		return f.ranking.Weight
 	}
 	return 0
 }

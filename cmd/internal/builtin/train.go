@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
 
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/algorithms/pipeline"
 	"github.com/superstep-ml/superstep/algorithms/prepare"
@@ -384,6 +385,10 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 		operators.Collect(b, testResult, clustering(predicted, clusters.prediction, p.vector, label, a.Weight))
 	case g == numbersGoal && a.Test != "":
 		operators.Collect(b, testResult, regression(predicted, p.label, cmp.Or(p.prediction, "prediction"), a.Weight))
+	case g == ranksGoal && a.Test != "":
+		operators.Collect(b, testResult, evaluate.Ranking(predicted, evaluate.RankingOptions{
+			QueryCol: p.group, LabelCol: p.label, ScoreCol: cmp.Or(p.prediction, "prediction"), WeightCol: a.Weight, Skip: true,
+		}))
 	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
 		operators.Collect(b, testResult, multiclass(predicted, p.label, cmp.Or(p.prediction, "prediction"), a.Weight))
 		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], thresholdOf(lastStage(stage)), a.Weight))

@@ -34,6 +34,9 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 	if err != nil {
 		return nil, err
 	}
+	if args.Test != "" && found.value() != nil && found.weight() == 0 {
+		return nil, fmt.Errorf("--test: no row of %s has a label, a prediction and a weight above 0 to measure by; the model is written to %s", args.Test, args.Model)
+	}
 	if text := found.text(); text != "" {
 		fmt.Fprintf(w, "\non the %s:\n%s", on, strings.TrimRight(text, "\n")+"\n")
 	}
