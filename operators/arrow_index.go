@@ -43,7 +43,7 @@ func indexArrow(r io.ReaderAt, size int64) (*arrowIndex, error) {
 	for at := from; at < to || to == size; {
 		var m arrowMessage
 		if m, head, err = readMessage(r, at, to, head); err != nil {
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF { // itself: one wrapped in an error is something cut off
 				break
 			}
 			return nil, fmt.Errorf("message at byte %d: %w", at, err)

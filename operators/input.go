@@ -194,7 +194,7 @@ func (s *textSource) Open(c *engine.Context) (err error) {
 	s.c = c
 	s.reader, err = s.readers.enter(func() (textReader, error) {
 		cfg := s.config
-		cfg.Shards, cfg.SpoolDir, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Allocator, c.Parallelism
+		cfg.Shards, cfg.SpoolDir, cfg.Disk, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Disk, c.Allocator, c.Parallelism
 		return s.open(c, cfg)
 	})
 	if err != nil {
@@ -224,7 +224,7 @@ func (s *textSource) Locate(c *engine.Context, shard int, row int64) (place stri
 		return "", nil
 	}
 	cfg := s.config
-	cfg.Shards, cfg.SpoolDir, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Allocator, 1
+	cfg.Shards, cfg.SpoolDir, cfg.Disk, cfg.Allocator, cfg.Workers = c.Shards, c.SpillDir, c.Disk, c.Allocator, 1
 	r, err := s.open(c, cfg)
 	if err != nil {
 		return "", err

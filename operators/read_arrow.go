@@ -2,6 +2,7 @@ package operators
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"io/fs"
 	"sort"
@@ -60,8 +61,24 @@ var endMark = []byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0}
 // that they would be alone.
 func (f *arrowFile) stream(from int64, mem memory.Allocator) (*batch.StreamReader, error) {
 	schema := io.NewSectionReader(f.r, f.arrowIndex.schema[0], f.arrowIndex.schema[1]-f.arrowIndex.schema[0])
-	batches := io.NewSectionReader(f.r, from, f.end-from)
+	batches := &wholeReader{io.NewSectionReader(f.r, from, f.end-from), f.end - from}
 	return batch.NewStreamReader(io.MultiReader(schema, batches, bytes.NewReader(endMark)), mem)
+}
+
+// wholeReader reads what has left bytes, so that what stands behind it does not
+// stand in for bytes that are gone.
+type wholeReader struct {
+	r    io.Reader
+	left int64
+}
+
+func (w *wholeReader) Read(b []byte) (int, error) {
+	n, err := w.r.Read(b)
+	w.left -= int64(n)
+	if err == io.EOF && w.left > 0 {
+		err = fmt.Errorf("its last %d bytes are gone: %w", w.left, io.ErrUnexpectedEOF)
+	}
+	return n, err
 }
 
 func (f *arrowFile) Schema() *arrow.Schema { return f.schema }

@@ -1,15 +1,14 @@
 package operators
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // rowSorter puts any number of rows into the order of its keys. Rows that tie
@@ -245,45 +244,46 @@ func (s *rowSorter) close() error {
 	return runs.close()
 }
 
-// runFile is a file of sorted runs, one behind the other, each an Arrow stream of
-// its own.
+// runFile is a file of sorted runs, one behind the other, each a stream of frames
+// with a block of rows in each.
 type runFile struct {
 	context *engine.Context
 	schema  *arrow.Schema
-	file    *os.File
-	size    int64
+	file    disk.File
+	frames  *disk.Frames
+	blocks  *batch.BlockWriter
 	runs    []sortedRun
-	writer  *runWriter // of the run that was begun last
 }
 
 // sortedRun is the place of a run in its file.
 type sortedRun struct {
-	offset, length int64
-	perBlock       int // rows of its batches
+	disk.Stream
+	perBlock int // rows of its batches
 }
 
 // begin starts a run behind those there are.
 func (r *runFile) begin() (*runWriter, error) {
 	if r.file == nil {
-		f, err := os.CreateTemp(r.context.SpillDir, "sort-*")
+		blocks, err := batch.NewBlockWriter(r.schema, r.context.Allocator)
+		if err != nil {
+			return nil, err
+		}
+		f, err := r.context.Disk.CreateTemp(r.context.SpillDir, "sort-*")
 		if err != nil {
 			return nil, r.explain(err)
 		}
-		r.file = f
+		r.file, r.frames, r.blocks = f, disk.NewFrames(f), blocks
 	}
-	if r.writer == nil {
-		r.writer = &runWriter{of: r}
-		r.writer.buffer = bufio.NewWriterSize(r.writer, 64<<10)
-	}
-	w := r.writer
-	w.run = sortedRun{offset: r.size}
-	w.stream = batch.NewStreamWriter(w.buffer, r.schema, r.context.Allocator)
-	return w, nil
+	return &runWriter{of: r}, nil
 }
 
 // explain says what the file was for.
 func (r *runFile) explain(err error) error {
-	return fmt.Errorf("sort rows beyond the memory budget on disk, %d bytes written: %w; free disk space, choose another spill directory or raise the memory budget", r.size, err)
+	where, size := r.context.SpillDir, int64(0)
+	if r.file != nil {
+		where, size = r.file.Name(), r.frames.Size()
+	}
+	return fmt.Errorf("sort rows beyond the memory budget on disk in %s, %d bytes written: %w; free disk space, choose another spill directory or raise the memory budget", where, size, err)
 }
 
 // close removes the file.
@@ -293,7 +293,7 @@ func (r *runFile) close() error {
 	}
 	name, err := r.file.Name(), r.file.Close()
 	r.file = nil
-	if gone := os.Remove(name); err == nil {
+	if gone := r.context.Disk.Remove(name); err == nil {
 		err = gone
 	}
 	return err
@@ -301,23 +301,18 @@ func (r *runFile) close() error {
 
 // runWriter writes one run.
 type runWriter struct {
-	of     *runFile
-	run    sortedRun
-	buffer *bufio.Writer
-	stream *batch.StreamWriter
-}
-
-// Write takes bytes for the file.
-func (w *runWriter) Write(b []byte) (int, error) {
-	n, err := w.of.file.Write(b)
-	w.of.size += int64(n)
-	return n, err
+	of       *runFile
+	perBlock int
 }
 
 // write appends borrowed rows, the next in order.
 func (w *runWriter) write(rows arrow.Record) error {
-	w.run.perBlock = max(w.run.perBlock, int(rows.NumRows()))
-	if err := w.stream.Write(rows); err != nil {
+	w.perBlock = max(w.perBlock, int(rows.NumRows()))
+	err := w.of.blocks.Write(w.of.frames, rows)
+	if err == nil {
+		err = w.of.frames.End(rows.NumRows())
+	}
+	if err != nil {
 		return w.of.explain(err)
 	}
 	return nil
@@ -325,18 +320,41 @@ func (w *runWriter) write(rows arrow.Record) error {
 
 // end makes the run readable.
 func (w *runWriter) end() error {
-	if err := w.stream.Close(); err != nil {
+	run, err := w.of.frames.EndStream()
+	if err != nil {
 		return w.of.explain(err)
 	}
-	if err := w.buffer.Flush(); err != nil {
-		return w.of.explain(err)
-	}
-	w.run.length = w.of.size - w.run.offset
-	w.of.runs = append(w.of.runs, w.run)
+	w.of.runs = append(w.of.runs, sortedRun{run, w.perBlock})
 	return nil
 }
 
+// runReader reads a run.
+type runReader struct {
+	frames *disk.FrameReader
+	blocks *batch.BlockReader
+}
+
 // open returns a reader of a run.
-func (r *runFile) open(run sortedRun) (*batch.StreamReader, error) {
-	return batch.NewStreamReader(io.NewSectionReader(r.file, run.offset, run.length), r.context.Allocator)
+func (r *runFile) open(run sortedRun) (*runReader, error) {
+	blocks, err := batch.NewBlockReader(r.schema, r.context.Allocator)
+	if err != nil {
+		return nil, err
+	}
+	return &runReader{disk.NewFrameReader(r.file, run.Stream), blocks}, nil
+}
+
+// next returns the next rows, owned by the caller, or io.EOF after all that were
+// written.
+func (r *runReader) next() (arrow.Record, error) {
+	block, rows, err := r.frames.Next()
+	if err == io.EOF {
+		return nil, err
+	}
+	if err == nil {
+		var rec arrow.Record
+		if rec, err = r.blocks.Read(block, rows); err == nil {
+			return rec, nil
+		}
+	}
+	return nil, fmt.Errorf("read sorted rows back: %w", err)
 }

@@ -1,8 +1,6 @@
 package operators
 
 import (
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -20,7 +18,7 @@ func mergeRuns(c *engine.Context, file *runFile, runs []sortedRun, keys []batch.
 	for i, run := range runs {
 		reader, err := file.open(run)
 		if err != nil {
-			return fmt.Errorf("read sorted rows back: %w", err)
+			return err
 		}
 		m.cursors[i] = mergeCursor{reader: reader, compare: make([]*batch.Comparer, len(runs))}
 		if err := m.load(i); err != nil {
@@ -48,7 +46,7 @@ type merger struct {
 
 // mergeCursor is the place reached in a run.
 type mergeCursor struct {
-	reader  *batch.StreamReader
+	reader  *runReader
 	rows    arrow.Record // owned; nil at the end
 	first   int          // of rows, not given yet
 	row     int          // of rows, the next
@@ -63,12 +61,12 @@ func (m *merger) load(i int) error {
 		k.rows.Release()
 		k.rows = nil
 	}
-	rows, err := k.reader.Read()
-	if errors.Is(err, io.EOF) {
+	rows, err := k.reader.next()
+	if err == io.EOF { // itself: one wrapped in an error is something cut off
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read sorted rows back: %w", err)
+		return err
 	}
 	k.rows, k.first, k.row = rows, 0, 0
 	clear(k.compare)
@@ -210,9 +208,6 @@ func (m *merger) release() {
 		if k.rows != nil {
 			k.rows.Release()
 			k.rows = nil
-		}
-		if k.reader != nil {
-			k.reader.Release()
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // sortable has keys that tie often, of the kinds that are hard to order.
@@ -351,7 +352,7 @@ func TestRowSorter(t *testing.T) {
 		dir, err := os.MkdirTemp(t.TempDir(), "sorter")
 		require.NoError(rt, err)
 		c := &engine.Context{
-			Context: context.Background(), Allocator: mem, SpillDir: dir,
+			Context: context.Background(), Allocator: mem, SpillDir: dir, Disk: disk.OS(),
 			BatchRows: rapid.IntRange(1, 20).Draw(rt, "batch rows"),
 		}
 		keys := rapid.SampledFrom(sortCases).Draw(rt, "keys")
@@ -404,7 +405,7 @@ func TestRowSorterGivesUp(t *testing.T) {
 	codec, err := batch.NewCodec[sortable]()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	c := &engine.Context{Context: context.Background(), Allocator: batchtest.Allocator(t), SpillDir: dir, BatchRows: 10}
+	c := &engine.Context{Context: context.Background(), Allocator: batchtest.Allocator(t), SpillDir: dir, Disk: disk.OS(), BatchRows: 10}
 	fill := func() *rowSorter {
 		s := newRowSorter(c, codec.Schema(), columnsOf(codec.Schema(), sortCases[0]))
 		s.limits.run = 1000
@@ -423,8 +424,10 @@ func TestRowSorterGivesUp(t *testing.T) {
 	require.NoError(t, s.close())
 
 	s = fill()
-	require.NoError(t, os.Truncate(s.runs.file.Name(), s.runs.size/2))
-	require.ErrorContains(t, s.each(func(arrow.Record) error { return nil }), "read arrow stream")
+	require.NoError(t, os.Truncate(s.runs.file.Name(), s.runs.frames.Size()/2))
+	var damage *disk.DamagedError
+	require.ErrorAs(t, s.each(func(arrow.Record) error { return nil }), &damage)
+	require.Equal(t, s.runs.file.Name(), damage.File)
 	require.NoError(t, s.close())
 
 	left, err := os.ReadDir(dir)

@@ -3,6 +3,7 @@ package model_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,6 +84,34 @@ func TestEveryAlterationIsAnError(t *testing.T) {
 			altered[i] = c
 			_, err := model.Decode(altered, "ruler", 2)
 			require.Error(t, err, "%s", altered)
+		}
+	}
+}
+
+// Whatever bit of a saved file is another, whatever byte of it is gone or stands
+// twice, and whatever stands behind it, the file is refused.
+func TestEveryBitOfAFileIsCovered(t *testing.T) {
+	text := append(file(t), '\n') // as Save writes it
+	refused := func(altered []byte, what string, at int) {
+		t.Helper()
+		_, err := model.Decode(altered, "ruler", 2)
+		require.Error(t, err, "%s at byte %d: %s", what, at, altered)
+	}
+	for i, c := range text {
+		for bit := range 8 {
+			altered := bytes.Clone(text)
+			altered[i] ^= 1 << bit
+			refused(altered, fmt.Sprintf("bit %d", bit), i)
+		}
+		if i == len(text)-1 {
+			break // a line end more or less is nobody's
+		}
+		refused(append(bytes.Clone(text[:i]), text[i+1:]...), "missing byte", i)
+		refused(append(append(bytes.Clone(text[:i]), c), text[i:]...), "repeated byte", i)
+	}
+	for c := range 256 {
+		if strings.IndexByte(" \t\r\n", byte(c)) < 0 {
+			refused(append(bytes.Clone(text), byte(c)), "appended byte", c)
 		}
 	}
 }

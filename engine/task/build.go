@@ -115,7 +115,7 @@ func (r *run) receive(i int) error {
 		in.fail = func(shard int, err error) { r.record(r.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
 			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
-			mem:  r.env.Allocator, total: &r.spilled, logger: r.env.Logger,
+			disk: r.env.Disk, mem: r.env.Allocator, total: &r.spilled, logger: r.env.Logger,
 		}
 		r.ends.inboxes[i][t] = in
 		r.inboxes = append(r.inboxes, in)

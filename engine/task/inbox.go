@@ -12,6 +12,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/disk"
 	"github.com/superstep-ml/superstep/internal/transport"
 	"github.com/superstep-ml/superstep/shared"
 )
@@ -53,9 +54,8 @@ type inbox struct {
 	need  int // what the reader waits for in ends, under their mutex
 
 	// Only the reader's goroutine uses these.
-	pieces  []*piece
-	rows    []arrow.Record
-	scratch []byte
+	pieces []*piece
+	rows   []arrow.Record
 }
 
 // pieceList is pieces of one destination shard.
@@ -64,10 +64,10 @@ type pieceList struct{ head, tail *piece }
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
 	of     *held
-	source int   // shard
-	number int64 // in the order of arrival
-	lo, hi int   // rows of the message, where it is in memory
-	at     block // place in the file, where it is not
+	source int        // shard
+	number int64      // in the order of arrival
+	lo, hi int        // rows of the message, where it is in memory
+	at     disk.Block // place in the file, where it is not
 	next   *piece
 }
 
@@ -366,7 +366,7 @@ func (in *inbox) load(p *piece) (arrow.Record, error) {
 	h := p.of
 	switch {
 	case h.rows == nil:
-		return in.spill.read(p.at, &in.scratch)
+		return in.spill.read(p.at, p.hi-p.lo)
 	case p.lo == 0 && p.hi == int(h.rows.NumRows()):
 		h.rows.Retain()
 		return h.rows, nil

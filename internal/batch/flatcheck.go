@@ -60,8 +60,13 @@ func shapeOf(fields []arrow.Field) shape {
 }
 
 // checkMessage walks the metadata of a message, of which a record batch must
-// have the given shape, and returns the length of its body.
+// have the given shape, and returns the length of its body, at most MaxMessage.
 func checkMessage(meta []byte, want shape) (bodyLen int64, err error) {
+	return checkMetadata(meta, want, MaxMessage)
+}
+
+// checkMetadata is checkMessage for bodies of at most so many bytes.
+func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, err error) {
 	f := &flat{b: meta, steps: len(meta)}
 	msg := f.table(int64(f.u32(0)))
 	bodyLen = f.scalar64(msg, 3)
@@ -80,8 +85,8 @@ func checkMessage(meta []byte, want shape) (bodyLen int64, err error) {
 	switch {
 	case f.bad || bodyLen < 0:
 		return 0, errFlat
-	case bodyLen > MaxMessage:
-		return 0, fmt.Errorf("a body of %d bytes exceeds the %d that a message may hold", bodyLen, MaxMessage)
+	case bodyLen > most:
+		return 0, fmt.Errorf("a body of %d bytes exceeds the %d that there may be", bodyLen, most)
 	}
 	return bodyLen, err
 }

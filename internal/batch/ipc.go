@@ -135,7 +135,7 @@ func (s *StreamReader) Read() (arrow.Record, error) {
 	rec, err := s.read()
 	if err != nil {
 		s.mem.abandon()
-		if !errors.Is(err, io.EOF) {
+		if err != io.EOF { // itself: one wrapped in an error is something cut off
 			err = fmt.Errorf("read arrow stream: %w", err)
 		}
 		s.err = err

@@ -27,7 +27,7 @@ var forms = []form{
 		w := disk.NewBlocks(f)
 		var places []disk.Block
 		for _, p := range pieces {
-			for part := range chunks(p, 7) {
+			for part := range chunks(p, 1+len(p)/9) {
 				_, err := w.Write(part)
 				require.NoError(t, err)
 			}
@@ -49,7 +49,7 @@ var forms = []form{
 		w := disk.NewFrames(f)
 		var streams []disk.Stream
 		for i, p := range pieces {
-			for part := range chunks(p, 7) {
+			for part := range chunks(p, 1+len(p)/9) {
 				_, err := w.Write(part)
 				require.NoError(t, err)
 			}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"sync"
 )
 
@@ -33,7 +32,7 @@ func (s *base) open(ctx context.Context, files []File, cfg Config, auto *automat
 	if s.cfg.Shards < 1 || s.cfg.Shards > maxShards {
 		return fmt.Errorf("the number of shards must be between 1 and %d, not %d", maxShards, s.cfg.Shards)
 	}
-	t, err := openText(ctx, files, disk{s.cfg.FS}, s.cfg.SpoolDir, s.cfg.Workers)
+	t, err := openText(ctx, files, s.cfg)
 	if err != nil {
 		return err
 	}
@@ -184,7 +183,7 @@ func (s *base) readPiece(ctx context.Context, p piece, index *Index, shard, batc
 	if err != nil || !ok {
 		return err
 	}
-	sc.reset(io.NewSectionReader(h, from, p.part.size-from), from, p.to-from+(4<<10))
+	sc.reset(&section{p.part, h, from}, from, p.to-from+(4<<10))
 	to.begin(p.part)
 	return s.records(ctx, p, batchRows, sc, to, t)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/apache/arrow/go/v15/arrow/memory"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // OnError says what to do with a record that cannot be read.
@@ -50,6 +51,8 @@ type Config struct {
 	// SpoolDir is where compressed files are unpacked; empty means the
 	// system's directory for temporary files. Nothing is left in it.
 	SpoolDir string
+	// Disk holds them; nil means that of the machine.
+	Disk disk.FS
 	// Workers bounds the goroutines that unpack and scan; 0 means as many as
 	// there are processors. It changes no result.
 	Workers int
@@ -60,6 +63,9 @@ type Config struct {
 func (c Config) normal() Config {
 	if c.Workers <= 0 {
 		c.Workers = runtime.GOMAXPROCS(0)
+	}
+	if c.Disk == nil {
+		c.Disk = disk.OS()
 	}
 	if c.Allocator == nil {
 		c.Allocator = memory.NewGoAllocator()

@@ -2,6 +2,7 @@ package textfile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/bits"
@@ -135,7 +136,10 @@ func (c piece) transition(ctx context.Context, a *automaton) (t Transition, err 
 
 // readError names the file; an early end means that it shrank meanwhile.
 func (p *part) readError(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	switch {
+	case errors.Is(err, ErrChanged): // it says so already
+		return err
+	case err == io.EOF || err == io.ErrUnexpectedEOF:
 		return fmt.Errorf("input %s %w: it ends before its %d bytes were read", p.path, ErrChanged, p.size)
 	}
 	return fmt.Errorf("cannot read input %s: %w", p.path, err)

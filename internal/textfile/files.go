@@ -54,7 +54,7 @@ func Resolve(pattern string) ([]File, error) { return ResolveIn(nil, pattern) }
 // files are content rather than places: every one is hashed, and its
 // modification time does not count. With a nil file system it is Resolve.
 func ResolveIn(fsys fs.FS, pattern string) ([]File, error) {
-	d := disk{fsys}
+	d := tree{fsys}
 	if pattern == "" {
 		return nil, errors.New("the input path is empty")
 	}
@@ -90,7 +90,7 @@ func ResolveIn(fsys fs.FS, pattern string) ([]File, error) {
 }
 
 // listDir returns the visible files of a directory.
-func (d disk) listDir(dir string) ([]string, error) {
+func (d tree) listDir(dir string) ([]string, error) {
 	entries, err := d.readDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list input directory: %w", err)
@@ -121,7 +121,7 @@ func (d disk) listDir(dir string) ([]string, error) {
 }
 
 // listGlob returns the visible files a glob matches.
-func (d disk) listGlob(pattern string) ([]string, error) {
+func (d tree) listGlob(pattern string) ([]string, error) {
 	matches, err := d.glob(pattern)
 	if err != nil {
 		return nil, fmt.Errorf("input pattern %s: %w", pattern, err)
@@ -152,7 +152,7 @@ func isHidden(name string) bool {
 }
 
 // fact looks at one file.
-func (d disk) fact(path string) (File, error) {
+func (d tree) fact(path string) (File, error) {
 	info, err := d.stat(path)
 	if err != nil {
 		return File{}, fmt.Errorf("cannot read input: %w", err)
@@ -170,7 +170,7 @@ func (d disk) fact(path string) (File, error) {
 	return f, nil
 }
 
-func (d disk) hashFile(path string) (string, error) {
+func (d tree) hashFile(path string) (string, error) {
 	f, err := d.open(path)
 	if err != nil {
 		return "", fmt.Errorf("cannot read input: %w", err)
@@ -192,14 +192,14 @@ func Verify(files []File) error { return VerifyIn(nil, files) }
 // VerifyIn is Verify for the files of ResolveIn.
 func VerifyIn(fsys fs.FS, files []File) error {
 	for _, f := range files {
-		if err := (disk{fsys}).verify(f); err != nil {
+		if err := (tree{fsys}).verify(f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d disk) verify(f File) error {
+func (d tree) verify(f File) error {
 	info, err := d.stat(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("input %s %w: it had %d bytes and does not exist any more", f.Path, ErrChanged, f.Size)
@@ -238,7 +238,7 @@ func stamp(nanos int64) string {
 }
 
 // missing is the error for a path that does not exist, with similar names.
-func (d disk) missing(path string, cause error) error {
+func (d tree) missing(path string, cause error) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	entries, err := d.readDir(dir)
 	if err != nil {

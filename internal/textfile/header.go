@@ -171,7 +171,7 @@ func (p *part) header(sc *scanner) (h header, ok bool, err error) {
 		return h, false, err
 	}
 	defer func() { err = also(err, f.close()) }()
-	if err := sc.start(io.NewSectionReader(f, 0, p.size), 4<<10); err != nil {
+	if err := sc.start(&section{part: p, from: f}, 4<<10); err != nil {
 		return h, false, p.readError(err)
 	}
 	return readHeader(p.path, sc)

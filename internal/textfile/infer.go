@@ -124,7 +124,7 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 	if err := opt.explicit(d); err != nil {
 		return Layout{}, err
 	}
-	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names, disk: disk{opt.FS}}
+	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names, tree: tree{opt.FS}}
 	tok := newTokenizer(d, newAutomaton(d))
 	sc := &scanner{tok: tok}
 	for _, f := range files {
@@ -181,7 +181,7 @@ func emptyInput(files []File, header bool) error {
 // sample gathers what the first records show.
 type sample struct {
 	dialect Dialect
-	disk    disk
+	tree    tree
 	tokens  *nullTokens
 	limit   int
 
@@ -214,7 +214,7 @@ func (s *sample) file(sc *scanner, path string) (err error) {
 		s.partial = true
 		return nil
 	}
-	r, err := openPlain(s.disk, path)
+	r, err := openPlain(s.tree, path)
 	if err != nil {
 		return err
 	}
@@ -464,7 +464,7 @@ func (s *sample) mixed(e evidence) (Mixed, error) {
 
 // lineOf returns the line, from 1, of the plain byte at an offset of a file.
 func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
-	r, err := openPlain(s.disk, path)
+	r, err := openPlain(s.tree, path)
 	if err != nil {
 		return 0, err
 	}

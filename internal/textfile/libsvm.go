@@ -73,7 +73,7 @@ func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config
 	}
 	l := LibSVMLayout{ZeroBased: opt.ZeroBased, Size: opt.Size}
 	var found bool
-	if l.Query, found, err = firstLine(ctx, disk{cfg.FS}, files); err != nil {
+	if l.Query, found, err = firstLine(ctx, tree{cfg.FS}, files); err != nil {
 		return LibSVMLayout{}, err
 	}
 	if !found {
@@ -95,7 +95,7 @@ func ScanLibSVM(ctx context.Context, files []File, opt LibSVMOptions, cfg Config
 }
 
 // firstLine looks for a query id in the first line that is not empty.
-func firstLine(ctx context.Context, d disk, files []File) (query, found bool, err error) {
+func firstLine(ctx context.Context, d tree, files []File) (query, found bool, err error) {
 	sc := &scanner{tok: lineTokenizer(newLineAutomaton())}
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
@@ -108,7 +108,7 @@ func firstLine(ctx context.Context, d disk, files []File) (query, found bool, er
 	return false, false, nil
 }
 
-func firstLineOf(sc *scanner, d disk, path string) (query, found bool, err error) {
+func firstLineOf(sc *scanner, d tree, path string) (query, found bool, err error) {
 	r, err := openPlain(d, path)
 	if err != nil {
 		return false, false, err

@@ -15,14 +15,23 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/superstep-ml/superstep/internal/disk"
 )
 
 // text is an ordered list of plain files, read as one. Compressed files have
 // been unpacked to a spool.
 type text struct {
 	parts  []part
-	spools []*os.File
+	disk   disk.FS // of the spools
+	spools []spool
 	held   []fs.File // files of a file system, which are opened once
+}
+
+// spool holds the plain bytes of archives, one behind the other.
+type spool struct {
+	*disk.Spool
+	file disk.File
 }
 
 // part is one file of a text.
@@ -75,14 +84,36 @@ func (p *part) check(f *os.File) error {
 	return nil
 }
 
+// section reads a part from an offset to its end. A part that ends before that is
+// not what it was, which never passes for its end.
+type section struct {
+	part *part
+	from handle
+	at   int64
+}
+
+// Read reads on.
+func (s *section) Read(b []byte) (int, error) {
+	if s.at == s.part.size {
+		return 0, io.EOF
+	}
+	b = b[:min(int64(len(b)), s.part.size-s.at)]
+	n, err := s.from.ReadAt(b, s.at)
+	s.at += int64(n)
+	if n == len(b) || err == nil {
+		return n, nil
+	}
+	return n, s.part.readError(err)
+}
+
 // openText verifies the files and unpacks what is compressed into files without
-// a name in spoolDir, at most workers archives at a time. The caller closes the
-// text.
-func openText(ctx context.Context, files []File, d disk, spoolDir string, workers int) (_ *text, err error) {
+// a name. The caller closes the text.
+func openText(ctx context.Context, files []File, cfg Config) (_ *text, err error) {
+	d := tree{cfg.FS}
 	if len(files) == 0 {
 		return nil, errors.New("no input files")
 	}
-	t := &text{parts: make([]part, len(files))}
+	t := &text{parts: make([]part, len(files)), disk: cfg.Disk}
 	defer func() {
 		if err != nil {
 			err = also(err, t.close())
@@ -110,7 +141,7 @@ func openText(ctx context.Context, files []File, d disk, spoolDir string, worker
 			}
 		}
 	}
-	if err := t.unpack(ctx, packed, d, spoolDir, max(1, workers)); err != nil {
+	if err := t.unpack(ctx, packed, d, cfg.SpoolDir, max(1, cfg.Workers)); err != nil {
 		return nil, err
 	}
 	for i := range t.parts {
@@ -123,7 +154,7 @@ func openText(ctx context.Context, files []File, d disk, spoolDir string, worker
 
 // hold opens a file of a file system for random access; one that does not offer
 // it is taken into memory.
-func (t *text) hold(d disk, p *part) error {
+func (t *text) hold(d tree, p *part) error {
 	f, err := d.open(p.path)
 	if err != nil {
 		return fmt.Errorf("cannot read input: %w", err)
@@ -137,20 +168,22 @@ func (t *text) hold(d disk, p *part) error {
 	if err != nil {
 		return fmt.Errorf("cannot read input %s: %w", p.path, err)
 	}
-	p.spool, p.size = bytes.NewReader(content), int64(len(content))
+	if n := int64(len(content)); n != p.size {
+		return fmt.Errorf("input %s %w: it had %d bytes, and %d were read", p.path, ErrChanged, p.size, n)
+	}
+	p.spool = bytes.NewReader(content)
 	return nil
 }
 
 // unpack writes the plain bytes of the parts listed to spools, one per worker.
-func (t *text) unpack(ctx context.Context, packed []int, d disk, dir string, workers int) error {
+func (t *text) unpack(ctx context.Context, packed []int, d tree, dir string, workers int) error {
 	workers = min(workers, len(packed))
-	t.spools = make([]*os.File, workers)
-	for w := range workers {
-		f, err := createSpool(dir)
+	for range workers {
+		f, err := createSpool(t.disk, dir)
 		if err != nil {
 			return err
 		}
-		t.spools[w] = f
+		t.spools = append(t.spools, spool{disk.NewSpool(f), f})
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for w := range workers {
@@ -165,6 +198,9 @@ func (t *text) unpack(ctx context.Context, packed []int, d disk, dir string, wor
 				p.spool, p.base, p.size = t.spools[w], base, n
 				base += n
 			}
+			if err := t.spools[w].Seal(); err != nil {
+				return fmt.Errorf("cannot unpack to the spool: %w", err)
+			}
 			return nil
 		})
 	}
@@ -174,21 +210,21 @@ func (t *text) unpack(ctx context.Context, packed []int, d disk, dir string, wor
 // createSpool makes an unpacking file and takes its name away at once, so that
 // nothing is left behind however the process ends. Where an open file cannot be
 // unlinked close removes it.
-func createSpool(dir string) (*os.File, error) {
+func createSpool(on disk.FS, dir string) (disk.File, error) {
 	if dir == "" {
 		dir = os.TempDir()
 	}
-	f, err := os.CreateTemp(dir, "superstep-text-*.spool")
+	f, err := on.CreateTemp(dir, "superstep-text-*.spool")
 	if err != nil {
 		return nil, fmt.Errorf("cannot create a spool for compressed input: %w", err)
 	}
 	// A failure here is repaired by close.
-	_ = os.Remove(f.Name())
+	_ = on.Remove(f.Name())
 	return f, nil
 }
 
 // unpackPart appends the plain bytes of an archive to w and counts them.
-func unpackPart(ctx context.Context, d disk, path string, w io.Writer) (n int64, err error) {
+func unpackPart(ctx context.Context, d tree, path string, w io.Writer) (n int64, err error) {
 	r, err := openPlain(d, path)
 	if err != nil {
 		return 0, err
@@ -220,9 +256,9 @@ func (p *part) skipMark() error {
 		return err
 	}
 	var head [3]byte
-	n, err := h.ReadAt(head[:], 0)
-	if err != nil && err != io.EOF {
-		return also(fmt.Errorf("cannot read input %s: %w", p.path, err), h.close())
+	n, err := io.ReadFull(&section{part: p, from: h}, head[:min(int64(len(head)), p.size)])
+	if err != nil {
+		return also(p.readError(err), h.close())
 	}
 	if hasMark(head[:n]) {
 		p.body = int64(n)
@@ -247,12 +283,9 @@ func also(err, closing error) error {
 // close releases the spools; it may be called once.
 func (t *text) close() error {
 	var errs []error
-	for _, f := range t.spools {
-		if f == nil {
-			continue
-		}
-		errs = append(errs, f.Close())
-		if err := os.Remove(f.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
+	for _, s := range t.spools {
+		errs = append(errs, s.file.Close())
+		if err := t.disk.Remove(s.file.Name()); err != nil && !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("cannot remove spool: %w", err))
 		}
 	}
@@ -280,7 +313,7 @@ var magic = map[compression][]byte{
 
 // compressionOf decides by the first bytes, whatever the file's name; a name
 // that promises an archive where there is none is an error.
-func compressionOf(d disk, path string) (compression, error) {
+func compressionOf(d tree, path string) (compression, error) {
 	f, err := d.open(path)
 	if err != nil {
 		return plain, fmt.Errorf("cannot read input: %w", err)
@@ -314,7 +347,7 @@ type plainReader struct {
 }
 
 // openPlain opens a file for streaming, unpacking it on the way.
-func openPlain(d disk, path string) (*plainReader, error) {
+func openPlain(d tree, path string) (*plainReader, error) {
 	c, err := compressionOf(d, path)
 	if err != nil {
 		return nil, err

@@ -7,39 +7,39 @@ import (
 	"path/filepath"
 )
 
-// disk is where files are: in a file system such as an embedded one, or, where
+// tree is where files are: in a file system such as an embedded one, or, where
 // that is nil, in that of the machine.
-type disk struct{ fsys fs.FS }
+type tree struct{ fsys fs.FS }
 
-func (d disk) stat(name string) (fs.FileInfo, error) {
+func (d tree) stat(name string) (fs.FileInfo, error) {
 	if d.fsys == nil {
 		return os.Stat(name)
 	}
 	return fs.Stat(d.fsys, name)
 }
 
-func (d disk) open(name string) (fs.File, error) {
+func (d tree) open(name string) (fs.File, error) {
 	if d.fsys == nil {
 		return os.Open(name)
 	}
 	return d.fsys.Open(name)
 }
 
-func (d disk) readDir(name string) ([]fs.DirEntry, error) {
+func (d tree) readDir(name string) ([]fs.DirEntry, error) {
 	if d.fsys == nil {
 		return os.ReadDir(name)
 	}
 	return fs.ReadDir(d.fsys, name)
 }
 
-func (d disk) glob(pattern string) ([]string, error) {
+func (d tree) glob(pattern string) ([]string, error) {
 	if d.fsys == nil {
 		return filepath.Glob(pattern)
 	}
 	return fs.Glob(d.fsys, pattern)
 }
 
-func (d disk) join(dir, name string) string {
+func (d tree) join(dir, name string) string {
 	if d.fsys == nil {
 		return filepath.Join(dir, name)
 	}
@@ -47,7 +47,7 @@ func (d disk) join(dir, name string) string {
 }
 
 // clean writes a path as file systems want it: they know no "./".
-func (d disk) clean(name string) string {
+func (d tree) clean(name string) string {
 	if d.fsys == nil {
 		return name
 	}
@@ -55,7 +55,7 @@ func (d disk) clean(name string) string {
 }
 
 // modTime is 0 for content, which has no time that would mean anything.
-func (d disk) modTime(info fs.FileInfo) int64 {
+func (d tree) modTime(info fs.FileInfo) int64 {
 	if d.fsys == nil {
 		return info.ModTime().UnixNano()
 	}

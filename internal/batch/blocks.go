@@ -1,0 +1,189 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/ipc"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+)
+
+// A block is one batch as an Arrow IPC message, for whoever knows the schema and
+// the number of rows. It stands for itself, so that blocks of a schema can be
+// written one behind the other and read in any order.
+
+// BlockWriter writes batches of one schema as blocks. One goroutine at a time.
+type BlockWriter struct {
+	schema *arrow.Schema
+	w      *ipc.Writer
+	to     io.Writer
+	head   int // bytes of the schema that the first block is not to hold
+}
+
+// NewBlockWriter returns a writer of batches whose columns are those of schema.
+func NewBlockWriter(schema *arrow.Schema, mem memory.Allocator) (*BlockWriter, error) {
+	head, err := streamHead(schema, mem)
+	if err != nil {
+		return nil, err
+	}
+	b := &BlockWriter{schema: schema, head: len(head)}
+	b.w = ipc.NewWriter(blockTarget{b}, ipc.WithSchema(schema), ipc.WithAllocator(mem))
+	return b, nil
+}
+
+// streamHead returns the beginning of a stream, which is its schema.
+func streamHead(schema *arrow.Schema, mem memory.Allocator) ([]byte, error) {
+	var head bytes.Buffer
+	w := ipc.NewWriter(&head, ipc.WithSchema(schema), ipc.WithAllocator(mem))
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	const endMark = 8 // bytes that Close wrote
+	return head.Bytes()[:head.Len()-endMark], nil
+}
+
+// blockTarget passes on what the encoder writes, behind the schema.
+type blockTarget struct{ b *BlockWriter }
+
+func (t blockTarget) Write(data []byte) (int, error) {
+	skip := min(t.b.head, len(data))
+	t.b.head -= skip
+	n, err := t.b.to.Write(data[skip:])
+	return skip + n, err
+}
+
+// Write writes a batch, which is borrowed, to w. Metadata of the schema and of its
+// columns are those given to NewBlockWriter.
+func (b *BlockWriter) Write(w io.Writer, rec arrow.Record) error {
+	switch {
+	case rec.NumRows() == 0:
+		// A slice of no rows out of a larger batch trips Arrow's encoder.
+		rec = Empty(b.schema)
+		defer rec.Release()
+	case rec.Schema() != b.schema:
+		rec = array.NewRecord(b.schema, rec.Columns(), rec.NumRows())
+		defer rec.Release()
+	}
+	b.to = w
+	defer func() { b.to = nil }()
+	return b.w.Write(rec)
+}
+
+// BlockReader reads what a BlockWriter of the same schema wrote. One goroutine at
+// a time.
+type BlockReader struct {
+	schema *arrow.Schema
+	mem    *trackingAllocator
+	shape  shape
+	head   []byte // the schema's message, until it was read
+	data   []byte // the block to read; nil when it was
+	r      *ipc.Reader
+	err    error
+}
+
+// NewBlockReader returns a reader whose batches have the schema and are reserved
+// from mem. Between two reads it holds nothing that is.
+func NewBlockReader(schema *arrow.Schema, mem memory.Allocator) (*BlockReader, error) {
+	head, err := streamHead(schema, mem)
+	if err != nil {
+		return nil, err
+	}
+	b := &BlockReader{
+		schema: schema, mem: &trackingAllocator{mem: mem, live: make(map[*byte][]byte)},
+		shape: shapeOf(schema.Fields()), head: head,
+	}
+	b.r, err = ipc.NewReaderFromMessageReader(blockMessages{b}, ipc.WithAllocator(b.mem))
+	return b, err
+}
+
+// Read returns the batch that a block holds, owned by the caller. A block that
+// cannot be decoded, or does not hold that many rows in all its bytes, is an error,
+// never io.EOF; it takes no more memory than the block has bytes. After an error
+// every Read returns it again.
+func (b *BlockReader) Read(block []byte, rows int64) (arrow.Record, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	rec, err := b.read(block, rows)
+	if err != nil {
+		b.mem.abandon()
+		b.err = fmt.Errorf("a block of %d bytes does not hold %d rows: %w", len(block), rows, unexpected(err))
+		return nil, b.err
+	}
+	b.mem.adopt()
+	return rec, nil
+}
+
+func (b *BlockReader) read(block []byte, rows int64) (rec arrow.Record, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			rec, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	b.data = block
+	got, err := b.r.Read()
+	switch {
+	case err != nil:
+		return nil, err
+	case got.NumRows() != rows:
+		err = fmt.Errorf("it holds %d", got.NumRows())
+	default:
+		err = fits(got)
+	}
+	if err != nil {
+		b.r.Release() // the decoder refers to the batch
+		return nil, err
+	}
+	rec = array.NewRecord(b.schema, got.Columns(), got.NumRows())
+	b.r.Next() // finds no message, and has the decoder let go of the batch; Read goes on all the same
+	return rec, nil
+}
+
+// fits checks that every column has as many values as the batch has rows.
+func fits(rec arrow.Record) error {
+	for i, col := range rec.Columns() {
+		if int64(col.Len()) != rec.NumRows() {
+			return fmt.Errorf("column %q has %d values", rec.ColumnName(i), col.Len())
+		}
+	}
+	return nil
+}
+
+// blockMessages gives the decoder the schema, then the block at hand.
+type blockMessages struct{ b *BlockReader }
+
+// Retain and Release do nothing: the memory is the caller's.
+func (m blockMessages) Retain()  {}
+func (m blockMessages) Release() {}
+
+// Message returns the message that the block consists of.
+func (m blockMessages) Message() (*ipc.Message, error) {
+	data := m.b.head
+	if data == nil {
+		data, m.b.data = m.b.data, nil
+	}
+	m.b.head = nil
+	if data == nil {
+		return nil, io.EOF
+	}
+	if len(data) < 8 || binary.LittleEndian.Uint32(data) != continuation {
+		return nil, errFlat
+	}
+	length := int64(binary.LittleEndian.Uint32(data[4:]))
+	if length > int64(len(data)-8) {
+		return nil, fmt.Errorf("its metadata have %d bytes: %w", length, io.ErrUnexpectedEOF)
+	}
+	meta, body := data[8:8+length], data[8+length:]
+	bodyLen, err := checkMetadata(meta, m.b.shape, int64(len(body)))
+	if err != nil {
+		return nil, err
+	}
+	if bodyLen != int64(len(body)) {
+		return nil, fmt.Errorf("its body has %d bytes where %d are there", bodyLen, len(body))
+	}
+	return ipc.NewMessage(memory.NewBufferBytes(meta), memory.NewBufferBytes(body)), nil
+}

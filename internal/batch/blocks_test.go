@@ -1,0 +1,93 @@
+package batch_test
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+)
+
+// TestBlockRoundTrip: blocks come back in any order, slices and empty batches too,
+// and nothing is held between two reads.
+func TestBlockRoundTrip(t *testing.T) {
+	check(t, func(t *rapid.T, mem memory.Allocator) {
+		schema := drawSchema(t, allTypes, 0)
+		w, err := batch.NewBlockWriter(schema, mem)
+		require.NoError(t, err)
+		var blocks [][]byte
+		var recs []arrow.Record
+		for range rapid.IntRange(1, 4).Draw(t, "batches") {
+			whole := drawRecord(t, mem, schema)
+			lo := rapid.IntRange(0, int(whole.NumRows())).Draw(t, "lo")
+			rec, err := batch.Slice(whole, lo, rapid.IntRange(lo, int(whole.NumRows())).Draw(t, "hi"))
+			whole.Release()
+			require.NoError(t, err)
+			defer rec.Release()
+			var block bytes.Buffer
+			require.NoError(t, w.Write(&block, rec))
+			blocks, recs = append(blocks, block.Bytes()), append(recs, rec)
+		}
+		r, err := batch.NewBlockReader(schema, mem)
+		require.NoError(t, err)
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(recs)-1), 1, 8).Draw(t, "order") {
+			rec, err := r.Read(blocks[i], recs[i].NumRows())
+			require.NoError(t, err)
+			require.Equal(t, lines(recs[i]), lines(rec))
+			require.Same(t, schema, rec.Schema())
+			rec.Release()
+		}
+	})
+}
+
+// TestDamagedBlocksAreErrors: blocks that are cut, longer or of another number of
+// rows are errors, never io.EOF, and stay; with any one byte altered they are
+// errors or of the rows wanted, take no more memory than they have bytes, and leave
+// nothing behind.
+func TestDamagedBlocksAreErrors(t *testing.T) {
+	mem := batchtest.Allocator(t)
+	rec := batchtest.Record(t, mem, batchtest.Schema(t, "id int64 null", "name utf8", "v vector[2]", "s sparse[9]", "l vector", "b bool null"), `[
+		{"id": 1, "name": "a", "v": [1, 2], "s": {"indices": [1, 8], "values": [1, 2]}, "l": [1], "b": true},
+		{"name": "bc", "v": [3, 4], "s": {"indices": [], "values": []}, "l": []}]`)
+	defer rec.Release()
+	w, err := batch.NewBlockWriter(rec.Schema(), mem)
+	require.NoError(t, err)
+	var block bytes.Buffer
+	require.NoError(t, w.Write(&block, rec))
+	good := block.Bytes()
+	read := func(b []byte, rows int64) error {
+		r, err := batch.NewBlockReader(rec.Schema(), mem)
+		require.NoError(t, err)
+		got, err := r.Read(b, rows)
+		if err != nil {
+			require.NotErrorIs(t, err, io.EOF)
+			_, again := r.Read(good, 2)
+			require.Equal(t, err, again)
+			return err
+		}
+		require.Equal(t, rows, got.NumRows())
+		got.Release()
+		return nil
+	}
+	require.NoError(t, read(good, 2))
+	require.ErrorContains(t, read(good, 3), "does not hold 3 rows: it holds 2")
+	require.ErrorContains(t, read(append(bytes.Clone(good), 0), 2), "bytes where")
+	for n := range good {
+		require.Error(t, read(good[:n], 2), "cut at %d", n)
+	}
+	for i := range good {
+		for _, x := range []byte{0xff, 0x80, 0x01} {
+			bad := bytes.Clone(good)
+			bad[i] ^= x
+			_ = read(bad, 2)
+		}
+	}
+	huge := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0}
+	require.ErrorIs(t, read(huge, 2), io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,339 @@
+// Package storage holds what jobs do where files fail: the temporary ones of a run, and its
+// inputs.
+package storage
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/disk"
+	"github.com/superstep-ml/superstep/internal/disk/faultydisk"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// diskRow is a row of the jobs here.
+type diskRow struct {
+	K int64   `column:"k"`
+	X float64 `column:"x"`
+	T string  `column:"t"`
+}
+
+// diskDigest stands for the rows of a shard, in their order.
+type diskDigest struct {
+	Rows int64
+	Hash string
+}
+
+// digestOf makes a diskDigest of every shard.
+func digestOf(d *engine.Dataset) *engine.Dataset {
+	codec, err := batch.NewCodec[diskDigest]()
+	if err != nil {
+		panic(err)
+	}
+	return d.Builder().Add(engine.Spec{
+		Op: "Digest", Schema: codec.Schema(), Inputs: []engine.Port{{From: d}},
+		Operator: func() engine.Operator { return &digester{codec: codec, hash: fnv.New64a()} },
+	})
+}
+
+type digester struct {
+	codec *batch.Codec[diskDigest]
+	rows  int64
+	hash  hash.Hash64
+}
+
+func (o *digester) Open(*engine.Context) error { return nil }
+
+func (o *digester) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	o.rows += rows.NumRows()
+	for _, line := range batchtest.Rows(rows) {
+		fmt.Fprintln(o.hash, line)
+	}
+	return nil
+}
+
+func (o *digester) EndShard(c *engine.Context, shard int, out engine.Output) error {
+	rec, err := o.codec.Record(c.Allocator, []diskDigest{{o.rows, fmt.Sprintf("%016x", o.hash.Sum64())}})
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	o.rows = 0
+	o.hash.Reset()
+	return out.Emit(shard, rec)
+}
+
+func (o *digester) Finish(*engine.Context, engine.Output) error { return nil }
+
+func (o *digester) Close() error { return nil }
+
+func diskRows(b *engine.Builder, n int64) *engine.Dataset {
+	return operators.Generate(b, n, func(_ shared.Random, i int64) diskRow {
+		return diskRow{K: i * 7919 % n, X: float64(i) / 3, T: strings.Repeat(string(rune('a'+i%26)), int(i%9))}
+	})
+}
+
+// diskJob is a job that writes more than fits in its budget and reads it back.
+type diskJob struct {
+	name   string
+	budget int64
+	files  string // what its temporary files are named
+	build  func(b *engine.Builder, input string) *engine.Dataset
+}
+
+var diskJobs = []diskJob{
+	{"exchanges", 384 << 10, ".arrow", func(b *engine.Builder, _ string) *engine.Dataset {
+		return digestOf(operators.Rebalance(operators.PartitionByHash(diskRows(b, 16_000), "k")))
+	}},
+	{"sorts", 320 << 10, "sort-", func(b *engine.Builder, _ string) *engine.Dataset {
+		return digestOf(operators.Sort(diskRows(b, 14_000), operators.Desc("t"), operators.Asc("k")))
+	}},
+	{"groups", 512 << 10, "sort-", func(b *engine.Builder, _ string) *engine.Dataset {
+		d := operators.GroupBy(diskRows(b, 16_000), "k").Aggregate(operators.SumOf("x"), operators.MaxOf("t"), operators.CountRows())
+		return digestOf(d)
+	}},
+	{"queues", 320 << 10, ".arrow", func(b *engine.Builder, _ string) *engine.Dataset {
+		rows, sums := comqueue.PartitionedRows("rows"), shared.Scratch[[]float64]("sums")
+		return comqueue.New(b, "sums").
+			InitWithPartitionedData(rows, operators.PartitionByHash(diskRows(b, 11_000), "k")).
+			Add(func(ctx *comqueue.ComContext) error {
+				sums.Put(ctx, make([]float64, 2))
+				return nil
+			}).
+			Add(comqueue.ForEachShard(sums, func(ctx *comqueue.ComContext, shard int, out []float64) error {
+				for i, v := range rows.Get(ctx, shard).Floats("x") {
+					out[0] += v * float64(i%7)
+					out[1]++
+				}
+				return nil
+			})).
+			Add(comqueue.AllReduce(sums)).
+			CloseOnNode0(comqueue.Output(func(ctx *comqueue.ComContext) ([]diskDigest, error) {
+				return []diskDigest{{int64(sums.Get(ctx)[1]), fmt.Sprint(sums.Get(ctx)[0])}}, nil
+			})).
+			SetMaxIter(2).
+			Exec()
+	}},
+	{"archives", 256 << 10, ".spool", func(b *engine.Builder, input string) *engine.Dataset {
+		return digestOf(operators.ReadCSV(b, input, operators.CSVOptions{Header: true}))
+	}},
+}
+
+// diskInput writes what the jobs read.
+func diskInput(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "rows.csv.gz")
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	z := gzip.NewWriter(f)
+	fmt.Fprintln(z, "k,x,t")
+	for i := range 6000 {
+		fmt.Fprintf(z, "%d,%g,\"%s\"\n", i, float64(i)/3, strings.Repeat("b", i%20))
+	}
+	require.NoError(t, errors.Join(z.Close(), f.Close()))
+	return path
+}
+
+// peakAllocator remembers the most bytes that were allocated at one time.
+type peakAllocator struct {
+	memory.Allocator
+	mu         sync.Mutex
+	live, peak int64
+}
+
+func (a *peakAllocator) note(delta int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.live += int64(delta)
+	a.peak = max(a.peak, a.live)
+}
+
+func (a *peakAllocator) Allocate(size int) []byte {
+	a.note(size)
+	return a.Allocator.Allocate(size)
+}
+
+func (a *peakAllocator) Reallocate(size int, b []byte) []byte {
+	a.note(size - len(b))
+	return a.Allocator.Reallocate(size, b)
+}
+
+func (a *peakAllocator) Free(b []byte) {
+	a.note(-len(b))
+	a.Allocator.Free(b)
+}
+
+// diskRun is a run of a job.
+type diskRun struct {
+	job        *diskJob
+	p, batches int
+	on         disk.FS
+	budget     int64
+	input, dir string
+}
+
+// rows runs it, and returns the job's rows, and the most memory that was held.
+func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err error) {
+	mem := &peakAllocator{Allocator: memory.NewGoAllocator()}
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		operators.Collect(b, "out", r.job.build(b, r.input))
+		return nil
+	}), struct{}{}, engine.Shards(2), engine.Parallelism(r.p), engine.BatchRows(r.batches), engine.MemoryBudget(r.budget),
+		engine.Allocator(mem), engine.SpillDir(r.dir), engine.Disk(r.on))
+	if err == nil {
+		recs, err := result.Records("out")
+		require.NoError(t, err)
+		for _, rec := range recs {
+			rows = append(rows, batchtest.Rows(rec)...)
+		}
+		spilled = result.Report.Spilled
+		require.LessOrEqual(t, result.Report.PeakMemory, r.budget)
+		result.Release()
+	}
+	require.Zero(t, mem.live, "bytes allocated after the run")
+	return rows, spilled, mem.peak, err
+}
+
+// TestDamagedDisk runs jobs whose temporary files are on a disk that damages and
+// refuses by seed. Every run ends with the rows of an undisturbed one, or with an
+// error that says which file is damaged where, or what the disk refused: with rows
+// where nothing wrong was read, and with an error where something was. None takes
+// more than twice its budget.
+func TestDamagedDisk(t *testing.T) {
+	seeds := uint64(120)
+	if soak {
+		seeds = 10_000
+	}
+	input, dir := diskInput(t), t.TempDir()
+	want := map[string][]string{}
+	for i := range diskJobs {
+		job := &diskJobs[i]
+		rows, _, _, err := diskRun{job, 2, 1024, disk.OS(), 1 << 30, input, dir}.rows(t)
+		require.NoError(t, err, job.name)
+		want[job.name] = rows
+	}
+	damaged, refused, kinds := map[string]int{}, map[string]int{}, map[faultydisk.Kind]int{}
+	for seed := range seeds {
+		job := &diskJobs[seed%uint64(len(diskJobs))]
+		plan := faultydisk.Plan{Every: 12, Most: 4}
+		if seed%3 > 0 { // what is refused ends most runs before damage is read
+			plan.Kinds = slices.DeleteFunc(faultydisk.All(), faultydisk.Kind.Refuses)
+		}
+		on := faultydisk.New(disk.OS(), seed, plan)
+		run := diskRun{job, 1 + int(seed/5)%2, []int{16, 32, 64}[seed/10%3], on, job.budget, input, dir}
+		name := fmt.Sprintf("%s, seed %d, parallelism %d, batches of %d rows", job.name, seed, run.p, run.batches)
+		rows, _, peak, err := run.rows(t)
+		read := on.Read()
+		if err == nil {
+			require.Empty(t, read, name)
+			require.Equal(t, want[job.name], rows, name)
+		} else {
+			require.NotEmpty(t, read, "%s: %v", name, err)
+			require.NotContains(t, err.Error(), "panic", name)
+			if requireBlame(t, err, read, name).Refuses() {
+				refused[job.name]++
+			} else {
+				damaged[job.name]++
+			}
+		}
+		for _, f := range on.Faults() {
+			if f.Read || !f.Kind.Damages() {
+				kinds[f.Kind]++
+			}
+		}
+		require.LessOrEqual(t, peak, 2*job.budget, name)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	t.Logf("runs that ended by damage: %v; by a refusal: %v; faults read: %v", damaged, refused, kinds)
+	for _, job := range diskJobs {
+		require.Positive(t, damaged[job.name], "%s: no damage was read", job.name)
+		require.Positive(t, refused[job.name], "%s: nothing was refused", job.name)
+	}
+	for _, kind := range faultydisk.All() {
+		require.Positive(t, kinds[kind], "no %s was read", kind)
+	}
+}
+
+// requireBlame requires that an error names a fault of those that were read, and
+// returns its kind.
+func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string) faultydisk.Kind {
+	t.Helper()
+	var damage *disk.DamagedError
+	isDamage := errors.As(err, &damage)
+	refusal := errors.Is(err, syscall.EIO) || errors.Is(err, syscall.ENOSPC)
+	for _, f := range read {
+		switch {
+		case isDamage && f.Kind.Damages() && f.File == damage.File && f.Offset < damage.Offset+damage.Length &&
+			(f.Kind == faultydisk.Truncate || damage.Offset < f.Offset+f.Length):
+			return f.Kind
+		case refusal && f.Kind.Refuses() && strings.Contains(err.Error(), f.File):
+			return f.Kind
+		}
+	}
+	require.Fail(t, "the error does not say what went wrong", "%s: %v\nwrong was: %v", name, err, read)
+	return 0
+}
+
+// TestDiskJobsSpill holds that the jobs of TestDamagedDisk do read back what they
+// write, within their budget and with the rows that they have without one.
+func TestDiskJobsSpill(t *testing.T) {
+	input, dir := diskInput(t), t.TempDir()
+	for i := range diskJobs {
+		job := &diskJobs[i]
+		for _, p := range []int{1, 2} {
+			log := &diskLog{FS: disk.OS()}
+			want, _, _, err := diskRun{job, p, 64, disk.OS(), 1 << 30, input, dir}.rows(t)
+			require.NoError(t, err, job.name)
+			rows, _, peak, err := diskRun{job, p, 64, log, job.budget, input, dir}.rows(t)
+			require.NoError(t, err, job.name)
+			require.Equal(t, want, rows, job.name)
+			t.Logf("%s, parallelism %d: %d bytes held of %d, files %v", job.name, p, peak, job.budget, log.names)
+			require.LessOrEqual(t, peak, 2*job.budget, job.name)
+			require.True(t, p > 1 || slices.ContainsFunc(log.names, func(n string) bool { return strings.Contains(n, job.files) }), "%s: %v", job.name, log.names)
+		}
+	}
+}
+
+// diskLog notes which files are made.
+type diskLog struct {
+	disk.FS
+	mu    sync.Mutex
+	names []string
+}
+
+func (l *diskLog) note(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.names = append(l.names, filepath.Base(name))
+}
+
+func (l *diskLog) OpenFile(path string, flag int, perm os.FileMode) (disk.File, error) {
+	l.note(path)
+	return l.FS.OpenFile(path, flag, perm)
+}
+
+func (l *diskLog) CreateTemp(dir, pattern string) (disk.File, error) {
+	l.note(pattern)
+	return l.FS.CreateTemp(dir, pattern)
+}

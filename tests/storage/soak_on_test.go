@@ -1,0 +1,6 @@
+//go:build soak
+
+package storage
+
+// soak runs the full counts.
+const soak = true
