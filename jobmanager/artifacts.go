@@ -38,7 +38,8 @@ var (
 // artifacts keeps executables by the SHA-256 of their bytes. Together they take no
 // more than the cache's bytes: the least recently used ones go when a new one comes,
 // but for those that live jobs hold. An executable is in the store whole or not at
-// all: it is written aside, checked, flushed and only then renamed.
+// all: it is written aside, checked, flushed and only then renamed. It is checked again
+// whenever it is handed on, and given up where it is not what it was.
 //
 // Its methods are safe for concurrent use.
 type artifacts struct {
@@ -324,8 +325,8 @@ func (a *artifacts) unpin(hash string) {
 	}
 }
 
-// send hands an executable on, piece by piece. The pieces are valid until send
-// is called again.
+// send hands an executable on, piece by piece, and fails in the end if they are not what
+// was taken in. The pieces are valid until send is called again.
 func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Chunk) error) error {
 	if err := validHash(hash); err != nil {
 		return fmt.Errorf("%w: %w", errNoSuch, err)
@@ -343,9 +344,11 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 	defer file.Close()
 	c := &wire.Chunk{Hash: hash, Size: f.size}
 	buf := make([]byte, wire.ChunkBytes)
+	sum := sha256.New()
 	for ctx.Err() == nil {
 		n, err := io.ReadFull(file, buf)
 		if n > 0 {
+			sum.Write(buf[:n])
 			c.Data = buf[:n]
 			if err := piece(c); err != nil {
 				return err
@@ -354,12 +357,28 @@ func (a *artifacts) send(ctx context.Context, hash string, piece func(c *wire.Ch
 		}
 		switch {
 		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			if have := hex.EncodeToString(sum.Sum(nil)); have != hash {
+				return errors.Join(fmt.Errorf("%w, %s, any more: it was damaged where it was kept (its SHA-256 is %s): submit the job again, which uploads it anew", errNoSuch, hash, have),
+					a.giveUp(hash, f))
+			}
 			return nil
 		case err != nil:
 			return fmt.Errorf("read executable %s: %w", hash, err)
 		}
 	}
 	return ctx.Err()
+}
+
+// giveUp removes an executable that is not what it was, unless that is done.
+func (a *artifacts) giveUp(hash string, f *artifact) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.kept[hash] != f {
+		return nil
+	}
+	a.used -= f.size
+	delete(a.kept, hash)
+	return a.root.Remove(artifactsDir + "/" + hash)
 }
 
 // bytes returns what the kept executables take.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -112,6 +113,36 @@ func TestArtifactRoundTrip(t *testing.T) {
 	require.True(t, again.has(hash), "after a restart")
 	require.NoError(t, again.pin(hash, linux))
 	require.EqualValues(t, len(data), again.bytes())
+}
+
+// What was damaged where it is kept is not handed on as if it were whole, and makes room
+// for another upload.
+func TestDamagedArtifact(t *testing.T) {
+	for name, damage := range map[string]func(b []byte) []byte{
+		"a bit":     func(b []byte) []byte { b[len(b)-3] ^= 8; return b },
+		"cut":       func(b []byte) []byte { return b[:len(b)-1] },
+		"longer":    func(b []byte) []byte { return append(b, 0) },
+		"all zeros": func(b []byte) []byte { clear(b); return b },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := testArtifacts(t, 1<<20, 1<<20)
+			data := executable(strings.Repeat("abc", 200_000))
+			hash := hashOf(data)
+			require.NoError(t, a.put(hash, int64(len(data)), pieces(data, 1000)))
+			require.NoError(t, a.pin(hash, linux))
+			path := filepath.Join(a.root.Name(), artifactsDir, hash)
+			require.NoError(t, os.WriteFile(path, damage(bytes.Clone(data)), 0o600))
+			err := a.send(t.Context(), hash, func(*wire.Chunk) error { return nil })
+			require.ErrorIs(t, err, errNoSuch)
+			require.ErrorContains(t, err, "it was damaged where it was kept")
+			require.False(t, a.has(hash))
+			require.Empty(t, onDisk(t, a))
+			require.Zero(t, a.bytes())
+			a.unpin(hash)
+			require.NoError(t, a.put(hash, int64(len(data)), pieces(data, 1000)))
+			require.Equal(t, data, fetched(t, a, hash))
+		})
+	}
 }
 
 func TestArtifactRefused(t *testing.T) {

@@ -21,8 +21,9 @@ type source func(ctx context.Context, hash string) (next func() (*wire.Chunk, er
 // artifacts keeps executables by the SHA-256 of their bytes, in a directory of its own
 // and up to a number of bytes. They are fetched, or linked where near has them. What is
 // in use stays; of the rest the one that was used longest ago goes first. A file gets
-// its name when its bytes have been checked. What is found at the start is checked when
-// it is first used: a machine that crashed may have kept a name without the bytes.
+// its name when its bytes have been checked. They are checked again whenever nobody had
+// it in use: a machine that crashed may have kept a name without the bytes, and a disk may
+// change them.
 type artifacts struct {
 	dir   string
 	limit int64
@@ -132,13 +133,23 @@ func (a *artifacts) want(hash string) (e *artifact, use bool) {
 	if e.abandoned {
 		return e, false
 	}
-	if e.ready == nil {
+	if e.ready == nil || e.pins == 0 && e.there() {
 		a.begin(e)
 	}
 	a.clock++
 	e.used = a.clock
 	e.pins++
 	return e, true
+}
+
+// there says that an executable has been brought; the lock of the cache is held.
+func (e *artifact) there() bool {
+	select {
+	case <-e.ready:
+		return e.err == nil
+	default:
+		return false
+	}
 }
 
 // begin starts to bring an executable there; the lock is held.

@@ -231,6 +231,28 @@ func TestHostileHashes(t *testing.T) {
 }
 
 // TestRestartOfCache finds what a task manager left that was killed.
+// What was damaged since it was last used is fetched again; what is in use is left alone.
+func TestArtifactIsCheckedAgain(t *testing.T) {
+	s := newStore()
+	hash := s.add(40, 'g')
+	a := openTest(t, t.TempDir(), 1000, s)
+	for round := range 3 {
+		path, release, err := a.acquire(t.Context(), hash)
+		require.NoError(t, err)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, s.content[hash], data, "round %d", round)
+		require.Equal(t, round+1, s.fetches[hash])
+		_, again, err := a.acquire(t.Context(), hash)
+		require.NoError(t, err)
+		require.Equal(t, round+1, s.fetches[hash], "somebody uses it")
+		again()
+		release()
+		data[round] ^= 1
+		require.NoError(t, os.WriteFile(path, data, 0o700))
+	}
+}
+
 func TestRestartOfCache(t *testing.T) {
 	s := newStore()
 	good, bad, old := s.add(40, 'g'), s.add(40, 'b'), s.add(40, 'o')

@@ -21,8 +21,8 @@ func DialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(
 			grpc.ForceCodecV2(codec{}),
-			grpc.MaxCallRecvMsgSize(MaxMessage),
-			grpc.MaxCallSendMsgSize(MaxMessage),
+			grpc.MaxCallRecvMsgSize(MaxMessage+sumBytes),
+			grpc.MaxCallSendMsgSize(MaxMessage+sumBytes),
 		),
 		grpc.WithMaxHeaderListSize(maxHeaderList),
 		grpc.WithReadBufferSize(readBuffer),

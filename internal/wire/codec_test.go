@@ -71,7 +71,7 @@ func TestLimitsOfSizes(t *testing.T) {
 		require.LessOrEqual(t, limit(m), MaxMessage)
 		large := make([]byte, limit(m)+1)
 		require.ErrorContains(t, Unmarshal(large, m), "larger than the limit", typeName(m))
-		require.ErrorContains(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(large[:5]), mem.SliceBuffer(large[5:])}, m), "larger than the limit")
+		require.ErrorContains(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(large[:5]), mem.SliceBuffer(large[5:]), make(mem.SliceBuffer, sumBytes)}, m), "larger than the limit")
 	}
 	_, err := Marshal(&Chunk{Data: make([]byte, MaxChunk)})
 	require.ErrorContains(t, err, "a message Chunk of")
@@ -91,6 +91,28 @@ func TestWhatAWorkerSaysFitsIntoMessages(t *testing.T) {
 		WorkerRef: WorkerRef{Job: JobID(strings.Repeat("x", 1000))}, Finished: &Finished{Outcome: said.Collected.Rows},
 	}})
 	require.NoError(t, err)
+}
+
+// TestDamagedMessages: whichever bit of a message is another one when it arrives, or
+// wherever it is cut, it is no message.
+func TestDamagedMessages(t *testing.T) {
+	sent := &Event{Number: 3, Time: time.Unix(1, 1), Collected: &Collected{Node: 1, Shard: 2, Rows: []byte("rows")}}
+	data, err := codec{}.Marshal(sent)
+	require.NoError(t, err)
+	whole := data.Materialize()
+	back := new(Event)
+	require.NoError(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(whole)}, back))
+	require.Equal(t, sent.Collected, back.Collected)
+	for bit := range 8 * len(whole) {
+		damaged := bytes.Clone(whole)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		require.ErrorIs(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(damaged)}, new(Event)), errDamaged)
+	}
+	for n := range whole {
+		err := codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(whole[:n])}, new(Event))
+		require.ErrorIs(t, err, errDamaged)
+		require.ErrorContains(t, err, "a message Event of")
+	}
 }
 
 func TestUnmarshalKeepsNothingOfItsInput(t *testing.T) {

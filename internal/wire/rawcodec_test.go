@@ -1,14 +1,20 @@
 package wire
 
-import "google.golang.org/grpc/mem"
+import (
+	"encoding/binary"
+	"hash/crc32"
 
-// rawCodec sends bytes as they are under our codec's name.
+	"google.golang.org/grpc/mem"
+)
+
+// rawCodec sends bytes as they are, with their checksum, under our codec's name.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return codec{}.Name() }
 
 func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(v.(*raw).data)}, nil
+	data := v.(*raw).data
+	return mem.BufferSlice{mem.SliceBuffer(binary.LittleEndian.AppendUint32(data[:len(data):len(data)], crc32.Checksum(data, castagnoli)))}, nil
 }
 
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {

@@ -330,7 +330,7 @@ func TestMessagesThatAreTooLargeStayAtHome(t *testing.T) {
 	err = conn.Invoke(t.Context(), path("Show"), &Output{Text: make([]byte, MaxRequest)}, &out)
 	require.ErrorContains(t, plain(err), "a message ShowRequest of")
 	err = conn.Invoke(t.Context(), path("Show"), &raw{make([]byte, MaxMessage+1)}, &out, grpc.ForceCodecV2(rawCodec{}), grpc.MaxCallSendMsgSize(1<<30))
-	require.EqualError(t, plain(err), fmt.Sprintf("a message is larger than the limit (%d vs. %d)", MaxMessage+1, MaxMessage))
+	require.EqualError(t, plain(err), fmt.Sprintf("a message is larger than the limit (%d vs. %d)", MaxMessage+1+sumBytes, MaxMessage+sumBytes))
 }
 
 func TestGarbageIsRefused(t *testing.T) {

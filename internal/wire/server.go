@@ -44,8 +44,8 @@ const (
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(codec{}),
-		grpc.MaxRecvMsgSize(MaxMessage),
-		grpc.MaxSendMsgSize(MaxMessage),
+		grpc.MaxRecvMsgSize(MaxMessage + sumBytes),
+		grpc.MaxSendMsgSize(MaxMessage + sumBytes),
 		grpc.MaxHeaderListSize(maxHeaderList),
 		grpc.MaxConcurrentStreams(maxStreams),
 		grpc.ConnectionTimeout(ConnectTimeout),

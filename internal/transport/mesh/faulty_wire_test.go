@@ -104,6 +104,38 @@ func TestFaultsOnTheWire(t *testing.T) {
 	}
 }
 
+// A payload that goes past the buffers, and is read piece by piece straight to where it
+// belongs, is checked like any other.
+func TestLongPayloadsAreChecked(t *testing.T) {
+	const n = 300_000
+	for seed := range uint64(4) {
+		_, ends := wirePair(t, fmt.Sprintf("seed %d; corrupt 0->1 #2", seed), true)
+		sent := make(chan error, 1)
+		go func() {
+			payload := make([]byte, n)
+			for k := range uint64(2) {
+				if err := ends[0].Send(&Header{Seq: 1, Segment: uint32(k), Offset: k * n, Length: n}, payload); err != nil {
+					sent <- err
+					return
+				}
+			}
+			sent <- nil
+		}()
+		var h Header
+		buf := make([]byte, n)
+		require.NoError(t, ends[1].Next(&h))
+		require.NoError(t, ends[1].Read(buf))
+		require.NoError(t, ends[1].Next(&h))
+		var err error
+		for got := 0; got < n && err == nil; got += n / 3 {
+			err = ends[1].Read(buf[:n/3])
+		}
+		require.ErrorIs(t, err, membership.ErrDamaged)
+		require.ErrorContains(t, err, "sent message 1 of channel 0 (operation 1, lane 0, step 0, segment 1, offset 300000, 300000 bytes), which was damaged in transit")
+		<-sent
+	}
+}
+
 // A header that announces too little is valid: the executor compares it, and what
 // follows is no message.
 func TestShortHeaderOnTheWire(t *testing.T) {
