@@ -8,6 +8,9 @@ import (
 	"github.com/superstep-ml/superstep/tests/internal/sweep"
 )
 
+// soak says that tests run at their full counts.
+const soak = true
+
 // sweepsOf is the whole product of the settings, and rounds with delays.
 func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	rounds := 2
