@@ -48,10 +48,11 @@ var forbiddenImports = map[string]string{
 }
 
 // controlPackages compute no results: their secrets and identities must not be
-// repeatable, nor the waits between attempts to connect.
+// repeatable, nor the waits between attempts to connect. The faults of a disk are
+// those of tests.
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/transport/remote",
-	module + "/jobmanager", module + "/taskmanager",
+	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
 }
 
 // checkArithmetic reports what a file does that the rules forbid. Plots are
