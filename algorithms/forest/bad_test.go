@@ -48,7 +48,7 @@ func TestParametersAreChecked(t *testing.T) {
 		{func(p *forest.Params) {
 			p.Task, p.Balanced, p.ClassWeights = forest.Classification, true, map[string]float64{"0": 1}
 		}, "choose one"},
-		{func(p *forest.Params) { p.Task, p.ClassWeights = forest.Classification, map[string]float64{"0": -1} }, `weight of class "0" is -1`},
+		{func(p *forest.Params) { p.Task, p.ClassWeights = forest.Classification, map[string]float64{"0": -1} }, `ClassWeights of "0" is -1`},
 		{func(p *forest.Params) { p.Start = &forest.Model{} }, "Start has no trees"},
 		{func(p *forest.Params) { p.Start, p.Task = start, forest.Classification }, "Start is a regression, and Task is classification"},
 		{func(p *forest.Params) { p.Start, p.NumTrees = start, 3 }, "NumTrees is 3, and Start has 3 trees"},
@@ -93,7 +93,7 @@ func TestRowsAreChecked(t *testing.T) {
 	p.LabelCol = "features"
 	fails(t, numbers(1, 20, 3), p, "features")
 	classing.ClassWeights = map[string]float64{"0": 1, "7": 2}
-	fails(t, classes(1, 40, 3, 2), classing, "ClassWeights name 2 classes, of which the labels have 1", `["0" "1"]`)
+	fails(t, classes(1, 40, 3, 2), classing, `ClassWeights name "7", which is no class`, `["0" "1"]`)
 }
 
 // Rows of which little can be learnt make small trees, not errors.

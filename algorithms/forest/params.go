@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -301,19 +302,19 @@ func (p Params) factors(f *bins.Facts) ([]float64, error) {
 		return nil, err
 	}
 	factors := make([]float64, len(f.Classes))
-	named := 0
 	for c, name := range f.Classes {
 		factors[c] = 1
 		if w, ok := p.ClassWeights[name]; ok {
 			factors[c] = w
-			named++
 		}
 		if p.Balanced && f.ClassWeights[c] > 0 {
 			factors[c] = f.Weight / (float64(len(f.Classes)) * f.ClassWeights[c])
 		}
 	}
-	if named < len(p.ClassWeights) {
-		return nil, fmt.Errorf("ClassWeights name %d classes, of which the labels have %d: the classes are %s", len(p.ClassWeights), named, listed(f.Classes))
+	for _, name := range slices.Sorted(maps.Keys(p.ClassWeights)) {
+		if !slices.Contains(f.Classes, name) {
+			return nil, fmt.Errorf("ClassWeights name %q, which is no class: there are %s", name, listed(f.Classes))
+		}
 	}
 	return factors, nil
 }

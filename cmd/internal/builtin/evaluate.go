@@ -22,17 +22,17 @@ import (
 type EvaluateArgs struct {
 	Input      string    `required:"" placeholder:"PATH" help:"File, directory or glob of rows."`
 	Kind       string    `enum:"binary,multiclass,regression,clustering,ranking," default:"" placeholder:"KIND" help:"What is measured: binary, scores of two classes; multiclass, predicted classes; regression, numbers; clustering; ranking, the order of the rows of each query (default: what the model predicts)."`
-	Label      string    `placeholder:"COLUMN" help:"Column of the truth. Of clusters it may be left out. LibSVM files call it label."`
-	Prediction string    `placeholder:"COLUMN" help:"Column of the prediction: a class, a number or a cluster."`
-	Score      string    `placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive. Of ranking: column that rows are ordered by, the largest first."`
+	Label      string    `param:"LabelCol" placeholder:"COLUMN" help:"Column of the truth. Of clusters it may be left out. LibSVM files call it label."`
+	Prediction string    `param:"PredictionCol" placeholder:"COLUMN" help:"Column of the prediction: a class, a number or a cluster."`
+	Score      string    `param:"ScoreCol" placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive. Of ranking: column that rows are ordered by, the largest first."`
 	Positive   string    `placeholder:"LABEL" help:"Of binary: the positive label (default: 1 or true; of a model the second class)."`
 	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0."`
 	Features   []string  `placeholder:"COLUMN" help:"Of clustering: columns of the points, for the measures of how compact clusters are."`
-	Group      string    `placeholder:"COLUMN" help:"Of ranking: column of the query of a row. LibSVM files call it qid."`
+	Group      string    `param:"QueryCol" placeholder:"COLUMN" help:"Of ranking: column of the query of a row. LibSVM files call it qid."`
 	At         int       `want:"1..16777216" param:"K" placeholder:"N" help:"Of ranking: length of the head of each list that ndcg, map, precision and recall look at (default: 10)."`
 	Relevant   float64   `want:">0..500" placeholder:"LABEL" help:"Of ranking: least label of a relevant row, for all measures but ndcg (default: 1)."`
 	Flat       string    `enum:"out,one,zero" default:"out" placeholder:"HOW" help:"Of ranking: what ndcg counts a query as whose labels are all 0: out (the default) leaves it out, as training does; one, as LightGBM and XGBoost do; zero, as scikit-learn does."`
-	Weight     string    `placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
+	Weight     string    `param:"WeightCol" placeholder:"COLUMN" help:"Column of row weights, numbers of 0 or more."`
 	Model      ModelFile `placeholder:"FILE" help:"File of a model on this machine, whose predictions for the rows are measured, in place of --prediction and --score."`
 	Output     string    `enum:"text,json" default:"text" placeholder:"FORM" help:"Print text (the default) or json."`
 	Plot       string    `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -253,9 +254,15 @@ func writeNew(path string, text []byte, replace bool) (err error) {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot write output %s: the directory %s does not exist; make it first", path, dir)
+	} else if err == nil && !info.IsDir() {
+		return fmt.Errorf("cannot write output %s: %s is not a directory", path, dir)
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot write output %s: %w", path, causeOf(err))
 	}
 	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(0o644), f.Close())
@@ -263,7 +270,18 @@ func writeNew(path string, text []byte, replace bool) (err error) {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		err = errors.Join(err, os.Remove(f.Name()))
+		err = fmt.Errorf("cannot write output %s: %w", path, errors.Join(causeOf(err), causeOf(os.Remove(f.Name()))))
+	}
+	return err
+}
+
+// causeOf is an error about a file without the name of that, which is one for the time being.
+func causeOf(err error) error {
+	if of := new(fs.PathError); errors.As(err, &of) {
+		return of.Err
+	}
+	if of := new(os.LinkError); errors.As(err, &of) {
+		return of.Err
 	}
 	return err
 }

@@ -178,3 +178,19 @@ func TestRefusals(t *testing.T) {
 		"--precision is single and --distance is cosine: single precision needs Euclidean distance")
 	by("svr", "--tol 0 --max-iter 3", "") // never by the gradient
 }
+
+// Messages of packages are told in the words of flags; what is quoted, names of operators and
+// paths stay.
+func TestWordings(t *testing.T) {
+	w := wordsFor(new(ForestTrain))
+	for message, want := range map[string]string{
+		"train.go:12: forest.Train: NumTrees is -1: want 1 to 9, or 0 for 100":                                            "--trees is -1: want 1 to 9",
+		`column "MaxBins" of /tmp/MaxBins/x.csv is no Trees`:                                                              `column "MaxBins" of /tmp/MaxBins/x.csv is no Trees`,
+		"operator Test, subtask 0 of 2: MaxFeatures is 9":                                                                 "operator Test, subtask 0 of 2: --max-features is 9",
+		"output o.csv exists: replace it with --if-exists replace (engine.IfExists(engine.Replace))":                      "output o.csv exists: replace it with --if-exists replace",
+		"job \"x\": 2 errors:\n  ClassWeights of \"K\" is 0\n  the parameter MaxDepth is 3: want 4, or 0 for the default": "job \"x\": 2 errors:\n  --class-weights of \"K\" is 0\n  --max-depth is 3: want 4",
+		"a file of K rows, 0 or more":                                                                                     "a file of K rows, 0 or more",
+	} {
+		require.Equal(t, want, w.reworded(message))
+	}
+}

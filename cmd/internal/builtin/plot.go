@@ -291,7 +291,19 @@ func drawBars(path, title, axis string, all []coefficient) error {
 	if _, err := curve(p, plotter.XYs{{X: 0, Y: -0.5}, {X: 0, Y: float64(len(list)) - 0.5}}, grey, false); err != nil {
 		return err
 	}
+	roomForBars(p)
 	return savePlot(p, path)
+}
+
+// roomForBars keeps the ends of the longest bars off the border, at which they look cut.
+func roomForBars(p *plot.Plot) {
+	room := 0.05 * (p.X.Max - p.X.Min)
+	if p.X.Max > 0 {
+		p.X.Max += room
+	}
+	if p.X.Min < 0 {
+		p.X.Min -= room
+	}
 }
 
 // maxLegend is the number of clusters beyond which none is named in the picture: a legend

@@ -103,7 +103,7 @@ var (
 	// named is what may be the name of a parameter, one of a list's or a struct's among them.
 	named = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[A-Z]\w*(?:\.[A-Z]\w*)?(?:\[\d+\])?`)
 	// calls are what a message of a package begins with: a line of code, a function.
-	calls = regexp.MustCompile(`\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
+	calls = regexp.MustCompile(` \(engine\.IfExists\(engine\.Replace\)\)|\b[a-z]\w*\.go:\d+: |\b[a-z]+\.[A-Z]\w*: |\bthe parameter `)
 	// zeroes is what is said of the zero value of a parameter, which a flag has not.
 	zeroes = regexp.MustCompile(`(?m),? or 0 for [^;:\n]*`)
 )
@@ -138,6 +138,9 @@ func (w wording) reworded(message string) string {
 
 // alone says whether a word stands between blanks and marks, as no part of a path does.
 func alone(text string, from, to int) bool {
+	if strings.HasSuffix(text[:from], "operator ") {
+		return false // it is the name of one
+	}
 	before := from == 0 || text[from-1] == ' ' || text[from-1] == '(' || text[from-1] == '\n'
 	after := to == len(text) || unicode.IsSpace(rune(text[to])) || strings.ContainsRune(":,;)", rune(text[to]))
 	return before && after
