@@ -15,7 +15,6 @@ type clusterConfig struct {
 	tls          security.TLSFiles
 	insecure     bool
 	detach       bool
-	builtIn      bool
 	workerBinary string
 	waitTimeout  time.Duration
 	hooks        clusterHooks
@@ -39,8 +38,9 @@ type clusterHooks struct {
 }
 
 // Cluster runs the job on a cluster: address is that of its job manager, "host:port"
-// or "host" with port 6123. The program is sent there, so that its functions run in
-// processes of its own build; the results are the same, bit for bit. Run stays
+// or "host" with port 6123. The program is sent there, unless the cluster has its bytes,
+// so that its functions run in processes of its own build, all of them, whatever builds
+// the task managers are; the results are the same, bit for bit. Run stays
 // attached, which is to say that the job is cancelled when ctx is or this process
 // ends, unless Detach says otherwise.
 //
@@ -84,10 +84,6 @@ func WorkerBinary(path string) Option { return func(c *config) { c.cluster.worke
 // saying how many were missing. 0, the default, waits for ever.
 func WaitTimeout(d time.Duration) Option { return func(c *config) { c.cluster.waitTimeout = d } }
 
-// BuiltIn says that the job is one that the cluster's own executable has, as those of
-// the superstep command are: then nothing is uploaded.
-func BuiltIn() Option { return func(c *config) { c.cluster.builtIn = true } }
-
 // check says which option cannot be used, "" if all can.
 func (c *clusterConfig) check() error {
 	bad := func(text string) error { return &optionError{text} }
@@ -105,8 +101,6 @@ func (c *clusterConfig) check() error {
 		return bad("--wait-timeout is negative: want how long to wait for slots, or 0 to wait for ever")
 	case (c.tls.Cert == "") != (c.tls.Key == ""):
 		return bad("--tls-cert and --tls-key go together: the certificate is of no use without its key")
-	case c.builtIn && c.workerBinary != "":
-		return bad("--worker-binary is of no use to a built-in job, as nothing is uploaded")
 	}
 	return nil
 }

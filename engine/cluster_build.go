@@ -9,19 +9,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // executable is the file to upload.
 type executable struct {
 	path     string
+	name     string // for people
 	platform wire.Platform
+	build    string // its version
 	aside    string // directory made for it, "" if none was
 }
 
@@ -40,18 +42,17 @@ func (r *clusterRun) executable(ctx context.Context) (*executable, error) {
 	if path := r.c.cluster.workerBinary; path != "" {
 		return namedBinary(path, platforms)
 	}
-	self, err := os.Executable()
+	self, err := programs.Self()
 	if err != nil {
-		return nil, fmt.Errorf("find this program's executable: %w", err)
+		return nil, err
 	}
-	here := wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 	// Without task managers nothing is known yet; those to come are most likely like
 	// this machine, and the job manager looks again.
-	if len(platforms) == 0 || slices.Contains(platforms, here) {
-		return &executable{path: self, platform: here}, nil
+	if len(platforms) == 0 || slices.Contains(platforms, self.Platform) {
+		return &executable{path: self.Path, name: self.Name, platform: self.Platform, build: wire.Build()}, nil
 	}
 	info, _ := debug.ReadBuildInfo()
-	b := crossBuild{from: here, to: platforms[0], goTool: goTool}
+	b := crossBuild{from: self.Platform, to: platforms[0], goTool: goTool}
 	if info != nil {
 		b.pkg = info.Path
 		b.tags = setting(info, "-tags")
@@ -84,7 +85,8 @@ func namedBinary(path string, platforms []wire.Platform) (*executable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--worker-binary: %s is not a Go program: %w", path, err)
 	}
-	e := &executable{path: path, platform: wire.Platform{OS: setting(info, "GOOS"), Arch: setting(info, "GOARCH")}}
+	e := &executable{path: path, name: path, platform: wire.Platform{OS: setting(info, "GOOS"), Arch: setting(info, "GOARCH")}}
+	e.build = wire.BuildOf(info, e.platform)
 	if self, ok := debug.ReadBuildInfo(); ok && self.Path != "" && info.Path != "" && info.Path != self.Path {
 		return nil, fmt.Errorf("--worker-binary: %s is a build of %s, but this program is %s", path, info.Path, self.Path)
 	}
@@ -157,12 +159,16 @@ func (b *crossBuild) build(ctx context.Context, confirm func(question string) bo
 		return nil, err
 	}
 	e := &executable{path: filepath.Join(aside, "worker"), platform: b.to, aside: aside}
+	e.name = e.path
 	if text, err := b.goTool(ctx, b.env(), b.args(e.path)...); err != nil {
 		e.remove()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		return nil, fmt.Errorf("build %s for %s: %w\n%s", b.pkg, b.to, err, strings.TrimSpace(text))
+	}
+	if info, err := buildinfo.ReadFile(e.path); err == nil {
+		e.build = wire.BuildOf(info, e.platform)
 	}
 	return e, nil
 }

@@ -80,8 +80,9 @@ func TestMainOnClusterOfTheEnvironment(t *testing.T) {
 
 func TestMainOnClusterOfAnotherProgram(t *testing.T) {
 	f := newFakeCluster(t, ranSquares)
+	offerAll(t, squares)
 	f.overview.Uploads = false
-	got := runIn(t, squares, world{}, "words of the process", RunWith[squaresArgs](Cluster(f.address), BuiltIn()),
+	got := runIn(t, squares, world{}, "words of the process", RunWith[squaresArgs](Cluster(f.address)),
 		CommandLine[squaresArgs]("superstep run squares", "--n", "4", "--shards", "8", "--progress", "off"))
 	require.Equal(t, outcome{}, got)
 	require.Len(t, f.specs, 1)

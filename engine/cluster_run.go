@@ -29,8 +29,10 @@ type clusterRun struct {
 	watch   *watch
 	client  *client.Client
 	id      wire.JobID
-	attempt int
-	plan    *plan.Plan // once the cluster has told
+	// artifact is the SHA-256 of the executable that all workers run.
+	artifact string
+	attempt  int
+	plan     *plan.Plan // once the cluster has told
 }
 
 // runOnCluster runs a job on the cluster that the options name.
@@ -72,10 +74,8 @@ func newClusterRun[A any](job *Job[A], args A, c *config) (*clusterRun, error) {
 	if job.name == "" {
 		return nil, errors.New("an anonymous job runs in its own process only, as no other could tell which function it is: give it a name with engine.Define to run it on a cluster")
 	}
-	if !c.cluster.builtIn {
-		if err := checkOffered(job.name); err != nil {
-			return nil, err
-		}
+	if err := checkOffered(job.name); err != nil {
+		return nil, err
 	}
 	r := &clusterRun{c: c, name: job.name, store: newResultStore(c.memory)}
 	r.rebuild = func(known []plan.Fact) (*Builder, error) { return build(job, args, c, replaying(known)) }
@@ -155,27 +155,24 @@ func (r *clusterRun) run(ctx context.Context) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !r.c.cluster.builtIn {
-		exe, err := r.executable(ctx)
-		if err != nil {
-			return nil, err
-		}
-		defer exe.remove()
-		hooks.begin()
-		spec.Platform = exe.platform
-		if spec.Artifact, err = r.upload(ctx, exe.path); err != nil {
-			return nil, err
-		}
-	} else {
-		hooks.begin()
+	exe, err := r.executable(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer exe.remove()
+	hooks.begin()
+	spec.Platform, spec.Build = exe.platform, exe.build
+	if spec.Artifact, err = r.upload(ctx, exe); err != nil {
+		return nil, err
+	}
+	r.artifact = spec.Artifact
 	if err := r.submit(ctx, spec); err != nil {
 		return nil, err
 	}
 	if r.c.cluster.detach {
 		r.watch.enter(detachedState, "")
 		r.store.release()
-		return &Result{Report: &task.Report{}, Graph: r.graph, JobID: string(r.id), store: newResultStore(0), detached: true}, nil
+		return &Result{Report: &task.Report{}, Graph: r.graph, JobID: string(r.id), Executable: r.artifact, store: newResultStore(0), detached: true}, nil
 	}
 	return r.attend(ctx)
 }
@@ -226,8 +223,8 @@ func (r *clusterRun) parallelism() (int, error) {
 }
 
 // upload gives the executable to the job manager.
-func (r *clusterRun) upload(ctx context.Context, path string) (string, error) {
-	return r.client.Upload(ctx, path, func(sent, total int64) {
+func (r *clusterRun) upload(ctx context.Context, e *executable) (string, error) {
+	return r.client.Upload(ctx, e.path, e.name, func(sent, total int64) {
 		r.watch.enter(uploadingState, fmt.Sprintf("%s of %s", task.FormatBytes(sent), task.FormatBytes(total)))
 	})
 }
@@ -264,7 +261,7 @@ func (r *clusterRun) result(ctx context.Context, info *wire.JobInfo) (*Result, e
 	if err := writeOutputs(ctx, r.outputs, r.c); err != nil {
 		return nil, err
 	}
-	return &Result{Report: report, Plan: r.plan, Graph: r.graph, JobID: string(r.id), store: r.store}, nil
+	return &Result{Report: report, Plan: r.plan, Graph: r.graph, JobID: string(r.id), Executable: r.artifact, store: r.store}, nil
 }
 
 // begin calls the hook of that name.

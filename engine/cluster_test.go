@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -65,7 +66,8 @@ func TestClusterRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, dir, spec.Dir)
 	require.Equal(t, f.overview.Platforms[0], spec.Platform)
-	spec.Graph, spec.Args, spec.Artifact, spec.Platform, spec.Dir = nil, nil, "", wire.Platform{}, ""
+	require.Equal(t, wire.Build(), spec.Build)
+	spec.Graph, spec.Args, spec.Artifact, spec.Build, spec.Platform, spec.Dir = nil, nil, "", "", wire.Platform{}, ""
 	require.Equal(t, wire.JobSpec{
 		Name: "squares", Parallelism: 2, Shards: 8, Seed: 7, Attached: true, WaitTimeout: time.Minute, Version: wire.Version,
 		Run: wire.RunOptions{BatchRows: 10, Memory: 1 << 19, IfExists: "replace", LogLevel: "off"},
@@ -116,14 +118,21 @@ func TestClusterUpload(t *testing.T) {
 	require.Equal(t, []string{"uploading", "waiting", "deploying", "running", "committing", "finished"}, states)
 }
 
-func TestClusterBuiltIn(t *testing.T) {
+// TestClusterWithoutUploads: nothing is sent, and the job manager is told which
+// executable it would be.
+func TestClusterWithoutUploads(t *testing.T) {
+	offerAll(t, squares)
 	f := newFakeCluster(t, ranSquares)
 	f.overview.Uploads = false
-	f.overview.Platforms = []wire.Platform{{OS: "plan9", Arch: "mips"}}
-	result, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options(BuiltIn())...)
+	result, err := Run(t.Context(), squares, squaresArgs{N: 4}, f.options()...)
 	require.NoError(t, err)
-	result.Release()
-	require.Empty(t, f.specs[0].Artifact)
+	defer result.Release()
+	self, err := programs.Self()
+	require.NoError(t, err)
+	require.Equal(t, self.Hash, f.specs[0].Artifact)
+	require.Equal(t, self.Hash, result.Executable)
+	require.Equal(t, wire.Build(), f.specs[0].Build)
+	require.Zero(t, f.uploaded)
 }
 
 func TestClusterDetached(t *testing.T) {

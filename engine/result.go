@@ -25,6 +25,10 @@ type Result struct {
 	Graph *plan.Graph
 	// JobID is the job's name on the cluster that ran it, "" if it ran in this process.
 	JobID string
+	// Executable is the SHA-256, in hex, of the program that all workers of a cluster ran;
+	// "" if the job ran in this process. Builds of one version may differ in the numbers
+	// that they compute; those of one hash do not.
+	Executable string
 
 	store    *resultStore
 	detached bool // nothing of the run came back; Plan is nil

@@ -183,7 +183,7 @@ func TestWorkerProcessLeftAlone(t *testing.T) {
 func TestWorkerProcessWithoutTaskManager(t *testing.T) {
 	for _, files := range [][]*os.File{nil, {os.Stdin, os.Stdin}} {
 		cmd := proctest.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), wire.WorkerEnv+"=1")
+		cmd.Env = append(os.Environ(), wire.WorkerEnv+"="+strconv.Itoa(wire.Version))
 		cmd.ExtraFiles = files
 		out, err := cmd.CombinedOutput()
 		require.Error(t, err)

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -54,6 +55,27 @@ type artifacts struct {
 	used     int64  // bytes of kept
 	reserved int64  // bytes of uploads under way
 	clock    uint64 // grows with every use
+}
+
+// offer takes in an executable that this machine has, unless it is there already.
+func (a *artifacts) offer(p programs.Program) error {
+	if a.has(p.Hash) {
+		return nil
+	}
+	f, err := os.Open(p.Path)
+	if err != nil {
+		return fmt.Errorf("take in executable %s: %w", p.Name, err)
+	}
+	defer f.Close()
+	buf := make([]byte, wire.ChunkBytes)
+	err = a.take(p.Hash, p.Size, func() ([]byte, error) {
+		n, err := f.Read(buf)
+		return buf[:n], err
+	})
+	if err != nil {
+		return fmt.Errorf("take in executable %s: %w", p.Name, err)
+	}
+	return nil
 }
 
 // artifact is one executable that is there.
@@ -178,6 +200,11 @@ func (a *artifacts) put(hash string, size int64, next func() ([]byte, error)) er
 	if err := a.allows(size); err != nil {
 		return err
 	}
+	return a.take(hash, size, next)
+}
+
+// take is put for what nobody has to be asked about.
+func (a *artifacts) take(hash string, size int64, next func() ([]byte, error)) error {
 	if a.has(hash) {
 		return nil
 	}

@@ -26,6 +26,11 @@ func (m *Manager) HasArtifact(_ context.Context, req *wire.HasArtifactRequest) (
 		return nil, wire.Error(codes.InvalidArgument, "%v", validHash(req.Hash))
 	case m.artifacts.has(req.Hash):
 		return &wire.HasArtifactReply{Has: true}, nil
+	case req.Hash == m.own.Hash:
+		if err := m.artifacts.offer(m.own); err != nil {
+			return nil, artifactError(err)
+		}
+		return &wire.HasArtifactReply{Has: true}, nil
 	}
 	if err := m.artifacts.allows(req.Size); err != nil {
 		return nil, artifactError(err)

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -45,7 +47,7 @@ func bounded(t testing.TB) context.Context {
 // loaded machine could miss.
 func start(t testing.TB, change ...func(*Config)) *Manager {
 	c := Config{
-		Listen: "127.0.0.1:0", Dir: t.TempDir(), Token: testToken,
+		Listen: "127.0.0.1:0", Dir: t.TempDir(), Token: testToken, Executable: programOf(t, ownSalt),
 		Heartbeat: 50 * time.Millisecond, Detection: 5 * time.Second,
 		Build: "test", Logger: hclog.New(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Trace}),
 	}
@@ -56,6 +58,18 @@ func start(t testing.TB, change ...func(*Config)) *Manager {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, m.Close()) })
 	return m
+}
+
+// ownSalt makes the program that job managers have for their own.
+const ownSalt = "the job manager's own"
+
+// programOf is a program in a file of its own.
+func programOf(t testing.TB, salt string) programs.Program {
+	path := t.TempDir() + "/program"
+	require.NoError(t, os.WriteFile(path, executable(salt), 0o700))
+	p, err := programs.Of(path, linux)
+	require.NoError(t, err)
+	return p
 }
 
 // dial makes a client of a job manager; config is nil without TLS.
@@ -118,7 +132,7 @@ type manager struct {
 func registration(id string, slots int) *wire.Register {
 	return &wire.Register{
 		Version: wire.Version, Build: "test", ID: id, Incarnation: id + "-1", Name: "tm-" + id, Host: "127.0.0.1", PID: 1,
-		Slots: slots, Memory: 1 << 30, Platform: linux,
+		Slots: slots, Memory: 1 << 30, Platform: linux, Executable: hashOf([]byte("tm")),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
@@ -64,6 +65,10 @@ type Config struct {
 	// WriteTimeout is how long someone may take to read one message, and how long an
 	// upload may stand still, before the connection is given up; default 30 s.
 	WriteTimeout time.Duration
+	// Executable is the program on which jobs run that name none, such as those submitted
+	// by HTTP, and one that clients of the same build need not upload; default that of this
+	// process.
+	Executable programs.Program
 	// Policy chooses among free slots.
 	Policy core.Policy
 

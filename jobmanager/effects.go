@@ -228,9 +228,7 @@ func (m *Manager) finish(info wire.JobInfo) {
 
 // bury does what finish says, without the lock.
 func (m *Manager) bury(j *job, info wire.JobInfo, plan []byte) {
-	if j.spec.Artifact != "" {
-		m.artifacts.unpin(j.spec.Artifact)
-	}
+	m.letGo(&j.spec)
 	events, err := j.spool.seal()
 	if err != nil {
 		m.log.Error("not all that a job sent to its client is kept", "job", j.id, "error", err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/jobmanager/core"
@@ -29,6 +30,7 @@ type Manager struct {
 	root      *os.Root
 	history   *history
 	artifacts *artifacts
+	own       programs.Program // of this process; zero if it cannot be read
 	recorder  *recorder
 	ailing    atomic.Pointer[error] // of the last write of the history
 	token     security.Token
@@ -78,6 +80,11 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 			err = errors.Join(err, m.release())
 		}
 	}()
+	if m.own = config.Executable; m.own.Hash == "" {
+		if m.own, err = programs.Self(); err != nil {
+			m.log.Warn("jobs cannot run on the job manager's own executable", "error", err)
+		}
+	}
 	if err := m.listen(); err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (m *Manager) revive(r record) (resume core.Resumable, err error) {
 	if err != nil {
 		return resume, err
 	}
-	if j.logs.workers, err = m.pastLogs(id); err == nil && spec.Artifact != "" {
+	if j.logs.workers, err = m.pastLogs(id); err == nil && !spec.Resident {
 		err = m.artifacts.pin(spec.Artifact, spec.Platform)
 	}
 	if err != nil {

@@ -34,16 +34,12 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 			return nil, wire.Error(codes.InvalidArgument, "the job's graph does not compile: %v", err)
 		}
 	}
-	if spec.Artifact != "" {
-		if err := m.artifacts.pin(spec.Artifact, spec.Platform); err != nil {
-			return nil, artifactError(err)
-		}
+	if err := m.choose(&spec); err != nil {
+		return nil, err
 	}
 	j, err := m.enter(spec, slots, planned)
 	if err != nil {
-		if spec.Artifact != "" {
-			m.artifacts.unpin(spec.Artifact)
-		}
+		m.letGo(&spec)
 		return nil, err
 	}
 	select {
@@ -140,8 +136,8 @@ func (m *Manager) acceptable(s *wire.JobSpec) error {
 		why = "a wait, a number of rows and a memory cannot be negative"
 	case s.Run.IfExists != "" && s.Run.IfExists != "fail" && s.Run.IfExists != "replace":
 		why = fmt.Sprintf("--if-exists %.40q: want fail or replace", s.Run.IfExists)
-	case s.Artifact != "" && m.config.NoUploads:
-		return wire.Error(codes.FailedPrecondition, "%s", noUploads)
+	case len(s.Build) > maxName || !utf8.ValidString(s.Build) || hasControl(s.Build):
+		why = fmt.Sprintf("the version of the executable is text of at most %d bytes on one line", maxName)
 	default:
 		return nil
 	}
@@ -202,8 +198,6 @@ func (m *Manager) compileResolved(e core.Compile) {
 	}
 	m.decide(core.Compiled{ID: e.ID, Graph: e.Graph, Slots: slots, Err: err})
 }
-
-const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
 
 // artifactError gives an error of the artifact store its code.
 func artifactError(err error) error {

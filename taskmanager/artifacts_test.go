@@ -389,14 +389,12 @@ func TestExecutables(t *testing.T) {
 	}
 }
 
-// TestArtifact runs two workers of one artifact, the test binary.
+// TestArtifact runs two workers of one artifact, another build of the test binary.
 func TestArtifact(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	program, err := os.ReadFile(self)
+	program, err := os.ReadFile(self().Path)
 	require.NoError(t, err)
 	b := launched(t)
-	hash := b.keep(program)
+	hash := b.keep(append(program, "another build"...))
 	for i := range 2 {
 		d := deployment("obey")
 		d.Spec.Artifact, d.Attempt = hash, i+1

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/test/bufconn"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -270,10 +271,19 @@ func (b *boss) keep(data []byte) string {
 // ref is the worker that tests have.
 var ref = wire.WorkerRef{Job: "a-job", Attempt: 1}
 
+// self is the test binary.
+func self() programs.Program {
+	p, err := programs.Self()
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
 // deployment is one of the test binary, with a script.
 func deployment(script string) *wire.Deployment {
 	return &wire.Deployment{
-		WorkerRef: ref, Spec: wire.JobSpec{Name: "job", Args: []byte(script)},
+		WorkerRef: ref, Spec: wire.JobSpec{Name: "job", Args: []byte(script), Artifact: self().Hash},
 		Slots: []wire.SlotRange{{Lo: 0, Hi: 2}}, Memory: 100 << 20,
 	}
 }

@@ -47,9 +47,6 @@ type Config struct {
 	// Dir is the work directory: identity, executables, and what workers spill. No two
 	// task managers share one.
 	Dir string
-	// Executable runs the jobs that need no artifact; the default is the program of
-	// this process.
-	Executable string
 	// CacheLimit bounds the bytes of the artifacts kept; the default is 4 GiB.
 	CacheLimit int64
 
@@ -112,11 +109,6 @@ func (c Config) complete() (Config, error) {
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, fmt.Errorf("task manager: work directory: %w", err)
-	}
-	if c.Executable == "" {
-		if c.Executable, err = os.Executable(); err != nil {
-			return c, fmt.Errorf("task manager: find its own executable: %w", err)
-		}
 	}
 	if c.Advertise == "" {
 		c.Advertise = advertised(c.JobManager, c.Host, c.Listen)

@@ -17,10 +17,10 @@ type Exit struct {
 
 // ending is what is known of a process that ended although nobody killed it.
 type ending struct {
-	exit    Exit
-	in      state    // in which it ended
-	crash   []string // what the Go runtime said
-	builtIn bool     // the executable is the task manager's own
+	exit  Exit
+	in    state    // in which it ended
+	crash []string // what the Go runtime said
+	own   bool     // the executable is the task manager's own
 }
 
 // failure says why the process ended, nil if it ended as it was told.
@@ -46,13 +46,13 @@ func (e ending) cause() (wire.FailureKind, string) {
 		return wire.LostFailure, "killed by the kernel for lack of memory: give it more, or use fewer slots for as much data"
 	case e.exit.Signal == "killed":
 		return wire.LostFailure, "killed by signal: killed; perhaps out of memory"
-	case faults(e.exit.Signal) && e.in == starting && !e.builtIn:
+	case faults(e.exit.Signal) && e.in == starting && !e.own:
 		return wire.MisuseFailure, fmt.Sprintf("the executable was killed by signal: %s, before it said anything as a worker: it is damaged, or %s", e.exit.Signal, notOurs)
 	case faults(e.exit.Signal):
 		return wire.UserFailure, "killed by signal: " + e.exit.Signal
 	case e.exit.Signal != "":
 		return wire.LostFailure, "killed by signal: " + e.exit.Signal
-	case e.in == starting && e.builtIn:
+	case e.in == starting && e.own:
 		return wire.ClusterFailure, fmt.Sprintf("the task manager's own executable ended with code %d instead of becoming a worker", e.exit.Code)
 	case e.in == starting:
 		return wire.MisuseFailure, fmt.Sprintf("the executable ended with code %d before it said anything as a worker: %s", e.exit.Code, notOurs)

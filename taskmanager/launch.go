@@ -74,17 +74,20 @@ func (p pipes) settle() {
 
 // fetch begins to get the executable.
 func (w *worker) fetch() {
-	hash := w.deployment.Spec.Artifact
-	if hash == "" {
-		w.got <- gotArtifact{path: w.Executable, release: func() {}}
+	if w.runsOwn() {
+		w.got <- gotArtifact{path: w.own.Path, release: func() {}, err: w.own.Check()}
 		return
 	}
+	hash := w.deployment.Spec.Artifact
 	w.tasks.Go(func() {
 		var g gotArtifact
 		g.path, g.release, g.err = w.artifacts.acquire(w.ctx, hash)
 		w.got <- g
 	})
 }
+
+// runsOwn reports whether the worker's executable is the task manager's own.
+func (w *worker) runsOwn() bool { return w.deployment.Spec.Artifact == w.own.Hash }
 
 // haveArtifact goes on once there is an executable, or will be none.
 func (w *worker) haveArtifact(g gotArtifact) {
@@ -145,12 +148,15 @@ func (w *worker) start(executable string) *wire.Failure {
 		return ours("make the worker's pipes", err)
 	}
 	defer spec.close()
-	spec.Executable, spec.Dir = executable, w.path
+	spec.Executable, spec.Name, spec.Dir = executable, executable, w.path
+	if w.runsOwn() {
+		spec.Name = w.own.Name
+	}
 	spec.Env = workerEnviron(w.Environ, w.PassEnv, slots, d.Memory)
 	process, err := w.launcher.Launch(spec)
 	if err != nil {
 		ends.close()
-		if d.Spec.Artifact != "" && unusable(err) {
+		if !w.runsOwn() && unusable(err) {
 			return &wire.Failure{Kind: wire.MisuseFailure, Message: fmt.Sprintf("the executable does not start: %v: %s", cause(err), notOurs)}
 		}
 		return ours("start the worker", err)
@@ -159,9 +165,9 @@ func (w *worker) start(executable string) *wire.Failure {
 	return nil
 }
 
-// runsHere reports whether an executable is for this machine. What is built in is.
+// runsHere reports whether an executable is for this machine.
 func runsHere(spec wire.JobSpec) bool {
-	return spec.Artifact == "" || spec.Platform == wire.Platform{} || spec.Platform == wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	return spec.Platform == wire.Platform{} || spec.Platform == wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
 // unusable reports whether a file is to blame that it cannot be started: it is there,

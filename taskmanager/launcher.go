@@ -14,6 +14,7 @@ import (
 // launcher does not close them.
 type Launch struct {
 	Executable string
+	Name       string   // under which it runs
 	Dir        string   // where it runs
 	Env        []string // all of its environment
 	Reads      *os.File // its file descriptor 3
@@ -128,7 +129,7 @@ func start(cmd *exec.Cmd) error {
 func (l *launcher) Launch(spec Launch) (Process, error) {
 	cmd := &exec.Cmd{
 		Path:        spec.Executable,
-		Args:        []string{spec.Executable},
+		Args:        []string{spec.Name},
 		Env:         spec.Env,
 		Dir:         spec.Dir,
 		Stdout:      spec.Output,

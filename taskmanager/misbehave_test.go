@@ -291,7 +291,7 @@ func TestEnvironment(t *testing.T) {
 	require.Nil(t, b.ended(t))
 	text := b.text()
 	require.NotContains(t, text, "secret")
-	for _, line := range []string{"HOME=/h", "LC_ALL=C", "EXTRA=1", "GOMAXPROCS=2", fmt.Sprintf("GOMEMLIMIT=%d", 164<<20), wire.WorkerEnv + "=1", "stdin: EOF"} {
+	for _, line := range []string{"HOME=/h", "LC_ALL=C", "EXTRA=1", "GOMAXPROCS=2", fmt.Sprintf("GOMEMLIMIT=%d", 164<<20), fmt.Sprintf("%s=%d", wire.WorkerEnv, wire.Version), "stdin: EOF"} {
 		require.Contains(t, "\n"+text, "\n"+line+"\n")
 	}
 	require.Contains(t, text, "dir "+filepath.Join(b.dir, "workers", "a-job-1-0-"))

@@ -139,7 +139,7 @@ func TestEnding(t *testing.T) {
 		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: running}, wire.UserFailure, "killed by signal: segmentation fault"},
 		{ending{exit: Exit{Code: -1, Signal: "segmentation fault"}, in: starting}, wire.MisuseFailure, "the executable was killed by signal: segmentation fault, before it said anything as a worker: it is damaged, or " + notOurs},
 		{ending{exit: Exit{Code: 0}, in: starting}, wire.MisuseFailure, "the executable ended with code 0 before it said anything as a worker: " + notOurs},
-		{ending{exit: Exit{Code: 1}, in: starting, builtIn: true}, wire.ClusterFailure, "the task manager's own executable ended with code 1 instead of becoming a worker"},
+		{ending{exit: Exit{Code: 1}, in: starting, own: true}, wire.ClusterFailure, "the task manager's own executable ended with code 1 instead of becoming a worker"},
 	} {
 		f := test.e.failure()
 		if test.message == "" {

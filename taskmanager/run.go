@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"math/big"
 	"os"
-	"runtime"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -24,6 +24,10 @@ func Run(ctx context.Context, config Config) (err error) {
 	c, err := config.complete()
 	if err != nil {
 		return err
+	}
+	own, err := programs.Self()
+	if err != nil {
+		return fmt.Errorf("task manager: %w", err)
 	}
 	dir, err := openWorkDir(c.Dir)
 	if err != nil {
@@ -53,7 +57,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	}
 	defer kept.close()
 	m := &manager{
-		world:       world{Config: c, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
+		world:       world{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
 		incarnation: rand.Text(),
 		stops:       make(chan struct{}),
 		renewed:     make(chan struct{}, 1),
@@ -209,6 +213,8 @@ func unfit(d *wire.Deployment) *wire.Failure {
 		return because("number %d of %d", d.Worker, len(d.Slots))
 	case d.Slots[d.Worker].Hi <= d.Slots[d.Worker].Lo:
 		return because("it has slots %d to %d", d.Slots[d.Worker].Lo, d.Slots[d.Worker].Hi)
+	case checkHash(d.Spec.Artifact) != nil:
+		return because("of the executable, %v", checkHash(d.Spec.Artifact))
 	case d.Mode != wire.RunMode && d.Mode != wire.ResolveMode && d.Mode != wire.CommitMode:
 		return because("mode %d is unknown", d.Mode)
 	}
@@ -235,7 +241,7 @@ func (m *manager) registration() *wire.Register {
 	return &wire.Register{
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
-		Slots: m.Slots, Memory: m.Memory, Platform: wire.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH},
+		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash,
 		Running: m.outbox.reconnect(),
 	}
 }

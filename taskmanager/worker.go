@@ -9,12 +9,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // world is what workers share of their task manager.
 type world struct {
 	Config
+	own       programs.Program // of this process
 	table     [states][happenings]move
 	dir       *workDir
 	client    *wire.Client
@@ -240,7 +242,7 @@ func (w *worker) reason(h happening, in state, given *wire.Failure) *wire.Failur
 		return because(wire.ClusterFailure, "the job manager told the worker to %s while it was %s", h, in)
 	case h == fellSilent:
 		return because(wire.LostFailure, "the worker was silent for %.1fs, as if it were stopped, and was killed", w.sinceFrame.Seconds())
-	case h == ranOut && in == starting && w.deployment.Spec.Artifact == "":
+	case h == ranOut && in == starting && w.runsOwn():
 		return because(wire.ClusterFailure, "the task manager's own executable runs, but said nothing as a worker within %s", w.Startup)
 	case h == ranOut && in == starting:
 		return because(wire.MisuseFailure, "the executable runs, but said nothing as a worker within %s: %s", w.Startup, notOurs)
@@ -258,7 +260,7 @@ func (w *worker) causeOfExit() *wire.Failure {
 	if w.exit.err != nil {
 		w.log.Error("the end of the worker's process", "pid", w.process.PID(), "error", w.exit.err)
 	}
-	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), builtIn: w.deployment.Spec.Artifact == ""}.failure()
+	return ending{exit: w.exit.Exit, in: w.state, crash: w.out.crashed(), own: w.runsOwn()}.failure()
 }
 
 // tick lets time pass.

@@ -7,10 +7,13 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/superstep-ml/superstep/cmd/internal/builtin"
 	"github.com/superstep-ml/superstep/cmd/internal/commands"
+	"github.com/superstep-ml/superstep/engine"
 )
 
 func main() {
+	engine.WorkerMain(builtin.Jobs()...) // task managers fetch this executable for jobs that name none
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the process at once
 	os.Exit(commands.Main(ctx, "jobmanager", "Superstep's jobmanager.", new(commands.JobManagerCommand), os.Args[1:], commands.Standard()))

@@ -5,7 +5,7 @@
 //	c, err := client.Dial(ctx, client.Options{Address: "localhost:6123"})
 //	if err != nil { … }
 //	defer c.Close()
-//	hash, err := c.Upload(ctx, "/path/of/program", progress)
+//	hash, err := c.Upload(ctx, "/path/of/program", "program", progress)
 //	reply, err := c.Submit(ctx, &wire.SubmitRequest{Spec: wire.JobSpec{Artifact: hash, …}})
 //	last, err := c.FollowToEnd(ctx, reply.Job, true, func(e *wire.Event) error { … })
 //

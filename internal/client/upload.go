@@ -23,16 +23,15 @@ const chunkSize = 256 << 10
 // the name it has there, the SHA-256 of its bytes in hex. Before and while bytes
 // go out progress is called with the number sent; it may be nil, and is not called where
 // the executable is there already. A job manager that takes no more bytes for
-// Options.StallTimeout ends the upload with an error.
-func (c *Client) Upload(ctx context.Context, path string, progress func(sent, total int64)) (hash string, err error) {
+// Options.StallTimeout ends the upload with an error. Where the job manager takes no
+// uploads nothing is sent: it says when a job is submitted whether there is that
+// executable. Errors call it by name.
+func (c *Client) Upload(ctx context.Context, path, name string, progress func(sent, total int64)) (hash string, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("upload %s: %w", path, err)
+			err = fmt.Errorf("upload %s: %w", name, err)
 		}
 	}()
-	if !c.overview.Uploads {
-		return "", errors.New("the cluster takes no executables, it runs built-in jobs only (`superstep run`)")
-	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -48,11 +47,14 @@ func (c *Client) Upload(ctx context.Context, path string, progress func(sent, to
 		return "", fmt.Errorf("it is not a regular file (%s)", info.Mode().Type())
 	case size == 0:
 		return "", errors.New("the file is empty")
-	case limit > 0 && size > limit:
+	case limit > 0 && size > limit && c.overview.Uploads:
 		return "", fmt.Errorf("it has %s, more than the %s that the cluster accepts: build it with -ldflags=-s, or have the job manager accept more", formatBytes(size), formatBytes(limit))
 	}
 	if hash, err = hashFile(ctx, f); err != nil {
 		return "", err
+	}
+	if !c.overview.Uploads {
+		return hash, nil
 	}
 	there, err := c.has(ctx, hash, size)
 	if err != nil || there {

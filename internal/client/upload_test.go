@@ -32,7 +32,7 @@ func TestUpload(t *testing.T) {
 	for _, size := range []int{1, chunkSize, 3*chunkSize + 1} {
 		path, data := program(t, size)
 		var told []int64
-		hash, err := c.Upload(t.Context(), path, func(sent, total int64) {
+		hash, err := c.Upload(t.Context(), path, path, func(sent, total int64) {
 			require.Equal(t, int64(size), total)
 			told = append(told, sent)
 		})
@@ -45,7 +45,7 @@ func TestUpload(t *testing.T) {
 		require.IsIncreasing(t, told)
 		require.Equal(t, int64(size), told[len(told)-1])
 
-		again, err := c.Upload(t.Context(), path, func(int64, int64) { t.Error("it is there already") })
+		again, err := c.Upload(t.Context(), path, path, func(int64, int64) { t.Error("it is there already") })
 		require.NoError(t, err)
 		require.Equal(t, hash, again)
 	}
@@ -59,16 +59,18 @@ func TestUploadRefused(t *testing.T) {
 	empty, _ := program(t, 0)
 
 	o.MaxArtifact = 1999
-	_, err := dialed(t, at, nil).Upload(t.Context(), path, nil)
+	_, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
 	require.ErrorContains(t, err, "upload "+path+": it has 2.0 KiB, more than the 2.0 KiB that the cluster accepts")
 	c := dialed(t, at, nil)
 	for bad, want := range map[string]string{empty: "the file is empty", t.TempDir(): "is not a regular file", "/no/such": "no such file"} {
-		_, err = c.Upload(t.Context(), bad, nil)
+		_, err = c.Upload(t.Context(), bad, bad, nil)
 		require.ErrorContains(t, err, want)
 	}
 	o.Uploads = false
-	_, err = dialed(t, at, nil).Upload(t.Context(), path, nil)
-	require.ErrorContains(t, err, "runs built-in jobs only")
+	hash, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
+	require.NoError(t, err, "whether it may run is said when it is to")
+	require.Len(t, hash, 64)
+	require.Empty(t, m.has)
 }
 
 func TestUploadErrorOfTheOtherSide(t *testing.T) {
@@ -78,7 +80,7 @@ func TestUploadErrorOfTheOtherSide(t *testing.T) {
 	}}
 	at, _ := serve(t, m, "")
 	path, _ := program(t, 6<<20) // more than what is under way before the error comes
-	_, err := dialed(t, at, nil).Upload(t.Context(), path, nil)
+	_, err := dialed(t, at, nil).Upload(t.Context(), path, path, nil)
 	require.EqualError(t, err, "upload "+path+": the disk under the artifacts is full")
 }
 
@@ -94,7 +96,7 @@ func TestUploadStalls(t *testing.T) {
 	at, _ := serve(t, m, "")
 	defer close(release)
 	path, _ := program(t, 6<<20)
-	_, err := dialed(t, at, func(o *Options) { o.StallTimeout = 100 * time.Millisecond }).Upload(t.Context(), path, nil)
+	_, err := dialed(t, at, func(o *Options) { o.StallTimeout = 100 * time.Millisecond }).Upload(t.Context(), path, path, nil)
 	require.EqualError(t, err, "upload "+path+": the job manager took no bytes for 100ms")
 }
 
@@ -107,6 +109,6 @@ func TestUploadCancelled(t *testing.T) {
 	}}
 	at, _ := serve(t, m, "")
 	path, _ := program(t, 6<<20)
-	_, err := dialed(t, at, nil).Upload(ctx, path, nil)
+	_, err := dialed(t, at, nil).Upload(ctx, path, path, nil)
 	require.ErrorIs(t, err, os.ErrClosed)
 }

@@ -63,13 +63,15 @@ type JobInfo struct {
 	Name  string   `msgpack:"name" json:"name"`
 	State JobState `msgpack:"state" json:"-"`
 	// Detail says what a job waits for, or why it ended.
-	Detail      string    `msgpack:"detail" json:"detail,omitempty"`
-	Parallelism int       `msgpack:"parallelism" json:"parallelism"`
-	Slots       int       `msgpack:"slots" json:"slots"`
-	Shards      int       `msgpack:"shards" json:"shards"`
-	Seed        uint64    `msgpack:"seed" json:"seed"`
-	Attempt     int       `msgpack:"attempt" json:"attempt"`
+	Detail      string `msgpack:"detail" json:"detail,omitempty"`
+	Parallelism int    `msgpack:"parallelism" json:"parallelism"`
+	Slots       int    `msgpack:"slots" json:"slots"`
+	Shards      int    `msgpack:"shards" json:"shards"`
+	Seed        uint64 `msgpack:"seed" json:"seed"`
+	Attempt     int    `msgpack:"attempt" json:"attempt"`
+	// Artifact is the SHA-256 of the executable that all workers run, and Build its version.
 	Artifact    string    `msgpack:"artifact" json:"artifact,omitempty"`
+	Build       string    `msgpack:"build,omitempty" json:"build,omitempty"`
 	Fingerprint string    `msgpack:"fingerprint" json:"fingerprint,omitempty"`
 	Submitted   time.Time `msgpack:"submitted" json:"submitted"`
 	Started     time.Time `msgpack:"started" json:"started,omitzero"` // on all workers
@@ -147,16 +149,20 @@ type NodesReply struct {
 
 // NodeInfo is a task manager as people see it.
 type NodeInfo struct {
-	ID       string        `msgpack:"id" json:"id"`
-	Name     string        `msgpack:"name" json:"name"`
-	Host     string        `msgpack:"host" json:"host"`
-	PID      int           `msgpack:"pid" json:"pid"`
-	State    string        `msgpack:"state" json:"state"` // see the core's states of task managers
-	Slots    int           `msgpack:"slots" json:"slots"`
-	Free     int           `msgpack:"free" json:"free"`
-	Memory   int64         `msgpack:"memory" json:"memory"`
-	Platform Platform      `msgpack:"platform" json:"platform"`
-	Build    string        `msgpack:"build" json:"build"`
+	ID       string   `msgpack:"id" json:"id"`
+	Name     string   `msgpack:"name" json:"name"`
+	Host     string   `msgpack:"host" json:"host"`
+	PID      int      `msgpack:"pid" json:"pid"`
+	State    string   `msgpack:"state" json:"state"` // see the core's states of task managers
+	Slots    int      `msgpack:"slots" json:"slots"`
+	Free     int      `msgpack:"free" json:"free"`
+	Memory   int64    `msgpack:"memory" json:"memory"`
+	Platform Platform `msgpack:"platform" json:"platform"`
+	Build    string   `msgpack:"build" json:"build"`
+	// Executable is the SHA-256 of its own program.
+	Executable string `msgpack:"executable" json:"executable"`
+	// Ailing is why it takes no new work, such as a full disk; "" while it does.
+	Ailing   string        `msgpack:"ailing,omitempty" json:"ailing,omitempty"`
 	HeardAgo time.Duration `msgpack:"heard_ago" json:"heard_ago"`
 	Workers  []WorkerRef   `msgpack:"workers" json:"workers,omitempty"`
 	Since    time.Time     `msgpack:"since" json:"since"`

@@ -8,7 +8,7 @@ import (
 
 // Version is that of the protocol. Two sides of different versions do not talk; the
 // lower one is to be upgraded.
-const Version = 1
+const Version = 2
 
 // JobID names a job for good, such as "20260102-150405-iris-kmeans-7f3a".
 type JobID string
@@ -40,10 +40,14 @@ type JobSpec struct {
 	// workers where their task manager starts them.
 	Dir string `msgpack:"dir,omitempty"`
 
-	// Artifact is the SHA-256 of the executable in hex; "" is a built-in job, whose
-	// executable is the task manager's own.
+	// Artifact is the SHA-256 of the executable in hex, on which all workers of the job
+	// run. A client that has none of its own leaves it to the job manager with "".
 	Artifact string   `msgpack:"artifact"`
 	Platform Platform `msgpack:"platform"` // of the artifact
+	Build    string   `msgpack:"build"`    // its version, for people
+	// Resident is the job manager's to set: it does not hand the executable out, and only
+	// task managers run the job that are that executable themselves.
+	Resident bool `msgpack:"resident,omitempty"`
 
 	// Attached jobs are cancelled when their client goes away.
 	Attached bool `msgpack:"attached"`

@@ -29,6 +29,12 @@ type Register struct {
 	Slots       int      `msgpack:"slots"`
 	Memory      int64    `msgpack:"memory"` // for workers, in bytes
 	Platform    Platform `msgpack:"platform"`
+	// Executable is the SHA-256 of its own program, in hex: a job of that program runs
+	// here without being fetched.
+	Executable string `msgpack:"executable"`
+	// Ailing is why it takes no new work for now, "" if it does. Each heartbeat says it
+	// anew.
+	Ailing string `msgpack:"ailing,omitempty"`
 	// Running are workers that go on from before the stream broke.
 	Running []WorkerRef `msgpack:"running"`
 }
@@ -37,6 +43,7 @@ type Register struct {
 type Heartbeat struct {
 	Number  uint64      `msgpack:"number"`
 	Running []WorkerRef `msgpack:"running"`
+	Ailing  string      `msgpack:"ailing,omitempty"` // see Register
 }
 
 // Leave says that the task manager stops: it takes no more work, and its workers are

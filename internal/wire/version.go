@@ -38,7 +38,14 @@ func CheckVersions(theirs int, who, us string) error {
 // "v0.3.1 (linux/amd64, go1.26.0)"; a build from a checkout has its commit.
 func Build() string {
 	info, _ := debug.ReadBuildInfo()
-	return fmt.Sprintf("%s (%s/%s, %s)", version(info), runtime.GOOS, runtime.GOARCH, strings.TrimPrefix(runtime.Version(), "devel "))
+	return describe(info, Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}, runtime.Version())
+}
+
+// BuildOf is Build of another binary, from what the toolchain wrote into it.
+func BuildOf(info *debug.BuildInfo, on Platform) string { return describe(info, on, info.GoVersion) }
+
+func describe(info *debug.BuildInfo, on Platform, toolchain string) string {
+	return fmt.Sprintf("%s (%s, %s)", version(info), on, strings.TrimPrefix(toolchain, "devel "))
 }
 
 // version finds the version of Superstep in what the toolchain wrote into a binary.

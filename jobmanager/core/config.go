@@ -12,8 +12,9 @@ const TickEvery = 100 * time.Millisecond
 
 // Bounds of what a task manager may say of itself.
 const (
-	maxSlots = 1 << 16
-	maxText  = 256 // bytes of an identity, a name, a host
+	maxSlots  = 1 << 16
+	maxText   = 256     // bytes of an identity, a name, a host
+	maxAiling = 1 << 10 // bytes of why it takes no work
 )
 
 // Config is what the core is given once.

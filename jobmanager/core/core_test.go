@@ -14,7 +14,7 @@ import (
 func Example() {
 	c := New(Config{Cluster: "example"})
 	events := []Event{
-		Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 2}},
+		Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 2, Executable: anyHash}},
 		Submitted{ID: "job", Slots: 2},
 		Reported{Conn: 1, WorkerEvent: wire.WorkerEvent{
 			WorkerRef: wire.WorkerRef{Job: "job", Attempt: 1},
@@ -46,6 +46,9 @@ func Example() {
 
 // TestAttention: a process that gets its ticks counts the time, one that does not counts
 // two periods, and a clock that runs backwards counts nothing.
+// anyHash is the executable of task managers where it does not matter.
+var anyHash = strings.Repeat("a", 64)
+
 func TestAttention(t *testing.T) {
 	var a attention
 	a.begin(time.Hour)
@@ -107,7 +110,7 @@ func TestDefaults(t *testing.T) {
 // TestSnapshotsStay: what has been handed out does not change with the job.
 func TestSnapshotsStay(t *testing.T) {
 	c := New(Config{})
-	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1}})
+	c.Step(0, Registered{Conn: 1, Register: wire.Register{Version: wire.Version, ID: "a", Incarnation: "1", Slots: 1, Executable: anyHash}})
 	c.Step(0, Submitted{ID: "j", Slots: 1})
 	before, ok := c.Job("j")
 	require.True(t, ok)

@@ -103,14 +103,16 @@ func (c *Core) Nodes(now time.Duration) []wire.NodeInfo {
 func (n *node) info(now time.Duration) wire.NodeInfo {
 	info := wire.NodeInfo{
 		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID,
-		State:    n.state.String(),
-		Slots:    n.Slots,
-		Free:     n.offer().Free,
-		Memory:   n.Memory,
-		Platform: n.Platform,
-		Build:    n.Build,
-		HeardAgo: max(0, now-n.heardAt),
-		Since:    n.since,
+		State:      n.state.String(),
+		Slots:      n.Slots,
+		Free:       n.offer().Free,
+		Memory:     n.Memory,
+		Platform:   n.Platform,
+		Build:      n.Build,
+		Executable: n.Executable,
+		Ailing:     n.Ailing,
+		HeardAgo:   max(0, now-n.heardAt),
+		Since:      n.since,
 	}
 	for _, w := range n.mine() {
 		info.Workers = append(info.Workers, w.ref)

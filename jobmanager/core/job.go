@@ -47,12 +47,13 @@ func (j *job) start() *wire.Start {
 	return &wire.Start{Addresses: addresses}
 }
 
-// platform is what the job's task managers must be.
-func (j *job) platform() wire.Platform {
-	if j.spec.Artifact == "" {
-		return wire.Platform{}
+// request is what the job wants now.
+func (c *Core) request(j *job) Request {
+	r := Request{Slots: j.wants(), Platform: j.spec.Platform, Policy: c.config.Policy}
+	if j.spec.Resident {
+		r.Executable = j.spec.Artifact
 	}
-	return j.spec.Platform
+	return r
 }
 
 // wants is how many slots it waits for.
@@ -116,6 +117,7 @@ func (c *Core) submit(e Submitted) {
 		Shards:      e.Spec.Shards,
 		Seed:        e.Spec.Seed,
 		Artifact:    e.Spec.Artifact,
+		Build:       e.Spec.Build,
 		Submitted:   c.wall(),
 	}}
 	if e.Slots <= 0 {
@@ -142,7 +144,7 @@ func (c *Core) schedule() {
 		if !j.queued {
 			continue
 		}
-		request := Request{Slots: j.wants(), Platform: j.platform(), Policy: c.config.Policy}
+		request := c.request(j)
 		shares, short := j.find(&line, offers, request)
 		if short == nil {
 			for _, s := range shares {
@@ -440,10 +442,10 @@ func (c *Core) giveUpWaiting(j *job, limit time.Duration) {
 			break
 		}
 		if o.queued {
-			line.join(o.platform())
+			line.join(o.spec.Platform)
 		}
 	}
-	request := Request{Slots: j.wants(), Platform: j.platform(), Policy: c.config.Policy}
+	request := c.request(j)
 	_, short := line.place(offers, request, line.before(request.Platform))
 	message := fmt.Sprintf("gave up after %s of waiting for slots", limit)
 	if short != nil {

@@ -282,7 +282,7 @@ func (w *world) register(t *rapid.T) {
 			clear(m.running)
 		}
 	}
-	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300}
+	r := wire.Register{Version: wire.Version, ID: m.id, Incarnation: fmt.Sprint(m.inc), Slots: 3, Memory: 300, Executable: anyHash}
 	switch rapid.IntRange(0, 9).Draw(t, "odd") {
 	case 0:
 		r.Version++

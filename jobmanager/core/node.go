@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -28,8 +29,8 @@ type node struct {
 
 // offer returns what the scheduler sees of it.
 func (n *node) offer() Offer {
-	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Slots: n.Slots}
-	if n.state == NodeAlive {
+	o := Offer{ID: n.ID, Name: n.Name, Platform: n.Platform, Executable: n.Executable, Ailing: n.Ailing, Slots: n.Slots}
+	if n.state == NodeAlive && n.Ailing == "" {
 		o.Free = n.Slots - n.used
 	}
 	return o
@@ -102,9 +103,9 @@ func (c *Core) register(e Registered) {
 		c.lose(n, "was started anew")
 		n = nil
 	}
-	if n != nil && (n.Slots != e.Slots || n.Platform != e.Platform) {
-		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s and cannot have %s of %s without being started anew",
-			n.Name, count(n.Slots, "slot"), n.Platform, count(e.Slots, "slot"), e.Platform))
+	if n != nil && (n.Slots != e.Slots || n.Platform != e.Platform || n.Executable != e.Executable) {
+		c.refuse(e.Conn, true, fmt.Sprintf("task manager %s had %s of %s, executable %s, and cannot have %s of %s, executable %s, without being started anew",
+			n.Name, count(n.Slots, "slot"), n.Platform, shortHash(n.Executable), count(e.Slots, "slot"), e.Platform, shortHash(e.Executable)))
 		return
 	}
 	if n == nil {
@@ -112,6 +113,7 @@ func (c *Core) register(e Registered) {
 	} else {
 		c.takeBack(n, e.Conn)
 	}
+	c.ails(n, e.Ailing)
 	c.send(n, wire.ToTaskManager{Registered: &wire.Registered{Cluster: c.config.Cluster, Heartbeat: c.config.Heartbeat, Lease: c.config.Lease}})
 	c.compare(n, e.Running)
 }
@@ -131,12 +133,27 @@ func (c *Core) unfit(r *wire.Register) string {
 	case len(r.ID) > maxText || len(r.Incarnation) > maxText || len(r.Name) > maxText || len(r.Host) > maxText || len(r.Build) > maxText ||
 		len(r.Platform.OS) > maxText || len(r.Platform.Arch) > maxText:
 		return fmt.Sprintf("a task manager's identity, name, host, build and platform have at most %d bytes each", maxText)
+	case !validHash(r.Executable):
+		return fmt.Sprintf("a task manager says which executable it is by a SHA-256 in lower-case hex, not %.80q", r.Executable)
 	case r.Slots < 1 || r.Slots > maxSlots:
 		return fmt.Sprintf("a task manager has from 1 to %d slots, not %d", maxSlots, r.Slots)
 	case r.Memory < 0:
 		return fmt.Sprintf("a task manager cannot have %d bytes of memory", r.Memory)
 	}
 	return ""
+}
+
+// validHash reports whether a text is a SHA-256 in lower-case hex.
+func validHash(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// ails notes whether a task manager takes new work, and why not.
+func (c *Core) ails(n *node, why string) {
+	why = why[:min(len(why), maxAiling)]
+	if n.Ailing != why {
+		n.Ailing, c.rethink = why, true
+	}
 }
 
 // admit takes in a task manager that is not known, or not any more.
@@ -202,6 +219,7 @@ func (c *Core) heartbeat(e Heartbeat) {
 		return
 	}
 	c.send(n, wire.ToTaskManager{Ack: &wire.Ack{Number: e.Number}})
+	c.ails(n, e.Ailing)
 	n.beats++
 	known := 0
 	for _, ref := range e.Running {

@@ -44,8 +44,11 @@ type Offer struct {
 	ID       string
 	Name     string
 	Platform wire.Platform
-	Slots    int // in all
-	Free     int // of them, for new work
+	// Executable is the SHA-256 of its own program.
+	Executable string
+	Ailing     string // why it takes no new work, "" if it does
+	Slots      int    // in all
+	Free       int    // of them, for new work
 }
 
 // anyPlatform is what jobs want whose program every task manager has.
@@ -55,7 +58,10 @@ var anyPlatform wire.Platform
 type Request struct {
 	Slots    int
 	Platform wire.Platform // that its program is built for; zero: any
-	Policy   Policy
+	// Executable is what task managers must be themselves, as nobody hands it to them; ""
+	// if they need not.
+	Executable string
+	Policy     Policy
 }
 
 // Share is what one task manager gets of a job: one worker, which runs the subtasks
@@ -74,6 +80,8 @@ type Shortage struct {
 	// Others are the platforms of all task managers, in order, where none has the
 	// platform that is wanted.
 	Others []wire.Platform
+	// Ailing is a task manager with what else is wanted that takes no work, and why.
+	Ailing, Why string
 	// Before is how many jobs wait for the same slots and come first.
 	Before int
 }
@@ -89,9 +97,14 @@ func (s *Shortage) String() string {
 	if s.Platform != anyPlatform {
 		of = " of " + s.Platform.String()
 	}
+	if s.Executable != "" {
+		of += " that runs executable " + shortHash(s.Executable) + " itself"
+	}
 	switch {
 	case s.Nodes == 0 && len(s.Others) == 0:
 		b.WriteString("there is no task manager")
+	case s.Nodes == 0 && s.Executable != "":
+		fmt.Fprintf(&b, "there is no task manager%s, and nobody hands that out", of)
 	case s.Nodes == 0:
 		fmt.Fprintf(&b, "there is no task manager%s, which the job's program is built for, but of", of)
 		for i, p := range s.Others {
@@ -105,11 +118,17 @@ func (s *Shortage) String() string {
 	default:
 		fmt.Fprintf(&b, "%d of %d are free (%s%s)", s.Free, s.Total, count(s.Nodes, "task manager"), of)
 	}
+	if s.Ailing != "" {
+		fmt.Fprintf(&b, "; task manager %s takes no work: %s", s.Ailing, s.Why)
+	}
 	if s.Before > 0 {
 		fmt.Fprintf(&b, ", %s before it", count(s.Before, "job"))
 	}
 	return b.String()
 }
+
+// shortHash is the start of a hash, which is enough for people.
+func shortHash(hash string) string { return hash[:min(len(hash), 12)] }
 
 // count writes a number of things.
 func count(n int, thing string) string {
@@ -146,10 +165,13 @@ func survey(offers []Offer, r Request) (*Shortage, []int) {
 	short := &Shortage{Request: r}
 	var fit []int
 	for i, o := range offers {
-		if r.Platform != anyPlatform && o.Platform != r.Platform {
+		if r.Platform != anyPlatform && o.Platform != r.Platform || r.Executable != "" && o.Executable != r.Executable {
 			continue
 		}
 		short.Nodes++
+		if short.Ailing == "" && o.Ailing != "" {
+			short.Ailing, short.Why = o.Name, o.Ailing
+		}
 		short.Total += o.Slots
 		short.Free += o.Free
 		if o.Free > 0 {

@@ -195,7 +195,7 @@ func BenchmarkHeartbeats(b *testing.B) {
 	c := New(Config{})
 	deployed := make([]wire.WorkerRef, nodes+1)
 	for i := 1; i <= nodes; i++ {
-		c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10}})
+		c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10, Executable: anyHash}})
 	}
 	for _, e := range c.Step(0, Submitted{ID: "j", Slots: nodes * 10}) {
 		if s, ok := e.(Send); ok {
@@ -232,7 +232,7 @@ func BenchmarkDeploy(b *testing.B) {
 	for b.Loop() {
 		c := New(Config{})
 		for i := 1; i <= nodes; i++ {
-			c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10}})
+			c.Step(0, Registered{Conn: i, Register: wire.Register{Version: wire.Version, ID: fmt.Sprintf("id-%04d", i), Incarnation: "1", Slots: 10, Executable: anyHash}})
 		}
 		effects := c.Step(0, Submitted{ID: "j", Slots: nodes * 10})
 		for _, e := range effects {

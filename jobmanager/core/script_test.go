@@ -22,8 +22,8 @@ import (
 // resume=(JOB,...), those whose commit can be finished).
 //
 //	register CONN NAME [slots= inc= id= platform= version= memory= running=JOB/ATTEMPT/WORKER,...]
-//	beat CONN [running=]       running is by default what was deployed there and has not ended
-//	submit JOB [slots= wait= artifact= platform= resolve]
+//	beat CONN [running= ailing=]  running is by default what was deployed there and has not ended
+//	submit JOB [slots= wait= artifact= resident= platform= resolve]
 //	say JOB/ATTEMPT/WORKER REPORT [conn=]
 //	all JOB REPORT             every worker of the job that has not ended, in order
 //	cancel JOB REASON | compiled JOB slots= | compiled JOB error=REASON
@@ -154,7 +154,7 @@ func (s *story) line(line string) string {
 	case "beat":
 		conn := number(s.t, words[1])
 		s.beats++
-		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options)}})
+		return s.step(Heartbeat{Conn: conn, Heartbeat: wire.Heartbeat{Number: s.beats, Running: s.running(conn, options), Ailing: strings.ReplaceAll(options["ailing"], "-", " ")}})
 	case "submit":
 		return s.submit(wire.JobID(words[1]), options)
 	case "say":
@@ -209,7 +209,8 @@ func (s *story) register(conn int, name string, options map[string]string) strin
 		Version: number(s.t, get("version", strconv.Itoa(wire.Version))), Build: "v1",
 		ID: get("id", "id-"+name), Incarnation: get("inc", "i1"), Name: name, Host: "host-" + name, PID: 7,
 		Slots: number(s.t, get("slots", "2")), Memory: int64(number(s.t, get("memory", "1000"))),
-		Platform: wire.Platform{OS: goos, Arch: arch},
+		Platform:   wire.Platform{OS: goos, Arch: arch},
+		Executable: strings.Repeat(get("executable", "1"), 64), Ailing: strings.ReplaceAll(options["ailing"], "-", " "),
 	}
 	if _, ok := options["running"]; ok {
 		r.Running = s.running(conn, options)
@@ -223,6 +224,9 @@ func (s *story) register(conn int, name string, options map[string]string) strin
 
 func (s *story) submit(id wire.JobID, options map[string]string) string {
 	spec := wire.JobSpec{Name: "job-" + string(id), Parallelism: 1, Artifact: options["artifact"]}
+	if e := options["resident"]; e != "" {
+		spec.Artifact, spec.Resident = strings.Repeat(e, 64), true
+	}
 	slots, _ := strconv.Atoi(options["slots"])
 	if w := options["wait"]; w != "" {
 		d, err := time.ParseDuration(w)

@@ -50,7 +50,8 @@ type Job struct {
 	Shards      int       `json:"shards"`
 	Seed        uint64    `json:"seed"`
 	Attempt     int       `json:"attempt"`
-	Artifact    string    `json:"artifact,omitempty" doc:"SHA-256 of its program; none: a built-in job"`
+	Artifact    string    `json:"artifact,omitempty" doc:"SHA-256 of the executable that its workers run"`
+	Build       string    `json:"build,omitempty" doc:"version of the executable, for people"`
 	Fingerprint string    `json:"fingerprint,omitempty" doc:"of its graph"`
 	Submitted   time.Time `json:"submitted"`
 	Started     time.Time `json:"started,omitzero" doc:"when it ran on all workers"`
@@ -139,19 +140,21 @@ type LogLines struct {
 
 // TaskManager is a task manager.
 type TaskManager struct {
-	ID       string      `json:"id"`
-	Name     string      `json:"name"`
-	Host     string      `json:"host"`
-	PID      int         `json:"pid"`
-	State    string      `json:"state"`
-	Slots    int         `json:"slots"`
-	Free     int         `json:"free"`
-	Memory   int64       `json:"memory" doc:"for workers, in bytes"`
-	Platform string      `json:"platform" doc:"such as linux/amd64"`
-	Build    string      `json:"build"`
-	HeardAgo float64     `json:"heard_seconds_ago"`
-	Since    time.Time   `json:"since" doc:"when it registered"`
-	Workers  []WorkerRef `json:"workers"`
+	ID         string      `json:"id"`
+	Name       string      `json:"name"`
+	Host       string      `json:"host"`
+	PID        int         `json:"pid"`
+	State      string      `json:"state"`
+	Slots      int         `json:"slots"`
+	Free       int         `json:"free"`
+	Memory     int64       `json:"memory" doc:"for workers, in bytes"`
+	Platform   string      `json:"platform" doc:"such as linux/amd64"`
+	Build      string      `json:"build" doc:"its version, for people"`
+	Executable string      `json:"executable" doc:"SHA-256 of its own program"`
+	Ailing     string      `json:"ailing,omitempty" doc:"why it takes no new work, such as a full disk; left out while it does"`
+	HeardAgo   float64     `json:"heard_seconds_ago"`
+	Since      time.Time   `json:"since" doc:"when it registered"`
+	Workers    []WorkerRef `json:"workers"`
 }
 
 // WorkerRef names a worker process.
@@ -212,7 +215,7 @@ func overviewOf(o *wire.Overview) Overview {
 func jobOf(j *wire.JobInfo) Job {
 	out := Job{
 		ID: string(j.ID), Name: j.Name, State: j.State.String(), Detail: j.Detail, Parallelism: j.Parallelism, Slots: j.Slots, Shards: j.Shards,
-		Seed: j.Seed, Attempt: j.Attempt, Artifact: j.Artifact, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
+		Seed: j.Seed, Attempt: j.Attempt, Artifact: j.Artifact, Build: j.Build, Fingerprint: j.Fingerprint, Submitted: j.Submitted, Started: j.Started, Ended: j.Ended,
 		Failure: failureOf(j.Failure), Workers: make([]Placed, len(j.Workers)), Progress: progressOf(j.Progress),
 	}
 	for i, w := range j.Workers {
@@ -301,7 +304,7 @@ func queuesOf(p *plan.Plan, progress *wire.Progress) []Queue {
 func taskManagerOf(n *wire.NodeInfo) TaskManager {
 	out := TaskManager{
 		ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, State: n.State, Slots: n.Slots, Free: n.Free, Memory: n.Memory,
-		Platform: n.Platform.String(), Build: n.Build, HeardAgo: n.HeardAgo.Seconds(), Since: n.Since, Workers: make([]WorkerRef, len(n.Workers)),
+		Platform: n.Platform.String(), Build: n.Build, Executable: n.Executable, Ailing: n.Ailing, HeardAgo: n.HeardAgo.Seconds(), Since: n.Since, Workers: make([]WorkerRef, len(n.Workers)),
 	}
 	for i, w := range n.Workers {
 		out.Workers[i] = WorkerRef{Job: string(w.Job), Attempt: w.Attempt, Worker: w.Worker}

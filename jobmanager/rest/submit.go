@@ -21,7 +21,8 @@ import (
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
-// Submission is a job to run: one that every task manager has built in.
+// Submission is a job to run: one that is built into the job manager's own executable,
+// on which its workers run too.
 type Submission struct {
 	Name            string         `json:"name" doc:"of the built-in job, such as kmeans"`
 	Args            map[string]any `json:"args,omitempty" doc:"arguments by the names that the job's program gives their fields, such as Input; paths are those of the task managers"`

@@ -22,7 +22,7 @@ type program struct {
 // what must not be overlooked as notes, which standard error gets.
 func define[A any](name, about string, job *engine.Job[A], report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	return program{name, about, job, func() any { return new(A) }, func(name string, words []string) {
-		engine.Main(job, engine.CommandLine[A](name, words...), engine.RunWith[A](engine.BuiltIn()),
+		engine.Main(job, engine.CommandLine[A](name, words...),
 			engine.InWords[A](func(message string) string { return wordsFor(new(A)).reworded(message) }),
 			engine.AfterRun(func(a A, r *engine.Result) error {
 				notes, err := report(os.Stdout, a, r)

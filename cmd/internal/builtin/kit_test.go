@@ -3,10 +3,12 @@ package builtin_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"image/png"
 	"io"
 	"os"
@@ -21,11 +23,17 @@ import (
 	"github.com/superstep-ml/superstep/cmd/internal/commands"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/proctest"
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // TestMain lets the test binary be the command, so that tests run it as users do: in a
 // process of its own, which it may end.
 func TestMain(m *testing.M) {
+	if os.Getenv(wire.WorkerEnv) != "" { // its log says what it runs
+		if program, err := os.ReadFile("/proc/self/exe"); err == nil {
+			fmt.Fprintln(os.Stderr, "this worker runs", hashOf(program))
+		}
+	}
 	engine.WorkerMain(builtin.Jobs()...)
 	if os.Getenv("SUPERSTEP_TEST_COMMAND") != "" {
 		os.Exit(commands.Main(context.Background(), "superstep", "", new(commands.Cluster), os.Args[1:], commands.Standard()))
@@ -58,10 +66,9 @@ func (w *workplace) run(line string) (code int, out, errOut string) {
 	w.t.Helper()
 	self, err := os.Executable()
 	require.NoError(w.t, err)
-	cmd := proctest.CommandContext(w.t.Context(), self, split(line)...)
-	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
+	cmd := w.command(self, line)
 	var o, e bytes.Buffer
-	cmd.Dir, cmd.Stdout, cmd.Stderr = w.dir, &o, &e
+	cmd.Stdout, cmd.Stderr = &o, &e
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -69,6 +76,17 @@ func (w *workplace) run(line string) (code int, out, errOut string) {
 	}
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
+
+// command is a command line of a build of the command.
+func (w *workplace) command(build, line string) *proctest.Cmd {
+	cmd := proctest.CommandContext(w.t.Context(), build, split(line)...)
+	cmd.Env = append(append(os.Environ(), "SUPERSTEP_TEST_COMMAND=1"), w.env...)
+	cmd.Dir = w.dir
+	return cmd
+}
+
+// hashOf is the SHA-256 of data in hex.
+func hashOf(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
 // split cuts a line into words as a shell does, as far as quotes go.
 func split(line string) []string {

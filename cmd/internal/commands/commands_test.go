@@ -129,7 +129,7 @@ func TestCompletionInShells(t *testing.T) {
 func TestVersion(t *testing.T) {
 	code, out, _ := run(t, nil, "version")
 	require.Zero(t, code)
-	require.Equal(t, "superstep "+wire.Build()+", protocol 1\n", out)
+	require.Equal(t, "superstep "+wire.Build()+", protocol 2\n", out)
 }
 
 // now is the time at which tables are printed.
@@ -183,14 +183,18 @@ func TestOneJob(t *testing.T) {
 func TestNodeTable(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeNodes(&out, []wire.NodeInfo{
-		{Name: "tm0", State: "alive", Slots: 4, Free: 1, Memory: 3 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, HeardAgo: 120 * time.Millisecond, Workers: make([]wire.WorkerRef, 2)},
+		{Name: "tm0", State: "alive", Slots: 4, Free: 1, Memory: 3 << 30, Platform: wire.Platform{OS: "linux", Arch: "amd64"}, HeardAgo: 120 * time.Millisecond, Workers: make([]wire.WorkerRef, 2),
+			Build: "v1.2.3 (linux/amd64, go1.26)", Executable: strings.Repeat("0123456789abcdef", 4)},
 		{Name: "tm1", State: "left", Slots: 2, HeardAgo: 2 * time.Hour},
+		{Name: "tm2", State: "alive", Slots: 2, Ailing: "the disk is full"},
 	}))
-	require.Equal(t, `TASK MANAGER  STATE  SLOTS  FREE  MEMORY  PLATFORM     HEARD      WORKERS
-tm0           alive  4      1     3 GiB   linux/amd64  120ms ago  2
-tm1           left   2      0     0 B     /            2h0m ago   0
+	require.Equal(t, `TASK MANAGER  STATE                 SLOTS  FREE  MEMORY  PLATFORM     VERSION  EXECUTABLE    HEARD      WORKERS
+tm0           alive                 4      1     3 GiB   linux/amd64  v1.2.3   0123456789ab  120ms ago  2
+tm1           left                  2      0     0 B     /            -        -             2h0m ago   0
+tm2           alive, takes no work  2      0     0 B     /            -        -             0s ago     0
 
-1 of 4 slots are free
+1 of 6 slots are free
+tm2 takes no work: the disk is full
 `, out.String())
 	out.Reset()
 	require.NoError(t, writeNodes(&out, nil))

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
@@ -179,7 +180,8 @@ func writeJob(w io.Writer, j *wire.JobInfo, p *plan.Plan, now time.Time) error {
 		{"submitted", j.Submitted.Format(time.RFC3339) + " (" + ago(now, j.Submitted) + ")"},
 		{"ran", ran(j, now)},
 		{"parallelism", fmt.Sprintf("%d of %d shards, seed %d", j.Parallelism, j.Shards, j.Seed)},
-		{"artifact", cmp.Or(j.Artifact, "built in")},
+		{"executable", j.Artifact},
+		{"build", j.Build},
 		{"fingerprint", j.Fingerprint},
 	}
 	for _, l := range lines {
@@ -341,21 +343,40 @@ func writeNodes(w io.Writer, nodes []wire.NodeInfo) error {
 		_, err := fmt.Fprintln(w, "no task managers: start one with \"superstep taskmanager\"")
 		return err
 	}
-	t := table{head: []string{"task manager", "state", "slots", "free", "memory", "platform", "heard", "workers"}}
+	t := table{head: []string{"task manager", "state", "slots", "free", "memory", "platform", "version", "executable", "heard", "workers"}}
 	slots, free := 0, 0
 	for i := range nodes {
 		n := &nodes[i]
+		state := n.State
+		if n.Ailing != "" {
+			state += ", takes no work"
+		}
 		if n.State == "alive" { // the slots of others are none that anybody could use
 			slots, free = slots+n.Slots, free+n.Free
 		}
-		t.row(n.Name, n.State, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(),
+		t.row(n.Name, state, strconv.Itoa(n.Slots), strconv.Itoa(n.Free), sizeText(n.Memory), n.Platform.String(), versionOf(n.Build), cmp.Or(programs.Short(n.Executable), "-"),
 			span(n.HeardAgo)+" ago", strconv.Itoa(len(n.Workers)))
 	}
 	if err := t.write(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%d of %d slots are free\n", free, slots)
-	return err
+	if _, err := fmt.Fprintf(w, "\n%d of %d slots are free\n", free, slots); err != nil {
+		return err
+	}
+	for i := range nodes {
+		if n := &nodes[i]; n.Ailing != "" {
+			if _, err := fmt.Fprintf(w, "%s takes no work: %s\n", plain(n.Name), plain(n.Ailing)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// versionOf is the version in what a build says of itself, which names the platform too.
+func versionOf(build string) string {
+	version, _, _ := strings.Cut(build, " ")
+	return cmp.Or(version, "-")
 }
 
 // sizeText writes a number of bytes with three digits.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -156,14 +155,10 @@ func (c *TaskManagerCommand) Run(ctx context.Context, s *Streams) error {
 	if err != nil {
 		return err
 	}
-	executable, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("the path of this program, which runs built-in jobs: %w", err)
-	}
 	cfg := taskmanager.Config{
 		JobManager: address, DialOptions: options, Name: c.Name, Slots: c.Slots, Memory: int64(c.Memory),
 		Dir: c.Dir, CacheLimit: int64(c.Cache), Near: c.Near, Listen: c.Listen, Advertise: c.Advertise,
-		Executable: executable, Logger: c.logger("taskmanager", s.Err),
+		Logger: c.logger("taskmanager", s.Err),
 	}
 	return taskmanager.Run(ctx, cfg)
 }

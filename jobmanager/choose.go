@@ -1,0 +1,123 @@
+package jobmanager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/superstep-ml/superstep/internal/programs"
+	"github.com/superstep-ml/superstep/internal/wire"
+	"github.com/superstep-ml/superstep/jobmanager/core"
+)
+
+// All workers of a job run one executable, which is known by its hash: two builds of the
+// same version may compute different numbers. Task managers fetch it here unless they are
+// that executable themselves. Where uploads are switched off there is what this process
+// runs, and what task managers are.
+
+// noUploads answers who wants to upload.
+const noUploads = "this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans"
+
+// choose decides on which executable a job runs, and holds it.
+func (m *Manager) choose(s *wire.JobSpec) error {
+	s.Resident = false
+	if s.Artifact == "" {
+		if err := m.appoint(s); err != nil {
+			return err
+		}
+	}
+	own := m.own.Hash != "" && s.Artifact == m.own.Hash
+	if m.config.NoUploads && !own {
+		if err := validHash(s.Artifact); err != nil {
+			return wire.Error(codes.InvalidArgument, "%v", err)
+		}
+		if !slices.ContainsFunc(m.present(), func(n wire.NodeInfo) bool { return n.Executable == s.Artifact }) {
+			return m.refuseForeign(s)
+		}
+		s.Resident = true
+	}
+	if s.Resident {
+		return nil
+	}
+	if own {
+		if err := m.artifacts.offer(m.own); err != nil {
+			return artifactError(err)
+		}
+	}
+	if err := m.artifacts.pin(s.Artifact, s.Platform); err != nil {
+		return artifactError(err)
+	}
+	return nil
+}
+
+// letGo gives up what choose holds.
+func (m *Manager) letGo(s *wire.JobSpec) {
+	if !s.Resident {
+		m.artifacts.unpin(s.Artifact)
+	}
+}
+
+// appoint finds the executable of a job whose client has none: this process's own, or
+// where no task manager could run that, the one that all of them are.
+func (m *Manager) appoint(s *wire.JobSpec) error {
+	nodes := m.present()
+	if m.own.Hash != "" && (len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.NodeInfo) bool { return n.Platform == m.own.Platform })) {
+		s.Artifact, s.Platform, s.Build = m.own.Hash, m.own.Platform, m.config.Build
+		return nil
+	}
+	if len(nodes) == 0 || slices.ContainsFunc(nodes, func(n wire.NodeInfo) bool { return n.Executable != nodes[0].Executable }) {
+		return wire.Error(codes.FailedPrecondition, "the submission names no executable, the job manager's own (%s) runs on no task manager, and those have not one build among them (%s): upgrade them to one, or submit the job with the superstep command",
+			m.config.Build, builds(nodes))
+	}
+	s.Artifact, s.Platform, s.Build, s.Resident = nodes[0].Executable, nodes[0].Platform, nodes[0].Build, true
+	return nil
+}
+
+// refuseForeign says why a job's executable is none that may run here, and which may.
+func (m *Manager) refuseForeign(s *wire.JobSpec) error {
+	text := fmt.Sprintf("this job manager takes no uploads: it runs built-in jobs only, such as superstep run kmeans, and those by a build that it or its task managers have. This program's is %s, the job manager's %s",
+		build(s.Build, s.Artifact), build(m.config.Build, m.own.Hash))
+	if nodes := m.present(); len(nodes) > 0 {
+		text += ", those of task managers are " + builds(nodes)
+	}
+	return wire.Error(codes.FailedPrecondition, "%s: run the job with one of these, or upgrade them to this program's", text)
+}
+
+// build writes a version with the start of its hash.
+func build(version, hash string) string {
+	if version == "" {
+		version = "of unknown version"
+	}
+	return fmt.Sprintf("%s, executable %s", version, programs.Short(hash))
+}
+
+// builds lists what task managers run, each build with one task manager that has it.
+func builds(nodes []wire.NodeInfo) string {
+	const most = 4
+	var all []string
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		if !seen[n.Executable] {
+			seen[n.Executable] = true
+			all = append(all, fmt.Sprintf("%s (on %s)", build(n.Build, n.Executable), n.Name))
+		}
+	}
+	if len(all) > most {
+		all = append(all[:most], fmt.Sprintf("and %d more", len(all)-most))
+	}
+	return strings.Join(all, "; ")
+}
+
+// present returns the task managers that are not gone.
+func (m *Manager) present() []wire.NodeInfo {
+	reply, err := m.Nodes(context.Background(), &wire.NodesRequest{})
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(reply.Nodes, func(n wire.NodeInfo) bool {
+		return n.State == core.NodeLost.String() || n.State == core.NodeLeft.String()
+	})
+}
