@@ -54,6 +54,10 @@ type Config struct {
 	// default 16 GiB. Those of the oldest go first, though the jobs stay in the history.
 	KeepBytes int64
 
+	// MinFree is the bytes that the disk of Dir must have free for the job manager to be
+	// ready; 0: any. Once it is not, it takes twice as many to be ready again.
+	MinFree int64
+
 	// Heartbeat, Detection and Lease are the times by which task managers are watched;
 	// zero: those of core.Config.
 	Heartbeat time.Duration
@@ -93,7 +97,7 @@ func (c Config) withDefaults() (Config, error) {
 		value int64
 	}{
 		{"max-artifact", c.MaxArtifact}, {"artifact-cache", c.ArtifactCache}, {"max-result", c.MaxResult}, {"max-log", c.MaxLog},
-		{"keep-jobs", int64(c.KeepJobs)}, {"keep-bytes", c.KeepBytes}, {"heartbeat", int64(c.Heartbeat)}, {"detection", int64(c.Detection)}, {"lease", int64(c.Lease)},
+		{"keep-jobs", int64(c.KeepJobs)}, {"keep-bytes", c.KeepBytes}, {"min-free", c.MinFree}, {"heartbeat", int64(c.Heartbeat)}, {"detection", int64(c.Detection)}, {"lease", int64(c.Lease)},
 		{"attach-grace", int64(c.AttachGrace)}, {"write-timeout", int64(c.WriteTimeout)},
 	} {
 		if n.value < 0 {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/superstep-ml/superstep/internal/diskspace"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -31,6 +32,7 @@ type Manager struct {
 	history   *history
 	artifacts *artifacts
 	own       programs.Program // of this process; zero if it cannot be read
+	space     *diskspace.Gauge // of the work directory
 	recorder  *recorder
 	ailing    atomic.Pointer[error] // of the last write of the history
 	token     security.Token
@@ -80,6 +82,7 @@ func New(ctx context.Context, config Config) (_ *Manager, err error) {
 			err = errors.Join(err, m.release())
 		}
 	}()
+	m.space = diskspace.New(config.Dir, config.MinFree)
 	if m.own = config.Executable; m.own.Hash == "" {
 		if m.own, err = programs.Self(); err != nil {
 			m.log.Warn("jobs cannot run on the job manager's own executable", "error", err)
@@ -168,7 +171,7 @@ func (m *Manager) options() ([]grpc.ServerOption, error) {
 
 // openStores opens what is on disk, and returns the jobs on record.
 func (m *Manager) openStores() ([]record, error) {
-	if err := security.PrivateFolder(m.config.Dir); err != nil {
+	if err := security.PrivateFolder(m.config.Dir, func(repaired string) { m.log.Warn("the work directory was repaired", "what", repaired) }); err != nil {
 		return nil, fmt.Errorf("work directory %s: %w", m.config.Dir, err)
 	}
 	var err error
@@ -224,6 +227,9 @@ func (m *Manager) Config() Config { return m.config }
 func (m *Manager) Ready() error {
 	if m.ctx.Err() != nil {
 		return errors.New("the job manager stops")
+	}
+	if full := m.space.Full(); full != "" {
+		return errors.New(full)
 	}
 	if err := m.ailing.Load(); err != nil {
 		return *err

@@ -47,6 +47,7 @@ type boss struct {
 	registers []wire.Register
 	heard     []heard // in the order of arrival, over all streams
 	beats     int
+	ailing    string // of the last heartbeat
 	left      *wire.Leave
 	artifacts map[string][]byte
 	chunk     int
@@ -178,6 +179,7 @@ func (b *boss) Connect(s grpcStream) error {
 			switch {
 			case m.Heartbeat != nil:
 				b.beats++
+				b.ailing = m.Heartbeat.Ailing
 				if !b.deaf {
 					err = s.Send(&wire.ToTaskManager{Ack: &wire.Ack{Number: m.Heartbeat.Number}})
 				}

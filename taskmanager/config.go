@@ -55,6 +55,10 @@ type Config struct {
 	// are linked instead of fetched. The default is that there is none.
 	Near string
 
+	// MinFree is the bytes that the disk of Dir must have free for the task manager to take
+	// work; 0: any. Once it takes none, it takes twice as many to take some again.
+	MinFree int64
+
 	// Heartbeat and Lease replace what the job manager says.
 	Heartbeat, Lease time.Duration
 	// Silence is how long a worker may say nothing; the default is 4 s.
@@ -101,6 +105,8 @@ func (c Config) complete() (Config, error) {
 		return c, errors.New("task manager: it needs a work directory")
 	case c.Slots < 0 || c.Slots > maxSlots:
 		return c, fmt.Errorf("task manager: %d slots: it can have from 1 to %d", c.Slots, maxSlots)
+	case c.MinFree < 0:
+		return c, fmt.Errorf("task manager: %d bytes free at least: that cannot be negative", c.MinFree)
 	case c.Memory < 0 || c.CacheLimit < 0:
 		return c, fmt.Errorf("task manager: memory (%d) and cache (%d bytes) cannot be negative", c.Memory, c.CacheLimit)
 	case min(c.Heartbeat, c.Lease, c.Silence, c.Startup, c.Grace) < 0:

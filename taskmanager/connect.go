@@ -222,6 +222,16 @@ func (m *manager) talk(stream link, beat time.Duration, heard chan error) error 
 		default:
 		}
 		if message.Heartbeat != nil {
+			ailing := m.space.Full()
+			message.Heartbeat.Ailing = ailing
+			if ailing != m.ailing {
+				m.ailing = ailing
+				if ailing != "" {
+					m.Logger.Warn("takes no work", "why", ailing)
+				} else {
+					m.Logger.Info("takes work again")
+				}
+			}
 			m.mu.Lock()
 			m.lease.beats(message.Heartbeat.Number)
 			m.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/superstep-ml/superstep/internal/security"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -28,9 +30,10 @@ type workDir struct {
 
 // openWorkDir opens the directory, and makes it if need be. What a task manager that
 // was killed left there of its workers is removed.
-func openWorkDir(path string) (*workDir, error) {
+func openWorkDir(path string, log hclog.Logger) (*workDir, error) {
 	fail := func(err error) error { return fmt.Errorf("work directory %s: %w", path, err) }
-	if err := security.PrivateFolder(path); err != nil {
+	repaired := func(what string) { log.Warn("the work directory was repaired", "what", what) }
+	if err := security.PrivateFolder(path, repaired); err != nil {
 		return nil, fail(err)
 	}
 	lock, err := lockDir(path)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/internal/wire"
@@ -15,7 +16,7 @@ import (
 
 func TestWorkDir(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
-	d, err := openWorkDir(path)
+	d, err := openWorkDir(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	id := d.id
 	for _, job := range []wire.JobID{"20260102-job", "../../../etc", "a/b\x00\n", wire.JobID(strings.Repeat("long", 1000)), ""} {
@@ -29,25 +30,25 @@ func TestWorkDir(t *testing.T) {
 	require.Error(t, d.close(), "there are workers")
 
 	// What was left is removed, and the identity stays.
-	d, err = openWorkDir(path)
+	d, err = openWorkDir(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.Equal(t, id, d.id)
 	require.Empty(t, names(t, d.workers()))
-	_, err = openWorkDir(path)
+	_, err = openWorkDir(path, hclog.NewNullLogger())
 	require.ErrorContains(t, err, "another task manager uses it")
 	require.NoError(t, d.close())
 
 	for _, wrong := range []string{"", "short", "has/slash-and-more", strings.Repeat("x", 65), "with\nnewline1"} {
 		require.NoError(t, os.WriteFile(filepath.Join(path, "id"), []byte(wrong), 0o600))
-		_, err = openWorkDir(path)
+		_, err = openWorkDir(path, hclog.NewNullLogger())
 		require.ErrorContains(t, err, "does not hold an identity")
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(path, "id"), []byte("my-task-manager\n"), 0o600))
-	d, err = openWorkDir(path)
+	d, err = openWorkDir(path, hclog.NewNullLogger())
 	require.NoError(t, err)
 	require.Equal(t, "my-task-manager", d.id)
 	require.NoError(t, d.close())
 
-	_, err = openWorkDir(filepath.Join(path, "id"))
+	_, err = openWorkDir(filepath.Join(path, "id"), hclog.NewNullLogger())
 	require.ErrorContains(t, err, "work directory")
 }

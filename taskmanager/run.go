@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/superstep-ml/superstep/internal/diskspace"
 	"github.com/superstep-ml/superstep/internal/programs"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -29,7 +30,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	if err != nil {
 		return fmt.Errorf("task manager: %w", err)
 	}
-	dir, err := openWorkDir(c.Dir)
+	dir, err := openWorkDir(c.Dir, c.Logger)
 	if err != nil {
 		return fmt.Errorf("task manager: %w", err)
 	}
@@ -59,6 +60,7 @@ func Run(ctx context.Context, config Config) (err error) {
 	m := &manager{
 		world:       world{Config: c, own: own, table: lifeTable(), dir: dir, client: client, artifacts: kept, outbox: newOutbox(), launcher: c.Launcher},
 		incarnation: rand.Text(),
+		space:       diskspace.New(c.Dir, c.MinFree),
 		stops:       make(chan struct{}),
 		renewed:     make(chan struct{}, 1),
 		workers:     map[wire.WorkerRef]*worker{},
@@ -90,6 +92,7 @@ func fetcher(client *wire.Client) source {
 type manager struct {
 	world
 	incarnation string
+	space       *diskspace.Gauge
 	tasks       sync.WaitGroup // of the workers
 	stops       chan struct{}  // closed when it stops
 	renewed     chan struct{}  // holds a token when the lease was renewed by a registration
@@ -102,6 +105,7 @@ type manager struct {
 	leased   bool                    // the lease runs
 	cut      context.CancelCauseFunc // ends the connection; nil between two
 	joined   bool                    // it is registered on it
+	ailing   string                  // why it takes no work, as the last heartbeat said; of talk alone
 }
 
 // leavePatience bounds how long a farewell may take.
@@ -241,7 +245,7 @@ func (m *manager) registration() *wire.Register {
 	return &wire.Register{
 		Version: wire.Version, Build: wire.Build(),
 		ID: m.dir.id, Incarnation: m.incarnation, Name: m.Name, Host: m.Advertise, PID: os.Getpid(),
-		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash,
+		Slots: m.Slots, Memory: m.Memory, Platform: m.own.Platform, Executable: m.own.Hash, Ailing: m.space.Full(),
 		Running: m.outbox.reconnect(),
 	}
 }

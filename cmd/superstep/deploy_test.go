@@ -82,7 +82,8 @@ type object struct {
 		Template struct {
 			Metadata struct{ Labels map[string]string }
 			Spec     struct {
-				Containers []struct {
+				SecurityContext map[string]any `yaml:"securityContext"`
+				Containers      []struct {
 					Args         []string
 					Ports        []struct{ Name string }
 					VolumeMounts []struct {
@@ -134,6 +135,9 @@ func TestManifests(t *testing.T) {
 	all := objects(t, "superstep.yaml")
 	for _, o := range all {
 		kinds[o.Kind]++
+		if c := o.Spec.Template.Spec.SecurityContext; c["fsGroup"] != nil {
+			require.Equal(t, "OnRootMismatch", c["fsGroupChangePolicy"], "%s: else every mount opens the volume to the group", o.Metadata.Name)
+		}
 		for _, c := range o.Spec.Template.Spec.Containers {
 			accepts(t, c.Args)
 			secretOf, items := map[string]string{}, map[string]int{}

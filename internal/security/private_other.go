@@ -24,7 +24,7 @@ func openPrivate(path string) (*os.File, error) {
 }
 
 // PrivateFolder makes a folder for this user alone, if need be.
-func PrivateFolder(dir string) error {
+func PrivateFolder(dir string, _ func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

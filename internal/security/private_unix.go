@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 )
 
@@ -57,19 +58,75 @@ func checkPrivate(info fs.FileInfo, uid int) error {
 }
 
 // PrivateFolder makes a folder for this user alone, if need be, and refuses one whose
-// files others could replace.
-func PrivateFolder(dir string) error {
+// files others could replace. Where nothing but a group may, it takes that back and tells
+// so: that is what a kubelet does to a volume with fsGroup whenever it is mounted. It does
+// so only as long as nobody else has written there: everything in the folder is this
+// user's and not open to all.
+func PrivateFolder(dir string, tell func(repaired string)) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if mode := info.Mode(); mode.IsDir() && ownedBy(info, os.Getuid()) && mode.Perm()&0o022 == 0o020 {
+		if err := takeBack(dir); err != nil {
+			return fmt.Errorf("others may write to it (mode %04o), and that is not taken back: %w; look who wrote there, then run chmod -R go-w on it, or choose another", mode.Perm(), err)
+		}
+		tell(fmt.Sprintf("a group could write to %s (mode %04o); nothing in it is anybody else's, and only this user can now", dir, mode.Perm()))
 	}
 	if err := checkFolder(dir); err != nil {
 		return err
 	}
-	info, err := os.Stat(dir)
+	info, err = os.Stat(dir)
 	if err == nil && info.Mode().Perm()&0o022 != 0 {
 		err = fmt.Errorf("others may write to it (mode %04o): run chmod 700 on it, or choose another", info.Mode().Perm())
 	}
 	return err
+}
+
+func ownedBy(info fs.FileInfo, uid int) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == uid
+}
+
+// takeBack takes the group's right to write from a folder and all that is in it, if that
+// is this user's alone, from the top so that nothing is exchanged meanwhile below.
+func takeBack(dir string) error {
+	if parent, err := os.Stat(filepath.Dir(dir)); err != nil {
+		return err
+	} else if parent.Mode().Perm()&0o002 != 0 && parent.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("everybody may replace it, as %s is open to all (mode %04o)", filepath.Dir(dir), parent.Mode().Perm())
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		switch {
+		case err != nil:
+			return err
+		case !ownedBy(info, os.Getuid()):
+			return fmt.Errorf("%s is somebody else's", path)
+		case info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o002 != 0:
+			return fmt.Errorf("everybody may write to %s (mode %04o)", path, info.Mode().Perm())
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type()&fs.ModeSymlink != 0 {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil || info.Mode().Perm()&0o020 == 0 {
+			return err
+		}
+		return os.Chmod(path, info.Mode().Perm()&^0o020)
+	})
 }
 
 // checkFolder judges the folder of a private file: others must not be able to replace

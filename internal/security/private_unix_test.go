@@ -110,3 +110,71 @@ func TestFoldersThatAreRefused(t *testing.T) {
 	_, err = CreateToken(filepath.Join(dir, "token"))
 	require.NoError(t, err)
 }
+
+// TestFolderThatAGroupMayWrite does to a folder what a kubelet does to a volume with
+// fsGroup at each mount: it is taken back, with all that is in it, and told. A second time
+// there is nothing to tell.
+func TestFolderThatAGroupMayWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	told := []string{}
+	open := func() error { return PrivateFolder(dir, func(what string) { told = append(told, what) }) }
+	require.NoError(t, open())
+	sub, file := filepath.Join(dir, "artifacts"), filepath.Join(dir, "artifacts", "x")
+	require.NoError(t, os.Mkdir(sub, 0o700))
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
+	require.Empty(t, told)
+	for _, path := range []string{dir, sub} {
+		require.NoError(t, os.Chmod(path, 0o770|fs.ModeSetgid))
+	}
+	require.NoError(t, os.Chmod(file, 0o660))
+	require.NoError(t, open())
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], "a group could write to "+dir+" (mode 0770)")
+	require.NoError(t, open())
+	require.Len(t, told, 1)
+	for path, mode := range map[string]fs.FileMode{dir: 0o750, sub: 0o750, file: 0o640} {
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode().Perm(), path)
+	}
+}
+
+// TestFoldersThatAreNotRepaired: what everybody may have written to, or somebody else
+// owns, stays as it is and is refused.
+func TestFoldersThatAreNotRepaired(t *testing.T) {
+	fail := func(what string) { t.Error(what) }
+	make := func() (parent, dir, file string) {
+		parent = filepath.Join(t.TempDir(), "parent")
+		dir, file = filepath.Join(parent, "dir"), filepath.Join(parent, "dir", "file")
+		require.NoError(t, os.MkdirAll(dir, 0o700))
+		require.NoError(t, os.WriteFile(file, nil, 0o600))
+		require.NoError(t, os.Chmod(dir, 0o770))
+		return parent, dir, file
+	}
+	refused := func(dir, want string) {
+		t.Helper()
+		before, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.ErrorContains(t, PrivateFolder(dir, fail), want)
+		after, err := os.Stat(dir)
+		require.NoError(t, err)
+		require.Equal(t, before.Mode(), after.Mode())
+	}
+	_, dir, file := make()
+	require.NoError(t, os.Chmod(file, 0o606))
+	refused(dir, "everybody may write to "+file)
+	_, dir, _ = make()
+	require.NoError(t, os.Chmod(dir, 0o777))
+	refused(dir, "others may replace files in it (mode 0777)")
+	require.NoError(t, os.Chmod(dir, 0o772))
+	refused(dir, "others may")
+	parent, dir, _ := make()
+	require.NoError(t, os.Chmod(parent, 0o777))
+	refused(dir, "as "+parent+" is open to all")
+	if os.Getuid() == 0 {
+		_, dir, file = make()
+		require.NoError(t, os.Chown(file, 12345, -1))
+		refused(dir, file+" is somebody else's")
+	}
+}

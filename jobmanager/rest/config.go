@@ -25,6 +25,7 @@ type Manager interface {
 	Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error
 	Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
 	Stats() jobmanager.Stats
+	Ready() error
 }
 
 // DefaultListen is where a job manager serves HTTP.

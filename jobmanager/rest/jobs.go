@@ -15,7 +15,11 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
 // ready asks the job manager something that takes its lock, and so finds one that is
 // stuck.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	if _, err := s.glance(r); err != nil {
+	_, err := s.glance(r)
+	if err == nil {
+		err = s.config.Manager.Ready()
+	}
+	if err != nil {
 		return &problem{code: http.StatusServiceUnavailable, text: "the job manager is not ready: " + wire.Reason(err), hint: "ask again in a moment"}
 	}
 	return s.sendJSON(w, http.StatusOK, Status{Status: "ok"})

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -230,4 +231,18 @@ func BenchmarkList1000(b *testing.B) {
 		size = len(readAll(b, r.Body))
 	}
 	b.SetBytes(int64(size))
+}
+
+// TestReadinessIsTheJobManagers: /readyz asks the job manager itself, not only whether it answers.
+func TestReadinessIsTheJobManagers(t *testing.T) {
+	f := newFake(t)
+	s := serve(t, f, nil)
+	require.Equal(t, 200, s.ask("GET /readyz", "").code)
+	f.mu.Lock()
+	f.unready = errors.New("its disk has 3 MiB free")
+	f.mu.Unlock()
+	got := s.ask("GET /readyz", "")
+	require.Equal(t, 503, got.code)
+	require.Equal(t, "the job manager is not ready: its disk has 3 MiB free", got.problem(t).Error)
+	require.Equal(t, 200, s.ask("GET /healthz", "").code, "it lives")
 }

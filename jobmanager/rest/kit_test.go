@@ -38,6 +38,7 @@ type fake struct {
 	submitted []wire.JobSpec
 	cancelled []wire.CancelRequest
 	followed  []wire.FollowRequest
+	unready   error
 	down      error // what Overview answers, if it is set
 
 	// watch and log replace what Watch and Log do once the job is found.
@@ -155,6 +156,12 @@ func (f *fake) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.L
 }
 
 func (f *fake) Stats() jobmanager.Stats { return f.stats }
+
+func (f *fake) Ready() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.unready
+}
 
 // story is a job's life: waiting (1), rows (2), a progress, running (3), the end (4).
 func story(end wire.JobInfo) []wire.Event {

@@ -83,6 +83,7 @@ func Main(ctx context.Context, name, description string, cli any, args []string,
 	if err != nil {
 		return fail(s, name, UsageError{err})
 	}
+	file.Given(parsed)
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return fail(s, name, parsed.Run(append(bind, s, file, parser)...))
 }

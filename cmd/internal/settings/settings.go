@@ -19,6 +19,7 @@ type Settings struct {
 	path   string
 	lookup func(string) (string, bool)
 	file   map[string]entry
+	given  map[string]string // on the command line
 }
 
 // EnvName is the environment variable of a setting.
@@ -93,13 +94,28 @@ func (s *Settings) find(key string) (value, origin string, ok bool) {
 	return "", "", false
 }
 
+// Given notes the settings that a command line gives, once it is parsed.
+func (s *Settings) Given(parsed *kong.Context) {
+	s.given = map[string]string{}
+	for _, p := range parsed.Path {
+		if p.Flag == nil || p.Resolved || p.Flag.Tag.Get(Tag) == "" {
+			continue
+		}
+		text := fmt.Sprint(p.Flag.Target.Interface())
+		if list, ok := p.Flag.Target.Interface().([]string); ok {
+			text = strings.Join(list, ",")
+		}
+		s.given[p.Flag.Tag.Get(Tag)] = text
+	}
+}
+
 // Shown is one setting as it is.
 type Shown struct {
 	Key, Value, Origin, Help string
 }
 
-// Show lists all settings of a parser's commands, by key, as they are without flags:
-// those of other commands too.
+// Show lists all settings of a parser's commands, by key, as they are for the command
+// line that Given noted: those of other commands too.
 func (s *Settings) Show(k *kong.Kong) []Shown {
 	var all []Shown
 	seen := map[string]bool{}
@@ -112,6 +128,9 @@ func (s *Settings) Show(k *kong.Kong) []Shown {
 		shown := Shown{Key: key, Value: f.Default, Origin: "default", Help: f.Help}
 		if value, origin, ok := s.find(key); ok {
 			shown.Value, shown.Origin = value, origin
+		}
+		if value, ok := s.given[key]; ok {
+			shown.Value, shown.Origin = value, "command line"
 		}
 		if f.Tag.Has("secret") && shown.Value != "" {
 			shown.Value = "(not shown)"

@@ -46,9 +46,11 @@ func parsed(t *testing.T, env map[string]string, file string, args ...string) (*
 	var c cli
 	k, err := kong.New(&c, s.Option())
 	require.NoError(t, err)
-	if _, err = k.Parse(args); err != nil {
+	ctx, err := k.Parse(args)
+	if err != nil {
 		return nil, nil, err
 	}
+	s.Given(ctx)
 	shown := s.Show(k)
 	for i := range shown {
 		if path != "" && len(shown[i].Origin) > len(path) && shown[i].Origin[:len(path)] == path {
@@ -61,30 +63,46 @@ func parsed(t *testing.T, env map[string]string, file string, args ...string) (*
 func TestOrder(t *testing.T) {
 	const file = "serve:\n  listen: file:1\n  wait: 7s\n  room: 2 GB\n  hosts: [a, b]\nserver: there:1\n"
 	env := map[string]string{"SUPERSTEP_SERVE_LISTEN": "env:1", "SUPERSTEP_SERVE_WAIT": "9s", "SUPERSTEP_SERVE_LOUD": "true"}
-	c, shown, err := parsed(t, env, file, "serve", "--listen", "flag:1")
+	c, shown, err := parsed(t, env, file, "serve", "--listen", "flag:1", "--slots=3", "--word", "hush", "--other", "x")
 	require.NoError(t, err)
 	require.Equal(t, "flag:1", c.Serve.Listen)
 	require.Equal(t, 9*time.Second, c.Serve.Wait)
 	require.Equal(t, settings.Size(2e9), c.Serve.Room)
 	require.Equal(t, []string{"a", "b"}, c.Serve.Hosts)
 	require.True(t, c.Serve.Loud)
-	require.Equal(t, "not a setting", c.Serve.Other)
+	require.Equal(t, "x", c.Serve.Other)
 
 	origins := map[string]string{}
 	for _, s := range shown {
 		origins[s.Key] = s.Value + " from " + s.Origin
 	}
 	require.Equal(t, map[string]string{
-		"serve.listen": "env:1 from environment SUPERSTEP_SERVE_LISTEN",
+		"serve.listen": "flag:1 from command line",
 		"serve.wait":   "9s from environment SUPERSTEP_SERVE_WAIT",
 		"serve.room":   "2 GB from file:4",
 		"serve.hosts":  "a,b from file:5",
 		"serve.loud":   "true from environment SUPERSTEP_SERVE_LOUD",
-		"serve.word":   " from default",
+		"serve.word":   "(not shown) from command line",
 		"serve.manner": "kind from default",
-		"serve.slots":  " from default",
+		"serve.slots":  "3 from command line",
 		"server":       "there:1 from file:6",
 	}, origins)
+
+	// Each kind of value as the command line has it.
+	_, shown, err = parsed(t, env, file, "serve", "--wait", "90s", "--room", "3GiB", "--hosts", "c,d", "--hosts", "e", "--no-such=x")
+	require.Error(t, err)
+	require.Nil(t, shown)
+	_, shown, err = parsed(t, env, file, "serve", "--wait", "90s", "--room", "3GiB", "--hosts", "c,d", "--hosts", "e", "--loud", "--manner", "brisk")
+	require.NoError(t, err)
+	for _, s := range shown {
+		origins[s.Key] = s.Value + " from " + s.Origin
+	}
+	require.Equal(t, "1m30s from command line", origins["serve.wait"])
+	require.Equal(t, "3GiB from command line", origins["serve.room"])
+	require.Equal(t, "c,d,e from command line", origins["serve.hosts"])
+	require.Equal(t, "true from command line", origins["serve.loud"])
+	require.Equal(t, "brisk from command line", origins["serve.manner"])
+	require.Equal(t, "env:1 from environment SUPERSTEP_SERVE_LISTEN", origins["serve.listen"])
 
 	c, _, err = parsed(t, nil, "", "serve")
 	require.NoError(t, err)
