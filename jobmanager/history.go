@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/vmihailenco/msgpack/v5"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
@@ -22,6 +24,10 @@ import (
 // Its methods are safe for concurrent use.
 type history struct {
 	db *bbolt.DB
+	// damaged says where the file is that was set aside as it was damaged, "" if none was,
+	// and lost are jobs whose records are gone with it, as far as they are known.
+	damaged string
+	lost    []wire.JobID
 }
 
 // record is a job in the history.
@@ -43,49 +49,123 @@ var (
 	specsBucket    = []byte("specs") // of jobs that commit
 	metaBucket     = []byte("meta")
 	formatKey      = []byte("format")
+	censusKey      = []byte("census")
 )
 
-// historyFormat is the version of the file; one of another version is not touched.
-const historyFormat = "1"
+// dataBuckets are all but that of the file itself.
+var dataBuckets = [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket}
+
+// historyFormat is the version of the file; one of another version is not touched, but
+// for one of the version before, without checksums.
+const (
+	historyFormat = "2"
+	formerFormat  = "1"
+)
 
 const historyName = "history.db"
 
 // lockWait bounds the wait for a job manager that is just ending.
 const lockWait = time.Second
 
-// openHistory opens the history in the work directory, and locks it.
-func openHistory(root *os.Root) (*history, error) {
+// openHistory opens the history in the work directory, and locks it. A file that is
+// damaged is set aside, and what can be read of it kept, see salvage.
+func openHistory(root *os.Root, log hclog.Logger) (*history, error) {
+	h := &history{}
+	if err := h.inspect(root, log); err != nil {
+		return nil, err
+	}
 	options := *bbolt.DefaultOptions
 	options.Timeout = lockWait
 	options.OpenFile = root.OpenFile
-	db, err := bbolt.Open(historyName, 0o600, &options)
+	err := guarded(func() (err error) {
+		h.db, err = bbolt.Open(historyName, 0o600, &options)
+		return err
+	})
 	if errors.Is(err, bolterrors.ErrTimeout) {
-		return nil, fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
+		return nil, errOccupied(root)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the history of jobs, %s in %s: %w", historyName, root.Name(), err)
 	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		meta, err := tx.CreateBucketIfNotExists(metaBucket)
-		if err != nil {
+	if err := h.update(func(tx *bbolt.Tx) error { return prepare(tx) }); err != nil {
+		return nil, errors.Join(fmt.Errorf("open the history of jobs, %s in %s: %w", historyName, root.Name(), err), h.db.Close())
+	}
+	return h, nil
+}
+
+func errOccupied(root *os.Root) error {
+	return fmt.Errorf("the work directory %s is that of another job manager, which runs; give this one another with --dir", root.Name())
+}
+
+// prepare makes the buckets of a new file, and brings one of the former format to this.
+func prepare(tx *bbolt.Tx) error {
+	meta, err := tx.CreateBucketIfNotExists(metaBucket)
+	if err != nil {
+		return err
+	}
+	for _, name := range dataBuckets {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return err
 		}
-		if v := meta.Get(formatKey); v == nil {
-			err = meta.Put(formatKey, []byte(historyFormat))
-		} else if string(v) != historyFormat {
-			err = fmt.Errorf("it has format %q, this build knows format %s: use the build that wrote it, or another directory", v, historyFormat)
-		}
-		for _, name := range [][]byte{jobsBucket, plansBucket, graphsBucket, outcomesBucket, specsBucket} {
-			if err == nil {
-				_, err = tx.CreateBucketIfNotExists(name)
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the history of jobs, %s in %s: %w", historyName, root.Name(), err), db.Close())
 	}
-	return &history{db: db}, nil
+	switch format := string(meta.Get(formatKey)); format {
+	case historyFormat:
+		return nil
+	case "":
+		return finish(tx, census{})
+	case formerFormat:
+		return upgrade(tx)
+	default:
+		return fmt.Errorf("it has format %q, this build knows format %s: use the build that wrote it, or another directory", format, historyFormat)
+	}
+}
+
+// finish writes what a whole file of this format has of itself.
+func finish(tx *bbolt.Tx, c census) error {
+	meta := tx.Bucket(metaBucket)
+	return errors.Join(meta.Put(formatKey, []byte(historyFormat)), meta.Put(censusKey, seal(metaBucket, censusKey, c.encode())))
+}
+
+// upgrade gives the values of a file of the former format their checksums.
+func upgrade(tx *bbolt.Tx) error {
+	var c census
+	for _, name := range dataBuckets {
+		b := tx.Bucket(name)
+		sealed := map[string][]byte{}
+		if err := b.ForEach(func(key, value []byte) error {
+			sealed[string(key)] = seal(name, key, value)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for key, value := range sealed {
+			if err := b.Put([]byte(key), value); err != nil {
+				return err
+			}
+			c.enter(value)
+		}
+	}
+	return finish(tx, c)
+}
+
+// guarded runs what follows the pages of the file. Should they change under it, by a disk
+// that fails or a hand that cuts the file short, what would end the process is an error.
+func guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%s was damaged while it was in use (%v): start the job manager anew, which keeps what can be read", historyName, r)
+		}
+	}()
+	return f()
+}
+
+func (h *history) update(f func(tx *bbolt.Tx) error) error {
+	return guarded(func() error { return h.db.Update(f) })
+}
+
+func (h *history) view(f func(tx *bbolt.Tx) error) error {
+	return guarded(func() error { return h.db.View(f) })
 }
 
 func (h *history) close() error { return h.db.Close() }
@@ -120,13 +200,21 @@ func newChange(r record) (change, error) {
 
 // write makes changes in order, all or none, and returns when they are on disk.
 func (h *history) write(changes []change) error {
-	err := h.db.Update(func(tx *bbolt.Tx) error {
+	err := h.update(func(tx *bbolt.Tx) error {
+		stored, err := unseal(metaBucket, censusKey, tx.Bucket(metaBucket).Get(censusKey))
+		if err != nil {
+			return err
+		}
+		c, err := decodeCensus(stored)
+		if err != nil {
+			return err
+		}
 		for i := range changes {
-			if err := changes[i].apply(tx); err != nil {
+			if err := changes[i].apply(tx, &c); err != nil {
 				return fmt.Errorf("job %s: %w", changes[i].id, err)
 			}
 		}
-		return nil
+		return finish(tx, c)
 	})
 	if err != nil {
 		return fmt.Errorf("write the history of jobs: %w", err)
@@ -134,7 +222,7 @@ func (h *history) write(changes []change) error {
 	return nil
 }
 
-func (c *change) apply(tx *bbolt.Tx) error {
+func (c *change) apply(tx *bbolt.Tx, all *census) error {
 	key := []byte(c.id)
 	for _, part := range []struct {
 		bucket, data []byte
@@ -142,9 +230,13 @@ func (c *change) apply(tx *bbolt.Tx) error {
 		var err error
 		switch b := tx.Bucket(part.bucket); {
 		case c.forget, c.ended && len(part.data) == 0 && bytes.Equal(part.bucket, specsBucket):
+			all.leave(b.Get(key))
 			err = b.Delete(key)
 		case part.data != nil:
-			err = b.Put(key, part.data)
+			sealed := seal(part.bucket, key, part.data)
+			all.leave(b.Get(key))
+			all.enter(sealed)
+			err = b.Put(key, sealed)
 		}
 		if err != nil {
 			return err
@@ -156,10 +248,14 @@ func (c *change) apply(tx *bbolt.Tx) error {
 // all returns every record, in the order of IDs.
 func (h *history) all() ([]record, error) {
 	var all []record
-	err := h.db.View(func(tx *bbolt.Tx) error {
-		return tx.Bucket(jobsBucket).ForEach(func(key, data []byte) error {
+	err := h.view(func(tx *bbolt.Tx) error {
+		return tx.Bucket(jobsBucket).ForEach(func(key, sealed []byte) error {
 			var r record
-			if err := wire.Unmarshal(data, &r); err != nil {
+			data, err := unseal(jobsBucket, key, sealed)
+			if err == nil {
+				err = wire.Unmarshal(data, &r)
+			}
+			if err != nil {
 				return fmt.Errorf("job %s: %w", key, err)
 			}
 			all = append(all, r)
@@ -192,23 +288,24 @@ func (h *history) graph(id wire.JobID) ([]byte, error) {
 
 // read returns a copy of what a bucket has of a job, nil if that is nothing.
 func (h *history) read(bucket []byte, id wire.JobID) (found []byte, err error) {
-	err = h.db.View(func(tx *bbolt.Tx) error {
-		if data := tx.Bucket(bucket).Get([]byte(id)); data != nil {
-			found = append([]byte(nil), data...)
+	err = h.view(func(tx *bbolt.Tx) error {
+		sealed := tx.Bucket(bucket).Get([]byte(id))
+		if sealed == nil {
+			return nil
 		}
-		return nil
+		data, err := unseal(bucket, []byte(id), sealed)
+		found = append([]byte(nil), data...)
+		return err
 	})
 	return found, err
 }
 
 // outcomes returns the outcomes of a job's workers, nil if there are none.
 func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
-	err = h.db.View(func(tx *bbolt.Tx) error {
-		if data := tx.Bucket(outcomesBucket).Get([]byte(id)); data != nil {
-			return msgpack.Unmarshal(data, &outcomes)
-		}
-		return nil
-	})
+	data, err := h.read(outcomesBucket, id)
+	if err == nil && data != nil {
+		err = msgpack.Unmarshal(data, &outcomes)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the outcomes of job %s: %w", id, err)
 	}
@@ -217,13 +314,11 @@ func (h *history) outcomes(id wire.JobID) (outcomes [][]byte, err error) {
 
 // spec returns what was submitted as a job that commits, nil if it is not on record.
 func (h *history) spec(id wire.JobID) (spec *wire.JobSpec, err error) {
-	err = h.db.View(func(tx *bbolt.Tx) error {
-		if data := tx.Bucket(specsBucket).Get([]byte(id)); data != nil {
-			spec = new(wire.JobSpec)
-			return wire.Unmarshal(data, spec)
-		}
-		return nil
-	})
+	data, err := h.read(specsBucket, id)
+	if err == nil && data != nil {
+		spec = new(wire.JobSpec)
+		err = wire.Unmarshal(data, spec)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the specification of job %s: %w", id, err)
 	}

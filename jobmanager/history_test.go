@@ -4,14 +4,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
+	"go.etcd.io/bbolt"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 func TestHistoryRoundTrip(t *testing.T) {
 	root := testRoot(t)
-	h, err := openHistory(root)
+	h, err := openHistory(root, hclog.NewNullLogger())
 	require.NoError(t, err)
 	when := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	first := record{Whole: true, Events: 7, Info: wire.JobInfo{ID: "a", Name: "a", State: wire.JobFinished, Submitted: when, Seed: 1 << 63,
@@ -58,7 +60,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 			require.Nil(t, outcomes)
 		}
 		require.NoError(t, h.close())
-		h, err = openHistory(root)
+		h, err = openHistory(root, hclog.NewNullLogger())
 		require.NoError(t, err)
 	}
 	require.NoError(t, h.close())
@@ -67,16 +69,28 @@ func TestHistoryRoundTrip(t *testing.T) {
 func TestHistoryLocked(t *testing.T) {
 	t.Parallel()
 	root := testRoot(t)
-	h, err := openHistory(root)
+	h, err := openHistory(root, hclog.NewNullLogger())
 	require.NoError(t, err)
-	_, err = openHistory(root)
+	_, err = openHistory(root, hclog.NewNullLogger())
 	require.ErrorContains(t, err, "another job manager")
 	require.NoError(t, h.close())
 }
 
+// TestHistoryOfAnotherFormat: what a later build wrote is left as it is.
 func TestHistoryOfAnotherFormat(t *testing.T) {
 	root := testRoot(t)
-	require.NoError(t, root.WriteFile(historyName, []byte("not a database, but long enough to look like one"), 0o600))
-	_, err := openHistory(root)
-	require.ErrorContains(t, err, historyName)
+	h, err := openHistory(root, hclog.NewNullLogger())
+	require.NoError(t, err)
+	require.NoError(t, h.update(func(tx *bbolt.Tx) error {
+		require.NoError(t, tx.Bucket(metaBucket).Delete(censusKey))
+		return tx.Bucket(metaBucket).Put(formatKey, []byte("9"))
+	}))
+	require.NoError(t, h.close())
+	before, err := root.ReadFile(historyName)
+	require.NoError(t, err)
+	_, err = openHistory(root, hclog.NewNullLogger())
+	require.ErrorContains(t, err, `it has format "9", this build knows format 2`)
+	after, err := root.ReadFile(historyName)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }

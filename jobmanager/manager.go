@@ -179,13 +179,18 @@ func (m *Manager) openStores() ([]record, error) {
 		return nil, fmt.Errorf("open the work directory: %w", err)
 	}
 	// The history comes first: it is locked, so that the rest is ours alone.
-	if m.history, err = openHistory(m.root); err != nil {
+	if m.history, err = openHistory(m.root, m.log); err != nil {
 		return nil, err
 	}
 	if m.artifacts, err = openArtifacts(m.root, m.config.MaxArtifact, m.config.ArtifactCache); err != nil {
 		return nil, err
 	}
-	return m.history.all()
+	records, err := m.history.all()
+	if err != nil || len(m.history.damaged) == 0 {
+		return records, err
+	}
+	lost, err := m.history.replaceLost(m.root, records, m.config.Now())
+	return append(records, lost...), err
 }
 
 // recover makes the core, and takes over the jobs on record.
@@ -231,10 +236,13 @@ func (m *Manager) Ready() error {
 	if full := m.space.Full(); full != "" {
 		return errors.New(full)
 	}
-	if err := m.ailing.Load(); err != nil {
-		return *err
+	if err := m.ailing.Load(); err == nil || *err == nil {
+		return nil
 	}
-	return nil
+	// Nothing may have been written since; who is not ready is sent nothing to write.
+	err := m.history.write(nil)
+	m.ailing.Store(&err)
+	return err
 }
 
 // Done is closed when the job manager has stopped, of itself or by Close.

@@ -1,0 +1,302 @@
+// Package boltfile reads the file of a bbolt database without believing it. The database
+// itself maps the file and follows what its pages say: in a file that was cut short or
+// damaged it panics, faults or recurses for ever. Here every page is read and checked
+// before anything in it is used, so that what is wrong is a list of errors, and what can
+// still be read is handed on.
+//
+//	file:   page 0 (meta), page 1 (meta), pages of branches, leaves and the free list
+//	page:   id (8 bytes) | kind (2) | elements (2) | further pages (4) | elements | data
+package boltfile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+)
+
+const (
+	headerBytes  = 16
+	elementBytes = 16
+	metaBytes    = 64
+
+	branchPage, leafPage, metaPage, freelistPage = 0x01, 0x02, 0x04, 0x10
+
+	magic       = 0xED0CDAED
+	version     = 2
+	noFreelist  = ^uint64(0)
+	bucketFlag  = 1
+	minPageSize = 1 << 10
+	maxPageSize = 1 << 24
+	maxDamage   = 100 // errors that are kept
+)
+
+var order = binary.NativeEndian
+
+// Read reads a database of one level of buckets, of which it hands on what is there, in
+// the order of buckets and keys; the slices are the receiver's for good. It returns what is
+// wrong with the file, nothing if it is whole.
+func Read(f io.ReaderAt, size int64, visit func(bucket, key, value []byte)) []error {
+	r := &reader{f: f, size: size, seen: map[uint64]bool{}, visit: visit}
+	m, ok := r.meta()
+	if !ok {
+		return r.damage
+	}
+	r.pageSize, r.high = int64(m.pageSize), m.high
+	if r.high < 2 || r.high > uint64(size/r.pageSize) {
+		r.wrong("the file has %d bytes, and %d pages of %d are in use: it was cut short", size, r.high, r.pageSize)
+	}
+	r.walk(m.root, nil, nil, nil)
+	r.freelist(m.freelist)
+	return r.damage
+}
+
+type reader struct {
+	f        io.ReaderAt
+	size     int64
+	pageSize int64
+	high     uint64 // pages from here on are not in use
+	seen     map[uint64]bool
+	damage   []error
+	visit    func(bucket, key, value []byte)
+}
+
+func (r *reader) wrong(format string, args ...any) {
+	if len(r.damage) < maxDamage {
+		r.damage = append(r.damage, fmt.Errorf(format, args...))
+	}
+}
+
+// meta is the page that says where the tree begins.
+type meta struct {
+	pageSize                     uint32
+	root, freelist, high, commit uint64
+}
+
+// meta returns the younger of the two that are right. One that is not is damage, though
+// the other one is used: the last change may be missing.
+func (r *reader) meta() (best meta, ok bool) {
+	first, err := r.metaAt(0)
+	if err == nil {
+		best, ok = first, true
+	} else {
+		r.wrong("page 0: %w", err)
+	}
+	for at := int64(minPageSize); at <= maxPageSize; at *= 2 {
+		if ok && at != int64(first.pageSize) {
+			continue
+		}
+		second, err := r.metaAt(at)
+		if err == nil && int64(second.pageSize) == at {
+			if !ok || second.commit > best.commit {
+				best = second
+			}
+			return best, true
+		}
+		if ok {
+			r.wrong("page 1: %w", errors.Join(err))
+			return best, true
+		}
+	}
+	return best, false
+}
+
+func (r *reader) metaAt(at int64) (m meta, err error) {
+	page := make([]byte, headerBytes+metaBytes)
+	if _, err := r.f.ReadAt(page, at); err != nil {
+		return m, fmt.Errorf("it cannot be read: %w", err)
+	}
+	data := page[headerBytes:]
+	sum := fnv.New64a()
+	sum.Write(data[:metaBytes-8])
+	switch {
+	case order.Uint16(page[8:]) != metaPage:
+		return m, errors.New("it is of another kind")
+	case order.Uint32(data) != magic:
+		return m, errors.New("it is none of a bbolt database")
+	case order.Uint32(data[4:]) != version:
+		return m, fmt.Errorf("it is of version %d", order.Uint32(data[4:]))
+	case order.Uint64(data[metaBytes-8:]) != sum.Sum64():
+		return m, errors.New("its checksum is wrong")
+	}
+	m = meta{pageSize: order.Uint32(data[8:]), root: order.Uint64(data[16:]), freelist: order.Uint64(data[32:]), high: order.Uint64(data[40:]), commit: order.Uint64(data[48:])}
+	if m.pageSize < minPageSize || m.pageSize > maxPageSize || m.pageSize&(m.pageSize-1) != 0 {
+		return m, fmt.Errorf("pages of %d bytes cannot be", m.pageSize)
+	}
+	return m, nil
+}
+
+// page reads a page with those that continue it, and returns its kind.
+func (r *reader) page(id uint64) (data []byte, kind uint16, ok bool) {
+	head := make([]byte, headerBytes)
+	if id < 2 || id >= r.high || int64(id) >= r.size/r.pageSize {
+		r.wrong("page %d is not in the file", id)
+		return nil, 0, false
+	}
+	if _, err := r.f.ReadAt(head, int64(id)*r.pageSize); err != nil {
+		r.wrong("page %d: %w", id, err)
+		return nil, 0, false
+	}
+	more := uint64(order.Uint32(head[12:]))
+	if got := order.Uint64(head); got != id || id+more >= r.high || int64(id+more) >= r.size/r.pageSize {
+		r.wrong("page %d says that it is page %d, with %d more", id, got, more)
+		return nil, 0, false
+	}
+	for n := id; n <= id+more; n++ {
+		if r.seen[n] {
+			r.wrong("page %d is used twice", n)
+			return nil, 0, false
+		}
+		r.seen[n] = true
+	}
+	data = make([]byte, int64(more+1)*r.pageSize)
+	if _, err := r.f.ReadAt(data, int64(id)*r.pageSize); err != nil {
+		r.wrong("page %d: %w", id, err)
+		return nil, 0, false
+	}
+	return data, order.Uint16(head[8:]), true
+}
+
+// part returns bytes of a page, nil if they are not in it.
+func part(data []byte, from, n uint64) []byte {
+	if from > uint64(len(data)) || n > uint64(len(data))-from {
+		return nil
+	}
+	return data[from : from+n : from+n]
+}
+
+// walk goes over the tree from a page: that of all buckets if bucket is nil, or that of
+// one. Its keys are from low on and below high; nil is no bound.
+func (r *reader) walk(id uint64, bucket, low, high []byte) {
+	data, kind, ok := r.page(id)
+	switch {
+	case !ok:
+	case kind == leafPage:
+		r.leaf(id, data, bucket, low, high)
+	case kind == branchPage:
+		r.branch(id, data, bucket, low, high)
+	default:
+		r.wrong("page %d is of kind %#x, not of a tree", id, kind)
+	}
+}
+
+func (r *reader) branch(id uint64, data, bucket, low, high []byte) {
+	type child struct {
+		key []byte
+		id  uint64
+	}
+	var children []child
+	n := int(order.Uint16(data[10:]))
+	if n == 0 {
+		r.wrong("page %d is a branch of nothing", id)
+	}
+	for i := range n {
+		at := uint64(headerBytes + i*elementBytes)
+		e := part(data, at, elementBytes)
+		if e == nil {
+			r.wrong("page %d has %d elements, more than it has room for", id, n)
+			break
+		}
+		key := part(data, at+uint64(order.Uint32(e)), uint64(order.Uint32(e[4:])))
+		if key == nil || !within(key, low, high) || i > 0 && len(children) > 0 && bytes.Compare(children[len(children)-1].key, key) >= 0 {
+			r.wrong("page %d: element %d is not in order", id, i)
+			continue
+		}
+		children = append(children, child{key, order.Uint64(e[8:])})
+	}
+	for i, c := range children {
+		end := high
+		if i+1 < len(children) {
+			end = children[i+1].key
+		}
+		r.walk(c.id, bucket, c.key, end)
+	}
+}
+
+func within(key, low, high []byte) bool {
+	return (low == nil || bytes.Compare(low, key) <= 0) && (high == nil || bytes.Compare(key, high) < 0)
+}
+
+func (r *reader) leaf(id uint64, data, bucket, low, high []byte) {
+	var before []byte
+	n := int(order.Uint16(data[10:]))
+	for i := range n {
+		at := uint64(headerBytes + i*elementBytes)
+		e := part(data, at, elementBytes)
+		if e == nil {
+			r.wrong("page %d has %d elements, more than it has room for", id, n)
+			return
+		}
+		from, keyBytes := at+uint64(order.Uint32(e[4:])), uint64(order.Uint32(e[8:]))
+		key, value := part(data, from, keyBytes), part(data, from+keyBytes, uint64(order.Uint32(e[12:])))
+		isBucket := order.Uint32(e) == bucketFlag
+		if key == nil || value == nil || len(key) == 0 || !within(key, low, high) || before != nil && bytes.Compare(before, key) >= 0 ||
+			order.Uint32(e) > bucketFlag || isBucket != (bucket == nil) {
+			r.wrong("page %d: element %d is not what it should be", id, i)
+			continue
+		}
+		before = key
+		if isBucket {
+			r.bucket(id, key, value)
+		} else {
+			r.visit(bucket, key, value)
+		}
+	}
+}
+
+// bucket goes over a bucket, which has a tree of its own, or as a small one a leaf inside
+// its value.
+func (r *reader) bucket(id uint64, name, value []byte) {
+	if len(value) < headerBytes {
+		r.wrong("page %d: bucket %q is cut short", id, name)
+		return
+	}
+	if root := order.Uint64(value); root != 0 {
+		r.walk(root, name, nil, nil)
+		return
+	}
+	inside := value[headerBytes:]
+	if len(inside) < headerBytes || order.Uint16(inside[8:]) != leafPage {
+		r.wrong("page %d: bucket %q has no leaf", id, name)
+		return
+	}
+	r.leaf(id, inside, name, nil, nil)
+}
+
+// freelist checks the pages that the database would use next.
+func (r *reader) freelist(id uint64) {
+	if id == noFreelist {
+		return
+	}
+	data, kind, ok := r.page(id)
+	if !ok {
+		return
+	}
+	if kind != freelistPage {
+		r.wrong("page %d is of kind %#x, not the list of free pages", id, kind)
+		return
+	}
+	n, at := uint64(order.Uint16(data[10:])), uint64(headerBytes)
+	if n == 0xFFFF {
+		n, at = order.Uint64(data[headerBytes:]), at+8
+	}
+	list := []byte(nil)
+	if n <= r.high {
+		list = part(data, at, 8*n)
+	}
+	if list == nil && n > 0 {
+		r.wrong("page %d lists %d free pages, more than it has room for", id, n)
+		return
+	}
+	last := uint64(1)
+	for i := uint64(0); i < n; i++ {
+		free := order.Uint64(list[8*i:])
+		if free <= last || free >= r.high || r.seen[free] {
+			r.wrong("page %d lists page %d as free, which it is not", id, free)
+			return
+		}
+		last = free
+	}
+}

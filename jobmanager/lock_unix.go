@@ -1,0 +1,18 @@
+//go:build unix
+
+package jobmanager
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// lockFile takes the lock of a file, as the database does, and reports whether it is ours.
+func lockFile(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,5 @@
+//go:build soak
+
+package jobmanager
+
+const damageRounds = 400

@@ -1,0 +1,218 @@
+package jobmanager
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.etcd.io/bbolt"
+
+	"github.com/superstep-ml/superstep/internal/boltfile"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// A history that is damaged does not keep a cluster down, and nothing of it is thrown
+// away: the file is set aside under a name that says so, and a new one takes its place
+// with every value whose checksum is right. Jobs that are known by their names or files
+// alone are put on record as failed, so that none is forgotten without a word.
+
+// stored is a value of the history with where it stood.
+type stored struct {
+	bucket, key, value []byte // value without its checksum
+}
+
+// inspection is what was found in a file.
+type inspection struct {
+	values []stored
+	lost   []wire.JobID // records of jobs that are damaged
+	wrong  []error
+}
+
+// inspect looks at the file before the database does. It is held meanwhile, so that no
+// other job manager writes to it.
+func (h *history) inspect(root *os.Root, log hclog.Logger) error {
+	file, err := holdFile(root)
+	if file == nil || err != nil {
+		return err
+	}
+	defer file.Close()
+	found, err := examine(root, file)
+	if err != nil || len(found.wrong) == 0 {
+		return err
+	}
+	if h.damaged, err = salvage(root, found); err != nil {
+		return fmt.Errorf("the history of jobs, %s in %s, is damaged (%w), and what can be read cannot be kept: %w; make room, or move the file away to begin a new one", historyName, root.Name(), found.wrong[0], err)
+	}
+	h.lost = found.lost
+	log.Error("THE HISTORY OF JOBS WAS DAMAGED. It is set aside, and what could be read is kept; jobs whose records are lost are shown as failed",
+		"file", h.damaged, "values kept", len(found.values), "records lost", len(found.lost), "damage", errors.Join(found.wrong...).Error())
+	return nil
+}
+
+// holdFile opens the file and locks it; nil if there is none.
+func holdFile(root *os.Root) (*os.File, error) {
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
+		file, err := root.OpenFile(historyName, os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("open the history of jobs in %s: %w", root.Name(), err)
+		}
+		ours, err := lockFile(file)
+		if err == nil && ours {
+			mine, e1 := file.Stat()
+			there, e2 := root.Stat(historyName)
+			if errors.Join(e1, e2) == nil && os.SameFile(mine, there) { // else it was set aside meanwhile
+				return file, nil
+			}
+		}
+		if e := file.Close(); err != nil || e != nil {
+			return nil, fmt.Errorf("lock the history of jobs in %s: %w", root.Name(), errors.Join(err, e))
+		}
+		if time.Now().After(end) {
+			return nil, errOccupied(root)
+		}
+	}
+}
+
+// examine reads the whole file.
+func examine(root *os.Root, file *os.File) (found inspection, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return found, fmt.Errorf("look at the history of jobs: %w", err)
+	}
+	if info.Size() == 0 {
+		if jobs, err := fs.ReadDir(root.FS(), jobsDir); err == nil && len(jobs) > 0 {
+			found.wrong = append(found.wrong, errors.New("the file is empty"))
+		}
+		return found, nil
+	}
+	var format, held []byte
+	var sum census
+	var former []stored
+	buckets := map[string]bool{}
+	found.wrong = boltfile.Read(file, info.Size(), func(bucket, key, value []byte) {
+		buckets[string(bucket)] = true
+		switch {
+		case bytes.Equal(bucket, metaBucket) && bytes.Equal(key, formatKey):
+			format = value
+		case bytes.Equal(bucket, metaBucket) && bytes.Equal(key, censusKey):
+			held = value
+		case slices.ContainsFunc(dataBuckets, func(b []byte) bool { return bytes.Equal(b, bucket) }):
+			former = append(former, stored{bucket, key, value})
+		}
+	})
+	if string(format) == formerFormat && held == nil { // of a build without checksums
+		found.values = former
+		return found, nil
+	}
+	if len(found.wrong) == 0 && format == nil && held == nil && len(former) == 0 {
+		return found, nil // nothing was ever put there
+	}
+	for _, s := range former {
+		value, err := unseal(s.bucket, s.key, s.value)
+		if err != nil {
+			found.wrong = append(found.wrong, fmt.Errorf("%s of %s: %w", s.key, s.bucket, err))
+			if bytes.Equal(s.bucket, jobsBucket) && strings.Trim(string(s.key), "abcdefghijklmnopqrstuvwxyz0123456789-") == "" {
+				found.lost = append(found.lost, wire.JobID(s.key))
+			}
+			continue
+		}
+		sum.enter(s.value)
+		found.values = append(found.values, stored{s.bucket, s.key, value})
+	}
+	counted, err := unseal(metaBucket, censusKey, held)
+	switch {
+	case err != nil && len(found.wrong) == 0 && held == nil && string(format) != historyFormat:
+		return found, nil // of another format altogether, as is said when it is opened
+	case err != nil:
+		found.wrong = append(found.wrong, fmt.Errorf("the number of values: %w", err))
+	case string(format) != historyFormat:
+		found.wrong = append(found.wrong, fmt.Errorf("the format is %q", format))
+	case !bytes.Equal(counted, sum.encode()):
+		found.wrong = append(found.wrong, errors.New("values are missing, or older than they should be"))
+	}
+	return found, nil
+}
+
+// salvage writes a new file with what was found, and sets the damaged one aside.
+func salvage(root *os.Root, found inspection) (aside string, err error) {
+	const fresh = historyName + ".new"
+	if err := root.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	options := *bbolt.DefaultOptions
+	options.OpenFile = root.OpenFile
+	db, err := bbolt.Open(fresh, 0o600, &options)
+	if err != nil {
+		return "", err
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		if err := prepare(tx); err != nil {
+			return err
+		}
+		var all census
+		for _, s := range found.values {
+			sealed := seal(s.bucket, s.key, s.value)
+			all.enter(sealed)
+			if err := tx.Bucket(s.bucket).Put(s.key, sealed); err != nil {
+				return err
+			}
+		}
+		return finish(tx, all)
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		return "", err
+	}
+	for n := 1; ; n++ {
+		aside = fmt.Sprintf("%s.damaged-%d", historyName, n)
+		err := root.Link(historyName, aside)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil { // there may be no links here
+			err = root.Rename(historyName, aside)
+		}
+		if err == nil {
+			err = root.Rename(fresh, historyName)
+		}
+		return aside, err
+	}
+}
+
+// replaceLost puts jobs on record whose records are lost, as far as their names are still
+// readable or their files are there.
+func (h *history) replaceLost(root *os.Root, records []record, now time.Time) (lost []record, err error) {
+	ids := h.lost
+	if files, err := fs.ReadDir(root.FS(), jobsDir); err == nil {
+		for _, f := range files {
+			ids = append(ids, wire.JobID(f.Name()))
+		}
+	}
+	slices.Sort(ids)
+	var changes []change
+	for _, id := range slices.Compact(ids) {
+		if slices.ContainsFunc(records, func(r record) bool { return r.Info.ID == id }) {
+			continue
+		}
+		detail := fmt.Sprintf("the history of jobs was damaged (%s): what became of this job is not known, and if it was making its results visible, all, some or none of them may be", h.damaged)
+		r := record{Info: wire.JobInfo{ID: id, Name: string(id), State: wire.JobFailed, Detail: detail, Submitted: now, Ended: now,
+			Failure: &wire.Failure{Kind: wire.ClusterFailure, Message: detail, Worker: -1, ExitCode: -1}}}
+		c, err := newChange(r)
+		if err != nil {
+			return lost, err
+		}
+		changes, lost = append(changes, c), append(lost, r)
+	}
+	if len(changes) > 0 {
+		err = h.write(changes)
+	}
+	return lost, err
+}

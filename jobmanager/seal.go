@@ -1,0 +1,81 @@
+package jobmanager
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/zeebo/xxh3"
+)
+
+// What the history keeps carries a checksum of its own, over where it is kept and what it
+// is: bytes that were changed, or that stand under another key, are not taken for right.
+// And the sum of all checksums is kept beside them, so that a record that is missing is
+// missed.
+
+const sealBytes = 16
+
+var errSeal = errors.New("its checksum is wrong: it was damaged where it is kept")
+
+// checksum is that of a value under a key of a bucket.
+func checksum(bucket, key, value []byte) (sum [sealBytes]byte) {
+	h := xxh3.New()
+	var n [8]byte
+	for _, part := range [][]byte{bucket, key, value} {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write(part)
+	}
+	return h.Sum128().Bytes()
+}
+
+// seal returns a value with its checksum behind it.
+func seal(bucket, key, value []byte) []byte {
+	sum := checksum(bucket, key, value)
+	return append(append(make([]byte, 0, len(value)+sealBytes), value...), sum[:]...)
+}
+
+// unseal checks what seal made and returns the value, which is a part of it.
+func unseal(bucket, key, sealed []byte) ([]byte, error) {
+	if len(sealed) < sealBytes {
+		return nil, errSeal
+	}
+	value := sealed[:len(sealed)-sealBytes]
+	if sum := checksum(bucket, key, value); string(sum[:]) != string(sealed[len(value):]) {
+		return nil, errSeal
+	}
+	return value, nil
+}
+
+// census is how many values there are, and the sum of their checksums.
+type census struct{ count, low, high uint64 }
+
+const censusBytes = 24
+
+func (c *census) add(sealed []byte, n uint64) {
+	if len(sealed) < sealBytes {
+		return
+	}
+	sum := sealed[len(sealed)-sealBytes:]
+	c.count += n
+	c.low += n * binary.LittleEndian.Uint64(sum)
+	c.high += n * binary.LittleEndian.Uint64(sum[8:])
+}
+
+// enter counts a value in, and leave out.
+func (c *census) enter(sealed []byte) { c.add(sealed, 1) }
+func (c *census) leave(sealed []byte) { c.add(sealed, ^uint64(0)) }
+
+func (c census) encode() []byte {
+	b := make([]byte, 0, censusBytes)
+	for _, n := range []uint64{c.count, c.low, c.high} {
+		b = binary.LittleEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func decodeCensus(b []byte) (c census, err error) {
+	if len(b) != censusBytes {
+		return c, errSeal
+	}
+	return census{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])}, nil
+}
