@@ -34,6 +34,9 @@ func (m *Manager) Submit(ctx context.Context, req *wire.SubmitRequest) (*wire.Su
 			return nil, wire.Error(codes.InvalidArgument, "the job's graph does not compile: %v", err)
 		}
 	}
+	if m.ctx.Err() != nil { // its folders are closed
+		return nil, wire.Error(codes.Unavailable, "the job manager stops")
+	}
 	if err := m.choose(&spec); err != nil {
 		return nil, err
 	}
