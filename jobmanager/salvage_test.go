@@ -2,6 +2,7 @@ package jobmanager
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -109,6 +110,28 @@ func TestDamagedHistory(t *testing.T) {
 			return d
 		}
 	}
+	// What keeps the form of a tree, and so only shows in numbers: a leaf without its last
+	// value, and a branch that is its own child.
+	leaves, branches := 0, 0
+	for at := 2 * page; at < len(data); at += page {
+		kind, n := binary.NativeEndian.Uint16(data[at+8:]), binary.NativeEndian.Uint16(data[at+10:])
+		switch {
+		case kind == 2 && n > 1:
+			leaves++
+			damages[fmt.Sprintf("leaf %d without its last", at/page)] = func(d []byte) []byte {
+				binary.NativeEndian.PutUint16(d[at+10:], n-1)
+				return d
+			}
+		case kind == 1 && n > 0:
+			branches++
+			damages[fmt.Sprintf("branch %d in itself", at/page)] = func(d []byte) []byte {
+				binary.NativeEndian.PutUint64(d[at+16+8:], uint64(at/page))
+				return d
+			}
+		}
+	}
+	require.Positive(t, leaves)
+	require.Positive(t, branches)
 	seen := 0
 	for name, damage := range damages {
 		root := testRoot(t)
