@@ -48,11 +48,12 @@ var forbiddenImports = map[string]string{
 }
 
 // controlPackages compute no results: their secrets and identities must not be
-// repeatable, nor the waits between attempts to connect. The faults of a disk are
-// those of tests.
+// repeatable, nor the waits between attempts to connect. Faults of disks and
+// connections are those of tests.
 var controlPackages = []string{
 	module + "/internal/security", module + "/internal/transport/membership", module + "/internal/transport/remote",
 	module + "/jobmanager", module + "/taskmanager", module + "/internal/disk/faultydisk",
+	module + "/internal/transport/middlebox",
 }
 
 // checkArithmetic reports what a file does that the rules forbid. Plots are
