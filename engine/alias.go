@@ -18,8 +18,11 @@ type (
 	Context = task.Context
 	// Sink makes what its subtasks wrote aside visible, or removes it; see task.Sink.
 	Sink = task.Sink
-	// PartSink is a Sink that several workers can write; see task.PartSink.
-	PartSink = task.PartSink
+	// JointSink is a Sink that several workers can write and whose output becomes visible
+	// together with that of others; see task.JointSink.
+	JointSink = task.JointSink
+	// Completion is how a JointSink is to be completed; see task.Completion.
+	Completion = task.Completion
 	// RowError says what is wrong with a row; see task.RowError.
 	RowError = task.RowError
 	// RowsOf names the rows of a shard of one of several inputs; see task.RowsOf.

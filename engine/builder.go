@@ -33,6 +33,7 @@ type Builder struct {
 	results map[string]string // name of a Collect → its site
 	store   *resultStore
 	outputs []*broughtBack // of the program that called Run
+	claims  []outputClaim
 	advise  func(e *RowError) string
 }
 
@@ -138,6 +139,7 @@ type Spec struct {
 // dataset; where an input is poisoned it returns one without a word, as the cause
 // has been recorded already.
 func (b *Builder) Add(spec Spec) *Dataset {
+	b.refuseLate(opTitle(spec.Op))
 	if b.unusable() || poisonedInput(spec.Inputs) {
 		return b.Poisoned(spec.Op)
 	}
@@ -322,6 +324,7 @@ func poisonedInput(ports []Port) bool {
 // refused and no misuse is recorded would run without them, so it is refused too,
 // naming the first.
 func (b *Builder) Poisoned(op string) *Dataset {
+	b.refuseLate(opTitle(op))
 	if !b.unusable() && b.refused == "" {
 		b.refused = opTitle(op)
 	}
@@ -332,6 +335,7 @@ func (b *Builder) Poisoned(op string) *Dataset {
 // outside this module's libraries. The message begins with the operator, such as
 // "Map: column …", and says what to do.
 func (b *Builder) Errorf(format string, a ...any) {
+	b.refuseLate("an operator")
 	if b.unusable() {
 		return
 	}
@@ -369,6 +373,17 @@ func (b *Builder) Within(part string, build func()) {
 
 // unusable says that the job's function has returned, so that nobody would see
 // what is added or reported.
+// refuseLate ends, by a panic, what adds an operator when the job's function has returned:
+// a function of an operator, as a rule, whose failure names that operator too. The graph
+// is made by then, so that what is added could have no effect.
+func (b *Builder) refuseLate(op string) {
+	if b == nil || !b.sealed {
+		return
+	}
+	panic(Misuse{Site: userSite(), Err: fmt.Errorf("%s is called when the job has been built: operators are added by the job's function itself, before anything runs; "+
+		"functions given to operators see rows, not datasets", op)})
+}
+
 func (b *Builder) unusable() bool { return b == nil || b.sealed }
 
 // opTitle names an operator at the start of a message.

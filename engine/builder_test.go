@@ -289,11 +289,23 @@ func TestBuilderAfterItsFunctionReturned(t *testing.T) {
 	}), struct{}{})
 	require.NoError(t, err)
 	nodes := len(kept.graph.Nodes)
-	require.True(t, numbers(kept, 3).Poisoned())
-	require.True(t, transform(d, "", square).Poisoned())
-	require.True(t, kept.AddQueue(QueueSpec{}).Poisoned())
-	Collect(d, "x")
-	kept.Errorf("late")
+	for _, late := range []func(){
+		func() { numbers(kept, 3) },
+		func() { transform(d, "", square) },
+		func() { kept.AddQueue(QueueSpec{}) },
+		func() { Collect(d, "x") },
+		func() { kept.Errorf("late") },
+	} {
+		func() {
+			defer func() {
+				misuse, ok := recover().(Misuse)
+				require.True(t, ok)
+				require.Contains(t, misuse.Site, "_test.go:")
+				require.ErrorContains(t, misuse, "is called when the job has been built")
+			}()
+			late()
+		}()
+	}
 	d.Named("late")
 	require.Len(t, kept.graph.Nodes, nodes)
 	require.Empty(t, kept.misuses)

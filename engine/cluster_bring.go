@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -57,23 +56,79 @@ func (s *broughtBack) Begin() error {
 	return s.sink.Begin()
 }
 
-func (s *broughtBack) Commit() error {
+func (s *broughtBack) Abort() error {
+	if s.away() {
+		return nil
+	}
+	return s.sink.Abort()
+}
+
+// Commit is that of a sink that does not become visible with others.
+func (s *broughtBack) Commit() error { return s.sink.Commit() }
+
+// joint returns the sink as one whose output becomes visible with that of others, or nil
+// where it is none or another process writes.
+func (s *broughtBack) joint() JointSink {
+	joint, ok := s.sink.(JointSink)
+	if !ok || s.away() {
+		return nil
+	}
+	return joint
+}
+
+// What follows makes it a JointSink, which the sink behind it is as a rule. It is never
+// written in parts: its rows were sent before any worker had finished, and the client
+// writes them.
+
+func (s *broughtBack) Join() error              { return nil }
+func (s *broughtBack) Leave() error             { return nil }
+func (s *broughtBack) Written() ([]byte, error) { return nil, nil }
+
+func (s *broughtBack) Aside() string {
+	if joint := s.joint(); joint != nil {
+		return joint.Aside()
+	}
+	return ""
+}
+
+func (s *broughtBack) Complete(c Completion) error {
+	if joint := s.joint(); joint != nil {
+		return joint.Complete(c)
+	}
+	return nil
+}
+
+func (s *broughtBack) Decide() error { return s.joint().Decide() }
+
+// Place commits a sink that cannot be placed.
+func (s *broughtBack) Place() error {
+	if joint := s.joint(); joint != nil {
+		return joint.Place()
+	}
 	if s.away() {
 		return nil
 	}
 	return s.sink.Commit()
 }
 
-// Resume has nothing to do: the rows were sent before any worker had finished, and
-// the client writes them.
-func (s *broughtBack) Resume([][]byte) error { return nil }
-func (s *broughtBack) Settle() error         { return nil }
-
-func (s *broughtBack) Abort() error {
-	if s.away() {
-		return nil
+func (s *broughtBack) TakeBack() error {
+	if joint := s.joint(); joint != nil {
+		return joint.TakeBack()
 	}
-	return s.sink.Abort()
+	return nil
+}
+
+func (s *broughtBack) Finish() {
+	if joint := s.joint(); joint != nil {
+		joint.Finish()
+	}
+}
+
+func (s *broughtBack) Settle() error {
+	if joint := s.joint(); joint != nil {
+		return joint.Settle()
+	}
+	return nil
 }
 
 // tryOutputs finds out whether the outputs that this client is to write could be
@@ -91,28 +146,32 @@ func tryOutputs(outputs []*broughtBack) error {
 	return nil
 }
 
-// writeOutputs writes the outputs that are this client's to write, each by a job of
-// its own: their rows, and the sink. All of them are written; what fails is told.
+// writeOutputs writes the outputs that are this client's to write, by a job of its own:
+// their rows, and the sinks, which make all of them visible or none.
 func writeOutputs(ctx context.Context, outputs []*broughtBack, c *config) error {
-	var failed error
-	for _, out := range outputs {
-		job := Anonymous(func(b *Builder) error {
+	if len(outputs) == 0 {
+		return nil
+	}
+	job := Anonymous(func(b *Builder) error {
+		for _, out := range outputs {
 			rows := b.Add(Spec{Op: "Brought back", Schema: out.held.schema, Source: func() Source { return heldRows{out.held} }})
 			b.Add(Spec{Op: out.op, Inputs: []Port{{From: rows}}, Operator: out.operator, Sink: out.sink})
-			return nil
-		})
-		here := *c
-		here.cluster, here.onProgress, here.parallelism = clusterConfig{}, nil, 1
-		made, err := prepare(job, struct{}{}, &here)
-		if err == nil {
-			_, err = made.run(ctx, &here)
 		}
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("the job finished, but its output could not be written here: %w", err))
-		}
+		return nil
+	})
+	here := *c
+	here.cluster, here.onProgress, here.parallelism = clusterConfig{}, nil, 1
+	made, err := prepare(job, struct{}{}, &here)
+	if err == nil {
+		_, err = made.run(ctx, &here)
+	}
+	for _, out := range outputs {
 		out.held.drop()
 	}
-	return failed
+	if err != nil {
+		return fmt.Errorf("the job finished, but its outputs could not be written here: %w", err)
+	}
+	return nil
 }
 
 // heldRows is a source of rows that were brought back.

@@ -22,6 +22,7 @@ func Collect(d *Dataset, name string) {
 		panic(Misuse{Site: userSite(), Err: fmt.Errorf("Collect %q: the dataset is nil", name)})
 	}
 	b := d.builder
+	b.refuseLate(fmt.Sprintf("Collect %q", name))
 	if b.unusable() || d.poisoned {
 		return
 	}
@@ -191,8 +192,7 @@ func (c *collected) Begin() error  { return nil }
 func (c *collected) Commit() error { return nil }
 
 // Resume has nothing to do: the rows were sent before any worker had finished.
-func (c *collected) Resume([][]byte) error { return nil }
-func (c *collected) Settle() error         { return nil }
+func (c *collected) Resume() error { return nil }
 
 // Abort drops the rows; the other results of a failed run are dropped likewise.
 func (c *collected) Abort() error {

@@ -2,7 +2,6 @@ package operators
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,8 +55,9 @@ const (
 // and so on. It is for packages that add formats of their own.
 //
 // Everything is written aside, into a hidden directory beside path, and takes its
-// place only when the job has succeeded; nothing half-written is ever visible,
-// and what a killed run left behind is removed by the next one with this path. On a
+// place only when the job has succeeded, together with the job's other outputs; nothing
+// half-written is ever visible, and what a killed run left behind is removed by the next
+// one with this path, or finished, where it was about to make its outputs visible. On a
 // cluster every worker writes its shards into that directory, which therefore must be
 // one that all of them see, at the same path. There a single file needs twice its space
 // until it takes its place, so that the machine that puts it together may fail.
@@ -69,18 +69,27 @@ const (
 // Where path exists, engine.IfExists decides. Two sinks of a job cannot have the
 // same path; a source may have it, as the old file stays until the job has ended.
 func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
+	writeFilesOn(d, path, perShard, f, osDisk{})
+}
+
+// writeFilesOn is WriteFiles on a given disk.
+func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, disk disk) {
 	b := builderOf(f.Op, d)
 	if path == "" || path == engine.ClientPath {
 		b.Errorf("%s: the output path is empty", f.Op)
 		return
 	}
-	if !claimOutput(b, f.Op, path) || !usable(d) {
+	if err := b.ClaimOutput(path); err != nil {
+		b.Errorf("%s: %w", f.Op, err)
+		return
+	}
+	if !usable(d) {
 		return
 	}
 	here, atClient := strings.CutPrefix(path, engine.ClientPath)
 	out := &fileOutput{
 		path: here, perShard: perShard, format: f, schema: d.Schema(), shards: b.Shards(),
-		replace: b.IfExists() == engine.Replace, mem: b.Allocator(),
+		replace: b.IfExists() == engine.Replace, mem: b.Allocator(), disk: disk,
 	}
 	attrs := append([]engine.Attr{{Key: "path", Value: path}}, f.Attrs...)
 	if perShard {
@@ -96,33 +105,6 @@ func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 	})
 }
 
-// claimOutput records the misuse of a path that another sink of the job writes
-// to. A fact holds the line of the first sink: asked for again in the build that
-// resolves facts, it is not resolved a second time, which tells the two apart.
-func claimOutput(b *engine.Builder, op, path string) bool {
-	clean, here, first := filepath.Clean(path), callerSite(), false
-	site, err := b.Fact("output "+clean, func() (string, error) {
-		first = true
-		return here, nil
-	})
-	if err != nil {
-		b.Errorf("%s: %w", op, err)
-		return false
-	}
-	if first {
-		return true
-	}
-	// In a build that replays facts, an unknown one is refused: then this sink is
-	// the one that claimed the path before.
-	if _, replaying := b.Fact("second output "+clean, func() (string, error) { return "", errTwice }); !errors.Is(replaying, errTwice) {
-		return true
-	}
-	b.Errorf("%s: the output path %s is taken by the sink added at %s; each sink needs a path of its own", op, clean, site)
-	return false
-}
-
-var errTwice = errors.New("the path is written twice")
-
 // fileWriter writes the rows of one subtask aside, a file for each shard.
 type fileWriter struct {
 	noop
@@ -130,6 +112,7 @@ type fileWriter struct {
 	mem   memory.Allocator
 	file  *os.File // of the shard at hand, nil if none is open
 	shard int
+	sum   *summed // what file has
 	buf   *bufio.Writer
 	rows  RowWriter
 	chunk *chunker // in front of rows, for formats that want chunks
@@ -176,10 +159,11 @@ func (w *fileWriter) EndShard(_ *engine.Context, shard int, _ engine.Output) err
 // begin opens the file of a shard.
 func (w *fileWriter) begin(shard int) (err error) {
 	w.shard = shard
-	if w.file, err = os.OpenFile(w.out.shardPath(shard), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666); err != nil {
+	if w.file, err = w.out.disk.Create(w.out.shardPath(shard)); err != nil {
 		return err
 	}
-	w.buf.Reset(w.file)
+	w.sum = &summed{w: w.file}
+	w.buf.Reset(w.sum)
 	f, whole := w.out.format, w.out.perShard
 	limits := chunker{mem: w.mem, rows: partChunkRows, size: partChunkBytes}
 	switch {
@@ -220,20 +204,16 @@ func (w *fileWriter) end() error {
 		return err
 	}
 	if w.out.perShard {
-		if err := w.file.Sync(); err != nil {
+		if err := w.out.disk.Sync(w.file); err != nil {
 			return err
 		}
-	}
-	info, err := w.file.Stat()
-	if err != nil {
-		return err
 	}
 	f := w.file
 	w.file = nil
 	if err := f.Close(); err != nil {
 		return err
 	}
-	w.out.note(w.shard, info.Size())
+	w.out.note(partFile{Shard: w.shard, Size: w.sum.size, Sum: w.sum.sum})
 	return nil
 }
 

@@ -1,22 +1,25 @@
 package operators
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// What follows makes fileOutput a task.PartSink, a sink that several workers write.
+// What follows is what lets several workers write a fileOutput.
 
 // partFile is the file of a shard that was written aside.
 type partFile struct {
-	Shard int   `msgpack:"shard"`
-	Size  int64 `msgpack:"size"`
+	Shard int    `msgpack:"shard"`
+	Size  int64  `msgpack:"size"`
+	Sum   uint32 `msgpack:"crc32c"`
 }
 
 // writtenParts is what one worker wrote.
@@ -31,10 +34,10 @@ type writtenParts struct {
 var writtenCodec = shared.Msgpack[writtenParts]()
 
 // note keeps that a file of a shard is complete.
-func (o *fileOutput) note(shard int, size int64) {
+func (o *fileOutput) note(p partFile) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wrote = append(o.wrote, partFile{Shard: shard, Size: size})
+	o.wrote = append(o.wrote, p)
 }
 
 // Join finds the directory that worker 0 has made to write aside in.
@@ -86,51 +89,53 @@ func (o *fileOutput) Written() ([]byte, error) {
 	return writtenCodec.Append(nil, writtenParts{Dir: o.parts, Parts: o.wrote})
 }
 
-// CommitParts makes the output visible, all at once, when what the workers wrote is
-// all here.
-func (o *fileOutput) CommitParts(written [][]byte) error {
-	if err := o.checkParts(written); err != nil {
-		return err
-	}
-	return o.seal()
-}
-
-// checkParts looks for what the workers wrote.
-func (o *fileOutput) checkParts(written [][]byte) error {
+// partsOf looks for what was written, by the subtasks of this process where it says
+// nothing else, and returns it by shard.
+func (o *fileOutput) partsOf(written [][]byte) ([]partFile, error) {
 	by := make([]int, o.shards) // 1 + the worker that wrote the shard
+	var parts []partFile
+	if written == nil {
+		parts = slices.Clone(o.wrote)
+		for _, p := range parts {
+			by[p.Shard] = 1
+		}
+	}
 	for worker, data := range written {
 		w, err := writtenCodec.Decode(data)
 		if err != nil {
-			return o.failed(fmt.Errorf("what worker %d says it wrote: %w", worker, err))
+			return nil, o.failed(fmt.Errorf("what worker %d says it wrote: %w", worker, err))
 		}
 		if filepath.Base(w.Dir) != filepath.Base(o.parts) {
-			return o.unseen(o.failed(fmt.Errorf("worker %d wrote to %s, and worker 0 to %s", worker, w.Dir, o.parts)))
+			return nil, o.unseen(o.failed(fmt.Errorf("worker %d wrote to %s, and worker 0 to %s", worker, w.Dir, o.parts)))
 		}
 		for _, p := range w.Parts {
-			if p.Shard < 0 || p.Shard >= o.shards {
-				return o.failed(fmt.Errorf("worker %d says that it wrote shard %d, of %d", worker, p.Shard, o.shards))
+			if p.Shard < 0 || p.Shard >= o.shards || p.Size < 0 {
+				return nil, o.failed(fmt.Errorf("worker %d says that it wrote shard %d, of %d, in %d bytes", worker, p.Shard, o.shards, p.Size))
 			}
 			if by[p.Shard] != 0 {
-				return o.failed(fmt.Errorf("shard %d was written by worker %d and by worker %d", p.Shard, by[p.Shard]-1, worker))
+				return nil, o.failed(fmt.Errorf("shard %d was written by worker %d and by worker %d", p.Shard, by[p.Shard]-1, worker))
 			}
 			by[p.Shard] = worker + 1
-			if err := o.verify(worker, p); err != nil {
-				return err
+			if err := o.look(worker, p); err != nil {
+				return nil, err
 			}
 		}
+		parts = append(parts, w.Parts...)
 	}
 	if o.perShard { // where shards without rows have a file too
 		for shard, w := range by {
 			if w == 0 {
-				return o.failed(fmt.Errorf("none of %d workers wrote shard %d", len(written), shard))
+				return nil, o.failed(fmt.Errorf("none of %d workers wrote shard %d", max(len(written), 1), shard))
 			}
 		}
 	}
-	return nil
+	slices.SortFunc(parts, func(a, b partFile) int { return cmp.Compare(a.Shard, b.Shard) })
+	return parts, nil
 }
 
-// verify looks for the file of a shard.
-func (o *fileOutput) verify(worker int, p partFile) error {
+// look looks for the file of a shard that a worker wrote. What is in it is verified
+// later.
+func (o *fileOutput) look(worker int, p partFile) error {
 	path := o.shardPath(p.Shard)
 	info, err := os.Stat(path)
 	switch {
@@ -143,6 +148,3 @@ func (o *fileOutput) verify(worker int, p partFile) error {
 	}
 	return nil
 }
-
-// Leave has nothing to give up: what this worker wrote is removed by worker 0.
-func (o *fileOutput) Leave() error { return nil }

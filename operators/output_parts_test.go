@@ -3,6 +3,7 @@ package operators
 import (
 	"context"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
@@ -18,8 +19,6 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/shared"
 )
-
-var _ task.PartSink = (*fileOutput)(nil)
 
 var numberSchema = arrow.NewSchema([]arrow.Field{{Name: "n", Type: arrow.PrimitiveTypes.Int64}}, nil)
 
@@ -86,7 +85,7 @@ func writeParts(t *testing.T, workers int, sink func(worker int) *fileOutput) er
 	env := task.Env{Allocator: batchtest.Allocator(t), SpillDir: t.TempDir()}
 	_, err = task.RunParts(context.Background(), p, g, slots, func(worker int) (task.Bindings, task.Env, error) {
 		out := sink(worker)
-		out.mem, out.schema, out.shards = env.Allocator, numberSchema, partShards
+		out.mem, out.schema, out.shards, out.disk = env.Allocator, numberSchema, partShards, osDisk{}
 		return task.Bindings{
 			Sources:   map[plan.NodeID]func() task.Source{0: func() task.Source { return everyThird{} }},
 			Operators: map[plan.NodeID]func() task.Operator{1: func() task.Operator { return &fileWriter{out: out} }},
@@ -161,11 +160,14 @@ func TestOutputThatIsNotShared(t *testing.T) {
 	require.ErrorContains(t, writeParts(t, 2, sink(there)), "holds the files of two runs, parts-0123 and parts-4567")
 }
 
+// five is the sum of what is written there.
+var five = crc32.Checksum([]byte("five\n"), castagnoli)
+
 // TestPartsAreVerified before anything becomes visible.
 func TestPartsAreVerified(t *testing.T) {
 	for _, perShard := range []bool{false, true} {
 		dir := t.TempDir()
-		out := &fileOutput{path: filepath.Join(dir, "out"), perShard: perShard, format: numberText, schema: numberSchema, shards: 2}
+		out := &fileOutput{path: filepath.Join(dir, "out"), perShard: perShard, format: numberText, schema: numberSchema, shards: 2, disk: osDisk{}}
 		say := func(dir string, parts ...partFile) []byte {
 			data, err := writtenCodec.Append(nil, writtenParts{Dir: dir, Parts: parts})
 			require.NoError(t, err)
@@ -175,23 +177,23 @@ func TestPartsAreVerified(t *testing.T) {
 		require.NoError(t, os.WriteFile(out.shardPath(1), []byte("five\n"), 0o600))
 		for want, written := range map[string][][]byte{
 			"what worker 1 says it wrote: shared: decode":                                         {say(out.parts), nil},
-			"worker 1 says that it wrote shard 2, of 2":                                           {say(out.parts), say(out.parts, partFile{2, 5})},
-			"worker 0 says that it wrote shard -1, of 2":                                          {say(out.parts, partFile{-1, 5})},
-			"shard 1 was written by worker 0 and by worker 1":                                     {say(out.parts, partFile{1, 5}), say(out.parts, partFile{1, 5})},
-			"shard 1, which worker 1 wrote to " + out.shardPath(1) + ", has 5 bytes instead of 6": {say(out.parts), say(out.parts, partFile{1, 6})},
-			"shard 0, which worker 1 wrote to " + out.shardPath(0) + ", is not there":             {say(out.parts, partFile{1, 5}), say(out.parts, partFile{0, 5})},
+			"worker 1 says that it wrote shard 2, of 2":                                           {say(out.parts), say(out.parts, partFile{Shard: 2, Size: 5, Sum: five})},
+			"worker 0 says that it wrote shard -1, of 2":                                          {say(out.parts, partFile{Shard: -1, Size: 5, Sum: five})},
+			"shard 1 was written by worker 0 and by worker 1":                                     {say(out.parts, partFile{Shard: 1, Size: 5, Sum: five}), say(out.parts, partFile{Shard: 1, Size: 5, Sum: five})},
+			"shard 1, which worker 1 wrote to " + out.shardPath(1) + ", has 5 bytes instead of 6": {say(out.parts), say(out.parts, partFile{Shard: 1, Size: 6, Sum: five})},
+			"shard 0, which worker 1 wrote to " + out.shardPath(0) + ", is not there":             {say(out.parts, partFile{Shard: 1, Size: 5, Sum: five}), say(out.parts, partFile{Shard: 0, Size: 5, Sum: five})},
 			"worker 0 wrote to " + out.parts + "x, and worker 0 to":                               {say(out.parts + "x")},
 		} {
-			require.ErrorContains(t, out.CommitParts(written), want)
+			require.ErrorContains(t, commitParts(out, written), want)
 		}
-		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{1, 5})} // mounted elsewhere, which the name tells
+		one := [][]byte{say(out.parts), say("/mnt"+out.parts, partFile{Shard: 1, Size: 5, Sum: five})} // mounted elsewhere, which the name tells
 		if perShard {
-			require.ErrorContains(t, out.CommitParts(one), "none of 2 workers wrote shard 0")
+			require.ErrorContains(t, commitParts(out, one), "none of 2 workers wrote shard 0")
 			require.NoError(t, out.Abort())
 			require.Empty(t, tree(t, dir))
 			continue
 		}
-		require.NoError(t, out.CommitParts(one))
+		require.NoError(t, commitParts(out, one))
 		require.NoError(t, out.Settle())
 		require.Equal(t, map[string]string{"out": "n\nfive\n"}, tree(t, dir))
 	}
@@ -202,7 +204,7 @@ func TestPartsAreVerified(t *testing.T) {
 func TestLateWriters(t *testing.T) {
 	dir := t.TempDir()
 	make := func() *fileOutput {
-		return &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2}
+		return &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2, disk: osDisk{}}
 	}
 	first, late, next := make(), make(), make()
 	require.NoError(t, first.Begin())
@@ -222,7 +224,7 @@ func TestLateWriters(t *testing.T) {
 // FuzzCommitParts: bytes of a worker never panic, and no shard that is not there
 // becomes part of the output.
 func FuzzCommitParts(f *testing.F) {
-	for _, parts := range [][]partFile{nil, {{1, 5}}, {{0, 0}, {1, 5}}, {{1, 1 << 40}}, {{-1, 0}}} {
+	for _, parts := range [][]partFile{nil, {{1, 5, 0}}, {{0, 0, 0}, {1, 5, 0}}, {{1, 1 << 40, 0}}, {{-1, 0, 0}}, {{1, -1, 0}}} {
 		data, err := writtenCodec.Append(nil, writtenParts{Dir: "here", Parts: parts})
 		require.NoError(f, err)
 		f.Add(data)
@@ -231,14 +233,14 @@ func FuzzCommitParts(f *testing.F) {
 	f.Add([]byte{0xdd, 0xff, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		out := &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2}
+		out := &fileOutput{path: filepath.Join(dir, "out"), format: numberText, schema: numberSchema, shards: 2, disk: osDisk{}}
 		require.NoError(t, out.Begin())
 		if w, err := writtenCodec.Decode(data); err == nil { // so that it gets past the first question
 			w.Dir = out.parts
 			data, err = writtenCodec.Append(nil, w)
 			require.NoError(t, err)
 		}
-		if err := out.CommitParts([][]byte{data}); err != nil {
+		if err := commitParts(out, [][]byte{data}); err != nil {
 			require.ErrorContains(t, err, "cannot write output")
 			require.NoError(t, out.Abort())
 			require.Empty(t, tree(t, dir))

@@ -2,7 +2,7 @@ package operators
 
 import (
 	"errors"
-	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,32 +11,64 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/engine"
 )
-
-var _ task.ResumeSink = (*fileOutput)(nil)
 
 // resumeCase is an output of three shards, the second of which is empty.
 type resumeCase struct {
 	name              string
 	perShard, replace bool
-	swap              func(a, b string) error
 	old               bool // there is something to replace
+	on                func(*testDisk) disk
+}
+
+func usual(d *testDisk) disk       { return d }
+func unexchanged(d *testDisk) disk { return noExchange{d} }
+func plain(d *testDisk) disk {
+	d.plain = true
+	return d
 }
 
 var resumeCases = []resumeCase{
-	{name: "file"},
-	{name: "file, replace", replace: true},
-	{name: "file, replace old", replace: true, old: true},
-	{name: "directory", perShard: true},
-	{name: "directory, replace", perShard: true, replace: true},
-	{name: "directory, replace old", perShard: true, replace: true, old: true},
-	{name: "directory, replace old without exchange", perShard: true, replace: true, old: true,
-		swap: func(string, string) error { return errors.ErrUnsupported }},
+	{"file", false, false, false, usual},
+	{"file, replace", false, true, false, usual},
+	{"file, replace old", false, true, true, usual},
+	{"file, replace old without exchange", false, true, true, unexchanged},
+	{"file, replace old without exchange and link", false, true, true, plain},
+	{"directory", true, false, false, usual},
+	{"directory, replace", true, true, false, usual},
+	{"directory, replace old", true, true, true, usual},
+	{"directory, replace old without exchange", true, true, true, unexchanged},
 }
 
-func (c *resumeCase) output(dir string) *fileOutput {
-	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, swap: c.swap}
+func (c *resumeCase) output(dir string, d *testDisk) *fileOutput {
+	return &fileOutput{path: filepath.Join(dir, "out"), perShard: c.perShard, replace: c.replace, format: numberText, shards: 3, disk: c.on(d)}
+}
+
+// commitParts is what a recorded run does with an output, its only one.
+func commitParts(o *fileOutput, written [][]byte) error {
+	err := o.Complete(engine.Completion{Written: written, Recorded: true})
+	if err == nil {
+		err = o.Place()
+	}
+	if err != nil {
+		return errors.Join(err, o.TakeBack())
+	}
+	o.Finish()
+	return nil
+}
+
+// resume is what a process does that finishes it.
+func resume(o *fileOutput, written [][]byte) error {
+	err := o.Complete(engine.Completion{Written: written, Recorded: true, Resumed: true})
+	if err == nil {
+		err = o.Place()
+	}
+	if err != nil {
+		return errors.Join(err, o.TakeBack(), o.Leave())
+	}
+	o.Finish()
+	return nil
 }
 
 // trees returns what stands there before and after.
@@ -64,38 +96,18 @@ func (c *resumeCase) write(t *testing.T, o *fileOutput) [][]byte {
 			continue
 		}
 		require.NoError(t, os.WriteFile(o.shardPath(shard), []byte(text), 0o666))
-		o.note(shard, int64(len(text)))
+		o.note(partFile{shard, int64(len(text)), crc32.Checksum([]byte(text), castagnoli)})
 	}
 	written, err := o.Written()
 	require.NoError(t, err)
 	return [][]byte{written}
 }
 
-// died is the panic by which a process ends.
-type died struct{ step string }
-
-// until runs f, which ends as by the end of its process after the given step, and
-// reports whether it came that far. Locks are given up, nothing else is.
-func until(o *fileOutput, step int, f func() error) (last string, err error) {
-	n := 0
-	o.step = func(name string) {
-		if n++; n == step {
-			panic(died{name})
-		}
+// die ends the process of an output: its locks are given up, nothing else is.
+func die(o *fileOutput) {
+	if o.stage != nil {
+		o.stage.lock.Close()
 	}
-	defer func() {
-		switch d := recover().(type) {
-		case nil:
-		case died:
-			last = d.step
-			if o.stage != nil {
-				o.stage.lock.Close()
-			}
-		default:
-			panic(d)
-		}
-	}()
-	return "", f()
 }
 
 // filesOf is a tree without the names of directories.
@@ -112,39 +124,42 @@ func visible(all map[string]string) map[string]string {
 	return shown
 }
 
-// TestResumeAfterEachStep ends the process that commits after each step, and the one
-// that resumes after each of its steps; the third finishes. At any time the old output
+// TestResumeAfterEachStep ends the process that commits at each call of the disk, and the
+// one that resumes at each of its calls; the third finishes. At any time the old output
 // stands, or the new one, or none while it is moved.
 func TestResumeAfterEachStep(t *testing.T) {
 	for _, c := range resumeCases {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := c.trees()
-			cuts := map[string]bool{}
 			for first := 1; ; first++ {
 				ended := false
-				for second := 1; !ended; second++ {
+				for second := 1 + first%secondCuts; !ended; second += secondCuts {
 					dir := writeFiles(t, filesOf(before))
-					at := fmt.Sprintf("cut %d, %d", first, second)
-					o := c.output(dir)
+					disk := dies(0)
+					o := c.output(dir, disk)
 					written := c.write(t, o)
-					cut, err := until(o, first, func() error { return o.CommitParts(written) })
-					require.NoError(t, err, at)
-					if cut == "" {
+					disk.at = disk.n + first
+					err := commitParts(o, written)
+					if disk.last == "" {
+						require.NoError(t, err)
+						disk.at = 0
 						require.NoError(t, o.Settle())
 						require.Equal(t, after, tree(t, dir), "not cut")
-						require.Subset(t, cuts, map[string]bool{"complete": true, "seal": true, "take the place": true, "write the receipt": true, "remove the staging directory": true})
 						return
 					}
-					cuts[cut] = true
-					c.standing(t, dir, cut)
-					o = c.output(dir)
-					again, err := until(o, second, func() error { return o.Resume(written) })
-					require.NoError(t, err, "%s after %s", at, cut)
-					ended = again == ""
-					c.standing(t, dir, again)
+					die(o)
+					c.standing(t, dir, disk.last)
+					again := dies(second)
+					o = c.output(dir, again)
+					err = resume(o, written)
+					if ended = again.last == ""; ended {
+						require.NoError(t, err, "after %s", disk.last)
+					}
+					die(o)
+					c.standing(t, dir, again.last)
 					for range 2 {
-						o = c.output(dir)
-						require.NoError(t, o.Resume(written), "%s after %s and %s", at, cut, again)
+						o = c.output(dir, dies(0))
+						require.NoError(t, resume(o, written), "after %s and %s", disk.last, again.last)
 						require.Equal(t, after, visible(tree(t, dir)))
 					}
 					require.Len(t, tree(t, dir), len(after)+1, "the receipt alone is left")
@@ -156,11 +171,11 @@ func TestResumeAfterEachStep(t *testing.T) {
 	}
 }
 
-// standing checks that what can be seen is whole.
+// standing checks that what can be seen is whole, unless it is being moved in two steps.
 func (c *resumeCase) standing(t *testing.T, dir, cut string) {
 	before, after := c.trees()
 	whole := []map[string]string{before, after}
-	if cut == "make room" {
+	if strings.HasPrefix(c.name, "directory") && c.name != "directory, replace old" || strings.HasSuffix(c.name, "link") {
 		whole = append(whole, map[string]string{})
 	}
 	require.Contains(t, whole, visible(tree(t, dir)), "after %q", cut)
@@ -172,21 +187,24 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			before, after := c.trees()
 			dir := writeFiles(t, filesOf(before))
-			o := c.output(dir)
+			output := func() *fileOutput { return c.output(dir, dies(0)) }
+			o := output()
 			written := c.write(t, o)
 			require.NoError(t, o.Abort())
-			require.ErrorContains(t, c.output(dir).Resume(written), "is not there any more")
+			require.ErrorContains(t, resume(output(), written), "is not there any more")
 			require.Equal(t, before, tree(t, dir))
 
 			// Another run with the output has begun, and ended.
-			o = c.output(dir)
+			disk := dies(0)
+			o = c.output(dir, disk)
 			written = c.write(t, o)
-			cut, _ := until(o, 1, func() error { return o.CommitParts(written) })
-			require.NotEmpty(t, cut)
-			next := c.output(dir)
-			require.NoError(t, next.CommitParts(c.write(t, next)))
+			disk.at = disk.n + 2
+			require.Error(t, commitParts(o, written))
+			die(o)
+			next := output()
+			require.NoError(t, commitParts(next, c.write(t, next)))
 			require.NoError(t, next.Settle())
-			require.ErrorContains(t, c.output(dir).Resume(written), "another run with this output has begun since")
+			require.ErrorContains(t, resume(output(), written), "another run with this output has begun since")
 			require.Equal(t, after, tree(t, dir))
 		})
 	}
@@ -195,18 +213,24 @@ func TestResumeOfWhatIsGone(t *testing.T) {
 // TestResumeKeepsWhatCameBetween: an output that someone else has made meanwhile is not
 // replaced unless that was asked for.
 func TestResumeKeepsWhatCameBetween(t *testing.T) {
-	c := resumeCase{}
+	c := resumeCases[0]
 	dir := t.TempDir()
-	for step := 1; step <= 4; step++ {
-		o := c.output(dir)
+	for step := 1; ; step++ {
+		disk := dies(0)
+		o := c.output(dir, disk)
 		written := c.write(t, o)
-		cut, _ := until(o, step, func() error { return o.CommitParts(written) })
-		require.Contains(t, []string{"join a part", "complete", "seal"}, cut)
+		disk.at = disk.n + step
+		require.Error(t, commitParts(o, written))
+		die(o)
+		if _, err := os.Lstat(filepath.Join(dir, "out")); err == nil {
+			require.Contains(t, disk.last, "syncdir") // it has taken its place
+			return
+		}
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "out"), []byte("mine"), 0o666))
-		require.Error(t, c.output(dir).Resume(written))
+		require.Error(t, resume(c.output(dir, dies(0)), written))
 		require.Equal(t, map[string]string{"out": "mine"}, visible(tree(t, dir)))
 		require.NoError(t, os.Remove(filepath.Join(dir, "out")))
-		require.NoError(t, c.output(dir).Resume(written), "and it is taken up when there is room")
+		require.NoError(t, resume(c.output(dir, dies(0)), written), "and it is taken up when there is room")
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 	}
 }

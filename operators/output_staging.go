@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/zeebo/xxh3"
 )
@@ -18,47 +20,115 @@ import (
 type staging struct {
 	dir  string
 	lock *os.File
+	disk disk
 }
+
+// stagePrefix begins the names of all that is beside an output for a while. No output
+// may have such a name, and what follows it keeps those of several outputs apart: "-"
+// and the name of the output for the directory, ".lock-" and ".done-" before it for
+// the other two, or "+" and a hash of the name in place of "-" and the name.
+const stagePrefix = ".superstep"
 
 // stagingDir is where an output is written aside.
 func stagingDir(target string) string {
 	parent, name := filepath.Split(target)
+	id := "-" + name
 	if len(name) > 100 {
 		// The longest names that file systems take leave no room for more.
 		sum := xxh3.HashString128(name).Bytes()
-		name = hex.EncodeToString(sum[:])
+		id = "+" + hex.EncodeToString(sum[:])
 	}
-	return filepath.Join(parent, ".superstep-"+name)
+	return filepath.Join(parent, stagePrefix+id)
 }
 
-// newStaging makes the directory for an output, after removing what a run that
-// was killed has left there.
-func newStaging(target string) (*staging, error) {
-	s := &staging{dir: stagingDir(target)}
-	var err error
-	if s.lock, err = lockFile(s.dir + ".lock"); err != nil {
-		return nil, err
-	}
-	if err := s.recover(target); err != nil {
-		return nil, errors.Join(err, s.remove())
-	}
-	if err := os.Mkdir(s.dir, 0o777); err != nil {
-		return nil, errors.Join(err, s.remove())
-	}
-	return s, nil
+// beside is a file beside a staging directory, for the same output.
+func beside(dir, kind string) string {
+	parent, name := filepath.Split(dir)
+	return filepath.Join(parent, stagePrefix+"."+kind+strings.TrimPrefix(name, stagePrefix))
 }
 
-// recover ends what an earlier run has left half done.
+// lockPath is the file that is locked while a run has the staging directory.
+func lockPath(dir string) string { return beside(dir, "lock") }
+
+// receiptPath is where the receipt of an output is; see output_resume.go.
+func receiptPath(dir string) string { return beside(dir, "done") }
+
+// lockPatience is how long whoever ends what a run has begun waits for the lock of an
+// output: a worker that is being killed holds it until its process is gone.
+const lockPatience = 10 * time.Second
+
+// holdStaging takes a staging directory as it is.
+func holdStaging(d disk, dir string) (*staging, error) {
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		lock, err := lockFile(lockPath(dir))
+		if err == nil {
+			return &staging{dir: dir, lock: lock, disk: d}, nil
+		}
+		if !errors.Is(err, errLocked) || time.Since(began) > lockPatience {
+			return nil, err
+		}
+	}
+}
+
+// newStaging makes the directory for an output, after ending what a run that was killed
+// has left there. It reports whether that made an output visible.
+func newStaging(d disk, target string) (s *staging, finished bool, err error) {
+	dir := stagingDir(target)
+	for range 10 {
+		lock, err := lockFile(lockPath(dir))
+		if err != nil {
+			return nil, false, err
+		}
+		s = &staging{dir: dir, lock: lock, disk: d}
+		sealed, err := readRecord(sealCodec, filepath.Join(dir, sealFile))
+		decided := false
+		if err == nil && sealed.Set != "" {
+			_, decided, err = readJournal(sealed.Journal, sealed.Set)
+		}
+		if err != nil {
+			return nil, false, errors.Join(err, s.leave())
+		}
+		if !decided {
+			return s, finished, s.begin(target)
+		}
+		// Who waits for the locks of a set has none of its own, so that two cannot wait for
+		// each other.
+		if err := s.leave(); err != nil {
+			return nil, false, err
+		}
+		if finished, err = endSet(d, sealed.Journal, sealed.Set); err != nil {
+			return nil, false, fmt.Errorf("end what an earlier run was cut off in, making several outputs visible: %w", err)
+		}
+	}
+	return nil, false, errors.New("other runs with this output are cut off again and again")
+}
+
+// begin makes the directory empty.
+func (s *staging) begin(target string) error {
+	err := s.recover(target)
+	if err == nil {
+		err = s.disk.Mkdir(s.dir)
+	}
+	if err != nil {
+		return errors.Join(err, s.leave())
+	}
+	return nil
+}
+
+// recover ends what an earlier run has left half done that decided upon this output
+// alone.
 func (s *staging) recover(target string) error {
 	old := filepath.Join(s.dir, oldDir)
-	if _, err := os.Lstat(old); err == nil {
+	if there, err := exists(old); err != nil {
+		return err
+	} else if there {
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
-			if err := os.Rename(old, target); err != nil {
+			if err := s.disk.Rename(old, target); err != nil {
 				return fmt.Errorf("bring back the output that an earlier run was about to replace: %w", err)
 			}
 		}
 	}
-	return errors.Join(os.RemoveAll(s.dir), removeIfThere(receiptPath(target)))
+	return errors.Join(s.empty(), removeIfThere(s.disk, receiptPath(s.dir)))
 }
 
 // makeParts makes the directory for the files of shards. Its name is this run's alone:
@@ -74,22 +144,58 @@ func (s *staging) makeParts() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, os.Mkdir(dir, 0o777)
+	return dir, s.disk.Mkdir(dir)
 }
 
 // remove deletes the directory, then the lock: who finds no lock must find no
-// directory. The files of shards lose their place first, so that workers that still
-// write add no more of them meanwhile.
+// directory.
 func (s *staging) remove() error {
-	// A seal without what it seals would say that this has taken its place.
-	if err := removeIfThere(filepath.Join(s.dir, sealFile)); err != nil {
-		return errors.Join(err, s.lock.Close())
+	if err := s.empty(); err != nil {
+		return errors.Join(err, s.leave())
+	}
+	return s.leave()
+}
+
+// empty deletes the directory. The files of shards lose their place first, so that
+// workers that still write add no more of them meanwhile.
+func (s *staging) empty() error {
+	sealed, err := readRecord(sealCodec, filepath.Join(s.dir, sealFile))
+	if err != nil {
+		return err
+	}
+	// A seal without what it seals says that this has taken its place. Of a set that is
+	// right or, if it was undone, does no harm, and by the seal whoever ends the set finds
+	// what is left. Otherwise it would be believed.
+	if sealed.Set == "" {
+		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
+			return err
+		}
 	}
 	if parts, err := findParts(s.dir); err == nil {
-		_ = os.Rename(parts, filepath.Join(s.dir, goneDir)) // what stays is removed all the same
+		_ = s.disk.Rename(parts, filepath.Join(s.dir, goneDir)) // what stays is removed all the same
 	}
-	return errors.Join(os.RemoveAll(s.dir), unlockFile(s.lock))
+	if sealed.Set != "" {
+		entries, err := os.ReadDir(s.dir)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if e.Name() == sealFile || e.Name() == journalFile {
+				continue
+			}
+			if err := s.disk.RemoveAll(filepath.Join(s.dir, e.Name())); err != nil {
+				return err
+			}
+		}
+		if err := removeIfThere(s.disk, filepath.Join(s.dir, sealFile)); err != nil {
+			return err
+		}
+	}
+	return s.disk.RemoveAll(s.dir)
 }
+
+// leave gives up the lock, with the directory as it is.
+func (s *staging) leave() error { return unlockFile(s.disk, s.lock) }
 
 // errInUse says that the lock of an output is held.
 func errInUse(path string) error { return &inUseError{path} }

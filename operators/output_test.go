@@ -372,7 +372,7 @@ func TestOutputMadeByAnotherMeanwhile(t *testing.T) {
 // TestOutputAfterAKilledRun leaves what a killed run would: the directory and an
 // unlocked lock.
 func TestOutputAfterAKilledRun(t *testing.T) {
-	left := map[string]string{".superstep-out.lock": "", ".superstep-out/parts/0": "half", ".superstep-out/whole": "half"}
+	left := map[string]string{".superstep.lock-out": "", ".superstep-out/parts/0": "half", ".superstep-out/whole": "half"}
 	dir := writeFiles(t, left)
 	require.NoError(t, runSink(t, writeLines(3, filepath.Join(dir, "out"), CSVWriteOptions{})))
 	require.Equal(t, map[string]string{"out": linesCSV(lineRows(3))}, tree(t, dir))
@@ -385,13 +385,13 @@ func TestOutputAfterAKilledRun(t *testing.T) {
 	require.Equal(t, map[string]string{"out/": "", "out/part-00000.csv": "old"}, tree(t, dir))
 
 	// A run that lives is left alone.
-	lock, err := lockFile(filepath.Join(dir, ".superstep-busy.lock"))
+	lock, err := lockFile(filepath.Join(dir, ".superstep.lock-busy"))
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(dir, ".superstep-busy"), 0o700))
 	err = runSink(t, writeLines(3, filepath.Join(dir, "busy"), CSVWriteOptions{}))
 	require.ErrorContains(t, err, "is writing it just now")
 	require.DirExists(t, filepath.Join(dir, ".superstep-busy"))
-	require.NoError(t, unlockFile(lock))
+	require.NoError(t, unlockFile(osDisk{}, lock))
 }
 
 func TestOutputWithALongName(t *testing.T) {
@@ -404,14 +404,9 @@ func TestOutputWithALongName(t *testing.T) {
 	require.Len(t, tree(t, dir), 1)
 }
 
-func TestPlaceDirWithoutExchange(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"new/a": "new", "target/a": "old"})
+func TestRenameFree(t *testing.T) {
+	dir := writeFiles(t, map[string]string{"a": "new", "old/a": "old"})
 	in := func(name string) string { return filepath.Join(dir, name) }
-	require.NoError(t, os.Rename(in("target"), in("old")))
-	require.NoError(t, placeDir(in("new"), in("target"), in("spare"), exchange, func() {})) // nothing to exchange with
-	require.Equal(t, "new", tree(t, dir)["target/a"])
-	require.Error(t, placeDir(in("none"), in("target"), in("spare"), exchange, func() {}))
-	require.Equal(t, "new", tree(t, dir)["target/a"], "the old one came back")
-	require.NoError(t, renameFree(in("target/a"), in("b")))
+	require.NoError(t, renameFree(in("a"), in("b")))
 	require.ErrorIs(t, renameFree(in("b"), in("old/a")), os.ErrExist)
 }

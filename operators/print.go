@@ -136,7 +136,7 @@ func (p *printer) Commit() error {
 
 // Resume says that the table is not shown again: the rows were in the process that
 // ended, and it cannot be known whether it wrote them before.
-func (p *printer) Resume([][]byte) error {
+func (p *printer) Resume() error {
 	title := p.opts.Title
 	if title == "" {
 		title = "a table"
@@ -147,9 +147,6 @@ func (p *printer) Resume([][]byte) error {
 	}
 	return nil
 }
-
-// Settle has nothing to forget.
-func (p *printer) Settle() error { return nil }
 
 // Abort forgets the table.
 func (p *printer) Abort() error { return p.Begin() }

@@ -5,3 +5,13 @@ package operators
 // asWorkers are the settings of a quick test with several workers, of which one has more
 // subtasks than the others.
 func asWorkers() []setting { return []setting{{3, 1, 2}, {8, 7, 3}} }
+
+// secondCuts is that every how many calls of the disk tests cut off what follows a process
+// that was cut off.
+const secondCuts = 6
+
+// strideOf is that every how many calls of the disk they cut off a process.
+func strideOf(quick int) int { return quick }
+
+// killedAt are the calls of the disk, of n, at which they kill a process.
+func killedAt(n int) []int { return []int{n / 2, n * 3 / 4, n - 1} }

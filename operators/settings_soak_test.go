@@ -13,3 +13,19 @@ func asWorkers() (all []setting) {
 	}
 	return append(all, setting{1, 7, 1})
 }
+
+// secondCuts is that every how many calls of the disk tests cut off what follows a process
+// that was cut off.
+const secondCuts = 1
+
+// strideOf is that every how many calls of the disk they cut off a process.
+func strideOf(int) int { return 1 }
+
+// killedAt are the calls of the disk, of n, at which they kill a process: all of them.
+func killedAt(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i + 1
+	}
+	return all
+}

@@ -18,7 +18,7 @@
 //  4. The rest is built: for each queue a gang, for each vertex and rank a subtask
 //     with its operators and sending ends.
 //  5. All subtasks run at once, one goroutine each.
-//  6. Sinks commit, in node order, when every subtask has succeeded. Otherwise,
+//  6. Sinks commit, together, when every subtask has succeeded; see JointSink. Otherwise,
 //     and where a commit fails, they are aborted.
 //
 // # Parts

@@ -407,9 +407,9 @@ func TestSinks(t *testing.T) {
 	}{
 		"success":      {nil, nil, []string{"c begin", "d begin", "e begin", "c commit", "d commit", "e commit"}},
 		"begin fails":  {map[string]string{"d": "begin"}, nil, []string{"c begin", "d begin", "c abort"}},
-		"run fails":    {nil, errBoom, []string{"c begin", "d begin", "e begin", "c abort", "d abort", "e abort"}},
-		"commit fails": {map[string]string{"d": "commit"}, nil, []string{"c begin", "d begin", "e begin", "c commit", "d commit", "d abort", "e abort"}},
-		"abort fails":  {map[string]string{"c": "abort"}, errBoom, []string{"c begin", "d begin", "e begin", "c abort", "d abort", "e abort"}},
+		"run fails":    {nil, errBoom, []string{"c begin", "d begin", "e begin", "e abort", "d abort", "c abort"}},
+		"commit fails": {map[string]string{"d": "commit"}, nil, []string{"c begin", "d begin", "e begin", "c commit", "d commit", "e abort", "d abort"}},
+		"abort fails":  {map[string]string{"c": "abort"}, errBoom, []string{"c begin", "d begin", "e begin", "e abort", "d abort", "c abort"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var log []string

@@ -56,7 +56,8 @@ type Sink interface {
 	// Begin is called before any subtask starts; it refuses outputs that exist or
 	// cannot be written.
 	Begin() error
-	// Commit is called once after every vertex of the job succeeded.
+	// Commit is called once after every vertex of the job succeeded. A JointSink is not
+	// asked: it is one that makes its output visible together with others.
 	Commit() error
 	// Abort is called instead of Commit when the job fails or is cancelled, for
 	// sinks whose Commit was not reached, and after a Commit that failed. It leaves

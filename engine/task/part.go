@@ -33,36 +33,81 @@ type Group interface {
 	Close() error
 }
 
-// PartSink is a Sink that can be written by several workers. Of one that is not, only
-// the operators run on workers other than 0: Begin, Commit and Abort are worker 0's.
-type PartSink interface {
+// JointSink is a Sink whose output becomes visible together with that of the other
+// JointSinks of its run, or not at all. It may be written by several workers; of a Sink
+// that is none only the operators run on workers other than 0, and Begin, Commit and
+// Abort are worker 0's.
+//
+// When all subtasks have succeeded, the sinks of a run go through these steps on worker
+// 0, each step on all of them before the next begins:
+//
+//	Complete   what is to be seen is whole and durable, where nobody sees it
+//	Decide     it is on disk that it becomes visible, if nothing else keeps that on record
+//	Place      it is seen
+//	Finish     nothing is left of how it came there
+//
+// Where a step before Finish fails, or a Sink that commits after Place, TakeBack undoes
+// what was placed, and Abort follows. Where the process ends before Decide, nothing is
+// ever seen; afterwards the next run with any of the outputs finishes what it finds.
+type JointSink interface {
 	Sink
 	// Join does on every other worker what Begin did on worker 0, which has returned
 	// by then.
 	Join() error
-	// Written says what this worker wrote aside, for CommitParts. It is called when all
+	// Written says what this worker wrote aside, for Complete. It is called when all
 	// subtasks of the worker have succeeded.
 	Written() ([]byte, error)
-	// CommitParts is Commit on worker 0, with what every worker, this one included, has
-	// written. What cannot be seen from here is an error that says where it was written.
-	CommitParts(written [][]byte) error
-	// Leave gives up, on a worker other than 0, what Join took; the output aside is
-	// worker 0's to remove.
+	// Leave gives up what this process holds, with everything on disk left as it is: on
+	// a worker other than 0 after Join, as the output aside is worker 0's to remove, and
+	// where a resumed commit failed.
 	Leave() error
+	// Aside is the directory in which the output is written aside, which names it among
+	// those of a run. It is known from Begin on, and empty for a sink that has nothing to
+	// show from this process.
+	Aside() string
+	// Complete verifies what was written and puts it together. What cannot be seen from
+	// here is an error that says where it was written.
+	Complete(c Completion) error
+	// Decide is called on the first sink of Completion.Set, if there are several, and
+	// has it on disk when it returns that all of them become visible.
+	Decide() error
+	// Place makes the output visible, in one step as far as the system can. Called again
+	// it does nothing.
+	Place() error
+	// TakeBack undoes Place, as far as that has come, if at all. It is called on all sinks
+	// that Complete was called on, the first of the set first.
+	TakeBack() error
+	// Finish removes what Place and its undoing needed. The output stands: what cannot be
+	// removed is left to the next run.
+	Finish()
+	// Settle is called after Finish when nobody will ask to resume any more, and removes
+	// by what it would have been known that all is done.
+	Settle() error
 }
 
-// ResumeSink is a sink whose commit another process can finish, where that of worker 0
-// ended before anyone could know whether it had committed. What subtasks wrote is on
-// disk by then, as Written says; Resume begins where CommitParts has come to, whichever
-// step that is.
+// Completion is how a JointSink is to be completed.
+type Completion struct {
+	// Written is what every worker has written, this one included; nil where the run is
+	// in one part.
+	Written [][]byte
+	// Set is Aside of all sinks of the run, that which decides first; nil where there is
+	// nothing to decide, as there is only one, or where Recorded.
+	Set []string
+	// Recorded says that somebody else keeps on record that the run commits, and has
+	// another process finish the commit if this one is lost. What subtasks wrote is on
+	// disk by then, as Written says.
+	Recorded bool
+	// Resumed says that this is such a process, which has neither begun nor joined the
+	// sink: Complete begins where the one before has come to, whichever step that is. It
+	// may be called again, after all has succeeded too. Where it cannot tell what became
+	// of the output of this very run, it fails.
+	Resumed bool
+}
+
+// ResumeSink is a Sink that is no JointSink and of which another process can finish the
+// commit, where the one that committed ended before anyone could know how far it came.
 type ResumeSink interface {
 	Sink
-	// Resume is CommitParts in a process that has neither begun nor joined the sink. It
-	// may be called again, after it has succeeded too. Where it cannot tell that the
-	// output of this very run is visible when it returns, it fails. A sink that is not a
-	// PartSink is given nil.
-	Resume(written [][]byte) error
-	// Settle is called when nobody will ask for Resume any more, and removes by what that
-	// would have known that all is done.
-	Settle() error
+	// Resume is Commit in a process that has not begun the sink.
+	Resume() error
 }

@@ -38,8 +38,9 @@ func NewResumption(p *plan.Plan, bind Bindings, log hclog.Logger) (*Resumption, 
 	return &Resumption{plan: p, sinks: newSinks(p, &bind), log: log}, nil
 }
 
-// Commit makes the output of all sinks visible that is not, in node order. It may be
-// called again, here or elsewhere, whatever came of it.
+// Commit makes the output of all sinks visible that is not; where it fails, none is, as
+// far as it could tell which are this run's. It may be called again, here or elsewhere,
+// whatever came of it.
 func (r *Resumption) Commit(outcomes [][]byte) error {
 	decoded, err := decodeOutcomes(r.plan, outcomes)
 	if err != nil {

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -9,21 +10,13 @@ import (
 	"github.com/superstep-ml/superstep/engine/plan"
 )
 
-// resumeSink is a partSink that can be resumed.
-type resumeSink struct{ *partSink }
+// resumeSink is a sink of one worker that can be resumed.
+type resumeSink struct{ onlySink }
 
-func (s resumeSink) Resume(written [][]byte) error {
-	var all []string
-	for _, w := range written {
-		all = append(all, string(w))
-	}
-	return s.do("resume " + strings.Join(all, "+"))
-}
+func (s resumeSink) Resume() error { return s.do("resume") }
 
-func (s resumeSink) Settle() error { return s.do("settle") }
-
-// TestResumption resumes sinks in node order with what all workers wrote to each, and
-// settles those that it has resumed.
+// TestResumption takes sinks through their steps with what all workers wrote to each,
+// settles those that it has resumed, and takes back what it cannot finish.
 func TestResumption(t *testing.T) {
 	outcome := func(c, d string) []byte {
 		data, err := (&outcome{Written: []written{{Node: 1, Data: []byte(c)}, {Node: 2, Data: []byte(d)}}}).encode()
@@ -35,26 +28,58 @@ func TestResumption(t *testing.T) {
 	p, err := plan.Compile(g.Graph, 2)
 	require.NoError(t, err)
 	make := func(c, d Sink) *Resumption {
-		s := &sinks{all: []boundSink{{Sink: c, node: &p.Nodes[1]}, {Sink: d, node: &p.Nodes[2]}}}
+		s := &sinks{all: []boundSink{bindSink(c, &p.Nodes[1]), bindSink(d, &p.Nodes[2])}}
 		return &Resumption{plan: p, sinks: s}
 	}
 	c, d := &partSink{}, &partSink{}
-	r := make(resumeSink{c}, resumeSink{d})
+	r := make(c, d)
 	require.NoError(t, r.Commit(outcomes))
 	r.Close()
-	require.Equal(t, []string{"resume c0+c1", "settle"}, c.events)
-	require.Equal(t, []string{"resume d0+d1", "settle"}, d.events)
+	require.Equal(t, []string{"resume c0+c1", "place", "finish", "settle"}, c.events)
+	require.Equal(t, []string{"resume d0+d1", "place", "finish", "settle"}, d.events)
 
 	c, d = &partSink{}, &partSink{fail: "resume"}
-	r = make(resumeSink{c}, resumeSink{d})
+	r = make(c, d)
 	require.ErrorContains(t, r.Commit(outcomes), "finish the commit: boom")
 	r.Close()
-	require.Equal(t, []string{"resume c0+c1", "settle"}, c.events)
-	require.Equal(t, []string{"resume d0+d1"}, d.events)
+	require.Equal(t, []string{"resume c0+c1", "take back", "leave"}, c.events)
+	require.Equal(t, []string{"resume d0+d1", "take back", "leave"}, d.events)
 
-	require.ErrorContains(t, make(c, d).Commit(outcomes), "cannot commit twice")
+	c, d = &partSink{}, &partSink{fail: "resume"}
+	r = make(c, resumeSink{onlySink{d}})
+	require.ErrorContains(t, r.Commit(outcomes), "finish the commit: boom")
+	r.Close()
+	require.Equal(t, []string{"resume c0+c1", "place", "take back", "leave"}, c.events)
+	require.Equal(t, []string{"resume"}, d.events)
+
+	require.ErrorContains(t, make(c, onlySink{d}).Commit(outcomes), "cannot commit twice")
 	require.ErrorContains(t, make(c, d).Commit(nil), "without an outcome")
 	require.ErrorContains(t, make(c, d).Commit([][]byte{{1}}), "the outcome of worker 0")
 	_, err = NewResumption(nil, Bindings{}, nil)
 	require.ErrorContains(t, err, "no plan")
+}
+
+// TestSinksTogether: several sinks of one process are completed, decided upon, placed and
+// finished one step after the other, and where anything fails nothing stays.
+func TestSinksTogether(t *testing.T) {
+	g := parseGraph(8, "a = source rows=400\nc = tap a\nd = tap a\ne = tap a")
+	for _, test := range []struct{ failC, failD, failE, want string }{
+		{"", "", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, e commit, d finish, c finish, c settle, d settle"},
+		{"", "complete", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c take back, d take back, d abort, e abort, c abort"},
+		{"decide", "", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c take back, d take back, d abort, e abort, c abort"},
+		{"", "place", "", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, c take back, d take back, d abort, e abort, c abort"},
+		{"", "", "commit", "c begin, e begin, d begin, c complete 0 parts, d complete 0 parts, c decide, c place, d place, e commit, c take back, d take back, d abort, e abort, c abort"},
+	} {
+		var said []string
+		sink := func(name, fail string) *partSink { return &partSink{name: name, fail: fail, log: &said} }
+		got := g.run(t, context.Background(), 2, Env{}, hooks{sinks: map[string]Sink{
+			"c": sink("c", test.failC), "d": onlySink{sink("e", test.failE)}, "e": sink("d", test.failD),
+		}})
+		if test.failC+test.failD+test.failE == "" {
+			require.NoError(t, got.err)
+		} else {
+			require.ErrorIs(t, got.err, errBoom)
+		}
+		require.Equal(t, test.want, strings.Join(said, ", "))
+	}
 }

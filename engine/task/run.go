@@ -21,8 +21,8 @@ import (
 //
 // The result is an error of the bindings (nothing was started), a *TaskError,
 // the failure of a sink, an *AbandonedError, or the cause of the end of ctx.
-// With an error, every sink is aborted and nothing was committed but by sinks
-// before one whose Commit failed.
+// With an error, every sink is aborted and nothing is visible but what those that are no
+// JointSink have committed before one of them failed.
 //
 // It is the whole life of the one Worker of a plan that runs in one part.
 func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env Env) (*Report, error) {
@@ -47,7 +47,7 @@ func Run(ctx context.Context, p *plan.Plan, g *plan.Graph, bind Bindings, env En
 	if err != nil {
 		return nil, also(err, w.Abort())
 	}
-	if err := w.commit([]*outcome{o}); err != nil {
+	if err := w.commit([]*outcome{o}, false); err != nil {
 		return nil, err
 	}
 	report, err := merge(p, []*outcome{o})

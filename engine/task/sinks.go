@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 )
@@ -18,9 +19,15 @@ type sinks struct {
 // boundSink is a sink of the plan.
 type boundSink struct {
 	Sink
-	node *plan.Node
-	held bool // begun or joined, and neither committed, aborted nor left
-	done bool // committed or resumed, and not settled
+	joint JointSink // the same, if it is one
+	node  *plan.Node
+	held  bool // begun or joined, and neither committed, aborted nor left
+	done  bool // committed, and not settled
+}
+
+func bindSink(s Sink, node *plan.Node) boundSink {
+	joint, _ := s.(JointSink)
+	return boundSink{Sink: s, joint: joint, node: node}
 }
 
 // newSinks finds what is bound to a plan.
@@ -28,7 +35,7 @@ func newSinks(p *plan.Plan, bind *Bindings) *sinks {
 	s := &sinks{}
 	for i := range p.Nodes {
 		if sink := bind.Sinks[p.Nodes[i].ID]; sink != nil {
-			s.all = append(s.all, boundSink{Sink: sink, node: &p.Nodes[i]})
+			s.all = append(s.all, bindSink(sink, &p.Nodes[i]))
 		}
 	}
 	return s
@@ -51,11 +58,10 @@ func (s *sinks) join() error {
 	s.joined = true
 	for i := range s.all {
 		b := &s.all[i]
-		sink, ok := b.Sink.(PartSink)
-		if !ok {
+		if b.joint == nil {
 			continue
 		}
-		if err := guard(sink.Join); err != nil {
+		if err := guard(b.joint.Join); err != nil {
 			return also(b.error("begin", err), s.abort())
 		}
 		b.held = true
@@ -68,12 +74,11 @@ func (s *sinks) written() ([]written, error) {
 	var all []written
 	for i := range s.all {
 		b := &s.all[i]
-		sink, ok := b.Sink.(PartSink)
-		if !ok {
+		if b.joint == nil {
 			continue
 		}
 		w := written{Node: b.node.ID}
-		err := guard(func() (err error) { w.Data, err = sink.Written(); return err })
+		err := guard(func() (err error) { w.Data, err = b.joint.Written(); return err })
 		if err != nil {
 			return nil, b.error("tell what was written", err)
 		}
@@ -82,42 +87,127 @@ func (s *sinks) written() ([]written, error) {
 	return all, nil
 }
 
-// commit commits one sink after the other. Where one fails, it and those after it are
-// aborted.
-func (s *sinks) commit(outcomes []*outcome) error {
-	for i := range s.all {
-		b := &s.all[i]
-		commit := b.Commit
-		if sink, ok := b.Sink.(PartSink); ok && inParts(b.node.ID, outcomes) {
-			commit = func() error { return sink.CommitParts(writtenTo(b.node.ID, outcomes)) }
-			b.done = true // as far as it comes
-		}
-		if err := guard(commit); err != nil {
-			return also(b.error("commit", err), s.abort())
-		}
-		b.held = false
+// commit makes the output of all sinks visible, or of none: where one fails they are
+// taken back and aborted. recorded says that somebody else keeps on record that the run
+// commits.
+func (s *sinks) commit(outcomes []*outcome, recorded bool) error {
+	if err := s.show(outcomes, Completion{Recorded: recorded}); err != nil {
+		return also(err, s.abort())
 	}
 	return nil
 }
 
-// resume finishes the commit of one sink after the other, whose outcomes are those of
-// a run in other processes. Where one cannot, those after it stay as they are, for
-// whoever tries again.
+// resume finishes the commit of a run in other processes, whose outcomes these are.
+// Where it cannot, what is left stays as it is, for whoever tries again.
 func (s *sinks) resume(outcomes []*outcome) error {
 	for i := range s.all {
 		b := &s.all[i]
-		sink, ok := b.Sink.(ResumeSink)
-		if !ok {
+		if _, ok := b.Sink.(ResumeSink); !ok && b.joint == nil {
 			return b.error("finish the commit", errors.New("it cannot be told whether it committed before its process ended, and it cannot commit twice"))
 		}
-		var parts [][]byte
-		if _, ok := b.Sink.(PartSink); ok {
-			parts = writtenTo(b.node.ID, outcomes)
+	}
+	err := s.show(outcomes, Completion{Recorded: true, Resumed: true})
+	if err != nil {
+		for i := range s.all {
+			if b := &s.all[i]; b.joint != nil {
+				err = also(err, guard(b.joint.Leave))
+			}
 		}
-		if err := guard(func() error { return sink.Resume(parts) }); err != nil {
-			return b.error("finish the commit", err)
+	}
+	return err
+}
+
+// show takes all sinks through the steps of JointSink. Those that are none commit, one
+// after the other, when the output of the others is seen. Where anything fails nothing
+// of the JointSinks is seen.
+func (s *sinks) show(outcomes []*outcome, c Completion) error {
+	step := "commit"
+	if c.Resumed {
+		step = "finish the commit"
+	}
+	touched, err := s.complete(outcomes, c, step)
+	if err == nil {
+		err = s.place(c, step)
+	}
+	if err != nil {
+		for _, b := range touched {
+			if back := guard(b.joint.TakeBack); back != nil {
+				err = also(err, b.error("take back what was made visible", back))
+			}
 		}
-		b.done = true
+		return err
+	}
+	for _, b := range slices.Backward(touched) { // that which decided last
+		b.held, b.done = false, true
+		_ = guard(func() error { b.joint.Finish(); return nil })
+	}
+	return nil
+}
+
+// complete completes the JointSinks, has it decided that they become visible, and
+// returns those that were touched.
+func (s *sinks) complete(outcomes []*outcome, c Completion, step string) (touched []*boundSink, err error) {
+	var set []string
+	var first *boundSink
+	for i := range s.all {
+		b := &s.all[i]
+		if c.Recorded || b.joint == nil {
+			continue
+		}
+		if aside := b.joint.Aside(); aside != "" {
+			set = append(set, aside)
+			if first == nil {
+				first = b
+			}
+		}
+	}
+	if len(set) > 1 {
+		c.Set = set
+	}
+	for i := range s.all {
+		b := &s.all[i]
+		if b.joint == nil {
+			continue
+		}
+		c.Written = nil
+		if c.Resumed || inParts(b.node.ID, outcomes) {
+			c.Written = writtenTo(b.node.ID, outcomes)
+		}
+		touched = append(touched, b)
+		if err := guard(func() error { return b.joint.Complete(c) }); err != nil {
+			return touched, b.error(step, err)
+		}
+	}
+	if c.Set != nil {
+		if err := guard(first.joint.Decide); err != nil {
+			return touched, first.error(step, err)
+		}
+	}
+	return touched, nil
+}
+
+// place makes the output of all sinks visible.
+func (s *sinks) place(c Completion, step string) error {
+	for i := range s.all {
+		if b := &s.all[i]; b.joint != nil {
+			if err := guard(b.joint.Place); err != nil {
+				return b.error(step, err)
+			}
+		}
+	}
+	for i := range s.all {
+		b := &s.all[i]
+		if b.joint != nil {
+			continue
+		}
+		commit := b.Commit
+		if c.Resumed {
+			commit = b.Sink.(ResumeSink).Resume
+		}
+		if err := guard(commit); err != nil {
+			return b.error(step, err)
+		}
+		b.held = false
 	}
 	return nil
 }
@@ -127,12 +217,11 @@ func (s *sinks) settle() error {
 	var errs []error
 	for i := range s.all {
 		b := &s.all[i]
-		sink, ok := b.Sink.(ResumeSink)
-		if !ok || !b.done {
+		if !b.done {
 			continue
 		}
 		b.done = false
-		if err := guard(sink.Settle); err != nil {
+		if err := guard(b.joint.Settle); err != nil {
 			errs = append(errs, b.error("settle", err))
 		}
 	}
@@ -161,14 +250,14 @@ func writtenTo(node plan.NodeID, outcomes []*outcome) [][]byte {
 // abort aborts what has begun, or leaves what was joined, and was not committed.
 func (s *sinks) abort() error {
 	var errs []error
-	for i := range s.all {
+	for i := range slices.Backward(s.all) { // that which decided last
 		b := &s.all[i]
 		if !b.held {
 			continue
 		}
 		b.held = false
 		if s.joined {
-			if err := guard(b.Sink.(PartSink).Leave); err != nil {
+			if err := guard(b.joint.Leave); err != nil {
 				errs = append(errs, b.error("leave", err))
 			}
 		} else if err := guard(b.Abort); err != nil {

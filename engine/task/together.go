@@ -60,7 +60,7 @@ func (t *together) runParts(ctx context.Context, p *plan.Plan, g *plan.Graph, sl
 	for i, w := range t.parts {
 		outcomes[i] = w.outcome
 	}
-	if err := t.parts[0].Commit(outcomes); err != nil {
+	if err := t.parts[0].decodeAndCommit(outcomes, false); err != nil {
 		return nil, err
 	}
 	return MergeOutcomes(p, outcomes)

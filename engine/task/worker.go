@@ -186,10 +186,14 @@ func (w *Worker) runSubtasks(ctx context.Context) (*outcome, error) {
 	return o, nil
 }
 
-// Commit has worker 0 make the output of the sinks visible, in node order, when all
-// workers have run. outcomes are what they returned, by number. Where a sink fails,
-// it and those after it are aborted.
-func (w *Worker) Commit(outcomes [][]byte) error {
+// Commit has worker 0 make the output of the sinks visible, that of all of them or none,
+// when all workers have run. outcomes are what they returned, by number. The caller has
+// them on record, and that they are to be committed: a Resumption finishes where this
+// process ends before. Where a sink fails all are aborted.
+func (w *Worker) Commit(outcomes [][]byte) error { return w.decodeAndCommit(outcomes, true) }
+
+// decodeAndCommit is Commit, recorded or not.
+func (w *Worker) decodeAndCommit(outcomes [][]byte, recorded bool) error {
 	decoded, err := decodeOutcomes(w.run.plan, outcomes)
 	if err != nil {
 		return err
@@ -197,15 +201,15 @@ func (w *Worker) Commit(outcomes [][]byte) error {
 	if want := len(w.run.part.Slots); len(decoded) != want {
 		return fmt.Errorf("commit with the outcomes of %d workers, of %d", len(decoded), want)
 	}
-	return w.commit(decoded)
+	return w.commit(decoded, recorded)
 }
 
-func (w *Worker) commit(outcomes []*outcome) error {
+func (w *Worker) commit(outcomes []*outcome, recorded bool) error {
 	if w.run.part.Worker != 0 || w.stage != workerRan {
 		return fmt.Errorf("worker %d cannot commit: that is worker 0's, once, after it ran", w.run.part.Worker)
 	}
 	w.stage = workerFailed
-	if err := w.sinks.commit(outcomes); err != nil {
+	if err := w.sinks.commit(outcomes, recorded); err != nil {
 		return err
 	}
 	w.stage = workerCommitted

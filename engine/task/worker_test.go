@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,12 +26,17 @@ type partSink struct {
 	mu     sync.Mutex
 	events []string
 	fail   string
+	name   string
+	log    *[]string // of several sinks, which one goroutine calls
 }
 
 func (s *partSink) do(event string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events = append(s.events, event)
+	if s.log != nil {
+		*s.log = append(*s.log, s.name+" "+event)
+	}
 	if s.fail != "" && strings.HasPrefix(event, s.fail) {
 		return errBoom
 	}
@@ -47,14 +53,26 @@ func (s *partSink) Written() ([]byte, error) {
 	return fmt.Appendf(nil, "by %p", s), s.do("written")
 }
 
-func (s *partSink) CommitParts(written [][]byte) error {
-	return s.do(fmt.Sprintf("commit %d parts", len(written)))
+func (s *partSink) Aside() string { return "aside" }
+
+func (s *partSink) Complete(c Completion) error {
+	event := fmt.Sprintf("complete %d parts", len(c.Written))
+	if c.Resumed {
+		event = "resume " + string(bytes.Join(c.Written, []byte("+")))
+	}
+	return s.do(event)
 }
+
+func (s *partSink) Decide() error   { return s.do("decide") }
+func (s *partSink) Place() error    { return s.do("place") }
+func (s *partSink) TakeBack() error { return s.do("take back") }
+func (s *partSink) Finish()         { _ = s.do("finish") }
+func (s *partSink) Settle() error   { return s.do("settle") }
 
 // onlySink is a Sink of one worker.
 type onlySink struct{ *partSink }
 
-func (s onlySink) Join() {} // not that of a PartSink
+func (s onlySink) Join() {} // not that of a JointSink
 
 // TestSinksOfParts: worker 0 begins and commits, the others join, and are done with
 // when the run is; what fails anywhere leaves nothing behind.
@@ -66,11 +84,12 @@ func TestSinksOfParts(t *testing.T) {
 		first, one, only string // events of worker 0, of worker 1, and of the sink that is worker 0's only
 		err              string
 	}{
-		{name: "well", first: "begin written commit 3 parts", one: "join written", only: "begin commit"},
+		{name: "well", first: "begin written complete 3 parts place finish settle", one: "join written", only: "begin commit"},
 		{name: "begin", fail: "begin", first: "begin", one: "", only: "", err: `operator tap "c" (test.txt:3), begin: boom`},
 		{name: "join", worker: 1, fail: "join", first: "begin abort", one: "join", only: "begin abort", err: `operator tap "c" (test.txt:3), begin: boom`},
 		{name: "written", worker: 1, fail: "written", first: "begin", one: "join written leave", only: "begin abort", err: `operator tap "c" (test.txt:3), tell what was written: boom`},
-		{name: "commit", fail: "commit", first: "begin written commit 3 parts abort", one: "join written leave", only: "begin abort", err: `operator tap "c" (test.txt:3), commit: boom`},
+		{name: "place", fail: "place", first: "begin written complete 3 parts place take back abort", one: "join written leave", only: "begin abort", err: `operator tap "c" (test.txt:3), commit: boom`},
+		{name: "complete", fail: "complete", first: "begin written complete 3 parts take back abort", one: "join written leave", only: "begin abort", err: `operator tap "c" (test.txt:3), commit: boom`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			g := parseGraph(8, "a = source rows=400\nb = map a/hash\nc = tap b\nd = tap a")
@@ -135,7 +154,7 @@ func TestWorkerRefuses(t *testing.T) {
 	defer w.Close()
 	require.ErrorContains(t, w.Prepare(), "worker 1 was told to begin the sinks")
 	require.ErrorContains(t, w.Commit(nil), "commit with the outcomes of 0 workers, of 2")
-	require.ErrorContains(t, w.commit(nil), "worker 1 cannot commit")
+	require.ErrorContains(t, w.commit(nil, true), "worker 1 cannot commit")
 	require.NoError(t, w.Abort())
 	w, err = NewWorker(compiled, g.Graph, g.bindings(h), Env{SpillDir: t.TempDir()}, whole(compiled))
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 			b.Add(engine.Spec{
 				Op: "Hold", Inputs: []engine.Port{{From: rows}},
 				Operator: func() engine.Operator { return ignore{} },
-				Sink:     hold(a.Hold),
+				Sink:     &hold{path: a.Hold},
 			})
 		}
 		path := a.Output
@@ -53,28 +53,44 @@ var job = engine.Define("commitjobs", func(b *engine.Builder, a args) error {
 	return nil
 })
 
-// hold is a sink that holds up the commit of those behind it.
-type hold string
+// hold is a sink that holds up those behind it when they are about to be seen.
+type hold struct {
+	path    string
+	resumed bool // in this process, which holds up nobody
+}
 
-func (h hold) Begin() error { return nil }
-func (h hold) Abort() error { return nil }
+func (h *hold) Begin() error             { return nil }
+func (h *hold) Commit() error            { return nil }
+func (h *hold) Abort() error             { return nil }
+func (h *hold) Join() error              { return nil }
+func (h *hold) Leave() error             { return nil }
+func (h *hold) Written() ([]byte, error) { return nil, nil }
+func (h *hold) Aside() string            { return "" }
+func (h *hold) Decide() error            { return nil }
+func (h *hold) TakeBack() error          { return nil }
+func (h *hold) Finish()                  {}
+func (h *hold) Settle() error            { return nil }
 
-// Commit makes the file and waits until somebody removes it.
-func (h hold) Commit() error {
-	if err := os.WriteFile(string(h), nil, 0o600); err != nil {
+func (h *hold) Complete(c engine.Completion) error {
+	h.resumed = c.Resumed
+	return nil
+}
+
+// Place makes the file and waits until somebody removes it.
+func (h *hold) Place() error {
+	if h.resumed {
+		return nil
+	}
+	if err := os.WriteFile(h.path, nil, 0o600); err != nil {
 		return err
 	}
 	for {
-		if _, err := os.Lstat(string(h)); err != nil {
+		if _, err := os.Lstat(h.path); err != nil {
 			return nil
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 }
-
-// Resume holds up nobody.
-func (h hold) Resume([][]byte) error { return nil }
-func (h hold) Settle() error         { return nil }
 
 // ignore takes the rows of hold.
 type ignore struct{}

@@ -1,0 +1,63 @@
+package operators
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// disk is what making outputs visible asks of the file system: every call that changes
+// what another process finds, or has it last. Tests put a double in its place, which
+// fails, or ends the process, at any of them, or looks at their order.
+type disk interface {
+	// Create makes a file anew; Sync has what was written to it last.
+	Create(path string) (*os.File, error)
+	Sync(f *os.File) error
+	// SyncDir has the names in a directory last.
+	SyncDir(dir string) error
+	Mkdir(path string) error
+	// Rename moves a file to a place, whatever file stands there; RenameNew to one that
+	// must be free.
+	Rename(from, to string) error
+	RenameNew(from, to string) error
+	// Exchange swaps two files or directories in one step, which not every file system can.
+	Exchange(a, b string) error
+	// Link gives a file a second name.
+	Link(from, to string) error
+	Remove(path string) error
+	RemoveAll(path string) error
+}
+
+// osDisk is that of the system.
+type osDisk struct{}
+
+func (osDisk) Create(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
+}
+
+func (osDisk) Sync(f *os.File) error           { return f.Sync() }
+func (osDisk) SyncDir(dir string) error        { return syncDir(dir) }
+func (osDisk) Mkdir(path string) error         { return os.Mkdir(path, 0o777) }
+func (osDisk) Rename(from, to string) error    { return os.Rename(from, to) }
+func (osDisk) RenameNew(from, to string) error { return renameNew(from, to) }
+func (osDisk) Exchange(a, b string) error      { return exchange(a, b) }
+func (osDisk) Link(from, to string) error      { return os.Link(from, to) }
+func (osDisk) Remove(path string) error        { return os.Remove(path) }
+func (osDisk) RemoveAll(path string) error     { return os.RemoveAll(path) }
+
+// removeIfThere removes a file that may not be there.
+func removeIfThere(d disk, path string) error {
+	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// exists reports whether there is something at a path.
+func exists(path string) (bool, error) {
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}

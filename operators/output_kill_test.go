@@ -1,0 +1,59 @@
+//go:build unix
+
+package operators
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+const killedEnv = "SUPERSTEP_TEST_KILLED_AT"
+
+// TestOutputsOfAKilledProcess kills a process that makes outputs visible, by SIGKILL before
+// a call of its disk. The next run finds all of them or none.
+func TestOutputsOfAKilledProcess(t *testing.T) {
+	if at, err := strconv.Atoi(os.Getenv(killedEnv)); err == nil {
+		outputs, err := strconv.Atoi(os.Getenv("OUTPUTS"))
+		require.NoError(t, err)
+		d := &testDisk{at: at, what: func() error {
+			_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+			select {}
+		}}
+		j := together{dir: os.Getenv("DIR"), outputs: outputs, rows: 7}
+		require.NoError(t, j.run(d))
+		fmt.Println("lived", d.n)
+		return
+	}
+	for _, outputs := range []int{1, 2, 40} {
+		j := together{outputs: outputs, rows: 7, dir: t.TempDir()}
+		whole := &testDisk{}
+		require.NoError(t, j.run(whole))
+		first := brief(t, j.dir)
+		finished, undone := 0, 0
+		for _, at := range killedAt(whole.n) {
+			j.dir = t.TempDir()
+			cmd := exec.Command(os.Args[0], "-test.run=^TestOutputsOfAKilledProcess$")
+			cmd.Env = append(os.Environ(), killedEnv+"="+strconv.Itoa(at), "OUTPUTS="+strconv.Itoa(outputs), "DIR="+j.dir)
+			said, err := cmd.CombinedOutput()
+			require.ErrorContains(t, err, "signal: killed", "%s", said)
+			err = j.run(&testDisk{})
+			if err == nil {
+				undone++
+			} else {
+				finished++
+				require.ErrorContains(t, err, "exists")
+			}
+			got := brief(t, j.dir)
+			require.True(t, maps.Equal(first, got), "%d outputs, call %d: %v, %v", outputs, at, err, got)
+		}
+		require.NotZero(t, undone)
+		require.NotZero(t, finished)
+	}
+}

@@ -1,0 +1,442 @@
+package operators
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// together is a job of several outputs of every kind, beside a result and a table.
+type together struct {
+	dir     string
+	outputs int
+	replace bool
+	rows    int
+	first   int // outputs before it are left out
+}
+
+// name is that of an output; every second one is a directory.
+func (j *together) name(i int) string { return fmt.Sprintf("out-%d", i) }
+
+var togetherFormats = []FileFormat{
+	{Op: "WriteCSV", Extension: "csv", Rows: func(w io.Writer) RowWriter { return &csvRows{w: w, o: CSVWriteOptions{Delimiter: ','}} }},
+	{Op: "WriteArrow", Extension: "arrow", File: newArrowFile},
+}
+
+func (j *together) run(d disk) error {
+	exists := engine.Fail
+	if j.replace {
+		exists = engine.Replace
+	}
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		rows := FromSlice(b, lineRows(j.rows))
+		for i := j.first; i < j.outputs; i++ {
+			writeFilesOn(rows, filepath.Join(j.dir, j.name(i)), i%2 == 1, togetherFormats[i/2%2], d)
+		}
+		Collect(b, "rows", rows)
+		Print(rows, PrintOptions{Writer: io.Discard})
+		return nil
+	}), struct{}{}, engine.Shards(2), engine.Parallelism(2), engine.IfExists(exists))
+	result.Release()
+	return err
+}
+
+// want returns what a run of the job writes.
+func (j *together) want(t *testing.T) map[string]string {
+	fresh := *j
+	fresh.dir, fresh.replace = t.TempDir(), false
+	require.NoError(t, fresh.run(&testDisk{}))
+	return brief(t, fresh.dir)
+}
+
+// stand makes the outputs that a run of the job replaces, and returns what they are.
+func (j *together) stand(t *testing.T) map[string]string {
+	if !j.replace {
+		return map[string]string{}
+	}
+	old := *j
+	old.rows, old.replace = 3, false
+	require.NoError(t, old.run(&testDisk{}))
+	return brief(t, j.dir)
+}
+
+// brief is tree with the sums of files that are no text.
+func brief(t *testing.T, dir string) map[string]string {
+	files := tree(t, dir)
+	for name, content := range files {
+		if strings.HasPrefix(content, "ARROW1") {
+			files[name] = fmt.Sprintf("arrow %08x", crc32.Checksum([]byte(content), castagnoli))
+		}
+	}
+	return files
+}
+
+// cutOff is a job that is cut off at calls of the disk, and what follows.
+type cutOff struct {
+	together
+	stride int // every how many calls, but for soak tests
+	on     func(*testDisk) disk
+}
+
+var cutOffs = []cutOff{
+	{together{outputs: 1}, 1, usual},
+	{together{outputs: 2}, 1, usual},
+	{together{outputs: 1, replace: true}, 1, usual},
+	{together{outputs: 4, replace: true}, 5, usual},
+	{together{outputs: 4, replace: true}, 7, unexchanged},
+	{together{outputs: 2, replace: true}, 4, plain},
+	{together{outputs: 40, replace: true}, 171, usual},
+}
+
+func (c *cutOff) String() string { return fmt.Sprintf("%d outputs, replace %v", c.outputs, c.replace) }
+
+// TestOutputsTogether cuts a run off at any call of the disk. The next run of the job
+// finds all outputs of the one before or none, and leaves its own, and nothing beside
+// them.
+func TestOutputsTogether(t *testing.T) {
+	for k, c := range cutOffs {
+		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
+			c.rows = 7
+			first := c.want(t)
+			c.rows = 5
+			second := c.want(t)
+			finished, undone := 0, 0
+			for at := 1; ; at += strideOf(c.stride) {
+				c.dir = t.TempDir()
+				before := c.stand(t)
+				d := dies(at)
+				c.rows = 7
+				err := c.run(c.on(d))
+				if d.last == "" {
+					require.NoError(t, err)
+					require.Equal(t, first, brief(t, c.dir))
+					break
+				}
+				// The next run, which refuses outputs that exist.
+				next := c.together
+				next.rows, next.replace = 5, false
+				err = next.run(&testDisk{})
+				got := brief(t, c.dir)
+				switch {
+				case err == nil:
+					undone++
+					require.False(t, c.replace, "call %d, %s", at, d.last)
+					require.Equal(t, second, got, "call %d, %s", at, d.last)
+				case maps.Equal(got, first):
+					finished++
+					require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
+				default:
+					undone++
+					require.ErrorContains(t, err, "exists", "call %d, %s", at, d.last)
+					// Those that come after the first that exists have not begun.
+					require.Equal(t, before, visible(got), "call %d, %s", at, d.last)
+				}
+				next.replace = true
+				require.NoError(t, next.run(&testDisk{}))
+				require.Equal(t, second, brief(t, c.dir), "call %d, %s", at, d.last)
+			}
+			require.NotZero(t, undone)
+			require.NotZero(t, finished)
+		})
+	}
+}
+
+// TestOutputsTogetherOnAFailingDisk has one call of the disk fail: the run fails, and
+// nothing of it is seen, or goes on and all of it is.
+func TestOutputsTogetherOnAFailingDisk(t *testing.T) {
+	for k, c := range cutOffs {
+		t.Run(fmt.Sprintf("%d: %s", k, &c), func(t *testing.T) {
+			c.rows = 7
+			after := c.want(t)
+			failed := 0
+			for at := 1; ; at += strideOf(c.stride) {
+				c.dir = t.TempDir()
+				before := c.stand(t)
+				d := fails(at)
+				err := c.run(c.on(d))
+				if d.last == "" {
+					require.NoError(t, err)
+					break
+				}
+				if err != nil {
+					require.ErrorIs(t, err, errNoSpace)
+					failed++
+					require.Equal(t, before, visible(brief(t, c.dir)), "call %d, %s", at, d.last)
+				} else {
+					require.Equal(t, after, visible(brief(t, c.dir)), "call %d, %s", at, d.last)
+				}
+				c := c.together
+				c.replace = true
+				require.NoError(t, c.run(&testDisk{}))
+				require.Equal(t, after, brief(t, c.dir), "call %d, %s", at, d.last)
+			}
+			require.NotZero(t, failed)
+		})
+	}
+}
+
+// atDecision cuts a run off between the decision and the first output that is seen.
+func atDecision(t *testing.T, j *together) {
+	t.Helper()
+	d := dies(0)
+	d.order = newDiskOrder()
+	for i := range j.outputs {
+		d.order.targets[filepath.Join(j.dir, j.name(i))] = true
+	}
+	d.at, d.what = -1, nil
+	d.order.cut = func(name string, paths []string) bool {
+		if (name == "renamenew" || name == "rename" || name == "exchange") && d.order.targets[paths[len(paths)-1]] {
+			d.dead = true
+		}
+		return d.dead
+	}
+	require.ErrorIs(t, j.run(d), errDead)
+}
+
+// TestOutputsOfACutOffRun says what comes of outputs that were decided upon.
+func TestOutputsOfACutOffRun(t *testing.T) {
+	j := together{outputs: 4, rows: 7}
+	first := j.want(t)
+
+	// Another job with one of the outputs finishes all of them.
+	j.dir = t.TempDir()
+	atDecision(t, &j)
+	require.Empty(t, visible(brief(t, j.dir)))
+	other := together{dir: j.dir, outputs: 4, first: 3, rows: 2}
+	require.ErrorContains(t, other.run(&testDisk{}), "it is that of an earlier run, which was cut off while it made its outputs visible and has just been finished")
+	require.Equal(t, first, brief(t, j.dir))
+
+	// What somebody else has made where one of them belongs stays, and then none is seen.
+	j.dir = t.TempDir()
+	atDecision(t, &j)
+	require.NoError(t, os.WriteFile(filepath.Join(j.dir, "out-2"), []byte("mine"), 0o600))
+	other.dir = j.dir
+	require.NoError(t, other.run(&testDisk{}))
+	got := brief(t, j.dir)
+	require.Equal(t, "mine", got["out-2"])
+	require.NotContains(t, got, "out-0")
+	require.NotContains(t, got, "out-1/")
+	require.Contains(t, got, "out-3/")
+	for name := range got {
+		require.False(t, strings.HasPrefix(name, "."), name)
+	}
+
+	// A journal or seal that is damaged is told, and nothing touched.
+	for _, file := range []string{".superstep-out-0/journal", ".superstep-out-3/seal"} {
+		j.dir = t.TempDir()
+		atDecision(t, &j)
+		path := filepath.Join(j.dir, file)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		data[len(data)/2] ^= 4
+		require.NoError(t, os.WriteFile(path, data, 0o600))
+		other.dir = j.dir
+		before := brief(t, j.dir)
+		delete(before, ".superstep.lock-out-3")
+		require.ErrorContains(t, other.run(&testDisk{}), path+", by which an earlier run that was cut off can be finished or undone, is damaged (its checksum is wrong)")
+		require.Equal(t, before, brief(t, j.dir))
+	}
+
+	// The directory of the journal is away.
+	j.dir = t.TempDir()
+	apart := filepath.Join(j.dir, "apart")
+	require.NoError(t, os.Mkdir(apart, 0o700))
+	require.NoError(t, os.Symlink(apart, filepath.Join(j.dir, "link")))
+	sealed := seal{Run: "parts-1", Set: "parts-1", Journal: filepath.Join(j.dir, "gone", ".superstep-x")}
+	stage := filepath.Join(apart, ".superstep-out-3")
+	require.NoError(t, os.Mkdir(stage, 0o700))
+	require.NoError(t, writeRecord(osDisk{}, sealCodec, stage, filepath.Join(stage, sealFile), sealed))
+	other.dir = apart
+	require.ErrorContains(t, other.run(&testDisk{}), filepath.Join(j.dir, "gone")+", where it kept whether they are to be, is not there: bring that directory back")
+}
+
+// TestOutputsLast looks at what a crash of the machine would leave, call by call: before
+// anything is seen all of it lasts, and that it is to be seen; before what that rests on
+// is removed, that it is seen.
+func TestOutputsLast(t *testing.T) {
+	for _, c := range cutOffs {
+		if c.outputs == 40 {
+			continue
+		}
+		c.dir, c.rows = t.TempDir(), 7
+		c.stand(t)
+		d := dies(0)
+		d.order = newDiskOrder()
+		for i := range c.outputs {
+			d.order.targets[filepath.Join(c.dir, c.name(i))] = true
+		}
+		require.NoError(t, c.run(c.on(d)))
+		require.Empty(t, d.order.wrong)
+		require.GreaterOrEqual(t, d.order.seen, c.outputs)
+	}
+}
+
+// TestDamagedParts: what happens to the file of a shard between writing and commit is
+// told, and nothing is seen.
+func TestDamagedParts(t *testing.T) {
+	damages := map[string]func(path, other string) error{
+		"it ends after":  func(path, _ string) error { return os.Truncate(path, 3) },
+		"it has more":    func(path, _ string) error { return rewrite(path, func(b []byte) []byte { return append(b, b...) }) },
+		"is gone":        func(path, _ string) error { return os.Remove(path) },
+		"the CRC-32C of": func(path, _ string) error { return rewrite(path, func(b []byte) []byte { b[len(b)/2] ^= 1; return b }) },
+		"was": func(path, _ string) error {
+			return rewrite(path, func(b []byte) []byte { return make([]byte, len(b)) })
+		},
+		"written aside": func(path, other string) error {
+			data, err := os.ReadFile(other)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, data, 0o600)
+		},
+	}
+	for what, damage := range damages {
+		for kind, f := range togetherFormats {
+			for _, perShard := range []bool{false, true} {
+				for _, recorded := range []bool{false, true} {
+					dir := t.TempDir()
+					var said bytes.Buffer
+					err := runSink(t, func(b *engine.Builder) {
+						rows := FromSlice(b, lineRows(40))
+						writeFilesOn(rows, filepath.Join(dir, "first"), false, f, osDisk{})
+						b.Add(engine.Spec{Op: "WriteDamaged", Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return noopOperator{} },
+							Sink: &damager{dir: filepath.Join(dir, ".superstep-out"), damage: damage, shard: "3", perShard: perShard, extension: f.Extension}})
+						writeFilesOn(rows, filepath.Join(dir, "out"), perShard, f, osDisk{})
+						Print(rows, PrintOptions{Writer: &said})
+					}, engine.Workers(map[bool]int{false: 0, true: 2}[recorded]), engine.Parallelism(2))
+					at := fmt.Sprintf("%s: %s, %d, %v, %v", what, f.Op, kind, perShard, recorded)
+					require.ErrorContains(t, err, "cannot write output "+filepath.Join(dir, "out"), at)
+					require.ErrorContains(t, err, "shard 3, w", at)
+					if !recorded {
+						require.ErrorContains(t, err, what, at)
+						require.ErrorContains(t, err, "nothing has become visible", at)
+					}
+					require.Empty(t, brief(t, dir), at)
+					require.Empty(t, said.String(), at)
+				}
+			}
+		}
+	}
+}
+
+func rewrite(path string, f func([]byte) []byte) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, f(data), 0o600)
+}
+
+// damager is a sink that damages a part of another one before that is completed.
+type damager struct {
+	dir, shard, extension string
+	damage                func(path, other string) error
+	perShard              bool
+}
+
+func (d *damager) Begin() error             { return nil }
+func (d *damager) Commit() error            { return nil }
+func (d *damager) Abort() error             { return nil }
+func (d *damager) Join() error              { return nil }
+func (d *damager) Leave() error             { return nil }
+func (d *damager) Written() ([]byte, error) { return nil, nil }
+func (d *damager) Aside() string            { return "" }
+func (d *damager) Decide() error            { return nil }
+func (d *damager) Place() error             { return nil }
+func (d *damager) TakeBack() error          { return nil }
+func (d *damager) Finish()                  {}
+func (d *damager) Settle() error            { return nil }
+func (d *damager) Complete(engine.Completion) error {
+	parts, err := findParts(d.dir)
+	if err != nil {
+		return err
+	}
+	name := func(shard string) string {
+		if d.perShard {
+			return filepath.Join(parts, "part-0000"+shard+"."+d.extension)
+		}
+		return filepath.Join(parts, shard)
+	}
+	return d.damage(name("3"), name("4"))
+}
+
+// noopOperator takes rows.
+type noopOperator struct{ noop }
+
+func (noopOperator) Process(*engine.Context, int, int, arrow.Record, engine.Output) error { return nil }
+
+// TestPartsThatAreNotOurs: a directory that becomes the output has what was written, no
+// more.
+func TestPartsThatAreNotOurs(t *testing.T) {
+	dir := t.TempDir()
+	err := runSink(t, func(b *engine.Builder) {
+		rows := FromSlice(b, lineRows(40))
+		b.Add(engine.Spec{Op: "WriteDamaged", Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return noopOperator{} },
+			Sink: &damager{dir: filepath.Join(dir, ".superstep-out"), perShard: true, extension: "csv", damage: func(path, _ string) error {
+				return os.WriteFile(filepath.Join(filepath.Dir(path), "part-00099.csv"), []byte("more"), 0o600)
+			}}})
+		WriteCSV(rows, filepath.Join(dir, "out"), CSVWriteOptions{PerShard: true})
+	})
+	require.ErrorContains(t, err, "part-00099.csv is not of this job")
+	require.Empty(t, brief(t, dir))
+}
+
+// TestOutputNames: whatever the names of outputs, what is beside them for a while is not
+// another one's.
+func TestOutputNames(t *testing.T) {
+	dir := t.TempDir()
+	long := strings.Repeat("x", 120)
+	hash := strings.TrimPrefix(filepath.Base(stagingDir(long)), ".superstep")
+	names := []string{"x", "x.lock", "x.done", "lock-x", "done-x", ".lock-x", "-x", "+x", long, hash, hash[1:], "lock" + hash, "seal", "journal", "whole", "superstep-x"}
+	beside := map[string]string{}
+	for _, name := range names {
+		stage := stagingDir(filepath.Join(dir, name))
+		for _, path := range []string{stage, lockPath(stage), receiptPath(stage)} {
+			require.NotContains(t, beside, path, "%s and %s", beside[path], name)
+			beside[path] = name
+		}
+	}
+	require.NoError(t, runSink(t, func(b *engine.Builder) {
+		rows := FromSlice(b, lineRows(3))
+		for i, name := range names {
+			WriteCSV(rows, filepath.Join(dir, name), CSVWriteOptions{PerShard: i%2 == 1})
+		}
+	}))
+	got := brief(t, dir)
+	for i, name := range names {
+		if i%2 == 1 {
+			name += "/"
+		}
+		require.Contains(t, got, name)
+	}
+	for name := range got {
+		require.False(t, strings.HasPrefix(name, ".superstep"), name)
+	}
+	misuse := func(words string, paths ...string) {
+		t.Helper()
+		requireMisuse(t, func(b *engine.Builder) *engine.Dataset {
+			rows := FromSlice(b, lineRows(3))
+			for _, path := range paths {
+				WriteCSV(rows, path, CSVWriteOptions{PerShard: true})
+			}
+			return nil
+		}, "output_together_test.go:", words)
+	}
+	misuse(`the output path a/.superstep-x has a name that begins with ".superstep"`, "a/.superstep-x")
+	misuse(`has a name that begins with ".superstep"`, "client:.superstep.lock-x")
+	misuse("the output path a/b/c is within a/b, the output of the sink added at output_together_test.go:", "a/b", "a/b/c")
+	misuse("would lie within the output path a/b; outputs cannot lie within each other", "a/b/c/d", "a/./b")
+	misuse("the output path client:a/b is taken by the sink added at", "client:a/b", "client:a/./b")
+}
