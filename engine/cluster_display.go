@@ -39,13 +39,20 @@ func steadyDetail(p Progress) string {
 	if p.State == uploadingState {
 		return ""
 	}
-	return p.Detail
+	return shortDetail(p.Detail)
+}
+
+// shortDetail is a detail without the calls of a panic in it, on one line.
+func shortDetail(detail string) string {
+	said, _ := splitStack(detail)
+	return strings.ReplaceAll(said, "\n", " ")
 }
 
 // renderState writes the state of a job on a cluster on one line: "iris-kmeans · 3.2s ·
 // waiting: 4 more slots are needed · 20260102-150405-iris-kmeans-7f3a".
 func renderState(p Progress, width int) string {
 	state := p.State
+	p.Detail = shortDetail(p.Detail)
 	switch {
 	case p.Detail != "" && state == uploadingState:
 		state += " " + p.Detail

@@ -210,6 +210,7 @@ type progressEvent struct {
 	RowsPerSecond float64      `json:"rows_per_second"`
 	Queues        []queueEvent `json:"queues,omitempty"`
 	Error         string       `json:"error,omitempty"`
+	Detail        string       `json:"detail,omitempty"` // of the error: the calls that led to a panic
 }
 
 type queueEvent struct {
@@ -232,7 +233,8 @@ func progressObject(p Progress) progressEvent {
 		e.Event = "done"
 	}
 	if p.Err != nil {
-		e.Event, e.Error = "failed", p.Err.Error()
+		e.Event = "failed"
+		e.Error, e.Detail = splitStack(p.Err.Error())
 	}
 	for _, q := range p.Queues {
 		qe := queueEvent{Name: q.Name, Superstep: q.Superstep, MaxSupersteps: q.Max, Ended: q.Ended}
@@ -249,6 +251,20 @@ func progressObject(p Progress) progressEvent {
 		e.Queues = append(e.Queues, qe)
 	}
 	return e
+}
+
+// splitStack parts the lines of a message that are calls of a stack from the others.
+func splitStack(message string) (said, stack string) {
+	var lines, calls []string
+	for line := range strings.Lines(message) {
+		line = strings.TrimSuffix(line, "\n")
+		if call := strings.TrimLeft(line, " "); strings.HasPrefix(call, "\t") && strings.HasSuffix(call, ")") {
+			calls = append(calls, strings.TrimSpace(call))
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n"), strings.Join(calls, "\n")
 }
 
 // renderLine writes how a run stands on one line of at most width characters.

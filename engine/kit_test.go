@@ -72,6 +72,11 @@ func numberBatch(mem memory.Allocator, n int, value func(i int) int64) arrow.Rec
 	return array.NewRecord(numberSchema, []arrow.Array{col}, int64(n))
 }
 
+// dropped adds a sink that takes the rows and does nothing with them.
+func dropped(d *Dataset) {
+	d.Builder().Add(Spec{Op: "Drop", Inputs: []Port{{From: d}}, Operator: func() Operator { return swallower{} }})
+}
+
 // transform adds an operator that applies f to each number, and accumulates what
 // it has seen under "seen".
 func transform(d *Dataset, name string, f func(c *Context, n int64) (int64, error)) *Dataset {

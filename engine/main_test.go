@@ -397,11 +397,11 @@ func TestMainColours(t *testing.T) {
 
 func TestMainLogs(t *testing.T) {
 	job := Define("logs", func(b *Builder, _ struct{}) error {
-		transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
+		dropped(transform(numbers(b, 1), "", func(c *Context, n int64) (int64, error) {
 			c.Logger.Warn("strange", "n", n)
 			c.Logger.Info("ordinary")
 			return n, nil
-		})
+		}))
 		return nil
 	})
 	got := runProgram(t, job, "--progress off --parallelism 1")

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +30,7 @@ type Progress struct {
 	Err  error
 	// Rows is the number of rows that sources have produced, but for those whose rows are
 	// side inputs of operators and nothing else, as parameters are; RowsPerSecond is how many
-	// per second lately.
+	// per second lately, in the last call over the whole run.
 	Rows          int64
 	RowsPerSecond float64
 	// Vertices and Queues are empty until the plan is known.
@@ -208,7 +209,10 @@ func (w *watch) snapshot() Progress {
 			w.state.Rows += v.Rows
 		}
 	}
-	w.state.RowsPerSecond = w.rate.at(w.state.Elapsed, w.state.Rows)
+	if w.state.RowsPerSecond = w.rate.at(w.state.Elapsed, w.state.Rows); w.state.Done {
+		// Lately nothing came any more: at the end the rate is that of the whole run.
+		w.state.RowsPerSecond = float64(w.state.Rows) / max(w.state.Elapsed.Seconds(), 1e-9)
+	}
 	for i := range w.state.Queues {
 		q := &w.state.Queues[i]
 		if q.PerSecond, q.Left = w.steps[i].at(w.state.Elapsed, int64(q.Superstep)), 0; q.Ended {
@@ -298,9 +302,22 @@ func (w *watch) finish() {
 	}
 	for _, r := range w.report.Queues {
 		if i, known := w.queues[r.Name]; known {
-			w.state.Queues[i].Superstep, w.state.Queues[i].Ended = r.Supersteps, true
+			q := &w.state.Queues[i]
+			q.Superstep, q.Ended = r.Supersteps, true
+			q.Values = lastValues(q.Values[:0], r)
 		}
 	}
+}
+
+// lastValues returns what a queue reported in its last superstep. The news of that may
+// come later than those of the end, or not at all.
+func lastValues(values []Value, r task.QueueReport) []Value {
+	for _, s := range r.Series {
+		if n := len(s.Values); n > 0 && n == r.Supersteps && !math.IsNaN(s.Values[n-1]) {
+			values = append(values, Value{Name: s.Name, Value: s.Values[n-1]})
+		}
+	}
+	return values
 }
 
 // rowsOf is how many rows a vertex has taken or, as a source, produced.

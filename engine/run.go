@@ -106,7 +106,32 @@ func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 	if first.graph.Fingerprint() != second.graph.Fingerprint() {
 		return nil, &DifferenceError{Job: job.name, Diff: plan.Diff(first.graph, second.graph)}
 	}
+	second.warnUnread()
 	return second, nil
+}
+
+// warnUnread logs which datasets nobody reads: their operators do work that comes to
+// nothing, and as a rule a sink was forgotten, or a dataset mixed up with another.
+func (b *Builder) warnUnread() {
+	read := make([]bool, len(b.graph.Nodes))
+	for i := range b.graph.Nodes {
+		for _, in := range b.graph.Nodes[i].Inputs {
+			read[in.From] = true
+		}
+	}
+	for i := range b.graph.Nodes {
+		if n := &b.graph.Nodes[i]; !read[i] && !n.Sink && n.Queue == "" && n.Site != "" {
+			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of %s: write or collect them, or leave the operator out", n.Site, operatorTitle(n)))
+		}
+	}
+}
+
+// operatorTitle names an operator of a graph.
+func operatorTitle(n *plan.Node) string {
+	if n.Name != "" {
+		return fmt.Sprintf("%s %q", n.Op, n.Name)
+	}
+	return n.Op
 }
 
 // build calls the job's function once.

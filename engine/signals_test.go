@@ -93,7 +93,7 @@ func TestMainSignalsDuringHooks(t *testing.T) {
 	}
 	heard := []bool{}
 	job := Define("x", func(b *Builder, _ struct{}) error {
-		transform(numbers(b, 1), "", func(_ *Context, n int64) (int64, error) { heard = append(heard, listening); return n, nil })
+		dropped(transform(numbers(b, 1), "", func(_ *Context, n int64) (int64, error) { heard = append(heard, listening); return n, nil }))
 		return nil
 	})
 	got := runIn(t, job, world{listen: listen}, "--progress off --parallelism 1", AfterRun(func(struct{}, *Result) error {

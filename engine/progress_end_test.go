@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// TestTheEndHasTheLastValues: what a cluster tells of a queue stops before its end, and
+// the report says the rest; and the rate at the end is that of the whole run.
+func TestTheEndHasTheLastValues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &plan.Plan{Shards: 2, Vertices: []plan.Vertex{{ID: 0, Name: "rows"}}, Queues: []plan.Queue{{Name: "q", MaxSupersteps: 9}}}
+		var last Progress
+		w := startWatch(p, &config{onProgress: func(p Progress) { last = p }}, func(error) {})
+		w.cluster(&wire.Progress{
+			Vertices: []wire.VertexProgress{{Rows: 600, ShardsDone: 2}},
+			Queues:   []wire.QueueProgress{{Superstep: 3, Values: []wire.ReportedValue{{Name: "loss", Value: 5}, {Name: "late", Value: 1}}}},
+		})
+		time.Sleep(30 * time.Second) // in which nothing comes
+		require.NoError(t, w.stop(&task.Report{Queues: []task.QueueReport{{Name: "q", Supersteps: 4, Series: []task.Series{
+			{Name: "loss", Values: []float64{8, 6, 5, 4.5}}, {Name: "late", Values: []float64{1, 1, 1, math.NaN()}},
+		}}}}, nil))
+		require.True(t, last.Done)
+		require.Equal(t, []QueueProgress{{Name: "q", Superstep: 4, Max: 9, Ended: true, Values: []Value{{Name: "loss", Value: 4.5}}}}, last.Queues)
+		require.InDelta(t, 20, last.RowsPerSecond, 1e-9)
+	})
+}
+
+// TestStacksAreDetails: a progress line says what failed, and where it was called from is
+// apart.
+func TestStacksAreDetails(t *testing.T) {
+	err := &task.PanicError{Value: "boom", Frames: []string{"main.f (/src/main.go:3)", "main.g (/src/main.go:7)"}}
+	e := progressObject(Progress{Done: true, Err: err})
+	require.Equal(t, "panic: boom", e.Error)
+	require.Equal(t, "main.f (/src/main.go:3)\nmain.g (/src/main.go:7)", e.Detail)
+	e = progressObject(Progress{Done: true, Err: errors.New("one\n  two (three)")})
+	require.Equal(t, "one\n  two (three)", e.Error)
+	require.Empty(t, e.Detail)
+	require.Equal(t, "0.0s · failed: panic: boom", renderState(Progress{State: "failed", Detail: err.Error()}, math.MaxInt))
+}

@@ -1,0 +1,75 @@
+package operators
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// TestOperatorWithinAFunction: building the graph while it runs is an error that has both
+// lines, that of the call and that of the operator whose function it is.
+func TestOperatorWithinAFunction(t *testing.T) {
+	same := func(r lineRow) lineRow { return r }
+	for name, late := range map[string]func(b *engine.Builder, d *engine.Dataset){
+		"Map":      func(_ *engine.Builder, d *engine.Dataset) { Map(d, same) },
+		"Filter":   func(_ *engine.Builder, d *engine.Dataset) { Filter(d, func(lineRow) bool { return true }) },
+		"Generate": func(b *engine.Builder, _ *engine.Dataset) { FromSlice(b, lineRows(2)) },
+		"WriteCSV": func(_ *engine.Builder, d *engine.Dataset) { WriteCSV(d, t.TempDir()+"/x", CSVWriteOptions{}) },
+		"Collect":  func(b *engine.Builder, d *engine.Dataset) { Collect(b, "x", d) },
+	} {
+		err := runSink(t, func(b *engine.Builder) {
+			rows := FromSlice(b, lineRows(3))
+			Print(Map(rows, func(r lineRow) lineRow { // the operator
+				late(b, rows)
+				return r
+			}), PrintOptions{Writer: &bytes.Buffer{}})
+		})
+		require.ErrorContains(t, err, "is called when the job has been built: operators are added by the job's function itself", name)
+		require.Regexp(t, `operator Map .*misplaced_test.go:\d+.*panic: misplaced_test.go:\d+: `, strings.ReplaceAll(err.Error(), "\n", " "), name)
+	}
+}
+
+// TestUnreadDatasets: a dataset that nobody reads is told with its line, and no other is.
+func TestUnreadDatasets(t *testing.T) {
+	var said bytes.Buffer
+	log := hclog.New(&hclog.LoggerOptions{Output: &said})
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		rows := FromSlice(b, lineRows(3))
+		Map(rows, func(r lineRow) lineRow { return r })
+		Collect(b, "rows", rows)
+		return nil
+	}), struct{}{}, engine.Logger(log))
+	require.NoError(t, err)
+	result.Release()
+	require.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
+	require.Regexp(t, `WARN.*misplaced_test.go:\d+: nobody reads the rows of Map`, said.String())
+}
+
+// TestRowsOfOneColumn: a result of one column is read as values, whatever its name.
+func TestRowsOfOneColumn(t *testing.T) {
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		rows := FromSlice(b, lineRows(3))
+		Collect(b, "count", Count(rows))
+		Collect(b, "rows", rows)
+		return nil
+	}), struct{}{})
+	require.NoError(t, err)
+	defer result.Release()
+	counts, err := engine.Rows[int64](result, "count")
+	require.NoError(t, err)
+	require.Equal(t, []int64{3}, counts)
+	_, err = engine.Rows[string](result, "count")
+	require.Error(t, err)
+	_, err = engine.Rows[int64](result, "rows")
+	require.Error(t, err)
+	named, err := engine.Rows[struct{ Count int64 }](result, "count")
+	require.NoError(t, err)
+	require.Equal(t, "[{3}]", fmt.Sprint(named))
+}
