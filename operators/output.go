@@ -73,7 +73,7 @@ func WriteFiles(d *engine.Dataset, path string, perShard bool, f FileFormat) {
 }
 
 // writeFilesOn is WriteFiles on a given disk.
-func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, disk disk) {
+func writeFilesOn(d *engine.Dataset, path string, perShard bool, f FileFormat, disk outputDisk) {
 	b := builderOf(f.Op, d)
 	if path == "" || path == engine.ClientPath {
 		b.Errorf("%s: the output path is empty", f.Op)

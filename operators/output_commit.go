@@ -32,7 +32,7 @@ type fileOutput struct {
 	schema   *arrow.Schema
 	shards   int
 	mem      memory.Allocator
-	disk     disk
+	disk     outputDisk
 
 	// Known from Begin on.
 	target string      // where the output goes, links followed

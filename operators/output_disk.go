@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// disk is what making outputs visible asks of the file system: every call that changes
+// outputDisk is what making outputs visible asks of the file system: every call that changes
 // what another process finds, or has it last. Tests put a double in its place, which
 // fails, or ends the process, at any of them, or looks at their order.
-type disk interface {
+type outputDisk interface {
 	// Create makes a file anew; Sync has what was written to it last.
 	Create(path string) (*os.File, error)
 	Sync(f *os.File) error
@@ -46,7 +46,7 @@ func (osDisk) Remove(path string) error        { return os.Remove(path) }
 func (osDisk) RemoveAll(path string) error     { return os.RemoveAll(path) }
 
 // removeIfThere removes a file that may not be there.
-func removeIfThere(d disk, path string) error {
+func removeIfThere(d outputDisk, path string) error {
 	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -54,7 +54,7 @@ var (
 // writeRecord writes a seal, receipt or journal, which is there whole or not at all: its
 // bytes with their CRC-32C before them. It is made under another name in dir, its own or
 // one beside it; that it is there at path lasts when the directory of path is synced.
-func writeRecord[T any](d disk, codec shared.Codec[T], dir, path string, v T) error {
+func writeRecord[T any](d outputDisk, codec shared.Codec[T], dir, path string, v T) error {
 	data, err := codec.Append(make([]byte, 4), v)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func readJournal(dir, set string) (journal, bool, error) {
 }
 
 // decide is step 2, for the set of the given staging directories.
-func decide(d disk, set string, dirs []string) error {
+func decide(d outputDisk, set string, dirs []string) error {
 	synced := map[string]bool{}
 	for _, dir := range dirs {
 		for _, dir := range []string{dir, filepath.Dir(dir)} {
@@ -126,7 +126,7 @@ func decide(d disk, set string, dirs []string) error {
 	return writeJournal(d, journal{Set: set, Dirs: dirs})
 }
 
-func writeJournal(d disk, j journal) error {
+func writeJournal(d outputDisk, j journal) error {
 	dir := j.Dirs[0]
 	if err := writeRecord(d, journalCodec, dir, filepath.Join(dir, journalFile), j); err != nil {
 		return err
@@ -136,7 +136,7 @@ func writeJournal(d disk, j journal) error {
 
 // endSet finishes or undoes the set of a run that was cut off, and removes what is left
 // of it. It reports whether it was finished.
-func endSet(d disk, dir, set string) (finished bool, err error) {
+func endSet(d outputDisk, dir, set string) (finished bool, err error) {
 	keeper, err := holdStaging(d, dir)
 	if err != nil {
 		return false, err
@@ -214,7 +214,7 @@ func endSet(d disk, dir, set string) (finished bool, err error) {
 
 // sweepStaging removes what is left when all in a staging directory is: it, being empty,
 // and its lock.
-func sweepStaging(d disk, dir string) error {
+func sweepStaging(d outputDisk, dir string) error {
 	lock, err := lockFile(lockPath(dir))
 	if err != nil {
 		if errors.Is(err, errLocked) {
@@ -228,7 +228,7 @@ func sweepStaging(d disk, dir string) error {
 }
 
 // undo is called before anything of a decided set is undone.
-func undo(d disk, dir, set string) error {
+func undo(d outputDisk, dir, set string) error {
 	j, there, err := readJournal(dir, set)
 	if err != nil || !there || j.Undo {
 		return err

@@ -22,7 +22,7 @@ func lockFile(path string) (*os.File, error) {
 }
 
 // unlockFile closes the file, which must precede its removal here.
-func unlockFile(d disk, f *os.File) error { return errors.Join(f.Close(), d.Remove(f.Name())) }
+func unlockFile(d outputDisk, f *os.File) error { return errors.Join(f.Close(), d.Remove(f.Name())) }
 
 // fileID is not known here, where exchange, for which it matters, cannot be done.
 func fileID(fs.FileInfo) uint64 { return 0 }

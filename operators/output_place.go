@@ -33,7 +33,7 @@ type seal struct {
 type placement struct {
 	seal
 	stage string // its staging directory
-	disk  disk
+	disk  outputDisk
 }
 
 // from is what takes the place.

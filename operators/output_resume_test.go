@@ -19,12 +19,12 @@ type resumeCase struct {
 	name              string
 	perShard, replace bool
 	old               bool // there is something to replace
-	on                func(*testDisk) disk
+	on                func(*testDisk) outputDisk
 }
 
-func usual(d *testDisk) disk       { return d }
-func unexchanged(d *testDisk) disk { return noExchange{d} }
-func plain(d *testDisk) disk {
+func usual(d *testDisk) outputDisk       { return d }
+func unexchanged(d *testDisk) outputDisk { return noExchange{d} }
+func plain(d *testDisk) outputDisk {
 	d.plain = true
 	return d
 }

@@ -20,7 +20,7 @@ import (
 type staging struct {
 	dir  string
 	lock *os.File
-	disk disk
+	disk outputDisk
 }
 
 // stagePrefix begins the names of all that is beside an output for a while. No output
@@ -58,7 +58,7 @@ func receiptPath(dir string) string { return beside(dir, "done") }
 const lockPatience = 10 * time.Second
 
 // holdStaging takes a staging directory as it is.
-func holdStaging(d disk, dir string) (*staging, error) {
+func holdStaging(d outputDisk, dir string) (*staging, error) {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		lock, err := lockFile(lockPath(dir))
 		if err == nil {
@@ -72,7 +72,7 @@ func holdStaging(d disk, dir string) (*staging, error) {
 
 // newStaging makes the directory for an output, after ending what a run that was killed
 // has left there. It reports whether that made an output visible.
-func newStaging(d disk, target string) (s *staging, finished bool, err error) {
+func newStaging(d outputDisk, target string) (s *staging, finished bool, err error) {
 	dir := stagingDir(target)
 	for range 10 {
 		lock, err := lockFile(lockPath(dir))

@@ -35,7 +35,7 @@ var togetherFormats = []FileFormat{
 	{Op: "WriteArrow", Extension: "arrow", File: newArrowFile},
 }
 
-func (j *together) run(d disk) error {
+func (j *together) run(d outputDisk) error {
 	exists := engine.Fail
 	if j.replace {
 		exists = engine.Replace
@@ -87,7 +87,7 @@ func brief(t *testing.T, dir string) map[string]string {
 type cutOff struct {
 	together
 	stride int // every how many calls, but for soak tests
-	on     func(*testDisk) disk
+	on     func(*testDisk) outputDisk
 }
 
 var cutOffs = []cutOff{

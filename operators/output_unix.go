@@ -37,7 +37,7 @@ func lockFile(path string) (*os.File, error) {
 
 // unlockFile removes the file and gives up its lock, in this order, so that
 // nobody can lock a file that is about to go.
-func unlockFile(d disk, f *os.File) error { return errors.Join(d.Remove(f.Name()), f.Close()) }
+func unlockFile(d outputDisk, f *os.File) error { return errors.Join(d.Remove(f.Name()), f.Close()) }
 
 // fileID tells files of one file system apart that exist at the same time; it is 0
 // where that is not known.
