@@ -53,6 +53,13 @@ type CSVOptions struct {
 	Quote byte
 	// Comment begins a line to pass over; 0 means that there are no comments.
 	Comment byte
+	// SkipLines is the number of lines at the beginning of every file to pass over,
+	// before the header.
+	SkipLines int `json:",omitempty"`
+	// Encoding is how characters are written: "utf-8", which "" is too, "utf-16", of
+	// which a byte order mark tells the order, "latin1" or "windows-1252". Text that is
+	// not UTF-8 is converted before it is cut, as archives are unpacked.
+	Encoding string `json:",omitempty"`
 	// TrimSpace removes blanks and tabs around cells.
 	TrimSpace bool
 	// Nulls are the spellings of a missing value in every column; an empty list
@@ -159,6 +166,7 @@ func (o CSVOptions) dialect() textfile.Dialect {
 	return textfile.Dialect{
 		Delimiter: o.Delimiter, Quote: o.Quote, Comment: o.Comment, Header: o.Header,
 		TrimSpace: o.TrimSpace, NullTokens: o.Nulls, MaxCell: o.MaxCell,
+		SkipLines: o.SkipLines, Encoding: textfile.Encoding(o.Encoding),
 	}
 }
 
@@ -187,6 +195,12 @@ func (o CSVOptions) attrs() []engine.Attr {
 	char("delimiter", o.Delimiter)
 	char("quote", o.Quote)
 	char("comment", o.Comment)
+	if o.SkipLines != 0 {
+		attrs = append(attrs, engine.Attr{Key: "skip lines", Value: fmt.Sprint(o.SkipLines)})
+	}
+	if o.Encoding != "" {
+		attrs = append(attrs, engine.Attr{Key: "encoding", Value: o.Encoding})
+	}
 	if o.OnError != Fail {
 		attrs = append(attrs, engine.Attr{Key: "on error", Value: o.OnError.String()})
 	}

@@ -26,13 +26,13 @@ type base struct {
 }
 
 // open opens the text, lets prepare move its bodies, and plans the cut.
-func (s *base) open(ctx context.Context, files []File, cfg Config, auto *automaton, prepare func(*text) error) error {
+func (s *base) open(ctx context.Context, files []File, cfg Config, f form, auto *automaton, prepare func(*text) error) error {
 	s.cfg, s.auto = cfg.normal(), auto
 	s.gate, s.tallies = make(chan struct{}, 1), map[int]tally{}
 	if s.cfg.Shards < 1 || s.cfg.Shards > maxShards {
 		return fmt.Errorf("the number of shards must be between 1 and %d, not %d", maxShards, s.cfg.Shards)
 	}
-	t, err := openText(ctx, files, s.cfg)
+	t, err := openText(ctx, files, f, s.cfg)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func OpenCSV(ctx context.Context, files []File, d Dialect, l Layout, cfg Config)
 		}
 		return t.takeHeaders(ctx, &scanner{tok: newTokenizer(c.dialect, auto)}, l.Header)
 	}
-	if err := c.base.open(ctx, files, cfg, auto, prepare); err != nil {
+	if err := c.base.open(ctx, files, cfg, form{c.dialect.Encoding, c.dialect.SkipLines}, auto, prepare); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -320,7 +320,8 @@ func (r *csvReader) complain(f fault) complaint {
 	}
 	switch {
 	case errors.Is(f.err, errUTF8):
-		bad.text += "; convert the file to UTF-8, or set ReplaceInvalidUTF8 to read U+FFFD in place of such bytes"
+		raw := r.in.text[k.off:][:k.size()]
+		bad.text = fmt.Sprintf("column %q: cannot read %s: %v; or set ReplaceInvalidUTF8 to read U+FFFD in place of such bytes", c.name, shorten(value), notUTF8(raw, bad.offset))
 	case slices.Contains(r.c.layout.Inferred, c.name):
 		bad.text += fmt.Sprintf("; the type was inferred from the first %s: give column %q a type, or infer from more rows",
 			plural(r.c.layout.SampleRows, "row"), c.name)

@@ -34,6 +34,11 @@ type Dialect struct {
 	// unquoted cell can be missing. Nil means the empty cell and, in columns of
 	// other types, NA, N/A, null, ? and their like, in any case.
 	NullTokens []string
+	// SkipLines is the number of lines at the beginning of every file that are
+	// passed over, before the header.
+	SkipLines int
+	// Encoding is that of the characters; the zero value is UTF-8.
+	Encoding Encoding
 	// MaxCell bounds the bytes of a cell, against a quote that is never
 	// closed; 0 means DefaultMaxCell.
 	MaxCell int
@@ -52,6 +57,13 @@ func (d Dialect) normal() (Dialect, error) {
 	}
 	if d.MaxCell == 0 {
 		d.MaxCell = DefaultMaxCell
+	}
+	var err error
+	if d.Encoding, err = d.Encoding.normal(); err != nil {
+		return d, err
+	}
+	if d.SkipLines < 0 {
+		return d, fmt.Errorf("the number of lines to skip must not be negative, but is %d", d.SkipLines)
 	}
 	if d.MaxCell < 1 || d.MaxCell >= maxRecord {
 		return d, fmt.Errorf("the largest cell must be between 1 and %d bytes, not %d", maxRecord-1, d.MaxCell)

@@ -1,6 +1,7 @@
 package textfile
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -37,6 +38,9 @@ func readHeader(path string, sc *scanner) (h header, ok bool, err error) {
 			return h, false, nil
 		case foundRecord:
 			h = header{path: path, names: sc.texts(), body: sc.offset()}
+			if err := h.readable(sc.since(from), sc.place(from)); err != nil {
+				return h, false, err
+			}
 			sc.cut()
 			return h, true, h.check()
 		case badSize, badLength:
@@ -85,6 +89,19 @@ func errLoneCR(path, where string) error {
 		"as old Macintosh files have them, convert the line ends to LF; a CR within text must be in quotes", path, where)
 }
 
+// readable refuses a header, the bytes of which have an offset in the file, that is not UTF-8
+// or has bytes that no name has.
+func (h header) readable(record []byte, offset int64) error {
+	if err := notUTF8(record, offset); err != nil {
+		return fmt.Errorf("%s: the header cannot be read: %w", h.path, err)
+	}
+	if i := bytes.IndexByte(record, 0); i >= 0 {
+		return fmt.Errorf("%s: the header cannot be read: the byte at offset %d is 0, which no text has: "+
+			"if the text is in another encoding, such as utf-16, name it (Encoding, --encoding)", h.path, offset+int64(i))
+	}
+	return nil
+}
+
 // check refuses names that could not be used to ask for a column.
 func (h header) check() error {
 	return checkNames(h.names, h.path+": the header")
@@ -120,17 +137,42 @@ func (h header) agree(path string, names []string) error {
 		path, h.path, plural(len(names), "column"), len(h.names))
 }
 
-// start begins at the first byte of a file, after its byte order mark.
-func (s *scanner) start(src io.Reader, expect int64) error {
+// start begins at the first byte of a file, after its byte order mark and the lines to skip.
+func (s *scanner) start(src io.Reader, expect int64, skip int) error {
 	s.reset(src, 0, expect)
 	if err := s.read(); err != nil {
 		return err
 	}
+	if err := checkStart(s.buf[:s.fill]); err != nil {
+		return err
+	}
 	if hasMark(s.buf[:s.fill]) {
 		s.pos += 3
-		s.base = s.pos
 	}
+	for ; skip > 0; skip-- {
+		if err := s.skipLine(); err != nil {
+			return err
+		}
+	}
+	s.base = s.pos
 	return nil
+}
+
+// skipLine passes over the rest of a line.
+func (s *scanner) skipLine() error {
+	for {
+		if i := bytes.IndexByte(s.buf[s.pos:s.fill], '\n'); i >= 0 {
+			s.pos += i + 1
+			return nil
+		}
+		s.pos, s.base = s.fill, s.fill
+		if s.eof {
+			return nil
+		}
+		if err := s.read(); err != nil {
+			return err
+		}
+	}
 }
 
 // takeHeaders moves the body of every part behind its header and checks that
@@ -171,9 +213,7 @@ func (p *part) header(sc *scanner) (h header, ok bool, err error) {
 		return h, false, err
 	}
 	defer func() { err = also(err, f.close()) }()
-	if err := sc.start(&section{part: p, from: f}, 4<<10); err != nil {
-		return h, false, p.readError(err)
-	}
+	sc.reset(&section{part: p, from: f, at: p.body}, p.body, 4<<10)
 	return readHeader(p.path, sc)
 }
 

@@ -214,14 +214,14 @@ func (s *sample) file(sc *scanner, path string) (err error) {
 		s.partial = true
 		return nil
 	}
-	r, err := openPlain(s.tree, path)
+	r, err := openPlain(s.tree, s.dialect.Encoding, path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = also(err, r.Close()) }()
 	sc.tok.fields = 0
-	if err := sc.start(r, readChunk); err != nil {
-		return err
+	if err := sc.start(r, readChunk, s.dialect.SkipLines); err != nil {
+		return fmt.Errorf("input %s: %w", path, err)
 	}
 	if s.dialect.Header {
 		h, ok, err := readHeader(path, sc)
@@ -464,7 +464,7 @@ func (s *sample) mixed(e evidence) (Mixed, error) {
 
 // lineOf returns the line, from 1, of the plain byte at an offset of a file.
 func (s *sample) lineOf(path string, offset int64) (line int64, err error) {
-	r, err := openPlain(s.tree, path)
+	r, err := openPlain(s.tree, s.dialect.Encoding, path)
 	if err != nil {
 		return 0, err
 	}

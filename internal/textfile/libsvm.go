@@ -109,12 +109,12 @@ func firstLine(ctx context.Context, d tree, files []File) (query, found bool, er
 }
 
 func firstLineOf(sc *scanner, d tree, path string) (query, found bool, err error) {
-	r, err := openPlain(d, path)
+	r, err := openPlain(d, UTF8, path)
 	if err != nil {
 		return false, false, err
 	}
 	defer func() { err = also(err, r.Close()) }()
-	if err := sc.start(r, 4<<10); err != nil {
+	if err := sc.start(r, 4<<10, 0); err != nil {
 		return false, false, err
 	}
 	for {
@@ -168,7 +168,7 @@ func OpenLibSVM(ctx context.Context, files []File, l LibSVMLayout, cfg Config) (
 	}
 	s := &LibSVM{layout: l, schema: schema}
 	prepare := func(*text) error { return nil }
-	if err := s.base.open(ctx, files, cfg, newLineAutomaton(), prepare); err != nil {
+	if err := s.base.open(ctx, files, cfg, form{}, newLineAutomaton(), prepare); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -368,7 +368,7 @@ func (r *svmReader) pairs(b []byte) error {
 func (r *svmReader) badIndex(index, first, last int64) error {
 	switch {
 	case index == 0 && first == 1:
-		return errors.New("index 0 in data whose indices count from 1; say that it is zero-based if it is")
+		return errors.New("index 0 in data whose indices count from 1: if they count from 0, tell so (ZeroBased, --zero-based)")
 	case index < first:
 		return fmt.Errorf("index %d is negative", index)
 	case index == last:

@@ -106,9 +106,15 @@ func (s *section) Read(b []byte) (int, error) {
 	return n, s.part.readError(err)
 }
 
-// openText verifies the files and unpacks what is compressed into files without
-// a name. The caller closes the text.
-func openText(ctx context.Context, files []File, cfg Config) (_ *text, err error) {
+// form is how text is written that bodies are cut from.
+type form struct {
+	encoding Encoding
+	skip     int // lines to pass over at the beginning of each file
+}
+
+// openText verifies the files and unpacks what is compressed, or not UTF-8, into
+// files without a name. The caller closes the text.
+func openText(ctx context.Context, files []File, f form, cfg Config) (_ *text, err error) {
 	d := tree{cfg.FS}
 	if len(files) == 0 {
 		return nil, errors.New("no input files")
@@ -120,20 +126,20 @@ func openText(ctx context.Context, files []File, cfg Config) (_ *text, err error
 		}
 	}()
 	var packed []int
-	for i, f := range files {
-		if err := d.verify(f); err != nil {
+	for i, file := range files {
+		if err := d.verify(file); err != nil {
 			return nil, err
 		}
-		info, err := d.stat(f.Path)
+		info, err := d.stat(file.Path)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read input: %w", err)
 		}
-		t.parts[i] = part{path: f.Path, size: info.Size(), mtime: d.modTime(info)}
-		c, err := compressionOf(d, f.Path)
+		t.parts[i] = part{path: file.Path, size: info.Size(), mtime: d.modTime(info)}
+		c, err := compressionOf(d, file.Path)
 		if err != nil {
 			return nil, err
 		}
-		if c != plain {
+		if c != plain || f.encoding != UTF8 {
 			packed = append(packed, i)
 		} else if d.fsys != nil {
 			if err := t.hold(d, &t.parts[i]); err != nil {
@@ -141,11 +147,14 @@ func openText(ctx context.Context, files []File, cfg Config) (_ *text, err error
 			}
 		}
 	}
-	if err := t.unpack(ctx, packed, d, cfg.SpoolDir, max(1, cfg.Workers)); err != nil {
+	if err := t.unpack(ctx, packed, d, f.encoding, cfg.SpoolDir, max(1, cfg.Workers)); err != nil {
 		return nil, err
 	}
 	for i := range t.parts {
 		if err := t.parts[i].skipMark(); err != nil {
+			return nil, err
+		}
+		if err := t.parts[i].skipLines(ctx, f.skip); err != nil {
 			return nil, err
 		}
 	}
@@ -176,7 +185,7 @@ func (t *text) hold(d tree, p *part) error {
 }
 
 // unpack writes the plain bytes of the parts listed to spools, one per worker.
-func (t *text) unpack(ctx context.Context, packed []int, d tree, dir string, workers int) error {
+func (t *text) unpack(ctx context.Context, packed []int, d tree, e Encoding, dir string, workers int) error {
 	workers = min(workers, len(packed))
 	for range workers {
 		f, err := createSpool(t.disk, dir)
@@ -191,7 +200,7 @@ func (t *text) unpack(ctx context.Context, packed []int, d tree, dir string, wor
 			var base int64
 			for k := w; k < len(packed); k += workers {
 				p := &t.parts[packed[k]]
-				n, err := unpackPart(ctx, d, p.path, t.spools[w])
+				n, err := unpackPart(ctx, d, e, p.path, t.spools[w])
 				if err != nil {
 					return err
 				}
@@ -224,8 +233,8 @@ func createSpool(on disk.FS, dir string) (disk.File, error) {
 }
 
 // unpackPart appends the plain bytes of an archive to w and counts them.
-func unpackPart(ctx context.Context, d tree, path string, w io.Writer) (n int64, err error) {
-	r, err := openPlain(d, path)
+func unpackPart(ctx context.Context, d tree, e Encoding, path string, w io.Writer) (n int64, err error) {
+	r, err := openPlain(d, e, path)
 	if err != nil {
 		return 0, err
 	}
@@ -264,6 +273,38 @@ func (p *part) skipMark() error {
 		p.body = int64(n)
 	}
 	return h.close()
+}
+
+// skipLines moves the body behind n lines, or to the end of a file that has fewer.
+func (p *part) skipLines(ctx context.Context, n int) (err error) {
+	if n == 0 {
+		return nil
+	}
+	h, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer func() { err = also(err, h.close()) }()
+	buf := make([]byte, 4<<10)
+	for at := p.body; at < p.size; at += int64(len(buf)) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		buf = buf[:min(int64(len(buf)), p.size-at)]
+		if _, err := h.ReadAt(buf, at); err != nil {
+			return p.readError(err)
+		}
+		for i, c := range buf {
+			if c == '\n' {
+				if n--; n == 0 {
+					p.body = at + int64(i) + 1
+					return nil
+				}
+			}
+		}
+	}
+	p.body = p.size
+	return nil
 }
 
 func hasMark(b []byte) bool { return bytes.HasPrefix(b, []byte("\xef\xbb\xbf")) }
@@ -346,8 +387,8 @@ type plainReader struct {
 	done []func() error
 }
 
-// openPlain opens a file for streaming, unpacking it on the way.
-func openPlain(d tree, path string) (*plainReader, error) {
+// openPlain opens a file for streaming, unpacking it and making it UTF-8 on the way.
+func openPlain(d tree, e Encoding, path string) (*plainReader, error) {
 	c, err := compressionOf(d, path)
 	if err != nil {
 		return nil, err
@@ -371,6 +412,9 @@ func openPlain(d tree, path string) (*plainReader, error) {
 		}
 		r.Reader, r.kind = z, "zstd archive"
 		r.done = append(r.done, func() error { z.Close(); return nil })
+	}
+	if e != UTF8 {
+		r.Reader, r.kind = newDecoder(r.Reader, e), r.kind+" of "+string(e)
 	}
 	return r, nil
 }

@@ -21,13 +21,18 @@ import (
 
 // InputArgs are flags that say how files of rows are written.
 type InputArgs struct {
-	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow and .feather Arrow, .parquet Parquet, the rest CSV."`
+	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV."`
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false."`
 	InferRows int       `want:"0..2147483647" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
 
 	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
+
+	Comment   string `placeholder:"CHARACTER" help:"Begins lines of CSV to pass over, such as '#' (default: no line is)."`
+	SkipLines int    `want:"0..2147483647" placeholder:"N" help:"Lines to pass over at the beginning of each CSV file, before the header."`
+	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
+	ZeroBased bool   `help:"Indices of LibSVM files count from 0 (default: from 1)."`
 }
 
 // The forms of files.
@@ -46,7 +51,7 @@ func (a InputArgs) form(path string) string {
 	switch strings.ToLower(filepath.Ext(path)) {
 	case ".libsvm", ".svm":
 		return libsvmForm
-	case ".arrow", ".feather":
+	case ".arrow", ".arrows", ".feather":
 		return arrowForm
 	case ".parquet":
 		return parquetForm
@@ -57,6 +62,9 @@ func (a InputArgs) form(path string) string {
 // problems refuses what cannot be meant.
 func (a InputArgs) problems() error {
 	_, err := a.delimiter("")
+	if _, wrong := a.comment(); wrong != nil {
+		err = errors.Join(err, wrong)
+	}
 	for _, column := range slices.Sorted(maps.Keys(a.Types)) {
 		if kind := a.Types[column]; !slices.Contains([]string{"bool", "int64", "float64", "utf8"}, kind) {
 			err = errors.Join(err, fmt.Errorf("--types: column %q is to be %q: want bool, int64, float64 or utf8", column, kind))
@@ -94,13 +102,17 @@ func (a InputArgs) delimiter(path string) (byte, error) {
 // there must be rows to infer types from. Rows of LibSVM get as many features as the model
 // has.
 func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, exact ...string) (*engine.Dataset, error) {
-	switch a.form(path) {
+	form := a.form(path)
+	if err := a.suits(path, form); err != nil {
+		return nil, err
+	}
+	switch form {
 	case libsvmForm:
 		size := 0
 		for _, in := range inputs {
 			size = max(size, sizeOf(in.Type))
 		}
-		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size}), nil
+		return operators.ReadLibSVM(b, path, operators.LibSVMOptions{Size: size, ZeroBased: a.ZeroBased}), nil
 	case arrowForm:
 		return operators.ReadArrow(b, path, operators.ArrowOptions{}), nil
 	case parquetForm:
@@ -116,10 +128,40 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	return operators.ReadCSV(b, path, options), nil
 }
 
+// suits refuses flags that say nothing about files of a form.
+func (a InputArgs) suits(path, form string) error {
+	if form != libsvmForm && a.ZeroBased {
+		return fmt.Errorf("--zero-based is for LibSVM files, and %s is read as %s", path, form)
+	}
+	for _, f := range []struct {
+		flag  string
+		given bool
+	}{{"--comment", a.Comment != ""}, {"--skip-lines", a.SkipLines > 0}, {"--encoding", a.Encoding != "" && a.Encoding != "utf-8"}, {"--null", len(a.Null) > 0}} {
+		if form != csvForm && f.given {
+			return fmt.Errorf("%s is for CSV, and %s is read as %s", f.flag, path, form)
+		}
+	}
+	return nil
+}
+
+// comment returns what begins lines to pass over, 0 where nothing does.
+func (a InputArgs) comment() (byte, error) {
+	switch {
+	case a.Comment == "":
+		return 0, nil
+	case len(a.Comment) == 1 && a.Comment[0] > ' ' && a.Comment[0] < 0x80:
+		return a.Comment[0], nil
+	}
+	return 0, fmt.Errorf("--comment is %q: want one ASCII character that is no blank", a.Comment)
+}
+
 // csv says how a CSV file is written, with the types of columns that the flags tell.
 func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 	delimiter, err := a.delimiter(path)
-	o := operators.CSVOptions{Header: !a.NoHeader, TrimSpace: true, Delimiter: delimiter, SampleRows: a.InferRows, Types: maps.Clone(a.Types), NeedRows: true}
+	comment, wrong := a.comment()
+	err = errors.Join(err, wrong)
+	o := operators.CSVOptions{Comment: comment, SkipLines: a.SkipLines, Encoding: a.Encoding, Header: !a.NoHeader,
+		TrimSpace: true, Delimiter: delimiter, SampleRows: a.InferRows, Types: maps.Clone(a.Types), NeedRows: true}
 	if o.Types == nil {
 		o.Types = map[string]string{}
 	}

@@ -1,0 +1,166 @@
+package textfile
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// Encoding is how characters are written as bytes. Text in another than UTF-8 is written as
+// UTF-8 to the spool, as archives are unpacked.
+type Encoding string
+
+const (
+	// UTF8 is the zero value, which a byte order mark may begin.
+	UTF8 Encoding = ""
+	// UTF16 has two bytes or four for a character, the order of which a mark tells; without
+	// one it is the little end first.
+	UTF16 Encoding = "utf-16"
+	// Latin1 is ISO 8859-1, a byte for each of the first 256 characters of Unicode.
+	Latin1 Encoding = "latin1"
+	// Windows1252 is Latin1 with quotes, dashes, the euro and other characters in place of 27
+	// control characters.
+	Windows1252 Encoding = "windows-1252"
+)
+
+// normal takes the name of UTF-8 for its zero value, and refuses what is none.
+func (e Encoding) normal() (Encoding, error) {
+	switch e {
+	case "utf-8":
+		return UTF8, nil
+	case UTF8, UTF16, Latin1, Windows1252:
+		return e, nil
+	}
+	return e, fmt.Errorf("the encoding %q is not known: want utf-8, utf-16, latin1 or windows-1252", string(e))
+}
+
+// windows1252 are the characters of the bytes 0x80 to 0x9f; 0 has none.
+var windows1252 = [32]rune{
+	'€', 0, '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', 0, 'Ž', 0,
+	0, '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', 0, 'ž', 'Ÿ',
+}
+
+// decoder turns text of an encoding into UTF-8.
+type decoder struct {
+	src      io.Reader
+	encoding Encoding
+	order    binary.ByteOrder // of UTF-16, nil before the first bytes
+	in       []byte           // read and not yet decoded
+	at       int64            // offset of in[0]
+	out      []byte           // decoded and not yet returned
+	buffers  [2][]byte
+	end      error // of src
+}
+
+func newDecoder(src io.Reader, e Encoding) *decoder {
+	return &decoder{src: src, encoding: e, buffers: [2][]byte{make([]byte, 0, 32<<10), make([]byte, 0, 96<<10)}}
+}
+
+// Read returns UTF-8.
+func (d *decoder) Read(b []byte) (int, error) {
+	for len(d.out) == 0 {
+		if d.end != nil && len(d.in) == 0 {
+			return 0, d.end
+		}
+		if err := d.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(b, d.out)
+	d.out = d.out[n:]
+	return n, nil
+}
+
+// fill reads bytes and decodes what is whole of them.
+func (d *decoder) fill() error {
+	kept := copy(d.buffers[0][:cap(d.buffers[0])], d.in)
+	n, err := d.src.Read(d.buffers[0][kept:cap(d.buffers[0])])
+	d.in = d.buffers[0][:kept+n]
+	if err != nil {
+		d.end = err
+		if err != io.EOF {
+			return err
+		}
+	}
+	d.out = d.buffers[1][:0]
+	if d.encoding == UTF16 {
+		return d.units()
+	}
+	for i, c := range d.in {
+		r := rune(c)
+		if d.encoding == Windows1252 && c >= 0x80 && c < 0xa0 {
+			if r = windows1252[c-0x80]; r == 0 {
+				return fmt.Errorf("the byte 0x%02x at offset %d is no character of windows-1252", c, d.at+int64(i))
+			}
+		}
+		d.out = utf8.AppendRune(d.out, r)
+	}
+	d.at += int64(len(d.in))
+	d.in = d.in[:0]
+	return nil
+}
+
+// units decodes UTF-16, of which it leaves a character that has not all its bytes.
+func (d *decoder) units() error {
+	if d.order == nil {
+		if len(d.in) < 2 && d.end == nil {
+			return nil
+		}
+		d.order = binary.LittleEndian
+		if len(d.in) >= 2 && (isMark16(d.in, binary.LittleEndian) || isMark16(d.in, binary.BigEndian)) {
+			if isMark16(d.in, binary.BigEndian) {
+				d.order = binary.BigEndian
+			}
+			d.in, d.at = d.in[2:], d.at+2
+		}
+	}
+	for len(d.in) > 0 {
+		size, r := 2, utf8.RuneError
+		if len(d.in) >= 2 {
+			r = rune(d.order.Uint16(d.in))
+			if utf16.IsSurrogate(r) {
+				size = 4
+			}
+		}
+		if len(d.in) < size {
+			if d.end == nil {
+				return nil
+			}
+			return fmt.Errorf("the character at offset %d, of UTF-16, is cut off", d.at)
+		}
+		if size == 4 {
+			if r = utf16.DecodeRune(r, rune(d.order.Uint16(d.in[2:]))); r == utf8.RuneError {
+				return fmt.Errorf("the bytes % x at offset %d are no character of UTF-16", d.in[:4], d.at)
+			}
+		}
+		d.out = utf8.AppendRune(d.out, r)
+		d.in, d.at = d.in[size:], d.at+int64(size)
+	}
+	return nil
+}
+
+func isMark16(b []byte, order binary.ByteOrder) bool { return len(b) >= 2 && order.Uint16(b) == 0xfeff }
+
+// checkStart refuses the first bytes of text that is read as UTF-8 and is UTF-16.
+func checkStart(b []byte) error {
+	if isMark16(b, binary.LittleEndian) || isMark16(b, binary.BigEndian) {
+		return errors.New("it begins with the byte order mark of UTF-16, and is read as UTF-8: name its encoding, utf-16 (Encoding, --encoding)")
+	}
+	return nil
+}
+
+// notUTF8 tells which byte of text, the first of which has an offset, is not UTF-8; nil if it
+// is.
+func notUTF8(text []byte, offset int64) error {
+	for i := 0; i < len(text); {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return fmt.Errorf("the byte 0x%02x at offset %d is not UTF-8: if the text is in another encoding, such as latin1, name it (Encoding, --encoding)", text[i], offset+int64(i))
+		}
+		i += n
+	}
+	return nil
+}
