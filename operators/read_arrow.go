@@ -25,8 +25,8 @@ type ArrowOptions struct {
 
 // ReadArrow reads files in the Arrow IPC format, in the file form (also known as
 // Feather version 2) or the stream form: a file, the files of a directory, or
-// those a glob names. Their bodies must not be compressed, and columns be of
-// types that rows can have, without dictionaries. Files are checked, and rows
+// those a glob names. Their bodies may be compressed, by LZ4 or zstd; columns must
+// be of types that rows can have, without dictionaries. Files are checked, and rows
 // cut into shards, as ReadRowFiles says.
 func ReadArrow(b *engine.Builder, path string, o ArrowOptions) *engine.Dataset {
 	return ReadRowFiles(b, o.FS, path, RowFormat{Op: "ReadArrow", Columns: o.Columns, Open: openArrow})

@@ -105,6 +105,42 @@ func TestReadArrow(t *testing.T) {
 	}
 }
 
+// The files of pyarrow in testdata/compressed have the rows that their README tells.
+func TestReadCompressedArrow(t *testing.T) {
+	files, err := filepath.Glob("testdata/compressed/*.[af]*")
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, path := range files {
+		job := engine.Anonymous(func(b *engine.Builder) error {
+			Collect(b, "rows", ReadArrow(b, path, ArrowOptions{Columns: []string{"flag", "name", "x", "id"}}))
+			return nil
+		})
+		result, err := engine.Run(t.Context(), job, struct{}{}, engine.Shards(8), engine.Parallelism(3))
+		require.NoError(t, err, path)
+		rows, err := engine.Rows[struct {
+			ID   *int64   `column:"id"`
+			X    *float64 `column:"x"`
+			Name *string  `column:"name"`
+			Flag *bool    `column:"flag"`
+		}](result, "rows")
+		require.NoError(t, err)
+		require.Len(t, rows, 200)
+		for i, got := range rows {
+			require.Equal(t, int64(i), *got.ID)
+			require.Equal(t, i%3 == 0, *got.Flag)
+			require.Equal(t, i%7 == 3, got.X == nil)
+			require.Equal(t, i%11 == 5, got.Name == nil)
+			if got.X != nil {
+				require.Equal(t, float64(i)/8, *got.X)
+			}
+			if got.Name != nil {
+				require.Equal(t, fmt.Sprintf("row %d", i%5), *got.Name)
+			}
+		}
+		result.Release()
+	}
+}
+
 func TestReadArrowColumns(t *testing.T) {
 	fsys := opaque{fstest.MapFS{"a.arrow": {Data: arrowBytes(t, false, 0, 9, 4)}}}
 	got := sameEverywhere(t, func(b *engine.Builder) *engine.Dataset {
@@ -211,6 +247,11 @@ func TestReadArrowNoticesChanges(t *testing.T) {
 func TestDamagedArrowFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.arrow")
 	forms := [][]byte{arrowBytes(t, false, 0, 9, 4), arrowBytes(t, true, 0, 9, 4)}
+	for _, name := range []string{"lz4.arrows", "zstd.feather"} {
+		data, err := os.ReadFile(filepath.Join("testdata", "compressed", name))
+		require.NoError(t, err)
+		forms = append(forms, data)
+	}
 	job := engine.Anonymous(func(b *engine.Builder) error {
 		Count(ReadArrow(b, path, ArrowOptions{}))
 		return nil

@@ -3,6 +3,7 @@ package batch
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -178,9 +179,12 @@ func (m blockMessages) Message() (*ipc.Message, error) {
 		return nil, fmt.Errorf("its metadata have %d bytes: %w", length, io.ErrUnexpectedEOF)
 	}
 	meta, body := data[8:8+length], data[8+length:]
-	bodyLen, err := checkMetadata(meta, m.b.shape, int64(len(body)))
+	bodyLen, pack, err := checkMetadata(meta, m.b.shape, int64(len(body)))
 	if err != nil {
 		return nil, err
+	}
+	if pack.is {
+		return nil, errors.New("its body is compressed, which no block is")
 	}
 	if bodyLen != int64(len(body)) {
 		return nil, fmt.Errorf("its body has %d bytes where %d are there", bodyLen, len(body))

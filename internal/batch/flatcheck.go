@@ -33,6 +33,7 @@ type flat struct {
 	b     []byte
 	steps int // tables left to visit: shared tables must not multiply
 	bad   bool
+	pack  packed // of the record batch
 }
 
 // shape is how many field nodes and buffers a record batch of a schema has.
@@ -60,13 +61,14 @@ func shapeOf(fields []arrow.Field) shape {
 }
 
 // checkMessage walks the metadata of a message, of which a record batch must
-// have the given shape, and returns the length of its body, at most MaxMessage.
-func checkMessage(meta []byte, want shape) (bodyLen int64, err error) {
+// have the given shape, and returns the length of its body, at most MaxMessage, and how that
+// is compressed.
+func checkMessage(meta []byte, want shape) (bodyLen int64, pack packed, err error) {
 	return checkMetadata(meta, want, MaxMessage)
 }
 
 // checkMetadata is checkMessage for bodies of at most so many bytes.
-func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, err error) {
+func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, pack packed, err error) {
 	f := &flat{b: meta, steps: len(meta)}
 	msg := f.table(int64(f.u32(0)))
 	bodyLen = f.scalar64(msg, 3)
@@ -84,11 +86,11 @@ func checkMetadata(meta []byte, want shape, most int64) (bodyLen int64, err erro
 	}
 	switch {
 	case f.bad || bodyLen < 0:
-		return 0, errFlat
+		return 0, packed{}, errFlat
 	case bodyLen > most:
-		return 0, fmt.Errorf("a body of %d bytes exceeds the %d that there may be", bodyLen, most)
+		return 0, packed{}, fmt.Errorf("a body of %d bytes exceeds the %d that there may be", bodyLen, most)
 	}
-	return bodyLen, err
+	return bodyLen, f.pack, err
 }
 
 func (f *flat) schema(t flatTable) {
@@ -139,8 +141,11 @@ func (f *flat) recordBatch(t flatTable, bodyLen int64, want shape) error {
 		}
 		left -= length
 	}
-	if f.child(t, 3).pos != 0 {
-		return errors.New("its body is compressed, which this reader does not take")
+	if c := f.child(t, 3); c.pos != 0 {
+		f.pack = packed{is: true, codec: f.scalar8(c, 0), buffers: start, count: n}
+		if method := f.scalar8(c, 1); method != 0 {
+			return fmt.Errorf("its body is compressed by the method %d, which is not known", method)
+		}
 	}
 	f.vector(t, 4, 8)
 	return nil

@@ -84,9 +84,10 @@ func (s *StreamWriter) Close() error {
 }
 
 // StreamReader reads batches in the Arrow IPC stream format, as StreamWriter
-// writes them: of supported types, without dictionaries and compression.
-// Damaged input is an error, never a panic, and takes no more memory than a
-// small multiple of the bytes that arrived. One goroutine at a time.
+// writes them, and with bodies compressed by LZ4 or zstd: of supported types,
+// without dictionaries. Damaged input is an error, never a panic, and takes no
+// more memory than a small multiple of the bytes that arrived, or that came out
+// of compressed ones. One goroutine at a time.
 type StreamReader struct {
 	r      *ipc.Reader
 	mem    *trackingAllocator
@@ -184,6 +185,7 @@ type messageReader struct {
 	shape shape // of record batches, once the schema is known
 	meta  []byte
 	body  []byte
+	unpacker
 }
 
 // Retain and Release do nothing: the memory is on the Go heap.
@@ -201,12 +203,19 @@ func (m *messageReader) Message() (*ipc.Message, error) {
 	if m.meta, err = readBounded(m.r, m.meta, int64(length)); err != nil {
 		return nil, fmt.Errorf("message metadata: %w", err)
 	}
-	bodyLen, err := checkMessage(m.meta, m.shape)
+	bodyLen, pack, err := checkMessage(m.meta, m.shape)
 	if err != nil {
 		return nil, fmt.Errorf("a message cannot be read: %w", err)
 	}
 	if m.body, err = readBounded(m.r, m.body, bodyLen); err != nil {
 		return nil, fmt.Errorf("message body: %w", err)
+	}
+	if pack.is {
+		body, err := m.unpack(pack, m.meta, m.body)
+		if err != nil {
+			return nil, err
+		}
+		return ipc.NewMessage(memory.NewBufferBytes(m.meta), memory.NewBufferBytes(body)), nil
 	}
 	return ipc.NewMessage(memory.NewBufferBytes(m.meta), memory.NewBufferBytes(m.body)), nil
 }

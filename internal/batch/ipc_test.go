@@ -2,8 +2,12 @@ package batch_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -158,16 +162,61 @@ func TestStreamRefusesForeignTypes(t *testing.T) {
 	require.EqualError(t, err, `read arrow stream: column "d": type large_utf8 is not supported`)
 }
 
-func TestCompressedStreamsAreRefused(t *testing.T) {
-	mem := batchtest.Allocator(t)
-	rec := batchtest.Record(t, mem, batchtest.Schema(t, "x float64"), `[{"x": 1}, {"x": 2}]`)
-	defer rec.Release()
+// compressed is a stream of three batches, of which some buffers are not worth compressing.
+func compressed(t testing.TB, option ipc.Option) (raw []byte, rec arrow.Record) {
+	mem := memory.NewGoAllocator()
+	rows := make([]string, 300)
+	for i := range rows {
+		rows[i] = fmt.Sprintf(`{"x": %d, "t": "row %d"}`, i, i%3)
+		if i%5 == 0 {
+			rows[i] = fmt.Sprintf(`{"x": %d}`, i)
+		}
+	}
+	rec = batchtest.Record(t, mem, batchtest.Schema(t, "x float64", "t utf8 null"), "["+strings.Join(rows, ",")+"]")
 	var buf bytes.Buffer
-	w := ipc.NewWriter(&buf, ipc.WithSchema(rec.Schema()), ipc.WithLZ4())
-	require.NoError(t, w.Write(rec))
+	w := ipc.NewWriter(&buf, ipc.WithSchema(rec.Schema()), option)
+	for _, n := range []int64{300, 0, 1} {
+		part := rec.NewSlice(0, n)
+		if n == 0 {
+			part = batch.Empty(rec.Schema())
+		}
+		require.NoError(t, w.Write(part))
+	}
 	require.NoError(t, w.Close())
-	_, err := readAll(mem, buf.Bytes())
-	require.ErrorContains(t, err, "its body is compressed")
+	return buf.Bytes(), rec
+}
+
+func TestCompressedStreams(t *testing.T) {
+	for _, option := range []ipc.Option{ipc.WithLZ4(), ipc.WithZstd()} {
+		raw, want := compressed(t, option)
+		mem := batchtest.Allocator(t)
+		r, err := batch.NewStreamReader(bytes.NewReader(raw), mem)
+		require.NoError(t, err)
+		for _, n := range []int64{300, 0, 1} {
+			rec, err := r.Read()
+			require.NoError(t, err)
+			require.True(t, array.RecordEqual(want.NewSlice(0, n), rec))
+			rec.Release()
+		}
+		_, err = r.Read()
+		require.Equal(t, io.EOF, err)
+		r.Release()
+
+		// Whatever length is claimed, no more memory is taken than bytes come out.
+		length := binary.LittleEndian.AppendUint64(nil, 300*8) // of the column x
+		at := bytes.Index(raw, length)
+		require.Positive(t, at)
+		for _, claim := range []int64{300*8 + 1, 300*8 - 1, 1 << 30, 1<<31 - 100, 1 << 40, -2, 1 << 62} {
+			forged := bytes.Clone(raw)
+			binary.LittleEndian.PutUint64(forged[at:], uint64(claim))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := readAll(batchtest.Allocator(t), forged)
+			runtime.ReadMemStats(&after)
+			require.ErrorContains(t, err, "of a compressed batch: it", "%d", claim)
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20), "%d", claim)
+		}
+	}
 }
 
 type failing struct{ after int }
@@ -224,6 +273,10 @@ func FuzzStreamReader(f *testing.F) {
 	raw := stream(f, memory.NewGoAllocator())
 	f.Add(raw)
 	f.Add(raw[:len(raw)/2])
+	for _, option := range []ipc.Option{ipc.WithLZ4(), ipc.WithZstd()} {
+		packed, _ := compressed(f, option)
+		f.Add(packed)
+	}
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		_, _ = readAll(batchtest.Allocator(t), raw)

@@ -1,0 +1,128 @@
+package batch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
+)
+
+// Compression of bodies, by the enum CompressionType of the Arrow format.
+const (
+	lz4Frames = 0
+	zstdBody  = 1
+)
+
+// packed is where the metadata of a record batch tell of compressed buffers; the zero value is
+// that of a body as it is.
+type packed struct {
+	is      bool
+	codec   byte
+	buffers int64 // position of the first, each of which has 16 bytes: offset and length
+	count   int64
+}
+
+// notPacked stands in place of its length before a buffer that is not compressed after all.
+const notPacked = -1
+
+// maxWindow bounds what a zstd frame may refer back to, which is reserved at once.
+const maxWindow = 128 << 20
+
+// unpacker decompresses the bodies of record batches, in memory that it uses again. It believes
+// no length: memory grows as bytes come out.
+type unpacker struct {
+	plain []byte
+	zstd  *zstd.Decoder
+	lz4   *lz4.Reader
+}
+
+// unpack returns the body with every buffer as it is, marked so, and changes the metadata to
+// where they are now: Arrow's decoder believes the lengths that stand before compressed ones.
+func (u *unpacker) unpack(p packed, meta, body []byte) ([]byte, error) {
+	u.plain = u.plain[:0]
+	for i := range p.count {
+		at := meta[p.buffers+16*i:]
+		offset, length := int64(binary.LittleEndian.Uint64(at)), int64(binary.LittleEndian.Uint64(at[8:]))
+		for len(u.plain)%8 != 0 {
+			u.plain = append(u.plain, 0)
+		}
+		begin := len(u.plain)
+		if length > 0 {
+			if err := u.buffer(p.codec, body[offset:][:length]); err != nil {
+				return nil, fmt.Errorf("buffer %d of a compressed batch: %w", i, err)
+			}
+		}
+		binary.LittleEndian.PutUint64(at, uint64(begin))
+		binary.LittleEndian.PutUint64(at[8:], uint64(len(u.plain)-begin))
+	}
+	return u.plain, nil
+}
+
+// buffer appends one.
+func (u *unpacker) buffer(codec byte, in []byte) error {
+	if len(in) < 8 {
+		return errors.New("it is too short to tell its length")
+	}
+	size := int64(binary.LittleEndian.Uint64(in))
+	in = in[8:]
+	u.plain = binary.LittleEndian.AppendUint64(u.plain, ^uint64(0)) // notPacked
+	if size == notPacked {
+		u.plain = append(u.plain, in...)
+		return nil
+	}
+	if size < 0 || size > MaxMessage-int64(len(u.plain)) {
+		return fmt.Errorf("its length of %d bytes is not one that a batch may have", size)
+	}
+	if size == 0 {
+		return nil
+	}
+	r, err := u.reader(codec, in)
+	if err != nil {
+		return err
+	}
+	want := len(u.plain) + int(size)
+	for len(u.plain) < want {
+		u.plain = slices.Grow(u.plain, 1) // doubles, as far as bytes have come
+		from := len(u.plain)
+		n, err := io.ReadFull(r, u.plain[from:min(cap(u.plain), want)])
+		u.plain = u.plain[:from+n]
+		if err != nil {
+			return fmt.Errorf("it gives %d of %d bytes: %w", int(size)-want+len(u.plain), size, unexpected(err))
+		}
+	}
+	var more [1]byte
+	if n, err := r.Read(more[:]); n > 0 {
+		return fmt.Errorf("it gives more than its %d bytes", size)
+	} else if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// reader returns what decompresses a buffer.
+func (u *unpacker) reader(codec byte, in []byte) (io.Reader, error) {
+	switch codec {
+	case lz4Frames:
+		if u.lz4 == nil {
+			u.lz4 = lz4.NewReader(nil)
+		}
+		u.lz4.Reset(bytes.NewReader(in))
+		return u.lz4, nil
+	case zstdBody:
+		if u.zstd == nil {
+			// With one goroutine, the caller's, there is nothing to close.
+			made, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderMaxMemory(MaxMessage))
+			if err != nil {
+				return nil, err
+			}
+			u.zstd = made
+		}
+		return u.zstd, u.zstd.Reset(bytes.NewReader(in))
+	}
+	return nil, fmt.Errorf("compression %d is neither LZ4 nor zstd", codec)
+}
