@@ -75,6 +75,7 @@ type MainOption[A any] func(*mainConfig[A])
 type mainConfig[A any] struct {
 	after   []func(args A, r *Result) error
 	options []Option
+	finally []func()
 	line    []string // the program's name and its words, if not those of the process
 	words   func(message string) string
 }
@@ -89,6 +90,12 @@ func AfterRun[A any](f func(args A, r *Result) error) MainOption[A] {
 // RunWith sets options of the run, which flags change where they are given.
 func RunWith[A any](opts ...Option) MainOption[A] {
 	return func(c *mainConfig[A]) { c.options = append(c.options, opts...) }
+}
+
+// Finally sets a function that Main calls at the end, whether the job succeeded or not, to give
+// back what the program took for it.
+func Finally[A any](f func()) MainOption[A] {
+	return func(c *mainConfig[A]) { c.finally = append(c.finally, f) }
 }
 
 // CommandLine sets the program's name, for messages, and the words of its command
@@ -143,6 +150,11 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 			opt(&mc)
 		}
 	}
+	defer func() {
+		for _, f := range mc.finally {
+			f()
+		}
+	}()
 	if len(mc.line) > 0 {
 		w.name, w.args = mc.line[0], mc.line[1:]
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"strings"
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
@@ -125,6 +126,9 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	for _, m := range layout.Mixed {
 		attrs = append(attrs, engine.Attr{Key: MixedColumn, Value: m.String()})
 	}
+	if told := numberHeader(path, layout.Header); told != "" && o.Names == nil {
+		attrs = append(attrs, engine.Attr{Key: NumberHeader, Value: told})
+	}
 	return addText(b, op, in, attrs, schema, cfg,
 		func(ctx context.Context, cfg textfile.Config) (textReader, error) {
 			return textfile.OpenCSV(ctx, in.files, dialect, layout, cfg)
@@ -134,6 +138,23 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 // MixedColumn is the key under which the plan shows a column that ReadCSV takes for text, as
 // a few of its values are no numbers, with the first of these.
 const MixedColumn = "text for a few"
+
+// NumberHeader is the key under which the plan shows a header that has numbers alone.
+const NumberHeader = "header of numbers"
+
+// numberHeader returns what to tell of a header that has numbers alone, as a row has; "" of
+// another.
+func numberHeader(path string, names []string) string {
+	for _, name := range names {
+		if _, err := batch.ParseFloat([]byte(name), 64); err != nil {
+			return ""
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the header of %s has numbers alone, as a row has: %s", path, strings.Join(names[:min(len(names), 5)], ", "))
+}
 
 // MixedColumns tells of the columns that ReadCSV with these options takes for text although
 // nearly all of their values are numbers: a sentence for each, by column.

@@ -53,7 +53,7 @@ func TestBadRecords(t *testing.T) {
 		{"a,b\n1,2020-13-01\n", `a.csv:2: column "b": cannot read "2020-13-01" as date32: `, header, InferOptions{Types: map[string]string{"b": "date32"}}},
 		{"a,b\n1,2\n,2\n", `a.csv:3: column "a": the value is missing (""), but the column is not nullable`, header,
 			InferOptions{Columns: []batch.Column{{Name: "a", Type: "int64"}}}},
-		{"a,b\nx,y\n\n\xff\"z,y\n", `a.csv:4: column "a": cannot read "\xff\"z": the byte 0xff at offset 9 is not UTF-8: if the text is in another encoding, such as latin1, name it (Encoding, --encoding); or set ReplaceInvalidUTF8`, header, InferOptions{}},
+		{"a,b\nx,y\n\n\xff\"z,y\n", `a.csv:4: column "a": cannot read "\xff\"z": the byte 0xff at offset 9 is not UTF-8: if the text is in another encoding, such as latin1, set Encoding; or set ReplaceInvalidUTF8`, header, InferOptions{}},
 		// Of several faults the first by row, then by column.
 		{"a,b\n1,2\n1,y\nx,2\nx,y\n", `a.csv:3: column "b": cannot read "y"`, header, InferOptions{Types: map[string]string{"a": "int64", "b": "int64"}}},
 		{"a,b\n1,2\nx,y\n1\n", `a.csv:3: column "a": cannot read "x"`, header, InferOptions{Types: map[string]string{"a": "int64", "b": "int64"}}},

@@ -147,7 +147,7 @@ func isMark16(b []byte, order binary.ByteOrder) bool { return len(b) >= 2 && ord
 // checkStart refuses the first bytes of text that is read as UTF-8 and is UTF-16.
 func checkStart(b []byte) error {
 	if isMark16(b, binary.LittleEndian) || isMark16(b, binary.BigEndian) {
-		return errors.New("it begins with the byte order mark of UTF-16, and is read as UTF-8: name its encoding, utf-16 (Encoding, --encoding)")
+		return errors.New("it begins with the byte order mark of UTF-16, and is read as UTF-8: set Encoding to utf-16")
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func notUTF8(text []byte, offset int64) error {
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRune(text[i:])
 		if r == utf8.RuneError && n <= 1 {
-			return fmt.Errorf("the byte 0x%02x at offset %d is not UTF-8: if the text is in another encoding, such as latin1, name it (Encoding, --encoding)", text[i], offset+int64(i))
+			return fmt.Errorf("the byte 0x%02x at offset %d is not UTF-8: if the text is in another encoding, such as latin1, set Encoding", text[i], offset+int64(i))
 		}
 		i += n
 	}

@@ -97,7 +97,7 @@ func (h header) readable(record []byte, offset int64) error {
 	}
 	if i := bytes.IndexByte(record, 0); i >= 0 {
 		return fmt.Errorf("%s: the header cannot be read: the byte at offset %d is 0, which no text has: "+
-			"if the text is in another encoding, such as utf-16, name it (Encoding, --encoding)", h.path, offset+int64(i))
+			"if the text is in another encoding, such as utf-16, set Encoding", h.path, offset+int64(i))
 	}
 	return nil
 }

@@ -368,7 +368,7 @@ func (r *svmReader) pairs(b []byte) error {
 func (r *svmReader) badIndex(index, first, last int64) error {
 	switch {
 	case index == 0 && first == 1:
-		return errors.New("index 0 in data whose indices count from 1: if they count from 0, tell so (ZeroBased, --zero-based)")
+		return errors.New("index 0 in data whose indices count from 1: if they count from 0, set ZeroBased")
 	case index < first:
 		return fmt.Errorf("index %d is negative", index)
 	case index == last:

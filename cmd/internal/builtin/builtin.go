@@ -1,6 +1,8 @@
 package builtin
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,17 +21,35 @@ type program struct {
 }
 
 // define makes a program of a job and of what reports its results: on standard output, and
-// what must not be overlooked as notes, which standard error gets.
-func define[A any](name, about string, job *engine.Job[A], report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
+// what must not be overlooked as notes, which standard error gets. Where standard output is a
+// file of the job, standard error gets the report as well.
+func define[A any](name, about string, job *engine.Job[A], of streams, report func(w io.Writer, a A, r *engine.Result) (notes []string, err error)) program {
 	return program{name, about, job, func() any { return new(A) }, func(name string, words []string) {
-		engine.Main(job, engine.CommandLine[A](name, words...),
-			engine.InWords[A](func(message string) string { return wordsFor(new(A)).reworded(message) }),
+		files, words, err := of.replaced(words, os.Stdin, clusterOf(words))
+		if err != nil {
+			files.remove()
+			fmt.Fprintf(os.Stderr, "%s: error: %v\n", name, err)
+			os.Exit(2)
+		}
+		engine.Main(job, engine.CommandLine[A](name, words...), engine.Finally[A](files.remove),
+			engine.InWords[A](func(message string) string { return files.named(wordsFor(new(A)).reworded(message)) }),
 			engine.AfterRun(func(a A, r *engine.Result) error {
-				notes, err := report(os.Stdout, a, r)
-				for _, note := range notes {
-					fmt.Fprintf(os.Stderr, "%s: warning: %s\n", name, note)
+				var text bytes.Buffer
+				notes, err := report(&text, a, r)
+				out := os.Stdout
+				if files.output != "" {
+					out = os.Stderr
 				}
-				return err
+				if _, wrong := io.WriteString(out, files.named(text.String())); wrong != nil {
+					err = errors.Join(err, fmt.Errorf("cannot write the report: %w", wrong))
+				}
+				for _, note := range notes {
+					fmt.Fprintf(os.Stderr, "%s: warning: %s\n", name, files.named(note))
+				}
+				if err != nil {
+					return err
+				}
+				return files.finish(os.Stdout)
 			}))
 	}}
 }
@@ -38,14 +58,14 @@ func define[A any](name, about string, job *engine.Job[A], report func(w io.Writ
 func training[A trainer](name, about string) program {
 	job := engine.Define("train-"+name, func(b *engine.Builder, a A) error { return build(b, a) }).
 		Describe("Trains a model that predicts " + about + ".")
-	return define(name, about, job, trainedReport[A])
+	return define(name, about, job, streams{in: []string{"--input", "--test"}, out: []string{"--model"}}, trainedReport[A])
 }
 
 // The programs by the command that runs them.
 var (
-	programs  = []program{define("kmeans", "cluster the rows of files around k centres", KMeans, report)}
-	predict   = define("predict", "", Predict, predictedReport)
-	evaluator = define("evaluate", "", Evaluate, evaluatedReport)
+	programs  = []program{define("kmeans", "cluster the rows of files around k centres", KMeans, streams{}, report)}
+	predict   = define("predict", "", Predict, streams{in: []string{"--input", "--model"}, out: []string{"--output"}}, predictedReport)
+	evaluator = define("evaluate", "", Evaluate, streams{in: []string{"--input", "--model"}}, evaluatedReport)
 )
 
 // Jobs are all built-in jobs, for engine.WorkerMain.

@@ -21,7 +21,7 @@ import (
 
 // InputArgs are flags that say how files of rows are written.
 type InputArgs struct {
-	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV."`
+	Format    string    `enum:"auto,csv,libsvm,arrow,parquet" default:"auto" placeholder:"FORM" help:"How files, and what - reads of standard input, are written: csv, libsvm, arrow, parquet, or auto (the default), which goes by the name: .libsvm and .svm are LibSVM, .arrow, .arrows and .feather Arrow, .parquet Parquet, the rest CSV; standard input by its first bytes."`
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false."`
@@ -266,6 +266,9 @@ func known(flag, path string, schema *arrow.Schema, columns ...string) error {
 			err = fmt.Errorf("%w; did you mean %q?", err, near[0])
 		} else {
 			err = fmt.Errorf("%w; it has %s", err, listed(names(schema)))
+			if schema.NumFields() == 1 && strings.ContainsAny(schema.Field(0).Name, ";\t|") {
+				err = fmt.Errorf("%w: --delimiter says what separates cells", err)
+			}
 		}
 		errs = append(errs, err)
 	}

@@ -46,6 +46,7 @@ type workplace struct {
 	t   *testing.T
 	dir string
 	env []string
+	in  string // on standard input
 }
 
 func newWorkplace(t *testing.T) *workplace {
@@ -69,6 +70,7 @@ func (w *workplace) run(line string) (code int, out, errOut string) {
 	cmd := w.command(self, line)
 	var o, e bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &o, &e
+	cmd.Stdin = strings.NewReader(w.in)
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

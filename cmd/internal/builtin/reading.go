@@ -51,6 +51,9 @@ func readingNotes(r *engine.Result, columns []string) []string {
 	var notes []string
 	for _, n := range r.Graph.Nodes {
 		for _, a := range n.Attrs {
+			if note := a.Value + "; if it is one, --no-header says so"; a.Key == operators.NumberHeader && !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
 			if a.Key == operators.MixedColumn && about(a.Value) && !slices.Contains(notes, a.Value) {
 				notes = append(notes, a.Value)
 			}

@@ -284,3 +284,36 @@ func sourcesOf(m model.Model, columns []string) []string {
 	}
 	return from
 }
+
+// categoryNotes tell of columns of text of which nearly every row has a value of its own, as
+// names of rows have, and numbers that are not written plainly.
+func categoryNotes(m model.Model) []string {
+	if m == nil {
+		return nil
+	}
+	known, rows := categoriesOf(m), rowsOf(m)
+	var notes []string
+	for _, in := range m.Inputs() {
+		n := int64(len(known[in.Column]))
+		if in.Type == "utf8" && n >= 10 && (2*n > rows || n > 1000) {
+			notes = append(notes, fmt.Sprintf("column %q is text with %d different values in %d rows, each of which is a category: numbers must be written as 1234.5 is; "+
+				"what names rows is better left out with --features", in.Column, n, rows))
+		}
+	}
+	return notes
+}
+
+// rowsOf returns how many rows the categories of a model are from.
+func rowsOf(m model.Model) int64 {
+	for _, s := range stagesOf(m) {
+		switch s := s.(type) {
+		case *prepare.OneHotModel:
+			return s.Rows()
+		case *gbdt.Model:
+			return s.Summary.Rows
+		case *forest.Model:
+			return s.Summary.Rows
+		}
+	}
+	return 0
+}

@@ -1,0 +1,151 @@
+package builtin
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/superstep-ml/superstep/engine"
+)
+
+// standard are the files that stand for standard input and output where a command line has -
+// for a path: the job's files are read more than once, and outputs written aside first.
+type standard struct {
+	dir    string // "" where nothing is replaced
+	input  string
+	output string
+}
+
+// streams are the flags of a program that may have - as their path: of files that are read,
+// and of files that are written.
+type streams struct{ in, out []string }
+
+// replaced puts files in place of the paths - of a command line, and takes what stands on
+// standard input. Where the command runs on a cluster its workers must read it themselves.
+func (of streams) replaced(words []string, in io.Reader, cluster string) (s standard, made []string, err error) {
+	made = slices.Clone(words)
+	remote := cluster != "" && cluster != "local"
+	var used string // the flag that standard input is
+	for i := 0; i < len(made); i++ {
+		flag, value, joined := strings.Cut(made[i], "=")
+		if !joined && i+1 < len(made) {
+			value = made[i+1]
+		}
+		read, written := slices.Contains(of.in, flag), slices.Contains(of.out, flag)
+		if made[i] == "--help" || made[i] == "-h" {
+			return s, words, nil
+		}
+		if value != "-" || !read && !written {
+			continue
+		}
+		switch {
+		case read && remote:
+			return s, nil, fmt.Errorf("%s - does not go with --cluster: its workers read files, not what this command is given", flag)
+		case read && used != "":
+			return s, nil, fmt.Errorf("%s and %s cannot both be standard input", used, flag)
+		case written && s.output != "":
+			return s, nil, errors.New("there is one standard output")
+		}
+		if s.dir == "" {
+			if s.dir, err = os.MkdirTemp("", "superstep-"); err != nil {
+				return s, nil, err
+			}
+		}
+		var path string
+		if read {
+			used = flag
+			if s.input, err = spooled(filepath.Join(s.dir, "stdin"), in); err != nil {
+				return s, nil, err
+			}
+			path = s.input
+		} else {
+			s.output = filepath.Join(s.dir, "stdout")
+			if path = s.output; remote && flag == "--output" {
+				path = engine.ClientPath + path
+			}
+		}
+		if joined {
+			made[i] = flag + "=" + path
+		} else {
+			made[i+1] = path
+			i++
+		}
+	}
+	return s, made, nil
+}
+
+// spooled writes what a reader gives to a file, whose name tells the form that the first bytes
+// show: Arrow, Parquet, or else CSV.
+func spooled(path string, in io.Reader) (string, error) {
+	var head [8]byte
+	n, err := io.ReadFull(in, head[:])
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", fmt.Errorf("cannot read standard input: %w", err)
+	}
+	switch {
+	case bytes.HasPrefix(head[:n], []byte("ARROW1")), bytes.HasPrefix(head[:n], []byte{0xff, 0xff, 0xff, 0xff}):
+		path += ".arrow"
+	case bytes.HasPrefix(head[:n], []byte("PAR1")):
+		path += ".parquet"
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(f, io.MultiReader(bytes.NewReader(head[:n]), in))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("cannot keep standard input: %w", err)
+	}
+	return path, nil
+}
+
+// clusterOf returns what a command line, or else the environment, says of a cluster.
+func clusterOf(words []string) string {
+	cluster := os.Getenv("SUPERSTEP_CLUSTER")
+	for i, word := range words {
+		if value, ok := strings.CutPrefix(word, "--cluster="); ok {
+			cluster = value
+		} else if word == "--cluster" && i+1 < len(words) {
+			cluster = words[i+1]
+		}
+	}
+	return cluster
+}
+
+// finish writes the output.
+func (s standard) finish(out io.Writer) (err error) {
+	if s.output == "" {
+		return nil
+	}
+	f, err := os.Open(s.output)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := io.Copy(out, f); err != nil {
+		return fmt.Errorf("cannot write standard output: %w", err)
+	}
+	return nil
+}
+
+// remove removes the files.
+func (s standard) remove() {
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir) // what is left is the system's to clear
+	}
+}
+
+// named puts names that mean something in place of the files in a message.
+func (s standard) named(text string) string {
+	for _, of := range [][2]string{{s.input, "standard input"}, {s.output, "standard output"}} {
+		if of[0] != "" {
+			text = strings.ReplaceAll(text, of[0], of[1])
+		}
+	}
+	return text
+}
