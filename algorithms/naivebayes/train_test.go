@@ -146,11 +146,6 @@ func TestPriors(t *testing.T) {
 	m := train(t, table, p)
 	require.Equal(t, []float64{0.5, 0.25, 0.25}, m.Priors)
 	require.InDeltaSlice(t, m.Priors, probabilities(t, m, make([]float64, 6)), 1e-12, "a row that tells nothing")
-
-	// One class is certain.
-	one := table
-	one.Label = make([]float64, one.N)
-	require.Equal(t, []float64{1}, probabilities(t, train(t, one, of(naivebayes.Complement)), one.Row(1)))
 }
 
 // Constant features, also all of them, and one row a class.
