@@ -94,6 +94,7 @@ func (b *body) takeNode() engine.NodeID {
 func (b *body) Open(c *engine.Context, in engine.Input, comm *collective.Comm) error {
 	b.comm = comm
 	b.context.task, b.context.session, b.context.reports = c, c.Node.Queue, b.reports
+	b.context.rounds.open(c.Seed, c.Node.Queue)
 	b.context.objects = b.session.Subtask(b.subtask)
 	b.context.objects.Own(c.Range)
 	for port, input := range b.queue.inputs {

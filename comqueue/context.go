@@ -19,6 +19,7 @@ type ComContext struct {
 	data    []PartitionedData
 	reports *reports
 	misuse  error // of reports, since the stage began
+	rounds  rounds
 }
 
 // TaskID returns the rank of the subtask, 0 to NumTask()-1.
@@ -47,10 +48,12 @@ func (c *ComContext) Context() context.Context { return c.task.Context }
 // Objects gives the keys of package shared access to the subtask's objects.
 func (c *ComContext) Objects() *shared.Objects { return c.objects }
 
-// Rand returns the draws for a purpose at a shard in this superstep: a function
-// of the job's seed, the purpose, the shard, the superstep and the index alone.
+// Rand returns the draws for a purpose at a shard in this superstep, and within an inner
+// loop in this round of it: a function of the job's seed, the queue's name, the purpose, the
+// shard, the superstep, the rounds of the inner loops and the index alone. Stages of a queue
+// that name the same purpose draw the same numbers; other queues of the job draw others.
 func (c *ComContext) Rand(purpose string, shard int) shared.Random {
-	return c.task.Random(purpose, shard, c.step)
+	return shared.NewRandom(c.rounds.seed(), purpose, shard, c.step)
 }
 
 // Empty reports whether no partitioned data of the queue has rows in the shard.

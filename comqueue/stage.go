@@ -199,13 +199,12 @@ func (s *repeat) bind(b *body, position int) ([]engine.Stage, error) {
 		position = b.layout.last(position, stage)
 	}
 	b.takeNode() // RepeatEnd runs nothing
-	loop := &engine.Repeat{Max: s.max, Stages: inner}
+	c := &b.context
+	loop := &engine.Repeat{Max: s.max, Stages: inner, Begin: c.rounds.loop()}
 	if s.until != nil {
-		c := &b.context
 		loop.Until = func() (bool, error) { c.shard.Store(-1); return s.until(c) }
 	}
 	if s.while != nil {
-		c := &b.context
 		loop.While = func() (bool, error) { c.shard.Store(-1); return s.while(c) }
 	}
 	return []engine.Stage{{Node: begin, Repeat: loop}}, nil

@@ -26,6 +26,7 @@ type Builder struct {
 	graph   *plan.Graph
 	bind    task.Bindings
 	facts   facts
+	origins origins
 	misuses []Misuse
 	within  string            // what the operators that are added are a part of
 	refused string            // the first operator that returned a poisoned dataset
@@ -163,6 +164,7 @@ func (b *Builder) Add(spec Spec) *Dataset {
 		b.bind.Operators[id] = spec.Operator
 		if spec.RowByRow {
 			b.bind.RowByRow[id] = true
+			b.origins.handOn(id, spec.Inputs)
 		}
 	}
 	if spec.Schema != nil {
@@ -197,6 +199,7 @@ func (b *Builder) addNode(n plan.Node, schema *arrow.Schema, ports []Port) plan.
 			b.bind.Partitions[task.Port{Node: n.ID, Port: i}] = p.Partition
 		}
 	}
+	b.origins.add(&n, ports)
 	b.graph.Nodes = append(b.graph.Nodes, n)
 	return n.ID
 }

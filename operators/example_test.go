@@ -82,8 +82,8 @@ func ExampleSplit() {
 	// Output:
 	// count
 	// ─────
-	// 80184
-	// 19816
+	// 79838
+	// 20162
 	// (2 rows)
 }
 

@@ -80,6 +80,22 @@ func TestZipWithIndex(t *testing.T) {
 	requireNilDataset(t, operator)
 }
 
+// purposeOf returns the purpose of the draws of an operator on the rows of Range, the first
+// that draws numbers of its own where it has no seed.
+func purposeOf(t *testing.T, what string, own bool) string {
+	t.Helper()
+	var purpose string
+	_, err := engine.BuildGraph(engine.Anonymous(func(b *engine.Builder) error {
+		d := Range(b, 0, 1)
+		if purpose = b.DrawPurpose(what, d); own {
+			purpose = b.OwnDrawPurpose(what, d)
+		}
+		return nil
+	}), struct{}{})
+	require.NoError(t, err)
+	return purpose
+}
+
 // draw returns the draw that belongs to row i of n rows in memory.
 func draw(seed uint64, purpose string, i, n int) float64 {
 	s := place(i, n)
@@ -87,11 +103,12 @@ func draw(seed uint64, purpose string, i, n int) float64 {
 }
 
 func TestSample(t *testing.T) {
+	purpose := purposeOf(t, "Sample 5", false)
 	for _, n := range []int{0, 100, 2000} {
 		for _, fraction := range map[int][]float64{0: {0.3}, 100: {0, 1}, 2000: {0.3}}[n] {
 			var want []string
 			for i := range n {
-				if draw(0, "Sample 5", i, n) < fraction {
+				if draw(0, purpose, i, n) < fraction {
 					want = append(want, line(place(i, n), i))
 				}
 			}
@@ -120,12 +137,13 @@ func TestSampleSeeds(t *testing.T) {
 }
 
 func TestSampleWithReplacement(t *testing.T) {
+	purpose := purposeOf(t, "Sample", true)
 	for _, n := range sizes {
 		for _, mean := range []float64{0, 0.7, 40} {
 			var want []string
 			for i := range n {
 				// The definition: the least k with P(X <= k) > u.
-				u, p, k := draw(9, "Sample", i, n), math.Exp(-mean), 0
+				u, p, k := draw(9, purpose, i, n), math.Exp(-mean), 0
 				for sum := p; u >= sum; sum += p {
 					k++
 					p *= mean / float64(k)
@@ -198,11 +216,12 @@ func TestSampleMisuse(t *testing.T) {
 
 // TestSplit wants every row in exactly one part, the part that the draw says.
 func TestSplit(t *testing.T) {
+	purpose := purposeOf(t, "Split", true)
 	for _, n := range []int{0, 2000} {
 		weights := []float64{3, 1, 0.5, 0.5}
 		want := make([][]string, len(weights))
 		for i := range n {
-			u, part := draw(0, "Split", i, n), 0
+			u, part := draw(0, purpose, i, n), 0
 			for _, bound := range []float64{0.6, 0.8, 0.9} {
 				if u >= bound {
 					part++

@@ -15,9 +15,10 @@ const maxSampleFraction = 1000
 
 // SampleOptions says how Sample draws.
 type SampleOptions struct {
-	// Seed tells samples apart: two samples of one dataset are independent if
-	// their seeds differ, and have the same rows if seed and fraction are the
-	// same. The job's seed counts too.
+	// Seed, unless it is 0, makes the sample one that can be drawn again: two samples
+	// of one dataset by the same seed and fraction have the same rows, whatever else
+	// the job does, and are independent if their seeds differ. Without one, every
+	// Sample draws numbers of its own. The job's seed counts too.
 	Seed uint64
 	// Replacement draws every row a number of times that is Poisson distributed
 	// with mean fraction, as for the bootstrap, instead of at most once.
@@ -29,8 +30,10 @@ type SampleOptions struct {
 // row stands there as often as it was drawn. fraction is between 0 and 1, with
 // replacement up to 1000.
 //
-// Whether a row is kept depends on the seeds and on its shard and place there,
-// so on the number of shards but not on parallelism.
+// Whether a row is kept depends on the seeds, on its shard and place there, and on where
+// in the job the dataset comes from, so on the number of shards but not on parallelism.
+// Samples of samples, of parts that Split made and of other datasets are independent of
+// each other, also by the same seed.
 func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dataset {
 	const op = "Sample"
 	b := builderOf(op, d)
@@ -46,7 +49,7 @@ func Sample(d *engine.Dataset, fraction float64, opts SampleOptions) *engine.Dat
 	if opts.Replacement {
 		copies = poisson(fraction)
 	}
-	return addDrawn(d, op, opts.Seed, []engine.Attr{
+	return addDrawn(d, op, drawPurpose(op, d, opts.Seed), []engine.Attr{
 		{Key: "fraction", Value: strconv.FormatFloat(fraction, 'g', -1, 64)},
 		{Key: "seed", Value: strconv.FormatUint(opts.Seed, 10)},
 		{Key: "replacement", Value: strconv.FormatBool(opts.Replacement)},
@@ -106,13 +109,18 @@ func poissonBounds(lambda float64) []float64 {
 // maxCopies bounds batches with copies of rows, unless they were larger before.
 const maxCopies = 1 << 15
 
-// addDrawn adds an operator that hands on copies(u) copies of each row, u being
-// the draw that belongs to the row.
-func addDrawn(d *engine.Dataset, op string, seed uint64, attrs []engine.Attr, copies func(u float64) int) *engine.Dataset {
-	purpose := op
-	if seed != 0 {
-		purpose += " " + strconv.FormatUint(seed, 10)
+// drawPurpose names the draws of an operator for the rows of d: its own, or with a seed
+// those of every operator of the kind on these rows that has the seed.
+func drawPurpose(op string, d *engine.Dataset, seed uint64) string {
+	if seed == 0 {
+		return d.Builder().OwnDrawPurpose(op, d)
 	}
+	return d.Builder().DrawPurpose(op+" "+strconv.FormatUint(seed, 10), d)
+}
+
+// addDrawn adds an operator that hands on copies(u) copies of each row, u being
+// the draw for the purpose that belongs to the row.
+func addDrawn(d *engine.Dataset, op, purpose string, attrs []engine.Attr, copies func(u float64) int) *engine.Dataset {
 	return d.Builder().Add(engine.Spec{
 		Op:       op,
 		Attrs:    attrs,

@@ -59,12 +59,13 @@ func placeRanges(d *engine.Dataset, keys []batch.SortKey, parting bool) *engine.
 	for _, name := range []string{"shard", "index", "weight"} {
 		fields = append(fields, arrow.Field{Name: freeName(fields, name), Type: arrow.PrimitiveTypes.Int64})
 	}
+	purpose := b.OwnDrawPurpose("keys to range by", d)
 	sample := b.Add(engine.Spec{
 		Op:     "SampleKeys",
 		Schema: arrow.NewSchema(fields, nil),
 		Inputs: []engine.Port{{From: d}},
 		Operator: func() engine.Operator {
-			return &keySampler{schema: arrow.NewSchema(fields, nil), columns: columns}
+			return &keySampler{schema: arrow.NewSchema(fields, nil), columns: columns, purpose: purpose}
 		},
 	})
 	splitters := b.Add(engine.Spec{
@@ -103,7 +104,7 @@ func freeName(fields []arrow.Field, name string) string {
 // those around 4·n². Of n rows in a shard about 4·√n are drawn, and the weights of
 // those drawn add up to about n. So small datasets are sampled whole, large ones
 // at a vanishing rate, and a shard that holds everything well enough to cut it.
-// What is drawn depends on shard and index alone.
+// What is drawn depends on the operator's place in the graph, shard and index alone.
 type sampleRate struct {
 	draws  shared.Random
 	index  int64
@@ -127,6 +128,7 @@ type keySampler struct {
 	noop
 	schema  *arrow.Schema
 	columns []int
+	purpose string
 
 	rate    sampleRate
 	begun   bool
@@ -137,7 +139,7 @@ type keySampler struct {
 func (o *keySampler) Process(c *engine.Context, _, shard int, rows arrow.Record, out engine.Output) error {
 	if !o.begun {
 		o.begun = true
-		o.rate = sampleRate{draws: c.Random("keys to range by", shard, 0), weight: 1}
+		o.rate = sampleRate{draws: c.Random(o.purpose, shard, 0), weight: 1}
 	}
 	o.picked = o.picked[:0]
 	for i := range o.numbers {

@@ -14,24 +14,48 @@ import (
 //	parts := operators.Split(rows, 0.8, 0.2)
 //	train, test := parts[0], parts[1]
 //
-// Where a row goes depends on the job's seed and on its shard and place there. A
-// second Split of the same dataset by the same weights gives the same parts.
+// Where a row goes depends on the job's seed, on its shard and place there, and on where in
+// the job the dataset comes from. Every Split draws numbers of its own: one of a part is
+// independent of the one that made the part, and so is a second one of the same dataset.
+// SplitWith has a seed, by which the same parts can be made again.
 func Split(d *engine.Dataset, weights ...float64) []*engine.Dataset {
+	return SplitWith(d, SplitOptions{}, weights...)
+}
+
+// SplitOptions says how SplitWith draws.
+type SplitOptions struct {
+	// Seed, unless it is 0, makes the parts such that can be made again: two splits of one
+	// dataset by the same seed and weights have the same parts, whatever else the job
+	// does, and are independent if their seeds differ. The job's seed counts too.
+	Seed uint64
+}
+
+// SplitWith is Split with options. By the same seed, too, splits of different datasets and
+// of parts are independent of each other.
+func SplitWith(d *engine.Dataset, opts SplitOptions, weights ...float64) []*engine.Dataset {
 	const op = "Split"
 	b := builderOf(op, d)
 	parts := make([]*engine.Dataset, len(weights))
 	bounds, ok := splitBounds(b, weights)
+	var purpose string // that of all parts, so that each row is in one
+	if ok && usable(d) {
+		purpose = drawPurpose(op, d, opts.Seed)
+	}
 	for k := range parts {
 		if !ok || !usable(d) {
 			parts[k] = b.Poisoned(op)
 			continue
 		}
 		lo, hi := bounds[k], bounds[k+1]
-		parts[k] = addDrawn(d, op, 0, []engine.Attr{
+		attrs := []engine.Attr{
 			{Key: "part", Value: strconv.Itoa(k+1) + " of " + strconv.Itoa(len(weights))},
 			{Key: "from", Value: strconv.FormatFloat(lo, 'g', -1, 64)},
 			{Key: "to", Value: strconv.FormatFloat(hi, 'g', -1, 64)},
-		}, func(u float64) int {
+		}
+		if opts.Seed != 0 {
+			attrs = append(attrs, engine.Attr{Key: "seed", Value: strconv.FormatUint(opts.Seed, 10)})
+		}
+		parts[k] = addDrawn(d, op, purpose, attrs, func(u float64) int {
 			if lo <= u && u < hi {
 				return 1
 			}

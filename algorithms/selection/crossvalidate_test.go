@@ -386,7 +386,7 @@ func Example() {
 	fmt.Println("best:", table.Best().Candidate)
 	// Output:
 	// factor=0.5: mean 1.533, rank 2
-	// factor=1: mean 0.750, rank 1
-	// factor=1.5: mean 1.571, rank 3
+	// factor=1: mean 0.784, rank 1
+	// factor=1.5: mean 1.589, rank 3
 	// best: factor=1
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -19,7 +20,8 @@ type Fold struct {
 
 // KFold divides rows at random into k parts of sizes that differ by at most one, and
 // returns k folds: each tests on one part and trains on the others. Rows stay in their
-// places. A seed of 0 is that of the job.
+// places. A seed of 0 is that of the job. Two calls for the same dataset, k and seed divide it
+// alike; divisions of other datasets, of a fold too, are independent of it.
 func KFold(rows *engine.Dataset, k int, seed uint64) []Fold {
 	return folds("selection.KFold", rows, "", k, seed)
 }
@@ -45,7 +47,9 @@ type SplitOptions struct {
 	// Stratify names a label column whose values both sides have in the same proportions, up
 	// to one row; empty means none.
 	Stratify string
-	// Seed is what the random draws start from; 0 means the seed of the job.
+	// Seed is what the random draws start from; 0 means the seed of the job. Two splits of
+	// the same dataset by the same options are the same; splits of other datasets, of a part
+	// too, are independent of it.
 	Seed uint64
 }
 
@@ -93,6 +97,11 @@ func divide(op string, rows *engine.Dataset, d division) []Fold {
 	if d.seed == 0 {
 		d.seed = b.Seed()
 	}
+	d.purpose = "folds"
+	if d.parts == 0 {
+		d.purpose = "rows to test on"
+	}
+	d.purpose = b.DrawPurpose(d.purpose+" by "+strconv.Quote(d.stratify), rows)
 	schema := rows.Schema()
 	d.column = -1
 	if d.stratify != "" {
@@ -151,6 +160,7 @@ type division struct {
 	parts    int
 	test     float64
 	seed     uint64
+	purpose  string // of the draws
 }
 
 // maxClasses bounds the number of classes, which every subtask holds for every shard.
@@ -282,7 +292,7 @@ func (o *divider) plan(names []string, rows map[string]int64, total int64) {
 	for id, name := range names {
 		n := rows[name]
 		o.ids[name] = id
-		o.orders = append(o.orders, newPermutation(o.seed, "divide", id, n))
+		o.orders = append(o.orders, newPermutation(o.seed, o.purpose, id, n))
 		o.offset = append(o.offset, before)
 		o.tests = append(o.tests, share(tests, before+n, total)-share(tests, before, total))
 		before += n

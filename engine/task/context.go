@@ -54,7 +54,9 @@ type Context struct {
 // shared by all subtasks of the process, borrowed and must not be modified.
 func (c *Context) Side(port int) []arrow.Record { return c.side[port] }
 
-// Random returns the draws for a purpose at a shard and step.
+// Random returns the draws for a purpose at a shard and step. Whoever names the same purpose
+// draws the same numbers, in any operator of the job: Builder.DrawPurpose of package engine
+// makes one that holds the operator's place in the graph.
 func (c *Context) Random(purpose string, shard, step int) shared.Random {
 	return shared.NewRandom(c.Seed, purpose, shard, step)
 }

@@ -86,6 +86,9 @@ type Stage struct {
 type Repeat struct {
 	// Max is the largest number of rounds, at least 1.
 	Max int
+	// Begin, if set, is called before each round, numbered from 1, and before While; and
+	// with 0 when the last one has ended.
+	Begin func(round int)
 	// While, if set, is evaluated before each round, by every subtask for itself, and the
 	// same on all of them: false ends the rounds, of which there may be none.
 	While func() (bool, error)

@@ -185,9 +185,15 @@ func (m *member) runStages(stages []*boundStage) error {
 // repeat runs an inner loop. Its own time is that of its verdicts, which all but
 // subtask 0 wait for.
 func (m *member) repeat(s *boundStage) error {
+	begin := s.Repeat.Begin
+	if begin == nil {
+		begin = func(int) {}
+	}
 	for round := 1; ; round++ {
+		begin(round)
 		if holds := s.Repeat.While; holds != nil {
 			if on, err := holds(); err != nil || !on {
+				begin(0)
 				return m.leftLoop(s, err)
 			}
 		}
@@ -217,6 +223,7 @@ func (m *member) repeat(s *boundStage) error {
 			m.now = end
 		}
 		if stop || round == s.Repeat.Max {
+			begin(0)
 			return nil
 		}
 	}

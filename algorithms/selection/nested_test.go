@@ -1,0 +1,81 @@
+package selection_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/algorithms/selection"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+)
+
+// classed is a row of one of many classes of a few rows, in which the first places of a
+// class and of a part of it are mostly the same rows.
+type classed struct {
+	ID    int64
+	Class int64
+}
+
+// TestDivisionsAreIndependent divides rows in two ways of which one must say nothing about
+// the other: a part of what a division made, by the same seed, and the same rows by another function. Of classes
+// of four rows, each is held out by the first with a probability of a quarter, and of the
+// three that are left by the second with one of a third.
+func TestDivisionsAreIndependent(t *testing.T) {
+	const classes, seeds = 100, 40
+	rows := make([]classed, 4*classes)
+	for i := range rows {
+		rows[i] = classed{int64(i), int64(i / 4)}
+	}
+	// How often the row at a place of its class is held out by the second division, by the
+	// place of that held out by the first.
+	var nested [4][4]float64
+	var alike, both float64
+	for seed := range uint64(seeds) {
+		r := trial.Run(t, func(b *engine.Builder) {
+			d := operators.FromSlice(b, rows)
+			outer := selection.Split(d, selection.SplitOptions{Test: 0.25, Stratify: "class", Seed: seed + 1})
+			inner := selection.Split(outer.Train, selection.SplitOptions{Test: 1. / 3, Stratify: "class", Seed: seed + 1})
+			operators.Collect(b, "outer", outer.Test)
+			operators.Collect(b, "inner", inner.Test)
+			operators.Collect(b, "fold", selection.Stratified(d, "class", 4, seed+1)[0].Test)
+		})
+		var held [classes]int
+		out, err := engine.Rows[classed](r, "outer")
+		require.NoError(t, err)
+		require.Len(t, out, classes)
+		first := map[int64]bool{}
+		for _, row := range out {
+			held[row.Class] = int(row.ID % 4)
+			first[row.ID] = true
+		}
+		in, err := engine.Rows[classed](r, "inner")
+		require.NoError(t, err)
+		require.Len(t, in, classes)
+		for _, row := range in {
+			nested[held[row.Class]][row.ID%4]++
+		}
+		fold, err := engine.Rows[classed](r, "fold")
+		require.NoError(t, err)
+		for _, row := range fold {
+			both++
+			if first[row.ID] {
+				alike++
+			}
+		}
+	}
+	chi := 0.0
+	for first, row := range nested {
+		require.Zero(t, row[first], "a row is held out twice")
+		sum := row[0] + row[1] + row[2] + row[3]
+		for second, n := range row {
+			if second != first {
+				chi += math.Pow(n-sum/3, 2) / (sum / 3)
+			}
+		}
+	}
+	require.Less(t, chi, 40.0, "chi-square with 8 degrees of freedom, which exceeds 40 in three cases of a million: %v", nested)
+	require.Less(t, math.Pow(alike-both/4, 2)/(both*3/16), 20.5, "%v of %v rows are held out by two functions", alike, both)
+}

@@ -1,0 +1,35 @@
+package comqueue
+
+import "github.com/superstep-ml/superstep/shared"
+
+// rounds knows the seed of a queue's draws, which differs by queue and, within inner loops,
+// by round, so that neither another queue nor another round of a superstep draws the same
+// numbers.
+type rounds struct {
+	queue uint64
+	loops []int // the round of each inner loop in the order of the stages, 0 outside of it
+}
+
+// open takes the job's seed. No two queues of a job have the same name.
+func (r *rounds) open(seed uint64, queue string) {
+	draws := shared.NewRandom(seed, "queue "+queue, -1, 0)
+	r.queue = draws.At(0)
+}
+
+// loop adds an inner loop, and returns what is to be told of its rounds.
+func (r *rounds) loop() func(round int) {
+	i := len(r.loops)
+	r.loops = append(r.loops, 0)
+	return func(round int) { r.loops[i] = round }
+}
+
+// seed returns what draws start from now.
+func (r *rounds) seed() uint64 {
+	seed := r.queue
+	for i, round := range r.loops {
+		if round > 0 {
+			seed = shared.NewRandom(seed, "round of an inner loop", i, round).At(0)
+		}
+	}
+	return seed
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"strconv"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+)
+
+// origins tells the places of a graph apart, for the purposes of random draws. The origin
+// of a node follows from what it is and from the origins of its inputs, and not from its
+// number, so that an operator elsewhere in the job changes none. Of operators of one kind
+// on the same inputs, each has another, in the order in which they were added. Operators
+// that keep every row in its place hand on the origin of their rows.
+type origins struct {
+	of    []uint64          // by node
+	alike map[uint64]uint64 // how many nodes of a kind on the same inputs there are
+	drawn map[string]uint64 // how many operators asked for a purpose of their own
+}
+
+// add gives the next node its origin.
+func (o *origins) add(n *plan.Node, ports []Port) {
+	text := strconv.AppendQuote(nil, n.Op)
+	text = strconv.AppendQuote(text, n.Queue)
+	for _, p := range ports {
+		text = strconv.AppendBool(text, p.Side)
+		text = strconv.AppendUint(append(text, ' '), o.of[p.From.node], 16)
+		text = append(text, ' ')
+	}
+	kind := xxh3.Hash(text)
+	if o.alike == nil {
+		o.alike = map[uint64]uint64{}
+	}
+	text = strconv.AppendUint(append(text, '#'), o.alike[kind], 10)
+	o.alike[kind]++
+	o.of = append(o.of, xxh3.Hash(text))
+}
+
+// handOn gives a node the origin of its only input that is no side input.
+func (o *origins) handOn(id plan.NodeID, ports []Port) {
+	for _, p := range ports {
+		if !p.Side {
+			o.of[id] = o.of[p.From.node]
+			return
+		}
+	}
+}
+
+// DrawPurpose names the random draws that an operator makes for the rows of a dataset: what
+// names the operator, such as "Sample". It holds the place of the dataset in the graph, so
+// that the same operator on other rows draws other numbers: on the rows that it kept
+// itself, too. Operators that keep every row in its place, such as Map and Select, and
+// whatever the job does elsewhere, do not change it. Two calls for the same rows return the
+// same; see OwnDrawPurpose.
+func (b *Builder) DrawPurpose(what string, d *Dataset) string {
+	if b.unusable() || d == nil || d.poisoned {
+		return what
+	}
+	return what + " of " + strconv.FormatUint(b.origins.of[d.node], 16)
+}
+
+// OwnDrawPurpose is DrawPurpose for draws that no other operator makes: every call returns
+// another. The n-th call for an operator and the same rows returns the same in every job
+// and build.
+func (b *Builder) OwnDrawPurpose(what string, d *Dataset) string {
+	purpose := b.DrawPurpose(what, d)
+	if b.unusable() {
+		return purpose
+	}
+	if b.origins.drawn == nil {
+		b.origins.drawn = map[string]uint64{}
+	}
+	n := b.origins.drawn[purpose]
+	b.origins.drawn[purpose]++
+	return purpose + " #" + strconv.FormatUint(n, 10)
+}

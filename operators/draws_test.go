@@ -1,0 +1,203 @@
+package operators
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+// choices are two random choices of rows in one job, which must be independent: whether a row
+// of from is in first says nothing about whether it is in second, which is drawn from rows
+// of from, or from rows of first where they are nested.
+type choices struct {
+	name   string
+	of     float64 // the share of first in from
+	share  float64 // of second in what it is drawn from
+	nested bool
+	build  func(b *engine.Builder, from *engine.Dataset) (first, second *engine.Dataset)
+}
+
+// half is a sample of half of the rows.
+func half(d *engine.Dataset, seed uint64) *engine.Dataset {
+	return Sample(d, 0.5, SampleOptions{Seed: seed})
+}
+
+func same(d *engine.Dataset) *engine.Dataset {
+	return Map(d, func(v oneNumber) oneNumber { return v })
+}
+
+type oneNumber struct {
+	Value int64 `column:"value"`
+}
+
+var draws = []choices{
+	{"sample of a sample", 0.5, 0.5, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		first := half(d, 0)
+		return first, half(first, 0)
+	}},
+	{"sample of a sample by the same seed", 0.5, 0.5, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		first := half(d, 7)
+		return first, half(first, 7)
+	}},
+	{"sample of a mapped sample by the same seed", 0.5, 0.5, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		first := half(d, 7)
+		return first, half(same(first), 7)
+	}},
+	{"split of a part", 0.8, 0.25, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		train := Split(d, .8, .2)[0]
+		return train, Split(train, .75, .25)[1]
+	}},
+	{"split of a part by the same seed", 0.2, 0.25, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		test := SplitWith(d, SplitOptions{Seed: 3}, .8, .2)[1]
+		return test, SplitWith(test, SplitOptions{Seed: 3}, .75, .25)[1]
+	}},
+	{"sample of a part", 0.5, 0.5, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		first := Split(d, 1, 1)[0]
+		return first, half(first, 0)
+	}},
+	{"split of a sample", 0.5, 0.5, true, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		first := half(d, 0)
+		return first, Split(first, 1, 1)[0]
+	}},
+	{"two samples", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		return half(d, 0), half(d, 0)
+	}},
+	{"samples by two seeds", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		return half(d, 1), half(d, 2)
+	}},
+	{"two splits", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		return Split(d, 1, 1)[0], Split(d, 1, 1)[0]
+	}},
+	{"sample and split", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		return half(d, 0), Split(d, 1, 1)[0]
+	}},
+	{"samples of two datasets", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		return half(d, 0), half(Filter(d, func(oneNumber) bool { return true }), 0)
+	}},
+	{"samples of two datasets by the same seed", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		return half(d, 4), half(Filter(d, func(oneNumber) bool { return true }), 4)
+	}},
+}
+
+// chosen runs all the draws in one job and returns the rows of first and second of each.
+func chosen(t *testing.T, n int64, seed uint64, opts ...engine.Option) [][2]map[int64]bool {
+	t.Helper()
+	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
+		from := Range(b, 0, n)
+		for i, d := range draws {
+			first, second := d.build(b, from)
+			Collect(b, fmt.Sprint(i, " first"), first)
+			Collect(b, fmt.Sprint(i, " second"), second)
+		}
+		return nil
+	}), struct{}{}, append(opts, engine.Seed(seed))...)
+	require.NoError(t, err)
+	defer result.Release()
+	out := make([][2]map[int64]bool, len(draws))
+	for i := range draws {
+		for k, name := range []string{"first", "second"} {
+			recs, err := result.Records(fmt.Sprint(i, " ", name))
+			require.NoError(t, err)
+			out[i][k] = map[int64]bool{}
+			for _, rec := range recs {
+				column := rec.Schema().FieldIndices("value")[0]
+				for _, v := range rec.Column(column).(*array.Int64).Int64Values() {
+					out[i][k][v] = true
+				}
+			}
+		}
+	}
+	return out
+}
+
+// TestDrawsAreIndependent holds two draws of one job against each other, over many seeds of
+// few rows and few seeds of many rows, by Pearson's chi-square with one degree of freedom:
+// that of the table of rows by both choices, and where they are nested that of the share
+// of the second in the first. And, for nested ones, over the seeds: the squared deviations of the
+// counts, each divided by its variance, add up to as many as there are seeds.
+func TestDrawsAreIndependent(t *testing.T) {
+	// Below this lie 999,994 of a million independent pairs; the seeds are fixed.
+	const most = 20.5
+	for _, size := range []struct {
+		rows   int64
+		shards int
+		seeds  int
+	}{{100, 64, fewRowsSeeds}, {20_000, 16, manyRowsSeeds}} {
+		table := make([][2][2]float64, len(draws))
+		spread := make([]float64, len(draws))
+		for seed := range size.seeds {
+			for i, got := range chosen(t, size.rows, uint64(seed), engine.Shards(size.shards), engine.Parallelism(1)) {
+				d, both := draws[i], 0
+				for v := range size.rows {
+					row, column := 0, 0
+					if got[0][v] {
+						row = 1
+					}
+					if got[1][v] {
+						column = 1
+						both += row
+					}
+					table[i][row][column]++
+				}
+				require.True(t, !d.nested || both == len(got[1]), "%s: rows of the second that are not in the first", d.name)
+				if n := float64(len(got[0])); n > 0 {
+					spread[i] += math.Pow(float64(both)-n*d.share, 2) / (n * d.share * (1 - d.share))
+				}
+			}
+		}
+		for i, d := range draws {
+			name, c := fmt.Sprintf("%s, %d rows", d.name, size.rows), table[i]
+			first := c[1][0] + c[1][1]
+			total := first + c[0][0] + c[0][1]
+			require.Less(t, math.Pow(first-total*d.of, 2)/(total*d.of*(1-d.of)), most, "%s: the first has %v of %v rows", name, first, total)
+			require.Less(t, math.Pow(c[1][1]-first*d.share, 2)/(first*d.share*(1-d.share)), most, "%s: %v of %v rows are in both", name, c[1][1], first)
+			require.InDelta(t, size.seeds, spread[i], 5*math.Sqrt(2*float64(size.seeds)), "%s: counts by seed", name)
+			if d.nested {
+				continue
+			}
+			second := c[0][1] + c[1][1]
+			cross := c[0][0]*c[1][1] - c[0][1]*c[1][0]
+			require.Less(t, cross*cross*total/(first*(total-first)*second*(total-second)), most, "%s: %v", name, c)
+		}
+	}
+}
+
+// TestDrawsKeepTheirPlace adds operators elsewhere, and wants the same rows: those of
+// another parallelism too, and by a seed those of another split of the same rows.
+func TestDrawsKeepTheirPlace(t *testing.T) {
+	of := func(p int, build func(b *engine.Builder) *engine.Dataset) string {
+		return fmt.Sprint(outcome(t, build, engine.Parallelism(p), engine.Shards(8)))
+	}
+	alone := of(1, func(b *engine.Builder) *engine.Dataset { return Split(half(Range(b, 0, 500), 0), 1, 3)[0] })
+	for _, p := range []int{1, 3, 8} {
+		require.Equal(t, alone, of(p, func(b *engine.Builder) *engine.Dataset {
+			other := Generate(b, 10, func(_ shared.Random, i int64) oneNumber { return oneNumber{i} })
+			Collect(b, "other", half(Split(other, 1, 1)[1], 0))
+			d := Range(b, 0, 500)
+			Collect(b, "counted", Count(d))
+			kept := Select(half(d, 0), "value")
+			Collect(b, "more", same(kept))
+			return Split(kept, 1, 3)[0]
+		}))
+	}
+	d := func(b *engine.Builder) *engine.Dataset { return Range(b, 0, 500) }
+	seeded := func(d *engine.Dataset) *engine.Dataset { return SplitWith(d, SplitOptions{Seed: 9}, 1, 3)[0] }
+	want := of(1, func(b *engine.Builder) *engine.Dataset { return seeded(d(b)) })
+	require.Equal(t, want, of(2, func(b *engine.Builder) *engine.Dataset {
+		from := d(b)
+		Collect(b, "before", Split(from, 1, 3)[0])
+		Collect(b, "same", seeded(from))
+		return seeded(same(from))
+	}))
+	require.NotEqual(t, want, of(1, func(b *engine.Builder) *engine.Dataset { return Split(d(b), 1, 3)[0] }))
+	require.NotEqual(t, want, of(1, func(b *engine.Builder) *engine.Dataset {
+		return SplitWith(d(b), SplitOptions{Seed: 8}, 1, 3)[0]
+	}))
+}
