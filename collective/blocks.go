@@ -115,6 +115,7 @@ func (a *AllReducer[T]) scatterRemote(c *Comm, q *request, pt *parties) error {
 			q.arith.fill(out)
 		} else {
 			copy(out, folded)
+			q.arith.oneNaN(out)
 		}
 	}
 	return nil

@@ -52,7 +52,7 @@ func (f *folder[T]) reserve(p *program.FoldPlan, size int) {
 }
 
 // fold writes the fold of the leaves' elements [lo, hi) to the same elements of
-// every slice of outs. A leaf may be the same memory as an out, element for
+// every slice of outs, with one NaN for all. A leaf may be the same memory as an out, element for
 // element; two outs may be one. stop, if not nil, is looked at before every block,
 // and ends the work early once it holds a cause.
 func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo, hi int, stop *atomic.Pointer[cause]) {
@@ -70,6 +70,11 @@ func (f *folder[T]) fold(p *program.FoldPlan, op *Op[T], leaves, outs [][]T, lo,
 		}
 		end := min(lo+foldBlock, hi)
 		result := f.foldBlock(p, op, apply, leaves, outs[0], lo, end)
+		if p.Leaves == 1 { // which is not ours to write
+			result = outs[0][lo:end]
+			copy(result, leaves[0][lo:end])
+		}
+		kernel.OneNaN(result)
 		for _, out := range outs {
 			if dst := out[lo:end]; &dst[0] != &result[0] {
 				copy(dst, result)

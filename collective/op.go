@@ -23,7 +23,9 @@ const (
 // Op is the elementwise operator of a reduction. It must be associative in the
 // caller's eyes; it need not be commutative, for every executor of this
 // package keeps the order of operands: the left operand always comes from the
-// lower shard, or the lower rank. Ops are values: copy them freely.
+// lower shard, or the lower rank. Where the result of a reduction of floats is not a
+// number, it is one and the same NaN, that of math.NaN, whatever was brought and
+// whichever operator was applied. Ops are values: copy them freely.
 type Op[T Number] struct {
 	kind        opKind
 	name        string

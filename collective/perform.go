@@ -27,6 +27,9 @@ func (c *Comm) perform(q *request, n int) error {
 	}
 	start := c.group.now()
 	err := c.exchange(q)
+	if err == nil && q.arith != nil && (q.coll != program.Reduce || c.Rank() == q.root) {
+		q.arith.oneNaN(q.out)
+	}
 	if last := c.calls.last; err == nil && last != nil {
 		c.by = last.prog.Algorithm
 		c.account(last.sent*int64(q.elem), c.group.now()-start)

@@ -214,6 +214,9 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []shared.Node, run func(
 	if err == nil && !present {
 		a.arith.fill(q.out)
 	}
+	if err == nil {
+		a.arith.oneNaN(q.out)
+	}
 	clear(q.in)
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -131,18 +132,10 @@ func (v *SparseVector[T]) normalise(length int) (SparseVector[T], error) {
 		}
 		if x != 0 { // also a NaN
 			n.Index = append(n.Index, at)
-			n.Value = append(n.Value, oneNaN(x))
+			n.Value = append(n.Value, kernel.OneNaNOf(x))
 		}
 	}
 	return n, nil
-}
-
-// oneNaN makes all NaNs the same.
-func oneNaN[T float64 | float32](x T) T {
-	if x != x {
-		return T(math.NaN())
-	}
-	return x
 }
 
 // gather brings all vectors to all ranks, which merge them in the same order.
@@ -224,7 +217,7 @@ func addSparse[T float64 | float32](a, b SparseVector[T]) SparseVector[T] {
 			s.Index, s.Value = append(s.Index, y), append(s.Value, b.Value[j])
 			j++
 		default:
-			s.Index, s.Value = append(s.Index, x), append(s.Value, oneNaN(a.Value[i]+b.Value[j]))
+			s.Index, s.Value = append(s.Index, x), append(s.Value, kernel.OneNaNOf(a.Value[i]+b.Value[j]))
 			i++
 			j++
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/superstep-ml/superstep/collective/execute"
 	"github.com/superstep-ml/superstep/collective/program"
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // arithmetic is an operator on elements of one type, seen from where elements are
@@ -15,6 +16,9 @@ type arithmetic interface {
 
 	// fill writes the operator's identity everywhere.
 	fill(out []byte)
+
+	// oneNaN makes all NaNs of a result one.
+	oneNaN(out []byte)
 
 	// foldLeaves writes the fold of the leaves' elements [lo, hi) to the same elements
 	// of out, which may be the memory of one of the leaves. For one goroutine at a time.
@@ -83,6 +87,8 @@ func (t *typedOp[T]) fill(out []byte) {
 		x[i] = t.op.identity
 	}
 }
+
+func (t *typedOp[T]) oneNaN(out []byte) { kernel.OneNaN(elementsOf[T](out)) }
 
 func (t *typedOp[T]) foldLeaves(p *program.FoldPlan, leaves [][]byte, out []byte, lo, hi int) {
 	t.leaves = t.leaves[:0]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -149,5 +150,5 @@ func (r *reports) total(step int, name string) (float64, error) {
 		}
 	}
 	value, _, err := shared.MergeForests(r.shards, r.entries, kind.merge)
-	return value, err
+	return kernel.OneNaNOf(value), err
 }

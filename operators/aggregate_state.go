@@ -11,6 +11,8 @@ import (
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
+
+	"github.com/superstep-ml/superstep/internal/kernel"
 )
 
 // aggregateState holds one aggregation's values of many groups, by slot. A slot is
@@ -239,9 +241,9 @@ func (s *floatSum) result(to array.Builder, slot int32) error {
 	case s.n[slot] == 0:
 		b.AppendNull()
 	case s.mean:
-		b.Append(s.sum[slot] / float64(s.n[slot]))
+		b.Append(kernel.OneNaNOf(s.sum[slot] / float64(s.n[slot])))
 	default:
-		b.Append(s.sum[slot])
+		b.Append(kernel.OneNaNOf(s.sum[slot]))
 	}
 	return nil
 }
@@ -462,9 +464,9 @@ func widened[T ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~
 func putFloat(to array.Builder, v float64) {
 	switch to := to.(type) {
 	case *array.Float64Builder:
-		to.Append(v)
+		to.Append(kernel.OneNaNOf(v))
 	case *array.Float32Builder:
-		to.Append(float32(v))
+		to.Append(kernel.OneNaNOf(float32(v)))
 	}
 }
 

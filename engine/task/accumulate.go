@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/kernel"
 	"github.com/superstep-ml/superstep/shared"
 )
 
@@ -73,7 +74,7 @@ func (a *accumulation) fold() []Accumulator {
 		}
 		forest := f.Forest()
 		if len(forest) == 1 {
-			out = append(out, Accumulator{Name: name, Value: forest[0].Value})
+			out = append(out, Accumulator{Name: name, Value: kernel.OneNaNOf(forest[0].Value)})
 		}
 	}
 	return out

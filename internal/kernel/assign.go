@@ -15,7 +15,7 @@ const chunk = 128
 // equals the centre (or differs from it by less than about 1e-162 in every
 // feature). The dot form decides where it provably names the same winner: see
 // [Assigner].
-func SquaredDistance(x, c []float64) float64 { return squaredDistance(x, c) }
+func SquaredDistance(x, c []float64) float64 { return OneNaNOf(squaredDistance(x, c)) }
 
 func squaredDistance[T Float](x, c []T) T {
 	c = c[:len(x)]
@@ -30,7 +30,10 @@ func squaredDistance[T Float](x, c []T) T {
 // SquaredDistances writes to out the squared distances of x to the k centres:
 // out[a] = [SquaredDistance](x, centre a), with the same bits. x has at least
 // c.D() values.
-func SquaredDistances(x []float64, c *Centers, out []float64) { squaredDistances(active, x, c, out) }
+func SquaredDistances(x []float64, c *Centers, out []float64) {
+	squaredDistances(active, x, c, out)
+	OneNaN(out[:c.k])
+}
 
 func squaredDistances(form dispatch, x []float64, c *Centers, out []float64) {
 	panelDistances(form, x[:c.d], c.panels, out[:c.k])
@@ -40,6 +43,7 @@ func squaredDistances(form dispatch, x []float64, c *Centers, out []float64) {
 // the k centres, n*k values row by row, as [SquaredDistances] does for each row.
 func SquaredDistanceRows(x []float64, n int, c *Centers, out []float64) {
 	squaredDistanceRows(active, x, n, c, out)
+	OneNaN(out[:n*c.k])
 }
 
 func squaredDistanceRows(form dispatch, x []float64, n int, c *Centers, out []float64) {

@@ -7,7 +7,10 @@ import (
 
 // DotCSR multiplies sparse rows by a vector: out[i] is acc = acc + value*w[column]
 // from 0 over the entries of row i in their order, for each row of x.
-func DotCSR(x CSR, w, out []float64) { dotCSR(active, x, w, out) }
+func DotCSR(x CSR, w, out []float64) {
+	dotCSR(active, x, w, out)
+	OneNaN(out[:x.Rows()])
+}
 
 func dotCSR(k dispatch, x CSR, w, out []float64) {
 	n := x.Rows()

@@ -20,8 +20,12 @@
 //     T(x*y) + z, which forbids the compiler to fuse the two, and no function
 //     of package math with a processor-specific form is called.
 //
-// The one exception is the payload and sign of a NaN, which processors choose
-// differently; [MaxTo] and [MinTo] make theirs canonical.
+// Which of two NaN an operation gives, and with what sign one begins, processors and
+// compilers choose differently. So functions that return sums or inner products ([Dot],
+// [Sum], [DotRows], [DotCSR], [DotLeaves], [RowNorms], [SquaredDistances]) give one NaN, as
+// [MaxTo] and [MinTo] do. Those that add to what the caller has ([AddTo], [Axpy],
+// [AddScaledRows] and the like) are steps of a fold: who ends it calls [OneNaN], as every
+// reduction of package collective does, so that no other NaN is seen.
 //
 // # Assembly
 //

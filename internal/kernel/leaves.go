@@ -13,6 +13,7 @@ const LeafCount = 8
 // of Dot.
 func DotLeaves(rows *[LeafCount][]float64, w []float64, out *[LeafCount]float64) {
 	dotLeaves(active, rows, w, out)
+	OneNaN(out[:])
 }
 
 func dotLeaves(k dispatch, rows *[LeafCount][]float64, w []float64, out *[LeafCount]float64) {

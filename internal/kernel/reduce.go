@@ -1,7 +1,5 @@
 package kernel
 
-import "math"
-
 // Number is the set of element types that collectives reduce.
 type Number interface {
 	float32 | float64 | int32 | int64 | uint8
@@ -124,7 +122,7 @@ func prodTo[T Number](k dispatch, dst, src []T) {
 // MaxTo sets dst[i] to the larger of dst[i] and src[i]. src is at least as
 // long as dst. The rules are those of IEEE 754-2019 maximum, so the result of
 // a chain of them does not depend on its order, not even in its bits: a NaN
-// wins over every number and is made the canonical quiet NaN, and -0 < +0.
+// wins over every number and is made that of [OneNaN], and -0 < +0.
 func MaxTo[T Number](dst, src []T) {
 	src = src[:len(dst)]
 	switch d := any(dst).(type) {
@@ -154,12 +152,6 @@ func MinTo[T Number](dst, src []T) {
 		}
 	}
 }
-
-// The one NaN that MaxTo and MinTo produce.
-var (
-	canonical64 = math.Float64frombits(0x7ff8000000000000)
-	canonical32 = math.Float32frombits(0x7fc00000)
-)
 
 // maxFloats relies on the builtin max, which follows the IEEE rules without a
 // branch on the data; only the bits of its NaN are left to the processor.

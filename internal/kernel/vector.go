@@ -35,7 +35,7 @@ func Dot[T Float](x, y []T) T {
 	for i, v := range x {
 		acc += T(v * y[i])
 	}
-	return acc
+	return OneNaNOf(acc)
 }
 
 // Sum returns acc = acc + x[i] from 0 in increasing i.
@@ -44,7 +44,7 @@ func Sum[T Float](x []T) T {
 	for _, v := range x {
 		acc += v
 	}
-	return acc
+	return OneNaNOf(acc)
 }
 
 // Axpy sets dst[i] = dst[i] + a*x[i].
@@ -94,7 +94,10 @@ func scaleBy[T Float](k dispatch, a T, dst []T) {
 
 // RowNorms writes the squared Euclidean norm of each of the len(dst) rows of x
 // to dst. Each is the sum of squares in increasing feature order.
-func RowNorms[T Float](x []T, d int, dst []T) { rowNorms(active, x, d, dst) }
+func RowNorms[T Float](x []T, d int, dst []T) {
+	rowNorms(active, x, d, dst)
+	OneNaN(dst)
+}
 
 func rowNorms[T Float](k dispatch, x []T, d int, dst []T) {
 	n := len(dst)
@@ -140,7 +143,10 @@ func rows4[T Float](x []T, i, d int) (r0, r1, r2, r3 []T) {
 // DotRows multiplies a matrix by a vector: out[i] = [Dot](row i of x, w) for
 // the n rows of x, with the bits of Dot. Several rows advance together, so that
 // their chains of additions hide each other's latency.
-func DotRows[T Float](x []T, n, d int, w, out []T) { dotRows(active, x, n, d, w, out) }
+func DotRows[T Float](x []T, n, d int, w, out []T) {
+	dotRows(active, x, n, d, w, out)
+	OneNaN(out[:n])
+}
 
 func dotRows[T Float](k dispatch, x []T, n, d int, w, out []T) {
 	x = x[:n*d]

@@ -32,6 +32,7 @@ var workloads = map[string]workload{
 	"spill":     {build: spilling, memory: 256 << 10},
 	"sums":      {build: shardSums},
 	"ranks":     {build: rankSums},
+	"draws":     {build: userDraws},
 
 	"clusterings":     {build: clusterings, more: modelFiles},
 	"regressions":     {build: regressions, more: modelFiles},

@@ -1,0 +1,55 @@
+package kernel
+
+import "math"
+
+// The one NaN that folds produce is that of math.NaN, which user code has most often.
+var (
+	canonical64 = math.NaN()
+	canonical32 = math.Float32frombits(0x7fc00000)
+)
+
+// OneNaN makes every NaN in x the same, that of math.NaN, and
+// leaves all else as it is; integers have none. Which of two NaN an addition gives, and with
+// what sign it makes one of infinities, is up to processor and compiler, so whoever ends a
+// chain of additions or products whose bits are to be seen calls it. Without a NaN it costs less than
+// an addition for each element.
+func OneNaN[T Number](x []T) {
+	switch x := any(x).(type) {
+	case []float64:
+		oneNaN(x, canonical64)
+	case []float32:
+		oneNaN(x, canonical32)
+	}
+}
+
+func oneNaN[T Float](x []T, nan T) {
+	for len(x) >= 8 {
+		// A sum is NaN if an element is. It also is where infinities cancel out, which
+		// costs a look at each, and no more.
+		p := (*[8]T)(x[:8])
+		if s := ((p[0] + p[1]) + (p[2] + p[3])) + ((p[4] + p[5]) + (p[6] + p[7])); s != s {
+			for i, v := range p {
+				if v != v {
+					p[i] = nan
+				}
+			}
+		}
+		x = x[8:]
+	}
+	for i, v := range x {
+		if v != v {
+			x[i] = nan
+		}
+	}
+}
+
+// OneNaNOf is OneNaN for a single value.
+func OneNaNOf[T Float](v T) T {
+	if v == v {
+		return v
+	}
+	if is64[T]() {
+		return T(canonical64)
+	}
+	return T(canonical32)
+}

@@ -1,0 +1,128 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// oddities are NaN of both signs and several payloads, quiet and signalling, and
+// infinities, whose difference is a NaN that the processor makes.
+var oddities = []float64{
+	math.Float64frombits(0x7ff8000000000000), math.Float64frombits(0xfff8000000000000), math.Float64frombits(0x7ff0000000000abc),
+	math.Float64frombits(0xfffc00000000beef), math.Inf(1), math.Inf(-1), 0, 3,
+}
+
+// requireOneNaN requires that all NaN of x, of which there are some, have the bits of one.
+func requireOneNaN[T Float](t *testing.T, x []T, what string) {
+	t.Helper()
+	some := false
+	for i, v := range x {
+		if v != v {
+			some = true
+			want, got := uint64(0x7ff8000000000001), math.Float64bits(float64(v))
+			if !is64[T]() {
+				want, got = 0x7fc00000, uint64(math.Float32bits(float32(v)))
+			}
+			require.Equal(t, want, got, "%s: element %d", what, i)
+		}
+	}
+	require.True(t, some, "%s: no NaN", what)
+}
+
+func testOneNaN[T Float](t *testing.T) {
+	var values []T
+	for _, v := range oddities {
+		if is64[T]() {
+			values = append(values, T(v))
+		} else {
+			values = append(values, T(math.Float32frombits(uint32(math.Float64bits(v)>>32)|1)), T(float32(v)))
+		}
+	}
+	// Places of three oddities in rows of every length around those of the unrolled loops, in every order of every three.
+	for d := 3; d <= 19; d++ {
+		for i := range values {
+			for j := range values {
+				x := make([]T, 17*d)
+				ones := make([]T, d)
+				for r := range 17 {
+					for c := range d {
+						ones[c], x[r*d+c] = 1, T(r+c)
+					}
+					x[r*d+r%d], x[r*d+(r+1)%d], x[r*d+(r+2)%d] = values[i], values[j], values[(i+j+r)%len(values)]
+				}
+				what := fmt.Sprint("d=", d, " ", i, " ", j)
+				out := make([]T, 17)
+				DotRows(x, 17, d, ones, out)
+				for r := range 17 {
+					row := x[r*d : r*d+d]
+					if dot := Dot(row, ones); dot != dot {
+						requireOneNaN(t, []T{dot, Sum(row), out[r]}, what)
+					}
+				}
+				RowNorms(x, d, out)
+				for r := range 17 {
+					if norm := Dot(x[r*d:r*d+d], x[r*d:r*d+d]); norm != norm {
+						requireOneNaN(t, []T{norm, out[r]}, what)
+					}
+				}
+				// Steps of folds in two orders, with their end.
+				for _, step := range []func(dst, src []T){AddTo[T], ProdTo[T], func(dst, src []T) { Axpy(1, src, dst) }} {
+					up, down := slices.Clone(x[:d]), slices.Clone(x[16*d:])
+					for r := 1; r < 17; r++ {
+						step(up, x[r*d:(r+1)*d])
+						step(down, x[(16-r)*d:(17-r)*d])
+					}
+					for _, got := range [][]T{up, down} {
+						if OneNaN(got); slices.ContainsFunc(got, func(v T) bool { return v != v }) {
+							requireOneNaN(t, got, what)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestOneNaN has sums, products and inner products of NaN of all sorts, and of infinities
+// that cancel out, give one NaN wherever they stand.
+func TestOneNaN(t *testing.T) {
+	testOneNaN[float64](t)
+	testOneNaN[float32](t)
+	// What is no NaN stays: infinities, whose sum in a block is one, and integers.
+	x := []float64{math.Inf(1), math.Inf(-1), 1, 2, 3, 4, 5, math.Copysign(0, -1), 7}
+	want := slices.Clone(x)
+	OneNaN(x)
+	for i := range x {
+		require.Equal(t, math.Float64bits(want[i]), math.Float64bits(x[i]))
+	}
+	OneNaN([]int64{1, 2})
+	require.Zero(t, testing.AllocsPerRun(10, func() { OneNaN(x) }))
+}
+
+// TestOneNaNOfDistances wants one NaN of distances by every form.
+func TestOneNaNOfDistances(t *testing.T) {
+	const d, k, n = 5, 9, 13
+	centers := make([]float64, k*d)
+	for i := range centers {
+		centers[i] = oddities[i*7%len(oddities)]
+	}
+	x := make([]float64, n*d)
+	for i := range x {
+		x[i] = oddities[i*3%len(oddities)]
+	}
+	out := make([]float64, n*k)
+	c := NewCenters(k, d)
+	c.Set(centers)
+	SquaredDistanceRows(x, n, c, out)
+	requireOneNaN(t, out, "rows")
+	SquaredDistances(x, c, out)
+	requireOneNaN(t, out[:k], "row")
+	requireOneNaN(t, []float64{SquaredDistance(x[:d], centers[:d])}, "distance")
+	m := CSR{RowPtr: []int64{0, 2, 5}, Col: []int32{0, 1, 0, 2, 4}, Val: []float64{oddities[1], oddities[3], oddities[4], oddities[5], 1}}
+	DotCSR(m, []float64{1, 1, 1, 1, 1}, out)
+	requireOneNaN(t, out[:2], "sparse rows")
+}
