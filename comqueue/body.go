@@ -204,10 +204,26 @@ func (b *body) Begin(step int) error {
 	if step == 1 {
 		b.mail.begin()
 	}
-	if b.checks == nil || step == 1 { // in superstep 1 nobody has put an object yet
+	if step == 1 { // nobody has put an object yet
 		return nil
 	}
+	if err := b.observe(step - 1); err != nil || b.checks == nil {
+		return err
+	}
 	return b.checks.begin(b.subtask, step, b.context.objects)
+}
+
+// observe shows the replicated objects after a superstep to who wants to see them.
+func (b *body) observe(step int) error {
+	if b.subtask != 0 || !b.context.task.Observed() {
+		return nil
+	}
+	broadcast := func(name string) bool { return b.checks != nil && b.checks.isBroadcast(name) }
+	held, err := b.context.objects.Fingerprints(nil, broadcast)
+	if err == nil {
+		b.context.task.ObserveObjects(step, held)
+	}
+	return err
 }
 
 // Shard implements engine.Body: the shard being worked on, for errors.
@@ -234,6 +250,9 @@ func (b *body) After(step int) error {
 func (b *body) Finish(c *engine.Context, out engine.Output) error {
 	b.reports.end(b.subtask)
 	b.context.shard.Store(-1)
+	if err := b.observe(b.context.step); err != nil {
+		return err
+	}
 	closing := b.queue.close
 	if !closing.perShard && b.subtask != 0 {
 		return nil

@@ -22,6 +22,9 @@ func newEnv(c *config, r *prepared, w *watch) task.Env {
 		Advise:          r.advise,
 		CheckBroadcasts: c.checkBroadcasts,
 	}
+	if c.observer != nil {
+		env.Observer = c.observer
+	}
 	if w != nil {
 		env.Progress = w.event
 	}

@@ -20,6 +20,7 @@ type engineFlags struct {
 	Parallelism int          `placeholder:"N" help:"Subtasks of each vertex; changes no result. 0, the default, is one per processor, or on a cluster one per slot."`
 	Shards      int          `placeholder:"S" default:"${shards}" help:"Shards that data are cut into, a power of two (default: ${shards})."`
 	Explain     explainForm  `placeholder:"FORM" help:"Print the plan as text, json or dot instead of running it; text if no form is given."`
+	Check       bool         `help:"Run the job at two parallelisms and batch sizes in this process, write nothing, and tell whether all operators and queues did the same, or which did not."`
 	Progress    progressMode `enum:"auto,plain,json,off" default:"auto" placeholder:"MODE" help:"How to show progress on standard error: auto, plain, json or off (default: auto, a live line on a terminal)."`
 	IfExists    string       `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What to do where an output exists: fail or replace (default: fail)."`
 	LogLevel    string       `enum:"trace,debug,info,warn,error,off" default:"warn" placeholder:"LEVEL" help:"Least level logged on standard error: trace, debug, info, warn, error or off (default: warn)."`

@@ -182,7 +182,27 @@ func mainWith[A any](ctx context.Context, job *Job[A], w world, opts ...MainOpti
 		}
 		return p.fail(explain(w.stdout, compiled, line.Explain))
 	}
+	if line.Check {
+		return p.fail(checkMain(ctx, job, args, line, &p, &mc))
+	}
 	return p.fail(runMain(ctx, job, args, line, &p, &mc))
+}
+
+// checkMain checks the job instead of running it: see Check. Hooks are for results, of which
+// there are none.
+func checkMain[A any](ctx context.Context, job *Job[A], args A, line *commandLine, p *program, mc *mainConfig[A]) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	interrupts := p.interrupts()
+	defer interrupts.stop()
+	interrupts.cancelWith(cancel)
+	opts := slices.Concat(mc.options, line.options(), []Option{Logger(p.logger(line, p.display(progressOff)))})
+	done, err := check(ctx, job, args, opts)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.stdout, done)
+	return err
 }
 
 // runMain runs the job with progress, and the hooks after it.

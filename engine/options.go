@@ -62,6 +62,7 @@ type config struct {
 	ifExists        Existing
 	allocator       memory.Allocator
 	checkBroadcasts bool
+	observer        *observations // of Check
 	stdout          io.Writer
 	workers         int // in this process; 0 runs the job as a whole
 	cluster         clusterConfig

@@ -211,7 +211,7 @@ func (b *builder) context(t *subtask, n *plan.Node) *Context {
 		Shards: r.plan.Shards, Range: t.vertex.Ranges[t.index], Here: r.here(t.vertex), Seed: r.plan.Seed,
 		BatchRows: r.env.BatchRows, Allocator: r.env.Allocator,
 		Logger: r.env.Logger, Memory: r.slots[t.index-r.mine.Lo], SpillDir: r.scratch.dir, Disk: r.env.Disk,
-		side: make([][]arrow.Record, len(n.Inputs)), collect: r.env.Collector,
+		side: make([][]arrow.Record, len(n.Inputs)), collect: r.env.Collector, observer: r.env.Observer,
 	}
 }
 

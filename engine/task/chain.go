@@ -59,6 +59,9 @@ func (l *link) Emit(shard int, rows arrow.Record) error {
 		return t.failAt(l, errStopped)
 	}
 	l.rowsOut += rows.NumRows()
+	if o := t.run.env.Observer; o != nil {
+		o.Rows(l.node.ID, shard, rows)
+	}
 	if l.source != nil {
 		t.advance(rows.NumRows())
 	}

@@ -45,6 +45,7 @@ type Context struct {
 
 	side     [][]arrow.Record // by port; borrowed by the operator
 	collect  Collector
+	observer Observer
 	counters map[string]int64
 	sums     map[string]*shardSums
 	gang     *gang // of contexts of queues

@@ -46,6 +46,8 @@ type Env struct {
 	// CheckBroadcasts has gangs verify after every superstep that what their
 	// subtasks share was not modified. It is for tests: it costs time.
 	CheckBroadcasts bool
+	// Observer, if set, is shown what the run computes.
+	Observer Observer
 	// AbandonAfter is how long functions may go on after the run has ended; 0
 	// means 10 seconds.
 	AbandonAfter time.Duration

@@ -168,6 +168,7 @@ var Workloads = []struct {
 	{Name: "spill", Size: Large},
 	{Name: "sums"},
 	{Name: "ranks", DependsOnParallelism: true},
+	{Name: "draws", Size: Medium},
 
 	{Name: "clusterings", Size: Medium},
 	{Name: "regressions", Size: Medium},

@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/engine/task"
+)
+
+// Settings by which a job is checked, unless the options ask for a larger parallelism.
+const (
+	checkParallelism = 3
+	checkBatchRows   = 7
+)
+
+// Check runs a job at two parallelisms and two batch sizes, and compares what every
+// operator emitted, shard by shard, and what every queue's replicated objects were after
+// every superstep. It returns a *CheckError that names the first difference, which is in user
+// code whose result depends on more than its rows: on the order of a map, on a variable that it
+// captures and changes, on math/rand or on the clock. It is for tests of jobs, and is what --check does.
+//
+// Nothing is written or collected: sinks are given no rows, and outputs that exist are not
+// looked at. The runs are made in this process, one after the other, and take their time
+// each: a third where the first two differ, to tell why. A job whose plan says that it
+// depends on parallelism is run at one parallelism only.
+func Check[A any](ctx context.Context, job *Job[A], args A, opts ...Option) error {
+	_, err := check(ctx, job, args, opts)
+	return err
+}
+
+// CheckError says where two runs of a job differ first.
+type CheckError struct {
+	Job string
+	// Operator emitted the rows that differ, or is the queue whose object does; Site is the
+	// user's line that added it.
+	Operator, Site string
+	// Shard holds the rows that differ; -1 where an object does.
+	Shard int
+	// Superstep and Key name the replicated object that differs, after which superstep of
+	// the queue; 0 and "" where rows do.
+	Superstep int
+	Key       string
+
+	what string // differs, and how
+	// Repeats says that two runs by the same settings agreed, so that parallelism or the
+	// size of batches made the difference.
+	Repeats bool
+}
+
+// Error names the place and the usual causes.
+func (e *CheckError) Error() string {
+	where := e.Operator
+	if e.Site != "" {
+		where += " (" + e.Site + ")"
+	}
+	why := "two runs by the same settings differ as well, so look for iteration over a map, math/rand (ComContext.Rand and the draws of Generate are the same in every run), the clock, and goroutines of its own"
+	if e.Repeats {
+		why = "two runs by the same settings agree, so look for a variable that the function captures and changes, such as a counter or a cache, and for the use of TaskID, NumTask or the size of batches; iteration over a map, math/rand and the clock may do it too"
+	}
+	return fmt.Sprintf("%s is not deterministic: %s: %s; %s", jobTitle(e.Job), where, e.what, why)
+}
+
+// checked is what was compared.
+type checked struct {
+	settings          [2]checkSetting
+	operators, shards int
+	supersteps        int
+	oneParallelism    string // why there is but one
+}
+
+// String says what was the same.
+func (c *checked) String() string {
+	text := fmt.Sprintf("checked: %d operators in %d shards and %d supersteps gave the same with %v and with %v",
+		c.operators, c.shards, c.supersteps, c.settings[0], c.settings[1])
+	if c.oneParallelism != "" {
+		text += "; other parallelisms were left out, as " + c.oneParallelism + " depends on parallelism by its nature"
+	}
+	return text
+}
+
+// checkSetting is how a run is made.
+type checkSetting struct{ parallelism, batchRows int }
+
+func (s checkSetting) String() string {
+	return fmt.Sprintf("parallelism %d and batches of %d rows", s.parallelism, s.batchRows)
+}
+
+// check runs the job as often as it takes, and says what was compared.
+func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*checked, error) {
+	c, err := newConfig(append(append([]Option(nil), opts...), Local()))
+	if err != nil {
+		return nil, err
+	}
+	graph, err := buildTwice(job, args, c)
+	if err != nil {
+		return nil, err
+	}
+	done := &checked{settings: checkSettings(c)}
+	for i := range graph.graph.Nodes {
+		if n := &graph.graph.Nodes[i]; n.Order == plan.RankTree {
+			done.oneParallelism = nodeTitle(n)
+			done.settings[0].parallelism = done.settings[1].parallelism
+			break
+		}
+	}
+	observe := func(s checkSetting) (*observations, error) {
+		own := *c
+		own.parallelism, own.batchRows, own.checkBroadcasts = s.parallelism, s.batchRows, true
+		made, err := prepare(job, args, &own)
+		if err != nil {
+			return nil, err
+		}
+		made.dropOutputs()
+		seen := newObservations(made.graph)
+		own.observer = seen
+		result, err := made.run(ctx, &own)
+		if err != nil {
+			return nil, fmt.Errorf("with %v: %w", s, err)
+		}
+		result.Release()
+		return seen, nil
+	}
+	var runs [2]*observations
+	for i, s := range done.settings {
+		if runs[i], err = observe(s); err != nil {
+			return nil, err
+		}
+	}
+	found := runs[0].difference(runs[1])
+	if found == nil {
+		done.operators, done.shards, done.supersteps = runs[0].count()
+		return done, nil
+	}
+	again, err := observe(done.settings[0])
+	if err != nil {
+		return nil, err
+	}
+	found.Job, found.Repeats = job.name, runs[0].difference(again) == nil
+	found.what = strings.NewReplacer("{0}", done.settings[0].String(), "{1}", done.settings[1].String()).Replace(found.what)
+	return nil, found
+}
+
+// checkSettings returns two settings that differ in all that must not matter.
+func checkSettings(c *config) [2]checkSetting {
+	p := c.parallelism
+	if p < 2 {
+		p = checkParallelism
+	}
+	rows := checkBatchRows
+	if c.batchRows == rows {
+		rows++
+	}
+	return [2]checkSetting{{1, c.batchRows}, {min(p, c.shards), rows}}
+}
+
+// dropOutputs takes the sinks out of a job: their rows are dropped, and nothing is begun
+// or committed.
+func (r *prepared) dropOutputs() {
+	for i := range r.graph.Nodes {
+		if n := &r.graph.Nodes[i]; n.Sink {
+			r.bind.Operators[n.ID] = func() task.Operator { return dropped{} }
+			delete(r.bind.Sinks, n.ID)
+		}
+	}
+}
+
+// dropped is a sink that takes no notice of its rows.
+type dropped struct{}
+
+func (dropped) Open(*Context) error                                    { return nil }
+func (dropped) Process(*Context, int, int, arrow.Record, Output) error { return nil }
+func (dropped) EndShard(*Context, int, Output) error                   { return nil }
+func (dropped) Finish(*Context, Output) error                          { return nil }
+func (dropped) Close() error                                           { return nil }
+
+// nodeTitle names a node as messages do.
+func nodeTitle(n *plan.Node) string {
+	title := n.Op
+	if n.Queue != "" {
+		title = fmt.Sprintf("queue %q, %s", n.Queue, n.Op)
+	}
+	if n.Name != "" {
+		title += fmt.Sprintf(" %q", n.Name)
+	}
+	return title
+}

@@ -1,0 +1,184 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
+	"github.com/superstep-ml/superstep/comqueue"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
+	"github.com/superstep-ml/superstep/shared"
+)
+
+type measured struct {
+	Group int64
+	Value float64
+}
+
+// before is the place one line above the caller's, as sites name it.
+func before() string {
+	_, file, line, _ := runtime.Caller(1)
+	return fmt.Sprintf("%s:%d", filepath.Base(file), line-1)
+}
+
+func groupSums(s *operators.Shard[measured], emit func(measured)) error {
+	groups := map[int64]float64{}
+	for v := range s.Rows() {
+		groups[v.Group] += v.Value
+	}
+	for group, sum := range groups { // in an order that changes
+		emit(measured{group, sum})
+	}
+	return nil
+}
+
+// leaking are jobs in which a function of the user depends on more than its rows, each by
+// another cause, for the rows of shard 5 alone. They return what leaks and the line that added it.
+var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, at string){
+	"map iteration": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
+		leaks := operators.MapPartition(rows, groupSums)
+		return leaks, "MapPartition", before()
+	},
+	"captured counter": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
+		var seen atomic.Int64
+		count := func(v measured) measured {
+			if n := seen.Add(1); v.Group == inShard {
+				v.Value += float64(n)
+			}
+			return v
+		}
+		leaks := operators.Map(rows, count)
+		return leaks, "Map", before()
+	},
+	"math/rand": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
+		keep := func(v measured) bool { return v.Group != inShard || rand.Float64() < 0.5 }
+		leaks := operators.Filter(rows, keep)
+		return leaks, "Filter", before()
+	},
+	"time": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
+		stamp := func(v measured) measured {
+			if v.Group == inShard {
+				v.Value = float64(time.Now().UnixNano() % 1e9)
+			}
+			return v
+		}
+		leaks := operators.Map(rows, stamp)
+		return leaks, "Map", before()
+	},
+}
+
+// inShard is the group of the rows of the shard in which leaking functions leak: rows are
+// in the shard of their group.
+const inShard = 5
+
+const checkShards, checkRows = 8, 8 * 60
+
+// ordered are rows of which each shard holds those of its number as group; of map iteration,
+// those of shard inShard are of many groups.
+func ordered(b *engine.Builder, groups bool) *engine.Dataset {
+	return operators.Generate(b, checkRows, func(draws shared.Random, i int64) measured {
+		v := measured{Group: i * checkShards / checkRows, Value: draws.Float64()}
+		if groups && v.Group == inShard {
+			v.Group = i
+		}
+		return v
+	})
+}
+
+// TestCheckNamesWhatLeaks runs programs that leak between operators that do not, and wants
+// the operator, its line and the shard named, and nothing written.
+func TestCheckNamesWhatLeaks(t *testing.T) {
+	for name, leak := range leaking {
+		t.Run(name, func(t *testing.T) {
+			out := filepath.Join(t.TempDir(), "out.csv")
+			var op, at string
+			job := engine.Define("leak", func(b *engine.Builder, _ struct{}) error {
+				rows := operators.Filter(ordered(b, name == "map iteration"), func(v measured) bool { return v.Value >= 0 })
+				var leaks *engine.Dataset
+				leaks, op, at = leak(rows)
+				operators.WriteCSV(operators.Map(leaks, func(v measured) measured { v.Value++; return v }), out, operators.CSVWriteOptions{})
+				return nil
+			})
+			err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
+			var found *engine.CheckError
+			require.ErrorAs(t, err, &found)
+			require.Equal(t, []any{"leak", op, at, inShard}, []any{found.Job, found.Operator, filepath.Base(found.Site), found.Shard}, "%v", err)
+			for _, cause := range []string{"map", "math/rand", "clock"} {
+				require.ErrorContains(t, err, cause)
+			}
+			require.NoFileExists(t, out)
+		})
+	}
+}
+
+// TestCheckNamesObjectsOfQueues lets an object of a queue hold the time from superstep 3 on.
+func TestCheckNamesObjectsOfQueues(t *testing.T) {
+	steady := shared.Replicated("steady", shared.Int())
+	leaks := shared.Replicated("leaks", shared.Float64s())
+	moment := time.Now()
+	job := engine.Define("queue", func(b *engine.Builder, _ struct{}) error {
+		rows := comqueue.New(b, "train").
+			Add(func(ctx *comqueue.ComContext) error {
+				steady.Put(ctx, ctx.StepNo())
+				v := 0.0
+				if ctx.StepNo() == 3 {
+					v = float64(time.Since(moment))
+					if ctx.TaskID() > 0 { // the same on every subtask, or another check finds it
+						v = 0
+					}
+				}
+				if ctx.TaskID() == 0 || ctx.StepNo() != 3 {
+					leaks.Put(ctx, []float64{v})
+				}
+				return nil
+			}).
+			Add(comqueue.Broadcast(leaks)).
+			SetMaxIter(4).
+			CloseOnNode0(comqueue.Output(func(*comqueue.ComContext) ([]measured, error) { return []measured{{1, 2}}, nil })).
+			Exec()
+		operators.Collect(b, "rows", rows)
+		return nil
+	})
+	err := engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards))
+	var found *engine.CheckError
+	require.ErrorAs(t, err, &found)
+	require.Equal(t, []any{`queue "train"`, 3, "leaks"}, []any{found.Operator, found.Superstep, found.Key}, "%v", err)
+	require.Contains(t, found.Site, "check_test.go:")
+}
+
+// TestCheckOfCorrectJobs wants no alarm for jobs of every kind.
+func TestCheckOfCorrectJobs(t *testing.T) {
+	job := engine.Define("correct", func(b *engine.Builder, _ struct{}) error {
+		rows := ordered(b, true)
+		parts := operators.Split(operators.Rebalance(rows), 3, 1)
+		grouped := operators.GroupBy(parts[0], "group").Aggregate(operators.SumOf("value").As("value"))
+		operators.Collect(b, "sorted", operators.Sort(operators.Union(grouped, operators.Select(parts[1], "group", "value")), operators.Desc("value")))
+		points := operators.Vectorize(rows, "features", "value")
+		model := kmeans.Train(points, kmeans.Params{VectorCol: "features", K: 3, MaxIter: 4})
+		operators.WriteCSV(operators.Select(kmeans.Predict(points, model, kmeans.PredictOptions{}), "group", "value"), filepath.Join(os.TempDir(), "is not written", "out.csv"), operators.CSVWriteOptions{})
+		return nil
+	})
+	require.NoError(t, engine.Check(context.Background(), job, struct{}{}, engine.Shards(checkShards)))
+}
+
+// TestCheckFlag checks the programs of the examples, and wants a sentence and nothing else.
+func TestCheckFlag(t *testing.T) {
+	for _, pkg := range []string{"./examples/kmeans", "./examples/queue"} {
+		dir := t.TempDir()
+		got := execute(t, nil, program(t, pkg), "--check", "--shards", "8")
+		require.Zero(t, got.code, "%s: %s", pkg, got.stderr)
+		require.Regexp(t, `^checked: \d+ operators in 8 shards and [1-9]\d* supersteps gave the same with parallelism 1 and batches of 1024 rows and with parallelism \d and batches of 7 rows\n$`, got.stdout, pkg)
+		require.Empty(t, got.stderr)
+		require.NoDirExists(t, filepath.Join(dir, "out"))
+	}
+}
