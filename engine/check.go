@@ -64,8 +64,8 @@ func (e *CheckError) Error() string {
 	return fmt.Sprintf("%s is not deterministic: %s: %s; %s", jobTitle(e.Job), where, e.what, why)
 }
 
-// checked is what was compared.
-type checked struct {
+// agreement is what was compared.
+type agreement struct {
 	settings          [2]checkSetting
 	operators, shards int
 	supersteps        int
@@ -73,7 +73,7 @@ type checked struct {
 }
 
 // String says what was the same.
-func (c *checked) String() string {
+func (c *agreement) String() string {
 	text := fmt.Sprintf("checked: %d operators in %d shards and %d supersteps gave the same with %v and with %v",
 		c.operators, c.shards, c.supersteps, c.settings[0], c.settings[1])
 	if c.oneParallelism != "" {
@@ -90,7 +90,7 @@ func (s checkSetting) String() string {
 }
 
 // check runs the job as often as it takes, and says what was compared.
-func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*checked, error) {
+func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*agreement, error) {
 	c, err := newConfig(append(append([]Option(nil), opts...), Local()))
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func check[A any](ctx context.Context, job *Job[A], args A, opts []Option) (*che
 	if err != nil {
 		return nil, err
 	}
-	done := &checked{settings: checkSettings(c)}
+	done := &agreement{settings: checkSettings(c)}
 	for i := range graph.graph.Nodes {
 		if n := &graph.graph.Nodes[i]; n.Order == plan.RankTree {
 			done.oneParallelism = nodeTitle(n)
