@@ -18,6 +18,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/shared"
+	"github.com/superstep-ml/superstep/tests/internal/programs"
 )
 
 type measured struct {
@@ -175,10 +176,10 @@ func TestCheckOfCorrectJobs(t *testing.T) {
 func TestCheckFlag(t *testing.T) {
 	for _, pkg := range []string{"./examples/kmeans", "./examples/queue"} {
 		dir := t.TempDir()
-		got := execute(t, nil, program(t, pkg), "--check", "--shards", "8")
-		require.Zero(t, got.code, "%s: %s", pkg, got.stderr)
-		require.Regexp(t, `^checked: \d+ operators in 8 shards and [1-9]\d* supersteps gave the same with parallelism 1 and batches of 1024 rows and with parallelism \d and batches of 7 rows\n$`, got.stdout, pkg)
-		require.Empty(t, got.stderr)
+		got := programs.Execute(t, nil, programs.Build(t, pkg), "--check", "--shards", "8")
+		require.Zero(t, got.Code, "%s: %s", pkg, got.Stderr)
+		require.Regexp(t, `^checked: \d+ operators in 8 shards and [1-9]\d* supersteps gave the same with parallelism 1 and batches of 1024 rows and with parallelism \d and batches of 7 rows\n$`, got.Stdout, pkg)
+		require.Empty(t, got.Stderr)
 		require.NoDirExists(t, filepath.Join(dir, "out"))
 	}
 }
