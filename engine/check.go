@@ -162,20 +162,20 @@ func checkSettings(c *config) [2]checkSetting {
 func (r *prepared) dropOutputs() {
 	for i := range r.graph.Nodes {
 		if n := &r.graph.Nodes[i]; n.Sink {
-			r.bind.Operators[n.ID] = func() task.Operator { return dropped{} }
+			r.bind.Operators[n.ID] = func() task.Operator { return unwritten{} }
 			delete(r.bind.Sinks, n.ID)
 		}
 	}
 }
 
-// dropped is a sink that takes no notice of its rows.
-type dropped struct{}
+// unwritten is a sink that takes no notice of its rows.
+type unwritten struct{}
 
-func (dropped) Open(*Context) error                                    { return nil }
-func (dropped) Process(*Context, int, int, arrow.Record, Output) error { return nil }
-func (dropped) EndShard(*Context, int, Output) error                   { return nil }
-func (dropped) Finish(*Context, Output) error                          { return nil }
-func (dropped) Close() error                                           { return nil }
+func (unwritten) Open(*Context) error                                    { return nil }
+func (unwritten) Process(*Context, int, int, arrow.Record, Output) error { return nil }
+func (unwritten) EndShard(*Context, int, Output) error                   { return nil }
+func (unwritten) Finish(*Context, Output) error                          { return nil }
+func (unwritten) Close() error                                           { return nil }
 
 // nodeTitle names a node as messages do.
 func nodeTitle(n *plan.Node) string {
