@@ -152,7 +152,7 @@ func TestTrees(t *testing.T) {
 	w.fails(1, sized+"q.csv --label label --group-sizes q.sizes --test q.csv --test-group-sizes few.sizes", "sum to 5 rows")
 	w.fails(2, sized+"q.csv --label label --group-sizes q.sizes --group a", "both --group and --group-sizes")
 	w.fails(2, sized+"q.csv --label label --group-sizes q.sizes --test q.csv", "needs --test-group-sizes")
-	w.fails(2, "train gbdt --objective logistic --group-sizes q.sizes"+flags, "are for the objective lambdamart")
+	w.fails(2, "train gbdt --objective logistic --group-sizes q.sizes"+flags, "--group-sizes says something only with --objective lambdamart")
 	w.write("header.csv", "age,fare\n")
 	w.fails(1, "train gbdt --objective squared --input header.csv --label fare --model x.json", "input header.csv has a header and no rows")
 	w.fails(2, "train gbdt --objective logistic --early-stopping 5"+flags, "needs rows that are not trained on")

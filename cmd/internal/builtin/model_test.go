@@ -59,14 +59,15 @@ func TestPredictionsOfPredictions(t *testing.T) {
 	w.ok("train logistic --input iris.csv --label Species --l2 0.01 --model m.json")
 	w.ok("predict --model m.json --input iris.csv --output p.csv")
 	const again = "predict --model m.json --input p.csv --output again.csv "
-	w.fails(1, again, `column "prediction" of p.csv has the name of one that the model makes: leave it out by naming the others with --keep`)
-	w.fails(1, again+"--keep probability_Iris-setosa", `column "probability_Iris-setosa" of p.csv`)
-	require.NoFileExists(t, w.path("again.csv"))
-	w.ok(again + "--keep Species")
+	w.ok(again)
+	require.Equal(t, w.table("p.csv")[7]["prediction"], w.table("again.csv")[7]["prediction_1"])
+	w.ok(again + "--if-exists replace --keep probability_Iris-setosa")
+	require.Equal(t, w.table("p.csv")[7]["probability_Iris-setosa"], w.table("again.csv")[7]["probability_1_Iris-setosa"])
+	w.ok(again + "--if-exists replace --keep Species")
 	w.ok("predict --model m.json --input iris.csv --output first.csv --keep Species")
 	require.Equal(t, w.read("first.csv"), w.read("again.csv"))
 	require.Equal(t, w.ok("evaluate --model m.json --input iris.csv --label Species"), w.ok("evaluate --model m.json --input p.csv --label Species"))
-	w.fails(1, "evaluate --model m.json --input p.csv --label prediction", `column "prediction" of p.csv has the name of one that the model makes: rename it`)
+	require.Regexp(t, `(?m)^accuracy +1$`, w.ok("evaluate --model m.json --input p.csv --label prediction"), "it is what the model predicts")
 }
 
 // A column of text with one value says nothing, and is no reason to stop.

@@ -59,7 +59,7 @@ func TestNotes(t *testing.T) {
 	require.Equal(t, "predictions of 0 rows written to none.csv\n", out)
 	require.Equal(t, "age,fare,prediction,probability_0,probability_1", strings.TrimSpace(w.read("none.csv")))
 
-	w.fails(1, "evaluate --model m.json --input header.csv --label fare", "no row of the input has a label, a prediction and a weight above 0")
+	w.fails(1, "evaluate --model m.json --input header.csv --label fare", "no row of header.csv has a label, a prediction and a weight above 0")
 
 	// Rows are found in the file behind what makes vectors of its columns, unless that may
 	// leave rows out.
