@@ -3,7 +3,6 @@ package mesh
 import (
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -69,7 +69,9 @@ type tcpConn struct {
 	number uint64 // of messages that came before
 	now    Header // of the message
 	want   uint32 // checksum that its header announced
-	sum    uint32 // of what was read so far
+	sum    checksum.Stream
+	due    []byte // where the message is read to, from what is not yet in sum
+	have   int    // how much of that has come
 	frame  [headerBytes]byte
 }
 
@@ -175,7 +177,7 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
 	var sum uint32
 	if c.t.fence.summed {
-		sum = crc32.Update(0, castagnoli, payload)
+		sum = checksum.Of(payload).Bits()
 	}
 	c.t.fence.encode(b, h, c.sent, sum)
 	c.sent++

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"fmt"
-	"hash/crc32"
 
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
@@ -25,7 +24,8 @@ func (c *tcpConn) Next(h *Header) error {
 	}
 	*h = c.now
 	c.lo += headerBytes
-	c.rest, c.sum = int(h.Length), 0
+	c.rest, c.due, c.have = int(h.Length), nil, 0
+	c.sum.Reset()
 	c.window = len(c.buf)
 	if c.rest >= longPayload {
 		c.window = min(shortWindow, len(c.buf))
@@ -53,13 +53,17 @@ func (c *tcpConn) Read(dst []byte) error {
 	if c.rest == 0 {
 		return c.finish()
 	}
+	c.sum.Leave(c.due[:c.have])
+	c.due, c.have = nil, 0
 	return nil
 }
 
 // finish checks the message that was read.
 func (c *tcpConn) finish() error {
-	if c.sum != c.want {
-		return c.failed(fmt.Errorf("%w: its payload has the checksum %#08x, its header says %#08x", membership.ErrDamaged, c.sum, c.want), true)
+	sum := c.sum.End(c.due[:c.have]).Bits()
+	c.due, c.have = nil, 0
+	if sum != c.want {
+		return c.failed(fmt.Errorf("%w: its payload has the checksum %#08x, its header says %#08x", membership.ErrDamaged, sum, c.want), true)
 	}
 	c.number++
 	return nil
@@ -74,22 +78,25 @@ func (c *tcpConn) whereabouts() string {
 	return fmt.Sprintf(" (operation %d, lane %d, step %d, segment %d, offset %d, %d bytes)", h.Seq, h.Lane, h.Step, h.Segment, h.Offset, h.Length)
 }
 
-// came notes what was read of a message: progress, and its checksum while it is in
+// came notes how much was read of a message: progress, and its checksum while it is in
 // the cache.
-func (c *tcpConn) came(b []byte) {
-	c.node.standing.moved.Add(uint64(len(b)))
+func (c *tcpConn) came(n int) {
+	c.node.standing.moved.Add(uint64(n))
 	if c.t.fence.summed {
-		c.sum = crc32.Update(c.sum, castagnoli, b)
+		c.due, c.have = c.sum.Arrived(c.due, c.have+n)
 	}
 }
 
 // readFull fills dst, at first from the buffer. It counts what comes as it comes:
 // a long message over a slow network is progress all the time.
 func (c *tcpConn) readFull(dst []byte) error {
+	if c.t.fence.summed {
+		c.due = dst
+	}
 	for {
 		n := copy(dst, c.buf[c.lo:c.hi])
 		c.lo += n
-		c.came(dst[:n])
+		c.came(n)
 		dst = dst[n:]
 		if len(dst) == 0 {
 			return nil
@@ -107,7 +114,7 @@ func (c *tcpConn) readFull(dst []byte) error {
 func (c *tcpConn) readDirect(dst []byte) error {
 	for len(dst) > 0 {
 		n, err := c.stream().Read(dst)
-		c.came(dst[:n])
+		c.came(n)
 		dst = dst[n:]
 		if err != nil && len(dst) > 0 {
 			return err

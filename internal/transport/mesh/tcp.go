@@ -71,7 +71,7 @@ type TCPConfig struct {
 	// leaves it to the system.
 	UserTimeout time.Duration
 
-	// NoChecksum leaves away the CRC-32C of payloads, which finds what TCP's own 16 bits
+	// NoChecksum leaves away the checksums of payloads, which finds what TCP's own 16 bits
 	// let pass. All processes of a group must say the same. Under TLS, which
 	// authenticates what it carries, there is none in any case.
 	NoChecksum bool

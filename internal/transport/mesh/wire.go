@@ -26,7 +26,7 @@ var ErrFrame = errors.New("bad message")
 //	 5  flags                 40  offset
 //	 6  lane                  48  segment
 //	 8  attempt               52  length of the payload
-//	12  step                  56  CRC-32C of the payload, if flagged, or 0
+//	12  step                  56  checksum of the payload, if flagged, or 0
 //	14  message number        60  CRC-32C of the 60 bytes before
 //	16  hash of the group
 //

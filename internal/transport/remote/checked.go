@@ -4,22 +4,20 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
+
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 )
 
 // What follows the head of a frame goes in pieces of pieceBytes and a last one that may
-// be shorter, each with a CRC-32C behind it of all that the frame had up to there. So
+// be shorter, each with a checksum behind it of all that the frame had up to there. So
 // nobody reads a byte that was not checked, no length in it is believed that was
 // damaged, and no more than a piece waits to be checked. Under TLS, which authenticates
 // what it carries, there are no checksums.
 const (
-	pieceBytes = 64 << 10 // stays in the cache from the copy to the checksum
+	pieceBytes = checksum.PieceBytes
 	sumBytes   = 4
 )
-
-// castagnoli is the polynomial of CRC-32C, which processors compute.
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // frameWriter appends a frame to a buffer.
 type frameWriter struct {
@@ -27,7 +25,7 @@ type frameWriter struct {
 	start  int // of the frame
 	length int // of what follows its head, without checksums
 	summed bool
-	sum    uint32
+	sum    checksum.Sum
 }
 
 // beginFrame begins a frame behind b.
@@ -42,21 +40,24 @@ func (w *frameWriter) Write(p []byte) (int, error) {
 		k := min(len(p), pieceBytes-w.length%pieceBytes)
 		w.b = append(w.b, p[:k]...)
 		w.length += k
-		if w.summed {
-			w.sum = crc32.Update(w.sum, castagnoli, p[:k])
-			if w.length%pieceBytes == 0 {
-				w.b = binary.LittleEndian.AppendUint32(w.b, w.sum)
-			}
+		if w.summed && w.length%pieceBytes == 0 {
+			w.endPiece(pieceBytes)
 		}
 		p = p[k:]
 	}
 	return n, nil
 }
 
+// endPiece appends the checksum behind a piece of n bytes.
+func (w *frameWriter) endPiece(n int) {
+	w.sum = w.sum.Add(w.b[len(w.b)-n:])
+	w.b = binary.LittleEndian.AppendUint32(w.b, w.sum.Bits())
+}
+
 // end completes the frame but for its number, and returns the buffer.
 func (w *frameWriter) end() []byte {
-	if w.summed && w.length%pieceBytes > 0 {
-		w.b = binary.LittleEndian.AppendUint32(w.b, w.sum)
+	if n := w.length % pieceBytes; w.summed && n > 0 {
+		w.endPiece(n)
 	}
 	binary.LittleEndian.PutUint32(w.b[w.start:], uint32(w.length))
 	return w.b
@@ -84,7 +85,7 @@ type frameReader struct {
 	length  int64
 	at      int64  // bytes that were read and checked
 	ready   []byte // of them, those that nobody has taken yet
-	sum     uint32
+	sum     checksum.Sum
 	piece   []byte // where one is read to that its reader has no room for
 	damaged error  // what was found
 }
@@ -139,9 +140,9 @@ func (r *frameReader) check(p []byte) error {
 	if _, err := io.ReadFull(r.from, sum[:]); err != nil {
 		return within(err)
 	}
-	r.sum = crc32.Update(r.sum, castagnoli, p)
-	if want := binary.LittleEndian.Uint32(sum[:]); r.sum != want {
-		r.damaged = damage("frame %d, a %v of %d bytes: up to byte %d it has the checksum %#08x, and says %#08x", r.number, r.kind, r.length, r.at+int64(len(p)), r.sum, want)
+	r.sum = r.sum.Add(p)
+	if want := binary.LittleEndian.Uint32(sum[:]); r.sum.Bits() != want {
+		r.damaged = damage("frame %d, a %v of %d bytes: up to byte %d it has the checksum %#08x, and says %#08x", r.number, r.kind, r.length, r.at+int64(len(p)), r.sum.Bits(), want)
 		return r.damaged
 	}
 	r.at += int64(len(p))

@@ -38,7 +38,7 @@ type Config struct {
 	// host of the address is what a certificate must name.
 	TLS *tls.Config
 
-	// NoChecksum leaves away the CRC-32C of what is sent, which finds what TCP's own 16
+	// NoChecksum leaves away the checksums of what is sent, which finds what TCP's own 16
 	// bits let pass; heads of frames keep theirs. All workers must say the same. With TLS,
 	// which authenticates what it carries, there is none in any case.
 	NoChecksum bool

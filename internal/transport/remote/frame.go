@@ -9,6 +9,10 @@ import (
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
+// castagnoli is the polynomial of CRC-32C, the checksum of heads, which processors
+// compute.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // After the handshake, what is sent on a connection are frames, numbers in little
 // endian:
 //
