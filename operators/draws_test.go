@@ -81,6 +81,10 @@ var draws = []choices{
 	{"samples of two datasets", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
 		return half(d, 0), half(Filter(d, func(oneNumber) bool { return true }), 0)
 	}},
+	{"samples of two filters by the same seed", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
+		all := func(oneNumber) bool { return true }
+		return half(Filter(d, all), 4), half(Filter(d, all), 4)
+	}},
 	{"samples of two datasets by the same seed", 0.5, 0.5, false, func(_ *engine.Builder, d *engine.Dataset) (*engine.Dataset, *engine.Dataset) {
 		return half(d, 4), half(Filter(d, func(oneNumber) bool { return true }), 4)
 	}},

@@ -43,6 +43,10 @@ func groupSums(s *operators.Shard[measured], emit func(measured)) error {
 	return nil
 }
 
+// seen is a counter that goes on from run to run, so that no two runs agree however their
+// subtasks take turns.
+var seen atomic.Int64
+
 // leaking are jobs in which a function of the user depends on more than its rows, each by
 // another cause, for the rows of shard 5 alone. They return what leaks and the line that added it.
 var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, at string){
@@ -51,7 +55,6 @@ var leaking = map[string]func(rows *engine.Dataset) (leaks *engine.Dataset, op, 
 		return leaks, "MapPartition", before()
 	},
 	"captured counter": func(rows *engine.Dataset) (*engine.Dataset, string, string) {
-		var seen atomic.Int64
 		count := func(v measured) measured {
 			if n := seen.Add(1); v.Group == inShard {
 				v.Value += float64(n)
