@@ -115,7 +115,7 @@ func checkPriors(priors map[string]float64) error {
 	for _, name := range names {
 		v := priors[name]
 		if !(v > 0 && v <= 1) {
-			return fmt.Errorf("Priors of %q is %v: want a probability above 0", name, v)
+			return fmt.Errorf("the parameter Priors of %q is %v: want a probability above 0", name, v)
 		}
 		sum += v
 	}

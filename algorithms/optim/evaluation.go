@@ -61,7 +61,7 @@ func (p Problem) open(ctx *comqueue.ComContext) (*evaluation, error) {
 	case !(e.weight > 0):
 		return nil, fmt.Errorf("there is nothing to train on: no rows, or none with a weight above 0")
 	case p.Settings.Start != nil && len(p.Settings.Start) != e.n:
-		return nil, fmt.Errorf("Start has %d parameters, the objective has %d", len(p.Settings.Start), e.n)
+		return nil, fmt.Errorf("the parameter Start has %d parameters, the objective has %d", len(p.Settings.Start), e.n)
 	case p.Settings.GapTol > 0 && e.staged == nil:
 		return nil, fmt.Errorf("the objective gives no lower bound of its minimum, which GapTol needs")
 	case p.Settings.Information && e.curved == nil:
