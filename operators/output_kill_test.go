@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/superstep-ml/superstep/internal/proctest"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,7 +40,7 @@ func TestOutputsOfAKilledProcess(t *testing.T) {
 		finished, undone := 0, 0
 		for _, at := range killedAt(whole.n) {
 			j.dir = t.TempDir()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestOutputsOfAKilledProcess$")
+			cmd := proctest.Command(os.Args[0], "-test.run=^TestOutputsOfAKilledProcess$")
 			cmd.Env = append(os.Environ(), killedEnv+"="+strconv.Itoa(at), "OUTPUTS="+strconv.Itoa(outputs), "DIR="+j.dir)
 			said, err := cmd.CombinedOutput()
 			require.ErrorContains(t, err, "signal: killed", "%s", said)

@@ -287,7 +287,7 @@ func TestFullDisk(t *testing.T) {
 	s := startSite(t, siteOptions{slots: 2})
 	dir := filepath.Join(s.dir, "tm0")
 	require.NoError(t, os.Mkdir(dir, 0o700))
-	cmd := s.taskManager("tm0")
+	cmd := s.taskManager("tm0", "--min-free", "1MiB") // which there are, but no room for an executable
 	makeRoom := onSmallDisk(t, cmd, dir)
 	s.tasks = append(s.tasks, cmd)
 	s.requireFree()
@@ -303,6 +303,28 @@ func TestFullDisk(t *testing.T) {
 	require.Zero(t, got.Code, got.Stderr)
 	require.Equal(t, local.Stdout, got.Stdout)
 	require.False(t, gone(cmd.Process.Pid))
+}
+
+// TestTooLittleSpace: a task manager without the space that it wants takes no work, and
+// nodes says why; once there is room, it comes back by itself.
+func TestTooLittleSpace(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, siteOptions{slots: 2})
+	dir := filepath.Join(s.dir, "tm0")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	cmd := s.taskManager("tm0", "--min-free", "16MiB")
+	makeRoom := onSmallDisk(t, cmd, dir)
+	s.tasks = append(s.tasks, cmd)
+	require.Eventually(t, func() bool {
+		return strings.Contains(s.client("nodes").Stdout, "16 MiB are the least (--min-free)")
+	}, patience, 10*time.Millisecond, "%s", s.said)
+	got := s.run("--parallelism", "2", "--wait-timeout", "1s")
+	require.Equal(t, 1, got.Code)
+	says(t, got.Stderr, "tm0", "--min-free")
+	makeRoom()
+	s.requireFree()
+	got = s.run("--parallelism", "2")
+	require.Zero(t, got.Code, got.Stderr)
 }
 
 // onSmallDisk starts a command that sees a directory as a disk of its own, all but

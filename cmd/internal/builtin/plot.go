@@ -297,7 +297,7 @@ func drawBars(path, title, axis string, all []coefficient) error {
 
 // roomForBars keeps the ends of the longest bars off the border, at which they look cut.
 func roomForBars(p *plot.Plot) {
-	room := 0.05 * (p.X.Max - p.X.Min)
+	room := float64(0.05 * (p.X.Max - p.X.Min))
 	if p.X.Max > 0 {
 		p.X.Max += room
 	}

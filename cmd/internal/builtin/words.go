@@ -8,7 +8,7 @@ import (
 
 // engineFlags are the flags that engine.Main adds to those of every job.
 var engineFlags = []string{
-	"--batch-rows", "--cluster", "--detach", "--explain", "--help", "--if-exists", "--insecure", "--log-json", "--log-level",
+	"--batch-rows", "--check", "--cluster", "--detach", "--explain", "--help", "--if-exists", "--insecure", "--log-json", "--log-level",
 	"--memory", "--parallelism", "--progress", "--seed", "--shards", "--spill-dir", "--tls-ca", "--tls-cert", "--tls-key",
 	"--token-file", "--version", "--wait-timeout", "--worker-binary",
 }
