@@ -248,6 +248,7 @@ type spoolReader struct {
 	file   io.ReaderAt
 	offset int64
 	number uint64 // of the last event that was read
+	begin  int64  // of its frame
 }
 
 // errTorn says that a frame is not as it was written.
@@ -271,6 +272,7 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 		if length > size-r.offset-frameHead {
 			return nil, fmt.Errorf("%w: the one at byte %d goes beyond the end", errTorn, r.offset)
 		}
+		r.begin = r.offset
 		at := r.offset + frameHead
 		r.offset = at + length
 		r.number++

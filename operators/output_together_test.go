@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
 // together is a job of several outputs of every kind, beside a result and a table.
@@ -31,7 +32,7 @@ type together struct {
 func (j *together) name(i int) string { return fmt.Sprintf("out-%d", i) }
 
 var togetherFormats = []FileFormat{
-	{Op: "WriteCSV", Extension: "csv", Rows: func(w io.Writer) RowWriter { return &csvRows{w: w, o: CSVWriteOptions{Delimiter: ','}} }},
+	{Op: "WriteCSV", Extension: "csv", Rows: func(w io.Writer) RowWriter { return textfile.NewWriter(w, textfile.Form{Delimiter: ','}) }},
 	{Op: "WriteArrow", Extension: "arrow", File: newArrowFile},
 }
 

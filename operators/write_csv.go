@@ -1,7 +1,6 @@
 package operators
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
 // CSVWriteOptions says how delimited text is written. The zero value is
@@ -62,7 +62,7 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	f := FileFormat{
 		Op:        op,
 		Extension: "csv",
-		Rows:      func(w io.Writer) RowWriter { return &csvRows{w: w, o: o} },
+		Rows:      func(w io.Writer) RowWriter { return textfile.NewWriter(w, o.form()) },
 	}
 	if o.Delimiter != ',' {
 		f.Attrs = append(f.Attrs, engine.Attr{Key: "delimiter", Value: fmt.Sprintf("%q", o.Delimiter)})
@@ -73,7 +73,7 @@ func WriteCSV(d *engine.Dataset, path string, o CSVWriteOptions) {
 	if o.NoHeader {
 		f.Attrs = append(f.Attrs, engine.Attr{Key: "header", Value: "false"})
 	} else if usable(d) {
-		head := o.header(d.Schema())
+		head := o.form().Header(d.Schema())
 		f.Head = func(w io.Writer) error {
 			_, err := w.Write(head)
 			return err
@@ -114,131 +114,6 @@ func (o CSVWriteOptions) checkNull(schema *arrow.Schema) error {
 	return nil
 }
 
-// header returns the line of column names.
-func (o CSVWriteOptions) header(schema *arrow.Schema) []byte {
-	var line []byte
-	for i, f := range schema.Fields() {
-		if i > 0 {
-			line = append(line, o.Delimiter)
-		}
-		at := len(line)
-		line = append(line, f.Name...)
-		if o.mustQuote(line[at:], i == 0) {
-			line = quote(line, at)
-		}
-	}
-	return append(line, '\n')
+func (o CSVWriteOptions) form() textfile.Form {
+	return textfile.Form{Delimiter: o.Delimiter, Null: o.Null}
 }
-
-// mustQuote tells whether a cell is read back as it is only in quotes. The first
-// cell of a line must not look like a comment or a byte order mark either.
-func (o CSVWriteOptions) mustQuote(cell []byte, first bool) bool {
-	if len(cell) == 0 || string(cell) == o.Null {
-		return true
-	}
-	if first && (cell[0] == '#' || cell[0] == '\xef') {
-		return true
-	}
-	if isBlank(cell[0]) || isBlank(cell[len(cell)-1]) {
-		return true
-	}
-	for _, c := range cell {
-		if c == o.Delimiter || c == '"' || c == '\n' || c == '\r' {
-			return true
-		}
-	}
-	return false
-}
-
-func isBlank(c byte) bool { return c == ' ' || c == '\t' }
-
-// quote puts the text from an offset on into quotes.
-func quote(line []byte, from int) []byte {
-	inner := bytes.Count(line[from:], []byte{'"'})
-	n := len(line)
-	for range inner + 2 {
-		line = append(line, '"')
-	}
-	to := len(line) - 1
-	for i := n - 1; i >= from; i-- {
-		to--
-		line[to] = line[i]
-		if line[i] == '"' {
-			to--
-			line[to] = '"'
-		}
-	}
-	line[from] = '"'
-	return line
-}
-
-// csvRows writes rows as lines.
-type csvRows struct {
-	w    io.Writer
-	o    CSVWriteOptions
-	text []byte
-	cols []csvColumn
-}
-
-// csvColumn writes the cells of a column.
-type csvColumn struct {
-	batch.Printer
-	null bool // the column has nulls in this batch
-	scan bool // cells may have to be quoted
-}
-
-// lineBuffer is how much text is gathered before it is handed on.
-const lineBuffer = 64 << 10
-
-func (w *csvRows) Write(rows arrow.Record) error {
-	w.cols = w.cols[:0]
-	for _, col := range rows.Columns() {
-		w.cols = append(w.cols, csvColumn{Printer: batch.NewPrinter(col), null: col.NullN() > 0, scan: w.o.mayQuote(col.DataType())})
-	}
-	for i := range int(rows.NumRows()) {
-		w.row(i)
-		if len(w.text) >= lineBuffer {
-			if err := w.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	return w.flush()
-}
-
-// mayQuote tells whether values of a type can have to be quoted. Of those that
-// are no text, the letters and signs that numbers and times are written with may
-// have been chosen as the delimiter or the spelling of a missing value.
-func (o CSVWriteOptions) mayQuote(t arrow.DataType) bool {
-	common := o.Null == "" && strings.IndexByte(",;|\t", o.Delimiter) >= 0
-	return !common || t.ID() == arrow.STRING || t.ID() == arrow.BINARY
-}
-
-func (w *csvRows) row(i int) {
-	for c := range w.cols {
-		col := &w.cols[c]
-		if c > 0 {
-			w.text = append(w.text, w.o.Delimiter)
-		}
-		if col.null && col.Null(i) {
-			if w.text = append(w.text, w.o.Null...); w.o.Null == "" && len(w.cols) == 1 {
-				w.text = append(w.text, '"', '"') // an empty line would be no row
-			}
-			continue
-		}
-		at := len(w.text)
-		w.text = col.Append(w.text, i)
-		if col.scan && w.o.mustQuote(w.text[at:], c == 0) {
-			w.text = quote(w.text, at)
-		}
-	}
-	w.text = append(w.text, '\n')
-}
-
-func (w *csvRows) flush() error {
-	_, err := w.w.Write(w.text)
-	w.text = w.text[:0]
-	return err
-}
-
-func (w *csvRows) Close() error { return nil }

@@ -19,6 +19,7 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/batch/batchtest"
+	"github.com/superstep-ml/superstep/internal/textfile"
 )
 
 func TestWriteCSVSpelledOut(t *testing.T) {
@@ -110,7 +111,7 @@ func TestCSVRoundTrip(t *testing.T) {
 
 		var file bytes.Buffer
 		if !o.NoHeader {
-			file.Write(o.header(codec.Schema()))
+			file.Write(o.form().Header(codec.Schema()))
 		}
 		app := codec.Appender(mem)
 		defer app.Release()
@@ -119,7 +120,7 @@ func TestCSVRoundTrip(t *testing.T) {
 		}
 		rec := app.NewRecord()
 		defer rec.Release()
-		w := csvRows{w: &file, o: o}
+		w := textfile.NewWriter(&file, o.form())
 		require.NoError(rt, w.Write(rec))
 		require.NoError(rt, os.WriteFile(path, file.Bytes(), 0o600))
 

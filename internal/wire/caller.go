@@ -75,6 +75,11 @@ func (c *Client) Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, 
 	return invoke[CancelReply](ctx, c, "Cancel", req)
 }
 
+// Results lists what a job that has finished brought its client.
+func (c *Client) Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error) {
+	return invoke[ResultsReply](ctx, c, "Results", req)
+}
+
 // Nodes lists task managers.
 func (c *Client) Nodes(ctx context.Context, req *NodesRequest) (*NodesReply, error) {
 	return invoke[NodesReply](ctx, c, "Nodes", req)
@@ -110,6 +115,11 @@ func (c *Client) FetchArtifact(ctx context.Context, req *FetchRequest) (grpc.Ser
 // Follow streams what happens to a job.
 func (c *Client) Follow(ctx context.Context, req *FollowRequest) (grpc.ServerStreamingClient[Event], error) {
 	return ask[FollowRequest, Event](ctx, c, "Follow", req)
+}
+
+// Result streams one result of a job that has finished.
+func (c *Client) Result(ctx context.Context, req *ResultRequest) (grpc.ServerStreamingClient[ResultPiece], error) {
+	return ask[ResultRequest, ResultPiece](ctx, c, "Result", req)
 }
 
 // Logs streams what the workers of a job wrote.

@@ -125,6 +125,46 @@ type Event struct {
 	Output    *Output    `msgpack:"output,omitempty"`
 }
 
+// ResultsRequest asks what a job that has finished brought its client.
+type ResultsRequest struct {
+	Job JobID `msgpack:"job"`
+}
+
+// ResultsReply has the results in the order of the job's plan, what was printed last.
+type ResultsReply struct {
+	Job     JobID        `msgpack:"job"`
+	Results []ResultInfo `msgpack:"results"`
+}
+
+// ResultInfo is one result of a job.
+type ResultInfo struct {
+	Name string `msgpack:"name" json:"name"`
+	Kind string `msgpack:"kind" json:"kind"` // ResultRows or ResultText
+	// Rows counts rows, of text lines.
+	Rows int64 `msgpack:"rows" json:"rows"`
+}
+
+// Kinds of results.
+const (
+	ResultRows = "rows" // of a Collect
+	ResultText = "text" // what operators printed
+)
+
+// ResultRequest asks for one result of a job that has finished.
+type ResultRequest struct {
+	Job  JobID  `msgpack:"job"`
+	Name string `msgpack:"name"`
+}
+
+// ResultPiece is a piece of a result. The first of rows is of none of them, and has their
+// columns; the pieces come in the order of the rows.
+type ResultPiece struct {
+	Kind string `msgpack:"kind"`
+	// Rows is an Arrow IPC stream of any number of batches.
+	Rows []byte `msgpack:"rows,omitempty"`
+	Text []byte `msgpack:"text,omitempty"`
+}
+
 // LogsRequest asks for what the workers of a job wrote. Worker -1 is all.
 type LogsRequest struct {
 	Job    JobID `msgpack:"job"`

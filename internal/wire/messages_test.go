@@ -26,7 +26,7 @@ func messages() []any {
 		new(LogsRequest), new(NodeInfo), new(NodesReply), new(NodesRequest), new(Output), new(Overview),
 		new(OverviewRequest), new(Placed), new(Platform), new(Prepare), new(Prepared), new(Progress),
 		new(QueueProgress), new(Ready), new(Refused), new(Register), new(Registered), new(ReportedValue),
-		new(Resolved), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),
+		new(Resolved), new(ResultInfo), new(ResultPiece), new(ResultRequest), new(ResultsReply), new(ResultsRequest), new(RunOptions), new(ShowRequest), new(SlotRange), new(Start), new(SubmitReply),
 		new(SubmitRequest), new(ToTaskManager), new(ToWorker), new(EdgeProgress), new(UploadReply), new(VertexProgress),
 		new(WorkerCommand), new(WorkerEvent), new(WorkerRef),
 	}

@@ -125,6 +125,14 @@ func (f *fake) Logs(req *LogsRequest, stream ServerStream[LogChunk]) error {
 	return errors.New("the disk is gone")
 }
 
+func (f *fake) Results(_ context.Context, req *ResultsRequest) (*ResultsReply, error) {
+	return &ResultsReply{Job: req.Job, Results: []ResultInfo{{Name: "a", Kind: ResultRows, Rows: 2}}}, nil
+}
+
+func (f *fake) Result(req *ResultRequest, stream ServerStream[ResultPiece]) error {
+	return stream.Send(&ResultPiece{Kind: ResultText, Text: []byte(req.Name)})
+}
+
 func (f *fake) Nodes(context.Context, *NodesRequest) (*NodesReply, error) { return nil, nil }
 
 func (f *fake) Overview(ctx context.Context, _ *OverviewRequest) (*Overview, error) {
@@ -181,6 +189,10 @@ func TestCallsWithOneAnswer(t *testing.T) {
 	_, err = c.Show(ctx, &ShowRequest{Job: "lost"})
 	require.EqualError(t, err, "show: there is no job lost")
 	require.Equal(t, codes.NotFound, Code(err))
+
+	results, err := c.Results(ctx, &ResultsRequest{Job: "j"})
+	require.NoError(t, err)
+	require.Equal(t, ResultsReply{Job: "j", Results: []ResultInfo{{Name: "a", Kind: ResultRows, Rows: 2}}}, *results)
 
 	_, err = c.Nodes(ctx, &NodesRequest{})
 	require.EqualError(t, err, "Nodes has no answer")
@@ -269,6 +281,12 @@ func TestStreamsOfAnswers(t *testing.T) {
 	}
 	_, err = fetch.Recv()
 	require.Equal(t, io.EOF, err)
+
+	result, err := c.Result(t.Context(), &ResultRequest{Name: "a"})
+	require.NoError(t, err)
+	piece, err := result.Recv()
+	require.NoError(t, err)
+	require.Equal(t, ResultPiece{Kind: ResultText, Text: []byte("a")}, *piece)
 
 	logs, err := c.Logs(t.Context(), &LogsRequest{Worker: 3})
 	require.NoError(t, err)
@@ -383,8 +401,8 @@ func TestNobodyThere(t *testing.T) {
 }
 
 func TestServiceIsWhole(t *testing.T) {
-	require.Len(t, description.Methods, 7)
-	require.Len(t, description.Streams, 6)
+	require.Len(t, description.Methods, 8)
+	require.Len(t, description.Streams, 7)
 	require.Nil(t, encoding.GetCodecV2("msgpack"), "nothing is to be registered for the whole process")
 }
 

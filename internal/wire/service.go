@@ -19,6 +19,8 @@ type JobManager interface {
 	List(ctx context.Context, req *ListRequest) (*ListReply, error)
 	Show(ctx context.Context, req *ShowRequest) (*JobInfo, error)
 	Cancel(ctx context.Context, req *CancelRequest) (*CancelReply, error)
+	Results(ctx context.Context, req *ResultsRequest) (*ResultsReply, error)
+	Result(req *ResultRequest, stream ServerStream[ResultPiece]) error
 	Logs(req *LogsRequest, stream ServerStream[LogChunk]) error
 	Nodes(ctx context.Context, req *NodesRequest) (*NodesReply, error)
 	Overview(ctx context.Context, req *OverviewRequest) (*Overview, error)

@@ -23,6 +23,8 @@ type Manager interface {
 	Nodes(ctx context.Context, req *wire.NodesRequest) (*wire.NodesReply, error)
 	Overview(ctx context.Context, req *wire.OverviewRequest) (*wire.Overview, error)
 	Watch(ctx context.Context, req *wire.FollowRequest, send func(*wire.Event) error) error
+	Results(ctx context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error)
+	ReadResult(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error
 	Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
 	Stats() jobmanager.Stats
 	Ready() error

@@ -18,6 +18,8 @@
 //	GET  /api/v1/jobs/{id}/vertices        with rows and shards done
 //	GET  /api/v1/jobs/{id}/supersteps      with the values that queues report
 //	GET  /api/v1/jobs/{id}/events          server-sent events: states and progress, never rows
+//	GET  /api/v1/jobs/{id}/results         what a job that has finished collected and printed
+//	GET  /api/v1/jobs/{id}/results/{name}  ?format=csv|arrow|text, or by Accept
 //	GET  /api/v1/jobs/{id}/logs            ?worker=0&follow=true&form=text|json
 //	POST /api/v1/jobs/{id}/cancel          {"reason": "…"}, or no body
 //	GET  /api/v1/taskmanagers

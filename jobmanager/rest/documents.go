@@ -138,6 +138,13 @@ type LogLines struct {
 	Text        string `json:"text" doc:"whole lines; bytes that are no UTF-8 are replaced"`
 }
 
+// Result is something that a job brought its client.
+type Result struct {
+	Name string `json:"name"`
+	Kind string `json:"kind" enum:"result" doc:"rows that the job collected, or text that its operators printed"`
+	Rows int64  `json:"rows" doc:"of text, its lines"`
+}
+
 // TaskManager is a task manager.
 type TaskManager struct {
 	ID         string      `json:"id"`

@@ -41,6 +41,9 @@ type fake struct {
 	unready   error
 	down      error // what Overview answers, if it is set
 
+	results *wire.ResultsReply
+	result  func(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error
+
 	// watch and log replace what Watch and Log do once the job is found.
 	watch func(ctx context.Context, from uint64, send func(*wire.Event) error) error
 	log   func(ctx context.Context, req *wire.LogsRequest, send func(*wire.LogChunk) error) error
@@ -155,6 +158,24 @@ func (f *fake) Log(ctx context.Context, req *wire.LogsRequest, send func(*wire.L
 	return nil
 }
 
+func (f *fake) Results(_ context.Context, req *wire.ResultsRequest) (*wire.ResultsReply, error) {
+	info, err := f.find(req.Job)
+	if err != nil {
+		return nil, err
+	}
+	if f.results == nil {
+		return nil, wire.Error(codes.FailedPrecondition, "job %s is %s", info.ID, info.State)
+	}
+	return f.results, nil
+}
+
+func (f *fake) ReadResult(ctx context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error {
+	if _, err := f.find(req.Job); err != nil {
+		return err
+	}
+	return f.result(ctx, req, send)
+}
+
 func (f *fake) Stats() jobmanager.Stats { return f.stats }
 
 func (f *fake) Ready() error {
@@ -216,6 +237,10 @@ func planOf(t testing.TB) []byte {
 // newFake has one job in each of four lives, and two task managers.
 func newFake(t testing.TB) *fake {
 	return &fake{
+		results: &wire.ResultsReply{Job: "run-1", Results: []wire.ResultInfo{{Name: "printed", Kind: wire.ResultText, Rows: 1}}},
+		result: func(_ context.Context, _ *wire.ResultRequest, send func(*wire.ResultPiece) error) error {
+			return send(&wire.ResultPiece{Kind: wire.ResultText, Text: []byte("hello\n")})
+		},
 		jobs: []wire.JobInfo{
 			{ID: "run-1", Name: "kmeans", State: wire.JobRunning, Parallelism: 2, Slots: 2, Shards: 8, Seed: math.MaxUint64, Attempt: 1, Fingerprint: "f", Submitted: born, Started: born,
 				Workers:  []wire.Placed{{TaskManager: "tm", Slots: wire.SlotRange{Lo: 0, Hi: 2}, Address: "10.0.0.1:1"}},

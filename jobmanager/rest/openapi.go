@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 // object is a JSON object of the OpenAPI document; encoding/json sorts its keys, so that
@@ -94,12 +96,18 @@ func (r *route) operation(schemas *schemas, failure object) object {
 	return op
 }
 
+// aboutPath describes what paths have in them.
+var aboutPath = map[string]string{
+	"id":   "a job's ID, or the start of it if it fits no other",
+	"name": "a result's name, as the list has it",
+}
+
 // parameters describes those of the path and the query.
 func (r *route) parameters() (all []any) {
 	for _, part := range strings.Split(r.path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			all = append(all, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true,
-				"description": "a job's ID, or the start of it if it fits no other", "schema": object{"type": "string"}})
+				"description": aboutPath[strings.TrimSuffix(name, "}")], "schema": object{"type": "string"}})
 		}
 	}
 	for _, p := range r.header {
@@ -148,6 +156,8 @@ func words(name string) []string {
 	switch name {
 	case "state":
 		return jobStates()
+	case "result":
+		return []string{wire.ResultRows, wire.ResultText}
 	case "failure":
 		return failureKinds
 	case "exists":

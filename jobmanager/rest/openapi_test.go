@@ -233,6 +233,10 @@ var requests = []struct {
 	{"GET", "/api/v1/jobs/{id}/events", "/api/v1/jobs/run/events", "", []string{"Last-Event-ID: 4"}, 204},
 	{"GET", "/api/v1/jobs/{id}/events", "/api/v1/jobs/run/events", "", []string{"Last-Event-ID: last"}, 400},
 	{"GET", "/api/v1/jobs/{id}/events", "/api/v1/jobs/nope/events", "", nil, 404},
+	{"GET", "/api/v1/jobs/{id}/results", "/api/v1/jobs/run/results", "", nil, 200},
+	{"GET", "/api/v1/jobs/{id}/results", "/api/v1/jobs/nope/results", "", nil, 404},
+	{"GET", "/api/v1/jobs/{id}/results/{name}", "/api/v1/jobs/run/results/printed", "", nil, 200},
+	{"GET", "/api/v1/jobs/{id}/results/{name}", "/api/v1/jobs/run/results/printed?format=xml", "", nil, 400},
 	{"GET", "/api/v1/jobs/{id}/logs", "/api/v1/jobs/run/logs", "", nil, 200},
 	{"GET", "/api/v1/jobs/{id}/logs", "/api/v1/jobs/run/logs?worker=1&follow=true&form=json", "", nil, 200},
 	{"GET", "/api/v1/jobs/{id}/logs", "/api/v1/jobs/run/logs?worker=-2", "", nil, 400},
@@ -267,9 +271,9 @@ func TestRoutesAreThoseOfTheDocument(t *testing.T) {
 	s := serve(t, newFake(t), nil)
 	doc := described(t, s)
 	paths := doc["paths"].(map[string]any)
-	require.Equal(t, 16, len(paths))
+	require.Equal(t, 18, len(paths))
 	for path, item := range paths {
-		got := s.ask("DELETE "+strings.ReplaceAll(path, "{id}", "run-1"), "")
+		got := s.ask("DELETE "+strings.NewReplacer("{id}", "run-1", "{name}", "rows").Replace(path), "")
 		require.Equal(t, http.StatusMethodNotAllowed, got.code, path)
 		got.problem(t)
 		var want []string

@@ -52,6 +52,8 @@ const (
 	mediaText   = "text/plain; charset=utf-8"
 	mediaDOT    = "text/vnd.graphviz; charset=utf-8"
 	mediaHTML   = "text/html; charset=utf-8"
+	mediaCSV    = "text/csv; charset=utf-8"
+	mediaArrow  = "application/vnd.apache.arrow.stream"
 	mediaEvents = "text/event-stream"
 )
 

@@ -27,7 +27,8 @@ type stream struct {
 	err   error // of the first write that failed
 }
 
-// newStream takes a place for a stream. Until end is called it begins by itself after a
+// newStream takes a place for a stream. One without a medium begins with its first piece,
+// before which the medium is set. Any other: until end is called it begins by itself after a
 // moment, and says beat, if that is not "", whenever nothing was said for an interval.
 func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat string) (*stream, error) {
 	select {
@@ -41,7 +42,9 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request, media, beat s
 	// The server's time for reading a request has no meaning once it is read, and its end
 	// would count as the client's.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	t.beats.Go(func() { t.beat(beat) })
+	if media != "" {
+		t.beats.Go(func() { t.beat(beat) })
+	}
 	return t, nil
 }
 

@@ -7,8 +7,9 @@ const base = "/api/v1"
 
 // Errors that routes may answer with, besides those that all have.
 var (
-	ofJob  = []int{http.StatusBadRequest, http.StatusNotFound}
-	ofPost = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
+	ofJob     = []int{http.StatusBadRequest, http.StatusNotFound}
+	ofResults = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusConflict, http.StatusGone}
+	ofPost    = []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
 )
 
 func ok(of any, about string) []answer {
@@ -72,6 +73,14 @@ func (s *Server) jobTable() []route {
 				{code: http.StatusOK, media: mediaEvents, about: "the events"},
 				{code: http.StatusNoContent, about: "the job has ended, and all was heard"},
 			}, errors: ofJob, also: []any{Event{}}},
+		{method: "GET", path: job + "/results", id: "listResults", summary: "What a job that has finished collected and printed", serve: s.results,
+			answers: ok([]Result{}, "the results"), errors: ofResults},
+		{method: "GET", path: job + "/results/{name}", id: "readResult", summary: "The rows of one result of a job, or what was printed", stream: true, serve: s.result,
+			query: []parameter{{name: "format", about: "csv or arrow (the stream form of Arrow IPC) for rows, text for what was printed; default: by the header Accept, or else csv or text", values: resultForms()}},
+			answers: []answer{
+				{code: http.StatusOK, media: mediaCSV, about: "the result; a connection that breaks has not sent all"},
+				{code: http.StatusOK, media: mediaArrow}, {code: http.StatusOK, media: mediaText},
+			}, errors: append([]int{http.StatusNotAcceptable}, ofResults...)},
 		{method: "GET", path: job + "/logs", id: "readLogs", summary: "What the workers of a job wrote, as far as it is kept", stream: true, serve: s.logs,
 			query: []parameter{
 				{name: "worker", about: "only of this worker; default: all", integer: true},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -79,16 +80,26 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if err != nil || made.Poisoned() {
 		return err
 	}
-	switch (InputArgs{}).form(a.Output) {
-	case arrowForm:
-		operators.WriteArrow(made, a.Output, operators.ArrowWriteOptions{})
-	case parquetForm:
-		parquet.Write(made, a.Output, parquet.WriteOptions{})
-	default:
-		operators.WriteCSV(made, a.Output, operators.CSVWriteOptions{})
-	}
+	WriteRows(made, a.Output)
 	return nil
 }).Describe("Applies a model of any kind, pipelines among them, to the rows of files.")
+
+// WriteRows writes rows to a file in the form that its name says: Arrow, Parquet, or else CSV,
+// with tabs where the name ends in .tsv.
+func WriteRows(rows *engine.Dataset, path string) {
+	switch (InputArgs{}).form(path) {
+	case arrowForm:
+		operators.WriteArrow(rows, path, operators.ArrowWriteOptions{})
+	case parquetForm:
+		parquet.Write(rows, path, parquet.WriteOptions{})
+	default:
+		var o operators.CSVWriteOptions
+		if strings.EqualFold(filepath.Ext(path), ".tsv") {
+			o.Delimiter = '\t'
+		}
+		operators.WriteCSV(rows, path, o)
+	}
+}
 
 // fits refuses rows that lack a column which a model reads, or have it of another sort.
 func fits(path string, m model.Model, schema *arrow.Schema) error {

@@ -16,6 +16,9 @@ type jobManager interface {
 	Show(context.Context, *wire.ShowRequest) (*wire.JobInfo, error)
 	Cancel(context.Context, *wire.CancelRequest) (*wire.CancelReply, error)
 	Nodes(context.Context, *wire.NodesRequest) (*wire.NodesReply, error)
+	Results(context.Context, *wire.ResultsRequest) (*wire.ResultsReply, error)
+	Result(context.Context, *wire.ResultRequest) (grpc.ServerStreamingClient[wire.ResultPiece], error)
+	FollowToEnd(ctx context.Context, job wire.JobID, attach bool, handle func(*wire.Event) error) (*wire.JobInfo, error)
 	Logs(context.Context, *wire.LogsRequest) (grpc.ServerStreamingClient[wire.LogChunk], error)
 }
 

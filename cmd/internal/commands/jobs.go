@@ -235,15 +235,7 @@ func writeProgress(w io.Writer, at *wire.Progress, p *plan.Plan) error {
 		if i >= len(at.Queues) {
 			break
 		}
-		now := at.Queues[i]
-		limit := ""
-		if q.MaxSupersteps > 0 {
-			limit = fmt.Sprintf(" of at most %d", q.MaxSupersteps)
-		}
-		line := fmt.Sprintf("queue %s: superstep %d%s", plain(q.Name), now.Superstep, limit)
-		for _, v := range now.Values {
-			line += fmt.Sprintf("  %s %g", plain(v.Name), v.Value)
-		}
+		line := queueText(&q, &at.Queues[i])
 		if _, err := fmt.Fprintf(w, "\n%s\n", line); err != nil {
 			return err
 		}

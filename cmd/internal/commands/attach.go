@@ -1,0 +1,149 @@
+package commands
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// attachCommand follows a job as who waits for it does.
+type attachCommand struct {
+	clusterFlags
+	Job   string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
+	Quiet bool   `short:"q" help:"Print what the job prints and nothing of its states and progress."`
+}
+
+// Help says what is printed where, and what the exit code is.
+func (c *attachCommand) Help() string {
+	return "What the job prints goes to standard output, from the beginning; its states and progress go to standard error. The exit code is 0 if the job finishes and 1 if it fails or is cancelled. Ctrl-C ends the command, with exit code 1, and leaves the job running."
+}
+
+// Run follows the job to its end.
+func (c *attachCommand) Run(ctx context.Context, s *Streams) error {
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		a := &attached{out: s.Out, err: s.Err, job: c.Job}
+		if c.Quiet {
+			a.err = io.Discard
+		}
+		info, err := jm.FollowToEnd(ctx, wire.JobID(c.Job), false, a.event)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			fmt.Fprintf(s.Err, "job %s goes on: superstep attach follows it again, superstep cancel ends it\n", a.job)
+			return ExitError(exitFailed)
+		case err != nil:
+			return err
+		case info.State == wire.JobFinished:
+			return nil
+		}
+		return ended(s.Err, info)
+	})
+}
+
+// ended says why a job that has not finished ended.
+func ended(w io.Writer, info *wire.JobInfo) error {
+	if f := info.Failure; f != nil {
+		for _, line := range f.LastLines {
+			fmt.Fprintf(w, "  | %s\n", plain(line))
+		}
+		return fmt.Errorf("job %s %s: %s", info.ID, unfinished(info.State), terminalText(f.Error()))
+	}
+	return fmt.Errorf("job %s %s: %s", info.ID, unfinished(info.State), plain(info.Detail))
+}
+
+func unfinished(state wire.JobState) string {
+	if state == wire.JobCancelled {
+		return "was cancelled"
+	}
+	return "failed"
+}
+
+// progressEvery is how often progress is told.
+const progressEvery = time.Second
+
+// attached tells what happens to a job.
+type attached struct {
+	out, err io.Writer
+	job      string
+	plan     *plan.Plan
+	state    string    // that was told last
+	progress string    // that was told last
+	told     time.Time // when, by the job manager's clock
+}
+
+// event tells one event.
+func (a *attached) event(e *wire.Event) error {
+	switch {
+	case e.Output != nil:
+		if _, err := a.out.Write(e.Output.Text); err != nil {
+			return QuietError{err}
+		}
+	case e.State != nil:
+		return a.enter(e.State)
+	case e.Progress != nil:
+		text := progressText(e.Progress, a.plan)
+		if text == "" || text == a.progress || e.Time.Sub(a.told) < progressEvery {
+			return nil
+		}
+		a.progress, a.told = text, e.Time
+		fmt.Fprintf(a.err, "%s\n", text)
+	}
+	return nil
+}
+
+// enter tells a new state.
+func (a *attached) enter(info *wire.JobInfo) (err error) {
+	if a.plan == nil {
+		if a.plan, err = planOf(info); err != nil {
+			return err
+		}
+	}
+	a.job = string(info.ID)
+	text := info.State.String()
+	if info.Detail != "" && !info.State.Ended() {
+		text += ": " + plain(info.Detail)
+	}
+	if text != a.state {
+		a.state = text
+		fmt.Fprintf(a.err, "job %s is %s\n", info.ID, text)
+	}
+	return nil
+}
+
+// progressText is how far a job is, on one line.
+func progressText(at *wire.Progress, p *plan.Plan) string {
+	if p == nil {
+		return ""
+	}
+	text, done, all := "", 0, 0
+	for i := range p.Vertices {
+		if i < len(at.Vertices) {
+			done, all = done+at.Vertices[i].ShardsDone, all+p.Shards
+		}
+	}
+	if all > 0 {
+		text = fmt.Sprintf("%d of %d shards done", done, all)
+	}
+	for i, q := range p.Queues {
+		if i < len(at.Queues) && at.Queues[i].Superstep > 0 {
+			text += "; " + queueText(&q, &at.Queues[i])
+		}
+	}
+	return text
+}
+
+// queueText is how far a queue is.
+func queueText(q *plan.Queue, now *wire.QueueProgress) string {
+	limit := ""
+	if q.MaxSupersteps > 0 {
+		limit = fmt.Sprintf(" of at most %d", q.MaxSupersteps)
+	}
+	line := fmt.Sprintf("queue %s: superstep %d%s", plain(q.Name), now.Superstep, limit)
+	for _, v := range now.Values {
+		line += fmt.Sprintf("  %s %g", plain(v.Name), v.Value)
+	}
+	return line
+}

@@ -1,0 +1,236 @@
+package commands
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/apache/arrow/go/v15/arrow/memory"
+	"google.golang.org/grpc"
+
+	"github.com/superstep-ml/superstep/cmd/internal/builtin"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/textfile"
+	"github.com/superstep-ml/superstep/internal/wire"
+)
+
+// resultsCommand prints or writes what a job brought its client.
+type resultsCommand struct {
+	clusterFlags
+	Job      string `arg:"" help:"ID of the job, or the beginning of it that fits no other."`
+	Name     string `arg:"" optional:"" help:"Name of the result; left out, the only one there is, or a list of those there are."`
+	Output   string `placeholder:"FILE" help:"File to write the result to: rows as CSV, or by its ending as .tsv, .arrow or .parquet; printed text as it is (default: standard output, rows as CSV)."`
+	IfExists string `enum:"fail,replace" default:"fail" placeholder:"WHAT" help:"What becomes of a file that is there: fail (the default) keeps it, replace writes over it."`
+}
+
+// Run prints the result, or the list of results.
+func (c *resultsCommand) Run(ctx context.Context, s *Streams) error {
+	return c.with(ctx, s, func(ctx context.Context, jm jobManager) error {
+		name := c.Name
+		if name == "" {
+			reply, err := jm.Results(ctx, &wire.ResultsRequest{Job: wire.JobID(c.Job)})
+			switch {
+			case err != nil:
+				return err
+			case len(reply.Results) == 0:
+				return fmt.Errorf("job %s has no results: it collects and prints nothing", reply.Job)
+			case len(reply.Results) > 1 && c.Output != "":
+				return UsageError{fmt.Errorf("job %s has %d results: give the name of one; without --output they are listed", reply.Job, len(reply.Results))}
+			case len(reply.Results) > 1:
+				return writeResults(s.Out, reply.Results)
+			}
+			name = reply.Results[0].Name
+		}
+		return c.fetch(ctx, s, jm, name)
+	})
+}
+
+// writeResults prints results as a table.
+func writeResults(w io.Writer, results []wire.ResultInfo) error {
+	t := table{head: []string{"name", "kind", "rows"}}
+	for _, r := range results {
+		t.row(r.Name, r.Kind, strconv.FormatInt(r.Rows, 10))
+	}
+	return t.write(w)
+}
+
+// fetch reads one result and writes it where it is to be.
+func (c *resultsCommand) fetch(ctx context.Context, s *Streams, jm jobManager, name string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := jm.Result(ctx, &wire.ResultRequest{Job: wire.JobID(c.Job), Name: name})
+	if err != nil {
+		return err
+	}
+	in := &resultPieces{stream: stream}
+	if in.first, err = stream.Recv(); err != nil {
+		return err
+	}
+	aside := c.Output != "" && c.Output != "-"
+	if in.first.Kind == wire.ResultText {
+		if aside {
+			return writeAside(c.Output, c.IfExists == "replace", in.text)
+		}
+		return quietWrites(s.Out, in.text)
+	}
+	rows, err := batch.NewSeriesReader(in.rows, memory.NewGoAllocator())
+	if err != nil {
+		return err
+	}
+	defer rows.Release()
+	if aside {
+		return c.write(ctx, rows)
+	}
+	return quietWrites(s.Out, func(w io.Writer) error { return writeLines(w, rows) })
+}
+
+// resultPieces is a result on its way.
+type resultPieces struct {
+	stream grpc.ServerStreamingClient[wire.ResultPiece]
+	first  *wire.ResultPiece // nil once it is read
+}
+
+func (r *resultPieces) next() (*wire.ResultPiece, error) {
+	if p := r.first; p != nil {
+		r.first = nil
+		return p, nil
+	}
+	return r.stream.Recv()
+}
+
+// rows returns the next stream of rows.
+func (r *resultPieces) rows() ([]byte, error) {
+	p, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	return p.Rows, nil
+}
+
+// text writes what was printed.
+func (r *resultPieces) text(w io.Writer) error {
+	for {
+		p, err := r.next()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(p.Text); err != nil {
+			return err
+		}
+	}
+}
+
+// watchedWriter remembers the error of a write.
+type watchedWriter struct {
+	io.Writer
+	err error
+}
+
+func (w *watchedWriter) Write(b []byte) (n int, err error) {
+	n, err = w.Writer.Write(b)
+	w.err = errors.Join(w.err, err)
+	return n, err
+}
+
+// quietWrites writes to a stream of the process: whoever does not read on knows it.
+func quietWrites(to io.Writer, write func(io.Writer) error) error {
+	w := &watchedWriter{Writer: to}
+	err := write(w)
+	if w.err != nil {
+		return QuietError{err}
+	}
+	return err
+}
+
+// writeLines writes rows as CSV.
+func writeLines(w io.Writer, rows *batch.SeriesReader) error {
+	form := textfile.Form{Delimiter: ','}
+	if _, err := w.Write(form.Header(rows.Schema())); err != nil {
+		return err
+	}
+	lines := textfile.NewWriter(w, form)
+	for {
+		rec, err := rows.Read()
+		if err == io.EOF {
+			return lines.Close()
+		}
+		if err != nil {
+			return err
+		}
+		err = lines.Write(rec)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// write writes rows to a file, by a job of this process, so that the file is what sinks make
+// of a path, and is there when it is whole.
+func (c *resultsCommand) write(ctx context.Context, rows *batch.SeriesReader) error {
+	job := engine.Define("results", func(b *engine.Builder, _ struct{}) error {
+		builtin.WriteRows(b.Add(engine.Spec{Op: "ReadResult", Schema: rows.Schema(), Source: func() engine.Source { return &resultSource{rows} }}), c.Output)
+		return nil
+	})
+	existing := engine.Fail
+	if c.IfExists == "replace" {
+		existing = engine.Replace
+	}
+	_, err := engine.Run(ctx, job, struct{}{}, engine.Local(), engine.Shards(1), engine.Parallelism(1), engine.IfExists(existing))
+	return err
+}
+
+// resultSource is a source of the one shard that a result's rows are here.
+type resultSource struct{ rows *batch.SeriesReader }
+
+func (*resultSource) Open(*engine.Context) error { return nil }
+func (*resultSource) Close() error               { return nil }
+
+// ReadShard emits the rows.
+func (s *resultSource) ReadShard(_ *engine.Context, shard int, out engine.Output) error {
+	for {
+		rec, err := s.rows.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = out.Emit(shard, rec)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// writeAside writes a file that is there when it is whole.
+func writeAside(path string, replace bool, write func(io.Writer) error) (err error) {
+	if _, err := os.Lstat(path); err == nil && !replace {
+		return fmt.Errorf("output %s exists: choose another path, or replace it with --if-exists replace", path)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("cannot write output %s: %w", path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("cannot write output %s: %w", path, err)
+	}
+	err = write(f)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot write output %s: %w", path, errors.Join(err, os.Remove(f.Name())))
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package textfile
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/apache/arrow/go/v15/arrow"
+
+	"github.com/superstep-ml/superstep/internal/batch"
+)
+
+// Form is how delimited text is written: lines that end in "\n", cells quoted where they
+// must be to read back as they are.
+type Form struct {
+	Delimiter byte
+	// Null is the spelling of a missing value. Text that is spelled so is quoted.
+	Null string
+}
+
+// Header returns the line of column names.
+func (o Form) Header(schema *arrow.Schema) []byte {
+	var line []byte
+	for i, f := range schema.Fields() {
+		if i > 0 {
+			line = append(line, o.Delimiter)
+		}
+		at := len(line)
+		line = append(line, f.Name...)
+		if o.mustQuote(line[at:], i == 0) {
+			line = quote(line, at)
+		}
+	}
+	return append(line, '\n')
+}
+
+// mustQuote tells whether a cell is read back as it is only in quotes. The first
+// cell of a line must not look like a comment or a byte order mark either.
+func (o Form) mustQuote(cell []byte, first bool) bool {
+	if len(cell) == 0 || string(cell) == o.Null {
+		return true
+	}
+	if first && (cell[0] == '#' || cell[0] == '\xef') {
+		return true
+	}
+	if isBlank(cell[0]) || isBlank(cell[len(cell)-1]) {
+		return true
+	}
+	for _, c := range cell {
+		if c == o.Delimiter || c == '"' || c == '\n' || c == '\r' {
+			return true
+		}
+	}
+	return false
+}
+
+// quote puts the text from an offset on into quotes.
+func quote(line []byte, from int) []byte {
+	inner := bytes.Count(line[from:], []byte{'"'})
+	n := len(line)
+	for range inner + 2 {
+		line = append(line, '"')
+	}
+	to := len(line) - 1
+	for i := n - 1; i >= from; i-- {
+		to--
+		line[to] = line[i]
+		if line[i] == '"' {
+			to--
+			line[to] = '"'
+		}
+	}
+	line[from] = '"'
+	return line
+}
+
+// Writer writes rows as delimited lines.
+type Writer struct {
+	w    io.Writer
+	o    Form
+	text []byte
+	cols []writtenColumn
+}
+
+// writtenColumn writes the cells of a column.
+type writtenColumn struct {
+	batch.Printer
+	null bool // the column has nulls in this batch
+	scan bool // cells may have to be quoted
+}
+
+// lineBuffer is how much text is gathered before it is handed on.
+const lineBuffer = 64 << 10
+
+// NewWriter returns a writer to w.
+func NewWriter(w io.Writer, o Form) *Writer { return &Writer{w: w, o: o} }
+
+// Write writes the rows of a batch, which is borrowed.
+func (w *Writer) Write(rows arrow.Record) error {
+	w.cols = w.cols[:0]
+	for _, col := range rows.Columns() {
+		w.cols = append(w.cols, writtenColumn{Printer: batch.NewPrinter(col), null: col.NullN() > 0, scan: w.o.mayQuote(col.DataType())})
+	}
+	for i := range int(rows.NumRows()) {
+		w.row(i)
+		if len(w.text) >= lineBuffer {
+			if err := w.flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return w.flush()
+}
+
+// mayQuote tells whether values of a type can have to be quoted. Of those that
+// are no text, the letters and signs that numbers and times are written with may
+// have been chosen as the delimiter or the spelling of a missing value.
+func (o Form) mayQuote(t arrow.DataType) bool {
+	common := o.Null == "" && strings.IndexByte(",;|\t", o.Delimiter) >= 0
+	return !common || t.ID() == arrow.STRING || t.ID() == arrow.BINARY
+}
+
+func (w *Writer) row(i int) {
+	for c := range w.cols {
+		col := &w.cols[c]
+		if c > 0 {
+			w.text = append(w.text, w.o.Delimiter)
+		}
+		if col.null && col.Null(i) {
+			if w.text = append(w.text, w.o.Null...); w.o.Null == "" && len(w.cols) == 1 {
+				w.text = append(w.text, '"', '"') // an empty line would be no row
+			}
+			continue
+		}
+		at := len(w.text)
+		w.text = col.Append(w.text, i)
+		if col.scan && w.o.mustQuote(w.text[at:], c == 0) {
+			w.text = quote(w.text, at)
+		}
+	}
+	w.text = append(w.text, '\n')
+}
+
+func (w *Writer) flush() error {
+	_, err := w.w.Write(w.text)
+	w.text = w.text[:0]
+	return err
+}
+
+// Close has nothing to do: every Write hands on all its lines.
+func (w *Writer) Close() error { return nil }
