@@ -223,7 +223,7 @@ func TestRowsThatWereOnDiskAreTheSame(t *testing.T) {
 		want := look(t, wild.Dataset, c, bins.ClassLabel, bins.Options{MaxBins: 9})
 		r := trial.Run(t, func(b *engine.Builder) {
 			operators.Collect(b, "seen", check(b, wild.Dataset(b), c, bins.ClassLabel, bins.Options{MaxBins: 9}))
-		}, engine.MemoryBudget(215_000), engine.Parallelism(2))
+		}, engine.MemoryBudget(280_000), engine.Parallelism(2))
 		require.Positive(t, r.Report.Spilled)
 		require.Equal(t, want, collect(t, r))
 	}
