@@ -374,8 +374,6 @@ func (b *Builder) Within(part string, build func()) {
 	build()
 }
 
-// unusable says that the job's function has returned, so that nobody would see
-// what is added or reported.
 // refuseLate ends, by a panic, what adds an operator when the job's function has returned:
 // a function of an operator, as a rule, whose failure names that operator too. The graph
 // is made by then, so that what is added could have no effect.
@@ -387,6 +385,8 @@ func (b *Builder) refuseLate(op string) {
 		"functions given to operators see rows, not datasets", op)})
 }
 
+// unusable says that the job's function has returned, so that nobody would see
+// what is added or reported.
 func (b *Builder) unusable() bool { return b == nil || b.sealed }
 
 // opTitle names an operator at the start of a message.

@@ -97,9 +97,9 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 		return "", nil, err
 	}
 	for {
-		e, use := a.want(hash)
+		e, ready, use := a.want(hash)
 		select {
-		case <-e.ready:
+		case <-ready:
 		case <-ctx.Done():
 		}
 		if !use && ctx.Err() == nil {
@@ -120,9 +120,9 @@ func (a *artifacts) acquire(ctx context.Context, hash string) (path string, rele
 	}
 }
 
-// want returns an executable, and uses it, unless its fetch was given up and is about
-// to end.
-func (a *artifacts) want(hash string) (e *artifact, use bool) {
+// want returns an executable and what is closed when it is there, and uses it, unless
+// its fetch was given up and is about to end.
+func (a *artifacts) want(hash string) (e *artifact, ready <-chan struct{}, use bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e = a.entries[hash]
@@ -131,7 +131,7 @@ func (a *artifacts) want(hash string) (e *artifact, use bool) {
 		a.entries[hash] = e
 	}
 	if e.abandoned {
-		return e, false
+		return e, e.ready, false
 	}
 	if e.ready == nil || e.pins == 0 && e.there() {
 		a.begin(e)
@@ -139,7 +139,7 @@ func (a *artifacts) want(hash string) (e *artifact, use bool) {
 	a.clock++
 	e.used = a.clock
 	e.pins++
-	return e, true
+	return e, e.ready, true
 }
 
 // there says that an executable has been brought; the lock of the cache is held.

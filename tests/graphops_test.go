@@ -168,12 +168,13 @@ var graphOps = []graphOp{
 	},
 	{
 		name: "Sample", inputs: 1,
-		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
+		build: func(b *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
+			*s.purpose = b.DrawPurpose("Sample 7", in[0])
 			return operators.Sample(in[0], float64(s.arg)/10, operators.SampleOptions{Seed: 7})
 		},
 		reference: func(s step, in [][][]cell) [][]cell {
 			return perRow(in[0], func(shard, index int, c cell) []cell {
-				if drawnAt("Sample 7", shard, index) < float64(s.arg)/10 {
+				if drawnAt(*s.purpose, shard, index) < float64(s.arg)/10 {
 					return []cell{c}
 				}
 				return nil
@@ -182,12 +183,13 @@ var graphOps = []graphOp{
 	},
 	{
 		name: "Split", inputs: 1,
-		build: func(_ *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
-			return operators.Split(in[0], 3, 1)[s.arg%2]
+		build: func(b *engine.Builder, s step, in []*engine.Dataset) *engine.Dataset {
+			*s.purpose = b.DrawPurpose("Split 5", in[0])
+			return operators.SplitWith(in[0], operators.SplitOptions{Seed: 5}, 3, 1)[s.arg%2]
 		},
 		reference: func(s step, in [][][]cell) [][]cell {
 			return perRow(in[0], func(shard, index int, c cell) []cell {
-				if second := drawnAt("Split", shard, index) >= 0.75; second == (s.arg%2 == 1) {
+				if second := drawnAt(*s.purpose, shard, index) >= 0.75; second == (s.arg%2 == 1) {
 					return []cell{c}
 				}
 				return nil

@@ -32,6 +32,8 @@ type step struct {
 	in   []int // numbers of earlier datasets, as many as the operator takes
 	arg  int
 	rows []cell // of a source
+
+	purpose *string // of its draws, which the engine names by the place in the graph
 }
 
 func (s step) String() string {
@@ -56,13 +58,17 @@ func TestRandomGraphs(t *testing.T) {
 	used := map[string]bool{}
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := drawSteps(rt)
-		reference := make([][][]cell, len(steps))
-		for i, s := range steps {
-			used[graphOps[s.op].name] = true
-			reference[i] = graphOps[s.op].reference(s, pick(reference, s.in))
-		}
+		var reference [][][]cell
 		for _, at := range differentSettings {
-			for i, got := range runSteps(t, steps, at.p, at.rows) {
+			ran := runSteps(t, steps, at.p, at.rows)
+			if reference == nil { // which needs to know the purposes of draws
+				reference = make([][][]cell, len(steps))
+				for i, s := range steps {
+					used[graphOps[s.op].name] = true
+					reference[i] = graphOps[s.op].reference(s, pick(reference, s.in))
+				}
+			}
+			for i, got := range ran {
 				if want := cellLines(reference[i]); want != got {
 					rt.Fatalf("p=%d rows=%d: dataset %d of\n%v\nis\n%s\nwant\n%s", at.p, at.rows, i, steps, got, want)
 				}
@@ -90,7 +96,7 @@ func drawSteps(rt *rapid.T) []step {
 		steps = append(steps, step{rows: rapid.SliceOfN(row, 0, 40).Draw(rt, "rows")})
 	}
 	for range rapid.IntRange(1, 7).Draw(rt, "steps") {
-		s := step{op: rapid.IntRange(1, len(graphOps)-1).Draw(rt, "op"), arg: rapid.IntRange(0, 9).Draw(rt, "arg")}
+		s := step{op: rapid.IntRange(1, len(graphOps)-1).Draw(rt, "op"), arg: rapid.IntRange(0, 9).Draw(rt, "arg"), purpose: new(string)}
 		for range graphOps[s.op].inputs {
 			s.in = append(s.in, rapid.IntRange(0, len(steps)-1).Draw(rt, "input"))
 		}

@@ -21,7 +21,7 @@ func sweepsOf(t testing.TB, shards int, size sweep.Size) []sweep.Sweep {
 	s := sweep.Sweep{
 		Build: "with the race detector", Path: programs.Build(t, "./tests/samebits", "GOFLAGS=-race"),
 		Environ: []string{"GORACE=atexit_sleep_ms=0"},
-		Shards:  shards, Parallelism: []int{3}, batchRows: []int{1024}, procs: []int{2}, rounds: 1,
+		Shards:  shards, Parallelism: []int{3}, BatchRows: []int{1024}, Procs: []int{2}, Rounds: 1,
 	}
 	if shards == 8 && size != sweep.Large {
 		s.Parallelism, s.BatchRows = []int{1, 3}, []int{7}
