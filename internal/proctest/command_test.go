@@ -60,19 +60,26 @@ func parent() {
 	}
 }
 
+// parentWithPipes is a process that will start a child, not yet started.
+func parentWithPipes(t *testing.T) (p *Cmd, in io.WriteCloser, out io.ReadCloser) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p = Command(self)
+	p.Env = append(os.Environ(), roleVariable+"=parent")
+	in, err = p.StdinPipe()
+	require.NoError(t, err)
+	out, err = p.StdoutPipe()
+	require.NoError(t, err)
+	return p, in, out
+}
+
 // TestChildrenEndWithTheirParent ends a process in every way that runs no cleanup. The
 // end of its child shows as the end of the output that both write to.
 func TestChildrenEndWithTheirParent(t *testing.T) {
 	for _, end := range []string{"panic", "exit", "stop", "kill"} {
 		t.Run(end, func(t *testing.T) {
-			self, err := os.Executable()
-			require.NoError(t, err)
-			p := Command(self)
-			p.Env = append(os.Environ(), roleVariable+"=parent")
-			in, err := p.StdinPipe()
-			require.NoError(t, err)
-			out, err := p.StdoutPipe()
-			require.NoError(t, err)
+			p, in, out := parentWithPipes(t)
 			require.NoError(t, p.Start())
 			lines := bufio.NewReader(out)
 			said, err := lines.ReadString('\n')
@@ -94,14 +101,7 @@ func TestChildrenEndWithTheirParent(t *testing.T) {
 // TestAnEndingThreadEndsNoChild starts a child from a goroutine whose thread ends with
 // it.
 func TestAnEndingThreadEndsNoChild(t *testing.T) {
-	self, err := os.Executable()
-	require.NoError(t, err)
-	p := Command(self)
-	p.Env = append(os.Environ(), roleVariable+"=parent")
-	in, err := p.StdinPipe()
-	require.NoError(t, err)
-	out, err := p.StdoutPipe()
-	require.NoError(t, err)
+	p, in, out := parentWithPipes(t)
 	started := make(chan error)
 	tid := 0
 	var start func()
