@@ -172,7 +172,9 @@ func BatchRows(n int) Option { return func(c *config) { c.batchRows = n } }
 
 // MemoryBudget sets how many bytes the run's exchanges and sorts may hold, and,
 // apart from them, how many the collected results may, which outlive the run: the
-// two together may reach twice the budget. 0, the default, is half of GOMEMLIMIT
+// two together may reach twice the budget. Rows on their way from one subtask to
+// another come on top, up to as much again, and so does what operators have at hand:
+// a budget should be some tens of batches for each slot. 0, the default, is half of GOMEMLIMIT
 // where that is set, otherwise a quarter of the machine's memory. What can spill
 // goes to disk beyond it, what cannot is an error.
 func MemoryBudget(bytes int64) Option { return func(c *config) { c.memory = bytes } }

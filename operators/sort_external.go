@@ -44,18 +44,20 @@ type sortLimits struct {
 	// fan is how many runs are merged at a time.
 	fan int
 	// block is the size that batches read back aim at, so that a merge holds
-	// about fan times as much.
+	// about fan times as much: half of the slot's memory at most.
 	block int64
 }
 
-func defaultSortLimits() sortLimits {
-	return sortLimits{free: 64 << 10, run: 1 << 30, fan: 16, block: 64 << 10}
+// sortLimitsWithin returns the limits of a sorter in a slot with so much memory.
+func sortLimitsWithin(memory int64) sortLimits {
+	const fan = 16
+	return sortLimits{free: 64 << 10, run: 1 << 30, fan: fan, block: max(min(64<<10, memory/(2*fan)), 1)}
 }
 
 // newRowSorter returns a sorter of rows of the schema, whose key columns have an
 // order.
 func newRowSorter(c *engine.Context, schema *arrow.Schema, keys []batch.SortKey) *rowSorter {
-	return &rowSorter{context: c, schema: schema, keys: keys, limits: defaultSortLimits()}
+	return &rowSorter{context: c, schema: schema, keys: keys, limits: sortLimitsWithin(c.Memory.Limit())}
 }
 
 // empty reports whether no rows were added.

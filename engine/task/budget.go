@@ -2,12 +2,13 @@ package task
 
 import (
 	"fmt"
+	"math"
 	"sync/atomic"
 )
 
 // Budget accounts for bytes held. Budgets form a tree: what is reserved in one
-// counts in its parent too, and has to fit in both. It is safe for concurrent
-// use.
+// counts in its parent too, and has to fit in both. A nil Budget bounds nothing. It
+// is safe for concurrent use.
 type Budget struct {
 	name   string
 	limit  int64
@@ -103,7 +104,12 @@ func (b *Budget) raise(used int64) {
 func (b *Budget) Used() int64 { return b.used.Load() }
 
 // Limit returns the bytes that may be reserved.
-func (b *Budget) Limit() int64 { return b.limit }
+func (b *Budget) Limit() int64 {
+	if b == nil {
+		return math.MaxInt64
+	}
+	return b.limit
+}
 
 // Peak returns the most bytes that were reserved at one time.
 func (b *Budget) Peak() int64 { return b.peak.Load() }

@@ -111,7 +111,8 @@ func (r *run) receive(i int) error {
 	r.ends.inboxes[i] = make(map[int]*inbox, here.Len())
 	for t := here.Lo; t < here.Hi; t++ {
 		in := newInbox(to.Ranges[t], ends)
-		in.batchRows, in.mem, in.budget = r.env.BatchRows, r.env.Allocator, r.runs[t-r.mine.Lo]
+		in.batchRows, in.joinBytes = r.env.BatchRows, r.transit.join
+		in.mem, in.budget = r.env.Allocator, r.runs[t-r.mine.Lo]
 		in.fail = func(shard int, err error) { r.record(r.edgeError(e, t, shard, err)) }
 		in.spill = &spillFile{
 			path: filepath.Join(r.scratch.dir, fmt.Sprintf("edge%d-subtask%d.arrow", i, t)),
@@ -230,16 +231,17 @@ func (b *builder) ports(head *link) []port {
 func (b *builder) send(i int) output {
 	r, e := b.run, &b.run.plan.Edges[i]
 	to := &r.plan.Vertices[e.To]
-	senders := newLines(i, r.network)
+	senders := newLines(i, r.network, r.transit.gate)
 	switch {
 	case e.Role == plan.Side:
 		return &directOutput{lines: senders, workers: r.reach(to)}
 	case e.Partitioner == plan.Forward:
-		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts}
+		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts, messageBytes: r.transit.message}
 	}
 	return &splitOutput{
 		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.reach(to)), shards: r.plan.Shards,
-		place: placementOf(r.plan, e, r.bind), mem: r.env.Allocator, batchRows: r.env.BatchRows,
+		place: placementOf(r.plan, e, r.bind), mem: r.env.Allocator,
+		batchRows: r.env.BatchRows, messageBytes: r.transit.message, keepBytes: r.transit.keep,
 	}
 }
 

@@ -21,12 +21,15 @@ type Env struct {
 	// It reaches no result.
 	BatchRows int
 	// MemoryBudget is the number of bytes that exchanges and operators may hold
-	// before they spill, split evenly over the slots of the process. Exchanges take at most half
-	// of a slot's part, so that operators find room whatever comes before them. It
-	// counts what is held: garbage that is not collected yet comes on top, up to as
-	// much again where GOMEMLIMIT does not keep the collector to less. 0
-	// means half of GOMEMLIMIT where that is set, otherwise a quarter of the
-	// machine's memory.
+	// before they spill, split evenly over the slots of the process. Exchanges take at
+	// most half of a slot's part, so that operators find room whatever comes before
+	// them. What is on its way between subtasks comes on top, up to as much again
+	// however long batches are; so do the batches that operators have at hand, which
+	// is why a slot's part should be some tens of batches, BatchRows of the widest
+	// rows each. Garbage that is not collected yet is not counted: it may be as much
+	// as all of that where GOMEMLIMIT does not keep the collector to less. 0 means
+	// half of GOMEMLIMIT where that is set, otherwise a quarter of the machine's
+	// memory.
 	MemoryBudget int64
 	// SpillDir is where the run makes its private directory for temporary files;
 	// empty means os.TempDir. What killed runs left there is removed.

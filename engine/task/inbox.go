@@ -33,6 +33,7 @@ type inbox struct {
 	dst       shared.Range // destination shards: those of the subtask
 	ends      *ends        // of the edge
 	batchRows int
+	joinBytes int64 // what next joins has no more
 	mem       memory.Allocator
 	budget    *Budget
 	spill     *spillFile
@@ -66,6 +67,7 @@ type piece struct {
 	of     *held
 	source int        // shard
 	number int64      // in the order of arrival
+	size   int64      // bytes of its rows
 	lo, hi int        // rows of the message, where it is in memory
 	at     disk.Block // place in the file, where it is not
 	next   *piece
@@ -145,7 +147,7 @@ func (in *inbox) check(m *transport.Message) error {
 // quarter that the allocator adds to buffers of some thousand bytes for alignment
 // and by its size classes, and the objects around them.
 func footprint(m *transport.Message) int64 {
-	const column, part = 384, 80
+	const column, part = 384, 88
 	rows := batch.Size(m.Rows)
 	return rows + rows/4 + m.Rows.NumCols()*column + int64(partsOf(m))*part
 }
@@ -174,15 +176,16 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 		}
 	}()
 	h := &held{size: footprint(m), left: partsOf(m)}
+	pieces = make([]piece, h.left)
+	perRow := float64(h.size) / float64(m.Rows.NumRows())
 	inMemory := in.budget.TryReserve(h.size)
 	if !inMemory {
 		h.size = 0
 	}
-	pieces = make([]piece, h.left)
 	lo := 0
 	for i := range pieces {
 		p, hi := &pieces[i], partAt(m, i).End
-		*p = piece{of: h, source: m.Shard, number: in.number, lo: lo, hi: hi}
+		*p = piece{of: h, source: m.Shard, number: in.number, size: int64(float64(hi-lo) * perRow), lo: lo, hi: hi}
 		in.number++
 		if !inMemory {
 			if p.at, err = in.spill.write(m.Rows, lo, hi); err != nil {
@@ -246,7 +249,8 @@ func (in *inbox) discard(p *piece) {
 // io.EOF at its end. Shards are asked for in increasing order, and each to its
 // end. waited grows by the time spent waiting for senders.
 //
-// Small pieces that are there already are joined to about batchRows rows, so
+// Small pieces that are there already are joined to about batchRows rows, and no
+// more than joinBytes, so
 // that operators get few batches even from many small source shards; what is
 // returned never waits for more than the first row.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
@@ -317,12 +321,13 @@ func (in *inbox) gather(until int) (need int) {
 		p = after
 	}
 	*filed = pieceList{}
-	rows := 0
+	rows, bytes := 0, int64(0)
 	for len(in.sorted) > 0 && in.sorted[0].source <= until {
-		n := in.sorted[0].hi - in.sorted[0].lo
-		if rows > 0 && rows+n > in.batchRows {
+		n, size := in.sorted[0].hi-in.sorted[0].lo, in.sorted[0].size
+		if rows > 0 && (rows+n > in.batchRows || bytes+size > in.joinBytes) {
 			break
 		}
+		bytes += size
 		in.pieces = append(in.pieces, in.sorted.pop())
 		if rows += n; rows >= in.batchRows/2 {
 			break

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
@@ -29,6 +30,8 @@ type output interface {
 type lines struct {
 	edge    int
 	network transport.Network
+	gate    *transport.Gate // bounds the bytes under way
+	waiter  *transport.Waiter
 	lines   map[destination]*line
 }
 
@@ -42,11 +45,12 @@ type line struct {
 	seq   int64
 }
 
-func newLines(edge int, network transport.Network) lines {
-	return lines{edge: edge, network: network, lines: make(map[destination]*line)}
+func newLines(edge int, network transport.Network, gate *transport.Gate) lines {
+	return lines{edge: edge, network: network, gate: gate, waiter: transport.NewWaiter(), lines: make(map[destination]*line)}
 }
 
-// send sends the next message of its source shard to an inbox.
+// send sends the next message of its source shard to an inbox, once there is room for
+// it among what is under way.
 func (s *lines) send(ctx context.Context, to destination, m transport.Message) error {
 	l := s.lines[to]
 	if l == nil {
@@ -63,6 +67,14 @@ func (s *lines) send(ctx context.Context, to destination, m transport.Message) e
 	}
 	m.Seq = l.seq
 	l.seq++
+	if m.Rows != nil {
+		cost := footprint(&m)
+		if err := s.gate.Enter(ctx, s.waiter, cost); err != nil {
+			m.Release()
+			return err
+		}
+		m.Gate, m.Cost = s.gate, cost
+	}
 	return l.Send(ctx, m)
 }
 
@@ -77,12 +89,44 @@ type directOutput struct {
 	workers int            // that a broadcast goes to: the first ones
 	sent    int64          // messages with rows of the source shard
 	rows    int64          // in them
+
+	messageBytes int64 // that a message is cut to where it is not broadcast
 }
 
 func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
-	o.sent++
 	o.rows += rows.NumRows()
-	return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
+	n, most := int(rows.NumRows()), math.MaxInt
+	if o.ranges != nil {
+		most = rowsWithin(o.messageBytes, rows)
+	}
+	if n <= most {
+		o.sent++
+		return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
+	}
+	for lo := 0; lo < n; lo += most {
+		part, err := batch.Slice(rows, lo, min(lo+most, n))
+		if err != nil {
+			return err
+		}
+		o.sent++
+		err = o.send(ctx, transport.Message{Shard: shard, Rows: part})
+		part.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rowsWithin returns how many rows of a batch take so many bytes, if all are alike:
+// one at least.
+func rowsWithin(bytes int64, rows arrow.Record) int {
+	n := rows.NumRows()
+	size := batch.Size(rows)
+	if size <= bytes {
+		return max(int(n), 1)
+	}
+	return int(max(float64(bytes)/float64(size)*float64(n), 1))
 }
 
 func (o *directOutput) endShard(ctx context.Context, shard int) error {
@@ -125,7 +169,7 @@ type placement func(rows arrow.Record, shard int, first int64, dst []int32) erro
 // names. Rows are kept back until there are enough to fill messages even when
 // they go to many shards, and at most to the end of the source shard; then they
 // are sorted by destination, which keeps their order within one, and cut into
-// messages of batchRows rows. Where messages end has no influence on what
+// messages of batchRows rows and messageBytes bytes at most. Where messages end has no influence on what
 // receivers hand on. The work grows with the rows, not with the shards.
 type splitOutput struct {
 	lines
@@ -135,6 +179,9 @@ type splitOutput struct {
 	place     placement
 	mem       memory.Allocator
 	batchRows int
+
+	messageBytes int64 // a message has no more, but for one row
+	keepBytes    int64 // no more is kept back
 
 	rows  []arrow.Record // kept back, retained
 	dst   []int32        // their destinations
@@ -152,13 +199,19 @@ type splitOutput struct {
 type sent struct{ messages, rows int64 }
 
 // What is kept back: enough that messages to 128 shards hold a few hundred rows
-// each, yet bounded for wide rows.
+// each, yet bounded for wide rows and small budgets.
 const (
 	keepBatches = 32
 	keepBytes   = 4 << 20
 )
 
 func (o *splitOutput) emit(ctx context.Context, shard int, rows arrow.Record) error {
+	size := batch.Size(rows)
+	if o.bytes+size > o.keepBytes { // room for these first
+		if err := o.flush(ctx, shard); err != nil {
+			return err
+		}
+	}
 	n := int(rows.NumRows())
 	have := len(o.dst)
 	o.dst = append(o.dst, make([]int32, n)...)
@@ -168,8 +221,8 @@ func (o *splitOutput) emit(ctx context.Context, shard int, rows arrow.Record) er
 	o.first += int64(n)
 	rows.Retain()
 	o.rows = append(o.rows, rows)
-	o.bytes += batch.Size(rows)
-	if len(o.dst) >= keepBatches*o.batchRows || o.bytes >= keepBytes {
+	o.bytes += size
+	if len(o.dst) >= keepBatches*o.batchRows || o.bytes >= o.keepBytes {
 		return o.flush(ctx, shard)
 	}
 	return nil
@@ -248,12 +301,13 @@ func (o *splitOutput) sortMany() {
 // receiving subtask.
 func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Record) error {
 	at := func(i int) int { return int(o.dst[o.order[i]]) }
+	rows := min(o.batchRows, rowsWithin(o.messageBytes, all))
 	for lo := 0; lo < len(o.order); {
 		t := shared.Owner(o.shards, len(o.ranges), at(lo))
 		end := o.ranges[t].Hi
 		o.parts = o.parts[:0]
 		hi := lo
-		for most := min(lo+o.batchRows, len(o.order)); hi < most && at(hi) < end; {
+		for most := min(lo+rows, len(o.order)); hi < most && at(hi) < end; {
 			part := transport.Part{Shard: at(hi)}
 			for hi < most && at(hi) == part.Shard {
 				hi++
@@ -261,11 +315,11 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Recor
 			part.End = hi - lo
 			o.parts = append(o.parts, part)
 		}
-		rows, err := o.take(all, lo, hi)
+		taken, err := o.take(all, lo, hi)
 		if err != nil {
 			return err
 		}
-		m := transport.Message{Shard: shard, Rows: rows, Parts: slices.Clone(o.parts)}
+		m := transport.Message{Shard: shard, Rows: taken, Parts: slices.Clone(o.parts)}
 		count := &o.sent[o.hosts[t]]
 		count.messages++
 		count.rows += int64(hi - lo)

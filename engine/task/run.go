@@ -82,6 +82,7 @@ type run struct {
 	budget  *Budget   // of the run
 	slots   []*Budget // its parts, of the indices in mine
 	runs    []*Budget // the part of each slot that exchanges may hold
+	transit transit
 	spilled atomic.Int64
 
 	context context.Context // of the subtasks; set under mu
@@ -193,6 +194,7 @@ func (r *run) makeBudgets() {
 		r.slots = append(r.slots, slot)
 		r.runs = append(r.runs, NewBudget(fmt.Sprintf("the exchanges of slot %d", i), slot.Limit()/2, slot))
 	}
+	r.transit = newTransit(r.plan, r.env.MemoryBudget, r.mine.Len(), len(r.part.Slots), r.env.Credits)
 }
 
 // wait waits for all subtasks. Once the run has ended around them it waits only

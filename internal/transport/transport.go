@@ -56,14 +56,22 @@ type Message struct {
 	Sent int64
 	// SentRows is, with Last, the number of rows in those messages.
 	SentRows int64
+	// Gate, where there is one, is left with Cost when the message is released, which
+	// its sender has entered with as much.
+	Gate *Gate
+	Cost int64
 }
 
 // Part is the rows of a message that go to one destination shard: those from the
 // End of the part before on.
 type Part struct{ Shard, End int }
 
-// Release gives up the message's reference to its rows.
+// Release gives up the message's reference to its rows, and leaves its gate.
 func (m *Message) Release() {
+	if m.Gate != nil {
+		m.Gate.Leave(m.Cost)
+		m.Gate = nil
+	}
 	if m.Rows != nil {
 		m.Rows.Release()
 		m.Rows = nil

@@ -102,7 +102,7 @@ type diskJob struct {
 }
 
 var diskJobs = []diskJob{
-	{"exchanges", 384 << 10, ".arrow", func(b *engine.Builder, _ string) *engine.Dataset {
+	{"exchanges", 256 << 10, ".arrow", func(b *engine.Builder, _ string) *engine.Dataset {
 		return digestOf(operators.Rebalance(operators.PartitionByHash(diskRows(b, 16_000), "k")))
 	}},
 	{"sorts", 320 << 10, "sort-", func(b *engine.Builder, _ string) *engine.Dataset {
@@ -189,16 +189,23 @@ type diskRun struct {
 	on         disk.FS
 	budget     int64
 	input, dir string
+	workers    int // 0: none but this process, without a network
 }
 
 // rows runs it, and returns the job's rows, and the most memory that was held.
 func (r diskRun) rows(t *testing.T) (rows []string, spilled, peak int64, err error) {
 	mem := &peakAllocator{Allocator: memory.NewGoAllocator()}
+	options := []engine.Option{
+		engine.Shards(2 * max(r.workers, 1)), engine.Parallelism(r.p), engine.BatchRows(r.batches), engine.MemoryBudget(r.budget),
+		engine.Allocator(mem), engine.SpillDir(r.dir), engine.Disk(r.on),
+	}
+	if r.workers > 0 {
+		options = append(options, engine.Workers(r.workers))
+	}
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		operators.Collect(b, "out", r.job.build(b, r.input))
 		return nil
-	}), struct{}{}, engine.Shards(2), engine.Parallelism(r.p), engine.BatchRows(r.batches), engine.MemoryBudget(r.budget),
-		engine.Allocator(mem), engine.SpillDir(r.dir), engine.Disk(r.on))
+	}), struct{}{}, options...)
 	if err == nil {
 		recs, err := result.Records("out")
 		require.NoError(t, err)
@@ -227,7 +234,7 @@ func TestDamagedDisk(t *testing.T) {
 	want := map[string][]string{}
 	for i := range diskJobs {
 		job := &diskJobs[i]
-		rows, _, _, err := diskRun{job, 2, 1024, disk.OS(), 1 << 30, input, dir}.rows(t)
+		rows, _, _, err := diskRun{job: job, p: 2, batches: 1024, on: disk.OS(), budget: 1 << 30, input: input, dir: dir}.rows(t)
 		require.NoError(t, err, job.name)
 		want[job.name] = rows
 	}
@@ -239,7 +246,7 @@ func TestDamagedDisk(t *testing.T) {
 			plan.Kinds = slices.DeleteFunc(faultydisk.All(), faultydisk.Kind.Refuses)
 		}
 		on := faultydisk.New(disk.OS(), seed, plan)
-		run := diskRun{job, 1 + int(seed/5)%2, []int{16, 32, 64}[seed/10%3], on, job.budget, input, dir}
+		run := diskRun{job: job, p: 1 + int(seed/5)%2, batches: []int{16, 64, 256, 1024, 4096}[seed/10%5], on: on, budget: job.budget, input: input, dir: dir}
 		name := fmt.Sprintf("%s, seed %d, parallelism %d, batches of %d rows", job.name, seed, run.p, run.batches)
 		rows, _, peak, err := run.rows(t)
 		read := on.Read()
@@ -303,21 +310,36 @@ func requireBlame(t *testing.T, err error, read []faultydisk.Fault, name string)
 }
 
 // TestDiskJobsSpill holds that the jobs of TestDamagedDisk do read back what they
-// write, within their budget and with the rows that they have without one.
+// write, with the rows that they have without a budget, and hold no more than twice
+// theirs, however long batches are: those of 4,096 rows are a third of it.
 func TestDiskJobsSpill(t *testing.T) {
 	input, dir := diskInput(t), t.TempDir()
 	for i := range diskJobs {
 		job := &diskJobs[i]
-		for _, p := range []int{1, 2} {
+		want := map[int][]string{}
+		for _, run := range []diskRun{
+			{p: 1, batches: 64}, {p: 1, batches: 1024}, {p: 1, batches: 4096},
+			{p: 2, batches: 64}, {p: 2, batches: 512}, {p: 2, batches: 1024},
+			{p: 4, batches: 64, workers: 2}, {p: 4, batches: 256, workers: 4},
+		} {
 			log := &diskLog{FS: disk.OS()}
-			want, _, _, err := diskRun{job, p, 64, disk.OS(), 1 << 30, input, dir}.rows(t)
-			require.NoError(t, err, job.name)
-			rows, _, peak, err := diskRun{job, p, 64, log, job.budget, input, dir}.rows(t)
-			require.NoError(t, err, job.name)
-			require.Equal(t, want, rows, job.name)
-			t.Logf("%s, parallelism %d: %d bytes held of %d, files %v", job.name, p, peak, job.budget, log.names)
-			require.LessOrEqual(t, peak, 2*job.budget, job.name)
-			require.True(t, p > 1 || slices.ContainsFunc(log.names, func(n string) bool { return strings.Contains(n, job.files) }), "%s: %v", job.name, log.names)
+			run.job, run.on, run.budget, run.input, run.dir = job, disk.OS(), 1<<30, input, dir
+			if want[run.workers] == nil { // more workers have more shards
+				rows, _, _, err := run.rows(t)
+				require.NoError(t, err, job.name)
+				want[run.workers] = rows
+			}
+			run.on, run.budget = log, job.budget
+			if run.workers > 0 {
+				run.budget *= 2 // half as much for each of the four slots
+			}
+			name := fmt.Sprintf("%s, parallelism %d, batches of %d rows, %d workers", job.name, run.p, run.batches, run.workers)
+			rows, _, peak, err := run.rows(t)
+			require.NoError(t, err, name)
+			require.Equal(t, want[run.workers], rows, name)
+			t.Logf("%s: %d bytes held, %.2f of %d, files %v", name, peak, float64(peak)/float64(run.budget), run.budget, log.names)
+			require.LessOrEqual(t, peak, 2*run.budget, name)
+			require.True(t, run.p > 1 || slices.ContainsFunc(log.names, func(n string) bool { return strings.Contains(n, job.files) }), "%s: %v", name, log.names)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/superstep-ml/superstep/internal/transport"
 )
 
 // conn is one connection after its handshake, at either end. One goroutine reads and
@@ -40,9 +42,9 @@ type conn struct {
 	body    frameReader
 	side    side // set before the start
 
-	reads atomic.Uint64 // that gave something
-	wrote atomic.Bool   // since the last beat
-	room  gate          // bytes of messages that may still be queued
+	reads atomic.Uint64   // that gave something
+	wrote atomic.Bool     // since the last beat
+	room  *transport.Gate // bytes of messages that may still be queued
 
 	// Of the network's watch alone.
 	seen   uint64        // reads at the last tick
@@ -87,7 +89,7 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 		n: n, nc: nc, worker: worker, address: address, sent: make(map[*codec]bool),
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), heard: time.Now(),
 	}
-	c.room.free = n.cfg.window
+	c.room = transport.NewGate(n.cfg.window)
 	c.in = bufio.NewReaderSize((*socket)(c), readBuffer)
 	c.body = frameReader{from: c.in, summed: n.summed()}
 	return c
@@ -208,7 +210,7 @@ func (c *conn) answer() {
 
 // leave has the good-bye sent, after what is queued unless that is to be dropped.
 func (c *conn) leave(drop bool) {
-	c.room.shut(ErrLeft)
+	c.room.Shut(ErrLeft)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leaving || c.over {
@@ -270,7 +272,7 @@ func (c *conn) broken(err error) {
 
 // end closes the connection at once.
 func (c *conn) end() {
-	c.room.shut(ErrLeft)
+	c.room.Shut(ErrLeft)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
@@ -383,7 +385,7 @@ func (c *conn) write() {
 			c.mu.Lock()
 			c.counted -= min(counted, c.counted)
 			c.mu.Unlock()
-			c.room.leave(counted)
+			c.room.Leave(counted)
 			if !last {
 				continue
 			}

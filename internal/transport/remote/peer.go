@@ -30,7 +30,7 @@ type peer struct {
 	conn    *conn
 	err     error // nothing can be sent any more
 	unmet   bool  // err says that it could not be reached: a failure when it is needed
-	gates   map[transport.Address]*gate
+	gates   map[transport.Address]*transport.Gate
 	calls   map[uint32]chan answer // requests to the store
 	call    uint32                 // number of the last one
 }
@@ -38,18 +38,21 @@ type peer struct {
 func newPeer(n *Network, worker int) *peer {
 	return &peer{
 		n: n, worker: worker, opened: make(chan struct{}), over: make(chan struct{}),
-		gates: make(map[transport.Address]*gate), calls: make(map[uint32]chan answer),
+		gates: make(map[transport.Address]*transport.Gate), calls: make(map[uint32]chan answer),
 	}
 }
 
 // gate has the credits of an inbox. It is made when somebody wants to send there, or
 // when the other worker grants some.
-func (p *peer) gate(addr transport.Address) *gate {
+func (p *peer) gate(addr transport.Address) *transport.Gate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g := p.gates[addr]
 	if g == nil {
-		g = &gate{err: p.err}
+		g = transport.NewGate(0)
+		if p.err != nil {
+			g.Shut(p.err)
+		}
 		p.gates[addr] = g
 	}
 	return g
@@ -65,10 +68,10 @@ func (p *peer) shut(err error) {
 	p.err = err
 	close(p.over)
 	for _, g := range p.gates {
-		g.shut(err)
+		g.Shut(err)
 	}
 	if p.conn != nil {
-		p.conn.room.shut(err)
+		p.conn.room.Shut(err)
 	}
 }
 
@@ -177,7 +180,7 @@ func (p *peer) begin(nc net.Conn, address string) {
 	p.mu.Lock()
 	p.conn = c
 	if p.err != nil {
-		c.room.shut(p.err)
+		c.room.Shut(p.err)
 	}
 	p.mu.Unlock()
 	close(p.opened)
@@ -223,7 +226,7 @@ func (p *peer) granted() error {
 	if n == 0 || n > 1<<20 || boxes > maxInboxes {
 		return violation("%d credits for %v, one of %d inboxes", n, addr, boxes)
 	}
-	p.gate(addr).leave(int64(n))
+	p.gate(addr).Leave(int64(n))
 	return nil
 }
 
@@ -231,15 +234,15 @@ func (p *peer) granted() error {
 type sender struct {
 	p      *peer
 	addr   transport.Address
-	gate   *gate
-	w      *waiter
+	gate   *transport.Gate
+	w      *transport.Waiter
 	schema *arrow.Schema // of the last rows, and its codec
 	codec  *codec
 	out    frameWriter
 }
 
 func (p *peer) sender(addr transport.Address) *sender {
-	return &sender{p: p, addr: addr, gate: p.gate(addr), w: newWaiter()}
+	return &sender{p: p, addr: addr, gate: p.gate(addr), w: transport.NewWaiter()}
 }
 
 // Send waits for a credit of the inbox and for room in the queue of the connection,
@@ -254,23 +257,23 @@ func (s *sender) Send(ctx context.Context, m transport.Message) error {
 	if err != nil {
 		return s.failed(&m, err)
 	}
-	if err := s.gate.enter(ctx, s.w, 1); err != nil {
+	if err := s.gate.Enter(ctx, s.w, 1); err != nil {
 		return s.reason(ctx, err)
 	}
 	s.p.mu.Lock()
 	c := s.p.conn // it has granted the credit
 	s.p.mu.Unlock()
-	if err := c.room.enter(ctx, s.w, size); err != nil {
-		s.gate.leave(1)
+	if err := c.room.Enter(ctx, s.w, size); err != nil {
+		s.gate.Leave(1)
 		return s.reason(ctx, err)
 	}
 	b, err := s.encode(&head, &m, size)
 	if err != nil {
-		c.room.leave(size)
-		s.gate.leave(1)
+		c.room.Leave(size)
+		s.gate.Leave(1)
 		return s.failed(&m, err)
 	}
-	c.room.leave(size - int64(len(*b)))
+	c.room.Leave(size - int64(len(*b)))
 	if err := c.push(b, s.codecOf(&m)); err != nil {
 		return s.reason(ctx, err)
 	}

@@ -1,4 +1,4 @@
-package remote
+package transport
 
 import (
 	"context"
@@ -6,29 +6,34 @@ import (
 	"sync"
 )
 
-// gate lets through who finds something free, in the order of arrival: the credits
-// of an inbox, or the room in the queue of a connection. Who enters takes its cost,
-// and what is free may so become negative: one message always fits.
-type gate struct {
+// Gate lets through who finds something free, in the order of arrival: the credits
+// of an inbox, the room in the queue of a connection, the bytes of a run that may be
+// on their way. Who enters takes its cost, and what is free may so become negative:
+// one message always fits. Its methods may be called from any goroutine.
+type Gate struct {
 	mu    sync.Mutex
 	free  int64
-	queue []*waiter
+	queue []*Waiter
 	err   error // of all who come after shut
 }
 
-// waiter is someone before a gate. It is used from one goroutine, again and again.
-type waiter struct {
+// NewGate returns a gate behind which so much is free.
+func NewGate(free int64) *Gate { return &Gate{free: free} }
+
+// Waiter is someone before a gate. It is used from one goroutine, again and again.
+type Waiter struct {
 	woken chan struct{} // has room for one sign
 	cost  int64
 	in    bool
 	err   error
 }
 
-func newWaiter() *waiter { return &waiter{woken: make(chan struct{}, 1)} }
+// NewWaiter returns one who waits before gates.
+func NewWaiter() *Waiter { return &Waiter{woken: make(chan struct{}, 1)} }
 
-// enter waits until something is free and takes cost of it. It fails with the cause
+// Enter waits until something is free and takes cost of it. It fails with the cause
 // of ctx, or with what the gate was shut for.
-func (g *gate) enter(ctx context.Context, w *waiter, cost int64) error {
+func (g *Gate) Enter(ctx context.Context, w *Waiter, cost int64) error {
 	g.mu.Lock()
 	switch {
 	case g.err != nil:
@@ -61,15 +66,15 @@ func (g *gate) enter(ctx context.Context, w *waiter, cost int64) error {
 	return context.Cause(ctx)
 }
 
-// leave gives back, or grants.
-func (g *gate) leave(cost int64) {
+// Leave gives back, or grants.
+func (g *Gate) Leave(cost int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.give(cost)
 }
 
 // give does it under the lock.
-func (g *gate) give(cost int64) {
+func (g *Gate) give(cost int64) {
 	g.free += cost
 	for len(g.queue) > 0 && g.free > 0 {
 		w := g.queue[0]
@@ -81,8 +86,8 @@ func (g *gate) give(cost int64) {
 	}
 }
 
-// shut turns away all who wait and all who come. The first error counts.
-func (g *gate) shut(err error) {
+// Shut turns away all who wait and all who come. The first error counts.
+func (g *Gate) Shut(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.err != nil {

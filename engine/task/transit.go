@@ -1,0 +1,52 @@
+package task
+
+import (
+	"github.com/superstep-ml/superstep/engine/plan"
+	"github.com/superstep-ml/superstep/internal/transport"
+)
+
+// transit bounds what is on its way between subtasks: rows that senders keep back,
+// messages that nobody has stored yet, rows that readers join. Budgets count what
+// waits in inboxes and operators; this comes on top of them, and is given so much
+// that all of it together stays below the budget again, however long batches are:
+//
+//	rows kept back, and the copy that is sorted          1/4 of the budget
+//	messages of this process that no inbox has stored    1/8, and one message
+//	messages that senders, and the disk, have at hand    1/8
+//	messages of other processes that wait to be stored   1/4
+//	pieces that readers join, and what they make of them 3/16
+//
+// Who waits for room waits for inboxes, which wait for the disk at most.
+type transit struct {
+	gate    *transport.Gate // bytes of messages that may be sent and not stored
+	keep    int64           // bytes that one sender to an exchange keeps back
+	message int64           // bytes of a message, where one row has no more
+	join    int64           // bytes that a reader joins
+}
+
+// newTransit divides the budget of a process with some slots among what a plan has.
+func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit {
+	exchanges := int64(1)
+	for i := range p.Edges {
+		if e := &p.Edges[i]; carriesRows(p, e) && e.Role != plan.Side {
+			exchanges++
+		}
+	}
+	if credits <= 0 {
+		credits = transport.DefaultCredits
+	}
+	// Others may have as many messages under way to each inbox as there are credits,
+	// and two of each worker at least.
+	incoming := int64(max(credits, 2*(workers-1)))
+	slot := budget / int64(max(slots, 1))
+	t := transit{
+		gate:    transport.NewGate(max(budget/8, 1)),
+		keep:    min(slot/(8*exchanges), keepBytes),
+		message: max(slot/(16*exchanges), 1),
+		join:    max(slot/(16*int64(max(len(p.Vertices), 1))), 1),
+	}
+	if workers > 1 {
+		t.message = max(min(t.message, slot/(4*exchanges*incoming)), 1)
+	}
+	return t
+}

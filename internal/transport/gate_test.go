@@ -1,0 +1,74 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestGate: who comes first enters first, who gives up takes nothing along, and a
+// gate that is shut turns everybody away.
+func TestGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGate(1)
+		ctx := context.Background()
+		require.NoError(t, g.Enter(ctx, NewWaiter(), 3)) // of 1: one always fits
+		var entered []int
+		enter := func(ctx context.Context, i int) chan error {
+			result := make(chan error, 1)
+			go func() {
+				err := g.Enter(ctx, NewWaiter(), 1)
+				if err == nil {
+					entered = append(entered, i)
+				}
+				result <- err
+			}()
+			synctest.Wait()
+			return result
+		}
+		stopped, stop := context.WithCancelCause(ctx)
+		first, second, third := enter(ctx, 1), enter(stopped, 2), enter(ctx, 3)
+		g.Leave(2)
+		synctest.Wait()
+		require.Empty(t, entered, "there is a debt")
+		g.Leave(1)
+		synctest.Wait()
+		require.Equal(t, []int{1}, entered)
+		require.NoError(t, <-first)
+		why := errors.New("why")
+		stop(why)
+		synctest.Wait()
+		require.Equal(t, why, <-second)
+		fourth := enter(ctx, 4)
+		g.Leave(1)
+		synctest.Wait()
+		require.Equal(t, []int{1, 3}, entered)
+		require.NoError(t, <-third)
+		g.Shut(why)
+		g.Shut(errors.New("later"))
+		require.Equal(t, why, <-fourth)
+		require.Equal(t, why, g.Enter(ctx, NewWaiter(), 1))
+		require.EqualValues(t, 0, g.free)
+	})
+}
+
+// TestGateGivesBack: one who is let in and gives up at the same time takes nothing.
+func TestGateGivesBack(t *testing.T) {
+	for range 200 {
+		g := NewGate(0)
+		ctx, cancel := context.WithCancel(context.Background())
+		w := NewWaiter()
+		result := make(chan error)
+		go func() { result <- g.Enter(ctx, w, 1) }()
+		go cancel()
+		g.Leave(1)
+		if err := <-result; err == nil {
+			g.Leave(1)
+		}
+		require.EqualValues(t, 1, g.free)
+		require.Empty(t, w.woken)
+	}
+}
