@@ -110,9 +110,10 @@ func buildTwice[A any](job *Job[A], args A, c *config) (*Builder, error) {
 	return second, nil
 }
 
-// warnUnread logs which datasets nobody reads: their operators do work that comes to
-// nothing, and as a rule a sink was forgotten, or a dataset mixed up with another.
+// warnUnread logs which datasets nobody reads: as a rule a sink was forgotten, or a
+// dataset mixed up with another. They do not run, unless the job has no sink at all.
 func (b *Builder) warnUnread() {
+	needed := plan.Needed(b.graph.Nodes)
 	read := make([]bool, len(b.graph.Nodes))
 	for i := range b.graph.Nodes {
 		for _, in := range b.graph.Nodes[i].Inputs {
@@ -121,7 +122,11 @@ func (b *Builder) warnUnread() {
 	}
 	for i := range b.graph.Nodes {
 		if n := &b.graph.Nodes[i]; !read[i] && !n.Sink && n.Queue == "" && n.Site != "" {
-			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of %s: write or collect them, or leave the operator out", n.Site, operatorTitle(n)))
+			so := ""
+			if !needed[i] {
+				so = ", which does not run"
+			}
+			b.config.logger.Warn(fmt.Sprintf("%s: nobody reads the rows of %s%s: write or collect them, or leave the operator out", n.Site, operatorTitle(n), so))
 		}
 	}
 }

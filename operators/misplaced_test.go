@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -37,19 +38,25 @@ func TestOperatorWithinAFunction(t *testing.T) {
 }
 
 // TestUnreadDatasets: a dataset that nobody reads is told with its line, and no other is.
+// It does not run, nor does what it alone reads.
 func TestUnreadDatasets(t *testing.T) {
 	var said bytes.Buffer
+	var calls, before, read atomic.Int64
 	log := hclog.New(&hclog.LoggerOptions{Output: &said})
 	result, err := engine.Run(context.Background(), engine.Anonymous(func(b *engine.Builder) error {
 		rows := FromSlice(b, lineRows(3))
-		Map(rows, func(r lineRow) lineRow { return r })
-		Collect(b, "rows", rows)
+		counted := func(n *atomic.Int64) func(lineRow) lineRow {
+			return func(r lineRow) lineRow { n.Add(1); return r }
+		}
+		Map(PartitionByHash(Map(rows, counted(&before)), "n"), counted(&calls))
+		Collect(b, "rows", Map(rows, counted(&read)))
 		return nil
 	}), struct{}{}, engine.Logger(log))
 	require.NoError(t, err)
 	result.Release()
+	require.Equal(t, []int64{0, 0, 3}, []int64{calls.Load(), before.Load(), read.Load()})
 	require.Equal(t, 1, strings.Count(said.String(), "\n"), said.String())
-	require.Regexp(t, `WARN.*misplaced_test.go:\d+: nobody reads the rows of Map`, said.String())
+	require.Regexp(t, `WARN.*misplaced_test.go:\d+: nobody reads the rows of Map, which does not run: write or collect them`, said.String())
 }
 
 // TestRowsOfOneColumn: a result of one column is read as values, whatever its name.

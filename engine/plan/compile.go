@@ -15,6 +15,8 @@ const DefaultSlotGroup = "default"
 // of its arguments, linear in the number of nodes and edges; the plan shares
 // the graph's nodes, which neither may modify afterwards.
 //
+// Only what is Needed runs: the other nodes of the graph are in no vertex.
+//
 // Parallelism. A node runs on parallelism subtasks, or on one if it is Single.
 // Subtask i of a vertex owns part i of the shards.
 //
@@ -53,6 +55,7 @@ func Compile(g *Graph, parallelism int) (*Plan, error) {
 		p:      parallelism,
 		all:    splitAll(g.Shards, parallelism),
 		one:    splitAll(g.Shards, 1),
+		needed: Needed(g.Nodes),
 		vertex: make([]VertexID, len(g.Nodes)),
 		index:  make([]int, len(g.Nodes)),
 	}
@@ -85,17 +88,21 @@ type compiler struct {
 	all, one []shared.Range
 	vertices []Vertex
 	edges    []Edge
+	needed   []bool // by node
 	// vertex and index say in whose chain, and where in it, a node stands.
 	vertex []VertexID
 	index  []int
 }
 
-// chain gives every node its place. Nodes come in topological order, so each
+// chain gives every needed node its place. Nodes come in topological order, so each
 // finds its producer placed, and vertices are numbered in the order of their
 // heads, which is topological too.
 func (c *compiler) chain() {
 	for i := range c.g.Nodes {
 		n := &c.g.Nodes[i]
+		if !c.needed[i] {
+			continue
+		}
 		if port, ok := c.chained(n); ok {
 			from := n.Inputs[port].From
 			v := &c.vertices[c.vertex[from]]

@@ -146,9 +146,9 @@ func (p *Plan) places() ([]VertexID, error) {
 			place[m.Node] = v.ID
 		}
 	}
-	for i, v := range place {
-		if v < 0 {
-			return nil, fmt.Errorf("node %d stands in no chain", i)
+	for i, needed := range Needed(p.Nodes) {
+		if needed != (place[i] >= 0) {
+			return nil, fmt.Errorf("node %d stands in %s", i, map[bool]string{true: "no chain", false: "a chain, though nobody needs it"}[needed])
 		}
 	}
 	return place, nil

@@ -16,7 +16,8 @@ type Plan struct {
 	// Fingerprint is that of the graph the plan was compiled from.
 	Fingerprint string `json:"fingerprint"`
 	// Nodes are the graph's, by id, so that a plan can be read and run alone. They
-	// are shared with the graph and not modified.
+	// are shared with the graph and not modified. Those that are not Needed stand in no
+	// vertex.
 	Nodes    []Node   `json:"nodes"`
 	Vertices []Vertex `json:"vertices"`
 	// Edges are ordered by To, the receiver's place in its chain, and Port.

@@ -139,17 +139,14 @@ func (c *bindingChecker) queue(q *plan.Queue) {
 	}
 }
 
-// extra finds what is bound to nothing.
+// extra finds what is bound to nothing. Nodes that are not needed have their
+// bindings, as they are in the graph, and do not run.
 func (c *bindingChecker) extra() {
-	inPlan := make(map[plan.NodeID]bool)
-	for _, v := range c.p.Vertices {
-		for _, member := range v.Chain {
-			inPlan[member.Node] = true
-		}
-	}
+	needed := plan.Needed(c.p.Nodes)
+	inPlan := func(id plan.NodeID) bool { return id >= 0 && int(id) < len(needed) }
 	missing := func(kind string, ids []plan.NodeID) {
 		for _, id := range ids {
-			if !inPlan[id] {
+			if !inPlan(id) {
 				c.add("%s is bound to node %d, which is not in the plan", kind, id)
 			}
 		}
@@ -161,7 +158,7 @@ func (c *bindingChecker) extra() {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port))
 	})
 	for _, port := range ports {
-		if c.ports[port] == nil {
+		if c.ports[port] == nil && (!inPlan(port.Node) || needed[port.Node]) {
 			c.add("a partition function is bound to input %d of node %d, which is no exchange of the plan", port.Port, port.Node)
 		}
 	}
