@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,10 +17,15 @@ import (
 	"github.com/superstep-ml/superstep/shared"
 )
 
-// TestDamagedBytes runs a job of rows and a queue on three workers with a middlebox
+// damagedRows is the message of a failure that names both workers, the operator with its
+// line, and its vertex.
+var damagedRows = regexp.MustCompile(`worker \d .* (sent|that what) worker \d .*damaged in transit: .* for edge \d+, the rows that .*\.go:\d+\), vertex \d+, takes from `)
+
+// TestBytesDamagedBetweenWorkers runs a job of rows and a queue on three workers with a middlebox
 // between them that does one wrong thing. The job has the right result, or fails; and
-// where bytes of a frame were damaged, it fails because of that, whatever else follows.
-func TestDamagedBytes(t *testing.T) {
+// where bytes of a frame were damaged, it fails because of that, whatever else follows,
+// and says whose rows they were.
+func TestBytesDamagedBetweenWorkers(t *testing.T) {
 	job := engine.Define("damaged", func(b *engine.Builder, _ struct{}) error {
 		rows := operators.Generate(b, 300, makeReading)
 		operators.Collect(b, "rows", operators.PartitionByHash(rows, "key"))
@@ -41,7 +47,7 @@ func TestDamagedBytes(t *testing.T) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	turns := make(chan struct{}, 4)
-	struck, failed, damaged := 0, 0, 0
+	struck, failed, damaged, messages := 0, 0, 0, 0
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for seed := range uint64(n) {
@@ -72,6 +78,12 @@ func TestDamagedBytes(t *testing.T) {
 			for _, failure := range got.Failures {
 				if failure != nil && failure.Kind == wire.ClusterFailure && strings.Contains(failure.Message, "damaged in transit") {
 					damaged++
+					if strings.Contains(failure.Message, ", a message of ") {
+						messages++
+						if !damagedRows.MatchString(failure.Message) {
+							t.Errorf("seed %d, %v: %s", seed, f, failure.Message)
+						}
+					}
 					return
 				}
 			}
@@ -87,5 +99,6 @@ func TestDamagedBytes(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(n)*(64<<20), "no length is believed that was damaged")
 	require.Greater(t, struck, n/4)
 	require.Greater(t, damaged, n/8)
-	t.Logf("%d struck, %d failed, %d damaged", struck, failed, damaged)
+	require.Positive(t, messages, "no rows were damaged")
+	t.Logf("%d struck, %d failed, %d damaged, %d of them rows", struck, failed, damaged, messages)
 }

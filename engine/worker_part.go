@@ -85,7 +85,7 @@ func (j *workerJob) connect(c *config) error {
 	plane, err := world.open(planeConfig{
 		Worker: d.Worker, Workers: len(d.Slots), Listen: d.Listen, Advertise: d.Advertise,
 		Secret: d.Credential.Secret, TLS: secure, Job: string(d.Job), Attempt: d.Attempt,
-		Allocator: c.allocator, Fail: breaks.fail, Logger: j.logger.Named("data"),
+		EdgeName: j.plan.EdgeName, Allocator: c.allocator, Fail: breaks.fail, Logger: j.logger.Named("data"),
 	})
 	if err != nil {
 		return clusterFault(err)

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -17,6 +18,21 @@ func label(n *Node) string {
 		return name
 	}
 	return op + "(" + name + ")"
+}
+
+// EdgeName says whose rows the edge of an index carries: which operator takes them,
+// where it was added, in which vertex, and which gives them. It is "" where there is
+// no such edge.
+func (p *Plan) EdgeName(edge int) string {
+	if edge < 0 || edge >= len(p.Edges) {
+		return ""
+	}
+	e := &p.Edges[edge]
+	to, site := &p.Nodes[e.ToNode], ""
+	if to.Site != "" {
+		site = " (" + to.Site + ")"
+	}
+	return fmt.Sprintf("the rows that %s%s, vertex %d, takes from %s", label(to), site, e.To, label(&p.Nodes[e.FromNode]))
 }
 
 // longestName is the number of labels that the name of a vertex holds at most.

@@ -37,11 +37,11 @@ func (s boxedStore) Set(ctx context.Context, key string, value []byte) error {
 // waits until the time for joining is over, which the full count does.
 const greetings = 200
 
-// TestDamagedBytes runs small collectives among processes with a middlebox on all their
+// TestBytesDamagedBetweenRanks runs small collectives among processes with a middlebox on all their
 // connections, of data and of control, that does one wrong thing. Every rank ends with
 // the right result or an error, which is the same for all who had come together; and
 // where bytes were damaged, it says so, or that a message is missing.
-func TestDamagedBytes(t *testing.T) {
+func TestBytesDamagedBetweenRanks(t *testing.T) {
 	n, at := 250, 8
 	if soak {
 		n = 10_000

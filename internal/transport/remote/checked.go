@@ -80,9 +80,8 @@ func frame(k kind, summed bool, follows ...[]byte) []byte {
 type frameReader struct {
 	from    io.Reader
 	summed  bool
-	kind    kind
-	number  uint32 // of the frame
-	length  int64
+	names   func(edge int) string // of edges, or nil
+	head    frameHead
 	at      int64  // bytes that were read and checked
 	ready   []byte // of them, those that nobody has taken yet
 	sum     checksum.Sum
@@ -91,12 +90,25 @@ type frameReader struct {
 }
 
 // begin turns to the next frame, of which the head was read.
-func (r *frameReader) begin(k kind, number uint32, length int64) {
-	r.kind, r.number, r.length, r.at, r.sum = k, number, length, 0, 0
+func (r *frameReader) begin(head frameHead) { r.head, r.at, r.sum = head, 0, 0 }
+
+// title says which frame it is, and for what.
+func (r *frameReader) title() string {
+	title := fmt.Sprintf("frame %d, a %v of %d bytes", r.head.number, r.head.kind, r.head.length)
+	if r.head.edge < 0 {
+		return title
+	}
+	title += fmt.Sprintf(" for edge %d", r.head.edge)
+	if r.names != nil {
+		if name := r.names(r.head.edge); name != "" {
+			title += ", " + name
+		}
+	}
+	return title
 }
 
 // rest is how much of the frame nobody has taken yet.
-func (r *frameReader) rest() int64 { return r.length - r.at + int64(len(r.ready)) }
+func (r *frameReader) rest() int64 { return r.head.length - r.at + int64(len(r.ready)) }
 
 // Read gives bytes that were checked, and io.EOF behind the frame.
 func (r *frameReader) Read(p []byte) (int, error) {
@@ -106,7 +118,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 	case r.rest() == 0:
 		return 0, io.EOF
 	case !r.summed:
-		n, err := r.from.Read(p[:min(int64(len(p)), r.length-r.at)])
+		n, err := r.from.Read(p[:min(int64(len(p)), r.head.length-r.at)])
 		r.at += int64(n)
 		return n, err
 	case len(r.ready) > 0:
@@ -114,7 +126,7 @@ func (r *frameReader) Read(p []byte) (int, error) {
 		r.ready = r.ready[n:]
 		return n, nil
 	}
-	n := int(min(pieceBytes, r.length-r.at))
+	n := int(min(pieceBytes, r.head.length-r.at))
 	if len(p) >= n {
 		if err := r.check(p[:n]); err != nil {
 			return 0, err
@@ -142,7 +154,7 @@ func (r *frameReader) check(p []byte) error {
 	}
 	r.sum = r.sum.Add(p)
 	if want := binary.LittleEndian.Uint32(sum[:]); r.sum.Bits() != want {
-		r.damaged = damage("frame %d, a %v of %d bytes: up to byte %d it has the checksum %#08x, and says %#08x", r.number, r.kind, r.length, r.at+int64(len(p)), r.sum.Bits(), want)
+		r.damaged = damage("%s: up to byte %d it has the checksum %#08x, and says %#08x", r.title(), r.at+int64(len(p)), r.sum.Bits(), want)
 		return r.damaged
 	}
 	r.at += int64(len(p))

@@ -51,6 +51,10 @@ type Config struct {
 	// any case; 0 is transport.DefaultCredits.
 	Credits int
 
+	// EdgeName, if set, says whose rows an edge carries, for errors; "" where it does
+	// not know. It is called from any goroutine.
+	EdgeName func(edge int) string
+
 	// Allocator has the memory of the rows that arrive; nil is the Go heap.
 	Allocator memory.Allocator
 

@@ -91,7 +91,7 @@ func (n *Network) newConn(nc net.Conn, worker int, address string) *conn {
 	}
 	c.room = transport.NewGate(n.cfg.window)
 	c.in = bufio.NewReaderSize((*socket)(c), readBuffer)
-	c.body = frameReader{from: c.in, summed: n.summed()}
+	c.body = frameReader{from: c.in, summed: n.summed(), names: n.cfg.EdgeName}
 	return c
 }
 
@@ -148,12 +148,13 @@ func (c *conn) frames() error {
 		if err != nil {
 			return err
 		}
-		k, length, err := parseHead(head, c.frame, c.n.cfg.maxMessage)
+		h, err := parseHead(head, c.frame, c.n.cfg.maxMessage)
 		if err != nil {
 			return err
 		}
 		c.in.Discard(headBytes)
-		c.body.begin(k, c.frame, length)
+		c.body.begin(h)
+		k, length := h.kind, h.length
 		c.frame++
 		switch {
 		case k == kindBye:
@@ -252,7 +253,7 @@ func (c *conn) accuse(err error) {
 	c.leaving = true // and say nothing more
 	c.poke()
 	c.mu.Unlock()
-	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: reason(err), Err: err})
+	c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})
 	c.nc.SetDeadline(time.Now().Add(accuseTimeout))
 	io.Copy(io.Discard, c.nc)
 	c.end()
@@ -265,7 +266,7 @@ func (c *conn) broken(err error) {
 	quiet := c.leaving || c.parted || c.over
 	c.mu.Unlock()
 	if !quiet {
-		c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: reason(err), Err: err})
+		c.n.fail(&PeerError{Worker: c.worker, Address: c.address, Reason: c.n.reason(err), Err: err})
 	}
 	c.end()
 }

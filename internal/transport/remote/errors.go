@@ -55,13 +55,13 @@ func violation(format string, args ...any) error {
 
 // reason says how a connection was lost, after "worker 3 ...". A process that dies
 // and one that closes look alike, and differently from one system to another.
-func reason(err error) string {
+func (n *Network) reason(err error) string {
 	var theirs *accusation
 	switch {
 	case errors.As(err, &theirs):
-		return "says that what it was sent came " + theirs.text
+		return fmt.Sprintf("says that what worker %d sent it came %s", n.cfg.Worker, theirs.text)
 	case errors.Is(err, ErrDamaged):
-		return "sent what was " + err.Error()
+		return fmt.Sprintf("sent worker %d what was %v", n.cfg.Worker, err)
 	case errors.Is(err, ErrProtocol):
 		return "sent what is " + err.Error()
 	case closed(err):

@@ -17,7 +17,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // endian:
 //
 //	 0  length of what follows the 16 bytes of the head, without checksums
-//	 4  kind, and three zero bytes
+//	 4  kind, and in three bytes for which edge a message is: its number and 1, or
+//	    0 for none
 //	 8  number of the frame in its direction of the connection, from 0
 //	12  CRC-32C of the 12 bytes before
 //
@@ -103,6 +104,24 @@ func appendHead(b []byte, k kind, length int) []byte {
 	return append(b, byte(k), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
+// maxEdge is the largest number of an edge that heads of frames tell.
+const maxEdge = 1<<24 - 2
+
+// setEdge notes in the head of a frame for which edge it is.
+func setEdge(frame []byte, edge int32) {
+	if edge >= 0 && edge <= maxEdge {
+		frame[5], frame[6], frame[7] = byte(edge+1), byte((edge+1)>>8), byte((edge+1)>>16)
+	}
+}
+
+// frameHead is what the head of a frame says.
+type frameHead struct {
+	kind   kind
+	number uint32
+	length int64
+	edge   int // that a message is for, -1 where it is not told
+}
+
 // stamp gives a frame its number, and its head the checksum.
 func stamp(frame []byte, number uint32) {
 	le := binary.LittleEndian
@@ -112,22 +131,23 @@ func stamp(frame []byte, number uint32) {
 
 // parseHead reads the head of a frame that may hold anything, where the frame of a
 // number should come.
-func parseHead(b []byte, number uint32, maxMessage int64) (kind, int64, error) {
+func parseHead(b []byte, number uint32, maxMessage int64) (frameHead, error) {
 	le := binary.LittleEndian
 	length, k := int64(le.Uint32(b)), kind(b[4])
+	edge := int(le.Uint32(b[4:])>>8) - 1
 	if got, want := crc32.Checksum(b[:12], castagnoli), le.Uint32(b[12:]); got != want {
-		return 0, 0, damage("the head of frame %d has the checksum %#08x, and says %#08x", number, got, want)
+		return frameHead{}, damage("the head of frame %d, so that it is not known for what it was, has the checksum %#08x, and says %#08x", number, got, want)
 	}
 	if got := le.Uint32(b[8:]); got != number {
-		return 0, 0, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, number)
+		return frameHead{}, damage("frame %d came in the place of frame %d: frames were lost, repeated or reordered", got, number)
 	}
-	if k < kindBeat || k > kindDamaged || b[5]|b[6]|b[7] != 0 {
-		return 0, 0, violation("a frame begins with %x", b[:headBytes])
+	if k < kindBeat || k > kindDamaged || k != kindMessage && edge >= 0 {
+		return frameHead{}, violation("a frame begins with %x", b[:headBytes])
 	}
 	if least, most := k.bounds(maxMessage); length < least || length > most {
-		return 0, 0, violation("a %v of %d bytes, where there are %d to %d", k, length, least, most)
+		return frameHead{}, violation("a %v of %d bytes, where there are %d to %d", k, length, least, most)
 	}
-	return k, length, nil
+	return frameHead{k, number, length, edge}, nil
 }
 
 // messageHead is the fixed part of a message.

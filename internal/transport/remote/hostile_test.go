@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -191,7 +192,7 @@ func TestPieces(t *testing.T) {
 			for _, summed := range []bool{true, false} {
 				read := func(b []byte) (got []byte, err error) {
 					f := frameReader{from: bytes.NewReader(b), summed: summed}
-					f.begin(kindMessage, 3, int64(n))
+					f.begin(frameHead{kind: kindMessage, number: 3, length: int64(n)})
 					buf := make([]byte, step)
 					for err == nil {
 						var k int
@@ -310,9 +311,47 @@ func TestDamageIsACause(t *testing.T) {
 	lost := j.failure(1)
 	require.ErrorIs(t, lost, ErrDamaged)
 	require.False(t, lost.PeerLost())
-	require.Regexp(t, `^worker 0 \(127.0.0.1:\d+\) sent what was damaged in transit: (the head of )?frame \d+`, lost.Error())
+	require.Regexp(t, `^worker 0 \(127.0.0.1:\d+\) sent worker 1 what was damaged in transit: (the head of )?frame \d+`, lost.Error())
 	told := j.failure(0)
 	require.ErrorIs(t, told, ErrDamaged)
 	require.False(t, told.PeerLost())
-	require.Contains(t, told.Error(), "says that what it was sent came "+lost.Err.Error())
+	require.Contains(t, told.Error(), "says that what worker 0 sent it came "+lost.Err.Error())
+}
+
+// TestDamageNamesTheEdge: both sides learn for whom damaged rows were, whichever byte of
+// them it was; where the head of their frame is damaged nobody knows.
+func TestDamageNamesTheEdge(t *testing.T) {
+	for _, edge := range []int{0, 7, 300, 70_000} {
+		j := between(t, func(_ int, c *Config) {
+			c.EdgeName = func(edge int) string { return fmt.Sprintf("the rows of Map no. %d", edge) }
+		}, func(to, from net.Conn) {
+			io.CopyN(to, from, 10_000)
+			var b [1]byte
+			io.ReadFull(from, b[:])
+			b[0] ^= 4
+			to.Write(b[:])
+			io.Copy(to, from)
+			to.(*net.TCPConn).CloseWrite()
+		})
+		j.listen(at(edge, 0, 1), discard())
+		_ = j.dial(0, at(edge, 0, 1)).Send(soon(t), transport.Message{Rows: j.rows(1000)})
+		want := fmt.Sprintf(" for edge %d, the rows of Map no. %d: up to byte ", edge, edge)
+		require.Regexp(t, `^worker 0 \(127.0.0.1:\d+\) sent worker 1 what was damaged in transit: frame \d+, a message of \d+ bytes`+want, j.failure(1).Error())
+		require.Regexp(t, `^worker 1 \(127.0.0.1:\d+\) says that what worker 0 sent it came damaged in transit: frame \d+, a message of \d+ bytes`+want, j.failure(0).Error())
+	}
+	b := stream(t, memory.NewGoAllocator())
+	b[1] ^= 1
+	require.ErrorContains(t, hear(t, b, 0), "damaged in transit: the head of frame 0, so that it is not known for what it was, has the checksum")
+}
+
+// TestEdgesOfHeads: heads tell every edge that they have room for, and no other.
+func TestEdgesOfHeads(t *testing.T) {
+	for edge, want := range map[int32]int{0: 0, 1: 1, 255: 255, 1 << 20: 1 << 20, maxEdge: maxEdge, maxEdge + 1: -1, math.MaxInt32: -1, -1: -1, math.MinInt32: -1} {
+		b := appendHead(nil, kindMessage, messageBytes)
+		setEdge(b, edge)
+		stamp(b, 9)
+		h, err := parseHead(b, 9, MaxMessage)
+		require.NoError(t, err)
+		require.Equal(t, frameHead{kindMessage, 9, messageBytes, want}, h)
+	}
 }

@@ -330,6 +330,7 @@ func (s *sender) encode(head *messageHead, m *transport.Message, size int64) (*[
 	n := s.p.n
 	b := n.buffer(int(size))
 	s.out = beginFrame(*b, kindMessage, n.summed())
+	setEdge(s.out.b[s.out.start:], head.edge)
 	var fixed [messageBytes]byte
 	s.out.Write(head.append(fixed[:0]))
 	writeParts(&s.out, m.Parts)
