@@ -22,6 +22,8 @@ type scratch struct {
 const (
 	scratchPrefix = "superstep-"
 	lockSuffix    = ".lock"
+	// lockMark is what lock files hold, so that nobody else's files pass for them.
+	lockMark = "lock of a superstep run\n"
 )
 
 // newScratch makes a directory in parent (os.TempDir where empty), which is made
@@ -60,10 +62,16 @@ func (s *scratch) make(parent string) error {
 			lock.Close()
 			continue
 		}
-		s.dir, s.lock = strings.TrimSuffix(lock.Name(), lockSuffix), lock
-		if err := os.Mkdir(s.dir, 0o700); err != nil {
-			return errors.Join(err, s.remove())
+		dir := strings.TrimSuffix(lock.Name(), lockSuffix)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			err = errors.Join(err, releaseLock(lock))
+			if errors.Is(err, fs.ErrExist) {
+				continue // somebody else's
+			}
+			return err
 		}
+		s.dir, s.lock = dir, lock
+		_, _ = lock.WriteString(lockMark) // on a full disk only a sweep would miss it
 		return nil
 	}
 	return errors.New("other processes took every lock file away")
@@ -97,14 +105,17 @@ func (s *scratch) removeMade() {
 	}
 }
 
-// sweep removes the directories of runs that no longer live. It leaves alone
-// what it cannot tell or remove: that is a later sweep's work.
+// sweep removes the directories of runs that no longer live. It leaves alone what
+// no run has made, and what it cannot tell or remove: that is a later sweep's work.
 func sweep(parent string) {
 	locks, err := filepath.Glob(filepath.Join(escapeGlob(parent), scratchPrefix+"*"+lockSuffix))
 	if err != nil {
 		return
 	}
 	for _, path := range locks {
+		if !marked(path) {
+			continue
+		}
 		release, ok := leftOver(path)
 		if !ok {
 			continue
@@ -115,6 +126,17 @@ func sweep(parent string) {
 			_ = release(false)
 		}
 	}
+}
+
+// marked reports whether a file is the lock of a run, which is marked once its
+// directory is there.
+func marked(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(lockMark)) {
+		return false
+	}
+	mark, err := os.ReadFile(path)
+	return err == nil && string(mark) == lockMark
 }
 
 // escapeGlob quotes what has a meaning in patterns.

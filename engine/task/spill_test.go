@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +135,32 @@ func TestSweep(t *testing.T) {
 	left, err := os.ReadDir(parent)
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// TestSweepLeavesOthers: what no run made stays, whatever its name.
+func TestSweepLeavesOthers(t *testing.T) {
+	parent := t.TempDir()
+	at := func(name string) string { return filepath.Join(parent, name) }
+	require.NoError(t, os.WriteFile(at("superstep-mine.lock"), nil, 0o600))
+	require.NoError(t, os.WriteFile(at("superstep-1234.lock"), []byte("lock of something else\n\n"), 0o600))
+	require.NoError(t, os.Symlink(at("notes"), at("superstep-77.lock")))
+	require.NoError(t, os.WriteFile(at("notes"), []byte(lockMark), 0o600))
+	require.NoError(t, os.Mkdir(at("superstep-5.lock"), 0o700))
+	for _, dir := range []string{"superstep-mine", "superstep-1234", "superstep-77", "superstep-5"} {
+		require.NoError(t, os.MkdirAll(at(dir+"/below"), 0o700))
+	}
+	list := func() (names []string) {
+		require.NoError(t, filepath.WalkDir(parent, func(path string, _ fs.DirEntry, err error) error {
+			names = append(names, path)
+			return err
+		}))
+		return names
+	}
+	before := list()
+	s, err := newScratch(parent)
+	require.NoError(t, err)
+	require.NoError(t, s.remove())
+	require.Equal(t, before, list())
 }
 
 // TestHoldScratch is the process that TestSweep kills.
