@@ -175,13 +175,14 @@ func (o *fileOutput) Place() error {
 	return o.failed(err)
 }
 
-// TakeBack undoes Place. The journal says so before.
+// TakeBack undoes Place. The journal says so before: where the first of the set could not
+// write that, the next one tries again, as none may be taken back without it.
 func (o *fileOutput) TakeBack() error {
 	if o.made == nil {
 		return nil
 	}
 	var err error
-	if o.made.Set != "" && o.made.Journal == o.made.stage {
+	if o.made.Set != "" {
 		err = undo(o.disk, o.made.Journal, o.made.Set)
 	}
 	if err == nil && o.how.Recorded {

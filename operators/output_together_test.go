@@ -25,7 +25,8 @@ type together struct {
 	outputs int
 	replace bool
 	rows    int
-	first   int // outputs before it are left out
+	first   int         // outputs before it are left out
+	last    engine.Sink // commits when all outputs are seen; nil: there is none
 }
 
 // name is that of an output; every second one is a directory.
@@ -48,6 +49,9 @@ func (j *together) run(d outputDisk) error {
 		}
 		Collect(b, "rows", rows)
 		Print(rows, PrintOptions{Writer: io.Discard})
+		if j.last != nil {
+			b.Add(engine.Spec{Op: "Last", Inputs: []engine.Port{{From: rows}}, Operator: func() engine.Operator { return noopOperator{} }, Sink: j.last})
+		}
 		return nil
 	}), struct{}{}, engine.Shards(2), engine.Parallelism(2), engine.IfExists(exists))
 	result.Release()
@@ -440,4 +444,65 @@ func TestOutputNames(t *testing.T) {
 	misuse("the output path a/b/c is within a/b, the output of the sink added at output_together_test.go:", "a/b", "a/b/c")
 	misuse("would lie within the output path a/b; outputs cannot lie within each other", "a/b/c/d", "a/./b")
 	misuse("the output path client:a/b is taken by the sink added at", "client:a/b", "client:a/./b")
+}
+
+// failingSink calls a function when all outputs are seen, and fails.
+type failingSink struct{ then func() }
+
+func (failingSink) Begin() error { return nil }
+func (failingSink) Abort() error { return nil }
+func (s failingSink) Commit() error {
+	s.then()
+	return errNoSpace
+}
+
+// TestUndoIsNoted: a set of outputs beside something that fails is undone, and once
+// anything of it is, that is what the next run goes on with, for all of them, wherever
+// the undoing was cut off or failed.
+func TestUndoIsNoted(t *testing.T) {
+	j := together{outputs: 4, rows: 7}
+	first := j.want(t)
+	j.rows = 5
+	second := j.want(t)
+	for _, dies := range []bool{true, false} {
+		undone := 0
+		for at := 1; ; at++ {
+			if at > 6 { // by then the note is written, and the first output taken back
+				at += strideOf(4) - 1
+			}
+			j.dir, j.rows = t.TempDir(), 7
+			d := &testDisk{order: newDiskOrder()}
+			undoing, calls, taken := false, 0, false
+			d.order.cut = func(name string, paths []string) bool {
+				if !undoing {
+					return false
+				}
+				calls++
+				d.dead = dies && calls == at
+				taken = taken || name == "rename" && filepath.Base(paths[0]) == "out-0" && calls < at
+				return calls == at
+			}
+			j.last = failingSink{func() { undoing = true }}
+			err := j.run(d)
+			j.last = nil
+			require.ErrorIs(t, err, errNoSpace)
+			require.True(t, undoing)
+			if calls < at {
+				require.Empty(t, brief(t, j.dir))
+				break
+			}
+			name := fmt.Sprintf("dies %v, call %d", dies, at)
+			j.rows = 5
+			err = j.run(&testDisk{})
+			if err == nil {
+				undone++
+				require.Equal(t, second, brief(t, j.dir), name)
+				continue
+			}
+			require.False(t, taken, "%s: %v", name, err)
+			require.ErrorContains(t, err, "has just been finished", name)
+			require.Equal(t, first, brief(t, j.dir), name)
+		}
+		require.Greater(t, undone, 3)
+	}
 }
