@@ -9,6 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/algorithms/evaluate"
+	"github.com/superstep-ml/superstep/algorithms/internal/trial"
+	"github.com/superstep-ml/superstep/engine"
+	"github.com/superstep-ml/superstep/operators"
 )
 
 // noInfinity asserts that no number of a report is infinite, and that every NaN among the
@@ -107,4 +110,40 @@ func TestOtherReportsBeyondTheRange(t *testing.T) {
 	// What no row is positive of has no lift.
 	b := must(evaluate.MeasureBinary([]int{0, 0}, []float64{0.1, 0.2}, nil, evaluate.BinaryOptions{}))
 	require.True(t, math.IsNaN(b.Curve[0].Lift))
+}
+
+// An error that no float64 can hold is not the largest float64: a median that falls on one has
+// no value, on slices and on datasets, and one that does not is as ever.
+func TestMedianOfErrorsBeyondTheRange(t *testing.T) {
+	const huge = math.MaxFloat64
+	for _, c := range []struct {
+		label, prediction []float64
+		want              float64
+	}{
+		{[]float64{huge, -huge, 1}, []float64{-huge, huge, 1}, math.NaN()},
+		{[]float64{huge, 1}, []float64{-huge, 1}, math.NaN()},
+		{[]float64{huge, 3, 1}, []float64{-huge, 1, 0}, 2},
+		{[]float64{huge, 0, huge}, []float64{0, 0, 0}, huge},
+	} {
+		r := must(evaluate.MeasureRegression(c.label, c.prediction, nil, evaluate.RegressionOptions{}))
+		type row struct {
+			Label      float64
+			Prediction float64
+		}
+		rows := make([]row, len(c.label))
+		for i := range rows {
+			rows[i] = row{c.label[i], c.prediction[i]}
+		}
+		result := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "report", evaluate.Regression(operators.FromSlice(b, rows), evaluate.RegressionOptions{LabelCol: "label", PredictionCol: "prediction"}))
+		})
+		for _, r := range []*evaluate.RegressionReport{r, must(evaluate.ReportOf[evaluate.RegressionReport](result, "report"))} {
+			if c.want == c.want {
+				require.Equal(t, c.want, r.MedianAE)
+				continue
+			}
+			require.True(t, math.IsNaN(r.MedianAE), r.MedianAE)
+			noInfinity(t, r, r.Undefined, "median_ae")
+		}
+	}
 }

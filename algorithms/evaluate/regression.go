@@ -227,9 +227,19 @@ func (o RegressionOptions) orders(rows *engine.Dataset, in table, each eachRow) 
 
 func numberText(v float64) string { return string(appendFloat(nil, v, 64)) }
 
-// absoluteError is finite: that of finite numbers may be beyond float64.
+// absoluteError is finite: that of finite numbers may be beyond float64, and is then the
+// largest; see medianError.
 func absoluteError(label, prediction float64) float64 {
 	return min(math.Abs(label-prediction), math.MaxFloat64)
+}
+
+// medianError returns the median of the absolute errors, an infinity where it falls on one that
+// may be beyond float64.
+func (s *regressionState) medianError() float64 {
+	if math.IsInf(s.MaxError, 1) && max(s.Errors.Lower, s.Errors.Upper) == math.MaxFloat64 {
+		return math.Inf(1)
+	}
+	return s.Errors.value()
 }
 
 func visitErrors(s *regressionState, t *step) { s.Errors.visit(0.5, t) }
@@ -299,7 +309,7 @@ func (o RegressionOptions) report(s *regressionState) (*RegressionReport, error)
 	r.R2 = 1 - u.ratio("r2", s.Error.Squares.value(), all, constant)
 	r.ExplainedVariance = 1 - u.ratio("explained_variance", s.Error.spread(), all, constant)
 	if !o.NoMedian {
-		r.MedianAE = s.Errors.value()
+		r.MedianAE = s.medianError()
 		// The best constant's absolute error is twice its pinball loss at 0.5.
 		r.D2Absolute = 1 - u.ratio("d2_absolute", s.Absolute.value(), 2*s.Labels.loss(0.5), constant)
 		r.D2Pinball = 1 - u.ratio("d2_pinball", s.Pinball.value(), s.Quantile.loss(o.Quantile), constant)

@@ -223,6 +223,14 @@ func TestMoreClustersThanPoints(t *testing.T) {
 		_, err = tryTrain(t, same, kmeans.Params{K: 4, Init: init})
 		require.ErrorContains(t, err, "4 clusters are more than the 3 distinct points")
 	}
+	// Points whose squared distance is below the least float64 count as one, and it is told.
+	tiny := rowsOf([]float64{1e-170}, []float64{2e-170}, []float64{0})
+	for _, p := range []kmeans.Params{
+		{K: 2}, {K: 2, Init: kmeans.KMeansPlusPlus}, {Init: kmeans.Given, Centers: [][]float64{{0}, {1}}},
+	} {
+		_, err := tryTrain(t, tiny, p)
+		require.ErrorContains(t, err, "points less than about 1e-160 apart count as one: scale such features up", "%v", p.Init)
+	}
 	// The mean of equal rows may differ from them by rounding: then the cluster
 	// that no row is left for stays empty, and training ends all the same.
 	tenths := rowsOf([]float64{0.1}, []float64{0.1}, []float64{0.1}, []float64{7})

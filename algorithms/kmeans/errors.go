@@ -27,6 +27,10 @@ func (p Params) overflow() error {
 	return fmt.Errorf("sums over column %q exceed the range of float64: scale the features down", p.VectorCol)
 }
 
+// tooNear tells when points that differ are counted as one: when the squares of their
+// differences are below the least float64.
+const tooNear = " (points less than about 1e-160 apart count as one: scale such features up)"
+
 // tooFewPoints tells that there are fewer distinct points than clusters.
 func (p Params) tooFewPoints(distinct int, cosine bool) error {
 	kind := "distinct points"
@@ -41,5 +45,5 @@ func (p Params) tooFewPoints(distinct int, cosine bool) error {
 	if p.Precision == Single {
 		return fmt.Errorf("%d clusters are more than the %d %s of positive weight that float32 tells apart: lower K, or use double precision", p.K, distinct, kind)
 	}
-	return fmt.Errorf("%d clusters are more than the %d %s of positive weight: lower K", p.K, distinct, kind)
+	return fmt.Errorf("%d clusters are more than the %d %s of positive weight: lower K%s", p.K, distinct, kind, tooNear)
 }

@@ -17,7 +17,8 @@ type Params struct {
 	// makes one) or a sparse one. Required.
 	VectorCol string
 	// K is the number of clusters, at least 1 and at most the number of distinct
-	// points. Required; with Init Given, 0 means as many as there are Centers.
+	// points, of which those less than about 1e-160 apart count as one, as the squares of
+	// such distances are 0. Required; with Init Given, 0 means as many as there are Centers.
 	K int
 	// MaxIter is the largest number of times the centres are updated; 0 means 100.
 	MaxIter int

@@ -84,7 +84,7 @@ func moments(names []string, sparse, needed []bool) pass {
 		settle: func(f *facts, sums, most []float64) error {
 			d := f.Dim
 			zeros := f.absent(sparse, sums[2*d:3*d], sums[4*d:])
-			f.Total = make([]float64, d)
+			f.Total, f.Unit = make([]float64, d), make([]float64, d)
 			f.Count, f.Mean, f.Least, f.Most = make([]float64, d), make([]float64, d), make([]float64, d), make([]float64, d)
 			for j := range d {
 				f.Count[j] = sums[j] + zeros[j]
@@ -96,9 +96,6 @@ func moments(names []string, sparse, needed []bool) pass {
 					return fmt.Errorf("%s has no value: every row is null or NaN", f.featureName(j, names))
 				}
 				f.Mean[j] = sums[d+j] / f.Total[j]
-				if math.IsInf(sums[d+j], 0) {
-					return fmt.Errorf("the sum over %s exceeds the range of float64: scale it down", f.featureName(j, names))
-				}
 				f.Least[j], f.Most[j] = -most[d+j], most[j]
 				if zeros[j] > 0 && sums[j] == 0 {
 					f.Least[j], f.Most[j] = 0, 0
@@ -107,37 +104,56 @@ func moments(names []string, sparse, needed []bool) pass {
 				}
 				if f.Least[j] == f.Most[j] {
 					f.Mean[j] = f.Least[j] // exactly, whatever the rounding of the sum
+				} else if sums[d+j]-sums[d+j] != 0 {
+					return fmt.Errorf("the sum over %s exceeds the range of float64: scale it down", f.featureName(j, names))
 				}
 				f.Least[j], f.Most[j], f.Mean[j] = f.Least[j]+0, f.Most[j]+0, f.Mean[j]+0 // no -0
+				f.Unit[j] = unitOf(max(f.Most[j]-f.Mean[j], f.Mean[j]-f.Least[j]))
 			}
 			return nil
 		},
 	}
 }
 
-// deviations is the pass for the squared distances to the means, after moments.
+// deviations is the pass for the squared distances to the means, after moments. Those of a
+// feature are in units of a power of two near its largest distance, so that no square leaves
+// the range of float64; the unit changes no bit where squares in units of 1 are in it.
 func deviations(names []string) pass {
 	return pass{
 		name: "deviations",
 		size: func(f *facts) (int, int) { return f.Dim, 0 },
 		sum: func(w *work, out []float64) error {
-			mean := w.facts.Mean
+			mean, unit := w.facts.Mean, w.facts.Unit
 			return w.values(func(j int, v float64) {
-				x := v - mean[j]
+				x := (v - mean[j]) / unit[j]
 				out[j] += float64(w.weight * float64(x*x))
 			})
 		},
 		settle: func(f *facts, sums, _ []float64) error {
-			f.Deviation = sums[:f.Dim:f.Dim]
+			f.Deviation = make([]float64, f.Dim)
 			for j := range f.Deviation {
-				f.Deviation[j] += float64(float64(f.Mean[j]*f.Mean[j]) * f.Zeros[j])
-				if math.IsInf(f.Deviation[j], 0) {
+				squares := sums[j]
+				if f.Zeros[j] > 0 {
+					x := f.Mean[j] / f.Unit[j]
+					squares += float64(float64(x*x) * f.Zeros[j])
+				}
+				f.Deviation[j] = float64(math.Sqrt(squares/f.Total[j]) * f.Unit[j])
+				if f.Deviation[j]-f.Deviation[j] != 0 {
 					return fmt.Errorf("the variance of %s exceeds the range of float64: scale it down", f.featureName(j, names))
 				}
 			}
 			return nil
 		},
 	}
+}
+
+// unitOf returns the largest power of two that is no larger than a distance, 1 for none.
+func unitOf(distance float64) float64 {
+	if distance == 0 {
+		return 1
+	}
+	_, exponent := math.Frexp(distance)
+	return math.Ldexp(1, exponent-1)
 }
 
 // covarianceRows is how many rows the pass of covariances takes at a time, so that a row

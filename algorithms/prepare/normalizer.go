@@ -36,7 +36,8 @@ func (n Norm) MarshalText() ([]byte, error) { return norms.Text(n) }
 func (n *Norm) UnmarshalText(text []byte) error { return norms.Parse(n, text) }
 
 // Normalizer divides each vector by its length, row by row, without learning anything.
-// Vectors of zeros stay as they are, null stays null.
+// Vectors of zeros stay as they are, null stays null. A vector with a NaN becomes one of NaN; an
+// infinity, beside which no component keeps a length, is an error that names row and column.
 type Normalizer struct {
 	// Columns are the vector columns. Required.
 	Columns []string `json:"columns"`
@@ -114,6 +115,9 @@ func (m *NormalizerModel) Bind(l *model.Layout) (model.Step, error) {
 				copy(indices, from.Indices)
 			default:
 				return columnError(m.Params.Columns[i], fmt.Errorf("it is %s: want a vector", from.Kind))
+			}
+			if err := checkFinite(from); err != nil {
+				return columnError(m.Params.Columns[i], err)
 			}
 			normalize(from.Values, made, m.Params.Norm)
 		}

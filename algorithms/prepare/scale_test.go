@@ -171,3 +171,54 @@ func TestScalersTellWhatIsWrong(t *testing.T) {
 	rows[0].Age, rows[1].Age = p(1.7e308), p(1.7e308)
 	fails(t, rows, prepare.StandardScaler{Columns: []string{"age"}}, "exceeds the range")
 }
+
+// Deviations whose squares are beyond the range of float64, or below it, are deviations.
+func TestStandardScalerOfTinyAndHugeNumbers(t *testing.T) {
+	for _, unit := range []float64{1e-320, 1e-200, 1e-100, 1, 1e200, 1e307} {
+		rows := samples(false)[:4]
+		for i, v := range []float64{1, 2, 3, 4} {
+			rows[i].Vector = []float64{v * unit, -v * unit, 0}
+			rows[i].Sparse = operators.SparseVector{}
+			if i%2 == 0 {
+				rows[i].Sparse = operators.SparseVector{Indices: []int32{0}, Values: []float64{unit}}
+			}
+		}
+		m, r := quick(t, table(rows), prepare.StandardScaler{Columns: []string{"vector", "sparse"}})
+		s := m.(*prepare.ScalerModel)
+		tolerance := 1e-12
+		if unit < 1e-300 {
+			tolerance = 1e-3
+		}
+		require.InEpsilon(t, math.Sqrt(1.25), s.Scale[0][0]/unit, tolerance, unit)
+		require.InEpsilon(t, 0.5, s.Scale[1][0]/unit, tolerance, unit)
+		require.Equal(t, 1.0, s.Scale[0][2])
+		got := numbersOf(t, r, "vector")
+		for i, v := range []float64{1, 2, 3, 4} {
+			require.InDelta(t, (v-2.5)/math.Sqrt(1.25), got[3*i], tolerance, unit)
+			require.InDelta(t, (2.5-v)/math.Sqrt(1.25), got[3*i+1], tolerance, unit)
+		}
+	}
+}
+
+// A constant has no spread, however large it and its sum are.
+func TestScalersOfAHugeConstant(t *testing.T) {
+	rows := samples(false)
+	for i := range rows {
+		rows[i].Same, rows[i].Vector = 1e300, []float64{-1.7e308, 1.7e308, float64(i)}
+	}
+	for _, s := range []model.Stage{
+		prepare.StandardScaler{Columns: []string{"same", "vector"}},
+		prepare.RobustScaler{Columns: []string{"same", "vector"}},
+		prepare.MinMaxScaler{Columns: []string{"same", "vector"}},
+	} {
+		_, r := quick(t, table(rows), s)
+		near(t, r, "same", 0, 0, 0, 0, 0, 0, 0, 0)
+		got := numbersOf(t, r, "vector")
+		for i := range rows {
+			require.Zero(t, got[3*i])
+			require.Zero(t, got[3*i+1])
+		}
+	}
+	rows[0].Same, rows[1].Same = 1.7e308, 1.7e308
+	fails(t, rows, prepare.StandardScaler{Columns: []string{"same"}}, `the sum over column "same" exceeds the range of float64: scale it down`)
+}

@@ -1,8 +1,6 @@
 package prepare
 
 import (
-	"math"
-
 	"github.com/apache/arrow/go/v15/arrow"
 
 	"github.com/superstep-ml/superstep/engine"
@@ -45,7 +43,7 @@ func (p StandardScaler) Fit(rows *engine.Dataset) *engine.Dataset {
 				shift = f.Mean[j]
 			}
 			if !p.NoScale {
-				scale = math.Sqrt(f.Deviation[j] / f.Total[j])
+				scale = f.Deviation[j]
 			}
 			return shift, scale
 		})

@@ -51,7 +51,8 @@ type facts struct {
 	Total     []float64 // by feature: their weight
 	Zeros     []float64 // by feature: weight of the entries that sparse vectors leave out
 	Mean      []float64
-	Deviation []float64 // by feature: weighted sum of squared distances to the mean
+	Unit      []float64 // by feature: of the distances to the mean, while they are squared
+	Deviation []float64 // by feature: standard deviation
 	Least     []float64
 	Most      []float64
 

@@ -1,6 +1,7 @@
 package prepare_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -155,6 +156,12 @@ func TestNormalizer(t *testing.T) {
 	far[0].Ragged = []float64{1.5e308, 1.5e308}
 	_, r = quick(t, table(far), prepare.Normalizer{Columns: []string{"ragged"}, Norm: prepare.L1})
 	near(t, r, "ragged", 0.5, 0.5, 3.0/7, 4.0/7)
+	// Nothing keeps a length beside an infinity, which scikit-learn refuses too.
+	for _, norm := range []prepare.Norm{prepare.L2, prepare.L1, prepare.Max} {
+		far[1].Ragged, far[1].Sparse = []float64{1, math.Inf(-1)}, operators.SparseVector{Indices: []int32{3}, Values: []float64{math.Inf(1)}}
+		fails(t, far, prepare.Normalizer{Columns: []string{"ragged"}, Norm: norm}, `column "ragged": component 1 is -Inf: want a finite number`, "row")
+		fails(t, far, prepare.Normalizer{Columns: []string{"sparse"}, Norm: norm}, `column "sparse": component 3 is +Inf: want a finite number`)
+	}
 	fails(t, samples(false), prepare.Normalizer{Columns: []string{"age"}}, `column "age" is float64: want vectors`)
 	fails(t, samples(false), prepare.Normalizer{Columns: []string{"ragged"}, Norm: 5}, "Norm(5)")
 }
