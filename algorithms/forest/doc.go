@@ -41,6 +41,12 @@
 // taken, so that features that say the same share what they are worth; of a SingleTree the one
 // by the lower feature.
 //
+// Trees grow until leaves are pure, as in scikit-learn, unless MaxDepth, MaxLeaves,
+// MinSamplesLeaf, MinSamplesSplit or MinSplitGain end it before. Those of noisy labels then have
+// nearly as many leaves as rows were drawn, and a node takes some 50 bytes of the model's file,
+// more with its classes. A file has 2 GiB at most: training ends with an error once the trees so
+// far tell that theirs will not fit.
+//
 // A bootstrap draws each row a number of times that has the Poisson distribution. Rows that a
 // tree did not draw measure the forest, see OutOfBag, and PredictOutOfBag gives each row what
 // the trees that did not draw it predict. Of few rows, or of a small share of them,

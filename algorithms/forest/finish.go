@@ -26,6 +26,18 @@ func (w *written) add(t *tree.Tree) error {
 	return nil
 }
 
+// fits tells that the model's file will be too large, by its trees so far, of which there are to
+// be more: they are as large as each other, or nearly so.
+func (w *written) fits(trees, total int, most int64) error {
+	size := float64(w.trees.Size())
+	if want := size / float64(trees) * float64(total); want > float64(most) {
+		const mega = 1e6
+		return fmt.Errorf("%d of %d trees take %.0f MB, so that the model would take some %.0f MB, and a model's file has at most %.0f MB: want smaller trees, by MaxDepth, MaxLeaves or MinSamplesLeaf, or fewer, by NumTrees",
+			trees, total, size/mega, want/mega, float64(most)/mega)
+	}
+	return nil
+}
+
 // write begins the model's file with the trees of Start.
 func (g growing) write(d *bins.Data) (*written, error) {
 	trees, err := tree.NewWriter(ensemble(d), g.params.NumTrees)

@@ -50,8 +50,8 @@ type Params struct {
 	// NumTrees is the number of trees, those of Start among them; 0 means 100, or 1 for
 	// SingleTree, which takes no other.
 	NumTrees int
-	// MaxDepth is the largest number of splits from the root to a leaf; 0 means 16, -1 no
-	// limit.
+	// MaxDepth is the largest number of splits from the root to a leaf; 0 and -1 mean no limit:
+	// trees grow until leaves are pure, or too small for MinSamplesLeaf and MinSamplesSplit.
 	MaxDepth int
 	// MaxLeaves is the largest number of leaves of a tree, which then grows where a split
 	// gains most; 0 means no limit.
@@ -103,7 +103,6 @@ type Params struct {
 
 const (
 	defaultTrees  = 100
-	defaultDepth  = 16
 	defaultSubset = 0.632
 	defaultMemory = 1 << 30
 	maxBins       = 255
@@ -153,7 +152,7 @@ func (p Params) checkTrees() error {
 		bad("NumTrees is %d, and a SingleTree is one tree", p.NumTrees)
 	}
 	if p.MaxDepth < -1 || p.MaxDepth > tree.MaxDepth {
-		bad("MaxDepth is %d: want 1 to %d, -1 for no limit, or 0 for %d", p.MaxDepth, tree.MaxDepth, defaultDepth)
+		bad("MaxDepth is %d: want 1 to %d, or 0 or -1 for no limit", p.MaxDepth, tree.MaxDepth)
 	}
 	if p.MaxLeaves < 0 || p.MaxLeaves == 1 {
 		bad("MaxLeaves is %d: want 2 or more, or 0 for no limit", p.MaxLeaves)
@@ -231,10 +230,7 @@ func (p Params) withDefaults(jobSeed uint64) Params {
 			p.NumTrees = 1
 		}
 	}
-	switch p.MaxDepth {
-	case 0:
-		p.MaxDepth = defaultDepth
-	case -1:
+	if p.MaxDepth <= 0 {
 		p.MaxDepth = tree.MaxDepth
 	}
 	p.MinSamplesLeaf = cmp.Or(p.MinSamplesLeaf, 1)

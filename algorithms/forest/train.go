@@ -353,6 +353,7 @@ func (g growing) collect(ctx *comqueue.ComContext) error {
 	if s.written != nil {
 		ctx.Report("trees", float64(s.number))
 		ctx.Report("nodes", float64(s.written.summary.Nodes))
+		return s.written.fits(s.number, g.params.NumTrees, model.MaxFile)
 	}
 	return nil
 }

@@ -110,7 +110,12 @@ func (p Params) Validate() error {
 	if cmp.Or(p.PredictionCol, "prediction") == cmp.Or(p.ProbabilityCol, "probability") {
 		bad("PredictionCol and ProbabilityCol are both %q", cmp.Or(p.PredictionCol, "prediction"))
 	}
-	errs = append(errs, p.settings().Validate())
+	s := p.settings()
+	if s.Method == optim.SGD && s.Stochastic.Schedule == optim.Optimal {
+		bad("Stochastic.Schedule is Optimal, which is for convex losses, and a network's is not convex: want InverseScaling, Constant or Exponential")
+		s.Stochastic.Schedule = optim.InverseScaling
+	}
+	errs = append(errs, s.Validate())
 	return errors.Join(errs...)
 }
 

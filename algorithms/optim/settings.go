@@ -83,7 +83,8 @@ const (
 	Constant
 	// Exponential multiplies the rate by Decay after every epoch.
 	Exponential
-	// Optimal is 1/(L2·(t0+t)), with t0 so that the first step is Rate.
+	// Optimal is 1/(L2·(t0+t)), with t0 so that the first step is Rate. It is for convex losses
+	// with an L2 penalty.
 	Optimal
 )
 

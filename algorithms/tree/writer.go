@@ -45,6 +45,9 @@ func (w *Writer) Add(t *Tree) error {
 	return nil
 }
 
+// Size returns how many bytes the text of the trees added takes so far.
+func (w *Writer) Size() int { return len(w.text) }
+
 const (
 	// frontRoom is for what goes in front of the trees, and behind them.
 	frontRoom = 1 << 16

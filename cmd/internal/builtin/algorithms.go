@@ -156,7 +156,7 @@ type OptimiserArgs struct {
 
 	Rate          float64 `want:">0.." of:"method=sgd" param:"Stochastic.Rate" placeholder:"RATE" help:"First learning rate of sgd (default: what suits --update and --schedule)."`
 	Update        string  `of:"method=sgd" param:"Stochastic.Update" enum:"plain,adam,adagrad" default:"plain" placeholder:"NAME" help:"What sgd makes of gradients: plain steps (the default), adam or adagrad."`
-	Schedule      string  `of:"method=sgd" param:"Stochastic.Schedule" enum:"inverse-scaling,constant,exponential,optimal" default:"inverse-scaling" placeholder:"NAME" help:"How the learning rate of sgd falls: inverse-scaling (the default), constant, exponential, or optimal, for a ridge penalty."`
+	Schedule      string  `of:"method=sgd" param:"Stochastic.Schedule" enum:"inverse-scaling,constant,exponential,optimal" default:"inverse-scaling" placeholder:"NAME" help:"How the learning rate of sgd falls: inverse-scaling (the default), constant, exponential, or optimal, for convex losses with a ridge penalty, so not of fm and mlp."`
 	SchedulePower float64 `want:">0.." of:"method=sgd,schedule=inverse-scaling" param:"Stochastic.Power" placeholder:"POWER" help:"Of inverse-scaling: the power of the steps that divides the rate (default: 0.5)."`
 	Decay         float64 `want:">0..1" of:"method=sgd,schedule=exponential" param:"Stochastic.Decay" placeholder:"SHARE" help:"Of exponential: what the rate is multiplied with after each pass (default: 0.95)."`
 	Momentum      float64 `want:"0..<1" of:"method=sgd,update=plain" param:"Stochastic.Momentum" placeholder:"SHARE" help:"Share of the last step that plain sgd goes on with (default: 0)."`

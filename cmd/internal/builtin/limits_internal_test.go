@@ -168,6 +168,10 @@ func TestRefusals(t *testing.T) {
 		"--method is newton: want lbfgs, gd or sgd")
 	by("linear", "--method sgd --nesterov --schedule optimal", "--nesterov says something only with --momentum",
 		"--schedule is optimal, which is made from --l2, which is 0: use another schedule")
+	for name, whose := range map[string]string{"fm": "a factorisation machine's", "mlp": "a network's"} {
+		by(name, "--method sgd --schedule optimal --l2 0.1",
+			"--schedule is optimal, which is for convex losses, and "+whose+" is not convex: want inverse-scaling, constant or exponential")
+	}
 	by("linear", "--method gd --l1 1", "--method is gd, which cannot minimise an --l1 penalty, as that has no gradient at 0: use owlqn or sgd")
 	by("forest", "--criterion gini --max-features 0", "--criterion is gini, which is for classes, and --task is regression",
 		`--max-features is "0": want sqrt, log2, third, all, a number of 1 or more such as 7, or a share up to 1 such as 0.4`)
@@ -185,11 +189,12 @@ func TestWordings(t *testing.T) {
 	w := wordsFor(new(ForestTrain))
 	for message, want := range map[string]string{
 		"train.go:12: forest.Train: NumTrees is -1: want 1 to 9, or 0 for 100":                                            "--trees is -1: want 1 to 9",
+		"4 of 9 trees take 1 MB: want smaller trees, by MaxDepth, MaxLeaves or MinSamplesLeaf, or fewer, by NumTrees":     "4 of 9 trees take 1 MB: want smaller trees, by --max-depth, --max-leaves or --min-child-rows, or fewer, by --trees",
 		`column "MaxBins" of /tmp/MaxBins/x.csv is no Trees`:                                                              `column "MaxBins" of /tmp/MaxBins/x.csv is no Trees`,
 		"operator Test, subtask 0 of 2: MaxFeatures is 9":                                                                 "operator Test, subtask 0 of 2: --max-features is 9",
 		"output o.csv exists: replace it with --if-exists replace (engine.IfExists(engine.Replace))":                      "output o.csv exists: replace it with --if-exists replace",
 		"job \"x\": 2 errors:\n  ClassWeights of \"K\" is 0\n  the parameter MaxDepth is 3: want 4, or 0 for the default": "job \"x\": 2 errors:\n  --class-weights of \"K\" is 0\n  --max-depth is 3: want 4",
-		"a file of K rows, 0 or more":                                                                                     "a file of K rows, 0 or more",
+		"a file of K rows, 0 or more": "a file of K rows, 0 or more",
 	} {
 		require.Equal(t, want, w.reworded(message))
 	}
