@@ -71,6 +71,29 @@ func TestReductionsGiveOneNaN(t *testing.T) {
 						}, n, func(int) bool { return true }, op.Name(), a, p, forest)
 					}
 				}
+				// One shard alone brings something: nothing is folded.
+				for _, a := range append([]string{""}, namesFor(program.AllReduce, p)...) {
+					outs := make([][]float64, p)
+					g := NewLocalGroup(p)
+					for r, err := range onRanks(g, func(c *Comm) error {
+						out := make([]float64, n)
+						req := &Reduction[float64]{Name: "x", Op: op, Out: out, Algorithm: a, Shards: 8}
+						if own := shared.Split(8, p, c.Rank()); own.Lo <= 3 && 3 < own.Hi {
+							req.Forest = []shared.Entry[[]float64]{{Node: shared.Leaf(3), Value: odd(3, n)}}
+						}
+						outs[c.Rank()] = out
+						return AllReduce(c, req)
+					}) {
+						what := fmt.Sprint(op.Name(), a, p, " rank ", r)
+						if err != nil { // which algorithms without trees say
+							require.ErrorContains(t, err, "has no shard with a value", what)
+							require.NotEmpty(t, a, what)
+						} else {
+							requireNaNs(t, outs[r], what)
+						}
+						g.Rank(r).Close(nil)
+					}
+				}
 				for _, a := range append([]string{""}, namesFor(program.Reduce, p)...) {
 					shareAll(t, g, func(c *Comm, out []float64) error {
 						return Reduce(c, p-1, op, odd(c.Rank(), n), out, with(a)...)

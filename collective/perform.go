@@ -27,7 +27,8 @@ func (c *Comm) perform(q *request, n int) error {
 	}
 	start := c.group.now()
 	err := c.exchange(q)
-	if err == nil && q.arith != nil && (q.coll != program.Reduce || c.Rank() == q.root) {
+	// Every fold leaves one NaN; what was folded with nothing is seen here.
+	if unfolded := q.coll == program.Scan || q.coll == program.Exscan || c.Size() == 1; err == nil && q.arith != nil && unfolded {
 		q.arith.oneNaN(q.out)
 	}
 	if last := c.calls.last; err == nil && last != nil {

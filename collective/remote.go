@@ -129,6 +129,9 @@ func (a *AllReducer[T]) sumByName() error {
 		if targets, err = a.forestTargets(k, q, h); err != nil {
 			return err
 		}
+		if q.forest == nil && len(a.entries) == 0 {
+			return c.fail(fmt.Errorf("%s: rank %d has no shard with a value, and %s takes one of every rank: leave the choice of the algorithm to the group", h.describe(), c.Rank(), h.algorithm))
+		}
 	}
 	finished := false
 	defer func() { c.endUnless(finished, h) }()
@@ -214,7 +217,8 @@ func (a *AllReducer[T]) reduceParts(q *request, targets []shared.Node, run func(
 	if err == nil && !present {
 		a.arith.fill(q.out)
 	}
-	if err == nil {
+	// Every fold leaves one NaN. What nobody else had anything to fold with has seen none.
+	if alone := len(a.entries) < 2 && (a.req.mode() == forests || a.c.Size() == 1); err == nil && alone {
 		a.arith.oneNaN(q.out)
 	}
 	clear(q.in)

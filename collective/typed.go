@@ -47,13 +47,21 @@ func (t *typedOp[T]) set(op Op[T]) {
 	}
 }
 
-// Fold does dst[i] = left[i] ∘ right[i], the operands on their sides: even where
-// they commute as numbers, they may be NaNs of different payloads.
+// Fold does dst[i] = left[i] ∘ right[i], with one NaN for all.
 func (t *typedOp[T]) Fold(dst, left, right []byte) {
 	d, a, b := elementsOf[T](dst), elementsOf[T](left), elementsOf[T](right)
-	if len(d) == 0 {
-		return
+	for len(d) > foldBlock {
+		t.foldBlock(d[:foldBlock], a[:foldBlock], b[:foldBlock])
+		d, a, b = d[foldBlock:], a[foldBlock:], b[foldBlock:]
 	}
+	if len(d) > 0 {
+		t.foldBlock(d, a, b)
+	}
+}
+
+// foldBlock is Fold of up to foldBlock elements, which stay in the cache until their
+// NaNs are looked for. The operands keep their sides, for not every operator commutes.
+func (t *typedOp[T]) foldBlock(d, a, b []T) {
 	switch {
 	case &d[0] == &a[0]:
 		t.apply(d, b)
@@ -65,6 +73,7 @@ func (t *typedOp[T]) Fold(dst, left, right []byte) {
 	default:
 		t.foldOverRight(d, a)
 	}
+	kernel.OneNaN(d)
 }
 
 // foldOverRight does d[i] = a[i] ∘ d[i], by way of a block.

@@ -226,10 +226,10 @@ func (d *Decision) pick() {
 	}
 }
 
-// longerSegments are tried where an algorithm's data is a multiple of them: each
-// segment costs messages and wake-ups, though pipelines are slower to fill with long
-// ones.
-var longerSegments = [...]int{1 << 20, 4 << 20}
+// longerSegment is tried where an algorithm's data is a multiple of it: each segment costs
+// messages and wake-ups, though pipelines are slower to fill with long ones. What is much
+// longer has left the cache between its sender's steps.
+const longerSegment = 1 << 20
 
 // gain is what a longer segment must save: pipelines overlap less evenly than prices
 // say, and what is in a cache is not in the model.
@@ -238,7 +238,7 @@ const gain = 0.99
 // price sets a candidate's price, with the length of segments that is cheapest.
 func (t *Tuner) price(ctx context.Context, c *Candidate, a *algorithm.Algorithm, q Query, network *simulate.Network) error {
 	correction := t.correction(q, a.Name)
-	for i, segment := range append([]int{0}, longerSegments[:]...) {
+	for i, segment := range [...]int{0, longerSegment} {
 		if i > 0 && segment > q.Bytes/4 {
 			break
 		}

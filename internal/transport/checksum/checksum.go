@@ -24,10 +24,9 @@ func (s Sum) Add(piece []byte) Sum { return s*chain + Sum(xxh3.Hash(piece)) }
 // Bits are what travels of a sum.
 func (s Sum) Bits() uint32 { return uint32(s >> 32) }
 
-// Of is the sum of bytes, in pieces of PieceBytes and a last one of what is left. No
-// bytes have the sum 0.
-func Of(b []byte) Sum {
-	var s Sum
+// AddAll is the sum with b behind it, in pieces of PieceBytes and a last one of what is
+// left, after which no more may be added.
+func (s Sum) AddAll(b []byte) Sum {
 	for len(b) > PieceBytes {
 		s, b = s.Add(b[:PieceBytes]), b[PieceBytes:]
 	}
@@ -36,6 +35,9 @@ func Of(b []byte) Sum {
 	}
 	return s
 }
+
+// Of is the sum of bytes. No bytes have the sum 0.
+func Of(b []byte) Sum { return Sum(0).AddAll(b) }
 
 // A Stream sums bytes that come little by little, to the sum that Of gives.
 type Stream struct {

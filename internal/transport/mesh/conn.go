@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,9 @@ const (
 	// smallWrite is the longest payload that is copied behind its header and written
 	// with it, which costs less than writing from two places.
 	smallWrite = 16 << 10
+	// summedWrite is how much is summed before it is written: whole pieces of checksums,
+	// enough that writes cost little, and little enough to be in the cache still.
+	summedWrite = 4 * checksum.PieceBytes
 	// directRead is the shortest rest of a message that is read straight into its
 	// destination instead of through the buffer.
 	directRead = 8 << 10
@@ -55,8 +59,9 @@ type tcpConn struct {
 	drain    func()                // made once, so that starting it allocates nothing
 	small    []byte                // a header and the beginning of its payload
 	header   [headerBytes]byte     // of a long message
-	pair     [2][]byte             // that header, and its payload
-	vector   net.Buffers           // over pair
+	trailer  [trailerBytes]byte    // and the checksum behind its payload
+	parts    [3][]byte             // what is written at once
+	vector   net.Buffers           // over parts
 	attempt  attempt               // to write without waiting
 	sent     uint16                // messages, as headers count them
 	try      func(fd uintptr) bool // it, made once
@@ -68,7 +73,7 @@ type tcpConn struct {
 	rest   int    // bytes of the message not yet read
 	number uint64 // of messages that came before
 	now    Header // of the message
-	want   uint32 // checksum that its header announced
+	want   seal   // what its header says of its checksum
 	sum    checksum.Stream
 	due    []byte // where the message is read to, from what is not yet in sum
 	have   int    // how much of that has come
@@ -160,11 +165,7 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	if len(payload) <= smallWrite {
 		_, err = c.stream().Write(c.together(h, payload, len(payload)))
 	} else {
-		c.encode(&c.header, h, payload)
-		c.pair = [2][]byte{c.header[:], payload}
-		c.vector = c.pair[:]
-		_, err = c.vector.WriteTo(c.stream())
-		c.pair[1] = nil
+		err = c.sendLong(h, payload)
 	}
 	if err != nil {
 		return c.failed(err, false)
@@ -173,13 +174,49 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	return nil
 }
 
+// sendLong writes a message whose payload may be longer than the cache: where there are
+// checksums, a piece at a time is summed and written, and the checksum trails.
+func (c *tcpConn) sendLong(h *Header, payload []byte) error {
+	summed := c.t.fence.summed
+	c.t.fence.encode(&c.header, h, c.sent, seal{trails: summed})
+	c.sent++
+	if !summed {
+		return c.writeParts(c.header[:], payload, nil)
+	}
+	var sum checksum.Sum
+	head, tail := c.header[:], []byte(nil)
+	for len(payload) > 0 {
+		piece := payload[:min(len(payload), summedWrite)]
+		payload = payload[len(piece):]
+		sum = sum.AddAll(piece)
+		if len(payload) == 0 {
+			tail = c.trailer[:]
+			binary.LittleEndian.PutUint32(tail, sum.Bits())
+		}
+		if err := c.writeParts(head, piece, tail); err != nil {
+			return err
+		}
+		head = nil
+	}
+	return nil
+}
+
+// writeParts writes up to three parts behind each other.
+func (c *tcpConn) writeParts(head, body, tail []byte) error {
+	c.parts = [...][]byte{head, body, tail}
+	c.vector = c.parts[:]
+	_, err := c.vector.WriteTo(c.stream())
+	clear(c.parts[:])
+	return err
+}
+
 // encode writes the header of the next message.
 func (c *tcpConn) encode(b *[headerBytes]byte, h *Header, payload []byte) {
-	var sum uint32
+	var s seal
 	if c.t.fence.summed {
-		sum = checksum.Of(payload).Bits()
+		s.sum = checksum.Of(payload).Bits()
 	}
-	c.t.fence.encode(b, h, c.sent, sum)
+	c.t.fence.encode(b, h, c.sent, s)
 	c.sent++
 }
 

@@ -55,6 +55,9 @@ func (w *faultyWire) Write(b []byte) (int, error) {
 	w.buf = append(w.buf, b...)
 	for len(w.buf) >= headerBytes {
 		n := headerBytes + int(binary.LittleEndian.Uint32(w.buf[52:]))
+		if w.buf[5]&flagTrailer != 0 {
+			n += trailerBytes
+		}
 		if len(w.buf) < n {
 			break
 		}

@@ -1,7 +1,10 @@
 package mesh
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,6 +136,79 @@ func TestLongPayloadsAreChecked(t *testing.T) {
 		require.ErrorIs(t, err, membership.ErrDamaged)
 		require.ErrorContains(t, err, "sent message 1 of channel 0 (operation 1, lane 0, step 0, segment 1, offset 300000, 300000 bytes), which was damaged in transit")
 		<-sent
+	}
+}
+
+// flippedWire flips a bit of the at-th byte that is written, the first being 0.
+type flippedWire struct {
+	net.Conn
+	at int
+}
+
+func (w *flippedWire) Write(b []byte) (int, error) {
+	if w.at >= 0 && w.at < len(b) {
+		b = bytes.Clone(b)
+		b[w.at] ^= 0x10
+	}
+	w.at -= len(b)
+	return w.Conn.Write(b)
+}
+
+// TestWhereTheChecksumIs sends payloads around the lengths at which a message is written in
+// another way, and flips a bit at every end of every part of it: header, pieces and the
+// checksum behind them.
+func TestWhereTheChecksumIs(t *testing.T) {
+	for _, n := range []int{1, smallWrite, smallWrite + 1, summedWrite - 1, summedWrite, summedWrite + 1, 2*summedWrite + 5} {
+		places := []int{-1, headerBytes, headerBytes + n/2, headerBytes + n - 1}
+		if n > smallWrite {
+			places = append(places, headerBytes+min(n, summedWrite)-1, headerBytes+n, headerBytes+n+trailerBytes-1)
+		}
+		for _, at := range places {
+			for _, posts := range []bool{false, true} {
+				if posts && at >= headerBytes+n {
+					continue // its checksum is in the header
+				}
+				_, nodes := cluster(t, oneEach(2), func(cfg *TCPConfig) {
+					cfg.wire = func(_ context.Context, c net.Conn, from int, _ Route) net.Conn {
+						if from == 0 {
+							return &flippedWire{c, at}
+						}
+						return c
+					}
+				})
+				a, b := couple(t, nodes[0], nodes[1], 0)
+				payload := bytes.Repeat([]byte("payload"), n/7+1)[:n]
+				sent := make(chan error, 1)
+				go func() {
+					write := a.Send
+					if posts {
+						write = a.Post
+					}
+					for k := range uint64(2) {
+						if err := write(&Header{Seq: k + 1, Length: uint32(n)}, payload); err != nil {
+							sent <- err
+							return
+						}
+					}
+					sent <- nil
+				}()
+				got, err := receive(b, 2)
+				what := fmt.Sprintf("%d bytes, byte %d flipped, posts %t", n, at, posts)
+				if at >= 0 {
+					require.ErrorIs(t, err, membership.ErrDamaged, what)
+					require.ErrorContains(t, err, "sent message 0 of channel 0 (operation 1", what)
+					require.Empty(t, got, what)
+					<-sent
+					continue
+				}
+				require.NoError(t, err, what)
+				require.NoError(t, <-sent, what)
+				for k, m := range got {
+					require.Equal(t, uint64(k+1), m.Seq, what)
+					require.Equal(t, payload, m.data, what)
+				}
+			}
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func FuzzHeader(f *testing.F) {
 	var b [headerBytes]byte
 	for i, h := range []Header{{}, {Absent: true, Seq: 1}, headerOf(3, 4, 5, 6, 1<<20), headerOf(1, 2, 3, 4, 1<<20+1)} {
 		fence := fence{attempt: 4, group: groupHash("test"), limit: 1 << 20, summed: i > 0}
-		fence.encode(&b, &h, uint16(i), uint32(i))
+		fence.encode(&b, &h, uint16(i), seal{uint32(i), false})
 		f.Add(bytes.Clone(b[:]), i%2 == 0, uint16(i), i > 0)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, repair bool, number uint16, summed bool) {
@@ -31,14 +31,14 @@ func FuzzHeader(f *testing.F) {
 			resum(b[:])
 		}
 		var h Header
-		sum, err := fence.decode(&b, &h, number)
+		s, err := fence.decode(&b, &h, number)
 		if err != nil {
 			require.Equal(t, Header{}, h, "nothing is taken from a header that is refused")
 			return
 		}
 		require.LessOrEqual(t, h.Length, uint32(fence.limit))
 		require.False(t, h.Absent && h.Length > 0)
-		fence.encode(&back, &h, number, sum)
+		fence.encode(&back, &h, number, s)
 		require.Equal(t, b, back)
 	})
 }
@@ -91,7 +91,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	h := headerOf(1, 2, 3, 4, 5)
 	got := new(Header)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		fence.encode(&b, &h, 7, 0)
+		fence.encode(&b, &h, 7, seal{})
 		_, _ = fence.decode(&b, got, 7)
 	}))
 	require.Equal(t, h, *got)

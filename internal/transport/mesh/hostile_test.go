@@ -129,7 +129,7 @@ func TestHostileMessages(t *testing.T) {
 	good := &fence{attempt: 4, group: groupHash("test"), limit: 1 << 30, summed: true}
 	frame := func(f *fence, h Header, change func(b []byte), payload ...byte) []byte {
 		var b [headerBytes]byte
-		f.encode(&b, &h, 0, crc32.Checksum([]byte("good"), castagnoli))
+		f.encode(&b, &h, 0, seal{sum: crc32.Checksum([]byte("good"), castagnoli)})
 		if change != nil {
 			change(b[:])
 			binary.LittleEndian.PutUint32(b[headerSumFrom:], crc32.Checksum(b[:headerSumFrom], castagnoli))

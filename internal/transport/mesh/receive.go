@@ -1,8 +1,10 @@
 package mesh
 
 import (
+	"encoding/binary"
 	"fmt"
 
+	"github.com/superstep-ml/superstep/internal/transport/checksum"
 	"github.com/superstep-ml/superstep/internal/transport/membership"
 )
 
@@ -62,8 +64,15 @@ func (c *tcpConn) Read(dst []byte) error {
 func (c *tcpConn) finish() error {
 	sum := c.sum.End(c.due[:c.have]).Bits()
 	c.due, c.have = nil, 0
-	if sum != c.want {
-		return c.failed(fmt.Errorf("%w: its payload has the checksum %#08x, its header says %#08x", membership.ErrDamaged, sum, c.want), true)
+	if c.want.trails {
+		if err := c.fill(trailerBytes, c.window); err != nil {
+			return c.failed(err, true)
+		}
+		c.want.sum = binary.LittleEndian.Uint32(c.buf[c.lo:])
+		c.lo += trailerBytes
+	}
+	if sum != c.want.sum {
+		return c.failed(fmt.Errorf("%w: its payload has the checksum %#08x, the sender's was %#08x", membership.ErrDamaged, sum, c.want.sum), true)
 	}
 	c.number++
 	return nil
@@ -110,10 +119,15 @@ func (c *tcpConn) readFull(dst []byte) error {
 	}
 }
 
-// readDirect fills dst from the connection.
+// readDirect fills dst from the connection. Where there are checksums it reads a piece at
+// a time, of which most is still in the cache when it is summed.
 func (c *tcpConn) readDirect(dst []byte) error {
+	most := len(dst)
+	if c.t.fence.summed {
+		most = checksum.PieceBytes
+	}
 	for len(dst) > 0 {
-		n, err := c.stream().Read(dst)
+		n, err := c.stream().Read(dst[:min(len(dst), most)])
 		c.came(n)
 		dst = dst[n:]
 		if err != nil && len(dst) > 0 {

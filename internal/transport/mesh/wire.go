@@ -26,9 +26,11 @@ var ErrFrame = errors.New("bad message")
 //	 5  flags                 40  offset
 //	 6  lane                  48  segment
 //	 8  attempt               52  length of the payload
-//	12  step                  56  checksum of the payload, if flagged, or 0
+//	12  step                  56  checksum of the payload, if flagged to be here, or 0
 //	14  message number        60  CRC-32C of the 60 bytes before
 //	16  hash of the group
+//
+// A long payload has its checksum, of trailerBytes bytes, behind it.
 //
 // The message number counts the messages of a direction of the connection, modulo
 // 65,536: a message that is lost, comes twice or out of order is noticed by its
@@ -36,12 +38,21 @@ var ErrFrame = errors.New("bad message")
 const (
 	headerBytes   = 64
 	headerMagic   = 0x734d5353
-	wireVersion   = 2
+	trailerBytes  = 4
+	wireVersion   = 3
 	flagAbsent    = 1 << 0
 	flagChecksum  = 1 << 1
-	flagsKnown    = flagAbsent | flagChecksum
+	flagTrailer   = 1 << 2 // the checksum is behind the payload
+	flagsKnown    = flagAbsent | flagChecksum | flagTrailer
 	headerSumFrom = headerBytes - 4
 )
+
+// seal is what a header says of the checksum of its payload: what it is, or that it
+// trails the payload. Both are nothing where payloads have none.
+type seal struct {
+	sum    uint32
+	trails bool
+}
 
 // castagnoli is the polynomial of CRC-32C, which processors compute.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -58,15 +69,17 @@ type fence struct {
 // groupHash is how a group's name travels.
 func groupHash(name string) uint64 { return xxh3.HashString(name) }
 
-// encode writes the header of the message of a number. The checksum of its payload is
-// sum, 0 where payloads have none.
-func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, sum uint32) {
+// encode writes the header of the message of a number.
+func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, s seal) {
 	var flags byte
 	if h.Absent {
 		flags |= flagAbsent
 	}
 	if f.summed {
 		flags |= flagChecksum
+	}
+	if s.trails {
+		flags |= flagTrailer
 	}
 	le := binary.LittleEndian
 	le.PutUint32(b[0:], headerMagic)
@@ -81,7 +94,7 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, sum uint3
 	le.PutUint64(b[40:], h.Offset)
 	le.PutUint32(b[48:], h.Segment)
 	le.PutUint32(b[52:], h.Length)
-	le.PutUint32(b[56:], sum)
+	le.PutUint32(b[56:], s.sum)
 	le.PutUint32(b[headerSumFrom:], crc32.Update(0, castagnoli, b[:headerSumFrom]))
 }
 
@@ -89,34 +102,34 @@ func (f *fence) encode(b *[headerBytes]byte, h *Header, number uint16, sum uint3
 // come. Nothing is allocated for it, and nothing of the payload is looked at, before all
 // of it has been checked. The checksum comes first: only what was written so is worth
 // an explanation.
-func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint16) (sum uint32, err error) {
+func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint16) (s seal, err error) {
 	le := binary.LittleEndian
 	if got, want := crc32.Update(0, castagnoli, b[:headerSumFrom]), le.Uint32(b[headerSumFrom:]); got != want {
-		return 0, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
+		return seal{}, fmt.Errorf("%w: its header has the checksum %#08x and says %#08x", membership.ErrDamaged, got, want)
 	}
 	if m := le.Uint32(b[0:]); m != headerMagic {
-		return 0, fmt.Errorf("%w: it begins with %#08x, not with %#08x: the peer speaks another protocol", ErrFrame, m, headerMagic)
+		return seal{}, fmt.Errorf("%w: it begins with %#08x, not with %#08x: the peer speaks another protocol", ErrFrame, m, headerMagic)
 	}
 	if b[4] != wireVersion {
-		return 0, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
+		return seal{}, fmt.Errorf("%w: version %d of the protocol, this is version %d: run the same build everywhere", ErrFrame, b[4], wireVersion)
 	}
 	if err := f.admit(le.Uint32(b[8:]), le.Uint64(b[16:])); err != nil {
-		return 0, err
+		return seal{}, err
 	}
 	if got := le.Uint16(b[14:]); got != number {
-		return 0, fmt.Errorf("%w: number %d came in its place: messages were lost, repeated or reordered", membership.ErrDamaged, got)
+		return seal{}, fmt.Errorf("%w: number %d came in its place: messages were lost, repeated or reordered", membership.ErrDamaged, got)
 	}
 	flags, length := b[5], le.Uint32(b[52:])
-	sum = le.Uint32(b[56:])
+	s = seal{le.Uint32(b[56:]), flags&flagTrailer != 0}
 	switch {
-	case flags&^flagsKnown != 0 || (flags&flagChecksum == 0 && sum != 0):
-		return 0, fmt.Errorf("%w: it has flags %#02x of no meaning", ErrFrame, flags)
+	case flags&^flagsKnown != 0 || (flags&flagChecksum == 0 && s != seal{}) || s.trails && (s.sum != 0 || length == 0):
+		return seal{}, fmt.Errorf("%w: it has flags %#02x of no meaning", ErrFrame, flags)
 	case flags&flagChecksum != 0 != f.summed:
-		return 0, fmt.Errorf("%w: its payload has a checksum: %t, agreed was: %t", ErrFrame, !f.summed, f.summed)
+		return seal{}, fmt.Errorf("%w: its payload has a checksum: %t, agreed was: %t", ErrFrame, !f.summed, f.summed)
 	case uint64(length) > uint64(f.limit):
-		return 0, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
+		return seal{}, fmt.Errorf("%w: it announces %d bytes, above the limit of %d", ErrFrame, length, f.limit)
 	case flags&flagAbsent != 0 && length != 0:
-		return 0, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
+		return seal{}, fmt.Errorf("%w: an absent value comes with %d bytes", ErrFrame, length)
 	}
 	*h = Header{
 		Seq: le.Uint64(b[24:]), Hash: le.Uint64(b[32:]),
@@ -124,7 +137,7 @@ func (f *fence) decode(b *[headerBytes]byte, h *Header, number uint16) (sum uint
 		Segment: le.Uint32(b[48:]), Offset: le.Uint64(b[40:]),
 		Length: length, Absent: flags&flagAbsent != 0,
 	}
-	return sum, nil
+	return s, nil
 }
 
 // admit lets only the attempt and the group in that this is.
