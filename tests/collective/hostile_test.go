@@ -61,7 +61,7 @@ func dataHello(group string, attempt, from, to, channel uint32) []byte {
 	b := make([]byte, 0, 40)
 	le := binary.LittleEndian
 	b = append(b, "SSHi"...)
-	b = append(b, 2, 1, 0, 0) // version, with checksums
+	b = append(b, 3, 1, 0, 0) // version, with checksums
 	b = le.AppendUint32(b, attempt)
 	b = le.AppendUint64(b, xxh3.HashString(group))
 	for _, v := range []uint32{from, to, channel, 1} {
