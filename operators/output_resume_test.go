@@ -234,3 +234,37 @@ func TestResumeKeepsWhatCameBetween(t *testing.T) {
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "out")))
 	}
 }
+
+// TestResumeFindsDamagedParts: a part that is damaged after the worker that committed has
+// ended is found by the one that goes on, which makes nothing visible, and says so again
+// when it is tried once more.
+func TestResumeFindsDamagedParts(t *testing.T) {
+	for what, damage := range map[string]func(path string) error{
+		"the CRC-32C of its": func(path string) error {
+			return rewrite(path, func(b []byte) []byte { b[len(b)-2] ^= 1; return b })
+		},
+		" has 1 bytes instead of ": func(path string) error { return os.Truncate(path, 1) },
+		" bytes instead of ":       func(path string) error { return rewrite(path, func(b []byte) []byte { return append(b, '\n') }) },
+		" is not there":            os.Remove,
+	} {
+		for _, c := range resumeCases {
+			before, _ := c.trees()
+			dir := writeFiles(t, filesOf(before))
+			disk := dies(0)
+			o := c.output(dir, disk)
+			written := c.write(t, o)
+			disk.at = disk.n + 1
+			require.ErrorIs(t, commitParts(o, written), errDead, c.name)
+			die(o)
+			part := o.shardPath(2)
+			require.NoError(t, damage(part))
+			for range 2 {
+				err := resume(c.output(dir, &testDisk{}), written)
+				require.ErrorContains(t, err, "shard 2, w", c.name)
+				require.ErrorContains(t, err, " to "+part, c.name)
+				require.ErrorContains(t, err, what, c.name)
+				require.Equal(t, before, visible(tree(t, dir)), c.name)
+			}
+		}
+	}
+}

@@ -97,12 +97,12 @@ type cutOff struct {
 
 var cutOffs = []cutOff{
 	{together{outputs: 1}, 1, usual},
-	{together{outputs: 2}, 1, usual},
-	{together{outputs: 1, replace: true}, 1, usual},
-	{together{outputs: 4, replace: true}, 5, usual},
-	{together{outputs: 4, replace: true}, 7, unexchanged},
-	{together{outputs: 2, replace: true}, 4, plain},
-	{together{outputs: 40, replace: true}, 171, usual},
+	{together{outputs: 2}, 3, usual},
+	{together{outputs: 1, replace: true}, 2, usual},
+	{together{outputs: 4, replace: true}, 11, usual},
+	{together{outputs: 4, replace: true}, 13, unexchanged},
+	{together{outputs: 2, replace: true}, 7, plain},
+	{together{outputs: 40, replace: true}, 311, usual},
 }
 
 func (c *cutOff) String() string { return fmt.Sprintf("%d outputs, replace %v", c.outputs, c.replace) }

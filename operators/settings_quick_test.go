@@ -11,7 +11,7 @@ func asWorkers() []setting { return []setting{{3, 1, 2}, {8, 7, 3}} }
 
 // secondCuts is that every how many calls of the disk tests cut off what follows a process
 // that was cut off.
-const secondCuts = 6
+const secondCuts = 13
 
 // strideOf is that every how many calls of the disk they cut off a process.
 func strideOf(quick int) int { return quick }

@@ -44,14 +44,14 @@ type sortLimits struct {
 	// fan is how many runs are merged at a time.
 	fan int
 	// block is the size that batches read back aim at, so that a merge holds
-	// about fan times as much: half of the slot's memory at most.
+	// about fan times as much: half of the slot's memory, or what is free, at most.
 	block int64
 }
 
 // sortLimitsWithin returns the limits of a sorter in a slot with so much memory.
 func sortLimitsWithin(memory int64) sortLimits {
-	const fan = 16
-	return sortLimits{free: 64 << 10, run: 1 << 30, fan: fan, block: max(min(64<<10, memory/(2*fan)), 1)}
+	const fan, free = 16, 64 << 10
+	return sortLimits{free: free, run: 1 << 30, fan: fan, block: max(min(64<<10, memory/(2*fan)), free/fan)}
 }
 
 // newRowSorter returns a sorter of rows of the schema, whose key columns have an

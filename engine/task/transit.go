@@ -24,6 +24,10 @@ type transit struct {
 	join    int64           // bytes that a reader joins
 }
 
+// leastShare is what a message, a join and a sender have in any case: with less, all
+// time would go into moving single rows.
+const leastShare = 2 << 10
+
 // newTransit divides the budget of a process with some slots among what a plan has.
 func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit {
 	exchanges := int64(1)
@@ -41,12 +45,12 @@ func newTransit(p *plan.Plan, budget int64, slots, workers, credits int) transit
 	slot := budget / int64(max(slots, 1))
 	t := transit{
 		gate:    transport.NewGate(max(budget/8, 1)),
-		keep:    min(slot/(8*exchanges), keepBytes),
-		message: max(slot/(16*exchanges), 1),
-		join:    max(slot/(16*int64(max(len(p.Vertices), 1))), 1),
+		keep:    max(min(slot/(8*exchanges), keepBytes), leastShare),
+		message: max(slot/(16*exchanges), leastShare),
+		join:    max(slot/(16*int64(max(len(p.Vertices), 1))), leastShare),
 	}
 	if workers > 1 {
-		t.message = max(min(t.message, slot/(4*exchanges*incoming)), 1)
+		t.message = max(min(t.message, slot/(4*exchanges*incoming)), leastShare)
 	}
 	return t
 }
