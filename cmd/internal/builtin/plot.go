@@ -404,10 +404,16 @@ func shade(share float64) color.Color {
 
 // savePlot writes aside and renames, so that no half of a picture is ever seen.
 func savePlot(p *plot.Plot, path string) error {
-	content, err := p.WriterTo(plotWidth, plotHeight, strings.TrimPrefix(filepath.Ext(path), "."))
+	content, err := draw.NewFormattedCanvas(plotWidth, plotHeight, strings.TrimPrefix(filepath.Ext(path), "."))
 	if err != nil {
 		return fmt.Errorf("plot: %w", err)
 	}
+	// Names begin where the drawing does: an edge keeps them off that of the picture.
+	const edge = 6
+	whole := draw.New(content)
+	whole.SetColor(p.BackgroundColor)
+	whole.Fill(whole.Rectangle.Path())
+	p.Draw(draw.Crop(whole, edge, -edge, edge, -edge))
 	file, err := os.CreateTemp(filepath.Dir(path), ".plot-*.partial")
 	if err != nil {
 		return fmt.Errorf("plot: %w", err)

@@ -1,0 +1,31 @@
+package builtin
+
+import (
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Nothing of a picture touches its border, at which names and titles would be cut.
+func TestPicturesHaveAnEdge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bars.png")
+	require.NoError(t, drawBars(path, "forest: importance", "share of the gain", []coefficient{{name: "clarity", value: 0.2}, {name: "f25", value: 0.3}}))
+	file, err := os.Open(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, file.Close()) }()
+	picture, err := png.Decode(file)
+	require.NoError(t, err)
+	b := picture.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if min(x-b.Min.X, y-b.Min.Y, b.Max.X-1-x, b.Max.Y-1-y) >= 4 {
+				continue
+			}
+			r, g, blue, _ := picture.At(x, y).RGBA()
+			require.Equal(t, [3]uint32{0xffff, 0xffff, 0xffff}, [3]uint32{r, g, blue}, "at %d, %d", x, y)
+		}
+	}
+}
