@@ -54,7 +54,7 @@ type TCPConfig struct {
 	// say anything else; whoever does not is refused.
 	Secret []byte
 
-	// NoChecksum leaves away the CRC-32C of the data of each message, which finds what
+	// NoChecksum leaves away the checksum of the data of each message, which finds what
 	// TCP's own checksum of 16 bits lets pass. All processes must say the same. Under
 	// TLS, which authenticates what it carries, there is none in any case.
 	NoChecksum bool
