@@ -174,15 +174,16 @@ func (c *tcpConn) Send(h *Header, payload []byte) error {
 	return nil
 }
 
-// sendLong writes a message whose payload may be longer than the cache: where there are
-// checksums, a piece at a time is summed and written, and the checksum trails.
+// sendLong writes a message without copying it. If its payload has a checksum, and is long
+// enough to leave the cache, a piece at a time is summed and written, and the checksum
+// trails.
 func (c *tcpConn) sendLong(h *Header, payload []byte) error {
-	summed := c.t.fence.summed
-	c.t.fence.encode(&c.header, h, c.sent, seal{trails: summed})
-	c.sent++
-	if !summed {
+	if len(payload) <= summedWrite || !c.t.fence.summed {
+		c.encode(&c.header, h, payload)
 		return c.writeParts(c.header[:], payload, nil)
 	}
+	c.t.fence.encode(&c.header, h, c.sent, seal{trails: true})
+	c.sent++
 	var sum checksum.Sum
 	head, tail := c.header[:], []byte(nil)
 	for len(payload) > 0 {

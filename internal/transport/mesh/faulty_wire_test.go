@@ -160,7 +160,7 @@ func (w *flippedWire) Write(b []byte) (int, error) {
 func TestWhereTheChecksumIs(t *testing.T) {
 	for _, n := range []int{1, smallWrite, smallWrite + 1, summedWrite - 1, summedWrite, summedWrite + 1, 2*summedWrite + 5} {
 		places := []int{-1, headerBytes, headerBytes + n/2, headerBytes + n - 1}
-		if n > smallWrite {
+		if n > summedWrite {
 			places = append(places, headerBytes+min(n, summedWrite)-1, headerBytes+n, headerBytes+n+trailerBytes-1)
 		}
 		for _, at := range places {
