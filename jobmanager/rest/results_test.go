@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -13,28 +12,13 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/wire"
 )
 
 type resultRow struct {
 	N    int64
 	Text string
-}
-
-// streamOf is rows as they are kept.
-func streamOf(t *testing.T, rows ...resultRow) []byte {
-	codec, err := batch.NewCodec[resultRow]()
-	require.NoError(t, err)
-	var b bytes.Buffer
-	w := batch.NewStreamWriter(&b, codec.Schema(), memory.NewGoAllocator())
-	if len(rows) > 0 {
-		rec, err := codec.Record(memory.NewGoAllocator(), rows)
-		require.NoError(t, err)
-		defer rec.Release()
-		require.NoError(t, w.Write(rec))
-	}
-	require.NoError(t, w.Close())
-	return b.Bytes()
 }
 
 func TestResults(t *testing.T) {
@@ -57,7 +41,7 @@ func TestResults(t *testing.T) {
 	f.results = &wire.ResultsReply{Job: "run-1", Results: []wire.ResultInfo{{Name: "a/b", Kind: wire.ResultRows, Rows: 3}, {Name: "printed", Kind: wire.ResultText, Rows: 1}}}
 	require.Equal(t, `[{"name":"a/b","kind":"rows","rows":3},{"name":"printed","kind":"text","rows":1}]`+"\n", ask(list, "run/results").body)
 
-	head, two, third := streamOf(t), streamOf(t, resultRow{1, "x,y"}, resultRow{2, ""}), streamOf(t, resultRow{3, "z"})
+	head, two, third := batchtest.Stream[resultRow](t), batchtest.Stream[resultRow](t, resultRow{1, "x,y"}, resultRow{2, ""}), batchtest.Stream[resultRow](t, resultRow{3, "z"})
 	f.result = func(_ context.Context, req *wire.ResultRequest, send func(*wire.ResultPiece) error) error {
 		switch req.Name {
 		case "a/b":

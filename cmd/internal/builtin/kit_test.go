@@ -126,13 +126,14 @@ func (w *workplace) ok(line string) string {
 	return out
 }
 
-// fails runs a command line that does not, and looks for what it says.
-func (w *workplace) fails(code int, line, want string) {
+// fails runs a command line that does not, looks for what it says, and returns that.
+func (w *workplace) fails(code int, line, want string) string {
 	w.t.Helper()
 	got, out, errOut := w.run(line)
 	require.Equal(w.t, code, got, "%s: %s%s", line, out, errOut)
 	require.Contains(w.t, errOut, want, line)
 	require.NotContains(w.t, errOut, "panic", line)
+	return errOut
 }
 
 func (w *workplace) path(name string) string { return filepath.Join(w.dir, name) }

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	"github.com/superstep-ml/superstep/engine"
-	"github.com/superstep-ml/superstep/internal/batch"
+	"github.com/superstep-ml/superstep/internal/batch/batchtest"
 	"github.com/superstep-ml/superstep/internal/wire"
 	"github.com/superstep-ml/superstep/operators"
 	"github.com/superstep-ml/superstep/operators/parquet"
@@ -96,18 +95,7 @@ func serveTeller(t *testing.T, m *teller) []string {
 }
 
 func streamOf(t *testing.T, rows ...resultRow) *wire.ResultPiece {
-	codec, err := batch.NewCodec[resultRow]()
-	require.NoError(t, err)
-	var b bytes.Buffer
-	w := batch.NewStreamWriter(&b, codec.Schema(), memory.NewGoAllocator())
-	if len(rows) > 0 {
-		rec, err := codec.Record(memory.NewGoAllocator(), rows)
-		require.NoError(t, err)
-		defer rec.Release()
-		require.NoError(t, w.Write(rec))
-	}
-	require.NoError(t, w.Close())
-	return &wire.ResultPiece{Kind: wire.ResultRows, Rows: b.Bytes()}
+	return &wire.ResultPiece{Kind: wire.ResultRows, Rows: batchtest.Stream(t, rows...)}
 }
 
 func TestResults(t *testing.T) {

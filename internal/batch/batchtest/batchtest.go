@@ -1,9 +1,10 @@
 // Package batchtest helps tests that touch batches: an allocator that fails
-// the test on a leak, batches from literal rows, and the same rows laid out
-// differently.
+// the test on a leak, batches from literal rows, the same rows laid out
+// differently, and streams of batches.
 package batchtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -133,4 +134,29 @@ func Equal(t testing.TB, want, got arrow.Record) {
 	if diff := batch.Diff(want, got); diff != "" {
 		t.Errorf("batches differ: %s", diff)
 	}
+}
+
+// Stream returns rows, one batch of them if there are any, as a stream of batches.
+func Stream[T any](t testing.TB, rows ...T) []byte {
+	t.Helper()
+	codec, err := batch.NewCodec[T]()
+	if err != nil {
+		t.Fatalf("rows: %v", err)
+	}
+	var b bytes.Buffer
+	w := batch.NewStreamWriter(&b, codec.Schema(), memory.NewGoAllocator())
+	if len(rows) > 0 {
+		rec, err := codec.Record(memory.NewGoAllocator(), rows)
+		if err != nil {
+			t.Fatalf("rows: %v", err)
+		}
+		defer rec.Release()
+		if err := w.Write(rec); err != nil {
+			t.Fatalf("rows: %v", err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatalf("rows: %v", err)
+	}
+	return b.Bytes()
 }
