@@ -28,7 +28,8 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 			if p.Method == optim.OWLQN {
 				many = 13 // it is at the optimum soon after
 			}
-			perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
+			t.Log(name, p.Method)
+			trial.StepAllocations(t, 6, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
 				p := columns(table, p)
 				p.MaxIter, p.Tol = steps, -1
 				return glm.Train(table.Dataset(b), p)
@@ -38,8 +39,6 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 				require.NoError(t, err)
 				return trial.Encoding(m)
 			})
-			t.Logf("%s, %v: %.2f allocations per superstep", name, p.Method, perStep)
-			require.Less(t, perStep, 6.0)
 		}
 	}
 }

@@ -20,12 +20,12 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 	const few, many = 10, 50
 	table := blobs(7, 1000, 3, 3)
 	for _, shape := range shapes {
-		perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
+		t.Log(shape)
+		// The file of the model grows by a number.
+		trial.StepAllocations(t, 3, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
 			p := gmm.Params{Means: [][]float64{{0, 4, 8}, {4, 8, 0}, {8, 0, 4}}, Tol: -1, MaxIter: updates, Covariance: shape}
 			return gmm.Train(table.Dataset(b), p)
 		}, func(*engine.Result, int) float64 { return 0 })
-		t.Logf("%v: %.2f allocations per superstep", shape, perStep)
-		require.Less(t, perStep, 3.0) // the file of the model grows by a number
 	}
 }
 

@@ -25,14 +25,13 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 		first = append(first, m.row(a))
 	}
 	for _, distance := range []kmeans.Distance{kmeans.Euclidean, kmeans.Cosine} {
-		perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
+		t.Log(distance)
+		trial.StepAllocations(t, 1, few, many, func(b *engine.Builder, updates int) *engine.Dataset {
 			p := kmeans.Params{VectorCol: "features", Init: kmeans.Given, Centers: first, Tol: -1, MaxIter: updates, Distance: distance}
 			return kmeans.Train(m.dataset(b), p)
 		}, func(r *engine.Result, updates int) float64 {
 			require.Len(t, r.Series("kmeans", "inertia"), updates+1)
 			return 0
 		})
-		t.Logf("%v: %.2f allocations per superstep", distance, perStep)
-		require.Less(t, perStep, 1.0)
 	}
 }

@@ -24,7 +24,8 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 	for name, table := range map[string]trial.Table{"dense": twoClasses(2000, 8), "sparse": twoClasses(2000, 8), "softmax": threeClasses(2000, 4)} {
 		table.Sparse = name == "sparse"
 		for _, method := range []optim.Method{optim.GD, optim.OWLQN} {
-			perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
+			t.Log(name, method)
+			trial.StepAllocations(t, 6, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
 				p := columns(table, logistic.Params{Method: method, MaxIter: steps, Tol: -1, L2: 1e-4})
 				return logistic.Train(table.Dataset(b), p)
 			}, func(r *engine.Result, steps int) float64 {
@@ -33,8 +34,6 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 				require.NoError(t, err)
 				return trial.Encoding(m)
 			})
-			t.Logf("%s, %v: %.2f allocations per superstep", name, method, perStep)
-			require.Less(t, perStep, 6.0)
 		}
 	}
 }

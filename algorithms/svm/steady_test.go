@@ -24,7 +24,8 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 	for name, table := range map[string]trial.Table{"two": several(1000, 8, 2), "sparse": several(1000, 8, 3), "three": several(1000, 4, 3)} {
 		table.Sparse = name == "sparse"
 		for _, p := range []svm.LinearSVC{{Method: optim.GD}, {Squared: true, Method: optim.OWLQN}} {
-			perStep := trial.StepAllocations(t, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
+			t.Log(name, p.Method)
+			trial.StepAllocations(t, 6, few, many, func(b *engine.Builder, steps int) *engine.Dataset {
 				p := svcColumns(table, p)
 				p.MaxIter, p.Tol = steps, -1
 				return svm.TrainSVC(table.Dataset(b), p)
@@ -34,8 +35,6 @@ func TestSuperstepsAllocateNothing(t *testing.T) {
 				require.NoError(t, err)
 				return trial.Encoding(m)
 			})
-			t.Logf("%s, %v: %.2f allocations per superstep", name, p.Method, perStep)
-			require.Less(t, perStep, 6.0)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"testing"
 
@@ -11,13 +12,14 @@ import (
 	"github.com/superstep-ml/superstep/engine"
 )
 
-// StepAllocations returns how many allocations a superstep of training makes: by how many
-// more a training of many takes than one of few, of three runs each the least, since chance
-// in the Go runtime adds to them. What lists of reported values take as they grow is among
+// StepAllocations requires that a superstep of training makes less than so many allocations:
+// by so many more a training of many takes than one of few. The least of several runs each
+// counts, since chance in the Go runtime adds to them, the more the busier the machine is; up
+// to twelve are made. What lists of reported values take as they grow is among
 // them. train adds a training of a number of supersteps; apart looks at its result, where
 // it is collected as "model", and returns the allocations that are not the supersteps', as
 // Encoding does.
-func StepAllocations(t testing.TB, few, many int, train func(b *engine.Builder, steps int) *engine.Dataset, apart func(r *engine.Result, steps int) float64) float64 {
+func StepAllocations(t testing.TB, below float64, few, many int, train func(b *engine.Builder, steps int) *engine.Dataset, apart func(r *engine.Result, steps int) float64) {
 	t.Helper()
 	mallocs := func(steps int) float64 {
 		job := engine.Define("steady", func(b *engine.Builder, _ struct{}) error {
@@ -33,8 +35,12 @@ func StepAllocations(t testing.TB, few, many int, train func(b *engine.Builder, 
 		return float64(after.Mallocs-before.Mallocs) - apart(r, steps)
 	}
 	mallocs(few)
-	least := func(steps int) float64 { return min(mallocs(steps), mallocs(steps), mallocs(steps)) }
-	return (least(many) - least(few)) / float64(many-few)
+	perStep, least := math.Inf(1), [2]float64{math.Inf(1), math.Inf(1)}
+	for runs := 0; runs < 12 && (runs < 3 || perStep >= below); runs++ {
+		least[0], least[1] = min(least[0], mallocs(few)), min(least[1], mallocs(many))
+		perStep = (least[1] - least[0]) / float64(many-few)
+	}
+	require.Less(t, perStep, below, "allocations per superstep")
 }
 
 // Encoding returns the allocations of writing a model's file, which grow with the record of
