@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,8 @@ import (
 type ownSocket struct {
 	fd      int  // in blocking mode
 	crowded bool // let others have the core before sleeping
+	yield   func()
+	stays   int // how many waits go by without yielding
 	use     sync.RWMutex
 	closed  bool
 }
@@ -27,7 +30,8 @@ type ownSocket struct {
 //
 // Where more ranks than cores wait on this host it first looks, and lets another have
 // the core: mostly that one sends what is waited for, and nobody has to be put to sleep
-// and woken up. It does so once, so that waiting long costs no more.
+// and woken up. It does so once, so that waiting long costs no more, and not for a while
+// where somebody else took the core.
 func (s *ownSocket) Read(p []byte) (int, error) {
 	s.use.RLock()
 	defer s.use.RUnlock()
@@ -35,8 +39,7 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 		if n := s.look(p); n > 0 {
 			return n, nil
 		}
-		// The runtime is told, since it may be for long.
-		_, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+		s.giveWay()
 	}
 	for !s.closed {
 		n, err := syscall.Read(s.fd, p)
@@ -52,6 +55,32 @@ func (s *ownSocket) Read(p []byte) (int, error) {
 	}
 	return 0, net.ErrClosed
 }
+
+// giveWay lets another thread have the core, unless one has lately kept it for longer than
+// a rank needs: Linux takes a whole time slice from who gives way. A thread that does so
+// again and again beside other programs would not run for seconds, with goroutines that
+// nobody else can take from it.
+func (s *ownSocket) giveWay() {
+	if s.stays > 0 {
+		s.stays--
+		return
+	}
+	began := time.Now()
+	s.yield()
+	if time.Since(began) > longYield {
+		s.stays = staysAfter
+	}
+}
+
+// longYield is longer than ranks take turns for, and staysAfter how many waits follow a
+// longer one without giving way.
+const (
+	longYield  = time.Millisecond
+	staysAfter = 255
+)
+
+// schedYield tells the runtime, since it may be for long.
+func schedYield() { _, _, _ = syscall.Syscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // look reads what is there into p, and leaves errors to be found by the read that
 // waits.
@@ -162,7 +191,7 @@ func (c *tcpConn) takeOut() error {
 	}
 	// The poller forgets a socket when it is closed. The copy keeps it connected.
 	_ = c.sock.Close()
-	c.own = &ownSocket{fd: fd, crowded: c.t.crowded}
+	c.own = &ownSocket{fd: fd, crowded: c.t.crowded, yield: schedYield}
 	return nil
 }
 

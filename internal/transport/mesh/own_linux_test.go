@@ -6,6 +6,7 @@ import (
 	"net"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -199,4 +200,19 @@ func TestOwnSocketsAllocateNothing(t *testing.T) {
 		alone(t, ca, cb)
 		requireNoAllocations(t, nodes[0], nodes[1], size)
 	}
+}
+
+// TestWhoLosesTheCoreKeepsIt has giving way take as long as beside other programs: it is
+// not done again for a while.
+func TestWhoLosesTheCoreKeepsIt(t *testing.T) {
+	yields := 0
+	s := &ownSocket{crowded: true, yield: func() {
+		yields++
+		for began := time.Now(); time.Since(began) <= longYield; {
+		}
+	}}
+	for range 4 * (staysAfter + 1) {
+		s.giveWay()
+	}
+	require.Equal(t, 4, yields)
 }
