@@ -364,6 +364,7 @@ func (q em) output(ctx *comqueue.ComContext) ([]model.EncodedRow, error) {
 		Covariance: q.params.Covariance, Dim: facts.Dim(), Weights: f.mix.weights,
 		LogLikelihood: mean * facts.Weight, Rows: facts.Rows, Weight: facts.Weight,
 		Iterations: s.Updates, Converged: s.Converged, Record: s.Record,
+		PredictionCol: q.params.PredictionCol, ProbabilityCol: q.params.ProbabilityCol,
 		columns: columns.InputsOf(q.table, q.params.FeatureCols, q.schema, facts.Dim()),
 	}
 	m.take(f.mix)

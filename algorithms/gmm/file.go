@@ -9,15 +9,18 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// version is that of the payload: weights, means and covariances, as Model has them.
+// version is that of the payload: weights, means and covariances, as Model has them, and the
+// names of outputs that have others than the usual ones.
 const version = 1
 
 type payload struct {
-	Covariance  Covariance  `json:"covariance"`
-	Dim         int         `json:"dim"`
-	Weights     []float64   `json:"weights"`
-	Means       [][]float64 `json:"means"`
-	Covariances [][]float64 `json:"covariances"`
+	Covariance     Covariance  `json:"covariance"`
+	Dim            int         `json:"dim"`
+	Weights        []float64   `json:"weights"`
+	Means          [][]float64 `json:"means"`
+	Covariances    [][]float64 `json:"covariances"`
+	PredictionCol  string      `json:"prediction_column,omitempty"`
+	ProbabilityCol string      `json:"probability_column,omitempty"`
 }
 
 type summary struct {
@@ -37,7 +40,7 @@ func (m *Model) Encode() ([]byte, error) {
 	}
 	return model.Encode(Kind, version, m.columns,
 		summary{m.LogLikelihood, m.Rows, m.Weight, m.Iterations, m.Converged, m.Record},
-		payload{m.Covariance, m.Dim, m.Weights, m.Means, m.Covariances})
+		payload{m.Covariance, m.Dim, m.Weights, m.Means, m.Covariances, m.PredictionCol, m.ProbabilityCol})
 }
 
 // Decode reads what Encode wrote.
@@ -51,7 +54,7 @@ func Decode(file []byte) (*Model, error) {
 	m := &Model{
 		Covariance: p.Covariance, Dim: p.Dim, Weights: p.Weights, Means: p.Means, Covariances: p.Covariances,
 		LogLikelihood: s.LogLikelihood, Rows: s.Rows, Weight: s.Weight, Iterations: s.Iterations, Converged: s.Converged,
-		Record: s.Record, columns: f.Inputs,
+		PredictionCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol, Record: s.Record, columns: f.Inputs,
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)
@@ -77,6 +80,8 @@ func (m *Model) check() error {
 		return fmt.Errorf("there are %d weights, %d means and %d %v covariances", k, len(m.Means), len(m.Covariances), m.Covariance)
 	case len(m.columns) == 0:
 		return errors.New("there are no inputs: models come from training")
+	case componentName(m.PredictionCol) == probabilityName(m.ProbabilityCol):
+		return fmt.Errorf("the columns of components and probabilities are both %q", componentName(m.PredictionCol))
 	}
 	var total float64
 	for c, w := range m.Weights {

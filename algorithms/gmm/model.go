@@ -38,6 +38,9 @@ type Model struct {
 	// mean log-likelihood by at most Tol.
 	Iterations int
 	Converged  bool
+	// PredictionCol and ProbabilityCol name the columns that Transform and Bind add; empty
+	// means "component" and "probabilities".
+	PredictionCol, ProbabilityCol string
 	// Record has the mean log-likelihood of a row before each update, and at the end.
 	Record []float64
 
@@ -194,9 +197,9 @@ func (m *Model) take(from *mixture) {
 	}
 }
 
-// Transform adds the columns of Predict with default options to rows.
+// Transform adds the columns of Predict to rows, by the model's names.
 func (m *Model) Transform(rows *engine.Dataset) *engine.Dataset {
-	return Predict(rows, m.Dataset(model.BuilderOf("gmm.Model", rows)), PredictOptions{})
+	return Predict(rows, m.Dataset(model.BuilderOf("gmm.Model", rows)), PredictOptions{ComponentCol: m.PredictionCol, ProbabilityCol: m.ProbabilityCol})
 }
 
 // Dataset makes the model a dataset of the job, as Train returns one.

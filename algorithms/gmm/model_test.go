@@ -45,6 +45,7 @@ func TestModelsAreChecked(t *testing.T) {
 		{func(m *gmm.Model) { m.Means[1][0] = math.Inf(1) }, "number 0 of mean 1 is +Inf"},
 		{func(m *gmm.Model) { m.Covariances[0] = []float64{1, 5, 1} }, "not positive definite"},
 		{func(m *gmm.Model) { m.LogLikelihood = math.NaN() }, "NaN"},
+		{func(m *gmm.Model) { m.ProbabilityCol = "component" }, `the columns of components and probabilities are both "component"`},
 	} {
 		m := train(t, blobs(2, 50, 2, 2), gmm.Params{K: 2, MaxIter: 1})
 		c.change(m)
@@ -122,6 +123,46 @@ func TestPredictEverywhereTheSame(t *testing.T) {
 	out := make([]float64, 2)
 	require.True(t, math.IsNaN(m.Probabilities([]float64{1, 2}, out)))
 	require.True(t, math.IsNaN(out[0]))
+}
+
+// What the model adds may have other names, which it keeps.
+func TestNamesOfOutputs(t *testing.T) {
+	table := blobs(4, 60, 2, 2)
+	p := gmm.Params{K: 2, MaxIter: 3, PredictionCol: "part", ProbabilityCol: "p"}
+	r := trial.Run(t, func(b *engine.Builder) {
+		trained := p.Fit(table.Dataset(b))
+		operators.Collect(b, "model", trained)
+		operators.Collect(b, "applied", p.Apply(table.Dataset(b), trained))
+	})
+	m, err := gmm.ModelOf(r, "model")
+	require.NoError(t, err)
+	text, err := m.Encode()
+	require.NoError(t, err)
+	back, err := gmm.Decode(text)
+	require.NoError(t, err)
+	require.Equal(t, "part", back.PredictionCol)
+	require.Equal(t, "p", back.ProbabilityCol)
+	again := trial.Run(t, func(b *engine.Builder) {
+		operators.Collect(b, "applied", back.Transform(table.Dataset(b)))
+		plain := gmm.Predict(table.Dataset(b), back.Dataset(b), gmm.PredictOptions{})
+		operators.Collect(b, "plain", operators.Rename(operators.Rename(plain, "component", "part"), "probabilities", "p"))
+	})
+	type named struct {
+		Part int64
+		P    []float64
+	}
+	want, err := engine.Rows[named](r, "applied")
+	require.NoError(t, err)
+	require.Len(t, want, table.N)
+	for _, name := range []string{"applied", "plain"} {
+		got, err := engine.Rows[named](again, name)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	layout := model.NewLayout("features")
+	_, err = back.Bind(layout)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"features": 0, "part": 1, "p": 2}, layout.Columns())
 }
 
 // Features may be number columns, and vectors beside them.

@@ -42,6 +42,9 @@ type Params struct {
 	// ComponentCol names a column of the component, 0 to K-1, that each row belongs to at
 	// first.
 	ComponentCol string
+	// PredictionCol and ProbabilityCol name the columns that the model adds; empty means
+	// "component" and "probabilities".
+	PredictionCol, ProbabilityCol string
 	// Start is a mixture to go on from, of the same Covariance.
 	Start *Model
 	// Seed is what the draws of k-means start from; 0 means the seed of the job.
@@ -65,9 +68,9 @@ func (Params) Kind() string { return Kind }
 // Fit is Train.
 func (p Params) Fit(rows *engine.Dataset) *engine.Dataset { return Train(rows, p) }
 
-// Apply is Predict with default options.
+// Apply is Predict with the names of the parameters.
 func (p Params) Apply(rows, m *engine.Dataset) *engine.Dataset {
-	return Predict(rows, m, PredictOptions{})
+	return Predict(rows, m, PredictOptions{ComponentCol: p.PredictionCol, ProbabilityCol: p.ProbabilityCol})
 }
 
 // Validate tells what is wrong with the parameters, all of it.
@@ -79,6 +82,14 @@ func (p Params) Validate() error {
 	}
 	if p.VectorCol != "" && len(p.FeatureCols) > 0 {
 		bad("both VectorCol and FeatureCols are set: set one of them")
+	}
+	if c, q := componentName(p.PredictionCol), probabilityName(p.ProbabilityCol); c == q {
+		bad("PredictionCol and ProbabilityCol are both %q", c)
+	}
+	for _, read := range append([]string{p.VectorCol}, p.FeatureCols...) {
+		if read != "" && (read == p.PredictionCol || read == p.ProbabilityCol) {
+			bad("column %q is read, and PredictionCol or ProbabilityCol names it: choose another name", read)
+		}
 	}
 	errs = append(errs, enum.Check(p.Covariance)...)
 	if p.MaxIter < 0 || p.MaxIter > math.MaxInt32-2 {

@@ -54,14 +54,19 @@ func Predict(points, mixture *engine.Dataset, o PredictOptions) *engine.Dataset 
 			if err != nil {
 				return nil, err
 			}
-			m.options = o
+			m.PredictionCol, m.ProbabilityCol, m.options = o.ComponentCol, o.ProbabilityCol, o
 			return m, nil
 		},
 	})
 }
 
-func (o PredictOptions) component() string   { return cmp.Or(o.ComponentCol, "component") }
-func (o PredictOptions) probability() string { return cmp.Or(o.ProbabilityCol, "probabilities") }
+// componentName and probabilityName return the name of an added column, given what it was
+// named.
+func componentName(named string) string   { return cmp.Or(named, "component") }
+func probabilityName(named string) string { return cmp.Or(named, "probabilities") }
+
+func (o PredictOptions) component() string   { return componentName(o.ComponentCol) }
+func (o PredictOptions) probability() string { return probabilityName(o.ProbabilityCol) }
 
 // features says which columns are read.
 func (o PredictOptions) features() columns.Override {
@@ -88,15 +93,14 @@ func (o PredictOptions) names() string {
 	return names
 }
 
-// Bind implements model.Binder, with the columns "component" and "probabilities", or those
-// of Predict.
+// Bind implements model.Binder, with the columns that the model names, or those of Predict.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	o := m.options
 	in, err := m.columns.Bind(l, o.features(), m.Dim)
 	if err != nil {
 		return nil, err
 	}
-	component, probability, density := l.Add(o.component()), l.Add(o.probability()), -1
+	component, probability, density := l.Add(componentName(m.PredictionCol)), l.Add(probabilityName(m.ProbabilityCol)), -1
 	if o.DensityCol != "" {
 		density = l.Add(o.DensityCol)
 	}

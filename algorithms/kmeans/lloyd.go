@@ -277,7 +277,8 @@ func (t lloyd) outputModel(ctx *comqueue.ComContext) ([]model.EncodedRow, error)
 	d := len(c) / t.params.K
 	m := &Model{
 		Sizes: state.Sizes, Inertia: state.Inertia, Iterations: state.Before + state.Updates, Converged: state.Settled,
-		Distance: t.params.Distance, Dim: d, VectorCol: t.params.VectorCol, VectorType: t.in.kind, History: state.History,
+		Distance: t.params.Distance, Dim: d, VectorCol: t.params.VectorCol, VectorType: t.in.kind,
+		PredictionCol: t.params.PredictionCol, DistanceCol: t.params.DistanceCol, History: state.History,
 	}
 	for a := range t.params.K {
 		m.Centers = append(m.Centers, c[a*d:(a+1)*d])

@@ -33,6 +33,9 @@ type Model struct {
 	// VectorCol names the column the model was trained on, and VectorType its type as
 	// schemas print it; empty means vector[Dim].
 	VectorCol, VectorType string
+	// PredictionCol and DistanceCol name the columns that Transform and Bind add; empty means
+	// "cluster" and "distance".
+	PredictionCol, DistanceCol string
 	// History has an entry for every superstep over all rows: for each update of the
 	// centres and one for the final ones, or, of mini-batches and bisections, just that.
 	History []Superstep
@@ -115,20 +118,20 @@ func (m *Model) Inputs() []model.Input {
 	return []model.Input{{Column: m.VectorCol, Type: kind}}
 }
 
-// Transform adds the columns "cluster" and "distance" to points, as Predict does.
+// Transform adds cluster and distance to points, as Predict does, by the model's names.
 func (m *Model) Transform(points *engine.Dataset) *engine.Dataset {
 	b := builderOf("kmeans.Model.Transform", points)
-	return Predict(points, m.Dataset(b), PredictOptions{VectorCol: m.VectorCol})
+	return Predict(points, m.Dataset(b), PredictOptions{VectorCol: m.VectorCol, ClusterCol: m.PredictionCol, DistanceCol: m.DistanceCol})
 }
 
-// Bind makes a step that adds the cells "cluster" and "distance" to single rows. A vector
+// Bind makes a step that adds the cells of cluster and distance to single rows. A vector
 // that is null or not finite gives nulls.
 func (m *Model) Bind(l *model.Layout) (model.Step, error) {
 	at, err := l.Find(m.VectorCol)
 	if err != nil {
 		return nil, err
 	}
-	cluster, distance := l.Add("cluster"), l.Add("distance")
+	cluster, distance := l.Add(clusterName(m.PredictionCol)), l.Add(distanceName(m.DistanceCol))
 	m.prepare()
 	return func(row []model.Cell) error {
 		var a int

@@ -117,7 +117,8 @@ func TestModelsThatCannotBeSaved(t *testing.T) {
 		"there are 1 sizes for 2 centers":     func(m *kmeans.Model) { m.Sizes = m.Sizes[:1] },
 		"center 1 has 1 components, dim is 2": func(m *kmeans.Model) { m.Centers[1] = m.Centers[1][:1] },
 		"dim is 0":                            func(m *kmeans.Model) { m.Dim = 0 },
-		"unknown distance Distance(4)":        func(m *kmeans.Model) { m.Distance = 4 },
+		`the columns of clusters and distances are both "distance"`: func(m *kmeans.Model) { m.PredictionCol = "distance" },
+		"unknown distance Distance(4)":                              func(m *kmeans.Model) { m.Distance = 4 },
 	} {
 		m := sample()
 		change(m)
@@ -167,6 +168,7 @@ func TestDamagedModels(t *testing.T) {
 		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"center":[]}`), `payload: json: unknown field "center"`},
 		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"distance":"chebyshev"}`), `unknown distance "chebyshev"`},
 		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"distance":"cosine","dim":1,"centers":[[1,2]],"sizes":[1]}`), "center 0 has 2 components, dim is 1"},
+		{forged(t, `[{"column":"x","type":"vector[1]"}]`, "{}", `{"distance":"cosine","dim":1,"centers":[[1]],"sizes":[1],"distance_column":"cluster"}`), `are both "cluster"`},
 		{[]byte(`{"a":1}`), `not a model: it has no text "format"`},
 		{[]byte(`[1]`), "not a model"},
 		{[]byte(`hello`), "model is damaged: "},
@@ -341,6 +343,47 @@ func TestPredictingAllocatesNothingAndIsConcurrent(t *testing.T) {
 		m.Predict(x)
 		m.PredictSparse(indices, x[:1])
 	}))
+}
+
+// What the model adds may have other names, which it keeps, whichever way it was trained.
+func TestNamesOfOutputs(t *testing.T) {
+	m := iris(t)
+	p := kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}
+	for _, stage := range []model.Stage{p, kmeans.MiniBatchParams{Params: p}, kmeans.BisectingParams{Params: p}} {
+		r := trial.Run(t, func(b *engine.Builder) {
+			trained := stage.Fit(m.dataset(b))
+			operators.Collect(b, "model", trained)
+			operators.Collect(b, "applied", stage.Apply(m.dataset(b), trained))
+		})
+		made, err := kmeans.ModelOf(r, "model")
+		require.NoError(t, err)
+		text, err := made.Encode()
+		require.NoError(t, err)
+		back, err := kmeans.Decode(text)
+		require.NoError(t, err)
+		require.Equal(t, "group", back.PredictionCol)
+		require.Equal(t, "far", back.DistanceCol)
+		again := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "applied", back.Transform(m.dataset(b)))
+			plain := kmeans.Predict(m.dataset(b), back.Dataset(b), kmeans.PredictOptions{})
+			operators.Collect(b, "plain", operators.Rename(operators.Rename(plain, "cluster", "group"), "distance", "far"))
+		})
+		type named struct {
+			Group int64
+			Far   float64
+		}
+		want, err := engine.Rows[named](r, "applied")
+		require.NoError(t, err)
+		for _, name := range []string{"applied", "plain"} {
+			got, err := engine.Rows[named](again, name)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		layout := model.NewLayout("features")
+		_, err = back.Bind(layout)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int{"features": 0, "group": 1, "far": 2}, layout.Columns())
+	}
 }
 
 func TestSavedModelsPredictInJobs(t *testing.T) {

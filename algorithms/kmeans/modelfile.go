@@ -22,7 +22,9 @@ import (
 //	  "distance": "euclidean",              or "cosine"
 //	  "dim": 2,                             components of points and centres
 //	  "centers": [[0.5, 1], [7, 2.25]],     one array of dim numbers per cluster
-//	  "sizes": [10, 20]                     weight of each cluster
+//	  "sizes": [10, 20],                    weight of each cluster
+//	  "prediction_column": "group",         where it is not "cluster"
+//	  "distance_column": "far"              where it is not "distance"
 //	}
 
 const (
@@ -66,10 +68,12 @@ func (h modelHistory) rows() ([]Superstep, error) {
 
 // modelPayload is the member "payload".
 type modelPayload struct {
-	Distance Distance    `json:"distance"`
-	Dim      int         `json:"dim"`
-	Centers  [][]float64 `json:"centers"`
-	Sizes    []float64   `json:"sizes"`
+	Distance      Distance    `json:"distance"`
+	Dim           int         `json:"dim"`
+	Centers       [][]float64 `json:"centers"`
+	Sizes         []float64   `json:"sizes"`
+	PredictionCol string      `json:"prediction_column,omitempty"`
+	DistanceCol   string      `json:"distance_column,omitempty"`
 }
 
 // Encode returns the model's file, the same bytes for the same model. A model that does
@@ -80,7 +84,7 @@ func (m *Model) Encode() ([]byte, error) {
 	}
 	return model.Encode(modelKind, modelVersion, m.Inputs(),
 		modelSummary{m.Inertia, m.Iterations, m.Converged, historyColumns(m.History)},
-		modelPayload{m.Distance, m.Dim, m.Centers, m.Sizes})
+		modelPayload{m.Distance, m.Dim, m.Centers, m.Sizes, m.PredictionCol, m.DistanceCol})
 }
 
 // check tells what does not hold together.
@@ -101,6 +105,8 @@ func (m *Model) check() error {
 		return fmt.Errorf("there are %d entries in history for %d iterations: want at most one more than iterations", len(m.History), m.Iterations)
 	case !(m.Inertia >= 0) || !finite(m.Inertia):
 		return fmt.Errorf("inertia is %v", m.Inertia)
+	case clusterName(m.PredictionCol) == distanceName(m.DistanceCol):
+		return fmt.Errorf("the columns of clusters and distances are both %q", clusterName(m.PredictionCol))
 	}
 	for a, c := range m.Centers {
 		if len(c) != m.Dim {
@@ -147,7 +153,8 @@ func Decode(text []byte) (*Model, error) {
 	}
 	m := &Model{
 		Centers: payload.Centers, Sizes: payload.Sizes, Inertia: summary.Inertia, Iterations: summary.Iterations, Converged: summary.Converged,
-		Distance: payload.Distance, Dim: payload.Dim, VectorCol: f.Inputs[0].Column, VectorType: f.Inputs[0].Type, History: history,
+		Distance: payload.Distance, Dim: payload.Dim, VectorCol: f.Inputs[0].Column, VectorType: f.Inputs[0].Type,
+		PredictionCol: payload.PredictionCol, DistanceCol: payload.DistanceCol, History: history,
 	}
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("model is damaged: %w", err)

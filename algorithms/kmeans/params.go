@@ -42,6 +42,9 @@ type Params struct {
 	// that every row weighs 1. A row of weight 2 counts as two rows, one of weight 0
 	// gets a cluster but shapes none.
 	WeightCol string
+	// PredictionCol and DistanceCol name the columns that the model adds; empty means
+	// "cluster" and "distance".
+	PredictionCol, DistanceCol string
 	// Precision is that of rows and distances; the zero value is Double.
 	Precision Precision
 	// Seed is what the random draws start from; 0 means the seed of the job.
@@ -91,6 +94,15 @@ func (p Params) problems() []error {
 	errs = append(errs, enum.Check(p.Init, p.Distance, p.Precision, p.NonFinite)...)
 	if p.WeightCol != "" && p.WeightCol == p.VectorCol {
 		bad("WeightCol and VectorCol are both %q", p.WeightCol)
+	}
+	if c, d := clusterName(p.PredictionCol), distanceName(p.DistanceCol); c == d {
+		bad("PredictionCol and DistanceCol are both %q", c)
+	}
+	if p.PredictionCol != "" && p.PredictionCol == p.VectorCol {
+		bad("PredictionCol and VectorCol are both %q", p.VectorCol)
+	}
+	if p.DistanceCol != "" && p.DistanceCol == p.VectorCol {
+		bad("DistanceCol and VectorCol are both %q", p.VectorCol)
 	}
 	p.validateCenters(bad)
 	return errs

@@ -1,6 +1,7 @@
 package kmeans
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,10 @@ type PredictOptions struct {
 	// Refuse fails, Skip gives them null. A null vector is given null in either case.
 	NonFinite NonFinite
 }
+
+// clusterName and distanceName return the name of an added column, given what it was named.
+func clusterName(named string) string  { return cmp.Or(named, "cluster") }
+func distanceName(named string) string { return cmp.Or(named, "distance") }
 
 // Predict adds to each row of points its cluster in a model and the distance to
 // the cluster's centre, the same as Model.Predict returns. The model is a dataset
@@ -98,13 +103,7 @@ func newPredictor(schema *arrow.Schema, o PredictOptions) (predictor, error) {
 		}
 		p.vector, _ = batch.FindColumn(schema, o.VectorCol)
 	}
-	cluster, distance := o.ClusterCol, o.DistanceCol
-	if cluster == "" {
-		cluster = "cluster"
-	}
-	if distance == "" {
-		distance = "distance"
-	}
+	cluster, distance := clusterName(o.ClusterCol), distanceName(o.DistanceCol)
 	for _, name := range []string{cluster, distance} {
 		if schema.HasField(name) {
 			return p, fmt.Errorf("column %q exists already: set ClusterCol or DistanceCol to another name", name)

@@ -276,12 +276,12 @@ func (b *builder) kmeans(m *kmeans.Model) {
 		distances = b.op("Sqrt", []string{b.op("ReduceSumSquare", []string{difference, b.ints("components", 2)}, intAttr("keepdims", 0))})
 	}
 	at := b.op("ArgMin", []string{distances}, intAttr("axis", 1), intAttr("keepdims", 1), intAttr("select_last_index", 0))
-	b.output("cluster", at, typeInt64, 1, "int64")
+	b.output(orName(m.PredictionCol, "cluster"), at, typeInt64, 1, "int64")
 	distance := b.reduce("ReduceMin", distances)
 	if m.Distance == kmeans.Cosine { // rounding may leave 0 to 2
 		zero, two := b.constant("least", 0), b.constant("most", 2)
 		distance = b.op("Where", []string{b.op("Less", []string{distance, zero}), zero, distance})
 		distance = b.op("Where", []string{b.op("Greater", []string{distance, two}), two, distance})
 	}
-	b.output("distance", distance, b.real, 1, "float64")
+	b.output(orName(m.DistanceCol, "distance"), distance, b.real, 1, "float64")
 }

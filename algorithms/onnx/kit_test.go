@@ -128,6 +128,7 @@ func requireSame(t testing.TB, m model.Model, f *file, rows []map[string]any, to
 			if row.Cell(column) == nil {
 				column = name[:len(name)-2] // of an input that was replaced
 			}
+			require.NotNil(t, row.Cell(column), "the model adds no column %q", name)
 			want := values(row.Cell(column))
 			for j, v := range want {
 				if a.isText {

@@ -55,7 +55,7 @@ func cases() map[string][]model.Stage {
 		"linear":           features(linear.Params{VectorCol: "features", LabelCol: "price"}),
 		"linear-offset":    {linear.Params{FeatureCols: []string{"fare", "alone", "deck"}, LabelCol: "price", OffsetCol: "degree"}},
 		"kmeans":           features(kmeans.Params{VectorCol: "features", K: 4}),
-		"kmeans-cosine":    features(kmeans.Params{VectorCol: "features", K: 3, Distance: kmeans.Cosine}),
+		"kmeans-cosine":    features(kmeans.Params{VectorCol: "features", K: 3, Distance: kmeans.Cosine, PredictionCol: "group", DistanceCol: "far"}),
 		"standard-scaler":  {prepare.StandardScaler{Columns: numbers}},
 		"min-max-scaler":   {prepare.MinMaxScaler{Columns: numbers, Min: -1, Max: 2, Clip: true}},
 		"max-abs-scaler":   {prepare.MaxAbsScaler{Columns: numbers, Outputs: []string{"a", "b"}}},

@@ -215,8 +215,8 @@ func (b *builder) kmeans(m *kmeans.Model) {
 	}
 	e := el("ClusteringModel", "modelName", "kmeans", "functionName", "clustering", "modelClass", "centerBased", "numberOfClusters", strconv.Itoa(len(m.Centers))).
 		with(b.schema(""), el("Output").with(
-			el("OutputField", "name", b.name("cluster"), "optype", "categorical", "dataType", "integer", "feature", "predictedValue"),
-			el("OutputField", "name", b.name("distance"), "optype", "continuous", "dataType", "double", "feature", "affinity"),
+			el("OutputField", "name", b.name(orName(m.PredictionCol, "cluster")), "optype", "categorical", "dataType", "integer", "feature", "predictedValue"),
+			el("OutputField", "name", b.name(orName(m.DistanceCol, "distance")), "optype", "continuous", "dataType", "double", "feature", "affinity"),
 		), el("ComparisonMeasure", "kind", "distance").with(el("euclidean")))
 	for _, f := range fields {
 		e.children = append(e.children, el("ClusteringField", "field", f, "compareFunction", "absDiff"))

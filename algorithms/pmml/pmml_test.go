@@ -58,6 +58,7 @@ var cases = map[string]struct {
 	"linear":           {features(linear.Params{VectorCol: "features", LabelCol: "price"}), []string{"prediction"}},
 	"linear-offset":    {[]model.Stage{linear.Params{FeatureCols: []string{"fare", "alone", "deck"}, LabelCol: "price", OffsetCol: "degree"}}, []string{"prediction"}},
 	"kmeans":           {features(kmeans.Params{VectorCol: "features", K: 4}), []string{"cluster", "distance"}},
+	"kmeans-named":     {features(kmeans.Params{VectorCol: "features", K: 2, PredictionCol: "group", DistanceCol: "far"}), []string{"group", "far"}},
 	"min-max-scaler":   {[]model.Stage{prepare.MinMaxScaler{Columns: []string{"age", "fare"}, Min: -1, Max: 2, Clip: true}}, []string{"age", "fare"}},
 	"max-abs-scaler":   {[]model.Stage{prepare.MaxAbsScaler{Columns: []string{"age"}, Outputs: []string{"a"}}}, []string{"a"}},
 	"robust-scaler":    {features(prepare.RobustScaler{Columns: []string{"features"}, Outputs: []string{"robust"}}), []string{"robust"}},

@@ -34,7 +34,8 @@ var algorithms = []program{
 type kindOf struct {
 	goal        goal   // of one with --task, that of regression; see kindOfModel
 	prediction  string // the column that is added
-	probability string // the vector column of classes, "" where there is none
+	probability string // the vector column of classes or components, "" where there is none
+	distance    string // the column of distances, "" where there is none
 	margins     bool   // it holds margins, no probabilities
 	curve       bool   // models have a record of their training
 	terms       bool   // models have coefficients
@@ -42,7 +43,7 @@ type kindOf struct {
 }
 
 var kindsOf = map[string]kindOf{
-	"kmeans":     {goal: clustersGoal, prediction: "cluster", curve: true},
+	"kmeans":     {goal: clustersGoal, prediction: "cluster", distance: "distance", curve: true},
 	"gmm":        {goal: clustersGoal, prediction: "component", probability: "probabilities", curve: true},
 	"linear":     {goal: numbersGoal, prediction: "prediction", curve: true, terms: true},
 	"logistic":   {goal: classesGoal, prediction: "prediction", probability: "probability", curve: true, terms: true},
@@ -101,7 +102,7 @@ func (a KMeansTrain) Validate(k *kong.Context) error { return refuse(k, a.valida
 
 func (a KMeansTrain) stage(c columns) model.Stage {
 	p := kmeans.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Init: inits[a.Init], InitSteps: a.InitSteps, Oversampling: a.Oversampling,
-		Precision: a.Precision, MaxIter: a.MaxIter, Tol: a.Tol}
+		Precision: a.Precision, MaxIter: a.MaxIter, Tol: a.Tol, PredictionCol: c.prediction, DistanceCol: c.distance}
 	if a.Distance == "cosine" {
 		p.Distance = kmeans.Cosine
 	}
@@ -129,7 +130,7 @@ func (a GMMTrain) Validate(k *kong.Context) error { return refuse(k, a.validate(
 
 func (a GMMTrain) stage(c columns) model.Stage {
 	return gmm.Params{VectorCol: c.vector, WeightCol: c.weight, K: a.K, Covariance: a.Covariance, Restarts: a.Restarts,
-		Regularization: a.Regularization, MaxIter: a.MaxIter, Tol: a.Tol, Skip: c.skip}
+		Regularization: a.Regularization, MaxIter: a.MaxIter, Tol: a.Tol, PredictionCol: c.prediction, ProbabilityCol: c.probability, Skip: c.skip}
 }
 
 // PenaltyArgs are the flags of models that are linear in the features.

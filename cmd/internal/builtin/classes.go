@@ -8,6 +8,7 @@ import (
 	"github.com/superstep-ml/superstep/algorithms/gbdt"
 	"github.com/superstep-ml/superstep/algorithms/glm"
 	"github.com/superstep-ml/superstep/algorithms/gmm"
+	"github.com/superstep-ml/superstep/algorithms/kmeans"
 	"github.com/superstep-ml/superstep/algorithms/linear"
 	"github.com/superstep-ml/superstep/algorithms/logistic"
 	"github.com/superstep-ml/superstep/algorithms/mlp"
@@ -69,11 +70,15 @@ func componentsOf(m model.Model) []string {
 	return all
 }
 
-// predictionColumn and probabilityColumn return the columns that a model adds: those that
-// training named, or else those of its kind.
+// predictionColumn, probabilityColumn and distanceColumn return the columns that a model adds:
+// those that training named, or else those of its kind, which may be none.
 func predictionColumn(m model.Model) string {
 	named := ""
 	switch m := m.(type) {
+	case *kmeans.Model:
+		named = m.PredictionCol
+	case *gmm.Model:
+		named = m.PredictionCol
 	case *linear.Model:
 		named = m.PredictionCol
 	case *logistic.Model:
@@ -101,9 +106,18 @@ func predictionColumn(m model.Model) string {
 	return named
 }
 
+func distanceColumn(m model.Model) string {
+	if m, ok := m.(*kmeans.Model); ok && m.DistanceCol != "" {
+		return m.DistanceCol
+	}
+	return kindsOf[m.Kind()].distance
+}
+
 func probabilityColumn(m model.Model) string {
 	named := ""
 	switch m := m.(type) {
+	case *gmm.Model:
+		named = m.ProbabilityCol
 	case *logistic.Model:
 		named = m.ProbabilityCol
 	case *naivebayes.Model:

@@ -14,7 +14,7 @@ import (
 // unflagged are the parameters that no flag of an algorithm sets, and why.
 var unflagged = map[string]string{
 	"Seed": "--seed is one of the engine", "PredictionCol": "named by the command", "ProbabilityCol": "named by the command",
-	"DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model of a program",
+	"DistanceCol": "named by the command", "DecisionCol": "named by the command", "ComponentCol": "named by the command", "Start": "a model of a program",
 	"Means": "first values of a program", "Centers": "first values of a program", "CustomObjective": "a function",
 	"CustomMetrics": "functions", "Schedule": "a function", "Memory": "of speed alone",
 }

@@ -59,12 +59,15 @@ func trainedNotes(about *portrait, r *engine.Result) []string {
 
 // namedNotes tell of outputs that have another name than the usual, as something has that.
 func namedNotes(a TrainArgs, m model.Model) (notes []string) {
-	kind, of := kindsOf[m.Kind()], "a column that is read has that name"
+	kind, of := kindsOf[m.Kind()], "another column has that name"
 	if name := predictionColumn(m); name != kind.prediction && a.PredictionColumn == "" {
 		notes = append(notes, fmt.Sprintf("the model calls its predictions %q, not %q, as %s: --prediction-column names them otherwise, and --features the columns to predict from", name, kind.prediction, of))
 	}
 	if name := probabilityColumn(m); name != kind.probability && a.ProbabilityColumn == "" {
-		notes = append(notes, fmt.Sprintf("the model calls its probabilities %q, not %q, as %s", name, kind.probability, of))
+		notes = append(notes, fmt.Sprintf("the model calls its probabilities %q, not %q, as %s: --probability-column names them otherwise", name, kind.probability, of))
+	}
+	if name := distanceColumn(m); name != kind.distance && a.DistanceColumn == "" {
+		notes = append(notes, fmt.Sprintf("the model calls its distances %q, not %q, as %s: --distance-column names them otherwise", name, kind.distance, of))
 	}
 	return notes
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow/go/v15/arrow"
+
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/operators"
@@ -18,7 +20,48 @@ import (
 // OutputArgs are flags that name what models add.
 type OutputArgs struct {
 	PredictionColumn  string `placeholder:"NAME" param:"PredictionCol" help:"Name of the column of predictions (default: prediction, of clusters cluster or component; with _1 or so behind it where the rows have such a column)."`
-	ProbabilityColumn string `placeholder:"NAME" param:"ProbabilityCol DecisionCol" help:"Name of the columns of probabilities, or of decision values, each with _ and the class behind it (default: probability or decision, with _1 or so behind it where the rows have such a column)."`
+	DistanceColumn    string `placeholder:"NAME" param:"DistanceCol" help:"Of kmeans: name of the column of distances (default: distance, with _1 or so behind it where the rows have such a column)."`
+	ProbabilityColumn string `placeholder:"NAME" param:"ProbabilityCol DecisionCol" help:"Name of the columns of probabilities, or of decision values, each with _ and the class or component behind it (default: probability or decision, of gmm probabilities; with _1 or so behind it where the rows have such a column)."`
+}
+
+// outputFlag is a flag that names a column, or columns, that a model adds, and that name, "" where
+// it was not given.
+type outputFlag struct{ flag, name string }
+
+// flags returns the flags, in the order of the columns.
+func (o OutputArgs) flags() []outputFlag {
+	return []outputFlag{{"--prediction-column", o.PredictionColumn}, {"--probability-column", o.ProbabilityColumn}, {"--distance-column", o.DistanceColumn}}
+}
+
+// given returns the names that flags give.
+func (o OutputArgs) given() []string {
+	var names []string
+	for _, f := range o.flags() {
+		if f.name != "" {
+			names = append(names, f.name)
+		}
+	}
+	return names
+}
+
+// different refuses the same name for two outputs.
+func (o OutputArgs) different() error {
+	for i, f := range o.flags() {
+		for _, other := range o.flags()[:i] {
+			if f.name != "" && f.name == other.name {
+				return fmt.Errorf("%s and %s are both %q", other.flag, f.flag, f.name)
+			}
+		}
+	}
+	return nil
+}
+
+// unused returns a name, longer where need be, that no column has and no output is given.
+func (o OutputArgs) unused(schema *arrow.Schema, name string) string {
+	for name = unused(schema, name); slices.Contains(o.given(), name); {
+		name = unused(schema, name+"_")
+	}
+	return name
 }
 
 // free returns a name, with a number behind it where need be, with which taken finds nothing
@@ -33,21 +76,22 @@ func free(name string, taken func(name string) bool) string {
 }
 
 // named returns the names of what a model will add that reads some columns, "" for the usual
-// ones.
-func (o OutputArgs) named(kind kindOf, reads []string) (prediction, probability string) {
+// ones. Those that no flag gives are apart from what is read and from what flags give.
+func (o OutputArgs) named(kind kindOf, reads []string) (prediction, probability, distance string) {
+	others := slices.Concat(reads, o.given())
 	of := func(flag, usual string) string {
 		if flag != "" || usual == "" {
 			return flag
 		}
 		made := free(usual, func(name string) bool {
-			return slices.ContainsFunc(reads, func(r string) bool { return r == name || usual == kind.probability && strings.HasPrefix(r, name+"_") })
+			return slices.ContainsFunc(others, func(r string) bool { return r == name || usual == kind.probability && strings.HasPrefix(r, name+"_") })
 		})
 		if made == usual {
 			return ""
 		}
 		return made
 	}
-	return of(o.PredictionColumn, kind.prediction), of(o.ProbabilityColumn, kind.probability)
+	return of(o.PredictionColumn, kind.prediction), of(o.ProbabilityColumn, kind.probability), of(o.DistanceColumn, kind.distance)
 }
 
 // kept begins the names of columns of a file while a model adds columns of their names.
@@ -95,7 +139,7 @@ func madeBy(m model.Model) ([]string, error) {
 // write gives what a model added the names that it is to have beside the columns of the file
 // that are kept, and those their own again. added are the columns of the model, in order.
 func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept, added []string, now map[string]string) (*engine.Dataset, error) {
-	prediction, probability := predictionColumn(m), probabilityColumn(m)
+	prediction, probability, distance := predictionColumn(m), probabilityColumn(m), distanceColumn(m)
 	classed := func(name string) (class string, ok bool) {
 		if probability == "" || !slices.Contains(spreadColumns(m), name) {
 			return "", false
@@ -112,8 +156,13 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 	if o.ProbabilityColumn != "" && probability == "" {
 		return nil, fmt.Errorf("--probability-column says nothing of a model of kind %s, which gives no probabilities", m.Kind())
 	}
-	if o.PredictionColumn != "" && taken(o.PredictionColumn) {
-		return nil, fmt.Errorf("--prediction-column is %q, a column of %s: choose another name, or name the columns to keep with --keep", o.PredictionColumn, path)
+	if o.DistanceColumn != "" && distance == "" {
+		return nil, fmt.Errorf("--distance-column says nothing of a model of kind %s, which gives no distances", m.Kind())
+	}
+	for _, f := range []outputFlag{{"--prediction-column", o.PredictionColumn}, {"--distance-column", o.DistanceColumn}} {
+		if f.name != "" && taken(f.name) {
+			return nil, fmt.Errorf("%s is %q, a column of %s: choose another name, or name the columns to keep with --keep", f.flag, f.name, path)
+		}
 	}
 	if o.ProbabilityColumn != "" && group(o.ProbabilityColumn) {
 		return nil, fmt.Errorf("--probability-column is %q, and %s has such columns: choose another name, or name the columns to keep with --keep", o.ProbabilityColumn, path)
@@ -130,6 +179,8 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 			to[i] = prefix + class
 		case name == prediction && o.PredictionColumn != "":
 			to[i] = o.PredictionColumn
+		case name == distance && o.DistanceColumn != "":
+			to[i] = o.DistanceColumn
 		default:
 			to[i] = free(name, taken)
 		}
@@ -142,7 +193,7 @@ func (o OutputArgs) write(path string, rows *engine.Dataset, m model.Model, kept
 	}
 	for i, name := range final {
 		if slices.Contains(final[:i], name) {
-			return nil, fmt.Errorf("two columns of the output would be named %q: choose other names with --prediction-column and --probability-column", name)
+			return nil, fmt.Errorf("two columns of the output would be named %q: choose other names with --prediction-column, --probability-column and --distance-column", name)
 		}
 	}
 	return renamed(operators.Select(rows, slices.Concat(columns, added)...), final), nil
@@ -176,7 +227,7 @@ func (o OutputArgs) notes(path string, r *engine.Result) []string {
 			continue
 		}
 		from, to := n.Attrs[0].Value, n.Attrs[1].Value
-		if to != o.PredictionColumn && (o.ProbabilityColumn == "" || !strings.HasPrefix(to, o.ProbabilityColumn+"_")) {
+		if to != o.PredictionColumn && to != o.DistanceColumn && (o.ProbabilityColumn == "" || !strings.HasPrefix(to, o.ProbabilityColumn+"_")) {
 			list = append(list, fmt.Sprintf("%q in place of %q", to, from))
 		}
 	}
@@ -188,5 +239,5 @@ func (o OutputArgs) notes(path string, r *engine.Result) []string {
 	if n := len(list) - most; n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}
-	return []string{fmt.Sprintf("%s has columns of the names of what the model adds, which is written as %s: --prediction-column and --probability-column name it otherwise, --keep leaves columns of the file out", path, text)}
+	return []string{fmt.Sprintf("%s has columns of the names of what the model adds, which is written as %s: --prediction-column, --probability-column and --distance-column name it otherwise, --keep leaves columns of the file out", path, text)}
 }

@@ -1,6 +1,8 @@
 package builtin_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +60,90 @@ func TestColumnsOfTheNamesOfOutputs(t *testing.T) {
 	w.ok("predict --model k.json --input rows.csv --output k.csv")
 	w.ok("predict --model k.json --input k.csv --output k2.csv")
 	require.Equal(t, w.table("k.csv")[0]["cluster"], w.table("k2.csv")[0]["cluster_1"])
-	w.ok("train kmeans --k 2 --input k.csv --features x --label cluster --model k3.json")
-	w.fails(1, "train kmeans --k 2 --input k.csv --model k4.json", `column "cluster" of k.csv has the name of one that the model adds`)
+	code, _, told = w.run("train kmeans --k 2 --input k.csv --features x --label cluster --model k3.json --test k.csv --plot k3.png")
+	require.Zero(t, code, told)
+	require.Contains(t, told, `the model calls its predictions "cluster_1", not "cluster"`)
+	require.NotContains(t, told, "distance")
+}
+
+// Models of clusters, too, are trained on files that have columns of the names of what they add,
+// those that predict wrote above all: what they add gets other names, for good, or those of flags.
+func TestClustersOfColumnsOfTheNamesOfOutputs(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
+	for kind, made := range map[string][]string{"kmeans": {"cluster", "distance"}, "gmm": {"component", "probabilities_0", "probabilities_1"}} {
+		name := func(suffix string) string { return kind + suffix }
+		w.ok("train " + kind + " --k 2 --input rows.csv --model " + name(".json"))
+		w.ok("predict --model " + name(".json") + " --input rows.csv --output " + name(".csv"))
+		first := w.table(name(".csv"))
+		code, _, told := w.run("train " + kind + " --k 2 --input " + name(".csv") + " --test " + name(".csv") + " --model " + name("2.json") + " --plot " + name("2.png"))
+		require.Zero(t, code, told)
+		require.Contains(t, told, fmt.Sprintf(`the model calls its predictions "%s_1", not %q`, made[0], made[0]))
+		w.picture(name("2.png"))
+		// The names are the model's: in a file that has its columns, where it was trained on them.
+		code, _, told = w.run("predict --model " + name("2.json") + " --input " + name(".csv") + " --output " + name("2.csv"))
+		require.Zero(t, code, told)
+		require.NotContains(t, told, "in place of")
+		second := w.table(name("2.csv"))
+		for i, r := range second {
+			require.Len(t, r, len(first[i])+len(made))
+			require.Contains(t, r, made[0]+"_1")
+			for _, column := range made {
+				require.Equal(t, first[i][column], r[column])
+			}
+		}
+		require.Contains(t, w.ok("evaluate --model "+name("2.json")+" --input "+name(".csv")+" --label "+made[0]), "purity")
+		// What predict wrote with that is trained on again.
+		w.ok("train " + kind + " --k 2 --input " + name("2.csv") + " --model " + name("3.json"))
+		w.ok("predict --model " + name("3.json") + " --input " + name("2.csv") + " --output " + name("3.csv"))
+		require.Contains(t, w.table(name("3.csv"))[0], made[0]+"_2")
+	}
+	require.Contains(t, w.table("kmeans2.csv")[0], "distance_1")
+	require.Contains(t, w.table("gmm2.csv")[0], "probabilities_2_0", "probabilities_1 is one that is read")
+}
+
+// Flags name what models of clusters add; names of columns that are read are refused.
+func TestFlagsNameTheOutputsOfClusters(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("rows.csv", "x,y\n-2,0\n-1,0\n-1.5,1\n10,0\n10,1\n11,0\n12,1\n12.5,1\n")
+	code, _, told := w.run("train kmeans --k 2 --input rows.csv --model k.json --prediction-column group --distance-column features --test rows.csv --plot k.png")
+	require.Zero(t, code, told)
+	require.NotContains(t, told, "the model calls")
+	w.ok("predict --model k.json --input rows.csv --output k.csv")
+	require.Equal(t, "x,y,group,features", w.head("k.csv"))
+	w.ok("predict --model k.json --input rows.csv --output k2.csv --prediction-column a --distance-column b")
+	require.Equal(t, "x,y,a,b", w.head("k2.csv"))
+	code, _, told = w.run("predict --model k.json --input k2.csv --output k3.csv --distance-column c")
+	require.Zero(t, code, told)
+	require.NotContains(t, told, "in place of")
+	require.Equal(t, "x,y,a,b,group,c", w.head("k3.csv"))
+	w.ok("train gmm --k 2 --input rows.csv --model g.json --prediction-column part --probability-column p")
+	w.ok("predict --model g.json --input rows.csv --output g.csv")
+	require.Equal(t, "x,y,part,p_0,p_1", w.head("g.csv"))
+
+	w.fails(2, "train kmeans --k 2 --input rows.csv --model n.json --probability-column p", "--probability-column is for algorithms that predict classes, and for gmm")
+	w.fails(2, "train gmm --k 2 --input rows.csv --model n.json --distance-column d", "--distance-column is for kmeans")
+	w.fails(2, "train kmeans --k 2 --input rows.csv --model n.json --distance-column d --prediction-column d", `--prediction-column and --distance-column are both "d"`)
+	w.fails(2, "train kmeans --k 2 --input rows.csv --features x,y --model n.json --distance-column y", `"y" is a column that is read and one that the model is to add`)
+	w.fails(1, "train kmeans --k 2 --input rows.csv --model n.json --distance-column y", `--distance-column is "y", a column of rows.csv that is read`)
+	w.fails(1, "train kmeans --k 2 --input rows.csv --model n.json --prediction-column y", `--prediction-column is "y", a column of rows.csv that is read`)
+	w.fails(1, "train gmm --k 2 --input rows.csv --model n.json --probability-column y", `--probability-column is "y", a column of rows.csv that is read`)
+	w.fails(1, "train logistic --input rows.csv --label y --model n.json --prediction-column x", `--prediction-column is "x", a column of rows.csv that is read`)
+	w.fails(1, "predict --model k.json --input rows.csv --output n.csv --distance-column x", `--distance-column is "x", a column of rows.csv`)
+	w.fails(1, "predict --model g.json --input rows.csv --output n.csv --distance-column x", "--distance-column says nothing of a model of kind gmm, which gives no distances")
+	require.NoFileExists(t, w.path("n.json"))
+
+	// An output that has no flag steps aside for one that has.
+	code, _, told = w.run("train kmeans --k 2 --input rows.csv --model d.json --prediction-column distance")
+	require.Zero(t, code, told)
+	require.Contains(t, told, `the model calls its distances "distance_1", not "distance"`)
+	w.ok("predict --model d.json --input rows.csv --output d.csv")
+	require.Equal(t, "x,y,distance,distance_1", w.head("d.csv"))
+}
+
+// head returns the first line of a file.
+func (w *workplace) head(name string) string {
+	w.t.Helper()
+	line, _, _ := strings.Cut(w.read(name), "\n")
+	return line
 }

@@ -225,14 +225,14 @@ type point struct {
 const maxPoints = 4096
 
 // collectPoints collects rows of every shard for a picture of clusters: their first two
-// features and their clusters.
-func collectPoints(b *engine.Builder, clustered *engine.Dataset, kind string, p *arrangement) error {
+// features and their clusters, which are in the column cluster.
+func collectPoints(b *engine.Builder, clustered *engine.Dataset, cluster string, p *arrangement) error {
 	if clustered.Poisoned() {
 		return nil
 	}
 	most := max(1, maxPoints/b.Shards())
-	rows := operators.Select(clustered, p.vector, kindsOf[kind].prediction)
-	rows = operators.Rename(operators.Rename(rows, p.vector, "superstep x"), kindsOf[kind].prediction, "superstep c")
+	rows := operators.Select(clustered, p.vector, cluster)
+	rows = operators.Rename(operators.Rename(rows, p.vector, "superstep x"), cluster, "superstep c")
 	if field, _ := rows.Schema().FieldsByName("superstep x"); field[0].Type.ID() == arrow.STRUCT {
 		operators.Collect(b, pointsResult, operators.MapPartition(rows, drawn[sparseRow](most)))
 	} else {

@@ -76,6 +76,7 @@ type columns struct {
 	group       string // of ranks
 	prediction  string // what the model is to call what it adds, "" for the usual
 	probability string
+	distance    string
 	skip        bool // rows with missing values
 }
 
@@ -119,11 +120,11 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 		errs = append(errs, made.Validate())
 	}
 	kind := kindsOf[made.Kind()]
-	bad(g == clustersGoal && a.PredictionColumn+a.ProbabilityColumn != "", "--prediction-column and --probability-column are for algorithms with labels")
-	bad(g != classesGoal && g != clustersGoal && a.ProbabilityColumn != "" || kind.probability == "" && a.ProbabilityColumn != "", "--probability-column is for algorithms that predict classes")
-	bad(a.PredictionColumn != "" && a.PredictionColumn == a.ProbabilityColumn, fmt.Sprintf("--prediction-column and --probability-column are both %q", a.PredictionColumn))
+	bad(a.ProbabilityColumn != "" && (g != classesGoal && g != clustersGoal || kind.probability == ""), "--probability-column is for algorithms that predict classes, and for gmm")
+	bad(a.DistanceColumn != "" && kind.distance == "", "--distance-column is for kmeans")
+	errs = append(errs, a.different())
 	for _, f := range append(a.Features, a.Label, a.Weight) {
-		bad(f != "" && (f == a.PredictionColumn || f == a.ProbabilityColumn), fmt.Sprintf("%q is a column that is read and one that the model is to add", f))
+		bad(f != "" && slices.Contains(a.given(), f), fmt.Sprintf("%q is a column that is read and one that the model is to add", f))
 	}
 	bad(a.PlotOf == "loss" && !kind.curve, "--plot-of loss: the training has no iterations to draw")
 	bad(a.PlotOf == "coefficients" && !kind.terms, "--plot-of coefficients: the model has none")
@@ -190,27 +191,16 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 // outputs names what the model is to add, beside the columns that it reads.
 func (a TrainArgs) outputs(p *arrangement, of trainer) error {
 	kind := kindsOf[of.stage(p.columns).Kind()]
-	if kind.goal != clustersGoal {
-		if g := of.goal(); g != classesGoal {
-			kind.probability = ""
-		}
-		p.prediction, p.probability = a.named(kind, p.reads)
-		return nil
+	if g := of.goal(); g != classesGoal && g != clustersGoal {
+		kind.probability = ""
 	}
-	for _, name := range clusterColumns {
-		if slices.Contains(p.reads, name) && name != p.label && kind.adds(name) {
-			return fmt.Errorf("column %q of %s has the name of one that the model adds: rename it, or name the columns of the points with --features", name, a.Input)
+	for _, f := range a.flags() {
+		if f.name != "" && slices.Contains(p.reads, f.name) {
+			return fmt.Errorf("%s is %q, a column of %s that is read: choose another name, or name the columns to read with --features", f.flag, f.name, a.Input)
 		}
 	}
+	p.prediction, p.probability, p.distance = a.named(kind, p.reads)
 	return nil
-}
-
-// clusterColumns are what models of clusters add, which has no other name.
-var clusterColumns = []string{"cluster", "distance", "component", "probabilities"}
-
-// adds says whether models of clusters add a column.
-func (k kindOf) adds(name string) bool {
-	return name != "" && (name == k.prediction || name == k.probability) || name == "distance" && k.prediction == "cluster"
 }
 
 // route decides between reading the columns as they are, text too if raw says so, and a
@@ -231,7 +221,7 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []
 	}
 	rename := func(columns []string, suffix string) (from, to []string) {
 		for _, n := range columns {
-			made := unused(schema, n+suffix)
+			made := a.unused(schema, n+suffix)
 			from, to, read[n] = append(from, read[n]), append(to, made), made
 		}
 		return from, to
@@ -260,7 +250,7 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []
 		e.Columns, e.Outputs = rename(of[texts], " encoded")
 		p.stages = append(p.stages, e)
 	}
-	p.vector = unused(schema, "features")
+	p.vector = a.unused(schema, "features")
 	assemble := prepare.VectorAssembler{Output: p.vector, Form: prepare.Dense}
 	if a.Sparse || len(of[texts]) == 0 {
 		assemble.Form = prepare.Automatic
@@ -371,30 +361,25 @@ func (a TrainArgs) after(b *engine.Builder, g goal, p *arrangement, stage model.
 	// Of the file only what is read: it may have columns of its own that are named as those
 	// which prediction adds.
 	rows, tested = operators.Select(rows, p.reads...), operators.Select(tested, p.reads...)
-	label := p.label
-	if kind := kindsOf[stageKind(stage)]; g == clustersGoal && kind.adds(label) {
-		label = keptPrefix + label
-		rows, tested = operators.Rename(rows, p.label, label), operators.Rename(tested, p.label, label)
-	}
-	predicted := stage.Apply(tested, trained)
-	plot := a.plotOf(g, kindsOf[stageKind(stage)])
+	kind := kindsOf[stageKind(stage)]
+	predicted, prediction := stage.Apply(tested, trained), cmp.Or(p.prediction, kind.prediction)
+	plot := a.plotOf(g, kind)
 	switch {
 	case predicted.Poisoned():
 	case g == clustersGoal && (a.Test != "" || p.label != ""):
-		clusters := kindsOf[stageKind(stage)]
-		operators.Collect(b, testResult, clustering(predicted, clusters.prediction, p.vector, label, a.Weight))
+		operators.Collect(b, testResult, clustering(predicted, prediction, p.vector, p.label, a.Weight))
 	case g == numbersGoal && a.Test != "":
-		operators.Collect(b, testResult, regression(predicted, p.label, cmp.Or(p.prediction, "prediction"), a.Weight))
+		operators.Collect(b, testResult, regression(predicted, p.label, prediction, a.Weight))
 	case g == ranksGoal && a.Test != "":
 		operators.Collect(b, testResult, evaluate.Ranking(predicted, evaluate.RankingOptions{
-			QueryCol: p.group, LabelCol: p.label, ScoreCol: cmp.Or(p.prediction, "prediction"), WeightCol: a.Weight, Skip: true,
+			QueryCol: p.group, LabelCol: p.label, ScoreCol: prediction, WeightCol: a.Weight, Skip: true,
 		}))
 	case g == classesGoal && (a.Test != "" || plot == "roc" || plot == "quality"):
-		operators.Collect(b, testResult, multiclass(predicted, p.label, cmp.Or(p.prediction, "prediction"), a.Weight))
-		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kindsOf[stageKind(stage)], thresholdOf(lastStage(stage)), a.Weight))
+		operators.Collect(b, testResult, multiclass(predicted, p.label, prediction, a.Weight))
+		operators.Collect(b, scoreResult, binary(scored(predicted, trained, p.label), kind, thresholdOf(lastStage(stage)), a.Weight))
 	}
 	if plot == "clusters" {
-		return collectPoints(b, stage.Apply(rows, trained), stageKind(stage), p)
+		return collectPoints(b, stage.Apply(rows, trained), prediction, p)
 	}
 	return nil
 }
