@@ -49,7 +49,7 @@ const (
 
 // overhead is what a process may hold beyond its budget: the runtime, batches
 // under way, buffers of files, and garbage.
-const overhead = 100 << 20
+const overhead = 80 << 20
 
 const spillVariable = "SUPERSTEP_BENCH_SPILL"
 

@@ -41,8 +41,9 @@ type inbox struct {
 
 	wake chan struct{} // holds a token after the reader was told to look again
 
-	seq    map[int]int64 // next sequence number, by source shard; Receive's
-	number int64         // of the next piece; Receive's
+	seq     map[int]int64 // next sequence number, by source shard; Receive's
+	number  int64         // of the next piece; Receive's
+	scratch []piece       // Receive's
 
 	mu      sync.Mutex
 	waiting bool        // the reader waits for pieces of its shard
@@ -59,26 +60,74 @@ type inbox struct {
 	rows   []arrow.Record
 }
 
-// pieceList is pieces of one destination shard.
-type pieceList struct{ head, tail *piece }
-
 // piece is the part of a message that goes to one destination shard.
 type piece struct {
-	of     *held
-	source int        // shard
-	number int64      // in the order of arrival
-	size   int64      // bytes of its rows
-	lo, hi int        // rows of the message, where it is in memory
-	at     disk.Block // place in the file, where it is not
+	of     *held // nil when its rows are in the file
+	source int   // shard
+	number int64 // in the order of arrival
+	size   int64 // bytes of its rows
+	lo, hi int   // rows of the message, from 0 in the file
+	at     disk.Block
 	next   *piece
 }
 
-// held is a message whose pieces are not all read yet.
+// held is a message in memory whose pieces are not all read yet.
 type held struct {
-	rows arrow.Record // nil when it is in the file
-	size int64        // bytes reserved for it
-	left int          // pieces not read; the reader's once they are linked
+	rows arrow.Record
+	size int64 // bytes reserved for it
+	left int   // pieces not read; the reader's once they are linked
 }
+
+// pieceList is pieces of one destination shard: those in memory, linked, and those in
+// the file. The latter are in nobody's account and as many as the data make them, so
+// that they are kept small.
+type pieceList struct {
+	head, tail *piece
+	spilled    [][]spilledPiece // each of them full, but for the last one
+}
+
+// spilledPiece is what it takes to find a piece in the file.
+type spilledPiece struct {
+	at           disk.Block
+	number       int64
+	source, rows int32
+}
+
+// add appends a piece.
+func (l *pieceList) add(p *piece) {
+	switch {
+	case p.of == nil:
+		last := len(l.spilled) - 1
+		if last < 0 || len(l.spilled[last]) == cap(l.spilled[last]) {
+			last++
+			l.spilled = append(l.spilled, make([]spilledPiece, 0, 8<<min(last, 5)))
+		}
+		l.spilled[last] = append(l.spilled[last], spilledPiece{p.at, p.number, int32(p.source), int32(p.hi)})
+	case l.tail == nil:
+		l.head, l.tail = p, p
+	default:
+		l.tail.next, l.tail = p, p
+	}
+}
+
+// take moves all pieces to a queue.
+func (l *pieceList) take(q *pieceQueue) {
+	for p := l.head; p != nil; {
+		after := p.next
+		p.next = nil
+		q.push(p)
+		p = after
+	}
+	for _, some := range l.spilled {
+		for _, s := range some {
+			q.push(&piece{source: int(s.source), number: s.number, size: int64(s.at.Length), hi: int(s.rows), at: s.at})
+		}
+	}
+	*l = pieceList{}
+}
+
+// empty reports whether there is no piece.
+func (l *pieceList) empty() bool { return l.head == nil && l.spilled == nil }
 
 // newInbox makes an inbox that shares the ends of its edge.
 func newInbox(dst shared.Range, e *ends) *inbox {
@@ -145,8 +194,12 @@ func (in *inbox) check(m *transport.Message) error {
 
 // footprint returns the bytes that holding a message takes: those of its rows, the
 // quarter that the allocator adds to buffers of some thousand bytes for alignment
-// and by its size classes, and the objects around them.
+// and by its size classes, and the objects around them. A sender in this process has
+// said it.
 func footprint(m *transport.Message) int64 {
+	if m.Gate != nil {
+		return m.Cost
+	}
 	const column, part = 384, 88
 	rows := batch.Size(m.Rows)
 	return rows + rows/4 + m.Rows.NumCols()*column + int64(partsOf(m))*part
@@ -176,30 +229,39 @@ func (in *inbox) store(m *transport.Message) (pieces []piece, err error) {
 		}
 	}()
 	h := &held{size: footprint(m), left: partsOf(m)}
+	if !in.budget.TryReserve(h.size) {
+		return in.spillAll(m)
+	}
 	pieces = make([]piece, h.left)
 	perRow := float64(h.size) / float64(m.Rows.NumRows())
-	inMemory := in.budget.TryReserve(h.size)
-	if !inMemory {
-		h.size = 0
-	}
 	lo := 0
 	for i := range pieces {
-		p, hi := &pieces[i], partAt(m, i).End
-		*p = piece{of: h, source: m.Shard, number: in.number, size: int64(float64(hi-lo) * perRow), lo: lo, hi: hi}
+		hi := partAt(m, i).End
+		pieces[i] = piece{of: h, source: m.Shard, number: in.number, size: int64(float64(hi-lo) * perRow), lo: lo, hi: hi}
 		in.number++
-		if !inMemory {
-			if p.at, err = in.spill.write(m.Rows, lo, hi); err != nil {
-				return nil, err
-			}
-		}
 		lo = hi
 	}
-	if inMemory {
-		h.rows = m.Rows
-		h.rows.Retain()
-		return pieces, nil
+	h.rows = m.Rows
+	h.rows.Retain()
+	return pieces, nil
+}
+
+// spillAll writes the rows of a message to the file. The pieces are valid until the next
+// call.
+func (in *inbox) spillAll(m *transport.Message) ([]piece, error) {
+	in.scratch = in.scratch[:0]
+	lo := 0
+	for i := range partsOf(m) {
+		hi := partAt(m, i).End
+		at, err := in.spill.write(m.Rows, lo, hi)
+		if err != nil {
+			return nil, err
+		}
+		in.scratch = append(in.scratch, piece{source: m.Shard, number: in.number, hi: hi - lo, at: at})
+		in.number++
+		lo = hi
 	}
-	return pieces, in.spill.flush()
+	return in.scratch, in.spill.flush()
 }
 
 // file puts the pieces of a message where their readers find them, and tells the
@@ -213,13 +275,7 @@ func (in *inbox) file(m *transport.Message, pieces []piece) {
 			in.discard(p)
 			continue
 		}
-		r := &in.filed[shard-in.dst.Lo]
-		if r.tail == nil {
-			r.head = p
-		} else {
-			r.tail.next = p
-		}
-		r.tail = p
+		in.filed[shard-in.dst.Lo].add(p)
 		if in.waiting && shard == in.shard {
 			in.waiting = false
 			in.tell()
@@ -237,8 +293,11 @@ func (in *inbox) tell() {
 
 // discard gives up a piece.
 func (in *inbox) discard(p *piece) {
+	if p.of == nil {
+		return
+	}
 	p.of.left--
-	if p.of.left == 0 && p.of.rows != nil {
+	if p.of.left == 0 {
 		p.of.rows.Release()
 		p.of.rows = nil
 		in.budget.Release(p.of.size)
@@ -302,7 +361,7 @@ func (in *inbox) begin(shard int) {
 func (in *inbox) await() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.waiting = in.filed[in.shard-in.dst.Lo].head == nil
+	in.waiting = in.filed[in.shard-in.dst.Lo].empty()
 	return in.waiting
 }
 
@@ -313,14 +372,7 @@ func (in *inbox) gather(until int) (need int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.waiting = false
-	filed := &in.filed[in.shard-in.dst.Lo]
-	for p := filed.head; p != nil; {
-		after := p.next
-		p.next = nil
-		in.sorted.push(p)
-		p = after
-	}
-	*filed = pieceList{}
+	in.filed[in.shard-in.dst.Lo].take(&in.sorted)
 	rows, bytes := 0, int64(0)
 	for len(in.sorted) > 0 && in.sorted[0].source <= until {
 		n, size := in.sorted[0].hi-in.sorted[0].lo, in.sorted[0].size
@@ -370,8 +422,8 @@ func (in *inbox) open() (rec arrow.Record, err error) {
 func (in *inbox) load(p *piece) (arrow.Record, error) {
 	h := p.of
 	switch {
-	case h.rows == nil:
-		return in.spill.read(p.at, p.hi-p.lo)
+	case h == nil:
+		return in.spill.read(p.at, p.hi)
 	case p.lo == 0 && p.hi == int(h.rows.NumRows()):
 		h.rows.Retain()
 		return h.rows, nil

@@ -121,10 +121,13 @@ func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) e
 // rowsWithin returns how many rows of a batch take so many bytes, if all are alike:
 // one at least.
 func rowsWithin(bytes int64, rows arrow.Record) int {
-	n := rows.NumRows()
-	size := batch.Size(rows)
+	return rowsOfSize(bytes, batch.Size(rows), int(rows.NumRows()))
+}
+
+// rowsOfSize returns how many of n rows that take size bytes take so many bytes.
+func rowsOfSize(bytes, size int64, n int) int {
 	if size <= bytes {
-		return max(int(n), 1)
+		return max(n, 1)
 	}
 	return int(max(float64(bytes)/float64(size)*float64(n), 1))
 }
@@ -193,6 +196,7 @@ type splitOutput struct {
 	keys  []uint64 // sort of few rows: destination and index
 	order []int32  // row indices by destination
 	parts []transport.Part
+	picks []batch.Pick
 }
 
 // sent counts messages with rows, and the rows in them.
@@ -233,16 +237,8 @@ func (o *splitOutput) flush(ctx context.Context, shard int) error {
 	if len(o.dst) == 0 {
 		return nil
 	}
-	all := o.rows[0]
-	if len(o.rows) > 1 {
-		var err error
-		if all, err = batch.Concat(o.mem, o.rows); err != nil {
-			return err
-		}
-		defer all.Release()
-	}
 	o.sort()
-	if err := o.sendSorted(ctx, shard, all); err != nil {
+	if err := o.sendSorted(ctx, shard); err != nil {
 		return err
 	}
 	o.release()
@@ -299,9 +295,9 @@ func (o *splitOutput) sortMany() {
 
 // sendSorted sends the rows kept back, now in order, each message to one
 // receiving subtask.
-func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Record) error {
+func (o *splitOutput) sendSorted(ctx context.Context, shard int) error {
 	at := func(i int) int { return int(o.dst[o.order[i]]) }
-	rows := min(o.batchRows, rowsWithin(o.messageBytes, all))
+	rows := min(o.batchRows, rowsOfSize(o.messageBytes, o.bytes, len(o.dst)))
 	for lo := 0; lo < len(o.order); {
 		t := shared.Owner(o.shards, len(o.ranges), at(lo))
 		end := o.ranges[t].Hi
@@ -315,7 +311,7 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Recor
 			part.End = hi - lo
 			o.parts = append(o.parts, part)
 		}
-		taken, err := o.take(all, lo, hi)
+		taken, err := o.take(lo, hi)
 		if err != nil {
 			return err
 		}
@@ -331,13 +327,36 @@ func (o *splitOutput) sendSorted(ctx context.Context, shard int, all arrow.Recor
 	return nil
 }
 
-// take returns the rows at places lo to hi of the order.
-func (o *splitOutput) take(all arrow.Record, lo, hi int) (arrow.Record, error) {
-	if first := int(o.order[lo]); int(o.order[hi-1])-first == hi-1-lo && increasing(o.order[lo:hi]) {
-		// Neighbours already, as when all rows go to one shard: nothing to copy.
-		return batch.Slice(all, first, first+hi-lo)
+// take returns the rows at places lo to hi of the order, and leaves in the order where
+// they are in their batches.
+func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
+	o.picks = o.picks[:0]
+	b, begin, end := 0, 0, int(o.rows[0].NumRows()) // a batch, and its rows
+	from := lo
+	for i := lo; i < hi; i++ {
+		row := int(o.order[i])
+		if row < begin || row >= end {
+			if i > from {
+				o.picks = append(o.picks, batch.Pick{Batch: b, Rows: o.order[from:i]})
+			}
+			if from = i; row < begin { // rows of the next destination begin anew
+				b, begin, end = 0, 0, int(o.rows[0].NumRows())
+			}
+			for row >= end {
+				b++
+				begin, end = end, end+int(o.rows[b].NumRows())
+			}
+		}
+		o.order[i] = int32(row - begin)
 	}
-	return batch.Take(o.mem, all, o.order[lo:hi])
+	if len(o.picks) == 0 {
+		if rows := o.order[from:hi]; increasing(rows) {
+			// Neighbours already, as when all rows go to one shard: nothing to copy.
+			return batch.Slice(o.rows[b], int(rows[0]), int(rows[0])+len(rows))
+		}
+	}
+	o.picks = append(o.picks, batch.Pick{Batch: b, Rows: o.order[from:hi]})
+	return batch.Gather(o.mem, o.rows, o.picks)
 }
 
 // increasing reports whether every index is one more than that before it.

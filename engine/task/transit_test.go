@@ -34,7 +34,7 @@ func TestTransit(t *testing.T) {
 					if credits == 0 {
 						under = int64(max(transport.DefaultCredits, 2*(workers-1)))
 					}
-					held := 2*x.keep*edges*subtasks + // kept back, and sorted
+					held := x.keep*edges*subtasks + // kept back
 						budget/8 + x.message + // sent, one message always
 						2*x.message*edges*subtasks + // at hand of senders, and of the disk
 						3*x.join*int64(len(compiled.Vertices))*subtasks

@@ -25,18 +25,66 @@ func Take(mem memory.Allocator, rec arrow.Record, indices []int32) (arrow.Record
 		func(s *sink, from []source) { s.putTake(&from[0], indices) })
 }
 
+// Pick is rows of one of several batches.
+type Pick struct {
+	Batch int
+	Rows  []int32
+}
+
+// Gather returns a new batch with the rows that picks name, in that order, of batches of
+// one schema, of which there is at least one. It is [Take] of [Concat] without the copy
+// that Concat makes.
+func Gather(mem memory.Allocator, recs []arrow.Record, picks []Pick) (arrow.Record, error) {
+	schema, err := schemaOf(recs, "gather")
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, p := range picks {
+		if p.Batch < 0 || p.Batch >= len(recs) {
+			return nil, fmt.Errorf("gather: batch %d is not among %d batches", p.Batch, len(recs))
+		}
+		for _, i := range p.Rows {
+			if rows := recs[p.Batch].NumRows(); i < 0 || int64(i) >= rows {
+				return nil, fmt.Errorf("gather: row %d is outside batch %d of %d rows", i, p.Batch, rows)
+			}
+		}
+		n += len(p.Rows)
+	}
+	each := func(step func(s *sink, from *source, rows []int32)) func(*sink, []source) {
+		return func(s *sink, from []source) {
+			for _, p := range picks {
+				step(s, &from[p.Batch], p.Rows)
+			}
+		}
+	}
+	return build(mem, schema, recs, n, "gather", each((*sink).measureTake), each((*sink).putTake))
+}
+
+// schemaOf returns the schema that batches share.
+func schemaOf(recs []arrow.Record, what string) (*arrow.Schema, error) {
+	if len(recs) == 0 {
+		return nil, fmt.Errorf("%s: no batch given, so no schema is known", what)
+	}
+	schema := recs[0].Schema()
+	for i, r := range recs {
+		if r.Schema() != schema && !r.Schema().Equal(schema) {
+			return nil, fmt.Errorf("%s: batch %d has columns (%s), batch 0 has (%s)", what, i, describe(r.Schema()), describe(schema))
+		}
+	}
+	return schema, nil
+}
+
 // Concat returns one new batch with the rows of all batches in order. Their
 // schemas must be equal, and there must be at least one. Memory is reserved
 // once, at the size of the result.
 func Concat(mem memory.Allocator, recs []arrow.Record) (arrow.Record, error) {
-	if len(recs) == 0 {
-		return nil, fmt.Errorf("concat: no batch given, so no schema is known")
+	schema, err := schemaOf(recs, "concat")
+	if err != nil {
+		return nil, err
 	}
-	schema, rows := recs[0].Schema(), int64(0)
-	for i, r := range recs {
-		if !r.Schema().Equal(schema) {
-			return nil, fmt.Errorf("concat: batch %d has columns (%s), batch 0 has (%s)", i, describe(r.Schema()), describe(schema))
-		}
+	rows := int64(0)
+	for _, r := range recs {
 		rows += r.NumRows()
 	}
 	if rows > math.MaxInt32 {

@@ -59,6 +59,47 @@ func TestConcatEqualsRowByRow(t *testing.T) {
 	})
 }
 
+func TestGatherIsTakeOfConcat(t *testing.T) {
+	check(t, func(t *rapid.T, mem memory.Allocator) {
+		schema := drawSchema(t, allTypes, 0)
+		var recs []arrow.Record
+		for range rapid.IntRange(1, 4).Draw(t, "batches") {
+			rec := drawRecord(t, mem, schema)
+			defer rec.Release()
+			recs = append(recs, rec)
+		}
+		var picks []batch.Pick
+		want := []string{}
+		for range rapid.IntRange(0, 6).Draw(t, "picks") {
+			p := batch.Pick{Batch: rapid.IntRange(0, len(recs)-1).Draw(t, "batch")}
+			if rec := recs[p.Batch]; rec.NumRows() > 0 {
+				p.Rows = rapid.SliceOfN(rapid.Int32Range(0, int32(rec.NumRows())-1), 0, 5).Draw(t, "rows")
+			}
+			for _, i := range p.Rows {
+				want = append(want, line(recs[p.Batch], int(i)))
+			}
+			picks = append(picks, p)
+		}
+		got, err := batch.Gather(mem, recs, picks)
+		require.NoError(t, err)
+		defer got.Release()
+		require.Equal(t, want, lines(got))
+		require.NoError(t, batch.Validate(got))
+		require.True(t, got.Schema().Equal(schema))
+	})
+}
+
+func TestGatherRefusesWhatIsNotThere(t *testing.T) {
+	rec := batch.Empty(arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil))
+	defer rec.Release()
+	_, err := batch.Gather(memory.DefaultAllocator, nil, nil)
+	require.ErrorContains(t, err, "no batch given")
+	_, err = batch.Gather(memory.DefaultAllocator, []arrow.Record{rec}, []batch.Pick{{Batch: 1}})
+	require.ErrorContains(t, err, "batch 1 is not among 1 batches")
+	_, err = batch.Gather(memory.DefaultAllocator, []arrow.Record{rec}, []batch.Pick{{Rows: []int32{0}}})
+	require.ErrorContains(t, err, "row 0 is outside batch 0 of 0 rows")
+}
+
 func TestSliceAndRechunkKeepRows(t *testing.T) {
 	check(t, func(t *rapid.T, mem memory.Allocator) {
 		rec := drawRecord(t, mem, drawSchema(t, allTypes, 0))
