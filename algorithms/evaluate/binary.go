@@ -32,12 +32,9 @@ type BinaryOptions struct {
 	Positive string
 	// Margins says that scores are no probabilities: LogLoss and Brier are not computed.
 	Margins bool
-	// Threshold is the least score that counts as a positive prediction; 0 means 0.5, or 0
-	// itself with Margins.
+	// Threshold is what a score must be above to count as a positive prediction, as the models
+	// here predict the second of two classes; 0 means 0.5, or 0 itself with Margins.
 	Threshold float64
-	// Above says that the threshold itself does not count as one, as for the models here that
-	// predict a class where its probability is above a threshold.
-	Above bool
 	// CurvePoints bounds the number of points of the curve; 0 means 200.
 	CurvePoints int
 	// Skip leaves out rows in which a column is null, NaN or infinite, and counts them as
@@ -92,8 +89,8 @@ type BinaryReport struct {
 	// Smirnov), KSScore the score where it is taken, the largest of several.
 	KS      float64 `json:"ks"`
 	KSScore float64 `json:"ks_score"`
-	// Threshold is the one of what follows: a row with that score or more, or, if the options
-	// say Above, with more, is predicted to be positive.
+	// Threshold is the one of what follows: a row with a score above it is predicted to be
+	// positive.
 	Threshold     float64 `json:"threshold"`
 	TruePositive  float64 `json:"true_positive"`
 	FalsePositive float64 `json:"false_positive"`
@@ -161,10 +158,10 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 		return b.Poisoned(op)
 	}
 	o = o.withDefaults()
-	grouped := grouper(rows, "BinaryScores", in, func(dst []weighted, rec arrow.Record, first int) ([]weighted, error) {
+	grouped := grouper(rows, "BinaryScores", in, func(dst []weighted, rec arrow.Record) ([]weighted, error) {
 		truth := newPositive(o.Positive)
 		printer := batch.NewPrinter(rec.Column(label))
-		scores, err := o.scores(rec.Column(score), vector, first)
+		scores, err := o.scores(rec.Column(score), vector)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +173,7 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 			truth.text = printer.Append(truth.text[:0], i)
 			positive, ok := truth.of(truth.text)
 			if !ok {
-				return nil, fmt.Errorf("used row %d of the shard: column %q: %s", first+i, o.LabelCol, truth.problem())
+				return nil, &badRow{i, fmt.Errorf("column %q: %s", o.LabelCol, truth.problem())}
 			}
 			dst = append(dst, scoreOf(s, positive, weightOf(w, i)))
 		}
@@ -191,7 +188,7 @@ func Binary(rows *engine.Dataset, o BinaryOptions) *engine.Dataset {
 }
 
 // scores returns the scores of a column.
-func (o BinaryOptions) scores(column arrow.Array, vector bool, first int) ([]float64, error) {
+func (o BinaryOptions) scores(column arrow.Array, vector bool) ([]float64, error) {
 	if !vector {
 		return numbers(column, nil), nil
 	}
@@ -207,7 +204,7 @@ func (o BinaryOptions) scores(column arrow.Array, vector bool, first int) ([]flo
 			at = len(row) - 1
 		}
 		if at < 0 || at >= len(row) {
-			return nil, fmt.Errorf("used row %d of the shard: column %q has %d components, Component is %d", first+i, o.ScoreCol, len(row), o.Component)
+			return nil, &badRow{i, fmt.Errorf("column %q has %d components, Component is %d", o.ScoreCol, len(row), o.Component)}
 		}
 		list[i] = row[at]
 	}
@@ -319,7 +316,7 @@ func (o BinaryOptions) visit(s *binaryState, t *step) {
 	if t.afterA+t.afterB > 0 {
 		s.Steps.add(float64(t.a * (t.afterA / (t.afterA + t.afterB))))
 	}
-	if t.value > o.Threshold || !o.Above && t.value == o.Threshold {
+	if t.value > o.Threshold {
 		s.TP, s.FP = t.afterA, t.afterB
 	}
 	if p > 0 && n > 0 {

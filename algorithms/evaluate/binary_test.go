@@ -49,7 +49,7 @@ func binary(o evaluate.BinaryOptions) func(*engine.Dataset) *engine.Dataset {
 // brier_score_loss, roc_curve and the functions of predictions, with sample_weight.
 func TestBinaryEqualsScikitLearn(t *testing.T) {
 	o := binaryCols
-	o.Threshold = 0.4
+	o.Threshold = 0.39 // scikit-learn was given what is predicted from 0.4 on
 	for _, c := range []struct {
 		weight                                                                []float64
 		auc, ap, loss, brier, ks, tn, fp, fn, tp, acc, precision, recall, mcc float64
@@ -228,7 +228,7 @@ func TestBinarySameBits(t *testing.T) {
 }
 
 func TestBinaryOfOneClassAndOfNothing(t *testing.T) {
-	score := []float64{0.25, 0.5}
+	score := []float64{0.25, 0.6}
 	for _, c := range []struct {
 		truth     []int64
 		score     []float64
@@ -365,6 +365,37 @@ func TestBinarySkipsRowsThatLackSomething(t *testing.T) {
 	require.Equal(t, []float64{1, 6, 3}, []float64{got.AUC, got.Weight, got.Positive})
 }
 
+// Rows that are looked at several times are counted once, for what they lack first; an error
+// about a row names its place among all of the shard.
+func TestRowsLeftOutAreCountedOnce(t *testing.T) {
+	type row struct {
+		Label, Prediction *float64
+		X                 []float64
+	}
+	v := func(v float64) *float64 { return &v }
+	x := []float64{1, 2}
+	rows := []row{{v(1), v(0.5), x}, {nil, v(0.5), x}, {v(2), nil, x}, {nil, nil, x}, {v(4), v(1), x}}
+	counted := func(of func(d *engine.Dataset) *engine.Dataset, want ...string) {
+		t.Helper()
+		text := trial.Run(t, func(b *engine.Builder) { operators.Collect(b, "report", of(operators.FromSlice(b, rows))) }, engine.Shards(1), engine.Parallelism(1)).Summary()
+		require.Equal(t, 1, strings.Count(text, "rows skipped"), text)
+		for _, w := range want {
+			require.Equal(t, 1, strings.Count(text, w), text)
+		}
+	}
+	counted(func(d *engine.Dataset) *engine.Dataset {
+		return evaluate.Regression(d, evaluate.RegressionOptions{LabelCol: "label", PredictionCol: "prediction", Skip: true, Deviance: evaluate.PoissonDeviance})
+	}, "rows skipped: 3", "rows without LabelCol: 2", "rows without PredictionCol: 1")
+	counted(func(d *engine.Dataset) *engine.Dataset {
+		return evaluate.Clustering(d, evaluate.ClusteringOptions{ClusterCol: "label", VectorCol: "x", Exact: true, Skip: true})
+	}, "rows skipped: 2", "rows without ClusterCol: 2")
+	_, err := trial.Try(t, func(b *engine.Builder) {
+		binary := evaluate.Binary(operators.FromSlice(b, rows), evaluate.BinaryOptions{LabelCol: "label", ScoreCol: "prediction", Skip: true})
+		operators.Collect(b, "report", binary)
+	}, engine.Shards(1), engine.Parallelism(1))
+	require.ErrorContains(t, err, `row 4 of the shard: column "label"`)
+}
+
 func TestScoresOutsideOfProbabilities(t *testing.T) {
 	r := must(evaluate.MeasureBinary([]bool{true, false}, []float64{2, -3}, nil, evaluate.BinaryOptions{}))
 	require.Equal(t, []string{"log_loss: a score lies outside of 0 to 1", "brier: a score lies outside of 0 to 1"}, r.Undefined)
@@ -417,22 +448,20 @@ func TestCurveRefusesOtherDatasets(t *testing.T) {
 	requireFailure(t, scoredRows(binaryTruth, binaryScore, nil), evaluate.Curve, "the dataset is no report of a BinaryReport")
 }
 
-// TestScoresAtTheThreshold: they count as positive, or, if told, do not.
+// TestScoresAtTheThreshold: they do not count as positive, as models predict no class by them.
 func TestScoresAtTheThreshold(t *testing.T) {
-	for _, above := range []bool{false, true} {
-		o := binaryCols
-		o.Threshold, o.Above = 0.4, above
-		var tp, fp float64
-		for i, score := range binaryScore {
-			switch {
-			case score < 0.4 || above && score == 0.4:
-			case binaryTruth[i] == 1:
-				tp++
-			default:
-				fp++
-			}
+	o := binaryCols
+	o.Threshold = 0.4
+	var tp, fp float64
+	for i, score := range binaryScore {
+		switch {
+		case score <= 0.4:
+		case binaryTruth[i] == 1:
+			tp++
+		default:
+			fp++
 		}
-		r := measured[evaluate.BinaryReport](t, scoredRows(binaryTruth, binaryScore, nil), binary(o))
-		require.Equal(t, []float64{tp, fp}, []float64{r.TruePositive, r.FalsePositive})
 	}
+	r := measured[evaluate.BinaryReport](t, scoredRows(binaryTruth, binaryScore, nil), binary(o))
+	require.Equal(t, []float64{tp, fp}, []float64{r.TruePositive, r.FalsePositive})
 }

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -184,7 +185,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 	sums := folding[clusteringState]{
 		op: "ClusteringSums",
 		in: in.table,
-		add: func(s *clusteringState, rec arrow.Record, first int) error {
+		add: func(s *clusteringState, rec arrow.Record) error {
 			x, w, err := in.of(rec)
 			if err != nil {
 				return err
@@ -199,7 +200,7 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 				return nil
 			}
 			s.Geometry.ids = s.Geometry.Clusters.column(rec.Column(in.cluster), s.Geometry.ids)
-			return s.Geometry.add(x, s.Geometry.ids, w, first)
+			return s.Geometry.add(x, s.Geometry.ids, w)
 		},
 	}.fold(rows)
 	states := []*engine.Dataset{sums}
@@ -216,10 +217,10 @@ func Clustering(rows *engine.Dataset, o ClusteringOptions) *engine.Dataset {
 func (o ClusteringOptions) scatter(rows, sums *engine.Dataset, in clusteringInput) *engine.Dataset {
 	f := folding[clusteringState]{
 		op:    "ClusteringScatter",
-		in:    in.table,
+		in:    in.second(),
 		sides: []*engine.Dataset{sums},
 		open:  func(c *engine.Context, s *clusteringState) error { return o.openScatter(c, s, in) },
-		add: func(s *clusteringState, rec arrow.Record, _ int) error {
+		add: func(s *clusteringState, rec arrow.Record) error {
 			x, w, err := in.of(rec)
 			if err != nil {
 				return err
@@ -323,7 +324,11 @@ func (o ClusteringOptions) measureVectors(s *clusteringState, x [][]float64, n i
 	if err != nil {
 		return err
 	}
-	if err := s.Geometry.add(sliceRows(x), ids, weight, 0); err != nil {
+	if err := s.Geometry.add(sliceRows(x), ids, weight); err != nil {
+		var bad *badRow
+		if errors.As(err, &bad) {
+			return fmt.Errorf("vector %d: %w", bad.row, err)
+		}
 		return err
 	}
 	if err := o.checkRows(int64(n)); err != nil {

@@ -1,6 +1,7 @@
 package evaluate
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -36,6 +37,45 @@ type field struct {
 type table struct {
 	fields []field
 	skip   bool
+	again  bool // the rows were looked at before, and those left out counted
+
+	// Of the batch that was cleaned last: the rows that are used, nil where all are, and by
+	// field how many others lack it, each counted for the first field that it lacks.
+	kept    []int32
+	lacking []int64
+}
+
+// second returns the table for another look at the same rows.
+func (t table) second() table {
+	t.again = true
+	return t
+}
+
+// Lacking begins the names of the counters of rows left out by the option that names the
+// column which they lack, such as "rows without LabelCol".
+const Lacking = "rows without "
+
+// A badRow is an error about a row among those used of a batch.
+type badRow struct {
+	row int
+	err error
+}
+
+func (e *badRow) Error() string { return e.err.Error() }
+func (e *badRow) Unwrap() error { return e.err }
+
+// place returns an error about a row of the batch that was cleaned last as one about its row of
+// the shard; first is the number of the batch's first row there.
+func (t *table) place(err error, first int) error {
+	var bad *badRow
+	if !errors.As(err, &bad) {
+		return err
+	}
+	row := bad.row
+	if t.kept != nil {
+		row = int(t.kept[row])
+	}
+	return &engine.RowError{Row: int64(first + row), Err: bad.err}
 }
 
 // read adds a column and returns its place.
@@ -107,11 +147,17 @@ func (t *table) attrs() []engine.Attr {
 
 // clean returns a batch of the table's columns alone, with the rows in which nothing is
 // missing; owned. first is the number of the batch's first row within its shard. Without
-// skip a row that lacks something is an error. Rows left out are counted.
+// skip a row that lacks something is an error. Rows left out are counted, once for all looks
+// at them.
 func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
 	used, err := t.use(c, rows, first)
-	if err == nil && used.NumRows() < rows.NumRows() {
+	if err == nil && used.NumRows() < rows.NumRows() && !t.again {
 		c.Count("rows skipped", rows.NumRows()-used.NumRows())
+		for i, n := range t.lacking {
+			if n > 0 {
+				c.Count(Lacking+t.fields[i].what, n)
+			}
+		}
 	}
 	return used, err
 }
@@ -120,7 +166,8 @@ func (t *table) clean(c *engine.Context, rows arrow.Record, first int) (arrow.Re
 func (t *table) use(c *engine.Context, rows arrow.Record, first int) (arrow.Record, error) {
 	n := int(rows.NumRows())
 	var missing []bool
-	for _, f := range t.fields {
+	t.kept, t.lacking = nil, nil
+	for k, f := range t.fields {
 		column := rows.Column(f.index)
 		for at := 0; at < n; {
 			row, problem := firstProblem(column, f, at)
@@ -131,7 +178,10 @@ func (t *table) use(c *engine.Context, rows arrow.Record, first int) (arrow.Reco
 				return nil, refusal(first+row, f.name, problem, negative)
 			}
 			if missing == nil {
-				missing = make([]bool, n)
+				missing, t.lacking = make([]bool, n), make([]int64, len(t.fields))
+			}
+			if !missing[row] {
+				t.lacking[k]++
 			}
 			missing[row] = true
 			at = row + 1
@@ -153,6 +203,7 @@ func (t *table) use(c *engine.Context, rows arrow.Record, first int) (arrow.Reco
 			keep = append(keep, int32(i))
 		}
 	}
+	t.kept = keep
 	return batch.Take(c.Allocator, all, keep)
 }
 

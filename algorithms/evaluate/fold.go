@@ -83,9 +83,8 @@ type folding[S any] struct {
 	// sides are read by open, as Side(1), Side(2) of the context.
 	sides []*engine.Dataset
 	open  func(c *engine.Context, s *S) error // prepares a state; may be nil
-	// add adds a batch of the table's columns without anything missing. first is the number
-	// of its first row among the rows of the shard that are used.
-	add func(s *S, rows arrow.Record, first int) error
+	// add adds a batch of the table's columns without anything missing.
+	add func(s *S, rows arrow.Record) error
 	// perShard has a state for every shard that has rows; otherwise there is one for every
 	// subtask, with or without.
 	perShard bool
@@ -112,7 +111,7 @@ type folder[S any] struct {
 	folding[S]
 	state *S
 	row   int // of the shard at hand
-	used  int // of those
+	used  bool
 }
 
 func (o *folder[S]) Open(c *engine.Context) error { return o.renew(c) }
@@ -131,19 +130,19 @@ func (o *folder[S]) Process(c *engine.Context, _, _ int, rows arrow.Record, _ en
 		return err
 	}
 	defer clean.Release()
+	before := o.row
 	o.row += int(rows.NumRows())
 	if clean.NumRows() == 0 {
 		return nil
 	}
-	err = o.add(o.state, clean, o.used)
-	o.used += int(clean.NumRows())
-	return err
+	o.used = true
+	return o.in.place(o.add(o.state, clean), before)
 }
 
 func (o *folder[S]) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	used := o.used
-	o.row, o.used = 0, 0
-	if !o.perShard || used == 0 {
+	o.row, o.used = 0, false
+	if !o.perShard || !used {
 		return nil
 	}
 	if err := emitState(c, shard, o.state, out); err != nil {

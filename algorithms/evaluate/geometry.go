@@ -24,15 +24,15 @@ type geometryState struct {
 // vectorRows are vectors with their clusters and weights.
 type vectorRows interface{ at(i int) []float64 }
 
-// add adds vectors of clusters by their numbers; w may be nil. first names rows in errors.
-func (s *geometryState) add(x vectorRows, ids []int32, w []float64, first int) error {
+// add adds vectors of clusters by their numbers; w may be nil.
+func (s *geometryState) add(x vectorRows, ids []int32, w []float64) error {
 	for i, c := range ids {
 		v := x.at(i)
 		if s.Dim == 0 {
 			s.Dim = len(v)
 		}
 		if len(v) != s.Dim || len(v) == 0 {
-			return fmt.Errorf("used row %d: the vector has %d components, those before have %d", first+i, len(v), s.Dim)
+			return &badRow{i, fmt.Errorf("the vector has %d components, those before have %d", len(v), s.Dim)}
 		}
 		s.grow(int(c) + 1)
 		weight := weightOf(w, i)

@@ -205,13 +205,13 @@ func Multiclass(rows *engine.Dataset, o MulticlassOptions) *engine.Dataset {
 	states := folding[multiState]{
 		op: "MulticlassCounts",
 		in: in,
-		add: func(s *multiState, rec arrow.Record, first int) error {
+		add: func(s *multiState, rec arrow.Record) error {
 			s.truth = s.Counts.Classes.column(rec.Column(label), s.truth)
 			var w []float64
 			if weight >= 0 {
 				w = numbers(rec.Column(weight), nil)
 			}
-			probability, err := o.probabilities(s, rec, columns, vector, first)
+			probability, err := o.probabilities(s, rec, columns, vector)
 			if err != nil {
 				return err
 			}
@@ -242,7 +242,7 @@ func (o MulticlassOptions) readProbabilities(in *table, rows *engine.Dataset) (c
 }
 
 // probabilities returns the probabilities of a batch, row by row; nil where there are none.
-func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, columns []int, vector bool, first int) ([]float64, error) {
+func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, columns []int, vector bool) ([]float64, error) {
 	if columns == nil {
 		return nil, nil
 	}
@@ -256,7 +256,7 @@ func (o MulticlassOptions) probabilities(s *multiState, rec arrow.Record, column
 		for i := range n {
 			row := v.at(i)
 			if len(row) != k {
-				return nil, fmt.Errorf("used row %d of the shard: column %q has %d components, but there are %d Classes", first+i, o.ProbabilityCols[0], len(row), k)
+				return nil, &badRow{i, fmt.Errorf("column %q has %d components, but there are %d Classes", o.ProbabilityCols[0], len(row), k)}
 			}
 			copy(s.row[i*k:], row)
 		}

@@ -185,7 +185,6 @@ type lister struct {
 	in     table
 	weight int
 	row    int // of the shard
-	used   int // of those
 	rows   []listed
 }
 
@@ -205,13 +204,12 @@ func (o *lister) Process(c *engine.Context, _, shard int, rows arrow.Record, out
 	var text []byte
 	for i, l := range label {
 		if !(l >= 0 && l <= maxRelevance) {
-			return fmt.Errorf("used row %d of the shard: column %q is %v: want a relevance of 0 to %d", o.used+i, o.in.fields[1].name, l, maxRelevance)
+			return o.in.place(&badRow{i, fmt.Errorf("column %q is %v: want a relevance of 0 to %d", o.in.fields[1].name, l, maxRelevance)}, o.row)
 		}
 		text = printer.Append(text[:0], i)
 		o.rows = append(o.rows, listed{plainZero(string(text)), l, score[i] + 0, weightOf(w, i)})
 	}
 	o.row += int(rows.NumRows())
-	o.used += len(o.rows)
 	if len(o.rows) == 0 {
 		return nil
 	}
@@ -219,7 +217,7 @@ func (o *lister) Process(c *engine.Context, _, shard int, rows arrow.Record, out
 }
 
 func (o *lister) EndShard(*engine.Context, int, engine.Output) error {
-	o.row, o.used = 0, 0
+	o.row = 0
 	return nil
 }
 

@@ -200,7 +200,7 @@ func TestRankingRefusesWhatItCannotMeasure(t *testing.T) {
 		}
 		requireFailure(t, rankedRows, ranking(o), text)
 	}
-	requireFailure(t, []ranked{{"a", -1, 1, 1}}, ranking(rankingCols), `used row 0 of the shard: column "label" is -1: want a relevance of 0 to 500`)
+	requireFailure(t, []ranked{{"a", -1, 1, 1}}, ranking(rankingCols), `row 0 of the shard: column "label" is -1: want a relevance of 0 to 500`)
 	requireFailure(t, []ranked{{"a", 1, math.NaN(), 1}}, ranking(rankingCols), `column "score" is NaN`)
 	requireFailure(t, []ranked{{"a", 1, 1, 1}, {"a", 1, 1, 2}}, ranking(rankingCols), `query "a" has rows of weights 1 and 2`)
 	for _, err := range []error{

@@ -164,7 +164,7 @@ func Regression(rows *engine.Dataset, o RegressionOptions) *engine.Dataset {
 	sums := folding[regressionState]{
 		op: "RegressionSums",
 		in: in,
-		add: func(s *regressionState, rec arrow.Record, _ int) error {
+		add: func(s *regressionState, rec arrow.Record) error {
 			each(rec, func(label, prediction, w float64) { o.add(s, label, prediction, w) })
 			return nil
 		},
@@ -188,7 +188,7 @@ type eachRow func(rec arrow.Record, f func(label, prediction, w float64))
 func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each eachRow) *engine.Dataset {
 	return folding[regressionState]{
 		op:    "RegressionDeviance",
-		in:    in,
+		in:    in.second(),
 		sides: []*engine.Dataset{sums},
 		open: func(c *engine.Context, s *regressionState) error {
 			var all moments
@@ -200,7 +200,7 @@ func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each 
 			s.Deviance.mean = all.mean()
 			return nil
 		},
-		add: func(s *regressionState, rec arrow.Record, _ int) error {
+		add: func(s *regressionState, rec arrow.Record) error {
 			each(rec, func(label, prediction, w float64) { s.Deviance.add(o, label, prediction, w) })
 			return nil
 		},
@@ -209,16 +209,16 @@ func (o RegressionOptions) deviances(rows, sums *engine.Dataset, in table, each 
 
 // orders adds the sweeps over absolute errors and over labels.
 func (o RegressionOptions) orders(rows *engine.Dataset, in table, each eachRow) []*engine.Dataset {
-	extract := func(value func(label, prediction float64) float64) func([]weighted, arrow.Record, int) ([]weighted, error) {
-		return func(dst []weighted, rec arrow.Record, _ int) ([]weighted, error) {
+	extract := func(value func(label, prediction float64) float64) func([]weighted, arrow.Record) ([]weighted, error) {
+		return func(dst []weighted, rec arrow.Record) ([]weighted, error) {
 			each(rec, func(label, prediction, w float64) {
 				dst = append(dst, weighted{value(label, prediction), w, 0})
 			})
 			return dst, nil
 		}
 	}
-	errors := grouper(rows, "RegressionErrors", in, extract(absoluteError))
-	labels := grouper(rows, "RegressionLabels", in, extract(func(label, _ float64) float64 { return label + 0 }))
+	errors := grouper(rows, "RegressionErrors", in.second(), extract(absoluteError))
+	labels := grouper(rows, "RegressionLabels", in.second(), extract(func(label, _ float64) float64 { return label + 0 }))
 	return []*engine.Dataset{
 		sweepGroups(errors, "RegressionErrorSweep", false, nil, visitErrors),
 		sweepGroups(labels, "RegressionLabelSweep", false, []engine.Attr{{Key: "quantile", Value: numberText(o.Quantile)}}, o.visitLabels),

@@ -139,8 +139,8 @@ func (s *sum) components(dst []float64) []float64 {
 }
 
 // grouper adds the operator that groups the rows of each shard. extract appends the
-// values of a clean batch; first is the number of its first row among those used.
-func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weighted, rows arrow.Record, first int) ([]weighted, error)) *engine.Dataset {
+// values of a clean batch.
+func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weighted, rows arrow.Record) ([]weighted, error)) *engine.Dataset {
 	return rows.Builder().Add(engine.Spec{
 		Op:       op,
 		Attrs:    in.attrs(),
@@ -154,7 +154,7 @@ func grouper(rows *engine.Dataset, op string, in table, extract func(dst []weigh
 type groupOperator struct {
 	noop
 	in      table
-	extract func([]weighted, arrow.Record, int) ([]weighted, error)
+	extract func([]weighted, arrow.Record) ([]weighted, error)
 	row     int
 	held    holding
 }
@@ -165,12 +165,13 @@ func (o *groupOperator) Process(c *engine.Context, _, _ int, rows arrow.Record, 
 		return err
 	}
 	defer clean.Release()
+	before := o.row
 	o.row += int(rows.NumRows())
 	if err := o.held.grow(c, int(clean.NumRows())); err != nil {
 		return err
 	}
-	o.held.values, err = o.extract(o.held.values, clean, len(o.held.values))
-	return err
+	o.held.values, err = o.extract(o.held.values, clean)
+	return o.in.place(err, before)
 }
 
 func (o *groupOperator) EndShard(c *engine.Context, shard int, out engine.Output) error {
@@ -256,7 +257,7 @@ func sweepGroups[S any](parts *engine.Dataset, op string, descending bool, attrs
 	total := folding[totals]{
 		op: op + "Totals",
 		in: groupTable(),
-		add: func(s *totals, rows arrow.Record, _ int) error {
+		add: func(s *totals, rows arrow.Record) error {
 			a, b := rows.Column(1).(*array.Float64).Float64Values(), rows.Column(2).(*array.Float64).Float64Values()
 			for i := range a {
 				s.A.add(a[i])

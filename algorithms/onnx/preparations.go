@@ -195,7 +195,7 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		case unknown != "":
 			made = b.unless(unknown, made)
 		}
-		if c := b.find(name); p.RefuseMissing && (c.kind == "float64" || c.kind == "float32") {
+		if c := b.find(name); (p.RefuseMissing || p.NullMissing) && (c.kind == "float64" || c.kind == "float32") {
 			made = b.unless(b.op("IsNaN", []string{b.numbers(name, 1)}), made)
 		}
 		b.output(named(p.Columns, p.Outputs, i), made, b.real, size, "sparse")

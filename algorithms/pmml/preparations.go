@@ -169,7 +169,7 @@ func (b *builder) oneHot(m *prepare.OneHotModel) {
 		otherwise = "-1"
 	}
 	absent := otherwise
-	if p.RefuseMissing {
+	if p.RefuseMissing || p.NullMissing {
 		absent = ""
 	}
 	for i, name := range p.Columns {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v15/arrow"
 
@@ -47,6 +49,9 @@ type VectorAssembler struct {
 	Form Form `json:"form"`
 	// Unknown says what becomes of nulls. Keep makes the components NaN.
 	Unknown Unknown `json:"unknown"`
+	// NullMissing makes the vector of a row null that has a null or a NaN in one of the columns,
+	// whatever Unknown says.
+	NullMissing bool `json:"null_missing,omitempty"`
 }
 
 // Kind returns "vector-assembler".
@@ -99,7 +104,7 @@ func (p VectorAssembler) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 	}
 	sparse, size := p.form(fields)
 	dt, err := vectorType(sparse, size)
-	return []arrow.Field{{Name: p.output(), Type: dt}}, err
+	return []arrow.Field{{Name: p.output(), Type: dt, Nullable: p.NullMissing}}, err
 }
 
 // vectorType returns the type of vectors, of an open size if it is 0.
@@ -231,6 +236,10 @@ func (m *AssemblerModel) Bind(l *model.Layout) (model.Step, error) {
 			if err := checkSize(c, m.Sizes[i]); err != nil {
 				return columnError(m.Params.Columns[i], err)
 			}
+			if m.Params.NullMissing && lacking(c) {
+				to.SetNull()
+				return nil
+			}
 			if c.Kind == model.NullCell && m.Params.Unknown == Skip {
 				return model.ErrSkip
 			} else if c.Kind == model.NullCell && m.Params.Unknown == Refuse {
@@ -254,6 +263,18 @@ func (m *AssemblerModel) Bind(l *model.Layout) (model.Step, error) {
 		}
 		return nil
 	}, nil
+}
+
+// lacking says that a cell is null, or has a NaN.
+func lacking(c *model.Cell) bool {
+	switch c.Kind {
+	case model.NullCell:
+		return true
+	case model.DenseCell, model.SparseCell:
+		return slices.ContainsFunc(c.Values, math.IsNaN)
+	}
+	v, ok := c.Number()
+	return ok && v != v
 }
 
 // checkSize checks that a cell has n components, unless it is null.

@@ -36,6 +36,13 @@ type OneHotEncoder struct {
 	Unknown Unknown `json:"unknown"`
 	// RefuseMissing makes null and NaN errors, whatever Unknown says of other values.
 	RefuseMissing bool `json:"refuse_missing,omitempty"`
+	// NullMissing makes the vector of null and of NaN null, whatever Unknown says of other
+	// values. It does not go with RefuseMissing.
+	NullMissing bool `json:"null_missing,omitempty"`
+	// WeightCol names a column of row weights, numbers of 0 or more: how often each row counts
+	// for Shares. The values of rows of weight 0 are not learned. Empty means that every row
+	// counts once.
+	WeightCol string `json:"weight_col,omitempty"`
 }
 
 // maxShared bounds the values that Shares takes the average of, and so the entries of a row.
@@ -46,7 +53,11 @@ func (OneHotEncoder) Kind() string { return "one-hot-encoder" }
 
 // Validate tells what is wrong with the parameters, all of it.
 func (p OneHotEncoder) Validate() error {
-	return errors.Join(checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown))
+	errs := []error{checkNames(p.Columns, p.Outputs), checkEnum(p.Unknown)}
+	if p.RefuseMissing && p.NullMissing {
+		errs = append(errs, wrong("RefuseMissing and NullMissing are both set: null is an error or it makes null"))
+	}
+	return errors.Join(errs...)
 }
 
 func (p OneHotEncoder) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
@@ -59,7 +70,7 @@ func (p OneHotEncoder) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 		return nil, err
 	}
 	for i, name := range namesOf(p.Columns, p.Outputs) {
-		fields[i] = arrow.Field{Name: name, Type: open}
+		fields[i] = arrow.Field{Name: name, Type: open, Nullable: p.NullMissing}
 	}
 	return fields, nil
 }
@@ -68,7 +79,7 @@ func (p OneHotEncoder) outputs(schema *arrow.Schema) ([]arrow.Field, error) {
 func (p OneHotEncoder) Fit(rows *engine.Dataset) *engine.Dataset {
 	return fit(p, rows, func() *engine.Dataset {
 		return survey{
-			name: p.Kind(), columns: p.Columns, passes: []pass{counting(all(len(p.Columns)))},
+			name: p.Kind(), columns: p.Columns, weight: p.WeightCol, passes: []pass{counting(all(len(p.Columns)))},
 			finish: func(_ context.Context, f *facts, inputs []model.Input) (model.Model, error) {
 				values, err := orderCategories(f, p.Columns, inputs, ValueAscending)
 				m := &OneHotModel{Learned: Learned{p.Kind(), inputs, f.Rows}, Params: p, Values: values}
@@ -199,6 +210,9 @@ func (m *OneHotModel) Bind(l *model.Layout) (model.Step, error) {
 			switch {
 			case !ok && m.Params.RefuseMissing:
 				return unknownValue(m.Params.Columns[i], from)
+			case !ok && m.Params.NullMissing:
+				to.SetNull()
+				continue
 			case ok && known && m.Params.Unknown == Keep:
 				at++
 			case ok && known:

@@ -71,6 +71,43 @@ func numbersIn(m model.Binder) [][]float64 {
 	panic(m.Kind())
 }
 
+// Values of rows of weight 0 are none, and the others count as often as their rows weigh.
+func TestCategoriesByWeight(t *testing.T) {
+	var rows []weighted
+	for _, r := range []struct {
+		c string
+		w float64
+	}{{"a", 3}, {"z", 0}, {"b", 0.5}, {"b", 0.5}} {
+		rows = append(rows, weighted{C: r.c, W: p(r.w), V: []float64{0, 0, 0}})
+	}
+	m := learn(t, rows, prepare.OneHotEncoder{Columns: []string{"c"}, WeightCol: "w", Unknown: prepare.Shares}).(*prepare.OneHotModel)
+	require.Equal(t, [][]string{{"a", "b"}}, m.Values)
+	require.Equal(t, [][]float64{{0.75, 0.25}}, m.Shares)
+}
+
+// TestMissingMakesNull: what is missing makes a null of the vector, and other values what they
+// make without.
+func TestMissingMakesNull(t *testing.T) {
+	type row struct {
+		C *string
+		X *float64
+	}
+	rows := []row{{p("a"), p(1.0)}, {nil, p(2.0)}, {p("b"), nil}, {p("b"), p(math.NaN())}, {p("b"), p(0.0)}}
+	encoder := prepare.OneHotEncoder{Columns: []string{"c"}, Outputs: []string{"v"}, NullMissing: true, Unknown: prepare.Shares}
+	assembler := prepare.VectorAssembler{Columns: []string{"v", "x"}, Output: "all", Form: prepare.Dense, NullMissing: true}
+	r := trial.Run(t, func(b *engine.Builder) {
+		d := operators.FromSlice(b, rows)
+		d = encoder.Apply(d, encoder.Fit(d))
+		d = assembler.Apply(d, assembler.Fit(d))
+		operators.Collect(b, "rows", operators.Select(d, "all"))
+	})
+	type made struct{ All *[]float64 }
+	got, err := engine.Rows[made](r, "rows")
+	require.NoError(t, err)
+	require.Equal(t, []made{{&[]float64{1, 0, 1}}, {}, {}, {}, {&[]float64{0, 1, 0}}}, got)
+	require.ErrorContains(t, prepare.OneHotEncoder{Columns: []string{"c"}, NullMissing: true, RefuseMissing: true}.Validate(), "RefuseMissing and NullMissing are both set")
+}
+
 // TestWeightsAreRepetitions: with weights that are whole numbers, what is learned is what it
 // is of rows repeated so often; without those of weight 0, whatever they hold.
 func TestWeightsAreRepetitions(t *testing.T) {

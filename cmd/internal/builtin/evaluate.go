@@ -277,7 +277,9 @@ func evaluatedReport(w io.Writer, a EvaluateArgs, r *engine.Result) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	notes = append(notes, leftOut(skippedFor(r, collects(testResult)), " without a prediction left out")...)
+	without, rest := unmeasured(r, "")
+	notes = append(notes, without...)
+	notes = append(notes, leftOut(rest, skippedByModel)...)
 	v := f.value()
 	if v == nil || f.weight() == 0 {
 		return notes, fmt.Errorf("no row of %s has a label, a prediction and a weight above 0: there is nothing to measure", a.Input)

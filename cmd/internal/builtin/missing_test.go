@@ -19,15 +19,21 @@ func TestMissingText(t *testing.T) {
 	w.fails(1, train, `t.csv:2: column "c": it is null; --missing fill puts a value in its place, --missing skip leaves such rows out`)
 	w.fails(1, "train kmeans --k 2 --input t.csv --encode --parallelism 1 --model k.json --features c", `t.csv:2: column "c": it is null`)
 
-	// Prediction refuses what training did.
+	// Without a value there is no prediction, and the row stays.
 	w.write("full.csv", "c,y\n"+strings.Repeat("x,0\nx,0\nx,1\nz,0\nz,1\nz,1\nz,1\nz,1\n", 10))
 	w.ok(strings.Replace(train, "t.csv", "full.csv", 1))
-	w.fails(1, "predict --model m.json --input t.csv --output p.csv --parallelism 1", `t.csv:2: column "c": it is null`)
+	code, out, errOut := w.run("predict --model m.json --input t.csv --output p.csv")
+	require.Zero(t, code, errOut)
+	require.Equal(t, "predictions of 40 rows written to p.csv\n", out)
+	require.Contains(t, errOut, `warning: 10 rows have no value in column "c": they are without a prediction`+"\n")
+	for _, row := range w.table("p.csv") {
+		require.Equal(t, row["c"] == "", row["prediction"] == "")
+	}
 
 	// A value that training has not seen counts as the average of those that it has, whichever
 	// of them has no component of its own: 3/8 of the rows have x and 5/8 z.
 	w.write("new.csv", "c\nx\nz\nOslo\n")
-	w.ok("predict --model m.json --input new.csv --output p.csv")
+	w.ok("predict --model m.json --input new.csv --output p.csv --if-exists replace")
 	rows := w.table("p.csv")
 	var logits []float64
 	for _, row := range rows {
@@ -111,9 +117,10 @@ func TestSurveyOfRows(t *testing.T) {
 	w.ok("train logistic --l2 1 --encode --missing skip --input t.csv --label y --model m.json --if-exists replace")
 	code, out, errOut := w.run("predict --model m.json --input new.csv --output p.csv --if-exists replace")
 	require.Zero(t, code, errOut)
-	require.Equal(t, "predictions of 2 rows written to p.csv\n", out)
-	require.Contains(t, errOut, `such as "Oslo", and are left out`)
-	require.Contains(t, errOut, `3 rows have no value in column "n", and are left out`)
+	require.Equal(t, "predictions of 5 rows written to p.csv\n", out)
+	require.Contains(t, errOut, `such as "Oslo": they count as the average of those it has`)
+	require.Contains(t, errOut, `3 rows have no value in column "n": they are without a prediction`)
+	require.Contains(t, errOut, `1 row has no value in column "c": it is without a prediction`)
 }
 
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/superstep-ml/superstep/algorithms/evaluate"
 	"github.com/superstep-ml/superstep/algorithms/model"
 	"github.com/superstep-ml/superstep/engine"
 	"github.com/superstep-ml/superstep/engine/plan"
@@ -98,11 +99,17 @@ func plural(n int64, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// skippedFor sums the rows that operators left out on the way to what the node is that end
+// skippedFor returns how many rows operators left out on the way to what the node is that end
 // picks.
 func skippedFor(r *engine.Result, end func(n *plan.Node) bool) int64 {
+	return countersFor(r, end)[skippedCounter]
+}
+
+// countersFor sums the counters of the operators on the way to what the node is that end picks.
+func countersFor(r *engine.Result, end func(n *plan.Node) bool) map[string]int64 {
+	sums := map[string]int64{}
 	if r.Graph == nil {
-		return 0
+		return sums
 	}
 	before := map[plan.NodeID]bool{}
 	for i := len(r.Graph.Nodes) - 1; i >= 0; i-- { // what a node reads comes before it
@@ -114,19 +121,45 @@ func skippedFor(r *engine.Result, end func(n *plan.Node) bool) int64 {
 			before[in.From] = true
 		}
 	}
-	var sum int64
 	for _, v := range r.Report.Vertices {
 		for _, s := range v.Subtasks {
 			for _, o := range s.Operators {
 				for _, c := range o.Counters {
-					if before[o.Node] && c.Name == "rows skipped" {
-						sum += c.Value
+					if before[o.Node] {
+						sums[c.Name] += c.Value
 					}
 				}
 			}
 		}
 	}
-	return sum
+	return sums
+}
+
+// lacks are what rows lack that are not measured, by the options of evaluations.
+var lacks = []struct {
+	what    string
+	options []string
+}{
+	{"label", []string{"LabelCol"}},
+	{"prediction", []string{"PredictionCol", "ScoreCol", "ClusterCol", "VectorCol", "ProbabilityCols"}},
+	{"query", []string{"QueryCol"}},
+	{"weight", []string{"WeightCol"}},
+}
+
+// unmeasured tells how many rows an evaluation left out, and why; where is what they are rows
+// of, such as " of a.csv". The rest is the rows that a model left out before.
+func unmeasured(r *engine.Result, where string) (notes []string, rest int64) {
+	counters := countersFor(r, collects(testResult))
+	rest = counters[skippedCounter]
+	for _, l := range lacks {
+		var n int64
+		for _, option := range l.options {
+			n += counters[evaluate.Lacking+option]
+		}
+		rest -= n
+		notes = append(notes, leftOut(n, where+" without a "+l.what+" left out of the evaluation")...)
+	}
+	return notes, rest
 }
 
 // collects picks the end of a result.

@@ -34,7 +34,7 @@ func TestNotes(t *testing.T) {
 	require.NotContains(t, errOut, "warning")
 
 	// Rows without a prediction are not measured by that of the row before.
-	require.Regexp(t, `(?m)^weight +714$`, warned("evaluate --model m.json --input titanic.csv --label survived", "177 rows without a prediction left out"))
+	require.Regexp(t, `(?m)^weight +714$`, warned("evaluate --model m.json --input titanic.csv --label survived", "177 rows without a prediction left out of the evaluation"))
 
 	const refused = `titanic.csv:7: column "age" is null, which no component of a vector can be; --missing fill puts a value in its place, --missing skip leaves such rows out`
 	// Of several subtasks any could be the first to find one.
@@ -65,7 +65,7 @@ func TestNotes(t *testing.T) {
 	// leave rows out.
 	w.write("nan.csv", "a,b,y\n1,2,0\n2,3,1\n3,4,0\n5,6,1\nNaN,3,1\n4,4,0\n")
 	for _, what := range []string{"kmeans", "gmm"} {
-		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "features": component 0 is NaN`)
+		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "a": it is NaN; --missing fill puts a value in its place`)
 	}
 
 	// Types may come late in a file.

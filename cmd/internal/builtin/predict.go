@@ -246,11 +246,14 @@ func spreadBatch(c *engine.Context, rec arrow.Record, schema *arrow.Schema, at, 
 	return array.NewRecord(schema, slices.Replace(columns, at, at+1, made...), rec.NumRows()), nil
 }
 
+// skippedByModel is the note about rows that a model leaves out, as those of programs may.
+const skippedByModel = " left out, as the model was trained to do with missing and unknown values"
+
 // predictedReport tells how many rows there were and where their predictions are.
 func predictedReport(w io.Writer, a PredictArgs, r *engine.Result) ([]string, error) {
 	left := skippedFor(r, func(n *plan.Node) bool { return n.Sink })
 	_, err := fmt.Fprintf(w, "predictions of %s written to %s\n", plural(rowsRead(r)-left, "row", "rows"), strings.TrimPrefix(a.Output, engine.ClientPath))
-	notes := leftOut(left, " left out, as the model was trained to do with missing and unknown values")
+	notes := leftOut(left, skippedByModel)
 	m, wrong := a.Model.model()
 	if wrong != nil {
 		return notes, errors.Join(err, wrong)

@@ -78,8 +78,11 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 			}
 			class, known := at[string(name)]
 			switch {
-			case !ok || len(given) == 0 || len(classes) > 2 && len(given) != len(classes):
+			case !ok:
 				positive.AppendNull()
+				score.AppendNull()
+			case len(given) == 0 || len(classes) > 2 && len(given) != len(classes):
+				positive.Append(false)
 				score.AppendNull()
 			case len(classes) == 2 && !known: // to count it as either would be a guess
 				return nil, &engine.RowError{Row: int64(first + i), Err: fmt.Errorf("column %q has the label %q, and the model tells %q from %q: leave such rows out, or name the column of the model's labels", label, name, classes[0], classes[1])}
@@ -102,7 +105,7 @@ func openScores(file []byte, schema *arrow.Schema, label string) (model.Compute,
 // this command line has predicted. Rows without a prediction are left out.
 func binary(rows *engine.Dataset, of kindOf, threshold float64, weight string) *engine.Dataset {
 	return evaluate.Binary(rows, evaluate.BinaryOptions{
-		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Threshold: threshold, Above: true, Skip: true,
+		LabelCol: positiveCol, ScoreCol: scoreCol, WeightCol: weight, Margins: of.margins, Threshold: threshold, Skip: true,
 	})
 }
 

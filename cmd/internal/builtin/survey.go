@@ -176,7 +176,7 @@ func surveyNotes(m model.Model, r *engine.Result) []string {
 			continue
 		}
 		if f.Absent > 0 {
-			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row has", "rows have"), in.Column, absence(m, in.Column)))
+			notes = append(notes, fmt.Sprintf("%s no value in column %q%s", plural(f.Absent, "row has", "rows have"), in.Column, absence(m, in.Column, f.Absent)))
 		}
 		if f.Unseen > 0 {
 			notes = append(notes, fmt.Sprintf("%s a value in column %q that training has not seen, such as %s%s",
@@ -198,7 +198,11 @@ func treesOf(m model.Model) *tree.Ensemble {
 }
 
 // absence says what becomes of rows without a value in a column.
-func absence(m model.Model, column string) string {
+func absence(m model.Model, column string, rows int64) string {
+	leave, without := ", and are left out", ": they are without a prediction"
+	if rows == 1 {
+		leave, without = ", and is left out", ": it is without a prediction"
+	}
 	for _, s := range stagesOf(m) {
 		switch s := s.(type) {
 		case *prepare.ImputerModel:
@@ -207,13 +211,22 @@ func absence(m model.Model, column string) string {
 			}
 		case *prepare.OneHotModel:
 			if slices.Contains(s.Params.Columns, column) && s.Params.Unknown == prepare.Skip {
-				return ", and are left out"
+				return leave
+			}
+			if slices.Contains(s.Params.Columns, column) && s.Params.NullMissing {
+				return without
 			}
 		case *prepare.AssemblerModel:
 			if slices.Contains(s.Params.Columns, column) && s.Params.Unknown == prepare.Skip {
-				return ", and are left out"
+				return leave
+			}
+			if slices.Contains(s.Params.Columns, column) && s.Params.NullMissing {
+				return without
 			}
 		}
+	}
+	if len(stagesOf(m)) == 1 && treesOf(m) == nil {
+		return without
 	}
 	return ""
 }

@@ -30,7 +30,7 @@ type TrainArgs struct {
 	Model    string   `required:"" placeholder:"FILE" help:"File to write the model to, on this machine."`
 	Encode   bool     `help:"Make features of text: a component for each value that a column has. Without it a text column among the features is an error, but for trees, which take its values as categories."`
 	Sparse   bool     `of:"encode" help:"Keep encoded features sparse: for text with very many values."`
-	Missing  string   `enum:"refuse,skip,fill" default:"refuse" placeholder:"WHAT" help:"What becomes of rows with missing values: refuse (the default) makes them an error, but for trees, which take them as they are; skip leaves them out, fill puts in the median, or of text the most frequent value."`
+	Missing  string   `enum:"refuse,skip,fill," default:"" placeholder:"WHAT" help:"What becomes of rows with missing values in training: refuse makes them an error, skip leaves them out, fill puts in the median, or of text the most frequent value (default: refuse, but trees take missing features as they are, unless --encode makes numbers of text)."`
 	Plot     string   `placeholder:"FILE" help:"PNG, SVG or PDF file to draw in what --plot-of says."`
 	PlotOf   string   `of:"plot" enum:"auto,loss,coefficients,importance,roc,clusters" default:"auto" placeholder:"WHAT" help:"loss, the curve of training; coefficients; importance, of features to trees; roc, of two classes, on --test if given; clusters, by the first two features; or auto (the default): clusters, of numbers loss, of two classes roc, and of more the confusion matrix."`
 	OutputArgs
@@ -136,6 +136,7 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 type arrangement struct {
 	columns
 	stages []model.Stage // before the algorithm
+	wanted []string      // the features, columns of the file
 	reads  []string      // the columns of the file that are read
 }
 
@@ -178,7 +179,7 @@ func (a TrainArgs) arrange(schema *arrow.Schema, g goal, raw bool, group string,
 	if len(wanted) == 0 {
 		return nil, fmt.Errorf("%s has no column left to predict from", a.Input)
 	}
-	p.reads = slices.Clone(wanted)
+	p.wanted, p.reads = wanted, slices.Clone(wanted)
 	for _, n := range apart {
 		if n != "" {
 			p.reads = append(p.reads, n)
@@ -235,28 +236,22 @@ func (p *arrangement) route(a TrainArgs, schema *arrow.Schema, g goal, wanted []
 				strategies[i] = prepare.Mode
 			}
 		}
-		p.stages = append(p.stages, prepare.Imputer{Columns: from, Outputs: to, Strategies: strategies})
+		p.stages = append(p.stages, prepare.Imputer{Columns: from, Outputs: to, Strategies: strategies, WeightCol: p.weight})
 	}
 	if len(of[texts]) > 0 {
 		// A value that training has not seen is none of those it has: without a component of
 		// the last one, all zeros would be that.
-		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, RefuseMissing: !p.skip, DropLast: g == numbersGoal || g == classesGoal}
-		switch {
-		case p.skip:
-			e.Unknown = prepare.Skip
-		case e.DropLast:
+		e := prepare.OneHotEncoder{Unknown: prepare.Zeros, NullMissing: true, WeightCol: p.weight, DropLast: g == numbersGoal || g == classesGoal}
+		if e.DropLast {
 			e.Unknown = prepare.Shares
 		}
 		e.Columns, e.Outputs = rename(of[texts], " encoded")
 		p.stages = append(p.stages, e)
 	}
 	p.vector = a.unused(schema, "features")
-	assemble := prepare.VectorAssembler{Output: p.vector, Form: prepare.Dense}
+	assemble := prepare.VectorAssembler{Output: p.vector, Form: prepare.Dense, NullMissing: true}
 	if a.Sparse || len(of[texts]) == 0 {
 		assemble.Form = prepare.Automatic
-	}
-	if p.skip {
-		assemble.Unknown = prepare.Skip
 	}
 	for _, n := range wanted {
 		assemble.Columns = append(assemble.Columns, read[n])
@@ -295,6 +290,7 @@ func build[A trainer](b *engine.Builder, a A) error {
 		return args.because(b, args.Input, err)
 	}
 	tested, err := args.tested(b, rows, p)
+	rows = args.withMissing(rows, p, a.goal(), raw)
 	if g, ok := any(a).(sizer); ok && err == nil && tested != nil {
 		tested = g.sized(tested, true)
 	}

@@ -56,7 +56,8 @@ func trainedReport[A trainer](w io.Writer, a A, r *engine.Result) ([]string, err
 	if err = errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
-	return slices.Concat(readingNotes(r, columns), categoryNotes(m), trainedNotes(about, r), namedNotes(args, lastOf(m))), nil
+	without, _ := unmeasured(r, " of "+strings.TrimPrefix(on, "rows of "))
+	return slices.Concat(readingNotes(r, columns), categoryNotes(m), trainedNotes(about, r), without, namedNotes(args, lastOf(m))), nil
 }
 
 // draw makes the picture.
