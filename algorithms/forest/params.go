@@ -51,7 +51,8 @@ type Params struct {
 	// SingleTree, which takes no other.
 	NumTrees int
 	// MaxDepth is the largest number of splits from the root to a leaf; 0 and -1 mean no limit:
-	// trees grow until leaves are pure, or too small for MinSamplesLeaf and MinSamplesSplit.
+	// trees grow until leaves are pure, have rows alike in the bins of all features, or are too
+	// small for MinSamplesLeaf and MinSamplesSplit.
 	MaxDepth int
 	// MaxLeaves is the largest number of leaves of a tree, which then grows where a split
 	// gains most; 0 means no limit.

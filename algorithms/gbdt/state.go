@@ -312,9 +312,9 @@ func (q *boosting) openSets(ctx *comqueue.ComContext, s *state) error {
 		s.sets = append(s.sets, &held)
 	}
 	for i, e := range q.sets {
-		d, err := e.table.Open(ctx)
+		d, err := e.table.Open(ctx) // its errors name the set
 		if err != nil {
-			return fmt.Errorf("evaluation set %q: %w", e.name, err)
+			return err
 		}
 		m := &measured{name: e.name, data: d, own: true, weight: d.Weight, spans: spansOf(d, ctx.TotalShards())}
 		m.queries = queriesOf(d, m.spans)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/affine"
 	"github.com/superstep-ml/superstep/algorithms/internal/rows"
@@ -172,8 +173,12 @@ func (p Params) tallied() bool {
 	return !p.NoInference && p.L1 == 0 && p.L2 == 0 && p.Method != optim.SGD
 }
 
-// loss returns the loss whose parameters start at the mean of the labels.
+// loss returns the loss whose parameters start at the mean of the labels. Labels of Binomial
+// that are all 0, or all 1, are refused, as every classifier refuses a single class.
 func (p Params) loss(f *rows.Facts) (objective.Loss, error) {
+	if mean := f.LabelMean; p.Family == Binomial && (mean == 0 || mean == 1) {
+		return nil, rows.TwoClasses(p.LabelCol, []string{strconv.Itoa(int(mean))})
+	}
 	l := p.devianceOf(p.tallied())
 	if p.NoIntercept {
 		return l, nil

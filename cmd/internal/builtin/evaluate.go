@@ -26,8 +26,8 @@ type EvaluateArgs struct {
 	Prediction string    `param:"PredictionCol" placeholder:"COLUMN" help:"Column of the prediction: a class, a number or a cluster."`
 	Score      string    `param:"ScoreCol" placeholder:"COLUMN" help:"Of binary: column of numbers that are the larger the likelier a row is positive. Of ranking: column that rows are ordered by, the largest first."`
 	Positive   string    `placeholder:"LABEL" help:"Of binary: the positive label (default: 1 or true; of a model the second class)."`
-	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0."`
-	Features   []string  `placeholder:"COLUMN" help:"Of clustering: columns of the points, for the measures of how compact clusters are."`
+	Margins    bool      `help:"Of binary: scores are no probabilities; the threshold is 0. A row is predicted to be positive above the threshold, which of probabilities is 0.5."`
+	Features   []string  `placeholder:"COLUMN" help:"Of clustering: columns of the points, for the measures of how compact clusters are, of which the silhouette is that of squared distances."`
 	Group      string    `param:"QueryCol" placeholder:"COLUMN" help:"Of ranking: column of the query of a row. LibSVM files call it qid."`
 	At         int       `want:"1..16777216" param:"K" placeholder:"N" help:"Of ranking: length of the head of each list that ndcg, map, precision and recall look at (default: 10)."`
 	Relevant   float64   `want:">0..500" placeholder:"LABEL" help:"Of ranking: least label of a relevant row, for all measures but ndcg (default: 1)."`
@@ -67,9 +67,11 @@ func (a EvaluateArgs) problems() error {
 	bad(a.Kind == binaryKind && a.Score == "" && !modelled, "--score is missing: binary measures scores (multiclass measures predicted classes)")
 	bad(a.Kind == rankingKind && a.Score == "" && !modelled, "--score is missing: name the column that rows are ordered by")
 	bad(a.Kind == rankingKind && a.Group == "" && a.form(a.Input) != libsvmForm, "--group is missing: name the column of queries")
-	bad(a.Kind != rankingKind && (a.Kind != "" || !modelled) && (a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""),
-		"--group, --at, --relevant and --flat are for --kind ranking")
+	bad(a.Kind != "" && a.Kind != rankingKind && a.ranks(), ranksOnly)
 	bad(a.Kind != binaryKind && a.Kind != rankingKind && a.Kind != "" && a.Prediction == "" && !modelled, "--prediction is missing")
+	if a.Kind != "" && !modelled {
+		errs = append(errs, a.beside(a.Kind))
+	}
 	bad(modelled && (a.Prediction != "" || a.Score != ""), "--model does not go with --prediction and --score")
 	bad(modelled && (a.Positive != "" || a.Margins || len(a.Features) > 0), "--positive, --margins and --features do not go with --model, which tells what they say")
 	bad(a.Label == "" && a.Kind != clusteringKind && !modelled && a.form(a.Input) != libsvmForm, "--label is missing: name the column of the truth")
@@ -77,6 +79,35 @@ func (a EvaluateArgs) problems() error {
 	bad(a.Plot != "" && a.Kind != "" && a.Kind != binaryKind && a.Kind != multiclassKind, "--plot is for binary and multiclass")
 	bad(a.Kind == binaryKind && a.PlotOf == "confusion" || a.Kind == multiclassKind && slices.Contains([]string{"roc", "pr", "lift"}, a.PlotOf),
 		fmt.Sprintf("--plot-of %s does not go with --kind %s", a.PlotOf, a.Kind))
+	return errors.Join(errs...)
+}
+
+// ranksOnly is said of flags of rankings beside another kind.
+const ranksOnly = "--group, --at, --relevant and --flat are for --kind ranking"
+
+// ranks says that a flag is given that is for rankings.
+func (a EvaluateArgs) ranks() bool {
+	return a.Group != "" || a.At != 0 || a.Relevant != 0 || a.Flat != "out" && a.Flat != ""
+}
+
+// beside refuses flags that say nothing beside a kind of evaluation of files.
+func (a EvaluateArgs) beside(kind string) error {
+	var errs []error
+	for _, f := range []struct {
+		flag  string
+		given bool
+		kinds []string
+	}{
+		{"--score", a.Score != "", []string{binaryKind, rankingKind}},
+		{"--positive", a.Positive != "", []string{binaryKind}},
+		{"--margins", a.Margins, []string{binaryKind}},
+		{"--features", len(a.Features) > 0, []string{clusteringKind}},
+		{"--prediction", a.Prediction != "", []string{multiclassKind, regressionKind, clusteringKind}},
+	} {
+		if f.given && !slices.Contains(f.kinds, kind) {
+			errs = append(errs, fmt.Errorf("%s does not go with --kind %s: it is for %s", f.flag, kind, strings.Join(f.kinds, ", ")))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -164,6 +195,12 @@ func (a EvaluateArgs) ofModel(b *engine.Builder) error {
 	}
 	if !slices.Contains(kind.evaluations(last), want) {
 		return fmt.Errorf("--kind is %s, but a model of kind %s is measured as %s", want, last.Kind(), strings.Join(kind.evaluations(last), " or "))
+	}
+	if want != rankingKind && a.ranks() {
+		return fmt.Errorf("%s, and the model is measured as %s", ranksOnly, want)
+	}
+	if a.Plot != "" && want != binaryKind && want != multiclassKind {
+		return fmt.Errorf("--plot is for binary and multiclass, and the model is measured as %s", want)
 	}
 	rows, err := a.read(b, a.Input, m.Inputs())
 	if err != nil || rows.Poisoned() {

@@ -41,7 +41,7 @@ func TestNothingIsLearnedFromRowsLeftOut(t *testing.T) {
 	predicted := func(model string) []map[string]string {
 		code, _, errOut := w.run("predict --if-exists replace --input new.csv --output p.csv --model " + model)
 		require.Zero(t, code, errOut)
-		require.Contains(t, errOut, `1 row has a value in column "c" that training has not seen, such as "z": they count as the average`)
+		require.Contains(t, errOut, `1 row has a value in column "c" that training has not seen, such as "z": it counts as the average`)
 		return w.table("p.csv")
 	}
 	const flags = " --label y --weight w --if-exists replace --model "

@@ -141,6 +141,35 @@ func (l commandLine) unmet(f ownFlag, condition string) string {
 	return ""
 }
 
+// empty lists the flags that were given nothing, or a list with nothing or the same thing twice
+// in it, by name, with what is wrong.
+func (l commandLine) empty() (names, problems []string) {
+	for _, f := range l.flags {
+		what := ""
+		switch v := f.Target.Interface().(type) {
+		case string:
+			if v == "" {
+				what = " is empty: give it a value, or leave it out"
+			}
+		case []string:
+			if len(v) == 0 {
+				what = " is empty: give it a value, or leave it out"
+			}
+			for i, s := range v {
+				if s == "" {
+					what = " has nothing beside a comma"
+				} else if slices.Contains(v[:i], s) {
+					what = fmt.Sprintf(" has %q twice", s)
+				}
+			}
+		}
+		if l.given[f.Name] && what != "" {
+			names, problems = append(names, f.Name), append(problems, f.dashed()+what)
+		}
+	}
+	return names, problems
+}
+
 // missing lists the flags that have to be given and are not.
 func (l commandLine) missing() (names []string) {
 	for _, f := range l.flags {

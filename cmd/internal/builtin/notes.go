@@ -78,7 +78,7 @@ func unconverged(reason, method string, iterations int, norm float64) string {
 	const text = "training did not converge: "
 	switch reason {
 	case "diverging":
-		return text + "the coefficients grow without end, as nothing holds them, which is so where the features tell the labels apart perfectly: do not read them as effects, or give a penalty, such as --l2 0.01"
+		return text + "the coefficients grow without end, as nothing holds them, which is so where features tell the labels of all rows, or of some, apart perfectly: do not read them as effects, or give a penalty, such as --l2 0.01"
 	case "overshooting":
 		return text + "it ended with a larger loss than it began with, as its steps are too long: lower --rate, or scale the features"
 	case "precision":

@@ -180,7 +180,7 @@ func surveyNotes(m model.Model, r *engine.Result) []string {
 		}
 		if f.Unseen > 0 {
 			notes = append(notes, fmt.Sprintf("%s a value in column %q that training has not seen, such as %s%s",
-				plural(f.Unseen, "row has", "rows have"), in.Column, f.Example, novelty(m, in.Column)))
+				plural(f.Unseen, "row has", "rows have"), in.Column, f.Example, novelty(m, in.Column, f.Unseen)))
 		}
 	}
 	return notes
@@ -232,9 +232,13 @@ func absence(m model.Model, column string, rows int64) string {
 }
 
 // novelty says what becomes of values of a column that training has not seen.
-func novelty(m model.Model, column string) string {
+func novelty(m model.Model, column string, rows int64) string {
+	end, count, leave := "they go", "they count", "are left out"
+	if rows == 1 {
+		end, count, leave = "it goes", "it counts", "is left out"
+	}
 	if treesOf(m) != nil {
-		return ": they go where missing values go"
+		return ": " + end + " where missing values go"
 	}
 	for _, s := range stagesOf(m) {
 		e, ok := s.(*prepare.OneHotModel)
@@ -243,11 +247,11 @@ func novelty(m model.Model, column string) string {
 		}
 		switch e.Params.Unknown {
 		case prepare.Shares:
-			return ": they count as the average of those it has"
+			return ": " + count + " as the average of those it has"
 		case prepare.Zeros:
-			return ": they count as none of those it has"
+			return ": " + count + " as none of those it has"
 		case prepare.Skip:
-			return ", and are left out"
+			return ", and " + leave
 		}
 	}
 	return ""

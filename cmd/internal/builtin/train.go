@@ -110,7 +110,7 @@ func (a TrainArgs) validate(g goal, stage func(c columns) model.Stage) error {
 	bad(a.PlotOf == "clusters" && g != clustersGoal, "--plot-of clusters is for kmeans and gmm")
 	bad(a.PlotOf == "roc" && g != classesGoal, "--plot-of roc is for algorithms that predict classes")
 	for _, f := range a.Features {
-		if f == a.Label || f == a.Weight {
+		if f != "" && (f == a.Label || f == a.Weight) {
 			errs = append(errs, fmt.Errorf("--features has %q, which is the label or the weight", f))
 		}
 	}

@@ -154,7 +154,7 @@ type ForestTrain struct {
 	Method      forest.Method    `placeholder:"HOW" help:"How trees differ: random-forest (the default), extra-trees, or single-tree, which is one." default:"random-forest"`
 	Criterion   forest.Criterion `placeholder:"NAME" help:"What splits lessen: gini (the default) or entropy of classes, variance (the default) or poisson of numbers." default:"auto"`
 	Trees       int              `want:"1..1048576" param:"NumTrees" placeholder:"N" help:"Number of trees (default: 100)."`
-	MaxDepth    int              `want:"-1|1..65536" placeholder:"N" help:"Largest number of splits above a leaf (default: no limit, like -1: until leaves are pure)."`
+	MaxDepth    int              `want:"-1|1..65536" placeholder:"N" help:"Largest number of splits above a leaf (default: no limit, like -1: until leaves are pure, or their rows lie in the same bins)."`
 	MinRows     int              `want:"1..2147483647" param:"MinSamplesLeaf" name:"min-child-rows" placeholder:"N" help:"Least number of rows in a leaf (default: 1)."`
 	MaxFeatures string           `placeholder:"WHAT" help:"Features that are tried at a node: sqrt (the default for classes), third (for numbers), log2, all, a number, or a share such as 0.4."`
 	SampleShare float64          `want:">0..1" placeholder:"SHARE" help:"Share of the rows that are drawn for a tree (default: 1)."`

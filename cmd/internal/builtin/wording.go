@@ -13,12 +13,14 @@ import (
 )
 
 // refuse returns everything that is wrong with a command line, in the words of its flags and
-// each thing once, nil if nothing is: flags out of their bounds, those that are without a
+// each thing once, nil if nothing is: flags out of their bounds, or that are given nothing, those that are without a
 // meaning beside others, those that are missing, and what err tells of the parameters that
 // the flags make. It has flags of 0 hold what that is stored as.
 func refuse(k *kong.Context, err error) error {
 	l := lineOf(k)
 	told, problems := l.beyond()
+	empty, nothing := l.empty()
+	problems = append(problems, nothing...)
 	l.store()
 	idle, without := l.idle()
 	problems = append(problems, without...)
@@ -29,7 +31,7 @@ func refuse(k *kong.Context, err error) error {
 		about, what, _ := strings.Cut(strings.TrimPrefix(line, "--"), " ")
 		about, number := strings.CutSuffix(about, ",")
 		value := number || strings.HasPrefix(what, "is ") || strings.HasPrefix(what, "of ")
-		if value && slices.Contains(told, about) || slices.Contains(idle, about) || slices.Contains(missing, about) {
+		if value && slices.Contains(told, about) || slices.Contains(idle, about) || slices.Contains(empty, about) || slices.Contains(missing, about) {
 			continue
 		}
 		problems = append(problems, line)
