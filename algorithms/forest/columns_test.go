@@ -175,3 +175,30 @@ func TestTreesAreDrawn(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, image.Bounds().Dx(), 100)
 }
+
+// Categories that are numbers are kept as those that training has seen, with those of the forest
+// that is continued.
+func TestCodesThatWereSeen(t *testing.T) {
+	type row struct {
+		Code  int64
+		Label float64
+	}
+	seen := func(p forest.Params, codes ...int64) *forest.Model {
+		var rows []row
+		for i := range 30 {
+			c := codes[i%len(codes)]
+			rows = append(rows, row{c, float64(c)})
+		}
+		r := trial.Run(t, func(b *engine.Builder) {
+			operators.Collect(b, "model", forest.Train(operators.FromSlice(b, rows), p))
+		})
+		m, err := forest.ModelOf(r, "model")
+		require.NoError(t, err)
+		return m
+	}
+	p := forest.Params{FeatureCols: []string{"code"}, CategoricalCols: []string{"code"}, LabelCol: "label", NumTrees: 2}
+	first := seen(p, 2, 5, 9)
+	require.Equal(t, [][]int32{{2, 5, 9}}, first.Trees.Seen)
+	p.Start, p.NumTrees = first, 4
+	require.Equal(t, [][]int32{{0, 2, 5, 9}}, seen(p, 0, 9).Trees.Seen)
+}

@@ -2,6 +2,7 @@ package forest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/superstep-ml/superstep/algorithms/internal/bins"
@@ -40,7 +41,11 @@ func (w *written) fits(trees, total int, most int64) error {
 
 // write begins the model's file with the trees of Start.
 func (g growing) write(d *bins.Data) (*written, error) {
-	trees, err := tree.NewWriter(ensemble(d), g.params.NumTrees)
+	e := ensemble(d)
+	if g.params.Start != nil {
+		e.Seen = tree.AlsoSeen(e.Seen, g.params.Start.Trees.Seen)
+	}
+	trees, err := tree.NewWriter(e, g.params.NumTrees)
 	if err != nil {
 		return nil, err
 	}
@@ -70,6 +75,11 @@ func ensemble(d *bins.Data) *tree.Ensemble {
 				e.Categories = make([][]string, len(e.Features))
 			}
 			e.Categories[f.Number] = f.Names
+		} else if f.Categorical {
+			if e.Seen == nil {
+				e.Seen = make([][]int32, len(e.Features))
+			}
+			e.Seen[f.Number] = slices.Clone(f.Codes)
 		}
 	}
 	return e

@@ -173,6 +173,7 @@ func (m *Model) whole() (*tree.Ensemble, error) {
 			e.Categories[j] = m.Ensemble.Categories[at]
 		}
 	}
+	e.Seen = nil // other libraries have none
 	renumber(e.Trees, func(j int32) int32 { return m.Columns[j] })
 	return &e, nil
 }

@@ -88,6 +88,12 @@ func (m *Model) assemble(e *tree.Ensemble, layout *bins.Layout, start *Model) er
 		if !m.ofVector() {
 			e.Features[at] = m.inputs[j].Column
 		}
+		if codes := seenOf(names[j], start, j); codes != nil {
+			if e.Seen == nil {
+				e.Seen = make([][]int32, count)
+			}
+			e.Seen[at] = codes
+		}
 		categories := categoriesOf(names[j], start, j)
 		if categories == nil {
 			continue
@@ -127,6 +133,25 @@ func categoriesOf(f *bins.Feature, start *Model, j int) []string {
 		return []string{} // text that is missing in every row
 	}
 	return all
+}
+
+// seenOf returns the codes that training has seen of a feature whose categories are numbers, and
+// that of the model that is continued; nil of other features, and where that does not tell.
+func seenOf(f *bins.Feature, start *Model, j int) []int32 {
+	if f == nil || !f.Categorical || f.Names != nil {
+		return nil
+	}
+	if start == nil {
+		return slices.Clone(f.Codes)
+	}
+	at := start.place(j)
+	if at < 0 || start.Ensemble.Seen == nil {
+		return nil
+	}
+	if all := tree.AlsoSeen([][]int32{f.Codes}, start.Ensemble.Seen[at:at+1]); all != nil {
+		return all[0]
+	}
+	return nil
 }
 
 // alignCategories makes the sets of new trees, whose codes are those of the rows at hand, sets

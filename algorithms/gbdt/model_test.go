@@ -241,6 +241,29 @@ func TestManyFeatures(t *testing.T) {
 }
 
 // A continued model knows the categories of both trainings.
+// Categories that are numbers are kept as those that training has seen, with those of the model
+// that is continued.
+func TestCodesThatWereSeen(t *testing.T) {
+	type row struct {
+		X     float64
+		Code  int64
+		Label float64
+	}
+	rowsOf := func(codes ...int64) (rows []row) {
+		for i := range 60 {
+			c := codes[i%len(codes)]
+			rows = append(rows, row{float64(i), c, float64(c)})
+		}
+		return rows
+	}
+	p := gbdt.Params{FeatureCols: []string{"x", "code"}, CategoricalCols: []string{"code"}, LabelCol: "label", NumTrees: 3}
+	p.Start = trainRows(t, rowsOf(2, 5, 9), p)
+	require.Equal(t, [][]int32{nil, {2, 5, 9}}, p.Start.Ensemble.Seen)
+	require.Equal(t, [][]int32{nil, {0, 2, 5, 9}}, trainRows(t, rowsOf(0, 9), p).Ensemble.Seen)
+	p.Start.Ensemble.Seen = nil // of a file that does not tell
+	require.Nil(t, trainRows(t, rowsOf(0, 9), p).Ensemble.Seen)
+}
+
 func TestContinueWithOtherCategories(t *testing.T) {
 	type row struct {
 		Word  string

@@ -16,6 +16,12 @@ func Diff(a, b *Ensemble) string {
 	if d := head(a, b, true); d != "" {
 		return d
 	}
+	for f := range a.Features {
+		own, other := at(a.Seen, f), at(b.Seen, f)
+		if i := firstOther(own, other); i >= 0 {
+			return differ(fmt.Sprintf("feature %d: code %d that was seen", f, i), at(own, i), at(other, i))
+		}
+	}
 	for t := range min(len(a.Trees), len(b.Trees)) {
 		if d := diffTree(&a.Trees[t], &b.Trees[t]); d != "" {
 			return fmt.Sprintf("tree %d: %s", t, d)

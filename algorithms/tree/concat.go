@@ -31,6 +31,7 @@ func Concat(parts ...*Ensemble) (*Ensemble, error) {
 		if d := head(&all, part, all.Average); d != "" {
 			return nil, fmt.Errorf("tree: ensemble %d does not fit the first: %s", i+1, d)
 		}
+		all.Seen = AlsoSeen(all.Seen, part.Seen)
 		if !all.Average {
 			for o, b := range part.Base {
 				all.Base[o] += b

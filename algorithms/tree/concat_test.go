@@ -48,6 +48,18 @@ func TestConcatAndFirst(t *testing.T) {
 	require.ErrorContains(t, err, "ensemble 2 does not fit the first: feature 0: f0 and other")
 }
 
+// What two trainings have seen is what one or the other has, where both tell.
+func TestAlsoSeen(t *testing.T) {
+	require.Equal(t, [][]int32{{1, 3, 4}, nil, nil}, AlsoSeen([][]int32{{1, 3}, {1}, nil}, [][]int32{{3, 4}, nil, {2}}))
+	require.Nil(t, AlsoSeen(nil, [][]int32{{1}}))
+	a, b := one(), one()
+	b.Seen[0] = []int32{3}
+	all, err := Concat(a, b)
+	require.NoError(t, err)
+	require.Equal(t, [][]int32{{0, 3, 7}, nil}, all.Seen)
+	require.Equal(t, []int32{0, 7}, a.Seen[0])
+}
+
 // TestDiff changes everything an ensemble has and asks where.
 func TestDiff(t *testing.T) {
 	for want, change := range map[string]func(e *Ensemble, t *Tree, n *Node){
@@ -58,6 +70,7 @@ func TestDiff(t *testing.T) {
 		"feature 2:  and c":                                      func(e *Ensemble, _ *Tree, _ *Node) { e.Features = append(e.Features, "c") },
 		"feature 1: category 1: Q and q":                         func(e *Ensemble, _ *Tree, _ *Node) { e.Categories[1][1] = "q" },
 		"feature 1: category 0: C and ":                          func(e *Ensemble, _ *Tree, _ *Node) { e.Categories = nil },
+		"feature 0: code 1 that was seen: 7 and 8":               func(e *Ensemble, _ *Tree, _ *Node) { e.Seen[0][1] = 8 },
 		"base 1: -0 and 0":                                       func(e *Ensemble, _ *Tree, _ *Node) { e.Base[1] = 0 },
 		"trees: 2 and 1":                                         func(e *Ensemble, _ *Tree, _ *Node) { e.Trees = e.Trees[:1] },
 		"tree 0: output: 1 and 0":                                func(_ *Ensemble, t *Tree, _ *Node) { t.Output = 0 },

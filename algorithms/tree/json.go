@@ -12,8 +12,9 @@ import (
 
 // The members of the JSON form, by their place in these lists.
 var (
-	ensembleMembers = []string{"features", "outputs", "base", "trees", "categories", "average", "single"}
+	ensembleMembers = []string{"features", "outputs", "base", "trees", "categories", "average", "single", "seen"}
 	categoryMembers = []string{"feature", "names"}
+	seenMembers     = []string{"feature", "codes"}
 	treeMembers     = []string{"feature", "left", "threshold", "value", "right", "flags", "set", "setWords", "gain", "cover", "count", "sets", "values", "output", "weight"}
 )
 
@@ -21,6 +22,7 @@ var (
 const (
 	ensembleRequired = 4
 	categoryRequired = 2
+	seenRequired     = 2
 	treeRequired     = 4
 )
 
@@ -78,6 +80,7 @@ func (e *Ensemble) appendFront(b []byte) ([]byte, error) {
 	if b, err = e.appendCategories(b); err != nil {
 		return nil, err
 	}
+	b = e.appendSeen(b)
 	b = append(b, `,"outputs":`...)
 	b = strconv.AppendInt(b, int64(e.Outputs), 10)
 	b = appendList(b, "base", e.Base, appendFloat)
@@ -129,6 +132,23 @@ func (e *Ensemble) appendCategories(b []byte) ([]byte, error) {
 		b = append(b, ']')
 	}
 	return b, nil
+}
+
+func (e *Ensemble) appendSeen(b []byte) []byte {
+	separator := `,"seen":[`
+	for f, codes := range e.Seen {
+		if codes == nil {
+			continue
+		}
+		b = append(append(b, separator...), `{"feature":`...)
+		b = strconv.AppendInt(b, int64(f), 10)
+		b = append(appendList(b, "codes", codes, appendInt), '}')
+		separator = ","
+	}
+	if separator == "," {
+		b = append(b, ']')
+	}
+	return b
 }
 
 func appendFloat(b []byte, x float64) []byte {
@@ -242,7 +262,12 @@ func (e *Ensemble) readJSON(r *reader) error {
 		feature int32
 		names   []string
 	}
+	type known struct {
+		feature int32
+		codes   []int32
+	}
 	var categories []category
+	var seen []known
 	err := r.object(ensembleMembers, ensembleRequired, func(member string) (err error) {
 		switch member {
 		case "features":
@@ -268,6 +293,17 @@ func (e *Ensemble) readJSON(r *reader) error {
 					return err
 				})
 			})
+		case "seen":
+			seen, err = list(r, func(r *reader) (k known, err error) {
+				return k, r.object(seenMembers, seenRequired, func(member string) (err error) {
+					if member == "feature" {
+						k.feature, err = integer[int32](r)
+						return err
+					}
+					k.codes, err = list(r, integer[int32])
+					return err
+				})
+			})
 		case "trees":
 			e.Trees, err = list(r, readTree)
 		}
@@ -287,6 +323,18 @@ func (e *Ensemble) readJSON(r *reader) error {
 			return fmt.Errorf("categories of feature %d, twice", c.feature)
 		}
 		e.Categories[c.feature] = c.names
+	}
+	for _, k := range seen {
+		if k.feature < 0 || int(k.feature) >= len(e.Features) {
+			return fmt.Errorf("codes that were seen of feature %d of %d", k.feature, len(e.Features))
+		}
+		if e.Seen == nil {
+			e.Seen = make([][]int32, len(e.Features))
+		}
+		if e.Seen[k.feature] != nil {
+			return fmt.Errorf("codes that were seen of feature %d, twice", k.feature)
+		}
+		e.Seen[k.feature] = k.codes
 	}
 	return nil
 }

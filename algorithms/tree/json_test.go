@@ -29,7 +29,7 @@ func TestJSON(t *testing.T) {
 // one is an ensemble that has everything.
 func one() *Ensemble {
 	return &Ensemble{
-		Features: []string{"age", "<port> \"é\""}, Categories: [][]string{nil, {"C", "Q", "S"}},
+		Features: []string{"age", "<port> \"é\""}, Categories: [][]string{nil, {"C", "Q", "S"}}, Seen: [][]int32{{0, 7}, nil},
 		Outputs: 2, Base: []float64{0.5, math.Copysign(0, -1)}, Average: true, Single: true,
 		Trees: []Tree{{
 			Nodes: []Node{
@@ -46,7 +46,7 @@ func one() *Ensemble {
 }
 
 // oneJSON is its text, with spaces.
-const oneJSON = `{"features": ["age", "\u003cport\u003e \"é\""], "categories": [{"feature": 1, "names": ["C", "Q", "S"]}],
+const oneJSON = `{"features": ["age", "\u003cport\u003e \"é\""], "categories": [{"feature": 1, "names": ["C", "Q", "S"]}], "seen": [{"feature": 0, "codes": [0, 7]}],
  "outputs": 2, "base": [0.5, -0], "average": true, "single": true, "trees": [
   {"feature": [0, 1, 0, 0, 0], "left": [1, 2, 0, 0, 0], "right": [4, 3, 0, 0, 0], "threshold": ["inf", 0, 0, 0, 0],
    "value": [0, 0, 5e-324, -0, 1.7976931348623157e+308], "flags": [0, 6, 0, 0, 0], "gain": [0.1, 1e-300, 0, 0, 0],
@@ -83,6 +83,10 @@ func TestJSONRefuses(t *testing.T) {
 		`"values": [0.25, 0.75]`:         {`"values": [0.25]`, "tree 1: it has 1 values for 1 nodes and 2 outputs"},
 		`{"feature": 1, "names"`:         {`{"feature": 2, "names"`, "categories of feature 2 of 2"},
 		`"names": ["C", "Q", "S"]}`:      {`"names": []}, {"feature": 1, "names": []}`, "categories of feature 1, twice"},
+		`{"feature": 0, "codes"`:         {`{"feature": 2, "codes"`, "codes that were seen of feature 2 of 2"},
+		`[0, 7]}`:                        {`[]}, {"feature": 0, "codes": [1]}`, "codes that were seen of feature 0, twice"},
+		`"codes": [0, 7`:                 {`"codes": [7, 7`, "the codes that were seen of feature 0 do not ascend from 0 on: code 1 is 7"},
+		`"codes": [0`:                    {`"codes": [-1`, "do not ascend from 0 on: code 0 is -1"},
 		`"features": ["age"`:             {`"features": [1`, "features: entry 0: byte 14: a string was expected"},
 		`"weight": 0.3`:                  {`"wait": 0.3`, `unknown member "wait"`},
 		`"trees": [`:                     {`"trees": 1, "extra": [`, "trees: byte "},

@@ -68,6 +68,9 @@ type Ensemble struct {
 	// Categories has, for features that are categorical, the names of the categories, in
 	// the order of their codes; nil entries are numbers. It may be nil.
 	Categories [][]string
+	// Seen has, for features whose categories are numbers, those that training has seen, in
+	// ascending order; nil entries are not known. It may be nil, and changes no prediction.
+	Seen [][]int32
 	// Outputs is the number of values that rows get.
 	Outputs int
 	// Base is what is added to each output.

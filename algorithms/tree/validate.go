@@ -12,10 +12,11 @@ const MaxDepth = 1 << 16
 // Validate checks everything that the other functions of this package rely on, so that an
 // ensemble that passes makes none of them panic, run for ever or read beyond a slice:
 //
-//   - there is an output, a base for each, and room in Categories for each feature;
+//   - there is an output, a base for each, and room in Categories and Seen for each feature;
 //   - every tree has a node; children stand behind their parents, and every node but the
 //     root is the child of exactly one other, so that there is neither cycle nor orphan;
 //   - trees are at most MaxDepth deep;
+//   - codes in Seen ascend, and are not negative;
 //   - features, outputs and sets of categories are in range, and Values complete;
 //   - thresholds are numbers or infinities, and float32 values where the ensemble is Single;
 //     all other numbers are finite, covers and counts not negative.
@@ -31,6 +32,15 @@ func (e *Ensemble) Validate() error {
 		return fmt.Errorf("tree: the ensemble has %d features, more than an int32 can number", len(e.Features))
 	case e.Categories != nil && len(e.Categories) != len(e.Features):
 		return fmt.Errorf("tree: the ensemble has %d features but categories for %d", len(e.Features), len(e.Categories))
+	case e.Seen != nil && len(e.Seen) != len(e.Features):
+		return fmt.Errorf("tree: the ensemble has %d features but codes that were seen for %d", len(e.Features), len(e.Seen))
+	}
+	for f, codes := range e.Seen {
+		for i, c := range codes {
+			if c < 0 || i > 0 && c <= codes[i-1] {
+				return fmt.Errorf("tree: the codes that were seen of feature %d do not ascend from 0 on: code %d is %d", f, i, c)
+			}
+		}
 	}
 	for o, b := range e.Base {
 		if !finite(b) {

@@ -123,4 +123,37 @@ func TestSurveyOfRows(t *testing.T) {
 	require.Contains(t, errOut, `1 row has no value in column "c": it is without a prediction`)
 }
 
+// So it does of categories that are numbers, of whichever trees.
+func TestSurveyOfNumberedCategories(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "k,y\n"+strings.Repeat("0,1\n1,2\n3,5\n65535,4\n", 20))
+	w.write("more.csv", "k,y\n"+strings.Repeat("0,1\n9,7\n", 20))
+	w.write("new.csv", "k,y\n0,1\n9,1\n65535,4\n-1,1\n,2\n1,2\n2,2\n70000,1\n")
+	unseen := func(want string) {
+		t.Helper()
+		for _, line := range []string{"predict --output p.csv --if-exists replace", "evaluate --label y"} {
+			code, _, errOut := w.run(line + " --model m.json --input new.csv")
+			require.Zero(t, code, errOut)
+			require.Contains(t, errOut, "warning: "+want+": they go where missing values go\n")
+			require.Contains(t, errOut, `warning: 1 row has no value in column "k"`+"\n")
+		}
+	}
+	for _, trees := range []string{"gbdt --objective squared --rounds 3", "forest --task regression --trees 3"} {
+		w.ok("train " + trees + " --categories k --input t.csv --label y --model m.json --if-exists replace")
+		unseen(`4 rows have a value in column "k" that training has not seen, such as 9`)
+		require.Regexp(t, `"seen":\[\{"feature":0,"codes":\[0,1,3,65535\]\}\]`, w.read("m.json"))
+		missing := ""
+		for _, row := range w.table("p.csv") {
+			if row["k"] == "" {
+				missing = row["prediction"]
+			}
+		}
+		for _, row := range w.table("p.csv") {
+			if row["k"] == "9" || row["k"] == "-1" || row["k"] == "2" {
+				require.Equal(t, missing, row["prediction"])
+			}
+		}
+	}
+}
+
 func logit(p float64) float64 { return math.Log(p / (1 - p)) }

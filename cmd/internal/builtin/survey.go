@@ -2,7 +2,9 @@ package builtin
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 
 	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/apache/arrow/go/v15/arrow/array"
@@ -45,6 +47,12 @@ func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 				w.known[v] = true
 			}
 		}
+		if codes := codesOf(m)[in.Column]; codes != nil {
+			w.codes = map[float64]bool{}
+			for _, c := range codes {
+				w.codes[float64(c)] = true
+			}
+		}
 		watched = append(watched, w)
 	}
 	if len(watched) == 0 {
@@ -64,18 +72,69 @@ func survey(b *engine.Builder, m model.Model, rows *engine.Dataset) {
 type watch struct {
 	column string
 	at     int
-	known  map[string]bool // the values of training, nil where any will do
+	known  map[string]bool  // the values of training, nil where any will do
+	codes  map[float64]bool // the same of categories that are numbers
 }
 
 // surveyor is the operator behind survey.
 type surveyor struct {
 	watched []watch
 	found   []surveyed // in the shard at hand, by column
+
+	reader *model.Reader // of categories that are numbers
+	row    []model.Cell
 }
 
 func (s *surveyor) Open(*engine.Context) error { return nil }
 
+// bind makes what reads categories that are numbers, of whichever type.
+func (s *surveyor) bind(schema *arrow.Schema) (err error) {
+	layout := model.NewLayout(names(schema)...)
+	for _, w := range s.watched {
+		if w.codes == nil {
+			continue
+		}
+		if _, err := layout.Find(w.column); err != nil {
+			return err
+		}
+	}
+	s.row = layout.NewRow()
+	s.reader, err = model.NewReader(schema, layout)
+	return err
+}
+
+// look counts the numbers that are no category of training. They stand for those without their
+// fractions.
+func (s *surveyor) look(rows arrow.Record) error {
+	if s.reader == nil {
+		if err := s.bind(rows.Schema()); err != nil {
+			return err
+		}
+	}
+	s.reader.Reset(rows)
+	for i := range int(rows.NumRows()) {
+		s.reader.Read(i, s.row)
+		for k, w := range s.watched {
+			v, ok := s.row[w.at].Number()
+			if w.codes == nil || !ok || v != v || w.codes[math.Floor(v)] {
+				continue
+			}
+			if f := &s.found[k]; f.Unseen == 0 {
+				f.Unseen, f.Example = 1, strconv.FormatFloat(v, 'f', -1, 64)
+			} else {
+				f.Unseen++
+			}
+		}
+	}
+	return nil
+}
+
 func (s *surveyor) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engine.Output) error {
+	if slices.ContainsFunc(s.watched, func(w watch) bool { return w.codes != nil }) {
+		if err := s.look(rows); err != nil {
+			return err
+		}
+	}
 	for k, w := range s.watched {
 		f := &s.found[k]
 		switch column := rows.Column(w.at).(type) {
@@ -277,6 +336,19 @@ func categoriesOf(m model.Model) map[string][]string {
 		for j, values := range trees.Categories {
 			if values != nil {
 				known[trees.Features[j]] = values
+			}
+		}
+	}
+	return known
+}
+
+// codesOf returns the categories that training has seen, of columns whose numbers are some.
+func codesOf(m model.Model) map[string][]int32 {
+	known := map[string][]int32{}
+	if trees := treesOf(m); trees != nil {
+		for j, codes := range trees.Seen {
+			if codes != nil {
+				known[trees.Features[j]] = codes
 			}
 		}
 	}
