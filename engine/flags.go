@@ -27,7 +27,7 @@ type engineFlags struct {
 	LogJSON     bool         `name:"log-json" help:"Log as JSON, one object per line."`
 	BatchRows   int          `placeholder:"N" default:"${batch_rows}" help:"Rows that sources aim at per batch; changes no result (default: ${batch_rows})."`
 	Memory      byteSize     `placeholder:"SIZE" help:"Memory that exchanges and results may hold before they spill, such as 512MiB or 4GB (default: a share of what there is)."`
-	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files (default: the system's)."`
+	SpillDir    string       `placeholder:"DIR" help:"Directory for temporary files, which is made where there is none (default: the system's)."`
 	Version     versionFlag  `help:"Print the version and exit."`
 	clusterFlags
 }

@@ -258,7 +258,11 @@ func (w *work) each(visit func(row []model.Cell) error) error {
 		if w.weighed >= 0 {
 			var err error
 			if w.weight, err = weightOf(&w.row[w.weighed]); err != nil {
-				return &engine.RowError{Row: int64(i), Err: fmt.Errorf("column %q: %w", w.named, err)}
+				e := &engine.RowError{Row: int64(i), Err: fmt.Errorf("column %q: %w", w.named, err)}
+				if lacking(&w.row[w.weighed]) {
+					e.Cure, e.Advice = engine.LeaveOut, "leave such rows out"
+				}
+				return e
 			}
 			if w.weight == 0 {
 				continue

@@ -13,8 +13,11 @@ import (
 	"github.com/superstep-ml/superstep/internal/batch"
 )
 
-// skippedRows is the counter of rows left out.
-const skippedRows = "rows skipped"
+// The counters of rows left out, of those that train and of evaluation sets.
+const (
+	skippedRows    = "rows skipped"
+	skippedSetRows = "rows of evaluation sets skipped"
+)
 
 // checker is the operator that checks the rows of one subtask and packs them, a shard at a
 // time: a shard's batches are kept until its end, so that columns can be made at their length.
@@ -82,7 +85,11 @@ func (o *checker) Process(_ *engine.Context, _, _ int, rows arrow.Record, _ engi
 func (o *checker) EndShard(c *engine.Context, shard int, out engine.Output) error {
 	defer o.drop()
 	if o.skipped > 0 {
-		c.Count(skippedRows, o.skipped)
+		counter := skippedRows
+		if o.plan.lenient {
+			counter = skippedSetRows
+		}
+		c.Count(counter, o.skipped)
 	}
 	if o.rows == 0 || o.skipped == int64(o.rows) {
 		return nil

@@ -90,6 +90,20 @@ func TestMissingFeaturesOfTrees(t *testing.T) {
 		w.fails(1, train+"some.csv --missing refuse --model none.json", `some.csv:4: column "a": it is null; --missing fill puts a value in its place, --missing skip leaves such rows out`)
 		w.ok(train + "full.csv --missing refuse --model full.json")
 	}
+
+	// Of vectors it is a component; what sparse rows leave out is none that is missing.
+	w.write("some.libsvm", "0 1:1 3:3\n1 1:2 3:nan\n1 2:5\n0 1:2\n")
+	train := "train gbdt --objective logistic --rounds 1 --input some.libsvm --parallelism 1 --if-exists replace --model m.json"
+	told := w.fails(1, train+" --missing refuse", `some.libsvm:2: column "features": component 2 is NaN; --missing skip leaves such rows out`)
+	require.NotContains(t, told, "--missing fill")
+	_, _, told = w.run(train + " --missing skip")
+	require.Contains(t, told, "warning: 1 row with missing values left out of training\n")
+
+	// So does a weight that is missing stay an error, where stages learn by weights.
+	w.write("w.csv", "c,w,y\na,1,1\nb,,2\na,2,1\n")
+	for _, how := range []string{"--encode", "--encode --missing fill"} {
+		w.fails(1, "train linear --input w.csv --label y --weight w --parallelism 1 --model m.json --if-exists replace "+how, "--missing skip leaves such rows out")
+	}
 }
 
 // What is not measured is told with its number and what it lacks, each row once.
@@ -119,6 +133,10 @@ func TestRowsThatAreNotMeasured(t *testing.T) {
 	told("evaluate --kind multiclass --model m.json --label c --input some.csv", "1 row without a label "+label, "2 rows "+none)
 	told("train logistic --l2 1 --features x --label c --test some.csv"+flags, "1 row of some.csv without a label "+label, "2 rows of some.csv "+none)
 	w.ok("train kmeans --k 2 --features x" + flags)
+	code, _, errOut := w.run("train gbdt --objective squared --features x --label y --missing skip --input some.csv --test some.csv --if-exists replace --model g.json")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, "warning: 3 rows with missing values left out of training\n", "not those of --test")
+	require.Contains(t, errOut, "2 rows of some.csv without a label "+label)
 	told("evaluate --model m.json --input some.csv", "2 rows "+none)
 	told("evaluate --model m.json --label c --input some.csv", "1 row without a label "+label, "2 rows "+none)
 	told("train kmeans --k 2 --features x --label c --missing skip --if-exists replace --model m.json --input some.csv", "1 row of some.csv without a label "+label)

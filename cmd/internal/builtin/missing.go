@@ -46,7 +46,7 @@ type completer struct {
 	at      []int // of the columns
 	reader  *model.Reader
 	row     []model.Cell
-	vectors []int // columns that are read by cells
+	vectors []int // those of them that are read by cells, the first of which are the columns
 	missing []bool
 	keep    []int32
 	rows    int // of the shard at hand, seen so far
@@ -84,7 +84,11 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 	n := int(rows.NumRows())
 	first, column, what := o.look(rows)
 	if first >= 0 && !o.skip {
-		return &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: it is %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
+		e := &engine.RowError{Row: int64(o.rows + first), Err: fmt.Errorf("column %q: %s", o.columns[column], what), Cure: engine.FillOrLeaveOut}
+		if slices.Contains(o.vectors, o.at[column]) { // which nothing fills in
+			e.Cure = engine.LeaveOut
+		}
+		return e
 	}
 	o.rows += n
 	if first < 0 {
@@ -106,7 +110,7 @@ func (o *completer) Process(c *engine.Context, _, shard int, rows arrow.Record, 
 }
 
 // look marks the rows that lack something, and returns the first with the column and what
-// stands there; -1 where there is none.
+// is wrong there; -1 where there is none.
 func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 	if n := int(rows.NumRows()); cap(o.missing) < n {
 		o.missing = make([]bool, n)
@@ -125,20 +129,20 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 		values := rows.Column(at)
 		for i := 0; values.NullN() > 0 && i < values.Len(); i++ {
 			if values.IsNull(i) {
-				note(i, k, "null")
+				note(i, k, "it is null")
 			}
 		}
 		switch values := values.(type) {
 		case *array.Float64:
 			for i, v := range values.Float64Values() {
 				if v-v != 0 && values.IsValid(i) && o.lacks(v) {
-					note(i, k, fmt.Sprint(v))
+					note(i, k, fmt.Sprint("it is ", v))
 				}
 			}
 		case *array.Float32:
 			for i, v := range values.Float32Values() {
 				if v-v != 0 && values.IsValid(i) && o.lacks(float64(v)) {
-					note(i, k, fmt.Sprint(v))
+					note(i, k, fmt.Sprint("it is ", v))
 				}
 			}
 		}
@@ -150,25 +154,19 @@ func (o *completer) look(rows arrow.Record) (first, column int, what string) {
 	for i := range int(rows.NumRows()) {
 		o.reader.Read(i, o.row)
 		for _, cell := range o.vectors {
-			for _, v := range o.row[cell].Values {
-				if v-v != 0 && o.row[cell].Kind != model.NullCell && o.lacks(v) {
-					note(i, o.columnAt(cell), fmt.Sprintf("a vector with a component that is %v", v))
+			c := &o.row[cell]
+			for at, v := range c.Values {
+				if v-v == 0 || c.Kind == model.NullCell || !o.lacks(v) {
+					continue
 				}
+				if c.Kind == model.SparseCell {
+					at = int(c.Indices[at])
+				}
+				note(i, slices.Index(o.at, cell), fmt.Sprintf("component %d is %v", at, v))
 			}
 		}
 	}
 	return first, column, what
-}
-
-// columnAt returns which of the columns is in a cell: the first cells of a layout are the
-// columns of the schema.
-func (o *completer) columnAt(cell int) int {
-	for k, at := range o.at {
-		if at == cell {
-			return k
-		}
-	}
-	return 0
 }
 
 // lacks says that a number which is not finite is missing.
