@@ -40,12 +40,17 @@ type CSVOptions struct {
 	// Types gives the types of some columns; those of the others are inferred.
 	// A column typed here may have missing values. Not together with Columns.
 	Types map[string]string
+	// Others is the type of the columns that Types does not name; "" infers it. As "utf8"
+	// they stay as they are written.
+	Others string `json:",omitempty"`
 	// Select names the columns to read, in this order; nil means all.
 	Select []string
 	// SampleRows is the number of rows that types are inferred from; 0 means
 	// 10,000. A column is bool, int64, float64 or utf8, the first that fits all
-	// values of theirs. A value behind them that does not fit is an error, which
-	// names file, line and column.
+	// values of theirs. Whole numbers are utf8 where some are beyond int64 and
+	// float64 would change them, as they are names then. A column without a value in
+	// these rows is inferred from as many rows that begin with its first value. A value
+	// behind them that does not fit is an error, which names file, line and column.
 	SampleRows int
 	// Delimiter separates cells; 0 means a comma.
 	Delimiter byte
@@ -64,11 +69,16 @@ type CSVOptions struct {
 	// TrimSpace removes blanks and tabs around cells.
 	TrimSpace bool
 	// Nulls are the spellings of a missing value in every column; an empty list
-	// says that nothing is missing. In text, only an unquoted cell can be missing.
+	// says that nothing is missing. In text, only an unquoted cell can be
+	// missing, unless QuotedNulls is set.
 	// Nil means the empty cell and, where a column is not text, what is usual: NA,
-	// N/A, #N/A, <NA>, null, none, nil, ? and their like, in any case, which the
-	// run's report counts. In columns of float64 NaN is a number.
+	// N/A, #N/A, <NA>, NaN, null, none, nil, ? and their like, in any case, which the
+	// run's report counts. NaN is a number in columns of floating point that have no
+	// missing values by their type, and in all with a list.
 	Nulls []string
+	// QuotedNulls says that what Nulls lists, but for the empty cell, is missing within
+	// quotes too, in text as elsewhere: for files that quote every cell.
+	QuotedNulls bool `json:",omitempty"`
 	// OnError is what to do with rows that cannot be read.
 	OnError OnError
 	// ReplaceInvalidUTF8 puts U+FFFD in place of bytes that are not UTF-8, which
@@ -126,6 +136,9 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 	for _, m := range layout.Mixed {
 		attrs = append(attrs, engine.Attr{Key: MixedColumn, Value: m.String()})
 	}
+	for _, r := range layout.Rounded {
+		attrs = append(attrs, engine.Attr{Key: RoundedColumn, Value: r.String()})
+	}
 	if told := numberHeader(path, layout.Header); told != "" && o.Names == nil {
 		attrs = append(attrs, engine.Attr{Key: NumberHeader, Value: told})
 	}
@@ -136,8 +149,12 @@ func ReadCSV(b *engine.Builder, path string, o CSVOptions) *engine.Dataset {
 }
 
 // MixedColumn is the key under which the plan shows a column that ReadCSV takes for text, as
-// a few of its values are no numbers, with the first of these.
+// a few of its values are no numbers, or its whole numbers are too long, with the first of these.
 const MixedColumn = "text for a few"
+
+// RoundedColumn is the key under which the plan shows a column with whole numbers that float64
+// does not hold, with the first of them.
+const RoundedColumn = "rounded as float64"
 
 // NumberHeader is the key under which the plan shows a header that has numbers alone.
 const NumberHeader = "header of numbers"
@@ -156,17 +173,24 @@ func numberHeader(path string, names []string) string {
 	return fmt.Sprintf("the header of %s has numbers alone, as a row has: %s", path, strings.Join(names[:min(len(names), 5)], ", "))
 }
 
+// TextColumn tells why ReadCSV takes a column for text although it has numbers: a few of its
+// values are none, or, if Long is set, its whole numbers are too long.
+type TextColumn struct {
+	Why  string
+	Long bool
+}
+
 // MixedColumns tells of the columns that ReadCSV with these options takes for text although
-// nearly all of their values are numbers: a sentence for each, by column.
-func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]string, error) {
+// nearly all of their values are numbers, or all are, by column.
+func MixedColumns(b *engine.Builder, path string, o CSVOptions) (map[string]TextColumn, error) {
 	in, err := ResolveInput(b, o.FS, path)
 	if err != nil {
 		return nil, err
 	}
 	layout, err := o.layoutOf(b, in)
-	told := map[string]string{}
+	told := map[string]TextColumn{}
 	for _, m := range layout.Mixed {
-		told[m.Column] = m.String()
+		told[m.Column] = TextColumn{m.String(), m.Long}
 	}
 	return told, err
 }
@@ -186,14 +210,14 @@ func (o CSVOptions) layoutOf(b *engine.Builder, in InputFiles) (layout textfile.
 func (o CSVOptions) dialect() textfile.Dialect {
 	return textfile.Dialect{
 		Delimiter: o.Delimiter, Quote: o.Quote, Comment: o.Comment, Header: o.Header,
-		TrimSpace: o.TrimSpace, NullTokens: o.Nulls, MaxCell: o.MaxCell,
+		TrimSpace: o.TrimSpace, NullTokens: o.Nulls, QuotedNulls: o.QuotedNulls, MaxCell: o.MaxCell,
 		SkipLines: o.SkipLines, Encoding: textfile.Encoding(o.Encoding),
 	}
 }
 
 // layout finds the columns to read.
 func (o CSVOptions) layout(files []textfile.File, d textfile.Dialect) (textfile.Layout, error) {
-	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, FS: o.FS}
+	infer := textfile.InferOptions{SampleRows: o.SampleRows, Names: o.Names, Types: o.Types, Others: o.Others, FS: o.FS}
 	for _, c := range o.Columns {
 		infer.Columns = append(infer.Columns, batch.Column(c))
 	}

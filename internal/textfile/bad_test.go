@@ -46,7 +46,7 @@ func TestBadRecords(t *testing.T) {
 		{"a,b\n\"1\n\n\",2\n2,x\n", `a.csv:5: column "b": cannot read "x" as int64: it is not a whole number`, header,
 			InferOptions{Types: map[string]string{"b": "int64"}}},
 		{"a,b\n1,1\n2,1.5\n", `a.csv:3: column "b": cannot read "1.5" as int64: it is not a whole number; ` +
-			`the type was inferred from the first 1 row: give column "b" a type, or infer from more rows`, header, InferOptions{SampleRows: 1}},
+			`the type was inferred from the first 1 row: give column "b" a type with Types, or infer from more rows with SampleRows`, header, InferOptions{SampleRows: 1}},
 		{"a,b\n" + long + ",2\n", `a.csv:2: column "a": cannot read "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"… (100 bytes) as float64`, header,
 			InferOptions{Types: map[string]string{"a": "float64"}}},
 		{"a,b\n1e999,2\n", `column "a": cannot read "1e999" as float64: it is out of range`, header, InferOptions{Types: map[string]string{"a": "float64"}}},
@@ -133,6 +133,10 @@ func TestNullsAndQuotes(t *testing.T) {
 	require.NoError(t, err)
 	null := "<null>"
 	require.Equal(t, [][]string{{null, null, null}, {"", null, null}, {null, null, null}, {"NA", null, "true"}, {"x", "5", "false"}}, got)
+	got, _, err = readText(t, map[string]string{"a.csv": text},
+		Dialect{Header: true, TrimSpace: true, NullTokens: []string{"", "NA"}, QuotedNulls: true}, InferOptions{Columns: cols}, Config{Shards: 2})
+	require.NoError(t, err)
+	require.Equal(t, [][]string{{null, null, null}, {"", null, null}, {null, null, null}, {null, null, "true"}, {"x", "5", "false"}}, got)
 }
 
 func TestTrimSpace(t *testing.T) {

@@ -66,7 +66,11 @@ func (c *column) read(in *cells, bad func(fault) bool) {
 	switch b := c.builder.(type) {
 	case *array.Float64Builder:
 		c.floats = grow(c.floats, in.rows)
-		b.AppendValues(c.floats, readFixed(c, in, c.floats, parseFloat, bad))
+		parse := parseFloat
+		if c.null && c.tokens.typical {
+			parse = parseNumber
+		}
+		b.AppendValues(c.floats, readFixed(c, in, c.floats, parse, bad))
 	case *array.Int64Builder:
 		c.ints = grow(c.ints, in.rows)
 		b.AppendValues(c.ints, readFixed(c, in, c.ints, parseInt, bad))
@@ -143,7 +147,7 @@ func (k cell) text(in *cells, c *column) []byte {
 	return b
 }
 
-// readText is read for a utf8 column, in which quoted cells are never missing.
+// readText is read for a utf8 column, in which quoted cells are text, as a rule.
 func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) bool) {
 	b.Reserve(in.rows)
 	size := 0
@@ -155,7 +159,7 @@ func (c *column) readText(b *array.StringBuilder, in *cells, bad func(fault) boo
 		k := in.all[i]
 		text := k.text(in, c)
 		switch {
-		case !k.quoted() && c.tokens.match(text):
+		case c.tokens.matchText(text, k.quoted()):
 			b.AppendNull()
 			if !c.null && !bad(fault{row, c.slot, errMissing}) {
 				return
@@ -184,6 +188,9 @@ func (c *column) readOther(in *cells, bad func(fault) bool) {
 			if !c.null {
 				err = errMissing
 			}
+		} else if c.null && c.tokens.usual(text) == notANumber {
+			batch.AppendNull(c.builder)
+			c.spell(notANumber)
 		} else if err = batch.ParseInto(c.builder, text); err != nil {
 			// The value and the type are told elsewhere: keep the reason alone.
 			if reason := errors.Unwrap(err); reason != nil {

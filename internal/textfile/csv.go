@@ -103,7 +103,7 @@ func OpenCSV(ctx context.Context, files []File, d Dialect, l Layout, cfg Config)
 	if err := c.project(); err != nil {
 		return nil, err
 	}
-	c.tokens = newNullTokens(c.dialect.NullTokens)
+	c.tokens = newNullTokens(c.dialect)
 	auto := newAutomaton(c.dialect)
 	prepare := func(t *text) error {
 		if !d.Header {
@@ -323,8 +323,12 @@ func (r *csvReader) complain(f fault) complaint {
 		raw := r.in.text[k.off:][:k.size()]
 		bad.text = fmt.Sprintf("column %q: cannot read %s: %v; or set ReplaceInvalidUTF8 to read U+FFFD in place of such bytes", c.name, shorten(value), notUTF8(raw, bad.offset))
 	case slices.Contains(r.c.layout.Inferred, c.name):
-		bad.text += fmt.Sprintf("; the type was inferred from the first %s: give column %q a type, or infer from more rows",
-			plural(r.c.layout.SampleRows, "row"), c.name)
+		rows, ok := r.c.layout.Later[c.name]
+		if !ok {
+			rows = r.c.layout.SampleRows
+		}
+		bad.text += fmt.Sprintf("; the type was inferred from the first %s: give column %q a type with Types, or infer from more rows with SampleRows",
+			plural(rows, "row"), c.name)
 	}
 	return bad
 }

@@ -30,10 +30,13 @@ type Dialect struct {
 	// quotes of quoted ones, and takes a line of blanks as an empty line.
 	TrimSpace bool
 	// NullTokens are the spellings of a missing value, in every column; an
-	// empty list means that nothing is missing. In a utf8 column only an
-	// unquoted cell can be missing. Nil means the empty cell and, in columns of
-	// other types, NA, N/A, null, ? and their like, in any case.
+	// empty list means that nothing is missing. In a utf8 column only an unquoted
+	// cell can be missing, unless QuotedNulls is set. Nil means the empty cell and, in columns of other
+	// types, NA, N/A, NaN, null, ? and their like, in any case.
 	NullTokens []string
+	// QuotedNulls says that a token of NullTokens, but for the empty cell, means a
+	// missing value in quotes too, as in files that quote every cell.
+	QuotedNulls bool
 	// SkipLines is the number of lines at the beginning of every file that are
 	// passed over, before the header.
 	SkipLines int

@@ -34,6 +34,8 @@ type InferOptions struct {
 	// Types gives the types of some columns, in their text form ("float64");
 	// those of the others are inferred. A column typed here may be null.
 	Types map[string]string
+	// Others is the type of the columns that Types has not, if it is not to be inferred.
+	Others string
 	// FS is the file system the files were resolved in; nil means the machine's.
 	FS fs.FS
 }
@@ -50,32 +52,17 @@ type Layout struct {
 	Columns []batch.Column
 	// Inferred are the names of the columns whose types were inferred.
 	Inferred []string
-	// SampleRows is the number of records they were inferred from.
+	// SampleRows is the number of records they were inferred from, but for the columns
+	// of Later, which had no value in those: of these it is the number there.
 	SampleRows int
-	// Mixed are the inferred columns that are text for the sake of a few values.
+	Later      map[string]int `json:",omitempty"`
+	// Mixed are the inferred columns that are text for the sake of a few values, or of
+	// whole numbers that are too long.
 	Mixed []Mixed `json:",omitempty"`
+	// Rounded are the columns with whole numbers that float64 does not hold.
+	Rounded []Rounded `json:",omitempty"`
 	// Trouble says what is wrong with the first row if no row could be read.
 	Trouble string `json:",omitempty"`
-}
-
-// Mixed is a column whose values are numbers but for a few, so that it is text.
-type Mixed struct {
-	Column string
-	// Texts are how many of the Values in the sample are no numbers.
-	Texts, Values int
-	// Path and Line are where the first of them stands, and Value is that, quoted.
-	Path  string
-	Line  int64
-	Value string
-}
-
-// String tells it in a sentence.
-func (m Mixed) String() string {
-	are := "are no numbers"
-	if m.Texts == 1 {
-		are = "is no number"
-	}
-	return fmt.Sprintf("column %q is text as %d of %s %s, the first at %s:%d: %s", m.Column, m.Texts, plural(m.Values, "value"), are, m.Path, m.Line, m.Value)
 }
 
 // Select returns the layout with the named columns only, in that order.
@@ -93,6 +80,7 @@ func (l Layout) Select(names ...string) (Layout, error) {
 	}
 	l.Columns = cols
 	l.Mixed = slices.DeleteFunc(slices.Clone(l.Mixed), func(m Mixed) bool { return !slices.Contains(names, m.Column) })
+	l.Rounded = slices.DeleteFunc(slices.Clone(l.Rounded), func(r Rounded) bool { return !slices.Contains(names, r.Column) })
 	return l, nil
 }
 
@@ -106,10 +94,14 @@ func noColumn(name string, have []string) error {
 
 // InferCSV reads the headers of all files and the first records, and says what
 // columns there are. A column is bool if all its values are true or false,
-// else int64, else float64, else utf8; utf8 too if it has no value at all. What
-// counts are values: missing ones fit every type. It may be null if a value is missing in the sample, or if the sample does not
-// cover the input. Records that are malformed are left to reading to report.
-// Files without a byte are passed over, but if all are it is an error.
+// else int64, else float64, else utf8. Whole numbers of which one is beyond int64 are
+// float64 where that writes each of them as it stands, and else utf8: they name things,
+// of which rounding would make one. What counts are values: missing ones fit every type.
+// For a column without any in the sample records are read on until there is one, and as
+// many from there as a sample has; it is utf8 if there is none at all. A column may be
+// null if a value is missing in the sample, or if the sample does not cover the input.
+// Records that are malformed are left to reading to report. Files without a byte are
+// passed over, but if all are it is an error.
 func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (Layout, error) {
 	d, err := d.normal()
 	if err != nil {
@@ -124,7 +116,8 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 	if err := opt.explicit(d); err != nil {
 		return Layout{}, err
 	}
-	s := sample{dialect: d, tokens: newNullTokens(d.NullTokens), limit: opt.SampleRows, names: opt.Names, tree: tree{opt.FS}}
+	s := sample{ctx: ctx, dialect: d, tokens: newNullTokens(d), limit: opt.SampleRows, names: opt.Names, tree: tree{opt.FS},
+		known: opt.known}
 	tok := newTokenizer(d, newAutomaton(d))
 	sc := &scanner{tok: tok}
 	for _, f := range files {
@@ -139,6 +132,19 @@ func InferCSV(ctx context.Context, files []File, d Dialect, opt InferOptions) (L
 		return Layout{}, emptyInput(files, d.Header)
 	}
 	return s.layout(opt)
+}
+
+// known tells that nothing of a column is to be inferred.
+func (o *InferOptions) known(column string) bool {
+	return o.typeOf(column) != "" || o.Columns != nil
+}
+
+// typeOf returns the type that a column is given, "" if it is to be inferred.
+func (o *InferOptions) typeOf(column string) string {
+	if text, ok := o.Types[column]; ok {
+		return text
+	}
+	return o.Others
 }
 
 // explicit checks a schema that is given; one record is then enough to see how
@@ -180,6 +186,7 @@ func emptyInput(files []File, header bool) error {
 
 // sample gathers what the first records show.
 type sample struct {
+	ctx     context.Context
 	dialect Dialect
 	tree    tree
 	tokens  *nullTokens
@@ -194,23 +201,16 @@ type sample struct {
 	partial bool   // there are records that were not looked at
 	trouble string // of the first record, if it is a bad one
 	scratch []byte
-}
 
-// evidence is what the values of a column could be.
-type evidence struct {
-	notBool, notInt, notFloat bool
-	values, missing, quoted   bool // quoted ones are missing unless this is text
-	spelled, nan              bool // a cell is missing by a usual spelling, of which NaN is apart
-	// numbers and texts count the values that are numbers, and those that are none, the first
-	// of which is the cell at an offset of a file.
-	numbers, texts int
-	first          Mixed
-	at             int64
+	known  func(column string) bool // its type need not be inferred
+	late   []lateColumn             // those that are still looked at behind the sample
+	wanted []bool                   // the same, by column
+	later  map[string]int           // the rows that were looked at for those with values there
 }
 
 // file looks at one file: its header, and records while more are wanted.
 func (s *sample) file(sc *scanner, path string) (err error) {
-	if !s.dialect.Header && s.rows >= s.limit {
+	if !s.dialect.Header && s.full() {
 		s.partial = true
 		return nil
 	}
@@ -219,7 +219,7 @@ func (s *sample) file(sc *scanner, path string) (err error) {
 		return err
 	}
 	defer func() { err = also(err, r.Close()) }()
-	sc.tok.fields = 0
+	sc.tok.fields, sc.tok.keep = 0, nil
 	if err := sc.start(r, readChunk, s.dialect.SkipLines); err != nil {
 		return fmt.Errorf("input %s: %w", path, err)
 	}
@@ -278,6 +278,7 @@ func (s *sample) records(sc *scanner, path string) error {
 	for {
 		if s.started {
 			sc.tok.fields = len(s.names)
+			sc.tok.keep = s.lateCells()
 		}
 		from := sc.held()
 		what, err := sc.next()
@@ -302,7 +303,7 @@ func (s *sample) records(sc *scanner, path string) error {
 			return nil
 		case what.tooLarge():
 			return fmt.Errorf("%s: a cell is larger than %d bytes; a quote that is never closed?", path, sc.tok.maxCell)
-		case s.rows >= s.limit && what != foundNothing:
+		case what != foundNothing && s.full():
 			s.partial = true
 			return nil
 		case what == foundRecord:
@@ -312,6 +313,9 @@ func (s *sample) records(sc *scanner, path string) error {
 				}
 			}
 			s.record(sc, path)
+			if s.rows%1024 == 0 && s.ctx.Err() != nil {
+				return s.ctx.Err()
+			}
 		}
 		sc.cut()
 	}
@@ -320,97 +324,25 @@ func (s *sample) records(sc *scanner, path string) error {
 // record adds the evidence of one record.
 func (s *sample) record(sc *scanner, path string) {
 	s.rows++
+	late := s.rows > s.limit
 	for i, c := range sc.tok.cells {
+		if late {
+			i = s.late[i].at
+		}
 		b := sc.batch()[c.off:][:c.size()]
 		if c.escaped() {
 			s.scratch = unescape(s.scratch[:0], b, sc.tok.quote)
 			b = s.scratch
 		}
-		if s.seen[i].add(b, c.quoted(), s.tokens) {
-			s.seen[i].first = Mixed{Column: s.names[i], Path: path, Value: shorten(b)}
-			s.seen[i].at = sc.place(int(c.off))
-		}
+		at := place{path, sc.place(int(c.off))}
+		s.seen[i].add(b, c.quoted(), s.tokens, at)
 	}
-}
-
-// add adds a cell, and tells whether it is the first that is no number.
-func (e *evidence) add(b []byte, quoted bool, tokens *nullTokens) (odd bool) {
-	if tokens.match(b) {
-		// A quoted null token is text if the column turns out as utf8, as a column
-		// of nothing else does, and missing in any other.
-		e.missing = e.missing || !quoted
-		e.quoted = e.quoted || quoted
-		return false
-	}
-	if word := tokens.usual(b); word != "" {
-		e.spelled = e.spelled || word != notANumber
-		e.nan = e.nan || word == notANumber
-		return false
-	}
-	e.values = true
-	if !isBoolWord(b) {
-		e.notBool = true
-	}
-	if !e.notInt {
-		_, err := parseInt(b)
-		e.notInt = err != nil
-		if err == nil {
-			e.numbers++
-			return false
-		}
-	}
-	// Of columns that are text for many reasons it is not told how many are numbers.
-	if e.notFloat && e.texts > maxOdd {
-		return false
-	}
-	if _, err := parseFloat(b); err == nil {
-		e.numbers++
-		return false
-	}
-	e.notFloat = true
-	e.texts++
-	return e.texts == 1
-}
-
-// maxOdd bounds the cells for which a column can be called one of numbers but for a few.
-const maxOdd = 1000
-
-// mixed tells that a column is text for the sake of at most a tenth of its values.
-func (e evidence) mixed() bool {
-	return e.typeName() == "utf8" && e.texts > 0 && e.texts <= maxOdd && e.numbers >= 9*e.texts
-}
-
-// typeName is the narrowest type that fits all evidence.
-func (e evidence) typeName() string {
-	switch {
-	case !e.values && e.nan:
-		return "float64"
-	case !e.values:
-		return "utf8"
-	case !e.notBool:
-		return "bool"
-	case !e.notInt && !e.nan:
-		return "int64"
-	case !e.notFloat:
-		return "float64"
-	}
-	return "utf8"
-}
-
-// nullable tells that a value is missing in a column of the type.
-func (e evidence) nullable() bool {
-	switch e.typeName() {
-	case "utf8":
-		return e.missing
-	case "float64": // which holds NaN
-		return e.missing || e.quoted || e.spelled
-	}
-	return e.missing || e.quoted || e.spelled || e.nan
+	s.advance()
 }
 
 // layout concludes.
 func (s *sample) layout(opt InferOptions) (Layout, error) {
-	l := Layout{Header: s.header, Names: s.names, SampleRows: s.rows}
+	l := Layout{Header: s.header, Names: s.names, SampleRows: min(s.rows, s.limit), Later: s.later}
 	if s.rows == 0 {
 		l.Trouble = s.trouble
 	}
@@ -430,7 +362,7 @@ func (s *sample) layout(opt InferOptions) (Layout, error) {
 	}
 	for i, name := range s.names {
 		c := batch.Column{Name: name, Nullable: true}
-		if text, ok := opt.Types[name]; ok {
+		if text := opt.typeOf(name); text != "" {
 			typ, err := batch.ParseType(text)
 			if err != nil {
 				return Layout{}, fmt.Errorf("type of column %q: %w", name, err)
@@ -440,26 +372,13 @@ func (s *sample) layout(opt InferOptions) (Layout, error) {
 			c.Type = s.seen[i].typeName()
 			c.Nullable = s.partial || s.seen[i].nullable()
 			l.Inferred = append(l.Inferred, name)
-			if s.seen[i].mixed() {
-				m, err := s.mixed(s.seen[i])
-				if err != nil {
-					return Layout{}, err
-				}
-				l.Mixed = append(l.Mixed, m)
-			}
+		}
+		if err := s.tell(&l, c, &s.seen[i], !opt.known(name)); err != nil {
+			return Layout{}, err
 		}
 		l.Columns = append(l.Columns, c)
 	}
 	return l, nil
-}
-
-// mixed completes what is told of a column.
-func (s *sample) mixed(e evidence) (Mixed, error) {
-	m := e.first
-	m.Texts, m.Values = e.texts, e.texts+e.numbers
-	var err error
-	m.Line, err = s.lineOf(m.Path, e.at)
-	return m, err
 }
 
 // lineOf returns the line, from 1, of the plain byte at an offset of a file.

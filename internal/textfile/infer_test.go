@@ -42,7 +42,7 @@ func TestInfer(t *testing.T) {
 		{"a,b\n\"\",1\n\"7\",2\n", Dialect{Header: true}, InferOptions{}, "a int64 null, b int64"},
 		{"a,b\nx,1\n\"\",2\n", Dialect{Header: true}, InferOptions{}, "a utf8, b int64"},
 		{"a,b\n1,2\n1\n\"x\"y,2\n3,4\n", Dialect{Header: true}, InferOptions{}, "a int64, b int64"},
-		{"9223372036854775808,nan,+5\n", Dialect{}, InferOptions{}, "c0 float64, c1 float64, c2 int64"},
+		{"9223372036854775808,nan,+5\n", Dialect{}, InferOptions{}, "c0 utf8, c1 float64 null, c2 int64"},
 		{" 1 , x\n", Dialect{TrimSpace: true}, InferOptions{}, "c0 int64, c1 utf8"},
 	} {
 		l, err := infer(t, c.text, c.d, c.opt)
@@ -187,4 +187,72 @@ func TestSelect(t *testing.T) {
 	none, err := l.Select()
 	require.NoError(t, err)
 	require.Equal(t, [][]string{{}, {}}, allRows(t, opened(t, files, d, none, Config{Shards: 2}), 10))
+}
+
+// Whole numbers stay apart: those beyond int64 are text, unless float64 writes them all as they
+// stand.
+func TestLongWholeNumbers(t *testing.T) {
+	for _, c := range []struct{ cells, kind, told string }{
+		{"1 12345678901234567890 12345678901234567891", "utf8", `column "a" is text as 2 of 3 values are whole numbers that float64 would change, some beyond int64, the first at a.csv:3: "12345678901234567890"`},
+		{"9223372036854775808", "utf8", `column "a" is text as 1 of 1 value is a whole number that float64 would change, some beyond int64, the first at a.csv:2: "9223372036854775808"`},
+		{"-9223372036854775809 NA", "utf8", `column "a" is text as 1 of 1 value is a whole number that float64 would change, some beyond int64, the first at a.csv:2: "-9223372036854775809"`},
+		{"9007199254740993 10000000000000000000", "utf8", `column "a" is text as 1 of 2 values is a whole number that float64 would change, some beyond int64, the first at a.csv:2: "9007199254740993"`},
+		{"10000000000000000000 -20000000000000000000 3", "float64", ""},
+		{"9223372036854775807 -9223372036854775808", "int64", `column "a" has whole numbers beyond 2^53, which are rounded where they are computed with, the first at a.csv:2: "9223372036854775807"`},
+		{"1 9007199254740993", "int64", `column "a" has whole numbers beyond 2^53, which are rounded where they are computed with, the first at a.csv:3: "9007199254740993"`},
+		{"9007199254740992 -9007199254740994 00501", "int64", ""},
+		{"1.5 12345678901234567891", "float64", `column "a" has whole numbers beyond 2^53, which are rounded where they are computed with, the first at a.csv:3: "12345678901234567891"`},
+		{"x 12345678901234567891", "utf8", ""},
+	} {
+		l, err := infer(t, "a\n"+strings.ReplaceAll(c.cells, " ", "\n")+"\n", Dialect{Header: true}, InferOptions{})
+		require.NoError(t, err)
+		require.Equal(t, c.kind, l.Columns[0].Type, c.cells)
+		var told []string
+		for _, m := range l.Mixed {
+			m.Path = "a.csv"
+			told = append(told, m.String())
+		}
+		for _, r := range l.Rounded {
+			r.Path = "a.csv"
+			told = append(told, r.String())
+		}
+		require.Equal(t, c.told, strings.Join(told, "\n"), c.cells)
+	}
+	l, err := infer(t, "a,b\n12345678901234567890,7\n", Dialect{Header: true}, InferOptions{Types: map[string]string{"a": "float64"}, Others: "utf8"})
+	require.NoError(t, err)
+	require.Equal(t, "a float64 null, b utf8 null", columns(l))
+	require.Empty(t, l.Inferred)
+	require.Len(t, l.Rounded, 1)
+}
+
+// A column without a value in the sample has the type of the values behind it.
+func TestLateColumns(t *testing.T) {
+	text := "a,b,c,d\n" + strings.Repeat("1,,NA,\n", 4) + "1,2,,\n1,x,NA,\n1,3,,\n2.5,4.5,,\n1,7,true,\n1,8,1,\n"
+	for _, c := range []struct {
+		sample int
+		want   string
+		later  map[string]int
+	}{
+		{1, "a int64 null, b int64 null, c bool null, d utf8 null", map[string]int{"b": 5, "c": 9}},
+		{2, "a int64 null, b utf8 null, c utf8 null, d utf8 null", map[string]int{"b": 6, "c": 10}},
+		{4, "a int64 null, b utf8 null, c utf8 null, d utf8 null", map[string]int{"b": 8, "c": 10}},
+		{5, "a int64 null, b int64 null, c utf8 null, d utf8 null", map[string]int{"c": 10}},
+		{100, "a float64, b utf8 null, c utf8 null, d utf8 null", nil},
+	} {
+		l, err := infer(t, text, Dialect{Header: true}, InferOptions{SampleRows: c.sample})
+		require.NoError(t, err)
+		require.Equal(t, c.want, columns(l), c.sample)
+		require.Equal(t, c.later, l.Later, c.sample)
+	}
+	// Over several files, and without a header.
+	for _, header := range []string{"", "x,y\n"} {
+		files := resolve(t, write(t, map[string]string{"a.csv": header + "1,\n2,\n", "b.csv": header + "x,\n", "c.csv": header + "3,4.5\n3,\n"}))
+		l, err := InferCSV(t.Context(), files, Dialect{Header: header != ""}, InferOptions{SampleRows: 2, Names: []string{"x", "y"}})
+		require.NoError(t, err)
+		require.Equal(t, "x int64 null, y float64 null", columns(l))
+	}
+	// What is told of a value that does not fit counts the rows that were looked at.
+	text = "a,b\n1,\n2,\n3,4\n5,x\n"
+	_, _, err := readText(t, map[string]string{"a.csv": text}, Dialect{Header: true}, InferOptions{SampleRows: 1}, Config{Shards: 1})
+	require.ErrorContains(t, err, `a.csv:5: column "b": cannot read "x" as int64: it is not a whole number; the type was inferred from the first 3 rows`)
 }

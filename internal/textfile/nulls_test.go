@@ -43,10 +43,11 @@ func TestUsualNulls(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "a utf8, b utf8", columns(l), word)
 	}
-	// NaN is a number where there may be one, and missing elsewhere.
+	// NaN is missing as the others are, and makes no column one of fractions; alone it tells
+	// that there would be numbers.
 	l, err := infer(t, "a,b,c,d,e\n1,1.5,true,nan,x\nNaN,nan,NAN,NaN,nan\n2,2,false,nan,y\n", Dialect{Header: true}, InferOptions{})
 	require.NoError(t, err)
-	require.Equal(t, "a float64, b float64, c bool null, d float64, e utf8", columns(l))
+	require.Equal(t, "a int64 null, b float64 null, c bool null, d float64 null, e utf8", columns(l))
 
 	// Nothing of it holds where there is a list.
 	for _, list := range [][]string{{}, {""}, {"NA"}} {

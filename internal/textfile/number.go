@@ -13,6 +13,7 @@ var (
 	errNotWhole = errors.New("it is not a whole number")
 	errRange    = errors.New("it is out of range")
 	errNotBool  = errors.New("it is neither true nor false")
+	errNaN      = errors.New("it is not a number")
 )
 
 // pow10 are the powers of ten that are exact as float64.
@@ -78,6 +79,15 @@ func parseFloat(b []byte) (float64, error) {
 		f = -f
 	}
 	return f, nil
+}
+
+// parseNumber is parseFloat for columns in which a NaN is a missing value.
+func parseNumber(b []byte) (float64, error) {
+	f, err := parseFloat(b)
+	if f != f {
+		err = errNaN
+	}
+	return f, err
 }
 
 // quotient is mant / 10^k, correctly rounded, for mant > 0 and 1 <= k <= 19.

@@ -25,7 +25,7 @@ type InputArgs struct {
 	Delimiter string    `placeholder:"CHARACTER" help:"What separates the cells of CSV: a character, or tab (default: a comma, a tab where the name ends in .tsv)."`
 	NoHeader  bool      `help:"The first line of CSV is a row; the columns are c0, c1 and so on."`
 	Null      spellings `placeholder:"TEXT" help:"How missing values are written in CSV, in any column, beside the empty cell, as in NA,-,?. By default these are NA, N/A, null, ? and their like where the other values of a column are numbers, or true and false."`
-	InferRows int       `want:"0..2147483647" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from; 0 (the default) takes 10,000."`
+	InferRows int       `want:"0..2147483647" param:"SampleRows" placeholder:"ROWS" help:"Rows of CSV that the types of its columns are inferred from, of a column without a value in them as many from its first value on; 0 (the default) takes 10,000."`
 
 	Types map[string]string `placeholder:"COLUMN=TYPE" help:"Types of columns of CSV that are not to be inferred: bool, int64, float64 or utf8 (text), as in age=float64;id=utf8."`
 
@@ -33,6 +33,8 @@ type InputArgs struct {
 	SkipLines int    `want:"0..2147483647" placeholder:"N" help:"Lines to pass over at the beginning of each CSV file, before the header."`
 	Encoding  string `enum:"utf-8,utf-16,latin1,windows-1252" default:"utf-8" placeholder:"NAME" help:"How the characters of CSV are written: utf-8 (the default), utf-16, latin1 or windows-1252."`
 	ZeroBased bool   `help:"Indices of LibSVM files count from 0 (default: from 1)."`
+
+	others string // the type of columns of CSV that no model reads, "" to infer it
 }
 
 // The forms of files.
@@ -124,7 +126,7 @@ func (a InputArgs) read(b *engine.Builder, path string, inputs []model.Input, ex
 	}
 	types := typesOf(inputs, exact)
 	maps.Copy(types, a.Types)
-	options.Types, options.NeedRows = types, inputs == nil
+	options.Types, options.Others, options.NeedRows = types, a.others, inputs == nil
 	return operators.ReadCSV(b, path, options), nil
 }
 
@@ -166,7 +168,7 @@ func (a InputArgs) csv(path string) (operators.CSVOptions, error) {
 		o.Types = map[string]string{}
 	}
 	if len(a.Null) > 0 {
-		o.Nulls = append([]string{""}, a.Null...)
+		o.Nulls, o.QuotedNulls = append([]string{""}, a.Null...), true
 	}
 	return o, err
 }

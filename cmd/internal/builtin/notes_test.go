@@ -65,7 +65,7 @@ func TestNotes(t *testing.T) {
 	// leave rows out.
 	w.write("nan.csv", "a,b,y\n1,2,0\n2,3,1\n3,4,0\n5,6,1\nNaN,3,1\n4,4,0\n")
 	for _, what := range []string{"kmeans", "gmm"} {
-		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "a": it is NaN; --missing fill puts a value in its place`)
+		w.fails(1, "train "+what+" --k 2 --input nan.csv --features a,b --parallelism 1 --model x.json", `nan.csv:6: column "a": it is null; --missing fill puts a value in its place`)
 	}
 
 	// Types may come late in a file.

@@ -42,6 +42,9 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	if err != nil {
 		return err
 	}
+	if (InputArgs{}).form(a.Output) == csvForm {
+		a.others = "utf8" // from text to text as it is written
+	}
 	rows, err := a.read(b, a.Input, m.Inputs())
 	if err != nil || rows.Poisoned() {
 		return err

@@ -33,10 +33,14 @@ func (a InputArgs) because(b *engine.Builder, path string, err error) error {
 		return err
 	}
 	told, wrong := operators.MixedColumns(b, path, options)
-	if why := told[e.column]; wrong == nil && why != "" {
-		return fmt.Errorf("%s: where that stands for a missing value, tell so with --null; otherwise name the columns of numbers with --features, or have text made features with --encode", why)
+	why, ok := told[e.column]
+	switch {
+	case wrong != nil || !ok:
+		return err
+	case why.Long:
+		return fmt.Errorf("%s: name the columns of numbers with --features, or have it read as numbers, which are rounded, with --types %s=float64", why.Why, e.column)
 	}
-	return err
+	return fmt.Errorf("%s: where that stands for a missing value, tell so with --null; otherwise name the columns of numbers with --features, or have text made features with --encode", why.Why)
 }
 
 // readingNotes tell what was read otherwise than it may have been meant: of the columns that
@@ -54,7 +58,7 @@ func readingNotes(r *engine.Result, columns []string) []string {
 			if note := a.Value + "; if it is one, --no-header says so"; a.Key == operators.NumberHeader && !slices.Contains(notes, note) {
 				notes = append(notes, note)
 			}
-			if a.Key == operators.MixedColumn && about(a.Value) && !slices.Contains(notes, a.Value) {
+			if (a.Key == operators.MixedColumn || a.Key == operators.RoundedColumn) && about(a.Value) && !slices.Contains(notes, a.Value) {
 				notes = append(notes, a.Value)
 			}
 		}

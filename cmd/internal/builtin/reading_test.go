@@ -163,7 +163,7 @@ func TestMessyFiles(t *testing.T) {
 		"a,b,y\n" + plain + "−5,1,1\n":                                     `the first at f.csv:22: "−5"`,
 		"a,b,y\n" + plain + "\"" + strings.Repeat("x", 1<<17) + "\",1,1\n": "(131072 bytes)",
 		"a,b,y\n" + plain + "inf,1,1\n":                                    `f.csv:22: column "a" is +Inf`,
-		"a,b,y\n" + plain + "nan,1,1\n":                                    `f.csv:22: column "a" is NaN`,
+		"a,b,y\n" + plain + "nan,1,1\n":                                    `f.csv:22: column "a" is null`,
 		"a,b,y\n" + plain + "\"1,1,1\n" + plain:                            "f.csv:22: field 1: the quote opened here is never closed",
 		"a,b,y\n" + plain + "\"1\"x,1,1\n":                                 "f.csv:22: field 1: text follows the closing quote",
 		"a,b,y\n" + plain + "1,2,\n":                                       `f.csv:22: column "y": the label is null`,

@@ -1,0 +1,79 @@
+//go:build !race
+
+package builtin_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Cells that the model does not read are written as they stand, and none of them ends the job.
+func TestCellsStayAsTheyAre(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
+	w.ok("train logistic --l2 1 --input t.csv --label y --model m.json")
+	rows := []string{"zip,id,price,flag,sci,n", "00501,12345678901234567890,1.10,True,1E5,1", "007,12345678901234567891,,NA,1e-400,2",
+		"90210,9223372036854775808,3.000000000000000000001,FALSE,?,3", "x,y,z,u,v,2"}
+	w.write("p.csv", strings.Join(rows, "\n")+"\n")
+	for _, flags := range []string{"", " --infer-rows 3"} {
+		w.ok("predict --model m.json --input p.csv --output out.csv --if-exists replace" + flags)
+		for i, line := range strings.Split(strings.TrimSpace(w.read("out.csv")), "\n") {
+			require.True(t, strings.HasPrefix(line, rows[i]+","), line)
+		}
+	}
+}
+
+// Whole numbers that are too long to be numbers are names, and those that are rounded are told.
+func TestLongIdentifiers(t *testing.T) {
+	w := newWorkplace(t)
+	var ids, labels, wide strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&ids, "1234567890123456789%d,%d,%d\n", i%2, i%5, i%3%2)
+		fmt.Fprintf(&labels, "1234567890123456789%d,%d\n", i%2, i%2+i%3)
+		fmt.Fprintf(&wide, "900719925474099%d,%d\n", i%2*2+1, i%2)
+	}
+	w.write("ids.csv", "id,n,y\n"+ids.String())
+	const why = `column "id" is text as 40 of 40 values are whole numbers that float64 would change, some beyond int64, the first at ids.csv:2: "12345678901234567890"`
+	w.fails(1, "train logistic --l2 1 --input ids.csv --label y --model m.json", why+": name the columns of numbers with --features, or have it read as numbers, which are rounded, with --types id=float64")
+	code, _, errOut := w.run("train logistic --l2 1 --types id=float64 --input ids.csv --label y --model m.json")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, `warning: column "id" has whole numbers beyond 2^53, which are rounded where they are computed with, the first at ids.csv:2: "12345678901234567890"`)
+	code, _, errOut = w.run("predict --input ids.csv --model m.json --output p.csv")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, `warning: column "id" has whole numbers beyond 2^53`)
+
+	// Classes and queries stay apart.
+	w.write("labels.csv", "c,n\n"+labels.String())
+	w.ok("train logistic --l2 1 --input labels.csv --label c --model c.json")
+	require.Contains(t, w.read("c.json"), `"12345678901234567890","12345678901234567891"`)
+	w.write("wide.csv", "c,n\n"+wide.String())
+	w.ok("train logistic --l2 1 --input wide.csv --label c --model w.json")
+	require.Contains(t, w.read("w.json"), `"9007199254740991","9007199254740993"`)
+	out := w.ok("evaluate --kind ranking --input ids.csv --label y --score n --group id")
+	require.Regexp(t, `(?m)queries +2$`, out)
+}
+
+// What --null names is missing in quotes too, in text as in numbers.
+func TestQuotedNulls(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "\"c\",\"n\",\"y\"\n"+strings.Repeat("\"NA\",\"1\",\"1\"\n\"x\",\"NA\",\"0\"\n\"z\",\"2\",\"0\"\n\"x\",\"1\",\"1\"\n", 10))
+	w.ok("train logistic --l2 1 --encode --missing fill --null NA --input t.csv --label y --model m.json")
+	require.Contains(t, w.read("m.json"), `[["x","z"]]`)
+}
+
+// NaN is a missing value like the others.
+func TestNaNIsMissing(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
+	w.ok("train logistic --l2 1 --missing fill --input t.csv --label y --model m.json")
+	w.write("p.csv", "n\n1\nnan\nNA\n-nan\n")
+	code, _, errOut := w.run("predict --model m.json --input p.csv --output out.csv")
+	require.Zero(t, code, errOut)
+	require.Contains(t, errOut, `cells read as missing values: 1 of "-nan" in column "n", 1 of "NA" in column "n", 1 of "NaN" in column "n"`)
+	require.Contains(t, errOut, `3 rows have no value in column "n"`)
+	rows := w.table("out.csv")
+	require.Equal(t, rows[1]["probability_1"], rows[2]["probability_1"])
+}
