@@ -77,3 +77,29 @@ func TestNaNIsMissing(t *testing.T) {
 	rows := w.table("out.csv")
 	require.Equal(t, rows[1]["probability_1"], rows[2]["probability_1"])
 }
+
+// Outputs in forms that are not written are refused, rather than written in another one.
+func TestOutputsByName(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.csv", "n,y\n"+strings.Repeat("1,0\n2,1\n1,1\n2,0\n3,1\n", 4))
+	w.ok("train logistic --l2 1 --input t.csv --label y --model m.json")
+	const line = "predict --model m.json --input t.csv --output "
+	for _, name := range []string{"p.csv.gz", "p.csv.zst", "client:p.csv.GZ"} {
+		w.fails(2, line+name, "--output is "+name+", which names a compressed file")
+	}
+	for _, name := range []string{"p.arrows", "p.xlsx", "client:p.libsvm"} {
+		w.fails(2, line+name, "--output is "+name+", and "+name[strings.LastIndex(name, "."):]+" files are not written: name a .csv")
+	}
+	w.fails(2, line+"client:-", "--output is client:-: - alone is standard output")
+	w.ok(line + "p.TSV")
+	require.Contains(t, w.read("p.TSV"), "n\ty\tprediction")
+}
+
+// Flags that say something of CSV alone are refused of other forms.
+func TestFlagsOfCSV(t *testing.T) {
+	w := newWorkplace(t)
+	w.write("t.libsvm", strings.Repeat("0 1:1\n1 1:2\n", 4))
+	for _, flag := range []string{"--types a=utf8", "--delimiter ;", "--no-header", "--infer-rows 5"} {
+		w.fails(1, "train logistic --input t.libsvm --model m.json "+flag, strings.Fields(flag)[0]+" is for CSV, and t.libsvm is read as libsvm")
+	}
+}

@@ -138,7 +138,7 @@ func (a InputArgs) suits(path, form string) error {
 	for _, f := range []struct {
 		flag  string
 		given bool
-	}{{"--comment", a.Comment != ""}, {"--skip-lines", a.SkipLines > 0}, {"--encoding", a.Encoding != "" && a.Encoding != "utf-8"}, {"--null", len(a.Null) > 0}} {
+	}{{"--types", len(a.Types) > 0}, {"--delimiter", a.Delimiter != ""}, {"--no-header", a.NoHeader}, {"--infer-rows", a.InferRows > 0}, {"--comment", a.Comment != ""}, {"--skip-lines", a.SkipLines > 0}, {"--encoding", a.Encoding != "" && a.Encoding != "utf-8"}, {"--null", len(a.Null) > 0}} {
 		if form != csvForm && f.given {
 			return fmt.Errorf("%s is for CSV, and %s is read as %s", f.flag, path, form)
 		}

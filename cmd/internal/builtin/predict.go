@@ -32,7 +32,7 @@ type PredictArgs struct {
 
 // Validate refuses what cannot be meant.
 func (a PredictArgs) Validate(k *kong.Context) error {
-	return refuse(k, errors.Join(a.InputArgs.problems(), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
+	return refuse(k, errors.Join(a.InputArgs.problems(), writable(a.Output), apart("--output", strings.TrimPrefix(a.Output, "client:"), "--model", a.Model.Path)))
 }
 
 // Predict applies a model to the rows of files.
@@ -86,6 +86,21 @@ var Predict = engine.Define("predict", func(b *engine.Builder, a PredictArgs) er
 	WriteRows(made, a.Output)
 	return nil
 }).Describe("Applies a model of any kind, pipelines among them, to the rows of files.")
+
+// writable refuses outputs in forms that are not written, by their names.
+func writable(output string) error {
+	path := strings.TrimPrefix(output, engine.ClientPath)
+	if path == "-" && path != output {
+		return fmt.Errorf("--output is %s: - alone is standard output, which is where the command runs", output)
+	}
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".gz", ".zst", ".zstd", ".bz2", ".xz", ".zip":
+		return fmt.Errorf("--output is %s, which names a compressed file, and none is written: leave out %s, or name a .parquet file, which is compressed by itself", output, ext)
+	case ".arrows", ".libsvm", ".svm", ".xls", ".xlsx", ".ods", ".json", ".jsonl", ".orc", ".avro":
+		return fmt.Errorf("--output is %s, and %s files are not written: name a .csv, .tsv, .arrow, .feather or .parquet file", output, ext)
+	}
+	return nil
+}
 
 // WriteRows writes rows to a file in the form that its name says: Arrow, Parquet, or else CSV,
 // with tabs where the name ends in .tsv.
