@@ -242,7 +242,7 @@ func TestPlotOfManyClusters(t *testing.T) {
 // Points that have no place in the picture are left out, and counted.
 func TestPlotOfNonFinite(t *testing.T) {
 	dir := t.TempDir()
-	content := "a,b,c,d\n1,2,3,nan\n2,3,nan,2e300\n9,3,inf,inf\n9,4,5,nan\n8,4,-inf,nan\n"
+	content := "a,b,c,d\n1,2,3,inf\n2,3,infinity,2e300\n9,3,inf,inf\n9,4,5,-inf\n8,4,-inf,inf\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.csv"), []byte(content), 0o666))
 	for columns, left := range map[string]string{"a,b": "", "a,c": ", 3 of its 5 points left out: NaN, infinite or beyond 1e300", "d,a": ", 5 of its 5 points left out: NaN, infinite or beyond 1e300"} {
 		got := run(t, dir, "--input", "in.csv", "--columns", "a,b", "--k", "2", "--plot", "p.png", "--plot-columns", columns,
