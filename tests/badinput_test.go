@@ -161,8 +161,13 @@ var badJobs = []badJob{
 		says:  []string{"badinput_test.go:", `column "b" is utf8`, "Vectorize"},
 	},
 	{
-		name: "NaN in features", input: goodRows + "NaN,1\n",
+		name: "NaN in features, which is missing", input: goodRows + "NaN,1\n",
 		build: cluster(floats, kmeans.Params{K: 2}),
+		says:  []string{`column "a" is null`},
+	},
+	{
+		name: "NaN in features, which is a number", input: goodRows + "NaN,1\n",
+		build: cluster(operators.CSVOptions{Types: floats.Types, Nulls: []string{""}}, kmeans.Params{K: 2}),
 		says:  []string{"NaN", `"features"`},
 	},
 	{
