@@ -236,7 +236,7 @@ func (b *builder) send(i int) output {
 	case e.Role == plan.Side:
 		return &directOutput{lines: senders, workers: r.reach(to)}
 	case e.Partitioner == plan.Forward:
-		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts, messageBytes: r.transit.message}
+		return &directOutput{lines: senders, ranges: to.Ranges, hosts: r.hosts, mem: r.env.Allocator, messageBytes: r.transit.message}
 	}
 	return &splitOutput{
 		lines: senders, ranges: to.Ranges, hosts: r.hosts, sent: make([]sent, r.reach(to)), shards: r.plan.Shards,

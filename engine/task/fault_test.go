@@ -6,8 +6,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
 	"github.com/stretchr/testify/require"
 
+	"github.com/superstep-ml/superstep/internal/batch"
 	"github.com/superstep-ml/superstep/internal/transport"
 )
 
@@ -122,5 +124,21 @@ func TestBrokenTransport(t *testing.T) {
 				require.ErrorContains(t, got.err, want)
 			})
 		}
+	}
+}
+
+// TestSideInputsAreCounted: rows that are missing from messages that came are missed.
+func TestSideInputsAreCounted(t *testing.T) {
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	for _, sentRows := range []int64{0, 1} {
+		var got error
+		s := newSideInput(1, 1, NewBudget("", 1<<20, nil), func(err error) { got = err })
+		s.Receive(transport.Message{Rows: batch.Empty(schema)})
+		s.Receive(transport.Message{Seq: 1, Last: true, Sent: 1, SentRows: sentRows})
+		if sentRows == 0 {
+			require.NoError(t, got)
+			continue
+		}
+		require.ErrorContains(t, got, "received 0 rows in 1 messages of source shard 0, which sent 1 rows in 1")
 	}
 }

@@ -90,6 +90,7 @@ type directOutput struct {
 	sent    int64          // messages with rows of the source shard
 	rows    int64          // in them
 
+	mem          memory.Allocator
 	messageBytes int64 // that a message is cut to where it is not broadcast
 }
 
@@ -104,7 +105,7 @@ func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) e
 		return o.send(ctx, transport.Message{Shard: shard, Rows: rows})
 	}
 	for lo := 0; lo < n; lo += most {
-		part, err := batch.Slice(rows, lo, min(lo+most, n))
+		part, err := cut(o.mem, rows, lo, min(lo+most, n))
 		if err != nil {
 			return err
 		}
@@ -116,6 +117,17 @@ func (o *directOutput) emit(ctx context.Context, shard int, rows arrow.Record) e
 		}
 	}
 	return nil
+}
+
+// cut returns rows lo to hi of a batch, as a copy where they are less than half of it:
+// who keeps a slice keeps the whole batch in memory, and accounts for the slice.
+func cut(mem memory.Allocator, rows arrow.Record, lo, hi int) (arrow.Record, error) {
+	part, err := batch.Slice(rows, lo, hi)
+	if err != nil || 2*(hi-lo) >= int(rows.NumRows()) {
+		return part, err
+	}
+	defer part.Release()
+	return batch.Concat(mem, []arrow.Record{part})
 }
 
 // rowsWithin returns how many rows of a batch take so many bytes, if all are alike:
@@ -351,8 +363,8 @@ func (o *splitOutput) take(lo, hi int) (arrow.Record, error) {
 	}
 	if len(o.picks) == 0 {
 		if rows := o.order[from:hi]; increasing(rows) {
-			// Neighbours already, as when all rows go to one shard: nothing to copy.
-			return batch.Slice(o.rows[b], int(rows[0]), int(rows[0])+len(rows))
+			// Neighbours already, as when all rows go to one shard.
+			return cut(o.mem, o.rows[b], int(rows[0]), int(rows[0])+len(rows))
 		}
 	}
 	o.picks = append(o.picks, batch.Pick{Batch: b, Rows: o.order[from:hi]})

@@ -74,6 +74,14 @@ func (s *sideInput) store(m *transport.Message) error {
 	if !m.Last {
 		return nil
 	}
+	came := sent{messages: int64(len(s.byShard[m.Shard]))}
+	for _, rows := range s.byShard[m.Shard] {
+		came.rows += rows.NumRows()
+	}
+	if want := (sent{m.Sent, m.SentRows}); came != want {
+		return fmt.Errorf("received %d rows in %d messages of source shard %d, which sent %d rows in %d: rows were lost or added in transit",
+			came.rows, came.messages, m.Shard, want.rows, want.messages)
+	}
 	s.ended[m.Shard] = true
 	if s.open--; s.open == 0 {
 		for _, rows := range s.byShard {

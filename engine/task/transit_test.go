@@ -1,14 +1,19 @@
 package task
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v15/arrow"
+	"github.com/apache/arrow/go/v15/arrow/array"
+	"github.com/apache/arrow/go/v15/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/superstep-ml/superstep/engine/plan"
 	"github.com/superstep-ml/superstep/internal/transport"
+	"github.com/superstep-ml/superstep/shared"
 )
 
 // TestTransit: the shares of what may be on its way never add up to more than the
@@ -48,5 +53,63 @@ func TestTransit(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// keeper is a network that keeps what is sent.
+type keeper struct{ rows []arrow.Record }
+
+func (k *keeper) Listen(transport.Address, transport.Receiver) error { return nil }
+func (k *keeper) Dial(transport.Address) (transport.Sender, error)   { return k, nil }
+func (k *keeper) Close() error                                       { return nil }
+func (k *keeper) Send(_ context.Context, m transport.Message) error {
+	m.Rows.Retain()
+	k.rows = append(k.rows, m.Rows)
+	m.Release()
+	return nil
+}
+
+// TestMessagesHoldWhatTheyCount: what is cut from a long batch does not keep all of it in
+// memory, as who stores a message accounts for its rows.
+func TestMessagesHoldWhatTheyCount(t *testing.T) {
+	mem := memory.NewGoAllocator()
+	numbers := array.NewInt64Builder(mem)
+	for i := range 1 << 14 {
+		numbers.Append(int64(i))
+	}
+	schema := arrow.NewSchema([]arrow.Field{{Name: "x", Type: arrow.PrimitiveTypes.Int64}}, nil)
+	long := array.NewRecord(schema, []arrow.Array{numbers.NewArray()}, 1<<14)
+	const message = 4 << 10
+	for name, made := range map[string]func(*keeper) output{
+		"forward": func(k *keeper) output {
+			return &directOutput{lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []shared.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, mem: mem, messageBytes: message}
+		},
+		"one shard": func(k *keeper) output {
+			return &splitOutput{
+				lines: newLines(0, k, transport.NewGate(1<<30)), ranges: []shared.Range{{Lo: 0, Hi: 1}}, hosts: []int{0}, sent: make([]sent, 1), shards: 1,
+				place: rebalancePlacement(1), mem: mem, batchRows: 1 << 20, messageBytes: message, keepBytes: 1,
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var k keeper
+			require.NoError(t, made(&k).emit(t.Context(), 0, long))
+			require.Greater(t, len(k.rows), 16)
+			at := int64(0)
+			for _, rows := range k.rows {
+				held := 0
+				for _, b := range rows.Column(0).Data().Buffers() {
+					if b != nil {
+						held += b.Len()
+					}
+				}
+				require.LessOrEqual(t, held, 2*message)
+				for _, x := range rows.Column(0).(*array.Int64).Int64Values() {
+					require.Equal(t, at, x)
+					at++
+				}
+			}
+			require.EqualValues(t, 1<<14, at)
+		})
 	}
 }
