@@ -128,7 +128,7 @@ func (f *follower) catchUp(ctx context.Context, size int64) error {
 			return err
 		}
 		e, err := f.reader.next(size, f.from)
-		if errors.Is(err, io.EOF) {
+		if err == io.EOF {
 			return nil
 		}
 		if err != nil {

@@ -73,7 +73,7 @@ func resumeSpool(limit int64, file *os.File) (*spool, error) {
 	for {
 		e, err := reader.next(stat.Size(), 0)
 		switch {
-		case errors.Is(err, io.EOF):
+		case err == io.EOF:
 			return s, nil
 		case errors.Is(err, errTorn):
 			if err := file.Truncate(s.size); err != nil {
@@ -254,8 +254,9 @@ type spoolReader struct {
 // errTorn says that a frame is not as it was written.
 var errTorn = errors.New("a record of the job's events is damaged")
 
-// next reads the next event of those in the first size bytes, io.EOF after the last
-// one. Events before number from are passed over without being decoded.
+// next reads the next event of those in the first size bytes, io.EOF itself after the
+// last one and never for a file that is shorter. Events before number from are passed
+// over without being decoded. After an error the reader stands where it stood.
 func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 	var head [frameHead]byte
 	for {
@@ -265,26 +266,41 @@ func (r *spoolReader) next(size int64, from uint64) (*wire.Event, error) {
 		if size-r.offset < frameHead {
 			return nil, fmt.Errorf("%w: it is cut off at byte %d", errTorn, size)
 		}
-		if _, err := r.file.ReadAt(head[:], r.offset); err != nil {
-			return nil, fmt.Errorf("read the job's events: %w", err)
+		if err := readFull(r.file, head[:], r.offset); err != nil {
+			return nil, err
 		}
 		length := int64(binary.LittleEndian.Uint32(head[:]))
 		if length > size-r.offset-frameHead {
 			return nil, fmt.Errorf("%w: the one at byte %d goes beyond the end", errTorn, r.offset)
 		}
-		r.begin = r.offset
-		at := r.offset + frameHead
-		r.offset = at + length
-		r.number++
-		if r.number < from {
+		at, number := r.offset+frameHead, r.number+1
+		if number < from {
+			r.begin, r.offset, r.number = r.offset, at+length, number
 			continue
 		}
 		payload := make([]byte, length)
-		if _, err := r.file.ReadAt(payload, at); err != nil {
-			return nil, fmt.Errorf("read the job's events: %w", err)
+		if err := readFull(r.file, payload, at); err != nil {
+			return nil, err
 		}
-		return decodeFrame(payload, binary.LittleEndian.Uint32(head[4:]), r.number)
+		e, err := decodeFrame(payload, binary.LittleEndian.Uint32(head[4:]), number)
+		if err != nil {
+			return nil, err
+		}
+		r.begin, r.offset, r.number = r.offset, at+length, number
+		return e, nil
 	}
+}
+
+// readFull reads bytes of which it is known that they were written.
+func readFull(file io.ReaderAt, p []byte, at int64) error {
+	n, err := file.ReadAt(p, at)
+	switch {
+	case n == len(p):
+		return nil
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("read the job's events at byte %d: %w", at, err)
 }
 
 func decodeFrame(payload []byte, sum uint32, number uint64) (*wire.Event, error) {

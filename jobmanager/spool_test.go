@@ -195,3 +195,60 @@ func FuzzSpoolReader(f *testing.F) {
 		}
 	})
 }
+
+// A file that is shorter than what was written to it is never taken for its end, and what
+// was not read is not counted.
+func TestSpoolCutWhileRead(t *testing.T) {
+	s, path := testSpool(t, 1000)
+	require.NoError(t, s.append(rows(0, "first")))
+	first := s.view().size
+	require.NoError(t, s.append(rows(0, "second")))
+	size := s.view().size
+	intact, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for cut := first; cut < size; cut++ {
+		require.NoError(t, os.WriteFile(path, intact[:cut], 0o600))
+		f, err := os.Open(path)
+		require.NoError(t, err)
+		r := spoolReader{file: f}
+		_, err = r.next(size, 0)
+		require.NoError(t, err)
+		for range 2 {
+			_, err = r.next(size, 0)
+			require.NotErrorIs(t, err, io.EOF, "cut at %d", cut)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF, "cut at %d", cut)
+			require.EqualValues(t, 1, r.number)
+			require.Equal(t, first, r.offset)
+		}
+		require.NoError(t, f.Close())
+	}
+}
+
+// Events whose bytes are whole, but that are not where they were written, are not
+// believed: one that is gone from the middle, one that is there twice, two that changed
+// places.
+func TestSpoolOutOfOrder(t *testing.T) {
+	s, path := testSpool(t, 1000)
+	ends := []int64{0}
+	for _, text := range []string{"one", "two", "six"} {
+		require.NoError(t, s.append(rows(0, text)))
+		ends = append(ends, s.view().size)
+	}
+	intact, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, order := range [][]int{{0, 2}, {1, 2}, {0, 0, 1, 2}, {0, 2, 1}, {1, 0, 2}} {
+		var moved []byte
+		good := 0
+		for i, n := range order {
+			moved = append(moved, intact[ends[n]:ends[n+1]]...)
+			if good == i && n == i {
+				good++
+			}
+		}
+		require.NoError(t, os.WriteFile(path, moved, 0o600))
+		events, err := replay(t, path, int64(len(moved)), 0)
+		require.ErrorIs(t, err, errTorn, "%v", order)
+		require.ErrorContains(t, err, "in the place of", "%v", order)
+		require.Len(t, events, good, "%v", order)
+	}
+}
