@@ -3,6 +3,7 @@ package jobmanager
 import (
 	"errors"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/superstep-ml/superstep/internal/wire"
 )
@@ -47,53 +48,82 @@ func (m *Manager) retain(id wire.JobID, size int64) {
 	for i := len(all) - 1; i >= 0 && m.files.total > m.config.KeepBytes && len(m.files.sizes) > 1; i-- {
 		if old := all[i].ID; m.files.sizes[old] > 0 {
 			m.log.Info("the results and logs of a job go, as those of all jobs take too much", "job", old, "bytes", m.files.sizes[old])
-			m.remove(old)
+			m.remove(old, nil)
 		}
 	}
 }
 
-// remove removes the files of a job that has ended. The caller holds mu.
-func (m *Manager) remove(id wire.JobID) {
+// removedDir has what is being removed of jobs, under the work directory. What is there
+// when a job manager starts, the one before had no time to remove.
+const removedDir = "removed"
+
+// remove removes the files of a job that has ended, and then has then called, if it is
+// not nil: no file of the job is among those of jobs by then. The caller holds mu.
+func (m *Manager) remove(id wire.JobID, then func()) {
 	m.files.total -= m.files.sizes[id]
 	delete(m.files.sizes, id)
 	m.recorder.put(entry{then: func(error) {
-		if err := m.root.RemoveAll(jobDir(id)); err != nil {
+		removed := removedDir + "/" + string(id)
+		err := m.root.Mkdir(removedDir, 0o700)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			err = m.root.Rename(jobDir(id), removed)
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = m.root.RemoveAll(removed)
+		} else {
+			err = m.root.RemoveAll(jobDir(id))
+		}
+		if err != nil {
 			m.log.Error("the files of an old job cannot be removed", "job", id, "error", err)
+		}
+		if then != nil {
+			then()
 		}
 	}})
 }
 
-// forget removes all that is kept of a job that ended long ago. The caller holds mu.
+// forget removes all that is kept of a job that ended long ago: its files first, so that
+// files without a record are never those of a job that was forgotten. The caller holds
+// mu.
 func (m *Manager) forget(id wire.JobID) {
 	if j := m.jobs[id]; j != nil { // not that long: it is still being put on record
 		j.forgotten = true
 		return
 	}
 	delete(m.past, id)
-	m.recorder.put(entry{change: &change{id: id, forget: true}})
-	m.remove(id)
+	m.remove(id, func() { m.recorder.put(entry{change: &change{id: id, forget: true}}) })
 }
 
-// sweep removes the files of jobs that are not on record, as the job manager stopped
-// before they were, or while it forgot them; and counts the others.
+// sweep counts the files of the jobs on record, and goes on with removing those of jobs
+// that were forgotten. Files of other jobs stay: the history that has these may be lost,
+// or an older one be in its place.
 func (m *Manager) sweep() {
+	if err := m.root.RemoveAll(removedDir); err != nil {
+		m.log.Error("the files of old jobs cannot be removed", "error", err)
+	}
 	entries, err := fs.ReadDir(m.root.FS(), jobsDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		m.log.Error("the files of jobs cannot be listed", "error", err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	unknown, last := 0, ""
 	for _, e := range entries {
 		id := wire.JobID(e.Name())
-		if m.jobs[id] != nil {
-			continue // it goes on
+		if m.jobs[id] != nil || !e.IsDir() {
+			continue // it goes on, or is no job's
 		}
 		if _, ok := m.past[id]; ok {
 			m.retain(id, m.sizeOf(id))
 			continue
 		}
-		if err := m.root.RemoveAll(jobDir(id)); err != nil {
-			m.log.Error("the files of a job that is not on record cannot be removed", "job", id, "error", err)
+		// One that is empty, as where a job manager has just begun it, is removed.
+		if err := m.root.Remove(jobDir(id)); err != nil {
+			unknown, last = unknown+1, e.Name()
 		}
+	}
+	if unknown > 0 {
+		m.log.Warn("there are results and logs of jobs that are not on record, as where "+historyName+" was lost or an older copy put in its place. They stay: stop the job manager and put the "+historyName+" that has these jobs in place, or remove what nobody needs",
+			"jobs", unknown, "path", filepath.Join(m.config.Dir, jobsDir), "last", last)
 	}
 }

@@ -1,11 +1,15 @@
 package jobmanager
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 
@@ -56,9 +60,13 @@ func TestForgottenAtOnce(t *testing.T) {
 	}
 	eventually(t, "all are over", func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.jobs) == 0 })
 	require.NoError(t, m.told(bounded(t)))
-	records, err := m.history.all()
-	require.NoError(t, err)
-	require.Len(t, records, 1)
+	var records []record
+	eventually(t, "one is on record", func() bool {
+		var err error
+		records, err = m.history.all()
+		require.NoError(t, err)
+		return len(records) == 1
+	})
 	require.Equal(t, ids[19], records[0].Info.ID)
 	require.Len(t, m.past, 1)
 	eventually(t, "its files alone are there", func() bool {
@@ -122,4 +130,109 @@ func TestFilesWithoutRecordSwept(t *testing.T) {
 	entries, err := os.ReadDir(dir + "/" + jobsDir)
 	require.NoError(t, err)
 	require.Empty(t, entries)
+}
+
+// TestFilesOfALostHistory: without the history, or with an older copy of it, the results
+// and logs of jobs that it does not have stay, with a line in the log, and are there again
+// with the history that has them.
+func TestFilesOfALostHistory(t *testing.T) {
+	t.Parallel()
+	for _, older := range []bool{false, true} {
+		dir := t.TempDir()
+		in := func(c *Config) { c.Dir = dir }
+		m := start(t, in)
+		require.NoError(t, m.Close())
+		copied, err := os.ReadFile(dir + "/" + historyName)
+		require.NoError(t, err)
+
+		m = start(t, in)
+		c := dial(t, m, testToken, nil)
+		tm := join(t, c, registration("a", 1))
+		var ids []wire.JobID
+		var stories [][]string
+		for range 2 {
+			id := submit(t, c, specOf(t, 1))
+			d := tm.run()
+			s := tm.deliver(d.WorkerRef)
+			require.NoError(t, s.Send(collected("rows")))
+			require.NoError(t, s.Send(&wire.Delivery{Log: []byte("line\n")}))
+			_, err := s.CloseAndRecv()
+			require.NoError(t, err)
+			tm.succeed(d.WorkerRef, "o")
+			story, last := follow(t, c, &wire.FollowRequest{Job: id})
+			require.Equal(t, wire.JobFinished, last.State)
+			ids, stories = append(ids, id), append(stories, story)
+		}
+		require.NoError(t, m.Close())
+		right, err := os.ReadFile(dir + "/" + historyName)
+		require.NoError(t, err)
+
+		require.NoError(t, os.Remove(dir+"/"+historyName))
+		if older {
+			require.NoError(t, os.WriteFile(dir+"/"+historyName, copied, 0o600))
+		}
+		var lines bytes.Buffer
+		m = start(t, in, func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &lines}) })
+		require.NoError(t, m.Close())
+		require.Equal(t, 1, strings.Count(lines.String(), "not on record"), "%s", &lines)
+		require.Contains(t, lines.String(), "jobs=2")
+		require.Contains(t, lines.String(), dir+"/"+jobsDir)
+
+		require.NoError(t, os.WriteFile(dir+"/"+historyName, right, 0o600))
+		lines.Reset()
+		m = start(t, in, func(c *Config) { c.Logger = hclog.New(&hclog.LoggerOptions{Output: &lines}) })
+		c = dial(t, m, testToken, nil)
+		for i, id := range ids {
+			story, _ := follow(t, c, &wire.FollowRequest{Job: id})
+			require.Equal(t, stories[i], story)
+			require.Equal(t, "line\n", logsOf(t, c, &wire.LogsRequest{Job: id, Worker: -1}))
+		}
+		require.NoError(t, m.Close())
+		require.NotContains(t, lines.String(), "not on record")
+	}
+}
+
+// TestRemovalGoesOn: what a job manager was removing when it stopped is removed by the
+// next one, and is no job's whose record was lost.
+func TestRemovalGoesOn(t *testing.T) {
+	dir := t.TempDir()
+	old := dir + "/" + removedDir + "/20260102-000001-job"
+	require.NoError(t, os.MkdirAll(old, 0o700))
+	require.NoError(t, os.WriteFile(old+"/events", []byte("events"), 0o600))
+	start(t, func(c *Config) { c.Dir = dir })
+	_, err := os.Stat(dir + "/" + removedDir)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// TestForgottenInOrder: the files of a job that is forgotten are out of the way before its
+// record goes, so that files without a record are never those of a job that was forgotten.
+func TestForgottenInOrder(t *testing.T) {
+	m := start(t)
+	require.NoError(t, m.root.MkdirAll(jobDir("old"), 0o700))
+	require.NoError(t, m.root.WriteFile(spoolName("old"), []byte("events"), 0o600))
+	c, err := newChange(record{Info: wire.JobInfo{ID: "old", State: wire.JobFinished}})
+	require.NoError(t, err)
+	require.NoError(t, m.history.write([]change{c}))
+	inner := m.recorder.write
+	before := make(chan error, 1)
+	m.recorder.put(entry{then: func(error) {
+		m.recorder.write = func(changes []change) error {
+			for _, c := range changes {
+				if c.forget {
+					_, err := m.root.Stat(jobDir("old"))
+					before <- err
+				}
+			}
+			return inner(changes)
+		}
+	}})
+	require.NoError(t, m.told(bounded(t)))
+	m.mu.Lock()
+	m.forget("old")
+	m.mu.Unlock()
+	require.ErrorIs(t, <-before, fs.ErrNotExist, "its files are out of the way when its record goes")
+	eventually(t, "they are gone", func() bool {
+		_, err := m.root.Stat(removedDir + "/old")
+		return errors.Is(err, fs.ErrNotExist)
+	})
 }
