@@ -13,16 +13,32 @@ var (
 // what sign it makes one of infinities, is up to processor and compiler, so whoever ends a
 // chain of additions or products whose bits are to be seen calls it. Without a NaN it costs less than
 // an addition for each element.
-func OneNaN[T Number](x []T) {
+func OneNaN[T Number](x []T) { oneNaN(active, x) }
+
+func oneNaN[T Number](k dispatch, x []T) {
 	switch x := any(x).(type) {
 	case []float64:
-		oneNaN(x, canonical64)
+		for k.avx2 && len(x) >= 16 {
+			n := min(len(x), callSize) &^ 15
+			if nans64(&x[0], n) != 0 {
+				replaceNaN(x[:n], canonical64)
+			}
+			x = x[n:]
+		}
+		replaceNaN(x, canonical64)
 	case []float32:
-		oneNaN(x, canonical32)
+		for k.avx2 && len(x) >= 32 {
+			n := min(len(x), callSize) &^ 31
+			if nans32(&x[0], n) != 0 {
+				replaceNaN(x[:n], canonical32)
+			}
+			x = x[n:]
+		}
+		replaceNaN(x, canonical32)
 	}
 }
 
-func oneNaN[T Float](x []T, nan T) {
+func replaceNaN[T Float](x []T, nan T) {
 	for len(x) >= 8 {
 		// A sum is NaN if an element is. It also is where infinities cancel out, which
 		// costs a look at each, and no more.

@@ -100,7 +100,32 @@ func TestOneNaN(t *testing.T) {
 		require.Equal(t, math.Float64bits(want[i]), math.Float64bits(x[i]))
 	}
 	OneNaN([]int64{1, 2})
+	everyPlace[float64](t)
+	everyPlace[float32](t)
 	require.Zero(t, testing.AllocsPerRun(10, func() { OneNaN(x) }))
+}
+
+// everyPlace has every form find a NaN wherever it stands in slices of every length around
+// those of the loops, and leave infinities as they are.
+func everyPlace[T Float](t *testing.T) {
+	for name, form := range map[string]dispatch{"assembly": active, "go": {}} {
+		for _, n := range []int{1, 15, 16, 17, 31, 32, 33, 64, 95, callSize, callSize + 33} {
+			x := make([]T, n)
+			for at := 0; at < n; at += max(1, n/97) {
+				for i := range x {
+					x[i] = T(math.Inf(1 - 2*(i%2)))
+				}
+				x[at] = T(math.Float64frombits(0xfff8000000000abc))
+				oneNaN(form, x)
+				requireOneNaN(t, x[at:at+1], name)
+				for i, v := range x {
+					if i != at && v != T(math.Inf(1-2*(i%2))) {
+						t.Fatalf("%s: element %d of %d is %v, with the NaN at %d", name, i, n, v, at)
+					}
+				}
+			}
+		}
+	}
 }
 
 // TestOneNaNOfDistances wants one NaN of distances by every form.

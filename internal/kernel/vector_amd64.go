@@ -44,6 +44,16 @@ func addTo32(dst *float32, src *float32, n int)
 //go:noescape
 func prodTo32(dst *float32, src *float32, n int)
 
+// nans64 returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.
+//
+//go:noescape
+func nans64(x *float64, n int) uint32
+
+// nans32 returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.
+//
+//go:noescape
+func nans32(x *float32, n int) uint32
+
 // movedTo64 sets dst[i] = x[i] + a*y[i].
 //
 //go:noescape

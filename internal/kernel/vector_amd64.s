@@ -470,6 +470,60 @@ end3:
 	VZEROUPPER
 	RET
 
+// func nans64(x *float64, n int) uint32
+// Requires: AVX
+TEXT ·nans64(SB), NOSPLIT, $0-20
+	MOVQ   x+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPD Y0, Y0, Y0
+	CMPQ   CX, $0x10
+	JLT    end1
+
+loop1:
+	VMOVUPD (AX), Y1
+	VMOVUPD 64(AX), Y2
+	VCMPPD  $0x03, 32(AX), Y1, Y1
+	VCMPPD  $0x03, 96(AX), Y2, Y2
+	VORPD   Y1, Y2, Y2
+	VORPD   Y2, Y0, Y0
+	ADDQ    $0x80, AX
+	SUBQ    $0x10, CX
+	CMPQ    CX, $0x10
+	JGE     loop1
+
+end1:
+	VMOVMSKPD Y0, AX
+	MOVL      AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func nans32(x *float32, n int) uint32
+// Requires: AVX
+TEXT ·nans32(SB), NOSPLIT, $0-20
+	MOVQ   x+0(FP), AX
+	MOVQ   n+8(FP), CX
+	VXORPD Y0, Y0, Y0
+	CMPQ   CX, $0x20
+	JLT    end1
+
+loop1:
+	VMOVUPS (AX), Y1
+	VMOVUPS 64(AX), Y2
+	VCMPPS  $0x03, 32(AX), Y1, Y1
+	VCMPPS  $0x03, 96(AX), Y2, Y2
+	VORPS   Y1, Y2, Y2
+	VORPS   Y2, Y0, Y0
+	ADDQ    $0x80, AX
+	SUBQ    $0x20, CX
+	CMPQ    CX, $0x20
+	JGE     loop1
+
+end1:
+	VMOVMSKPS Y0, AX
+	MOVL      AX, ret+16(FP)
+	VZEROUPPER
+	RET
+
 // func movedTo64(a float64, x *float64, y *float64, dst *float64, n int)
 // Requires: AVX
 TEXT ·movedTo64(SB), NOSPLIT, $0-40

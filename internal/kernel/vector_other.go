@@ -20,6 +20,10 @@ func addTo32(dst *float32, src *float32, n int) { panic("kernel: no assembly") }
 
 func prodTo32(dst *float32, src *float32, n int) { panic("kernel: no assembly") }
 
+func nans64(x *float64, n int) uint32 { panic("kernel: no assembly") }
+
+func nans32(x *float32, n int) uint32 { panic("kernel: no assembly") }
+
 func movedTo64(a float64, x *float64, y *float64, dst *float64, n int) { panic("kernel: no assembly") }
 
 func opposedTo64(one float64, class *float64, x *float64, dst *float64, n int) {

@@ -13,6 +13,8 @@ func vectors() {
 		combine(f, "addTo", "sets dst[i] = dst[i] + src[i].", f.add, f.add1)
 		combine(f, "prodTo", "sets dst[i] = dst[i] * src[i].", f.mul, f.mul1)
 	}
+	nans(float64s(), a.VCMPPD, a.VORPD, a.VMOVMSKPD)
+	nans(float32s(), a.VCMPPS, a.VORPS, a.VMOVMSKPS)
 	movedTo(float64s())
 	opposedTo(float64s())
 	drain(float64s(), "drain", "sets dst[i] = a[i]*scale[i] and a[i] = 0.", false, false)
@@ -109,6 +111,30 @@ func combine(f float, name, doc string, packed, single func(ops ...op.Op)) {
 		single(at(src, 0), v, v)
 		f.move1(v, at(dst, 0))
 	})
+}
+
+// nans compares vectors with each other: an element that is NaN is unordered with whatever
+// it meets.
+func nans(f float, compare, or func(ops ...op.Op), mask func(of, to op.Op)) {
+	const unordered = 3
+	function("nans"+f.suffix, "returns 0 if none of the first n of x is NaN, n being a multiple of 128 bytes.", "func(x *"+f.elem+", n int) uint32")
+	x, n := argument("x"), argument("n")
+	any := a.YMM()
+	zero(any)
+	while(n, 4*f.lanes, func() {
+		v := ymms(2)
+		f.move(at(x, 0), v[0])
+		f.move(at(x, 64), v[1])
+		compare(op.Imm(unordered), at(x, 32), v[0], v[0])
+		compare(op.Imm(unordered), at(x, 96), v[1], v[1])
+		or(v[0], v[1], v[1])
+		or(v[1], any, any)
+		a.ADDQ(op.Imm(128), x)
+	})
+	found := a.GP32()
+	mask(any, found)
+	a.Store(found, a.ReturnIndex(0))
+	done()
 }
 
 func movedTo(f float) {
