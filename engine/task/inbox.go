@@ -309,9 +309,8 @@ func (in *inbox) discard(p *piece) {
 // end. waited grows by the time spent waiting for senders.
 //
 // Small pieces that are there already are joined to about batchRows rows, and no
-// more than joinBytes, so
-// that operators get few batches even from many small source shards; what is
-// returned never waits for more than the first row.
+// more than joinBytes, so that operators get few batches even from many small source
+// shards; what is returned never waits for more than the first row.
 func (in *inbox) next(ctx context.Context, shard int, waited *time.Duration) (arrow.Record, error) {
 	if shard != in.shard {
 		in.begin(shard)

@@ -96,7 +96,10 @@ func (r *reader) meta() (best meta, ok bool) {
 			return best, true
 		}
 		if ok {
-			r.wrong("page 1: %w", errors.Join(err))
+			if err == nil {
+				err = fmt.Errorf("it says that pages have %d bytes, and lies at byte %d", second.pageSize, at)
+			}
+			r.wrong("page 1: %w", err)
 			return best, true
 		}
 	}

@@ -94,7 +94,7 @@ func (o OutputArgs) named(kind kindOf, reads []string) (prediction, probability,
 	return of(o.PredictionColumn, kind.prediction), of(o.ProbabilityColumn, kind.probability), of(o.DistanceColumn, kind.distance)
 }
 
-// kept begins the names of columns of a file while a model adds columns of their names.
+// keptPrefix begins the names of columns of a file while a model adds columns of their names.
 const keptPrefix = "superstep kept "
 
 // aside gives the columns of a file that the model does not read, and of which it makes ones of

@@ -36,7 +36,7 @@ func (s Sum) AddAll(b []byte) Sum {
 	return s
 }
 
-// Of is the sum of bytes. No bytes have the sum 0.
+// Of is the sum of bytes; it is 0 of none.
 func Of(b []byte) Sum { return Sum(0).AddAll(b) }
 
 // A Stream sums bytes that come little by little, to the sum that Of gives.
@@ -48,7 +48,7 @@ type Stream struct {
 // Reset begins anew.
 func (s *Stream) Reset() { s.sum, s.carry = 0, s.carry[:0] }
 
-// Arrived is told of bytes, of which have have come, and returns those that are
+// Arrived is told of bytes, of which as many as have says are there, and returns those that are
 // still to be given, with more behind them, to it or to Leave.
 func (s *Stream) Arrived(b []byte, have int) (rest []byte, left int) {
 	for have >= PieceBytes-len(s.carry) {

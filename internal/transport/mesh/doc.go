@@ -29,13 +29,14 @@
 //
 // Two ranks of different processes have one TCP connection per channel: the lower
 // rank dials, says hello, and is answered; both give up after the same time. On the
-// wire a message is a header of 64 bytes (wire.go draws it) and its payload. Both have
-// a CRC-32C, and messages are numbered: what was damaged, lost, repeated or reordered in
-// transit ends the group with an error that says so and where, of the kind
-// membership.ErrDamaged, and no length is believed before it was checked. Under TLS
-// payloads have none. The goroutine that sends writes, header and payload in one system call; the one that
-// waits for a message reads, a short one in one system call, a long one straight
-// into its destination. There is another goroutine only while posted messages wait
+// wire a message is a header of 64 bytes (wire.go draws it) and its payload. The header
+// has a CRC-32C, the payload a sum of package checksum, and messages are numbered: what
+// was damaged, lost, repeated or reordered in transit ends the group with an error that
+// says so and where, of the kind membership.ErrDamaged, and no length is believed before
+// it was checked. Under TLS payloads have no sum. The goroutine that sends writes, header
+// and payload in one system call, or a long payload in pieces that are summed while they
+// are in the cache; the one that waits for a message reads, a short one in one system
+// call, a long one straight into its destination. There is another goroutine only while posted messages wait
 // for room in the socket.
 //
 // Where one goroutine does all that its rank does ([Loner]), it waits in the kernel and
